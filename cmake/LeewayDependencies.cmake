@@ -1,0 +1,16 @@
+# Everything we use is packaged by the distribution; `./dev setup` installs it.
+find_package(Threads REQUIRED)
+find_package(absl REQUIRED)
+find_package(Flatbuffers REQUIRED)
+find_package(GTest REQUIRED)
+find_package(benchmark REQUIRED)
+find_package(spdlog REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(ZLIB REQUIRED)
+
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(ZeroMQ REQUIRED IMPORTED_TARGET libzmq)
+pkg_check_modules(Zstd REQUIRED IMPORTED_TARGET libzstd)
+find_path(CPPZMQ_INCLUDE zmq.hpp REQUIRED)
+find_program(FLATC flatc REQUIRED)

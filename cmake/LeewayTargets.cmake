@@ -1,0 +1,76 @@
+# One library target a folder, and an include path per target that holds only that
+# folder: `#include "van/van.h"` compiles only in a target that depends on leeway::van.
+# That is how the build holds the rule of who may include whom (docs/architecture.md).
+
+set(LEEWAY_STAGE "${CMAKE_BINARY_DIR}/stage")
+
+set(LEEWAY_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread")
+add_library(leeway_flags INTERFACE)
+target_compile_options(leeway_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wno-unused-parameter)
+if(LEEWAY_SANITIZE)
+  target_compile_options(leeway_flags INTERFACE -fsanitize=${LEEWAY_SANITIZE} -fno-omit-frame-pointer)
+  target_link_options(leeway_flags INTERFACE -fsanitize=${LEEWAY_SANITIZE})
+  if(LEEWAY_SANITIZE MATCHES "undefined")
+    target_compile_options(leeway_flags INTERFACE -fno-sanitize-recover=undefined)
+  endif()
+endif()
+option(LEEWAY_WERROR "Treat warnings as errors" ON)
+if(LEEWAY_WERROR)
+  target_compile_options(leeway_flags INTERFACE -Werror)
+endif()
+
+# leeway_library(NAME SOURCES a.cc b.cc DEPENDS x y): target leeway_NAME for the current folder,
+# alias leeway::NAME. DEPENDS may name other leeway folders (bare) or imported targets. The
+# headers are included by the folder's path from the top: "van/van.h", "ps/store/shard_store.h".
+function(leeway_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  set(stage "${LEEWAY_STAGE}/${name}")
+  file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
+  get_filename_component(parent "${stage}/${folder}" DIRECTORY)
+  file(MAKE_DIRECTORY "${parent}")
+  file(CREATE_LINK "${CMAKE_CURRENT_SOURCE_DIR}" "${stage}/${folder}" SYMBOLIC)
+  add_library(leeway_${name} STATIC ${ARG_SOURCES})
+  add_library(leeway::${name} ALIAS leeway_${name})
+  target_include_directories(leeway_${name} PUBLIC "${stage}")
+  target_link_libraries(leeway_${name} PRIVATE leeway_flags)
+  _leeway_link(leeway_${name} PUBLIC ${ARG_DEPENDS})
+endfunction()
+
+# leeway_executable(NAME SOURCES … DEPENDS …)
+function(leeway_executable name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE leeway_flags)
+  _leeway_link(${name} PRIVATE ${ARG_DEPENDS})
+endfunction()
+
+# leeway_test(NAME SOURCES … DEPENDS … [TIMEOUT s] [LABELS …] [ARGS …]): one GoogleTest program, one ctest entry.
+function(leeway_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPENDS;LABELS;ARGS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE leeway_flags GTest::gmock_main)
+  _leeway_link(${name} PRIVATE ${ARG_DEPENDS})
+  add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT "${LEEWAY_TEST_ENVIRONMENT}")
+  if(ARG_LABELS)
+    set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
+  endif()
+endfunction()
+
+function(_leeway_link target scope)
+  foreach(dep ${ARGN})
+    if(TARGET leeway_${dep})
+      target_link_libraries(${target} ${scope} leeway_${dep})
+    else()
+      target_link_libraries(${target} ${scope} ${dep})
+    endif()
+  endforeach()
+endfunction()
+
+set(LEEWAY_TEST_ENVIRONMENT
+    "ASAN_OPTIONS=detect_leaks=1:abort_on_error=0"
+    "UBSAN_OPTIONS=print_stacktrace=1"
+    "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp:halt_on_error=0:second_deadlock_stack=1")

@@ -1,0 +1,64 @@
+// How a process finds its place in a cluster. Every field has an environment name; docs/operations.md
+// lists them with their defaults. The names ps-lite uses are understood as well; where both are
+// set and differ, that is an error.
+#ifndef LEEWAY_CONFIG_H_
+#define LEEWAY_CONFIG_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace leeway {
+
+enum class Role : std::uint8_t { kUnknown = 0, kScheduler = 1, kServer = 2, kWorker = 3, kTool = 4 };
+absl::string_view Name(Role role);  // "scheduler", "server", …
+
+// Who takes part in a barrier.
+enum class Group : std::uint8_t { kWorkers = 1, kServers = 2, kAll = 3 };
+
+struct Config {
+  Role role = Role::kUnknown;        // LEEWAY_ROLE, DMLC_ROLE
+  std::string scheduler;             // LEEWAY_SCHEDULER "host:port" or "tcp://host:port";
+                                     // DMLC_PS_ROOT_URI + DMLC_PS_ROOT_PORT
+  std::uint32_t num_servers = 1;     // LEEWAY_NUM_SERVERS, DMLC_NUM_SERVER
+  std::uint32_t num_workers = 1;     // LEEWAY_NUM_WORKERS, DMLC_NUM_WORKER
+  std::optional<std::uint32_t> rank; // LEEWAY_RANK: the rank this node asks for; none: as it comes
+  std::string interface;             // LEEWAY_INTERFACE, DMLC_INTERFACE: network card to bind
+  std::string host;                  // LEEWAY_HOST, DMLC_NODE_HOST: address others reach this node at
+  std::uint32_t server_threads = 1;  // LEEWAY_SERVER_THREADS: data threads a server
+  std::uint32_t num_shards = 0;      // LEEWAY_NUM_SHARDS; 0: 32 a server thread
+  std::uint64_t block_bytes = 1 << 20;  // LEEWAY_BLOCK_BYTES: size of a dense block (scheduler decides)
+  std::vector<std::string> plugins;  // LEEWAY_PLUGINS, colon-separated
+
+  absl::Duration heartbeat_interval = absl::Seconds(1);   // LEEWAY_HEARTBEAT_INTERVAL_MS
+  absl::Duration failure_timeout = absl::Seconds(10);     // LEEWAY_FAILURE_TIMEOUT_MS
+  absl::Duration connect_timeout = absl::Minutes(10);     // LEEWAY_CONNECT_TIMEOUT_MS
+  absl::Duration request_timeout = absl::Minutes(2);      // LEEWAY_REQUEST_TIMEOUT_MS
+  absl::Duration resend_interval = absl::Seconds(2);      // LEEWAY_RESEND_INTERVAL_MS
+
+  std::uint64_t send_window_bytes = 64 << 20;    // LEEWAY_SEND_WINDOW_BYTES: unconsumed bytes a peer
+  std::uint64_t message_bytes_max = 1ull << 30;  // LEEWAY_MESSAGE_BYTES_MAX: one frame
+  std::uint64_t held_bytes_max = 8ull << 30;     // LEEWAY_HELD_BYTES_MAX: BSP contributions a thread
+
+  std::string log_level = "info";  // LEEWAY_LOG: debug, info, warning, error, off
+
+  // Reads a name's value; nullopt when it is not set.
+  using Lookup = std::function<std::optional<std::string>(const std::string& name)>;
+
+  // INVALID_ARGUMENT names the variable, what it holds and what it may hold.
+  static absl::StatusOr<Config> FromEnvironment();
+  static absl::StatusOr<Config> From(const Lookup& lookup);
+
+  // Whether what is needed for `role` is there and fits together.
+  absl::Status Validate() const;
+};
+
+}  // namespace leeway
+
+#endif  // LEEWAY_CONFIG_H_

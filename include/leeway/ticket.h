@@ -1,0 +1,27 @@
+// A ticket stands for an operation under way; Worker::Wait tells how it ended.
+#ifndef LEEWAY_TICKET_H_
+#define LEEWAY_TICKET_H_
+
+#include <cstdint>
+#include <memory>
+
+namespace leeway {
+
+namespace worker {
+class Operation;
+}
+
+// A small value; copies stand for the same operation. Dropping every copy does not cancel it.
+class Ticket {
+ public:
+  Ticket() = default;  // stands for nothing; waiting for it is OK at once
+  explicit Ticket(std::shared_ptr<worker::Operation> operation) : operation_(std::move(operation)) {}
+  const std::shared_ptr<worker::Operation>& operation() const { return operation_; }
+
+ private:
+  std::shared_ptr<worker::Operation> operation_;
+};
+
+}  // namespace leeway
+
+#endif  // LEEWAY_TICKET_H_

@@ -1,0 +1,212 @@
+// The worker's client library: connect, open tables, push, pull, wait, clock.
+//
+//     absl::StatusOr<std::unique_ptr<Worker>> worker = Worker::Connect();
+//     absl::StatusOr<Table> table = (*worker)->CreateTable(TableSpec::Dense("w", {784, 10}));
+//     absl::Status status = (*worker)->Wait(table->Pull(std::span<float>(w)));
+//
+// Threads. Every call of Worker and Table may be made from any thread. Operations of one worker
+// on one shard take effect in the order they were submitted. Clock() ends the iteration for the
+// whole worker, so threads that share a worker agree among themselves when to call it.
+//
+// Buffers. Nothing is copied on the way out: a span given to Push, Pull or PushPull, and the keys,
+// must stay alive and (for a push) unchanged until its ticket has completed, unless
+// Options::copy is set. A pull writes into the span before its ticket completes.
+//
+// Deadlines. Every operation has one (Options::timeout, else Config::request_timeout), counted
+// from its submission; past it the ticket fails with DEADLINE_EXCEEDED and says who was waited for.
+#ifndef LEEWAY_WORKER_H_
+#define LEEWAY_WORKER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "leeway/config.h"
+#include "leeway/dtype.h"
+#include "leeway/table_spec.h"
+#include "leeway/ticket.h"
+
+namespace leeway {
+
+namespace worker {
+class Client;
+class TableState;
+}  // namespace worker
+
+struct Options {
+  std::optional<absl::Duration> timeout;  // none: Config::request_timeout
+  std::optional<double> learning_rate;    // push: overrides the table's for this push
+  bool copy = false;                      // push: copy the data before returning
+  int priority = 0;                       // higher goes first among requests waiting to be sent
+  // Called once when the operation completes, on the thread that drives the library's progress
+  // (possibly the caller's own, within another call). It must not block nor wait on tickets.
+  std::function<void(const absl::Status&)> done;
+};
+
+// What a worker has seen so far. Staleness is counted on every pull reply of every table.
+struct WorkerStats {
+  std::map<std::uint64_t, std::uint64_t> staleness_histogram;  // clocks → pull replies
+  std::uint64_t max_staleness = 0;          // clocks
+  std::uint64_t staleness_violations = 0;   // replies staler than their table allows
+  std::uint64_t bytes_pushed = 0;           // payload
+  std::uint64_t bytes_pulled = 0;           // payload
+  std::uint64_t resends = 0;
+  absl::Duration waited;                    // time threads spent in Wait, Clock and Barrier
+};
+
+// A table opened by a worker. A small value; copies stand for the same table.
+//
+// Errors known at once (a span of the wrong length or dtype) come back through the ticket as well,
+// so that there is one place to look.
+class Table {
+ public:
+  Table() = default;
+  explicit Table(std::shared_ptr<worker::TableState> state) : state_(std::move(state)) {}
+
+  const TableSpec& spec() const;
+
+  // Dense: the whole tensor, row-major; values.size() == spec().NumElements().
+  template <class T>
+  Ticket Push(std::span<const T> values, Options options = {}) const {
+    return PushDense(DTypeOf<T>, values.data(), values.size(), std::move(options));
+  }
+  template <class T>
+  Ticket Pull(std::span<T> values, Options options = {}) const {
+    return PullDense(DTypeOf<T>, values.data(), values.size(), std::move(options));
+  }
+  // Pushes, then pulls what the table holds afterwards. In BSP "afterwards" is after this
+  // iteration: the pull is answered once every worker has called Clock(), so call Clock() before
+  // Wait(); waiting without it fails at once with FAILED_PRECONDITION.
+  template <class T>
+  Ticket PushPull(std::span<const T> values, std::span<T> result, Options options = {}) const {
+    return PushPullDense(DTypeOf<T>, values.data(), values.size(), result.data(), result.size(),
+                         std::move(options));
+  }
+
+  // Sparse: values is [keys.size()][row_width]. Keys in any order. A repeated key's rows are
+  // combined before they are sent (added up; the last one wins for `assign`); in a pull every
+  // occurrence gets the row. A key never pushed pulls the initializer's value.
+  template <class T>
+  Ticket Push(std::span<const std::uint64_t> keys, std::span<const T> values,
+              Options options = {}) const {
+    return PushSparse(keys, DTypeOf<T>, values.data(), values.size(), std::move(options));
+  }
+  template <class T>
+  Ticket Pull(std::span<const std::uint64_t> keys, std::span<T> values,
+              Options options = {}) const {
+    return PullSparse(keys, DTypeOf<T>, values.data(), values.size(), std::move(options));
+  }
+  template <class T>
+  Ticket PushPull(std::span<const std::uint64_t> keys, std::span<const T> values,
+                  std::span<T> result, Options options = {}) const {
+    return PushPullSparse(keys, DTypeOf<T>, values.data(), values.size(), result.data(),
+                          result.size(), std::move(options));
+  }
+
+  // Ragged: widths[i] elements for keys[i], one after the other in values. A pull sizes both
+  // vectors itself; a key never pushed has width 0. Keys must not repeat. A row's width is set by
+  // `assign`, or by its first push; with any other updater a push of another width is refused.
+  template <class T>
+  Ticket PushRagged(std::span<const std::uint64_t> keys, std::span<const std::uint32_t> widths,
+                    std::span<const T> values, Options options = {}) const {
+    return PushRows(keys, widths, DTypeOf<T>, values.data(), values.size(), std::move(options));
+  }
+  template <class T>
+  Ticket PullRagged(std::span<const std::uint64_t> keys, std::vector<std::uint32_t>* widths,
+                    std::vector<T>* values, Options options = {}) const {
+    auto resize = [values](std::size_t size) -> void* {
+      values->resize(size);
+      return values->data();
+    };
+    return PullRows(keys, widths, DTypeOf<T>, resize, std::move(options));
+  }
+
+ private:
+  using Resize = std::function<void*(std::size_t elements)>;
+
+  Ticket PushDense(DType dtype, const void* values, std::size_t size, Options options) const;
+  Ticket PullDense(DType dtype, void* values, std::size_t size, Options options) const;
+  Ticket PushPullDense(DType dtype, const void* values, std::size_t size, void* result,
+                       std::size_t result_size, Options options) const;
+  Ticket PushSparse(std::span<const std::uint64_t> keys, DType dtype, const void* values,
+                    std::size_t size, Options options) const;
+  Ticket PullSparse(std::span<const std::uint64_t> keys, DType dtype, void* values,
+                    std::size_t size, Options options) const;
+  Ticket PushPullSparse(std::span<const std::uint64_t> keys, DType dtype, const void* values,
+                        std::size_t size, void* result, std::size_t result_size,
+                        Options options) const;
+  Ticket PushRows(std::span<const std::uint64_t> keys, std::span<const std::uint32_t> widths,
+                  DType dtype, const void* values, std::size_t size, Options options) const;
+  Ticket PullRows(std::span<const std::uint64_t> keys, std::vector<std::uint32_t>* widths,
+                  DType dtype, Resize resize, Options options) const;
+
+  std::shared_ptr<worker::TableState> state_;
+};
+
+class Worker {
+ public:
+  // Joins the cluster and returns when it is complete: every announced server and worker is there.
+  // DEADLINE_EXCEEDED after Config::connect_timeout, naming who is missing.
+  static absl::StatusOr<std::unique_ptr<Worker>> Connect();  // from the environment
+  static absl::StatusOr<std::unique_ptr<Worker>> Connect(const Config& config);
+
+  // Leaves the cluster in order (see Leave), waiting briefly for what is under way.
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  std::uint32_t rank() const;  // 0 … num_workers() − 1
+  std::uint32_t num_workers() const;
+  std::uint32_t num_servers() const;
+
+  // Creates the table, or opens it where an equal one exists. ALREADY_EXISTS shows both
+  // descriptions where they differ. INVALID_ARGUMENT: TableSpec::Validate, or the servers, said no.
+  absl::StatusOr<Table> CreateTable(const TableSpec& spec);
+  // NOT_FOUND, naming the tables there are.
+  absl::StatusOr<Table> OpenTable(absl::string_view name);
+
+  // OK once the operation has completed: a push was accepted by its servers, a pull has written
+  // its span. Otherwise why not.
+  absl::Status Wait(const Ticket& ticket);
+  absl::Status Wait(std::span<const Ticket> tickets);  // all of them; the first error
+  // Whether it has completed, without waiting.
+  bool Done(const Ticket& ticket) const;
+
+  // Ends this worker's iteration: everything pushed so far belongs to it. Never waits for other
+  // workers: that is for the next pull.
+  absl::Status Clock();
+  std::uint64_t clock() const;  // iterations ended so far
+
+  // Waits until every living member of the group has entered a barrier of this name.
+  // Workers may enter `kWorkers`; `kAll` takes in the servers too (they enter by themselves).
+  absl::Status Barrier(Group group = Group::kWorkers, absl::string_view name = "",
+                       std::optional<absl::Duration> timeout = std::nullopt);
+
+  // Calls the request handler registered under that name on a server (leeway/server.h).
+  absl::StatusOr<std::string> Call(std::uint32_t server_rank, absl::string_view handler,
+                                   absl::string_view request, Options options = {});
+
+  // Leaves the cluster: the others no longer wait for this worker. Later calls fail with
+  // FAILED_PRECONDITION. Idempotent.
+  absl::Status Leave();
+
+  WorkerStats stats() const;
+
+ private:
+  explicit Worker(std::unique_ptr<worker::Client> client);
+  std::unique_ptr<worker::Client> client_;
+};
+
+}  // namespace leeway
+
+#endif  // LEEWAY_WORKER_H_

@@ -1,0 +1,80 @@
+// What every server and worker has in common: it joins the cluster, keeps telling the scheduler
+// that it lives, keeps the newest cluster map, and leaves.
+#ifndef LEEWAY_NODE_MEMBERSHIP_H_
+#define LEEWAY_NODE_MEMBERSHIP_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "leeway/config.h"
+#include "proto/messages.h"
+#include "runtime/buffer.h"
+#include "runtime/loop.h"
+#include "van/van.h"
+
+namespace leeway::node {
+
+// Lives on one loop. Heartbeats run on a loop of their own with a connection of their own, so that
+// neither a busy role nor a full send queue looks like death.
+class Membership {
+ public:
+  // Called on the loop.
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    // The scheduler took this node in. Once.
+    virtual void OnWelcome(const proto::Welcome& welcome) = 0;
+    // A newer map; epoch 0 as long as the cluster is incomplete.
+    virtual void OnMap(std::shared_ptr<const proto::ClusterMap> map) = 0;
+    // A node died or left, and why; the map that says so follows.
+    virtual void OnNodeDown(const proto::NodeDown& down) = 0;
+    // Whatever else the scheduler says (table and barrier messages).
+    virtual void OnSchedulerMessage(proto::AnyMessage message) = 0;
+    // The last call. OK: the scheduler ended the cluster in order (Shutdown). Otherwise: the
+    // join was refused, the scheduler was not there before Config::connect_timeout, or it has not
+    // answered heartbeats for Config::failure_timeout; the status names it and the setting.
+    virtual void OnOver(const absl::Status& why) = 0;
+  };
+
+  struct Setup {
+    Config config;
+    Role role = Role::kUnknown;
+    std::uint64_t incarnation = 0;
+    std::vector<std::string> endpoints;  // a server's data threads
+    runtime::Host* host = nullptr;       // for the heartbeat's loop
+    runtime::Loop* loop = nullptr;
+    van::Factory* factory = nullptr;
+  };
+  // `listener` outlives it. Construct, Start and destroy on the loop.
+  Membership(Setup setup, Listener* listener);
+  ~Membership();
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+
+  void Start();
+
+  // To the scheduler; FAILED_PRECONDITION before OnWelcome and after OnOver.
+  absl::Status Send(const proto::AnyMessage& message);
+  // Tells the scheduler that this node has taken the map of that version (servers).
+  void AckMap(std::uint64_t version);
+  // Leaves in order; `done` once the scheduler knows (OK) or `timeout` has passed. OnOver does not
+  // follow.
+  void Leave(absl::Duration timeout, absl::AnyInvocable<void(absl::Status)> done);
+
+  const std::string& scheduler_address() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// "1 of 2 servers and 3 of 4 workers have joined; missing server 1 and worker 2".
+std::string DescribeMissing(const proto::ClusterMap& map, std::uint32_t num_servers,
+                            std::uint32_t num_workers);
+
+}  // namespace leeway::node
+
+#endif  // LEEWAY_NODE_MEMBERSHIP_H_

@@ -1,0 +1,28 @@
+// Every size that comes from the wire has a limit, and every limit has a name here.
+#ifndef LEEWAY_PROTO_LIMITS_H_
+#define LEEWAY_PROTO_LIMITS_H_
+
+#include <cstddef>
+#include <cstdint>
+
+namespace leeway::proto {
+
+inline constexpr std::size_t kHeaderBytesMax = 16 << 20;  // a cluster map of thousands of nodes
+inline constexpr std::size_t kNameBytesMax = 255;         // tables, barriers, handlers, updaters
+inline constexpr std::size_t kReasonBytesMax = 4096;      // longer reasons are cut when encoded
+inline constexpr std::size_t kAddressBytesMax = 512;
+inline constexpr std::uint32_t kServersMax = 4096;
+inline constexpr std::uint32_t kWorkersMax = 65536;
+inline constexpr std::uint32_t kServerThreadsMax = 256;
+inline constexpr std::uint32_t kShardsMax = 1 << 20;
+inline constexpr std::size_t kDimensionsMax = 8;
+inline constexpr std::uint64_t kTableElementsMax = 1ull << 48;
+inline constexpr std::uint64_t kRowWidthMax = 1ull << 24;
+inline constexpr std::uint64_t kKeysPerRequestMax = 1ull << 26;
+inline constexpr std::uint64_t kParametersMax = 64;
+inline constexpr std::uint64_t kBlockBytesMin = 4096;
+inline constexpr std::uint64_t kBlockBytesMax = 256 << 20;
+
+}  // namespace leeway::proto
+
+#endif  // LEEWAY_PROTO_LIMITS_H_

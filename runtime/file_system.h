@@ -1,0 +1,47 @@
+// The seam for files. Names are paths; errors are statuses that name the path.
+#ifndef LEEWAY_RUNTIME_FILE_SYSTEM_H_
+#define LEEWAY_RUNTIME_FILE_SYSTEM_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace leeway::runtime {
+
+class WritableFile {
+ public:
+  virtual ~WritableFile() = default;  // closes, dropping errors: call Close to see them
+  virtual absl::Status Append(absl::string_view data) = 0;
+  virtual absl::Status Sync() = 0;  // what was appended survives a crash from here on
+  virtual absl::Status Close() = 0;
+};
+
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+  virtual absl::StatusOr<std::string> Read(const std::string& path) = 0;
+  virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
+  virtual absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(const std::string& path) = 0;
+  // Replaces `to` in one step; survives a crash once SyncDirectory of its folder has returned.
+  virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
+  virtual absl::Status Remove(const std::string& path) = 0;
+  virtual absl::StatusOr<std::vector<std::string>> List(const std::string& directory) = 0;  // sorted names
+  virtual absl::Status CreateDirectories(const std::string& path) = 0;
+  virtual absl::Status SyncDirectory(const std::string& path) = 0;
+  virtual bool Exists(const std::string& path) = 0;
+};
+
+FileSystem* RealFileSystem();
+
+// Writes a temporary neighbour, syncs it, renames it over `path` and syncs the folder: a reader
+// sees the old contents or the new, never a part.
+absl::Status WriteFileAtomically(FileSystem* files, const std::string& path,
+                                 absl::string_view contents);
+
+}  // namespace leeway::runtime
+
+#endif  // LEEWAY_RUNTIME_FILE_SYSTEM_H_

@@ -1,0 +1,58 @@
+// A loop on the operating system's clock and file descriptors.
+#ifndef LEEWAY_RUNTIME_REAL_LOOP_H_
+#define LEEWAY_RUNTIME_REAL_LOOP_H_
+
+#include <poll.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/loop.h"
+
+namespace leeway::runtime {
+
+// Can be turned in two ways.
+//   Run():    one thread owns the loop until Stop().
+//   by hand:  several threads share it under a lock of their own: with the lock held, call
+//             RunReady() and PrepareWait(); with the lock released, Wait(). This is how a worker's
+//             waiting threads drive the library's progress themselves (worker/progress.h).
+class RealLoop final : public Loop {
+ public:
+  explicit RealLoop(std::uint64_t seed);
+  ~RealLoop() override;
+
+  absl::Time Now() const override;
+  void Post(Task task) override;
+  TimerId After(absl::Duration delay, Task task) override;
+  bool Cancel(TimerId timer) override;
+  std::uint64_t Random() override;
+  void AddSource(Source* source) override;
+  void RemoveSource(Source* source) override;
+
+  void Run();
+  void Stop();  // any thread
+
+  // Runs posted tasks, due timers and ready sources, once round; true if there was anything.
+  bool RunReady();
+  // What to sleep on: valid until the next call on the loop.
+  struct WaitSet {
+    std::vector<pollfd> fds;
+    absl::Time until = absl::InfiniteFuture();
+  };
+  WaitSet PrepareWait(absl::Time until) const;
+  // Sleeps until something may be ready or `set.until`. Needs no lock. Wake() ends it.
+  static void Wait(const WaitSet& set);
+  void Wake();  // any thread
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// The machine's own: threads, files, the system's entropy.
+std::unique_ptr<Host> NewRealHost();
+
+}  // namespace leeway::runtime
+
+#endif  // LEEWAY_RUNTIME_REAL_LOOP_H_

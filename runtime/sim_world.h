@@ -1,0 +1,58 @@
+// A whole cluster's world in one thread: virtual time, and every event in an order that follows
+// from the seed alone.
+#ifndef LEEWAY_RUNTIME_SIM_WORLD_H_
+#define LEEWAY_RUNTIME_SIM_WORLD_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "runtime/loop.h"
+
+namespace leeway::runtime {
+
+class SimFileSystem;
+
+class SimWorld {
+ public:
+  explicit SimWorld(std::uint64_t seed);
+  ~SimWorld();
+  SimWorld(const SimWorld&) = delete;
+  SimWorld& operator=(const SimWorld&) = delete;
+
+  absl::Time Now() const;
+
+  // One simulated process. Its loops (Host::Spawn) live until their runner goes or it is killed.
+  std::unique_ptr<Host> NewHost(const std::string& name);
+  // From now on nothing of that process runs: its tasks and timers are dropped.
+  void Kill(const std::string& host_name);
+
+  // The world's own events (a network's deliveries, a test's script): at least `delay` from now.
+  void Schedule(absl::Duration delay, Task task);
+  std::uint64_t Random();                     // the world's stream
+  double Uniform();                           // [0, 1)
+
+  // Runs the next event; false when there is none.
+  bool Step();
+  // Runs until `done` holds. DEADLINE_EXCEEDED when virtual time passes `limit` first, or nothing
+  // is left to happen.
+  absl::Status RunUntil(const std::function<bool()>& done, absl::Duration limit);
+  void RunFor(absl::Duration duration);
+
+  // Everything worth telling, in order, with its virtual time; the trace of a run is its identity.
+  void Trace(absl::string_view line);
+  std::uint64_t trace_hash() const;
+  void KeepTrace(bool keep);           // whether trace() holds the text as well; default false
+  const std::string& trace() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace leeway::runtime
+
+#endif  // LEEWAY_RUNTIME_SIM_WORLD_H_

@@ -1,0 +1,60 @@
+// The van on virtual time: a network whose delays, losses and partitions follow from the seed.
+#ifndef LEEWAY_VAN_SIM_SIM_VAN_H_
+#define LEEWAY_VAN_SIM_SIM_VAN_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "runtime/sim_world.h"
+#include "van/van.h"
+
+namespace leeway::van {
+
+// What happens to each message on its way.
+struct LinkFaults {
+  absl::Duration delay_min = absl::Microseconds(50);
+  absl::Duration delay_max = absl::Microseconds(50);
+  double bytes_per_second = 0;   // 0: unlimited; otherwise messages of one direction queue up
+  double drop_probability = 0;
+  double duplicate_probability = 0;
+  double reorder_probability = 0;  // delayed by up to reorder_delay past its successors
+  absl::Duration reorder_delay = absl::Milliseconds(5);
+};
+
+class SimNetwork {
+ public:
+  explicit SimNetwork(runtime::SimWorld* world);
+  ~SimNetwork();
+  SimNetwork(const SimNetwork&) = delete;
+  SimNetwork& operator=(const SimNetwork&) = delete;
+
+  // The vans of one simulated host; `host_name` is the one given to SimWorld::NewHost.
+  // Addresses are "sim://HOST/NAME".
+  std::unique_ptr<Factory> NewFactory(const std::string& host_name);
+
+  void SetFaults(const LinkFaults& faults);  // of every link without its own
+  void SetFaults(const std::string& from_host, const std::string& to_host,
+                 const LinkFaults& faults);
+
+  // One-way: nothing from `from` reaches `to`. Messages are lost; connections do not notice.
+  void Cut(const std::string& from_host, const std::string& to_host);
+  void Heal(const std::string& from_host, const std::string& to_host);
+  void HealAll();
+
+  // The host is gone (pair with SimWorld::Kill): its peers see their connections break.
+  void Kill(const std::string& host_name);
+
+  struct Faulted {  // how often each fault struck
+    std::uint64_t dropped = 0, duplicated = 0, reordered = 0, cut = 0;
+  };
+  Faulted faulted() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace leeway::van
+
+#endif  // LEEWAY_VAN_SIM_SIM_VAN_H_

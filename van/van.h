@@ -1,0 +1,145 @@
+// The van moves messages between processes.
+//
+// A Van belongs to one loop and is touched only there. It listens on addresses, connects to
+// others, and turns each connection into a *peer*: a process that has said in its hello who it is.
+// Nothing a peer sends is believed before its hello; a peer that breaks the rules is dropped and
+// counted. The interface speaks of buffers and completions, never of sockets, so that a transport
+// may write straight into memory, share it or copy it.
+//
+// Order and loss. Messages to one peer arrive in the order sent, once, as long as the connection
+// lives; what was under way when it broke may be lost (and over `sim` may be dropped, repeated or
+// reordered as the test asks). Who needs more adds it on top (docs/architecture.md, resending).
+//
+// Flow control. Each side may have Limits::send_window_bytes on their way to a peer that the peer
+// has not yet handed to its handler; beyond that the van queues, and beyond
+// Limits::send_queue_bytes_max Send refuses.
+#ifndef LEEWAY_VAN_VAN_H_
+#define LEEWAY_VAN_VAN_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "leeway/config.h"
+#include "runtime/buffer.h"
+#include "runtime/loop.h"
+
+namespace leeway::van {
+
+using runtime::Buffer;
+
+// A connection of this van, never reused within its life. 0 is none.
+using PeerId = std::uint64_t;
+
+// Who a process is, as it says in its hello.
+struct Identity {
+  Role role = Role::kUnknown;
+  std::uint32_t node = 0;          // given by the scheduler; 0 before that
+  std::uint64_t incarnation = 0;   // random, new at every start of a process
+  std::uint64_t cluster = 0;       // which cluster it belongs to; 0 before it has joined
+  std::uint64_t capabilities = 0;  // bits of proto::Capability
+};
+
+// A header (proto/codec.h makes and reads them) and raw payload frames.
+struct Message {
+  Buffer header;
+  absl::InlinedVector<Buffer, 3> payload;
+  std::uint64_t TotalBytes() const;
+};
+
+// What a van tells its owner; called on the loop, never from within a call to the van.
+class Handler {
+ public:
+  virtual ~Handler() = default;
+  // The peer's hello was accepted. For a peer one connected to, its id is the one Connect gave.
+  virtual void OnPeerUp(PeerId peer, const Identity& identity) = 0;
+  // The last word about a peer (for Connect: also if it never came up). `why` names its address
+  // and, where a setting could help, the setting. OK: it said goodbye.
+  virtual void OnPeerDown(PeerId peer, const absl::Status& why) = 0;
+  // Only between OnPeerUp and OnPeerDown. The message may be kept.
+  virtual void OnMessage(PeerId peer, Message message) = 0;
+};
+
+struct Limits {
+  std::uint64_t message_bytes_max = 1ull << 30;      // one frame
+  std::uint32_t payload_frames_max = 8;              // a message
+  std::uint64_t send_window_bytes = 64ull << 20;     // unconsumed at a peer
+  std::uint64_t send_queue_bytes_max = 4ull << 30;   // waiting for the window, a peer
+  std::uint32_t peers_max = 65536;                   // accepted connections
+  absl::Duration hello_timeout = absl::Seconds(10);  // an accepted connection says hello within
+};
+Limits LimitsFrom(const Config& config);
+
+// What the van has seen, for operators and tests.
+struct Counters {
+  std::uint64_t messages_sent = 0, messages_received = 0;
+  std::uint64_t bytes_sent = 0, bytes_received = 0;  // headers and payloads
+  std::uint64_t offenders_dropped = 0;               // peers dropped for breaking the rules
+  std::uint64_t malformed_messages = 0;              // frames that were not ours, or not in order
+  std::uint64_t handshakes_failed = 0;               // connections that did not speak the protocol
+  std::uint64_t refused_versions = 0;
+};
+
+// How a send ended: OK when the transport needs the buffers no more (which is not yet an answer).
+using SendDone = absl::AnyInvocable<void(absl::Status)>;
+
+class Van {
+ public:
+  virtual ~Van() = default;  // says goodbye to its peers after flushing, briefly; calls no handler
+
+  // `address`: "tcp://HOST:PORT" (port 0: any), "ipc://PATH", "inproc://NAME", "sim://NAME".
+  // Returns the address others connect to. ALREADY_EXISTS when it is in use, saying by which
+  // address and what to change; INVALID_ARGUMENT for one that makes no sense; NOT_FOUND for an
+  // unknown host or network card.
+  virtual absl::StatusOr<std::string> Listen(absl::string_view address) = 0;
+
+  // Starts connecting and keeps trying until `timeout`. Sends are queued meanwhile.
+  // INVALID_ARGUMENT for an address that makes no sense; a host name that cannot be resolved is
+  // reported at once as NOT_FOUND, everything else through OnPeerDown.
+  virtual absl::StatusOr<PeerId> Connect(absl::string_view address, absl::Duration timeout) = 0;
+
+  // FAILED_PRECONDITION: no such peer (any more). RESOURCE_EXHAUSTED: the queue is full
+  // (send_queue_bytes_max). INVALID_ARGUMENT: over message_bytes_max or payload_frames_max.
+  // `done`, if given, is called once, later, on the loop, unless Send itself failed.
+  virtual absl::Status Send(PeerId peer, Message message, SendDone done = nullptr) = 0;
+
+  // Drops a peer; OnPeerDown(peer, why) follows. With an error as `why`, the peer is told the
+  // reason, banned and counted as an offender. With OK it is a goodbye, after what was sent.
+  virtual void Disconnect(PeerId peer, absl::Status why) = 0;
+
+  // Whether a Send now would leave at once rather than be queued.
+  virtual bool Writable(PeerId peer) const = 0;
+  // What others know this peer by in messages to people, e.g. "tcp://10.0.0.7:40123".
+  virtual std::string AddressOf(PeerId peer) const = 0;
+
+  virtual Identity identity() const = 0;
+  // What later hellos will say.
+  virtual void SetIdentity(const Identity& identity) = 0;
+  virtual Counters counters() const = 0;
+};
+
+// Makes vans of one kind. The seam through which roles get a network.
+class Factory {
+ public:
+  virtual ~Factory() = default;
+  // `handler` outlives the van. To be called and destroyed on `loop` (or before it turns).
+  virtual std::unique_ptr<Van> New(runtime::Loop* loop, const Identity& identity,
+                                   const Limits& limits, Handler* handler) = 0;
+  // An address of this kind that Listen can bind for `host` (a host name, an address, or empty for
+  // all), e.g. "tcp://HOST:0".
+  virtual std::string AnyAddress(absl::string_view host) const = 0;
+  // Why this van cannot be used here, or OK.
+  virtual absl::Status Viable() const { return absl::OkStatus(); }
+};
+
+}  // namespace leeway::van
+
+#endif  // LEEWAY_VAN_VAN_H_
