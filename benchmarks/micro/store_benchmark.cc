@@ -1,0 +1,71 @@
+// What a push and a pull cost once they have reached their shard.
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "benchmark/benchmark.h"
+#include "ps/store/shard_store.h"
+#include "runtime/random.h"
+
+namespace leeway {
+namespace {
+
+UpdaterSpec NamedUpdater(int which) {
+  static const char* const kNames[] = {"add", "sgd", "adam"};
+  UpdaterSpec spec{.name = kNames[which], .parameters = {}};
+  if (which > 0) spec.parameters["learning_rate"] = 0.01;
+  return spec;
+}
+
+void BM_DensePush(benchmark::State& state) {
+  TableSpec spec = TableSpec::Dense("t", {1 << 18});
+  spec.updater = NamedUpdater(static_cast<int>(state.range(0)));
+  const auto updater = ps::MakeUpdater(spec);
+  const auto store = ps::NewShardStore(spec, {.table = 1}, updater->get());
+  const std::vector<float> values(1 << 18, 1e-3f);
+  ps::PushView push;
+  push.values = runtime::Buffer::Unowned(values.data(), values.size() * sizeof(float));
+  push.learning_rate = NAN;
+  for (auto _ : state) {
+    if (!store->Apply(push).ok()) return state.SkipWithError("refused");
+  }
+  state.SetBytesProcessed(state.iterations() * static_cast<std::int64_t>(push.values.size()));
+  state.SetLabel(spec.updater.name);
+}
+BENCHMARK(BM_DensePush)->DenseRange(0, 2);
+
+struct SparseBatch {
+  std::vector<std::uint64_t> keys;
+  std::vector<float> values;
+};
+
+SparseBatch MakeBatch(std::uint64_t seed, std::size_t rows, std::uint64_t width) {
+  runtime::Random random(seed);
+  SparseBatch batch;
+  for (std::size_t i = 0; i < rows; ++i) batch.keys.push_back(random.Below(1'000'000));
+  std::sort(batch.keys.begin(), batch.keys.end());
+  batch.keys.erase(std::unique(batch.keys.begin(), batch.keys.end()), batch.keys.end());
+  batch.values.assign(batch.keys.size() * width, 1e-3f);
+  return batch;
+}
+
+void BM_SparsePush(benchmark::State& state) {
+  TableSpec spec = TableSpec::Sparse("t", 16);
+  spec.updater = NamedUpdater(static_cast<int>(state.range(0)));
+  const auto updater = ps::MakeUpdater(spec);
+  const auto store = ps::NewShardStore(spec, {.table = 1}, updater->get());
+  const SparseBatch batch = MakeBatch(1, 10'000, 16);
+  ps::PushView push;
+  push.keys = runtime::Buffer::Unowned(batch.keys.data(), batch.keys.size() * 8);
+  push.values = runtime::Buffer::Unowned(batch.values.data(), batch.values.size() * 4);
+  push.learning_rate = NAN;
+  for (auto _ : state) {
+    if (!store->Apply(push).ok()) return state.SkipWithError("refused");
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(batch.keys.size()));
+  state.SetLabel(spec.updater.name);
+}
+BENCHMARK(BM_SparsePush)->DenseRange(0, 2);
+
+}  // namespace
+}  // namespace leeway
