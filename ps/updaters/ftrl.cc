@@ -1,0 +1,70 @@
+// ftrl: FTRL-Proximal with per-coordinate rates and L1 and L2 regularisation (McMahan et al.,
+// "Ad click prediction: a view from the trenches", 2013, algorithm 1).
+//
+//     σ = (√(n + g²) − √n) / α        z ← z + g − σ w        n ← n + g²
+//     w ← 0                                                  where |z| ≤ λ₁
+//     w ← −(z − sgn(z) λ₁) / ((β + √n) / α + λ₂)             elsewhere
+//
+// learning_rate α = 0.1, beta β = 1, l1 λ₁ = 0, l2 λ₂ = 0. State: z and n, from 0. The paper
+// starts from w = 0; another initial value enters z with the first update. A push with
+// learning_rate 0 changes nothing.
+#include "ps/updaters/builtin.h"
+#include "ps/updaters/kernel.h"
+#include "ps/updaters/parameters.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::ps {
+namespace {
+
+struct Options {
+  double learning_rate = 0.1;
+  double beta = 1;
+  double l1 = 0;
+  double l2 = 0;
+};
+
+class Ftrl final : public FloatUpdater<Ftrl> {
+ public:
+  explicit Ftrl(const Options& options) : options_(options) {}
+  int state_slots() const override { return 2; }
+
+  template <class T>
+  void Run(const UpdateRun<T>& run) const {
+    const T alpha = static_cast<T>(RateOf(run, options_.learning_rate));
+    if (alpha == 0) return;
+    const T beta = static_cast<T>(options_.beta);
+    const T l1 = static_cast<T>(options_.l1);
+    const T l2 = static_cast<T>(options_.l2);
+    T* __restrict w = run.value;
+    T* __restrict z = run.state[0];
+    T* __restrict n = run.state[1];
+    const T* __restrict g = run.gradient;
+    for (std::size_t i = 0; i < run.size; ++i) {
+      const T sum = n[i] + g[i] * g[i];
+      const T root = std::sqrt(sum);
+      z[i] += g[i] - (root - std::sqrt(n[i])) / alpha * w[i];
+      n[i] = sum;
+      const T shrunk = z[i] - std::copysign(l1, z[i]);
+      // With β = λ₂ = 0 and no gradient yet the divisor is 0, and so is z.
+      const T divisor = (beta + root) / alpha + l2;
+      w[i] = std::abs(z[i]) <= l1 ? T{0} : -shrunk / divisor;
+    }
+  }
+
+ private:
+  const Options options_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Updater>> MakeFtrl(const UpdaterParameters& parameters) {
+  Options options;
+  LEEWAY_RETURN_IF_ERROR(ReadParameters("ftrl", parameters,
+                                        {{"learning_rate", &options.learning_rate, kPositive},
+                                         {"beta", &options.beta, kNotNegative},
+                                         {"l1", &options.l1, kNotNegative},
+                                         {"l2", &options.l2, kNotNegative}}));
+  return std::make_unique<Ftrl>(options);
+}
+
+}  // namespace leeway::ps

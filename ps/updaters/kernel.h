@@ -1,0 +1,48 @@
+// What the built-in updaters have in common: one template per formula, for float and double.
+#ifndef LEEWAY_PS_UPDATERS_KERNEL_H_
+#define LEEWAY_PS_UPDATERS_KERNEL_H_
+
+#include <cmath>
+#include <cstdint>
+
+#include "leeway/updater.h"
+
+namespace leeway::ps {
+
+// An updater for floating-point tables. `Derived` has
+//     template <class T> void Run(const UpdateRun<T>& run) const;
+// which is a plain loop over pointers that do not overlap, so that the compiler vectorises it.
+template <class Derived>
+class FloatUpdater : public Updater {
+ public:
+  using Updater::Update;
+  void Update(const UpdateRun<float>& run) const final { derived().Run(run); }
+  void Update(const UpdateRun<double>& run) const final { derived().Run(run); }
+
+ private:
+  const Derived& derived() const { return static_cast<const Derived&>(*this); }
+};
+
+// An updater for tables of every dtype; `Derived` as above.
+template <class Derived>
+class AnyUpdater : public Updater {
+ public:
+  bool Supports(DType) const final { return true; }
+  void Update(const UpdateRun<float>& run) const final { derived().Run(run); }
+  void Update(const UpdateRun<double>& run) const final { derived().Run(run); }
+  void Update(const UpdateRun<std::int32_t>& run) const final { derived().Run(run); }
+  void Update(const UpdateRun<std::int64_t>& run) const final { derived().Run(run); }
+
+ private:
+  const Derived& derived() const { return static_cast<const Derived&>(*this); }
+};
+
+// The rate of this run: its own, or else the updater's.
+template <class T>
+double RateOf(const UpdateRun<T>& run, double default_rate) {
+  return std::isnan(run.learning_rate) ? default_rate : run.learning_rate;
+}
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_UPDATERS_KERNEL_H_

@@ -1,0 +1,46 @@
+// sgd: stochastic gradient descent (Robbins and Monro 1951), with optional L2 weight decay λ.
+//
+//     w ← w − η (g + λ w)
+//
+// learning_rate η = 0.001, weight_decay λ = 0: names and defaults as in torch.optim.SGD.
+#include "ps/updaters/builtin.h"
+#include "ps/updaters/kernel.h"
+#include "ps/updaters/parameters.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::ps {
+namespace {
+
+struct Options {
+  double learning_rate = 1e-3;
+  double weight_decay = 0;
+};
+
+class Sgd final : public FloatUpdater<Sgd> {
+ public:
+  explicit Sgd(const Options& options) : options_(options) {}
+
+  template <class T>
+  void Run(const UpdateRun<T>& run) const {
+    const T rate = static_cast<T>(RateOf(run, options_.learning_rate));
+    const T decay = static_cast<T>(options_.weight_decay);
+    T* __restrict w = run.value;
+    const T* __restrict g = run.gradient;
+    for (std::size_t i = 0; i < run.size; ++i) w[i] -= rate * (g[i] + decay * w[i]);
+  }
+
+ private:
+  const Options options_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Updater>> MakeSgd(const UpdaterParameters& parameters) {
+  Options options;
+  LEEWAY_RETURN_IF_ERROR(ReadParameters("sgd", parameters,
+                                        {{"learning_rate", &options.learning_rate, kNotNegative},
+                                         {"weight_decay", &options.weight_decay, kNotNegative}}));
+  return std::make_unique<Sgd>(options);
+}
+
+}  // namespace leeway::ps
