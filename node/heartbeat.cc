@@ -1,0 +1,134 @@
+#include "node/heartbeat.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "proto/codec.h"
+#include "proto/messages.h"
+#include "runtime/log.h"
+
+namespace leeway::node {
+
+using runtime::TimerId;
+using van::PeerId;
+
+class Heartbeat::Beater final : private van::Handler {
+ public:
+  Beater(Setup setup, runtime::Loop* loop, std::weak_ptr<Lost> lost)
+      : setup_(std::move(setup)), loop_(loop), lost_(std::move(lost)) {}
+  ~Beater() override { loop_->Cancel(timer_); }
+
+  void Start() {
+    van_ = setup_.factory->New(loop_, setup_.identity, setup_.limits, this);
+    last_answer_ = last_tick_ = loop_->Now();
+    Connect();
+    timer_ = loop_->After(setup_.interval, [this] { Tick(); });
+  }
+
+ private:
+  void Connect() {
+    absl::StatusOr<PeerId> peer = van_->Connect(setup_.scheduler, setup_.failure_timeout);
+    peer_ = peer.ok() ? *peer : 0;  // otherwise the next tick tries again
+  }
+
+  void Tick() {
+    const absl::Time now = loop_->Now();
+    // A process that was stopped or starved has not listened either: that time does not count.
+    const absl::Duration late = now - last_tick_ - setup_.interval;
+    if (late > setup_.interval) last_answer_ += late;
+    last_tick_ = now;
+    if (now - last_answer_ > setup_.failure_timeout) {
+      ReportLost(absl::UnavailableError(
+          absl::StrCat("the scheduler at ", setup_.scheduler, " has not answered heartbeats for ",
+                       absl::FormatDuration(setup_.failure_timeout),
+                       " (LEEWAY_FAILURE_TIMEOUT_MS, as the scheduler was given it)")));
+      return;
+    }
+    if (peer_ == 0) Connect();
+    if (up_) SendBeat();
+    timer_ = loop_->After(setup_.interval, [this] { Tick(); });
+  }
+
+  void SendBeat() {
+    proto::Heartbeat beat;
+    beat.node = setup_.identity.node;
+    beat.incarnation = setup_.identity.incarnation;
+    beat.number = ++number_;
+    van::Message message;
+    message.header = proto::Encode(beat);
+    if (absl::Status sent = van_->Send(peer_, std::move(message)); !sent.ok()) {
+      runtime::LogDebug("heartbeat not sent: ", sent.message());
+    }
+  }
+
+  void ReportLost(absl::Status why) {
+    if (std::exchange(reported_, true)) return;
+    setup_.owner->Post([lost = lost_, why = std::move(why)] {
+      if (std::shared_ptr<Lost> call = lost.lock()) (*call)(why);
+    });
+  }
+
+  void OnPeerUp(PeerId peer, const van::Identity& /*identity*/) override {
+    if (peer != peer_) return;
+    up_ = true;
+    SendBeat();
+  }
+
+  void OnPeerDown(PeerId peer, const absl::Status& why) override {
+    if (peer != peer_) return;
+    runtime::LogDebug("heartbeat connection lost: ", why.message());
+    peer_ = 0;
+    up_ = false;
+  }
+
+  void OnMessage(PeerId peer, van::Message message) override {
+    if (peer != peer_) return;
+    absl::StatusOr<proto::AnyMessage> decoded =
+        proto::Decode(message.header, {message.payload.data(), message.payload.size()});
+    if (!decoded.ok()) {
+      van_->Disconnect(peer, decoded.status());
+      return;
+    }
+    if (const auto* ack = std::get_if<proto::HeartbeatAck>(&*decoded)) {
+      if (ack->number <= number_) last_answer_ = loop_->Now();
+    } else if (const auto* down = std::get_if<proto::NodeDown>(&*decoded)) {
+      if (down->incarnation != setup_.identity.incarnation) return;
+      ReportLost(absl::AbortedError(absl::StrCat("the scheduler at ", setup_.scheduler,
+                                                 " has given up on this node: ", down->reason)));
+    }
+  }
+
+  const Setup setup_;
+  runtime::Loop* const loop_;
+  const std::weak_ptr<Lost> lost_;
+  std::unique_ptr<van::Van> van_;
+  PeerId peer_ = 0;
+  bool up_ = false;
+  bool reported_ = false;
+  std::uint64_t number_ = 0;
+  absl::Time last_answer_, last_tick_;
+  TimerId timer_ = TimerId::kNone;
+};
+
+Heartbeat::Heartbeat(Setup setup, Lost lost)
+    : lost_(std::make_shared<Lost>(std::move(lost))), runner_(setup.host->Spawn("heartbeat")) {
+  beater_ = std::make_unique<Beater>(std::move(setup), runner_->loop(), lost_);
+  runner_->loop()->Post([beater = beater_.get()] { beater->Start(); });
+}
+
+Heartbeat::~Heartbeat() {
+  lost_.reset();
+  // The van must go on its own loop. A real loop has done so when Join returns; a simulated one,
+  // whose turns are all on this thread, is never waited for, and the van goes here.
+  runner_->loop()->Post([this] {
+    beater_.reset();
+    runner_->Stop();
+  });
+  runner_->Join();
+  beater_.reset();
+}
+
+}  // namespace leeway::node
