@@ -19,16 +19,16 @@ namespace leeway::ps {
 // A push, as it lies in its message: sizes already agree with each other (proto::Decode), but not
 // yet with the table. Buffers are shared, so a view may be kept.
 struct PushView {
-  std::uint64_t block = 0;      // dense
-  runtime::Buffer keys;         // sparse, ragged: [n] uint64
-  runtime::Buffer widths;       // ragged: [n] uint32, elements a row
-  runtime::Buffer values;       // elements of the table's dtype
-  double learning_rate = 0;     // NaN: the table's
+  std::uint64_t block = 0;   // dense
+  runtime::Buffer keys;      // sparse, ragged: [n] uint64
+  runtime::Buffer widths;    // ragged: [n] uint32, elements a row
+  runtime::Buffer values;    // elements of the table's dtype
+  double learning_rate = 0;  // NaN: the table's
 };
 
 struct PullView {
   std::uint64_t block = 0;
-  std::uint64_t elements = 0;   // dense: what the reader expects
+  std::uint64_t elements = 0;  // dense: what the reader expects
   runtime::Buffer keys;
 };
 
@@ -40,9 +40,9 @@ struct PullResult {
 };
 
 struct StoreStats {
-  std::uint64_t rows = 0;           // sparse, ragged
-  std::uint64_t blocks = 0;         // dense
-  std::uint64_t value_bytes = 0;    // values and state
+  std::uint64_t rows = 0;         // sparse, ragged
+  std::uint64_t blocks = 0;       // dense
+  std::uint64_t value_bytes = 0;  // values and state
   std::uint64_t copies_on_write = 0;
 };
 
@@ -78,6 +78,8 @@ struct StorePlace {
   std::uint32_t shard = 0;
   std::uint32_t num_shards = 1;
   std::uint64_t block_bytes = 1 << 20;
+  // Most bytes one pull of keys may gather: what one frame may hold.
+  std::uint64_t pull_bytes_max = 1ull << 30;  // LEEWAY_MESSAGE_BYTES_MAX
 };
 
 // `updater` outlives the store and supports the table's dtype.

@@ -1,0 +1,56 @@
+#include "ps/store/checks.h"
+
+#include <cmath>
+#include <limits>
+
+#include "proto/layout.h"
+
+namespace leeway::ps {
+
+std::string Count(std::uint64_t number, absl::string_view noun) {
+  return absl::StrCat(number, " ", noun, number == 1 ? "" : "s");
+}
+
+absl::Status CheckRate(const TableSpec& spec, double learning_rate) {
+  if (std::isnan(learning_rate)) return absl::OkStatus();
+  if (std::isfinite(learning_rate) && learning_rate >= 0) return absl::OkStatus();
+  return Invalid(spec, "the push's learning_rate is ", learning_rate,
+                 ", but must be finite and not negative");
+}
+
+absl::Status CheckKeys(const TableSpec& spec, const StorePlace& place,
+                       const runtime::Buffer& keys) {
+  if (keys.size() % sizeof(std::uint64_t) != 0) {
+    return Invalid(spec, "its keys have 8 bytes each, but ", keys.size(), " bytes were sent");
+  }
+  for (const std::uint64_t key : keys.as<std::uint64_t>()) {
+    const std::uint32_t shard = proto::ShardOfKey(key, place.num_shards);
+    if (shard != place.shard) {
+      return Invalid(spec, "key ", key, " was sent to shard ", place.shard, " of ",
+                     place.num_shards, ", but belongs to shard ", shard);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckPullSize(const TableSpec& spec, const StorePlace& place, std::uint64_t bytes) {
+  if (bytes <= place.pull_bytes_max) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("table '", spec.name, "': a pull of ", bytes, " bytes, but a reply holds ",
+                   place.pull_bytes_max, " at most; pull fewer keys at a time or raise ",
+                   "LEEWAY_MESSAGE_BYTES_MAX"));
+}
+
+UpdateTerms TermsOf(const TableSpec& spec, std::span<const PushView> pushes,
+                    std::uint32_t contributors) {
+  UpdateTerms terms{.learning_rate = std::numeric_limits<double>::quiet_NaN()};
+  const auto found = spec.updater.parameters.find("learning_rate");
+  if (found != spec.updater.parameters.end()) terms.learning_rate = found->second;
+  for (const PushView& push : pushes) {
+    if (!std::isnan(push.learning_rate)) terms.learning_rate = push.learning_rate;
+  }
+  if (spec.aggregate == Aggregate::kMean) terms.mean_of = contributors;
+  return terms;
+}
+
+}  // namespace leeway::ps

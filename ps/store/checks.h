@@ -1,0 +1,40 @@
+// What the stores have in common: the checks of what a peer sent, and the terms of an update.
+#ifndef LEEWAY_PS_STORE_CHECKS_H_
+#define LEEWAY_PS_STORE_CHECKS_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "ps/store/shard_store.h"
+#include "ps/store/update_run.h"
+
+namespace leeway::ps {
+
+// INVALID_ARGUMENT "table 'w': …".
+template <class... Args>
+absl::Status Invalid(const TableSpec& spec, const Args&... args) {
+  return absl::InvalidArgumentError(absl::StrCat("table '", spec.name, "': ", args...));
+}
+
+// "3 elements", "1 row": a number and its noun, which takes an s.
+std::string Count(std::uint64_t number, absl::string_view noun);
+
+// A push's learning rate is NaN (it has none) or else finite and not negative.
+absl::Status CheckRate(const TableSpec& spec, double learning_rate);
+
+// Whole numbers of keys, all of which belong to the shard.
+absl::Status CheckKeys(const TableSpec& spec, const StorePlace& place, const runtime::Buffer& keys);
+
+// Whether a pull may gather so much.
+absl::Status CheckPullSize(const TableSpec& spec, const StorePlace& place, std::uint64_t bytes);
+
+// The learning rate is that of the last push that has one, or else the table's, or else NaN.
+UpdateTerms TermsOf(const TableSpec& spec, std::span<const PushView> pushes,
+                    std::uint32_t contributors);
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_STORE_CHECKS_H_

@@ -1,0 +1,62 @@
+// How elements lie in a table, and what they are computed in.
+#ifndef LEEWAY_PS_STORE_ELEMENTS_H_
+#define LEEWAY_PS_STORE_ELEMENTS_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "leeway/dtype.h"
+#include "ps/store/halves.h"
+
+namespace leeway::ps {
+
+template <class Stored>
+inline constexpr bool kIsHalf = std::is_same_v<Stored, Float16> || std::is_same_v<Stored, BFloat16>;
+
+// What an updater sees, and what optimiser state is kept in: float for 16-bit tables.
+template <class Stored>
+using ComputeOf = std::conditional_t<kIsHalf<Stored>, float, Stored>;
+
+template <class Stored>
+void Load(const Stored* from, std::size_t size, ComputeOf<Stored>* to) {
+  if constexpr (kIsHalf<Stored>) {
+    ToFloat(from, size, to);
+  } else {
+    std::copy_n(from, size, to);
+  }
+}
+
+template <class Stored>
+void Store(const ComputeOf<Stored>* from, std::size_t size, Stored* to) {
+  if constexpr (kIsHalf<Stored>) {
+    FromFloat(from, size, to);
+  } else {
+    std::copy_n(from, size, to);
+  }
+}
+
+// Calls `visitor` with a null pointer of the type that `dtype` is stored as.
+template <class Visitor>
+auto VisitStored(DType dtype, const Visitor& visitor) {
+  switch (dtype) {
+    case DType::kFloat64:
+      return visitor(static_cast<double*>(nullptr));
+    case DType::kFloat16:
+      return visitor(static_cast<Float16*>(nullptr));
+    case DType::kBFloat16:
+      return visitor(static_cast<BFloat16*>(nullptr));
+    case DType::kInt32:
+      return visitor(static_cast<std::int32_t*>(nullptr));
+    case DType::kInt64:
+      return visitor(static_cast<std::int64_t*>(nullptr));
+    case DType::kFloat32:
+      break;
+  }
+  return visitor(static_cast<float*>(nullptr));
+}
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_STORE_ELEMENTS_H_

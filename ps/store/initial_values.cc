@@ -1,0 +1,76 @@
+#include "ps/store/initial_values.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "ps/store/elements.h"
+#include "runtime/random.h"
+
+namespace leeway::ps {
+namespace {
+
+// An integer table takes the whole number below, and the end of its range for what lies beyond.
+template <class T>
+T FromDouble(double value) {
+  if constexpr (std::is_integral_v<T>) {
+    constexpr double kEnd = std::is_same_v<T, std::int32_t> ? 0x1p31 : 0x1p63;
+    if (std::isnan(value)) return 0;
+    if (value >= kEnd) return std::numeric_limits<T>::max();
+    if (value < -kEnd) return std::numeric_limits<T>::min();
+    return static_cast<T>(std::floor(value));
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+template <class Stored>
+Stored Rounded(double value) {
+  const auto computed = FromDouble<ComputeOf<Stored>>(value);
+  Stored stored;
+  Store(&computed, 1, &stored);
+  return stored;
+}
+
+}  // namespace
+
+std::uint64_t PlaceOfRow(std::uint64_t key) { return runtime::StableHash(key); }
+
+InitialValues::InitialValues(const TableSpec& spec)
+    : initializer_(spec.initializer), stream_(runtime::StableHash(spec.name)) {}
+
+double InitialValues::At(std::uint64_t place) const {
+  const auto& [kind, a, b, seed] = initializer_;
+  switch (kind) {
+    case Initializer::Kind::kZeros:
+      return 0;
+    case Initializer::Kind::kConstant:
+      return a;
+    case Initializer::Kind::kUniform:
+      return a + (b - a) * runtime::UniformAt(seed, stream_, place);
+    case Initializer::Kind::kNormal:
+      return a + b * runtime::NormalAt(seed, stream_, place);
+  }
+  return 0;
+}
+
+template <class Stored>
+void InitialValues::Fill(std::uint64_t place, std::size_t size, Stored* to) const {
+  const bool same_everywhere = initializer_.kind == Initializer::Kind::kZeros ||
+                               initializer_.kind == Initializer::Kind::kConstant;
+  if (same_everywhere) {
+    std::fill_n(to, size, Rounded<Stored>(At(place)));
+    return;
+  }
+  for (std::size_t i = 0; i < size; ++i) to[i] = Rounded<Stored>(At(place + i));
+}
+
+template void InitialValues::Fill(std::uint64_t, std::size_t, float*) const;
+template void InitialValues::Fill(std::uint64_t, std::size_t, double*) const;
+template void InitialValues::Fill(std::uint64_t, std::size_t, Float16*) const;
+template void InitialValues::Fill(std::uint64_t, std::size_t, BFloat16*) const;
+template void InitialValues::Fill(std::uint64_t, std::size_t, std::int32_t*) const;
+template void InitialValues::Fill(std::uint64_t, std::size_t, std::int64_t*) const;
+
+}  // namespace leeway::ps

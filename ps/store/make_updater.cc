@@ -1,0 +1,37 @@
+#include "absl/strings/str_cat.h"
+#include "ps/store/checks.h"
+#include "ps/store/shard_store.h"
+#include "ps/updaters/registry.h"
+
+namespace leeway::ps {
+namespace {
+
+constexpr int kStateSlotsMax = 16;  // state values an element
+
+absl::Status OfTable(const TableSpec& spec, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat("table '", spec.name, "': ", status.message()));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Updater>> MakeUpdater(const TableSpec& spec) {
+  absl::StatusOr<UpdaterFactory> factory = FindUpdater(spec.updater.name);
+  if (!factory.ok()) return OfTable(spec, factory.status());
+  absl::StatusOr<std::unique_ptr<Updater>> updater = (*factory)(spec.updater.parameters);
+  if (!updater.ok()) return OfTable(spec, updater.status());
+  if (*updater == nullptr) {
+    return absl::InternalError(absl::StrCat("table '", spec.name, "': the factory of updater '",
+                                            spec.updater.name, "' made none"));
+  }
+  if (!(*updater)->Supports(spec.dtype)) {
+    return Invalid(spec, "updater '", spec.updater.name, "' does not support ", Name(spec.dtype));
+  }
+  const int slots = (*updater)->state_slots();
+  if (slots < 0 || slots > kStateSlotsMax) {
+    return Invalid(spec, "updater '", spec.updater.name, "' wants ", slots,
+                   " state values an element, but may have 0 to ", kStateSlotsMax);
+  }
+  return updater;
+}
+
+}  // namespace leeway::ps
