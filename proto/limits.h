@@ -20,6 +20,7 @@ inline constexpr std::uint64_t kTableElementsMax = 1ull << 48;
 inline constexpr std::uint64_t kRowWidthMax = 1ull << 24;
 inline constexpr std::uint64_t kKeysPerRequestMax = 1ull << 26;
 inline constexpr std::uint64_t kParametersMax = 64;
+inline constexpr std::uint64_t kTimeoutMsMax = ~0ull >> 1;  // so that it fits a signed number
 inline constexpr std::uint64_t kBlockBytesMin = 4096;
 inline constexpr std::uint64_t kBlockBytesMax = 256 << 20;
 

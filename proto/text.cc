@@ -1,0 +1,84 @@
+#include "proto/text.h"
+
+#include <cstdint>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+namespace leeway::proto {
+namespace {
+
+bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+
+// The bytes of the clean character that `text` (not empty) starts with; 0 if there is none.
+std::size_t CleanLength(absl::string_view text, Lines lines) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  if (first < 0x80) {
+    if (lines == Lines::kMany && (first == '\n' || first == '\t')) return 1;
+    return first >= 0x20 && first != 0x7f ? 1 : 0;
+  }
+  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 0;
+  if (length == 0 || first > 0xf4 || text.size() < length) return 0;
+  std::uint32_t code = first & (0x7fu >> length);
+  for (std::size_t i = 1; i < length; ++i) {
+    if (!IsContinuation(text[i])) return 0;
+    code = code << 6 | (static_cast<unsigned char>(text[i]) & 0x3f);
+  }
+  constexpr std::uint32_t kSmallest[] = {0, 0, 0xa0, 0x800, 0x10000};  // 0x80–0x9f: controls
+  if (code < kSmallest[length] || code > 0x10ffff) return 0;
+  return code >= 0xd800 && code <= 0xdfff ? 0 : length;  // halves of a pair are not characters
+}
+
+}  // namespace
+
+bool IsClean(absl::string_view text, Lines lines) {
+  while (!text.empty()) {
+    const std::size_t length = CleanLength(text, lines);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
+absl::Status CheckText(absl::string_view field, absl::string_view text, std::size_t min,
+                       std::size_t max, Lines lines) {
+  if (text.size() < min || text.size() > max) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, " is ", text.size(), " bytes long, may be ", min, " to ", max));
+  }
+  if (!IsClean(text, lines)) {
+    return absl::InvalidArgumentError(absl::StrCat(field, " is ", Quoted(Cut(text, 64)),
+                                                   ", may be UTF-8 without control characters"));
+  }
+  return absl::OkStatus();
+}
+
+absl::string_view Cut(absl::string_view text, std::size_t max) {
+  if (text.size() <= max) return text;
+  std::size_t end = max;
+  // Three bytes back at most: text that is not UTF-8 is cut anywhere.
+  while (end > 0 && max - end < 3 && IsContinuation(text[end])) --end;
+  return text.substr(0, IsContinuation(text[end]) ? max : end);
+}
+
+std::string Cleaned(absl::string_view text, Lines lines) {
+  std::string result;
+  result.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t length = CleanLength(text, lines);
+    if (length == 0) {
+      result.push_back('?');
+      text.remove_prefix(1);
+    } else {
+      result.append(text.data(), length);
+      text.remove_prefix(length);
+    }
+  }
+  return result;
+}
+
+std::string Quoted(absl::string_view text) {
+  return absl::StrCat("\"", absl::Utf8SafeCEscape(text), "\"");
+}
+
+}  // namespace leeway::proto
