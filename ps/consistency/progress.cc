@@ -1,0 +1,96 @@
+#include "ps/consistency/progress.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace leeway::ps {
+namespace {
+
+constexpr std::size_t kNamedMax = 8;  // slow workers named in one error text
+
+}  // namespace
+
+void Progress::Set(std::uint32_t rank, std::uint64_t incarnation, proto::WorkerState state) {
+  auto [it, is_new] = workers_.try_emplace(rank);
+  Worker& worker = it->second;
+  if (worker.state == proto::WorkerState::kAlive) Uncount(worker.clock);
+  if (is_new || worker.incarnation != incarnation) worker = {.incarnation = incarnation};
+  worker.state = state;
+  if (state == proto::WorkerState::kAlive) Count(worker.clock);
+  UpdateSlowest();
+}
+
+bool Progress::Advance(std::uint32_t rank, std::uint64_t incarnation, std::uint64_t clock) {
+  auto it = workers_.find(rank);
+  if (it == workers_.end()) return false;
+  Worker& worker = it->second;
+  if (worker.incarnation != incarnation || worker.state != proto::WorkerState::kAlive) return false;
+  if (clock <= worker.clock) return false;
+  Uncount(worker.clock);
+  worker.clock = clock;
+  Count(worker.clock);
+  UpdateSlowest();
+  return true;
+}
+
+std::uint64_t Progress::ClockOf(std::uint32_t rank) const {
+  auto it = workers_.find(rank);
+  return it == workers_.end() ? 0 : it->second.clock;
+}
+
+bool Progress::IsAlive(std::uint32_t rank) const {
+  auto it = workers_.find(rank);
+  return it != workers_.end() && it->second.state == proto::WorkerState::kAlive;
+}
+
+std::uint32_t Progress::CountEnded(std::uint64_t clock) const {
+  return static_cast<std::uint32_t>(
+      std::count_if(workers_.begin(), workers_.end(),
+                    [clock](const auto& entry) { return entry.second.clock > clock; }));
+}
+
+std::vector<Progress::WorkerClock> Progress::Behind(std::uint64_t clock) const {
+  std::vector<WorkerClock> behind = Living();
+  std::erase_if(behind, [clock](const WorkerClock& worker) { return worker.clock >= clock; });
+  std::stable_sort(behind.begin(), behind.end(),
+                   [](const WorkerClock& a, const WorkerClock& b) { return a.clock < b.clock; });
+  return behind;
+}
+
+std::string Progress::DescribeBehind(std::uint64_t clock) const {
+  const std::vector<WorkerClock> behind = Behind(clock);
+  const std::size_t named = std::min(behind.size(), kNamedMax);
+  std::string text;
+  for (std::size_t i = 0; i < named; ++i) {
+    absl::StrAppend(&text, i == 0 ? "" : ", ", "worker ", behind[i].rank, i == 0 ? " is" : "",
+                    " at clock ", behind[i].clock);
+  }
+  if (named < behind.size()) absl::StrAppend(&text, " and ", behind.size() - named, " more");
+  return text;
+}
+
+std::vector<Progress::WorkerClock> Progress::Living() const {
+  std::vector<WorkerClock> living;
+  for (const auto& [rank, worker] : workers_) {
+    if (worker.state == proto::WorkerState::kAlive) living.push_back({rank, worker.clock});
+  }
+  return living;
+}
+
+void Progress::Count(std::uint64_t clock) {
+  ++living_at_[clock];
+  ++living_;
+}
+
+void Progress::Uncount(std::uint64_t clock) {
+  auto it = living_at_.find(clock);
+  if (--it->second == 0) living_at_.erase(it);
+  --living_;
+}
+
+void Progress::UpdateSlowest() {
+  if (!living_at_.empty()) slowest_ = living_at_.begin()->first;
+}
+
+}  // namespace leeway::ps

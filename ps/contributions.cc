@@ -1,0 +1,50 @@
+#include "ps/contributions.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace leeway::ps {
+
+void Contributions::Add(std::uint64_t clock, const Target& target, Contribution contribution) {
+  bytes_ += contribution.bytes;
+  clocks_[clock][target].push_back(std::move(contribution));
+}
+
+std::optional<std::uint64_t> Contributions::FirstClock() const {
+  if (clocks_.empty()) return std::nullopt;
+  return clocks_.begin()->first;
+}
+
+ClosedClock Contributions::Take(std::uint64_t clock) {
+  auto node = clocks_.extract(clock);
+  if (node.empty()) return {};
+  ClosedClock closed = std::move(node.mapped());
+  for (auto& [target, list] : closed) {
+    for (const Contribution& contribution : list) bytes_ -= contribution.bytes;
+    std::sort(list.begin(), list.end(), [](const Contribution& a, const Contribution& b) {
+      return std::tie(a.rank, a.incarnation, a.sequence) <
+             std::tie(b.rank, b.incarnation, b.sequence);
+    });
+  }
+  return closed;
+}
+
+std::uint64_t Contributions::Discard(std::uint32_t rank, std::uint64_t incarnation,
+                                     std::uint64_t clock) {
+  std::uint64_t discarded = 0;
+  for (auto it = clocks_.lower_bound(clock); it != clocks_.end();) {
+    for (auto entry = it->second.begin(); entry != it->second.end();) {
+      discarded += std::erase_if(entry->second, [&](const Contribution& contribution) {
+        const bool its = contribution.rank == rank && contribution.incarnation == incarnation;
+        if (its) bytes_ -= contribution.bytes;
+        return its;
+      });
+      entry = entry->second.empty() ? it->second.erase(entry) : std::next(entry);
+    }
+    it = it->second.empty() ? clocks_.erase(it) : std::next(it);
+  }
+  return discarded;
+}
+
+}  // namespace leeway::ps

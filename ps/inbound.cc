@@ -1,0 +1,37 @@
+#include "ps/inbound.h"
+
+#include <limits>
+
+namespace leeway::ps {
+namespace {
+
+// The frame at `next`, and one further; empty where there is none.
+runtime::Buffer Take(const Payload& payload, std::size_t* next) {
+  return *next < payload.size() ? payload[(*next)++] : runtime::Buffer();
+}
+
+}  // namespace
+
+PushView ToPush(const Inbound& inbound) {
+  const proto::Request& request = inbound.request;
+  PushView push;
+  push.block = request.block;
+  push.learning_rate =
+      request.has_learning_rate ? request.learning_rate : std::numeric_limits<double>::quiet_NaN();
+  std::size_t next = 0;
+  if (request.kind != TableKind::kDense) push.keys = Take(inbound.payload, &next);
+  if (request.kind == TableKind::kRagged) push.widths = Take(inbound.payload, &next);
+  push.values = Take(inbound.payload, &next);
+  return push;
+}
+
+PullView ToPull(const Inbound& inbound) {
+  PullView pull;
+  pull.block = inbound.request.block;
+  pull.elements = inbound.request.elements;
+  std::size_t next = 0;
+  if (inbound.request.kind != TableKind::kDense) pull.keys = Take(inbound.payload, &next);
+  return pull;
+}
+
+}  // namespace leeway::ps

@@ -1,0 +1,44 @@
+// A request on its way through a data thread, and the limits of what may wait in one.
+#ifndef LEEWAY_PS_INBOUND_H_
+#define LEEWAY_PS_INBOUND_H_
+
+#include <cstdint>
+
+#include "absl/container/inlined_vector.h"
+#include "proto/messages.h"
+#include "ps/store/shard_store.h"
+#include "runtime/buffer.h"
+#include "van/van.h"
+
+namespace leeway::ps {
+
+// A worker's request that came before its predecessors waits for them, within these.
+inline constexpr std::size_t kEarlyRequestsMax = 1024;                   // a stream
+inline constexpr std::uint64_t kEarlyBytesMax = std::uint64_t{1} << 30;  // a thread
+// Outcomes other than OK that a stream remembers, to give a request that is sent again the same
+// answer.
+inline constexpr std::size_t kFailuresRememberedMax = 256;
+// What a request that waits is charged on top of its payload.
+inline constexpr std::uint64_t kRequestOverheadBytes = 512;
+
+using Payload = absl::InlinedVector<runtime::Buffer, 3>;
+
+struct Inbound {
+  van::PeerId peer = 0;
+  proto::Request request;
+  Payload payload;  // proto::Decode has checked number, sizes and alignment
+
+  std::uint64_t bytes() const {
+    std::uint64_t total = kRequestOverheadBytes;
+    for (const runtime::Buffer& frame : payload) total += frame.size();
+    return total;
+  }
+};
+
+// The frames by their meaning (proto/messages.h has their order). Shares the buffers.
+PushView ToPush(const Inbound& inbound);
+PullView ToPull(const Inbound& inbound);
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_INBOUND_H_

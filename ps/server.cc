@@ -1,0 +1,216 @@
+#include "ps/server.h"
+
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "proto/codec.h"
+#include "ps/endpoints.h"
+#include "runtime/log.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::ps {
+namespace {
+
+// What a table needs on each data thread. Every thread has an updater of its own, so that a
+// user's need not be safe to call from several.
+struct Kit {
+  std::vector<std::unique_ptr<Updater>> updaters;
+  Updater::Combine combine = Updater::Combine::kSum;
+};
+
+absl::StatusOr<Kit> MakeKit(const TableSpec& spec, std::size_t threads) {
+  LEEWAY_RETURN_IF_ERROR(Policy::Supports(spec.consistency));
+  Kit kit;
+  for (std::size_t i = 0; i < threads; ++i) {
+    LEEWAY_ASSIGN_OR_RETURN(std::unique_ptr<Updater> updater, MakeUpdater(spec));
+    kit.combine = updater->combine();
+    kit.updaters.push_back(std::move(updater));
+  }
+  return kit;
+}
+
+}  // namespace
+
+Server::Server(Setup setup)
+    : setup_(std::move(setup)),
+      incarnation_(setup_.host->Random()),
+      control_(setup_.host->Spawn("server control")),
+      seats_(setup_.config.server_threads),
+      endpoints_(setup_.config.server_threads) {
+  for (std::size_t i = 0; i < seats_.size(); ++i) {
+    seats_[i].runner = setup_.host->Spawn(absl::StrCat("server data ", i));
+  }
+}
+
+Server::~Server() {
+  control_->Stop();
+  for (Seat& seat : seats_) seat.runner->Stop();
+  control_->Join();
+  for (Seat& seat : seats_) seat.runner->Join();
+  // The loops stand still, so what lives on them may be taken apart from here.
+  membership_.reset();
+  for (Seat& seat : seats_) seat.thread.reset();
+}
+
+void Server::Start(absl::AnyInvocable<void(absl::Status)> over) {
+  control_->loop()->Post([this, over = std::move(over)]() mutable {
+    over_ = std::move(over);
+    for (std::uint32_t i = 0; i < seats_.size(); ++i) Bind(i);
+  });
+}
+
+void Server::Stop(absl::Status why) {
+  control_->loop()->Post([this, why = std::move(why)]() mutable {
+    if (final_.has_value() || leaving_) return;
+    if (membership_ == nullptr) return Finish(std::move(why));
+    leaving_ = true;
+    membership_->Leave(setup_.config.failure_timeout,
+                       [this, why = std::move(why)](absl::Status left) mutable {
+                         if (!left.ok()) runtime::LogWarning("leaving: ", left.message());
+                         Finish(std::move(why));
+                       });
+  });
+}
+
+// ---- the beginning ----
+
+void Server::Bind(std::uint32_t index) {
+  seats_[index].runner->loop()->Post([this, index] {
+    Seat& seat = seats_[index];
+    seat.thread = std::make_unique<DataThread>(DataThread::Setup{.config = setup_.config,
+                                                                 .index = index,
+                                                                 .incarnation = incarnation_,
+                                                                 .loop = seat.runner->loop(),
+                                                                 .factory = setup_.factory,
+                                                                 .options = setup_.options});
+    absl::StatusOr<std::string> endpoint =
+        seat.thread->Listen(setup_.factory->AnyAddress(BindHost(setup_.config)));
+    control_->loop()->Post([this, index, endpoint = std::move(endpoint)]() mutable {
+      OnBound(index, std::move(endpoint));
+    });
+  });
+}
+
+void Server::OnBound(std::uint32_t index, absl::StatusOr<std::string> endpoint) {
+  if (endpoint.ok()) {
+    endpoints_[index] = AnnouncedEndpoint(setup_.config, *endpoint);
+  } else {
+    bind_failure_ = endpoint.status();
+  }
+  if (++bound_ < seats_.size() || final_.has_value()) return;
+  bind_failure_.ok() ? JoinCluster() : Finish(bind_failure_);
+}
+
+void Server::JoinCluster() {
+  membership_.reset(new node::Membership({.config = setup_.config,
+                                          .role = Role::kServer,
+                                          .incarnation = incarnation_,
+                                          .endpoints = endpoints_,
+                                          .host = setup_.host,
+                                          .loop = control_->loop(),
+                                          .factory = setup_.factory},
+                                         this));
+  membership_->Start();
+}
+
+void Server::OnWelcome(const proto::Welcome& welcome) {
+  if (setup_.on_welcome) setup_.on_welcome(welcome);
+  runtime::LogInfo("server ", welcome.rank, " of the cluster of ", membership_->scheduler_address(),
+                   " serves at ", absl::StrJoin(endpoints_, ", "));
+  OnEveryThread([welcome](DataThread* thread, std::uint32_t) { thread->SetPlace(welcome); }, [] {});
+}
+
+// ---- what the scheduler says ----
+
+void Server::OnEveryThread(std::function<void(DataThread*, std::uint32_t)> task, Seen done) {
+  struct Round {
+    std::size_t missing;
+    Seen done;
+  };
+  auto round = std::make_shared<Round>(Round{seats_.size(), std::move(done)});
+  for (std::uint32_t i = 0; i < seats_.size(); ++i) {
+    seats_[i].runner->loop()->Post([this, i, task, round] {
+      if (seats_[i].thread != nullptr) task(seats_[i].thread.get(), i);
+      control_->loop()->Post([round] {
+        if (--round->missing == 0) round->done();
+      });
+    });
+  }
+}
+
+void Server::OnMap(std::shared_ptr<const proto::ClusterMap> map) {
+  const std::uint64_t version = map->version;
+  OnEveryThread([map = std::move(map)](DataThread* thread, std::uint32_t) { thread->TakeMap(map); },
+                [this, version] {
+                  if (membership_ != nullptr) membership_->AckMap(version);
+                });
+}
+
+void Server::OnNodeDown(const proto::NodeDown& down) {
+  runtime::LogInfo(Name(down.role), " ", down.rank,
+                   down.left ? " has left: " : " is down: ", down.reason);
+}
+
+void Server::OnSchedulerMessage(proto::AnyMessage message) {
+  if (auto* install = std::get_if<proto::InstallTable>(&message)) {
+    Install(*install);
+  } else {
+    runtime::LogWarning("the scheduler sent a ", proto::NameOf(message),
+                        ", which is not for servers; ignored");
+  }
+}
+
+void Server::Install(const proto::InstallTable& install) {
+  absl::StatusOr<Kit> made = MakeKit(install.spec, seats_.size());
+  auto reply = std::make_shared<proto::InstallTableReply>();
+  reply->table = install.table;
+  reply->result = made.status();
+  auto send = [this, reply] {
+    if (membership_ == nullptr) return;
+    if (absl::Status sent = membership_->Send(*reply); !sent.ok()) {
+      runtime::LogWarning("the scheduler was not told about table ", reply->table, ": ",
+                          sent.message());
+    }
+  };
+  if (!made.ok()) return send();
+  reply->combine = made->combine;
+  auto kit = std::make_shared<Kit>(*std::move(made));
+  auto results = std::make_shared<std::vector<absl::Status>>(seats_.size());
+  OnEveryThread(
+      [kit, results, install](DataThread* thread, std::uint32_t index) {
+        (*results)[index] =
+            thread->InstallTable(install.table, install.spec, std::move(kit->updaters[index]));
+      },
+      [reply, results, send] {
+        for (const absl::Status& result : *results) reply->result.Update(result);
+        send();
+      });
+}
+
+void Server::OnOver(const absl::Status& why) { Finish(why); }
+
+// ---- the end ----
+
+void Server::Finish(absl::Status why) {
+  if (final_.has_value()) return;
+  final_ = std::move(why);
+  // Not at once: this may be a call of the membership's, which is taken apart as well.
+  control_->loop()->Post([this] { Dismantle(); });
+}
+
+void Server::Dismantle() {
+  membership_.reset();
+  auto missing = std::make_shared<std::size_t>(seats_.size());
+  for (Seat& seat : seats_) {
+    seat.runner->loop()->Post([this, &seat, missing] {
+      seat.thread.reset();
+      control_->loop()->Post([this, missing] {
+        if (--*missing == 0 && over_ != nullptr) std::exchange(over_, nullptr)(*final_);
+      });
+    });
+  }
+}
+
+}  // namespace leeway::ps

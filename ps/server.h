@@ -1,0 +1,91 @@
+// A server: a control loop with its membership in the cluster, and some data threads, each with a
+// loop and an endpoint of its own.
+#ifndef LEEWAY_PS_SERVER_H_
+#define LEEWAY_PS_SERVER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "leeway/config.h"
+#include "node/membership.h"
+#include "ps/data_thread.h"
+#include "runtime/loop.h"
+#include "van/van.h"
+
+namespace leeway::ps {
+
+class Server final : private node::Membership::Listener {
+ public:
+  struct Setup {
+    Config config;
+    runtime::Host* host = nullptr;
+    van::Factory* factory = nullptr;
+    DataOptions options;
+    // Called on the control loop when the scheduler has taken the server in. Optional.
+    std::function<void(const proto::Welcome&)> on_welcome;
+  };
+
+  explicit Server(Setup setup);
+  // Ends at once, without a word to the scheduler, if it is not over yet. Not on its own loops.
+  ~Server() override;
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Binds, joins and serves. `over` is called once, on the control loop, when nothing of it runs
+  // any more (it may not destroy the server there): OK when the cluster ended in order.
+  void Start(absl::AnyInvocable<void(absl::Status)> over);
+
+  // After Start: leaves the cluster in order, then it is over with `why`. Any thread.
+  void Stop(absl::Status why);
+
+  runtime::Loop* control_loop() { return control_->loop(); }
+
+ private:
+  // One data thread; `thread` is touched on its loop only.
+  struct Seat {
+    std::unique_ptr<runtime::LoopRunner> runner;
+    std::unique_ptr<DataThread> thread;
+  };
+  using Seen = absl::AnyInvocable<void()>;
+
+  void OnWelcome(const proto::Welcome& welcome) override;
+  void OnMap(std::shared_ptr<const proto::ClusterMap> map) override;
+  void OnNodeDown(const proto::NodeDown& down) override;
+  void OnSchedulerMessage(proto::AnyMessage message) override;
+  void OnOver(const absl::Status& why) override;
+
+  void Bind(std::uint32_t index);
+  void OnBound(std::uint32_t index, absl::StatusOr<std::string> endpoint);
+  void JoinCluster();
+  // Runs `task` on every data thread's loop, then `done` on the control loop.
+  void OnEveryThread(std::function<void(DataThread*, std::uint32_t index)> task, Seen done);
+  void Install(const proto::InstallTable& install);
+  void Finish(absl::Status why);
+  void Dismantle();
+
+  const Setup setup_;
+  const std::uint64_t incarnation_;
+  std::unique_ptr<runtime::LoopRunner> control_;
+  std::vector<Seat> seats_;
+
+  // On the control loop:
+  absl::AnyInvocable<void(absl::Status)> over_;
+  std::vector<std::string> endpoints_;  // by data thread
+  std::uint32_t bound_ = 0;
+  absl::Status bind_failure_;
+  std::optional<absl::Status> final_;  // set once it is ending
+  bool leaving_ = false;
+  std::unique_ptr<node::Membership> membership_;
+};
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_SERVER_H_

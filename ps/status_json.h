@@ -1,0 +1,29 @@
+// What a data thread answers to a StatusRequest.
+#ifndef LEEWAY_PS_STATUS_JSON_H_
+#define LEEWAY_PS_STATUS_JSON_H_
+
+#include <cstdint>
+#include <string>
+
+#include "proto/messages.h"
+#include "ps/counters.h"
+#include "ps/engine.h"
+#include "van/van.h"
+
+namespace leeway::ps {
+
+struct StatusView {
+  std::uint32_t server_rank = 0;
+  std::uint32_t thread = 0;
+  const proto::ClusterMap* map = nullptr;
+  const Counters* counters = nullptr;
+  van::Counters van;
+  const Engine* engine = nullptr;
+};
+
+// One object: role, rank, thread, epoch, clocks, tables and counters.
+std::string StatusJson(const StatusView& view);
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_STATUS_JSON_H_

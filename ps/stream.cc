@@ -1,0 +1,78 @@
+#include "ps/stream.h"
+
+#include <utility>
+
+namespace leeway::ps {
+
+Stream::~Stream() {
+  for (const auto& [sequence, kept] : early_) Release(kept);
+}
+
+Stream::Order Stream::Judge(std::uint64_t sequence) const {
+  if (sequence <= admitted_) return Order::kSeen;
+  return sequence == admitted_ + 1 ? Order::kNext : Order::kEarly;
+}
+
+bool Stream::Keep(Inbound early) {
+  const std::uint64_t sequence = early.request.id.sequence;
+  if (auto it = early_.find(sequence); it != early_.end()) {
+    Release(it->second);
+    early_.erase(it);
+  }
+  const std::uint64_t bytes = early.bytes();
+  if (early_.size() >= kEarlyRequestsMax || bytes > budget_->bytes_max - budget_->bytes) {
+    return false;
+  }
+  budget_->bytes += bytes;
+  early_.emplace(sequence, std::move(early));
+  return true;
+}
+
+std::optional<Inbound> Stream::TakeNext() {
+  auto it = early_.find(admitted_ + 1);
+  if (it == early_.end()) return std::nullopt;
+  Release(it->second);
+  std::optional<Inbound> next(std::move(it->second));
+  early_.erase(it);
+  return next;
+}
+
+std::vector<Inbound> Stream::TakeAll() {
+  std::vector<Inbound> all;
+  all.reserve(early_.size());
+  for (auto& [sequence, kept] : early_) {
+    Release(kept);
+    all.push_back(std::move(kept));
+  }
+  early_.clear();
+  return all;
+}
+
+void Stream::DropPeer(van::PeerId peer) {
+  for (auto it = early_.begin(); it != early_.end();) {
+    if (it->second.peer == peer) {
+      Release(it->second);
+      it = early_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+}
+
+void Stream::RememberFailure(std::uint64_t sequence, absl::Status failure) {
+  failures_.insert_or_assign(sequence, std::move(failure));
+  if (failures_.size() > kFailuresRememberedMax) {
+    forgotten_ = failures_.begin()->first;
+    failures_.erase(failures_.begin());
+  }
+}
+
+absl::Status Stream::OutcomeOf(std::uint64_t sequence) const {
+  if (auto it = failures_.find(sequence); it != failures_.end()) return it->second;
+  if (sequence <= forgotten_) {
+    return absl::UnknownError("this request was answered so long ago that the answer is forgotten");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace leeway::ps

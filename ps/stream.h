@@ -1,0 +1,63 @@
+// The requests of one worker to one shard: each admitted once, in the order of their numbers.
+#ifndef LEEWAY_PS_STREAM_H_
+#define LEEWAY_PS_STREAM_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "ps/inbound.h"
+
+namespace leeway::ps {
+
+// What all streams of a thread may keep waiting together.
+struct EarlyBudget {
+  std::uint64_t bytes_max = kEarlyBytesMax;
+  std::uint64_t bytes = 0;
+};
+
+class Stream {
+ public:
+  enum class Order { kSeen, kNext, kEarly };
+
+  explicit Stream(EarlyBudget* budget) : budget_(budget) {}
+  ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  Order Judge(std::uint64_t sequence) const;
+  // The last number admitted; 0 before the first.
+  std::uint64_t admitted() const { return admitted_; }
+
+  // The request numbered admitted() + 1 is being admitted.
+  void Admit() { ++admitted_; }
+
+  // Keeps an early request; one that is kept already is replaced (it may have come over a new
+  // connection). False when there is no room: it will be sent again.
+  bool Keep(Inbound early);
+  // The kept request that is next now.
+  std::optional<Inbound> TakeNext();
+  // Everything kept, in order; or what came from one peer, dropped.
+  std::vector<Inbound> TakeAll();
+  void DropPeer(van::PeerId peer);
+
+  // How a request that was seen before had failed; OK where it had not. UNKNOWN where that is
+  // too long ago to be remembered.
+  void RememberFailure(std::uint64_t sequence, absl::Status failure);
+  absl::Status OutcomeOf(std::uint64_t sequence) const;
+
+ private:
+  void Release(const Inbound& kept) { budget_->bytes -= kept.bytes(); }
+
+  EarlyBudget* budget_;
+  std::uint64_t admitted_ = 0;
+  std::map<std::uint64_t, Inbound> early_;
+  std::map<std::uint64_t, absl::Status> failures_;
+  std::uint64_t forgotten_ = 0;  // failures up to this number may have been forgotten
+};
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_STREAM_H_

@@ -1,0 +1,44 @@
+// One table as one data thread holds it: its description, its updater and the shards of it that
+// the thread owns.
+#ifndef LEEWAY_PS_TABLE_H_
+#define LEEWAY_PS_TABLE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "ps/consistency/policy.h"
+#include "ps/inbound.h"
+#include "ps/store/shard_store.h"
+
+namespace leeway::ps {
+
+class Table {
+ public:
+  Table(std::uint32_t id, TableSpec spec, std::unique_ptr<Updater> updater)
+      : id_(id), spec_(std::move(spec)), updater_(std::move(updater)), policy_(spec_.consistency) {}
+
+  std::uint32_t id() const { return id_; }
+  const TableSpec& spec() const { return spec_; }
+  const Policy& policy() const { return policy_; }
+
+  // The values of one shard; made when they are first asked for.
+  ShardStore* Shard(std::uint32_t shard, std::uint32_t num_shards, std::uint64_t block_bytes);
+
+  // Whether a request speaks of a table like this one, and of a reply that may be sent.
+  absl::Status Fits(const proto::Request& request, std::uint64_t message_bytes_max) const;
+
+  StoreStats stats() const;  // of all its shards here
+
+ private:
+  std::uint32_t id_;
+  TableSpec spec_;
+  std::unique_ptr<Updater> updater_;
+  Policy policy_;
+  std::map<std::uint32_t, std::unique_ptr<ShardStore>> shards_;
+};
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_TABLE_H_
