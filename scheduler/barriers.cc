@@ -1,0 +1,148 @@
+#include "scheduler/barriers.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace leeway::scheduler {
+namespace {
+
+// An error names this many of the missing and counts the rest.
+constexpr std::size_t kNamedMax = 8;
+// Longer waits than this are taken for endless.
+constexpr std::uint64_t kTimeoutMsMax = 1000ull * 3600 * 24 * 365;
+
+absl::Time DeadlineOf(const proto::BarrierEnter& enter, absl::Time now) {
+  if (enter.timeout_ms == 0 || enter.timeout_ms > kTimeoutMsMax) return absl::InfiniteFuture();
+  return now + absl::Milliseconds(static_cast<std::int64_t>(enter.timeout_ms));
+}
+
+std::string Title(const std::string& name, std::uint64_t number) {
+  return absl::StrCat("barrier '", name, "' (number ", number, ")");
+}
+
+}  // namespace
+
+void Barriers::Enter(std::uint32_t rank, const proto::BarrierEnter& enter, absl::Time now) {
+  const Key key(enter.name, enter.group, enter.number);
+  if (enter.group != Group::kWorkers && enter.group != Group::kAll) {
+    Answer(rank, key,
+           absl::InvalidArgumentError(
+               absl::StrCat("barrier '", enter.name,
+                            "': a worker is no member of the group of servers; enter "
+                            "Group::kWorkers or Group::kAll")));
+    return;
+  }
+  if (AnswerIfEnded(rank, enter)) return;
+  if (!pending_.contains(key) && pending_.size() >= kBarriersWaitingMax) {
+    Answer(
+        rank, key,
+        absl::ResourceExhaustedError(absl::StrCat(Title(enter.name, enter.number), ": ",
+                                                  kBarriersWaitingMax, " barriers wait already")));
+    return;
+  }
+  const auto [pending, first] = pending_.try_emplace(key);
+  if (first) pending->second.since = now;
+  // Entering again changes nothing, not even the deadline.
+  if (!pending->second.entered.emplace(rank, DeadlineOf(enter, now)).second) return;
+  pending->second.deadline = std::min(pending->second.deadline, pending->second.entered.at(rank));
+  if (Missing(pending->second).empty()) Finish(pending, absl::OkStatus());
+}
+
+void Barriers::WorkersChanged() {
+  for (auto pending = pending_.begin(); pending != pending_.end();) {
+    const auto current = pending++;
+    if (Missing(current->second).empty()) Finish(current, absl::OkStatus());
+  }
+}
+
+void Barriers::Expire(absl::Time now) {
+  for (auto pending = pending_.begin(); pending != pending_.end();) {
+    const auto current = pending++;
+    if (current->second.deadline > now) continue;
+    const std::vector<std::uint32_t> missing = Missing(current->second);
+    std::vector<std::string> names;
+    for (std::uint32_t rank : missing) {
+      if (names.size() == kNamedMax) break;
+      names.push_back(workers_->Describe(rank, now));
+    }
+    std::string text = absl::StrCat(
+        Title(std::get<0>(current->first), std::get<2>(current->first)), ": after ",
+        absl::FormatDuration(absl::Trunc(now - current->second.since, absl::Milliseconds(1))),
+        " still waiting for ", absl::StrJoin(names, "; "));
+    if (missing.size() > names.size()) {
+      absl::StrAppend(&text, "; and ", missing.size() - names.size(), " more");
+    }
+    Finish(current, absl::DeadlineExceededError(text));
+  }
+}
+
+absl::Time Barriers::NextDeadline() const {
+  absl::Time next = absl::InfiniteFuture();
+  for (const auto& [key, pending] : pending_) next = std::min(next, pending.deadline);
+  return next;
+}
+
+std::vector<Barriers::Waiting> Barriers::waiting() const {
+  std::vector<Waiting> all;
+  for (const auto& [key, pending] : pending_) {
+    all.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), Missing(pending)});
+  }
+  return all;
+}
+
+std::vector<std::uint32_t> Barriers::Missing(const Pending& pending) const {
+  std::vector<std::uint32_t> missing = workers_->Needed();
+  std::erase_if(missing, [&](std::uint32_t rank) { return pending.entered.contains(rank); });
+  return missing;
+}
+
+bool Barriers::AnswerIfEnded(std::uint32_t rank, const proto::BarrierEnter& enter) {
+  const auto ended = ended_.find({enter.name, enter.group});
+  if (ended == ended_.end()) return false;
+  const Key key(enter.name, enter.group, enter.number);
+  const auto& results = ended->second.results;
+  if (const auto result = results.find(enter.number); result != results.end()) {
+    ended->second.used = ++uses_;
+    Answer(rank, key, result->second);
+    return true;
+  }
+  if (results.size() < kBarrierEndsRememberedMax || enter.number > results.begin()->first) {
+    return false;
+  }
+  Answer(rank, key,
+         absl::FailedPreconditionError(absl::StrCat(Title(enter.name, enter.number),
+                                                    " ended long ago; the newest to end is ",
+                                                    results.rbegin()->first)));
+  return true;
+}
+
+void Barriers::Answer(std::uint32_t rank, const Key& key, const absl::Status& result) {
+  proto::BarrierRelease release;
+  std::tie(release.name, release.group, release.number) = key;
+  release.result = result;
+  send_(rank, release);
+}
+
+void Barriers::Finish(std::map<Key, Pending>::iterator pending, const absl::Status& result) {
+  const auto node = pending_.extract(pending);
+  Remember(node.key(), result);
+  for (const auto& [rank, deadline] : node.mapped().entered) Answer(rank, node.key(), result);
+}
+
+void Barriers::Remember(const Key& key, const absl::Status& result) {
+  const auto& [name, group, number] = key;
+  Ended& ended = ended_[{name, group}];
+  ended.used = ++uses_;
+  ended.results[number] = result;
+  if (ended.results.size() > kBarrierEndsRememberedMax) {
+    ended.results.erase(ended.results.begin());
+  }
+  if (ended_.size() <= kBarrierNamesRememberedMax) return;
+  ended_.erase(std::min_element(ended_.begin(), ended_.end(), [](const auto& a, const auto& b) {
+    return a.second.used < b.second.used;
+  }));
+}
+
+}  // namespace leeway::scheduler

@@ -1,0 +1,74 @@
+#include "scheduler/map_publisher.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace leeway::scheduler {
+
+MapPublisher::MapPublisher(const MembershipTable* members, absl::Duration resend_interval,
+                           Send send)
+    : members_(members), resend_interval_(resend_interval), send_(std::move(send)) {}
+
+void MapPublisher::Publish(std::shared_ptr<const proto::ClusterMap> map, absl::Time now) {
+  map_ = std::move(map);
+  Advance(now);
+}
+
+void MapPublisher::OnAck(const Node& node, std::uint64_t version, absl::Time now) {
+  if (map_ == nullptr || version > map_->version) return;  // of a map that never was
+  Progress& progress = progress_[node.id];
+  if (version <= progress.acknowledged) return;
+  progress.acknowledged = version;
+  if (node.role == Role::kServer) Advance(now);
+}
+
+void MapPublisher::MembersChanged(absl::Time now) { Advance(now); }
+
+void MapPublisher::OnRejoin(const Node& node, absl::Time now) {
+  if (Due(node)) SendTo(node, now);
+}
+
+void MapPublisher::Resend(absl::Time now) {
+  for (const Node* node : members_->Alive()) {
+    Progress& progress = progress_[node->id];
+    if (now < progress.resend_at || !Due(*node)) continue;
+    const absl::Duration next = std::min(progress.interval * 2, resend_interval_ * 16);
+    SendTo(*node, now);
+    progress.interval = next;
+    progress.resend_at = now + next;
+  }
+}
+
+bool MapPublisher::Due(const Node& node) {
+  if (map_ == nullptr || progress_[node.id].acknowledged >= map_->version) return false;
+  return node.role == Role::kServer || ServersHaveIt();
+}
+
+void MapPublisher::SendTo(const Node& node, absl::Time now) {
+  Progress& progress = progress_[node.id];
+  progress.sent = map_->version;
+  progress.interval = resend_interval_;
+  progress.resend_at = now + resend_interval_;
+  send_(node, *map_);
+}
+
+bool MapPublisher::ServersHaveIt() {
+  const std::vector<Node*> servers = members_->Alive(Role::kServer);
+  return std::all_of(servers.begin(), servers.end(), [this](const Node* server) {
+    return progress_[server->id].acknowledged >= map_->version;
+  });
+}
+
+// Sends the map to whoever may now have it and was not sent it yet.
+void MapPublisher::Advance(absl::Time now) {
+  if (map_ == nullptr) return;
+  const auto send_to = [&](Role role) {
+    for (const Node* node : members_->Alive(role)) {
+      if (progress_[node->id].sent < map_->version) SendTo(*node, now);
+    }
+  };
+  send_to(Role::kServer);
+  if (ServersHaveIt()) send_to(Role::kWorker);
+}
+
+}  // namespace leeway::scheduler

@@ -1,0 +1,288 @@
+#include "scheduler/scheduler.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "node/membership.h"
+#include "node/scheduler_url.h"
+#include "runtime/log.h"
+#include "runtime/status_macros.h"
+#include "scheduler/scheduler_impl.h"
+
+namespace leeway::scheduler {
+namespace {
+
+constexpr absl::Duration kMissingLogInterval = absl::Seconds(10);
+
+absl::Duration AtLeastOneMs(absl::Duration duration) {
+  return std::max(duration, absl::Milliseconds(1));
+}
+
+std::string Rounded(absl::Duration duration) {
+  return absl::FormatDuration(absl::Trunc(duration, absl::Milliseconds(1)));
+}
+
+}  // namespace
+
+Scheduler::Impl::Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* factory,
+                      Config config)
+    : host_(host),
+      loop_(loop),
+      factory_(factory),
+      config_(std::move(config)),
+      members_(config_.num_servers, config_.num_workers),
+      maps_(config_.num_shards),
+      publisher_(&members_, AtLeastOneMs(config_.resend_interval),
+                 [this](const Node& node, const proto::ClusterMap& map) { SendMap(node, map); }),
+      detector_(config_.failure_timeout, AtLeastOneMs(config_.heartbeat_interval)),
+      barriers_(this,
+                [this](std::uint32_t rank, const proto::BarrierRelease& release) {
+                  if (const Node* worker = members_.workers()[rank]) SendTo(*worker, release);
+                }),
+      // Nine tenths, so that it is the scheduler who answers in time and says whom it waited for.
+      catalogue_(this, AtLeastOneMs(config_.resend_interval), config_.request_timeout * 0.9,
+                 [this](std::uint32_t id, const proto::AnyMessage& message) {
+                   if (const Node* node = members_.Find(id)) SendTo(*node, message);
+                 }) {}
+
+Scheduler::Impl::~Impl() {
+  for (runtime::TimerId timer : {detector_timer_, resend_timer_, log_timer_, nobody_timer_,
+                                 barrier_timer_, ending_timer_, grace_timer_}) {
+    loop_->Cancel(timer);
+  }
+}
+
+absl::Status Scheduler::Impl::Start(Done done) {
+  identity_.role = Role::kScheduler;
+  identity_.node = kSchedulerNode;
+  identity_.incarnation = std::max<std::uint64_t>(1, host_->Random());
+  identity_.cluster = std::max<std::uint64_t>(1, host_->Random());
+  van_ = factory_->New(loop_, identity_, van::LimitsFrom(config_), this);
+  const std::string url = node::SchedulerUrl(config_.scheduler);
+  absl::StatusOr<std::string> bound = van_->Listen(url);
+  if (!bound.ok()) {
+    return absl::Status(bound.status().code(),
+                        absl::StrCat("the scheduler cannot listen on LEEWAY_SCHEDULER=",
+                                     config_.scheduler, ": ", bound.status().message()));
+  }
+  address_ = *std::move(bound);
+  done_ = std::move(done);
+  runtime::LogInfo("scheduler of ", config_.num_servers, " servers and ", config_.num_workers,
+                   " workers at ", address_);
+  Every(AtLeastOneMs(config_.heartbeat_interval), &detector_timer_, &Impl::FindDead);
+  Every(AtLeastOneMs(config_.resend_interval / 2), &resend_timer_, &Impl::ResendWhatIsUnanswered);
+  Every(kMissingLogInterval, &log_timer_, &Impl::LogMissing);
+  PutOffNobodyCame();
+  return absl::OkStatus();
+}
+
+void Scheduler::Impl::Stop(const absl::Status& why) {
+  if (van_ == nullptr || !running()) return;
+  End(why, why);
+}
+
+std::string Scheduler::Impl::StatusJson() const {
+  return StatusToJson({.address = address_,
+                       .now = Now(),
+                       .cluster = identity_.cluster,
+                       .map = *maps_.newest(),
+                       .members = members_,
+                       .detector = detector_,
+                       .barriers = barriers_,
+                       .catalogue = catalogue_,
+                       .oddities = oddities_,
+                       .van = van_ == nullptr ? van::Counters() : van_->counters()});
+}
+
+// ---- members ----
+
+void Scheduler::Impl::Joined() {
+  const bool was_complete = members_.complete();
+  if (members_.UpdateComplete() && !was_complete) {
+    runtime::LogInfo("the cluster is complete: ", Missing());
+    loop_->Cancel(nobody_timer_);
+  } else {
+    PutOffNobodyCame();
+  }
+  publisher_.Publish(maps_.Next(members_), Now());
+}
+
+void Scheduler::Impl::Retire(Node* node, Node::State state, const std::string& why) {
+  members_.Retire(node, state, why);
+  detector_.Forget(node->id);
+  if (node->role == Role::kWorker) catalogue_.Forget(node->id);
+  const bool left = state == Node::State::kLeft;
+  const std::string line =
+      absl::StrCat(node->FullName(), left ? " has left" : " is dead: ", left ? "" : why);
+  left ? runtime::LogInfo(line) : runtime::LogWarning(line);
+
+  const std::shared_ptr<const proto::ClusterMap> map = maps_.Next(members_);
+  proto::NodeDown down;
+  down.node = node->id;
+  down.role = node->role;
+  down.rank = node->rank;
+  down.incarnation = node->incarnation;
+  down.left = left;
+  down.reason = why;
+  down.epoch = map->epoch;
+  for (const Node* other : members_.Alive()) SendTo(*other, down);
+  if (!left) SendTo(*node, down);  // should it live after all, it ends
+  publisher_.Publish(map, Now());
+  barriers_.WorkersChanged();
+  catalogue_.ServersChanged();
+  ArmBarrierTimer();
+  EndIfDone();
+}
+
+void Scheduler::Impl::FindDead() {
+  for (std::uint32_t id : detector_.Silent(Now())) {
+    Node* node = members_.Find(id);
+    if (node == nullptr || !node->alive() || !running()) continue;
+    Retire(node, Node::State::kDead,
+           absl::StrCat("not heard for ", Rounded(detector_.SilentFor(id, Now())),
+                        " (LEEWAY_FAILURE_TIMEOUT_MS=",
+                        absl::ToInt64Milliseconds(config_.failure_timeout), ")"));
+  }
+}
+
+std::vector<std::uint32_t> Scheduler::Impl::Needed() const {
+  std::vector<std::uint32_t> ranks;
+  const std::vector<Node*>& workers = members_.workers();
+  for (std::uint32_t rank = 0; rank < workers.size(); ++rank) {
+    if (workers[rank] == nullptr || workers[rank]->alive()) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+std::string Scheduler::Impl::Describe(std::uint32_t rank, absl::Time now) const {
+  const Node* worker = members_.workers()[rank];
+  if (worker == nullptr) return absl::StrCat("worker ", rank, ", which has not joined");
+  return absl::StrCat(worker->FullName(), ", last heard ",
+                      Rounded(detector_.SilentFor(worker->id, now)), " ago");
+}
+
+std::vector<std::uint32_t> Scheduler::Impl::Living() const {
+  std::vector<std::uint32_t> ids;
+  for (const Node* server : members_.Alive(Role::kServer)) ids.push_back(server->id);
+  return ids;
+}
+
+std::string Scheduler::Impl::Describe(std::uint32_t id) const {
+  for (const Node* server : members_.servers()) {
+    if (server != nullptr && server->id == id) return server->FullName();
+  }
+  return absl::StrCat("node ", id);
+}
+
+// ---- timers ----
+
+void Scheduler::Impl::Every(absl::Duration interval, runtime::TimerId* timer,
+                            void (Impl::*what)()) {
+  *timer = loop_->After(interval, [this, interval, timer, what] {
+    Every(interval, timer, what);
+    (this->*what)();
+  });
+}
+
+void Scheduler::Impl::ResendWhatIsUnanswered() {
+  publisher_.Resend(Now());
+  catalogue_.Tick(Now());
+}
+
+std::string Scheduler::Impl::Missing() const {
+  return node::DescribeMissing(*maps_.newest(), config_.num_servers, config_.num_workers);
+}
+
+void Scheduler::Impl::LogMissing() {
+  if (!members_.complete() && running()) runtime::LogInfo("waiting: ", Missing());
+}
+
+void Scheduler::Impl::PutOffNobodyCame() {
+  loop_->Cancel(nobody_timer_);
+  nobody_timer_ = loop_->After(config_.connect_timeout, [this] { NobodyCame(); });
+}
+
+void Scheduler::Impl::NobodyCame() {
+  if (!running() || members_.complete()) return;
+  const absl::Status why = absl::DeadlineExceededError(absl::StrCat(
+      "the cluster is not complete, and nobody has joined for ",
+      absl::FormatDuration(config_.connect_timeout), " (LEEWAY_CONNECT_TIMEOUT_MS): ", Missing()));
+  End(why, why);
+}
+
+void Scheduler::Impl::ArmBarrierTimer() {
+  loop_->Cancel(barrier_timer_);
+  const absl::Time next = barriers_.NextDeadline();
+  if (next == absl::InfiniteFuture()) return;
+  barrier_timer_ = loop_->After(std::max(next - Now(), absl::ZeroDuration()), [this] {
+    barriers_.Expire(Now());
+    ArmBarrierTimer();
+  });
+}
+
+// ---- the end ----
+
+void Scheduler::Impl::EndIfDone() {
+  if (!running() || !members_.complete() || !members_.Alive(Role::kWorker).empty()) return;
+  std::vector<std::string> died;
+  for (const Node* node : members_.Dead()) {
+    died.push_back(absl::StrCat(node->FullName(), ": ", node->gone_because));
+  }
+  End(absl::OkStatus(), died.empty() ? absl::OkStatus()
+                                     : absl::UnavailableError(absl::StrCat(
+                                           "the cluster has ended in order, but not everyone lived "
+                                           "to see it; dead: ",
+                                           absl::StrJoin(died, "; "))));
+}
+
+void Scheduler::Impl::End(const absl::Status& word, const absl::Status& result) {
+  runtime::LogInfo("the cluster ends", word.ok() ? "" : ": ", word.message());
+  ending_.emplace(word, result);
+  for (const Node* node : members_.Alive()) ending_->Await(node->id);
+  // Those that have left may still wait to hear that it is known.
+  for (const Node* worker : members_.workers()) {
+    if (worker != nullptr && worker->state == Node::State::kLeft && worker->peer != 0) {
+      ending_->Await(worker->id);
+    }
+  }
+  SayShutdown();
+  grace_timer_ = loop_->After(kEndingGrace, [this] { Finish(); });
+  FinishIfAllGone();
+}
+
+void Scheduler::Impl::SayShutdown() {
+  for (std::uint32_t id : ending_->awaited()) {
+    const Node* node = members_.Find(id);
+    if (node != nullptr && node->alive()) SendTo(*node, proto::Shutdown{ending_->word()});
+  }
+  ending_timer_ = loop_->After(kEndingResendInterval, [this] { SayShutdown(); });
+}
+
+void Scheduler::Impl::FinishIfAllGone() {
+  if (!running() && ending_->over()) Finish();
+}
+
+void Scheduler::Impl::Finish() {
+  loop_->Cancel(ending_timer_);
+  loop_->Cancel(grace_timer_);
+  if (done_ == nullptr) return;
+  // Later, since whoever is told may destroy this object.
+  loop_->Post([done = std::exchange(done_, nullptr), result = ending_->result()]() mutable {
+    done(std::move(result));
+  });
+}
+
+// ---- the public face ----
+
+Scheduler::Scheduler(runtime::Host* host, runtime::Loop* loop, van::Factory* factory, Config config)
+    : impl_(std::make_unique<Impl>(host, loop, factory, std::move(config))) {}
+Scheduler::~Scheduler() = default;
+absl::Status Scheduler::Start(Done done) { return impl_->Start(std::move(done)); }
+void Scheduler::Stop(const absl::Status& why) { impl_->Stop(why); }
+const std::string& Scheduler::address() const { return impl_->address(); }
+std::string Scheduler::StatusJson() const { return impl_->StatusJson(); }
+
+}  // namespace leeway::scheduler

@@ -1,0 +1,133 @@
+// The scheduler's inside: scheduler.cc has its life, from Start to the end of the cluster, and
+// scheduler_messages.cc what it does with each message.
+#ifndef LEEWAY_SCHEDULER_SCHEDULER_IMPL_H_
+#define LEEWAY_SCHEDULER_SCHEDULER_IMPL_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "proto/messages.h"
+#include "scheduler/barriers.h"
+#include "scheduler/ending.h"
+#include "scheduler/failure_detector.h"
+#include "scheduler/map_builder.h"
+#include "scheduler/map_publisher.h"
+#include "scheduler/membership_table.h"
+#include "scheduler/scheduler.h"
+#include "scheduler/status.h"
+#include "scheduler/table_catalogue.h"
+
+namespace leeway::scheduler {
+
+class Scheduler::Impl final : private van::Handler,
+                              private Barriers::Workers,
+                              private TableCatalogue::Servers {
+ public:
+  Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* factory, Config config);
+  ~Impl() override;
+
+  absl::Status Start(Done done);
+  void Stop(const absl::Status& why);
+  const std::string& address() const { return address_; }
+  std::string StatusJson() const;
+
+ private:
+  // Who sent a message: a connection, and the node it belongs to, if that has joined.
+  struct Sender {
+    van::PeerId peer;
+    van::Identity identity;
+    Node* node;
+  };
+
+  // ---- van::Handler ----
+  void OnPeerUp(van::PeerId peer, const van::Identity& identity) override;
+  void OnPeerDown(van::PeerId peer, const absl::Status& why) override;
+  void OnMessage(van::PeerId peer, van::Message raw) override;
+
+  // ---- messages ----
+  void On(const Sender& sender, const proto::Join& join);
+  void On(const Sender& sender, const proto::Heartbeat& beat);
+  void On(const Sender& sender, const proto::MapAck& ack);
+  void On(const Sender& sender, const proto::Leave& leave);
+  void On(const Sender& sender, const proto::BarrierEnter& enter);
+  void On(const Sender& sender, const proto::CreateTable& create);
+  void On(const Sender& sender, const proto::OpenTable& open);
+  void On(const Sender& sender, const proto::InstallTableReply& reply);
+  void On(const Sender& sender, const proto::StatusRequest& request);
+  template <class Message>
+  void On(const Sender& sender, const Message& message);  // what nobody says to a scheduler
+
+  void JoinAgain(Node* node, const Sender& sender, const proto::Join& join);
+  void Refuse(const Sender& sender, absl::Status why);
+  void Welcome(const Node& node);
+  bool IsMember(const Sender& sender, Role role);
+  bool IsComplete(const Node& worker, std::uint64_t request);
+  void OutOfTurn(const Sender& sender, absl::string_view what);
+  // Says so for the first, second, fourth, eighth, … time: garbage must not fill the log.
+  void LogOddity(std::uint64_t count, absl::string_view what, van::PeerId peer);
+
+  void SendTo(van::PeerId peer, const proto::AnyMessage& message);
+  void SendTo(const Node& node, const proto::AnyMessage& message);
+  void SendMap(const Node& node, const proto::ClusterMap& map);
+
+  // ---- members ----
+  void Joined();
+  void Retire(Node* node, Node::State state, const std::string& why);
+  void FindDead();
+  std::vector<std::uint32_t> Needed() const override;
+  std::string Describe(std::uint32_t rank, absl::Time now) const override;
+  std::vector<std::uint32_t> Living() const override;
+  std::string Describe(std::uint32_t node) const override;
+
+  // ---- timers ----
+  void Every(absl::Duration interval, runtime::TimerId* timer, void (Impl::*what)());
+  void ResendWhatIsUnanswered();
+  void LogMissing();
+  void NobodyCame();
+  void PutOffNobodyCame();
+  void ArmBarrierTimer();
+
+  // ---- the end ----
+  void EndIfDone();
+  void End(const absl::Status& word, const absl::Status& result);
+  void SayShutdown();
+  void FinishIfAllGone();
+  void Finish();
+  bool running() const { return !ending_.has_value(); }
+
+  absl::Time Now() const { return loop_->Now(); }
+  std::string Missing() const;
+
+  runtime::Host* const host_;
+  runtime::Loop* const loop_;
+  van::Factory* const factory_;
+  const Config config_;
+  std::string address_;
+  Done done_;
+  van::Identity identity_;
+  std::unique_ptr<van::Van> van_;
+  std::map<van::PeerId, van::Identity> peers_;
+
+  MembershipTable members_;
+  MapBuilder maps_;
+  MapPublisher publisher_;
+  FailureDetector detector_;
+  Barriers barriers_;
+  TableCatalogue catalogue_;
+  std::optional<Ending> ending_;
+  Oddities oddities_;
+
+  runtime::Buffer encoded_map_;  // of encoded_version_: the same bytes for all nodes
+  std::uint64_t encoded_version_ = 0;
+
+  runtime::TimerId detector_timer_{}, resend_timer_{}, log_timer_{}, nobody_timer_{},
+      barrier_timer_{}, ending_timer_{}, grace_timer_{};
+};
+
+}  // namespace leeway::scheduler
+
+#endif  // LEEWAY_SCHEDULER_SCHEDULER_IMPL_H_

@@ -1,0 +1,264 @@
+#include <bit>
+#include <limits>
+#include <utility>
+#include <variant>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "proto/codec.h"
+#include "runtime/log.h"
+#include "scheduler/scheduler_impl.h"
+
+namespace leeway::scheduler {
+namespace {
+
+std::uint32_t Milliseconds(absl::Duration duration) {
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(
+      absl::ToInt64Milliseconds(duration), 1, std::numeric_limits<std::uint32_t>::max()));
+}
+
+// What a node is known by in messages to people.
+std::string AddressFor(const proto::Join& join, const std::string& peer_address) {
+  if (!join.endpoints.empty()) return join.endpoints.front();
+  return join.host.empty() ? peer_address : join.host;
+}
+
+}  // namespace
+
+// ---- connections ----
+
+void Scheduler::Impl::OnPeerUp(van::PeerId peer, const van::Identity& identity) {
+  peers_[peer] = identity;
+}
+
+void Scheduler::Impl::OnPeerDown(van::PeerId peer, const absl::Status& why) {
+  const auto found = peers_.find(peer);
+  if (found == peers_.end()) return;
+  Node* node = members_.FindIncarnation(found->second.incarnation);
+  peers_.erase(found);
+  if (node == nullptr || node->peer != peer) return;
+  // A broken connection alone is not death: it may come back.
+  node->peer = 0;
+  if (!running() && (why.ok() || !node->alive())) {
+    ending_->Gone(node->id);
+    FinishIfAllGone();
+  }
+}
+
+void Scheduler::Impl::OnMessage(van::PeerId peer, van::Message raw) {
+  const auto identity = peers_.find(peer);
+  if (identity == peers_.end()) return;
+  absl::StatusOr<proto::AnyMessage> message =
+      proto::Decode(raw.header, {raw.payload.data(), raw.payload.size()});
+  if (!message.ok()) {
+    LogOddity(++oddities_.malformed, message.status().message(), peer);
+    van_->Disconnect(peer, message.status());
+    return;
+  }
+  Sender sender{peer, identity->second, members_.FindIncarnation(identity->second.incarnation)};
+  if (sender.node != nullptr && sender.node->role != sender.identity.role) sender.node = nullptr;
+  if (sender.node != nullptr && sender.node->alive()) detector_.Heard(sender.node->id, Now());
+  std::visit([&](const auto& value) { On(sender, value); }, *message);
+}
+
+template <class Message>
+void Scheduler::Impl::On(const Sender& sender, const Message& message) {
+  const absl::Status why = absl::InvalidArgumentError(
+      absl::StrCat("a ", proto::NameOf(message), " is nothing one says to a scheduler"));
+  LogOddity(++oddities_.forbidden, why.message(), sender.peer);
+  van_->Disconnect(sender.peer, why);
+}
+
+void Scheduler::Impl::OutOfTurn(const Sender& sender, absl::string_view what) {
+  LogOddity(++oddities_.out_of_turn, what, sender.peer);
+}
+
+void Scheduler::Impl::LogOddity(std::uint64_t count, absl::string_view what, van::PeerId peer) {
+  if (!std::has_single_bit(count)) return;
+  runtime::LogWarning("from ", van_->AddressOf(peer), ": ", what, " (", count, " so far)");
+}
+
+void Scheduler::Impl::SendTo(van::PeerId peer, const proto::AnyMessage& message) {
+  van::Message raw;
+  raw.header = proto::Encode(message);
+  if (absl::Status sent = van_->Send(peer, std::move(raw)); !sent.ok()) {
+    runtime::LogDebug(proto::NameOf(message), " not sent: ", sent.message());
+  }
+}
+
+void Scheduler::Impl::SendTo(const Node& node, const proto::AnyMessage& message) {
+  if (node.peer != 0) SendTo(node.peer, message);
+}
+
+void Scheduler::Impl::SendMap(const Node& node, const proto::ClusterMap& map) {
+  if (node.peer == 0) return;
+  if (encoded_version_ != map.version) {
+    encoded_map_ = proto::Encode(map);
+    encoded_version_ = map.version;
+  }
+  van::Message raw;
+  raw.header = encoded_map_;
+  if (absl::Status sent = van_->Send(node.peer, std::move(raw)); !sent.ok()) {
+    runtime::LogDebug("map not sent to ", node.FullName(), ": ", sent.message());
+  }
+}
+
+// ---- joining, living, leaving ----
+
+void Scheduler::Impl::On(const Sender& sender, const proto::Join& join) {
+  const std::uint64_t cluster = sender.identity.cluster;
+  if (cluster != 0 && cluster != identity_.cluster) {
+    Refuse(sender, absl::FailedPreconditionError(
+                       "it belongs to another cluster; this scheduler was started after it"));
+    return;
+  }
+  if (Node* known = members_.FindIncarnation(sender.identity.incarnation); known != nullptr) {
+    JoinAgain(known, sender, join);
+    return;
+  }
+  if (!running()) {
+    Refuse(sender, absl::FailedPreconditionError("the cluster is over"));
+    return;
+  }
+  absl::StatusOr<Node*> admitted = members_.Admit(join, sender.identity);
+  if (!admitted.ok()) {
+    Refuse(sender, admitted.status());
+    return;
+  }
+  Node* node = *admitted;
+  node->peer = sender.peer;
+  node->address = AddressFor(join, van_->AddressOf(sender.peer));
+  detector_.Heard(node->id, Now());
+  runtime::LogInfo(node->FullName(), " has joined");
+  Welcome(*node);
+  Joined();
+}
+
+void Scheduler::Impl::JoinAgain(Node* node, const Sender& sender, const proto::Join& join) {
+  if (join.role != node->role || sender.identity.role != node->role) {
+    OutOfTurn(sender, "joins again in another role");
+    Refuse(sender,
+           absl::InvalidArgumentError(absl::StrCat("it has joined as ", node->Name(), " already")));
+  } else if (!node->alive()) {
+    Refuse(sender,
+           absl::AbortedError(absl::StrCat(node->Name(), " is ", Name(node->state), ": ",
+                                           node->gone_because, "; only a new process can join")));
+  } else {
+    node->peer = sender.peer;
+    Welcome(*node);
+    publisher_.OnRejoin(*node, Now());
+    if (!running()) SendTo(*node, proto::Shutdown{ending_->word()});
+  }
+}
+
+void Scheduler::Impl::Refuse(const Sender& sender, absl::Status why) {
+  LogOddity(++oddities_.joins_refused,
+            absl::StrCat("a ", Name(sender.identity.role), " is refused: ", why.message()),
+            sender.peer);
+  SendTo(sender.peer, proto::Refused{std::move(why)});
+}
+
+void Scheduler::Impl::Welcome(const Node& node) {
+  proto::Welcome welcome;
+  welcome.node = node.id;
+  welcome.rank = node.rank;
+  welcome.cluster = identity_.cluster;
+  welcome.num_servers = config_.num_servers;
+  welcome.num_workers = config_.num_workers;
+  welcome.heartbeat_interval_ms = Milliseconds(config_.heartbeat_interval);
+  welcome.failure_timeout_ms = Milliseconds(config_.failure_timeout);
+  welcome.block_bytes = config_.block_bytes;
+  SendTo(node, welcome);
+}
+
+void Scheduler::Impl::On(const Sender& sender, const proto::Heartbeat& beat) {
+  const Node* node = sender.node;
+  if (node == nullptr || beat.node != node->id || beat.incarnation != node->incarnation) {
+    OutOfTurn(sender, "a Heartbeat of nobody that has joined");
+  } else if (node->state == Node::State::kDead) {
+    proto::NodeDown down;
+    down.node = node->id;
+    down.role = node->role;
+    down.rank = node->rank;
+    down.incarnation = node->incarnation;
+    down.reason = node->gone_because;
+    down.epoch = maps_.newest()->epoch;
+    SendTo(sender.peer, down);
+  } else {
+    SendTo(sender.peer, proto::HeartbeatAck{beat.number});
+  }
+}
+
+void Scheduler::Impl::On(const Sender& sender, const proto::MapAck& ack) {
+  if (sender.node == nullptr || !sender.node->alive()) {
+    OutOfTurn(sender, "a MapAck of nobody that has joined");
+  } else {
+    publisher_.OnAck(*sender.node, ack.version, Now());
+  }
+}
+
+void Scheduler::Impl::On(const Sender& sender, const proto::Leave& leave) {
+  SendTo(sender.peer, proto::LeaveAck{});
+  Node* node = sender.node;
+  if (node == nullptr || !node->alive()) return;
+  if (running()) {
+    node->peer = sender.peer;
+    Retire(node, Node::State::kLeft, leave.reason.empty() ? "it left" : leave.reason);
+  } else {
+    ending_->Gone(node->id);
+    FinishIfAllGone();
+  }
+}
+
+// A member of that role, alive; otherwise the message is none of its business.
+bool Scheduler::Impl::IsMember(const Sender& sender, Role role) {
+  const Node* node = sender.node;
+  if (node != nullptr && node->alive() && node->role == role) return true;
+  OutOfTurn(sender, absl::StrCat("what only a member says as a ", Name(role), ", from a ",
+                                 Name(sender.identity.role)));
+  return false;
+}
+
+// ---- barriers, tables, status ----
+
+void Scheduler::Impl::On(const Sender& sender, const proto::BarrierEnter& enter) {
+  if (!IsMember(sender, Role::kWorker)) return;
+  barriers_.Enter(sender.node->rank, enter, Now());
+  ArmBarrierTimer();
+}
+
+// Tables are for complete clusters: they are installed on every server.
+bool Scheduler::Impl::IsComplete(const Node& worker, std::uint64_t request) {
+  if (members_.complete()) return true;
+  proto::TableReply reply;
+  reply.request = request;
+  reply.result = absl::UnavailableError(absl::StrCat("the cluster is not complete: ", Missing()));
+  SendTo(worker, reply);
+  return false;
+}
+
+void Scheduler::Impl::On(const Sender& sender, const proto::CreateTable& create) {
+  if (!IsMember(sender, Role::kWorker) || !IsComplete(*sender.node, create.request)) return;
+  catalogue_.Create(sender.node->id, create, Now());
+}
+
+void Scheduler::Impl::On(const Sender& sender, const proto::OpenTable& open) {
+  if (!IsMember(sender, Role::kWorker) || !IsComplete(*sender.node, open.request)) return;
+  catalogue_.Open(sender.node->id, open);
+}
+
+void Scheduler::Impl::On(const Sender& sender, const proto::InstallTableReply& reply) {
+  if (!IsMember(sender, Role::kServer)) return;
+  catalogue_.OnInstalled(sender.node->id, reply);
+}
+
+void Scheduler::Impl::On(const Sender& sender, const proto::StatusRequest& request) {
+  van::Message raw;
+  raw.header = proto::Encode(proto::StatusReply{request.request});
+  raw.payload.push_back(runtime::Buffer::CopyOf(StatusJson()));
+  if (absl::Status sent = van_->Send(sender.peer, std::move(raw)); !sent.ok()) {
+    runtime::LogDebug("StatusReply not sent: ", sent.message());
+  }
+}
+
+}  // namespace leeway::scheduler

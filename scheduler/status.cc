@@ -1,0 +1,99 @@
+#include "scheduler/status.h"
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "node/membership.h"
+
+namespace leeway::scheduler {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json NodesToJson(const std::vector<Node*>& nodes, const StatusSources& sources) {
+  Json list = Json::array();
+  for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
+    Json entry;
+    entry["rank"] = rank;
+    if (const Node* node = nodes[rank]; node == nullptr) {
+      entry["state"] = "missing";
+    } else {
+      entry["state"] = std::string(Name(node->state));
+      entry["node"] = node->id;
+      entry["address"] = node->address;
+      if (!node->endpoints.empty()) entry["endpoints"] = node->endpoints;
+      if (node->alive()) {
+        entry["last_heard_ms"] =
+            absl::ToInt64Milliseconds(sources.detector.SilentFor(node->id, sources.now));
+      } else {
+        entry["reason"] = node->gone_because;
+      }
+    }
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+Json TablesToJson(const TableCatalogue& catalogue) {
+  Json list = Json::array();
+  for (const TableCatalogue::Entry& table : catalogue.tables()) {
+    list.push_back({{"id", table.id},
+                    {"name", table.spec.name},
+                    {"installed", table.installed},
+                    {"spec", table.spec.ToString()}});
+  }
+  return list;
+}
+
+Json BarriersToJson(const Barriers& barriers) {
+  Json list = Json::array();
+  for (const Barriers::Waiting& barrier : barriers.waiting()) {
+    list.push_back({{"name", barrier.name},
+                    {"group", barrier.group == Group::kAll ? "all" : "workers"},
+                    {"number", barrier.number},
+                    {"missing_workers", barrier.missing}});
+  }
+  return list;
+}
+
+Json CountersToJson(const StatusSources& sources) {
+  const van::Counters& van = sources.van;
+  return {{"messages_sent", van.messages_sent},
+          {"messages_received", van.messages_received},
+          {"bytes_sent", van.bytes_sent},
+          {"bytes_received", van.bytes_received},
+          {"offenders_dropped", van.offenders_dropped},
+          {"malformed_frames", van.malformed_messages},
+          {"malformed_messages", sources.oddities.malformed},
+          {"forbidden_messages", sources.oddities.forbidden},
+          {"out_of_turn_messages", sources.oddities.out_of_turn},
+          {"handshakes_failed", van.handshakes_failed},
+          {"refused_versions", van.refused_versions},
+          {"joins_refused", sources.oddities.joins_refused}};
+}
+
+}  // namespace
+
+std::string StatusToJson(const StatusSources& sources) {
+  const auto& servers = sources.members.servers();
+  const auto& workers = sources.members.workers();
+  Json status;
+  status["role"] = "scheduler";
+  status["address"] = sources.address;
+  status["cluster"] = absl::StrCat(absl::Hex(sources.cluster, absl::kZeroPad16));
+  status["complete"] = sources.members.complete();
+  status["epoch"] = sources.map.epoch;
+  status["map_version"] = sources.map.version;
+  status["num_shards"] = sources.map.owners.size();
+  status["summary"] = node::DescribeMissing(sources.map, static_cast<std::uint32_t>(servers.size()),
+                                            static_cast<std::uint32_t>(workers.size()));
+  status["servers"] = NodesToJson(servers, sources);
+  status["workers"] = NodesToJson(workers, sources);
+  status["tables"] = TablesToJson(sources.catalogue);
+  status["barriers"] = BarriersToJson(sources.barriers);
+  status["counters"] = CountersToJson(sources);
+  // Names and reasons come from other processes: what is not UTF-8 is replaced, never thrown at.
+  return status.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace leeway::scheduler

@@ -1,0 +1,43 @@
+// What the scheduler knows, as JSON for people and tools.
+#ifndef LEEWAY_SCHEDULER_STATUS_H_
+#define LEEWAY_SCHEDULER_STATUS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "proto/messages.h"
+#include "scheduler/barriers.h"
+#include "scheduler/failure_detector.h"
+#include "scheduler/membership_table.h"
+#include "scheduler/table_catalogue.h"
+#include "van/van.h"
+
+namespace leeway::scheduler {
+
+// Messages that were not as they should be, beside what the van counts.
+struct Oddities {
+  std::uint64_t malformed = 0;    // could not be decoded; the peer was dropped
+  std::uint64_t forbidden = 0;    // nothing one says to a scheduler; the peer was dropped
+  std::uint64_t out_of_turn = 0;  // ignored
+  std::uint64_t joins_refused = 0;
+};
+
+struct StatusSources {
+  std::string address;
+  absl::Time now;
+  std::uint64_t cluster = 0;
+  const proto::ClusterMap& map;
+  const MembershipTable& members;
+  const FailureDetector& detector;
+  const Barriers& barriers;
+  const TableCatalogue& catalogue;
+  const Oddities& oddities;
+  van::Counters van;
+};
+
+std::string StatusToJson(const StatusSources& sources);
+
+}  // namespace leeway::scheduler
+
+#endif  // LEEWAY_SCHEDULER_STATUS_H_

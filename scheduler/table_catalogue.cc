@@ -1,0 +1,245 @@
+#include "scheduler/table_catalogue.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace leeway::scheduler {
+namespace {
+
+constexpr std::size_t kNamedMax = 8;  // tables or servers in an error
+
+}  // namespace
+
+TableCatalogue::TableCatalogue(const Servers* servers, absl::Duration resend_interval,
+                               absl::Duration install_timeout, Send send)
+    : servers_(servers),
+      resend_interval_(resend_interval),
+      install_timeout_(install_timeout),
+      send_(std::move(send)) {}
+
+void TableCatalogue::Create(std::uint32_t node, const proto::CreateTable& create, absl::Time now) {
+  const Request request{node, create.request, true};
+  if (AnswerAgain(request)) return;
+  if (absl::Status valid = create.spec.Validate(); !valid.ok()) {
+    Refuse(request, valid);
+    return;
+  }
+  const auto found = tables_.find(create.spec.name);
+  if (found == tables_.end()) {
+    StartInstall(request, create.spec, now);
+  } else if (found->second.entry.spec != create.spec) {
+    Refuse(request,
+           absl::AlreadyExistsError(absl::StrCat(
+               "table '", create.spec.name, "' exists as ", found->second.entry.spec.ToString(),
+               ", but was asked for as ", create.spec.ToString())));
+  } else if (found->second.entry.installed) {
+    Give(request, found->second.entry);
+  } else {
+    Wait(request, &found->second);
+  }
+}
+
+void TableCatalogue::Open(std::uint32_t node, const proto::OpenTable& open) {
+  const Request request{node, open.request, false};
+  if (AnswerAgain(request)) return;
+  const auto found = tables_.find(open.name);
+  if (found == tables_.end()) {
+    Refuse(request, NotFound(open.name));
+  } else if (found->second.entry.installed) {
+    Give(request, found->second.entry);
+  } else {
+    Wait(request, &found->second);
+  }
+}
+
+void TableCatalogue::StartInstall(const Request& request, const TableSpec& spec, absl::Time now) {
+  const std::vector<std::uint32_t> living = servers_->Living();
+  if (living.empty()) {
+    Refuse(request, absl::UnavailableError(
+                        absl::StrCat("cannot create table '", spec.name, "': no server is alive")));
+    return;
+  }
+  if (tables_.size() >= kTablesMax) {
+    Refuse(request, absl::ResourceExhaustedError(absl::StrCat("cannot create table '", spec.name,
+                                                              "': there are ", kTablesMax)));
+    return;
+  }
+  Table& table = tables_[spec.name];
+  table.entry.id = next_id_++;
+  table.entry.spec = spec;
+  table.awaited.insert(living.begin(), living.end());
+  table.resend_at = now + resend_interval_;
+  table.deadline = now + install_timeout_;
+  installing_[table.entry.id] = spec.name;
+  Wait(request, &table);
+  SendInstall(table);
+}
+
+void TableCatalogue::SendInstall(const Table& table) {
+  proto::InstallTable install;
+  install.table = table.entry.id;
+  install.spec = table.entry.spec;
+  for (std::uint32_t server : table.awaited) send_(server, install);
+}
+
+void TableCatalogue::OnInstalled(std::uint32_t server, const proto::InstallTableReply& reply) {
+  const auto name = installing_.find(reply.table);
+  if (name == installing_.end()) return;
+  Table& table = tables_.at(name->second);
+  if (!table.awaited.contains(server)) return;
+  if (!reply.result.ok()) {
+    Fail(name->second, absl::Status(reply.result.code(),
+                                    absl::StrCat(servers_->Describe(server), " refuses table '",
+                                                 name->second, "': ", reply.result.message())));
+    return;
+  }
+  if (!table.agreed.empty() && table.entry.combine != reply.combine) {
+    Fail(name->second,
+         absl::FailedPreconditionError(absl::StrCat(
+             servers_->Describe(*table.agreed.begin()), " and ", servers_->Describe(server),
+             " have different updaters named '", table.entry.spec.updater.name,
+             "'; give all servers the same LEEWAY_PLUGINS")));
+    return;
+  }
+  table.entry.combine = reply.combine;
+  table.awaited.erase(server);
+  table.agreed.insert(server);
+  FinishIfInstalled(&table);
+}
+
+void TableCatalogue::FinishIfInstalled(Table* table) {
+  if (!table->awaited.empty()) return;
+  if (table->agreed.empty()) {
+    const std::string name = table->entry.spec.name;
+    Fail(name, absl::UnavailableError(
+                   absl::StrCat("table '", name, "' was not created: no server is alive")));
+    return;
+  }
+  table->entry.installed = true;
+  installing_.erase(table->entry.id);
+  requests_waiting_ -= table->waiting.size();
+  for (const Request& request : std::exchange(table->waiting, {})) Give(request, table->entry);
+}
+
+void TableCatalogue::Fail(const std::string& name, const absl::Status& why) {
+  const auto node = tables_.extract(name);
+  const Table& table = node.mapped();
+  installing_.erase(table.entry.id);
+  requests_waiting_ -= table.waiting.size();
+  for (const Request& request : table.waiting) Refuse(request, why);
+}
+
+void TableCatalogue::ServersChanged() {
+  const std::vector<std::uint32_t> living = servers_->Living();
+  const std::map<std::uint32_t, std::string> installing = installing_;
+  for (const auto& [id, name] : installing) {
+    Table& table = tables_.at(name);
+    const auto gone = [&](std::uint32_t server) {
+      return std::find(living.begin(), living.end(), server) == living.end();
+    };
+    std::erase_if(table.awaited, gone);
+    std::erase_if(table.agreed, gone);
+    FinishIfInstalled(&table);
+  }
+}
+
+void TableCatalogue::Forget(std::uint32_t worker_node) {
+  replies_.Forget(worker_node);
+  for (const auto& [id, name] : installing_) {
+    requests_waiting_ -= std::erase_if(tables_.at(name).waiting, [&](const Request& request) {
+      return request.node == worker_node;
+    });
+  }
+}
+
+void TableCatalogue::Tick(absl::Time now) {
+  const std::map<std::uint32_t, std::string> installing = installing_;
+  for (const auto& [id, name] : installing) {
+    Table& table = tables_.at(name);
+    if (now >= table.deadline) {
+      Fail(name, Timeout(table));
+    } else if (now >= table.resend_at) {
+      table.resend_at = now + resend_interval_;
+      SendInstall(table);
+    }
+  }
+}
+
+absl::Status TableCatalogue::Timeout(const Table& table) const {
+  std::vector<std::string> names;
+  for (std::uint32_t server : table.awaited) {
+    if (names.size() < kNamedMax) names.push_back(servers_->Describe(server));
+  }
+  return absl::DeadlineExceededError(
+      absl::StrCat("table '", table.entry.spec.name, "' was not created: waited ",
+                   absl::FormatDuration(install_timeout_), " (LEEWAY_REQUEST_TIMEOUT_MS) for ",
+                   absl::StrJoin(names, ", "),
+                   table.awaited.size() > kNamedMax
+                       ? absl::StrCat(" and ", table.awaited.size() - kNamedMax, " more")
+                       : ""));
+}
+
+absl::Status TableCatalogue::NotFound(const std::string& name) const {
+  std::vector<std::string> names;
+  std::size_t installed = 0;
+  for (const auto& [table_name, table] : tables_) {
+    if (!table.entry.installed) continue;
+    ++installed;
+    if (names.size() < kNamedMax) names.push_back(absl::StrCat("'", table_name, "'"));
+  }
+  std::string text = absl::StrCat("there is no table '", name, "'; ");
+  if (installed == 0) {
+    absl::StrAppend(&text, "there are none yet");
+  } else {
+    absl::StrAppend(&text, "there are ", absl::StrJoin(names, ", "));
+    if (installed > names.size())
+      absl::StrAppend(&text, " and ", installed - names.size(), " more");
+  }
+  return absl::NotFoundError(text);
+}
+
+bool TableCatalogue::AnswerAgain(const Request& request) {
+  const proto::TableReply* reply = replies_.Find(request.node, request.number, request.create);
+  if (reply == nullptr) return false;
+  send_(request.node, *reply);
+  return true;
+}
+
+void TableCatalogue::Answer(const Request& request, proto::TableReply reply) {
+  reply.request = request.number;
+  send_(request.node, reply);
+  replies_.Remember(request.node, request.create, std::move(reply));
+}
+
+void TableCatalogue::Refuse(const Request& request, absl::Status why) {
+  proto::TableReply reply;
+  reply.result = std::move(why);
+  Answer(request, std::move(reply));
+}
+
+void TableCatalogue::Give(const Request& request, const Entry& entry) {
+  proto::TableReply reply;
+  reply.table = entry.id;
+  reply.spec = entry.spec;
+  reply.combine = entry.combine;
+  Answer(request, std::move(reply));
+}
+
+void TableCatalogue::Wait(const Request& request, Table* table) {
+  if (requests_waiting_ >= kRequestsWaitingMax) {
+    Refuse(request, absl::ResourceExhaustedError(
+                        absl::StrCat(kRequestsWaitingMax, " requests wait for tables already")));
+    return;
+  }
+  if (table->waiting.insert(request).second) ++requests_waiting_;
+}
+
+std::vector<TableCatalogue::Entry> TableCatalogue::tables() const {
+  std::vector<Entry> all;
+  for (const auto& [name, table] : tables_) all.push_back(table.entry);
+  return all;
+}
+
+}  // namespace leeway::scheduler

@@ -1,0 +1,98 @@
+// The catalogue of tables: created once, installed on every living server, then open to all.
+#ifndef LEEWAY_SCHEDULER_TABLE_CATALOGUE_H_
+#define LEEWAY_SCHEDULER_TABLE_CATALOGUE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "proto/messages.h"
+#include "scheduler/reply_memory.h"
+
+namespace leeway::scheduler {
+
+inline constexpr std::size_t kTablesMax = 1 << 16;
+inline constexpr std::size_t kRequestsWaitingMax = 1 << 18;
+
+class TableCatalogue {
+ public:
+  // What the catalogue asks about the servers.
+  class Servers {
+   public:
+    virtual ~Servers() = default;
+    virtual std::vector<std::uint32_t> Living() const = 0;       // their nodes
+    virtual std::string Describe(std::uint32_t node) const = 0;  // "server 1 (tcp://…)"
+  };
+  using Send = std::function<void(std::uint32_t node, const proto::AnyMessage&)>;
+
+  // `install_timeout`: how long the servers may take, before the creation fails and names them.
+  TableCatalogue(const Servers* servers, absl::Duration resend_interval,
+                 absl::Duration install_timeout, Send send);
+
+  // From a worker. Each is answered with one TableReply, at once or once the table's creation has
+  // ended; asked again, with the same one.
+  void Create(std::uint32_t node, const proto::CreateTable& create, absl::Time now);
+  void Open(std::uint32_t node, const proto::OpenTable& open);
+
+  // From a server. Answers to what was not asked are ignored.
+  void OnInstalled(std::uint32_t server, const proto::InstallTableReply& reply);
+  // Someone has gone and is no longer waited for.
+  void ServersChanged();
+  void Forget(std::uint32_t worker_node);
+  // Asks servers that have not answered again; ends creations whose time is up.
+  void Tick(absl::Time now);
+
+  struct Entry {
+    std::uint32_t id = 0;
+    TableSpec spec;
+    Updater::Combine combine = Updater::Combine::kSum;
+    bool installed = false;
+  };
+  std::vector<Entry> tables() const;  // by name
+
+ private:
+  struct Request {
+    std::uint32_t node;
+    std::uint64_t number;
+    bool create;  // or open
+    friend auto operator<=>(const Request&, const Request&) = default;
+  };
+  struct Table {
+    Entry entry;
+    std::set<std::uint32_t> awaited;  // servers that have not answered
+    std::set<Request> waiting;        // answered once it is installed
+    std::set<std::uint32_t> agreed;   // servers that have said yes
+    absl::Time resend_at, deadline;
+  };
+
+  bool AnswerAgain(const Request& request);
+  void Answer(const Request& request, proto::TableReply reply);
+  void Refuse(const Request& request, absl::Status why);
+  void Give(const Request& request, const Entry& entry);
+  void Wait(const Request& request, Table* table);
+  void StartInstall(const Request& request, const TableSpec& spec, absl::Time now);
+  void SendInstall(const Table& table);
+  void FinishIfInstalled(Table* table);
+  void Fail(const std::string& name, const absl::Status& why);
+  absl::Status NotFound(const std::string& name) const;
+  absl::Status Timeout(const Table& table) const;
+
+  const Servers* const servers_;
+  const absl::Duration resend_interval_, install_timeout_;
+  const Send send_;
+  std::map<std::string, Table> tables_;              // by name
+  std::map<std::uint32_t, std::string> installing_;  // id → name
+  ReplyMemory replies_;
+  std::size_t requests_waiting_ = 0;
+  std::uint32_t next_id_ = 1;
+};
+
+}  // namespace leeway::scheduler
+
+#endif  // LEEWAY_SCHEDULER_TABLE_CATALOGUE_H_
