@@ -1,0 +1,22 @@
+#include "fashion_mnist/model.h"
+
+#include "absl/strings/str_cat.h"
+#include "fashion_mnist/mlp.h"
+#include "fashion_mnist/softmax_regression.h"
+
+namespace leeway::fashion_mnist {
+
+std::size_t Parameter::size() const {
+  std::size_t size = 1;
+  for (const std::uint64_t extent : shape) size *= extent;
+  return size;
+}
+
+absl::StatusOr<std::unique_ptr<Model>> MakeModel(const std::string& name, std::uint64_t seed) {
+  if (name == "softmax") return std::make_unique<SoftmaxRegression>();
+  if (name == "mlp") return std::make_unique<Mlp>(seed);
+  return absl::InvalidArgumentError(
+      absl::StrCat("there is no model '", name, "': there are softmax and mlp"));
+}
+
+}  // namespace leeway::fashion_mnist

@@ -1,0 +1,57 @@
+// A classifier: its parameter tensors, and the gradient of its loss with respect to them.
+#ifndef LEEWAY_EXAMPLES_FASHION_MNIST_MODEL_H_
+#define LEEWAY_EXAMPLES_FASHION_MNIST_MODEL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "leeway/table_spec.h"
+
+namespace leeway::fashion_mnist {
+
+// One parameter tensor, as its table is to be made.
+struct Parameter {
+  std::string name;
+  std::vector<std::uint64_t> shape;
+  Initializer initializer;
+
+  std::size_t size() const;
+};
+
+using Tensor = std::vector<float>;
+
+// Inputs, one row a sample, and what they show.
+struct Batch {
+  std::vector<float> inputs;         // [size()][kPixels], about mean 0 and variance 1
+  std::vector<std::uint8_t> labels;  // [size()]
+
+  std::size_t size() const { return labels.size(); }
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  virtual const std::vector<Parameter>& parameters() const = 0;
+
+  // values[i] and (*gradients)[i] belong to parameters()[i]. The loss of a sample is its cross
+  // entropy; gradients become those of the batch's losses added up and divided by `divisor` (the
+  // batch's size, for the mean). Returns the losses added up.
+  virtual double Gradients(const Batch& batch, const std::vector<Tensor>& values, double divisor,
+                           std::vector<Tensor>* gradients) = 0;
+
+  // Scores of each class, [batch.size()][kClasses]; the highest is the guess.
+  virtual std::span<const float> Scores(const Batch& batch, const std::vector<Tensor>& values) = 0;
+};
+
+// "softmax": one linear layer. "mlp": 784–128–10 with ReLU. `seed` is for the initial values.
+absl::StatusOr<std::unique_ptr<Model>> MakeModel(const std::string& name, std::uint64_t seed);
+
+}  // namespace leeway::fashion_mnist
+
+#endif  // LEEWAY_EXAMPLES_FASHION_MNIST_MODEL_H_

@@ -1,0 +1,45 @@
+// Draws the learning curve: adds up the training loss and, from time to time, tries the model on
+// the test images.
+#ifndef LEEWAY_EXAMPLES_FASHION_MNIST_RECORDER_H_
+#define LEEWAY_EXAMPLES_FASHION_MNIST_RECORDER_H_
+
+#include <cstddef>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "fashion_mnist/idx_data.h"
+#include "fashion_mnist/model.h"
+#include "fashion_mnist/settings.h"
+
+namespace leeway::fashion_mnist {
+
+class Recorder {
+ public:
+  // All outlive it. Time counts from here.
+  Recorder(const Images* test, Model* model, const Observer* observer, std::size_t steps)
+      : test_(test), model_(model), observer_(observer), steps_(steps) {}
+
+  // A step was taken, on so many samples with so much loss in all.
+  void AddStep(double loss, std::size_t samples);
+  // Tries the model as it is now.
+  void AddPoint(std::size_t epoch, const std::vector<Tensor>& values);
+
+  const std::vector<CurvePoint>& curve() const { return curve_; }
+  double seconds() const { return absl::ToDoubleSeconds(absl::Now() - start_); }
+
+ private:
+  const Images* test_;
+  Model* model_;
+  const Observer* observer_;
+  std::size_t steps_;
+  absl::Time start_ = absl::Now();
+  std::size_t step_ = 0;
+  double loss_ = 0;  // since the last point
+  std::size_t samples_ = 0;
+  std::vector<CurvePoint> curve_;
+};
+
+}  // namespace leeway::fashion_mnist
+
+#endif  // LEEWAY_EXAMPLES_FASHION_MNIST_RECORDER_H_

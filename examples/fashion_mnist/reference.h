@@ -1,0 +1,35 @@
+// The same training in one process, with no cluster: what the workers of a BSP run must reproduce.
+#ifndef LEEWAY_EXAMPLES_FASHION_MNIST_REFERENCE_H_
+#define LEEWAY_EXAMPLES_FASHION_MNIST_REFERENCE_H_
+
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "fashion_mnist/idx_data.h"
+#include "fashion_mnist/settings.h"
+#include "leeway/table_spec.h"
+
+namespace leeway::fashion_mnist {
+
+// Holds one tensor: starts with what its description's initializer says and takes a gradient as its
+// updater says.
+class LocalTable {
+ public:
+  virtual ~LocalTable() = default;
+  virtual absl::Status Push(std::span<const float> gradient) = 0;
+  virtual absl::Status Pull(std::span<float> values) = 0;
+};
+using LocalTableFactory =
+    std::function<absl::StatusOr<std::unique_ptr<LocalTable>>(const TableSpec&)>;
+
+// One worker with a batch of settings.workers × settings.batch.
+absl::StatusOr<Outcome> TrainReference(const Settings& settings, const Dataset& data,
+                                       const Observer& observer,
+                                       const LocalTableFactory& make_table);
+
+}  // namespace leeway::fashion_mnist
+
+#endif  // LEEWAY_EXAMPLES_FASHION_MNIST_REFERENCE_H_

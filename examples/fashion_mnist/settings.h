@@ -1,0 +1,74 @@
+// What a training run is told, and what it tells afterwards.
+#ifndef LEEWAY_EXAMPLES_FASHION_MNIST_SETTINGS_H_
+#define LEEWAY_EXAMPLES_FASHION_MNIST_SETTINGS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "fashion_mnist/idx_data.h"
+#include "fashion_mnist/model.h"
+#include "fashion_mnist/sharding.h"
+#include "leeway/table_spec.h"
+
+namespace leeway::fashion_mnist {
+
+struct Settings {
+  std::string model = "mlp";
+  Consistency consistency;
+  std::uint32_t workers = 4;
+  std::uint32_t servers = 2;
+  std::size_t batch = 64;  // samples a worker and step
+  UpdaterSpec updater;
+  std::size_t epochs = 6;
+  std::size_t steps = 0;  // stops after so many, whatever `epochs` says; 0: goes by epochs
+  std::uint64_t seed = 1;
+  std::map<std::uint32_t, absl::Duration> slow;  // by rank: how long it dawdles each step
+  std::string data = kDefaultFolder;
+};
+
+// The table of one parameter tensor. In BSP a clock's pushes are averaged, so that W workers with
+// batches of b take the step that one process takes with a batch of W·b.
+TableSpec TableFor(const Parameter& parameter, const Settings& settings);
+
+std::size_t TotalSteps(const Settings& settings, const Sharding& sharding);
+
+// The model after some steps. The training loss is the mean of what was seen since the last point:
+// of worker 0's own batches when there are several workers.
+struct CurvePoint {
+  std::size_t epoch = 0;  // ended so far
+  std::size_t step = 0;
+  double seconds = 0;  // since training began
+  double train_loss = 0;
+  double test_loss = 0;
+  double test_accuracy = 0;  // 0 to 1
+};
+
+// Of a whole run: known on worker 0 once everyone is done.
+struct Outcome {
+  std::vector<CurvePoint> curve;
+  std::vector<Tensor> values;  // by parameter
+  std::size_t steps = 0;
+  double wall_time_s = 0;
+  std::vector<double> idle_s;  // by worker: time spent waiting for servers and other workers
+  std::uint64_t bytes_pushed = 0;
+  std::uint64_t bytes_pulled = 0;
+  std::uint64_t resends = 0;
+  std::uint64_t max_staleness = 0;         // clocks, over all pulls of all workers
+  std::uint64_t staleness_violations = 0;  // pulls staler than the mode allows
+  std::map<std::uint64_t, std::uint64_t> staleness_histogram;  // clocks → pulls
+};
+
+// What a run tells while it goes on. Either may be empty.
+struct Observer {
+  std::function<void(std::size_t step, std::size_t steps, double loss)> on_step;
+  std::function<void(const CurvePoint&)> on_point;
+};
+
+}  // namespace leeway::fashion_mnist
+
+#endif  // LEEWAY_EXAMPLES_FASHION_MNIST_SETTINGS_H_

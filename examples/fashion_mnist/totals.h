@@ -1,0 +1,18 @@
+// Adds up what the workers have seen: statistics gathered through tables, as anything else is.
+#ifndef LEEWAY_EXAMPLES_FASHION_MNIST_TOTALS_H_
+#define LEEWAY_EXAMPLES_FASHION_MNIST_TOTALS_H_
+
+#include "absl/status/status.h"
+#include "fashion_mnist/settings.h"
+#include "leeway/worker.h"
+
+namespace leeway::fashion_mnist {
+
+// Every worker gives its statistics before and after training; worker 0 gets everyone's, in the
+// outcome's fields of the same names. All workers meet here.
+absl::Status GatherTotals(const WorkerStats& before, const WorkerStats& after, Worker* worker,
+                          Outcome* outcome);
+
+}  // namespace leeway::fashion_mnist
+
+#endif  // LEEWAY_EXAMPLES_FASHION_MNIST_TOTALS_H_

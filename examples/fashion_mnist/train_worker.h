@@ -1,0 +1,19 @@
+// Training as one of several workers: the loop a user of Leeway writes.
+#ifndef LEEWAY_EXAMPLES_FASHION_MNIST_TRAIN_WORKER_H_
+#define LEEWAY_EXAMPLES_FASHION_MNIST_TRAIN_WORKER_H_
+
+#include "absl/status/statusor.h"
+#include "fashion_mnist/idx_data.h"
+#include "fashion_mnist/settings.h"
+#include "leeway/worker.h"
+
+namespace leeway::fashion_mnist {
+
+// Takes part in the training until it is over for everyone. The outcome is whole on worker 0 and
+// empty on the others; `observer` is told by worker 0 only.
+absl::StatusOr<Outcome> TrainWorker(const Settings& settings, const Dataset& data,
+                                    const Observer& observer, Worker* worker);
+
+}  // namespace leeway::fashion_mnist
+
+#endif  // LEEWAY_EXAMPLES_FASHION_MNIST_TRAIN_WORKER_H_
