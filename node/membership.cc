@@ -23,6 +23,8 @@ using van::PeerId;
 constexpr absl::Duration kWaitingLogInterval = absl::Seconds(10);
 // A connection that broke sooner than this after it came up is not made again at once.
 constexpr absl::Duration kReconnectPause = absl::Milliseconds(500);
+// The van gives up connecting first, since its reason says more.
+constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(50);
 
 // Whether connecting again may help. What is not about the network (another protocol version,
 // another cluster, a name that cannot be resolved) stays as it is.
@@ -76,7 +78,8 @@ class Membership::Impl final : private van::Handler {
     van_ = setup_.factory->New(loop_, identity, van::LimitsFrom(setup_.config), this);
     state_ = State::kJoining;
     started_ = loop_->Now();
-    deadline_timer_ = loop_->After(setup_.config.connect_timeout, [this] { JoinTimedOut(); });
+    deadline_timer_ =
+        loop_->After(setup_.config.connect_timeout + kDeadlineSlack, [this] { JoinTimedOut(); });
     log_timer_ = loop_->After(kWaitingLogInterval, [this] { LogWaiting(); });
     resend_timer_ = loop_->After(setup_.config.resend_interval, [this] { Resend(); });
     Connect();
@@ -140,6 +143,10 @@ class Membership::Impl final : private van::Handler {
     }
   }
 
+  absl::Duration TimeToJoin() const {
+    return setup_.config.connect_timeout - (loop_->Now() - started_);
+  }
+
   void ReconnectLater() {
     connect_timer_ = loop_->After(kReconnectPause, [this] { Connect(); });
   }
@@ -166,6 +173,11 @@ class Membership::Impl final : private van::Handler {
     if (state_ == State::kLeaving && why.ok()) {
       End(absl::OkStatus());  // the scheduler has ended in order
     } else if (state_ == State::kJoining && !MayHeal(why)) {
+      End(Blame(why));
+    } else if (state_ == State::kJoining && TimeToJoin() <= absl::ZeroDuration()) {
+      JoinTimedOut();
+    } else if (state_ == State::kMember && why.code() == absl::StatusCode::kFailedPrecondition) {
+      // The scheduler answers, but wants to know nothing of this node: it was started anew.
       End(Blame(why));
     } else {
       if (state_ != State::kJoining) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -94,12 +95,18 @@ class Running {
     });
   }
   // Once `over_fd` is readable.
-  const absl::Status& result() const { return result_; }
+  absl::Status result() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return result_;
+  }
 
  private:
   void Over(absl::Status result) {
     scheduler_.reset();
-    result_ = std::move(result);
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      result_ = std::move(result);
+    }
     const std::uint64_t one = 1;
     if (write(over_fd_, &one, sizeof(one)) != sizeof(one)) {
       runtime::LogError("cannot tell that the scheduler is over: ", std::strerror(errno));
@@ -107,8 +114,9 @@ class Running {
   }
 
   const int over_fd_;
+  mutable std::mutex mutex_;
   absl::Status result_;
-  std::unique_ptr<Scheduler> scheduler_;
+  std::unique_ptr<Scheduler> scheduler_;  // touched only on the loop
   std::unique_ptr<runtime::LoopRunner> runner_;
 };
 
@@ -127,7 +135,8 @@ absl::Status RunScheduler(const Config& config) {
   pollfd fds[] = {{over.get(), POLLIN, 0}, {signals.fd(), POLLIN, 0}};
   int signals_seen = 0;
   while ((fds[0].revents & POLLIN) == 0) {
-    if (poll(fds, 2, -1) < 0 && errno != EINTR) {
+    if (poll(fds, 2, -1) < 0) {
+      if (errno == EINTR) continue;
       return absl::InternalError(absl::StrCat("cannot wait for signals: ", std::strerror(errno)));
     }
     if ((fds[1].revents & POLLIN) == 0) continue;
