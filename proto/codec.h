@@ -20,7 +20,8 @@ runtime::Buffer Encode(const AnyMessage& message);
 // payload frames: as many as the message has, each of exactly the size that the counts say, and
 // aligned for its elements (a frame that is not is replaced by an aligned copy).
 // INVALID_ARGUMENT says which field was wrong, what it held and what it may hold.
-absl::StatusOr<AnyMessage> Decode(const runtime::Buffer& header, std::span<runtime::Buffer> payload);
+absl::StatusOr<AnyMessage> Decode(const runtime::Buffer& header,
+                                  std::span<runtime::Buffer> payload);
 
 // The name of the message's type, for logs: "Request", "ClusterMap", …
 absl::string_view NameOf(const AnyMessage& message);

@@ -31,17 +31,19 @@ struct Hello {
   std::uint32_t node = 0;
   std::uint64_t incarnation = 0;
   std::uint64_t cluster = 0;
-  std::string build;
+  std::string build = {};
 };
-struct Reject { absl::Status why; };
+struct Reject {
+  absl::Status why = {};
+};
 struct Goodbye {};
 
 // ---- membership ----
 struct Join {
   Role role = Role::kUnknown;
-  std::string host;
+  std::string host = {};
   std::uint32_t pid = 0;
-  std::vector<std::string> endpoints;
+  std::vector<std::string> endpoints = {};
   std::int32_t rank_wanted = -1;
   std::uint32_t num_servers = 0, num_workers = 0;
 };
@@ -52,7 +54,9 @@ struct Welcome {
   std::uint32_t heartbeat_interval_ms = 0, failure_timeout_ms = 0;
   std::uint64_t block_bytes = 0;
 };
-struct Refused { absl::Status why; };
+struct Refused {
+  absl::Status why = {};
+};
 
 struct ShardOwner {
   std::uint32_t server_rank = 0, thread = 0;
@@ -61,7 +65,7 @@ struct ShardOwner {
 struct ServerEntry {
   std::uint32_t node = 0, rank = 0;
   bool alive = true;
-  std::vector<std::string> endpoints;  // by thread
+  std::vector<std::string> endpoints = {};  // by thread
   friend bool operator==(const ServerEntry&, const ServerEntry&) = default;
 };
 enum class WorkerState : std::uint8_t { kAlive = 0, kLeft = 1, kDead = 2 };
@@ -73,58 +77,78 @@ struct WorkerEntry {
 };
 // Sent whole whenever it changes; a larger version replaces a smaller one.
 struct ClusterMap {
-  std::uint64_t version = 0;           // of the whole; grows with every change
-  std::uint64_t epoch = 0;             // of `owners` and `servers`; 0 until the cluster is complete
-  std::vector<ShardOwner> owners;      // by shard
-  std::vector<ServerEntry> servers;    // by rank
-  std::vector<WorkerEntry> workers;    // by rank
+  std::uint64_t version = 0;  // of the whole; grows with every change
+  std::uint64_t epoch = 0;    // of `owners` and `servers`; 0 until the cluster is complete
+  std::vector<ShardOwner> owners = {};    // by shard
+  std::vector<ServerEntry> servers = {};  // by rank
+  std::vector<WorkerEntry> workers = {};  // by rank
   friend bool operator==(const ClusterMap&, const ClusterMap&) = default;
 };
 
-struct MapAck { std::uint64_t version = 0; };
+struct MapAck {
+  std::uint64_t version = 0;
+};
 
-struct Heartbeat { std::uint32_t node = 0; std::uint64_t incarnation = 0, number = 0; };
-struct HeartbeatAck { std::uint64_t number = 0; };
+struct Heartbeat {
+  std::uint32_t node = 0;
+  std::uint64_t incarnation = 0, number = 0;
+};
+struct HeartbeatAck {
+  std::uint64_t number = 0;
+};
 struct NodeDown {
   std::uint32_t node = 0;
   Role role = Role::kUnknown;
   std::uint32_t rank = 0;
   std::uint64_t incarnation = 0;
   bool left = false;
-  std::string reason;
+  std::string reason = {};
   std::uint64_t epoch = 0;
 };
-struct Leave { std::string reason; };
+struct Leave {
+  std::string reason = {};
+};
 struct LeaveAck {};
-struct Shutdown { absl::Status why; };
+struct Shutdown {
+  absl::Status why = {};
+};
 
 struct BarrierEnter {
-  std::string name;
+  std::string name = {};
   Group group = Group::kWorkers;
   std::uint64_t number = 0;  // 1, 2, … per name, group and worker
   std::uint64_t timeout_ms = 0;
 };
 struct BarrierRelease {
-  std::string name;
+  std::string name = {};
   Group group = Group::kWorkers;
   std::uint64_t number = 0;
-  absl::Status result;
+  absl::Status result = {};
 };
 
 // ---- tables ----
-struct CreateTable { std::uint64_t request = 0; TableSpec spec; };
-struct OpenTable { std::uint64_t request = 0; std::string name; };
+struct CreateTable {
+  std::uint64_t request = 0;
+  TableSpec spec = {};
+};
+struct OpenTable {
+  std::uint64_t request = 0;
+  std::string name = {};
+};
 struct TableReply {
   std::uint64_t request = 0;
-  absl::Status result;
+  absl::Status result = {};
   std::uint32_t table = 0;  // ids count from 1
-  TableSpec spec;           // only where the result is OK
+  TableSpec spec = {};      // only where the result is OK
   Updater::Combine combine = Updater::Combine::kSum;
 };
-struct InstallTable { std::uint32_t table = 0; TableSpec spec; };
+struct InstallTable {
+  std::uint32_t table = 0;
+  TableSpec spec = {};
+};
 struct InstallTableReply {
   std::uint32_t table = 0;
-  absl::Status result;
+  absl::Status result = {};
   Updater::Combine combine = Updater::Combine::kSum;
 };
 
@@ -143,7 +167,7 @@ constexpr bool HasPull(Op op) { return op != Op::kPush; }
 // Payload: keys (sparse, ragged: keys × 8 bytes), widths (ragged push: keys × 4 bytes),
 // values (push: elements × width of dtype).
 struct Request {
-  RequestId id;
+  RequestId id = {};
   std::uint64_t epoch = 0;
   std::uint32_t table = 0;
   TableKind kind = TableKind::kDense;
@@ -152,15 +176,15 @@ struct Request {
   std::uint64_t clock = 0;
   std::uint64_t block = 0;
   std::uint64_t keys = 0;
-  std::uint64_t elements = 0;  // dense pull: elements expected in the reply
+  std::uint64_t elements = 0;    // dense pull: elements expected in the reply
   std::uint64_t timeout_ms = 0;  // a held request is answered within; 0: held without end
   double learning_rate = 0;
   bool has_learning_rate = false;
 };
 // Payload, if the result is OK and the request had a pull: widths (ragged), values.
 struct Reply {
-  RequestId id;
-  absl::Status result;
+  RequestId id = {};
+  absl::Status result = {};
   Op op = Op::kPush;
   TableKind kind = TableKind::kDense;
   std::uint64_t clock = 0;
@@ -171,24 +195,40 @@ struct Reply {
   std::uint64_t elements = 0;
 };
 
-struct ShardMark { std::uint64_t sequence = 0; std::uint32_t shard = 0; };
+struct ShardMark {
+  std::uint64_t sequence = 0;
+  std::uint32_t shard = 0;
+  friend bool operator==(const ShardMark&, const ShardMark&) = default;
+};
 struct ClockTick {
   std::uint32_t worker = 0;
   std::uint64_t incarnation = 0;
   std::uint64_t epoch = 0;
   std::uint64_t clock = 0;
-  std::vector<ShardMark> marks;
+  std::vector<ShardMark> marks = {};
 };
-struct ClockAck { std::uint64_t clock = 0; };
+struct ClockAck {
+  std::uint64_t clock = 0;
+};
 
-struct Call { std::uint64_t request = 0; std::string handler; };             // payload: request
-struct CallReply { std::uint64_t request = 0; absl::Status result; };        // payload: reply
-struct StatusRequest { std::uint64_t request = 0; };
-struct StatusReply { std::uint64_t request = 0; };                           // payload: JSON
+struct Call {
+  std::uint64_t request = 0;
+  std::string handler = {};
+};  // payload: request
+struct CallReply {
+  std::uint64_t request = 0;
+  absl::Status result = {};
+};  // payload: reply
+struct StatusRequest {
+  std::uint64_t request = 0;
+};
+struct StatusReply {
+  std::uint64_t request = 0;
+};  // payload: JSON
 
 using AnyMessage =
-    std::variant<std::monostate, Hello, Reject, Goodbye, Join, Welcome, Refused, ClusterMap,
-                 MapAck, Heartbeat, HeartbeatAck, NodeDown, Leave, LeaveAck, Shutdown, BarrierEnter,
+    std::variant<std::monostate, Hello, Reject, Goodbye, Join, Welcome, Refused, ClusterMap, MapAck,
+                 Heartbeat, HeartbeatAck, NodeDown, Leave, LeaveAck, Shutdown, BarrierEnter,
                  BarrierRelease, CreateTable, OpenTable, TableReply, InstallTable,
                  InstallTableReply, Request, Reply, ClockTick, ClockAck, Call, CallReply,
                  StatusRequest, StatusReply>;
