@@ -27,9 +27,11 @@ class FileSystem {
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(const std::string& path) = 0;
   // Replaces `to` in one step; survives a crash once SyncDirectory of its folder has returned.
+  // Files only: a folder is refused.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
   virtual absl::Status Remove(const std::string& path) = 0;
-  virtual absl::StatusOr<std::vector<std::string>> List(const std::string& directory) = 0;  // sorted names
+  virtual absl::StatusOr<std::vector<std::string>> List(
+      const std::string& directory) = 0;  // sorted names
   virtual absl::Status CreateDirectories(const std::string& path) = 0;
   virtual absl::Status SyncDirectory(const std::string& path) = 0;
   virtual bool Exists(const std::string& path) = 0;

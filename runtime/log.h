@@ -2,12 +2,16 @@
 #ifndef LEEWAY_RUNTIME_LOG_H_
 #define LEEWAY_RUNTIME_LOG_H_
 
+#include <optional>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
 namespace leeway::runtime {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
+// "debug", "info", "warning", "error", "off" (Config::log_level).
+std::optional<LogLevel> ParseLogLevel(absl::string_view name);
 
 void SetLogLevel(LogLevel level);
 // Shown in front of every line, e.g. "server 1".

@@ -13,9 +13,9 @@ class Random {
  public:
   explicit Random(std::uint64_t seed);
   std::uint64_t Next();
-  double Uniform();                        // [0, 1), 53 bits
+  double Uniform();                          // [0, 1), 53 bits
   std::uint64_t Below(std::uint64_t bound);  // [0, bound), unbiased; bound > 0
-  double Normal();                         // mean 0, deviation 1 (Box–Muller)
+  double Normal();                           // mean 0, deviation 1 (Box–Muller)
 
  private:
   std::uint64_t state_[4];
@@ -27,7 +27,8 @@ std::uint64_t RandomAt(std::uint64_t seed, std::uint64_t stream, std::uint64_t i
 double UniformAt(std::uint64_t seed, std::uint64_t stream, std::uint64_t index);  // [0, 1)
 double NormalAt(std::uint64_t seed, std::uint64_t stream, std::uint64_t index);
 
-// A 64-bit hash both sides compute alike (FNV-1a, finished by SplitMix64's mixer).
+// 64-bit hashes that every side computes alike: of a text FNV-1a, finished by SplitMix64's mixer;
+// of a number that mixer alone, under which no two numbers collide.
 std::uint64_t StableHash(absl::string_view text);
 std::uint64_t StableHash(std::uint64_t key);
 

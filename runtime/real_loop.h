@@ -12,11 +12,15 @@
 
 namespace leeway::runtime {
 
+class WakeSignal;
+
 // Can be turned in two ways.
 //   Run():    one thread owns the loop until Stop().
 //   by hand:  several threads share it under a lock of their own: with the lock held, call
 //             RunReady() and PrepareWait(); with the lock released, Wait(). This is how a worker's
 //             waiting threads drive the library's progress themselves (worker/progress.h).
+//             A thread that stops turning it while RunReady() returns true, or that used a source
+//             otherwise than through the loop, calls Wake() for the one that sleeps.
 class RealLoop final : public Loop {
  public:
   explicit RealLoop(std::uint64_t seed);
@@ -35,10 +39,13 @@ class RealLoop final : public Loop {
 
   // Runs posted tasks, due timers and ready sources, once round; true if there was anything.
   bool RunReady();
-  // What to sleep on: valid until the next call on the loop.
+  // What to sleep on: valid until the next call on the loop. There is no sleep in it unless the
+  // last round found nothing at all to do, so that a source has always been asked after
+  // everything that may have used up the edge of its fd.
   struct WaitSet {
-    std::vector<pollfd> fds;
+    std::vector<pollfd> fds;  // the first is what Wake() writes to
     absl::Time until = absl::InfiniteFuture();
+    WakeSignal* signal = nullptr;
   };
   WaitSet PrepareWait(absl::Time until) const;
   // Sleeps until something may be ready or `set.until`. Needs no lock. Wake() ends it.

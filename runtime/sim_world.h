@@ -26,26 +26,31 @@ class SimWorld {
   absl::Time Now() const;
 
   // One simulated process. Its loops (Host::Spawn) live until their runner goes or it is killed.
+  // A name may be used again, e.g. after Kill: another process, which draws other random numbers
+  // but finds the files that the one before it left.
   std::unique_ptr<Host> NewHost(const std::string& name);
-  // From now on nothing of that process runs: its tasks and timers are dropped.
+  // From now on nothing of that process runs: its tasks and timers are dropped. Its machine goes
+  // down with it (SimFileSystem::Crash).
   void Kill(const std::string& host_name);
+  // The disk of the hosts of that name (what their Host::files() is), to make it fail.
+  SimFileSystem* files(const std::string& host_name);
 
   // The world's own events (a network's deliveries, a test's script): at least `delay` from now.
   void Schedule(absl::Duration delay, Task task);
-  std::uint64_t Random();                     // the world's stream
-  double Uniform();                           // [0, 1)
+  std::uint64_t Random();  // the world's stream
+  double Uniform();        // [0, 1)
 
   // Runs the next event; false when there is none.
   bool Step();
   // Runs until `done` holds. DEADLINE_EXCEEDED when virtual time passes `limit` first, or nothing
-  // is left to happen.
+  // is left to happen, or it stands still (tasks that post themselves again for ever).
   absl::Status RunUntil(const std::function<bool()>& done, absl::Duration limit);
   void RunFor(absl::Duration duration);
 
   // Everything worth telling, in order, with its virtual time; the trace of a run is its identity.
   void Trace(absl::string_view line);
   std::uint64_t trace_hash() const;
-  void KeepTrace(bool keep);           // whether trace() holds the text as well; default false
+  void KeepTrace(bool keep);  // whether trace() holds the text as well; default false
   const std::string& trace() const;
 
  private:

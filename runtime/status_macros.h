@@ -7,8 +7,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-#define LEEWAY_RETURN_IF_ERROR(expression)                          \
-  do {                                                              \
+#define LEEWAY_RETURN_IF_ERROR(expression)                                                       \
+  do {                                                                                           \
     if (absl::Status leeway_status_ = (expression); !leeway_status_.ok()) return leeway_status_; \
   } while (false)
 

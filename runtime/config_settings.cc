@@ -1,0 +1,90 @@
+#include "runtime/config_settings.h"
+
+#include <type_traits>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+
+namespace leeway::runtime {
+namespace {
+
+constexpr std::uint64_t kTiB = 1ull << 40;
+constexpr std::uint64_t kHourMs = 3'600'000;
+constexpr std::uint64_t kWeekMs = 7 * 24 * kHourMs;
+constexpr const char* kBytes = " of bytes";
+constexpr const char* kMilliseconds = " of milliseconds";
+
+constexpr NumberSetting kSettings[] = {
+    {"LEEWAY_NUM_SERVERS", "DMLC_NUM_SERVER", &Config::num_servers, 1, kConfigServersMax, ""},
+    {"LEEWAY_NUM_WORKERS", "DMLC_NUM_WORKER", &Config::num_workers, 1, kConfigWorkersMax, ""},
+    {"LEEWAY_SERVER_THREADS", nullptr, &Config::server_threads, 1, kConfigServerThreadsMax, ""},
+    {"LEEWAY_NUM_SHARDS", nullptr, &Config::num_shards, 0, kConfigShardsMax, ""},
+    {"LEEWAY_BLOCK_BYTES", nullptr, &Config::block_bytes, kConfigBlockBytesMin,
+     kConfigBlockBytesMax, kBytes},
+    {"LEEWAY_HEARTBEAT_INTERVAL_MS", nullptr, &Config::heartbeat_interval, 1, kHourMs,
+     kMilliseconds},
+    {"LEEWAY_FAILURE_TIMEOUT_MS", nullptr, &Config::failure_timeout, 2, kWeekMs, kMilliseconds},
+    {"LEEWAY_CONNECT_TIMEOUT_MS", nullptr, &Config::connect_timeout, 1, kWeekMs, kMilliseconds},
+    {"LEEWAY_REQUEST_TIMEOUT_MS", nullptr, &Config::request_timeout, 1, kWeekMs, kMilliseconds},
+    {"LEEWAY_RESEND_INTERVAL_MS", nullptr, &Config::resend_interval, 1, kHourMs, kMilliseconds},
+    {"LEEWAY_SEND_WINDOW_BYTES", nullptr, &Config::send_window_bytes, 4096, kTiB, kBytes},
+    {"LEEWAY_MESSAGE_BYTES_MAX", nullptr, &Config::message_bytes_max, 65536, kTiB, kBytes},
+    {"LEEWAY_HELD_BYTES_MAX", nullptr, &Config::held_bytes_max, 1, kTiB, kBytes},
+};
+
+template <class T>
+constexpr bool kIsDuration = std::is_same_v<T, absl::Duration Config::*>;
+
+}  // namespace
+
+std::span<const NumberSetting> NumberSettings() { return kSettings; }
+
+void NumberSetting::Set(std::uint64_t value, Config* config) const {
+  std::visit(
+      [&]<class T>(T member) {
+        if constexpr (kIsDuration<T>) {
+          config->*member = absl::Milliseconds(static_cast<std::int64_t>(value));
+        } else {
+          config->*member = static_cast<std::remove_reference_t<decltype(config->*member)>>(value);
+        }
+      },
+      field);
+}
+
+bool NumberSetting::IsAllowed(const Config& config) const {
+  return std::visit(
+      [&]<class T>(T member) {
+        if constexpr (kIsDuration<T>) {
+          return config.*member >= absl::Milliseconds(static_cast<std::int64_t>(min)) &&
+                 config.*member <= absl::Milliseconds(static_cast<std::int64_t>(max));
+        } else {
+          return config.*member >= min && config.*member <= max;
+        }
+      },
+      field);
+}
+
+std::string NumberSetting::Show(const Config& config) const {
+  return std::visit(
+      [&]<class T>(T member) {
+        if constexpr (kIsDuration<T>) {
+          return absl::StrCat(absl::ToDoubleMilliseconds(config.*member));
+        } else {
+          return absl::StrCat(config.*member);
+        }
+      },
+      field);
+}
+
+std::string NumberSetting::MustBe() const {
+  return absl::StrCat("it must be a whole number", unit, " from ", min, " to ", max);
+}
+
+std::string Quote(absl::string_view value) {
+  constexpr std::size_t kShownMax = 100;
+  const bool cut = value.size() > kShownMax;
+  return absl::StrCat("\"", absl::Utf8SafeCEscape(value.substr(0, kShownMax)), cut ? "…" : "",
+                      "\"");
+}
+
+}  // namespace leeway::runtime

@@ -1,0 +1,109 @@
+#include "absl/strings/str_cat.h"
+#include "leeway/config.h"
+#include "runtime/address.h"
+#include "runtime/config_settings.h"
+#include "runtime/log.h"
+#include "runtime/status_macros.h"
+
+namespace leeway {
+namespace {
+
+using runtime::NumberSetting;
+using runtime::Quote;
+
+template <class... Args>
+absl::Status Invalid(const Args&... args) {
+  return absl::InvalidArgumentError(absl::StrCat(args...));
+}
+
+absl::Status CheckRole(const Config& config) {
+  switch (config.role) {
+    case Role::kScheduler:
+    case Role::kServer:
+    case Role::kWorker:
+    case Role::kTool:
+      return absl::OkStatus();
+    case Role::kUnknown:
+      break;
+  }
+  return Invalid("LEEWAY_ROLE is not set: set it to scheduler, server or worker");
+}
+
+absl::Status CheckScheduler(const Config& config) {
+  if (config.scheduler.empty()) {
+    return Invalid("LEEWAY_SCHEDULER is not set: set it to the scheduler's address, host:port");
+  }
+  const absl::StatusOr<std::string> address = runtime::NormalizeAddress(config.scheduler);
+  if (!address.ok()) {
+    return Invalid("LEEWAY_SCHEDULER is ", Quote(config.scheduler), ": ",
+                   address.status().message());
+  }
+  // Only who binds it may leave the port to the system.
+  if (runtime::PortOf(*address) == 0 && config.role != Role::kScheduler) {
+    return Invalid("LEEWAY_SCHEDULER is ", Quote(config.scheduler),
+                   ": its port must be the one the scheduler listens on, not 0");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRank(const Config& config) {
+  if (!config.rank.has_value()) return absl::OkStatus();
+  const bool server = config.role == Role::kServer;
+  if (!server && config.role != Role::kWorker) return absl::OkStatus();
+  const std::uint32_t count = server ? config.num_servers : config.num_workers;
+  if (*config.rank < count) return absl::OkStatus();
+  return Invalid("LEEWAY_RANK is ", *config.rank, ": it must be less than ",
+                 server ? "LEEWAY_NUM_SERVERS" : "LEEWAY_NUM_WORKERS", ", which is ", count);
+}
+
+absl::Status CheckTexts(const Config& config) {
+  if (!config.host.empty()) {
+    const absl::StatusOr<std::string> host = runtime::NormalizeHost(config.host);
+    if (!host.ok()) {
+      return Invalid("LEEWAY_HOST is ", Quote(config.host), ": ", host.status().message());
+    }
+  }
+  if (!runtime::ParseLogLevel(config.log_level).has_value()) {
+    return Invalid("LEEWAY_LOG is ", Quote(config.log_level),
+                   ": it must be debug, info, warning, error or off");
+  }
+  return absl::OkStatus();
+}
+
+// What is allowed by itself but not together.
+absl::Status CheckTogether(const Config& config) {
+  if (config.failure_timeout < 2 * config.heartbeat_interval) {
+    return Invalid("LEEWAY_FAILURE_TIMEOUT_MS is ",
+                   absl::ToDoubleMilliseconds(config.failure_timeout),
+                   ": it must be at least twice LEEWAY_HEARTBEAT_INTERVAL_MS, which is ",
+                   absl::ToDoubleMilliseconds(config.heartbeat_interval));
+  }
+  if (config.message_bytes_max < config.block_bytes) {
+    return Invalid("LEEWAY_MESSAGE_BYTES_MAX is ", config.message_bytes_max,
+                   ": it must be at least LEEWAY_BLOCK_BYTES, which is ", config.block_bytes);
+  }
+  const std::uint64_t threads = std::uint64_t{config.num_servers} * config.server_threads;
+  if (config.num_shards == 0 &&
+      threads * runtime::kShardsPerServerThread > runtime::kConfigShardsMax) {
+    return Invalid("LEEWAY_NUM_SHARDS is 0: with ", threads, " server threads it must be set, to a",
+                   " whole number from 1 to ", runtime::kConfigShardsMax);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Config::Validate() const {
+  LEEWAY_RETURN_IF_ERROR(CheckRole(*this));
+  LEEWAY_RETURN_IF_ERROR(CheckScheduler(*this));
+  for (const NumberSetting& setting : runtime::NumberSettings()) {
+    if (!setting.IsAllowed(*this)) {
+      return Invalid(setting.name, " is ", setting.Show(*this), ": ", setting.MustBe());
+    }
+  }
+  LEEWAY_RETURN_IF_ERROR(CheckRank(*this));
+  LEEWAY_RETURN_IF_ERROR(CheckTexts(*this));
+  return CheckTogether(*this);
+}
+
+}  // namespace leeway

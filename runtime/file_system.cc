@@ -1,0 +1,37 @@
+#include "runtime/file_system.h"
+
+#include "absl/strings/str_cat.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::runtime {
+namespace {
+
+std::string FolderOf(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+absl::Status WriteWhole(FileSystem* files, const std::string& path, absl::string_view contents) {
+  LEEWAY_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, files->Create(path));
+  LEEWAY_RETURN_IF_ERROR(file->Append(contents));
+  LEEWAY_RETURN_IF_ERROR(file->Sync());
+  return file->Close();
+}
+
+}  // namespace
+
+absl::Status WriteFileAtomically(FileSystem* files, const std::string& path,
+                                 absl::string_view contents) {
+  const std::string temporary = absl::StrCat(path, ".partial");
+  absl::Status status = WriteWhole(files, temporary, contents);
+  if (status.ok()) status = files->Rename(temporary, path);
+  if (!status.ok()) {
+    // What is left of it is in nobody's way; the error to tell is the first one.
+    files->Remove(temporary).IgnoreError();
+    return status;
+  }
+  return files->SyncDirectory(FolderOf(path));
+}
+
+}  // namespace leeway::runtime

@@ -1,0 +1,167 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/file_system.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::runtime {
+namespace {
+
+absl::Status Error(int error, absl::string_view what, const std::string& path) {
+  return absl::ErrnoToStatus(error, absl::StrCat("cannot ", what, " ", path));
+}
+
+// A file descriptor that closes itself.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+absl::StatusOr<Descriptor> Open(const std::string& path, int flags, absl::string_view what) {
+  constexpr mode_t kReadableByAll = 0644;
+  int fd;
+  do {
+    fd = ::open(path.c_str(), flags | O_CLOEXEC, kReadableByAll);
+  } while (fd < 0 && errno == EINTR);
+  if (fd < 0) return Error(errno, what, path);
+  return Descriptor(fd);
+}
+
+class RealFile final : public WritableFile {
+ public:
+  RealFile(Descriptor descriptor, const std::string& path)
+      : descriptor_(std::move(descriptor)), path_(path) {}
+
+  absl::Status Append(absl::string_view data) override {
+    while (!data.empty()) {
+      const ssize_t written = ::write(descriptor_.get(), data.data(), data.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return Error(errno, "write to", path_);
+      data.remove_prefix(static_cast<std::size_t>(written));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Sync() override {
+    if (::fsync(descriptor_.get()) != 0) return Error(errno, "sync", path_);
+    return absl::OkStatus();
+  }
+
+  absl::Status Close() override {
+    const int fd = descriptor_.release();
+    // Linux has closed it even when it says EINTR.
+    if (fd < 0 || ::close(fd) == 0 || errno == EINTR) return absl::OkStatus();
+    return Error(errno, "close", path_);
+  }
+
+ private:
+  Descriptor descriptor_;
+  const std::string path_;
+};
+
+class PosixFileSystem final : public FileSystem {
+ public:
+  absl::StatusOr<std::string> Read(const std::string& path) override {
+    LEEWAY_ASSIGN_OR_RETURN(const Descriptor file, Open(path, O_RDONLY, "open"));
+    struct stat info;
+    if (::fstat(file.get(), &info) != 0) return Error(errno, "read", path);
+    std::string contents;
+    contents.resize(static_cast<std::size_t>(info.st_size));
+    std::size_t size = 0;
+    while (true) {
+      // One byte of room past the end tells a file that grew, or one (in /proc) without a size.
+      if (size == contents.size()) contents.resize(size + std::max<std::size_t>(size / 2, 4096));
+      const ssize_t got = ::read(file.get(), contents.data() + size, contents.size() - size);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return Error(errno, "read", path);
+      if (got == 0) break;
+      size += static_cast<std::size_t>(got);
+    }
+    contents.resize(size);
+    return contents;
+  }
+
+  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
+    return OpenToWrite(path, O_TRUNC, "create");
+  }
+  absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(const std::string& path) override {
+    return OpenToWrite(path, O_APPEND, "open");
+  }
+
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    const std::string what = absl::StrCat("rename ", from, " to");
+    struct stat info;
+    if (::lstat(from.c_str(), &info) != 0) return Error(errno, what, to);
+    if (S_ISDIR(info.st_mode)) return Error(EISDIR, what, to);
+    if (::rename(from.c_str(), to.c_str()) != 0) return Error(errno, what, to);
+    return absl::OkStatus();
+  }
+
+  absl::Status Remove(const std::string& path) override {
+    if (std::remove(path.c_str()) != 0) return Error(errno, "remove", path);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<std::string>> List(const std::string& directory) override {
+    std::error_code error;
+    std::vector<std::string> names;
+    std::filesystem::directory_iterator it(directory, error);
+    for (; !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
+      names.push_back(it->path().filename().string());
+    }
+    if (error) return Error(error.value(), "list", directory);
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  absl::Status CreateDirectories(const std::string& path) override {
+    std::error_code error;
+    std::filesystem::create_directories(path, error);
+    if (error) return Error(error.value(), "create the folder", path);
+    return absl::OkStatus();
+  }
+
+  absl::Status SyncDirectory(const std::string& path) override {
+    LEEWAY_ASSIGN_OR_RETURN(const Descriptor folder, Open(path, O_RDONLY | O_DIRECTORY, "open"));
+    if (::fsync(folder.get()) != 0) return Error(errno, "sync", path);
+    return absl::OkStatus();
+  }
+
+  bool Exists(const std::string& path) override { return ::access(path.c_str(), F_OK) == 0; }
+
+ private:
+  static absl::StatusOr<std::unique_ptr<WritableFile>> OpenToWrite(const std::string& path,
+                                                                   int flag,
+                                                                   absl::string_view what) {
+    LEEWAY_ASSIGN_OR_RETURN(Descriptor file, Open(path, O_WRONLY | O_CREAT | flag, what));
+    return std::make_unique<RealFile>(std::move(file), path);
+  }
+};
+
+}  // namespace
+
+FileSystem* RealFileSystem() {
+  static PosixFileSystem* const files = new PosixFileSystem;  // never destroyed: threads may use it
+  return files;
+}
+
+}  // namespace leeway::runtime

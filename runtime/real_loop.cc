@@ -1,0 +1,231 @@
+#include "runtime/real_loop.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <utility>
+
+#include "runtime/random.h"
+#include "runtime/timer_queue.h"
+#include "runtime/wake_signal.h"
+
+namespace leeway::runtime {
+namespace {
+
+// How long to sleep at most when nothing can wake the loop (see WakeSignal::fd).
+constexpr absl::Duration kBlindSleep = absl::Milliseconds(1);
+
+}  // namespace
+
+struct RealLoop::State {
+  explicit State(std::uint64_t seed) : random(seed) {}
+
+  WakeSignal signal;
+  std::atomic<bool> stopped{false};
+
+  std::mutex mutex;
+  std::vector<Task> posted;  // under mutex
+  bool drained = false;      // under mutex: nothing posted from here on will ever run
+
+  // Below: only on the loop.
+  std::vector<Task> spare;  // empty; keeps its memory from round to round
+  TimerQueue<Task> timers;
+  std::vector<Source*> sources;  // null: removed during the round that goes over them
+  bool in_sources = false;
+  bool quiet = false;                              // the last round found nothing to do
+  absl::Time planned_wake = absl::InfinitePast();  // what PrepareWait last said
+  runtime::Random random;
+
+  bool RunPosted();
+  bool RunTimers(absl::Time now);
+  bool RunSources();
+  void Drain();
+};
+
+namespace {
+
+// The loop whose round this thread is in: what such a task posts or sets needs no wake-up, because
+// the round is followed by another look.
+thread_local const void* current_loop = nullptr;
+
+class InRound {
+ public:
+  explicit InRound(const void* loop) : outer_(std::exchange(current_loop, loop)) {}
+  ~InRound() { current_loop = outer_; }
+  InRound(const InRound&) = delete;
+  InRound& operator=(const InRound&) = delete;
+
+ private:
+  const void* outer_;
+};
+
+}  // namespace
+
+bool RealLoop::State::RunPosted() {
+  std::vector<Task> tasks = std::exchange(spare, {});
+  {
+    const std::lock_guard lock(mutex);
+    tasks.swap(posted);
+  }
+  const bool any = !tasks.empty();
+  for (Task& task : tasks) {
+    if (stopped) break;
+    // A task is gone before the next one runs, and what it held with it.
+    Task mine = std::move(task);
+    std::move(mine)();
+  }
+  tasks.clear();
+  spare = std::move(tasks);
+  return any;
+}
+
+bool RealLoop::State::RunTimers(absl::Time now) {
+  // Not those which this round's timers set: a timer never runs within the call that set it, nor
+  // can one that sets itself again keep the round from ending.
+  const TimerId newest = timers.newest();
+  bool any = false;
+  while (!stopped) {
+    std::optional<Task> task = timers.PopDue(now, newest);
+    if (!task.has_value()) break;
+    any = true;
+    std::move (*task)();
+  }
+  return any;
+}
+
+bool RealLoop::State::RunSources() {
+  bool any = false;
+  const bool nested = std::exchange(in_sources, true);
+  for (std::size_t i = 0; i < sources.size() && !stopped; ++i) {
+    if (sources[i] != nullptr && sources[i]->Poll()) any = true;
+  }
+  in_sources = nested;
+  if (!nested) std::erase(sources, nullptr);
+  return any;
+}
+
+// Destroys what will never run. Tasks may hold anything, and their destructors may call the loop.
+void RealLoop::State::Drain() {
+  for (bool more = true; more;) {
+    std::vector<Task> dropped = timers.RemoveIf([](const Task&) { return true; });
+    {
+      const std::lock_guard lock(mutex);
+      drained = true;
+      std::move(posted.begin(), posted.end(), std::back_inserter(dropped));
+      posted.clear();
+    }
+    more = !dropped.empty();
+  }
+}
+
+RealLoop::RealLoop(std::uint64_t seed) : state_(std::make_unique<State>(seed)) {}
+
+RealLoop::~RealLoop() {
+  Stop();
+  state_->Drain();
+}
+
+absl::Time RealLoop::Now() const {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return absl::TimeFromTimespec(now);
+}
+
+void RealLoop::Post(Task task) {
+  {
+    const std::lock_guard lock(state_->mutex);
+    if (state_->drained) return;  // `task` goes with this call's arguments, after the lock
+    state_->posted.push_back(std::move(task));
+  }
+  if (current_loop != this) state_->signal.Set();
+}
+
+TimerId RealLoop::After(absl::Duration delay, Task task) {
+  const absl::Time due = Now() + std::max(delay, absl::ZeroDuration());
+  const TimerId timer = state_->timers.Add(due, std::move(task));
+  // By hand, one thread may set a timer while another sleeps until a later one.
+  if (current_loop != this && due < state_->planned_wake) state_->signal.Set();
+  return timer;
+}
+
+bool RealLoop::Cancel(TimerId timer) { return state_->timers.Remove(timer).has_value(); }
+
+std::uint64_t RealLoop::Random() { return state_->random.Next(); }
+
+void RealLoop::AddSource(Source* source) {
+  state_->sources.push_back(source);
+  state_->quiet = false;
+  if (current_loop != this) state_->signal.Set();
+}
+
+void RealLoop::RemoveSource(Source* source) {
+  std::vector<Source*>& sources = state_->sources;
+  const auto found = std::find(sources.begin(), sources.end(), source);
+  if (found == sources.end()) return;
+  if (state_->in_sources) {
+    *found = nullptr;
+  } else {
+    sources.erase(found);
+  }
+}
+
+void RealLoop::Run() {
+  while (!state_->stopped) {
+    if (!RunReady()) Wait(PrepareWait(absl::InfiniteFuture()));
+  }
+  const InRound round(this);
+  state_->Drain();
+}
+
+void RealLoop::Stop() {
+  state_->stopped = true;
+  state_->signal.Set();
+}
+
+bool RealLoop::RunReady() {
+  if (state_->stopped) return false;
+  const InRound round(this);
+  const bool tasks = state_->RunPosted();
+  // The clock is read only where a timer may be due.
+  const bool timers = !state_->timers.empty() && state_->RunTimers(Now());
+  const bool sources = state_->RunSources();
+  state_->quiet = !tasks && !timers && !sources;
+  return !state_->quiet;
+}
+
+RealLoop::WaitSet RealLoop::PrepareWait(absl::Time until) const {
+  WaitSet set;
+  set.signal = &state_->signal;
+  set.fds.reserve(state_->sources.size() + 1);
+  set.fds.push_back({.fd = state_->signal.fd(), .events = POLLIN, .revents = 0});
+  for (Source* source : state_->sources) {
+    set.fds.push_back({.fd = source->fd(), .events = POLLIN, .revents = 0});
+  }
+  bool ready = !state_->quiet || state_->stopped;
+  {
+    const std::lock_guard lock(state_->mutex);
+    ready = ready || !state_->posted.empty();
+  }
+  set.until = ready ? absl::InfinitePast() : std::min(until, state_->timers.next());
+  state_->planned_wake = set.until;
+  return set;
+}
+
+void RealLoop::Wait(const WaitSet& set) {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  absl::Duration left = std::max(set.until - absl::TimeFromTimespec(now), absl::ZeroDuration());
+  if (set.fds[0].fd < 0) left = std::min(left, kBlindSleep);
+  const timespec timeout = absl::ToTimespec(left);
+  std::vector<pollfd> fds = set.fds;
+  const int ready =
+      ::ppoll(fds.data(), fds.size(), left == absl::InfiniteDuration() ? nullptr : &timeout,
+              /*sigmask=*/nullptr);
+  if (ready > 0 && fds[0].revents != 0) set.signal->Clear();
+}
+
+void RealLoop::Wake() { state_->signal.Set(); }
+
+}  // namespace leeway::runtime

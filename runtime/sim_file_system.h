@@ -1,0 +1,82 @@
+// One simulated machine's disk: files in memory, and what a crash does to them.
+//
+// As on a real machine, what was appended is certain only after Sync, and a name (created, renamed,
+// removed) only after SyncDirectory of its folder. At a crash, what is not certain is cut off at a
+// place that follows from the seed: each file's unsynced tail keeps some prefix, and of the changes
+// to names only the first few have happened. Folders themselves are certain at once.
+#ifndef LEEWAY_RUNTIME_SIM_FILE_SYSTEM_H_
+#define LEEWAY_RUNTIME_SIM_FILE_SYSTEM_H_
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/file_system.h"
+#include "runtime/random.h"
+
+namespace leeway::runtime {
+
+struct SimDiskFaults {
+  // RESOURCE_EXHAUSTED beyond it; an Append writes what still fits.
+  std::uint64_t bytes_max = std::numeric_limits<std::uint64_t>::max();
+  // Each Create, OpenForAppend, Append, Sync, Rename and SyncDirectory fails with this probability.
+  double error_probability = 0;
+  // A failing Append writes part of its data, and the last sector of an unsynced tail that a crash
+  // leaves may be zeros.
+  bool torn_writes = false;
+};
+
+class SimFileSystem final : public FileSystem {
+ public:
+  explicit SimFileSystem(std::uint64_t seed);
+  ~SimFileSystem() override;
+
+  void SetFaults(const SimDiskFaults& faults) { faults_ = faults; }
+  // The machine goes down: what was not certain may be lost, and files that were open stay so in
+  // name only (their calls fail). SimWorld::Kill does it.
+  void Crash();
+  std::uint64_t bytes_used() const;
+
+  absl::StatusOr<std::string> Read(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(const std::string& path) override;
+  absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status Remove(const std::string& path) override;
+  absl::StatusOr<std::vector<std::string>> List(const std::string& directory) override;
+  absl::Status CreateDirectories(const std::string& path) override;
+  absl::Status SyncDirectory(const std::string& path) override;
+  bool Exists(const std::string& path) override;
+
+ private:
+  struct Inode;
+  class OpenFile;
+  using Names = std::map<std::string, std::shared_ptr<Inode>>;
+  // One change to the names: `path` now means `inode` (null: nothing), `gone` no longer exists.
+  struct Change {
+    std::string path;
+    std::shared_ptr<Inode> inode;
+    std::string gone;
+  };
+
+  static void Apply(const Change& change, Names* names);
+  void Make(Change change);
+  bool StrikesNow();  // whether the seed makes this operation fail
+  absl::StatusOr<std::unique_ptr<WritableFile>> Open(const std::string& path, bool truncate);
+  absl::Status Append(Inode* inode, const std::string& path, absl::string_view data);
+
+  Random random_;
+  SimDiskFaults faults_;
+  std::set<std::string> folders_;
+  Names names_;          // as they are now
+  Names certain_names_;  // as they would be after a crash, before `changes_`
+  std::vector<Change> changes_;
+  std::uint64_t crashes_ = 0;
+};
+
+}  // namespace leeway::runtime
+
+#endif  // LEEWAY_RUNTIME_SIM_FILE_SYSTEM_H_

@@ -1,0 +1,89 @@
+#include "runtime/sim_host.h"
+
+#include <string>
+#include <utility>
+
+#include "runtime/random.h"
+
+namespace leeway::runtime {
+namespace {
+
+class SimLoop final : public Loop {
+ public:
+  SimLoop(std::shared_ptr<SimEvents> events, std::shared_ptr<const SimLife> life,
+          std::uint64_t seed)
+      : events_(std::move(events)), life_(std::move(life)), random_(seed) {}
+
+  absl::Time Now() const override { return events_->Now(); }
+  void Post(Task task) override { events_->Add(absl::ZeroDuration(), life_, std::move(task)); }
+  TimerId After(absl::Duration delay, Task task) override {
+    return events_->Add(delay, life_, std::move(task));
+  }
+  bool Cancel(TimerId timer) override { return events_->Remove(timer); }
+  std::uint64_t Random() override { return random_.Next(); }
+  void AddSource(Source*) override {}
+  void RemoveSource(Source*) override {}
+
+ private:
+  const std::shared_ptr<SimEvents> events_;
+  const std::shared_ptr<const SimLife> life_;
+  runtime::Random random_;
+};
+
+class SimRunner final : public LoopRunner {
+ public:
+  SimRunner(std::shared_ptr<SimEvents> events, std::shared_ptr<const SimLife> process,
+            std::uint64_t seed)
+      : events_(std::move(events)),
+        life_(std::make_shared<SimLife>(SimLife{.ended = false, .parent = std::move(process)})),
+        loop_(events_, life_, seed) {}
+  ~SimRunner() override { Stop(); }
+
+  Loop* loop() override { return &loop_; }
+  void Stop() override {
+    if (life_->ended) return;
+    life_->ended = true;
+    events_->DropTheDead();
+  }
+  void Join() override {}
+
+ private:
+  const std::shared_ptr<SimEvents> events_;
+  const std::shared_ptr<SimLife> life_;
+  SimLoop loop_;
+};
+
+class SimHost final : public Host {
+ public:
+  SimHost(std::shared_ptr<SimEvents> events, std::shared_ptr<SimLife> life,
+          std::shared_ptr<SimFileSystem> disk, std::uint64_t seed)
+      : events_(std::move(events)),
+        life_(std::move(life)),
+        disk_(std::move(disk)),
+        seed_(seed),
+        random_(RandomAt(seed, StableHash("process"), 0)) {}
+
+  std::unique_ptr<LoopRunner> Spawn(const std::string& name) override {
+    const std::uint64_t loop_seed = RandomAt(seed_, StableHash(name), ++loops_spawned_);
+    return std::make_unique<SimRunner>(events_, life_, loop_seed);
+  }
+  FileSystem* files() override { return disk_.get(); }
+  std::uint64_t Random() override { return random_.Next(); }
+
+ private:
+  const std::shared_ptr<SimEvents> events_;
+  const std::shared_ptr<SimLife> life_;
+  const std::shared_ptr<SimFileSystem> disk_;
+  const std::uint64_t seed_;
+  runtime::Random random_;
+  std::uint64_t loops_spawned_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Host> NewSimHost(std::shared_ptr<SimEvents> events, std::shared_ptr<SimLife> life,
+                                 std::shared_ptr<SimFileSystem> disk, std::uint64_t seed) {
+  return std::make_unique<SimHost>(std::move(events), std::move(life), std::move(disk), seed);
+}
+
+}  // namespace leeway::runtime

@@ -1,0 +1,20 @@
+// What a simulated process gets from its world: loops on virtual time, a disk, random numbers.
+#ifndef LEEWAY_RUNTIME_SIM_HOST_H_
+#define LEEWAY_RUNTIME_SIM_HOST_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "runtime/loop.h"
+#include "runtime/sim_events.h"
+#include "runtime/sim_file_system.h"
+
+namespace leeway::runtime {
+
+// Everything random in it follows from `seed`. It ends when `life` is over.
+std::unique_ptr<Host> NewSimHost(std::shared_ptr<SimEvents> events, std::shared_ptr<SimLife> life,
+                                 std::shared_ptr<SimFileSystem> disk, std::uint64_t seed);
+
+}  // namespace leeway::runtime
+
+#endif  // LEEWAY_RUNTIME_SIM_HOST_H_
