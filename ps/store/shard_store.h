@@ -4,6 +4,7 @@
 #define LEEWAY_PS_STORE_SHARD_STORE_H_
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 
@@ -19,17 +20,17 @@ namespace leeway::ps {
 // A push, as it lies in its message: sizes already agree with each other (proto::Decode), but not
 // yet with the table. Buffers are shared, so a view may be kept.
 struct PushView {
-  std::uint64_t block = 0;   // dense
-  runtime::Buffer keys;      // sparse, ragged: [n] uint64
-  runtime::Buffer widths;    // ragged: [n] uint32, elements a row
-  runtime::Buffer values;    // elements of the table's dtype
-  double learning_rate = 0;  // NaN: the table's
+  std::uint64_t block = 0;      // dense
+  runtime::Buffer keys = {};    // sparse, ragged: [n] uint64
+  runtime::Buffer widths = {};  // ragged: [n] uint32, elements a row
+  runtime::Buffer values = {};  // elements of the table's dtype
+  double learning_rate = std::numeric_limits<double>::quiet_NaN();  // NaN: the table's
 };
 
 struct PullView {
   std::uint64_t block = 0;
   std::uint64_t elements = 0;  // dense: what the reader expects
-  runtime::Buffer keys;
+  runtime::Buffer keys = {};
 };
 
 // What goes into a reply, in wire order: ragged: widths, values; otherwise: values.
