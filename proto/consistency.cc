@@ -4,10 +4,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "proto/text.h"
 
 namespace leeway {
 
@@ -22,8 +22,8 @@ absl::StatusOr<Consistency> Consistency::Parse(absl::string_view text) {
     return Ssp(bound);
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("consistency is \"", absl::Utf8SafeCEscape(text),
-                   "\", may be \"bsp\", \"asp\", or \"ssp:S\" with S from 0 to ", kUnbounded - 1));
+      absl::StrCat("consistency is ", proto::Quoted(text),
+                   ", may be \"bsp\", \"asp\", or \"ssp:S\" with S from 0 to ", kUnbounded - 1));
 }
 
 std::string Consistency::ToString() const {

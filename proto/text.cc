@@ -78,7 +78,19 @@ std::string Cleaned(absl::string_view text, Lines lines) {
 }
 
 std::string Quoted(absl::string_view text) {
-  return absl::StrCat("\"", absl::Utf8SafeCEscape(text), "\"");
+  std::string result = "\"";
+  while (!text.empty()) {
+    const std::size_t length = CleanLength(text, Lines::kOne);
+    if (length == 0 || text[0] == '"' || text[0] == '\\') {
+      result += absl::CEscape(text.substr(0, 1));
+      text.remove_prefix(1);
+    } else {
+      result.append(text.data(), length);
+      text.remove_prefix(length);
+    }
+  }
+  result.push_back('"');
+  return result;
 }
 
 }  // namespace leeway::proto
