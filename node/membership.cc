@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -12,6 +11,7 @@
 #include "node/map_follower.h"
 #include "node/scheduler_url.h"
 #include "proto/codec.h"
+#include "proto/limits.h"
 #include "runtime/log.h"
 
 namespace leeway::node {
@@ -50,8 +50,9 @@ proto::Join MakeJoin(const Config& config, Role role, const std::vector<std::str
   join.host = config.host;
   join.endpoints = endpoints;
   if (config.rank.has_value()) {
-    constexpr std::uint32_t kMax = std::numeric_limits<std::int32_t>::max();
-    join.rank_wanted = static_cast<std::int32_t>(std::min(*config.rank, kMax));
+    // A rank beyond every limit is sent as the largest there can be, and refused like it.
+    const std::uint32_t ranks = role == Role::kServer ? proto::kServersMax : proto::kWorkersMax;
+    join.rank_wanted = static_cast<std::int32_t>(std::min(*config.rank, ranks - 1));
   }
   join.num_servers = config.num_servers;
   join.num_workers = config.num_workers;

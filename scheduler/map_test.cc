@@ -1,0 +1,139 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+#include "proto/limits.h"
+#include "scheduler/map_builder.h"
+#include "scheduler/map_publisher.h"
+
+namespace leeway::scheduler {
+namespace {
+
+using proto::ShardOwner;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+TEST(DealShards, NeighboursLieOnDifferentServers) {
+  EXPECT_THAT(DealShards({2, 1}, 5),
+              ElementsAre(ShardOwner{0, 0}, ShardOwner{1, 0}, ShardOwner{0, 1}, ShardOwner{0, 0},
+                          ShardOwner{1, 0}));
+}
+
+TEST(DealShards, ThirtyTwoAThreadUnlessSaidOtherwise) {
+  EXPECT_EQ(DealShards({2, 3}, 0).size(), 160u);
+  EXPECT_EQ(DealShards({2, 3}, 7).size(), 7u);
+  EXPECT_THAT(DealShards({}, 7), IsEmpty());
+}
+
+TEST(DealShards, StaysWithinTheLimit) {
+  EXPECT_EQ(DealShards(std::vector<std::uint32_t>(4096, 256), 0).size(), proto::kShardsMax);
+}
+
+// A cluster of two servers and a worker; what the publisher sends is (node, version).
+class MapTest : public ::testing::Test {
+ protected:
+  MapTest() {
+    for (std::uint64_t incarnation : {10, 11}) nodes_.push_back(Admit(Role::kServer, incarnation));
+    nodes_.push_back(Admit(Role::kWorker, 12));
+  }
+  Node* Admit(Role role, std::uint64_t incarnation) {
+    proto::Join join;
+    join.role = role;
+    join.num_servers = 2;
+    join.num_workers = 1;
+    if (role == Role::kServer) join.endpoints = {"sim://server/0"};
+    van::Identity identity;
+    identity.role = role;
+    identity.incarnation = incarnation;
+    return *members_.Admit(join, identity);
+  }
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> Sent() { return std::exchange(sent_, {}); }
+  void Publish() { publisher_.Publish(maps_.Next(members_), now_); }
+
+  MembershipTable members_{2, 1};
+  MapBuilder maps_{4};
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> sent_;
+  MapPublisher publisher_{&members_, absl::Seconds(1),
+                          [this](const Node& node, const proto::ClusterMap& map) {
+                            sent_.emplace_back(node.id, map.version);
+                          }};
+  std::vector<Node*> nodes_;  // ids 2, 3 (servers) and 4
+  absl::Time now_ = absl::UnixEpoch();
+};
+
+TEST_F(MapTest, TheEpochIsOneWhenCompleteAndGrowsWhenAServerIsLost) {
+  EXPECT_EQ(maps_.Next(members_)->epoch, 0u);
+  EXPECT_THAT(maps_.newest()->owners, IsEmpty());
+  members_.UpdateComplete();
+  EXPECT_EQ(maps_.Next(members_)->epoch, 1u);
+  EXPECT_EQ(maps_.newest()->owners.size(), 4u);
+  members_.Retire(nodes_[2], Node::State::kLeft, "");
+  EXPECT_EQ(maps_.Next(members_)->epoch, 1u);
+  EXPECT_EQ(maps_.newest()->workers[0].state, proto::WorkerState::kLeft);
+  members_.Retire(nodes_[1], Node::State::kDead, "");
+  const auto map = maps_.Next(members_);
+  EXPECT_EQ(map->epoch, 2u);
+  EXPECT_EQ(map->version, 4u);
+  EXPECT_FALSE(map->servers[1].alive);
+  EXPECT_EQ(map->owners.size(), 4u);
+}
+
+TEST_F(MapTest, WorkersGetItOnceEveryLivingServerHasIt) {
+  members_.UpdateComplete();
+  Publish();
+  EXPECT_THAT(Sent(), ElementsAre(Pair(2, 1), Pair(3, 1)));
+  publisher_.OnAck(*nodes_[0], 1, now_);
+  publisher_.OnAck(*nodes_[0], 1, now_);
+  EXPECT_THAT(Sent(), IsEmpty());
+  publisher_.OnAck(*nodes_[1], 1, now_);
+  EXPECT_THAT(Sent(), ElementsAre(Pair(4, 1)));
+}
+
+TEST_F(MapTest, AServerThatDiesIsNotWaitedFor) {
+  members_.UpdateComplete();
+  Publish();
+  publisher_.OnAck(*nodes_[0], 1, now_);
+  members_.Retire(nodes_[1], Node::State::kDead, "");
+  Publish();
+  EXPECT_THAT(Sent(), ElementsAre(Pair(2, 1), Pair(3, 1), Pair(2, 2)));
+  publisher_.OnAck(*nodes_[0], 2, now_);
+  EXPECT_THAT(Sent(), ElementsAre(Pair(4, 2)));
+}
+
+TEST_F(MapTest, AcknowledgementsOfTheFutureAreIgnored) {
+  Publish();
+  Sent();
+  for (int server : {0, 1}) publisher_.OnAck(*nodes_[server], 7, now_);
+  EXPECT_THAT(Sent(), IsEmpty());
+}
+
+TEST_F(MapTest, WhatIsNotAcknowledgedIsSentAgainEverMoreRarely) {
+  Publish();
+  publisher_.OnAck(*nodes_[0], 1, now_);
+  Sent();
+  std::vector<int> seconds;
+  for (int second = 1; second <= 60; ++second) {
+    now_ += absl::Seconds(1);
+    publisher_.Resend(now_);
+    for (const auto& [node, version] : Sent()) {
+      EXPECT_EQ(node, 3u);
+      seconds.push_back(second);
+    }
+  }
+  EXPECT_THAT(seconds, ElementsAre(1, 3, 7, 15, 31, 47));
+}
+
+TEST_F(MapTest, WhoConnectsAnewGetsWhatItMayHave) {
+  Publish();
+  Sent();
+  publisher_.OnRejoin(*nodes_[2], now_);
+  EXPECT_THAT(Sent(), IsEmpty());
+  publisher_.OnRejoin(*nodes_[0], now_);
+  EXPECT_THAT(Sent(), ElementsAre(Pair(2, 1)));
+}
+
+}  // namespace
+}  // namespace leeway::scheduler
