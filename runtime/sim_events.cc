@@ -6,7 +6,7 @@
 namespace leeway::runtime {
 namespace {
 
-constexpr int kEventsPerMomentMax = 10'000'000;
+constexpr int kEventsPerMomentMax = 1 << 22;
 
 }  // namespace
 

@@ -1,0 +1,170 @@
+// What every file system promises, real or simulated.
+#include "runtime/file_system.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "runtime/sim_file_system.h"
+
+namespace leeway::runtime {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class FileSystemTest : public ::testing::TestWithParam<bool> {
+ protected:
+  FileSystemTest() {
+    if (GetParam()) {
+      simulated_ = std::make_unique<SimFileSystem>(1);
+      files_ = simulated_.get();
+      root_ = "/data";
+      EXPECT_TRUE(files_->CreateDirectories(root_).ok());
+    } else {
+      files_ = RealFileSystem();
+      std::string pattern = (std::filesystem::temp_directory_path() / "leeway-XXXXXX").string();
+      root_ = ::mkdtemp(pattern.data());
+    }
+  }
+  ~FileSystemTest() override {
+    if (!GetParam()) std::filesystem::remove_all(root_);
+  }
+
+  std::string At(const std::string& name) const { return root_ + "/" + name; }
+  void Write(const std::string& name, absl::string_view contents) {
+    auto file = files_->Create(At(name));
+    ASSERT_TRUE(file.ok()) << file.status();
+    ASSERT_TRUE((*file)->Append(contents).ok());
+    ASSERT_TRUE((*file)->Sync().ok());
+    ASSERT_TRUE((*file)->Close().ok());
+  }
+  std::string Contents(const std::string& name) {
+    const auto contents = files_->Read(At(name));
+    return contents.ok() ? *contents : contents.status().ToString();
+  }
+
+  std::unique_ptr<SimFileSystem> simulated_;
+  FileSystem* files_ = nullptr;
+  std::string root_;
+};
+
+INSTANTIATE_TEST_SUITE_P(All, FileSystemTest, ::testing::Values(false, true),
+                         [](const auto& kind) { return kind.param ? "Sim" : "Real"; });
+
+TEST_P(FileSystemTest, WhatIsWrittenIsRead) {
+  const std::string bytes("a\0b\xff\n", 5);
+  Write("file", bytes);
+  EXPECT_EQ(Contents("file"), bytes);
+  Write("empty", "");
+  EXPECT_EQ(Contents("empty"), "");
+  const std::string large(3'000'000, 'x');
+  Write("large", large);
+  EXPECT_EQ(Contents("large"), large);
+}
+
+TEST_P(FileSystemTest, CreateEmptiesAndAppendAdds) {
+  Write("file", "old contents");
+  Write("file", "new");
+  EXPECT_EQ(Contents("file"), "new");
+  auto file = files_->OpenForAppend(At("file"));
+  ASSERT_TRUE(file.ok() && (*file)->Append("er").ok() && (*file)->Append("!").ok());
+  EXPECT_EQ(Contents("file"), "newer!") << "without Close";
+  ASSERT_TRUE(files_->OpenForAppend(At("other")).ok());
+  EXPECT_EQ(Contents("other"), "");
+}
+
+TEST_P(FileSystemTest, AClosedFileTakesNothing) {
+  auto file = files_->Create(At("file"));
+  ASSERT_TRUE(file.ok() && (*file)->Close().ok());
+  EXPECT_TRUE((*file)->Close().ok());
+  EXPECT_FALSE((*file)->Append("x").ok());
+  EXPECT_FALSE((*file)->Sync().ok());
+}
+
+TEST_P(FileSystemTest, RenameReplaces) {
+  Write("from", "new");
+  Write("to", "old");
+  ASSERT_TRUE(files_->Rename(At("from"), At("to")).ok());
+  EXPECT_EQ(Contents("to"), "new");
+  EXPECT_FALSE(files_->Exists(At("from")));
+  EXPECT_TRUE(files_->Rename(At("to"), At("to")).ok());
+  EXPECT_EQ(Contents("to"), "new");
+}
+
+TEST_P(FileSystemTest, ListIsSortedAndHasFolders) {
+  Write("b", "");
+  Write("a", "");
+  ASSERT_TRUE(files_->CreateDirectories(At("c/d")).ok());
+  Write("c/x", "");
+  EXPECT_THAT(*files_->List(root_), ElementsAre("a", "b", "c"));
+  EXPECT_THAT(*files_->List(At("c")), ElementsAre("d", "x"));
+  EXPECT_THAT(*files_->List(At("c/d")), IsEmpty());
+  EXPECT_THAT(*files_->List(At("c/")), ElementsAre("d", "x"));
+}
+
+TEST_P(FileSystemTest, FoldersMayExistAlready) {
+  EXPECT_TRUE(files_->CreateDirectories(At("a/b")).ok());
+  EXPECT_TRUE(files_->CreateDirectories(At("a/b")).ok());
+  EXPECT_TRUE(files_->Exists(At("a")));
+  EXPECT_TRUE(files_->SyncDirectory(At("a/b")).ok());
+}
+
+TEST_P(FileSystemTest, RemoveTakesFilesAndEmptyFolders) {
+  ASSERT_TRUE(files_->CreateDirectories(At("folder")).ok());
+  Write("folder/file", "x");
+  EXPECT_EQ(files_->Remove(At("folder")).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(files_->Remove(At("folder/file")).ok());
+  EXPECT_FALSE(files_->Exists(At("folder/file")));
+  EXPECT_TRUE(files_->Remove(At("folder")).ok());
+  EXPECT_FALSE(files_->Exists(At("folder")));
+}
+
+TEST_P(FileSystemTest, ErrorsNameThePath) {
+  const std::string missing = At("missing");
+  const std::string inside = At("missing/file");
+  const absl::Status errors[] = {
+      files_->Read(missing).status(),
+      files_->Create(inside).status(),
+      files_->OpenForAppend(inside).status(),
+      files_->Rename(missing, At("to")),
+      files_->Remove(missing),
+      files_->List(missing).status(),
+      files_->SyncDirectory(missing),
+      WriteFileAtomically(files_, inside, "x"),
+  };
+  for (const absl::Status& error : errors) {
+    EXPECT_EQ(error.code(), absl::StatusCode::kNotFound) << error;
+    EXPECT_THAT(std::string(error.message()), HasSubstr("missing"));
+    EXPECT_THAT(std::string(error.message()), HasSubstr("No such file"));
+  }
+}
+
+TEST_P(FileSystemTest, FilesAndFoldersAreNotMistakenForEachOther) {
+  Write("file", "x");
+  ASSERT_TRUE(files_->CreateDirectories(At("folder")).ok());
+  EXPECT_FALSE(files_->CreateDirectories(At("file/below")).ok());
+  EXPECT_FALSE(files_->CreateDirectories(At("file")).ok());
+  EXPECT_FALSE(files_->Create(At("folder")).ok());
+  EXPECT_FALSE(files_->Read(At("folder")).ok());
+  EXPECT_FALSE(files_->List(At("file")).ok());
+  EXPECT_FALSE(files_->Rename(At("folder"), At("other")).ok());
+  EXPECT_FALSE(files_->Rename(At("file"), At("folder")).ok());
+  EXPECT_EQ(Contents("file"), "x");
+}
+
+TEST_P(FileSystemTest, AFileIsReplacedAtomically) {
+  ASSERT_TRUE(WriteFileAtomically(files_, At("manifest"), "one").ok());
+  EXPECT_EQ(Contents("manifest"), "one");
+  ASSERT_TRUE(WriteFileAtomically(files_, At("manifest"), "two").ok());
+  EXPECT_EQ(Contents("manifest"), "two");
+  EXPECT_THAT(*files_->List(root_), ElementsAre("manifest"));
+}
+
+}  // namespace
+}  // namespace leeway::runtime

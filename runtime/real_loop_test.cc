@@ -1,0 +1,280 @@
+#include "runtime/real_loop.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+
+namespace leeway::runtime {
+namespace {
+
+const absl::Time kNow =
+    absl::InfinitePast();  // what PrepareWait says when there is no time to sleep
+
+// A source in the manner of an edge-triggered socket: what there is to do and whether the fd is
+// readable are two things.
+class FakeSource final : public Source {
+ public:
+  explicit FakeSource(std::function<bool()> poll)
+      : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), poll_(std::move(poll)) {}
+  ~FakeSource() override { ::close(fd_); }
+
+  int fd() const override { return fd_; }
+  bool Poll() override { return poll_(); }
+  void Signal() { ASSERT_EQ(::eventfd_write(fd_, 1), 0); }
+  void Drain() {
+    eventfd_t count;
+    ::eventfd_read(fd_, &count);
+  }
+
+ private:
+  const int fd_;
+  const std::function<bool()> poll_;
+};
+
+TEST(RealLoopTest, PostsOfSeveralThreadsAllRunInTheirOrder) {
+  constexpr int kThreads = 4;
+  constexpr int kPosts = 5000;
+  const auto host = NewRealHost();
+  const auto runner = host->Spawn("loop");
+  std::vector<int> next(kThreads, 0);  // only on the loop
+  int left = kThreads * kPosts;
+  absl::Notification done;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kPosts; ++i) {
+        runner->loop()->Post([&, t, i] {
+          EXPECT_EQ(next[t]++, i);
+          if (--left == 0) done.Notify();
+        });
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(done.WaitForNotificationWithTimeout(absl::Minutes(1)));
+}
+
+TEST(RealLoopTest, LoopsWakeEachOther) {
+  const auto host = NewRealHost();
+  const auto ping = host->Spawn("ping");
+  const auto pong = host->Spawn("pong");
+  absl::Notification done;
+  std::function<void(int)> hit = [&](int left) {
+    if (left == 0) return done.Notify();
+    (left % 2 == 0 ? ping : pong)->loop()->Post([&hit, left] { hit(left - 1); });
+  };
+  hit(10'000);
+  EXPECT_TRUE(done.WaitForNotificationWithTimeout(absl::Minutes(1)));
+}
+
+TEST(RealLoopTest, ItsThreadHasItsName) {
+  const auto host = NewRealHost();
+  const auto runner = host->Spawn("a rather long name");
+  absl::Notification done;
+  std::string name(16, '\0');
+  runner->loop()->Post([&] {
+    ::pthread_getname_np(::pthread_self(), name.data(), name.size());
+    done.Notify();
+  });
+  done.WaitForNotification();
+  EXPECT_STREQ(name.c_str(), "a rather long n");
+}
+
+TEST(RealLoopTest, ASourceIsPolledWhenItsFdIsReadable) {
+  const auto host = NewRealHost();
+  const auto runner = host->Spawn("loop");
+  absl::Notification polled;
+  FakeSource* self = nullptr;
+  std::atomic<bool> signalled{false};
+  FakeSource source([&] {
+    if (!signalled.exchange(false)) return false;
+    self->Drain();
+    polled.Notify();
+    return true;
+  });
+  self = &source;
+  absl::Notification added;
+  runner->loop()->Post([&] {
+    runner->loop()->AddSource(&source);
+    added.Notify();
+  });
+  added.WaitForNotification();
+  signalled = true;
+  source.Signal();
+  EXPECT_TRUE(polled.WaitForNotificationWithTimeout(absl::Minutes(1)));
+  runner->Stop();
+  runner->Join();
+  runner->loop()->RemoveSource(&source);
+}
+
+// The second source gives the first, already asked in this round, something to do without its fd
+// becoming readable: the loop must ask it once more before it sleeps.
+TEST(RealLoopTest, SleepsOnlyAfterARoundInWhichNothingHappened) {
+  RealLoop loop(1);
+  int for_first = 0;
+  int first_did = 0;
+  int for_second = 1;
+  FakeSource first([&] {
+    if (for_first == 0) return false;
+    --for_first;
+    ++first_did;
+    return true;
+  });
+  FakeSource second([&] {
+    if (for_second == 0) return false;
+    --for_second;
+    ++for_first;
+    return true;
+  });
+  loop.AddSource(&first);
+  loop.AddSource(&second);
+  EXPECT_EQ(loop.PrepareWait(absl::InfiniteFuture()).until, kNow) << "never asked";
+  EXPECT_TRUE(loop.RunReady());
+  EXPECT_EQ(loop.PrepareWait(absl::InfiniteFuture()).until, kNow) << "something happened";
+  EXPECT_TRUE(loop.RunReady());
+  EXPECT_EQ(first_did, 1);
+  EXPECT_EQ(loop.PrepareWait(absl::InfiniteFuture()).until, kNow) << "something happened";
+  EXPECT_FALSE(loop.RunReady());
+  EXPECT_EQ(loop.PrepareWait(absl::InfiniteFuture()).until, absl::InfiniteFuture());
+  EXPECT_EQ(loop.PrepareWait(absl::InfiniteFuture()).fds.size(), 3u);
+}
+
+TEST(RealLoopTest, SourcesMayComeAndGoWhileTheyAreAsked) {
+  RealLoop loop(1);
+  std::vector<std::string> asked;
+  std::unique_ptr<FakeSource> first, second, third;
+  second = std::make_unique<FakeSource>([&] {
+    asked.push_back("second");
+    return false;
+  });
+  third = std::make_unique<FakeSource>([&] {
+    asked.push_back("third");
+    return false;
+  });
+  first = std::make_unique<FakeSource>([&] {
+    asked.push_back("first");
+    loop.RemoveSource(first.get());
+    loop.RemoveSource(second.get());
+    second.reset();
+    loop.AddSource(third.get());
+    return true;
+  });
+  loop.AddSource(first.get());
+  loop.AddSource(second.get());
+  EXPECT_TRUE(loop.RunReady());
+  EXPECT_FALSE(loop.RunReady());
+  EXPECT_THAT(asked, ::testing::ElementsAre("first", "third", "third"));
+  EXPECT_EQ(loop.PrepareWait(absl::InfiniteFuture()).fds.size(), 2u);
+}
+
+TEST(RealLoopTest, ByHandATaskIsThereBeforeTheSleep) {
+  RealLoop loop(1);
+  EXPECT_FALSE(loop.RunReady());
+  int ran = 0;
+  loop.Post([&] { ++ran; });
+  EXPECT_EQ(loop.PrepareWait(absl::InfiniteFuture()).until, kNow);
+  EXPECT_TRUE(loop.RunReady());
+  EXPECT_EQ(ran, 1);
+}
+
+TEST(RealLoopTest, ByHandTheSleepEndsWithTheFirstTimer) {
+  RealLoop loop(1);
+  const absl::Time start = loop.Now();
+  bool ran = false;
+  loop.After(absl::Milliseconds(3), [&] { ran = true; });
+  loop.After(absl::Hours(1), [] {});
+  while (!ran) {
+    if (loop.RunReady()) continue;
+    const RealLoop::WaitSet set = loop.PrepareWait(absl::InfiniteFuture());
+    EXPECT_LE(set.until, start + absl::Seconds(1));
+    RealLoop::Wait(set);
+  }
+  EXPECT_GE(loop.Now() - start, absl::Milliseconds(3));
+}
+
+TEST(RealLoopTest, ByHandTheSleepEndsAtTheCallersTime) {
+  RealLoop loop(1);
+  loop.RunReady();
+  const absl::Time until = loop.Now() + absl::Milliseconds(2);
+  const RealLoop::WaitSet set = loop.PrepareWait(until);
+  EXPECT_EQ(set.until, until);
+  RealLoop::Wait(set);
+  EXPECT_GE(loop.Now(), until);
+}
+
+// Each of these ends the sleep whether it comes before or during it.
+TEST(RealLoopTest, ByHandOthersEndTheSleep) {
+  const std::function<void(RealLoop*)> ways[] = {
+      [](RealLoop* loop) { loop->Wake(); },
+      [](RealLoop* loop) { loop->Post([] {}); },
+      [](RealLoop* loop) { loop->After(absl::ZeroDuration(), [] {}); },
+      [](RealLoop* loop) { loop->Stop(); },
+  };
+  for (const auto& wake : ways) {
+    RealLoop loop(1);
+    loop.RunReady();
+    const RealLoop::WaitSet set = loop.PrepareWait(absl::InfiniteFuture());
+    std::thread other([&] { wake(&loop); });
+    RealLoop::Wait(set);
+    other.join();
+  }
+}
+
+TEST(RealLoopTest, AWakeEndsOneSleepOnly) {
+  RealLoop loop(1);
+  loop.RunReady();
+  loop.Wake();
+  loop.Wake();
+  RealLoop::Wait(loop.PrepareWait(absl::InfiniteFuture()));
+  loop.RunReady();
+  const absl::Time until = loop.Now() + absl::Milliseconds(2);
+  RealLoop::Wait(loop.PrepareWait(until));
+  EXPECT_GE(loop.Now(), until);
+}
+
+// As a worker's threads do: whoever waits turns the loop, under a lock of their own.
+TEST(RealLoopTest, ByHandSeveralThreadsTakeTurns) {
+  RealLoop loop(1);
+  std::mutex mutex;
+  int ran = 0;  // under mutex
+  constexpr int kTasks = 2000;
+  std::thread poster([&] {
+    for (int i = 0; i < kTasks; ++i) loop.Post([&] { ++ran; });
+  });
+  std::mutex turn;
+  const auto drive = [&] {
+    while (true) {
+      // One sleeps at a time, and the next looks for itself.
+      const std::lock_guard my_turn(turn);
+      RealLoop::WaitSet set;
+      {
+        const std::lock_guard lock(mutex);
+        while (loop.RunReady()) {
+        }
+        if (ran == kTasks) return;
+        set = loop.PrepareWait(absl::InfiniteFuture());
+      }
+      RealLoop::Wait(set);
+    }
+  };
+  std::thread first(drive);
+  std::thread second(drive);
+  poster.join();
+  first.join();
+  second.join();
+  EXPECT_EQ(ran, kTasks);
+}
+
+}  // namespace
+}  // namespace leeway::runtime
