@@ -188,6 +188,7 @@ absl::Status Read(const wire::ClockTick& from, Input&, ClockTick* to) {
   to->clock = from.clock();
   const std::size_t size = SizeOrZero(from.marks());
   LEEWAY_RETURN_IF_ERROR(CheckRange("number of marks", size, 0, kShardsMax));
+  LEEWAY_RETURN_IF_ERROR(CheckAligned("marks", from.marks(), alignof(wire::ShardMark)));
   to->marks.resize(size);
   for (std::size_t i = 0; i < size; ++i) {
     const wire::ShardMark& mark = *from.marks()->Get(static_cast<std::uint32_t>(i));

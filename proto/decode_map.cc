@@ -59,6 +59,7 @@ absl::Status ReadOwners(const wire::ClusterMap& from, ClusterMap* to) {
   const bool complete = to->epoch > 0;
   LEEWAY_RETURN_IF_ERROR(
       CheckRange("number of owners", size, complete ? 1 : 0, complete ? kShardsMax : 0));
+  LEEWAY_RETURN_IF_ERROR(CheckAligned("owners", from.owners(), alignof(wire::ShardOwner)));
   to->owners.resize(size);
   for (std::size_t i = 0; i < size; ++i) {
     const wire::ShardOwner& entry = *from.owners()->Get(static_cast<std::uint32_t>(i));

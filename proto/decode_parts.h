@@ -56,6 +56,15 @@ std::size_t SizeOrZero(const flatbuffers::Vector<T>* vector) {
   return vector == nullptr ? 0 : vector->size();
 }
 
+// FlatBuffers' verifier sees to the alignment of a vector's length, not of its elements.
+template <class T>
+absl::Status CheckAligned(absl::string_view field, const flatbuffers::Vector<T>* vector,
+                          std::size_t alignment) {
+  if (SizeOrZero(vector) == 0) return absl::OkStatus();
+  if (reinterpret_cast<std::uintptr_t>(vector->Data()) % alignment == 0) return absl::OkStatus();
+  return Wrong(field, " are not aligned to ", alignment, " bytes");
+}
+
 // A text that is left out is empty.
 absl::Status ReadText(absl::string_view field, const flatbuffers::String* text, std::size_t min,
                       std::size_t max, Input& in, std::string* to, Lines lines = Lines::kOne);

@@ -28,6 +28,7 @@ absl::Status ReadSpec(const wire::TableSpec* from, Input& in, TableSpec* to) {
   to->dtype = static_cast<DType>(from->dtype());
   LEEWAY_RETURN_IF_ERROR(
       CheckRange("number of dimensions", SizeOrZero(from->shape()), 0, kDimensionsMax));
+  LEEWAY_RETURN_IF_ERROR(CheckAligned("dimensions", from->shape(), sizeof(std::uint64_t)));
   for (std::size_t i = 0; i < SizeOrZero(from->shape()); ++i) {
     to->shape.push_back(from->shape()->Get(static_cast<std::uint32_t>(i)));
   }

@@ -157,6 +157,30 @@ TEST(StructureTest, ParameterTwice) {
             "malformed CreateTable: parameter \"rate\" is given twice");
 }
 
+// A vector of one element, whose length lies where it may but whose element does not. The builder
+// writes from the end to the front, so the address of an element is its distance from the end.
+std::uint32_t MisalignedVector(Builder& out, std::size_t element_bytes) {
+  out.PushElement<std::uint32_t>(0);
+  for (std::size_t i = 0; i < element_bytes / 4; ++i) out.PushElement<std::uint32_t>(0);
+  return out.PushElement<std::uint32_t>(1);
+}
+
+TEST(StructureTest, MisalignedMarks) {
+  Builder out;
+  const Offset<flatbuffers::Vector<const wire::ShardMark*>> marks(MisalignedVector(out, 16));
+  EXPECT_EQ(SaysTo(out, wire::CreateClockTick(out, 0, 0, 0, 1, marks)),
+            "malformed ClockTick: marks are not aligned to 8 bytes");
+}
+
+TEST(StructureTest, MisalignedDimensions) {
+  Builder out;
+  const Offset<flatbuffers::Vector<std::uint64_t>> shape(MisalignedVector(out, 8));
+  const auto name = out.CreateString("w");
+  const auto spec = wire::CreateTableSpec(out, name, 0, 0, shape);
+  EXPECT_EQ(SaysTo(out, wire::CreateCreateTable(out, 1, spec)),
+            "malformed CreateTable: dimensions are not aligned to 8 bytes");
+}
+
 // A short header whose texts all are one: it must not unfold into many times its length.
 TEST(StructureTest, SharedTexts) {
   Builder out;
