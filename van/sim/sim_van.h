@@ -15,12 +15,14 @@ namespace leeway::van {
 struct LinkFaults {
   absl::Duration delay_min = absl::Microseconds(50);
   absl::Duration delay_max = absl::Microseconds(50);
-  double bytes_per_second = 0;   // 0: unlimited; otherwise messages of one direction queue up
+  double bytes_per_second = 0;  // 0: unlimited; otherwise messages of one direction queue up
   double drop_probability = 0;
   double duplicate_probability = 0;
   double reorder_probability = 0;  // delayed by up to reorder_delay past its successors
   absl::Duration reorder_delay = absl::Milliseconds(5);
 };
+
+struct SimNetworkState;
 
 class SimNetwork {
  public:
@@ -51,8 +53,7 @@ class SimNetwork {
   Faulted faulted() const;
 
  private:
-  struct State;
-  std::shared_ptr<State> state_;
+  std::shared_ptr<SimNetworkState> state_;
 };
 
 }  // namespace leeway::van

@@ -1,0 +1,272 @@
+// What a SessionVan does when its transport tells it something.
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "proto/codec.h"
+#include "proto/limits.h"
+#include "runtime/log.h"
+#include "van/hello.h"
+#include "van/session_van.h"
+
+namespace leeway::van {
+namespace {
+
+constexpr absl::Duration kDialPauseMax = absl::Milliseconds(500);
+constexpr absl::Duration kDialAttemptMax = absl::Seconds(5);
+constexpr absl::Duration kHelloPauseMin = absl::Milliseconds(250);
+constexpr absl::Duration kHelloPauseMax = absl::Seconds(2);
+
+// The same status with who it is about in front.
+absl::Status About(const std::string& address, const absl::Status& why) {
+  return absl::Status(why.code(), absl::StrCat(address, ": ", std::string(why.message())));
+}
+
+}  // namespace
+
+void SessionVan::Restart(runtime::TimerId* timer, absl::Duration delay,
+                         void (SessionVan::*what)(PeerId), PeerId id) {
+  loop_->Cancel(*timer);
+  // Timers are cancelled with their peer, so both are there when it strikes.
+  *timer = loop_->After(delay, [this, timer, what, id] {
+    *timer = runtime::TimerId::kNone;
+    (this->*what)(id);
+  });
+}
+
+absl::Duration SessionVan::NextPause(Peer& peer, absl::Duration max) {
+  peer.retry_delay = std::min(peer.retry_delay * 2, max);
+  const double jitter = static_cast<double>(loop_->Random() >> 11) * 0x1p-53;
+  return peer.retry_delay * (0.75 + 0.5 * jitter);
+}
+
+// ---- dialling ----
+
+void SessionVan::DialNow(PeerId id) {
+  Peer& peer = *Find(id);
+  if (peer.conn != 0) {  // the attempt before has neither succeeded nor failed
+    by_conn_.erase(peer.conn);
+    transport_->Close(std::exchange(peer.conn, 0));
+  }
+  absl::StatusOr<ConnId> conn = transport_->Dial(peer.address);
+  if (!conn.ok()) return DialLater(peer, conn.status());
+  peer.stage = Stage::kDialling;
+  peer.conn = *conn;
+  by_conn_[*conn] = id;
+  Restart(&peer.retry, kDialAttemptMax, &SessionVan::DialNow, id);
+}
+
+void SessionVan::DialLater(Peer& peer, absl::Status why) {
+  peer.stage = Stage::kDialling;
+  peer.conn = 0;
+  peer.last_failure = std::move(why);
+  Restart(&peer.retry, NextPause(peer, kDialPauseMax), &SessionVan::DialNow, peer.id);
+}
+
+void SessionVan::OnConnectTimeout(PeerId id) {
+  Peer& peer = *Find(id);
+  std::string last = peer.stage == Stage::kGreeting ? "it takes connections but does not answer"
+                                                    : std::string(peer.last_failure.message());
+  Drop(id,
+       absl::DeadlineExceededError(
+           absl::StrCat(peer.address, ": not reached within ", absl::FormatDuration(peer.timeout),
+                        last.empty() ? "" : " (last: ", last, last.empty() ? "" : ")",
+                        "; check that it runs there, or raise LEEWAY_CONNECT_TIMEOUT_MS")),
+       Farewell::kNone);
+}
+
+void SessionVan::OnOpened(ConnId conn) {
+  const auto found = by_conn_.find(conn);
+  if (found == by_conn_.end()) return;
+  Peer& peer = *Find(found->second);
+  peer.stage = Stage::kGreeting;
+  peer.hello = proto::Encode(HelloFrom(identity_));
+  SendSession(peer, peer.hello);
+  Restart(&peer.retry, kHelloPauseMin, &SessionVan::SayHello, peer.id);
+}
+
+void SessionVan::SayHello(PeerId id) {
+  Peer& peer = *Find(id);
+  SendSession(peer, peer.hello);
+  peer.retry_delay = std::max(peer.retry_delay, kHelloPauseMin);
+  Restart(&peer.retry, NextPause(peer, kHelloPauseMax), &SessionVan::SayHello, id);
+}
+
+// ---- accepting ----
+
+void SessionVan::OnAccepted(ConnId conn) {
+  if (accepted_ >= limits_.peers_max) {
+    runtime::LogWarning("refusing a connection from ", transport_->AddressOf(conn), ": ",
+                        limits_.peers_max, " are open (peers_max)");
+    transport_->Close(conn);
+    return;
+  }
+  ++accepted_;
+  const PeerId id = next_peer_++;
+  Peer& peer = peers_.try_emplace(id, limits_.send_window_bytes).first->second;
+  peer.id = id;
+  peer.address = transport_->AddressOf(conn);
+  peer.stage = Stage::kGreeting;
+  peer.conn = conn;
+  by_conn_[conn] = id;
+  Restart(&peer.deadline, limits_.hello_timeout, &SessionVan::OnHelloTimeout, id);
+}
+
+void SessionVan::OnHelloTimeout(PeerId id) {
+  Ban(id, absl::DeadlineExceededError(absl::StrCat("connected but said no hello within ",
+                                                   absl::FormatDuration(limits_.hello_timeout))));
+}
+
+void SessionVan::OnHandshakeFailed() { ++counters_.handshakes_failed; }
+
+// ---- the end ----
+
+void SessionVan::OnClosed(ConnId conn, const absl::Status& why) {
+  const auto found = by_conn_.find(conn);
+  if (found == by_conn_.end()) return;
+  const PeerId id = found->second;
+  by_conn_.erase(found);
+  Peer& peer = *Find(id);
+  peer.conn = 0;
+  if (peer.dialled && peer.stage != Stage::kUp) return DialLater(peer, why);
+  Drop(id, About(peer.address, why), Farewell::kNone);
+}
+
+void SessionVan::Ban(PeerId id, absl::Status why) {
+  ++counters_.offenders_dropped;
+  const std::string address = Find(id)->address;
+  runtime::LogWarning("dropping ", address, ": ", std::string(why.message()));
+  Drop(id, About(address, why), Farewell::kReject);
+}
+
+void SessionVan::BanMalformed(PeerId id, const absl::Status& why) {
+  ++counters_.malformed_messages;
+  Ban(id, why);
+}
+
+// ---- messages ----
+
+absl::StatusOr<Prefix> SessionVan::CheckArrival(const Arrival& arrival) const {
+  absl::StatusOr<Prefix> prefix = GetPrefix(arrival.head);
+  if (!prefix.ok()) return prefix;
+  if (arrival.frames > std::uint64_t{limits_.payload_frames_max} + 1 ||
+      arrival.frames != prefix->frames) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a message of ", arrival.frames, " frames that announces ", prefix->frames,
+                     "; at most ", limits_.payload_frames_max, " of payload"));
+  }
+  if (prefix->kind != Kind::kData && arrival.frames != 1) {
+    return absl::InvalidArgumentError("a control message with payload");
+  }
+  if (arrival.head.size() - kPrefixBytes > proto::kHeaderBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat("a header of ",
+                                                   arrival.head.size() - kPrefixBytes,
+                                                   " bytes; at most ", proto::kHeaderBytesMax));
+  }
+  for (const Buffer& frame : arrival.payload) {
+    if (frame.size() > limits_.message_bytes_max) {
+      return absl::InvalidArgumentError(absl::StrCat("a payload of ", frame.size(),
+                                                     " bytes; LEEWAY_MESSAGE_BYTES_MAX allows ",
+                                                     limits_.message_bytes_max));
+    }
+  }
+  return prefix;
+}
+
+void SessionVan::OnArrival(ConnId conn, Arrival arrival) {
+  const auto found = by_conn_.find(conn);
+  if (found == by_conn_.end()) return;
+  const PeerId id = found->second;
+  Peer& peer = *Find(id);
+  const absl::StatusOr<Prefix> prefix = CheckArrival(arrival);
+  if (!prefix.ok()) return BanMalformed(id, prefix.status());
+  if (prefix->kind == Kind::kSession) return OnSession(peer, arrival);
+  if (peer.stage != Stage::kUp) {
+    // Where messages get lost, so may the hello that answered ours.
+    if (peer.dialled && transport_->lossy()) return;
+    return BanMalformed(id, absl::FailedPreconditionError("sent a message before its hello"));
+  }
+  if (!peer.flow.OnConsumed(prefix->consumed)) {
+    return BanMalformed(
+        id, absl::InvalidArgumentError(absl::StrCat("claims to have taken ", prefix->consumed,
+                                                    " bytes of ", peer.flow.sent(), " sent")));
+  }
+  // What was sent before this message has been handed over or is lost.
+  peer.handed = std::max(peer.handed, prefix->sent);
+  if (prefix->kind == Kind::kData) return OnData(id, *prefix, std::move(arrival));
+  if (prefix->flags & kCreditWanted) SendCredit(peer, kNoFlags);
+  TransmitQueue(peer);
+}
+
+void SessionVan::OnData(PeerId id, const Prefix& prefix, Arrival arrival) {
+  Message message;
+  const auto header = arrival.head.subspan(kPrefixBytes);
+  message.header = Buffer::CopyOf(header.data(), header.size());
+  message.payload = std::move(arrival.payload);
+  ++counters_.messages_received;
+  counters_.bytes_received += message.TotalBytes();
+  const std::shared_ptr<bool> alive = alive_;
+  handler_->OnMessage(id, std::move(message));
+  if (!*alive) return;
+  Peer* peer = Find(id);
+  if (peer == nullptr) return;
+  if ((prefix.flags & kCreditWanted) && peer->reported < peer->handed) SendCredit(*peer, kNoFlags);
+  if (!peer->queue.empty()) TransmitQueue(*peer);
+}
+
+void SessionVan::OnSession(Peer& peer, const Arrival& arrival) {
+  const auto header = arrival.head.subspan(kPrefixBytes);
+  const absl::StatusOr<proto::AnyMessage> message =
+      proto::Decode(Buffer::CopyOf(header.data(), header.size()), {});
+  if (!message.ok()) return BanMalformed(peer.id, message.status());
+  if (const auto* hello = std::get_if<proto::Hello>(&*message)) return OnHello(peer, *hello);
+  if (const auto* reject = std::get_if<proto::Reject>(&*message)) {
+    absl::Status why = reject->why.ok() ? absl::UnavailableError("no reason given") : reject->why;
+    why = absl::Status(
+        why.code(),
+        absl::StrCat(peer.address, " refused the connection: ", std::string(why.message())));
+    runtime::LogWarning(std::string(why.message()));
+    return Drop(peer.id, std::move(why), Farewell::kNone);
+  }
+  if (std::holds_alternative<proto::Goodbye>(*message) && peer.stage == Stage::kUp) {
+    return Drop(peer.id, absl::OkStatus(), Farewell::kNone);
+  }
+  BanMalformed(peer.id,
+               absl::FailedPreconditionError(absl::StrCat(
+                   "sent a ", std::string(proto::NameOf(*message)), " where a hello was due")));
+}
+
+void SessionVan::OnHello(Peer& peer, const proto::Hello& theirs) {
+  if (peer.theirs.has_value()) {
+    if (!SameHello(*peer.theirs, theirs)) {
+      return BanMalformed(peer.id, absl::FailedPreconditionError("said a second, different hello"));
+    }
+    if (!peer.dialled) SendSession(peer, peer.hello);  // our answer may have been lost
+    return;
+  }
+  const proto::Hello mine = HelloFrom(identity_);
+  if (const absl::Status status = CheckVersions(mine, theirs); !status.ok()) {
+    ++counters_.refused_versions;
+    runtime::LogWarning("refusing ", peer.address, ": ", std::string(status.message()));
+    return Drop(peer.id, About(peer.address, status), Farewell::kReject);
+  }
+  if (const absl::Status status = CheckCluster(identity_, theirs); !status.ok()) {
+    return Ban(peer.id, status);
+  }
+  if (!peer.dialled) {
+    peer.hello = proto::Encode(mine);
+    SendSession(peer, peer.hello);
+  }
+  peer.theirs = theirs;
+  peer.stage = Stage::kUp;
+  loop_->Cancel(std::exchange(peer.deadline, runtime::TimerId::kNone));
+  loop_->Cancel(std::exchange(peer.retry, runtime::TimerId::kNone));
+  const PeerId id = peer.id;
+  const std::shared_ptr<bool> alive = alive_;
+  handler_->OnPeerUp(id, IdentityFrom(theirs));
+  if (!*alive) return;
+  if (Peer* still = Find(id); still != nullptr) TransmitQueue(*still);
+}
+
+}  // namespace leeway::van

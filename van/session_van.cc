@@ -1,0 +1,249 @@
+#include "van/session_van.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/codec.h"
+#include "proto/limits.h"
+#include "runtime/log.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::van {
+namespace {
+
+constexpr absl::Duration kDialPauseMin = absl::Milliseconds(5);
+constexpr absl::Duration kAskPauseMin = absl::Milliseconds(200);
+constexpr absl::Duration kAskPauseMax = absl::Seconds(2);
+
+}  // namespace
+
+SessionVan::SessionVan(runtime::Loop* loop, const Identity& identity, const Limits& limits,
+                       Handler* handler, std::unique_ptr<Transport> transport)
+    : loop_(loop),
+      identity_(identity),
+      limits_(limits),
+      handler_(handler),
+      transport_(std::move(transport)) {
+  transport_->Start(this);
+}
+
+SessionVan::~SessionVan() {
+  *alive_ = false;
+  // What waits for the window goes out as well: nobody is left to send it later.
+  while (!peers_.empty()) {
+    Drop(peers_.begin()->first, absl::CancelledError("the van was closed"), Farewell::kGoodbye);
+  }
+  transport_.reset();
+  for (Notice& notice : notices_) {
+    if (notice.done) std::move(notice.done)(notice.status);
+  }
+}
+
+absl::StatusOr<std::string> SessionVan::Listen(absl::string_view address) {
+  return transport_->Listen(address);
+}
+
+absl::StatusOr<PeerId> SessionVan::Connect(absl::string_view address, absl::Duration timeout) {
+  LEEWAY_ASSIGN_OR_RETURN(const ConnId conn, transport_->Dial(address));
+  const PeerId id = next_peer_++;
+  Peer& peer = peers_.try_emplace(id, limits_.send_window_bytes).first->second;
+  peer.id = id;
+  peer.dialled = true;
+  peer.address = std::string(address);
+  peer.conn = conn;
+  peer.timeout = timeout;
+  peer.retry_delay = kDialPauseMin;
+  by_conn_[conn] = id;
+  Restart(&peer.deadline, timeout, &SessionVan::OnConnectTimeout, id);
+  return id;
+}
+
+absl::Status SessionVan::CheckSizes(const Message& message) const {
+  if (message.payload.size() > limits_.payload_frames_max) {
+    return absl::InvalidArgumentError(absl::StrCat("a message of ", message.payload.size(),
+                                                   " payload frames; at most ",
+                                                   limits_.payload_frames_max));
+  }
+  if (message.header.size() > proto::kHeaderBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat("a header of ", message.header.size(),
+                                                   " bytes; at most ", proto::kHeaderBytesMax));
+  }
+  for (const Buffer& frame : message.payload) {
+    if (frame.size() > limits_.message_bytes_max) {
+      return absl::InvalidArgumentError(absl::StrCat("a payload of ", frame.size(),
+                                                     " bytes; LEEWAY_MESSAGE_BYTES_MAX allows ",
+                                                     limits_.message_bytes_max));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SessionVan::Send(PeerId id, Message message, SendDone done) {
+  Peer* peer = Find(id);
+  if (peer == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat("peer ", id, " is not connected (any more)"));
+  }
+  LEEWAY_RETURN_IF_ERROR(CheckSizes(message));
+  const std::uint64_t bytes = message.TotalBytes() + kPrefixBytes;
+  Queued item{std::move(message), std::move(done), bytes};
+  if (peer->stage == Stage::kUp && peer->queue.empty() && peer->flow.MaySend(bytes)) {
+    Transmit(*peer, std::move(item));
+    return absl::OkStatus();
+  }
+  if (bytes > limits_.send_queue_bytes_max - peer->queued_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        peer->queued_bytes, " bytes wait to be sent to ", peer->address, " and ",
+        limits_.send_queue_bytes_max, " may (send_queue_bytes_max); ",
+        peer->stage == Stage::kUp ? "it is slow to take them: wait for earlier requests, or raise "
+                                    "LEEWAY_SEND_WINDOW_BYTES"
+                                  : "it is not connected yet"));
+  }
+  peer->queued_bytes += bytes;
+  peer->queue.push_back(std::move(item));
+  if (peer->stage == Stage::kUp) OnBlocked(*peer);
+  return absl::OkStatus();
+}
+
+void SessionVan::Disconnect(PeerId id, absl::Status why) {
+  Peer* peer = Find(id);
+  if (peer == nullptr) return;
+  if (why.ok()) {
+    Drop(id, why, Farewell::kGoodbye);
+  } else {
+    Ban(id, std::move(why));
+  }
+}
+
+bool SessionVan::Writable(PeerId id) const {
+  const auto found = peers_.find(id);
+  if (found == peers_.end()) return false;
+  const Peer& peer = found->second;
+  return peer.stage == Stage::kUp && peer.queue.empty() && peer.flow.MaySend(kPrefixBytes + 1);
+}
+
+std::string SessionVan::AddressOf(PeerId id) const {
+  const auto found = peers_.find(id);
+  return found == peers_.end() ? std::string() : found->second.address;
+}
+
+SessionVan::Peer* SessionVan::Find(PeerId id) {
+  const auto found = peers_.find(id);
+  return found == peers_.end() ? nullptr : &found->second;
+}
+
+void SessionVan::Transmit(Peer& peer, Queued item) {
+  ++counters_.messages_sent;
+  counters_.bytes_sent += item.bytes - kPrefixBytes;
+  peer.flow.OnSend(item.bytes);
+  Prefix prefix;
+  prefix.kind = Kind::kData;
+  prefix.flags = peer.flow.TakeAsk() ? kCreditWanted : kNoFlags;
+  prefix.frames = static_cast<std::uint16_t>(item.message.payload.size() + 1);
+  prefix.sent = peer.flow.sent();
+  prefix.consumed = peer.reported = peer.handed;
+  transport_->Send(peer.conn, prefix, std::move(item.message), std::move(item.done));
+}
+
+void SessionVan::TransmitQueue(Peer& peer) {
+  while (!peer.queue.empty() && peer.flow.MaySend(peer.queue.front().bytes)) {
+    Queued item = std::move(peer.queue.front());
+    peer.queue.pop_front();
+    peer.queued_bytes -= item.bytes;
+    Transmit(peer, std::move(item));
+  }
+  if (!peer.queue.empty()) {
+    OnBlocked(peer);
+  } else {
+    loop_->Cancel(std::exchange(peer.retry, runtime::TimerId::kNone));
+  }
+}
+
+void SessionVan::OnBlocked(Peer& peer) {
+  if (peer.flow.TakeAskWhenBlocked()) SendCredit(peer, kCreditWanted);
+  if (peer.retry != runtime::TimerId::kNone) return;
+  peer.retry_delay = kAskPauseMin;
+  Restart(&peer.retry, peer.retry_delay, &SessionVan::AskAgain, peer.id);
+}
+
+void SessionVan::AskAgain(PeerId id) {
+  Peer& peer = *Find(id);
+  SendCredit(peer, kCreditWanted);
+  Restart(&peer.retry, NextPause(peer, kAskPauseMax), &SessionVan::AskAgain, id);
+}
+
+void SessionVan::SendSession(Peer& peer, Buffer header) {
+  Prefix prefix;
+  prefix.kind = Kind::kSession;
+  prefix.sent = peer.flow.sent();
+  prefix.consumed = peer.reported = peer.handed;
+  Message message;
+  message.header = std::move(header);
+  transport_->Send(peer.conn, prefix, std::move(message), nullptr);
+}
+
+void SessionVan::SendCredit(Peer& peer, std::uint8_t flags) {
+  Prefix prefix;
+  prefix.kind = Kind::kCredit;
+  prefix.flags = flags;
+  prefix.sent = peer.flow.sent();
+  prefix.consumed = peer.reported = peer.handed;
+  transport_->Send(peer.conn, prefix, Message(), nullptr);
+}
+
+void SessionVan::Drop(PeerId id, absl::Status why, Farewell farewell) {
+  auto node = peers_.extract(id);
+  Peer& peer = node.mapped();
+  loop_->Cancel(peer.deadline);
+  loop_->Cancel(peer.retry);
+  const bool was_up = peer.stage == Stage::kUp;
+  if (was_up && farewell == Farewell::kGoodbye) {
+    // Past the window: the other side has to take them anyway, and this is the last chance.
+    for (Queued& item : std::exchange(peer.queue, {})) Transmit(peer, std::move(item));
+    SendSession(peer, proto::Encode(proto::Goodbye()));
+  } else if (peer.dialled && peer.stage == Stage::kGreeting && !transport_->lossy()) {
+    // The other side may have accepted our hello already.
+    SendSession(peer, proto::Encode(proto::Goodbye()));
+  }
+  if (peer.stage != Stage::kDialling && farewell == Farewell::kReject) {
+    SendSession(peer, proto::Encode(proto::Reject{why}));
+  }
+  if (peer.conn != 0) {
+    by_conn_.erase(peer.conn);
+    transport_->Close(peer.conn);
+  }
+  for (Queued& item : peer.queue) {
+    if (!item.done) continue;
+    absl::Status status = why.ok() ? absl::UnavailableError(absl::StrCat(
+                                         peer.address, ": the connection was closed in order"))
+                                   : why;
+    Tell({std::move(item.done), 0, std::move(status)});
+  }
+  if (!peer.dialled) --accepted_;
+  if (peer.dialled || was_up) Tell({nullptr, id, std::move(why)});
+}
+
+void SessionVan::Tell(Notice notice) {
+  notices_.push_back(std::move(notice));
+  if (notices_posted_ || !*alive_) return;
+  notices_posted_ = true;
+  loop_->Post([this, alive = alive_] {
+    if (*alive) RunNotices();
+  });
+}
+
+void SessionVan::RunNotices() {
+  notices_posted_ = false;
+  const std::shared_ptr<bool> alive = alive_;
+  // Local: the van may be destroyed on the way, which ends what is said to the handler but not
+  // what is owed to senders.
+  std::vector<Notice> notices = std::exchange(notices_, {});
+  for (Notice& notice : notices) {
+    if (notice.done) {
+      std::move(notice.done)(notice.status);
+    } else if (*alive) {
+      handler_->OnPeerDown(notice.peer, notice.status);
+    }
+  }
+}
+
+}  // namespace leeway::van

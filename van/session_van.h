@@ -1,0 +1,137 @@
+// The van over any transport: what is the same for all of them.
+//
+//   peer (dialled):   kDialling ──opened──▶ kGreeting ──their hello──▶ kUp
+//                        ▲                     │ closed
+//                        └──── after a pause ──┘            until the connect timeout
+//   peer (accepted):                        kGreeting ──their hello──▶ kUp
+//
+// The side that dialled says hello first and repeats it until it is answered. A peer leaves the
+// table the moment its end is known; the handler hears of it from a task of its own, so that it is
+// never called from within a call to the van. The van may be destroyed from within a handler.
+#ifndef LEEWAY_VAN_SESSION_VAN_H_
+#define LEEWAY_VAN_SESSION_VAN_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "proto/messages.h"
+#include "runtime/loop.h"
+#include "van/flow.h"
+#include "van/transport.h"
+#include "van/van.h"
+
+namespace leeway::van {
+
+class SessionVan final : public Van, private TransportEvents {
+ public:
+  SessionVan(runtime::Loop* loop, const Identity& identity, const Limits& limits, Handler* handler,
+             std::unique_ptr<Transport> transport);
+  ~SessionVan() override;
+
+  absl::StatusOr<std::string> Listen(absl::string_view address) override;
+  absl::StatusOr<PeerId> Connect(absl::string_view address, absl::Duration timeout) override;
+  absl::Status Send(PeerId peer, Message message, SendDone done) override;
+  void Disconnect(PeerId peer, absl::Status why) override;
+  bool Writable(PeerId peer) const override;
+  std::string AddressOf(PeerId peer) const override;
+  Identity identity() const override { return identity_; }
+  void SetIdentity(const Identity& identity) override { identity_ = identity; }
+  Counters counters() const override { return counters_; }
+
+ private:
+  enum class Stage { kDialling, kGreeting, kUp };
+  enum class Farewell { kNone, kReject, kGoodbye };
+
+  struct Queued {
+    Message message;
+    SendDone done;
+    std::uint64_t bytes = 0;
+  };
+
+  struct Peer {
+    explicit Peer(std::uint64_t window) : flow(window) {}
+    PeerId id = 0;
+    bool dialled = false;
+    std::string address;
+    Stage stage = Stage::kDialling;
+    ConnId conn = 0;
+    Buffer hello;                        // ours on this connection, repeated word for word
+    std::optional<proto::Hello> theirs;  // once accepted
+    SendFlow flow;
+    std::uint64_t handed = 0;    // their largest offset handed over
+    std::uint64_t reported = 0;  // of which they know
+    std::deque<Queued> queue;    // waits for the window, or for the peer to be up
+    std::uint64_t queued_bytes = 0;
+    runtime::TimerId deadline = runtime::TimerId::kNone;  // to be up by
+    runtime::TimerId retry = runtime::TimerId::kNone;     // dial, say hello or ask again
+    absl::Duration retry_delay;
+    absl::Duration timeout;  // Connect's
+    absl::Status last_failure;
+  };
+
+  // What the owner is still to be told: how a send ended, or that a peer is down.
+  struct Notice {
+    SendDone done;
+    PeerId peer = 0;
+    absl::Status status;
+  };
+
+  // session_van.cc: what the owner asks for
+  absl::Status CheckSizes(const Message& message) const;
+  void Transmit(Peer& peer, Queued item);
+  void TransmitQueue(Peer& peer);
+  void OnBlocked(Peer& peer);
+  void AskAgain(PeerId id);
+  void SendSession(Peer& peer, Buffer header);
+  void SendCredit(Peer& peer, std::uint8_t flags);
+  void Drop(PeerId id, absl::Status why, Farewell farewell);
+  void Tell(Notice notice);
+  void RunNotices();
+  Peer* Find(PeerId id);
+
+  // session_events.cc: what the transport tells
+  void OnAccepted(ConnId conn) override;
+  void OnOpened(ConnId conn) override;
+  void OnArrival(ConnId conn, Arrival arrival) override;
+  void OnClosed(ConnId conn, const absl::Status& why) override;
+  void OnHandshakeFailed() override;
+  void DialNow(PeerId id);
+  void DialLater(Peer& peer, absl::Status why);
+  void SayHello(PeerId id);
+  void OnConnectTimeout(PeerId id);
+  void OnHelloTimeout(PeerId id);
+  absl::StatusOr<Prefix> CheckArrival(const Arrival& arrival) const;
+  void OnSession(Peer& peer, const Arrival& arrival);
+  void OnHello(Peer& peer, const proto::Hello& theirs);
+  void OnData(PeerId id, const Prefix& prefix, Arrival arrival);
+  void Ban(PeerId id, absl::Status why);
+  void BanMalformed(PeerId id, const absl::Status& why);
+  // For a pause that doubles up to `max`, with jitter so that many do not come at once.
+  absl::Duration NextPause(Peer& peer, absl::Duration max);
+  void Restart(runtime::TimerId* timer, absl::Duration delay, void (SessionVan::*what)(PeerId),
+               PeerId id);
+
+  runtime::Loop* loop_;
+  Identity identity_;
+  Limits limits_;
+  Handler* handler_;
+  std::unique_ptr<Transport> transport_;
+  Counters counters_;
+  PeerId next_peer_ = 1;
+  std::uint32_t accepted_ = 0;
+  std::map<PeerId, Peer> peers_;  // ordered: goodbyes are sent in the same order in every run
+  absl::flat_hash_map<ConnId, PeerId> by_conn_;
+  std::vector<Notice> notices_;
+  bool notices_posted_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace leeway::van
+
+#endif  // LEEWAY_VAN_SESSION_VAN_H_

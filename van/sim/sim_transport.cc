@@ -1,0 +1,276 @@
+#include "van/sim/sim_transport.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "proto/codec.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::van {
+namespace {
+
+// An address splits into its host and a name; host names that end like this do not resolve.
+constexpr absl::string_view kUnresolvable = ".invalid";
+
+absl::StatusOr<std::string> HostOf(absl::string_view address) {
+  absl::string_view rest = address;
+  const std::size_t slash =
+      absl::ConsumePrefix(&rest, "sim://") ? rest.find('/') : absl::string_view::npos;
+  if (slash == absl::string_view::npos || slash == 0 || slash + 1 == rest.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", address, "' is not a simulated address: sim://HOST/NAME"));
+  }
+  const absl::string_view host = rest.substr(0, slash);
+  if (absl::EndsWith(host, kUnresolvable)) {
+    return absl::NotFoundError(absl::StrCat(address, ": unknown host '", host, "'"));
+  }
+  return std::string(host);
+}
+
+int SideOf(ConnId conn) { return static_cast<int>(conn & 1); }
+ConnId OtherEnd(ConnId conn) { return conn ^ 1; }
+
+SimConnection* FindConnection(SimNetworkState& network, ConnId conn) {
+  const auto found = network.connections.find(conn >> 1);
+  return found == network.connections.end() ? nullptr : &found->second;
+}
+
+// The link on which things arrive at that end.
+SimNetworkState::HostPair LinkTo(const SimConnection& connection, ConnId conn) {
+  return {connection.ends[1 - SideOf(conn)].host, connection.ends[SideOf(conn)].host};
+}
+
+}  // namespace
+
+// A message on its way.
+struct SimTransport::Packet {
+  std::vector<std::byte> head;
+  absl::InlinedVector<Buffer, 3> payload;
+  std::uint64_t bytes = 0;
+
+  std::string Name() const {
+    if (head.size() <= kPrefixBytes) return "Credit";
+    absl::InlinedVector<Buffer, 3> copy = payload;
+    const auto message =
+        proto::Decode(Buffer::CopyOf(head.data() + kPrefixBytes, head.size() - kPrefixBytes),
+                      std::span<Buffer>(copy.data(), copy.size()));
+    return message.ok() ? std::string(proto::NameOf(*message)) : "?";
+  }
+};
+
+SimTransport::SimTransport(std::shared_ptr<SimNetworkState> network, std::string host,
+                           runtime::Loop* loop)
+    : network_(std::move(network)), id_(network_->next_id++), host_(std::move(host)), loop_(loop) {
+  network_->transports.insert({id_, this});
+}
+
+SimTransport::~SimTransport() {
+  *alive_ = false;
+  if (!dead_) {
+    for (const std::string& address : listening_) network_->listeners.erase(address);
+    while (!conns_.empty()) Close(*conns_.begin());
+    network_->transports.erase({id_, this});
+  }
+}
+
+absl::StatusOr<std::string> SimTransport::Listen(absl::string_view address) {
+  LEEWAY_ASSIGN_OR_RETURN(const std::string host, HostOf(address));
+  if (host != host_) {
+    return absl::NotFoundError(absl::StrCat("cannot listen on ", address, ": this host is '", host_,
+                                            "'; set LEEWAY_HOST to it"));
+  }
+  if (!network_->listeners.try_emplace(std::string(address), this).second) {
+    return absl::AlreadyExistsError(absl::StrCat(
+        "cannot listen on ", address,
+        ": it is in use; choose another name (LEEWAY_SCHEDULER) or stop who holds it"));
+  }
+  listening_.insert(std::string(address));
+  return std::string(address);
+}
+
+absl::StatusOr<ConnId> SimTransport::Dial(absl::string_view address) {
+  LEEWAY_ASSIGN_OR_RETURN(const std::string host, HostOf(address));
+  const std::uint64_t id = network_->next_id++;
+  const ConnId conn = id << 1;
+  SimConnection& connection = network_->connections[id];
+  connection.ends[0].host = host_;
+  connection.ends[1].host = host;
+  connection.ends[0].transport = this;
+  conns_.insert(conn);
+  const ConnId there = OtherEnd(conn);
+  const absl::Duration travel =
+      network_->TravelTime(LinkTo(connection, there), 0, &connection.ends[1].last_arrival);
+  network_->Schedule(travel, [there, address = std::string(address)](SimNetworkState& network) {
+    ArriveDial(network, there, address);
+  });
+  return conn;
+}
+
+void SimTransport::ArriveDial(SimNetworkState& network, ConnId conn, const std::string& address) {
+  SimConnection* connection = FindConnection(network, conn);
+  if (connection == nullptr || network.IsCut(LinkTo(*connection, conn))) return;
+  SimConnection::End& end = connection->ends[1];
+  const auto found = network.listeners.find(address);
+  if (found == network.listeners.end()) {
+    return SendClose(network, OtherEnd(conn), "connection refused");
+  }
+  end.transport = found->second;
+  end.transport->conns_.insert(conn);
+  end.transport->OnLoop(conn, [conn](SimTransport& self) { self.events_->OnAccepted(conn); });
+  const ConnId back = OtherEnd(conn);
+  network.Schedule(
+      network.TravelTime(LinkTo(*connection, back), 0, &connection->ends[0].last_arrival),
+      [back](SimNetworkState& net) {
+        SimConnection* standing = FindConnection(net, back);
+        if (standing == nullptr || standing->ends[0].transport == nullptr) return;
+        if (net.IsCut(LinkTo(*standing, back))) return;
+        standing->ends[0].transport->OnLoop(
+            back, [back](SimTransport& self) { self.events_->OnOpened(back); });
+      });
+}
+
+void SimTransport::Send(ConnId conn, const Prefix& prefix, Message message, SendDone done) {
+  SimConnection* connection = FindConnection(*network_, conn);
+  if (connection == nullptr || !conns_.contains(conn)) {
+    return Owe(std::move(done), absl::UnavailableError("the connection is closed"));
+  }
+  auto packet = std::make_shared<Packet>();
+  packet->head.resize(kPrefixBytes + message.header.size());
+  PutPrefix(prefix, packet->head.data());
+  std::copy_n(message.header.data(), message.header.size(), packet->head.data() + kPrefixBytes);
+  for (const Buffer& frame : message.payload) {
+    packet->payload.push_back(Buffer::CopyOf(frame.data(), frame.size()));
+  }
+  packet->bytes = packet->head.size() + message.TotalBytes() - message.header.size();
+  Owe(std::move(done), absl::OkStatus());
+
+  const ConnId there = OtherEnd(conn);
+  SimConnection::End& end = connection->ends[SideOf(there)];
+  const SimNetworkState::HostPair link = LinkTo(*connection, there);
+  const LinkFaults& faults = network_->FaultsOf(link);
+  const auto strikes = [this](double probability) {
+    return probability > 0 && network_->world->Uniform() < probability;
+  };
+  if (network_->IsCut(link)) {
+    ++network_->faulted.cut;
+    return;
+  }
+  if (strikes(faults.drop_probability)) {
+    ++network_->faulted.dropped;
+    network_->world->Trace(absl::StrCat("net drop ", link.first, ">", link.second, " #", conn));
+    return;
+  }
+  absl::Duration travel = network_->TravelTime(link, packet->bytes, &end.last_arrival);
+  if (strikes(faults.reorder_probability)) {
+    ++network_->faulted.reordered;
+    travel += network_->Uniform(absl::ZeroDuration(), faults.reorder_delay);
+  }
+  const auto arrive = [there, packet](SimNetworkState& network) {
+    ArrivePacket(network, there, packet);
+  };
+  if (strikes(faults.duplicate_probability)) {
+    ++network_->faulted.duplicated;
+    network_->Schedule(travel + network_->Uniform(absl::ZeroDuration(), faults.reorder_delay),
+                       arrive);
+  }
+  network_->Schedule(travel, arrive);
+}
+
+void SimTransport::ArrivePacket(SimNetworkState& network, ConnId conn,
+                                const std::shared_ptr<const Packet>& packet) {
+  SimConnection* connection = FindConnection(network, conn);
+  if (connection == nullptr) return;
+  const SimNetworkState::HostPair link = LinkTo(*connection, conn);
+  if (network.IsCut(link)) {
+    ++network.faulted.cut;
+    return;
+  }
+  SimTransport* transport = connection->ends[SideOf(conn)].transport;
+  if (transport == nullptr) return SendClose(network, OtherEnd(conn), "connection reset");
+  network.world->Trace(absl::StrCat("net ", link.first, ">", link.second, " #", conn, " ",
+                                    packet->Name(), " ", packet->head.size(), "+",
+                                    packet->bytes - packet->head.size()));
+  transport->OnLoop(conn, [conn, packet](SimTransport& self) {
+    Arrival arrival;
+    arrival.head = packet->head;
+    arrival.frames = packet->payload.size() + 1;
+    arrival.payload = packet->payload;
+    self.events_->OnArrival(conn, std::move(arrival));
+  });
+}
+
+void SimTransport::SendClose(SimNetworkState& network, ConnId conn, const std::string& why) {
+  SimConnection* connection = FindConnection(network, conn);
+  if (connection == nullptr) return;
+  const SimNetworkState::HostPair link = LinkTo(*connection, conn);
+  if (network.IsCut(link)) return;
+  network.Schedule(network.TravelTime(link, 0, &connection->ends[SideOf(conn)].last_arrival),
+                   [conn, why](SimNetworkState& net) { ArriveClose(net, conn, why); });
+}
+
+void SimTransport::ArriveClose(SimNetworkState& network, ConnId conn, const std::string& why) {
+  SimConnection* connection = FindConnection(network, conn);
+  if (connection == nullptr || network.IsCut(LinkTo(*connection, conn))) return;
+  SimTransport* transport = connection->ends[SideOf(conn)].transport;
+  if (transport == nullptr) return;
+  transport->OnLoop(conn, [conn, why](SimTransport& self) {
+    self.DropEnd(conn);
+    self.events_->OnClosed(conn, absl::UnavailableError(why));
+  });
+}
+
+void SimTransport::DropEnd(ConnId conn) {
+  conns_.erase(conn);
+  SimConnection* connection = FindConnection(*network_, conn);
+  if (connection == nullptr) return;
+  connection->ends[SideOf(conn)].transport = nullptr;
+  if (connection->ends[1 - SideOf(conn)].transport == nullptr) {
+    network_->connections.erase(conn >> 1);
+  }
+}
+
+void SimTransport::Close(ConnId conn) {
+  if (!conns_.contains(conn)) return;
+  SendClose(*network_, OtherEnd(conn), "the other side closed the connection");
+  DropEnd(conn);
+}
+
+void SimTransport::Die() {
+  for (const std::string& address : listening_) network_->listeners.erase(address);
+  while (!conns_.empty()) Close(*conns_.begin());
+  network_->transports.erase({id_, this});
+  dead_ = true;
+}
+
+std::string SimTransport::AddressOf(ConnId conn) const {
+  const SimConnection* connection = FindConnection(*network_, conn);
+  if (connection == nullptr) return std::string();
+  return absl::StrCat("sim://", connection->ends[1 - SideOf(conn)].host, "#", conn >> 1);
+}
+
+void SimTransport::OnLoop(ConnId conn, std::function<void(SimTransport&)> what) {
+  loop_->Post([this, conn, alive = alive_, what = std::move(what)] {
+    if (*alive && conns_.contains(conn)) what(*this);
+  });
+}
+
+void SimTransport::Owe(SendDone done, absl::Status status) {
+  owed_.Add(std::move(done), std::move(status));
+  if (owed_.empty() || owed_posted_) return;
+  owed_posted_ = true;
+  loop_->Post([this, alive = alive_] {
+    if (!*alive) return;
+    owed_posted_ = false;
+    owed_.RunAll();
+  });
+}
+
+std::unique_ptr<Transport> NewSimTransport(std::shared_ptr<SimNetworkState> network,
+                                           std::string host, runtime::Loop* loop) {
+  return std::make_unique<SimTransport>(std::move(network), std::move(host), loop);
+}
+
+}  // namespace leeway::van

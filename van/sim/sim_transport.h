@@ -1,0 +1,67 @@
+// Connections over a simulated network.
+#ifndef LEEWAY_VAN_SIM_SIM_TRANSPORT_H_
+#define LEEWAY_VAN_SIM_SIM_TRANSPORT_H_
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "van/done_list.h"
+#include "van/sim/sim_network.h"
+#include "van/transport.h"
+
+namespace leeway::van {
+
+class SimTransport final : public Transport {
+ public:
+  SimTransport(std::shared_ptr<SimNetworkState> network, std::string host, runtime::Loop* loop);
+  ~SimTransport() override;
+
+  void Start(TransportEvents* events) override { events_ = events; }
+  absl::StatusOr<std::string> Listen(absl::string_view address) override;
+  absl::StatusOr<ConnId> Dial(absl::string_view address) override;
+  void Send(ConnId conn, const Prefix& prefix, Message message, SendDone done) override;
+  void Close(ConnId conn) override;
+  std::string AddressOf(ConnId conn) const override;
+  bool lossy() const override { return true; }
+
+  // The host is gone: connections break, nothing is flushed, nothing is heard any more.
+  void Die();
+  const std::string& host() const { return host_; }
+
+ private:
+  struct Packet;
+
+  // What happens at the other side of the network, when it does; `conn` is the end it happens to.
+  static void ArriveDial(SimNetworkState& network, ConnId conn, const std::string& address);
+  static void ArrivePacket(SimNetworkState& network, ConnId conn,
+                           const std::shared_ptr<const Packet>& packet);
+  static void ArriveClose(SimNetworkState& network, ConnId conn, const std::string& why);
+  // Sends word that this end is no more to the other, behind what was sent before.
+  static void SendClose(SimNetworkState& network, ConnId other, const std::string& why);
+
+  void DropEnd(ConnId conn);
+  // Runs `what` on this transport's loop, if the end is still there then.
+  void OnLoop(ConnId conn, std::function<void(SimTransport&)> what);
+  void Owe(SendDone done, absl::Status status);
+
+  std::shared_ptr<SimNetworkState> network_;
+  std::uint64_t id_;
+  std::string host_;
+  runtime::Loop* loop_;
+  TransportEvents* events_ = nullptr;
+  std::set<std::string> listening_;
+  std::set<ConnId> conns_;
+  DoneList owed_;
+  bool owed_posted_ = false;
+  bool dead_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+std::unique_ptr<Transport> NewSimTransport(std::shared_ptr<SimNetworkState> network,
+                                           std::string host, runtime::Loop* loop);
+
+}  // namespace leeway::van
+
+#endif  // LEEWAY_VAN_SIM_SIM_TRANSPORT_H_

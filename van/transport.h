@@ -1,0 +1,76 @@
+// What a folder per transport implements: connections that carry messages as frames. Everything
+// that is the same for all of them (hello, identity, limits, flow control, counting, goodbye) is
+// one layer above, in session_van.h.
+//
+// A transport belongs to one loop. It never calls its events from within a call to it.
+#ifndef LEEWAY_VAN_TRANSPORT_H_
+#define LEEWAY_VAN_TRANSPORT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "van/prefix.h"
+#include "van/van.h"
+
+namespace leeway::van {
+
+// A connection of a transport, never reused within its life. 0 is none.
+using ConnId = std::uint64_t;
+
+// A message as it came. Nothing in it has been checked.
+struct Arrival {
+  std::span<const std::byte> head;         // the first frame; valid during the call
+  absl::InlinedVector<Buffer, 3> payload;  // the others; those over the limit are left out
+  std::uint64_t frames = 0;                // how many there were, `head` included
+};
+
+class TransportEvents {
+ public:
+  virtual ~TransportEvents() = default;
+  // Somebody connected to an address this transport listens on.
+  virtual void OnAccepted(ConnId conn) = 0;
+  // A dialled connection stands.
+  virtual void OnOpened(ConnId conn) = 0;
+  virtual void OnArrival(ConnId conn, Arrival arrival) = 0;
+  // The last word about a connection, unless Close was called. For a dialled one also if it never
+  // stood.
+  virtual void OnClosed(ConnId conn, const absl::Status& why) = 0;
+  // Somebody connected who did not speak the transport's protocol.
+  virtual void OnHandshakeFailed() = 0;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;  // flushes what was sent, briefly; calls every SendDone left
+
+  // Once, before anything else.
+  virtual void Start(TransportEvents* events) = 0;
+
+  // As in Van.
+  virtual absl::StatusOr<std::string> Listen(absl::string_view address) = 0;
+  // One attempt.
+  virtual absl::StatusOr<ConnId> Dial(absl::string_view address) = 0;
+
+  // `done` (may be null) is called once, later, on the loop, or by the destructor. A connection
+  // that is gone fails it.
+  virtual void Send(ConnId conn, const Prefix& prefix, Message message, SendDone done) = 0;
+
+  // Closes once what was sent is on its way. No event about it follows.
+  virtual void Close(ConnId conn) = 0;
+
+  // For people; of a connection that is not closed.
+  virtual std::string AddressOf(ConnId conn) const = 0;
+
+  // Whether messages may be lost or overtake each other while a connection stands.
+  virtual bool lossy() const = 0;
+};
+
+}  // namespace leeway::van
+
+#endif  // LEEWAY_VAN_TRANSPORT_H_

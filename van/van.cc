@@ -1,0 +1,18 @@
+#include "van/van.h"
+
+namespace leeway::van {
+
+std::uint64_t Message::TotalBytes() const {
+  std::uint64_t bytes = header.size();
+  for (const Buffer& frame : payload) bytes += frame.size();
+  return bytes;
+}
+
+Limits LimitsFrom(const Config& config) {
+  Limits limits;
+  limits.message_bytes_max = config.message_bytes_max;
+  limits.send_window_bytes = config.send_window_bytes;
+  return limits;
+}
+
+}  // namespace leeway::van

@@ -1,0 +1,141 @@
+#include "van/zmq/zmq_context.h"
+
+#include <zmq.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+
+namespace leeway::van {
+namespace {
+
+constexpr long kStoppedWaitMs = 2000;  // more than anything lingers
+
+void HearUntilStopped(void* monitor) {
+  zmq_pollitem_t item{monitor, 0, ZMQ_POLLIN, 0};
+  while (zmq_poll(&item, 1, kStoppedWaitMs) > 0) {
+    char frame[512];
+    const int size = zmq_recv(monitor, frame, sizeof(frame), ZMQ_DONTWAIT);
+    std::uint16_t event = 0;
+    if (size == sizeof(event) + sizeof(std::uint32_t)) std::memcpy(&event, frame, sizeof(event));
+    if (size < 0 || event == ZMQ_EVENT_MONITOR_STOPPED) return;
+  }
+}
+
+}  // namespace
+
+ZmqContext::ZmqContext(int io_threads) : context_(zmq_ctx_new()) {
+  zmq_ctx_set(context_, ZMQ_IO_THREADS, std::max(1, io_threads));
+  // Each connection takes three: itself and the two ends of its monitor.
+  zmq_ctx_set(context_, ZMQ_MAX_SOCKETS, zmq_ctx_get(context_, ZMQ_SOCKET_LIMIT));
+}
+
+ZmqContext::~ZmqContext() {
+  for (void* monitor : monitors_) {
+    // What it watched must have come to its end first: ZeroMQ waits to be heard.
+    HearUntilStopped(monitor);
+    zmq_close(monitor);
+  }
+  while (context_ != nullptr && zmq_ctx_term(context_) != 0 && zmq_errno() == EINTR) {
+  }
+  if (!ipc_folder_.empty()) {
+    std::error_code ignored;
+    std::filesystem::remove_all(ipc_folder_, ignored);
+  }
+}
+
+bool ZmqContext::AddInproc(const std::string& name) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return inproc_.insert(name).second;
+}
+
+void ZmqContext::RemoveInproc(const std::string& name) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  inproc_.erase(name);
+}
+
+bool ZmqContext::HasInproc(const std::string& name) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return inproc_.contains(name);
+}
+
+std::uint64_t ZmqContext::NextNumber() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return next_number_++;
+}
+
+void ZmqContext::KeepMonitor(void* socket) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  monitors_.push_back(socket);
+}
+
+std::string ZmqContext::NewIpcPath() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (ipc_folder_.empty()) {
+    std::error_code error;
+    std::string folder = std::filesystem::temp_directory_path(error).string();
+    if (error) folder = "/tmp";
+    folder += "/leeway-XXXXXX";
+    if (mkdtemp(folder.data()) == nullptr) return std::string();
+    ipc_folder_ = folder;
+  }
+  return absl::StrCat(ipc_folder_, "/", next_number_++);
+}
+
+absl::Status ZmqError(const std::string& what, int error) {
+  const std::string message = absl::StrCat(what, ": ", zmq_strerror(error));
+  if (error == EMFILE || error == ENFILE) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(message, "; raise the limit of open files (ulimit -n)"));
+  }
+  return absl::InternalError(message);
+}
+
+absl::StatusOr<ZmqSocket> ZmqSocket::New(const std::shared_ptr<ZmqContext>& context, int type) {
+  ZmqSocket socket;
+  socket.context_ = context;
+  socket.socket_ = zmq_socket(context->get(), type);
+  if (socket.socket_ == nullptr) return ZmqError("cannot make a ZeroMQ socket", zmq_errno());
+  // Memory is bounded by credits in bytes, not by counts of messages.
+  socket.Set(ZMQ_SNDHWM, 0);
+  socket.Set(ZMQ_RCVHWM, 0);
+  socket.Set(ZMQ_LINGER, 0);
+  return socket;
+}
+
+ZmqSocket::~ZmqSocket() {
+  if (socket_ != nullptr) zmq_close(socket_);
+}
+
+void ZmqSocket::GiveMonitorToContext() {
+  if (socket_ != nullptr) context_->KeepMonitor(std::exchange(socket_, nullptr));
+}
+
+void ZmqSocket::Set(int option, int value) {
+  zmq_setsockopt(socket_, option, &value, sizeof(value));
+}
+
+void ZmqSocket::Set(int option, std::int64_t value) {
+  zmq_setsockopt(socket_, option, &value, sizeof(value));
+}
+
+int ZmqSocket::Get(int option) const {
+  int value = 0;
+  std::size_t size = sizeof(value);
+  zmq_getsockopt(socket_, option, &value, &size);
+  return value;
+}
+
+std::string ZmqSocket::GetString(int option) const {
+  char text[1024];
+  std::size_t size = sizeof(text);
+  if (zmq_getsockopt(socket_, option, text, &size) != 0 || size == 0) return std::string();
+  return std::string(text, size - 1);
+}
+
+}  // namespace leeway::van

@@ -1,0 +1,123 @@
+#include "van/zmq/zmq_dialled.h"
+
+#include <zmq.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "proto/limits.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::van {
+
+std::int64_t FrameBytesMax(const Limits& limits) {
+  const std::uint64_t bytes =
+      std::max<std::uint64_t>(limits.message_bytes_max, proto::kHeaderBytesMax) + kPrefixBytes;
+  return static_cast<std::int64_t>(std::min<std::uint64_t>(bytes, INT64_MAX));
+}
+
+absl::Status ZmqDialled::Open(const std::string& endpoint, bool inproc, bool v6) {
+  inproc_ = inproc;
+  LEEWAY_ASSIGN_OR_RETURN(socket_, ZmqSocket::New(shared_->context, ZMQ_DEALER));
+  socket_.Set(ZMQ_IMMEDIATE, 1);
+  socket_.Set(ZMQ_RECONNECT_IVL, -1);
+  socket_.Set(ZMQ_HANDSHAKE_IVL, 10'000);
+  socket_.Set(ZMQ_TCP_KEEPALIVE, 1);
+  socket_.Set(ZMQ_MAXMSGSIZE, FrameBytesMax(shared_->limits));
+  if (v6) socket_.Set(ZMQ_IPV6, 1);
+  LEEWAY_RETURN_IF_ERROR(monitor_.Start(shared_->context, socket_));
+  if (zmq_connect(socket_.get(), endpoint.c_str()) != 0) {
+    return ZmqError(address_, zmq_errno());
+  }
+  monitor_source_ =
+      std::make_unique<ZmqSource>(shared_->loop, monitor_.fd(), [this] { return PollMonitor(); });
+  data_source_ = std::make_unique<ZmqSource>(shared_->loop, socket_.Get(ZMQ_FD),
+                                             [this] { return PollData(); });
+  handshaken_ = inproc;
+  return absl::OkStatus();
+}
+
+bool ZmqDialled::Writable() const { return (socket_.Get(ZMQ_EVENTS) & ZMQ_POLLOUT) != 0; }
+
+ZmqSent ZmqDialled::Send(const Prefix& prefix, const Message& message, ZmqLoans::Ticket* ticket) {
+  return SendFrames(socket_.get(), std::string(), prefix, message, !inproc_, shared_->loans,
+                    ticket);
+}
+
+void ZmqDialled::Shut() {
+  if (std::exchange(shut_, true)) return;
+  monitor_source_.reset();
+  data_source_.reset();
+  if (socket_.get() == nullptr) return;
+  monitor_.Stop(socket_);
+  socket_.Set(ZMQ_LINGER, opened_ && !lost_ ? kLingerMs : 0);
+  socket_ = ZmqSocket();
+}
+
+bool ZmqDialled::PollMonitor() {
+  bool any = false;
+  ZmqMonitor::Event event;
+  while (monitor_.Next(&event)) {
+    any = true;
+    switch (event.what) {
+      case ZmqMonitor::What::kOpened:
+        handshaken_ = true;
+        break;
+      case ZmqMonitor::What::kDisconnected:
+        lost_ = true;
+        why_lost_ = opened_ ? "the connection broke" : "it took the connection and closed it";
+        break;
+      case ZmqMonitor::What::kFailed:
+        if (handshaken_) break;
+        lost_ = true;
+        if (why_lost_.empty()) why_lost_ = "nobody takes connections there";
+        break;
+      case ZmqMonitor::What::kHandshakeFailed:
+        shared_->events->OnHandshakeFailed();
+        break;
+      case ZmqMonitor::What::kAccepted:
+      case ZmqMonitor::What::kStopped:
+      case ZmqMonitor::What::kOther:
+        break;
+    }
+  }
+  return any;
+}
+
+bool ZmqDialled::TryOpen() {
+  // The handshake is told by one thread and the pipe attached through another queue: wait for both.
+  if (opened_ || !handshaken_ || !Writable()) return false;
+  opened_ = true;
+  shared_->events->OnOpened(conn_);
+  return true;
+}
+
+bool ZmqDialled::PollData() {
+  const std::shared_ptr<bool> alive = shared_->alive;
+  bool any = TryOpen();
+  bool drained = false;
+  for (int i = 0; *alive && !shut_ && i < kMessagesPerTurn; ++i) {
+    ZmqReceived received;
+    if (!received.Receive(socket_.get(), false, shared_->limits.payload_frames_max)) {
+      drained = true;
+      break;
+    }
+    any = true;
+    shared_->events->OnArrival(conn_, received.TakeArrival());
+  }
+  if (!drained) return any;
+  // Within the process there is no connection to break; that the other side has gone shows in that
+  // there is nothing left to write to.
+  if (inproc_ && opened_ && !lost_ && !Writable()) {
+    lost_ = true;
+    why_lost_ = "the other side is gone";
+    return true;  // look once more for what it said last
+  }
+  if (!lost_) return any;
+  Shut();
+  shared_->ended.push_back(conn_);
+  shared_->events->OnClosed(conn_, absl::UnavailableError(why_lost_));
+  return true;
+}
+
+}  // namespace leeway::van

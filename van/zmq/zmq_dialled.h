@@ -1,0 +1,50 @@
+// One connection to a listener: a DEALER socket that is used for one attempt and never reconnects
+// by itself, so that what is queued for one connection can never end up in the next.
+#ifndef LEEWAY_VAN_ZMQ_ZMQ_DIALLED_H_
+#define LEEWAY_VAN_ZMQ_ZMQ_DIALLED_H_
+
+#include <memory>
+#include <string>
+
+#include "van/zmq/zmq_link.h"
+#include "van/zmq/zmq_monitor.h"
+#include "van/zmq/zmq_socket_source.h"
+
+namespace leeway::van {
+
+class ZmqDialled {
+ public:
+  ZmqDialled(ZmqShared* shared, ConnId conn, std::string address)
+      : shared_(shared), conn_(conn), address_(std::move(address)) {}
+  ~ZmqDialled() { Shut(); }
+
+  // `endpoint` as ZeroMQ wants it.
+  absl::Status Open(const std::string& endpoint, bool inproc, bool v6);
+  ZmqSent Send(const Prefix& prefix, const Message& message, ZmqLoans::Ticket* ticket);
+  // No event follows; what was sent lingers.
+  void Shut();
+  const std::string& address() const { return address_; }
+
+ private:
+  bool PollMonitor();
+  bool PollData();
+  bool TryOpen();
+  bool Writable() const;
+
+  ZmqShared* shared_;
+  const ConnId conn_;
+  const std::string address_;
+  ZmqSocket socket_;
+  ZmqMonitor monitor_;
+  std::unique_ptr<ZmqSource> monitor_source_, data_source_;
+  bool inproc_ = false;
+  bool handshaken_ = false;
+  bool opened_ = false;
+  bool lost_ = false;  // reported once everything received before has been
+  bool shut_ = false;
+  std::string why_lost_;
+};
+
+}  // namespace leeway::van
+
+#endif  // LEEWAY_VAN_ZMQ_ZMQ_DIALLED_H_

@@ -1,0 +1,194 @@
+#include "van/zmq/zmq_frames.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "van/zmq/tsan.h"
+
+namespace leeway::van {
+namespace {
+
+// What keeps a lent frame's bytes alive until ZeroMQ is done with them.
+struct Loan {
+  Buffer bytes;
+  std::shared_ptr<ZmqLoans> loans;
+  ZmqLoans::Ticket* ticket;  // may be null
+};
+
+void ReturnLoan(void*, void* hint) {
+  TakeOver(hint);
+  const std::unique_ptr<Loan> loan(static_cast<Loan*>(hint));
+  loan->bytes = Buffer();  // first: whoever waits for the loans may then reuse the memory
+  loan->loans->Return(loan->ticket);
+}
+
+// A received frame's memory, used in place.
+class ReceivedFrame final : public runtime::BufferOwner {
+ public:
+  static Buffer Adopt(zmq_msg_t* message) {
+    auto* frame = new ReceivedFrame;
+    zmq_msg_move(&frame->message_, message);
+    return Buffer(zmq_msg_data(&frame->message_), zmq_msg_size(&frame->message_), frame);
+  }
+
+ private:
+  ReceivedFrame() { zmq_msg_init(&message_); }
+  ~ReceivedFrame() override { zmq_msg_close(&message_); }
+  zmq_msg_t message_;
+};
+
+Buffer TakePayload(zmq_msg_t* message) {
+  TakeOver(zmq_msg_data(message));
+  const std::size_t size = zmq_msg_size(message);
+  // A small frame pins the buffer it was received in: copied, it costs only what it holds.
+  if (size < kCopyBelowBytes) return Buffer::CopyOf(zmq_msg_data(message), size);
+  return ReceivedFrame::Adopt(message);
+}
+
+// Sends `message`, which is used up.
+ZmqSent SendOne(void* socket, zmq_msg_t* message, bool more) {
+  HandOver(zmq_msg_data(message));
+  if (zmq_msg_send(message, socket, ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)) >= 0) {
+    return ZmqSent::kSent;
+  }
+  const int error = zmq_errno();
+  zmq_msg_close(message);
+  return error == EAGAIN ? ZmqSent::kWouldBlock : ZmqSent::kUnreachable;
+}
+
+bool InitPayload(zmq_msg_t* message, const Buffer& frame, bool lend,
+                 const std::shared_ptr<ZmqLoans>& loans, ZmqLoans::Ticket* ticket) {
+  if (lend && frame.size() >= kCopyBelowBytes) {
+    auto loan = std::make_unique<Loan>(Loan{frame, loans, ticket});
+    HandOver(loan.get());
+    if (zmq_msg_init_data(message, const_cast<std::byte*>(frame.data()), frame.size(), ReturnLoan,
+                          loan.get()) != 0) {
+      return false;
+    }
+    loan.release();
+    loans->Lend();
+    if (ticket != nullptr) ticket->frames_out.fetch_add(1, std::memory_order_relaxed);
+    return true;
+  }
+  if (zmq_msg_init_size(message, frame.size()) != 0) return false;
+  if (!frame.empty()) std::memcpy(zmq_msg_data(message), frame.data(), frame.size());
+  return true;
+}
+
+}  // namespace
+
+ZmqLoans::ZmqLoans() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+
+ZmqLoans::~ZmqLoans() {
+  if (fd_ >= 0) close(fd_);
+}
+
+void ZmqLoans::Lend() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++out_;
+}
+
+void ZmqLoans::Return(Ticket* ticket) {
+  if (ticket != nullptr && ticket->frames_out.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    End(ticket, /*wake=*/true);
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (--out_ == 0) returned_.notify_all();
+}
+
+void ZmqLoans::Finish(Ticket* ticket) {
+  if (ticket == nullptr) return;
+  // On the loop, which looks before it sleeps: no need to wake it.
+  if (ticket->frames_out.fetch_sub(1, std::memory_order_acq_rel) == 1) End(ticket, /*wake=*/false);
+}
+
+void ZmqLoans::End(Ticket* ticket, bool wake) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ended_.emplace_back(ticket);
+  any_ended_.store(true, std::memory_order_release);
+  if (!wake) return;
+  const std::uint64_t one = 1;
+  // Fails only if it is readable already. Under the lock: a wake-up that came after what it is
+  // about had been taken would keep the descriptor readable for ever.
+  [[maybe_unused]] const ssize_t written = write(fd_, &one, sizeof(one));
+}
+
+std::vector<std::unique_ptr<ZmqLoans::Ticket>> ZmqLoans::Take() {
+  if (!any_ended_.load(std::memory_order_acquire)) return {};
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::uint64_t count = 0;
+  [[maybe_unused]] const ssize_t size = read(fd_, &count, sizeof(count));
+  any_ended_.store(false, std::memory_order_relaxed);
+  return std::exchange(ended_, {});
+}
+
+bool ZmqLoans::WaitForAll(absl::Duration limit) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return returned_.wait_for(lock, absl::ToChronoMilliseconds(limit), [this] { return out_ == 0; });
+}
+
+ZmqSent SendFrames(void* socket, const std::string& routing_id, const Prefix& prefix,
+                   const Message& message, bool lend, const std::shared_ptr<ZmqLoans>& loans,
+                   ZmqLoans::Ticket* ticket) {
+  if (!routing_id.empty() &&
+      zmq_send(socket, routing_id.data(), routing_id.size(), ZMQ_DONTWAIT | ZMQ_SNDMORE) < 0) {
+    return zmq_errno() == EAGAIN ? ZmqSent::kWouldBlock : ZmqSent::kUnreachable;
+  }
+  zmq_msg_t frame;
+  if (zmq_msg_init_size(&frame, kPrefixBytes + message.header.size()) != 0) {
+    return ZmqSent::kUnreachable;
+  }
+  auto* head = static_cast<std::byte*>(zmq_msg_data(&frame));
+  PutPrefix(prefix, head);
+  if (!message.header.empty()) {
+    std::memcpy(head + kPrefixBytes, message.header.data(), message.header.size());
+  }
+  ZmqSent sent = SendOne(socket, &frame, !message.payload.empty());
+  for (std::size_t i = 0; sent == ZmqSent::kSent && i < message.payload.size(); ++i) {
+    if (!InitPayload(&frame, message.payload[i], lend, loans, ticket)) return ZmqSent::kUnreachable;
+    sent = SendOne(socket, &frame, i + 1 < message.payload.size());
+  }
+  return sent;
+}
+
+bool ZmqReceived::Receive(void* socket, bool with_routing_id, std::uint32_t payload_frames_max) {
+  // ZeroMQ delivers messages whole: once the first frame is there, the others are.
+  if (zmq_msg_recv(&head_, socket, ZMQ_DONTWAIT) < 0) return false;
+  if (with_routing_id) {
+    routing_id_.assign(static_cast<const char*>(zmq_msg_data(&head_)), zmq_msg_size(&head_));
+    if (zmq_msg_more(&head_) == 0) return true;
+    if (zmq_msg_recv(&head_, socket, ZMQ_DONTWAIT) < 0) return true;
+  }
+  TakeOver(zmq_msg_data(&head_));
+  source_fd_ = zmq_msg_get(&head_, ZMQ_SRCFD);
+  frames_ = 1;
+  bool more = zmq_msg_more(&head_) != 0;
+  while (more) {
+    zmq_msg_t frame;
+    zmq_msg_init(&frame);
+    if (zmq_msg_recv(&frame, socket, ZMQ_DONTWAIT) < 0) {
+      zmq_msg_close(&frame);
+      break;
+    }
+    more = zmq_msg_more(&frame) != 0;
+    ++frames_;
+    if (payload_.size() < payload_frames_max) payload_.push_back(TakePayload(&frame));
+    zmq_msg_close(&frame);
+  }
+  return true;
+}
+
+Arrival ZmqReceived::TakeArrival() {
+  Arrival arrival;
+  arrival.head = {static_cast<const std::byte*>(zmq_msg_data(&head_)), zmq_msg_size(&head_)};
+  arrival.payload = std::move(payload_);
+  arrival.frames = frames_;
+  return arrival;
+}
+
+}  // namespace leeway::van

@@ -1,0 +1,39 @@
+// What the parts of one zmq transport share.
+#ifndef LEEWAY_VAN_ZMQ_ZMQ_LINK_H_
+#define LEEWAY_VAN_ZMQ_ZMQ_LINK_H_
+
+#include <memory>
+#include <vector>
+
+#include "runtime/loop.h"
+#include "van/transport.h"
+#include "van/zmq/zmq_context.h"
+#include "van/zmq/zmq_frames.h"
+
+namespace leeway::van {
+
+struct ZmqShared {
+  std::shared_ptr<ZmqContext> context;
+  runtime::Loop* loop = nullptr;
+  Limits limits;
+  TransportEvents* events = nullptr;
+  std::shared_ptr<ZmqLoans> loans = std::make_shared<ZmqLoans>();
+  ConnId next_conn = 1;
+  std::vector<ConnId> ended;  // dialled connections whose end has been told
+  // False once the transport is gone, which may happen within any event: who has just called one
+  // looks here, at a copy of the pointer, before touching anything.
+  std::shared_ptr<bool> alive = std::make_shared<bool>(true);
+};
+
+// What was sent before a close may take this long to leave.
+inline constexpr int kLingerMs = 1000;
+// A source hands over at most so many messages before the loop looks at its others.
+inline constexpr int kMessagesPerTurn = 64;
+
+// The longest frame ZeroMQ may take in. Longer than any we allow, so that the small offenders can
+// be told; ZeroMQ itself cuts off the large ones before it allocates for them.
+std::int64_t FrameBytesMax(const Limits& limits);
+
+}  // namespace leeway::van
+
+#endif  // LEEWAY_VAN_ZMQ_ZMQ_LINK_H_

@@ -1,0 +1,97 @@
+#include "van/zmq/zmq_monitor.h"
+
+#include <zmq.h>
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::van {
+namespace {
+
+constexpr long kCloseWaitMs = 1000;
+constexpr int kWatched = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED |
+                         ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+                         ZMQ_EVENT_MONITOR_STOPPED | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                         ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
+
+ZmqMonitor::What WhatOf(std::uint16_t event) {
+  switch (event) {
+    case ZMQ_EVENT_ACCEPTED:
+      return ZmqMonitor::What::kAccepted;
+    case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
+      return ZmqMonitor::What::kOpened;
+    case ZMQ_EVENT_DISCONNECTED:
+      return ZmqMonitor::What::kDisconnected;
+    case ZMQ_EVENT_CLOSED:
+      return ZmqMonitor::What::kFailed;
+    case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
+    case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
+    case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
+      return ZmqMonitor::What::kHandshakeFailed;
+    case ZMQ_EVENT_MONITOR_STOPPED:
+      return ZmqMonitor::What::kStopped;
+    default:
+      return ZmqMonitor::What::kOther;
+  }
+}
+
+}  // namespace
+
+absl::Status ZmqMonitor::Start(const std::shared_ptr<ZmqContext>& context,
+                               const ZmqSocket& watched) {
+  const std::string name = absl::StrCat("inproc://leeway.monitor.", context->NextNumber());
+  if (zmq_socket_monitor(watched.get(), name.c_str(), kWatched) != 0) {
+    return ZmqError("cannot watch a ZeroMQ socket", zmq_errno());
+  }
+  LEEWAY_ASSIGN_OR_RETURN(events_, ZmqSocket::New(context, ZMQ_PAIR));
+  if (zmq_connect(events_.get(), name.c_str()) != 0) {
+    return ZmqError("cannot watch a ZeroMQ socket", zmq_errno());
+  }
+  fd_ = events_.Get(ZMQ_FD);
+  return absl::OkStatus();
+}
+
+void ZmqMonitor::Stop(const ZmqSocket& watched) {
+  zmq_socket_monitor(watched.get(), nullptr, 0);
+  events_ = ZmqSocket();
+}
+
+void ZmqMonitor::AwaitClosed() {
+  zmq_pollitem_t item{events_.get(), 0, ZMQ_POLLIN, 0};
+  bool closed = false;
+  bool stopped = false;
+  while (!closed && !stopped && zmq_poll(&item, 1, kCloseWaitMs) > 0) {
+    Event event;
+    while (Next(&event)) {
+      closed = closed || event.what == What::kFailed;
+      stopped = stopped || event.what == What::kStopped;
+    }
+  }
+  // ZeroMQ may have more to say as long as something lingers, and waits if nobody is there to hear
+  // it.
+  if (!stopped) events_.GiveMonitorToContext();
+  events_ = ZmqSocket();
+}
+
+bool ZmqMonitor::Next(Event* event) {
+  // Two frames: event (16 bits) and value (32 bits) in the machine's order, then the address.
+  char first[6];
+  const int size = zmq_recv(events_.get(), first, sizeof(first), ZMQ_DONTWAIT);
+  if (size < 0) return false;
+  while (events_.Get(ZMQ_RCVMORE) != 0) {
+    char address[512];
+    if (zmq_recv(events_.get(), address, sizeof(address), ZMQ_DONTWAIT) < 0) break;
+  }
+  if (size != sizeof(first)) return true;
+  std::uint16_t code = 0;
+  std::uint32_t value = 0;
+  std::memcpy(&code, first, sizeof(code));
+  std::memcpy(&value, first + sizeof(code), sizeof(value));
+  event->what = WhatOf(code);
+  event->value = static_cast<int>(value);
+  return true;
+}
+
+}  // namespace leeway::van

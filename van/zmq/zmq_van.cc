@@ -1,0 +1,52 @@
+#include "van/zmq/zmq_van.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "van/session_van.h"
+#include "van/zmq/zmq_transport.h"
+
+namespace leeway::van {
+namespace {
+
+class ZmqFactory final : public Factory {
+ public:
+  ZmqFactory(ZmqScheme scheme, int io_threads)
+      : scheme_(scheme), context_(std::make_shared<ZmqContext>(io_threads)) {}
+
+  std::unique_ptr<Van> New(runtime::Loop* loop, const Identity& identity, const Limits& limits,
+                           Handler* handler) override {
+    return std::make_unique<SessionVan>(loop, identity, limits, handler,
+                                        NewZmqTransport(context_, loop, limits));
+  }
+
+  std::string AnyAddress(absl::string_view host) const override {
+    switch (scheme_) {
+      case ZmqScheme::kIpc:
+        return absl::StrCat("ipc://", context_->NewIpcPath());
+      case ZmqScheme::kInproc:
+        return absl::StrCat("inproc://leeway.", context_->NextNumber());
+      case ZmqScheme::kTcp:
+        break;
+    }
+    if (host.empty()) return "tcp://0.0.0.0:0";
+    const bool bare_v6 = absl::StrContains(host, ":") && !absl::StrContains(host, "[");
+    return bare_v6 ? absl::StrCat("tcp://[", host, "]:0") : absl::StrCat("tcp://", host, ":0");
+  }
+
+  absl::Status Viable() const override {
+    if (context_->get() != nullptr) return absl::OkStatus();
+    return absl::UnavailableError("ZeroMQ could not start (out of memory or file descriptors)");
+  }
+
+ private:
+  ZmqScheme scheme_;
+  std::shared_ptr<ZmqContext> context_;
+};
+
+}  // namespace
+
+std::unique_ptr<Factory> NewZmqFactory(ZmqScheme scheme, int io_threads) {
+  return std::make_unique<ZmqFactory>(scheme, io_threads);
+}
+
+}  // namespace leeway::van
