@@ -203,6 +203,7 @@ class Worker {
   WorkerStats stats() const;
 
  private:
+  friend class worker::Client;
   explicit Worker(std::unique_ptr<worker::Client> client);
   std::unique_ptr<worker::Client> client_;
 };

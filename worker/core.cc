@@ -1,0 +1,233 @@
+#include "worker/core.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "proto/layout.h"
+#include "runtime/log.h"
+#include "runtime/status_macros.h"
+#include "worker/answers.h"
+
+namespace leeway::worker {
+namespace {
+
+// The membership reports an absent scheduler itself; only if it does not do we.
+constexpr absl::Duration kConnectGrace = absl::Seconds(1);
+
+absl::Status Prefixed(absl::string_view prefix, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(prefix, ": ", status.message()));
+}
+
+}  // namespace
+
+Core::Core(Setup setup)
+    : config_(std::move(setup.config)),
+      host_(setup.host),
+      loop_(setup.loop),
+      factory_(setup.factory),
+      incarnation_(host_->Random()),
+      poster_(std::make_shared<Poster>(loop_)),
+      deadlines_(loop_, [this] { LookAtDeadlines(); }),
+      connect_(loop_, [this] { ConnectDeadline(); }),
+      leave_(loop_, [this] { LeaveWhenQuiet(); }) {}
+
+Core::~Core() {
+  poster_->Close();
+  if (servers_ != nullptr) servers_->Close();
+}
+
+void Core::Start(Done ready) {
+  ready_ = std::move(ready);
+  node::Membership::Setup setup;
+  setup.config = config_;
+  setup.role = Role::kWorker;
+  setup.incarnation = incarnation_;
+  setup.host = host_;
+  setup.loop = loop_;
+  setup.factory = factory_;
+  membership_ = std::make_unique<node::Membership>(std::move(setup), this);
+  errands_ = std::make_unique<Errands>(config_, loop_, membership_.get());
+  connect_.SetBy(loop_->Now() + config_.connect_timeout);
+  membership_->Start();
+}
+
+void Core::ConnectDeadline() {
+  if (phase_ != Phase::kJoining) return;
+  if (map_ == nullptr && !connect_grace_) {
+    connect_grace_ = true;
+    return connect_.SetBy(loop_->Now() + kConnectGrace);
+  }
+  const std::string missing =
+      map_ == nullptr
+          ? absl::StrCat("the scheduler at ", membership_->scheduler_address(), " has not answered")
+          : node::DescribeMissing(*map_, welcome_.num_servers, welcome_.num_workers);
+  End(absl::DeadlineExceededError(absl::StrCat("the cluster was not complete within ",
+                                               absl::FormatDuration(config_.connect_timeout), ": ",
+                                               missing, " (LEEWAY_CONNECT_TIMEOUT_MS)")));
+}
+
+absl::Status Core::Usable() const {
+  switch (phase_) {
+    case Phase::kReady:
+      return absl::OkStatus();
+    case Phase::kJoining:
+      return absl::FailedPreconditionError("this worker has not joined its cluster yet");
+    case Phase::kLeaving:
+      return absl::FailedPreconditionError("this worker has left its cluster");
+    case Phase::kOver:
+      break;
+  }
+  return over_;
+}
+
+// ---- membership ----
+
+void Core::OnWelcome(const proto::Welcome& welcome) {
+  welcome_ = welcome;
+  const Requests::Self self{.incarnation = incarnation_, .rank = welcome.rank};
+  servers_ = std::make_unique<Servers>(config_, loop_, factory_,
+                                       van::Identity{.role = Role::kWorker,
+                                                     .node = welcome.node,
+                                                     .incarnation = incarnation_,
+                                                     .cluster = welcome.cluster},
+                                       this);
+  requests_ = std::make_unique<Requests>(
+      config_, loop_, servers_.get(), self,
+      [this](Request& request, const Link& link, const proto::Reply& reply,
+             std::span<runtime::Buffer> payload) { OnAnswer(request, link, reply, payload); });
+  ticker_ = std::make_unique<Ticker>(config_, loop_, servers_.get(), requests_.get(), self);
+  calls_ = std::make_unique<Calls>(loop_, servers_.get());
+}
+
+void Core::OnMap(std::shared_ptr<const proto::ClusterMap> map) {
+  if (phase_ == Phase::kOver || servers_ == nullptr) return;
+  map_ = std::move(map);
+  if (map_->epoch == 0) return;
+  servers_->Follow(*map_);
+  DropDeadServers();
+  requests_->Follow(*map_);
+  ticker_->Follow(*map_);
+  if (phase_ != Phase::kJoining) return;
+  phase_ = Phase::kReady;
+  connect_.Clear();
+  if (ready_) std::exchange(ready_, nullptr)(absl::OkStatus());
+}
+
+void Core::DropDeadServers() {
+  for (const proto::ServerEntry& server : map_->servers) {
+    const Link* link = servers_->Find(server.rank, 0);
+    if (server.alive || link == nullptr) continue;
+    const absl::Status why = absl::UnavailableError(
+        absl::StrCat("server ", server.rank, " (", link->address, ") is gone: ", link->death));
+    calls_->DropServer(server.rank, why);
+    for (const std::shared_ptr<Operation>& operation : requests_->DropServer(server.rank)) {
+      if (operation->stage == Operation::Stage::kAsking) {
+        FailOperation(operation, Prefixed(operation->Describe(), why));
+      }
+    }
+  }
+}
+
+void Core::OnNodeDown(const proto::NodeDown& down) {
+  runtime::LogInfo(Name(down.role), " ", down.rank, down.left ? " has left" : " is gone", ": ",
+                   down.reason);
+  if (down.role == Role::kServer && servers_ != nullptr) {
+    servers_->NoteDeath(down.rank, down.reason);
+  }
+}
+
+void Core::OnSchedulerMessage(proto::AnyMessage message) {
+  if (auto* table = std::get_if<proto::TableReply>(&message)) {
+    errands_->OnTableReply(std::move(*table));
+  } else if (auto* release = std::get_if<proto::BarrierRelease>(&message)) {
+    errands_->OnBarrierRelease(*release);
+  }
+}
+
+void Core::OnOver(const absl::Status& why) {
+  End(why.ok() ? absl::UnavailableError("the scheduler has ended the cluster") : why);
+}
+
+// ---- servers ----
+
+void Core::OnLinkUp(Link* link) {
+  requests_->OnLinkUp(link);
+  ticker_->OnLinkUp(link);
+  calls_->OnLinkUp(link);
+}
+
+void Core::OnLinkDown(Link* link, const absl::Status& why) {
+  requests_->OnLinkDown(link);
+  calls_->OnLinkDown(link, why);
+}
+
+void Core::OnServerMessage(Link* link, proto::AnyMessage message,
+                           std::span<runtime::Buffer> payload) {
+  if (auto* reply = std::get_if<proto::Reply>(&message)) {
+    requests_->OnReply(link, *reply, payload);
+  } else if (auto* ack = std::get_if<proto::ClockAck>(&message)) {
+    ticker_->OnAck(link, *ack);
+  } else if (auto* call = std::get_if<proto::CallReply>(&message)) {
+    calls_->OnReply(*call, payload);
+  } else {
+    runtime::LogDebug(link->Describe(), " sent a message that is not for a worker");
+  }
+}
+
+// ---- tables, barriers, calls ----
+
+Errands::TableDone Core::TableAnswer(TableDone done) {
+  return [this, done = std::move(done)](absl::StatusOr<proto::TableReply> reply) mutable {
+    if (!reply.ok()) return done(reply.status());
+    auto info = std::make_shared<TableInfo>();
+    info->id = reply->table;
+    info->spec = std::move(reply->spec);
+    info->combine = reply->combine;
+    info->num_shards = static_cast<std::uint32_t>(map_->owners.size());
+    info->block_bytes = welcome_.block_bytes;
+    info->message_bytes_max = config_.message_bytes_max;
+    done(std::move(info));
+  };
+}
+
+void Core::CreateTable(const TableSpec& spec, absl::Duration timeout, TableDone done) {
+  absl::Status status = Usable();
+  if (status.ok()) status = spec.Validate();
+  if (!status.ok()) return done(status);
+  errands_->CreateTable(spec, timeout, TableAnswer(std::move(done)));
+}
+
+void Core::OpenTable(const std::string& name, absl::Duration timeout, TableDone done) {
+  if (const absl::Status status = Usable(); !status.ok()) return done(status);
+  errands_->OpenTable(name, timeout, TableAnswer(std::move(done)));
+}
+
+void Core::Barrier(Group group, const std::string& name, absl::Duration timeout, Done done) {
+  if (const absl::Status status = Usable(); !status.ok()) return done(status);
+  errands_->Barrier(group, name, timeout, std::move(done));
+}
+
+void Core::Call(std::uint32_t server_rank, const std::string& handler, runtime::Buffer request,
+                absl::Duration timeout, Calls::Done done) {
+  if (const absl::Status status = Usable(); !status.ok()) return done(status);
+  calls_->Call(server_rank, handler, std::move(request), timeout, std::move(done));
+}
+
+absl::Status Core::Clock() {
+  LEEWAY_RETURN_IF_ERROR(Usable());
+  ticker_->Tick();
+  return absl::OkStatus();
+}
+
+WorkerStats Core::stats() const {
+  WorkerStats stats;
+  stats.staleness_histogram = staleness_.histogram();
+  stats.max_staleness = staleness_.max();
+  stats.staleness_violations = staleness_.violations();
+  stats.bytes_pushed = bytes_pushed_;
+  stats.bytes_pulled = bytes_pulled_;
+  stats.resends = requests_ == nullptr ? 0 : requests_->resends();
+  return stats;
+}
+
+}  // namespace leeway::worker

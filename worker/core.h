@@ -1,0 +1,166 @@
+// The client library without anything that blocks: submit, and hear of the completion.
+//
+// Lives on one loop, real or simulated, and calls everything back on it. The blocking calls of
+// leeway::Worker are a thin layer above (client.h); scripted workers in the simulator use this
+// class directly.
+#ifndef LEEWAY_WORKER_CORE_H_
+#define LEEWAY_WORKER_CORE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "leeway/config.h"
+#include "leeway/worker.h"
+#include "node/membership.h"
+#include "proto/messages.h"
+#include "runtime/loop.h"
+#include "van/van.h"
+#include "worker/alarm.h"
+#include "worker/calls.h"
+#include "worker/errands.h"
+#include "worker/operation.h"
+#include "worker/requests.h"
+#include "worker/servers.h"
+#include "worker/slice.h"
+#include "worker/staleness.h"
+#include "worker/table_info.h"
+#include "worker/ticker.h"
+
+namespace leeway::worker {
+
+class Core final : public node::Membership::Listener, public Servers::Listener {
+ public:
+  struct Setup {
+    Config config;
+    runtime::Host* host = nullptr;
+    runtime::Loop* loop = nullptr;
+    van::Factory* factory = nullptr;
+  };
+  using Done = absl::AnyInvocable<void(const absl::Status&)>;
+  using TableDone = absl::AnyInvocable<void(absl::StatusOr<std::shared_ptr<const TableInfo>>)>;
+
+  // Construct, use and destroy on the loop. Destroying it calls nothing.
+  explicit Core(Setup setup);
+  ~Core() override;
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  // Joins; `ready` once the cluster is complete, or with the reason why it will not be.
+  void Start(Done ready);
+  // Ready, and neither left nor over.
+  absl::Status Usable() const;
+
+  std::uint32_t rank() const { return welcome_.rank; }
+  std::uint32_t num_workers() const { return welcome_.num_workers; }
+  std::uint32_t num_servers() const { return welcome_.num_servers; }
+
+  void CreateTable(const TableSpec& spec, absl::Duration timeout, TableDone done);
+  void OpenTable(const std::string& name, absl::Duration timeout, TableDone done);
+
+  struct Terms {
+    std::optional<absl::Duration> timeout;  // none: Config::request_timeout
+    std::optional<double> learning_rate;
+    int priority = 0;
+  };
+  // `completion` may be called before this returns, where the error is known at once; without one
+  // the operation is marked done instead.
+  std::shared_ptr<Operation> Submit(absl::StatusOr<Sliced> sliced, const Terms& terms,
+                                    Operation::Completion completion);
+  // What Slice needs to lend the user's memory out. Any thread.
+  const std::shared_ptr<Poster>& poster() const { return poster_; }
+
+  absl::Status Clock();
+  std::uint64_t clock() const { return ticker_ == nullptr ? 0 : ticker_->clock(); }
+  void Barrier(Group group, const std::string& name, absl::Duration timeout, Done done);
+  void Call(std::uint32_t server_rank, const std::string& handler, runtime::Buffer request,
+            absl::Duration timeout, Calls::Done done);
+
+  // Waits for pushes and clocks under way, then leaves; `done` when the scheduler knows or
+  // `timeout` has passed. Everything else fails with FAILED_PRECONDITION.
+  void Leave(absl::Duration timeout, Done done);
+
+  // At once: ends everything that is under way and lets go of the network.
+  void Stop();
+
+  // All but `waited`, which the blocking layer knows.
+  WorkerStats stats() const;
+
+ private:
+  // node::Membership::Listener
+  void OnWelcome(const proto::Welcome& welcome) override;
+  void OnMap(std::shared_ptr<const proto::ClusterMap> map) override;
+  void OnNodeDown(const proto::NodeDown& down) override;
+  void OnSchedulerMessage(proto::AnyMessage message) override;
+  void OnOver(const absl::Status& why) override;
+  // Servers::Listener
+  void OnLinkUp(Link* link) override;
+  void OnLinkDown(Link* link, const absl::Status& why) override;
+  void OnServerMessage(Link* link, proto::AnyMessage message,
+                       std::span<runtime::Buffer> payload) override;
+
+  void OnAnswer(Request& request, const Link& link, const proto::Reply& reply,
+                std::span<runtime::Buffer> payload);
+  absl::Status TakeAnswer(Request& request, const proto::Reply& reply,
+                          std::span<runtime::Buffer> payload);
+  void FailOperation(const std::shared_ptr<Operation>& operation, absl::Status why);
+  // The result is known: complete, as soon as nobody reads the user's memory any more.
+  void Settle(const std::shared_ptr<Operation>& operation);
+  void Complete(const std::shared_ptr<Operation>& operation);
+  void SetDue(const std::shared_ptr<Operation>& operation, absl::Time due);
+  void LookAtDeadlines();
+  void Overdue(const std::shared_ptr<Operation>& operation);
+  void BreakOff(const Operation& operation);
+  Errands::TableDone TableAnswer(TableDone done);
+  void DropDeadServers();
+  void ConnectDeadline();
+  void LeaveWhenQuiet();
+  void End(const absl::Status& why);
+
+  const Config config_;
+  runtime::Host* const host_;
+  runtime::Loop* const loop_;
+  van::Factory* const factory_;
+  const std::uint64_t incarnation_;
+  const std::shared_ptr<Poster> poster_;
+
+  enum class Phase { kJoining, kReady, kLeaving, kOver };
+  Phase phase_ = Phase::kJoining;
+  absl::Status over_;  // why
+  Done ready_;
+  proto::Welcome welcome_;
+  std::shared_ptr<const proto::ClusterMap> map_;
+
+  std::uint64_t next_operation_ = 1;
+  // All operations that are not over, by when something is to be done about them.
+  std::map<std::pair<absl::Time, std::uint64_t>, std::shared_ptr<Operation>> due_;
+  StalenessLedger staleness_;
+  std::uint64_t bytes_pushed_ = 0;
+  std::uint64_t bytes_pulled_ = 0;
+  bool connect_grace_ = false;  // the membership is being given the last word
+  Done left_;
+  absl::Time leave_by_;
+
+  Alarm deadlines_;
+  Alarm connect_;
+  Alarm leave_;
+  std::unique_ptr<node::Membership> membership_;
+  std::unique_ptr<Servers> servers_;  // from the welcome on
+  std::unique_ptr<Requests> requests_;
+  std::unique_ptr<Ticker> ticker_;
+  std::unique_ptr<Calls> calls_;
+  std::unique_ptr<Errands> errands_;
+};
+
+}  // namespace leeway::worker
+
+#endif  // LEEWAY_WORKER_CORE_H_

@@ -1,0 +1,264 @@
+// The part of the core that sees an operation from its submission to its end.
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "proto/layout.h"
+#include "runtime/log.h"
+#include "runtime/status_macros.h"
+#include "worker/answers.h"
+#include "worker/core.h"
+
+namespace leeway::worker {
+namespace {
+
+// How long a transport may read the user's memory after an operation's result is known, before
+// its connections are dropped; and then again before the operation ends regardless.
+constexpr absl::Duration kReleaseGrace = absl::Seconds(1);
+// How often a worker that leaves looks whether its pushes have been answered.
+constexpr absl::Duration kLeaveLook = absl::Milliseconds(5);
+
+absl::Status Prefixed(absl::string_view prefix, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(prefix, ": ", status.message()));
+}
+
+}  // namespace
+
+std::shared_ptr<Operation> Core::Submit(absl::StatusOr<Sliced> sliced, const Terms& terms,
+                                        Operation::Completion completion) {
+  auto operation = std::make_shared<Operation>();
+  operation->completion = std::move(completion);
+  operation->number = next_operation_++;
+  absl::Status status = Usable();
+  if (status.ok()) status = sliced.status();
+  if (status.ok()) status = requests_->Admit(sliced->pieces);
+  if (!status.ok()) {
+    operation->result = std::move(status);
+    Complete(operation);
+    return operation;
+  }
+
+  operation->table = std::move(sliced->table);
+  operation->op = sliced->op;
+  operation->clock = clock();
+  operation->submitted = loop_->Now();
+  operation->deadline = operation->submitted + terms.timeout.value_or(config_.request_timeout);
+  operation->requests = operation->unanswered = sliced->pieces.size();
+  operation->sink = std::move(sliced->sink);
+  operation->memory = std::move(sliced->memory);
+  if (operation->op == proto::Op::kPushPull && operation->table->spec.consistency.is_bsp()) {
+    operation->clock_needed = operation->clock + 1;
+  }
+  if (proto::HasPush(operation->op)) {
+    for (const Piece& piece : sliced->pieces) {
+      bytes_pushed_ += piece.payload.back().size();
+    }
+  }
+  SetDue(operation, operation->deadline);
+  if (sliced->pieces.empty()) {
+    if (operation->sink != nullptr) operation->sink->Finish();
+    Settle(operation);
+    return operation;
+  }
+  requests_->Submit(operation, std::move(sliced->pieces), terms.learning_rate, terms.priority);
+  return operation;
+}
+
+void Core::OnAnswer(Request& request, const Link& link, const proto::Reply& reply,
+                    std::span<runtime::Buffer> payload) {
+  const std::shared_ptr<Operation> operation = request.operation;
+  const absl::Status answer = TakeAnswer(request, reply, payload);
+  if (!answer.ok() && operation->result.ok()) {
+    operation->result =
+        Prefixed(absl::StrCat(operation->Describe(), " at ", link.Describe()), answer);
+  }
+  if (--operation->unanswered > 0) return;
+  if (operation->result.ok() && operation->sink != nullptr) operation->sink->Finish();
+  Settle(operation);
+}
+
+absl::Status Core::TakeAnswer(Request& request, const proto::Reply& reply,
+                              std::span<runtime::Buffer> payload) {
+  LEEWAY_RETURN_IF_ERROR(reply.result);
+  LEEWAY_RETURN_IF_ERROR(CheckAnswer(request, reply, payload));
+  if (!proto::HasPull(request.op)) return absl::OkStatus();
+  const absl::Status fresh =
+      staleness_.Check(request.table->spec.consistency, request.clock, reply);
+  if (!fresh.ok()) {
+    runtime::LogError("table '", request.table->spec.name, "': ", fresh.message());
+    return fresh;
+  }
+  for (const runtime::Buffer& frame : payload) bytes_pulled_ += frame.size();
+  request.operation->sink->Take(request.index, payload);
+  return absl::OkStatus();
+}
+
+// Ends it now, though requests are unanswered.
+void Core::FailOperation(const std::shared_ptr<Operation>& operation, absl::Status why) {
+  if (operation->result.ok()) operation->result = std::move(why);
+  requests_->Abandon(*operation);
+  Settle(operation);
+}
+
+void Core::Settle(const std::shared_ptr<Operation>& operation) {
+  operation->sink.reset();
+  const bool unused = operation->memory.Release([this, weak = std::weak_ptr(operation)] {
+    const std::shared_ptr<Operation> released = weak.lock();
+    if (released != nullptr && released->stage != Operation::Stage::kOver) Complete(released);
+  });
+  if (unused) return Complete(operation);
+  operation->stage = Operation::Stage::kReleasing;
+  SetDue(operation, loop_->Now() + kReleaseGrace);
+}
+
+void Core::Complete(const std::shared_ptr<Operation>& operation) {
+  due_.erase({operation->due, operation->number});
+  operation->stage = Operation::Stage::kOver;
+  Operation::Completion completion = std::move(operation->completion);
+  if (completion) {
+    completion(operation);
+  } else {
+    operation->MarkDone(operation->result);
+  }
+}
+
+void Core::SetDue(const std::shared_ptr<Operation>& operation, absl::Time due) {
+  due_.erase({operation->due, operation->number});
+  operation->due = due;
+  due_[{due, operation->number}] = operation;
+  deadlines_.SetBy(due);
+}
+
+void Core::LookAtDeadlines() {
+  const absl::Time now = loop_->Now();
+  while (!due_.empty() && due_.begin()->first.first <= now) {
+    const std::shared_ptr<Operation> operation = due_.begin()->second;
+    Overdue(operation);
+  }
+  if (!due_.empty()) deadlines_.SetBy(due_.begin()->first.first);
+}
+
+// Every step moves the operation on to a later time or to its end.
+void Core::Overdue(const std::shared_ptr<Operation>& operation) {
+  switch (operation->stage) {
+    case Operation::Stage::kAsking:
+      return FailOperation(
+          operation, absl::DeadlineExceededError(absl::StrCat(
+                         operation->Describe(), " took longer than ",
+                         absl::FormatDuration(operation->deadline - operation->submitted), ": ",
+                         requests_->DescribeWait(*operation),
+                         " (Options::timeout, LEEWAY_REQUEST_TIMEOUT_MS)")));
+    case Operation::Stage::kReleasing:
+      operation->stage = Operation::Stage::kBreakingOff;
+      SetDue(operation, loop_->Now() + kReleaseGrace);
+      return BreakOff(*operation);
+    case Operation::Stage::kBreakingOff:
+      if (operation->result.ok()) {
+        operation->result =
+            absl::DeadlineExceededError(absl::StrCat(operation->Describe(), " was answered"));
+      }
+      operation->result = absl::Status(
+          operation->result.code(),
+          absl::StrCat(operation->result.message(),
+                       "; the transport still reads the data given to it, which must stay alive"));
+      runtime::LogError(operation->result.message());
+      return Complete(operation);
+    case Operation::Stage::kOver:
+      due_.erase({operation->due, operation->number});
+      return;
+  }
+}
+
+// The transport sits on the user's memory, because a peer takes nothing in: drops the
+// connections to all servers that hold a part of the table. What is unanswered is asked again.
+void Core::BreakOff(const Operation& operation) {
+  if (phase_ == Phase::kOver) return servers_->Close();
+  const TableInfo& table = *operation.table;
+  const std::uint64_t blocks =
+      std::min<std::uint64_t>(proto::NumBlocks(table.spec, table.block_bytes), table.num_shards);
+  std::set<std::pair<std::uint32_t, std::uint32_t>> links;  // in the order of their names
+  for (std::uint64_t block = 0; block < blocks; ++block) {
+    const proto::ShardOwner owner =
+        map_->owners[proto::ShardOfBlock(table.id, block, table.num_shards)];
+    links.emplace(owner.server_rank, owner.thread);
+  }
+  for (const auto& [rank, thread] : links) {
+    Link* link = servers_->Find(rank, thread);
+    if (link == nullptr || servers_->Writable(link)) continue;
+    runtime::LogWarning("dropping the connection to ", link->Describe(),
+                        ", which takes nothing in, to give the user's data back");
+    servers_->Reconnect(link);
+  }
+}
+
+// ---- the end ----
+
+void Core::Leave(absl::Duration timeout, Done done) {
+  if (phase_ == Phase::kLeaving) return done(Usable());
+  if (phase_ != Phase::kReady) {
+    End(absl::FailedPreconditionError("this worker has left its cluster"));
+    return done(absl::OkStatus());
+  }
+  phase_ = Phase::kLeaving;
+  left_ = std::move(done);
+  leave_by_ = loop_->Now() + timeout;
+  const absl::Status left = absl::FailedPreconditionError("this worker has left its cluster");
+  errands_->Fail(left);
+  calls_->Fail(left);
+  LeaveWhenQuiet();
+}
+
+void Core::LeaveWhenQuiet() {
+  if (phase_ != Phase::kLeaving) return;
+  const absl::Time now = loop_->Now();
+  const bool quiet = requests_->unanswered_pushes() == 0 && ticker_->acknowledged();
+  if (!quiet && now < leave_by_) {
+    leave_.SetBy(std::min(now + kLeaveLook, leave_by_));
+    return;
+  }
+  // The scheduler is to hear of it even if the servers took all the time there was.
+  const absl::Duration left = std::max(leave_by_ - now, absl::Seconds(1));
+  membership_->Leave(left, [this](const absl::Status& status) {
+    Done done = std::exchange(left_, nullptr);
+    End(absl::FailedPreconditionError("this worker has left its cluster"));
+    if (done) done(status);
+  });
+}
+
+// Nothing more will be heard: ends whatever is under way.
+void Core::End(const absl::Status& why) {
+  if (phase_ == Phase::kOver) return;
+  phase_ = Phase::kOver;
+  over_ = why;
+  connect_.Clear();
+  leave_.Clear();
+  if (errands_ != nullptr) errands_->Fail(why);
+  if (calls_ != nullptr) calls_->Fail(why);
+  if (ticker_ != nullptr) ticker_->Stop();
+  std::vector<std::shared_ptr<Operation>> asking;  // oldest deadline first
+  for (const auto& [due, operation] : due_) {
+    if (operation->stage == Operation::Stage::kAsking) asking.push_back(operation);
+  }
+  if (requests_ != nullptr) requests_->Clear();
+  for (const std::shared_ptr<Operation>& operation : asking) {
+    operation->result = Prefixed(operation->Describe(), why);
+    Settle(operation);
+  }
+  // Not from within one of its own calls.
+  poster_->Post([this] {
+    if (servers_ != nullptr) servers_->Close();
+  });
+  if (left_) std::exchange(left_, nullptr)(why);
+  if (ready_) std::exchange(ready_, nullptr)(why);
+}
+
+void Core::Stop() {
+  End(absl::FailedPreconditionError("this worker has left its cluster"));
+  if (servers_ != nullptr) servers_->Close();
+  while (!due_.empty()) {
+    const std::shared_ptr<Operation> operation = due_.begin()->second;
+    Complete(operation);
+  }
+}
+
+}  // namespace leeway::worker

@@ -1,0 +1,77 @@
+// What is asked of the scheduler: tables and barriers. Asked again until it is answered, which is
+// harmless: the scheduler knows a request by its number.
+#ifndef LEEWAY_WORKER_ERRANDS_H_
+#define LEEWAY_WORKER_ERRANDS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "leeway/config.h"
+#include "node/membership.h"
+#include "proto/messages.h"
+#include "runtime/loop.h"
+#include "worker/alarm.h"
+
+namespace leeway::worker {
+
+class Errands {
+ public:
+  using TableDone = absl::AnyInvocable<void(absl::StatusOr<proto::TableReply>)>;
+  using BarrierDone = absl::AnyInvocable<void(const absl::Status&)>;
+
+  Errands(const Config& config, runtime::Loop* loop, node::Membership* membership);
+
+  void CreateTable(const TableSpec& spec, absl::Duration timeout, TableDone done);
+  void OpenTable(const std::string& name, absl::Duration timeout, TableDone done);
+  void Barrier(Group group, const std::string& name, absl::Duration timeout, BarrierDone done);
+
+  void OnTableReply(proto::TableReply reply);
+  void OnBarrierRelease(const proto::BarrierRelease& release);
+  // All that are under way end with `why`.
+  void Fail(const absl::Status& why);
+
+ private:
+  struct Common {
+    std::string what;
+    absl::Time started, deadline, due;
+    absl::Duration resend_delay;
+  };
+  struct TableErrand {
+    Common common;
+    proto::AnyMessage message;
+    TableDone done;
+  };
+  struct BarrierErrand {
+    Common common;
+    BarrierDone done;
+  };
+  using BarrierKey = std::tuple<Group, std::string, std::uint64_t>;
+
+  Common Start(std::string what, absl::Duration timeout);
+  void Resent(Common& common);
+  void Ask(TableErrand& errand);
+  void Ask(const BarrierKey& key, BarrierErrand& errand);
+  void Look();
+  absl::Status Late(const Common& common) const;
+
+  const absl::Duration resend_interval_;
+  runtime::Loop* const loop_;
+  node::Membership* const membership_;
+  std::uint64_t next_request_ = 1;
+  std::map<std::uint64_t, TableErrand> tables_;
+  std::map<std::pair<Group, std::string>, std::uint64_t> barrier_numbers_;
+  std::map<BarrierKey, BarrierErrand> barriers_;
+  Alarm look_;
+};
+
+}  // namespace leeway::worker
+
+#endif  // LEEWAY_WORKER_ERRANDS_H_

@@ -1,0 +1,32 @@
+// Keys as a user gives them, in any order and repeated, put in the order they are sent in:
+// by shard, then ascending, each once.
+#ifndef LEEWAY_WORKER_GROUP_KEYS_H_
+#define LEEWAY_WORKER_GROUP_KEYS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace leeway::worker {
+
+struct GroupedKeys {
+  std::vector<std::uint64_t> keys;       // unique
+  std::vector<std::size_t> shard_begin;  // [num_shards + 1], into keys
+  // Where keys[i] stood in the user's batch, ascending: order[begin[i]], …, order[begin[i+1] − 1].
+  // Without repeats `begin` is empty and order[i] is the one place.
+  std::vector<std::uint64_t> order;
+  std::vector<std::size_t> begin;
+
+  bool repeats() const { return !begin.empty(); }
+  std::span<const std::uint64_t> places(std::size_t i) const {
+    const std::span<const std::uint64_t> all(order);
+    return repeats() ? all.subspan(begin[i], begin[i + 1] - begin[i]) : all.subspan(i, 1);
+  }
+};
+
+GroupedKeys GroupKeys(std::span<const std::uint64_t> keys, std::uint32_t num_shards);
+
+}  // namespace leeway::worker
+
+#endif  // LEEWAY_WORKER_GROUP_KEYS_H_

@@ -1,0 +1,92 @@
+// One request under way to one shard, and the connection it takes.
+#ifndef LEEWAY_WORKER_REQUEST_H_
+#define LEEWAY_WORKER_REQUEST_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "proto/messages.h"
+#include "van/van.h"
+#include "worker/alarm.h"
+#include "worker/operation.h"
+#include "worker/slice.h"
+
+namespace leeway::worker {
+
+struct Request {
+  enum class State {
+    kQueued,   // stands in its link's queue
+    kSent,     // waits for its answer, or to be resent
+    kWaiting,  // for a newer map, for the end of a back-off or for its link to come up
+  };
+
+  // Null once the operation has ended without this answer. The number is in use, so the request
+  // is asked on, with a copy of the user's data, until it is answered: servers admit requests
+  // strictly in order, and a hole would stop the shard for good.
+  std::shared_ptr<Operation> operation;
+  std::size_t index = 0;  // of its piece
+  Piece piece;
+  std::uint64_t bytes = 0;  // payload
+
+  std::shared_ptr<const TableInfo> table;
+  proto::Op op = proto::Op::kPush;
+  std::uint64_t clock = 0;
+  std::optional<double> learning_rate;
+  absl::Time deadline;
+
+  std::uint64_t sequence = 0;
+  std::uint64_t order = 0;  // of submission, over all shards
+  int priority = 0;         // raised to that of any later request of its shard
+
+  State state = State::kQueued;
+  bool in_flight = false;  // its bytes count against its link's
+  int times_sent = 0;
+  std::uint64_t epoch_sent = 0;
+  absl::Time first_sent;
+  absl::Time due;  // to be sent again
+  absl::Duration resend_delay;
+  absl::Duration back_off;
+};
+
+struct SentSooner {
+  bool operator()(const Request* a, const Request* b) const {
+    return a->priority != b->priority ? a->priority > b->priority : a->order < b->order;
+  }
+};
+
+// The connection to one data thread of one server. Lives as long as the core.
+struct Link {
+  std::uint32_t server_rank = 0;
+  std::uint32_t thread = 0;
+  std::string address;
+  bool alive = true;  // its server, as the map says
+  std::string death;  // why not
+  van::PeerId peer = 0;
+  bool up = false;
+  absl::Status trouble;  // why it is not up, where that is known
+  absl::Duration reconnect_delay;
+  std::unique_ptr<Alarm> reconnect;
+
+  // Requests' (requests.h).
+  std::set<Request*, SentSooner> queue;
+  std::uint64_t in_flight_bytes = 0;  // pushes sent and unanswered
+  std::uint64_t leaving = 0;          // sends the transport has yet to report done
+
+  // Ticker's (ticker.h).
+  std::vector<std::uint32_t> shards;  // it owns, ascending
+  std::uint64_t clock_acked = 0;
+  absl::Time tick_due = absl::InfiniteFuture();
+  absl::Duration tick_delay;
+
+  std::string Describe() const;  // "server 1 thread 0 (tcp://10.0.0.7:4001)"
+};
+
+}  // namespace leeway::worker
+
+#endif  // LEEWAY_WORKER_REQUEST_H_

@@ -1,0 +1,422 @@
+#include "worker/requests.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/log.h"
+
+namespace leeway::worker {
+namespace {
+
+// Abandoned pushes keep copies of their data; beyond this, new operations are refused.
+constexpr std::uint64_t kAbandonedBytesMax = 4ull << 30;
+// Sends this large are followed until the transport is done with them.
+constexpr std::uint64_t kTrackedBytesMin = 64 << 10;
+constexpr absl::Duration kBackOffMin = absl::Milliseconds(10);
+constexpr int kResendDelayGrowth = 16;  // the delay doubles up to so many resend intervals
+// A sweep looks at everything open, so sweeps keep at least a part of the interval apart.
+constexpr int kSweepsPerInterval = 8;
+
+}  // namespace
+
+Requests::Requests(const Config& config, runtime::Loop* loop, Servers* servers, Self self,
+                   OnAnswer on_answer)
+    : resend_interval_(std::max(config.resend_interval, absl::Milliseconds(1))),
+      window_bytes_(config.send_window_bytes),
+      loop_(loop),
+      servers_(servers),
+      self_(self),
+      on_answer_(std::move(on_answer)),
+      resend_(loop, [this] { ResendDue(); }) {}
+
+template <class F>
+void Requests::ForEachOpen(F&& f) {
+  for (Lane& lane : lanes_) {
+    for (const std::unique_ptr<Request>& request : lane.open) {
+      if (request != nullptr) f(lane, *request);
+    }
+  }
+}
+
+void Requests::Follow(const proto::ClusterMap& map) {
+  if (map.epoch == 0) return;
+  epoch_ = map.epoch;
+  if (lanes_.empty()) lanes_ = std::vector<Lane>(map.owners.size());
+  for (const auto& [place, link] : servers_->links()) link->shards.clear();
+  for (std::uint32_t shard = 0; shard < lanes_.size() && shard < map.owners.size(); ++shard) {
+    Lane& lane = lanes_[shard];
+    Link* owner = servers_->Find(map.owners[shard].server_rank, map.owners[shard].thread);
+    if (owner != nullptr) owner->shards.push_back(shard);
+    if (owner == lane.link) continue;
+    for (const std::unique_ptr<Request>& request : lane.open) {
+      if (request != nullptr) Withdraw(lane, request.get());
+    }
+    lane.link = owner;
+    for (const std::unique_ptr<Request>& request : lane.open) {
+      if (request != nullptr && owner != nullptr) Enqueue(lane, request.get());
+    }
+  }
+  ForEachOpen([&](Lane& lane, Request& request) {
+    if (request.state == Request::State::kWaiting && request.epoch_sent < epoch_ &&
+        lane.link != nullptr) {
+      Enqueue(lane, &request);
+    }
+  });
+  for (const auto& [place, link] : servers_->links()) Pump(link.get());
+}
+
+absl::Status Requests::Admit(const std::vector<Piece>& pieces) const {
+  for (const Piece& piece : pieces) {
+    const Link* link = piece.shard < lanes_.size() ? lanes_[piece.shard].link : nullptr;
+    if (link == nullptr) {
+      return absl::InternalError(absl::StrCat("shard ", piece.shard, " has no owner in the map"));
+    }
+    if (!link->alive) {
+      return absl::UnavailableError(absl::StrCat("server ", link->server_rank, " (", link->address,
+                                                 ") is gone: ", link->death));
+    }
+  }
+  if (abandoned_bytes_ > kAbandonedBytesMax) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("pushes of ", abandoned_bytes_,
+                     " bytes have passed their deadlines and still wait for their servers; "
+                     "push less at once or raise LEEWAY_REQUEST_TIMEOUT_MS"));
+  }
+  return absl::OkStatus();
+}
+
+void Requests::Submit(const std::shared_ptr<Operation>& operation, std::vector<Piece> pieces,
+                      std::optional<double> learning_rate, int priority) {
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    Lane& lane = lanes_[pieces[i].shard];
+    auto request = std::make_unique<Request>();
+    request->operation = operation;
+    request->index = i;
+    request->piece = std::move(pieces[i]);
+    for (const runtime::Buffer& frame : request->piece.payload) request->bytes += frame.size();
+    request->table = operation->table;
+    request->op = operation->op;
+    request->clock = operation->clock;
+    request->learning_rate = learning_rate;
+    request->deadline = operation->deadline;
+    request->sequence = lane.next++;
+    request->order = next_order_++;
+    request->priority = priority;
+    request->resend_delay = resend_interval_;
+    request->back_off = kBackOffMin;
+    if (proto::HasPush(request->op)) ++unanswered_pushes_;
+    lane.open.push_back(std::move(request));
+    Enqueue(lane, lane.open.back().get());
+    // With a free connection the first piece leaves while the next is still being numbered.
+    if (lane.link->queue.size() == 1) Pump(lane.link);
+  }
+}
+
+// Stands in its queue as soon as possible. Requests of one shard are admitted in order, so one
+// that is in a hurry hurries those before it along.
+void Requests::Enqueue(Lane& lane, Request* request) {
+  for (std::uint64_t i = lane.next - request->sequence; i-- > 1;) {
+    const Request* later = lane.open[lane.open.size() - i].get();
+    if (later != nullptr && later->state == Request::State::kQueued) {
+      request->priority = std::max(request->priority, later->priority);
+    }
+  }
+  for (std::size_t i = lane.open.size() - (lane.next - request->sequence); i-- > 0;) {
+    Request* earlier = lane.open[i].get();
+    if (earlier == nullptr || earlier->state != Request::State::kQueued ||
+        earlier->priority >= request->priority) {
+      break;
+    }
+    lane.link->queue.erase(earlier);
+    earlier->priority = request->priority;
+    lane.link->queue.insert(earlier);
+  }
+  if (request->in_flight) {
+    request->in_flight = false;
+    lane.link->in_flight_bytes -= request->bytes;
+  }
+  request->state = Request::State::kQueued;
+  lane.link->queue.insert(request);
+}
+
+// Leaves its queue and its link's account.
+void Requests::Withdraw(Lane& lane, Request* request) {
+  if (lane.link == nullptr) return;
+  if (request->state == Request::State::kQueued) lane.link->queue.erase(request);
+  if (request->in_flight) lane.link->in_flight_bytes -= request->bytes;
+  request->in_flight = false;
+  request->state = Request::State::kWaiting;
+  request->due = absl::InfiniteFuture();
+}
+
+// Sends in order of priority while two limits hold: pushes unanswered at the server (pulls and
+// push-pulls may be held there for good reason and must not stop the pushes behind them), and
+// what the transport takes at once. One send beyond the latter tells us when it takes more.
+void Requests::Pump(Link* link) {
+  while (link->up && !link->queue.empty()) {
+    Request* request = *link->queue.begin();
+    if (link->leaving > 0 && !servers_->Writable(link)) return;
+    // What is sent again does not ask: those in flight may be waiting for its number.
+    if (request->op == proto::Op::kPush && request->times_sent == 0 && link->in_flight_bytes > 0 &&
+        link->in_flight_bytes + request->bytes > window_bytes_) {
+      return;
+    }
+    link->queue.erase(link->queue.begin());
+    SendNow(link, request);
+  }
+}
+
+proto::Request Requests::MessageFor(const Request& request) const {
+  proto::Request message;
+  message.id = {.incarnation = self_.incarnation,
+                .sequence = request.sequence,
+                .worker = self_.rank,
+                .shard = request.piece.shard};
+  message.epoch = epoch_;
+  message.table = request.table->id;
+  message.kind = request.table->spec.kind;
+  message.op = request.op;
+  message.dtype = request.table->spec.dtype;
+  message.clock = request.clock;
+  message.block = request.piece.block;
+  message.keys = request.piece.keys;
+  message.elements = request.piece.elements;
+  message.has_learning_rate = request.learning_rate.has_value();
+  message.learning_rate = request.learning_rate.value_or(0);
+  if (request.operation == nullptr) {
+    message.timeout_ms = 1;  // nobody waits: not to be held
+  } else if (request.deadline != absl::InfiniteFuture()) {
+    const absl::Duration left = (request.deadline - loop_->Now()) * 9 / 10;
+    message.timeout_ms =
+        static_cast<std::uint64_t>(std::max<std::int64_t>(1, absl::ToInt64Milliseconds(left)));
+  }
+  return message;
+}
+
+// Reports when the transport is done with a send, which is when it may take more.
+van::SendDone Requests::Tracked(Link* link) {
+  ++link->leaving;
+  return [this, link, peer = link->peer](const absl::Status&) {
+    if (link->peer != peer) return;
+    --link->leaving;
+    Pump(link);
+  };
+}
+
+void Requests::SendNow(Link* link, Request* request) {
+  const absl::Time now = loop_->Now();
+  request->state = Request::State::kSent;
+  request->epoch_sent = epoch_;
+  request->due = now + Jittered(request->resend_delay);
+  request->resend_delay =
+      std::min(2 * request->resend_delay, kResendDelayGrowth * resend_interval_);
+  if (request->times_sent++ == 0) request->first_sent = now;
+
+  van::SendDone done;
+  if (request->bytes >= kTrackedBytesMin || !servers_->Writable(link)) done = Tracked(link);
+  const bool tracked = done != nullptr;
+  const absl::Status sent = servers_->Send(
+      link, MessageFor(*request), {request->piece.payload.data(), request->piece.payload.size()},
+      std::move(done));
+  if (!sent.ok()) {
+    if (tracked) --link->leaving;
+    link->trouble = sent;
+    TryLater(request);
+    return;
+  }
+  if (request->op == proto::Op::kPush) {
+    request->in_flight = true;
+    link->in_flight_bytes += request->bytes;
+  }
+  resend_.SetBy(request->due);
+}
+
+// Not now, but soon: a queue was full, or the server and we do not know the same map yet.
+void Requests::TryLater(Request* request) {
+  request->state = Request::State::kWaiting;
+  request->due = loop_->Now() + Jittered(request->back_off);
+  request->back_off = std::min(2 * request->back_off, resend_interval_);
+  resend_.SetBy(request->due);
+}
+
+absl::Duration Requests::Jittered(absl::Duration delay) {
+  return delay * (1.0 + static_cast<double>(loop_->Random() % 1024) / 4096);
+}
+
+void Requests::ResendDue() {
+  const absl::Time now = loop_->Now();
+  absl::Time next = absl::InfiniteFuture();
+  ForEachOpen([&](Lane& lane, Request& request) {
+    if (request.state == Request::State::kQueued || lane.link == nullptr) return;
+    if (request.due > now) {
+      next = std::min(next, request.due);
+      return;
+    }
+    if (request.state == Request::State::kSent) {
+      if (!servers_->Writable(lane.link)) {  // slow, not lost: more of the same would not help
+        request.due = now + Jittered(request.resend_delay);
+        next = std::min(next, request.due);
+        return;
+      }
+      ++resends_;
+    }
+    Enqueue(lane, &request);
+  });
+  if (next != absl::InfiniteFuture()) {
+    resend_.SetBy(std::max(next, now + resend_interval_ / kSweepsPerInterval));
+  }
+  for (const auto& [place, link] : servers_->links()) Pump(link.get());
+}
+
+void Requests::OnLinkUp(Link* link) {
+  link->leaving = 0;
+  for (const std::uint32_t shard : link->shards) {
+    for (const std::unique_ptr<Request>& request : lanes_[shard].open) {
+      if (request == nullptr || request->state == Request::State::kQueued) continue;
+      if (request->times_sent > 0) ++resends_;
+      Enqueue(lanes_[shard], request.get());
+    }
+  }
+  Pump(link);
+}
+
+void Requests::OnLinkDown(Link* link) {
+  for (const std::uint32_t shard : link->shards) {
+    for (const std::unique_ptr<Request>& request : lanes_[shard].open) {
+      if (request == nullptr || request->state == Request::State::kQueued) continue;
+      request->in_flight = false;
+      request->state = Request::State::kWaiting;
+      request->due = absl::InfiniteFuture();
+    }
+  }
+  link->in_flight_bytes = 0;
+  link->leaving = 0;
+}
+
+void Requests::OnReply(Link* link, const proto::Reply& reply, std::span<runtime::Buffer> payload) {
+  const proto::RequestId& id = reply.id;
+  if (id.incarnation != self_.incarnation || id.worker != self_.rank || id.shard >= lanes_.size() ||
+      lanes_[id.shard].link != link) {
+    return;
+  }
+  Lane& lane = lanes_[id.shard];
+  const std::uint64_t first = lane.next - lane.open.size();
+  if (id.sequence < first || id.sequence >= lane.next) return;  // answered before
+  Request* request = lane.open[id.sequence - first].get();
+  if (request == nullptr || request->times_sent == 0) return;
+
+  if (absl::IsAborted(reply.result) || absl::IsUnavailable(reply.result)) {
+    if (request->state != Request::State::kSent) return;
+    const std::uint64_t epoch_sent = request->epoch_sent;
+    Withdraw(lane, request);
+    request->resend_delay = resend_interval_;
+    if (epoch_sent < epoch_) {
+      Enqueue(lane, request);
+    } else {
+      TryLater(request);
+    }
+    Pump(link);
+    return;
+  }
+
+  const std::unique_ptr<Request> answered = TakeOut(lane, id.sequence);
+  answered->piece.payload.clear();
+  if (answered->operation != nullptr) on_answer_(*answered, *link, reply, payload);
+  Pump(link);
+}
+
+std::unique_ptr<Request> Requests::TakeOut(Lane& lane, std::uint64_t sequence) {
+  const std::uint64_t first = lane.next - lane.open.size();
+  std::unique_ptr<Request> request = std::move(lane.open[sequence - first]);
+  Withdraw(lane, request.get());
+  while (!lane.open.empty() && lane.open.front() == nullptr) lane.open.pop_front();
+  Retire(*request);
+  return request;
+}
+
+void Requests::Retire(const Request& request) {
+  if (proto::HasPush(request.op)) --unanswered_pushes_;
+  if (request.operation == nullptr) abandoned_bytes_ -= request.bytes;
+}
+
+void Requests::Abandon(const Operation& operation) {
+  ForEachOpen([&](Lane&, Request& request) {
+    if (request.operation.get() != &operation) return;
+    request.operation.reset();
+    abandoned_bytes_ += request.bytes;
+    if (!operation.memory) return;
+    for (runtime::Buffer& frame : request.piece.payload) {
+      frame = runtime::Buffer::CopyOf(frame.data(), frame.size());
+    }
+  });
+}
+
+std::vector<std::shared_ptr<Operation>> Requests::DropServer(std::uint32_t server_rank) {
+  std::vector<std::pair<std::uint64_t, std::shared_ptr<Operation>>> found;
+  for (Lane& lane : lanes_) {
+    if (lane.link == nullptr || lane.link->server_rank != server_rank) continue;
+    for (const std::unique_ptr<Request>& request : lane.open) {
+      if (request == nullptr) continue;
+      Withdraw(lane, request.get());
+      Retire(*request);
+      if (request->operation != nullptr) found.emplace_back(request->order, request->operation);
+    }
+    lane.open.clear();
+  }
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::shared_ptr<Operation>> operations;
+  for (auto& [order, operation] : found) {
+    if (std::find(operations.begin(), operations.end(), operation) == operations.end()) {
+      operations.push_back(std::move(operation));
+    }
+  }
+  return operations;
+}
+
+void Requests::Clear() {
+  for (Lane& lane : lanes_) {
+    for (const std::unique_ptr<Request>& request : lane.open) {
+      if (request == nullptr) continue;
+      Withdraw(lane, request.get());
+      Retire(*request);
+    }
+    lane.open.clear();
+  }
+  resend_.Clear();
+}
+
+std::string Requests::DescribeWait(const Operation& operation) const {
+  constexpr int kNamedMax = 4;
+  std::vector<const Link*> links;
+  std::string names;
+  for (const Lane& lane : lanes_) {
+    for (const std::unique_ptr<Request>& request : lane.open) {
+      if (request == nullptr || request->operation.get() != &operation) continue;
+      if (lane.link == nullptr || std::find(links.begin(), links.end(), lane.link) != links.end()) {
+        continue;
+      }
+      links.push_back(lane.link);
+      if (links.size() > kNamedMax) continue;
+      absl::StrAppend(&names, names.empty() ? "" : ", ", lane.link->Describe());
+      if (!lane.link->up) {
+        absl::StrAppend(&names, ", which is not connected", lane.link->trouble.ok() ? "" : ": ",
+                        lane.link->trouble.message());
+      } else if (request->times_sent == 0) {
+        absl::StrAppend(&names, ", to which it could not be sent yet");
+      } else {
+        absl::StrAppend(&names, " for ", absl::FormatDuration(loop_->Now() - request->first_sent),
+                        ", sent ", request->times_sent,
+                        request->times_sent == 1 ? " time" : " times");
+      }
+    }
+  }
+  if (links.size() > kNamedMax) {
+    absl::StrAppend(&names, " and ", links.size() - kNamedMax, " more server threads");
+  }
+  return absl::StrCat(operation.unanswered, " of ", operation.requests,
+                      " requests are unanswered; waited for ", names);
+}
+
+}  // namespace leeway::worker

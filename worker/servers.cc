@@ -1,0 +1,175 @@
+#include "worker/servers.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "proto/codec.h"
+#include "runtime/log.h"
+
+namespace leeway::worker {
+namespace {
+
+constexpr absl::Duration kReconnectDelayMin = absl::Milliseconds(50);
+constexpr absl::Duration kReconnectDelayMax = absl::Seconds(2);
+
+}  // namespace
+
+std::string Link::Describe() const {
+  return absl::StrCat("server ", server_rank, " thread ", thread, " (", address, ")");
+}
+
+Servers::Servers(const Config& config, runtime::Loop* loop, van::Factory* factory,
+                 const van::Identity& identity, Listener* listener)
+    : connect_timeout_(config.connect_timeout),
+      loop_(loop),
+      listener_(listener),
+      van_(factory->New(loop, identity, van::LimitsFrom(config), this)) {}
+
+void Servers::Follow(const proto::ClusterMap& map) {
+  for (const proto::ServerEntry& server : map.servers) {
+    for (std::uint32_t thread = 0; thread < server.endpoints.size(); ++thread) {
+      Place(server, thread);
+    }
+  }
+}
+
+void Servers::Place(const proto::ServerEntry& server, std::uint32_t thread) {
+  std::unique_ptr<Link>& slot = links_[{server.rank, thread}];
+  if (slot == nullptr) {
+    slot = std::make_unique<Link>();
+    slot->server_rank = server.rank;
+    slot->thread = thread;
+    slot->alive = false;
+    slot->reconnect = std::make_unique<Alarm>(loop_, [this, link = slot.get()] { Connect(link); });
+  }
+  Link* link = slot.get();
+  const std::string& address = server.endpoints[thread];
+  if (!server.alive) {
+    link->address = address;
+    link->alive = false;
+    const auto death = deaths_.find(server.rank);
+    link->death = death == deaths_.end() ? "the scheduler has given it up" : death->second;
+    Drop(link, absl::OkStatus());
+    return;
+  }
+  if (link->alive && link->address == address) return;
+  Drop(link, absl::OkStatus());
+  link->alive = true;
+  link->address = address;
+  link->reconnect_delay = kReconnectDelayMin;
+  Connect(link);
+}
+
+void Servers::NoteDeath(std::uint32_t server_rank, std::string reason) {
+  deaths_[server_rank] = std::move(reason);
+}
+
+Link* Servers::Find(std::uint32_t server_rank, std::uint32_t thread) const {
+  const auto found = links_.find({server_rank, thread});
+  return found == links_.end() ? nullptr : found->second.get();
+}
+
+absl::Status Servers::Send(Link* link, const proto::AnyMessage& message,
+                           std::span<const runtime::Buffer> payload, van::SendDone done) {
+  van::Message out;
+  out.header = proto::Encode(message);
+  out.payload.assign(payload.begin(), payload.end());
+  return van_->Send(link->peer, std::move(out), std::move(done));
+}
+
+void Servers::Connect(Link* link) {
+  if (!link->alive || link->peer != 0 || van_ == nullptr) return;
+  absl::StatusOr<van::PeerId> peer = van_->Connect(link->address, connect_timeout_);
+  if (!peer.ok()) {
+    link->trouble = peer.status();
+    runtime::LogWarning("cannot connect to ", link->Describe(), ": ", peer.status().message());
+    ConnectLater(link);
+    return;
+  }
+  link->peer = *peer;
+  by_peer_[*peer] = link;
+}
+
+void Servers::ConnectLater(Link* link) {
+  link->reconnect->SetBy(loop_->Now() + link->reconnect_delay);
+  link->reconnect_delay = std::min(2 * link->reconnect_delay, kReconnectDelayMax);
+}
+
+void Servers::Reconnect(Link* link) {
+  if (link->peer == 0) return;
+  Drop(link, absl::OkStatus());
+  listener_->OnLinkDown(link, absl::UnavailableError("dropped to free the user's memory"));
+  ConnectLater(link);
+}
+
+// From here on nothing the van says of that peer is for this link.
+void Servers::Drop(Link* link, const absl::Status& why) {
+  link->reconnect->Clear();
+  link->up = false;
+  if (link->peer == 0) return;
+  const van::PeerId peer = std::exchange(link->peer, 0);
+  by_peer_.erase(peer);
+  van_->Disconnect(peer, why);
+}
+
+void Servers::Close() {
+  van_.reset();
+  by_peer_.clear();
+  for (auto& [place, link] : links_) {
+    link->reconnect->Clear();
+    link->up = false;
+    link->peer = 0;
+  }
+}
+
+Link* Servers::Of(van::PeerId peer) const {
+  const auto found = by_peer_.find(peer);
+  return found == by_peer_.end() ? nullptr : found->second;
+}
+
+void Servers::OnPeerUp(van::PeerId peer, const van::Identity& identity) {
+  Link* link = Of(peer);
+  if (link == nullptr) return;
+  if (identity.role != Role::kServer) {
+    link->trouble = absl::UnavailableError(
+        absl::StrCat(link->address, " is a ", Name(identity.role), ", not a server"));
+    Drop(link, absl::OkStatus());
+    ConnectLater(link);
+    return;
+  }
+  link->up = true;
+  link->trouble = absl::OkStatus();
+  link->reconnect_delay = kReconnectDelayMin;
+  listener_->OnLinkUp(link);
+}
+
+void Servers::OnPeerDown(van::PeerId peer, const absl::Status& why) {
+  Link* link = Of(peer);
+  if (link == nullptr) return;
+  by_peer_.erase(peer);
+  link->peer = 0;
+  link->up = false;
+  link->trouble = why.ok() ? absl::UnavailableError("it said goodbye") : why;
+  runtime::LogDebug("lost ", link->Describe(), ": ", link->trouble.message());
+  ConnectLater(link);
+  listener_->OnLinkDown(link, link->trouble);
+}
+
+void Servers::OnMessage(van::PeerId peer, van::Message message) {
+  Link* link = Of(peer);
+  if (link == nullptr) return;
+  absl::StatusOr<proto::AnyMessage> decoded =
+      proto::Decode(message.header, std::span(message.payload.data(), message.payload.size()));
+  if (decoded.ok()) {
+    listener_->OnServerMessage(link, *std::move(decoded),
+                               std::span(message.payload.data(), message.payload.size()));
+    return;
+  }
+  runtime::LogWarning(link->Describe(), " sent what cannot be read: ", decoded.status().message());
+  Drop(link, decoded.status());
+  link->trouble = decoded.status();
+  ConnectLater(link);
+  listener_->OnLinkDown(link, link->trouble);
+}
+
+}  // namespace leeway::worker

@@ -1,0 +1,78 @@
+// From a user's arrays to requests: a tensor is cut into blocks, keys are sorted, made unique and
+// grouped by shard. Pure functions; they need neither the loop nor its lock.
+#ifndef LEEWAY_WORKER_SLICE_H_
+#define LEEWAY_WORKER_SLICE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/messages.h"
+#include "runtime/buffer.h"
+#include "worker/table_info.h"
+#include "worker/user_memory.h"
+
+namespace leeway::worker {
+
+// What the user asked for, as plain values.
+struct Access {
+  std::shared_ptr<const TableInfo> table;
+  TableKind kind = TableKind::kDense;  // which of the calls of leeway::Table was made
+  proto::Op op = proto::Op::kPush;
+  DType dtype = DType::kFloat32;
+  std::span<const std::uint64_t> keys;                  // sparse, ragged
+  std::span<const std::uint32_t> widths;                // ragged push
+  const void* values = nullptr;                         // push
+  std::size_t size = 0;                                 // elements
+  void* result = nullptr;                               // dense and sparse pull
+  std::size_t result_size = 0;                          // elements
+  std::vector<std::uint32_t>* result_widths = nullptr;  // ragged pull
+  std::function<void*(std::size_t elements)> resize;    // ragged pull: makes room for the values
+  bool copy = false;
+};
+
+// One request's share.
+struct Piece {
+  std::uint32_t shard = 0;
+  std::uint64_t block = 0;           // dense
+  std::uint64_t keys = 0;            // sparse, ragged
+  std::uint64_t elements = 0;        // in the values frame, or (dense pull) expected
+  std::uint64_t reply_elements = 0;  // what a pull is answered with; unknown for ragged
+  absl::InlinedVector<runtime::Buffer, 3> payload = {};
+};
+
+// Where the values of a pull go.
+class PullSink {
+ public:
+  virtual ~PullSink() = default;
+  // The reply to piece `index`: its payload's sizes are those the piece asked for.
+  virtual void Take(std::size_t index, std::span<const runtime::Buffer> payload) = 0;
+  // All pieces have been taken.
+  virtual void Finish() {}
+};
+
+struct Sliced {
+  std::shared_ptr<const TableInfo> table;
+  proto::Op op = proto::Op::kPush;
+  std::vector<Piece> pieces = {};
+  std::unique_ptr<PullSink> sink = nullptr;  // pulls
+  UserMemoryHold memory = {};                // where pieces point into the user's memory
+};
+
+// INVALID_ARGUMENT for what cannot be: lengths, dtype, kind of table, repeated ragged keys.
+absl::StatusOr<Sliced> Slice(const Access& access, const std::shared_ptr<Poster>& poster);
+
+// The three kinds of table; what Slice has checked holds.
+absl::StatusOr<Sliced> SliceDense(const Access& access, const std::shared_ptr<Poster>& poster);
+absl::StatusOr<Sliced> SliceSparse(const Access& access);
+absl::StatusOr<Sliced> SliceRagged(const Access& access);
+
+}  // namespace leeway::worker
+
+#endif  // LEEWAY_WORKER_SLICE_H_

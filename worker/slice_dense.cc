@@ -1,0 +1,70 @@
+// A tensor is cut into the blocks that proto/layout.h says; every block is one request, whose
+// payload points into the user's array.
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "proto/layout.h"
+#include "worker/arena.h"
+#include "worker/slice.h"
+
+namespace leeway::worker {
+namespace {
+
+class DenseSink final : public PullSink {
+ public:
+  DenseSink(void* result, std::uint64_t block_bytes)
+      : result_(static_cast<std::byte*>(result)), block_bytes_(block_bytes) {}
+  void Take(std::size_t index, std::span<const runtime::Buffer> payload) override {
+    std::memcpy(result_ + index * block_bytes_, payload[0].data(), payload[0].size());
+  }
+
+ private:
+  std::byte* result_;
+  std::uint64_t block_bytes_;
+};
+
+}  // namespace
+
+absl::StatusOr<Sliced> SliceDense(const Access& access, const std::shared_ptr<Poster>& poster) {
+  const TableInfo& table = *access.table;
+  const std::uint64_t width = SizeOf(table.spec.dtype);
+  const std::uint64_t block_bytes =
+      proto::BlockElements(table.spec.dtype, table.block_bytes) * width;
+  if (std::min(block_bytes, access.table->spec.NumElements() * width) > table.message_bytes_max) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("table '", table.spec.name, "': a block of ", block_bytes,
+                     " bytes is more than LEEWAY_MESSAGE_BYTES_MAX, ", table.message_bytes_max));
+  }
+
+  Sliced sliced{.table = access.table, .op = access.op};
+  const auto* values = static_cast<const std::byte*>(access.values);
+  const bool push = proto::HasPush(access.op);
+  Arena copy;
+  if (push && access.copy) {
+    copy = Arena(access.size * width);
+    std::memcpy(copy.data(), values, access.size * width);
+  } else if (push) {
+    sliced.memory = UserMemoryHold(poster);
+  }
+  const auto part = [&](std::uint64_t offset, std::uint64_t size) {
+    return access.copy ? copy.Part(offset, size) : sliced.memory->Lend(values + offset, size);
+  };
+
+  const std::uint64_t blocks = proto::NumBlocks(table.spec, table.block_bytes);
+  sliced.pieces.resize(blocks);
+  for (std::uint64_t i = 0; i < blocks; ++i) {
+    Piece& piece = sliced.pieces[i];
+    piece.shard = proto::ShardOfBlock(table.id, i, table.num_shards);
+    piece.block = i;
+    piece.elements = proto::ElementsInBlock(table.spec, table.block_bytes, i);
+    piece.reply_elements = piece.elements;
+    if (push) piece.payload.push_back(part(i * block_bytes, piece.elements * width));
+  }
+  if (proto::HasPull(access.op)) {
+    sliced.sink = std::make_unique<DenseSink>(access.result, block_bytes);
+  }
+  return sliced;
+}
+
+}  // namespace leeway::worker

@@ -1,0 +1,178 @@
+// Rows of their own widths: as sparse, but a pull learns only from the replies how much room its
+// values need, so these are kept until the last one is there.
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "proto/limits.h"
+#include "worker/arena.h"
+#include "worker/group_keys.h"
+#include "worker/slice.h"
+
+namespace leeway::worker {
+namespace {
+
+struct Range {
+  std::size_t begin, end;  // into GroupedKeys::keys
+};
+
+class RaggedSink final : public PullSink {
+ public:
+  RaggedSink(const Access& access, GroupedKeys keys, std::vector<Range> ranges)
+      : widths_(access.result_widths),
+        resize_(access.resize),
+        element_bytes_(SizeOf(access.dtype)),
+        keys_(std::move(keys)),
+        ranges_(std::move(ranges)),
+        replies_(ranges_.size()) {}
+
+  void Take(std::size_t index, std::span<const runtime::Buffer> payload) override {
+    replies_[index].widths = payload[0];
+    replies_[index].values = payload[1];
+  }
+
+  void Finish() override {
+    struct Row {
+      const std::byte* data = nullptr;
+    };
+    std::vector<Row> rows(keys_.order.size());
+    widths_->assign(keys_.order.size(), 0);
+    std::uint64_t elements = 0;
+    for (std::size_t piece = 0; piece < ranges_.size(); ++piece) {
+      const std::byte* data = replies_[piece].values.data();
+      const std::span<const std::uint32_t> widths = replies_[piece].widths.as<std::uint32_t>();
+      for (std::size_t i = ranges_[piece].begin; i < ranges_[piece].end; ++i) {
+        const std::uint32_t width = widths[i - ranges_[piece].begin];
+        const std::uint64_t place = keys_.order[i];
+        (*widths_)[place] = width;
+        rows[place].data = data;
+        data += width * element_bytes_;
+        elements += width;
+      }
+    }
+    auto* out = static_cast<std::byte*>(resize_(elements));
+    for (std::size_t place = 0; place < rows.size(); ++place) {
+      const std::uint64_t bytes = (*widths_)[place] * element_bytes_;
+      if (bytes == 0) continue;
+      std::memcpy(out, rows[place].data, bytes);
+      out += bytes;
+    }
+  }
+
+ private:
+  struct Received {
+    runtime::Buffer widths, values;
+  };
+  std::vector<std::uint32_t>* widths_;
+  std::function<void*(std::size_t)> resize_;
+  std::uint64_t element_bytes_;
+  GroupedKeys keys_;
+  std::vector<Range> ranges_;  // by piece
+  std::vector<Received> replies_;
+};
+
+// Cuts every shard's keys where a request would hold too many keys or too many value bytes.
+absl::StatusOr<std::vector<Range>> CutByShard(const Access& access, const GroupedKeys& keys) {
+  const TableInfo& table = *access.table;
+  const std::uint64_t keys_max = std::min<std::uint64_t>(
+      proto::kKeysPerRequestMax, table.message_bytes_max / sizeof(std::uint64_t));
+  std::vector<Range> ranges;
+  for (std::size_t shard = 0; shard < table.num_shards; ++shard) {
+    Range range{keys.shard_begin[shard], keys.shard_begin[shard]};
+    std::uint64_t bytes = 0;
+    for (std::size_t i = range.begin; i < keys.shard_begin[shard + 1]; ++i) {
+      const std::uint64_t row =
+          proto::HasPush(access.op) ? access.widths[keys.order[i]] * SizeOf(access.dtype) : 0;
+      if (row > table.message_bytes_max) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "table '", table.spec.name, "': the row of key ", keys.keys[i], " has ", row,
+            " bytes, more than LEEWAY_MESSAGE_BYTES_MAX, ", table.message_bytes_max));
+      }
+      const bool full =
+          range.end - range.begin >= keys_max || bytes + row > table.message_bytes_max;
+      if (full && range.end > range.begin) {
+        ranges.push_back(range);
+        range.begin = i;
+        bytes = 0;
+      }
+      range.end = i + 1;
+      bytes += row;
+    }
+    if (range.end > range.begin) ranges.push_back(range);
+  }
+  return ranges;
+}
+
+// Widths and values in the order of the grouped keys.
+struct Gathered {
+  Arena widths, values;
+  std::vector<std::uint64_t> begin;  // [keys + 1], elements
+};
+
+Gathered Gather(const Access& access, const GroupedKeys& keys) {
+  const std::uint64_t element_bytes = SizeOf(access.dtype);
+  std::vector<std::uint64_t> from(access.widths.size() + 1, 0);
+  for (std::size_t i = 0; i < access.widths.size(); ++i) from[i + 1] = from[i] + access.widths[i];
+
+  Gathered gathered{
+      Arena(keys.order.size() * sizeof(std::uint32_t)), Arena(access.size * element_bytes), {0}};
+  auto* widths = reinterpret_cast<std::uint32_t*>(gathered.widths.data());
+  std::byte* out = gathered.values.data();
+  for (std::size_t i = 0; i < keys.order.size(); ++i) {
+    const std::uint64_t place = keys.order[i];
+    const std::uint64_t bytes = access.widths[place] * element_bytes;
+    widths[i] = access.widths[place];
+    if (bytes > 0) {
+      std::memcpy(out, static_cast<const std::byte*>(access.values) + from[place] * element_bytes,
+                  bytes);
+    }
+    out += bytes;
+    gathered.begin.push_back(gathered.begin.back() + widths[i]);
+  }
+  return gathered;
+}
+
+}  // namespace
+
+absl::StatusOr<Sliced> SliceRagged(const Access& access) {
+  const TableInfo& table = *access.table;
+  GroupedKeys grouped = GroupKeys(access.keys, table.num_shards);
+  if (grouped.repeats()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("table '", table.spec.name, "': keys of a ragged table must not repeat"));
+  }
+  absl::StatusOr<std::vector<Range>> ranges = CutByShard(access, grouped);
+  if (!ranges.ok()) return ranges.status();
+
+  const bool push = proto::HasPush(access.op);
+  const std::uint64_t element_bytes = SizeOf(access.dtype);
+  const Arena keys(grouped.keys.size() * sizeof(std::uint64_t));
+  std::memcpy(keys.data(), grouped.keys.data(), grouped.keys.size() * sizeof(std::uint64_t));
+  const Gathered rows = push ? Gather(access, grouped) : Gathered{};
+
+  Sliced sliced{.table = access.table, .op = access.op};
+  for (const Range& range : *ranges) {
+    const std::size_t size = range.end - range.begin;
+    Piece piece;
+    piece.keys = size;
+    piece.shard = static_cast<std::uint32_t>(
+        std::upper_bound(grouped.shard_begin.begin(), grouped.shard_begin.end(), range.begin) -
+        grouped.shard_begin.begin() - 1);
+    piece.payload.push_back(
+        keys.Part(range.begin * sizeof(std::uint64_t), size * sizeof(std::uint64_t)));
+    if (push) {
+      piece.elements = rows.begin[range.end] - rows.begin[range.begin];
+      piece.payload.push_back(
+          rows.widths.Part(range.begin * sizeof(std::uint32_t), size * sizeof(std::uint32_t)));
+      piece.payload.push_back(rows.values.Part(rows.begin[range.begin] * element_bytes,
+                                               piece.elements * element_bytes));
+    }
+    sliced.pieces.push_back(std::move(piece));
+  }
+  if (proto::HasPull(access.op)) {
+    sliced.sink = std::make_unique<RaggedSink>(access, std::move(grouped), *std::move(ranges));
+  }
+  return sliced;
+}
+
+}  // namespace leeway::worker

@@ -1,0 +1,23 @@
+// What a worker needs to know of an open table to slice its tensors and check its replies.
+#ifndef LEEWAY_WORKER_TABLE_INFO_H_
+#define LEEWAY_WORKER_TABLE_INFO_H_
+
+#include <cstdint>
+
+#include "leeway/table_spec.h"
+#include "leeway/updater.h"
+
+namespace leeway::worker {
+
+struct TableInfo {
+  std::uint32_t id = 0;
+  TableSpec spec;
+  Updater::Combine combine = Updater::Combine::kSum;  // how repeated keys are made into one
+  std::uint32_t num_shards = 1;
+  std::uint64_t block_bytes = 1 << 20;
+  std::uint64_t message_bytes_max = 1ull << 30;  // one payload frame
+};
+
+}  // namespace leeway::worker
+
+#endif  // LEEWAY_WORKER_TABLE_INFO_H_
