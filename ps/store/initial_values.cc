@@ -1,9 +1,6 @@
 #include "ps/store/initial_values.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
-#include <type_traits>
 
 #include "ps/store/elements.h"
 #include "runtime/random.h"
@@ -11,23 +8,10 @@
 namespace leeway::ps {
 namespace {
 
-// An integer table takes the whole number below, and the end of its range for what lies beyond.
-template <class T>
-T FromDouble(double value) {
-  if constexpr (std::is_integral_v<T>) {
-    constexpr double kEnd = std::is_same_v<T, std::int32_t> ? 0x1p31 : 0x1p63;
-    if (std::isnan(value)) return 0;
-    if (value >= kEnd) return std::numeric_limits<T>::max();
-    if (value < -kEnd) return std::numeric_limits<T>::min();
-    return static_cast<T>(std::floor(value));
-  } else {
-    return static_cast<T>(value);
-  }
-}
-
+// What an integer table starts with is a whole number in range (TableSpec::Validate).
 template <class Stored>
 Stored Rounded(double value) {
-  const auto computed = FromDouble<ComputeOf<Stored>>(value);
+  const auto computed = static_cast<ComputeOf<Stored>>(value);
   Stored stored;
   Store(&computed, 1, &stored);
   return stored;

@@ -23,13 +23,10 @@ void AddTo(T* __restrict sum, const T* __restrict more, std::size_t size) {
   }
 }
 
+// Integers have no mean (TableSpec::Validate).
 template <class T>
 void Divide(T* sum, std::uint32_t by, std::size_t size) {
-  if constexpr (std::is_integral_v<T>) {
-    for (std::size_t i = 0; i < size; ++i) {
-      sum[i] = static_cast<T>(static_cast<std::int64_t>(sum[i]) / std::int64_t{by});
-    }
-  } else {
+  if constexpr (!std::is_integral_v<T>) {
     const T scale = static_cast<T>(1) / static_cast<T>(by);
     for (std::size_t i = 0; i < size; ++i) sum[i] *= scale;
   }

@@ -1,12 +1,11 @@
 #include "ps/updaters/registry.h"
 
 #include <map>
+#include <mutex>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/synchronization/mutex.h"
 #include "ps/updaters/builtin.h"
 
 namespace leeway {
@@ -24,7 +23,7 @@ class Registry {
   }
 
   absl::Status Add(absl::string_view name, UpdaterFactory factory) {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     if (!factories_.emplace(std::string(name), std::move(factory)).second) {
       return absl::AlreadyExistsError(
           absl::StrCat("an updater named '", name, "' is registered already"));
@@ -33,7 +32,7 @@ class Registry {
   }
 
   absl::StatusOr<UpdaterFactory> Find(absl::string_view name) const {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     const auto found = factories_.find(std::string(name));
     if (found != factories_.end()) return found->second;
     return absl::NotFoundError(absl::StrCat("there is no updater named '", name, "'; there are ",
@@ -41,7 +40,7 @@ class Registry {
   }
 
   std::vector<std::string> Names() const {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     return NamesLocked();
   }
 
@@ -52,14 +51,14 @@ class Registry {
                    {"rmsprop", MakeRmsprop},   {"adam", MakeAdam},         {"adamw", MakeAdamW},
                    {"ftrl", MakeFtrl}} {}
 
-  std::vector<std::string> NamesLocked() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+  std::vector<std::string> NamesLocked() const {
     std::vector<std::string> names;
     for (const auto& [name, factory] : factories_) names.push_back(name);
     return names;
   }
 
-  mutable absl::Mutex mutex_;
-  std::map<std::string, UpdaterFactory> factories_ ABSL_GUARDED_BY(mutex_);
+  mutable std::mutex mutex_;  // over all below
+  std::map<std::string, UpdaterFactory> factories_;
 };
 
 }  // namespace
