@@ -1,7 +1,7 @@
 # Everything we use is packaged by the distribution; `./dev setup` installs it.
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
-find_package(Flatbuffers REQUIRED)
+find_path(FLATBUFFERS_INCLUDE flatbuffers/flatbuffers.h REQUIRED)
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
 find_package(spdlog REQUIRED)

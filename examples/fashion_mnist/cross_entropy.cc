@@ -1,9 +1,9 @@
-#include "fashion_mnist/cross_entropy.h"
+#include "examples/fashion_mnist/cross_entropy.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "fashion_mnist/idx_data.h"
+#include "examples/fashion_mnist/idx_data.h"
 
 namespace leeway::fashion_mnist {
 namespace {

@@ -1,4 +1,4 @@
-#include "fashion_mnist/idx_data.h"
+#include "examples/fashion_mnist/idx_data.h"
 
 #include <zlib.h>
 

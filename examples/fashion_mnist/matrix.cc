@@ -1,4 +1,4 @@
-#include "fashion_mnist/matrix.h"
+#include "examples/fashion_mnist/matrix.h"
 
 #include <algorithm>
 #include <vector>

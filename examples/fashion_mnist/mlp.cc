@@ -1,11 +1,11 @@
-#include "fashion_mnist/mlp.h"
+#include "examples/fashion_mnist/mlp.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "fashion_mnist/cross_entropy.h"
-#include "fashion_mnist/idx_data.h"
-#include "fashion_mnist/matrix.h"
+#include "examples/fashion_mnist/cross_entropy.h"
+#include "examples/fashion_mnist/idx_data.h"
+#include "examples/fashion_mnist/matrix.h"
 
 namespace leeway::fashion_mnist {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "fashion_mnist/model.h"
+#include "examples/fashion_mnist/model.h"
 
 namespace leeway::fashion_mnist {
 

@@ -1,8 +1,8 @@
-#include "fashion_mnist/model.h"
+#include "examples/fashion_mnist/model.h"
 
 #include "absl/strings/str_cat.h"
-#include "fashion_mnist/mlp.h"
-#include "fashion_mnist/softmax_regression.h"
+#include "examples/fashion_mnist/mlp.h"
+#include "examples/fashion_mnist/softmax_regression.h"
 
 namespace leeway::fashion_mnist {
 

@@ -1,4 +1,4 @@
-#include "fashion_mnist/parameters_file.h"
+#include "examples/fashion_mnist/parameters_file.h"
 
 #include <cstdint>
 #include <fstream>

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "fashion_mnist/model.h"
+#include "examples/fashion_mnist/model.h"
 
 namespace leeway::fashion_mnist {
 

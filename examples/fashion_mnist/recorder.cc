@@ -1,12 +1,12 @@
-#include "fashion_mnist/recorder.h"
+#include "examples/fashion_mnist/recorder.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
 #include <span>
 
-#include "fashion_mnist/cross_entropy.h"
-#include "fashion_mnist/sharding.h"
+#include "examples/fashion_mnist/cross_entropy.h"
+#include "examples/fashion_mnist/sharding.h"
 
 namespace leeway::fashion_mnist {
 namespace {

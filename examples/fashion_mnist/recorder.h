@@ -8,9 +8,9 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "fashion_mnist/idx_data.h"
-#include "fashion_mnist/model.h"
-#include "fashion_mnist/settings.h"
+#include "examples/fashion_mnist/idx_data.h"
+#include "examples/fashion_mnist/model.h"
+#include "examples/fashion_mnist/settings.h"
 
 namespace leeway::fashion_mnist {
 

@@ -1,11 +1,11 @@
-#include "fashion_mnist/reference.h"
+#include "examples/fashion_mnist/reference.h"
 
 #include <utility>
 #include <vector>
 
-#include "fashion_mnist/model.h"
-#include "fashion_mnist/recorder.h"
-#include "fashion_mnist/sharding.h"
+#include "examples/fashion_mnist/model.h"
+#include "examples/fashion_mnist/recorder.h"
+#include "examples/fashion_mnist/sharding.h"
 
 namespace leeway::fashion_mnist {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "fashion_mnist/idx_data.h"
-#include "fashion_mnist/settings.h"
+#include "examples/fashion_mnist/idx_data.h"
+#include "examples/fashion_mnist/settings.h"
 #include "leeway/table_spec.h"
 
 namespace leeway::fashion_mnist {

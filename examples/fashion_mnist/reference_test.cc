@@ -1,4 +1,4 @@
-#include "fashion_mnist/reference.h"
+#include "examples/fashion_mnist/reference.h"
 
 #include <cmath>
 #include <filesystem>
@@ -6,7 +6,7 @@
 #include <iterator>
 #include <utility>
 
-#include "fashion_mnist/parameters_file.h"
+#include "examples/fashion_mnist/parameters_file.h"
 #include "gtest/gtest.h"
 
 namespace leeway::fashion_mnist {

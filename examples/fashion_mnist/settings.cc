@@ -1,4 +1,4 @@
-#include "fashion_mnist/settings.h"
+#include "examples/fashion_mnist/settings.h"
 
 namespace leeway::fashion_mnist {
 

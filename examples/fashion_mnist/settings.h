@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "fashion_mnist/idx_data.h"
-#include "fashion_mnist/model.h"
-#include "fashion_mnist/sharding.h"
+#include "examples/fashion_mnist/idx_data.h"
+#include "examples/fashion_mnist/model.h"
+#include "examples/fashion_mnist/sharding.h"
 #include "leeway/table_spec.h"
 
 namespace leeway::fashion_mnist {

@@ -12,8 +12,8 @@
 #include <span>
 #include <vector>
 
-#include "fashion_mnist/idx_data.h"
-#include "fashion_mnist/model.h"
+#include "examples/fashion_mnist/idx_data.h"
+#include "examples/fashion_mnist/model.h"
 
 namespace leeway::fashion_mnist {
 

@@ -1,4 +1,4 @@
-#include "fashion_mnist/sharding.h"
+#include "examples/fashion_mnist/sharding.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,8 +1,8 @@
-#include "fashion_mnist/softmax_regression.h"
+#include "examples/fashion_mnist/softmax_regression.h"
 
-#include "fashion_mnist/cross_entropy.h"
-#include "fashion_mnist/idx_data.h"
-#include "fashion_mnist/matrix.h"
+#include "examples/fashion_mnist/cross_entropy.h"
+#include "examples/fashion_mnist/idx_data.h"
+#include "examples/fashion_mnist/matrix.h"
 
 namespace leeway::fashion_mnist {
 namespace {

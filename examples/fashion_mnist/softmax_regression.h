@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "fashion_mnist/model.h"
+#include "examples/fashion_mnist/model.h"
 
 namespace leeway::fashion_mnist {
 

@@ -1,4 +1,4 @@
-#include "fashion_mnist/totals.h"
+#include "examples/fashion_mnist/totals.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -3,7 +3,7 @@
 #define LEEWAY_EXAMPLES_FASHION_MNIST_TOTALS_H_
 
 #include "absl/status/status.h"
-#include "fashion_mnist/settings.h"
+#include "examples/fashion_mnist/settings.h"
 #include "leeway/worker.h"
 
 namespace leeway::fashion_mnist {

@@ -1,4 +1,4 @@
-#include "fashion_mnist/train_worker.h"
+#include "examples/fashion_mnist/train_worker.h"
 
 #include <cstdint>
 #include <memory>
@@ -8,10 +8,10 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "fashion_mnist/model.h"
-#include "fashion_mnist/recorder.h"
-#include "fashion_mnist/sharding.h"
-#include "fashion_mnist/totals.h"
+#include "examples/fashion_mnist/model.h"
+#include "examples/fashion_mnist/recorder.h"
+#include "examples/fashion_mnist/sharding.h"
+#include "examples/fashion_mnist/totals.h"
 
 namespace leeway::fashion_mnist {
 namespace {

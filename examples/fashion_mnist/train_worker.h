@@ -3,8 +3,8 @@
 #define LEEWAY_EXAMPLES_FASHION_MNIST_TRAIN_WORKER_H_
 
 #include "absl/status/statusor.h"
-#include "fashion_mnist/idx_data.h"
-#include "fashion_mnist/settings.h"
+#include "examples/fashion_mnist/idx_data.h"
+#include "examples/fashion_mnist/settings.h"
 #include "leeway/worker.h"
 
 namespace leeway::fashion_mnist {

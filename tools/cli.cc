@@ -1,0 +1,144 @@
+#include "tools/cli.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+
+#include "absl/strings/str_cat.h"
+#include "examples/fashion_mnist/idx_data.h"
+#include "tools/commands.h"
+
+namespace leeway::tools {
+namespace {
+
+constexpr int kUsageError = 2;
+
+// What the chosen command will do.
+using Action = std::function<int()>;
+
+void AddRoleOptions(CLI::App* app, RoleCommand* command) {
+  app->add_option("--scheduler", command->scheduler,
+                  "the scheduler's address, host:port [LEEWAY_SCHEDULER]");
+  app->add_option("-s,--servers", command->servers, "servers in the cluster [LEEWAY_NUM_SERVERS]");
+  app->add_option("-w,--workers", command->workers, "workers in the cluster [LEEWAY_NUM_WORKERS]");
+}
+
+void AddRoles(CLI::App* app, RoleCommand* command, Action* action) {
+  CLI::App* scheduler = app->add_subcommand("scheduler", "run a cluster's scheduler");
+  AddRoleOptions(scheduler, command);
+  scheduler->callback([=] { *action = [=] { return RunSchedulerCommand(*command); }; });
+
+  CLI::App* server = app->add_subcommand("server", "run a server");
+  AddRoleOptions(server, command);
+  server->callback([=] { *action = [=] { return RunServerCommand(*command); }; });
+
+  CLI::App* status = app->add_subcommand("status", "show what a running scheduler knows, as JSON");
+  status->add_option("--scheduler", command->scheduler,
+                     "the scheduler's address, host:port [LEEWAY_SCHEDULER]");
+  status->callback([=] { *action = [=] { return RunStatusCommand(*command); }; });
+}
+
+void AddLaunch(CLI::App* app, LaunchCommand* command, Action* action) {
+  CLI::App* launch = app->add_subcommand(
+      "launch", "run a whole cluster on this machine: leeway launch [OPTIONS] -- PROGRAM ARGS...");
+  launch->add_option("-s,--servers", command->servers, "servers to start")->capture_default_str();
+  launch->add_option("-w,--workers", command->workers, "workers to start")->capture_default_str();
+  launch->add_option("--scheduler", command->scheduler,
+                     "where the scheduler listens, host:port [a free port]");
+  launch->callback([=] { *action = [=] { return RunLaunchCommand(*command); }; });
+}
+
+void AddTrain(CLI::App* app, TrainCommand* command, Action* action) {
+  CLI::App* train = app->add_subcommand("train", "train a classifier of Fashion-MNIST");
+  train->add_option("--model", command->model, "softmax or mlp")->capture_default_str();
+  train->add_option("--mode", command->mode, "bsp, ssp:S or asp")->capture_default_str();
+  train->add_option("-w,--workers", command->workers, "workers")->capture_default_str();
+  train->add_option("-s,--servers", command->servers, "servers")->capture_default_str();
+  train->add_option("--batch", command->batch, "samples a worker and step")->capture_default_str();
+  train->add_option("--updater", command->updater, "sgd, momentum, adam, ...")
+      ->capture_default_str();
+  train->add_option("--rate", command->rate, "learning rate [what suits the updater]");
+  train->add_option("--updater-parameter", command->updater_parameters,
+                    "another of the updater's parameters: NAME VALUE");
+  train->add_option("--epochs", command->epochs, "passes over the training images")
+      ->capture_default_str();
+  train->add_option("--steps", command->steps, "stop after so many steps instead; 0: by epochs")
+      ->capture_default_str();
+  train->add_option("--seed", command->seed, "of initial values and order")->capture_default_str();
+  train->add_option("--slow", command->slow, "W:MS: worker W dawdles MS milliseconds each step");
+  train->add_option("--data", command->data,
+                    absl::StrCat("folder with the images [", fashion_mnist::kDefaultFolder, "]"));
+  train->add_option("--json", command->json, "write settings, curve and totals to this file");
+  train->add_option("--save", command->save, "write the parameters to this file (safetensors)");
+  train->add_flag("--reference", command->reference,
+                  "train in one process without a cluster, with batches of workers x batch");
+  train->add_flag("--quiet", command->quiet, "print errors only");
+  train->add_flag("--steps-to-launcher", command->steps_to_launcher)->group("");
+  train->callback([=] { *action = [=] { return RunTrainCommand(*command); }; });
+}
+
+void AddRest(CLI::App* app, std::vector<std::string>* files, Action* action) {
+  CLI::App* compare = app->add_subcommand("compare", "show several runs' JSON files as a table");
+  compare->add_option("files", *files, "what `leeway train --json` wrote")->required();
+  compare->callback([=] { *action = [=] { return RunCompareCommand(*files); }; });
+
+  CLI::App* version = app->add_subcommand("version", "print the version");
+  version->callback([=] {
+    *action = [] {
+      std::printf("leeway %s\n", kVersion);
+      return 0;
+    };
+  });
+}
+
+// Takes "-- PROGRAM ARGS…" off `arguments`: what stands there is not ours to understand.
+std::vector<std::string> TakeProgram(std::vector<std::string>* arguments) {
+  const auto mark = std::find(arguments->begin(), arguments->end(), "--");
+  if (mark == arguments->end()) return {};
+  std::vector<std::string> program(mark + 1, arguments->end());
+  arguments->erase(mark, arguments->end());
+  return program;
+}
+
+std::string OneLine(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+}  // namespace
+
+int Main(const std::vector<std::string>& arguments) {
+  CLI::App app("Leeway, a parameter server", "leeway");
+  app.require_subcommand(1);
+  Action action;
+  RoleCommand role;
+  LaunchCommand launch;
+  TrainCommand train;
+  train.arguments = arguments;
+  std::vector<std::string> files;
+  AddRoles(&app, &role, &action);
+  AddLaunch(&app, &launch, &action);
+  AddTrain(&app, &train, &action);
+  AddRest(&app, &files, &action);
+
+  std::vector<std::string> own(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end());
+  const bool is_launch = !own.empty() && own[0] == "launch";
+  if (is_launch) launch.program = TakeProgram(&own);
+  std::reverse(own.begin(), own.end());  // the parser takes them from the back
+  try {
+    app.parse(own);
+  } catch (const CLI::Success& wanted) {
+    return app.exit(wanted);  // --help
+  } catch (const CLI::ParseError& error) {
+    std::fprintf(stderr, "leeway: %s (see leeway --help)\n", OneLine(error.what()).c_str());
+    return kUsageError;
+  }
+  if (is_launch && launch.program.empty()) {
+    std::fprintf(stderr, "leeway: launch needs a program: leeway launch -s S -w W -- PROGRAM\n");
+    return kUsageError;
+  }
+  return action();
+}
+
+}  // namespace leeway::tools

@@ -1,0 +1,135 @@
+#include "tools/cli.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tools/train_printer.h"
+#include "tools/train_settings.h"
+
+namespace leeway::tools {
+namespace {
+
+using testing::HasSubstr;
+using testing::MatchesRegex;
+
+struct Said {
+  int code;
+  std::string output;
+  std::string errors;
+};
+
+Said Run(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "leeway");
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int code = Main(arguments);
+  return {code, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+}
+
+// Fails with that code, and one line that says so and has `text` in it.
+void ExpectComplaint(std::vector<std::string> arguments, int code, const std::string& text) {
+  const Said said = Run(std::move(arguments));
+  EXPECT_EQ(said.code, code);
+  EXPECT_EQ(said.output, "");
+  EXPECT_THAT(said.errors, MatchesRegex("leeway: [^\n]+\n"));
+  EXPECT_THAT(said.errors, HasSubstr(text));
+}
+
+TEST(CliTest, Version) { EXPECT_EQ(Run({"version"}).output, "leeway 0.1.0\n"); }
+
+TEST(CliTest, HelpNamesTheCommands) {
+  const Said said = Run({"--help"});
+  EXPECT_EQ(said.code, 0);
+  for (const char* command :
+       {"scheduler", "server", "launch", "train", "compare", "status", "version"}) {
+    EXPECT_THAT(said.output, HasSubstr(command));
+  }
+}
+
+TEST(CliTest, LinesThatMakeNoSense) {
+  ExpectComplaint({}, 2, "subcommand is required");
+  ExpectComplaint({"dance"}, 2, "subcommand is required");
+  ExpectComplaint({"train", "--workers", "many"}, 2, "--workers");
+  ExpectComplaint({"train", "--no-such-option"}, 2, "--no-such-option");
+  ExpectComplaint({"launch", "-s", "1", "-w", "1"}, 2, "needs a program");
+  ExpectComplaint({"launch", "-s", "1", "-w", "1", "--"}, 2, "needs a program");
+  ExpectComplaint({"launch", "prog"}, 2, "prog");
+  ExpectComplaint({"compare"}, 2, "files");
+}
+
+TEST(CliTest, LaunchRefusesNoWorkers) {
+  ExpectComplaint({"launch", "-w", "0", "--", "true"}, 1, "1 to 4096 workers, not 0");
+}
+
+TEST(CliTest, TrainRefusesWhatItCannotDo) {
+  ExpectComplaint({"train", "--mode", "sometimes"}, 1, "--mode");
+  ExpectComplaint({"train", "--mode", "ssp:x"}, 1, "--mode");
+  ExpectComplaint({"train", "--model", "resnet"}, 1, "there are softmax and mlp");
+  ExpectComplaint({"train", "--workers", "0"}, 1, "--workers is 0");
+  ExpectComplaint({"train", "--workers", "-3"}, 1, "--workers is -3");
+  ExpectComplaint({"train", "--servers", "0"}, 1, "--servers is 0");
+  ExpectComplaint({"train", "--batch", "0"}, 1, "--batch is 0");
+  ExpectComplaint({"train", "--epochs", "0"}, 1, "--epochs is 0");
+  ExpectComplaint({"train", "--steps", "-1"}, 1, "--steps is -1");
+  ExpectComplaint({"train", "--slow", "fast"}, 1, "W:MS");
+  ExpectComplaint({"train", "--slow", "1:2:3"}, 1, "W:MS");
+  ExpectComplaint({"train", "--slow", "4:50"}, 1, "workers go from 0 to 3");
+  ExpectComplaint({"train", "--slow", "0:-1"}, 1, "--slow is -1");
+  ExpectComplaint({"train", "--updater", "magic"}, 1, "magic");
+  ExpectComplaint({"train", "--rate", "-1"}, 1, "learning_rate");
+  ExpectComplaint({"train", "--updater-parameter", "speed", "3"}, 1, "speed");
+  ExpectComplaint({"train", "--json", "/no/such/folder/x.json"}, 1, "/no/such/folder/x.json");
+  ExpectComplaint({"train", "--save", "/"}, 1, "--save: cannot write /: Is a directory");
+  ExpectComplaint({"train", "--data", "/no/such/folder"}, 1, "dataset-fashion-mnist");
+  ExpectComplaint({"train", "--reference", "--data", "/no/such/folder"}, 1,
+                  "dataset-fashion-mnist");
+}
+
+TEST(CliTest, AnEnvironmentForAnotherRoleIsAnError) {
+  setenv("LEEWAY_ROLE", "server", 1);
+  ExpectComplaint({"train"}, 1, "LEEWAY_ROLE is server");
+  ExpectComplaint({"scheduler", "--scheduler", "127.0.0.1:1"}, 1, "LEEWAY_ROLE is server");
+  setenv("LEEWAY_ROLE", "worker", 1);
+  ExpectComplaint({"server", "--scheduler", "127.0.0.1:1"}, 1, "LEEWAY_ROLE is worker");
+  setenv("LEEWAY_ROLE", "king", 1);
+  ExpectComplaint({"server"}, 1, "king");
+  unsetenv("LEEWAY_ROLE");
+  ExpectComplaint({"server"}, 1, "LEEWAY_SCHEDULER is not set");
+  ExpectComplaint({"status"}, 1, "LEEWAY_SCHEDULER is not set");
+}
+
+TEST(TrainSettingsTest, FillsInWhatSuitsTheUpdater) {
+  TrainCommand command;
+  command.updater = "sgd";
+  EXPECT_EQ(SettingsFrom(command)->updater.parameters.at("learning_rate"), 0.1);
+  command.rate = 0.5;
+  command.updater_parameters = {{"weight_decay", 0.25}};
+  EXPECT_EQ(SettingsFrom(command)->updater.parameters.at("learning_rate"), 0.5);
+  EXPECT_EQ(SettingsFrom(command)->updater.parameters.at("weight_decay"), 0.25);
+}
+
+TEST(TrainSettingsTest, ReadsSlowWorkers) {
+  TrainCommand command;
+  command.slow = {"0:50", "3:7"};
+  const auto settings = SettingsFrom(command);
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  EXPECT_EQ(settings->slow.size(), 2u);
+  EXPECT_EQ(settings->slow.at(3), absl::Milliseconds(7));
+}
+
+TEST(StepLineTest, SurvivesTheWayThroughAPipe) {
+  const std::optional<StepLine> step = StepLine::Parse(StepLine{5, 100, 0.25}.ToString());
+  ASSERT_TRUE(step.has_value());
+  EXPECT_EQ(step->step, 5u);
+  EXPECT_EQ(step->steps, 100u);
+  EXPECT_EQ(step->loss, 0.25);
+  for (const char* line : {"", "epoch 1", "@step 1 2", "@step 1 2 x", "@step 1 2 3 4"}) {
+    EXPECT_FALSE(StepLine::Parse(line).has_value()) << line;
+  }
+}
+
+}  // namespace
+}  // namespace leeway::tools

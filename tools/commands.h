@@ -1,0 +1,66 @@
+// The commands, each in a file of its own, as cli.cc calls them. All return an exit code and report
+// errors in one line on standard error.
+#ifndef LEEWAY_TOOLS_COMMANDS_H_
+#define LEEWAY_TOOLS_COMMANDS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace leeway::tools {
+
+inline constexpr char kVersion[] = "0.1.0";
+
+// "leeway: reason" on standard error; returns 1.
+int Complain(const absl::Status& why);
+
+// What `scheduler`, `server` and `status` take over the environment's word.
+struct RoleCommand {
+  std::string scheduler;
+  std::optional<std::uint32_t> servers;
+  std::optional<std::uint32_t> workers;
+};
+int RunSchedulerCommand(const RoleCommand& command);
+int RunServerCommand(const RoleCommand& command);
+int RunStatusCommand(const RoleCommand& command);
+
+struct LaunchCommand {
+  std::uint32_t servers = 1;
+  std::uint32_t workers = 1;
+  std::string scheduler;
+  std::vector<std::string> program;
+};
+int RunLaunchCommand(const LaunchCommand& command);
+
+struct TrainCommand {
+  std::string model = "mlp";
+  std::string mode = "bsp";
+  std::int64_t workers = 4;
+  std::int64_t servers = 2;
+  std::int64_t batch = 64;
+  std::string updater = "adam";
+  std::optional<double> rate;
+  std::map<std::string, double> updater_parameters;
+  std::int64_t epochs = 6;
+  std::int64_t steps = 0;
+  std::uint64_t seed = 1;
+  std::vector<std::string> slow;  // "W:MS"
+  std::string data;
+  std::string json;
+  std::string save;
+  bool reference = false;
+  bool quiet = false;
+  bool steps_to_launcher = false;      // tell every step on standard output, for a progress bar
+  std::vector<std::string> arguments;  // argv, to run the same command as a worker
+};
+int RunTrainCommand(const TrainCommand& command);
+
+int RunCompareCommand(const std::vector<std::string>& files);
+
+}  // namespace leeway::tools
+
+#endif  // LEEWAY_TOOLS_COMMANDS_H_

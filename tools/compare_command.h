@@ -1,0 +1,16 @@
+// `leeway compare`: several training runs in a table.
+#ifndef LEEWAY_TOOLS_COMPARE_COMMAND_H_
+#define LEEWAY_TOOLS_COMPARE_COMMAND_H_
+
+#include <string>
+#include <vector>
+
+#include "tools/train_json.h"
+
+namespace leeway::tools {
+
+std::string CompareTable(const std::vector<TrainFacts>& runs);
+
+}  // namespace leeway::tools
+
+#endif  // LEEWAY_TOOLS_COMPARE_COMMAND_H_

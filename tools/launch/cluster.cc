@@ -1,0 +1,102 @@
+#include "tools/launch/cluster.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+
+namespace leeway::launch {
+namespace {
+
+constexpr char kThisMachine[] = "127.0.0.1";
+
+// A port nobody listens on now. Another process may take it before the scheduler does, who then
+// says so.
+absl::StatusOr<std::uint16_t> FreePort() {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  const bool found =
+      fd >= 0 && bind(fd, generic, size) == 0 && getsockname(fd, generic, &size) == 0;
+  const int error = errno;
+  if (fd >= 0) close(fd);
+  if (found) return ntohs(address.sin_port);
+  return absl::UnavailableError(absl::StrCat("cannot find a free port on ", kThisMachine, ": ",
+                                             std::strerror(error), "; name one with --scheduler"));
+}
+
+absl::Status CheckNumber(const char* what, std::uint32_t number, std::uint32_t max) {
+  if (number >= 1 && number <= max) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a cluster has 1 to ", max, " ", what, ", not ", number));
+}
+
+bool IsSet(const char* name) { return std::getenv(name) != nullptr; }
+
+// What all nodes are told alike.
+absl::StatusOr<std::map<std::string, std::string>> CommonEnvironment(const ClusterSpec& cluster) {
+  std::map<std::string, std::string> environment = cluster.environment;
+  std::string scheduler = cluster.scheduler;
+  if (scheduler.empty()) {
+    absl::StatusOr<std::uint16_t> port = FreePort();
+    if (!port.ok()) return port.status();
+    scheduler = absl::StrCat(kThisMachine, ":", *port);
+    // Nobody from outside takes part, so nobody outside needs to reach us.
+    if (!IsSet("LEEWAY_HOST") && !IsSet("LEEWAY_INTERFACE") && !IsSet("DMLC_NODE_HOST") &&
+        !IsSet("DMLC_INTERFACE")) {
+      environment["LEEWAY_HOST"] = kThisMachine;
+    }
+  }
+  environment["LEEWAY_SCHEDULER"] = scheduler;
+  environment["LEEWAY_NUM_SERVERS"] = absl::StrCat(cluster.servers);
+  environment["LEEWAY_NUM_WORKERS"] = absl::StrCat(cluster.workers);
+  return environment;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ProcessSpec>> PlanCluster(const ClusterSpec& cluster) {
+  absl::Status status = CheckNumber("servers", cluster.servers, ClusterSpec::kServersMax);
+  status.Update(CheckNumber("workers", cluster.workers, ClusterSpec::kWorkersMax));
+  if (!status.ok()) return status;
+  if (cluster.program.empty()) return absl::InvalidArgumentError("no program to run as worker");
+  absl::StatusOr<std::map<std::string, std::string>> common = CommonEnvironment(cluster);
+  if (!common.ok()) return common.status();
+
+  std::vector<ProcessSpec> processes;
+  auto add = [&](std::string name, const char* role, std::vector<std::string> arguments) {
+    ProcessSpec process;
+    process.name = std::move(name);
+    process.arguments = std::move(arguments);
+    process.environment = *common;
+    process.environment["LEEWAY_ROLE"] = role;
+    // Left over from elsewhere, these would contradict what we say.
+    process.unset = {"LEEWAY_RANK",       "DMLC_ROLE",       "DMLC_PS_ROOT_URI",
+                     "DMLC_PS_ROOT_PORT", "DMLC_NUM_SERVER", "DMLC_NUM_WORKER"};
+    processes.push_back(std::move(process));
+  };
+  add("scheduler", "scheduler", {cluster.leeway, "scheduler"});
+  for (std::uint32_t rank = 0; rank < cluster.servers; ++rank) {
+    add(absl::StrCat("server ", rank), "server", {cluster.leeway, "server"});
+    processes.back().environment["LEEWAY_RANK"] = absl::StrCat(rank);
+  }
+  for (std::uint32_t rank = 0; rank < cluster.workers; ++rank) {
+    add(absl::StrCat("worker ", rank), "worker", cluster.program);
+    processes.back().environment["LEEWAY_RANK"] = absl::StrCat(rank);
+    processes.back().is_work = true;
+  }
+  return processes;
+}
+
+}  // namespace leeway::launch

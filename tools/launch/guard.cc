@@ -1,0 +1,74 @@
+#include "tools/launch/guard.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "absl/time/clock.h"
+#include "tools/launch/process.h"
+#include "tools/launch/signals.h"
+#include "tools/launch/supervisor.h"
+
+namespace leeway::launch {
+namespace {
+
+// Whether the child has ended, and how. Adopted orphans are reaped on the way.
+bool Reap(pid_t child, int* status) {
+  int ended = 0;
+  while (true) {
+    const pid_t pid = waitpid(-1, &ended, WNOHANG);
+    if (pid <= 0) return false;
+    if (pid == child) {
+      *status = ended;
+      return true;
+    }
+  }
+}
+
+int Watch(pid_t child, Signals* signals, absl::Duration patience) {
+  absl::Time kill_at = absl::InfiniteFuture();
+  int status = 0;
+  while (!Reap(child, &status)) {
+    signals->Wait(kill_at);
+    while (const int signal = signals->Next()) {
+      if (signal == SIGCHLD) continue;
+      kill(child, signal);
+      kill_at = std::min(kill_at, absl::Now() + patience);
+    }
+    if (absl::Now() >= kill_at) kill(child, SIGKILL);
+  }
+  KillDescendants();
+  if (WIFSIGNALED(status)) {
+    std::fprintf(stderr, "leeway: %s\n", DescribeEnd("the launcher", status).c_str());
+  }
+  return ExitCodeOf(status);
+}
+
+}  // namespace
+
+int RunGuarded(const std::function<int()>& body, absl::Duration patience) {
+  std::fflush(nullptr);  // or the child would write it again
+  AdoptOrphans();
+  Signals signals;
+  const pid_t parent = getpid();
+  const pid_t child = fork();
+  if (child < 0) {
+    std::fprintf(stderr, "leeway: cannot start a process: %s\n", std::strerror(errno));
+    return 1;
+  }
+  if (child > 0) return Watch(child, &signals, patience);
+  // A group of its own: what a terminal sends to ours arrives once, through us.
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(1);
+  const int code = body();
+  std::fflush(nullptr);
+  _exit(code);
+}
+
+}  // namespace leeway::launch

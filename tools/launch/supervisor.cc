@@ -1,0 +1,207 @@
+#include "tools/launch/supervisor.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "tools/launch/lines.h"
+#include "tools/launch/signals.h"
+
+namespace leeway::launch {
+namespace {
+
+// Together what the largest pipe holds: so all that a dead process wrote is read at once, and one
+// that never stops writing does not keep us from the others.
+constexpr std::size_t kReadBytes = 64 << 10;
+constexpr int kReadsMax = 16;
+
+constexpr int kBrokenPipeCode = 128 + SIGPIPE;
+
+// One stream of one process.
+struct Channel {
+  int fd;
+  Lines lines;
+};
+
+struct Member {
+  pid_t pid = 0;
+  bool running = false;
+  std::vector<std::unique_ptr<Channel>> channels;
+};
+
+class Supervisor {
+ public:
+  Supervisor(const std::vector<ProcessSpec>& specs, const SupervisorOptions& options)
+      : specs_(specs), options_(options), members_(specs.size()) {}
+
+  SupervisorResult Run() {
+    AdoptOrphans();
+    for (std::size_t i = 0; i < specs_.size() && !stopping_; ++i) StartOne(i);
+    while (AnyRunning()) {
+      if (!stopping_ && WorkIsDone()) settle_until_ = std::min(settle_until_, In(options_.settle));
+      Sleep();
+      HandleSignals();
+      const absl::Time now = absl::Now();
+      if (!stopping_ && now >= settle_until_) Stop(SIGTERM);
+      if (stopping_ && now >= kill_at_) break;
+    }
+    KillDescendants();
+    ended_ = true;
+    for (Member& member : members_) Drain(&member);
+    return result_;
+  }
+
+ private:
+  static absl::Time In(absl::Duration duration) { return absl::Now() + duration; }
+
+  void StartOne(std::size_t i) {
+    absl::StatusOr<Process> process = Start(specs_[i]);
+    if (!process.ok()) {
+      Fail(127, absl::StrCat(specs_[i].name, ": ", process.status().message()));
+      return;
+    }
+    Member& member = members_[i];
+    member.pid = process->pid;
+    member.running = true;
+    AddChannel(i, Stream::kOutput, process->output);
+    AddChannel(i, Stream::kErrors, process->errors);
+  }
+
+  void AddChannel(std::size_t i, Stream stream, int fd) {
+    auto on_line = [this, i, stream](absl::string_view line) {
+      if (unread_ || options_.on_line(i, stream, line)) return;
+      unread_ = true;
+      Fail(kBrokenPipeCode, "nobody reads the output any more");
+    };
+    members_[i].channels.push_back(std::make_unique<Channel>(Channel{fd, Lines(on_line)}));
+  }
+
+  // Reads what there is, within reason; a stream that has ended is closed.
+  void Drain(Member* member) {
+    for (auto& channel : member->channels) {
+      if (channel->fd < 0) continue;
+      char bytes[kReadBytes];
+      ssize_t got = 1;
+      for (int reads = 0; reads < kReadsMax && got > 0; ++reads) {
+        got = read(channel->fd, bytes, sizeof(bytes));
+        if (got > 0) channel->lines.Add({bytes, static_cast<std::size_t>(got)});
+      }
+      if (!ended_ && (got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)))) continue;
+      channel->lines.End();
+      close(channel->fd);
+      channel->fd = -1;
+    }
+  }
+
+  void Sleep() {
+    std::vector<pollfd> fds = {{signals_.fd(), POLLIN, 0}};
+    for (const Member& member : members_) {
+      for (const auto& channel : member.channels) {
+        if (channel->fd >= 0) fds.push_back({channel->fd, POLLIN, 0});
+      }
+    }
+    poll(fds.data(), fds.size(), PollMilliseconds(stopping_ ? kill_at_ : settle_until_));
+    for (Member& member : members_) Drain(&member);
+  }
+
+  void HandleSignals() {
+    while (const int signal = signals_.Next()) {
+      if (signal == SIGCHLD) continue;
+      if (stopping_) {
+        SignalAll(signal);
+      } else {
+        Fail(128 + signal, absl::StrCat("stopped by SIG", sigabbrev_np(signal)), signal);
+      }
+    }
+    // Always: several ends may share one SIGCHLD.
+    int status = 0;
+    while (const pid_t pid = waitpid(-1, &status, WNOHANG)) {
+      if (pid < 0) break;
+      OnEnded(pid, status);
+    }
+  }
+
+  void OnEnded(pid_t pid, int status) {
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      Member& member = members_[i];
+      if (member.pid != pid || !member.running) continue;
+      member.running = false;
+      Drain(&member);  // its last words come before ours
+      if (ExitCodeOf(status) != 0) Fail(ExitCodeOf(status), DescribeEnd(specs_[i].name, status));
+    }
+  }
+
+  // The first failure is the one that counts: the others follow from it.
+  void Fail(int exit_code, std::string failure, int signal = SIGTERM) {
+    if (stopping_) return;
+    result_ = {exit_code, std::move(failure)};
+    Stop(signal);
+  }
+
+  void Stop(int signal) {
+    stopping_ = true;
+    kill_at_ = In(options_.grace);
+    SignalAll(signal);
+  }
+
+  // To each one's whole group: a shell script's children as well.
+  void SignalAll(int signal) {
+    for (const Member& member : members_) {
+      if (member.running) kill(-member.pid, signal);
+    }
+  }
+
+  bool AnyRunning() const {
+    for (const Member& member : members_) {
+      if (member.running) return true;
+    }
+    return false;
+  }
+  bool WorkIsDone() const {
+    for (std::size_t i = 0; i < specs_.size(); ++i) {
+      if (specs_[i].is_work && members_[i].running) return false;
+    }
+    return true;
+  }
+
+  const std::vector<ProcessSpec>& specs_;
+  const SupervisorOptions& options_;
+  Signals signals_;
+  std::vector<Member> members_;
+  bool stopping_ = false;
+  bool ended_ = false;   // every process is dead: what is not there yet never comes
+  bool unread_ = false;  // nobody wants lines any more
+  absl::Time settle_until_ = absl::InfiniteFuture();
+  absl::Time kill_at_ = absl::InfiniteFuture();
+  SupervisorResult result_;
+};
+
+}  // namespace
+
+SupervisorResult Supervise(const std::vector<ProcessSpec>& processes,
+                           const SupervisorOptions& options) {
+  return Supervisor(processes, options).Run();
+}
+
+std::string DescribeEnd(absl::string_view name, int wait_status) {
+  if (WIFSIGNALED(wait_status)) {
+    const int signal = WTERMSIG(wait_status);
+    return absl::StrCat(name, " was killed by signal ", signal, " (", strsignal(signal), ")");
+  }
+  return absl::StrCat(name, " exited with code ", WEXITSTATUS(wait_status));
+}
+
+int ExitCodeOf(int wait_status) {
+  return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+}  // namespace leeway::launch

@@ -1,0 +1,54 @@
+// `leeway scheduler` and `leeway server`.
+#include <cstdio>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "leeway/config.h"
+#include "leeway/server.h"
+#include "runtime/log.h"
+#include "scheduler/scheduler.h"
+#include "tools/commands.h"
+#include "tools/role_config.h"
+
+namespace leeway::tools {
+
+int Complain(const absl::Status& why) {
+  std::fprintf(stderr, "leeway: %s\n", std::string(why.message()).c_str());
+  return 1;
+}
+
+absl::StatusOr<Config> ConfigFor(Role role, const RoleCommand& command) {
+  absl::StatusOr<Config> config = Config::FromEnvironment();
+  if (!config.ok()) return config;
+  const Role said = config->role;
+  if (role != Role::kTool && said != Role::kUnknown && said != role) {
+    return absl::InvalidArgumentError(absl::StrCat("LEEWAY_ROLE is ", Name(said), " but this is a ",
+                                                   Name(role), ": unset it, or set it to ",
+                                                   Name(role)));
+  }
+  config->role = role;
+  if (!command.scheduler.empty()) config->scheduler = command.scheduler;
+  if (command.servers.has_value()) config->num_servers = *command.servers;
+  if (command.workers.has_value()) config->num_workers = *command.workers;
+  if (absl::Status status = config->Validate(); !status.ok()) return status;
+  runtime::SetLogLevel(*runtime::ParseLogLevel(config->log_level));
+  runtime::SetLogName(Name(role));
+  return config;
+}
+
+int RunSchedulerCommand(const RoleCommand& command) {
+  const absl::StatusOr<Config> config = ConfigFor(Role::kScheduler, command);
+  if (!config.ok()) return Complain(config.status());
+  const absl::Status status = scheduler::RunScheduler(*config);
+  return status.ok() ? 0 : Complain(status);
+}
+
+int RunServerCommand(const RoleCommand& command) {
+  const absl::StatusOr<Config> config = ConfigFor(Role::kServer, command);
+  if (!config.ok()) return Complain(config.status());
+  const absl::Status status = RunServer(*config);
+  return status.ok() ? 0 : Complain(status);
+}
+
+}  // namespace leeway::tools

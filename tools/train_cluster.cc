@@ -1,0 +1,75 @@
+#include "tools/train_cluster.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tools/launch/cluster.h"
+#include "tools/launch/guard.h"
+#include "tools/launch/output.h"
+#include "tools/launch/supervisor.h"
+#include "tools/progress_bar.h"
+#include "tools/train_printer.h"
+
+namespace leeway::tools {
+namespace {
+
+// A model of this size is one block a tensor by default, and all of it on one server. Smaller
+// blocks spread it.
+constexpr char kBlockBytes[] = "65536";
+
+launch::ClusterSpec ClusterFor(const TrainCommand& command,
+                               const fashion_mnist::Settings& settings) {
+  launch::ClusterSpec cluster;
+  cluster.servers = settings.servers;
+  cluster.workers = settings.workers;
+  cluster.leeway = "/proc/self/exe";
+  cluster.program = command.arguments;
+  cluster.program[0] = cluster.leeway;
+  cluster.program.push_back("--steps-to-launcher");
+  for (const auto& [name, value] :
+       {std::pair("LEEWAY_BLOCK_BYTES", kBlockBytes), std::pair("LEEWAY_LOG", "warning")}) {
+    if (std::getenv(name) == nullptr) cluster.environment[name] = value;
+  }
+  return cluster;
+}
+
+// Worker 0 speaks for all: what it says is printed as it is, its steps as a bar. Whatever else is
+// said shows whose it is.
+bool OnLine(const launch::ProcessSpec& process, std::size_t index, launch::Stream stream,
+            absl::string_view line, ProgressBar* bar) {
+  if (process.name != "worker 0" || stream == launch::Stream::kErrors) {
+    return launch::PrintPrefixed(process.name, index, launch::Stream::kErrors, line);
+  }
+  if (const std::optional<StepLine> step = StepLine::Parse(line)) {
+    bar->Show(step->step, step->steps, step->loss);
+    return true;
+  }
+  return bar->Print(line);
+}
+
+}  // namespace
+
+int TrainOnOwnCluster(const TrainCommand& command, const fashion_mnist::Settings& settings) {
+  const absl::StatusOr<std::vector<launch::ProcessSpec>> processes =
+      launch::PlanCluster(ClusterFor(command, settings));
+  if (!processes.ok()) return Complain(processes.status());
+  return launch::RunGuarded([&] {
+    launch::SupervisorResult result;
+    {
+      ProgressBar bar(!command.quiet);
+      launch::SupervisorOptions options;
+      options.on_line = [&](std::size_t i, launch::Stream stream, absl::string_view line) {
+        return OnLine((*processes)[i], i, stream, line, &bar);
+      };
+      result = launch::Supervise(*processes, options);
+    }
+    if (!result.failure.empty()) std::fprintf(stderr, "leeway: %s\n", result.failure.c_str());
+    return result.exit_code;
+  });
+}
+
+}  // namespace leeway::tools

@@ -1,0 +1,138 @@
+// `leeway train`: Fashion-MNIST on a cluster of its own, as a worker of somebody else's, or with no
+// cluster at all.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "examples/fashion_mnist/idx_data.h"
+#include "examples/fashion_mnist/model.h"
+#include "examples/fashion_mnist/parameters_file.h"
+#include "examples/fashion_mnist/reference.h"
+#include "examples/fashion_mnist/train_worker.h"
+#include "leeway/config.h"
+#include "leeway/worker.h"
+#include "runtime/file_system.h"
+#include "runtime/status_macros.h"
+#include "tools/commands.h"
+#include "tools/local_table.h"
+#include "tools/role_config.h"
+#include "tools/train_cluster.h"
+#include "tools/train_json.h"
+#include "tools/train_printer.h"
+#include "tools/train_settings.h"
+
+namespace leeway::tools {
+namespace {
+
+using fashion_mnist::Dataset;
+using fashion_mnist::Outcome;
+using fashion_mnist::Settings;
+
+// Better to know before training than after it.
+absl::Status CheckWritable(const char* option, const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
+  std::error_code error;
+  const bool exists = std::filesystem::exists(path, error);
+  std::string folder = std::filesystem::path(path).parent_path();
+  if (folder.empty()) folder = ".";
+  if (exists && std::filesystem::is_directory(path, error)) {
+    errno = EISDIR;
+  } else if (access(folder.c_str(), W_OK | X_OK) == 0 &&
+             (!exists || access(path.c_str(), W_OK) == 0)) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(option, ": cannot write ", path, ": ", std::strerror(errno)));
+}
+
+// Whether the updater knows its parameters. One that a plugin brings is for the servers to judge.
+absl::Status CheckUpdater(const Settings& settings, const Config& config) {
+  if (!config.plugins.empty()) return absl::OkStatus();
+  fashion_mnist::Parameter parameter;
+  parameter.name = "parameter";
+  parameter.shape = {1};
+  return MakeLocalTable(fashion_mnist::TableFor(parameter, settings)).status();
+}
+
+absl::Status WriteResults(const TrainCommand& command, const Settings& settings,
+                          absl::string_view mode, const Outcome& outcome) {
+  if (!command.json.empty()) {
+    LEEWAY_RETURN_IF_ERROR(runtime::WriteFileAtomically(runtime::RealFileSystem(), command.json,
+                                                        TrainJson(settings, mode, outcome)));
+  }
+  if (command.save.empty()) return absl::OkStatus();
+  LEEWAY_ASSIGN_OR_RETURN(const std::unique_ptr<fashion_mnist::Model> model,
+                          fashion_mnist::MakeModel(settings.model, settings.seed));
+  return fashion_mnist::SaveParameters(command.save, model->parameters(), outcome.values);
+}
+
+absl::Status Report(const TrainCommand& command, const Settings& settings, absl::string_view mode,
+                    const Outcome& outcome, TrainPrinter* printer) {
+  LEEWAY_RETURN_IF_ERROR(WriteResults(command, settings, mode, outcome));
+  if (!command.quiet) printer->Print(SummaryLine(settings, mode, outcome));
+  return absl::OkStatus();
+}
+
+absl::Status TrainAlone(const TrainCommand& command, const Settings& settings) {
+  LEEWAY_ASSIGN_OR_RETURN(const Dataset data, fashion_mnist::LoadDataset(settings.data));
+  TrainPrinter printer(command.quiet, command.steps_to_launcher);
+  LEEWAY_ASSIGN_OR_RETURN(
+      const Outcome outcome,
+      fashion_mnist::TrainReference(settings, data, printer.observer(), MakeLocalTable));
+  return Report(command, settings, "reference", outcome, &printer);
+}
+
+absl::Status TrainAsWorker(const TrainCommand& command, Settings settings) {
+  LEEWAY_ASSIGN_OR_RETURN(const Config config, ConfigFor(Role::kWorker, {}));
+  LEEWAY_ASSIGN_OR_RETURN(const Dataset data, fashion_mnist::LoadDataset(settings.data));
+  LEEWAY_ASSIGN_OR_RETURN(const std::unique_ptr<Worker> worker, Worker::Connect(config));
+  settings.workers = worker->num_workers();
+  settings.servers = worker->num_servers();
+  TrainPrinter printer(command.quiet, command.steps_to_launcher);
+  LEEWAY_ASSIGN_OR_RETURN(
+      const Outcome outcome,
+      fashion_mnist::TrainWorker(settings, data, printer.observer(), worker.get()));
+  LEEWAY_RETURN_IF_ERROR(worker->Leave());
+  if (worker->rank() != 0) return absl::OkStatus();
+  return Report(command, settings, settings.consistency.ToString(), outcome, &printer);
+}
+
+absl::StatusOr<int> Train(const TrainCommand& command) {
+  LEEWAY_ASSIGN_OR_RETURN(const Config config, Config::FromEnvironment());
+  LEEWAY_ASSIGN_OR_RETURN(const Settings settings, SettingsFrom(command));
+  LEEWAY_RETURN_IF_ERROR(CheckWritable("--json", command.json));
+  LEEWAY_RETURN_IF_ERROR(CheckWritable("--save", command.save));
+  LEEWAY_RETURN_IF_ERROR(CheckUpdater(settings, config));
+  if (command.reference) {
+    LEEWAY_RETURN_IF_ERROR(TrainAlone(command, settings));
+    return 0;
+  }
+  switch (config.role) {
+    case Role::kUnknown:
+      // One clear error now instead of one from each worker.
+      LEEWAY_RETURN_IF_ERROR(fashion_mnist::LoadDataset(settings.data).status());
+      return TrainOnOwnCluster(command, settings);
+    case Role::kWorker:
+      LEEWAY_RETURN_IF_ERROR(TrainAsWorker(command, settings));
+      return 0;
+    default:
+      return absl::InvalidArgumentError(absl::StrCat(
+          "LEEWAY_ROLE is ", Name(config.role),
+          " but `leeway train` is a worker: unset it to train on a cluster of its own"));
+  }
+}
+
+}  // namespace
+
+int RunTrainCommand(const TrainCommand& command) {
+  const absl::StatusOr<int> code = Train(command);
+  return code.ok() ? *code : Complain(code.status());
+}
+
+}  // namespace leeway::tools

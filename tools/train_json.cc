@@ -1,0 +1,90 @@
+#include "tools/train_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+
+namespace leeway::tools {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json SettingsToJson(const fashion_mnist::Settings& settings) {
+  Json slow = Json::object();
+  for (const auto& [worker, pause] : settings.slow) {
+    slow[absl::StrCat(worker)] = absl::ToInt64Milliseconds(pause);
+  }
+  return {{"model", settings.model},
+          {"workers", settings.workers},
+          {"servers", settings.servers},
+          {"batch", settings.batch},
+          {"updater", settings.updater.name},
+          {"updater_parameters", settings.updater.parameters},
+          {"epochs", settings.epochs},
+          {"steps", settings.steps},
+          {"seed", settings.seed},
+          {"slow_ms", slow},
+          {"data", settings.data}};
+}
+
+Json CurveToJson(const std::vector<fashion_mnist::CurvePoint>& curve) {
+  Json list = Json::array();
+  for (const fashion_mnist::CurvePoint& point : curve) {
+    list.push_back({{"epoch", point.epoch},
+                    {"step", point.step},
+                    {"seconds", point.seconds},
+                    {"train_loss", point.train_loss},
+                    {"test_loss", point.test_loss},
+                    {"test_accuracy", point.test_accuracy}});
+  }
+  return list;
+}
+
+Json HistogramToJson(const std::map<std::uint64_t, std::uint64_t>& histogram) {
+  Json object = Json::object();
+  for (const auto& [staleness, pulls] : histogram) object[absl::StrCat(staleness)] = pulls;
+  return object;
+}
+
+}  // namespace
+
+std::string TrainJson(const fashion_mnist::Settings& settings, absl::string_view mode,
+                      const fashion_mnist::Outcome& outcome) {
+  Json json;
+  json["mode"] = std::string(mode);
+  json["test_accuracy"] = outcome.curve.back().test_accuracy;
+  json["max_staleness"] = outcome.max_staleness;
+  json["staleness_violations"] = outcome.staleness_violations;
+  json["wall_time_s"] = outcome.wall_time_s;
+  json["steps"] = outcome.steps;
+  json["bytes_pushed"] = outcome.bytes_pushed;
+  json["bytes_pulled"] = outcome.bytes_pulled;
+  json["resends"] = outcome.resends;
+  json["idle_s"] = outcome.idle_s;
+  json["staleness_histogram"] = HistogramToJson(outcome.staleness_histogram);
+  json["curve"] = CurveToJson(outcome.curve);
+  json["settings"] = SettingsToJson(settings);
+  // Paths may hold any bytes: what is not UTF-8 is replaced, never thrown at.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+absl::StatusOr<TrainFacts> ParseTrainJson(const std::string& text) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_object()) return absl::InvalidArgumentError("is not a JSON object");
+  auto is_there = [&](const char* key, auto is_right) {
+    return json.contains(key) && is_right(json[key]);
+  };
+  auto is_number = [](const Json& value) { return value.is_number(); };
+  if (!is_there("mode", [](const Json& value) { return value.is_string(); })) {
+    return absl::InvalidArgumentError("has no string \"mode\"");
+  }
+  for (const char* key : {"test_accuracy", "wall_time_s", "max_staleness"}) {
+    if (!is_there(key, is_number)) {
+      return absl::InvalidArgumentError(absl::StrCat("has no number \"", key, "\""));
+    }
+  }
+  return TrainFacts{json["mode"].get<std::string>(), json["test_accuracy"].get<double>(),
+                    json["wall_time_s"].get<double>(), json["max_staleness"].get<std::uint64_t>()};
+}
+
+}  // namespace leeway::tools

@@ -1,0 +1,63 @@
+#include "tools/train_json.h"
+
+#include <nlohmann/json.hpp>
+
+#include "gtest/gtest.h"
+
+namespace leeway::tools {
+namespace {
+
+fashion_mnist::Outcome SomeOutcome() {
+  fashion_mnist::Outcome outcome;
+  outcome.curve = {{.epoch = 1,
+                    .step = 10,
+                    .seconds = 1.5,
+                    .train_loss = 0.5,
+                    .test_loss = 0.6,
+                    .test_accuracy = 0.75}};
+  outcome.wall_time_s = 2.5;
+  outcome.idle_s = {0.25, 1};
+  outcome.bytes_pushed = 1ull << 40;
+  outcome.bytes_pulled = 7;
+  outcome.max_staleness = 3;
+  outcome.staleness_histogram = {{0, 5}, {3, 1}, {10, 2}};
+  return outcome;
+}
+
+TEST(TrainJsonTest, HasEveryKey) {
+  fashion_mnist::Settings settings;
+  settings.slow[2] = absl::Milliseconds(50);
+  settings.data = "/not \xff utf-8";
+  const auto json = nlohmann::json::parse(TrainJson(settings, "ssp:3", SomeOutcome()));
+  EXPECT_EQ(json["mode"], "ssp:3");
+  EXPECT_EQ(json["test_accuracy"], 0.75);
+  EXPECT_EQ(json["max_staleness"], 3);
+  EXPECT_EQ(json["wall_time_s"], 2.5);
+  EXPECT_EQ(json["bytes_pushed"], 1ull << 40);
+  EXPECT_EQ(json["bytes_pulled"], 7);
+  EXPECT_EQ(json["idle_s"], (std::vector<double>{0.25, 1}));
+  EXPECT_EQ(json["staleness_histogram"].dump(), R"({"0":5,"10":2,"3":1})");
+  EXPECT_EQ(json["curve"][0]["test_accuracy"], 0.75);
+  EXPECT_EQ(json["curve"][0]["step"], 10);
+  EXPECT_EQ(json["settings"]["model"], "mlp");
+  EXPECT_EQ(json["settings"]["slow_ms"]["2"], 50);
+}
+
+TEST(TrainJsonTest, IsReadBack) {
+  const auto facts = ParseTrainJson(TrainJson({}, "asp", SomeOutcome()));
+  ASSERT_TRUE(facts.ok()) << facts.status();
+  EXPECT_EQ(facts->mode, "asp");
+  EXPECT_EQ(facts->test_accuracy, 0.75);
+  EXPECT_EQ(facts->wall_time_s, 2.5);
+  EXPECT_EQ(facts->max_staleness, 3u);
+}
+
+TEST(TrainJsonTest, RefusesOtherFiles) {
+  for (const char* text : {"", "{", "[]", "{}", R"({"mode": 3})", R"({"mode": "bsp"})",
+                           R"({"mode": "bsp", "test_accuracy": "high"})"}) {
+    EXPECT_FALSE(ParseTrainJson(text).ok()) << text;
+  }
+}
+
+}  // namespace
+}  // namespace leeway::tools

@@ -1,0 +1,108 @@
+#include "tools/train_settings.h"
+
+#include <memory>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "examples/fashion_mnist/model.h"
+#include "runtime/status_macros.h"
+#include "tools/launch/cluster.h"
+
+namespace leeway::tools {
+namespace {
+
+constexpr std::int64_t kBatchMax = 1'000'000;
+constexpr std::int64_t kEpochsMax = 1'000'000;
+constexpr std::int64_t kStepsMax = 1'000'000'000;
+constexpr std::int64_t kSlowMsMax = 3'600'000;
+
+// Learning rates that suit the example; other updaters go by their own defaults.
+const std::map<std::string, double>& DefaultRates() {
+  static const auto* const kRates = new std::map<std::string, double>{
+      {"sgd", 0.1}, {"momentum", 0.02}, {"nesterov", 0.02}, {"adam", 0.001}, {"adamw", 0.001}};
+  return *kRates;
+}
+
+absl::Status CheckRange(const char* option, std::int64_t value, std::int64_t min,
+                        std::int64_t max) {
+  if (value >= min && value <= max) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(option, " is ", value, ": it must be from ", min, " to ", max));
+}
+
+absl::Status CheckRanges(const TrainCommand& command) {
+  LEEWAY_RETURN_IF_ERROR(
+      CheckRange("--workers", command.workers, 1, launch::ClusterSpec::kWorkersMax));
+  LEEWAY_RETURN_IF_ERROR(
+      CheckRange("--servers", command.servers, 1, launch::ClusterSpec::kServersMax));
+  LEEWAY_RETURN_IF_ERROR(CheckRange("--batch", command.batch, 1, kBatchMax));
+  LEEWAY_RETURN_IF_ERROR(CheckRange("--epochs", command.epochs, 1, kEpochsMax));
+  return CheckRange("--steps", command.steps, 0, kStepsMax);
+}
+
+UpdaterSpec UpdaterFrom(const TrainCommand& command) {
+  UpdaterSpec updater;
+  updater.name = command.updater;
+  updater.parameters = command.updater_parameters;
+  const auto usual = DefaultRates().find(command.updater);
+  if (command.rate.has_value()) {
+    updater.parameters["learning_rate"] = *command.rate;
+  } else if (usual != DefaultRates().end()) {
+    updater.parameters.insert({"learning_rate", usual->second});
+  }
+  return updater;
+}
+
+// "W:MS": worker W dawdles so many milliseconds each step.
+absl::Status AddSlow(const std::string& text, std::uint32_t workers,
+                     std::map<std::uint32_t, absl::Duration>* slow) {
+  const std::vector<std::string> parts = absl::StrSplit(text, ':');
+  std::uint32_t worker = 0;
+  std::int64_t milliseconds = -1;
+  if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &worker) ||
+      !absl::SimpleAtoi(parts[1], &milliseconds)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--slow is '", text, "': it must be W:MS, a worker and milliseconds, e.g. 0:50"));
+  }
+  if (worker >= workers) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--slow is '", text, "': workers go from 0 to ", workers - 1));
+  }
+  LEEWAY_RETURN_IF_ERROR(CheckRange("the time in --slow", milliseconds, 0, kSlowMsMax));
+  (*slow)[worker] = absl::Milliseconds(milliseconds);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<fashion_mnist::Settings> SettingsFrom(const TrainCommand& command) {
+  LEEWAY_RETURN_IF_ERROR(CheckRanges(command));
+  fashion_mnist::Settings settings;
+  const absl::StatusOr<Consistency> mode = Consistency::Parse(command.mode);
+  if (!mode.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--mode: ", mode.status().message()));
+  }
+  settings.consistency = *mode;
+  settings.model = command.model;
+  settings.workers = static_cast<std::uint32_t>(command.workers);
+  settings.servers = static_cast<std::uint32_t>(command.servers);
+  settings.batch = static_cast<std::size_t>(command.batch);
+  settings.updater = UpdaterFrom(command);
+  settings.epochs = static_cast<std::size_t>(command.epochs);
+  settings.steps = static_cast<std::size_t>(command.steps);
+  settings.seed = command.seed;
+  if (!command.data.empty()) settings.data = command.data;
+  for (const std::string& slow : command.slow) {
+    LEEWAY_RETURN_IF_ERROR(AddSlow(slow, settings.workers, &settings.slow));
+  }
+  LEEWAY_ASSIGN_OR_RETURN(const std::unique_ptr<fashion_mnist::Model> model,
+                          fashion_mnist::MakeModel(settings.model, settings.seed));
+  for (const fashion_mnist::Parameter& parameter : model->parameters()) {
+    LEEWAY_RETURN_IF_ERROR(fashion_mnist::TableFor(parameter, settings).Validate());
+  }
+  return settings;
+}
+
+}  // namespace leeway::tools

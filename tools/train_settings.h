@@ -1,0 +1,16 @@
+// What `leeway train` was told, checked.
+#ifndef LEEWAY_TOOLS_TRAIN_SETTINGS_H_
+#define LEEWAY_TOOLS_TRAIN_SETTINGS_H_
+
+#include "absl/status/statusor.h"
+#include "examples/fashion_mnist/settings.h"
+#include "tools/commands.h"
+
+namespace leeway::tools {
+
+// INVALID_ARGUMENT names the option, what it holds and what it may hold.
+absl::StatusOr<fashion_mnist::Settings> SettingsFrom(const TrainCommand& command);
+
+}  // namespace leeway::tools
+
+#endif  // LEEWAY_TOOLS_TRAIN_SETTINGS_H_
