@@ -101,13 +101,15 @@ std::string Scheduler::Impl::StatusJson() const {
 
 void Scheduler::Impl::Joined() {
   const bool was_complete = members_.complete();
-  if (members_.UpdateComplete() && !was_complete) {
+  const bool complete = members_.UpdateComplete();
+  const std::shared_ptr<const proto::ClusterMap> map = maps_.Next(members_);
+  if (complete && !was_complete) {
     runtime::LogInfo("the cluster is complete: ", Missing());
     loop_->Cancel(nobody_timer_);
   } else {
     PutOffNobodyCame();
   }
-  publisher_.Publish(maps_.Next(members_), Now());
+  publisher_.Publish(map, Now());
 }
 
 void Scheduler::Impl::Retire(Node* node, Node::State state, const std::string& why) {

@@ -1,0 +1,179 @@
+#include "scheduler/test_cluster.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace leeway::scheduler {
+
+TestNode::TestNode(runtime::SimWorld* world, van::SimNetwork* network, std::string name, Role role,
+                   Config config)
+    : name_(std::move(name)),
+      host_(world->NewHost(name_)),
+      factory_(network->NewFactory(name_)),
+      runner_(host_->Spawn("role")) {
+  node::Membership::Setup setup;
+  setup.config = std::move(config);
+  setup.role = role;
+  setup.incarnation = host_->Random();
+  if (role == Role::kServer) {
+    for (std::uint32_t thread = 0; thread < setup.config.server_threads; ++thread) {
+      setup.endpoints.push_back(absl::StrCat("sim://", name_, "/", thread));
+    }
+  }
+  setup.host = host_.get();
+  setup.loop = runner_->loop();
+  setup.factory = factory_.get();
+  node::Membership::Listener* const listener = this;
+  membership_ = std::make_unique<node::Membership>(std::move(setup), listener);
+  runner_->loop()->Post([this] { membership_->Start(); });
+}
+
+TestNode::~TestNode() { membership_.reset(); }
+
+void TestNode::OnWelcome(const proto::Welcome& it) {
+  ++welcomes;
+  welcome = it;
+}
+
+void TestNode::OnMap(std::shared_ptr<const proto::ClusterMap> it) {
+  map = std::move(it);
+  if (!acknowledges_maps) return;
+  // As if data threads had to take it first.
+  runner_->loop()->After(absl::Milliseconds(1), [this, version = map->version] {
+    if (!over.has_value()) membership_->AckMap(version);
+  });
+}
+
+void TestNode::OnSchedulerMessage(proto::AnyMessage message) {
+  if (const auto* install = std::get_if<proto::InstallTable>(&message)) {
+    ++install_requests;
+    if (!answers_installs) return;
+    if (refusal.ok()) installed.insert(install->table);
+    Say(proto::InstallTableReply{.table = install->table, .result = refusal});
+  } else if (const auto* reply = std::get_if<proto::TableReply>(&message)) {
+    tables.emplace(reply->request, *reply);
+  } else if (const auto* release = std::get_if<proto::BarrierRelease>(&message)) {
+    barriers.emplace(std::make_pair(release->name, release->number), release->result);
+  }
+}
+
+void TestNode::OnOver(const absl::Status& why) {
+  ++overs;
+  over = why;
+}
+
+void TestNode::Say(const proto::AnyMessage& message) {
+  runner_->loop()->Post([this, message] { (void)membership_->Send(message); });
+}
+
+void TestNode::SayUntil(const proto::AnyMessage& message, std::function<bool()> answered) {
+  if (answered() || over.has_value()) return;
+  Say(message);
+  runner_->loop()->After(absl::Milliseconds(500), [this, message, answered = std::move(answered)] {
+    SayUntil(message, answered);
+  });
+}
+
+void TestNode::CreateTable(std::uint64_t request, const TableSpec& spec) {
+  SayUntil(proto::CreateTable{.request = request, .spec = spec},
+           [this, request] { return tables.contains(request); });
+}
+
+void TestNode::OpenTable(std::uint64_t request, const std::string& table) {
+  SayUntil(proto::OpenTable{.request = request, .name = table},
+           [this, request] { return tables.contains(request); });
+}
+
+void TestNode::Enter(const std::string& barrier, std::uint64_t number, absl::Duration timeout) {
+  proto::BarrierEnter enter;
+  enter.name = barrier;
+  enter.number = number;
+  enter.timeout_ms = static_cast<std::uint64_t>(absl::ToInt64Milliseconds(timeout));
+  SayUntil(enter, [this, barrier, number] { return barriers.contains({barrier, number}); });
+}
+
+void TestNode::Leave() {
+  runner_->loop()->Post([this] {
+    membership_->Leave(absl::Seconds(30),
+                       [this](absl::Status status) { left = std::move(status); });
+  });
+}
+
+TestCluster::TestCluster(std::uint64_t seed, std::uint32_t num_servers, std::uint32_t num_workers)
+    : world(seed), network(&world) {
+  config.scheduler = absl::StrCat("sim://", kSchedulerHost, "/0");
+  config.num_servers = num_servers;
+  config.num_workers = num_workers;
+}
+
+TestCluster::~TestCluster() {
+  nodes.clear();
+  scheduler.reset();
+}
+
+void TestCluster::StartScheduler() {
+  host = world.NewHost(kSchedulerHost);
+  factory = network.NewFactory(kSchedulerHost);
+  runner = host->Spawn("scheduler");
+  scheduler = std::make_unique<Scheduler>(host.get(), runner->loop(), factory.get(), config);
+  runner->loop()->Post([this] {
+    const absl::Status started = scheduler->Start([this](absl::Status status) {
+      over = std::move(status);
+      scheduler.reset();
+    });
+    if (!started.ok()) over = started;
+  });
+}
+
+void TestCluster::KillScheduler() {
+  world.Kill(kSchedulerHost);
+  network.Kill(kSchedulerHost);
+}
+
+TestNode* TestCluster::Start(Role role, const std::function<void(Config*)>& edit) {
+  std::vector<TestNode*>& same = role == Role::kServer ? servers : workers;
+  Config its = config;
+  its.role = role;
+  if (edit) edit(&its);
+  nodes.push_back(std::make_unique<TestNode>(
+      &world, &network, absl::StrCat(Name(role), same.size()), role, std::move(its)));
+  same.push_back(nodes.back().get());
+  return nodes.back().get();
+}
+
+void TestCluster::StartAll() {
+  StartScheduler();
+  while (servers.size() < config.num_servers) Start(Role::kServer);
+  while (workers.size() < config.num_workers) Start(Role::kWorker);
+}
+
+void TestCluster::Kill(TestNode* node) {
+  world.Kill(node->name());
+  network.Kill(node->name());
+  killed.insert(node);
+}
+
+bool TestCluster::Complete() const {
+  return servers.size() >= config.num_servers && workers.size() >= config.num_workers &&
+         std::all_of(nodes.begin(), nodes.end(), [this](const std::unique_ptr<TestNode>& node) {
+           return node->epoch() > 0 || node->over.has_value() || killed.contains(node.get());
+         });
+}
+
+void TestCluster::RunUntilComplete() {
+  (void)RunUntil([this] { return Complete(); });
+}
+
+bool TestCluster::RunUntil(const std::function<bool()>& done, absl::Duration limit) {
+  return world.RunUntil(done, limit).ok();
+}
+
+void TestCluster::LeaveAllWorkers() {
+  for (TestNode* worker : workers) {
+    if (!killed.contains(worker)) worker->Leave();
+  }
+}
+
+}  // namespace leeway::scheduler

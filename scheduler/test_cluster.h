@@ -1,0 +1,108 @@
+// A cluster on virtual time for tests: the real scheduler, and nodes that are the real
+// node::Membership with a short script around it.
+#ifndef LEEWAY_SCHEDULER_TEST_CLUSTER_H_
+#define LEEWAY_SCHEDULER_TEST_CLUSTER_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "leeway/config.h"
+#include "node/membership.h"
+#include "runtime/sim_world.h"
+#include "scheduler/scheduler.h"
+#include "van/sim/sim_van.h"
+
+namespace leeway::scheduler {
+
+inline constexpr char kSchedulerHost[] = "scheduler";
+
+// One simulated process with a membership. Servers acknowledge maps and install every table that
+// they do not refuse; workers say again what is not answered, as the client library does.
+class TestNode final : private node::Membership::Listener {
+ public:
+  TestNode(runtime::SimWorld* world, van::SimNetwork* network, std::string name, Role role,
+           Config config);
+  ~TestNode() override;
+
+  void CreateTable(std::uint64_t request, const TableSpec& spec);
+  void OpenTable(std::uint64_t request, const std::string& name);
+  void Enter(const std::string& name, std::uint64_t number,
+             absl::Duration timeout = absl::ZeroDuration());
+  void Leave();
+  // Says something once.
+  void Say(const proto::AnyMessage& message);
+
+  // What it has seen.
+  std::optional<proto::Welcome> welcome;
+  std::shared_ptr<const proto::ClusterMap> map;
+  std::vector<proto::NodeDown> downs;
+  std::map<std::uint64_t, proto::TableReply> tables;                       // by request
+  std::map<std::pair<std::string, std::uint64_t>, absl::Status> barriers;  // by name, number
+  std::set<std::uint32_t> installed;
+  std::optional<absl::Status> over;
+  std::optional<absl::Status> left;
+  int welcomes = 0, overs = 0, install_requests = 0;
+
+  // How a server behaves.
+  bool acknowledges_maps = true;
+  bool answers_installs = true;
+  absl::Status refusal;
+
+  std::uint64_t epoch() const { return map == nullptr ? 0 : map->epoch; }
+  const std::string& name() const { return name_; }
+
+ private:
+  void OnWelcome(const proto::Welcome& it) override;
+  void OnMap(std::shared_ptr<const proto::ClusterMap> it) override;
+  void OnNodeDown(const proto::NodeDown& down) override { downs.push_back(down); }
+  void OnSchedulerMessage(proto::AnyMessage message) override;
+  void OnOver(const absl::Status& why) override;
+  void SayUntil(const proto::AnyMessage& message, std::function<bool()> answered);
+
+  const std::string name_;
+  std::unique_ptr<runtime::Host> host_;
+  std::unique_ptr<van::Factory> factory_;
+  std::unique_ptr<runtime::LoopRunner> runner_;
+  std::unique_ptr<node::Membership> membership_;
+};
+
+class TestCluster {
+ public:
+  explicit TestCluster(std::uint64_t seed = 1, std::uint32_t servers = 2,
+                       std::uint32_t workers = 2);
+  ~TestCluster();
+
+  void StartScheduler();
+  void KillScheduler();
+  // "server0", "worker0", "worker1", … in order of their start; `edit` changes its configuration.
+  TestNode* Start(Role role, const std::function<void(Config*)>& edit = nullptr);
+  void StartAll();
+  void Kill(TestNode* node);
+
+  // Everyone running knows the complete map.
+  bool Complete() const;
+  void RunUntilComplete();
+  bool RunUntil(const std::function<bool()>& done, absl::Duration limit = absl::Minutes(5));
+  void LeaveAllWorkers();
+
+  runtime::SimWorld world;
+  van::SimNetwork network;
+  Config config;
+  std::unique_ptr<runtime::Host> host;
+  std::unique_ptr<van::Factory> factory;
+  std::unique_ptr<runtime::LoopRunner> runner;
+  std::unique_ptr<Scheduler> scheduler;
+  std::optional<absl::Status> over;  // what the scheduler said at its end
+  std::vector<std::unique_ptr<TestNode>> nodes;
+  std::vector<TestNode*> servers, workers;  // by order of start
+  std::set<const TestNode*> killed;
+};
+
+}  // namespace leeway::scheduler
+
+#endif  // LEEWAY_SCHEDULER_TEST_CLUSTER_H_
