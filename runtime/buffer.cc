@@ -12,10 +12,9 @@ constexpr std::size_t kAlignment = 64;  // a cache line, and enough for every ve
 class HeapBytes final : public BufferOwner {
  public:
   static HeapBytes* New(std::size_t size) {
-    // A size that would wrap around asks for more than there can be, and so throws bad_alloc.
-    std::size_t total = std::numeric_limits<std::size_t>::max() / 2;
-    if (size < total - kAlignment) total = kAlignment + size;
-    return new (::operator new (total, std::align_val_t{kAlignment})) HeapBytes;
+    constexpr std::size_t kSizeMax = std::numeric_limits<std::ptrdiff_t>::max() - kAlignment;
+    if (size > kSizeMax) throw std::bad_alloc();  // the sum below would wrap around
+    return new (::operator new(kAlignment + size, std::align_val_t{kAlignment})) HeapBytes;
   }
   std::byte* data() { return reinterpret_cast<std::byte*>(this) + kAlignment; }
 
