@@ -52,6 +52,9 @@ class SimNetwork {
   };
   Faulted faulted() const;
 
+  // For this folder's own parts.
+  const std::shared_ptr<SimNetworkState>& state() const { return state_; }
+
  private:
   std::shared_ptr<SimNetworkState> state_;
 };

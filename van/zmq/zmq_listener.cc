@@ -122,7 +122,10 @@ void ZmqListener::Shut() {
   data_source_.reset();
   for (auto& [id, conn] : conns_) shared_->loop->Cancel(conn.cut_off);
   const bool bound = !socket_.GetString(ZMQ_LAST_ENDPOINT).empty();
-  if (!inproc_name_.empty()) shared_->context->RemoveInproc(inproc_name_);
+  if (!inproc_name_.empty()) {
+    shared_->context->RemoveInproc(inproc_name_);
+    zmq_unbind(socket_.get(), absl::StrCat("inproc://", inproc_name_).c_str());
+  }
   socket_.Set(ZMQ_LINGER, kLingerMs);
   if (bound && inproc_name_.empty()) {
     socket_ = ZmqSocket();

@@ -38,6 +38,9 @@ class ZmqTransport final : public Transport {
   std::vector<std::pair<ConnId, absl::Status>> failed_dials_;
 };
 
+// A factory on a context that others share.
+std::unique_ptr<Factory> NewZmqFactoryOn(std::shared_ptr<ZmqContext> context, ZmqScheme scheme);
+
 std::unique_ptr<Transport> NewZmqTransport(std::shared_ptr<ZmqContext> context, runtime::Loop* loop,
                                            const Limits& limits);
 

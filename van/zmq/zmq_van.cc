@@ -1,5 +1,7 @@
 #include "van/zmq/zmq_van.h"
 
+#include <utility>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "van/session_van.h"
@@ -10,8 +12,8 @@ namespace {
 
 class ZmqFactory final : public Factory {
  public:
-  ZmqFactory(ZmqScheme scheme, int io_threads)
-      : scheme_(scheme), context_(std::make_shared<ZmqContext>(io_threads)) {}
+  ZmqFactory(std::shared_ptr<ZmqContext> context, ZmqScheme scheme)
+      : scheme_(scheme), context_(std::move(context)) {}
 
   std::unique_ptr<Van> New(runtime::Loop* loop, const Identity& identity, const Limits& limits,
                            Handler* handler) override {
@@ -46,7 +48,11 @@ class ZmqFactory final : public Factory {
 }  // namespace
 
 std::unique_ptr<Factory> NewZmqFactory(ZmqScheme scheme, int io_threads) {
-  return std::make_unique<ZmqFactory>(scheme, io_threads);
+  return NewZmqFactoryOn(std::make_shared<ZmqContext>(io_threads), scheme);
+}
+
+std::unique_ptr<Factory> NewZmqFactoryOn(std::shared_ptr<ZmqContext> context, ZmqScheme scheme) {
+  return std::make_unique<ZmqFactory>(std::move(context), scheme);
 }
 
 }  // namespace leeway::van
