@@ -3,12 +3,16 @@
 #include <bit>
 #include <cstdint>
 
+// One source for every instruction set: inlined into a function, it is compiled for that
+// function's.
+#define LEEWAY_INLINE inline __attribute__((always_inline))
+
 namespace leeway::ps {
 namespace {
 
 constexpr std::uint32_t kInfinity = 0x7f800000;
 
-float Widen(Float16 half) {
+LEEWAY_INLINE float Widen(Float16 half) {
   const std::uint32_t magnitude = (half.bits & 0x7fffu) << 13;
   // Exponents differ by 112. The multiplication makes subnormal halves normal on the way.
   const std::uint32_t scaled =
@@ -19,7 +23,9 @@ float Widen(Float16 half) {
   return std::bit_cast<float>(scaled | special | sign);
 }
 
-Float16 NarrowToFloat16(float value) {
+LEEWAY_INLINE float Widen(BFloat16 half) { return static_cast<float>(half); }
+
+LEEWAY_INLINE Float16 Narrow(float value, Float16) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t magnitude = bits & 0x7fffffffu;
   // Adding half of the last kept bit, less one where that bit is even, rounds ties to even.
@@ -37,7 +43,7 @@ Float16 NarrowToFloat16(float value) {
   return result;
 }
 
-BFloat16 NarrowToBFloat16(float value) {
+LEEWAY_INLINE BFloat16 Narrow(float value, BFloat16) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
   const std::uint32_t nan = (bits >> 16) | 0x40u;
@@ -46,22 +52,52 @@ BFloat16 NarrowToBFloat16(float value) {
   return result;
 }
 
-}  // namespace
-
-void ToFloat(const Float16* __restrict from, std::size_t size, float* __restrict to) {
+template <class Half>
+LEEWAY_INLINE void Widen(const Half* __restrict from, std::size_t size, float* __restrict to) {
   for (std::size_t i = 0; i < size; ++i) to[i] = Widen(from[i]);
 }
 
-void ToFloat(const BFloat16* __restrict from, std::size_t size, float* __restrict to) {
-  for (std::size_t i = 0; i < size; ++i) to[i] = static_cast<float>(from[i]);
+template <class Half>
+LEEWAY_INLINE void Narrow(const float* __restrict from, std::size_t size, Half* __restrict to) {
+  for (std::size_t i = 0; i < size; ++i) to[i] = Narrow(from[i], Half{});
 }
 
-void FromFloat(const float* __restrict from, std::size_t size, Float16* __restrict to) {
-  for (std::size_t i = 0; i < size; ++i) to[i] = NarrowToFloat16(from[i]);
+constexpr HalfKernels kPortable = {
+    [](const Float16* from, std::size_t size, float* to) { Widen(from, size, to); },
+    [](const BFloat16* from, std::size_t size, float* to) { Widen(from, size, to); },
+    [](const float* from, std::size_t size, Float16* to) { Narrow(from, size, to); },
+    [](const float* from, std::size_t size, BFloat16* to) { Narrow(from, size, to); }};
+
+#if defined(__x86_64__)
+#define LEEWAY_AVX2 __attribute__((target("avx2")))
+
+LEEWAY_AVX2 void WidenAvx2(const Float16* from, std::size_t size, float* to) {
+  Widen(from, size, to);
+}
+LEEWAY_AVX2 void WidenAvx2(const BFloat16* from, std::size_t size, float* to) {
+  Widen(from, size, to);
+}
+LEEWAY_AVX2 void NarrowAvx2(const float* from, std::size_t size, Float16* to) {
+  Narrow(from, size, to);
+}
+LEEWAY_AVX2 void NarrowAvx2(const float* from, std::size_t size, BFloat16* to) {
+  Narrow(from, size, to);
 }
 
-void FromFloat(const float* __restrict from, std::size_t size, BFloat16* __restrict to) {
-  for (std::size_t i = 0; i < size; ++i) to[i] = NarrowToBFloat16(from[i]);
+constexpr HalfKernels kAvx2 = {WidenAvx2, WidenAvx2, NarrowAvx2, NarrowAvx2};
+
+const HalfKernels& Fastest() { return __builtin_cpu_supports("avx2") ? kAvx2 : kPortable; }
+#else
+const HalfKernels& Fastest() { return kPortable; }
+#endif
+
+}  // namespace
+
+const HalfKernels& PortableHalfKernels() { return kPortable; }
+
+const HalfKernels& FastestHalfKernels() {
+  static const HalfKernels& fastest = Fastest();
+  return fastest;
 }
 
 }  // namespace leeway::ps
