@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
 #include "runtime/real_loop.h"
 #include "runtime/sim_world.h"
+#include "runtime/test_event.h"
 
 namespace leeway::runtime {
 namespace {
@@ -23,15 +23,13 @@ class Stage {
  public:
   virtual ~Stage() = default;
   virtual Host* host() = 0;
-  virtual bool Await(absl::Notification* done) = 0;
+  virtual bool Await(TestEvent* done) = 0;
 };
 
 class RealStage final : public Stage {
  public:
   Host* host() override { return host_.get(); }
-  bool Await(absl::Notification* done) override {
-    return done->WaitForNotificationWithTimeout(absl::Minutes(1));
-  }
+  bool Await(TestEvent* done) override { return done->Wait(); }
 
  private:
   std::unique_ptr<Host> host_ = NewRealHost();
@@ -40,8 +38,8 @@ class RealStage final : public Stage {
 class SimStage final : public Stage {
  public:
   Host* host() override { return host_.get(); }
-  bool Await(absl::Notification* done) override {
-    return world_.RunUntil([&] { return done->HasBeenNotified(); }, absl::Hours(1)).ok();
+  bool Await(TestEvent* done) override {
+    return world_.RunUntil([&] { return done->happened(); }, absl::Hours(1)).ok();
   }
 
  private:
@@ -74,7 +72,7 @@ class LoopTest : public ::testing::TestWithParam<bool> {
 
   std::unique_ptr<Stage> stage_;
   std::vector<std::string> notes_;  // written on the loop, read after Play
-  absl::Notification done_;
+  TestEvent done_;
   std::unique_ptr<LoopRunner> runner_;
   Loop* loop_ = nullptr;
 };
@@ -137,7 +135,7 @@ TEST_P(LoopTest, ATimerNeverRunsWithinTheCallThatSetsIt) {
 TEST_P(LoopTest, TimersThatSetThemselvesAgainLetOthersRun) {
   // Refers to itself, so that it must outlive the loop's use of it.
   std::function<void()> again = [&, this] {
-    if (!done_.HasBeenNotified()) loop_->After(absl::ZeroDuration(), [&] { again(); });
+    if (!done_.happened()) loop_->After(absl::ZeroDuration(), [&] { again(); });
   };
   Play([&, this] {
     again();
@@ -192,7 +190,7 @@ TEST_P(LoopTest, ATimerMayBeSetForEver) {
 // Says when it is destroyed, by way of a last call on the loop.
 class LastWords {
  public:
-  LastWords(Loop* loop, absl::Notification* gone) : loop_(loop), gone_(gone) {}
+  LastWords(Loop* loop, TestEvent* gone) : loop_(loop), gone_(gone) {}
   ~LastWords() {
     loop_->Post([] {});
     gone_->Notify();
@@ -200,24 +198,24 @@ class LastWords {
 
  private:
   Loop* const loop_;
-  absl::Notification* const gone_;
+  TestEvent* const gone_;
 };
 
 TEST_P(LoopTest, CancellingDestroysTheTaskWhichMayCallTheLoop) {
-  absl::Notification gone;
+  TestEvent gone;
   Play([&, this] {
     auto words = std::make_shared<LastWords>(loop_, &gone);
     const TimerId timer = loop_->After(absl::Hours(1), [words] {});
     words.reset();
-    EXPECT_FALSE(gone.HasBeenNotified());
+    EXPECT_FALSE(gone.happened());
     EXPECT_TRUE(loop_->Cancel(timer));
-    EXPECT_TRUE(gone.HasBeenNotified());
+    EXPECT_TRUE(gone.happened());
     Done();
   });
 }
 
 TEST_P(LoopTest, StoppingDropsWhatWasToCome) {
-  absl::Notification posted_gone, timer_gone, late_gone;
+  TestEvent posted_gone, timer_gone, late_gone;
   Play([&, this] {
     loop_->After(absl::ZeroDuration(),
                  [this, words = std::make_shared<LastWords>(loop_, &timer_gone)] {
@@ -231,11 +229,11 @@ TEST_P(LoopTest, StoppingDropsWhatWasToCome) {
     Done();
   });
   runner_->Join();
-  EXPECT_TRUE(posted_gone.HasBeenNotified());
-  EXPECT_TRUE(timer_gone.HasBeenNotified());
+  EXPECT_TRUE(posted_gone.happened());
+  EXPECT_TRUE(timer_gone.happened());
   loop_->Post(
       [this, words = std::make_shared<LastWords>(loop_, &late_gone)] { notes_.push_back("late"); });
-  EXPECT_TRUE(late_gone.HasBeenNotified());
+  EXPECT_TRUE(late_gone.happened());
   EXPECT_THAT(notes_, ElementsAre("last"));
 }
 
@@ -256,7 +254,7 @@ TEST_P(LoopTest, EachLoopDrawsItsOwnNumbers) {
     Done();
   });
   EXPECT_NE(first, second);
-  absl::Notification drawn;
+  TestEvent drawn;
   std::uint64_t others = 0;
   other->loop()->Post([&] {
     others = other->loop()->Random();

@@ -6,14 +6,16 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
+#include "runtime/test_event.h"
 
 namespace leeway::runtime {
 namespace {
@@ -49,7 +51,7 @@ TEST(RealLoopTest, PostsOfSeveralThreadsAllRunInTheirOrder) {
   const auto runner = host->Spawn("loop");
   std::vector<int> next(kThreads, 0);  // only on the loop
   int left = kThreads * kPosts;
-  absl::Notification done;
+  TestEvent done;
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
@@ -62,39 +64,39 @@ TEST(RealLoopTest, PostsOfSeveralThreadsAllRunInTheirOrder) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_TRUE(done.WaitForNotificationWithTimeout(absl::Minutes(1)));
+  EXPECT_TRUE(done.Wait());
 }
 
 TEST(RealLoopTest, LoopsWakeEachOther) {
   const auto host = NewRealHost();
   const auto ping = host->Spawn("ping");
   const auto pong = host->Spawn("pong");
-  absl::Notification done;
+  TestEvent done;
   std::function<void(int)> hit = [&](int left) {
     if (left == 0) return done.Notify();
     (left % 2 == 0 ? ping : pong)->loop()->Post([&hit, left] { hit(left - 1); });
   };
   hit(10'000);
-  EXPECT_TRUE(done.WaitForNotificationWithTimeout(absl::Minutes(1)));
+  EXPECT_TRUE(done.Wait());
 }
 
 TEST(RealLoopTest, ItsThreadHasItsName) {
   const auto host = NewRealHost();
   const auto runner = host->Spawn("a rather long name");
-  absl::Notification done;
+  TestEvent done;
   std::string name(16, '\0');
   runner->loop()->Post([&] {
     ::pthread_getname_np(::pthread_self(), name.data(), name.size());
     done.Notify();
   });
-  done.WaitForNotification();
+  ASSERT_TRUE(done.Wait());
   EXPECT_STREQ(name.c_str(), "a rather long n");
 }
 
 TEST(RealLoopTest, ASourceIsPolledWhenItsFdIsReadable) {
   const auto host = NewRealHost();
   const auto runner = host->Spawn("loop");
-  absl::Notification polled;
+  TestEvent polled;
   FakeSource* self = nullptr;
   std::atomic<bool> signalled{false};
   FakeSource source([&] {
@@ -104,15 +106,15 @@ TEST(RealLoopTest, ASourceIsPolledWhenItsFdIsReadable) {
     return true;
   });
   self = &source;
-  absl::Notification added;
+  TestEvent added;
   runner->loop()->Post([&] {
     runner->loop()->AddSource(&source);
     added.Notify();
   });
-  added.WaitForNotification();
+  ASSERT_TRUE(added.Wait());
   signalled = true;
   source.Signal();
-  EXPECT_TRUE(polled.WaitForNotificationWithTimeout(absl::Minutes(1)));
+  EXPECT_TRUE(polled.Wait());
   runner->Stop();
   runner->Join();
   runner->loop()->RemoveSource(&source);
