@@ -56,6 +56,7 @@ Server::~Server() {
 
 void Server::Start(absl::AnyInvocable<void(absl::Status)> over) {
   control_->loop()->Post([this, over = std::move(over)]() mutable {
+    if (final_.has_value()) return over(*final_);  // stopped before it started
     over_ = std::move(over);
     for (std::uint32_t i = 0; i < seats_.size(); ++i) Bind(i);
   });

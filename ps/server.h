@@ -43,7 +43,7 @@ class Server final : private node::Membership::Listener {
   // any more (it may not destroy the server there): OK when the cluster ended in order.
   void Start(absl::AnyInvocable<void(absl::Status)> over);
 
-  // After Start: leaves the cluster in order, then it is over with `why`. Any thread.
+  // Leaves the cluster in order, then it is over with `why`. Any thread.
   void Stop(absl::Status why);
 
   runtime::Loop* control_loop() { return control_->loop(); }
