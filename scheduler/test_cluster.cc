@@ -38,6 +38,7 @@ void TestNode::OnWelcome(const proto::Welcome& it) {
 }
 
 void TestNode::OnMap(std::shared_ptr<const proto::ClusterMap> it) {
+  maps_only_grew = maps_only_grew && (map == nullptr || it->version > map->version);
   map = std::move(it);
   if (!acknowledges_maps) return;
   // As if data threads had to take it first.
@@ -48,7 +49,6 @@ void TestNode::OnMap(std::shared_ptr<const proto::ClusterMap> it) {
 
 void TestNode::OnSchedulerMessage(proto::AnyMessage message) {
   if (const auto* install = std::get_if<proto::InstallTable>(&message)) {
-    ++install_requests;
     if (!answers_installs) return;
     if (refusal.ok()) installed.insert(install->table);
     Say(proto::InstallTableReply{.table = install->table, .result = refusal});

@@ -46,7 +46,8 @@ class TestNode final : private node::Membership::Listener {
   std::set<std::uint32_t> installed;
   std::optional<absl::Status> over;
   std::optional<absl::Status> left;
-  int welcomes = 0, overs = 0, install_requests = 0;
+  int welcomes = 0, overs = 0;
+  bool maps_only_grew = true;
 
   // How a server behaves.
   bool acknowledges_maps = true;
