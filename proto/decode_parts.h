@@ -40,6 +40,7 @@ inline absl::Status CheckRange(absl::string_view field, std::uint64_t value, std
   if (value >= min && value <= max) [[likely]]
     return absl::OkStatus();
   if (max == kAny) return Wrong(field, " is ", value, ", may be at least ", min);
+  if (max == min) return Wrong(field, " is ", value, ", may be ", min);
   return Wrong(field, " is ", value, ", may be ", min, " to ", max);
 }
 
