@@ -6,7 +6,7 @@
 namespace leeway::runtime {
 namespace {
 
-constexpr int kEventsPerMomentMax = 1 << 22;
+constexpr int kEventsPerMomentMax = 1 << 20;
 
 }  // namespace
 

@@ -186,7 +186,9 @@ TEST(SimWorldTest, ARestartedHostIsAnotherProcessOnTheSameDisk) {
   world.Kill("host");
   host = world.NewHost("host");
   EXPECT_NE(host->Random(), incarnation);
-  EXPECT_EQ(*host->files()->Read("checkpoint"), "kept");
+  const auto checkpoint = host->files()->Read("checkpoint");
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  EXPECT_EQ(*checkpoint, "kept");
   EXPECT_EQ(host->files(), world.files("host"));
   const auto runner = host->Spawn("main");
   bool ran = false;
