@@ -1,7 +1,7 @@
 // The event loop: the seam through which a role gets time, timers and calls from elsewhere.
 //
 // A role is a set of objects that live on one loop and are touched by nothing else, so they need
-// no locks. In production a loop is a thread (real_loop.h, loop_thread.h); in the simulator all
+// no locks. In production a loop is a thread (real_loop.h); in the simulator all
 // loops are turns of one seeded thread on virtual time (sim_world.h).
 #ifndef LEEWAY_RUNTIME_LOOP_H_
 #define LEEWAY_RUNTIME_LOOP_H_
