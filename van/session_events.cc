@@ -1,5 +1,6 @@
 // What a SessionVan does when its transport tells it something.
 #include <algorithm>
+#include <bit>
 #include <utility>
 #include <variant>
 
@@ -14,9 +15,9 @@ namespace leeway::van {
 namespace {
 
 constexpr absl::Duration kDialPauseMax = absl::Milliseconds(500);
-constexpr absl::Duration kDialAttemptMax = absl::Seconds(5);
 constexpr absl::Duration kHelloPauseMin = absl::Milliseconds(250);
 constexpr absl::Duration kHelloPauseMax = absl::Seconds(2);
+constexpr std::uint64_t kOffendersLogged = 16;
 
 // The same status with who it is about in front.
 absl::Status About(const std::string& address, const absl::Status& why) {
@@ -136,7 +137,13 @@ void SessionVan::OnClosed(ConnId conn, const absl::Status& why) {
 void SessionVan::Ban(PeerId id, absl::Status why) {
   ++counters_.offenders_dropped;
   const std::string address = Find(id)->address;
-  runtime::LogWarning("dropping ", address, ": ", std::string(why.message()));
+  // Somebody who throws garbage at a port must not fill the log as well: all of the first few,
+  // then fewer and fewer.
+  const std::uint64_t count = counters_.offenders_dropped;
+  if (count <= kOffendersLogged || std::has_single_bit(count)) {
+    runtime::LogWarning("dropping ", address, ": ", std::string(why.message()), " (offender ",
+                        count, ")");
+  }
   Drop(id, About(address, why), Farewell::kReject);
 }
 

@@ -55,6 +55,7 @@ absl::StatusOr<PeerId> SessionVan::Connect(absl::string_view address, absl::Dura
   peer.retry_delay = kDialPauseMin;
   by_conn_[conn] = id;
   Restart(&peer.deadline, timeout, &SessionVan::OnConnectTimeout, id);
+  Restart(&peer.retry, kDialAttemptMax, &SessionVan::DialNow, id);
   return id;
 }
 

@@ -45,6 +45,9 @@ class SessionVan final : public Van, private TransportEvents {
   Counters counters() const override { return counters_; }
 
  private:
+  // An attempt to connect that has come to nothing by then is given up for another.
+  static constexpr absl::Duration kDialAttemptMax = absl::Seconds(5);
+
   enum class Stage { kDialling, kGreeting, kUp };
   enum class Farewell { kNone, kReject, kGoodbye };
 

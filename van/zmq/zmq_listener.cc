@@ -179,8 +179,6 @@ bool ZmqListener::ReadMonitor() {
     } else if (event.what == ZmqMonitor::What::kDisconnected) {
       const auto found = by_fd_.find(event.value);
       if (found != by_fd_.end()) Lose(found->second);
-    } else if (event.what == ZmqMonitor::What::kHandshakeFailed) {
-      shared_->events->OnHandshakeFailed();
     }
   }
   return any;
@@ -238,7 +236,11 @@ bool ZmqListener::TellLost() {
     const auto found = conns_.find(id);
     if (found == conns_.end()) continue;
     const bool tell = !found->second.closed;
+    // ZeroMQ tells of some failed handshakes and not of others. Who has gone without ever having
+    // sent a message has not come through one, whatever it was.
+    const bool handshake_failed = tell && found->second.routing_id.empty();
     Forget(id);
+    if (handshake_failed) shared_->events->OnHandshakeFailed();
     if (tell) shared_->events->OnClosed(id, absl::UnavailableError("the connection broke"));
     if (!*alive) break;
   }
