@@ -14,7 +14,7 @@ class HeapBytes final : public BufferOwner {
   static HeapBytes* New(std::size_t size) {
     constexpr std::size_t kSizeMax = std::numeric_limits<std::ptrdiff_t>::max() - kAlignment;
     if (size > kSizeMax) throw std::bad_alloc();  // the sum below would wrap around
-    return new (::operator new(kAlignment + size, std::align_val_t{kAlignment})) HeapBytes;
+    return new (::operator new (kAlignment + size, std::align_val_t{kAlignment})) HeapBytes;
   }
   std::byte* data() { return reinterpret_cast<std::byte*>(this) + kAlignment; }
 
