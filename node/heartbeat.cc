@@ -48,8 +48,11 @@ class Heartbeat::Beater final : private van::Handler {
       return;
     }
     if (peer_ == 0) Connect();
+    // Twice as often while the last beat is unanswered: where messages get lost, that alone must
+    // not look like death.
+    const bool answered = answered_ == number_;
     if (up_) SendBeat();
-    timer_ = loop_->After(setup_.interval, [this] { Tick(); });
+    timer_ = loop_->After(answered ? setup_.interval : setup_.interval / 2, [this] { Tick(); });
   }
 
   void SendBeat() {
@@ -93,7 +96,9 @@ class Heartbeat::Beater final : private van::Handler {
       return;
     }
     if (const auto* ack = std::get_if<proto::HeartbeatAck>(&*decoded)) {
-      if (ack->number <= number_) last_answer_ = loop_->Now();
+      if (ack->number > number_) return;
+      answered_ = std::max(answered_, ack->number);
+      last_answer_ = loop_->Now();
     } else if (const auto* down = std::get_if<proto::NodeDown>(&*decoded)) {
       if (down->incarnation != setup_.identity.incarnation) return;
       ReportLost(absl::AbortedError(absl::StrCat("the scheduler at ", setup_.scheduler,
@@ -108,7 +113,7 @@ class Heartbeat::Beater final : private van::Handler {
   PeerId peer_ = 0;
   bool up_ = false;
   bool reported_ = false;
-  std::uint64_t number_ = 0;
+  std::uint64_t number_ = 0, answered_ = 0;
   absl::Time last_answer_, last_tick_;
   TimerId timer_ = TimerId::kNone;
 };

@@ -23,6 +23,9 @@ using van::PeerId;
 constexpr absl::Duration kWaitingLogInterval = absl::Seconds(10);
 // A connection that broke sooner than this after it came up is not made again at once.
 constexpr absl::Duration kReconnectPause = absl::Milliseconds(500);
+// Join and Leave are said again sooner than other things: until it is welcome a node does not beat,
+// and a scheduler that ends waits only a little for those that leave.
+constexpr absl::Duration kResendInterval = absl::Milliseconds(250);
 // The van gives up connecting first, since its reason says more.
 constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(50);
 
@@ -82,7 +85,7 @@ class Membership::Impl final : private van::Handler {
     deadline_timer_ =
         loop_->After(setup_.config.connect_timeout + kDeadlineSlack, [this] { JoinTimedOut(); });
     log_timer_ = loop_->After(kWaitingLogInterval, [this] { LogWaiting(); });
-    resend_timer_ = loop_->After(setup_.config.resend_interval, [this] { Resend(); });
+    Resend();
     Connect();
   }
 
@@ -118,7 +121,8 @@ class Membership::Impl final : private van::Handler {
             absl::StrCat("the scheduler at ", url_, " has not acknowledged within ",
                          absl::FormatDuration(timeout), " that this node leaves")));
       });
-      SendLeave();
+      loop_->Cancel(resend_timer_);
+      Resend();
     }
   }
 
@@ -222,7 +226,8 @@ class Membership::Impl final : private van::Handler {
 
   void Resend() {
     SayWhatIsDue();
-    resend_timer_ = loop_->After(setup_.config.resend_interval, [this] { Resend(); });
+    const absl::Duration pause = std::min(kResendInterval, setup_.config.resend_interval);
+    resend_timer_ = loop_->After(pause, [this] { Resend(); });
   }
 
   // ---- what the scheduler says ----

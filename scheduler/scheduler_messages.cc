@@ -57,7 +57,12 @@ void Scheduler::Impl::OnMessage(van::PeerId peer, van::Message raw) {
   }
   Sender sender{peer, identity->second, members_.FindIncarnation(identity->second.incarnation)};
   if (sender.node != nullptr && sender.node->role != sender.identity.role) sender.node = nullptr;
-  if (sender.node != nullptr && sender.node->alive()) detector_.Heard(sender.node->id, Now());
+  if (sender.node != nullptr && sender.node->alive()) {
+    detector_.Heard(sender.node->id, Now());
+    // On a new connection what was waiting to be sent comes before Join, and is answered as well.
+    const bool beats = std::holds_alternative<proto::Heartbeat>(*message);
+    if (sender.node->peer == 0 && !beats) sender.node->peer = peer;
+  }
   std::visit([&](const auto& value) { On(sender, value); }, *message);
 }
 
