@@ -45,7 +45,6 @@ class Heartbeat::Beater final : private van::Handler {
           absl::StrCat("the scheduler at ", setup_.scheduler, " has not answered heartbeats for ",
                        absl::FormatDuration(setup_.failure_timeout),
                        " (LEEWAY_FAILURE_TIMEOUT_MS, as the scheduler was given it)")));
-      return;
     }
     if (peer_ == 0) Connect();
     // Twice as often while the last beat is unanswered: where messages get lost, that alone must
@@ -68,7 +67,6 @@ class Heartbeat::Beater final : private van::Handler {
   }
 
   void ReportLost(absl::Status why) {
-    if (std::exchange(reported_, true)) return;
     setup_.owner->Post([lost = lost_, why = std::move(why)] {
       if (std::shared_ptr<Lost> call = lost.lock()) (*call)(why);
     });
@@ -112,7 +110,6 @@ class Heartbeat::Beater final : private van::Handler {
   std::unique_ptr<van::Van> van_;
   PeerId peer_ = 0;
   bool up_ = false;
-  bool reported_ = false;
   std::uint64_t number_ = 0, answered_ = 0;
   absl::Time last_answer_, last_tick_;
   TimerId timer_ = TimerId::kNone;

@@ -27,8 +27,9 @@ class Heartbeat {
     runtime::Loop* owner = nullptr;  // where `lost` is called
     van::Factory* factory = nullptr;
   };
-  // The scheduler has been silent for `failure_timeout`, or has said that it takes this node for
-  // dead. At most once, on the owner's loop, and never after the Heartbeat has been destroyed.
+  // UNAVAILABLE at every beat while the scheduler has not answered for `failure_timeout`; ABORTED
+  // once it has said that it takes this node for dead. On the owner's loop, and never after the
+  // Heartbeat has been destroyed.
   using Lost = absl::AnyInvocable<void(const absl::Status&)>;
 
   // Construct and destroy on the owner's loop.

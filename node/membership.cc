@@ -242,6 +242,7 @@ class Membership::Impl final : private van::Handler {
       van_->Disconnect(peer, message.status());
       return;
     }
+    heard_ = loop_->Now();
     Take(*std::move(message));
   }
 
@@ -305,7 +306,14 @@ class Membership::Impl final : private van::Handler {
     setup.owner = loop_;
     setup.factory = setup_.factory;
     heartbeat_ = std::make_unique<Heartbeat>(std::move(setup),
-                                             [this](const absl::Status& why) { End(why); });
+                                             [this](const absl::Status& why) { Lost(why); });
+  }
+
+  // Heartbeats without an answer are not silence if the scheduler was heard on this connection.
+  void Lost(const absl::Status& why) {
+    const absl::Duration patience = absl::Milliseconds(welcome_.failure_timeout_ms);
+    if (absl::IsUnavailable(why) && loop_->Now() - heard_ <= patience) return;
+    End(why);
   }
 
   void OnMap(std::shared_ptr<const proto::ClusterMap> map) {
@@ -419,7 +427,7 @@ class Membership::Impl final : private van::Handler {
   PeerId peer_ = 0;
   bool up_ = false;
   bool joined_here_ = false;  // the scheduler has answered Join on this connection
-  absl::Time started_, up_since_;
+  absl::Time started_, up_since_, heard_;
   absl::Status last_trouble_;
   proto::Welcome welcome_;
   MapFollower maps_;
