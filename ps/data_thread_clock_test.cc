@@ -360,6 +360,18 @@ TEST(Held, AreDroppedWithTheirConnectionAndHeldAgainWhenSentAgain) {
   EXPECT_TRUE(bench.TakeFrom(before).empty());
 }
 
+TEST(Held, AreDroppedWithTheirWorker) {
+  Bench bench;
+  const std::uint32_t table = bench.Install(AddTable("w", Consistency::Bsp()));
+  bench.Tick(0, 1);
+  bench.Take(0);
+  bench.Send(0, bench.DensePull(0, table, 1));
+  bench.SetState(0, proto::WorkerState::kDead);
+  bench.Tick(1, 1);
+  EXPECT_FALSE(bench.GotReply(0));
+  EXPECT_EQ(bench.counters().pulls_served, 0u);
+}
+
 TEST(Held, AnswersGoToTheConnectionThatAskedLast) {
   Bench bench;
   const std::uint32_t table = bench.Install(AddTable("w", Consistency::Bsp()));

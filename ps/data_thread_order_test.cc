@@ -111,6 +111,7 @@ TEST(Order, EarlyRequestsGoWithTheirConnection) {
   EXPECT_EQ(bench.TakeReply(0).reply().id, first.id);
   bench.Send(0, second, Bench::Filled(2));
   EXPECT_EQ(bench.TakeReply(0).reply().id, second.id);
+  EXPECT_EQ(bench.counters().duplicates, 0u);
   EXPECT_THAT(bench.PullNow(0, table, 0), Each(3));
 }
 

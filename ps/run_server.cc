@@ -19,6 +19,7 @@ absl::Status RunServer(const Config& config) {
   Config own = config;
   own.role = Role::kServer;
   LEEWAY_RETURN_IF_ERROR(own.Validate());
+  if (auto level = runtime::ParseLogLevel(own.log_level)) runtime::SetLogLevel(*level);
   LEEWAY_RETURN_IF_ERROR(ps::LoadPlugins(own.plugins));
 
   const std::unique_ptr<runtime::Host> host = runtime::NewRealHost();
