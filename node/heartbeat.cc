@@ -32,6 +32,7 @@ class Heartbeat::Beater final : private van::Handler {
   void Connect() {
     absl::StatusOr<PeerId> peer = van_->Connect(setup_.scheduler, setup_.failure_timeout);
     peer_ = peer.ok() ? *peer : 0;  // otherwise the next tick tries again
+    connecting_since_ = loop_->Now();
   }
 
   void Tick() {
@@ -46,7 +47,13 @@ class Heartbeat::Beater final : private van::Handler {
                        absl::FormatDuration(setup_.failure_timeout),
                        " (LEEWAY_FAILURE_TIMEOUT_MS, as the scheduler was given it)")));
     }
-    if (peer_ == 0) Connect();
+    // A handshake that takes so long has lost its messages, and repeats them ever more rarely.
+    if (!up_ && now - connecting_since_ > setup_.failure_timeout / 4) {
+      if (peer_ != 0) van_->Disconnect(peer_, absl::OkStatus());
+      Connect();
+    } else if (peer_ == 0) {
+      Connect();
+    }
     // Twice as often while the last beat is unanswered: where messages get lost, that alone must
     // not look like death.
     const bool answered = answered_ == number_;
@@ -111,7 +118,7 @@ class Heartbeat::Beater final : private van::Handler {
   PeerId peer_ = 0;
   bool up_ = false;
   std::uint64_t number_ = 0, answered_ = 0;
-  absl::Time last_answer_, last_tick_;
+  absl::Time last_answer_, last_tick_, connecting_since_;
   TimerId timer_ = TimerId::kNone;
 };
 

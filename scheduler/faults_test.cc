@@ -69,7 +69,7 @@ class FaultsTest : public ::testing::Test {
 };
 
 TEST_F(FaultsTest, EverythingStillCompletes) {
-  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
     TestCluster cluster(seed, 2, 3);
     MakeLossy(&cluster);
     ASSERT_EQ(Live(&cluster), "") << "seed " << seed;
