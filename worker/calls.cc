@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "worker/spoken_duration.h"
 
 namespace leeway::worker {
 
@@ -108,8 +109,8 @@ void Calls::Look() {
         return absl::DeadlineExceededError(
             absl::StrCat(pending.link->Describe(),
                          pending.sent ? " has not answered for " : " could not be reached for ",
-                         absl::FormatDuration(now - pending.started),
-                         pending.link->trouble.ok() ? "" : ": ", pending.link->trouble.message()));
+                         Spoken(now - pending.started), pending.link->trouble.ok() ? "" : ": ",
+                         pending.link->trouble.message()));
       });
   for (const auto& [number, pending] : pending_) look_.SetBy(pending.deadline);
 }

@@ -7,6 +7,7 @@
 #include "runtime/log.h"
 #include "runtime/status_macros.h"
 #include "worker/answers.h"
+#include "worker/spoken_duration.h"
 
 namespace leeway::worker {
 namespace {
@@ -62,8 +63,8 @@ void Core::ConnectDeadline() {
           ? absl::StrCat("the scheduler at ", membership_->scheduler_address(), " has not answered")
           : node::DescribeMissing(*map_, welcome_.num_servers, welcome_.num_workers);
   End(absl::DeadlineExceededError(absl::StrCat("the cluster was not complete within ",
-                                               absl::FormatDuration(config_.connect_timeout), ": ",
-                                               missing, " (LEEWAY_CONNECT_TIMEOUT_MS)")));
+                                               Spoken(config_.connect_timeout), ": ", missing,
+                                               " (LEEWAY_CONNECT_TIMEOUT_MS)")));
 }
 
 absl::Status Core::Usable() const {

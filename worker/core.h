@@ -68,8 +68,8 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   void OpenTable(const std::string& name, absl::Duration timeout, TableDone done);
 
   struct Terms {
-    std::optional<absl::Duration> timeout;  // none: Config::request_timeout
-    std::optional<double> learning_rate;
+    std::optional<absl::Duration> timeout = {};  // none: Config::request_timeout
+    std::optional<double> learning_rate = {};
     int priority = 0;
   };
   // `completion` may be called before this returns, where the error is known at once; without one

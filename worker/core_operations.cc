@@ -8,13 +8,15 @@
 #include "runtime/status_macros.h"
 #include "worker/answers.h"
 #include "worker/core.h"
+#include "worker/spoken_duration.h"
 
 namespace leeway::worker {
 namespace {
 
 // How long a transport may read the user's memory after an operation's result is known, before
-// its connections are dropped; and then again before the operation ends regardless.
+// its connections are dropped; and how long these may linger before the operation ends regardless.
 constexpr absl::Duration kReleaseGrace = absl::Seconds(1);
+constexpr absl::Duration kLingerGrace = absl::Seconds(4);
 // How often a worker that leaves looks whether its pushes have been answered.
 constexpr absl::Duration kLeaveLook = absl::Milliseconds(5);
 
@@ -142,15 +144,14 @@ void Core::LookAtDeadlines() {
 void Core::Overdue(const std::shared_ptr<Operation>& operation) {
   switch (operation->stage) {
     case Operation::Stage::kAsking:
-      return FailOperation(
-          operation, absl::DeadlineExceededError(absl::StrCat(
-                         operation->Describe(), " took longer than ",
-                         absl::FormatDuration(operation->deadline - operation->submitted), ": ",
-                         requests_->DescribeWait(*operation),
-                         " (Options::timeout, LEEWAY_REQUEST_TIMEOUT_MS)")));
+      return FailOperation(operation, absl::DeadlineExceededError(absl::StrCat(
+                                          operation->Describe(), " took longer than ",
+                                          Spoken(operation->deadline - operation->submitted), ": ",
+                                          requests_->DescribeWait(*operation),
+                                          " (Options::timeout, LEEWAY_REQUEST_TIMEOUT_MS)")));
     case Operation::Stage::kReleasing:
       operation->stage = Operation::Stage::kBreakingOff;
-      SetDue(operation, loop_->Now() + kReleaseGrace);
+      SetDue(operation, loop_->Now() + kLingerGrace);
       return BreakOff(*operation);
     case Operation::Stage::kBreakingOff:
       if (operation->result.ok()) {
@@ -184,7 +185,7 @@ void Core::BreakOff(const Operation& operation) {
   }
   for (const auto& [rank, thread] : links) {
     Link* link = servers_->Find(rank, thread);
-    if (link == nullptr || servers_->Writable(link)) continue;
+    if (link == nullptr) continue;
     runtime::LogWarning("dropping the connection to ", link->Describe(),
                         ", which takes nothing in, to give the user's data back");
     servers_->Reconnect(link);
@@ -218,7 +219,8 @@ void Core::LeaveWhenQuiet() {
   }
   // The scheduler is to hear of it even if the servers took all the time there was.
   const absl::Duration left = std::max(leave_by_ - now, absl::Seconds(1));
-  membership_->Leave(left, [this](const absl::Status& status) {
+  membership_->Leave(left, [this, poster = poster_](const absl::Status& status) {
+    if (poster->closed()) return;
     Done done = std::exchange(left_, nullptr);
     End(absl::FailedPreconditionError("this worker has left its cluster"));
     if (done) done(status);

@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "worker/resend_delay.h"
+#include "worker/spoken_duration.h"
 
 namespace leeway::worker {
 
 Errands::Errands(const Config& config, runtime::Loop* loop, node::Membership* membership)
-    : resend_interval_(std::max(config.resend_interval, absl::Milliseconds(1))),
+    : resend_interval_(ResendInterval(config)),
       loop_(loop),
       membership_(membership),
       look_(loop, [this] { Look(); }) {}
@@ -67,9 +69,8 @@ void Errands::Ask(const BarrierKey& key, BarrierErrand& errand) {
 }
 
 void Errands::Resent(Common& common) {
-  constexpr int kResendDelayGrowth = 16;
-  common.due = loop_->Now() + common.resend_delay;
-  common.resend_delay = std::min(2 * common.resend_delay, kResendDelayGrowth * resend_interval_);
+  common.due = loop_->Now() + Jittered(common.resend_delay, loop_);
+  common.resend_delay = NextResendDelay(common.resend_delay, resend_interval_);
   look_.SetBy(std::min(common.due, common.deadline));
 }
 
@@ -93,7 +94,7 @@ void Errands::OnBarrierRelease(const proto::BarrierRelease& release) {
 absl::Status Errands::Late(const Common& common) const {
   return absl::DeadlineExceededError(
       absl::StrCat(common.what, ": the scheduler at ", membership_->scheduler_address(),
-                   " has not answered for ", absl::FormatDuration(loop_->Now() - common.started),
+                   " has not answered for ", Spoken(loop_->Now() - common.started),
                    " (LEEWAY_REQUEST_TIMEOUT_MS)"));
 }
 

@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/log.h"
+#include "worker/resend_delay.h"
+#include "worker/spoken_duration.h"
 
 namespace leeway::worker {
 namespace {
@@ -14,7 +16,6 @@ constexpr std::uint64_t kAbandonedBytesMax = 4ull << 30;
 // Sends this large are followed until the transport is done with them.
 constexpr std::uint64_t kTrackedBytesMin = 64 << 10;
 constexpr absl::Duration kBackOffMin = absl::Milliseconds(10);
-constexpr int kResendDelayGrowth = 16;  // the delay doubles up to so many resend intervals
 // A sweep looks at everything open, so sweeps keep at least a part of the interval apart.
 constexpr int kSweepsPerInterval = 8;
 
@@ -22,7 +23,7 @@ constexpr int kSweepsPerInterval = 8;
 
 Requests::Requests(const Config& config, runtime::Loop* loop, Servers* servers, Self self,
                    OnAnswer on_answer)
-    : resend_interval_(std::max(config.resend_interval, absl::Milliseconds(1))),
+    : resend_interval_(ResendInterval(config)),
       window_bytes_(config.send_window_bytes),
       loop_(loop),
       servers_(servers),
@@ -208,9 +209,8 @@ void Requests::SendNow(Link* link, Request* request) {
   const absl::Time now = loop_->Now();
   request->state = Request::State::kSent;
   request->epoch_sent = epoch_;
-  request->due = now + Jittered(request->resend_delay);
-  request->resend_delay =
-      std::min(2 * request->resend_delay, kResendDelayGrowth * resend_interval_);
+  request->due = now + Jittered(request->resend_delay, loop_);
+  request->resend_delay = NextResendDelay(request->resend_delay, resend_interval_);
   if (request->times_sent++ == 0) request->first_sent = now;
 
   van::SendDone done;
@@ -235,13 +235,9 @@ void Requests::SendNow(Link* link, Request* request) {
 // Not now, but soon: a queue was full, or the server and we do not know the same map yet.
 void Requests::TryLater(Request* request) {
   request->state = Request::State::kWaiting;
-  request->due = loop_->Now() + Jittered(request->back_off);
+  request->due = loop_->Now() + Jittered(request->back_off, loop_);
   request->back_off = std::min(2 * request->back_off, resend_interval_);
   resend_.SetBy(request->due);
-}
-
-absl::Duration Requests::Jittered(absl::Duration delay) {
-  return delay * (1.0 + static_cast<double>(loop_->Random() % 1024) / 4096);
 }
 
 void Requests::ResendDue() {
@@ -255,7 +251,7 @@ void Requests::ResendDue() {
     }
     if (request.state == Request::State::kSent) {
       if (!servers_->Writable(lane.link)) {  // slow, not lost: more of the same would not help
-        request.due = now + Jittered(request.resend_delay);
+        request.due = now + Jittered(request.resend_delay, loop_);
         next = std::min(next, request.due);
         return;
       }
@@ -406,9 +402,8 @@ std::string Requests::DescribeWait(const Operation& operation) const {
       } else if (request->times_sent == 0) {
         absl::StrAppend(&names, ", to which it could not be sent yet");
       } else {
-        absl::StrAppend(&names, " for ", absl::FormatDuration(loop_->Now() - request->first_sent),
-                        ", sent ", request->times_sent,
-                        request->times_sent == 1 ? " time" : " times");
+        absl::StrAppend(&names, " for ", Spoken(loop_->Now() - request->first_sent), ", sent ",
+                        request->times_sent, request->times_sent == 1 ? " time" : " times");
       }
     }
   }

@@ -79,7 +79,6 @@ class Requests {
   proto::Request MessageFor(const Request& request) const;
   void TryLater(Request* request);
   void ResendDue();
-  absl::Duration Jittered(absl::Duration delay);
   std::unique_ptr<Request> TakeOut(Lane& lane, std::uint64_t sequence);
   void Retire(const Request& request);
   template <class F>

@@ -106,20 +106,20 @@ void Servers::Reconnect(Link* link) {
 void Servers::Drop(Link* link, const absl::Status& why) {
   link->reconnect->Clear();
   link->up = false;
-  if (link->peer == 0) return;
+  if (link->peer == 0 || van_ == nullptr) return;
   const van::PeerId peer = std::exchange(link->peer, 0);
   by_peer_.erase(peer);
   van_->Disconnect(peer, why);
 }
 
 void Servers::Close() {
-  van_.reset();
   by_peer_.clear();
   for (auto& [place, link] : links_) {
     link->reconnect->Clear();
     link->up = false;
     link->peer = 0;
   }
+  van_.reset();  // last: it reports sends that are under way
 }
 
 Link* Servers::Of(van::PeerId peer) const {

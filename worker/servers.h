@@ -45,7 +45,7 @@ class Servers final : public van::Handler {
 
   absl::Status Send(Link* link, const proto::AnyMessage& message,
                     std::span<const runtime::Buffer> payload, van::SendDone done = nullptr);
-  bool Writable(const Link* link) const { return van_->Writable(link->peer); }
+  bool Writable(const Link* link) const { return link->up && van_->Writable(link->peer); }
   // Drops the connection and makes a new one.
   void Reconnect(Link* link);
   // Says goodbye to all; nothing is called from here on.

@@ -2,16 +2,12 @@
 
 #include <algorithm>
 
+#include "worker/resend_delay.h"
+
 namespace leeway::worker {
-namespace {
-
-constexpr int kResendDelayGrowth = 16;  // the delay doubles up to so many resend intervals
-
-}  // namespace
-
 Ticker::Ticker(const Config& config, runtime::Loop* loop, Servers* servers,
                const Requests* requests, Requests::Self self)
-    : resend_interval_(std::max(config.resend_interval, absl::Milliseconds(1))),
+    : resend_interval_(ResendInterval(config)),
       loop_(loop),
       servers_(servers),
       requests_(requests),
@@ -74,9 +70,8 @@ void Ticker::Send(Link* link) {
   }
   // A send that fails is one more lost message.
   servers_->Send(link, tick, {}).IgnoreError();
-  link->tick_due = loop_->Now() + link->tick_delay +
-                   link->tick_delay * (static_cast<double>(loop_->Random() % 1024) / 4096);
-  link->tick_delay = std::min(2 * link->tick_delay, kResendDelayGrowth * resend_interval_);
+  link->tick_due = loop_->Now() + Jittered(link->tick_delay, loop_);
+  link->tick_delay = NextResendDelay(link->tick_delay, resend_interval_);
   resend_.SetBy(link->tick_due);
 }
 

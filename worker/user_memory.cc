@@ -7,12 +7,13 @@ void Poster::Post(runtime::Task task) {
   if (loop_ == nullptr) return;
   // Closed between now and the task's turn: the objects it speaks of are gone.
   loop_->Post([self = shared_from_this(), task = std::move(task)]() mutable {
-    {
-      std::lock_guard inner(self->mutex_);
-      if (self->loop_ == nullptr) return;
-    }
-    task();
+    if (!self->closed()) task();
   });
+}
+
+bool Poster::closed() {
+  std::lock_guard lock(mutex_);
+  return loop_ == nullptr;
 }
 
 void Poster::Close() {

@@ -23,6 +23,7 @@ class Poster : public std::enable_shared_from_this<Poster> {
   void Post(runtime::Task task);
   // On the loop: nothing posted runs from here on.
   void Close();
+  bool closed();
 
  private:
   std::mutex mutex_;

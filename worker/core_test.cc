@@ -1,0 +1,542 @@
+// The core against scripted peers: what is sent where, and how operations end.
+#include "worker/core.h"
+
+#include <numeric>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/layout.h"
+#include "worker/test_cluster.h"
+
+namespace leeway::worker {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<float> Iota(std::size_t size) {
+  std::vector<float> values(size);
+  std::iota(values.begin(), values.end(), 0.0f);
+  return values;
+}
+
+Core::Terms Within(absl::Duration timeout) { return {.timeout = timeout}; }
+
+TEST(CoreTest, PushesAndPullsATensorOverAllShards) {
+  TestCluster cluster;
+  cluster.Connect();
+  const auto table = cluster.MakeTable(TableSpec::Dense("w", {9000}));
+  const std::vector<float> values = Iota(9000);
+  EXPECT_TRUE(cluster.Await(cluster.Push(table, {}, values)).ok());
+  std::vector<float> got(9000, -1);
+  EXPECT_TRUE(cluster.Await(cluster.Pull(table, {}, &got)).ok());
+  EXPECT_EQ(got, values);
+  EXPECT_EQ(cluster.core->stats().bytes_pushed, 36000u);
+  EXPECT_EQ(cluster.core->stats().bytes_pulled, 36000u);
+  EXPECT_EQ(cluster.core->stats().staleness_histogram.at(0), 9u);
+  cluster.ExpectNoHoles();
+}
+
+TEST(CoreTest, PushesAndPullsRowsWithRepeatedKeys) {
+  TestCluster cluster;
+  cluster.Connect();
+  const auto table = cluster.MakeTable(TableSpec::Sparse("e", 2));
+  EXPECT_TRUE(cluster.Await(cluster.Push(table, {7, 2, 7}, {1, 2, 3, 4, 5, 6})).ok());
+  std::vector<float> got(8, -1);
+  EXPECT_TRUE(cluster.Await(cluster.Pull(table, {2, 7, 99, 7}, &got)).ok());
+  EXPECT_THAT(got, ElementsAre(3, 4, 6, 8, 0, 0, 6, 8));
+}
+
+TEST(CoreTest, NoKeysIsDoneAtOnce) {
+  TestCluster cluster;
+  cluster.Connect();
+  const auto table = cluster.MakeTable(TableSpec::Sparse("e", 2));
+  const auto operation = cluster.Push(table, {}, {});
+  EXPECT_TRUE(operation->done());
+  EXPECT_TRUE(operation->status().ok());
+}
+
+TEST(CoreTest, WrongLengthsComeBackThroughTheOperation) {
+  TestCluster cluster;
+  cluster.Connect();
+  const auto table = cluster.MakeTable(TableSpec::Dense("w", {10}));
+  const std::vector<float> nine(9);
+  const auto operation = cluster.Push(table, {}, nine);
+  ASSERT_TRUE(operation->done());
+  EXPECT_EQ(operation->status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(cluster.servers[0]->arrived.empty() && cluster.servers[1]->arrived.empty());
+}
+
+TEST(CoreTest, SurvivesLossDuplicatesAndReordering) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    TestCluster cluster({.seed = seed});
+    cluster.Connect();
+    const auto table = cluster.MakeTable(TableSpec::Dense("w", {5000}));
+    van::LinkFaults faults;
+    faults.drop_probability = 0.2;
+    faults.duplicate_probability = 0.2;
+    faults.reorder_probability = 0.3;
+    cluster.network.SetFaults(faults);
+    const std::vector<float> ones(5000, 1);
+    std::vector<std::shared_ptr<Operation>> pushes;
+    for (int i = 0; i < 10; ++i) {
+      pushes.push_back(cluster.Push(table, {}, ones));
+      if (i % 3 == 0) {
+        EXPECT_TRUE(cluster.core->Clock().ok());
+      }
+    }
+    for (const auto& push : pushes) EXPECT_EQ(cluster.Await(push), absl::OkStatus());
+    std::vector<float> got(5000);
+    EXPECT_TRUE(cluster.Await(cluster.Pull(table, {}, &got)).ok());
+    EXPECT_EQ(got, std::vector<float>(5000, 10)) << "seed " << seed;
+    EXPECT_GT(cluster.core->stats().resends, 0u);
+    cluster.ExpectNoHoles();
+  }
+}
+
+TEST(CoreTest, TheSameSeedGivesTheSameTrace) {
+  const auto run = [] {
+    TestCluster cluster({.seed = 42});
+    cluster.Connect();
+    const auto table = cluster.MakeTable(TableSpec::Sparse("e", 2));
+    van::LinkFaults faults;
+    faults.drop_probability = 0.2;
+    cluster.network.SetFaults(faults);
+    for (int i = 0; i < 5; ++i) {
+      EXPECT_TRUE(cluster.Await(cluster.Push(table, {1, 2, 3}, {1, 1, 1, 1, 1, 1})).ok());
+      EXPECT_TRUE(cluster.core->Clock().ok());
+    }
+    return cluster.world.trace_hash();
+  };
+  EXPECT_EQ(run(), run());
+}
+
+TEST(CoreTest, ResendsWithLongerAndLongerPauses) {
+  TestCluster cluster({.servers = 1, .shards = 1});
+  cluster.Connect();
+  const auto table = cluster.MakeTable(TableSpec::Dense("w", {16}));
+  std::vector<absl::Time> times;
+  cluster.servers[0]->intercept = [&](const proto::Request&) {
+    times.push_back(cluster.world.Now());
+    return true;
+  };
+  const std::vector<float> values(16);
+  const absl::Status status =
+      cluster.Await(cluster.Push(table, {}, values, Within(absl::Seconds(60))));
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  ASSERT_GE(times.size(), 4u);
+  EXPECT_GE(times[1] - times[0], absl::Seconds(2));
+  EXPECT_GE(times[2] - times[1], absl::Seconds(4));
+  EXPECT_GE(times[3] - times[2], absl::Seconds(8));
+}
+
+TEST(CoreTest, AnOlderEpochIsSentAgainUnderTheSameNumberOnceTheMapIsThere) {
+  TestCluster cluster({.servers = 1, .shards = 1});
+  cluster.Connect();
+  const auto table = cluster.MakeTable(TableSpec::Dense("w", {16}));
+  cluster.servers[0]->intercept = [&](const proto::Request& request) {
+    if (request.epoch >= 2) return false;
+    cluster.servers[0]->Reply(request, absl::AbortedError("epoch 1 is older than 2"));
+    return true;
+  };
+  const std::vector<float> values(16, 1);
+  const auto push = cluster.Push(table, {}, values);
+  cluster.world.RunFor(absl::Milliseconds(1));
+  EXPECT_FALSE(push->done());
+  cluster.scheduler->map.version = cluster.scheduler->map.epoch = 2;
+  cluster.scheduler->Publish();
+  cluster.world.RunFor(absl::Milliseconds(1));
+  EXPECT_TRUE(push->done() && push->status().ok());
+  EXPECT_EQ(cluster.servers[0]->admitted.at(0).request.id.sequence, 1u);
+}
+
+TEST(CoreTest, AServerThatIsNotReadyIsAskedAgainSoon) {
+  TestCluster cluster({.servers = 1, .shards = 1});
+  cluster.Connect();
+  const auto table = cluster.MakeTable(TableSpec::Dense("w", {16}));
+  int refused = 0;
+  cluster.servers[0]->intercept = [&](const proto::Request& request) {
+    if (++refused > 3) return false;
+    cluster.servers[0]->Reply(request, absl::UnavailableError("unknown worker"));
+    return true;
+  };
+  const std::vector<float> values(16, 1);
+  EXPECT_TRUE(cluster.Await(cluster.Push(table, {}, values, Within(absl::Seconds(1)))).ok());
+  cluster.ExpectNoHoles();
+}
+
+TEST(CoreTest, ShardsThatMoveAreAskedForAtTheirNewOwner) {
+  TestCluster cluster({.servers = 2, .shards = 1});
+  cluster.Connect();
+  const auto table = cluster.MakeTable(TableSpec::Dense("w", {16}));
+  cluster.servers[0]->intercept = [](const proto::Request&) { return true; };
+  const std::vector<float> values(16, 1);
+  EXPECT_TRUE(cluster.core->Clock().ok());
+  const auto first = cluster.Push(table, {}, values);
+  const auto second = cluster.Push(table, {}, values);
+  cluster.world.RunFor(absl::Milliseconds(10));
+  cluster.scheduler->map.version = cluster.scheduler->map.epoch = 2;
+  cluster.scheduler->map.owners[0].server_rank = 1;
+  const std::size_t ticks = cluster.servers[1]->ticks.size();
+  cluster.scheduler->Publish();
+  EXPECT_TRUE(cluster.Await(first).ok());
+  EXPECT_TRUE(cluster.Await(second).ok());
+  EXPECT_EQ(cluster.servers[1]->blocks.at(0)[0], 2);
+  EXPECT_GT(cluster.servers[1]->ticks.size(), ticks);
+  cluster.ExpectNoHoles();
+}
+
+TEST(CoreTest, UrgentRequestsOvertakeThoseThatWait) {
+  TestCluster cluster({.servers = 1, .shards = 8, .configure = [](Config* config) {
+                         config->send_window_bytes = 1 << 20;
+                       }});
+  cluster.Connect();
+  const auto big = cluster.MakeTable(TableSpec::Dense("big", {1 << 20}));
+  const auto urgent = cluster.MakeTable(TableSpec::Dense("urgent", {16}));
+  const std::vector<float> values(1 << 20);
+  const std::vector<float> few(16);
+  const auto slow = cluster.Push(big, {}, values);
+  const auto fast = cluster.Push(urgent, {}, few, {.priority = 1});
+  EXPECT_TRUE(cluster.Await(fast).ok());
+  EXPECT_FALSE(slow->done());
+  EXPECT_LT(cluster.servers[0]->admitted.size(), 600u);  // of 1024 blocks
+  EXPECT_TRUE(cluster.Await(slow).ok());
+  cluster.ExpectNoHoles();
+}
+
+TEST(CoreTest, UnansweredPushesStayBelowTheWindow) {
+  TestCluster cluster({.servers = 1, .shards = 4, .configure = [](Config* config) {
+                         config->send_window_bytes = 64 << 10;
+                       }});
+  cluster.Connect();
+  const auto table = cluster.MakeTable(TableSpec::Dense("w", {1 << 18}));
+  std::vector<proto::Request> kept;
+  bool keep = true;
+  cluster.servers[0]->intercept = [&](const proto::Request& request) {
+    if (keep) kept.push_back(request);
+    return keep;
+  };
+  const std::vector<float> values(1 << 18);
+  const auto push = cluster.Push(table, {}, values);
+  cluster.world.RunFor(absl::Seconds(1));
+  EXPECT_EQ(kept.size(), 16u);  // × 4 KiB
+  keep = false;
+  EXPECT_TRUE(cluster.Await(push).ok());
+}
+
+TEST(CoreTest, HeldPushPullsDoNotStopThePushesBehindThem) {
+  TestCluster cluster({.servers = 1, .shards = 4, .configure = [](Config* config) {
+                         config->send_window_bytes = 64 << 10;
+                       }});
+  cluster.Connect();
+  const auto table = cluster.MakeTable(TableSpec::Dense("w", {1 << 18}));
+  std::size_t held = 0;
+  cluster.servers[0]->intercept = [&](const proto::Request& request) {
+    held += request.op == proto::Op::kPushPull ? 1 : 0;
+    return true;
+  };
+  const std::vector<float> values(1 << 18);
+  std::vector<float> result(1 << 18);
+  const auto operation = cluster.PushPull(table, values, &result, Within(absl::Minutes(20)));
+  cluster.world.RunFor(absl::Seconds(1));
+  EXPECT_EQ(held, 256u);  // all of it is there, though nothing was answered
+  EXPECT_EQ(operation->clock_needed, 1u);
+}
+
+// ---- clocks ----
+
+TEST(CoreTest, TicksCarryTheLastNumbersAndAreResent) {
+  TestCluster cluster({.servers = 2, .shards = 4});
+  cluster.Connect();
+  const auto table = cluster.MakeTable(TableSpec::Dense("w", {4096}));  // a block a shard
+  const std::vector<float> values(4096, 1);
+  int drops = 2;
+  cluster.servers[1]->drop_tick = [&](const proto::ClockTick&) { return drops-- > 0; };
+  (void)cluster.Push(table, {}, values);
+  const auto push = cluster.Push(table, {}, values);
+  EXPECT_TRUE(cluster.core->Clock().ok());
+  EXPECT_EQ(cluster.core->clock(), 1u);
+  EXPECT_TRUE(cluster.Await(push).ok());
+  cluster.world.RunFor(absl::Seconds(20));
+  EXPECT_EQ(cluster.servers[0]->ticks.size(), 1u);
+  ASSERT_EQ(cluster.servers[1]->ticks.size(), 3u);
+  const proto::ClockTick& tick = cluster.servers[1]->ticks[2];
+  EXPECT_EQ(tick.clock, 1u);
+  ASSERT_EQ(tick.marks.size(), 2u);
+  EXPECT_EQ(tick.marks[0].shard, 1u);
+  EXPECT_EQ(tick.marks[0].sequence, 2u);
+  EXPECT_EQ(tick.marks[1].shard, 3u);
+}
+
+// ---- how operations end ----
+
+TEST(CoreTest, DeadlinesSayWhoWasWaitedFor) {
+  TestCluster cluster({.servers = 1, .shards = 1});
+  cluster.Connect();
+  const auto table = cluster.MakeTable(TableSpec::Dense("weights", {16}));
+  cluster.servers[0]->intercept = [](const proto::Request&) { return true; };
+  std::vector<float> got(16, 3);
+  const absl::Time start = cluster.world.Now();
+  const absl::Status status =
+      cluster.Await(cluster.Pull(table, {}, &got, Within(absl::Seconds(5))));
+  EXPECT_EQ(cluster.world.Now() - start, absl::Seconds(5));
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("pull of table 'weights' took longer than 5s"),
+                    HasSubstr("1 of 1 requests are unanswered"),
+                    HasSubstr("server 0 thread 0 (sim://server0/data) for 5s, sent 2 times"),
+                    HasSubstr("LEEWAY_REQUEST_TIMEOUT_MS")));
+  EXPECT_EQ(got, std::vector<float>(16, 3));
+}
+
+TEST(CoreTest, TheServerIsGivenNineTenthsOfTheTimeToSayWhoIsLate) {
+  TestCluster cluster({.servers = 1, .shards = 1});
+  cluster.Connect();
+  const auto table = cluster.MakeTable(TableSpec::Dense("w", {16}));
+  cluster.servers[0]->intercept = [&](const proto::Request& request) {
+    EXPECT_NEAR(static_cast<double>(request.timeout_ms), 9000, 1);
+    cluster.servers[0]->Reply(request,
+                              absl::DeadlineExceededError("waiting for worker 3 at clock 2"));
+    return true;
+  };
+  std::vector<float> got(16);
+  const absl::Status status =
+      cluster.Await(cluster.Pull(table, {}, &got, Within(absl::Seconds(10))));
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()),
+              AllOf(HasSubstr("pull of table 'w' at server 0 thread 0"),
+                    HasSubstr("waiting for worker 3 at clock 2")));
+}
+
+TEST(CoreTest, AbandonedRequestsLeaveNoHoleAndKeepTheirData) {
+  TestCluster cluster({.servers = 1, .shards = 1});
+  cluster.Connect();
+  const auto table = cluster.MakeTable(TableSpec::Dense("w", {16}));
+  cluster.network.Cut("worker", "server0");
+  auto values = std::make_unique<std::vector<float>>(16, 7.0f);
+  auto got = std::make_unique<std::vector<float>>(16);
+  const auto push = cluster.Push(table, {}, *values, Within(absl::Seconds(1)));
+  const auto pull = cluster.Pull(table, {}, got.get(), Within(absl::Seconds(1)));
+  EXPECT_EQ(cluster.Await(push).code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(cluster.Await(pull).code(), absl::StatusCode::kDeadlineExceeded);
+  std::fill(values->begin(), values->end(), -1.0f);  // the user's again
+  values.reset();
+  got.reset();
+  cluster.network.HealAll();
+  std::vector<float> later(16);
+  EXPECT_TRUE(cluster.Await(cluster.Pull(table, {}, &later)).ok());
+  EXPECT_EQ(later, std::vector<float>(16, 7.0f));
+  EXPECT_EQ(cluster.servers[0]->admitted.size(), 3u);
+  EXPECT_EQ(cluster.servers[0]->admitted[1].request.timeout_ms, 1u);  // not to be held
+  cluster.ExpectNoHoles();
+}
+
+TEST(CoreTest, ADeadServerFailsWhatWaitsForItAndSaysWhy) {
+  TestCluster cluster({.servers = 2, .shards = 2});
+  cluster.Connect();
+  const auto table = cluster.MakeTable(TableSpec::Dense("w", {2048}));
+  for (auto& server : cluster.servers) {
+    server->intercept = [](const proto::Request&) { return true; };
+  }
+  const std::vector<float> values(2048);
+  const auto push = cluster.Push(table, {}, values);
+  cluster.world.RunFor(absl::Milliseconds(10));
+  cluster.KillServer(1, "not heard for 10s");
+  const absl::Time start = cluster.world.Now();
+  const absl::Status status = cluster.Await(push);
+  EXPECT_LT(cluster.world.Now() - start, absl::Seconds(1));
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(
+      std::string(status.message()),
+      AllOf(HasSubstr("push to table 'w'"), HasSubstr("server 1"), HasSubstr("not heard for 10s")));
+  // New operations on it fail at once; the living server goes on without a hole.
+  const auto again = cluster.Push(table, {}, values);
+  ASSERT_TRUE(again->done());
+  EXPECT_EQ(again->status().code(), absl::StatusCode::kUnavailable);
+  cluster.servers[0]->intercept = nullptr;
+  cluster.RunUntil([&] { return !cluster.servers[0]->admitted.empty(); });
+  cluster.ExpectNoHoles();
+}
+
+TEST(CoreTest, ABrokenConnectionIsMadeAgainAndNothingIsLost) {
+  TestCluster cluster({.servers = 1, .shards = 2});
+  cluster.Connect();
+  const auto table = cluster.MakeTable(TableSpec::Dense("w", {2048}));
+  const std::vector<float> values(2048, 1);
+  EXPECT_TRUE(cluster.Await(cluster.Push(table, {}, values)).ok());
+  const auto push = cluster.Push(table, {}, values);
+  cluster.servers[0]->Restart();
+  EXPECT_TRUE(cluster.Await(push).ok());
+  EXPECT_EQ(cluster.servers[0]->blocks.at(1)[0], 2);
+  cluster.ExpectNoHoles();
+}
+
+TEST(CoreTest, ALyingServerIsCaught) {
+  TestCluster cluster({.servers = 1, .shards = 1});
+  cluster.Connect();
+  TableSpec spec = TableSpec::Dense("w", {16});
+  spec.consistency = Consistency::Ssp(1);
+  const auto table = cluster.MakeTable(spec);
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(cluster.core->Clock().ok());
+  cluster.servers[0]->edit = [](const proto::Request&, proto::Reply* reply) {
+    reply->slowest_clock = 2;
+    reply->staleness = 0;
+  };
+  std::vector<float> got(16);
+  const absl::Status status = cluster.Await(cluster.Pull(table, {}, &got));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("staleness bound violated: the values are 3 clocks old"));
+  EXPECT_EQ(cluster.core->stats().staleness_violations, 1u);
+  EXPECT_EQ(cluster.core->stats().max_staleness, 3u);
+}
+
+TEST(CoreTest, AReplyOfAnotherSizeIsRefused) {
+  TestCluster cluster({.servers = 1, .shards = 1});
+  cluster.Connect();
+  const auto table = cluster.MakeTable(TableSpec::Dense("w", {16}));
+  cluster.servers[0]->edit = [](const proto::Request&, proto::Reply* reply) {
+    if (proto::HasPull(reply->op)) reply->elements = 64;
+  };
+  std::vector<float> got(16, 5);
+  const absl::Status status = cluster.Await(cluster.Pull(table, {}, &got));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("64 elements where 16 were asked for"));
+  EXPECT_EQ(got, std::vector<float>(16, 5));
+}
+
+// ---- the rest ----
+
+TEST(CoreTest, TablesAreAskedForUntilTheSchedulerAnswers) {
+  TestCluster cluster;
+  cluster.Connect();
+  cluster.scheduler->answer_tables = false;
+  absl::Status status;
+  bool done = false;
+  const auto keep = [&](absl::StatusOr<std::shared_ptr<const TableInfo>> result) {
+    status = result.status();
+    done = true;
+  };
+  cluster.core->CreateTable(TableSpec::Dense("w", {16}), absl::Seconds(30), keep);
+  cluster.world.RunFor(absl::Seconds(5));
+  cluster.scheduler->answer_tables = true;
+  cluster.RunUntil([&] { return done; });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_GE(cluster.scheduler->table_requests, 3);
+
+  done = false;
+  cluster.core->OpenTable("none", absl::Seconds(30), keep);
+  cluster.RunUntil([&] { return done; });
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+
+  done = false;
+  cluster.scheduler->answer_tables = false;
+  cluster.core->OpenTable("w", absl::Seconds(3), keep);
+  cluster.RunUntil([&] { return done; });
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the scheduler at sim://scheduler/main"));
+}
+
+TEST(CoreTest, BarriersAreNumberedByNameAndGroup) {
+  TestCluster cluster;
+  cluster.Connect();
+  int released = 0;
+  for (const char* name : {"a", "a", "b"}) {
+    cluster.core->Barrier(Group::kWorkers, name, absl::Seconds(10),
+                          [&](const absl::Status& status) {
+                            EXPECT_TRUE(status.ok());
+                            ++released;
+                          });
+  }
+  cluster.RunUntil([&] { return released == 3; });
+  ASSERT_EQ(cluster.scheduler->barriers.size(), 3u);
+  EXPECT_EQ(cluster.scheduler->barriers[1].number, 2u);
+  EXPECT_EQ(cluster.scheduler->barriers[2].number, 1u);
+  EXPECT_EQ(cluster.scheduler->barriers[2].timeout_ms, 9000u);
+}
+
+TEST(CoreTest, CallsAreAnsweredOrFailWithTheirConnection) {
+  TestCluster cluster;
+  cluster.Connect();
+  cluster.servers[1]->handler = [](const std::string& request) -> absl::StatusOr<std::string> {
+    if (request == "bad") return absl::OutOfRangeError("too bad");
+    return request + "!";
+  };
+  std::vector<absl::StatusOr<std::string>> results;
+  const auto keep = [&](absl::StatusOr<std::string> result) { results.push_back(result); };
+  const auto call = [&](std::uint32_t server, const char* text) {
+    cluster.core->Call(server, "h", runtime::Buffer::CopyOf(text), absl::Seconds(5), keep);
+  };
+  call(1, "hello");
+  call(1, "bad");
+  cluster.RunUntil([&] { return results.size() == 2; });
+  EXPECT_EQ(results[0].value(), "hello!");
+  EXPECT_EQ(results[1].status().code(), absl::StatusCode::kOutOfRange);
+  call(0, "nobody answers");
+  cluster.RunUntil([&] { return results.size() == 3; });
+  EXPECT_EQ(results[2].status().code(), absl::StatusCode::kDeadlineExceeded);
+  call(0, "and then");
+  cluster.world.RunFor(absl::Milliseconds(10));
+  cluster.servers[0]->Restart();
+  cluster.RunUntil([&] { return results.size() == 4; });
+  EXPECT_EQ(results[3].status().code(), absl::StatusCode::kUnavailable);
+  call(9, "where");
+  EXPECT_EQ(results.at(4).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(CoreTest, LeavingWaitsForPushesAndThenRefuses) {
+  TestCluster cluster({.servers = 1, .shards = 1});
+  cluster.Connect();
+  const auto table = cluster.MakeTable(TableSpec::Dense("w", {16}));
+  int drops = 1;
+  cluster.servers[0]->intercept = [&](const proto::Request&) { return drops-- > 0; };
+  const std::vector<float> values(16, 1);
+  const auto push = cluster.Push(table, {}, values);
+  bool left = false;
+  cluster.core->Leave(absl::Seconds(30), [&](const absl::Status& status) {
+    EXPECT_TRUE(status.ok()) << status;
+    left = true;
+  });
+  EXPECT_EQ(cluster.Push(table, {}, values)->status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  cluster.RunUntil([&] { return left; });
+  EXPECT_TRUE(push->done() && push->status().ok());
+  EXPECT_TRUE(cluster.scheduler->left);
+}
+
+TEST(CoreTest, TheEndOfTheClusterEndsEverything) {
+  TestCluster cluster({.servers = 1, .shards = 1});
+  cluster.Connect();
+  const auto table = cluster.MakeTable(TableSpec::Dense("w", {16}));
+  cluster.servers[0]->intercept = [](const proto::Request&) { return true; };
+  const std::vector<float> values(16);
+  const auto push = cluster.Push(table, {}, values);
+  cluster.scheduler->Tell(proto::Shutdown{absl::AbortedError("worker 1 failed")});
+  const absl::Status status = cluster.Await(push);
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("worker 1 failed"));
+  EXPECT_FALSE(cluster.core->Clock().ok());
+}
+
+TEST(CoreTest, AnIncompleteClusterIsNamedAtTheDeadline) {
+  TestCluster cluster(
+      {.configure = [](Config* config) { config->connect_timeout = absl::Seconds(20); }});
+  cluster.scheduler->map.epoch = 0;
+  cluster.scheduler->map.owners.clear();
+  cluster.scheduler->map.servers.pop_back();
+  cluster.scheduler->map.workers.push_back({.node = 10, .rank = 0});
+  absl::Status ready;
+  bool done = false;
+  cluster.core->Start([&](const absl::Status& status) {
+    ready = status;
+    done = true;
+  });
+  cluster.RunUntil([&] { return done; });
+  EXPECT_EQ(ready.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(ready.message()), AllOf(HasSubstr("within 20s"), HasSubstr("server 1"),
+                                                  HasSubstr("LEEWAY_CONNECT_TIMEOUT_MS")));
+}
+
+}  // namespace
+}  // namespace leeway::worker

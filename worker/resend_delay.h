@@ -1,0 +1,31 @@
+// How long to wait for an answer before asking again.
+#ifndef LEEWAY_WORKER_RESEND_DELAY_H_
+#define LEEWAY_WORKER_RESEND_DELAY_H_
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "leeway/config.h"
+#include "runtime/loop.h"
+
+namespace leeway::worker {
+
+inline absl::Duration ResendInterval(const Config& config) {
+  return std::max(config.resend_interval, absl::Milliseconds(1));
+}
+
+// Doubles up to a few intervals: long enough not to burden who is slow, short enough for a dozen
+// attempts within a usual deadline even where every other message is lost.
+inline absl::Duration NextResendDelay(absl::Duration delay, absl::Duration interval) {
+  return std::min(2 * delay, 4 * interval);
+}
+
+// Up to a quarter more, so that many do not ask at once.
+inline absl::Duration Jittered(absl::Duration delay, runtime::Loop* loop) {
+  return delay * (1.0 + static_cast<double>(loop->Random() % 1024) / 4096);
+}
+
+}  // namespace leeway::worker
+
+#endif  // LEEWAY_WORKER_RESEND_DELAY_H_

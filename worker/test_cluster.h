@@ -1,0 +1,164 @@
+// A worker's core among scripted peers: a scheduler and servers that speak the protocol over the
+// simulated network and do what a test tells them to.
+#ifndef LEEWAY_WORKER_TEST_CLUSTER_H_
+#define LEEWAY_WORKER_TEST_CLUSTER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "leeway/table_spec.h"
+#include "proto/messages.h"
+#include "runtime/sim_world.h"
+#include "van/sim/sim_van.h"
+#include "van/van.h"
+#include "worker/core.h"
+
+namespace leeway::worker {
+
+// Answers joins, heartbeats, tables, barriers and leaving.
+class ScriptedScheduler final : public van::Handler {
+ public:
+  ScriptedScheduler(runtime::Loop* loop, van::Factory* factory, const proto::Welcome& welcome);
+
+  // Sends the map as it stands to everybody who joined.
+  void Publish();
+  void Tell(const proto::AnyMessage& message);
+
+  proto::ClusterMap map;
+  bool release_barriers = true;
+  bool answer_tables = true;
+  Updater::Combine combine = Updater::Combine::kSum;
+  std::vector<proto::BarrierEnter> barriers;
+  int table_requests = 0;
+  bool left = false;
+
+ private:
+  void OnPeerUp(van::PeerId, const van::Identity& identity) override { last_ = identity; }
+  void OnPeerDown(van::PeerId peer, const absl::Status&) override { std::erase(joined_, peer); }
+  void OnMessage(van::PeerId peer, van::Message message) override;
+  void Send(van::PeerId peer, const proto::AnyMessage& message);
+  proto::TableReply ReplyTo(std::uint64_t request, const std::string& name);
+
+  const proto::Welcome welcome_;
+  van::Identity last_;
+  std::vector<van::PeerId> joined_;
+  std::map<std::string, std::pair<std::uint32_t, TableSpec>> tables_;
+  std::unique_ptr<van::Van> van_;
+};
+
+// One data thread. Admits each shard's requests in order, adds what is pushed, answers again what
+// it has answered before.
+class ScriptedServer final : public van::Handler {
+ public:
+  struct Seen {
+    proto::Request request;
+    std::vector<std::vector<std::byte>> payload;
+  };
+
+  ScriptedServer(runtime::Loop* loop, van::Factory* factory, const van::Identity& identity,
+                 const std::string& address);
+
+  // Called with every request as it arrives; true: the server has nothing more to do with it.
+  std::function<bool(const proto::Request&)> intercept;
+  // May change a reply to a request that is admitted.
+  std::function<void(const proto::Request&, proto::Reply*)> edit;
+  std::function<bool(const proto::ClockTick&)> drop_tick;
+  std::function<absl::StatusOr<std::string>(const std::string& request)> handler;
+
+  void Reply(const proto::Request& request, const absl::Status& result);
+  // The van goes and comes back under the same address; what was admitted is not forgotten.
+  void Restart();
+
+  std::vector<Seen> arrived;   // everything, resends included
+  std::vector<Seen> admitted;  // each once, in order
+  std::vector<proto::ClockTick> ticks;
+  std::map<std::uint64_t, std::vector<float>> blocks;  // dense, by block
+  std::map<std::uint64_t, std::vector<float>> rows;    // by key
+  std::uint64_t row_width = 2;
+
+ private:
+  struct Admission {
+    std::uint64_t next = 1;
+    std::map<std::uint64_t, Seen> early;
+  };
+  void OnPeerUp(van::PeerId peer, const van::Identity&) override { peer_ = peer; }
+  void OnPeerDown(van::PeerId, const absl::Status&) override {}
+  void OnMessage(van::PeerId peer, van::Message message) override;
+  void Take(Seen seen);
+  void Admit(const Seen& seen);
+  void Answer(const proto::Request& request);
+
+  runtime::Loop* const loop_;
+  van::Factory* const factory_;
+  const van::Identity identity_;
+  const std::string address_;
+  van::PeerId peer_ = 0;
+  std::map<std::uint32_t, Admission> shards_;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, Seen> answered_;
+  std::unique_ptr<van::Van> van_;
+};
+
+struct TestClusterOptions {
+  std::uint32_t servers = 2;  // of one thread each
+  std::uint32_t shards = 4;   // dealt out in turn
+  std::uint64_t seed = 1;
+  std::uint64_t block_bytes = 4096;
+  std::function<void(Config*)> configure = nullptr;
+};
+
+class TestCluster {
+ public:
+  explicit TestCluster(TestClusterOptions options = {});
+  ~TestCluster();
+
+  // Connects; the rest of a test starts here.
+  void Connect();
+  std::shared_ptr<const TableInfo> MakeTable(const TableSpec& spec);
+
+  // Of float tables. `keys` empty: dense.
+  std::shared_ptr<Operation> Push(const std::shared_ptr<const TableInfo>& table,
+                                  const std::vector<std::uint64_t>& keys,
+                                  const std::vector<float>& values, Core::Terms terms = {},
+                                  bool copy = false);
+  std::shared_ptr<Operation> Pull(const std::shared_ptr<const TableInfo>& table,
+                                  const std::vector<std::uint64_t>& keys,
+                                  std::vector<float>* values, Core::Terms terms = {});
+  std::shared_ptr<Operation> PushPull(const std::shared_ptr<const TableInfo>& table,
+                                      const std::vector<float>& values, std::vector<float>* result,
+                                      Core::Terms terms = {});
+  // Runs the world until it is done.
+  absl::Status Await(const std::shared_ptr<Operation>& operation);
+  void RunUntil(const std::function<bool()>& done);
+  void KillServer(std::uint32_t rank, const std::string& reason);
+  // No number is missing between the first and the last admitted, on any shard.
+  void ExpectNoHoles();
+  ScriptedServer& OwnerOf(std::uint32_t shard) { return *servers[shard % servers.size()]; }
+
+  runtime::SimWorld world;
+  van::SimNetwork network;
+  Config config;
+  std::unique_ptr<ScriptedScheduler> scheduler;
+  std::vector<std::unique_ptr<ScriptedServer>> servers;
+  std::unique_ptr<Core> core;
+
+ private:
+  struct Process {
+    std::unique_ptr<runtime::Host> host;
+    std::unique_ptr<van::Factory> factory;
+    std::unique_ptr<runtime::LoopRunner> runner;
+  };
+  Process* Start(const std::string& name);
+
+  const TestClusterOptions options_;
+  std::vector<std::unique_ptr<Process>> processes_;
+};
+
+}  // namespace leeway::worker
+
+#endif  // LEEWAY_WORKER_TEST_CLUSTER_H_
