@@ -60,7 +60,7 @@ void AddTrain(CLI::App* app, TrainCommand* command, Action* action) {
       ->capture_default_str();
   train->add_option("--rate", command->rate, "learning rate [what suits the updater]");
   train->add_option("--updater-parameter", command->updater_parameters,
-                    "another of the updater's parameters: NAME VALUE");
+                    "another of the updater's parameters: NAME=VALUE");
   train->add_option("--epochs", command->epochs, "passes over the training images")
       ->capture_default_str();
   train->add_option("--steps", command->steps, "stop after so many steps instead; 0: by epochs")

@@ -21,7 +21,7 @@ struct Said {
   std::string errors;
 };
 
-Said Run(std::vector<std::string> arguments) {
+Said Leeway(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), "leeway");
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
@@ -31,17 +31,17 @@ Said Run(std::vector<std::string> arguments) {
 
 // Fails with that code, and one line that says so and has `text` in it.
 void ExpectComplaint(std::vector<std::string> arguments, int code, const std::string& text) {
-  const Said said = Run(std::move(arguments));
+  const Said said = Leeway(std::move(arguments));
   EXPECT_EQ(said.code, code);
   EXPECT_EQ(said.output, "");
   EXPECT_THAT(said.errors, MatchesRegex("leeway: [^\n]+\n"));
   EXPECT_THAT(said.errors, HasSubstr(text));
 }
 
-TEST(CliTest, Version) { EXPECT_EQ(Run({"version"}).output, "leeway 0.1.0\n"); }
+TEST(CliTest, Version) { EXPECT_EQ(Leeway({"version"}).output, "leeway 0.1.0\n"); }
 
 TEST(CliTest, HelpNamesTheCommands) {
-  const Said said = Run({"--help"});
+  const Said said = Leeway({"--help"});
   EXPECT_EQ(said.code, 0);
   for (const char* command :
        {"scheduler", "server", "launch", "train", "compare", "status", "version"}) {
@@ -80,7 +80,9 @@ TEST(CliTest, TrainRefusesWhatItCannotDo) {
   ExpectComplaint({"train", "--slow", "0:-1"}, 1, "--slow is -1");
   ExpectComplaint({"train", "--updater", "magic"}, 1, "magic");
   ExpectComplaint({"train", "--rate", "-1"}, 1, "learning_rate");
-  ExpectComplaint({"train", "--updater-parameter", "speed", "3"}, 1, "speed");
+  ExpectComplaint({"train", "--updater-parameter", "speed=3"}, 1, "speed");
+  ExpectComplaint({"train", "--updater-parameter", "beta1"}, 1, "NAME=VALUE");
+  ExpectComplaint({"train", "--updater-parameter", "beta1=x"}, 1, "NAME=VALUE");
   ExpectComplaint({"train", "--json", "/no/such/folder/x.json"}, 1, "/no/such/folder/x.json");
   ExpectComplaint({"train", "--save", "/"}, 1, "--save: cannot write /: Is a directory");
   ExpectComplaint({"train", "--data", "/no/such/folder"}, 1, "dataset-fashion-mnist");
@@ -106,7 +108,7 @@ TEST(TrainSettingsTest, FillsInWhatSuitsTheUpdater) {
   command.updater = "sgd";
   EXPECT_EQ(SettingsFrom(command)->updater.parameters.at("learning_rate"), 0.1);
   command.rate = 0.5;
-  command.updater_parameters = {{"weight_decay", 0.25}};
+  command.updater_parameters = {"weight_decay=0.25"};
   EXPECT_EQ(SettingsFrom(command)->updater.parameters.at("learning_rate"), 0.5);
   EXPECT_EQ(SettingsFrom(command)->updater.parameters.at("weight_decay"), 0.25);
 }

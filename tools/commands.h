@@ -4,7 +4,6 @@
 #define LEEWAY_TOOLS_COMMANDS_H_
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,7 +43,7 @@ struct TrainCommand {
   std::int64_t batch = 64;
   std::string updater = "adam";
   std::optional<double> rate;
-  std::map<std::string, double> updater_parameters;
+  std::vector<std::string> updater_parameters;  // "NAME=VALUE"
   std::int64_t epochs = 6;
   std::int64_t steps = 0;
   std::uint64_t seed = 1;

@@ -39,8 +39,8 @@ absl::Status CheckWritable(const char* option, const std::string& path) {
   if (path.empty()) return absl::OkStatus();
   std::error_code error;
   const bool exists = std::filesystem::exists(path, error);
-  std::string folder = std::filesystem::path(path).parent_path();
-  if (folder.empty()) folder = ".";
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  const std::filesystem::path folder = parent.empty() ? std::filesystem::path(".") : parent;
   if (exists && std::filesystem::is_directory(path, error)) {
     errno = EISDIR;
   } else if (access(folder.c_str(), W_OK | X_OK) == 0 &&

@@ -1,6 +1,8 @@
 #include "tools/train_settings.h"
 
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -42,10 +44,18 @@ absl::Status CheckRanges(const TrainCommand& command) {
   return CheckRange("--steps", command.steps, 0, kStepsMax);
 }
 
-UpdaterSpec UpdaterFrom(const TrainCommand& command) {
+absl::StatusOr<UpdaterSpec> UpdaterFrom(const TrainCommand& command) {
   UpdaterSpec updater;
   updater.name = command.updater;
-  updater.parameters = command.updater_parameters;
+  for (const std::string& parameter : command.updater_parameters) {
+    const std::vector<std::string> parts = absl::StrSplit(parameter, absl::MaxSplits('=', 1));
+    double value = 0;
+    if (parts.size() != 2 || !absl::SimpleAtod(parts[1], &value)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--updater-parameter is '", parameter, "': it must be NAME=VALUE, e.g. momentum=0.9"));
+    }
+    updater.parameters[parts[0]] = value;
+  }
   const auto usual = DefaultRates().find(command.updater);
   if (command.rate.has_value()) {
     updater.parameters["learning_rate"] = *command.rate;
@@ -89,7 +99,7 @@ absl::StatusOr<fashion_mnist::Settings> SettingsFrom(const TrainCommand& command
   settings.workers = static_cast<std::uint32_t>(command.workers);
   settings.servers = static_cast<std::uint32_t>(command.servers);
   settings.batch = static_cast<std::size_t>(command.batch);
-  settings.updater = UpdaterFrom(command);
+  LEEWAY_ASSIGN_OR_RETURN(settings.updater, UpdaterFrom(command));
   settings.epochs = static_cast<std::size_t>(command.epochs);
   settings.steps = static_cast<std::size_t>(command.steps);
   settings.seed = command.seed;
