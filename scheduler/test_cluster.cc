@@ -114,6 +114,7 @@ TestCluster::~TestCluster() {
 }
 
 void TestCluster::StartScheduler() {
+  scheduler.reset();  // a killed one, before the loop it lived on
   host = world.NewHost(kSchedulerHost);
   factory = network.NewFactory(kSchedulerHost);
   runner = host->Spawn("scheduler");
