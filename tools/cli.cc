@@ -59,6 +59,8 @@ void AddTrain(CLI::App* app, TrainCommand* command, Action* action) {
   train->add_option("--updater", command->updater, "sgd, momentum, adam, ...")
       ->capture_default_str();
   train->add_option("--rate", command->rate, "learning rate [what suits the updater]");
+  train->add_flag("--constant-rate", command->constant_rate,
+                  "keep the learning rate instead of letting it fall to nothing over the run");
   train->add_option("--updater-parameter", command->updater_parameters,
                     "another of the updater's parameters: NAME=VALUE");
   train->add_option("--epochs", command->epochs, "passes over the training images")

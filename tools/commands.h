@@ -43,6 +43,7 @@ struct TrainCommand {
   std::int64_t batch = 64;
   std::string updater = "adam";
   std::optional<double> rate;
+  bool constant_rate = false;
   std::vector<std::string> updater_parameters;  // "NAME=VALUE"
   std::int64_t epochs = 6;
   std::int64_t steps = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -26,10 +27,10 @@ class StoreTable final : public fashion_mnist::LocalTable {
                                   .block_bytes = elements_ * SizeOf(spec.dtype)},
                                  updater_.get())) {}
 
-  absl::Status Push(std::span<const float> gradient) override {
+  absl::Status Push(std::span<const float> gradient, std::optional<double> learning_rate) override {
     ps::PushView push;
     push.values = runtime::Buffer::Unowned(gradient.data(), gradient.size_bytes());
-    push.learning_rate = std::numeric_limits<double>::quiet_NaN();  // the table's own
+    push.learning_rate = learning_rate.value_or(std::numeric_limits<double>::quiet_NaN());
     return store_->Apply(push);
   }
 

@@ -20,6 +20,7 @@ Json SettingsToJson(const fashion_mnist::Settings& settings) {
           {"batch", settings.batch},
           {"updater", settings.updater.name},
           {"updater_parameters", settings.updater.parameters},
+          {"rate_falls", settings.rate_falls},
           {"epochs", settings.epochs},
           {"steps", settings.steps},
           {"seed", settings.seed},

@@ -100,6 +100,7 @@ absl::StatusOr<fashion_mnist::Settings> SettingsFrom(const TrainCommand& command
   settings.servers = static_cast<std::uint32_t>(command.servers);
   settings.batch = static_cast<std::size_t>(command.batch);
   LEEWAY_ASSIGN_OR_RETURN(settings.updater, UpdaterFrom(command));
+  settings.rate_falls = !command.constant_rate;
   settings.epochs = static_cast<std::size_t>(command.epochs);
   settings.steps = static_cast<std::size_t>(command.steps);
   settings.seed = command.seed;

@@ -19,9 +19,10 @@ absl::Status PullAll(const Tables& tables, std::vector<Tensor>* values) {
   return absl::OkStatus();
 }
 
-absl::Status PushAll(const Tables& tables, const std::vector<Tensor>& gradients) {
+absl::Status PushAll(const Tables& tables, const std::vector<Tensor>& gradients,
+                     std::optional<double> rate) {
   for (std::size_t i = 0; i < tables.size(); ++i) {
-    if (absl::Status status = tables[i]->Push(gradients[i]); !status.ok()) return status;
+    if (absl::Status status = tables[i]->Push(gradients[i], rate); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
@@ -56,7 +57,9 @@ absl::StatusOr<Outcome> TrainReference(const Settings& settings, const Dataset& 
     FillBatch(data.train, sharding.Take(step, 0), &batch);
     const double loss =
         model->Gradients(batch, values, static_cast<double>(batch.size()), &gradients);
-    if (absl::Status status = PushAll(tables, gradients); !status.ok()) return status;
+    if (absl::Status status = PushAll(tables, gradients, RateAt(settings, step, steps));
+        !status.ok())
+      return status;
     recorder.AddStep(loss, batch.size());
   }
   Outcome outcome;

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "absl/status/status.h"
@@ -19,7 +20,9 @@ namespace leeway::fashion_mnist {
 class LocalTable {
  public:
   virtual ~LocalTable() = default;
-  virtual absl::Status Push(std::span<const float> gradient) = 0;
+  // With this learning rate instead of the table's own, if any.
+  virtual absl::Status Push(std::span<const float> gradient,
+                            std::optional<double> learning_rate) = 0;
   virtual absl::Status Pull(std::span<float> values) = 0;
 };
 using LocalTableFactory =

@@ -20,7 +20,8 @@ class GradientDescent final : public LocalTable {
       values_[i] = 0.05f * std::sin(static_cast<float>(i * i % 1009));
     }
   }
-  absl::Status Push(std::span<const float> gradient) override {
+  absl::Status Push(std::span<const float> gradient, std::optional<double> rate) override {
+    EXPECT_FALSE(rate.has_value());  // no rate was set, so none can fall
     for (std::size_t i = 0; i < values_.size(); ++i) values_[i] -= 0.1f * gradient[i];
     return absl::OkStatus();
   }
@@ -99,6 +100,17 @@ TEST_P(ReferenceTest, TheSameSeedGivesTheSameBits) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, ReferenceTest, testing::Values("softmax", "mlp"));
+
+TEST(RateTest, FallsEvenlyToNothing) {
+  Settings settings;
+  EXPECT_EQ(RateAt(settings, 0, 10), std::nullopt);  // the updater's default is not known here
+  settings.updater.parameters["learning_rate"] = 0.5;
+  EXPECT_EQ(RateAt(settings, 0, 10), 0.5);
+  EXPECT_EQ(RateAt(settings, 5, 10), 0.25);
+  EXPECT_GT(RateAt(settings, 9, 10), 0);
+  settings.rate_falls = false;
+  EXPECT_EQ(RateAt(settings, 5, 10), std::nullopt);
+}
 
 TEST(ParametersFileTest, WritesSafetensors) {
   const std::string path = testing::TempDir() + "parameters_file_test.safetensors";

@@ -15,4 +15,10 @@ std::size_t TotalSteps(const Settings& settings, const Sharding& sharding) {
   return settings.steps > 0 ? settings.steps : settings.epochs * sharding.steps_per_epoch();
 }
 
+std::optional<double> RateAt(const Settings& settings, std::size_t step, std::size_t steps) {
+  const auto rate = settings.updater.parameters.find("learning_rate");
+  if (!settings.rate_falls || rate == settings.updater.parameters.end()) return std::nullopt;
+  return rate->second * (1 - static_cast<double>(step) / static_cast<double>(steps));
+}
+
 }  // namespace leeway::fashion_mnist

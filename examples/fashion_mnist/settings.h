@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ struct Settings {
   std::uint32_t servers = 2;
   std::size_t batch = 64;  // samples a worker and step
   UpdaterSpec updater;
+  // Whether the updater's learning_rate, if it is given one, falls evenly to nothing over the run.
+  bool rate_falls = true;
   std::size_t epochs = 6;
   std::size_t steps = 0;  // stops after so many, whatever `epochs` says; 0: goes by epochs
   std::uint64_t seed = 1;
@@ -36,6 +39,9 @@ struct Settings {
 TableSpec TableFor(const Parameter& parameter, const Settings& settings);
 
 std::size_t TotalSteps(const Settings& settings, const Sharding& sharding);
+
+// What a push of that step says about the learning rate; none: the table's own holds.
+std::optional<double> RateAt(const Settings& settings, std::size_t step, std::size_t steps);
 
 // The model after some steps. The training loss is the mean of what was seen since the last point:
 // of worker 0's own batches when there are several workers.

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -45,7 +46,7 @@ class TrainingRun {
       }
       const double loss = ComputeGradients(step);
       Dawdle();
-      PushGradients();
+      PushGradients(RateAt(settings_, step, steps));
       if (absl::Status status = worker_->Clock(); !status.ok()) return status;
       if (is_first()) recorder.AddStep(loss, batch_.size());
     }
@@ -105,9 +106,11 @@ class TrainingRun {
   }
 
   // The tickets are waited for with the next pull: until then the gradients must stay as they are.
-  void PushGradients() {
+  void PushGradients(std::optional<double> rate) {
+    Options options;
+    options.learning_rate = rate;
     for (std::size_t i = 0; i < tables_.size(); ++i) {
-      pushes_.push_back(tables_[i].Push(std::span<const float>(gradients_[i])));
+      pushes_.push_back(tables_[i].Push(std::span<const float>(gradients_[i]), options));
     }
   }
 

@@ -174,7 +174,7 @@ TEST(LaunchTest, CompletesLinesWrittenInParts) {
 
 TEST(LaunchTest, ReturnsTheFirstFailuresCodeAndSaysWho) {
   // The second fails only because it is stopped after the first has failed.
-  Launcher launcher({Script("server 0", "trap 'exit 9' TERM; while :; do sleep 0.01; done", false),
+  Launcher launcher({Script("server 0", "trap 'exit 9' TERM; sleep 1000 & wait", false),
                      Script("worker 0", "exit 3")});
   EXPECT_THAT(launcher.AllLines(), ElementsAre("worker 0 exited with code 3"));
   EXPECT_EQ(launcher.Wait(), 3);
@@ -213,7 +213,7 @@ TEST(LaunchTest, PassesSignalsOn) {
     Launcher launcher(
         {Script("worker 0",
                 "for s in INT TERM HUP; do trap \"echo got $s; exit 0\" $s; done; echo $$; "
-                "while :; do sleep 0.01; done")});
+                "sleep 1000 & wait")});
     launcher.Pids(1);
     kill(launcher.pid(), signal);
     const std::vector<std::string> lines = launcher.AllLines();
