@@ -12,7 +12,7 @@
 namespace leeway::van {
 namespace {
 
-constexpr absl::Duration kCloseGrace = absl::Seconds(1);
+constexpr absl::Duration kCloseGrace = absl::Milliseconds(500);
 constexpr std::size_t kClosedInprocMax = 4096;
 
 // Of two connections, whether `a` was accepted after `b`: ZeroMQ's own routing ids are a zero byte
