@@ -31,11 +31,11 @@ void SendTo(van::Van* van, van::PeerId peer, const proto::AnyMessage& message,
 // ---- the scheduler ----
 
 ScriptedScheduler::ScriptedScheduler(runtime::Loop* loop, van::Factory* factory,
-                                     const proto::Welcome& welcome)
+                                     const proto::Welcome& welcome, const std::string& address)
     : welcome_(welcome) {
   van_ = factory->New(
       loop, {.role = Role::kScheduler, .node = 1, .incarnation = 1, .cluster = kCluster}, {}, this);
-  EXPECT_TRUE(van_->Listen("sim://scheduler/main").ok());
+  EXPECT_TRUE(van_->Listen(address).ok());
 }
 
 void ScriptedScheduler::Send(van::PeerId peer, const proto::AnyMessage& message) {

@@ -24,7 +24,8 @@ namespace leeway::worker {
 // Answers joins, heartbeats, tables, barriers and leaving.
 class ScriptedScheduler final : public van::Handler {
  public:
-  ScriptedScheduler(runtime::Loop* loop, van::Factory* factory, const proto::Welcome& welcome);
+  ScriptedScheduler(runtime::Loop* loop, van::Factory* factory, const proto::Welcome& welcome,
+                    const std::string& address = "sim://scheduler/main");
 
   // Sends the map as it stands to everybody who joined.
   void Publish();
