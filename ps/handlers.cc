@@ -1,20 +1,19 @@
 #include "ps/handlers.h"
 
 #include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "proto/limits.h"
 
 namespace leeway {
 namespace {
 
 struct Registry {
-  absl::Mutex mutex;
-  std::map<std::string, RequestHandler> handlers ABSL_GUARDED_BY(mutex);
+  std::mutex mutex;
+  std::map<std::string, RequestHandler> handlers;  // guarded by mutex
 };
 
 // Never destroyed: a plugin may register, and a server may still call, while statics go.
@@ -34,7 +33,7 @@ absl::Status RegisterHandler(absl::string_view name, RequestHandler handler) {
     return absl::InvalidArgumentError(absl::StrCat("handler \"", name, "\" is an empty function"));
   }
   Registry& registry = TheRegistry();
-  absl::MutexLock lock(&registry.mutex);
+  const std::lock_guard<std::mutex> lock(registry.mutex);
   if (!registry.handlers.emplace(std::string(name), std::move(handler)).second) {
     return absl::AlreadyExistsError(
         absl::StrCat("a handler named \"", name, "\" is registered already"));
@@ -46,7 +45,7 @@ namespace ps {
 
 absl::StatusOr<RequestHandler> FindHandler(absl::string_view name) {
   Registry& registry = TheRegistry();
-  absl::MutexLock lock(&registry.mutex);
+  const std::lock_guard<std::mutex> lock(registry.mutex);
   auto it = registry.handlers.find(std::string(name));
   if (it != registry.handlers.end()) return it->second;
   std::string known;

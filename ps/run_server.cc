@@ -1,9 +1,12 @@
 #include <signal.h>
 
+#include <condition_variable>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "leeway/server.h"
 #include "ps/plugins.h"
 #include "ps/server.h"
@@ -14,6 +17,29 @@
 #include "van/zmq/zmq_van.h"
 
 namespace leeway {
+namespace {
+
+// How it ended, handed from the control loop to the thread that waits.
+class Outcome {
+ public:
+  void Set(absl::Status status) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    status_ = std::move(status);
+    is_set_.notify_all();  // under the lock: the waiter destroys this as soon as it has it
+  }
+  absl::Status Wait() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    is_set_.wait(lock, [this] { return status_.has_value(); });
+    return *status_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable is_set_;
+  std::optional<absl::Status> status_;
+};
+
+}  // namespace
 
 absl::Status RunServer(const Config& config) {
   Config own = config;
@@ -33,22 +59,21 @@ absl::Status RunServer(const Config& config) {
                           runtime::SetLogName(absl::StrCat("server ", welcome.rank));
                         }});
   LEEWAY_ASSIGN_OR_RETURN(
-      std::unique_ptr<ps::StopSignals> signals, ps::StopSignals::Install([&server](int signal) {
+      std::unique_ptr<ps::StopSignals> signals,
+      ps::StopSignals::Install([server = server.get()](int signal) {
         server->Stop(absl::CancelledError(
             absl::StrCat("the server was stopped by ", signal == SIGINT ? "SIGINT" : "SIGTERM")));
       }));
 
-  absl::Notification done;
-  absl::Status result;
+  Outcome outcome;
   runtime::Loop* control = server->control_loop();
   control->Post([control, &signals] { control->AddSource(signals.get()); });
   server->Start([&, control](absl::Status why) {
     control->RemoveSource(signals.get());
-    result = std::move(why);
-    done.Notify();
+    outcome.Set(std::move(why));
   });
-  done.WaitForNotification();
-  server.reset();
+  absl::Status result = outcome.Wait();
+  server.reset();  // its loops, before what they use
   return result;
 }
 
