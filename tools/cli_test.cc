@@ -106,7 +106,7 @@ TEST(CliTest, AnEnvironmentForAnotherRoleIsAnError) {
 TEST(TrainSettingsTest, FillsInWhatSuitsTheUpdater) {
   TrainCommand command;
   command.updater = "sgd";
-  EXPECT_EQ(SettingsFrom(command)->updater.parameters.at("learning_rate"), 0.1);
+  EXPECT_EQ(SettingsFrom(command)->updater.parameters.at("learning_rate"), 0.03);
   command.rate = 0.5;
   command.updater_parameters = {"weight_decay=0.25"};
   EXPECT_EQ(SettingsFrom(command)->updater.parameters.at("learning_rate"), 0.5);

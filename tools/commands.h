@@ -45,7 +45,7 @@ struct TrainCommand {
   std::optional<double> rate;
   bool constant_rate = false;
   std::vector<std::string> updater_parameters;  // "NAME=VALUE"
-  std::int64_t epochs = 6;
+  std::int64_t epochs = 8;
   std::int64_t steps = 0;
   std::uint64_t seed = 1;
   std::vector<std::string> slow;  // "W:MS"

@@ -22,8 +22,9 @@ constexpr std::int64_t kSlowMsMax = 3'600'000;
 
 // Learning rates that suit the example; other updaters go by their own defaults.
 const std::map<std::string, double>& DefaultRates() {
-  static const auto* const kRates = new std::map<std::string, double>{
-      {"sgd", 0.1}, {"momentum", 0.02}, {"nesterov", 0.02}, {"adam", 0.001}, {"adamw", 0.001}};
+  static const auto* const kRates =
+      new std::map<std::string, double>{{"sgd", 0.03},    {"momentum", 0.02}, {"nesterov", 0.02},
+                                        {"adam", 0.0015}, {"adamw", 0.0015},  {"rmsprop", 0.001}};
   return *kRates;
 }
 

@@ -27,7 +27,7 @@ struct Settings {
   UpdaterSpec updater;
   // Whether the updater's learning_rate, if it is given one, falls evenly to nothing over the run.
   bool rate_falls = true;
-  std::size_t epochs = 6;
+  std::size_t epochs = 8;
   std::size_t steps = 0;  // stops after so many, whatever `epochs` says; 0: goes by epochs
   std::uint64_t seed = 1;
   std::map<std::uint32_t, absl::Duration> slow;  // by rank: how long it dawdles each step
