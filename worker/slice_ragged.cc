@@ -147,7 +147,8 @@ absl::StatusOr<Sliced> SliceRagged(const Access& access) {
   const bool push = proto::HasPush(access.op);
   const std::uint64_t element_bytes = SizeOf(access.dtype);
   const Arena keys(grouped.keys.size() * sizeof(std::uint64_t));
-  std::memcpy(keys.data(), grouped.keys.data(), grouped.keys.size() * sizeof(std::uint64_t));
+  std::copy(grouped.keys.begin(), grouped.keys.end(),
+            reinterpret_cast<std::uint64_t*>(keys.data()));
   const Gathered rows = push ? Gather(access, grouped) : Gathered{};
 
   Sliced sliced{.table = access.table, .op = access.op};

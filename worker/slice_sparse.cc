@@ -56,7 +56,8 @@ absl::StatusOr<Sliced> SliceSparse(const Access& access) {
   const std::size_t count = grouped.keys.size();
   const bool push = proto::HasPush(access.op);
   const Arena keys(count * sizeof(std::uint64_t));
-  std::memcpy(keys.data(), grouped.keys.data(), count * sizeof(std::uint64_t));
+  std::copy(grouped.keys.begin(), grouped.keys.end(),
+            reinterpret_cast<std::uint64_t*>(keys.data()));
   Arena values;
   if (push) {
     values = Arena(count * row_bytes);
