@@ -37,18 +37,28 @@ absl::StatusOr<Config> ConfigFor(Role role, const RoleCommand& command) {
   return config;
 }
 
+namespace {
+
+// Being stopped by a signal is no mistake of anyone's.
+int Ended(const absl::Status& status) {
+  if (status.ok()) return 0;
+  if (!absl::IsCancelled(status)) return Complain(status);
+  runtime::LogInfo(status.message());
+  return 1;
+}
+
+}  // namespace
+
 int RunSchedulerCommand(const RoleCommand& command) {
   const absl::StatusOr<Config> config = ConfigFor(Role::kScheduler, command);
   if (!config.ok()) return Complain(config.status());
-  const absl::Status status = scheduler::RunScheduler(*config);
-  return status.ok() ? 0 : Complain(status);
+  return Ended(scheduler::RunScheduler(*config));
 }
 
 int RunServerCommand(const RoleCommand& command) {
   const absl::StatusOr<Config> config = ConfigFor(Role::kServer, command);
   if (!config.ok()) return Complain(config.status());
-  const absl::Status status = RunServer(*config);
-  return status.ok() ? 0 : Complain(status);
+  return Ended(RunServer(*config));
 }
 
 }  // namespace leeway::tools

@@ -208,6 +208,19 @@ TEST(LaunchTest, WhoServesIsStoppedWhenTheWorkIsDone) {
   EXPECT_EQ(launcher.Wait(), 0);
 }
 
+TEST(LaunchTest, WhoServesIsAskedAgainOnceTheWorkHasEnded) {
+  Launcher launcher(
+      {Script("server 0",
+              "trap 'n=$((n + 1)); [ $n = 2 ] && echo twice && exit 0' TERM; echo $$; "
+              "while :; do sleep 1000 & wait; done",
+              false),
+       Script("worker 0", "sleep 1000")});
+  launcher.Pids(1);
+  kill(launcher.pid(), SIGTERM);
+  EXPECT_THAT(launcher.AllLines(), testing::Contains("server 0 | twice"));
+  EXPECT_EQ(launcher.Wait(), 128 + SIGTERM);
+}
+
 TEST(LaunchTest, PassesSignalsOn) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     Launcher launcher(

@@ -52,6 +52,10 @@ class Supervisor {
       HandleSignals();
       const absl::Time now = absl::Now();
       if (!stopping_ && now >= settle_until_) Stop(SIGTERM);
+      if (stopping_ && now >= ask_again_at_ && WorkIsDone()) {
+        ask_again_at_ = absl::InfiniteFuture();
+        SignalAll(SIGTERM);
+      }
       if (stopping_ && now >= kill_at_) break;
     }
     KillDescendants();
@@ -109,8 +113,13 @@ class Supervisor {
         if (channel->fd >= 0) fds.push_back({channel->fd, POLLIN, 0});
       }
     }
-    poll(fds.data(), fds.size(), PollMilliseconds(stopping_ ? kill_at_ : settle_until_));
+    poll(fds.data(), fds.size(), PollMilliseconds(NextDeadline()));
     for (Member& member : members_) Drain(&member);
+  }
+
+  absl::Time NextDeadline() const {
+    if (!stopping_) return settle_until_;
+    return WorkIsDone() ? std::min(ask_again_at_, kill_at_) : kill_at_;
   }
 
   void HandleSignals() {
@@ -149,6 +158,7 @@ class Supervisor {
 
   void Stop(int signal) {
     stopping_ = true;
+    ask_again_at_ = In(options_.ask_again);
     kill_at_ = In(options_.grace);
     SignalAll(signal);
   }
@@ -181,6 +191,7 @@ class Supervisor {
   bool ended_ = false;   // every process is dead: what is not there yet never comes
   bool unread_ = false;  // nobody wants lines any more
   absl::Time settle_until_ = absl::InfiniteFuture();
+  absl::Time ask_again_at_ = absl::InfiniteFuture();
   absl::Time kill_at_ = absl::InfiniteFuture();
   SupervisorResult result_;
 };

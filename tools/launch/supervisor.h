@@ -20,6 +20,9 @@ struct SupervisorOptions {
   std::function<bool(std::size_t index, Stream stream, absl::string_view line)> on_line;
   // From being asked to end (SIGTERM) to being made to (SIGKILL).
   absl::Duration grace = absl::Seconds(5);
+  // When those that serve are asked to end a second time, if the work has ended by then: nobody is
+  // left for whom they should take care.
+  absl::Duration ask_again = absl::Seconds(1);
   // How long those that serve may go on once the work is done, before they are asked to end.
   absl::Duration settle = absl::Seconds(3);
 };
