@@ -16,7 +16,7 @@ int RunLaunchCommand(const LaunchCommand& command) {
   cluster.servers = command.servers;
   cluster.workers = command.workers;
   cluster.scheduler = command.scheduler;
-  cluster.leeway = "/proc/self/exe";
+  cluster.leeway = launch::OwnProgram();
   cluster.program = command.program;
   const absl::StatusOr<std::vector<launch::ProcessSpec>> processes = launch::PlanCluster(cluster);
   if (!processes.ok()) return Complain(processes.status());

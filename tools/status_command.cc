@@ -19,7 +19,8 @@
 namespace leeway::tools {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(10);
+constexpr absl::Duration kConnectPatience = absl::Seconds(10);
+constexpr absl::Duration kAnswerPatience = absl::Seconds(15);  // connecting included
 
 // One question and its answer. Lives on a loop.
 class Question final : public van::Handler {
@@ -36,12 +37,12 @@ class Question final : public van::Handler {
 
   void Ask(const std::string& address) {
     address_ = address;
-    absl::StatusOr<van::PeerId> peer = van_->Connect(address, kPatience);
+    absl::StatusOr<van::PeerId> peer = van_->Connect(address, kConnectPatience);
     if (!peer.ok()) return Finish(peer.status());
-    timer_ = loop_->After(kPatience, [this] {
+    timer_ = loop_->After(kAnswerPatience, [this] {
       Finish(absl::DeadlineExceededError(absl::StrCat("no answer from the scheduler at ", address_,
                                                       " (LEEWAY_SCHEDULER) within ",
-                                                      absl::FormatDuration(kPatience))));
+                                                      absl::FormatDuration(kAnswerPatience))));
     });
   }
 

@@ -26,7 +26,7 @@ launch::ClusterSpec ClusterFor(const TrainCommand& command,
   launch::ClusterSpec cluster;
   cluster.servers = settings.servers;
   cluster.workers = settings.workers;
-  cluster.leeway = "/proc/self/exe";
+  cluster.leeway = launch::OwnProgram();
   cluster.program = command.arguments;
   cluster.program[0] = cluster.leeway;
   cluster.program.push_back("--steps-to-launcher");

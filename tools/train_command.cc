@@ -105,7 +105,12 @@ absl::Status TrainAsWorker(const TrainCommand& command, Settings settings) {
 
 absl::StatusOr<int> Train(const TrainCommand& command) {
   LEEWAY_ASSIGN_OR_RETURN(const Config config, Config::FromEnvironment());
-  LEEWAY_ASSIGN_OR_RETURN(const Settings settings, SettingsFrom(command));
+  TrainCommand told = command;
+  if (config.role == Role::kWorker) {  // the cluster is what it is
+    told.workers = config.num_workers;
+    told.servers = config.num_servers;
+  }
+  LEEWAY_ASSIGN_OR_RETURN(const Settings settings, SettingsFrom(told));
   LEEWAY_RETURN_IF_ERROR(CheckWritable("--json", command.json));
   LEEWAY_RETURN_IF_ERROR(CheckWritable("--save", command.save));
   LEEWAY_RETURN_IF_ERROR(CheckUpdater(settings, config));

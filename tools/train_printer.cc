@@ -72,7 +72,7 @@ fashion_mnist::Observer TrainPrinter::observer() {
 void TrainPrinter::OnStep(const StepLine& step) {
   if (!steps_to_launcher_) return bar_.Show(step.step, step.steps, step.loss);
   const absl::Time now = absl::Now();
-  if (now - last_step_ < kStepInterval) return;
+  if (now - last_step_ < kStepInterval && step.step < step.steps) return;
   last_step_ = now;
   Print(step.ToString());
 }

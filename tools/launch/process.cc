@@ -12,8 +12,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <set>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -139,6 +141,14 @@ std::set<pid_t> Descendants(pid_t ancestor) {
 }
 
 }  // namespace
+
+std::string OwnProgram() {
+  constexpr char kLink[] = "/proc/self/exe";
+  std::error_code error;
+  const std::filesystem::path file = std::filesystem::read_symlink(kLink, error);
+  // A program replaced while it runs has no name any more, but can still be run by the link.
+  return !error && std::filesystem::exists(file, error) ? file.string() : kLink;
+}
 
 absl::StatusOr<Process> Start(const ProcessSpec& spec) {
   std::vector<std::string> arguments = spec.arguments;

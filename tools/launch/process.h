@@ -27,6 +27,9 @@ struct Process {
   int errors = -1;  // likewise standard error
 };
 
+// The file this process runs.
+std::string OwnProgram();
+
 // Starts it in a process group of its own, with no input. It is killed when the calling thread's
 // process dies. NOT_FOUND and the like say why its program cannot be run.
 absl::StatusOr<Process> Start(const ProcessSpec& spec);
