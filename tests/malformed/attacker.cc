@@ -1,0 +1,248 @@
+#include "tests/malformed/attacker.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "proto/codec.h"
+#include "runtime/random.h"
+#include "van/prefix.h"
+
+namespace leeway::tests {
+namespace {
+
+using Frames = std::vector<std::string>;
+
+// Everything an attack needs to make its bytes.
+struct Forge {
+  runtime::Random random;
+
+  std::string Noise(std::size_t size) {
+    std::string noise(size, '\0');
+    for (char& c : noise) c = static_cast<char>(random.Next());
+    return noise;
+  }
+  std::string Cut(std::string text) {
+    text.resize(random.Below(text.size()));
+    return text;
+  }
+  std::string FlipBit(std::string text, std::size_t from = 0) {
+    const std::size_t at = from + random.Below(text.size() - from);
+    text[at] = static_cast<char>(text[at] ^ (1 << random.Below(8)));
+    return text;
+  }
+};
+
+std::string Prefixed(van::Kind kind, std::size_t frames, const proto::AnyMessage& message) {
+  van::Prefix prefix;
+  prefix.kind = kind;
+  prefix.frames = static_cast<std::uint16_t>(frames);
+  std::string frame(van::kPrefixBytes, '\0');
+  van::PutPrefix(prefix, reinterpret_cast<std::byte*>(frame.data()));
+  const runtime::Buffer header = proto::Encode(message);
+  return frame.append(header.text().data(), header.size());
+}
+
+std::string Hello(proto::Hello hello = {}) {
+  if (hello.role == Role::kUnknown) hello.role = Role::kWorker;
+  hello.node = 9;
+  hello.incarnation = 99;
+  return Prefixed(van::Kind::kSession, 1, hello);
+}
+
+proto::Request DensePush() {
+  proto::Request request;
+  request.id = {.incarnation = 99, .sequence = 1, .worker = 0, .shard = 0};
+  request.epoch = 1;
+  request.table = 1;
+  request.elements = 4;
+  return request;
+}
+
+std::string Data(const proto::AnyMessage& message, std::size_t payload_frames) {
+  return Prefixed(van::Kind::kData, 1 + payload_frames, message);
+}
+
+const std::string kFloats(16, '\0');
+
+// Messages to be sent one after the other over one ZeroMQ connection.
+using ZmqAttack = std::function<std::vector<Frames>(Forge&)>;
+
+const std::vector<ZmqAttack>& ZmqAttacks() {
+  static const auto* const attacks = new std::vector<ZmqAttack>{
+      // Not even the van's prefix.
+      [](Forge&) { return std::vector<Frames>{{""}}; },
+      [](Forge& f) { return std::vector<Frames>{{f.Noise(f.random.Below(24))}}; },
+      [](Forge& f) { return std::vector<Frames>{{f.Noise(24 + f.random.Below(500))}}; },
+      // A damaged prefix.
+      [](Forge& f) {
+        std::string hello = Hello();
+        const std::string damaged = f.FlipBit(hello.substr(0, 8));
+        return std::vector<Frames>{{damaged + hello.substr(8)}};
+      },
+      // A frame count that is not so.
+      [](Forge&) {
+        return std::vector<Frames>{{Hello(), "more"}};
+      },
+      // Data before any hello.
+      [](Forge&) {
+        return std::vector<Frames>{{Data(DensePush(), 1), kFloats}};
+      },
+      // Hellos: noise, cut, damaged, of another version, of another cluster, repeated otherwise.
+      [](Forge& f) {
+        return std::vector<Frames>{{Hello().substr(0, van::kPrefixBytes) + f.Noise(60)}};
+      },
+      [](Forge& f) { return std::vector<Frames>{{f.Cut(Hello())}}; },
+      [](Forge& f) { return std::vector<Frames>{{f.FlipBit(Hello(), van::kPrefixBytes)}}; },
+      [](Forge&) {
+        proto::Hello hello;
+        hello.protocol = hello.protocol_min = 77;
+        return std::vector<Frames>{{Hello(hello)}};
+      },
+      [](Forge&) {
+        proto::Hello hello;
+        hello.cluster = 12345;
+        return std::vector<Frames>{{Hello(hello)}};
+      },
+      [](Forge&) {
+        proto::Hello server;
+        server.role = Role::kServer;
+        return std::vector<Frames>{{Hello()}, {Hello(server)}};
+      },
+      // After a good hello: noise, cut and damaged headers.
+      [](Forge& f) {
+        const std::string prefix = Data(DensePush(), 0).substr(0, van::kPrefixBytes);
+        return std::vector<Frames>{{Hello()}, {prefix + f.Noise(100)}};
+      },
+      [](Forge& f) {
+        const std::string whole = Data(DensePush(), 1);
+        return std::vector<Frames>{
+            {Hello()},
+            {whole.substr(0, van::kPrefixBytes) + f.Cut(whole.substr(van::kPrefixBytes)), kFloats}};
+      },
+      [](Forge& f) {
+        return std::vector<Frames>{{Hello()},
+                                   {f.FlipBit(Data(DensePush(), 1), van::kPrefixBytes), kFloats}};
+      },
+      // A request in another worker's name.
+      [](Forge&) {
+        return std::vector<Frames>{{Hello()}, {Data(DensePush(), 1), kFloats}};
+      },
+      // Payloads of the wrong size, missing, or too many.
+      [](Forge& f) {
+        return std::vector<Frames>{{Hello()}, {Data(DensePush(), 1), f.Noise(f.random.Below(64))}};
+      },
+      [](Forge&) {
+        return std::vector<Frames>{{Hello()}, {Data(DensePush(), 0)}};
+      },
+      [](Forge&) {
+        Frames frames(40, "x");
+        frames[0] = Data(DensePush(), 39);
+        return std::vector<Frames>{{Hello()}, frames};
+      },
+      // Counts that no memory could hold.
+      [](Forge&) {
+        proto::Request request = DensePush();
+        request.kind = TableKind::kSparse;
+        request.keys = 1ull << 61;
+        request.elements = 1ull << 62;
+        return std::vector<Frames>{{Hello()}, {Data(request, 2), "12345678", kFloats}};
+      },
+      // Messages that are not the sender's to send.
+      [](Forge&) {
+        return std::vector<Frames>{{Hello()}, {Data(proto::MapAck{.version = 9}, 0)}};
+      },
+      [](Forge&) {
+        proto::Join join;
+        join.role = Role::kWorker;
+        join.host = "elsewhere";
+        join.num_servers = join.num_workers = 100;
+        return std::vector<Frames>{{Hello()}, {Data(join, 0)}};
+      },
+      [](Forge&) {
+        proto::ClockTick tick;
+        tick.clock = ~0ull;
+        tick.marks.push_back({.sequence = ~0ull, .shard = 3});
+        return std::vector<Frames>{{Hello()}, {Data(tick, 0)}};
+      },
+      [](Forge&) {
+        return std::vector<Frames>{{Hello()}, {Data(proto::Shutdown{}, 0)}};
+      },
+  };
+  return *attacks;
+}
+
+// Bytes on a bare TCP connection.
+using TcpAttack = std::function<std::string(Forge&)>;
+
+const std::string kGreeting =
+    std::string("\xff\0\0\0\0\0\0\0\0\x7f\x03\x01NULL", 16) + std::string(48, '\0');
+
+const std::vector<TcpAttack>& TcpAttacks() {
+  static const auto* const attacks = new std::vector<TcpAttack>{
+      [](Forge& f) { return f.Noise(1 + f.random.Below(2000)); },
+      [](Forge& f) { return f.Cut(kGreeting); },
+      [](Forge& f) { return kGreeting + f.Noise(200); },
+      [](Forge&) { return kGreeting + std::string("\x06\x7f\xff\xff\xff\xff\xff\xff\xff", 9); },
+      [](Forge&) { return std::string("GET / HTTP/1.1\r\nHost: x\r\n\r\n"); },
+  };
+  return *attacks;
+}
+
+void SendOverTcp(const std::string& address, const std::string& bytes) {
+  const std::size_t colon = address.rfind(':');
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<std::uint16_t>(std::atoi(address.c_str() + colon + 1)));
+  inet_pton(AF_INET, address.substr(6, colon - 6).c_str(), &to.sin_addr);
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0) {
+    [[maybe_unused]] const ssize_t sent = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+  }
+  close(fd);
+}
+
+}  // namespace
+
+struct Attacker::State {
+  Forge forge;
+  void* context = zmq_ctx_new();
+};
+
+int AttackKinds() { return static_cast<int>(TcpAttacks().size() + ZmqAttacks().size()); }
+
+Attacker::Attacker(std::uint64_t seed) : state_(new State{.forge = {runtime::Random(seed)}}) {}
+
+Attacker::~Attacker() {
+  zmq_ctx_term(state_->context);
+  delete state_;
+}
+
+void Attacker::Attack(int kind, const std::string& address) {
+  const int tcp_kinds = static_cast<int>(TcpAttacks().size());
+  if (kind < tcp_kinds) {
+    SendOverTcp(address, TcpAttacks()[static_cast<std::size_t>(kind)](state_->forge));
+    return;
+  }
+  void* socket = zmq_socket(state_->context, ZMQ_DEALER);
+  const int linger_ms = 1000;
+  zmq_setsockopt(socket, ZMQ_LINGER, &linger_ms, sizeof(linger_ms));
+  zmq_connect(socket, address.c_str());
+  for (const Frames& frames :
+       ZmqAttacks()[static_cast<std::size_t>(kind - tcp_kinds)](state_->forge)) {
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      zmq_send(socket, frames[i].data(), frames[i].size(), i + 1 < frames.size() ? ZMQ_SNDMORE : 0);
+    }
+  }
+  zmq_close(socket);
+}
+
+}  // namespace leeway::tests

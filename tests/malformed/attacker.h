@@ -1,0 +1,30 @@
+// Somebody who sends what nobody should: for proof that nothing of it harms a cluster.
+#ifndef LEEWAY_TESTS_MALFORMED_ATTACKER_H_
+#define LEEWAY_TESTS_MALFORMED_ATTACKER_H_
+
+#include <cstdint>
+#include <string>
+
+namespace leeway::tests {
+
+// How many kinds of malformed message there are.
+int AttackKinds();
+
+class Attacker {
+ public:
+  explicit Attacker(std::uint64_t seed);
+  ~Attacker();
+  Attacker(const Attacker&) = delete;
+  Attacker& operator=(const Attacker&) = delete;
+
+  // Connects to "tcp://HOST:PORT", sends one malformed message of that kind and hangs up.
+  void Attack(int kind, const std::string& address);
+
+ private:
+  struct State;
+  State* state_;
+};
+
+}  // namespace leeway::tests
+
+#endif  // LEEWAY_TESTS_MALFORMED_ATTACKER_H_

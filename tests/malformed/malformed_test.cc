@@ -1,0 +1,122 @@
+// Thousands of malformed messages at a running scheduler and its servers do not disturb the
+// training beside them.
+#include <atomic>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/malformed/attacker.h"
+#include "tests/support/local_cluster.h"
+
+namespace leeway::tests {
+namespace {
+
+constexpr int kMessages = 5000;
+constexpr std::uint32_t kServers = 2, kWorkers = 3;
+constexpr std::uint64_t kElements = 1000;
+constexpr int kStepsARound = 10;
+
+// Training goes on in rounds until the attack is over; who leads the barrier decides for all.
+class Rounds {
+ public:
+  explicit Rounds(const std::atomic<bool>* over) : over_(over) {}
+  // Called by worker 0 before the barrier of round `round`, by everyone after it.
+  void Decide() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    last_.push_back(over_->load());
+  }
+  bool Last(std::size_t round) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return last_[round];
+  }
+
+ private:
+  const std::atomic<bool>* over_;
+  std::mutex mutex_;
+  std::vector<bool> last_;
+};
+
+// BSP on integers: after step n every element must be exactly n times what the workers add to it.
+void Train(Worker* worker, Rounds* rounds, std::atomic<std::int64_t>* steps_taken) {
+  TableSpec spec = TableSpec::Dense("counts", {kElements}, DType::kInt64);
+  spec.consistency = Consistency::Bsp();
+  auto table = worker->CreateTable(spec);
+  ASSERT_TRUE(table.ok()) << table.status();
+  const std::vector<std::int64_t> mine(kElements, worker->rank() + 1);
+  std::vector<std::int64_t> values(kElements);
+  std::int64_t step = 0;
+  for (std::size_t round = 0;; ++round) {
+    for (int i = 0; i < kStepsARound; ++i, ++step) {
+      const absl::Status pulled = worker->Wait(table->Pull(std::span<std::int64_t>(values)));
+      ASSERT_TRUE(pulled.ok()) << pulled;
+      ASSERT_THAT(values, testing::Each(step * (1 + 2 + 3)));
+      const absl::Status pushed = worker->Wait(table->Push(std::span<const std::int64_t>(mine)));
+      ASSERT_TRUE(pushed.ok()) << pushed;
+      ASSERT_TRUE(worker->Clock().ok());
+    }
+    if (worker->rank() == 0) rounds->Decide();
+    const absl::Status met = worker->Barrier();
+    ASSERT_TRUE(met.ok()) << met;
+    if (rounds->Last(round)) break;
+  }
+  *steps_taken = step;
+}
+
+std::vector<std::string> Addresses(const LocalCluster& cluster) {
+  std::vector<std::string> addresses = {cluster.scheduler_address()};
+  const auto status = nlohmann::json::parse(cluster.SchedulerStatus());
+  for (const auto& server : status["servers"]) {
+    for (const auto& endpoint : server["endpoints"]) addresses.push_back(endpoint);
+  }
+  return addresses;
+}
+
+TEST(MalformedTest, FiveThousandMessagesOfEveryKindHarmNothing) {
+  ASSERT_GE(AttackKinds(), 12);
+  LocalCluster::Setup setup;
+  setup.servers = kServers;
+  setup.workers = kWorkers;
+  setup.scheme = van::ZmqScheme::kTcp;
+  setup.config.log_level = "off";
+  auto cluster = LocalCluster::Start(setup);
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+
+  std::atomic<bool> over = false;
+  std::atomic<std::int64_t> steps = 0;
+  std::thread attack;
+  std::once_flag once;
+  Rounds rounds(&over);
+  std::string status;
+  const absl::Status ran = (*cluster)->RunWorkers([&](Worker* worker) {
+    std::call_once(once, [&] {
+      attack = std::thread([&, addresses = Addresses(**cluster)] {
+        EXPECT_EQ(addresses.size(), 1 + kServers);
+        Attacker attacker(1);
+        for (int i = 0; i < kMessages; ++i) {
+          attacker.Attack(
+              i % AttackKinds(),
+              addresses[static_cast<std::size_t>(i / AttackKinds()) % addresses.size()]);
+        }
+        over = true;
+      });
+    });
+    Train(worker, &rounds, &steps);
+    if (worker->rank() == 0) status = (*cluster)->SchedulerStatus();
+  });
+  attack.join();
+  ASSERT_TRUE(ran.ok()) << ran;
+  EXPECT_GE(steps, kStepsARound);
+  const auto counters = nlohmann::json::parse(status)["counters"];
+  EXPECT_GT(counters["offenders_dropped"], 100) << counters;
+  EXPECT_GT(counters["handshakes_failed"], 10) << counters;
+  EXPECT_GT(counters["refused_versions"], 10) << counters;
+  const absl::Status ended = (*cluster)->Finish();
+  EXPECT_TRUE(ended.ok()) << ended;
+}
+
+}  // namespace
+}  // namespace leeway::tests
