@@ -59,14 +59,18 @@ struct WorkerResult {
   std::vector<std::int64_t> sums;  // as pulled after everyone was done
 };
 
+// Waits until only `leave` are under way; the first thing wrong. Buffers are let go only once
+// their operations have completed, whatever else has failed.
 std::string Finish(Worker* worker, std::deque<Pending>* pending, std::size_t leave) {
-  while (pending->size() > leave) {
+  std::string wrong;
+  while (pending->size() > (wrong.empty() ? leave : 0)) {
     const absl::Status status = worker->Wait(pending->front().ticket);
-    if (!status.ok()) return status.ToString();
-    if (std::string wrong = pending->front().mismatch(); !wrong.empty()) return wrong;
+    const std::string mismatch =
+        status.ok() ? pending->front().mismatch() : status.ToString();
+    if (wrong.empty()) wrong = mismatch;
     pending->pop_front();
   }
-  return "";
+  return wrong;
 }
 
 std::string RunOperations(Worker* worker, std::uint64_t count, SharedCounters* shared) {

@@ -117,19 +117,19 @@ class TypedRandomTable final : public RandomTable {
       for (std::size_t j = 0; j < kRowWidth; ++j) {
         const C g = static_cast<C>(call.pushed[i * kRowWidth + j]);
         C& sum = row->second[j];
-        sum = fresh || last_wins() ? g : Rounded(sum + g);
+        sum = fresh || last_wins() ? g : sum + g;
       }
     }
     for (const auto& [key, row] : combined) {
       auto& elements = rows_[key];
       elements.resize(kRowWidth);
       for (std::size_t j = 0; j < kRowWidth; ++j) {
-        PlainUpdate(spec_.updater.name, row[j], &elements[j]);
+        PlainUpdate(spec_.updater.name, Rounded(row[j]), &elements[j]);
       }
     }
   }
 
-  // Combined rows travel in the table's own type.
+  // Combined rows travel in the table's own type, rounded once.
   static C Rounded(C x) { return static_cast<C>(static_cast<T>(x)); }
 
   std::vector<T> ReadModel(const std::vector<std::uint64_t>& keys, std::size_t size) const {
