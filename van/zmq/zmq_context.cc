@@ -105,6 +105,12 @@ absl::StatusOr<ZmqSocket> ZmqSocket::New(const std::shared_ptr<ZmqContext>& cont
   socket.Set(ZMQ_SNDHWM, 0);
   socket.Set(ZMQ_RCVHWM, 0);
   socket.Set(ZMQ_LINGER, 0);
+  // With a ZAP domain ZeroMQ refuses peers that speak ZMTP 1 or 2. Without one, noise that reads
+  // like their handshake can reach a socket that is just closing, where libzmq 4.3 aborts the
+  // process (an assertion in zmtp_engine.cpp, process_routing_id_msg). No ZAP handler runs, so
+  // nothing else changes.
+  constexpr char kDomain[] = "leeway";
+  zmq_setsockopt(socket.socket_, ZMQ_ZAP_DOMAIN, kDomain, sizeof(kDomain) - 1);
   return socket;
 }
 
