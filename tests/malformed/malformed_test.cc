@@ -95,12 +95,14 @@ TEST(MalformedTest, FiveThousandMessagesOfEveryKindHarmNothing) {
     std::call_once(once, [&] {
       attack = std::thread([&, addresses = Addresses(**cluster)] {
         EXPECT_EQ(addresses.size(), 1 + kServers);
-        Attacker attacker(1);
-        for (int i = 0; i < kMessages; ++i) {
-          attacker.Attack(
-              i % AttackKinds(),
-              addresses[static_cast<std::size_t>(i / AttackKinds()) % addresses.size()]);
-        }
+        {
+          Attacker attacker(1);
+          for (int i = 0; i < kMessages; ++i) {
+            attacker.Attack(
+                i % AttackKinds(),
+                addresses[static_cast<std::size_t>(i / AttackKinds()) % addresses.size()]);
+          }
+        }  // returns once everything has been sent
         over = true;
       });
     });

@@ -15,13 +15,14 @@
 namespace leeway::tests {
 namespace {
 
-// Runs `body` on a loop and waits for what it returns.
+// Runs `body` on a loop and waits for what it returns. The promise is the task's as well: it is
+// still inside set_value when the one who waits goes on.
 template <class Body>
 auto On(runtime::Loop* loop, Body body) {
   using Result = decltype(body());
-  std::promise<Result> promise;
-  std::future<Result> future = promise.get_future();
-  loop->Post([&promise, &body] { promise.set_value(body()); });
+  auto promise = std::make_shared<std::promise<Result>>();
+  std::future<Result> future = promise->get_future();
+  loop->Post([promise, &body] { promise->set_value(body()); });
   return future.get();
 }
 
