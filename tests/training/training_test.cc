@@ -1,0 +1,117 @@
+// What `leeway train` promises, seen from outside: whole clusters of processes over tcp.
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace leeway::tests {
+namespace {
+
+using Json = nlohmann::json;
+
+class TrainingTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "leeway-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // Runs the command; its exit code is expected to be 0.
+  void Train(const std::string& arguments) const {
+    const std::string command = absl::StrCat(LEEWAY_BINARY, " train --quiet ", arguments, " 2>&1");
+    ASSERT_EQ(std::system(command.c_str()), 0) << command;
+  }
+  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+
+  std::string Bytes(const std::string& name) const {
+    std::ifstream file(Path(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  Json ReadJson(const std::string& name) const { return Json::parse(Bytes(name)); }
+
+ private:
+  std::string folder_;
+};
+
+struct Weights {
+  Json header;
+  std::vector<float> values;
+};
+
+Weights ParseSafetensors(const std::string& bytes) {
+  std::uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, bytes.data(), sizeof(header_bytes));
+  Weights weights{Json::parse(bytes.substr(8, header_bytes)), {}};
+  weights.values.resize((bytes.size() - 8 - header_bytes) / sizeof(float));
+  std::memcpy(weights.values.data(), bytes.data() + 8 + header_bytes,
+              weights.values.size() * sizeof(float));
+  return weights;
+}
+
+// ‖a − b‖ / ‖b‖ of one tensor's part.
+double RelativeDistance(const Weights& a, const Weights& b, const Json& tensor) {
+  const std::size_t begin = tensor["data_offsets"][0].get<std::size_t>() / sizeof(float);
+  const std::size_t end = tensor["data_offsets"][1].get<std::size_t>() / sizeof(float);
+  double difference = 0, norm = 0;
+  for (std::size_t i = begin; i < end; ++i) {
+    difference += std::pow(double{a.values[i]} - double{b.values[i]}, 2);
+    norm += std::pow(double{b.values[i]}, 2);
+  }
+  return std::sqrt(difference / norm);
+}
+
+TEST_F(TrainingTest, BspEqualsOneProcessWithTheWholeBatch) {
+  for (const char* model : {"softmax", "mlp"}) {
+    const std::string common = absl::StrCat("--model ", model,
+                                            " --updater sgd --mode bsp --workers 4 --servers 2"
+                                            " --batch 16 --steps 200 --save ");
+    Train(common + Path("cluster"));
+    Train(common + Path("reference") + " --reference");
+    const Weights cluster = ParseSafetensors(Bytes("cluster"));
+    const Weights reference = ParseSafetensors(Bytes("reference"));
+    ASSERT_EQ(cluster.header, reference.header);
+    for (const auto& [name, tensor] : reference.header.items()) {
+      EXPECT_LE(RelativeDistance(cluster, reference, tensor), 1e-4) << model << " " << name;
+    }
+  }
+}
+
+TEST_F(TrainingTest, BspGivesTheSameBitsEveryTime) {
+  const std::string common = "--mode bsp --workers 4 --servers 2 --batch 16 --steps 200 --save ";
+  Train(common + Path("first"));
+  Train(common + Path("second"));
+  EXPECT_FALSE(Bytes("first").empty());
+  EXPECT_EQ(Bytes("first"), Bytes("second"));
+}
+
+TEST_F(TrainingTest, AStragglerIsWaitedForAsLittleAsTheModeAllows) {
+  double idle_before = INFINITY;
+  for (const auto& [mode, bound] : std::vector<std::pair<std::string, std::uint64_t>>{
+           {"bsp", 0}, {"ssp:1", 1}, {"ssp:3", 3}, {"ssp:8", 8}, {"asp", ~0ull}}) {
+    Train(absl::StrCat("--model softmax --workers 4 --servers 2 --batch 16 --steps 60",
+                       " --slow 0:50 --mode ", mode, " --json ", Path("run.json")));
+    const Json run = ReadJson("run.json");
+    EXPECT_LE(run["max_staleness"].get<std::uint64_t>(), bound) << mode;
+    if (mode == "asp") {
+      EXPECT_GT(run["max_staleness"].get<std::uint64_t>(), 8u);
+    }
+    double idle = 0;  // of the fast workers
+    for (std::size_t w = 1; w < 4; ++w) idle += run["idle_s"][w].get<double>();
+    EXPECT_LT(idle, idle_before) << mode;
+    idle_before = idle;
+  }
+}
+
+}  // namespace
+}  // namespace leeway::tests
