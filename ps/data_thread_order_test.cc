@@ -9,6 +9,7 @@ namespace leeway::ps {
 namespace {
 
 using absl::StatusCode;
+using testing::AllOf;
 using testing::Each;
 using testing::HasSubstr;
 
@@ -255,6 +256,37 @@ TEST(Refused, WithAReason) {
   elsewhere.id.shard = 7;
   EXPECT_THAT(refused(elsewhere), HasSubstr("shard 7 does not belong to thread 0 of server 0"));
   EXPECT_FALSE(bench.van().Dropped(bench.PeerOf(0)).has_value());
+}
+
+// How much a ragged pull gathers is known only from its rows.
+TEST(Refused, ARaggedPullThatDoesNotFitIntoAMessage) {
+  Bench bench({.num_shards = 1, .message_bytes_max = 4096});
+  TableSpec spec = TableSpec::Ragged("lists");
+  spec.consistency = kAsp;
+  const std::uint32_t lists = bench.Install(spec);
+  for (const std::uint64_t key : {1, 2}) {
+    proto::Request push = bench.SparsePull(0, lists, 0, 0, 1);
+    push.op = proto::Op::kPush;
+    push.kind = TableKind::kRagged;
+    push.elements = 800;
+    const std::uint32_t width = 800;
+    Payload payload = Bench::Keys({key});
+    payload.push_back(runtime::Buffer::CopyOf(&width, sizeof(width)));
+    payload.push_back(Bench::Values(std::vector<float>(width, 1))[0]);
+    bench.Send(0, push, std::move(payload));
+    ASSERT_TRUE(bench.TakeReply(0).reply().result.ok());
+  }
+  const auto pull = [&](const std::vector<std::uint64_t>& keys) {
+    proto::Request request = bench.SparsePull(0, lists, 0, 0, keys.size());
+    request.kind = TableKind::kRagged;
+    bench.Send(0, request, Bench::Keys(keys));
+    return bench.TakeReply(0).reply().result;
+  };
+  EXPECT_TRUE(pull({2}).ok());
+  EXPECT_THAT(std::string(pull({1, 2}).message()),
+              AllOf(HasSubstr("table 'lists': a pull of 6400 bytes"),
+                    HasSubstr("LEEWAY_MESSAGE_BYTES_MAX")));
+  EXPECT_EQ(bench.counters().replies_unsent, 0u);  // it was not even gathered
 }
 
 TEST(Refused, NanWhereTheTableSaysSo) {

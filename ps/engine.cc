@@ -74,7 +74,10 @@ absl::StatusOr<Table*> Engine::TableFor(const proto::Request& request) const {
 }
 
 ShardStore* Engine::StoreOf(Table* table, std::uint32_t shard) {
-  return table->Shard(shard, num_shards_, block_bytes_);
+  return table->Shard({.shard = shard,
+                       .num_shards = num_shards_,
+                       .block_bytes = block_bytes_,
+                       .pull_bytes_max = setup_.message_bytes_max});
 }
 
 absl::Status Engine::ChargeHeld(std::uint64_t bytes) const {

@@ -19,11 +19,10 @@ absl::string_view NameOf(TableKind kind) {
 
 }  // namespace
 
-ShardStore* Table::Shard(std::uint32_t shard, std::uint32_t num_shards, std::uint64_t block_bytes) {
-  std::unique_ptr<ShardStore>& store = shards_[shard];
+ShardStore* Table::Shard(StorePlace place) {
+  std::unique_ptr<ShardStore>& store = shards_[place.shard];
   if (store == nullptr) {
-    const StorePlace place{
-        .table = id_, .shard = shard, .num_shards = num_shards, .block_bytes = block_bytes};
+    place.table = id_;
     store = NewShardStore(spec_, place, updater_.get());
   }
   return store.get();

@@ -23,8 +23,9 @@ class Table {
   const TableSpec& spec() const { return spec_; }
   const Policy& policy() const { return policy_; }
 
-  // The values of one shard; made when they are first asked for.
-  ShardStore* Shard(std::uint32_t shard, std::uint32_t num_shards, std::uint64_t block_bytes);
+  // The values of the shard at `place`; made when they are first asked for. The table in `place` is
+  // filled in here.
+  ShardStore* Shard(StorePlace place);
 
   // Whether a request speaks of a table like this one, and of a reply that may be sent.
   absl::Status Fits(const proto::Request& request, std::uint64_t message_bytes_max) const;
