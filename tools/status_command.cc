@@ -1,13 +1,15 @@
 // `leeway status`: asks a running scheduler what it knows.
+#include <condition_variable>
 #include <cstdio>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "proto/codec.h"
 #include "proto/messages.h"
 #include "runtime/address.h"
@@ -67,23 +69,26 @@ class Question final : public van::Handler {
   }
 
   absl::StatusOr<std::string> Wait() {
-    done_.WaitForNotification();
-    return std::move(answer_);
+    std::unique_lock lock(mutex_);
+    answered_.wait(lock, [this] { return answer_.has_value(); });
+    return *answer_;
   }
 
  private:
   void Finish(absl::StatusOr<std::string> answer) {
-    if (done_.HasBeenNotified()) return;
     loop_->Cancel(timer_);
+    const std::lock_guard lock(mutex_);
+    if (answer_.has_value()) return;
     answer_ = std::move(answer);
-    done_.Notify();
+    answered_.notify_all();
   }
 
   runtime::Loop* const loop_;
   std::string address_;
   runtime::TimerId timer_ = runtime::TimerId::kNone;
-  absl::StatusOr<std::string> answer_;
-  absl::Notification done_;
+  std::mutex mutex_;
+  std::condition_variable answered_;
+  std::optional<absl::StatusOr<std::string>> answer_;  // the first one; under mutex_
   std::unique_ptr<van::Van> van_;
 };
 
