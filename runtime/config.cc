@@ -93,6 +93,20 @@ absl::StatusOr<std::string> ParseInterface(const Found& found) {
   return found.value;
 }
 
+absl::StatusOr<bool> ParseSwitch(const Found& found) {
+  if (found.value == "1") return true;
+  if (found.value == "0") return false;
+  return Refuse(found, "it must be 0 or 1");
+}
+
+absl::StatusOr<std::string> ParsePath(const Found& found) {
+  constexpr std::size_t kPathBytesMax = 4095;  // the kernel's PATH_MAX, less its final zero
+  if (found.value.size() > kPathBytesMax) {
+    return Refuse(found, absl::StrCat("it must be a path of at most ", kPathBytesMax, " bytes"));
+  }
+  return found.value;
+}
+
 // ps-lite says where the scheduler is in two variables, neither of which means anything alone.
 absl::StatusOr<std::optional<Found>> FindDmlcRoot(const Config::Lookup& lookup) {
   const std::optional<Found> host = Find(lookup, "DMLC_PS_ROOT_URI");
@@ -183,6 +197,10 @@ absl::StatusOr<Config> Config::From(const Lookup& lookup) {
   LEEWAY_RETURN_IF_ERROR(
       ReadInto(lookup, "LEEWAY_HOST", "DMLC_NODE_HOST", ParseHost, &config.host));
   LEEWAY_RETURN_IF_ERROR(ReadInto(lookup, "LEEWAY_LOG", nullptr, ParseLevel, &config.log_level));
+  LEEWAY_RETURN_IF_ERROR(ReadInto(lookup, "LEEWAY_ELASTIC", nullptr, ParseSwitch, &config.elastic));
+  LEEWAY_RETURN_IF_ERROR(
+      ReadInto(lookup, "LEEWAY_SCHEDULER_STATE", nullptr, ParsePath, &config.scheduler_state));
+  LEEWAY_RETURN_IF_ERROR(ReadInto(lookup, "LEEWAY_RESTORE", nullptr, ParsePath, &config.restore));
   if (const std::optional<Found> plugins = Find(lookup, "LEEWAY_PLUGINS")) {
     config.plugins = absl::StrSplit(plugins->value, ':', absl::SkipEmpty());
   }

@@ -31,6 +31,12 @@ TEST(ConfigTest, EveryVariableIsRead) {
       {"LEEWAY_SERVER_THREADS", "4"},
       {"LEEWAY_NUM_SHARDS", "96"},
       {"LEEWAY_BLOCK_BYTES", "65536"},
+      {"LEEWAY_REPLICATION", "3"},
+      {"LEEWAY_ELASTIC", "1"},
+      {"LEEWAY_SCHEDULER_STATE", "/var/lib/leeway"},
+      {"LEEWAY_RESTORE", "/ckpt/ckpt-7"},
+      {"LEEWAY_SUSPICION_MS", "700"},
+      {"LEEWAY_SCHEDULER_TIMEOUT_MS", "90000"},
       {"LEEWAY_PLUGINS", "/lib/a.so::/lib/b.so:"},
       {"LEEWAY_HEARTBEAT_INTERVAL_MS", "250"},
       {"LEEWAY_FAILURE_TIMEOUT_MS", "3000"},
@@ -57,6 +63,12 @@ TEST(ConfigTest, EveryVariableIsRead) {
   EXPECT_EQ(config->heartbeat_interval, absl::Milliseconds(250));
   EXPECT_EQ(config->failure_timeout, absl::Seconds(3));
   EXPECT_EQ(config->connect_timeout, absl::Seconds(20));
+  EXPECT_EQ(config->replication, 3u);
+  EXPECT_TRUE(config->elastic);
+  EXPECT_EQ(config->scheduler_state, "/var/lib/leeway");
+  EXPECT_EQ(config->restore, "/ckpt/ckpt-7");
+  EXPECT_EQ(config->suspicion, absl::Milliseconds(700));
+  EXPECT_EQ(config->scheduler_timeout, absl::Milliseconds(90000));
   EXPECT_EQ(config->request_timeout, absl::Seconds(30));
   EXPECT_EQ(config->resend_interval, absl::Milliseconds(400));
   EXPECT_EQ(config->send_window_bytes, 1'000'000u);
@@ -179,6 +191,13 @@ TEST(ConfigTest, BadValuesAreRefused) {
        R"(LEEWAY_BLOCK_BYTES is "1024": it must be a whole number of bytes from 4096 to 268435456)"},
       {{{"LEEWAY_BLOCK_BYTES", "1M"}},
        R"(LEEWAY_BLOCK_BYTES is "1M": it must be a whole number of bytes from 4096 to 268435456)"},
+      {{{"LEEWAY_REPLICATION", "0"}},
+       R"(LEEWAY_REPLICATION is "0": it must be a whole number from 1 to 8)"},
+      {{{"LEEWAY_ELASTIC", "yes"}}, R"(LEEWAY_ELASTIC is "yes": it must be 0 or 1)"},
+      {{{"LEEWAY_SUSPICION_MS", "0"}},
+       R"(LEEWAY_SUSPICION_MS is "0": it must be a whole number of milliseconds from 1 to 604800000)"},
+      {{{"LEEWAY_SCHEDULER_TIMEOUT_MS", "x"}},
+       R"(LEEWAY_SCHEDULER_TIMEOUT_MS is "x": it must be a whole number of milliseconds from 1 to 604800000)"},
       {{{"LEEWAY_HEARTBEAT_INTERVAL_MS", "0"}},
        R"(LEEWAY_HEARTBEAT_INTERVAL_MS is "0": it must be a whole number of milliseconds from 1 to 3600000)"},
       {{{"LEEWAY_FAILURE_TIMEOUT_MS", "1.5"}},
@@ -285,6 +304,9 @@ TEST(ConfigTest, RanksCountWithinTheirRole) {
   config.rank = 1;
   EXPECT_EQ(config.Validate().message(),
             "LEEWAY_RANK is 1: it must be less than LEEWAY_NUM_SERVERS, which is 1");
+  config.elastic = true;
+  EXPECT_TRUE(config.Validate().ok());
+  config.elastic = false;
   config.role = Role::kScheduler;
   EXPECT_TRUE(config.Validate().ok());
 }

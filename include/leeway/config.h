@@ -35,9 +35,15 @@ struct Config {
   std::uint32_t num_shards = 0;      // LEEWAY_NUM_SHARDS; 0: 32 a server thread
   std::uint64_t block_bytes = 1 << 20;  // LEEWAY_BLOCK_BYTES: size of a dense block (scheduler decides)
   std::vector<std::string> plugins;  // LEEWAY_PLUGINS, colon-separated
+  std::uint32_t replication = 1;     // LEEWAY_REPLICATION: replicas of a shard (scheduler decides)
+  bool elastic = false;              // LEEWAY_ELASTIC: this node comes on top of the announced ones
+  std::string scheduler_state;       // LEEWAY_SCHEDULER_STATE: folder the scheduler remembers in
+  std::string restore;               // LEEWAY_RESTORE: checkpoint the scheduler starts from
 
   absl::Duration heartbeat_interval = absl::Seconds(1);   // LEEWAY_HEARTBEAT_INTERVAL_MS
   absl::Duration failure_timeout = absl::Seconds(10);     // LEEWAY_FAILURE_TIMEOUT_MS
+  absl::Duration suspicion = absl::Seconds(1);            // LEEWAY_SUSPICION_MS
+  absl::Duration scheduler_timeout = absl::Minutes(10);   // LEEWAY_SCHEDULER_TIMEOUT_MS
   absl::Duration connect_timeout = absl::Minutes(10);     // LEEWAY_CONNECT_TIMEOUT_MS
   absl::Duration request_timeout = absl::Minutes(2);      // LEEWAY_REQUEST_TIMEOUT_MS
   absl::Duration resend_interval = absl::Seconds(2);      // LEEWAY_RESEND_INTERVAL_MS
