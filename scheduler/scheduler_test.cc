@@ -217,26 +217,6 @@ TEST(Scheduler, ANewSchedulerRefusesTheNodesOfTheOldOne) {
   }
 }
 
-TEST(Scheduler, ASchedulerThatIsNotThereIsNamedAfterTheDeadline) {
-  TestCluster cluster;
-  const TestNode* worker =
-      cluster.Start(Role::kWorker, [](Config* c) { c->connect_timeout = absl::Seconds(30); });
-  ASSERT_TRUE(cluster.RunUntil([&] { return worker->over.has_value(); }, absl::Seconds(31)));
-  EXPECT_EQ(worker->over->code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(Text(*worker->over),
-              AllOf(HasSubstr("sim://scheduler/0"), HasSubstr("LEEWAY_SCHEDULER"),
-                    HasSubstr("LEEWAY_CONNECT_TIMEOUT_MS")));
-}
-
-TEST(Scheduler, AnUnknownHostNameIsReportedAtOnce) {
-  TestCluster cluster;
-  const TestNode* worker =
-      cluster.Start(Role::kWorker, [](Config* c) { c->scheduler = "sim://nowhere.invalid/0"; });
-  ASSERT_TRUE(cluster.RunUntil([&] { return worker->over.has_value(); }, absl::Seconds(1)));
-  EXPECT_EQ(worker->over->code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(Text(*worker->over), HasSubstr("LEEWAY_SCHEDULER"));
-}
-
 TEST(Scheduler, ASecondSchedulerCannotListen) {
   TestCluster cluster;
   cluster.StartScheduler();

@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "node/membership_impl.h"
+
+namespace leeway::node {
+
+void Membership::Impl::OnHeard(proto::AnyMessage message) {
+  if (const auto* shutdown = std::get_if<proto::Shutdown>(&message)) {
+    End(state_ == State::kLeaving ? absl::OkStatus() : shutdown->why);
+  } else if (state_ == State::kLeaving) {
+    if (std::holds_alternative<proto::LeaveAck>(message)) End(absl::OkStatus());
+  } else if (const auto* welcome = std::get_if<proto::Welcome>(&message)) {
+    OnWelcome(*welcome);
+  } else if (const auto* refused = std::get_if<proto::Refused>(&message)) {
+    End(Refusal(refused->why));
+  } else if (state_ == State::kMember) {
+    TakeAsMember(std::move(message));
+  }
+}
+
+void Membership::Impl::TakeAsMember(proto::AnyMessage message) {
+  if (auto* map = std::get_if<proto::ClusterMap>(&message)) {
+    OnMap(std::make_shared<const proto::ClusterMap>(std::move(*map)));
+  } else if (const auto* down = std::get_if<proto::NodeDown>(&message)) {
+    OnNodeDown(*down);
+  } else if (std::holds_alternative<proto::TableReply>(message) ||
+             std::holds_alternative<proto::InstallTable>(message) ||
+             std::holds_alternative<proto::BarrierRelease>(message) ||
+             std::holds_alternative<proto::StatusRequest>(message) ||
+             std::holds_alternative<proto::StatusReply>(message)) {
+    (*listener_)->OnSchedulerMessage(std::move(message));
+  }
+}
+
+void Membership::Impl::OnWelcome(const proto::Welcome& welcome) {
+  joined_here_ = true;
+  if (state_ == State::kMember) {
+    if (welcome.cluster != welcome_.cluster || welcome.node != welcome_.node) {
+      End(absl::AbortedError(
+          absl::StrCat("the scheduler at ", url(), " was started anew: the old cluster is gone")));
+    }
+    return;
+  }
+  state_ = State::kMember;
+  welcome_ = welcome;
+  loop_->Cancel(deadline_timer_);
+  van::Identity identity = link_.identity();
+  identity.node = welcome.node;
+  identity.cluster = welcome.cluster;
+  link_.SetIdentity(identity);
+  StartHeartbeat(identity);
+  (*listener_)->OnWelcome(welcome);
+}
+
+void Membership::Impl::StartHeartbeat(const van::Identity& identity) {
+  Heartbeat::Setup setup;
+  setup.scheduler = url();
+  setup.identity = identity;
+  setup.limits = van::LimitsFrom(setup_.config);
+  // The scheduler's own settings, lest a node with others be taken for dead.
+  setup.interval = absl::Milliseconds(std::max(1u, welcome_.heartbeat_interval_ms));
+  setup.failure_timeout = absl::Milliseconds(std::max(1u, welcome_.failure_timeout_ms));
+  setup.host = setup_.host;
+  setup.owner = loop_;
+  setup.factory = setup_.factory;
+  heartbeat_ =
+      std::make_unique<Heartbeat>(std::move(setup), [this](const absl::Status& why) { Lost(why); });
+}
+
+// Heartbeats without an answer are not silence if the scheduler was heard on this connection.
+void Membership::Impl::Lost(const absl::Status& why) {
+  const absl::Duration patience = absl::Milliseconds(welcome_.failure_timeout_ms);
+  if (absl::IsUnavailable(why) && loop_->Now() - link_.heard() <= patience) return;
+  End(why);
+}
+
+void Membership::Impl::OnMap(std::shared_ptr<const proto::ClusterMap> map) {
+  if (!maps_.Take(map)) {
+    // Again: the scheduler has not heard that it was taken.
+    if (acknowledged_ >= map->version) SendMapAck();
+    return;
+  }
+  for (const proto::NodeDown& down : maps_.Untold()) {
+    if (state_ == State::kMember) Tell(down);
+  }
+  if (state_ != State::kMember) return;
+  // A server acknowledges when its data threads have the map; for a worker, having it is all.
+  if (setup_.role != Role::kServer) AckMap(map->version);
+  (*listener_)->OnMap(std::move(map));
+}
+
+void Membership::Impl::OnNodeDown(const proto::NodeDown& down) {
+  if (maps_.Take(down)) Tell(down);
+}
+
+void Membership::Impl::Tell(const proto::NodeDown& down) {
+  if (down.node == welcome_.node) {
+    End(absl::AbortedError(
+        absl::StrCat("the scheduler at ", url(), " has given up on this node: ", down.reason)));
+  } else {
+    (*listener_)->OnNodeDown(down);
+  }
+}
+
+void Membership::Impl::SendMapAck() {
+  if (state_ == State::kMember && acknowledged_ > 0) {
+    link_.SendQuietly(proto::MapAck{acknowledged_});
+  }
+}
+
+}  // namespace leeway::node
