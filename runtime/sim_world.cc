@@ -33,6 +33,8 @@ struct SimWorld::State {
 
   bool keep_trace = false;
   std::string trace;
+  std::size_t lines_kept_max = 0;
+  std::deque<std::string> last_lines;
   std::uint64_t trace_hash = 0xcbf29ce484222325;  // FNV-1a of the trace's text
 };
 
@@ -122,10 +124,20 @@ void SimWorld::Trace(absl::string_view line) {
     state_->trace_hash = (state_->trace_hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   }
   if (state_->keep_trace) state_->trace += text;
+  if (state_->lines_kept_max == 0) return;
+  if (state_->last_lines.size() >= state_->lines_kept_max) state_->last_lines.pop_front();
+  state_->last_lines.push_back(text.substr(0, text.size() - 1));
 }
 
 std::uint64_t SimWorld::trace_hash() const { return state_->trace_hash; }
 void SimWorld::KeepTrace(bool keep) { state_->keep_trace = keep; }
 const std::string& SimWorld::trace() const { return state_->trace; }
+
+void SimWorld::KeepLastLines(std::size_t lines) {
+  state_->lines_kept_max = lines;
+  while (state_->last_lines.size() > lines) state_->last_lines.pop_front();
+}
+
+const std::deque<std::string>& SimWorld::last_lines() const { return state_->last_lines; }
 
 }  // namespace leeway::runtime

@@ -3,7 +3,9 @@
 #ifndef LEEWAY_RUNTIME_SIM_WORLD_H_
 #define LEEWAY_RUNTIME_SIM_WORLD_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -52,6 +54,9 @@ class SimWorld {
   std::uint64_t trace_hash() const;
   void KeepTrace(bool keep);  // whether trace() holds the text as well; default false
   const std::string& trace() const;
+  // Keeps the newest lines, so that a failure can show what led to it; default 0.
+  void KeepLastLines(std::size_t lines);
+  const std::deque<std::string>& last_lines() const;
 
  private:
   struct State;

@@ -212,6 +212,17 @@ TEST(SimWorldTest, KillLosesWhatWasNotSynced) {
   EXPECT_LT(lost, 20);
 }
 
+TEST(SimWorldTest, KeepsItsLastLines) {
+  SimWorld world(1);
+  world.Trace("none kept yet");
+  EXPECT_TRUE(world.last_lines().empty());
+  world.KeepLastLines(2);
+  for (const char* line : {"first", "second", "third"}) world.Trace(line);
+  EXPECT_EQ(world.last_lines(), (std::deque<std::string>{"0 second", "0 third"}));
+  world.KeepLastLines(1);
+  EXPECT_EQ(world.last_lines(), (std::deque<std::string>{"0 third"}));
+}
+
 TEST(SimWorldTest, HostsDrawTheirOwnNumbers) {
   SimWorld world(1), other_world(2);
   const auto a = world.NewHost("a"), b = world.NewHost("b"), other_a = other_world.NewHost("a");

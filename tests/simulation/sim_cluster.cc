@@ -1,0 +1,72 @@
+#include "tests/simulation/sim_cluster.h"
+
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace leeway::simulation {
+
+SimCluster::SimCluster(const Setup& setup)
+    : config_(setup.config),
+      world_(setup.seed),
+      network_(&world_),
+      place_{.world = &world_, .network = &network_, .data_options = setup.data_options} {
+  config_.scheduler = absl::StrCat("sim://", HostName(Role::kScheduler, 0), "/0");
+}
+
+// Workers first: what a script holds may point into what servers lent it.
+SimCluster::~SimCluster() {
+  while (!processes_.empty()) processes_.erase(std::prev(processes_.end()));
+}
+
+std::string SimCluster::HostName(Role role, std::uint32_t rank) {
+  if (role == Role::kScheduler) return std::string(Name(role));
+  return absl::StrCat(Name(role), rank);
+}
+
+std::vector<std::string> SimCluster::HostNames() const {
+  std::vector<std::string> names = {HostName(Role::kScheduler, 0)};
+  for (std::uint32_t i = 0; i < config_.num_servers; ++i) {
+    names.push_back(HostName(Role::kServer, i));
+  }
+  for (std::uint32_t i = 0; i < config_.num_workers; ++i) {
+    names.push_back(HostName(Role::kWorker, i));
+  }
+  return names;
+}
+
+SimProcess* SimCluster::Start(Role role, std::uint32_t rank) {
+  const std::string host = HostName(role, rank);
+  Config config = config_;
+  config.role = role;
+  if (role != Role::kScheduler) config.rank = rank;
+  std::unique_ptr<SimProcess>& process = processes_[host];
+  process = std::make_unique<SimProcess>(place_, host);
+  if (role == Role::kScheduler) process->RunScheduler(config);
+  if (role == Role::kServer) process->RunServer(config);
+  if (role == Role::kWorker) process->RunWorker(config);
+  return process.get();
+}
+
+void SimCluster::Kill(const std::string& host) {
+  world_.Kill(host);
+  network_.Kill(host);
+  processes_[host].reset();
+}
+
+SimProcess* SimCluster::Find(const std::string& host) const {
+  const auto found = processes_.find(host);
+  return found == processes_.end() ? nullptr : found->second.get();
+}
+
+bool SimCluster::WasKilled(const std::string& host) const {
+  const auto found = processes_.find(host);
+  return found != processes_.end() && found->second == nullptr;
+}
+
+bool SimCluster::RunUntil(const std::function<bool()>& done, absl::Duration limit) {
+  return world_.RunUntil(done, limit).ok();
+}
+
+}  // namespace leeway::simulation

@@ -1,0 +1,69 @@
+// A whole cluster in one thread on virtual time: the real scheduler, servers and worker cores, each
+// on a simulated host that may be killed and started again.
+#ifndef LEEWAY_TESTS_SIMULATION_SIM_CLUSTER_H_
+#define LEEWAY_TESTS_SIMULATION_SIM_CLUSTER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "leeway/config.h"
+#include "runtime/sim_world.h"
+#include "tests/simulation/sim_process.h"
+#include "van/sim/sim_van.h"
+
+namespace leeway::simulation {
+
+class SimCluster {
+ public:
+  struct Setup {
+    std::uint64_t seed = 1;
+    Config config;  // role, scheduler and rank are filled in
+    ps::DataOptions data_options;
+  };
+
+  explicit SimCluster(const Setup& setup);
+  ~SimCluster();
+  SimCluster(const SimCluster&) = delete;
+  SimCluster& operator=(const SimCluster&) = delete;
+
+  // Hosts by name: "scheduler", "server0", …, "worker0", … A worker's or server's rank is asked
+  // for, so that it is the host's number in every incarnation.
+  static std::string HostName(Role role, std::uint32_t rank);
+  std::vector<std::string> HostNames() const;  // all of the cluster, running or not
+
+  // Starts a process on a host that runs none: its first, or, after Kill, a new incarnation with
+  // the disk the one before it left.
+  SimProcess* Start(Role role, std::uint32_t rank = 0);
+  // The process dies at once, without a word: its loops stop, its connections break, what it wrote
+  // and did not sync is lost.
+  void Kill(const std::string& host);
+  // Null when it was never started, or killed.
+  SimProcess* Find(const std::string& host) const;
+  bool WasKilled(const std::string& host) const;
+
+  // False when `limit` of virtual time passes first.
+  bool RunUntil(const std::function<bool()>& done, absl::Duration limit);
+  // A line of the trace that is not a message's.
+  void Note(absl::string_view line) { world_.Trace(line); }
+
+  runtime::SimWorld& world() { return world_; }
+  van::SimNetwork& network() { return network_; }
+  const Config& config() const { return config_; }
+
+ private:
+  Config config_;
+  runtime::SimWorld world_;
+  van::SimNetwork network_;
+  const SimWorkplace place_;
+  std::map<std::string, std::unique_ptr<SimProcess>> processes_;  // by host; null once killed
+};
+
+}  // namespace leeway::simulation
+
+#endif  // LEEWAY_TESTS_SIMULATION_SIM_CLUSTER_H_

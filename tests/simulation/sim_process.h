@@ -1,0 +1,57 @@
+// One simulated process: a host in the simulated world and the role that runs on it, which is the
+// same code as in production.
+#ifndef LEEWAY_TESTS_SIMULATION_SIM_PROCESS_H_
+#define LEEWAY_TESTS_SIMULATION_SIM_PROCESS_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "leeway/config.h"
+#include "ps/server.h"
+#include "runtime/loop.h"
+#include "runtime/sim_world.h"
+#include "scheduler/scheduler.h"
+#include "van/sim/sim_van.h"
+#include "worker/core.h"
+
+namespace leeway::simulation {
+
+// What every process of a cluster is made from.
+struct SimWorkplace {
+  runtime::SimWorld* world = nullptr;
+  van::SimNetwork* network = nullptr;
+  ps::DataOptions data_options;  // the servers'
+};
+
+class SimProcess {
+ public:
+  SimProcess(const SimWorkplace& place, const std::string& host);
+  SimProcess(const SimProcess&) = delete;
+  SimProcess& operator=(const SimProcess&) = delete;
+
+  void RunScheduler(const Config& config);
+  void RunServer(const Config& config);
+  void RunWorker(const Config& config);  // the caller starts the core
+
+  worker::Core* core() { return core_.get(); }
+  runtime::Loop* loop() { return runner_->loop(); }
+  // What the role said at its end; workers' scripts hear that from the core.
+  const std::optional<absl::Status>& over() const { return over_; }
+
+ private:
+  const SimWorkplace place_;
+  const std::unique_ptr<runtime::Host> host_;
+  const std::unique_ptr<van::Factory> factory_;
+  const std::unique_ptr<runtime::LoopRunner> runner_;
+  std::optional<absl::Status> over_;
+  // One of them.
+  std::unique_ptr<scheduler::Scheduler> scheduler_;
+  std::unique_ptr<ps::Server> server_;
+  std::unique_ptr<worker::Core> core_;
+};
+
+}  // namespace leeway::simulation
+
+#endif  // LEEWAY_TESTS_SIMULATION_SIM_PROCESS_H_
