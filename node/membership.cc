@@ -74,6 +74,10 @@ void Membership::Impl::AckMap(std::uint64_t version) {
   SendMapAck();
 }
 
+void Membership::Impl::AskForMap() {
+  if (state_ == State::kMember) link_.SendQuietly(proto::MapAck{0});
+}
+
 void Membership::Impl::Leave(absl::Duration timeout, LeaveDone done) {
   if (state_ == State::kLeaving) {
     PostDone(std::move(done), absl::FailedPreconditionError("this node is leaving already"));
@@ -156,10 +160,12 @@ void Membership::Impl::LogWaiting() {
                      absl::FormatDuration(loop_->Now() - started_), "; giving up after ",
                      absl::FormatDuration(setup_.config.connect_timeout),
                      " (LEEWAY_CONNECT_TIMEOUT_MS)");
-  } else if (state_ == State::kMember && maps_.newest() != nullptr) {
-    if (maps_.newest()->epoch > 0) return;
-    runtime::LogInfo("waiting for the cluster: ",
-                     DescribeMissing(*maps_.newest(), welcome_.num_servers, welcome_.num_workers));
+  } else if (maps_.newest() != nullptr && maps_.newest()->epoch > 0) {
+    return;
+  } else if (state_ == State::kMember) {
+    runtime::LogInfo("waiting for all ", welcome_.num_servers, " servers and ",
+                     welcome_.num_workers, " workers to join; the scheduler at ", url(),
+                     " says who is missing");
   }
   log_timer_ = loop_->After(kWaitingLogInterval, [this] { LogWaiting(); });
 }
@@ -223,6 +229,7 @@ Membership::~Membership() = default;
 void Membership::Start() { impl_->Start(); }
 absl::Status Membership::Send(const proto::AnyMessage& message) { return impl_->Send(message); }
 void Membership::AckMap(std::uint64_t version) { impl_->AckMap(version); }
+void Membership::AskForMap() { impl_->AskForMap(); }
 void Membership::Leave(absl::Duration timeout, absl::AnyInvocable<void(absl::Status)> done) {
   impl_->Leave(timeout, std::move(done));
 }

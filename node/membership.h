@@ -27,7 +27,8 @@ class Membership {
     virtual ~Listener() = default;
     // The scheduler took this node in. Once.
     virtual void OnWelcome(const proto::Welcome& welcome) = 0;
-    // A newer map; epoch 0 as long as the cluster is incomplete.
+    // A newer map. While the cluster is incomplete there is none but for AskForMap, and that one's
+    // epoch is 0.
     virtual void OnMap(std::shared_ptr<const proto::ClusterMap> map) = 0;
     // A node died or left, and why; the map that says so follows.
     virtual void OnNodeDown(const proto::NodeDown& down) = 0;
@@ -60,6 +61,8 @@ class Membership {
   absl::Status Send(const proto::AnyMessage& message);
   // Tells the scheduler that this node has taken the map of that version (servers).
   void AckMap(std::uint64_t version);
+  // Asks for the map even of an incomplete cluster, to say who is missing; OnMap if it comes.
+  void AskForMap();
   // Leaves in order; `done` once the scheduler knows (OK) or `timeout` has passed. OnOver does not
   // follow.
   void Leave(absl::Duration timeout, absl::AnyInvocable<void(absl::Status)> done);

@@ -24,6 +24,7 @@ class Membership::Impl final : private SchedulerLink::Owner {
   void Start();
   absl::Status Send(const proto::AnyMessage& message);
   void AckMap(std::uint64_t version);
+  void AskForMap();
   void Leave(absl::Duration timeout, LeaveDone done);
   const std::string& url() const { return link_.url(); }
 

@@ -284,6 +284,20 @@ TEST_F(MembershipTest, AWorkerAcknowledgesEachNewerMapByItself) {
   EXPECT_THAT(acknowledged, ElementsAre(2, 4, 4, 4));  // again to a scheduler that says it again
 }
 
+TEST_F(MembershipTest, TheMapOfAnIncompleteClusterComesWhenAskedFor) {
+  Join(Role::kWorker);
+  membership_->AskForMap();
+  ASSERT_TRUE(RunUntil([&] { return scheduler_->Count<proto::MapAck>() == 1; }));
+  EXPECT_EQ(scheduler_->All<proto::MapAck>()[0].version, 0u);
+  proto::ClusterMap map = MapOf(2);
+  map.epoch = 0;
+  map.owners.clear();
+  scheduler_->Say(map);
+  scheduler_->Say(MapOf(3));
+  world_.RunFor(absl::Seconds(1));
+  EXPECT_THAT(maps_, ElementsAre(2, 3));
+}
+
 TEST_F(MembershipTest, AServerAcknowledgesWhenItSaysSo) {
   Join(Role::kServer);
   scheduler_->Say(MapOf(2));

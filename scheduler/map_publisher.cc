@@ -22,8 +22,6 @@ void MapPublisher::OnAck(const Node& node, std::uint64_t version, absl::Time now
   if (node.role == Role::kServer) Advance(now);
 }
 
-void MapPublisher::MembersChanged(absl::Time now) { Advance(now); }
-
 void MapPublisher::OnRejoin(const Node& node, absl::Time now) {
   if (Due(node)) SendTo(node, now);
 }

@@ -23,8 +23,6 @@ class MapPublisher {
 
   void Publish(std::shared_ptr<const proto::ClusterMap> map, absl::Time now);
   void OnAck(const Node& node, std::uint64_t version, absl::Time now);
-  // Someone has gone: perhaps it was all that workers were waiting for.
-  void MembersChanged(absl::Time now);
   // The node has connected anew: what it was sent may be lost.
   void OnRejoin(const Node& node, absl::Time now);
   void Resend(absl::Time now);

@@ -50,7 +50,7 @@ Scheduler::Impl::Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* fa
 
 Scheduler::Impl::~Impl() {
   for (runtime::TimerId timer : {detector_timer_, resend_timer_, log_timer_, nobody_timer_,
-                                 barrier_timer_, ending_timer_, grace_timer_}) {
+                                 barrier_timer_, publish_timer_, ending_timer_, grace_timer_}) {
     loop_->Cancel(timer);
   }
 }
@@ -100,16 +100,26 @@ std::string Scheduler::Impl::StatusJson() const {
 // ---- members ----
 
 void Scheduler::Impl::Joined() {
-  const bool was_complete = members_.complete();
   const bool complete = members_.UpdateComplete();
-  const std::shared_ptr<const proto::ClusterMap> map = maps_.Next(members_);
-  if (complete && !was_complete) {
+  maps_.Next(members_);
+  if (complete) {
     runtime::LogInfo("the cluster is complete: ", Missing());
     loop_->Cancel(nobody_timer_);
   } else {
     PutOffNobodyCame();
   }
-  publisher_.Publish(map, Now());
+  PublishSoon();
+}
+
+// While the cluster is not complete nobody can do anything with its map, and sending it to all at
+// each join would be a message for each pair of nodes. Changes of one turn of the loop go out as
+// one map.
+void Scheduler::Impl::PublishSoon() {
+  if (!members_.complete() || publish_timer_ != runtime::TimerId::kNone) return;
+  publish_timer_ = loop_->After(absl::ZeroDuration(), [this] {
+    publish_timer_ = runtime::TimerId::kNone;
+    if (running()) publisher_.Publish(maps_.newest(), Now());
+  });
 }
 
 void Scheduler::Impl::Retire(Node* node, Node::State state, const std::string& why) {
@@ -130,9 +140,11 @@ void Scheduler::Impl::Retire(Node* node, Node::State state, const std::string& w
   down.left = left;
   down.reason = why;
   down.epoch = map->epoch;
-  for (const Node* other : members_.Alive()) SendTo(*other, down);
+  if (members_.complete()) {
+    for (const Node* other : members_.Alive()) SendTo(*other, down);
+  }
   if (!left) SendTo(*node, down);  // should it live after all, it ends
-  publisher_.Publish(map, Now());
+  PublishSoon();
   barriers_.WorkersChanged();
   catalogue_.ServersChanged();
   ArmBarrierTimer();

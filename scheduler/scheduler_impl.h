@@ -76,6 +76,7 @@ class Scheduler::Impl final : private van::Handler,
 
   // ---- members ----
   void Joined();
+  void PublishSoon();
   void Retire(Node* node, Node::State state, const std::string& why);
   void FindDead();
   std::vector<std::uint32_t> Needed() const override;
@@ -125,7 +126,7 @@ class Scheduler::Impl final : private van::Handler,
   std::uint64_t encoded_version_ = 0;
 
   runtime::TimerId detector_timer_{}, resend_timer_{}, log_timer_{}, nobody_timer_{},
-      barrier_timer_{}, ending_timer_{}, grace_timer_{};
+      barrier_timer_{}, publish_timer_{}, ending_timer_{}, grace_timer_{};
 };
 
 }  // namespace leeway::scheduler

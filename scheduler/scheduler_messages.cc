@@ -197,6 +197,8 @@ void Scheduler::Impl::On(const Sender& sender, const proto::Heartbeat& beat) {
 void Scheduler::Impl::On(const Sender& sender, const proto::MapAck& ack) {
   if (sender.node == nullptr || !sender.node->alive()) {
     OutOfTurn(sender, "a MapAck of nobody that has joined");
+  } else if (ack.version == 0 && !members_.complete()) {
+    SendMap(*sender.node, *maps_.newest());  // it wants to say whom it waits for
   } else {
     publisher_.OnAck(*sender.node, ack.version, Now());
   }

@@ -52,6 +52,49 @@ TEST(Scheduler, AWorkerNeverKnowsMoreThanAServer) {
   EXPECT_EQ(cluster.servers[0]->epoch(), 1u);
 }
 
+TEST(Scheduler, AClusterFormsWithAFewMessagesANode) {
+  TestCluster cluster(1, 20, 200);
+  cluster.StartAll();
+  cluster.RunUntilComplete();
+  cluster.world.RunFor(absl::Milliseconds(100));  // and the map is acknowledged
+  for (const auto& node : cluster.nodes) EXPECT_EQ(node->maps, 1) << node->name();
+  const auto status = nlohmann::json::parse(cluster.scheduler->StatusJson());
+  // Welcome and the map, Join and MapAck, and perhaps a heartbeat and an answer that was late.
+  EXPECT_LE(status["counters"]["messages_sent"], 4 * 220);
+  EXPECT_LE(status["counters"]["messages_received"], 4 * 220);
+}
+
+TEST(Scheduler, DeathsFoundAtOnceAreOneMap) {
+  TestCluster cluster(1, 2, 8);
+  cluster.StartAll();
+  cluster.RunUntilComplete();
+  cluster.world.RunFor(absl::Seconds(5));
+  for (int worker = 4; worker < 8; ++worker) cluster.Kill(cluster.workers[worker]);
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.workers[0]->downs.size() == 4; }));
+  cluster.world.RunFor(absl::Seconds(5));
+  EXPECT_EQ(cluster.workers[0]->maps, 2);
+  EXPECT_EQ(cluster.servers[1]->maps, 2);
+}
+
+TEST(Scheduler, WhoWaitsForTheClusterMayAskWhoIsMissing) {
+  TestCluster cluster;
+  cluster.StartScheduler();
+  cluster.Start(Role::kServer);
+  TestNode* worker = cluster.Start(Role::kWorker);
+  cluster.world.RunFor(absl::Minutes(1));
+  EXPECT_EQ(worker->maps, 0);
+  worker->AskForMap();
+  cluster.world.RunFor(absl::Seconds(1));
+  ASSERT_EQ(worker->maps, 1);
+  EXPECT_EQ(worker->map->epoch, 0u);
+  EXPECT_EQ(node::DescribeMissing(*worker->map, 2, 2),
+            "1 of 2 servers and 1 of 2 workers have joined; missing server 1 and worker 1");
+  cluster.Start(Role::kServer);
+  cluster.Start(Role::kWorker);
+  cluster.RunUntilComplete();
+  EXPECT_EQ(worker->epoch(), 1u);
+}
+
 TEST(Scheduler, OneWorkerTooManyIsRefusedAndNobodyElseIsDisturbed) {
   TestCluster cluster;
   cluster.StartAll();

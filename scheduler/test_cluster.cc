@@ -40,6 +40,7 @@ void TestNode::OnWelcome(const proto::Welcome& it) {
 void TestNode::OnMap(std::shared_ptr<const proto::ClusterMap> it) {
   maps_only_grew = maps_only_grew && (map == nullptr || it->version > map->version);
   map = std::move(it);
+  ++maps;
   if (!acknowledges_maps) return;
   // As if data threads had to take it first.
   runner_->loop()->After(absl::Milliseconds(1), [this, version = map->version] {
@@ -99,6 +100,10 @@ void TestNode::Leave() {
     membership_->Leave(absl::Seconds(30),
                        [this](absl::Status status) { left = std::move(status); });
   });
+}
+
+void TestNode::AskForMap() {
+  runner_->loop()->Post([this] { membership_->AskForMap(); });
 }
 
 TestCluster::TestCluster(std::uint64_t seed, std::uint32_t num_servers, std::uint32_t num_workers)

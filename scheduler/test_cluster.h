@@ -34,6 +34,7 @@ class TestNode final : private node::Membership::Listener {
   void Enter(const std::string& name, std::uint64_t number,
              absl::Duration timeout = absl::ZeroDuration());
   void Leave();
+  void AskForMap();
   // Says something once.
   void Say(const proto::AnyMessage& message);
 
@@ -46,7 +47,7 @@ class TestNode final : private node::Membership::Listener {
   std::set<std::uint32_t> installed;
   std::optional<absl::Status> over;
   std::optional<absl::Status> left;
-  int welcomes = 0, overs = 0;
+  int welcomes = 0, overs = 0, maps = 0;
   bool maps_only_grew = true;
 
   // How a server behaves.

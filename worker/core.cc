@@ -12,7 +12,8 @@
 namespace leeway::worker {
 namespace {
 
-// The membership reports an absent scheduler itself; only if it does not do we.
+// When there is no time left to connect: the membership reports an absent scheduler itself, and a
+// scheduler that is there says who is missing; only if neither does do we.
 constexpr absl::Duration kConnectGrace = absl::Seconds(1);
 
 absl::Status Prefixed(absl::string_view prefix, const absl::Status& status) {
@@ -56,12 +57,13 @@ void Core::ConnectDeadline() {
   if (phase_ != Phase::kJoining) return;
   if (map_ == nullptr && !connect_grace_) {
     connect_grace_ = true;
+    membership_->AskForMap();
     return connect_.SetBy(loop_->Now() + kConnectGrace);
   }
   const std::string missing =
-      map_ == nullptr
-          ? absl::StrCat("the scheduler at ", membership_->scheduler_address(), " has not answered")
-          : node::DescribeMissing(*map_, welcome_.num_servers, welcome_.num_workers);
+      map_ == nullptr ? absl::StrCat("the scheduler at ", membership_->scheduler_address(),
+                                     " has not said who is missing")
+                      : node::DescribeMissing(*map_, welcome_.num_servers, welcome_.num_workers);
   End(absl::DeadlineExceededError(absl::StrCat("the cluster was not complete within ",
                                                Spoken(config_.connect_timeout), ": ", missing,
                                                " (LEEWAY_CONNECT_TIMEOUT_MS)")));
@@ -103,7 +105,10 @@ void Core::OnWelcome(const proto::Welcome& welcome) {
 void Core::OnMap(std::shared_ptr<const proto::ClusterMap> map) {
   if (phase_ == Phase::kOver || servers_ == nullptr) return;
   map_ = std::move(map);
-  if (map_->epoch == 0) return;
+  if (map_->epoch == 0) {
+    if (connect_grace_) ConnectDeadline();
+    return;
+  }
   servers_->Follow(*map_);
   DropDeadServers();
   requests_->Follow(*map_);

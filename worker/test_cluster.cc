@@ -67,7 +67,9 @@ void ScriptedScheduler::OnMessage(van::PeerId peer, van::Message raw) {
   if (std::holds_alternative<proto::Join>(message)) {
     if (std::find(joined_.begin(), joined_.end(), peer) == joined_.end()) joined_.push_back(peer);
     Send(peer, welcome_);
-    if (map.version > 0) Send(peer, map);
+    if (map.epoch > 0) Send(peer, map);
+  } else if (const auto* ack = std::get_if<proto::MapAck>(&message)) {
+    if (ack->version == 0) Send(peer, map);
   } else if (const auto* beat = std::get_if<proto::Heartbeat>(&message)) {
     Send(peer, proto::HeartbeatAck{beat->number});
   } else if (const auto* create = std::get_if<proto::CreateTable>(&message)) {
