@@ -28,6 +28,7 @@ void Membership::Impl::TakeAsMember(proto::AnyMessage message) {
     OnNodeDown(*down);
   } else if (std::holds_alternative<proto::TableReply>(message) ||
              std::holds_alternative<proto::InstallTable>(message) ||
+             std::holds_alternative<proto::InstallTableReply>(message) ||
              std::holds_alternative<proto::BarrierRelease>(message) ||
              std::holds_alternative<proto::StatusRequest>(message) ||
              std::holds_alternative<proto::StatusReply>(message)) {

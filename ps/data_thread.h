@@ -49,6 +49,7 @@ class DataThread final : private van::Handler, private Engine::Replier {
   void TakeMap(std::shared_ptr<const proto::ClusterMap> map);
   absl::Status InstallTable(std::uint32_t id, const TableSpec& spec,
                             std::unique_ptr<Updater> updater);
+  void ForgetTable(std::uint32_t id) { engine_.Forget(id); }
 
   const Counters& counters() const { return counters_; }
   std::string StatusJson() const;

@@ -306,6 +306,25 @@ TEST(Refused, NanWhereTheTableSaysSo) {
   EXPECT_THAT(bench.PullNow(0, refuses, 0), Each(0));
 }
 
+TEST(Tables, OneThatWasNotCreatedIsForgottenUnlessItIsInUse) {
+  Bench bench;
+  const std::uint32_t unused = bench.Install(AddTable("w", kAsp));
+  bench.thread().ForgetTable(unused);
+  bench.thread().ForgetTable(unused);
+  bench.Send(0, bench.DensePull(0, unused, 0));
+  EXPECT_THAT(bench.TakeReply(0).reply().result.message(), HasSubstr("is not installed"));
+
+  // Somebody made the id up, and waits.
+  const std::uint32_t asked_for = bench.Install(AddTable("v", Consistency::Bsp()));
+  bench.Tick(0, 1);
+  bench.Take(0);
+  bench.Send(0, bench.DensePull(0, asked_for, 1));
+  EXPECT_FALSE(bench.GotReply(0));
+  bench.thread().ForgetTable(asked_for);
+  bench.Tick(1, 1);
+  EXPECT_TRUE(bench.TakeReply(0).reply().result.ok());
+}
+
 TEST(Tables, AnotherOneOfTheSameIdIsAnError) {
   Bench bench;
   const TableSpec spec = AddTable("w", kAsp);

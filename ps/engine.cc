@@ -29,6 +29,13 @@ absl::Status Engine::Install(std::uint32_t id, const TableSpec& spec,
   return absl::OkStatus();
 }
 
+// Nobody is ever given the id of a table that was not created. If somebody has asked for it all the
+// same, the table stays, since what waits here may speak of it.
+void Engine::Forget(std::uint32_t id) {
+  const auto it = tables_.find(id);
+  if (it != tables_.end() && !it->second->asked_for()) tables_.erase(it);
+}
+
 // ---- requests ----
 
 absl::Status Engine::Admit(Inbound inbound) {
@@ -70,6 +77,7 @@ absl::StatusOr<Table*> Engine::TableFor(const proto::Request& request) const {
         absl::StrCat("clock ", request.clock, " is beyond what a clock may be, ", kClockMax));
   }
   LEEWAY_RETURN_IF_ERROR(it->second->Fits(request, setup_.message_bytes_max));
+  it->second->NoteAskedFor();
   return it->second.get();
 }
 

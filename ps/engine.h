@@ -49,6 +49,8 @@ class Engine {
 
   // OK too where an equal table of that id is installed already.
   absl::Status Install(std::uint32_t id, const TableSpec& spec, std::unique_ptr<Updater> updater);
+  // The table was not created after all: another server did not take it.
+  void Forget(std::uint32_t id);
 
   // A request whose turn it is: takes its effect and answers it, now or later. The status is what
   // the same request is to be told should it be sent again.

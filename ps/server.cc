@@ -157,6 +157,11 @@ void Server::OnNodeDown(const proto::NodeDown& down) {
 void Server::OnSchedulerMessage(proto::AnyMessage message) {
   if (auto* install = std::get_if<proto::InstallTable>(&message)) {
     Install(*install);
+  } else if (auto* failed = std::get_if<proto::InstallTableReply>(&message)) {
+    runtime::LogInfo("table ", failed->table, " was not created: ", failed->result.message());
+    OnEveryThread(
+        [id = failed->table](DataThread* thread, std::uint32_t) { thread->ForgetTable(id); },
+        [] {});
   } else {
     runtime::LogWarning("the scheduler sent a ", proto::NameOf(message),
                         ", which is not for servers; ignored");

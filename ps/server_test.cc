@@ -269,6 +269,20 @@ TEST_F(ServerTest, TablesThatCannotBeAreRefusedWithTheReason) {
   EXPECT_EQ(equal, 2u);
 }
 
+TEST_F(ServerTest, ATableThatAnotherServerDidNotTakeIsForgotten) {
+  StartServer();
+  Until([&] { return scheduler_.Count<proto::Join>() == 1; });
+  scheduler_.Send(server_peer_, proto::InstallTable{1, TableSpec::Dense("w", {10})});
+  Until([&] { return scheduler_.Count<proto::InstallTableReply>() == 1; });
+  scheduler_.Send(server_peer_,
+                  proto::InstallTableReply{1, absl::NotFoundError("server 1 has no updater 'x'")});
+  // It is a new one now: no conflict.
+  scheduler_.Send(server_peer_, proto::InstallTable{1, TableSpec::Dense("w", {11})});
+  Until([&] { return scheduler_.Count<proto::InstallTableReply>() == 2; });
+  const auto answers = scheduler_.All<proto::InstallTableReply>();
+  EXPECT_TRUE(answers[1].message.result.ok()) << answers[1].message.result;
+}
+
 TEST_F(ServerTest, StoppingLeavesInOrder) {
   StartServer();
   Until([&] { return scheduler_.Count<proto::Join>() == 1; });

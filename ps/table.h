@@ -30,6 +30,10 @@ class Table {
   // Whether a request speaks of a table like this one, and of a reply that may be sent.
   absl::Status Fits(const proto::Request& request, std::uint64_t message_bytes_max) const;
 
+  // Whether a request has ever been let through to it.
+  bool asked_for() const { return asked_for_; }
+  void NoteAskedFor() { asked_for_ = true; }
+
   StoreStats stats() const;  // of all its shards here
 
  private:
@@ -37,6 +41,7 @@ class Table {
   TableSpec spec_;
   std::unique_ptr<Updater> updater_;
   Policy policy_;
+  bool asked_for_ = false;
   std::map<std::uint32_t, std::unique_ptr<ShardStore>> shards_;
 };
 

@@ -347,6 +347,14 @@ TEST(Scheduler, AServerMayRefuseATable) {
   ASSERT_TRUE(cluster.RunUntil([&] { return !cluster.workers[0]->tables.empty(); }));
   EXPECT_THAT(Text(cluster.workers[0]->tables[1].result),
               AllOf(HasSubstr("server 1"), HasSubstr("no updater 'x'")));
+  // All or nothing: the other one forgets it, and the name is free for another table.
+  EXPECT_TRUE(cluster.RunUntil([&] { return cluster.servers[0]->installed.empty(); }));
+  cluster.servers[1]->refusal = absl::OkStatus();
+  cluster.workers[1]->CreateTable(1, TableSpec::Dense("w", {9}));
+  ASSERT_TRUE(cluster.RunUntil([&] { return !cluster.workers[1]->tables.empty(); }));
+  EXPECT_TRUE(cluster.workers[1]->tables[1].result.ok());
+  EXPECT_EQ(cluster.workers[1]->tables[1].table, 2u);
+  for (const TestNode* server : cluster.servers) EXPECT_EQ(server->installed.size(), 1u);
 }
 
 TEST(Scheduler, StatusTellsWhatThereIs) {

@@ -69,7 +69,8 @@ void TableCatalogue::StartInstall(const Request& request, const TableSpec& spec,
   Table& table = tables_[spec.name];
   table.entry.id = next_id_++;
   table.entry.spec = spec;
-  table.awaited.insert(living.begin(), living.end());
+  table.asked.insert(living.begin(), living.end());
+  table.awaited = table.asked;
   table.resend_at = now + resend_interval_;
   table.deadline = now + install_timeout_;
   installing_[table.entry.id] = spec.name;
@@ -128,6 +129,10 @@ void TableCatalogue::Fail(const std::string& name, const absl::Status& why) {
   const Table& table = node.mapped();
   installing_.erase(table.entry.id);
   requests_waiting_ -= table.waiting.size();
+  // Once: a server that misses it keeps an id that is never given to anybody.
+  for (std::uint32_t server : table.asked) {
+    send_(server, proto::InstallTableReply{.table = table.entry.id, .result = why});
+  }
   for (const Request& request : table.waiting) Refuse(request, why);
 }
 

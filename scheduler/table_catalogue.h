@@ -1,4 +1,6 @@
-// The catalogue of tables: created once, installed on every living server, then open to all.
+// The catalogue of tables: created once, installed on every living server, then open to all. Or
+// nowhere: when one server does not take a table, the others are told to forget it, and the name
+// is free.
 #ifndef LEEWAY_SCHEDULER_TABLE_CATALOGUE_H_
 #define LEEWAY_SCHEDULER_TABLE_CATALOGUE_H_
 
@@ -65,9 +67,10 @@ class TableCatalogue {
   };
   struct Table {
     Entry entry;
-    std::set<std::uint32_t> awaited;  // servers that have not answered
+    std::set<std::uint32_t> asked;    // servers
+    std::set<std::uint32_t> awaited;  // of which have not answered
     std::set<Request> waiting;        // answered once it is installed
-    std::set<std::uint32_t> agreed;   // servers that have said yes
+    std::set<std::uint32_t> agreed;   // and have said yes
     absl::Time resend_at, deadline;
   };
 

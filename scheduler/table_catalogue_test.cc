@@ -32,7 +32,8 @@ class TableCatalogueTest : public ::testing::Test, private TableCatalogue::Serve
     for (std::uint32_t server : living_) Installed(server, id);
     Sent();
   }
-  // "node:install:id" and "node:request:code:id" of what was sent since the last call.
+  // "node:install:id", "node:forget:id" and "node:request:code:id" of what was sent since the last
+  // call.
   std::vector<std::string> Sent() { return std::exchange(sent_, {}); }
   std::string LastReason() const { return std::string(last_.result.message()); }
 
@@ -50,6 +51,8 @@ class TableCatalogueTest : public ::testing::Test, private TableCatalogue::Serve
   void Record(std::uint32_t node, const proto::AnyMessage& message) {
     if (const auto* install = std::get_if<proto::InstallTable>(&message)) {
       sent_.push_back(absl::StrCat(node, ":install:", install->table));
+    } else if (const auto* word = std::get_if<proto::InstallTableReply>(&message)) {
+      sent_.push_back(absl::StrCat(node, ":forget:", word->table));
     } else {
       last_ = std::get<proto::TableReply>(message);
       sent_.push_back(absl::StrCat(node, ":", last_.request, ":",
@@ -105,7 +108,7 @@ TEST_F(TableCatalogueTest, RepeatedRequestsGetOneAnswerEachTime) {
   Sent();
   Installed(2, 1);
   Installed(3, 1, absl::NotFoundError("no updater of that name"));
-  EXPECT_THAT(Sent(), ElementsAre("10:1:NOT_FOUND:0"));
+  EXPECT_THAT(Sent(), ElementsAre("2:forget:1", "3:forget:1", "10:1:NOT_FOUND:0"));
   // The same answer, though a new attempt might succeed.
   Create(10, 1, w_);
   EXPECT_THAT(Sent(), ElementsAre("10:1:NOT_FOUND:0"));
@@ -118,7 +121,7 @@ TEST_F(TableCatalogueTest, AServersRefusalIsNamedAndLeavesNothingBehind) {
   Installed(2, 1);
   Sent();
   Installed(3, 1, absl::InvalidArgumentError("no updater 'sdg'"));
-  EXPECT_THAT(Sent(), ElementsAre("10:1:INVALID_ARGUMENT:0"));
+  EXPECT_THAT(Sent(), ElementsAre("2:forget:1", "3:forget:1", "10:1:INVALID_ARGUMENT:0"));
   EXPECT_THAT(LastReason(), AllOf(HasSubstr("server 3"), HasSubstr("no updater 'sdg'")));
   EXPECT_THAT(catalogue_.tables(), IsEmpty());
   Create(11, 1, other_w_);
@@ -159,7 +162,7 @@ TEST_F(TableCatalogueTest, ServersThatDoNotAnswerAreAskedAgainAndThenNamed) {
   EXPECT_THAT(Sent(), ElementsAre("3:install:1"));
   now_ += absl::Seconds(59);
   catalogue_.Tick(now_);
-  EXPECT_THAT(Sent(), ElementsAre("10:1:DEADLINE_EXCEEDED:0"));
+  EXPECT_THAT(Sent(), ElementsAre("2:forget:1", "3:forget:1", "10:1:DEADLINE_EXCEEDED:0"));
   EXPECT_THAT(LastReason(), AllOf(HasSubstr("server 3"), HasSubstr("LEEWAY_REQUEST_TIMEOUT_MS"),
                                   Not(HasSubstr("server 2"))));
 }
@@ -178,7 +181,7 @@ TEST_F(TableCatalogueTest, WithoutServersThereAreNoTables) {
   Sent();
   living_ = {};
   catalogue_.ServersChanged();
-  EXPECT_THAT(Sent(), ElementsAre("10:1:UNAVAILABLE:0"));
+  EXPECT_THAT(Sent(), ElementsAre("2:forget:1", "3:forget:1", "10:1:UNAVAILABLE:0"));
   Create(10, 2, w_);
   EXPECT_THAT(Sent(), ElementsAre("10:2:UNAVAILABLE:0"));
 }

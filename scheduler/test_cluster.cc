@@ -53,6 +53,8 @@ void TestNode::OnSchedulerMessage(proto::AnyMessage message) {
     if (!answers_installs) return;
     if (refusal.ok()) installed.insert(install->table);
     Say(proto::InstallTableReply{.table = install->table, .result = refusal});
+  } else if (const auto* failed = std::get_if<proto::InstallTableReply>(&message)) {
+    installed.erase(failed->table);
   } else if (const auto* reply = std::get_if<proto::TableReply>(&message)) {
     tables.emplace(reply->request, *reply);
   } else if (const auto* release = std::get_if<proto::BarrierRelease>(&message)) {
