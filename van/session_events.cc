@@ -19,6 +19,12 @@ constexpr absl::Duration kHelloPauseMin = absl::Milliseconds(250);
 constexpr absl::Duration kHelloPauseMax = absl::Seconds(2);
 constexpr std::uint64_t kOffendersLogged = 16;
 
+// Somebody who throws garbage at a port must not fill the log as well: all of the first few, then
+// fewer and fewer.
+bool IsLogged(std::uint64_t count) {
+  return count <= kOffendersLogged || std::has_single_bit(count);
+}
+
 // The same status with who it is about in front.
 absl::Status About(const std::string& address, const absl::Status& why) {
   return absl::Status(why.code(), absl::StrCat(address, ": ", std::string(why.message())));
@@ -71,7 +77,8 @@ void SessionVan::OnConnectTimeout(PeerId id) {
                                                     : std::string(peer.last_failure.message());
   Drop(id,
        absl::DeadlineExceededError(
-           absl::StrCat(peer.address, ": not reached within ", absl::FormatDuration(peer.timeout),
+           absl::StrCat(peer.address, ": not reached within ",
+                        absl::FormatDuration(absl::Ceil(peer.timeout, absl::Milliseconds(1))),
                         last.empty() ? "" : " (last: ", last, last.empty() ? "" : ")",
                         "; check that it runs there, or raise LEEWAY_CONNECT_TIMEOUT_MS")),
        Farewell::kNone);
@@ -119,7 +126,12 @@ void SessionVan::OnHelloTimeout(PeerId id) {
                                                    absl::FormatDuration(limits_.hello_timeout))));
 }
 
-void SessionVan::OnHandshakeFailed() { ++counters_.handshakes_failed; }
+void SessionVan::OnHandshakeFailed(const std::string& address) {
+  const std::uint64_t count = ++counters_.handshakes_failed;
+  if (!IsLogged(count)) return;
+  runtime::LogWarning("dropping ", address, ": it does not speak our protocol (", count,
+                      " failed handshakes)");
+}
 
 // ---- the end ----
 
@@ -137,10 +149,8 @@ void SessionVan::OnClosed(ConnId conn, const absl::Status& why) {
 void SessionVan::Ban(PeerId id, absl::Status why) {
   ++counters_.offenders_dropped;
   const std::string address = Find(id)->address;
-  // Somebody who throws garbage at a port must not fill the log as well: all of the first few,
-  // then fewer and fewer.
   const std::uint64_t count = counters_.offenders_dropped;
-  if (count <= kOffendersLogged || std::has_single_bit(count)) {
+  if (IsLogged(count)) {
     runtime::LogWarning("dropping ", address, ": ", std::string(why.message()), " (offender ",
                         count, ")");
   }

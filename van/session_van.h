@@ -103,7 +103,7 @@ class SessionVan final : public Van, private TransportEvents {
   void OnOpened(ConnId conn) override;
   void OnArrival(ConnId conn, Arrival arrival) override;
   void OnClosed(ConnId conn, const absl::Status& why) override;
-  void OnHandshakeFailed() override;
+  void OnHandshakeFailed(const std::string& address) override;
   void DialNow(PeerId id);
   void DialLater(Peer& peer, absl::Status why);
   void SayHello(PeerId id);

@@ -41,8 +41,8 @@ class TransportEvents {
   // The last word about a connection, unless Close was called. For a dialled one also if it never
   // stood.
   virtual void OnClosed(ConnId conn, const absl::Status& why) = 0;
-  // Somebody connected who did not speak the transport's protocol.
-  virtual void OnHandshakeFailed() = 0;
+  // Whoever is at that address does not speak the transport's protocol.
+  virtual void OnHandshakeFailed(const std::string& address) = 0;
 };
 
 class Transport {

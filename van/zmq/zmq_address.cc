@@ -155,12 +155,22 @@ absl::StatusOr<ResolvedHost> ResolveToBind(const std::string& host) {
     return *card;
   }
   return LookUp(host,
-                "it is no network card of this machine either: set LEEWAY_HOST or "
-                "LEEWAY_INTERFACE");
+                "it is no network card of this machine either: check LEEWAY_HOST or "
+                "LEEWAY_INTERFACE, or a scheduler's LEEWAY_SCHEDULER");
 }
 
 absl::StatusOr<ResolvedHost> ResolveToConnect(const std::string& host) {
-  return LookUp(host, "check LEEWAY_SCHEDULER or DMLC_PS_ROOT_URI");
+  return LookUp(host,
+                "check LEEWAY_SCHEDULER or DMLC_PS_ROOT_URI, or LEEWAY_HOST where a server "
+                "announces it");
+}
+
+absl::Status CheckAnnouncedHost(const std::string& host) {
+  absl::string_view bare = host;
+  if (absl::ConsumePrefix(&bare, "[")) absl::ConsumeSuffix(&bare, "]");
+  return LookUp(std::string(bare),
+                "set LEEWAY_HOST or DMLC_NODE_HOST to an address others reach this node at")
+      .status();
 }
 
 std::string TcpPeerName(int fd) {

@@ -33,6 +33,8 @@ struct ResolvedHost {
 absl::StatusOr<ResolvedHost> ResolveToBind(const std::string& host);
 // An address or a name.
 absl::StatusOr<ResolvedHost> ResolveToConnect(const std::string& host);
+// Whether it is an address or a name that others could connect to, as far as this machine knows.
+absl::Status CheckAnnouncedHost(const std::string& host);
 
 // "tcp://10.0.0.7:40123" of the other end of a TCP connection; "" if it is none.
 std::string TcpPeerName(int fd);

@@ -73,7 +73,7 @@ bool ZmqDialled::PollMonitor() {
         if (why_lost_.empty()) why_lost_ = "nobody takes connections there";
         break;
       case ZmqMonitor::What::kHandshakeFailed:
-        shared_->events->OnHandshakeFailed();
+        shared_->events->OnHandshakeFailed(address_);
         break;
       case ZmqMonitor::What::kAccepted:
       case ZmqMonitor::What::kStopped:

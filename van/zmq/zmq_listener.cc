@@ -29,11 +29,19 @@ bool IsNewer(const std::string& a, const std::string& b) {
   return static_cast<std::int32_t>(number(a) - number(b)) > 0;
 }
 
+constexpr char kGone[] = "a peer that is gone";
+
 std::string PeerOf(int fd) {
+  if (fd < 0) return "inproc";
   if (std::string tcp = TcpPeerName(fd); !tcp.empty()) return tcp;
+  int domain = 0;
+  socklen_t domain_size = sizeof(domain);
   ucred who{};
   socklen_t size = sizeof(who);
-  if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) return "inproc";
+  if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &domain_size) != 0 || domain != AF_UNIX ||
+      getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) {
+    return kGone;
+  }
   return absl::StrCat("ipc (process ", who.pid, ")");
 }
 
@@ -74,8 +82,8 @@ absl::Status ZmqListener::Bind(const std::string& endpoint, absl::string_view ad
     case ENODEV:
       return absl::NotFoundError(
           absl::StrCat(cannot,
-                       "no network card of this machine has that address; set LEEWAY_HOST "
-                       "or LEEWAY_INTERFACE"));
+                       "no network card of this machine has that address; check LEEWAY_HOST "
+                       "or LEEWAY_INTERFACE, or a scheduler's LEEWAY_SCHEDULER"));
     case EACCES:
     case EPERM:
       return absl::PermissionDeniedError(
@@ -239,8 +247,9 @@ bool ZmqListener::TellLost() {
     // ZeroMQ tells of some failed handshakes and not of others. Who has gone without ever having
     // sent a message has not come through one, whatever it was.
     const bool handshake_failed = tell && found->second.routing_id.empty();
+    const std::string peer = found->second.peer;
     Forget(id);
-    if (handshake_failed) shared_->events->OnHandshakeFailed();
+    if (handshake_failed) shared_->events->OnHandshakeFailed(peer);
     if (tell) shared_->events->OnClosed(id, absl::UnavailableError("the connection broke"));
     if (!*alive) break;
   }
@@ -300,7 +309,7 @@ void ZmqListener::CutOff(ConnId id) {
   if (found == conns_.end() || found->second.lost) return;
   // The descriptor is ZeroMQ's: make sure it still is what it was.
   const Conn& conn = found->second;
-  if (PeerOf(conn.fd) == conn.peer) shutdown(conn.fd, SHUT_RDWR);
+  if (conn.peer != kGone && PeerOf(conn.fd) == conn.peer) shutdown(conn.fd, SHUT_RDWR);
 }
 
 std::string ZmqListener::AddressOf(ConnId id) const {
