@@ -14,6 +14,7 @@
 #include "runtime/log.h"
 #include "runtime/real_loop.h"
 #include "runtime/status_macros.h"
+#include "van/zmq/zmq_address.h"
 #include "van/zmq/zmq_van.h"
 
 namespace leeway {
@@ -46,6 +47,8 @@ absl::Status RunServer(const Config& config) {
   own.role = Role::kServer;
   LEEWAY_RETURN_IF_ERROR(own.Validate());
   if (auto level = runtime::ParseLogLevel(own.log_level)) runtime::SetLogLevel(*level);
+  // Or every worker would have to find out for itself.
+  if (!own.host.empty()) LEEWAY_RETURN_IF_ERROR(van::CheckAnnouncedHost(own.host));
   LEEWAY_RETURN_IF_ERROR(ps::LoadPlugins(own.plugins));
 
   const std::unique_ptr<runtime::Host> host = runtime::NewRealHost();

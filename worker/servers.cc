@@ -81,8 +81,11 @@ void Servers::Connect(Link* link) {
   if (!link->alive || link->peer != 0 || van_ == nullptr) return;
   absl::StatusOr<van::PeerId> peer = van_->Connect(link->address, connect_timeout_);
   if (!peer.ok()) {
+    // It is tried again and again; the log need not say it as often.
+    if (link->trouble != peer.status()) {
+      runtime::LogWarning("cannot connect to ", link->Describe(), ": ", peer.status().message());
+    }
     link->trouble = peer.status();
-    runtime::LogWarning("cannot connect to ", link->Describe(), ": ", peer.status().message());
     ConnectLater(link);
     return;
   }
