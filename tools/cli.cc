@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <limits>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "examples/fashion_mnist/idx_data.h"
 #include "tools/commands.h"
@@ -13,6 +15,19 @@ namespace leeway::tools {
 namespace {
 
 constexpr int kUsageError = 2;
+
+// Where a number is due, the parser itself takes a negative or an endless one for some other.
+std::string CheckCount(const std::string& text) {
+  std::uint64_t number = 0;
+  if (absl::SimpleAtoi(text, &number)) return "";
+  return absl::StrCat("it is '", text, "' but must be a whole number from 0 to ",
+                      std::numeric_limits<std::uint64_t>::max());
+}
+
+// An empty path is a mistake of the script that wrote it: nothing would be read or written there.
+std::string CheckPath(const std::string& text) {
+  return text.empty() ? "it is empty but must be a path" : "";
+}
 
 // What the chosen command will do.
 using Action = std::function<int()>;
@@ -67,12 +82,18 @@ void AddTrain(CLI::App* app, TrainCommand* command, Action* action) {
       ->capture_default_str();
   train->add_option("--steps", command->steps, "stop after so many steps instead; 0: by epochs")
       ->capture_default_str();
-  train->add_option("--seed", command->seed, "of initial values and order")->capture_default_str();
+  train->add_option("--seed", command->seed, "of initial values and order")
+      ->check(CheckCount)
+      ->capture_default_str();
   train->add_option("--slow", command->slow, "W:MS: worker W dawdles MS milliseconds each step");
-  train->add_option("--data", command->data,
-                    absl::StrCat("folder with the images [", fashion_mnist::kDefaultFolder, "]"));
-  train->add_option("--json", command->json, "write settings, curve and totals to this file");
-  train->add_option("--save", command->save, "write the parameters to this file (safetensors)");
+  train
+      ->add_option("--data", command->data,
+                   absl::StrCat("folder with the images [", fashion_mnist::kDefaultFolder, "]"))
+      ->check(CheckPath);
+  train->add_option("--json", command->json, "write settings, curve and totals to this file")
+      ->check(CheckPath);
+  train->add_option("--save", command->save, "write the parameters to this file (safetensors)")
+      ->check(CheckPath);
   train->add_flag("--reference", command->reference,
                   "train in one process without a cluster, with batches of workers x batch");
   train->add_flag("--quiet", command->quiet, "print errors only");

@@ -1,5 +1,6 @@
 // `leeway train`: Fashion-MNIST on a cluster of its own, as a worker of somebody else's, or with no
 // cluster at all.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -37,18 +38,30 @@ using fashion_mnist::Settings;
 // Better to know before training than after it.
 absl::Status CheckWritable(const char* option, const std::string& path) {
   if (path.empty()) return absl::OkStatus();
+  const auto cannot = [&](const char* why) {
+    return absl::FailedPreconditionError(absl::StrCat(option, ": cannot write ", path, ": ", why));
+  };
   std::error_code error;
-  const bool exists = std::filesystem::exists(path, error);
-  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
-  const std::filesystem::path folder = parent.empty() ? std::filesystem::path(".") : parent;
-  if (exists && std::filesystem::is_directory(path, error)) {
-    errno = EISDIR;
-  } else if (access(folder.c_str(), W_OK | X_OK) == 0 &&
-             (!exists || access(path.c_str(), W_OK) == 0)) {
-    return absl::OkStatus();
+  const std::filesystem::file_status there = std::filesystem::status(path, error);
+  if (std::filesystem::is_directory(there)) return cannot(std::strerror(EISDIR));
+  if (std::filesystem::exists(there)) {
+    // The new file takes the old one's place, which a device or a pipe must not lose.
+    if (!std::filesystem::is_regular_file(there)) return cannot("it is no ordinary file");
+    if (access(path.c_str(), W_OK) != 0) return cannot(std::strerror(errno));
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat(option, ": cannot write ", path, ": ", std::strerror(errno)));
+  // Only writing tells: permissions do not know of read-only and special file systems.
+  const std::string probe = absl::StrCat(path, ".probe-", getpid());
+  const int fd = open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) return cannot(std::strerror(errno));
+  close(fd);
+  unlink(probe.c_str());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Dataset> LoadData(const Settings& settings) {
+  absl::StatusOr<Dataset> data = fashion_mnist::LoadDataset(settings.data);
+  if (data.ok()) return data;
+  return absl::Status(data.status().code(), absl::StrCat("--data: ", data.status().message()));
 }
 
 // Whether the updater knows its parameters. One that a plugin brings is for the servers to judge.
@@ -80,7 +93,7 @@ absl::Status Report(const TrainCommand& command, const Settings& settings, absl:
 }
 
 absl::Status TrainAlone(const TrainCommand& command, const Settings& settings) {
-  LEEWAY_ASSIGN_OR_RETURN(const Dataset data, fashion_mnist::LoadDataset(settings.data));
+  LEEWAY_ASSIGN_OR_RETURN(const Dataset data, LoadData(settings));
   TrainPrinter printer(command.quiet, command.steps_to_launcher);
   LEEWAY_ASSIGN_OR_RETURN(
       const Outcome outcome,
@@ -90,7 +103,7 @@ absl::Status TrainAlone(const TrainCommand& command, const Settings& settings) {
 
 absl::Status TrainAsWorker(const TrainCommand& command, Settings settings) {
   LEEWAY_ASSIGN_OR_RETURN(const Config config, ConfigFor(Role::kWorker, {}));
-  LEEWAY_ASSIGN_OR_RETURN(const Dataset data, fashion_mnist::LoadDataset(settings.data));
+  LEEWAY_ASSIGN_OR_RETURN(const Dataset data, LoadData(settings));
   LEEWAY_ASSIGN_OR_RETURN(const std::unique_ptr<Worker> worker, Worker::Connect(config));
   settings.workers = worker->num_workers();
   settings.servers = worker->num_servers();
@@ -121,7 +134,7 @@ absl::StatusOr<int> Train(const TrainCommand& command) {
   switch (config.role) {
     case Role::kUnknown:
       // One clear error now instead of one from each worker.
-      LEEWAY_RETURN_IF_ERROR(fashion_mnist::LoadDataset(settings.data).status());
+      LEEWAY_RETURN_IF_ERROR(LoadData(settings).status());
       return TrainOnOwnCluster(command, settings);
     case Role::kWorker:
       LEEWAY_RETURN_IF_ERROR(TrainAsWorker(command, settings));

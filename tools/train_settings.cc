@@ -1,5 +1,6 @@
 #include "tools/train_settings.h"
 
+#include <cmath>
 #include <map>
 #include <memory>
 #include <string>
@@ -51,14 +52,19 @@ absl::StatusOr<UpdaterSpec> UpdaterFrom(const TrainCommand& command) {
   for (const std::string& parameter : command.updater_parameters) {
     const std::vector<std::string> parts = absl::StrSplit(parameter, absl::MaxSplits('=', 1));
     double value = 0;
-    if (parts.size() != 2 || !absl::SimpleAtod(parts[1], &value)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--updater-parameter is '", parameter, "': it must be NAME=VALUE, e.g. momentum=0.9"));
+    if (parts.size() != 2 || !absl::SimpleAtod(parts[1], &value) || !std::isfinite(value)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--updater-parameter is '", parameter,
+                       "': it must be NAME=VALUE with a finite number, e.g. momentum=0.9"));
     }
     updater.parameters[parts[0]] = value;
   }
   const auto usual = DefaultRates().find(command.updater);
   if (command.rate.has_value()) {
+    if (!std::isfinite(*command.rate)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--rate is ", *command.rate, ": it must be a finite number"));
+    }
     updater.parameters["learning_rate"] = *command.rate;
   } else if (usual != DefaultRates().end()) {
     updater.parameters.insert({"learning_rate", usual->second});
@@ -109,9 +115,12 @@ absl::StatusOr<fashion_mnist::Settings> SettingsFrom(const TrainCommand& command
   for (const std::string& slow : command.slow) {
     LEEWAY_RETURN_IF_ERROR(AddSlow(slow, settings.workers, &settings.slow));
   }
-  LEEWAY_ASSIGN_OR_RETURN(const std::unique_ptr<fashion_mnist::Model> model,
-                          fashion_mnist::MakeModel(settings.model, settings.seed));
-  for (const fashion_mnist::Parameter& parameter : model->parameters()) {
+  const absl::StatusOr<std::unique_ptr<fashion_mnist::Model>> model =
+      fashion_mnist::MakeModel(settings.model, settings.seed);
+  if (!model.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--model: ", model.status().message()));
+  }
+  for (const fashion_mnist::Parameter& parameter : (*model)->parameters()) {
     LEEWAY_RETURN_IF_ERROR(fashion_mnist::TableFor(parameter, settings).Validate());
   }
   return settings;

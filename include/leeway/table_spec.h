@@ -50,7 +50,7 @@ struct Initializer {
 };
 
 enum class NonFinite : std::uint8_t {
-  kCount = 0,   // apply, and count (TableStats::nonfinite_pushes)
+  kCount = 0,   // apply, and count (nonfinite_pushes in `leeway status`)
   kRefuse = 1,  // refuse the push with INVALID_ARGUMENT, and count
 };
 

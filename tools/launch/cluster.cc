@@ -5,13 +5,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "leeway/config.h"
 
 namespace leeway::launch {
 namespace {
@@ -40,6 +43,21 @@ absl::Status CheckNumber(const char* what, std::uint32_t number, std::uint32_t m
   if (number >= 1 && number <= max) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("a cluster has 1 to ", max, " ", what, ", not ", number));
+}
+
+// What every process would say for itself, said once and before any has started.
+absl::Status CheckEnvironment(const ProcessSpec& process) {
+  const absl::StatusOr<Config> config =
+      Config::From([&](const std::string& name) -> std::optional<std::string> {
+        const auto told = process.environment.find(name);
+        if (told != process.environment.end()) return told->second;
+        const auto& unset = process.unset;
+        if (std::find(unset.begin(), unset.end(), name) != unset.end()) return std::nullopt;
+        const char* inherited = std::getenv(name.c_str());
+        if (inherited == nullptr) return std::nullopt;
+        return inherited;
+      });
+  return config.ok() ? config->Validate() : config.status();
 }
 
 bool IsSet(const char* name) { return std::getenv(name) != nullptr; }
@@ -95,6 +113,9 @@ absl::StatusOr<std::vector<ProcessSpec>> PlanCluster(const ClusterSpec& cluster)
     add(absl::StrCat("worker ", rank), "worker", cluster.program);
     processes.back().environment["LEEWAY_RANK"] = absl::StrCat(rank);
     processes.back().is_work = true;
+  }
+  for (const ProcessSpec& process : processes) {
+    if (absl::Status sane = CheckEnvironment(process); !sane.ok()) return sane;
   }
   return processes;
 }
