@@ -36,7 +36,8 @@ class Registry {
     const auto found = factories_.find(std::string(name));
     if (found != factories_.end()) return found->second;
     return absl::NotFoundError(absl::StrCat("there is no updater named '", name, "'; there are ",
-                                            absl::StrJoin(NamesLocked(), ", ")));
+                                            absl::StrJoin(NamesLocked(), ", "),
+                                            "; LEEWAY_PLUGINS names libraries with more"));
   }
 
   std::vector<std::string> Names() const {
