@@ -1,0 +1,158 @@
+#include "tests/commands/command.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <regex>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+
+namespace leeway::tests {
+namespace {
+
+bool IsLogLine(const std::string& line) {
+  static const auto* const pattern =
+      new std::regex("\\d{4}-\\d\\d-\\d\\dT\\S+ (debug|info|warning|error) .*");
+  return std::regex_match(line, *pattern);
+}
+
+std::vector<std::string> Lines(const std::string& text, bool of_the_log) {
+  std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipEmpty());
+  std::erase_if(lines, [&](const std::string& line) { return IsLogLine(line) != of_the_log; });
+  return lines;
+}
+
+int ExitCodeOf(int status) {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+std::vector<std::string> OwnSettings() {
+  std::vector<std::string> names;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string name(*entry, std::strcspn(*entry, "="));
+    if (absl::StartsWith(name, "LEEWAY_") || absl::StartsWith(name, "DMLC_")) names.push_back(name);
+  }
+  return names;
+}
+
+// Appends what there is to read. False at the end of the stream.
+bool Drain(int fd, std::string* text) {
+  char bytes[4096];
+  while (true) {
+    const ssize_t got = read(fd, bytes, sizeof(bytes));
+    if (got > 0) {
+      text->append(bytes, static_cast<std::size_t>(got));
+    } else if (got < 0 && errno == EINTR) {
+      continue;
+    } else {
+      return got < 0 && errno == EAGAIN;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> PlainLines(const std::string& errors) { return Lines(errors, false); }
+std::vector<std::string> LogLines(const std::string& errors) { return Lines(errors, true); }
+
+Command::Command(std::vector<std::string> arguments, const Environment& environment) {
+  launch::AdoptOrphans();
+  absl::StatusOr<launch::Process> process =
+      launch::Start({arguments[0], std::move(arguments), environment, OwnSettings()});
+  EXPECT_TRUE(process.ok()) << process.status();
+  if (process.ok()) process_ = *process;
+}
+
+Command::~Command() { Kill(); }
+
+void Command::Kill() {
+  if (process_.pid <= 0) return;
+  kill(-process_.pid, SIGKILL);
+  waitpid(process_.pid, nullptr, 0);
+  process_.pid = 0;
+  for (int* fd : {&process_.output, &process_.errors}) {
+    if (*fd >= 0) close(std::exchange(*fd, -1));
+  }
+}
+
+bool Command::ReadUntil(absl::Time deadline) {
+  pollfd fds[] = {{process_.output, POLLIN, 0}, {process_.errors, POLLIN, 0}};
+  const std::int64_t left_ms = absl::ToInt64Milliseconds(deadline - absl::Now());
+  if (left_ms <= 0 || (fds[0].fd < 0 && fds[1].fd < 0)) return false;
+  if (poll(fds, 2, static_cast<int>(left_ms)) < 0) return errno == EINTR;
+  if (fds[0].revents != 0 && !Drain(process_.output, &output_)) {
+    close(std::exchange(process_.output, -1));
+  }
+  if (fds[1].revents != 0 && !Drain(process_.errors, &errors_)) {
+    close(std::exchange(process_.errors, -1));
+  }
+  return true;
+}
+
+bool Command::Wait(const std::function<bool()>& enough) {
+  const absl::Time deadline = absl::Now() + Patience();
+  while (!enough()) {
+    if (!ReadUntil(deadline)) return false;
+  }
+  return true;
+}
+
+bool Command::Says(const std::string& text) {
+  return Wait([&] { return absl::StrContains(output_, text) || absl::StrContains(errors_, text); });
+}
+
+std::string Command::ErrorLineWith(const std::string& text) {
+  std::string found;
+  Wait([&] {
+    const std::string whole = errors_.substr(0, errors_.rfind('\n') + 1);
+    for (absl::string_view line : absl::StrSplit(whole, '\n')) {
+      if (found.empty() && absl::StrContains(line, text)) found = std::string(line);
+    }
+    return !found.empty();
+  });
+  return found;
+}
+
+void Command::Signal(int signal) { kill(process_.pid, signal); }
+
+Ended Command::Finish(absl::Duration within) {
+  Ended ended;
+  if (process_.pid <= 0) return ended;
+  const absl::Time deadline = absl::Now() + within;
+  while (ReadUntil(deadline)) {
+  }
+  // Both streams have ended, or it is late.
+  ended.in_time = process_.output < 0 && process_.errors < 0;
+  if (!ended.in_time) kill(-process_.pid, SIGKILL);
+  int status = 0;
+  waitpid(process_.pid, &status, 0);
+  process_.pid = 0;
+  ended.code = ExitCodeOf(status);
+  ended.output = output_;
+  ended.errors = errors_;
+  return ended;
+}
+
+Ended RunToEnd(std::vector<std::string> arguments, const Environment& environment) {
+  return Command(std::move(arguments), environment).Finish(Patience());
+}
+
+bool NothingRuns() { return waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD; }
+
+absl::Duration Patience() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return absl::Seconds(60);
+#else
+  return absl::Seconds(20);
+#endif
+}
+
+}  // namespace leeway::tests

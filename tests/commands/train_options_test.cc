@@ -1,0 +1,86 @@
+// `leeway train` with options that make no sense: it says which, before any process starts.
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/commands/cluster.h"
+
+namespace leeway::tests {
+namespace {
+
+const char kLeeway[] = LEEWAY_BINARY;
+
+class TrainOptionsTest : public CommandsTest {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "leeway-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override {
+    std::filesystem::remove_all(folder_);
+    CommandsTest::TearDown();
+  }
+
+  static void ExpectRefused(const std::string& option, const std::string& value, int code,
+                            const std::string& part) {
+    SCOPED_TRACE(option + " " + value);
+    const Ended ended = RunToEnd({kLeeway, "train", option, value});
+    ExpectComplaint(ended, code, {option, part});
+    EXPECT_EQ(ended.output, "");
+  }
+
+  std::string folder_;
+};
+
+TEST_F(TrainOptionsTest, ThatMakeNoSense) {
+  ExpectRefused("--mode", "ssp:-1", 1, "ssp:-1");
+  ExpectRefused("--mode", "ssp:x", 1, "ssp:x");
+  ExpectRefused("--model", "foo", 1, "softmax and mlp");
+  ExpectRefused("--slow", "9:50", 1, "workers go from 0 to 3");
+  ExpectRefused("--batch", "0", 1, "from 1 to");
+  ExpectRefused("--batch", "99999999999999999999999", 1, "from 1 to");
+  ExpectRefused("--rate", "nan", 1, "finite");
+  ExpectRefused("--rate", "inf", 1, "finite");
+  ExpectRefused("--updater-parameter", "beta1=nan", 1, "finite");
+  ExpectRefused("--workers", "-1", 1, "from 1 to");
+  ExpectRefused("--servers", "5000", 1, "from 1 to");
+  // Neither is taken for the largest number there is.
+  ExpectRefused("--seed", "-1", 2, "whole number");
+  ExpectRefused("--seed", "99999999999999999999999", 2, "whole number");
+}
+
+TEST_F(TrainOptionsTest, DataThatIsNotThere) {
+  ExpectRefused("--data", "/no/such/folder", 1, "/no/such/folder");
+  ExpectRefused("--data", folder_, 1, "train-images-idx3-ubyte.gz");
+  ExpectRefused("--data", "", 2, "empty");
+}
+
+TEST_F(TrainOptionsTest, WhatCannotBeWrittenIsFoundBeforeTraining) {
+  const std::string pipe = folder_ + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string option : {"--json", "--save"}) {
+    ExpectRefused(option, folder_, 1, "Is a directory");
+    ExpectRefused(option, folder_ + "/no/such/folder/x", 1, "No such file");
+    ExpectRefused(option, "/proc/x", 1, "/proc/x");  // no permission says so, not even root's
+    ExpectRefused(option, pipe, 1, "no ordinary file");
+    ExpectRefused(option, "/dev/null", 1, "no ordinary file");
+    ExpectRefused(option, "", 2, "empty");
+  }
+  // Asking has left nothing behind.
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+}
+
+TEST_F(TrainOptionsTest, ASettingOfTheEnvironmentIsSaidOnce) {
+  ExpectComplaint(RunToEnd({kLeeway, "train"}, {{"LEEWAY_BLOCK_BYTES", "7"}}), 1,
+                  {"LEEWAY_BLOCK_BYTES is \"7\""});
+  ExpectComplaint(RunToEnd({kLeeway, "train"}, {{"LEEWAY_ROLE", "server"}}), 1, {"LEEWAY_ROLE"});
+}
+
+}  // namespace
+}  // namespace leeway::tests
