@@ -14,7 +14,7 @@ namespace leeway::worker {
 namespace {
 
 // How long a transport may read the user's memory after an operation's result is known, before
-// its connections are dropped; and how long these may linger before the operation ends regardless.
+// its connections are dropped; and how long these may linger before somebody is told.
 constexpr absl::Duration kReleaseGrace = absl::Seconds(1);
 constexpr absl::Duration kLingerGrace = absl::Seconds(4);
 // How often a worker that leaves looks whether its pushes have been answered.
@@ -154,16 +154,11 @@ void Core::Overdue(const std::shared_ptr<Operation>& operation) {
       SetDue(operation, loop_->Now() + kLingerGrace);
       return BreakOff(*operation);
     case Operation::Stage::kBreakingOff:
-      if (operation->result.ok()) {
-        operation->result =
-            absl::DeadlineExceededError(absl::StrCat(operation->Describe(), " was answered"));
-      }
-      operation->result = absl::Status(
-          operation->result.code(),
-          absl::StrCat(operation->result.message(),
-                       "; the transport still reads the data given to it, which must stay alive"));
-      runtime::LogError(operation->result.message());
-      return Complete(operation);
+      // A ticket that completed now would have the user free what is still being read.
+      runtime::LogError(operation->Describe(),
+                        " has ended, but its connections, which were dropped, still read the data "
+                        "given to it; waiting for them");
+      return SetDue(operation, loop_->Now() + kLingerGrace);
     case Operation::Stage::kOver:
       due_.erase({operation->due, operation->number});
       return;
