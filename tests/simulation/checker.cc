@@ -1,0 +1,55 @@
+#include "tests/simulation/checker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace leeway::simulation {
+namespace {
+
+// What an operation may take when nothing goes wrong: a killed worker is waited for until the
+// failure timeout (5 s), and lost connections and messages are found out by resending.
+constexpr absl::Duration kPatience = absl::Seconds(15);
+
+}  // namespace
+
+Checker::Checker(const History* history) : history_(history) {
+  invariants_.push_back(NewAppliedOnce());
+  invariants_.push_back(NewOwnWritesRead());
+  invariants_.push_back(NewStalenessBound());
+  invariants_.push_back(NewAcknowledgedIsThere());
+  invariants_.push_back(NewMonotonicReads());
+  invariants_.push_back(NewOpenClocksHidden());
+  invariants_.push_back(NewOptimizerStates());
+}
+
+void Checker::OnFloatPush(const SimTable& table, std::uint32_t place,
+                          std::span<const float> gradient) {
+  for (const auto& invariant : invariants_) invariant->OnFloatPush(table, place, gradient);
+}
+
+void Checker::OnAsked(Read* read) {
+  for (const auto& invariant : invariants_) invariant->OnAsked(read);
+}
+
+void Checker::OnRead(const Read& read) {
+  ++reads_;
+  for (const auto& invariant : invariants_) {
+    std::string wrong = invariant->Judge(read, *history_);
+    if (!wrong.empty()) Fail(invariant->name(), std::move(wrong));
+  }
+}
+
+void Checker::OnWaited(const std::string& what, absl::Time since, absl::Time ended) {
+  if (ended - std::max(since, quiet_from_) <= kPatience) return;
+  Fail("nobody waits for long",
+       absl::StrCat(what, " has waited since ", absl::FormatDuration(ended - since), " ago"));
+}
+
+void Checker::Fail(absl::string_view invariant, std::string what) {
+  if (violation_.has_value()) return;
+  violation_ = Violation{std::string(invariant), std::move(what)};
+}
+
+}  // namespace leeway::simulation

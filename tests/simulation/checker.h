@@ -1,0 +1,51 @@
+// Holds every read of a run against the invariants, and keeps the first thing that was wrong.
+#ifndef LEEWAY_TESTS_SIMULATION_CHECKER_H_
+#define LEEWAY_TESTS_SIMULATION_CHECKER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "tests/simulation/history.h"
+#include "tests/simulation/invariants/invariant.h"
+
+namespace leeway::simulation {
+
+struct Violation {
+  std::string invariant;
+  std::string what;
+};
+
+class Checker {
+ public:
+  explicit Checker(const History* history);
+
+  void OnFloatPush(const SimTable& table, std::uint32_t place, std::span<const float> gradient);
+  void OnAsked(Read* read);
+  void OnRead(const Read& read);
+  // An operation has come to its end (or has not yet, with `ended` now): nobody may wait for long
+  // once faults have stopped.
+  void OnWaited(const std::string& what, absl::Time since, absl::Time ended);
+  // From then on nothing goes wrong any more.
+  void SetQuietFrom(absl::Time quiet) { quiet_from_ = quiet; }
+
+  void Fail(absl::string_view invariant, std::string what);
+  const std::optional<Violation>& violation() const { return violation_; }
+  std::uint64_t reads() const { return reads_; }
+
+ private:
+  const History* const history_;
+  std::vector<std::unique_ptr<Invariant>> invariants_;
+  absl::Time quiet_from_ = absl::InfiniteFuture();
+  std::uint64_t reads_ = 0;
+  std::optional<Violation> violation_;
+};
+
+}  // namespace leeway::simulation
+
+#endif  // LEEWAY_TESTS_SIMULATION_CHECKER_H_

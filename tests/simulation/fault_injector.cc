@@ -1,0 +1,128 @@
+#include "tests/simulation/fault_injector.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace leeway::simulation {
+namespace {
+
+// How long to wait before a kill that is not possible now is tried again.
+constexpr absl::Duration kStrikeAgain = absl::Milliseconds(300);
+
+bool IsStrike(FaultKind kind) {
+  return kind == FaultKind::kKillWorker || kind == FaultKind::kRestartWorker ||
+         kind == FaultKind::kKillServer || kind == FaultKind::kKillScheduler;
+}
+bool CutsBothWays(FaultKind kind) {
+  return kind == FaultKind::kPartition || kind == FaultKind::kLongPartition;
+}
+
+bool Matches(const std::string& pattern, const std::string& host) {
+  return pattern.empty() || pattern == host;
+}
+
+van::LinkFaults Quiet() {
+  van::LinkFaults link;
+  link.delay_min = absl::Microseconds(50);
+  link.delay_max = absl::Microseconds(400);
+  return link;
+}
+
+// The worse of both.
+void Worsen(const van::LinkFaults& with, van::LinkFaults* link) {
+  link->delay_max = std::max(link->delay_max, with.delay_max);
+  link->drop_probability = std::max(link->drop_probability, with.drop_probability);
+  link->duplicate_probability = std::max(link->duplicate_probability, with.duplicate_probability);
+  if (with.reorder_probability > link->reorder_probability) {
+    link->reorder_probability = with.reorder_probability;
+    link->reorder_delay = with.reorder_delay;
+  }
+  if (with.bytes_per_second > 0 &&
+      (link->bytes_per_second == 0 || with.bytes_per_second < link->bytes_per_second)) {
+    link->bytes_per_second = with.bytes_per_second;
+  }
+}
+
+}  // namespace
+
+FaultInjector::FaultInjector(SimCluster* cluster, FaultPlan plan, Strike strike)
+    : cluster_(cluster), plan_(std::move(plan)), strike_(std::move(strike)) {
+  Apply();
+}
+
+void FaultInjector::Start() {
+  for (std::size_t i = 0; i < plan_.episodes.size(); ++i) {
+    cluster_->world().Schedule(plan_.episodes[i].start, [this, i] { Begin(i); });
+  }
+}
+
+void FaultInjector::Begin(std::size_t index) {
+  const Episode& it = plan_.episodes[index];
+  if (IsStrike(it.kind)) {
+    const Struck struck = strike_(it);
+    if (struck == Struck::kAskAgain) {
+      cluster_->world().Schedule(kStrikeAgain, [this, index] { Begin(index); });
+      return;
+    }
+    ++begun_;
+    if (struck == Struck::kYes) ++episodes_[static_cast<std::size_t>(it.kind)];
+    return;
+  }
+  cluster_->Note(absl::StrCat("fault begins: ", NameOf(it.kind), " ", it.from, ">", it.to));
+  ++begun_;
+  ++episodes_[static_cast<std::size_t>(it.kind)];
+  active_.push_back(index);
+  Apply();
+  cluster_->world().Schedule(it.length, [this, index] { End(index); });
+}
+
+void FaultInjector::End(std::size_t index) {
+  const Episode& it = plan_.episodes[index];
+  cluster_->Note(absl::StrCat("fault ends: ", NameOf(it.kind), " ", it.from, ">", it.to));
+  std::erase(active_, index);
+  Apply();
+}
+
+van::LinkFaults FaultInjector::Conditions(const std::string& from, const std::string& to,
+                                          bool* cut) const {
+  van::LinkFaults link = Quiet();
+  for (const std::size_t index : active_) {
+    const Episode& it = plan_.episodes[index];
+    const bool there = Matches(it.from, from) && Matches(it.to, to);
+    const bool back = Matches(it.from, to) && Matches(it.to, from);
+    if (CutsBothWays(it.kind)) {
+      *cut = *cut || there || back;
+    } else if (it.kind == FaultKind::kOneWayPartition) {
+      *cut = *cut || there;
+    } else if (there) {
+      Worsen(it.link, &link);
+    }
+  }
+  return link;
+}
+
+void FaultInjector::Apply() {
+  const std::vector<std::string> hosts = cluster_->HostNames();
+  cluster_->network().HealAll();
+  for (const std::string& from : hosts) {
+    for (const std::string& to : hosts) {
+      if (from == to) continue;
+      bool cut = false;
+      cluster_->network().SetFaults(from, to, Conditions(from, to, &cut));
+      if (cut) cluster_->network().Cut(from, to);
+    }
+  }
+}
+
+FaultCounts FaultInjector::counts() const {
+  FaultCounts counts = episodes_;
+  const van::SimNetwork::Faulted struck = cluster_->network().faulted();
+  counts[static_cast<std::size_t>(FaultKind::kDrop)] = struck.dropped;
+  counts[static_cast<std::size_t>(FaultKind::kDuplicate)] = struck.duplicated;
+  counts[static_cast<std::size_t>(FaultKind::kReorder)] = struck.reordered;
+  return counts;
+}
+
+}  // namespace leeway::simulation

@@ -1,0 +1,45 @@
+// Makes a plan's faults happen in a cluster.
+#ifndef LEEWAY_TESTS_SIMULATION_FAULT_INJECTOR_H_
+#define LEEWAY_TESTS_SIMULATION_FAULT_INJECTOR_H_
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/simulation/fault_plan.h"
+#include "tests/simulation/sim_cluster.h"
+
+namespace leeway::simulation {
+
+class FaultInjector {
+ public:
+  // Kills, and restarts, as the run's owner does them.
+  enum class Struck { kYes, kNo, kAskAgain };
+  using Strike = std::function<Struck(const Episode&)>;
+
+  FaultInjector(SimCluster* cluster, FaultPlan plan, Strike strike);
+  // Everything that is planned happens from now on.
+  void Start();
+
+  const FaultPlan& plan() const { return plan_; }
+  bool over() const { return begun_ == plan_.episodes.size() && active_.empty(); }
+  // Messages that met a fault where that is known, otherwise episodes.
+  FaultCounts counts() const;
+
+ private:
+  void Begin(std::size_t index);
+  void End(std::size_t index);
+  void Apply();
+  van::LinkFaults Conditions(const std::string& from, const std::string& to, bool* cut) const;
+
+  SimCluster* const cluster_;
+  const FaultPlan plan_;
+  const Strike strike_;
+  std::vector<std::size_t> active_;  // episodes, by their start
+  std::size_t begun_ = 0;
+  FaultCounts episodes_{};
+};
+
+}  // namespace leeway::simulation
+
+#endif  // LEEWAY_TESTS_SIMULATION_FAULT_INJECTOR_H_

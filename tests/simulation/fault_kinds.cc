@@ -1,0 +1,50 @@
+#include "tests/simulation/fault_kinds.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+
+namespace leeway::simulation {
+namespace {
+
+constexpr std::array<absl::string_view, kFaultKinds> kNames = {
+    "drop",      "duplicate",   "delay",          "reorder",        "partition",   "one-way",
+    "slow-link", "kill-worker", "restart-worker", "long-partition", "kill-server", "kill-scheduler",
+};
+
+}  // namespace
+
+absl::string_view NameOf(FaultKind kind) { return kNames[static_cast<std::size_t>(kind)]; }
+
+FaultSet PromisedFaults() {
+  FaultSet faults;
+  for (const FaultKind kind :
+       {FaultKind::kDrop, FaultKind::kDuplicate, FaultKind::kDelay, FaultKind::kReorder,
+        FaultKind::kPartition, FaultKind::kOneWayPartition, FaultKind::kSlowLink,
+        FaultKind::kKillWorker}) {
+    faults.set(static_cast<std::size_t>(kind));
+  }
+  return faults;
+}
+
+absl::StatusOr<FaultSet> ParseFaults(absl::string_view text) {
+  if (text == "all") return FaultSet().set();
+  if (text == "none") return FaultSet();
+  if (text == "promised") return PromisedFaults();
+  FaultSet faults;
+  if (absl::ConsumePrefix(&text, "+")) faults = PromisedFaults();
+  for (const absl::string_view name : absl::StrSplit(text, ',')) {
+    std::size_t kind = 0;
+    while (kind < kFaultKinds && kNames[kind] != name) ++kind;
+    if (kind == kFaultKinds) {
+      std::string known;
+      for (const absl::string_view each : kNames) absl::StrAppend(&known, " ", each);
+      return absl::InvalidArgumentError(
+          absl::StrCat("no fault '", name, "'; there are all none promised", known));
+    }
+    faults.set(kind);
+  }
+  return faults;
+}
+
+}  // namespace leeway::simulation

@@ -1,0 +1,43 @@
+// The kinds of fault that a simulated run may meet; each can be switched on and off by itself.
+#ifndef LEEWAY_TESTS_SIMULATION_FAULT_KINDS_H_
+#define LEEWAY_TESTS_SIMULATION_FAULT_KINDS_H_
+
+#include <array>
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace leeway::simulation {
+
+enum class FaultKind : std::uint8_t {
+  kDrop,
+  kDuplicate,
+  kDelay,
+  kReorder,
+  kPartition,        // both ways, shorter than the failure timeout
+  kOneWayPartition,  // likewise
+  kSlowLink,
+  kKillWorker,
+  kRestartWorker,  // killed, and started again as a new incarnation
+  kLongPartition,  // of a worker, longer than the failure timeout
+  kKillServer,
+  kKillScheduler,
+};
+inline constexpr std::size_t kFaultKinds = 12;
+absl::string_view NameOf(FaultKind kind);
+
+using FaultSet = std::bitset<kFaultKinds>;
+using FaultCounts = std::array<std::uint64_t, kFaultKinds>;
+
+// What Leeway promises to survive today.
+FaultSet PromisedFaults();
+// "drop,delay", "all", "none", "promised"; a leading "+" adds to the promised ones.
+absl::StatusOr<FaultSet> ParseFaults(absl::string_view text);
+
+}  // namespace leeway::simulation
+
+#endif  // LEEWAY_TESTS_SIMULATION_FAULT_KINDS_H_

@@ -1,0 +1,162 @@
+#include "tests/simulation/fault_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tests/simulation/sim_cluster.h"
+
+namespace leeway::simulation {
+namespace {
+
+class Planner {
+ public:
+  Planner(const Config& config, absl::Duration window, runtime::Random* random)
+      : config_(config), window_(window), random_(random) {}
+
+  // Most seeds meet most kinds, some of them twice.
+  void Add(FaultKind kind) {
+    if (random_->Below(10) < 2) return;
+    AddOne(kind);
+    if (random_->Below(3) == 0) AddOne(kind);
+  }
+  FaultPlan Take() {
+    std::stable_sort(plan_.episodes.begin(), plan_.episodes.end(),
+                     [](const Episode& a, const Episode& b) { return a.start < b.start; });
+    return std::move(plan_);
+  }
+
+ private:
+  absl::Duration Between(absl::Duration low, absl::Duration high) {
+    return low + (high - low) * random_->Uniform();
+  }
+  std::string Host(Role role) {
+    const std::uint32_t count = role == Role::kServer ? config_.num_servers : config_.num_workers;
+    return SimCluster::HostName(role, static_cast<std::uint32_t>(random_->Below(count)));
+  }
+  std::string AnyHost() {
+    switch (random_->Below(4)) {
+      case 0:
+        return SimCluster::HostName(Role::kScheduler, 0);
+      case 1:
+        return Host(Role::kServer);
+      default:
+        return Host(Role::kWorker);
+    }
+  }
+  // Somebody whom that host speaks to.
+  std::string PartnerOf(const std::string& host) {
+    if (absl::StartsWith(host, Name(Role::kWorker))) return Host(Role::kServer);
+    return Host(Role::kWorker);
+  }
+  // Everywhere, one host's sending, its receiving, or one link.
+  void ChooseLink(Episode* episode) {
+    switch (random_->Below(6)) {
+      case 0:
+        episode->from = AnyHost();
+        return;
+      case 1:
+        episode->to = AnyHost();
+        return;
+      case 2:
+        episode->from = AnyHost();
+        episode->to = PartnerOf(episode->from);
+        return;
+      default:
+        return;
+    }
+  }
+  // Of partitions one at a time, with room for a heartbeat in between: together they must stay
+  // below the failure timeout.
+  absl::Duration PartitionStart(absl::Duration length) {
+    const absl::Duration start = partitions_until_ + Between(absl::ZeroDuration(), window_ / 6);
+    partitions_until_ = start + length + absl::Seconds(1);
+    return start;
+  }
+
+  void AddOne(FaultKind kind) {
+    Episode it;
+    it.kind = kind;
+    it.length = Between(absl::Milliseconds(50), window_ / 2);
+    it.start = Between(absl::ZeroDuration(), window_ - it.length);
+    switch (kind) {
+      case FaultKind::kDrop:
+        ChooseLink(&it);
+        it.link.drop_probability = 0.01 + 0.2 * random_->Uniform();
+        break;
+      case FaultKind::kDuplicate:
+        ChooseLink(&it);
+        it.link.duplicate_probability = 0.01 + 0.3 * random_->Uniform();
+        break;
+      case FaultKind::kDelay:
+        ChooseLink(&it);
+        it.link.delay_max = Between(absl::Milliseconds(1), absl::Milliseconds(60));
+        break;
+      case FaultKind::kReorder:
+        ChooseLink(&it);
+        it.link.reorder_probability = 0.05 + 0.4 * random_->Uniform();
+        it.link.reorder_delay = Between(absl::Milliseconds(1), absl::Milliseconds(80));
+        break;
+      case FaultKind::kSlowLink:
+        ChooseLink(&it);
+        it.link.bytes_per_second = 3e5 + 3e6 * random_->Uniform();
+        break;
+      case FaultKind::kPartition:
+      case FaultKind::kOneWayPartition:
+        it.from = AnyHost();
+        if (random_->Below(2) == 0) it.to = PartnerOf(it.from);
+        if (random_->Below(2) == 0) std::swap(it.from, it.to);
+        it.length = Between(absl::Milliseconds(20), absl::Milliseconds(1500));
+        it.start = PartitionStart(it.length);
+        break;
+      case FaultKind::kLongPartition:
+        it.from = Host(Role::kWorker);
+        it.length = config_.failure_timeout + Between(absl::Seconds(1), absl::Seconds(3));
+        it.start = PartitionStart(it.length);
+        break;
+      case FaultKind::kKillWorker:
+      case FaultKind::kRestartWorker:
+        it.host = Host(Role::kWorker);
+        break;
+      case FaultKind::kKillServer:
+        it.host = Host(Role::kServer);
+        break;
+      case FaultKind::kKillScheduler:
+        it.host = SimCluster::HostName(Role::kScheduler, 0);
+        break;
+    }
+    plan_.over = std::max(plan_.over, it.start + it.length);
+    plan_.episodes.push_back(std::move(it));
+  }
+
+  const Config& config_;
+  const absl::Duration window_;
+  runtime::Random* const random_;
+  absl::Duration partitions_until_;
+  FaultPlan plan_;
+};
+
+}  // namespace
+
+FaultPlan MakeFaultPlan(const Config& config, FaultSet kinds, absl::Duration window,
+                        runtime::Random* random) {
+  Planner planner(config, window, random);
+  for (std::size_t kind = 0; kind < kFaultKinds; ++kind) {
+    if (kinds.test(kind)) planner.Add(static_cast<FaultKind>(kind));
+  }
+  return planner.Take();
+}
+
+std::string FaultPlan::ToString() const {
+  std::string text;
+  for (const Episode& it : episodes) {
+    absl::StrAppend(&text, "  ", absl::FormatDuration(it.start), " +",
+                    absl::FormatDuration(it.length), " ", NameOf(it.kind), " ", it.host,
+                    it.host.empty() ? (it.from.empty() ? "*" : it.from) : "",
+                    it.host.empty() ? absl::StrCat(">", it.to.empty() ? "*" : it.to) : "", "\n");
+  }
+  return text;
+}
+
+}  // namespace leeway::simulation

@@ -1,0 +1,36 @@
+// What is to go wrong in a run, and when: it follows from the seed alone.
+#ifndef LEEWAY_TESTS_SIMULATION_FAULT_PLAN_H_
+#define LEEWAY_TESTS_SIMULATION_FAULT_PLAN_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "leeway/config.h"
+#include "runtime/random.h"
+#include "tests/simulation/fault_kinds.h"
+#include "van/sim/sim_van.h"
+
+namespace leeway::simulation {
+
+struct Episode {
+  FaultKind kind = FaultKind::kDrop;
+  absl::Duration start, length;
+  // Link faults and partitions; empty: every host.
+  std::string from, to;
+  van::LinkFaults link;
+  std::string host;  // kills
+};
+
+struct FaultPlan {
+  std::vector<Episode> episodes;  // by start
+  absl::Duration over;            // when the last has ended
+  std::string ToString() const;   // a line each
+};
+
+FaultPlan MakeFaultPlan(const Config& config, FaultSet kinds, absl::Duration window,
+                        runtime::Random* random);
+
+}  // namespace leeway::simulation
+
+#endif  // LEEWAY_TESTS_SIMULATION_FAULT_PLAN_H_

@@ -1,0 +1,94 @@
+// What the workers of a simulated run have done and seen: the material of the invariants.
+#ifndef LEEWAY_TESTS_SIMULATION_HISTORY_H_
+#define LEEWAY_TESTS_SIMULATION_HISTORY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "proto/messages.h"
+#include "tests/simulation/sim_table.h"
+
+namespace leeway::simulation {
+
+enum class Outcome { kUnknown, kAcknowledged, kFailed };
+
+// One push of one worker to one table; pushes are numbered from 0 for each (table, worker).
+struct Push {
+  std::uint64_t clock = 0;        // its tag
+  std::uint32_t incarnation = 0;  // of the worker, counted from 1
+  std::uint64_t places = 0;       // bits: which it touches
+  absl::Time submitted;
+  Outcome outcome = Outcome::kUnknown;
+  absl::Time acknowledged = absl::InfiniteFuture();
+};
+
+// One answered pull (or the pull of a push-pull).
+struct Read {
+  const SimTable* table = nullptr;
+  std::uint32_t reader = 0;
+  std::uint32_t incarnation = 0;
+  std::uint64_t clock = 0;         // the reader's when it asked
+  std::uint64_t effective = 0;     // docs/consistency.md
+  std::uint64_t reader_clock = 0;  // the reader's when it was answered
+  absl::Time submitted, completed;
+  std::size_t own_pushes = 0;         // of the reader to this table, up to this operation
+  std::vector<std::uint32_t> places;  // that were read, in this order
+  std::vector<std::int64_t> counts;   // counter tables: the values
+  std::vector<float> floats;          // the others
+  // What the reader had seen of each place when it asked (invariants/monotonic_reads.cc).
+  std::vector<std::vector<std::int64_t>> seen_before;
+
+  std::span<const std::int64_t> CountsOf(std::size_t i) const {
+    return {counts.data() + OffsetOf(i), table->width};
+  }
+  std::span<const float> FloatsOf(std::size_t i) const {
+    return {floats.data() + OffsetOf(i), table->width};
+  }
+  bool complete() const { return places.size() == table->places; }
+
+ private:
+  std::size_t OffsetOf(std::size_t i) const { return i * table->stride; }
+};
+
+struct WorkerLife {
+  std::uint32_t incarnation = 0;  // 0: not started
+  bool killed = false;            // at least once
+};
+
+class History {
+ public:
+  History(std::size_t tables, std::size_t workers)
+      : lives(workers),
+        pushes_(tables, std::vector<std::vector<Push>>(workers)),
+        proven_(tables, std::vector<std::uint64_t>(workers, 0)) {}
+
+  std::vector<Push>& pushes(const SimTable& table, std::uint32_t worker) {
+    return pushes_[table.index][worker];
+  }
+  const std::vector<Push>& pushes(const SimTable& table, std::uint32_t worker) const {
+    return pushes_[table.index][worker];
+  }
+
+  // That whole table was read by that worker at that clock, so all its threads have counted the
+  // worker's ticks up to there.
+  void Prove(const SimTable& table, std::uint32_t worker, std::uint64_t clock) {
+    std::uint64_t& proven = proven_[table.index][worker];
+    if (clock > proven) proven = clock;
+  }
+  std::uint64_t proven(const SimTable& table, std::uint32_t worker) const {
+    return proven_[table.index][worker];
+  }
+
+  std::vector<WorkerLife> lives;  // by rank
+
+ private:
+  std::vector<std::vector<std::vector<Push>>> pushes_;  // by table, worker
+  std::vector<std::vector<std::uint64_t>> proven_;
+};
+
+}  // namespace leeway::simulation
+
+#endif  // LEEWAY_TESTS_SIMULATION_HISTORY_H_

@@ -1,0 +1,37 @@
+// Each push is applied at most once, and nothing is applied that nobody has pushed.
+#include "absl/strings/str_cat.h"
+#include "tests/simulation/invariants/invariant.h"
+
+namespace leeway::simulation {
+namespace {
+
+class AppliedOnce final : public Invariant {
+ public:
+  absl::string_view name() const override { return "applied once"; }
+
+  std::string Judge(const Read& read, const History& history) override {
+    if (!read.table->counter) return "";
+    for (std::size_t i = 0; i < read.places.size(); ++i) {
+      const std::span<const std::int64_t> counts = read.CountsOf(i);
+      for (std::uint32_t worker = 0; worker < history.lives.size(); ++worker) {
+        const std::vector<Push>& pushes = history.pushes(*read.table, worker);
+        for (std::size_t number = 0; number < kPushesPerWorkerMax; ++number) {
+          const int times = TimesApplied(counts, worker, number);
+          const bool exists =
+              number < pushes.size() && ((pushes[number].places >> read.places[i]) & 1) != 0;
+          if (times <= (exists ? 1 : 0)) continue;
+          const Push push = number < pushes.size() ? pushes[number] : Push();
+          return absl::StrCat(Describe(read, read.places[i], worker, number, push), " is applied ",
+                              times, " times", exists ? "" : ", but was never made");
+        }
+      }
+    }
+    return "";
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Invariant> NewAppliedOnce() { return std::make_unique<AppliedOnce>(); }
+
+}  // namespace leeway::simulation

@@ -1,0 +1,47 @@
+// A promise that is checked throughout a simulated run.
+#ifndef LEEWAY_TESTS_SIMULATION_INVARIANTS_INVARIANT_H_
+#define LEEWAY_TESTS_SIMULATION_INVARIANTS_INVARIANT_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "tests/simulation/history.h"
+
+namespace leeway::simulation {
+
+class Invariant {
+ public:
+  virtual ~Invariant() = default;
+  virtual absl::string_view name() const = 0;
+
+  // A worker is about to push these values to that place of a float table.
+  virtual void OnFloatPush(const SimTable& table, std::uint32_t place,
+                           std::span<const float> gradient) {}
+  // A worker is about to ask; nothing of `read` is known but who asks for what.
+  virtual void OnAsked(Read* read) {}
+  // Empty, or what is wrong with that read.
+  virtual std::string Judge(const Read& read, const History& history) = 0;
+};
+
+// "push 3 of worker 1 (clock 7, acknowledged) in block 2 of 'dense counters' (ssp:2)".
+std::string Describe(const Read& read, std::uint32_t place, std::uint32_t worker,
+                     std::size_t number, const Push& push);
+// "worker 2, asking at clock 9".
+std::string DescribeReader(const Read& read);
+
+// The invariants of this folder.
+std::unique_ptr<Invariant> NewAppliedOnce();
+std::unique_ptr<Invariant> NewAcknowledgedIsThere();
+std::unique_ptr<Invariant> NewOwnWritesRead();
+std::unique_ptr<Invariant> NewStalenessBound();
+std::unique_ptr<Invariant> NewMonotonicReads();
+std::unique_ptr<Invariant> NewOpenClocksHidden();
+std::unique_ptr<Invariant> NewOptimizerStates();
+
+}  // namespace leeway::simulation
+
+#endif  // LEEWAY_TESTS_SIMULATION_INVARIANTS_INVARIANT_H_

@@ -1,0 +1,35 @@
+// BSP: what was pushed in a clock is not seen before the clock closes, which it cannot while the
+// reader itself is in it.
+#include "absl/strings/str_cat.h"
+#include "tests/simulation/invariants/invariant.h"
+
+namespace leeway::simulation {
+namespace {
+
+class OpenClocksHidden final : public Invariant {
+ public:
+  absl::string_view name() const override { return "open clocks are hidden"; }
+
+  std::string Judge(const Read& read, const History& history) override {
+    if (!read.table->counter || !read.table->bsp()) return "";
+    for (std::uint32_t worker = 0; worker < history.lives.size(); ++worker) {
+      const std::vector<Push>& pushes = history.pushes(*read.table, worker);
+      for (std::size_t number = 0; number < pushes.size(); ++number) {
+        if (pushes[number].clock < read.reader_clock) continue;
+        for (std::size_t i = 0; i < read.places.size(); ++i) {
+          if (TimesApplied(read.CountsOf(i), worker, number) == 0) continue;
+          return absl::StrCat(Describe(read, read.places[i], worker, number, pushes[number]),
+                              " is seen by ", DescribeReader(read), ", which is in clock ",
+                              read.reader_clock);
+        }
+      }
+    }
+    return "";
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Invariant> NewOpenClocksHidden() { return std::make_unique<OpenClocksHidden>(); }
+
+}  // namespace leeway::simulation

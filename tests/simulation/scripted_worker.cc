@@ -1,0 +1,311 @@
+#include "tests/simulation/scripted_worker.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "worker/slice.h"
+
+namespace leeway::simulation {
+namespace {
+
+// Longer than any fault: what promised faults delay must succeed within it.
+constexpr absl::Duration kTimeout = absl::Minutes(2);
+constexpr std::uint64_t kCallsPerIterationMax = 4;
+
+}  // namespace
+
+ScriptedWorker::ScriptedWorker(std::uint32_t rank, const Script* script, SimCluster* cluster,
+                               History* history, Checker* checker, std::uint64_t seed)
+    : rank_(rank),
+      script_(script),
+      cluster_(cluster),
+      history_(history),
+      checker_(checker),
+      random_(seed) {}
+
+std::string ScriptedWorker::Name() const { return absl::StrCat("worker ", rank_); }
+
+// ---- its life ----
+
+void ScriptedWorker::Start() {
+  core_ = cluster_->Start(Role::kWorker, rank_)->core();
+  ++history_->lives[rank_].incarnation;
+  Waits("joining");
+  core_->Start([this](const absl::Status& status) {
+    if (Expect(status, "joining")) OnReady();
+  });
+}
+
+void ScriptedWorker::OnKilled() {
+  history_->lives[rank_].killed = true;
+  core_ = nullptr;
+  ready_ = false;
+  calls_.clear();
+  when_idle_ = nullptr;
+  waits_for_.clear();
+}
+
+void ScriptedWorker::OnReady() {
+  ready_ = true;
+  tables_open_ = 0;
+  infos_.assign(script_->tables.size(), nullptr);
+  Waits("creating tables");
+  for (const SimTable& table : script_->tables) {
+    core_->CreateTable(
+        table.spec, kTimeout,
+        [this, &table](absl::StatusOr<std::shared_ptr<const worker::TableInfo>> info) {
+          if (!Expect(info.status(), "creating a table")) return;
+          infos_[table.index] = *std::move(info);
+          if (++tables_open_ == infos_.size()) OnTables();
+        });
+  }
+}
+
+void ScriptedWorker::OnTables() {
+  Barrier("start", [this] { Iterate(); });
+}
+
+void ScriptedWorker::Iterate() {
+  if (iteration_ == script_->iterations) {
+    return WhenIdle([this] { Barrier("end", [this] { ReadAll(); }); });
+  }
+  SubmitSome();
+  // Half the time answers are awaited within the iteration, where they can be: a push-pull in BSP
+  // is answered when the clock closes.
+  const bool needs_clock = std::any_of(calls_.begin(), calls_.end(), [this](const auto& call) {
+    return call.second->read.effective > core_->clock();
+  });
+  if (!needs_clock && random_.Below(2) == 0) {
+    WhenIdle([this] { EndIteration(); });
+  } else {
+    After(absl::Milliseconds(10) * random_.Uniform(), [this] { EndIteration(); });
+  }
+}
+
+void ScriptedWorker::SubmitSome() {
+  for (std::uint64_t i = 0, n = 1 + random_.Below(kCallsPerIterationMax); i < n; ++i) {
+    const SimTable& table = script_->tables[random_.Below(script_->tables.size())];
+    const std::uint64_t kind = random_.Below(8);
+    const std::uint64_t pushed = kind < 5 ? PlacesToPush(table) : 0;
+    if (pushed == 0) {
+      Submit(table, proto::Op::kPull, table.dense() ? table.AllPlaces() : SomePlaces(table));
+    } else {
+      Submit(table, kind == 0 ? proto::Op::kPushPull : proto::Op::kPush, pushed);
+    }
+  }
+}
+
+void ScriptedWorker::EndIteration() {
+  cluster_->Note(absl::StrCat(Name(), " ends clock ", core_->clock()));
+  if (!Expect(core_->Clock(), "Clock()")) return;
+  ++iteration_;
+  WhenIdle([this] { Rest(); });
+}
+
+void ScriptedWorker::Rest() {
+  const absl::Duration think = script_->think_max * random_.Uniform();
+  if (iteration_ % script_->barrier_every == 0 && iteration_ < script_->iterations) {
+    return Barrier(absl::StrCat("iteration ", iteration_),
+                   [this, think] { After(think, [this] { Iterate(); }); });
+  }
+  After(think, [this] { Iterate(); });
+}
+
+// The end: what all have pushed is there.
+void ScriptedWorker::ReadAll() {
+  for (const SimTable& table : script_->tables) {
+    Submit(table, proto::Op::kPull, table.AllPlaces());
+  }
+  WhenIdle([this] { Leave(); });
+}
+
+void ScriptedWorker::Leave() {
+  Waits("leaving");
+  core_->Leave(kTimeout, [this](const absl::Status& status) {
+    if (!Expect(status, "leaving")) return;
+    waits_for_.clear();
+    finished_ = true;
+    cluster_->Note(absl::StrCat(Name(), " has left"));
+  });
+}
+
+// ---- operations ----
+
+struct ScriptedWorker::Call {
+  std::uint64_t number = 0;
+  proto::Op op = proto::Op::kPush;
+  const SimTable* table = nullptr;
+  absl::Time submitted;
+  std::uint64_t places = 0;
+  std::vector<std::uint64_t> keys;
+  std::vector<std::int64_t> counts;
+  std::vector<float> floats;
+  std::size_t push = 0;  // its number in the history
+  Read read;
+};
+
+std::uint64_t ScriptedWorker::SomePlaces(const SimTable& table) {
+  const std::uint64_t places = random_.Next() & random_.Next() & table.AllPlaces();
+  return places != 0 ? places : 1ull << random_.Below(table.places);
+}
+
+// Those this worker may push to now; 0: none.
+std::uint64_t ScriptedWorker::PlacesToPush(const SimTable& table) {
+  if (history_->pushes(table, rank_).size() >= kPushesPerWorkerMax) return 0;
+  const std::uint64_t wanted = table.dense() ? table.AllPlaces() : SomePlaces(table);
+  if (table.counter) return wanted;
+  std::uint64_t places = 0;
+  for (std::uint32_t place = 0; place < table.places; ++place) {
+    if (((wanted >> place) & 1) == 0 || table.WriterOf(place) != rank_) continue;
+    // In BSP two of one clock would be one update.
+    std::uint64_t& last = last_push_[{table.index, place}];
+    if (last == core_->clock() + 1) continue;
+    last = core_->clock() + 1;
+    places |= 1ull << place;
+  }
+  return places;
+}
+
+void ScriptedWorker::FillPush(Call* call) {
+  const SimTable& table = *call->table;
+  std::vector<Push>& pushes = history_->pushes(table, rank_);
+  call->push = pushes.size();
+  pushes.push_back({.clock = core_->clock(),
+                    .incarnation = history_->lives[rank_].incarnation,
+                    .places = call->places,
+                    .submitted = call->submitted});
+  for (std::size_t i = 0; i < call->read.places.size(); ++i) {
+    if (table.counter) {
+      AddPush({call->counts.data() + i * table.stride, table.width}, rank_, call->push);
+      continue;
+    }
+    const std::span<float> gradient(call->floats.data() + i * table.stride, table.width);
+    for (float& value : gradient) value = 0.5f + static_cast<float>(random_.Uniform());
+    checker_->OnFloatPush(table, call->read.places[i], gradient);
+  }
+}
+
+void ScriptedWorker::Submit(const SimTable& table, proto::Op op, std::uint64_t places) {
+  auto call = std::make_shared<Call>();
+  call->number = ++operations_;
+  call->op = op;
+  call->table = &table;
+  call->places = places;
+  call->submitted = cluster_->world().Now();
+  Read& read = call->read;
+  for (std::uint32_t place = 0; place < table.places; ++place) {
+    if (((places >> place) & 1) == 0) continue;
+    read.places.push_back(place);
+    if (!table.dense()) call->keys.push_back(table.keys[place]);
+  }
+  const std::size_t size = (read.places.size() - 1) * table.stride + table.width;
+  const auto make_room = [&](auto* values) { values->resize(size); };
+  table.counter ? make_room(&call->counts) : make_room(&call->floats);
+  if (proto::HasPush(op)) FillPush(call.get());
+
+  worker::Access access;
+  access.table = infos_[table.index];
+  access.kind = table.spec.kind;
+  access.op = op;
+  access.dtype = table.spec.dtype;
+  access.keys = call->keys;
+  if (proto::HasPush(op)) {
+    access.values = table.counter ? static_cast<void*>(call->counts.data()) : call->floats.data();
+    access.size = size;
+    access.copy = random_.Below(2) == 0;
+  }
+  if (proto::HasPull(op)) {
+    table.counter ? make_room(&read.counts) : make_room(&read.floats);
+    access.result = table.counter ? static_cast<void*>(read.counts.data()) : read.floats.data();
+    access.result_size = size;
+    read.table = &table;
+    read.reader = rank_;
+    read.incarnation = history_->lives[rank_].incarnation;
+    read.clock = core_->clock();
+    read.effective = read.clock + (table.bsp() && op == proto::Op::kPushPull ? 1 : 0);
+    read.submitted = call->submitted;
+    read.own_pushes = history_->pushes(table, rank_).size();
+    checker_->OnAsked(&read);
+  }
+  calls_[call->number] = call;
+  core_->Submit(worker::Slice(access, core_->poster()), {.timeout = kTimeout},
+                [this, call](const std::shared_ptr<worker::Operation>& operation) {
+                  OnDone(call, operation->result);
+                });
+}
+
+void ScriptedWorker::OnDone(const std::shared_ptr<Call>& call, const absl::Status& result) {
+  const absl::Time now = cluster_->world().Now();
+  const SimTable& table = *call->table;
+  if (proto::HasPush(call->op)) {
+    Push& push = history_->pushes(table, rank_)[call->push];
+    push.outcome = result.ok() ? Outcome::kAcknowledged : Outcome::kFailed;
+    push.acknowledged = now;
+  }
+  cluster_->Note(absl::StrCat(Name(), " done ", call->number, " ", table.spec.name, " ",
+                              absl::StatusCodeToString(result.code())));
+  const std::string what = absl::StrCat("operation ", call->number, " on '", table.spec.name, "'");
+  if (Expect(result, what)) {
+    checker_->OnWaited(absl::StrCat(Name(), "'s ", what), call->submitted, now);
+    if (proto::HasPull(call->op)) {
+      call->read.completed = now;
+      call->read.reader_clock = core_->clock();
+      checker_->OnRead(call->read);
+      if (call->read.complete()) history_->Prove(table, rank_, call->read.effective);
+    }
+  }
+  calls_.erase(call->number);
+  if (calls_.empty() && when_idle_) std::exchange(when_idle_, nullptr)();
+}
+
+// ---- steps ----
+
+void ScriptedWorker::WhenIdle(std::function<void()> next) {
+  waits_for_.clear();
+  if (calls_.empty()) return After(absl::ZeroDuration(), std::move(next));
+  when_idle_ = std::move(next);
+}
+
+void ScriptedWorker::Barrier(const std::string& name, std::function<void()> next) {
+  Waits(absl::StrCat("barrier ", name));
+  core_->Barrier(Group::kWorkers, name, kTimeout,
+                 [this, name, next = std::move(next)](const absl::Status& status) {
+                   if (!Expect(status, absl::StrCat("barrier ", name))) return;
+                   cluster_->Note(absl::StrCat(Name(), " passes barrier ", name));
+                   next();
+                 });
+}
+
+void ScriptedWorker::After(absl::Duration delay, std::function<void()> next) {
+  waits_for_.clear();
+  cluster_->Find(SimCluster::HostName(Role::kWorker, rank_))
+      ->loop()
+      ->After(delay, [next = std::move(next)] { next(); });
+}
+
+bool ScriptedWorker::Expect(const absl::Status& status, const std::string& what) {
+  if (status.ok()) return true;
+  checker_->Fail("what is promised to succeed does",
+                 absl::StrCat(Name(), ": ", what, ": ", status.ToString()));
+  return false;
+}
+
+void ScriptedWorker::Waits(const std::string& what) {
+  waits_for_ = what;
+  waits_since_ = cluster_->world().Now();
+}
+
+void ScriptedWorker::CheckWaiting() {
+  const absl::Time now = cluster_->world().Now();
+  if (!waits_for_.empty())
+    checker_->OnWaited(absl::StrCat(Name(), ", ", waits_for_), waits_since_, now);
+  for (const auto& [number, call] : calls_) {
+    checker_->OnWaited(
+        absl::StrCat(Name(), "'s operation ", number, " on '", call->table->spec.name, "'"),
+        call->submitted, now);
+  }
+}
+
+}  // namespace leeway::simulation

@@ -1,0 +1,98 @@
+// A worker that does what its seed says, with the real worker core, and writes down what it did and
+// saw. It outlives its process: after a kill it goes on in the next incarnation.
+#ifndef LEEWAY_TESTS_SIMULATION_SCRIPTED_WORKER_H_
+#define LEEWAY_TESTS_SIMULATION_SCRIPTED_WORKER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "runtime/random.h"
+#include "tests/simulation/checker.h"
+#include "tests/simulation/history.h"
+#include "tests/simulation/sim_cluster.h"
+#include "tests/simulation/sim_table.h"
+#include "worker/core.h"
+
+namespace leeway::simulation {
+
+// The same for all workers of a run.
+struct Script {
+  std::vector<SimTable> tables;
+  std::uint32_t iterations = 0;
+  absl::Duration think_max;  // between iterations
+  std::uint32_t barrier_every = 25;
+};
+
+class ScriptedWorker {
+ public:
+  ScriptedWorker(std::uint32_t rank, const Script* script, SimCluster* cluster, History* history,
+                 Checker* checker, std::uint64_t seed);
+
+  // Starts a process, and the script in it or the rest of it.
+  void Start();
+  // Its process has been killed.
+  void OnKilled();
+
+  std::uint32_t rank() const { return rank_; }
+  bool ready() const { return ready_; }        // has joined and the cluster is complete
+  bool finished() const { return finished_; }  // has left in order
+  std::uint64_t operations() const { return operations_; }
+  // Tells the checker about everything that is still waited for.
+  void CheckWaiting();
+
+ private:
+  struct Call;  // one operation under way, with the arrays it uses
+
+  void OnReady();
+  void OnTables();
+  void Iterate();
+  void SubmitSome();
+  void EndIteration();
+  void Rest();
+  void ReadAll();
+  void Leave();
+
+  void Submit(const SimTable& table, proto::Op op, std::uint64_t places);
+  void FillPush(Call* call);
+  std::uint64_t PlacesToPush(const SimTable& table);
+  std::uint64_t SomePlaces(const SimTable& table);
+  void OnDone(const std::shared_ptr<Call>& call, const absl::Status& result);
+  // Runs `next` when nothing is under way (any more).
+  void WhenIdle(std::function<void()> next);
+  void Barrier(const std::string& name, std::function<void()> next);
+  void After(absl::Duration delay, std::function<void()> next);
+  // False, and the run fails, unless it is OK.
+  bool Expect(const absl::Status& status, const std::string& what);
+  void Waits(const std::string& what);  // for a step of the script
+  std::string Name() const;
+
+  const std::uint32_t rank_;
+  const Script* const script_;
+  SimCluster* const cluster_;
+  History* const history_;
+  Checker* const checker_;
+  runtime::Random random_;
+
+  worker::Core* core_ = nullptr;
+  bool ready_ = false, finished_ = false;
+  std::uint32_t iteration_ = 0;
+  std::size_t tables_open_ = 0;
+  std::vector<std::shared_ptr<const worker::TableInfo>> infos_;  // by table
+  std::map<std::uint64_t, std::shared_ptr<Call>> calls_;         // under way, by number
+  std::function<void()> when_idle_;
+  std::uint64_t operations_ = 0;
+  // Float tables: the clock of the last push to a place, plus 1.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> last_push_;
+  std::string waits_for_;
+  absl::Time waits_since_;
+};
+
+}  // namespace leeway::simulation
+
+#endif  // LEEWAY_TESTS_SIMULATION_SCRIPTED_WORKER_H_

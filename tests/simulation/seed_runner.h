@@ -1,0 +1,32 @@
+// Runs many seeds, on several threads: a seed's run is single-threaded, and the same on any of
+// them.
+#ifndef LEEWAY_TESTS_SIMULATION_SEED_RUNNER_H_
+#define LEEWAY_TESTS_SIMULATION_SEED_RUNNER_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/simulation/simulation.h"
+
+namespace leeway::simulation {
+
+struct Campaign {
+  std::uint64_t start = 1, seeds = 1;
+  unsigned jobs = 1;
+  SeedOptions options;  // of each seed
+  // Called for each seed as it ends, one at a time.
+  std::function<void(const SeedResult&)> on_result;
+};
+void RunSeeds(const Campaign& campaign);
+
+// What a failure is told by: the seed, the broken promise, the setting, the end of its trace.
+std::string DescribeFailure(const SeedResult& result);
+// "drop 103, duplicate 41, …": of each kind, how often it struck in the median seed; and how many
+// kinds there are in the median seed.
+std::string DescribeFaults(const std::vector<FaultCounts>& seeds);
+
+}  // namespace leeway::simulation
+
+#endif  // LEEWAY_TESTS_SIMULATION_SEED_RUNNER_H_

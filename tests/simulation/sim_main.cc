@@ -1,0 +1,94 @@
+// `leeway-sim`: runs seeds of the simulator, or replays one.
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdint>
+#include <iomanip>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/log.h"
+#include "tests/simulation/seed_runner.h"
+
+namespace leeway::simulation {
+namespace {
+
+int Replay(const SeedOptions& options) {
+  const SeedResult result = RunSeed(options);
+  std::cout << result.trace << "seed " << result.seed << ": " << result.setting;
+  std::cout << result.operations << " operations, " << result.reads << " reads checked, "
+            << absl::FormatDuration(result.virtual_time) << " of virtual time\n";
+  std::cout << DescribeFaults({result.faults}) << "\n";
+  std::cout << "trace " << std::hex << std::setw(16) << std::setfill('0') << result.trace_hash
+            << std::dec << "\n"
+            << DescribeFailure(result);
+  std::cout << (result.violation ? "0 passed, 1 failed" : "1 passed, 0 failed") << std::endl;
+  return result.violation ? 1 : 0;
+}
+
+int RunMany(Campaign campaign) {
+  std::uint64_t passed = 0, failed = 0, operations = 0, reads = 0;
+  std::vector<FaultCounts> faults;
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  campaign.on_result = [&](const SeedResult& result) {
+    ++(result.violation ? failed : passed);
+    operations += result.operations;
+    reads += result.reads;
+    faults.push_back(result.faults);
+    if (result.violation) std::cout << DescribeFailure(result) << std::endl;
+    if (terminal) {
+      std::cerr << "\r" << passed + failed << " of " << campaign.seeds << std::flush;
+    } else if ((passed + failed) % 100 == 0) {
+      std::cout << passed + failed << " of " << campaign.seeds << std::endl;
+    }
+  };
+  RunSeeds(campaign);
+  if (terminal) std::cerr << "\r";
+  std::cout << operations << " operations, " << reads << " reads checked\n"
+            << DescribeFaults(faults) << "\n"
+            << passed << " passed, " << failed << " failed" << std::endl;
+  return failed == 0 ? 0 : 1;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app(
+      "Runs whole clusters on virtual time under seeded faults, and checks what they "
+      "promise.");
+  Campaign campaign;
+  campaign.seeds = 100;
+  campaign.jobs = std::max(1u, std::thread::hardware_concurrency());
+  std::optional<std::uint64_t> seed;
+  std::string faults = "promised";
+  app.add_option("--seeds", campaign.seeds, "how many seeds to run")->capture_default_str();
+  app.add_option("--start", campaign.start, "the first of them")->capture_default_str();
+  app.add_option("--seed", seed, "run this one alone");
+  app.add_flag("--trace", campaign.options.keep_trace, "with --seed: print everything it did");
+  app.add_option("--faults", faults,
+                 "which kinds: promised, all, none, or names with commas; +NAME adds to promised")
+      ->capture_default_str();
+  app.add_option("--jobs", campaign.jobs, "seeds run at a time")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  const absl::StatusOr<FaultSet> kinds = ParseFaults(faults);
+  if (!kinds.ok()) {
+    std::cerr << "leeway-sim: --faults: " << kinds.status().message() << std::endl;
+    return 2;
+  }
+  campaign.options.faults = *kinds;
+  runtime::SetLogLevel(runtime::LogLevel::kOff);
+  if (!seed.has_value()) {
+    campaign.options.keep_trace = false;
+    return RunMany(std::move(campaign));
+  }
+  campaign.options.seed = *seed;
+  return Replay(campaign.options);
+}
+
+}  // namespace
+}  // namespace leeway::simulation
+
+int main(int argc, char** argv) { return leeway::simulation::Main(argc, argv); }

@@ -1,0 +1,97 @@
+#include "tests/simulation/sim_table.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tests/random_operations/plain_updater.h"
+
+namespace leeway::simulation {
+namespace {
+
+constexpr std::uint32_t kDenseBlocks = 3;
+constexpr std::uint32_t kKeys = 12;
+constexpr std::size_t kFloatWidth = 6;
+
+Consistency ChooseMode(runtime::Random* random) {
+  switch (random->Below(3)) {
+    case 0:
+      return Consistency::Bsp();
+    case 1:
+      return Consistency::Ssp(1 + random->Below(3));
+    default:
+      return Consistency::Asp();
+  }
+}
+
+// The parameters under which servers compute what plain_updater.h does.
+UpdaterSpec ChooseOptimizer(runtime::Random* random) {
+  UpdaterSpec spec;
+  spec.parameters["learning_rate"] = tests::kRate;
+  if (random->Below(2) == 0) {
+    spec.name = "momentum";
+    spec.parameters["momentum"] = tests::kMomentum;
+  } else {
+    spec.name = "adam";
+    spec.parameters["beta1"] = tests::kBeta1;
+    spec.parameters["beta2"] = tests::kBeta2;
+    spec.parameters["epsilon"] = tests::kEpsilon;
+  }
+  return spec;
+}
+
+void SetPlaces(SimTable* table, const std::string& name, DType dtype, bool dense,
+               runtime::Random* random) {
+  if (dense) {
+    table->places = table->counter ? kDenseBlocks : 1;
+    table->stride = kBlockBytes / SizeOf(dtype);
+    // The last block is a short one.
+    table->spec =
+        TableSpec::Dense(name, {(table->places - 1) * table->stride + table->width}, dtype);
+    return;
+  }
+  table->places = kKeys;
+  table->stride = table->width;
+  table->spec = TableSpec::Sparse(name, table->width, dtype);
+  for (std::uint32_t i = 0; i < kKeys; ++i) table->keys.push_back(random->Next());
+}
+
+std::size_t ElementOf(std::uint32_t rank, std::size_t number) {
+  return rank * kElementsPerWorker + number / kDigitsPerElement;
+}
+int ShiftOf(std::size_t number) {
+  return static_cast<int>(number % kDigitsPerElement) * kDigitBits;
+}
+
+}  // namespace
+
+std::vector<SimTable> ChooseTables(std::uint32_t num_workers, runtime::Random* random) {
+  std::vector<SimTable> tables;
+  for (const bool counter : {true, false}) {
+    for (const bool dense : {true, false}) {
+      SimTable table;
+      table.index = static_cast<std::uint32_t>(tables.size());
+      table.counter = counter;
+      table.num_workers = num_workers;
+      table.width = counter ? num_workers * kElementsPerWorker : kFloatWidth;
+      const std::string name =
+          absl::StrCat(dense ? "dense" : "sparse", counter ? " counters" : " floats");
+      SetPlaces(&table, name, counter ? DType::kInt64 : DType::kFloat32, dense, random);
+      table.spec.consistency = ChooseMode(random);
+      if (!counter) table.spec.updater = ChooseOptimizer(random);
+      tables.push_back(std::move(table));
+    }
+  }
+  return tables;
+}
+
+int TimesApplied(std::span<const std::int64_t> place, std::uint32_t rank, std::size_t number) {
+  const auto bits = static_cast<std::uint64_t>(place[ElementOf(rank, number)]);
+  return static_cast<int>((bits >> ShiftOf(number)) & ((1u << kDigitBits) - 1));
+}
+
+void AddPush(std::span<std::int64_t> place, std::uint32_t rank, std::size_t number) {
+  place[ElementOf(rank, number)] += std::int64_t{1} << ShiftOf(number);
+}
+
+}  // namespace leeway::simulation

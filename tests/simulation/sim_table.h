@@ -1,0 +1,55 @@
+// The tables of a simulated run, and how pushes are written into them so that they can be told
+// apart again.
+//
+// Counter tables (int64, updater "add") give every push a digit of its own: three bits of one
+// element, to which the push adds 1 in every place (block or row) that it touches. A read thus says
+// for each push and place how often it has been applied. Float tables have one writer a place, so
+// that what a place may hold is one of the states that its writer's pushes lead to in turn.
+#ifndef LEEWAY_TESTS_SIMULATION_SIM_TABLE_H_
+#define LEEWAY_TESTS_SIMULATION_SIM_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "leeway/table_spec.h"
+#include "runtime/random.h"
+
+namespace leeway::simulation {
+
+inline constexpr std::uint64_t kBlockBytes = 4096;
+inline constexpr int kDigitBits = 3;
+inline constexpr std::size_t kDigitsPerElement = 21;
+inline constexpr std::size_t kElementsPerWorker = 24;
+inline constexpr std::size_t kPushesPerWorkerMax = kElementsPerWorker * kDigitsPerElement;
+
+struct SimTable {
+  TableSpec spec;
+  std::uint32_t index = 0;
+  bool counter = true;
+  std::uint32_t places = 1;         // blocks or keys; at most 64
+  std::size_t width = 0;            // elements of a place that are used
+  std::size_t stride = 0;           // elements from one place to the next in the user's array
+  std::vector<std::uint64_t> keys;  // sparse: of each place
+  std::uint32_t num_workers = 0;
+
+  bool dense() const { return spec.kind == TableKind::kDense; }
+  bool bsp() const { return spec.consistency.is_bsp(); }
+  std::uint64_t AllPlaces() const { return places == 64 ? ~0ull : (1ull << places) - 1; }
+  // Float tables: who alone pushes to that place.
+  std::uint32_t WriterOf(std::uint32_t place) const {
+    return (dense() ? index : place) % num_workers;
+  }
+};
+
+// The tables of one run: counters and floats, dense and sparse, each in a mode of its own.
+std::vector<SimTable> ChooseTables(std::uint32_t num_workers, runtime::Random* random);
+
+// How often push `number` of worker `rank` has been applied to a place of a counter table.
+int TimesApplied(std::span<const std::int64_t> place, std::uint32_t rank, std::size_t number);
+void AddPush(std::span<std::int64_t> place, std::uint32_t rank, std::size_t number);
+
+}  // namespace leeway::simulation
+
+#endif  // LEEWAY_TESTS_SIMULATION_SIM_TABLE_H_

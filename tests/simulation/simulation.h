@@ -1,0 +1,40 @@
+// One seed's run: a cluster, its workers' scripts and its faults, all drawn from the seed.
+#ifndef LEEWAY_TESTS_SIMULATION_SIMULATION_H_
+#define LEEWAY_TESTS_SIMULATION_SIMULATION_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "ps/data_thread.h"
+#include "tests/simulation/checker.h"
+#include "tests/simulation/fault_kinds.h"
+
+namespace leeway::simulation {
+
+struct SeedOptions {
+  std::uint64_t seed = 1;
+  FaultSet faults = PromisedFaults();
+  bool keep_trace = false;       // SeedResult::trace
+  ps::DataOptions data_options;  // to see the invariants fail
+};
+
+struct SeedResult {
+  std::uint64_t seed = 0;
+  std::optional<Violation> violation;
+  std::string setting;            // the cluster and its plan of faults, in words
+  std::vector<std::string> tail;  // of a failure: the last lines of its trace that tell something
+  std::string trace;
+  std::uint64_t trace_hash = 0;
+  FaultCounts faults{};
+  std::uint64_t operations = 0, reads = 0;
+  absl::Duration virtual_time;
+};
+
+SeedResult RunSeed(const SeedOptions& options);
+
+}  // namespace leeway::simulation
+
+#endif  // LEEWAY_TESTS_SIMULATION_SIMULATION_H_

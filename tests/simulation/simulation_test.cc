@@ -1,0 +1,109 @@
+// The simulator itself: that seeds pass, that a seed is one run and no other, and that the
+// invariants notice what they are there for.
+#include "tests/simulation/simulation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/log.h"
+#include "tests/simulation/seed_runner.h"
+
+namespace leeway::simulation {
+namespace {
+
+using ::testing::HasSubstr;
+
+class SimulationTest : public testing::Test {
+ protected:
+  void SetUp() override { runtime::SetLogLevel(runtime::LogLevel::kOff); }
+  void TearDown() override { runtime::SetLogLevel(runtime::LogLevel::kInfo); }
+};
+
+TEST_F(SimulationTest, SeedsPassUnderEveryPromisedFault) {
+  std::vector<FaultCounts> faults;
+  Campaign campaign;
+  campaign.seeds = 20;
+  campaign.on_result = [&](const SeedResult& result) {
+    EXPECT_EQ(DescribeFailure(result), "");
+    EXPECT_GT(result.operations, 200u);
+    EXPECT_GT(result.reads, 100u);
+    faults.push_back(result.faults);
+  };
+  RunSeeds(campaign);
+  EXPECT_EQ(faults.size(), campaign.seeds);
+  FaultSet met;
+  for (const FaultCounts& counts : faults) {
+    for (std::size_t kind = 0; kind < kFaultKinds; ++kind) {
+      if (counts[kind] > 0) met.set(kind);
+    }
+  }
+  EXPECT_EQ(met, PromisedFaults());
+}
+
+TEST_F(SimulationTest, TheSameSeedGivesTheSameTraceInOneProcess) {
+  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+    SeedOptions options;
+    options.seed = seed;
+    options.keep_trace = true;
+    const SeedResult first = RunSeed(options);
+    const SeedResult second = RunSeed(options);
+    EXPECT_GT(first.trace.size(), 10'000u);
+    EXPECT_TRUE(first.trace == second.trace) << "seed " << seed;
+    EXPECT_EQ(first.trace_hash, second.trace_hash);
+    options.seed += 100;
+    EXPECT_NE(first.trace_hash, RunSeed(options).trace_hash);
+  }
+}
+
+std::string OutputOf(const std::string& command) {
+  std::string output;
+  FILE* const pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return output;
+  char chunk[4096];
+  for (std::size_t n; (n = fread(chunk, 1, sizeof chunk, pipe)) > 0;) output.append(chunk, n);
+  pclose(pipe);
+  return output;
+}
+
+TEST_F(SimulationTest, TheSameSeedGivesTheSameTraceInAnotherProcess) {
+  const std::string command = absl::StrCat(LEEWAY_SIM_BINARY, " --seed 5 --trace");
+  const std::string first = OutputOf(command);
+  EXPECT_THAT(first, HasSubstr("1 passed, 0 failed"));
+  EXPECT_GT(first.size(), 10'000u);
+  EXPECT_TRUE(first == OutputOf(command));
+  SeedOptions options;
+  options.seed = 5;
+  options.keep_trace = true;
+  const SeedResult here = RunSeed(options);
+  EXPECT_TRUE(first.compare(0, here.trace.size(), here.trace) == 0);
+}
+
+TEST_F(SimulationTest, ServersThatNeverHoldAreCaught) {
+  SeedOptions options;
+  options.data_options.test_only_never_hold = true;
+  int caught = 0;
+  for (options.seed = 1; options.seed <= 10; ++options.seed) {
+    const SeedResult result = RunSeed(options);
+    if (!result.violation.has_value()) continue;
+    ++caught;
+    EXPECT_FALSE(result.tail.empty());
+    EXPECT_THAT(DescribeFailure(result), HasSubstr(absl::StrCat("seed ", options.seed, " broke")));
+  }
+  EXPECT_GE(caught, 5);
+}
+
+TEST(FaultKindsTest, ParsesNames) {
+  EXPECT_EQ(*ParseFaults("promised"), PromisedFaults());
+  EXPECT_EQ(ParseFaults("drop,one-way")->count(), 2u);
+  EXPECT_EQ(ParseFaults("+kill-server")->count(), PromisedFaults().count() + 1);
+  EXPECT_EQ(ParseFaults("none")->count(), 0u);
+  EXPECT_THAT(std::string(ParseFaults("dorp").status().message()), HasSubstr("no fault 'dorp'"));
+}
+
+}  // namespace
+}  // namespace leeway::simulation

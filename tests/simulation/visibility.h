@@ -1,0 +1,32 @@
+// Which pushes a read must have seen, by docs/consistency.md: one function a promise.
+#ifndef LEEWAY_TESTS_SIMULATION_VISIBILITY_H_
+#define LEEWAY_TESTS_SIMULATION_VISIBILITY_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "tests/simulation/history.h"
+
+namespace leeway::simulation {
+
+// Everything that decides about one push of one worker and one read of the same table.
+struct Sighting {
+  const Read& read;
+  const History& history;
+  std::uint32_t worker;
+  std::size_t number;
+  const Push& push;
+};
+
+// The reader's own pushes before the read; in BSP those of the iterations it has ended.
+bool IsOwnWrite(const Sighting& it);
+// In SSP and ASP what was acknowledged to anyone before the read was asked for. In BSP what was
+// acknowledged in a clock that is closed for the reader; a killed worker's counts only if it is
+// known that the worker's tick was.
+bool IsAcknowledged(const Sighting& it);
+// Every living worker's pushes tagged more than the bound below the reader's effective clock.
+bool IsWithinBound(const Sighting& it);
+
+}  // namespace leeway::simulation
+
+#endif  // LEEWAY_TESTS_SIMULATION_VISIBILITY_H_
