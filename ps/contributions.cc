@@ -8,7 +8,13 @@ namespace leeway::ps {
 
 void Contributions::Add(std::uint64_t clock, const Target& target, Contribution contribution) {
   bytes_ += contribution.bytes;
+  budget_->bytes += contribution.bytes;
   clocks_[clock][target].push_back(std::move(contribution));
+}
+
+void Contributions::Release(const Contribution& contribution) {
+  bytes_ -= contribution.bytes;
+  budget_->bytes -= contribution.bytes;
 }
 
 std::optional<std::uint64_t> Contributions::FirstClock() const {
@@ -21,7 +27,7 @@ ClosedClock Contributions::Take(std::uint64_t clock) {
   if (node.empty()) return {};
   ClosedClock closed = std::move(node.mapped());
   for (auto& [target, list] : closed) {
-    for (const Contribution& contribution : list) bytes_ -= contribution.bytes;
+    for (const Contribution& contribution : list) Release(contribution);
     std::sort(list.begin(), list.end(), [](const Contribution& a, const Contribution& b) {
       return std::tie(a.rank, a.incarnation, a.sequence) <
              std::tie(b.rank, b.incarnation, b.sequence);
@@ -37,7 +43,7 @@ std::uint64_t Contributions::Discard(std::uint32_t rank, std::uint64_t incarnati
     for (auto entry = it->second.begin(); entry != it->second.end();) {
       discarded += std::erase_if(entry->second, [&](const Contribution& contribution) {
         const bool its = contribution.rank == rank && contribution.incarnation == incarnation;
-        if (its) bytes_ -= contribution.bytes;
+        if (its) Release(contribution);
         return its;
       });
       entry = entry->second.empty() ? it->second.erase(entry) : std::next(entry);

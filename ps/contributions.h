@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "ps/byte_budget.h"
 #include "ps/store/shard_store.h"
 
 namespace leeway::ps {
@@ -20,10 +21,9 @@ struct Contribution {
   PushView push;
 };
 
-// What is combined into one update: a dense block, or all that a shard got of a sparse table.
+// What is combined into one update: a dense block, or all that the shard got of a sparse table.
 struct Target {
   std::uint32_t table = 0;
-  std::uint32_t shard = 0;
   std::uint64_t block = 0;
   friend auto operator<=>(const Target&, const Target&) = default;
 };
@@ -33,6 +33,11 @@ using ClosedClock = std::map<Target, std::vector<Contribution>>;
 
 class Contributions {
  public:
+  explicit Contributions(ByteBudget* budget) : budget_(budget) {}
+  ~Contributions() { budget_->bytes -= bytes_; }
+  Contributions(const Contributions&) = delete;
+  Contributions& operator=(const Contributions&) = delete;
+
   void Add(std::uint64_t clock, const Target& target, Contribution contribution);
 
   // The first clock that has any.
@@ -47,6 +52,9 @@ class Contributions {
   std::uint64_t bytes() const { return bytes_; }
 
  private:
+  void Release(const Contribution& contribution);
+
+  ByteBudget* budget_;
   std::map<std::uint64_t, ClosedClock> clocks_;
   std::uint64_t bytes_ = 0;
 };

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "absl/status/status.h"
+
 namespace leeway::ps {
 
 struct Counters {
@@ -28,6 +30,14 @@ struct Counters {
   std::uint64_t malformed = 0;       // messages that did not decode
   std::uint64_t violations = 0;      // peers dropped for what they said
 };
+
+// Counts an answer that is an error by what it says.
+inline void CountRefusal(const absl::Status& why, Counters* counters) {
+  ++(absl::IsAborted(why)            ? counters->stale_epoch
+     : absl::IsUnavailable(why)      ? counters->unavailable
+     : absl::IsDeadlineExceeded(why) ? counters->deadlines
+                                     : counters->refused);
+}
 
 }  // namespace leeway::ps
 

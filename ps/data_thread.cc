@@ -1,6 +1,8 @@
 #include "ps/data_thread.h"
 
+#include <algorithm>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -12,26 +14,19 @@
 #include "runtime/status_macros.h"
 
 namespace leeway::ps {
-namespace {
-
-Engine::Setup EngineSetup(const DataThread::Setup& setup, Engine::Replier* replier,
-                          Counters* counters) {
-  return {.loop = setup.loop,
-          .replier = replier,
-          .counters = counters,
-          .held_bytes_max = setup.config.held_bytes_max,
-          .message_bytes_max = setup.config.message_bytes_max,
-          .test_only_never_hold = setup.options.test_only_never_hold};
-}
-
-}  // namespace
 
 DataThread::DataThread(const Setup& setup)
     : setup_(setup),
       map_(std::make_shared<const proto::ClusterMap>()),
-      engine_(EngineSetup(setup_, this, &counters_)),
       van_(setup.factory->New(setup.loop, {.role = Role::kServer, .incarnation = setup.incarnation},
-                              van::LimitsFrom(setup.config), this)) {}
+                              van::LimitsFrom(setup.config), this)) {
+  context_.loop = setup.loop;
+  context_.replier = this;
+  context_.counters = &counters_;
+  context_.message_bytes_max = setup.config.message_bytes_max;
+  context_.held.bytes_max = setup.config.held_bytes_max;
+  context_.test_only_never_hold = setup.options.test_only_never_hold;
+}
 
 absl::StatusOr<std::string> DataThread::Listen(absl::string_view address) {
   return van_->Listen(address);
@@ -40,7 +35,7 @@ absl::StatusOr<std::string> DataThread::Listen(absl::string_view address) {
 void DataThread::SetPlace(const proto::Welcome& welcome) {
   cluster_ = welcome.cluster;
   server_rank_ = welcome.rank;
-  block_bytes_ = welcome.block_bytes;
+  context_.block_bytes = welcome.block_bytes;
   van::Identity identity = van_->identity();
   identity.node = welcome.node;
   identity.cluster = welcome.cluster;
@@ -51,28 +46,56 @@ void DataThread::TakeMap(std::shared_ptr<const proto::ClusterMap> map) {
   if (map->version <= map_->version) return;
   const bool new_epoch = map->epoch != map_->epoch;
   map_ = std::move(map);
-  engine_.SetLayout(static_cast<std::uint32_t>(map_->owners.size()), block_bytes_);
-  for (const proto::WorkerEntry& change : workers_.TakeMap(*map_)) {
-    engine_.SetWorker(change.rank, change.incarnation, change.state);
+  context_.num_shards = static_cast<std::uint32_t>(map_->owners.size());
+  const std::vector<proto::WorkerEntry> changes = workers_.TakeMap(*map_);
+  for (auto& [id, shard] : shards_) {
+    for (const proto::WorkerEntry& change : changes) shard->SetWorker(change);
   }
+  TakeShards();
   if (new_epoch) {
-    for (const Inbound& inbound : workers_.TakeWaiting()) Refuse(inbound, CheckEpoch(inbound));
+    workers_.ForgetTicks();
+    for (auto& [id, shard] : shards_) {
+      shard->RefuseEarly(absl::AbortedError(absl::StrCat("epoch ", map_->epoch, " has begun")));
+    }
   }
-  engine_.Settle();
+  for (auto& [id, shard] : shards_) shard->Settle();
+}
+
+void DataThread::TakeShards() {
+  std::map<std::uint32_t, std::unique_ptr<Shard>> mine;
+  for (std::uint32_t id = 0; id < map_->owners.size(); ++id) {
+    if (map_->owners[id] != proto::ShardOwner{server_rank_, setup_.index}) continue;
+    std::unique_ptr<Shard>& shard = mine[id];
+    if (auto it = shards_.find(id); it != shards_.end()) {
+      shard = std::move(it->second);
+      continue;
+    }
+    shard = std::make_unique<Shard>(id, &context_);
+    for (const proto::WorkerEntry& worker : map_->workers) shard->SetWorker(worker);
+  }
+  shards_ = std::move(mine);
+}
+
+Shard* DataThread::Find(std::uint32_t shard) const {
+  auto it = shards_.find(shard);
+  return it == shards_.end() ? nullptr : it->second.get();
 }
 
 absl::Status DataThread::InstallTable(std::uint32_t id, const TableSpec& spec,
                                       std::unique_ptr<Updater> updater) {
-  return engine_.Install(id, spec, std::move(updater));
+  return context_.tables.Install(id, spec, std::move(updater));
 }
 
 std::string DataThread::StatusJson() const {
-  return leeway::ps::StatusJson({.server_rank = server_rank_,
-                                 .thread = setup_.index,
-                                 .map = map_.get(),
-                                 .counters = &counters_,
-                                 .van = van_->counters(),
-                                 .engine = &engine_});
+  StatusView view{.server_rank = server_rank_,
+                  .thread = setup_.index,
+                  .map = map_.get(),
+                  .counters = &counters_,
+                  .van = van_->counters(),
+                  .context = &context_,
+                  .shards = {}};
+  for (const auto& [id, shard] : shards_) view.shards.push_back(shard.get());
+  return leeway::ps::StatusJson(view);
 }
 
 // ---- what the van says ----
@@ -83,8 +106,7 @@ void DataThread::OnPeerUp(van::PeerId peer, const van::Identity& identity) {
 
 void DataThread::OnPeerDown(van::PeerId peer, const absl::Status& why) {
   peers_.erase(peer);
-  engine_.DropPeer(peer);
-  workers_.DropPeer(peer);
+  for (auto& [id, shard] : shards_) shard->DropPeer(peer);
 }
 
 void DataThread::OnMessage(van::PeerId peer, van::Message message) {
@@ -120,13 +142,13 @@ void DataThread::OnRequest(const van::Identity& sender, Inbound inbound) {
   if (absl::IsPermissionDenied(worker.status())) return Violation(inbound.peer, worker.status());
   if (!worker.ok()) return Refuse(inbound, worker.status());
   if (absl::Status epoch = CheckEpoch(inbound); !epoch.ok()) return Refuse(inbound, epoch);
-  if (!Owns(id.shard)) {
+  Shard* shard = Find(id.shard);
+  if (shard == nullptr) {
     return Refuse(inbound, absl::InvalidArgumentError(absl::StrCat(
                                "shard ", id.shard, " does not belong to thread ", setup_.index,
                                " of server ", server_rank_, " in epoch ", map_->epoch)));
   }
-  AdmitInOrder(*worker, std::move(inbound));
-  CountTickIfDue(*worker);
+  if (shard->TakeRequest(std::move(inbound))) AcknowledgeTickIfDue(*worker);
 }
 
 absl::Status DataThread::CheckEpoch(const Inbound& inbound) {
@@ -138,34 +160,6 @@ absl::Status DataThread::CheckEpoch(const Inbound& inbound) {
   const std::string text =
       absl::StrCat("the request is of epoch ", epoch, ", this server is in epoch ", map_->epoch);
   return epoch < map_->epoch ? absl::AbortedError(text) : absl::UnavailableError(text);
-}
-
-void DataThread::AdmitInOrder(WorkerRecord* worker, Inbound inbound) {
-  const proto::RequestId id = inbound.request.id;
-  Stream& stream = worker->StreamOf(id.shard, workers_.budget());
-  switch (stream.Judge(id.sequence)) {
-    case Stream::Order::kSeen: {
-      ++counters_.duplicates;
-      const absl::Status outcome = stream.OutcomeOf(id.sequence);
-      if (!outcome.ok()) return Refuse(inbound, outcome);
-      return engine_.AnswerAgain(std::move(inbound));
-    }
-    case Stream::Order::kEarly:
-      ++(stream.Keep(std::move(inbound)) ? counters_.early : counters_.early_dropped);
-      return;
-    case Stream::Order::kNext:
-      AdmitNext(&stream, std::move(inbound));
-      while (std::optional<Inbound> next = stream.TakeNext()) AdmitNext(&stream, *std::move(next));
-  }
-}
-
-void DataThread::AdmitNext(Stream* stream, Inbound inbound) {
-  const std::uint64_t sequence = inbound.request.id.sequence;
-  stream->Admit();
-  if (absl::Status outcome = engine_.Admit(std::move(inbound)); !outcome.ok()) {
-    ++counters_.refused;
-    stream->RememberFailure(sequence, std::move(outcome));
-  }
 }
 
 // ---- clocks ----
@@ -182,27 +176,40 @@ void DataThread::OnTick(van::PeerId peer, const van::Identity& sender, proto::Cl
                                "a tick of clock ", tick.clock, "; clocks are below ", kClockMax)));
   }
   for (const proto::ShardMark& mark : tick.marks) {
-    if (Owns(mark.shard)) continue;
+    if (Find(mark.shard) != nullptr) continue;
     return Violation(peer, absl::InvalidArgumentError(
                                absl::StrCat("a tick with a mark of shard ", mark.shard,
                                             ", which does not belong to this server thread")));
   }
-  if (tick.clock <= engine_.progress().ClockOf(tick.worker)) {
-    Send(peer, proto::ClockAck{tick.clock}).IgnoreError();
-    return;
+  if (tick.clock >= (*worker)->tick_clock) {
+    (*worker)->tick_clock = tick.clock;
+    (*worker)->tick_peer = peer;
   }
-  std::optional<PendingTick>& pending = (*worker)->tick;
-  if (pending.has_value() && pending->clock > tick.clock) return;
-  pending = PendingTick{peer, tick.clock, std::move(tick.marks)};
-  CountTickIfDue(*worker);
+  TellShards(*worker, &tick);
+  AcknowledgeTickIfDue(*worker);
 }
 
-void DataThread::CountTickIfDue(WorkerRecord* worker) {
-  if (!worker->TickIsDue()) return;
-  const PendingTick tick = *std::exchange(worker->tick, std::nullopt);
-  engine_.Advance(worker->entry.rank, worker->entry.incarnation, tick.clock);
-  Send(tick.peer, proto::ClockAck{tick.clock}).IgnoreError();
-  engine_.Settle();
+// Every shard hears of it, with its own mark where it has one.
+void DataThread::TellShards(WorkerRecord* worker, proto::ClockTick* tick) {
+  std::vector<proto::ShardMark>& marks = tick->marks;
+  std::sort(marks.begin(), marks.end(), [](const proto::ShardMark& a, const proto::ShardMark& b) {
+    return std::tie(a.shard, a.sequence) < std::tie(b.shard, b.sequence);
+  });
+  auto mark = marks.begin();
+  for (auto& [id, shard] : shards_) {
+    std::uint64_t sequence = 0;
+    for (; mark != marks.end() && mark->shard == id; ++mark) sequence = mark->sequence;
+    shard->TakeTick(worker->entry.rank, worker->entry.incarnation, tick->clock, sequence);
+  }
+}
+
+void DataThread::AcknowledgeTickIfDue(WorkerRecord* worker) {
+  if (worker->tick_clock == 0) return;
+  for (const auto& [id, shard] : shards_) {
+    if (shard->progress().ClockOf(worker->entry.rank) < worker->tick_clock) return;
+  }
+  const std::uint64_t clock = std::exchange(worker->tick_clock, 0);
+  Send(worker->tick_peer, proto::ClockAck{clock}).IgnoreError();
 }
 
 // ---- calls ----
@@ -236,11 +243,6 @@ void DataThread::OnCall(van::PeerId peer, const van::Identity& sender, const pro
 
 // ---- answers ----
 
-bool DataThread::Owns(std::uint32_t shard) const {
-  return shard < map_->owners.size() &&
-         map_->owners[shard] == proto::ShardOwner{server_rank_, setup_.index};
-}
-
 void DataThread::SendReply(van::PeerId peer, proto::Reply reply, Payload payload) {
   const absl::Status sent = Send(peer, reply, std::move(payload));
   if (sent.ok()) return;
@@ -255,10 +257,10 @@ void DataThread::SendReply(van::PeerId peer, proto::Reply reply, Payload payload
 }
 
 void DataThread::Refuse(const Inbound& inbound, const absl::Status& why) {
-  ++(absl::IsAborted(why)       ? counters_.stale_epoch
-     : absl::IsUnavailable(why) ? counters_.unavailable
-                                : counters_.refused);
-  engine_.Refuse(inbound, why);
+  CountRefusal(why, &counters_);
+  proto::Reply reply = ReplyTo(inbound.request);
+  reply.result = why;
+  SendReply(inbound.peer, std::move(reply), {});
 }
 
 void DataThread::Violation(van::PeerId peer, const absl::Status& why) {

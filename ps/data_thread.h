@@ -1,6 +1,5 @@
-// A server's data thread: takes what workers send to its endpoint, makes sure of who sent it, in
-// which order and by which map, and hands it to the engine (engine.h). docs/architecture.md has
-// the rules.
+// A server's data thread: takes what workers send to its endpoint, makes sure of who sent it and by
+// which map, and hands it to the shard concerned (shard.h). docs/architecture.md has the rules.
 #ifndef LEEWAY_PS_DATA_THREAD_H_
 #define LEEWAY_PS_DATA_THREAD_H_
 
@@ -13,7 +12,8 @@
 #include "absl/strings/string_view.h"
 #include "leeway/config.h"
 #include "ps/counters.h"
-#include "ps/engine.h"
+#include "ps/shard.h"
+#include "ps/shard_context.h"
 #include "ps/workers.h"
 #include "runtime/loop.h"
 #include "van/van.h"
@@ -22,11 +22,11 @@ namespace leeway::ps {
 
 // Switches for tests; a user has no way to them.
 struct DataOptions {
-  bool test_only_never_hold = false;  // Engine::Setup
+  bool test_only_never_hold = false;  // ShardContext
 };
 
 // Lives on one loop: constructed, used and destroyed there (or while the loop does not turn).
-class DataThread final : private van::Handler, private Engine::Replier {
+class DataThread final : private van::Handler, private Replier {
  public:
   struct Setup {
     Config config;
@@ -49,7 +49,7 @@ class DataThread final : private van::Handler, private Engine::Replier {
   void TakeMap(std::shared_ptr<const proto::ClusterMap> map);
   absl::Status InstallTable(std::uint32_t id, const TableSpec& spec,
                             std::unique_ptr<Updater> updater);
-  void ForgetTable(std::uint32_t id) { engine_.Forget(id); }
+  void ForgetTable(std::uint32_t id) { context_.tables.Forget(id); }
 
   const Counters& counters() const { return counters_; }
   std::string StatusJson() const;
@@ -67,11 +67,12 @@ class DataThread final : private van::Handler, private Engine::Replier {
 
   // The one reason not to admit a request now that leaves its number unused.
   absl::Status CheckEpoch(const Inbound& inbound);
-  void AdmitInOrder(WorkerRecord* worker, Inbound inbound);
-  void AdmitNext(Stream* stream, Inbound inbound);
-  void CountTickIfDue(WorkerRecord* worker);
+  void TellShards(WorkerRecord* worker, proto::ClockTick* tick);
+  void AcknowledgeTickIfDue(WorkerRecord* worker);
 
-  bool Owns(std::uint32_t shard) const;
+  // The shards that the map says are here, and no others.
+  void TakeShards();
+  Shard* Find(std::uint32_t shard) const;
   void Refuse(const Inbound& inbound, const absl::Status& why);
   void Violation(van::PeerId peer, const absl::Status& why);
   absl::Status Send(van::PeerId peer, const proto::AnyMessage& message, Payload payload = {});
@@ -80,11 +81,11 @@ class DataThread final : private van::Handler, private Engine::Replier {
   Counters counters_;
   std::uint64_t cluster_ = 0;
   std::uint32_t server_rank_ = 0;
-  std::uint64_t block_bytes_ = 0;
   std::shared_ptr<const proto::ClusterMap> map_;  // never null
   std::map<van::PeerId, van::Identity> peers_;
   Workers workers_;
-  Engine engine_;
+  ShardContext context_;
+  std::map<std::uint32_t, std::unique_ptr<Shard>> shards_;
   std::unique_ptr<van::Van> van_;  // last: it may call nothing of the above when it goes
 };
 

@@ -44,6 +44,26 @@ TEST(Ticks, AreCumulative) {
   EXPECT_EQ(bench.counters().clocks_closed, 2u);
 }
 
+TEST(Ticks, CountInAShardOnceItsOwnMarkIsReached) {
+  Bench bench;
+  const std::uint32_t table = bench.Install(AddTable("w", Consistency::Bsp()));
+  EXPECT_TRUE(bench.PushNow(1, table, 0, 2, /*block=*/0).ok());
+  EXPECT_TRUE(bench.PushNow(0, table, 0, 1, /*block=*/0).ok());
+  const proto::Request missing = bench.DensePush(0, table, 0, /*block=*/1);
+  bench.Tick(1, 1);
+  bench.Take(1);
+  bench.Tick(0, 1);
+  EXPECT_TRUE(bench.Take(0).empty());  // not all shards have it
+  EXPECT_THAT(bench.PullNow(1, table, 1, /*block=*/0), Each(3));
+  bench.Send(1, bench.DensePull(1, table, 1, /*block=*/1));
+  EXPECT_FALSE(bench.GotReply(1));
+  bench.Send(0, missing, Bench::Filled(5));
+  EXPECT_THAT(bench.TakeReply(1).floats(), Each(5));
+  const std::vector<Answer> answers = bench.Take(0);
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(std::get<proto::ClockAck>(answers[1].message).clock, 1u);
+}
+
 TEST(Ticks, ThatMakeNoSenseDropTheirSender) {
   Bench bench;
   bench.Send(0, proto::ClockTick{.worker = 0, .incarnation = 1000, .epoch = 1, .clock = kClockMax});

@@ -12,6 +12,7 @@ bool HeldPulls::IdLess::operator()(const proto::RequestId& a, const proto::Reque
 void HeldPulls::Add(HeldPull pull) {
   const Key key{pull.needed, arrivals_++};
   bytes_ += pull.inbound.bytes();
+  budget_->bytes += pull.inbound.bytes();
   by_id_.emplace(pull.inbound.request.id, key);
   if (pull.deadline != absl::InfiniteFuture()) by_deadline_.emplace(pull.deadline, key);
   by_order_.emplace(key, std::move(pull));
@@ -69,6 +70,7 @@ std::map<HeldPulls::Key, HeldPull>::iterator HeldPulls::Erase(std::map<Key, Held
                                                               HeldPull* taken) {
   HeldPull& pull = it->second;
   bytes_ -= pull.inbound.bytes();
+  budget_->bytes -= pull.inbound.bytes();
   by_id_.erase(pull.inbound.request.id);
   by_deadline_.erase({pull.deadline, it->first});
   *taken = std::move(pull);

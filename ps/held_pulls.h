@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "ps/byte_budget.h"
 #include "ps/inbound.h"
 
 namespace leeway::ps {
@@ -24,6 +25,11 @@ struct HeldPull {
 
 class HeldPulls {
  public:
+  explicit HeldPulls(ByteBudget* budget) : budget_(budget) {}
+  ~HeldPulls() { budget_->bytes -= bytes_; }
+  HeldPulls(const HeldPulls&) = delete;
+  HeldPulls& operator=(const HeldPulls&) = delete;
+
   void Add(HeldPull pull);
 
   // A held request was sent again: its answer goes to where it came from last. False if no such
@@ -51,6 +57,7 @@ class HeldPulls {
 
   std::map<Key, HeldPull>::iterator Erase(std::map<Key, HeldPull>::iterator it, HeldPull* taken);
 
+  ByteBudget* budget_;
   std::uint64_t arrivals_ = 0;
   std::uint64_t bytes_ = 0;
   std::map<Key, HeldPull> by_order_;

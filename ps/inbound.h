@@ -35,6 +35,9 @@ struct Inbound {
   }
 };
 
+// The number of the request that has to be admitted before this one.
+inline std::uint64_t AfterOf(const proto::Request& request) { return request.id.sequence - 1; }
+
 // The frames by their meaning (proto/messages.h has their order). Shares the buffers.
 PushView ToPush(const Inbound& inbound);
 PullView ToPull(const Inbound& inbound);

@@ -1,5 +1,7 @@
 #include "ps/status_json.h"
 
+#include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 namespace leeway::ps {
@@ -41,13 +43,27 @@ Json Network(const van::Counters& counters) {
           {"refused_versions", counters.refused_versions}};
 }
 
-Json Tables(const Engine& engine) {
+StoreStats StatsOf(std::uint32_t table, const std::vector<const Shard*>& shards) {
+  StoreStats total;
+  for (const Shard* shard : shards) {
+    auto it = shard->stores().find(table);
+    if (it == shard->stores().end()) continue;
+    const StoreStats one = it->second->stats();
+    total.rows += one.rows;
+    total.blocks += one.blocks;
+    total.value_bytes += one.value_bytes;
+    total.copies_on_write += one.copies_on_write;
+  }
+  return total;
+}
+
+Json TablesOf(const StatusView& view) {
   Json tables = Json::array();
-  for (const auto& [id, table] : engine.tables()) {
-    const StoreStats stats = table->stats();
+  for (const auto& [id, table] : view.context->tables.all()) {
+    const StoreStats stats = StatsOf(id, view.shards);
     tables.push_back({{"id", id},
-                      {"name", table->spec().name},
-                      {"consistency", table->spec().consistency.ToString()},
+                      {"name", table.spec().name},
+                      {"consistency", table.spec().consistency.ToString()},
                       {"rows", stats.rows},
                       {"blocks", stats.blocks},
                       {"value_bytes", stats.value_bytes},
@@ -56,12 +72,31 @@ Json Tables(const Engine& engine) {
   return tables;
 }
 
-Json Clocks(const Progress& progress) {
-  Json clocks = Json::array();
-  for (const Progress::WorkerClock& worker : progress.Living()) {
-    clocks.push_back({{"worker", worker.rank}, {"clock", worker.clock}});
+// The thread as a whole is as far as the last of its shards.
+Json ClocksOf(const std::vector<const Shard*>& shards) {
+  std::map<std::uint32_t, std::uint64_t> slowest;
+  for (const Shard* shard : shards) {
+    for (const Progress::WorkerClock& worker : shard->progress().Living()) {
+      auto [it, is_new] = slowest.try_emplace(worker.rank, worker.clock);
+      if (!is_new) it->second = std::min(it->second, worker.clock);
+    }
   }
+  Json clocks = Json::array();
+  for (const auto& [rank, clock] : slowest) clocks.push_back({{"worker", rank}, {"clock", clock}});
   return clocks;
+}
+
+std::uint64_t SlowestOf(const std::vector<const Shard*>& shards) {
+  if (shards.empty()) return 0;
+  std::uint64_t slowest = shards.front()->progress().slowest();
+  for (const Shard* shard : shards) slowest = std::min(slowest, shard->progress().slowest());
+  return slowest;
+}
+
+std::size_t HeldPullsOf(const std::vector<const Shard*>& shards) {
+  std::size_t held = 0;
+  for (const Shard* shard : shards) held += shard->held_pulls();
+  return held;
 }
 
 }  // namespace
@@ -72,11 +107,11 @@ std::string StatusJson(const StatusView& view) {
                        {"thread", view.thread},
                        {"epoch", view.map->epoch},
                        {"map_version", view.map->version},
-                       {"slowest_clock", view.engine->progress().slowest()},
-                       {"workers", Clocks(view.engine->progress())},
-                       {"held_pulls", view.engine->held_pulls()},
-                       {"held_bytes", view.engine->held_bytes()},
-                       {"tables", Tables(*view.engine)},
+                       {"slowest_clock", SlowestOf(view.shards)},
+                       {"workers", ClocksOf(view.shards)},
+                       {"held_pulls", HeldPullsOf(view.shards)},
+                       {"held_bytes", view.context->held.bytes},
+                       {"tables", TablesOf(view)},
                        {"counters", Requests(*view.counters)},
                        {"van", Network(view.van)}};
   // A table's name is UTF-8 (TableSpec::Validate), but a name is no reason to throw.

@@ -4,10 +4,11 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "proto/messages.h"
 #include "ps/counters.h"
-#include "ps/engine.h"
+#include "ps/shard.h"
 #include "van/van.h"
 
 namespace leeway::ps {
@@ -18,7 +19,8 @@ struct StatusView {
   const proto::ClusterMap* map = nullptr;
   const Counters* counters = nullptr;
   van::Counters van;
-  const Engine* engine = nullptr;
+  const ShardContext* context = nullptr;
+  std::vector<const Shard*> shards;
 };
 
 // One object: role, rank, thread, epoch, clocks, tables and counters.

@@ -8,9 +8,9 @@ Stream::~Stream() {
   for (const auto& [sequence, kept] : early_) Release(kept);
 }
 
-Stream::Order Stream::Judge(std::uint64_t sequence) const {
+Stream::Order Stream::Judge(std::uint64_t sequence, std::uint64_t after) const {
   if (sequence <= admitted_) return Order::kSeen;
-  return sequence == admitted_ + 1 ? Order::kNext : Order::kEarly;
+  return after <= admitted_ ? Order::kNext : Order::kEarly;
 }
 
 bool Stream::Keep(Inbound early) {
@@ -20,7 +20,7 @@ bool Stream::Keep(Inbound early) {
     early_.erase(it);
   }
   const std::uint64_t bytes = early.bytes();
-  if (early_.size() >= kEarlyRequestsMax || bytes > budget_->bytes_max - budget_->bytes) {
+  if (early_.size() >= kEarlyRequestsMax || !budget_->HasRoom(bytes)) {
     return false;
   }
   budget_->bytes += bytes;
@@ -29,8 +29,13 @@ bool Stream::Keep(Inbound early) {
 }
 
 std::optional<Inbound> Stream::TakeNext() {
-  auto it = early_.find(admitted_ + 1);
-  if (it == early_.end()) return std::nullopt;
+  // What has been passed over was settled: its worker no longer waits for it.
+  while (!early_.empty() && early_.begin()->first <= admitted_) {
+    Release(early_.begin()->second);
+    early_.erase(early_.begin());
+  }
+  auto it = early_.begin();
+  if (it == early_.end() || AfterOf(it->second.request) > admitted_) return std::nullopt;
   Release(it->second);
   std::optional<Inbound> next(std::move(it->second));
   early_.erase(it);

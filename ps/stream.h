@@ -8,31 +8,29 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "ps/byte_budget.h"
 #include "ps/inbound.h"
 
 namespace leeway::ps {
-
-// What all streams of a thread may keep waiting together.
-struct EarlyBudget {
-  std::uint64_t bytes_max = kEarlyBytesMax;
-  std::uint64_t bytes = 0;
-};
 
 class Stream {
  public:
   enum class Order { kSeen, kNext, kEarly };
 
-  explicit Stream(EarlyBudget* budget) : budget_(budget) {}
+  // `budget` is what all streams of a thread may keep waiting together.
+  explicit Stream(ByteBudget* budget) : budget_(budget) {}
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
-  Order Judge(std::uint64_t sequence) const;
-  // The last number admitted; 0 before the first.
+  // `after`: the number of the request before it that its worker still waits for or keeps. The
+  // numbers in between are settled and will not come again.
+  Order Judge(std::uint64_t sequence, std::uint64_t after) const;
+  // The highest number admitted; 0 before the first.
   std::uint64_t admitted() const { return admitted_; }
 
-  // The request numbered admitted() + 1 is being admitted.
-  void Admit() { ++admitted_; }
+  // The request of that number, judged to be next, is being admitted.
+  void Admit(std::uint64_t sequence) { admitted_ = sequence; }
 
   // Keeps an early request; one that is kept already is replaced (it may have come over a new
   // connection). False when there is no room: it will be sent again.
@@ -51,7 +49,7 @@ class Stream {
  private:
   void Release(const Inbound& kept) { budget_->bytes -= kept.bytes(); }
 
-  EarlyBudget* budget_;
+  ByteBudget* budget_;
   std::uint64_t admitted_ = 0;
   std::map<std::uint64_t, Inbound> early_;
   std::map<std::uint64_t, absl::Status> failures_;

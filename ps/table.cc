@@ -19,15 +19,6 @@ absl::string_view NameOf(TableKind kind) {
 
 }  // namespace
 
-ShardStore* Table::Shard(StorePlace place) {
-  std::unique_ptr<ShardStore>& store = shards_[place.shard];
-  if (store == nullptr) {
-    place.table = id_;
-    store = NewShardStore(spec_, place, updater_.get());
-  }
-  return store.get();
-}
-
 absl::Status Table::Fits(const proto::Request& request, std::uint64_t message_bytes_max) const {
   if (request.kind != spec_.kind) {
     return absl::InvalidArgumentError(absl::StrCat("table ", spec_.name, " is ", NameOf(spec_.kind),
@@ -51,16 +42,25 @@ absl::Status Table::Fits(const proto::Request& request, std::uint64_t message_by
   return absl::OkStatus();
 }
 
-StoreStats Table::stats() const {
-  StoreStats total;
-  for (const auto& [shard, store] : shards_) {
-    const StoreStats one = store->stats();
-    total.rows += one.rows;
-    total.blocks += one.blocks;
-    total.value_bytes += one.value_bytes;
-    total.copies_on_write += one.copies_on_write;
+absl::Status Tables::Install(std::uint32_t id, const TableSpec& spec,
+                             std::unique_ptr<Updater> updater) {
+  if (const Table* other = Find(id); other != nullptr) {
+    if (other->spec() == spec) return absl::OkStatus();
+    return absl::AlreadyExistsError(absl::StrCat(
+        "table ", id, " is installed as ", other->spec().ToString(), ", not as ", spec.ToString()));
   }
-  return total;
+  tables_.try_emplace(id, id, spec, std::move(updater));
+  return absl::OkStatus();
+}
+
+void Tables::Forget(std::uint32_t id) {
+  const auto it = tables_.find(id);
+  if (it != tables_.end() && !it->second.asked_for()) tables_.erase(it);
+}
+
+Table* Tables::Find(std::uint32_t id) {
+  auto it = tables_.find(id);
+  return it == tables_.end() ? nullptr : &it->second;
 }
 
 }  // namespace leeway::ps

@@ -1,5 +1,5 @@
-// One table as one data thread holds it: its description, its updater and the shards of it that
-// the thread owns.
+// The tables of one data thread: what each is like and how a push changes it. What they hold lies
+// in the shards.
 #ifndef LEEWAY_PS_TABLE_H_
 #define LEEWAY_PS_TABLE_H_
 
@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "ps/consistency/policy.h"
 #include "ps/inbound.h"
 #include "ps/store/shard_store.h"
@@ -22,10 +23,7 @@ class Table {
   std::uint32_t id() const { return id_; }
   const TableSpec& spec() const { return spec_; }
   const Policy& policy() const { return policy_; }
-
-  // The values of the shard at `place`; made when they are first asked for. The table in `place` is
-  // filled in here.
-  ShardStore* Shard(StorePlace place);
+  const Updater* updater() const { return updater_.get(); }
 
   // Whether a request speaks of a table like this one, and of a reply that may be sent.
   absl::Status Fits(const proto::Request& request, std::uint64_t message_bytes_max) const;
@@ -34,15 +32,28 @@ class Table {
   bool asked_for() const { return asked_for_; }
   void NoteAskedFor() { asked_for_ = true; }
 
-  StoreStats stats() const;  // of all its shards here
-
  private:
   std::uint32_t id_;
   TableSpec spec_;
   std::unique_ptr<Updater> updater_;
   Policy policy_;
   bool asked_for_ = false;
-  std::map<std::uint32_t, std::unique_ptr<ShardStore>> shards_;
+};
+
+class Tables {
+ public:
+  // OK too where an equal table of that id is installed already.
+  absl::Status Install(std::uint32_t id, const TableSpec& spec, std::unique_ptr<Updater> updater);
+  // The table was not created after all: another server did not take it. Nobody is ever given the
+  // id of such a table; if somebody has asked for it all the same it stays, since what waits here
+  // may speak of it.
+  void Forget(std::uint32_t id);
+  // Null where there is none.
+  Table* Find(std::uint32_t id);
+  const std::map<std::uint32_t, Table>& all() const { return tables_; }
+
+ private:
+  std::map<std::uint32_t, Table> tables_;
 };
 
 }  // namespace leeway::ps

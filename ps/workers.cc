@@ -1,20 +1,9 @@
 #include "ps/workers.h"
 
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::ps {
-
-bool WorkerRecord::TickIsDue() {
-  if (!tick.has_value()) return false;
-  std::erase_if(tick->unmet, [this](const proto::ShardMark& mark) {
-    auto it = streams.find(mark.shard);
-    return mark.sequence <= (it == streams.end() ? 0 : it->second.admitted());
-  });
-  return tick->unmet.empty();
-}
 
 std::vector<proto::WorkerEntry> Workers::TakeMap(const proto::ClusterMap& map) {
   std::vector<proto::WorkerEntry> changes;
@@ -28,7 +17,6 @@ std::vector<proto::WorkerEntry> Workers::TakeMap(const proto::ClusterMap& map) {
         before.state = proto::WorkerState::kDead;
         changes.push_back(before);
       }
-      record.streams.clear();
     }
     if (auto before = rank_of_node_.find(record.entry.node);
         before != rank_of_node_.end() && before->second == entry.rank) {
@@ -36,10 +24,7 @@ std::vector<proto::WorkerEntry> Workers::TakeMap(const proto::ClusterMap& map) {
     }
     rank_of_node_[entry.node] = entry.rank;
     record.entry = entry;
-    record.tick.reset();
-    // What a dead worker had admitted stays known: it may come back and send it again.
-    for (auto& [shard, stream] : record.streams) stream.TakeAll();
-    if (entry.state == proto::WorkerState::kLeft) record.streams.clear();
+    record.tick_clock = 0;
     changes.push_back(entry);
   }
   return changes;
@@ -89,21 +74,8 @@ absl::StatusOr<WorkerRecord*> Workers::Find(const van::Identity& peer, std::uint
   return record;
 }
 
-void Workers::DropPeer(van::PeerId peer) {
-  for (auto& [rank, record] : by_rank_) {
-    for (auto& [shard, stream] : record.streams) stream.DropPeer(peer);
-  }
-}
-
-std::vector<Inbound> Workers::TakeWaiting() {
-  std::vector<Inbound> waiting;
-  for (auto& [rank, record] : by_rank_) {
-    record.tick.reset();
-    for (auto& [shard, stream] : record.streams) {
-      for (Inbound& inbound : stream.TakeAll()) waiting.push_back(std::move(inbound));
-    }
-  }
-  return waiting;
+void Workers::ForgetTicks() {
+  for (auto& [rank, record] : by_rank_) record.tick_clock = 0;
 }
 
 }  // namespace leeway::ps

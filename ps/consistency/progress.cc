@@ -44,6 +44,12 @@ bool Progress::IsAlive(std::uint32_t rank) const {
   return it != workers_.end() && it->second.state == proto::WorkerState::kAlive;
 }
 
+std::optional<std::uint64_t> Progress::IncarnationOf(std::uint32_t rank) const {
+  auto it = workers_.find(rank);
+  if (it == workers_.end()) return std::nullopt;
+  return it->second.incarnation;
+}
+
 std::uint32_t Progress::CountEnded(std::uint64_t clock) const {
   return static_cast<std::uint32_t>(
       std::count_if(workers_.begin(), workers_.end(),

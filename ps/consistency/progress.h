@@ -1,9 +1,10 @@
-// How far each worker is, as one server thread knows it from the ticks that reached it.
+// How far each worker is, as one shard knows it from the ticks that reached it.
 #ifndef LEEWAY_PS_CONSISTENCY_PROGRESS_H_
 #define LEEWAY_PS_CONSISTENCY_PROGRESS_H_
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ class Progress {
   // 0 for a rank that is not known.
   std::uint64_t ClockOf(std::uint32_t rank) const;
   bool IsAlive(std::uint32_t rank) const;
+  std::optional<std::uint64_t> IncarnationOf(std::uint32_t rank) const;
   // How many known workers, living or not, have ended iteration `clock`.
   std::uint32_t CountEnded(std::uint64_t clock) const;
 

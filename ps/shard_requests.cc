@@ -1,0 +1,241 @@
+// What a shard does with requests: their order, pushes, pulls, and the pulls that have to wait.
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ps/shard.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::ps {
+
+proto::Reply ReplyTo(const proto::Request& request) {
+  proto::Reply reply;
+  reply.id = request.id;
+  reply.op = request.op;
+  reply.kind = request.kind;
+  reply.dtype = request.dtype;
+  reply.clock = request.clock;
+  return reply;
+}
+
+// ---- order ----
+
+bool Shard::TakeRequest(Inbound inbound) {
+  const proto::RequestId id = inbound.request.id;
+  const WorkerKey worker{id.worker, id.incarnation};
+  Window& window = WindowOf(worker);
+  Stream& stream = window.stream;
+  switch (stream.Judge(id.sequence, AfterOf(inbound.request))) {
+    case Stream::Order::kSeen: {
+      ++context_->counters->duplicates;
+      const absl::Status outcome = stream.OutcomeOf(id.sequence);
+      outcome.ok() ? AnswerAgain(std::move(inbound)) : Refuse(inbound, outcome);
+      return false;
+    }
+    case Stream::Order::kEarly:
+      ++(stream.Keep(std::move(inbound)) ? context_->counters->early
+                                         : context_->counters->early_dropped);
+      return false;
+    case Stream::Order::kNext:
+      AdmitNext(&window, std::move(inbound));
+      while (std::optional<Inbound> next = stream.TakeNext()) {
+        AdmitNext(&window, *std::move(next));
+      }
+  }
+  return CountTickIfDue(worker, &window);
+}
+
+void Shard::AdmitNext(Window* window, Inbound inbound) {
+  const std::uint64_t sequence = inbound.request.id.sequence;
+  window->stream.Admit(sequence);
+  if (absl::Status outcome = Admit(std::move(inbound)); !outcome.ok()) {
+    window->stream.RememberFailure(sequence, std::move(outcome));
+  }
+}
+
+void Shard::RefuseEarly(const absl::Status& why) {
+  for (auto& [worker, window] : windows_) {
+    window.tick_clock = 0;
+    for (const Inbound& inbound : window.stream.TakeAll()) Refuse(inbound, why);
+  }
+}
+
+void Shard::DropPeer(van::PeerId peer) {
+  held_.DropPeer(peer);
+  for (auto& [worker, window] : windows_) window.stream.DropPeer(peer);
+}
+
+// ---- a request whose turn it is ----
+
+// Takes its effect and answers it, now or later. The status is what the same request is to be told
+// should it be sent again.
+absl::Status Shard::Admit(Inbound inbound) {
+  absl::StatusOr<const Table*> table = TableFor(inbound.request);
+  absl::Status status = table.status();
+  if (status.ok() && HasPush(inbound.request.op)) status = TakePush(**table, inbound);
+  if (!status.ok()) {
+    Refuse(inbound, status);
+  } else if (HasPull(inbound.request.op)) {
+    ServeOrHold(**table, std::move(inbound));
+  } else {
+    Acknowledge(inbound);
+  }
+  return status;
+}
+
+// One that was admitted before, without failing.
+void Shard::AnswerAgain(Inbound inbound) {
+  if (!HasPull(inbound.request.op)) return Acknowledge(inbound);
+  if (held_.Redirect(inbound.request.id, inbound.peer)) return;
+  absl::StatusOr<const Table*> table = TableFor(inbound.request);
+  if (!table.ok()) return Refuse(inbound, table.status());
+  ServeOrHold(**table, std::move(inbound));
+}
+
+void Shard::Refuse(const Inbound& inbound, const absl::Status& why) {
+  CountRefusal(why, context_->counters);
+  proto::Reply reply = ReplyTo(inbound.request);
+  reply.result = why;
+  context_->replier->SendReply(inbound.peer, std::move(reply), {});
+}
+
+void Shard::Acknowledge(const Inbound& inbound) {
+  proto::Reply reply = ReplyTo(inbound.request);
+  reply.slowest_clock = progress_.slowest();
+  reply.staleness = Policy::Staleness(reply.clock, reply.slowest_clock);
+  context_->replier->SendReply(inbound.peer, std::move(reply), {});
+}
+
+absl::StatusOr<const Table*> Shard::TableFor(const proto::Request& request) const {
+  Table* table = context_->tables.Find(request.table);
+  if (table == nullptr) {
+    return absl::NotFoundError(
+        absl::StrCat("table ", request.table, " is not installed on this server"));
+  }
+  if (request.clock >= kClockMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("clock ", request.clock, " is beyond what a clock may be, ", kClockMax));
+  }
+  LEEWAY_RETURN_IF_ERROR(table->Fits(request, context_->message_bytes_max));
+  table->NoteAskedFor();
+  return table;
+}
+
+absl::Status Shard::ChargeHeld(std::uint64_t bytes) const {
+  const ByteBudget& held = context_->held;
+  if (held.HasRoom(bytes)) return absl::OkStatus();
+  const std::string slow = progress_.DescribeBehind(progress_.slowest() + 1);
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "this server thread holds ", held.bytes, " bytes of requests that wait for slower workers (",
+      slow, "), and ", bytes, " more would be over LEEWAY_HELD_BYTES_MAX (", held.bytes_max,
+      "): raise it, or use more servers or LEEWAY_SERVER_THREADS"));
+}
+
+// ---- pushes ----
+
+absl::Status Shard::TakePush(const Table& table, const Inbound& inbound) {
+  const proto::Request& request = inbound.request;
+  PushView push = ToPush(inbound);
+  if (HasNonFinite(request.dtype, push.values.bytes())) {
+    ++context_->counters->nonfinite_pushes;
+    if (table.spec().nonfinite == NonFinite::kRefuse) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a push of worker ", request.id.worker, " to table ", table.spec().name,
+                       " holds NaN or infinity, which the table refuses (TableSpec::nonfinite)"));
+    }
+  }
+  ShardStore* store = StoreOf(table);
+  const PushDecision decision = table.policy().Push(request.clock, closed_);
+  if (!decision.hold) {
+    LEEWAY_RETURN_IF_ERROR(store->Apply(push));
+    ++context_->counters->pushes_applied;
+    return absl::OkStatus();
+  }
+  LEEWAY_RETURN_IF_ERROR(store->Check(push));
+  LEEWAY_RETURN_IF_ERROR(ChargeHeld(inbound.bytes()));
+  if (decision.clock != request.clock) ++context_->counters->late_pushes;
+  const bool dense = request.kind == TableKind::kDense;
+  contributions_.Add(decision.clock, {.table = table.id(), .block = dense ? request.block : 0},
+                     {.rank = request.id.worker,
+                      .incarnation = request.id.incarnation,
+                      .sequence = request.id.sequence,
+                      .bytes = inbound.bytes(),
+                      .push = std::move(push)});
+  return absl::OkStatus();
+}
+
+// ---- pulls ----
+
+void Shard::ServeOrHold(const Table& table, Inbound inbound) {
+  const proto::Request& request = inbound.request;
+  const PullDecision decision = table.policy().Pull(request.op, request.clock, progress_.slowest());
+  if (decision.hold && !context_->test_only_never_hold) {
+    Hold(table, std::move(inbound), decision);
+  } else {
+    Serve(table, inbound, decision.effective);
+  }
+}
+
+void Shard::Serve(const Table& table, const Inbound& inbound, std::uint64_t effective) {
+  absl::StatusOr<PullResult> pulled = StoreOf(table)->Pull(ToPull(inbound));
+  if (!pulled.ok()) return Refuse(inbound, pulled.status());
+  proto::Reply reply = ReplyTo(inbound.request);
+  reply.slowest_clock = progress_.slowest();
+  reply.staleness = Policy::Staleness(effective, reply.slowest_clock);
+  reply.keys = pulled->keys;
+  reply.elements = pulled->elements;
+  Payload payload;
+  for (runtime::Buffer& frame : pulled->payload) payload.push_back(std::move(frame));
+  ++context_->counters->pulls_served;
+  context_->replier->SendReply(inbound.peer, std::move(reply), std::move(payload));
+}
+
+void Shard::Hold(const Table& table, Inbound inbound, const PullDecision& decision) {
+  // Only the keys are needed from here on; what was pushed along has been taken.
+  inbound.payload.resize(std::min<std::size_t>(inbound.payload.size(),
+                                               table.spec().kind == TableKind::kDense ? 0 : 1));
+  if (absl::Status room = ChargeHeld(inbound.bytes()); !room.ok()) return Refuse(inbound, room);
+  HeldPull pull;
+  pull.needed = decision.needed;
+  pull.effective = decision.effective;
+  pull.since = context_->loop->Now();
+  if (const std::uint64_t timeout = inbound.request.timeout_ms; timeout != 0) {
+    pull.deadline = pull.since + absl::Milliseconds(timeout);
+  }
+  pull.inbound = std::move(inbound);
+  held_.Add(std::move(pull));
+  ArmTimer();
+}
+
+// ---- deadlines ----
+
+void Shard::ArmTimer() {
+  const absl::Time first = held_.FirstDeadline().value_or(absl::InfiniteFuture());
+  if (first >= timer_at_) return;  // it fires early at worst, and arms itself again
+  context_->loop->Cancel(timer_);
+  timer_at_ = first;
+  timer_ = context_->loop->After(first - context_->loop->Now(), [this] { OnTimer(); });
+}
+
+void Shard::OnTimer() {
+  timer_ = runtime::TimerId::kNone;
+  timer_at_ = absl::InfiniteFuture();
+  for (const HeldPull& pull : held_.TakeExpired(context_->loop->Now())) {
+    Refuse(pull.inbound, DeadlineExceeded(pull));
+  }
+  ArmTimer();
+}
+
+absl::Status Shard::DeadlineExceeded(const HeldPull& pull) const {
+  const proto::Request& request = pull.inbound.request;
+  const TableSpec& spec = context_->tables.Find(request.table)->spec();
+  return absl::DeadlineExceededError(absl::StrCat(
+      progress_.DescribeBehind(pull.needed), "; waiting for clock ", pull.needed, " of table ",
+      spec.name, " (", spec.consistency.ToString(), "; worker ", request.id.worker, " is in clock ",
+      request.clock, "; waited ", absl::FormatDuration(context_->loop->Now() - pull.since),
+      HasPush(request.op) ? "; what it pushed along was accepted" : "",
+      "; LEEWAY_REQUEST_TIMEOUT_MS says how long)"));
+}
+
+}  // namespace leeway::ps
