@@ -151,6 +151,8 @@ absl::StatusOr<ZmqAddress> ParseZmqAddress(absl::string_view address) {
 
 absl::StatusOr<ResolvedHost> ResolveToBind(const std::string& host) {
   if (host.empty() || host == "0.0.0.0") return ResolvedHost{"0.0.0.0", OwnAddress(), false};
+  // ZeroMQ takes connections to IPv4 addresses there as well.
+  if (host == "::") return ResolvedHost{"[::]", OwnAddress(), true};
   if (const auto card = FindCard([&](const ifaddrs& c) { return host == c.ifa_name; })) {
     return *card;
   }

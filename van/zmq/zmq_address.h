@@ -25,10 +25,10 @@ absl::StatusOr<ZmqAddress> ParseZmqAddress(absl::string_view address);
 // A host as numbers, ready for ZeroMQ.
 struct ResolvedHost {
   std::string number;      // "10.0.0.7", "[fd00::1]"
-  std::string advertised;  // what others connect to: the same but for "0.0.0.0"
+  std::string advertised;  // what others connect to: the same but for "0.0.0.0" and "[::]"
   bool v6 = false;
 };
-// The host may be empty or "*" (all), a network card, an address or a name. NOT_FOUND if it is
+// The host may be empty, "*" or "::" (all), a network card, an address or a name. NOT_FOUND if it is
 // none.
 absl::StatusOr<ResolvedHost> ResolveToBind(const std::string& host);
 // An address or a name.

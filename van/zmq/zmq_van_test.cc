@@ -32,6 +32,7 @@ namespace leeway::van {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 class ZmqVanTest : public testing::Test {
@@ -179,6 +180,46 @@ TEST_F(ZmqVanTest, AWildcardIsAdvertisedAsSomethingOthersCanReach) {
   }
   EXPECT_EQ(world_->factory(0)->AnyAddress(""), "tcp://0.0.0.0:0");
   EXPECT_EQ(world_->factory(0)->AnyAddress("fd00::1"), "tcp://[fd00::1]:0");
+}
+
+bool HasIpv6() {
+  const int fd = socket(AF_INET6, SOCK_STREAM, 0);
+  sockaddr_in6 loopback{};
+  loopback.sin6_family = AF_INET6;
+  loopback.sin6_addr = in6addr_loopback;
+  const bool has =
+      fd >= 0 && bind(fd, reinterpret_cast<sockaddr*>(&loopback), sizeof(loopback)) == 0;
+  if (fd >= 0) close(fd);
+  return has;
+}
+
+TEST_F(ZmqVanTest, Ipv6AddressesCanBeListenedOn) {
+  if (!HasIpv6()) GTEST_SKIP() << "this machine has no ::1";
+  Node node(world_.get(), IdentityOf(Role::kServer, 5));
+  node.recorder->on_message = [&](PeerId peer, Message message) {
+    EXPECT_THAT(node.van->AddressOf(peer), StartsWith("tcp://[::1]:"));
+    EXPECT_TRUE(node.van->Send(peer, std::move(message)).ok());
+  };
+  const auto bound = node.van->Listen("tcp://[::1]:0");
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_THAT(*bound, StartsWith("tcp://[::1]:"));
+  Node other(world_.get(), IdentityOf(Role::kWorker, 6));
+  const PeerId peer = other.ConnectTo(&node, *bound);
+  ASSERT_TRUE(other.van->Send(peer, TextMessage("m", {std::string(100'000, 'x')})).ok());
+  EXPECT_TRUE(world_->RunUntil([&] { return other.recorder->messages.size() == 1; }));
+  EXPECT_EQ(other.van->AddressOf(peer), *bound);
+}
+
+TEST_F(ZmqVanTest, AllIpv6AddressesAreAdvertisedAsOneThatOthersCanReach) {
+  if (!HasIpv6()) GTEST_SKIP() << "this machine has no ::1";
+  Node node(world_.get(), IdentityOf(Role::kServer, 5));
+  const auto bound = node.van->Listen("tcp://[::]:0");
+  ASSERT_TRUE(bound.ok()) << bound.status();
+  EXPECT_THAT(*bound, Not(HasSubstr("[::]")));
+  Node other(world_.get(), IdentityOf(Role::kWorker, 6));
+  other.ConnectTo(&node, *bound);
+  Node another(world_.get(), IdentityOf(Role::kWorker, 7));
+  another.ConnectTo(&node, absl::StrCat("tcp://[::1]", bound->substr(bound->rfind(':'))));
 }
 
 TEST_F(ZmqVanTest, AnAddressOfAnotherMachineIsNotFound) {
