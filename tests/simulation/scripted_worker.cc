@@ -12,7 +12,7 @@ namespace {
 
 // Longer than any fault: what promised faults delay must succeed within it.
 constexpr absl::Duration kTimeout = absl::Minutes(2);
-constexpr std::uint64_t kCallsPerIterationMax = 4;
+constexpr std::uint64_t kCallsPerIterationMax = 5;
 
 }  // namespace
 

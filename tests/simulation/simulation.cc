@@ -69,7 +69,7 @@ class Run {
   Script ChooseScript() {
     Script script;
     script.tables = ChooseTables(cluster_.config().num_workers, &random_);
-    script.iterations = static_cast<std::uint32_t>(100 + random_.Below(200));
+    script.iterations = static_cast<std::uint32_t>(200 + random_.Below(300));
     // Faults slow the workers down, so that they outlast most of them.
     script.think_max = window_ / script.iterations;
     return script;
