@@ -34,14 +34,14 @@ void BM_DensePush(benchmark::State& state) {
 }
 BENCHMARK(BM_DensePush)->DenseRange(0, 2);
 
-struct SparseBatch {
+struct KeyBatch {
   std::vector<std::uint64_t> keys;
   std::vector<float> values;
 };
 
-SparseBatch MakeBatch(std::uint64_t seed, std::size_t rows, std::uint64_t width) {
+KeyBatch MakeBatch(std::uint64_t seed, std::size_t rows, std::uint64_t width) {
   runtime::Random random(seed);
-  SparseBatch batch;
+  KeyBatch batch;
   for (std::size_t i = 0; i < rows; ++i) batch.keys.push_back(random.Below(1'000'000));
   std::sort(batch.keys.begin(), batch.keys.end());
   batch.keys.erase(std::unique(batch.keys.begin(), batch.keys.end()), batch.keys.end());
@@ -49,16 +49,25 @@ SparseBatch MakeBatch(std::uint64_t seed, std::size_t rows, std::uint64_t width)
   return batch;
 }
 
+KeyBatch EveryKey(std::uint64_t rows, std::uint64_t width) {
+  KeyBatch batch;
+  for (std::uint64_t key = 0; key < rows; ++key) batch.keys.push_back(key);
+  batch.values.assign(rows * width, 1e-3f);
+  return batch;
+}
+
+ps::PushView PushOf(const KeyBatch& batch) {
+  return {.keys = runtime::Buffer::Unowned(batch.keys.data(), batch.keys.size() * 8),
+          .values = runtime::Buffer::Unowned(batch.values.data(), batch.values.size() * 4)};
+}
+
 void BM_SparsePush(benchmark::State& state) {
   TableSpec spec = TableSpec::Sparse("t", 16);
   spec.updater = NamedUpdater(static_cast<int>(state.range(0)));
   const auto updater = ps::MakeUpdater(spec);
   const auto store = ps::NewShardStore(spec, {.table = 1}, updater->get());
-  const SparseBatch batch = MakeBatch(1, 10'000, 16);
-  ps::PushView push;
-  push.keys = runtime::Buffer::Unowned(batch.keys.data(), batch.keys.size() * 8);
-  push.values = runtime::Buffer::Unowned(batch.values.data(), batch.values.size() * 4);
-  push.learning_rate = NAN;
+  const KeyBatch batch = MakeBatch(1, 10'000, 16);
+  const ps::PushView push = PushOf(batch);
   for (auto _ : state) {
     if (!store->Apply(push).ok()) return state.SkipWithError("refused");
   }
@@ -66,6 +75,53 @@ void BM_SparsePush(benchmark::State& state) {
   state.SetLabel(spec.updater.name);
 }
 BENCHMARK(BM_SparsePush)->DenseRange(0, 2);
+
+// Rows that lie all over a shard of a million.
+void BM_SparsePushScattered(benchmark::State& state) {
+  TableSpec spec = TableSpec::Sparse("t", 16);
+  spec.updater = NamedUpdater(static_cast<int>(state.range(0)));
+  const auto updater = ps::MakeUpdater(spec);
+  const auto store = ps::NewShardStore(spec, {.table = 1}, updater->get());
+  const KeyBatch all = EveryKey(1'000'000, 16);
+  if (!store->Apply(PushOf(all)).ok()) return state.SkipWithError("refused");
+  const KeyBatch batch = MakeBatch(1, 100'000, 16);
+  for (auto _ : state) {
+    if (!store->Apply(PushOf(batch)).ok()) return state.SkipWithError("refused");
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(batch.keys.size()));
+  state.SetLabel(spec.updater.name);
+}
+BENCHMARK(BM_SparsePushScattered)->DenseRange(0, 2)->Unit(benchmark::kMillisecond);
+
+void BM_SparsePull(benchmark::State& state) {
+  TableSpec spec = TableSpec::Sparse("t", 16);
+  const auto updater = ps::MakeUpdater(spec);
+  const auto store = ps::NewShardStore(spec, {.table = 1}, updater->get());
+  const KeyBatch all = EveryKey(1'000'000, 16);
+  if (!store->Apply(PushOf(all)).ok()) return state.SkipWithError("refused");
+  const KeyBatch batch = MakeBatch(1, 10'000, 16);
+  const ps::PullView pull{.keys = PushOf(batch).keys};
+  for (auto _ : state) benchmark::DoNotOptimize(store->Pull(pull));
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(batch.keys.size()));
+}
+BENCHMARK(BM_SparsePull);
+
+void BM_RaggedPush(benchmark::State& state) {
+  TableSpec spec = TableSpec::Ragged("t");
+  spec.updater = NamedUpdater(static_cast<int>(state.range(0)));
+  const auto updater = ps::MakeUpdater(spec);
+  const auto store = ps::NewShardStore(spec, {.table = 1}, updater->get());
+  const KeyBatch batch = MakeBatch(1, 10'000, 16);
+  const std::vector<std::uint32_t> widths(batch.keys.size(), 16);
+  ps::PushView push = PushOf(batch);
+  push.widths = runtime::Buffer::Unowned(widths.data(), widths.size() * 4);
+  for (auto _ : state) {
+    if (!store->Apply(push).ok()) return state.SkipWithError("refused");
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(batch.keys.size()));
+  state.SetLabel(spec.updater.name);
+}
+BENCHMARK(BM_RaggedPush)->DenseRange(0, 2);
 
 }  // namespace
 }  // namespace leeway

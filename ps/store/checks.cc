@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "proto/layout.h"
+#include "runtime/status_macros.h"
 
 namespace leeway::ps {
 
@@ -41,14 +42,41 @@ absl::Status CheckPullSize(const TableSpec& spec, const StorePlace& place, std::
                    "LEEWAY_MESSAGE_BYTES_MAX"));
 }
 
+bool BelongsHere(const StorePlace& place, std::uint64_t key) {
+  return proto::ShardOfKey(key, place.num_shards) == place.shard;
+}
+
+absl::Status CheckRowsHere(const TableSpec& spec, const StorePlace& place, const Updater& updater,
+                           const FrozenPiece& piece) {
+  LEEWAY_RETURN_IF_ERROR(CheckPiece(spec, updater, piece));
+  const auto keys = piece.keys.as<std::uint64_t>();
+  const auto steps = piece.steps.as<std::uint64_t>();
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    if (steps[i] == 0 || BelongsHere(place, keys[i])) continue;
+    return Invalid(spec, "a piece with key ", keys[i], " for shard ", place.shard, " of ",
+                   place.num_shards, ", but it belongs to shard ",
+                   proto::ShardOfKey(keys[i], place.num_shards));
+  }
+  return absl::OkStatus();
+}
+
+double LastRate(std::span<const PushView> pushes) {
+  double rate = std::numeric_limits<double>::quiet_NaN();
+  for (const PushView& push : pushes) {
+    if (!std::isnan(push.learning_rate)) rate = push.learning_rate;
+  }
+  return rate;
+}
+
+double RateOrTables(const TableSpec& spec, double learning_rate) {
+  if (!std::isnan(learning_rate)) return learning_rate;
+  const auto found = spec.updater.parameters.find("learning_rate");
+  return found != spec.updater.parameters.end() ? found->second : learning_rate;
+}
+
 UpdateTerms TermsOf(const TableSpec& spec, std::span<const PushView> pushes,
                     std::uint32_t contributors) {
-  UpdateTerms terms{.learning_rate = std::numeric_limits<double>::quiet_NaN()};
-  const auto found = spec.updater.parameters.find("learning_rate");
-  if (found != spec.updater.parameters.end()) terms.learning_rate = found->second;
-  for (const PushView& push : pushes) {
-    if (!std::isnan(push.learning_rate)) terms.learning_rate = push.learning_rate;
-  }
+  UpdateTerms terms{.learning_rate = RateOrTables(spec, LastRate(pushes))};
   if (spec.aggregate == Aggregate::kMean) terms.mean_of = contributors;
   return terms;
 }

@@ -28,10 +28,31 @@ absl::Status CheckRate(const TableSpec& spec, double learning_rate);
 // Whole numbers of keys, all of which belong to the shard.
 absl::Status CheckKeys(const TableSpec& spec, const StorePlace& place, const runtime::Buffer& keys);
 
+// Whether a row's key belongs to the shard.
+bool BelongsHere(const StorePlace& place, std::uint64_t key);
+
+// Whether an aggregate has so many elements, and a rate that a push may have.
+template <class Compute>
+absl::Status CheckAggregate(const TableSpec& spec, const AggregatedPush& aggregate,
+                            std::uint64_t elements) {
+  if (aggregate.values.size() != elements * sizeof(Compute)) {
+    return Invalid(spec, "an aggregate of ", aggregate.values.size(), " bytes for ",
+                   Count(elements, "element"), " of ", sizeof(Compute), " bytes each");
+  }
+  return CheckRate(spec, aggregate.learning_rate);
+}
+
+// CheckPiece, and whether all rows that are there belong to the shard.
+absl::Status CheckRowsHere(const TableSpec& spec, const StorePlace& place, const Updater& updater,
+                           const FrozenPiece& piece);
+
 // Whether a pull may gather so much.
 absl::Status CheckPullSize(const TableSpec& spec, const StorePlace& place, std::uint64_t bytes);
 
-// The learning rate is that of the last push that has one, or else the table's, or else NaN.
+// The rate of the last push that has one, or else NaN.
+double LastRate(std::span<const PushView> pushes);
+// A push's own rate, or else the table's, or else NaN.
+double RateOrTables(const TableSpec& spec, double learning_rate);
 UpdateTerms TermsOf(const TableSpec& spec, std::span<const PushView> pushes,
                     std::uint32_t contributors);
 

@@ -1,13 +1,14 @@
 #include "ps/store/dense_store.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "proto/layout.h"
-#include "ps/store/block_values.h"
 #include "ps/store/checks.h"
 #include "ps/store/initial_values.h"
+#include "ps/store/shared_bytes.h"
 #include "ps/store/update_run.h"
 #include "runtime/status_macros.h"
 
@@ -43,16 +44,37 @@ class DenseStore final : public ShardStore {
   absl::Status ApplyCombined(std::span<const PushView> pushes,
                              std::uint32_t contributors) override {
     if (pushes.empty()) return absl::OkStatus();
-    std::vector<const Stored*> values;
-    for (const PushView& push : pushes) {
-      LEEWAY_RETURN_IF_ERROR(Check(push));
-      if (push.block != pushes.front().block) {
-        return Invalid(spec_, "pushes to blocks ", pushes.front().block, " and ", push.block,
-                       " cannot be combined");
-      }
-      values.push_back(push.values.template as<Stored>().data());
+    LEEWAY_ASSIGN_OR_RETURN(const std::vector<const Stored*> values, CheckAll(pushes));
+    const Writing writing = Write(pushes.front().block);
+    ApplyToRun<Stored>(*updater_, writing.run, values, TermsOf(spec_, pushes, contributors));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<AggregatedPush> Combine(std::span<const PushView> pushes,
+                                         std::uint32_t contributors) const override {
+    if (pushes.empty()) return Invalid(spec_, "there are no pushes to combine");
+    LEEWAY_ASSIGN_OR_RETURN(const std::vector<const Stored*> values, CheckAll(pushes));
+    AggregatedPush aggregate;
+    aggregate.block = pushes.front().block;
+    aggregate.learning_rate = LastRate(pushes);
+    const std::uint64_t elements = ElementsIn(aggregate.block);
+    std::byte* data = nullptr;
+    aggregate.values = runtime::Buffer::Allocate(elements * sizeof(Compute), &data);
+    CombineRun<Stored>(*updater_, values, elements, TermsOf(spec_, pushes, contributors),
+                       reinterpret_cast<Compute*>(data));
+    return aggregate;
+  }
+
+  absl::Status ApplyAggregate(const AggregatedPush& aggregate) override {
+    LEEWAY_RETURN_IF_ERROR(CheckBlock(aggregate.block));
+    if (!aggregate.keys.empty() || !aggregate.widths.empty()) {
+      return Invalid(spec_, "it is dense, but the aggregate has keys or widths");
     }
-    Update(pushes.front().block, values, TermsOf(spec_, pushes, contributors));
+    LEEWAY_RETURN_IF_ERROR(CheckAggregate<Compute>(spec_, aggregate, ElementsIn(aggregate.block)));
+    const Writing writing = Write(aggregate.block);
+    ApplyCombinedToRun<Stored>(*updater_, writing.run,
+                               aggregate.values.template as<Compute>().data(),
+                               RateOrTables(spec_, aggregate.learning_rate));
     return absl::OkStatus();
   }
 
@@ -70,16 +92,87 @@ class DenseStore final : public ShardStore {
     return result;
   }
 
+  StoreSnapshot FreezeSince(std::uint64_t generation) override {
+    StoreSnapshot snapshot{.pieces = {}, .generation = generation_++};
+    for (const auto& [index, block] : blocks_) {
+      if (block.steps == 0 || block.generation <= generation) continue;
+      FrozenPiece piece{.kind = TableKind::kDense, .dtype = spec_.dtype, .block = index};
+      piece.elements = ElementsIn(index);
+      piece.state_slots = static_cast<std::uint32_t>(updater_->state_slots());
+      piece.values = block.values.View();
+      if (!block.state.empty()) piece.state = block.state.View();
+      piece.steps = runtime::Buffer::CopyOf(&block.steps, sizeof(block.steps));
+      snapshot.pieces.push_back(std::move(piece));
+    }
+    std::sort(snapshot.pieces.begin(), snapshot.pieces.end(),
+              [](const FrozenPiece& a, const FrozenPiece& b) { return a.block < b.block; });
+    return snapshot;
+  }
+
+  absl::Status Load(const FrozenPiece& piece) override {
+    LEEWAY_RETURN_IF_ERROR(CheckPiece(spec_, *updater_, piece));
+    LEEWAY_RETURN_IF_ERROR(CheckBlock(piece.block));
+    if (piece.elements != ElementsIn(piece.block)) {
+      return Invalid(spec_, "a piece of ", Count(piece.elements, "element"), " for block ",
+                     piece.block, ", which has ", ElementsIn(piece.block));
+    }
+    ForEachRow(piece, [this](const FrozenRow& row) { Put(row); });
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::uint64_t> LoadElsewhere(const FrozenPiece& piece,
+                                              std::uint64_t block_bytes) override {
+    if (proto::BlockElements(spec_.dtype, block_bytes) !=
+        proto::BlockElements(spec_.dtype, place_.block_bytes)) {
+      return Invalid(spec_, "its blocks have ", place_.block_bytes,
+                     " bytes here, but what is loaded was made with blocks of ", block_bytes,
+                     "; start the cluster with LEEWAY_BLOCK_BYTES=", block_bytes);
+    }
+    if (piece.block < num_blocks_ && ShardOf(piece.block) != place_.shard) return 0;
+    LEEWAY_RETURN_IF_ERROR(Load(piece));
+    return piece.steps.as<std::uint64_t>()[0] == 0 ? 0 : 1;
+  }
+
   StoreStats stats() const override { return stats_; }
 
  private:
   using Compute = ComputeOf<Stored>;
 
   struct Block {
-    BlockValues values;
-    std::vector<Compute> state;  // slot after slot; empty before the first push
+    SharedBytes values;
+    SharedBytes state;  // slot after slot; empty before the first push
     std::uint64_t steps = 0;
+    std::uint64_t generation = 0;  // of the newest write
   };
+
+  // A block that is being updated, and what readers still have of it as it was.
+  struct Writing {
+    SharedBytes values_before;
+    SharedBytes state_before;
+    StoredRun<Stored> run;
+  };
+
+  // Whether all pushes fit, and are of one block; their values.
+  absl::StatusOr<std::vector<const Stored*>> CheckAll(std::span<const PushView> pushes) const {
+    std::vector<const Stored*> values;
+    for (const PushView& push : pushes) {
+      LEEWAY_RETURN_IF_ERROR(Check(push));
+      if (push.block != pushes.front().block) {
+        return Invalid(spec_, "pushes to blocks ", pushes.front().block, " and ", push.block,
+                       " cannot be combined");
+      }
+      values.push_back(push.values.template as<Stored>().data());
+    }
+    return values;
+  }
+
+  std::uint32_t ShardOf(std::uint64_t block) const {
+    return proto::ShardOfBlock(place_.table, block, place_.num_shards);
+  }
+
+  std::uint64_t StateBytes(std::uint64_t elements) const {
+    return static_cast<std::uint64_t>(updater_->state_slots()) * elements * sizeof(Compute);
+  }
 
   std::uint64_t ElementsIn(std::uint64_t block) const {
     return proto::ElementsInBlock(spec_, place_.block_bytes, block);
@@ -91,7 +184,7 @@ class DenseStore final : public ShardStore {
                                                 " was asked for, but it has ",
                                                 Count(num_blocks_, "block")));
     }
-    const std::uint32_t shard = proto::ShardOfBlock(place_.table, block, place_.num_shards);
+    const std::uint32_t shard = ShardOf(block);
     if (shard == place_.shard) return absl::OkStatus();
     return Invalid(spec_, "block ", block, " was asked for in shard ", place_.shard, " of ",
                    place_.num_shards, ", but belongs to shard ", shard);
@@ -101,44 +194,63 @@ class DenseStore final : public ShardStore {
     Block& block = blocks_[index];
     if (block.values.empty()) {
       const std::uint64_t elements = ElementsIn(index);
-      block.values = BlockValues(elements * sizeof(Stored));
+      MakeValues(block, elements);
       initial_.Fill(index * proto::BlockElements(spec_.dtype, place_.block_bytes), elements,
                     reinterpret_cast<Stored*>(block.values.data()));
-      ++stats_.blocks;
-      stats_.value_bytes += elements * sizeof(Stored);
     }
     return block;
   }
 
-  void MakeState(Block& block, std::uint64_t elements) {
-    block.state.reserve(static_cast<std::size_t>(updater_->state_slots()) * elements);
-    for (int slot = 0; slot < updater_->state_slots(); ++slot) {
-      block.state.insert(block.state.end(), elements,
-                         static_cast<Compute>(updater_->initial_state(slot)));
-    }
-    stats_.value_bytes += block.state.size() * sizeof(Compute);
+  // To be written by the caller.
+  void MakeValues(Block& block, std::uint64_t elements) {
+    block.values = SharedBytes(elements * sizeof(Stored));
+    ++stats_.blocks;
+    stats_.value_bytes += block.values.size();
   }
 
-  void Update(std::uint64_t index, std::span<const Stored* const> pushes,
-              const UpdateTerms& terms) {
+  void MakeState(Block& block, std::uint64_t elements) {
+    block.state = SharedBytes(StateBytes(elements));
+    auto* state = reinterpret_cast<Compute*>(block.state.data());
+    for (int slot = 0; slot < updater_->state_slots(); ++slot) {
+      std::fill_n(state + static_cast<std::size_t>(slot) * elements, elements,
+                  static_cast<Compute>(updater_->initial_state(slot)));
+    }
+    stats_.value_bytes += block.state.size();
+  }
+
+  // New bytes for those that somebody still looks at, which are returned.
+  static SharedBytes Renew(SharedBytes& bytes) {
+    if (bytes.Writable()) return {};
+    return std::exchange(bytes, SharedBytes(bytes.size()));
+  }
+
+  Writing Write(std::uint64_t index) {
     Block& block = Touch(index);
     const std::uint64_t elements = ElementsIn(index);
-    if (block.steps == 0) MakeState(block, elements);
-    absl::InlinedVector<Compute*, 4> state;
-    for (int slot = 0; slot < updater_->state_slots(); ++slot) {
-      state.push_back(block.state.data() + static_cast<std::size_t>(slot) * elements);
-    }
+    if (block.state.empty()) MakeState(block, elements);
+    block.generation = generation_;
+    const auto* values = reinterpret_cast<const Stored*>(block.values.data());
+    const auto* state = reinterpret_cast<const Compute*>(block.state.data());
+    Writing writing;
+    writing.values_before = Renew(block.values);
+    writing.state_before = Renew(block.state);
+    if (!writing.values_before.empty() || !writing.state_before.empty()) ++stats_.copies_on_write;
+    writing.run = {values,   reinterpret_cast<Stored*>(block.values.data()),
+                   state,    reinterpret_cast<Compute*>(block.state.data()),
+                   elements, ++block.steps};
+    return writing;
+  }
 
-    const auto* before = reinterpret_cast<const Stored*>(block.values.data());
-    BlockValues frozen;  // goes when the copy is complete
-    if (!block.values.Writable()) {
-      frozen = std::exchange(block.values, BlockValues(elements * sizeof(Stored)));
-      ++stats_.copies_on_write;
-    }
-    ApplyToRun(*updater_,
-               StoredRun<Stored>{before, reinterpret_cast<Stored*>(block.values.data()),
-                                 state.data(), elements, ++block.steps},
-               pushes, terms);
+  void Put(const FrozenRow& row) {
+    Block& block = blocks_[row.key];
+    if (block.values.empty()) MakeValues(block, row.width);
+    if (block.state.empty()) MakeState(block, row.width);
+    Renew(block.values);
+    Renew(block.state);
+    std::copy(row.values.begin(), row.values.end(), block.values.data());
+    std::copy(row.state.begin(), row.state.end(), block.state.data());
+    block.steps = row.steps;
+    block.generation = generation_;
   }
 
   const TableSpec spec_;
@@ -147,6 +259,7 @@ class DenseStore final : public ShardStore {
   const InitialValues initial_;
   const std::uint64_t num_blocks_;
   absl::flat_hash_map<std::uint64_t, Block> blocks_;
+  std::uint64_t generation_ = 1;  // of what is written now
   StoreStats stats_;
 };
 

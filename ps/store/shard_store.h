@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "leeway/table_spec.h"
 #include "leeway/updater.h"
+#include "ps/store/frozen_piece.h"
 #include "runtime/buffer.h"
 
 namespace leeway::ps {
@@ -25,6 +26,16 @@ struct PushView {
   runtime::Buffer widths = {};  // ragged: [n] uint32, elements a row
   runtime::Buffer values = {};  // elements of the table's dtype
   double learning_rate = std::numeric_limits<double>::quiet_NaN();  // NaN: the table's
+};
+
+// What the pushes of one BSP clock to one dense block, or to a sparse or ragged shard, add up to:
+// summed, divided where the table asks for the mean, or the last one (Updater::combine).
+struct AggregatedPush {
+  std::uint64_t block = 0;      // dense
+  runtime::Buffer keys = {};    // sparse, ragged: [n] uint64, none twice
+  runtime::Buffer widths = {};  // ragged: [n] uint32
+  runtime::Buffer values = {};  // elements of ComputeDType(the table's dtype)
+  double learning_rate = std::numeric_limits<double>::quiet_NaN();  // as in PushView
 };
 
 struct PullView {
@@ -41,14 +52,19 @@ struct PullResult {
 };
 
 struct StoreStats {
-  std::uint64_t rows = 0;         // sparse, ragged
-  std::uint64_t blocks = 0;       // dense
-  std::uint64_t value_bytes = 0;  // values and state
-  std::uint64_t copies_on_write = 0;
+  std::uint64_t rows = 0;             // sparse, ragged
+  std::uint64_t blocks = 0;           // dense
+  std::uint64_t value_bytes = 0;      // values and state, exactly
+  std::uint64_t copies_on_write = 0;  // of blocks or rows that somebody still looked at
 };
 
 // Lives on one server thread. What a Pull returned stays as it was, whatever is pushed later
-// (dense: the block is frozen and the next push writes a copy; sparse: rows are gathered).
+// (dense: the block is frozen and the next push writes a copy; sparse: rows are gathered), and so
+// does what Freeze returned, even when the store is gone.
+//
+// The content of a store is the values, state and steps of the rows and blocks that were ever
+// pushed to or loaded; all others are as the initializer says. Two stores of equal content answer
+// every pull and take every push alike, bit by bit.
 class ShardStore {
  public:
   virtual ~ShardStore() = default;
@@ -69,9 +85,41 @@ class ShardStore {
   virtual absl::Status ApplyCombined(std::span<const PushView> pushes,
                                      std::uint32_t contributors) = 0;
 
+  // ApplyCombined in two steps, so that replicas need not see the pushes themselves: Combine
+  // changes nothing, and ApplyAggregate with what it gave, here or on a store of equal content,
+  // leaves the bits that ApplyCombined would have left. An aggregate may come from a peer: all of
+  // it is checked, and what does not fit is refused as by Check.
+  virtual absl::StatusOr<AggregatedPush> Combine(std::span<const PushView> pushes,
+                                                 std::uint32_t contributors) const = 0;
+  virtual absl::Status ApplyAggregate(const AggregatedPush& aggregate) = 0;
+
   virtual absl::StatusOr<PullResult> Pull(const PullView& pull) = 0;
 
+  // The content as it is now, without copying it: pushes go on, and write a copy of a block (both
+  // its values and its state) or of a row for as long as somebody holds its piece. Takes time in
+  // proportion to the number of pieces, of which a full one has a dense block or 256 KiB of rows.
+  StoreSnapshot Freeze() { return FreezeSince(0); }
+
+  // Only the pieces that were written to since the Freeze of this store that gave `generation`.
+  // Loaded in order on top of that one's pieces, they make the content of now. 0: all.
+  virtual StoreSnapshot FreezeSince(std::uint64_t generation) = 0;
+
+  // Puts a piece into the content, in place of what its rows or block were before. The piece is of
+  // a store of the same table, shard, number of shards and block size. INVALID_ARGUMENT or
+  // OUT_OF_RANGE, and nothing has changed, if it is not whole, or has a row or block of another
+  // shard.
+  virtual absl::Status Load(const FrozenPiece& piece) = 0;
+
+  // As Load, from a store with any number of shards: takes the rows or the block that belong here
+  // and tells how many those were. `block_bytes` is that of the piece's store; a dense block of
+  // another size than here is refused, as its steps would not be those of one block any more.
+  virtual absl::StatusOr<std::uint64_t> LoadElsewhere(const FrozenPiece& piece,
+                                                      std::uint64_t block_bytes) = 0;
+
   virtual StoreStats stats() const = 0;
+
+  // Of the content: equal if the content is, whatever led to it. Reads all of it.
+  std::uint64_t Digest() { return ps::Digest(Freeze().pieces); }
 };
 
 struct StorePlace {

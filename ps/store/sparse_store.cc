@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "ps/store/checks.h"
 #include "ps/store/initial_values.h"
 #include "ps/store/key_groups.h"
-#include "ps/store/row_slabs.h"
+#include "ps/store/row_pieces.h"
+#include "ps/store/rows.h"
 #include "ps/store/update_run.h"
 #include "runtime/status_macros.h"
 
@@ -18,11 +18,7 @@ template <class Stored>
 class SparseStore final : public ShardStore {
  public:
   SparseStore(const TableSpec& spec, const StorePlace& place, const Updater* updater)
-      : spec_(spec),
-        place_(place),
-        updater_(updater),
-        initial_(spec),
-        rows_(spec.row_width, updater) {}
+      : spec_(spec), place_(place), updater_(updater), initial_(spec), rows_(spec, *updater) {}
 
   absl::Status Check(const PushView& push) const override {
     if (!push.widths.empty()) return Invalid(spec_, "it is sparse, but the push has widths");
@@ -44,13 +40,33 @@ class SparseStore final : public ShardStore {
     const KeyGroups<Stored> groups(pushes, spec_.row_width);
     const UpdateTerms terms = TermsOf(spec_, pushes, contributors);
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      const std::uint64_t row = RowOf(groups.key(i));
-      const auto state = rows_.state(row);
-      Stored* const values = rows_.values(row);
-      ApplyToRun(
-          *updater_,
-          StoredRun<Stored>{values, values, state.data(), spec_.row_width, ++rows_.steps(row)},
-          groups.rows(i), terms);
+      ApplyToRun(*updater_, RunOf(groups.key(i)), groups.rows(i), terms);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<AggregatedPush> Combine(std::span<const PushView> pushes,
+                                         std::uint32_t contributors) const override {
+    for (const PushView& push : pushes) LEEWAY_RETURN_IF_ERROR(Check(push));
+    AggregatedPush aggregate = CombineRows(*updater_, KeyGroups<Stored>(pushes, spec_.row_width),
+                                           spec_.row_width, TermsOf(spec_, pushes, contributors));
+    aggregate.learning_rate = LastRate(pushes);
+    return aggregate;
+  }
+
+  absl::Status ApplyAggregate(const AggregatedPush& aggregate) override {
+    if (!aggregate.widths.empty()) {
+      return Invalid(spec_, "it is sparse, but the aggregate has widths");
+    }
+    LEEWAY_RETURN_IF_ERROR(CheckKeys(spec_, place_, aggregate.keys));
+    const auto keys = aggregate.keys.as<std::uint64_t>();
+    LEEWAY_RETURN_IF_ERROR(
+        CheckAggregate<Compute>(spec_, aggregate, keys.size() * spec_.row_width));
+    const Compute* values = aggregate.values.template as<Compute>().data();
+    const double rate = RateOrTables(spec_, aggregate.learning_rate);
+    for (const std::uint64_t key : keys) {
+      ApplyCombinedToRun(*updater_, RunOf(key), values, rate);
+      values += spec_.row_width;
     }
     return absl::OkStatus();
   }
@@ -66,8 +82,8 @@ class SparseStore final : public ShardStore {
     result.elements = keys.size() * spec_.row_width;
     Stored* to = reinterpret_cast<Stored*>(data);
     for (const std::uint64_t key : keys) {
-      if (const auto found = index_.find(key); found != index_.end()) {
-        std::copy_n(rows_.values(found->second), spec_.row_width, to);
+      if (const auto values = rows_.Find(key)) {
+        std::copy(values->begin(), values->end(), to);
       } else {
         initial_.Fill(PlaceOfRow(key), spec_.row_width, to);
       }
@@ -76,23 +92,41 @@ class SparseStore final : public ShardStore {
     return result;
   }
 
-  StoreStats stats() const override { return {.rows = rows_.size(), .value_bytes = rows_.bytes()}; }
+  StoreSnapshot FreezeSince(std::uint64_t generation) override {
+    return rows_.FreezeSince(generation);
+  }
+
+  absl::Status Load(const FrozenPiece& piece) override {
+    LEEWAY_RETURN_IF_ERROR(CheckRowsHere(spec_, place_, *updater_, piece));
+    PutRows(rows_, place_, piece);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::uint64_t> LoadElsewhere(const FrozenPiece& piece, std::uint64_t) override {
+    LEEWAY_RETURN_IF_ERROR(CheckPiece(spec_, *updater_, piece));
+    return PutRows(rows_, place_, piece);
+  }
+
+  StoreStats stats() const override {
+    return {.rows = rows_.size(), .value_bytes = rows_.bytes(), .copies_on_write = rows_.moves()};
+  }
 
  private:
+  using Compute = ComputeOf<Stored>;
+
   std::uint64_t RowBytes() const { return spec_.row_width * sizeof(Stored); }
 
-  std::uint64_t RowOf(std::uint64_t key) {
-    const auto [found, added] = index_.try_emplace(key, rows_.size());
-    if (added) initial_.Fill(PlaceOfRow(key), spec_.row_width, rows_.values(rows_.Append()));
-    return found->second;
+  // The next update of a row.
+  StoredRun<Stored> RunOf(std::uint64_t key) {
+    const auto row = rows_.Update(key, spec_.row_width);
+    return {row.values, row.values, row.state, row.state, spec_.row_width, ++*row.steps};
   }
 
   const TableSpec spec_;
   const StorePlace place_;
   const Updater* const updater_;
   const InitialValues initial_;
-  absl::flat_hash_map<std::uint64_t, std::uint64_t> index_;  // key → row
-  RowSlabs<Stored> rows_;
+  Rows<Stored> rows_;
 };
 
 }  // namespace

@@ -55,24 +55,38 @@ const ComputeOf<Stored>* Combine(std::span<const Stored* const> pushes, std::siz
   return scratch;
 }
 
-}  // namespace
-
+// The pushes that count, and what their sum is divided by.
 template <class Stored>
-void ApplyToRun(const Updater& updater, const StoredRun<Stored>& run,
-                std::span<const Stored* const> pushes, const UpdateTerms& terms) {
-  using Compute = ComputeOf<Stored>;
-  const bool last_wins = updater.combine() == Updater::Combine::kLast;
-  const std::span<const Stored* const> used = last_wins ? pushes.last(1) : pushes;
-  const std::uint32_t mean_of = last_wins ? 1 : std::max<std::uint32_t>(1, terms.mean_of);
+struct Share {
+  Share(const Updater& updater, std::span<const Stored* const> all, const UpdateTerms& terms) {
+    const bool last_wins = updater.combine() == Updater::Combine::kLast;
+    pushes = last_wins ? all.last(1) : all;
+    mean_of = last_wins ? 1 : std::max<std::uint32_t>(1, terms.mean_of);
+  }
+  std::span<const Stored* const> pushes;
+  std::uint32_t mean_of;
+};
 
-  alignas(64) Compute combined[kStretch];
-  absl::InlinedVector<Compute*, 4> state(run.state, run.state + updater.state_slots());
+// `gradient(offset, size)` gives the elements to update with.
+template <class Stored, class Gradient>
+void UpdateStretches(const Updater& updater, const StoredRun<Stored>& run, double learning_rate,
+                     const Gradient& gradient) {
+  using Compute = ComputeOf<Stored>;
+  absl::InlinedVector<Compute*, 4> state;
+  for (int slot = 0; slot < updater.state_slots(); ++slot) {
+    state.push_back(run.state_after + static_cast<std::size_t>(slot) * run.size);
+  }
   for (std::size_t offset = 0; offset < run.size; offset += kStretch) {
     const std::size_t size = std::min(kStretch, run.size - offset);
-    const Compute* gradient = Combine(used, offset, size, mean_of, combined);
+    if (run.state_before != run.state_after) {
+      for (Compute* slot : state) {
+        std::copy_n(run.state_before + (slot - run.state_after), size, slot);
+      }
+    }
+    const Compute* pushed = gradient(offset, size);
     const auto update = [&](Compute* value) {
       updater.Update(
-          UpdateRun<Compute>{value, gradient, state.data(), size, run.step, terms.learning_rate});
+          UpdateRun<Compute>{value, pushed, state.data(), size, run.step, learning_rate});
     };
     if constexpr (kIsHalf<Stored>) {
       alignas(64) float value[kStretch];
@@ -87,9 +101,44 @@ void ApplyToRun(const Updater& updater, const StoredRun<Stored>& run,
   }
 }
 
-#define LEEWAY_INSTANTIATE(Stored)                                   \
-  template void ApplyToRun(const Updater&, const StoredRun<Stored>&, \
-                           std::span<const Stored* const>, const UpdateTerms&)
+}  // namespace
+
+template <class Stored>
+void ApplyToRun(const Updater& updater, const StoredRun<Stored>& run,
+                std::span<const Stored* const> pushes, const UpdateTerms& terms) {
+  const Share<Stored> share(updater, pushes, terms);
+  alignas(64) ComputeOf<Stored> combined[kStretch];
+  UpdateStretches(updater, run, terms.learning_rate, [&](std::size_t offset, std::size_t size) {
+    return Combine(share.pushes, offset, size, share.mean_of, combined);
+  });
+}
+
+template <class Stored>
+void CombineRun(const Updater& updater, std::span<const Stored* const> pushes, std::size_t size,
+                const UpdateTerms& terms, ComputeOf<Stored>* combined) {
+  const Share<Stored> share(updater, pushes, terms);
+  for (std::size_t offset = 0; offset < size; offset += kStretch) {
+    const std::size_t stretch = std::min(kStretch, size - offset);
+    ComputeOf<Stored>* const to = combined + offset;
+    const ComputeOf<Stored>* const from = Combine(share.pushes, offset, stretch, share.mean_of, to);
+    if (from != to) std::copy_n(from, stretch, to);
+  }
+}
+
+template <class Stored>
+void ApplyCombinedToRun(const Updater& updater, const StoredRun<Stored>& run,
+                        const ComputeOf<Stored>* combined, double learning_rate) {
+  UpdateStretches(updater, run, learning_rate,
+                  [&](std::size_t offset, std::size_t) { return combined + offset; });
+}
+
+#define LEEWAY_INSTANTIATE(Stored)                                                      \
+  template void ApplyToRun(const Updater&, const StoredRun<Stored>&,                    \
+                           std::span<const Stored* const>, const UpdateTerms&);         \
+  template void CombineRun(const Updater&, std::span<const Stored* const>, std::size_t, \
+                           const UpdateTerms&, ComputeOf<Stored>*);                     \
+  template void ApplyCombinedToRun(const Updater&, const StoredRun<Stored>&,            \
+                                   const ComputeOf<Stored>*, double)
 LEEWAY_INSTANTIATE(float);
 LEEWAY_INSTANTIATE(double);
 LEEWAY_INSTANTIATE(Float16);

@@ -17,12 +17,13 @@ struct UpdateTerms {
   std::uint32_t mean_of = 1;  // what is added up is divided by this
 };
 
-// A dense block or one row.
+// A dense block or one row. State lies slot after slot, each [size].
 template <class Stored>
 struct StoredRun {
-  const Stored* before;             // [size]
-  Stored* after;                    // [size]; may be `before`
-  ComputeOf<Stored>* const* state;  // state[i] is [size]
+  const Stored* before;  // [size]
+  Stored* after;         // [size]; may be `before`
+  const ComputeOf<Stored>* state_before;
+  ComputeOf<Stored>* state_after;  // may be `state_before`
   std::size_t size;
   std::uint64_t step;  // as in leeway::UpdateRun
 };
@@ -32,6 +33,15 @@ struct StoredRun {
 template <class Stored>
 void ApplyToRun(const Updater& updater, const StoredRun<Stored>& run,
                 std::span<const Stored* const> pushes, const UpdateTerms& terms);
+
+// The same in two steps, with the same bits: first what the pushes, each [size], add up to …
+template <class Stored>
+void CombineRun(const Updater& updater, std::span<const Stored* const> pushes, std::size_t size,
+                const UpdateTerms& terms, ComputeOf<Stored>* combined);
+// … then the update with that, which is [run.size].
+template <class Stored>
+void ApplyCombinedToRun(const Updater& updater, const StoredRun<Stored>& run,
+                        const ComputeOf<Stored>* combined, double learning_rate);
 
 }  // namespace leeway::ps
 

@@ -1,7 +1,7 @@
-// The values of a dense block: readers share them, and who wants to change them first asks
-// whether any reader is left.
-#ifndef LEEWAY_PS_STORE_BLOCK_VALUES_H_
-#define LEEWAY_PS_STORE_BLOCK_VALUES_H_
+// Bytes of a store that readers and snapshots share, and that who wants to change them first asks
+// about: whether anybody else still looks at them.
+#ifndef LEEWAY_PS_STORE_SHARED_BYTES_H_
+#define LEEWAY_PS_STORE_SHARED_BYTES_H_
 
 #include <cstddef>
 #include <new>
@@ -12,27 +12,29 @@
 namespace leeway::ps {
 
 // Uninitialised, aligned for vector instructions. Moved, never copied.
-class BlockValues {
+class SharedBytes {
  public:
-  BlockValues() = default;
-  explicit BlockValues(std::size_t bytes) : memory_(new Memory(bytes)) {}
-  BlockValues(BlockValues&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)) {}
-  BlockValues& operator=(BlockValues&& other) noexcept {
+  SharedBytes() = default;
+  explicit SharedBytes(std::size_t bytes) : memory_(new Memory(bytes)) {}
+  SharedBytes(SharedBytes&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)) {}
+  SharedBytes& operator=(SharedBytes&& other) noexcept {
     std::swap(memory_, other.memory_);
     return *this;
   }
-  ~BlockValues() {
+  ~SharedBytes() {
     if (memory_ != nullptr) memory_->Unref();
   }
 
   bool empty() const { return memory_ == nullptr; }
-  // Whether no reader holds a View: only then may data() be written.
+  // Whether no View is left: only then may bytes that a View showed be written.
   bool Writable() const { return memory_->unique(); }
   std::byte* data() const { return memory_->data; }
+  std::size_t size() const { return memory_->bytes; }
 
-  runtime::Buffer View() const {
+  runtime::Buffer View() const { return View(0, memory_->bytes); }
+  runtime::Buffer View(std::size_t offset, std::size_t size) const {
     memory_->Ref();
-    return {memory_->data, memory_->bytes, memory_};
+    return {memory_->data + offset, size, memory_};
   }
 
  private:
@@ -50,4 +52,4 @@ class BlockValues {
 
 }  // namespace leeway::ps
 
-#endif  // LEEWAY_PS_STORE_BLOCK_VALUES_H_
+#endif  // LEEWAY_PS_STORE_SHARED_BYTES_H_
