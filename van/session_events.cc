@@ -196,6 +196,10 @@ void SessionVan::OnArrival(ConnId conn, Arrival arrival) {
   if (found == by_conn_.end()) return;
   const PeerId id = found->second;
   Peer& peer = *Find(id);
+  // A message tells more of one that had gone before it could be asked for its address.
+  if (!peer.dialled && peer.stage == Stage::kGreeting) {
+    peer.address = transport_->AddressOf(conn);
+  }
   const absl::StatusOr<Prefix> prefix = CheckArrival(arrival);
   if (!prefix.ok()) return BanMalformed(id, prefix.status());
   if (prefix->kind == Kind::kSession) return OnSession(peer, arrival);

@@ -183,6 +183,11 @@ bool ZmqReceived::Receive(void* socket, bool with_routing_id, std::uint32_t payl
   return true;
 }
 
+std::string ZmqReceived::source_address() {
+  const char* address = zmq_msg_gets(&head_, "Peer-Address");
+  return address == nullptr ? "" : address;
+}
+
 Arrival ZmqReceived::TakeArrival() {
   Arrival arrival;
   arrival.head = {static_cast<const std::byte*>(zmq_msg_data(&head_)), zmq_msg_size(&head_)};

@@ -80,6 +80,9 @@ class ZmqReceived {
 
   const std::string& routing_id() const { return routing_id_; }
   int source_fd() const { return source_fd_; }  // of the connection it came over, or -1
+  // The address at its other end, as ZeroMQ noted it when it was accepted: it outlives the
+  // connection, but has no port. Empty if there is none.
+  std::string source_address();
   Arrival TakeArrival();
 
  private:

@@ -150,7 +150,7 @@ ConnId ZmqListener::Add(int fd) {
   const ConnId id = shared_->next_conn++;
   Conn& conn = conns_[id];
   conn.fd = fd;
-  conn.peer = PeerOf(fd);
+  conn.peer = fd < 0 && inproc_name_.empty() ? kGone : PeerOf(fd);
   if (fd >= 0) by_fd_[fd] = id;
   return id;
 }
@@ -158,6 +158,12 @@ ConnId ZmqListener::Add(int fd) {
 void ZmqListener::Bound(ConnId id, const std::string& routing_id) {
   conns_[id].routing_id = routing_id;
   by_routing_id_[routing_id] = id;
+}
+
+void ZmqListener::NameAfter(ConnId id, const std::string& source_address) {
+  const auto found = conns_.find(id);
+  if (found == conns_.end() || found->second.peer != kGone || source_address.empty()) return;
+  found->second.peer = absl::StrCat(source_address, " (gone)");
 }
 
 void ZmqListener::Lose(ConnId id) {
@@ -192,7 +198,7 @@ bool ZmqListener::ReadMonitor() {
   return any;
 }
 
-ConnId ZmqListener::Match(const ZmqReceived& received) {
+ConnId ZmqListener::Match(ZmqReceived& received) {
   const auto known = by_routing_id_.find(received.routing_id());
   ConnId id = 0;
   if (known != by_routing_id_.end()) {
@@ -203,6 +209,7 @@ ConnId ZmqListener::Match(const ZmqReceived& received) {
     if (!*alive) return 0;
     id = MatchNew(received.routing_id(), received.source_fd());
     if (!*alive) return 0;
+    if (id != 0) NameAfter(id, received.source_address());
   }
   const auto found = conns_.find(id);
   return found == conns_.end() || found->second.closed ? 0 : id;

@@ -55,10 +55,12 @@ class ZmqListener {
   bool PollData();
   bool TellLost();
   // The connection a message belongs to; 0 if it is not to be heard.
-  ConnId Match(const ZmqReceived& received);
+  ConnId Match(ZmqReceived& received);
   ConnId MatchNew(const std::string& routing_id, int fd);
   ConnId Add(int fd);
   void Bound(ConnId conn, const std::string& routing_id);
+  // A name for one whose descriptor had none any more.
+  void NameAfter(ConnId conn, const std::string& source_address);
   void Lose(ConnId conn);
   void Forget(ConnId conn);
   void CutOff(ConnId conn);

@@ -129,6 +129,33 @@ TEST_F(ZmqVanTest, OddFramesFromARawSocketAreOffences) {
   zmq_ctx_term(context);
 }
 
+TEST_F(ZmqVanTest, AnOffenderThatHasGoneIsNamedAllTheSame) {
+  // ZMTP by hand: greeting, READY, and a message of one byte, each after the other's.
+  std::string greeting("\xff\0\0\0\0\0\0\0\0\x7f\x03\0NULL", 16);
+  greeting.resize(64, '\0');
+  const int fd = RawTcp();
+  char answer[256];
+  for (const std::string& bytes :
+       {greeting, std::string("\x04\x1c\x05READY\x0bSocket-Type\0\0\0\x06"
+                              "DEALER",
+                              30)}) {
+    ASSERT_EQ(send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+    const std::size_t expected = bytes.size() == 64 ? 64 : 2;
+    ASSERT_EQ(recv(fd, answer, expected, MSG_WAITALL), static_cast<ssize_t>(expected));
+  }
+  ASSERT_EQ(send(fd, "\0\x01x", 3, MSG_NOSIGNAL), 3);
+  shutdown(fd, SHUT_WR);
+  // Until ZeroMQ's own thread has closed the other end; the loop stands still meanwhile.
+  while (recv(fd, answer, sizeof(answer), 0) > 0) {
+  }
+  close(fd);
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(world_->RunUntil([&] { return server_->van->counters().offenders_dropped == 1; }));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("dropping 127.0.0.1 (gone): "));
+  ExpectServerUnharmed();
+}
+
 TEST_F(ZmqVanTest, AFrameFarBeyondTheLimitIsCutOffBeforeItIsTaken) {
   RawPeer raw(world_->NewTransport(world_->NewProcess(), {}));
   proto::Hello hello;
