@@ -31,7 +31,8 @@ SimCluster::Setup ChooseCluster(const SeedOptions& options, runtime::Random* ran
   config.block_bytes = kBlockBytes;
   config.heartbeat_interval = absl::Milliseconds(250);
   config.failure_timeout = absl::Seconds(5);
-  config.resend_interval = absl::Milliseconds(200);
+  // Short, so that a lost message does not keep the script out of the faults for long.
+  config.resend_interval = absl::Milliseconds(30);
   return setup;
 }
 
