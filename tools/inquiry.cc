@@ -23,17 +23,17 @@ class Inquiry final : public van::Handler {
  public:
   Inquiry(runtime::Host* host, runtime::Loop* loop, van::Factory* factory, const Config& config,
           Role role)
-      : loop_(loop),
-        role_(role),
-        van_(factory->New(loop,
-                          {.role = Role::kTool,
-                           .node = 0,
-                           .incarnation = host->Random(),
-                           .cluster = 0,
-                           .capabilities = 0},
-                          van::LimitsFrom(config), this)) {}
+      : host_(host), loop_(loop), factory_(factory), config_(config), role_(role) {}
 
+  // On the loop, as everything but Wait.
   void Ask(const std::vector<std::string>& addresses, absl::Duration patience) {
+    van_ = factory_->New(loop_,
+                         {.role = Role::kTool,
+                          .node = 0,
+                          .incarnation = host_->Random(),
+                          .cluster = 0,
+                          .capabilities = 0},
+                         van::LimitsFrom(config_), this);
     addresses_ = addresses;
     for (const std::string& address : addresses) {
       answers_.push_back(absl::DeadlineExceededError(
@@ -111,7 +111,10 @@ class Inquiry final : public van::Handler {
     finished_.notify_all();
   }
 
+  runtime::Host* const host_;
   runtime::Loop* const loop_;
+  van::Factory* const factory_;
+  const Config& config_;
   const Role role_;
   std::vector<std::string> addresses_;
   std::map<van::PeerId, std::size_t> asked_;  // who has not answered, and its place

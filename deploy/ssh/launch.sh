@@ -7,8 +7,8 @@
 set -euo pipefail
 [[ $# -ge 3 ]] || { grep '^# usage' "$0" >&2; exit 2; }
 [[ -f $1 ]] || { echo "launch.sh: there is no file $1" >&2; exit 2; }
-mapfile -t hosts < <(grep -v '^\s*\(#\|$\)' "$1")
-[[ ${#hosts[@]} -gt 0 ]] || { echo "launch.sh: no hosts in $1" >&2; exit 2; }
+mapfile -t hosts <<<"$(grep -v '^\s*\(#\|$\)' "$1")"
+[[ -n ${hosts[0]} ]] || { echo "launch.sh: no hosts in $1" >&2; exit 2; }
 port=$2; shift 2
 count=${#hosts[@]}
 settings="LEEWAY_SCHEDULER=${hosts[0]##*@}:$port LEEWAY_NUM_SERVERS=$count LEEWAY_NUM_WORKERS=$count"

@@ -145,7 +145,13 @@ Ended RunToEnd(std::vector<std::string> arguments, const Environment& environmen
   return Command(std::move(arguments), environment).Finish(Patience());
 }
 
-bool NothingRuns() { return waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD; }
+bool NothingRuns() {
+  pid_t ended;
+  do {
+    ended = waitpid(-1, nullptr, WNOHANG);  // what was adopted and has ended meanwhile
+  } while (ended > 0);
+  return ended < 0 && errno == ECHILD;
+}
 
 absl::Duration Patience() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
