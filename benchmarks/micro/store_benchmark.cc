@@ -1,5 +1,6 @@
 // What a push and a pull cost once they have reached their shard.
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <vector>
 
@@ -92,6 +93,79 @@ void BM_SparsePushScattered(benchmark::State& state) {
   state.SetLabel(spec.updater.name);
 }
 BENCHMARK(BM_SparsePushScattered)->DenseRange(0, 2)->Unit(benchmark::kMillisecond);
+
+// The same while a snapshot is held, all of whose rows have to be left as they are.
+void BM_SparsePushScatteredFrozen(benchmark::State& state) {
+  TableSpec spec = TableSpec::Sparse("t", 16);
+  spec.updater = NamedUpdater(static_cast<int>(state.range(0)));
+  const auto updater = ps::MakeUpdater(spec);
+  const auto store = ps::NewShardStore(spec, {.table = 1}, updater->get());
+  const KeyBatch all = EveryKey(1'000'000, 16);
+  if (!store->Apply(PushOf(all)).ok()) return state.SkipWithError("refused");
+  std::uint64_t seed = 0;
+  ps::StoreSnapshot snapshot;
+  double longest = 0;
+  for (auto _ : state) {
+    state.PauseTiming();
+    const KeyBatch batch = MakeBatch(++seed, 100'000, 16);
+    snapshot = store->Freeze();
+    state.ResumeTiming();
+    const auto begin = std::chrono::steady_clock::now();
+    if (!store->Apply(PushOf(batch)).ok()) return state.SkipWithError("refused");
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+    longest = std::max(longest, took.count());
+  }
+  state.counters["longest_ms"] = longest;
+  state.SetLabel(spec.updater.name);
+}
+BENCHMARK(BM_SparsePushScatteredFrozen)->DenseRange(0, 2)->Unit(benchmark::kMillisecond);
+
+// A dense block of 1 MiB that somebody still looks at.
+void BM_DensePushFrozen(benchmark::State& state) {
+  TableSpec spec = TableSpec::Dense("t", {1 << 18});
+  spec.updater = NamedUpdater(static_cast<int>(state.range(0)));
+  const auto updater = ps::MakeUpdater(spec);
+  const auto store = ps::NewShardStore(spec, {.table = 1}, updater->get());
+  const std::vector<float> values(1 << 18, 1e-3f);
+  ps::PushView push;
+  push.values = runtime::Buffer::Unowned(values.data(), values.size() * sizeof(float));
+  for (auto _ : state) {
+    const ps::StoreSnapshot snapshot = store->Freeze();
+    if (!store->Apply(push).ok()) return state.SkipWithError("refused");
+  }
+  state.SetLabel(spec.updater.name);
+}
+BENCHMARK(BM_DensePushFrozen)->DenseRange(0, 2);
+
+// 1 GiB of values and Adam's state.
+void BM_FreezeDense(benchmark::State& state) {
+  TableSpec spec = TableSpec::Dense("t", {(1ull << 30) / 12});
+  spec.updater = NamedUpdater(2);
+  const auto updater = ps::MakeUpdater(spec);
+  const auto store = ps::NewShardStore(spec, {.table = 1}, updater->get());
+  const std::vector<float> values(1 << 18, 1e-3f);
+  for (std::uint64_t block = 0; block < spec.NumElements() / values.size(); ++block) {
+    ps::PushView push;
+    push.block = block;
+    push.values = runtime::Buffer::Unowned(values.data(), values.size() * sizeof(float));
+    if (!store->Apply(push).ok()) return state.SkipWithError("refused");
+  }
+  for (auto _ : state) benchmark::DoNotOptimize(store->Freeze());
+  state.counters["pieces"] = static_cast<double>(store->Freeze().pieces.size());
+}
+BENCHMARK(BM_FreezeDense)->Unit(benchmark::kMicrosecond);
+
+void BM_FreezeSparse(benchmark::State& state) {
+  TableSpec spec = TableSpec::Sparse("t", 16);
+  spec.updater = NamedUpdater(2);
+  const auto updater = ps::MakeUpdater(spec);
+  const auto store = ps::NewShardStore(spec, {.table = 1}, updater->get());
+  const KeyBatch all = EveryKey((1ull << 30) / 192, 16);
+  if (!store->Apply(PushOf(all)).ok()) return state.SkipWithError("refused");
+  for (auto _ : state) benchmark::DoNotOptimize(store->Freeze());
+  state.counters["pieces"] = static_cast<double>(store->Freeze().pieces.size());
+}
+BENCHMARK(BM_FreezeSparse)->Unit(benchmark::kMicrosecond);
 
 void BM_SparsePull(benchmark::State& state) {
   TableSpec spec = TableSpec::Sparse("t", 16);

@@ -1,5 +1,6 @@
 // What a store refuses to load, what it passes over, and what outlives it.
 #include <functional>
+#include <thread>
 
 #include "ps/store/random_pushes.h"
 
@@ -174,6 +175,60 @@ TEST(Snapshot, OutlivesTheStore) {
     EXPECT_EQ(ContentOf(snapshot.pieces), content);
     EXPECT_FALSE(content.empty());
   }
+}
+
+// The writer of a checkpoint reads while pushes go on.
+TEST(Snapshot, IsReadOnAnotherThread) {
+  for (const TableKind kind : {TableKind::kDense, TableKind::kSparse, TableKind::kRagged}) {
+    const TableSpec spec = SpecOf({kind, "adam"}, DType::kFloat32);
+    const Shard shard(spec, kTestPlace);
+    RandomPushes<float> pushes(spec, false, 1, 300);
+    for (int round = 0; round < 20; ++round) {
+      for (int i = 0; i < 20; ++i) ASSERT_TRUE(shard->Apply(pushes.Next()).ok());
+      const std::uint64_t expected = shard->Digest();
+      std::uint64_t read = 0;
+      std::thread reader([&read, snapshot = shard->Freeze()]() mutable {
+        read = Digest(snapshot.pieces);
+        snapshot = {};  // from here on its bytes may be written again
+      });
+      for (int i = 0; i < 200; ++i) ASSERT_TRUE(shard->Apply(pushes.Next()).ok());
+      reader.join();
+      ASSERT_EQ(read, expected);
+    }
+  }
+}
+
+// However often rows move for the sake of snapshots, or change their width, what they leave
+// behind does not pile up.
+TEST(Snapshot, GapsDoNotPileUp) {
+  for (const TableKind kind : {TableKind::kSparse, TableKind::kRagged}) {
+    const TableSpec spec = SpecOf({kind, "assign"}, DType::kFloat32);
+    const Shard shard(spec, kTestPlace);
+    RandomPushes<float> pushes(spec, true, 1, 30'000);
+    for (int i = 0; i < 100'000; ++i) {
+      ASSERT_TRUE(shard->Apply(pushes.Next()).ok());
+      if (i % 10'000 == 0) shard->Freeze();
+    }
+    StoreSnapshot held;
+    for (int i = 0; i < 100'000; ++i) {
+      ASSERT_TRUE(shard->Apply(pushes.Next()).ok());
+      if (i % 1'000 == 0) held = shard->Freeze();
+    }
+    std::uint64_t rows = 0;
+    for (const FrozenPiece& piece : shard->Freeze().pieces) rows += piece.rows();
+    EXPECT_GT(rows, shard->stats().rows);
+    EXPECT_LT(rows, 3 * shard->stats().rows);
+    EXPECT_GT(shard->stats().rows, 9'000u);
+  }
+}
+
+TEST(Snapshot, StepsSurviveAnotherWidth) {
+  const Shard shard(WithUpdater(TableSpec::Ragged("r"), "assign"));
+  ASSERT_TRUE(shard->Apply(RaggedPush<float>({1}, {2}, {1, 2})).ok());
+  ASSERT_TRUE(shard->Apply(RaggedPush<float>({1}, {1}, {3})).ok());
+  const Content content = ContentOf(shard);
+  ASSERT_EQ(content.size(), 1u);
+  EXPECT_EQ(std::get<0>(content.at(1)), 2u);
 }
 
 TEST(Snapshot, HasNothingOfWhatWasOnlyRead) {
