@@ -58,6 +58,9 @@ class Rows {
     return std::span<const Stored>(slab.values(slab.OffsetOf(place.row, width)), width);
   }
 
+  // The key will be asked for soon.
+  void Prefetch(std::uint64_t key) const { index_.prefetch(key); }
+
   // The row of a key, to be updated. A new one starts from the initial values and state; one of
   // another width starts again from them, but keeps its steps.
   Row Update(std::uint64_t key, std::uint64_t width) {
@@ -156,6 +159,7 @@ class Rows {
   void Evacuate() {
     constexpr int kMoves = 2;
     constexpr int kLooks = 64;
+    constexpr std::uint32_t kAhead = 8;
     int moves = 0;
     for (int looks = 0; looks < kLooks && moves < kMoves && !evacuating_.empty(); ++looks) {
       const std::uint32_t index = evacuating_.front();
@@ -167,6 +171,9 @@ class Rows {
         continue;
       }
       const Place old{index, evacuated_++};
+      if (const std::uint32_t ahead = old.row + kAhead; ahead < slabs_[index].size()) {
+        Prefetch(slabs_[index].key(ahead));
+      }
       if (slabs_[index].steps(old.row) == 0) continue;
       index_.find(slabs_[index].key(old.row))->second = Move(old, WidthOf(slabs_[index], old.row));
       slabs_[index].LeaveBehind(old.row);

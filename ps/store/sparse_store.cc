@@ -40,6 +40,7 @@ class SparseStore final : public ShardStore {
     const KeyGroups<Stored> groups(pushes, spec_.row_width);
     const UpdateTerms terms = TermsOf(spec_, pushes, contributors);
     for (std::size_t i = 0; i < groups.size(); ++i) {
+      if (i + kAhead < groups.size()) rows_.Prefetch(groups.key(i + kAhead));
       ApplyToRun(*updater_, RunOf(groups.key(i)), groups.rows(i), terms);
     }
     return absl::OkStatus();
@@ -113,6 +114,7 @@ class SparseStore final : public ShardStore {
 
  private:
   using Compute = ComputeOf<Stored>;
+  static constexpr std::size_t kAhead = 8;  // rows whose places are fetched early
 
   std::uint64_t RowBytes() const { return spec_.row_width * sizeof(Stored); }
 
