@@ -95,21 +95,18 @@ TEST_F(TrainingTest, BspGivesTheSameBitsEveryTime) {
   EXPECT_EQ(Bytes("first"), Bytes("second"));
 }
 
-TEST_F(TrainingTest, AStragglerIsWaitedForAsLittleAsTheModeAllows) {
-  double idle_before = INFINITY;
+// How long the others wait for it is tests/simulation/straggler_test.cc's matter: on a busy machine
+// real seconds say little.
+TEST_F(TrainingTest, AStragglerIsNotOutrunByMoreThanTheModeAllows) {
   for (const auto& [mode, bound] : std::vector<std::pair<std::string, std::uint64_t>>{
            {"bsp", 0}, {"ssp:1", 1}, {"ssp:3", 3}, {"ssp:8", 8}, {"asp", ~0ull}}) {
-    Train(absl::StrCat("--model softmax --workers 4 --servers 2 --batch 16 --steps 60",
+    Train(absl::StrCat("--model softmax --workers 4 --servers 2 --batch 16 --steps 40",
                        " --slow 0:50 --mode ", mode, " --json ", Path("run.json")));
     const Json run = ReadJson("run.json");
     EXPECT_LE(run["max_staleness"].get<std::uint64_t>(), bound) << mode;
     if (mode == "asp") {
       EXPECT_GT(run["max_staleness"].get<std::uint64_t>(), 8u);
     }
-    double idle = 0;  // of the fast workers
-    for (std::size_t w = 1; w < 4; ++w) idle += run["idle_s"][w].get<double>();
-    EXPECT_LT(idle, idle_before) << mode;
-    idle_before = idle;
   }
 }
 
