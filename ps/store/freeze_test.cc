@@ -24,7 +24,7 @@ TEST_P(Freeze, NeitherTheStoreNorItsSnapshotsNotice) {
     const Shard plain(spec, kTestPlace);
     RandomPushes<std::remove_pointer_t<decltype(stored)>> pushes(spec, LastWins(spec), 1, kKeys);
     std::vector<Held> held;
-    for (int i = 0; i < 1500; ++i) {
+    for (int i = 0; i < 800; ++i) {
       const PushView push = pushes.Next();
       ASSERT_TRUE(shard->Apply(push).ok());
       ASSERT_TRUE(plain->Apply(push).ok());
