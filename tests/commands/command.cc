@@ -7,21 +7,24 @@
 
 #include <cerrno>
 #include <cstring>
-#include <regex>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
+#include "runtime/log.h"
 
 namespace leeway::tests {
 namespace {
 
+// "2026-05-04T03:02:01.000+00:00 info …"
 bool IsLogLine(const std::string& line) {
-  static const auto* const pattern =
-      new std::regex("\\d{4}-\\d\\d-\\d\\dT\\S+ (debug|info|warning|error) .*");
-  return std::regex_match(line, *pattern);
+  const std::vector<std::string> words = absl::StrSplit(line, absl::MaxSplits(' ', 2));
+  absl::Time time;
+  std::string error;
+  return words.size() == 3 && runtime::ParseLogLevel(words[1]).has_value() &&
+         absl::ParseTime(absl::RFC3339_full, words[0], &time, &error);
 }
 
 std::vector<std::string> Lines(const std::string& text, bool of_the_log) {
