@@ -142,6 +142,11 @@ TEST(CodecTest, TheLargestClusterFits) {
   for (std::uint32_t rank = 0; rank < kWorkersMax; ++rank) {
     map.workers.push_back({rank, rank, rank, WorkerState::kAlive});
   }
+  for (std::uint32_t shard = 0; shard < map.owners.size(); ++shard) {
+    for (std::uint32_t next = 1; next < 3; ++next) {
+      map.replicas.push_back({shard, {(shard / 32 + next) % kServersMax, 0}, false});
+    }
+  }
   const auto arrived = Arrive({map});
   ASSERT_TRUE(arrived.ok()) << arrived.status();
   EXPECT_EQ(std::get<ClusterMap>(*arrived), map);
@@ -174,6 +179,31 @@ TEST(CodecTest, ARateThatIsNotGivenIsNotSent) {
   EXPECT_EQ(std::get<Request>(*arrived).learning_rate, 0);
 }
 
+// Half a path would be another one.
+TEST(CodecTest, PathsAreNotCut) {
+  const std::string path(kPathBytesMax + 1, 'd');
+  EXPECT_THAT(Arrive({RestoreShards{.directory = path}}).status().message(),
+              HasSubstr("directory is 4096 bytes long"));
+}
+
+// What a replicated push holds has the types of the table; sums have those they are computed in.
+TEST(CodecTest, MisalignedStateAndStepsAreReplacedByAlignedCopies) {
+  Replicate piece{.epoch = 1, .item = 1, .kind = ReplicaItem::kFillPiece, .table = 1};
+  piece.dtype = DType::kFloat16;
+  piece.elements = 2;
+  piece.state_slots = 1;
+  std::vector<runtime::Buffer> keep;
+  std::vector<runtime::Buffer> payload = {Shifted(FrameOf<std::uint16_t>({1, 2}), 1, &keep),
+                                          Shifted(FrameOf<float>({3, 4}), 2, &keep),
+                                          Shifted(FrameOf<std::uint64_t>({5}), 4, &keep)};
+  ASSERT_TRUE(Decode(Encode(piece), payload).ok());
+  EXPECT_TRUE(payload[0].aligned_to(2));
+  EXPECT_TRUE(payload[1].aligned_to(4));
+  EXPECT_TRUE(payload[2].aligned_to(8));
+  EXPECT_EQ(payload[1].as<float>()[1], 4.f);
+  EXPECT_EQ(payload[2].as<std::uint64_t>()[0], 5u);
+}
+
 TEST(CodecTest, AnotherVersionsRoleDoesNotHideTheVersion) {
   Hello hello{.protocol = 9, .protocol_min = 8, .role = static_cast<Role>(17)};
   const auto arrived = Arrive({hello});
@@ -191,6 +221,10 @@ TEST(CodecTest, NamesAreThoseOfTheTypes) {
   EXPECT_EQ(NameOf(Hello{}), "Hello");
   EXPECT_EQ(NameOf(InstallTableReply{}), "InstallTableReply");
   EXPECT_EQ(NameOf(StatusReply{}), "StatusReply");
+  EXPECT_EQ(NameOf(EnterClock{}), "EnterClock");
+  EXPECT_EQ(NameOf(Replicate{}), "Replicate");
+  EXPECT_EQ(NameOf(CheckpointCut{}), "CheckpointCut");
+  EXPECT_EQ(NameOf(SchedulerMoved{}), "SchedulerMoved");
 }
 
 }  // namespace

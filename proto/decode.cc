@@ -44,9 +44,11 @@ class AlignedHeader {
 
 // Those whose Read looks at the payload; the others have none.
 template <class Message>
-constexpr bool kHasPayload = std::is_same_v<Message, Request> || std::is_same_v<Message, Reply> ||
-                             std::is_same_v<Message, Call> || std::is_same_v<Message, CallReply> ||
-                             std::is_same_v<Message, StatusReply>;
+constexpr bool kHasPayload =
+    std::is_same_v<Message, Request> || std::is_same_v<Message, Reply> ||
+    std::is_same_v<Message, Call> || std::is_same_v<Message, CallReply> ||
+    std::is_same_v<Message, StatusReply> || std::is_same_v<Message, Replicate> ||
+    std::is_same_v<Message, AdminReply>;
 
 template <class Message, class Wire>
 absl::Status ReadBody(const Wire* from, Input& in, AnyMessage* to) {
@@ -95,6 +97,21 @@ absl::Status ReadHeader(const wire::Header& header, Input& in, AnyMessage* to) {
     LEEWAY_BODY(CallReply);
     LEEWAY_BODY(StatusRequest);
     LEEWAY_BODY(StatusReply);
+    LEEWAY_BODY(EnterClock);
+    LEEWAY_BODY(EnterClockReply);
+    LEEWAY_BODY(Replicate);
+    LEEWAY_BODY(ReplicateAck);
+    LEEWAY_BODY(ReplicaReady);
+    LEEWAY_BODY(LoadReport);
+    LEEWAY_BODY(Admin);
+    LEEWAY_BODY(AdminReply);
+    LEEWAY_BODY(CheckpointPrepare);
+    LEEWAY_BODY(CheckpointPrepared);
+    LEEWAY_BODY(CheckpointCut);
+    LEEWAY_BODY(CheckpointWritten);
+    LEEWAY_BODY(RestoreShards);
+    LEEWAY_BODY(RestoreShardsReply);
+    LEEWAY_BODY(SchedulerMoved);
 #undef LEEWAY_BODY
     case wire::Body::NONE:
       break;

@@ -1,3 +1,5 @@
+#include <span>
+
 #include "proto/decode_parts.h"
 #include "proto/limits.h"
 #include "runtime/status_macros.h"
@@ -27,6 +29,7 @@ absl::Status ReadServers(const wire::ClusterMap& from, Input& in, ClusterMap* to
         CheckRank("server's rank", server.rank, i, rank_before, kServersMax, to->epoch > 0));
     rank_before = server.rank;
     server.alive = entry.alive();
+    server.incarnation = entry.incarnation();
     LEEWAY_RETURN_IF_ERROR(
         ReadEndpoints(entry.endpoints(), 1, kServerThreadsMax, in, &server.endpoints));
   }
@@ -49,11 +52,27 @@ absl::Status ReadWorkers(const wire::ClusterMap& from, ClusterMap* to) {
     worker.incarnation = entry.incarnation();
     LEEWAY_RETURN_IF_ERROR(ReadEnum("worker's state", entry.state(), WorkerState::kAlive,
                                     WorkerState::kDead, &worker.state));
+    worker.late = entry.late();
   }
   return absl::OkStatus();
 }
 
-// Shards belong to somebody once the map has an epoch, and to nobody before.
+// What stands for the owner of a shard that is lost.
+constexpr ShardOwner kNobody{.server_rank = kNoServer, .thread = 0};
+
+absl::Status CheckPlace(absl::string_view what, std::size_t shard, const ShardOwner& place,
+                        const ClusterMap& map) {
+  if (place.server_rank >= map.servers.size()) {
+    return Wrong(what, " of shard ", shard, " is server ", place.server_rank, ", there are ",
+                 map.servers.size(), " servers");
+  }
+  const std::size_t threads = map.servers[place.server_rank].endpoints.size();
+  if (place.thread < threads) return absl::OkStatus();
+  return Wrong(what, " of shard ", shard, " is thread ", place.thread, " of server ",
+               place.server_rank, ", which has ", threads, " threads");
+}
+
+// Shards have owners once the map has an epoch, and none before.
 absl::Status ReadOwners(const wire::ClusterMap& from, ClusterMap* to) {
   const std::size_t size = SizeOrZero(from.owners());
   const bool complete = to->epoch > 0;
@@ -66,15 +85,51 @@ absl::Status ReadOwners(const wire::ClusterMap& from, ClusterMap* to) {
     ShardOwner& owner = to->owners[i];
     owner.server_rank = entry.server_rank();
     owner.thread = entry.thread();
-    if (owner.server_rank >= to->servers.size()) {
-      return Wrong("owner of shard ", i, " is server ", owner.server_rank, ", there are ",
-                   to->servers.size(), " servers");
+    if (owner == kNobody) continue;
+    LEEWAY_RETURN_IF_ERROR(CheckPlace("owner", i, owner, *to));
+  }
+  return absl::OkStatus();
+}
+
+// The entries of one shard: each on a server of its own, those that are filling last.
+absl::Status CheckChain(std::span<const ShardReplica> replicas, const ClusterMap& map) {
+  const std::uint32_t shard = replicas.front().shard;
+  const ShardOwner head = map.owners[shard];
+  if (head == kNobody) return Wrong("shard ", shard, " has a replica but no owner");
+  LEEWAY_RETURN_IF_ERROR(CheckRange("length of a chain", 1 + replicas.size(), 1, kChainMax));
+  for (std::size_t i = 0; i < replicas.size(); ++i) {
+    const ShardOwner& place = replicas[i].place;
+    LEEWAY_RETURN_IF_ERROR(CheckPlace("replica", shard, place, map));
+    bool twice = place.server_rank == head.server_rank;
+    for (std::size_t j = 0; j < i; ++j) {
+      twice = twice || place.server_rank == replicas[j].place.server_rank;
     }
-    const std::size_t threads = to->servers[owner.server_rank].endpoints.size();
-    if (owner.thread >= threads) {
-      return Wrong("owner of shard ", i, " is thread ", owner.thread, " of server ",
-                   owner.server_rank, ", which has ", threads, " threads");
+    if (twice) return Wrong("shard ", shard, " is on server ", place.server_rank, " twice");
+    if (i > 0 && replicas[i - 1].filling && !replicas[i].filling) {
+      return Wrong("shard ", shard, " has a filling replica before one that is filled");
     }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadReplicas(const wire::ClusterMap& from, ClusterMap* to) {
+  const std::size_t size = SizeOrZero(from.replicas());
+  const std::size_t max = to->owners.size() * (kChainMax - 1);
+  LEEWAY_RETURN_IF_ERROR(CheckRange("number of replicas", size, 0, max));
+  LEEWAY_RETURN_IF_ERROR(CheckAligned("replicas", from.replicas(), alignof(wire::ShardReplica)));
+  to->replicas.resize(size);
+  std::uint32_t before = 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    const wire::ShardReplica& entry = *from.replicas()->Get(static_cast<std::uint32_t>(i));
+    LEEWAY_RETURN_IF_ERROR(
+        CheckRange("replica's shard", entry.shard(), before, to->owners.size() - 1));
+    before = entry.shard();
+    to->replicas[i] = {entry.shard(), {entry.server_rank(), entry.thread()}, entry.filling()};
+  }
+  const std::span<const ShardReplica> all = to->replicas;
+  for (std::size_t first = 0, last = 0; first < size; first = last) {
+    while (last < size && all[last].shard == all[first].shard) ++last;
+    LEEWAY_RETURN_IF_ERROR(CheckChain(all.subspan(first, last - first), *to));
   }
   return absl::OkStatus();
 }
@@ -86,7 +141,8 @@ absl::Status Read(const wire::ClusterMap& from, Input& in, ClusterMap* to) {
   to->epoch = from.epoch();
   LEEWAY_RETURN_IF_ERROR(ReadServers(from, in, to));
   LEEWAY_RETURN_IF_ERROR(ReadWorkers(from, to));
-  return ReadOwners(from, to);
+  LEEWAY_RETURN_IF_ERROR(ReadOwners(from, to));
+  return ReadReplicas(from, to);
 }
 
 }  // namespace leeway::proto::decode

@@ -59,6 +59,7 @@ absl::Status Read(const wire::Join& from, Input& in, Join* to) {
   }
   to->num_servers = from.num_servers();
   to->num_workers = from.num_workers();
+  to->elastic = from.elastic();
   return ReadSizes(to->num_servers, to->num_workers);
 }
 
@@ -76,7 +77,10 @@ absl::Status Read(const wire::Welcome& from, Input&, Welcome* to) {
   to->failure_timeout_ms = from.failure_timeout_ms();
   LEEWAY_RETURN_IF_ERROR(CheckRange("failure_timeout_ms", to->failure_timeout_ms, 1, kAny));
   to->block_bytes = from.block_bytes();
-  return CheckRange("block_bytes", to->block_bytes, kBlockBytesMin, kBlockBytesMax);
+  LEEWAY_RETURN_IF_ERROR(
+      CheckRange("block_bytes", to->block_bytes, kBlockBytesMin, kBlockBytesMax));
+  to->replication = from.replication();
+  return CheckRange("replication", to->replication, 1, kReplicationMax);
 }
 
 absl::Status Read(const wire::Refused& from, Input& in, Refused* to) {

@@ -112,6 +112,23 @@ absl::Status Read(const wire::Call& from, Input& in, Call* to);
 absl::Status Read(const wire::CallReply& from, Input& in, CallReply* to);
 absl::Status Read(const wire::StatusRequest& from, Input& in, StatusRequest* to);
 absl::Status Read(const wire::StatusReply& from, Input& in, StatusReply* to);
+absl::Status Read(const wire::EnterClock& from, Input& in, EnterClock* to);
+absl::Status Read(const wire::EnterClockReply& from, Input& in, EnterClockReply* to);
+// decode_replication.cc:
+absl::Status Read(const wire::Replicate& from, Input& in, Replicate* to);
+absl::Status Read(const wire::ReplicateAck& from, Input& in, ReplicateAck* to);
+absl::Status Read(const wire::ReplicaReady& from, Input& in, ReplicaReady* to);
+absl::Status Read(const wire::LoadReport& from, Input& in, LoadReport* to);
+// decode_admin.cc:
+absl::Status Read(const wire::Admin& from, Input& in, Admin* to);
+absl::Status Read(const wire::AdminReply& from, Input& in, AdminReply* to);
+absl::Status Read(const wire::CheckpointPrepare& from, Input& in, CheckpointPrepare* to);
+absl::Status Read(const wire::CheckpointPrepared& from, Input& in, CheckpointPrepared* to);
+absl::Status Read(const wire::CheckpointCut& from, Input& in, CheckpointCut* to);
+absl::Status Read(const wire::CheckpointWritten& from, Input& in, CheckpointWritten* to);
+absl::Status Read(const wire::RestoreShards& from, Input& in, RestoreShards* to);
+absl::Status Read(const wire::RestoreShardsReply& from, Input& in, RestoreShardsReply* to);
+absl::Status Read(const wire::SchedulerMoved& from, Input& in, SchedulerMoved* to);
 
 }  // namespace leeway::proto::decode
 

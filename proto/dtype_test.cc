@@ -108,5 +108,13 @@ TEST(DTypeTest, Names) {
   EXPECT_EQ(Name(static_cast<DType>(kDTypeCount)), "unknown");
 }
 
+TEST(DTypeTest, HalvesAreComputedInFloat) {
+  EXPECT_EQ(ComputeType(DType::kFloat16), DType::kFloat32);
+  EXPECT_EQ(ComputeType(DType::kBFloat16), DType::kFloat32);
+  for (const DType same : {DType::kFloat32, DType::kFloat64, DType::kInt32, DType::kInt64}) {
+    EXPECT_EQ(ComputeType(same), same);
+  }
+}
+
 }  // namespace
 }  // namespace leeway

@@ -2,55 +2,14 @@
 #include <variant>
 #include <vector>
 
-#include "leeway_generated.h"
 #include "proto/codec.h"
-#include "proto/limits.h"
-#include "proto/text.h"
+#include "proto/encode_parts.h"
 
 namespace leeway::proto {
+namespace encode {
 namespace {
 
-using Builder = flatbuffers::FlatBufferBuilder;
-using flatbuffers::Offset;
-using Text = Offset<flatbuffers::String>;
-
-template <class Enum>
-std::uint8_t Byte(Enum value) {
-  return static_cast<std::uint8_t>(value);
-}
-
-// An empty text is left out: it reads back as empty.
-Text Write(Builder& out, absl::string_view text) {
-  return text.empty() ? Text() : out.CreateString(text.data(), text.size());
-}
-
-Text WriteName(Builder& out, absl::string_view name) {
-  return Write(out, Cut(name, kNameBytesMax));
-}
-
-// A reason may hold anything (a system's error text, a user's): what Decode would refuse is
-// replaced, for losing the whole message would be worse.
-Text WriteReason(Builder& out, absl::string_view reason) {
-  if (IsClean(reason, Lines::kMany)) return Write(out, Cut(reason, kReasonBytesMax));
-  return Write(out, Cut(Cleaned(Cut(reason, kReasonBytesMax), Lines::kMany), kReasonBytesMax));
-}
-
-Text WriteReason(Builder& out, const absl::Status& status) {
-  return status.ok() ? Text() : WriteReason(out, status.message());
-}
-
-int Code(const absl::Status& status) { return static_cast<int>(status.code()); }
-
-Offset<flatbuffers::Vector<Text>> WriteAddresses(Builder& out,
-                                                 const std::vector<std::string>& addresses) {
-  std::vector<Text> texts;
-  texts.reserve(addresses.size());
-  for (const std::string& address : addresses) {
-    texts.push_back(out.CreateString(Cut(address, kAddressBytesMax).data(),
-                                     Cut(address, kAddressBytesMax).size()));
-  }
-  return out.CreateVector(texts);
-}
+using encode::Write;  // those of the other files, beside those below
 
 // ---- the van's own ----
 
@@ -72,12 +31,13 @@ Offset<wire::Join> Write(Builder& out, const Join& m) {
   const Text host = WriteName(out, m.host);
   const auto endpoints = WriteAddresses(out, m.endpoints);
   return wire::CreateJoin(out, Byte(m.role), host, m.pid, endpoints, m.rank_wanted, m.num_servers,
-                          m.num_workers);
+                          m.num_workers, m.elastic);
 }
 
 Offset<wire::Welcome> Write(Builder& out, const Welcome& m) {
   return wire::CreateWelcome(out, m.node, m.rank, m.cluster, m.num_servers, m.num_workers,
-                             m.heartbeat_interval_ms, m.failure_timeout_ms, m.block_bytes);
+                             m.heartbeat_interval_ms, m.failure_timeout_ms, m.block_bytes,
+                             m.replication);
 }
 
 Offset<wire::Refused> Write(Builder& out, const Refused& m) {
@@ -94,8 +54,8 @@ Offset<wire::ClusterMap> Write(Builder& out, const ClusterMap& m) {
   servers.reserve(m.servers.size());
   for (const ServerEntry& server : m.servers) {
     const auto endpoints = WriteAddresses(out, server.endpoints);
-    servers.push_back(
-        wire::CreateServerEntry(out, server.node, server.rank, server.alive, endpoints));
+    servers.push_back(wire::CreateServerEntry(out, server.node, server.rank, server.alive,
+                                              endpoints, server.incarnation));
   }
   const auto servers_at = out.CreateVector(servers);
 
@@ -103,10 +63,19 @@ Offset<wire::ClusterMap> Write(Builder& out, const ClusterMap& m) {
   workers.reserve(m.workers.size());
   for (const WorkerEntry& worker : m.workers) {
     workers.push_back(wire::CreateWorkerEntry(out, worker.node, worker.rank, worker.incarnation,
-                                              Byte(worker.state)));
+                                              Byte(worker.state), worker.late));
   }
   const auto workers_at = out.CreateVector(workers);
-  return wire::CreateClusterMap(out, m.version, m.epoch, owners_at, servers_at, workers_at);
+
+  std::vector<wire::ShardReplica> replicas;
+  replicas.reserve(m.replicas.size());
+  for (const ShardReplica& replica : m.replicas) {
+    replicas.emplace_back(replica.shard, replica.place.server_rank, replica.place.thread,
+                          replica.filling);
+  }
+  const auto replicas_at = out.CreateVectorOfStructs(replicas);
+  return wire::CreateClusterMap(out, m.version, m.epoch, owners_at, servers_at, workers_at,
+                                replicas_at);
 }
 
 Offset<wire::MapAck> Write(Builder& out, const MapAck& m) {
@@ -221,7 +190,8 @@ Offset<wire::Request> Write(Builder& out, const Request& m) {
   const wire::RequestId id = Wire(m.id);
   return wire::CreateRequest(out, &id, m.epoch, m.table, Byte(m.kind), static_cast<wire::Op>(m.op),
                              Byte(m.dtype), m.clock, m.block, m.keys, m.elements, m.timeout_ms,
-                             m.has_learning_rate ? m.learning_rate : 0, m.has_learning_rate);
+                             m.has_learning_rate ? m.learning_rate : 0, m.has_learning_rate,
+                             m.after);
 }
 
 Offset<wire::Reply> Write(Builder& out, const Reply& m) {
@@ -229,7 +199,7 @@ Offset<wire::Reply> Write(Builder& out, const Reply& m) {
   const Text reason = WriteReason(out, m.result);
   return wire::CreateReply(out, &id, Code(m.result), reason, static_cast<wire::Op>(m.op),
                            Byte(m.kind), m.clock, m.slowest_clock, m.staleness, Byte(m.dtype),
-                           m.keys, m.elements);
+                           m.keys, m.elements, m.provisional);
 }
 
 Offset<wire::ClockTick> Write(Builder& out, const ClockTick& m) {
@@ -241,7 +211,15 @@ Offset<wire::ClockTick> Write(Builder& out, const ClockTick& m) {
 }
 
 Offset<wire::ClockAck> Write(Builder& out, const ClockAck& m) {
-  return wire::CreateClockAck(out, m.clock);
+  return wire::CreateClockAck(out, m.clock, m.stable);
+}
+
+Offset<wire::EnterClock> Write(Builder& out, const EnterClock& m) {
+  return wire::CreateEnterClock(out, m.worker, m.incarnation, m.epoch);
+}
+
+Offset<wire::EnterClockReply> Write(Builder& out, const EnterClockReply& m) {
+  return wire::CreateEnterClockReply(out, m.clock);
 }
 
 Offset<wire::Call> Write(Builder& out, const Call& m) {
@@ -281,13 +259,14 @@ struct Writer {
 constexpr std::size_t kKeptBytes = 64 << 10;
 
 }  // namespace
+}  // namespace encode
 
 runtime::Buffer Encode(const AnyMessage& message) {
   // One builder a thread: after the first few messages nothing but the result is allocated.
-  thread_local Builder builder(1024);
-  std::visit(Writer{builder}, message);
+  thread_local encode::Builder builder(1024);
+  std::visit(encode::Writer{builder}, message);
   runtime::Buffer result = runtime::Buffer::CopyOf(builder.GetBufferPointer(), builder.GetSize());
-  if (builder.GetSize() > kKeptBytes) {
+  if (builder.GetSize() > encode::kKeptBytes) {
     builder.Reset();
   } else {
     builder.Clear();

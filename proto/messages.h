@@ -13,11 +13,13 @@
 #include "leeway/dtype.h"
 #include "leeway/table_spec.h"
 #include "leeway/updater.h"
+#include "proto/admin_messages.h"
+#include "proto/replication_messages.h"
 
 namespace leeway::proto {
 
-inline constexpr std::uint32_t kProtocolVersion = 1;
-inline constexpr std::uint32_t kProtocolVersionMin = 1;
+inline constexpr std::uint32_t kProtocolVersion = 2;
+inline constexpr std::uint32_t kProtocolVersionMin = 2;
 
 // Bits of Hello::capabilities. None yet is optional; a bit that is not known is ignored.
 enum Capability : std::uint64_t { kNoCapabilities = 0 };
@@ -46,6 +48,7 @@ struct Join {
   std::vector<std::string> endpoints = {};
   std::int32_t rank_wanted = -1;
   std::uint32_t num_servers = 0, num_workers = 0;
+  bool elastic = false;  // may come on top of the announced numbers
 };
 struct Welcome {
   std::uint32_t node = 0, rank = 0;
@@ -53,6 +56,7 @@ struct Welcome {
   std::uint32_t num_servers = 0, num_workers = 0;
   std::uint32_t heartbeat_interval_ms = 0, failure_timeout_ms = 0;
   std::uint64_t block_bytes = 0;
+  std::uint32_t replication = 1;
 };
 struct Refused {
   absl::Status why = {};
@@ -66,6 +70,7 @@ struct ServerEntry {
   std::uint32_t node = 0, rank = 0;
   bool alive = true;
   std::vector<std::string> endpoints = {};  // by thread
+  std::uint64_t incarnation = 0;
   friend bool operator==(const ServerEntry&, const ServerEntry&) = default;
 };
 enum class WorkerState : std::uint8_t { kAlive = 0, kLeft = 1, kDead = 2 };
@@ -73,15 +78,28 @@ struct WorkerEntry {
   std::uint32_t node = 0, rank = 0;
   std::uint64_t incarnation = 0;
   WorkerState state = WorkerState::kAlive;
+  bool late = false;  // came after the cluster was complete: it enters (EnterClock)
   friend bool operator==(const WorkerEntry&, const WorkerEntry&) = default;
+};
+// ShardOwner::server_rank of a shard that no living server holds.
+inline constexpr std::uint32_t kNoServer = 0xffffffff;
+// A member of a shard's chain behind its head, or a replica that is being filled.
+struct ShardReplica {
+  std::uint32_t shard = 0;
+  ShardOwner place = {};
+  bool filling = false;
+  friend bool operator==(const ShardReplica&, const ShardReplica&) = default;
 };
 // Sent whole whenever it changes; a larger version replaces a smaller one.
 struct ClusterMap {
   std::uint64_t version = 0;  // of the whole; grows with every change
-  std::uint64_t epoch = 0;    // of `owners` and `servers`; 0 until the cluster is complete
-  std::vector<ShardOwner> owners = {};    // by shard
+  // Of `owners`, `replicas` and `servers`; 0 until the cluster is complete.
+  std::uint64_t epoch = 0;
+  std::vector<ShardOwner> owners = {};    // by shard: the head of its chain
   std::vector<ServerEntry> servers = {};  // by rank
   std::vector<WorkerEntry> workers = {};  // by rank
+  // By shard, then in the order of the chain; those that are filling last.
+  std::vector<ShardReplica> replicas = {};
   friend bool operator==(const ClusterMap&, const ClusterMap&) = default;
 };
 
@@ -180,6 +198,9 @@ struct Request {
   std::uint64_t timeout_ms = 0;  // a held request is answered within; 0: held without end
   double learning_rate = 0;
   bool has_learning_rate = false;
+  // This worker's last request to this shard before this one that is still open, or that it keeps
+  // to send again; 0: none. Those between are settled and will not be sent again.
+  std::uint64_t after = 0;
 };
 // Payload, if the result is OK and the request had a pull: widths (ragged), values.
 struct Reply {
@@ -193,6 +214,9 @@ struct Reply {
   DType dtype = DType::kFloat32;
   std::uint64_t keys = 0;
   std::uint64_t elements = 0;
+  // A push that waits for its clock to close and is not replicated before: the worker keeps it
+  // until ClockAck::stable has passed its clock.
+  bool provisional = false;
 };
 
 struct ShardMark {
@@ -209,6 +233,16 @@ struct ClockTick {
 };
 struct ClockAck {
   std::uint64_t clock = 0;
+  std::uint64_t stable = 0;  // clocks below it have closed and are on all replicas
+};
+// A worker that came late asks to be waited for from here on.
+struct EnterClock {
+  std::uint32_t worker = 0;
+  std::uint64_t incarnation = 0;
+  std::uint64_t epoch = 0;
+};
+struct EnterClockReply {
+  std::uint64_t clock = 0;  // where this thread counts it from
 };
 
 struct Call {
@@ -231,7 +265,10 @@ using AnyMessage =
                  Heartbeat, HeartbeatAck, NodeDown, Leave, LeaveAck, Shutdown, BarrierEnter,
                  BarrierRelease, CreateTable, OpenTable, TableReply, InstallTable,
                  InstallTableReply, Request, Reply, ClockTick, ClockAck, Call, CallReply,
-                 StatusRequest, StatusReply>;
+                 StatusRequest, StatusReply, EnterClock, EnterClockReply, Replicate, ReplicateAck,
+                 ReplicaReady, LoadReport, Admin, AdminReply, CheckpointPrepare, CheckpointPrepared,
+                 CheckpointCut, CheckpointWritten, RestoreShards, RestoreShardsReply,
+                 SchedulerMoved>;
 
 }  // namespace leeway::proto
 

@@ -48,7 +48,8 @@ TEST(MutationTest, TruncatedAtEveryByte) {
 TEST(MutationTest, PayloadTruncatedAtEveryByte) {
   for (const Sample& sample : AllSamples()) {
     if (!std::holds_alternative<Request>(sample.message) &&
-        !std::holds_alternative<Reply>(sample.message)) {
+        !std::holds_alternative<Reply>(sample.message) &&
+        !std::holds_alternative<Replicate>(sample.message)) {
       continue;
     }
     const runtime::Buffer header = Encode(sample.message);
@@ -75,11 +76,18 @@ TEST(MutationTest, EverySingleBit) {
   }
 }
 
+// In its second frame.
+bool HasWidths(const AnyMessage& message) {
+  if (const auto* request = std::get_if<Request>(&message)) {
+    return request->kind == TableKind::kRagged && HasPush(request->op);
+  }
+  const auto* item = std::get_if<Replicate>(&message);
+  return item != nullptr && item->table_kind == TableKind::kRagged;
+}
+
 TEST(MutationTest, EveryBitOfWidths) {
   for (const Sample& sample : AllSamples()) {
-    const auto* request = std::get_if<Request>(&sample.message);
-    if (request == nullptr || request->kind != TableKind::kRagged || !HasPush(request->op))
-      continue;
+    if (!HasWidths(sample.message)) continue;
     const runtime::Buffer header = Encode(sample.message);
     std::string widths(sample.payload[1].text());
     for (std::size_t bit = 0; bit < widths.size() * 8; ++bit) {

@@ -59,9 +59,9 @@ TEST(StructureTest, Garbage) {
 TEST(StructureTest, BodyOfAnUnknownType) {
   Builder out;
   const auto body = wire::CreateGoodbye(out);
-  wire::FinishHeaderBuffer(out, wire::CreateHeader(out, static_cast<wire::Body>(30), body.Union()));
+  wire::FinishHeaderBuffer(out, wire::CreateHeader(out, static_cast<wire::Body>(45), body.Union()));
   EXPECT_EQ(Says(runtime::Buffer::CopyOf(out.GetBufferPointer(), out.GetSize())),
-            "malformed header: body's type is 30, may be 1 to 29");
+            "malformed header: body's type is 45, may be 1 to 44");
 }
 
 TEST(StructureTest, TypeWithoutBody) {
@@ -172,6 +172,25 @@ TEST(StructureTest, MisalignedMarks) {
             "malformed ClockTick: marks are not aligned to 8 bytes");
 }
 
+TEST(StructureTest, MisalignedWindows) {
+  Builder out;
+  const Offset<flatbuffers::Vector<const wire::WorkerWindow*>> workers(MisalignedVector(out, 40));
+  wire::ReplicateBuilder item(out);
+  item.add_epoch(1);
+  item.add_item(1);
+  item.add_kind(std::uint8_t(ReplicaItem::kFillBegin));
+  item.add_workers(workers);
+  EXPECT_EQ(SaysTo(out, item.Finish()), "malformed Replicate: workers are not aligned to 8 bytes");
+}
+
+TEST(StructureTest, MisalignedLoads) {
+  Builder out;
+  out.PushElement<std::uint64_t>(0);  // so that the header ends at a multiple of 8
+  const Offset<flatbuffers::Vector<const wire::ShardLoad*>> shards(MisalignedVector(out, 24));
+  EXPECT_EQ(SaysTo(out, wire::CreateLoadReport(out, shards)),
+            "malformed LoadReport: shards are not aligned to 8 bytes");
+}
+
 TEST(StructureTest, MisalignedDimensions) {
   Builder out;
   const Offset<flatbuffers::Vector<std::uint64_t>> shape(MisalignedVector(out, 8));
@@ -215,6 +234,22 @@ TEST(StructureTest, VerificationTakesNoLongerThanTheHeaderIsLong) {
   const absl::Time start = absl::Now();
   EXPECT_EQ(SaysTo(out, MapOfSharedEndpoints(out, kWorkersMax, 3 << 20)), kBroken);
   EXPECT_LT(absl::Now() - start, absl::Seconds(20));
+}
+
+TEST(StructureTest, SharedArguments) {
+  Builder out;
+  const auto command = out.CreateString("drain");
+  const std::vector texts(kArgumentsMax, out.CreateString(std::string(kArgumentBytesMax, 'x')));
+  EXPECT_THAT(SaysTo(out, wire::CreateAdmin(out, 1, command, out.CreateVector(texts))),
+              StartsWith("malformed Admin: argument is one text too many"));
+}
+
+TEST(StructureTest, SharedFiles) {
+  Builder out;
+  const auto name = out.CreateString(std::string(kNameBytesMax, 'x'));
+  const std::vector files(kCheckpointFilesMax, wire::CreateCheckpointFile(out, name));
+  EXPECT_THAT(SaysTo(out, wire::CreateCheckpointWritten(out, 1, 0, 0, out.CreateVector(files))),
+              StartsWith("malformed CheckpointWritten: file's name is one text too many"));
 }
 
 TEST(StructureTest, TooManyTables) {

@@ -7,7 +7,7 @@ namespace {
 
 void AddMembership(std::vector<Sample>* all) {
   all->push_back({Hello{.protocol = 3,
-                        .protocol_min = 2,
+                        .protocol_min = 1,
                         .capabilities = 0x8000000000000001,
                         .role = Role::kTool,
                         .node = 0xfffffffe,
@@ -22,7 +22,8 @@ void AddMembership(std::vector<Sample>* all) {
                        .endpoints = {"tcp://10.0.0.7:40123", "ipc:///run/leeway/1"},
                        .rank_wanted = 2,
                        .num_servers = 5,
-                       .num_workers = kWorkersMax}});
+                       .num_workers = kWorkersMax,
+                       .elastic = true}});
   all->push_back({Join{.role = Role::kWorker, .num_servers = 1, .num_workers = 1}});
   all->push_back({Welcome{.node = 2,
                           .rank = 3,
@@ -31,17 +32,21 @@ void AddMembership(std::vector<Sample>* all) {
                           .num_workers = 5,
                           .heartbeat_interval_ms = 6,
                           .failure_timeout_ms = 7,
-                          .block_bytes = 1 << 20}});
+                          .block_bytes = 1 << 20,
+                          .replication = kReplicationMax}});
   all->push_back({Refused{absl::ResourceExhaustedError("4 of 4 workers are here already")}});
   all->push_back({ClusterMap{
       .version = 12,
       .epoch = 3,
-      .owners = {{1, 0}, {0, 1}, {1, 0}},
-      .servers = {{.node = 2, .rank = 0, .alive = true, .endpoints = {"tcp://a:1", "tcp://a:2"}},
-                  {.node = 7, .rank = 1, .alive = false, .endpoints = {"tcp://b:1"}}},
-      .workers = {{3, 0, 0xffffffffffffffff, WorkerState::kAlive},
+      .owners = {{1, 0}, {0, 1}, {1, 0}, {kNoServer, 0}},
+      .servers =
+          {{.node = 2, .rank = 0, .alive = true, .endpoints = {"tcp://a:1", "tcp://a:2"}},
+           {.node = 7, .rank = 1, .alive = false, .endpoints = {"tcp://b:1"}},
+           {.node = 9, .rank = 2, .endpoints = {"tcp://c:1"}, .incarnation = 0xfffffffffffffffe}},
+      .workers = {{3, 0, 0xffffffffffffffff, WorkerState::kAlive, true},
                   {4, 1, 6, WorkerState::kLeft},
-                  {5, 2, 7, WorkerState::kDead}}}});
+                  {5, 2, 7, WorkerState::kDead}},
+      .replicas = {{0, {0, 1}, false}, {0, {2, 0}, true}, {2, {2, 0}, false}}}});
   all->push_back({ClusterMap{.version = 1,
                              .servers = {{.node = 2, .rank = 3, .endpoints = {"inproc://x"}}},
                              .workers = {{3, 1, 5, WorkerState::kAlive}}}});
@@ -113,6 +118,7 @@ void AddRequests(std::vector<Sample>* all) {
   dense.timeout_ms = 1500;
   dense.learning_rate = 0.125;
   dense.has_learning_rate = true;
+  dense.after = kId.sequence - 1;
   all->push_back({dense, {FrameOf<double>({1, 2, 3})}});
 
   Request dense_pull = NewRequest(TableKind::kDense, Op::kPull, DType::kFloat16);
@@ -169,7 +175,9 @@ void AddReplies(std::vector<Sample>* all) {
   ragged.elements = 3;
   all->push_back({ragged, {FrameOf<std::uint32_t>({1, 2}), FrameOf<std::int64_t>({1, 2, 3})}});
 
-  all->push_back({NewReply(TableKind::kDense, Op::kPush, DType::kFloat32)});
+  Reply pushed = NewReply(TableKind::kDense, Op::kPush, DType::kFloat32);
+  pushed.provisional = true;
+  all->push_back({pushed});
   Reply failed = NewReply(TableKind::kDense, Op::kPull, DType::kFloat32);
   failed.result = absl::DeadlineExceededError("waited for worker 2\n\tat clock 3");
   all->push_back({failed});
@@ -181,7 +189,7 @@ void AddOthers(std::vector<Sample>* all) {
                             .epoch = 2,
                             .clock = 8,
                             .marks = {{100, 0}, {200, kShardsMax - 1}}}});
-  all->push_back({ClockAck{.clock = 8}});
+  all->push_back({ClockAck{.clock = 8, .stable = 7}});
   all->push_back({Call{.request = 4, .handler = "echo"}, {runtime::Buffer::CopyOf("question")}});
   all->push_back({Call{.request = 4, .handler = "echo"}, {runtime::Buffer()}});
   all->push_back({CallReply{.request = 4}, {runtime::Buffer::CopyOf("answer")}});
@@ -200,6 +208,7 @@ std::vector<Sample> AllSamples() {
   AddRequests(&all);
   AddReplies(&all);
   AddOthers(&all);
+  AddClusterSamples(&all);
   return all;
 }
 

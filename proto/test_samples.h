@@ -22,6 +22,9 @@ struct Sample {
 // At least one of every type. Every field of a type differs from its default in one of them.
 std::vector<Sample> AllSamples();
 
+// Of these AllSamples has test_samples_cluster.cc's: replication, entering, administration.
+void AddClusterSamples(std::vector<Sample>* all);
+
 // A frame that holds these items.
 template <class T>
 runtime::Buffer FrameOf(const std::vector<T>& items) {
@@ -46,20 +49,20 @@ inline auto Fields(const Reject& m) {
 }
 inline auto Fields(const Goodbye&) { return std::tuple<>(); }
 inline auto Fields(const Join& m) {
-  const auto& [a, b, c, d, e, f, g] = m;
-  return std::tie(a, b, c, d, e, f, g);
-}
-inline auto Fields(const Welcome& m) {
   const auto& [a, b, c, d, e, f, g, h] = m;
   return std::tie(a, b, c, d, e, f, g, h);
+}
+inline auto Fields(const Welcome& m) {
+  const auto& [a, b, c, d, e, f, g, h, i] = m;
+  return std::tie(a, b, c, d, e, f, g, h, i);
 }
 inline auto Fields(const Refused& m) {
   const auto& [a] = m;
   return std::tie(a);
 }
 inline auto Fields(const ClusterMap& m) {
-  const auto& [a, b, c, d, e] = m;
-  return std::tie(a, b, c, d, e);
+  const auto& [a, b, c, d, e, f] = m;
+  return std::tie(a, b, c, d, e, f);
 }
 inline auto Fields(const MapAck& m) {
   const auto& [a] = m;
@@ -115,20 +118,20 @@ inline auto Fields(const InstallTableReply& m) {
   return std::tie(a, b, c);
 }
 inline auto Fields(const Request& m) {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n] = m;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n);
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o] = m;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o);
 }
 inline auto Fields(const Reply& m) {
-  const auto& [a, b, c, d, e, f, g, h, i, j] = m;
-  return std::tie(a, b, c, d, e, f, g, h, i, j);
+  const auto& [a, b, c, d, e, f, g, h, i, j, k] = m;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k);
 }
 inline auto Fields(const ClockTick& m) {
   const auto& [a, b, c, d, e] = m;
   return std::tie(a, b, c, d, e);
 }
 inline auto Fields(const ClockAck& m) {
-  const auto& [a] = m;
-  return std::tie(a);
+  const auto& [a, b] = m;
+  return std::tie(a, b);
 }
 inline auto Fields(const Call& m) {
   const auto& [a, b] = m;
@@ -145,6 +148,66 @@ inline auto Fields(const StatusRequest& m) {
 inline auto Fields(const StatusReply& m) {
   const auto& [a] = m;
   return std::tie(a);
+}
+inline auto Fields(const EnterClock& m) {
+  const auto& [a, b, c] = m;
+  return std::tie(a, b, c);
+}
+inline auto Fields(const EnterClockReply& m) {
+  const auto& [a] = m;
+  return std::tie(a);
+}
+inline auto Fields(const Replicate& m) {
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u] = m;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u);
+}
+inline auto Fields(const ReplicateAck& m) {
+  const auto& [a, b, c, d] = m;
+  return std::tie(a, b, c, d);
+}
+inline auto Fields(const ReplicaReady& m) {
+  const auto& [a, b] = m;
+  return std::tie(a, b);
+}
+inline auto Fields(const LoadReport& m) {
+  const auto& [a] = m;
+  return std::tie(a);
+}
+inline auto Fields(const Admin& m) {
+  const auto& [a, b, c] = m;
+  return std::tie(a, b, c);
+}
+inline auto Fields(const AdminReply& m) {
+  const auto& [a, b] = m;
+  return std::tie(a, b);
+}
+inline auto Fields(const CheckpointPrepare& m) {
+  const auto& [a] = m;
+  return std::tie(a);
+}
+inline auto Fields(const CheckpointPrepared& m) {
+  const auto& [a, b] = m;
+  return std::tie(a, b);
+}
+inline auto Fields(const CheckpointCut& m) {
+  const auto& [a, b, c, d] = m;
+  return std::tie(a, b, c, d);
+}
+inline auto Fields(const CheckpointWritten& m) {
+  const auto& [a, b, c] = m;
+  return std::tie(a, b, c);
+}
+inline auto Fields(const RestoreShards& m) {
+  const auto& [a, b] = m;
+  return std::tie(a, b);
+}
+inline auto Fields(const RestoreShardsReply& m) {
+  const auto& [a, b] = m;
+  return std::tie(a, b);
+}
+inline auto Fields(const SchedulerMoved& m) {
+  const auto& [a, b] = m;
+  return std::tie(a, b);
 }
 
 }  // namespace leeway::proto

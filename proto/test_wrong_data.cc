@@ -80,6 +80,10 @@ std::vector<Wrong> WrongRequests() {
       {"RateInfinite",
        DensePush([](Request& m) { m.has_learning_rate = true, m.learning_rate = -HUGE_VAL; }),
        "malformed Request: learning_rate is -inf, may be finite"},
+      {"AfterItself", DensePush([](Request& m) { m.after = 1; }),
+       "malformed Request: after is 1, may be 0"},
+      {"AfterALaterOne", DensePush([](Request& m) { m.id.sequence = 7, m.after = ~0ull; }),
+       "malformed Request: after is 18446744073709551615, may be 0 to 6"},
       {"DenseBlock", DensePush([](Request& m) { m.block = kTableElementsMax; }),
        "malformed Request: block is 281474976710656, may be 0 to 281474976710655"},
       {"DenseKeys", DensePush([](Request& m) { m.keys = 1; }),
@@ -181,6 +185,15 @@ std::vector<Wrong> WrongReplies() {
       {"ErrorWithValues",
        ReplyWith(kDense, [](Reply& m) { m.result = absl::AbortedError("x"); }, {Values()}),
        "malformed Reply: number of payload frames is 1, may be 0"},
+      {"ProvisionalPull", ReplyWith(kDense, [](Reply& m) { m.provisional = true; }, {Values()}),
+       "malformed Reply: provisional is set, may be set with a push that was accepted"},
+      {"ProvisionalError",
+       ReplyWith(kDense,
+                 [](Reply& m) {
+                   m.provisional = true, m.op = Op::kPush, m.result = absl::AbortedError("x");
+                 },
+                 {}),
+       "malformed Reply: provisional is set, may be set with a push that was accepted"},
       {"PushWithValues", ReplyWith(kDense, [](Reply& m) { m.op = Op::kPush; }, {Values()}),
        "malformed Reply: number of payload frames is 1, may be 0"},
   };

@@ -79,6 +79,12 @@ std::vector<Wrong> WrongMembership() {
       {"WelcomeBlock",
        {Changed<Welcome>([](Welcome& m) { m.block_bytes = 4095; })},
        "malformed Welcome: block_bytes is 4095, may be 4096 to 268435456"},
+      {"WelcomeReplication0",
+       {Changed<Welcome>([](Welcome& m) { m.replication = 0; })},
+       "malformed Welcome: replication is 0, may be 1 to 8"},
+      {"WelcomeReplicationAbove",
+       {Changed<Welcome>([](Welcome& m) { m.replication = 9; })},
+       "malformed Welcome: replication is 9, may be 1 to 8"},
       {"WelcomeBlockAbove",
        {Changed<Welcome>([](Welcome& m) { m.block_bytes = ~0ull; })},
        "malformed Welcome: block_bytes is 18446744073709551615, may be 4096 to 268435456"},
@@ -148,11 +154,14 @@ std::vector<Wrong> WrongMaps() {
        {Changed<ClusterMap>([](ClusterMap& m) { m.workers[1].state = WorkerState{3}; })},
        "malformed ClusterMap: worker's state is 3, may be 0 to 2"},
       {"OwnerWithoutServer",
-       {Changed<ClusterMap>([](ClusterMap& m) { m.owners[2].server_rank = 2; })},
-       "malformed ClusterMap: owner of shard 2 is server 2, there are 2 servers"},
+       {Changed<ClusterMap>([](ClusterMap& m) { m.owners[2].server_rank = 3; })},
+       "malformed ClusterMap: owner of shard 2 is server 3, there are 3 servers"},
       {"OwnerWithoutThread",
        {Changed<ClusterMap>([](ClusterMap& m) { m.owners[0].thread = 1; })},
        "malformed ClusterMap: owner of shard 0 is thread 1 of server 1, which has 1 threads"},
+      {"NobodysThread",
+       {Changed<ClusterMap>([](ClusterMap& m) { m.owners[3].thread = 1; })},
+       "malformed ClusterMap: owner of shard 3 is server 4294967295, there are 3 servers"},
       {"CompleteWithoutOwners",
        {Changed<ClusterMap>([](ClusterMap& m) { m.owners.clear(); })},
        "malformed ClusterMap: number of owners is 0, may be 1 to 1048576"},
@@ -161,7 +170,7 @@ std::vector<Wrong> WrongMaps() {
        "malformed ClusterMap: number of owners is 1048577, may be 1 to 1048576"},
       {"OwnersBeforeComplete",
        {Changed<ClusterMap>([](ClusterMap& m) { m.epoch = 0; })},
-       "malformed ClusterMap: number of owners is 3, may be 0"},
+       "malformed ClusterMap: number of owners is 4, may be 0"},
   };
 }
 
@@ -231,6 +240,9 @@ std::vector<Wrong> WrongOthers() {
       {"TickLength",
        {Changed<ClockTick>([](ClockTick& m) { m.marks.resize(kShardsMax + 1); })},
        "malformed header: it is 16777"},  // so many do not fit into a header either
+      {"EnterWorker",
+       {Changed<EnterClock>([](EnterClock& m) { m.worker = kWorkersMax; })},
+       "malformed EnterClock: worker is 65536, may be 0 to 65535"},
       {"CallWithoutHandler",
        {Call{}, {runtime::Buffer()}},
        "malformed Call: handler is 0 bytes long, may be 1 to 255"},
@@ -269,6 +281,9 @@ INSTANTIATE_TEST_SUITE_P(Map, WrongTest, ValuesIn(WrongMaps()), NameOfCase);
 INSTANTIATE_TEST_SUITE_P(Table, WrongTest, ValuesIn(WrongTables()), NameOfCase);
 INSTANTIATE_TEST_SUITE_P(Request, WrongTest, ValuesIn(WrongRequests()), NameOfCase);
 INSTANTIATE_TEST_SUITE_P(Reply, WrongTest, ValuesIn(WrongReplies()), NameOfCase);
+INSTANTIATE_TEST_SUITE_P(Replicas, WrongTest, ValuesIn(WrongReplicas()), NameOfCase);
+INSTANTIATE_TEST_SUITE_P(Replication, WrongTest, ValuesIn(WrongReplication()), NameOfCase);
+INSTANTIATE_TEST_SUITE_P(Administration, WrongTest, ValuesIn(WrongAdministration()), NameOfCase);
 INSTANTIATE_TEST_SUITE_P(Other, WrongTest, ValuesIn(WrongOthers()), NameOfCase);
 
 }  // namespace

@@ -25,7 +25,7 @@ TEST_P(VanOffencesTest, AWrongProtocolVersionIsRefused) {
   hello.protocol_min = 98;
   raw.Greet(world_.get(), address_, hello);
   ExpectBanned(&raw, absl::StatusCode::kFailedPrecondition, "protocol version 99");
-  EXPECT_THAT(std::string(raw.Rejection().message()), HasSubstr("version 1 "));
+  EXPECT_THAT(std::string(raw.Rejection().message()), HasSubstr("version 2 "));
   EXPECT_EQ(server_->van->counters().refused_versions, 1u);
   EXPECT_EQ(server_->recorder->ups.size(), 1u);
 }
@@ -35,7 +35,7 @@ TEST_P(VanOffencesTest, ANewerVersionThatUnderstandsOursIsWelcome) {
   RawPeer raw = NewRaw();
   proto::Hello hello = GoodHello();
   hello.protocol = 99;
-  hello.protocol_min = 1;
+  hello.protocol_min = proto::kProtocolVersion;
   raw.Greet(world_.get(), address_, hello);
   EXPECT_TRUE(RunUntil([&] { return server_->recorder->ups.size() == 2; }));
 }

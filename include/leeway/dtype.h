@@ -57,6 +57,11 @@ constexpr std::size_t SizeOf(DType dtype) {
   return 0;
 }
 
+// What an updater sees, and what optimiser state is kept in: float32 for 16-bit tables.
+constexpr DType ComputeType(DType dtype) {
+  return dtype == DType::kFloat16 || dtype == DType::kBFloat16 ? DType::kFloat32 : dtype;
+}
+
 constexpr bool IsInteger(DType dtype) { return dtype == DType::kInt32 || dtype == DType::kInt64; }
 
 // "float32", "int64", …; "dtype(7)"-like values never occur: unknown numbers give "unknown".

@@ -1,4 +1,4 @@
-// Decode under a coverage-guided fuzzer. The input is a header and up to three payload frames:
+// Decode under a coverage-guided fuzzer. The input is a header and up to seven payload frames:
 // one byte with their number and misalignment, then each frame's length in two bytes, the frames,
 // and the header.
 #include <cstddef>
@@ -45,9 +45,9 @@ class Source {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   Source source(data, size);
   const std::size_t first = source.TakeNumber(1);
-  const std::size_t offset = first >> 2 & 7;
-  std::size_t lengths[3] = {};
-  const std::size_t frames = first & 3;
+  const std::size_t offset = first >> 3 & 7;
+  std::size_t lengths[7] = {};
+  const std::size_t frames = first & 7;
   for (std::size_t i = 0; i < frames; ++i) lengths[i] = source.TakeNumber(2);
   std::vector<Buffer> payload;
   for (std::size_t i = 0; i < frames; ++i) payload.push_back(source.Take(lengths[i], offset));

@@ -1,0 +1,84 @@
+// What the scheduler, servers and tools say to each other to move shards, save checkpoints and find
+// a scheduler that has come back. docs/fault-tolerance.md has the protocols.
+#ifndef LEEWAY_PROTO_ADMIN_MESSAGES_H_
+#define LEEWAY_PROTO_ADMIN_MESSAGES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace leeway::proto {
+
+// server → scheduler: a filling replica of the shard has caught up. Said again until the map
+// shows it as a member.
+struct ReplicaReady {
+  std::uint64_t epoch = 0;
+  std::uint32_t shard = 0;
+};
+// server → scheduler, on every heartbeat interval.
+struct ShardLoad {
+  std::uint32_t shard = 0;
+  std::uint64_t bytes = 0;     // values and state
+  std::uint64_t requests = 0;  // since the server started
+  friend bool operator==(const ShardLoad&, const ShardLoad&) = default;
+};
+struct LoadReport {
+  std::vector<ShardLoad> shards = {};  // by shard; none twice
+};
+
+// A tool or a worker asks the scheduler to do something: "drain", "rebalance", …
+struct Admin {
+  std::uint64_t request = 0;
+  std::string command = {};
+  std::vector<std::string> arguments = {};
+};
+struct AdminReply {
+  std::uint64_t request = 0;
+  absl::Status result = {};
+};  // payload: JSON
+
+// ---- checkpoints: scheduler → server, and back ----
+struct CheckpointPrepare {
+  std::uint64_t checkpoint = 0;
+};
+struct CheckpointPrepared {
+  std::uint64_t checkpoint = 0;
+  std::uint64_t fastest_clock = 0;
+};
+struct CheckpointCut {
+  std::uint64_t checkpoint = 0;
+  std::uint64_t clock = 0;     // freeze each shard when the slowest worker has reached it
+  std::string directory = {};  // to write into
+  std::string base = {};       // incremental: the checkpoint it adds to; empty: full
+};
+struct CheckpointFile {
+  std::string name = {};  // in the checkpoint's directory: without '/'
+  std::uint64_t bytes = 0;
+  std::uint64_t checksum = 0;
+  friend bool operator==(const CheckpointFile&, const CheckpointFile&) = default;
+};
+struct CheckpointWritten {
+  std::uint64_t checkpoint = 0;
+  absl::Status result = {};
+  std::vector<CheckpointFile> files = {};
+};
+struct RestoreShards {
+  std::uint64_t request = 0;
+  std::string directory = {};
+};
+struct RestoreShardsReply {
+  std::uint64_t request = 0;
+  absl::Status result = {};
+};
+
+// A scheduler that has come back elsewhere → servers → their workers.
+struct SchedulerMoved {
+  std::string address = {};
+  std::uint64_t cluster = 0;
+};
+
+}  // namespace leeway::proto
+
+#endif  // LEEWAY_PROTO_ADMIN_MESSAGES_H_

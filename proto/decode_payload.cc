@@ -1,0 +1,92 @@
+#include "proto/decode_payload.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "proto/limits.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::proto::decode {
+namespace {
+
+absl::Status TakeFrame(const Frame& frame, runtime::Buffer* buffer) {
+  if (buffer->size() != frame.count * frame.width) [[unlikely]] {
+    return Wrong(frame.name, " are ", buffer->size(), " bytes of payload, may be ",
+                 frame.count * frame.width, " (", frame.count, " of ", frame.width, " bytes)");
+  }
+  if (!buffer->aligned_to(frame.width)) [[unlikely]] {
+    *buffer = runtime::Buffer::CopyOf(buffer->data(), buffer->size());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TakeEach(Input& in, std::span<const Frame> frames) {
+  LEEWAY_RETURN_IF_ERROR(CheckFrameCount(in, frames.size()));
+  runtime::Buffer* buffer = in.payload.data();
+  for (const Frame& frame : frames) LEEWAY_RETURN_IF_ERROR(TakeFrame(frame, buffer++));
+  return absl::OkStatus();
+}
+
+absl::Status CheckTarget(const Target& target) {
+  if (target.kind == TableKind::kDense) {
+    return CheckDense(target.block, target.keys, target.elements, target.dtype);
+  }
+  LEEWAY_RETURN_IF_ERROR(CheckRange("block", target.block, 0, 0));
+  if (target.kind == TableKind::kSparse) return CheckRows(target.keys, target.elements);
+  return absl::OkStatus();  // CheckWidths, when there are widths
+}
+
+}  // namespace
+
+absl::Status CheckFrameCount(const Input& in, std::size_t count) {
+  if (in.payload.size() == count) [[likely]]
+    return absl::OkStatus();
+  return Wrong("number of payload frames is ", in.payload.size(), ", may be ", count);
+}
+
+absl::Status TakeFrames(Input& in, std::initializer_list<Frame> frames) {
+  return TakeEach(in, {frames.begin(), frames.size()});
+}
+
+absl::Status CheckWidths(const runtime::Buffer& widths, std::uint64_t elements) {
+  std::uint64_t sum = 0;  // cannot overflow: kKeysPerRequestMax × kRowWidthMax
+  for (const std::uint32_t width : widths.as<std::uint32_t>()) {
+    LEEWAY_RETURN_IF_ERROR(CheckRange("width", width, 0, kRowWidthMax));
+    sum += width;
+  }
+  if (sum == elements) return absl::OkStatus();
+  return Wrong("elements are ", elements, ", widths add up to ", sum);
+}
+
+absl::Status CheckDense(std::uint64_t block, std::uint64_t keys, std::uint64_t elements,
+                        DType dtype) {
+  LEEWAY_RETURN_IF_ERROR(CheckRange("block", block, 0, kTableElementsMax - 1));
+  LEEWAY_RETURN_IF_ERROR(CheckRange("keys", keys, 0, 0));
+  return CheckRange("elements", elements, 1, kBlockBytesMax / SizeOf(dtype));
+}
+
+absl::Status CheckRows(std::uint64_t keys, std::uint64_t elements) {
+  if (keys == 0) return CheckRange("elements", elements, 0, 0);
+  if (elements % keys == 0 && elements / keys >= 1 && elements / keys <= kRowWidthMax) {
+    return absl::OkStatus();
+  }
+  return Wrong("elements are ", elements, ", may be 1 to ", kRowWidthMax, " for each of ", keys,
+               " keys");
+}
+
+absl::Status TakeTarget(const Target& target, DType values, std::initializer_list<Frame> more,
+                        Input& in) {
+  LEEWAY_RETURN_IF_ERROR(CheckTarget(target));
+  std::array<Frame, 5> frames;  // no message has more
+  auto end = frames.begin();
+  if (target.kind != TableKind::kDense) *end++ = KeysFrame(target.keys);
+  if (target.kind == TableKind::kRagged) *end++ = WidthsFrame(target.keys);
+  *end++ = ValuesFrame(target.elements, values);
+  end = std::copy(more.begin(), more.end(), end);
+  LEEWAY_RETURN_IF_ERROR(TakeEach(in, {frames.begin(), end}));
+  if (target.kind != TableKind::kRagged) return absl::OkStatus();
+  return CheckWidths(in.payload[1], target.elements);
+}
+
+}  // namespace leeway::proto::decode

@@ -1,0 +1,185 @@
+#include <tuple>
+
+#include "proto/decode_parts.h"
+#include "proto/decode_payload.h"
+#include "proto/limits.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::proto::decode {
+namespace {
+
+// What items of a kind have; what they do not have is 0.
+struct Traits {
+  bool push = false;        // whose it is: worker, incarnation, sequence
+  bool target = false;      // table, block or rows, and their payload
+  bool state = false;       // the state and steps of the target as well
+  bool rate = false;        // perhaps a learning rate
+  bool index = false;       // a place in the log, which counts from 1
+  bool windows = false;     // `workers`
+  bool one_window = false;  // exactly one of them
+};
+
+constexpr Traits TraitsOf(ReplicaItem kind) {
+  switch (kind) {
+    case ReplicaItem::kPush:
+      return {.push = true, .target = true, .rate = true, .index = true};
+    case ReplicaItem::kUpdate:
+      return {.target = true, .rate = true, .index = true};
+    case ReplicaItem::kClose:
+      return {.index = true, .windows = true};
+    case ReplicaItem::kEnter:
+      return {.index = true, .windows = true, .one_window = true};
+    case ReplicaItem::kFillBegin:
+    case ReplicaItem::kHandoverEnd:
+      return {.windows = true};
+    case ReplicaItem::kFillPiece:
+      return {.target = true, .state = true};
+    case ReplicaItem::kFillEnd:
+      return {};
+    case ReplicaItem::kHeld:
+      return {.push = true, .target = true, .rate = true};
+  }
+  return {};
+}
+
+absl::Status ReadPlace(const wire::Replicate& from, Replicate* to) {
+  to->shard = from.shard();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("shard", to->shard, 0, kShardsMax - 1));
+  to->epoch = from.epoch();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("epoch", to->epoch, 1, kAny));
+  to->stream = from.stream();
+  to->item = from.item();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("item", to->item, 1, kAny));
+  LEEWAY_RETURN_IF_ERROR(
+      ReadEnum("kind", from.kind(), ReplicaItem::kPush, ReplicaItem::kHandoverEnd, &to->kind));
+  to->index = from.index();
+  to->clock = from.clock();
+  return CheckRange("index", to->index, TraitsOf(to->kind).index ? 1 : 0, kAny);
+}
+
+absl::Status ReadPush(const wire::Replicate& from, Replicate* to) {
+  const bool push = TraitsOf(to->kind).push;
+  to->worker = from.worker();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("worker", to->worker, 0, push ? kWorkersMax - 1 : 0));
+  to->incarnation = from.incarnation();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("incarnation", to->incarnation, 0, push ? kAny : 0));
+  to->sequence = from.sequence();
+  return CheckRange("sequence", to->sequence, push ? 1 : 0, push ? kAny : 0);
+}
+
+absl::Status ReadTarget(const wire::Replicate& from, Replicate* to) {
+  const Traits has = TraitsOf(to->kind);
+  to->table = from.table();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("table", to->table, has.target, has.target ? kAny : 0));
+  LEEWAY_RETURN_IF_ERROR(ReadEnum("table_kind", from.table_kind(), TableKind::kDense,
+                                  has.target ? TableKind::kRagged : TableKind::kDense,
+                                  &to->table_kind));
+  LEEWAY_RETURN_IF_ERROR(ReadEnum("dtype", from.dtype(), DType::kFloat32,
+                                  has.target ? DType::kInt64 : DType::kFloat32, &to->dtype));
+  to->block = from.block();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("block", to->block, 0, has.target ? kAny : 0));
+  to->keys = from.keys();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("keys", to->keys, 0, has.target ? kKeysPerRequestMax : 0));
+  to->elements = from.elements();
+  LEEWAY_RETURN_IF_ERROR(
+      CheckRange("elements", to->elements, 0, has.target ? kTableElementsMax : 0));
+  to->state_slots = from.state_slots();
+  LEEWAY_RETURN_IF_ERROR(
+      CheckRange("state_slots", to->state_slots, 0, has.state ? kStateSlotsMax : 0));
+  LEEWAY_RETURN_IF_ERROR(ReadLearningRate(from, to));
+  return CheckRange("has_learning_rate", to->has_learning_rate, 0, has.rate);
+}
+
+absl::Status TakePayload(const Replicate& item, Input& in) {
+  const Target target{.kind = item.table_kind,
+                      .dtype = item.dtype,
+                      .block = item.block,
+                      .keys = item.keys,
+                      .elements = item.elements};
+  const DType compute = ComputeType(item.dtype);
+  switch (item.kind) {
+    case ReplicaItem::kPush:
+    case ReplicaItem::kHeld:
+      return TakeTarget(target, item.dtype, {}, in);
+    case ReplicaItem::kUpdate:
+      return TakeTarget(target, compute, {}, in);
+    case ReplicaItem::kFillPiece: {
+      const Frame state{"state", item.state_slots * item.elements, SizeOf(compute)};
+      const bool dense = item.table_kind == TableKind::kDense;
+      const Frame steps{"steps", dense ? 1 : item.keys, sizeof(std::uint64_t)};
+      return TakeTarget(target, item.dtype, {state, steps}, in);
+    }
+    default:
+      return CheckFrameCount(in, 0);
+  }
+}
+
+absl::Status ReadWindows(const wire::Replicate& from, Replicate* to) {
+  const Traits has = TraitsOf(to->kind);
+  const std::size_t size = SizeOrZero(from.workers());
+  LEEWAY_RETURN_IF_ERROR(CheckRange("number of workers", size, has.one_window,
+                                    has.one_window ? 1
+                                    : has.windows  ? kWorkersMax
+                                                   : 0));
+  LEEWAY_RETURN_IF_ERROR(CheckAligned("workers", from.workers(), alignof(wire::WorkerWindow)));
+  to->workers.resize(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    const wire::WorkerWindow& window = *from.workers()->Get(static_cast<std::uint32_t>(i));
+    WorkerWindow& worker = to->workers[i];
+    worker = {window.rank(), window.incarnation(), window.clock(), window.since(),
+              window.admitted()};
+    LEEWAY_RETURN_IF_ERROR(CheckRange("worker's rank", worker.rank, 0, kWorkersMax - 1));
+    if (i == 0) continue;
+    const WorkerWindow& before = to->workers[i - 1];
+    if (std::tie(before.rank, before.incarnation) >= std::tie(worker.rank, worker.incarnation)) {
+      return Wrong("worker ", worker.rank, " of incarnation ", worker.incarnation,
+                   " comes after worker ", before.rank, " of incarnation ", before.incarnation,
+                   ", may come in ascending order");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Read(const wire::Replicate& from, Input& in, Replicate* to) {
+  LEEWAY_RETURN_IF_ERROR(ReadPlace(from, to));
+  LEEWAY_RETURN_IF_ERROR(ReadPush(from, to));
+  LEEWAY_RETURN_IF_ERROR(ReadTarget(from, to));
+  LEEWAY_RETURN_IF_ERROR(ReadWindows(from, to));
+  return TakePayload(*to, in);
+}
+
+absl::Status Read(const wire::ReplicateAck& from, Input&, ReplicateAck* to) {
+  to->shard = from.shard();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("shard", to->shard, 0, kShardsMax - 1));
+  to->stream = from.stream();
+  to->item = from.item();
+  to->committed = from.committed();
+  return absl::OkStatus();
+}
+
+absl::Status Read(const wire::ReplicaReady& from, Input&, ReplicaReady* to) {
+  to->epoch = from.epoch();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("epoch", to->epoch, 1, kAny));
+  to->shard = from.shard();
+  return CheckRange("shard", to->shard, 0, kShardsMax - 1);
+}
+
+absl::Status Read(const wire::LoadReport& from, Input&, LoadReport* to) {
+  const std::size_t size = SizeOrZero(from.shards());
+  LEEWAY_RETURN_IF_ERROR(CheckRange("number of shards", size, 0, kShardsMax));
+  LEEWAY_RETURN_IF_ERROR(CheckAligned("shards", from.shards(), alignof(wire::ShardLoad)));
+  to->shards.resize(size);
+  std::int64_t before = -1;
+  for (std::size_t i = 0; i < size; ++i) {
+    const wire::ShardLoad& load = *from.shards()->Get(static_cast<std::uint32_t>(i));
+    LEEWAY_RETURN_IF_ERROR(
+        CheckRange("shard", load.shard(), static_cast<std::uint64_t>(before + 1), kShardsMax - 1));
+    before = load.shard();
+    to->shards[i] = {load.shard(), load.bytes(), load.requests()};
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace leeway::proto::decode
