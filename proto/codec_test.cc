@@ -154,7 +154,8 @@ TEST(CodecTest, TheLargestClusterFits) {
 
 TEST(CodecTest, LongReasonsAreCutAtACharacter) {
   std::string reason(kReasonBytesMax - 1, 'x');
-  const auto arrived = Arrive({Leave{.reason = reason + "\xc3\xa4 and more"}});
+  const Leave leave{.reason = reason + "\xc3\xa4 and more"};
+  const auto arrived = Arrive({leave});
   ASSERT_TRUE(arrived.ok()) << arrived.status();
   EXPECT_EQ(std::get<Leave>(*arrived).reason, reason);
 }
@@ -182,8 +183,8 @@ TEST(CodecTest, ARateThatIsNotGivenIsNotSent) {
 // Half a path would be another one.
 TEST(CodecTest, PathsAreNotCut) {
   const std::string path(kPathBytesMax + 1, 'd');
-  EXPECT_THAT(Arrive({RestoreShards{.directory = path}}).status().message(),
-              HasSubstr("directory is 4096 bytes long"));
+  const RestoreShards restore{.directory = path};
+  EXPECT_THAT(Arrive({restore}).status().message(), HasSubstr("directory is 4096 bytes long"));
 }
 
 // What a replicated push holds has the types of the table; sums have those they are computed in.
