@@ -17,8 +17,8 @@ using van::PeerId;
 
 class Heartbeat::Beater final : private van::Handler {
  public:
-  Beater(Setup setup, runtime::Loop* loop, std::weak_ptr<Lost> lost)
-      : setup_(std::move(setup)), loop_(loop), lost_(std::move(lost)) {}
+  Beater(Setup setup, runtime::Loop* loop, std::weak_ptr<Reports> reports)
+      : setup_(std::move(setup)), loop_(loop), reports_(std::move(reports)) {}
   ~Beater() override { loop_->Cancel(timer_); }
 
   void Start() {
@@ -26,6 +26,14 @@ class Heartbeat::Beater final : private van::Handler {
     last_answer_ = last_tick_ = loop_->Now();
     Connect();
     timer_ = loop_->After(setup_.interval, [this] { Tick(); });
+  }
+
+  void Redirect(const std::string& scheduler) {
+    if (scheduler == setup_.scheduler) return;
+    setup_.scheduler = scheduler;
+    if (peer_ != 0) van_->Disconnect(std::exchange(peer_, 0), absl::OkStatus());
+    up_ = false;
+    Connect();
   }
 
  private:
@@ -41,11 +49,9 @@ class Heartbeat::Beater final : private van::Handler {
     const absl::Duration late = now - last_tick_ - setup_.interval;
     if (late > setup_.interval) last_answer_ += late;
     last_tick_ = now;
-    if (now - last_answer_ > setup_.failure_timeout) {
-      ReportLost(absl::UnavailableError(
-          absl::StrCat("the scheduler at ", setup_.scheduler, " has not answered heartbeats for ",
-                       absl::FormatDuration(setup_.failure_timeout),
-                       " (LEEWAY_FAILURE_TIMEOUT_MS, as the scheduler was given it)")));
+    silent_ = now - last_answer_ > setup_.failure_timeout;
+    if (silent_) {
+      Report([silent = now - last_answer_](Reports& reports) { reports.silent(silent); });
     }
     // A handshake that takes so long has lost its messages, and repeats them ever more rarely.
     if (!up_ && now - connecting_since_ > setup_.failure_timeout / 4) {
@@ -73,9 +79,10 @@ class Heartbeat::Beater final : private van::Handler {
     }
   }
 
-  void ReportLost(absl::Status why) {
-    setup_.owner->Post([lost = lost_, why = std::move(why)] {
-      if (std::shared_ptr<Lost> call = lost.lock()) (*call)(why);
+  template <class F>
+  void Report(F f) {
+    setup_.owner->Post([reports = reports_, f = std::move(f)] {
+      if (std::shared_ptr<Reports> alive = reports.lock()) f(*alive);
     });
   }
 
@@ -104,32 +111,40 @@ class Heartbeat::Beater final : private van::Handler {
       if (ack->number > number_) return;
       answered_ = std::max(answered_, ack->number);
       last_answer_ = loop_->Now();
+      if (std::exchange(silent_, false)) Report([](Reports& reports) { reports.heard_again(); });
     } else if (const auto* down = std::get_if<proto::NodeDown>(&*decoded)) {
       if (down->incarnation != setup_.identity.incarnation) return;
-      ReportLost(absl::AbortedError(absl::StrCat("the scheduler at ", setup_.scheduler,
-                                                 " has given up on this node: ", down->reason)));
+      Report([why = absl::AbortedError(absl::StrCat("the scheduler at ", setup_.scheduler,
+                                                    " has given up on this node: ", down->reason))](
+                 Reports& reports) { reports.given_up(why); });
     }
   }
 
-  const Setup setup_;
+  Setup setup_;
   runtime::Loop* const loop_;
-  const std::weak_ptr<Lost> lost_;
+  const std::weak_ptr<Reports> reports_;
   std::unique_ptr<van::Van> van_;
   PeerId peer_ = 0;
   bool up_ = false;
+  bool silent_ = false;
   std::uint64_t number_ = 0, answered_ = 0;
   absl::Time last_answer_, last_tick_, connecting_since_;
   TimerId timer_ = TimerId::kNone;
 };
 
-Heartbeat::Heartbeat(Setup setup, Lost lost)
-    : lost_(std::make_shared<Lost>(std::move(lost))), runner_(setup.host->Spawn("heartbeat")) {
-  beater_ = std::make_unique<Beater>(std::move(setup), runner_->loop(), lost_);
+Heartbeat::Heartbeat(Setup setup, Reports reports)
+    : reports_(std::make_shared<Reports>(std::move(reports))),
+      runner_(setup.host->Spawn("heartbeat")) {
+  beater_ = std::make_unique<Beater>(std::move(setup), runner_->loop(), reports_);
   runner_->loop()->Post([beater = beater_.get()] { beater->Start(); });
 }
 
+void Heartbeat::Redirect(const std::string& scheduler) {
+  runner_->loop()->Post([beater = beater_.get(), scheduler] { beater->Redirect(scheduler); });
+}
+
 Heartbeat::~Heartbeat() {
-  lost_.reset();
+  reports_.reset();
   // The van must go on its own loop. A real loop has done so when Join returns; a simulated one,
   // whose turns are all on this thread, is never waited for, and the van goes here.
   runner_->loop()->Post([this] {

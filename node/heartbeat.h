@@ -24,24 +24,30 @@ class Heartbeat {
     absl::Duration interval;
     absl::Duration failure_timeout;
     runtime::Host* host = nullptr;
-    runtime::Loop* owner = nullptr;  // where `lost` is called
+    runtime::Loop* owner = nullptr;  // where the reports are made
     van::Factory* factory = nullptr;
   };
-  // UNAVAILABLE at every beat while the scheduler has not answered for `failure_timeout`; ABORTED
-  // once it has said that it takes this node for dead. On the owner's loop, and never after the
-  // Heartbeat has been destroyed.
-  using Lost = absl::AnyInvocable<void(const absl::Status&)>;
+  // Called on the owner's loop, and never after the Heartbeat has been destroyed.
+  struct Reports {
+    // At every beat while the scheduler has not answered for `failure_timeout`, how long.
+    absl::AnyInvocable<void(absl::Duration)> silent;
+    absl::AnyInvocable<void()> heard_again;
+    // ABORTED: the scheduler says that it takes this node for dead.
+    absl::AnyInvocable<void(const absl::Status&)> given_up;
+  };
 
-  // Construct and destroy on the owner's loop.
-  Heartbeat(Setup setup, Lost lost);
+  // Construct, use and destroy on the owner's loop.
+  Heartbeat(Setup setup, Reports reports);
   ~Heartbeat();
+  // The scheduler is to be found there from now on.
+  void Redirect(const std::string& scheduler);
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
 
  private:
   class Beater;
 
-  std::shared_ptr<Lost> lost_;  // calls on their way to the owner hold it weakly
+  std::shared_ptr<Reports> reports_;  // calls on their way to the owner hold it weakly
   std::unique_ptr<runtime::LoopRunner> runner_;
   std::unique_ptr<Beater> beater_;  // lives on the runner's loop
 };

@@ -19,6 +19,7 @@ proto::Join MakeJoin(const Config& config, Role role, const std::vector<std::str
   }
   join.num_servers = config.num_servers;
   join.num_workers = config.num_workers;
+  join.elastic = config.elastic;
   return join;
 }
 

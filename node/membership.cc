@@ -21,6 +21,7 @@ constexpr absl::Duration kWaitingLogInterval = absl::Seconds(10);
 constexpr absl::Duration kResendInterval = absl::Milliseconds(250);
 // The van gives up connecting first, since its reason says more.
 constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(50);
+constexpr absl::Duration kRedialTimeout = absl::Seconds(5);
 
 // Whether connecting again may help. What is not about the network (another protocol version,
 // another cluster, a name that cannot be resolved) stays as it is.
@@ -104,9 +105,10 @@ void Membership::Impl::Leave(absl::Duration timeout, LeaveDone done) {
 
 // ---- the connection ----
 
+// A member dials often rather than long: the scheduler may be back at another address.
 absl::Duration Membership::Impl::Patience() const {
   return state_ == State::kJoining ? std::max(absl::Milliseconds(1), TimeToJoin())
-                                   : setup_.config.failure_timeout;
+                                   : std::min(kRedialTimeout, setup_.config.failure_timeout);
 }
 
 absl::Duration Membership::Impl::TimeToJoin() const {
@@ -115,6 +117,10 @@ absl::Duration Membership::Impl::TimeToJoin() const {
 
 void Membership::Impl::OnLinkUp() {
   joined_here_ = false;
+  if (std::exchange(redialling_, false)) {
+    runtime::LogInfo("connected to the scheduler at ", url(), " again");
+  }
+  if (heartbeat_ != nullptr) heartbeat_->Redirect(url());
   SayWhatIsDue();
 }
 
@@ -129,12 +135,37 @@ void Membership::Impl::OnLinkDown(const absl::Status& why) {
     // The scheduler answers, but wants to know nothing of this node: it was started anew.
     End(Blame(why));
   } else {
-    if (state_ != State::kJoining) {
+    if (state_ != State::kJoining && !std::exchange(redialling_, true)) {
       runtime::LogInfo("the connection to the scheduler at ", url(), " broke (", why.message(),
                        "); connecting again");
     }
-    link_.ConnectAgain();  // the heartbeat decides how long this may go on
+    link_.ConnectAgain();  // OnSilence decides how long this may go on
   }
+}
+
+// While the scheduler is away somebody else may have taken its address.
+void Membership::Impl::OnNoScheduler(const absl::Status& what) {
+  if (state_ != State::kMember) return End(what);
+  link_.DropAndConnectAgain(what);
+}
+
+void Membership::Impl::OnSchedulerMoved(const proto::SchedulerMoved& moved) {
+  if (state_ != State::kMember && state_ != State::kLeaving) return;
+  if (moved.cluster != welcome_.cluster) return;
+  link_.TryAt(SchedulerUrl(moved.address));
+}
+
+std::string Membership::Impl::DescribeScheduler() const {
+  std::string text = absl::StrCat("the scheduler at ", url());
+  if (silent_since_.has_value()) {
+    const absl::Duration silent = loop_->Now() - *silent_since_;
+    absl::StrAppend(&text, " has been silent for ",
+                    absl::FormatDuration(absl::Floor(silent, absl::Milliseconds(100))));
+  } else if (!link_.up()) {
+    absl::StrAppend(&text, " cannot be reached");
+    if (!link_.trouble().ok()) absl::StrAppend(&text, " (", link_.trouble().message(), ")");
+  }
+  return text;
 }
 
 // What the scheduler has not answered on this connection.
@@ -233,6 +264,10 @@ void Membership::AskForMap() { impl_->AskForMap(); }
 void Membership::Leave(absl::Duration timeout, absl::AnyInvocable<void(absl::Status)> done) {
   impl_->Leave(timeout, std::move(done));
 }
+void Membership::OnSchedulerMoved(const proto::SchedulerMoved& moved) {
+  impl_->OnSchedulerMoved(moved);
+}
 const std::string& Membership::scheduler_address() const { return impl_->url(); }
+std::string Membership::DescribeScheduler() const { return impl_->DescribeScheduler(); }
 
 }  // namespace leeway::node

@@ -32,11 +32,14 @@ class Membership {
     virtual void OnMap(std::shared_ptr<const proto::ClusterMap> map) = 0;
     // A node died or left, and why; the map that says so follows.
     virtual void OnNodeDown(const proto::NodeDown& down) = 0;
-    // Whatever else the scheduler says (table and barrier messages).
+    // Whatever else the scheduler says (table, barrier and checkpoint messages).
     virtual void OnSchedulerMessage(proto::AnyMessage message) = 0;
+    // Its answers in JSON (Admin and status).
+    virtual void OnSchedulerText(proto::AnyMessage /*message*/, absl::string_view /*text*/) {}
     // The last call. OK: the scheduler ended the cluster in order (Shutdown). Otherwise: the
-    // join was refused, the scheduler was not there before Config::connect_timeout, or it has not
-    // answered heartbeats for Config::failure_timeout; the status names it and the setting.
+    // join was refused, the scheduler was not there before Config::connect_timeout, it has given
+    // this node up, or it has been silent for Config::scheduler_timeout; the status names it and
+    // the setting. A scheduler that is silent for less is waited for.
     virtual void OnOver(const absl::Status& why) = 0;
   };
 
@@ -67,7 +70,12 @@ class Membership {
   // follow.
   void Leave(absl::Duration timeout, absl::AnyInvocable<void(absl::Status)> done);
 
+  // A scheduler that came back elsewhere has told a server so.
+  void OnSchedulerMoved(const proto::SchedulerMoved& moved);
+
   const std::string& scheduler_address() const;
+  // "the scheduler at tcp://… has been silent for 12s", where that is so; else only who it is.
+  std::string DescribeScheduler() const;
 
  private:
   class Impl;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "node/heartbeat.h"
@@ -26,7 +27,9 @@ class Membership::Impl final : private SchedulerLink::Owner {
   void AckMap(std::uint64_t version);
   void AskForMap();
   void Leave(absl::Duration timeout, LeaveDone done);
+  void OnSchedulerMoved(const proto::SchedulerMoved& moved);
   const std::string& url() const { return link_.url(); }
+  std::string DescribeScheduler() const;
 
  private:
   enum class State { kIdle, kJoining, kMember, kLeaving, kOver };
@@ -35,17 +38,17 @@ class Membership::Impl final : private SchedulerLink::Owner {
   absl::Duration Patience() const override;
   absl::Duration TimeToJoin() const;
   void OnLinkUp() override;
-  void OnNoScheduler(const absl::Status& what) override { End(what); }
+  void OnNoScheduler(const absl::Status& what) override;
   void OnLinkDown(const absl::Status& why) override;
   void SayWhatIsDue();
   void Resend();
 
   // ---- what the scheduler says ----
-  void OnHeard(proto::AnyMessage message) override;
-  void TakeAsMember(proto::AnyMessage message);
+  void OnHeard(proto::AnyMessage message, absl::string_view text) override;
+  void TakeAsMember(proto::AnyMessage message, absl::string_view text);
   void OnWelcome(const proto::Welcome& welcome);
   void StartHeartbeat(const van::Identity& identity);
-  void Lost(const absl::Status& why);
+  void OnSilence(absl::Duration heartbeats);
   void OnMap(std::shared_ptr<const proto::ClusterMap> map);
   void OnNodeDown(const proto::NodeDown& down);
   void Tell(const proto::NodeDown& down);
@@ -70,11 +73,13 @@ class Membership::Impl final : private SchedulerLink::Owner {
   State state_ = State::kIdle;
   absl::Status over_;
   LeaveDone leave_done_;
+  bool redialling_ = false;   // which has been logged
   bool joined_here_ = false;  // the scheduler has answered Join on this connection
   absl::Time started_;
   proto::Welcome welcome_;
   MapFollower maps_;
   std::uint64_t acknowledged_ = 0;
+  std::optional<absl::Time> silent_since_;
   runtime::TimerId deadline_timer_{}, log_timer_{}, resend_timer_{};
 };
 

@@ -4,10 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "node/membership_impl.h"
+#include "runtime/log.h"
 
 namespace leeway::node {
 
-void Membership::Impl::OnHeard(proto::AnyMessage message) {
+void Membership::Impl::OnHeard(proto::AnyMessage message, absl::string_view text) {
   if (const auto* shutdown = std::get_if<proto::Shutdown>(&message)) {
     End(state_ == State::kLeaving ? absl::OkStatus() : shutdown->why);
   } else if (state_ == State::kLeaving) {
@@ -17,11 +18,11 @@ void Membership::Impl::OnHeard(proto::AnyMessage message) {
   } else if (const auto* refused = std::get_if<proto::Refused>(&message)) {
     End(Refusal(refused->why));
   } else if (state_ == State::kMember) {
-    TakeAsMember(std::move(message));
+    TakeAsMember(std::move(message), text);
   }
 }
 
-void Membership::Impl::TakeAsMember(proto::AnyMessage message) {
+void Membership::Impl::TakeAsMember(proto::AnyMessage message, absl::string_view text) {
   if (auto* map = std::get_if<proto::ClusterMap>(&message)) {
     OnMap(std::make_shared<const proto::ClusterMap>(std::move(*map)));
   } else if (const auto* down = std::get_if<proto::NodeDown>(&message)) {
@@ -31,8 +32,13 @@ void Membership::Impl::TakeAsMember(proto::AnyMessage message) {
              std::holds_alternative<proto::InstallTableReply>(message) ||
              std::holds_alternative<proto::BarrierRelease>(message) ||
              std::holds_alternative<proto::StatusRequest>(message) ||
-             std::holds_alternative<proto::StatusReply>(message)) {
+             std::holds_alternative<proto::CheckpointPrepare>(message) ||
+             std::holds_alternative<proto::CheckpointCut>(message) ||
+             std::holds_alternative<proto::RestoreShards>(message)) {
     (*listener_)->OnSchedulerMessage(std::move(message));
+  } else if (std::holds_alternative<proto::StatusReply>(message) ||
+             std::holds_alternative<proto::AdminReply>(message)) {
+    (*listener_)->OnSchedulerText(std::move(message), text);
   }
 }
 
@@ -67,15 +73,34 @@ void Membership::Impl::StartHeartbeat(const van::Identity& identity) {
   setup.host = setup_.host;
   setup.owner = loop_;
   setup.factory = setup_.factory;
-  heartbeat_ =
-      std::make_unique<Heartbeat>(std::move(setup), [this](const absl::Status& why) { Lost(why); });
+  Heartbeat::Reports reports;
+  reports.silent = [this](absl::Duration silent) { OnSilence(silent); };
+  reports.heard_again = [this] {
+    if (!silent_since_.has_value()) return;
+    silent_since_.reset();
+    runtime::LogInfo("the scheduler at ", url(), " is heard again");
+  };
+  reports.given_up = [this](const absl::Status& why) { End(why); };
+  heartbeat_ = std::make_unique<Heartbeat>(std::move(setup), std::move(reports));
 }
 
-// Heartbeats without an answer are not silence if the scheduler was heard on this connection.
-void Membership::Impl::Lost(const absl::Status& why) {
-  const absl::Duration patience = absl::Milliseconds(welcome_.failure_timeout_ms);
-  if (absl::IsUnavailable(why) && loop_->Now() - link_.heard() <= patience) return;
-  End(why);
+// Heartbeats without an answer are not silence if the scheduler was heard on this connection. The
+// cluster goes on without a scheduler as long as nobody else fails, so it is given time to come
+// back.
+void Membership::Impl::OnSilence(absl::Duration heartbeats) {
+  const absl::Duration silent = std::min(heartbeats, loop_->Now() - link_.heard());
+  if (silent <= absl::Milliseconds(welcome_.failure_timeout_ms)) return;
+  const absl::Duration patience = setup_.config.scheduler_timeout;
+  if (silent > patience) {
+    return End(absl::UnavailableError(
+        absl::StrCat("the scheduler at ", url(), " has not answered heartbeats for ",
+                     absl::FormatDuration(patience), " (LEEWAY_SCHEDULER_TIMEOUT_MS)")));
+  }
+  if (silent_since_.has_value()) return;
+  silent_since_ = loop_->Now() - silent;
+  runtime::LogWarning("the scheduler at ", url(), " has not answered heartbeats for ",
+                      absl::FormatDuration(silent), "; going on without it for ",
+                      absl::FormatDuration(patience), " (LEEWAY_SCHEDULER_TIMEOUT_MS)");
 }
 
 void Membership::Impl::OnMap(std::shared_ptr<const proto::ClusterMap> map) {

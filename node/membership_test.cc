@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "proto/codec.h"
 #include "runtime/sim_world.h"
 #include "van/sim/sim_van.h"
@@ -31,17 +32,17 @@ std::string Text(const absl::Status& status) { return std::string(status.message
 // Keeps what it hears, and says what the test wants. Heartbeats are answered while it is willing.
 class ScriptedScheduler final : private van::Handler {
  public:
-  ScriptedScheduler(runtime::SimWorld* world, van::SimNetwork* network,
-                    Role role = Role::kScheduler)
-      : host_(world->NewHost("scheduler")),
-        factory_(network->NewFactory("scheduler")),
+  ScriptedScheduler(runtime::SimWorld* world, van::SimNetwork* network, Role role,
+                    const std::string& host)
+      : host_(world->NewHost(host)),
+        factory_(network->NewFactory(host)),
         runner_(host_->Spawn("loop")) {
     van::Identity identity;
     identity.role = role;
     identity.node = 1;
     identity.incarnation = host_->Random();
     van_ = factory_->New(runner_->loop(), identity, {}, this);
-    EXPECT_TRUE(van_->Listen(kScheduler).ok());
+    EXPECT_TRUE(van_->Listen(absl::StrCat("sim://", host, "/0")).ok());
   }
   ~ScriptedScheduler() override { van_.reset(); }
 
@@ -113,8 +114,13 @@ class MembershipTest : public ::testing::Test, private Membership::Listener {
     scheduler_.reset();
   }
 
-  void StartScheduler(Role role = Role::kScheduler) {
-    scheduler_ = std::make_unique<ScriptedScheduler>(&world_, &network_, role);
+  void StartScheduler(Role role = Role::kScheduler, const std::string& host = "scheduler") {
+    scheduler_ = std::make_unique<ScriptedScheduler>(&world_, &network_, role, host);
+  }
+  void CrashScheduler() {
+    network_.Kill("scheduler");
+    world_.Kill("scheduler");
+    scheduler_.reset();
   }
   void StartNode(Role role) {
     host_ = world_.NewHost("node");
@@ -387,23 +393,79 @@ TEST_F(MembershipTest, ASchedulerThatWantsToKnowNothingOfItIsTheEnd) {
   EXPECT_THAT(Text(overs_[0]), AllOf(HasSubstr(kScheduler), HasSubstr("another cluster")));
 }
 
+TEST_F(MembershipTest, ASchedulerThatComesBackFindsTheSameNode) {
+  Join(Role::kServer);
+  world_.RunFor(absl::Seconds(2));
+  CrashScheduler();
+  world_.RunFor(absl::Minutes(2));
+  EXPECT_TRUE(overs_.empty());
+  EXPECT_THAT(membership_->DescribeScheduler(), HasSubstr("has been silent for 2m"));
+  StartScheduler();
+  ASSERT_TRUE(RunUntil([&] { return scheduler_->Count<proto::Join>() > 0; }, absl::Seconds(3)));
+  EXPECT_EQ(scheduler_->identity().incarnation, 99u);
+  EXPECT_EQ(scheduler_->identity().node, kNode);
+  world_.RunFor(absl::Seconds(10));
+  EXPECT_GE(scheduler_->Count<proto::Heartbeat>(), 10u);
+  EXPECT_EQ(membership_->DescribeScheduler(), "the scheduler at sim://scheduler/0");
+  EXPECT_EQ(welcomes_, 1);
+  scheduler_->Say(MapOf(2));
+  ASSERT_TRUE(RunUntil([&] { return !maps_.empty(); }));
+}
+
+TEST_F(MembershipTest, ASchedulerThatComesBackElsewhereIsFoundOnceAServerSaysWhere) {
+  Join(Role::kWorker);
+  world_.RunFor(absl::Seconds(2));
+  CrashScheduler();
+  world_.RunFor(absl::Seconds(10));
+  StartScheduler(Role::kScheduler, "scheduler2");
+  membership_->OnSchedulerMoved({.address = "sim://scheduler2/0", .cluster = 0xc2});
+  world_.RunFor(absl::Seconds(5));
+  EXPECT_EQ(scheduler_->Count<proto::Join>(), 0u);  // another cluster's
+  membership_->OnSchedulerMoved({.address = "sim://nobody/0", .cluster = 0xc1});
+  membership_->OnSchedulerMoved({.address = "sim://scheduler2/0", .cluster = 0xc1});
+  ASSERT_TRUE(RunUntil([&] { return scheduler_->Count<proto::Heartbeat>() > 3; }));
+  EXPECT_EQ(membership_->scheduler_address(), "sim://scheduler2/0");
+  world_.RunFor(absl::Minutes(1));
+  EXPECT_TRUE(overs_.empty());
+  // A rumour does not part it from a scheduler that is there.
+  membership_->OnSchedulerMoved({.address = "sim://nobody/0", .cluster = 0xc1});
+  world_.RunFor(absl::Seconds(5));
+  EXPECT_EQ(membership_->scheduler_address(), "sim://scheduler2/0");
+}
+
+TEST_F(MembershipTest, SomebodyElseAtTheSchedulersAddressIsNotItsEnd) {
+  Join(Role::kWorker);
+  world_.RunFor(absl::Seconds(2));
+  CrashScheduler();
+  world_.RunFor(absl::Seconds(2));
+  StartScheduler(Role::kServer);
+  world_.RunFor(absl::Seconds(10));
+  EXPECT_TRUE(overs_.empty());
+  EXPECT_EQ(scheduler_->Count<proto::Join>(), 0u);
+}
+
 // ---- heartbeats ----
 
-TEST_F(MembershipTest, ItBeatsAsTheSchedulerSaysAndGivesUpOnSilence) {
+TEST_F(MembershipTest, ItBeatsAsTheSchedulerSaysAndGivesUpOnALongSilence) {
   config_.heartbeat_interval = absl::Seconds(60);  // not the scheduler's
   config_.failure_timeout = absl::Minutes(10);
+  config_.scheduler_timeout = absl::Seconds(20);
   Join(Role::kWorker);
   world_.RunFor(absl::Seconds(10));
   EXPECT_NEAR(static_cast<double>(scheduler_->Count<proto::Heartbeat>()), 20, 2);
   EXPECT_TRUE(overs_.empty());
+  EXPECT_EQ(membership_->DescribeScheduler(), "the scheduler at sim://scheduler/0");
   scheduler_->answer_beats = false;
   const absl::Time silent = world_.Now();
+  world_.RunFor(absl::Seconds(10));
+  EXPECT_TRUE(overs_.empty());  // it goes on without it
+  EXPECT_THAT(membership_->DescribeScheduler(), HasSubstr("has been silent for 1"));
   ASSERT_TRUE(RunUntil([&] { return !overs_.empty(); }));
-  EXPECT_GT(world_.Now() - silent, absl::Seconds(2));
-  EXPECT_LT(world_.Now() - silent, absl::Seconds(5));
+  EXPECT_GT(world_.Now() - silent, absl::Seconds(19));
+  EXPECT_LT(world_.Now() - silent, absl::Seconds(22));
   EXPECT_EQ(overs_[0].code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(Text(overs_[0]),
-              AllOf(HasSubstr(kScheduler), HasSubstr("LEEWAY_FAILURE_TIMEOUT_MS")));
+              AllOf(HasSubstr(kScheduler), HasSubstr("LEEWAY_SCHEDULER_TIMEOUT_MS")));
 }
 
 TEST_F(MembershipTest, ASchedulerThatSpeaksIsNotSilentWhateverBecomesOfTheBeats) {

@@ -1,5 +1,6 @@
 #include "node/scheduler_link.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -10,12 +11,17 @@
 namespace leeway::node {
 namespace {
 
-constexpr absl::Duration kReconnectPause = absl::Milliseconds(500);
+// A connection that breaks sooner is not made again at once.
+constexpr absl::Duration kSteady = absl::Milliseconds(500);
+constexpr absl::Duration kPauseMin = absl::Milliseconds(250);
+constexpr absl::Duration kPauseMax = absl::Seconds(2);
+// A node that knows where its scheduler was does not follow every word of where it may be now.
+constexpr std::size_t kAddressesMax = 4;
 
 }  // namespace
 
 SchedulerLink::SchedulerLink(std::string url, runtime::Loop* loop, Owner* owner)
-    : url_(std::move(url)), loop_(loop), owner_(owner) {}
+    : home_(url), urls_{std::move(url)}, loop_(loop), owner_(owner), pause_(kPauseMin) {}
 
 SchedulerLink::~SchedulerLink() { loop_->Cancel(connect_timer_); }
 
@@ -27,7 +33,7 @@ void SchedulerLink::Start(van::Factory* factory, const van::Identity& identity,
 
 void SchedulerLink::Connect() {
   connect_timer_ = runtime::TimerId::kNone;
-  absl::StatusOr<van::PeerId> peer = van_->Connect(url_, owner_->Patience());
+  absl::StatusOr<van::PeerId> peer = van_->Connect(url(), owner_->Patience());
   if (peer.ok()) {
     peer_ = *peer;
   } else {
@@ -39,8 +45,31 @@ void SchedulerLink::Connect() {
 void SchedulerLink::ConnectAgain() {
   if (closed_ || peer_ != 0) return;
   if (!flapping_) return Connect();
+  std::rotate(urls_.begin(), urls_.begin() + 1, urls_.end());
   loop_->Cancel(connect_timer_);
-  connect_timer_ = loop_->After(kReconnectPause, [this] { Connect(); });
+  // Up to a quarter more, lest a scheduler that comes back be met by everybody at once.
+  const double jitter = 1.0 + static_cast<double>(loop_->Random() % 1024) / 4096;
+  connect_timer_ = loop_->After(pause_ * jitter, [this] { Connect(); });
+  pause_ = std::min(2 * pause_, kPauseMax);
+}
+
+void SchedulerLink::DropAndConnectAgain(const absl::Status& why) {
+  if (peer_ != 0) van_->Disconnect(std::exchange(peer_, 0), absl::OkStatus());
+  up_ = false;
+  flapping_ = true;
+  trouble_ = why;
+  ConnectAgain();
+}
+
+void SchedulerLink::TryAt(const std::string& url) {
+  if (closed_ || van_ == nullptr || up_) return;
+  std::erase(urls_, url);
+  urls_.insert(urls_.begin(), url);
+  if (urls_.size() > kAddressesMax) urls_.erase(urls_.end() - (urls_.back() == home_ ? 2 : 1));
+  loop_->Cancel(connect_timer_);
+  if (peer_ != 0) van_->Disconnect(std::exchange(peer_, 0), absl::OkStatus());
+  pause_ = kPauseMin;
+  Connect();
 }
 
 void SchedulerLink::Close() {
@@ -54,17 +83,18 @@ void SchedulerLink::OnPeerUp(van::PeerId peer, const van::Identity& identity) {
   if (closed_ || peer != peer_) return;
   if (identity.role != Role::kScheduler) {
     owner_->OnNoScheduler(absl::FailedPreconditionError(absl::StrCat(
-        "LEEWAY_SCHEDULER=", url_, " is a ", Name(identity.role), ", not a scheduler")));
+        "LEEWAY_SCHEDULER=", url(), " is a ", Name(identity.role), ", not a scheduler")));
     return;
   }
   up_ = true;
   up_since_ = loop_->Now();
+  pause_ = kPauseMin;
   owner_->OnLinkUp();
 }
 
 void SchedulerLink::OnPeerDown(van::PeerId peer, const absl::Status& why) {
   if (closed_ || peer != peer_) return;
-  flapping_ = !up_ || loop_->Now() - up_since_ < kReconnectPause;
+  flapping_ = !up_ || loop_->Now() - up_since_ < kSteady;
   Down(why);
 }
 
@@ -80,18 +110,19 @@ void SchedulerLink::OnMessage(van::PeerId peer, van::Message raw) {
   absl::StatusOr<proto::AnyMessage> message =
       proto::Decode(raw.header, {raw.payload.data(), raw.payload.size()});
   if (!message.ok()) {
-    runtime::LogWarning("malformed message from the scheduler at ", url_, ": ",
+    runtime::LogWarning("malformed message from the scheduler at ", url(), ": ",
                         message.status().message());
     van_->Disconnect(peer, message.status());
     return;
   }
   heard_ = loop_->Now();
-  owner_->OnHeard(*std::move(message));
+  owner_->OnHeard(*std::move(message),
+                  raw.payload.empty() ? absl::string_view() : raw.payload[0].text());
 }
 
 absl::Status SchedulerLink::Send(const proto::AnyMessage& message) {
   if (peer_ == 0) {
-    return absl::UnavailableError(absl::StrCat("no connection to the scheduler at ", url_));
+    return absl::UnavailableError(absl::StrCat("no connection to the scheduler at ", url()));
   }
   van::Message raw;
   raw.header = proto::Encode(message);

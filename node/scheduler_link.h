@@ -1,13 +1,16 @@
-// A node's connection to the scheduler: turns it into messages, and makes it again when it breaks.
-// What is said over it, and when enough is enough, is its owner's to know.
+// A node's connection to the scheduler: turns it into messages, and makes it again when it breaks,
+// at the addresses where the scheduler is or was. What is said over it, and when enough is enough,
+// is its owner's to know.
 #ifndef LEEWAY_NODE_SCHEDULER_LINK_H_
 #define LEEWAY_NODE_SCHEDULER_LINK_H_
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "proto/messages.h"
 #include "runtime/loop.h"
@@ -29,7 +32,7 @@ class SchedulerLink final : private van::Handler {
     virtual void OnLinkDown(const absl::Status& why) = 0;
     // Connected, to something else.
     virtual void OnNoScheduler(const absl::Status& what) = 0;
-    virtual void OnHeard(proto::AnyMessage message) = 0;
+    virtual void OnHeard(proto::AnyMessage message, absl::string_view text) = 0;
     // How long connecting may take from now on.
     virtual absl::Duration Patience() const = 0;
   };
@@ -39,8 +42,13 @@ class SchedulerLink final : private van::Handler {
   ~SchedulerLink() override;
 
   void Start(van::Factory* factory, const van::Identity& identity, const van::Limits& limits);
-  // At once, or after a pause if it came to nothing or broke as soon as it stood.
+  // At once, or after a pause if it came to nothing or broke as soon as it stood: longer and longer
+  // ones, and at the next address in turn.
   void ConnectAgain();
+  // What it is connected to is not what it looks for.
+  void DropAndConnectAgain(const absl::Status& why);
+  // The scheduler is said to be there: looks at once, unless it is connected to one.
+  void TryAt(const std::string& url);
   // For good. What was sent goes out.
   void Close();
 
@@ -51,7 +59,8 @@ class SchedulerLink final : private van::Handler {
   void SetIdentity(const van::Identity& identity) { van_->SetIdentity(identity); }
 
   bool up() const { return up_; }
-  const std::string& url() const { return url_; }
+  // Where it is connected, or tries to.
+  const std::string& url() const { return urls_.front(); }
   van::Identity identity() const { return van_->identity(); }
   // When the scheduler last said something.
   absl::Time heard() const { return heard_; }
@@ -65,13 +74,15 @@ class SchedulerLink final : private van::Handler {
   void OnMessage(van::PeerId peer, van::Message raw) override;
   void Down(const absl::Status& why);
 
-  const std::string url_;
+  const std::string home_;         // where the scheduler was first
+  std::vector<std::string> urls_;  // the current one first
   runtime::Loop* const loop_;
   Owner* const owner_;
   std::unique_ptr<van::Van> van_;
   van::PeerId peer_ = 0;
   bool up_ = false;
-  bool flapping_ = false;  // it broke sooner than kReconnectPause after it came up
+  bool flapping_ = false;  // it broke sooner than kSteady after it came up
+  absl::Duration pause_;
   bool closed_ = false;
   absl::Time up_since_, heard_;
   absl::Status trouble_;

@@ -115,13 +115,13 @@ absl::Status Read(const wire::ClockTick& from, Input&, ClockTick* to) {
   to->epoch = from.epoch();
   to->clock = from.clock();
   const std::size_t size = SizeOrZero(from.marks());
-  LEEWAY_RETURN_IF_ERROR(CheckRange("number of marks", size, 0, kShardsMax));
+  LEEWAY_RETURN_IF_ERROR(CheckRange("number of marks", size, 0, 2 * kShardsMax));
   LEEWAY_RETURN_IF_ERROR(CheckAligned("marks", from.marks(), alignof(wire::ShardMark)));
   to->marks.resize(size);
   for (std::size_t i = 0; i < size; ++i) {
     const wire::ShardMark& mark = *from.marks()->Get(static_cast<std::uint32_t>(i));
     LEEWAY_RETURN_IF_ERROR(CheckRange("mark's shard", mark.shard(), 0, kShardsMax - 1));
-    to->marks[i] = {mark.sequence(), mark.shard()};
+    to->marks[i] = {mark.sequence(), mark.shard(), mark.held()};
   }
   return absl::OkStatus();
 }
@@ -129,6 +129,7 @@ absl::Status Read(const wire::ClockTick& from, Input&, ClockTick* to) {
 absl::Status Read(const wire::ClockAck& from, Input&, ClockAck* to) {
   to->clock = from.clock();
   to->stable = from.stable();
+  to->epoch = from.epoch();
   return absl::OkStatus();
 }
 
@@ -142,6 +143,7 @@ absl::Status Read(const wire::EnterClock& from, Input&, EnterClock* to) {
 
 absl::Status Read(const wire::EnterClockReply& from, Input&, EnterClockReply* to) {
   to->clock = from.clock();
+  to->epoch = from.epoch();
   return absl::OkStatus();
 }
 

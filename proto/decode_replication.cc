@@ -126,8 +126,8 @@ absl::Status ReadWindows(const wire::Replicate& from, Replicate* to) {
   for (std::size_t i = 0; i < size; ++i) {
     const wire::WorkerWindow& window = *from.workers()->Get(static_cast<std::uint32_t>(i));
     WorkerWindow& worker = to->workers[i];
-    worker = {window.rank(), window.incarnation(), window.clock(), window.since(),
-              window.admitted()};
+    worker = {window.rank(),  window.incarnation(), window.clock(),
+              window.since(), window.admitted(),    window.admitted_held()};
     LEEWAY_RETURN_IF_ERROR(CheckRange("worker's rank", worker.rank, 0, kWorkersMax - 1));
     if (i == 0) continue;
     const WorkerWindow& before = to->workers[i - 1];

@@ -205,13 +205,13 @@ Offset<wire::Reply> Write(Builder& out, const Reply& m) {
 Offset<wire::ClockTick> Write(Builder& out, const ClockTick& m) {
   std::vector<wire::ShardMark> marks;
   marks.reserve(m.marks.size());
-  for (const ShardMark& mark : m.marks) marks.emplace_back(mark.sequence, mark.shard);
+  for (const ShardMark& mark : m.marks) marks.emplace_back(mark.sequence, mark.shard, mark.held);
   const auto marks_at = out.CreateVectorOfStructs(marks);
   return wire::CreateClockTick(out, m.worker, m.incarnation, m.epoch, m.clock, marks_at);
 }
 
 Offset<wire::ClockAck> Write(Builder& out, const ClockAck& m) {
-  return wire::CreateClockAck(out, m.clock, m.stable);
+  return wire::CreateClockAck(out, m.clock, m.stable, m.epoch);
 }
 
 Offset<wire::EnterClock> Write(Builder& out, const EnterClock& m) {
@@ -219,7 +219,7 @@ Offset<wire::EnterClock> Write(Builder& out, const EnterClock& m) {
 }
 
 Offset<wire::EnterClockReply> Write(Builder& out, const EnterClockReply& m) {
-  return wire::CreateEnterClockReply(out, m.clock);
+  return wire::CreateEnterClockReply(out, m.clock, m.epoch);
 }
 
 Offset<wire::Call> Write(Builder& out, const Call& m) {

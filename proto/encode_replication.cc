@@ -8,7 +8,7 @@ Offset<wire::Replicate> Write(Builder& out, const Replicate& m) {
   std::vector<wire::WorkerWindow> workers;
   workers.reserve(m.workers.size());
   for (const WorkerWindow& w : m.workers) {
-    workers.emplace_back(w.incarnation, w.clock, w.since, w.admitted, w.rank);
+    workers.emplace_back(w.incarnation, w.clock, w.since, w.admitted, w.admitted_held, w.rank);
   }
   const auto workers_at = out.CreateVectorOfStructs(workers);
   wire::ReplicateBuilder item(out);

@@ -198,8 +198,9 @@ struct Request {
   std::uint64_t timeout_ms = 0;  // a held request is answered within; 0: held without end
   double learning_rate = 0;
   bool has_learning_rate = false;
-  // This worker's last request to this shard before this one that is still open, or that it keeps
-  // to send again; 0: none. Those between are settled and will not be sent again.
+  // This worker's last request to this shard before this one, of the same class (BSP tables, or the
+  // others), that is still open, or that it keeps to send again; 0: none. Those between are settled
+  // and will not be sent again.
   std::uint64_t after = 0;
 };
 // Payload, if the result is OK and the request had a pull: widths (ragged), values.
@@ -222,6 +223,7 @@ struct Reply {
 struct ShardMark {
   std::uint64_t sequence = 0;
   std::uint32_t shard = 0;
+  bool held = false;  // of BSP tables; the other class has numbers of its own to be reached
   friend bool operator==(const ShardMark&, const ShardMark&) = default;
 };
 struct ClockTick {
@@ -234,6 +236,7 @@ struct ClockTick {
 struct ClockAck {
   std::uint64_t clock = 0;
   std::uint64_t stable = 0;  // clocks below it have closed and are on all replicas
+  std::uint64_t epoch = 0;   // the thread's: both are of the shards that it heads in it
 };
 // A worker that came late asks to be waited for from here on.
 struct EnterClock {
@@ -243,6 +246,7 @@ struct EnterClock {
 };
 struct EnterClockReply {
   std::uint64_t clock = 0;  // where this thread counts it from
+  std::uint64_t epoch = 0;  // the thread's
 };
 
 struct Call {

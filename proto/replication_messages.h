@@ -17,7 +17,11 @@ struct WorkerWindow {
   std::uint64_t incarnation = 0;
   std::uint64_t clock = 0;     // iterations ended
   std::uint64_t since = 0;     // the clock it entered at; 0: a founder
-  std::uint64_t admitted = 0;  // the highest number of a push that is part of the shard's state
+  // The highest number of a push that is part of the shard's state: of those applied at once (SSP,
+  // ASP), and of those of clocks that have closed (BSP). One number would take a held push for seen
+  // once a later one was applied at once.
+  std::uint64_t admitted = 0;
+  std::uint64_t admitted_held = 0;
   friend bool operator==(const WorkerWindow&, const WorkerWindow&) = default;
 };
 

@@ -174,7 +174,7 @@ TEST(StructureTest, MisalignedMarks) {
 
 TEST(StructureTest, MisalignedWindows) {
   Builder out;
-  const Offset<flatbuffers::Vector<const wire::WorkerWindow*>> workers(MisalignedVector(out, 40));
+  const Offset<flatbuffers::Vector<const wire::WorkerWindow*>> workers(MisalignedVector(out, 48));
   wire::ReplicateBuilder item(out);
   item.add_epoch(1);
   item.add_item(1);

@@ -188,8 +188,8 @@ void AddOthers(std::vector<Sample>* all) {
                             .incarnation = 5,
                             .epoch = 2,
                             .clock = 8,
-                            .marks = {{100, 0}, {200, kShardsMax - 1}}}});
-  all->push_back({ClockAck{.clock = 8, .stable = 7}});
+                            .marks = {{100, 0, true}, {200, kShardsMax - 1}}}});
+  all->push_back({ClockAck{.clock = 8, .stable = 7, .epoch = 4}});
   all->push_back({Call{.request = 4, .handler = "echo"}, {runtime::Buffer::CopyOf("question")}});
   all->push_back({Call{.request = 4, .handler = "echo"}, {runtime::Buffer()}});
   all->push_back({CallReply{.request = 4}, {runtime::Buffer::CopyOf("answer")}});

@@ -130,8 +130,8 @@ inline auto Fields(const ClockTick& m) {
   return std::tie(a, b, c, d, e);
 }
 inline auto Fields(const ClockAck& m) {
-  const auto& [a, b] = m;
-  return std::tie(a, b);
+  const auto& [a, b, c] = m;
+  return std::tie(a, b, c);
 }
 inline auto Fields(const Call& m) {
   const auto& [a, b] = m;
@@ -154,8 +154,8 @@ inline auto Fields(const EnterClock& m) {
   return std::tie(a, b, c);
 }
 inline auto Fields(const EnterClockReply& m) {
-  const auto& [a] = m;
-  return std::tie(a);
+  const auto& [a, b] = m;
+  return std::tie(a, b);
 }
 inline auto Fields(const Replicate& m) {
   const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u] = m;

@@ -6,9 +6,14 @@ namespace {
 
 const std::vector<WorkerWindow>& Windows() {
   static const auto& windows = *new std::vector<WorkerWindow>{
-      {.rank = 0, .incarnation = 5, .clock = 7, .since = 0, .admitted = 90},
+      {.rank = 0, .incarnation = 5, .clock = 7, .since = 0, .admitted = 90, .admitted_held = 88},
       {.rank = 0, .incarnation = 6, .clock = 6, .since = 4, .admitted = 3},
-      {.rank = kWorkersMax - 1, .incarnation = 1, .clock = 8, .since = 2, .admitted = ~0ull}};
+      {.rank = kWorkersMax - 1,
+       .incarnation = 1,
+       .clock = 8,
+       .since = 2,
+       .admitted = 2,
+       .admitted_held = ~0ull}};
   return windows;
 }
 
@@ -158,7 +163,7 @@ void AddAdministration(std::vector<Sample>* all) {
 
 void AddClusterSamples(std::vector<Sample>* all) {
   all->push_back({EnterClock{.worker = kWorkersMax - 1, .incarnation = 5, .epoch = 2}});
-  all->push_back({EnterClockReply{.clock = 9}});
+  all->push_back({EnterClockReply{.clock = 9, .epoch = 3}});
   AddReplication(all);
   AddAdministration(all);
 }

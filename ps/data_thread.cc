@@ -209,7 +209,7 @@ void DataThread::AcknowledgeTickIfDue(WorkerRecord* worker) {
     if (shard->progress().ClockOf(worker->entry.rank) < worker->tick_clock) return;
   }
   const std::uint64_t clock = std::exchange(worker->tick_clock, 0);
-  Send(worker->tick_peer, proto::ClockAck{clock}).IgnoreError();
+  Send(worker->tick_peer, proto::ClockAck{.clock = clock, .epoch = map_->epoch}).IgnoreError();
 }
 
 // ---- calls ----

@@ -6,7 +6,7 @@
 #include "proto/layout.h"
 #include "runtime/log.h"
 #include "runtime/status_macros.h"
-#include "worker/answers.h"
+#include "worker/cluster_status.h"
 #include "worker/spoken_duration.h"
 
 namespace leeway::worker {
@@ -61,9 +61,11 @@ void Core::ConnectDeadline() {
     return connect_.SetBy(loop_->Now() + kConnectGrace);
   }
   const std::string missing =
-      map_ == nullptr ? absl::StrCat("the scheduler at ", membership_->scheduler_address(),
-                                     " has not said who is missing")
-                      : node::DescribeMissing(*map_, welcome_.num_servers, welcome_.num_workers);
+      map_ == nullptr
+          ? absl::StrCat(membership_->DescribeScheduler(), "; it has not said who is missing")
+      : entrance_ != nullptr
+          ? entrance_->DescribeWait()
+          : node::DescribeMissing(*map_, welcome_.num_servers, welcome_.num_workers);
   End(absl::DeadlineExceededError(absl::StrCat("the cluster was not complete within ",
                                                Spoken(config_.connect_timeout), ": ", missing,
                                                " (LEEWAY_CONNECT_TIMEOUT_MS)")));
@@ -111,26 +113,52 @@ void Core::OnMap(std::shared_ptr<const proto::ClusterMap> map) {
   }
   servers_->Follow(*map_);
   DropDeadServers();
-  requests_->Follow(*map_);
+  FailLost(requests_->Follow(*map_));
   ticker_->Follow(*map_);
-  if (phase_ != Phase::kJoining) return;
+  if (phase_ == Phase::kJoining) Enter();
+}
+
+// Who was there when the cluster became complete counts from clock 0; who came later from where the
+// others are.
+void Core::Enter() {
+  if (entrance_ != nullptr) return entrance_->Follow(*map_);
+  const auto self =
+      std::find_if(map_->workers.begin(), map_->workers.end(),
+                   [this](const proto::WorkerEntry& w) { return w.node == welcome_.node; });
+  if (self == map_->workers.end()) return;  // a map from before this worker came
+  if (!self->late) return BeReady();
+  entrance_ = std::make_unique<Entrance>(
+      config_, loop_, servers_.get(),
+      Requests::Self{.incarnation = incarnation_, .rank = welcome_.rank},
+      [this](std::uint64_t clock) {
+        runtime::LogInfo("worker ", welcome_.rank, " enters at clock ", clock);
+        ticker_->SetClock(clock);
+        BeReady();
+      });
+  entrance_->Follow(*map_);
+}
+
+void Core::BeReady() {
   phase_ = Phase::kReady;
   connect_.Clear();
   if (ready_) std::exchange(ready_, nullptr)(absl::OkStatus());
 }
 
+// Calls are for a server; requests are for a shard, and go to its next head.
 void Core::DropDeadServers() {
   for (const proto::ServerEntry& server : map_->servers) {
     const Link* link = servers_->Find(server.rank, 0);
     if (server.alive || link == nullptr) continue;
-    const absl::Status why = absl::UnavailableError(
-        absl::StrCat("server ", server.rank, " (", link->address, ") is gone: ", link->death));
-    calls_->DropServer(server.rank, why);
-    for (const std::shared_ptr<Operation>& operation : requests_->DropServer(server.rank)) {
-      if (operation->stage == Operation::Stage::kAsking) {
-        FailOperation(operation, Prefixed(operation->Describe(), why));
-      }
-    }
+    calls_->DropServer(
+        server.rank, absl::UnavailableError(absl::StrCat(
+                         "server ", server.rank, " (", link->address, ") is gone: ", link->death)));
+  }
+}
+
+void Core::FailLost(const std::vector<Requests::Lost>& lost) {
+  for (const auto& [operation, shard] : lost) {
+    if (operation->stage != Operation::Stage::kAsking) continue;
+    FailOperation(operation, Prefixed(operation->Describe(), requests_->LossOf(shard)));
   }
 }
 
@@ -138,7 +166,7 @@ void Core::OnNodeDown(const proto::NodeDown& down) {
   runtime::LogInfo(Name(down.role), " ", down.rank, down.left ? " has left" : " is gone", ": ",
                    down.reason);
   if (down.role == Role::kServer && servers_ != nullptr) {
-    servers_->NoteDeath(down.rank, down.reason);
+    servers_->NoteDeath(down.node, down.reason);
   }
 }
 
@@ -150,6 +178,10 @@ void Core::OnSchedulerMessage(proto::AnyMessage message) {
   }
 }
 
+void Core::OnSchedulerText(proto::AnyMessage message, absl::string_view text) {
+  errands_->OnText(message, text);
+}
+
 void Core::OnOver(const absl::Status& why) {
   End(why.ok() ? absl::UnavailableError("the scheduler has ended the cluster") : why);
 }
@@ -157,6 +189,7 @@ void Core::OnOver(const absl::Status& why) {
 // ---- servers ----
 
 void Core::OnLinkUp(Link* link) {
+  if (entrance_ != nullptr) entrance_->OnLinkUp(link);
   requests_->OnLinkUp(link);
   ticker_->OnLinkUp(link);
   calls_->OnLinkUp(link);
@@ -173,8 +206,12 @@ void Core::OnServerMessage(Link* link, proto::AnyMessage message,
     requests_->OnReply(link, *reply, payload);
   } else if (auto* ack = std::get_if<proto::ClockAck>(&message)) {
     ticker_->OnAck(link, *ack);
+  } else if (auto* entered = std::get_if<proto::EnterClockReply>(&message)) {
+    if (entrance_ != nullptr) entrance_->OnReply(link, *entered);
   } else if (auto* call = std::get_if<proto::CallReply>(&message)) {
     calls_->OnReply(*call, payload);
+  } else if (auto* moved = std::get_if<proto::SchedulerMoved>(&message)) {
+    membership_->OnSchedulerMoved(*moved);
   } else {
     runtime::LogDebug(link->Describe(), " sent a message that is not for a worker");
   }
@@ -219,10 +256,20 @@ void Core::Call(std::uint32_t server_rank, const std::string& handler, runtime::
   calls_->Call(server_rank, handler, std::move(request), timeout, std::move(done));
 }
 
+void Core::Checkpoint(const std::string& directory, absl::Duration timeout,
+                      Errands::TextDone done) {
+  if (const absl::Status status = Usable(); !status.ok()) return done(status);
+  errands_->Admin(absl::StrCat("saving a checkpoint in '", directory, "'"), "checkpoint-save",
+                  {directory}, timeout,
+                  [done = std::move(done)](absl::StatusOr<std::string> json) mutable {
+                    done(json.ok() ? CheckpointPath(*json) : std::move(json));
+                  });
+}
+
 absl::Status Core::Clock() {
   LEEWAY_RETURN_IF_ERROR(Usable());
   ticker_->Tick();
-  return absl::OkStatus();
+  return requests_->TakeRefusal();
 }
 
 WorkerStats Core::stats() const {

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
@@ -27,6 +28,7 @@
 #include "van/van.h"
 #include "worker/alarm.h"
 #include "worker/calls.h"
+#include "worker/entrance.h"
 #include "worker/errands.h"
 #include "worker/operation.h"
 #include "worker/requests.h"
@@ -84,6 +86,8 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   void Barrier(Group group, const std::string& name, absl::Duration timeout, Done done);
   void Call(std::uint32_t server_rank, const std::string& handler, runtime::Buffer request,
             absl::Duration timeout, Calls::Done done);
+  // `done` with the folder of the checkpoint, once it is complete.
+  void Checkpoint(const std::string& directory, absl::Duration timeout, Errands::TextDone done);
 
   // Waits for pushes and clocks under way, then leaves; `done` when the scheduler knows or
   // `timeout` has passed. Everything else fails with FAILED_PRECONDITION.
@@ -101,6 +105,7 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   void OnMap(std::shared_ptr<const proto::ClusterMap> map) override;
   void OnNodeDown(const proto::NodeDown& down) override;
   void OnSchedulerMessage(proto::AnyMessage message) override;
+  void OnSchedulerText(proto::AnyMessage message, absl::string_view text) override;
   void OnOver(const absl::Status& why) override;
   // Servers::Listener
   void OnLinkUp(Link* link) override;
@@ -110,9 +115,10 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
 
   void OnAnswer(Request& request, const Link& link, const proto::Reply& reply,
                 std::span<runtime::Buffer> payload);
-  absl::Status TakeAnswer(Request& request, const proto::Reply& reply,
+  absl::Status TakeAnswer(const Request& request, Operation& operation, const proto::Reply& reply,
                           std::span<runtime::Buffer> payload);
   void FailOperation(const std::shared_ptr<Operation>& operation, absl::Status why);
+  void SettleSayingWhoIsSilent(const std::shared_ptr<Operation>& operation);
   // The result is known: complete, as soon as nobody reads the user's memory any more.
   void Settle(const std::shared_ptr<Operation>& operation);
   void Complete(const std::shared_ptr<Operation>& operation);
@@ -121,7 +127,10 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   void Overdue(const std::shared_ptr<Operation>& operation);
   void BreakOff(const Operation& operation);
   Errands::TableDone TableAnswer(TableDone done);
+  void Enter();
+  void BeReady();
   void DropDeadServers();
+  void FailLost(const std::vector<Requests::Lost>& lost);
   void ConnectDeadline();
   void LeaveWhenQuiet();
   void End(const absl::Status& why);
@@ -159,6 +168,7 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   std::unique_ptr<Ticker> ticker_;
   std::unique_ptr<Calls> calls_;
   std::unique_ptr<Errands> errands_;
+  std::unique_ptr<Entrance> entrance_;  // of a worker that came late
 };
 
 }  // namespace leeway::worker

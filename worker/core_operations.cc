@@ -7,6 +7,7 @@
 #include "runtime/log.h"
 #include "runtime/status_macros.h"
 #include "worker/answers.h"
+#include "worker/cluster_status.h"
 #include "worker/core.h"
 #include "worker/spoken_duration.h"
 
@@ -17,6 +18,7 @@ namespace {
 // its connections are dropped; and how long these may linger before somebody is told.
 constexpr absl::Duration kReleaseGrace = absl::Seconds(1);
 constexpr absl::Duration kLingerGrace = absl::Seconds(4);
+constexpr absl::Duration kStatusTimeout = absl::Seconds(1);
 // How often a worker that leaves looks whether its pushes have been answered.
 constexpr absl::Duration kLeaveLook = absl::Milliseconds(5);
 
@@ -33,7 +35,7 @@ std::shared_ptr<Operation> Core::Submit(absl::StatusOr<Sliced> sliced, const Ter
   operation->number = next_operation_++;
   absl::Status status = Usable();
   if (status.ok()) status = sliced.status();
-  if (status.ok()) status = requests_->Admit(sliced->pieces);
+  if (status.ok()) status = requests_->Admit(*sliced);
   if (!status.ok()) {
     operation->result = std::move(status);
     Complete(operation);
@@ -68,19 +70,34 @@ std::shared_ptr<Operation> Core::Submit(absl::StatusOr<Sliced> sliced, const Ter
 
 void Core::OnAnswer(Request& request, const Link& link, const proto::Reply& reply,
                     std::span<runtime::Buffer> payload) {
-  const std::shared_ptr<Operation> operation = request.operation;
-  const absl::Status answer = TakeAnswer(request, reply, payload);
+  const std::shared_ptr<Operation> operation = std::move(request.operation);
+  const absl::Status answer = TakeAnswer(request, *operation, reply, payload);
   if (!answer.ok() && operation->result.ok()) {
     operation->result =
         Prefixed(absl::StrCat(operation->Describe(), " at ", link.Describe()), answer);
   }
   if (--operation->unanswered > 0) return;
+  if (absl::IsDeadlineExceeded(operation->result)) return SettleSayingWhoIsSilent(operation);
   if (operation->result.ok() && operation->sink != nullptr) operation->sink->Finish();
   Settle(operation);
 }
 
-absl::Status Core::TakeAnswer(Request& request, const proto::Reply& reply,
-                              std::span<runtime::Buffer> payload) {
+// The server has said whom the pull waited for, and in the last tenth of the operation's time; when
+// these were last heard the scheduler knows.
+void Core::SettleSayingWhoIsSilent(const std::shared_ptr<Operation>& operation) {
+  errands_->Status(std::min(kStatusTimeout, operation->deadline - loop_->Now()),
+                   [this, operation](const absl::StatusOr<std::string>& status) {
+                     if (operation->stage != Operation::Stage::kAsking) return;
+                     if (status.ok()) {
+                       operation->result = absl::DeadlineExceededError(
+                           WithLastHeard(operation->result.message(), *status));
+                     }
+                     Settle(operation);
+                   });
+}
+
+absl::Status Core::TakeAnswer(const Request& request, Operation& operation,
+                              const proto::Reply& reply, std::span<runtime::Buffer> payload) {
   LEEWAY_RETURN_IF_ERROR(reply.result);
   LEEWAY_RETURN_IF_ERROR(CheckAnswer(request, reply, payload));
   if (!proto::HasPull(request.op)) return absl::OkStatus();
@@ -91,7 +108,7 @@ absl::Status Core::TakeAnswer(Request& request, const proto::Reply& reply,
     return fresh;
   }
   for (const runtime::Buffer& frame : payload) bytes_pulled_ += frame.size();
-  request.operation->sink->Take(request.index, payload);
+  operation.sink->Take(request.index, payload);
   return absl::OkStatus();
 }
 
@@ -207,7 +224,10 @@ void Core::Leave(absl::Duration timeout, Done done) {
 void Core::LeaveWhenQuiet() {
   if (phase_ != Phase::kLeaving) return;
   const absl::Time now = loop_->Now();
-  const bool quiet = requests_->unanswered_pushes() == 0 && ticker_->acknowledged();
+  // What is retained of iterations that have ended is safe only when they have closed.
+  const bool quiet = requests_->unanswered_pushes() == 0 && ticker_->acknowledged() &&
+                     !requests_->RetainsBefore(ticker_->clock());
+  ticker_->Look();
   if (!quiet && now < leave_by_) {
     leave_.SetBy(std::min(now + kLeaveLook, leave_by_));
     return;

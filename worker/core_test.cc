@@ -243,7 +243,7 @@ TEST(CoreTest, HeldPushPullsDoNotStopThePushesBehindThem) {
 
 // ---- clocks ----
 
-TEST(CoreTest, TicksCarryTheLastNumbersAndAreResent) {
+TEST(CoreTest, TicksCarryTheLastPushesThatAreNotSettledAndAreResent) {
   TestCluster cluster({.servers = 2, .shards = 4});
   cluster.Connect();
   const auto table = cluster.MakeTable(TableSpec::Dense("w", {4096}));  // a block a shard
@@ -254,16 +254,19 @@ TEST(CoreTest, TicksCarryTheLastNumbersAndAreResent) {
   const auto push = cluster.Push(table, {}, values);
   EXPECT_TRUE(cluster.core->Clock().ok());
   EXPECT_EQ(cluster.core->clock(), 1u);
+  const auto next = cluster.Push(table, {}, values);  // of the clock after
   EXPECT_TRUE(cluster.Await(push).ok());
   cluster.world.RunFor(absl::Seconds(20));
   EXPECT_EQ(cluster.servers[0]->ticks.size(), 1u);
   ASSERT_EQ(cluster.servers[1]->ticks.size(), 3u);
-  const proto::ClockTick& tick = cluster.servers[1]->ticks[2];
+  const proto::ClockTick& tick = cluster.servers[1]->ticks[0];
   EXPECT_EQ(tick.clock, 1u);
   ASSERT_EQ(tick.marks.size(), 2u);
   EXPECT_EQ(tick.marks[0].shard, 1u);
   EXPECT_EQ(tick.marks[0].sequence, 2u);
+  EXPECT_TRUE(tick.marks[0].held);
   EXPECT_EQ(tick.marks[1].shard, 3u);
+  EXPECT_TRUE(cluster.servers[1]->ticks[2].marks.empty());  // all of it was answered meanwhile
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ void Errands::CreateTable(const TableSpec& spec, absl::Duration timeout, TableDo
   TableErrand errand{.common = Start(absl::StrCat("creating table '", spec.name, "'"), timeout),
                      .message = proto::CreateTable{.request = request, .spec = spec},
                      .done = std::move(done)};
-  Ask(tables_.emplace(request, std::move(errand)).first->second);
+  Ask(request, tables_.emplace(request, std::move(errand)).first->second);
 }
 
 void Errands::OpenTable(const std::string& name, absl::Duration timeout, TableDone done) {
@@ -37,7 +37,7 @@ void Errands::OpenTable(const std::string& name, absl::Duration timeout, TableDo
   TableErrand errand{.common = Start(absl::StrCat("opening table '", name, "'"), timeout),
                      .message = proto::OpenTable{.request = request, .name = name},
                      .done = std::move(done)};
-  Ask(tables_.emplace(request, std::move(errand)).first->second);
+  Ask(request, tables_.emplace(request, std::move(errand)).first->second);
 }
 
 void Errands::Barrier(Group group, const std::string& name, absl::Duration timeout,
@@ -49,8 +49,28 @@ void Errands::Barrier(Group group, const std::string& name, absl::Duration timeo
   Ask(key, barriers_.emplace(key, std::move(errand)).first->second);
 }
 
+void Errands::Admin(std::string what, const std::string& command,
+                    std::vector<std::string> arguments, absl::Duration timeout, TextDone done) {
+  const std::uint64_t request = next_request_++;
+  TextErrand errand{
+      .common = Start(std::move(what), timeout),
+      .message =
+          proto::Admin{.request = request, .command = command, .arguments = std::move(arguments)},
+      .done = std::move(done)};
+  Ask(request, texts_.emplace(request, std::move(errand)).first->second);
+}
+
+void Errands::Status(absl::Duration timeout, TextDone done) {
+  const std::uint64_t request = next_request_++;
+  TextErrand errand{.common = Start("asking for the cluster's status", timeout),
+                    .message = proto::StatusRequest{request},
+                    .done = std::move(done)};
+  Ask(request, texts_.emplace(request, std::move(errand)).first->second);
+}
+
 // A message that cannot be sent is one more lost message.
-void Errands::Ask(TableErrand& errand) {
+template <class Key, class Errand>
+void Errands::Ask(const Key& /*request*/, Errand& errand) {
   membership_->Send(errand.message).IgnoreError();
   Resent(errand.common);
 }
@@ -91,51 +111,63 @@ void Errands::OnBarrierRelease(const proto::BarrierRelease& release) {
   done(release.result);
 }
 
+void Errands::OnText(const proto::AnyMessage& message, absl::string_view json) {
+  std::uint64_t request = 0;
+  absl::Status result;
+  if (const auto* admin = std::get_if<proto::AdminReply>(&message)) {
+    request = admin->request;
+    result = admin->result;
+  } else if (const auto* status = std::get_if<proto::StatusReply>(&message)) {
+    request = status->request;
+  }
+  const auto found = texts_.find(request);
+  if (found == texts_.end()) return;
+  TextDone done = std::move(found->second.done);
+  texts_.erase(found);
+  if (!result.ok()) return done(result);
+  done(std::string(json));
+}
+
 absl::Status Errands::Late(const Common& common) const {
-  return absl::DeadlineExceededError(
-      absl::StrCat(common.what, ": the scheduler at ", membership_->scheduler_address(),
-                   " has not answered for ", Spoken(loop_->Now() - common.started),
-                   " (LEEWAY_REQUEST_TIMEOUT_MS)"));
+  return absl::DeadlineExceededError(absl::StrCat(
+      common.what, ": ", membership_->DescribeScheduler(), "; waited ",
+      Spoken(loop_->Now() - common.started), " for its answer (", "LEEWAY_REQUEST_TIMEOUT_MS)"));
 }
 
 // Ends what is past its deadline, asks again what is due. What ends is taken out first: its
 // `done` may ask for more.
-void Errands::Look() {
+template <class Key, class Errand>
+void Errands::LookAt(std::map<Key, Errand>& errands) {
   const absl::Time now = loop_->Now();
-  std::vector<std::pair<absl::Status, TableDone>> late_tables;
-  std::vector<std::pair<absl::Status, BarrierDone>> late_barriers;
-  for (auto it = tables_.begin(); it != tables_.end();) {
-    TableErrand& errand = it->second;
+  std::vector<Errand> late;
+  for (auto it = errands.begin(); it != errands.end();) {
+    Errand& errand = it->second;
     if (errand.common.deadline <= now) {
-      late_tables.emplace_back(Late(errand.common), std::move(errand.done));
-      it = tables_.erase(it);
-      continue;
-    }
-    if (errand.common.due <= now) Ask(errand);
-    look_.SetBy(std::min(errand.common.due, errand.common.deadline));
-    ++it;
-  }
-  for (auto it = barriers_.begin(); it != barriers_.end();) {
-    BarrierErrand& errand = it->second;
-    if (errand.common.deadline <= now) {
-      late_barriers.emplace_back(Late(errand.common), std::move(errand.done));
-      it = barriers_.erase(it);
+      late.push_back(std::move(errand));
+      it = errands.erase(it);
       continue;
     }
     if (errand.common.due <= now) Ask(it->first, errand);
     look_.SetBy(std::min(errand.common.due, errand.common.deadline));
     ++it;
   }
-  for (auto& [status, done] : late_tables) done(status);
-  for (auto& [status, done] : late_barriers) done(status);
+  for (Errand& errand : late) errand.done(Late(errand.common));
+}
+
+void Errands::Look() {
+  LookAt(tables_);
+  LookAt(barriers_);
+  LookAt(texts_);
 }
 
 void Errands::Fail(const absl::Status& why) {
   look_.Clear();
   std::map<std::uint64_t, TableErrand> tables = std::exchange(tables_, {});
   std::map<BarrierKey, BarrierErrand> barriers = std::exchange(barriers_, {});
+  std::map<std::uint64_t, TextErrand> texts = std::exchange(texts_, {});
   for (auto& [request, errand] : tables) errand.done(why);
   for (auto& [key, errand] : barriers) errand.done(why);
+  for (auto& [request, errand] : texts) errand.done(why);
 }
 
 }  // namespace leeway::worker

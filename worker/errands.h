@@ -1,5 +1,6 @@
-// What is asked of the scheduler: tables and barriers. Asked again until it is answered, which is
-// harmless: the scheduler knows a request by its number.
+// What is asked of the scheduler: tables, barriers, checkpoints, its status. Asked again until it
+// is answered, which is harmless: the scheduler knows a request by its number. While the scheduler
+// is away this waits for it, until the deadline.
 #ifndef LEEWAY_WORKER_ERRANDS_H_
 #define LEEWAY_WORKER_ERRANDS_H_
 
@@ -14,6 +15,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "leeway/config.h"
 #include "node/membership.h"
 #include "proto/messages.h"
@@ -26,6 +28,7 @@ class Errands {
  public:
   using TableDone = absl::AnyInvocable<void(absl::StatusOr<proto::TableReply>)>;
   using BarrierDone = absl::AnyInvocable<void(const absl::Status&)>;
+  using TextDone = absl::AnyInvocable<void(absl::StatusOr<std::string> json)>;
 
   Errands(const Config& config, runtime::Loop* loop, node::Membership* membership);
 
@@ -33,8 +36,15 @@ class Errands {
   void OpenTable(const std::string& name, absl::Duration timeout, TableDone done);
   void Barrier(Group group, const std::string& name, absl::Duration timeout, BarrierDone done);
 
+  // `what`, for errors: "saving a checkpoint in '/data'".
+  void Admin(std::string what, const std::string& command, std::vector<std::string> arguments,
+             absl::Duration timeout, TextDone done);
+  void Status(absl::Duration timeout, TextDone done);
+
   void OnTableReply(proto::TableReply reply);
   void OnBarrierRelease(const proto::BarrierRelease& release);
+  // An AdminReply or a StatusReply.
+  void OnText(const proto::AnyMessage& message, absl::string_view json);
   // All that are under way end with `why`.
   void Fail(const absl::Status& why);
 
@@ -49,6 +59,11 @@ class Errands {
     proto::AnyMessage message;
     TableDone done;
   };
+  struct TextErrand {
+    Common common;
+    proto::AnyMessage message;
+    TextDone done;
+  };
   struct BarrierErrand {
     Common common;
     BarrierDone done;
@@ -57,8 +72,11 @@ class Errands {
 
   Common Start(std::string what, absl::Duration timeout);
   void Resent(Common& common);
-  void Ask(TableErrand& errand);
+  template <class Key, class Errand>
+  void Ask(const Key& key, Errand& errand);
   void Ask(const BarrierKey& key, BarrierErrand& errand);
+  template <class Key, class Errand>
+  void LookAt(std::map<Key, Errand>& errands);
   void Look();
   absl::Status Late(const Common& common) const;
 
@@ -66,7 +84,8 @@ class Errands {
   runtime::Loop* const loop_;
   node::Membership* const membership_;
   std::uint64_t next_request_ = 1;
-  std::map<std::uint64_t, TableErrand> tables_;
+  std::map<std::uint64_t, TableErrand> tables_;  // by request
+  std::map<std::uint64_t, TextErrand> texts_;    // likewise
   std::map<std::pair<Group, std::string>, std::uint64_t> barrier_numbers_;
   std::map<BarrierKey, BarrierErrand> barriers_;
   Alarm look_;

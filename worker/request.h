@@ -24,12 +24,19 @@ struct Request {
     kQueued,   // stands in its link's queue
     kSent,     // waits for its answer, or to be resent
     kWaiting,  // for a newer map, for the end of a back-off or for its link to come up
+    kKept,     // retained, and its shard's head has it
   };
 
-  // Null once the operation has ended without this answer. The number is in use, so the request
-  // is asked on, with a copy of the user's data, until it is answered: servers admit requests
-  // strictly in order, and a hole would stop the shard for good.
+  bool held() const { return table->spec.consistency.is_bsp(); }  // its class (requests.h)
+
+  // Null once the operation has ended: with the answer (`retained`) or without (`abandoned`).
   std::shared_ptr<Operation> operation;
+  // Its time was up before it was answered. Its number is in use, so it is asked on, with a copy
+  // of the user's data, until it is answered.
+  bool abandoned = false;
+  // A push that was accepted, but is nowhere but at the head of its shard until its clock has
+  // closed. Kept, with a copy of the user's data, to be sent again to the next head.
+  bool retained = false;
   std::size_t index = 0;  // of its piece
   Piece piece;
   std::uint64_t bytes = 0;  // payload
@@ -41,6 +48,8 @@ struct Request {
   absl::Time deadline;
 
   std::uint64_t sequence = 0;
+  Request* earlier = nullptr;  // of its shard and class that is not settled
+  Request* later = nullptr;
   std::uint64_t order = 0;  // of submission, over all shards
   int priority = 0;         // raised to that of any later request of its shard
 
@@ -64,12 +73,17 @@ struct SentSooner {
 struct Link {
   std::uint32_t server_rank = 0;
   std::uint32_t thread = 0;
+  // Which process, as the map says. A server's rank may be taken by another one.
+  std::uint32_t node = 0;
+  std::uint64_t incarnation = 0;  // 0: the map does not say
+  std::uint64_t generation = 0;   // counts the processes this link has led to
   std::string address;
   bool alive = true;  // its server, as the map says
   std::string death;  // why not
   van::PeerId peer = 0;
   bool up = false;
   absl::Status trouble;  // why it is not up, where that is known
+  absl::Time heard = absl::InfinitePast();
   absl::Duration reconnect_delay;
   std::unique_ptr<Alarm> reconnect;
 
@@ -79,8 +93,9 @@ struct Link {
   std::uint64_t leaving = 0;          // sends the transport has yet to report done
 
   // Ticker's (ticker.h).
-  std::vector<std::uint32_t> shards;  // it owns, ascending
-  std::uint64_t clock_acked = 0;
+  std::vector<std::uint32_t> shards;  // it is the head of, ascending
+  std::uint64_t clock_acked = 0;      // in the newest epoch
+  int ticks_unanswered = 0;
   absl::Time tick_due = absl::InfiniteFuture();
   absl::Duration tick_delay;
 

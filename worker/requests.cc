@@ -13,7 +13,10 @@ namespace {
 constexpr std::uint64_t kAbandonedBytesMax = 4ull << 30;
 // Sends this large are followed until the transport is done with them.
 constexpr std::uint64_t kTrackedBytesMin = 64 << 10;
+// A server that does not take a request yet is asked again after this, doubling: a shard whose head
+// has changed is to be of use again as soon as it can be.
 constexpr absl::Duration kBackOffMin = absl::Milliseconds(10);
+constexpr absl::Duration kBackOffMax = absl::Milliseconds(250);
 // A sweep looks at everything open, so sweeps keep at least a part of the interval apart.
 constexpr int kSweepsPerInterval = 8;
 
@@ -23,64 +26,33 @@ Requests::Requests(const Config& config, runtime::Loop* loop, Servers* servers, 
                    OnAnswer on_answer)
     : resend_interval_(ResendInterval(config)),
       window_bytes_(config.send_window_bytes),
+      retained_bytes_max_(config.held_bytes_max),
       loop_(loop),
       servers_(servers),
       self_(self),
       on_answer_(std::move(on_answer)),
       resend_(loop, [this] { ResendDue(); }) {}
 
-template <class F>
-void Requests::ForEachOpen(F&& f) {
-  for (Lane& lane : lanes_) {
-    for (const std::unique_ptr<Request>& request : lane.open) {
-      if (request != nullptr) f(lane, *request);
-    }
-  }
-}
-
-void Requests::Follow(const proto::ClusterMap& map) {
-  if (map.epoch == 0) return;
-  epoch_ = map.epoch;
-  if (lanes_.empty()) lanes_ = std::vector<Lane>(map.owners.size());
-  for (const auto& [place, link] : servers_->links()) link->shards.clear();
-  for (std::uint32_t shard = 0; shard < lanes_.size() && shard < map.owners.size(); ++shard) {
-    Lane& lane = lanes_[shard];
-    Link* owner = servers_->Find(map.owners[shard].server_rank, map.owners[shard].thread);
-    if (owner != nullptr) owner->shards.push_back(shard);
-    if (owner == lane.link) continue;
-    for (const std::unique_ptr<Request>& request : lane.open) {
-      if (request != nullptr) Withdraw(lane, request.get());
-    }
-    lane.link = owner;
-    for (const std::unique_ptr<Request>& request : lane.open) {
-      if (request != nullptr && owner != nullptr) Enqueue(lane, request.get());
-    }
-  }
-  ForEachOpen([&](Lane& lane, Request& request) {
-    if (request.state == Request::State::kWaiting && request.epoch_sent < epoch_ &&
-        lane.link != nullptr) {
-      Enqueue(lane, &request);
-    }
-  });
-  for (const auto& [place, link] : servers_->links()) Pump(link.get());
-}
-
-absl::Status Requests::Admit(const std::vector<Piece>& pieces) const {
-  for (const Piece& piece : pieces) {
-    const Link* link = piece.shard < lanes_.size() ? lanes_[piece.shard].link : nullptr;
-    if (link == nullptr) {
+absl::Status Requests::Admit(const Sliced& sliced) const {
+  for (const Piece& piece : sliced.pieces) {
+    if (piece.shard >= lanes_.size() || lanes_[piece.shard].link == nullptr) {
       return absl::InternalError(absl::StrCat("shard ", piece.shard, " has no owner in the map"));
     }
-    if (!link->alive) {
-      return absl::UnavailableError(absl::StrCat("server ", link->server_rank, " (", link->address,
-                                                 ") is gone: ", link->death));
-    }
+    if (lanes_[piece.shard].lost) return LossOf(piece.shard);
   }
   if (abandoned_bytes_ > kAbandonedBytesMax) {
     return absl::ResourceExhaustedError(
         absl::StrCat("pushes of ", abandoned_bytes_,
                      " bytes have passed their deadlines and still wait for their servers; "
                      "push less at once or raise LEEWAY_REQUEST_TIMEOUT_MS"));
+  }
+  if (retained_bytes_ > retained_bytes_max_ && proto::HasPush(sliced.op) &&
+      sliced.table->spec.consistency.is_bsp()) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("push to table '", sliced.table->spec.name, "': ", retained_bytes_,
+                     " bytes of earlier pushes are kept until their clocks have closed, more than "
+                     "LEEWAY_HELD_BYTES_MAX, ",
+                     retained_bytes_max_, "; call Clock() and pull more often, or raise it"));
   }
   return absl::OkStatus();
 }
@@ -105,6 +77,10 @@ void Requests::Submit(const std::shared_ptr<Operation>& operation, std::vector<P
     request->resend_delay = resend_interval_;
     request->back_off = kBackOffMin;
     if (proto::HasPush(request->op)) ++unanswered_pushes_;
+    Request*& last = lane.last[request->held() ? 1 : 0];
+    request->earlier = last;
+    if (last != nullptr) last->later = request.get();
+    last = request.get();
     lane.open.push_back(std::move(request));
     Enqueue(lane, lane.open.back().get());
     // With a free connection the first piece leaves while the next is still being numbered.
@@ -112,21 +88,18 @@ void Requests::Submit(const std::shared_ptr<Operation>& operation, std::vector<P
   }
 }
 
-// Stands in its queue as soon as possible. Requests of one shard are admitted in order, so one
+// Stands in its queue as soon as possible. Requests of one class are admitted in order, so one
 // that is in a hurry hurries those before it along.
 void Requests::Enqueue(Lane& lane, Request* request) {
-  for (std::uint64_t i = lane.next - request->sequence; i-- > 1;) {
-    const Request* later = lane.open[lane.open.size() - i].get();
-    if (later != nullptr && later->state == Request::State::kQueued) {
-      request->priority = std::max(request->priority, later->priority);
-    }
+  for (const Request* later = request->later; later != nullptr; later = later->later) {
+    if (later->state != Request::State::kQueued) continue;
+    request->priority = std::max(request->priority, later->priority);
+    break;
   }
-  for (std::size_t i = lane.open.size() - (lane.next - request->sequence); i-- > 0;) {
-    Request* earlier = lane.open[i].get();
-    if (earlier == nullptr || earlier->state != Request::State::kQueued ||
-        earlier->priority >= request->priority) {
-      break;
-    }
+  for (Request* earlier = request->earlier;
+       earlier != nullptr && earlier->state == Request::State::kQueued &&
+       earlier->priority < request->priority;
+       earlier = earlier->earlier) {
     lane.link->queue.erase(earlier);
     earlier->priority = request->priority;
     lane.link->queue.insert(earlier);
@@ -141,9 +114,10 @@ void Requests::Enqueue(Lane& lane, Request* request) {
 
 // Leaves its queue and its link's account.
 void Requests::Withdraw(Lane& lane, Request* request) {
-  if (lane.link == nullptr) return;
-  if (request->state == Request::State::kQueued) lane.link->queue.erase(request);
-  if (request->in_flight) lane.link->in_flight_bytes -= request->bytes;
+  if (lane.link != nullptr) {
+    if (request->state == Request::State::kQueued) lane.link->queue.erase(request);
+    if (request->in_flight) lane.link->in_flight_bytes -= request->bytes;
+  }
   request->in_flight = false;
   request->state = Request::State::kWaiting;
   request->due = absl::InfiniteFuture();
@@ -181,6 +155,7 @@ proto::Request Requests::MessageFor(const Request& request) const {
   message.block = request.piece.block;
   message.keys = request.piece.keys;
   message.elements = request.piece.elements;
+  message.after = request.earlier == nullptr ? 0 : request.earlier->sequence;
   message.has_learning_rate = request.learning_rate.has_value();
   message.learning_rate = request.learning_rate.value_or(0);
   if (request.operation == nullptr) {
@@ -234,29 +209,32 @@ void Requests::SendNow(Link* link, Request* request) {
 void Requests::TryLater(Request* request) {
   request->state = Request::State::kWaiting;
   request->due = loop_->Now() + Jittered(request->back_off, loop_);
-  request->back_off = std::min(2 * request->back_off, resend_interval_);
+  request->back_off = std::min(2 * request->back_off, std::min(kBackOffMax, resend_interval_));
   resend_.SetBy(request->due);
 }
 
 void Requests::ResendDue() {
   const absl::Time now = loop_->Now();
   absl::Time next = absl::InfiniteFuture();
-  ForEachOpen([&](Lane& lane, Request& request) {
-    if (request.state == Request::State::kQueued || lane.link == nullptr) return;
+  const auto due = [&](const Lane& lane, Request& request) {
+    if (request.state == Request::State::kKept) return false;
     if (request.due > now) {
       next = std::min(next, request.due);
-      return;
+      return false;
     }
-    if (request.state == Request::State::kSent) {
-      if (!servers_->Writable(lane.link)) {  // slow, not lost: more of the same would not help
-        request.due = now + Jittered(request.resend_delay, loop_);
-        next = std::min(next, request.due);
-        return;
-      }
-      ++resends_;
+    if (request.state != Request::State::kSent) return true;
+    if (!servers_->Writable(lane.link)) {  // slow, not lost: more of the same would not help
+      request.due = now + Jittered(request.resend_delay, loop_);
+      next = std::min(next, request.due);
+      return false;
     }
-    Enqueue(lane, &request);
-  });
+    ++resends_;
+    return true;
+  };
+  for (Lane& lane : lanes_) {
+    if (lane.link == nullptr) continue;
+    EnqueueAll(lane, [&](Request& request) { return due(lane, request); });
+  }
   if (next != absl::InfiniteFuture()) {
     resend_.SetBy(std::max(next, now + resend_interval_ / kSweepsPerInterval));
   }
@@ -266,11 +244,11 @@ void Requests::ResendDue() {
 void Requests::OnLinkUp(Link* link) {
   link->leaving = 0;
   for (const std::uint32_t shard : link->shards) {
-    for (const std::unique_ptr<Request>& request : lanes_[shard].open) {
-      if (request == nullptr || request->state == Request::State::kQueued) continue;
-      if (request->times_sent > 0) ++resends_;
-      Enqueue(lanes_[shard], request.get());
-    }
+    EnqueueAll(lanes_[shard], [this](const Request& request) {
+      if (request.state == Request::State::kKept) return false;
+      if (request.times_sent > 0) ++resends_;
+      return true;
+    });
   }
   Pump(link);
 }
@@ -278,7 +256,10 @@ void Requests::OnLinkUp(Link* link) {
 void Requests::OnLinkDown(Link* link) {
   for (const std::uint32_t shard : link->shards) {
     for (const std::unique_ptr<Request>& request : lanes_[shard].open) {
-      if (request == nullptr || request->state == Request::State::kQueued) continue;
+      if (request == nullptr || request->state == Request::State::kQueued ||
+          request->state == Request::State::kKept) {
+        continue;
+      }
       request->in_flight = false;
       request->state = Request::State::kWaiting;
       request->due = absl::InfiniteFuture();
@@ -288,6 +269,12 @@ void Requests::OnLinkDown(Link* link) {
   link->leaving = 0;
 }
 
+Request* Requests::Find(Lane& lane, std::uint64_t sequence) const {
+  const std::uint64_t first = lane.next - lane.open.size();
+  if (sequence < first || sequence >= lane.next) return nullptr;
+  return lane.open[sequence - first].get();
+}
+
 void Requests::OnReply(Link* link, const proto::Reply& reply, std::span<runtime::Buffer> payload) {
   const proto::RequestId& id = reply.id;
   if (id.incarnation != self_.incarnation || id.worker != self_.rank || id.shard >= lanes_.size() ||
@@ -295,13 +282,12 @@ void Requests::OnReply(Link* link, const proto::Reply& reply, std::span<runtime:
     return;
   }
   Lane& lane = lanes_[id.shard];
-  const std::uint64_t first = lane.next - lane.open.size();
-  if (id.sequence < first || id.sequence >= lane.next) return;  // answered before
-  Request* request = lane.open[id.sequence - first].get();
-  if (request == nullptr || request->times_sent == 0) return;
+  Request* request = Find(lane, id.sequence);
+  if (request == nullptr || request->times_sent == 0) return;  // null: settled before
 
+  const bool sent = request->state == Request::State::kSent;
   if (absl::IsAborted(reply.result) || absl::IsUnavailable(reply.result)) {
-    if (request->state != Request::State::kSent) return;
+    if (!sent) return;
     const std::uint64_t epoch_sent = request->epoch_sent;
     Withdraw(lane, request);
     request->resend_delay = resend_interval_;
@@ -310,13 +296,17 @@ void Requests::OnReply(Link* link, const proto::Reply& reply, std::span<runtime:
     } else {
       TryLater(request);
     }
-    Pump(link);
-    return;
+  } else if (reply.result.ok() && reply.provisional && request->op == proto::Op::kPush &&
+             request->held()) {
+    if (!sent) return;  // of an earlier head, or said twice
+    Withdraw(lane, request);
+    Retain(*request, *link, reply);
+  } else {
+    const std::unique_ptr<Request> answered = TakeOut(lane, id.sequence);
+    answered->piece.payload.clear();
+    if (answered->retained && !reply.result.ok()) Refused(*answered, *link, reply.result);
+    if (answered->operation != nullptr) on_answer_(*answered, *link, reply, payload);
   }
-
-  const std::unique_ptr<Request> answered = TakeOut(lane, id.sequence);
-  answered->piece.payload.clear();
-  if (answered->operation != nullptr) on_answer_(*answered, *link, reply, payload);
   Pump(link);
 }
 
@@ -324,14 +314,22 @@ std::unique_ptr<Request> Requests::TakeOut(Lane& lane, std::uint64_t sequence) {
   const std::uint64_t first = lane.next - lane.open.size();
   std::unique_ptr<Request> request = std::move(lane.open[sequence - first]);
   Withdraw(lane, request.get());
+  Request*& last = lane.last[request->held() ? 1 : 0];
+  (request->later == nullptr ? last : request->later->earlier) = request->earlier;
+  if (request->earlier != nullptr) request->earlier->later = request->later;
   while (!lane.open.empty() && lane.open.front() == nullptr) lane.open.pop_front();
   Retire(*request);
   return request;
 }
 
 void Requests::Retire(const Request& request) {
-  if (proto::HasPush(request.op)) --unanswered_pushes_;
-  if (request.operation == nullptr) abandoned_bytes_ -= request.bytes;
+  if (request.retained) {
+    --retained_;
+    retained_bytes_ -= request.bytes;
+  } else if (proto::HasPush(request.op)) {
+    --unanswered_pushes_;
+  }
+  if (request.abandoned) abandoned_bytes_ -= request.bytes;
 }
 
 }  // namespace leeway::worker

@@ -1,11 +1,19 @@
-// Requests to shards: numbered, queued by priority, sent within limits, resent until answered.
+// Requests to shards: numbered, queued by priority, sent within limits, resent until answered, and
+// sent anew to the next head of a shard that has lost or given up its head.
 //
-// Each shard has a lane: its requests in the order of their numbers, from the oldest unanswered
-// one on. Servers admit a shard's requests strictly in that order, so a number once given is asked
-// for until it is answered or its server is dead; nothing here ever skips one.
+// Each shard has a lane: its requests in the order of their numbers, from the oldest one on that
+// is not settled. A request is of one of two classes: of BSP tables, whose pushes are held until
+// their clock closes, or of the others. A server admits the requests of each class in order; each
+// one says which one before it is not settled (`after`), so that what was settled leaves no hole.
+//
+// Settled is a request that was answered for good: what it pushed is on every replica of its shard.
+// A push that was answered provisionally is retained: its operation has completed, its data stays
+// here until the shard's head says that its clock has closed, and goes to the next head if there
+// is one before that.
 #ifndef LEEWAY_WORKER_REQUESTS_H_
 #define LEEWAY_WORKER_REQUESTS_H_
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -21,6 +29,7 @@
 #include "runtime/loop.h"
 #include "worker/alarm.h"
 #include "worker/request.h"
+#include "worker/retained_memory.h"
 #include "worker/servers.h"
 
 namespace leeway::worker {
@@ -31,25 +40,31 @@ class Requests {
     std::uint64_t incarnation = 0;
     std::uint32_t rank = 0;
   };
-  // A request of an operation was answered for good. Its payload is let go of already.
+  // The answer to a request of an operation. Its payload is let go of already, or is a copy.
   using OnAnswer = std::function<void(Request& request, const Link& link, const proto::Reply& reply,
                                       std::span<runtime::Buffer> payload)>;
 
   Requests(const Config& config, runtime::Loop* loop, Servers* servers, Self self,
            OnAnswer on_answer);
 
-  // Takes the shards' owners from the map; Servers has followed it already.
-  void Follow(const proto::ClusterMap& map);
+  // Takes the shards' heads from the map; Servers has followed it already. What is open or retained
+  // goes to the new heads at once. Returned, oldest first, are operations that had requests to
+  // shards which nobody holds any more: these requests are forgotten.
+  struct Lost {
+    std::shared_ptr<Operation> operation;
+    std::uint32_t shard = 0;
+  };
+  std::vector<Lost> Follow(const proto::ClusterMap& map);
+  // Why nothing can be asked of a shard that nobody holds.
+  absl::Status LossOf(std::uint32_t shard) const;
 
-  // Whether every piece has a living server to go to, and memory to wait in.
-  absl::Status Admit(const std::vector<Piece>& pieces) const;
+  // Whether every piece has somewhere to go, and memory to wait in.
+  absl::Status Admit(const Sliced& sliced) const;
   // Numbers the pieces and sends what may be sent. Admit said yes.
   void Submit(const std::shared_ptr<Operation>& operation, std::vector<Piece> pieces,
               std::optional<double> learning_rate, int priority);
   // The operation ends without its answers; its memory is not used from here on.
   void Abandon(const Operation& operation);
-  // Forgets what was asked of a dead server, whose operations are returned, oldest first.
-  std::vector<std::shared_ptr<Operation>> DropServer(std::uint32_t server_rank);
   // Forgets everything.
   void Clear();
 
@@ -57,21 +72,42 @@ class Requests {
   void OnLinkDown(Link* link);
   void OnReply(Link* link, const proto::Reply& reply, std::span<runtime::Buffer> payload);
 
-  std::uint64_t LastSequence(std::uint32_t shard) const { return lanes_[shard].next - 1; }
+  // What a tick to `clock` has to say of the link's shards: the last push to each, by class, that
+  // was made before it and is not settled.
+  std::vector<proto::ShardMark> MarksFor(const Link& link, std::uint64_t clock) const;
+  // Clocks below `stable` have closed on all replicas of the shards that the link leads to.
+  void OnStable(const Link* link, std::uint64_t stable);
+  // Whether pushes of clocks below `clock` are retained for that link, or for any.
+  bool RetainsBefore(std::uint64_t clock, const Link& link) const;
+  bool RetainsBefore(std::uint64_t clock) const;
+  // The link's server seems not to have got what was retained for it.
+  void ResendRetained(Link* link);
+  // A push that was accepted provisionally was refused by a later head; told once.
+  absl::Status TakeRefusal() { return std::exchange(refusal_, absl::OkStatus()); }
+
   std::size_t unanswered_pushes() const { return unanswered_pushes_; }
+  std::uint64_t retained_bytes() const { return retained_bytes_; }
   std::uint64_t resends() const { return resends_; }
   // "3 of 8 requests are unanswered; waited for server 1 thread 0 (…) …"
   std::string DescribeWait(const Operation& operation) const;
 
  private:
   struct Lane {
-    Link* link = nullptr;
+    Link* link = nullptr;  // to the head; where `lost`: to the last one there was
+    std::uint64_t generation = 0;
+    bool lost = false;
     std::uint64_t next = 1;
-    // Numbers next − size … next − 1; null where answered. The front is never null.
+    // Numbers next − size … next − 1; null where settled. The front is never null.
     std::deque<std::unique_ptr<Request>> open;
+    std::array<Request*, 2> last = {};  // by class; linked with those before
   };
 
+  void Lead(std::uint32_t shard, Lane& lane, Link* head, bool anew);
+  void Lose(std::uint32_t shard, Lane& lane, std::vector<std::pair<std::uint64_t, Lost>>* lost);
   void Enqueue(Lane& lane, Request* request);
+  // From the newest to the oldest, so that each finds the urgency of those after it.
+  template <class Which>
+  void EnqueueAll(Lane& lane, Which&& which);
   void Withdraw(Lane& lane, Request* request);
   void Pump(Link* link);
   void SendNow(Link* link, Request* request);
@@ -79,25 +115,54 @@ class Requests {
   proto::Request MessageFor(const Request& request) const;
   void TryLater(Request* request);
   void ResendDue();
+  Request* Find(Lane& lane, std::uint64_t sequence) const;
   std::unique_ptr<Request> TakeOut(Lane& lane, std::uint64_t sequence);
   void Retire(const Request& request);
+  void Retain(Request& request, const Link& link, const proto::Reply& reply);
+  void Refused(const Request& request, const Link& link, const absl::Status& why);
+  std::string DescribeRequestWait(const Lane& lane, const Request& request) const;
   template <class F>
   void ForEachOpen(F&& f);
 
   const absl::Duration resend_interval_;
   const std::uint64_t window_bytes_;
+  const std::uint64_t retained_bytes_max_;
   runtime::Loop* const loop_;
   Servers* const servers_;
   const Self self_;
   const OnAnswer on_answer_;
+  RetainedMemory retained_memory_;  // before the lanes that use it
   std::uint64_t epoch_ = 0;
   std::vector<Lane> lanes_;  // by shard
   std::uint64_t next_order_ = 1;
   std::uint64_t resends_ = 0;
   std::size_t unanswered_pushes_ = 0;
+  std::size_t retained_ = 0;
+  std::uint64_t retained_bytes_ = 0;
   std::uint64_t abandoned_bytes_ = 0;
+  absl::Status refusal_;
   Alarm resend_;
 };
+
+template <class F>
+void Requests::ForEachOpen(F&& f) {
+  for (Lane& lane : lanes_) {
+    for (const std::unique_ptr<Request>& request : lane.open) {
+      if (request != nullptr) f(lane, *request);
+    }
+  }
+}
+
+template <class Which>
+void Requests::EnqueueAll(Lane& lane, Which&& which) {
+  for (auto it = lane.open.rbegin(); it != lane.open.rend(); ++it) {
+    Request* request = it->get();
+    if (request == nullptr || request->state == Request::State::kQueued || !which(*request)) {
+      continue;
+    }
+    Enqueue(lane, request);
+  }
+}
 
 }  // namespace leeway::worker
 

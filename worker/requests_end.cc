@@ -1,5 +1,5 @@
-// How requests end without an answer: their operation's time is up, their server is dead, or all is
-// over; and what an operation whose time is up says about those it waited for.
+// How requests end without an answer: their operation's time is up, or all is over; and what an
+// operation whose time is up says about those it waited for.
 #include <algorithm>
 #include <utility>
 
@@ -10,41 +10,14 @@
 namespace leeway::worker {
 
 void Requests::Abandon(const Operation& operation) {
-  for (Lane& lane : lanes_) {
-    for (const std::unique_ptr<Request>& slot : lane.open) {
-      if (slot == nullptr || slot->operation.get() != &operation) continue;
-      Request& request = *slot;
-      request.operation.reset();
-      abandoned_bytes_ += request.bytes;
-      if (!operation.memory) continue;
-      for (runtime::Buffer& frame : request.piece.payload) {
-        frame = runtime::Buffer::CopyOf(frame.data(), frame.size());
-      }
-    }
-  }
-}
-
-std::vector<std::shared_ptr<Operation>> Requests::DropServer(std::uint32_t server_rank) {
-  std::vector<std::pair<std::uint64_t, std::shared_ptr<Operation>>> found;
-  for (Lane& lane : lanes_) {
-    if (lane.link == nullptr || lane.link->server_rank != server_rank) continue;
-    for (const std::unique_ptr<Request>& request : lane.open) {
-      if (request == nullptr) continue;
-      Withdraw(lane, request.get());
-      Retire(*request);
-      if (request->operation != nullptr) found.emplace_back(request->order, request->operation);
-    }
-    lane.open.clear();
-  }
-  std::sort(found.begin(), found.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<std::shared_ptr<Operation>> operations;
-  for (auto& [order, operation] : found) {
-    if (std::find(operations.begin(), operations.end(), operation) == operations.end()) {
-      operations.push_back(std::move(operation));
-    }
-  }
-  return operations;
+  ForEachOpen([&](Lane&, Request& request) {
+    if (request.operation.get() != &operation) return;
+    request.operation.reset();
+    request.abandoned = true;
+    abandoned_bytes_ += request.bytes;
+    if (!operation.memory) return;
+    for (runtime::Buffer& frame : request.piece.payload) frame = retained_memory_.CopyOf(frame);
+  });
 }
 
 void Requests::Clear() {
@@ -55,8 +28,27 @@ void Requests::Clear() {
       Retire(*request);
     }
     lane.open.clear();
+    lane.last = {};
   }
   resend_.Clear();
+}
+
+std::string Requests::DescribeRequestWait(const Lane& lane, const Request& request) const {
+  const Link& link = *lane.link;
+  std::string text = link.Describe();
+  if (!link.up) {
+    absl::StrAppend(&text, ", which is not connected", link.trouble.ok() ? "" : ": ",
+                    link.trouble.message());
+  } else if (request.times_sent == 0) {
+    absl::StrAppend(&text, ", to which it could not be sent yet");
+  } else {
+    absl::StrAppend(&text, " for ", Spoken(loop_->Now() - request.first_sent), ", sent ",
+                    request.times_sent, request.times_sent == 1 ? " time" : " times");
+  }
+  if (link.heard != absl::InfinitePast()) {
+    absl::StrAppend(&text, ", last heard ", Spoken(loop_->Now() - link.heard), " ago");
+  }
+  return text;
 }
 
 std::string Requests::DescribeWait(const Operation& operation) const {
@@ -71,16 +63,7 @@ std::string Requests::DescribeWait(const Operation& operation) const {
       }
       links.push_back(lane.link);
       if (links.size() > kNamedMax) continue;
-      absl::StrAppend(&names, names.empty() ? "" : ", ", lane.link->Describe());
-      if (!lane.link->up) {
-        absl::StrAppend(&names, ", which is not connected", lane.link->trouble.ok() ? "" : ": ",
-                        lane.link->trouble.message());
-      } else if (request->times_sent == 0) {
-        absl::StrAppend(&names, ", to which it could not be sent yet");
-      } else {
-        absl::StrAppend(&names, " for ", Spoken(loop_->Now() - request->first_sent), ", sent ",
-                        request->times_sent, request->times_sent == 1 ? " time" : " times");
-      }
+      absl::StrAppend(&names, names.empty() ? "" : ", ", DescribeRequestWait(lane, *request));
     }
   }
   if (links.size() > kNamedMax) {

@@ -47,21 +47,33 @@ void Servers::Place(const proto::ServerEntry& server, std::uint32_t thread) {
   if (!server.alive) {
     link->address = address;
     link->alive = false;
-    const auto death = deaths_.find(server.rank);
+    const auto death = deaths_.find(server.node);
     link->death = death == deaths_.end() ? "the scheduler has given it up" : death->second;
     Drop(link, absl::OkStatus());
     return;
   }
-  if (link->alive && link->address == address) return;
+  if (link->alive && link->node == server.node && link->incarnation == server.incarnation &&
+      link->address == address) {
+    return;
+  }
+  const bool replaced = link->alive && link->generation > 0;
   Drop(link, absl::OkStatus());
+  link->node = server.node;
+  link->incarnation = server.incarnation;
+  ++link->generation;
   link->alive = true;
+  link->death.clear();
   link->address = address;
+  link->trouble = absl::OkStatus();
   link->reconnect_delay = kReconnectDelayMin;
+  if (replaced) {
+    listener_->OnLinkDown(link, absl::UnavailableError("another process took its place"));
+  }
   Connect(link);
 }
 
-void Servers::NoteDeath(std::uint32_t server_rank, std::string reason) {
-  deaths_[server_rank] = std::move(reason);
+void Servers::NoteDeath(std::uint32_t node, std::string reason) {
+  deaths_[node] = std::move(reason);
 }
 
 Link* Servers::Find(std::uint32_t server_rank, std::uint32_t thread) const {
@@ -130,17 +142,31 @@ Link* Servers::Of(van::PeerId peer) const {
   return found == by_peer_.end() ? nullptr : found->second;
 }
 
+// Another process at the same address is not the one that has what this worker pushed.
+absl::Status Servers::CheckPeer(const Link& link, const van::Identity& identity) {
+  if (identity.role != Role::kServer) {
+    return absl::UnavailableError(
+        absl::StrCat(link.address, " is a ", Name(identity.role), ", not a server"));
+  }
+  if (identity.node != link.node ||
+      (link.incarnation != 0 && identity.incarnation != link.incarnation)) {
+    return absl::UnavailableError(
+        absl::StrCat("another process than the cluster map says listens at ", link.address));
+  }
+  return absl::OkStatus();
+}
+
 void Servers::OnPeerUp(van::PeerId peer, const van::Identity& identity) {
   Link* link = Of(peer);
   if (link == nullptr) return;
-  if (identity.role != Role::kServer) {
-    link->trouble = absl::UnavailableError(
-        absl::StrCat(link->address, " is a ", Name(identity.role), ", not a server"));
+  if (const absl::Status known = CheckPeer(*link, identity); !known.ok()) {
+    link->trouble = known;
     Drop(link, absl::OkStatus());
     ConnectLater(link);
     return;
   }
   link->up = true;
+  link->heard = loop_->Now();
   link->trouble = absl::OkStatus();
   link->reconnect_delay = kReconnectDelayMin;
   listener_->OnLinkUp(link);
@@ -161,6 +187,7 @@ void Servers::OnPeerDown(van::PeerId peer, const absl::Status& why) {
 void Servers::OnMessage(van::PeerId peer, van::Message message) {
   Link* link = Of(peer);
   if (link == nullptr) return;
+  link->heard = loop_->Now();
   absl::StatusOr<proto::AnyMessage> decoded =
       proto::Decode(message.header, std::span(message.payload.data(), message.payload.size()));
   if (decoded.ok()) {

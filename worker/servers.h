@@ -32,11 +32,11 @@ class Servers final : public van::Handler {
   Servers(const Config& config, runtime::Loop* loop, van::Factory* factory,
           const van::Identity& identity, Listener* listener);
 
-  // Connects to servers that are new in the map, and drops those it calls dead (without
-  // OnLinkDown: the map has said it).
+  // Connects to servers that are new in the map, drops those it calls dead (without OnLinkDown:
+  // the map has said it), and leads the links of a rank that a new process has taken to that one.
   void Follow(const proto::ClusterMap& map);
   // Why a server died, as far as it is known; to be told before the map.
-  void NoteDeath(std::uint32_t server_rank, std::string reason);
+  void NoteDeath(std::uint32_t node, std::string reason);
 
   // Null where the map has no such thread.
   Link* Find(std::uint32_t server_rank, std::uint32_t thread) const;
@@ -56,6 +56,7 @@ class Servers final : public van::Handler {
   void OnPeerDown(van::PeerId peer, const absl::Status& why) override;
   void OnMessage(van::PeerId peer, van::Message message) override;
 
+  static absl::Status CheckPeer(const Link& link, const van::Identity& identity);
   void Place(const proto::ServerEntry& server, std::uint32_t thread);
   void Connect(Link* link);
   void ConnectLater(Link* link);
@@ -65,7 +66,7 @@ class Servers final : public van::Handler {
   const absl::Duration connect_timeout_;
   runtime::Loop* const loop_;
   Listener* const listener_;
-  std::map<std::uint32_t, std::string> deaths_;  // by rank
+  std::map<std::uint32_t, std::string> deaths_;  // by node
   Links links_;
   std::map<van::PeerId, Link*> by_peer_;
   std::unique_ptr<van::Van> van_;

@@ -192,6 +192,17 @@ absl::StatusOr<std::string> Session::Call(std::uint32_t server_rank, absl::strin
   return reply;
 }
 
+absl::StatusOr<std::string> Session::Checkpoint(absl::string_view directory,
+                                                std::optional<absl::Duration> timeout) {
+  const absl::Time start = progress_.loop()->Now();
+  absl::StatusOr<std::string> path = Ask<std::string>([&](Core& core, Errands::TextDone done) {
+    core.Checkpoint(std::string(directory), timeout.value_or(config_.request_timeout),
+                    std::move(done));
+  });
+  CountWait(start);
+  return path;
+}
+
 absl::Status Session::Leave(absl::Duration timeout) {
   bool left_before = false;
   progress_.Look([&] { left_before = std::exchange(left_, true); });

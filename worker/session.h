@@ -59,6 +59,9 @@ class Session {
   absl::StatusOr<std::string> Call(std::uint32_t server_rank, absl::string_view handler,
                                    absl::string_view request, const Options& options);
 
+  absl::StatusOr<std::string> Checkpoint(absl::string_view directory,
+                                         std::optional<absl::Duration> timeout);
+
   // Idempotent; what is submitted afterwards fails with FAILED_PRECONDITION.
   absl::Status Leave(absl::Duration timeout);
   absl::Duration request_timeout() const { return config_.request_timeout; }

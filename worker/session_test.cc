@@ -37,6 +37,7 @@ class SessionTest : public ::testing::Test {
       scheduler_->map.version = scheduler_->map.epoch = 1;
       scheduler_->map.servers.push_back({.node = 2, .rank = 0, .endpoints = {"inproc://server"}});
       scheduler_->map.owners.resize(2);
+      scheduler_->map.workers.push_back({.node = 10, .rank = 0});
       server_ = std::make_unique<ScriptedServer>(
           runner_->loop(), factory_.get(),
           van::Identity{.role = Role::kServer, .node = 2, .incarnation = 5, .cluster = kCluster},

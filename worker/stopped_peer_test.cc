@@ -151,6 +151,7 @@ class StoppedPeerTest : public ::testing::Test {
       scheduler_->map.version = scheduler_->map.epoch = 1;
       scheduler_->map.servers.push_back({.node = 2, .rank = 0, .endpoints = {proxy_.address()}});
       scheduler_->map.owners.resize(2);
+      scheduler_->map.workers.push_back({.node = 10, .rank = 0});
     });
     Config config;
     config.role = Role::kWorker;

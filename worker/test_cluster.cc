@@ -1,6 +1,7 @@
 #include "worker/test_cluster.h"
 
 #include <algorithm>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
@@ -38,8 +39,11 @@ ScriptedScheduler::ScriptedScheduler(runtime::Loop* loop, van::Factory* factory,
   EXPECT_TRUE(van_->Listen(address).ok());
 }
 
-void ScriptedScheduler::Send(van::PeerId peer, const proto::AnyMessage& message) {
-  SendTo(van_.get(), peer, message);
+void ScriptedScheduler::Send(van::PeerId peer, const proto::AnyMessage& message,
+                             absl::string_view text) {
+  std::vector<runtime::Buffer> payload;
+  if (!text.empty()) payload.push_back(runtime::Buffer::CopyOf(text));
+  SendTo(van_.get(), peer, message, std::move(payload));
 }
 
 void ScriptedScheduler::Publish() { Tell(map); }
@@ -65,12 +69,14 @@ proto::TableReply ScriptedScheduler::ReplyTo(std::uint64_t request, const std::s
 void ScriptedScheduler::OnMessage(van::PeerId peer, van::Message raw) {
   const proto::AnyMessage message = Decoded(raw);
   if (std::holds_alternative<proto::Join>(message)) {
+    ++joins;
     if (std::find(joined_.begin(), joined_.end(), peer) == joined_.end()) joined_.push_back(peer);
     Send(peer, welcome_);
     if (map.epoch > 0) Send(peer, map);
   } else if (const auto* ack = std::get_if<proto::MapAck>(&message)) {
     if (ack->version == 0) Send(peer, map);
   } else if (const auto* beat = std::get_if<proto::Heartbeat>(&message)) {
+    ++beats;
     Send(peer, proto::HeartbeatAck{beat->number});
   } else if (const auto* create = std::get_if<proto::CreateTable>(&message)) {
     ++table_requests;
@@ -85,6 +91,13 @@ void ScriptedScheduler::OnMessage(van::PeerId peer, van::Message raw) {
     if (release_barriers) {
       Send(peer, proto::BarrierRelease{enter->name, enter->group, enter->number, absl::OkStatus()});
     }
+  } else if (const auto* admin = std::get_if<proto::Admin>(&message)) {
+    admins.push_back(*admin);
+    if (answer_admins) {
+      Send(peer, proto::AdminReply{admin->request, absl::OkStatus()}, admin_text);
+    }
+  } else if (const auto* status = std::get_if<proto::StatusRequest>(&message)) {
+    Send(peer, proto::StatusReply{status->request}, status_text);
   } else if (std::holds_alternative<proto::Leave>(message)) {
     left = true;
     Send(peer, proto::LeaveAck{});
@@ -110,7 +123,12 @@ void ScriptedServer::OnMessage(van::PeerId peer, van::Message raw) {
   if (const auto* tick = std::get_if<proto::ClockTick>(&message)) {
     ticks.push_back(*tick);
     if (drop_tick && drop_tick(*tick)) return;
-    SendTo(van_.get(), peer, proto::ClockAck{tick->clock});
+    tick_ = *tick;
+    AckTick();
+  } else if (const auto* enter = std::get_if<proto::EnterClock>(&message)) {
+    enters.push_back(*enter);
+    if (!enter_at.has_value()) return;
+    SendTo(van_.get(), peer, proto::EnterClockReply{.clock = *enter_at, .epoch = enter->epoch});
   } else if (const auto* call = std::get_if<proto::Call>(&message)) {
     if (!handler) return;
     const absl::StatusOr<std::string> reply = handler(std::string(raw.payload[0].text()));
@@ -127,28 +145,106 @@ void ScriptedServer::OnMessage(van::PeerId peer, van::Message raw) {
   }
 }
 
+ScriptedServer::Key ScriptedServer::KeyOf(const proto::Request& request) const {
+  const auto found = bsp.find(request.table);
+  return {request.id.shard, found == bsp.end() || found->second};
+}
+
 void ScriptedServer::Take(Seen seen) {
-  Admission& shard = shards_[seen.request.id.shard];
-  if (seen.request.id.sequence < shard.next) return Answer(seen.request);
-  shard.early.emplace(seen.request.id.sequence, std::move(seen));
-  while (!shard.early.empty() && shard.early.begin()->first == shard.next) {
+  Admission& shard = shards_[KeyOf(seen.request)];
+  if (seen.request.id.sequence <= shard.admitted) return Answer(seen.request);
+  shard.early.insert_or_assign(seen.request.id.sequence, std::move(seen));
+  while (!shard.early.empty() && shard.early.begin()->second.request.after <= shard.admitted) {
     const Seen now = std::move(shard.early.begin()->second);
     shard.early.erase(shard.early.begin());
-    ++shard.next;
-    Admit(now);
+    shard.admitted = now.request.id.sequence;
+    Admit(shard, now);
     Answer(now.request);
+  }
+  if (tick_.has_value()) AckTick();
+}
+
+void ScriptedServer::Admit(Admission& shard, const Seen& seen) {
+  admitted.push_back(seen);
+  if (seen.request.kind == TableKind::kDense) {
+    blocks[seen.request.block].resize(seen.request.elements);
+    shard_of_block_[seen.request.block] = seen.request.id.shard;
+  }
+  if (provisional && KeyOf(seen.request).second && seen.request.op == proto::Op::kPush) {
+    shard.held.push_back(seen);
+    return;
+  }
+  Apply(seen);
+  if (proto::HasPush(seen.request.op)) shard.committed = seen.request.id.sequence;
+}
+
+// What a tick says counts once all it speaks of is there.
+bool ScriptedServer::TickCounts() const {
+  if (!tick_.has_value()) return false;
+  return std::all_of(tick_->marks.begin(), tick_->marks.end(), [this](const auto& mark) {
+    const auto shard = shards_.find({mark.shard, mark.held});
+    return shard != shards_.end() && shard->second.admitted >= mark.sequence;
+  });
+}
+
+void ScriptedServer::AckTick() {
+  if (!TickCounts()) return;
+  Say(proto::ClockAck{.clock = tick_->clock, .stable = stable_, .epoch = tick_->epoch});
+}
+
+void ScriptedServer::Close(std::uint64_t clock) {
+  for (auto& [key, shard] : shards_) {
+    std::vector<Seen> later;
+    for (Seen& seen : shard.held) {
+      if (seen.request.clock >= clock) {
+        later.push_back(std::move(seen));
+        continue;
+      }
+      Apply(seen);
+      shard.committed = seen.request.id.sequence;
+    }
+    shard.held = std::move(later);
+  }
+  stable_ = clock;
+  if (tick_.has_value() && !silent_stable) AckTick();
+}
+
+void ScriptedServer::CloseUpToTick() {
+  if (TickCounts()) Close(tick_->clock);
+}
+
+void ScriptedServer::ForgetHeld() {
+  for (auto& [key, shard] : shards_) {
+    shard.held.clear();
+    shard.admitted = shard.committed;
   }
 }
 
-void ScriptedServer::Admit(const Seen& seen) {
-  admitted.push_back(seen);
+void ScriptedServer::TakeOver(const ScriptedServer& old, std::uint32_t shard) {
+  stable_ = 0;
+  for (const bool held : {false, true}) {
+    Admission& mine = shards_[{shard, held}];
+    mine = {};
+    const auto theirs = old.shards_.find({shard, held});
+    if (theirs == old.shards_.end()) continue;
+    mine.admitted = mine.committed = theirs->second.committed;
+  }
+  for (const auto& [block, values] : old.blocks) {
+    if (old.shard_of_block_.at(block) != shard) continue;
+    blocks[block] = values;
+    shard_of_block_[block] = shard;
+  }
+}
+
+void ScriptedServer::Say(const proto::AnyMessage& message) { SendTo(van_.get(), peer_, message); }
+
+void ScriptedServer::Apply(const Seen& seen) {
   const proto::Request& request = seen.request;
   const auto floats = [](const std::vector<std::byte>& bytes) {
     return reinterpret_cast<const float*>(bytes.data());
   };
   if (request.kind == TableKind::kDense) {
     std::vector<float>& block = blocks[request.block];
-    block.resize(request.elements);
     for (std::size_t i = 0; proto::HasPush(request.op) && i < request.elements; ++i) {
       block[i] += floats(seen.payload[0])[i];
     }
@@ -164,7 +260,9 @@ void ScriptedServer::Admit(const Seen& seen) {
   }
 }
 
-void ScriptedServer::Answer(const proto::Request& request) { Reply(request, absl::OkStatus()); }
+void ScriptedServer::Answer(const proto::Request& request) {
+  if (!mute || !mute(request)) Reply(request, absl::OkStatus());
+}
 
 void ScriptedServer::Reply(const proto::Request& request, const absl::Status& result) {
   proto::Reply reply;
@@ -174,6 +272,9 @@ void ScriptedServer::Reply(const proto::Request& request, const absl::Status& re
   reply.kind = request.kind;
   reply.dtype = request.dtype;
   reply.clock = reply.slowest_clock = request.clock;
+  reply.provisional = provisional && result.ok() && request.op == proto::Op::kPush &&
+                      KeyOf(request).second &&
+                      request.id.sequence > shards_[KeyOf(request)].committed;
   std::vector<float> values;
   if (result.ok() && proto::HasPull(request.op)) {
     if (request.kind == TableKind::kDense) {
@@ -201,19 +302,37 @@ void ScriptedServer::Reply(const proto::Request& request, const absl::Status& re
 
 // ---- the cluster ----
 
-TestCluster::TestCluster(TestClusterOptions options)
-    : world(options.seed), network(&world), options_(std::move(options)) {
+proto::Welcome TestCluster::MakeWelcome() const {
   proto::Welcome welcome;
   welcome.node = 10;
   welcome.cluster = kCluster;
   welcome.num_servers = options_.servers;
   welcome.num_workers = 1;
   welcome.heartbeat_interval_ms = 1000;
-  welcome.failure_timeout_ms = 600'000;
+  welcome.failure_timeout_ms =
+      static_cast<std::uint32_t>(absl::ToInt64Milliseconds(options_.failure_timeout));
   welcome.block_bytes = options_.block_bytes;
+  return welcome;
+}
+
+void TestCluster::CrashScheduler() {
+  network.Kill("scheduler");
+  world.Kill("scheduler");
+}
+
+void TestCluster::StartScheduler(const std::string& address) {
+  const proto::ClusterMap map = scheduler->map;
+  Process* process = Start(address.substr(6, address.find('/', 6) - 6));
+  scheduler = std::make_unique<ScriptedScheduler>(process->runner->loop(), process->factory.get(),
+                                                  MakeWelcome(), address);
+  scheduler->map = map;
+}
+
+TestCluster::TestCluster(TestClusterOptions options)
+    : world(options.seed), network(&world), options_(std::move(options)) {
   Process* process = Start("scheduler");
-  scheduler =
-      std::make_unique<ScriptedScheduler>(process->runner->loop(), process->factory.get(), welcome);
+  scheduler = std::make_unique<ScriptedScheduler>(process->runner->loop(), process->factory.get(),
+                                                  MakeWelcome());
   scheduler->map.version = scheduler->map.epoch = 1;
   for (std::uint32_t rank = 0; rank < options_.servers; ++rank) {
     process = Start(absl::StrCat("server", rank));
@@ -225,16 +344,19 @@ TestCluster::TestCluster(TestClusterOptions options)
                                                                      .incarnation = rank + 100,
                                                                      .cluster = kCluster},
                                                        address));
-    scheduler->map.servers.push_back({.node = rank + 2, .rank = rank, .endpoints = {address}});
+    scheduler->map.servers.push_back(
+        {.node = rank + 2, .rank = rank, .endpoints = {address}, .incarnation = rank + 100});
   }
   for (std::uint32_t shard = 0; shard < options_.shards; ++shard) {
     scheduler->map.owners.push_back({.server_rank = shard % options_.servers, .thread = 0});
   }
 
+  scheduler->map.workers.push_back({.node = 10, .rank = 0, .late = options_.late});
+
   config.role = Role::kWorker;
   config.scheduler = "sim://scheduler/main";
   config.num_servers = options_.servers;
-  config.failure_timeout = absl::Minutes(10);
+  config.failure_timeout = options_.failure_timeout;
   if (options_.configure) options_.configure(&config);
   process = Start("worker");
   core = std::make_unique<Core>(Core::Setup{.config = config,
@@ -280,6 +402,7 @@ std::shared_ptr<const TableInfo> TestCluster::MakeTable(const TableSpec& spec) {
                       table = *result;
                     });
   RunUntil([&] { return table != nullptr; });
+  for (const auto& server : servers) server->bsp[table->id] = spec.consistency.is_bsp();
   return table;
 }
 
@@ -330,10 +453,20 @@ absl::Status TestCluster::Await(const std::shared_ptr<Operation>& operation) {
   return operation->done() ? operation->status() : absl::InternalError("never done");
 }
 
-void TestCluster::KillServer(std::uint32_t rank, const std::string& reason) {
+void TestCluster::Crash(std::uint32_t rank) {
   const std::string name = absl::StrCat("server", rank);
   network.Kill(name);
   world.Kill(name);
+}
+
+void TestCluster::PublishNewEpoch() {
+  ++scheduler->map.version;
+  ++scheduler->map.epoch;
+  scheduler->Publish();
+}
+
+void TestCluster::KillServer(std::uint32_t rank, const std::string& reason) {
+  Crash(rank);
   scheduler->Tell(proto::NodeDown{.node = rank + 2,
                                   .role = Role::kServer,
                                   .rank = rank,
@@ -341,18 +474,30 @@ void TestCluster::KillServer(std::uint32_t rank, const std::string& reason) {
                                   .left = false,
                                   .reason = reason,
                                   .epoch = scheduler->map.epoch + 1});
-  ++scheduler->map.version;
-  ++scheduler->map.epoch;
   scheduler->map.servers[rank].alive = false;
-  scheduler->Publish();
+  PublishNewEpoch();
+}
+
+void TestCluster::FailOver(std::uint32_t rank) {
+  std::vector<proto::ServerEntry>& all = scheduler->map.servers;
+  all[rank].alive = false;
+  std::uint32_t next = rank;
+  while (!all[next].alive) next = (next + 1) % static_cast<std::uint32_t>(all.size());
+  for (std::uint32_t shard = 0; shard < scheduler->map.owners.size(); ++shard) {
+    if (scheduler->map.owners[shard].server_rank != rank) continue;
+    servers[next]->TakeOver(*servers[rank], shard);
+    scheduler->map.owners[shard].server_rank = next;
+  }
+  KillServer(rank, "not heard for 10s");
 }
 
 void TestCluster::ExpectNoHoles() {
   for (const std::unique_ptr<ScriptedServer>& server : servers) {
-    std::map<std::uint32_t, std::uint64_t> last;
-    for (const ScriptedServer::Seen& seen : server->admitted) {
-      EXPECT_EQ(seen.request.id.sequence, ++last[seen.request.id.shard]);
+    std::map<std::uint32_t, std::set<std::uint64_t>> seen;
+    for (const ScriptedServer::Seen& one : server->admitted) {
+      EXPECT_TRUE(seen[one.request.id.shard].insert(one.request.id.sequence).second);
     }
+    for (const auto& [shard, numbers] : seen) EXPECT_EQ(*numbers.rbegin(), numbers.size());
   }
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,18 +37,23 @@ class ScriptedScheduler final : public van::Handler {
   bool answer_tables = true;
   Updater::Combine combine = Updater::Combine::kSum;
   std::vector<proto::BarrierEnter> barriers;
+  int joins = 0;
+  int beats = 0;
   int table_requests = 0;
   bool left = false;
+  std::vector<proto::Admin> admins;
+  bool answer_admins = true;
+  std::string admin_text = "{}";   // the answer to them
+  std::string status_text = "{}";  // and to StatusRequest
 
  private:
-  void OnPeerUp(van::PeerId, const van::Identity& identity) override { last_ = identity; }
+  void OnPeerUp(van::PeerId, const van::Identity&) override {}
   void OnPeerDown(van::PeerId peer, const absl::Status&) override { std::erase(joined_, peer); }
   void OnMessage(van::PeerId peer, van::Message message) override;
-  void Send(van::PeerId peer, const proto::AnyMessage& message);
+  void Send(van::PeerId peer, const proto::AnyMessage& message, absl::string_view text = "");
   proto::TableReply ReplyTo(std::uint64_t request, const std::string& name);
 
   const proto::Welcome welcome_;
-  van::Identity last_;
   std::vector<van::PeerId> joined_;
   std::map<std::string, std::pair<std::uint32_t, TableSpec>> tables_;
   std::unique_ptr<van::Van> van_;
@@ -71,37 +77,62 @@ class ScriptedServer final : public van::Handler {
   std::function<void(const proto::Request&, proto::Reply*)> edit;
   std::function<bool(const proto::ClockTick&)> drop_tick;
   std::function<absl::StatusOr<std::string>(const std::string& request)> handler;
+  std::function<bool(const proto::Request&)> mute;  // does what is asked, but does not answer
+  bool provisional = false;                         // holds pushes to BSP tables until Close
+  bool silent_stable = false;                       // does not tell of what is stable unasked
+  std::optional<std::uint64_t> enter_at;            // lets late workers in at that clock
 
   void Reply(const proto::Request& request, const absl::Status& result);
   // The van goes and comes back under the same address; what was admitted is not forgotten.
   void Restart();
+  // Clocks before `clock` close: adds what is held of them.
+  void Close(std::uint64_t clock);
+  // Those that the newest tick ends, once all it speaks of is there.
+  void CloseUpToTick();
+  // Forgets what it holds, though it said it had it.
+  void ForgetHeld();
+  // Leads the shard from here on, from what the old head had on all replicas.
+  void TakeOver(const ScriptedServer& old, std::uint32_t shard);
+  void Say(const proto::AnyMessage& message);
 
   std::vector<Seen> arrived;   // everything, resends included
   std::vector<Seen> admitted;  // each once, in order
   std::vector<proto::ClockTick> ticks;
+  std::vector<proto::EnterClock> enters;
   std::map<std::uint64_t, std::vector<float>> blocks;  // dense, by block
   std::map<std::uint64_t, std::vector<float>> rows;    // by key
   std::uint64_t row_width = 2;
+  std::map<std::uint32_t, bool> bsp;  // by table; as in the catalogue
 
  private:
+  // Of a shard and a class (held: of BSP tables).
+  using Key = std::pair<std::uint32_t, bool>;
   struct Admission {
-    std::uint64_t next = 1;
+    std::uint64_t admitted = 0;
+    std::uint64_t committed = 0;  // pushes up to here are on all replicas
     std::map<std::uint64_t, Seen> early;
+    std::vector<Seen> held;
   };
   void OnPeerUp(van::PeerId peer, const van::Identity&) override { peer_ = peer; }
   void OnPeerDown(van::PeerId, const absl::Status&) override {}
   void OnMessage(van::PeerId peer, van::Message message) override;
+  Key KeyOf(const proto::Request& request) const;
   void Take(Seen seen);
-  void Admit(const Seen& seen);
+  void Admit(Admission& shard, const Seen& seen);
+  void Apply(const Seen& seen);
   void Answer(const proto::Request& request);
+  bool TickCounts() const;
+  void AckTick();
 
   runtime::Loop* const loop_;
   van::Factory* const factory_;
   const van::Identity identity_;
   const std::string address_;
   van::PeerId peer_ = 0;
-  std::map<std::uint32_t, Admission> shards_;
-  std::map<std::pair<std::uint32_t, std::uint64_t>, Seen> answered_;
+  std::map<Key, Admission> shards_;
+  std::map<std::uint64_t, std::uint32_t> shard_of_block_;
+  std::optional<proto::ClockTick> tick_;  // the newest
+  std::uint64_t stable_ = 0;
   std::unique_ptr<van::Van> van_;
 };
 
@@ -110,6 +141,8 @@ struct TestClusterOptions {
   std::uint32_t shards = 4;   // dealt out in turn
   std::uint64_t seed = 1;
   std::uint64_t block_bytes = 4096;
+  bool late = false;  // the worker
+  absl::Duration failure_timeout = absl::Minutes(10);
   std::function<void(Config*)> configure = nullptr;
 };
 
@@ -136,7 +169,17 @@ class TestCluster {
   // Runs the world until it is done.
   absl::Status Await(const std::shared_ptr<Operation>& operation);
   void RunUntil(const std::function<bool()>& done);
+  // Its shards are lost.
   void KillServer(std::uint32_t rank, const std::string& reason);
+  // Its shards go to the living server after it, as if that had been next in their chains.
+  void FailOver(std::uint32_t rank);
+  // The process alone; nobody says so yet.
+  void Crash(std::uint32_t rank);
+  void CrashScheduler();
+  // With the map and the tables of the last one, as "sim://HOST/NAME".
+  void StartScheduler(const std::string& address);
+  // The map changes: of a newer epoch.
+  void PublishNewEpoch();
   // No number is missing between the first and the last admitted, on any shard.
   void ExpectNoHoles();
   ScriptedServer& OwnerOf(std::uint32_t shard) { return *servers[shard % servers.size()]; }
@@ -155,6 +198,7 @@ class TestCluster {
     std::unique_ptr<runtime::LoopRunner> runner;
   };
   Process* Start(const std::string& name);
+  proto::Welcome MakeWelcome() const;
 
   const TestClusterOptions options_;
   std::vector<std::unique_ptr<Process>> processes_;

@@ -5,52 +5,53 @@
 #include "worker/resend_delay.h"
 
 namespace leeway::worker {
-Ticker::Ticker(const Config& config, runtime::Loop* loop, Servers* servers,
-               const Requests* requests, Requests::Self self)
+namespace {
+
+// A tick that is unanswered after so many attempts, over a connection that is up, waits for a push
+// that the server does not have.
+constexpr int kTicksPatience = 3;
+
+}  // namespace
+
+Ticker::Ticker(const Config& config, runtime::Loop* loop, Servers* servers, Requests* requests,
+               Requests::Self self)
     : resend_interval_(ResendInterval(config)),
       loop_(loop),
       servers_(servers),
       requests_(requests),
       self_(self),
-      resend_(loop, [this] { ResendDue(); }) {}
+      resend_(loop, [this] { Look(); }) {}
 
-void Ticker::Tick() {
-  ++clock_;
-  for (std::uint32_t shard = 0; shard < marks_.size(); ++shard) {
-    marks_[shard] = requests_->LastSequence(shard);
-  }
-  for (const auto& [place, link] : servers_->links()) {
-    link->tick_delay = resend_interval_;
-    Send(link.get());
-  }
+bool Ticker::Behind(const Link& link) const {
+  return link.alive && !link.shards.empty() && link.clock_acked < clock_;
+}
+
+bool Ticker::Due(const Link& link) const {
+  return Behind(link) || requests_->RetainsBefore(clock_, link);
+}
+
+void Ticker::SetClock(std::uint64_t clock) {
+  clock_ = clock;
+  for (const auto& [place, link] : servers_->links()) SendAnew(link.get());
 }
 
 void Ticker::Follow(const proto::ClusterMap& map) {
   if (map.epoch == 0 || map.epoch == epoch_) return;
   epoch_ = map.epoch;
-  marks_.resize(map.owners.size(), 0);
-  for (std::uint32_t shard = 0; shard < owners_.size() && shard < map.owners.size(); ++shard) {
-    if (owners_[shard] == map.owners[shard]) continue;
-    Link* link = servers_->Find(map.owners[shard].server_rank, map.owners[shard].thread);
-    if (link != nullptr) link->clock_acked = 0;
-  }
-  owners_ = map.owners;
-  // A tick of the older epoch may have been passed over.
   for (const auto& [place, link] : servers_->links()) {
-    if (!Behind(*link)) continue;
-    link->tick_delay = resend_interval_;
-    Send(link.get());
+    link->clock_acked = 0;
+    SendAnew(link.get());
   }
 }
 
-void Ticker::OnLinkUp(Link* link) {
-  if (!Behind(*link)) return;
-  link->tick_delay = resend_interval_;
-  Send(link);
-}
+void Ticker::OnLinkUp(Link* link) { SendAnew(link); }
 
+// What a thread says in another epoch it says of other shards.
 void Ticker::OnAck(Link* link, const proto::ClockAck& ack) {
+  if (ack.epoch != epoch_) return;
   link->clock_acked = std::max(link->clock_acked, std::min(ack.clock, clock_));
+  if (!Behind(*link)) link->ticks_unanswered = 0;
+  requests_->OnStable(link, std::min(ack.stable, clock_));
 }
 
 bool Ticker::acknowledged() const {
@@ -58,16 +59,20 @@ bool Ticker::acknowledged() const {
                       [this](const auto& entry) { return Behind(*entry.second); });
 }
 
+void Ticker::SendAnew(Link* link) {
+  if (!Behind(*link)) return;
+  link->tick_delay = resend_interval_;
+  link->ticks_unanswered = 0;
+  Send(link);
+}
+
 void Ticker::Send(Link* link) {
   if (!link->up) return;  // OnLinkUp will
-  proto::ClockTick tick{.worker = self_.rank,
-                        .incarnation = self_.incarnation,
-                        .epoch = epoch_,
-                        .clock = clock_,
-                        .marks = {}};
-  for (const std::uint32_t shard : link->shards) {
-    if (marks_[shard] > 0) tick.marks.push_back({.sequence = marks_[shard], .shard = shard});
-  }
+  const proto::ClockTick tick{.worker = self_.rank,
+                              .incarnation = self_.incarnation,
+                              .epoch = epoch_,
+                              .clock = clock_,
+                              .marks = requests_->MarksFor(*link, clock_)};
   // A send that fails is one more lost message.
   servers_->Send(link, tick, {}).IgnoreError();
   link->tick_due = loop_->Now() + Jittered(link->tick_delay, loop_);
@@ -75,15 +80,18 @@ void Ticker::Send(Link* link) {
   resend_.SetBy(link->tick_due);
 }
 
-void Ticker::ResendDue() {
+void Ticker::Look() {
   const absl::Time now = loop_->Now();
   for (const auto& [place, link] : servers_->links()) {
-    if (!Behind(*link) || !link->up) continue;
-    if (link->tick_due <= now) {
-      Send(link.get());
-    } else {
+    if (!link->up || !Due(*link)) continue;
+    if (link->tick_due > now) {
       resend_.SetBy(link->tick_due);
+      continue;
     }
+    if (Behind(*link) && ++link->ticks_unanswered % kTicksPatience == 0) {
+      requests_->ResendRetained(link.get());
+    }
+    Send(link.get());
   }
 }
 

@@ -1,12 +1,13 @@
-// The worker's clock, as every server thread is told it.
+// The worker's clock, as every server thread that leads a shard is told it.
 //
-// A tick says: iterations up to `clock` are over, and these are the last requests that belong to
-// them. Ticks are cumulative, so only the newest is ever sent, and resent until it is acknowledged.
+// A tick says: iterations up to `clock` are over, and these are the last pushes that belong to
+// them. Ticks are cumulative, so only the newest is ever sent, and resent until it is acknowledged;
+// to everybody again when the epoch changes, since a shard may have got another head. While pushes
+// are retained it is repeated now and then, since its answer says which clocks have closed.
 #ifndef LEEWAY_WORKER_TICKER_H_
 #define LEEWAY_WORKER_TICKER_H_
 
 #include <cstdint>
-#include <vector>
 
 #include "leeway/config.h"
 #include "proto/messages.h"
@@ -19,33 +20,35 @@ namespace leeway::worker {
 
 class Ticker {
  public:
-  Ticker(const Config& config, runtime::Loop* loop, Servers* servers, const Requests* requests,
+  Ticker(const Config& config, runtime::Loop* loop, Servers* servers, Requests* requests,
          Requests::Self self);
 
   std::uint64_t clock() const { return clock_; }
-  void Tick();
-  // Shards may have moved to threads that have not heard of them: those are told again.
+  void Tick() { SetClock(clock_ + 1); }
+  // A worker that came late starts there.
+  void SetClock(std::uint64_t clock);
   void Follow(const proto::ClusterMap& map);
   void OnLinkUp(Link* link);
   void OnAck(Link* link, const proto::ClockAck& ack);
-  // Whether every living server thread knows the clock.
+  // Sends what is due again.
+  void Look();
+  // Whether every thread that leads a shard knows the clock.
   bool acknowledged() const;
   void Stop() { resend_.Clear(); }
 
  private:
-  bool Behind(const Link& link) const { return link.alive && link.clock_acked < clock_; }
+  bool Behind(const Link& link) const;
+  bool Due(const Link& link) const;
   void Send(Link* link);
-  void ResendDue();
+  void SendAnew(Link* link);
 
   const absl::Duration resend_interval_;
   runtime::Loop* const loop_;
   Servers* const servers_;
-  const Requests* const requests_;
+  Requests* const requests_;
   const Requests::Self self_;
   std::uint64_t clock_ = 0;
   std::uint64_t epoch_ = 0;
-  std::vector<proto::ShardOwner> owners_;
-  std::vector<std::uint64_t> marks_;  // by shard, as of the last Tick
   Alarm resend_;
 };
 

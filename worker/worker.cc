@@ -189,6 +189,11 @@ absl::StatusOr<std::string> Worker::Call(std::uint32_t server_rank, absl::string
   return client_->session()->Call(server_rank, handler, request, options);
 }
 
+absl::StatusOr<std::string> Worker::Checkpoint(absl::string_view directory,
+                                               std::optional<absl::Duration> timeout) {
+  return client_->session()->Checkpoint(directory, timeout);
+}
+
 absl::Status Worker::Leave() {
   return client_->session()->Leave(client_->session()->request_timeout());
 }

@@ -5,12 +5,19 @@
 //     absl::Status status = (*worker)->Wait(table->Pull(std::span<float>(w)));
 //
 // Threads. Every call of Worker and Table may be made from any thread. Operations of one worker
-// on one shard take effect in the order they were submitted. Clock() ends the iteration for the
+// on one element of a table take effect in the order they were submitted. Clock() ends the iteration for the
 // whole worker, so threads that share a worker agree among themselves when to call it.
 //
 // Buffers. Nothing is copied on the way out: a span given to Push, Pull or PushPull, and the keys,
 // must stay alive and (for a push) unchanged until its ticket has completed, unless
 // Options::copy is set. A pull writes into the span before its ticket completes.
+//
+// Failures. When a server dies whose shards have other replicas (Config::replication), operations wait
+// for the next one and go on; nothing that was accepted is lost, and nothing is applied twice. Pushes to
+// a BSP table are kept here, too, until their iteration is over for everybody (up to
+// Config::held_bytes_max): they are lost only if this worker dies before that together with the
+// server. When the last replica of a shard dies, operations on it fail with UNAVAILABLE. While the
+// scheduler is away, operations go on; CreateTable, OpenTable, Barrier and Checkpoint wait for it.
 //
 // Deadlines. Every operation has one (Options::timeout, else Config::request_timeout), counted
 // from its submission; past it the ticket fails with DEADLINE_EXCEEDED and says who was waited for.
@@ -157,6 +164,10 @@ class Worker {
  public:
   // Joins the cluster and returns when it is complete: every announced server and worker is there.
   // DEADLINE_EXCEEDED after Config::connect_timeout, naming who is missing.
+  //
+  // A worker may also come when the others are under way: under the rank of one that is gone
+  // (Config::rank), or on top of the announced ones (Config::elastic). From then on it is waited
+  // for; it begins at the clock of the fastest of the others or later, not at 0: see clock().
   static absl::StatusOr<std::unique_ptr<Worker>> Connect();  // from the environment
   static absl::StatusOr<std::unique_ptr<Worker>> Connect(const Config& config);
 
@@ -183,9 +194,12 @@ class Worker {
   bool Done(const Ticket& ticket) const;
 
   // Ends this worker's iteration: everything pushed so far belongs to it. Never waits for other
-  // workers: that is for the next pull.
+  // workers: that is for the next pull. DATA_LOSS: a push that had been accepted was refused by the
+  // server that took over its shard; the clock counts all the same.
   absl::Status Clock();
-  std::uint64_t clock() const;  // iterations ended so far
+  // Iterations ended so far. A worker that came late, or came back, starts where the others are: a
+  // training loop goes on from `for (std::uint64_t i = worker->clock(); i < iterations; ++i)`.
+  std::uint64_t clock() const;
 
   // Waits until every living member of the group has entered a barrier of this name.
   // Workers may enter `kWorkers`; `kAll` takes in the servers too (they enter by themselves).
@@ -195,6 +209,11 @@ class Worker {
   // Calls the request handler registered under that name on a server (leeway/server.h).
   absl::StatusOr<std::string> Call(std::uint32_t server_rank, absl::string_view handler,
                                    absl::string_view request, Options options = {});
+
+  // Saves all tables, as they are at one clock, into a new folder within `directory` on the servers,
+  // which goes on to be called by its name: that is what is returned. Nobody stops meanwhile.
+  absl::StatusOr<std::string> Checkpoint(absl::string_view directory,
+                                         std::optional<absl::Duration> timeout = std::nullopt);
 
   // Leaves the cluster: the others no longer wait for this worker. Later calls fail with
   // FAILED_PRECONDITION. Idempotent.
