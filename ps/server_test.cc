@@ -312,7 +312,8 @@ TEST_F(ServerTest, StoppingBeforeItStartsEndsItAsWell) {
   EXPECT_EQ(*over_, absl::CancelledError("enough"));
 }
 
-TEST_F(ServerTest, IsOverWhenTheSchedulerIsGone) {
+TEST_F(ServerTest, IsOverWhenTheSchedulerIsGoneForLong) {
+  config_.scheduler_timeout = absl::Seconds(20);
   StartServer();
   Until([&] { return scheduler_.Count<proto::Join>() == 1; });
   world_.RunFor(absl::Seconds(3));
