@@ -2,8 +2,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/messages.h"
 #include "tests/commands/cluster.h"
 #include "tests/commands/raw_peer.h"
 
@@ -31,7 +33,8 @@ class PeersTest : public CommandsTest {
 };
 
 TEST_F(PeersTest, AnotherProtocolVersionIsRefusedWithBothNumbers) {
-  const auto says_why = AllOf(HasSubstr("protocol version 77"), HasSubstr("meets version 1"));
+  const auto says_why = AllOf(HasSubstr("protocol version 77"),
+                              HasSubstr(absl::StrCat("meets version ", proto::kProtocolVersion)));
   const std::string server = server_address();
   for (const std::string& address : {cluster_.scheduler_address(), server}) {
     const absl::Status why = RejectionOf(address, Greeting(Role::kWorker, kOtherVersion));
