@@ -2,7 +2,10 @@
 #ifndef LEEWAY_RUNTIME_FILE_SYSTEM_H_
 #define LEEWAY_RUNTIME_FILE_SYSTEM_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,10 +23,20 @@ class WritableFile {
   virtual absl::Status Close() = 0;
 };
 
+// For files too large to be read at once.
+class ReadableFile {
+ public:
+  virtual ~ReadableFile() = default;
+  virtual std::uint64_t size() const = 0;  // when it was opened
+  // Exactly that part. OUT_OF_RANGE where the file ends before.
+  virtual absl::Status ReadAt(std::uint64_t offset, std::span<std::byte> to) = 0;
+};
+
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
   virtual absl::StatusOr<std::string> Read(const std::string& path) = 0;
+  virtual absl::StatusOr<std::unique_ptr<ReadableFile>> OpenToRead(const std::string& path) = 0;
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(const std::string& path) = 0;
   // Replaces `to` in one step; survives a crash once SyncDirectory of its folder has returned.

@@ -68,6 +68,23 @@ TEST_P(FileSystemTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(Contents("large"), large);
 }
 
+TEST_P(FileSystemTest, PartsAreReadFromAnywhere) {
+  Write("f", "0123456789");
+  const auto file = files_->OpenToRead(At("f"));
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ((*file)->size(), 10u);
+  std::string part(4, ' ');
+  const auto bytes = std::as_writable_bytes(std::span(part));
+  EXPECT_TRUE((*file)->ReadAt(3, bytes).ok());
+  EXPECT_EQ(part, "3456");
+  EXPECT_TRUE((*file)->ReadAt(6, bytes).ok());
+  EXPECT_TRUE((*file)->ReadAt(10, {}).ok());
+  EXPECT_EQ((*file)->ReadAt(7, bytes).code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ((*file)->ReadAt(1000, bytes).code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(files_->OpenToRead(At("none")).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_FALSE(files_->OpenToRead(At(".")).ok());
+}
+
 TEST_P(FileSystemTest, CreateEmptiesAndAppendAdds) {
   Write("file", "old contents");
   Write("file", "new");

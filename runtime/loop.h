@@ -75,6 +75,8 @@ class Host {
   virtual std::unique_ptr<LoopRunner> Spawn(const std::string& name) = 0;
   virtual FileSystem* files() = 0;
   virtual std::uint64_t Random() = 0;  // for incarnations and the like; any thread
+  // What a calendar says, for people to read; never for measuring. Any thread.
+  virtual absl::Time WallTime() = 0;
 };
 
 }  // namespace leeway::runtime

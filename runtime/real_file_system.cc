@@ -78,6 +78,32 @@ class RealFile final : public WritableFile {
   const std::string path_;
 };
 
+class RealFileToRead final : public ReadableFile {
+ public:
+  RealFileToRead(Descriptor descriptor, std::uint64_t size, const std::string& path)
+      : descriptor_(std::move(descriptor)), size_(size), path_(path) {}
+
+  std::uint64_t size() const override { return size_; }
+
+  absl::Status ReadAt(std::uint64_t offset, std::span<std::byte> to) override {
+    while (!to.empty()) {
+      const ssize_t got =
+          ::pread(descriptor_.get(), to.data(), to.size(), static_cast<off_t>(offset));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return Error(errno, "read", path_);
+      if (got == 0) return absl::OutOfRangeError(absl::StrCat(path_, " ends at ", offset));
+      to = to.subspan(static_cast<std::size_t>(got));
+      offset += static_cast<std::uint64_t>(got);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  Descriptor descriptor_;
+  const std::uint64_t size_;
+  const std::string path_;
+};
+
 class PosixFileSystem final : public FileSystem {
  public:
   absl::StatusOr<std::string> Read(const std::string& path) override {
@@ -98,6 +124,15 @@ class PosixFileSystem final : public FileSystem {
     }
     contents.resize(size);
     return contents;
+  }
+
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenToRead(const std::string& path) override {
+    LEEWAY_ASSIGN_OR_RETURN(Descriptor file, Open(path, O_RDONLY, "open"));
+    struct stat info;
+    if (::fstat(file.get(), &info) != 0) return Error(errno, "read", path);
+    if (S_ISDIR(info.st_mode)) return Error(EISDIR, "read", path);
+    return std::make_unique<RealFileToRead>(std::move(file),
+                                            static_cast<std::uint64_t>(info.st_size), path);
   }
 
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "absl/time/clock.h"
 #include "runtime/file_system.h"
 #include "runtime/random.h"
 #include "runtime/real_loop.h"
@@ -55,6 +56,7 @@ class RealHost final : public Host {
   }
   FileSystem* files() override { return RealFileSystem(); }
   std::uint64_t Random() override { return SystemEntropy(); }
+  absl::Time WallTime() override { return absl::Now(); }
 };
 
 }  // namespace

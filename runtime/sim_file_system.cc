@@ -78,6 +78,29 @@ class SimFileSystem::OpenFile final : public WritableFile {
   bool open_ = true;
 };
 
+class SimFileSystem::FileToRead final : public ReadableFile {
+ public:
+  FileToRead(std::shared_ptr<Inode> inode, const std::string& path)
+      : inode_(std::move(inode)), path_(path), size_(inode_->contents.size()) {}
+
+  std::uint64_t size() const override { return size_; }
+
+  absl::Status ReadAt(std::uint64_t offset, std::span<std::byte> to) override {
+    const std::string& contents = inode_->contents;
+    if (offset > contents.size() || to.size() > contents.size() - offset) {
+      return absl::OutOfRangeError(absl::StrCat(path_, " ends at ", contents.size()));
+    }
+    const auto* from = reinterpret_cast<const std::byte*>(contents.data()) + offset;
+    std::copy(from, from + to.size(), to.begin());
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::shared_ptr<Inode> inode_;
+  const std::string path_;
+  const std::uint64_t size_;
+};
+
 SimFileSystem::SimFileSystem(std::uint64_t seed) : random_(seed), folders_{"/", "."} {}
 SimFileSystem::~SimFileSystem() = default;
 
@@ -129,6 +152,14 @@ absl::StatusOr<std::string> SimFileSystem::Read(const std::string& path) {
   const auto found = names_.find(normal);
   if (found == names_.end()) return Error(ENOENT, "open", path);
   return found->second->contents;
+}
+
+absl::StatusOr<std::unique_ptr<ReadableFile>> SimFileSystem::OpenToRead(const std::string& path) {
+  const std::string normal = Normal(path);
+  if (folders_.contains(normal)) return Error(EISDIR, "read", path);
+  const auto found = names_.find(normal);
+  if (found == names_.end()) return Error(ENOENT, "open", path);
+  return std::make_unique<FileToRead>(found->second, path);
 }
 
 absl::StatusOr<std::unique_ptr<WritableFile>> SimFileSystem::Create(const std::string& path) {

@@ -42,6 +42,7 @@ class SimFileSystem final : public FileSystem {
   std::uint64_t bytes_used() const;
 
   absl::StatusOr<std::string> Read(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<ReadableFile>> OpenToRead(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(const std::string& path) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;
@@ -54,6 +55,7 @@ class SimFileSystem final : public FileSystem {
  private:
   struct Inode;
   class OpenFile;
+  class FileToRead;
   using Names = std::map<std::string, std::shared_ptr<Inode>>;
   // One change to the names: `path` now means `inode` (null: nothing), `gone` no longer exists.
   struct Change {

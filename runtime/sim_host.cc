@@ -69,6 +69,7 @@ class SimHost final : public Host {
   }
   FileSystem* files() override { return disk_.get(); }
   std::uint64_t Random() override { return random_.Next(); }
+  absl::Time WallTime() override { return events_->Now(); }
 
  private:
   const std::shared_ptr<SimEvents> events_;

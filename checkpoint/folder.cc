@@ -1,0 +1,213 @@
+#include "checkpoint/folder.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "checkpoint/checksum.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::checkpoint {
+namespace {
+
+constexpr absl::string_view kPrefix = "ckpt-";
+constexpr std::uint64_t kReadBytes = 1 << 20;  // at once
+
+absl::StatusOr<std::string> ReadText(runtime::FileSystem* files, const std::string& path) {
+  LEEWAY_ASSIGN_OR_RETURN(const std::unique_ptr<runtime::ReadableFile> file,
+                          files->OpenToRead(path));
+  if (file->size() > kManifestBytesMax) {
+    return absl::DataLossError(absl::StrCat(path, " has ", file->size(), " bytes"));
+  }
+  std::string text(file->size(), '\0');
+  LEEWAY_RETURN_IF_ERROR(file->ReadAt(0, std::as_writable_bytes(std::span(text))));
+  return text;
+}
+
+absl::Status CheckFile(runtime::FileSystem* files, const std::string& path, const FileEntry& entry,
+                       absl::FunctionRef<void(std::uint64_t)> progress) {
+  LEEWAY_ASSIGN_OR_RETURN(const std::unique_ptr<runtime::ReadableFile> file,
+                          files->OpenToRead(path));
+  if (file->size() != entry.bytes) {
+    return absl::DataLossError(
+        absl::StrCat(path, " has ", file->size(), " bytes instead of ", entry.bytes));
+  }
+  Checksum checksum;
+  std::vector<std::byte> part(std::min(kReadBytes, entry.bytes));
+  for (std::uint64_t offset = 0; offset < entry.bytes; offset += part.size()) {
+    part.resize(std::min<std::uint64_t>(part.size(), entry.bytes - offset));
+    LEEWAY_RETURN_IF_ERROR(file->ReadAt(offset, part));
+    checksum.Add(part);
+    progress(part.size());
+  }
+  if (checksum.value() == entry.checksum) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(path, " has the checksum ",
+                                          ChecksumText(checksum.value()), " instead of ",
+                                          ChecksumText(entry.checksum)));
+}
+
+absl::Status RemoveFilesIn(runtime::FileSystem* files, const std::string& path) {
+  LEEWAY_ASSIGN_OR_RETURN(const std::vector<std::string> names, files->List(path));
+  for (const std::string& name : names) {
+    LEEWAY_RETURN_IF_ERROR(files->Remove(JoinPath(path, name)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string CheckpointName(std::uint64_t number) {
+  return absl::StrCat(kPrefix, absl::Dec(number, absl::kZeroPad8));
+}
+
+std::optional<std::uint64_t> CheckpointNumber(absl::string_view name) {
+  std::uint64_t number = 0;
+  if (!absl::StartsWith(name, kPrefix) || !absl::SimpleAtoi(name.substr(kPrefix.size()), &number) ||
+      CheckpointName(number) != name) {
+    return std::nullopt;
+  }
+  return number;
+}
+
+std::string ShardFileName(std::uint32_t shard) {
+  return absl::StrFormat("shard-%05u.safetensors", shard);
+}
+
+std::string JoinPath(absl::string_view folder, absl::string_view name) {
+  return absl::StrCat(folder, absl::EndsWith(folder, "/") ? "" : "/", name);
+}
+
+std::pair<std::string, std::string> SplitPath(absl::string_view path) {
+  while (path.size() > 1 && absl::ConsumeSuffix(&path, "/")) {
+  }
+  const std::size_t slash = path.rfind('/');
+  if (slash == absl::string_view::npos) return {".", std::string(path)};
+  return {std::string(path.substr(0, std::max<std::size_t>(slash, 1))),
+          std::string(path.substr(slash + 1))};
+}
+
+absl::StatusOr<Manifest> ReadManifest(runtime::FileSystem* files, const std::string& path) {
+  const std::string file = JoinPath(path, kManifestName);
+  LEEWAY_ASSIGN_OR_RETURN(const std::string text, ReadText(files, file));
+  absl::StatusOr<Manifest> manifest = ParseManifest(text);
+  if (!manifest.ok()) {
+    return absl::Status(manifest.status().code(),
+                        absl::StrCat(file, ": ", manifest.status().message()));
+  }
+  return manifest;
+}
+
+absl::StatusOr<std::vector<Found>> ListCheckpoints(runtime::FileSystem* files,
+                                                   const std::string& directory) {
+  std::vector<Found> found;
+  if (!files->Exists(directory)) return found;
+  LEEWAY_ASSIGN_OR_RETURN(const std::vector<std::string> names, files->List(directory));
+  for (const std::string& name : names) {
+    const std::optional<std::uint64_t> number = CheckpointNumber(name);
+    if (!number.has_value()) continue;
+    found.push_back({.number = *number,
+                     .name = name,
+                     .manifest = ReadManifest(files, JoinPath(directory, name))});
+  }
+  std::sort(found.begin(), found.end(),
+            [](const Found& a, const Found& b) { return a.number < b.number; });
+  return found;
+}
+
+absl::StatusOr<std::vector<Manifest>> ReadChain(runtime::FileSystem* files,
+                                                const std::string& path) {
+  const auto [directory, name] = SplitPath(path);
+  std::vector<Manifest> chain;
+  LEEWAY_ASSIGN_OR_RETURN(Manifest newest, ReadManifest(files, path));
+  if (newest.name != name) {
+    return absl::DataLossError(absl::StrCat(path, " holds a checkpoint with the name ", newest.name,
+                                            ": its folder may not be renamed"));
+  }
+  chain.push_back(std::move(newest));
+  while (chain.back().base.has_value()) {
+    const Base base = *chain.back().base;
+    const std::string base_path = JoinPath(directory, base.name);
+    if (chain.size() >= kChainMax) {
+      return absl::DataLossError(
+          absl::StrCat(path, " builds on more than ", kChainMax, " checkpoints"));
+    }
+    absl::StatusOr<Manifest> older = ReadManifest(files, base_path);
+    if (!older.ok()) {
+      return absl::DataLossError(absl::StrCat(chain.back().name, " adds to ", base.name, ", but ",
+                                              older.status().message()));
+    }
+    if (older->checksum != base.checksum || older->name != base.name ||
+        older->num_shards != chain.back().num_shards ||
+        older->block_bytes != chain.back().block_bytes) {
+      return absl::DataLossError(
+          absl::StrCat(base_path, " is not the checkpoint that ", chain.back().name, " adds to"));
+    }
+    chain.push_back(*std::move(older));
+  }
+  return chain;
+}
+
+absl::Status StartCheckpoint(runtime::FileSystem* files, const std::string& path) {
+  LEEWAY_RETURN_IF_ERROR(files->CreateDirectories(path));
+  LEEWAY_RETURN_IF_ERROR(RemoveFilesIn(files, path));
+  return files->SyncDirectory(SplitPath(path).first);
+}
+
+absl::Status FinishCheckpoint(runtime::FileSystem* files, const std::string& path,
+                              Manifest* manifest) {
+  // The names of its files must not be less certain than the manifest that speaks of them.
+  LEEWAY_RETURN_IF_ERROR(files->SyncDirectory(path));
+  return runtime::WriteFileAtomically(files, JoinPath(path, kManifestName),
+                                      EncodeManifest(manifest));
+}
+
+absl::Status RemoveCheckpoint(runtime::FileSystem* files, const std::string& path) {
+  const std::string manifest = JoinPath(path, kManifestName);
+  if (files->Exists(manifest)) {
+    LEEWAY_RETURN_IF_ERROR(files->Remove(manifest));
+    LEEWAY_RETURN_IF_ERROR(files->SyncDirectory(path));
+  }
+  LEEWAY_RETURN_IF_ERROR(RemoveFilesIn(files, path));
+  LEEWAY_RETURN_IF_ERROR(files->Remove(path));
+  return files->SyncDirectory(SplitPath(path).first);
+}
+
+std::vector<std::string> Superfluous(const std::vector<Found>& found, std::uint64_t keep) {
+  std::map<std::string, const Manifest*> finished;
+  for (const Found& one : found) {
+    if (one.manifest.ok()) finished[one.name] = &*one.manifest;
+  }
+  std::set<std::string> kept;
+  std::uint64_t roots = 0;
+  for (auto it = found.rbegin(); it != found.rend() && roots < keep; ++it) {
+    if (!it->manifest.ok()) continue;
+    ++roots;
+    const Manifest* next = &*it->manifest;
+    while (kept.insert(next->name).second && next->base.has_value()) {
+      const auto base = finished.find(next->base->name);
+      if (base == finished.end()) break;
+      next = base->second;
+    }
+  }
+  std::vector<std::string> superfluous;
+  for (const Found& one : found) {
+    if (one.manifest.ok() && !kept.contains(one.name)) superfluous.push_back(one.name);
+  }
+  return superfluous;
+}
+
+absl::Status CheckFiles(runtime::FileSystem* files, const std::string& path,
+                        const Manifest& manifest, absl::FunctionRef<void(std::uint64_t)> progress) {
+  for (const FileEntry& file : manifest.files) {
+    LEEWAY_RETURN_IF_ERROR(CheckFile(files, JoinPath(path, file.name), file, progress));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace leeway::checkpoint
