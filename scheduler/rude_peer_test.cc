@@ -136,7 +136,21 @@ TEST_F(RudePeerTest, EveryMessageFromAStrangerInEveryRoleIsSurvived) {
       proto::InstallTableReply{.table = 1},
       proto::ClockTick{},
       proto::ClockAck{},
-      proto::StatusReply{1}};
+      proto::StatusReply{1},
+      proto::EnterClock{},
+      proto::EnterClockReply{},
+      proto::Replicate{.epoch = 1, .item = 1, .kind = proto::ReplicaItem::kFillEnd},
+      proto::ReplicateAck{},
+      proto::ReplicaReady{.epoch = 1},
+      proto::LoadReport{{{.shard = 0}}},
+      proto::Admin{.request = 1, .command = "no-such-command"},
+      proto::CheckpointPrepare{1},
+      proto::CheckpointPrepared{1},
+      proto::CheckpointCut{.checkpoint = 1, .directory = "d"},
+      proto::CheckpointWritten{1},
+      proto::RestoreShards{1, "d"},
+      proto::RestoreShardsReply{1},
+      proto::SchedulerMoved{"tcp://127.0.0.1:1", 1}};
   std::uint64_t incarnation = 100;
   for (Role role : {Role::kUnknown, Role::kScheduler, Role::kServer, Role::kWorker, Role::kTool}) {
     for (const proto::AnyMessage& message : messages) {

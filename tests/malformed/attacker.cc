@@ -10,53 +10,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <utility>
 #include <vector>
 
-#include "proto/codec.h"
-#include "runtime/random.h"
-#include "van/prefix.h"
+#include "tests/malformed/attack_parts.h"
 
 namespace leeway::tests {
 namespace {
-
-using Frames = std::vector<std::string>;
-
-// Everything an attack needs to make its bytes.
-struct Forge {
-  runtime::Random random;
-
-  std::string Noise(std::size_t size) {
-    std::string noise(size, '\0');
-    for (char& c : noise) c = static_cast<char>(random.Next());
-    return noise;
-  }
-  std::string Cut(std::string text) {
-    text.resize(random.Below(text.size()));
-    return text;
-  }
-  std::string FlipBit(std::string text, std::size_t from = 0) {
-    const std::size_t at = from + random.Below(text.size() - from);
-    text[at] = static_cast<char>(text[at] ^ (1 << random.Below(8)));
-    return text;
-  }
-};
-
-std::string Prefixed(van::Kind kind, std::size_t frames, const proto::AnyMessage& message) {
-  van::Prefix prefix;
-  prefix.kind = kind;
-  prefix.frames = static_cast<std::uint16_t>(frames);
-  std::string frame(van::kPrefixBytes, '\0');
-  van::PutPrefix(prefix, reinterpret_cast<std::byte*>(frame.data()));
-  const runtime::Buffer header = proto::Encode(message);
-  return frame.append(header.text().data(), header.size());
-}
-
-std::string Hello(proto::Hello hello = {}) {
-  if (hello.role == Role::kUnknown) hello.role = Role::kWorker;
-  hello.node = 9;
-  hello.incarnation = 99;
-  return Prefixed(van::Kind::kSession, 1, hello);
-}
 
 proto::Request DensePush() {
   proto::Request request;
@@ -67,17 +27,10 @@ proto::Request DensePush() {
   return request;
 }
 
-std::string Data(const proto::AnyMessage& message, std::size_t payload_frames) {
-  return Prefixed(van::Kind::kData, 1 + payload_frames, message);
-}
-
 const std::string kFloats(16, '\0');
 
-// Messages to be sent one after the other over one ZeroMQ connection.
-using ZmqAttack = std::function<std::vector<Frames>(Forge&)>;
-
-const std::vector<ZmqAttack>& ZmqAttacks() {
-  static const auto* const attacks = new std::vector<ZmqAttack>{
+std::vector<ZmqAttack> SessionAttacks() {
+  return {
       // Not even the van's prefix.
       [](Forge&) { return std::vector<Frames>{{""}}; },
       [](Forge& f) { return std::vector<Frames>{{f.Noise(f.random.Below(24))}}; },
@@ -177,6 +130,14 @@ const std::vector<ZmqAttack>& ZmqAttacks() {
         return std::vector<Frames>{{Hello()}, {Data(proto::Shutdown{}, 0)}};
       },
   };
+}
+
+const std::vector<ZmqAttack>& ZmqAttacks() {
+  static const auto* const attacks = [] {
+    auto* const all = new std::vector<ZmqAttack>(SessionAttacks());
+    for (ZmqAttack& attack : ClusterAttacks()) all->push_back(std::move(attack));
+    return all;
+  }();
   return *attacks;
 }
 
@@ -197,24 +158,44 @@ const std::vector<TcpAttack>& TcpAttacks() {
   return *attacks;
 }
 
-void SendOverTcp(const std::string& address, const std::string& bytes) {
+bool SendOverTcp(const std::string& address, const std::string& bytes) {
   const std::size_t colon = address.rfind(':');
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_port = htons(static_cast<std::uint16_t>(std::atoi(address.c_str() + colon + 1)));
   inet_pton(AF_INET, address.substr(6, colon - 6).c_str(), &to.sin_addr);
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  if (connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0) {
+  const bool connected = connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0;
+  if (connected) {
+    // The other side may have hung up already.
     [[maybe_unused]] const ssize_t sent = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
   close(fd);
+  return connected;
 }
 
 }  // namespace
 
 struct Attacker::State {
+  // A context has so many sockets at most, and keeps those that are closed until all is sent.
+  static constexpr int kSocketsAtOnce = 200;
+
+  void* NewSocket() {
+    if (context != nullptr && sockets == kSocketsAtOnce) EndContext();
+    if (context == nullptr) context = zmq_ctx_new();
+    ++sockets;
+    return zmq_socket(context, ZMQ_DEALER);
+  }
+  // Returns once everything has been sent.
+  void EndContext() {
+    if (context != nullptr) zmq_ctx_term(context);
+    context = nullptr;
+    sockets = 0;
+  }
+
   Forge forge;
-  void* context = zmq_ctx_new();
+  void* context = nullptr;
+  int sockets = 0;
 };
 
 int AttackKinds() { return static_cast<int>(TcpAttacks().size() + ZmqAttacks().size()); }
@@ -222,27 +203,29 @@ int AttackKinds() { return static_cast<int>(TcpAttacks().size() + ZmqAttacks().s
 Attacker::Attacker(std::uint64_t seed) : state_(new State{.forge = {runtime::Random(seed)}}) {}
 
 Attacker::~Attacker() {
-  zmq_ctx_term(state_->context);
+  state_->EndContext();
   delete state_;
 }
 
-void Attacker::Attack(int kind, const std::string& address) {
+bool Attacker::Attack(int kind, const std::string& address) {
   const int tcp_kinds = static_cast<int>(TcpAttacks().size());
   if (kind < tcp_kinds) {
-    SendOverTcp(address, TcpAttacks()[static_cast<std::size_t>(kind)](state_->forge));
-    return;
+    return SendOverTcp(address, TcpAttacks()[static_cast<std::size_t>(kind)](state_->forge));
   }
-  void* socket = zmq_socket(state_->context, ZMQ_DEALER);
-  const int linger_ms = 1000;
+  void* socket = state_->NewSocket();
+  if (socket == nullptr) return false;
+  const int linger_ms = 5000;
   zmq_setsockopt(socket, ZMQ_LINGER, &linger_ms, sizeof(linger_ms));
-  zmq_connect(socket, address.c_str());
+  bool good = zmq_connect(socket, address.c_str()) == 0;
   for (const Frames& frames :
        ZmqAttacks()[static_cast<std::size_t>(kind - tcp_kinds)](state_->forge)) {
     for (std::size_t i = 0; i < frames.size(); ++i) {
-      zmq_send(socket, frames[i].data(), frames[i].size(), i + 1 < frames.size() ? ZMQ_SNDMORE : 0);
+      const int flags = ZMQ_DONTWAIT | (i + 1 < frames.size() ? ZMQ_SNDMORE : 0);
+      good = good && zmq_send(socket, frames[i].data(), frames[i].size(), flags) >= 0;
     }
   }
   zmq_close(socket);
+  return good;
 }
 
 }  // namespace leeway::tests

@@ -17,8 +17,9 @@ class Attacker {
   Attacker(const Attacker&) = delete;
   Attacker& operator=(const Attacker&) = delete;
 
-  // Connects to "tcp://HOST:PORT", sends one malformed message of that kind and hangs up.
-  void Attack(int kind, const std::string& address);
+  // Connects to "tcp://HOST:PORT", sends one malformed message of that kind and hangs up. False if
+  // it could not be sent.
+  bool Attack(int kind, const std::string& address);
 
  private:
   struct State;

@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "tests/malformed/attacker.h"
 #include "tests/support/local_cluster.h"
+#include "tools/inquiry.h"
 
 namespace leeway::tests {
 namespace {
@@ -66,13 +67,30 @@ void Train(Worker* worker, Rounds* rounds, std::atomic<std::int64_t>* steps_take
   *steps_taken = step;
 }
 
-std::vector<std::string> Addresses(const LocalCluster& cluster) {
-  std::vector<std::string> addresses = {cluster.scheduler_address()};
+std::vector<std::string> ServerAddresses(const LocalCluster& cluster) {
+  std::vector<std::string> addresses;
   const auto status = nlohmann::json::parse(cluster.SchedulerStatus());
   for (const auto& server : status["servers"]) {
     for (const auto& endpoint : server["endpoints"]) addresses.push_back(endpoint);
   }
   return addresses;
+}
+
+// What has been noticed of the attack, by whom: the scheduler and then each server.
+std::vector<std::string> Statuses(const LocalCluster& cluster) {
+  std::vector<std::string> all = {cluster.SchedulerStatus()};
+  for (auto& answer : tools::AskForStatus(ServerAddresses(cluster), Role::kServer,
+                                          absl::Seconds(30), cluster.WorkerConfig())) {
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    all.push_back(*std::move(answer));
+  }
+  return all;
+}
+
+void ExpectNoticed(const nlohmann::json& network) {
+  EXPECT_GT(network["offenders_dropped"], 1000) << network;
+  EXPECT_GT(network["handshakes_failed"], 10) << network;
+  EXPECT_GT(network["refused_versions"], 10) << network;
 }
 
 TEST(MalformedTest, FiveThousandMessagesOfEveryKindHarmNothing) {
@@ -87,18 +105,20 @@ TEST(MalformedTest, FiveThousandMessagesOfEveryKindHarmNothing) {
 
   std::atomic<bool> over = false;
   std::atomic<std::int64_t> steps = 0;
+  int sent = 0;
   std::thread attack;
   std::once_flag once;
   Rounds rounds(&over);
-  std::string status;
+  std::vector<std::string> statuses;
   const absl::Status ran = (*cluster)->RunWorkers([&](Worker* worker) {
     std::call_once(once, [&] {
-      attack = std::thread([&, addresses = Addresses(**cluster)] {
-        EXPECT_EQ(addresses.size(), 1 + kServers);
+      attack = std::thread([&, addresses = ServerAddresses(**cluster)]() mutable {
+        EXPECT_EQ(addresses.size(), kServers);
+        addresses.push_back((*cluster)->scheduler_address());
         {
           Attacker attacker(1);
           for (int i = 0; i < kMessages; ++i) {
-            attacker.Attack(
+            sent += attacker.Attack(
                 i % AttackKinds(),
                 addresses[static_cast<std::size_t>(i / AttackKinds()) % addresses.size()]);
           }
@@ -107,15 +127,17 @@ TEST(MalformedTest, FiveThousandMessagesOfEveryKindHarmNothing) {
       });
     });
     Train(worker, &rounds, &steps);
-    if (worker->rank() == 0) status = (*cluster)->SchedulerStatus();
+    if (worker->rank() == 0) statuses = Statuses(**cluster);
   });
   attack.join();
   ASSERT_TRUE(ran.ok()) << ran;
+  EXPECT_EQ(sent, kMessages);
   EXPECT_GE(steps, kStepsARound);
-  const auto counters = nlohmann::json::parse(status)["counters"];
-  EXPECT_GT(counters["offenders_dropped"], 100) << counters;
-  EXPECT_GT(counters["handshakes_failed"], 10) << counters;
-  EXPECT_GT(counters["refused_versions"], 10) << counters;
+  ASSERT_EQ(statuses.size(), 1 + kServers);
+  ExpectNoticed(nlohmann::json::parse(statuses[0])["counters"]);
+  for (std::size_t i = 1; i < statuses.size(); ++i) {
+    ExpectNoticed(nlohmann::json::parse(statuses[i])["van"]);
+  }
   const absl::Status ended = (*cluster)->Finish();
   EXPECT_TRUE(ended.ok()) << ended;
 }

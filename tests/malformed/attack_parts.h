@@ -1,0 +1,51 @@
+// What malformed messages are put together from.
+#ifndef LEEWAY_TESTS_MALFORMED_ATTACK_PARTS_H_
+#define LEEWAY_TESTS_MALFORMED_ATTACK_PARTS_H_
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "proto/messages.h"
+#include "runtime/random.h"
+#include "van/prefix.h"
+
+namespace leeway::tests {
+
+using Frames = std::vector<std::string>;
+
+// Everything an attack needs to make its bytes.
+struct Forge {
+  runtime::Random random;
+
+  std::string Noise(std::size_t size) {
+    std::string noise(size, '\0');
+    for (char& c : noise) c = static_cast<char>(random.Next());
+    return noise;
+  }
+  std::string Cut(std::string text) {
+    text.resize(random.Below(text.size()));
+    return text;
+  }
+  std::string FlipBit(std::string text, std::size_t from = 0) {
+    const std::size_t at = from + random.Below(text.size() - from);
+    text[at] = static_cast<char>(text[at] ^ (1 << random.Below(8)));
+    return text;
+  }
+};
+
+// Messages to be sent one after the other over one ZeroMQ connection.
+using ZmqAttack = std::function<std::vector<Frames>(Forge&)>;
+
+// First frames. A hello without a role is a worker's.
+std::string Hello(proto::Hello hello = {});
+std::string Data(const proto::AnyMessage& message, std::size_t payload_frames);
+
+// Replication, late workers, administration and checkpoints, said by those who may not or to those
+// who take no such thing, whole and damaged.
+std::vector<ZmqAttack> ClusterAttacks();
+
+}  // namespace leeway::tests
+
+#endif  // LEEWAY_TESTS_MALFORMED_ATTACK_PARTS_H_
