@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/layout.h"
+#include "proto/limits.h"
+#include "proto/text.h"
 #include "runtime/log.h"
 #include "runtime/status_macros.h"
 #include "worker/cluster_status.h"
@@ -18,6 +20,12 @@ constexpr absl::Duration kConnectGrace = absl::Seconds(1);
 
 absl::Status Prefixed(absl::string_view prefix, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(prefix, ": ", status.message()));
+}
+
+// A message that its receiver refuses to read costs the connection, and is sent again over the
+// next: so what the user may get wrong is looked at before it is put into one.
+absl::Status CheckName(absl::string_view field, absl::string_view name, std::size_t min = 1) {
+  return proto::CheckText(field, name, min, proto::kNameBytesMax);
 }
 
 }  // namespace
@@ -241,24 +249,38 @@ void Core::CreateTable(const TableSpec& spec, absl::Duration timeout, TableDone 
 }
 
 void Core::OpenTable(const std::string& name, absl::Duration timeout, TableDone done) {
-  if (const absl::Status status = Usable(); !status.ok()) return done(status);
+  absl::Status status = Usable();
+  if (status.ok()) status = CheckName("a table's name", name);
+  if (!status.ok()) return done(status);
   errands_->OpenTable(name, timeout, TableAnswer(std::move(done)));
 }
 
 void Core::Barrier(Group group, const std::string& name, absl::Duration timeout, Done done) {
-  if (const absl::Status status = Usable(); !status.ok()) return done(status);
+  absl::Status status = Usable();
+  if (status.ok()) status = CheckName("a barrier's name", name, 0);
+  if (status.ok() && (group < Group::kWorkers || group > Group::kAll)) {
+    status = absl::InvalidArgumentError(
+        absl::StrCat("a barrier's group is ", static_cast<int>(group), ", may be 1 to 3"));
+  }
+  if (!status.ok()) return done(status);
   errands_->Barrier(group, name, timeout, std::move(done));
 }
 
 void Core::Call(std::uint32_t server_rank, const std::string& handler, runtime::Buffer request,
                 absl::Duration timeout, Calls::Done done) {
-  if (const absl::Status status = Usable(); !status.ok()) return done(status);
+  absl::Status status = Usable();
+  if (status.ok()) status = CheckName("a handler's name", handler);
+  if (!status.ok()) return done(status);
   calls_->Call(server_rank, handler, std::move(request), timeout, std::move(done));
 }
 
 void Core::Checkpoint(const std::string& directory, absl::Duration timeout,
                       Errands::TextDone done) {
-  if (const absl::Status status = Usable(); !status.ok()) return done(status);
+  absl::Status status = Usable();
+  if (status.ok()) {
+    status = proto::CheckText("a checkpoint's folder", directory, 0, proto::kArgumentBytesMax);
+  }
+  if (!status.ok()) return done(status);
   errands_->Admin(absl::StrCat("saving a checkpoint in '", directory, "'"), "checkpoint-save",
                   {directory}, timeout,
                   [done = std::move(done)](absl::StatusOr<std::string> json) mutable {

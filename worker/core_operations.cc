@@ -1,5 +1,7 @@
 // The part of the core that sees an operation from its submission to its end.
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -26,6 +28,13 @@ absl::Status Prefixed(absl::string_view prefix, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(prefix, ": ", status.message()));
 }
 
+// A server does not read a request with another.
+absl::Status CheckLearningRate(const std::optional<double>& rate) {
+  if (!rate.has_value() || std::isfinite(*rate)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("Options::learning_rate is ", *rate, ", may be finite"));
+}
+
 }  // namespace
 
 std::shared_ptr<Operation> Core::Submit(absl::StatusOr<Sliced> sliced, const Terms& terms,
@@ -35,6 +44,7 @@ std::shared_ptr<Operation> Core::Submit(absl::StatusOr<Sliced> sliced, const Ter
   operation->number = next_operation_++;
   absl::Status status = Usable();
   if (status.ok()) status = sliced.status();
+  if (status.ok()) status = CheckLearningRate(terms.learning_rate);
   if (status.ok()) status = requests_->Admit(*sliced);
   if (!status.ok()) {
     operation->result = std::move(status);

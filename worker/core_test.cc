@@ -1,7 +1,11 @@
 // The core against scripted peers: what is sent where and when.
 #include "worker/core.h"
 
+#include <cmath>
+#include <limits>
 #include <numeric>
+#include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -11,6 +15,13 @@ namespace leeway::worker {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+absl::Status StatusOf(const absl::Status& status) { return status; }
+template <class T>
+absl::Status StatusOf(const absl::StatusOr<T>& result) {
+  return result.status();
+}
 
 std::vector<float> Iota(std::size_t size) {
   std::vector<float> values(size);
@@ -63,6 +74,37 @@ TEST(CoreTest, WrongLengthsComeBackThroughTheOperation) {
   ASSERT_TRUE(operation->done());
   EXPECT_EQ(operation->status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(cluster.servers[0]->arrived.empty() && cluster.servers[1]->arrived.empty());
+}
+
+// It would be refused with the connection, and sent again over the next, for ever.
+TEST(CoreTest, WhatNoPeerWouldReadIsNotSent) {
+  TestCluster cluster;
+  cluster.Connect();
+  const auto table = cluster.MakeTable(TableSpec::Sparse("e", 2));
+  for (const double rate : {std::nan(""), -std::numeric_limits<double>::infinity()}) {
+    const auto push = cluster.Push(table, {7}, {1, 2}, {.learning_rate = rate});
+    ASSERT_TRUE(push->done()) << rate;
+    EXPECT_THAT(std::string(push->status().message()), HasSubstr("Options::learning_rate is"));
+  }
+
+  std::vector<absl::Status> said;
+  const auto keep = [&](const auto& result) { said.push_back(StatusOf(result)); };
+  for (const std::string& name :
+       {std::string(256, 'x'), std::string("a\nb"), std::string("\xff")}) {
+    cluster.core->OpenTable(name, absl::Seconds(1), keep);
+    cluster.core->Barrier(Group::kWorkers, name, absl::Seconds(1), keep);
+    cluster.core->Call(0, name, {}, absl::Seconds(1), keep);
+  }
+  cluster.core->OpenTable("", absl::Seconds(1), keep);
+  cluster.core->Call(0, "", {}, absl::Seconds(1), keep);
+  cluster.core->Barrier(static_cast<Group>(9), "", absl::Seconds(1), keep);
+  cluster.core->Checkpoint(std::string(4096, 'x'), absl::Seconds(1), keep);
+  ASSERT_EQ(said.size(), 13u);  // at once, all of them
+  for (const absl::Status& status : said) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  }
+  EXPECT_THAT(std::string(said[1].message()), HasSubstr("a barrier's name is 256 bytes long"));
+  EXPECT_TRUE(cluster.Await(cluster.Push(table, {7}, {1, 2})).ok());
 }
 
 TEST(CoreTest, SurvivesLossDuplicatesAndReordering) {
