@@ -34,6 +34,8 @@ class Membership {
     virtual void OnNodeDown(const proto::NodeDown& down) = 0;
     // Whatever else the scheduler says (table, barrier and checkpoint messages).
     virtual void OnSchedulerMessage(proto::AnyMessage message) = 0;
+    // The scheduler has been silent for longer than Config::failure_timeout, or is heard again.
+    virtual void OnSchedulerHeard(bool /*heard*/) {}
     // Its answers in JSON (Admin and status).
     virtual void OnSchedulerText(proto::AnyMessage /*message*/, absl::string_view /*text*/) {}
     // The last call. OK: the scheduler ended the cluster in order (Shutdown). Otherwise: the

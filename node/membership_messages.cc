@@ -78,6 +78,7 @@ void Membership::Impl::StartHeartbeat(const van::Identity& identity) {
   reports.heard_again = [this] {
     if (!silent_since_.has_value()) return;
     silent_since_.reset();
+    (*listener_)->OnSchedulerHeard(true);
     runtime::LogInfo("the scheduler at ", url(), " is heard again");
   };
   reports.given_up = [this](const absl::Status& why) { End(why); };
@@ -98,6 +99,7 @@ void Membership::Impl::OnSilence(absl::Duration heartbeats) {
   }
   if (silent_since_.has_value()) return;
   silent_since_ = loop_->Now() - silent;
+  (*listener_)->OnSchedulerHeard(false);
   runtime::LogWarning("the scheduler at ", url(), " has not answered heartbeats for ",
                       absl::FormatDuration(silent), "; going on without it for ",
                       absl::FormatDuration(patience), " (LEEWAY_SCHEDULER_TIMEOUT_MS)");

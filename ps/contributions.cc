@@ -36,6 +36,11 @@ ClosedClock Contributions::Take(std::uint64_t clock) {
   return closed;
 }
 
+void Contributions::Clear() {
+  clocks_.clear();
+  budget_->bytes -= std::exchange(bytes_, 0);
+}
+
 std::uint64_t Contributions::Discard(std::uint32_t rank, std::uint64_t incarnation,
                                      std::uint64_t clock) {
   std::uint64_t discarded = 0;

@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "ps/byte_budget.h"
 #include "ps/store/shard_store.h"
+#include "runtime/byte_budget.h"
 
 namespace leeway::ps {
 
@@ -33,7 +33,7 @@ using ClosedClock = std::map<Target, std::vector<Contribution>>;
 
 class Contributions {
  public:
-  explicit Contributions(ByteBudget* budget) : budget_(budget) {}
+  explicit Contributions(runtime::ByteBudget* budget) : budget_(budget) {}
   ~Contributions() { budget_->bytes -= bytes_; }
   Contributions(const Contributions&) = delete;
   Contributions& operator=(const Contributions&) = delete;
@@ -44,6 +44,16 @@ class Contributions {
   std::optional<std::uint64_t> FirstClock() const;
   // Takes out everything of one clock.
   ClosedClock Take(std::uint64_t clock);
+  void Clear();
+  // Calls `visitor(clock, target, contribution)` in the order of clocks.
+  template <class Visitor>
+  void ForEach(const Visitor& visitor) const {
+    for (const auto& [clock, targets] : clocks_) {
+      for (const auto& [target, list] : targets) {
+        for (const Contribution& contribution : list) visitor(clock, target, contribution);
+      }
+    }
+  }
 
   // Discards what a worker that died gave to clocks it had not ended: `clock` and later ones.
   // Returns how many pushes that were.
@@ -54,7 +64,7 @@ class Contributions {
  private:
   void Release(const Contribution& contribution);
 
-  ByteBudget* budget_;
+  runtime::ByteBudget* budget_;
   std::map<std::uint64_t, ClosedClock> clocks_;
   std::uint64_t bytes_ = 0;
 };

@@ -1,8 +1,6 @@
 #include "ps/data_thread.h"
 
-#include <algorithm>
 #include <span>
-#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -18,14 +16,29 @@ namespace leeway::ps {
 DataThread::DataThread(const Setup& setup)
     : setup_(setup),
       map_(std::make_shared<const proto::ClusterMap>()),
+      links_(setup.config.failure_timeout),
+      replica_heard_(setup.loop->Now()),
       van_(setup.factory->New(setup.loop, {.role = Role::kServer, .incarnation = setup.incarnation},
                               van::LimitsFrom(setup.config), this)) {
   context_.loop = setup.loop;
-  context_.replier = this;
   context_.counters = &counters_;
   context_.message_bytes_max = setup.config.message_bytes_max;
   context_.held.bytes_max = setup.config.held_bytes_max;
+  context_.held_grace = setup.config.failure_timeout;
   context_.test_only_never_hold = setup.options.test_only_never_hold;
+  context_.mutant = setup.options.mutant;
+  replica_context_.host = this;
+  replica_context_.shards = &context_;
+  replica_context_.limits = {.window_bytes = setup.config.replication_window_bytes,
+                             .resend_first = setup.config.resend_interval,
+                             .resend_max = 8 * setup.config.resend_interval};
+  replica_context_.log.bytes_max = setup.config.replication_log_bytes;
+  links_.SetVan(van_.get());
+}
+
+DataThread::~DataThread() {
+  setup_.loop->Cancel(resend_timer_);
+  setup_.loop->Cancel(housekeeping_);
 }
 
 absl::StatusOr<std::string> DataThread::Listen(absl::string_view address) {
@@ -36,49 +49,44 @@ void DataThread::SetPlace(const proto::Welcome& welcome) {
   cluster_ = welcome.cluster;
   server_rank_ = welcome.rank;
   context_.block_bytes = welcome.block_bytes;
+  replica_context_.place = {.server_rank = welcome.rank, .thread = setup_.index};
+  replica_context_.replication = welcome.replication;
   van::Identity identity = van_->identity();
   identity.node = welcome.node;
   identity.cluster = welcome.cluster;
   van_->SetIdentity(identity);
+  if (housekeeping_ == runtime::TimerId::kNone) OnHousekeeping();
 }
 
-void DataThread::TakeMap(std::shared_ptr<const proto::ClusterMap> map) {
-  if (map->version <= map_->version) return;
+void DataThread::TakeMap(std::shared_ptr<const proto::ClusterMap> map,
+                         absl::AnyInvocable<void()> taken) {
+  if (map->version <= map_->version) {
+    if (taken != nullptr) taken();
+    return;
+  }
   const bool new_epoch = map->epoch != map_->epoch;
   map_ = std::move(map);
+  map_taken_ = std::move(taken);
+  links_.TakeMap(map_);
   context_.num_shards = static_cast<std::uint32_t>(map_->owners.size());
-  const std::vector<proto::WorkerEntry> changes = workers_.TakeMap(*map_);
-  for (auto& [id, shard] : shards_) {
-    for (const proto::WorkerEntry& change : changes) shard->SetWorker(change);
+  for (const proto::WorkerEntry& change : workers_.TakeMap(*map_)) {
+    for (auto& [id, replica] : replicas_) replica->shard().SetWorker(change);
   }
   TakeShards();
   if (new_epoch) {
     workers_.ForgetTicks();
-    for (auto& [id, shard] : shards_) {
-      shard->RefuseEarly(absl::AbortedError(absl::StrCat("epoch ", map_->epoch, " has begun")));
-    }
+    stable_told_ = 0;
   }
-  for (auto& [id, shard] : shards_) shard->Settle();
-}
-
-void DataThread::TakeShards() {
-  std::map<std::uint32_t, std::unique_ptr<Shard>> mine;
-  for (std::uint32_t id = 0; id < map_->owners.size(); ++id) {
-    if (map_->owners[id] != proto::ShardOwner{server_rank_, setup_.index}) continue;
-    std::unique_ptr<Shard>& shard = mine[id];
-    if (auto it = shards_.find(id); it != shards_.end()) {
-      shard = std::move(it->second);
-      continue;
+  for (auto& [id, replica] : replicas_) {
+    if (!replica->leads()) continue;
+    if (new_epoch) {
+      replica->shard().RefuseEarly(
+          absl::AbortedError(absl::StrCat("epoch ", map_->epoch, " has begun")));
     }
-    shard = std::make_unique<Shard>(id, &context_);
-    for (const proto::WorkerEntry& worker : map_->workers) shard->SetWorker(worker);
+    replica->shard().Settle();
+    replica->UpdateStable();
   }
-  shards_ = std::move(mine);
-}
-
-Shard* DataThread::Find(std::uint32_t shard) const {
-  auto it = shards_.find(shard);
-  return it == shards_.end() ? nullptr : it->second.get();
+  SayTakenIfSo();
 }
 
 absl::Status DataThread::InstallTable(std::uint32_t id, const TableSpec& spec,
@@ -93,8 +101,9 @@ std::string DataThread::StatusJson() const {
                   .counters = &counters_,
                   .van = van_->counters(),
                   .context = &context_,
-                  .shards = {}};
-  for (const auto& [id, shard] : shards_) view.shards.push_back(shard.get());
+                  .log_bytes = replica_context_.log.bytes,
+                  .replicas = {}};
+  for (const auto& [id, replica] : replicas_) view.replicas.push_back(replica.get());
   return leeway::ps::StatusJson(view);
 }
 
@@ -102,11 +111,15 @@ std::string DataThread::StatusJson() const {
 
 void DataThread::OnPeerUp(van::PeerId peer, const van::Identity& identity) {
   peers_[peer] = identity;
+  if (const std::optional<proto::ShardOwner> place = links_.OnPeerUp(peer, identity)) {
+    for (auto& [id, replica] : replicas_) replica->OnLinkUp(*place);
+  }
 }
 
 void DataThread::OnPeerDown(van::PeerId peer, const absl::Status& why) {
   peers_.erase(peer);
-  for (auto& [id, shard] : shards_) shard->DropPeer(peer);
+  links_.OnPeerDown(peer);
+  for (auto& [id, replica] : replicas_) replica->OnPeerDown(peer);
 }
 
 void DataThread::OnMessage(van::PeerId peer, van::Message message) {
@@ -122,6 +135,12 @@ void DataThread::OnMessage(van::PeerId peer, van::Message message) {
     OnRequest(sender->second, {peer, std::move(*request), std::move(message.payload)});
   } else if (auto* tick = std::get_if<proto::ClockTick>(&*any)) {
     OnTick(peer, sender->second, std::move(*tick));
+  } else if (auto* item = std::get_if<proto::Replicate>(&*any)) {
+    OnReplicate(peer, sender->second, std::move(*item), std::move(message.payload));
+  } else if (auto* ack = std::get_if<proto::ReplicateAck>(&*any)) {
+    OnReplicateAck(peer, sender->second, *ack);
+  } else if (auto* enter = std::get_if<proto::EnterClock>(&*any)) {
+    OnEnter(peer, sender->second, *enter);
   } else if (auto* call = std::get_if<proto::Call>(&*any)) {
     OnCall(peer, sender->second, *call, message.payload);
   } else if (auto* status = std::get_if<proto::StatusRequest>(&*any)) {
@@ -142,74 +161,40 @@ void DataThread::OnRequest(const van::Identity& sender, Inbound inbound) {
   if (absl::IsPermissionDenied(worker.status())) return Violation(inbound.peer, worker.status());
   if (!worker.ok()) return Refuse(inbound, worker.status());
   if (absl::Status epoch = CheckEpoch(inbound); !epoch.ok()) return Refuse(inbound, epoch);
-  Shard* shard = Find(id.shard);
-  if (shard == nullptr) {
-    return Refuse(inbound, absl::InvalidArgumentError(absl::StrCat(
-                               "shard ", id.shard, " does not belong to thread ", setup_.index,
-                               " of server ", server_rank_, " in epoch ", map_->epoch)));
+  Replica* replica = FindReplica(id.shard);
+  if (replica == nullptr || !replica->is_head()) return Refuse(inbound, NotHere(id.shard));
+  if (absl::Status ready = replica->CanTake(inbound.request); !ready.ok()) {
+    return Refuse(inbound, ready);
   }
-  if (shard->TakeRequest(std::move(inbound))) AcknowledgeTickIfDue(*worker);
+  if (replica->shard().TakeRequest(std::move(inbound))) {
+    AcknowledgeTickIfDue(*worker);
+    replica->UpdateStable();
+  }
 }
 
-absl::Status DataThread::CheckEpoch(const Inbound& inbound) {
+absl::Status DataThread::NotHere(std::uint32_t shard) const {
+  if (shard < map_->owners.size() && map_->owners[shard].server_rank == proto::kNoServer) {
+    return absl::UnavailableError(
+        absl::StrCat("shard ", shard,
+                     " is lost: all servers that held it are gone; what it held can come from "
+                     "a checkpoint only (LEEWAY_REPLICATION keeps more than one replica)"));
+  }
+  return absl::InvalidArgumentError(absl::StrCat("shard ", shard, " does not belong to thread ",
+                                                 setup_.index, " of server ", server_rank_,
+                                                 " in epoch ", map_->epoch));
+}
+
+absl::Status DataThread::CheckEpoch(const Inbound& inbound) const {
   const std::uint64_t epoch = inbound.request.epoch;
   if (map_->epoch == 0) {
     return absl::UnavailableError("this server does not serve before the cluster is complete");
   }
-  if (epoch == map_->epoch) return absl::OkStatus();
+  if (epoch == map_->epoch || Is(context_.mutant, Mutant::kStaleEpochAccepted)) {
+    return absl::OkStatus();
+  }
   const std::string text =
       absl::StrCat("the request is of epoch ", epoch, ", this server is in epoch ", map_->epoch);
   return epoch < map_->epoch ? absl::AbortedError(text) : absl::UnavailableError(text);
-}
-
-// ---- clocks ----
-
-void DataThread::OnTick(van::PeerId peer, const van::Identity& sender, proto::ClockTick tick) {
-  ++counters_.ticks;
-  absl::StatusOr<WorkerRecord*> worker =
-      workers_.Find(sender, cluster_, tick.worker, tick.incarnation);
-  if (absl::IsPermissionDenied(worker.status())) return Violation(peer, worker.status());
-  // It is sent again until it is acknowledged, by which time the maps agree.
-  if (!worker.ok() || tick.epoch != map_->epoch || map_->epoch == 0) return;
-  if (tick.clock >= kClockMax) {
-    return Violation(peer, absl::InvalidArgumentError(absl::StrCat(
-                               "a tick of clock ", tick.clock, "; clocks are below ", kClockMax)));
-  }
-  for (const proto::ShardMark& mark : tick.marks) {
-    if (Find(mark.shard) != nullptr) continue;
-    return Violation(peer, absl::InvalidArgumentError(
-                               absl::StrCat("a tick with a mark of shard ", mark.shard,
-                                            ", which does not belong to this server thread")));
-  }
-  if (tick.clock >= (*worker)->tick_clock) {
-    (*worker)->tick_clock = tick.clock;
-    (*worker)->tick_peer = peer;
-  }
-  TellShards(*worker, &tick);
-  AcknowledgeTickIfDue(*worker);
-}
-
-// Every shard hears of it, with its own mark where it has one.
-void DataThread::TellShards(WorkerRecord* worker, proto::ClockTick* tick) {
-  std::vector<proto::ShardMark>& marks = tick->marks;
-  std::sort(marks.begin(), marks.end(), [](const proto::ShardMark& a, const proto::ShardMark& b) {
-    return std::tie(a.shard, a.sequence) < std::tie(b.shard, b.sequence);
-  });
-  auto mark = marks.begin();
-  for (auto& [id, shard] : shards_) {
-    std::uint64_t sequence = 0;
-    for (; mark != marks.end() && mark->shard == id; ++mark) sequence = mark->sequence;
-    shard->TakeTick(worker->entry.rank, worker->entry.incarnation, tick->clock, sequence);
-  }
-}
-
-void DataThread::AcknowledgeTickIfDue(WorkerRecord* worker) {
-  if (worker->tick_clock == 0) return;
-  for (const auto& [id, shard] : shards_) {
-    if (shard->progress().ClockOf(worker->entry.rank) < worker->tick_clock) return;
-  }
-  const std::uint64_t clock = std::exchange(worker->tick_clock, 0);
-  Send(worker->tick_peer, proto::ClockAck{.clock = clock, .epoch = map_->epoch}).IgnoreError();
 }
 
 // ---- calls ----

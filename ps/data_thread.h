@@ -1,18 +1,24 @@
-// A server's data thread: takes what workers send to its endpoint, makes sure of who sent it and by
-// which map, and hands it to the shard concerned (shard.h). docs/architecture.md has the rules.
+// A server's data thread: takes what workers and other servers send to its endpoint, makes sure of
+// who sent it and by which map, and hands it to the shard concerned (replica.h, shard.h).
+// docs/architecture.md has the rules.
 #ifndef LEEWAY_PS_DATA_THREAD_H_
 #define LEEWAY_PS_DATA_THREAD_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "leeway/config.h"
 #include "ps/counters.h"
-#include "ps/shard.h"
+#include "ps/links.h"
+#include "ps/replica.h"
 #include "ps/shard_context.h"
 #include "ps/workers.h"
 #include "runtime/loop.h"
@@ -23,10 +29,11 @@ namespace leeway::ps {
 // Switches for tests; a user has no way to them.
 struct DataOptions {
   bool test_only_never_hold = false;  // ShardContext
+  Mutant mutant = Mutant::kNone;      // only in a build with LEEWAY_MUTANTS
 };
 
 // Lives on one loop: constructed, used and destroyed there (or while the loop does not turn).
-class DataThread final : private van::Handler, private Replier {
+class DataThread final : private van::Handler, private ReplicaHost {
  public:
   struct Setup {
     Config config;
@@ -35,44 +42,83 @@ class DataThread final : private van::Handler, private Replier {
     runtime::Loop* loop = nullptr;
     van::Factory* factory = nullptr;
     DataOptions options;
+    // Passes what this thread has to say on to the scheduler. Optional.
+    std::function<void(proto::AnyMessage)> tell_scheduler;
+    // This server is of no more use, and others should take its place. Optional.
+    std::function<void(const absl::Status&)> give_up;
   };
 
   explicit DataThread(const Setup& setup);
-  ~DataThread() override = default;
+  ~DataThread() override;
 
   // Returns the address workers connect to.
   absl::StatusOr<std::string> Listen(absl::string_view address);
 
   // Where the scheduler has put this server. Before the first map.
   void SetPlace(const proto::Welcome& welcome);
-  // A newer map; older ones are ignored.
-  void TakeMap(std::shared_ptr<const proto::ClusterMap> map);
+  // A newer map; older ones are ignored. `taken` is called when the thread acts by it: at once, or
+  // when the shards that it gives to this thread have been handed over. Not at all if another map
+  // comes before.
+  void TakeMap(std::shared_ptr<const proto::ClusterMap> map,
+               absl::AnyInvocable<void()> taken = nullptr);
   absl::Status InstallTable(std::uint32_t id, const TableSpec& spec,
                             std::unique_ptr<Updater> updater);
   void ForgetTable(std::uint32_t id) { context_.tables.Forget(id); }
+  // Whether the scheduler has been heard lately.
+  void SetSchedulerHeard(bool heard);
 
   const Counters& counters() const { return counters_; }
   std::string StatusJson() const;
+  // Null where the thread has no replica of the shard.
+  Replica* FindReplica(std::uint32_t shard) const;
 
  private:
+  // van::Handler
   void OnPeerUp(van::PeerId peer, const van::Identity& identity) override;
   void OnPeerDown(van::PeerId peer, const absl::Status& why) override;
   void OnMessage(van::PeerId peer, van::Message message) override;
+  // ReplicaHost
+  bool SendTo(const Peer& to, const proto::AnyMessage& message, const Payload& payload) override;
+  void SendBack(van::PeerId connection, const proto::AnyMessage& message) override;
   void SendReply(van::PeerId peer, proto::Reply reply, Payload payload) override;
+  void AcknowledgeSoon(std::uint32_t shard) override;
+  void ResendAt(absl::Time time) override;
+  void StableHasGrown() override;
+  void OnBroken(const absl::Status& why) override;
 
+  // Requests and calls (data_thread.cc).
   void OnRequest(const van::Identity& sender, Inbound inbound);
-  void OnTick(van::PeerId peer, const van::Identity& sender, proto::ClockTick tick);
   void OnCall(van::PeerId peer, const van::Identity& sender, const proto::Call& call,
               const Payload& payload);
-
   // The one reason not to admit a request now that leaves its number unused.
-  absl::Status CheckEpoch(const Inbound& inbound);
-  void TellShards(WorkerRecord* worker, proto::ClockTick* tick);
-  void AcknowledgeTickIfDue(WorkerRecord* worker);
+  absl::Status CheckEpoch(const Inbound& inbound) const;
+  absl::Status NotHere(std::uint32_t shard) const;
 
-  // The shards that the map says are here, and no others.
+  // Clocks (data_thread_clocks.cc).
+  void OnTick(van::PeerId peer, const van::Identity& sender, proto::ClockTick tick);
+  void TellShards(const WorkerRecord& worker, proto::ClockTick* tick);
+  void AcknowledgeTickIfDue(WorkerRecord* worker);
+  void SendClockAck(van::PeerId peer, std::uint64_t clock);
+  std::uint64_t ClockOf(std::uint32_t rank) const;
+  void OnEnter(van::PeerId peer, const van::Identity& sender, const proto::EnterClock& enter);
+  std::uint64_t Stable() const;
+  void TellStable();
+
+  // Other servers (data_thread_peers.cc).
+  void OnReplicate(van::PeerId peer, const van::Identity& sender, proto::Replicate header,
+                   Payload payload);
+  void OnReplicateAck(van::PeerId peer, const van::Identity& sender,
+                      const proto::ReplicateAck& ack);
+  absl::StatusOr<Peer> ServerFrom(const van::Identity& sender) const;
   void TakeShards();
-  Shard* Find(std::uint32_t shard) const;
+  void SayTakenIfSo();
+  void AcknowledgeAll();
+  void OnResendTimer();
+  void OnHousekeeping();
+  void Report();
+  void SayReady(const Replica& replica);
+  void LookWhetherIsolated();
+
   void Refuse(const Inbound& inbound, const absl::Status& why);
   void Violation(van::PeerId peer, const absl::Status& why);
   absl::Status Send(van::PeerId peer, const proto::AnyMessage& message, Payload payload = {});
@@ -82,10 +128,23 @@ class DataThread final : private van::Handler, private Replier {
   std::uint64_t cluster_ = 0;
   std::uint32_t server_rank_ = 0;
   std::shared_ptr<const proto::ClusterMap> map_;  // never null
+  absl::AnyInvocable<void()> map_taken_;
   std::map<van::PeerId, van::Identity> peers_;
   Workers workers_;
+  Links links_;
   ShardContext context_;
-  std::map<std::uint32_t, std::unique_ptr<Shard>> shards_;
+  ReplicaContext replica_context_;
+  std::map<std::uint32_t, std::unique_ptr<Replica>> replicas_;  // by shard
+
+  std::uint64_t stable_told_ = 0;
+  bool stable_posted_ = false;
+  std::set<std::uint32_t> to_acknowledge_;  // shards
+  bool scheduler_heard_ = true;
+  absl::Time replica_heard_;
+  runtime::TimerId resend_timer_ = runtime::TimerId::kNone;
+  absl::Time resend_at_ = absl::InfiniteFuture();
+  runtime::TimerId housekeeping_ = runtime::TimerId::kNone;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for what was posted
   std::unique_ptr<van::Van> van_;  // last: it may call nothing of the above when it goes
 };
 

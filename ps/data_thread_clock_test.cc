@@ -68,8 +68,11 @@ TEST(Ticks, ThatMakeNoSenseDropTheirSender) {
   Bench bench;
   bench.Send(0, proto::ClockTick{.worker = 0, .incarnation = 1000, .epoch = 1, .clock = kClockMax});
   EXPECT_TRUE(bench.van().Dropped(bench.PeerOf(0)).has_value());
-  bench.Send(1, proto::ClockTick{
-                    .worker = 1, .incarnation = 1001, .epoch = 1, .clock = 1, .marks = {{1, 55}}});
+  bench.Send(1, proto::ClockTick{.worker = 1,
+                                 .incarnation = 1001,
+                                 .epoch = 1,
+                                 .clock = 1,
+                                 .marks = {{.sequence = 1, .shard = 55}}});
   EXPECT_TRUE(bench.van().Dropped(bench.PeerOf(1)).has_value());
 }
 
@@ -418,6 +421,7 @@ TEST(Held, ANewIncarnationOfAWorkerTakesItsPlace) {
   // Its numbers start at 1 again, though the rank's were further.
   proto::Request push = bench.DensePush(1, table, 0);
   push.id.sequence = 1;
+  push.after = 0;
   bench.Send(1, push, Bench::Filled(9));
   EXPECT_TRUE(bench.TakeReply(1).reply().result.ok());
   bench.Send(1, proto::ClockTick{.worker = 1, .incarnation = 4444, .epoch = 1, .clock = 1});

@@ -52,6 +52,12 @@ std::vector<HeldPull> HeldPulls::TakeExpired(absl::Time now) {
   return taken;
 }
 
+std::vector<HeldPull> HeldPulls::TakeAll() {
+  std::vector<HeldPull> taken;
+  for (auto it = by_order_.begin(); it != by_order_.end();) it = Erase(it, &taken.emplace_back());
+  return taken;
+}
+
 void HeldPulls::DropPeer(van::PeerId peer) {
   for (auto it = by_order_.begin(); it != by_order_.end();) {
     HeldPull dropped;

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "ps/byte_budget.h"
 #include "ps/inbound.h"
+#include "runtime/byte_budget.h"
 
 namespace leeway::ps {
 
@@ -25,7 +25,7 @@ struct HeldPull {
 
 class HeldPulls {
  public:
-  explicit HeldPulls(ByteBudget* budget) : budget_(budget) {}
+  explicit HeldPulls(runtime::ByteBudget* budget) : budget_(budget) {}
   ~HeldPulls() { budget_->bytes -= bytes_; }
   HeldPulls(const HeldPulls&) = delete;
   HeldPulls& operator=(const HeldPulls&) = delete;
@@ -43,6 +43,8 @@ class HeldPulls {
   std::optional<absl::Time> FirstDeadline() const;
   std::vector<HeldPull> TakeExpired(absl::Time now);
 
+  std::vector<HeldPull> TakeAll();
+
   void DropPeer(van::PeerId peer);
   void DropWorker(std::uint32_t rank);
 
@@ -57,7 +59,7 @@ class HeldPulls {
 
   std::map<Key, HeldPull>::iterator Erase(std::map<Key, HeldPull>::iterator it, HeldPull* taken);
 
-  ByteBudget* budget_;
+  runtime::ByteBudget* budget_;
   std::uint64_t arrivals_ = 0;
   std::uint64_t bytes_ = 0;
   std::map<Key, HeldPull> by_order_;

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "absl/container/inlined_vector.h"
 #include "proto/messages.h"
+#include "ps/replication/item.h"
 #include "ps/store/shard_store.h"
 #include "runtime/buffer.h"
 #include "van/van.h"
@@ -21,8 +21,6 @@ inline constexpr std::size_t kFailuresRememberedMax = 256;
 // What a request that waits is charged on top of its payload.
 inline constexpr std::uint64_t kRequestOverheadBytes = 512;
 
-using Payload = absl::InlinedVector<runtime::Buffer, 3>;
-
 struct Inbound {
   van::PeerId peer = 0;
   proto::Request request;
@@ -34,9 +32,6 @@ struct Inbound {
     return total;
   }
 };
-
-// The number of the request that has to be admitted before this one.
-inline std::uint64_t AfterOf(const proto::Request& request) { return request.id.sequence - 1; }
 
 // The frames by their meaning (proto/messages.h has their order). Shares the buffers.
 PushView ToPush(const Inbound& inbound);

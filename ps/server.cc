@@ -80,12 +80,15 @@ void Server::Stop(absl::Status why) {
 void Server::Bind(std::uint32_t index) {
   seats_[index].runner->loop()->Post([this, index] {
     Seat& seat = seats_[index];
-    seat.thread = std::make_unique<DataThread>(DataThread::Setup{.config = setup_.config,
-                                                                 .index = index,
-                                                                 .incarnation = incarnation_,
-                                                                 .loop = seat.runner->loop(),
-                                                                 .factory = setup_.factory,
-                                                                 .options = setup_.options});
+    seat.thread = std::make_unique<DataThread>(DataThread::Setup{
+        .config = setup_.config,
+        .index = index,
+        .incarnation = incarnation_,
+        .loop = seat.runner->loop(),
+        .factory = setup_.factory,
+        .options = setup_.options,
+        .tell_scheduler = [this](proto::AnyMessage message) { TellScheduler(std::move(message)); },
+        .give_up = [this](const absl::Status& why) { GiveUp(why); }});
     absl::StatusOr<std::string> endpoint =
         seat.thread->Listen(setup_.factory->AnyAddress(BindHost(setup_.config)));
     control_->loop()->Post([this, index, endpoint = std::move(endpoint)]() mutable {
@@ -141,12 +144,30 @@ void Server::OnEveryThread(std::function<void(DataThread*, std::uint32_t)> task,
   }
 }
 
+// The scheduler is told once all threads act by the map; they may have to wait for other servers.
 void Server::OnMap(std::shared_ptr<const proto::ClusterMap> map) {
-  const std::uint64_t version = map->version;
-  OnEveryThread([map = std::move(map)](DataThread* thread, std::uint32_t) { thread->TakeMap(map); },
-                [this, version] {
-                  if (membership_ != nullptr) membership_->AckMap(version);
-                });
+  auto missing = std::make_shared<std::size_t>(seats_.size());
+  for (Seat& seat : seats_) {
+    seat.runner->loop()->Post([this, &seat, map, missing] {
+      if (seat.thread == nullptr) return;
+      seat.thread->TakeMap(map, [this, version = map->version, missing] {
+        control_->loop()->Post([this, version, missing] {
+          if (--*missing == 0 && membership_ != nullptr) membership_->AckMap(version);
+        });
+      });
+    });
+  }
+}
+
+void Server::GiveUp(const absl::Status& why) {
+  control_->loop()->Post([this, why] { Finish(why); });
+}
+
+void Server::TellScheduler(proto::AnyMessage message) {
+  control_->loop()->Post([this, message = std::move(message)] {
+    // What it does not hear now it is told again.
+    if (membership_ != nullptr) membership_->Send(message).IgnoreError();
+  });
 }
 
 void Server::OnNodeDown(const proto::NodeDown& down) {
@@ -193,6 +214,11 @@ void Server::Install(const proto::InstallTable& install) {
         for (const absl::Status& result : *results) reply->result.Update(result);
         send();
       });
+}
+
+void Server::OnSchedulerHeard(bool heard) {
+  OnEveryThread([heard](DataThread* thread, std::uint32_t) { thread->SetSchedulerHeard(heard); },
+                [] {});
 }
 
 void Server::OnOver(const absl::Status& why) { Finish(why); }

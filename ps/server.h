@@ -60,6 +60,7 @@ class Server final : private node::Membership::Listener {
   void OnMap(std::shared_ptr<const proto::ClusterMap> map) override;
   void OnNodeDown(const proto::NodeDown& down) override;
   void OnSchedulerMessage(proto::AnyMessage message) override;
+  void OnSchedulerHeard(bool heard) override;
   void OnOver(const absl::Status& why) override;
 
   void Bind(std::uint32_t index);
@@ -67,6 +68,9 @@ class Server final : private node::Membership::Listener {
   void JoinCluster();
   // Runs `task` on every data thread's loop, then `done` on the control loop.
   void OnEveryThread(std::function<void(DataThread*, std::uint32_t index)> task, Seen done);
+  // Any thread.
+  void TellScheduler(proto::AnyMessage message);
+  void GiveUp(const absl::Status& why);
   void Install(const proto::InstallTable& install);
   void Finish(absl::Status why);
   void Dismantle();

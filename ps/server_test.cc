@@ -199,6 +199,7 @@ TEST_F(ServerTest, ServesFromJoiningToTheEnd) {
     proto::Request made;
     made.id = {
         .incarnation = 33, .sequence = 0, .worker = 0, .shard = proto::ShardOfBlock(1, block, 6)};
+    made.after = sequences[made.id.shard];
     made.id.sequence = ++sequences[made.id.shard];
     made.epoch = 1;
     made.table = 1;
@@ -219,7 +220,8 @@ TEST_F(ServerTest, ServesFromJoiningToTheEnd) {
   for (std::uint32_t thread = 0; thread < kThreads; ++thread) {
     proto::ClockTick tick{.worker = 0, .incarnation = 33, .epoch = 1, .clock = 1};
     for (const auto& [shard, sequence] : sequences) {
-      if (map.owners[shard].thread == thread) tick.marks.push_back({sequence, shard});
+      if (map.owners[shard].thread == thread)
+        tick.marks.push_back({.sequence = sequence, .shard = shard, .held = true});
     }
     worker.Send(threads[thread], tick);
   }

@@ -5,12 +5,17 @@
 #include <set>
 #include <utility>
 
+#include "ps/items.h"
 #include "runtime/log.h"
 
 namespace leeway::ps {
 
-Shard::Shard(std::uint32_t id, ShardContext* context)
-    : id_(id), context_(context), contributions_(&context->held), held_(&context->held) {}
+Shard::Shard(std::uint32_t id, ShardContext* context, Journal* journal)
+    : id_(id),
+      context_(context),
+      journal_(journal),
+      contributions_(&context->held),
+      held_(&context->held) {}
 
 Shard::~Shard() { context_->loop->Cancel(timer_); }
 
@@ -31,16 +36,25 @@ Shard::Window& Shard::WindowOf(const WorkerKey& worker) {
   return windows_.try_emplace(worker, &context_->early).first->second;
 }
 
+bool Shard::Window::Reached(const Marks& marks) const {
+  return marks.by_class[kAtOnce] <= streams[kAtOnce].admitted() &&
+         marks.by_class[kHeld] <= streams[kHeld].admitted();
+}
+
 // ---- workers ----
 
 void Shard::SetWorker(const proto::WorkerEntry& entry) {
   const std::optional<std::uint64_t> before = progress_.IncarnationOf(entry.rank);
   if (before.has_value() && *before != entry.incarnation) windows_.erase({entry.rank, *before});
-  progress_.Set(entry.rank, entry.incarnation, entry.state);
+  progress_.Set(entry.rank, entry.incarnation, entry.state, entry.late);
   Window& window = WindowOf({entry.rank, entry.incarnation});
+  // The log may have spoken of it before the map did.
+  if (window.since != Progress::kNotEntered) {
+    progress_.Enter(entry.rank, entry.incarnation, window.clock, window.since);
+  }
   window.tick_clock = 0;
   // What a dead worker had admitted stays known: it may come back and send it again.
-  window.stream.TakeAll();
+  for (Stream& stream : window.streams) stream.TakeAll();
   if (entry.state == proto::WorkerState::kAlive) return;
   held_.DropWorker(entry.rank);
   if (entry.state == proto::WorkerState::kLeft) {
@@ -51,22 +65,50 @@ void Shard::SetWorker(const proto::WorkerEntry& entry) {
   }
 }
 
+void Shard::EnterWindow(const WorkerKey& worker, std::uint64_t clock, std::uint64_t since) {
+  Window& window = WindowOf(worker);
+  window.since = since;
+  window.clock = std::max(window.clock, clock);
+  progress_.Enter(worker.first, worker.second, clock, since);
+}
+
+std::uint64_t Shard::Enter(std::uint32_t rank, std::uint64_t incarnation) {
+  if (progress_.SinceOf(rank) == Progress::kNotEntered) {
+    const std::uint64_t clock =
+        progress_.living() == 0 ? closed_ : std::max(closed_, progress_.fastest() + 1);
+    EnterWindow({rank, incarnation}, clock, clock);
+    WindowOf({rank, incarnation}).joining = true;
+    Item entry;
+    entry.header.kind = proto::ReplicaItem::kEnter;
+    entry.header.workers = {
+        {.rank = rank, .incarnation = incarnation, .clock = clock, .since = clock}};
+    LogEntry(std::move(entry));
+  }
+  return progress_.ClockOf(rank);
+}
+
 // ---- clocks ----
 
 void Shard::TakeTick(std::uint32_t rank, std::uint64_t incarnation, std::uint64_t clock,
-                     std::uint64_t mark) {
+                     const Marks& marks) {
   const WorkerKey worker{rank, incarnation};
   if (clock <= progress_.ClockOf(rank)) return;
   Window& window = WindowOf(worker);
   if (clock < window.tick_clock) return;
   window.tick_clock = clock;
-  window.tick_mark = mark;
+  window.tick_marks = marks;
   CountTickIfDue(worker, &window);
 }
 
 bool Shard::CountTickIfDue(const WorkerKey& worker, Window* window) {
-  if (window->tick_clock == 0 || window->tick_mark > window->stream.admitted()) return false;
-  progress_.Advance(worker.first, worker.second, std::exchange(window->tick_clock, 0));
+  if (window->tick_clock == 0) return false;
+  if (!window->Reached(window->tick_marks) && !Is(context_->mutant, Mutant::kClockBeforePushes)) {
+    return false;
+  }
+  const std::uint64_t clock = std::exchange(window->tick_clock, 0);
+  // A worker begins where the last of all shards has let it in.
+  if (std::exchange(window->joining, false)) EnterWindow(worker, clock, clock);
+  progress_.Advance(worker.first, worker.second, clock);
   Settle();
   return true;
 }
@@ -98,27 +140,53 @@ void Shard::Close(std::uint64_t clock) {
   ClosedClock closed = contributions_.Take(clock);
   closed_ = std::max(closed_, clock + 1);
   ++context_->counters->clocks_closed;
-  const std::uint32_t ended = progress_.CountEnded(clock);
-  for (auto& [target, list] : closed) {
-    // Those who ended the clock, and those who gave something to it and then left.
-    std::set<std::uint32_t> left_within;
-    std::vector<PushView> pushes;
-    pushes.reserve(list.size());
-    for (Contribution& contribution : list) {
-      if (progress_.ClockOf(contribution.rank) <= clock) left_within.insert(contribution.rank);
-      pushes.push_back(std::move(contribution.push));
-    }
-    const Table& table = *context_->tables.Find(target.table);
-    const absl::Status applied = StoreOf(table)->ApplyCombined(
-        pushes, ended + static_cast<std::uint32_t>(left_within.size()));
-    if (applied.ok()) {
-      context_->counters->pushes_applied += pushes.size();
-    } else {
-      context_->counters->apply_failures += pushes.size();
-      runtime::LogWarning("clock ", clock, " of table ", table.spec().name, ", shard ", id_,
-                          ": accepted pushes could not be applied: ", applied.message());
-    }
+  for (auto& [target, list] : closed) CloseTarget(clock, target, std::move(list));
+  Item entry;
+  entry.header.kind = proto::ReplicaItem::kClose;
+  entry.header.clock = clock;
+  if (journal_->has_follower()) entry.header.workers = Windows(/*with_held=*/false);
+  LogEntry(std::move(entry));
+}
+
+void Shard::CloseTarget(std::uint64_t clock, const Target& target, std::vector<Contribution> list) {
+  // Those who ended the clock, and those who gave something to it and then left.
+  std::set<std::uint32_t> left_within;
+  std::vector<PushView> pushes;
+  pushes.reserve(list.size());
+  for (Contribution& contribution : list) {
+    if (progress_.ClockOf(contribution.rank) <= clock) left_within.insert(contribution.rank);
+    Window& window = WindowOf({contribution.rank, contribution.incarnation});
+    window.in_state = std::max(window.in_state, contribution.sequence);
+    pushes.push_back(std::move(contribution.push));
   }
+  const Table& table = *context_->tables.Find(target.table);
+  const absl::Status applied = ApplyAndLog(
+      table, pushes, progress_.CountEnded(clock) + static_cast<std::uint32_t>(left_within.size()));
+  if (applied.ok()) {
+    context_->counters->pushes_applied += pushes.size();
+    return;
+  }
+  context_->counters->apply_failures += pushes.size();
+  runtime::LogWarning("clock ", clock, " of table ", table.spec().name, ", shard ", id_,
+                      ": accepted pushes could not be applied: ", applied.message());
+}
+
+absl::Status Shard::ApplyAndLog(const Table& table, const std::vector<PushView>& pushes,
+                                std::uint32_t contributors) {
+  ShardStore* store = StoreOf(table);
+  if (!journal_->has_follower()) return store->ApplyCombined(pushes, contributors);
+  absl::StatusOr<AggregatedPush> aggregate = store->Combine(pushes, contributors);
+  if (!aggregate.ok()) return aggregate.status();
+  if (absl::Status applied = store->ApplyAggregate(*aggregate); !applied.ok()) return applied;
+  Item update = UpdateItem(table, *aggregate);
+  update.header.index = index_ + 1;
+  journal_->Log(std::move(update));
+  return absl::OkStatus();
+}
+
+void Shard::LogEntry(Item entry) {
+  entry.header.index = ++index_;
+  if (journal_->has_follower()) journal_->Log(std::move(entry));
 }
 
 void Shard::ServeNeeding(std::uint64_t needed) {

@@ -1,7 +1,10 @@
 // One shard: its part of every table, and all that decides what happens to them: which requests of
 // each worker have been admitted, how far the workers are, the pushes that wait for their clock to
-// close and the pulls that wait for slow workers. Knows no other shard and no network: answers go
-// to a Replier.
+// close and the pulls that wait for slow workers. Knows no other shard and no network: what it
+// does goes to a Journal.
+//
+// It is a state machine that the head of its chain drives with what workers say, and that the
+// other replicas drive with what the head has logged (shard_replica.cc): then all are equal.
 #ifndef LEEWAY_PS_SHARD_H_
 #define LEEWAY_PS_SHARD_H_
 
@@ -18,66 +21,121 @@
 #include "ps/contributions.h"
 #include "ps/held_pulls.h"
 #include "ps/inbound.h"
+#include "ps/journal.h"
+#include "ps/replication/item.h"
 #include "ps/shard_context.h"
 #include "ps/stream.h"
 
 namespace leeway::ps {
 
+// Requests to tables whose pushes are held (BSP) and to all others are ordered apart: only then is
+// what is in the state of the shard, of either, all up to one number.
+enum RequestClass : std::size_t { kAtOnce = 0, kHeld = 1, kRequestClasses = 2 };
+
 class Shard {
  public:
-  Shard(std::uint32_t id, ShardContext* context);
+  Shard(std::uint32_t id, ShardContext* context, Journal* journal);
   ~Shard();
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
 
-  // ---- requests (shard_requests.cc) ----
+  // What the map says of a worker; to every replica. Settle() after the last of a row, as head.
+  void SetWorker(const proto::WorkerEntry& entry);
+
+  // ---- as head: requests (shard_requests.cc) ----
 
   // A request of a worker that the newest map shows as living: admitted when its turn comes, and
   // answered, now or later. True if that made a tick count which had waited for it.
   bool TakeRequest(Inbound inbound);
-  // Answers what waits for its predecessors with an error.
-  void RefuseEarly(const absl::Status& why);
   // What a connection that is gone had asked for: it will be asked again.
   void DropPeer(van::PeerId peer);
+  // Answers what waits for its predecessors with an error, and forgets ticks that do not count yet.
+  void RefuseEarly(const absl::Status& why);
 
-  // ---- clocks (shard.cc) ----
+  // ---- as head: clocks (shard.cc) ----
 
-  // What the map says of a worker. Settle() after the last of a row.
-  void SetWorker(const proto::WorkerEntry& entry);
-  // The worker has ended its iterations up to `clock`. Counts once its request numbered `mark` has
-  // been admitted. Ticks are cumulative, so one that waits gives way to a later one.
+  struct Marks {
+    std::uint64_t by_class[kRequestClasses] = {0, 0};
+  };
+  // The worker has ended its iterations up to `clock`. Counts once its requests up to the marks
+  // have been admitted. Ticks are cumulative, so one that waits gives way to a later one.
   void TakeTick(std::uint32_t rank, std::uint64_t incarnation, std::uint64_t clock,
-                std::uint64_t mark);
+                const Marks& marks);
+  // A worker that came late counts from now on. Returns its clock.
+  std::uint64_t Enter(std::uint32_t rank, std::uint64_t incarnation);
   // Closes the clocks that everyone has ended and answers the pulls that waited for that.
   void Settle();
 
+  // ---- changes of the chain, and as a replica (shard_replica.cc) ----
+
+  // `inherited`: another replica was the head before.
+  void BecomeHead(bool inherited);
+  // Another replica is the head now. Answers what waits with `why`, forgets what is not in the log
+  // and returns it, for the new head: Held items and a HandoverEnd.
+  std::vector<Item> StepDown(const absl::Status& why);
+  // What StepDown of the old head returned.
+  void TakeOver(const std::vector<Item>& items);
+
+  // The next entry of the log: its updates, if it is a Close, and the entry itself. An error if it
+  // cannot be applied here (now); then nothing has changed.
+  absl::Status Follow(const std::vector<Item>& updates, const Item& entry);
+
+  // The whole state: BeginFill, LoadPiece for each piece; the log goes on after it.
+  Item FillBegin() const;
+  std::vector<Item> Freeze();
+  void BeginFill(const Item& begin);
+  absl::Status LoadPiece(const Item& piece);
+
+  // ---- what there is ----
+
   std::uint32_t id() const { return id_; }
+  std::uint64_t index() const { return index_; }    // of the last log entry that was applied
+  std::uint64_t closed() const { return closed_; }  // clocks below it have closed, for good
+  // Whether pushes are held that their workers do not keep as well.
+  bool HoldsFirmly() const;
   const Progress& progress() const { return progress_; }
   const std::map<std::uint32_t, std::unique_ptr<ShardStore>>& stores() const { return stores_; }
   std::size_t held_pulls() const { return held_.size(); }
+  std::uint64_t requests() const { return requests_; }
+  // Of all that the state machine is, but not of what only a head has.
+  std::uint64_t Digest();
 
  private:
-  // What is known of one start of a worker's process.
-  struct Window {
-    explicit Window(ByteBudget* early) : stream(early) {}
-    Stream stream;
-    // The newest tick that cannot count yet; clock 0: none.
-    std::uint64_t tick_clock = 0;
-    std::uint64_t tick_mark = 0;
-  };
   using WorkerKey = std::pair<std::uint32_t, std::uint64_t>;  // rank, incarnation
 
+  // What is known of one start of a worker's process.
+  struct Window {
+    explicit Window(runtime::ByteBudget* early) : streams{Stream(early), Stream(early)} {}
+
+    bool Reached(const Marks& marks) const;
+
+    Stream streams[kRequestClasses];
+    // Of the held class: the highest number that is in the state, since its clock has closed.
+    std::uint64_t in_state = 0;
+    // Up to these numbers an earlier head admitted.
+    std::uint64_t inherited[kRequestClasses] = {0, 0};
+    // By the log; Progress knows it too, of workers that the map shows.
+    std::uint64_t clock = 0;
+    std::uint64_t since = Progress::kNotEntered;
+    bool joining = false;  // has entered, and its first tick will say where it begins
+    // The newest tick that cannot count yet; clock 0: none.
+    std::uint64_t tick_clock = 0;
+    Marks tick_marks;
+  };
+
   Window& WindowOf(const WorkerKey& worker);
-  void AdmitNext(Window* window, Inbound inbound);
+  RequestClass ClassOf(const proto::Request& request) const;
+  void AdmitNext(Window* window, RequestClass kind, Inbound inbound);
   absl::Status Admit(Inbound inbound);
-  void AnswerAgain(Inbound inbound);
+  void AnswerAgain(const Window& window, RequestClass kind, Inbound inbound);
   void Refuse(const Inbound& inbound, const absl::Status& why);
-  void Acknowledge(const Inbound& inbound);
+  void Acknowledge(const Inbound& inbound, bool held);
 
   absl::StatusOr<const Table*> TableFor(const proto::Request& request) const;
   ShardStore* StoreOf(const Table& table);
   absl::Status ChargeHeld(std::uint64_t bytes) const;
-  absl::Status TakePush(const Table& table, const Inbound& inbound);
+  absl::Status CheckPush(const Table& table, const Inbound& inbound);
+  absl::Status TakePush(const Table& table, const Inbound& inbound, bool* held);
   void ServeOrHold(const Table& table, Inbound inbound);
   void Serve(const Table& table, const Inbound& inbound, std::uint64_t effective);
   void Hold(const Table& table, Inbound inbound, const PullDecision& decision);
@@ -87,16 +145,32 @@ class Shard {
 
   bool CountTickIfDue(const WorkerKey& worker, Window* window);
   void Close(std::uint64_t clock);
+  void CloseTarget(std::uint64_t clock, const Target& target, std::vector<Contribution> list);
+  absl::Status ApplyAndLog(const Table& table, const std::vector<PushView>& pushes,
+                           std::uint32_t contributors);
   void ServeNeeding(std::uint64_t needed);
+  void LogEntry(Item entry);
+  std::vector<proto::WorkerWindow> Windows(bool with_held) const;
+  void TakeWindows(const std::vector<proto::WorkerWindow>& windows);
+  void EnterWindow(const WorkerKey& worker, std::uint64_t clock, std::uint64_t since);
 
   const std::uint32_t id_;
   ShardContext* const context_;
+  Journal* const journal_;
+
+  // The state that is replicated; of the windows, not what waits in them.
   std::map<std::uint32_t, std::unique_ptr<ShardStore>> stores_;  // by table
   std::map<WorkerKey, Window> windows_;
   Progress progress_;
-  std::uint64_t closed_ = 0;  // clocks below it have closed, for good
+  std::uint64_t closed_ = 0;
+  std::uint64_t index_ = 0;
+
+  // The head's own.
   Contributions contributions_;
+  std::uint64_t firm_ = 0;  // contributions to clocks below it may be here alone
   HeldPulls held_;
+  absl::Time grace_until_ = absl::InfinitePast();
+  std::uint64_t requests_ = 0;
   runtime::TimerId timer_ = runtime::TimerId::kNone;
   absl::Time timer_at_ = absl::InfiniteFuture();
 };

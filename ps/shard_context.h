@@ -4,36 +4,32 @@
 
 #include <cstdint>
 
-#include "ps/byte_budget.h"
+#include "absl/time/time.h"
 #include "ps/counters.h"
 #include "ps/inbound.h"
+#include "ps/mutants.h"
 #include "ps/table.h"
+#include "runtime/byte_budget.h"
 #include "runtime/loop.h"
-#include "van/van.h"
 
 namespace leeway::ps {
-
-// Sends answers to workers.
-class Replier {
- public:
-  virtual ~Replier() = default;
-  virtual void SendReply(van::PeerId peer, proto::Reply reply, Payload payload) = 0;
-};
 
 // Outlives the shards.
 struct ShardContext {
   runtime::Loop* loop = nullptr;
-  Replier* replier = nullptr;
   Counters* counters = nullptr;
   Tables tables;
   std::uint32_t num_shards = 0;
   std::uint64_t block_bytes = 0;
   std::uint64_t message_bytes_max = 0;
-  ByteBudget early{.bytes_max = kEarlyBytesMax};
-  ByteBudget held;  // pushes and pulls that wait for slower workers
+  // For so long, a shard with a new head takes what is sent to it again without regard to `held`.
+  absl::Duration held_grace = absl::ZeroDuration();
+  runtime::ByteBudget early{.bytes_max = kEarlyBytesMax};
+  runtime::ByteBudget held;  // pushes and pulls that wait for slower workers
   // Serves every pull at once, whatever its policy says: to show that the worker's own check of
   // the bound notices.
   bool test_only_never_hold = false;
+  Mutant mutant = Mutant::kNone;
 };
 
 }  // namespace leeway::ps

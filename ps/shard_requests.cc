@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "ps/items.h"
 #include "ps/shard.h"
 #include "runtime/status_macros.h"
 
@@ -21,16 +22,27 @@ proto::Reply ReplyTo(const proto::Request& request) {
 
 // ---- order ----
 
+RequestClass Shard::ClassOf(const proto::Request& request) const {
+  const Table* table = context_->tables.Find(request.table);
+  return table != nullptr && table->policy().consistency().is_bsp() ? kHeld : kAtOnce;
+}
+
 bool Shard::TakeRequest(Inbound inbound) {
+  ++requests_;
   const proto::RequestId id = inbound.request.id;
   const WorkerKey worker{id.worker, id.incarnation};
+  const RequestClass kind = ClassOf(inbound.request);
   Window& window = WindowOf(worker);
-  Stream& stream = window.stream;
-  switch (stream.Judge(id.sequence, AfterOf(inbound.request))) {
+  Stream& stream = window.streams[kind];
+  switch (stream.Judge(id.sequence, inbound.request.after)) {
     case Stream::Order::kSeen: {
       ++context_->counters->duplicates;
+      if (Is(context_->mutant, Mutant::kDedupeOff)) {
+        Admit(std::move(inbound)).IgnoreError();
+        return false;
+      }
       const absl::Status outcome = stream.OutcomeOf(id.sequence);
-      outcome.ok() ? AnswerAgain(std::move(inbound)) : Refuse(inbound, outcome);
+      outcome.ok() ? AnswerAgain(window, kind, std::move(inbound)) : Refuse(inbound, outcome);
       return false;
     }
     case Stream::Order::kEarly:
@@ -38,32 +50,36 @@ bool Shard::TakeRequest(Inbound inbound) {
                                          : context_->counters->early_dropped);
       return false;
     case Stream::Order::kNext:
-      AdmitNext(&window, std::move(inbound));
+      AdmitNext(&window, kind, std::move(inbound));
       while (std::optional<Inbound> next = stream.TakeNext()) {
-        AdmitNext(&window, *std::move(next));
+        AdmitNext(&window, kind, *std::move(next));
       }
   }
   return CountTickIfDue(worker, &window);
 }
 
-void Shard::AdmitNext(Window* window, Inbound inbound) {
+void Shard::AdmitNext(Window* window, RequestClass kind, Inbound inbound) {
   const std::uint64_t sequence = inbound.request.id.sequence;
-  window->stream.Admit(sequence);
+  window->streams[kind].Admit(sequence);
   if (absl::Status outcome = Admit(std::move(inbound)); !outcome.ok()) {
-    window->stream.RememberFailure(sequence, std::move(outcome));
+    window->streams[kind].RememberFailure(sequence, std::move(outcome));
   }
 }
 
 void Shard::RefuseEarly(const absl::Status& why) {
   for (auto& [worker, window] : windows_) {
     window.tick_clock = 0;
-    for (const Inbound& inbound : window.stream.TakeAll()) Refuse(inbound, why);
+    for (Stream& stream : window.streams) {
+      for (const Inbound& inbound : stream.TakeAll()) Refuse(inbound, why);
+    }
   }
 }
 
 void Shard::DropPeer(van::PeerId peer) {
   held_.DropPeer(peer);
-  for (auto& [worker, window] : windows_) window.stream.DropPeer(peer);
+  for (auto& [worker, window] : windows_) {
+    for (Stream& stream : window.streams) stream.DropPeer(peer);
+  }
 }
 
 // ---- a request whose turn it is ----
@@ -73,38 +89,49 @@ void Shard::DropPeer(van::PeerId peer) {
 absl::Status Shard::Admit(Inbound inbound) {
   absl::StatusOr<const Table*> table = TableFor(inbound.request);
   absl::Status status = table.status();
-  if (status.ok() && HasPush(inbound.request.op)) status = TakePush(**table, inbound);
+  bool held = false;
+  if (status.ok() && HasPush(inbound.request.op)) status = TakePush(**table, inbound, &held);
   if (!status.ok()) {
     Refuse(inbound, status);
   } else if (HasPull(inbound.request.op)) {
     ServeOrHold(**table, std::move(inbound));
   } else {
-    Acknowledge(inbound);
+    Acknowledge(inbound, held);
   }
   return status;
 }
 
-// One that was admitted before, without failing.
-void Shard::AnswerAgain(Inbound inbound) {
-  if (!HasPull(inbound.request.op)) return Acknowledge(inbound);
+// One that was admitted before, without failing, here or at an earlier head of the chain.
+void Shard::AnswerAgain(const Window& window, RequestClass kind, Inbound inbound) {
   if (held_.Redirect(inbound.request.id, inbound.peer)) return;
   absl::StatusOr<const Table*> table = TableFor(inbound.request);
   if (!table.ok()) return Refuse(inbound, table.status());
-  ServeOrHold(**table, std::move(inbound));
+  // What an earlier head refused is not known here, but why it did can be seen again.
+  if (HasPush(inbound.request.op) && inbound.request.id.sequence <= window.inherited[kind]) {
+    if (absl::Status fits = CheckPush(**table, inbound); !fits.ok()) return Refuse(inbound, fits);
+  }
+  if (HasPull(inbound.request.op)) {
+    ServeOrHold(**table, std::move(inbound));
+  } else {
+    Acknowledge(inbound, kind == kHeld && inbound.request.id.sequence > window.in_state);
+  }
 }
 
 void Shard::Refuse(const Inbound& inbound, const absl::Status& why) {
   CountRefusal(why, context_->counters);
   proto::Reply reply = ReplyTo(inbound.request);
   reply.result = why;
-  context_->replier->SendReply(inbound.peer, std::move(reply), {});
+  journal_->AnswerNow(inbound.peer, std::move(reply));
 }
 
-void Shard::Acknowledge(const Inbound& inbound) {
+// One that is held is not in the state yet, so there is nothing to be replicated either.
+void Shard::Acknowledge(const Inbound& inbound, bool held) {
   proto::Reply reply = ReplyTo(inbound.request);
   reply.slowest_clock = progress_.slowest();
   reply.staleness = Policy::Staleness(reply.clock, reply.slowest_clock);
-  context_->replier->SendReply(inbound.peer, std::move(reply), {});
+  reply.provisional = held && journal_->provisional();
+  held ? journal_->AnswerNow(inbound.peer, std::move(reply))
+       : journal_->Answer(inbound.peer, std::move(reply), {});
 }
 
 absl::StatusOr<const Table*> Shard::TableFor(const proto::Request& request) const {
@@ -123,8 +150,8 @@ absl::StatusOr<const Table*> Shard::TableFor(const proto::Request& request) cons
 }
 
 absl::Status Shard::ChargeHeld(std::uint64_t bytes) const {
-  const ByteBudget& held = context_->held;
-  if (held.HasRoom(bytes)) return absl::OkStatus();
+  const runtime::ByteBudget& held = context_->held;
+  if (held.HasRoom(bytes) || context_->loop->Now() < grace_until_) return absl::OkStatus();
   const std::string slow = progress_.DescribeBehind(progress_.slowest() + 1);
   return absl::ResourceExhaustedError(absl::StrCat(
       "this server thread holds ", held.bytes, " bytes of requests that wait for slower workers (",
@@ -134,9 +161,9 @@ absl::Status Shard::ChargeHeld(std::uint64_t bytes) const {
 
 // ---- pushes ----
 
-absl::Status Shard::TakePush(const Table& table, const Inbound& inbound) {
+absl::Status Shard::CheckPush(const Table& table, const Inbound& inbound) {
   const proto::Request& request = inbound.request;
-  PushView push = ToPush(inbound);
+  const PushView push = ToPush(inbound);
   if (HasNonFinite(request.dtype, push.values.bytes())) {
     ++context_->counters->nonfinite_pushes;
     if (table.spec().nonfinite == NonFinite::kRefuse) {
@@ -145,16 +172,24 @@ absl::Status Shard::TakePush(const Table& table, const Inbound& inbound) {
                        " holds NaN or infinity, which the table refuses (TableSpec::nonfinite)"));
     }
   }
-  ShardStore* store = StoreOf(table);
+  return StoreOf(table)->Check(push);
+}
+
+absl::Status Shard::TakePush(const Table& table, const Inbound& inbound, bool* held) {
+  LEEWAY_RETURN_IF_ERROR(CheckPush(table, inbound));
+  const proto::Request& request = inbound.request;
+  PushView push = ToPush(inbound);
   const PushDecision decision = table.policy().Push(request.clock, closed_);
+  *held = decision.hold;
   if (!decision.hold) {
-    LEEWAY_RETURN_IF_ERROR(store->Apply(push));
+    LEEWAY_RETURN_IF_ERROR(StoreOf(table)->Apply(push));
     ++context_->counters->pushes_applied;
+    LogEntry(journal_->has_follower() ? PushItem(inbound) : Item());
     return absl::OkStatus();
   }
-  LEEWAY_RETURN_IF_ERROR(store->Check(push));
   LEEWAY_RETURN_IF_ERROR(ChargeHeld(inbound.bytes()));
   if (decision.clock != request.clock) ++context_->counters->late_pushes;
+  if (!journal_->provisional()) firm_ = std::max(firm_, decision.clock + 1);
   const bool dense = request.kind == TableKind::kDense;
   contributions_.Add(decision.clock, {.table = table.id(), .block = dense ? request.block : 0},
                      {.rank = request.id.worker,
@@ -188,7 +223,7 @@ void Shard::Serve(const Table& table, const Inbound& inbound, std::uint64_t effe
   Payload payload;
   for (runtime::Buffer& frame : pulled->payload) payload.push_back(std::move(frame));
   ++context_->counters->pulls_served;
-  context_->replier->SendReply(inbound.peer, std::move(reply), std::move(payload));
+  journal_->Answer(inbound.peer, std::move(reply), std::move(payload));
 }
 
 void Shard::Hold(const Table& table, Inbound inbound, const PullDecision& decision) {

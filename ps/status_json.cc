@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 namespace leeway::ps {
 namespace {
@@ -43,11 +44,11 @@ Json Network(const van::Counters& counters) {
           {"refused_versions", counters.refused_versions}};
 }
 
-StoreStats StatsOf(std::uint32_t table, const std::vector<const Shard*>& shards) {
+StoreStats StatsOf(std::uint32_t table, const std::vector<const Replica*>& replicas) {
   StoreStats total;
-  for (const Shard* shard : shards) {
-    auto it = shard->stores().find(table);
-    if (it == shard->stores().end()) continue;
+  for (const Replica* replica : replicas) {
+    auto it = replica->shard().stores().find(table);
+    if (it == replica->shard().stores().end()) continue;
     const StoreStats one = it->second->stats();
     total.rows += one.rows;
     total.blocks += one.blocks;
@@ -60,7 +61,7 @@ StoreStats StatsOf(std::uint32_t table, const std::vector<const Shard*>& shards)
 Json TablesOf(const StatusView& view) {
   Json tables = Json::array();
   for (const auto& [id, table] : view.context->tables.all()) {
-    const StoreStats stats = StatsOf(id, view.shards);
+    const StoreStats stats = StatsOf(id, view.replicas);
     tables.push_back({{"id", id},
                       {"name", table.spec().name},
                       {"consistency", table.spec().consistency.ToString()},
@@ -73,10 +74,11 @@ Json TablesOf(const StatusView& view) {
 }
 
 // The thread as a whole is as far as the last of its shards.
-Json ClocksOf(const std::vector<const Shard*>& shards) {
+Json ClocksOf(const std::vector<const Replica*>& replicas) {
   std::map<std::uint32_t, std::uint64_t> slowest;
-  for (const Shard* shard : shards) {
-    for (const Progress::WorkerClock& worker : shard->progress().Living()) {
+  for (const Replica* replica : replicas) {
+    if (!replica->leads()) continue;
+    for (const Progress::WorkerClock& worker : replica->shard().progress().Living()) {
       auto [it, is_new] = slowest.try_emplace(worker.rank, worker.clock);
       if (!is_new) it->second = std::min(it->second, worker.clock);
     }
@@ -86,16 +88,31 @@ Json ClocksOf(const std::vector<const Shard*>& shards) {
   return clocks;
 }
 
-std::uint64_t SlowestOf(const std::vector<const Shard*>& shards) {
-  if (shards.empty()) return 0;
-  std::uint64_t slowest = shards.front()->progress().slowest();
-  for (const Shard* shard : shards) slowest = std::min(slowest, shard->progress().slowest());
-  return slowest;
+std::uint64_t SlowestOf(const std::vector<const Replica*>& replicas) {
+  std::optional<std::uint64_t> slowest;
+  for (const Replica* replica : replicas) {
+    if (!replica->leads()) continue;
+    const std::uint64_t one = replica->shard().progress().slowest();
+    slowest = std::min(slowest.value_or(one), one);
+  }
+  return slowest.value_or(0);
 }
 
-std::size_t HeldPullsOf(const std::vector<const Shard*>& shards) {
+Json ReplicationOf(const StatusView& view) {
+  std::size_t heads = 0, followers = 0, others = 0;
+  for (const Replica* replica : view.replicas) {
+    ++(replica->is_head() ? heads : replica->is_member() ? followers : others);
+  }
+  return {{"heads", heads},
+          {"followers", followers},
+          {"filling_or_leaving", others},
+          {"log_bytes", view.log_bytes},
+          {"pushes_followed", view.counters->pushes_followed}};
+}
+
+std::size_t HeldPullsOf(const std::vector<const Replica*>& replicas) {
   std::size_t held = 0;
-  for (const Shard* shard : shards) held += shard->held_pulls();
+  for (const Replica* replica : replicas) held += replica->shard().held_pulls();
   return held;
 }
 
@@ -107,11 +124,12 @@ std::string StatusJson(const StatusView& view) {
                        {"thread", view.thread},
                        {"epoch", view.map->epoch},
                        {"map_version", view.map->version},
-                       {"slowest_clock", SlowestOf(view.shards)},
-                       {"workers", ClocksOf(view.shards)},
-                       {"held_pulls", HeldPullsOf(view.shards)},
+                       {"slowest_clock", SlowestOf(view.replicas)},
+                       {"workers", ClocksOf(view.replicas)},
+                       {"held_pulls", HeldPullsOf(view.replicas)},
                        {"held_bytes", view.context->held.bytes},
                        {"tables", TablesOf(view)},
+                       {"replication", ReplicationOf(view)},
                        {"counters", Requests(*view.counters)},
                        {"van", Network(view.van)}};
   // A table's name is UTF-8 (TableSpec::Validate), but a name is no reason to throw.

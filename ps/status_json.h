@@ -8,7 +8,7 @@
 
 #include "proto/messages.h"
 #include "ps/counters.h"
-#include "ps/shard.h"
+#include "ps/replica.h"
 #include "van/van.h"
 
 namespace leeway::ps {
@@ -20,10 +20,12 @@ struct StatusView {
   const Counters* counters = nullptr;
   van::Counters van;
   const ShardContext* context = nullptr;
-  std::vector<const Shard*> shards;
+  std::uint64_t log_bytes = 0;  // not on every replica yet
+  std::vector<const Replica*> replicas;
 };
 
-// One object: role, rank, thread, epoch, clocks, tables and counters.
+// One object: role, rank, thread, epoch, clocks, tables, replication and counters. Clocks and what
+// waits are of the shards whose head is here, tables of all replicas.
 std::string StatusJson(const StatusView& view);
 
 }  // namespace leeway::ps

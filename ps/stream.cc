@@ -13,6 +13,13 @@ Stream::Order Stream::Judge(std::uint64_t sequence, std::uint64_t after) const {
   return after <= admitted_ ? Order::kNext : Order::kEarly;
 }
 
+void Stream::Restart(std::uint64_t admitted) {
+  TakeAll();
+  admitted_ = admitted;
+  failures_.clear();
+  forgotten_ = 0;
+}
+
 bool Stream::Keep(Inbound early) {
   const std::uint64_t sequence = early.request.id.sequence;
   if (auto it = early_.find(sequence); it != early_.end()) {
@@ -35,7 +42,7 @@ std::optional<Inbound> Stream::TakeNext() {
     early_.erase(early_.begin());
   }
   auto it = early_.begin();
-  if (it == early_.end() || AfterOf(it->second.request) > admitted_) return std::nullopt;
+  if (it == early_.end() || it->second.request.after > admitted_) return std::nullopt;
   Release(it->second);
   std::optional<Inbound> next(std::move(it->second));
   early_.erase(it);

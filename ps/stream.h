@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "ps/byte_budget.h"
 #include "ps/inbound.h"
+#include "runtime/byte_budget.h"
 
 namespace leeway::ps {
 
@@ -18,7 +18,7 @@ class Stream {
   enum class Order { kSeen, kNext, kEarly };
 
   // `budget` is what all streams of a thread may keep waiting together.
-  explicit Stream(ByteBudget* budget) : budget_(budget) {}
+  explicit Stream(runtime::ByteBudget* budget) : budget_(budget) {}
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -31,6 +31,10 @@ class Stream {
 
   // The request of that number, judged to be next, is being admitted.
   void Admit(std::uint64_t sequence) { admitted_ = sequence; }
+
+  // From now on everything up to that number has been admitted, here or elsewhere, and nothing
+  // else. What was kept goes.
+  void Restart(std::uint64_t admitted);
 
   // Keeps an early request; one that is kept already is replaced (it may have come over a new
   // connection). False when there is no room: it will be sent again.
@@ -49,7 +53,7 @@ class Stream {
  private:
   void Release(const Inbound& kept) { budget_->bytes -= kept.bytes(); }
 
-  ByteBudget* budget_;
+  runtime::ByteBudget* budget_;
   std::uint64_t admitted_ = 0;
   std::map<std::uint64_t, Inbound> early_;
   std::map<std::uint64_t, absl::Status> failures_;

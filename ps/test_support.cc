@@ -100,6 +100,7 @@ std::uint32_t Bench::Install(const TableSpec& spec) {
   absl::StatusOr<std::unique_ptr<Updater>> updater = MakeUpdater(spec);
   EXPECT_TRUE(updater.ok()) << updater.status();
   const std::uint32_t id = ++tables_;
+  if (spec.consistency.is_bsp()) held_tables_.insert(id);
   const absl::Status installed = thread_->InstallTable(id, spec, *std::move(updater));
   EXPECT_TRUE(installed.ok()) << installed;
   return id;
@@ -134,8 +135,11 @@ void Bench::Disconnect(std::uint32_t rank, bool connect_again) {
                             .capabilities = 0});
 }
 
-std::uint64_t Bench::NextSequence(std::uint32_t rank, std::uint32_t shard) {
-  return ++sequences_[rank][shard];
+void Bench::Number(proto::Request* request) {
+  Numbers& numbers = numbers_[request->id.worker][request->id.shard];
+  const bool held = held_tables_.contains(request->table);
+  request->id.sequence = ++numbers.last;
+  request->after = std::exchange(numbers.last_of_class[held], request->id.sequence);
 }
 
 proto::Request Bench::DensePush(std::uint32_t rank, std::uint32_t table, std::uint64_t clock,
@@ -151,9 +155,9 @@ proto::Request Bench::DensePull(std::uint32_t rank, std::uint32_t table, std::ui
   request.id.worker = rank;
   request.id.incarnation = map.workers[rank].incarnation;
   request.id.shard = proto::ShardOfBlock(table, block, options_.num_shards);
-  request.id.sequence = NextSequence(rank, request.id.shard);
   request.epoch = map.epoch;
   request.table = table;
+  Number(&request);
   request.op = proto::Op::kPull;
   request.clock = clock;
   request.block = block;
@@ -167,9 +171,9 @@ proto::Request Bench::SparsePull(std::uint32_t rank, std::uint32_t table, std::u
   request.id.worker = rank;
   request.id.incarnation = map.workers[rank].incarnation;
   request.id.shard = shard;
-  request.id.sequence = NextSequence(rank, shard);
   request.epoch = map.epoch;
   request.table = table;
+  Number(&request);
   request.kind = TableKind::kSparse;
   request.op = proto::Op::kPull;
   request.clock = clock;
@@ -203,8 +207,11 @@ void Bench::Tick(std::uint32_t rank, std::uint64_t clock) {
   tick.incarnation = map.workers[rank].incarnation;
   tick.epoch = map.epoch;
   tick.clock = clock;
-  for (const auto& [shard, sequence] : sequences_[rank]) {
-    tick.marks.push_back({.sequence = sequence, .shard = shard});
+  for (const auto& [shard, numbers] : numbers_[rank]) {
+    for (const bool held : {false, true}) {
+      const std::uint64_t last = numbers.last_of_class[held];
+      if (last != 0) tick.marks.push_back({.sequence = last, .shard = shard, .held = held});
+    }
   }
   Send(rank, tick);
 }

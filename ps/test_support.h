@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -128,7 +129,12 @@ class Bench {
   runtime::SimWorld& world() { return world_; }
 
  private:
-  std::uint64_t NextSequence(std::uint32_t rank, std::uint32_t shard);
+  // The requests of a worker to a shard count 1, 2, …; each names the one before it of its class.
+  struct Numbers {
+    std::uint64_t last = 0;
+    std::uint64_t last_of_class[2] = {0, 0};
+  };
+  void Number(proto::Request* request);
 
   const Options options_;
   runtime::SimWorld world_{1};
@@ -138,8 +144,9 @@ class Bench {
   std::unique_ptr<DataThread> thread_;
   std::uint32_t tables_ = 0;
   van::PeerId last_peer_ = 0;
-  std::map<std::uint32_t, van::PeerId> peers_;                                 // by rank
-  std::map<std::uint32_t, std::map<std::uint32_t, std::uint64_t>> sequences_;  // rank, shard
+  std::map<std::uint32_t, van::PeerId> peers_;                         // by rank
+  std::map<std::uint32_t, std::map<std::uint32_t, Numbers>> numbers_;  // by rank and shard
+  std::set<std::uint32_t> held_tables_;
   std::map<van::PeerId, std::vector<Answer>> inbox_;
 };
 

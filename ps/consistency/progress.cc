@@ -11,13 +11,28 @@ constexpr std::size_t kNamedMax = 8;  // slow workers named in one error text
 
 }  // namespace
 
-void Progress::Set(std::uint32_t rank, std::uint64_t incarnation, proto::WorkerState state) {
+void Progress::Set(std::uint32_t rank, std::uint64_t incarnation, proto::WorkerState state,
+                   bool late) {
   auto [it, is_new] = workers_.try_emplace(rank);
   Worker& worker = it->second;
-  if (worker.state == proto::WorkerState::kAlive) Uncount(worker.clock);
-  if (is_new || worker.incarnation != incarnation) worker = {.incarnation = incarnation};
+  if (worker.counts()) Uncount(worker.clock);
+  if (is_new || worker.incarnation != incarnation) {
+    worker = {.incarnation = incarnation, .since = late ? kNotEntered : 0};
+  }
   worker.state = state;
-  if (state == proto::WorkerState::kAlive) Count(worker.clock);
+  if (worker.counts()) Count(worker.clock);
+  UpdateSlowest();
+}
+
+void Progress::Enter(std::uint32_t rank, std::uint64_t incarnation, std::uint64_t clock,
+                     std::uint64_t since) {
+  auto it = workers_.find(rank);
+  if (it == workers_.end() || it->second.incarnation != incarnation) return;
+  Worker& worker = it->second;
+  if (worker.counts()) Uncount(worker.clock);
+  worker.since = worker.since == kNotEntered ? since : std::max(worker.since, since);
+  worker.clock = std::max(worker.clock, clock);
+  if (worker.counts()) Count(worker.clock);
   UpdateSlowest();
 }
 
@@ -25,7 +40,7 @@ bool Progress::Advance(std::uint32_t rank, std::uint64_t incarnation, std::uint6
   auto it = workers_.find(rank);
   if (it == workers_.end()) return false;
   Worker& worker = it->second;
-  if (worker.incarnation != incarnation || worker.state != proto::WorkerState::kAlive) return false;
+  if (worker.incarnation != incarnation || !worker.counts()) return false;
   if (clock <= worker.clock) return false;
   Uncount(worker.clock);
   worker.clock = clock;
@@ -37,6 +52,11 @@ bool Progress::Advance(std::uint32_t rank, std::uint64_t incarnation, std::uint6
 std::uint64_t Progress::ClockOf(std::uint32_t rank) const {
   auto it = workers_.find(rank);
   return it == workers_.end() ? 0 : it->second.clock;
+}
+
+std::uint64_t Progress::SinceOf(std::uint32_t rank) const {
+  auto it = workers_.find(rank);
+  return it == workers_.end() ? 0 : it->second.since;
 }
 
 bool Progress::IsAlive(std::uint32_t rank) const {
@@ -52,8 +72,9 @@ std::optional<std::uint64_t> Progress::IncarnationOf(std::uint32_t rank) const {
 
 std::uint32_t Progress::CountEnded(std::uint64_t clock) const {
   return static_cast<std::uint32_t>(
-      std::count_if(workers_.begin(), workers_.end(),
-                    [clock](const auto& entry) { return entry.second.clock > clock; }));
+      std::count_if(workers_.begin(), workers_.end(), [clock](const auto& entry) {
+        return entry.second.clock > clock && entry.second.since <= clock;
+      }));
 }
 
 std::vector<Progress::WorkerClock> Progress::Behind(std::uint64_t clock) const {
@@ -79,7 +100,7 @@ std::string Progress::DescribeBehind(std::uint64_t clock) const {
 std::vector<Progress::WorkerClock> Progress::Living() const {
   std::vector<WorkerClock> living;
   for (const auto& [rank, worker] : workers_) {
-    if (worker.state == proto::WorkerState::kAlive) living.push_back({rank, worker.clock});
+    if (worker.counts()) living.push_back({rank, worker.clock});
   }
   return living;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "proto/messages.h"
+#include "ps/consistency/policy.h"
 
 namespace leeway::ps {
 
@@ -22,24 +23,38 @@ class Progress {
     friend bool operator==(const WorkerClock&, const WorkerClock&) = default;
   };
 
+  // `since` of a worker that came late and has not entered yet.
+  static constexpr std::uint64_t kNotEntered = kClockMax;
+
   // A worker as the cluster map shows it. A new incarnation of a rank starts at clock 0; the same
-  // one keeps its clock, through death and return.
-  void Set(std::uint32_t rank, std::uint64_t incarnation, proto::WorkerState state);
+  // one keeps its clock, through death and return. One that is `late` does not count, and nobody
+  // waits for it, before it has entered.
+  void Set(std::uint32_t rank, std::uint64_t incarnation, proto::WorkerState state,
+           bool late = false);
+
+  // From now on the worker counts: for the iterations from `since` on, being at `clock`. Of one
+  // that counts already the larger of each holds. Nothing for an unknown incarnation.
+  void Enter(std::uint32_t rank, std::uint64_t incarnation, std::uint64_t clock,
+             std::uint64_t since);
 
   // The worker has ended its iterations up to `clock`. False where that is no news, or where no
   // such worker is living.
   bool Advance(std::uint32_t rank, std::uint64_t incarnation, std::uint64_t clock);
 
-  // Living workers.
+  // Living workers that count.
   std::uint32_t living() const { return living_; }
-  // The smallest clock of a living worker; with none living, what it was last.
+  // The smallest clock of one of them; with none, what it was last.
   std::uint64_t slowest() const { return slowest_; }
+  // The largest; with none, 0.
+  std::uint64_t fastest() const { return living_at_.empty() ? 0 : living_at_.rbegin()->first; }
 
   // 0 for a rank that is not known.
   std::uint64_t ClockOf(std::uint32_t rank) const;
+  // The first iteration it takes part in.
+  std::uint64_t SinceOf(std::uint32_t rank) const;
   bool IsAlive(std::uint32_t rank) const;
   std::optional<std::uint64_t> IncarnationOf(std::uint32_t rank) const;
-  // How many known workers, living or not, have ended iteration `clock`.
+  // How many known workers, living or not, took part in iteration `clock` and have ended it.
   std::uint32_t CountEnded(std::uint64_t clock) const;
 
   // Living workers that have not reached `clock`, slowest first, then by rank.
@@ -47,14 +62,19 @@ class Progress {
   // "worker 3 is at clock 41, worker 5 at clock 42 and 7 more"; empty when nobody is behind.
   std::string DescribeBehind(std::uint64_t clock) const;
 
-  // Every known worker that is living, by rank.
+  // Every living worker that counts, by rank.
   std::vector<WorkerClock> Living() const;
 
  private:
   struct Worker {
     std::uint64_t incarnation = 0;
     std::uint64_t clock = 0;
+    std::uint64_t since = 0;
     proto::WorkerState state = proto::WorkerState::kDead;
+
+    bool counts() const {
+      return state == proto::WorkerState::kAlive && since != kNotEntered;
+    }
   };
 
   void Count(std::uint64_t clock);

@@ -1,10 +1,10 @@
 // A share of memory that several things on one loop charge together.
-#ifndef LEEWAY_PS_BYTE_BUDGET_H_
-#define LEEWAY_PS_BYTE_BUDGET_H_
+#ifndef LEEWAY_RUNTIME_BYTE_BUDGET_H_
+#define LEEWAY_RUNTIME_BYTE_BUDGET_H_
 
 #include <cstdint>
 
-namespace leeway::ps {
+namespace leeway::runtime {
 
 struct ByteBudget {
   std::uint64_t bytes_max = 0;
@@ -13,6 +13,6 @@ struct ByteBudget {
   bool HasRoom(std::uint64_t more) const { return bytes <= bytes_max && more <= bytes_max - bytes; }
 };
 
-}  // namespace leeway::ps
+}  // namespace leeway::runtime
 
-#endif  // LEEWAY_PS_BYTE_BUDGET_H_
+#endif  // LEEWAY_RUNTIME_BYTE_BUDGET_H_

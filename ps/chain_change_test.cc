@@ -1,0 +1,269 @@
+// Chains that change while training goes on: new replicas are filled, shards are handed over, and
+// workers come late.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ps/chain_bench.h"
+
+namespace leeway::ps {
+namespace {
+
+using testing::Each;
+
+struct Mode {
+  const char* name;
+  Consistency consistency;
+};
+const Mode kModes[] = {
+    {"bsp", Consistency::Bsp()}, {"ssp", Consistency::Ssp(1)}, {"asp", Consistency::Asp()}};
+
+// Workers 0 and 1 go on clock by clock, each with a pull of what it pushes to.
+class Training {
+ public:
+  Training(ChainBench* bench, std::uint32_t table) : bench_(bench), table_(table) {}
+
+  void Step() {
+    for (std::uint32_t rank : {0u, 1u}) {
+      for (std::uint64_t block = 0; block < ChainBench::kBlocks; ++block) {
+        bench_->Push(rank, table_, clock_, block, rank == 0 ? 1 : 10);
+      }
+      bench_->worker(rank).Tick(clock_ + 1);
+    }
+    ++clock_;
+    for (std::uint32_t rank : {0u, 1u}) bench_->Pull(rank, table_, clock_, clock_ % 4);
+    bench_->RunFor(absl::Microseconds(150 + static_cast<int>(bench_->world().Random() % 400)));
+  }
+  void ExpectNothingLost() {
+    bench_->UntilIdle();
+    ASSERT_THAT(bench_->ReadAll(table_, clock_), Each(11.0f * static_cast<float>(clock_)));
+    bench_->ExpectReplicasEqual();
+  }
+
+ private:
+  ChainBench* bench_;
+  std::uint32_t table_;
+  std::uint64_t clock_ = 0;
+};
+
+class ChainChange : public testing::TestWithParam<Mode> {
+ protected:
+  void UntilReady(ChainBench& bench, Training& training) {
+    for (int i = 0; i < 4000 && bench.ready().size() < bench.map.owners.size(); ++i) {
+      training.Step();
+    }
+    ASSERT_GE(bench.ready().size(), bench.map.owners.size());
+    bench.ready().clear();
+  }
+};
+
+TEST_P(ChainChange, ANewReplicaIsFilledUnderTrafficAndCanTakeOver) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(seed);
+    ChainBench bench({.seed = seed, .servers = 3});
+    const std::uint32_t table = bench.Install(GetParam().consistency);
+    Training training(&bench, table);
+    bench.SetChain({0});
+    bench.Publish();
+    for (int i = 0; i < 20; ++i) training.Step();
+    bench.SetChain({0}, {1});
+    bench.Publish();
+    UntilReady(bench, training);
+    // It has been acknowledged by both from here on, whether or not the map says so already.
+    bench.SetChain({0, 1});
+    if (seed % 2 == 0) bench.Publish();
+    training.Step();
+    bench.Kill(0);
+    for (int i = 0; i < 10; ++i) training.Step();
+    training.ExpectNothingLost();
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST_P(ChainChange, ATailThatDiesDuringAFillIsReplacedByAnother) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    SCOPED_TRACE(seed);
+    ChainBench bench({.seed = seed, .servers = 3});
+    const std::uint32_t table = bench.Install(GetParam().consistency);
+    Training training(&bench, table);
+    bench.SetChain({0, 1});
+    bench.Publish();
+    for (int i = 0; i < 10; ++i) training.Step();
+    bench.SetChain({0, 1}, {2});
+    bench.Publish();
+    for (std::uint64_t i = 0; i < seed / 3; ++i) training.Step();
+    bench.Kill(1);
+    bench.Until([&] { return bench.Published(); }, "until the map is known");
+    bench.ready().clear();
+    UntilReady(bench, training);
+    bench.SetChain({0, 2});
+    bench.Publish();
+    for (int i = 0; i < 3; ++i) training.Step();
+    bench.Kill(0);
+    for (int i = 0; i < 3; ++i) training.Step();
+    training.ExpectNothingLost();
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST_P(ChainChange, AShardIsHandedOverUnderTraffic) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    SCOPED_TRACE(seed);
+    ChainBench bench({.seed = seed, .servers = 2, .replication = 1});
+    const std::uint32_t table = bench.Install(GetParam().consistency);
+    Training training(&bench, table);
+    bench.SetChain({0});
+    bench.Publish();
+    for (int i = 0; i < 5; ++i) training.Step();
+    bench.SetChain({0}, {1});
+    bench.Publish();
+    UntilReady(bench, training);
+    bench.SetChain({0, 1});
+    bench.Publish();
+    training.Step();
+    bench.Until([&] { return bench.Published(); }, "until the map is known");
+    // Turned round, or gone for good.
+    bench.SetChain(seed % 2 == 0 ? std::vector<std::uint32_t>{1, 0}
+                                 : std::vector<std::uint32_t>{1});
+    bench.Publish();
+    for (int i = 0; i < 10; ++i) training.Step();
+    training.ExpectNothingLost();
+    if (seed % 2 != 0) {
+      EXPECT_EQ(bench.replica(0, 0), nullptr);  // its memory is free
+    }
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST_P(ChainChange, WhoeverDiesDuringAHandoverNothingIsLost) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    for (const std::uint32_t victim : {0u, 1u}) {
+      SCOPED_TRACE(testing::Message() << "seed " << seed << ", server " << victim << " dies");
+      ChainBench bench({.seed = seed, .servers = 2});
+      const std::uint32_t table = bench.Install(GetParam().consistency);
+      Training training(&bench, table);
+      bench.SetChain({0, 1});
+      bench.Publish();
+      for (int i = 0; i < 5; ++i) training.Step();
+      bench.Until([&] { return bench.Published(); }, "until the map is known");
+      bench.SetChain({1, 0});
+      bench.Publish();
+      bench.RunFor(absl::Microseconds(static_cast<int>(20 * seed)));
+      bench.Kill(victim);
+      for (int i = 0; i < 5; ++i) training.Step();
+      training.ExpectNothingLost();
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, ChainChange, testing::ValuesIn(kModes),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+// What is held for a clock comes along, so that a worker that dies after it has ended the clock
+// has not worked for nothing.
+TEST(Handover, TakesContributionsAlong) {
+  ChainBench bench({.servers = 2});
+  const std::uint32_t table = bench.Install(Consistency::Bsp());
+  bench.SetChain({0, 1});
+  bench.Publish();
+  bench.Push(1, table, 0, 0, 7);
+  bench.worker(1).Tick(1);
+  bench.UntilIdle();
+  bench.KillWorker(1);
+  bench.SetChain({1, 0});
+  bench.Publish();
+  bench.worker(0).Tick(1);
+  EXPECT_EQ(bench.ReadAll(table, 1)[0], 7);
+}
+
+TEST(Handover, TheNewHeadServesNothingBeforeItHasAll) {
+  ChainBench bench({.servers = 2});
+  const std::uint32_t table = bench.Install(Consistency::Asp());
+  bench.SetChain({0, 1});
+  bench.Publish();
+  bench.Push(0, table, 0, 0, 1);
+  bench.UntilIdle();
+  bench.network().Cut(ChainBench::HostOf(0), ChainBench::HostOf(1));
+  bench.SetChain({1, 0});
+  bench.Publish();
+  bench.RunFor(absl::Milliseconds(300));
+  EXPECT_FALSE(bench.Published());  // the map is not acknowledged before
+  EXPECT_FALSE(bench.replica(1, 0)->leads());
+  bench.network().HealAll();
+  bench.Until([&] { return bench.Published(); }, "until it has been handed over");
+  EXPECT_EQ(bench.ReadAll(table, 0)[0], 1);
+}
+
+TEST(LateWorker, EntersAtTheFastestClockAndIsWaitedFor) {
+  ChainBench bench({.servers = 2});
+  const std::uint32_t table = bench.Install(Consistency::Bsp());
+  bench.SetChain({0, 1});
+  bench.Publish();
+  for (std::uint32_t rank : {0u, 1u}) bench.worker(rank).Tick(rank == 0 ? 5 : 4);
+  bench.UntilIdle();
+  bench.AddWorker(/*late=*/true);
+  bench.Publish();
+  bench.Until([&] { return bench.Published(); }, "until the map is known");
+  bench.worker(2).Enter();
+  bench.Until([&] { return bench.worker(2).entered().has_value(); }, "until it has entered");
+  EXPECT_EQ(*bench.worker(2).entered(), 6u);
+  bench.worker(2).Tick(6);
+  bench.Push(2, table, 6, 0, 9);
+  bench.worker(0).Tick(7);
+  bench.worker(1).Tick(7);
+  const auto read = bench.Pull(0, table, 7, 0);
+  bench.RunFor(absl::Milliseconds(200));
+  EXPECT_FALSE(bench.worker(0).Answered(read));
+  // It counts at the next head as well.
+  bench.Kill(0);
+  bench.RunFor(absl::Milliseconds(200));
+  EXPECT_FALSE(bench.worker(0).Answered(read));
+  bench.worker(2).Tick(7);
+  bench.UntilIdle();
+  EXPECT_THAT(bench.worker(0).ValuesOf(read), Each(9));
+}
+
+// Others may lead its shards by then, and its reads may be of the past.
+TEST(Isolation, AHeadThatHearsNobodyServesNoPulls) {
+  ChainBench bench({.servers = 2});
+  const std::uint32_t table = bench.Install(Consistency::Asp());
+  bench.SetChain({0, 1});
+  bench.Publish();
+  EXPECT_EQ(bench.ReadAll(table, 0)[0], 0);
+  bench.Push(0, table, 0, 0, 1);
+  bench.UntilIdle();
+  bench.thread(0).SetSchedulerHeard(false);
+  bench.RunFor(absl::Seconds(2));
+  EXPECT_EQ(bench.ReadAll(table, 0)[0], 1);  // it hears the other replica
+  bench.network().Cut(ChainBench::HostOf(1), ChainBench::HostOf(0));
+  bench.RunFor(absl::Seconds(1));
+  const auto read = bench.Pull(0, table, 0, 0);
+  bench.RunFor(absl::Milliseconds(200));
+  EXPECT_FALSE(bench.worker(0).Answered(read));
+  bench.thread(0).SetSchedulerHeard(true);
+  bench.RunFor(absl::Milliseconds(200));
+  EXPECT_TRUE(bench.worker(0).Answered(read));
+}
+
+TEST(Backpressure, PushesAreRefusedForNowWhenTheLogIsFull) {
+  ChainBench::Options options{.servers = 2, .shards = 1};
+  options.config = ChainBench::DefaultConfig();
+  options.config.replication_log_bytes = 4096;
+  ChainBench bench(options);
+  const std::uint32_t table = bench.Install(Consistency::Asp());
+  bench.SetChain({0, 1});
+  bench.Publish();
+  bench.Push(0, table, 0, 0, 1);
+  bench.UntilIdle();
+  bench.network().Cut(ChainBench::HostOf(0), ChainBench::HostOf(1));
+  for (int i = 0; i < 100; ++i) bench.Push(0, table, 0, 0, 1);
+  bench.RunFor(absl::Milliseconds(100));
+  EXPECT_GT(bench.thread(0).counters().unavailable, 0u);
+  EXPECT_LT(bench.thread(0).counters().pushes_applied, 50u);
+  bench.network().HealAll();
+  bench.UntilIdle();
+  EXPECT_EQ(bench.ReadAll(table, 0)[0], 101);
+}
+
+}  // namespace
+}  // namespace leeway::ps

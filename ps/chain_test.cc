@@ -1,0 +1,242 @@
+// Chains of replicas: what is acknowledged is on all of them, and stays whatever dies.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "ps/chain_bench.h"
+
+namespace leeway::ps {
+namespace {
+
+using testing::Each;
+using testing::HasSubstr;
+
+struct Mode {
+  const char* name;
+  Consistency consistency;
+};
+const Mode kModes[] = {
+    {"bsp", Consistency::Bsp()}, {"ssp", Consistency::Ssp(1)}, {"asp", Consistency::Asp()}};
+
+// Two workers push 1 and 10 to every block in each clock, and end it.
+void PushClock(ChainBench& bench, std::uint32_t table, std::uint64_t clock) {
+  for (std::uint32_t rank : {0u, 1u}) {
+    for (std::uint64_t block = 0; block < ChainBench::kBlocks; ++block) {
+      bench.Push(rank, table, clock, block, rank == 0 ? 1 : 10);
+    }
+    bench.worker(rank).Tick(clock + 1);
+  }
+}
+
+std::vector<std::uint32_t> FirstOf(std::uint32_t replicas) {
+  std::vector<std::uint32_t> chain;
+  for (std::uint32_t rank = 0; rank < replicas; ++rank) chain.push_back(rank);
+  return chain;
+}
+
+TEST(Chain, AllReplicasGetWhatTheHeadTook) {
+  for (const Mode& mode : kModes) {
+    for (const std::uint32_t replicas : {1u, 2u, 3u}) {
+      SCOPED_TRACE(testing::Message() << mode.name << " on " << replicas);
+      ChainBench bench({.servers = replicas, .replication = replicas});
+      const std::uint32_t table = bench.Install(mode.consistency);
+      bench.SetChain(FirstOf(replicas));
+      bench.Publish();
+      for (std::uint64_t clock = 0; clock < 3; ++clock) PushClock(bench, table, clock);
+      bench.UntilIdle();
+      EXPECT_THAT(bench.ReadAll(table, 3), Each(33));
+      bench.ExpectReplicasEqual();
+      bench.Until([&] { return bench.worker(0).KeepsNothing(); }, "until nothing is kept");
+    }
+  }
+}
+
+TEST(Chain, NothingIsAcknowledgedOrReadBeforeTheTailHasIt) {
+  ChainBench bench({.servers = 3, .replication = 3});
+  const std::uint32_t table = bench.Install(Consistency::Asp());
+  bench.SetChain({0, 1, 2});
+  bench.Publish();
+  bench.Push(0, table, 0, 0, 1);
+  bench.UntilIdle();
+  bench.network().Cut(ChainBench::HostOf(1), ChainBench::HostOf(2));
+  const auto push = bench.Push(0, table, 0, 0, 1);
+  const auto read = bench.Pull(1, table, 0, 0);
+  bench.RunFor(absl::Milliseconds(300));
+  EXPECT_FALSE(bench.worker(0).Answered(push));
+  EXPECT_FALSE(bench.worker(1).Answered(read));
+  bench.network().HealAll();
+  bench.UntilIdle();
+  EXPECT_THAT(bench.worker(1).ValuesOf(read), Each(2));
+}
+
+TEST(Chain, BspPushesAreAnsweredProvisionallyAndKeptUntilTheirClockIsStable) {
+  ChainBench bench({.servers = 2});
+  const std::uint32_t table = bench.Install(Consistency::Bsp());
+  bench.SetChain({0, 1});
+  bench.Publish();
+  bench.Push(0, table, 0, 0, 1);
+  bench.UntilIdle();
+  EXPECT_FALSE(bench.worker(0).KeepsNothing());
+  bench.worker(0).Tick(1);
+  bench.RunFor(absl::Milliseconds(100));
+  EXPECT_FALSE(bench.worker(0).KeepsNothing());
+  bench.network().Cut(ChainBench::HostOf(0), ChainBench::HostOf(1));
+  bench.worker(1).Tick(1);
+  bench.RunFor(absl::Milliseconds(100));
+  EXPECT_FALSE(bench.worker(0).KeepsNothing());  // closed, but not on all replicas
+  bench.network().HealAll();
+  bench.Until([&] { return bench.worker(0).KeepsNothing(); }, "until its clock is stable");
+}
+
+// A worker's two kinds of requests to a shard count together but are admitted apart: an applied
+// push of the one says nothing of a held push of the other before it.
+TEST(Chain, HeldAndAppliedPushesOfOneWorkerAreToldApartAfterAFailover) {
+  ChainBench bench({.servers = 2, .shards = 1});
+  const std::uint32_t bsp = bench.Install(Consistency::Bsp());
+  const std::uint32_t asp = bench.Install(Consistency::Asp());
+  bench.SetChain({0, 1});
+  bench.Publish();
+  bench.Push(0, bsp, 0, 0, 3);
+  bench.Push(0, asp, 0, 0, 5);
+  bench.UntilIdle();
+  bench.Kill(0);
+  bench.worker(0).Tick(1);
+  bench.worker(1).Tick(1);
+  EXPECT_EQ(bench.ReadAll(bsp, 1)[0], 3);
+  EXPECT_EQ(bench.ReadAll(asp, 1)[0], 5);
+}
+
+// ---- a head that dies ----
+
+class HeadKilled : public testing::TestWithParam<Mode> {};
+
+// The time is cut finely enough to fall between any two messages.
+TEST_P(HeadKilled, AtAnyMomentNothingIsLostAndNothingAppliedTwice) {
+  constexpr int kClocks = 3;
+  int kills = 0;
+  for (const std::uint32_t replicas : {2u, 3u}) {
+    for (absl::Duration when = absl::Microseconds(20); when < absl::Microseconds(1500);
+         when += absl::Microseconds(40)) {
+      SCOPED_TRACE(testing::Message() << replicas << " replicas, killed after " << when);
+      ChainBench bench({.servers = replicas, .replication = replicas});
+      const std::uint32_t table = bench.Install(GetParam().consistency);
+      bench.SetChain(FirstOf(replicas));
+      bench.Publish();
+      bench.Until([&] { return bench.Published(); }, "until the map is known");
+      for (int clock = 0; clock < kClocks; ++clock) PushClock(bench, table, clock);
+      bench.RunFor(when);
+      bench.Kill(0);
+      bench.UntilIdle();
+      ASSERT_THAT(bench.ReadAll(table, kClocks), Each(11 * kClocks));
+      bench.ExpectReplicasEqual();
+      ++kills;
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+  EXPECT_GT(kills, 50);
+}
+
+TEST_P(HeadKilled, MiddleAndTailAsWell) {
+  for (const std::uint32_t victim : {1u, 2u}) {
+    for (absl::Duration when = absl::Microseconds(20); when < absl::Microseconds(1500);
+         when += absl::Microseconds(60)) {
+      SCOPED_TRACE(testing::Message() << "server " << victim << " killed after " << when);
+      ChainBench bench({.servers = 3, .replication = 3});
+      const std::uint32_t table = bench.Install(GetParam().consistency);
+      bench.SetChain({0, 1, 2});
+      bench.Publish();
+      bench.Until([&] { return bench.Published(); }, "until the map is known");
+      for (int clock = 0; clock < 3; ++clock) PushClock(bench, table, clock);
+      bench.RunFor(when);
+      bench.Kill(victim);
+      bench.UntilIdle();
+      ASSERT_THAT(bench.ReadAll(table, 3), Each(33));
+      bench.ExpectReplicasEqual();
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+TEST_P(HeadKilled, OneAfterTheOther) {
+  ChainBench bench({.servers = 4, .replication = 4});
+  const std::uint32_t table = bench.Install(GetParam().consistency);
+  bench.SetChain({0, 1, 2, 3});
+  bench.Publish();
+  for (std::uint64_t clock = 0; clock < 3; ++clock) {
+    PushClock(bench, table, clock);
+    bench.RunFor(absl::Microseconds(230));
+    bench.Kill(static_cast<std::uint32_t>(clock));
+  }
+  bench.UntilIdle();
+  EXPECT_THAT(bench.ReadAll(table, 3), Each(33));
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, HeadKilled, testing::ValuesIn(kModes),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST(Fence, ADeposedHeadAcknowledgesNothing) {
+  ChainBench bench({.servers = 2});
+  const std::uint32_t table = bench.Install(Consistency::Asp());
+  bench.SetChain({0, 1});
+  bench.Publish();
+  bench.Push(0, table, 0, 0, 1);
+  bench.UntilIdle();
+  // Server 1 leads now; server 0 and the workers have not heard.
+  bench.map.servers[0].alive = false;
+  bench.DropFromChains(0);
+  ++bench.map.version;
+  bench.PublishTo({1});
+  bench.RunFor(absl::Milliseconds(1));
+  const auto push = bench.Push(0, table, 0, 0, 1);
+  const auto read = bench.Pull(1, table, 0, 0);
+  bench.RunFor(absl::Milliseconds(200));
+  EXPECT_FALSE(bench.worker(0).Answered(push));
+  EXPECT_FALSE(bench.worker(1).Answered(read));
+  bench.Publish();
+  bench.UntilIdle();
+  EXPECT_EQ(bench.ReadAll(table, 0)[0], 2);
+}
+
+TEST(Lost, AShardWithoutReplicasSaysSo) {
+  ChainBench bench({.servers = 2, .replication = 1});
+  const std::uint32_t table = bench.Install(Consistency::Asp());
+  bench.SetChain({0});
+  bench.Publish();
+  bench.Push(0, table, 0, 0, 1);
+  bench.UntilIdle();
+  bench.Kill(0);
+  const auto push = bench.Push(0, table, 0, 0, 1);
+  bench.RunFor(absl::Milliseconds(200));
+  EXPECT_FALSE(bench.worker(0).Answered(push));
+}
+
+// ---- bad links ----
+
+TEST(BadLinks, DropsDuplicatesAndReordersWithKillsLoseNothing) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    for (const Mode& mode : kModes) {
+      SCOPED_TRACE(testing::Message() << mode.name << ", seed " << seed);
+      ChainBench bench({.seed = seed, .servers = 3, .replication = 3});
+      const std::uint32_t table = bench.Install(mode.consistency);
+      bench.SetChain({0, 1, 2});
+      bench.Publish();
+      bench.Until([&] { return bench.Published(); }, "until the map is known");
+      bench.network().SetFaults({.delay_max = absl::Microseconds(500),
+                                 .drop_probability = 0.05,
+                                 .duplicate_probability = 0.1,
+                                 .reorder_probability = 0.1});
+      for (std::uint64_t clock = 0; clock < 4; ++clock) {
+        PushClock(bench, table, clock);
+        bench.RunFor(absl::Milliseconds(1 + static_cast<int>(bench.world().Random() % 30)));
+        if (clock == 1) bench.Kill(static_cast<std::uint32_t>(seed % 3));
+      }
+      bench.UntilIdle();
+      bench.network().SetFaults({});
+      ASSERT_THAT(bench.ReadAll(table, 4), Each(44));
+      bench.ExpectReplicasEqual();
+      if (testing::Test::HasFailure()) return;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace leeway::ps

@@ -1,0 +1,28 @@
+// Between what a shard works with and the items in which its replicas hear of it.
+#ifndef LEEWAY_PS_ITEMS_H_
+#define LEEWAY_PS_ITEMS_H_
+
+#include "ps/contributions.h"
+#include "ps/inbound.h"
+#include "ps/replication/item.h"
+#include "ps/store/shard_store.h"
+#include "ps/table.h"
+
+namespace leeway::ps {
+
+// A push that was applied at once.
+Item PushItem(const Inbound& inbound);
+// The aggregate of what one clock brought to one target.
+Item UpdateItem(const Table& table, const AggregatedPush& aggregate);
+// A push that is held for clock `clock`.
+Item HeldItem(const Table& table, std::uint64_t clock, const Contribution& contribution);
+Item PieceItem(const Table& table, const FrozenPiece& piece);
+
+// The other way, of items of the kinds that the functions above make. Share the buffers.
+PushView ToPush(const Item& item);
+AggregatedPush ToAggregate(const Item& item);
+FrozenPiece ToPiece(const Item& item);
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_ITEMS_H_

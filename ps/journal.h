@@ -1,0 +1,30 @@
+// Where a shard's effects go: what its replicas have to be told, and its answers to workers, which
+// must not say more than what is on every replica.
+#ifndef LEEWAY_PS_JOURNAL_H_
+#define LEEWAY_PS_JOURNAL_H_
+
+#include "proto/messages.h"
+#include "ps/replication/item.h"
+#include "van/van.h"
+
+namespace leeway::ps {
+
+class Journal {
+ public:
+  virtual ~Journal() = default;
+
+  // Whether there is anybody to tell.
+  virtual bool has_follower() const = 0;
+  // Tells the followers. Updates come before their Close, all with its index.
+  virtual void Log(Item item) = 0;
+  // Whether what is held should be kept by its worker as well, since a head that dies loses it.
+  virtual bool provisional() const = 0;
+
+  // Answers once everything logged so far is on every replica; or now.
+  virtual void Answer(van::PeerId peer, proto::Reply reply, Payload payload) = 0;
+  virtual void AnswerNow(van::PeerId peer, proto::Reply reply) = 0;
+};
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_JOURNAL_H_

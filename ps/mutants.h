@@ -1,0 +1,29 @@
+// Known bugs that can be planted one at a time, to show that the simulator finds them. A release
+// build has none of them: there every question below is a constant.
+#ifndef LEEWAY_PS_MUTANTS_H_
+#define LEEWAY_PS_MUTANTS_H_
+
+#include <cstdint>
+
+namespace leeway::ps {
+
+enum class Mutant : std::uint8_t {
+  kNone = 0,
+  kAcknowledgeBeforeReplicated,  // answers do not wait for the other replicas
+  kDedupeOff,                    // a push that was seen before is applied again
+  kStaleEpochAccepted,           // neither requests nor items are fenced by the map
+  kClockBeforePushes,            // a tick counts before the pushes it speaks of
+  kPromoteWithoutWindows,        // a new head does not know what its predecessor admitted
+  kStateLostInFill,              // a new replica gets values, but not the optimiser's state
+  kHoldReleasedEarly,            // a pull is answered one clock too early
+};
+
+#ifdef LEEWAY_MUTANTS
+inline bool Is(Mutant planted, Mutant asked) { return planted == asked; }
+#else
+constexpr bool Is(Mutant, Mutant) { return false; }
+#endif
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_MUTANTS_H_

@@ -1,0 +1,317 @@
+#include "ps/replica.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/log.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::ps {
+
+Replica::Replica(std::uint32_t shard, ReplicaContext* context)
+    : context_(context), shard_(shard, context->shards, this), uncommitted_(&context->log) {}
+
+Replica::~Replica() {
+  if (filling_) --context_->fills;
+}
+
+// ---- what the shard does (Journal) ----
+
+bool Replica::has_follower() const {
+  return downstream_ != nullptr && !handing_over_ && !fill_waits_;
+}
+
+void Replica::Log(Item item) {
+  if (gating_) uncommitted_.Append(item);
+  const bool complete = item.header.kind != proto::ReplicaItem::kUpdate;
+  downstream_->Append(std::move(item));
+  if (complete) Pump();  // not between the updates and their Close: a fill might end there
+}
+
+bool Replica::provisional() const {
+  return context_->replication > 1 || members_.size() > 1 || !fillings_.empty();
+}
+
+void Replica::Answer(van::PeerId peer, proto::Reply reply, Payload payload) {
+  if (committed() == shard_.index() ||
+      Is(context_->shards->mutant, Mutant::kAcknowledgeBeforeReplicated)) {
+    context_->host->SendReply(peer, std::move(reply), std::move(payload));
+    return;
+  }
+  Wait({.peer = peer, .reply = std::move(reply), .payload = std::move(payload), .then = {}});
+}
+
+void Replica::AnswerNow(van::PeerId peer, proto::Reply reply) {
+  context_->provisional_given = context_->provisional_given || reply.provisional;
+  context_->host->SendReply(peer, std::move(reply), {});
+}
+
+void Replica::WhenCommitted(std::function<void()> then) {
+  if (committed() == shard_.index()) return then();
+  Wait({.reply = {}, .payload = {}, .then = std::move(then)});
+}
+
+void Replica::Wait(Waiting waiting) {
+  if (waiting_.size() >= kAnswersWaitingMax) {
+    ++context_->shards->counters->replies_unsent;
+    return;
+  }
+  waiting.index = shard_.index();
+  waiting_.push_back(std::move(waiting));
+}
+
+absl::Status Replica::CanTake(const proto::Request& request) const {
+  if (!leads_) {
+    return absl::UnavailableError(
+        absl::StrCat("shard ", shard_.id(), " is being handed over to this server"));
+  }
+  if (HasPull(request.op) && context_->isolated && members_.size() > 1) {
+    return absl::UnavailableError(
+        "this server has heard neither the scheduler nor another replica for "
+        "LEEWAY_FAILURE_TIMEOUT_MS, so others may serve its shards by now");
+  }
+  if (HasPush(request.op) && has_follower() && !context_->log.HasRoom(0)) {
+    return absl::UnavailableError(
+        absl::StrCat("this server thread keeps ", context_->log.bytes, " bytes that server ",
+                     downstream_->peer().place.server_rank,
+                     " has not acknowledged, more than LEEWAY_REPLICATION_LOG_BYTES"));
+  }
+  return absl::OkStatus();
+}
+
+void Replica::OnCommitted() {
+  const std::uint64_t index = committed();
+  uncommitted_.Trim(index);
+  while (!waiting_.empty() && waiting_.front().index <= index) {
+    Waiting next = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (next.then != nullptr) {
+      next.then();
+    } else {
+      context_->host->SendReply(next.peer, std::move(next.reply), std::move(next.payload));
+    }
+  }
+  UpdateStable();
+  if (upstream_.has_value()) context_->host->AcknowledgeSoon(shard_.id());
+}
+
+void Replica::UpdateStable() {
+  if (!leads_) return;
+  const std::uint64_t before = stable_;
+  const std::uint64_t closed = shard_.closed();
+  if (committed() == shard_.index()) {
+    closings_.clear();
+    stable_ = std::max(stable_, closed);
+  } else {
+    for (; !closings_.empty() && closings_.front().first <= committed(); closings_.pop_front()) {
+      stable_ = closings_.front().second;
+    }
+    if (closed > (closings_.empty() ? stable_ : closings_.back().second)) {
+      closings_.emplace_back(shard_.index(), closed);
+    }
+  }
+  if (stable_ > before) context_->host->StableHasGrown();
+}
+
+// ---- from the one before ----
+
+void Replica::OnItem(const Peer& sender, van::PeerId connection, Item item) {
+  const proto::Replicate& header = item.header;
+  const bool mine = upstream_.has_value() && upstream_->peer.server() == sender.server();
+  if (!Is(context_->shards->mutant, Mutant::kStaleEpochAccepted) &&
+      (!mine || header.epoch < upstream_->since)) {
+    if (!mine) stray_ = Stray{sender.server(), connection, header.stream};
+    // One that has stepped down sends that until it is heard.
+    if (leads_ && header.kind == proto::ReplicaItem::kHandoverEnd) {
+      context_->host->SendBack(
+          connection,
+          proto::ReplicateAck{.shard = shard_.id(), .stream = header.stream, .item = header.item});
+    }
+    return;
+  }
+  if (!mine) return;
+  upstream_->connection = connection;
+  if (header.stream == 0) {
+    if (!awaited_.has_value() || header.kind != proto::ReplicaItem::kHandoverEnd) return;
+    handed_.clear();
+    return EndHandover();
+  }
+  const std::uint64_t stream = header.stream;
+  const std::uint64_t number = header.item;
+  switch (inbox_.Judge(stream, number)) {
+    case Inbox::Verdict::kOld:
+      return;
+    case Inbox::Verdict::kUnknown:
+      context_->host->SendBack(connection,
+                               proto::ReplicateAck{.shard = shard_.id(), .stream = stream});
+      return;
+    case Inbox::Verdict::kSeen:
+    case Inbox::Verdict::kGap:
+      break;
+    case Inbox::Verdict::kNext:
+      // A stream that begins anew begins with whole entries.
+      if (stream != inbox_.stream()) updates_.clear();
+      if (absl::Status taken = TakeItem(std::move(item)); !taken.ok()) {
+        runtime::LogWarning("shard ", shard_.id(), ": what server ", sender.place.server_rank,
+                            " sent is not taken: ", taken.message());
+        return;  // it will be sent again
+      }
+      inbox_.Take(stream, number);
+  }
+  context_->host->AcknowledgeSoon(shard_.id());
+}
+
+absl::Status Replica::TakeItem(Item item) {
+  using Kind = proto::ReplicaItem;
+  switch (item.header.kind) {
+    case Kind::kFillBegin:
+      if (role_ != Role::kFilling) return absl::FailedPreconditionError("nothing is to be filled");
+      shard_.BeginFill(item);
+      fill_begun_ = true;
+      filled_ = broken_ = false;
+      return absl::OkStatus();
+    case Kind::kFillPiece:
+      if (!fill_begun_) return absl::FailedPreconditionError("a piece of a fill without its begin");
+      return shard_.LoadPiece(item);
+    case Kind::kFillEnd:
+      filled_ = fill_begun_;
+      return absl::OkStatus();
+    case Kind::kHeld:
+    case Kind::kHandoverEnd:
+      if (awaited_.has_value()) handed_.push_back(item);
+      if (item.header.kind == Kind::kHandoverEnd && awaited_.has_value()) EndHandover();
+      return absl::OkStatus();
+    case Kind::kUpdate:
+      if (item.header.index == shard_.index() + 1) updates_.push_back(std::move(item));
+      return absl::OkStatus();
+    case Kind::kPush:
+    case Kind::kClose:
+    case Kind::kEnter:
+      return TakeEntry(std::move(item));
+  }
+  return absl::InvalidArgumentError("an unknown kind of item");
+}
+
+absl::Status Replica::TakeEntry(Item item) {
+  const std::uint64_t index = item.header.index;
+  if (role_ == Role::kFilling && !fill_begun_) {
+    return absl::FailedPreconditionError("an entry of the log before the fill");
+  }
+  if (index <= shard_.index()) return absl::OkStatus();
+  if (broken_ || index != shard_.index() + 1) {
+    return absl::InternalError(
+        absl::StrCat("entry ", index, " of the log cannot follow entry ", shard_.index()));
+  }
+  const std::vector<Item> updates = std::exchange(updates_, {});
+  if (absl::Status followed = shard_.Follow(updates, item); !followed.ok()) {
+    if (absl::IsFailedPrecondition(followed)) {
+      updates_ = updates;  // nothing has changed: it will be tried again
+    } else {
+      broken_ = true;
+      context_->host->OnBroken(absl::DataLossError(
+          absl::StrCat("the replica of shard ", shard_.id(), " could not apply entry ", index,
+                       " of the log, which its head had applied: ", followed.message())));
+    }
+    return followed;
+  }
+  if (has_follower()) {
+    for (const Item& update : updates) Log(update);
+    Log(std::move(item));
+  }
+  if (!gating_) OnCommitted();
+  return absl::OkStatus();
+}
+
+// The upstream stays for now: it may not have heard that its last item has arrived.
+void Replica::EndHandover() {
+  awaited_.reset();
+  TakeLead();
+}
+
+void Replica::Acknowledge() {
+  if (!upstream_.has_value() || upstream_->connection == 0 || inbox_.stream() == 0) return;
+  context_->host->SendBack(upstream_->connection, proto::ReplicateAck{.shard = shard_.id(),
+                                                                      .stream = inbox_.stream(),
+                                                                      .item = inbox_.received(),
+                                                                      .committed = committed()});
+}
+
+// ---- from the one behind ----
+
+void Replica::OnAck(const Peer& sender, van::PeerId connection, const proto::ReplicateAck& ack) {
+  const bool mine = downstream_ != nullptr && downstream_->peer().server() == sender.server();
+  if (ack.stream == 0) {  // a new head asks for the handover
+    if (mine && handing_over_) {
+      downstream_->outbox().Rewind();
+      Pump();
+    } else if (!leads_ && !members_.empty() && members_.front().server() == sender.server()) {
+      proto::Replicate nothing{.shard = shard_.id(), .epoch = epoch_, .stream = 0, .item = 1};
+      nothing.kind = proto::ReplicaItem::kHandoverEnd;
+      context_->host->SendBack(connection, nothing);
+    }
+    return;
+  }
+  if (!mine || ack.stream != downstream_->outbox().stream()) return;
+  const Outbox::Outcome outcome =
+      downstream_->outbox().TakeAck(ack.item, ack.committed, context_->shards->loop->Now());
+  if (outcome == Outbox::Outcome::kLost && !handing_over_) {
+    BeginDownstream(Peer(downstream_->peer()), to_filling_);
+    return Pump();
+  }
+  if (handing_over_ && downstream_->CaughtUp() && downstream_->outbox().all_acked()) {
+    handing_over_ = false;
+    EndDownstream();
+    return LookDownstream();
+  }
+  if (const std::uint64_t committed = std::min(ack.committed, shard_.index());
+      gating_ && committed > committed_) {
+    committed_ = committed;
+    OnCommitted();
+  }
+  Pump();
+}
+
+// ---- sending ----
+
+void Replica::Pump() {
+  if (downstream_ == nullptr || fill_waits_) return;
+  const Peer to = downstream_->peer();
+  downstream_->Pump(context_->shards->loop->Now(), [this, &to](Item* item) {
+    item->header.shard = shard_.id();
+    item->header.epoch = epoch_;
+    return context_->host->SendTo(to, item->header, item->payload);
+  });
+  if (due() != absl::InfiniteFuture()) context_->host->ResendAt(due());
+  EndFillIfDue();
+}
+
+void Replica::ResendIfDue(absl::Time now) {
+  if (downstream_ != nullptr && downstream_->outbox().RewindIfDue(now)) Pump();
+}
+
+absl::Time Replica::due() const {
+  return downstream_ == nullptr ? absl::InfiniteFuture() : downstream_->outbox().due();
+}
+
+void Replica::OnLinkUp(const proto::ShardOwner& place) {
+  if (awaited_.has_value() && awaited_->place == place) Nudge();
+  if (downstream_ == nullptr || !(downstream_->peer().place == place)) return;
+  downstream_->outbox().Rewind();
+  Pump();
+}
+
+void Replica::OnPeerDown(van::PeerId connection) {
+  shard_.DropPeer(connection);
+  if (upstream_.has_value() && upstream_->connection == connection) upstream_->connection = 0;
+  if (stray_.has_value() && stray_->connection == connection) stray_.reset();
+}
+
+void Replica::Nudge() {
+  if (awaited_.has_value()) {
+    context_->host->SendTo(*awaited_, proto::ReplicateAck{.shard = shard_.id()}, {});
+  }
+  BeginFillIfDue();
+}
+
+}  // namespace leeway::ps

@@ -1,0 +1,205 @@
+// A shard among its replicas: what they hear from each other, and the change of the one that leads.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ps/items.h"
+#include "ps/shard.h"
+#include "runtime/random.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::ps {
+
+// ---- the change of the head ----
+
+void Shard::BecomeHead(bool inherited) {
+  if (inherited) grace_until_ = context_->loop->Now() + context_->held_grace;
+  const bool forget = Is(context_->mutant, Mutant::kPromoteWithoutWindows) && inherited;
+  for (auto& [worker, window] : windows_) {
+    window.streams[kAtOnce].Restart(forget ? 0 : window.streams[kAtOnce].admitted());
+    window.streams[kHeld].Restart(forget ? 0 : window.in_state);
+    for (const RequestClass kind : {kAtOnce, kHeld}) {
+      window.inherited[kind] = window.streams[kind].admitted();
+    }
+  }
+  Settle();
+}
+
+std::vector<Item> Shard::StepDown(const absl::Status& why) {
+  std::vector<Item> rest;
+  contributions_.ForEach(
+      [&](std::uint64_t clock, const Target& target, const Contribution& contribution) {
+        rest.push_back(HeldItem(*context_->tables.Find(target.table), clock, contribution));
+      });
+  contributions_.Clear();
+  firm_ = 0;
+  Item end;
+  end.header.kind = proto::ReplicaItem::kHandoverEnd;
+  end.header.clock = closed_;
+  end.header.workers = Windows(/*with_held=*/true);
+  rest.push_back(std::move(end));
+
+  for (const HeldPull& pull : held_.TakeAll()) Refuse(pull.inbound, why);
+  RefuseEarly(why);
+  for (auto& [worker, window] : windows_) window.streams[kHeld].Restart(window.in_state);
+  return rest;
+}
+
+void Shard::TakeOver(const std::vector<Item>& items) {
+  for (const Item& item : items) {
+    const proto::Replicate& header = item.header;
+    if (header.kind == proto::ReplicaItem::kHeld) {
+      if (context_->tables.Find(header.table) == nullptr) continue;  // it can have come to nobody
+      const bool dense = header.table_kind == TableKind::kDense;
+      contributions_.Add(header.clock, {.table = header.table, .block = dense ? header.block : 0},
+                         {.rank = header.worker,
+                          .incarnation = header.incarnation,
+                          .sequence = header.sequence,
+                          .bytes = item.bytes(),
+                          .push = ToPush(item)});
+      continue;
+    }
+    closed_ = std::max(closed_, header.clock);
+    for (const proto::WorkerWindow& worker : header.workers) {
+      const WorkerKey key{worker.rank, worker.incarnation};
+      EnterWindow(key, worker.clock, worker.since);
+      Window& window = WindowOf(key);
+      for (const auto& [kind, admitted] :
+           {std::pair(kAtOnce, worker.admitted), std::pair(kHeld, worker.admitted_held)}) {
+        Stream& stream = window.streams[kind];
+        stream.Restart(std::max(stream.admitted(), admitted));
+        window.inherited[kind] = stream.admitted();
+      }
+    }
+  }
+  Settle();
+}
+
+// ---- the log ----
+
+absl::Status Shard::Follow(const std::vector<Item>& updates, const Item& entry) {
+  const proto::Replicate& header = entry.header;
+  // All that could be missing, before anything is changed.
+  auto known = [this](const Item& item) {
+    if (context_->tables.Find(item.header.table) != nullptr) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        absl::StrCat("table ", item.header.table, " is not installed on this server"));
+  };
+  for (const Item& update : updates) LEEWAY_RETURN_IF_ERROR(known(update));
+  switch (header.kind) {
+    case proto::ReplicaItem::kPush: {
+      LEEWAY_RETURN_IF_ERROR(known(entry));
+      Table& table = *context_->tables.Find(header.table);
+      table.NoteAskedFor();
+      LEEWAY_RETURN_IF_ERROR(StoreOf(table)->Apply(ToPush(entry)));
+      ++context_->counters->pushes_followed;
+      Stream& stream = WindowOf({header.worker, header.incarnation}).streams[kAtOnce];
+      stream.Admit(std::max(stream.admitted(), header.sequence));
+      break;
+    }
+    case proto::ReplicaItem::kClose:
+      for (const Item& update : updates) {
+        Table& table = *context_->tables.Find(update.header.table);
+        table.NoteAskedFor();
+        LEEWAY_RETURN_IF_ERROR(StoreOf(table)->ApplyAggregate(ToAggregate(update)));
+      }
+      closed_ = std::max(closed_, header.clock + 1);
+      TakeWindows(header.workers);
+      break;
+    case proto::ReplicaItem::kEnter:
+      TakeWindows(header.workers);
+      break;
+    default:
+      return absl::InvalidArgumentError("this is no entry of a shard's log");
+  }
+  ++index_;
+  return absl::OkStatus();
+}
+
+std::vector<proto::WorkerWindow> Shard::Windows(bool with_held) const {
+  std::vector<proto::WorkerWindow> all;
+  all.reserve(windows_.size());
+  for (const auto& [worker, window] : windows_) {
+    const bool current = progress_.IncarnationOf(worker.first) == worker.second;
+    all.push_back(
+        {.rank = worker.first,
+         .incarnation = worker.second,
+         .clock = current ? progress_.ClockOf(worker.first) : window.clock,
+         .since = current ? progress_.SinceOf(worker.first) : window.since,
+         .admitted = window.streams[kAtOnce].admitted(),
+         .admitted_held = with_held ? window.streams[kHeld].admitted() : window.in_state});
+  }
+  return all;
+}
+
+void Shard::TakeWindows(const std::vector<proto::WorkerWindow>& windows) {
+  for (const proto::WorkerWindow& worker : windows) {
+    const WorkerKey key{worker.rank, worker.incarnation};
+    if (worker.since != Progress::kNotEntered) EnterWindow(key, worker.clock, worker.since);
+    Window& window = WindowOf(key);
+    Stream& at_once = window.streams[kAtOnce];
+    at_once.Admit(std::max(at_once.admitted(), worker.admitted));
+    window.in_state = std::max(window.in_state, worker.admitted_held);
+  }
+}
+
+// ---- the whole state ----
+
+Item Shard::FillBegin() const {
+  Item begin;
+  begin.header.kind = proto::ReplicaItem::kFillBegin;
+  begin.header.index = index_;
+  begin.header.clock = closed_;
+  begin.header.workers = Windows(/*with_held=*/false);
+  return begin;
+}
+
+std::vector<Item> Shard::Freeze() {
+  std::vector<Item> pieces;
+  for (auto& [id, store] : stores_) {
+    const Table& table = *context_->tables.Find(id);
+    for (const FrozenPiece& piece : store->Freeze().pieces) {
+      pieces.push_back(PieceItem(table, piece));
+    }
+  }
+  return pieces;
+}
+
+void Shard::BeginFill(const Item& begin) {
+  stores_.clear();
+  windows_.clear();
+  index_ = begin.header.index;
+  closed_ = begin.header.clock;
+  TakeWindows(begin.header.workers);
+}
+
+absl::Status Shard::LoadPiece(const Item& piece) {
+  Table* table = context_->tables.Find(piece.header.table);
+  if (table == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("table ", piece.header.table, " is not installed on this server"));
+  }
+  table->NoteAskedFor();
+  FrozenPiece frozen = ToPiece(piece);
+  LEEWAY_RETURN_IF_ERROR(CheckPiece(table->spec(), *table->updater(), frozen));
+  return StoreOf(*table)->Load(frozen);
+}
+
+// ---- what there is ----
+
+bool Shard::HoldsFirmly() const {
+  const std::optional<std::uint64_t> first = contributions_.FirstClock();
+  return first.has_value() && *first < firm_;
+}
+
+std::uint64_t Shard::Digest() {
+  std::uint64_t digest = index_;
+  for (auto& [id, store] : stores_) {
+    const std::uint64_t content = ps::Digest(store->Freeze().pieces);
+    if (content == 0) continue;  // asked for, but never pushed to
+    digest = runtime::StableHash(digest ^ runtime::StableHash(content ^ id));
+  }
+  return digest;
+}
+
+}  // namespace leeway::ps
