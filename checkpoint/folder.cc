@@ -10,14 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "checkpoint/checksum.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::checkpoint {
 namespace {
 
 constexpr absl::string_view kPrefix = "ckpt-";
-constexpr std::uint64_t kReadBytes = 1 << 20;  // at once
 
 absl::StatusOr<std::string> ReadText(runtime::FileSystem* files, const std::string& path) {
   LEEWAY_ASSIGN_OR_RETURN(const std::unique_ptr<runtime::ReadableFile> file,
@@ -28,28 +26,6 @@ absl::StatusOr<std::string> ReadText(runtime::FileSystem* files, const std::stri
   std::string text(file->size(), '\0');
   LEEWAY_RETURN_IF_ERROR(file->ReadAt(0, std::as_writable_bytes(std::span(text))));
   return text;
-}
-
-absl::Status CheckFile(runtime::FileSystem* files, const std::string& path, const FileEntry& entry,
-                       absl::FunctionRef<void(std::uint64_t)> progress) {
-  LEEWAY_ASSIGN_OR_RETURN(const std::unique_ptr<runtime::ReadableFile> file,
-                          files->OpenToRead(path));
-  if (file->size() != entry.bytes) {
-    return absl::DataLossError(
-        absl::StrCat(path, " has ", file->size(), " bytes instead of ", entry.bytes));
-  }
-  Checksum checksum;
-  std::vector<std::byte> part(std::min(kReadBytes, entry.bytes));
-  for (std::uint64_t offset = 0; offset < entry.bytes; offset += part.size()) {
-    part.resize(std::min<std::uint64_t>(part.size(), entry.bytes - offset));
-    LEEWAY_RETURN_IF_ERROR(file->ReadAt(offset, part));
-    checksum.Add(part);
-    progress(part.size());
-  }
-  if (checksum.value() == entry.checksum) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(path, " has the checksum ",
-                                          ChecksumText(checksum.value()), " instead of ",
-                                          ChecksumText(entry.checksum)));
 }
 
 absl::Status RemoveFilesIn(runtime::FileSystem* files, const std::string& path) {
@@ -200,14 +176,6 @@ std::vector<std::string> Superfluous(const std::vector<Found>& found, std::uint6
     if (one.manifest.ok() && !kept.contains(one.name)) superfluous.push_back(one.name);
   }
   return superfluous;
-}
-
-absl::Status CheckFiles(runtime::FileSystem* files, const std::string& path,
-                        const Manifest& manifest, absl::FunctionRef<void(std::uint64_t)> progress) {
-  for (const FileEntry& file : manifest.files) {
-    LEEWAY_RETURN_IF_ERROR(CheckFile(files, JoinPath(path, file.name), file, progress));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace leeway::checkpoint

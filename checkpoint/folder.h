@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "checkpoint/manifest.h"
@@ -54,12 +54,6 @@ absl::Status RemoveCheckpoint(runtime::FileSystem* files, const std::string& pat
 
 // Which of the finished ones to remove so that the newest `keep` stay, with all they build on.
 std::vector<std::string> Superfluous(const std::vector<Found>& found, std::uint64_t keep);
-
-// Whether a checkpoint's files are all there with the sizes and contents that the manifest says.
-// `progress` is told the bytes as they are read.
-absl::Status CheckFiles(runtime::FileSystem* files, const std::string& path,
-                        const Manifest& manifest,
-                        absl::FunctionRef<void(std::uint64_t bytes)> progress);
 
 }  // namespace leeway::checkpoint
 

@@ -95,23 +95,6 @@ TEST(FolderTest, WhatAFailedOneLeftIsSweptAway) {
   EXPECT_THAT(*files.List(PathOf(1)), IsEmpty());
 }
 
-TEST(FolderTest, FilesAreCheckedToTheLastBit) {
-  runtime::SimFileSystem files(1);
-  Save(&files, 1);
-  const std::string shard = JoinPath(PathOf(1), ShardFileName(0));
-  const Manifest manifest = *ReadManifest(&files, PathOf(1));
-  std::uint64_t bytes = 0;
-  const auto count = [&](std::uint64_t more) { bytes += more; };
-  EXPECT_TRUE(CheckFiles(&files, PathOf(1), manifest, count).ok());
-  EXPECT_EQ(bytes, 5u);
-  for (const char* contents : {"12344", "1234", "123456", ""}) {
-    ASSERT_TRUE((*files.Create(shard))->Append(contents).ok());
-    EXPECT_EQ(CheckFiles(&files, PathOf(1), manifest, count).code(), absl::StatusCode::kDataLoss);
-  }
-  ASSERT_TRUE(files.Remove(shard).ok());
-  EXPECT_EQ(CheckFiles(&files, PathOf(1), manifest, count).code(), absl::StatusCode::kNotFound);
-}
-
 TEST(FolderTest, AChainIsFollowedToItsFullOne) {
   runtime::SimFileSystem files(1);
   const Base first = Save(&files, 1);
@@ -180,10 +163,9 @@ TEST(FolderTest, ACrashAtAnyMomentLeavesWholeOnesOnly) {
     files.SetFaults({});
     for (const std::string& name : Finished(&files)) {
       const std::string path = JoinPath(kFolder, name);
-      const absl::Status whole =
-          CheckFiles(&files, path, *ReadManifest(&files, path), [](std::uint64_t) {});
       // What is being removed loses its manifest first.
-      EXPECT_TRUE(whole.ok()) << "seed " << seed << ": " << whole;
+      const auto shard = files.Read(JoinPath(path, ShardFileName(0)));
+      EXPECT_TRUE(shard.ok() && *shard == "12345") << "seed " << seed;
     }
     if (seed % 3 != 0) {
       EXPECT_TRUE(ReadManifest(&files, PathOf(1)).ok()) << "seed " << seed;

@@ -1,0 +1,127 @@
+#include "ps/checkpoint/piece_tensors.h"
+
+#include <array>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::ps {
+namespace {
+
+using checkpoint::TensorInfo;
+using checkpoint::TensorType;
+
+constexpr absl::string_view kPrefix = "table/";
+constexpr absl::string_view kBlock = "block";
+constexpr absl::string_view kRows = "rows";
+
+struct Part {
+  const char* name;
+  TensorType type;
+  std::vector<std::uint64_t> shape;
+  runtime::Buffer FrozenPiece::*bytes;
+};
+
+// The parts of a piece with so many rows and elements.
+std::vector<Part> PartsOf(const TableSpec& spec, std::uint64_t rows, std::uint64_t elements,
+                          std::uint64_t slots) {
+  const TensorType stored = checkpoint::TensorTypeOf(spec.dtype);
+  const TensorType computed = checkpoint::TensorTypeOf(ComputeDType(spec.dtype));
+  std::vector<std::uint64_t> values = {elements}, state = {slots * elements};
+  if (spec.kind == TableKind::kDense) state = {slots, elements};
+  if (spec.kind == TableKind::kSparse) {
+    values = {rows, spec.row_width};
+    state = {rows, slots, spec.row_width};
+  }
+  std::vector<Part> parts;
+  if (spec.kind != TableKind::kDense) {
+    parts.push_back({"keys", TensorType::kU64, {rows}, &FrozenPiece::keys});
+  }
+  if (spec.kind == TableKind::kRagged) {
+    parts.push_back({"widths", TensorType::kU32, {rows}, &FrozenPiece::widths});
+  }
+  parts.push_back({"values", stored, values, &FrozenPiece::values});
+  if (slots != 0) parts.push_back({"state", computed, state, &FrozenPiece::state});
+  parts.push_back({"steps", TensorType::kU64, {rows}, &FrozenPiece::steps});
+  return parts;
+}
+
+std::uint64_t CountOf(const PieceTensor& tensor) {
+  return tensor.info.bytes() / checkpoint::SizeOf(tensor.info.type);
+}
+
+}  // namespace
+
+std::vector<PieceTensor> ToTensors(const TableSpec& spec, std::uint64_t index,
+                                   const FrozenPiece& piece) {
+  const bool dense = spec.kind == TableKind::kDense;
+  const std::string prefix = absl::StrCat(kPrefix, spec.name, "/", dense ? kBlock : kRows, "/",
+                                          dense ? piece.block : index, "/");
+  std::vector<PieceTensor> tensors;
+  for (const Part& part : PartsOf(spec, piece.rows(), piece.elements, piece.state_slots)) {
+    PieceTensor tensor{.info = {}, .bytes = piece.*part.bytes};
+    tensor.info.name = absl::StrCat(prefix, part.name);
+    tensor.info.type = part.type;
+    tensor.info.shape = part.shape;
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+absl::StatusOr<PieceTensorName> ParseTensorName(const std::string& name) {
+  // From the back: a table's name may have any characters.
+  std::array<std::string, 3> last;  // part, index, block or rows
+  absl::string_view rest = name;
+  const absl::Status wrong =
+      absl::InvalidArgumentError(absl::StrCat("'", name, "' is no tensor of a checkpoint"));
+  for (std::string& piece : last) {
+    const std::size_t slash = rest.rfind('/');
+    if (slash == absl::string_view::npos) return wrong;
+    piece = std::string(rest.substr(slash + 1));
+    rest = rest.substr(0, slash);
+  }
+  PieceTensorName parsed{.table = "", .dense = last[2] == kBlock, .index = 0, .part = last[0]};
+  if (!absl::ConsumePrefix(&rest, kPrefix) || (!parsed.dense && last[2] != kRows) ||
+      !absl::SimpleAtoi(last[1], &parsed.index) || absl::StrCat(parsed.index) != last[1]) {
+    return wrong;
+  }
+  parsed.table = std::string(rest);
+  return parsed;
+}
+
+absl::StatusOr<FrozenPiece> ToPiece(const TableSpec& spec, std::uint32_t state_slots,
+                                    std::uint64_t index,
+                                    const std::map<std::string, PieceTensor>& parts) {
+  const auto wrong = [&](const auto&... problem) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("piece ", index, " of table '", spec.name, "' ", problem...));
+  };
+  const auto steps = parts.find("steps"), values = parts.find("values");
+  if (steps == parts.end() || values == parts.end()) return wrong("has no values or no steps");
+  FrozenPiece piece;
+  piece.kind = spec.kind;
+  piece.dtype = spec.dtype;
+  piece.elements = CountOf(values->second);
+  piece.state_slots = state_slots;
+  if (spec.kind == TableKind::kDense) piece.block = index;
+  const std::vector<Part> expected =
+      PartsOf(spec, CountOf(steps->second), piece.elements, state_slots);
+  if (expected.size() != parts.size()) return wrong("has ", parts.size(), " parts");
+  for (const Part& part : expected) {
+    const auto found = parts.find(part.name);
+    if (found == parts.end()) return wrong("has no ", part.name);
+    const TensorInfo& info = found->second.info;
+    if (info.type != part.type || info.shape != part.shape) {
+      return wrong("has ", part.name, " of another type or shape than the table's");
+    }
+    piece.*part.bytes = found->second.bytes;
+  }
+  return piece;
+}
+
+}  // namespace leeway::ps

@@ -1,0 +1,61 @@
+// The file that has one shard: its part of every table, and what it knows of the workers.
+#ifndef LEEWAY_PS_CHECKPOINT_SHARD_FILE_H_
+#define LEEWAY_PS_CHECKPOINT_SHARD_FILE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "checkpoint/folder.h"
+#include "leeway/table_spec.h"
+#include "proto/messages.h"
+#include "ps/store/frozen_piece.h"
+#include "runtime/file_system.h"
+
+namespace leeway::ps {
+
+struct ShardContent {
+  struct Table {
+    std::uint32_t id = 0;
+    TableSpec spec;
+    std::uint32_t state_slots = 0;
+    std::vector<FrozenPiece> pieces;
+  };
+
+  std::string checkpoint;  // its name
+  std::uint32_t shard = 0;
+  std::uint32_t num_shards = 0;
+  std::uint64_t block_bytes = 0;
+  std::uint64_t clock = 0;
+  // The checkpoint's base, which these pieces are to be loaded on top of; empty: this is all.
+  std::string base;
+  // Each worker's, as of the clock.
+  std::vector<proto::WorkerWindow> windows;
+  std::vector<Table> tables;  // by id
+};
+
+// Writes and syncs it. Lets go of pieces as they have been written.
+absl::StatusOr<proto::CheckpointFile> WriteShardFile(runtime::FileSystem* files,
+                                                     const std::string& folder,
+                                                     ShardContent content);
+
+// Reads the file of a shard. DATA_LOSS, naming it, unless it is in every bit what the manifest
+// speaks of, belongs to that checkpoint and shard, and has nothing in it that does not belong
+// there. `progress` is told the bytes as they are read.
+absl::StatusOr<ShardContent> ReadShardFile(runtime::FileSystem* files, const std::string& folder,
+                                           const checkpoint::Manifest& manifest,
+                                           std::uint32_t shard,
+                                           absl::FunctionRef<void(std::uint64_t bytes)> progress);
+
+// The whole shard as of the newest of a chain (checkpoint::ReadChain): what to load, in this order.
+// `directory` is where the checkpoints lie.
+absl::StatusOr<std::vector<ShardContent>> ReadShard(
+    runtime::FileSystem* files, const std::string& directory,
+    const std::vector<checkpoint::Manifest>& chain, std::uint32_t shard,
+    absl::FunctionRef<void(std::uint64_t bytes)> progress);
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_CHECKPOINT_SHARD_FILE_H_

@@ -1,0 +1,193 @@
+// Reading shards' files back, without trust.
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "checkpoint/checksum.h"
+#include "checkpoint/safetensors_reader.h"
+#include "proto/layout.h"
+#include "ps/checkpoint/piece_tensors.h"
+#include "ps/checkpoint/shard_file.h"
+#include "ps/checkpoint/shard_metadata.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::ps {
+namespace {
+
+using checkpoint::Manifest;
+
+template <class... Parts>
+absl::Status Wrong(const Parts&... parts) {
+  return absl::DataLossError(absl::StrCat(parts...));
+}
+
+// Whether the file belongs where it lies, by what it says of itself.
+absl::Status CheckPlace(const ShardContent& content, const Manifest& manifest,
+                        std::uint32_t shard) {
+  if (content.checkpoint != manifest.name || content.shard != shard ||
+      content.num_shards != manifest.num_shards || content.block_bytes != manifest.block_bytes ||
+      content.clock != manifest.clock) {
+    return Wrong("it says that it is shard ", content.shard, " of ", content.num_shards, " of ",
+                 content.checkpoint, " at clock ", content.clock);
+  }
+  if (content.base.empty() || (manifest.base.has_value() && content.base == manifest.base->name)) {
+    return absl::OkStatus();
+  }
+  return Wrong("it adds to ", content.base, ", which is not its checkpoint's base");
+}
+
+// The descriptions of its tables are the manifest's.
+absl::Status TakeSpecs(const Manifest& manifest, ShardContent* content) {
+  for (ShardContent::Table& table : content->tables) {
+    const auto entry =
+        std::find_if(manifest.tables.begin(), manifest.tables.end(),
+                     [&](const checkpoint::TableEntry& one) { return one.id == table.id; });
+    if (entry == manifest.tables.end()) return Wrong("it has the unknown table ", table.id);
+    table.spec = entry->spec;
+  }
+  return absl::OkStatus();
+}
+
+ShardContent::Table* FindTable(ShardContent* content, const PieceTensorName& name) {
+  for (ShardContent::Table& table : content->tables) {
+    if (table.spec.name == name.table && name.dense == (table.spec.kind == TableKind::kDense)) {
+      return &table;
+    }
+  }
+  return nullptr;
+}
+
+absl::Status CheckBlock(const ShardContent& content, const ShardContent::Table& table,
+                        const FrozenPiece& piece) {
+  if (piece.block >= proto::NumBlocks(table.spec, content.block_bytes) ||
+      piece.elements != proto::ElementsInBlock(table.spec, content.block_bytes, piece.block) ||
+      piece.rows() != 1) {
+    return Wrong("block ", piece.block, " of table '", table.spec.name, "' has another size");
+  }
+  if (proto::ShardOfBlock(table.id, piece.block, content.num_shards) == content.shard) {
+    return absl::OkStatus();
+  }
+  return Wrong("block ", piece.block, " of table '", table.spec.name, "' is of another shard");
+}
+
+absl::Status CheckWidths(const ShardContent::Table& table, const FrozenPiece& piece) {
+  if (table.spec.kind != TableKind::kRagged) return absl::OkStatus();
+  std::uint64_t elements = 0;
+  for (const std::uint32_t width : piece.widths.as<std::uint32_t>()) elements += width;
+  if (elements == piece.elements) return absl::OkStatus();
+  return Wrong("rows of table '", table.spec.name, "' have other widths than values");
+}
+
+absl::Status CheckKeys(const ShardContent& content, const ShardContent::Table& table) {
+  absl::flat_hash_set<std::uint64_t> keys;
+  absl::Status status;
+  for (const FrozenPiece& piece : table.pieces) {
+    LEEWAY_RETURN_IF_ERROR(CheckWidths(table, piece));
+    ForEachRow(piece, [&](const FrozenRow& row) {
+      if (proto::ShardOfKey(row.key, content.num_shards) != content.shard) {
+        status.Update(
+            Wrong("row ", row.key, " of table '", table.spec.name, "' is of another shard"));
+      }
+      if (!keys.insert(row.key).second) {
+        status.Update(Wrong("row ", row.key, " of table '", table.spec.name, "' is there twice"));
+      }
+    });
+  }
+  return status;
+}
+
+absl::Status CheckContent(const ShardContent& content) {
+  for (const ShardContent::Table& table : content.tables) {
+    if (table.spec.kind != TableKind::kDense) {
+      LEEWAY_RETURN_IF_ERROR(CheckKeys(content, table));
+      continue;
+    }
+    for (const FrozenPiece& piece : table.pieces) {
+      LEEWAY_RETURN_IF_ERROR(CheckBlock(content, table, piece));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// All tensors, put together to pieces.
+absl::Status ReadPieces(checkpoint::SafetensorsReader* reader, ShardContent* content,
+                        absl::FunctionRef<void(std::uint64_t)> progress) {
+  using Place = std::pair<ShardContent::Table*, std::uint64_t>;
+  std::map<Place, std::map<std::string, PieceTensor>> parts;
+  for (const checkpoint::TensorInfo& info : reader->header().tensors) {
+    LEEWAY_ASSIGN_OR_RETURN(const PieceTensorName name, ParseTensorName(info.name));
+    ShardContent::Table* const table = FindTable(content, name);
+    if (table == nullptr) return Wrong("'", info.name, "' is of no table that it has");
+    LEEWAY_ASSIGN_OR_RETURN(runtime::Buffer bytes, reader->ReadNext());
+    progress(info.bytes());
+    parts[{table, name.index}][name.part] = {.info = info, .bytes = std::move(bytes)};
+  }
+  for (auto& [place, tensors] : parts) {
+    const auto& [table, index] = place;
+    LEEWAY_ASSIGN_OR_RETURN(FrozenPiece piece,
+                            ToPiece(table->spec, table->state_slots, index, tensors));
+    table->pieces.push_back(std::move(piece));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ShardContent> Read(runtime::FileSystem* files, const std::string& path,
+                                  const Manifest& manifest, const checkpoint::FileEntry& entry,
+                                  absl::FunctionRef<void(std::uint64_t)> progress) {
+  LEEWAY_ASSIGN_OR_RETURN(const auto reader, checkpoint::SafetensorsReader::Open(files, path));
+  if (reader->bytes() != entry.bytes) {
+    return Wrong("it has ", reader->bytes(), " bytes instead of ", entry.bytes);
+  }
+  LEEWAY_ASSIGN_OR_RETURN(ShardContent content, FromMetadata(reader->header().metadata));
+  LEEWAY_RETURN_IF_ERROR(CheckPlace(content, manifest, entry.shard));
+  LEEWAY_RETURN_IF_ERROR(TakeSpecs(manifest, &content));
+  LEEWAY_RETURN_IF_ERROR(ReadPieces(reader.get(), &content, progress));
+  if (reader->checksum() != entry.checksum) {
+    return Wrong("it has the checksum ", checkpoint::ChecksumText(reader->checksum()),
+                 " instead of ", checkpoint::ChecksumText(entry.checksum));
+  }
+  LEEWAY_RETURN_IF_ERROR(CheckContent(content));
+  return content;
+}
+
+}  // namespace
+
+absl::StatusOr<ShardContent> ReadShardFile(runtime::FileSystem* files, const std::string& folder,
+                                           const Manifest& manifest, std::uint32_t shard,
+                                           absl::FunctionRef<void(std::uint64_t)> progress) {
+  const checkpoint::FileEntry& entry = manifest.files[shard];
+  const std::string path = checkpoint::JoinPath(folder, entry.name);
+  absl::StatusOr<ShardContent> content = Read(files, path, manifest, entry, progress);
+  if (content.ok()) return content;
+  // A disk's own errors keep their code; they name the file already.
+  const absl::Status& why = content.status();
+  const bool named = why.message().find(path) != absl::string_view::npos;
+  const bool wrong = absl::IsInvalidArgument(why) || absl::IsOutOfRange(why);
+  return absl::Status(wrong ? absl::StatusCode::kDataLoss : why.code(),
+                      named ? std::string(why.message()) : absl::StrCat(path, ": ", why.message()));
+}
+
+absl::StatusOr<std::vector<ShardContent>> ReadShard(
+    runtime::FileSystem* files, const std::string& directory, const std::vector<Manifest>& chain,
+    std::uint32_t shard, absl::FunctionRef<void(std::uint64_t)> progress) {
+  std::vector<ShardContent> contents;
+  for (const Manifest& manifest : chain) {
+    LEEWAY_ASSIGN_OR_RETURN(ShardContent content,
+                            ReadShardFile(files, checkpoint::JoinPath(directory, manifest.name),
+                                          manifest, shard, progress));
+    const bool whole = content.base.empty();
+    contents.push_back(std::move(content));
+    if (whole) break;
+  }
+  if (!contents.back().base.empty()) {
+    return Wrong("shard ", shard, " of ", chain.front().name, " builds on ", contents.back().base,
+                 ", which its manifest does not name");
+  }
+  std::reverse(contents.begin(), contents.end());
+  return contents;
+}
+
+}  // namespace leeway::ps

@@ -1,0 +1,141 @@
+#include "ps/checkpoint/shard_file.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "ps/checkpoint/piece_tensors.h"
+#include "ps/checkpoint/test_model.h"
+#include "runtime/sim_file_system.h"
+
+namespace leeway::ps {
+namespace {
+
+using checkpoint::Base;
+
+constexpr char kFolder[] = "saved";
+
+std::string PathOf(std::uint64_t number) {
+  return checkpoint::JoinPath(kFolder, checkpoint::CheckpointName(number));
+}
+
+Base BaseOf(const checkpoint::Manifest& manifest) {
+  return {.name = manifest.name, .checksum = manifest.checksum};
+}
+
+class ShardFileTest : public ::testing::Test {
+ protected:
+  Base Save(TestModel* model, std::uint64_t number, std::optional<Base> base = std::nullopt) {
+    const auto manifest = model->Save(&files_, kFolder, number, std::move(base));
+    EXPECT_TRUE(manifest.ok()) << manifest.status();
+    return BaseOf(*manifest);
+  }
+
+  runtime::SimFileSystem files_{1};
+};
+
+TEST_F(ShardFileTest, WhatIsLoadedIsWhatWasSavedAndGoesOnAlike) {
+  for (const std::uint32_t num_shards : {3u, 2u, 1u, 7u}) {
+    TestModel model(3), loaded(num_shards);
+    model.Push(1, 2000);
+    Save(&model, 1);
+    const absl::Status status = loaded.Load(&files_, PathOf(1));
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(loaded.Digest(), model.Digest());
+    model.Push(2, 500);
+    loaded.Push(2, 500);
+    EXPECT_EQ(loaded.Digest(), model.Digest()) << num_shards;
+  }
+}
+
+TEST_F(ShardFileTest, WhatIsPushedMeanwhileIsNotInIt) {
+  TestModel model(2), loaded(2), same(2);
+  model.Push(1, 500);
+  same.Push(1, 500);
+  Save(&model, 1);
+  model.Push(2, 500);
+  ASSERT_TRUE(loaded.Load(&files_, PathOf(1)).ok());
+  EXPECT_EQ(loaded.Digest(), same.Digest());
+  EXPECT_NE(loaded.Digest(), model.Digest());
+}
+
+TEST_F(ShardFileTest, IncrementalOnesAddUp) {
+  TestModel model(3);
+  model.Push(1, 3000);
+  const Base first = Save(&model, 1);
+  model.Push(2, 5);
+  const Base second = Save(&model, 2, first);
+  model.Push(3, 5);
+  Save(&model, 3, second);
+  TestModel loaded(2);
+  const absl::Status status = loaded.Load(&files_, PathOf(3));
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(loaded.Digest(), model.Digest());
+  // And they are small.
+  const auto full = checkpoint::ReadManifest(&files_, PathOf(1));
+  const auto added = checkpoint::ReadManifest(&files_, PathOf(3));
+  EXPECT_LT(2 * added->bytes(), full->bytes());
+}
+
+TEST_F(ShardFileTest, WindowsAndClockComeBack) {
+  TestModel model(3);
+  Save(&model, 4);
+  const auto manifest = checkpoint::ReadManifest(&files_, PathOf(4));
+  const auto content = ReadShardFile(&files_, PathOf(4), *manifest, 2, [](std::uint64_t) {});
+  ASSERT_TRUE(content.ok()) << content.status();
+  EXPECT_EQ(content->clock, 40u);
+  ASSERT_EQ(content->windows.size(), 1u);
+  EXPECT_EQ(content->windows[0],
+            (proto::WorkerWindow{.rank = 2, .incarnation = ~0ull, .admitted_held = 2}));
+}
+
+// As another program would: by the layout's description alone.
+TEST_F(ShardFileTest, TensorsAreNamedShapedAndAlignedAsDescribed) {
+  TestModel model(1);
+  model.Push(1, 3000);
+  Save(&model, 1);
+  const std::string file = *files_.Read(checkpoint::JoinPath(PathOf(1), "shard-00000.safetensors"));
+  std::uint64_t length = 0;
+  std::memcpy(&length, file.data(), sizeof(length));
+  const auto header = nlohmann::json::parse(file.substr(8, length));
+  const std::map<std::string, std::size_t> sizes = {
+      {"F32", 4}, {"F64", 8}, {"BF16", 2}, {"U64", 8}, {"U32", 4}};
+  for (const auto& [name, tensor] : header.items()) {
+    if (name == "__metadata__") continue;
+    EXPECT_EQ(tensor["data_offsets"][0].get<std::size_t>() % sizes.at(tensor["dtype"]), 0u) << name;
+  }
+  // 9000 elements of 2 bytes: blocks of 2048.
+  using Json = nlohmann::json;
+  const Json& block = header["table/w/block/1/block/4/values"];
+  EXPECT_EQ(block["dtype"], "BF16");
+  EXPECT_EQ(block["shape"], Json({808}));
+  EXPECT_EQ(header["table/w/block/1/block/4/state"]["shape"], Json({2, 808}));
+  EXPECT_EQ(header["table/w/block/1/block/4/state"]["dtype"], "F32");
+  EXPECT_EQ(header["table/w/block/1/block/4/steps"]["shape"], Json({1}));
+  const std::size_t rows = header["table/émb \"1\"/rows/0/keys"]["shape"][0];
+  EXPECT_GT(rows, 200u);
+  EXPECT_EQ(header["table/émb \"1\"/rows/0/values"]["shape"], Json({rows, 5}));
+  EXPECT_EQ(header["table/émb \"1\"/rows/0/state"]["shape"], Json({rows, 1, 5}));
+  EXPECT_EQ(header["table/ragged/rows/0/widths"]["dtype"], "U32");
+}
+
+TEST_F(ShardFileTest, NamesOfTensorsComeBack) {
+  for (const char* table : {"w", "a/b", "table/x/block/3/values", "/", "rows/0/keys"}) {
+    for (const char* where : {"block", "rows"}) {
+      const auto name = ParseTensorName(absl::StrCat("table/", table, "/", where, "/12/values"));
+      ASSERT_TRUE(name.ok()) << name.status();
+      EXPECT_EQ(name->table, table);
+      EXPECT_EQ(name->dense, where == std::string("block"));
+      EXPECT_EQ(name->index, 12u);
+      EXPECT_EQ(name->part, "values");
+    }
+  }
+  for (const char* wrong : {"", "w", "table/w/block/1", "w/block/1/values", "table/w/rows/x/keys",
+                            "table/w/rows/01/keys", "table/w/rows/-1/keys", "table/w/row/1/keys"}) {
+    EXPECT_FALSE(ParseTensorName(wrong).ok()) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace leeway::ps
