@@ -5,10 +5,12 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/log.h"
 #include "runtime/real_loop.h"
 #include "van/zmq/zmq_van.h"
 #include "worker/client.h"
@@ -217,6 +219,19 @@ TEST_F(SessionTest, GivesUpOnASchedulerThatIsNotThere) {
   config.role = Role::kServer;
   EXPECT_EQ(Client::ConnectWith(config, host_.get(), factory_.get()).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+TEST(ConnectTest, SaysNoMoreThanTheLogLevelAllows) {
+  Config config;
+  config.scheduler = "127.0.0.1:1";
+  config.connect_timeout = absl::Milliseconds(20);
+  for (const auto& [name, level] : {std::pair("error", runtime::LogLevel::kWarning),
+                                    std::pair("warning", runtime::LogLevel::kInfo)}) {
+    config.log_level = name;
+    EXPECT_FALSE(Worker::Connect(config).ok());
+    EXPECT_FALSE(runtime::LogEnabled(level)) << name;
+  }
+  runtime::SetLogLevel(runtime::LogLevel::kInfo);
 }
 
 }  // namespace

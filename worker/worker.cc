@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "runtime/log.h"
 #include "runtime/real_loop.h"
 #include "runtime/status_macros.h"
 #include "van/zmq/zmq_van.h"
@@ -143,6 +144,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Connect() {
 }
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Connect(const Config& config) {
+  if (auto level = runtime::ParseLogLevel(config.log_level)) runtime::SetLogLevel(*level);
   worker::Session::World world;
   world.owned_host = runtime::NewRealHost();
   world.owned_factory = van::NewZmqFactory();
