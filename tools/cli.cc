@@ -124,6 +124,13 @@ std::vector<std::string> TakeProgram(std::vector<std::string>* arguments) {
   return program;
 }
 
+// The parser misses a command before it looks at what stands in its place.
+std::string WhatIsWrong(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<std::string> unknown = app.remaining();
+  if (!app.get_subcommands().empty() || unknown.empty()) return error.what();
+  return absl::StrCat("there is no command '", unknown.front(), "'");
+}
+
 std::string OneLine(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
@@ -134,6 +141,7 @@ std::string OneLine(std::string text) {
 int Main(const std::vector<std::string>& arguments) {
   CLI::App app("Leeway, a parameter server", "leeway");
   app.require_subcommand(1);
+  app.set_version_flag("--version", absl::StrCat("leeway ", kVersion), "print the version");
   Action action;
   RoleCommand role;
   LaunchCommand launch;
@@ -154,7 +162,8 @@ int Main(const std::vector<std::string>& arguments) {
   } catch (const CLI::Success& wanted) {
     return app.exit(wanted);  // --help
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "leeway: %s (see leeway --help)\n", OneLine(error.what()).c_str());
+    std::fprintf(stderr, "leeway: %s (see leeway --help)\n",
+                 OneLine(WhatIsWrong(app, error)).c_str());
     return kUsageError;
   }
   if (is_launch && launch.program.empty()) {

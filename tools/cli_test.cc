@@ -38,7 +38,10 @@ void ExpectComplaint(std::vector<std::string> arguments, int code, const std::st
   EXPECT_THAT(said.errors, HasSubstr(text));
 }
 
-TEST(CliTest, Version) { EXPECT_EQ(Leeway({"version"}).output, "leeway 0.1.0\n"); }
+TEST(CliTest, Version) {
+  EXPECT_EQ(Leeway({"version"}).output, "leeway 0.1.0\n");
+  EXPECT_EQ(Leeway({"--version"}).output, "leeway 0.1.0\n");
+}
 
 TEST(CliTest, HelpNamesTheCommands) {
   const Said said = Leeway({"--help"});
@@ -51,7 +54,8 @@ TEST(CliTest, HelpNamesTheCommands) {
 
 TEST(CliTest, LinesThatMakeNoSense) {
   ExpectComplaint({}, 2, "subcommand is required");
-  ExpectComplaint({"dance"}, 2, "subcommand is required");
+  ExpectComplaint({"dance"}, 2, "there is no command 'dance'");
+  ExpectComplaint({"--dance", "server"}, 2, "--dance");
   ExpectComplaint({"train", "--workers", "many"}, 2, "--workers");
   ExpectComplaint({"train", "--no-such-option"}, 2, "--no-such-option");
   ExpectComplaint({"launch", "-s", "1", "-w", "1"}, 2, "needs a program");
