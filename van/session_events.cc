@@ -129,8 +129,8 @@ void SessionVan::OnHelloTimeout(PeerId id) {
 void SessionVan::OnHandshakeFailed(const std::string& address) {
   const std::uint64_t count = ++counters_.handshakes_failed;
   if (!IsLogged(count)) return;
-  runtime::LogWarning("dropping ", address, ": it does not speak our protocol (", count,
-                      " failed handshakes)");
+  runtime::LogWarning("dropping ", address, ": it does not speak our protocol, or broke off (",
+                      count, " failed handshakes)");
 }
 
 // ---- the end ----

@@ -4,6 +4,7 @@
 //     extern "C" void LeewayRegister();
 // which calls RegisterUpdater and RegisterHandler. `LEEWAY_PLUGINS=/path/a.so:/path/b.so` makes a
 // server load it; a library that cannot be loaded stops the server with the loader's reason.
+// Errors are returned: an exception thrown by a handler, an updater or its factory ends the server.
 #ifndef LEEWAY_SERVER_H_
 #define LEEWAY_SERVER_H_
 
