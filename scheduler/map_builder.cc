@@ -49,26 +49,6 @@ std::vector<proto::WorkerEntry> WorkerEntries(const MembershipTable& members) {
 
 }  // namespace
 
-std::vector<proto::ShardOwner> DealShards(const std::vector<std::uint32_t>& threads,
-                                          std::uint32_t num_shards) {
-  std::vector<proto::ShardOwner> turn;
-  const std::uint32_t most =
-      threads.empty() ? 0 : *std::max_element(threads.begin(), threads.end());
-  for (std::uint32_t thread = 0; thread < most; ++thread) {
-    for (std::uint32_t rank = 0; rank < threads.size(); ++rank) {
-      if (thread < threads[rank]) turn.push_back({rank, thread});
-    }
-  }
-  if (turn.empty()) return {};
-  const std::uint64_t wanted =
-      num_shards != 0 ? num_shards : std::uint64_t{kShardsPerThread} * turn.size();
-  std::vector<proto::ShardOwner> owners(std::min<std::uint64_t>(wanted, proto::kShardsMax));
-  for (std::size_t shard = 0; shard < owners.size(); ++shard) {
-    owners[shard] = turn[shard % turn.size()];
-  }
-  return owners;
-}
-
 std::shared_ptr<const proto::ClusterMap> MapBuilder::Next(const MembershipTable& members) {
   auto map = std::make_shared<proto::ClusterMap>();
   map->version = newest_->version + 1;

@@ -11,13 +11,6 @@
 
 namespace leeway::scheduler {
 
-inline constexpr std::uint32_t kShardsPerThread = 32;
-
-// Deals `num_shards` shards (0: kShardsPerThread a thread) to the servers' threads in turn:
-// neighbouring shards lie on different servers. `threads`: how many each server has, by rank.
-std::vector<proto::ShardOwner> DealShards(const std::vector<std::uint32_t>& threads,
-                                          std::uint32_t num_shards);
-
 class MapBuilder {
  public:
   explicit MapBuilder(std::uint32_t num_shards) : num_shards_(num_shards) {}
