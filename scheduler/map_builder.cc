@@ -1,8 +1,6 @@
 #include "scheduler/map_builder.h"
 
-#include <algorithm>
-
-#include "proto/limits.h"
+#include <utility>
 
 namespace leeway::scheduler {
 namespace {
@@ -28,6 +26,7 @@ std::vector<proto::ServerEntry> ServerEntries(const MembershipTable& members) {
     entry.rank = server->rank;
     entry.alive = server->alive();
     entry.endpoints = server->endpoints;
+    entry.incarnation = server->incarnation;
     entries.push_back(std::move(entry));
   }
   return entries;
@@ -42,32 +41,65 @@ std::vector<proto::WorkerEntry> WorkerEntries(const MembershipTable& members) {
     entry.rank = worker->rank;
     entry.incarnation = worker->incarnation;
     entry.state = StateOf(*worker);
+    entry.late = worker->late;
     entries.push_back(entry);
   }
   return entries;
 }
 
-}  // namespace
-
-std::shared_ptr<const proto::ClusterMap> MapBuilder::Next(const MembershipTable& members) {
+std::shared_ptr<proto::ClusterMap> MakeMap(const MembershipTable& members,
+                                           const std::vector<proto::Chain>& chains) {
   auto map = std::make_shared<proto::ClusterMap>();
-  map->version = newest_->version + 1;
-  map->epoch = newest_->epoch;
-  map->owners = newest_->owners;
   map->servers = ServerEntries(members);
   map->workers = WorkerEntries(members);
-  if (map->epoch == 0 && members.complete()) {
-    map->epoch = 1;
-    std::vector<std::uint32_t> threads;
-    for (const proto::ServerEntry& server : map->servers) {
-      threads.push_back(static_cast<std::uint32_t>(server.endpoints.size()));
+  for (std::uint32_t shard = 0; shard < chains.size(); ++shard) {
+    const proto::Chain& chain = chains[shard];
+    const bool lost = chain.members.empty();
+    map->owners.push_back(lost ? proto::ShardOwner{proto::kNoServer, 0} : chain.members.front());
+    for (std::size_t place = 1; place < chain.members.size(); ++place) {
+      map->replicas.push_back({shard, chain.members[place], false});
     }
-    map->owners = DealShards(threads, num_shards_);
-  } else if (map->epoch > 0 && map->servers != newest_->servers) {
-    ++map->epoch;
+    for (const proto::ShardOwner& place : chain.filling) {
+      map->replicas.push_back({shard, place, true});
+    }
   }
-  newest_ = map;
+  return map;
+}
+
+}  // namespace
+
+std::shared_ptr<const proto::ClusterMap> MapBuilder::Next(const MembershipTable& members,
+                                                          const ChainPlanner& planner) {
+  std::shared_ptr<proto::ClusterMap> map = MakeMap(members, planner.chains());
+  map->version = newest_->version + 1;
+  map->epoch = newest_->epoch;
+  const bool moved = map->owners != newest_->owners || map->replicas != newest_->replicas;
+  if (!map->owners.empty() && (moved || map->servers != newest_->servers)) ++map->epoch;
+  NoteChanges(planner.chains(), map->epoch);
+  newest_ = std::move(map);
   return newest_;
+}
+
+void MapBuilder::Restore(std::uint64_t version, std::uint64_t epoch,
+                         const MembershipTable& members, const ChainPlanner& planner) {
+  std::shared_ptr<proto::ClusterMap> map = MakeMap(members, planner.chains());
+  map->version = version;
+  map->epoch = epoch;
+  NoteChanges(planner.chains(), epoch);
+  newest_ = std::move(map);
+}
+
+void MapBuilder::NoteChanges(const std::vector<proto::Chain>& chains, std::uint64_t epoch) {
+  concerned_.clear();
+  since_.resize(chains.size());
+  for (std::size_t shard = 0; shard < chains.size(); ++shard) {
+    if (shard < chains_.size() && chains_[shard] == chains[shard]) continue;
+    since_[shard] = epoch;
+    for (const proto::ShardOwner& place : chains[shard].members) {
+      concerned_.insert(place.server_rank);
+    }
+  }
+  chains_ = chains;
 }
 
 }  // namespace leeway::scheduler

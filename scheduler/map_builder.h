@@ -1,29 +1,44 @@
-// The cluster map: which server thread owns which shard, and who there is.
+// The cluster map: which server threads keep which shard, and who there is.
 #ifndef LEEWAY_SCHEDULER_MAP_BUILDER_H_
 #define LEEWAY_SCHEDULER_MAP_BUILDER_H_
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "proto/messages.h"
+#include "scheduler/chain_planner.h"
 #include "scheduler/membership_table.h"
 
 namespace leeway::scheduler {
 
 class MapBuilder {
  public:
-  explicit MapBuilder(std::uint32_t num_shards) : num_shards_(num_shards) {}
-
-  // The map after a change of `members`: one version on. The epoch becomes 1 when the cluster is
-  // complete, which is when the shards are dealt; later it grows when a server is lost.
-  std::shared_ptr<const proto::ClusterMap> Next(const MembershipTable& members);
+  // The map after a change of `members` or of the chains: one version on. The epoch is 0 until
+  // there are chains, and grows whenever they or the servers change.
+  std::shared_ptr<const proto::ClusterMap> Next(const MembershipTable& members,
+                                                const ChainPlanner& planner);
+  // Goes on behind a map of that version and epoch, which had these members and chains.
+  void Restore(std::uint64_t version, std::uint64_t epoch, const MembershipTable& members,
+               const ChainPlanner& planner);
 
   const std::shared_ptr<const proto::ClusterMap>& newest() const { return newest_; }
 
+  // Ranks of the servers that are members of chains that the newest map has changed.
+  const std::set<std::uint32_t>& concerned() const { return concerned_; }
+  // In which epoch the shard's chain became what it is; 0: there is no such shard.
+  std::uint64_t Since(std::uint32_t shard) const {
+    return shard < since_.size() ? since_[shard] : 0;
+  }
+
  private:
-  const std::uint32_t num_shards_;
+  void NoteChanges(const std::vector<proto::Chain>& chains, std::uint64_t epoch);
+
   std::shared_ptr<const proto::ClusterMap> newest_ = std::make_shared<proto::ClusterMap>();
+  std::vector<proto::Chain> chains_;  // of the newest map
+  std::vector<std::uint64_t> since_;  // by shard
+  std::set<std::uint32_t> concerned_;
 };
 
 }  // namespace leeway::scheduler

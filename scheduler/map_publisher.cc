@@ -14,6 +14,11 @@ void MapPublisher::Publish(std::shared_ptr<const proto::ClusterMap> map, absl::T
   Advance(now);
 }
 
+void MapPublisher::Hurry(const std::set<std::uint32_t>& concerned, absl::Time now) {
+  concerned_.insert(concerned.begin(), concerned.end());
+  if (urgent_until_ == absl::InfiniteFuture()) urgent_until_ = now + kUrgentPatience;
+}
+
 void MapPublisher::OnAck(const Node& node, std::uint64_t version, absl::Time now) {
   if (map_ == nullptr || version > map_->version) return;  // of a map that never was
   Progress& progress = progress_[node.id];
@@ -23,13 +28,13 @@ void MapPublisher::OnAck(const Node& node, std::uint64_t version, absl::Time now
 }
 
 void MapPublisher::OnRejoin(const Node& node, absl::Time now) {
-  if (Due(node)) SendTo(node, now);
+  if (Due(node, now)) SendTo(node, now);
 }
 
 void MapPublisher::Resend(absl::Time now) {
   for (const Node* node : members_->Alive()) {
     Progress& progress = progress_[node->id];
-    if (now < progress.resend_at || !Due(*node)) continue;
+    if (now < progress.resend_at || !Due(*node, now)) continue;
     const absl::Duration next = std::min(progress.interval * 2, resend_interval_ * 16);
     SendTo(*node, now);
     progress.interval = next;
@@ -37,9 +42,20 @@ void MapPublisher::Resend(absl::Time now) {
   }
 }
 
-bool MapPublisher::Due(const Node& node) {
+bool MapPublisher::Due(const Node& node, absl::Time now) {
   if (map_ == nullptr || progress_[node.id].acknowledged >= map_->version) return false;
-  return node.role == Role::kServer || ServersHaveIt();
+  return node.role == Role::kServer || WorkersMayHaveIt(now);
+}
+
+bool MapPublisher::WorkersMayHaveIt(absl::Time now) {
+  if (ServersHaveIt()) return true;
+  if (urgent_until_ == absl::InfiniteFuture()) return false;
+  if (now >= urgent_until_) return true;
+  const std::vector<Node*> servers = members_->Alive(Role::kServer);
+  return std::all_of(servers.begin(), servers.end(), [this](const Node* server) {
+    return !concerned_.contains(server->rank) ||
+           progress_[server->id].acknowledged >= map_->version;
+  });
 }
 
 void MapPublisher::SendTo(const Node& node, absl::Time now) {
@@ -51,13 +67,13 @@ void MapPublisher::SendTo(const Node& node, absl::Time now) {
 }
 
 bool MapPublisher::ServersHaveIt() {
+  if (map_ == nullptr) return false;
   const std::vector<Node*> servers = members_->Alive(Role::kServer);
   return std::all_of(servers.begin(), servers.end(), [this](const Node* server) {
     return progress_[server->id].acknowledged >= map_->version;
   });
 }
 
-// Sends the map to whoever may now have it and was not sent it yet.
 void MapPublisher::Advance(absl::Time now) {
   if (map_ == nullptr) return;
   const auto send_to = [&](Role role) {
@@ -66,7 +82,10 @@ void MapPublisher::Advance(absl::Time now) {
     }
   };
   send_to(Role::kServer);
-  if (ServersHaveIt()) send_to(Role::kWorker);
+  if (WorkersMayHaveIt(now)) send_to(Role::kWorker);
+  if (!ServersHaveIt()) return;
+  concerned_.clear();
+  urgent_until_ = absl::InfiniteFuture();
 }
 
 }  // namespace leeway::scheduler

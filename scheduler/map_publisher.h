@@ -1,5 +1,6 @@
 // Who gets the newest map when: servers first, and workers once every living server has it, so
-// that a worker never knows more than the server it speaks to.
+// that a worker never knows more than the server it speaks to. After a death it is enough that the
+// servers whose chains have changed have it: those who lost a server wait for nobody else.
 #ifndef LEEWAY_SCHEDULER_MAP_PUBLISHER_H_
 #define LEEWAY_SCHEDULER_MAP_PUBLISHER_H_
 
@@ -7,12 +8,17 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "absl/time/time.h"
 #include "proto/messages.h"
 #include "scheduler/membership_table.h"
 
 namespace leeway::scheduler {
+
+// A map that is urgent goes to workers after this, even if one of its servers has not taken it: it
+// may be as dead as the first, and will tell workers to wait.
+inline constexpr absl::Duration kUrgentPatience = absl::Milliseconds(100);
 
 class MapPublisher {
  public:
@@ -22,10 +28,17 @@ class MapPublisher {
   MapPublisher(const MembershipTable* members, absl::Duration resend_interval, Send send);
 
   void Publish(std::shared_ptr<const proto::ClusterMap> map, absl::Time now);
+  // The next map is one that workers wait for; only the servers of these ranks need have it first.
+  void Hurry(const std::set<std::uint32_t>& concerned, absl::Time now);
   void OnAck(const Node& node, std::uint64_t version, absl::Time now);
   // The node has connected anew: what it was sent may be lost.
   void OnRejoin(const Node& node, absl::Time now);
   void Resend(absl::Time now);
+  // Sends the map to whoever may now have it and was not sent it yet.
+  void Advance(absl::Time now);
+
+  // Every living server has taken the newest map.
+  bool ServersHaveIt();
 
  private:
   struct Progress {
@@ -35,16 +48,17 @@ class MapPublisher {
     absl::Duration interval;
   };
 
-  bool Due(const Node& node);  // may have the map, and has not acknowledged it
+  bool Due(const Node& node, absl::Time now);  // may have the map, and has not acknowledged it
+  bool WorkersMayHaveIt(absl::Time now);
   void SendTo(const Node& node, absl::Time now);
-  bool ServersHaveIt();
-  void Advance(absl::Time now);
 
   const MembershipTable* const members_;
   const absl::Duration resend_interval_;
   const Send send_;
   std::shared_ptr<const proto::ClusterMap> map_;
   std::map<std::uint32_t, Progress> progress_;  // by node id
+  std::set<std::uint32_t> concerned_;           // ranks, while the map is urgent
+  absl::Time urgent_until_ = absl::InfiniteFuture();
 };
 
 }  // namespace leeway::scheduler

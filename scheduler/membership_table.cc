@@ -14,11 +14,16 @@ absl::string_view NumberSetting(Role role) {
   return role == Role::kServer ? "LEEWAY_NUM_SERVERS" : "LEEWAY_NUM_WORKERS";
 }
 
-absl::Status CheckAnnounced(Role role, std::uint32_t theirs, std::uint32_t ours) {
+absl::Status CheckNumber(Role role, std::uint32_t theirs, std::uint32_t ours) {
   if (theirs == ours) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("it has ", NumberSetting(role), "=", theirs,
-                                                 ", but the scheduler has ", NumberSetting(role),
-                                                 "=", ours, "; give all nodes the same number"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("it has ", NumberSetting(role), "=", theirs, ", but the scheduler has ",
+                   NumberSetting(role), "=", ours,
+                   "; give all nodes the same number (or LEEWAY_ELASTIC=1 to one that comes on top)"));
+}
+
+std::uint32_t RanksMax(Role role) {
+  return role == Role::kServer ? proto::kServersMax : proto::kWorkersMax;
 }
 
 absl::Status CheckWellFormed(const proto::Join& join, const van::Identity& identity) {
@@ -61,16 +66,15 @@ absl::string_view Name(Node::State state) {
 }
 
 MembershipTable::MembershipTable(std::uint32_t num_servers, std::uint32_t num_workers)
-    : servers_(num_servers, nullptr), workers_(num_workers, nullptr) {}
+    : num_servers_(num_servers),
+      num_workers_(num_workers),
+      servers_(num_servers, nullptr),
+      workers_(num_workers, nullptr) {}
 
 absl::StatusOr<Node*> MembershipTable::Admit(const proto::Join& join,
                                              const van::Identity& identity) {
   LEEWAY_RETURN_IF_ERROR(CheckWellFormed(join, identity));
-  const auto announced = [](const std::vector<Node*>& nodes) {
-    return static_cast<std::uint32_t>(nodes.size());
-  };
-  LEEWAY_RETURN_IF_ERROR(CheckAnnounced(Role::kServer, join.num_servers, announced(servers_)));
-  LEEWAY_RETURN_IF_ERROR(CheckAnnounced(Role::kWorker, join.num_workers, announced(workers_)));
+  LEEWAY_RETURN_IF_ERROR(CheckAnnounced(join));
   LEEWAY_ASSIGN_OR_RETURN(const std::uint32_t rank, ChooseRank(join));
   if (nodes_.size() >= kNodesMax) {
     return absl::ResourceExhaustedError(absl::StrCat("the scheduler has admitted ", kNodesMax,
@@ -81,43 +85,95 @@ absl::StatusOr<Node*> MembershipTable::Admit(const proto::Join& join,
   node.role = join.role;
   node.rank = rank;
   node.incarnation = identity.incarnation;
+  node.late = complete_;
   if (join.role == Role::kServer) node.endpoints = join.endpoints;
   ids_[node.incarnation] = node.id;
-  (node.role == Role::kServer ? servers_ : workers_)[rank] = &node;
+  std::vector<Node*>& ranks = Ranks(node.role);
+  if (rank == ranks.size()) ranks.push_back(nullptr);
+  ranks[rank] = &node;
   return &node;
 }
 
+// One that comes on top of the announced numbers need not know them.
+absl::Status MembershipTable::CheckAnnounced(const proto::Join& join) const {
+  if (join.elastic) return absl::OkStatus();
+  LEEWAY_RETURN_IF_ERROR(CheckNumber(Role::kServer, join.num_servers, num_servers_));
+  return CheckNumber(Role::kWorker, join.num_workers, num_workers_);
+}
+
 absl::StatusOr<std::uint32_t> MembershipTable::ChooseRank(const proto::Join& join) const {
+  if (join.rank_wanted >= 0) return CheckRank(join, static_cast<std::uint32_t>(join.rank_wanted));
+  if (const std::optional<std::uint32_t> free = FreeRank(join.role)) return *free;
+  const std::size_t ranks = Of(join.role).size();
+  if (!join.elastic || ranks >= RanksMax(join.role)) return Full(join);
+  return static_cast<std::uint32_t>(ranks);
+}
+
+// Where nobody is; then where somebody died; then where somebody has left.
+std::optional<std::uint32_t> MembershipTable::FreeRank(Role role) const {
+  const std::vector<Node*>& nodes = Of(role);
+  const auto rank_where = [&](auto holds) -> std::optional<std::uint32_t> {
+    const auto found = std::find_if(nodes.begin(), nodes.end(), holds);
+    if (found == nodes.end()) return std::nullopt;
+    return static_cast<std::uint32_t>(found - nodes.begin());
+  };
+  const auto in_state = [](Node::State state) {
+    return [state](const Node* node) { return node != nullptr && node->state == state; };
+  };
+  if (auto rank = rank_where([](const Node* node) { return node == nullptr; })) return rank;
+  if (auto rank = rank_where(in_state(Node::State::kDead))) return rank;
+  return rank_where(in_state(Node::State::kLeft));
+}
+
+absl::Status MembershipTable::Full(const proto::Join& join) const {
+  const std::size_t ranks = Of(join.role).size();
+  if (ranks >= RanksMax(join.role)) {
+    return absl::ResourceExhaustedError(absl::StrCat("there are ", ranks, " ", Name(join.role),
+                                                     "s, and there cannot be more"));
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("it would be ", Name(join.role), " number ", ranks + 1, ", but ",
+                   NumberSetting(join.role), "=", ranks,
+                   " were announced and have joined; LEEWAY_ELASTIC=1 lets it come on top"));
+}
+
+absl::StatusOr<std::uint32_t> MembershipTable::CheckRank(const proto::Join& join,
+                                                         std::uint32_t rank) const {
   const std::vector<Node*>& nodes = Of(join.role);
-  const auto free = std::find(nodes.begin(), nodes.end(), nullptr);
-  if (join.rank_wanted < 0) {
-    if (free != nodes.end()) return static_cast<std::uint32_t>(free - nodes.begin());
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "it would be ", Name(join.role), " number ", nodes.size() + 1, ", but ",
-        NumberSetting(join.role), "=", nodes.size(), " were announced and have joined"));
-  }
-  const auto rank = static_cast<std::uint32_t>(join.rank_wanted);
+  if (rank == nodes.size() && join.elastic && rank < RanksMax(join.role)) return rank;
   if (rank >= nodes.size()) {
-    return absl::OutOfRangeError(absl::StrCat("LEEWAY_RANK=", rank,
-                                              " is out of range: ", NumberSetting(join.role), "=",
-                                              nodes.size(), ", and ranks count from 0"));
+    return absl::OutOfRangeError(absl::StrCat(
+        "LEEWAY_RANK=", rank, " is out of range: ", NumberSetting(join.role), "=", nodes.size(),
+        ", and ranks count from 0", join.elastic ? "; the next to come on top is the last + 1" : ""));
   }
-  if (const Node* holder = nodes[rank]; holder != nullptr) {
-    const std::string state =
-        holder->alive() ? "" : absl::StrCat(", which is ", Name(holder->state));
-    return absl::AlreadyExistsError(absl::StrCat(
-        "LEEWAY_RANK=", rank, " is taken by ", holder->FullName(), state,
-        free == nodes.end()
-            ? absl::StrCat("; all ", NumberSetting(join.role), "=", nodes.size(), " have joined")
-            : "; choose another rank or leave LEEWAY_RANK unset"));
-  }
-  return rank;
+  const Node* holder = nodes[rank];
+  if (holder == nullptr || !holder->alive()) return rank;
+  return absl::AlreadyExistsError(absl::StrCat(
+      "LEEWAY_RANK=", rank, " is taken by ", holder->FullName(),
+      FreeRank(join.role).has_value()
+          ? "; choose another rank or leave LEEWAY_RANK unset"
+          : absl::StrCat("; all ", NumberSetting(join.role), "=", nodes.size(), " have joined")));
 }
 
 void MembershipTable::Retire(Node* node, Node::State state, std::string why) {
   node->state = state;
   node->gone_because = std::move(why);
   if (!complete_) (node->role == Role::kServer ? servers_ : workers_)[node->rank] = nullptr;
+}
+
+void MembershipTable::Restore(const std::vector<Node>& nodes, std::uint32_t next_id,
+                              bool complete) {
+  complete_ = complete;
+  next_id_ = next_id;
+  for (const Node& node : nodes) {
+    Node& own = nodes_[node.id] = node;
+    ids_[own.incarnation] = own.id;
+    if (!complete && !own.alive()) continue;
+    std::vector<Node*>& ranks = Ranks(own.role);
+    if (ranks.size() <= own.rank) ranks.resize(own.rank + 1, nullptr);
+    // By id: who came later has taken the rank.
+    ranks[own.rank] = &own;
+  }
 }
 
 bool MembershipTable::UpdateComplete() {

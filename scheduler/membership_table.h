@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,8 +17,8 @@
 namespace leeway::scheduler {
 
 inline constexpr std::uint32_t kSchedulerNode = 1;
-// Nodes ever admitted. Before the cluster is complete a rank whose node went is given again, so
-// that nodes which die over and over could otherwise fill the memory.
+// Nodes ever admitted. A rank whose node went is given again, so that nodes which die over and over
+// could otherwise fill the memory.
 inline constexpr std::size_t kNodesMax = 1 << 18;
 
 struct Node {
@@ -31,7 +32,9 @@ struct Node {
   std::string gone_because;  // not alive: why
   std::string address;       // for people
   std::vector<std::string> endpoints;
-  van::PeerId peer = 0;  // its newest connection that said Join; 0: none just now
+  bool late = false;      // came after the cluster was complete
+  van::PeerId peer = 0;   // its newest connection that said Join; 0: none just now
+  van::PeerId pulse = 0;  // the connection its heartbeats come over; 0: none just now
 
   bool alive() const { return state == State::kAlive; }
   std::string Name() const;      // "worker 2"
@@ -46,17 +49,19 @@ class MembershipTable {
   // Takes in a node not known before, or says in one line why not.
   absl::StatusOr<Node*> Admit(const proto::Join& join, const van::Identity& identity);
 
-  // The node has died or left. Before the cluster is complete its rank is free again, since nobody
-  // has worked with it; afterwards it keeps it.
+  // The node has died or left. Before the cluster is complete its rank is nobody's again, since
+  // nobody has worked with it; afterwards it keeps it until a new process takes it.
   void Retire(Node* node, Node::State state, std::string why);
 
-  // Every announced server and worker is there. From the first time on, the table is closed.
+  // Every announced server and worker is there, or was. From the first time on, those who come are
+  // late: they take the ranks of those who have gone, or come on top as elastic nodes.
   bool UpdateComplete();
   bool complete() const { return complete_; }
 
   Node* FindIncarnation(std::uint64_t incarnation);
   Node* Find(std::uint32_t id);
-  // By rank; null where nobody is (before the cluster is complete).
+  // By rank; null where nobody is (before the cluster is complete). More than were announced, once
+  // elastic nodes have come.
   const std::vector<Node*>& servers() const { return servers_; }
   const std::vector<Node*>& workers() const { return workers_; }
   const std::vector<Node*>& Of(Role role) const {
@@ -65,13 +70,24 @@ class MembershipTable {
   // By rank; servers first.
   std::vector<Node*> Alive(Role role) const;
   std::vector<Node*> Alive() const;
-  // Those that died since the cluster was complete.
+  // Those that died since the cluster was complete, and whose rank nobody has taken.
   std::vector<const Node*> Dead() const;
 
- private:
-  absl::StatusOr<std::uint32_t> ChooseRank(const proto::Join& join) const;
+  // What has to be kept for a table to go on where another one was: everyone ever admitted, by id.
+  const std::map<std::uint32_t, Node>& nodes() const { return nodes_; }
+  std::uint32_t next_id() const { return next_id_; }
+  void Restore(const std::vector<Node>& nodes, std::uint32_t next_id, bool complete);
 
-  std::map<std::uint32_t, Node> nodes_;         // by id
+ private:
+  absl::Status CheckAnnounced(const proto::Join& join) const;
+  absl::StatusOr<std::uint32_t> ChooseRank(const proto::Join& join) const;
+  absl::StatusOr<std::uint32_t> CheckRank(const proto::Join& join, std::uint32_t rank) const;
+  std::optional<std::uint32_t> FreeRank(Role role) const;
+  absl::Status Full(const proto::Join& join) const;
+  std::vector<Node*>& Ranks(Role role) { return role == Role::kServer ? servers_ : workers_; }
+
+  const std::uint32_t num_servers_, num_workers_;  // announced
+  std::map<std::uint32_t, Node> nodes_;            // by id
   std::map<std::uint64_t, std::uint32_t> ids_;  // by incarnation
   std::vector<Node*> servers_, workers_;
   std::uint32_t next_id_ = kSchedulerNode + 1;
