@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "proto/limits.h"
+#include "scheduler/chain_deal.h"
 #include "scheduler/map_builder.h"
 #include "scheduler/map_publisher.h"
 
@@ -51,10 +52,20 @@ class MapTest : public ::testing::Test {
     return *members_.Admit(join, identity);
   }
   std::vector<std::pair<std::uint32_t, std::uint64_t>> Sent() { return std::exchange(sent_, {}); }
-  void Publish() { publisher_.Publish(maps_.Next(members_), now_); }
+  void Complete() {
+    members_.UpdateComplete();
+    planner_.Deal({1, 1}, 4);
+  }
+  std::shared_ptr<const proto::ClusterMap> Next() { return maps_.Next(members_, planner_); }
+  void Publish() { publisher_.Publish(Next(), now_); }
+  void Die(int server) {
+    members_.Retire(nodes_[server], Node::State::kDead, "");
+    planner_.Remove(nodes_[server]->rank);
+  }
 
   MembershipTable members_{2, 1};
-  MapBuilder maps_{4};
+  ChainPlanner planner_{2};
+  MapBuilder maps_;
   std::vector<std::pair<std::uint32_t, std::uint64_t>> sent_;
   MapPublisher publisher_{&members_, absl::Seconds(1),
                           [this](const Node& node, const proto::ClusterMap& map) {
@@ -64,21 +75,70 @@ class MapTest : public ::testing::Test {
   absl::Time now_ = absl::UnixEpoch();
 };
 
-TEST_F(MapTest, TheEpochIsOneWhenCompleteAndGrowsWhenAServerIsLost) {
-  EXPECT_EQ(maps_.Next(members_)->epoch, 0u);
+TEST_F(MapTest, TheEpochIsOneWhenCompleteAndGrowsWithServersAndChains) {
+  EXPECT_EQ(Next()->epoch, 0u);
   EXPECT_THAT(maps_.newest()->owners, IsEmpty());
-  members_.UpdateComplete();
-  EXPECT_EQ(maps_.Next(members_)->epoch, 1u);
+  Complete();
+  EXPECT_EQ(Next()->epoch, 1u);
   EXPECT_EQ(maps_.newest()->owners.size(), 4u);
+  EXPECT_EQ(maps_.newest()->replicas.size(), 4u);
   members_.Retire(nodes_[2], Node::State::kLeft, "");
-  EXPECT_EQ(maps_.Next(members_)->epoch, 1u);
+  EXPECT_EQ(Next()->epoch, 1u);
   EXPECT_EQ(maps_.newest()->workers[0].state, proto::WorkerState::kLeft);
-  members_.Retire(nodes_[1], Node::State::kDead, "");
-  const auto map = maps_.Next(members_);
+  Die(1);
+  const auto map = Next();
   EXPECT_EQ(map->epoch, 2u);
   EXPECT_EQ(map->version, 4u);
   EXPECT_FALSE(map->servers[1].alive);
-  EXPECT_EQ(map->owners.size(), 4u);
+  EXPECT_EQ(map->owners, std::vector<ShardOwner>(4, ShardOwner{0, 0}));
+  EXPECT_THAT(map->replicas, IsEmpty());
+  EXPECT_THAT(maps_.concerned(), ElementsAre(0));
+  EXPECT_EQ(maps_.Since(0), 2u);
+  EXPECT_EQ(maps_.Since(9), 0u);
+}
+
+TEST_F(MapTest, AShardThatIsLostIsNobodys) {
+  Complete();
+  Die(0);
+  Die(1);
+  EXPECT_EQ(Next()->owners, std::vector<ShardOwner>(4, ShardOwner{proto::kNoServer, 0}));
+}
+
+TEST_F(MapTest, GoesOnBehindARestoredMap) {
+  Complete();
+  maps_.Restore(7, 3, members_, planner_);
+  EXPECT_EQ(maps_.newest()->version, 7u);
+  EXPECT_EQ(Next()->epoch, 3u);
+  EXPECT_EQ(maps_.newest()->version, 8u);
+  EXPECT_EQ(maps_.Since(0), 3u);
+}
+
+TEST_F(MapTest, AnUrgentMapWaitsOnlyForThoseItConcerns) {
+  members_.UpdateComplete();
+  publisher_.Hurry({1}, now_);
+  Publish();
+  Sent();
+  publisher_.OnAck(*nodes_[1], 1, now_);
+  EXPECT_THAT(Sent(), ElementsAre(Pair(4, 1)));
+  EXPECT_FALSE(publisher_.ServersHaveIt());
+  publisher_.OnAck(*nodes_[0], 1, now_);
+  EXPECT_TRUE(publisher_.ServersHaveIt());
+  Publish();  // not urgent any more
+  Sent();
+  publisher_.OnAck(*nodes_[1], 2, now_);
+  EXPECT_THAT(Sent(), IsEmpty());
+}
+
+TEST_F(MapTest, AnUrgentMapWaitsForNobodyForLong) {
+  members_.UpdateComplete();
+  publisher_.Hurry({0, 1}, now_);
+  Publish();
+  Sent();
+  publisher_.OnAck(*nodes_[1], 1, now_);
+  publisher_.Advance(now_);
+  EXPECT_THAT(Sent(), IsEmpty());
+  publisher_.Advance(now_ + kUrgentPatience);
+  EXPECT_THAT(Sent(), ElementsAre(Pair(4, 1)));
 }
 
 TEST_F(MapTest, WorkersGetItOnceEveryLivingServerHasIt) {

@@ -86,17 +86,76 @@ TEST_F(MembershipTableTest, NonsenseIsRefused) {
           HasSubstr("LEEWAY_SERVER_THREADS"));
 }
 
-TEST_F(MembershipTableTest, ARankIsFreedOnlyBeforeTheClusterIsComplete) {
+class CompleteTableTest : public MembershipTableTest {
+ protected:
+  CompleteTableTest() {
+    for (std::uint64_t incarnation : {10, 11}) EXPECT_TRUE(Admit(Role::kWorker, incarnation).ok());
+    EXPECT_TRUE(Admit(Role::kServer, 12).ok());
+    EXPECT_TRUE(table_.UpdateComplete());
+  }
+};
+
+TEST_F(MembershipTableTest, BeforeTheClusterIsCompleteARankIsNobodysAgain) {
   table_.Retire(*Admit(Role::kWorker, 10), Node::State::kDead, "gone");
-  EXPECT_EQ((*Admit(Role::kWorker, 11))->rank, 0u);
-  ASSERT_TRUE(Admit(Role::kWorker, 12).ok());
-  ASSERT_TRUE(Admit(Role::kServer, 13).ok());
-  ASSERT_TRUE(table_.UpdateComplete());
+  const Node* next = *Admit(Role::kWorker, 11);
+  EXPECT_EQ(next->rank, 0u);
+  EXPECT_FALSE(next->late);
+  EXPECT_TRUE(table_.Dead().empty());
+}
+
+TEST_F(CompleteTableTest, WhoGoesKeepsTheRankUntilANewProcessTakesIt) {
+  Refused(Admit(Role::kWorker, 13), absl::StatusCode::kResourceExhausted, HasSubstr("joined"));
   table_.Retire(table_.FindIncarnation(11), Node::State::kDead, "gone");
-  Refused(Admit(Role::kWorker, 14), absl::StatusCode::kResourceExhausted, HasSubstr("joined"));
-  Refused(Admit(Role::kWorker, 14, 0), absl::StatusCode::kAlreadyExists, HasSubstr("dead"));
   EXPECT_EQ(table_.Dead().size(), 1u);
   EXPECT_EQ(table_.Alive(Role::kWorker).size(), 1u);
+  Refused(Admit(Role::kWorker, 13, 0), absl::StatusCode::kAlreadyExists, HasSubstr("worker 0"));
+  const Node* returned = *Admit(Role::kWorker, 13);
+  EXPECT_EQ(returned->rank, 1u);
+  EXPECT_TRUE(returned->late);
+  EXPECT_EQ(table_.workers()[1], returned);
+  EXPECT_TRUE(table_.Dead().empty());
+  EXPECT_EQ(table_.FindIncarnation(11)->state, Node::State::kDead);
+}
+
+TEST_F(CompleteTableTest, TheDeadAreReplacedBeforeThoseWhoLeft) {
+  table_.Retire(table_.FindIncarnation(10), Node::State::kLeft, "done");
+  table_.Retire(table_.FindIncarnation(11), Node::State::kDead, "gone");
+  EXPECT_EQ((*Admit(Role::kWorker, 13))->rank, 1u);
+  EXPECT_EQ((*Admit(Role::kWorker, 14))->rank, 0u);
+}
+
+TEST_F(CompleteTableTest, ElasticNodesComeOnTopWhateverTheyAnnounce) {
+  proto::Join join = JoinOf(Role::kServer);
+  join.elastic = true;
+  join.num_servers = 77;
+  const Node* server = *table_.Admit(join, IdentityOf(Role::kServer, 13));
+  EXPECT_EQ(server->rank, 1u);
+  EXPECT_TRUE(server->late);
+  join.rank_wanted = 3;
+  Refused(table_.Admit(join, IdentityOf(Role::kServer, 14)), absl::StatusCode::kOutOfRange,
+          HasSubstr("LEEWAY_RANK=3"));
+  join.rank_wanted = 2;
+  EXPECT_EQ((*table_.Admit(join, IdentityOf(Role::kServer, 14)))->rank, 2u);
+  // The others still announce what was announced at first.
+  table_.Retire(table_.FindIncarnation(11), Node::State::kDead, "gone");
+  EXPECT_TRUE(Admit(Role::kWorker, 15).ok());
+}
+
+TEST_F(CompleteTableTest, GoesOnFromWhatWasKept) {
+  table_.Retire(table_.FindIncarnation(11), Node::State::kDead, "gone");
+  ASSERT_TRUE(Admit(Role::kWorker, 13).ok());
+  std::vector<Node> nodes;
+  for (const auto& [id, node] : table_.nodes()) nodes.push_back(node);
+  MembershipTable other(1, 2);
+  other.Restore(nodes, table_.next_id(), true);
+  EXPECT_TRUE(other.complete());
+  EXPECT_EQ(other.workers()[1]->incarnation, 13u);
+  EXPECT_EQ(other.FindIncarnation(11)->state, Node::State::kDead);
+  EXPECT_EQ((*other.Admit([] {
+              proto::Join join = JoinOf(Role::kWorker);
+              join.elastic = true;
+              return join;
+            }(), IdentityOf(Role::kWorker, 14)))->id, table_.next_id());
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "node/membership.h"
 #include "node/scheduler_url.h"
+#include "proto/codec.h"
 #include "runtime/log.h"
 #include "runtime/status_macros.h"
 #include "scheduler/scheduler_impl.h"
@@ -34,7 +35,8 @@ Scheduler::Impl::Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* fa
       factory_(factory),
       config_(std::move(config)),
       members_(config_.num_servers, config_.num_workers),
-      maps_(config_.num_shards),
+      planner_(config_.replication),
+      late_servers_(AtLeastOneMs(config_.resend_interval), this),
       publisher_(&members_, AtLeastOneMs(config_.resend_interval),
                  [this](const Node& node, const proto::ClusterMap& map) { SendMap(node, map); }),
       detector_(config_.failure_timeout, AtLeastOneMs(config_.heartbeat_interval)),
@@ -46,13 +48,25 @@ Scheduler::Impl::Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* fa
       catalogue_(this, AtLeastOneMs(config_.resend_interval), config_.request_timeout * 0.9,
                  [this](std::uint32_t id, const proto::AnyMessage& message) {
                    if (const Node* node = members_.Find(id)) SendTo(*node, message);
-                 }) {}
+                 }),
+      desk_([this](van::PeerId peer, const proto::AdminReply& reply, std::string json) {
+        van::Message raw;
+        raw.header = proto::Encode(reply);
+        raw.payload.push_back(runtime::Buffer::CopyOf(json));
+        Send(peer, std::move(raw), "AdminReply");
+      }) {
+  desk_.Register("drain", [this](const auto& ask, const auto& args) { DrainCommand(ask, args); });
+  desk_.Register("rebalance",
+                 [this](const auto& ask, const auto& args) { RebalanceCommand(ask, args); });
+}
 
 Scheduler::Impl::~Impl() {
   for (runtime::TimerId timer : {detector_timer_, resend_timer_, log_timer_, nobody_timer_,
-                                 barrier_timer_, publish_timer_, ending_timer_, grace_timer_}) {
+                                 barrier_timer_, publish_timer_, urgent_timer_, plan_timer_,
+                                 return_timer_, ending_timer_, grace_timer_}) {
     loop_->Cancel(timer);
   }
+  for (const auto& [node, timer] : suspects_) loop_->Cancel(timer);
 }
 
 absl::Status Scheduler::Impl::Start(Done done) {
@@ -88,7 +102,10 @@ std::string Scheduler::Impl::StatusJson() const {
   return StatusToJson({.address = address_,
                        .now = Now(),
                        .cluster = identity_.cluster,
+                       .replication = config_.replication,
                        .map = *maps_.newest(),
+                       .planner = planner_,
+                       .loads = loads_,
                        .members = members_,
                        .detector = detector_,
                        .barriers = barriers_,
@@ -99,14 +116,22 @@ std::string Scheduler::Impl::StatusJson() const {
 
 // ---- members ----
 
-void Scheduler::Impl::Joined() {
-  const bool complete = members_.UpdateComplete();
-  maps_.Next(members_);
-  if (complete) {
-    runtime::LogInfo("the cluster is complete: ", Missing());
-    loop_->Cancel(nobody_timer_);
-  } else {
+void Scheduler::Impl::Joined(Node* node) {
+  const bool was_complete = members_.complete();
+  if (!members_.UpdateComplete()) {
     PutOffNobodyCame();
+  } else if (!was_complete) {
+    loop_->Cancel(nobody_timer_);
+    DealShards();
+  }
+  maps_.Next(members_, planner_);
+  if (members_.complete() && !was_complete) {
+    runtime::LogInfo("the cluster is complete: ", Missing());
+  } else if (node->late && node->role == Role::kServer) {
+    catalogue_.ServerCame(node->id);
+    late_servers_.Begin(node->id, catalogue_.tables(), Now());
+  } else if (node->late) {
+    loop_->Cancel(std::exchange(return_timer_, runtime::TimerId::kNone));
   }
   PublishSoon();
 }
@@ -125,13 +150,18 @@ void Scheduler::Impl::PublishSoon() {
 void Scheduler::Impl::Retire(Node* node, Node::State state, const std::string& why) {
   members_.Retire(node, state, why);
   detector_.Forget(node->id);
+  Trust(node->id);
   if (node->role == Role::kWorker) catalogue_.Forget(node->id);
   const bool left = state == Node::State::kLeft;
   const std::string line =
       absl::StrCat(node->FullName(), left ? " has left" : " is dead: ", left ? "" : why);
   left ? runtime::LogInfo(line) : runtime::LogWarning(line);
 
-  const std::shared_ptr<const proto::ClusterMap> map = maps_.Next(members_);
+  if (node->role == Role::kServer) {
+    ServerGone(*node);
+  } else {
+    maps_.Next(members_, planner_);
+  }
   proto::NodeDown down;
   down.node = node->id;
   down.role = node->role;
@@ -139,7 +169,7 @@ void Scheduler::Impl::Retire(Node* node, Node::State state, const std::string& w
   down.incarnation = node->incarnation;
   down.left = left;
   down.reason = why;
-  down.epoch = map->epoch;
+  down.epoch = maps_.newest()->epoch;
   if (members_.complete()) {
     for (const Node* other : members_.Alive()) SendTo(*other, down);
   }
@@ -148,7 +178,7 @@ void Scheduler::Impl::Retire(Node* node, Node::State state, const std::string& w
   barriers_.WorkersChanged();
   catalogue_.ServersChanged();
   ArmBarrierTimer();
-  EndIfDone();
+  EndIfDone(!left);
 }
 
 void Scheduler::Impl::FindDead() {
@@ -160,6 +190,31 @@ void Scheduler::Impl::FindDead() {
                         " (LEEWAY_FAILURE_TIMEOUT_MS=",
                         absl::ToInt64Milliseconds(config_.failure_timeout), ")"));
   }
+}
+
+// Its connections have broken. Haste helps only where somebody can take over.
+void Scheduler::Impl::Suspect(const Node& node) {
+  if (!running() || !node.alive() || node.peer != 0 || node.pulse != 0) return;
+  if (node.role != Role::kServer || !members_.complete() || config_.replication < 2) return;
+  const absl::Duration patience = std::min(config_.suspicion, config_.failure_timeout);
+  const auto [suspect, first] = suspects_.try_emplace(node.id);
+  if (!first) return;
+  suspect->second = loop_->After(patience, [this, id = node.id, patience] {
+    suspects_.erase(id);
+    Node* silent = members_.Find(id);
+    if (silent == nullptr || !silent->alive() || !running()) return;
+    Retire(silent, Node::State::kDead,
+           absl::StrCat("its connections broke, and it has not come back for ", Rounded(patience),
+                        " (LEEWAY_SUSPICION_MS=", absl::ToInt64Milliseconds(config_.suspicion),
+                        ")"));
+  });
+}
+
+void Scheduler::Impl::Trust(std::uint32_t node) {
+  const auto suspect = suspects_.find(node);
+  if (suspect == suspects_.end()) return;
+  loop_->Cancel(suspect->second);
+  suspects_.erase(suspect);
 }
 
 std::vector<std::uint32_t> Scheduler::Impl::Needed() const {
@@ -204,6 +259,7 @@ void Scheduler::Impl::Every(absl::Duration interval, runtime::TimerId* timer,
 void Scheduler::Impl::ResendWhatIsUnanswered() {
   publisher_.Resend(Now());
   catalogue_.Tick(Now());
+  late_servers_.Tick(Now());
 }
 
 std::string Scheduler::Impl::Missing() const {
@@ -239,8 +295,21 @@ void Scheduler::Impl::ArmBarrierTimer() {
 
 // ---- the end ----
 
-void Scheduler::Impl::EndIfDone() {
+// When the last worker has left. One that died may come back, and is given some time to.
+void Scheduler::Impl::EndIfDone(bool died) {
   if (!running() || !members_.complete() || !members_.Alive(Role::kWorker).empty()) return;
+  if (return_timer_ != runtime::TimerId::kNone) return;
+  if (!died) {
+    EndInOrder();
+    return;
+  }
+  return_timer_ = loop_->After(config_.failure_timeout, [this] {
+    return_timer_ = runtime::TimerId::kNone;
+    if (running() && members_.Alive(Role::kWorker).empty()) EndInOrder();
+  });
+}
+
+void Scheduler::Impl::EndInOrder() {
   std::vector<std::string> died;
   for (const Node* node : members_.Dead()) {
     died.push_back(absl::StrCat(node->FullName(), ": ", node->gone_because));

@@ -1,5 +1,6 @@
-// The scheduler's inside: scheduler.cc has its life, from Start to the end of the cluster, and
-// scheduler_messages.cc what it does with each message.
+// The scheduler's inside: scheduler.cc has its life, from Start to the end of the cluster,
+// scheduler_messages.cc what it does with each message, and scheduler_chains.cc what becomes of the
+// shards.
 #ifndef LEEWAY_SCHEDULER_SCHEDULER_IMPL_H_
 #define LEEWAY_SCHEDULER_SCHEDULER_IMPL_H_
 
@@ -11,13 +12,17 @@
 #include <vector>
 
 #include "proto/messages.h"
+#include "scheduler/admin_desk.h"
 #include "scheduler/barriers.h"
+#include "scheduler/chain_planner.h"
 #include "scheduler/ending.h"
 #include "scheduler/failure_detector.h"
+#include "scheduler/late_servers.h"
 #include "scheduler/map_builder.h"
 #include "scheduler/map_publisher.h"
 #include "scheduler/membership_table.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/shard_loads.h"
 #include "scheduler/status.h"
 #include "scheduler/table_catalogue.h"
 
@@ -25,7 +30,8 @@ namespace leeway::scheduler {
 
 class Scheduler::Impl final : private van::Handler,
                               private Barriers::Workers,
-                              private TableCatalogue::Servers {
+                              private TableCatalogue::Servers,
+                              private LateServers::Owner {
  public:
   Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* factory, Config config);
   ~Impl() override;
@@ -58,6 +64,9 @@ class Scheduler::Impl final : private van::Handler,
   void On(const Sender& sender, const proto::OpenTable& open);
   void On(const Sender& sender, const proto::InstallTableReply& reply);
   void On(const Sender& sender, const proto::StatusRequest& request);
+  void On(const Sender& sender, const proto::ReplicaReady& ready);
+  void On(const Sender& sender, const proto::LoadReport& report);
+  void On(const Sender& sender, const proto::Admin& admin);
   template <class Message>
   void On(const Sender& sender, const Message& message);  // what nobody says to a scheduler
 
@@ -70,19 +79,39 @@ class Scheduler::Impl final : private van::Handler,
   // Says so for the first, second, fourth, eighth, … time: garbage must not fill the log.
   void LogOddity(std::uint64_t count, absl::string_view what, van::PeerId peer);
 
+  void Send(van::PeerId peer, van::Message message, absl::string_view what);
   void SendTo(van::PeerId peer, const proto::AnyMessage& message);
   void SendTo(const Node& node, const proto::AnyMessage& message);
   void SendMap(const Node& node, const proto::ClusterMap& map);
 
   // ---- members ----
-  void Joined();
+  void Joined(Node* node);
   void PublishSoon();
   void Retire(Node* node, Node::State state, const std::string& why);
   void FindDead();
+  void Suspect(const Node& node);
+  void Trust(std::uint32_t node);
   std::vector<std::uint32_t> Needed() const override;
   std::string Describe(std::uint32_t rank, absl::Time now) const override;
   std::vector<std::uint32_t> Living() const override;
   std::string Describe(std::uint32_t node) const override;
+
+  // ---- shards ----
+  void DealShards();
+  void ServerGone(const Node& server);
+  void SendTo(std::uint32_t node, const proto::InstallTable& install) override;
+  void OnPrepared(std::uint32_t node) override;
+  void OnUnfit(std::uint32_t node, const absl::Status& why) override;
+  void PlanSoon();
+  void Plan();
+  void PutOffPlans(absl::Duration pause);
+  void Balance(BalanceBy by);
+  void FinishDrains();
+  void FailStuckDrains();
+  void FinishRebalances();
+  void DrainCommand(const AdminDesk::Ask& ask, const AdminDesk::Arguments& arguments);
+  void RebalanceCommand(const AdminDesk::Ask& ask, const AdminDesk::Arguments& arguments);
+  absl::StatusOr<const Node*> ServerToDrain(const AdminDesk::Arguments& arguments) const;
 
   // ---- timers ----
   void Every(absl::Duration interval, runtime::TimerId* timer, void (Impl::*what)());
@@ -93,7 +122,8 @@ class Scheduler::Impl final : private van::Handler,
   void ArmBarrierTimer();
 
   // ---- the end ----
-  void EndIfDone();
+  void EndIfDone(bool died);
+  void EndInOrder();
   void End(const absl::Status& word, const absl::Status& result);
   void SayShutdown();
   void FinishIfAllGone();
@@ -114,11 +144,19 @@ class Scheduler::Impl final : private van::Handler,
   std::map<van::PeerId, van::Identity> peers_;
 
   MembershipTable members_;
+  ChainPlanner planner_;
+  ShardLoads loads_;
+  LateServers late_servers_;
   MapBuilder maps_;
   MapPublisher publisher_;
   FailureDetector detector_;
   Barriers barriers_;
   TableCatalogue catalogue_;
+  AdminDesk desk_;
+  std::map<std::uint32_t, runtime::TimerId> suspects_;            // by node
+  std::map<std::uint32_t, std::vector<AdminDesk::Ask>> drains_;   // by rank: who waits for it
+  std::vector<AdminDesk::Ask> rebalances_;
+  absl::Time next_plan_ = absl::InfinitePast();
   std::optional<Ending> ending_;
   Oddities oddities_;
 
@@ -126,7 +164,8 @@ class Scheduler::Impl final : private van::Handler,
   std::uint64_t encoded_version_ = 0;
 
   runtime::TimerId detector_timer_{}, resend_timer_{}, log_timer_{}, nobody_timer_{},
-      barrier_timer_{}, publish_timer_{}, ending_timer_{}, grace_timer_{};
+      barrier_timer_{}, publish_timer_{}, urgent_timer_{}, plan_timer_{}, return_timer_{},
+      ending_timer_{}, grace_timer_{};
 };
 
 }  // namespace leeway::scheduler

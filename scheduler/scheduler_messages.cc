@@ -36,9 +36,13 @@ void Scheduler::Impl::OnPeerDown(van::PeerId peer, const absl::Status& why) {
   if (found == peers_.end()) return;
   Node* node = members_.FindIncarnation(found->second.incarnation);
   peers_.erase(found);
-  if (node == nullptr || node->peer != peer) return;
+  desk_.OnPeerDown(peer);
+  if (node == nullptr || (node->peer != peer && node->pulse != peer)) return;
   // A broken connection alone is not death: it may come back.
-  node->peer = 0;
+  const bool was_pulse = node->pulse == peer;
+  (was_pulse ? node->pulse : node->peer) = 0;
+  Suspect(*node);
+  if (was_pulse) return;
   if (!running() && (why.ok() || !node->alive())) {
     ending_->Gone(node->id);
     FinishIfAllGone();
@@ -59,9 +63,11 @@ void Scheduler::Impl::OnMessage(van::PeerId peer, van::Message raw) {
   if (sender.node != nullptr && sender.node->role != sender.identity.role) sender.node = nullptr;
   if (sender.node != nullptr && sender.node->alive()) {
     detector_.Heard(sender.node->id, Now());
+    Trust(sender.node->id);
     // On a new connection what was waiting to be sent comes before Join, and is answered as well.
     const bool beats = std::holds_alternative<proto::Heartbeat>(*message);
     if (sender.node->peer == 0 && !beats) sender.node->peer = peer;
+    if (beats) sender.node->pulse = peer;
   }
   std::visit([&](const auto& value) { On(sender, value); }, *message);
 }
@@ -83,12 +89,16 @@ void Scheduler::Impl::LogOddity(std::uint64_t count, absl::string_view what, van
   runtime::LogWarning("from ", van_->AddressOf(peer), ": ", what, " (", count, " so far)");
 }
 
+void Scheduler::Impl::Send(van::PeerId peer, van::Message message, absl::string_view what) {
+  if (absl::Status sent = van_->Send(peer, std::move(message)); !sent.ok()) {
+    runtime::LogDebug(what, " not sent: ", sent.message());
+  }
+}
+
 void Scheduler::Impl::SendTo(van::PeerId peer, const proto::AnyMessage& message) {
   van::Message raw;
   raw.header = proto::Encode(message);
-  if (absl::Status sent = van_->Send(peer, std::move(raw)); !sent.ok()) {
-    runtime::LogDebug(proto::NameOf(message), " not sent: ", sent.message());
-  }
+  Send(peer, std::move(raw), proto::NameOf(message));
 }
 
 void Scheduler::Impl::SendTo(const Node& node, const proto::AnyMessage& message) {
@@ -103,9 +113,7 @@ void Scheduler::Impl::SendMap(const Node& node, const proto::ClusterMap& map) {
   }
   van::Message raw;
   raw.header = encoded_map_;
-  if (absl::Status sent = van_->Send(node.peer, std::move(raw)); !sent.ok()) {
-    runtime::LogDebug("map not sent to ", node.FullName(), ": ", sent.message());
-  }
+  Send(node.peer, std::move(raw), "ClusterMap");
 }
 
 // ---- joining, living, leaving ----
@@ -125,6 +133,8 @@ void Scheduler::Impl::On(const Sender& sender, const proto::Join& join) {
     Refuse(sender, absl::FailedPreconditionError("the cluster is over"));
     return;
   }
+  // It comes on top of a whole cluster; until then it asks again.
+  if (join.elastic && !members_.complete()) return;
   absl::StatusOr<Node*> admitted = members_.Admit(join, sender.identity);
   if (!admitted.ok()) {
     Refuse(sender, admitted.status());
@@ -136,7 +146,7 @@ void Scheduler::Impl::On(const Sender& sender, const proto::Join& join) {
   detector_.Heard(node->id, Now());
   runtime::LogInfo(node->FullName(), " has joined");
   Welcome(*node);
-  Joined();
+  Joined(node);
 }
 
 void Scheduler::Impl::JoinAgain(Node* node, const Sender& sender, const proto::Join& join) {
@@ -173,6 +183,7 @@ void Scheduler::Impl::Welcome(const Node& node) {
   welcome.heartbeat_interval_ms = Milliseconds(config_.heartbeat_interval);
   welcome.failure_timeout_ms = Milliseconds(config_.failure_timeout);
   welcome.block_bytes = config_.block_bytes;
+  welcome.replication = config_.replication;
   SendTo(node, welcome);
 }
 
@@ -191,6 +202,8 @@ void Scheduler::Impl::On(const Sender& sender, const proto::Heartbeat& beat) {
     SendTo(sender.peer, down);
   } else {
     SendTo(sender.peer, proto::HeartbeatAck{beat.number});
+    // A server that was drained may not have heard that it can go.
+    if (node->role == Role::kServer && !node->alive()) SendTo(*node, proto::Shutdown{});
   }
 }
 
@@ -201,6 +214,7 @@ void Scheduler::Impl::On(const Sender& sender, const proto::MapAck& ack) {
     SendMap(*sender.node, *maps_.newest());  // it wants to say whom it waits for
   } else {
     publisher_.OnAck(*sender.node, ack.version, Now());
+    if (sender.node->role == Role::kServer && publisher_.ServersHaveIt()) PlanSoon();
   }
 }
 
@@ -256,6 +270,7 @@ void Scheduler::Impl::On(const Sender& sender, const proto::OpenTable& open) {
 
 void Scheduler::Impl::On(const Sender& sender, const proto::InstallTableReply& reply) {
   if (!IsMember(sender, Role::kServer)) return;
+  if (late_servers_.OnInstalled(sender.node->id, reply)) return;
   catalogue_.OnInstalled(sender.node->id, reply);
 }
 
@@ -263,9 +278,7 @@ void Scheduler::Impl::On(const Sender& sender, const proto::StatusRequest& reque
   van::Message raw;
   raw.header = proto::Encode(proto::StatusReply{request.request});
   raw.payload.push_back(runtime::Buffer::CopyOf(StatusJson()));
-  if (absl::Status sent = van_->Send(sender.peer, std::move(raw)); !sent.ok()) {
-    runtime::LogDebug("StatusReply not sent: ", sent.message());
-  }
+  Send(sender.peer, std::move(raw), "StatusReply");
 }
 
 }  // namespace leeway::scheduler

@@ -1,5 +1,6 @@
 #include "scheduler/status.h"
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
@@ -32,6 +33,39 @@ Json NodesToJson(const std::vector<Node*>& nodes, const StatusSources& sources) 
     list.push_back(std::move(entry));
   }
   return list;
+}
+
+// Which chains each server is in, and as what.
+Json ShardsToJson(const StatusSources& sources) {
+  struct Counts {
+    std::uint32_t heads = 0, replicas = 0, filling = 0;
+  };
+  std::map<std::uint32_t, Counts> counts;
+  for (const auto& [rank, server] : sources.planner.servers()) counts[rank];
+  for (const proto::Chain& chain : sources.planner.chains()) {
+    for (const proto::ShardOwner& place : chain.members) {
+      Counts& of = counts[place.server_rank];
+      ++(place == chain.members.front() ? of.heads : of.replicas);
+    }
+    for (const proto::ShardOwner& place : chain.filling) ++counts[place.server_rank].filling;
+  }
+  Json servers = Json::array();
+  for (const auto& [rank, of] : counts) {
+    const auto server = sources.planner.servers().find(rank);
+    servers.push_back({{"rank", rank},
+                       {"heads", of.heads},
+                       {"replicas", of.replicas},
+                       {"filling", of.filling},
+                       {"bytes", sources.loads.BytesOn(rank)},
+                       {"draining", server != sources.planner.servers().end() &&
+                                        server->second.draining}});
+  }
+  return {{"replication", sources.replication},
+          {"filling", sources.planner.Filling()},
+          {"moving", sources.planner.state().moves.size()},
+          {"lost", sources.planner.Lost()},
+          {"settled", sources.planner.Settled()},
+          {"servers", std::move(servers)}};
 }
 
 Json TablesToJson(const TableCatalogue& catalogue) {
@@ -87,6 +121,7 @@ std::string StatusToJson(const StatusSources& sources) {
   status["num_shards"] = sources.map.owners.size();
   status["summary"] = node::DescribeMissing(sources.map, static_cast<std::uint32_t>(servers.size()),
                                             static_cast<std::uint32_t>(workers.size()));
+  status["shards"] = ShardsToJson(sources);
   status["servers"] = NodesToJson(servers, sources);
   status["workers"] = NodesToJson(workers, sources);
   status["tables"] = TablesToJson(sources.catalogue);

@@ -8,8 +8,10 @@
 #include "absl/time/time.h"
 #include "proto/messages.h"
 #include "scheduler/barriers.h"
+#include "scheduler/chain_planner.h"
 #include "scheduler/failure_detector.h"
 #include "scheduler/membership_table.h"
+#include "scheduler/shard_loads.h"
 #include "scheduler/table_catalogue.h"
 #include "van/van.h"
 
@@ -27,7 +29,10 @@ struct StatusSources {
   std::string address;
   absl::Time now;
   std::uint64_t cluster = 0;
+  std::uint32_t replication = 1;
   const proto::ClusterMap& map;
+  const ChainPlanner& planner;
+  const ShardLoads& loads;
   const MembershipTable& members;
   const FailureDetector& detector;
   const Barriers& barriers;

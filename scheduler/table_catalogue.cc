@@ -136,6 +136,15 @@ void TableCatalogue::Fail(const std::string& name, const absl::Status& why) {
   for (const Request& request : table.waiting) Refuse(request, why);
 }
 
+void TableCatalogue::ServerCame(std::uint32_t server) {
+  for (const auto& [id, name] : installing_) {
+    Table& table = tables_.at(name);
+    table.asked.insert(server);
+    table.awaited.insert(server);
+    send_(server, proto::InstallTable{.table = id, .spec = table.entry.spec});
+  }
+}
+
 void TableCatalogue::ServersChanged() {
   const std::vector<std::uint32_t> living = servers_->Living();
   const std::map<std::uint32_t, std::string> installing = installing_;

@@ -44,6 +44,8 @@ class TableCatalogue {
 
   // From a server. Answers to what was not asked are ignored.
   void OnInstalled(std::uint32_t server, const proto::InstallTableReply& reply);
+  // A server that came late: it takes part in what is being created just now.
+  void ServerCame(std::uint32_t server);
   // Someone has gone and is no longer waited for.
   void ServersChanged();
   void Forget(std::uint32_t worker_node);

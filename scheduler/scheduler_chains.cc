@@ -1,0 +1,250 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "runtime/log.h"
+#include "runtime/status_macros.h"
+#include "scheduler/scheduler_impl.h"
+
+namespace leeway::scheduler {
+namespace {
+
+// Every planned change makes the workers resend what is under way. Between two of them they work;
+// what gets ready meanwhile goes into the next.
+constexpr absl::Duration kPlanPause = absl::Milliseconds(50);
+// After a death the workers find their new servers first.
+constexpr absl::Duration kPlanPauseAfterDeath = absl::Milliseconds(250);
+
+}  // namespace
+
+void Scheduler::Impl::DealShards() {
+  const std::vector<Node*>& servers = members_.servers();
+  if (config_.replication > servers.size()) {
+    runtime::LogWarning("LEEWAY_REPLICATION=", config_.replication, ", but there are ",
+                        servers.size(), " servers (LEEWAY_NUM_SERVERS): each shard has ",
+                        servers.size(), " replicas until more have joined");
+  }
+  std::vector<std::uint32_t> threads;
+  for (const Node* server : servers) {
+    threads.push_back(static_cast<std::uint32_t>(server->endpoints.size()));
+  }
+  planner_.Deal(threads, config_.num_shards);
+}
+
+// ---- servers come and go ----
+
+void Scheduler::Impl::SendTo(std::uint32_t id, const proto::InstallTable& install) {
+  if (const Node* server = members_.Find(id)) SendTo(*server, proto::AnyMessage(install));
+}
+
+void Scheduler::Impl::OnPrepared(std::uint32_t id) {
+  const Node* server = members_.Find(id);
+  if (server == nullptr || !server->alive()) return;
+  planner_.Add(server->rank, static_cast<std::uint32_t>(server->endpoints.size()));
+  Balance(BalanceBy::kBytes);
+}
+
+void Scheduler::Impl::OnUnfit(std::uint32_t id, const absl::Status& why) {
+  Node* server = members_.Find(id);
+  if (server == nullptr || !server->alive()) return;
+  Retire(server, Node::State::kDead, std::string(why.message()));
+}
+
+void Scheduler::Impl::ServerGone(const Node& server) {
+  late_servers_.Forget(server.id);
+  loads_.Forget(server.rank);
+  const std::size_t lost = planner_.Lost();
+  const bool kept_shards = planner_.PlacesOn(server.rank) > 0;
+  planner_.Remove(server.rank);
+  maps_.Next(members_, planner_);
+  if (kept_shards) {
+    publisher_.Hurry(maps_.concerned(), Now());
+    loop_->Cancel(urgent_timer_);
+    urgent_timer_ = loop_->After(kUrgentPatience, [this] { publisher_.Advance(Now()); });
+    PutOffPlans(kPlanPauseAfterDeath);
+  }
+  if (planner_.Lost() > lost) {
+    runtime::LogError(planner_.Lost() - lost, " of ", planner_.chains().size(),
+                      " shards are lost with ", server.FullName(),
+                      ": it was the last that kept them (LEEWAY_REPLICATION=", config_.replication,
+                      ")");
+  }
+  const auto drain = drains_.find(server.rank);
+  if (drain == drains_.end()) return;
+  for (const AdminDesk::Ask& ask : drain->second) {
+    desk_.Answer(ask, absl::UnavailableError(
+                          absl::StrCat(server.FullName(), " has gone before it was empty")));
+  }
+  drains_.erase(drain);
+}
+
+// ---- planned changes ----
+
+void Scheduler::Impl::On(const Sender& sender, const proto::ReplicaReady& ready) {
+  if (!IsMember(sender, Role::kServer)) return;
+  // From before the chain changed: who feeds it may be another now.
+  if (maps_.Since(ready.shard) == 0 || ready.epoch < maps_.Since(ready.shard)) return;
+  planner_.Ready(ready.shard, sender.node->rank);
+  PlanSoon();
+}
+
+void Scheduler::Impl::On(const Sender& sender, const proto::LoadReport& report) {
+  if (!IsMember(sender, Role::kServer)) return;
+  loads_.Take(sender.node->rank, report, static_cast<std::uint32_t>(planner_.chains().size()));
+}
+
+void Scheduler::Impl::PutOffPlans(absl::Duration pause) {
+  next_plan_ = std::max(next_plan_, Now() + pause);
+}
+
+void Scheduler::Impl::PlanSoon() {
+  if (plan_timer_ != runtime::TimerId::kNone || !members_.complete()) return;
+  plan_timer_ = loop_->After(std::max(next_plan_ - Now(), absl::ZeroDuration()), [this] {
+    plan_timer_ = runtime::TimerId::kNone;
+    Plan();
+  });
+}
+
+// One change at a time: what is handed over must have arrived before the next. The last server to
+// take the newest map brings us back here.
+void Scheduler::Impl::Plan() {
+  if (!running() || publish_timer_ != runtime::TimerId::kNone) return;
+  if (!publisher_.ServersHaveIt()) return;
+  FinishDrains();
+  if (publish_timer_ != runtime::TimerId::kNone || !running()) return;
+  if (Now() < next_plan_) {
+    PlanSoon();
+  } else if (planner_.Step()) {
+    maps_.Next(members_, planner_);
+    PutOffPlans(kPlanPause);
+    PublishSoon();
+  } else {
+    FailStuckDrains();
+    FinishRebalances();
+  }
+}
+
+void Scheduler::Impl::Balance(BalanceBy by) {
+  planner_.Balance(loads_.Weights(by, static_cast<std::uint32_t>(planner_.chains().size()),
+                                  config_.replication));
+  PlanSoon();
+}
+
+// ---- leeway drain ----
+
+absl::StatusOr<const Node*> Scheduler::Impl::ServerToDrain(
+    const AdminDesk::Arguments& arguments) const {
+  if (arguments.size() != 1) return absl::InvalidArgumentError("drain needs a server: server:RANK");
+  absl::string_view text = arguments[0];
+  (void)absl::ConsumePrefix(&text, "server:");
+  std::uint32_t rank = 0;
+  if (!absl::SimpleAtoi(text, &rank)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot drain '", arguments[0], "': it must be server:RANK"));
+  }
+  if (!members_.complete()) {
+    return absl::UnavailableError(absl::StrCat("the cluster is not complete: ", Missing()));
+  }
+  const std::vector<Node*>& servers = members_.servers();
+  if (rank >= servers.size()) {
+    return absl::NotFoundError(absl::StrCat("there is no server ", rank, "; there are ",
+                                            servers.size(), ", and ranks count from 0"));
+  }
+  if (!servers[rank]->alive()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(servers[rank]->FullName(), " is ", Name(servers[rank]->state)));
+  }
+  return servers[rank];
+}
+
+void Scheduler::Impl::DrainCommand(const AdminDesk::Ask& ask,
+                                   const AdminDesk::Arguments& arguments) {
+  const absl::StatusOr<const Node*> server = ServerToDrain(arguments);
+  if (!server.ok()) return desk_.Answer(ask, server.status());
+  const std::uint32_t rank = (*server)->rank;
+  if (!drains_.contains(rank)) {
+    const auto staying = static_cast<std::uint32_t>(
+        std::count_if(planner_.servers().begin(), planner_.servers().end(), [&](const auto& other) {
+          return other.first != rank && !other.second.draining;
+        }));
+    const auto now = static_cast<std::uint32_t>(planner_.servers().size());
+    if (staying < std::min(config_.replication, now)) {
+      return desk_.Answer(
+          ask, absl::FailedPreconditionError(absl::StrCat(
+                   "cannot drain ", (*server)->FullName(), ": ", staying, " of ", now,
+                   " servers would stay, and LEEWAY_REPLICATION=", config_.replication,
+                   " needs ", std::min(config_.replication, now),
+                   "; start another server first (with LEEWAY_ELASTIC=1)")));
+    }
+    runtime::LogInfo((*server)->FullName(), " is to be drained");
+    planner_.Drain(rank);
+    maps_.Next(members_, planner_);
+    PublishSoon();
+  }
+  drains_[rank].push_back(ask);
+  PlanSoon();
+}
+
+// Everyone has a map without it, and it has handed over what it had.
+void Scheduler::Impl::FinishDrains() {
+  std::vector<std::uint32_t> empty;
+  for (const auto& [rank, asks] : drains_) {
+    if (planner_.PlacesOn(rank) == 0) empty.push_back(rank);
+  }
+  for (const std::uint32_t rank : empty) {
+    Node* server = members_.servers()[rank];
+    const std::vector<AdminDesk::Ask> asks = std::move(drains_.extract(rank).mapped());
+    SendTo(*server, proto::Shutdown{});
+    Retire(server, Node::State::kLeft, "it was drained");
+    for (const AdminDesk::Ask& ask : asks) {
+      desk_.Answer(ask, nlohmann::json({{"drained", rank}}).dump());
+    }
+  }
+}
+
+void Scheduler::Impl::FailStuckDrains() {
+  const std::size_t stuck = planner_.Stuck();
+  if (stuck == 0 || planner_.Filling() > 0) return;
+  for (auto& [rank, asks] : drains_) {
+    for (const AdminDesk::Ask& ask : std::exchange(asks, {})) {
+      desk_.Answer(ask, absl::FailedPreconditionError(absl::StrCat(
+                            stuck, " replicas have nowhere to go: LEEWAY_REPLICATION=",
+                            config_.replication, " needs as many servers that stay; server ", rank,
+                            " is drained on when another server has joined")));
+    }
+  }
+}
+
+// ---- leeway rebalance ----
+
+void Scheduler::Impl::RebalanceCommand(const AdminDesk::Ask& ask,
+                                       const AdminDesk::Arguments& arguments) {
+  if (arguments.size() > 1) {
+    return desk_.Answer(ask, absl::InvalidArgumentError("rebalance takes bytes, requests or count"));
+  }
+  if (!members_.complete()) {
+    return desk_.Answer(
+        ask, absl::UnavailableError(absl::StrCat("the cluster is not complete: ", Missing())));
+  }
+  const absl::StatusOr<BalanceBy> by = ParseBalanceBy(arguments.empty() ? "bytes" : arguments[0]);
+  if (!by.ok()) return desk_.Answer(ask, by.status());
+  rebalances_.push_back(ask);
+  Balance(*by);
+}
+
+void Scheduler::Impl::FinishRebalances() {
+  if (rebalances_.empty() || planner_.balancing()) return;
+  for (const AdminDesk::Ask& ask : std::exchange(rebalances_, {})) {
+    desk_.Answer(ask, nlohmann::json({{"epoch", maps_.newest()->epoch}}).dump());
+  }
+}
+
+void Scheduler::Impl::On(const Sender& sender, const proto::Admin& admin) {
+  desk_.OnAdmin(sender.peer, admin);
+}
+
+}  // namespace leeway::scheduler
