@@ -1,5 +1,6 @@
-// What people and tools ask of the scheduler (Admin): finds who does it, and carries the answer back.
-// A question may be asked again while it waits, and is answered once; whoever hangs up is forgotten.
+// What people and tools ask of the scheduler (Admin): finds who does it, and carries the answer
+// back. A question may be asked again while it waits, and is answered once; whoever hangs up is
+// forgotten.
 #ifndef LEEWAY_SCHEDULER_ADMIN_DESK_H_
 #define LEEWAY_SCHEDULER_ADMIN_DESK_H_
 

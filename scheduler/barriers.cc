@@ -24,20 +24,28 @@ std::string Title(const std::string& name, std::uint64_t number) {
 
 }  // namespace
 
-void Barriers::Enter(std::uint32_t rank, const proto::BarrierEnter& enter, absl::Time now) {
-  const Key key(enter.name, enter.group, enter.number);
+void Barriers::Enter(const Entrant& who, const proto::BarrierEnter& enter, absl::Time now) {
+  const Key said(enter.name, enter.group, enter.number);
   if (enter.group != Group::kWorkers && enter.group != Group::kAll) {
-    Answer(rank, key,
+    Answer(who.rank, said, enter.number,
            absl::InvalidArgumentError(
                absl::StrCat("barrier '", enter.name,
                             "': a worker is no member of the group of servers; enter "
                             "Group::kWorkers or Group::kAll")));
     return;
   }
-  if (AnswerIfEnded(rank, enter)) return;
+  if (who.late != 0 && shifts_.size() >= kLateNamesMax) {
+    Answer(who.rank, said, enter.number,
+           absl::ResourceExhaustedError(absl::StrCat("barrier '", enter.name,
+                                                     "': late workers have entered ", kLateNamesMax,
+                                                     " names of barriers; use fewer names")));
+    return;
+  }
+  const Key key(enter.name, enter.group, Translate(who, enter));
+  if (AnswerIfEnded(who.rank, key, enter.number)) return;
   if (!pending_.contains(key) && pending_.size() >= kBarriersWaitingMax) {
     Answer(
-        rank, key,
+        who.rank, key, enter.number,
         absl::ResourceExhaustedError(absl::StrCat(Title(enter.name, enter.number), ": ",
                                                   kBarriersWaitingMax, " barriers wait already")));
     return;
@@ -45,15 +53,47 @@ void Barriers::Enter(std::uint32_t rank, const proto::BarrierEnter& enter, absl:
   const auto [pending, first] = pending_.try_emplace(key);
   if (first) pending->second.since = now;
   // Entering again changes nothing, not even the deadline.
-  if (!pending->second.entered.emplace(rank, DeadlineOf(enter, now)).second) return;
-  pending->second.deadline = std::min(pending->second.deadline, pending->second.entered.at(rank));
+  const Entry entry{DeadlineOf(enter, now), enter.number};
+  if (!pending->second.entered.emplace(who.rank, entry).second) return;
+  pending->second.deadline = std::min(pending->second.deadline, entry.deadline);
   if (Missing(pending->second).empty()) Finish(pending, absl::OkStatus());
 }
 
-void Barriers::WorkersChanged() {
+std::uint64_t Barriers::Translate(const Entrant& who, const proto::BarrierEnter& enter) {
+  if (who.late == 0) return enter.number;
+  const auto [shift, first] = shifts_.try_emplace({who.late, {enter.name, enter.group}});
+  if (first) shift->second = OpenNumber(enter) - enter.number;
+  return enter.number + shift->second;
+}
+
+// The one that the others wait in; otherwise the next.
+std::uint64_t Barriers::OpenNumber(const proto::BarrierEnter& enter) const {
+  const auto pending = pending_.lower_bound({enter.name, enter.group, 0});
+  if (pending != pending_.end() && std::get<0>(pending->first) == enter.name &&
+      std::get<1>(pending->first) == enter.group) {
+    return std::get<2>(pending->first);
+  }
+  const auto ended = ended_.find({enter.name, enter.group});
+  return ended == ended_.end() ? enter.number : ended->second.results.rbegin()->first + 1;
+}
+
+void Barriers::Gone(const Entrant& who) {
+  if (who.late != 0) {
+    std::erase_if(shifts_, [&](const auto& shift) { return shift.first.first == who.late; });
+  }
   for (auto pending = pending_.begin(); pending != pending_.end();) {
     const auto current = pending++;
-    if (Missing(current->second).empty()) Finish(current, absl::OkStatus());
+    if (current->second.entered.erase(who.rank) > 0) {
+      current->second.deadline = absl::InfiniteFuture();
+      for (const auto& [rank, entry] : current->second.entered) {
+        current->second.deadline = std::min(current->second.deadline, entry.deadline);
+      }
+    }
+    if (current->second.entered.empty()) {
+      pending_.erase(current);
+    } else if (Missing(current->second).empty()) {
+      Finish(current, absl::OkStatus());
+    }
   }
 }
 
@@ -98,29 +138,29 @@ std::vector<std::uint32_t> Barriers::Missing(const Pending& pending) const {
   return missing;
 }
 
-bool Barriers::AnswerIfEnded(std::uint32_t rank, const proto::BarrierEnter& enter) {
-  const auto ended = ended_.find({enter.name, enter.group});
+bool Barriers::AnswerIfEnded(std::uint32_t rank, const Key& key, std::uint64_t said) {
+  const auto& [name, group, number] = key;
+  const auto ended = ended_.find({name, group});
   if (ended == ended_.end()) return false;
-  const Key key(enter.name, enter.group, enter.number);
   const auto& results = ended->second.results;
-  if (const auto result = results.find(enter.number); result != results.end()) {
+  if (const auto result = results.find(number); result != results.end()) {
     ended->second.used = ++uses_;
-    Answer(rank, key, result->second);
+    Answer(rank, key, said, result->second);
     return true;
   }
-  if (results.size() < kBarrierEndsRememberedMax || enter.number > results.begin()->first) {
-    return false;
-  }
-  Answer(rank, key,
-         absl::FailedPreconditionError(absl::StrCat(Title(enter.name, enter.number),
-                                                    " ended long ago; the newest to end is ",
-                                                    results.rbegin()->first)));
+  if (results.size() < kBarrierEndsRememberedMax || number > results.begin()->first) return false;
+  Answer(
+      rank, key, said,
+      absl::FailedPreconditionError(absl::StrCat(
+          Title(name, number), " ended long ago; the newest to end is ", results.rbegin()->first)));
   return true;
 }
 
-void Barriers::Answer(std::uint32_t rank, const Key& key, const absl::Status& result) {
+void Barriers::Answer(std::uint32_t rank, const Key& key, std::uint64_t said,
+                      const absl::Status& result) {
   proto::BarrierRelease release;
-  std::tie(release.name, release.group, release.number) = key;
+  std::tie(release.name, release.group, std::ignore) = key;
+  release.number = said;
   release.result = result;
   send_(rank, release);
 }
@@ -128,7 +168,9 @@ void Barriers::Answer(std::uint32_t rank, const Key& key, const absl::Status& re
 void Barriers::Finish(std::map<Key, Pending>::iterator pending, const absl::Status& result) {
   const auto node = pending_.extract(pending);
   Remember(node.key(), result);
-  for (const auto& [rank, deadline] : node.mapped().entered) Answer(rank, node.key(), result);
+  for (const auto& [rank, entry] : node.mapped().entered) {
+    Answer(rank, node.key(), entry.number, result);
+  }
 }
 
 void Barriers::Remember(const Key& key, const absl::Status& result) {

@@ -1,5 +1,9 @@
 // Barriers among workers: counted, released when every living member has entered, failed for
 // everyone when the first deadline passes, so that all see the same end of the same barrier.
+//
+// Workers number their entries into a name 1, 2, 3, …. One that came late counts from 1 as well:
+// its first entry joins the barrier of that name that the others wait in, or the next, and the
+// numbers that follow are shifted alike.
 #ifndef LEEWAY_SCHEDULER_BARRIERS_H_
 #define LEEWAY_SCHEDULER_BARRIERS_H_
 
@@ -22,6 +26,8 @@ inline constexpr std::size_t kBarriersWaitingMax = 1 << 16;
 // longest unused is forgotten first, and so many numbers of each.
 inline constexpr std::size_t kBarrierNamesRememberedMax = 4096;
 inline constexpr std::size_t kBarrierEndsRememberedMax = 16;
+// Names that late workers have entered.
+inline constexpr std::size_t kLateNamesMax = 1 << 18;
 
 class Barriers {
  public:
@@ -38,10 +44,15 @@ class Barriers {
 
   Barriers(const Workers* workers, Send send) : workers_(workers), send_(std::move(send)) {}
 
-  // The worker of that rank has entered, perhaps not for the first time.
-  void Enter(std::uint32_t rank, const proto::BarrierEnter& enter, absl::Time now);
-  // Someone has gone and is no longer waited for.
-  void WorkersChanged();
+  struct Entrant {
+    std::uint32_t rank = 0;
+    std::uint64_t late =
+        0;  // its incarnation, if it came after the cluster was complete; 0: founder
+  };
+  // The worker has entered, perhaps not for the first time.
+  void Enter(const Entrant& who, const proto::BarrierEnter& enter, absl::Time now);
+  // It has gone and is no longer waited for; who takes its rank has not entered anything yet.
+  void Gone(const Entrant& who);
   // Fails the barriers whose time is up.
   void Expire(absl::Time now);
   absl::Time NextDeadline() const;
@@ -57,19 +68,27 @@ class Barriers {
  private:
   using Name = std::pair<std::string, Group>;
   using Key = std::tuple<std::string, Group, std::uint64_t>;
+  struct Entry {
+    absl::Time deadline;
+    std::uint64_t number;  // as the worker counts
+  };
   struct Pending {
-    std::map<std::uint32_t, absl::Time> entered;  // rank → deadline
+    std::map<std::uint32_t, Entry> entered;  // by rank
     absl::Time since;
     absl::Time deadline = absl::InfiniteFuture();  // of the first member to lose patience
   };
   struct Ended {
-    std::map<std::uint64_t, absl::Status> results;  // by number
+    // By number.
+    std::map<std::uint64_t, absl::Status> results;
     std::uint64_t used = 0;
   };
 
   std::vector<std::uint32_t> Missing(const Pending& pending) const;
-  bool AnswerIfEnded(std::uint32_t rank, const proto::BarrierEnter& enter);
-  void Answer(std::uint32_t rank, const Key& key, const absl::Status& result);
+  // How the others count what the worker calls enter.number.
+  std::uint64_t Translate(const Entrant& who, const proto::BarrierEnter& enter);
+  std::uint64_t OpenNumber(const proto::BarrierEnter& enter) const;
+  bool AnswerIfEnded(std::uint32_t rank, const Key& key, std::uint64_t said);
+  void Answer(std::uint32_t rank, const Key& key, std::uint64_t said, const absl::Status& result);
   void Finish(std::map<Key, Pending>::iterator pending, const absl::Status& result);
   void Remember(const Key& key, const absl::Status& result);
 
@@ -77,6 +96,8 @@ class Barriers {
   const Send send_;
   std::map<Key, Pending> pending_;
   std::map<Name, Ended> ended_;
+  // What a late worker's numbers lack; by incarnation and name.
+  std::map<std::pair<std::uint64_t, Name>, std::uint64_t> shifts_;
   std::uint64_t uses_ = 0;
 };
 

@@ -22,7 +22,7 @@ class BarriersTest : public ::testing::Test, private Barriers::Workers {
     enter.group = group;
     enter.number = number;
     enter.timeout_ms = static_cast<std::uint64_t>(timeout_s) * 1000;
-    barriers_.Enter(rank, enter, now_);
+    barriers_.Enter({.rank = rank, .late = late_[rank]}, enter, now_);
   }
   void PassSeconds(int seconds) {
     now_ += absl::Seconds(seconds);
@@ -32,6 +32,7 @@ class BarriersTest : public ::testing::Test, private Barriers::Workers {
   std::vector<std::string> Answers() { return std::exchange(answers_, {}); }
 
   std::vector<std::uint32_t> needed_ = {0, 1, 2};
+  std::map<std::uint32_t, std::uint64_t> late_;  // rank → incarnation
   std::vector<std::string> answers_;
   absl::Status last_;
   absl::Time now_ = absl::UnixEpoch();
@@ -91,14 +92,14 @@ TEST_F(BarriersTest, ADeathWhileWaitingOpensIt) {
   Enter(0);
   Enter(1);
   needed_ = {0, 1};
-  barriers_.WorkersChanged();
+  barriers_.Gone({.rank = 2});
   EXPECT_THAT(Answers(), ElementsAre("0:1:OK", "1:1:OK"));
 }
 
 TEST_F(BarriersTest, TheDeathOfOneThatHasEnteredDoesNotOpenIt) {
   Enter(0);
   needed_ = {1, 2};
-  barriers_.WorkersChanged();
+  barriers_.Gone({.rank = 0});
   EXPECT_THAT(Answers(), IsEmpty());
 }
 
@@ -158,6 +159,55 @@ TEST_F(BarriersTest, TooManyWaitingAreRefused) {
   EXPECT_EQ(last_.code(), absl::StatusCode::kResourceExhausted);
   Enter(0, 1);
   EXPECT_EQ(Answers().size(), 1u);
+}
+
+TEST_F(BarriersTest, AReturnedWorkerJoinsTheBarrierThatTheOthersWaitIn) {
+  for (std::uint64_t number : {1, 2, 3}) {
+    for (std::uint32_t rank : {0, 1, 2}) Enter(rank, number);
+  }
+  needed_ = {0, 1};
+  barriers_.Gone({.rank = 2});
+  Enter(0, 4);
+  needed_ = {0, 1, 2};
+  late_[2] = 77;
+  Answers();
+  Enter(2, 1);
+  Enter(2, 1);  // said again
+  EXPECT_THAT(Answers(), IsEmpty());
+  Enter(1, 4);
+  EXPECT_THAT(Answers(), ElementsAre("0:4:OK", "1:4:OK", "2:1:OK"));
+  Enter(2, 1);  // the answer was lost
+  EXPECT_THAT(Answers(), ElementsAre("2:1:OK"));
+  for (std::uint32_t rank : {0, 1}) Enter(rank, 5);
+  EXPECT_THAT(Answers(), IsEmpty());
+  Enter(2, 2);
+  EXPECT_THAT(Answers(), ElementsAre("0:5:OK", "1:5:OK", "2:2:OK"));
+}
+
+TEST_F(BarriersTest, AReturnedWorkerThatIsFirstOpensTheNextBarrier) {
+  for (std::uint64_t number : {1, 2, 3}) {
+    for (std::uint32_t rank : {0, 1, 2}) Enter(rank, number);
+  }
+  Answers();
+  late_[1] = 77;
+  Enter(1, 1);
+  Enter(1, 1, 0, "new name");
+  EXPECT_THAT(Answers(), IsEmpty());
+  for (std::uint32_t rank : {0, 2}) Enter(rank, 4);
+  EXPECT_THAT(Answers(), ElementsAre("0:4:OK", "1:1:OK", "2:4:OK"));
+}
+
+TEST_F(BarriersTest, WhatADeadWorkerEnteredItsSuccessorHasNot) {
+  Enter(2, 1, 5);
+  Enter(0, 1);
+  barriers_.Gone({.rank = 2});
+  late_[2] = 77;
+  Enter(1, 1);
+  EXPECT_THAT(Answers(), IsEmpty());
+  PassSeconds(60);  // the dead one's deadline is nobody's
+  EXPECT_THAT(Answers(), IsEmpty());
+  Enter(2, 1);
+  EXPECT_THAT(Answers(), ElementsAre("0:1:OK", "1:1:OK", "2:1:OK"));
 }
 
 }  // namespace

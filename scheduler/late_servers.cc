@@ -32,8 +32,8 @@ bool LateServers::OnInstalled(std::uint32_t node, const proto::InstallTableReply
   }
   if (!fit.ok()) {
     servers_.erase(server);
-    owner_->OnUnfit(node, absl::Status(fit.code(),
-                                       absl::StrCat("it does not take table '", entry.spec.name,
+    owner_->OnUnfit(
+        node, absl::Status(fit.code(), absl::StrCat("it does not take table '", entry.spec.name,
                                                     "': ", fit.message(),
                                                     "; give all servers the same LEEWAY_PLUGINS")));
     return true;

@@ -80,8 +80,8 @@ std::shared_ptr<const proto::ClusterMap> MapBuilder::Next(const MembershipTable&
   return newest_;
 }
 
-void MapBuilder::Restore(std::uint64_t version, std::uint64_t epoch,
-                         const MembershipTable& members, const ChainPlanner& planner) {
+void MapBuilder::Restore(std::uint64_t version, std::uint64_t epoch, const MembershipTable& members,
+                         const ChainPlanner& planner) {
   std::shared_ptr<proto::ClusterMap> map = MakeMap(members, planner.chains());
   map->version = version;
   map->epoch = epoch;

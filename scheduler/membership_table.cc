@@ -16,10 +16,10 @@ absl::string_view NumberSetting(Role role) {
 
 absl::Status CheckNumber(Role role, std::uint32_t theirs, std::uint32_t ours) {
   if (theirs == ours) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("it has ", NumberSetting(role), "=", theirs, ", but the scheduler has ",
-                   NumberSetting(role), "=", ours,
-                   "; give all nodes the same number (or LEEWAY_ELASTIC=1 to one that comes on top)"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "it has ", NumberSetting(role), "=", theirs, ", but the scheduler has ", NumberSetting(role),
+      "=", ours,
+      "; give all nodes the same number (or LEEWAY_ELASTIC=1 to one that comes on top)"));
 }
 
 std::uint32_t RanksMax(Role role) {
@@ -128,13 +128,12 @@ std::optional<std::uint32_t> MembershipTable::FreeRank(Role role) const {
 absl::Status MembershipTable::Full(const proto::Join& join) const {
   const std::size_t ranks = Of(join.role).size();
   if (ranks >= RanksMax(join.role)) {
-    return absl::ResourceExhaustedError(absl::StrCat("there are ", ranks, " ", Name(join.role),
-                                                     "s, and there cannot be more"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("there are ", ranks, " ", Name(join.role), "s, and there cannot be more"));
   }
-  return absl::ResourceExhaustedError(
-      absl::StrCat("it would be ", Name(join.role), " number ", ranks + 1, ", but ",
-                   NumberSetting(join.role), "=", ranks,
-                   " were announced and have joined; LEEWAY_ELASTIC=1 lets it come on top"));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "it would be ", Name(join.role), " number ", ranks + 1, ", but ", NumberSetting(join.role),
+      "=", ranks, " were announced and have joined; LEEWAY_ELASTIC=1 lets it come on top"));
 }
 
 absl::StatusOr<std::uint32_t> MembershipTable::CheckRank(const proto::Join& join,
@@ -142,9 +141,10 @@ absl::StatusOr<std::uint32_t> MembershipTable::CheckRank(const proto::Join& join
   const std::vector<Node*>& nodes = Of(join.role);
   if (rank == nodes.size() && join.elastic && rank < RanksMax(join.role)) return rank;
   if (rank >= nodes.size()) {
-    return absl::OutOfRangeError(absl::StrCat(
-        "LEEWAY_RANK=", rank, " is out of range: ", NumberSetting(join.role), "=", nodes.size(),
-        ", and ranks count from 0", join.elastic ? "; the next to come on top is the last + 1" : ""));
+    return absl::OutOfRangeError(
+        absl::StrCat("LEEWAY_RANK=", rank, " is out of range: ", NumberSetting(join.role), "=",
+                     nodes.size(), ", and ranks count from 0",
+                     join.elastic ? "; the next to come on top is the last + 1" : ""));
   }
   const Node* holder = nodes[rank];
   if (holder == nullptr || !holder->alive()) return rank;

@@ -88,7 +88,7 @@ class MembershipTable {
 
   const std::uint32_t num_servers_, num_workers_;  // announced
   std::map<std::uint32_t, Node> nodes_;            // by id
-  std::map<std::uint64_t, std::uint32_t> ids_;  // by incarnation
+  std::map<std::uint64_t, std::uint32_t> ids_;     // by incarnation
   std::vector<Node*> servers_, workers_;
   std::uint32_t next_id_ = kSchedulerNode + 1;
   bool complete_ = false;

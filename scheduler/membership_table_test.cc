@@ -151,11 +151,15 @@ TEST_F(CompleteTableTest, GoesOnFromWhatWasKept) {
   EXPECT_TRUE(other.complete());
   EXPECT_EQ(other.workers()[1]->incarnation, 13u);
   EXPECT_EQ(other.FindIncarnation(11)->state, Node::State::kDead);
-  EXPECT_EQ((*other.Admit([] {
-              proto::Join join = JoinOf(Role::kWorker);
-              join.elastic = true;
-              return join;
-            }(), IdentityOf(Role::kWorker, 14)))->id, table_.next_id());
+  EXPECT_EQ((*other.Admit(
+                 [] {
+                   proto::Join join = JoinOf(Role::kWorker);
+                   join.elastic = true;
+                   return join;
+                 }(),
+                 IdentityOf(Role::kWorker, 14)))
+                ->id,
+            table_.next_id());
 }
 
 }  // namespace

@@ -61,9 +61,9 @@ Scheduler::Impl::Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* fa
 }
 
 Scheduler::Impl::~Impl() {
-  for (runtime::TimerId timer : {detector_timer_, resend_timer_, log_timer_, nobody_timer_,
-                                 barrier_timer_, publish_timer_, urgent_timer_, plan_timer_,
-                                 return_timer_, ending_timer_, grace_timer_}) {
+  for (runtime::TimerId timer :
+       {detector_timer_, resend_timer_, log_timer_, nobody_timer_, barrier_timer_, publish_timer_,
+        urgent_timer_, plan_timer_, return_timer_, ending_timer_, grace_timer_}) {
     loop_->Cancel(timer);
   }
   for (const auto& [node, timer] : suspects_) loop_->Cancel(timer);
@@ -175,7 +175,9 @@ void Scheduler::Impl::Retire(Node* node, Node::State state, const std::string& w
   }
   if (!left) SendTo(*node, down);  // should it live after all, it ends
   PublishSoon();
-  barriers_.WorkersChanged();
+  if (node->role == Role::kWorker) {
+    barriers_.Gone({.rank = node->rank, .late = node->late ? node->incarnation : 0});
+  }
   catalogue_.ServersChanged();
   ArmBarrierTimer();
   EndIfDone(!left);
@@ -203,10 +205,10 @@ void Scheduler::Impl::Suspect(const Node& node) {
     suspects_.erase(id);
     Node* silent = members_.Find(id);
     if (silent == nullptr || !silent->alive() || !running()) return;
-    Retire(silent, Node::State::kDead,
-           absl::StrCat("its connections broke, and it has not come back for ", Rounded(patience),
-                        " (LEEWAY_SUSPICION_MS=", absl::ToInt64Milliseconds(config_.suspicion),
-                        ")"));
+    Retire(
+        silent, Node::State::kDead,
+        absl::StrCat("its connections broke, and it has not come back for ", Rounded(patience),
+                     " (LEEWAY_SUSPICION_MS=", absl::ToInt64Milliseconds(config_.suspicion), ")"));
   });
 }
 

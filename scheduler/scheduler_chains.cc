@@ -167,18 +167,17 @@ void Scheduler::Impl::DrainCommand(const AdminDesk::Ask& ask,
   if (!server.ok()) return desk_.Answer(ask, server.status());
   const std::uint32_t rank = (*server)->rank;
   if (!drains_.contains(rank)) {
-    const auto staying = static_cast<std::uint32_t>(
-        std::count_if(planner_.servers().begin(), planner_.servers().end(), [&](const auto& other) {
-          return other.first != rank && !other.second.draining;
-        }));
+    const auto staying = static_cast<std::uint32_t>(std::count_if(
+        planner_.servers().begin(), planner_.servers().end(),
+        [&](const auto& other) { return other.first != rank && !other.second.draining; }));
     const auto now = static_cast<std::uint32_t>(planner_.servers().size());
     if (staying < std::min(config_.replication, now)) {
       return desk_.Answer(
-          ask, absl::FailedPreconditionError(absl::StrCat(
-                   "cannot drain ", (*server)->FullName(), ": ", staying, " of ", now,
-                   " servers would stay, and LEEWAY_REPLICATION=", config_.replication,
-                   " needs ", std::min(config_.replication, now),
-                   "; start another server first (with LEEWAY_ELASTIC=1)")));
+          ask, absl::FailedPreconditionError(
+                   absl::StrCat("cannot drain ", (*server)->FullName(), ": ", staying, " of ", now,
+                                " servers would stay, and LEEWAY_REPLICATION=", config_.replication,
+                                " needs ", std::min(config_.replication, now),
+                                "; start another server first (with LEEWAY_ELASTIC=1)")));
     }
     runtime::LogInfo((*server)->FullName(), " is to be drained");
     planner_.Drain(rank);
@@ -224,7 +223,8 @@ void Scheduler::Impl::FailStuckDrains() {
 void Scheduler::Impl::RebalanceCommand(const AdminDesk::Ask& ask,
                                        const AdminDesk::Arguments& arguments) {
   if (arguments.size() > 1) {
-    return desk_.Answer(ask, absl::InvalidArgumentError("rebalance takes bytes, requests or count"));
+    return desk_.Answer(ask,
+                        absl::InvalidArgumentError("rebalance takes bytes, requests or count"));
   }
   if (!members_.complete()) {
     return desk_.Answer(

@@ -153,8 +153,8 @@ class Scheduler::Impl final : private van::Handler,
   Barriers barriers_;
   TableCatalogue catalogue_;
   AdminDesk desk_;
-  std::map<std::uint32_t, runtime::TimerId> suspects_;            // by node
-  std::map<std::uint32_t, std::vector<AdminDesk::Ask>> drains_;   // by rank: who waits for it
+  std::map<std::uint32_t, runtime::TimerId> suspects_;           // by node
+  std::map<std::uint32_t, std::vector<AdminDesk::Ask>> drains_;  // by rank: who waits for it
   std::vector<AdminDesk::Ask> rebalances_;
   absl::Time next_plan_ = absl::InfinitePast();
   std::optional<Ending> ending_;

@@ -244,7 +244,9 @@ bool Scheduler::Impl::IsMember(const Sender& sender, Role role) {
 
 void Scheduler::Impl::On(const Sender& sender, const proto::BarrierEnter& enter) {
   if (!IsMember(sender, Role::kWorker)) return;
-  barriers_.Enter(sender.node->rank, enter, Now());
+  const Node& worker = *sender.node;
+  barriers_.Enter({.rank = worker.rank, .late = worker.late ? worker.incarnation : 0}, enter,
+                  Now());
   ArmBarrierTimer();
 }
 

@@ -52,13 +52,13 @@ Json ShardsToJson(const StatusSources& sources) {
   Json servers = Json::array();
   for (const auto& [rank, of] : counts) {
     const auto server = sources.planner.servers().find(rank);
-    servers.push_back({{"rank", rank},
-                       {"heads", of.heads},
-                       {"replicas", of.replicas},
-                       {"filling", of.filling},
-                       {"bytes", sources.loads.BytesOn(rank)},
-                       {"draining", server != sources.planner.servers().end() &&
-                                        server->second.draining}});
+    servers.push_back(
+        {{"rank", rank},
+         {"heads", of.heads},
+         {"replicas", of.replicas},
+         {"filling", of.filling},
+         {"bytes", sources.loads.BytesOn(rank)},
+         {"draining", server != sources.planner.servers().end() && server->second.draining}});
   }
   return {{"replication", sources.replication},
           {"filling", sources.planner.Filling()},

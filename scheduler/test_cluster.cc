@@ -1,9 +1,11 @@
 #include "scheduler/test_cluster.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/codec.h"
 
 namespace leeway::scheduler {
 
@@ -41,10 +43,31 @@ void TestNode::OnMap(std::shared_ptr<const proto::ClusterMap> it) {
   maps_only_grew = maps_only_grew && (map == nullptr || it->version > map->version);
   map = std::move(it);
   ++maps;
+  epochs += map->epoch > seen_epoch_;
+  seen_epoch_ = map->epoch;
   if (!acknowledges_maps) return;
   // As if data threads had to take it first.
   runner_->loop()->After(absl::Milliseconds(1), [this, version = map->version] {
     if (!over.has_value()) membership_->AckMap(version);
+  });
+  SayReady();
+}
+
+// That what is being filled here has caught up, until the map shows it.
+void TestNode::SayReady() {
+  if (!fills || map == nullptr || !welcome.has_value() || over.has_value()) return;
+  bool said = false;
+  for (const proto::ShardReplica& replica : map->replicas) {
+    if (!replica.filling || replica.place.server_rank != welcome->rank) continue;
+    if (map->servers[welcome->rank].node != welcome->node) continue;
+    said = true;
+    runner_->loop()->After(absl::Milliseconds(2), [this, epoch = map->epoch, replica] {
+      Say(proto::ReplicaReady{.epoch = epoch, .shard = replica.shard});
+    });
+  }
+  if (!said) return;
+  runner_->loop()->After(absl::Seconds(1), [this, version = map->version] {
+    if (map->version == version) SayReady();
   });
 }
 
@@ -106,6 +129,40 @@ void TestNode::Leave() {
 
 void TestNode::AskForMap() {
   runner_->loop()->Post([this] { membership_->AskForMap(); });
+}
+
+TestTool::TestTool(runtime::SimWorld* world, van::SimNetwork* network, std::string command,
+                   std::vector<std::string> arguments)
+    : admin_{.request = 1, .command = std::move(command), .arguments = std::move(arguments)},
+      host_(world->NewHost("tool")),
+      factory_(network->NewFactory("tool")),
+      runner_(host_->Spawn("tool")) {
+  runner_->loop()->Post([this] {
+    van::Identity identity;
+    identity.role = Role::kTool;
+    identity.incarnation = host_->Random();
+    van_ = factory_->New(runner_->loop(), identity, van::Limits(), this);
+    (void)van_->Connect(absl::StrCat("sim://", kSchedulerHost, "/0"), absl::Seconds(10));
+  });
+}
+
+void TestTool::OnPeerUp(van::PeerId peer, const van::Identity&) {
+  van::Message raw;
+  raw.header = proto::Encode(admin_);
+  (void)van_->Send(peer, std::move(raw));
+}
+
+void TestTool::OnPeerDown(van::PeerId, const absl::Status& why) {
+  if (!answer.has_value()) answer = absl::UnavailableError(why.message());
+}
+
+void TestTool::OnMessage(van::PeerId, van::Message raw) {
+  const auto message = proto::Decode(raw.header, {raw.payload.data(), raw.payload.size()});
+  if (!message.ok()) return;
+  if (const auto* reply = std::get_if<proto::AdminReply>(&*message)) {
+    answer = reply->result;
+    json = std::string(raw.payload[0].text());
+  }
 }
 
 TestCluster::TestCluster(std::uint64_t seed, std::uint32_t num_servers, std::uint32_t num_workers)
@@ -176,6 +233,15 @@ void TestCluster::RunUntilComplete() {
 
 bool TestCluster::RunUntil(const std::function<bool()>& done, absl::Duration limit) {
   return world.RunUntil(done, limit).ok();
+}
+
+std::unique_ptr<TestTool> TestCluster::Ask(std::string command,
+                                           std::vector<std::string> arguments) {
+  return std::make_unique<TestTool>(&world, &network, std::move(command), std::move(arguments));
+}
+
+std::uint64_t TestCluster::MessagesSent() const {
+  return nlohmann::json::parse(scheduler->StatusJson())["counters"]["messages_sent"];
 }
 
 void TestCluster::LeaveAllWorkers() {

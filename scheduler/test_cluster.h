@@ -21,8 +21,9 @@ namespace leeway::scheduler {
 
 inline constexpr char kSchedulerHost[] = "scheduler";
 
-// One simulated process with a membership. Servers acknowledge maps and install every table that
-// they do not refuse; workers say again what is not answered, as the client library does.
+// One simulated process with a membership. Servers acknowledge maps, install every table that they
+// do not refuse, and are filled in no time; workers say again what is not answered, as the client
+// library does.
 class TestNode final : private node::Membership::Listener {
  public:
   TestNode(runtime::SimWorld* world, van::SimNetwork* network, std::string name, Role role,
@@ -53,7 +54,10 @@ class TestNode final : private node::Membership::Listener {
   // How a server behaves.
   bool acknowledges_maps = true;
   bool answers_installs = true;
+  bool fills = true;
   absl::Status refusal;
+
+  int epochs = 0;  // seen
 
   std::uint64_t epoch() const { return map == nullptr ? 0 : map->epoch; }
   const std::string& name() const { return name_; }
@@ -64,13 +68,36 @@ class TestNode final : private node::Membership::Listener {
   void OnNodeDown(const proto::NodeDown& down) override { downs.push_back(down); }
   void OnSchedulerMessage(proto::AnyMessage message) override;
   void OnOver(const absl::Status& why) override;
+  void SayReady();
   void SayUntil(const proto::AnyMessage& message, std::function<bool()> answered);
 
   const std::string name_;
+  std::uint64_t seen_epoch_ = 0;
   std::unique_ptr<runtime::Host> host_;
   std::unique_ptr<van::Factory> factory_;
   std::unique_ptr<runtime::LoopRunner> runner_;
   std::unique_ptr<node::Membership> membership_;
+};
+
+// A tool that asks one thing of the scheduler.
+class TestTool final : private van::Handler {
+ public:
+  TestTool(runtime::SimWorld* world, van::SimNetwork* network, std::string command,
+           std::vector<std::string> arguments);
+
+  std::optional<absl::Status> answer;
+  std::string json;
+
+ private:
+  void OnPeerUp(van::PeerId peer, const van::Identity&) override;
+  void OnPeerDown(van::PeerId, const absl::Status& why) override;
+  void OnMessage(van::PeerId, van::Message raw) override;
+
+  const proto::Admin admin_;
+  std::unique_ptr<runtime::Host> host_;
+  std::unique_ptr<van::Factory> factory_;
+  std::unique_ptr<runtime::LoopRunner> runner_;
+  std::unique_ptr<van::Van> van_;
 };
 
 class TestCluster {
@@ -91,6 +118,9 @@ class TestCluster {
   void RunUntilComplete();
   bool RunUntil(const std::function<bool()>& done, absl::Duration limit = absl::Minutes(5));
   void LeaveAllWorkers();
+  std::unique_ptr<TestTool> Ask(std::string command, std::vector<std::string> arguments = {});
+  // What the scheduler's status says now.
+  std::uint64_t MessagesSent() const;
 
   runtime::SimWorld world;
   van::SimNetwork network;

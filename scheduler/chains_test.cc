@@ -1,0 +1,330 @@
+// What becomes of the shards when servers die, come and are drained: the whole scheduler on virtual
+// time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "proto/chain.h"
+#include "scheduler/test_cluster.h"
+
+namespace leeway::scheduler {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string Text(const absl::Status& status) { return std::string(status.message()); }
+
+class ChainsTest : public ::testing::Test {
+ protected:
+  void Begin(std::uint32_t servers, std::uint32_t workers, std::uint32_t replication,
+             std::uint64_t seed = 1) {
+    cluster_ = std::make_unique<TestCluster>(seed, servers, workers);
+    cluster_->config.replication = replication;
+    van::LinkFaults uneven;
+    uneven.delay_max = absl::Milliseconds(1);
+    cluster_->network.SetFaults(uneven);
+    cluster_->StartAll();
+    cluster_->RunUntilComplete();
+    cluster_->world.RunFor(absl::Seconds(3));
+  }
+  const proto::ClusterMap& Map() const { return *cluster_->workers[0]->map; }
+
+  // Each shard has that many members, all on living servers, and none is being filled.
+  bool Whole(std::size_t members) const {
+    if (!Map().epoch) return false;
+    for (std::uint32_t shard = 0; shard < Map().owners.size(); ++shard) {
+      const proto::Chain chain = proto::ChainOf(Map(), shard);
+      if (chain.members.size() != members || !chain.filling.empty()) return false;
+      for (const proto::ShardOwner& place : chain.members) {
+        if (!Map().servers[place.server_rank].alive) return false;
+      }
+    }
+    return true;
+  }
+  std::map<std::uint32_t, int> Members() const {
+    std::map<std::uint32_t, int> members;
+    for (std::uint32_t shard = 0; shard < Map().owners.size(); ++shard) {
+      for (const auto& place : proto::ChainOf(Map(), shard).members) ++members[place.server_rank];
+    }
+    return members;
+  }
+  bool Even() const {
+    const auto status = nlohmann::json::parse(cluster_->scheduler->StatusJson());
+    return status["shards"]["settled"] == true;
+  }
+  TestNode* StartLate(Role role, bool elastic = false) {
+    return cluster_->Start(role, [elastic](Config* config) { config->elastic = elastic; });
+  }
+
+  std::unique_ptr<TestCluster> cluster_;
+};
+
+TEST_F(ChainsTest, AfterADeathTheWorkersKnowTheNewHeadsAtOnce) {
+  Begin(3, 4, 2);
+  const absl::Time died = cluster_->world.Now();
+  cluster_->Kill(cluster_->servers[1]);
+  const std::uint32_t dead = cluster_->servers[1]->welcome->rank;
+  ASSERT_TRUE(cluster_->RunUntil([&] { return !cluster_->workers[0]->downs.empty(); }));
+  EXPECT_LT(cluster_->world.Now() - died, cluster_->config.suspicion + absl::Milliseconds(5));
+  EXPECT_THAT(cluster_->workers[0]->downs[0].reason, HasSubstr("LEEWAY_SUSPICION_MS"));
+  const absl::Time detected = cluster_->world.Now();
+  ASSERT_TRUE(cluster_->RunUntil([&] {
+    return std::all_of(cluster_->workers.begin(), cluster_->workers.end(),
+                       [](const TestNode* worker) { return worker->epoch() == 2; });
+  }));
+  EXPECT_LT(cluster_->world.Now() - detected, absl::Milliseconds(5));
+  for (const proto::ShardOwner& owner : Map().owners) {
+    EXPECT_NE(owner.server_rank, dead);
+    EXPECT_NE(owner.server_rank, proto::kNoServer);
+  }
+  ASSERT_TRUE(cluster_->RunUntil([&] { return Whole(2); }, absl::Minutes(1)));
+  EXPECT_LT(cluster_->workers[0]->epochs, 16);
+}
+
+TEST_F(ChainsTest, ADeadServerThatHasNotTakenTheMapEitherHoldsUpNobodyForLong) {
+  Begin(4, 1, 2);
+  cluster_->servers[2]->acknowledges_maps = false;
+  cluster_->Kill(cluster_->servers[1]);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return !cluster_->workers[0]->downs.empty(); }));
+  const absl::Time detected = cluster_->world.Now();
+  ASSERT_TRUE(cluster_->RunUntil([&] { return cluster_->workers[0]->epoch() == 2; }));
+  EXPECT_LT(cluster_->world.Now() - detected, absl::Milliseconds(110));
+}
+
+TEST_F(ChainsTest, WithoutReplicasHasteHelpsNobody) {
+  Begin(2, 1, 1);
+  const absl::Time died = cluster_->world.Now();
+  cluster_->Kill(cluster_->servers[1]);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return cluster_->workers[0]->epoch() == 2; }));
+  EXPECT_GT(cluster_->world.Now() - died,
+            cluster_->config.failure_timeout - cluster_->config.heartbeat_interval);
+  const auto lost =
+      std::count(Map().owners.begin(), Map().owners.end(), proto::ShardOwner{proto::kNoServer, 0});
+  EXPECT_EQ(lost, 32);
+}
+
+TEST_F(ChainsTest, ADeathCostsAFewMessagesANode) {
+  Begin(10, 100, 2);
+  for (const auto& node : cluster_->nodes) node->fills = false;
+  const std::uint64_t before = cluster_->MessagesSent();
+  const absl::Time then = cluster_->world.Now();
+  cluster_->Kill(cluster_->servers[3]);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return cluster_->workers[99]->epoch() == 2; }));
+  const double beats = absl::ToDoubleSeconds(cluster_->world.Now() - then) + 1;
+  EXPECT_LE(cluster_->MessagesSent() - before, static_cast<std::uint64_t>(109 * (2 + beats)));
+}
+
+TEST_F(ChainsTest, AServerThatIsReplacedGetsTheTablesAndThenItsShare) {
+  Begin(3, 2, 2);
+  cluster_->workers[0]->CreateTable(1, TableSpec::Dense("w", {8}));
+  cluster_->workers[0]->CreateTable(2, TableSpec::Dense("v", {8}));
+  ASSERT_TRUE(cluster_->RunUntil([&] { return cluster_->workers[0]->tables.size() == 2; }));
+  const std::uint32_t rank = cluster_->servers[1]->welcome->rank;
+  cluster_->Kill(cluster_->servers[1]);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return cluster_->workers[0]->epoch() >= 2; }));
+  TestNode* replacement = StartLate(Role::kServer);
+  replacement->answers_installs = false;
+  cluster_->world.RunFor(absl::Seconds(20));
+  ASSERT_TRUE(replacement->welcome.has_value());
+  EXPECT_EQ(replacement->welcome->rank, rank);
+  EXPECT_EQ(Map().servers[rank].node, replacement->welcome->node);
+  EXPECT_EQ(Members()[rank], 0);  // it lacks the tables
+  EXPECT_TRUE(Whole(2));
+  replacement->answers_installs = true;
+  ASSERT_TRUE(cluster_->RunUntil([&] { return Even() && Members()[rank] == 64; }));
+  EXPECT_EQ(replacement->installed.size(), 2u);
+  cluster_->world.RunFor(absl::Seconds(1));
+  EXPECT_TRUE(Whole(2));
+  std::map<std::uint32_t, int> heads;
+  for (const proto::ShardOwner& owner : Map().owners) ++heads[owner.server_rank];
+  for (const auto& [server, count] : heads) EXPECT_NEAR(count, 32, 1);
+}
+
+TEST_F(ChainsTest, ALateServerTakesPartInATableThatIsBeingCreated) {
+  Begin(2, 1, 1);
+  cluster_->servers[0]->answers_installs = false;
+  cluster_->workers[0]->CreateTable(1, TableSpec::Dense("w", {8}));
+  cluster_->world.RunFor(absl::Seconds(1));
+  TestNode* late = StartLate(Role::kServer, true);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return !late->installed.empty(); }));
+  cluster_->servers[0]->answers_installs = true;
+  ASSERT_TRUE(cluster_->RunUntil([&] { return !cluster_->workers[0]->tables.empty(); }));
+  EXPECT_TRUE(cluster_->workers[0]->tables[1].result.ok());
+}
+
+TEST_F(ChainsTest, ALateServerThatLacksAnUpdaterIsSentAway) {
+  Begin(2, 1, 2);
+  cluster_->workers[0]->CreateTable(1, TableSpec::Dense("w", {8}));
+  ASSERT_TRUE(cluster_->RunUntil([&] { return !cluster_->workers[0]->tables.empty(); }));
+  TestNode* late = StartLate(Role::kServer, true);
+  late->refusal = absl::NotFoundError("no updater 'x'");
+  ASSERT_TRUE(cluster_->RunUntil([&] { return late->over.has_value(); }));
+  EXPECT_THAT(Text(*late->over), HasSubstr("LEEWAY_PLUGINS"));
+  EXPECT_FALSE(cluster_->workers[0]->over.has_value());
+  EXPECT_TRUE(Whole(2));
+}
+
+TEST_F(ChainsTest, ElasticNodesComeOnTopOnceTheClusterIsComplete) {
+  cluster_ = std::make_unique<TestCluster>(1, 2, 1);
+  cluster_->StartScheduler();
+  TestNode* server = StartLate(Role::kServer, true);
+  TestNode* worker = StartLate(Role::kWorker, true);
+  cluster_->world.RunFor(absl::Seconds(30));
+  EXPECT_FALSE(server->welcome.has_value());
+  for (int i = 0; i < 2; ++i) cluster_->Start(Role::kServer);
+  TestNode* founder = cluster_->Start(Role::kWorker);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return server->welcome.has_value() && worker->epoch() > 0; },
+                                 absl::Minutes(1)));
+  EXPECT_EQ(server->welcome->rank, 2u);
+  EXPECT_EQ(worker->welcome->rank, 1u);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return founder->map->workers.size() == 2; }));
+  EXPECT_FALSE(founder->map->workers[0].late);
+  EXPECT_TRUE(founder->map->workers[1].late);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return Even(); }));
+  cluster_->world.RunFor(absl::Seconds(1));
+  for (const auto& [rank, count] : Members()) EXPECT_NEAR(count, 64 / 3.0, 1) << rank;
+  // The one on top counts in barriers too, and is not waited for once it has left.
+  founder->Enter("b", 1);
+  cluster_->world.RunFor(absl::Seconds(5));
+  EXPECT_THAT(founder->barriers, IsEmpty());
+  worker->Leave();
+  ASSERT_TRUE(cluster_->RunUntil([&] { return !founder->barriers.empty(); }));
+}
+
+TEST_F(ChainsTest, ADrainedServerIsEmptyThenGoes) {
+  Begin(3, 1, 2);
+  const std::uint32_t rank = cluster_->servers[0]->welcome->rank;
+  const auto tool = cluster_->Ask("drain", {absl::StrCat("server:", rank)});
+  ASSERT_TRUE(cluster_->RunUntil([&] { return tool->answer.has_value(); }));
+  EXPECT_TRUE(tool->answer->ok()) << *tool->answer;
+  ASSERT_TRUE(cluster_->RunUntil([&] { return cluster_->servers[0]->over.has_value(); }));
+  EXPECT_TRUE(cluster_->servers[0]->over->ok()) << *cluster_->servers[0]->over;
+  cluster_->world.RunFor(absl::Seconds(1));
+  EXPECT_TRUE(Whole(2));
+  EXPECT_EQ(Members()[rank], 0);
+  ASSERT_EQ(cluster_->workers[0]->downs.size(), 1u);
+  EXPECT_TRUE(cluster_->workers[0]->downs[0].left);
+  cluster_->LeaveAllWorkers();
+  ASSERT_TRUE(cluster_->RunUntil([&] { return cluster_->over.has_value(); }));
+  EXPECT_TRUE(cluster_->over->ok()) << *cluster_->over;
+}
+
+TEST_F(ChainsTest, WhatCannotBeDrainedIsRefusedInOneLine) {
+  Begin(2, 1, 2);
+  const auto refused = [&](std::vector<std::string> arguments) {
+    const auto tool = cluster_->Ask("drain", std::move(arguments));
+    EXPECT_TRUE(cluster_->RunUntil([&] { return tool->answer.has_value(); }));
+    EXPECT_FALSE(tool->answer->ok());
+    return Text(*tool->answer);
+  };
+  EXPECT_THAT(refused({"server:1"}), HasSubstr("LEEWAY_REPLICATION=2"));
+  EXPECT_THAT(refused({"server:7"}), HasSubstr("there is no server 7"));
+  EXPECT_THAT(refused({"worker:0"}), HasSubstr("server:RANK"));
+  EXPECT_THAT(refused({}), HasSubstr("server:RANK"));
+  cluster_->Kill(cluster_->servers[1]);
+  const std::uint32_t dead = cluster_->servers[1]->welcome->rank;
+  ASSERT_TRUE(cluster_->RunUntil([&] { return cluster_->workers[0]->epoch() >= 2; }));
+  EXPECT_THAT(refused({absl::StrCat("server:", dead)}), HasSubstr("dead"));
+  const auto unknown = cluster_->Ask("dance");
+  ASSERT_TRUE(cluster_->RunUntil([&] { return unknown->answer.has_value(); }));
+  EXPECT_THAT(Text(*unknown->answer), HasSubstr("drain, rebalance"));
+}
+
+TEST_F(ChainsTest, ADrainWhoseServerDiesSaysSo) {
+  Begin(3, 1, 2);
+  for (TestNode* server : cluster_->servers) server->fills = false;
+  const std::uint32_t rank = cluster_->servers[0]->welcome->rank;
+  const auto tool = cluster_->Ask("drain", {absl::StrCat("server:", rank)});
+  cluster_->world.RunFor(absl::Seconds(1));
+  EXPECT_FALSE(tool->answer.has_value());
+  cluster_->Kill(cluster_->servers[0]);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return tool->answer.has_value(); }));
+  EXPECT_THAT(Text(*tool->answer), HasSubstr(absl::StrCat("server ", rank)));
+}
+
+TEST_F(ChainsTest, RebalancesByWhatTheServersReport) {
+  Begin(2, 1, 1);
+  // Server r says that its first shards are heavy.
+  for (TestNode* server : cluster_->servers) {
+    proto::LoadReport report;
+    for (std::uint32_t shard = 0; shard < Map().owners.size(); ++shard) {
+      if (Map().owners[shard].server_rank != server->welcome->rank) continue;
+      const bool heavy = server->welcome->rank == 0 && report.shards.size() < 8;
+      report.shards.push_back({.shard = shard, .bytes = heavy ? 1000u : 100u, .requests = 0});
+    }
+    server->Say(report);
+  }
+  cluster_->world.RunFor(absl::Seconds(1));
+  const auto tool = cluster_->Ask("rebalance");
+  ASSERT_TRUE(cluster_->RunUntil([&] { return tool->answer.has_value(); }));
+  EXPECT_TRUE(tool->answer->ok()) << *tool->answer;
+  cluster_->world.RunFor(absl::Seconds(1));
+  // 10,400 and 3,200 bytes before; every move takes at most 1,000 of them.
+  EXPECT_NE(Members()[0], 32);
+  const auto wrong = cluster_->Ask("rebalance", {"luck"});
+  ASSERT_TRUE(cluster_->RunUntil([&] { return wrong->answer.has_value(); }));
+  EXPECT_THAT(Text(*wrong->answer), HasSubstr("'luck'"));
+}
+
+TEST_F(ChainsTest, AWorkerThatDiedMayComeBackAndCountsAgain) {
+  Begin(1, 2, 1);
+  for (std::uint64_t number : {1, 2}) {
+    for (TestNode* worker : cluster_->workers) worker->Enter("b", number);
+    cluster_->world.RunFor(absl::Seconds(1));
+  }
+  TestNode* dead = cluster_->workers[1];
+  TestNode* other = cluster_->workers[0];
+  cluster_->Kill(dead);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return !other->downs.empty(); }));
+  TestNode* returned =
+      cluster_->Start(Role::kWorker, [&](Config* config) { config->rank = dead->welcome->rank; });
+  ASSERT_TRUE(cluster_->RunUntil([&] { return returned->epoch() > 0; }));
+  EXPECT_EQ(returned->welcome->rank, dead->welcome->rank);
+  EXPECT_TRUE(returned->map->workers[dead->welcome->rank].late);
+  other->Enter("b", 3);
+  cluster_->world.RunFor(absl::Seconds(3));
+  EXPECT_EQ(other->barriers.size(), 2u);
+  returned->Enter("b", 1);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return other->barriers.size() == 3; }));
+  cluster_->LeaveAllWorkers();
+  ASSERT_TRUE(cluster_->RunUntil([&] { return cluster_->over.has_value(); }));
+  EXPECT_TRUE(cluster_->over->ok()) << "the dead one was replaced: " << *cluster_->over;
+}
+
+TEST_F(ChainsTest, TheClusterWaitsAWhileForItsLastWorkerToComeBack) {
+  Begin(1, 1, 1);
+  cluster_->Kill(cluster_->workers[0]);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return !cluster_->servers[0]->downs.empty(); }));
+  cluster_->world.RunFor(cluster_->config.failure_timeout - absl::Seconds(1));
+  EXPECT_FALSE(cluster_->over.has_value());
+  TestNode* returned = StartLate(Role::kWorker);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return returned->epoch() > 0; }));
+  cluster_->world.RunFor(absl::Minutes(1));
+  EXPECT_FALSE(cluster_->over.has_value());
+  cluster_->Kill(returned);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return cluster_->over.has_value(); }, absl::Seconds(25)));
+  EXPECT_EQ(cluster_->over->code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(ChainsTest, TheSameSeedGivesTheSameTrace) {
+  const auto trace_of = [&](std::uint64_t seed) {
+    Begin(3, 2, 2, seed);
+    cluster_->Kill(cluster_->servers[1]);
+    cluster_->world.RunFor(absl::Seconds(3));
+    StartLate(Role::kServer);
+    EXPECT_TRUE(cluster_->RunUntil([&] { return Even() && Members().size() == 3; }));
+    return cluster_->world.trace_hash();
+  };
+  const std::uint64_t first = trace_of(5);
+  EXPECT_EQ(first, trace_of(5));
+  EXPECT_NE(first, trace_of(6));
+}
+
+}  // namespace
+}  // namespace leeway::scheduler
