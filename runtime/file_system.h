@@ -32,6 +32,12 @@ class ReadableFile {
   virtual absl::Status ReadAt(std::uint64_t offset, std::span<std::byte> to) = 0;
 };
 
+// Held until it is destroyed or its process ends.
+class FileLock {
+ public:
+  virtual ~FileLock() = default;
+};
+
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
@@ -48,6 +54,9 @@ class FileSystem {
   virtual absl::Status CreateDirectories(const std::string& path) = 0;
   virtual absl::Status SyncDirectory(const std::string& path) = 0;
   virtual bool Exists(const std::string& path) = 0;
+  // The file, which is made if it is not there, is for one process only. ALREADY_EXISTS: another
+  // one has it.
+  virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;
 };
 
 FileSystem* RealFileSystem();

@@ -57,6 +57,16 @@ class FileSystemTest : public ::testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(All, FileSystemTest, ::testing::Values(false, true),
                          [](const auto& kind) { return kind.param ? "Sim" : "Real"; });
 
+TEST_P(FileSystemTest, ALockIsForOneUntilItLetsGo) {
+  auto first = files_->Lock(At("lock"));
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(files_->Lock(At("lock")).status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_TRUE(files_->Lock(At("other")).ok());
+  first->reset();
+  EXPECT_TRUE(files_->Lock(At("lock")).ok());
+  EXPECT_EQ(files_->Lock(At("no/folder")).status().code(), absl::StatusCode::kNotFound);
+}
+
 TEST_P(FileSystemTest, WhatIsWrittenIsRead) {
   const std::string bytes("a\0b\xff\n", 5);
   Write("file", bytes);

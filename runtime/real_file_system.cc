@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -104,6 +105,14 @@ class RealFileToRead final : public ReadableFile {
   const std::string path_;
 };
 
+class RealLock final : public FileLock {
+ public:
+  explicit RealLock(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
+
+ private:
+  const Descriptor descriptor_;  // closing it lets go of the lock
+};
+
 class PosixFileSystem final : public FileSystem {
  public:
   absl::StatusOr<std::string> Read(const std::string& path) override {
@@ -182,6 +191,15 @@ class PosixFileSystem final : public FileSystem {
   }
 
   bool Exists(const std::string& path) override { return ::access(path.c_str(), F_OK) == 0; }
+
+  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
+    LEEWAY_ASSIGN_OR_RETURN(Descriptor file, Open(path, O_RDWR | O_CREAT, "open"));
+    if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
+      return std::make_unique<RealLock>(std::move(file));
+    }
+    if (errno != EWOULDBLOCK) return Error(errno, "lock", path);
+    return absl::AlreadyExistsError(absl::StrCat("cannot lock ", path, ": another process has it"));
+  }
 
  private:
   static absl::StatusOr<std::unique_ptr<WritableFile>> OpenToWrite(const std::string& path,

@@ -101,6 +101,17 @@ class SimFileSystem::FileToRead final : public ReadableFile {
   const std::uint64_t size_;
 };
 
+class SimFileSystem::HeldLock final : public FileLock {
+ public:
+  HeldLock(std::shared_ptr<std::set<std::string>> locked, std::string path)
+      : locked_(std::move(locked)), path_(std::move(path)) {}
+  ~HeldLock() override { locked_->erase(path_); }
+
+ private:
+  const std::shared_ptr<std::set<std::string>> locked_;
+  const std::string path_;
+};
+
 SimFileSystem::SimFileSystem(std::uint64_t seed) : random_(seed), folders_{"/", "."} {}
 SimFileSystem::~SimFileSystem() = default;
 
@@ -126,6 +137,7 @@ void SimFileSystem::Make(Change change) {
 
 void SimFileSystem::Crash() {
   ++crashes_;
+  locked_ = std::make_shared<std::set<std::string>>();
   const std::uint64_t happened = random_.Below(changes_.size() + 1);
   for (std::uint64_t i = 0; i < happened; ++i) Apply(changes_[i], &certain_names_);
   changes_.clear();
@@ -270,6 +282,17 @@ absl::Status SimFileSystem::SyncDirectory(const std::string& path) {
 bool SimFileSystem::Exists(const std::string& path) {
   const std::string normal = Normal(path);
   return names_.contains(normal) || folders_.contains(normal);
+}
+
+absl::StatusOr<std::unique_ptr<FileLock>> SimFileSystem::Lock(const std::string& path) {
+  const std::string normal = Normal(path);
+  if (!Exists(path)) {
+    LEEWAY_RETURN_IF_ERROR(Create(path).status());
+  }
+  if (!locked_->insert(normal).second) {
+    return absl::AlreadyExistsError(absl::StrCat("cannot lock ", path, ": another process has it"));
+  }
+  return std::make_unique<HeldLock>(locked_, normal);
 }
 
 }  // namespace leeway::runtime

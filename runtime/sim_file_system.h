@@ -51,11 +51,13 @@ class SimFileSystem final : public FileSystem {
   absl::Status CreateDirectories(const std::string& path) override;
   absl::Status SyncDirectory(const std::string& path) override;
   bool Exists(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override;
 
  private:
   struct Inode;
   class OpenFile;
   class FileToRead;
+  class HeldLock;
   using Names = std::map<std::string, std::shared_ptr<Inode>>;
   // One change to the names: `path` now means `inode` (null: nothing), `gone` no longer exists.
   struct Change {
@@ -76,6 +78,8 @@ class SimFileSystem final : public FileSystem {
   Names names_;          // as they are now
   Names certain_names_;  // as they would be after a crash, before `changes_`
   std::vector<Change> changes_;
+  // Of each crash-free time, which files are locked.
+  std::shared_ptr<std::set<std::string>> locked_ = std::make_shared<std::set<std::string>>();
   std::uint64_t crashes_ = 0;
 };
 

@@ -186,5 +186,16 @@ TEST(SimFileSystemTest, AnAtomicWriteIsWholeThroughEveryFault) {
   EXPECT_GT(found_old, 200);
 }
 
+TEST(SimFileSystemTest, ACrashLetsGoOfLocks) {
+  SimFileSystem files(1);
+  auto lock = files.Lock("lock");
+  ASSERT_TRUE(lock.ok());
+  files.Crash();
+  auto next = files.Lock("lock");
+  ASSERT_TRUE(next.ok()) << next.status();
+  lock->reset();  // of the process that went down
+  EXPECT_EQ(files.Lock("lock").status().code(), absl::StatusCode::kAlreadyExists);
+}
+
 }  // namespace
 }  // namespace leeway::runtime

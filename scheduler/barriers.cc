@@ -62,7 +62,10 @@ void Barriers::Enter(const Entrant& who, const proto::BarrierEnter& enter, absl:
 std::uint64_t Barriers::Translate(const Entrant& who, const proto::BarrierEnter& enter) {
   if (who.late == 0) return enter.number;
   const auto [shift, first] = shifts_.try_emplace({who.late, {enter.name, enter.group}});
-  if (first) shift->second = OpenNumber(enter) - enter.number;
+  if (first) {
+    ++changes_;
+    shift->second = OpenNumber(enter) - enter.number;
+  }
   return enter.number + shift->second;
 }
 
@@ -95,6 +98,17 @@ void Barriers::Gone(const Entrant& who) {
       Finish(current, absl::OkStatus());
     }
   }
+}
+
+Barriers::State Barriers::state() const {
+  State state{.ended = {}, .shifts = shifts_};
+  for (const auto& [name, ended] : ended_) state.ended[name] = ended.results;
+  return state;
+}
+
+void Barriers::Restore(State state) {
+  shifts_ = std::move(state.shifts);
+  for (auto& [name, results] : state.ended) ended_[name].results = std::move(results);
 }
 
 void Barriers::Expire(absl::Time now) {
@@ -174,6 +188,7 @@ void Barriers::Finish(std::map<Key, Pending>::iterator pending, const absl::Stat
 }
 
 void Barriers::Remember(const Key& key, const absl::Status& result) {
+  ++changes_;
   const auto& [name, group, number] = key;
   Ended& ended = ended_[{name, group}];
   ended.used = ++uses_;

@@ -65,8 +65,20 @@ class Barriers {
   };
   std::vector<Waiting> waiting() const;
 
- private:
   using Name = std::pair<std::string, Group>;
+  // What has to be kept for barriers to go on where others were: what ended how, and how late
+  // workers count. Who waits says so again.
+  struct State {
+    std::map<Name, std::map<std::uint64_t, absl::Status>> ended;
+    std::map<std::pair<std::uint64_t, Name>, std::uint64_t> shifts;
+    friend bool operator==(const State&, const State&) = default;
+  };
+  State state() const;
+  void Restore(State state);
+  // Grows whenever that changes.
+  std::uint64_t changes() const { return changes_; }
+
+ private:
   using Key = std::tuple<std::string, Group, std::uint64_t>;
   struct Entry {
     absl::Time deadline;
@@ -98,7 +110,7 @@ class Barriers {
   std::map<Name, Ended> ended_;
   // What a late worker's numbers lack; by incarnation and name.
   std::map<std::pair<std::uint64_t, Name>, std::uint64_t> shifts_;
-  std::uint64_t uses_ = 0;
+  std::uint64_t uses_ = 0, changes_ = 0;
 };
 
 }  // namespace leeway::scheduler

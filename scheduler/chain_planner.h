@@ -37,8 +37,7 @@ class ChainPlanner {
   };
 
   explicit ChainPlanner(std::uint32_t replication) : replication_(replication) {}
-  ChainPlanner(std::uint32_t replication, State state)
-      : replication_(replication), state_(std::move(state)) {}
+  void Restore(State state) { state_ = std::move(state); }
 
   // Chains for `num_shards` shards on servers with so many threads, by rank.
   void Deal(const std::vector<std::uint32_t>& threads, std::uint32_t num_shards);

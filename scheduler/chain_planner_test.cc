@@ -225,7 +225,8 @@ TEST(ChainPlanner, GoesOnFromItsState) {
   planner.Add(3, 1);
   planner.Balance({});
   planner.Step();
-  ChainPlanner other(2, planner.state());
+  ChainPlanner other(2);
+  other.Restore(planner.state());
   Settle(&planner);
   Settle(&other);
   EXPECT_EQ(planner.state(), other.state());

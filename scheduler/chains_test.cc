@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/chain.h"
+#include "proto/codec.h"
 #include "scheduler/test_cluster.h"
 
 namespace leeway::scheduler {
@@ -170,6 +171,17 @@ TEST_F(ChainsTest, ALateServerThatLacksAnUpdaterIsSentAway) {
   EXPECT_TRUE(Whole(2));
 }
 
+TEST_F(ChainsTest, AReplacementThatIsThereBeforeTheDeathIsKnownWaitsForIt) {
+  Begin(3, 1, 2);
+  cluster_->Kill(cluster_->servers[1]);
+  TestNode* replacement = StartLate(Role::kServer);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return replacement->welcome.has_value(); }));
+  EXPECT_EQ(replacement->welcome->rank, cluster_->servers[1]->welcome->rank);
+  TestNode* extra = StartLate(Role::kServer);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return extra->over.has_value(); }));
+  EXPECT_THAT(Text(*extra->over), HasSubstr("LEEWAY_NUM_SERVERS=3"));
+}
+
 TEST_F(ChainsTest, ElasticNodesComeOnTopOnceTheClusterIsComplete) {
   cluster_ = std::make_unique<TestCluster>(1, 2, 1);
   cluster_->StartScheduler();
@@ -312,18 +324,30 @@ TEST_F(ChainsTest, TheClusterWaitsAWhileForItsLastWorkerToComeBack) {
   EXPECT_EQ(cluster_->over->code(), absl::StatusCode::kUnavailable);
 }
 
-TEST_F(ChainsTest, TheSameSeedGivesTheSameTrace) {
-  const auto trace_of = [&](std::uint64_t seed) {
+TEST_F(ChainsTest, TheSameSeedGivesTheSameMapsAtTheSameTimes) {
+  const auto history_of = [&](std::uint64_t seed) {
     Begin(3, 2, 2, seed);
+    std::string history;
+    const auto watch = [&](absl::Duration duration) {
+      const absl::Time until = cluster_->world.Now() + duration;
+      std::uint64_t version = 0;
+      while (cluster_->world.Now() < until && cluster_->world.Step()) {
+        if (Map().version == version) continue;
+        version = Map().version;
+        absl::StrAppend(&history, absl::ToUnixNanos(cluster_->world.Now()), " ",
+                        absl::string_view(proto::Encode(Map()).text()), "\n");
+      }
+    };
     cluster_->Kill(cluster_->servers[1]);
-    cluster_->world.RunFor(absl::Seconds(3));
+    watch(absl::Seconds(3));
     StartLate(Role::kServer);
-    EXPECT_TRUE(cluster_->RunUntil([&] { return Even() && Members().size() == 3; }));
-    return cluster_->world.trace_hash();
+    watch(absl::Seconds(3));
+    EXPECT_EQ(Members().size(), 3u);
+    return history;
   };
-  const std::uint64_t first = trace_of(5);
-  EXPECT_EQ(first, trace_of(5));
-  EXPECT_NE(first, trace_of(6));
+  const std::string first = history_of(5);
+  EXPECT_EQ(first, history_of(5));
+  EXPECT_NE(first, history_of(6));
 }
 
 }  // namespace

@@ -80,6 +80,7 @@ absl::StatusOr<Node*> MembershipTable::Admit(const proto::Join& join,
     return absl::ResourceExhaustedError(absl::StrCat("the scheduler has admitted ", kNodesMax,
                                                      " nodes already; start the cluster anew"));
   }
+  ++changes_;
   Node& node = nodes_[next_id_];
   node.id = next_id_++;
   node.role = join.role;
@@ -156,6 +157,7 @@ absl::StatusOr<std::uint32_t> MembershipTable::CheckRank(const proto::Join& join
 }
 
 void MembershipTable::Retire(Node* node, Node::State state, std::string why) {
+  ++changes_;
   node->state = state;
   node->gone_because = std::move(why);
   if (!complete_) (node->role == Role::kServer ? servers_ : workers_)[node->rank] = nullptr;
@@ -180,7 +182,10 @@ bool MembershipTable::UpdateComplete() {
   const auto full = [](const std::vector<Node*>& nodes) {
     return std::find(nodes.begin(), nodes.end(), nullptr) == nodes.end();
   };
-  complete_ = complete_ || (full(servers_) && full(workers_));
+  if (!complete_ && full(servers_) && full(workers_)) {
+    ++changes_;
+    complete_ = true;
+  }
   return complete_;
 }
 

@@ -76,6 +76,8 @@ class MembershipTable {
   // What has to be kept for a table to go on where another one was: everyone ever admitted, by id.
   const std::map<std::uint32_t, Node>& nodes() const { return nodes_; }
   std::uint32_t next_id() const { return next_id_; }
+  // Grows whenever that changes.
+  std::uint64_t changes() const { return changes_; }
   void Restore(const std::vector<Node>& nodes, std::uint32_t next_id, bool complete);
 
  private:
@@ -92,6 +94,7 @@ class MembershipTable {
   std::vector<Node*> servers_, workers_;
   std::uint32_t next_id_ = kSchedulerNode + 1;
   bool complete_ = false;
+  std::uint64_t changes_ = 0;
 };
 
 }  // namespace leeway::scheduler

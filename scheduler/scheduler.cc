@@ -74,6 +74,7 @@ absl::Status Scheduler::Impl::Start(Done done) {
   identity_.node = kSchedulerNode;
   identity_.incarnation = std::max<std::uint64_t>(1, host_->Random());
   identity_.cluster = std::max<std::uint64_t>(1, host_->Random());
+  if (absl::Status recovered = Recover(); !recovered.ok()) return recovered;
   van_ = factory_->New(loop_, identity_, van::LimitsFrom(config_), this);
   const std::string url = node::SchedulerUrl(config_.scheduler);
   absl::StatusOr<std::string> bound = van_->Listen(url);
@@ -90,6 +91,7 @@ absl::Status Scheduler::Impl::Start(Done done) {
   Every(AtLeastOneMs(config_.resend_interval / 2), &resend_timer_, &Impl::ResendWhatIsUnanswered);
   Every(kMissingLogInterval, &log_timer_, &Impl::LogMissing);
   PutOffNobodyCame();
+  if (!address_before_.empty()) GoOn();
   return absl::OkStatus();
 }
 
@@ -151,6 +153,7 @@ void Scheduler::Impl::Retire(Node* node, Node::State state, const std::string& w
   members_.Retire(node, state, why);
   detector_.Forget(node->id);
   Trust(node->id);
+  if (moved_ != nullptr) moved_->Forget(node->id);
   if (node->role == Role::kWorker) catalogue_.Forget(node->id);
   const bool left = state == Node::State::kLeft;
   const std::string line =
@@ -262,6 +265,8 @@ void Scheduler::Impl::ResendWhatIsUnanswered() {
   publisher_.Resend(Now());
   catalogue_.Tick(Now());
   late_servers_.Tick(Now());
+  if (keeper_ != nullptr) keeper_->Write();
+  TellWhereIAm();
 }
 
 std::string Scheduler::Impl::Missing() const {
@@ -354,6 +359,7 @@ void Scheduler::Impl::Finish() {
   loop_->Cancel(ending_timer_);
   loop_->Cancel(grace_timer_);
   if (done_ == nullptr) return;
+  if (keeper_ != nullptr) keeper_->Forget();
   // Later, since whoever is told may destroy this object.
   loop_->Post([done = std::exchange(done_, nullptr), result = ending_->result()]() mutable {
     done(std::move(result));

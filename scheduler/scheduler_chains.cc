@@ -129,6 +129,7 @@ void Scheduler::Impl::Plan() {
 }
 
 void Scheduler::Impl::Balance(BalanceBy by) {
+  ++plans_;
   planner_.Balance(loads_.Weights(by, static_cast<std::uint32_t>(planner_.chains().size()),
                                   config_.replication));
   PlanSoon();

@@ -1,6 +1,6 @@
 // The scheduler's inside: scheduler.cc has its life, from Start to the end of the cluster,
-// scheduler_messages.cc what it does with each message, and scheduler_chains.cc what becomes of the
-// shards.
+// scheduler_messages.cc what it does with each message, scheduler_chains.cc what becomes of the
+// shards, and scheduler_recovery.cc how it goes on after a restart.
 #ifndef LEEWAY_SCHEDULER_SCHEDULER_IMPL_H_
 #define LEEWAY_SCHEDULER_SCHEDULER_IMPL_H_
 
@@ -21,8 +21,10 @@
 #include "scheduler/map_builder.h"
 #include "scheduler/map_publisher.h"
 #include "scheduler/membership_table.h"
+#include "scheduler/moved_notice.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/shard_loads.h"
+#include "scheduler/state_keeper.h"
 #include "scheduler/status.h"
 #include "scheduler/table_catalogue.h"
 
@@ -70,6 +72,7 @@ class Scheduler::Impl final : private van::Handler,
   template <class Message>
   void On(const Sender& sender, const Message& message);  // what nobody says to a scheduler
 
+  bool MayBecomeFree(const proto::Join& join) const;
   void JoinAgain(Node* node, const Sender& sender, const proto::Join& join);
   void Refuse(const Sender& sender, absl::Status why);
   void Welcome(const Node& node);
@@ -79,7 +82,9 @@ class Scheduler::Impl final : private van::Handler,
   // Says so for the first, second, fourth, eighth, … time: garbage must not fill the log.
   void LogOddity(std::uint64_t count, absl::string_view what, van::PeerId peer);
 
+  // Says it once what it may rest on is kept (LEEWAY_SCHEDULER_STATE); SendNow: at once.
   void Send(van::PeerId peer, van::Message message, absl::string_view what);
+  void SendNow(van::PeerId peer, van::Message message, absl::string_view what);
   void SendTo(van::PeerId peer, const proto::AnyMessage& message);
   void SendTo(const Node& node, const proto::AnyMessage& message);
   void SendMap(const Node& node, const proto::ClusterMap& map);
@@ -112,6 +117,15 @@ class Scheduler::Impl final : private van::Handler,
   void DrainCommand(const AdminDesk::Ask& ask, const AdminDesk::Arguments& arguments);
   void RebalanceCommand(const AdminDesk::Ask& ask, const AdminDesk::Arguments& arguments);
   absl::StatusOr<const Node*> ServerToDrain(const AdminDesk::Arguments& arguments) const;
+
+  // ---- after a restart ----
+  absl::Status Recover();
+  void GoOnFrom(State state);
+  void GoOn();
+  std::uint64_t Stamp() const;
+  State Collect() const;
+  std::string PublicAddress() const;
+  void TellWhereIAm();
 
   // ---- timers ----
   void Every(absl::Duration interval, runtime::TimerId* timer, void (Impl::*what)());
@@ -159,6 +173,11 @@ class Scheduler::Impl final : private van::Handler,
   absl::Time next_plan_ = absl::InfinitePast();
   std::optional<Ending> ending_;
   Oddities oddities_;
+
+  std::unique_ptr<StateKeeper> keeper_;  // null: nothing is kept
+  std::unique_ptr<MovedNotice> moved_;   // null: it is where it was
+  std::string address_before_;           // of the restart; empty: there was none
+  std::uint64_t plans_ = 0;              // that were ordered
 
   runtime::Buffer encoded_map_;  // of encoded_version_: the same bytes for all nodes
   std::uint64_t encoded_version_ = 0;

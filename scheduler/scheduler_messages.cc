@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <limits>
 #include <utility>
@@ -28,10 +29,12 @@ std::string AddressFor(const proto::Join& join, const std::string& peer_address)
 // ---- connections ----
 
 void Scheduler::Impl::OnPeerUp(van::PeerId peer, const van::Identity& identity) {
+  if (moved_ != nullptr && moved_->OnPeerUp(peer)) return;
   peers_[peer] = identity;
 }
 
 void Scheduler::Impl::OnPeerDown(van::PeerId peer, const absl::Status& why) {
+  if (moved_ != nullptr && moved_->OnPeerDown(peer)) return;
   const auto found = peers_.find(peer);
   if (found == peers_.end()) return;
   Node* node = members_.FindIncarnation(found->second.incarnation);
@@ -90,6 +93,13 @@ void Scheduler::Impl::LogOddity(std::uint64_t count, absl::string_view what, van
 }
 
 void Scheduler::Impl::Send(van::PeerId peer, van::Message message, absl::string_view what) {
+  if (keeper_ == nullptr) return SendNow(peer, std::move(message), what);
+  keeper_->Once([this, peer, what, message = std::move(message)]() mutable {
+    SendNow(peer, std::move(message), what);
+  });
+}
+
+void Scheduler::Impl::SendNow(van::PeerId peer, van::Message message, absl::string_view what) {
   if (absl::Status sent = van_->Send(peer, std::move(message)); !sent.ok()) {
     runtime::LogDebug(what, " not sent: ", sent.message());
   }
@@ -137,7 +147,7 @@ void Scheduler::Impl::On(const Sender& sender, const proto::Join& join) {
   if (join.elastic && !members_.complete()) return;
   absl::StatusOr<Node*> admitted = members_.Admit(join, sender.identity);
   if (!admitted.ok()) {
-    Refuse(sender, admitted.status());
+    if (!MayBecomeFree(join)) Refuse(sender, admitted.status());
     return;
   }
   Node* node = *admitted;
@@ -147,6 +157,20 @@ void Scheduler::Impl::On(const Sender& sender, const proto::Join& join) {
   runtime::LogInfo(node->FullName(), " has joined");
   Welcome(*node);
   Joined(node);
+}
+
+// Somebody who holds such a rank has lost its connections, and is perhaps about to be found dead:
+// a process started in its stead asks again until that is known.
+bool Scheduler::Impl::MayBecomeFree(const proto::Join& join) const {
+  if (!members_.complete() || (join.role != Role::kServer && join.role != Role::kWorker)) {
+    return false;
+  }
+  const std::vector<Node*> alive = members_.Alive(join.role);
+  return std::any_of(alive.begin(), alive.end(), [&](const Node* node) {
+    const bool wanted =
+        join.rank_wanted < 0 || node->rank == static_cast<std::uint32_t>(join.rank_wanted);
+    return wanted && node->peer == 0 && node->pulse == 0;
+  });
 }
 
 void Scheduler::Impl::JoinAgain(Node* node, const Sender& sender, const proto::Join& join) {
@@ -160,6 +184,7 @@ void Scheduler::Impl::JoinAgain(Node* node, const Sender& sender, const proto::J
                                            node->gone_because, "; only a new process can join")));
   } else {
     node->peer = sender.peer;
+    if (moved_ != nullptr) moved_->Forget(node->id);
     Welcome(*node);
     publisher_.OnRejoin(*node, Now());
     if (!running()) SendTo(*node, proto::Shutdown{ending_->word()});
@@ -201,7 +226,9 @@ void Scheduler::Impl::On(const Sender& sender, const proto::Heartbeat& beat) {
     down.epoch = maps_.newest()->epoch;
     SendTo(sender.peer, down);
   } else {
-    SendTo(sender.peer, proto::HeartbeatAck{beat.number});
+    van::Message raw;
+    raw.header = proto::Encode(proto::HeartbeatAck{beat.number});
+    SendNow(sender.peer, std::move(raw), "HeartbeatAck");
     // A server that was drained may not have heard that it can go.
     if (node->role == Role::kServer && !node->alive()) SendTo(*node, proto::Shutdown{});
   }
@@ -219,13 +246,14 @@ void Scheduler::Impl::On(const Sender& sender, const proto::MapAck& ack) {
 }
 
 void Scheduler::Impl::On(const Sender& sender, const proto::Leave& leave) {
-  SendTo(sender.peer, proto::LeaveAck{});
   Node* node = sender.node;
-  if (node == nullptr || !node->alive()) return;
-  if (running()) {
+  const bool leaves = node != nullptr && node->alive();
+  if (leaves && running()) {
     node->peer = sender.peer;
     Retire(node, Node::State::kLeft, leave.reason.empty() ? "it left" : leave.reason);
-  } else {
+  }
+  SendTo(sender.peer, proto::LeaveAck{});
+  if (leaves && node->alive()) {  // the cluster is over
     ending_->Gone(node->id);
     FinishIfAllGone();
   }
@@ -280,7 +308,7 @@ void Scheduler::Impl::On(const Sender& sender, const proto::StatusRequest& reque
   van::Message raw;
   raw.header = proto::Encode(proto::StatusReply{request.request});
   raw.payload.push_back(runtime::Buffer::CopyOf(StatusJson()));
-  Send(sender.peer, std::move(raw), "StatusReply");
+  SendNow(sender.peer, std::move(raw), "StatusReply");
 }
 
 }  // namespace leeway::scheduler

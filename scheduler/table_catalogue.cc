@@ -68,6 +68,7 @@ void TableCatalogue::StartInstall(const Request& request, const TableSpec& spec,
   }
   Table& table = tables_[spec.name];
   table.entry.id = next_id_++;
+  ++changes_;
   table.entry.spec = spec;
   table.asked.insert(living.begin(), living.end());
   table.awaited = table.asked;
@@ -119,6 +120,7 @@ void TableCatalogue::FinishIfInstalled(Table* table) {
     return;
   }
   table->entry.installed = true;
+  ++changes_;
   installing_.erase(table->entry.id);
   requests_waiting_ -= table->waiting.size();
   for (const Request& request : std::exchange(table->waiting, {})) Give(request, table->entry);
@@ -248,6 +250,11 @@ void TableCatalogue::Wait(const Request& request, Table* table) {
     return;
   }
   if (table->waiting.insert(request).second) ++requests_waiting_;
+}
+
+void TableCatalogue::Restore(const std::vector<Entry>& tables, std::uint32_t next_id) {
+  for (const Entry& entry : tables) tables_[entry.spec.name].entry = entry;
+  next_id_ = next_id;
 }
 
 std::vector<TableCatalogue::Entry> TableCatalogue::tables() const {

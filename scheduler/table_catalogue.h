@@ -60,6 +60,13 @@ class TableCatalogue {
   };
   std::vector<Entry> tables() const;  // by name
 
+  // For a catalogue to go on where another one was: the tables that were installed, and the next
+  // id. Tables that were being created are created again when they are asked for again.
+  void Restore(const std::vector<Entry>& tables, std::uint32_t next_id);
+  std::uint32_t next_id() const { return next_id_; }
+  // Grows whenever that changes.
+  std::uint64_t changes() const { return changes_; }
+
  private:
   struct Request {
     std::uint32_t node;
@@ -96,6 +103,7 @@ class TableCatalogue {
   ReplyMemory replies_;
   std::size_t requests_waiting_ = 0;
   std::uint32_t next_id_ = 1;
+  std::uint64_t changes_ = 0;
 };
 
 }  // namespace leeway::scheduler

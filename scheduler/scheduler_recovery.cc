@@ -1,0 +1,106 @@
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "node/scheduler_url.h"
+#include "runtime/address.h"
+#include "runtime/log.h"
+#include "runtime/status_macros.h"
+#include "scheduler/scheduler_impl.h"
+
+namespace leeway::scheduler {
+
+// Takes up the state that was kept, if there is one. Called before anybody can connect.
+absl::Status Scheduler::Impl::Recover() {
+  if (config_.scheduler_state.empty()) return absl::OkStatus();
+  keeper_ = std::make_unique<StateKeeper>(
+      host_, loop_, config_.scheduler_state, [this] { return Stamp(); },
+      [this] { return Collect(); });
+  LEEWAY_ASSIGN_OR_RETURN(std::optional<State> state, keeper_->Open());
+  if (!state.has_value()) return absl::OkStatus();
+  if (absl::Status fits = CheckStateFits(*state, config_); !fits.ok()) {
+    return absl::Status(fits.code(),
+                        absl::StrCat("LEEWAY_SCHEDULER_STATE=", config_.scheduler_state, ": ",
+                                     fits.message(), "; set it alike, or give another folder"));
+  }
+  GoOnFrom(*std::move(state));
+  return absl::OkStatus();
+}
+
+void Scheduler::Impl::GoOnFrom(State state) {
+  identity_.cluster = state.cluster;
+  address_before_ = state.address;
+  members_.Restore(state.nodes, state.next_node, state.complete);
+  planner_.Restore(std::move(state.chains));
+  // Behind every version that anybody may have seen.
+  maps_.Restore(state.version + 1, state.epoch, members_, planner_);
+  catalogue_.Restore(state.tables, state.next_table);
+  barriers_.Restore(std::move(state.barriers));
+  for (const auto& [rank, server] : planner_.servers()) {
+    if (server.draining) drains_[rank];
+  }
+}
+
+// Everyone known counts as heard now, and has the failure timeout to come back.
+void Scheduler::Impl::GoOn() {
+  const std::vector<Node*> alive = members_.Alive();
+  runtime::LogInfo("going on with the cluster that ", keeper_->path(), " keeps: ", alive.size(),
+                   " nodes alive, epoch ", maps_.newest()->epoch);
+  for (const Node* node : alive) detector_.Heard(node->id, Now());
+  if (!members_.complete()) return;
+  loop_->Cancel(nobody_timer_);
+  publisher_.Publish(maps_.newest(), Now());
+  for (const Node* server : members_.Alive(Role::kServer)) {
+    if (planner_.servers().contains(server->rank)) continue;
+    late_servers_.Begin(server->id, catalogue_.tables(), Now());
+  }
+  EndIfDone(/*died=*/true);
+  if (address_before_ == PublicAddress()) return;
+  moved_ = std::make_unique<MovedNotice>(
+      van_.get(), proto::SchedulerMoved{.address = PublicAddress(), .cluster = identity_.cluster});
+  for (const Node* server : members_.Alive(Role::kServer)) {
+    moved_->Await(server->id, server->endpoints.front());
+  }
+  TellWhereIAm();
+}
+
+void Scheduler::Impl::TellWhereIAm() {
+  if (moved_ != nullptr && running()) moved_->Tell(config_.resend_interval);
+}
+
+// Where nodes find it: what they were given, unless that leaves the port to the system.
+std::string Scheduler::Impl::PublicAddress() const {
+  const std::string url = node::SchedulerUrl(config_.scheduler);
+  return runtime::PortOf(url) == 0 ? address_ : url;
+}
+
+std::uint64_t Scheduler::Impl::Stamp() const {
+  return members_.changes() + maps_.newest()->version + catalogue_.changes() + barriers_.changes() +
+         plans_;
+}
+
+State Scheduler::Impl::Collect() const {
+  State state;
+  state.cluster = identity_.cluster;
+  state.address = PublicAddress();
+  state.num_servers = config_.num_servers;
+  state.num_workers = config_.num_workers;
+  state.replication = config_.replication;
+  state.block_bytes = config_.block_bytes;
+  for (const auto& [id, node] : members_.nodes()) {
+    state.nodes.push_back(node);
+    state.nodes.back().peer = state.nodes.back().pulse = 0;
+  }
+  state.next_node = members_.next_id();
+  state.complete = members_.complete();
+  state.version = maps_.newest()->version;
+  state.epoch = maps_.newest()->epoch;
+  state.chains = planner_.state();
+  for (TableCatalogue::Entry& table : catalogue_.tables()) {
+    if (table.installed) state.tables.push_back(std::move(table));
+  }
+  state.next_table = catalogue_.next_id();
+  state.barriers = barriers_.state();
+  return state;
+}
+
+}  // namespace leeway::scheduler

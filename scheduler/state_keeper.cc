@@ -1,0 +1,127 @@
+#include "scheduler/state_keeper.h"
+
+#include "absl/strings/str_cat.h"
+#include "runtime/log.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::scheduler {
+namespace {
+
+constexpr char kFile[] = "scheduler-state";
+constexpr char kLockFile[] = "lock";
+
+}  // namespace
+
+StateKeeper::StateKeeper(runtime::Host* host, runtime::Loop* loop, std::string folder, Stamp stamp,
+                         Collect collect)
+    : folder_(std::move(folder)),
+      path_(absl::StrCat(folder_, "/", kFile)),
+      loop_(loop),
+      files_(host->files()),
+      stamp_(std::move(stamp)),
+      collect_(std::move(collect)),
+      writer_(host->Spawn("scheduler-state")) {}
+
+StateKeeper::~StateKeeper() {
+  loop_->Cancel(retry_timer_);
+  // What is being written is written: its successor may have the lock only then.
+  writer_.reset();
+}
+
+absl::StatusOr<std::optional<State>> StateKeeper::Open() {
+  const auto explain = [this](const absl::Status& status, absl::string_view advice) {
+    return absl::Status(status.code(), absl::StrCat("LEEWAY_SCHEDULER_STATE=", folder_, ": ",
+                                                    status.message(), advice));
+  };
+  if (absl::Status made = files_->CreateDirectories(folder_); !made.ok()) return explain(made, "");
+  absl::StatusOr<std::unique_ptr<runtime::FileLock>> lock =
+      files_->Lock(absl::StrCat(folder_, "/", kLockFile));
+  if (!lock.ok()) {
+    return explain(lock.status(), absl::IsAlreadyExists(lock.status())
+                                      ? ": a scheduler runs with it; stop that one or give "
+                                        "this one another folder"
+                                      : "");
+  }
+  lock_ = *std::move(lock);
+  if (!files_->Exists(path_)) return std::optional<State>();
+  const absl::StatusOr<std::string> bytes = files_->Read(path_);
+  if (!bytes.ok()) return explain(bytes.status(), "");
+  absl::StatusOr<State> state = DecodeState(*bytes);
+  if (!state.ok()) {
+    return explain(
+        absl::Status(state.status().code(),
+                     absl::StrCat("cannot go on with ", path_, ": ", state.status().message())),
+        "; bring back a copy of it, or remove it and start the whole cluster anew");
+  }
+  return std::optional<State>(*std::move(state));
+}
+
+void StateKeeper::Once(runtime::Task send) {
+  const std::uint64_t stamp = stamp_();
+  if (forgotten_ || (held_.empty() && stamp == durable_)) {
+    send();
+    return;
+  }
+  if (held_.size() >= kSendsHeldMax) return;
+  held_.emplace_back(stamp, std::move(send));
+  Write();
+}
+
+void StateKeeper::Write() {
+  if (writing_ || forgotten_ || stamp_() == durable_) return;
+  writing_ = true;
+  // Later, when whoever is changing things has finished.
+  loop_->Post([self = std::weak_ptr<StateKeeper*>(self_)] {
+    if (const auto keeper = self.lock()) (*keeper)->StartWrite();
+  });
+}
+
+void StateKeeper::StartWrite() {
+  if (forgotten_) return;
+  writer_->loop()->Post([self = std::weak_ptr<StateKeeper*>(self_), loop = loop_, files = files_,
+                         path = path_, stamp = stamp_(), state = collect_()] {
+    const absl::Status result = runtime::WriteFileAtomically(files, path, EncodeState(state));
+    loop->Post([self, stamp, result] {
+      if (const auto keeper = self.lock()) (*keeper)->Written(stamp, result);
+    });
+  });
+}
+
+void StateKeeper::Written(std::uint64_t stamp, const absl::Status& result) {
+  if (forgotten_) return;
+  if (!result.ok()) {
+    if (trouble_.ok()) {
+      runtime::LogError("the scheduler cannot keep its state, and says nothing new until it can: ",
+                        result.message(), " (LEEWAY_SCHEDULER_STATE)");
+    }
+    trouble_ = result;
+    retry_timer_ = loop_->After(kStateRetryInterval, [this] { StartWrite(); });
+    return;
+  }
+  if (!trouble_.ok()) runtime::LogInfo("the scheduler can keep its state again");
+  trouble_ = absl::OkStatus();
+  writing_ = false;
+  durable_ = stamp;
+  while (!held_.empty() && held_.front().first <= durable_) {
+    runtime::Task send = std::move(held_.front().second);
+    held_.pop_front();
+    send();
+  }
+  Write();
+}
+
+void StateKeeper::Forget() {
+  if (forgotten_) return;
+  forgotten_ = true;
+  loop_->Cancel(retry_timer_);
+  // What is being written is written first.
+  writer_.reset();
+  if (files_->Exists(path_)) {
+    absl::Status removed = files_->Remove(path_);
+    if (removed.ok()) removed = files_->SyncDirectory(folder_);
+    if (!removed.ok()) runtime::LogWarning("the cluster is over, but ", removed.message());
+  }
+  for (auto& [stamp, send] : std::exchange(held_, {})) send();
+}
+
+}  // namespace leeway::scheduler
