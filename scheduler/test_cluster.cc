@@ -42,6 +42,7 @@ void TestNode::OnWelcome(const proto::Welcome& it) {
 void TestNode::OnMap(std::shared_ptr<const proto::ClusterMap> it) {
   maps_only_grew = maps_only_grew && (map == nullptr || it->version > map->version);
   map = std::move(it);
+  seen.push_back(map);
   ++maps;
   epochs += map->epoch > seen_epoch_;
   seen_epoch_ = map->epoch;

@@ -42,6 +42,7 @@ class TestNode final : private node::Membership::Listener {
   // What it has seen.
   std::optional<proto::Welcome> welcome;
   std::shared_ptr<const proto::ClusterMap> map;
+  std::vector<std::shared_ptr<const proto::ClusterMap>> seen;
   std::vector<proto::NodeDown> downs;
   std::map<std::uint64_t, proto::TableReply> tables;                       // by request
   std::map<std::pair<std::string, std::uint64_t>, absl::Status> barriers;  // by name, number
