@@ -214,18 +214,7 @@ class Life {
 
   void Start() {
     cluster_->StartAll();
-    cluster_->world.Schedule(absl::Milliseconds(20), [this] {
-      for (TestNode* worker : cluster_->workers) {
-        worker->CreateTable(1, TableSpec::Dense("w", {8}));
-        worker->Enter("b", 1);
-      }
-    });
-    cluster_->world.Schedule(absl::Milliseconds(1500), [this] {
-      cluster_->Kill(cluster_->servers[1]);
-      for (TestNode* worker : cluster_->workers) worker->Enter("b", 2);
-      cluster_->workers[0]->CreateTable(2, TableSpec::Dense("v", {8}));
-    });
-    cluster_->world.Schedule(absl::Seconds(4), [this] { cluster_->Start(Role::kServer); });
+    Begin();
   }
   bool Lived() const {
     if (cluster_->servers.size() < 4 || !cluster_->servers[3]->welcome.has_value()) return false;
@@ -239,6 +228,25 @@ class Life {
   }
 
  private:
+  // Once everyone knows that the cluster is complete.
+  void Begin() {
+    if (!cluster_->Complete()) {
+      cluster_->world.Schedule(absl::Milliseconds(20), [this] { Begin(); });
+      return;
+    }
+    for (TestNode* worker : cluster_->workers) {
+      worker->CreateTable(1, TableSpec::Dense("w", {8}));
+      worker->Enter("b", 1);
+    }
+    cluster_->world.Schedule(absl::Milliseconds(1500), [this] { Lose(); });
+  }
+  void Lose() {
+    cluster_->Kill(cluster_->servers[1]);
+    for (TestNode* worker : cluster_->workers) worker->Enter("b", 2);
+    cluster_->workers[0]->CreateTable(2, TableSpec::Dense("v", {8}));
+    cluster_->world.Schedule(absl::Seconds(3), [this] { cluster_->Start(Role::kServer); });
+  }
+
   TestCluster* const cluster_;
 };
 
