@@ -54,6 +54,21 @@ void AddRoles(CLI::App* app, RoleCommand* command, Action* action) {
   status->callback([=] { *action = [=] { return RunStatusCommand(*command); }; });
 }
 
+void AddMoves(CLI::App* app, DrainCommand* drained, RebalanceCommand* balanced, Action* action) {
+  constexpr char kSchedulerHelp[] = "the scheduler's address, host:port [LEEWAY_SCHEDULER]";
+  CLI::App* drain =
+      app->add_subcommand("drain", "move everything away from a server and let it leave");
+  drain->add_option("server", drained->server, "server:RANK")->required();
+  drain->add_option("--scheduler", drained->scheduler, kSchedulerHelp);
+  drain->callback([=] { *action = [=] { return RunDrainCommand(*drained); }; });
+
+  CLI::App* rebalance =
+      app->add_subcommand("rebalance", "move shards until the servers carry alike");
+  rebalance->add_option("--by", balanced->by, "bytes, requests or count")->capture_default_str();
+  rebalance->add_option("--scheduler", balanced->scheduler, kSchedulerHelp);
+  rebalance->callback([=] { *action = [=] { return RunRebalanceCommand(*balanced); }; });
+}
+
 void AddLaunch(CLI::App* app, LaunchCommand* command, Action* action) {
   CLI::App* launch = app->add_subcommand(
       "launch", "run a whole cluster on this machine: leeway launch [OPTIONS] -- PROGRAM ARGS...");
@@ -144,11 +159,14 @@ int Main(const std::vector<std::string>& arguments) {
   app.set_version_flag("--version", absl::StrCat("leeway ", kVersion), "print the version");
   Action action;
   RoleCommand role;
+  DrainCommand drain;
+  RebalanceCommand rebalance;
   LaunchCommand launch;
   TrainCommand train;
   train.arguments = arguments;
   std::vector<std::string> files;
   AddRoles(&app, &role, &action);
+  AddMoves(&app, &drain, &rebalance, &action);
   AddLaunch(&app, &launch, &action);
   AddTrain(&app, &train, &action);
   AddRest(&app, &files, &action);

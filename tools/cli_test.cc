@@ -47,7 +47,8 @@ TEST(CliTest, HelpNamesTheCommands) {
   const Said said = Leeway({"--help"});
   EXPECT_EQ(said.code, 0);
   for (const char* command :
-       {"scheduler", "server", "launch", "train", "compare", "status", "version"}) {
+       {"scheduler", "server", "launch", "train", "compare", "status", "drain", "rebalance",
+        "version"}) {
     EXPECT_THAT(said.output, HasSubstr(command));
   }
 }
@@ -62,6 +63,13 @@ TEST(CliTest, LinesThatMakeNoSense) {
   ExpectComplaint({"launch", "-s", "1", "-w", "1", "--"}, 2, "needs a program");
   ExpectComplaint({"launch", "prog"}, 2, "prog");
   ExpectComplaint({"compare"}, 2, "files");
+}
+
+TEST(CliTest, DrainAndRebalanceSayWhatIsWrong) {
+  ExpectComplaint({"drain"}, 2, "server is required");
+  ExpectComplaint({"drain", "worker:1"}, 1, "must be server:RANK");
+  ExpectComplaint({"drain", "server:1"}, 1, "LEEWAY_SCHEDULER is not set");
+  ExpectComplaint({"rebalance"}, 1, "LEEWAY_SCHEDULER is not set");
 }
 
 TEST(CliTest, LaunchRefusesNoWorkers) {

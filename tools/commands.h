@@ -27,6 +27,18 @@ int RunSchedulerCommand(const RoleCommand& command);
 int RunServerCommand(const RoleCommand& command);
 int RunStatusCommand(const RoleCommand& command);
 
+struct DrainCommand {
+  std::string scheduler;
+  std::string server;  // "server:RANK"
+};
+int RunDrainCommand(const DrainCommand& command);
+
+struct RebalanceCommand {
+  std::string scheduler;
+  std::string by = "bytes";
+};
+int RunRebalanceCommand(const RebalanceCommand& command);
+
 struct LaunchCommand {
   std::uint32_t servers = 1;
   std::uint32_t workers = 1;

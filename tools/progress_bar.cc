@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -18,16 +19,19 @@ constexpr char kWipe[] = "\r\033[K";
 
 }  // namespace
 
-std::string BarText(std::size_t step, std::size_t steps, double loss, absl::Duration elapsed) {
-  const double part =
-      steps == 0 ? 1 : std::min(1.0, static_cast<double>(step) / static_cast<double>(steps));
+std::string BarText(double part, absl::string_view text, absl::Duration elapsed) {
   const auto full = static_cast<std::size_t>(part * kWidth);
   std::string bar(kWidth, ' ');
   std::fill_n(bar.begin(), full, '=');
   if (full < kWidth) bar[full] = '>';
-  return absl::StrFormat("[%s] %3d %%  step %d/%d  loss %.3f  %d s", bar,
-                         static_cast<int>(part * 100), step, steps, loss,
+  return absl::StrFormat("[%s] %3d %%  %s  %d s", bar, static_cast<int>(part * 100), text,
                          absl::ToInt64Seconds(elapsed));
+}
+
+std::string BarText(std::size_t step, std::size_t steps, double loss, absl::Duration elapsed) {
+  const double part =
+      steps == 0 ? 1 : std::min(1.0, static_cast<double>(step) / static_cast<double>(steps));
+  return BarText(part, absl::StrFormat("step %d/%d  loss %.3f", step, steps, loss), elapsed);
 }
 
 ProgressBar::ProgressBar(bool wanted)
@@ -43,7 +47,15 @@ void ProgressBar::Show(std::size_t step, std::size_t steps, double loss) {
   const absl::Time now = absl::Now();
   if (!drawn_ || (now - last_ < kRedrawInterval && step < steps)) return;
   last_ = now;
-  text_ = BarText(step, steps, loss, now - start_);
+  Draw(BarText(step, steps, loss, now - start_));
+}
+
+void ProgressBar::ShowText(double part, absl::string_view text) {
+  if (drawn_) Draw(BarText(part, text, absl::Now() - start_));
+}
+
+void ProgressBar::Draw(std::string text) {
+  text_ = std::move(text);
   launch::WriteAll(STDOUT_FILENO, absl::StrCat(kWipe, text_));
 }
 
