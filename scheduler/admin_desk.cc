@@ -11,32 +11,43 @@ void AdminDesk::Register(std::string command, Handler handler) {
   handlers_[std::move(command)] = std::move(handler);
 }
 
-void AdminDesk::OnAdmin(van::PeerId peer, const proto::Admin& admin) {
-  const Ask ask{peer, admin.request};
-  if (waiting_.contains(ask)) return;
-  const bool full = waiting_.size() >= kAsksWaitingMax;
-  waiting_.insert(ask);
-  if (full) {
-    Answer(ask, absl::ResourceExhaustedError(
-                    absl::StrCat(kAsksWaitingMax, " commands wait for the scheduler already")));
-  } else if (const auto handler = handlers_.find(admin.command); handler != handlers_.end()) {
-    handler->second(ask, admin.arguments);
-  } else {
-    Answer(ask, absl::NotFoundError(absl::StrCat(
-                    "the scheduler knows no command '", admin.command, "'; it knows ",
-                    absl::StrJoin(handlers_, ", ", [](std::string* text, const auto& known) {
-                      absl::StrAppend(text, known.first);
-                    }))));
+void AdminDesk::OnAdmin(van::PeerId peer, std::uint64_t incarnation, const proto::Admin& admin) {
+  const Ask ask{incarnation, admin.request};
+  if (const auto answered = answered_.find(ask); answered != answered_.end()) {
+    return Say(peer, ask, answered->second);
   }
-}
-
-void AdminDesk::OnPeerDown(van::PeerId peer) {
-  std::erase_if(waiting_, [peer](const Ask& ask) { return ask.peer == peer; });
+  const bool again = waiting_.contains(ask);
+  if (!again && waiting_.size() >= kAsksWaitingMax) {
+    return Say(peer, ask,
+               absl::ResourceExhaustedError(
+                   absl::StrCat(kAsksWaitingMax, " commands wait for the scheduler already")));
+  }
+  waiting_[ask] = peer;
+  if (again) return;
+  if (const auto handler = handlers_.find(admin.command); handler != handlers_.end()) {
+    return handler->second(ask, admin.arguments);
+  }
+  Answer(ask, absl::NotFoundError(absl::StrCat(
+                  "the scheduler knows no command '", admin.command, "'; it knows ",
+                  absl::StrJoin(handlers_, ", ", [](std::string* text, const auto& known) {
+                    absl::StrAppend(text, known.first);
+                  }))));
 }
 
 void AdminDesk::Answer(const Ask& ask, const absl::StatusOr<std::string>& json) {
-  if (waiting_.erase(ask) == 0) return;
-  send_(ask.peer, {.request = ask.request, .result = json.status()}, json.value_or(""));
+  const auto asked = waiting_.extract(ask);
+  if (asked.empty()) return;
+  answered_.insert_or_assign(ask, json);
+  answered_in_turn_.push_back(ask);
+  if (answered_in_turn_.size() > kAnswersRememberedMax) {
+    answered_.erase(answered_in_turn_.front());
+    answered_in_turn_.pop_front();
+  }
+  Say(asked.mapped(), ask, json);
+}
+
+void AdminDesk::Say(van::PeerId peer, const Ask& ask, const absl::StatusOr<std::string>& json) {
+  send_(peer, {.request = ask.request, .result = json.status()}, json.ok() ? *json : "{}");
 }
 
 }  // namespace leeway::scheduler

@@ -1,14 +1,15 @@
-// What people and tools ask of the scheduler (Admin): finds who does it, and carries the answer
-// back. A question may be asked again while it waits, and is answered once; whoever hangs up is
-// forgotten.
+// What people, tools and workers ask of the scheduler (Admin): finds who does it, and carries the
+// answer back. A question may be asked again, over another connection too: while it waits nothing
+// happens, and afterwards the same answer is given.
 #ifndef LEEWAY_SCHEDULER_ADMIN_DESK_H_
 #define LEEWAY_SCHEDULER_ADMIN_DESK_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -18,12 +19,13 @@
 namespace leeway::scheduler {
 
 inline constexpr std::size_t kAsksWaitingMax = 1024;
+inline constexpr std::size_t kAnswersRememberedMax = 256;
 
 class AdminDesk {
  public:
-  // Somebody who waits for an answer.
+  // A question, and whose it is.
   struct Ask {
-    van::PeerId peer = 0;
+    std::uint64_t incarnation = 0;
     std::uint64_t request = 0;
     friend auto operator<=>(const Ask&, const Ask&) = default;
   };
@@ -35,15 +37,18 @@ class AdminDesk {
   explicit AdminDesk(Send send) : send_(std::move(send)) {}
 
   void Register(std::string command, Handler handler);
-  void OnAdmin(van::PeerId peer, const proto::Admin& admin);
-  void OnPeerDown(van::PeerId peer);
-  // JSON, or why not. Nothing happens if nobody waits for it any more.
+  void OnAdmin(van::PeerId peer, std::uint64_t incarnation, const proto::Admin& admin);
+  // JSON, or why not.
   void Answer(const Ask& ask, const absl::StatusOr<std::string>& json);
 
  private:
+  void Say(van::PeerId peer, const Ask& ask, const absl::StatusOr<std::string>& json);
+
   const Send send_;
   std::map<std::string, Handler> handlers_;  // by command
-  std::set<Ask> waiting_;
+  std::map<Ask, van::PeerId> waiting_;       // over which connection it was asked last
+  std::map<Ask, absl::StatusOr<std::string>> answered_;
+  std::deque<Ask> answered_in_turn_;
 };
 
 }  // namespace leeway::scheduler

@@ -245,7 +245,7 @@ void Scheduler::Impl::FinishRebalances() {
 }
 
 void Scheduler::Impl::On(const Sender& sender, const proto::Admin& admin) {
-  desk_.OnAdmin(sender.peer, admin);
+  desk_.OnAdmin(sender.peer, sender.identity.incarnation, admin);
 }
 
 }  // namespace leeway::scheduler

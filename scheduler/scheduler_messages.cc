@@ -39,7 +39,6 @@ void Scheduler::Impl::OnPeerDown(van::PeerId peer, const absl::Status& why) {
   if (found == peers_.end()) return;
   Node* node = members_.FindIncarnation(found->second.incarnation);
   peers_.erase(found);
-  desk_.OnPeerDown(peer);
   if (node == nullptr || (node->peer != peer && node->pulse != peer)) return;
   // A broken connection alone is not death: it may come back.
   const bool was_pulse = node->pulse == peer;
