@@ -24,6 +24,8 @@ struct ShardWeights {
   std::vector<double> member, head;
   // Differences below this share of the load are left as they are.
   double tolerance = 0;
+  // Nothing is moved for less than this.
+  double least_gain = 0;
 
   double Member(std::uint32_t shard) const { return shard < member.size() ? member[shard] : 1; }
   double Head(std::uint32_t shard) const { return shard < head.size() ? head[shard] : 1; }

@@ -66,8 +66,9 @@ void ChainPlanner::Drain(std::uint32_t rank) {
   }
 }
 
-void ChainPlanner::Balance(ShardWeights weights) {
-  weights_ = std::move(weights);
+void ChainPlanner::Balance(std::vector<ShardWeights> weights) {
+  weights_ = weights.empty() ? ShardWeights() : weights.front();
+  balance_.assign(weights.rbegin(), weights.rend());
   state_.balancing = true;
 }
 
@@ -100,9 +101,12 @@ bool ChainPlanner::Step() {
   changed = TakeReady() || changed;
   changed = Repair() || changed;
   if (!state_.balancing) return changed;
-  changed = BalanceMembers() || changed;
+  if (balance_.empty()) balance_.push_back(weights_);  // after a restart
+  changed = BalanceMembers(balance_.back()) || changed;
   if (changed || Filling() > 0) return changed;
-  if (BalanceHeads()) return true;
+  if (BalanceHeads(balance_.back())) return true;
+  balance_.pop_back();
+  if (!balance_.empty()) return Step();
   state_.balancing = false;
   return false;
 }
@@ -126,7 +130,7 @@ bool ChainPlanner::DropSuperfluous() {
       if (chain.filling.empty()) state_.moves.erase(shard);
       continue;
     }
-    if (!loads.has_value()) loads.emplace(Loads());
+    if (!loads.has_value()) loads.emplace(Loads(weights_));
     changed = Drop(shard, Superfluous(shard, *loads)) || changed;
     state_.moves.erase(shard);
   }
@@ -163,7 +167,7 @@ bool ChainPlanner::Repair() {
     for (std::uint32_t shard = 0; shard < state_.chains.size(); ++shard) {
       const Chain& chain = state_.chains[shard];
       if (chain.members.size() != members || !WantsReplica(chain)) continue;
-      if (!loads.has_value()) loads.emplace(Loads());
+      if (!loads.has_value()) loads.emplace(Loads(weights_));
       if (!fills.has_value()) fills.emplace(state_.chains);
       changed = StartFill(shard, &*loads, &*fills) || changed;
     }
@@ -187,22 +191,23 @@ bool ChainPlanner::StartFill(std::uint32_t shard, ChainLoads* loads, Fills* fill
 
 // ---- evening out ----
 
-bool ChainPlanner::BalanceMembers() {
-  ChainLoads loads = Loads();
+bool ChainPlanner::BalanceMembers(const ShardWeights& weights) {
+  ChainLoads loads = Loads(weights);
   Fills fills(state_.chains);
   bool changed = false;
-  while (MoveOne(&loads, &fills)) changed = true;
+  while (MoveOne(weights, &loads, &fills)) changed = true;
   return changed;
 }
 
-bool ChainPlanner::MoveOne(ChainLoads* loads, Fills* fills) {
+bool ChainPlanner::MoveOne(const ShardWeights& weights, ChainLoads* loads, Fills* fills) {
   const std::vector<std::uint32_t> ranks = loads->LeastFirst();
   for (auto from = ranks.rbegin(); from != ranks.rend(); ++from) {
     const double high = loads->Of(*from);
     for (const std::uint32_t to : ranks) {
-      if (high - loads->Of(to) <= weights_.tolerance * high) break;
+      if (high - loads->Of(to) <= weights.tolerance * high) break;
       if (!fills->Free(to)) continue;
-      const std::optional<std::uint32_t> shard = BestMove(*from, to, *loads, *fills);
+      const std::optional<std::uint32_t> shard =
+          BestMove(*from, to, weights.least_gain, *loads, *fills);
       if (!shard.has_value()) continue;
       StartMove(*shard, *from, to, loads, fills);
       return true;
@@ -214,7 +219,7 @@ bool ChainPlanner::MoveOne(ChainLoads* loads, Fills* fills) {
 // The shard whose move makes those two most alike; where it makes no other difference, the one
 // whose headship goes to who has less of it.
 std::optional<std::uint32_t> ChainPlanner::BestMove(std::uint32_t from, std::uint32_t to,
-                                                    const ChainLoads& loads,
+                                                    double least_gain, const ChainLoads& loads,
                                                     const Fills& fills) const {
   const std::size_t length = std::min<std::size_t>(replication_, Usable());
   std::optional<std::uint32_t> best;
@@ -226,7 +231,7 @@ std::optional<std::uint32_t> ChainPlanner::BestMove(std::uint32_t from, std::uin
       continue;
     }
     const double after = std::max(loads.With(shard, from, -1), loads.With(shard, to, +1));
-    if (after >= loads.Of(from) * (1 - kNothing)) continue;
+    if (after >= loads.Of(from) * (1 - kNothing) - least_gain) continue;
     double heads = 0;
     if (chain.members.front().server_rank == from) {
       heads = loads.HeadsOf(length > 1 ? chain.members[1].server_rank : to) - loads.HeadsOf(from);
@@ -256,16 +261,16 @@ void ChainPlanner::StartMove(std::uint32_t shard, std::uint32_t from, std::uint3
   fills->Add(chain, to);
 }
 
-bool ChainPlanner::BalanceHeads() {
-  ChainLoads loads = Loads();
+bool ChainPlanner::BalanceHeads(const ShardWeights& weights) {
+  ChainLoads loads = Loads(weights);
   std::uint32_t turns = 0;
-  while (turns < kTurnsMax && TurnOne(&loads)) ++turns;
+  while (turns < kTurnsMax && TurnOne(weights, &loads)) ++turns;
   return turns > 0;
 }
 
-bool ChainPlanner::TurnOne(ChainLoads* loads) {
+bool ChainPlanner::TurnOne(const ShardWeights& weights, ChainLoads* loads) {
   std::optional<std::uint32_t> best;
-  double best_gain = kNothing;
+  double best_gain = kNothing + weights.least_gain;
   for (std::uint32_t shard = 0; shard < state_.chains.size(); ++shard) {
     const Chain& chain = state_.chains[shard];
     if (chain.members.size() != 2) continue;
@@ -273,7 +278,7 @@ bool ChainPlanner::TurnOne(ChainLoads* loads) {
     const double before = loads->HeadsOf(head);
     const double gain =
         before - std::max(loads->HeadsWith(shard, head, -1), loads->HeadsWith(shard, tail, +1));
-    if (gain <= best_gain || before - loads->HeadsOf(tail) <= weights_.tolerance * before) continue;
+    if (gain <= best_gain || before - loads->HeadsOf(tail) <= weights.tolerance * before) continue;
     best = shard;
     best_gain = gain;
   }
@@ -287,8 +292,8 @@ bool ChainPlanner::TurnOne(ChainLoads* loads) {
 
 // ---- what there is ----
 
-ChainLoads ChainPlanner::Loads() const {
-  ChainLoads loads(state_.servers, weights_);
+ChainLoads ChainPlanner::Loads(const ShardWeights& weights) const {
+  ChainLoads loads(state_.servers, weights);
   for (std::uint32_t shard = 0; shard < state_.chains.size(); ++shard) {
     const Chain& chain = state_.chains[shard];
     if (chain.members.empty()) continue;

@@ -48,8 +48,9 @@ class ChainPlanner {
   void Remove(std::uint32_t rank);
   // Everything is to move away from it. It may be said again.
   void Drain(std::uint32_t rank);
-  // Shards are moved until the servers carry alike by these weights.
-  void Balance(ShardWeights weights);
+  // Shards are moved until the servers carry alike: by the first weights, then by the next, which
+  // should not weigh what the ones before did. The first also decide where replicas are begun.
+  void Balance(std::vector<ShardWeights> weights);
   // What is being filled there has caught up. Anything else is ignored.
   void Ready(std::uint32_t shard, std::uint32_t rank);
 
@@ -75,7 +76,7 @@ class ChainPlanner {
   class Fills;  // how many there are on each server
 
   std::size_t Usable() const;  // servers that may be given shards
-  ChainLoads Loads() const;
+  ChainLoads Loads(const ShardWeights& weights) const;
   bool TakeReady();
   bool DropSuperfluous();
   bool Drop(std::uint32_t shard, std::uint32_t rank);
@@ -83,18 +84,21 @@ class ChainPlanner {
   bool WantsReplica(const proto::Chain& chain) const;
   bool Repair();
   bool StartFill(std::uint32_t shard, ChainLoads* loads, Fills* fills);
-  bool BalanceMembers();
-  bool MoveOne(ChainLoads* loads, Fills* fills);
-  std::optional<std::uint32_t> BestMove(std::uint32_t from, std::uint32_t to,
+  bool BalanceBy(const ShardWeights& weights);
+  bool BalanceMembers(const ShardWeights& weights);
+  bool MoveOne(const ShardWeights& weights, ChainLoads* loads, Fills* fills);
+  std::optional<std::uint32_t> BestMove(std::uint32_t from, std::uint32_t to, double least_gain,
                                         const ChainLoads& loads, const Fills& fills) const;
   void StartMove(std::uint32_t shard, std::uint32_t from, std::uint32_t to, ChainLoads* loads,
                  Fills* fills);
-  bool BalanceHeads();
-  bool TurnOne(ChainLoads* loads);
+  bool BalanceHeads(const ShardWeights& weights);
+  bool TurnOne(const ShardWeights& weights, ChainLoads* loads);
 
   const std::uint32_t replication_;
   State state_;
-  ShardWeights weights_;
+  ShardWeights weights_;  // by which replicas are placed
+  std::vector<ShardWeights>
+      balance_;  // by which it is still to be balanced, from the last to the first
   std::set<std::pair<std::uint32_t, std::uint32_t>> ready_;  // shard, rank
 };
 

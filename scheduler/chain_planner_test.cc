@@ -11,6 +11,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "scheduler/shard_loads.h"
 
 namespace leeway::scheduler {
 namespace {
@@ -210,13 +211,37 @@ TEST(ChainPlanner, WeightsDecideWhereTheyAreKnown) {
   weights.member = {100, 1, 100, 1};
   weights.head = weights.member;
   weights.tolerance = 0.05;
-  planner.Balance(weights);
+  planner.Balance({weights});
   Settle(&planner);
   double on_first = 0;
   for (std::uint32_t shard = 0; shard < 4; ++shard) {
     if (planner.chains()[shard].members[0].server_rank == 0) on_first += weights.member[shard];
   }
   EXPECT_NEAR(on_first, 101, 1);
+}
+
+TEST(ChainPlanner, WhatWeighsNothingIsSpreadByNumberAndNotMovedForItsWeight) {
+  ChainPlanner planner(2);
+  planner.Deal({1, 1, 1}, 60);
+  ShardLoads loads;
+  proto::LoadReport report;
+  for (std::uint32_t shard = 0; shard < 60; ++shard) {
+    report.shards.push_back(
+        {.shard = shard, .bytes = shard < 6 ? 1000u : shard % 3, .requests = 1});
+  }
+  loads.Take(0, report, 60);
+  planner.Add(3, 1);
+  planner.Balance(loads.Weights(BalanceBy::kBytes, 60, 2));
+  Settle(&planner);
+  std::map<std::uint32_t, int> heavy;
+  for (std::uint32_t shard = 0; shard < 6; ++shard) {
+    for (const ShardOwner& place : planner.chains()[shard].members) ++heavy[place.server_rank];
+  }
+  EXPECT_THAT(heavy, SizeIs(4));
+  EXPECT_EQ(Spread(heavy), 0);
+  EXPECT_LE(Spread(CountsOf(planner).members), 1);
+  EXPECT_LE(Spread(CountsOf(planner).heads), 2);
+  EXPECT_TRUE(planner.Settled());
 }
 
 TEST(ChainPlanner, GoesOnFromItsState) {
@@ -255,13 +280,13 @@ class History {
         break;
       case 1:
         if (servers.size() < 8) planner_.Add(next_++, 1 + Draw(3));
-        if (Draw(2) == 0) planner_.Balance(Weights());
+        if (Draw(2) == 0) planner_.Balance({Weights()});
         break;
       case 2:
         if (Draw(3) == 0) planner_.Drain(Someone());
         break;
       case 3:
-        planner_.Balance(Weights());
+        planner_.Balance({Weights()});
         break;
       default:
         for (int i = 0; i < 8; ++i) planner_.Ready(Draw(48), Someone());

@@ -118,11 +118,12 @@ void Scheduler::Impl::Plan() {
   if (publish_timer_ != runtime::TimerId::kNone || !running()) return;
   if (Now() < next_plan_) {
     PlanSoon();
-  } else if (planner_.Step()) {
+  } else if (const bool balanced = planner_.balancing(); planner_.Step()) {
     maps_.Next(members_, planner_);
     PutOffPlans(kPlanPause);
     PublishSoon();
   } else {
+    if (balanced && !planner_.balancing()) ++plans_;  // to be kept: there is nothing to go on with
     FailStuckDrains();
     FinishRebalances();
   }

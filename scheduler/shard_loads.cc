@@ -10,15 +10,21 @@
 namespace leeway::scheduler {
 namespace {
 
-// Even what is empty weighs something, so that it is spread as well.
-constexpr double kLeastShare = 0.01;  // of the mean
-// Shards are not moved for less.
+// Shards are not moved for smaller differences, as a share of what a server has.
 constexpr double kTolerance = 0.05;
+// As a share of the mean: what weighs less is light, and gains of less are not worth a move.
+constexpr double kLight = 0.1;
 
-void AddLeast(std::vector<double>* weights) {
-  const double sum = std::accumulate(weights->begin(), weights->end(), 0.0);
-  const double least = sum > 0 ? sum / weights->size() * kLeastShare : 1;
-  for (double& weight : *weights) weight += least;
+double MeanOf(const std::vector<double>& weights) {
+  if (weights.empty()) return 0;
+  return std::accumulate(weights.begin(), weights.end(), 0.0) / static_cast<double>(weights.size());
+}
+
+// 1 for what is light, 0 for the rest.
+std::vector<double> LightOnes(const std::vector<double>& weights) {
+  std::vector<double> light;
+  for (const double weight : weights) light.push_back(weight <= MeanOf(weights) * kLight ? 1 : 0);
+  return light;
 }
 
 }  // namespace
@@ -40,10 +46,9 @@ void ShardLoads::Take(std::uint32_t rank, const proto::LoadReport& report,
   }
 }
 
-ShardWeights ShardLoads::Weights(BalanceBy by, std::uint32_t num_shards,
-                                 std::uint32_t replication) const {
-  ShardWeights weights;
-  if (by == BalanceBy::kCount) return weights;
+std::vector<ShardWeights> ShardLoads::Weights(BalanceBy by, std::uint32_t num_shards,
+                                              std::uint32_t replication) const {
+  if (by == BalanceBy::kCount) return {ShardWeights()};
   std::vector<double> bytes(num_shards), requests(num_shards);
   for (const auto& [rank, shards] : reports_) {
     for (const auto& [shard, load] : shards) {
@@ -51,16 +56,21 @@ ShardWeights ShardLoads::Weights(BalanceBy by, std::uint32_t num_shards,
       requests[shard] = std::max(requests[shard], static_cast<double>(load.requests));
     }
   }
-  AddLeast(&bytes);
-  AddLeast(&requests);
-  const bool by_requests = by == BalanceBy::kRequests;
-  weights.head = by_requests ? requests : bytes;
   // A shard's requests go to its head; replicas are weighed by what they hold.
-  weights.member = by_requests && replication == 1 ? requests : bytes;
-  const auto [least, most] = std::minmax_element(bytes.begin(), bytes.end());
+  const bool by_requests = by == BalanceBy::kRequests;
+  ShardWeights heavy;
+  heavy.head = by_requests ? requests : bytes;
+  heavy.member = by_requests && replication == 1 ? requests : bytes;
+  const double mean = MeanOf(heavy.member);
+  if (mean == 0) return {ShardWeights()};
+  heavy.least_gain = mean * kLight;
   // Where all are alike, they can be dealt to the last one.
-  if (by_requests || num_shards == 0 || *least < *most) weights.tolerance = kTolerance;
-  return weights;
+  const auto [least, most] = std::minmax_element(heavy.member.begin(), heavy.member.end());
+  if (*least < *most) heavy.tolerance = kTolerance;
+  ShardWeights light;
+  light.member = LightOnes(heavy.member);
+  light.head = LightOnes(heavy.head);
+  return {heavy, light};
 }
 
 std::uint64_t ShardLoads::BytesOn(std::uint32_t rank) const {

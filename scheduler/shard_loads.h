@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -22,8 +23,11 @@ class ShardLoads {
   void Take(std::uint32_t rank, const proto::LoadReport& report, std::uint32_t num_shards);
   void Forget(std::uint32_t rank) { reports_.erase(rank); }
 
-  // What each of `num_shards` shards weighs; all the same as long as nothing is known.
-  ShardWeights Weights(BalanceBy by, std::uint32_t num_shards, std::uint32_t replication) const;
+  // What each of `num_shards` shards weighs; then, by their number, those that weigh next to
+  // nothing, so that what will fill them one day is spread as well. All weigh the same as long as
+  // nothing is known.
+  std::vector<ShardWeights> Weights(BalanceBy by, std::uint32_t num_shards,
+                                    std::uint32_t replication) const;
   // All that the server has.
   std::uint64_t BytesOn(std::uint32_t rank) const;
 
