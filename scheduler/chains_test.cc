@@ -209,8 +209,8 @@ TEST_F(ChainsTest, ElasticNodesComeOnTopOnceTheClusterIsComplete) {
   ASSERT_TRUE(cluster_->RunUntil([&] { return !founder->barriers.empty(); }));
 }
 
-TEST_F(ChainsTest, ADrainedServerIsEmptyThenGoes) {
-  Begin(3, 1, 2);
+TEST_F(ChainsTest, ADrainedServerIsEmptyThenGoesAndTheOthersAreEven) {
+  Begin(4, 1, 2);
   const std::uint32_t rank = cluster_->servers[0]->welcome->rank;
   const auto tool = cluster_->Ask("drain", {absl::StrCat("server:", rank)});
   ASSERT_TRUE(cluster_->RunUntil([&] { return tool->answer.has_value(); }));
@@ -219,7 +219,10 @@ TEST_F(ChainsTest, ADrainedServerIsEmptyThenGoes) {
   EXPECT_TRUE(cluster_->servers[0]->over->ok()) << *cluster_->servers[0]->over;
   cluster_->world.RunFor(absl::Seconds(1));
   EXPECT_TRUE(Whole(2));
-  EXPECT_EQ(Members()[rank], 0);
+  EXPECT_FALSE(Members().contains(rank));
+  ASSERT_TRUE(cluster_->RunUntil([&] { return Even(); }));
+  cluster_->world.RunFor(absl::Seconds(1));
+  for (const auto& [server, count] : Members()) EXPECT_NEAR(count, 128 * 2 / 3.0, 1) << server;
   ASSERT_EQ(cluster_->workers[0]->downs.size(), 1u);
   EXPECT_TRUE(cluster_->workers[0]->downs[0].left);
   cluster_->LeaveAllWorkers();

@@ -201,6 +201,7 @@ void Scheduler::Impl::FinishDrains() {
     const std::vector<AdminDesk::Ask> asks = std::move(drains_.extract(rank).mapped());
     SendTo(*server, proto::Shutdown{});
     Retire(server, Node::State::kLeft, "it was drained");
+    Balance(BalanceBy::kBytes);
     for (const AdminDesk::Ask& ask : asks) {
       desk_.Answer(ask, nlohmann::json({{"drained", rank}}).dump());
     }
