@@ -283,8 +283,8 @@ class EveryStepTest : public RecoveryTest {
 };
 
 TEST_F(EveryStepTest, KilledAfterAnyMessageNothingIsForgotten) {
-  constexpr int kStep = 61;  // events of the world between two places to die at
-  constexpr int kPlaces = 100;
+  constexpr int kStep = 101;  // events of the world between two places to die at
+  constexpr int kPlaces = 60;
   for (int place = 1; place <= kPlaces; ++place) {
     SCOPED_TRACE(absl::StrCat("killed after event ", place * kStep));
     Make(place);
@@ -300,7 +300,7 @@ TEST_F(EveryStepTest, KilledAfterAnyMessageNothingIsForgotten) {
 }
 
 TEST_F(EveryStepTest, KilledAgainAndAgain) {
-  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     Make(seed);
     Life life(cluster_.get());
