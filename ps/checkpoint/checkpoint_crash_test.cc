@@ -56,6 +56,9 @@ class DyingDisk final : public runtime::FileSystem {
     return Lives() ? disk_.SyncDirectory(path) : Dead();
   }
   bool Exists(const std::string& path) override { return disk_.Exists(path); }
+  absl::StatusOr<std::unique_ptr<runtime::FileLock>> Lock(const std::string& path) override {
+    return disk_.Lock(path);
+  }
 
  private:
   class File final : public runtime::WritableFile {
