@@ -1,5 +1,6 @@
 #include "ps/data_thread.h"
 
+#include <bit>
 #include <span>
 #include <utility>
 #include <variant>
@@ -249,8 +250,11 @@ void DataThread::Refuse(const Inbound& inbound, const absl::Status& why) {
 }
 
 void DataThread::Violation(van::PeerId peer, const absl::Status& why) {
-  ++counters_.violations;
-  runtime::LogWarning("dropping ", van_->AddressOf(peer), ": ", why.message());
+  // The first, second, fourth, eighth, … time: garbage must not fill the log.
+  if (std::has_single_bit(++counters_.violations)) {
+    runtime::LogWarning("dropping ", van_->AddressOf(peer), ": ", why.message(), " (",
+                        counters_.violations, " so far)");
+  }
   van_->Disconnect(peer, why);
 }
 

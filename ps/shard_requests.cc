@@ -268,7 +268,8 @@ absl::Status Shard::DeadlineExceeded(const HeldPull& pull) const {
   return absl::DeadlineExceededError(absl::StrCat(
       progress_.DescribeBehind(pull.needed), "; waiting for clock ", pull.needed, " of table ",
       spec.name, " (", spec.consistency.ToString(), "; worker ", request.id.worker, " is in clock ",
-      request.clock, "; waited ", absl::FormatDuration(context_->loop->Now() - pull.since),
+      request.clock, "; waited ",
+      absl::FormatDuration(absl::Trunc(context_->loop->Now() - pull.since, absl::Milliseconds(1))),
       HasPush(request.op) ? "; what it pushed along was accepted" : "",
       "; LEEWAY_REQUEST_TIMEOUT_MS says how long)"));
 }
