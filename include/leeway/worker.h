@@ -5,19 +5,20 @@
 //     absl::Status status = (*worker)->Wait(table->Pull(std::span<float>(w)));
 //
 // Threads. Every call of Worker and Table may be made from any thread. Operations of one worker
-// on one element of a table take effect in the order they were submitted. Clock() ends the iteration for the
-// whole worker, so threads that share a worker agree among themselves when to call it.
+// on one element of a table take effect in the order they were submitted. Clock() ends the
+// iteration for the whole worker, so threads that share a worker agree among themselves when to
+// call it.
 //
 // Buffers. Nothing is copied on the way out: a span given to Push, Pull or PushPull, and the keys,
 // must stay alive and (for a push) unchanged until its ticket has completed, unless
 // Options::copy is set. A pull writes into the span before its ticket completes.
 //
-// Failures. When a server dies whose shards have other replicas (Config::replication), operations wait
-// for the next one and go on; nothing that was accepted is lost, and nothing is applied twice. Pushes to
-// a BSP table are kept here, too, until their iteration is over for everybody (up to
-// Config::held_bytes_max): they are lost only if this worker dies before that together with the
+// Failures. When a server dies whose shards have other replicas (Config::replication), operations
+// wait for the next head and go on; nothing that was accepted is lost, and nothing is applied
+// twice. Pushes to a BSP table are kept here, too, until their iteration is over for everybody (up
+// to Config::held_bytes_max): they are lost only if this worker dies before that together with the
 // server. When the last replica of a shard dies, operations on it fail with UNAVAILABLE. While the
-// scheduler is away, operations go on; CreateTable, OpenTable, Barrier and Checkpoint wait for it.
+// scheduler is away operations go on; CreateTable, OpenTable, Barrier and Checkpoint wait for it.
 //
 // Deadlines. Every operation has one (Options::timeout, else Config::request_timeout), counted
 // from its submission; past it the ticket fails with DEADLINE_EXCEEDED and says who was waited for.
@@ -210,8 +211,9 @@ class Worker {
   absl::StatusOr<std::string> Call(std::uint32_t server_rank, absl::string_view handler,
                                    absl::string_view request, Options options = {});
 
-  // Saves all tables, as they are at one clock, into a new folder within `directory` on the servers,
-  // which goes on to be called by its name: that is what is returned. Nobody stops meanwhile.
+  // Saves all tables, as of one clock, in a new folder under `directory`, a path that means the
+  // same to the scheduler and all servers, and returns that folder once it is complete. Nobody
+  // stops meanwhile.
   absl::StatusOr<std::string> Checkpoint(absl::string_view directory,
                                          std::optional<absl::Duration> timeout = std::nullopt);
 
