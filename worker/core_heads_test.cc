@@ -106,7 +106,7 @@ TEST_F(HeadsTest, AcceptedPushesGoToTheNextHeadWithTheUsersValuesAndTheTick) {
   PushOk(bsp_, 4);
   cluster_.FailOver(0);
   Settle();
-  EXPECT_THAT(Numbers(next()), ElementsAre(1, 2, 3));
+  ASSERT_THAT(Numbers(next()), ElementsAre(1, 2, 3));
   EXPECT_EQ(ValueOf(next().admitted[0]), 1);
   EXPECT_EQ(ValueOf(next().admitted[2]), 4);
   ASSERT_EQ(next().ticks.size(), 1u);
