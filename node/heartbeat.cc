@@ -53,6 +53,11 @@ class Heartbeat::Beater final : private van::Handler {
     if (silent_) {
       Report([silent = now - last_answer_](Reports& reports) { reports.silent(silent); });
     }
+    // A connection that is up and brings nothing may lead to where the scheduler was.
+    if (up_ && silent_ && now - connecting_since_ > setup_.failure_timeout) {
+      up_ = false;
+      van_->Disconnect(std::exchange(peer_, 0), absl::OkStatus());
+    }
     // A handshake that takes so long has lost its messages, and repeats them ever more rarely.
     if (!up_ && now - connecting_since_ > setup_.failure_timeout / 4) {
       if (peer_ != 0) van_->Disconnect(peer_, absl::OkStatus());

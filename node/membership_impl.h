@@ -49,6 +49,7 @@ class Membership::Impl final : private SchedulerLink::Owner {
   void OnWelcome(const proto::Welcome& welcome);
   void StartHeartbeat(const van::Identity& identity);
   void OnSilence(absl::Duration heartbeats);
+  void HeardAgain();
   void OnMap(std::shared_ptr<const proto::ClusterMap> map);
   void OnNodeDown(const proto::NodeDown& down);
   void Tell(const proto::NodeDown& down);

@@ -75,12 +75,7 @@ void Membership::Impl::StartHeartbeat(const van::Identity& identity) {
   setup.factory = setup_.factory;
   Heartbeat::Reports reports;
   reports.silent = [this](absl::Duration silent) { OnSilence(silent); };
-  reports.heard_again = [this] {
-    if (!silent_since_.has_value()) return;
-    silent_since_.reset();
-    (*listener_)->OnSchedulerHeard(true);
-    runtime::LogInfo("the scheduler at ", url(), " is heard again");
-  };
+  reports.heard_again = [this] { HeardAgain(); };
   reports.given_up = [this](const absl::Status& why) { End(why); };
   heartbeat_ = std::make_unique<Heartbeat>(std::move(setup), std::move(reports));
 }
@@ -90,19 +85,28 @@ void Membership::Impl::StartHeartbeat(const van::Identity& identity) {
 // back.
 void Membership::Impl::OnSilence(absl::Duration heartbeats) {
   const absl::Duration silent = std::min(heartbeats, loop_->Now() - link_.heard());
-  if (silent <= absl::Milliseconds(welcome_.failure_timeout_ms)) return;
+  if (silent <= absl::Milliseconds(welcome_.failure_timeout_ms)) return HeardAgain();
   const absl::Duration patience = setup_.config.scheduler_timeout;
   if (silent > patience) {
     return End(absl::UnavailableError(
         absl::StrCat("the scheduler at ", url(), " has not answered heartbeats for ",
                      absl::FormatDuration(patience), " (LEEWAY_SCHEDULER_TIMEOUT_MS)")));
   }
+  // A connection that nothing comes over may lead to where the scheduler was.
+  link_.ConnectAnewIfSilentFor(absl::Milliseconds(welcome_.failure_timeout_ms));
   if (silent_since_.has_value()) return;
   silent_since_ = loop_->Now() - silent;
   (*listener_)->OnSchedulerHeard(false);
   runtime::LogWarning("the scheduler at ", url(), " has not answered heartbeats for ",
                       absl::FormatDuration(silent), "; going on without it for ",
                       absl::FormatDuration(patience), " (LEEWAY_SCHEDULER_TIMEOUT_MS)");
+}
+
+void Membership::Impl::HeardAgain() {
+  if (!silent_since_.has_value()) return;
+  silent_since_.reset();
+  (*listener_)->OnSchedulerHeard(true);
+  runtime::LogInfo("the scheduler at ", url(), " is heard again");
 }
 
 void Membership::Impl::OnMap(std::shared_ptr<const proto::ClusterMap> map) {

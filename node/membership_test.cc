@@ -433,6 +433,22 @@ TEST_F(MembershipTest, ASchedulerThatComesBackElsewhereIsFoundOnceAServerSaysWhe
   EXPECT_EQ(membership_->scheduler_address(), "sim://scheduler2/0");
 }
 
+// A machine that is gone resets no connections.
+TEST_F(MembershipTest, AConnectionThatNothingComesOverIsMadeAnewWhereTheSchedulerIsSaidToBe) {
+  Join(Role::kWorker);
+  world_.RunFor(absl::Seconds(2));
+  std::unique_ptr<ScriptedScheduler> gone = std::move(scheduler_);
+  gone->answer_beats = gone->answer_joins = false;
+  StartScheduler(Role::kScheduler, "scheduler2");
+  membership_->OnSchedulerMoved({.address = "sim://scheduler2/0", .cluster = 0xc1});
+  ASSERT_TRUE(RunUntil([&] { return scheduler_->Count<proto::Heartbeat>() > 3; }));
+  EXPECT_EQ(membership_->scheduler_address(), "sim://scheduler2/0");
+  world_.RunFor(absl::Seconds(30));
+  EXPECT_EQ(membership_->DescribeScheduler(), "the scheduler at sim://scheduler2/0");
+  EXPECT_TRUE(overs_.empty());
+  gone.reset();
+}
+
 TEST_F(MembershipTest, SomebodyElseAtTheSchedulersAddressIsNotItsEnd) {
   Join(Role::kWorker);
   world_.RunFor(absl::Seconds(2));
@@ -455,7 +471,7 @@ TEST_F(MembershipTest, ItBeatsAsTheSchedulerSaysAndGivesUpOnALongSilence) {
   EXPECT_NEAR(static_cast<double>(scheduler_->Count<proto::Heartbeat>()), 20, 2);
   EXPECT_TRUE(overs_.empty());
   EXPECT_EQ(membership_->DescribeScheduler(), "the scheduler at sim://scheduler/0");
-  scheduler_->answer_beats = false;
+  scheduler_->answer_beats = scheduler_->answer_joins = false;
   const absl::Time silent = world_.Now();
   world_.RunFor(absl::Seconds(10));
   EXPECT_TRUE(overs_.empty());  // it goes on without it

@@ -61,11 +61,18 @@ void SchedulerLink::DropAndConnectAgain(const absl::Status& why) {
   ConnectAgain();
 }
 
+void SchedulerLink::ConnectAnewIfSilentFor(absl::Duration patience) {
+  if (!up_ || loop_->Now() - std::max(heard_, up_since_) <= patience) return;
+  DropAndConnectAgain(absl::UnavailableError("nothing has come from there"));
+}
+
 void SchedulerLink::TryAt(const std::string& url) {
-  if (closed_ || van_ == nullptr || up_) return;
+  if (closed_ || van_ == nullptr || (up_ && url == urls_.front())) return;
   std::erase(urls_, url);
-  urls_.insert(urls_.begin(), url);
+  urls_.insert(urls_.begin() + (up_ ? 1 : 0), url);
+  // Where it was at first is not forgotten.
   if (urls_.size() > kAddressesMax) urls_.erase(urls_.end() - (urls_.back() == home_ ? 2 : 1));
+  if (up_) return;
   loop_->Cancel(connect_timer_);
   if (peer_ != 0) van_->Disconnect(std::exchange(peer_, 0), absl::OkStatus());
   pause_ = kPauseMin;

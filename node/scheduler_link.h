@@ -47,7 +47,10 @@ class SchedulerLink final : private van::Handler {
   void ConnectAgain();
   // What it is connected to is not what it looks for.
   void DropAndConnectAgain(const absl::Status& why);
-  // The scheduler is said to be there: looks at once, unless it is connected to one.
+  // Where it is up but has brought nothing for that long.
+  void ConnectAnewIfSilentFor(absl::Duration patience);
+  // The scheduler is said to be there: looks at once, or, if it is connected to one, when that
+  // connection is no more.
   void TryAt(const std::string& url);
   // For good. What was sent goes out.
   void Close();

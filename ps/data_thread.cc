@@ -115,6 +115,9 @@ void DataThread::OnPeerUp(van::PeerId peer, const van::Identity& identity) {
   if (const std::optional<proto::ShardOwner> place = links_.OnPeerUp(peer, identity)) {
     for (auto& [id, replica] : replicas_) replica->OnLinkUp(*place);
   }
+  if (scheduler_moved_.has_value() && identity.role == Role::kWorker) {
+    Send(peer, *scheduler_moved_).IgnoreError();
+  }
 }
 
 void DataThread::OnPeerDown(van::PeerId peer, const absl::Status& why) {
@@ -144,6 +147,8 @@ void DataThread::OnMessage(van::PeerId peer, van::Message message) {
     OnEnter(peer, sender->second, *enter);
   } else if (auto* call = std::get_if<proto::Call>(&*any)) {
     OnCall(peer, sender->second, *call, message.payload);
+  } else if (auto* moved = std::get_if<proto::SchedulerMoved>(&*any)) {
+    OnSchedulerMoved(peer, sender->second, *moved);
   } else if (auto* status = std::get_if<proto::StatusRequest>(&*any)) {
     Send(peer, proto::StatusReply{status->request}, {runtime::Buffer::CopyOf(StatusJson())})
         .IgnoreError();

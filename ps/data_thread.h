@@ -44,6 +44,8 @@ class DataThread final : private van::Handler, private ReplicaHost {
     DataOptions options;
     // Passes what this thread has to say on to the scheduler. Optional.
     std::function<void(proto::AnyMessage)> tell_scheduler;
+    // The scheduler is to be found elsewhere. Optional.
+    std::function<void(const proto::SchedulerMoved&)> scheduler_moved;
     // This server is of no more use, and others should take its place. Optional.
     std::function<void(const absl::Status&)> give_up;
   };
@@ -104,7 +106,9 @@ class DataThread final : private van::Handler, private ReplicaHost {
   std::uint64_t Stable() const;
   void TellStable();
 
-  // Other servers (data_thread_peers.cc).
+  // A scheduler that came back elsewhere, and other servers (data_thread_peers.cc).
+  void OnSchedulerMoved(van::PeerId peer, const van::Identity& sender,
+                        const proto::SchedulerMoved& moved);
   void OnReplicate(van::PeerId peer, const van::Identity& sender, proto::Replicate header,
                    Payload payload);
   void OnReplicateAck(van::PeerId peer, const van::Identity& sender,
@@ -140,6 +144,7 @@ class DataThread final : private van::Handler, private ReplicaHost {
   bool stable_posted_ = false;
   std::set<std::uint32_t> to_acknowledge_;  // shards
   bool scheduler_heard_ = true;
+  std::optional<proto::SchedulerMoved> scheduler_moved_;  // as last told
   absl::Time replica_heard_;
   runtime::TimerId resend_timer_ = runtime::TimerId::kNone;
   absl::Time resend_at_ = absl::InfiniteFuture();

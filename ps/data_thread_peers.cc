@@ -51,6 +51,22 @@ Replica* DataThread::FindReplica(std::uint32_t shard) const {
 
 // ---- what other servers say ----
 
+// The workers of this thread do not know yet. It is said until this server has been there.
+void DataThread::OnSchedulerMoved(van::PeerId peer, const van::Identity& sender,
+                                  const proto::SchedulerMoved& moved) {
+  if (sender.role != Role::kScheduler || sender.cluster != cluster_ || moved.cluster != cluster_) {
+    return Violation(peer, absl::PermissionDeniedError(absl::StrCat(
+                               "only the scheduler of this cluster says where it is; this peer is "
+                               "a ",
+                               Name(sender.role), " of cluster ", sender.cluster)));
+  }
+  scheduler_moved_ = moved;
+  for (const auto& [other, identity] : peers_) {
+    if (identity.role == Role::kWorker) Send(other, moved).IgnoreError();
+  }
+  if (setup_.scheduler_moved != nullptr) setup_.scheduler_moved(moved);
+}
+
 // PERMISSION_DENIED: it is not what it claims. UNAVAILABLE: the newest map here does not have it.
 absl::StatusOr<Peer> DataThread::ServerFrom(const van::Identity& sender) const {
   if (sender.role != Role::kServer || sender.cluster != cluster_) {

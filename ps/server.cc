@@ -88,6 +88,7 @@ void Server::Bind(std::uint32_t index) {
         .factory = setup_.factory,
         .options = setup_.options,
         .tell_scheduler = [this](proto::AnyMessage message) { TellScheduler(std::move(message)); },
+        .scheduler_moved = [this](const proto::SchedulerMoved& moved) { LookElsewhere(moved); },
         .give_up = [this](const absl::Status& why) { GiveUp(why); }});
     absl::StatusOr<std::string> endpoint =
         seat.thread->Listen(setup_.factory->AnyAddress(BindHost(setup_.config)));
@@ -161,6 +162,12 @@ void Server::OnMap(std::shared_ptr<const proto::ClusterMap> map) {
 
 void Server::GiveUp(const absl::Status& why) {
   control_->loop()->Post([this, why] { Finish(why); });
+}
+
+void Server::LookElsewhere(const proto::SchedulerMoved& moved) {
+  control_->loop()->Post([this, moved] {
+    if (membership_ != nullptr) membership_->OnSchedulerMoved(moved);
+  });
 }
 
 void Server::TellScheduler(proto::AnyMessage message) {

@@ -70,6 +70,7 @@ class Server final : private node::Membership::Listener {
   void OnEveryThread(std::function<void(DataThread*, std::uint32_t index)> task, Seen done);
   // Any thread.
   void TellScheduler(proto::AnyMessage message);
+  void LookElsewhere(const proto::SchedulerMoved& moved);
   void GiveUp(const absl::Status& why);
   void Install(const proto::InstallTable& install);
   void Finish(absl::Status why);

@@ -314,6 +314,33 @@ TEST_F(ServerTest, StoppingBeforeItStartsEndsItAsWell) {
   EXPECT_EQ(*over_, absl::CancelledError("enough"));
 }
 
+TEST_F(ServerTest, FindsASchedulerThatCameBackElsewhereAndTellsItsWorkers) {
+  StartServer();
+  Until([&] { return scheduler_.Count<proto::Join>() == 1; });
+  const proto::ClusterMap map = Map(1);
+  scheduler_.Send(server_peer_, map);
+  Party worker(&world_, &network_, "worker", {Role::kWorker, 3, 33, kCluster, 0});
+  const std::string endpoint = map.servers[0].endpoints[0];
+  const van::PeerId liar = worker.Connect(endpoint);
+  Until([&] { return scheduler_.Count<proto::MapAck>() == 1; });
+  network_.Cut("scheduler", "server");
+  Party elsewhere(&world_, &network_, "elsewhere", {Role::kScheduler, 1, 901, kCluster, 0});
+  elsewhere.on_message = [&](van::PeerId peer, const proto::AnyMessage& message) {
+    if (std::holds_alternative<proto::Join>(message)) server_peer_ = peer;
+  };
+  const proto::SchedulerMoved moved{.address = elsewhere.Listen(), .cluster = kCluster};
+  elsewhere.Send(elsewhere.Connect(endpoint), moved);
+  Until([&] { return worker.Count<proto::SchedulerMoved>() == 1; });
+  Party later(&world_, &network_, "later", {Role::kWorker, 4, 34, kCluster, 0});
+  later.Connect(endpoint);
+  Until([&] { return later.Count<proto::SchedulerMoved>() == 1; });
+  Until([&] { return elsewhere.Count<proto::Join>() > 0; });
+  EXPECT_FALSE(over_.has_value());
+  // Nobody but a scheduler says so.
+  worker.Send(liar, proto::SchedulerMoved{.address = "sim://worker/0", .cluster = kCluster});
+  Until([&] { return worker.down.contains(liar); });
+}
+
 TEST_F(ServerTest, IsOverWhenTheSchedulerIsGoneForLong) {
   config_.scheduler_timeout = absl::Seconds(20);
   StartServer();

@@ -245,6 +245,24 @@ TEST_F(HeadsTest, ARankThatIsTakenByANewProcessIsAnotherServer) {
   EXPECT_EQ(head().arrived.size(), 3u);  // with what the other one might have had to get
 }
 
+TEST_F(HeadsTest, AServerThatLearnsOfTheEpochLaterHearsTheClockSoon) {
+  PushOk(bsp_, 1);
+  Clock();
+  Settle();
+  const std::size_t before = head().ticks.size();
+  const absl::Time start = cluster_.world.Now();
+  head().drop_tick = [&](const proto::ClockTick&) {
+    return cluster_.world.Now() - start < absl::Milliseconds(100);
+  };
+  cluster_.PublishNewEpoch();
+  cluster_.world.RunFor(absl::Milliseconds(250));
+  EXPECT_GE(head().ticks.size(), before + 3);
+  EXPECT_EQ(head().arrived.size(), 1u);  // that alone is no reason to send what is kept again
+  const std::size_t heard = head().ticks.size();
+  cluster_.world.RunFor(absl::Milliseconds(500));
+  EXPECT_LE(head().ticks.size(), heard + 1);
+}
+
 TEST_F(HeadsTest, ALostShardFailsAndSaysWhatHelps) {
   const std::vector<float> values(kSize, 1);
   head().intercept = [](const proto::Request&) { return true; };

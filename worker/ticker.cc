@@ -11,6 +11,10 @@ namespace {
 // that the server does not have.
 constexpr int kTicksPatience = 3;
 
+// A server may come to know of an epoch a little later than a worker, and drops ticks of it till
+// then.
+constexpr absl::Duration kNewEpochDelay = absl::Milliseconds(20);
+
 }  // namespace
 
 Ticker::Ticker(const Config& config, runtime::Loop* loop, Servers* servers, Requests* requests,
@@ -32,7 +36,7 @@ bool Ticker::Due(const Link& link) const {
 
 void Ticker::SetClock(std::uint64_t clock) {
   clock_ = clock;
-  for (const auto& [place, link] : servers_->links()) SendAnew(link.get());
+  for (const auto& [place, link] : servers_->links()) SendAnew(link.get(), resend_interval_);
 }
 
 void Ticker::Follow(const proto::ClusterMap& map) {
@@ -40,17 +44,20 @@ void Ticker::Follow(const proto::ClusterMap& map) {
   epoch_ = map.epoch;
   for (const auto& [place, link] : servers_->links()) {
     link->clock_acked = 0;
-    SendAnew(link.get());
+    SendAnew(link.get(), std::min(kNewEpochDelay, resend_interval_));
   }
 }
 
-void Ticker::OnLinkUp(Link* link) { SendAnew(link); }
+void Ticker::OnLinkUp(Link* link) { SendAnew(link, resend_interval_); }
 
 // What a thread says in another epoch it says of other shards.
 void Ticker::OnAck(Link* link, const proto::ClockAck& ack) {
   if (ack.epoch != epoch_) return;
   link->clock_acked = std::max(link->clock_acked, std::min(ack.clock, clock_));
-  if (!Behind(*link)) link->ticks_unanswered = 0;
+  if (!Behind(*link)) {
+    link->ticks_unanswered = 0;
+    link->tick_delay = std::max(link->tick_delay, resend_interval_);
+  }
   requests_->OnStable(link, std::min(ack.stable, clock_));
 }
 
@@ -59,9 +66,9 @@ bool Ticker::acknowledged() const {
                       [this](const auto& entry) { return Behind(*entry.second); });
 }
 
-void Ticker::SendAnew(Link* link) {
+void Ticker::SendAnew(Link* link, absl::Duration delay) {
   if (!Behind(*link)) return;
-  link->tick_delay = resend_interval_;
+  link->tick_delay = delay;
   link->ticks_unanswered = 0;
   Send(link);
 }
@@ -88,7 +95,8 @@ void Ticker::Look() {
       resend_.SetBy(link->tick_due);
       continue;
     }
-    if (Behind(*link) && ++link->ticks_unanswered % kTicksPatience == 0) {
+    const bool long_due = Behind(*link) && link->tick_delay >= resend_interval_;
+    if (long_due && ++link->ticks_unanswered % kTicksPatience == 0) {
       requests_->ResendRetained(link.get());
     }
     Send(link.get());

@@ -40,7 +40,7 @@ class Ticker {
   bool Behind(const Link& link) const;
   bool Due(const Link& link) const;
   void Send(Link* link);
-  void SendAnew(Link* link);
+  void SendAnew(Link* link, absl::Duration delay);
 
   const absl::Duration resend_interval_;
   runtime::Loop* const loop_;
