@@ -81,9 +81,14 @@ void ChainBench::KillWorker(std::uint32_t rank) {
 }
 
 std::uint32_t ChainBench::Install(const Consistency& consistency) {
-  const auto id = static_cast<std::uint32_t>(tables_.size() + 1);
-  TableSpec spec = TableSpec::Dense(absl::StrCat("t", id), {kBlocks * kBlock});
+  TableSpec spec = TableSpec::Dense("", {kBlocks * kBlock});
   spec.consistency = consistency;
+  return Install(spec);
+}
+
+std::uint32_t ChainBench::Install(TableSpec spec) {
+  const auto id = static_cast<std::uint32_t>(tables_.size() + 1);
+  spec.name = absl::StrCat("t", id);
   tables_.push_back(spec);
   for (Server& server : servers_) {
     const absl::Status installed = server.thread->InstallTable(id, spec, *MakeUpdater(spec));
@@ -183,6 +188,36 @@ ChainWorker::Key ChainBench::Pull(std::uint32_t worker, std::uint32_t table, std
                                   std::uint64_t block) {
   return workers_[worker]->Submit(RequestOf(table, proto::Op::kPull, clock, block), {},
                                   tables_[table - 1].consistency.is_bsp());
+}
+
+ChainWorker::Key ChainBench::PushRows(std::uint32_t worker, std::uint32_t table,
+                                      std::uint64_t clock, const std::vector<std::uint64_t>& keys,
+                                      std::uint32_t width, float value) {
+  const TableSpec& spec = tables_[table - 1];
+  proto::Request request;
+  request.id.shard = proto::ShardOfKey(keys.at(0), options_.shards);
+  request.table = table;
+  request.kind = spec.kind;
+  request.op = proto::Op::kPush;
+  request.clock = clock;
+  request.keys = keys.size();
+  request.elements = keys.size() * width;
+  Payload payload = {runtime::Buffer::CopyOf(keys.data(), keys.size() * sizeof(std::uint64_t))};
+  if (spec.kind == TableKind::kRagged) {
+    const std::vector<std::uint32_t> widths(keys.size(), width);
+    payload.push_back(runtime::Buffer::CopyOf(widths.data(), widths.size() * sizeof(width)));
+  }
+  const std::vector<float> values(request.elements, value);
+  payload.push_back(runtime::Buffer::CopyOf(values.data(), values.size() * sizeof(float)));
+  return workers_[worker]->Submit(request, std::move(payload), spec.consistency.is_bsp());
+}
+
+std::vector<std::uint64_t> ChainBench::KeysOf(std::uint32_t shard, std::size_t count) const {
+  std::vector<std::uint64_t> keys;
+  for (std::uint64_t key = 0; keys.size() < count; ++key) {
+    if (proto::ShardOfKey(key, options_.shards) == shard) keys.push_back(key);
+  }
+  return keys;
 }
 
 void ChainBench::Until(const std::function<bool()>& done, const char* what) {

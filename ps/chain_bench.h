@@ -38,6 +38,7 @@ class ChainBench {
 
   // On every server. Tables have kBlocks blocks of floats and the updater "add".
   std::uint32_t Install(const Consistency& consistency);
+  std::uint32_t Install(TableSpec spec);
 
   // The chain of every shard: its members, head first, and those that are being filled. Takes
   // effect with Publish.
@@ -59,6 +60,12 @@ class ChainBench {
                         std::uint64_t block, float value);
   ChainWorker::Key Pull(std::uint32_t worker, std::uint32_t table, std::uint64_t clock,
                         std::uint64_t block);
+  // Rows of a sparse or ragged table, all of one value; `keys` belong to one shard.
+  ChainWorker::Key PushRows(std::uint32_t worker, std::uint32_t table, std::uint64_t clock,
+                            const std::vector<std::uint64_t>& keys, std::uint32_t width,
+                            float value);
+  // The first keys of a shard.
+  std::vector<std::uint64_t> KeysOf(std::uint32_t shard, std::size_t count) const;
   ChainWorker& worker(std::uint32_t rank) { return *workers_[rank]; }
   void AddWorker(bool late);
   void KillWorker(std::uint32_t rank);  // tell it with Publish

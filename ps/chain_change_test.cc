@@ -159,6 +159,103 @@ TEST_P(ChainChange, WhoeverDiesDuringAHandoverNothingIsLost) {
 INSTANTIATE_TEST_SUITE_P(Modes, ChainChange, testing::ValuesIn(kModes),
                          [](const auto& test) { return std::string(test.param.name); });
 
+// Tables of every kind whose next update depends on more than their values.
+class EveryKind : public testing::TestWithParam<Mode> {
+ protected:
+  void Install(ChainBench& bench) {
+    TableSpec dense = TableSpec::Dense("", {ChainBench::kBlocks * ChainBench::kBlock});
+    dense.updater = {.name = "adam", .parameters = {{"learning_rate", 0.1}}};
+    TableSpec sparse = TableSpec::Sparse("", 8);
+    sparse.updater = {.name = "adagrad", .parameters = {{"learning_rate", 0.1}}};
+    TableSpec halves = sparse;
+    halves.aggregate = Aggregate::kMean;
+    TableSpec ragged = TableSpec::Ragged("");
+    ragged.updater.name = "assign";
+    for (TableSpec* spec : {&dense, &sparse, &halves, &ragged}) {
+      spec->consistency = GetParam().consistency;
+    }
+    dense_ = bench.Install(dense);
+    rows_ = {{bench.Install(sparse), 8}, {bench.Install(halves), 8}, {bench.Install(ragged), 5}};
+  }
+  void Push(ChainBench& bench, std::uint64_t clock) {
+    for (std::uint32_t rank : {0u, 1u}) {
+      const float value = 0.5f + static_cast<float>(rank + clock);
+      for (std::uint64_t block = 0; block < ChainBench::kBlocks; ++block) {
+        bench.Push(rank, dense_, clock, block, value);
+      }
+      for (const auto& [table, width] : rows_) {
+        for (std::uint32_t shard = 0; shard < bench.map.owners.size(); ++shard) {
+          bench.PushRows(rank, table, clock, bench.KeysOf(shard, 20 + clock % 7), width, value);
+        }
+      }
+      bench.worker(rank).Tick(clock + 1);
+    }
+  }
+  std::vector<std::uint64_t> DigestsAt(ChainBench& bench, std::uint32_t server) {
+    std::vector<std::uint64_t> digests;
+    for (std::uint32_t shard = 0; shard < bench.map.owners.size(); ++shard) {
+      digests.push_back(bench.replica(server, shard)->shard().Digest());
+    }
+    return digests;
+  }
+
+ private:
+  std::uint32_t dense_ = 0;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> rows_;  // table, width
+};
+
+// The window is so small that a fill takes many rounds, and the log waits behind it.
+TEST_P(EveryKind, IsFilledAndFollowedBitByBit) {
+  ChainBench::Options options{.servers = 3};
+  options.config.replication_window_bytes = 4096;
+  ChainBench bench(options);
+  Install(bench);
+  bench.SetChain({0});
+  bench.Publish();
+  std::uint64_t clock = 0;
+  for (; clock < 10; ++clock) Push(bench, clock);
+  bench.UntilIdle();
+  bench.SetChain({0}, {1});
+  bench.Publish();
+  for (; clock < 200 && bench.ready().size() < bench.map.owners.size(); ++clock) {
+    Push(bench, clock);
+    bench.RunFor(absl::Milliseconds(1));
+  }
+  ASSERT_EQ(bench.ready().size(), bench.map.owners.size());
+  bench.SetChain({0, 1}, {2});
+  bench.Publish();
+  for (const std::uint64_t end = clock + 10; clock < end; ++clock) Push(bench, clock);
+  bench.UntilIdle();
+  bench.ExpectReplicasEqual();
+  EXPECT_EQ(DigestsAt(bench, 2), DigestsAt(bench, 0));
+}
+
+// The replicas of a chain whose head dies hold what one server alone would.
+TEST_P(EveryKind, GoesOnAsIfNothingHadHappened) {
+  std::vector<std::vector<float>> runs;
+  for (const bool kill : {false, true}) {
+    ChainBench bench({.servers = 3, .workers = 2, .shards = 1, .replication = 3});
+    Install(bench);
+    bench.SetChain({0, 1, 2});
+    bench.Publish();
+    for (std::uint64_t clock = 0; clock < 6; ++clock) {
+      Push(bench, clock);
+      // One after the other, so that ASP applies in the same order both times.
+      bench.UntilIdle();
+      if (kill && clock == 3) bench.Kill(0);
+    }
+    bench.UntilIdle();
+    bench.ExpectReplicasEqual();
+    runs.push_back(bench.ReadAll(1, 6));
+  }
+  if (GetParam().consistency.is_bsp()) {
+    EXPECT_EQ(runs[0], runs[1]);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, EveryKind, testing::ValuesIn(kModes),
+                         [](const auto& test) { return std::string(test.param.name); });
+
 // What is held for a clock comes along, so that a worker that dies after it has ended the clock
 // has not worked for nothing.
 TEST(Handover, TakesContributionsAlong) {

@@ -1,5 +1,6 @@
 // A shard among its replicas: what they hear from each other, and the change of the one that leads.
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +10,16 @@
 #include "runtime/status_macros.h"
 
 namespace leeway::ps {
+namespace {
+
+// Mutant::kStateLostInFill.
+void LoseState(Item* piece) {
+  runtime::Buffer& state = piece->payload[piece->payload.size() - 2];
+  const std::string zeros(state.size(), '\0');
+  state = runtime::Buffer::CopyOf(zeros);
+}
+
+}  // namespace
 
 // ---- the change of the head ----
 
@@ -160,6 +171,7 @@ std::vector<Item> Shard::Freeze() {
     const Table& table = *context_->tables.Find(id);
     for (const FrozenPiece& piece : store->Freeze().pieces) {
       pieces.push_back(PieceItem(table, piece));
+      if (Is(context_->mutant, Mutant::kStateLostInFill)) LoseState(&pieces.back());
     }
   }
   return pieces;
