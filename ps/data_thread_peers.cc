@@ -74,7 +74,8 @@ absl::StatusOr<Peer> DataThread::ServerFrom(const van::Identity& sender) const {
         absl::StrCat("only servers of this cluster replicate shards; this peer is a ",
                      Name(sender.role), " of cluster ", sender.cluster));
   }
-  if (const std::optional<Peer> server = links_.ServerOf(sender)) return *server;
+  const bool dead_too = Is(context_.mutant, Mutant::kStaleEpochAccepted);
+  if (const std::optional<Peer> server = links_.ServerOf(sender, dead_too)) return *server;
   return absl::UnavailableError(
       absl::StrCat("node ", sender.node, " is no living server that this one knows"));
 }

@@ -65,10 +65,10 @@ bool Links::OnPeerDown(van::PeerId connection) {
   return true;
 }
 
-std::optional<Peer> Links::ServerOf(const van::Identity& identity) const {
+std::optional<Peer> Links::ServerOf(const van::Identity& identity, bool dead_too) const {
   if (identity.role != Role::kServer) return std::nullopt;
   for (const proto::ServerEntry& server : map_->servers) {
-    if (server.alive && server.node == identity.node &&
+    if ((server.alive || dead_too) && server.node == identity.node &&
         server.incarnation == identity.incarnation) {
       return Peer{.place = {.server_rank = server.rank}, .incarnation = server.incarnation};
     }

@@ -118,9 +118,13 @@ void Replica::UpdateStable() {
 
 void Replica::OnItem(const Peer& sender, van::PeerId connection, Item item) {
   const proto::Replicate& header = item.header;
-  const bool mine = upstream_.has_value() && upstream_->peer.server() == sender.server();
-  if (!Is(context_->shards->mutant, Mutant::kStaleEpochAccepted) &&
-      (!mine || header.epoch < upstream_->since)) {
+  bool mine = upstream_.has_value() && upstream_->peer.server() == sender.server();
+  if (Is(context_->shards->mutant, Mutant::kStaleEpochAccepted)) {
+    if (!mine) inbox_.Forget();
+    if (!mine) upstream_ = Upstream{.peer = sender};
+    mine = true;
+  }
+  if (!mine || header.epoch < upstream_->since) {
     if (!mine) stray_ = Stray{sender.server(), connection, header.stream};
     // One that has stepped down sends that until it is heard.
     if (leads_ && header.kind == proto::ReplicaItem::kHandoverEnd) {
@@ -130,7 +134,6 @@ void Replica::OnItem(const Peer& sender, van::PeerId connection, Item item) {
     }
     return;
   }
-  if (!mine) return;
   upstream_->connection = connection;
   if (header.stream == 0) {
     if (!awaited_.has_value() || header.kind != proto::ReplicaItem::kHandoverEnd) return;
