@@ -37,19 +37,17 @@ void ChainBench::StartServer(std::uint32_t rank) {
   server.host = world_.NewHost(HostOf(rank));
   server.runner = server.host->Spawn("data");
   server.factory = network_.NewFactory(HostOf(rank));
-  server.thread = std::make_unique<DataThread>(
-      DataThread::Setup{.config = options_.config,
-                        .incarnation = 500 + rank,
-                        .loop = server.runner->loop(),
-                        .factory = server.factory.get(),
-                        .options = options_.data,
-                        .tell_scheduler =
-                            [this](proto::AnyMessage message) {
-                              if (const auto* ready = std::get_if<proto::ReplicaReady>(&message)) {
-                                ready_.insert(ready->shard);
-                              }
-                            },
-                        .give_up = [](const absl::Status& why) { ADD_FAILURE() << why; }});
+  DataThread::Setup setup;
+  setup.config = options_.config;
+  setup.incarnation = 500 + rank;
+  setup.loop = server.runner->loop();
+  setup.factory = server.factory.get();
+  setup.options = options_.data;
+  setup.tell_scheduler = [this](proto::AnyMessage message) {
+    if (const auto* ready = std::get_if<proto::ReplicaReady>(&message)) ready_.insert(ready->shard);
+  };
+  setup.give_up = [](const absl::Status& why) { ADD_FAILURE() << why; };
+  server.thread = std::make_unique<DataThread>(setup);
   absl::StatusOr<std::string> endpoint = server.thread->Listen(server.factory->AnyAddress(""));
   ASSERT_TRUE(endpoint.ok()) << endpoint.status();
   proto::Welcome welcome;
