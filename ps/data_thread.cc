@@ -25,6 +25,7 @@ DataThread::DataThread(const Setup& setup)
   context_.counters = &counters_;
   context_.message_bytes_max = setup.config.message_bytes_max;
   context_.held.bytes_max = setup.config.held_bytes_max;
+  context_.late.bytes_max = setup.config.held_bytes_max;
   context_.held_grace = setup.config.failure_timeout;
   context_.test_only_never_hold = setup.options.test_only_never_hold;
   context_.mutant = setup.options.mutant;

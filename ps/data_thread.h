@@ -69,6 +69,22 @@ class DataThread final : private van::Handler, private ReplicaHost {
   // Whether the scheduler has been heard lately.
   void SetSchedulerHeard(bool heard);
 
+  // ---- checkpoints (data_thread_checkpoints.cc) ----
+
+  // No push of a later clock has been applied to the shards that this thread heads.
+  std::uint64_t NewestClock() const;
+  // Takes each of them at the order's clock; `done` is called for each, once what it has is on
+  // every replica. Returns how many. ABORTED: the clock has passed; `done` may be called all the
+  // same.
+  absl::StatusOr<std::uint32_t> BeginCuts(const CutOrder& order, const ShardCut::Done& done);
+  void AbandonCuts(const absl::Status& why);
+
+  std::uint32_t num_shards() const { return context_.num_shards; }
+  // That have a replica here.
+  std::vector<std::uint32_t> Shards() const;
+  // Before anything has come from workers.
+  absl::Status Restore(const ShardContent& content);
+
   const Counters& counters() const { return counters_; }
   std::string StatusJson() const;
   // Null where the thread has no replica of the shard.

@@ -42,6 +42,11 @@ Server::Server(Setup setup)
   for (std::size_t i = 0; i < seats_.size(); ++i) {
     seats_[i].runner = setup_.host->Spawn(absl::StrCat("server data ", i));
   }
+  checkpoints_ = std::make_unique<ServerCheckpoints>(ServerCheckpoints::Setup{
+      .host = setup_.host,
+      .loop = control_->loop(),
+      .on_every_thread = [this](auto task, auto done) { OnEveryThread(task, std::move(done)); },
+      .tell_scheduler = [this](proto::AnyMessage message) { TellScheduler(std::move(message)); }});
 }
 
 Server::~Server() {
@@ -50,6 +55,7 @@ Server::~Server() {
   control_->Join();
   for (Seat& seat : seats_) seat.runner->Join();
   // The loops stand still, so what lives on them may be taken apart from here.
+  checkpoints_.reset();
   membership_.reset();
   for (Seat& seat : seats_) seat.thread.reset();
 }
@@ -190,6 +196,12 @@ void Server::OnSchedulerMessage(proto::AnyMessage message) {
     OnEveryThread(
         [id = failed->table](DataThread* thread, std::uint32_t) { thread->ForgetTable(id); },
         [] {});
+  } else if (auto* prepare = std::get_if<proto::CheckpointPrepare>(&message)) {
+    checkpoints_->On(*prepare);
+  } else if (auto* cut = std::get_if<proto::CheckpointCut>(&message)) {
+    checkpoints_->On(*cut);
+  } else if (auto* restore = std::get_if<proto::RestoreShards>(&message)) {
+    checkpoints_->On(*restore);
   } else {
     runtime::LogWarning("the scheduler sent a ", proto::NameOf(message),
                         ", which is not for servers; ignored");

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "leeway/config.h"
 #include "node/membership.h"
+#include "ps/checkpoint/server_checkpoints.h"
 #include "ps/data_thread.h"
 #include "runtime/loop.h"
 #include "van/van.h"
@@ -80,6 +81,8 @@ class Server final : private node::Membership::Listener {
   const std::uint64_t incarnation_;
   std::unique_ptr<runtime::LoopRunner> control_;
   std::vector<Seat> seats_;
+
+  std::unique_ptr<ServerCheckpoints> checkpoints_;  // its loop stops after those that it speaks to
 
   // On the control loop:
   absl::AnyInvocable<void(absl::Status)> over_;

@@ -46,6 +46,10 @@ bool Shard::Window::Reached(const Marks& marks) const {
 void Shard::SetWorker(const proto::WorkerEntry& entry) {
   const std::optional<std::uint64_t> before = progress_.IncarnationOf(entry.rank);
   if (before.has_value() && *before != entry.incarnation) windows_.erase({entry.rank, *before});
+  std::erase_if(windows_, [&](const auto& window) {
+    return window.second.restored && window.first.first == entry.rank &&
+           window.first.second != entry.incarnation;
+  });
   progress_.Set(entry.rank, entry.incarnation, entry.state, entry.late);
   Window& window = WindowOf({entry.rank, entry.incarnation});
   // The log may have spoken of it before the map did.
@@ -133,10 +137,12 @@ void Shard::Settle() {
     }
   }
   closed_ = std::max(closed_, slowest);
+  FinishCutIfDue();
   ArmTimer();
 }
 
 void Shard::Close(std::uint64_t clock) {
+  if (cut_ != nullptr && clock >= cut_->clock()) FinishCut();
   ClosedClock closed = contributions_.Take(clock);
   closed_ = std::max(closed_, clock + 1);
   ++context_->counters->clocks_closed;

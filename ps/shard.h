@@ -17,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "ps/checkpoint/shard_cut.h"
 #include "ps/consistency/progress.h"
 #include "ps/contributions.h"
 #include "ps/held_pulls.h"
@@ -86,6 +87,17 @@ class Shard {
   void BeginFill(const Item& begin);
   absl::Status LoadPiece(const Item& piece);
 
+  // ---- checkpoints (shard_checkpoint.cc) ----
+
+  // As head: no push of a later clock has been applied.
+  std::uint64_t newest_clock() const;
+  // Takes the state of a clock when that has come. ABORTED: it has passed, or cannot be told yet.
+  absl::Status BeginCut(const CutOrder& order, ShardCut::Done done);
+  void AbandonCut(const absl::Status& why);
+  // Before anything has come from workers: takes what belongs here from a checkpoint's shard.
+  // Returns how many rows and blocks that were.
+  absl::StatusOr<std::uint64_t> Restore(const ShardContent& content);
+
   // ---- what there is ----
 
   std::uint32_t id() const { return id_; }
@@ -117,7 +129,8 @@ class Shard {
     // By the log; Progress knows it too, of workers that the map shows.
     std::uint64_t clock = 0;
     std::uint64_t since = Progress::kNotEntered;
-    bool joining = false;  // has entered, and its first tick will say where it begins
+    bool restored = false;  // of a worker of another cluster, as a checkpoint knows it
+    bool joining = false;   // has entered, and its first tick will say where it begins
     // The newest tick that cannot count yet; clock 0: none.
     std::uint64_t tick_clock = 0;
     Marks tick_marks;
@@ -150,6 +163,8 @@ class Shard {
                            std::uint32_t contributors);
   void ServeNeeding(std::uint64_t needed);
   void LogEntry(Item entry);
+  void FinishCutIfDue();
+  void FinishCut();
   std::vector<proto::WorkerWindow> Windows(bool with_held) const;
   void TakeWindows(const std::vector<proto::WorkerWindow>& windows);
   void EnterWindow(const WorkerKey& worker, std::uint64_t clock, std::uint64_t since);
@@ -164,6 +179,7 @@ class Shard {
   Progress progress_;
   std::uint64_t closed_ = 0;
   std::uint64_t index_ = 0;
+  std::uint64_t pushed_until_ = 0;  // pushes that were applied at once are of clocks below it
 
   // The head's own.
   Contributions contributions_;
@@ -173,6 +189,8 @@ class Shard {
   std::uint64_t requests_ = 0;
   runtime::TimerId timer_ = runtime::TimerId::kNone;
   absl::Time timer_at_ = absl::InfiniteFuture();
+  SavedGenerations saved_;
+  std::unique_ptr<ShardCut> cut_;  // null: no checkpoint is being taken
 };
 
 // The answer to a request as far as the request itself says it.

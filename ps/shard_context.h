@@ -26,6 +26,7 @@ struct ShardContext {
   absl::Duration held_grace = absl::ZeroDuration();
   runtime::ByteBudget early{.bytes_max = kEarlyBytesMax};
   runtime::ByteBudget held;  // pushes and pulls that wait for slower workers
+  runtime::ByteBudget late;  // pushes that belong to a checkpoint and came after it had begun
   // Serves every pull at once, whatever its policy says: to show that the worker's own check of
   // the bound notices.
   bool test_only_never_hold = false;

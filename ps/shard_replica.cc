@@ -37,6 +37,7 @@ void Shard::BecomeHead(bool inherited) {
 }
 
 std::vector<Item> Shard::StepDown(const absl::Status& why) {
+  AbandonCut(why);
   std::vector<Item> rest;
   contributions_.ForEach(
       [&](std::uint64_t clock, const Target& target, const Contribution& contribution) {
@@ -104,6 +105,7 @@ absl::Status Shard::Follow(const std::vector<Item>& updates, const Item& entry) 
       table.NoteAskedFor();
       LEEWAY_RETURN_IF_ERROR(StoreOf(table)->Apply(ToPush(entry)));
       ++context_->counters->pushes_followed;
+      pushed_until_ = std::max(pushed_until_, header.clock + 1);
       Stream& stream = WindowOf({header.worker, header.incarnation}).streams[kAtOnce];
       stream.Admit(std::max(stream.admitted(), header.sequence));
       break;

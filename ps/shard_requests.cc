@@ -182,7 +182,10 @@ absl::Status Shard::TakePush(const Table& table, const Inbound& inbound, bool* h
   const PushDecision decision = table.policy().Push(request.clock, closed_);
   *held = decision.hold;
   if (!decision.hold) {
+    if (cut_ != nullptr) cut_->BeforePush(table, request.clock);
     LEEWAY_RETURN_IF_ERROR(StoreOf(table)->Apply(push));
+    if (cut_ != nullptr) cut_->AfterPush(table, inbound);
+    pushed_until_ = std::max(pushed_until_, request.clock + 1);
     ++context_->counters->pushes_applied;
     LogEntry(journal_->has_follower() ? PushItem(inbound) : Item());
     return absl::OkStatus();

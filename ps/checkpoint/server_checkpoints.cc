@@ -1,0 +1,161 @@
+#include "ps/checkpoint/server_checkpoints.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "checkpoint/folder.h"
+#include "ps/checkpoint/restore_job.h"
+#include "runtime/file_system.h"
+#include "runtime/log.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::ps {
+namespace {
+
+absl::StatusOr<proto::CheckpointFile> WriteFrozen(runtime::FileSystem* files, const CutOrder& order,
+                                                  absl::StatusOr<FrozenShard> frozen) {
+  LEEWAY_RETURN_IF_ERROR(frozen.status());
+  LEEWAY_ASSIGN_OR_RETURN(ShardContent content, ApplyLatePushes(*std::move(frozen)));
+  content.checkpoint = checkpoint::SplitPath(order.folder).second;
+  return WriteShardFile(files, order.folder, std::move(content));
+}
+
+}  // namespace
+
+ServerCheckpoints::ServerCheckpoints(Setup setup) : setup_(std::move(setup)) {}
+ServerCheckpoints::~ServerCheckpoints() {
+  if (save_ != nullptr) save_->given_up = true;
+}
+
+runtime::Loop* ServerCheckpoints::writer() {
+  if (writer_ == nullptr) writer_ = setup_.host->Spawn("server files");
+  return writer_->loop();
+}
+
+void ServerCheckpoints::GiveUp(const absl::Status& why) {
+  if (save_ == nullptr) return;
+  save_->given_up = true;
+  save_ = nullptr;
+  setup_.on_every_thread([why](DataThread* thread, std::uint32_t) { thread->AbandonCuts(why); },
+                         [] {});
+}
+
+// ---- before the cut ----
+
+void ServerCheckpoints::On(const proto::CheckpointPrepare& prepare) {
+  if (prepare.checkpoint < newest_) return;
+  if (prepare.checkpoint == newest_ && save_ != nullptr) return;  // it is further already
+  newest_ = prepare.checkpoint;
+  GiveUp(absl::AbortedError("another checkpoint has begun"));
+  struct Newest {
+    std::mutex mutex;
+    std::uint64_t clock = 0;
+  };
+  auto newest = std::make_shared<Newest>();
+  setup_.on_every_thread(
+      [newest](DataThread* thread, std::uint32_t) {
+        const std::lock_guard lock(newest->mutex);
+        newest->clock = std::max(newest->clock, thread->NewestClock());
+      },
+      [this, newest, checkpoint = prepare.checkpoint] {
+        setup_.tell_scheduler(
+            proto::CheckpointPrepared{.checkpoint = checkpoint, .fastest_clock = newest->clock});
+      });
+}
+
+// ---- the cut ----
+
+void ServerCheckpoints::On(const proto::CheckpointCut& cut) {
+  if (cut.checkpoint < newest_) return;
+  if (save_ != nullptr && cut.checkpoint == newest_) {
+    if (save_->reported) setup_.tell_scheduler(save_->report);
+    return;
+  }
+  newest_ = cut.checkpoint;
+  GiveUp(absl::AbortedError("another checkpoint has begun"));
+  save_ = std::make_shared<Save>();
+  save_->order = {
+      .checkpoint = cut.checkpoint, .clock = cut.clock, .folder = cut.directory, .base = cut.base};
+  save_->report.checkpoint = cut.checkpoint;
+  Begin(save_);
+}
+
+void ServerCheckpoints::Begin(const std::shared_ptr<Save>& save) {
+  // Shards are frozen at their own times, and written one after another as they come.
+  const ShardCut::Done done = [this, save, writer = writer()](absl::StatusOr<FrozenShard> frozen) {
+    auto kept = std::make_shared<absl::StatusOr<FrozenShard>>(std::move(frozen));
+    writer->Post([this, save, kept] { Write(save, std::move(*kept)); });
+  };
+  struct Begun {
+    std::mutex mutex;
+    std::uint32_t shards = 0;
+    absl::Status result;
+  };
+  auto begun = std::make_shared<Begun>();
+  setup_.on_every_thread(
+      [save, done, begun](DataThread* thread, std::uint32_t) {
+        const absl::StatusOr<std::uint32_t> shards = thread->BeginCuts(save->order, done);
+        const std::lock_guard lock(begun->mutex);
+        begun->result.Update(shards.status());
+        if (shards.ok()) begun->shards += *shards;
+      },
+      [this, save, begun] {
+        save->begun = true;
+        save->shards = begun->shards;
+        save->report.result.Update(begun->result);
+        ReportIfOver(save);
+      });
+}
+
+// On the writer's loop.
+void ServerCheckpoints::Write(const std::shared_ptr<Save>& save,
+                              absl::StatusOr<FrozenShard> frozen) {
+  if (save->given_up) return;
+  auto file = WriteFrozen(setup_.host->files(), save->order, std::move(frozen));
+  setup_.loop->Post(
+      [this, save, file = std::move(file)]() mutable { OnWritten(save, std::move(file)); });
+}
+
+void ServerCheckpoints::OnWritten(const std::shared_ptr<Save>& save,
+                                  absl::StatusOr<proto::CheckpointFile> file) {
+  ++save->written;
+  save->report.result.Update(file.status());
+  if (file.ok()) save->report.files.push_back(*std::move(file));
+  ReportIfOver(save);
+}
+
+void ServerCheckpoints::ReportIfOver(const std::shared_ptr<Save>& save) {
+  const bool failed = !save->report.result.ok();
+  if (save->reported || save->given_up || !save->begun) return;
+  if (!failed && save->written < save->shards) return;
+  if (failed) {
+    save->given_up = true;
+    save->report.files.clear();
+    setup_.on_every_thread([why = save->report.result](DataThread* thread,
+                                                       std::uint32_t) { thread->AbandonCuts(why); },
+                           [] {});
+  }
+  save->reported = true;
+  setup_.tell_scheduler(save->report);
+}
+
+// ---- restoring ----
+
+void ServerCheckpoints::On(const proto::RestoreShards& restore) {
+  if (restore_ != nullptr && restore_->request() == restore.request) {
+    restore_->AnswerAgain();
+    return;
+  }
+  restore_ =
+      std::make_shared<RestoreJob>(RestoreJob::Setup{.files = setup_.host->files(),
+                                                     .loop = setup_.loop,
+                                                     .reader = writer(),
+                                                     .on_every_thread = setup_.on_every_thread,
+                                                     .tell_scheduler = setup_.tell_scheduler},
+                                   restore);
+  restore_->Start();
+}
+
+}  // namespace leeway::ps
