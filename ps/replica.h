@@ -107,10 +107,6 @@ class Replica final : private Journal {
   // Asks again for a handover, begins a fill that had to wait for others.
   void Nudge();
 
-  // Where its items come from; 0 while none have.
-  van::PeerId upstream_connection() const {
-    return upstream_.has_value() ? upstream_->connection : 0;
-  }
   std::uint64_t committed() const { return gating_ ? committed_ : shard_.index(); }
 
  private:
