@@ -156,5 +156,12 @@ TEST_F(RunSchedulerTest, ABadConfigurationIsRefusedBeforeAnythingStarts) {
   EXPECT_FALSE(RunScheduler(config_).ok());
 }
 
+TEST_F(RunSchedulerTest, ACheckpointToStartFromIsNotSilentlyIgnored) {
+  config_.restore = "/checkpoints/ckpt-7";
+  const absl::Status status = RunScheduler(config_);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("LEEWAY_RESTORE is /checkpoints/ckpt-7"));
+}
+
 }  // namespace
 }  // namespace leeway::scheduler

@@ -70,6 +70,11 @@ Scheduler::Impl::~Impl() {
 }
 
 absl::Status Scheduler::Impl::Start(Done done) {
+  if (!config_.restore.empty()) {
+    return absl::UnimplementedError(absl::StrCat(
+        "LEEWAY_RESTORE is ", config_.restore,
+        ": a cluster cannot start from a checkpoint yet; unset it to start with empty tables"));
+  }
   identity_.role = Role::kScheduler;
   identity_.node = kSchedulerNode;
   identity_.incarnation = std::max<std::uint64_t>(1, host_->Random());

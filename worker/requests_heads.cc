@@ -93,9 +93,7 @@ absl::Status Requests::LossOf(std::uint32_t shard) const {
                     ")", last->death.empty() ? "" : ": ", last->death);
   }
   return absl::UnavailableError(absl::StrCat(
-      text,
-      "; start again from a checkpoint (LEEWAY_RESTORE), and with LEEWAY_REPLICATION=2 or more "
-      "a shard outlives a server"));
+      text, "; start again: with LEEWAY_REPLICATION=2 or more a shard outlives a server"));
 }
 
 }  // namespace leeway::worker
