@@ -73,7 +73,8 @@ set(LEEWAY_TEST_OPTIONS $<$<CONFIG:Release>:-O1> -Wno-array-bounds -Wno-restrict
     -Wno-stringop-overread
     -fpch-preprocess)  # for ccache
 
-# leeway_test(NAME SOURCES … DEPENDS … [TIMEOUT s] [LABELS …] [ARGS …]): one GoogleTest program, one ctest entry.
+# leeway_test(NAME SOURCES … DEPENDS … [TIMEOUT s] [LABELS …] [ARGS …]): one GoogleTest program, one
+# ctest entry. With sanitizers it may take five times as long.
 function(leeway_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPENDS;LABELS;ARGS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -84,6 +85,9 @@ function(leeway_test name)
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
+  endif()
+  if(LEEWAY_SANITIZE)
+    math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * 5")
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT "${LEEWAY_TEST_ENVIRONMENT}")
   if(ARG_LABELS)

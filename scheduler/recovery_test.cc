@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/codec.h"
 #include "runtime/log.h"
+#include "runtime/sanitized.h"
 #include "runtime/sim_file_system.h"
 #include "scheduler/test_cluster.h"
 
@@ -283,8 +284,8 @@ class EveryStepTest : public RecoveryTest {
 };
 
 TEST_F(EveryStepTest, KilledAfterAnyMessageNothingIsForgotten) {
-  constexpr int kStep = 101;  // events of the world between two places to die at
-  constexpr int kPlaces = 60;
+  constexpr int kStep = runtime::kSanitized ? 607 : 101;  // events between two places to die at
+  constexpr int kPlaces = runtime::kSanitized ? 10 : 60;
   for (int place = 1; place <= kPlaces; ++place) {
     SCOPED_TRACE(absl::StrCat("killed after event ", place * kStep));
     Make(place);
@@ -300,7 +301,8 @@ TEST_F(EveryStepTest, KilledAfterAnyMessageNothingIsForgotten) {
 }
 
 TEST_F(EveryStepTest, KilledAgainAndAgain) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  constexpr std::uint64_t kSeeds = runtime::kSanitized ? 4 : 20;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
     SCOPED_TRACE(absl::StrCat("seed ", seed));
     Make(seed);
     Life life(cluster_.get());

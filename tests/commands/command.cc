@@ -14,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "runtime/log.h"
+#include "runtime/sanitized.h"
 
 namespace leeway::tests {
 namespace {
@@ -157,11 +158,7 @@ bool NothingRuns() {
 }
 
 absl::Duration Patience() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return absl::Seconds(60);
-#else
-  return absl::Seconds(20);
-#endif
+  return runtime::kSanitized ? absl::Seconds(60) : absl::Seconds(20);
 }
 
 }  // namespace leeway::tests
