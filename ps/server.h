@@ -49,6 +49,9 @@ class Server final : private node::Membership::Listener {
 
   runtime::Loop* control_loop() { return control_->loop(); }
 
+  // For tests, while the thread's loop does not turn. Null before it is bound and after the end.
+  DataThread* data_thread(std::uint32_t index) { return seats_[index].thread.get(); }
+
  private:
   // One data thread; `thread` is touched on its loop only.
   struct Seat {

@@ -380,5 +380,6 @@ absl::Status Scheduler::Start(Done done) { return impl_->Start(std::move(done));
 void Scheduler::Stop(const absl::Status& why) { impl_->Stop(why); }
 const std::string& Scheduler::address() const { return impl_->address(); }
 std::string Scheduler::StatusJson() const { return impl_->StatusJson(); }
+std::shared_ptr<const proto::ClusterMap> Scheduler::map() const { return impl_->map(); }
 
 }  // namespace leeway::scheduler

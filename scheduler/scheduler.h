@@ -12,6 +12,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "leeway/config.h"
+#include "proto/messages.h"
 #include "runtime/loop.h"
 #include "van/van.h"
 
@@ -39,6 +40,8 @@ class Scheduler {
   const std::string& address() const;
   // What `leeway status` shows: members, epoch, tables, barriers and counters as JSON.
   std::string StatusJson() const;
+  // The newest map.
+  std::shared_ptr<const proto::ClusterMap> map() const;
 
  private:
   class Impl;

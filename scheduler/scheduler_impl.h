@@ -42,6 +42,7 @@ class Scheduler::Impl final : private van::Handler,
   void Stop(const absl::Status& why);
   const std::string& address() const { return address_; }
   std::string StatusJson() const;
+  std::shared_ptr<const proto::ClusterMap> map() const { return maps_.newest(); }
 
  private:
   // Who sent a message: a connection, and the node it belongs to, if that has joined.

@@ -60,14 +60,20 @@ void FaultInjector::Start() {
 
 void FaultInjector::Begin(std::size_t index) {
   const Episode& it = plan_.episodes[index];
-  if (IsStrike(it.kind)) {
+  if (IsStrike(it.kind) || it.kind == FaultKind::kLongPartition) {
     const Struck struck = strike_(it);
     if (struck == Struck::kAskAgain) {
       cluster_->world().Schedule(kStrikeAgain, [this, index] { Begin(index); });
       return;
     }
+    if (struck == Struck::kNo) {
+      ++begun_;
+      return;
+    }
+  }
+  if (IsStrike(it.kind)) {
     ++begun_;
-    if (struck == Struck::kYes) ++episodes_[static_cast<std::size_t>(it.kind)];
+    ++episodes_[static_cast<std::size_t>(it.kind)];
     return;
   }
   cluster_->Note(absl::StrCat("fault begins: ", NameOf(it.kind), " ", it.from, ">", it.to));

@@ -23,9 +23,9 @@ enum class FaultKind : std::uint8_t {
   kSlowLink,
   kKillWorker,
   kRestartWorker,  // killed, and started again as a new incarnation
-  kLongPartition,  // of a worker, longer than the failure timeout
-  kKillServer,
-  kKillScheduler,
+  kLongPartition,  // of a worker or a server, longer than the failure timeout
+  kKillServer,     // and another process in its stead
+  kKillScheduler,  // and started again with what it has on its disk
 };
 inline constexpr std::size_t kFaultKinds = 12;
 absl::string_view NameOf(FaultKind kind);

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -55,7 +57,9 @@ struct Read {
 
 struct WorkerLife {
   std::uint32_t incarnation = 0;  // 0: not started
-  bool killed = false;            // at least once
+  std::uint32_t killed = 0;       // the last of them that was killed or given up; 0: none
+
+  bool WasKilled(std::uint32_t of) const { return of <= killed; }
 };
 
 class History {
@@ -63,7 +67,7 @@ class History {
   History(std::size_t tables, std::size_t workers)
       : lives(workers),
         pushes_(tables, std::vector<std::vector<Push>>(workers)),
-        proven_(tables, std::vector<std::uint64_t>(workers, 0)) {}
+        proven_(tables) {}
 
   std::vector<Push>& pushes(const SimTable& table, std::uint32_t worker) {
     return pushes_[table.index][worker];
@@ -73,20 +77,23 @@ class History {
   }
 
   // That whole table was read by that worker at that clock, so all its threads have counted the
-  // worker's ticks up to there.
+  // ticks of this incarnation up to there.
   void Prove(const SimTable& table, std::uint32_t worker, std::uint64_t clock) {
-    std::uint64_t& proven = proven_[table.index][worker];
+    std::uint64_t& proven = proven_[table.index][{worker, lives[worker].incarnation}];
     if (clock > proven) proven = clock;
   }
-  std::uint64_t proven(const SimTable& table, std::uint32_t worker) const {
-    return proven_[table.index][worker];
+  std::uint64_t proven(const SimTable& table, std::uint32_t worker,
+                       std::uint32_t incarnation) const {
+    const auto found = proven_[table.index].find({worker, incarnation});
+    return found == proven_[table.index].end() ? 0 : found->second;
   }
 
   std::vector<WorkerLife> lives;  // by rank
 
  private:
   std::vector<std::vector<std::vector<Push>>> pushes_;  // by table, worker
-  std::vector<std::vector<std::uint64_t>> proven_;
+  // By table, then worker and incarnation.
+  std::vector<std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t>> proven_;
 };
 
 }  // namespace leeway::simulation

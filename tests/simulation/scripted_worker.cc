@@ -34,14 +34,16 @@ void ScriptedWorker::Start() {
   ++history_->lives[rank_].incarnation;
   Waits("joining");
   core_->Start([this](const absl::Status& status) {
+    // Its place may not be known to be free yet.
+    if (!status.ok() && history_->lives[rank_].incarnation > 1) may_be_given_up_ = true;
     if (Expect(status, "joining")) OnReady();
   });
 }
 
 void ScriptedWorker::OnKilled() {
-  history_->lives[rank_].killed = true;
+  history_->lives[rank_].killed = history_->lives[rank_].incarnation;
   core_ = nullptr;
-  ready_ = false;
+  ready_ = at_gate_ = at_end_ = may_be_given_up_ = given_up_ = false;
   calls_.clear();
   when_idle_ = nullptr;
   waits_for_.clear();
@@ -63,13 +65,24 @@ void ScriptedWorker::OnReady() {
   }
 }
 
+void ScriptedWorker::MayBeGivenUp() {
+  may_be_given_up_ = true;
+  history_->lives[rank_].killed = history_->lives[rank_].incarnation;
+}
+
+// The others have begun long ago when it comes back, and it goes on where they are.
 void ScriptedWorker::OnTables() {
+  if (history_->lives[rank_].incarnation > 1) {
+    iteration_ = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(core_->clock(), script_->iterations));
+    return Iterate();
+  }
   Barrier("start", [this] { Iterate(); });
 }
 
 void ScriptedWorker::Iterate() {
   if (iteration_ == script_->iterations) {
-    return WhenIdle([this] { Barrier("end", [this] { ReadAll(); }); });
+    return WhenIdle([this] { at_gate_ = true; });
   }
   SubmitSome();
   // Half the time answers are awaited within the iteration, where they can be: a push-pull in BSP
@@ -106,19 +119,26 @@ void ScriptedWorker::EndIteration() {
 
 void ScriptedWorker::Rest() {
   const absl::Duration think = script_->think_max * random_.Uniform();
-  if (iteration_ % script_->barrier_every == 0 && iteration_ < script_->iterations) {
+  if (script_->barrier_every > 0 && iteration_ % script_->barrier_every == 0 && iteration_ < script_->iterations) {
     return Barrier(absl::StrCat("iteration ", iteration_),
                    [this, think] { After(think, [this] { Iterate(); }); });
   }
   After(think, [this] { Iterate(); });
 }
 
-// The end: what all have pushed is there.
-void ScriptedWorker::ReadAll() {
+// The end: what all have pushed is there. One that came late may be ahead of the others.
+void ScriptedWorker::ReadAll(std::uint64_t clock) {
+  while (core_->clock() < clock) {
+    cluster_->Note(absl::StrCat(Name(), " ends clock ", core_->clock(), ", at the end"));
+    if (!Expect(core_->Clock(), "Clock()")) return;
+  }
   for (const SimTable& table : script_->tables) {
     Submit(table, proto::Op::kPull, table.AllPlaces());
   }
-  WhenIdle([this] { Leave(); });
+  WhenIdle([this] {
+    at_end_ = true;
+    cluster_->Note(absl::StrCat(Name(), " is at the end"));
+  });
 }
 
 void ScriptedWorker::Leave() {
@@ -156,6 +176,8 @@ std::uint64_t ScriptedWorker::PlacesToPush(const SimTable& table) {
   if (history_->pushes(table, rank_).size() >= kPushesPerWorkerMax) return 0;
   const std::uint64_t wanted = table.dense() ? table.AllPlaces() : SomePlaces(table);
   if (table.counter) return wanted;
+  // Nobody knows which of the pushes it made before it was killed have arrived.
+  if (history_->lives[rank_].incarnation > 1) return 0;
   std::uint64_t places = 0;
   for (std::uint32_t place = 0; place < table.places; ++place) {
     if (((wanted >> place) & 1) == 0 || table.WriterOf(place) != rank_) continue;
@@ -287,6 +309,10 @@ void ScriptedWorker::After(absl::Duration delay, std::function<void()> next) {
 
 bool ScriptedWorker::Expect(const absl::Status& status, const std::string& what) {
   if (status.ok()) return true;
+  if (may_be_given_up_) {
+    given_up_ = true;
+    return false;
+  }
   checker_->Fail("what is promised to succeed does",
                  absl::StrCat(Name(), ": ", what, ": ", status.ToString()));
   return false;
@@ -299,6 +325,7 @@ void ScriptedWorker::Waits(const std::string& what) {
 
 void ScriptedWorker::CheckWaiting() {
   const absl::Time now = cluster_->world().Now();
+  if (may_be_given_up_) return;
   if (!waits_for_.empty())
     checker_->OnWaited(absl::StrCat(Name(), ", ", waits_for_), waits_since_, now);
   for (const auto& [number, call] : calls_) {

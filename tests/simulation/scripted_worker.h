@@ -26,7 +26,7 @@ struct Script {
   std::vector<SimTable> tables;
   std::uint32_t iterations = 0;
   absl::Duration think_max;  // between iterations
-  std::uint32_t barrier_every = 25;
+  std::uint32_t barrier_every = 25;  // 0: none, so that who comes back has missed none
 };
 
 class ScriptedWorker {
@@ -42,6 +42,25 @@ class ScriptedWorker {
   std::uint32_t rank() const { return rank_; }
   bool ready() const { return ready_; }        // has joined and the cluster is complete
   bool finished() const { return finished_; }  // has left in order
+  bool begun() const { return iteration_ > 0; }
+  bool at_work() const { return ready_ && iteration_ > 0 && !at_gate_; }
+  // Has ended its last iteration, and waits for ReadAll().
+  bool at_gate() const { return at_gate_; }
+  std::uint64_t clock() const { return core_->clock(); }
+  // All living workers wait, none of them in a later clock than that.
+  void ReadAll(std::uint64_t clock);
+  bool at_end() const { return at_end_; }  // has read everything, and may leave
+  // It may be taken for dead from now on: what it was told in clocks that have not closed yet may
+  // be lost, and it may fail.
+  void MayBeGivenUp();
+  bool may_be_given_up() const { return may_be_given_up_; }
+  std::uint32_t life() const { return history_->lives[rank_].incarnation; }
+  // The time is over in which that incarnation could be.
+  void SurvivesIf(std::uint32_t incarnation) {
+    if (incarnation == life() && !given_up_) may_be_given_up_ = false;
+  }
+  bool given_up() const { return given_up_; }  // and has heard of it
+  void Leave();
   std::uint64_t operations() const { return operations_; }
   // Tells the checker about everything that is still waited for.
   void CheckWaiting();
@@ -55,8 +74,6 @@ class ScriptedWorker {
   void SubmitSome();
   void EndIteration();
   void Rest();
-  void ReadAll();
-  void Leave();
 
   void Submit(const SimTable& table, proto::Op op, std::uint64_t places);
   void FillPush(Call* call);
@@ -80,7 +97,8 @@ class ScriptedWorker {
   runtime::Random random_;
 
   worker::Core* core_ = nullptr;
-  bool ready_ = false, finished_ = false;
+  bool ready_ = false, finished_ = false, at_gate_ = false, at_end_ = false;
+  bool may_be_given_up_ = false, given_up_ = false;
   std::uint32_t iteration_ = 0;
   std::size_t tables_open_ = 0;
   std::vector<std::shared_ptr<const worker::TableInfo>> infos_;  // by table

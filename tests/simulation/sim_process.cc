@@ -27,6 +27,7 @@ void SimProcess::RunServer(const Config& config) {
   setup.host = host_.get();
   setup.factory = factory_.get();
   setup.options = place_.data_options;
+  setup.on_welcome = [this](const proto::Welcome& welcome) { node_ = welcome.node; };
   server_ = std::make_unique<ps::Server>(std::move(setup));
   server_->Start([this](absl::Status status) { over_ = std::move(status); });
 }

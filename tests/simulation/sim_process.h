@@ -36,6 +36,11 @@ class SimProcess {
   void RunWorker(const Config& config);  // the caller starts the core
 
   worker::Core* core() { return core_.get(); }
+  // Null where another role runs, and when it is over.
+  scheduler::Scheduler* scheduler() { return over_.has_value() ? nullptr : scheduler_.get(); }
+  ps::Server* server() { return over_.has_value() ? nullptr : server_.get(); }
+  // A server's, by which maps know it; 0 until it has been taken in.
+  std::uint32_t node() const { return node_; }
   runtime::Loop* loop() { return runner_->loop(); }
   // What the role said at its end; workers' scripts hear that from the core.
   const std::optional<absl::Status>& over() const { return over_; }
@@ -46,6 +51,7 @@ class SimProcess {
   const std::unique_ptr<van::Factory> factory_;
   const std::unique_ptr<runtime::LoopRunner> runner_;
   std::optional<absl::Status> over_;
+  std::uint32_t node_ = 0;
   // One of them.
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::unique_ptr<ps::Server> server_;

@@ -17,7 +17,8 @@ bool IsAcknowledged(const Sighting& it) {
   const SimTable& table = *it.read.table;
   if (!table.bsp()) return true;
   if (it.push.clock >= it.read.effective) return false;
-  return !it.history.lives[it.worker].killed || it.push.clock < it.history.proven(table, it.worker);
+  return !it.history.lives[it.worker].WasKilled(it.push.incarnation) ||
+         it.push.clock < it.history.proven(table, it.worker, it.push.incarnation);
 }
 
 bool IsWithinBound(const Sighting& it) {
@@ -25,7 +26,7 @@ bool IsWithinBound(const Sighting& it) {
   if (it.push.clock >= it.read.effective || it.read.effective - it.push.clock <= bound) {
     return false;
   }
-  return !it.history.lives[it.worker].killed && it.push.outcome != Outcome::kFailed;
+  return !it.history.lives[it.worker].WasKilled(it.push.incarnation) && it.push.outcome != Outcome::kFailed;
 }
 
 }  // namespace leeway::simulation
