@@ -134,11 +134,17 @@ std::vector<proto::WorkerWindow> Shard::Windows(bool with_held) const {
   all.reserve(windows_.size());
   for (const auto& [worker, window] : windows_) {
     const bool current = progress_.IncarnationOf(worker.first) == worker.second;
+    const std::uint64_t since = current ? progress_.SinceOf(worker.first) : window.since;
+    std::uint64_t clock = current ? progress_.ClockOf(worker.first) : window.clock;
+    // Who is not told what is held may not believe either that a worker has ended the clocks it is
+    // held for: it would close them without.
+    if (!with_held) clock = std::min(clock, closed_);
+    if (since != Progress::kNotEntered) clock = std::max(clock, since);
     all.push_back(
         {.rank = worker.first,
          .incarnation = worker.second,
-         .clock = current ? progress_.ClockOf(worker.first) : window.clock,
-         .since = current ? progress_.SinceOf(worker.first) : window.since,
+         .clock = clock,
+         .since = since,
          .admitted = window.streams[kAtOnce].admitted(),
          .admitted_held = with_held ? window.streams[kHeld].admitted() : window.in_state});
   }

@@ -4,14 +4,6 @@
 #include <utility>
 
 namespace leeway::ps {
-namespace {
-
-bool IsEntry(const proto::Replicate& header) {
-  return header.kind == proto::ReplicaItem::kPush || header.kind == proto::ReplicaItem::kClose ||
-         header.kind == proto::ReplicaItem::kEnter;
-}
-
-}  // namespace
 
 std::uint64_t Outbox::Append(Item item) {
   item.header.stream = stream_;
@@ -22,7 +14,6 @@ std::uint64_t Outbox::Append(Item item) {
 
 Item* Outbox::Next() {
   if (all_sent()) return nullptr;
-  if (sent_ == items_.size()) return &*last_;
   Item& next = items_[sent_];
   // One that is larger than the window goes alone.
   const bool fits =
@@ -32,11 +23,7 @@ Item* Outbox::Next() {
 }
 
 void Outbox::NoteSent(absl::Time now) {
-  if (sent_ == items_.size()) {
-    asks_ = false;
-  } else {
-    in_flight_bytes_ += items_[sent_++].bytes();
-  }
+  in_flight_bytes_ += items_[sent_++].bytes();
   if (due_ != absl::InfiniteFuture()) return;
   resend_ = limits_.resend_first;
   due_ = now + resend_;
@@ -45,11 +32,6 @@ void Outbox::NoteSent(absl::Time now) {
 Outbox::Outcome Outbox::TakeAck(std::uint64_t item, std::uint64_t committed, absl::Time now) {
   const bool commits = committed > committed_;
   committed_ = std::max(committed_, committed);
-  if (last_.has_value() && last_->header.index <= committed_) {
-    last_.reset();
-    asks_ = false;
-    if (sent_ == 0) due_ = absl::InfiniteFuture();
-  }
   if (item == 0 && acked_ > 0) return Outcome::kLost;
   if (item > acked_ + items_.size()) return Outcome::kNothing;  // of nobody we know
   if (item <= acked_) {
@@ -64,21 +46,17 @@ Outbox::Outcome Outbox::TakeAck(std::uint64_t item, std::uint64_t committed, abs
       --sent_;
       in_flight_bytes_ -= items_.front().bytes();
     }
-    last_.reset();
-    if (IsEntry(items_.front().header)) last_ = std::move(items_.front());
     items_.pop_front();
   }
-  if (last_.has_value() && last_->header.index <= committed_) last_.reset();
-  asks_ = recovering_ = false;
+  recovering_ = false;
   resend_ = limits_.resend_first;
-  due_ = sent_ == 0 && !last_.has_value() ? absl::InfiniteFuture() : now + resend_;
+  due_ = sent_ == 0 ? absl::InfiniteFuture() : now + resend_;
   return Outcome::kProgress;
 }
 
 void Outbox::Rewind() {
   sent_ = 0;
   in_flight_bytes_ = 0;
-  asks_ = items_.empty() && last_.has_value();
 }
 
 bool Outbox::RewindIfDue(absl::Time now) {

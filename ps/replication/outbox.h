@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <optional>
 
 #include "absl/time/time.h"
 #include "ps/replication/item.h"
@@ -42,14 +41,13 @@ class Outbox {
   // its way is sent again, once.
   Outcome TakeAck(std::uint64_t item, std::uint64_t committed, absl::Time now);
 
-  // Sends all again that has not been acknowledged; if that is nothing, the last entry of the log,
-  // as long as it is not known to be committed: the word of that may have been lost.
+  // Sends all again that has not been acknowledged.
   void Rewind();
   // Does so when it is time to.
   bool RewindIfDue(absl::Time now);
   absl::Time due() const { return due_; }
 
-  bool all_sent() const { return sent_ == items_.size() && !asks_; }
+  bool all_sent() const { return sent_ == items_.size(); }
   bool all_acked() const { return items_.empty(); }
   std::uint64_t acked() const { return acked_; }
   std::uint64_t in_flight_bytes() const { return in_flight_bytes_; }
@@ -62,8 +60,6 @@ class Outbox {
   std::uint64_t in_flight_bytes_ = 0;
   std::uint64_t acked_ = 0;
   std::uint64_t committed_ = 0;
-  std::optional<Item> last_;  // the last that was taken, while it waits to be committed
-  bool asks_ = false;         // it is to be sent again
   bool recovering_ = false;  // rewound since there was progress
   absl::Duration resend_ = absl::ZeroDuration();
   absl::Time due_ = absl::InfiniteFuture();

@@ -125,24 +125,6 @@ TEST(Outbox, AnAcknowledgementOfWhatWasNeverSentIsIgnored) {
   EXPECT_EQ(outbox.acked(), 0u);
 }
 
-TEST(Outbox, AsksForTheCommitOfAnEntryThatWasTaken) {
-  Outbox outbox(kStream, {.resend_first = absl::Milliseconds(10)});
-  Item entry = ItemOf(100);
-  entry.header.kind = proto::ReplicaItem::kPush;
-  entry.header.index = 5;
-  outbox.Append(std::move(entry));
-  SendAll(outbox);
-  EXPECT_EQ(outbox.TakeAck(1, 4, At(0)), Outbox::Outcome::kProgress);
-  EXPECT_EQ(SendAll(outbox, At(1)), Numbers());
-  EXPECT_TRUE(outbox.RewindIfDue(At(10)));
-  EXPECT_EQ(SendAll(outbox, At(10)), Numbers({1}));
-  EXPECT_FALSE(outbox.RewindIfDue(At(20)));
-  EXPECT_TRUE(outbox.RewindIfDue(At(30)));
-  EXPECT_EQ(SendAll(outbox, At(30)), Numbers({1}));
-  EXPECT_EQ(outbox.TakeAck(1, 5, At(31)), Outbox::Outcome::kNothing);
-  EXPECT_EQ(outbox.due(), absl::InfiniteFuture());
-}
-
 TEST(Outbox, AnAcknowledgementMayComeBetweenRewindingAndSendingAgain) {
   Outbox outbox = WithItems(3);
   SendAll(outbox);

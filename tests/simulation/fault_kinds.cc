@@ -21,7 +21,7 @@ FaultSet PromisedFaults() {
   for (const FaultKind kind :
        {FaultKind::kDrop, FaultKind::kDuplicate, FaultKind::kDelay, FaultKind::kReorder,
         FaultKind::kPartition, FaultKind::kOneWayPartition, FaultKind::kSlowLink,
-        FaultKind::kKillWorker}) {
+        FaultKind::kKillWorker, FaultKind::kKillServer, FaultKind::kKillScheduler}) {
     faults.set(static_cast<std::size_t>(kind));
   }
   return faults;

@@ -100,7 +100,7 @@ TEST_F(SimulationTest, ServersThatNeverHoldAreCaught) {
 TEST(FaultKindsTest, ParsesNames) {
   EXPECT_EQ(*ParseFaults("promised"), PromisedFaults());
   EXPECT_EQ(ParseFaults("drop,one-way")->count(), 2u);
-  EXPECT_EQ(ParseFaults("+kill-server")->count(), PromisedFaults().count() + 1);
+  EXPECT_EQ(ParseFaults("+restart-worker")->count(), PromisedFaults().count() + 1);
   EXPECT_EQ(ParseFaults("none")->count(), 0u);
   EXPECT_THAT(std::string(ParseFaults("dorp").status().message()), HasSubstr("no fault 'dorp'"));
 }
