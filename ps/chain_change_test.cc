@@ -273,6 +273,26 @@ TEST(Handover, TakesContributionsAlong) {
   EXPECT_EQ(bench.ReadAll(table, 1)[0], 7);
 }
 
+// What is handed over may arrive before the map that says so.
+TEST(Handover, TakesContributionsThatComeBeforeTheMap) {
+  ChainBench bench({.servers = 2});
+  const std::uint32_t table = bench.Install(Consistency::Bsp());
+  bench.SetChain({0, 1});
+  bench.Publish();
+  for (std::uint64_t block = 0; block < ChainBench::kBlocks; ++block) {
+    bench.Push(1, table, 0, block, 7);
+  }
+  bench.worker(1).Tick(1);
+  bench.UntilIdle();
+  bench.KillWorker(1);
+  bench.SetChain({1, 0});
+  bench.PublishTo({0});
+  bench.RunFor(absl::Milliseconds(1));
+  bench.Publish();
+  bench.worker(0).Tick(1);
+  EXPECT_THAT(bench.ReadAll(table, 1), testing::Each(7));
+}
+
 TEST(Handover, TheNewHeadServesNothingBeforeItHasAll) {
   ChainBench bench({.servers = 2});
   const std::uint32_t table = bench.Install(Consistency::Asp());

@@ -135,6 +135,10 @@ void Replica::OnItem(const Peer& sender, van::PeerId connection, Item item) {
     return;
   }
   upstream_->connection = connection;
+  const bool of_handover =
+      header.kind == proto::ReplicaItem::kHeld || header.kind == proto::ReplicaItem::kHandoverEnd;
+  // The old head has heard of the handover first. It is asked for it when the map is here.
+  if (of_handover && !leads_ && !awaited_.has_value()) return;
   if (header.stream == 0) {
     if (!awaited_.has_value() || header.kind != proto::ReplicaItem::kHandoverEnd) return;
     handed_.clear();
