@@ -1,0 +1,160 @@
+#!/usr/bin/python3
+"""Measures Leeway beside the machine's limits and its peers, all in one run: ./dev bench."""
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from driver import machine, subjects, work
+from driver.rounds import Plan, Rounds, Samples
+from report.figures import cpu_s_per_gb, figure, gb_s, ops_s, p50_us
+from report.page import page
+from report.ratios import RATIOS
+
+QUICK = {"rounds": 2, "seconds": 0.15}
+FULL = {"rounds": 5, "seconds": 0.5}
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="two short rounds of what the ratios need")
+    parser.add_argument("--rounds", type=int, metavar="N", help="rounds that count (5; quick: 2)")
+    parser.add_argument("--seconds", type=float, metavar="S", help="a measurement (0.5; quick: 0.15)")
+    parser.add_argument("--subjects", metavar="RE", help="only those whose names match, e.g. 'leeway|zmq'")
+    parser.add_argument("--works", metavar="RE", help="only work whose name matches, e.g. 'push_4m|rtt'")
+    parser.add_argument("--no-peers", action="store_true", help="leave out other people's software")
+    parser.add_argument("--no-scaling", action="store_true", help="leave out several workers")
+    parser.add_argument("--list", action="store_true", help="say what there is to measure")
+    parser.add_argument("--check", action="store_true", help="fail if anything that was measured failed")
+    parser.add_argument("--programs", type=Path, default=Path("build/release/benchmarks"), help=argparse.SUPPRESS)
+    parser.add_argument("--out", type=Path, default=Path("out/bench"), metavar="DIR")
+    return parser.parse_args()
+
+
+def chosen_subjects(options: argparse.Namespace) -> list:
+    found = subjects.raw(options.programs) + subjects.leeway(options.programs)
+    if not options.no_peers:
+        found += subjects.pslite(options.out) + subjects.peers()
+    if not (options.no_scaling or options.quick):
+        found += subjects.scaling(options.programs)
+    return [s for s in found if re.search(options.subjects or "", s.name)]
+
+
+def chosen_works(options: argparse.Namespace) -> list[work.Work]:
+    works = [w for w in work.all_works() if re.search(options.works or "", w.name)]
+    return [w for w in works if work.essential(w) or options.works or not options.quick]
+
+
+def why_missing(samples: Samples, name: str, peers: bool) -> str:
+    """The likeliest reason for which a ratio is not there."""
+    about = {"pslite": "pslite", "torch_tcp": "torch.tcp", "torch_shm": "torch.shm", "redis": "redis"}
+    for part, subject in about.items():
+        if name.endswith(part) or f"_{part}_" in name:
+            if subject in samples.by_name:
+                break
+            if subject in samples.missing:
+                return samples.missing[subject]
+            return "PSLITE_DIR names no ps-lite" if subject == "pslite" else "left out"
+    if "_shm_" in name and "leeway.shm" in samples.missing:
+        return samples.missing["leeway.shm"]
+    return "its measurements were left out or failed"
+
+
+def ratios(samples: Samples, peers: bool) -> dict[str, dict]:
+    entries = {}
+    for ratio in RATIOS:
+        found = ratio.of(samples.by_name)
+        entries[ratio.name] = {
+            "value": found and found.median,
+            "low": found and found.low,
+            "high": found and found.high,
+            "target": ratio.target,
+            "at_most": ratio.at_most,
+            "met": found and ratio.meets(found),
+            "means": ratio.means,
+            "why": "" if found else why_missing(samples, ratio.name, peers),
+        }
+    return entries
+
+
+def medians(samples: Samples) -> dict:
+    values = {"gb_s": gb_s, "ops_s": ops_s, "cpu_s_per_gb": cpu_s_per_gb, "p50_us": p50_us}
+    table: dict = {}
+    for subject, works in samples.by_name.items():
+        for name, rounds in works.items():
+            cell = table.setdefault(subject, {}).setdefault(name, {})
+            for key, value in values.items():
+                if key == "p50_us" and not any(s and key in s for s in rounds):
+                    continue
+                found = figure(samples.by_name, subject, name, value)
+                if found is not None:
+                    cell[key] = {"median": found.median, "low": found.low, "high": found.high}
+    return table
+
+
+def print_ratios(entries: dict[str, dict]) -> None:
+    for name, entry in entries.items():
+        sign = "≤" if entry["at_most"] else "≥"
+        target = "" if entry["target"] is None else f"{sign} {entry['target']:g}"
+        if entry["value"] is None:
+            print(f"  – {name:44} {'':8} {target:8} {entry['why']}")
+            continue
+        mark = {True: "✓", False: "✗", None: " "}[entry["met"]]
+        spread = f"{entry['low']:.3g} – {entry['high']:.3g}"
+        print(f"  {mark} {name:44} {entry['value']:<8.3g} {target:8} {spread}")
+
+
+def write(result: dict, titles: dict[str, str], samples: Samples, out: Path) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "bench.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    flat = {name: entry["value"] for name, entry in result["ratios"].items()}
+    (out / "ratios.json").write_text(json.dumps(flat, indent=1) + "\n", encoding="utf-8")
+    try:
+        from report.plots import all_plots  # matplotlib takes a second to load
+    except ImportError as why:
+        print(f"bench: the report has no plots, python3-matplotlib is not there ({why})", file=sys.stderr)
+        plots = []
+    else:
+        plots = all_plots(samples.by_name, titles)
+    (out / "report.html").write_text(page(result, plots), encoding="utf-8")
+
+
+def main() -> None:
+    options = arguments()
+    options.out.mkdir(parents=True, exist_ok=True)
+    defaults = QUICK if options.quick else FULL
+    plan = Plan(
+        works=chosen_works(options),
+        rounds=options.rounds or defaults["rounds"],
+        seconds=options.seconds or defaults["seconds"],
+    )
+    found = chosen_subjects(options)
+    if options.list:
+        for subject in found:
+            names = " ".join(w.name for w in plan.works if w in subject.works)
+            print(f"{subject.name:16} {subject.title}\n{'':16} {names}")
+        return
+    samples = Rounds(found, plan).run()
+    result = {
+        "machine": machine.describe(),
+        "options": {"rounds": plan.rounds, "seconds": plan.seconds},
+        "loads": samples.loads,
+        "ratios": ratios(samples, not options.no_peers),
+        "missing": samples.missing,
+        "failures": samples.failures,
+        "medians": medians(samples),
+        "samples": samples.by_name,
+    }
+    titles = {s.name: s.title for s in found if s.kind != "scaling"}
+    write(result, titles, samples, options.out)
+    print_ratios(result["ratios"])
+    print(f"bench: {options.out}/report.html, bench.json, ratios.json")
+    if options.check and (samples.failures or not samples.by_name):
+        sys.exit("bench: something failed, see above")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+#include "cluster/sum.h"
+
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "harness/stopwatch.h"
+#include "ps/store/shard_store.h"
+
+namespace leeway::bench {
+namespace {
+
+constexpr std::size_t kBlocks = 16;  // so that they are in no cache
+
+}  // namespace
+
+Measured MeasureSum(const Command& command) {
+  Measured measured;
+  const std::size_t elements = command.bytes / sizeof(float);
+  const auto count = static_cast<std::size_t>(command.in_flight);
+  const TableSpec spec = TableSpec::Dense("sum", {kBlocks * elements});
+  const auto updater = ps::MakeUpdater(spec);
+  if (!updater.ok()) {
+    measured.error = updater.status().ToString();
+    return measured;
+  }
+  const auto store =
+      ps::NewShardStore(spec, {.table = 1, .block_bytes = command.bytes}, updater->get());
+  const std::vector<std::vector<float>> values(kBlocks * count,
+                                               std::vector<float>(elements, 1e-3f));
+  const auto add = [&](std::size_t block) {
+    std::vector<ps::PushView> pushes(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      pushes[i].block = block;
+      pushes[i].learning_rate = NAN;
+      pushes[i].values =
+          runtime::Buffer::Unowned(values[block * count + i].data(), elements * sizeof(float));
+    }
+    const absl::Status status =
+        store->ApplyCombined(pushes, static_cast<std::uint32_t>(command.in_flight));
+    if (!status.ok()) measured.error = status.ToString();
+  };
+  for (std::size_t block = 0; block < kBlocks; ++block) add(block);
+  const Stopwatch watch;
+  for (; measured.error.empty() && (measured.operations == 0 || watch.Seconds() < command.seconds);
+       ++measured.operations) {
+    add(measured.operations % kBlocks);
+  }
+  measured.seconds = watch.Seconds();
+  measured.cpu_seconds = watch.Cpu();
+  measured.bytes = measured.operations * (count + 2) * command.bytes;
+  return measured;
+}
+
+}  // namespace leeway::bench

@@ -1,0 +1,46 @@
+// The work that is measured: one worker pushes and pulls, the servers add.
+#ifndef LEEWAY_BENCHMARKS_CLUSTER_WORK_H_
+#define LEEWAY_BENCHMARKS_CLUSTER_WORK_H_
+
+#include <sys/types.h>
+
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "harness/measured.h"
+#include "leeway/worker.h"
+
+namespace leeway::bench {
+
+// push, pull         dense: as many tensors of `bytes` as are in flight, each waited for before it
+//                    is used again
+// rtt                a push and a pull of `bytes` by turns, one in flight
+// sparse_push, sparse_pull   eight prepared batches of 100,000 sorted unique keys out of 10
+//                    million, 16 floats a row, by turns; `bytes` counts keys and values
+class Work {
+ public:
+  // `worker` outlives it. `servers`: processes whose time counts beside this one's.
+  Work(Worker* worker, std::vector<pid_t> servers);
+  ~Work();
+
+  Measured Measure(const Command& command);
+
+ private:
+  struct Tensor;
+  struct Batches;
+
+  absl::StatusOr<std::vector<Tensor>*> Tensors(std::uint64_t bytes, int count);
+  absl::StatusOr<Batches*> SparseBatches();
+
+  Worker* const worker_;
+  const std::vector<pid_t> servers_;
+  std::map<std::pair<std::uint64_t, int>, std::vector<Tensor>> tensors_;
+  std::unique_ptr<Batches> batches_;
+};
+
+}  // namespace leeway::bench
+
+#endif  // LEEWAY_BENCHMARKS_CLUSTER_WORK_H_

@@ -1,0 +1,100 @@
+"""What is measured: programs that take commands on their standard input (harness/)."""
+import json
+import os
+import select
+import subprocess
+import time
+
+from driver.work import Work
+
+START_SECONDS = 60  # how long a subject may take until it is ready
+SLACK_SECONDS = 60  # and, beyond the time asked for, with a command
+NOT_THERE = 3  # exit status of a program that cannot be measured here
+
+
+class Failure(Exception):
+    """A subject crashed, hung or said that it cannot."""
+
+
+class NotThere(Failure):
+    """It cannot be measured on this machine, or not in this build."""
+
+
+class Subject:
+    """One program, started when it is first needed and again when it has failed."""
+
+    def __init__(self, name: str, title: str, argv: list[str], works: list[Work], kind: str = "peer"):
+        self.name, self.title, self.kind = name, title, kind
+        self.works = set(works)
+        self._argv = argv
+        self._process: subprocess.Popen | None = None
+        self._unread = b""
+
+    def measure(self, work: Work, seconds: float) -> dict:
+        if self._process is None:
+            self._start()
+        command = f"{work.op} {work.size} {work.in_flight} {seconds}\n"
+        try:
+            self._process.stdin.write(command.encode())
+            self._process.stdin.flush()
+            answer = self._read(seconds + SLACK_SECONDS)
+        except (BrokenPipeError, Failure) as why:
+            self.stop()
+            raise Failure(str(why) or "it ended") from why
+        if "error" in answer:
+            raise Failure(answer["error"])
+        return answer
+
+    def stop(self) -> None:
+        if self._process is None:
+            return
+        process, self._process = self._process, None
+        process.stdin.close()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
+
+    def _start(self) -> None:
+        self._unread = b""
+        self._process = subprocess.Popen(
+            self._argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        os.set_blocking(self._process.stderr.fileno(), False)
+        try:
+            self._read(START_SECONDS)
+        except Failure as why:
+            said = self._said()
+            status = self._process.poll()
+            self.stop()
+            raise (NotThere if status == NOT_THERE else Failure)(said or str(why)) from why
+
+    def _said(self) -> str:
+        """The last line of its standard error."""
+        try:
+            self._process.wait(1)
+        except subprocess.TimeoutExpired:
+            pass
+        lines = (self._process.stderr.read() or b"").decode(errors="replace").strip().splitlines()
+        return lines[-1] if lines else ""
+
+    def _read(self, limit: float) -> dict:
+        """The next line of its output that is an answer."""
+        end = time.monotonic() + limit
+        while True:
+            line, found, rest = self._unread.partition(b"\n")
+            if found:
+                self._unread = rest
+                if line.startswith(b"{"):
+                    return json.loads(line)
+                continue
+            self._process.stderr.read()  # so that it cannot fill up
+            ready, _, _ = select.select([self._process.stdout], [], [], max(0, end - time.monotonic()))
+            if not ready:
+                raise Failure(f"no answer within {limit:.0f} s")
+            more = os.read(self._process.stdout.fileno(), 1 << 16)
+            if not more:
+                raise Failure(f"it ended with status {self._process.wait()}")
+            self._unread += more

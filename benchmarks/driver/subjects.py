@@ -1,0 +1,118 @@
+"""Everything that is measured, and by which program."""
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from driver import work
+from driver.subject import Subject
+
+BENCHMARKS = Path(__file__).resolve().parent.parent
+LEEWAY_WORKS = [
+    *work.dense(),
+    *work.latencies(),
+    work.PUSH_100M,
+    work.PULL_100M,
+    work.SMALL_PUSH,
+    work.SMALL_PULL,
+    work.SPARSE_PUSH,
+    work.SPARSE_PULL,
+]
+RAW_WORKS = [*work.streams(), *work.latencies(), work.MESSAGE_100M]
+TORCH_WORKS = [
+    *(w for w in work.dense() if w.size >= 64 * work.KIB),
+    *work.latencies(),
+    work.PUSH_100M,
+    work.PULL_100M,
+    work.SMALL_PUSH,
+]
+REDIS_WORKS = [*work.dense(), work.RTT, work.SMALL_PUSH, work.SMALL_PULL]
+
+
+def raw(programs: Path) -> list[Subject]:
+    program = str(programs / "leeway_bench_raw")
+    zmq = [*RAW_WORKS, work.MESSAGES]
+    return [
+        Subject("memory", "memcpy", [program, "memory"], [work.COPY], "raw"),
+        Subject("raw.tcp", "raw TCP", [program, "tcp"], RAW_WORKS, "raw"),
+        Subject("zmq.tcp", "raw libzmq, tcp", [program, "zmq-tcp"], zmq, "raw"),
+        Subject("zmq.ipc", "raw libzmq, ipc", [program, "zmq-ipc"], zmq, "raw"),
+    ]
+
+
+def leeway(programs: Path) -> list[Subject]:
+    program = str(programs / "leeway_bench_cluster")
+    subjects = []
+    for transport, title in (("tcp", "zmq/tcp"), ("ipc", "zmq/ipc"), ("shm", "shm")):
+        works = LEEWAY_WORKS + ([work.SUM] if transport == "tcp" else [])
+        name = f"leeway.{transport}"
+        subjects.append(Subject(name, f"Leeway, {title}", [program, transport], works, "leeway"))
+    return subjects
+
+
+def scaling(programs: Path) -> list[Subject]:
+    """Clusters of more than one worker and server thread, as far as there are cores for them."""
+    program = str(programs / "leeway_bench_cluster")
+    counts = [n for n in (1, 2, 4, 8, 16) if n <= max(2, (os.cpu_count() or 1) // 2)]
+    return [
+        Subject(
+            f"leeway.tcp.{workers}x{threads}",
+            f"{workers} workers, {threads} server threads",
+            [program, "tcp", str(workers), str(threads)],
+            [work.PUSH_4M, work.PULL_4M, work.SMALL_PUSH],
+            "scaling",
+        )
+        for workers in counts
+        for threads in counts
+    ]
+
+
+def peers() -> list[Subject]:
+    def script(name: str, *arguments: str) -> list[str]:
+        return [sys.executable, str(BENCHMARKS / "peers" / name), *arguments]
+
+    reduce = [work.REDUCE_4M, work.REDUCE_100M, work.REDUCE_64]
+    return [
+        Subject("torch.shm", "torch rpc, shm", script("torch_rpc.py", "shm"), TORCH_WORKS),
+        Subject("torch.tcp", "torch rpc, TCP", script("torch_rpc.py", "tcp"), TORCH_WORKS),
+        Subject("gloo", "gloo all-reduce, 2 processes", script("gloo.py"), reduce),
+        Subject("redis", "Redis", script("redis.py"), REDIS_WORKS),
+    ]
+
+
+def pslite(out: Path) -> list[Subject]:
+    """ps-lite, where PSLITE_DIR says that there is one; built here against its public API."""
+    folder = os.environ.get("PSLITE_DIR")
+    if not folder:
+        return []
+    program = out / "pslite_bench"
+    source = BENCHMARKS / "peers" / "pslite"
+    built = subprocess.run(
+        [str(source / "build.sh"), folder, str(program)], capture_output=True, text=True, check=False
+    )
+    if built.returncode != 0:
+        said = (built.stderr.strip().splitlines() or ["it does not say why"])[-1]
+        print(f"bench: ps-lite in {folder} is left out, it does not build: {said}", file=sys.stderr)
+        return []
+    works = [
+        *(w for w in work.dense() if w.size >= 4 * work.KIB),
+        work.RTT,
+        work.PUSH_100M,
+        work.PULL_100M,
+        work.SMALL_PUSH,
+        work.SMALL_PULL,
+        work.SPARSE_PUSH,
+        work.SPARSE_PULL,
+    ]
+    return [Subject("pslite", "ps-lite", [str(program)], works)]
+
+
+def missing_programs() -> dict[str, str]:
+    """Peers that cannot be there, and the Debian package that would bring them."""
+    missing = {}
+    if shutil.which("redis-benchmark") is None:
+        missing["redis"] = "redis-tools"
+    if subprocess.run([sys.executable, "-c", "import torch"], capture_output=True, check=False).returncode:
+        missing |= {name: "python3-torch" for name in ("torch.shm", "torch.tcp", "gloo")}
+    return missing

@@ -1,0 +1,96 @@
+"""The work that is measured, and what it is called."""
+from dataclasses import dataclass
+
+KIB, MIB, MB = 1 << 10, 1 << 20, 10**6
+
+
+def size_label(size: int) -> str:
+    """1m for 1 MiB, 100mb for 100 million bytes."""
+    if size and size % MB == 0:
+        return f"{size // MB}mb"
+    if size >= MIB and size % MIB == 0:
+        return f"{size // MIB}m"
+    if size >= KIB and size % KIB == 0:
+        return f"{size // KIB}k"
+    return str(size)
+
+
+@dataclass(frozen=True)
+class Work:
+    """One thing to measure: what is done, with how many bytes, how much of it at once."""
+
+    op: str
+    size: int = 0
+    in_flight: int = 1
+
+    @property
+    def name(self) -> str:
+        name = self.op
+        if self.size:
+            name += f"_{size_label(self.size)}"
+        if self.in_flight > 1:
+            name += f"_x{self.in_flight}"
+        return name
+
+
+# A raw transport's best is looked for among these.
+STREAM_SIZES = [256 * KIB, 512 * KIB, MIB, 2 * MIB, 4 * MIB]
+# Dense work, eight tensors in flight, for the plots; 4 MiB is in the ratios.
+DENSE_SIZES = [4 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB]
+HUGE = 100 * MB
+
+COPY = Work("copy", 4 * MIB, 8)
+SUM = Work("sum", MIB, 8)
+PUSH_4M, PULL_4M = Work("push", 4 * MIB, 8), Work("pull", 4 * MIB, 8)
+PUSH_100M, PULL_100M = Work("push", HUGE), Work("pull", HUGE)
+MESSAGE_100M = Work("message", HUGE)
+RTT = Work("rtt", 64)
+MESSAGES = Work("stream", 64)
+SMALL_PUSH, SMALL_PULL = Work("push", 64, 64), Work("pull", 64, 64)
+SPARSE_PUSH, SPARSE_PULL = Work("sparse_push"), Work("sparse_pull")
+REDUCE_4M, REDUCE_100M, REDUCE_64 = (
+    Work("all_reduce", 4 * MIB, 8),
+    Work("all_reduce", HUGE),
+    Work("all_reduce", 64),
+)
+SPARSE_ROW_BYTES = 8 + 16 * 4  # a key and 16 floats
+
+
+def streams() -> list[Work]:
+    return [Work("stream", size) for size in STREAM_SIZES]
+
+
+def dense() -> list[Work]:
+    return [Work(op, size, 8) for size in DENSE_SIZES for op in ("push", "pull")]
+
+
+def latencies() -> list[Work]:
+    return [Work("rtt", size) for size in (64, 4 * KIB, 64 * KIB, MIB)]
+
+
+def all_works() -> list[Work]:
+    """In the order they are measured: what is compared lies next to each other."""
+    return [
+        *latencies(),
+        REDUCE_64,
+        MESSAGES,
+        SMALL_PUSH,
+        SMALL_PULL,
+        *streams(),
+        COPY,
+        SUM,
+        *dense(),
+        REDUCE_4M,
+        MESSAGE_100M,
+        PUSH_100M,
+        PULL_100M,
+        REDUCE_100M,
+        SPARSE_PUSH,
+        SPARSE_PULL,
+    ]
+
+
+def essential(work: Work) -> bool:
+    """Whether a ratio needs it; the rest is for the plots."""
+    plots_only = (set(dense()) - {PUSH_4M, PULL_4M}) | set(latencies()) - {RTT}
+    return work not in plots_only

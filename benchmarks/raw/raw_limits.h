@@ -1,0 +1,25 @@
+// What the machine and its transports can do at best, without anything of Leeway.
+#ifndef LEEWAY_BENCHMARKS_RAW_RAW_LIMITS_H_
+#define LEEWAY_BENCHMARKS_RAW_RAW_LIMITS_H_
+
+#include <string>
+
+#include "harness/measured.h"
+
+namespace leeway::bench {
+
+// "copy": `in_flight` buffers copied to as many others, in turn.
+Measured MeasureMemory(const Command& command);
+
+// "stream": one connection over loopback, written and read in pieces of `bytes`, into the same
+// memory again and again. "message": the reader has `bytes` of memory for a whole message and
+// answers it with one byte. "rtt": `bytes` there and back.
+Measured MeasureTcp(const Command& command);
+
+// "stream": messages of `bytes` from one thread to another process that takes them and lets them
+// go, in recycled memory. "message": one at a time, answered. "rtt": `bytes` there and back.
+Measured MeasureZmq(const std::string& transport, const Command& command);
+
+}  // namespace leeway::bench
+
+#endif  // LEEWAY_BENCHMARKS_RAW_RAW_LIMITS_H_

@@ -1,0 +1,126 @@
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <vector>
+
+#include "harness/child.h"
+#include "harness/stopwatch.h"
+#include "raw/raw_limits.h"
+
+namespace leeway::bench {
+namespace {
+
+bool SendAll(int fd, const char* data, std::size_t size) {
+  while (size > 0) {
+    const ssize_t sent = send(fd, data, size, MSG_NOSIGNAL);
+    if (sent <= 0) return false;
+    data += sent;
+    size -= static_cast<std::size_t>(sent);
+  }
+  return true;
+}
+
+// False at the end of the stream.
+bool ReceiveAll(int fd, char* data, std::size_t size) {
+  while (size > 0) {
+    const ssize_t got = recv(fd, data, size, 0);
+    if (got <= 0) return false;
+    data += got;
+    size -= static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+void NoDelay(int fd) {
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+// The other process: answers every message, or only the end of the stream.
+int Receive(int listener, const Command& command) {
+  const int fd = accept(listener, nullptr, nullptr);
+  if (fd < 0) return 1;
+  NoDelay(fd);
+  std::vector<char> memory(command.bytes);
+  const bool stream = command.op == "stream";
+  const std::size_t answer = command.op == "rtt" ? command.bytes : 1;
+  if (stream) {
+    while (recv(fd, memory.data(), memory.size(), 0) > 0) {
+    }
+    return SendAll(fd, memory.data(), answer) ? 0 : 1;
+  }
+  while (ReceiveAll(fd, memory.data(), memory.size()) && SendAll(fd, memory.data(), answer)) {
+  }
+  return 0;
+}
+
+// A socket that listens on loopback; the address it got is written to `address`.
+int Listen(sockaddr_in* address) {
+  const int listener = socket(AF_INET, SOCK_STREAM, 0);
+  *address = {};
+  address->sin_family = AF_INET;
+  address->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(*address);
+  auto* generic = reinterpret_cast<sockaddr*>(address);
+  if (listener < 0 || bind(listener, generic, size) != 0 || listen(listener, 1) != 0 ||
+      getsockname(listener, generic, &size) != 0) {
+    return -1;
+  }
+  return listener;
+}
+
+void Stream(int fd, const Command& command, const Stopwatch& watch, Measured* measured) {
+  const std::vector<char> memory(command.bytes, 1);
+  while ((measured->operations == 0 || watch.Seconds() < command.seconds) &&
+         SendAll(fd, memory.data(), memory.size())) {
+    ++measured->operations;
+  }
+  shutdown(fd, SHUT_WR);
+  char answer = 0;
+  if (!ReceiveAll(fd, &answer, 1)) measured->error = "the connection broke";
+}
+
+void PingPong(int fd, const Command& command, const Stopwatch& watch, Measured* measured) {
+  std::vector<char> memory(command.bytes, 1);
+  const std::size_t answer = command.op == "rtt" ? command.bytes : 1;
+  for (double start = watch.Seconds(); measured->operations == 0 || start < command.seconds;) {
+    if (!SendAll(fd, memory.data(), memory.size()) || !ReceiveAll(fd, memory.data(), answer)) {
+      measured->error = "the connection broke";
+      return;
+    }
+    const double end = watch.Seconds();
+    measured->latencies_us.push_back(1e6 * (end - start));
+    start = end;
+    ++measured->operations;
+  }
+}
+
+}  // namespace
+
+Measured MeasureTcp(const Command& command) {
+  Measured measured;
+  sockaddr_in address;
+  const int listener = Listen(&address);
+  Child receiver = Child::Fork([&] { return Receive(listener, command); });
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    measured.error = "cannot connect to loopback";
+    return measured;
+  }
+  NoDelay(fd);
+  const Stopwatch watch({receiver.pid()});
+  command.op == "stream" ? Stream(fd, command, watch, &measured)
+                         : PingPong(fd, command, watch, &measured);
+  measured.seconds = watch.Seconds();
+  measured.cpu_seconds = watch.Cpu();
+  measured.bytes = measured.operations * command.bytes;
+  close(fd);
+  close(listener);
+  return measured;
+}
+
+}  // namespace leeway::bench

@@ -1,0 +1,129 @@
+"""What is promised (or hoped for) of Leeway, each as one number."""
+from dataclasses import dataclass
+from typing import Callable
+
+from driver import work
+from report.figures import (
+    Figure,
+    Rounds,
+    best,
+    cpu_s_per_gb,
+    figure,
+    gb_s,
+    ops_s,
+    p50_us,
+    per_round,
+    ratio,
+)
+
+
+@dataclass(frozen=True)
+class Ratio:
+    name: str
+    target: float | None  # None: nothing is promised
+    of: Callable[[Rounds], Figure | None]
+    at_most: bool = False  # lower is better
+    means: str = ""
+
+    def meets(self, found: Figure) -> bool | None:
+        if self.target is None:
+            return None
+        return found.median <= self.target if self.at_most else found.median >= self.target
+
+
+ZMQ_SIZES = [w.name for w in work.streams()]
+TCP_SIZES = ZMQ_SIZES
+
+
+def _raw(rounds: Rounds, subject: str, value=gb_s) -> list[float | None]:
+    """A raw transport at the message size at which it moves most."""
+    return per_round(rounds, subject, best(rounds, subject, ZMQ_SIZES), value)
+
+
+def _against_raw(transport: str, w: work.Work, subject: str):
+    return lambda r: ratio(per_round(r, f"leeway.{transport}", w.name, gb_s), _raw(r, subject))
+
+
+def _against(transport: str, w: work.Work, subject: str, theirs: work.Work, value=gb_s):
+    return lambda r: ratio(
+        per_round(r, f"leeway.{transport}", w.name, value), per_round(r, subject, theirs.name, value)
+    )
+
+
+def _rows(w: work.Work):
+    def millions(sample: dict) -> float:
+        return sample["bytes"] / work.SPARSE_ROW_BYTES / sample["seconds"] / 1e6
+
+    return lambda r: figure(r, "leeway.tcp", w.name, millions)
+
+
+def _sum(rounds: Rounds) -> Figure | None:
+    """Bytes read and written, by both."""
+    copied = per_round(rounds, "memory", work.COPY.name, gb_s)
+    return ratio(
+        per_round(rounds, "leeway.tcp", work.SUM.name, gb_s),
+        [None if gb is None else 2 * gb for gb in copied],
+    )
+
+
+def _cpu(w: work.Work):
+    """CPU seconds a GB, against libzmq's at its best and one pass over memory."""
+
+    def of(rounds: Rounds) -> Figure | None:
+        own = per_round(rounds, "leeway.tcp", w.name, cpu_s_per_gb)
+        zmq = _raw(rounds, "zmq.tcp", cpu_s_per_gb)
+        memory = per_round(rounds, "memory", work.COPY.name, cpu_s_per_gb)
+        allowed = [None if a is None or b is None else a + b for a, b in zip(zmq, memory)]
+        return ratio(own, allowed)
+
+    return of
+
+
+def _ratios() -> list[Ratio]:
+    found = []
+
+    def add(name: str, target: float | None, of, means: str, at_most: bool = False) -> None:
+        found.append(Ratio(name, target, of, at_most, means))
+
+    for op, w, huge, raw_4m, raw_100m in (
+        ("push", work.PUSH_4M, work.PUSH_100M, 0.85, 0.8),
+        ("pull", work.PULL_4M, work.PULL_100M, 0.95, 0.9),
+    ):
+        add(f"dense_4m_{op}_tcp_vs_raw_zmq", raw_4m, _against_raw("tcp", w, "zmq.tcp"),
+            "4 MiB, 8 in flight; libzmq at its best message size")
+        add(f"dense_4m_{op}_tcp_vs_pslite", 1.4, _against("tcp", w, "pslite", w),
+            "4 MiB, 8 in flight")
+        add(f"dense_4m_{op}_ipc_vs_raw_zmq_ipc", None, _against_raw("ipc", w, "zmq.ipc"),
+            "4 MiB, 8 in flight; libzmq over ipc at its best")
+        add(f"dense_100m_{op}_tcp_vs_raw_tcp", raw_100m, _against_raw("tcp", huge, "raw.tcp"),
+            "100 MB, 1 in flight; a TCP stream at its best")
+        add(f"dense_100m_{op}_tcp_vs_torch_tcp", 2.5, _against("tcp", huge, "torch.tcp", huge),
+            "100 MB, 1 in flight")
+        add(f"dense_4m_{op}_shm_vs_memcpy", 0.6, _against("shm", w, "memory", work.COPY),
+            "4 MiB, 8 in flight; as many buffers copied")
+        add(f"dense_4m_{op}_shm_vs_torch_shm", 1.5, _against("shm", w, "torch.shm", w),
+            "4 MiB, 8 in flight")
+    add("rtt_64b_tcp_vs_raw_zmq", 1.15, _against("tcp", work.RTT, "zmq.tcp", work.RTT, p50_us),
+        "median round trip of pushes and pulls by turns", at_most=True)
+    add("rtt_64b_shm_vs_raw_zmq", 0.2, _against("shm", work.RTT, "zmq.tcp", work.RTT, p50_us),
+        "median round trip of pushes and pulls by turns", at_most=True)
+    add("small_push_ops_vs_redis_pipelined", 1.5,
+        _against("tcp", work.SMALL_PUSH, "redis", work.SMALL_PUSH, ops_s),
+        "64 B, 64 in flight, one client; redis-benchmark -P 64 -t set")
+    add("small_push_ops_vs_raw_zmq_msgs", 0.5,
+        _against("tcp", work.SMALL_PUSH, "zmq.tcp", work.MESSAGES, ops_s),
+        "64 B, 64 in flight; libzmq's messages in one direction")
+    for op, w, times in (("push", work.SPARSE_PUSH, 3), ("pull", work.SPARSE_PULL, 5)):
+        add(f"sparse_{op}_rows_m_s", None, _rows(w), "million rows of 16 floats a second")
+        add(f"sparse_{op}_bytes_vs_raw_zmq", 0.4, _against_raw("tcp", w, "zmq.tcp"),
+            "keys and values; libzmq at its best message size")
+        add(f"sparse_{op}_vs_pslite", times, _against("tcp", w, "pslite", w), "rows a second")
+    add("n_way_sum_8_vs_memcpy_streams", 0.8, _sum,
+        "bytes read and written, adding eight contributions to a block in one pass")
+    for op, w in (("push", work.PUSH_4M), ("pull", work.PULL_4M)):
+        add(f"cpu_per_gb_{op}_tcp_vs_raw_zmq_plus_pass", 1.0, _cpu(w),
+            "CPU seconds a GB; libzmq's and a memcpy's together", at_most=True)
+    return found
+
+
+RATIOS = _ratios()
