@@ -25,6 +25,37 @@ if(LEEWAY_WERROR)
   target_compile_options(leeway_flags INTERFACE -Werror)
 endif()
 
+# Where headers are precompiled, and at -O1, g++ 12 sees std::string go out of bounds where it does
+# not. In the plain build of the libraries the warnings are right and stay on.
+set(LEEWAY_PRECOMPILED_OPTIONS -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread
+    -fpch-preprocess)  # for ccache
+# Tests are compiled often and run once: they need no -O3.
+set(LEEWAY_TEST_OPTIONS $<$<CONFIG:Release>:-O1> ${LEEWAY_PRECOMPILED_OPTIONS})
+
+# What nearly every file parses, parsed once: two thirds of the time a library takes to compile. Only
+# what is not ours: the rule of who may include whom stays with the include paths. Off by default,
+# so that a plain build finds the include that is missing; ./dev turns it on.
+option(LEEWAY_PRECOMPILE "Precompile the headers of the standard library and of Abseil for libraries" OFF)
+set(LEEWAY_COMMON_HEADERS
+    <algorithm> <cstdint> <cstring> <deque> <functional> <map> <memory> <mutex> <optional> <set> <span> <string>
+    <utility> <variant> <vector>
+    <absl/container/inlined_vector.h> <absl/functional/any_invocable.h> <absl/status/status.h>
+    <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/strings/string_view.h> <absl/time/time.h>)
+
+# _leeway_precompiled(TARGET KIND OPTIONS … HEADERS …): TARGET shares the precompiled headers of its KIND.
+function(_leeway_precompiled target kind)
+  cmake_parse_arguments(ARG "" "" "OPTIONS;HEADERS;DEPENDS" ${ARGN})
+  set(shared leeway_${kind}_headers)
+  if(NOT TARGET ${shared})
+    file(WRITE "${CMAKE_BINARY_DIR}/${kind}_headers.cc" "")
+    add_library(${shared} OBJECT "${CMAKE_BINARY_DIR}/${kind}_headers.cc")
+    target_link_libraries(${shared} PRIVATE leeway_flags ${ARG_DEPENDS})
+    target_compile_options(${shared} PRIVATE ${ARG_OPTIONS})
+    target_precompile_headers(${shared} PRIVATE ${LEEWAY_COMMON_HEADERS} ${ARG_HEADERS})
+  endif()
+  target_precompile_headers(${target} REUSE_FROM ${shared})
+endfunction()
+
 # leeway_library(NAME SOURCES a.cc b.cc DEPENDS x y): target leeway_NAME for the current folder,
 # alias leeway::NAME. DEPENDS may name other leeway folders (bare) or imported targets. The
 # headers are included by the folder's path from the top: "van/van.h", "ps/store/shard_store.h".
@@ -39,6 +70,10 @@ function(leeway_library name)
   add_library(leeway::${name} ALIAS leeway_${name})
   target_include_directories(leeway_${name} PUBLIC "${stage}")
   target_link_libraries(leeway_${name} PRIVATE leeway_flags)
+  if(LEEWAY_PRECOMPILE)
+    target_compile_options(leeway_${name} PRIVATE ${LEEWAY_PRECOMPILED_OPTIONS})
+    _leeway_precompiled(leeway_${name} library OPTIONS ${LEEWAY_PRECOMPILED_OPTIONS} DEPENDS absl::statusor)
+  endif()
   _leeway_link(leeway_${name} PUBLIC ${ARG_DEPENDS})
 endfunction()
 
@@ -50,29 +85,6 @@ function(leeway_executable name)
   _leeway_link(${name} PRIVATE ${ARG_DEPENDS})
 endfunction()
 
-# What nearly every test parses, parsed once. Only what is not ours: the rule of who may include
-# whom stays with the include paths.
-function(_leeway_test_headers name)
-  if(NOT TARGET leeway_test_headers)
-    file(WRITE "${CMAKE_BINARY_DIR}/test_headers.cc" "")
-    add_library(leeway_test_headers OBJECT "${CMAKE_BINARY_DIR}/test_headers.cc")
-    target_link_libraries(leeway_test_headers PRIVATE leeway_flags GTest::gmock_main)
-    target_compile_options(leeway_test_headers PRIVATE -fPIE ${LEEWAY_TEST_OPTIONS})
-    target_precompile_headers(leeway_test_headers PRIVATE
-      <algorithm> <cstdint> <functional> <map> <memory> <optional> <set> <span> <string> <utility> <variant> <vector>
-      <absl/container/inlined_vector.h> <absl/functional/any_invocable.h> <absl/status/status.h>
-      <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/strings/string_view.h> <absl/time/time.h>
-      <gmock/gmock.h> <gtest/gtest.h>)
-  endif()
-  target_precompile_headers(${name} REUSE_FROM leeway_test_headers)
-endfunction()
-
-# Tests are compiled often and run once: they need no -O3. At -O1 GCC 12 sees std::string go out of
-# bounds where it does not; at -O3, where the libraries are built, the warnings are right and stay on.
-set(LEEWAY_TEST_OPTIONS $<$<CONFIG:Release>:-O1> -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow
-    -Wno-stringop-overread
-    -fpch-preprocess)  # for ccache
-
 # leeway_test(NAME SOURCES … DEPENDS … [TIMEOUT s] [LABELS …] [ARGS …]): one GoogleTest program, one
 # ctest entry. With sanitizers it may take five times as long.
 function(leeway_test name)
@@ -80,7 +92,8 @@ function(leeway_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE leeway_flags GTest::gmock_main)
   target_compile_options(${name} PRIVATE ${LEEWAY_TEST_OPTIONS})
-  _leeway_test_headers(${name})
+  _leeway_precompiled(${name} test
+    OPTIONS -fPIE ${LEEWAY_TEST_OPTIONS} HEADERS <gmock/gmock.h> <gtest/gtest.h> DEPENDS GTest::gmock_main)
   _leeway_link(${name} PRIVATE ${ARG_DEPENDS})
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
   if(NOT ARG_TIMEOUT)
