@@ -95,6 +95,9 @@ class Heartbeat::Beater final : private van::Handler {
     if (peer != peer_) return;
     up_ = true;
     SendBeat();
+    if (std::exchange(has_been_up_, true)) {
+      Report([](Reports& reports) { reports.connected_again(); });
+    }
   }
 
   void OnPeerDown(PeerId peer, const absl::Status& why) override {
@@ -130,7 +133,7 @@ class Heartbeat::Beater final : private van::Handler {
   const std::weak_ptr<Reports> reports_;
   std::unique_ptr<van::Van> van_;
   PeerId peer_ = 0;
-  bool up_ = false;
+  bool up_ = false, has_been_up_ = false;
   bool silent_ = false;
   std::uint64_t number_ = 0, answered_ = 0;
   absl::Time last_answer_, last_tick_, connecting_since_;

@@ -32,6 +32,8 @@ class Heartbeat {
     // At every beat while the scheduler has not answered for `failure_timeout`, how long.
     absl::AnyInvocable<void(absl::Duration)> silent;
     absl::AnyInvocable<void()> heard_again;
+    // The connection broke and stands again: it may be another scheduler that is there now.
+    absl::AnyInvocable<void()> connected_again;
     // ABORTED: the scheduler says that it takes this node for dead.
     absl::AnyInvocable<void(const absl::Status&)> given_up;
   };

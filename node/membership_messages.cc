@@ -76,6 +76,9 @@ void Membership::Impl::StartHeartbeat(const van::Identity& identity) {
   Heartbeat::Reports reports;
   reports.silent = [this](absl::Duration silent) { OnSilence(silent); };
   reports.heard_again = [this] { HeardAgain(); };
+  // A connection over which nothing is said does not notice that the other end is gone. Joining
+  // again shows it: it breaks, or is answered.
+  reports.connected_again = [this] { joined_here_ = false; };
   reports.given_up = [this](const absl::Status& why) { End(why); };
   heartbeat_ = std::make_unique<Heartbeat>(std::move(setup), std::move(reports));
 }

@@ -412,6 +412,21 @@ TEST_F(MembershipTest, ASchedulerThatComesBackFindsTheSameNode) {
   ASSERT_TRUE(RunUntil([&] { return !maps_.empty(); }));
 }
 
+// It would hear of the map by nobody: it says nothing over that connection by itself.
+TEST_F(MembershipTest, ASchedulerThatComesBackIsFoundThoughItsEndWasNotHeard) {
+  Join(Role::kWorker);
+  world_.RunFor(absl::Seconds(2));
+  network_.Cut("scheduler", "node");
+  CrashScheduler();
+  world_.RunFor(absl::Seconds(1));
+  network_.HealAll();
+  StartScheduler();
+  ASSERT_TRUE(RunUntil([&] { return scheduler_->Count<proto::Join>() > 0; }, absl::Seconds(2)));
+  scheduler_->Say(MapOf(2));
+  ASSERT_TRUE(RunUntil([&] { return !maps_.empty(); }));
+  EXPECT_EQ(welcomes_, 1);
+}
+
 TEST_F(MembershipTest, ASchedulerThatComesBackElsewhereIsFoundOnceAServerSaysWhere) {
   Join(Role::kWorker);
   world_.RunFor(absl::Seconds(2));

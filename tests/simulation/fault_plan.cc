@@ -111,8 +111,8 @@ class Planner {
         it.start = PartitionStart(it.length);
         break;
       case FaultKind::kLongPartition:
-        it.host = Host(config_.replication > 1 && random_->Below(2) == 0 ? Role::kServer
-                                                                         : Role::kWorker);
+        it.host =
+            Host(config_.replication > 1 && random_->Below(2) == 0 ? Role::kServer : Role::kWorker);
         it.from = it.host;
         it.length = config_.failure_timeout + Between(absl::Seconds(1), absl::Seconds(3));
         it.start = PartitionStart(it.length);

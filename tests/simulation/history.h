@@ -65,9 +65,7 @@ struct WorkerLife {
 class History {
  public:
   History(std::size_t tables, std::size_t workers)
-      : lives(workers),
-        pushes_(tables, std::vector<std::vector<Push>>(workers)),
-        proven_(tables) {}
+      : lives(workers), pushes_(tables, std::vector<std::vector<Push>>(workers)), proven_(tables) {}
 
   std::vector<Push>& pushes(const SimTable& table, std::uint32_t worker) {
     return pushes_[table.index][worker];

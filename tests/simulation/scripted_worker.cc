@@ -73,8 +73,8 @@ void ScriptedWorker::MayBeGivenUp() {
 // The others have begun long ago when it comes back, and it goes on where they are.
 void ScriptedWorker::OnTables() {
   if (history_->lives[rank_].incarnation > 1) {
-    iteration_ = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(core_->clock(), script_->iterations));
+    iteration_ =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(core_->clock(), script_->iterations));
     return Iterate();
   }
   Barrier("start", [this] { Iterate(); });
@@ -119,7 +119,8 @@ void ScriptedWorker::EndIteration() {
 
 void ScriptedWorker::Rest() {
   const absl::Duration think = script_->think_max * random_.Uniform();
-  if (script_->barrier_every > 0 && iteration_ % script_->barrier_every == 0 && iteration_ < script_->iterations) {
+  if (script_->barrier_every > 0 && iteration_ % script_->barrier_every == 0 &&
+      iteration_ < script_->iterations) {
     return Barrier(absl::StrCat("iteration ", iteration_),
                    [this, think] { After(think, [this] { Iterate(); }); });
   }

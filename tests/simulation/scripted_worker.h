@@ -25,7 +25,7 @@ namespace leeway::simulation {
 struct Script {
   std::vector<SimTable> tables;
   std::uint32_t iterations = 0;
-  absl::Duration think_max;  // between iterations
+  absl::Duration think_max;          // between iterations
   std::uint32_t barrier_every = 25;  // 0: none, so that who comes back has missed none
 };
 

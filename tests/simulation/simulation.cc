@@ -247,8 +247,8 @@ class Run {
         ps::DataThread* thread = ServerOf(*map, place.server_rank)->data_thread(place.thread);
         ps::Replica* replica = thread->FindReplica(shard);
         if (replica == nullptr) {
-          checker_.Fail("replicas are equal", absl::StrCat("server ", place.server_rank,
-                                                           " does not have shard ", shard));
+          checker_.Fail("replicas are equal",
+                        absl::StrCat("server ", place.server_rank, " does not have shard ", shard));
           return;
         }
         digests.insert(replica->shard().Digest());
@@ -338,10 +338,10 @@ class Run {
   }
 
   std::string Setting() const {
-    std::string text =
-        absl::StrCat(cluster_.config().num_servers, " servers of ",
-                     cluster_.config().server_threads, " threads, replication ", cluster_.config().replication, ", ", cluster_.config().num_workers,
-                     " workers, ", script_.iterations, " iterations;");
+    std::string text = absl::StrCat(
+        cluster_.config().num_servers, " servers of ", cluster_.config().server_threads,
+        " threads, replication ", cluster_.config().replication, ", ",
+        cluster_.config().num_workers, " workers, ", script_.iterations, " iterations;");
     for (const SimTable& table : script_.tables) {
       absl::StrAppend(&text, " ", table.spec.name, " ", table.spec.consistency.ToString());
     }

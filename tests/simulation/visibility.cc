@@ -26,7 +26,8 @@ bool IsWithinBound(const Sighting& it) {
   if (it.push.clock >= it.read.effective || it.read.effective - it.push.clock <= bound) {
     return false;
   }
-  return !it.history.lives[it.worker].WasKilled(it.push.incarnation) && it.push.outcome != Outcome::kFailed;
+  return !it.history.lives[it.worker].WasKilled(it.push.incarnation) &&
+         it.push.outcome != Outcome::kFailed;
 }
 
 }  // namespace leeway::simulation
