@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -38,15 +37,6 @@ int ExitCodeOf(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-std::vector<std::string> OwnSettings() {
-  std::vector<std::string> names;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string name(*entry, std::strcspn(*entry, "="));
-    if (absl::StartsWith(name, "LEEWAY_") || absl::StartsWith(name, "DMLC_")) names.push_back(name);
-  }
-  return names;
-}
-
 // Appends what there is to read. False at the end of the stream.
 bool Drain(int fd, std::string* text) {
   char bytes[4096];
@@ -70,7 +60,7 @@ std::vector<std::string> LogLines(const std::string& errors) { return Lines(erro
 Command::Command(std::vector<std::string> arguments, const Environment& environment) {
   launch::AdoptOrphans();
   absl::StatusOr<launch::Process> process =
-      launch::Start({arguments[0], std::move(arguments), environment, OwnSettings()});
+      launch::Start({arguments[0], std::move(arguments), environment, launch::InheritedSettings()});
   EXPECT_TRUE(process.ok()) << process.status();
   if (process.ok()) process_ = *process;
 }
@@ -157,8 +147,6 @@ bool NothingRuns() {
   return ended < 0 && errno == ECHILD;
 }
 
-absl::Duration Patience() {
-  return runtime::kSanitized ? absl::Seconds(60) : absl::Seconds(20);
-}
+absl::Duration Patience() { return runtime::kSanitized ? absl::Seconds(60) : absl::Seconds(20); }
 
 }  // namespace leeway::tests

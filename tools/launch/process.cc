@@ -18,6 +18,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
@@ -148,6 +149,15 @@ std::string OwnProgram() {
   const std::filesystem::path file = std::filesystem::read_symlink(kLink, error);
   // A program replaced while it runs has no name any more, but can still be run by the link.
   return !error && std::filesystem::exists(file, error) ? file.string() : kLink;
+}
+
+std::vector<std::string> InheritedSettings() {
+  std::vector<std::string> names;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string name(*entry, std::strcspn(*entry, "="));
+    if (absl::StartsWith(name, "LEEWAY_") || absl::StartsWith(name, "DMLC_")) names.push_back(name);
+  }
+  return names;
 }
 
 absl::StatusOr<Process> Start(const ProcessSpec& spec) {

@@ -30,6 +30,9 @@ struct Process {
 // The file this process runs.
 std::string OwnProgram();
 
+// Names of the settings of clusters (LEEWAY_*, DMLC_*) in this process's environment.
+std::vector<std::string> InheritedSettings();
+
 // Starts it in a process group of its own, with no input. It is killed when the calling thread's
 // process dies. NOT_FOUND and the like say why its program cannot be run.
 absl::StatusOr<Process> Start(const ProcessSpec& spec);

@@ -1,0 +1,121 @@
+// A cluster of real processes that a storm goes over.
+#ifndef LEEWAY_TESTS_STORM_CLUSTER_H_
+#define LEEWAY_TESTS_STORM_CLUSTER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "tests/storm/children.h"
+#include "tests/storm/pace.h"
+#include "tests/storm/storm_worker.h"
+#include "tests/storm/witness.h"
+
+namespace leeway::storm {
+
+struct ClusterOptions {
+  std::uint32_t servers = 3;
+  std::uint32_t workers = 4;
+  WorkerOptions training;
+  std::map<std::string, std::string> settings;  // of all nodes, on top of the storm's own
+  bool keeps_scheduler_state = false;
+  std::string folder;  // for logs and what processes share; made if it is not there
+  // Where a node runs and is reached, by name ("server 2"). Empty: here, on 127.0.0.1.
+  std::function<std::vector<std::string>(const std::string& name)> inside;
+  std::function<std::string(const std::string& name)> host;
+};
+
+// What the scheduler's status says, as far as storms need it.
+struct View {
+  struct Server {
+    bool alive = false;
+    std::uint64_t places = 0;  // shards it is head or replica of
+    std::uint64_t bytes = 0;
+  };
+  bool complete = false;
+  bool whole = false;  // every chain has all its members, and nothing moves
+  std::uint64_t lost = 0;
+  std::uint64_t epoch = 0;
+  std::vector<Server> servers;       // by rank
+  std::vector<std::string> workers;  // states, by rank
+  std::uint64_t living_servers() const;
+};
+
+// A node that the scheduler has declared dead.
+struct Death {
+  std::string who;  // "server 1"
+  absl::Time at;    // as its log says
+  std::string why;
+};
+
+class Cluster {
+ public:
+  static constexpr absl::Duration kFailureTimeout = absl::Seconds(3);
+
+  explicit Cluster(ClusterOptions options) : options_(std::move(options)) {}
+
+  // Everybody, and waits until all have joined.
+  absl::Status Start();
+  absl::Status StartScheduler();
+  absl::StatusOr<Child*> StartServer(const std::map<std::string, std::string>& more = {});
+  absl::StatusOr<Child*> StartWorker(std::uint32_t rank);
+  // Some other program of the cluster's.
+  absl::StatusOr<Child*> StartTool(const std::string& name,
+                                   const std::vector<std::string>& command);
+
+  // Lets everybody go on for a while and reads what they say.
+  void Poll(absl::Duration patience = absl::Milliseconds(20)) { children_.Poll(patience); }
+  // Until it is so. DEADLINE_EXCEEDED: "not within 30s: WHAT". An unexpected end of a node ends it,
+  // too.
+  absl::Status Await(const std::string& what, absl::Duration patience,
+                     const std::function<bool()>& so);
+  // Until every chain is whole and this many servers live.
+  absl::Status AwaitWhole(std::uint32_t servers);
+  absl::StatusOr<View> Look();
+
+  // The process that has this rank now; none: nobody does.
+  Child* ServerOf(std::uint32_t rank) const;
+  Child* scheduler() const { return scheduler_; }
+  Child* worker(std::uint32_t rank) const { return workers_.at(rank); }
+  // It may end as it likes from now on.
+  void Expect(const Child* end) { may_end_.push_back(end); }
+
+  const std::vector<Death>& deaths() const { return deaths_; }
+  Witness& witness() { return witness_; }
+  Pace& pace() { return *pace_; }
+  bool TrainingIsOver() const;
+  // Waits until all have ended: in order, all who were not expected to end otherwise.
+  absl::Status AwaitEnd(absl::Duration patience);
+
+ private:
+  absl::StatusOr<Child*> StartNode(const std::string& name, std::vector<std::string> command,
+                                   std::map<std::string, std::string> more,
+                                   const std::function<void(absl::string_view)>& on_output,
+                                   const std::function<void(absl::string_view)>& on_error);
+  void OnSchedulerLine(absl::string_view line);
+  // The first node that has ended and should not have.
+  absl::Status UnexpectedEnd() const;
+
+  const ClusterOptions options_;
+  std::string address_;  // the scheduler's, once it is known
+  std::optional<Pace> pace_;
+  Witness witness_;
+  Child* scheduler_ = nullptr;
+  bool scheduler_listens_ = false;
+  std::vector<Child*> workers_;                  // by rank, the newest process
+  std::map<const Child*, std::uint32_t> ranks_;  // of servers, as they say
+  std::vector<Child*> servers_;                  // in the order in which they were started
+  std::vector<const Child*> may_end_;
+  std::vector<Death> deaths_;
+  std::map<std::string, int> started_;  // by name: how many processes
+  Children children_;                   // goes first: its lines come here
+};
+
+}  // namespace leeway::storm
+
+#endif  // LEEWAY_TESTS_STORM_CLUSTER_H_

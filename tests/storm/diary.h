@@ -1,0 +1,48 @@
+// What a worker of a storm tells its parent, a line each.
+#ifndef LEEWAY_TESTS_STORM_DIARY_H_
+#define LEEWAY_TESTS_STORM_DIARY_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "tests/storm/counters.h"
+
+namespace leeway::storm {
+
+struct Began {
+  std::uint32_t rank = 0;
+  std::uint64_t clock = 0;  // what it begins with
+};
+
+struct Step {
+  std::uint64_t step = 0;
+  absl::Time end;
+  absl::Duration waited;  // for servers and other workers, in this step
+  // When pushes to all shards were acknowledged, since the last entry.
+  std::vector<absl::Time> acknowledged;
+};
+
+struct Accuracy {
+  double part = 0;  // 0 to 1
+};
+
+struct Finished {
+  std::uint64_t resends = 0;
+  std::uint64_t staleness_violations = 0;
+  std::uint64_t max_staleness = 0;
+};
+
+using Entry = std::variant<Began, Step, Accuracy, Tally, Finished>;
+
+std::string ToLine(const Entry& entry);
+// None: it is no such line.
+std::optional<Entry> Parse(absl::string_view line);
+
+}  // namespace leeway::storm
+
+#endif  // LEEWAY_TESTS_STORM_DIARY_H_

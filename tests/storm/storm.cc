@@ -1,0 +1,59 @@
+#include "tests/storm/storm.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::storm {
+
+ClusterOptions ClusterFor(const StormOptions& options, const std::string& mode,
+                          const std::string& name) {
+  ClusterOptions cluster;
+  cluster.training.mode = mode;
+  cluster.training.model = options.model;
+  cluster.training.steps = options.steps;
+  cluster.settings = options.settings;
+  cluster.folder =
+      absl::StrCat(options.folder, "/", name, "-", absl::StrReplaceAll(mode, {{":", ""}}));
+  return cluster;
+}
+
+void PrintRow(const std::string& name, const std::string& value) {
+  std::printf("  %-46s %s\n", name.c_str(), value.c_str());
+}
+
+absl::Status Finish(Cluster* cluster) {
+  cluster->pace().Set(absl::ZeroDuration());
+  LEEWAY_RETURN_IF_ERROR(cluster->AwaitEnd(absl::Minutes(15)));
+  const Verdict verdict = cluster->witness().Judge();
+  const Finished totals = cluster->witness().Totals();
+  PrintRow("steps of workers, each with 8 pushes", absl::StrCat(verdict.pushes));
+  PrintRow("acknowledged pushes lost", absl::StrCat(verdict.lost));
+  PrintRow("pushes applied twice", absl::StrCat(verdict.applied_twice));
+  PrintRow("replies staler than allowed", absl::StrCat(totals.staleness_violations));
+  if (verdict.tallies == 0) return absl::InternalError("nobody has read the counters");
+  if (!verdict.good()) return absl::DataLossError(verdict.first_mistake);
+  if (totals.staleness_violations > 0) {
+    return absl::InternalError(
+        absl::StrCat(totals.staleness_violations, " replies were staler than allowed"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Duration MedianOf(std::vector<absl::Duration> durations) {
+  if (durations.empty()) return absl::ZeroDuration();
+  const auto middle = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 2);
+  std::nth_element(durations.begin(), middle, durations.end());
+  return *middle;
+}
+
+absl::Duration LargestOf(const std::vector<absl::Duration>& durations) {
+  return durations.empty() ? absl::ZeroDuration()
+                           : *std::max_element(durations.begin(), durations.end());
+}
+
+}  // namespace leeway::storm

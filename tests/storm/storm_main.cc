@@ -1,0 +1,87 @@
+// `leeway-storm`: real processes that train, and what may happen to them.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_split.h"
+#include "runtime/log.h"
+#include "tests/storm/storm.h"
+#include "tests/storm/storm_worker.h"
+#include "tools/launch/guard.h"
+
+namespace leeway::storm {
+namespace {
+
+int Report(const char* what, const absl::Status& status) {
+  if (status.ok()) {
+    std::printf("%s: every promise was held\n", what);
+    return 0;
+  }
+  std::fflush(stdout);
+  std::fprintf(stderr, "leeway-storm: %s: %s\n", what, std::string(status.message()).c_str());
+  return 1;
+}
+
+struct Kind {
+  const char* option;
+  const char* help;
+  absl::Status (*run)(const StormOptions&);
+  bool wanted = false;
+};
+
+int Main(int argc, char** argv) {
+  CLI::App app(
+      "Trains Fashion-MNIST on a cluster of real processes while something happens to it.");
+  StormOptions options;
+  WorkerOptions work;
+  std::string mode = "both";
+  std::vector<std::string> settings;
+  bool quick = false;
+  std::vector<Kind> kinds = {
+      {"--scheduler", "the scheduler is killed and comes back 10 s later", &RunSchedulerAway},
+      {"--elastic", "a server is added and another drained", &RunElastic},
+      {"--worker", "a worker is killed and comes back", &RunLostWorker},
+      {"--partitions", "the network between nodes breaks (needs root and iproute2)",
+       &RunPartitions}};
+  app.add_option("--kills", options.kills, "servers to kill and replace, over all modes")
+      ->capture_default_str();
+  app.add_option("--seed", options.seed, "of which server, when and how")->capture_default_str();
+  app.add_option("--mode", mode, "bsp, ssp:N, asp, or both: bsp and ssp:3")->capture_default_str();
+  app.add_option("--model", options.model, "mlp or softmax")->capture_default_str();
+  app.add_option("--steps", options.steps, "of each worker")->capture_default_str();
+  app.add_option("--folder", options.folder, "where the logs go")->capture_default_str();
+  app.add_option("--set", settings, "NAME=VALUE: a setting of all nodes");
+  app.add_flag("--quick", quick, "only servers killed, and no training to compare with");
+  for (Kind& kind : kinds) app.add_flag(kind.option, kind.wanted, kind.help);
+  CLI::App* worker = app.add_subcommand("work", "what each worker runs")->group("");
+  worker->add_option("--mode", work.mode);
+  worker->add_option("--model", work.model);
+  worker->add_option("--steps", work.steps);
+  worker->add_option("--pace", work.pace);
+  CLI11_PARSE(app, argc, argv);
+  if (worker->parsed()) return RunStormWorker(work);
+
+  if (mode != "both") options.modes = {mode};
+  options.stops = options.compares = !quick;
+  for (const std::string& setting : settings) {
+    options.settings.insert(
+        std::pair<std::string, std::string>(absl::StrSplit(setting, absl::MaxSplits('=', 1))));
+  }
+  runtime::SetLogLevel(runtime::LogLevel::kOff);
+  return launch::RunGuarded([&] {
+    int code = 0;
+    bool any = false;
+    for (const Kind& kind : kinds) {
+      if (!kind.wanted) continue;
+      any = true;
+      code |= Report(kind.option + 2, kind.run(options));
+    }
+    return any ? code : Report("kills", RunKills(options));
+  });
+}
+
+}  // namespace
+}  // namespace leeway::storm
+
+int main(int argc, char** argv) { return leeway::storm::Main(argc, argv); }

@@ -1,0 +1,23 @@
+// A worker in a storm: trains Fashion-MNIST, counts beside it (counters.h), and tells its parent on
+// standard output what it sees (diary.h).
+#ifndef LEEWAY_TESTS_STORM_STORM_WORKER_H_
+#define LEEWAY_TESTS_STORM_STORM_WORKER_H_
+
+#include <cstddef>
+#include <string>
+
+namespace leeway::storm {
+
+struct WorkerOptions {
+  std::string model = "mlp";
+  std::string mode = "bsp";
+  std::size_t steps = 1880;
+  std::string pace;  // file of a Pace
+};
+
+// The rest is in the environment. Returns an exit code.
+int RunStormWorker(const WorkerOptions& options);
+
+}  // namespace leeway::storm
+
+#endif  // LEEWAY_TESTS_STORM_STORM_WORKER_H_
