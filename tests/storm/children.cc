@@ -70,6 +70,10 @@ absl::StatusOr<Child*> Children::Start(launch::ProcessSpec spec, Child::OnLine o
   return children_.back().get();
 }
 
+void Children::Forget(const Child* child) {
+  std::erase_if(children_, [&](const auto& own) { return own.get() == child; });
+}
+
 void Children::Poll(absl::Duration patience) {
   std::vector<pollfd> fds;
   for (const auto& child : children_) {

@@ -62,6 +62,8 @@ class Children {
   absl::StatusOr<Child*> Start(launch::ProcessSpec spec, Child::OnLine on_line);
   // Reads what they have written, waiting for something to happen for so long.
   void Poll(absl::Duration patience);
+  // Kills it if it still runs; it is gone then.
+  void Forget(const Child* child);
 
   const std::vector<std::unique_ptr<Child>>& all() const { return children_; }
 

@@ -82,7 +82,7 @@ absl::Status Cluster::Start() {
   pace_.emplace(std::move(pace));
   LEEWAY_RETURN_IF_ERROR(StartScheduler());
   for (std::uint32_t i = 0; i < options_.servers; ++i) {
-    LEEWAY_RETURN_IF_ERROR(StartServer().status());
+    LEEWAY_RETURN_IF_ERROR(StartServer({{"LEEWAY_RANK", absl::StrCat(i)}}).status());
   }
   workers_.resize(options_.workers);
   for (std::uint32_t i = 0; i < options_.workers; ++i) {
@@ -105,19 +105,21 @@ absl::Status Cluster::StartScheduler() {
 
 // "…: server 2 of the cluster of …"
 absl::StatusOr<Child*> Cluster::StartServer(const std::map<std::string, std::string>& more) {
+  const auto asked = more.find("LEEWAY_RANK");
+  const std::string name = asked == more.end() ? "server" : absl::StrCat("server ", asked->second);
   const auto self = std::make_shared<Child*>(nullptr);
   LEEWAY_ASSIGN_OR_RETURN(
-      Child * child, StartNode("server", {LEEWAY_BINARY, "server"}, more, {},
-                               [this, self](absl::string_view line) {
-                                 const std::vector<std::string> words = absl::StrSplit(line, ' ');
-                                 std::uint32_t rank = 0;
-                                 for (std::size_t i = 0; i + 3 < words.size(); ++i) {
-                                   if (words[i] == "server" && words[i + 2] == "of" &&
-                                       absl::SimpleAtoi(words[i + 1], &rank)) {
-                                     ranks_[*self] = rank;
-                                   }
-                                 }
-                               }));
+      Child * child,
+      StartNode(name, {LEEWAY_BINARY, "server"}, more, {}, [this, self](absl::string_view line) {
+        const std::vector<std::string> words = absl::StrSplit(line, ' ');
+        std::uint32_t got = 0;
+        for (std::size_t i = 0; i + 3 < words.size(); ++i) {
+          if (words[i] == "server" && words[i + 2] == "of" &&
+              absl::SimpleAtoi(words[i + 1], &got)) {
+            ranks_[*self] = got;
+          }
+        }
+      }));
   *self = child;
   servers_.push_back(child);
   return child;
