@@ -110,6 +110,55 @@ TEST_F(ChainsTest, WithoutReplicasHasteHelpsNobody) {
   EXPECT_EQ(lost, 32);
 }
 
+TEST_F(ChainsTest, ASchedulerThatIsCutOffTakesNobodyForDead) {
+  for (const bool hears_a_neighbour : {false, true}) {
+    Begin(3, 4, 2);
+    const auto cut = [&](const TestNode* node) {
+      cluster_->network.Cut(node->name(), kSchedulerHost);
+      cluster_->network.Cut(kSchedulerHost, node->name());
+    };
+    for (const TestNode* server : cluster_->servers) cut(server);
+    for (const TestNode* worker : cluster_->workers) {
+      if (!hears_a_neighbour || worker != cluster_->workers[0]) cut(worker);
+    }
+    cluster_->world.RunFor(3 * cluster_->config.failure_timeout);
+    cluster_->network.HealAll();
+    cluster_->world.RunFor(3 * cluster_->config.failure_timeout);
+    EXPECT_FALSE(cluster_->over.has_value());
+    for (const auto& node : cluster_->nodes) {
+      EXPECT_THAT(node->downs, IsEmpty());
+      EXPECT_FALSE(node->over.has_value());
+      EXPECT_EQ(node->epoch(), 1u);
+    }
+    // From then on it takes notice again.
+    cluster_->Kill(cluster_->servers[1]);
+    ASSERT_TRUE(cluster_->RunUntil([&] { return !cluster_->workers[0]->downs.empty(); }));
+  }
+}
+
+TEST_F(ChainsTest, ASchedulerThatIsCutOffGivesUpWhenItsNodesDo) {
+  Begin(3, 1, 2);
+  for (const auto& node : cluster_->nodes) cluster_->network.Cut(node->name(), kSchedulerHost);
+  const absl::Time cut = cluster_->world.Now();
+  ASSERT_TRUE(cluster_->RunUntil([&] { return cluster_->over.has_value(); }, absl::Hours(1)));
+  EXPECT_GT(cluster_->world.Now() - cut, cluster_->config.scheduler_timeout);
+  EXPECT_LT(cluster_->world.Now() - cut,
+            cluster_->config.scheduler_timeout + 3 * cluster_->config.failure_timeout);
+}
+
+TEST_F(ChainsTest, AProcessStartedBeforeItsForerunnersConnectionsBreakIsNotTurnedAway) {
+  Begin(3, 1, 2);
+  TestNode* late = StartLate(Role::kServer);
+  cluster_->world.RunFor(absl::Milliseconds(300));  // it has asked
+  cluster_->Kill(cluster_->servers[2]);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return late->welcome.has_value(); }));
+  EXPECT_EQ(late->welcome->rank, cluster_->servers[2]->welcome->rank);
+  // Nobody dies: there is no place for it.
+  TestNode* too_many = StartLate(Role::kServer);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return too_many->over.has_value(); }));
+  EXPECT_THAT(Text(*too_many->over), HasSubstr("LEEWAY_ELASTIC=1"));
+}
+
 TEST_F(ChainsTest, ADeathCostsAFewMessagesANode) {
   Begin(10, 100, 2);
   for (const auto& node : cluster_->nodes) node->fills = false;

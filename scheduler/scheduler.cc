@@ -192,7 +192,9 @@ void Scheduler::Impl::Retire(Node* node, Node::State state, const std::string& w
 }
 
 void Scheduler::Impl::FindDead() {
-  for (std::uint32_t id : detector_.Silent(Now())) {
+  const std::vector<std::uint32_t> silent = detector_.Silent(Now());
+  if (IsCutOff(!silent.empty())) return;
+  for (std::uint32_t id : silent) {
     Node* node = members_.Find(id);
     if (node == nullptr || !node->alive() || !running()) continue;
     Retire(node, Node::State::kDead,
@@ -200,6 +202,47 @@ void Scheduler::Impl::FindDead() {
                         " (LEEWAY_FAILURE_TIMEOUT_MS=",
                         absl::ToInt64Milliseconds(config_.failure_timeout), ")"));
   }
+}
+
+// No server is heard any more, nor most of the others, and yet their connections have not broken:
+// then it is the scheduler that is cut off. To take them for dead would be of use to nobody, since
+// no server is left that could take over, and would end a cluster that is in the best of health.
+bool Scheduler::Impl::HearsNobody() const {
+  const absl::Duration quiet =
+      std::min(3 * config_.heartbeat_interval, config_.failure_timeout / 2);
+  std::size_t servers = 0, quiet_servers = 0, quiet_nodes = 0;
+  bool connected = false;
+  const std::vector<Node*> alive = members_.Alive();
+  for (const Node* node : alive) {
+    const bool is_server = node->role == Role::kServer;
+    servers += is_server;
+    if (detector_.SilentFor(node->id, Now()) < quiet) continue;
+    ++quiet_nodes;
+    quiet_servers += is_server;
+    connected = connected || node->peer != 0 || node->pulse != 0;
+  }
+  return connected && quiet_servers == servers && 2 * quiet_nodes > alive.size();
+}
+
+// Not for ever: as long as nodes go on without it.
+bool Scheduler::Impl::IsCutOff(bool somebody_is_late) {
+  if (!HearsNobody()) {
+    if (!cut_off_since_.has_value()) return false;
+    cut_off_since_.reset();
+    runtime::LogInfo("nodes are heard again");
+    // The rest have been cut off from us as well.
+    for (const Node* node : members_.Alive()) detector_.Heard(node->id, Now());
+    return true;
+  }
+  if (!cut_off_since_.has_value()) {
+    if (!somebody_is_late) return false;
+    cut_off_since_ = Now();
+    runtime::LogWarning(
+        "no server is heard any more: the scheduler takes itself for cut off, and nobody "
+        "for dead, for ",
+        absl::FormatDuration(config_.scheduler_timeout), " (LEEWAY_SCHEDULER_TIMEOUT_MS)");
+  }
+  return Now() - *cut_off_since_ < config_.scheduler_timeout;
 }
 
 // Its connections have broken. Haste helps only where somebody can take over.

@@ -73,7 +73,7 @@ class Scheduler::Impl final : private van::Handler,
   template <class Message>
   void On(const Sender& sender, const Message& message);  // what nobody says to a scheduler
 
-  bool MayBecomeFree(const proto::Join& join) const;
+  bool MayBecomeFree(const Sender& sender, const proto::Join& join);
   void JoinAgain(Node* node, const Sender& sender, const proto::Join& join);
   void Refuse(const Sender& sender, absl::Status why);
   void Welcome(const Node& node);
@@ -95,6 +95,8 @@ class Scheduler::Impl final : private van::Handler,
   void PublishSoon();
   void Retire(Node* node, Node::State state, const std::string& why);
   void FindDead();
+  bool HearsNobody() const;
+  bool IsCutOff(bool somebody_is_late);
   void Suspect(const Node& node);
   void Trust(std::uint32_t node);
   std::vector<std::uint32_t> Needed() const override;
@@ -168,7 +170,9 @@ class Scheduler::Impl final : private van::Handler,
   Barriers barriers_;
   TableCatalogue catalogue_;
   AdminDesk desk_;
-  std::map<std::uint32_t, runtime::TimerId> suspects_;           // by node
+  std::map<std::uint32_t, runtime::TimerId> suspects_;  // by node
+  std::optional<absl::Time> cut_off_since_;
+  std::map<van::PeerId, absl::Time> turned_away_;                // first, though it may ask again
   std::map<std::uint32_t, std::vector<AdminDesk::Ask>> drains_;  // by rank: who waits for it
   std::vector<AdminDesk::Ask> rebalances_;
   absl::Time next_plan_ = absl::InfinitePast();

@@ -39,6 +39,7 @@ void Scheduler::Impl::OnPeerDown(van::PeerId peer, const absl::Status& why) {
   if (found == peers_.end()) return;
   Node* node = members_.FindIncarnation(found->second.incarnation);
   peers_.erase(found);
+  turned_away_.erase(peer);
   if (node == nullptr || (node->peer != peer && node->pulse != peer)) return;
   // A broken connection alone is not death: it may come back.
   const bool was_pulse = node->pulse == peer;
@@ -146,9 +147,10 @@ void Scheduler::Impl::On(const Sender& sender, const proto::Join& join) {
   if (join.elastic && !members_.complete()) return;
   absl::StatusOr<Node*> admitted = members_.Admit(join, sender.identity);
   if (!admitted.ok()) {
-    if (!MayBecomeFree(join)) Refuse(sender, admitted.status());
+    if (!MayBecomeFree(sender, join)) Refuse(sender, admitted.status());
     return;
   }
+  turned_away_.erase(sender.peer);
   Node* node = *admitted;
   node->peer = sender.peer;
   node->address = AddressFor(join, van_->AddressOf(sender.peer));
@@ -159,11 +161,14 @@ void Scheduler::Impl::On(const Sender& sender, const proto::Join& join) {
 }
 
 // Somebody who holds such a rank has lost its connections, and is perhaps about to be found dead:
-// a process started in its stead asks again until that is known.
-bool Scheduler::Impl::MayBecomeFree(const proto::Join& join) const {
+// a process started in its stead asks again until that is known. That connections have broken may
+// itself be known only a little later.
+bool Scheduler::Impl::MayBecomeFree(const Sender& sender, const proto::Join& join) {
   if (!members_.complete() || (join.role != Role::kServer && join.role != Role::kWorker)) {
     return false;
   }
+  const absl::Time first = turned_away_.try_emplace(sender.peer, Now()).first->second;
+  if (Now() - first < std::min(config_.suspicion, config_.failure_timeout)) return true;
   const std::vector<Node*> alive = members_.Alive(join.role);
   return std::any_of(alive.begin(), alive.end(), [&](const Node* node) {
     const bool wanted =

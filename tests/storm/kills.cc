@@ -6,6 +6,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -24,6 +25,8 @@ constexpr double kAccuracyTolerance = 0.005;
 constexpr absl::Duration kWantedRecovery = absl::Milliseconds(200);
 // A first guess at how long it takes from one kill to the next, to pace the training.
 constexpr absl::Duration kFirstRound = absl::Seconds(3);
+constexpr absl::Duration kPaceMin = absl::Milliseconds(1);
+constexpr absl::Duration kPaceMax = absl::Seconds(1);
 const absl::Duration kDeathPatience =
     Cluster::kFailureTimeout + absl::Seconds(runtime::kSanitized ? 30 : 5);
 
@@ -66,7 +69,6 @@ class KillStorm {
 
   absl::Status Run() {
     LEEWAY_RETURN_IF_ERROR(cluster_.Start());
-    began_ = absl::Now();
     while (kills_.size() < kills_wanted_) {
       LEEWAY_RETURN_IF_ERROR(AwaitWhole());
       SetPace();
@@ -151,17 +153,19 @@ class KillStorm {
         absl::Seconds(30), [&] { return !victim->running(); });
   }
 
-  // So that the training is over soon after the last kill, and not before.
+  // So that the training is over soon after the last kill, and not before: as many steps a round as
+  // there are steps for each of those to come.
   void SetPace() {
-    const auto done = static_cast<double>(kills_.size());
-    const double left = kills_wanted_ - done + 1;
-    const absl::Duration round =
-        kills_.empty() ? kFirstRound
-                       : (absl::Now() - began_ + kFirstRound) / static_cast<double>(done + 1);
-    const double steps_left =
-        static_cast<double>(options_.steps) - static_cast<double>(cluster_.witness().StepsDone());
-    cluster_.pace().Set(std::clamp(round * left / std::max(steps_left, 1.0), absl::ZeroDuration(),
-                                   absl::Seconds(2)));
+    const std::uint64_t steps = cluster_.witness().StepsDone();
+    const auto done = static_cast<double>(steps - std::exchange(steps_before_, steps));
+    const double wanted = static_cast<double>(options_.steps - steps) /
+                          static_cast<double>(kills_wanted_ - kills_.size() + 1);
+    if (kills_.empty()) {
+      pace_ = kFirstRound / wanted;
+    } else {
+      pace_ = std::clamp(pace_ * std::clamp(done / wanted, 0.5, 2.0), kPaceMin, kPaceMax);
+    }
+    cluster_.pace().Set(pace_);
   }
 
   void Show() {
@@ -183,8 +187,9 @@ class KillStorm {
   std::mt19937_64 random_;
   Cluster cluster_;
   tools::ProgressBar bar_;
-  absl::Time began_;
   std::vector<Kill> kills_;
+  std::uint64_t steps_before_ = 0;
+  absl::Duration pace_;
 };
 
 absl::StatusOr<double> AccuracyWithout(const StormOptions& options, const std::string& mode) {
