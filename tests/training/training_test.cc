@@ -61,7 +61,7 @@ Weights ParseSafetensors(const std::string& bytes) {
 }
 
 // Real training takes minutes under TSan, which looks at how it runs, not at where it leads.
-constexpr char kSteps[] = runtime::kSanitized ? " --steps 30" : " --steps 200";
+constexpr const char* kSteps = runtime::kSanitized ? " --steps 30" : " --steps 200";
 
 // ‖a − b‖ / ‖b‖ of one tensor's part.
 double RelativeDistance(const Weights& a, const Weights& b, const Json& tensor) {
