@@ -96,6 +96,21 @@ absl::StatusOr<std::vector<Found>> ListCheckpoints(runtime::FileSystem* files,
   return found;
 }
 
+absl::StatusOr<std::string> FindCheckpoint(runtime::FileSystem* files, const std::string& path) {
+  const auto [directory, name] = SplitPath(path);
+  if (files->Exists(JoinPath(path, kManifestName))) return JoinPath(directory, name);
+  if (!files->Exists(path)) return absl::NotFoundError(absl::StrCat("there is no ", path));
+  LEEWAY_ASSIGN_OR_RETURN(const std::vector<Found> found, ListCheckpoints(files, path));
+  for (auto it = found.rbegin(); it != found.rend(); ++it) {
+    if (absl::IsNotFound(it->manifest.status())) continue;  // not finished
+    // One that is damaged is not passed over: an older one is perhaps not what is wanted.
+    LEEWAY_RETURN_IF_ERROR(it->manifest.status());
+    return JoinPath(path, it->name);
+  }
+  return absl::NotFoundError(
+      absl::StrCat(path, " is no finished checkpoint, and there is none in it"));
+}
+
 absl::StatusOr<std::vector<Manifest>> ReadChain(runtime::FileSystem* files,
                                                 const std::string& path) {
   const auto [directory, name] = SplitPath(path);

@@ -40,6 +40,10 @@ absl::StatusOr<std::vector<Found>> ListCheckpoints(runtime::FileSystem* files,
 // `path` of a checkpoint. The error names it.
 absl::StatusOr<Manifest> ReadManifest(runtime::FileSystem* files, const std::string& path);
 
+// `path` if a checkpoint is there, or the newest finished one of those that lie in the folder
+// `path`.
+absl::StatusOr<std::string> FindCheckpoint(runtime::FileSystem* files, const std::string& path);
+
 // The checkpoint and those it builds on, newest first, each the one that the newer one meant.
 absl::StatusOr<std::vector<Manifest>> ReadChain(runtime::FileSystem* files,
                                                 const std::string& path);

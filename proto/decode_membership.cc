@@ -80,7 +80,9 @@ absl::Status Read(const wire::Welcome& from, Input&, Welcome* to) {
   LEEWAY_RETURN_IF_ERROR(
       CheckRange("block_bytes", to->block_bytes, kBlockBytesMin, kBlockBytesMax));
   to->replication = from.replication();
-  return CheckRange("replication", to->replication, 1, kReplicationMax);
+  LEEWAY_RETURN_IF_ERROR(CheckRange("replication", to->replication, 1, kReplicationMax));
+  to->clock = from.clock();
+  return CheckRange("clock", to->clock, 0, kStartClockMax);
 }
 
 absl::Status Read(const wire::Refused& from, Input& in, Refused* to) {

@@ -37,7 +37,7 @@ Offset<wire::Join> Write(Builder& out, const Join& m) {
 Offset<wire::Welcome> Write(Builder& out, const Welcome& m) {
   return wire::CreateWelcome(out, m.node, m.rank, m.cluster, m.num_servers, m.num_workers,
                              m.heartbeat_interval_ms, m.failure_timeout_ms, m.block_bytes,
-                             m.replication);
+                             m.replication, m.clock);
 }
 
 Offset<wire::Refused> Write(Builder& out, const Refused& m) {

@@ -29,6 +29,8 @@ inline constexpr std::uint64_t kParametersMax = 64;
 inline constexpr std::uint32_t kStateSlotsMax = 16;         // an updater's state values an element
 inline constexpr std::size_t kCheckpointFilesMax = 65536;   // that one server writes
 inline constexpr std::uint64_t kTimeoutMsMax = ~0ull >> 1;  // so that it fits a signed number
+// A cluster that starts from a checkpoint begins there.
+inline constexpr std::uint64_t kStartClockMax = 1ull << 61;
 inline constexpr std::uint64_t kBlockBytesMin = 4096;
 inline constexpr std::uint64_t kBlockBytesMax = 256 << 20;
 

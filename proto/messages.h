@@ -57,6 +57,7 @@ struct Welcome {
   std::uint32_t heartbeat_interval_ms = 0, failure_timeout_ms = 0;
   std::uint64_t block_bytes = 0;
   std::uint32_t replication = 1;
+  std::uint64_t clock = 0;  // where the cluster begins
 };
 struct Refused {
   absl::Status why = {};

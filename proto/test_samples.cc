@@ -33,7 +33,8 @@ void AddMembership(std::vector<Sample>* all) {
                           .heartbeat_interval_ms = 6,
                           .failure_timeout_ms = 7,
                           .block_bytes = 1 << 20,
-                          .replication = kReplicationMax}});
+                          .replication = kReplicationMax,
+                          .clock = kStartClockMax}});
   all->push_back({Refused{absl::ResourceExhaustedError("4 of 4 workers are here already")}});
   all->push_back({ClusterMap{
       .version = 12,

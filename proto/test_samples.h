@@ -53,8 +53,8 @@ inline auto Fields(const Join& m) {
   return std::tie(a, b, c, d, e, f, g, h);
 }
 inline auto Fields(const Welcome& m) {
-  const auto& [a, b, c, d, e, f, g, h, i] = m;
-  return std::tie(a, b, c, d, e, f, g, h, i);
+  const auto& [a, b, c, d, e, f, g, h, i, j] = m;
+  return std::tie(a, b, c, d, e, f, g, h, i, j);
 }
 inline auto Fields(const Refused& m) {
   const auto& [a] = m;

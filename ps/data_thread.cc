@@ -51,6 +51,7 @@ void DataThread::SetPlace(const proto::Welcome& welcome) {
   cluster_ = welcome.cluster;
   server_rank_ = welcome.rank;
   context_.block_bytes = welcome.block_bytes;
+  context_.start_clock = welcome.clock;
   replica_context_.place = {.server_rank = welcome.rank, .thread = setup_.index};
   replica_context_.replication = welcome.replication;
   van::Identity identity = van_->identity();

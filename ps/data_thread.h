@@ -74,8 +74,8 @@ class DataThread final : private van::Handler, private ReplicaHost {
   // No push of a later clock has been applied to the shards that this thread heads.
   std::uint64_t NewestClock() const;
   // Takes each of them at the order's clock; `done` is called for each, once what it has is on
-  // every replica. Returns how many. ABORTED: the clock has passed; `done` may be called all the
-  // same.
+  // every replica. Returns how many. OUT_OF_RANGE: the clock has passed; ABORTED: not now; `done`
+  // may be called all the same.
   absl::StatusOr<std::uint32_t> BeginCuts(const CutOrder& order, const ShardCut::Done& done);
   void AbandonCuts(const absl::Status& why);
 

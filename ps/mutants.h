@@ -16,6 +16,7 @@ enum class Mutant : std::uint8_t {
   kPromoteWithoutWindows,        // a new head does not know what its predecessor admitted
   kStateLostInFill,              // a new replica gets values, but not the optimiser's state
   kHoldReleasedEarly,            // a pull is answered one clock too early
+  kWindowsLostInRestore,         // a restored shard does not know which pushes are in it
 };
 
 #ifdef LEEWAY_MUTANTS

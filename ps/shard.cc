@@ -14,6 +14,7 @@ Shard::Shard(std::uint32_t id, ShardContext* context, Journal* journal)
     : id_(id),
       context_(context),
       journal_(journal),
+      closed_(context->start_clock),
       contributions_(&context->held),
       held_(&context->held) {}
 
@@ -51,6 +52,9 @@ void Shard::SetWorker(const proto::WorkerEntry& entry) {
            window.first.second != entry.incarnation;
   });
   progress_.Set(entry.rank, entry.incarnation, entry.state, entry.late);
+  if (!entry.late && context_->start_clock != 0) {
+    EnterWindow({entry.rank, entry.incarnation}, context_->start_clock, context_->start_clock);
+  }
   Window& window = WindowOf({entry.rank, entry.incarnation});
   // The log may have spoken of it before the map did.
   if (window.since != Progress::kNotEntered) {

@@ -91,7 +91,8 @@ class Shard {
 
   // As head: no push of a later clock has been applied.
   std::uint64_t newest_clock() const;
-  // Takes the state of a clock when that has come. ABORTED: it has passed, or cannot be told yet.
+  // Takes the state of a clock when that has come. OUT_OF_RANGE: it has passed. ABORTED: it cannot
+  // be told yet.
   absl::Status BeginCut(const CutOrder& order, ShardCut::Done done);
   void AbandonCut(const absl::Status& why);
   // Before anything has come from workers: takes what belongs here from a checkpoint's shard.

@@ -253,7 +253,7 @@ TEST_F(ShardCutTest, AClockThatHasPassedIsRefused) {
   shard_->TakeTick(0, 100, 2, {});
   Push(0, 1);
   EXPECT_EQ(shard_->newest_clock(), 2u);
-  EXPECT_EQ(Begin(2, "ckpt-00000001").code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(Begin(2, "ckpt-00000001").code(), absl::StatusCode::kOutOfRange);
   EXPECT_TRUE(Begin(3, "ckpt-00000001").ok());
 }
 

@@ -22,6 +22,7 @@ struct ShardContext {
   std::uint32_t num_shards = 0;
   std::uint64_t block_bytes = 0;
   std::uint64_t message_bytes_max = 0;
+  std::uint64_t start_clock = 0;  // where the workers that were there first begin
   // For so long, a shard with a new head takes what is sent to it again without regard to `held`.
   absl::Duration held_grace = absl::ZeroDuration();
   runtime::ByteBudget early{.bytes_max = kEarlyBytesMax};

@@ -200,6 +200,8 @@ absl::StatusOr<Config> Config::From(const Lookup& lookup) {
   LEEWAY_RETURN_IF_ERROR(ReadInto(lookup, "LEEWAY_ELASTIC", nullptr, ParseSwitch, &config.elastic));
   LEEWAY_RETURN_IF_ERROR(
       ReadInto(lookup, "LEEWAY_SCHEDULER_STATE", nullptr, ParsePath, &config.scheduler_state));
+  LEEWAY_RETURN_IF_ERROR(
+      ReadInto(lookup, "LEEWAY_CHECKPOINT_DIR", nullptr, ParsePath, &config.checkpoint_dir));
   LEEWAY_RETURN_IF_ERROR(ReadInto(lookup, "LEEWAY_RESTORE", nullptr, ParsePath, &config.restore));
   if (const std::optional<Found> plugins = Find(lookup, "LEEWAY_PLUGINS")) {
     config.plugins = absl::StrSplit(plugins->value, ':', absl::SkipEmpty());

@@ -73,6 +73,11 @@ absl::Status CheckTexts(const Config& config) {
 
 // What is allowed by itself but not together.
 absl::Status CheckTogether(const Config& config) {
+  if (config.checkpoint_dir.empty() &&
+      (config.checkpoint_every_s != 0 || config.checkpoint_every_clocks != 0)) {
+    return Invalid("LEEWAY_CHECKPOINT_EVERY_S or LEEWAY_CHECKPOINT_EVERY_CLOCKS is set, but ",
+                   "LEEWAY_CHECKPOINT_DIR does not say where to save");
+  }
   if (config.failure_timeout < 2 * config.heartbeat_interval) {
     return Invalid("LEEWAY_FAILURE_TIMEOUT_MS is ",
                    absl::ToDoubleMilliseconds(config.failure_timeout),

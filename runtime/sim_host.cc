@@ -56,7 +56,7 @@ class SimRunner final : public LoopRunner {
 class SimHost final : public Host {
  public:
   SimHost(std::shared_ptr<SimEvents> events, std::shared_ptr<SimLife> life,
-          std::shared_ptr<SimFileSystem> disk, std::uint64_t seed)
+          std::shared_ptr<FileSystem> disk, std::uint64_t seed)
       : events_(std::move(events)),
         life_(std::move(life)),
         disk_(std::move(disk)),
@@ -74,7 +74,7 @@ class SimHost final : public Host {
  private:
   const std::shared_ptr<SimEvents> events_;
   const std::shared_ptr<SimLife> life_;
-  const std::shared_ptr<SimFileSystem> disk_;
+  const std::shared_ptr<FileSystem> disk_;
   const std::uint64_t seed_;
   runtime::Random random_;
   std::uint64_t loops_spawned_ = 0;
@@ -83,7 +83,7 @@ class SimHost final : public Host {
 }  // namespace
 
 std::unique_ptr<Host> NewSimHost(std::shared_ptr<SimEvents> events, std::shared_ptr<SimLife> life,
-                                 std::shared_ptr<SimFileSystem> disk, std::uint64_t seed) {
+                                 std::shared_ptr<FileSystem> disk, std::uint64_t seed) {
   return std::make_unique<SimHost>(std::move(events), std::move(life), std::move(disk), seed);
 }
 

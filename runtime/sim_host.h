@@ -5,15 +5,15 @@
 #include <cstdint>
 #include <memory>
 
+#include "runtime/file_system.h"
 #include "runtime/loop.h"
 #include "runtime/sim_events.h"
-#include "runtime/sim_file_system.h"
 
 namespace leeway::runtime {
 
 // Everything random in it follows from `seed`. It ends when `life` is over.
 std::unique_ptr<Host> NewSimHost(std::shared_ptr<SimEvents> events, std::shared_ptr<SimLife> life,
-                                 std::shared_ptr<SimFileSystem> disk, std::uint64_t seed);
+                                 std::shared_ptr<FileSystem> disk, std::uint64_t seed);
 
 }  // namespace leeway::runtime
 

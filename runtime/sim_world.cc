@@ -10,6 +10,7 @@
 #include "runtime/sim_events.h"
 #include "runtime/sim_file_system.h"
 #include "runtime/sim_host.h"
+#include "runtime/sim_shared_folder.h"
 
 namespace leeway::runtime {
 
@@ -30,6 +31,7 @@ struct SimWorld::State {
   // Shared with hosts and loops, which may outlive the world.
   const std::shared_ptr<SimEvents> events = std::make_shared<SimEvents>();
   std::map<std::string, Machine> machines;
+  std::string shared_folder;  // empty: there is none
 
   bool keep_trace = false;
   std::string trace;
@@ -60,7 +62,11 @@ std::unique_ptr<Host> SimWorld::NewHost(const std::string& name) {
   machine.processes.push_back(life);
   const std::uint64_t seed = RandomAt(state_->seed, StableHash(absl::StrCat("process ", name)),
                                       ++machine.processes_started);
-  return NewSimHost(state_->events, std::move(life), machine.disk, seed);
+  std::shared_ptr<FileSystem> disk = machine.disk;
+  if (const std::string& folder = state_->shared_folder; !folder.empty()) {
+    disk = std::make_shared<SimSharedFolder>(folder, state_->machine(folder).disk, machine.disk);
+  }
+  return NewSimHost(state_->events, std::move(life), std::move(disk), seed);
 }
 
 void SimWorld::Kill(const std::string& host_name) {
@@ -71,6 +77,8 @@ void SimWorld::Kill(const std::string& host_name) {
   state_->events->DropTheDead();
   machine.disk->Crash();
 }
+
+void SimWorld::ShareFolder(const std::string& folder) { state_->shared_folder = folder; }
 
 SimFileSystem* SimWorld::files(const std::string& host_name) {
   return state_->machine(host_name).disk.get();

@@ -37,6 +37,10 @@ class SimWorld {
   // The disk of the hosts of that name (what their Host::files() is), to make it fail.
   SimFileSystem* files(const std::string& host_name);
 
+  // What lies below that folder ("/shared") is the same to all hosts that are made from now on; it
+  // stays when one is killed, and is a disk of its own: files(folder).
+  void ShareFolder(const std::string& folder);
+
   // The world's own events (a network's deliveries, a test's script): at least `delay` from now.
   void Schedule(absl::Duration delay, Task task);
   std::uint64_t Random();  // the world's stream

@@ -256,5 +256,23 @@ TEST(SimWorldTest, HostsMayOutliveTheirWorld) {
   EXPECT_EQ(held.use_count(), 1);
 }
 
+TEST(SimWorldTest, ASharedFolderIsTheSameToAllAndOutlivesEach) {
+  SimWorld world(1);
+  world.ShareFolder("/shared");
+  auto a = world.NewHost("a");
+  auto b = world.NewHost("b");
+  ASSERT_TRUE(a->files()->CreateDirectories("/shared/x").ok());
+  ASSERT_TRUE(a->files()->CreateDirectories("/own").ok());
+  auto file = a->files()->Create("/shared/x/f");
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_TRUE((*file)->Append("kept").ok());
+  ASSERT_TRUE(WriteFileAtomically(a->files(), "/own/f", "mine").ok());
+  EXPECT_FALSE(a->files()->Rename("/own/f", "/shared/f").ok());
+  world.Kill("a");
+  EXPECT_EQ(b->files()->Read("/shared/x/f").value(), "kept");
+  EXPECT_FALSE(b->files()->Exists("/own/f"));
+  EXPECT_EQ(world.files("/shared")->bytes_used(), 4u);
+}
+
 }  // namespace
 }  // namespace leeway::runtime

@@ -14,6 +14,11 @@ void MapPublisher::Publish(std::shared_ptr<const proto::ClusterMap> map, absl::T
   Advance(now);
 }
 
+void MapPublisher::HoldWorkers(bool hold, absl::Time now) {
+  workers_held_ = hold;
+  Advance(now);
+}
+
 void MapPublisher::Hurry(const std::set<std::uint32_t>& concerned, absl::Time now) {
   concerned_.insert(concerned.begin(), concerned.end());
   if (urgent_until_ == absl::InfiniteFuture()) urgent_until_ = now + kUrgentPatience;
@@ -48,6 +53,7 @@ bool MapPublisher::Due(const Node& node, absl::Time now) {
 }
 
 bool MapPublisher::WorkersMayHaveIt(absl::Time now) {
+  if (workers_held_) return false;
   if (ServersHaveIt()) return true;
   if (urgent_until_ == absl::InfiniteFuture()) return false;
   if (now >= urgent_until_) return true;

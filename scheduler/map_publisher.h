@@ -37,6 +37,9 @@ class MapPublisher {
   // Sends the map to whoever may now have it and was not sent it yet.
   void Advance(absl::Time now);
 
+  // Workers are not told of any map before this is taken back, however urgent.
+  void HoldWorkers(bool hold, absl::Time now);
+
   // Every living server has taken the newest map.
   bool ServersHaveIt();
 
@@ -59,6 +62,7 @@ class MapPublisher {
   std::map<std::uint32_t, Progress> progress_;  // by node id
   std::set<std::uint32_t> concerned_;           // ranks, while the map is urgent
   absl::Time urgent_until_ = absl::InfiniteFuture();
+  bool workers_held_ = false;
 };
 
 }  // namespace leeway::scheduler

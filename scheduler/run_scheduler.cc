@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -120,10 +121,18 @@ class Running {
   std::unique_ptr<runtime::LoopRunner> runner_;
 };
 
+// Servers are told these paths, and may stand in other folders.
+void MakeAbsolute(std::string* path) {
+  if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal().string();
+}
+
 }  // namespace
 
-absl::Status RunScheduler(const Config& config) {
+absl::Status RunScheduler(const Config& given) {
+  Config config = given;
   LEEWAY_RETURN_IF_ERROR(config.Validate());
+  MakeAbsolute(&config.checkpoint_dir);
+  MakeAbsolute(&config.restore);
   EndingSignals signals;
   const Fd over(eventfd(0, EFD_CLOEXEC));
   if (!signals.valid() || over.get() < 0) {

@@ -156,11 +156,11 @@ TEST_F(RunSchedulerTest, ABadConfigurationIsRefusedBeforeAnythingStarts) {
   EXPECT_FALSE(RunScheduler(config_).ok());
 }
 
-TEST_F(RunSchedulerTest, ACheckpointToStartFromIsNotSilentlyIgnored) {
-  config_.restore = "/checkpoints/ckpt-7";
+TEST_F(RunSchedulerTest, ACheckpointThatIsNotThereIsNamed) {
+  config_.restore = "/nowhere/ckpt-00000007";
   const absl::Status status = RunScheduler(config_);
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("LEEWAY_RESTORE is /checkpoints/ckpt-7"));
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("LEEWAY_RESTORE=/nowhere/ckpt-00000007"));
 }
 
 }  // namespace

@@ -22,6 +22,17 @@ absl::Duration AtLeastOneMs(absl::Duration duration) {
   return std::max(duration, absl::Milliseconds(1));
 }
 
+Checkpoints::Options CheckpointOptions(const Config& config, Mutant mutant) {
+  return {.directory = config.checkpoint_dir,
+          .every = absl::Seconds(config.checkpoint_every_s),
+          .every_clocks = config.checkpoint_every_clocks,
+          .keep = config.checkpoint_keep,
+          .full_every = config.checkpoint_full_every,
+          .timeout = config.checkpoint_timeout,
+          .resend_interval = AtLeastOneMs(config.resend_interval),
+          .mutant = mutant};
+}
+
 std::string Rounded(absl::Duration duration) {
   return absl::FormatDuration(absl::Trunc(duration, absl::Milliseconds(1)));
 }
@@ -29,7 +40,7 @@ std::string Rounded(absl::Duration duration) {
 }  // namespace
 
 Scheduler::Impl::Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* factory,
-                      Config config)
+                      Config config, Mutant mutant)
     : host_(host),
       loop_(loop),
       factory_(factory),
@@ -54,10 +65,17 @@ Scheduler::Impl::Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* fa
         raw.header = proto::Encode(reply);
         raw.payload.push_back(runtime::Buffer::CopyOf(json));
         Send(peer, std::move(raw), "AdminReply");
-      }) {
+      }),
+      restoration_(
+          config_.checkpoint_timeout, AtLeastOneMs(config_.resend_interval),
+          [this](std::uint32_t id, const proto::AnyMessage& message) { Tell(id, message); },
+          [this](std::uint32_t id) { return Describe(id); }),
+      checkpoints_(host, loop, this, CheckpointOptions(config_, mutant)) {
   desk_.Register("drain", [this](const auto& ask, const auto& args) { DrainCommand(ask, args); });
   desk_.Register("rebalance",
                  [this](const auto& ask, const auto& args) { RebalanceCommand(ask, args); });
+  desk_.Register("checkpoint-save",
+                 [this](const auto& ask, const auto& args) { SaveCommand(ask, args); });
 }
 
 Scheduler::Impl::~Impl() {
@@ -70,16 +88,12 @@ Scheduler::Impl::~Impl() {
 }
 
 absl::Status Scheduler::Impl::Start(Done done) {
-  if (!config_.restore.empty()) {
-    return absl::UnimplementedError(absl::StrCat(
-        "LEEWAY_RESTORE is ", config_.restore,
-        ": a cluster cannot start from a checkpoint yet; unset it to start with empty tables"));
-  }
   identity_.role = Role::kScheduler;
   identity_.node = kSchedulerNode;
   identity_.incarnation = std::max<std::uint64_t>(1, host_->Random());
   identity_.cluster = std::max<std::uint64_t>(1, host_->Random());
   if (absl::Status recovered = Recover(); !recovered.ok()) return recovered;
+  if (absl::Status opened = OpenCheckpoint(); !opened.ok()) return opened;
   van_ = factory_->New(loop_, identity_, van::LimitsFrom(config_), this);
   const std::string url = node::SchedulerUrl(config_.scheduler);
   absl::StatusOr<std::string> bound = van_->Listen(url);
@@ -118,6 +132,8 @@ std::string Scheduler::Impl::StatusJson() const {
                        .barriers = barriers_,
                        .catalogue = catalogue_,
                        .oddities = oddities_,
+                       .checkpoint = checkpoints_.view(),
+                       .restoring = restoration_.loading() ? restoration_.Progress() : "",
                        .van = van_ == nullptr ? van::Counters() : van_->counters()});
 }
 
@@ -130,6 +146,7 @@ void Scheduler::Impl::Joined(Node* node) {
   } else if (!was_complete) {
     loop_->Cancel(nobody_timer_);
     DealShards();
+    if (restoration_.wanted()) BeginRestoration();
   }
   maps_.Next(members_, planner_);
   if (members_.complete() && !was_complete) {
@@ -188,6 +205,10 @@ void Scheduler::Impl::Retire(Node* node, Node::State state, const std::string& w
   }
   catalogue_.ServersChanged();
   ArmBarrierTimer();
+  if (node->role == Role::kServer && restoration_.loading()) {
+    return RestorationFailed(absl::UnavailableError(
+        absl::StrCat("the cluster cannot start from ", restoration_.state().path, ": ", line)));
+  }
   EndIfDone(!left);
 }
 
@@ -313,8 +334,21 @@ void Scheduler::Impl::ResendWhatIsUnanswered() {
   publisher_.Resend(Now());
   catalogue_.Tick(Now());
   late_servers_.Tick(Now());
+  if (absl::Status loading = restoration_.Tick(Now()); !loading.ok()) RestorationFailed(loading);
+  if (running()) checkpoints_.Tick(Now());
   if (keeper_ != nullptr) keeper_->Write();
   TellWhereIAm();
+}
+
+absl::Status Scheduler::Impl::Ready() const {
+  if (!members_.complete()) {
+    return absl::UnavailableError(absl::StrCat("the cluster is not complete: ", Missing()));
+  }
+  if (restoration_.loading()) {
+    return absl::UnavailableError(
+        absl::StrCat("the cluster has not started yet: ", restoration_.Progress()));
+  }
+  return absl::OkStatus();
 }
 
 std::string Scheduler::Impl::Missing() const {
@@ -379,6 +413,7 @@ void Scheduler::Impl::EndInOrder() {
 void Scheduler::Impl::End(const absl::Status& word, const absl::Status& result) {
   runtime::LogInfo("the cluster ends", word.ok() ? "" : ": ", word.message());
   ending_.emplace(word, result);
+  checkpoints_.Stop();
   for (const Node* node : members_.Alive()) ending_->Await(node->id);
   // Those that have left may still wait to hear that it is known.
   for (const Node* worker : members_.workers()) {
@@ -416,8 +451,9 @@ void Scheduler::Impl::Finish() {
 
 // ---- the public face ----
 
-Scheduler::Scheduler(runtime::Host* host, runtime::Loop* loop, van::Factory* factory, Config config)
-    : impl_(std::make_unique<Impl>(host, loop, factory, std::move(config))) {}
+Scheduler::Scheduler(runtime::Host* host, runtime::Loop* loop, van::Factory* factory, Config config,
+                     Mutant mutant)
+    : impl_(std::make_unique<Impl>(host, loop, factory, std::move(config), mutant)) {}
 Scheduler::~Scheduler() = default;
 absl::Status Scheduler::Start(Done done) { return impl_->Start(std::move(done)); }
 void Scheduler::Stop(const absl::Status& why) { impl_->Stop(why); }

@@ -44,6 +44,10 @@ void Scheduler::Impl::SendTo(std::uint32_t id, const proto::InstallTable& instal
 void Scheduler::Impl::OnPrepared(std::uint32_t id) {
   const Node* server = members_.Find(id);
   if (server == nullptr || !server->alive()) return;
+  if (restoration_.loading()) {
+    restoration_.Prepared(id);
+    return LoadIfPrepared();
+  }
   planner_.Add(server->rank, static_cast<std::uint32_t>(server->endpoints.size()));
   Balance(BalanceBy::kBytes);
 }
@@ -112,7 +116,7 @@ void Scheduler::Impl::PlanSoon() {
 // One change at a time: what is handed over must have arrived before the next. The last server to
 // take the newest map brings us back here.
 void Scheduler::Impl::Plan() {
-  if (!running() || publish_timer_ != runtime::TimerId::kNone) return;
+  if (!running() || publish_timer_ != runtime::TimerId::kNone || restoration_.loading()) return;
   if (!publisher_.ServersHaveIt()) return;
   FinishDrains();
   if (publish_timer_ != runtime::TimerId::kNone || !running()) return;
@@ -148,9 +152,7 @@ absl::StatusOr<const Node*> Scheduler::Impl::ServerToDrain(
     return absl::InvalidArgumentError(
         absl::StrCat("cannot drain '", arguments[0], "': it must be server:RANK"));
   }
-  if (!members_.complete()) {
-    return absl::UnavailableError(absl::StrCat("the cluster is not complete: ", Missing()));
-  }
+  LEEWAY_RETURN_IF_ERROR(Ready());
   const std::vector<Node*>& servers = members_.servers();
   if (rank >= servers.size()) {
     return absl::NotFoundError(absl::StrCat("there is no server ", rank, "; there are ",
@@ -229,10 +231,7 @@ void Scheduler::Impl::RebalanceCommand(const AdminDesk::Ask& ask,
     return desk_.Answer(ask,
                         absl::InvalidArgumentError("rebalance takes bytes, requests or count"));
   }
-  if (!members_.complete()) {
-    return desk_.Answer(
-        ask, absl::UnavailableError(absl::StrCat("the cluster is not complete: ", Missing())));
-  }
+  if (absl::Status ready = Ready(); !ready.ok()) return desk_.Answer(ask, ready);
   const absl::StatusOr<BalanceBy> by = ParseBalanceBy(arguments.empty() ? "bytes" : arguments[0]);
   if (!by.ok()) return desk_.Answer(ask, by.status());
   rebalances_.push_back(ask);

@@ -1,6 +1,7 @@
 // The scheduler's inside: scheduler.cc has its life, from Start to the end of the cluster,
 // scheduler_messages.cc what it does with each message, scheduler_chains.cc what becomes of the
-// shards, and scheduler_recovery.cc how it goes on after a restart.
+// shards, scheduler_checkpoints.cc how they are saved and restored, and scheduler_recovery.cc how
+// it goes on after a restart.
 #ifndef LEEWAY_SCHEDULER_SCHEDULER_IMPL_H_
 #define LEEWAY_SCHEDULER_SCHEDULER_IMPL_H_
 
@@ -15,6 +16,7 @@
 #include "scheduler/admin_desk.h"
 #include "scheduler/barriers.h"
 #include "scheduler/chain_planner.h"
+#include "scheduler/checkpoints.h"
 #include "scheduler/ending.h"
 #include "scheduler/failure_detector.h"
 #include "scheduler/late_servers.h"
@@ -22,6 +24,7 @@
 #include "scheduler/map_publisher.h"
 #include "scheduler/membership_table.h"
 #include "scheduler/moved_notice.h"
+#include "scheduler/restoration.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/shard_loads.h"
 #include "scheduler/state_keeper.h"
@@ -33,9 +36,11 @@ namespace leeway::scheduler {
 class Scheduler::Impl final : private van::Handler,
                               private Barriers::Workers,
                               private TableCatalogue::Servers,
-                              private LateServers::Owner {
+                              private LateServers::Owner,
+                              private Checkpoints::Cluster {
  public:
-  Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* factory, Config config);
+  Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* factory, Config config,
+       Mutant mutant);
   ~Impl() override;
 
   absl::Status Start(Done done);
@@ -70,6 +75,9 @@ class Scheduler::Impl final : private van::Handler,
   void On(const Sender& sender, const proto::ReplicaReady& ready);
   void On(const Sender& sender, const proto::LoadReport& report);
   void On(const Sender& sender, const proto::Admin& admin);
+  void On(const Sender& sender, const proto::CheckpointPrepared& prepared);
+  void On(const Sender& sender, const proto::CheckpointWritten& written);
+  void On(const Sender& sender, const proto::RestoreShardsReply& reply);
   template <class Message>
   void On(const Sender& sender, const Message& message);  // what nobody says to a scheduler
 
@@ -121,6 +129,15 @@ class Scheduler::Impl final : private van::Handler,
   void RebalanceCommand(const AdminDesk::Ask& ask, const AdminDesk::Arguments& arguments);
   absl::StatusOr<const Node*> ServerToDrain(const AdminDesk::Arguments& arguments) const;
 
+  // ---- checkpoints ----
+  Checkpoints::Facts GetFacts() const override;
+  void Tell(std::uint32_t node, const proto::AnyMessage& message) override;
+  void SaveCommand(const AdminDesk::Ask& ask, const AdminDesk::Arguments& arguments);
+  absl::Status OpenCheckpoint();
+  void BeginRestoration();
+  void LoadIfPrepared();
+  void RestorationFailed(const absl::Status& why);
+
   // ---- after a restart ----
   absl::Status Recover();
   void GoOnFrom(State state);
@@ -148,6 +165,8 @@ class Scheduler::Impl final : private van::Handler,
   bool running() const { return !ending_.has_value(); }
 
   absl::Time Now() const { return loop_->Now(); }
+  // Why nothing can be done with the shards now.
+  absl::Status Ready() const;
   std::string Missing() const;
 
   runtime::Host* const host_;
@@ -175,6 +194,8 @@ class Scheduler::Impl final : private van::Handler,
   std::map<van::PeerId, absl::Time> turned_away_;                // first, though it may ask again
   std::map<std::uint32_t, std::vector<AdminDesk::Ask>> drains_;  // by rank: who waits for it
   std::vector<AdminDesk::Ask> rebalances_;
+  Restoration restoration_;
+  Checkpoints checkpoints_;
   absl::Time next_plan_ = absl::InfinitePast();
   std::optional<Ending> ending_;
   Oddities oddities_;

@@ -144,7 +144,7 @@ void Scheduler::Impl::On(const Sender& sender, const proto::Join& join) {
     return;
   }
   // It comes on top of a whole cluster; until then it asks again.
-  if (join.elastic && !members_.complete()) return;
+  if (join.elastic && !Ready().ok()) return;
   absl::StatusOr<Node*> admitted = members_.Admit(join, sender.identity);
   if (!admitted.ok()) {
     if (!MayBecomeFree(sender, join)) Refuse(sender, admitted.status());
@@ -213,6 +213,7 @@ void Scheduler::Impl::Welcome(const Node& node) {
   welcome.failure_timeout_ms = Milliseconds(config_.failure_timeout);
   welcome.block_bytes = config_.block_bytes;
   welcome.replication = config_.replication;
+  welcome.clock = restoration_.state().clock;
   SendTo(node, welcome);
 }
 
@@ -245,7 +246,9 @@ void Scheduler::Impl::On(const Sender& sender, const proto::MapAck& ack) {
     SendMap(*sender.node, *maps_.newest());  // it wants to say whom it waits for
   } else {
     publisher_.OnAck(*sender.node, ack.version, Now());
-    if (sender.node->role == Role::kServer && publisher_.ServersHaveIt()) PlanSoon();
+    if (sender.node->role != Role::kServer || !publisher_.ServersHaveIt()) return;
+    LoadIfPrepared();
+    PlanSoon();
   }
 }
 
@@ -284,10 +287,11 @@ void Scheduler::Impl::On(const Sender& sender, const proto::BarrierEnter& enter)
 
 // Tables are for complete clusters: they are installed on every server.
 bool Scheduler::Impl::IsComplete(const Node& worker, std::uint64_t request) {
-  if (members_.complete()) return true;
+  const absl::Status ready = Ready();
+  if (ready.ok()) return true;
   proto::TableReply reply;
   reply.request = request;
-  reply.result = absl::UnavailableError(absl::StrCat("the cluster is not complete: ", Missing()));
+  reply.result = ready;
   SendTo(worker, reply);
   return false;
 }

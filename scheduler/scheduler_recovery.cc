@@ -35,6 +35,7 @@ void Scheduler::Impl::GoOnFrom(State state) {
   maps_.Restore(state.version + 1, state.epoch, members_, planner_);
   catalogue_.Restore(state.tables, state.next_table);
   barriers_.Restore(std::move(state.barriers));
+  restoration_.GoOnFrom(std::move(state.restoration));
   for (const auto& [rank, server] : planner_.servers()) {
     if (server.draining) drains_[rank];
   }
@@ -48,9 +49,10 @@ void Scheduler::Impl::GoOn() {
   for (const Node* node : alive) detector_.Heard(node->id, Now());
   if (!members_.complete()) return;
   loop_->Cancel(nobody_timer_);
+  if (restoration_.wanted()) BeginRestoration();
   publisher_.Publish(maps_.newest(), Now());
   for (const Node* server : members_.Alive(Role::kServer)) {
-    if (planner_.servers().contains(server->rank)) continue;
+    if (planner_.servers().contains(server->rank) || restoration_.loading()) continue;
     late_servers_.Begin(server->id, catalogue_.tables(), Now());
   }
   EndIfDone(/*died=*/true);
@@ -75,7 +77,7 @@ std::string Scheduler::Impl::PublicAddress() const {
 
 std::uint64_t Scheduler::Impl::Stamp() const {
   return members_.changes() + maps_.newest()->version + catalogue_.changes() + barriers_.changes() +
-         plans_;
+         plans_ + (restoration_.state().loaded ? 1 : 0);
 }
 
 State Scheduler::Impl::Collect() const {
@@ -100,6 +102,7 @@ State Scheduler::Impl::Collect() const {
   }
   state.next_table = catalogue_.next_id();
   state.barriers = barriers_.state();
+  state.restoration = restoration_.state();
   return state;
 }
 

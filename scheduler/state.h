@@ -12,6 +12,7 @@
 #include "scheduler/barriers.h"
 #include "scheduler/chain_planner.h"
 #include "scheduler/membership_table.h"
+#include "scheduler/restoration.h"
 #include "scheduler/table_catalogue.h"
 
 namespace leeway::scheduler {
@@ -33,6 +34,7 @@ struct State {
   std::vector<TableCatalogue::Entry> tables;  // that are installed
   std::uint32_t next_table = 1;
   Barriers::State barriers;
+  Restoration::State restoration;
 };
 
 // A line that says what it is and holds a checksum, and JSON.

@@ -45,6 +45,7 @@ State Sample() {
   state.next_table = 9;
   state.barriers.ended[{"b", Group::kAll}] = {{3, absl::OkStatus()},
                                               {4, absl::DeadlineExceededError("who \xfe")}};
+  state.restoration = {.path = "/data/\xff/ckpt-00000007", .clock = 1ull << 60, .loaded = true};
   state.barriers.shifts[{77, {"b", Group::kWorkers}}] = ~0ull;
   return state;
 }
@@ -56,6 +57,7 @@ TEST(State, IsReadAsItWasWritten) {
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(EncodeState(*read), bytes);
   EXPECT_EQ(read->cluster, state.cluster);
+  EXPECT_EQ(read->restoration, state.restoration);
   EXPECT_EQ(read->nodes[0].gone_because, state.nodes[0].gone_because);
   EXPECT_EQ(read->nodes[1].incarnation, state.nodes[1].incarnation);
   EXPECT_EQ(read->nodes[1].endpoints, state.nodes[1].endpoints);

@@ -90,6 +90,14 @@ Json BarriersToJson(const Barriers& barriers) {
   return list;
 }
 
+Json CheckpointToJson(const Checkpoints::View& view) {
+  return {{"path", view.path},
+          {"phase", view.phase},
+          {"clock", view.clock},
+          {"servers", view.servers},
+          {"servers_done", view.servers_done}};
+}
+
 Json CountersToJson(const StatusSources& sources) {
   const van::Counters& van = sources.van;
   return {{"messages_sent", van.messages_sent},
@@ -126,6 +134,8 @@ std::string StatusToJson(const StatusSources& sources) {
   status["workers"] = NodesToJson(workers, sources);
   status["tables"] = TablesToJson(sources.catalogue);
   status["barriers"] = BarriersToJson(sources.barriers);
+  if (!sources.restoring.empty()) status["restoring"] = sources.restoring;
+  if (sources.checkpoint.has_value()) status["checkpoint"] = CheckpointToJson(*sources.checkpoint);
   status["counters"] = CountersToJson(sources);
   // Names and reasons come from other processes: what is not UTF-8 is replaced, never thrown at.
   return status.dump(2, ' ', false, Json::error_handler_t::replace);

@@ -3,12 +3,14 @@
 #define LEEWAY_SCHEDULER_STATUS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/time/time.h"
 #include "proto/messages.h"
 #include "scheduler/barriers.h"
 #include "scheduler/chain_planner.h"
+#include "scheduler/checkpoints.h"
 #include "scheduler/failure_detector.h"
 #include "scheduler/membership_table.h"
 #include "scheduler/shard_loads.h"
@@ -38,6 +40,8 @@ struct StatusSources {
   const Barriers& barriers;
   const TableCatalogue& catalogue;
   const Oddities& oddities;
+  std::optional<Checkpoints::View> checkpoint;  // that is being saved
+  std::string restoring;                        // how far that is; empty: it is not
   van::Counters van;
 };
 

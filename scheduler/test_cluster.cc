@@ -77,6 +77,10 @@ void TestNode::OnSchedulerMessage(proto::AnyMessage message) {
     if (!answers_installs) return;
     if (refusal.ok()) installed.insert(install->table);
     Say(proto::InstallTableReply{.table = install->table, .result = refusal});
+  } else if (const auto* restore = std::get_if<proto::RestoreShards>(&message)) {
+    loads.push_back(*restore);
+    if (!answers_loads) return;
+    Say(proto::RestoreShardsReply{.request = restore->request, .result = load_result});
   } else if (const auto* failed = std::get_if<proto::InstallTableReply>(&message)) {
     installed.erase(failed->table);
   } else if (const auto* reply = std::get_if<proto::TableReply>(&message)) {

@@ -47,6 +47,7 @@ class TestNode final : private node::Membership::Listener {
   std::map<std::uint64_t, proto::TableReply> tables;                       // by request
   std::map<std::pair<std::string, std::uint64_t>, absl::Status> barriers;  // by name, number
   std::set<std::uint32_t> installed;
+  std::vector<proto::RestoreShards> loads;  // that it was asked for
   std::optional<absl::Status> over;
   std::optional<absl::Status> left;
   int welcomes = 0, overs = 0, maps = 0;
@@ -56,6 +57,8 @@ class TestNode final : private node::Membership::Listener {
   bool acknowledges_maps = true;
   bool answers_installs = true;
   bool fills = true;
+  bool answers_loads = true;
+  absl::Status load_result;
   absl::Status refusal;
 
   int epochs = 0;  // seen

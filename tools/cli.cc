@@ -69,6 +69,53 @@ void AddMoves(CLI::App* app, DrainCommand* drained, RebalanceCommand* balanced, 
   rebalance->callback([=] { *action = [=] { return RunRebalanceCommand(*balanced); }; });
 }
 
+// What the commands about checkpoints are given.
+struct CheckpointOptions {
+  CheckpointSaveCommand save;
+  std::string path;
+  std::string file;
+};
+
+void AddCheckpoints(CLI::App* app, CheckpointOptions* options, RoleCommand* role, Action* action) {
+  CLI::App* all = app->add_subcommand("checkpoint", "save, look at and use checkpoints");
+  all->require_subcommand(1);
+  const auto path_of = [options](CLI::App* command) {
+    command->add_option("path", options->path, "a checkpoint, or a folder: the newest in it")
+        ->required()
+        ->check(CheckPath);
+  };
+  CLI::App* save = all->add_subcommand("save", "save a running cluster's tables");
+  save->add_option("--dir", options->save.folder,
+                   "folder for checkpoints, shared by all machines [the scheduler's "
+                   "LEEWAY_CHECKPOINT_DIR]")
+      ->check(CheckPath);
+  save->add_flag("--incremental", options->save.incremental,
+                 "only what has changed since the newest one there");
+  save->add_option("--scheduler", options->save.scheduler,
+                   "the scheduler's address, host:port [LEEWAY_SCHEDULER]");
+  save->callback([=] { *action = [=] { return RunCheckpointSave(options->save); }; });
+
+  CLI::App* list = all->add_subcommand("list", "show the checkpoints in a folder");
+  list->add_option("folder", options->path, "where they lie")->required()->check(CheckPath);
+  list->callback([=] { *action = [=] { return RunCheckpointList(options->path); }; });
+
+  CLI::App* verify = all->add_subcommand("verify", "read all of one, to the last bit");
+  path_of(verify);
+  verify->callback([=] { *action = [=] { return RunCheckpointVerify(options->path); }; });
+
+  CLI::App* restore =
+      all->add_subcommand("restore", "run the scheduler of a new cluster that starts from one");
+  path_of(restore);
+  AddRoleOptions(restore, role);
+  restore->callback([=] { *action = [=] { return RunCheckpointRestore(options->path, *role); }; });
+
+  CLI::App* exported = all->add_subcommand("export", "write its values into one safetensors file");
+  path_of(exported);
+  exported->add_option("file", options->file, "file to write")->required()->check(CheckPath);
+  exported->callback(
+      [=] { *action = [=] { return RunCheckpointExport(options->path, options->file); }; });
+}
+
 void AddLaunch(CLI::App* app, LaunchCommand* command, Action* action) {
   CLI::App* launch = app->add_subcommand(
       "launch", "run a whole cluster on this machine: leeway launch [OPTIONS] -- PROGRAM ARGS...");
@@ -109,6 +156,14 @@ void AddTrain(CLI::App* app, TrainCommand* command, Action* action) {
       ->check(CheckPath);
   train->add_option("--save", command->save, "write the parameters to this file (safetensors)")
       ->check(CheckPath);
+  train
+      ->add_option("--checkpoint", command->checkpoints,
+                   "save checkpoints into this folder while training")
+      ->check(CheckPath);
+  train->add_option("--checkpoint-every", command->checkpoint_every, "seconds between them")
+      ->check(CheckCount)
+      ->capture_default_str();
+  train->add_flag("--restore", command->restore, "go on from the newest one in that folder");
   train->add_flag("--reference", command->reference,
                   "train in one process without a cluster, with batches of workers x batch");
   train->add_flag("--quiet", command->quiet, "print errors only");
@@ -161,12 +216,14 @@ int Main(const std::vector<std::string>& arguments) {
   RoleCommand role;
   DrainCommand drain;
   RebalanceCommand rebalance;
+  CheckpointOptions checkpoint;
   LaunchCommand launch;
   TrainCommand train;
   train.arguments = arguments;
   std::vector<std::string> files;
   AddRoles(&app, &role, &action);
   AddMoves(&app, &drain, &rebalance, &action);
+  AddCheckpoints(&app, &checkpoint, &role, &action);
   AddLaunch(&app, &launch, &action);
   AddTrain(&app, &train, &action);
   AddRest(&app, &files, &action);

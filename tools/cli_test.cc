@@ -48,6 +48,7 @@ TEST(CliTest, HelpNamesTheCommands) {
   EXPECT_EQ(said.code, 0);
   for (const char* command :
        {"scheduler", "server", "launch", "train", "compare", "status", "drain", "rebalance",
+        "checkpoint",
         "version"}) {
     EXPECT_THAT(said.output, HasSubstr(command));
   }

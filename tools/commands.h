@@ -22,6 +22,7 @@ struct RoleCommand {
   std::string scheduler;
   std::optional<std::uint32_t> servers;
   std::optional<std::uint32_t> workers;
+  std::string restore;  // a scheduler's
 };
 int RunSchedulerCommand(const RoleCommand& command);
 int RunServerCommand(const RoleCommand& command);
@@ -38,6 +39,18 @@ struct RebalanceCommand {
   std::string by = "bytes";
 };
 int RunRebalanceCommand(const RebalanceCommand& command);
+
+struct CheckpointSaveCommand {
+  std::string scheduler;
+  std::string folder;  // empty: the scheduler's
+  bool incremental = false;
+};
+int RunCheckpointSave(const CheckpointSaveCommand& command);
+int RunCheckpointList(const std::string& folder);
+// These take a checkpoint, or a folder of them, meaning the newest.
+int RunCheckpointVerify(const std::string& path);
+int RunCheckpointExport(const std::string& path, const std::string& file);
+int RunCheckpointRestore(const std::string& path, const RoleCommand& scheduler);
 
 struct LaunchCommand {
   std::uint32_t servers = 1;
@@ -64,6 +77,9 @@ struct TrainCommand {
   std::string data;
   std::string json;
   std::string save;
+  std::string checkpoints;              // folder; empty: none are saved
+  std::uint64_t checkpoint_every = 10;  // seconds
+  bool restore = false;
   bool reference = false;
   bool quiet = false;
   bool steps_to_launcher = false;      // tell every step on standard output, for a progress bar

@@ -31,6 +31,7 @@ absl::StatusOr<Config> ConfigFor(Role role, const RoleCommand& command) {
   if (!command.scheduler.empty()) config->scheduler = command.scheduler;
   if (command.servers.has_value()) config->num_servers = *command.servers;
   if (command.workers.has_value()) config->num_workers = *command.workers;
+  if (!command.restore.empty()) config->restore = command.restore;
   if (absl::Status status = config->Validate(); !status.ok()) return status;
   runtime::SetLogLevel(*runtime::ParseLogLevel(config->log_level));
   runtime::SetLogName(Name(role));

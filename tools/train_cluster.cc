@@ -2,6 +2,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +34,12 @@ launch::ClusterSpec ClusterFor(const TrainCommand& command,
   for (const auto& [name, value] :
        {std::pair("LEEWAY_BLOCK_BYTES", kBlockBytes), std::pair("LEEWAY_LOG", "warning")}) {
     if (std::getenv(name) == nullptr) cluster.environment[name] = value;
+  }
+  if (!command.checkpoints.empty()) {
+    const std::string folder = std::filesystem::absolute(command.checkpoints).string();
+    cluster.environment["LEEWAY_CHECKPOINT_DIR"] = folder;
+    cluster.environment["LEEWAY_CHECKPOINT_EVERY_S"] = std::to_string(command.checkpoint_every);
+    if (command.restore) cluster.environment["LEEWAY_RESTORE"] = folder;
   }
   return cluster;
 }

@@ -127,6 +127,9 @@ absl::StatusOr<int> Train(const TrainCommand& command) {
   LEEWAY_RETURN_IF_ERROR(CheckWritable("--json", command.json));
   LEEWAY_RETURN_IF_ERROR(CheckWritable("--save", command.save));
   LEEWAY_RETURN_IF_ERROR(CheckUpdater(settings, config));
+  if (command.restore && command.checkpoints.empty()) {
+    return absl::InvalidArgumentError("--restore needs --checkpoint FOLDER");
+  }
   if (command.reference) {
     LEEWAY_RETURN_IF_ERROR(TrainAlone(command, settings));
     return 0;

@@ -70,7 +70,8 @@ void Core::ConnectDeadline() {
   }
   const std::string missing =
       map_ == nullptr
-          ? absl::StrCat(membership_->DescribeScheduler(), "; it has not said who is missing")
+          ? absl::StrCat(membership_->DescribeScheduler(), "; it has not said who is missing",
+                         welcome_.clock == 0 ? "" : ", and may be loading its checkpoint")
       : entrance_ != nullptr
           ? entrance_->DescribeWait()
           : node::DescribeMissing(*map_, welcome_.num_servers, welcome_.num_workers);
@@ -126,15 +127,18 @@ void Core::OnMap(std::shared_ptr<const proto::ClusterMap> map) {
   if (phase_ == Phase::kJoining) Enter();
 }
 
-// Who was there when the cluster became complete counts from clock 0; who came later from where the
-// others are.
+// Who was there when the cluster became complete counts from where it begins; who came later from
+// where the others are.
 void Core::Enter() {
   if (entrance_ != nullptr) return entrance_->Follow(*map_);
   const auto self =
       std::find_if(map_->workers.begin(), map_->workers.end(),
                    [this](const proto::WorkerEntry& w) { return w.node == welcome_.node; });
   if (self == map_->workers.end()) return;  // a map from before this worker came
-  if (!self->late) return BeReady();
+  if (!self->late) {
+    if (welcome_.clock != 0) ticker_->SetClock(welcome_.clock);
+    return BeReady();
+  }
   entrance_ = std::make_unique<Entrance>(
       config_, loop_, servers_.get(),
       Requests::Self{.incarnation = incarnation_, .rank = welcome_.rank},
@@ -282,7 +286,7 @@ void Core::Checkpoint(const std::string& directory, absl::Duration timeout,
   }
   if (!status.ok()) return done(status);
   errands_->Admin(absl::StrCat("saving a checkpoint in '", directory, "'"), "checkpoint-save",
-                  {directory}, timeout,
+                  {directory, absl::StrCat("at:", clock())}, timeout,
                   [done = std::move(done)](absl::StatusOr<std::string> json) mutable {
                     done(json.ok() ? CheckpointPath(*json) : std::move(json));
                   });

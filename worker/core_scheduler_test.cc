@@ -114,7 +114,7 @@ TEST_F(SchedulerTest, ACheckpointIsAskedForUntilItIsThere) {
   EXPECT_EQ(*path, "/data/ckpt-3");
   ASSERT_GE(cluster_.scheduler->admins.size(), 2u);
   EXPECT_EQ(cluster_.scheduler->admins[0].command, "checkpoint-save");
-  EXPECT_EQ(cluster_.scheduler->admins[0].arguments, std::vector<std::string>{"/data"});
+  EXPECT_EQ(cluster_.scheduler->admins[0].arguments, (std::vector<std::string>{"/data", "at:0"}));
   EXPECT_EQ(cluster_.scheduler->admins[0].request, cluster_.scheduler->admins[1].request);
 
   cluster_.scheduler->answer_admins = false;

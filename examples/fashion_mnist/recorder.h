@@ -16,9 +16,10 @@ namespace leeway::fashion_mnist {
 
 class Recorder {
  public:
-  // All outlive it. Time counts from here.
-  Recorder(const Images* test, Model* model, const Observer* observer, std::size_t steps)
-      : test_(test), model_(model), observer_(observer), steps_(steps) {}
+  // All outlive it. Time counts from here. `taken`: steps that an earlier run took.
+  Recorder(const Images* test, Model* model, const Observer* observer, std::size_t steps,
+           std::size_t taken = 0)
+      : test_(test), model_(model), observer_(observer), steps_(steps), step_(taken) {}
 
   // A step was taken, on so many samples with so much loss in all.
   void AddStep(double loss, std::size_t samples);
@@ -34,7 +35,7 @@ class Recorder {
   const Observer* observer_;
   std::size_t steps_;
   absl::Time start_ = absl::Now();
-  std::size_t step_ = 0;
+  std::size_t step_;
   double loss_ = 0;  // since the last point
   std::size_t samples_ = 0;
   std::vector<CurvePoint> curve_;

@@ -37,11 +37,13 @@ class TrainingRun {
     }
     const WorkerStats before = worker_->stats();
     const std::size_t steps = TotalSteps(settings_, sharding_);
-    Recorder recorder(&data_.test, model_.get(), &observer, steps);
+    // A cluster that starts from a checkpoint goes on where that was saved.
+    const std::size_t first = worker_->clock();
+    Recorder recorder(&data_.test, model_.get(), &observer, steps, first);
 
-    for (std::size_t step = 0; step < steps; ++step) {
+    for (std::size_t step = first; step < steps; ++step) {
       if (absl::Status status = PullParameters(); !status.ok()) return status;
-      if (is_first() && step > 0 && step % sharding_.steps_per_epoch() == 0) {
+      if (is_first() && step > first && step % sharding_.steps_per_epoch() == 0) {
         recorder.AddPoint(sharding_.EpochOf(step), values_);
       }
       const double loss = ComputeGradients(step);

@@ -40,6 +40,13 @@ struct Config {
   std::string scheduler_state;       // LEEWAY_SCHEDULER_STATE: folder the scheduler remembers in
   std::string restore;               // LEEWAY_RESTORE: checkpoint the scheduler starts from
 
+  std::string checkpoint_dir;                  // LEEWAY_CHECKPOINT_DIR: where checkpoints are saved
+  std::uint64_t checkpoint_every_s = 0;        // LEEWAY_CHECKPOINT_EVERY_S; 0: not by time
+  std::uint64_t checkpoint_every_clocks = 0;   // LEEWAY_CHECKPOINT_EVERY_CLOCKS; 0: not by clocks
+  std::uint64_t checkpoint_keep = 3;           // LEEWAY_CHECKPOINT_KEEP: the newest; 0: all
+  std::uint64_t checkpoint_full_every = 1;     // LEEWAY_CHECKPOINT_FULL_EVERY: others add to it
+  absl::Duration checkpoint_timeout = absl::Minutes(10);  // LEEWAY_CHECKPOINT_TIMEOUT_MS
+
   absl::Duration heartbeat_interval = absl::Seconds(1);   // LEEWAY_HEARTBEAT_INTERVAL_MS
   absl::Duration failure_timeout = absl::Seconds(10);     // LEEWAY_FAILURE_TIMEOUT_MS
   absl::Duration suspicion = absl::Seconds(1);            // LEEWAY_SUSPICION_MS

@@ -64,12 +64,12 @@ struct Options {
 // What a worker has seen so far. Staleness is counted on every pull reply of every table.
 struct WorkerStats {
   std::map<std::uint64_t, std::uint64_t> staleness_histogram;  // clocks → pull replies
-  std::uint64_t max_staleness = 0;          // clocks
-  std::uint64_t staleness_violations = 0;   // replies staler than their table allows
-  std::uint64_t bytes_pushed = 0;           // payload
-  std::uint64_t bytes_pulled = 0;           // payload
+  std::uint64_t max_staleness = 0;                             // clocks
+  std::uint64_t staleness_violations = 0;  // replies staler than their table allows
+  std::uint64_t bytes_pushed = 0;          // payload
+  std::uint64_t bytes_pulled = 0;          // payload
   std::uint64_t resends = 0;
-  absl::Duration waited;                    // time threads spent in Wait, Clock and Barrier
+  absl::Duration waited;  // time threads spent in Wait, Clock and Barrier
 };
 
 // A table opened by a worker. A small value; copies stand for the same table.
@@ -211,9 +211,11 @@ class Worker {
   absl::StatusOr<std::string> Call(std::uint32_t server_rank, absl::string_view handler,
                                    absl::string_view request, Options options = {});
 
-  // Saves all tables, as of one clock, in a new folder under `directory`, a path that means the
-  // same to the scheduler and all servers, and returns that folder once it is complete. Nobody
-  // stops meanwhile.
+  // Saves all tables, as of one clock, in a new folder under `directory` (empty: the scheduler's
+  // LEEWAY_CHECKPOINT_DIR), a path that means the same to the scheduler and all servers, and
+  // returns that folder once it is complete. Nobody stops meanwhile, except the caller. With BSP
+  // and ASP tables that is the caller's clock. Where there are SSP tables it is one that no worker
+  // has reached, this one included: then call it on another thread than the one that calls Clock().
   absl::StatusOr<std::string> Checkpoint(absl::string_view directory,
                                          std::optional<absl::Duration> timeout = std::nullopt);
 

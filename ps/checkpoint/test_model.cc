@@ -159,6 +159,34 @@ absl::Status TestModel::Load(runtime::FileSystem* files, const std::string& path
   return absl::OkStatus();
 }
 
+std::vector<std::byte> TestModel::Pull(std::size_t index, std::uint64_t key) {
+  Table& table = tables_[index];
+  const bool dense = table.entry.spec.kind == TableKind::kDense;
+  const std::uint32_t shard = dense ? proto::ShardOfBlock(table.entry.id, key, num_shards_)
+                                    : proto::ShardOfKey(key, num_shards_);
+  PullView pull;
+  if (dense) {
+    pull.block = key;
+    pull.elements = proto::ElementsInBlock(table.entry.spec, kTestBlockBytes, key);
+  } else {
+    pull.keys = runtime::Buffer::CopyOf(&key, sizeof(key));
+  }
+  const auto pulled = table.shards[shard]->Pull(pull);
+  EXPECT_TRUE(pulled.ok()) << pulled.status();
+  const auto bytes = pulled->payload.back().bytes();
+  return {bytes.begin(), bytes.end()};
+}
+
+std::uint64_t TestModel::Rows(std::size_t table) {
+  std::uint64_t rows = 0;
+  for (auto& store : tables_[table].shards) {
+    for (const FrozenPiece& piece : store->Freeze().pieces) {
+      ForEachRow(piece, [&](const FrozenRow&) { ++rows; });
+    }
+  }
+  return rows;
+}
+
 std::uint64_t TestModel::Digest() {
   std::uint64_t digest = 0;
   for (Table& table : tables_) {

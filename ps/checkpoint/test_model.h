@@ -2,6 +2,7 @@
 #ifndef LEEWAY_PS_CHECKPOINT_TEST_MODEL_H_
 #define LEEWAY_PS_CHECKPOINT_TEST_MODEL_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -34,6 +35,9 @@ class TestModel {
   absl::Status Load(runtime::FileSystem* files, const std::string& path);
 
   std::uint64_t Digest();
+  // What a pull of that row or block of a table (counted from 0) gives.
+  std::vector<std::byte> Pull(std::size_t table, std::uint64_t key);
+  std::uint64_t Rows(std::size_t table);  // or blocks that were ever pushed to
 
   static std::vector<checkpoint::TableEntry> Tables();
 

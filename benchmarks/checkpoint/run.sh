@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Saves a large model while it is trained, and lets a cluster of another size go on with it.
+# usage: run.sh BUILD [FOLDER [GIGABYTES]]; FOLDER (on the disk to be measured) is emptied afterwards.
+set -euo pipefail
+build=$1 folder=$(realpath -m "${2:-/tmp/leeway-checkpoints}") gigabytes=${3:-4}
+leeway=$build/tools/leeway program=$build/benchmarks/checkpoint_benchmark
+mkdir -p "$folder"
+trap 'rm -rf "$folder"' EXIT
+export LEEWAY_LOG=warning
+
+"$leeway" launch -s 2 -w 1 -- "$program" "$folder" "$gigabytes" | tee "$folder/first.txt"
+"$leeway" checkpoint list "$folder"
+"$leeway" checkpoint verify "$folder"
+end=$(sed -n 's/.*at clock \([0-9]*\): sum.*/\1/p' "$folder/first.txt")
+LEEWAY_RESTORE=$folder "$leeway" launch -s 3 -w 1 -- \
+  "$program" "$folder" "$gigabytes" restored "$end" | tee "$folder/second.txt"
+first=$(sed -n 's/.*sum //p' "$folder/first.txt") second=$(sed -n 's/.*sum //p' "$folder/second.txt")
+[[ -n $first && $first == "$second" ]] || { echo "run.sh: the sums differ" >&2; exit 1; }
+echo "on 3 servers instead of 2, every value after the same updates is the same"

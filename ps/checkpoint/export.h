@@ -1,0 +1,25 @@
+// `leeway checkpoint export`: the model of a checkpoint in one plain file.
+#ifndef LEEWAY_PS_CHECKPOINT_EXPORT_H_
+#define LEEWAY_PS_CHECKPOINT_EXPORT_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "checkpoint/manifest.h"
+#include "checkpoint/safetensors_writer.h"
+#include "ps/checkpoint/verify.h"
+#include "runtime/file_system.h"
+
+namespace leeway::ps {
+
+// Writes the values of all tables to the file `to` (safetensors), without optimiser state: a dense
+// table as one tensor of its name, shape and type; a sparse one as NAME.keys, sorted, and
+// NAME.values, a row a key; a ragged one as NAME.keys, NAME.widths and NAME.values. The file is
+// there once it is whole. Believes the checkpoint no more than Verify does. Takes as much memory as
+// the values.
+absl::StatusOr<checkpoint::WrittenFile> Export(runtime::FileSystem* files, const std::string& path,
+                                               const std::string& to, VerifyProgress progress);
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_CHECKPOINT_EXPORT_H_

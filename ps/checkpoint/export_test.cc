@@ -1,0 +1,115 @@
+#include "ps/checkpoint/export.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "checkpoint/folder.h"
+#include "checkpoint/safetensors_reader.h"
+#include "ps/checkpoint/test_model.h"
+#include "ps/store/frozen_piece.h"
+#include "runtime/sim_file_system.h"
+
+namespace leeway::ps {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr char kFolder[] = "saved";
+
+std::string PathOf(std::uint64_t number) {
+  return checkpoint::JoinPath(kFolder, checkpoint::CheckpointName(number));
+}
+
+void NoProgress(std::uint64_t, std::uint64_t) {}
+
+// What a table's pull says of each key or block, in order.
+std::vector<std::byte> ValuesOf(TestModel* model, std::size_t table,
+                                const std::vector<std::uint64_t>& keys) {
+  std::vector<std::byte> values;
+  for (const std::uint64_t key : keys) {
+    const std::vector<std::byte> row = model->Pull(table, key);
+    values.insert(values.end(), row.begin(), row.end());
+  }
+  return values;
+}
+
+class ExportTest : public ::testing::Test {
+ protected:
+  void SetUp() override { model_.Push(1, 200); }
+
+  void ReadExport() {
+    const auto written = Export(&files_, PathOf(number_), "model", NoProgress);
+    ASSERT_TRUE(written.ok()) << written.status();
+    auto reader = checkpoint::SafetensorsReader::Open(&files_, "model");
+    ASSERT_TRUE(reader.ok()) << reader.status();
+    header_ = (*reader)->header();
+    for (const checkpoint::TensorInfo& tensor : header_.tensors) {
+      const auto bytes = (*reader)->ReadNext();
+      ASSERT_TRUE(bytes.ok()) << bytes.status();
+      tensors_[tensor.name] = *bytes;
+    }
+    EXPECT_EQ(written->checksum, (*reader)->checksum());
+  }
+
+  void ExpectTheModel() {
+    const auto tables = TestModel::Tables();
+    const auto& dense = header_.tensors[0];
+    EXPECT_EQ(dense.name, tables[0].spec.name);
+    EXPECT_EQ(dense.shape, tables[0].spec.shape);
+    std::vector<std::uint64_t> blocks;
+    for (std::uint64_t block = 0; block * kTestBlockBytes < dense.bytes(); ++block) {
+      blocks.push_back(block);
+    }
+    // Blocks that were never pushed to have their initial values.
+    EXPECT_EQ(absl::StrCat("", tensors_[dense.name].text()), Text(ValuesOf(&model_, 0, blocks)));
+    for (const std::size_t table : {1, 2}) {
+      const std::string name = tables[table].spec.name;
+      const auto keys = tensors_[name + ".keys"].as<std::uint64_t>();
+      EXPECT_TRUE(std::is_sorted(keys.begin(), keys.end()));
+      EXPECT_EQ(keys.size(), model_.Rows(table));
+      EXPECT_EQ(absl::StrCat("", tensors_[name + ".values"].text()),
+                Text(ValuesOf(&model_, table, {keys.begin(), keys.end()})));
+    }
+    EXPECT_EQ(header_.metadata.at("checkpoint"), checkpoint::CheckpointName(number_));
+  }
+  static std::string Text(const std::vector<std::byte>& bytes) {
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+
+  runtime::SimFileSystem files_{1};
+  TestModel model_{3};
+  std::uint64_t number_ = 1;
+  checkpoint::TensorHeader header_;
+  std::map<std::string, runtime::Buffer> tensors_;
+};
+
+TEST_F(ExportTest, HasTheValuesOfAllTables) {
+  ASSERT_TRUE(model_.Save(&files_, kFolder, 1).ok());
+  ReadExport();
+  ExpectTheModel();
+  EXPECT_THAT(*files_.List("."), ElementsAre("model", "saved"));
+}
+
+TEST_F(ExportTest, OfAChainTheNewestValues) {
+  const auto first = model_.Save(&files_, kFolder, 1);
+  ASSERT_TRUE(first.ok());
+  model_.Push(2, 50);
+  number_ = 2;
+  ASSERT_TRUE(model_
+                  .Save(&files_, kFolder, 2,
+                        checkpoint::Base{.name = first->name, .checksum = first->checksum})
+                  .ok());
+  ReadExport();
+  ExpectTheModel();
+}
+
+TEST_F(ExportTest, LeavesNothingWhereItFails) {
+  ASSERT_TRUE(model_.Save(&files_, kFolder, 1).ok());
+  files_.SetFaults({.bytes_max = files_.bytes_used() + 1000});
+  EXPECT_FALSE(Export(&files_, PathOf(1), "model", NoProgress).ok());
+  EXPECT_THAT(*files_.List("."), ElementsAre("saved"));
+}
+
+}  // namespace
+}  // namespace leeway::ps

@@ -1,0 +1,126 @@
+// `leeway checkpoint …` as a user meets it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "tests/checkpoints/training.h"
+#include "tests/support/local_cluster.h"
+#include "tools/cli.h"
+
+namespace leeway::tests {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+
+struct Said {
+  int code;
+  std::string output, errors;
+};
+
+Said Checkpoint(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), {"leeway", "checkpoint"});
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int code = tools::Main(arguments);
+  return {code, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+}
+
+void ExpectComplaint(std::vector<std::string> arguments, const std::string& text) {
+  const Said said = Checkpoint(std::move(arguments));
+  EXPECT_EQ(said.code, 1);
+  EXPECT_EQ(said.output, "");
+  EXPECT_THAT(said.errors, AllOf(MatchesRegex("leeway: [^\n]+\n"), HasSubstr(text)));
+}
+
+class ToolTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "leeway-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // Two checkpoints of a cluster that trains: the second adds to the first.
+  void SaveTwo() {
+    LocalCluster::Setup setup{.servers = 2, .scheme = van::ZmqScheme::kTcp, .config = {}};
+    setup.config.num_shards = 6;
+    setup.config.log_level = "error";
+    auto cluster = LocalCluster::Start(setup);
+    ASSERT_TRUE(cluster.ok()) << cluster.status();
+    const std::string scheduler = (*cluster)->scheduler_address();
+    const absl::Status ran = (*cluster)->RunWorkers([&](Worker* worker) {
+      Training training(worker);
+      std::atomic<bool> saved = false;
+      std::thread saver([&] {
+        first_ = Checkpoint({"save", "--dir", folder_, "--scheduler", scheduler});
+        second_ = Checkpoint({"save", "--dir", folder_, "--incremental", "--scheduler", scheduler});
+        saved = true;
+      });
+      while (!saved) EXPECT_TRUE(training.RunUntil(worker->clock() + 1).ok());
+      saver.join();
+    });
+    EXPECT_TRUE(ran.ok()) << ran;
+    EXPECT_TRUE((*cluster)->Finish().ok());
+  }
+
+  // Of the checkpoint that was saved.
+  std::string NameOf(const Said& saved) const {
+    return saved.output.substr(folder_.size() + 1, 13);
+  }
+
+  std::string folder_;
+  Said first_, second_;
+};
+
+TEST_F(ToolTest, SaveListVerifyAndExport) {
+  SaveTwo();
+  EXPECT_EQ(first_.code, 0) << first_.errors;
+  EXPECT_EQ(second_.code, 0) << second_.errors;
+  // Attempts that came too late for their clocks have numbers, too.
+  const std::string older = NameOf(first_), name = NameOf(second_);
+  EXPECT_LT(older, name);
+  EXPECT_THAT(first_.output, HasSubstr(folder_ + "/" + older + ": clock "));
+  const Said list = Checkpoint({"list", folder_});
+  EXPECT_THAT(list.output,
+              MatchesRegex(older +
+                           "  [^ ]+  clock [0-9]+  4 tables  6 shards  [0-9.]+ MB\n"
+                           "ckpt-[0-9]+  [^ ]+  clock [0-9]+  4 tables  6 shards  [0-9.]+ MB  "
+                           "adds to " +
+                           older + "\n"));
+  const Said newest = Checkpoint({"verify", folder_});
+  EXPECT_EQ(newest.code, 0) << newest.errors;
+  EXPECT_THAT(newest.output, HasSubstr(name + " is whole: clock "));
+  EXPECT_THAT(newest.output, HasSubstr("12 files"));
+  EXPECT_EQ(Checkpoint({"verify", folder_ + "/" + older + "/"}).code, 0);
+  const std::string model = folder_ + "/model.safetensors";
+  EXPECT_EQ(Checkpoint({"export", folder_, model}).code, 0);
+  EXPECT_GT(std::filesystem::file_size(model), 5000 * sizeof(float));
+
+  std::ofstream(folder_ + "/" + older + "/shard-00003.safetensors", std::ios::app) << "x";
+  ExpectComplaint({"verify", folder_}, older + "/shard-00003.safetensors");
+  ExpectComplaint({"export", folder_, model}, "shard-00003.safetensors");
+  std::filesystem::remove(folder_ + "/" + name + "/manifest.json");
+  EXPECT_THAT(Checkpoint({"list", folder_}).output, HasSubstr(name + "  not finished"));
+}
+
+TEST_F(ToolTest, MistakesAreToldInOneLine) {
+  ExpectComplaint({"verify", folder_}, "there is none in it");
+  ExpectComplaint({"verify", folder_ + "/no"}, folder_ + "/no");
+  ExpectComplaint({"list", folder_ + "/no"}, folder_ + "/no");
+  ExpectComplaint({"export", folder_, folder_ + "/model"}, "there is none in it");
+  ExpectComplaint({"restore", folder_, "--scheduler", "127.0.0.1:1"}, "LEEWAY_RESTORE=");
+  std::filesystem::create_directories(folder_ + "/ckpt-00000003");
+  std::ofstream(folder_ + "/ckpt-00000003/manifest.json") << "{}";
+  ExpectComplaint({"verify", folder_}, "ckpt-00000003/manifest.json");
+}
+
+}  // namespace
+}  // namespace leeway::tests

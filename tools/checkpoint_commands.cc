@@ -1,0 +1,141 @@
+// `leeway checkpoint …`.
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "checkpoint/folder.h"
+#include "ps/checkpoint/export.h"
+#include "ps/checkpoint/verify.h"
+#include "runtime/file_system.h"
+#include "tools/admin_call.h"
+#include "tools/commands.h"
+#include "tools/progress_bar.h"
+#include "tools/role_config.h"
+
+namespace leeway::tools {
+namespace {
+
+using checkpoint::Manifest;
+using Json = nlohmann::json;
+
+// The other processes may stand in other folders.
+std::string Absolute(const std::string& path) {
+  return path.empty() ? path : std::filesystem::absolute(path).lexically_normal().string();
+}
+
+std::string Megabytes(std::uint64_t bytes) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "%.1f MB", static_cast<double>(bytes) / 1e6);
+  return text;
+}
+
+// What the scheduler's status says of a checkpoint that is being saved.
+void Show(const std::string& status, ProgressBar* bar) {
+  const Json json = Json::parse(status, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("checkpoint")) return;
+  const Json& saving = json["checkpoint"];
+  const double servers = saving.value("servers", 0.0), done = saving.value("servers_done", 0.0);
+  bar->ShowText(servers == 0 ? 0 : done / servers,
+                absl::StrCat(saving.value("phase", ""), "  clock ", saving.value("clock", 0ull),
+                             "  ", done, " of ", servers, " servers"));
+}
+
+// Calls `read` with the checkpoint that `path` means, and something to show how far it is.
+template <class Read>
+auto ReadAll(const std::string& path, const Read& read)
+    -> decltype(read(path, std::declval<ps::VerifyProgress>())) {
+  const absl::StatusOr<std::string> found =
+      checkpoint::FindCheckpoint(runtime::RealFileSystem(), path);
+  if (!found.ok()) return found.status();
+  ProgressBar bar(/*wanted=*/true);
+  return read(*found, [&](std::uint64_t done, std::uint64_t all) {
+    bar.ShowText(all == 0 ? 0 : static_cast<double>(done) / static_cast<double>(all),
+                 absl::StrCat(Megabytes(done), " of ", Megabytes(all)));
+  });
+}
+
+std::string Line(const checkpoint::Found& found) {
+  if (absl::IsNotFound(found.manifest.status())) {
+    return absl::StrCat(found.name, "  not finished, or being written");
+  }
+  if (!found.manifest.ok()) {
+    return absl::StrCat(found.name, "  cannot be read: ", found.manifest.status().message());
+  }
+  const Manifest& manifest = *found.manifest;
+  return absl::StrCat(found.name, "  ", manifest.time, "  clock ", manifest.clock, "  ",
+                      manifest.tables.size(), " tables  ", manifest.num_shards, " shards  ",
+                      Megabytes(manifest.bytes()),
+                      manifest.base.has_value() ? "  adds to " + manifest.base->name : "");
+}
+
+}  // namespace
+
+int RunCheckpointSave(const CheckpointSaveCommand& command) {
+  RoleCommand role;
+  role.scheduler = command.scheduler;
+  const absl::StatusOr<Config> config = ConfigFor(Role::kTool, role);
+  if (!config.ok()) return Complain(config.status());
+  std::vector<std::string> arguments = {Absolute(command.folder)};
+  if (command.incremental) arguments.push_back("incremental");
+  absl::StatusOr<std::string> answer;
+  {
+    ProgressBar bar(/*wanted=*/true);
+    answer = AskScheduler(*config, "checkpoint-save", arguments,
+                          [&](const std::string& status) { Show(status, &bar); });
+  }
+  if (!answer.ok()) return Complain(answer.status());
+  const Json saved = Json::parse(*answer, nullptr, /*allow_exceptions=*/false);
+  if (!saved.is_object()) return Complain(absl::InternalError("the scheduler's answer is no JSON"));
+  std::printf("%s: clock %llu, %s\n", saved.value("path", "").c_str(), saved.value("clock", 0ull),
+              Megabytes(saved.value("bytes", std::uint64_t{0})).c_str());
+  return 0;
+}
+
+int RunCheckpointList(const std::string& folder) {
+  runtime::FileSystem* const files = runtime::RealFileSystem();
+  if (!files->Exists(folder)) {
+    return Complain(absl::NotFoundError(absl::StrCat("there is no folder ", folder)));
+  }
+  const auto found = checkpoint::ListCheckpoints(files, folder);
+  if (!found.ok()) return Complain(found.status());
+  for (const checkpoint::Found& one : *found) std::printf("%s\n", Line(one).c_str());
+  return 0;
+}
+
+int RunCheckpointVerify(const std::string& path) {
+  const auto chain = ReadAll(path, [](const std::string& found, ps::VerifyProgress progress) {
+    return ps::Verify(runtime::RealFileSystem(), found, progress);
+  });
+  if (!chain.ok()) return Complain(chain.status());
+  std::uint64_t bytes = 0, files = 0;
+  for (const Manifest& manifest : *chain) {
+    bytes += manifest.bytes();
+    files += manifest.files.size();
+  }
+  std::printf("%s is whole: clock %llu, %zu tables, %llu files, %s\n", chain->front().name.c_str(),
+              static_cast<unsigned long long>(chain->front().clock), chain->front().tables.size(),
+              static_cast<unsigned long long>(files), Megabytes(bytes).c_str());
+  return 0;
+}
+
+int RunCheckpointExport(const std::string& path, const std::string& file) {
+  const auto written = ReadAll(path, [&](const std::string& found, ps::VerifyProgress progress) {
+    return ps::Export(runtime::RealFileSystem(), found, file, progress);
+  });
+  if (!written.ok()) return Complain(written.status());
+  std::printf("%s: %s\n", file.c_str(), Megabytes(written->bytes).c_str());
+  return 0;
+}
+
+int RunCheckpointRestore(const std::string& path, const RoleCommand& scheduler) {
+  RoleCommand command = scheduler;
+  command.restore = Absolute(path);
+  return RunSchedulerCommand(command);
+}
+
+}  // namespace leeway::tools
