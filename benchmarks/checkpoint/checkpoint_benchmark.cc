@@ -13,6 +13,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -65,13 +66,15 @@ class Model {
     }
     sparse_ = Open(TableSpec::Sparse("sparse", kWidth));
     gradient_.resize(std::max(kTableElements, kKeysAtOnce * kWidth));
+    for (std::size_t i = 0; i < gradient_.size(); ++i) gradient_[i] = Value(i);
   }
 
   // One clock: a dense table and some rows. Returns how long the servers took to take it.
   absl::Duration Step() {
     const std::uint64_t clock = worker_->clock(), rank = worker_->rank();
     const bool filling = clock < settings_.filled();
-    for (std::size_t i = 0; i < gradient_.size(); i += filling ? 1 : 997) {
+    // The same places each time, so that it depends on the clock alone.
+    for (std::size_t i = 0; i < gradient_.size(); i += 97) {
       gradient_[i] = Value(clock * 3 + rank * 5 + i);
     }
     keys_.clear();
@@ -186,7 +189,13 @@ void Save(Worker* worker, Model* model, const Settings& settings) {
     path = *result;
     saved = true;
   });
-  while (!saved) with.times.push_back(model->Step());
+  const absl::Time start = absl::Now();
+  std::vector<std::pair<absl::Duration, absl::Duration>> slow;  // how long, and when
+  while (!saved) {
+    const absl::Duration when = absl::Now() - start;
+    with.times.push_back(model->Step());
+    slow.emplace_back(with.times.back(), when);
+  }
   saver.join();
   const double after = WriteRate(settings.folder + "/dd", settings.bytes());
   const double rate = static_cast<double>(settings.bytes()) / absl::ToDoubleSeconds(took) / 1e6;
@@ -197,6 +206,12 @@ void Save(Worker* worker, Model* model, const Settings& settings) {
       rate, before, after, 100 * rate / std::max(before, after));
   without.Print("without");
   with.Print("with");
+  std::sort(slow.rbegin(), slow.rend());
+  slow.resize(std::min<std::size_t>(slow.size(), 5));
+  for (const auto& [step, when] : slow) {
+    std::printf("  %.1f ms, %.2f s after it was asked for\n", absl::ToDoubleMilliseconds(step),
+                absl::ToDoubleSeconds(when));
+  }
 }
 
 }  // namespace
