@@ -73,6 +73,10 @@ class Host {
  public:
   virtual ~Host() = default;
   virtual std::unique_ptr<LoopRunner> Spawn(const std::string& name) = 0;
+  // For work that nobody waits for: it gives way to all others that want the processor.
+  virtual std::unique_ptr<LoopRunner> SpawnInBackground(const std::string& name) {
+    return Spawn(name);
+  }
   virtual FileSystem* files() = 0;
   virtual std::uint64_t Random() = 0;  // for incarnations and the like; any thread
   // What a calendar says, for people to read; never for measuring. Any thread.

@@ -1,5 +1,6 @@
 #include <pthread.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include <mutex>
@@ -23,12 +24,17 @@ std::uint64_t SystemEntropy() {
                   reinterpret_cast<std::uintptr_t>(&value));
 }
 
+// An eighth of the processor, where a thread that serves workers wants it as well.
+constexpr int kBackgroundNiceness = 10;
+
 class RealRunner final : public LoopRunner {
  public:
-  explicit RealRunner(const std::string& name)
-      : loop_(SystemEntropy()), thread_([this, name] {
+  RealRunner(const std::string& name, int niceness)
+      : loop_(SystemEntropy()), thread_([this, name, niceness] {
           constexpr std::size_t kThreadNameMax = 15;  // the kernel's
           ::pthread_setname_np(::pthread_self(), name.substr(0, kThreadNameMax).c_str());
+          // For this thread alone. A system that refuses it has it as important as the others.
+          if (niceness != 0) (void)::setpriority(PRIO_PROCESS, 0, niceness);
           loop_.Run();
         }) {}
   ~RealRunner() override {
@@ -52,7 +58,10 @@ class RealRunner final : public LoopRunner {
 class RealHost final : public Host {
  public:
   std::unique_ptr<LoopRunner> Spawn(const std::string& name) override {
-    return std::make_unique<RealRunner>(name);
+    return std::make_unique<RealRunner>(name, 0);
+  }
+  std::unique_ptr<LoopRunner> SpawnInBackground(const std::string& name) override {
+    return std::make_unique<RealRunner>(name, kBackgroundNiceness);
   }
   FileSystem* files() override { return RealFileSystem(); }
   std::uint64_t Random() override { return SystemEntropy(); }

@@ -30,7 +30,7 @@ ServerCheckpoints::~ServerCheckpoints() {
 }
 
 runtime::Loop* ServerCheckpoints::writer() {
-  if (writer_ == nullptr) writer_ = setup_.host->Spawn("server files");
+  if (writer_ == nullptr) writer_ = setup_.host->SpawnInBackground("server files");
   return writer_->loop();
 }
 
