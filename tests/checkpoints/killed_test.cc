@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "checkpoint/folder.h"
@@ -189,6 +191,20 @@ std::vector<std::uint64_t> ClocksSaved(runtime::FileSystem* files) {
   return clocks;
 }
 
+std::set<std::string> WithManifest(runtime::FileSystem* files) {
+  const std::vector<std::string> names = *files->List(kSaved);
+  std::set<std::string> with;
+  for (const std::string& name : names) {
+    if (files->Exists(absl::StrCat(kSaved, "/", name, "/manifest.json"))) with.insert(name);
+  }
+  return with;
+}
+
+bool HasMore(runtime::FileSystem* files, const std::set<std::string>& before) {
+  const std::set<std::string> now = WithManifest(files);
+  return !std::includes(before.begin(), before.end(), now.begin(), now.end());
+}
+
 void Copy(runtime::FileSystem* from, runtime::FileSystem* to, const std::string& path) {
   const auto contents = from->Read(path);
   if (contents.ok()) {
@@ -219,6 +235,12 @@ TEST(KilledTest, AtAHundredMoments) {
       for (std::uint64_t step = cluster.sim().world().Random() % 30; step > 0; --step) {
         cluster.sim().world().Step();
       }
+    }
+    // Others as soon as there is one more: then it has to be whole.
+    if (seed % 4 == 1) {
+      const std::set<std::string> before = WithManifest(cluster.disk());
+      (void)cluster.sim().RunUntil([&] { return HasMore(cluster.disk(), before); },
+                                   absl::Seconds(3));
     }
     cluster.KillAll();
     cluster.disk()->SetFaults({});
