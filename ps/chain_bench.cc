@@ -167,6 +167,7 @@ proto::Request ChainBench::RequestOf(std::uint32_t table, proto::Op op, std::uin
   proto::Request request;
   request.id.shard = proto::ShardOfBlock(table, block, options_.shards);
   request.table = table;
+  request.timeout_ms = timeout_ms;
   request.op = op;
   request.clock = clock;
   request.block = block;

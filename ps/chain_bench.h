@@ -50,6 +50,7 @@ class ChainBench {
   // Only these servers; workers hear nothing.
   void PublishTo(const std::vector<std::uint32_t>& servers);
   proto::ClusterMap map;
+  std::uint64_t timeout_ms = 0;  // of dense requests
 
   // Dies, and the map without it is told: the rest of the chains goes on.
   void Kill(std::uint32_t server);

@@ -68,6 +68,37 @@ TEST(Chain, NothingIsAcknowledgedOrReadBeforeTheTailHasIt) {
   EXPECT_THAT(bench.worker(1).ValuesOf(read), Each(2));
 }
 
+TEST(Chain, WhoWaitsForAReplicaThatTakesNothingIsToldItsName) {
+  ChainBench bench({.servers = 2});
+  const std::uint32_t table = bench.Install(Consistency::Asp());
+  bench.SetChain({0, 1});
+  bench.Publish();
+  bench.Push(0, table, 0, 0, 1);
+  bench.UntilIdle();
+  bench.network().Cut(ChainBench::HostOf(0), ChainBench::HostOf(1));
+  bench.network().Cut(ChainBench::HostOf(1), ChainBench::HostOf(0));
+  bench.timeout_ms = 500;
+  const auto push = bench.Push(0, table, 0, 0, 1);
+  bench.timeout_ms = 700;
+  const auto pull = bench.Pull(1, table, 0, 0);
+  bench.RunFor(absl::Milliseconds(600));
+  EXPECT_FALSE(bench.worker(1).Answered(pull));
+  const auto told = [&](const absl::Status& result) {
+    EXPECT_EQ(result.code(), absl::StatusCode::kDeadlineExceeded);
+    EXPECT_THAT(std::string(result.message()),
+                AllOf(HasSubstr("server 1, last heard "), HasSubstr("LEEWAY_REQUEST_TIMEOUT_MS")));
+  };
+  told(bench.worker(0).ResultOf(push));
+  bench.RunFor(absl::Milliseconds(200));
+  told(bench.worker(1).ResultOf(pull));
+  // It was accepted, as it turns out, and only once.
+  bench.network().HealAll();
+  bench.UntilIdle();
+  const auto read = bench.Pull(1, table, 0, 0);
+  bench.UntilIdle();
+  EXPECT_THAT(bench.worker(1).ValuesOf(read), Each(2));
+}
+
 // The middle has acknowledged the entry; its word that the tail has it as well is lost.
 TEST(Chain, LostNewsOfACommitIsToldAgain) {
   for (const std::uint64_t block : {0u, 1u}) {  // of different shards

@@ -3,6 +3,7 @@
 #ifndef LEEWAY_PS_JOURNAL_H_
 #define LEEWAY_PS_JOURNAL_H_
 
+#include "absl/time/time.h"
 #include "proto/messages.h"
 #include "ps/replication/item.h"
 #include "van/van.h"
@@ -20,8 +21,10 @@ class Journal {
   // Whether what is held should be kept by its worker as well, since a head that dies loses it.
   virtual bool provisional() const = 0;
 
-  // Answers once everything logged so far is on every replica; or now.
-  virtual void Answer(van::PeerId peer, proto::Reply reply, Payload payload) = 0;
+  // Answers once everything logged so far is on every replica; or now. At the deadline it says,
+  // instead of that, who has not taken it.
+  virtual void Answer(van::PeerId peer, proto::Reply reply, Payload payload,
+                      absl::Time deadline) = 0;
   virtual void AnswerNow(van::PeerId peer, proto::Reply reply) = 0;
 };
 

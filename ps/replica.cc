@@ -33,13 +33,18 @@ bool Replica::provisional() const {
   return context_->replication > 1 || members_.size() > 1 || !fillings_.empty();
 }
 
-void Replica::Answer(van::PeerId peer, proto::Reply reply, Payload payload) {
+void Replica::Answer(van::PeerId peer, proto::Reply reply, Payload payload, absl::Time deadline) {
   if (committed() == shard_.index() ||
       Is(context_->shards->mutant, Mutant::kAcknowledgeBeforeReplicated)) {
     context_->host->SendReply(peer, std::move(reply), std::move(payload));
     return;
   }
-  Wait({.peer = peer, .reply = std::move(reply), .payload = std::move(payload), .then = {}});
+  Waiting waiting;
+  waiting.deadline = deadline;
+  waiting.peer = peer;
+  waiting.reply = std::move(reply);
+  waiting.payload = std::move(payload);
+  Wait(std::move(waiting));
 }
 
 void Replica::AnswerNow(van::PeerId peer, proto::Reply reply) {
@@ -49,7 +54,9 @@ void Replica::AnswerNow(van::PeerId peer, proto::Reply reply) {
 
 void Replica::WhenCommitted(std::function<void()> then) {
   if (committed() == shard_.index()) return then();
-  Wait({.reply = {}, .payload = {}, .then = std::move(then)});
+  Waiting waiting;
+  waiting.then = std::move(then);
+  Wait(std::move(waiting));
 }
 
 void Replica::Wait(Waiting waiting) {
@@ -58,7 +65,44 @@ void Replica::Wait(Waiting waiting) {
     return;
   }
   waiting.index = shard_.index();
+  waiting.since = context_->shards->loop->Now();
+  first_deadline_ = std::min(first_deadline_, waiting.deadline);
+  if (waiting.deadline != absl::InfiniteFuture()) context_->host->ResendAt(waiting.deadline);
   waiting_.push_back(std::move(waiting));
+}
+
+// Who asks gives up soon, and would blame this server.
+void Replica::RefuseOverdue(absl::Time now) {
+  if (now < first_deadline_) return;
+  first_deadline_ = absl::InfiniteFuture();
+  std::deque<Waiting> left;
+  for (Waiting& waiting : std::exchange(waiting_, {})) {
+    if (waiting.deadline > now) {
+      first_deadline_ = std::min(first_deadline_, waiting.deadline);
+      left.push_back(std::move(waiting));
+      continue;
+    }
+    proto::Reply reply = std::move(waiting.reply);
+    reply.result = Overdue(waiting, now);
+    reply.keys = reply.elements = 0;
+    AnswerNow(waiting.peer, std::move(reply));
+  }
+  waiting_ = std::move(left);
+}
+
+absl::Status Replica::Overdue(const Waiting& waiting, absl::Time now) const {
+  const auto rounded = [](absl::Duration time) {
+    return absl::FormatDuration(absl::Trunc(time, absl::Milliseconds(1)));
+  };
+  const std::string who =
+      downstream_ == nullptr
+          ? "its next replica"
+          : absl::StrCat("server ", downstream_->peer().place.server_rank, ", last heard ",
+                         rounded(now - follower_heard_), " ago");
+  return absl::DeadlineExceededError(absl::StrCat(
+      "waiting for ", who, ", to have what is in shard ", shard_.id(), " as well; waited ",
+      rounded(now - waiting.since),
+      "; whether a push was accepted is not known (LEEWAY_REQUEST_TIMEOUT_MS says how long)"));
 }
 
 absl::Status Replica::CanTake(const proto::Request& request) const {
@@ -248,6 +292,7 @@ void Replica::Acknowledge() {
 
 void Replica::OnAck(const Peer& sender, van::PeerId connection, const proto::ReplicateAck& ack) {
   const bool mine = downstream_ != nullptr && downstream_->peer().server() == sender.server();
+  if (mine) follower_heard_ = context_->shards->loop->Now();
   if (ack.stream == 0) {  // a new head asks for the handover
     if (mine && handing_over_) {
       downstream_->outbox().Rewind();
@@ -294,11 +339,13 @@ void Replica::Pump() {
 }
 
 void Replica::ResendIfDue(absl::Time now) {
+  RefuseOverdue(now);
   if (downstream_ != nullptr && downstream_->outbox().RewindIfDue(now)) Pump();
 }
 
 absl::Time Replica::due() const {
-  return downstream_ == nullptr ? absl::InfiniteFuture() : downstream_->outbox().due();
+  return downstream_ == nullptr ? first_deadline_
+                                : std::min(first_deadline_, downstream_->outbox().due());
 }
 
 void Replica::OnLinkUp(const proto::ShardOwner& place) {

@@ -124,6 +124,8 @@ class Replica final : private Journal {
   };
   struct Waiting {
     std::uint64_t index = 0;
+    absl::Time since;
+    absl::Time deadline = absl::InfiniteFuture();
     van::PeerId peer = 0;
     proto::Reply reply;
     Payload payload;
@@ -134,9 +136,11 @@ class Replica final : private Journal {
   bool has_follower() const override;
   void Log(Item item) override;
   bool provisional() const override;
-  void Answer(van::PeerId peer, proto::Reply reply, Payload payload) override;
+  void Answer(van::PeerId peer, proto::Reply reply, Payload payload, absl::Time deadline) override;
   void AnswerNow(van::PeerId peer, proto::Reply reply) override;
   void Wait(Waiting waiting);
+  void RefuseOverdue(absl::Time now);
+  absl::Status Overdue(const Waiting& waiting, absl::Time now) const;
 
   // Changes of the chain (replica_chain.cc).
   Role RoleInChain() const;
@@ -187,6 +191,8 @@ class Replica final : private Journal {
   bool handing_over_ = false;  // downstream is the new head
 
   std::deque<Waiting> waiting_;
+  absl::Time first_deadline_ = absl::InfiniteFuture();  // of those, or earlier
+  absl::Time follower_heard_;
   std::uint64_t stable_ = 0;
   std::deque<std::pair<std::uint64_t, std::uint64_t>> closings_;  // index, closed
 };

@@ -159,6 +159,7 @@ void Replica::BeginDownstream(const Peer& peer, bool to_filling) {
   // Greater than any before it, of this start of the server.
   const std::uint64_t stream = (epoch_ << 24) + (++context_->streams & 0xffffff);
   downstream_ = std::make_unique<Downstream>(peer, stream, context_->limits, &context_->log);
+  follower_heard_ = context_->shards->loop->Now();
   to_filling_ = fill_waits_ = to_filling;
   SetGating(!to_filling);
   if (to_filling) return BeginFillIfDue();

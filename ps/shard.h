@@ -155,6 +155,7 @@ class Shard {
   void Hold(const Table& table, Inbound inbound, const PullDecision& decision);
   void ArmTimer();
   void OnTimer();
+  absl::Time DeadlineOf(const Inbound& inbound) const;
   absl::Status DeadlineExceeded(const HeldPull& pull) const;
 
   bool CountTickIfDue(const WorkerKey& worker, Window* window);

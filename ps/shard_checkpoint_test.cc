@@ -21,7 +21,7 @@ class NoReplicas final : public Journal {
   bool has_follower() const override { return false; }
   void Log(Item) override {}
   bool provisional() const override { return false; }
-  void Answer(van::PeerId, proto::Reply reply, Payload) override { Take(reply); }
+  void Answer(van::PeerId, proto::Reply reply, Payload, absl::Time) override { Take(reply); }
   void AnswerNow(van::PeerId, proto::Reply reply) override { Take(reply); }
 
  private:

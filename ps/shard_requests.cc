@@ -131,7 +131,7 @@ void Shard::Acknowledge(const Inbound& inbound, bool held) {
   reply.staleness = Policy::Staleness(reply.clock, reply.slowest_clock);
   reply.provisional = held && journal_->provisional();
   held ? journal_->AnswerNow(inbound.peer, std::move(reply))
-       : journal_->Answer(inbound.peer, std::move(reply), {});
+       : journal_->Answer(inbound.peer, std::move(reply), {}, DeadlineOf(inbound));
 }
 
 absl::StatusOr<const Table*> Shard::TableFor(const proto::Request& request) const {
@@ -226,7 +226,7 @@ void Shard::Serve(const Table& table, const Inbound& inbound, std::uint64_t effe
   Payload payload;
   for (runtime::Buffer& frame : pulled->payload) payload.push_back(std::move(frame));
   ++context_->counters->pulls_served;
-  journal_->Answer(inbound.peer, std::move(reply), std::move(payload));
+  journal_->Answer(inbound.peer, std::move(reply), std::move(payload), DeadlineOf(inbound));
 }
 
 void Shard::Hold(const Table& table, Inbound inbound, const PullDecision& decision) {
@@ -238,15 +238,19 @@ void Shard::Hold(const Table& table, Inbound inbound, const PullDecision& decisi
   pull.needed = decision.needed;
   pull.effective = decision.effective;
   pull.since = context_->loop->Now();
-  if (const std::uint64_t timeout = inbound.request.timeout_ms; timeout != 0) {
-    pull.deadline = pull.since + absl::Milliseconds(timeout);
-  }
+  pull.deadline = DeadlineOf(inbound);
   pull.inbound = std::move(inbound);
   held_.Add(std::move(pull));
   ArmTimer();
 }
 
 // ---- deadlines ----
+
+absl::Time Shard::DeadlineOf(const Inbound& inbound) const {
+  const std::uint64_t timeout = inbound.request.timeout_ms;
+  return timeout == 0 ? absl::InfiniteFuture()
+                      : context_->loop->Now() + absl::Milliseconds(timeout);
+}
 
 void Shard::ArmTimer() {
   const absl::Time first = held_.FirstDeadline().value_or(absl::InfiniteFuture());
