@@ -1,12 +1,16 @@
 #include "leeway/config.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "runtime/address.h"
+#include "runtime/config_names.h"
 #include "runtime/config_settings.h"
 #include "runtime/log.h"
 #include "runtime/status_macros.h"
@@ -160,6 +164,14 @@ absl::Status ReadRank(const Config::Lookup& lookup, Config* config) {
   return absl::OkStatus();
 }
 
+std::vector<std::string> EnvironmentNames() {
+  std::vector<std::string> names;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    names.emplace_back(*entry, std::strcspn(*entry, "="));
+  }
+  return names;
+}
+
 absl::StatusOr<std::string> ParseLevel(const Found& found) {
   if (runtime::ParseLogLevel(found.value).has_value()) return found.value;
   return Refuse(found, "it must be debug, info, warning, error or off");
@@ -210,11 +222,21 @@ absl::StatusOr<Config> Config::From(const Lookup& lookup) {
 }
 
 absl::StatusOr<Config> Config::FromEnvironment() {
-  return From([](const std::string& name) -> std::optional<std::string> {
+  absl::StatusOr<Config> config = From([](const std::string& name) -> std::optional<std::string> {
     const char* value = std::getenv(name.c_str());
     if (value == nullptr) return std::nullopt;
     return value;
   });
+  const bool wanted =
+      !config.ok() ||
+      runtime::ParseLogLevel(config->log_level).value_or(runtime::LogLevel::kInfo) <=
+          runtime::LogLevel::kWarning;
+  if (wanted) {
+    for (const std::string& unknown : runtime::UnknownSettings(EnvironmentNames())) {
+      runtime::LogWarning(unknown);
+    }
+  }
+  return config;
 }
 
 }  // namespace leeway

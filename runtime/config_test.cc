@@ -1,10 +1,13 @@
 #include "leeway/config.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <map>
 #include <string>
+
+#include "runtime/config_names.h"
 
 namespace leeway {
 namespace {
@@ -331,6 +334,19 @@ TEST(ConfigTest, RolesHaveNames) {
   EXPECT_EQ(Name(Role::kWorker), "worker");
   EXPECT_EQ(Name(Role::kTool), "tool");
   EXPECT_EQ(Name(static_cast<Role>(77)), "unknown");
+}
+
+TEST(ConfigTest, MisspeltSettingsAreToldWithTheOneThatIsLikeThem) {
+  EXPECT_THAT(runtime::UnknownSettings({"PATH", "LEEWAY_NUM_WORKERS", "LEEWAY_LOG", "DMLC_JOB_ID"}),
+              testing::IsEmpty());
+  EXPECT_THAT(
+      runtime::UnknownSettings({"LEEWAY_NUM_WORKER", "LEEWAY_BLOCKBYTE", "LEEWAY_OF_LIFE_AND_ALL"}),
+      testing::ElementsAre(
+          "\"LEEWAY_NUM_WORKER\" is set, but there is no such setting; did you mean "
+          "LEEWAY_NUM_WORKERS",
+          "\"LEEWAY_BLOCKBYTE\" is set, but there is no such setting; did you mean "
+          "LEEWAY_BLOCK_BYTES",
+          "\"LEEWAY_OF_LIFE_AND_ALL\" is set, but there is no such setting"));
 }
 
 }  // namespace

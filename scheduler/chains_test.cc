@@ -80,6 +80,9 @@ TEST_F(ChainsTest, AfterADeathTheWorkersKnowTheNewHeadsAtOnce) {
                        [](const TestNode* worker) { return worker->epoch() == 2; });
   }));
   EXPECT_LT(cluster_->world.Now() - detected, absl::Milliseconds(5));
+  EXPECT_THAT(
+      cluster_->scheduler->StatusJson(),
+      HasSubstr(absl::StrCat("2 of 3 servers and 4 of 4 workers live; server ", dead, " is dead")));
   for (const proto::ShardOwner& owner : Map().owners) {
     EXPECT_NE(owner.server_rank, dead);
     EXPECT_NE(owner.server_rank, proto::kNoServer);

@@ -320,6 +320,10 @@ std::string Scheduler::Impl::Describe(std::uint32_t id) const {
   return absl::StrCat("node ", id);
 }
 
+std::string Scheduler::Impl::LastHeard(std::uint32_t id) const {
+  return absl::StrCat("last heard ", Rounded(detector_.SilentFor(id, Now())), " ago");
+}
+
 // ---- timers ----
 
 void Scheduler::Impl::Every(absl::Duration interval, runtime::TimerId* timer,
@@ -414,7 +418,11 @@ void Scheduler::Impl::End(const absl::Status& word, const absl::Status& result) 
   runtime::LogInfo("the cluster ends", word.ok() ? "" : ": ", word.message());
   ending_.emplace(word, result);
   checkpoints_.Stop();
-  for (const Node* node : members_.Alive()) ending_->Await(node->id);
+  for (const Node* node : members_.Alive()) {
+    // Who has gone from a cluster that never came to be has given up, and will not be back for the
+    // word.
+    if (members_.complete() || node->peer != 0) ending_->Await(node->id);
+  }
   // Those that have left may still wait to hear that it is known.
   for (const Node* worker : members_.workers()) {
     if (worker != nullptr && worker->state == Node::State::kLeft && worker->peer != 0) {

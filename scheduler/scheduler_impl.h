@@ -111,6 +111,7 @@ class Scheduler::Impl final : private van::Handler,
   std::string Describe(std::uint32_t rank, absl::Time now) const override;
   std::vector<std::uint32_t> Living() const override;
   std::string Describe(std::uint32_t node) const override;
+  std::string LastHeard(std::uint32_t node) const override;
 
   // ---- shards ----
   void DealShards();

@@ -95,6 +95,17 @@ TEST(Scheduler, WhoWaitsForTheClusterMayAskWhoIsMissing) {
   EXPECT_EQ(worker->epoch(), 1u);
 }
 
+TEST(Scheduler, DoesNotLingerForThoseWhoGaveUpOnAClusterThatIsNotComplete) {
+  TestCluster cluster;
+  cluster.StartScheduler();
+  TestNode* server = cluster.Start(Role::kServer);
+  const absl::Time joined = cluster.world.Now();
+  cluster.world.RunFor(absl::Seconds(1));
+  cluster.Kill(server);
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.over.has_value(); }, absl::Hours(1)));
+  EXPECT_LT(cluster.world.Now() - joined, cluster.config.connect_timeout + absl::Seconds(1));
+}
+
 TEST(Scheduler, OneWorkerTooManyIsRefusedAndNobodyElseIsDisturbed) {
   TestCluster cluster;
   cluster.StartAll();

@@ -114,6 +114,32 @@ Json CountersToJson(const StatusSources& sources) {
           {"joins_refused", sources.oddities.joins_refused}};
 }
 
+// Who is there: until the cluster is complete, who has joined; from then on, who lives.
+std::string Summary(const StatusSources& sources) {
+  const auto& servers = sources.members.servers();
+  const auto& workers = sources.members.workers();
+  if (!sources.members.complete()) {
+    return node::DescribeMissing(sources.map, static_cast<std::uint32_t>(servers.size()),
+                                 static_cast<std::uint32_t>(workers.size()));
+  }
+  std::string gone;
+  const auto living = [&](const std::vector<Node*>& nodes) {
+    std::size_t alive = 0;
+    for (const Node* node : nodes) {
+      if (node != nullptr && node->alive()) {
+        ++alive;
+      } else if (node != nullptr) {
+        absl::StrAppend(&gone, "; ", node->Name(),
+                        node->state == Node::State::kDead ? " is dead" : " has left");
+      }
+    }
+    return absl::StrCat(alive, " of ", nodes.size());
+  };
+  const std::string of_servers = living(servers);
+  const std::string of_workers = living(workers);
+  return absl::StrCat(of_servers, " servers and ", of_workers, " workers live", gone);
+}
+
 }  // namespace
 
 std::string StatusToJson(const StatusSources& sources) {
@@ -127,8 +153,7 @@ std::string StatusToJson(const StatusSources& sources) {
   status["epoch"] = sources.map.epoch;
   status["map_version"] = sources.map.version;
   status["num_shards"] = sources.map.owners.size();
-  status["summary"] = node::DescribeMissing(sources.map, static_cast<std::uint32_t>(servers.size()),
-                                            static_cast<std::uint32_t>(workers.size()));
+  status["summary"] = Summary(sources);
   status["shards"] = ShardsToJson(sources);
   status["servers"] = NodesToJson(servers, sources);
   status["workers"] = NodesToJson(workers, sources);

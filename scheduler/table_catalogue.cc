@@ -186,7 +186,9 @@ void TableCatalogue::Tick(absl::Time now) {
 absl::Status TableCatalogue::Timeout(const Table& table) const {
   std::vector<std::string> names;
   for (std::uint32_t server : table.awaited) {
-    if (names.size() < kNamedMax) names.push_back(servers_->Describe(server));
+    if (names.size() < kNamedMax) {
+      names.push_back(absl::StrCat(servers_->Describe(server), ", ", servers_->LastHeard(server)));
+    }
   }
   return absl::DeadlineExceededError(
       absl::StrCat("table '", table.entry.spec.name, "' was not created: waited ",

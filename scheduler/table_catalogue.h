@@ -28,8 +28,9 @@ class TableCatalogue {
   class Servers {
    public:
     virtual ~Servers() = default;
-    virtual std::vector<std::uint32_t> Living() const = 0;       // their nodes
-    virtual std::string Describe(std::uint32_t node) const = 0;  // "server 1 (tcp://…)"
+    virtual std::vector<std::uint32_t> Living() const = 0;        // their nodes
+    virtual std::string Describe(std::uint32_t node) const = 0;   // "server 1 (tcp://…)"
+    virtual std::string LastHeard(std::uint32_t node) const = 0;  // "last heard 3s ago"
   };
   using Send = std::function<void(std::uint32_t node, const proto::AnyMessage&)>;
 

@@ -62,6 +62,7 @@ class TableCatalogueTest : public ::testing::Test, private TableCatalogue::Serve
   }
   std::vector<std::uint32_t> Living() const override { return living_; }
   std::string Describe(std::uint32_t node) const override { return absl::StrCat("server ", node); }
+  std::string LastHeard(std::uint32_t) const override { return "last heard 3s ago"; }
 };
 
 TEST_F(TableCatalogueTest, ATableIsThereOnceEveryServerHasIt) {

@@ -107,7 +107,7 @@ void Calls::Look() {
   End([now](const Pending& pending) { return pending.deadline <= now; },
       [now](const Pending& pending) {
         return absl::DeadlineExceededError(
-            absl::StrCat(pending.link->Describe(),
+            absl::StrCat(pending.link->Describe(), pending.link->Silence(now),
                          pending.sent ? " has not answered for " : " could not be reached for ",
                          Spoken(now - pending.started), pending.link->trouble.ok() ? "" : ": ",
                          pending.link->trouble.message()));

@@ -73,7 +73,7 @@ std::string Entrance::DescribeWait() const {
   std::string text;
   for (const auto& [place, link] : servers_->links()) {
     if (!Waits(*link)) continue;
-    absl::StrAppend(&text, text.empty() ? "" : ", ", link->Describe());
+    absl::StrAppend(&text, text.empty() ? "" : ", ", link->Describe(), link->Silence(loop_->Now()));
   }
   return absl::StrCat(text, " has not let this worker in");
 }

@@ -99,7 +99,8 @@ struct Link {
   absl::Time tick_due = absl::InfiniteFuture();
   absl::Duration tick_delay;
 
-  std::string Describe() const;  // "server 1 thread 0 (tcp://10.0.0.7:4001)"
+  std::string Describe() const;               // "server 1 thread 0 (tcp://10.0.0.7:4001)"
+  std::string Silence(absl::Time now) const;  // ", last heard 3s ago"; "": never
 };
 
 }  // namespace leeway::worker

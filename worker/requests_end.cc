@@ -34,6 +34,9 @@ void Requests::Clear() {
 }
 
 std::string Requests::DescribeRequestWait(const Lane& lane, const Request& request) const {
+  if (lane.link == nullptr) {
+    return absl::StrCat("a server for shard ", request.piece.shard, ", which has none now");
+  }
   const Link& link = *lane.link;
   std::string text = link.Describe();
   if (!link.up) {
@@ -45,10 +48,7 @@ std::string Requests::DescribeRequestWait(const Lane& lane, const Request& reque
     absl::StrAppend(&text, " for ", Spoken(loop_->Now() - request.first_sent), ", sent ",
                     request.times_sent, request.times_sent == 1 ? " time" : " times");
   }
-  if (link.heard != absl::InfinitePast()) {
-    absl::StrAppend(&text, ", last heard ", Spoken(loop_->Now() - link.heard), " ago");
-  }
-  return text;
+  return text + link.Silence(loop_->Now());
 }
 
 std::string Requests::DescribeWait(const Operation& operation) const {
@@ -58,9 +58,7 @@ std::string Requests::DescribeWait(const Operation& operation) const {
   for (const Lane& lane : lanes_) {
     for (const std::unique_ptr<Request>& request : lane.open) {
       if (request == nullptr || request->operation.get() != &operation) continue;
-      if (lane.link == nullptr || std::find(links.begin(), links.end(), lane.link) != links.end()) {
-        continue;
-      }
+      if (std::find(links.begin(), links.end(), lane.link) != links.end()) continue;
       links.push_back(lane.link);
       if (links.size() > kNamedMax) continue;
       absl::StrAppend(&names, names.empty() ? "" : ", ", DescribeRequestWait(lane, *request));

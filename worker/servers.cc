@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/codec.h"
 #include "runtime/log.h"
+#include "worker/spoken_duration.h"
 
 namespace leeway::worker {
 namespace {
@@ -16,6 +17,11 @@ constexpr absl::Duration kReconnectDelayMax = absl::Seconds(2);
 
 std::string Link::Describe() const {
   return absl::StrCat("server ", server_rank, " thread ", thread, " (", address, ")");
+}
+
+std::string Link::Silence(absl::Time now) const {
+  return heard == absl::InfinitePast() ? ""
+                                       : absl::StrCat(", last heard ", Spoken(now - heard), " ago");
 }
 
 Servers::Servers(const Config& config, runtime::Loop* loop, van::Factory* factory,
