@@ -85,8 +85,21 @@ function(leeway_executable name)
   _leeway_link(${name} PRIVATE ${ARG_DEPENDS})
 endfunction()
 
+# leeway_test_conditions(TEST [TIMEOUT s]): what every test runs under. With sanitizers it may take five
+# times as long.
+function(leeway_test_conditions test)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  if(LEEWAY_SANITIZE)
+    math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * 5")
+  endif()
+  set_tests_properties(${test} PROPERTIES TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT "${LEEWAY_TEST_ENVIRONMENT}")
+endfunction()
+
 # leeway_test(NAME SOURCES … DEPENDS … [TIMEOUT s] [LABELS …] [ARGS …]): one GoogleTest program, one
-# ctest entry. With sanitizers it may take five times as long.
+# ctest entry.
 function(leeway_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPENDS;LABELS;ARGS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
@@ -96,13 +109,7 @@ function(leeway_test name)
     OPTIONS -fPIE ${LEEWAY_TEST_OPTIONS} HEADERS <gmock/gmock.h> <gtest/gtest.h> DEPENDS GTest::gmock_main)
   _leeway_link(${name} PRIVATE ${ARG_DEPENDS})
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
-  if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 120)
-  endif()
-  if(LEEWAY_SANITIZE)
-    math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * 5")
-  endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT "${LEEWAY_TEST_ENVIRONMENT}")
+  leeway_test_conditions(${name} TIMEOUT ${ARG_TIMEOUT})
   if(ARG_LABELS)
     set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}")
   endif()
