@@ -75,6 +75,7 @@ TEST(CoreEndTest, AbandonedRequestsLeaveNoHoleAndKeepTheirData) {
   EXPECT_TRUE(cluster.Await(cluster.Pull(table, {}, &later)).ok());
   EXPECT_EQ(later, std::vector<float>(16, 7.0f));
   EXPECT_EQ(cluster.servers[0]->admitted.size(), 4u);
+  EXPECT_EQ(cluster.servers[0]->admitted[1].request.timeout_ms, 0u);  // not to be refused
   EXPECT_EQ(cluster.servers[0]->admitted[2].request.timeout_ms, 1u);  // not to be held
   cluster.ExpectNoHoles();
 }

@@ -159,7 +159,9 @@ proto::Request Requests::MessageFor(const Request& request) const {
   message.has_learning_rate = request.learning_rate.has_value();
   message.learning_rate = request.learning_rate.value_or(0);
   if (request.operation == nullptr) {
-    message.timeout_ms = 1;  // nobody waits: not to be held
+    // Nobody waits: a pull is not to be held. But a push that was accepted must not be refused
+    // because it takes its time.
+    message.timeout_ms = proto::HasPull(request.op) ? 1 : 0;
   } else if (request.deadline != absl::InfiniteFuture()) {
     const absl::Duration left = (request.deadline - loop_->Now()) * 9 / 10;
     message.timeout_ms =

@@ -31,7 +31,7 @@ absl::Status Finish(Cluster* cluster) {
   LEEWAY_RETURN_IF_ERROR(cluster->AwaitEnd(absl::Minutes(15)));
   const Verdict verdict = cluster->witness().Judge();
   const Finished totals = cluster->witness().Totals();
-  PrintRow("steps of workers, each with 8 pushes", absl::StrCat(verdict.pushes));
+  PrintRow("steps of all workers", absl::StrCat(verdict.pushes));
   PrintRow("acknowledged pushes lost", absl::StrCat(verdict.lost));
   PrintRow("pushes applied twice", absl::StrCat(verdict.applied_twice));
   PrintRow("replies staler than allowed", absl::StrCat(totals.staleness_violations));

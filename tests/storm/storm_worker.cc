@@ -178,11 +178,14 @@ absl::Status Train(const WorkerOptions& options) {
   LEEWAY_ASSIGN_OR_RETURN(const Consistency consistency, Consistency::Parse(options.mode));
   LEEWAY_ASSIGN_OR_RETURN(const Pace pace, Pace::Open(options.pace));
   LEEWAY_ASSIGN_OR_RETURN(const fm::Dataset data, fm::LoadDataset(fm::kDefaultFolder));
-  LEEWAY_ASSIGN_OR_RETURN(const std::unique_ptr<Worker> worker, Worker::Connect());
+  LEEWAY_ASSIGN_OR_RETURN(std::unique_ptr<Worker> worker, Worker::Connect());
   fm::Settings settings = SettingsFor(options, consistency, *worker);
   LEEWAY_ASSIGN_OR_RETURN(std::unique_ptr<fm::Model> model,
                           fm::MakeModel(settings.model, settings.seed));
-  return StormRun(std::move(settings), &data, std::move(model), worker.get(), &pace).Run();
+  StormRun run(std::move(settings), &data, std::move(model), worker.get(), &pace);
+  const absl::Status status = run.Run();
+  worker.reset();  // before the gradients that it may still be sending
+  return status;
 }
 
 }  // namespace
