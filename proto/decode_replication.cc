@@ -156,6 +156,7 @@ absl::Status Read(const wire::ReplicateAck& from, Input&, ReplicateAck* to) {
   to->stream = from.stream();
   to->item = from.item();
   to->committed = from.committed();
+  to->since = from.since();
   return absl::OkStatus();
 }
 

@@ -36,7 +36,7 @@ Offset<wire::Replicate> Write(Builder& out, const Replicate& m) {
 }
 
 Offset<wire::ReplicateAck> Write(Builder& out, const ReplicateAck& m) {
-  return wire::CreateReplicateAck(out, m.shard, m.stream, m.item, m.committed);
+  return wire::CreateReplicateAck(out, m.shard, m.stream, m.item, m.committed, m.since);
 }
 
 Offset<wire::ReplicaReady> Write(Builder& out, const ReplicaReady& m) {

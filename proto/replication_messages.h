@@ -74,6 +74,8 @@ struct ReplicateAck {
   std::uint64_t stream = 0;
   std::uint64_t item = 0;       // everything up to it has arrived
   std::uint64_t committed = 0;  // log index that the tail has applied
+  // With item 0: whatever came before that epoch has been forgotten.
+  std::uint64_t since = 0;
 };
 
 }  // namespace leeway::proto

@@ -162,8 +162,8 @@ inline auto Fields(const Replicate& m) {
   return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u);
 }
 inline auto Fields(const ReplicateAck& m) {
-  const auto& [a, b, c, d] = m;
-  return std::tie(a, b, c, d);
+  const auto& [a, b, c, d, e] = m;
+  return std::tie(a, b, c, d, e);
 }
 inline auto Fields(const ReplicaReady& m) {
   const auto& [a, b] = m;

@@ -130,7 +130,7 @@ void AddReplication(std::vector<Sample>* all) {
   first.index = 0;  // nothing has been logged yet
   all->push_back({first});
 
-  all->push_back({ReplicateAck{.shard = 7, .stream = 9, .item = 12, .committed = 3}});
+  all->push_back({ReplicateAck{.shard = 7, .stream = 9, .item = 12, .committed = 3, .since = 4}});
   all->push_back({ReplicaReady{.epoch = 3, .shard = kShardsMax - 1}});
   all->push_back(
       {LoadReport{.shards = {{.shard = 0, .bytes = 1ull << 40, .requests = 5},

@@ -256,6 +256,36 @@ TEST_P(EveryKind, GoesOnAsIfNothingHadHappened) {
 INSTANTIATE_TEST_SUITE_P(Modes, EveryKind, testing::ValuesIn(kModes),
                          [](const auto& test) { return std::string(test.param.name); });
 
+// What a replica says of a stream may come late: that it had not seen the beginning, when it has
+// said since that it is full.
+TEST(Fill, EndsOverLinksThatReorder) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    ChainBench bench({.seed = seed, .servers = 2});
+    const std::uint32_t table = bench.Install(Consistency::Asp());
+    bench.SetChain({0});
+    bench.Publish();
+    for (std::uint64_t block = 0; block < ChainBench::kBlocks; ++block) {
+      bench.Push(0, table, 0, block, 7);
+    }
+    bench.UntilIdle();
+    van::LinkFaults faults;
+    faults.reorder_probability = 0.4;
+    faults.reorder_delay = absl::Milliseconds(50);
+    bench.network().SetFaults(faults);
+    bench.SetChain({0}, {1});
+    bench.Publish();
+    bench.Until([&] { return bench.ready().size() == 2; }, "until both shards are filled");
+    bench.SetChain({0, 1});
+    bench.Publish();
+    bench.Push(1, table, 0, 0, 1);
+    bench.Push(1, table, 0, 1, 1);
+    bench.UntilIdle();
+    bench.ExpectReplicasEqual();
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
 // What is held for a clock comes along, so that a worker that dies after it has ended the clock
 // has not worked for nothing.
 TEST(Handover, TakesContributionsAlong) {
@@ -291,6 +321,49 @@ TEST(Handover, TakesContributionsThatComeBeforeTheMap) {
   bench.Publish();
   bench.worker(0).Tick(1);
   EXPECT_THAT(bench.ReadAll(table, 1), testing::Each(7));
+}
+
+// Who is asked for what it has handed over already says so, once for each time.
+TEST(Handover, IsSpokenOfNoLongerThanItLasts) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    ChainBench bench({.seed = seed, .servers = 2});
+    bench.Install(Consistency::Bsp());
+    bench.SetChain({0, 1});
+    bench.Publish();
+    bench.Until([&] { return bench.Published(); }, "until the map is known");
+    van::LinkFaults faults;
+    faults.duplicate_probability = 0.5;
+    faults.reorder_delay = absl::Milliseconds(20);
+    bench.network().SetFaults(faults);
+    bench.SetChain({1, 0});
+    bench.Publish();
+    bench.Until([&] { return bench.Published(); }, "until it has been handed over");
+    bench.Publish();  // a map that does not speak of it any more
+    bench.RunFor(absl::Milliseconds(50));
+    bench.world().KeepTrace(true);
+    bench.RunFor(absl::Milliseconds(20));
+    EXPECT_LE(std::count(bench.world().trace().begin(), bench.world().trace().end(), '\n'), 20)
+        << "seed " << seed << "\n"
+        << bench.world().trace().substr(0, 1000);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+// It knew that the worker had ended the clock, and has given away what was pushed in it.
+TEST(Handover, WhoLeadsAgainAwaitsWhatItHadBefore) {
+  ChainBench bench({.servers = 2});
+  const std::uint32_t table = bench.Install(Consistency::Bsp());
+  bench.SetChain({0, 1});
+  bench.Publish();
+  bench.Push(0, table, 0, 0, 7);
+  bench.worker(0).Tick(1);
+  bench.UntilIdle();
+  bench.SetChain({1, 0});
+  bench.Publish();
+  bench.Until([&] { return bench.Published(); }, "until it has been handed over");
+  bench.KillWorker(1);
+  bench.Kill(1);
+  EXPECT_EQ(bench.ReadAll(table, 1)[0], 7);
 }
 
 TEST(Handover, TheNewHeadServesNothingBeforeItHasAll) {

@@ -17,6 +17,9 @@ enum class Mutant : std::uint8_t {
   kStateLostInFill,              // a new replica gets values, but not the optimiser's state
   kHoldReleasedEarly,            // a pull is answered one clock too early
   kWindowsLostInRestore,         // a restored shard does not know which pushes are in it
+  kHandoverWithoutHeld,          // what waits for its clock to close is not handed over
+  kLogTellsOpenClocks,           // a new head knows of ticks, but not what was held for them
+  kFillNotWaitedFor,             // a new replica is said to be full, and not waited for yet
 };
 
 #ifdef LEEWAY_MUTANTS

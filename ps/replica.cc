@@ -170,8 +170,9 @@ void Replica::OnItem(const Peer& sender, van::PeerId connection, Item item) {
   }
   if (!mine || header.epoch < upstream_->since) {
     if (!mine) stray_ = Stray{sender.server(), connection, header.stream};
-    // One that has stepped down sends that until it is heard.
-    if (leads_ && header.kind == proto::ReplicaItem::kHandoverEnd) {
+    // One that has stepped down sends that until it is heard; but an answer to one who has nothing
+    // to hand over would be another question.
+    if (leads_ && header.kind == proto::ReplicaItem::kHandoverEnd && header.stream != 0) {
       context_->host->SendBack(
           connection,
           proto::ReplicateAck{.shard = shard_.id(), .stream = header.stream, .item = header.item});
@@ -194,8 +195,9 @@ void Replica::OnItem(const Peer& sender, van::PeerId connection, Item item) {
     case Inbox::Verdict::kOld:
       return;
     case Inbox::Verdict::kUnknown:
-      context_->host->SendBack(connection,
-                               proto::ReplicateAck{.shard = shard_.id(), .stream = stream});
+      context_->host->SendBack(
+          connection,
+          proto::ReplicateAck{.shard = shard_.id(), .stream = stream, .since = upstream_->since});
       return;
     case Inbox::Verdict::kSeen:
     case Inbox::Verdict::kGap:
@@ -305,12 +307,14 @@ void Replica::OnAck(const Peer& sender, van::PeerId connection, const proto::Rep
     return;
   }
   if (!mine || ack.stream != downstream_->outbox().stream()) return;
-  const Outbox::Outcome outcome =
-      downstream_->outbox().TakeAck(ack.item, ack.committed, context_->shards->loop->Now());
-  if (outcome == Outbox::Outcome::kLost && !handing_over_) {
+  // It has had others before it since this stream began, and forgotten what it had of it. That it
+  // has not seen the beginning does not say so: it may have seen it since.
+  if (ack.item == 0 && ack.since > downstream_since_ && downstream_->outbox().acked() > 0 &&
+      !handing_over_) {
     BeginDownstream(Peer(downstream_->peer()), to_filling_);
     return Pump();
   }
+  downstream_->outbox().TakeAck(ack.item, ack.committed, context_->shards->loop->Now());
   if (handing_over_ && downstream_->CaughtUp() && downstream_->outbox().all_acked()) {
     handing_over_ = false;
     EndDownstream();

@@ -182,11 +182,12 @@ class Replica final : private Journal {
 
   // Towards the tail.
   std::unique_ptr<Downstream> downstream_;
-  bool to_filling_ = false;      // it is one that is being filled
-  bool fill_waits_ = false;      // its fill has not begun yet
-  bool filling_ = false;         // its fill is under way
-  bool gating_ = false;          // nothing is committed that it does not have
-  std::uint64_t committed_ = 0;  // while gating
+  std::uint64_t downstream_since_ = 0;  // the epoch in which its stream began
+  bool to_filling_ = false;             // it is one that is being filled
+  bool fill_waits_ = false;             // its fill has not begun yet
+  bool filling_ = false;                // its fill is under way
+  bool gating_ = false;                 // nothing is committed that it does not have
+  std::uint64_t committed_ = 0;         // while gating
   Uncommitted uncommitted_;
   bool handing_over_ = false;  // downstream is the new head
 

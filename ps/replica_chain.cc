@@ -119,8 +119,9 @@ void Replica::LookUpstream() {
   if (!wanted.has_value()) return;
   upstream_ = Upstream{.peer = *wanted, .since = epoch_};
   if (stray_.has_value() && stray_->sender == wanted->server()) {
-    context_->host->SendBack(stray_->connection,
-                             proto::ReplicateAck{.shard = shard_.id(), .stream = stray_->stream});
+    context_->host->SendBack(
+        stray_->connection,
+        proto::ReplicateAck{.shard = shard_.id(), .stream = stray_->stream, .since = epoch_});
   }
   stray_.reset();
 }
@@ -160,6 +161,7 @@ void Replica::BeginDownstream(const Peer& peer, bool to_filling) {
   const std::uint64_t stream = (epoch_ << 24) + (++context_->streams & 0xffffff);
   downstream_ = std::make_unique<Downstream>(peer, stream, context_->limits, &context_->log);
   follower_heard_ = context_->shards->loop->Now();
+  downstream_since_ = epoch_;
   to_filling_ = fill_waits_ = to_filling;
   SetGating(!to_filling);
   if (to_filling) return BeginFillIfDue();
@@ -200,7 +202,7 @@ void Replica::EndFillIfDue() {
   end.header.kind = proto::ReplicaItem::kFillEnd;
   end.header.index = shard_.index();
   downstream_->Append(std::move(end));
-  SetGating(true);
+  if (!Is(context_->shards->mutant, Mutant::kFillNotWaitedFor)) SetGating(true);
   Pump();
 }
 

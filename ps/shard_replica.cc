@@ -43,6 +43,7 @@ std::vector<Item> Shard::StepDown(const absl::Status& why) {
       [&](std::uint64_t clock, const Target& target, const Contribution& contribution) {
         rest.push_back(HeldItem(*context_->tables.Find(target.table), clock, contribution));
       });
+  if (Is(context_->mutant, Mutant::kHandoverWithoutHeld)) rest.clear();
   contributions_.Clear();
   firm_ = 0;
   Item end;
@@ -53,7 +54,14 @@ std::vector<Item> Shard::StepDown(const absl::Status& why) {
 
   for (const HeldPull& pull : held_.TakeAll()) Refuse(pull.inbound, why);
   RefuseEarly(why);
-  for (auto& [worker, window] : windows_) window.streams[kHeld].Restart(window.in_state);
+  // From here on it knows what the log says, like the others: if it leads again, it must not
+  // believe that workers have ended clocks whose contributions it has given away.
+  progress_.ForgetFrom(closed_);
+  for (auto& [worker, window] : windows_) {
+    window.streams[kHeld].Restart(window.in_state);
+    const bool entered = window.since != Progress::kNotEntered;
+    window.clock = std::min(window.clock, entered ? std::max(closed_, window.since) : closed_);
+  }
   return rest;
 }
 
@@ -138,7 +146,9 @@ std::vector<proto::WorkerWindow> Shard::Windows(bool with_held) const {
     std::uint64_t clock = current ? progress_.ClockOf(worker.first) : window.clock;
     // Who is not told what is held may not believe either that a worker has ended the clocks it is
     // held for: it would close them without.
-    if (!with_held) clock = std::min(clock, closed_);
+    if (!with_held && !Is(context_->mutant, Mutant::kLogTellsOpenClocks)) {
+      clock = std::min(clock, closed_);
+    }
     if (since != Progress::kNotEntered) clock = std::max(clock, since);
     all.push_back(
         {.rank = worker.first,

@@ -207,7 +207,10 @@ absl::Status Shard::TakePush(const Table& table, const Inbound& inbound, bool* h
 
 void Shard::ServeOrHold(const Table& table, Inbound inbound) {
   const proto::Request& request = inbound.request;
-  const PullDecision decision = table.policy().Pull(request.op, request.clock, progress_.slowest());
+  PullDecision decision = table.policy().Pull(request.op, request.clock, progress_.slowest());
+  if (Is(context_->mutant, Mutant::kHoldReleasedEarly) && decision.hold) {
+    decision.hold = --decision.needed > progress_.slowest();
+  }
   if (decision.hold && !context_->test_only_never_hold) {
     Hold(table, std::move(inbound), decision);
   } else {

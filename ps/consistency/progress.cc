@@ -49,6 +49,16 @@ bool Progress::Advance(std::uint32_t rank, std::uint64_t incarnation, std::uint6
   return true;
 }
 
+void Progress::ForgetFrom(std::uint64_t clock) {
+  for (auto& [rank, worker] : workers_) {
+    if (worker.counts()) Uncount(worker.clock);
+    const std::uint64_t known = worker.since == kNotEntered ? clock : std::max(clock, worker.since);
+    worker.clock = std::min(worker.clock, known);
+    if (worker.counts()) Count(worker.clock);
+  }
+  UpdateSlowest();
+}
+
 std::uint64_t Progress::ClockOf(std::uint32_t rank) const {
   auto it = workers_.find(rank);
   return it == workers_.end() ? 0 : it->second.clock;

@@ -41,6 +41,9 @@ class Progress {
   // such worker is living.
   bool Advance(std::uint32_t rank, std::uint64_t incarnation, std::uint64_t clock);
 
+  // That workers have ended iterations from `clock` on is not known any more; but where they begin.
+  void ForgetFrom(std::uint64_t clock);
+
   // Living workers that count.
   std::uint32_t living() const { return living_; }
   // The smallest clock of one of them; with none, what it was last.

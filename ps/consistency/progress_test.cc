@@ -100,6 +100,20 @@ TEST(Progress, WithNobodyLeftTheLastSlowestClockStands) {
   EXPECT_EQ(progress.slowest(), 3u);
 }
 
+TEST(Progress, ForgetsWhatIsNotCertainButNotWhereAWorkerBegan) {
+  Progress progress = ThreeWorkers();
+  progress.Set(3, 103, WorkerState::kAlive, /*late=*/true);
+  progress.Enter(3, 103, 6, 6);
+  for (std::uint32_t rank = 0; rank < 3; ++rank) progress.Advance(rank, 100 + rank, 4 + rank);
+  EXPECT_EQ(progress.slowest(), 4u);
+  progress.ForgetFrom(5);
+  EXPECT_THAT(progress.Living(),
+              ElementsAre(Clock{0, 4}, Clock{1, 5}, Clock{2, 5}, Clock{3, 6}));
+  EXPECT_EQ(progress.slowest(), 4u);
+  progress.ForgetFrom(2);
+  EXPECT_EQ(progress.slowest(), 2u);
+}
+
 TEST(Progress, NamesAFewAndCountsTheRest) {
   Progress progress;
   for (std::uint32_t rank = 0; rank < 11; ++rank) progress.Set(rank, 1, WorkerState::kAlive);

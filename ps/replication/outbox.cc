@@ -32,7 +32,6 @@ void Outbox::NoteSent(absl::Time now) {
 Outbox::Outcome Outbox::TakeAck(std::uint64_t item, std::uint64_t committed, absl::Time now) {
   const bool commits = committed > committed_;
   committed_ = std::max(committed_, committed);
-  if (item == 0 && acked_ > 0) return Outcome::kLost;
   if (item > acked_ + items_.size()) return Outcome::kNothing;  // of nobody we know
   if (item <= acked_) {
     if (item == acked_ && !commits && !recovering_ && sent_ > 0) {

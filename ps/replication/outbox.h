@@ -35,7 +35,6 @@ class Outbox {
   enum class Outcome {
     kProgress,  // items were acknowledged
     kNothing,
-    kLost,  // the receiver does not have this stream any more: a new one has to be begun
   };
   // Everything up to `item` has been taken. One that says nothing new tells of a gap: what is on
   // its way is sent again, once.
