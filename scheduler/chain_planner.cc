@@ -47,7 +47,6 @@ void ChainPlanner::Remove(std::uint32_t rank) {
   state_.servers.erase(rank);
   for (std::uint32_t shard = 0; shard < state_.chains.size(); ++shard) {
     Drop(shard, rank);
-    ready_.erase({shard, rank});
   }
   Repair();
 }
@@ -85,6 +84,9 @@ bool ChainPlanner::Drop(std::uint32_t shard, std::uint32_t rank) {
   const bool was_member = std::erase_if(chain.members, there) > 0;
   const bool was_filling = std::erase_if(chain.filling, there) > 0;
   if (!was_member && !was_filling) return false;
+  // Who is filled must say so again, to the chain as it is now: it may have been filled by the one
+  // that is gone.
+  std::erase_if(ready_, [shard](const auto& ready) { return ready.first == shard; });
   if (const auto move = state_.moves.find(shard);
       move != state_.moves.end() && (was_filling || move->second == rank)) {
     state_.moves.erase(move);

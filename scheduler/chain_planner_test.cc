@@ -165,6 +165,26 @@ TEST(ChainPlanner, AMoveIsAFillThenAMemberThenTheOldPlaceGoes) {
   EXPECT_TRUE(planner.Settled());
 }
 
+// Until the next step nobody is told: the one that fed it may be gone by then.
+TEST(ChainPlanner, WhoWasFilledBeforeTheChainChangedHasToBeReadyAgain) {
+  ChainPlanner planner(2);
+  planner.Deal({1, 1}, 1);
+  planner.Add(2, 1);
+  const Chain& chain = planner.chains()[0];
+  const std::uint32_t tail = Ranks(chain.members).back(), head = Ranks(chain.members).front();
+  planner.Drain(tail);
+  ASSERT_TRUE(planner.Step());
+  ASSERT_THAT(Ranks(chain.filling), ElementsAre(2));
+  planner.Ready(0, 2);
+  planner.Remove(tail);
+  planner.Step();
+  EXPECT_THAT(Ranks(chain.members), ElementsAre(head));
+  EXPECT_THAT(Ranks(chain.filling), ElementsAre(2));
+  planner.Ready(0, 2);
+  ASSERT_TRUE(planner.Step());
+  EXPECT_THAT(Ranks(chain.members), ElementsAre(head, 2));
+}
+
 TEST(ChainPlanner, ANewServerGetsItsShareOfMembersAndHeads) {
   for (std::uint32_t replication : {1, 2}) {
     ChainPlanner planner(replication);

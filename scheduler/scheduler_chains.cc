@@ -49,6 +49,7 @@ void Scheduler::Impl::OnPrepared(std::uint32_t id) {
     return LoadIfPrepared();
   }
   planner_.Add(server->rank, static_cast<std::uint32_t>(server->endpoints.size()));
+  if (drains_.contains(server->rank)) planner_.Drain(server->rank);  // it was asked for meanwhile
   Balance(BalanceBy::kBytes);
 }
 
