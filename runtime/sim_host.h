@@ -7,13 +7,15 @@
 
 #include "runtime/file_system.h"
 #include "runtime/loop.h"
+#include "runtime/sim_clock.h"
 #include "runtime/sim_events.h"
 
 namespace leeway::runtime {
 
 // Everything random in it follows from `seed`. It ends when `life` is over.
 std::unique_ptr<Host> NewSimHost(std::shared_ptr<SimEvents> events, std::shared_ptr<SimLife> life,
-                                 std::shared_ptr<FileSystem> disk, std::uint64_t seed);
+                                 std::shared_ptr<FileSystem> disk,
+                                 std::shared_ptr<const SimClock> clock, std::uint64_t seed);
 
 }  // namespace leeway::runtime
 

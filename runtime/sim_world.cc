@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/log.h"
 #include "runtime/random.h"
+#include "runtime/sim_clock.h"
 #include "runtime/sim_events.h"
 #include "runtime/sim_file_system.h"
 #include "runtime/sim_host.h"
@@ -23,6 +24,7 @@ struct SimWorld::State {
     std::uint64_t processes_started = 0;
     std::vector<std::shared_ptr<SimLife>> processes;  // not killed
     std::shared_ptr<SimFileSystem> disk;
+    std::shared_ptr<SimClock> clock;
   };
   Machine& machine(const std::string& name);
 
@@ -45,6 +47,7 @@ SimWorld::State::Machine& SimWorld::State::machine(const std::string& name) {
   if (machine.disk == nullptr) {
     machine.disk =
         std::make_shared<SimFileSystem>(RandomAt(seed, StableHash("disk"), StableHash(name)));
+    machine.clock = std::make_shared<SimClock>(events->Now());
   }
   return machine;
 }
@@ -66,7 +69,7 @@ std::unique_ptr<Host> SimWorld::NewHost(const std::string& name) {
   if (const std::string& folder = state_->shared_folder; !folder.empty()) {
     disk = std::make_shared<SimSharedFolder>(folder, state_->machine(folder).disk, machine.disk);
   }
-  return NewSimHost(state_->events, std::move(life), std::move(disk), seed);
+  return NewSimHost(state_->events, std::move(life), std::move(disk), machine.clock, seed);
 }
 
 void SimWorld::Kill(const std::string& host_name) {
@@ -82,6 +85,10 @@ void SimWorld::ShareFolder(const std::string& folder) { state_->shared_folder = 
 
 SimFileSystem* SimWorld::files(const std::string& host_name) {
   return state_->machine(host_name).disk.get();
+}
+
+void SimWorld::SetClockRate(const std::string& host_name, double rate) {
+  state_->machine(host_name).clock->SetRate(rate, Now());
 }
 
 void SimWorld::Schedule(absl::Duration delay, Task task) {

@@ -41,6 +41,10 @@ class SimWorld {
   // stays when one is killed, and is a disk of its own: files(folder).
   void ShareFolder(const std::string& folder);
 
+  // From now on the clock of the hosts of that name (their loops' Now, and their timers) goes at
+  // that rate: seconds in one of the world's.
+  void SetClockRate(const std::string& host_name, double rate);
+
   // The world's own events (a network's deliveries, a test's script): at least `delay` from now.
   void Schedule(absl::Duration delay, Task task);
   std::uint64_t Random();  // the world's stream

@@ -241,6 +241,25 @@ TEST(SimWorldTest, WhatAHostDrawsDoesNotDependOnOtherHosts) {
   EXPECT_EQ(a->Spawn("x")->loop()->Random(), same->Spawn("x")->loop()->Random());
 }
 
+TEST(SimWorldTest, AHostsClockMayGoFasterOrSlowerThanOthers) {
+  SimWorld world(1);
+  const auto fast = world.NewHost("fast"), right = world.NewHost("right");
+  const auto fast_runner = fast->Spawn("x"), right_runner = right->Spawn("x");
+  Loop* const loop = fast_runner->loop();
+  const absl::Time begun = world.Now();
+  world.SetClockRate("fast", 2);
+  absl::Time rang;
+  loop->After(absl::Seconds(3), [&] { rang = world.Now(); });
+  world.RunFor(absl::Seconds(2));
+  EXPECT_GE(rang - begun, absl::Milliseconds(1500));
+  EXPECT_LT(rang - begun, absl::Milliseconds(1501));
+  EXPECT_EQ(loop->Now() - begun, absl::Seconds(4));
+  EXPECT_EQ(right_runner->loop()->Now() - begun, absl::Seconds(2));
+  world.SetClockRate("fast", 1);
+  world.RunFor(absl::Seconds(1));
+  EXPECT_EQ(loop->Now() - begun, absl::Seconds(5));  // it does not jump back
+}
+
 TEST(SimWorldTest, HostsMayOutliveTheirWorld) {
   std::unique_ptr<Host> host;
   std::unique_ptr<LoopRunner> runner;

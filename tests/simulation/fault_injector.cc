@@ -1,9 +1,11 @@
 #include "tests/simulation/fault_injector.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/sim_file_system.h"
 
 namespace leeway::simulation {
 namespace {
@@ -13,7 +15,9 @@ constexpr absl::Duration kStrikeAgain = absl::Milliseconds(300);
 
 bool IsStrike(FaultKind kind) {
   return kind == FaultKind::kKillWorker || kind == FaultKind::kRestartWorker ||
-         kind == FaultKind::kKillServer || kind == FaultKind::kKillScheduler;
+         kind == FaultKind::kKillServer || kind == FaultKind::kKillScheduler ||
+         kind == FaultKind::kAddServer || kind == FaultKind::kDrain ||
+         kind == FaultKind::kRebalance;
 }
 bool CutsBothWays(FaultKind kind) {
   return kind == FaultKind::kPartition || kind == FaultKind::kLongPartition;
@@ -21,6 +25,10 @@ bool CutsBothWays(FaultKind kind) {
 
 bool Matches(const std::string& pattern, const std::string& host) {
   return pattern.empty() || pattern == host;
+}
+
+std::string WhereIs(const Episode& it) {
+  return it.host.empty() ? absl::StrCat(it.from, ">", it.to) : it.host;
 }
 
 van::LinkFaults Quiet() {
@@ -49,6 +57,7 @@ void Worsen(const van::LinkFaults& with, van::LinkFaults* link) {
 
 FaultInjector::FaultInjector(SimCluster* cluster, FaultPlan plan, Strike strike)
     : cluster_(cluster), plan_(std::move(plan)), strike_(std::move(strike)) {
+  cluster_->network().SetFaults(Quiet());  // of hosts that are none of the cluster's
   Apply();
 }
 
@@ -76,7 +85,7 @@ void FaultInjector::Begin(std::size_t index) {
     ++episodes_[static_cast<std::size_t>(it.kind)];
     return;
   }
-  cluster_->Note(absl::StrCat("fault begins: ", NameOf(it.kind), " ", it.from, ">", it.to));
+  cluster_->Note(absl::StrCat("fault begins: ", NameOf(it.kind), " ", WhereIs(it)));
   ++begun_;
   ++episodes_[static_cast<std::size_t>(it.kind)];
   active_.push_back(index);
@@ -86,7 +95,7 @@ void FaultInjector::Begin(std::size_t index) {
 
 void FaultInjector::End(std::size_t index) {
   const Episode& it = plan_.episodes[index];
-  cluster_->Note(absl::StrCat("fault ends: ", NameOf(it.kind), " ", it.from, ">", it.to));
+  cluster_->Note(absl::StrCat("fault ends: ", NameOf(it.kind), " ", WhereIs(it)));
   std::erase(active_, index);
   Apply();
 }
@@ -102,7 +111,7 @@ van::LinkFaults FaultInjector::Conditions(const std::string& from, const std::st
       *cut = *cut || there || back;
     } else if (it.kind == FaultKind::kOneWayPartition) {
       *cut = *cut || there;
-    } else if (there) {
+    } else if (there && it.host.empty()) {
       Worsen(it.link, &link);
     }
   }
@@ -110,6 +119,32 @@ van::LinkFaults FaultInjector::Conditions(const std::string& from, const std::st
 }
 
 void FaultInjector::Apply() {
+  ApplyToLinks();
+  ApplyToHosts();
+}
+
+// Each host has the clock and the disk that it has without faults, but for the newest.
+void FaultInjector::ApplyToHosts() {
+  std::map<std::string, double> rates;
+  std::map<std::string, runtime::SimDiskFaults> disks;
+  for (const std::size_t index : active_) {
+    const Episode& it = plan_.episodes[index];
+    if (it.kind == FaultKind::kClockSkew) rates[it.host] = it.amount;
+    if (it.kind == FaultKind::kDiskFull) {
+      disks[it.host].bytes_max = cluster_->world().files(it.host)->bytes_used();
+    }
+    if (it.kind != FaultKind::kDiskErrors) continue;
+    disks[it.host].error_probability = it.amount;
+    disks[it.host].torn_writes = true;
+  }
+  for (const std::string& host : cluster_->HostNames()) {
+    const auto rate = rates.find(host);
+    cluster_->world().SetClockRate(host, rate == rates.end() ? 1 : rate->second);
+    cluster_->world().files(host)->SetFaults(disks[host]);
+  }
+}
+
+void FaultInjector::ApplyToLinks() {
   const std::vector<std::string> hosts = cluster_->HostNames();
   cluster_->network().HealAll();
   for (const std::string& from : hosts) {

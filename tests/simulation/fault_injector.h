@@ -13,7 +13,7 @@ namespace leeway::simulation {
 
 class FaultInjector {
  public:
-  // Kills, and restarts, as the run's owner does them.
+  // Kills, restarts and changes of membership, as the run's owner does them.
   enum class Struck { kYes, kNo, kAskAgain };
   using Strike = std::function<Struck(const Episode&)>;
 
@@ -30,6 +30,8 @@ class FaultInjector {
   void Begin(std::size_t index);
   void End(std::size_t index);
   void Apply();
+  void ApplyToLinks();
+  void ApplyToHosts();
   van::LinkFaults Conditions(const std::string& from, const std::string& to, bool* cut) const;
 
   SimCluster* const cluster_;

@@ -10,29 +10,20 @@ namespace {
 constexpr std::array<absl::string_view, kFaultKinds> kNames = {
     "drop",      "duplicate",   "delay",          "reorder",        "partition",   "one-way",
     "slow-link", "kill-worker", "restart-worker", "long-partition", "kill-server", "kill-scheduler",
+    "disk-full", "disk-errors", "clock-skew",     "add-server",     "drain",       "rebalance",
 };
 
 }  // namespace
 
 absl::string_view NameOf(FaultKind kind) { return kNames[static_cast<std::size_t>(kind)]; }
 
-FaultSet PromisedFaults() {
-  FaultSet faults;
-  for (const FaultKind kind :
-       {FaultKind::kDrop, FaultKind::kDuplicate, FaultKind::kDelay, FaultKind::kReorder,
-        FaultKind::kPartition, FaultKind::kOneWayPartition, FaultKind::kSlowLink,
-        FaultKind::kKillWorker, FaultKind::kKillServer, FaultKind::kKillScheduler}) {
-    faults.set(static_cast<std::size_t>(kind));
-  }
-  return faults;
-}
+FaultSet AllFaults() { return FaultSet().set(); }
 
 absl::StatusOr<FaultSet> ParseFaults(absl::string_view text) {
-  if (text == "all") return FaultSet().set();
+  if (text == "all") return AllFaults();
   if (text == "none") return FaultSet();
-  if (text == "promised") return PromisedFaults();
   FaultSet faults;
-  if (absl::ConsumePrefix(&text, "+")) faults = PromisedFaults();
+  const bool all_but = absl::ConsumePrefix(&text, "-");
   for (const absl::string_view name : absl::StrSplit(text, ',')) {
     std::size_t kind = 0;
     while (kind < kFaultKinds && kNames[kind] != name) ++kind;
@@ -40,11 +31,11 @@ absl::StatusOr<FaultSet> ParseFaults(absl::string_view text) {
       std::string known;
       for (const absl::string_view each : kNames) absl::StrAppend(&known, " ", each);
       return absl::InvalidArgumentError(
-          absl::StrCat("no fault '", name, "'; there are all none promised", known));
+          absl::StrCat("no fault '", name, "'; there are all none", known));
     }
     faults.set(kind);
   }
-  return faults;
+  return all_but ? ~faults : faults;
 }
 
 }  // namespace leeway::simulation

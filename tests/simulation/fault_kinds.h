@@ -26,16 +26,22 @@ enum class FaultKind : std::uint8_t {
   kLongPartition,  // of a worker or a server, longer than the failure timeout
   kKillServer,     // and another process in its stead
   kKillScheduler,  // and started again with what it has on its disk
+  kDiskFull,       // the scheduler's: nothing more fits
+  kDiskErrors,     // the scheduler's: writes fail, some of them halfway
+  kClockSkew,      // a host's clock goes faster or slower
+  // Not faults, but changes on purpose that are to go well under faults.
+  kAddServer,
+  kDrain,  // a server, which comes back later
+  kRebalance,
 };
-inline constexpr std::size_t kFaultKinds = 12;
+inline constexpr std::size_t kFaultKinds = 18;
 absl::string_view NameOf(FaultKind kind);
 
 using FaultSet = std::bitset<kFaultKinds>;
 using FaultCounts = std::array<std::uint64_t, kFaultKinds>;
 
-// What Leeway promises to survive today.
-FaultSet PromisedFaults();
-// "drop,delay", "all", "none", "promised"; a leading "+" adds to the promised ones.
+FaultSet AllFaults();
+// "drop,delay", "all", "none"; with a leading "-" all but these.
 absl::StatusOr<FaultSet> ParseFaults(absl::string_view text);
 
 }  // namespace leeway::simulation

@@ -12,12 +12,17 @@ namespace {
 
 class Planner {
  public:
-  Planner(const Config& config, absl::Duration window, runtime::Random* random)
-      : config_(config), window_(window), random_(random) {}
+  Planner(const Config& config, std::uint32_t spare_servers, absl::Duration window,
+          runtime::Random* random)
+      : config_(config),
+        spare_servers_(spare_servers),
+        window_(window),
+        random_(random),
+        often_(0.3 + 0.6 * random->Uniform()) {}
 
-  // Most seeds meet most kinds, some of them twice.
+  // Some seeds meet few kinds and some nearly all, a few of them twice.
   void Add(FaultKind kind) {
-    if (random_->Below(10) < 2) return;
+    if (random_->Uniform() >= often_) return;
     AddOne(kind);
     if (random_->Below(3) == 0) AddOne(kind);
   }
@@ -122,10 +127,26 @@ class Planner {
         it.host = Host(Role::kWorker);
         break;
       case FaultKind::kKillServer:
+      case FaultKind::kDrain:
         it.host = Host(Role::kServer);
         break;
+      case FaultKind::kAddServer:
+        it.host = SimCluster::HostName(
+            Role::kServer,
+            config_.num_servers + static_cast<std::uint32_t>(random_->Below(spare_servers_)));
+        break;
       case FaultKind::kKillScheduler:
+      case FaultKind::kRebalance:
+      case FaultKind::kDiskFull:
         it.host = SimCluster::HostName(Role::kScheduler, 0);
+        break;
+      case FaultKind::kDiskErrors:
+        it.host = SimCluster::HostName(Role::kScheduler, 0);
+        it.amount = 0.1 + 0.5 * random_->Uniform();
+        break;
+      case FaultKind::kClockSkew:
+        it.host = AnyHost();
+        it.amount = 0.6 + 0.9 * random_->Uniform();
         break;
     }
     plan_.over = std::max(plan_.over, it.start + it.length);
@@ -133,21 +154,28 @@ class Planner {
   }
 
   const Config& config_;
+  const std::uint32_t spare_servers_;
   const absl::Duration window_;
   runtime::Random* const random_;
+  const double often_;
   absl::Duration partitions_until_;
   FaultPlan plan_;
 };
 
 }  // namespace
 
-FaultPlan MakeFaultPlan(const Config& config, FaultSet kinds, absl::Duration window,
-                        runtime::Random* random) {
-  Planner planner(config, window, random);
+FaultPlan MakeFaultPlan(const Config& config, std::uint32_t spare_servers, FaultSet kinds,
+                        absl::Duration window, runtime::Random* random) {
+  Planner planner(config, spare_servers, window, random);
   for (std::size_t kind = 0; kind < kFaultKinds; ++kind) {
     if (kinds.test(kind)) planner.Add(static_cast<FaultKind>(kind));
   }
   return planner.Take();
+}
+
+bool FaultPlan::Has(FaultKind kind) const {
+  return std::any_of(episodes.begin(), episodes.end(),
+                     [kind](const Episode& it) { return it.kind == kind; });
 }
 
 std::string FaultPlan::ToString() const {

@@ -19,17 +19,20 @@ struct Episode {
   // Link faults and partitions; empty: every host.
   std::string from, to;
   van::LinkFaults link;
-  std::string host;  // kills
+  std::string host;   // kills, clocks
+  double amount = 0;  // of a clock's rate, or the probability that a write fails
 };
 
 struct FaultPlan {
   std::vector<Episode> episodes;  // by start
   absl::Duration over;            // when the last has ended
-  std::string ToString() const;   // a line each
+  bool Has(FaultKind kind) const;
+  std::string ToString() const;  // a line each
 };
 
-FaultPlan MakeFaultPlan(const Config& config, FaultSet kinds, absl::Duration window,
-                        runtime::Random* random);
+// `spare_servers`: hosts that may be added.
+FaultPlan MakeFaultPlan(const Config& config, std::uint32_t spare_servers, FaultSet kinds,
+                        absl::Duration window, runtime::Random* random);
 
 }  // namespace leeway::simulation
 

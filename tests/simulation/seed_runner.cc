@@ -16,24 +16,43 @@ std::uint64_t Median(std::vector<std::uint64_t> values) {
   return values[values.size() / 2];
 }
 
-}  // namespace
-
-void RunSeeds(const Campaign& campaign) {
+// Seeds by their order, until there are none below `end`.
+void RunUntil(const Campaign& campaign, std::atomic<std::uint64_t>* end,
+              const std::function<void(const SeedResult&)>& on_result) {
   std::atomic<std::uint64_t> next = 0;
   std::mutex mutex;
   const auto work = [&] {
-    for (std::uint64_t i = next++; i < campaign.seeds; i = next++) {
+    for (std::uint64_t i = next++; i < *end; i = next++) {
       SeedOptions options = campaign.options;
       options.seed = campaign.start + i;
       const SeedResult result = RunSeed(options);
       const std::lock_guard<std::mutex> lock(mutex);
-      campaign.on_result(result);
+      on_result(result);
     }
   };
   std::vector<std::thread> threads;
   for (unsigned i = 1; i < campaign.jobs; ++i) threads.emplace_back(work);
   work();
   for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+void RunSeeds(const Campaign& campaign) {
+  std::atomic<std::uint64_t> end = campaign.seeds;
+  RunUntil(campaign, &end, campaign.on_result);
+}
+
+std::optional<SeedResult> FirstFailure(const Campaign& campaign) {
+  std::optional<SeedResult> first;
+  std::atomic<std::uint64_t> end = campaign.seeds;
+  RunUntil(campaign, &end, [&](const SeedResult& result) {
+    if (!result.violation.has_value()) return;
+    if (first.has_value() && first->seed < result.seed) return;
+    first = result;
+    end = result.seed - campaign.start;  // those before it may still fail
+  });
+  return first;
 }
 
 std::string DescribeFailure(const SeedResult& result) {

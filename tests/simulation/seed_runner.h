@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ struct Campaign {
   std::function<void(const SeedResult&)> on_result;
 };
 void RunSeeds(const Campaign& campaign);
+// The first of the seeds that fails; nullopt: none does. `on_result` is not called.
+std::optional<SeedResult> FirstFailure(const Campaign& campaign);
 
 // What a failure is told by: the seed, the broken promise, the setting, the end of its trace.
 std::string DescribeFailure(const SeedResult& result);

@@ -9,6 +9,7 @@ namespace leeway::simulation {
 
 SimCluster::SimCluster(const Setup& setup)
     : config_(setup.config),
+      spare_servers_(setup.spare_servers),
       world_(setup.seed),
       network_(&world_),
       place_{.world = &world_, .network = &network_, .data_options = setup.data_options} {
@@ -27,7 +28,7 @@ std::string SimCluster::HostName(Role role, std::uint32_t rank) {
 
 std::vector<std::string> SimCluster::HostNames() const {
   std::vector<std::string> names = {HostName(Role::kScheduler, 0)};
-  for (std::uint32_t i = 0; i < config_.num_servers; ++i) {
+  for (std::uint32_t i = 0; i < server_hosts(); ++i) {
     names.push_back(HostName(Role::kServer, i));
   }
   for (std::uint32_t i = 0; i < config_.num_workers; ++i) {
@@ -41,6 +42,7 @@ SimProcess* SimCluster::Start(Role role, std::uint32_t rank) {
   Config config = config_;
   config.role = role;
   if (role != Role::kScheduler) config.rank = rank;
+  config.elastic = role == Role::kServer && rank >= config_.num_servers;
   std::unique_ptr<SimProcess>& process = processes_[host];
   process = std::make_unique<SimProcess>(place_, host);
   if (role == Role::kScheduler) process->RunScheduler(config);

@@ -25,6 +25,7 @@ class SimCluster {
     std::uint64_t seed = 1;
     Config config;  // role, scheduler and rank are filled in
     ps::DataOptions data_options;
+    std::uint32_t spare_servers = 0;  // hosts on which servers may be started on top
   };
 
   explicit SimCluster(const Setup& setup);
@@ -36,6 +37,8 @@ class SimCluster {
   // for, so that it is the host's number in every incarnation.
   static std::string HostName(Role role, std::uint32_t rank);
   std::vector<std::string> HostNames() const;  // all of the cluster, running or not
+  // Hosts that a server may run on; the last ones are spare.
+  std::uint32_t server_hosts() const { return config_.num_servers + spare_servers_; }
 
   // Starts a process on a host that runs none: its first, or, after Kill, a new incarnation with
   // the disk the one before it left.
@@ -58,6 +61,7 @@ class SimCluster {
 
  private:
   Config config_;
+  const std::uint32_t spare_servers_;
   runtime::SimWorld world_;
   van::SimNetwork network_;
   const SimWorkplace place_;

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
+#include <ctime>
 #include <iomanip>
 #include <iostream>
 #include <optional>
@@ -13,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/log.h"
+#include "tests/simulation/mutants.h"
 #include "tests/simulation/seed_runner.h"
 
 namespace leeway::simulation {
@@ -55,21 +57,50 @@ int RunMany(Campaign campaign) {
   return failed == 0 ? 0 : 1;
 }
 
+// Each has to be caught within that many seeds.
+int RunMutants(Campaign campaign) {
+  if (!HasMutants()) {
+    std::cerr << "leeway-sim: this build has no mutants: ./dev sim --mutants makes one that has"
+              << std::endl;
+    return 2;
+  }
+  std::size_t caught = 0;
+  for (const NamedMutant& mutant : AllMutants()) {
+    campaign.options.data_options.mutant = mutant.mutant;
+    const std::optional<SeedResult> failure = FirstFailure(campaign);
+    std::cout << std::left << std::setw(46) << mutant.name;
+    if (failure.has_value()) {
+      ++caught;
+      std::cout << "caught by seed " << failure->seed << ": " << failure->violation->invariant;
+    } else {
+      std::cout << "not caught by any of " << campaign.seeds << " seeds";
+    }
+    std::cout << std::endl;
+  }
+  std::cout << caught << " of " << AllMutants().size() << " mutants caught" << std::endl;
+  return caught == AllMutants().size() ? 0 : 1;
+}
+
+// Seeds that nobody has run before.
+std::uint64_t FreshStart() { return static_cast<std::uint64_t>(std::time(nullptr)) * 1000; }
+
 int Main(int argc, char** argv) {
   CLI::App app(
       "Runs whole clusters on virtual time under seeded faults, and checks what they "
       "promise.");
   Campaign campaign;
-  campaign.seeds = 100;
   campaign.jobs = std::max(1u, std::thread::hardware_concurrency());
   std::optional<std::uint64_t> seed;
-  std::string faults = "promised";
-  app.add_option("--seeds", campaign.seeds, "how many seeds to run")->capture_default_str();
+  bool fresh = false, mutants = false;
+  std::string faults = "all";
+  auto* seeds = app.add_option("--seeds", campaign.seeds, "how many seeds to run");
   app.add_option("--start", campaign.start, "the first of them")->capture_default_str();
+  app.add_flag("--fresh", fresh, "begin where nobody has, by the time of day");
   app.add_option("--seed", seed, "run this one alone");
+  app.add_flag("--mutants", mutants, "plant each known bug in turn, and tell which seed finds it");
   app.add_flag("--trace", campaign.options.keep_trace, "with --seed: print everything it did");
   app.add_option("--faults", faults,
-                 "which kinds: promised, all, none, or names with commas; +NAME adds to promised")
+                 "which kinds: all, none, or names with commas; with a leading - all but these")
       ->capture_default_str();
   app.add_option("--jobs", campaign.jobs, "seeds run at a time")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
@@ -80,9 +111,14 @@ int Main(int argc, char** argv) {
   }
   campaign.options.faults = *kinds;
   runtime::SetLogLevel(runtime::LogLevel::kOff);
+  if (seeds->count() == 0) campaign.seeds = mutants ? 500 : 100;
+  if (fresh) {
+    campaign.start = FreshStart();
+    std::cout << "seeds from " << campaign.start << std::endl;
+  }
   if (!seed.has_value()) {
     campaign.options.keep_trace = false;
-    return RunMany(std::move(campaign));
+    return mutants ? RunMutants(std::move(campaign)) : RunMany(std::move(campaign));
   }
   campaign.options.seed = *seed;
   return Replay(campaign.options);

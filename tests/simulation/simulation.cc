@@ -14,10 +14,12 @@
 #include "tests/simulation/fault_injector.h"
 #include "tests/simulation/scripted_worker.h"
 #include "tests/simulation/sim_cluster.h"
+#include "tests/simulation/striker.h"
 
 namespace leeway::simulation {
 namespace {
 
+constexpr std::uint32_t kSpareServers = 2;
 constexpr std::size_t kLinesKept = 2000, kLinesShown = 40;
 constexpr absl::Duration kRunMax = absl::Minutes(10);
 constexpr absl::Duration kLookEvery = absl::Milliseconds(500);
@@ -28,6 +30,7 @@ SimCluster::Setup ChooseCluster(const SeedOptions& options, runtime::Random* ran
   SimCluster::Setup setup;
   setup.seed = options.seed;
   setup.data_options = options.data_options;
+  setup.spare_servers = kSpareServers;
   Config& config = setup.config;
   config.replication = static_cast<std::uint32_t>(1 + random->Below(3));
   config.num_servers = config.replication + static_cast<std::uint32_t>(random->Below(3));
@@ -51,11 +54,12 @@ class Run {
         random_(runtime::RandomAt(options.seed, runtime::StableHash("simulation"), 0)),
         cluster_(ChooseCluster(options, &random_)),
         window_(absl::Seconds(8) + absl::Seconds(12) * random_.Uniform()),
+        plan_(ChoosePlan()),
         script_(ChooseScript()),
         history_(script_.tables.size(), cluster_.config().num_workers),
         checker_(&history_),
-        injector_(&cluster_, MakeFaultPlan(cluster_.config(), options.faults, window_, &random_),
-                  [this](const Episode& episode) { return Strike(episode); }) {
+        striker_(&cluster_, &workers_, &checker_),
+        injector_(&cluster_, plan_, [this](const Episode& episode) { return Strike(episode); }) {
     cluster_.world().KeepTrace(options.keep_trace);
     cluster_.world().KeepLastLines(kLinesKept);
     for (std::uint32_t rank = 0; rank < cluster_.config().num_workers; ++rank) {
@@ -75,12 +79,21 @@ class Run {
   }
 
  private:
+  FaultPlan ChoosePlan() {
+    FaultSet kinds = options_.faults;
+    // So that there are runs with barriers.
+    if (random_.Below(3) == 0) {
+      kinds.reset(static_cast<std::size_t>(FaultKind::kRestartWorker));
+      kinds.reset(static_cast<std::size_t>(FaultKind::kLongPartition));
+    }
+    return MakeFaultPlan(cluster_.config(), kSpareServers, kinds, window_, &random_);
+  }
+
   Script ChooseScript() {
     Script script;
     script.tables = ChooseTables(cluster_.config().num_workers, &random_);
     // Whoever comes back would have missed some.
-    if (options_.faults.test(static_cast<std::size_t>(FaultKind::kRestartWorker)) ||
-        options_.faults.test(static_cast<std::size_t>(FaultKind::kLongPartition))) {
+    if (plan_.Has(FaultKind::kRestartWorker) || plan_.Has(FaultKind::kLongPartition)) {
       script.barrier_every = 0;
     }
     script.iterations = static_cast<std::uint32_t>(200 + random_.Below(300));
@@ -106,131 +119,22 @@ class Run {
     using Struck = FaultInjector::Struck;
     if (gate_open_) return Struck::kNo;
     if (!complete_) return Struck::kAskAgain;
-    if (episode.kind == FaultKind::kKillScheduler) return StrikeScheduler(episode);
-    for (std::uint32_t rank = 0; rank < cluster_.config().num_servers; ++rank) {
-      if (episode.host == ServerName(rank)) return StrikeServer(rank, episode);
-    }
-    for (const auto& worker : workers_) {
-      if (episode.host == WorkerName(worker->rank())) return StrikeWorker(worker.get(), episode);
-    }
-    return Struck::kNo;
+    return striker_.Strike(episode);
   }
 
-  FaultInjector::Struck StrikeScheduler(const Episode& episode) {
-    if (scheduler() == nullptr) return FaultInjector::Struck::kNo;
-    cluster_.Kill(episode.host);
-    Later(episode.length, [this] { cluster_.Start(Role::kScheduler); });
-    return FaultInjector::Struck::kYes;
-  }
-
-  // Only while every shard is on another living server as well.
-  FaultInjector::Struck StrikeServer(std::uint32_t rank, const Episode& episode) {
-    if (cluster_.config().replication < 2) return FaultInjector::Struck::kNo;
-    if (scheduler() == nullptr || !CanDoWithout(rank)) return FaultInjector::Struck::kAskAgain;
-    if (episode.kind == FaultKind::kLongPartition) {
-      doomed_.insert(episode.host);
-      Later(episode.length + 2 * cluster_.config().failure_timeout,
-            [this, host = episode.host] { doomed_.erase(host); });
-      return FaultInjector::Struck::kYes;
-    }
-    cluster_.Kill(episode.host);
-    Later(episode.length, [this, rank] { cluster_.Start(Role::kServer, rank); });
-    return FaultInjector::Struck::kYes;
-  }
-
-  // One worker stays in any case.
-  FaultInjector::Struck StrikeWorker(ScriptedWorker* victim, const Episode& episode) {
-    const auto works = [](const auto& worker) {
-      return worker->at_work() && !worker->may_be_given_up();
-    };
-    if (!works(victim) || std::count_if(workers_.begin(), workers_.end(), works) < 2) {
-      return FaultInjector::Struck::kNo;
-    }
-    if (episode.kind == FaultKind::kLongPartition) {
-      victim->MayBeGivenUp();
-      Later(episode.length + 2 * cluster_.config().failure_timeout,
-            [victim, life = victim->life()] { victim->SurvivesIf(life); });
-      return FaultInjector::Struck::kYes;
-    }
-    cluster_.Kill(episode.host);
-    victim->OnKilled();
-    if (episode.kind == FaultKind::kRestartWorker) {
-      Later(episode.length, [victim] { victim->Start(); });
-    }
-    return FaultInjector::Struck::kYes;
-  }
-
-  // Something that is part of a fault: no quiet before it.
-  void Later(absl::Duration delay, std::function<void()> what) {
-    ++to_come_;
-    cluster_.world().Schedule(delay, [this, what = std::move(what)] {
-      --to_come_;
-      what();
-    });
-  }
-
-  // Those that were taken for dead end, and start again.
-  void Replace() {
-    for (std::uint32_t rank = 0; rank < cluster_.config().num_servers; ++rank) {
-      SimProcess* const process = cluster_.Find(ServerName(rank));
-      if (process == nullptr || !process->over().has_value() || process->over()->ok()) continue;
-      cluster_.Note(absl::StrCat(ServerName(rank), " is over: ", process->over()->ToString()));
-      cluster_.Kill(ServerName(rank));
-      doomed_.erase(ServerName(rank));
-      cluster_.Start(Role::kServer, rank);
-    }
-    for (const auto& worker : workers_) {
-      if (!worker->given_up()) continue;
-      cluster_.Kill(WorkerName(worker->rank()));
-      worker->OnKilled();
-      Later(absl::Seconds(1), [raw = worker.get()] { raw->Start(); });
-    }
-  }
-
-  scheduler::Scheduler* scheduler() const {
-    SimProcess* const process = cluster_.Find(SimCluster::HostName(Role::kScheduler, 0));
-    return process == nullptr ? nullptr : process->scheduler();
-  }
-  static std::string ServerName(std::uint32_t rank) {
-    return SimCluster::HostName(Role::kServer, rank);
-  }
   static std::string WorkerName(std::uint32_t rank) {
     return SimCluster::HostName(Role::kWorker, rank);
   }
 
-  // The server that a map means by a rank; null if it does not live (any more).
-  ps::Server* ServerOf(const proto::ClusterMap& map, std::uint32_t rank) const {
-    SimProcess* const process = cluster_.Find(ServerName(rank));
-    if (process == nullptr || doomed_.contains(ServerName(rank))) return nullptr;
-    const bool same = std::any_of(map.servers.begin(), map.servers.end(), [&](const auto& entry) {
-      return entry.rank == rank && entry.alive && entry.node == process->node();
-    });
-    return same ? process->server() : nullptr;
-  }
-
-  bool CanDoWithout(std::uint32_t rank) const {
-    const std::shared_ptr<const proto::ClusterMap> map = scheduler()->map();
-    if (ServerOf(*map, rank) == nullptr) return false;
-    for (std::uint32_t shard = 0; shard < map->owners.size(); ++shard) {
-      const proto::Chain chain = proto::ChainOf(*map, shard);
-      if (std::none_of(chain.members.begin(), chain.members.end(), [&](const auto& place) {
-            return place.server_rank != rank && ServerOf(*map, place.server_rank) != nullptr;
-          })) {
-        return false;
-      }
-    }
-    return true;
-  }
-
   // Every chain has as many members as it should have.
   bool IsWhole() const {
-    if (scheduler() == nullptr) return false;
-    const std::shared_ptr<const proto::ClusterMap> map = scheduler()->map();
+    if (striker_.scheduler() == nullptr) return false;
+    const std::shared_ptr<const proto::ClusterMap> map = striker_.scheduler()->map();
     for (std::uint32_t shard = 0; shard < map->owners.size(); ++shard) {
       const proto::Chain chain = proto::ChainOf(*map, shard);
       if (!chain.filling.empty() || chain.members.size() < cluster_.config().replication ||
           std::any_of(chain.members.begin(), chain.members.end(), [&](const auto& place) {
-            return ServerOf(*map, place.server_rank) == nullptr;
+            return striker_.ServerOf(*map, place.server_rank) == nullptr;
           })) {
         return false;
       }
@@ -239,12 +143,13 @@ class Run {
   }
 
   void CompareReplicas() {
-    const std::shared_ptr<const proto::ClusterMap> map = scheduler()->map();
+    const std::shared_ptr<const proto::ClusterMap> map = striker_.scheduler()->map();
     for (std::uint32_t shard = 0; shard < map->owners.size(); ++shard) {
       std::string text;
       std::set<std::uint64_t> digests;
       for (const proto::ShardOwner& place : proto::ChainOf(*map, shard).members) {
-        ps::DataThread* thread = ServerOf(*map, place.server_rank)->data_thread(place.thread);
+        ps::DataThread* thread =
+            striker_.ServerOf(*map, place.server_rank)->data_thread(place.thread);
         ps::Replica* replica = thread->FindReplica(shard);
         if (replica == nullptr) {
           checker_.Fail("replicas are equal",
@@ -269,7 +174,7 @@ class Run {
     }
     const auto all = [&](const auto& is) { return std::all_of(living.begin(), living.end(), is); };
     if (!gate_open_) {
-      const bool over = complete_ && to_come_ == 0 && injector_.over();
+      const bool over = complete_ && striker_.over() && injector_.over();
       if (!over || !all([](auto* worker) { return worker->at_gate(); })) return;
       gate_open_ = true;
       std::uint64_t clock = 0;
@@ -292,14 +197,15 @@ class Run {
   void Look() {
     complete_ = complete_ || std::all_of(workers_.begin(), workers_.end(),
                                          [](const auto& worker) { return worker->begun(); });
-    Replace();
+    if (!leaving_) striker_.Replace();
     GoOnTogether();
-    if (!quiet_ && injector_.over() && to_come_ == 0) {
+    if (!quiet_ && injector_.over() && striker_.over()) {
       quiet_ = true;
       checker_.SetQuietFrom(cluster_.world().Now());
       cluster_.Note("no more faults");
     }
     for (const auto& worker : workers_) worker->CheckWaiting();
+    striker_.CheckWaiting();
     if (!quiet_ || leaving_ || IsWhole()) not_whole_since_ = cluster_.world().Now();
     checker_.OnWaited("the filling of replicas", not_whole_since_, cluster_.world().Now());
     cluster_.world().Schedule(kLookEvery, [this] { Look(); });
@@ -362,15 +268,15 @@ class Run {
   runtime::Random random_;
   SimCluster cluster_;
   const absl::Duration window_;
+  const FaultPlan plan_;
   const Script script_;
   History history_;
   Checker checker_;
+  Striker::Workers workers_;
+  Striker striker_;
   FaultInjector injector_;
-  std::vector<std::unique_ptr<ScriptedWorker>> workers_;
   const absl::Time started_ = cluster_.world().Now();
   bool complete_ = false, quiet_ = false, gate_open_ = false, leaving_ = false;
-  std::size_t to_come_ = 0;       // that Later was given
-  std::set<std::string> doomed_;  // servers that are cut off until they are taken for dead
   absl::Time whole_since_ = absl::InfiniteFuture(), not_whole_since_ = absl::InfinitePast();
 };
 

@@ -16,7 +16,7 @@ namespace leeway::simulation {
 
 struct SeedOptions {
   std::uint64_t seed = 1;
-  FaultSet faults = PromisedFaults();
+  FaultSet faults = AllFaults();
   bool keep_trace = false;       // SeedResult::trace
   ps::DataOptions data_options;  // to see the invariants fail
 };

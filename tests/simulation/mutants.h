@@ -1,0 +1,23 @@
+// Known bugs, to show that the simulator finds them.
+#ifndef LEEWAY_TESTS_SIMULATION_MUTANTS_H_
+#define LEEWAY_TESTS_SIMULATION_MUTANTS_H_
+
+#include <span>
+
+#include "absl/strings/string_view.h"
+#include "ps/mutants.h"
+
+namespace leeway::simulation {
+
+struct NamedMutant {
+  ps::Mutant mutant = ps::Mutant::kNone;
+  absl::string_view name;
+};
+
+// Whether this is a build that has them (LEEWAY_MUTANTS).
+bool HasMutants();
+std::span<const NamedMutant> AllMutants();
+
+}  // namespace leeway::simulation
+
+#endif  // LEEWAY_TESTS_SIMULATION_MUTANTS_H_

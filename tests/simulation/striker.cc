@@ -1,0 +1,205 @@
+#include "tests/simulation/striker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/chain.h"
+
+namespace leeway::simulation {
+namespace {
+
+std::string SchedulerName() { return SimCluster::HostName(Role::kScheduler, 0); }
+std::string ServerName(std::uint32_t rank) { return SimCluster::HostName(Role::kServer, rank); }
+std::string WorkerName(std::uint32_t rank) { return SimCluster::HostName(Role::kWorker, rank); }
+
+constexpr absl::Duration kBackAfter = absl::Milliseconds(1500);
+
+}  // namespace
+
+FaultInjector::Struck Striker::Strike(const Episode& episode) {
+  if (episode.kind == FaultKind::kRebalance) {
+    AskFor("rebalance", {}, [](const absl::Status&) {});
+    return Struck::kYes;
+  }
+  if (episode.kind == FaultKind::kKillScheduler) return StrikeScheduler(episode);
+  for (std::uint32_t rank = 0; rank < cluster_->server_hosts(); ++rank) {
+    if (episode.host != ServerName(rank)) continue;
+    if (episode.kind == FaultKind::kAddServer) return AddServer(rank);
+    if (episode.kind == FaultKind::kDrain) return Drain(rank);
+    return StrikeServer(rank, episode);
+  }
+  for (const auto& worker : *workers_) {
+    if (episode.host == WorkerName(worker->rank())) return StrikeWorker(worker.get(), episode);
+  }
+  return Struck::kNo;
+}
+
+FaultInjector::Struck Striker::StrikeScheduler(const Episode& episode) {
+  if (scheduler() == nullptr) return Struck::kNo;
+  cluster_->Kill(episode.host);
+  Later(episode.length, [this] { cluster_->Start(Role::kScheduler); });
+  return Struck::kYes;
+}
+
+// Only while every shard is on another living server as well.
+FaultInjector::Struck Striker::StrikeServer(std::uint32_t rank, const Episode& episode) {
+  if (cluster_->config().replication < 2) return Struck::kNo;
+  if (scheduler() == nullptr || !CanDoWithout(rank)) return Struck::kAskAgain;
+  if (episode.kind == FaultKind::kLongPartition) {
+    doomed_.insert(episode.host);
+    Later(episode.length + 2 * cluster_->config().failure_timeout,
+          [this, host = episode.host] { doomed_.erase(host); });
+    return Struck::kYes;
+  }
+  cluster_->Kill(episode.host);
+  Later(episode.length, [this, rank] { cluster_->Start(Role::kServer, rank); });
+  return Struck::kYes;
+}
+
+// One worker stays in any case.
+FaultInjector::Struck Striker::StrikeWorker(ScriptedWorker* victim, const Episode& episode) {
+  const auto works = [](const auto& worker) {
+    return worker->at_work() && !worker->may_be_given_up();
+  };
+  if (!works(victim) || std::count_if(workers_->begin(), workers_->end(), works) < 2) {
+    return Struck::kNo;
+  }
+  if (episode.kind == FaultKind::kLongPartition) {
+    victim->MayBeGivenUp();
+    Later(episode.length + 2 * cluster_->config().failure_timeout,
+          [victim, life = victim->life()] { victim->SurvivesIf(life); });
+    return Struck::kYes;
+  }
+  cluster_->Kill(episode.host);
+  victim->OnKilled();
+  if (episode.kind == FaultKind::kRestartWorker) {
+    Later(episode.length, [victim] { victim->Start(); });
+  }
+  return Struck::kYes;
+}
+
+// ---- changes on purpose ----
+
+// Ranks on top come one after the other.
+FaultInjector::Struck Striker::AddServer(std::uint32_t rank) {
+  const auto begun = [this](std::uint32_t server) {
+    return cluster_->Find(ServerName(server)) != nullptr || cluster_->WasKilled(ServerName(server));
+  };
+  while (rank > cluster_->config().num_servers && !begun(rank - 1)) --rank;
+  if (begun(rank)) return Struck::kNo;
+  cluster_->Start(Role::kServer, rank);
+  return Struck::kYes;
+}
+
+FaultInjector::Struck Striker::Drain(std::uint32_t rank) {
+  SimProcess* const process = cluster_->Find(ServerName(rank));
+  if (process == nullptr || process->server() == nullptr) return Struck::kNo;
+  AskFor("drain", {absl::StrCat("server:", rank)},
+         [this, rank, node = process->node()](const absl::Status& answer) {
+           const SimProcess* const now = cluster_->Find(ServerName(rank));
+           // It is about to end.
+           if (answer.ok() && now != nullptr && now->node() == node) {
+             doomed_.insert(ServerName(rank));
+           }
+         });
+  return Struck::kYes;
+}
+
+void Striker::AskFor(const std::string& command, std::vector<std::string> arguments,
+                     std::function<void(const absl::Status&)> then) {
+  ++to_come_;
+  asks_.push_back(std::make_unique<Ask>());
+  Ask* const ask = asks_.back().get();
+  ask->what = absl::StrCat(command, arguments.empty() ? "" : " ",
+                           arguments.empty() ? "" : arguments.front());
+  ask->since = cluster_->world().Now();
+  cluster_->Note(absl::StrCat("asks for ", ask->what));
+  ask->tool = std::make_unique<SimTool>(
+      cluster_, absl::StrCat("tool", asks_.size()), command, std::move(arguments),
+      [this, ask, then = std::move(then)](const absl::Status& answer) {
+        --to_come_;
+        ask->answered = true;
+        cluster_->Note(absl::StrCat("answer to ", ask->what, ": ", answer.ToString()));
+        then(answer);
+      });
+}
+
+void Striker::CheckWaiting() {
+  for (const auto& ask : asks_) {
+    if (!ask->answered) checker_->OnWaited(ask->what, ask->since, cluster_->world().Now());
+  }
+}
+
+// ---- what ended by itself ----
+
+void Striker::Replace() {
+  ReplaceScheduler();
+  for (std::uint32_t rank = 0; rank < cluster_->server_hosts(); ++rank) {
+    SimProcess* const process = cluster_->Find(ServerName(rank));
+    if (process == nullptr || !process->over().has_value()) continue;
+    cluster_->Note(absl::StrCat(ServerName(rank), " is over: ", process->over()->ToString()));
+    cluster_->Kill(ServerName(rank));
+    doomed_.erase(ServerName(rank));
+    Later(kBackAfter, [this, rank] { cluster_->Start(Role::kServer, rank); });
+  }
+  for (const auto& worker : *workers_) {
+    if (!worker->given_up()) continue;
+    cluster_->Kill(WorkerName(worker->rank()));
+    worker->OnKilled();
+    Later(absl::Seconds(1), [raw = worker.get()] { raw->Start(); });
+  }
+}
+
+// It may not start where it cannot keep its state.
+void Striker::ReplaceScheduler() {
+  SimProcess* const process = cluster_->Find(SchedulerName());
+  if (process == nullptr || !process->over().has_value() || process->over()->ok()) return;
+  const std::string why = process->over()->ToString();
+  cluster_->Note(absl::StrCat("the scheduler is over: ", why));
+  if (why.find("LEEWAY_SCHEDULER_STATE") == std::string::npos) {
+    return checker_->Fail("what is promised to succeed does", absl::StrCat("the scheduler: ", why));
+  }
+  cluster_->Kill(SchedulerName());
+  cluster_->Start(Role::kScheduler);
+}
+
+void Striker::Later(absl::Duration delay, std::function<void()> what) {
+  ++to_come_;
+  cluster_->world().Schedule(delay, [this, what = std::move(what)] {
+    --to_come_;
+    what();
+  });
+}
+
+// ---- who is there ----
+
+scheduler::Scheduler* Striker::scheduler() const {
+  SimProcess* const process = cluster_->Find(SchedulerName());
+  return process == nullptr ? nullptr : process->scheduler();
+}
+
+ps::Server* Striker::ServerOf(const proto::ClusterMap& map, std::uint32_t rank) const {
+  SimProcess* const process = cluster_->Find(ServerName(rank));
+  if (process == nullptr || doomed_.contains(ServerName(rank))) return nullptr;
+  const bool same = std::any_of(map.servers.begin(), map.servers.end(), [&](const auto& entry) {
+    return entry.rank == rank && entry.alive && entry.node == process->node();
+  });
+  return same ? process->server() : nullptr;
+}
+
+bool Striker::CanDoWithout(std::uint32_t rank) const {
+  const std::shared_ptr<const proto::ClusterMap> map = scheduler()->map();
+  if (ServerOf(*map, rank) == nullptr) return false;
+  for (std::uint32_t shard = 0; shard < map->owners.size(); ++shard) {
+    const proto::Chain chain = proto::ChainOf(*map, shard);
+    if (std::none_of(chain.members.begin(), chain.members.end(), [&](const auto& place) {
+          return place.server_rank != rank && ServerOf(*map, place.server_rank) != nullptr;
+        })) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace leeway::simulation
