@@ -17,7 +17,7 @@ bool IsStrike(FaultKind kind) {
   return kind == FaultKind::kKillWorker || kind == FaultKind::kRestartWorker ||
          kind == FaultKind::kKillServer || kind == FaultKind::kKillScheduler ||
          kind == FaultKind::kAddServer || kind == FaultKind::kDrain ||
-         kind == FaultKind::kRebalance;
+         kind == FaultKind::kRebalance || kind == FaultKind::kCheckpoint;
 }
 bool CutsBothWays(FaultKind kind) {
   return kind == FaultKind::kPartition || kind == FaultKind::kLongPartition;
@@ -137,7 +137,9 @@ void FaultInjector::ApplyToHosts() {
     disks[it.host].error_probability = it.amount;
     disks[it.host].torn_writes = true;
   }
-  for (const std::string& host : cluster_->HostNames()) {
+  std::vector<std::string> hosts = cluster_->HostNames();
+  hosts.emplace_back(kSharedFolder);  // a disk without a host
+  for (const std::string& host : hosts) {
     const auto rate = rates.find(host);
     cluster_->world().SetClockRate(host, rate == rates.end() ? 1 : rate->second);
     cluster_->world().files(host)->SetFaults(disks[host]);

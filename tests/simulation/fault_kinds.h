@@ -26,15 +26,16 @@ enum class FaultKind : std::uint8_t {
   kLongPartition,  // of a worker or a server, longer than the failure timeout
   kKillServer,     // and another process in its stead
   kKillScheduler,  // and started again with what it has on its disk
-  kDiskFull,       // the scheduler's: nothing more fits
-  kDiskErrors,     // the scheduler's: writes fail, some of them halfway
+  kDiskFull,       // the scheduler's, or the one that checkpoints lie on: nothing more fits
+  kDiskErrors,     // likewise: writes fail, some of them halfway
   kClockSkew,      // a host's clock goes faster or slower
   // Not faults, but changes on purpose that are to go well under faults.
   kAddServer,
   kDrain,  // a server, which comes back later
   kRebalance,
+  kCheckpoint,
 };
-inline constexpr std::size_t kFaultKinds = 18;
+inline constexpr std::size_t kFaultKinds = 19;
 absl::string_view NameOf(FaultKind kind);
 
 using FaultSet = std::bitset<kFaultKinds>;

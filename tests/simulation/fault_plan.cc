@@ -137,11 +137,13 @@ class Planner {
         break;
       case FaultKind::kKillScheduler:
       case FaultKind::kRebalance:
-      case FaultKind::kDiskFull:
+      case FaultKind::kCheckpoint:
         it.host = SimCluster::HostName(Role::kScheduler, 0);
         break;
+      case FaultKind::kDiskFull:
       case FaultKind::kDiskErrors:
-        it.host = SimCluster::HostName(Role::kScheduler, 0);
+        it.host = random_->Below(2) == 0 ? SimCluster::HostName(Role::kScheduler, 0)
+                                         : std::string(kSharedFolder);
         it.amount = 0.1 + 0.5 * random_->Uniform();
         break;
       case FaultKind::kClockSkew:

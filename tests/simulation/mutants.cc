@@ -6,16 +6,17 @@ namespace {
 using ps::Mutant;
 
 constexpr NamedMutant kMutants[] = {
-    {Mutant::kAcknowledgeBeforeReplicated, "acknowledges before it is applied everywhere"},
-    {Mutant::kDedupeOff, "dedupe off"},
-    {Mutant::kStaleEpochAccepted, "stale epoch accepted"},
-    {Mutant::kClockBeforePushes, "clock before its pushes"},
-    {Mutant::kPromoteWithoutWindows, "promoted without the dedupe windows"},
-    {Mutant::kStateLostInFill, "optimizer state lost in a fill"},
-    {Mutant::kHoldReleasedEarly, "hold released early"},
-    {Mutant::kHandoverWithoutHeld, "handed over without what is held"},
-    {Mutant::kLogTellsOpenClocks, "promoted with clocks whose pushes it lacks"},
-    {Mutant::kFillNotWaitedFor, "a new replica counts before it is waited for"},
+    {"acknowledges before it is applied everywhere", Mutant::kAcknowledgeBeforeReplicated},
+    {"dedupe off", Mutant::kDedupeOff},
+    {"stale epoch accepted", Mutant::kStaleEpochAccepted},
+    {"clock before its pushes", Mutant::kClockBeforePushes},
+    {"promoted without the dedupe windows", Mutant::kPromoteWithoutWindows},
+    {"optimizer state lost in a fill", Mutant::kStateLostInFill},
+    {"hold released early", Mutant::kHoldReleasedEarly},
+    {"handed over without what is held", Mutant::kHandoverWithoutHeld},
+    {"promoted with clocks whose pushes it lacks", Mutant::kLogTellsOpenClocks},
+    {"a new replica counts before it is waited for", Mutant::kFillNotWaitedFor},
+    {"a checkpoint's manifest written first", Mutant::kNone, scheduler::Mutant::kManifestFirst},
 };
 
 }  // namespace

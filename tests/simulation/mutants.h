@@ -6,12 +6,14 @@
 
 #include "absl/strings/string_view.h"
 #include "ps/mutants.h"
+#include "scheduler/mutants.h"
 
 namespace leeway::simulation {
 
 struct NamedMutant {
-  ps::Mutant mutant = ps::Mutant::kNone;
   absl::string_view name;
+  ps::Mutant server = ps::Mutant::kNone;
+  scheduler::Mutant scheduler = scheduler::Mutant::kNone;
 };
 
 // Whether this is a build that has them (LEEWAY_MUTANTS).

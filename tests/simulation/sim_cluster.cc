@@ -12,7 +12,10 @@ SimCluster::SimCluster(const Setup& setup)
       spare_servers_(setup.spare_servers),
       world_(setup.seed),
       network_(&world_),
-      place_{.world = &world_, .network = &network_, .data_options = setup.data_options} {
+      place_{.world = &world_,
+             .network = &network_,
+             .data_options = setup.data_options,
+             .scheduler_mutant = setup.scheduler_mutant} {
   config_.scheduler = absl::StrCat("sim://", HostName(Role::kScheduler, 0), "/0");
 }
 

@@ -19,12 +19,17 @@
 
 namespace leeway::simulation {
 
+// The disk that all hosts of a run share, and where checkpoints lie on it.
+inline constexpr char kSharedFolder[] = "/shared";
+inline constexpr char kSavedFolder[] = "/shared/saved";
+
 class SimCluster {
  public:
   struct Setup {
     std::uint64_t seed = 1;
     Config config;  // role, scheduler and rank are filled in
     ps::DataOptions data_options;
+    scheduler::Mutant scheduler_mutant = scheduler::Mutant::kNone;
     std::uint32_t spare_servers = 0;  // hosts on which servers may be started on top
   };
 

@@ -34,13 +34,14 @@ int Replay(const SeedOptions& options) {
 }
 
 int RunMany(Campaign campaign) {
-  std::uint64_t passed = 0, failed = 0, operations = 0, reads = 0;
+  std::uint64_t passed = 0, failed = 0, operations = 0, reads = 0, checkpoints = 0;
   std::vector<FaultCounts> faults;
   const bool terminal = isatty(STDERR_FILENO) != 0;
   campaign.on_result = [&](const SeedResult& result) {
     ++(result.violation ? failed : passed);
     operations += result.operations;
     reads += result.reads;
+    checkpoints += result.checkpoints;
     faults.push_back(result.faults);
     if (result.violation) std::cout << DescribeFailure(result) << std::endl;
     if (terminal) {
@@ -51,7 +52,8 @@ int RunMany(Campaign campaign) {
   };
   RunSeeds(campaign);
   if (terminal) std::cerr << "\r";
-  std::cout << operations << " operations, " << reads << " reads checked\n"
+  std::cout << operations << " operations, " << reads << " reads and " << checkpoints
+            << " checkpoints checked\n"
             << DescribeFaults(faults) << "\n"
             << passed << " passed, " << failed << " failed" << std::endl;
   return failed == 0 ? 0 : 1;
@@ -66,7 +68,8 @@ int RunMutants(Campaign campaign) {
   }
   std::size_t caught = 0;
   for (const NamedMutant& mutant : AllMutants()) {
-    campaign.options.data_options.mutant = mutant.mutant;
+    campaign.options.data_options.mutant = mutant.server;
+    campaign.options.scheduler_mutant = mutant.scheduler;
     const std::optional<SeedResult> failure = FirstFailure(campaign);
     std::cout << std::left << std::setw(46) << mutant.name;
     if (failure.has_value()) {

@@ -11,7 +11,8 @@ SimProcess::SimProcess(const SimWorkplace& place, const std::string& host)
       runner_(host_->Spawn("main")) {}
 
 void SimProcess::RunScheduler(const Config& config) {
-  scheduler_ = std::make_unique<scheduler::Scheduler>(host_.get(), loop(), factory_.get(), config);
+  scheduler_ = std::make_unique<scheduler::Scheduler>(host_.get(), loop(), factory_.get(), config,
+                                                      place_.scheduler_mutant);
   loop()->Post([this] {
     const absl::Status started = scheduler_->Start([this](absl::Status status) {
       over_ = std::move(status);

@@ -23,6 +23,7 @@ struct SimWorkplace {
   runtime::SimWorld* world = nullptr;
   van::SimNetwork* network = nullptr;
   ps::DataOptions data_options;  // the servers'
+  scheduler::Mutant scheduler_mutant = scheduler::Mutant::kNone;
 };
 
 class SimProcess {

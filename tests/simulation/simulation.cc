@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/chain.h"
 #include "runtime/random.h"
+#include "tests/simulation/checkpoint_checker.h"
 #include "tests/simulation/fault_injector.h"
 #include "tests/simulation/scripted_worker.h"
 #include "tests/simulation/sim_cluster.h"
@@ -30,6 +31,7 @@ SimCluster::Setup ChooseCluster(const SeedOptions& options, runtime::Random* ran
   SimCluster::Setup setup;
   setup.seed = options.seed;
   setup.data_options = options.data_options;
+  setup.scheduler_mutant = options.scheduler_mutant;
   setup.spare_servers = kSpareServers;
   Config& config = setup.config;
   config.replication = static_cast<std::uint32_t>(1 + random->Below(3));
@@ -42,6 +44,14 @@ SimCluster::Setup ChooseCluster(const SeedOptions& options, runtime::Random* ran
   config.failure_timeout = absl::Seconds(5);
   config.suspicion = absl::Milliseconds(100 + random->Below(900));
   config.scheduler_state = "/scheduler";
+  // One for which clocks do not go on is given up.
+  config.checkpoint_timeout = absl::Seconds(5);
+  if (random->Below(3) == 0) {
+    config.checkpoint_dir = kSavedFolder;
+    config.checkpoint_every_clocks = 10 + random->Below(50);
+    config.checkpoint_full_every = 1 + random->Below(3);
+    config.checkpoint_keep = random->Below(3);
+  }
   // Short, so that a lost message does not keep the script out of the faults for long.
   config.resend_interval = absl::Milliseconds(30);
   return setup;
@@ -58,8 +68,11 @@ class Run {
         script_(ChooseScript()),
         history_(script_.tables.size(), cluster_.config().num_workers),
         checker_(&history_),
+        checkpoints_(cluster_.world().files(kSharedFolder), &script_.tables, &history_, &checker_),
         striker_(&cluster_, &workers_, &checker_),
         injector_(&cluster_, plan_, [this](const Episode& episode) { return Strike(episode); }) {
+    cluster_.world().ShareFolder(kSharedFolder);
+    (void)cluster_.world().files(kSharedFolder)->CreateDirectories(kSavedFolder);
     cluster_.world().KeepTrace(options.keep_trace);
     cluster_.world().KeepLastLines(kLinesKept);
     for (std::uint32_t rank = 0; rank < cluster_.config().num_workers; ++rank) {
@@ -206,6 +219,7 @@ class Run {
     }
     for (const auto& worker : workers_) worker->CheckWaiting();
     striker_.CheckWaiting();
+    checkpoints_.Look();
     if (!quiet_ || leaving_ || IsWhole()) not_whole_since_ = cluster_.world().Now();
     checker_.OnWaited("the filling of replicas", not_whole_since_, cluster_.world().Now());
     cluster_.world().Schedule(kLookEvery, [this] { Look(); });
@@ -238,6 +252,7 @@ class Run {
     result.faults = injector_.counts();
     for (const auto& worker : workers_) result.operations += worker->operations();
     result.reads = checker_.reads();
+    result.checkpoints = checkpoints_.checked();
     result.virtual_time = world.Now() - started_;
     if (result.violation.has_value()) result.tail = Tail();
     return result;
@@ -272,6 +287,7 @@ class Run {
   const Script script_;
   History history_;
   Checker checker_;
+  CheckpointChecker checkpoints_;
   Striker::Workers workers_;
   Striker striker_;
   FaultInjector injector_;

@@ -9,6 +9,7 @@
 
 #include "absl/time/time.h"
 #include "ps/data_thread.h"
+#include "scheduler/mutants.h"
 #include "tests/simulation/checker.h"
 #include "tests/simulation/fault_kinds.h"
 
@@ -17,8 +18,10 @@ namespace leeway::simulation {
 struct SeedOptions {
   std::uint64_t seed = 1;
   FaultSet faults = AllFaults();
-  bool keep_trace = false;       // SeedResult::trace
-  ps::DataOptions data_options;  // to see the invariants fail
+  bool keep_trace = false;  // SeedResult::trace
+  // To see the invariants fail.
+  ps::DataOptions data_options;
+  scheduler::Mutant scheduler_mutant = scheduler::Mutant::kNone;
 };
 
 struct SeedResult {
@@ -29,7 +32,7 @@ struct SeedResult {
   std::string trace;
   std::uint64_t trace_hash = 0;
   FaultCounts faults{};
-  std::uint64_t operations = 0, reads = 0;
+  std::uint64_t operations = 0, reads = 0, checkpoints = 0;
   absl::Duration virtual_time;
 };
 

@@ -22,6 +22,10 @@ FaultInjector::Struck Striker::Strike(const Episode& episode) {
     AskFor("rebalance", {}, [](const absl::Status&) {});
     return Struck::kYes;
   }
+  if (episode.kind == FaultKind::kCheckpoint) {
+    AskFor("checkpoint-save", {kSavedFolder}, [](const absl::Status&) {});
+    return Struck::kYes;
+  }
   if (episode.kind == FaultKind::kKillScheduler) return StrikeScheduler(episode);
   for (std::uint32_t rank = 0; rank < cluster_->server_hosts(); ++rank) {
     if (episode.host != ServerName(rank)) continue;
