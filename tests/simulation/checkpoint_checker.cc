@@ -29,7 +29,7 @@ const SimTable* TableNamed(const std::vector<SimTable>& tables, const std::strin
 
 }  // namespace
 
-void CheckpointChecker::Look() {
+void CheckpointChecker::Look(absl::Time now) {
   const auto found = checkpoint::ListCheckpoints(files_, kSavedFolder);
   if (!found.ok()) return checker_->Fail("checkpoints are whole", found.status().ToString());
   for (const checkpoint::Found& one : *found) {
@@ -39,18 +39,23 @@ void CheckpointChecker::Look() {
     }
     if (!seen_.insert({one.name, one.manifest->checksum}).second) continue;
     ++checked_;
-    if (std::string wrong = Judge(*one.manifest); !wrong.empty()) {
+    if (std::string wrong = Judge(*one.manifest, next_begins_after_); !wrong.empty()) {
       checker_->Fail("checkpoints are whole", absl::StrCat(one.name, ": ", wrong));
     }
+    next_begins_after_ = looked_;
   }
+  looked_ = now;
 }
 
-std::string CheckpointChecker::Judge(const checkpoint::Manifest& manifest) const {
+std::string CheckpointChecker::Judge(const checkpoint::Manifest& manifest,
+                                     absl::Time begun_after) const {
   Values values;
   if (std::string wrong = ReadInto(manifest, &values); !wrong.empty()) return wrong;
   for (const SimTable& table : *tables_) {
     if (!table.counter) continue;
-    if (std::string wrong = JudgeTable(manifest, table, values); !wrong.empty()) return wrong;
+    if (std::string wrong = JudgeTable(manifest, begun_after, table, values); !wrong.empty()) {
+      return wrong;
+    }
   }
   return "";
 }
@@ -83,23 +88,21 @@ std::string CheckpointChecker::ReadInto(const checkpoint::Manifest& manifest,
   return "";
 }
 
-// What a killed worker pushed in a clock that it had not ended may be there or not.
 std::string CheckpointChecker::JudgeTable(const checkpoint::Manifest& manifest,
-                                          const SimTable& table, const Values& values) const {
+                                          absl::Time begun_after, const SimTable& table,
+                                          const Values& values) const {
   for (std::uint32_t worker = 0; worker < history_->lives.size(); ++worker) {
     const std::vector<Push>& pushes = history_->pushes(table, worker);
     for (std::size_t number = 0; number < pushes.size(); ++number) {
       const Push& push = pushes[number];
+      const Expected expected = Expect(manifest, begun_after, table, worker, push);
       for (std::uint32_t place = 0; place < table.places; ++place) {
         if (((push.places >> place) & 1) == 0) continue;
         const auto found = values.find({table.index, place});
         const bool there = found != values.end() && found->second.size() >= table.width;
         const int times =
             there ? TimesApplied({found->second.data(), table.width}, worker, number) : 0;
-        const bool below = push.clock < manifest.clock;
-        const bool certain = below && push.outcome != Outcome::kFailed &&
-                             !history_->lives[worker].WasKilled(push.incarnation);
-        if (times <= (below ? 1 : 0) && times >= (certain ? 1 : 0)) continue;
+        if (times <= (expected.may ? 1 : 0) && times >= (expected.must ? 1 : 0)) continue;
         return absl::StrCat("of clock ", manifest.clock, " has push ", number, " of worker ",
                             worker, " (clock ", push.clock, ") to place ", place, " of '",
                             table.spec.name, "' (", table.spec.consistency.ToString(), ") ", times,
@@ -108,6 +111,29 @@ std::string CheckpointChecker::JudgeTable(const checkpoint::Manifest& manifest,
     }
   }
   return "";
+}
+
+// What a killed worker pushed in a clock that it had not ended may be there or not.
+CheckpointChecker::Expected CheckpointChecker::Expect(const checkpoint::Manifest& manifest,
+                                                      absl::Time begun_after, const SimTable& table,
+                                                      std::uint32_t worker,
+                                                      const Push& push) const {
+  if (!HasClock(table)) {
+    return {.must = push.outcome == Outcome::kAcknowledged && push.acknowledged < begun_after,
+            .may = true};
+  }
+  const bool below = push.clock < manifest.clock;
+  const bool certain =
+      push.outcome != Outcome::kFailed && !history_->lives[worker].WasKilled(push.incarnation);
+  return {.must = below && certain, .may = below};
+}
+
+// docs/checkpoint-format.md, "What is promised".
+bool CheckpointChecker::HasClock(const SimTable& table) const {
+  if (!table.spec.consistency.is_unbounded()) return true;
+  return std::any_of(tables_->begin(), tables_->end(), [](const SimTable& other) {
+    return !other.spec.consistency.is_bsp() && !other.spec.consistency.is_unbounded();
+  });
 }
 
 }  // namespace leeway::simulation

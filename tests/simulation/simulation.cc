@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/chain.h"
 #include "runtime/random.h"
+#include "runtime/sim_file_system.h"
 #include "tests/simulation/checkpoint_checker.h"
 #include "tests/simulation/fault_injector.h"
 #include "tests/simulation/scripted_worker.h"
@@ -219,7 +220,7 @@ class Run {
     }
     for (const auto& worker : workers_) worker->CheckWaiting();
     striker_.CheckWaiting();
-    checkpoints_.Look();
+    checkpoints_.Look(cluster_.world().Now());
     if (!quiet_ || leaving_ || IsWhole()) not_whole_since_ = cluster_.world().Now();
     checker_.OnWaited("the filling of replicas", not_whole_since_, cluster_.world().Now());
     cluster_.world().Schedule(kLookEvery, [this] { Look(); });
