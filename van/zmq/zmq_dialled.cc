@@ -29,10 +29,10 @@ absl::Status ZmqDialled::Open(const std::string& endpoint, bool inproc, bool v6)
   if (zmq_connect(socket_.get(), endpoint.c_str()) != 0) {
     return ZmqError(address_, zmq_errno());
   }
-  monitor_source_ =
-      std::make_unique<ZmqSource>(shared_->loop, monitor_.fd(), [this] { return PollMonitor(); });
-  data_source_ = std::make_unique<ZmqSource>(shared_->loop, socket_.Get(ZMQ_FD),
-                                             [this] { return PollData(); });
+  monitor_source_ = std::make_unique<ZmqSocketSource>(shared_->loop, monitor_.fd(),
+                                                      [this] { return PollMonitor(); });
+  data_source_ = std::make_unique<ZmqSocketSource>(shared_->loop, socket_.Get(ZMQ_FD),
+                                                   [this] { return PollData(); });
   handshaken_ = inproc;
   return absl::OkStatus();
 }
@@ -40,6 +40,7 @@ absl::Status ZmqDialled::Open(const std::string& endpoint, bool inproc, bool v6)
 bool ZmqDialled::Writable() const { return (socket_.Get(ZMQ_EVENTS) & ZMQ_POLLOUT) != 0; }
 
 ZmqSent ZmqDialled::Send(const Prefix& prefix, const Message& message, ZmqLoans::Ticket* ticket) {
+  if (data_source_ != nullptr) data_source_->Touch();
   return SendFrames(socket_.get(), std::string(), prefix, message, !inproc_, shared_->loans,
                     ticket);
 }
@@ -59,6 +60,7 @@ bool ZmqDialled::PollMonitor() {
   ZmqMonitor::Event event;
   while (monitor_.Next(&event)) {
     any = true;
+    if (data_source_ != nullptr) data_source_->Touch();
     switch (event.what) {
       case ZmqMonitor::What::kOpened:
         handshaken_ = true;

@@ -36,7 +36,7 @@ class ZmqDialled {
   const std::string address_;
   ZmqSocket socket_;
   ZmqMonitor monitor_;
-  std::unique_ptr<ZmqSource> monitor_source_, data_source_;
+  std::unique_ptr<ZmqSocketSource> monitor_source_, data_source_;
   bool inproc_ = false;
   bool handshaken_ = false;
   bool opened_ = false;

@@ -61,10 +61,10 @@ absl::StatusOr<std::string> ZmqListener::Open(absl::string_view address) {
       : parsed.scheme == ZmqScheme::kIpc ? BindIpc(parsed, address)
                                          : BindInproc(parsed, address);
   if (!advertised.ok()) return advertised;
-  monitor_source_ =
-      std::make_unique<ZmqSource>(shared_->loop, monitor_.fd(), [this] { return ReadMonitor(); });
-  data_source_ = std::make_unique<ZmqSource>(shared_->loop, socket_.Get(ZMQ_FD),
-                                             [this] { return PollData(); });
+  monitor_source_ = std::make_unique<ZmqSocketSource>(shared_->loop, monitor_.fd(),
+                                                      [this] { return ReadMonitor(); });
+  data_source_ = std::make_unique<ZmqSocketSource>(shared_->loop, socket_.Get(ZMQ_FD),
+                                                   [this] { return PollData(); });
   return advertised;
 }
 
@@ -170,6 +170,7 @@ void ZmqListener::Lose(ConnId id) {
   Conn& conn = conns_[id];
   if (std::exchange(conn.lost, true)) return;
   lost_.push_back(id);
+  if (data_source_ != nullptr) data_source_->Touch();
   const auto on_fd = by_fd_.find(conn.fd);
   if (on_fd != by_fd_.end() && on_fd->second == id) by_fd_.erase(on_fd);
 }
@@ -188,6 +189,7 @@ bool ZmqListener::ReadMonitor() {
   ZmqMonitor::Event event;
   while (*alive && monitor_.Next(&event)) {
     any = true;
+    if (data_source_ != nullptr) data_source_->Touch();
     if (event.what == ZmqMonitor::What::kAccepted) {
       shared_->events->OnAccepted(Add(event.value));
     } else if (event.what == ZmqMonitor::What::kDisconnected) {
@@ -285,6 +287,7 @@ ZmqSent ZmqListener::Send(ConnId id, const Prefix& prefix, const Message& messag
                           ZmqLoans::Ticket* ticket) {
   const Conn& conn = conns_.at(id);
   if (conn.routing_id.empty() || conn.lost) return ZmqSent::kUnreachable;
+  if (data_source_ != nullptr) data_source_->Touch();
   const ZmqSent sent = SendFrames(socket_.get(), conn.routing_id, prefix, message, conn.fd >= 0,
                                   shared_->loans, ticket);
   if (sent != ZmqSent::kSent) Lose(id);

@@ -68,7 +68,7 @@ class ZmqListener {
   ZmqShared* shared_;
   ZmqSocket socket_;
   ZmqMonitor monitor_;
-  std::unique_ptr<ZmqSource> monitor_source_, data_source_;
+  std::unique_ptr<ZmqSocketSource> monitor_source_, data_source_;
   std::string inproc_name_;
   absl::flat_hash_map<ConnId, Conn> conns_;
   absl::flat_hash_map<std::string, ConnId> by_routing_id_;

@@ -320,6 +320,25 @@ TEST(ZmqShutdown, NeverHangsWhateverIsUnsent) {
   EXPECT_LT(worker_loop->Now() - start, absl::Seconds(10));
 }
 
+// Sockets that have long had nothing to say are asked less often.
+TEST_F(ZmqVanTest, WhoHasLongBeenSilentIsHeard) {
+  Node silent(world_.get(), IdentityOf(Role::kWorker, 4));
+  const PeerId to_server = silent.ConnectTo(server_.get(), address_);
+  for (int i = 0; i < 200; ++i) ExpectServerUnharmed();
+  ASSERT_TRUE(silent.van->Send(to_server, TextMessage("hello?")).ok());
+  EXPECT_TRUE(world_->RunUntil([&] { return silent.recorder->messages.size() == 1; }));
+  for (int i = 0; i < 200; ++i) ExpectServerUnharmed();
+  // Only the monitor's descriptor tells of this one's end.
+  const int raw = RawTcp();
+  const std::uint64_t failed = server_->van->counters().handshakes_failed;
+  for (int i = 0; i < 200; ++i) ExpectServerUnharmed();
+  close(raw);
+  EXPECT_TRUE(
+      world_->RunUntil([&] { return server_->van->counters().handshakes_failed > failed; }));
+  server_->van.reset();
+  EXPECT_TRUE(world_->RunUntil([&] { return !silent.recorder->downs.empty(); }));
+}
+
 // The way a worker uses it: one thread sleeps on the loop's descriptors, another sends under the
 // lock and turns the loop itself.
 TEST(ZmqSharedLoop, ASenderOnAnotherThreadDoesNotLoseTheSleepersWakeUp) {
