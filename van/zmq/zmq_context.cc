@@ -1,5 +1,6 @@
 #include "van/zmq/zmq_context.h"
 
+#include <malloc.h>
 #include <zmq.h>
 
 #include <algorithm>
@@ -27,9 +28,26 @@ void HearUntilStopped(void* monitor) {
   }
 }
 
+// ZeroMQ takes the memory of each large message from malloc and gives it back when the message has
+// been used. By default malloc returns it to the system then, and the next message pays a page
+// fault for every 4 KiB, which costs more than receiving it does. What is kept is bounded by what
+// may be under way (Limits::send_window_bytes). Who has set malloc's own variables knows better.
+void RecycleMessages() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    constexpr int kMmapThresholdMax = 32 << 20;  // more is refused
+    constexpr int kKept = 512 << 20;
+    if (std::getenv("MALLOC_MMAP_THRESHOLD_") == nullptr) {
+      mallopt(M_MMAP_THRESHOLD, kMmapThresholdMax);
+    }
+    if (std::getenv("MALLOC_TRIM_THRESHOLD_") == nullptr) mallopt(M_TRIM_THRESHOLD, kKept);
+  });
+}
+
 }  // namespace
 
 ZmqContext::ZmqContext(int io_threads) : context_(zmq_ctx_new()) {
+  RecycleMessages();
   zmq_ctx_set(context_, ZMQ_IO_THREADS, std::max(1, io_threads));
   // Each connection takes three: itself and the two ends of its monitor.
   zmq_ctx_set(context_, ZMQ_MAX_SOCKETS, zmq_ctx_get(context_, ZMQ_SOCKET_LIMIT));
