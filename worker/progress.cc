@@ -9,6 +9,9 @@ namespace {
 // How long no user's thread must have driven before the helper takes over.
 constexpr absl::Duration kIdle = absl::Milliseconds(5);
 
+// Calls of which many are expected turn the loop this often.
+constexpr int kCallsATurn = 32;
+
 // Whose callbacks this thread is running.
 thread_local const Progress* in_callback = nullptr;
 
@@ -39,6 +42,15 @@ void Progress::Do(absl::FunctionRef<void()> f) {
   last_driven_ = loop_.Now();
 }
 
+void Progress::DoOneOfMany(absl::FunctionRef<void()> f) {
+  Lock lock(mutex_);
+  f();
+  // Who sleeps on the loop's descriptors may miss what this call has used up the notice of.
+  if (sleepers_ == 0 && !news_ && callbacks_.empty() && ++not_turned_ < kCallsATurn) return;
+  Turn(lock);
+  last_driven_ = loop_.Now();
+}
+
 void Progress::Look(absl::FunctionRef<void()> f) {
   Lock lock(mutex_);
   f();
@@ -46,6 +58,7 @@ void Progress::Look(absl::FunctionRef<void()> f) {
 
 // Turns the loop until nothing is ready, runs what callbacks that made, tells who must know.
 void Progress::Turn(Lock& lock) {
+  not_turned_ = 0;
   while (loop_.RunReady()) {
   }
   // Within a callback the outer turn runs them: no deeper stack, and one after the other.

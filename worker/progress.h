@@ -33,6 +33,10 @@ class Progress {
   // notice of something to receive), then the callbacks.
   void Do(absl::FunctionRef<void()> f);
 
+  // The same for a call that many follow: runs `f` and, now and then, what is ready. The rest is
+  // done when somebody waits, or by the helper thread once nobody calls any more.
+  void DoOneOfMany(absl::FunctionRef<void()> f);
+
   // Runs `f` under the lock and nothing else. It must not touch the network.
   void Look(absl::FunctionRef<void()> f);
 
@@ -69,6 +73,7 @@ class Progress {
   std::condition_variable turn_;  // threads that wait while another one drives
   bool news_ = false;
   absl::Time last_driven_;  // by a user's thread
+  int not_turned_ = 0;      // calls since the loop was last turned
   std::vector<runtime::Task> callbacks_;
   bool stop_ = false;
   std::condition_variable helper_wake_;

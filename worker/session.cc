@@ -106,7 +106,7 @@ Ticket Session::Submit(Access access, Options options) {
         });
       };
   std::shared_ptr<Operation> operation;
-  progress_.Do([&] {
+  progress_.DoOneOfMany([&] {
     if (core_ != nullptr) {
       operation = core_->Submit(std::move(sliced), terms, std::move(completion));
     } else {
