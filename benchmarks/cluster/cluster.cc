@@ -63,6 +63,8 @@ absl::StatusOr<std::unique_ptr<van::Factory>> FactoryFor(const std::string& tran
 }
 
 Cluster::Cluster(const ClusterShape& shape) {
+  // So that the effect of a setting can be measured.
+  if (absl::StatusOr<Config> set = Config::FromEnvironment(); set.ok()) config_ = *set;
   config_.scheduler = absl::StrCat("127.0.0.1:", FreePort());
   config_.num_servers = static_cast<std::uint32_t>(shape.servers);
   config_.num_workers = static_cast<std::uint32_t>(shape.workers);
