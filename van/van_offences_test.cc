@@ -105,7 +105,8 @@ TEST_P(VanOffencesTest, ASecondDifferentHelloIsAnOffence) {
 
 TEST_P(VanOffencesTest, SilenceIsCutOff) {
   Limits limits;
-  limits.hello_timeout = absl::Milliseconds(200);
+  // Holds for the friend as well, who on a busy machine takes some time to say hello.
+  limits.hello_timeout = absl::Seconds(1);
   StartServer(limits);
   if (GetParam() == NetKind::kInproc) return;  // nothing shows there before the first message
   RawPeer raw = NewRaw();
