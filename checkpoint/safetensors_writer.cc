@@ -20,7 +20,7 @@ SafetensorsWriter::SafetensorsWriter(std::unique_ptr<runtime::WritableFile> file
 absl::StatusOr<std::unique_ptr<SafetensorsWriter>> SafetensorsWriter::Create(
     runtime::FileSystem* files, const std::string& path, TensorHeader header) {
   LEEWAY_ASSIGN_OR_RETURN(const std::string start, EncodeTensorHeader(&header));
-  LEEWAY_ASSIGN_OR_RETURN(std::unique_ptr<runtime::WritableFile> file, files->Create(path));
+  LEEWAY_ASSIGN_OR_RETURN(std::unique_ptr<runtime::WritableFile> file, files->CreateLarge(path));
   const std::uint64_t data = header.tensors.empty() ? 0 : header.tensors.back().end;
   std::unique_ptr<SafetensorsWriter> writer(
       new SafetensorsWriter(std::move(file), path, start.size() + data));

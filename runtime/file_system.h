@@ -44,6 +44,11 @@ class FileSystem {
   virtual absl::StatusOr<std::string> Read(const std::string& path) = 0;
   virtual absl::StatusOr<std::unique_ptr<ReadableFile>> OpenToRead(const std::string& path) = 0;
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
+  // The same, for large files that nobody reads soon: others' memory and time are spared if that
+  // can be. What is appended may not be in the file before Sync or Close.
+  virtual absl::StatusOr<std::unique_ptr<WritableFile>> CreateLarge(const std::string& path) {
+    return Create(path);
+  }
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(const std::string& path) = 0;
   // Replaces `to` in one step; survives a crash once SyncDirectory of its folder has returned.
   // Files only: a folder is refused.

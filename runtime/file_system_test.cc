@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/direct_file.h"
 #include "runtime/sim_file_system.h"
 
 namespace leeway::runtime {
@@ -65,6 +66,32 @@ TEST_P(FileSystemTest, ALockIsForOneUntilItLetsGo) {
   first->reset();
   EXPECT_TRUE(files_->Lock(At("lock")).ok());
   EXPECT_EQ(files_->Lock(At("no/folder")).status().code(), absl::StatusCode::kNotFound);
+}
+
+// Pieces and ends that lie anywhere between the whole pieces in which a disk is written to.
+TEST_P(FileSystemTest, LargeFilesHaveWhatWasAppended) {
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{1}, std::size_t{4095}, std::size_t{4096}, std::size_t{4097},
+        kDirectFileBytesAtOnce - 1, kDirectFileBytesAtOnce, 2 * kDirectFileBytesAtOnce + 5}) {
+    std::string bytes(size, '\0');
+    for (std::size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i * i >> 7);
+    auto file = files_->CreateLarge(At("large"));
+    ASSERT_TRUE(file.ok()) << file.status();
+    for (const std::size_t end : {size / 3, size / 2, size / 2 + size / 7, size}) {
+      const std::size_t begin = end == size / 3   ? 0
+                                : end == size / 2 ? size / 3
+                                : end == size     ? size / 2 + size / 7
+                                                  : size / 2;
+      ASSERT_TRUE((*file)->Append(absl::string_view(bytes).substr(begin, end - begin)).ok());
+      if (end == size / 3) continue;  // two pieces without a sync in between
+      ASSERT_TRUE((*file)->Sync().ok());
+      ASSERT_EQ(Contents("large"), bytes.substr(0, end)) << size;
+    }
+    ASSERT_TRUE((*file)->Append("the end").ok());
+    ASSERT_TRUE((*file)->Close().ok());
+    ASSERT_EQ(Contents("large"), bytes + "the end") << size;
+  }
+  EXPECT_EQ(files_->CreateLarge(At("no/folder")).status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST_P(FileSystemTest, WhatIsWrittenIsRead) {

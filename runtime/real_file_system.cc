@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/direct_file.h"
 #include "runtime/file_system.h"
 #include "runtime/status_macros.h"
 
@@ -146,6 +147,9 @@ class PosixFileSystem final : public FileSystem {
 
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
     return OpenToWrite(path, O_TRUNC, "create");
+  }
+  absl::StatusOr<std::unique_ptr<WritableFile>> CreateLarge(const std::string& path) override {
+    return CreateDirectFile(path);
   }
   absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(const std::string& path) override {
     return OpenToWrite(path, O_APPEND, "open");

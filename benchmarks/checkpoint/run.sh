@@ -1,19 +1,22 @@
 #!/usr/bin/env bash
-# Saves a large model while it is trained, and lets a cluster of another size go on with it.
-# usage: run.sh BUILD [FOLDER [GIGABYTES]]; FOLDER (on the disk to be measured) is emptied afterwards.
+# Saves a large model while it is trained, beside dd, and lets a cluster of another size go on with
+# it. usage: run.sh BUILD [FOLDER [GIGABYTES [ROUNDS [WORKERS]]]]; FOLDER (on the disk to be
+# measured) is emptied afterwards.
 set -euo pipefail
-build=$1 folder=$(realpath -m "${2:-/tmp/leeway-checkpoints}") gigabytes=${3:-4}
+build=$1 folder=$(realpath -m "${2:-/tmp/leeway-checkpoints}") gigabytes=${3:-4} rounds=${4:-3}
+workers=${5:-2}
 leeway=$build/tools/leeway program=$build/benchmarks/checkpoint_benchmark
 mkdir -p "$folder"
 trap 'rm -rf "$folder"' EXIT
-export LEEWAY_LOG=warning
+export LEEWAY_LOG=warning LEEWAY_CHECKPOINT_KEEP=1
 
-"$leeway" launch -s 2 -w 1 -- "$program" "$folder" "$gigabytes" | tee "$folder/first.txt"
+"$leeway" launch -s 2 -w "$workers" -- "$program" "$folder" "$gigabytes" "$rounds" |
+  tee "$folder/first.txt"
 "$leeway" checkpoint list "$folder"
 "$leeway" checkpoint verify "$folder"
 end=$(sed -n 's/.*at clock \([0-9]*\): sum.*/\1/p' "$folder/first.txt")
-LEEWAY_RESTORE=$folder "$leeway" launch -s 3 -w 1 -- \
-  "$program" "$folder" "$gigabytes" restored "$end" | tee "$folder/second.txt"
+LEEWAY_RESTORE=$folder "$leeway" launch -s 3 -w "$workers" -- \
+  "$program" "$folder" "$gigabytes" 0 "$end" | tee "$folder/second.txt"
 first=$(sed -n 's/.*sum //p' "$folder/first.txt") second=$(sed -n 's/.*sum //p' "$folder/second.txt")
 [[ -n $first && $first == "$second" ]] || { echo "run.sh: the sums differ" >&2; exit 1; }
-echo "on 3 servers instead of 2, every value after the same updates is the same"
+echo "on 3 servers instead of 2, every value after one more update of each is the same"

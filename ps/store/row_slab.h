@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "ps/store/elements.h"
 #include "ps/store/frozen_piece.h"
@@ -21,7 +22,7 @@ struct SlabShape {
 
 // Rows are appended and never move within a slab; one that has moved to another slab is left
 // behind with no steps. Rows that a snapshot looks at are not written: new ones lie behind what it
-// sees, and steps, which tell the rows that were left behind, are copied when need be.
+// sees, and those that leave meanwhile are marked.
 template <class Stored>
 class RowSlab {
  public:
@@ -75,17 +76,22 @@ class RowSlab {
   // Whether the row may be written in place.
   bool Writable(std::uint32_t row) { return row >= frozen_ || Thaw(); }
 
-  // The row has moved elsewhere.
+  // The row has moved elsewhere. Where a snapshot still shows its steps that is only marked:
+  // copying all steps of every slab that one row leaves would take as long as many updates, and
+  // most often the snapshot has gone before the next one is taken.
   void LeaveBehind(std::uint32_t row) {
     left_elements_ += width(row);
     ++left_;
-    if (!Writable(row) && !step_memory_.Writable()) {
-      SharedBytes copy(step_memory_.size());
-      std::copy_n(steps_, used_, reinterpret_cast<std::uint64_t*>(copy.data()));
-      step_memory_ = std::move(copy);
-      steps_ = reinterpret_cast<std::uint64_t*>(step_memory_.data());
+    if (Writable(row) || step_memory_.Writable()) {
+      steps_[row] = 0;
+      return;
     }
-    steps_[row] = 0;
+    if (marks_.empty()) marks_.resize((shape_.rows + kBits - 1) / kBits);
+    marks_[row / kBits] |= std::uint64_t{1} << row % kBits;
+  }
+  // Whether the row has not moved elsewhere.
+  bool IsThere(std::uint32_t row) const {
+    return steps_[row] != 0 && (marks_.empty() || (marks_[row / kBits] >> row % kBits & 1) == 0);
   }
 
   bool HasRows() const { return left_ < used_; }
@@ -100,6 +106,7 @@ class RowSlab {
       const auto* first = reinterpret_cast<const std::byte*>(begin);
       return memory_.View(static_cast<std::size_t>(first - memory_.data()), size * sizeof(*begin));
     };
+    ClearMarked();
     frozen_ = used_;
     FrozenPiece piece;
     piece.kind = shape_.own_widths ? TableKind::kRagged : TableKind::kSparse;
@@ -121,6 +128,7 @@ class RowSlab {
 
  private:
   static constexpr std::uint64_t kAlignment = 64;
+  static constexpr std::uint32_t kBits = 64;  // of a word of marks
 
   // Where a row of its own width lies; slabs are far smaller than 2^32 elements.
   struct Extent {
@@ -153,7 +161,23 @@ class RowSlab {
   bool Thaw() {
     if (!memory_.Writable() || !step_memory_.Writable()) return false;
     frozen_ = 0;
+    ClearMarked();
     return true;
+  }
+
+  // The steps of rows that are marked become 0; in a copy, if somebody still looks at them.
+  void ClearMarked() {
+    if (marks_.empty()) return;
+    if (!step_memory_.Writable()) {
+      SharedBytes copy(step_memory_.size());
+      std::copy_n(steps_, used_, reinterpret_cast<std::uint64_t*>(copy.data()));
+      step_memory_ = std::move(copy);
+      steps_ = reinterpret_cast<std::uint64_t*>(step_memory_.data());
+    }
+    for (std::uint32_t row = 0; row < used_; ++row) {
+      if ((marks_[row / kBits] >> row % kBits & 1) != 0) steps_[row] = 0;
+    }
+    marks_.clear();
   }
 
   // What an update needs comes first.
@@ -166,6 +190,7 @@ class RowSlab {
   std::uint32_t* widths_ = nullptr;  // ragged: once more, as snapshots show them
   std::uint64_t* keys_ = nullptr;
   SlabShape shape_;
+  std::vector<std::uint64_t> marks_;  // bits: rows that were left behind, whose steps say otherwise
   SharedBytes memory_;
   SharedBytes step_memory_;
   std::uint64_t used_elements_ = 0;

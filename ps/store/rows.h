@@ -174,7 +174,7 @@ class Rows {
       if (const std::uint32_t ahead = old.row + kAhead; ahead < slabs_[index].size()) {
         Prefetch(slabs_[index].key(ahead));
       }
-      if (slabs_[index].steps(old.row) == 0) continue;
+      if (!slabs_[index].IsThere(old.row)) continue;
       index_.find(slabs_[index].key(old.row))->second = Move(old, WidthOf(slabs_[index], old.row));
       slabs_[index].LeaveBehind(old.row);
       ++moves;
