@@ -25,6 +25,7 @@ enum class FaultKind : std::uint8_t {
   kRestartWorker,  // killed, and started again as a new incarnation
   kLongPartition,  // of a worker or a server, longer than the failure timeout
   kKillServer,     // and another process in its stead
+  kKillFiller,     // likewise; and then who fills that one, in the moment that it counts
   kKillScheduler,  // and started again with what it has on its disk
   kDiskFull,       // the scheduler's, or the one that checkpoints lie on: nothing more fits
   kDiskErrors,     // likewise: writes fail, some of them halfway
@@ -35,7 +36,7 @@ enum class FaultKind : std::uint8_t {
   kRebalance,
   kCheckpoint,
 };
-inline constexpr std::size_t kFaultKinds = 19;
+inline constexpr std::size_t kFaultKinds = 20;
 absl::string_view NameOf(FaultKind kind);
 
 using FaultSet = std::bitset<kFaultKinds>;

@@ -14,6 +14,10 @@ std::string ServerName(std::uint32_t rank) { return SimCluster::HostName(Role::k
 std::string WorkerName(std::uint32_t rank) { return SimCluster::HostName(Role::kWorker, rank); }
 
 constexpr absl::Duration kBackAfter = absl::Milliseconds(1500);
+// A replica is filled by then, unless faults hinder it.
+constexpr absl::Duration kFilledWithin = absl::Seconds(5);
+constexpr absl::Duration kLookForFill = absl::Milliseconds(2);
+constexpr absl::Duration kLookAtFill = absl::Microseconds(50);
 
 }  // namespace
 
@@ -56,9 +60,27 @@ FaultInjector::Struck Striker::StrikeServer(std::uint32_t rank, const Episode& e
           [this, host = episode.host] { doomed_.erase(host); });
     return Struck::kYes;
   }
-  cluster_->Kill(episode.host);
-  Later(episode.length, [this, rank] { cluster_->Start(Role::kServer, rank); });
+  ReplaceServer(rank, episode.length);
+  if (episode.kind == FaultKind::kKillFiller) {
+    KillFillerWhenDue(std::make_shared<FillWatch>(),
+                      cluster_->world().Now() + episode.length + kFilledWithin);
+  }
   return Struck::kYes;
+}
+
+void Striker::ReplaceServer(std::uint32_t rank, absl::Duration after) {
+  cluster_->Kill(ServerName(rank));
+  Later(after, [this, rank] { cluster_->Start(Role::kServer, rank); });
+}
+
+// Before the map that says so can have reached who did the filling.
+void Striker::KillFillerWhenDue(std::shared_ptr<FillWatch> watch, absl::Time until) {
+  if (cluster_->world().Now() >= until) return;
+  std::optional<std::uint32_t> filler;
+  if (scheduler() != nullptr) filler = watch->Look(*scheduler()->map());
+  if (filler.has_value() && CanDoWithout(*filler)) return ReplaceServer(*filler, kBackAfter);
+  Later(watch->filling() ? kLookAtFill : kLookForFill,
+        [this, watch, until] { KillFillerWhenDue(watch, until); });
 }
 
 // One worker stays in any case.

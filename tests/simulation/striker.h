@@ -11,9 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "proto/messages.h"
 #include "tests/simulation/checker.h"
 #include "tests/simulation/fault_injector.h"
+#include "tests/simulation/fill_watch.h"
 #include "tests/simulation/scripted_worker.h"
 #include "tests/simulation/sim_cluster.h"
 #include "tests/simulation/sim_tool.h"
@@ -52,6 +54,9 @@ class Striker {
 
   Struck StrikeScheduler(const Episode& episode);
   Struck StrikeServer(std::uint32_t rank, const Episode& episode);
+  // Kills it, and starts another one in its stead.
+  void ReplaceServer(std::uint32_t rank, absl::Duration after);
+  void KillFillerWhenDue(std::shared_ptr<FillWatch> watch, absl::Time until);
   Struck StrikeWorker(ScriptedWorker* victim, const Episode& episode);
   Struck AddServer(std::uint32_t rank);
   Struck Drain(std::uint32_t rank);
