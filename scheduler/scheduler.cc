@@ -468,5 +468,6 @@ void Scheduler::Stop(const absl::Status& why) { impl_->Stop(why); }
 const std::string& Scheduler::address() const { return impl_->address(); }
 std::string Scheduler::StatusJson() const { return impl_->StatusJson(); }
 std::shared_ptr<const proto::ClusterMap> Scheduler::map() const { return impl_->map(); }
+bool Scheduler::map_is_kept() const { return impl_->map_is_kept(); }
 
 }  // namespace leeway::scheduler

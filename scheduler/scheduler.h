@@ -45,6 +45,9 @@ class Scheduler {
   std::string StatusJson() const;
   // The newest map.
   std::shared_ptr<const proto::ClusterMap> map() const;
+  // Whether a scheduler that goes on from LEEWAY_SCHEDULER_STATE would know that map. Until then
+  // nobody else knows it either.
+  bool map_is_kept() const;
 
  private:
   class Impl;

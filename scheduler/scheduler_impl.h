@@ -48,6 +48,7 @@ class Scheduler::Impl final : private van::Handler,
   const std::string& address() const { return address_; }
   std::string StatusJson() const;
   std::shared_ptr<const proto::ClusterMap> map() const { return maps_.newest(); }
+  bool map_is_kept() const { return keeper_ == nullptr || keeper_->is_up_to_date(); }
 
  private:
   // Who sent a message: a connection, and the node it belongs to, if that has joined.

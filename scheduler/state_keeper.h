@@ -47,6 +47,8 @@ class StateKeeper {
   void Forget();
 
   const std::string& path() const { return path_; }
+  // The present state is on the disk.
+  bool is_up_to_date() const { return stamp_() == durable_; }
   // Why the newest state is not on the disk yet; OK: it is, or is on its way.
   const absl::Status& trouble() const { return trouble_; }
 

@@ -53,7 +53,7 @@ FaultInjector::Struck Striker::StrikeScheduler(const Episode& episode) {
 // Only while every shard is on another living server as well.
 FaultInjector::Struck Striker::StrikeServer(std::uint32_t rank, const Episode& episode) {
   if (cluster_->config().replication < 2) return Struck::kNo;
-  if (scheduler() == nullptr || !CanDoWithout(rank)) return Struck::kAskAgain;
+  if (!CanDoWithout(rank)) return Struck::kAskAgain;
   if (episode.kind == FaultKind::kLongPartition) {
     doomed_.insert(episode.host);
     Later(episode.length + 2 * cluster_->config().failure_timeout,
@@ -77,7 +77,7 @@ void Striker::ReplaceServer(std::uint32_t rank, absl::Duration after) {
 void Striker::KillFillerWhenDue(std::shared_ptr<FillWatch> watch, absl::Time until) {
   if (cluster_->world().Now() >= until) return;
   std::optional<std::uint32_t> filler;
-  if (scheduler() != nullptr) filler = watch->Look(*scheduler()->map());
+  if (const auto map = KeptMap()) filler = watch->Look(*map);
   if (filler.has_value() && CanDoWithout(*filler)) return ReplaceServer(*filler, kBackAfter);
   Later(watch->filling() ? kLookAtFill : kLookForFill,
         [this, watch, until] { KillFillerWhenDue(watch, until); });
@@ -205,6 +205,11 @@ scheduler::Scheduler* Striker::scheduler() const {
   return process == nullptr ? nullptr : process->scheduler();
 }
 
+std::shared_ptr<const proto::ClusterMap> Striker::KeptMap() const {
+  const scheduler::Scheduler* const known = scheduler();
+  return known == nullptr || !known->map_is_kept() ? nullptr : known->map();
+}
+
 ps::Server* Striker::ServerOf(const proto::ClusterMap& map, std::uint32_t rank) const {
   SimProcess* const process = cluster_->Find(ServerName(rank));
   if (process == nullptr || doomed_.contains(ServerName(rank))) return nullptr;
@@ -215,8 +220,8 @@ ps::Server* Striker::ServerOf(const proto::ClusterMap& map, std::uint32_t rank) 
 }
 
 bool Striker::CanDoWithout(std::uint32_t rank) const {
-  const std::shared_ptr<const proto::ClusterMap> map = scheduler()->map();
-  if (ServerOf(*map, rank) == nullptr) return false;
+  const std::shared_ptr<const proto::ClusterMap> map = KeptMap();
+  if (map == nullptr || ServerOf(*map, rank) == nullptr) return false;
   for (std::uint32_t shard = 0; shard < map->owners.size(); ++shard) {
     const proto::Chain chain = proto::ChainOf(*map, shard);
     if (std::none_of(chain.members.begin(), chain.members.end(), [&](const auto& place) {

@@ -43,6 +43,8 @@ class Striker {
   // The server that a map means by a rank; null if it does not live (any more).
   ps::Server* ServerOf(const proto::ClusterMap& map, std::uint32_t rank) const;
   scheduler::Scheduler* scheduler() const;  // null while there is none
+  // What is promised rests on this one. Null while there is none that outlives the scheduler.
+  std::shared_ptr<const proto::ClusterMap> KeptMap() const;
 
  private:
   struct Ask {
