@@ -54,6 +54,9 @@ absl::Status ReadPlace(const wire::Replicate& from, Replicate* to) {
       ReadEnum("kind", from.kind(), ReplicaItem::kPush, ReplicaItem::kHandoverEnd, &to->kind));
   to->index = from.index();
   to->clock = from.clock();
+  to->pushed_until = from.pushed_until();
+  const bool fill = to->kind == ReplicaItem::kFillBegin;
+  LEEWAY_RETURN_IF_ERROR(CheckRange("pushed_until", to->pushed_until, 0, fill ? kAny : 0));
   return CheckRange("index", to->index, TraitsOf(to->kind).index ? 1 : 0, kAny);
 }
 

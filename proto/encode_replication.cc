@@ -32,6 +32,7 @@ Offset<wire::Replicate> Write(Builder& out, const Replicate& m) {
   item.add_has_learning_rate(m.has_learning_rate);
   item.add_learning_rate(m.has_learning_rate ? m.learning_rate : 0);
   item.add_workers(workers_at);
+  item.add_pushed_until(m.pushed_until);
   return item.Finish();
 }
 

@@ -67,6 +67,8 @@ struct Replicate {
   double learning_rate = 0;
   // kClose, kEnter, kFillBegin, kHandoverEnd. By rank, then incarnation; none twice.
   std::vector<WorkerWindow> workers = {};
+  // kFillBegin: pushes that were applied at once are of clocks below it.
+  std::uint64_t pushed_until = 0;
 };
 
 struct ReplicateAck {

@@ -129,6 +129,9 @@ void AddReplication(std::vector<Sample>* all) {
   Replicate first = NewItem(ReplicaItem::kFillBegin);
   first.index = 0;  // nothing has been logged yet
   all->push_back({first});
+  first.index = 9;
+  first.pushed_until = 12;
+  all->push_back({first});
 
   all->push_back({ReplicateAck{.shard = 7, .stream = 9, .item = 12, .committed = 3, .since = 4}});
   all->push_back({ReplicaReady{.epoch = 3, .shard = kShardsMax - 1}});

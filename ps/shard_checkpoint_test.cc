@@ -333,5 +333,35 @@ TEST_F(ShardCutTest, ARestoredShardKnowsWhatItHas) {
   EXPECT_EQ(restored.stores().at(1)->Digest(), Expected(1, clock));
 }
 
+// A shard that has moved away and come back: its changes are counted anew, from another beginning
+// than those that the earlier checkpoint has.
+TEST_F(ShardCutTest, AFilledShardKnowsOfNoBase) {
+  Install(1, Consistency::Asp());
+  Join();
+  for (int i = 0; i < 50; ++i) Step(50);
+  ASSERT_TRUE(Begin(shard_->newest_clock(), "ckpt-00000001").ok());
+  ASSERT_TRUE(Taken().ok());
+  const Item begin = shard_->FillBegin();
+  const std::vector<Item> pieces = shard_->Freeze();
+  shard_->BeginFill(begin);
+  for (const Item& piece : pieces) ASSERT_TRUE(shard_->LoadPiece(piece).ok());
+  ASSERT_TRUE(Begin(shard_->newest_clock(), "ckpt-00000002", "ckpt-00000001").ok());
+  const auto content = Taken();
+  ASSERT_TRUE(content.ok());
+  EXPECT_EQ(content->base, "");
+}
+
+// A worker has pushed of a clock ahead of all others and died: the clock of a checkpoint has to be
+// beyond that also where the head was filled after it.
+TEST_F(ShardCutTest, AFilledShardKnowsHowFarWasPushed) {
+  Install(1, Consistency::Ssp(3));
+  Join();
+  for (int i = 0; i < 200; ++i) Step(4);
+  Shard filled(0, &context_, &journal_);
+  filled.BeginFill(shard_->FillBegin());
+  for (const Item& piece : shard_->Freeze()) ASSERT_TRUE(filled.LoadPiece(piece).ok());
+  EXPECT_EQ(filled.newest_clock(), shard_->newest_clock());
+}
+
 }  // namespace
 }  // namespace leeway::ps

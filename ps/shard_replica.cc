@@ -180,6 +180,7 @@ Item Shard::FillBegin() const {
   begin.header.index = index_;
   begin.header.clock = closed_;
   begin.header.workers = Windows(/*with_held=*/false);
+  begin.header.pushed_until = pushed_until_;
   return begin;
 }
 
@@ -197,9 +198,11 @@ std::vector<Item> Shard::Freeze() {
 
 void Shard::BeginFill(const Item& begin) {
   stores_.clear();
+  saved_ = SavedGenerations();  // of the stores that were
   windows_.clear();
   index_ = begin.header.index;
   closed_ = begin.header.clock;
+  pushed_until_ = begin.header.pushed_until;
   TakeWindows(begin.header.workers);
 }
 
