@@ -222,6 +222,13 @@ ps::Server* Striker::ServerOf(const proto::ClusterMap& map, std::uint32_t rank) 
 bool Striker::CanDoWithout(std::uint32_t rank) const {
   const std::shared_ptr<const proto::ClusterMap> map = KeptMap();
   if (map == nullptr || ServerOf(*map, rank) == nullptr) return false;
+  // Where a chain has more members than it needs, the scheduler may send any away that it believes
+  // others to be alive beside.
+  const auto dead = std::count_if(map->servers.begin(), map->servers.end(),
+                                  [&](const proto::ServerEntry& server) {
+                                    return server.alive && ServerOf(*map, server.rank) == nullptr;
+                                  });
+  if (dead + 1 >= cluster_->config().replication) return false;
   for (std::uint32_t shard = 0; shard < map->owners.size(); ++shard) {
     const proto::Chain chain = proto::ChainOf(*map, shard);
     if (std::none_of(chain.members.begin(), chain.members.end(), [&](const auto& place) {
