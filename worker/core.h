@@ -63,6 +63,8 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   absl::Status Usable() const;
 
   std::uint32_t rank() const { return welcome_.rank; }
+  // By which servers tell this start of the process from others of the same rank.
+  std::uint64_t incarnation() const { return incarnation_; }
   std::uint32_t num_workers() const { return welcome_.num_workers; }
   std::uint32_t num_servers() const { return welcome_.num_servers; }
 

@@ -1,33 +1,12 @@
 #include "tests/simulation/checkpoint_checker.h"
 
 #include <algorithm>
-#include <cstring>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "checkpoint/folder.h"
 #include "ps/checkpoint/shard_file.h"
 
 namespace leeway::simulation {
-namespace {
-
-// Nullopt: a row that nobody pushes to.
-std::optional<std::uint32_t> PlaceOf(const SimTable& table, std::uint64_t key) {
-  if (table.dense()) {
-    return key < table.places ? std::optional(static_cast<std::uint32_t>(key)) : std::nullopt;
-  }
-  const auto found = std::find(table.keys.begin(), table.keys.end(), key);
-  if (found == table.keys.end()) return std::nullopt;
-  return static_cast<std::uint32_t>(found - table.keys.begin());
-}
-
-const SimTable* TableNamed(const std::vector<SimTable>& tables, const std::string& name) {
-  const auto found = std::find_if(tables.begin(), tables.end(),
-                                  [&](const SimTable& table) { return table.spec.name == name; });
-  return found == tables.end() ? nullptr : &*found;
-}
-
-}  // namespace
 
 void CheckpointChecker::Look(absl::Time now) {
   const auto found = checkpoint::ListCheckpoints(files_, kSavedFolder);
@@ -39,58 +18,47 @@ void CheckpointChecker::Look(absl::Time now) {
     }
     if (!seen_.insert({one.name, one.manifest->checksum}).second) continue;
     ++checked_;
-    if (std::string wrong = Judge(*one.manifest, next_begins_after_); !wrong.empty()) {
-      checker_->Fail("checkpoints are whole", absl::StrCat(one.name, ": ", wrong));
-    }
+    Judge(*one.manifest, next_begins_after_);
     next_begins_after_ = looked_;
   }
   looked_ = now;
 }
 
-std::string CheckpointChecker::Judge(const checkpoint::Manifest& manifest,
-                                     absl::Time begun_after) const {
-  Values values;
-  if (std::string wrong = ReadInto(manifest, &values); !wrong.empty()) return wrong;
-  for (const SimTable& table : *tables_) {
-    if (!table.counter) continue;
-    if (std::string wrong = JudgeTable(manifest, begun_after, table, values); !wrong.empty()) {
-      return wrong;
-    }
-  }
-  return "";
-}
-
-std::string CheckpointChecker::ReadInto(const checkpoint::Manifest& manifest,
-                                        Values* values) const {
+void CheckpointChecker::Judge(const checkpoint::Manifest& manifest, absl::Time begun_after) {
+  const auto fail = [&](absl::string_view promise, absl::string_view wrong) {
+    if (!wrong.empty()) checker_->Fail(promise, absl::StrCat(manifest.name, ": ", wrong));
+  };
   const auto chain =
       checkpoint::ReadChain(files_, checkpoint::JoinPath(kSavedFolder, manifest.name));
-  if (!chain.ok()) return chain.status().ToString();
+  if (!chain.ok()) return fail("checkpoints are whole", chain.status().ToString());
+  CounterValues values;
   for (std::uint32_t shard = 0; shard < manifest.num_shards; ++shard) {
     const auto contents = ps::ReadShard(files_, kSavedFolder, *chain, shard, [](std::uint64_t) {});
-    if (!contents.ok()) return contents.status().ToString();
+    if (!contents.ok()) return fail("checkpoints are whole", contents.status().ToString());
     for (const ps::ShardContent& content : *contents) {
-      for (const ps::ShardContent::Table& saved : content.tables) {
-        const SimTable* const table = TableNamed(*tables_, saved.spec.name);
-        if (table == nullptr) return absl::StrCat("nobody has created ", saved.spec.name);
-        if (!table->counter) continue;
-        for (const ps::FrozenPiece& piece : saved.pieces) {
-          ps::ForEachRow(piece, [&](const ps::FrozenRow& row) {
-            const std::optional<std::uint32_t> place = PlaceOf(*table, row.key);
-            if (!place.has_value()) return;
-            std::vector<std::int64_t>& elements = (*values)[{table->index, *place}];
-            elements.resize(row.values.size() / sizeof(std::int64_t));
-            std::memcpy(elements.data(), row.values.data(), row.values.size());
-          });
-        }
-      }
+      fail("checkpoints are whole", TakeCounters(content, &values));
     }
+    fail("what is sent again counts once", restores_->Judge(manifest, *contents));
+  }
+  for (const SimTable& table : *tables_) {
+    if (!table.counter) continue;
+    fail("checkpoints are whole", JudgeTable(manifest, begun_after, table, values));
+  }
+}
+
+std::string CheckpointChecker::TakeCounters(const ps::ShardContent& content,
+                                            CounterValues* values) const {
+  for (const ps::ShardContent::Table& saved : content.tables) {
+    const SimTable* const table = TableNamed(*tables_, saved.spec.name);
+    if (table == nullptr) return absl::StrCat("nobody has created ", saved.spec.name);
+    if (table->counter) values->Take(*table, saved.pieces);
   }
   return "";
 }
 
 std::string CheckpointChecker::JudgeTable(const checkpoint::Manifest& manifest,
                                           absl::Time begun_after, const SimTable& table,
-                                          const Values& values) const {
+                                          const CounterValues& values) const {
   for (std::uint32_t worker = 0; worker < history_->lives.size(); ++worker) {
     const std::vector<Push>& pushes = history_->pushes(table, worker);
     for (std::size_t number = 0; number < pushes.size(); ++number) {
@@ -98,10 +66,7 @@ std::string CheckpointChecker::JudgeTable(const checkpoint::Manifest& manifest,
       const Expected expected = Expect(manifest, begun_after, table, worker, push);
       for (std::uint32_t place = 0; place < table.places; ++place) {
         if (((push.places >> place) & 1) == 0) continue;
-        const auto found = values.find({table.index, place});
-        const bool there = found != values.end() && found->second.size() >= table.width;
-        const int times =
-            there ? TimesApplied({found->second.data(), table.width}, worker, number) : 0;
+        const int times = values.TimesApplied(table, place, worker, number);
         if (times <= (expected.may ? 1 : 0) && times >= (expected.must ? 1 : 0)) continue;
         return absl::StrCat("of clock ", manifest.clock, " has push ", number, " of worker ",
                             worker, " (clock ", push.clock, ") to place ", place, " of '",

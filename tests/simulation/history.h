@@ -2,6 +2,7 @@
 #ifndef LEEWAY_TESTS_SIMULATION_HISTORY_H_
 #define LEEWAY_TESTS_SIMULATION_HISTORY_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -58,8 +59,16 @@ struct Read {
 struct WorkerLife {
   std::uint32_t incarnation = 0;  // 0: not started
   std::uint32_t killed = 0;       // the last of them that was killed or given up; 0: none
+  bool leaving = false;           // or has left
+  // By which servers know each incarnation.
+  std::vector<std::uint64_t> known_as;
 
   bool WasKilled(std::uint32_t of) const { return of <= killed; }
+  // Which incarnation servers know by that; 0: none.
+  std::uint32_t Incarnation(std::uint64_t known) const {
+    const auto found = std::find(known_as.begin(), known_as.end(), known);
+    return found == known_as.end() ? 0 : static_cast<std::uint32_t>(found - known_as.begin()) + 1;
+  }
 };
 
 class History {

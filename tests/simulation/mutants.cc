@@ -13,6 +13,7 @@ constexpr NamedMutant kMutants[] = {
     {"promoted without the dedupe windows", Mutant::kPromoteWithoutWindows},
     {"optimizer state lost in a fill", Mutant::kStateLostInFill},
     {"hold released early", Mutant::kHoldReleasedEarly},
+    {"window dropped at restore", Mutant::kWindowsLostInRestore},
     {"handed over without what is held", Mutant::kHandoverWithoutHeld},
     {"promoted with clocks whose pushes it lacks", Mutant::kLogTellsOpenClocks},
     {"a new replica counts before it is waited for", Mutant::kFillNotWaitedFor},

@@ -32,6 +32,7 @@ std::string ScriptedWorker::Name() const { return absl::StrCat("worker ", rank_)
 void ScriptedWorker::Start() {
   core_ = cluster_->Start(Role::kWorker, rank_)->core();
   ++history_->lives[rank_].incarnation;
+  history_->lives[rank_].known_as.push_back(core_->incarnation());
   Waits("joining");
   core_->Start([this](const absl::Status& status) {
     // Its place may not be known to be free yet.
@@ -144,6 +145,7 @@ void ScriptedWorker::ReadAll(std::uint64_t clock) {
 
 void ScriptedWorker::Leave() {
   Waits("leaving");
+  history_->lives[rank_].leaving = true;
   core_->Leave(kTimeout, [this](const absl::Status& status) {
     if (!Expect(status, "leaving")) return;
     waits_for_.clear();

@@ -1,5 +1,6 @@
 #include "tests/simulation/sim_table.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -83,6 +84,15 @@ std::vector<SimTable> ChooseTables(std::uint32_t num_workers, runtime::Random* r
     }
   }
   return tables;
+}
+
+std::optional<std::uint32_t> PlaceOf(const SimTable& table, std::uint64_t key) {
+  if (table.dense()) {
+    return key < table.places ? std::optional(static_cast<std::uint32_t>(key)) : std::nullopt;
+  }
+  const auto found = std::find(table.keys.begin(), table.keys.end(), key);
+  if (found == table.keys.end()) return std::nullopt;
+  return static_cast<std::uint32_t>(found - table.keys.begin());
 }
 
 int TimesApplied(std::span<const std::int64_t> place, std::uint32_t rank, std::size_t number) {

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -45,6 +46,9 @@ struct SimTable {
 
 // The tables of one run: counters and floats, dense and sparse, each in a mode of its own.
 std::vector<SimTable> ChooseTables(std::uint32_t num_workers, runtime::Random* random);
+
+// Which place a block or a row is; none: nobody pushes to it.
+std::optional<std::uint32_t> PlaceOf(const SimTable& table, std::uint64_t key);
 
 // How often push `number` of worker `rank` has been applied to a place of a counter table.
 int TimesApplied(std::span<const std::int64_t> place, std::uint32_t rank, std::size_t number);

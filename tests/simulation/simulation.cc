@@ -14,7 +14,9 @@
 #include "runtime/sim_file_system.h"
 #include "tests/simulation/checkpoint_checker.h"
 #include "tests/simulation/fault_injector.h"
+#include "tests/simulation/restore_checker.h"
 #include "tests/simulation/scripted_worker.h"
+#include "tests/simulation/sent_pushes.h"
 #include "tests/simulation/sim_cluster.h"
 #include "tests/simulation/striker.h"
 
@@ -69,9 +71,13 @@ class Run {
         script_(ChooseScript()),
         history_(script_.tables.size(), cluster_.config().num_workers),
         checker_(&history_),
-        checkpoints_(cluster_.world().files(kSharedFolder), &script_.tables, &history_, &checker_),
+        restores_(&script_.tables, &history_, &sent_, options.data_options.mutant),
+        checkpoints_(cluster_.world().files(kSharedFolder), &script_.tables, &history_, &restores_,
+                     &checker_),
         striker_(&cluster_, &workers_, &checker_),
         injector_(&cluster_, plan_, [this](const Episode& episode) { return Strike(episode); }) {
+    cluster_.network().SetTap([this](const std::string& from, const std::string&,
+                                     const van::Message& message) { sent_.Hear(from, message); });
     cluster_.world().ShareFolder(kSharedFolder);
     (void)cluster_.world().files(kSharedFolder)->CreateDirectories(kSavedFolder);
     cluster_.world().KeepTrace(options.keep_trace);
@@ -288,6 +294,8 @@ class Run {
   const Script script_;
   History history_;
   Checker checker_;
+  SentPushes sent_;
+  const RestoreChecker restores_;
   CheckpointChecker checkpoints_;
   Striker::Workers workers_;
   Striker striker_;

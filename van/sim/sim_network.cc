@@ -88,6 +88,8 @@ void SimNetwork::Heal(const std::string& from_host, const std::string& to_host) 
 
 void SimNetwork::HealAll() { state_->cuts.clear(); }
 
+void SimNetwork::SetTap(Tap tap) { state_->tap = std::move(tap); }
+
 void SimNetwork::Kill(const std::string& host_name) {
   std::vector<SimTransport*> dying;
   for (const auto& [id, transport] : state_->transports) {

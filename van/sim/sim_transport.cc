@@ -51,12 +51,15 @@ struct SimTransport::Packet {
   absl::InlinedVector<Buffer, 3> payload;
   std::uint64_t bytes = 0;
 
+  // Without the prefix; shares the payload.
+  Message Content() const {
+    return {Buffer::CopyOf(head.data() + kPrefixBytes, head.size() - kPrefixBytes), payload};
+  }
   std::string Name() const {
     if (head.size() <= kPrefixBytes) return "Credit";
-    absl::InlinedVector<Buffer, 3> copy = payload;
+    Message content = Content();
     const auto message =
-        proto::Decode(Buffer::CopyOf(head.data() + kPrefixBytes, head.size() - kPrefixBytes),
-                      std::span<Buffer>(copy.data(), copy.size()));
+        proto::Decode(content.header, {content.payload.data(), content.payload.size()});
     return message.ok() ? std::string(proto::NameOf(*message)) : "?";
   }
 };
@@ -150,6 +153,9 @@ void SimTransport::Send(ConnId conn, const Prefix& prefix, Message message, Send
   const ConnId there = OtherEnd(conn);
   SimConnection::End& end = connection->ends[SideOf(there)];
   const SimNetworkState::HostPair link = LinkTo(*connection, there);
+  if (network_->tap != nullptr && prefix.kind == Kind::kData) {
+    network_->tap(link.first, link.second, packet->Content());
+  }
   const LinkFaults& faults = network_->FaultsOf(link);
   const auto strikes = [this](double probability) {
     return probability > 0 && network_->world->Uniform() < probability;

@@ -2,6 +2,7 @@
 #ifndef LEEWAY_VAN_SIM_SIM_VAN_H_
 #define LEEWAY_VAN_SIM_SIM_VAN_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -46,6 +47,13 @@ class SimNetwork {
 
   // The host is gone (pair with SimWorld::Kill): its peers see their connections break.
   void Kill(const std::string& host_name);
+
+  // Hears of every message that a van's owner sends, once, as it leaves: before it is lost,
+  // repeated or delayed. Greetings and credits, which are the vans' own, are left out. What it
+  // keeps of the message stays as it was. It may change nothing of the network.
+  using Tap = std::function<void(const std::string& from_host, const std::string& to_host,
+                                 const Message& message)>;
+  void SetTap(Tap tap);
 
   struct Faulted {  // how often each fault struck
     std::uint64_t dropped = 0, duplicated = 0, reordered = 0, cut = 0;

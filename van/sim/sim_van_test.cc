@@ -102,6 +102,28 @@ TEST_F(SimVanTest, TheWindowDoesNotLeakUnderLoss) {
   EXPECT_EQ(server_->van->counters().offenders_dropped, 0u);
 }
 
+TEST_F(SimVanTest, ATapHearsWhatIsSentWhateverBecomesOfIt) {
+  Connect();
+  LinkFaults faults;
+  faults.drop_probability = faults.duplicate_probability = faults.reorder_probability = 0.3;
+  network().SetFaults(faults);
+  std::vector<int> heard;
+  network().SetTap([&](const std::string& from, const std::string& to, const Message& message) {
+    EXPECT_EQ(from, "host1");
+    EXPECT_EQ(to, "host0");
+    EXPECT_EQ(message.payload[0].size(), 100u);
+    heard.push_back(std::stoi(std::string(message.header.text())));
+  });
+  SendNumbers(500);
+  network().Cut("host1", "host0");
+  SendNumbers(500);
+  network().HealAll();
+  world_->RunFor(absl::Seconds(30));
+  ASSERT_EQ(heard.size(), 1000u);
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(heard[i], i % 500);
+  EXPECT_LT(Received().size(), heard.size());
+}
+
 TEST_F(SimVanTest, ConnectsThroughHeavyLoss) {
   LinkFaults faults;
   faults.drop_probability = 0.6;

@@ -1,0 +1,104 @@
+#include "tests/simulation/restore_checker.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include "absl/strings/str_cat.h"
+#include "tests/simulation/counter_values.h"
+
+namespace leeway::simulation {
+namespace {
+
+// Calls `visit(place, elements)` for every place that a push to a counter table touches.
+template <class Visit>
+void ForEachPlace(const SimTable& table, const ps::Inbound& sent, const Visit& visit) {
+  const ps::PushView push = ps::ToPush(sent);
+  const auto values = push.values.as<std::int64_t>();
+  const auto keys = push.keys.as<std::uint64_t>();
+  for (std::size_t i = 0; i < std::max<std::size_t>(keys.size(), 1); ++i) {
+    const std::optional<std::uint32_t> place = PlaceOf(table, keys.empty() ? push.block : keys[i]);
+    if (place.has_value()) visit(*place, values.subspan(i * table.width, table.width));
+  }
+}
+
+}  // namespace
+
+std::string RestoreChecker::Judge(const checkpoint::Manifest& manifest,
+                                  const std::vector<ps::ShardContent>& contents) const {
+  const std::uint32_t shard = contents.back().shard;
+  RestoredShard restored(manifest, shard, history_, mutant_);
+  if (const absl::Status begun = restored.Begin(manifest, contents); !begun.ok()) {
+    return absl::StrCat("shard ", shard, ": ", begun.ToString());
+  }
+  ByPlace wanted = SendAgain(&restored);
+  CounterValues found;
+  for (const auto& [id, store] : restored.shard().stores()) {
+    const SimTable* const table = TableNamed(*tables_, restored.Find(id)->spec().name);
+    if (table != nullptr && table->counter) found.Take(*table, store->Freeze().pieces);
+  }
+  for (const SimTable& table : *tables_) {
+    for (std::uint32_t place = 0; table.counter && place < table.places; ++place) {
+      Digits& digits = wanted[{table.index, place}];
+      digits.must.resize(table.width);
+      digits.may.resize(table.width);
+      std::string wrong = Compare(table, place, digits, found.Of(table, place));
+      if (!wrong.empty()) return absl::StrCat("shard ", shard, " has ", wrong);
+    }
+  }
+  return "";
+}
+
+RestoreChecker::ByPlace RestoreChecker::SendAgain(RestoredShard* restored) const {
+  ByPlace wanted;
+  for (const ps::Inbound& sent : sent_->To(restored->shard().id())) {
+    const ps::Table* const installed = restored->Find(sent.request.table);
+    if (installed == nullptr) continue;  // a table that was created later
+    const bool taken = restored->Take(sent);
+    const SimTable* const table = TableNamed(*tables_, installed->spec().name);
+    if (table == nullptr || !table->counter) continue;
+    const proto::RequestId& id = sent.request.id;
+    const WorkerLife& life = history_->lives[id.worker];
+    // docs/consistency.md: a clock that its worker has not ended.
+    const bool may_be_lost = table->bsp() && life.WasKilled(life.Incarnation(id.incarnation));
+    ForEachPlace(*table, sent, [&](std::uint32_t place, std::span<const std::int64_t> elements) {
+      Digits& digits = wanted[{table->index, place}];
+      digits.must.resize(table->width);
+      digits.may.resize(table->width);
+      for (std::size_t i = 0; i < elements.size(); ++i) {
+        digits.may[i] |= elements[i];
+        if (taken && !may_be_lost) digits.must[i] |= elements[i];
+      }
+    });
+  }
+  restored->End();
+  return wanted;
+}
+
+std::string RestoreChecker::Compare(const SimTable& table, std::uint32_t place,
+                                    const Digits& wanted,
+                                    const std::vector<std::int64_t>& found) const {
+  const auto right = [&](std::size_t i) {
+    return (found[i] & wanted.must[i]) == wanted.must[i] && (found[i] & ~wanted.may[i]) == 0;
+  };
+  std::size_t element = 0;
+  while (element < table.width && right(element)) ++element;
+  if (element == table.width) return "";
+  for (std::uint32_t worker = 0; worker < history_->lives.size(); ++worker) {
+    const std::vector<Push>& pushes = history_->pushes(table, worker);
+    for (std::size_t number = 0; number < pushes.size(); ++number) {
+      const int times = TimesApplied(found, worker, number);
+      if (times >= TimesApplied(wanted.must, worker, number) &&
+          times <= TimesApplied(wanted.may, worker, number)) {
+        continue;
+      }
+      return absl::StrCat("push ", number, " of worker ", worker, " (clock ", pushes[number].clock,
+                          ") to place ", place, " of '", table.spec.name, "' (",
+                          table.spec.consistency.ToString(), ") ", times, " times");
+    }
+  }
+  return absl::StrCat("in place ", place, " of '", table.spec.name, "' what nobody has pushed");
+}
+
+}  // namespace leeway::simulation

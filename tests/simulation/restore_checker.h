@@ -1,0 +1,56 @@
+// restore(checkpoint) + what is sent again = the live run: a shard that begins with a checkpoint
+// and is given every push that its workers ever sent to it, those that are in the checkpoint
+// included, has each once.
+#ifndef LEEWAY_TESTS_SIMULATION_RESTORE_CHECKER_H_
+#define LEEWAY_TESTS_SIMULATION_RESTORE_CHECKER_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "checkpoint/manifest.h"
+#include "ps/checkpoint/shard_file.h"
+#include "ps/inbound.h"
+#include "ps/mutants.h"
+#include "tests/simulation/history.h"
+#include "tests/simulation/restored_shard.h"
+#include "tests/simulation/sent_pushes.h"
+#include "tests/simulation/sim_table.h"
+
+namespace leeway::simulation {
+
+class RestoreChecker {
+ public:
+  // `mutant`: of the servers.
+  RestoreChecker(const std::vector<SimTable>* tables, const History* history,
+                 const SentPushes* sent, ps::Mutant mutant)
+      : tables_(tables), history_(history), sent_(sent), mutant_(mutant) {}
+
+  // One shard of a checkpoint, with all that its file builds on (ps::ReadShard). What is wrong with
+  // what comes of it; empty: nothing.
+  std::string Judge(const checkpoint::Manifest& manifest,
+                    const std::vector<ps::ShardContent>& contents) const;
+
+ private:
+  // The digits (sim_table.h) of a place: those that have to be 1, and those that may be.
+  struct Digits {
+    std::vector<std::int64_t> must, may;
+  };
+  using ByPlace = std::map<std::pair<std::uint32_t, std::uint32_t>, Digits>;  // table, place
+
+  // Sends everything again. What that has to lead to.
+  ByPlace SendAgain(RestoredShard* restored) const;
+  std::string Compare(const SimTable& table, std::uint32_t place, const Digits& wanted,
+                      const std::vector<std::int64_t>& found) const;
+
+  const std::vector<SimTable>* const tables_;
+  const History* const history_;
+  const SentPushes* const sent_;
+  const ps::Mutant mutant_;
+};
+
+}  // namespace leeway::simulation
+
+#endif  // LEEWAY_TESTS_SIMULATION_RESTORE_CHECKER_H_

@@ -1,0 +1,81 @@
+// A shard that begins with a checkpoint, and workers that send to it what they ever sent. It is a
+// real one, without replicas; nothing goes over a network, and no time passes.
+//
+// The workers are those that the checkpoint's file knows. What earlier incarnations of them have
+// sent nobody sends again; a later one comes when its first push does. Workers end their clocks as
+// their pushes say.
+#ifndef LEEWAY_TESTS_SIMULATION_RESTORED_SHARD_H_
+#define LEEWAY_TESTS_SIMULATION_RESTORED_SHARD_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "checkpoint/manifest.h"
+#include "ps/checkpoint/shard_file.h"
+#include "ps/counters.h"
+#include "ps/journal.h"
+#include "ps/mutants.h"
+#include "ps/shard.h"
+#include "ps/shard_context.h"
+#include "runtime/sim_world.h"
+#include "tests/simulation/history.h"
+
+namespace leeway::simulation {
+
+class RestoredShard {
+ public:
+  RestoredShard(const checkpoint::Manifest& manifest, std::uint32_t shard, const History* history,
+                ps::Mutant mutant);
+
+  // As a server does when its cluster begins: all of what the shard's file builds on, in order.
+  absl::Status Begin(const checkpoint::Manifest& manifest,
+                     const std::vector<ps::ShardContent>& contents);
+  // Sends a push again. False where nobody does that any more.
+  bool Take(const ps::Inbound& sent);
+  // All workers end all clocks.
+  void End();
+
+  // Null: the checkpoint has no such table.
+  const ps::Table* Find(std::uint32_t table) { return context_.tables.Find(table); }
+  const ps::Shard& shard() const { return *shard_; }
+
+ private:
+  struct Worker {
+    std::uint32_t incarnation = 0;  // counted from 1
+    std::uint64_t known_as = 0;
+    std::uint64_t clock = 0;
+    ps::Shard::Marks sent = {};
+  };
+
+  // A chain of one, to whose answers nobody listens.
+  class Alone final : public ps::Journal {
+   public:
+    bool has_follower() const override { return false; }
+    void Log(ps::Item) override {}
+    bool provisional() const override { return false; }
+    void Answer(van::PeerId, proto::Reply, ps::Payload, absl::Time) override {}
+    void AnswerNow(van::PeerId, proto::Reply) override {}
+  };
+
+  std::uint32_t NewestIn(const ps::ShardContent& content, std::uint32_t rank) const;
+  void Join(std::uint32_t rank, std::uint32_t incarnation, bool late);
+  void EndClocks(std::uint32_t rank, std::uint64_t clock);
+
+  const History* const history_;
+  runtime::SimWorld world_{1};
+  const std::unique_ptr<runtime::Host> host_ = world_.NewHost("server");
+  const std::unique_ptr<runtime::LoopRunner> loop_ = host_->Spawn("loop");
+  ps::Counters counters_;
+  Alone alone_;
+  ps::ShardContext context_;
+  std::unique_ptr<ps::Shard> shard_;
+  std::map<std::uint32_t, Worker> workers_;  // by rank
+  std::uint64_t fastest_;
+};
+
+}  // namespace leeway::simulation
+
+#endif  // LEEWAY_TESTS_SIMULATION_RESTORED_SHARD_H_

@@ -1,0 +1,31 @@
+#include "tests/simulation/sent_pushes.h"
+
+#include <utility>
+#include <variant>
+
+#include "absl/strings/match.h"
+#include "leeway/config.h"
+#include "proto/codec.h"
+
+namespace leeway::simulation {
+
+void SentPushes::Hear(const std::string& from_host, const van::Message& message) {
+  if (!absl::StartsWith(from_host, Name(Role::kWorker))) return;
+  ps::Payload payload(message.payload.begin(), message.payload.end());
+  const auto decoded = proto::Decode(message.header, {payload.data(), payload.size()});
+  if (!decoded.ok()) return;
+  const auto* const request = std::get_if<proto::Request>(&*decoded);
+  if (request == nullptr || !proto::HasPush(request->op)) return;
+  const proto::RequestId& id = request->id;
+  Shard& shard = shards_[id.shard];
+  if (!shard.known.insert({id.worker, id.incarnation, id.sequence}).second) return;
+  shard.pushes.push_back({.request = *request, .payload = std::move(payload)});
+}
+
+const std::vector<ps::Inbound>& SentPushes::To(std::uint32_t shard) const {
+  static const std::vector<ps::Inbound> kNone;
+  const auto found = shards_.find(shard);
+  return found == shards_.end() ? kNone : found->second.pushes;
+}
+
+}  // namespace leeway::simulation

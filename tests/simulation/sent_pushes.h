@@ -1,0 +1,37 @@
+// Every push that a worker of a simulated run has sent to a shard, as it went over the network.
+#ifndef LEEWAY_TESTS_SIMULATION_SENT_PUSHES_H_
+#define LEEWAY_TESTS_SIMULATION_SENT_PUSHES_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "ps/inbound.h"
+#include "van/van.h"
+
+namespace leeway::simulation {
+
+class SentPushes {
+ public:
+  // A message that leaves a host (SimNetwork::Tap). Those of others than workers are passed over,
+  // and what is no push or has been sent before.
+  void Hear(const std::string& from_host, const van::Message& message);
+
+  // In the order in which each was first sent.
+  const std::vector<ps::Inbound>& To(std::uint32_t shard) const;
+
+ private:
+  struct Shard {
+    std::vector<ps::Inbound> pushes;
+    std::set<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>> known;  // of RequestId
+  };
+
+  std::map<std::uint32_t, Shard> shards_;
+};
+
+}  // namespace leeway::simulation
+
+#endif  // LEEWAY_TESTS_SIMULATION_SENT_PUSHES_H_
