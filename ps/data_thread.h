@@ -78,6 +78,8 @@ class DataThread final : private van::Handler, private ReplicaHost {
   // may be called all the same.
   absl::StatusOr<std::uint32_t> BeginCuts(const CutOrder& order, const ShardCut::Done& done);
   void AbandonCuts(const absl::Status& why);
+  // For the copies of what changes while a checkpoint is written.
+  SpareMemory* spare_memory() { return &context_.spare; }
 
   std::uint32_t num_shards() const { return context_.num_shards; }
   // That have a replica here.

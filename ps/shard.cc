@@ -27,7 +27,8 @@ ShardStore* Shard::StoreOf(const Table& table) {
                            .shard = id_,
                            .num_shards = context_->num_shards,
                            .block_bytes = context_->block_bytes,
-                           .pull_bytes_max = context_->message_bytes_max};
+                           .pull_bytes_max = context_->message_bytes_max,
+                           .spare = &context_->spare};
     store = NewShardStore(table.spec(), place, table.updater());
   }
   return store.get();

@@ -8,6 +8,7 @@
 #include "ps/counters.h"
 #include "ps/inbound.h"
 #include "ps/mutants.h"
+#include "ps/store/spare_memory.h"
 #include "ps/table.h"
 #include "runtime/byte_budget.h"
 #include "runtime/loop.h"
@@ -19,6 +20,7 @@ struct ShardContext {
   runtime::Loop* loop = nullptr;
   Counters* counters = nullptr;
   Tables tables;
+  SpareMemory spare;
   std::uint32_t num_shards = 0;
   std::uint64_t block_bytes = 0;
   std::uint64_t message_bytes_max = 0;

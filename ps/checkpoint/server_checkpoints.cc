@@ -1,6 +1,7 @@
 #include "ps/checkpoint/server_checkpoints.h"
 
 #include <algorithm>
+#include <limits>
 #include <mutex>
 #include <utility>
 
@@ -13,6 +14,11 @@
 
 namespace leeway::ps {
 namespace {
+
+// Made ready after each file at most, so that the next one is not kept waiting for long.
+constexpr std::uint64_t kRefillBytes = 32 << 20;
+// That lie ready on each thread when its shards are frozen, or more if the last time took more.
+constexpr std::uint64_t kSpareBytes = 128 << 20;
 
 absl::StatusOr<proto::CheckpointFile> WriteFrozen(runtime::FileSystem* files, const CutOrder& order,
                                                   absl::StatusOr<FrozenShard> frozen) {
@@ -40,6 +46,7 @@ void ServerCheckpoints::GiveUp(const absl::Status& why) {
   save_ = nullptr;
   setup_.on_every_thread([why](DataThread* thread, std::uint32_t) { thread->AbandonCuts(why); },
                          [] {});
+  LetGoOfSpare();
 }
 
 // ---- before the cut ----
@@ -49,6 +56,34 @@ void ServerCheckpoints::On(const proto::CheckpointPrepare& prepare) {
   if (prepare.checkpoint == newest_ && save_ != nullptr) return;  // it is further already
   newest_ = prepare.checkpoint;
   GiveUp(absl::AbortedError("another checkpoint has begun"));
+  struct Found {
+    std::mutex mutex;
+    Refillers refillers;
+  };
+  auto found = std::make_shared<Found>();
+  setup_.on_every_thread(
+      [found](DataThread* thread, std::uint32_t) {
+        thread->spare_memory()->Reserve(kSpareBytes);
+        const std::lock_guard lock(found->mutex);
+        found->refillers.push_back(thread->spare_memory()->refiller());
+      },
+      [this, found, checkpoint = prepare.checkpoint] {
+        refillers_ = found->refillers;
+        MakeReady(checkpoint);
+      });
+}
+
+// Before anything is frozen: from then on workers wait for it.
+void ServerCheckpoints::MakeReady(std::uint64_t checkpoint) {
+  writer()->Post([this, checkpoint, refillers = refillers_] {
+    for (const SpareMemory::Refiller& refiller : refillers) {
+      refiller.Refill(std::numeric_limits<std::uint64_t>::max());
+    }
+    setup_.loop->Post([this, checkpoint] { SayNewestClock(checkpoint); });
+  });
+}
+
+void ServerCheckpoints::SayNewestClock(std::uint64_t checkpoint) {
   struct Newest {
     std::mutex mutex;
     std::uint64_t clock = 0;
@@ -59,7 +94,7 @@ void ServerCheckpoints::On(const proto::CheckpointPrepare& prepare) {
         const std::lock_guard lock(newest->mutex);
         newest->clock = std::max(newest->clock, thread->NewestClock());
       },
-      [this, newest, checkpoint = prepare.checkpoint] {
+      [this, newest, checkpoint] {
         setup_.tell_scheduler(
             proto::CheckpointPrepared{.checkpoint = checkpoint, .fastest_clock = newest->clock});
       });
@@ -79,6 +114,7 @@ void ServerCheckpoints::On(const proto::CheckpointCut& cut) {
   save_->order = {
       .checkpoint = cut.checkpoint, .clock = cut.clock, .folder = cut.directory, .base = cut.base};
   save_->report.checkpoint = cut.checkpoint;
+  save_->refillers = refillers_;
   Begin(save_);
 }
 
@@ -96,6 +132,7 @@ void ServerCheckpoints::Begin(const std::shared_ptr<Save>& save) {
   auto begun = std::make_shared<Begun>();
   setup_.on_every_thread(
       [save, done, begun](DataThread* thread, std::uint32_t) {
+        thread->spare_memory()->BeginCopies();
         const absl::StatusOr<std::uint32_t> shards = thread->BeginCuts(save->order, done);
         const std::lock_guard lock(begun->mutex);
         begun->result.Update(shards.status());
@@ -114,6 +151,8 @@ void ServerCheckpoints::Write(const std::shared_ptr<Save>& save,
                               absl::StatusOr<FrozenShard> frozen) {
   if (save->given_up) return;
   auto file = WriteFrozen(setup_.host->files(), save->order, std::move(frozen));
+  // What the threads have used up meanwhile, as far as it has not come back.
+  for (const SpareMemory::Refiller& refiller : save->refillers) refiller.Refill(kRefillBytes);
   setup_.loop->Post(
       [this, save, file = std::move(file)]() mutable { OnWritten(save, std::move(file)); });
 }
@@ -139,6 +178,20 @@ void ServerCheckpoints::ReportIfOver(const std::shared_ptr<Save>& save) {
   }
   save->reported = true;
   setup_.tell_scheduler(save->report);
+  LetGoOfSpare();
+}
+
+// What more came together than is to lie ready goes back to the system: on the writer's loop, since
+// that takes its time.
+void ServerCheckpoints::LetGoOfSpare() {
+  setup_.on_every_thread(
+      [writer = writer()](DataThread* thread, std::uint32_t) {
+        thread->spare_memory()->EndCopies();
+        auto surplus =
+            std::make_shared<SpareMemory::Surplus>(thread->spare_memory()->TakeSurplus());
+        if (!surplus->empty()) writer->Post([surplus] { surplus->clear(); });
+      },
+      [] {});
 }
 
 // ---- restoring ----

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "ps/checkpoint/shard_cut.h"
@@ -41,9 +42,12 @@ class ServerCheckpoints {
   void On(const proto::RestoreShards& restore);
 
  private:
+  using Refillers = std::vector<SpareMemory::Refiller>;
+
   // One checkpoint. Its own loop and the writer's have a share in it.
   struct Save {
     CutOrder order;
+    Refillers refillers;
     std::atomic<bool> given_up = false;
     // The rest: on the control loop.
     proto::CheckpointWritten report;
@@ -54,6 +58,9 @@ class ServerCheckpoints {
   };
 
   void GiveUp(const absl::Status& why);
+  void MakeReady(std::uint64_t checkpoint);
+  void SayNewestClock(std::uint64_t checkpoint);
+  void LetGoOfSpare();
   void Begin(const std::shared_ptr<Save>& save);
   void Write(const std::shared_ptr<Save>& save, absl::StatusOr<FrozenShard> frozen);
   void OnWritten(const std::shared_ptr<Save>& save, absl::StatusOr<proto::CheckpointFile> file);
@@ -63,6 +70,7 @@ class ServerCheckpoints {
   const Setup setup_;
   std::uint64_t newest_ = 0;  // the number of the newest checkpoint that was heard of
   std::shared_ptr<Save> save_;
+  Refillers refillers_;  // of the data threads, once prepared
   std::shared_ptr<RestoreJob> restore_;
   std::unique_ptr<runtime::LoopRunner> writer_;  // last, so that it stops first; made when needed
 };

@@ -9,6 +9,7 @@
 #include "ps/store/checks.h"
 #include "ps/store/initial_values.h"
 #include "ps/store/shared_bytes.h"
+#include "ps/store/spare_memory.h"
 #include "ps/store/update_run.h"
 #include "runtime/status_macros.h"
 
@@ -201,15 +202,17 @@ class DenseStore final : public ShardStore {
     return block;
   }
 
+  SharedBytes NewBytes(std::size_t bytes) const { return SpareMemory::New(place_.spare, bytes); }
+
   // To be written by the caller.
   void MakeValues(Block& block, std::uint64_t elements) {
-    block.values = SharedBytes(elements * sizeof(Stored));
+    block.values = NewBytes(elements * sizeof(Stored));
     ++stats_.blocks;
     stats_.value_bytes += block.values.size();
   }
 
   void MakeState(Block& block, std::uint64_t elements) {
-    block.state = SharedBytes(StateBytes(elements));
+    block.state = NewBytes(StateBytes(elements));
     auto* state = reinterpret_cast<Compute*>(block.state.data());
     for (int slot = 0; slot < updater_->state_slots(); ++slot) {
       std::fill_n(state + static_cast<std::size_t>(slot) * elements, elements,
@@ -219,9 +222,9 @@ class DenseStore final : public ShardStore {
   }
 
   // New bytes for those that somebody still looks at, which are returned.
-  static SharedBytes Renew(SharedBytes& bytes) {
+  SharedBytes Renew(SharedBytes& bytes) const {
     if (bytes.Writable()) return {};
-    return std::exchange(bytes, SharedBytes(bytes.size()));
+    return std::exchange(bytes, NewBytes(bytes.size()));
   }
 
   Writing Write(std::uint64_t index) {

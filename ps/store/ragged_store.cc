@@ -19,7 +19,7 @@ template <class Stored>
 class RaggedStore final : public ShardStore {
  public:
   RaggedStore(const TableSpec& spec, const StorePlace& place, const Updater* updater)
-      : spec_(spec), place_(place), updater_(updater), rows_(spec, *updater) {}
+      : spec_(spec), place_(place), updater_(updater), rows_(spec, *updater, place.spare) {}
 
   absl::Status Check(const PushView& push) const override {
     LEEWAY_RETURN_IF_ERROR(CheckSizes(push));

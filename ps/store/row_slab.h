@@ -10,6 +10,7 @@
 #include "ps/store/elements.h"
 #include "ps/store/frozen_piece.h"
 #include "ps/store/shared_bytes.h"
+#include "ps/store/spare_memory.h"
 
 namespace leeway::ps {
 
@@ -28,8 +29,10 @@ class RowSlab {
  public:
   using Compute = ComputeOf<Stored>;
 
-  explicit RowSlab(const SlabShape& shape)
-      : shape_(shape), memory_(BytesOf(shape)), step_memory_(shape.rows * sizeof(std::uint64_t)) {
+  RowSlab(const SlabShape& shape, SpareMemory* spare)
+      : shape_(shape),
+        memory_(SpareMemory::New(spare, BytesOf(shape))),
+        step_memory_(shape.rows * sizeof(std::uint64_t)) {
     std::byte* next = memory_.data();
     values_ = Take<Stored>(next, shape.elements);
     state_ = Take<Compute>(next, shape.elements * shape.state_slots);

@@ -35,8 +35,9 @@ class Rows {
     std::uint64_t* steps;
   };
 
-  Rows(const TableSpec& spec, const Updater& updater)
-      : width_(spec.row_width),
+  Rows(const TableSpec& spec, const Updater& updater, SpareMemory* spare)
+      : spare_(spare),
+        width_(spec.row_width),
         initial_(spec),
         state_slots_(static_cast<std::uint32_t>(updater.state_slots())) {
     for (std::uint32_t slot = 0; slot < state_slots_; ++slot) {
@@ -164,7 +165,7 @@ class Rows {
     for (int looks = 0; looks < kLooks && moves < kMoves && !evacuating_.empty(); ++looks) {
       const std::uint32_t index = evacuating_.front();
       if (evacuated_ == slabs_[index].size()) {
-        slabs_[index] = Slab(SlabShape{});
+        slabs_[index] = Slab(SlabShape{}, nullptr);
         vacant_.push_back(index);
         evacuating_.pop_front();
         evacuated_ = 0;
@@ -188,7 +189,7 @@ class Rows {
 
   void AddSlab(std::uint64_t width) {
     if (!slabs_.empty()) EvacuateIfMostlyLeft(newest_);
-    Slab slab(NextShape(width));
+    Slab slab(NextShape(width), spare_);
     if (vacant_.empty()) {
       newest_ = static_cast<std::uint32_t>(slabs_.size());
       slabs_.push_back(std::move(slab));
@@ -216,6 +217,7 @@ class Rows {
     return shape;
   }
 
+  SpareMemory* const spare_;
   const std::uint64_t width_;  // 0: each row has its own
   const InitialValues initial_;
   const std::uint32_t state_slots_;

@@ -18,6 +18,8 @@
 
 namespace leeway::ps {
 
+class SpareMemory;
+
 // A push, as it lies in its message: sizes already agree with each other (proto::Decode), but not
 // yet with the table. Buffers are shared, so a view may be kept.
 struct PushView {
@@ -129,6 +131,7 @@ struct StorePlace {
   std::uint64_t block_bytes = 1 << 20;
   // Most bytes one pull of keys may gather: what one frame may hold.
   std::uint64_t pull_bytes_max = 1ull << 30;  // LEEWAY_MESSAGE_BYTES_MAX
+  SpareMemory* spare = nullptr;               // outlives the store; null: all is from the heap
 };
 
 // `updater` outlives the store and supports the table's dtype.

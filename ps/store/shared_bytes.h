@@ -4,6 +4,7 @@
 #define LEEWAY_PS_STORE_SHARED_BYTES_H_
 
 #include <cstddef>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -11,11 +12,16 @@
 
 namespace leeway::ps {
 
+class SpareShelf;
+
 // Uninitialised, aligned for vector instructions. Moved, never copied.
 class SharedBytes {
  public:
+  struct Memory;
+
   SharedBytes() = default;
   explicit SharedBytes(std::size_t bytes) : memory_(new Memory(bytes)) {}
+  explicit SharedBytes(Memory* memory) : memory_(memory) {}  // with one reference to it
   SharedBytes(SharedBytes&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)) {}
   SharedBytes& operator=(SharedBytes&& other) noexcept {
     std::swap(memory_, other.memory_);
@@ -37,16 +43,23 @@ class SharedBytes {
     return {memory_->data + offset, size, memory_};
   }
 
- private:
   struct Memory final : public runtime::BufferOwner {
     static constexpr std::align_val_t kAlignment{64};
-    explicit Memory(std::size_t size)
-        : bytes(size), data(static_cast<std::byte*>(::operator new(size, kAlignment))) {}
+    explicit Memory(std::size_t size, int refs = 1)
+        : BufferOwner(refs),
+          bytes(size),
+          data(static_cast<std::byte*>(::operator new(size, kAlignment))) {}
     ~Memory() override { ::operator delete(data, kAlignment); }
+    void OnUnused() override;
+
     const std::size_t bytes;
     std::byte* const data;
+    // Where it goes when nobody uses it any more; null: to the heap.
+    std::shared_ptr<SpareShelf> home;
+    Memory* next = nullptr;  // on the shelf
   };
 
+ private:
   Memory* memory_ = nullptr;
 };
 

@@ -18,7 +18,7 @@ template <class Stored>
 class SparseStore final : public ShardStore {
  public:
   SparseStore(const TableSpec& spec, const StorePlace& place, const Updater* updater)
-      : spec_(spec), place_(place), updater_(updater), initial_(spec), rows_(spec, *updater) {}
+      : spec_(spec), place_(place), updater_(updater), initial_(spec), rows_(spec, *updater, place.spare) {}
 
   absl::Status Check(const PushView& push) const override {
     if (!push.widths.empty()) return Invalid(spec_, "it is sparse, but the push has widths");
