@@ -98,6 +98,25 @@ TEST_F(RecoveryTest, WhoDiedMeanwhileIsFoundDead) {
   EXPECT_FALSE(cluster_->workers[1]->over.has_value());
 }
 
+TEST_F(RecoveryTest, WhoHearsNobodyAfterItsReturnTakesNobodyForDead) {
+  Begin();
+  cluster_->KillScheduler();
+  for (const auto& node : cluster_->nodes) {
+    cluster_->network.Cut(node->name(), kSchedulerHost);
+    cluster_->network.Cut(kSchedulerHost, node->name());
+  }
+  cluster_->StartScheduler();
+  cluster_->world.RunFor(3 * cluster_->config.failure_timeout);
+  cluster_->network.HealAll();
+  cluster_->world.RunFor(3 * cluster_->config.failure_timeout);
+  EXPECT_FALSE(cluster_->over.has_value());
+  for (const auto& node : cluster_->nodes) {
+    EXPECT_TRUE(node->downs.empty());
+    EXPECT_FALSE(node->over.has_value());
+    EXPECT_EQ(node->epoch(), 1u);
+  }
+}
+
 TEST_F(RecoveryTest, AMoveThatWasUnderWayIsFinished) {
   Begin();
   TestNode* late = cluster_->Start(Role::kServer, [](Config* config) { config->elastic = true; });

@@ -225,14 +225,15 @@ void Scheduler::Impl::FindDead() {
   }
 }
 
-// No server is heard any more, nor most of the others, and yet their connections have not broken:
-// then it is the scheduler that is cut off. To take them for dead would be of use to nobody, since
-// no server is left that could take over, and would end a cluster that is in the best of health.
+// No server is heard any more, nor most of the others, and yet their connections have not broken
+// (or, after its return, have not come to be): then it is the scheduler that is cut off. To take
+// them for dead would be of use to nobody, since no server is left that could take over, and would
+// end a cluster that is in the best of health.
 bool Scheduler::Impl::HearsNobody() const {
   const absl::Duration quiet =
       std::min(3 * config_.heartbeat_interval, config_.failure_timeout / 2);
   std::size_t servers = 0, quiet_servers = 0, quiet_nodes = 0;
-  bool connected = false;
+  bool connected = nobody_came_back_;
   const std::vector<Node*> alive = members_.Alive();
   for (const Node* node : alive) {
     const bool is_server = node->role == Role::kServer;

@@ -193,6 +193,8 @@ class Scheduler::Impl final : private van::Handler,
   AdminDesk desk_;
   std::map<std::uint32_t, runtime::TimerId> suspects_;  // by node
   std::optional<absl::Time> cut_off_since_;
+  bool nobody_came_back_ =
+      false;  // it goes on from a state that was kept, and has heard nobody yet
   std::map<van::PeerId, absl::Time> turned_away_;                // first, though it may ask again
   std::map<std::uint32_t, std::vector<AdminDesk::Ask>> drains_;  // by rank: who waits for it
   std::vector<AdminDesk::Ask> rebalances_;

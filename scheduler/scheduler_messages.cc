@@ -66,6 +66,7 @@ void Scheduler::Impl::OnMessage(van::PeerId peer, van::Message raw) {
   if (sender.node != nullptr && sender.node->role != sender.identity.role) sender.node = nullptr;
   if (sender.node != nullptr && sender.node->alive()) {
     detector_.Heard(sender.node->id, Now());
+    nobody_came_back_ = false;
     Trust(sender.node->id);
     // On a new connection what was waiting to be sent comes before Join, and is answered as well.
     const bool beats = std::holds_alternative<proto::Heartbeat>(*message);

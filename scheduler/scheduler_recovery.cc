@@ -47,6 +47,7 @@ void Scheduler::Impl::GoOn() {
   runtime::LogInfo("going on with the cluster that ", keeper_->path(), " keeps: ", alive.size(),
                    " nodes alive, epoch ", maps_.newest()->epoch);
   for (const Node* node : alive) detector_.Heard(node->id, Now());
+  nobody_came_back_ = !alive.empty();
   if (!members_.complete()) return;
   loop_->Cancel(nobody_timer_);
   if (restoration_.wanted()) BeginRestoration();
