@@ -67,6 +67,7 @@ struct CheckpointWritten {
 struct RestoreShards {
   std::uint64_t request = 0;
   std::string directory = {};
+  std::uint64_t checksum = 0;  // of the manifest that the scheduler has read there
 };
 struct RestoreShardsReply {
   std::uint64_t request = 0;

@@ -70,6 +70,7 @@ absl::Status Read(const wire::CheckpointWritten& from, Input& in, CheckpointWrit
 
 absl::Status Read(const wire::RestoreShards& from, Input& in, RestoreShards* to) {
   to->request = from.request();
+  to->checksum = from.checksum();
   return ReadText("directory", from.directory(), 1, kPathBytesMax, in, &to->directory);
 }
 

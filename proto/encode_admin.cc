@@ -48,7 +48,7 @@ Offset<wire::CheckpointWritten> Write(Builder& out, const CheckpointWritten& m) 
 }
 
 Offset<wire::RestoreShards> Write(Builder& out, const RestoreShards& m) {
-  return wire::CreateRestoreShards(out, m.request, Write(out, m.directory));
+  return wire::CreateRestoreShards(out, m.request, Write(out, m.directory), m.checksum);
 }
 
 Offset<wire::RestoreShardsReply> Write(Builder& out, const RestoreShardsReply& m) {

@@ -198,8 +198,8 @@ inline auto Fields(const CheckpointWritten& m) {
   return std::tie(a, b, c);
 }
 inline auto Fields(const RestoreShards& m) {
-  const auto& [a, b] = m;
-  return std::tie(a, b);
+  const auto& [a, b, c] = m;
+  return std::tie(a, b, c);
 }
 inline auto Fields(const RestoreShardsReply& m) {
   const auto& [a, b] = m;

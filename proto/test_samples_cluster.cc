@@ -157,7 +157,8 @@ void AddAdministration(std::vector<Sample>* all) {
       .checkpoint = 5,
       .result = absl::ResourceExhaustedError("the disk is full"),
       .files = {{.name = "shard-00001.safetensors", .bytes = 1ull << 40, .checksum = 0xabcdef}}}});
-  all->push_back({RestoreShards{.request = 6, .directory = "/data/ckpt-5"}});
+  all->push_back(
+      {RestoreShards{.request = 6, .directory = "/data/ckpt-5", .checksum = 1ull << 63}});
   all->push_back({RestoreShardsReply{.request = 6, .result = absl::DataLossError("checksum")}});
   all->push_back({SchedulerMoved{.address = "tcp://10.0.0.8:4711", .cluster = 77}});
 }

@@ -39,6 +39,7 @@ absl::Status Restoration::Open(runtime::FileSystem* files, const std::string& wa
     return absl::Status(manifest.status().code(),
                         absl::StrCat("LEEWAY_RESTORE=", wanted, ": ", manifest.status().message()));
   }
+  state_.checksum = manifest->checksum;
   state_.clock = manifest->clock;
   block_bytes_ = manifest->block_bytes;
   for (const checkpoint::TableEntry& table : manifest->tables) {
@@ -72,7 +73,8 @@ void Restoration::Load(absl::Time now) {
 void Restoration::Ask(absl::Time now) {
   resend_at_ = now + resend_interval_;
   for (const std::uint32_t server : waiting_) {
-    tell_(server, proto::RestoreShards{.request = request_, .directory = state_.path});
+    tell_(server, proto::RestoreShards{
+                      .request = request_, .directory = state_.path, .checksum = state_.checksum});
   }
 }
 

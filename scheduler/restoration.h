@@ -26,9 +26,10 @@ class Restoration {
  public:
   // What has to be kept of it.
   struct State {
-    std::string path;         // of the checkpoint; empty: the cluster started with nothing
-    std::uint64_t clock = 0;  // where it starts
-    bool loaded = false;      // by all servers
+    std::string path;            // of the checkpoint; empty: the cluster started with nothing
+    std::uint64_t checksum = 0;  // of its manifest
+    std::uint64_t clock = 0;     // where it starts
+    bool loaded = false;         // by all servers
     friend bool operator==(const State&, const State&) = default;
   };
   using Tell = std::function<void(std::uint32_t node, const proto::AnyMessage& message)>;

@@ -18,7 +18,8 @@ constexpr std::uint64_t kClock = 41;
 
 // Puts a checkpoint of two tables on the scheduler's disk; what is in its files is the servers'
 // affair.
-std::string PutCheckpoint(TestCluster* cluster, std::uint64_t clock = kClock) {
+std::string PutCheckpoint(TestCluster* cluster, std::uint64_t clock = kClock,
+                          std::uint64_t* checksum = nullptr) {
   runtime::SimFileSystem* files = cluster->world.files(kSchedulerHost);
   checkpoint::Manifest manifest;
   manifest.name = checkpoint::CheckpointName(7);
@@ -32,6 +33,7 @@ std::string PutCheckpoint(TestCluster* cluster, std::uint64_t clock = kClock) {
   const std::string path = "saved/ckpt-00000007";
   EXPECT_TRUE(checkpoint::StartCheckpoint(files, path).ok());
   EXPECT_TRUE(checkpoint::FinishCheckpoint(files, path, &manifest).ok());
+  if (checksum != nullptr) *checksum = manifest.checksum;
   return path;
 }
 
@@ -39,7 +41,7 @@ class RestorationTest : public ::testing::Test {
  protected:
   void Start() {
     cluster_.config.restore = "saved";
-    path_ = PutCheckpoint(&cluster_);
+    path_ = PutCheckpoint(&cluster_, kClock, &checksum_);
     cluster_.StartAll();
   }
   bool WorkersHaveTheMap() const {
@@ -53,6 +55,7 @@ class RestorationTest : public ::testing::Test {
 
   TestCluster cluster_;
   std::string path_;
+  std::uint64_t checksum_ = 0;
 };
 
 TEST_F(RestorationTest, WorkersHearOfTheClusterWhenAllServersHaveLoaded) {
@@ -63,6 +66,7 @@ TEST_F(RestorationTest, WorkersHearOfTheClusterWhenAllServersHaveLoaded) {
     EXPECT_THAT(server->installed, ElementsAre(3, 5));
     EXPECT_GT(server->epoch(), 0u);  // it knows which shards are its own
     EXPECT_EQ(server->loads.front().directory, path_);
+    EXPECT_EQ(server->loads.front().checksum, checksum_);
     EXPECT_EQ(server->welcome->clock, kClock);
   }
   cluster_.world.RunFor(absl::Seconds(10));

@@ -186,8 +186,10 @@ State StateFrom(const Json& json) {
   state.next_table = json.at("next_table");
   state.barriers = BarriersFrom(json.at("barriers"));
   const Json& restoration = json.at("restoration");
-  state.restoration = {
-      .path = Unpacked(restoration.at(0)), .clock = restoration.at(1), .loaded = restoration.at(2)};
+  state.restoration = {.path = Unpacked(restoration.at(0)),
+                       .checksum = restoration.at(1),
+                       .clock = restoration.at(2),
+                       .loaded = restoration.at(3)};
   return state;
 }
 
@@ -198,24 +200,24 @@ absl::Status Damaged(absl::string_view what) {
 }  // namespace
 
 std::string EncodeState(const State& state) {
-  const Json json = {
-      {"cluster", state.cluster},
-      {"address", state.address},
-      {"num_servers", state.num_servers},
-      {"num_workers", state.num_workers},
-      {"replication", state.replication},
-      {"block_bytes", state.block_bytes},
-      {"nodes", ListToJson(state.nodes)},
-      {"next_node", state.next_node},
-      {"complete", state.complete},
-      {"version", state.version},
-      {"epoch", state.epoch},
-      {"chains", ToJson(state.chains)},
-      {"tables", ListToJson(state.tables)},
-      {"next_table", state.next_table},
-      {"barriers", ToJson(state.barriers)},
-      {"restoration",
-       {Packed(state.restoration.path), state.restoration.clock, state.restoration.loaded}}};
+  const Json json = {{"cluster", state.cluster},
+                     {"address", state.address},
+                     {"num_servers", state.num_servers},
+                     {"num_workers", state.num_workers},
+                     {"replication", state.replication},
+                     {"block_bytes", state.block_bytes},
+                     {"nodes", ListToJson(state.nodes)},
+                     {"next_node", state.next_node},
+                     {"complete", state.complete},
+                     {"version", state.version},
+                     {"epoch", state.epoch},
+                     {"chains", ToJson(state.chains)},
+                     {"tables", ListToJson(state.tables)},
+                     {"next_table", state.next_table},
+                     {"barriers", ToJson(state.barriers)},
+                     {"restoration",
+                      {Packed(state.restoration.path), state.restoration.checksum,
+                       state.restoration.clock, state.restoration.loaded}}};
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   return absl::StrCat(kMagic, " ", kStateFormat, " ", absl::Hex(ChecksumOf(text), absl::kZeroPad8),
                       " ", text.size(), "\n", text);

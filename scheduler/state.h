@@ -17,7 +17,7 @@
 
 namespace leeway::scheduler {
 
-inline constexpr int kStateFormat = 1;
+inline constexpr int kStateFormat = 2;
 
 struct State {
   std::uint64_t cluster = 0;

@@ -45,7 +45,8 @@ State Sample() {
   state.next_table = 9;
   state.barriers.ended[{"b", Group::kAll}] = {{3, absl::OkStatus()},
                                               {4, absl::DeadlineExceededError("who \xfe")}};
-  state.restoration = {.path = "/data/\xff/ckpt-00000007", .clock = 1ull << 60, .loaded = true};
+  state.restoration = {
+      .path = "/data/\xff/ckpt-00000007", .checksum = ~0ull, .clock = 1ull << 60, .loaded = true};
   state.barriers.shifts[{77, {"b", Group::kWorkers}}] = ~0ull;
   return state;
 }
@@ -84,8 +85,8 @@ TEST(State, TornAndDamagedFilesAreNeverBelieved) {
 }
 
 TEST(State, ANewerFormatIsSaidToBeOne) {
-  EXPECT_THAT(std::string(DecodeState("leeway-scheduler-state 2 00000000 0\n").status().message()),
-              HasSubstr("format 2, and this scheduler reads format 1"));
+  EXPECT_THAT(std::string(DecodeState("leeway-scheduler-state 3 00000000 0\n").status().message()),
+              HasSubstr("format 3, and this scheduler reads format 2"));
 }
 
 TEST(State, FitsOnlyTheSettingsThatTheClusterWasStartedWith) {

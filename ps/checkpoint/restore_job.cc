@@ -41,6 +41,12 @@ void RestoreJob::ReadManifests(std::uint32_t num_shards, const std::vector<bool>
   auto chain = checkpoint::ReadChain(setup_.files, restore_.directory);
   if (!chain.ok()) return Finish(chain.status());
   chain_ = *std::move(chain);
+  if (chain_.front().checksum != restore_.checksum) {
+    return Finish(absl::DataLossError(absl::StrCat(
+        restore_.directory, " is another checkpoint here than where the scheduler runs (",
+        checkpoint::kManifestName, " differs): every server needs the folder that LEEWAY_RESTORE ",
+        "names there")));
+  }
   // With another number of shards, rows lie anywhere.
   const std::uint32_t saved = chain_.front().num_shards;
   for (std::uint32_t shard = saved; shard-- > 0;) {
