@@ -435,6 +435,39 @@ TEST(Isolation, AHeadThatHearsNobodyServesNoPulls) {
   EXPECT_TRUE(bench.worker(0).Answered(read));
 }
 
+// Who was being filled when this one was cut off may be its successor by then.
+TEST(Isolation, NeitherDoesOneThatFillsItsFirstReplica) {
+  ChainBench bench({.servers = 2});
+  const std::uint32_t table = bench.Install(Consistency::Asp());
+  bench.SetChain({0});
+  bench.Publish();
+  EXPECT_EQ(bench.ReadAll(table, 0)[0], 0);
+  bench.network().Cut(ChainBench::HostOf(1), ChainBench::HostOf(0));
+  bench.SetChain({0}, {1});
+  bench.Publish();
+  bench.thread(0).SetSchedulerHeard(false);
+  bench.RunFor(absl::Seconds(2));
+  const auto read = bench.Pull(0, table, 0, 0);
+  bench.RunFor(absl::Milliseconds(200));
+  EXPECT_FALSE(bench.worker(0).Answered(read));
+  bench.thread(0).SetSchedulerHeard(true);
+  bench.RunFor(absl::Milliseconds(200));
+  EXPECT_TRUE(bench.worker(0).Answered(read));
+}
+
+// Nobody else can serve its shards: training goes on while the scheduler is away.
+TEST(Isolation, TheOnlyReplicaServesOn) {
+  ChainBench bench({.servers = 2});
+  const std::uint32_t table = bench.Install(Consistency::Asp());
+  bench.SetChain({0});
+  bench.Publish();
+  bench.thread(0).SetSchedulerHeard(false);
+  bench.RunFor(absl::Seconds(2));
+  const auto read = bench.Pull(0, table, 0, 0);
+  bench.RunFor(absl::Milliseconds(200));
+  EXPECT_TRUE(bench.worker(0).Answered(read));
+}
+
 TEST(Backpressure, PushesAreRefusedForNowWhenTheLogIsFull) {
   ChainBench::Options options{.servers = 2, .shards = 1};
   options.config = ChainBench::DefaultConfig();

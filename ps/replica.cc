@@ -60,7 +60,8 @@ void Replica::WhenCommitted(std::function<void()> then) {
 }
 
 void Replica::Wait(Waiting waiting) {
-  if (waiting_.size() >= kAnswersWaitingMax) {
+  const std::size_t most = waiting.then == nullptr ? kAnswersWaitingMax : 2 * kAnswersWaitingMax;
+  if (waiting_.size() >= most) {
     ++context_->shards->counters->replies_unsent;
     return;
   }
@@ -110,7 +111,9 @@ absl::Status Replica::CanTake(const proto::Request& request) const {
     return absl::UnavailableError(
         absl::StrCat("shard ", shard_.id(), " is being handed over to this server"));
   }
-  if (HasPull(request.op) && context_->isolated && members_.size() > 1) {
+  // Somebody who is being filled may count by now as well.
+  const bool alone = members_.size() <= 1 && fillings_.empty();
+  if (HasPull(request.op) && context_->isolated && !alone) {
     return absl::UnavailableError(
         "this server has heard neither the scheduler nor another replica for "
         "LEEWAY_FAILURE_TIMEOUT_MS, so others may serve its shards by now");

@@ -26,6 +26,7 @@
 namespace leeway::ps {
 
 // Answers of one shard that wait for its other replicas; more are dropped, to be asked for again.
+// What the server itself waits for, which nobody asks for again, finds room for as many more.
 inline constexpr std::size_t kAnswersWaitingMax = 1 << 16;
 // Replicas that a thread fills at once. What is pushed meanwhile is kept until the fill is over.
 inline constexpr std::uint32_t kFillsAtOnce = 2;

@@ -284,6 +284,18 @@ TEST_F(HeadsTest, ALostShardFailsAndSaysWhatHelps) {
   EXPECT_THAT(Numbers(next()), ElementsAre(2));
 }
 
+TEST(LateHeadsTest, WhoJoinsAfterALossIsToldOfIt) {
+  TestCluster cluster({.servers = 2, .shards = 1});
+  cluster.scheduler->map.owners[0].server_rank = proto::kNoServer;
+  cluster.Connect();
+  const auto table = cluster.MakeTable(Asynchronous());
+  const std::vector<float> values(kSize, 1);
+  const absl::Status status = cluster.Await(cluster.Push(table, {}, values));
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("servers that held shard 0 are gone"),
+                                                   HasSubstr("LEEWAY_REPLICATION=2")));
+}
+
 TEST_F(HeadsTest, ARefusedPushThatHadBeenAcceptedIsToldOf) {
   PushOk(bsp_, 1);
   next().intercept = [&](const proto::Request& request) {

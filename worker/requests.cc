@@ -35,10 +35,12 @@ Requests::Requests(const Config& config, runtime::Loop* loop, Servers* servers, 
 
 absl::Status Requests::Admit(const Sliced& sliced) const {
   for (const Piece& piece : sliced.pieces) {
-    if (piece.shard >= lanes_.size() || lanes_[piece.shard].link == nullptr) {
+    const bool known = piece.shard < lanes_.size();
+    // Who joins after a loss has never known a server of that shard.
+    if (known && lanes_[piece.shard].lost) return LossOf(piece.shard);
+    if (!known || lanes_[piece.shard].link == nullptr) {
       return absl::InternalError(absl::StrCat("shard ", piece.shard, " has no owner in the map"));
     }
-    if (lanes_[piece.shard].lost) return LossOf(piece.shard);
   }
   if (abandoned_bytes_ > kAbandonedBytesMax) {
     return absl::ResourceExhaustedError(
