@@ -6,7 +6,8 @@
 //
 // Each round has a window of training in which a checkpoint is saved, and one as long in which
 // nothing else happens, and one as long in which dd writes as many bytes as the checkpoint has.
-// Before, between and after them dd has the disk for itself.
+// Before, between and after them dd has the disk for itself. Where all processors are busy with
+// training, what a checkpoint needs of them is taken from it: PACE_MS leaves them time.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -28,34 +29,31 @@ struct Settings {
   std::string folder;
   ModelSize size;
   int rounds = 3;
-  std::uint64_t end =
-      0;  // of the run whose checkpoint this one starts from; 0: it starts from none
+  absl::Duration pace;
+  std::uint64_t end = 0;  // of the run whose checkpoint this one starts from; 0: from none
 };
 
 // Trains while `work` is done on another thread.
-Window TrainDuring(Model* model, const std::function<void()>& work) {
+Window TrainDuring(Trainer* trainer, const std::function<void()>& work) {
   std::atomic<bool> over = false;
   std::thread thread([&] {
     work();
     over = true;
   });
-  const Window window = Train(model, [&](absl::Duration) { return !over; });
+  const Window window = trainer->While([&](absl::Duration) { return !over; });
   thread.join();
   return window;
-}
-
-Window TrainFor(Model* model, absl::Duration time) {
-  return Train(model, [time](absl::Duration since) { return since < time; });
 }
 
 void Measure(Worker* worker, Model* model, const Settings& settings) {
   const std::uint64_t bytes = settings.size.bytes;
   const auto dd = [&] { return RateOfDd(settings.folder, bytes); };
+  Trainer trainer(model, settings.pace);
   Report report{.dd = {dd()}};
-  TrainFor(model, kSettling);
+  trainer.For(kSettling);
   for (int round = 0; round < settings.rounds; ++round) {
     absl::Duration took;
-    report.with.push_back(TrainDuring(model, [&] {
+    report.with.push_back(TrainDuring(&trainer, [&] {
       const absl::Time start = absl::Now();
       const auto saved = worker->Checkpoint(settings.folder, absl::Minutes(10));
       if (!saved.ok()) Die(saved.status());
@@ -63,12 +61,13 @@ void Measure(Worker* worker, Model* model, const Settings& settings) {
       std::printf("%s: %.1f s\n", saved->c_str(), absl::ToDoubleSeconds(took));
     }));
     report.checkpoint.push_back(static_cast<double>(bytes) / absl::ToDoubleSeconds(took) / 1e6);
-    report.after.push_back(TrainFor(model, kSettling));
-    report.without.push_back(TrainFor(model, took));
-    report.with_dd.push_back(TrainDuring(model, [&] { report.dd_training.push_back(dd()); }));
+    report.after.push_back(trainer.For(kSettling));
+    report.without.push_back(trainer.For(took));
+    report.with_dd.push_back(TrainDuring(&trainer, [&] { report.dd_training.push_back(dd()); }));
     report.dd.push_back(dd());
-    TrainFor(model, kSettling);
+    trainer.For(kSettling);
   }
+  report.pauses_known = trainer.pauses().possible();
   Print(report);
 }
 
@@ -101,13 +100,14 @@ int Run(const Settings& settings) {
 }  // namespace leeway::bench
 
 int main(int argc, char** argv) {
-  if (argc < 4) {
-    std::fprintf(stderr, "usage: checkpoint_benchmark FOLDER GIGABYTES ROUNDS [END]\n");
+  if (argc < 5) {
+    std::fprintf(stderr, "usage: checkpoint_benchmark FOLDER GIGABYTES ROUNDS PACE_MS [END]\n");
     return 2;
   }
   return leeway::bench::Run(
       {.folder = argv[1],
        .size = {.bytes = static_cast<std::uint64_t>(std::atof(argv[2]) * 1e9)},
        .rounds = std::atoi(argv[3]),
-       .end = argc > 4 ? static_cast<std::uint64_t>(std::atoll(argv[4])) : 0});
+       .pace = absl::Milliseconds(std::atoi(argv[4])),
+       .end = argc > 5 ? static_cast<std::uint64_t>(std::atoll(argv[5])) : 0});
 }

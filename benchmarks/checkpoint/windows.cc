@@ -29,31 +29,54 @@ std::string Listed(const std::vector<double>& values, const char* format) {
   return text;
 }
 
-double Longest(const Window& window) {
+// What is looked at of a step: all of it, or without what the machine itself stood still.
+using Part = absl::Duration (*)(const Window::Step&);
+absl::Duration Whole(const Window::Step& step) { return step.took; }
+absl::Duration WithoutPauses(const Window::Step& step) { return step.took - step.paused; }
+
+double Longest(const Window& window, Part part) {
   absl::Duration longest;
-  for (const Window::Step& step : window.steps) longest = std::max(longest, step.took);
+  for (const Window::Step& step : window.steps) longest = std::max(longest, part(step));
   return absl::ToDoubleMilliseconds(longest);
 }
 
-std::vector<double> LongestOf(const std::vector<Window>& windows) {
+std::vector<double> LongestOf(const std::vector<Window>& windows, Part part) {
   std::vector<double> longest;
-  for (const Window& window : windows) longest.push_back(Longest(window));
+  for (const Window& window : windows) longest.push_back(Longest(window, part));
   return longest;
 }
 
-void PrintSteps(const char* when, const std::vector<Window>& windows) {
+void PrintSteps(const char* when, const std::vector<Window>& windows, Part part) {
   std::vector<double> times;
   for (const Window& window : windows) {
     for (const Window::Step& step : window.steps) {
-      times.push_back(absl::ToDoubleMilliseconds(step.took));
+      times.push_back(absl::ToDoubleMilliseconds(part(step)));
     }
   }
   std::sort(times.begin(), times.end());
-  const auto at = [&](double part) {
-    return times[static_cast<std::size_t>(part * static_cast<double>(times.size() - 1))];
+  const auto at = [&](double share) {
+    return times[static_cast<std::size_t>(share * static_cast<double>(times.size() - 1))];
   };
   std::printf("  %-16s %6zu  %8.1f %8.1f %8.1f %8.1f   %s\n", when, times.size(), at(0.5), at(0.99),
-              at(0.999), at(1), Listed(LongestOf(windows), "%.1f").c_str());
+              at(0.999), at(1), Listed(LongestOf(windows, part), "%.1f").c_str());
+}
+
+void PrintWindows(const char* what, const Report& report, Part part) {
+  std::printf("%s\n", what);
+  std::printf(
+      "                    number    median     99 %%   99.9 %%  longest   of each round\n");
+  PrintSteps("with checkpoint", report.with, part);
+  PrintSteps("just after it", report.after, part);
+  PrintSteps("without", report.without, part);
+  PrintSteps("with dd", report.with_dd, part);
+  std::vector<double> stalls;
+  for (std::size_t i = 0; i < report.with.size(); ++i) {
+    stalls.push_back(std::max(Longest(report.with[i], part), Longest(report.after[i], part)) -
+                     Longest(report.without[i], part));
+  }
+  std::printf(
+      "  longest with a checkpoint minus longest without, by round: %s ms; median %.1f ms\n",
+      Listed(stalls, "%.1f").c_str(), Median(stalls));
 }
 
 void PrintSlowest(const char* when, const Window& window) {
@@ -62,8 +85,8 @@ void PrintSlowest(const char* when, const Window& window) {
   slow.resize(std::min(slow.size(), kSlowestShown));
   std::printf("  the slowest steps %s (ms, at second):", when);
   for (const Window::Step& step : slow) {
-    std::printf("  %.1f at %.2f", absl::ToDoubleMilliseconds(step.took),
-                absl::ToDoubleSeconds(step.began));
+    std::printf("  %.1f at %.2f (machine: %.1f)", absl::ToDoubleMilliseconds(step.took),
+                absl::ToDoubleSeconds(step.began), absl::ToDoubleMilliseconds(step.paused));
   }
   std::printf("\n");
 }
@@ -75,11 +98,15 @@ void PrintLoad() {
 
 }  // namespace
 
-Window Train(Model* model, const std::function<bool(absl::Duration)>& go_on) {
+Window Trainer::While(const std::function<bool(absl::Duration)>& go_on) {
   Window window;
   const absl::Time start = absl::Now();
   for (absl::Duration since; go_on(since); since = absl::Now() - start) {
-    window.steps.push_back({.began = since, .took = model->Step()});
+    if (pace_ > absl::ZeroDuration()) absl::SleepFor(pace_ - (absl::Now() - start) % pace_);
+    pauses_.Take();
+    const absl::Duration took = model_->Step();
+    window.steps.push_back(
+        {.began = since, .took = took, .paused = std::min(took, pauses_.Take())});
   }
   return window;
 }
@@ -92,19 +119,11 @@ void Print(const Report& report) {
   const double rate = 100 * Median(report.checkpoint);
   std::printf("checkpoint / dd alone, medians: %.0f %%; / dd beside training: %.0f %%\n",
               rate / Median(report.dd), rate / Median(report.dd_training));
-  std::printf(
-      "steps, ms           number    median     99 %%   99.9 %%  longest   of each round\n");
-  PrintSteps("with checkpoint", report.with);
-  PrintSteps("just after it", report.after);
-  PrintSteps("without", report.without);
-  PrintSteps("with dd", report.with_dd);
-  std::vector<double> stalls;
-  for (std::size_t i = 0; i < report.with.size(); ++i) {
-    stalls.push_back(std::max(Longest(report.with[i]), Longest(report.after[i])) -
-                     Longest(report.without[i]));
+  PrintWindows("steps, ms", report, Whole);
+  if (report.pauses_known) {
+    PrintWindows("steps without what the machine itself stood still in them, ms", report,
+                 WithoutPauses);
   }
-  std::printf("longest with a checkpoint minus longest without, by round: %s ms; median %.1f ms\n",
-              Listed(stalls, "%.1f").c_str(), Median(stalls));
   for (const Window& window : report.with) PrintSlowest("with a checkpoint", window);
 }
 

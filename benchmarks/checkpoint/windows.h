@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "checkpoint/machine_pauses.h"
 #include "checkpoint/model.h"
 
 namespace leeway::bench {
@@ -14,12 +15,28 @@ struct Window {
   struct Step {
     absl::Duration began;  // after the window
     absl::Duration took;
+    absl::Duration paused;  // of that: the machine stood still
   };
   std::vector<Step> steps;
 };
 
-// Steps as long as `go_on` says so, which is told how long it has been.
-Window Train(Model* model, const std::function<bool(absl::Duration)>& go_on);
+class Trainer {
+ public:
+  // A step begins every `pace`, and as soon as the last one has ended where that is 0.
+  Trainer(Model* model, absl::Duration pace) : model_(model), pace_(pace) {}
+
+  // Steps as long as `go_on` says so, which is told how long it has been.
+  Window While(const std::function<bool(absl::Duration)>& go_on);
+  Window For(absl::Duration time) {
+    return While([time](absl::Duration since) { return since < time; });
+  }
+  const MachinePauses& pauses() const { return pauses_; }
+
+ private:
+  Model* const model_;
+  const absl::Duration pace_;
+  MachinePauses pauses_;
+};
 
 // Windows by round; rates in MB/s.
 struct Report {
@@ -30,6 +47,7 @@ struct Report {
   std::vector<Window> after = {};  // just after it
   std::vector<Window> without = {};
   std::vector<Window> with_dd = {};
+  bool pauses_known = false;
 };
 
 void Print(const Report& report);
