@@ -4,10 +4,16 @@
 
 namespace leeway::runtime {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef __SANITIZE_THREAD__
+inline constexpr bool kThreadSanitized = true;  // the slowest of them
+#else
+inline constexpr bool kThreadSanitized = false;
+#endif
+
+#ifdef __SANITIZE_ADDRESS__
 inline constexpr bool kSanitized = true;
 #else
-inline constexpr bool kSanitized = false;
+inline constexpr bool kSanitized = kThreadSanitized;
 #endif
 
 }  // namespace leeway::runtime

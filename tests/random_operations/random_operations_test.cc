@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/random.h"
+#include "runtime/sanitized.h"
 #include "tests/random_operations/random_table.h"
 #include "tests/support/local_cluster.h"
 
@@ -20,8 +21,9 @@ namespace leeway::tests {
 namespace {
 
 constexpr std::uint32_t kServers = 2, kWorkers = 3;
-constexpr std::uint64_t kOperations = 1'000'000;  // of all workers together
-constexpr std::size_t kUnderWay = 64;             // a worker
+// Of all workers together. What ThreadSanitizer looks for is there from the beginning or never.
+constexpr std::uint64_t kOperations = runtime::kThreadSanitized ? 200'000 : 1'000'000;
+constexpr std::size_t kUnderWay = 64;  // a worker
 constexpr std::uint64_t kSharedKeys = 100;
 
 // Adds random amounts to random keys that other workers add to as well.
