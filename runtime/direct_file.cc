@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/regular_file.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::runtime {
@@ -109,22 +110,17 @@ class DirectFile final : public WritableFile {
   bool direct_ = true;
 };
 
-int Open(const std::string& path, int flags) {
-  constexpr mode_t kReadableByAll = 0644;
-  int fd;
-  do {
-    fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | flags, kReadableByAll);
-  } while (fd < 0 && errno == EINTR);
-  return fd;
+absl::StatusOr<int> Open(const std::string& path, int flags) {
+  return OpenRegularFile(path, O_WRONLY | O_CREAT | O_TRUNC | flags, "create");
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<WritableFile>> CreateDirectFile(const std::string& path) {
-  int fd = Open(path, O_DIRECT);
-  if (fd < 0 && errno == EINVAL) fd = Open(path, 0);
-  if (fd < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot create ", path));
-  return std::make_unique<DirectFile>(fd, path);
+  absl::StatusOr<int> fd = Open(path, O_DIRECT);
+  if (absl::IsInvalidArgument(fd.status())) fd = Open(path, 0);  // not on this file system
+  if (!fd.ok()) return fd.status();
+  return std::make_unique<DirectFile>(*fd, path);
 }
 
 }  // namespace leeway::runtime

@@ -38,6 +38,14 @@ class FileLock {
   virtual ~FileLock() = default;
 };
 
+enum class FileKind {
+  kFile,
+  kFolder,
+  kOther,  // a symbolic link (wherever it leads), a device, a pipe, …
+};
+
+// Files are files: where a device, a pipe or the like stands in the place of one, opening it is an
+// error that says so.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
@@ -51,7 +59,7 @@ class FileSystem {
   }
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> OpenForAppend(const std::string& path) = 0;
   // Replaces `to` in one step; survives a crash once SyncDirectory of its folder has returned.
-  // Files only: a folder is refused.
+  // Files only: `to` is one or is not there. Nothing else is ever replaced, links included.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
   virtual absl::Status Remove(const std::string& path) = 0;
   virtual absl::StatusOr<std::vector<std::string>> List(
@@ -59,6 +67,10 @@ class FileSystem {
   virtual absl::Status CreateDirectories(const std::string& path) = 0;
   virtual absl::Status SyncDirectory(const std::string& path) = 0;
   virtual bool Exists(const std::string& path) = 0;
+  // Of what has that name itself: links are not followed.
+  virtual absl::StatusOr<FileKind> KindOf(const std::string& path) = 0;
+  // So many more can be written to files in it.
+  virtual absl::StatusOr<std::uint64_t> BytesFree(const std::string& directory) = 0;
   // The file, which is made if it is not there, is for one process only. ALREADY_EXISTS: another
   // one has it.
   virtual absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) = 0;

@@ -212,6 +212,39 @@ TEST_P(FileSystemTest, FilesAndFoldersAreNotMistakenForEachOther) {
   EXPECT_EQ(Contents("file"), "x");
 }
 
+TEST_P(FileSystemTest, KindsAreToldApart) {
+  Write("file", "x");
+  ASSERT_TRUE(files_->CreateDirectories(At("folder")).ok());
+  EXPECT_EQ(*files_->KindOf(At("file")), FileKind::kFile);
+  EXPECT_EQ(*files_->KindOf(At("folder")), FileKind::kFolder);
+  EXPECT_EQ(files_->KindOf(At("missing")).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_P(FileSystemTest, ErrorsSayWhatStandsInAFilesPlace) {
+  Write("file", "x");
+  ASSERT_TRUE(files_->CreateDirectories(At("folder")).ok());
+  const absl::Status errors[] = {
+      files_->Read(At("folder")).status(),          files_->OpenToRead(At("folder")).status(),
+      files_->Create(At("folder")).status(),        files_->CreateLarge(At("folder")).status(),
+      files_->OpenForAppend(At("folder")).status(), files_->Rename(At("file"), At("folder")),
+      files_->Rename(At("folder"), At("other")),
+  };
+  for (const absl::Status& error : errors) {
+    EXPECT_EQ(error.code(), absl::StatusCode::kFailedPrecondition) << error;
+    EXPECT_THAT(std::string(error.message()), HasSubstr("folder"));
+    EXPECT_THAT(std::string(error.message()), HasSubstr("is a folder, not a file"));
+  }
+}
+
+TEST_P(FileSystemTest, AFolderSaysHowMuchFits) {
+  EXPECT_GT(*files_->BytesFree(root_), 0u);
+  EXPECT_FALSE(files_->BytesFree(At("missing")).ok());
+  if (simulated_ == nullptr) return;
+  Write("file", "12345");
+  simulated_->SetFaults({.bytes_max = 12});
+  EXPECT_EQ(*files_->BytesFree(root_), 7u);
+}
+
 TEST_P(FileSystemTest, AFileIsReplacedAtomically) {
   ASSERT_TRUE(WriteFileAtomically(files_, At("manifest"), "one").ok());
   EXPECT_EQ(Contents("manifest"), "one");

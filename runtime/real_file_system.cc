@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/direct_file.h"
 #include "runtime/file_system.h"
+#include "runtime/regular_file.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::runtime {
@@ -39,13 +41,15 @@ class Descriptor {
 };
 
 absl::StatusOr<Descriptor> Open(const std::string& path, int flags, absl::string_view what) {
-  constexpr mode_t kReadableByAll = 0644;
-  int fd;
-  do {
-    fd = ::open(path.c_str(), flags | O_CLOEXEC, kReadableByAll);
-  } while (fd < 0 && errno == EINTR);
-  if (fd < 0) return Error(errno, what, path);
+  LEEWAY_ASSIGN_OR_RETURN(const int fd, OpenRegularFile(path, flags, what));
   return Descriptor(fd);
+}
+
+// What stands under that name itself: links are not followed.
+absl::StatusOr<mode_t> ModeOf(const std::string& path, absl::string_view what) {
+  struct stat info;
+  if (::lstat(path.c_str(), &info) != 0) return Error(errno, what, path);
+  return info.st_mode;
 }
 
 class RealFile final : public WritableFile {
@@ -140,7 +144,6 @@ class PosixFileSystem final : public FileSystem {
     LEEWAY_ASSIGN_OR_RETURN(Descriptor file, Open(path, O_RDONLY, "open"));
     struct stat info;
     if (::fstat(file.get(), &info) != 0) return Error(errno, "read", path);
-    if (S_ISDIR(info.st_mode)) return Error(EISDIR, "read", path);
     return std::make_unique<RealFileToRead>(std::move(file),
                                             static_cast<std::uint64_t>(info.st_size), path);
   }
@@ -157,9 +160,14 @@ class PosixFileSystem final : public FileSystem {
 
   absl::Status Rename(const std::string& from, const std::string& to) override {
     const std::string what = absl::StrCat("rename ", from, " to");
-    struct stat info;
-    if (::lstat(from.c_str(), &info) != 0) return Error(errno, what, to);
-    if (S_ISDIR(info.st_mode)) return Error(EISDIR, what, to);
+    for (const std::string& path : {from, to}) {
+      const absl::StatusOr<mode_t> mode = ModeOf(path, "look at");
+      // That there is no `from`, or no folder for `to`, is said below.
+      if (!mode.ok() || S_ISREG(*mode)) continue;
+      return absl::FailedPreconditionError(absl::StrCat("cannot ", what, " ", to, ": ",
+                                                        path == to ? "that" : path, " is ",
+                                                        KindName(*mode), ", not a file"));
+    }
     if (::rename(from.c_str(), to.c_str()) != 0) return Error(errno, what, to);
     return absl::OkStatus();
   }
@@ -189,12 +197,26 @@ class PosixFileSystem final : public FileSystem {
   }
 
   absl::Status SyncDirectory(const std::string& path) override {
-    LEEWAY_ASSIGN_OR_RETURN(const Descriptor folder, Open(path, O_RDONLY | O_DIRECTORY, "open"));
+    const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return Error(errno, "open", path);
+    const Descriptor folder(fd);
     if (::fsync(folder.get()) != 0) return Error(errno, "sync", path);
     return absl::OkStatus();
   }
 
   bool Exists(const std::string& path) override { return ::access(path.c_str(), F_OK) == 0; }
+
+  absl::StatusOr<FileKind> KindOf(const std::string& path) override {
+    LEEWAY_ASSIGN_OR_RETURN(const mode_t mode, ModeOf(path, "look at"));
+    if (S_ISREG(mode)) return FileKind::kFile;
+    return S_ISDIR(mode) ? FileKind::kFolder : FileKind::kOther;
+  }
+
+  absl::StatusOr<std::uint64_t> BytesFree(const std::string& directory) override {
+    struct statvfs info;
+    if (::statvfs(directory.c_str(), &info) != 0) return Error(errno, "look at", directory);
+    return std::uint64_t{info.f_bavail} * info.f_frsize;
+  }
 
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
     LEEWAY_ASSIGN_OR_RETURN(Descriptor file, Open(path, O_RDWR | O_CREAT, "open"));

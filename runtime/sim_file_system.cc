@@ -18,6 +18,11 @@ absl::Status Error(int error, absl::string_view what, const std::string& path) {
   return absl::ErrnoToStatus(error, absl::StrCat("cannot ", what, " ", path));
 }
 
+absl::Status IsFolder(absl::string_view what, const std::string& path) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot ", what, " ", path, ": it is a folder, not a file"));
+}
+
 // One spelling for each path: "./a//b/../c" is "a/c", and the folder one is in is ".".
 std::string Normal(const std::string& path) {
   std::string normal = std::filesystem::path(path).lexically_normal().string();
@@ -160,7 +165,7 @@ void SimFileSystem::Crash() {
 
 absl::StatusOr<std::string> SimFileSystem::Read(const std::string& path) {
   const std::string normal = Normal(path);
-  if (folders_.contains(normal)) return Error(EISDIR, "read", path);
+  if (folders_.contains(normal)) return IsFolder("open", path);
   const auto found = names_.find(normal);
   if (found == names_.end()) return Error(ENOENT, "open", path);
   return found->second->contents;
@@ -168,7 +173,7 @@ absl::StatusOr<std::string> SimFileSystem::Read(const std::string& path) {
 
 absl::StatusOr<std::unique_ptr<ReadableFile>> SimFileSystem::OpenToRead(const std::string& path) {
   const std::string normal = Normal(path);
-  if (folders_.contains(normal)) return Error(EISDIR, "read", path);
+  if (folders_.contains(normal)) return IsFolder("open", path);
   const auto found = names_.find(normal);
   if (found == names_.end()) return Error(ENOENT, "open", path);
   return std::make_unique<FileToRead>(found->second, path);
@@ -188,7 +193,7 @@ absl::StatusOr<std::unique_ptr<WritableFile>> SimFileSystem::Open(const std::str
   const absl::string_view what = truncate ? "create" : "open";
   const std::string normal = Normal(path);
   if (!folders_.contains(FolderOf(normal))) return Error(ENOENT, what, path);
-  if (folders_.contains(normal)) return Error(EISDIR, what, path);
+  if (folders_.contains(normal)) return IsFolder(what, path);
   if (StrikesNow()) return Error(EIO, what, path);
   const auto found = names_.find(normal);
   std::shared_ptr<Inode> inode = found != names_.end() ? found->second : nullptr;
@@ -220,7 +225,11 @@ absl::Status SimFileSystem::Rename(const std::string& from, const std::string& t
   const std::string source = Normal(from);
   const std::string target = Normal(to);
   const auto found = names_.find(source);
-  if (folders_.contains(source) || folders_.contains(target)) return Error(EISDIR, what, to);
+  for (const std::string& path : {from, to}) {
+    if (!folders_.contains(Normal(path))) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "cannot ", what, " ", to, ": ", path == to ? "that" : path, " is a folder, not a file"));
+  }
   if (found == names_.end() || !folders_.contains(FolderOf(target))) {
     return Error(ENOENT, what, to);
   }
@@ -282,6 +291,18 @@ absl::Status SimFileSystem::SyncDirectory(const std::string& path) {
 bool SimFileSystem::Exists(const std::string& path) {
   const std::string normal = Normal(path);
   return names_.contains(normal) || folders_.contains(normal);
+}
+
+absl::StatusOr<FileKind> SimFileSystem::KindOf(const std::string& path) {
+  const std::string normal = Normal(path);
+  if (folders_.contains(normal)) return FileKind::kFolder;
+  if (!names_.contains(normal)) return Error(ENOENT, "look at", path);
+  return FileKind::kFile;
+}
+
+absl::StatusOr<std::uint64_t> SimFileSystem::BytesFree(const std::string& directory) {
+  if (!folders_.contains(Normal(directory))) return Error(ENOENT, "look at", directory);
+  return faults_.bytes_max - std::min(faults_.bytes_max, bytes_used());
 }
 
 absl::StatusOr<std::unique_ptr<FileLock>> SimFileSystem::Lock(const std::string& path) {

@@ -51,6 +51,8 @@ class SimFileSystem final : public FileSystem {
   absl::Status CreateDirectories(const std::string& path) override;
   absl::Status SyncDirectory(const std::string& path) override;
   bool Exists(const std::string& path) override;
+  absl::StatusOr<FileKind> KindOf(const std::string& path) override;
+  absl::StatusOr<std::uint64_t> BytesFree(const std::string& directory) override;
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override;
 
  private:

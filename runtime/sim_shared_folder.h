@@ -43,6 +43,12 @@ class SimSharedFolder final : public FileSystem {
     return At(path)->SyncDirectory(path);
   }
   bool Exists(const std::string& path) override { return At(path)->Exists(path); }
+  absl::StatusOr<FileKind> KindOf(const std::string& path) override {
+    return At(path)->KindOf(path);
+  }
+  absl::StatusOr<std::uint64_t> BytesFree(const std::string& directory) override {
+    return At(directory)->BytesFree(directory);
+  }
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
     return At(path)->Lock(path);
   }

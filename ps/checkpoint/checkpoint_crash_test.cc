@@ -56,6 +56,12 @@ class DyingDisk final : public runtime::FileSystem {
     return Lives() ? disk_.SyncDirectory(path) : Dead();
   }
   bool Exists(const std::string& path) override { return disk_.Exists(path); }
+  absl::StatusOr<runtime::FileKind> KindOf(const std::string& path) override {
+    return disk_.KindOf(path);
+  }
+  absl::StatusOr<std::uint64_t> BytesFree(const std::string& directory) override {
+    return disk_.BytesFree(directory);
+  }
   absl::StatusOr<std::unique_ptr<runtime::FileLock>> Lock(const std::string& path) override {
     return disk_.Lock(path);
   }
