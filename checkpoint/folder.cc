@@ -16,6 +16,8 @@ namespace leeway::checkpoint {
 namespace {
 
 constexpr absl::string_view kPrefix = "ckpt-";
+constexpr absl::string_view kShardPrefix = "shard-";
+constexpr absl::string_view kShardSuffix = ".safetensors";
 
 absl::StatusOr<std::string> ReadText(runtime::FileSystem* files, const std::string& path) {
   LEEWAY_ASSIGN_OR_RETURN(const std::unique_ptr<runtime::ReadableFile> file,
@@ -28,12 +30,27 @@ absl::StatusOr<std::string> ReadText(runtime::FileSystem* files, const std::stri
   return text;
 }
 
+absl::Status CheckFolder(runtime::FileSystem* files, const std::string& path) {
+  LEEWAY_ASSIGN_OR_RETURN(const runtime::FileKind kind, files->KindOf(path));
+  if (kind == runtime::FileKind::kFolder) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(path, " is no folder"));
+}
+
+// What clusters write; what else there is stays, and is an error.
 absl::Status RemoveFilesIn(runtime::FileSystem* files, const std::string& path) {
   LEEWAY_ASSIGN_OR_RETURN(const std::vector<std::string> names, files->List(path));
+  absl::Status status;
   for (const std::string& name : names) {
-    LEEWAY_RETURN_IF_ERROR(files->Remove(JoinPath(path, name)));
+    const std::string file = JoinPath(path, name);
+    LEEWAY_ASSIGN_OR_RETURN(const runtime::FileKind kind, files->KindOf(file));
+    if (IsFileOfCheckpoint(name) && kind == runtime::FileKind::kFile) {
+      LEEWAY_RETURN_IF_ERROR(files->Remove(file));
+    } else {
+      status.Update(absl::FailedPreconditionError(
+          absl::StrCat(file, " is no file of a checkpoint: it stays")));
+    }
   }
-  return absl::OkStatus();
+  return status;
 }
 
 }  // namespace
@@ -45,14 +62,22 @@ std::string CheckpointName(std::uint64_t number) {
 std::optional<std::uint64_t> CheckpointNumber(absl::string_view name) {
   std::uint64_t number = 0;
   if (!absl::StartsWith(name, kPrefix) || !absl::SimpleAtoi(name.substr(kPrefix.size()), &number) ||
-      CheckpointName(number) != name) {
+      CheckpointName(number) != name || number > kNumberMax) {
     return std::nullopt;
   }
   return number;
 }
 
 std::string ShardFileName(std::uint32_t shard) {
-  return absl::StrFormat("shard-%05u.safetensors", shard);
+  return absl::StrFormat("%s%05u%s", kShardPrefix, shard, kShardSuffix);
+}
+
+bool IsFileOfCheckpoint(absl::string_view name) {
+  if (name == kManifestName || name == runtime::TemporaryName(kManifestName)) return true;
+  std::uint32_t shard = 0;
+  return absl::ConsumePrefix(&name, kShardPrefix) && absl::ConsumeSuffix(&name, kShardSuffix) &&
+         absl::SimpleAtoi(name, &shard) &&
+         ShardFileName(shard) == absl::StrCat(kShardPrefix, name, kShardSuffix);
 }
 
 std::string JoinPath(absl::string_view folder, absl::string_view name) {
@@ -96,6 +121,21 @@ absl::StatusOr<std::vector<Found>> ListCheckpoints(runtime::FileSystem* files,
   return found;
 }
 
+absl::StatusOr<std::vector<std::string>> ListForeign(runtime::FileSystem* files,
+                                                     const std::string& directory) {
+  std::vector<std::string> foreign;
+  if (!files->Exists(directory)) return foreign;
+  LEEWAY_ASSIGN_OR_RETURN(const std::vector<std::string> names, files->List(directory));
+  for (const std::string& name : names) {
+    if (!absl::StartsWith(name, kPrefix)) continue;
+    if (CheckpointNumber(name).has_value() && CheckFolder(files, JoinPath(directory, name)).ok()) {
+      continue;
+    }
+    foreign.push_back(name);
+  }
+  return foreign;
+}
+
 absl::StatusOr<std::string> FindCheckpoint(runtime::FileSystem* files, const std::string& path) {
   const auto [directory, name] = SplitPath(path);
   if (files->Exists(JoinPath(path, kManifestName))) return JoinPath(directory, name);
@@ -133,11 +173,9 @@ absl::StatusOr<std::vector<Manifest>> ReadChain(runtime::FileSystem* files,
       return absl::DataLossError(absl::StrCat(chain.back().name, " adds to ", base.name, ", but ",
                                               older.status().message()));
     }
-    if (older->checksum != base.checksum || older->name != base.name ||
-        older->num_shards != chain.back().num_shards ||
-        older->block_bytes != chain.back().block_bytes) {
+    if (const absl::Status fits = CheckBase(chain.back(), *older); !fits.ok()) {
       return absl::DataLossError(
-          absl::StrCat(base_path, " is not the checkpoint that ", chain.back().name, " adds to"));
+          absl::StrCat(JoinPath(base_path, kManifestName), ": ", fits.message()));
     }
     chain.push_back(*std::move(older));
   }
@@ -146,12 +184,14 @@ absl::StatusOr<std::vector<Manifest>> ReadChain(runtime::FileSystem* files,
 
 absl::Status StartCheckpoint(runtime::FileSystem* files, const std::string& path) {
   LEEWAY_RETURN_IF_ERROR(files->CreateDirectories(path));
+  LEEWAY_RETURN_IF_ERROR(CheckFolder(files, path));
   LEEWAY_RETURN_IF_ERROR(RemoveFilesIn(files, path));
   return files->SyncDirectory(SplitPath(path).first);
 }
 
 absl::Status FinishCheckpoint(runtime::FileSystem* files, const std::string& path,
                               Manifest* manifest) {
+  LEEWAY_RETURN_IF_ERROR(CheckManifest(*manifest));
   // The names of its files must not be less certain than the manifest that speaks of them.
   LEEWAY_RETURN_IF_ERROR(files->SyncDirectory(path));
   return runtime::WriteFileAtomically(files, JoinPath(path, kManifestName),
@@ -159,8 +199,9 @@ absl::Status FinishCheckpoint(runtime::FileSystem* files, const std::string& pat
 }
 
 absl::Status RemoveCheckpoint(runtime::FileSystem* files, const std::string& path) {
+  LEEWAY_RETURN_IF_ERROR(CheckFolder(files, path));
   const std::string manifest = JoinPath(path, kManifestName);
-  if (files->Exists(manifest)) {
+  if (const auto kind = files->KindOf(manifest); kind.ok() && *kind == runtime::FileKind::kFile) {
     LEEWAY_RETURN_IF_ERROR(files->Remove(manifest));
     LEEWAY_RETURN_IF_ERROR(files->SyncDirectory(path));
   }

@@ -20,9 +20,14 @@ namespace leeway::checkpoint {
 // So many may have to be read to restore the last one.
 inline constexpr std::size_t kChainMax = 64;
 
+// No checkpoint has a higher number: there is always one that comes after.
+inline constexpr std::uint64_t kNumberMax = 1ull << 62;
+
 std::string CheckpointName(std::uint64_t number);  // 7 → "ckpt-00000007"
 std::optional<std::uint64_t> CheckpointNumber(absl::string_view name);
 std::string ShardFileName(std::uint32_t shard);  // 3 → "shard-00003.safetensors"
+// Whether a cluster writes files of that name into a checkpoint's folder.
+bool IsFileOfCheckpoint(absl::string_view name);
 std::string JoinPath(absl::string_view folder, absl::string_view name);
 // "a/b/ckpt-00000007/" → "a/b" and "ckpt-00000007".
 std::pair<std::string, std::string> SplitPath(absl::string_view path);
@@ -48,12 +53,19 @@ absl::StatusOr<std::string> FindCheckpoint(runtime::FileSystem* files, const std
 absl::StatusOr<std::vector<Manifest>> ReadChain(runtime::FileSystem* files,
                                                 const std::string& path);
 
-// Takes the folder for a new checkpoint; what lay in it is removed.
+// What looks like a checkpoint by its name and cannot be one of ours: links, names that we do not
+// give. Nobody touches it.
+absl::StatusOr<std::vector<std::string>> ListForeign(runtime::FileSystem* files,
+                                                     const std::string& directory);
+
+// Takes the folder for a new checkpoint; what lay in it is removed as by RemoveCheckpoint.
 absl::Status StartCheckpoint(runtime::FileSystem* files, const std::string& path);
 // The last thing that is written: from now on there is a checkpoint at `path`.
 absl::Status FinishCheckpoint(runtime::FileSystem* files, const std::string& path,
                               Manifest* manifest);
-// The manifest goes first, so that what is left at any moment is a checkpoint or is none.
+// The manifest goes first, so that what is left at any moment is a checkpoint or is none. Only what
+// clusters write is removed: FAILED_PRECONDITION names what is there besides, and stays with the
+// folder; links are not followed.
 absl::Status RemoveCheckpoint(runtime::FileSystem* files, const std::string& path);
 
 // Which of the finished ones to remove so that the newest `keep` stay, with all they build on.

@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
 
 #include "checkpoint/checksum.h"
 #include "runtime/sim_file_system.h"
@@ -62,13 +65,26 @@ TEST(FolderTest, NamesComeBack) {
   EXPECT_EQ(CheckpointName(7), "ckpt-00000007");
   EXPECT_EQ(CheckpointNumber("ckpt-00000007"), 7u);
   EXPECT_EQ(CheckpointNumber(CheckpointName(1234567890123)), 1234567890123u);
-  for (const char* other : {"ckpt-7", "ckpt-", "ckpt-0000000x", "tckp-00000007", "ckpt--0000007",
-                            "ckpt-00000007.partial", ""}) {
+  for (const char* other :
+       {"ckpt-7", "ckpt-", "ckpt-0000000x", "tckp-00000007", "ckpt--0000007",
+        "ckpt-00000007.partial", "ckpt-18446744073709551615", "ckpt-4611686018427387905", ""}) {
     EXPECT_EQ(CheckpointNumber(other), std::nullopt) << other;
   }
   EXPECT_EQ(SplitPath("a/b/c/"), std::pair(std::string("a/b"), std::string("c")));
   EXPECT_EQ(SplitPath("c"), std::pair(std::string("."), std::string("c")));
   EXPECT_EQ(SplitPath("/c"), std::pair(std::string("/"), std::string("c")));
+}
+
+TEST(FolderTest, FilesOfCheckpointsAreKnownByTheirNames) {
+  for (const char* name : {"manifest.json", "manifest.json.partial", "shard-00000.safetensors",
+                           "shard-1048575.safetensors"}) {
+    EXPECT_TRUE(IsFileOfCheckpoint(name)) << name;
+  }
+  for (const char* name :
+       {"", "notes.txt", "manifest.json~", "shard-.safetensors", "shard-0.safetensors",
+        "shard--0001.safetensors", "shard-00000.safetensors.gz", "shard-000000.safetensors"}) {
+    EXPECT_FALSE(IsFileOfCheckpoint(name)) << name;
+  }
 }
 
 TEST(FolderTest, AFolderThatIsNotThereHasNone) {
@@ -95,6 +111,52 @@ TEST(FolderTest, WhatAFailedOneLeftIsSweptAway) {
   EXPECT_THAT(*files.List(PathOf(1)), IsEmpty());
 }
 
+TEST(FolderTest, WhatOthersPutThereStays) {
+  runtime::SimFileSystem files(1);
+  Save(&files, 1);
+  ASSERT_TRUE(files.Create(JoinPath(PathOf(1), "notes.txt")).ok());
+  ASSERT_TRUE(files.CreateDirectories(JoinPath(PathOf(1), ShardFileName(7))).ok());
+  const absl::Status removed = RemoveCheckpoint(&files, PathOf(1));
+  EXPECT_EQ(removed.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(removed.message().find("notes.txt"), absl::string_view::npos) << removed;
+  EXPECT_THAT(*files.List(PathOf(1)), ElementsAre("notes.txt", ShardFileName(7)));
+  EXPECT_FALSE(StartCheckpoint(&files, PathOf(1)).ok());
+}
+
+// Where a link leads is not ours to empty.
+TEST(FolderTest, LinksAreNotFollowed) {
+  runtime::FileSystem* const files = runtime::RealFileSystem();
+  std::string root = (std::filesystem::temp_directory_path() / "leeway-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(root.data()), nullptr);
+  const std::string elsewhere = JoinPath(root, "elsewhere"), link = JoinPath(root, "ckpt-00000001");
+  ASSERT_TRUE(files->CreateDirectories(elsewhere).ok());
+  ASSERT_TRUE(runtime::WriteFileAtomically(files, JoinPath(elsewhere, kManifestName), "x").ok());
+  std::filesystem::create_directory_symlink(elsewhere, link);
+  EXPECT_FALSE(RemoveCheckpoint(files, link).ok());
+  EXPECT_FALSE(StartCheckpoint(files, link).ok());
+  EXPECT_THAT(*files->List(elsewhere), ElementsAre(kManifestName));
+  EXPECT_THAT(*ListForeign(files, root), ElementsAre("ckpt-00000001"));
+
+  const std::string real = JoinPath(root, "ckpt-00000002");
+  ASSERT_TRUE(files->CreateDirectories(real).ok());
+  std::filesystem::create_symlink(JoinPath(elsewhere, kManifestName),
+                                  JoinPath(real, ShardFileName(0)));
+  EXPECT_FALSE(RemoveCheckpoint(files, real).ok());
+  EXPECT_THAT(*files->List(real), ElementsAre(ShardFileName(0)));
+  std::filesystem::remove_all(root);
+}
+
+TEST(FolderTest, NamesThatAreNoneOfOursAreForeign) {
+  runtime::SimFileSystem files(1);
+  Save(&files, 1);
+  for (const char* name : {"ckpt-18446744073709551615", "ckpt-best", "others"}) {
+    ASSERT_TRUE(files.CreateDirectories(JoinPath(kFolder, name)).ok());
+  }
+  EXPECT_THAT(*ListForeign(&files, kFolder), ElementsAre("ckpt-18446744073709551615", "ckpt-best"));
+  EXPECT_THAT(Finished(&files), ElementsAre(CheckpointName(1)));
+  EXPECT_THAT(*ListForeign(&files, "nowhere"), IsEmpty());
+}
+
 TEST(FolderTest, AChainIsFollowedToItsFullOne) {
   runtime::SimFileSystem files(1);
   const Base first = Save(&files, 1);
@@ -118,6 +180,50 @@ TEST(FolderTest, ABrokenChainIsFound) {
   EXPECT_EQ(ReadChain(&files, PathOf(2)).status().code(), absl::StatusCode::kDataLoss);
   ASSERT_TRUE(RemoveCheckpoint(&files, PathOf(1)).ok());
   EXPECT_EQ(ReadChain(&files, PathOf(2)).status().code(), absl::StatusCode::kDataLoss);
+}
+
+// Tables come between a checkpoint and one that adds to it; none goes or becomes another.
+TEST(FolderTest, AChainsTablesStayWhatTheyAre) {
+  const TableEntry dense{.id = 1, .spec = TableSpec::Dense("w", {3, 5})};
+  const TableEntry rows{.id = 2, .spec = TableSpec::Sparse("rows", 4)};
+  TableEntry larger = dense, renamed = dense, wider = rows, other_updater = rows;
+  larger.spec.shape = {3, 6};
+  renamed.spec.name = "v";
+  wider.spec.row_width = 5;
+  other_updater.spec.updater.name = "adam";
+  const auto chain_of = [](std::vector<TableEntry> before, std::vector<TableEntry> after,
+                           std::uint64_t cluster = 1) {
+    runtime::SimFileSystem files(1);
+    Manifest first = ManifestOf(1);
+    first.tables = std::move(before);
+    EXPECT_TRUE(StartCheckpoint(&files, PathOf(1)).ok());
+    EXPECT_TRUE(FinishCheckpoint(&files, PathOf(1), &first).ok());
+    Manifest second = ManifestOf(2, Base{.name = first.name, .checksum = first.checksum});
+    second.tables = std::move(after);
+    second.cluster = cluster;
+    EXPECT_TRUE(StartCheckpoint(&files, PathOf(2)).ok());
+    EXPECT_TRUE(FinishCheckpoint(&files, PathOf(2), &second).ok());
+    return ReadChain(&files, PathOf(2)).status();
+  };
+  EXPECT_TRUE(chain_of({dense, rows}, {dense, rows}).ok());
+  EXPECT_TRUE(chain_of({dense}, {dense, rows}).ok());
+  for (const absl::Status& status :
+       {chain_of({dense, rows}, {dense}), chain_of({dense}, {larger}), chain_of({dense}, {renamed}),
+        chain_of({dense, rows}, {dense, wider}), chain_of({rows}, {other_updater}),
+        chain_of({dense}, {}), chain_of({dense}, {dense}, 2)}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+    EXPECT_NE(status.message().find("ckpt-00000001/manifest.json"), absl::string_view::npos)
+        << status;
+  }
+}
+
+TEST(FolderTest, OneThatCouldNotBeReadIsNotWritten) {
+  runtime::SimFileSystem files(1);
+  Manifest manifest = ManifestOf(1);
+  manifest.clock = ~0ull;
+  ASSERT_TRUE(StartCheckpoint(&files, PathOf(1)).ok());
+  EXPECT_FALSE(FinishCheckpoint(&files, PathOf(1), &manifest).ok());
+  EXPECT_THAT(*files.List(PathOf(1)), IsEmpty());
 }
 
 TEST(FolderTest, OneThatWasRenamedIsNotBelieved) {

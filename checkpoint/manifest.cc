@@ -6,10 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "checkpoint/checksum.h"
-#include "checkpoint/folder.h"
 #include "checkpoint/manifest_tables.h"
 #include "checkpoint/strict_json.h"
-#include "proto/limits.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::checkpoint {
@@ -60,36 +58,6 @@ absl::StatusOr<std::optional<Base>> BaseFrom(const Json& json) {
   return std::optional<Base>(std::move(base));
 }
 
-// What follows from the manifest alone.
-absl::Status Check(const Manifest& manifest) {
-  const std::optional<std::uint64_t> id = CheckpointNumber(manifest.name);
-  if (!id.has_value()) return Wrong("its name is none of a checkpoint");
-  if (manifest.num_shards == 0 || manifest.num_shards > proto::kShardsMax ||
-      manifest.block_bytes < proto::kBlockBytesMin ||
-      manifest.block_bytes > proto::kBlockBytesMax) {
-    return Wrong("its shards or blocks are out of range");
-  }
-  // A base is older: so no chain of bases comes back to where it began.
-  if (manifest.base.has_value()) {
-    const std::optional<std::uint64_t> base = CheckpointNumber(manifest.base->name);
-    if (!base.has_value() || *base >= *id) return Wrong("its base is no earlier checkpoint");
-  }
-  for (std::size_t i = 1; i < manifest.tables.size(); ++i) {
-    if (manifest.tables[i - 1].id >= manifest.tables[i].id) return Wrong("its tables are mixed up");
-  }
-  if (manifest.files.size() != manifest.num_shards) {
-    return Wrong(absl::StrCat("it has ", manifest.files.size(), " files for ", manifest.num_shards,
-                              " shards"));
-  }
-  for (std::uint32_t shard = 0; shard < manifest.num_shards; ++shard) {
-    const FileEntry& file = manifest.files[shard];
-    if (file.shard != shard || file.name != ShardFileName(shard)) {
-      return Wrong(absl::StrCat("it has no file for shard ", shard));
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<Manifest> BodyFrom(absl::string_view body) {
   LEEWAY_ASSIGN_OR_RETURN(const Json json, ParseJson(body, kDepthMax));
   Members members(json, "the manifest");
@@ -114,7 +82,7 @@ absl::StatusOr<Manifest> BodyFrom(absl::string_view body) {
     LEEWAY_ASSIGN_OR_RETURN(FileEntry entry, FileFrom(file));
     manifest.files.push_back(std::move(entry));
   }
-  LEEWAY_RETURN_IF_ERROR(Check(manifest));
+  LEEWAY_RETURN_IF_ERROR(CheckManifest(manifest));
   return manifest;
 }
 

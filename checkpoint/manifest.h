@@ -61,6 +61,12 @@ struct Manifest {
   friend bool operator==(const Manifest&, const Manifest&) = default;
 };
 
+// Whether it is one that a cluster can have written, as far as it alone says: what is shown, read,
+// exported or started from has passed this, and so has what is written. DATA_LOSS.
+absl::Status CheckManifest(const Manifest& manifest);
+// The same for one that adds to `base`: as far as the two have to agree.
+absl::Status CheckBase(const Manifest& manifest, const Manifest& base);
+
 std::string EncodeManifest(Manifest* manifest);
 // DATA_LOSS for anything that EncodeManifest has not written; UNIMPLEMENTED for one of a later
 // version of the format.

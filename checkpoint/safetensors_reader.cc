@@ -40,13 +40,18 @@ absl::Status SafetensorsReader::ReadHeader() {
         absl::StrCat("it says that its header has ", length, " bytes, of ", bytes(), " in all"));
   }
   LEEWAY_ASSIGN_OR_RETURN(const runtime::Buffer json, ReadBytes(length));
+  data_begin_ = offset_;
   LEEWAY_ASSIGN_OR_RETURN(header_, ParseTensorHeader(json.text(), bytes() - offset_));
   return absl::OkStatus();
 }
 
 absl::StatusOr<runtime::Buffer> SafetensorsReader::ReadBytes(std::uint64_t size) {
   std::byte* data = nullptr;
-  runtime::Buffer buffer = runtime::Buffer::Allocate(size, &data);
+  runtime::Buffer buffer = runtime::Buffer::TryAllocate(size, &data);
+  if (data == nullptr) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("there is no memory for ", size, " bytes of ", path_));
+  }
   LEEWAY_RETURN_IF_ERROR(file_->ReadAt(offset_, {data, static_cast<std::size_t>(size)}));
   checksum_.Add(buffer.bytes());
   offset_ += size;

@@ -23,6 +23,8 @@ class SafetensorsReader {
 
   const TensorHeader& header() const { return header_; }
   std::uint64_t bytes() const { return file_->size(); }
+  // Where in the file the tensors' bytes begin, which their places count from.
+  std::uint64_t data_begin() const { return data_begin_; }
 
   // The bytes of the next tensor, in the order of header().tensors.
   absl::StatusOr<runtime::Buffer> ReadNext();
@@ -41,6 +43,7 @@ class SafetensorsReader {
   const std::string path_;
   TensorHeader header_;
   std::size_t next_ = 0;      // tensor
+  std::uint64_t data_begin_ = 0;
   std::uint64_t offset_ = 0;  // read so far
   Checksum checksum_;
 };

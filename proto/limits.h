@@ -23,6 +23,9 @@ inline constexpr std::uint32_t kReplicationMax = 8;
 inline constexpr std::uint32_t kChainMax = 2 * kReplicationMax;
 inline constexpr std::size_t kDimensionsMax = 8;
 inline constexpr std::uint64_t kTableElementsMax = 1ull << 48;
+inline constexpr std::uint32_t kTablesMax = 1 << 16;
+// Each table that is created gets the next one, so that there have to be more behind it.
+inline constexpr std::uint32_t kTableIdMax = 1u << 31;
 inline constexpr std::uint64_t kRowWidthMax = 1ull << 24;
 inline constexpr std::uint64_t kKeysPerRequestMax = 1ull << 26;
 inline constexpr std::uint64_t kParametersMax = 64;
@@ -31,6 +34,8 @@ inline constexpr std::size_t kCheckpointFilesMax = 65536;   // that one server w
 inline constexpr std::uint64_t kTimeoutMsMax = ~0ull >> 1;  // so that it fits a signed number
 // A cluster that starts from a checkpoint begins there.
 inline constexpr std::uint64_t kStartClockMax = 1ull << 61;
+// What is counted up one by one (clocks, updates, pushes) and comes from a file: far from wrapping.
+inline constexpr std::uint64_t kCountMax = 1ull << 61;
 inline constexpr std::uint64_t kBlockBytesMin = 4096;
 inline constexpr std::uint64_t kBlockBytesMax = 256 << 20;
 

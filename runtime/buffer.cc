@@ -11,10 +11,17 @@ constexpr std::size_t kAlignment = 64;  // a cache line, and enough for every ve
 // Lies in front of its bytes, in one allocation with them.
 class HeapBytes final : public BufferOwner {
  public:
-  static HeapBytes* New(std::size_t size) {
+  // Null where so much is not to be had.
+  static HeapBytes* TryNew(std::size_t size) {
     constexpr std::size_t kSizeMax = std::numeric_limits<std::ptrdiff_t>::max() - kAlignment;
-    if (size > kSizeMax) throw std::bad_alloc();  // the sum below would wrap around
-    return new (::operator new (kAlignment + size, std::align_val_t{kAlignment})) HeapBytes;
+    if (size > kSizeMax) return nullptr;  // the sum below would wrap around
+    void* const memory =
+        ::operator new (kAlignment + size, std::align_val_t{kAlignment}, std::nothrow);
+    return memory == nullptr ? nullptr : new (memory) HeapBytes;
+  }
+  static HeapBytes* New(std::size_t size) {
+    HeapBytes* const bytes = TryNew(size);
+    return bytes != nullptr ? bytes : throw std::bad_alloc();
   }
   std::byte* data() { return reinterpret_cast<std::byte*>(this) + kAlignment; }
 
@@ -32,6 +39,12 @@ Buffer Buffer::Allocate(std::size_t size, std::byte** data) {
   HeapBytes* bytes = HeapBytes::New(size);
   *data = bytes->data();
   return Buffer(bytes->data(), size, bytes);
+}
+
+Buffer Buffer::TryAllocate(std::size_t size, std::byte** data) {
+  HeapBytes* bytes = HeapBytes::TryNew(size);
+  *data = bytes == nullptr ? nullptr : bytes->data();
+  return bytes == nullptr ? Buffer() : Buffer(bytes->data(), size, bytes);
 }
 
 Buffer Buffer::CopyOf(const void* data, std::size_t size) {

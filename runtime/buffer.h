@@ -48,6 +48,8 @@ class Buffer {
   static Buffer CopyOf(absl::string_view text) { return CopyOf(text.data(), text.size()); }
   // `size` bytes, uninitialised, 64-byte aligned, writable through `*data` until first shared.
   static Buffer Allocate(std::size_t size, std::byte** data);
+  // The same for a size that somebody else names. Null `*data`: so much is not to be had.
+  static Buffer TryAllocate(std::size_t size, std::byte** data);
 
   Buffer(const Buffer& other) : data_(other.data_), size_(other.size_), owner_(other.owner_) {
     if (owner_ != nullptr) owner_->Ref();

@@ -21,9 +21,11 @@ absl::Status WriteWhole(FileSystem* files, const std::string& path, absl::string
 
 }  // namespace
 
+std::string TemporaryName(absl::string_view path) { return absl::StrCat(path, ".partial"); }
+
 absl::Status WriteFileAtomically(FileSystem* files, const std::string& path,
                                  absl::string_view contents) {
-  const std::string temporary = absl::StrCat(path, ".partial");
+  const std::string temporary = TemporaryName(path);
   absl::Status status = WriteWhole(files, temporary, contents);
   if (status.ok()) status = files->Rename(temporary, path);
   if (!status.ok()) {

@@ -78,6 +78,8 @@ class FileSystem {
 
 FileSystem* RealFileSystem();
 
+// What the neighbour is called that WriteFileAtomically writes first, and may leave.
+std::string TemporaryName(absl::string_view path);
 // Writes a temporary neighbour, syncs it, renames it over `path` and syncs the folder: a reader
 // sees the old contents or the new, never a part.
 absl::Status WriteFileAtomically(FileSystem* files, const std::string& path,

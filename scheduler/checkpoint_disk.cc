@@ -16,6 +16,8 @@ namespace {
 using checkpoint::Found;
 using checkpoint::JoinPath;
 
+constexpr std::size_t kSaidMax = 1024;  // paths that the log has
+
 // The newest one that an incremental one of this cluster can add to.
 std::optional<checkpoint::Base> BaseAmong(const std::vector<Found>& found,
                                           const CheckpointDisk::Plan& plan,
@@ -73,7 +75,18 @@ absl::StatusOr<CheckpointDisk::Opened> CheckpointDisk::DoOpen(const Plan& plan) 
   });
   LEEWAY_ASSIGN_OR_RETURN(const std::vector<Found> found,
                           checkpoint::ListCheckpoints(files, plan.directory));
+  LEEWAY_ASSIGN_OR_RETURN(const std::vector<std::string> foreign,
+                          checkpoint::ListForeign(files, plan.directory));
+  for (const std::string& name : foreign) {
+    SayOnce(JoinPath(plan.directory, name),
+            absl::FailedPreconditionError("it is no checkpoint's folder, by its name or its kind"));
+  }
   for (const Found& one : found) last_number_ = std::max(last_number_, one.number);
+  if (last_number_ >= checkpoint::kNumberMax) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no number is left after ", JoinPath(plan.directory, checkpoint::CheckpointName(last_number_)),
+                     ": move it away, or save into another folder"));
+  }
   Opened opened;
   opened.name = checkpoint::CheckpointName(++last_number_);
   opened.path = JoinPath(plan.directory, opened.name);
@@ -95,22 +108,38 @@ absl::StatusOr<checkpoint::Manifest> CheckpointDisk::DoFinish(const Opened& open
     }
   }
   LEEWAY_RETURN_IF_ERROR(checkpoint::FinishCheckpoint(files, opened.path, &manifest));
+  if (keep != 0) Sweep(opened, manifest.cluster, keep);
+  return manifest;
+}
+
+void CheckpointDisk::Sweep(const Opened& opened, std::uint64_t cluster, std::uint64_t keep) {
   const std::string directory = checkpoint::SplitPath(opened.path).first;
-  const auto found = checkpoint::ListCheckpoints(files, directory);
-  if (keep == 0 || !found.ok()) return manifest;
-  std::vector<std::string> superfluous = checkpoint::Superfluous(*found, keep);
+  auto found = checkpoint::ListCheckpoints(host_->files(), directory);
+  if (!found.ok()) return;
+  std::erase_if(*found, [&](const Found& one) {
+    return one.manifest.ok() && one.manifest->cluster != cluster;
+  });
+  for (const std::string& name : checkpoint::Superfluous(*found, keep)) {
+    RemoveOld(JoinPath(directory, name));
+  }
+  const std::uint64_t number = checkpoint::CheckpointNumber(opened.name).value_or(0);
   for (const Found& one : *found) {
     // What a scheduler that died has left.
-    if (one.name < opened.name && absl::IsNotFound(one.manifest.status())) {
-      superfluous.push_back(one.name);
+    if (one.number < number && absl::IsNotFound(one.manifest.status())) {
+      RemoveOld(JoinPath(directory, one.name));
     }
   }
-  for (const std::string& name : superfluous) {
-    const absl::Status removed = checkpoint::RemoveCheckpoint(files, JoinPath(directory, name));
-    // What matters is that the new one is there.
-    if (!removed.ok()) runtime::LogWarning("an old checkpoint stays: ", removed.message());
-  }
-  return manifest;
+}
+
+// What matters is that the new one is there.
+void CheckpointDisk::RemoveOld(const std::string& path) {
+  const absl::Status removed = checkpoint::RemoveCheckpoint(host_->files(), path);
+  if (!removed.ok()) SayOnce(path, removed);
+}
+
+void CheckpointDisk::SayOnce(const std::string& path, const absl::Status& why) {
+  if (said_.size() >= kSaidMax || !said_.insert(path).second) return;
+  runtime::LogWarning(path, " is left alone: ", why.message());
 }
 
 }  // namespace leeway::scheduler

@@ -38,7 +38,7 @@ class CheckpointDisk {
   // A folder for a new checkpoint, later than all that are there.
   void Open(const Plan& plan, std::function<void(absl::StatusOr<Opened>)> done);
   // All files are written: makes them a checkpoint, and removes what is older than the newest
-  // `keep` (0: nothing) and not needed.
+  // `keep` (0: nothing) of this cluster and not needed. What others have put there stays.
   void Finish(const Opened& opened, checkpoint::Manifest manifest, std::uint64_t keep,
               std::function<void(absl::StatusOr<checkpoint::Manifest>)> done);
   // It has come to nothing.
@@ -47,6 +47,9 @@ class CheckpointDisk {
  private:
   runtime::Loop* disk_loop();
   absl::StatusOr<Opened> DoOpen(const Plan& plan);
+  void Sweep(const Opened& opened, std::uint64_t cluster, std::uint64_t keep);
+  void RemoveOld(const std::string& path);
+  void SayOnce(const std::string& path, const absl::Status& why);
   absl::StatusOr<checkpoint::Manifest> DoFinish(const Opened& opened, checkpoint::Manifest manifest,
                                                 std::uint64_t keep);
 
@@ -55,6 +58,7 @@ class CheckpointDisk {
   // On the disk's loop.
   std::uint64_t last_number_ = 0;
   std::set<std::string> discarded_;              // that could not be removed yet
+  std::set<std::string> said_;                   // that others' paths stay where they are
   std::unique_ptr<runtime::LoopRunner> runner_;  // last; made when it is needed
 };
 

@@ -240,6 +240,38 @@ TEST_F(CheckpointsTest, ByTimeAndTheNewestAreKept) {
   EXPECT_THAT(Names(), ElementsAre(checkpoint::CheckpointName(5), checkpoint::CheckpointName(6)));
 }
 
+// Neither another cluster's nor what nobody of us wrote is removed to keep few.
+TEST_F(CheckpointsTest, WhatIsForeignStays) {
+  Start({.directory = kDirectory, .keep = 1});
+  facts_.cluster = 78;
+  ASSERT_TRUE(Save().ok());
+  facts_.cluster = 77;
+  runtime::FileSystem* const files = host_->files();
+  const std::string notes = "saved/ckpt-00000002/notes.txt";
+  ASSERT_TRUE(Save().ok());
+  ASSERT_TRUE(files->Create(notes).ok());
+  ASSERT_TRUE(files->CreateDirectories("saved/ckpt-00000000/folder").ok());
+  ASSERT_TRUE(files->CreateDirectories("saved/ckpt-18446744073709551615").ok());
+  ASSERT_TRUE(files->CreateDirectories("saved/ckpt-best").ok());
+  ASSERT_TRUE(Save().ok());
+  ASSERT_TRUE(Save().ok());
+  EXPECT_THAT(Names(),
+              ElementsAre("ckpt-00000000?", "ckpt-00000001", "ckpt-00000002?", "ckpt-00000004"));
+  EXPECT_TRUE(files->Exists(notes));
+  EXPECT_TRUE(files->Exists("saved/ckpt-00000000/folder"));
+  EXPECT_TRUE(files->Exists("saved/ckpt-best"));
+  EXPECT_TRUE(files->Exists("saved/ckpt-18446744073709551615"));
+}
+
+TEST_F(CheckpointsTest, AfterTheLastNumberThereIsNone) {
+  Start({});
+  const std::string last = checkpoint::CheckpointName(checkpoint::kNumberMax);
+  ASSERT_TRUE(host_->files()->CreateDirectories(checkpoint::JoinPath(kDirectory, last)).ok());
+  const absl::Status refused = Save().status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr(last));
+}
+
 TEST_F(CheckpointsTest, TimeCountsFromWhenThereIsSomethingToSave) {
   facts_.ready = absl::UnavailableError("the cluster is not complete");
   Start({.directory = kDirectory, .every = absl::Seconds(10)});

@@ -25,9 +25,6 @@ absl::StatusOr<checkpoint::Manifest> ReadNewest(runtime::FileSystem* files,
     return absl::InvalidArgumentError(
         absl::StrCat("the path is ", path->size(), " bytes long, may be ", proto::kPathBytesMax));
   }
-  if (chain.front().clock > proto::kStartClockMax) {
-    return absl::DataLossError(absl::StrCat(*path, " is of clock ", chain.front().clock));
-  }
   return std::move(chain.front());
 }
 

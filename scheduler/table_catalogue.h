@@ -14,12 +14,13 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "proto/limits.h"
 #include "proto/messages.h"
 #include "scheduler/reply_memory.h"
 
 namespace leeway::scheduler {
 
-inline constexpr std::size_t kTablesMax = 1 << 16;
+inline constexpr std::size_t kTablesMax = proto::kTablesMax;
 inline constexpr std::size_t kRequestsWaitingMax = 1 << 18;
 
 class TableCatalogue {

@@ -68,11 +68,16 @@ class Call final : public van::Handler {
       return Finish(absl::FailedPreconditionError(
           absl::StrCat(address_, " is a ", Name(identity.role), ", not a scheduler")));
     }
+    reached_ = true;
     Send(admin_);
     Watch();
     Heard();
   }
   void OnPeerDown(van::PeerId, const absl::Status& why) override {
+    if (!reached_) {
+      return Finish(absl::UnavailableError(
+          absl::StrCat("no scheduler at ", address_, why.ok() ? "" : ": ", why.message())));
+    }
     Finish(absl::UnavailableError(
         absl::StrCat("the scheduler at ", address_, " went away before it had answered",
                      why.ok() ? "" : absl::StrCat(" (", why.message(), ")"),
@@ -124,6 +129,7 @@ class Call final : public van::Handler {
   const std::function<void(const std::string&)> watch_;
   std::string address_;
   van::PeerId peer_ = 0;
+  bool reached_ = false;
   runtime::TimerId watch_timer_ = runtime::TimerId::kNone, silence_timer_ = runtime::TimerId::kNone;
   std::mutex mutex_;
   std::condition_variable finished_;

@@ -3,12 +3,14 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "checkpoint/folder.h"
+#include "proto/limits.h"
 #include "ps/checkpoint/export.h"
 #include "ps/checkpoint/verify.h"
 #include "runtime/file_system.h"
@@ -23,9 +25,18 @@ namespace {
 using checkpoint::Manifest;
 using Json = nlohmann::json;
 
-// The other processes may stand in other folders.
-std::string Absolute(const std::string& path) {
-  return path.empty() ? path : std::filesystem::absolute(path).lexically_normal().string();
+// The other processes may stand in other folders, and "." is no checkpoint's name.
+absl::StatusOr<std::string> Absolute(const std::string& path) {
+  if (path.empty()) return path;
+  std::error_code error;
+  std::filesystem::path absolute = std::filesystem::absolute(path, error).lexically_normal();
+  if (error) {
+    return absl::ErrnoToStatus(error.value(), absl::StrCat("cannot tell where ", path, " is"));
+  }
+  if (!absolute.has_filename()) absolute = absolute.parent_path();
+  if (absolute.native().size() <= proto::kPathBytesMax) return absolute.string();
+  return absl::InvalidArgumentError(absl::StrCat("the path is ", absolute.native().size(),
+                                                 " bytes long, may be ", proto::kPathBytesMax));
 }
 
 std::string Megabytes(std::uint64_t bytes) {
@@ -49,8 +60,10 @@ void Show(const std::string& status, ProgressBar* bar) {
 template <class Read>
 auto ReadAll(const std::string& path, const Read& read)
     -> decltype(read(path, std::declval<ps::VerifyProgress>())) {
+  const absl::StatusOr<std::string> absolute = Absolute(path);
+  if (!absolute.ok()) return absolute.status();
   const absl::StatusOr<std::string> found =
-      checkpoint::FindCheckpoint(runtime::RealFileSystem(), path);
+      checkpoint::FindCheckpoint(runtime::RealFileSystem(), *absolute);
   if (!found.ok()) return found.status();
   ProgressBar bar(/*wanted=*/true);
   return read(*found, [&](std::uint64_t done, std::uint64_t all) {
@@ -80,7 +93,9 @@ int RunCheckpointSave(const CheckpointSaveCommand& command) {
   role.scheduler = command.scheduler;
   const absl::StatusOr<Config> config = ConfigFor(Role::kTool, role);
   if (!config.ok()) return Complain(config.status());
-  std::vector<std::string> arguments = {Absolute(command.folder)};
+  const absl::StatusOr<std::string> folder = Absolute(command.folder);
+  if (!folder.ok()) return Complain(folder.status());
+  std::vector<std::string> arguments = {*folder};
   if (command.incremental) arguments.push_back("incremental");
   absl::StatusOr<std::string> answer;
   {
@@ -96,7 +111,10 @@ int RunCheckpointSave(const CheckpointSaveCommand& command) {
   return 0;
 }
 
-int RunCheckpointList(const std::string& folder) {
+int RunCheckpointList(const std::string& path) {
+  const absl::StatusOr<std::string> absolute = Absolute(path);
+  if (!absolute.ok()) return Complain(absolute.status());
+  const std::string& folder = *absolute;
   runtime::FileSystem* const files = runtime::RealFileSystem();
   if (!files->Exists(folder)) {
     return Complain(absl::NotFoundError(absl::StrCat("there is no folder ", folder)));
@@ -133,8 +151,10 @@ int RunCheckpointExport(const std::string& path, const std::string& file) {
 }
 
 int RunCheckpointRestore(const std::string& path, const RoleCommand& scheduler) {
+  const absl::StatusOr<std::string> absolute = Absolute(path);
+  if (!absolute.ok()) return Complain(absolute.status());
   RoleCommand command = scheduler;
-  command.restore = Absolute(path);
+  command.restore = *absolute;
   return RunSchedulerCommand(command);
 }
 

@@ -46,7 +46,7 @@ struct CheckpointSaveCommand {
   bool incremental = false;
 };
 int RunCheckpointSave(const CheckpointSaveCommand& command);
-int RunCheckpointList(const std::string& folder);
+int RunCheckpointList(const std::string& path);
 // These take a checkpoint, or a folder of them, meaning the newest.
 int RunCheckpointVerify(const std::string& path);
 int RunCheckpointExport(const std::string& path, const std::string& file);

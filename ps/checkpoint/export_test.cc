@@ -2,6 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <filesystem>
 
 #include "absl/strings/str_cat.h"
 #include "checkpoint/folder.h"
@@ -102,6 +106,35 @@ TEST_F(ExportTest, OfAChainTheNewestValues) {
                   .ok());
   ReadExport();
   ExpectTheModel();
+}
+
+// Before it has read anything.
+TEST_F(ExportTest, ReplacesNothingButAFile) {
+  runtime::FileSystem* const files = runtime::RealFileSystem();
+  std::string root = (std::filesystem::temp_directory_path() / "leeway-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(root.data()), nullptr);
+  const std::string saved = checkpoint::JoinPath(root, kFolder);
+  ASSERT_TRUE(model_.Save(files, saved, 1).ok());
+  const std::string path = checkpoint::JoinPath(saved, checkpoint::CheckpointName(1));
+  std::filesystem::create_symlink("elsewhere", root + "/link");
+  std::filesystem::create_symlink("elsewhere", root + "/half.unfinished");
+  std::filesystem::create_directory(root + "/folder");
+  ASSERT_EQ(::mkfifo((root + "/pipe").c_str(), 0600), 0);
+  for (const std::string name : {"link", "folder", "pipe", "half", "missing/model"}) {
+    const std::string to = checkpoint::JoinPath(root, name);
+    const absl::Status refused = Export(files, path, to, [](std::uint64_t, std::uint64_t) {
+                                   ADD_FAILURE() << "it reads";
+                                 }).status();
+    EXPECT_FALSE(refused.ok()) << name;
+    EXPECT_NE(refused.message().find(name == "missing/model" ? root + "/missing" : to),
+              absl::string_view::npos)
+        << refused;
+  }
+  EXPECT_FALSE(Export(files, path, "/dev/null", NoProgress).ok());
+  EXPECT_FALSE(files->Exists(root + "/elsewhere"));
+  EXPECT_TRUE(Export(files, path, root + "/model", NoProgress).ok());
+  EXPECT_TRUE(Export(files, path, root + "/model", NoProgress).ok());
+  std::filesystem::remove_all(root);
 }
 
 TEST_F(ExportTest, LeavesNothingWhereItFails) {

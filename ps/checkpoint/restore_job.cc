@@ -38,7 +38,7 @@ void RestoreJob::Start() {
 // ---- on the reader's loop ----
 
 void RestoreJob::ReadManifests(std::uint32_t num_shards, const std::vector<bool>& here) {
-  auto chain = checkpoint::ReadChain(setup_.files, restore_.directory);
+  auto chain = ReadModelChain(setup_.files, restore_.directory);
   if (!chain.ok()) return Finish(chain.status());
   chain_ = *std::move(chain);
   if (chain_.front().checksum != restore_.checksum) {

@@ -22,6 +22,8 @@ struct ShardContent {
     TableSpec spec;
     std::uint32_t state_slots = 0;
     std::vector<FrozenPiece> pieces;
+    // Where in the file that it was read from the values of each piece begin.
+    std::vector<std::uint64_t> values_at = {};
   };
 
   std::string checkpoint;  // its name
@@ -49,7 +51,12 @@ absl::StatusOr<ShardContent> ReadShardFile(runtime::FileSystem* files, const std
                                            std::uint32_t shard,
                                            absl::FunctionRef<void(std::uint64_t bytes)> progress);
 
-// The whole shard as of the newest of a chain (checkpoint::ReadChain): what to load, in this order.
+// checkpoint::ReadChain, and that servers can have tables like these, with the updaters that this
+// program knows.
+absl::StatusOr<std::vector<checkpoint::Manifest>> ReadModelChain(runtime::FileSystem* files,
+                                                                 const std::string& path);
+
+// The whole shard as of the newest of a chain (ReadModelChain): what to load, in this order.
 // `directory` is where the checkpoints lie.
 absl::StatusOr<std::vector<ShardContent>> ReadShard(
     runtime::FileSystem* files, const std::string& directory,

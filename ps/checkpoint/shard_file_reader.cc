@@ -9,6 +9,8 @@
 #include "checkpoint/checksum.h"
 #include "checkpoint/safetensors_reader.h"
 #include "proto/layout.h"
+#include "proto/limits.h"
+#include "ps/checkpoint/manifest_updaters.h"
 #include "ps/checkpoint/piece_tensors.h"
 #include "ps/checkpoint/shard_file.h"
 #include "ps/checkpoint/shard_metadata.h"
@@ -47,6 +49,22 @@ absl::Status TakeSpecs(const Manifest& manifest, ShardContent* content) {
                      [&](const checkpoint::TableEntry& one) { return one.id == table.id; });
     if (entry == manifest.tables.end()) return Wrong("it has the unknown table ", table.id);
     table.spec = entry->spec;
+    const std::optional<std::uint32_t> slots = StateSlotsOf(table.spec);
+    if (slots.has_value() && *slots != table.state_slots) {
+      return Wrong("it has ", table.state_slots, " state values an element of table '",
+                   table.spec.name, "', whose updater has ", *slots);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckWindows(const ShardContent& content) {
+  for (const proto::WorkerWindow& window : content.windows) {
+    if (window.rank >= proto::kWorkersMax || window.admitted > proto::kCountMax ||
+        window.admitted_held > proto::kCountMax) {
+      return Wrong("it has a worker ", window.rank, " with ", window.admitted, " and ",
+                   window.admitted_held, " pushes");
+    }
   }
   return absl::OkStatus();
 }
@@ -76,7 +94,12 @@ absl::Status CheckBlock(const ShardContent& content, const ShardContent::Table& 
 absl::Status CheckWidths(const ShardContent::Table& table, const FrozenPiece& piece) {
   if (table.spec.kind != TableKind::kRagged) return absl::OkStatus();
   std::uint64_t elements = 0;
-  for (const std::uint32_t width : piece.widths.as<std::uint32_t>()) elements += width;
+  for (const std::uint32_t width : piece.widths.as<std::uint32_t>()) {
+    if (width > proto::kRowWidthMax) {
+      return Wrong("a row of table '", table.spec.name, "' has ", width, " elements");
+    }
+    elements += width;
+  }
   if (elements == piece.elements) return absl::OkStatus();
   return Wrong("rows of table '", table.spec.name, "' have other widths than values");
 }
@@ -99,8 +122,20 @@ absl::Status CheckKeys(const ShardContent& content, const ShardContent::Table& t
   return status;
 }
 
+// They are counted on from there.
+absl::Status CheckSteps(const ShardContent::Table& table) {
+  for (const FrozenPiece& piece : table.pieces) {
+    for (const std::uint64_t steps : piece.steps.as<std::uint64_t>()) {
+      if (steps <= proto::kCountMax) continue;
+      return Wrong("something in table '", table.spec.name, "' was updated ", steps, " times");
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckContent(const ShardContent& content) {
   for (const ShardContent::Table& table : content.tables) {
+    LEEWAY_RETURN_IF_ERROR(CheckSteps(table));
     if (table.spec.kind != TableKind::kDense) {
       LEEWAY_RETURN_IF_ERROR(CheckKeys(content, table));
       continue;
@@ -112,6 +147,14 @@ absl::Status CheckContent(const ShardContent& content) {
   return absl::OkStatus();
 }
 
+// What one tensor of it can have at most, whatever its header says: a row of the largest, with its
+// state, or a block. (Where rows are small, so are the pieces that have many.)
+std::uint64_t TensorBytesMax(const ShardContent::Table& table) {
+  constexpr std::uint64_t kElementBytesMax = 8;
+  constexpr std::uint64_t kElementsMax = std::max(proto::kRowWidthMax, proto::kBlockBytesMax);
+  return kElementsMax * kElementBytesMax * std::max<std::uint64_t>(1, table.state_slots);
+}
+
 // All tensors, put together to pieces.
 absl::Status ReadPieces(checkpoint::SafetensorsReader* reader, ShardContent* content,
                         absl::FunctionRef<void(std::uint64_t)> progress) {
@@ -121,6 +164,9 @@ absl::Status ReadPieces(checkpoint::SafetensorsReader* reader, ShardContent* con
     LEEWAY_ASSIGN_OR_RETURN(const PieceTensorName name, ParseTensorName(info.name));
     ShardContent::Table* const table = FindTable(content, name);
     if (table == nullptr) return Wrong("'", info.name, "' is of no table that it has");
+    if (info.bytes() > TensorBytesMax(*table)) {
+      return Wrong("'", info.name, "' has ", info.bytes(), " bytes");
+    }
     LEEWAY_ASSIGN_OR_RETURN(runtime::Buffer bytes, reader->ReadNext());
     progress(info.bytes());
     parts[{table, name.index}][name.part] = {.info = info, .bytes = std::move(bytes)};
@@ -130,6 +176,7 @@ absl::Status ReadPieces(checkpoint::SafetensorsReader* reader, ShardContent* con
     LEEWAY_ASSIGN_OR_RETURN(FrozenPiece piece,
                             ToPiece(table->spec, table->state_slots, index, tensors));
     table->pieces.push_back(std::move(piece));
+    table->values_at.push_back(reader->data_begin() + tensors.at("values").info.begin);
   }
   return absl::OkStatus();
 }
@@ -144,6 +191,7 @@ absl::StatusOr<ShardContent> Read(runtime::FileSystem* files, const std::string&
   LEEWAY_ASSIGN_OR_RETURN(ShardContent content, FromMetadata(reader->header().metadata));
   LEEWAY_RETURN_IF_ERROR(CheckPlace(content, manifest, entry.shard));
   LEEWAY_RETURN_IF_ERROR(TakeSpecs(manifest, &content));
+  LEEWAY_RETURN_IF_ERROR(CheckWindows(content));
   LEEWAY_RETURN_IF_ERROR(ReadPieces(reader.get(), &content, progress));
   if (reader->checksum() != entry.checksum) {
     return Wrong("it has the checksum ", checkpoint::ChecksumText(reader->checksum()),

@@ -9,7 +9,7 @@ absl::StatusOr<std::vector<checkpoint::Manifest>> Verify(runtime::FileSystem* fi
                                                          const std::string& path,
                                                          VerifyProgress progress) {
   LEEWAY_ASSIGN_OR_RETURN(std::vector<checkpoint::Manifest> chain,
-                          checkpoint::ReadChain(files, path));
+                          ReadModelChain(files, path));
   const std::string directory = checkpoint::SplitPath(path).first;
   std::uint64_t done = 0, all = 0;
   for (const checkpoint::Manifest& manifest : chain) all += manifest.bytes();

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
@@ -104,6 +105,27 @@ TEST_F(ToolTest, SaveListVerifyAndExport) {
   EXPECT_EQ(Checkpoint({"export", folder_, model}).code, 0);
   EXPECT_GT(std::filesystem::file_size(model), 5000 * sizeof(float));
 
+  // From inside of one, and of the folder that they lie in.
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder_ + "/" + older);
+  EXPECT_THAT(Checkpoint({"verify", "."}).output, HasSubstr(older + " is whole"));
+  EXPECT_EQ(Checkpoint({"export", ".", "../other.safetensors"}).code, 0);
+  EXPECT_THAT(Checkpoint({"verify", ".."}).output, HasSubstr(name + " is whole"));
+  EXPECT_THAT(Checkpoint({"list", ".."}).output, HasSubstr(name));
+  std::filesystem::current_path(before);
+
+  // Nothing but a file is replaced, or taken for one.
+  std::filesystem::create_symlink("elsewhere", folder_ + "/link");
+  ExpectComplaint({"export", folder_, folder_ + "/link"}, folder_ + "/link");
+  ExpectComplaint({"export", folder_, "/dev/null"}, "/dev/null");
+  const std::string shard = folder_ + "/" + name + "/shard-00000.safetensors";
+  std::filesystem::rename(shard, folder_ + "/kept");
+  ASSERT_EQ(::mkfifo(shard.c_str(), 0600), 0);
+  ExpectComplaint({"verify", folder_}, shard + ": it is a pipe");
+  std::filesystem::remove(shard);
+  std::filesystem::rename(folder_ + "/kept", shard);
+  EXPECT_EQ(Checkpoint({"verify", folder_}).code, 0);
+
   std::ofstream(folder_ + "/" + older + "/shard-00003.safetensors", std::ios::app) << "x";
   ExpectComplaint({"verify", folder_}, older + "/shard-00003.safetensors");
   ExpectComplaint({"export", folder_, model}, "shard-00003.safetensors");
@@ -117,6 +139,15 @@ TEST_F(ToolTest, MistakesAreToldInOneLine) {
   ExpectComplaint({"list", folder_ + "/no"}, folder_ + "/no");
   ExpectComplaint({"export", folder_, folder_ + "/model"}, "there is none in it");
   ExpectComplaint({"restore", folder_, "--scheduler", "127.0.0.1:1"}, "LEEWAY_RESTORE=");
+  const std::string too_long = "/" + std::string(5000, 'x');
+  for (const char* command : {"verify", "list"}) {
+    ExpectComplaint({command, too_long}, "the path is 5001 bytes long, may be 4095");
+  }
+  ExpectComplaint({"restore", too_long}, "the path is 5001 bytes long");
+  ExpectComplaint({"save", "--dir", too_long, "--scheduler", "127.0.0.1:1"},
+                  "the path is 5001 bytes long");
+  ExpectComplaint({"save", "--dir", folder_, "--scheduler", "127.0.0.1:1"},
+                  "no scheduler at 127.0.0.1:1");
   std::filesystem::create_directories(folder_ + "/ckpt-00000003");
   std::ofstream(folder_ + "/ckpt-00000003/manifest.json") << "{}";
   ExpectComplaint({"verify", folder_}, "ckpt-00000003/manifest.json");

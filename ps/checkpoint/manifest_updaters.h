@@ -1,0 +1,23 @@
+// What a manifest says of its tables' updaters, as far as this program knows them: those of plugins
+// that are not loaded here are for the servers to judge.
+#ifndef LEEWAY_PS_CHECKPOINT_MANIFEST_UPDATERS_H_
+#define LEEWAY_PS_CHECKPOINT_MANIFEST_UPDATERS_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "checkpoint/manifest.h"
+#include "leeway/table_spec.h"
+
+namespace leeway::ps {
+
+// DATA_LOSS where no server could have such a table.
+absl::Status CheckUpdaters(const checkpoint::Manifest& manifest);
+
+// State values that the updater of a table keeps for each element. Nothing: it is not known here.
+std::optional<std::uint32_t> StateSlotsOf(const TableSpec& spec);
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_CHECKPOINT_MANIFEST_UPDATERS_H_
