@@ -146,8 +146,10 @@ TEST_F(ToolTest, MistakesAreToldInOneLine) {
   ExpectComplaint({"restore", too_long}, "the path is 5001 bytes long");
   ExpectComplaint({"save", "--dir", too_long, "--scheduler", "127.0.0.1:1"},
                   "the path is 5001 bytes long");
+  setenv("LEEWAY_CONNECT_TIMEOUT_MS", "200", /*overwrite=*/1);
   ExpectComplaint({"save", "--dir", folder_, "--scheduler", "127.0.0.1:1"},
-                  "no scheduler at 127.0.0.1:1");
+                  "no scheduler at tcp://127.0.0.1:1");
+  unsetenv("LEEWAY_CONNECT_TIMEOUT_MS");
   std::filesystem::create_directories(folder_ + "/ckpt-00000003");
   std::ofstream(folder_ + "/ckpt-00000003/manifest.json") << "{}";
   ExpectComplaint({"verify", folder_}, "ckpt-00000003/manifest.json");
