@@ -4,8 +4,8 @@
 
 namespace leeway::simulation {
 
-std::optional<std::uint32_t> FillWatch::Look(const proto::ClusterMap& map) {
-  std::optional<std::uint32_t> filler;
+std::optional<FillWatch::Ended> FillWatch::Look(const proto::ClusterMap& map) {
+  std::optional<Ended> ended;
   std::map<std::uint32_t, proto::ShardOwner> filling;
   for (std::uint32_t shard = 0; shard < map.owners.size(); ++shard) {
     const proto::Chain chain = proto::ChainOf(map, shard);
@@ -13,10 +13,11 @@ std::optional<std::uint32_t> FillWatch::Look(const proto::ClusterMap& map) {
     const auto before = filling_.find(shard);
     if (before == filling_.end() || chain.members.size() < 2) continue;
     if (!(chain.members.back() == before->second)) continue;
-    filler = chain.members[chain.members.size() - 2].server_rank;
+    ended = {.filler = chain.members[chain.members.size() - 2].server_rank,
+             .filled = before->second.server_rank};
   }
   filling_ = std::move(filling);
-  return filler;
+  return ended;
 }
 
 }  // namespace leeway::simulation

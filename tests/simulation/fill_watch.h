@@ -14,9 +14,13 @@ namespace leeway::simulation {
 
 class FillWatch {
  public:
-  // Of the scheduler's map now: the rank of a server that was filling another one when last
-  // looked, which is a member now and follows it. None: no fill has ended since.
-  std::optional<std::uint32_t> Look(const proto::ClusterMap& map);
+  struct Ended {
+    std::uint32_t filler = 0;  // ranks
+    std::uint32_t filled = 0;
+  };
+  // Of the scheduler's map now: a server that was filling another one when last looked, which is a
+  // member now and follows it. None: no fill has ended since.
+  std::optional<Ended> Look(const proto::ClusterMap& map);
   // Whether some replica was being filled when last looked.
   bool filling() const { return !filling_.empty(); }
 

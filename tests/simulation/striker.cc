@@ -18,6 +18,7 @@ constexpr absl::Duration kBackAfter = absl::Milliseconds(1500);
 constexpr absl::Duration kFilledWithin = absl::Seconds(5);
 constexpr absl::Duration kLookForFill = absl::Milliseconds(2);
 constexpr absl::Duration kLookAtFill = absl::Microseconds(50);
+constexpr absl::Duration kLastMoments = absl::Milliseconds(30);
 
 }  // namespace
 
@@ -76,11 +77,26 @@ void Striker::ReplaceServer(std::uint32_t rank, absl::Duration after) {
 // Before the map that says so can have reached who did the filling.
 void Striker::KillFillerWhenDue(std::shared_ptr<FillWatch> watch, absl::Time until) {
   if (cluster_->world().Now() >= until) return;
-  std::optional<std::uint32_t> filler;
-  if (const auto map = KeptMap()) filler = watch->Look(*map);
-  if (filler.has_value() && CanDoWithout(*filler)) return ReplaceServer(*filler, kBackAfter);
+  std::optional<FillWatch::Ended> ended;
+  if (const auto map = KeptMap()) ended = watch->Look(*map);
+  if (ended.has_value() && CanDoWithout(ended->filler)) return KillCutOff(*ended);
   Later(watch->filling() ? kLookAtFill : kLookForFill,
         [this, watch, until] { KillFillerWhenDue(watch, until); });
+}
+
+// What is pushed to it in its last moments does not reach the new one, and it does not hear that
+// this one counts: nothing of that may be acknowledged.
+void Striker::KillCutOff(const FillWatch::Ended& ended) {
+  const std::string filler = ServerName(ended.filler);
+  const std::vector<std::pair<std::string, std::string>> links = {
+      {filler, ServerName(ended.filled)}, {SchedulerName(), filler}};
+  for (const auto& [from, to] : links) cluster_->network().Cut(from, to);
+  doomed_.insert(filler);
+  Later(cluster_->world().Uniform() * kLastMoments, [this, ended, filler, links] {
+    doomed_.erase(filler);
+    if (cluster_->Find(filler) != nullptr) ReplaceServer(ended.filler, kBackAfter);
+    for (const auto& [from, to] : links) cluster_->network().Heal(from, to);
+  });
 }
 
 // One worker stays in any case.

@@ -59,6 +59,7 @@ class Striker {
   // Kills it, and starts another one in its stead.
   void ReplaceServer(std::uint32_t rank, absl::Duration after);
   void KillFillerWhenDue(std::shared_ptr<FillWatch> watch, absl::Time until);
+  void KillCutOff(const FillWatch::Ended& ended);
   Struck StrikeWorker(ScriptedWorker* victim, const Episode& episode);
   Struck AddServer(std::uint32_t rank);
   Struck Drain(std::uint32_t rank);
