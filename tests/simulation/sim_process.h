@@ -42,12 +42,15 @@ class SimProcess {
   ps::Server* server() { return over_.has_value() ? nullptr : server_.get(); }
   // A server's, by which maps know it; 0 until it has been taken in.
   std::uint32_t node() const { return node_; }
+  // Tells it from others that ran on its host.
+  absl::Time started() const { return started_; }
   runtime::Loop* loop() { return runner_->loop(); }
   // What the role said at its end; workers' scripts hear that from the core.
   const std::optional<absl::Status>& over() const { return over_; }
 
  private:
   const SimWorkplace place_;
+  const absl::Time started_ = place_.world->Now();
   const std::unique_ptr<runtime::Host> host_;
   const std::unique_ptr<van::Factory> factory_;
   const std::unique_ptr<runtime::LoopRunner> runner_;

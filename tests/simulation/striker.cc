@@ -138,10 +138,10 @@ FaultInjector::Struck Striker::Drain(std::uint32_t rank) {
   SimProcess* const process = cluster_->Find(ServerName(rank));
   if (process == nullptr || process->server() == nullptr) return Struck::kNo;
   AskFor("drain", {absl::StrCat("server:", rank)},
-         [this, rank, node = process->node()](const absl::Status& answer) {
+         [this, rank, started = process->started()](const absl::Status& answer) {
            const SimProcess* const now = cluster_->Find(ServerName(rank));
            // It is about to end.
-           if (answer.ok() && now != nullptr && now->node() == node) {
+           if (answer.ok() && now != nullptr && now->started() == started) {
              doomed_.insert(ServerName(rank));
            }
          });
