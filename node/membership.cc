@@ -105,9 +105,10 @@ void Membership::Impl::Leave(absl::Duration timeout, LeaveDone done) {
 
 // ---- the connection ----
 
-// A member dials often rather than long: the scheduler may be back at another address.
+// Often rather than long: the scheduler may be back at another address, and who was to answer may
+// never have heard.
 absl::Duration Membership::Impl::Patience() const {
-  return state_ == State::kJoining ? std::max(absl::Milliseconds(1), TimeToJoin())
+  return state_ == State::kJoining ? std::clamp(TimeToJoin(), absl::Milliseconds(1), kRedialTimeout)
                                    : std::min(kRedialTimeout, setup_.config.failure_timeout);
 }
 

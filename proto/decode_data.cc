@@ -114,6 +114,8 @@ absl::Status Read(const wire::ClockTick& from, Input&, ClockTick* to) {
   to->incarnation = from.incarnation();
   to->epoch = from.epoch();
   to->clock = from.clock();
+  to->since = from.since();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("since", to->since, 0, to->clock));
   const std::size_t size = SizeOrZero(from.marks());
   LEEWAY_RETURN_IF_ERROR(CheckRange("number of marks", size, 0, 2 * kShardsMax));
   LEEWAY_RETURN_IF_ERROR(CheckAligned("marks", from.marks(), alignof(wire::ShardMark)));

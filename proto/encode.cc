@@ -207,7 +207,7 @@ Offset<wire::ClockTick> Write(Builder& out, const ClockTick& m) {
   marks.reserve(m.marks.size());
   for (const ShardMark& mark : m.marks) marks.emplace_back(mark.sequence, mark.shard, mark.held);
   const auto marks_at = out.CreateVectorOfStructs(marks);
-  return wire::CreateClockTick(out, m.worker, m.incarnation, m.epoch, m.clock, marks_at);
+  return wire::CreateClockTick(out, m.worker, m.incarnation, m.epoch, m.clock, marks_at, m.since);
 }
 
 Offset<wire::ClockAck> Write(Builder& out, const ClockAck& m) {

@@ -233,6 +233,7 @@ struct ClockTick {
   std::uint64_t epoch = 0;
   std::uint64_t clock = 0;
   std::vector<ShardMark> marks = {};
+  std::uint64_t since = 0;  // the first iteration that it takes part in
 };
 struct ClockAck {
   std::uint64_t clock = 0;

@@ -126,8 +126,8 @@ inline auto Fields(const Reply& m) {
   return std::tie(a, b, c, d, e, f, g, h, i, j, k);
 }
 inline auto Fields(const ClockTick& m) {
-  const auto& [a, b, c, d, e] = m;
-  return std::tie(a, b, c, d, e);
+  const auto& [a, b, c, d, e, f] = m;
+  return std::tie(a, b, c, d, e, f);
 }
 inline auto Fields(const ClockAck& m) {
   const auto& [a, b, c] = m;

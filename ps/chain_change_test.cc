@@ -413,6 +413,41 @@ TEST(LateWorker, EntersAtTheFastestClockAndIsWaitedFor) {
   EXPECT_THAT(bench.worker(0).ValuesOf(read), Each(9));
 }
 
+// The next head hears of it from the log, perhaps before it has heard from it.
+TEST(LateWorker, TheNextHeadWaitsForItsFirstIteration) {
+  ChainBench bench({.servers = 2});
+  const std::uint32_t table = bench.Install(Consistency::Bsp());
+  bench.SetChain({0, 1});
+  bench.Publish();
+  for (const std::uint32_t rank : {0u, 1u}) bench.worker(rank).Tick(5);
+  bench.UntilIdle();
+  bench.AddWorker(/*late=*/true);
+  bench.Publish();
+  bench.Until([&] { return bench.Published(); }, "until the map is known");
+  bench.worker(2).Enter();
+  bench.Until([&] { return bench.worker(2).entered().has_value(); }, "until it has entered");
+  ASSERT_EQ(*bench.worker(2).entered(), 6u);
+  bench.worker(2).Tick(6);
+  bench.Push(2, table, 6, 0, 9);
+  bench.UntilIdle();
+  bench.worker(2).Tick(7);
+  bench.UntilIdle();
+  bench.Push(0, table, 5, 0, 1);
+  for (const std::uint32_t rank : {0u, 1u}) bench.worker(rank).Tick(6);
+  bench.UntilIdle();
+  EXPECT_EQ(bench.ReadAll(table, 6)[0], 1);
+
+  bench.network().Cut(ChainBench::WorkerHostOf(2), ChainBench::HostOf(1));
+  bench.Kill(0);
+  for (const std::uint32_t rank : {0u, 1u}) bench.worker(rank).Tick(7);
+  const auto read = bench.Pull(0, table, 7, 0);
+  bench.RunFor(absl::Milliseconds(200));
+  EXPECT_FALSE(bench.worker(0).Answered(read));
+  bench.network().HealAll();
+  bench.UntilIdle();
+  EXPECT_THAT(bench.worker(0).ValuesOf(read), Each(10));
+}
+
 // Others may lead its shards by then, and its reads may be of the past.
 TEST(Isolation, AHeadThatHearsNobodyServesNoPulls) {
   ChainBench bench({.servers = 2});

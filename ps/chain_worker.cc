@@ -166,11 +166,13 @@ void ChainWorker::Send(const Key& key) {
 
 void ChainWorker::SendTick(std::uint32_t server) {
   if (clock_ == 0) return;
+  if (since_ == 0 && entering_) since_ = entered().value_or(0);
   proto::ClockTick tick{.worker = rank_,
                         .incarnation = incarnation_,
                         .epoch = map_.epoch,
                         .clock = clock_,
-                        .marks = {}};
+                        .marks = {},
+                        .since = since_};
   for (std::uint32_t shard = 0; shard < map_.owners.size(); ++shard) {
     if (map_.owners[shard].server_rank != server) continue;
     std::uint64_t marks[2] = {0, 0};

@@ -82,6 +82,7 @@ class ChainWorker final : private van::Handler {
   std::map<Key, absl::Status> failures_;
   std::map<Key, std::vector<float>> values_;
   std::uint64_t clock_ = 0;
+  std::uint64_t since_ = 0;                             // the clock it has entered at
   std::map<std::uint32_t, std::uint64_t> clock_acked_;  // by server
   std::map<std::uint32_t, std::uint64_t> entered_;      // by server
   bool entering_ = false;

@@ -86,7 +86,6 @@ std::uint64_t Shard::Enter(std::uint32_t rank, std::uint64_t incarnation) {
     const std::uint64_t clock =
         progress_.living() == 0 ? closed_ : std::max(closed_, progress_.fastest() + 1);
     EnterWindow({rank, incarnation}, clock, clock);
-    WindowOf({rank, incarnation}).joining = true;
     Item entry;
     entry.header.kind = proto::ReplicaItem::kEnter;
     entry.header.workers = {
@@ -99,8 +98,9 @@ std::uint64_t Shard::Enter(std::uint32_t rank, std::uint64_t incarnation) {
 // ---- clocks ----
 
 void Shard::TakeTick(std::uint32_t rank, std::uint64_t incarnation, std::uint64_t clock,
-                     const Marks& marks) {
+                     std::uint64_t since, const Marks& marks) {
   const WorkerKey worker{rank, incarnation};
+  BeginsAt(worker, since);
   if (clock <= progress_.ClockOf(rank)) return;
   Window& window = WindowOf(worker);
   if (clock < window.tick_clock) return;
@@ -109,14 +109,21 @@ void Shard::TakeTick(std::uint32_t rank, std::uint64_t incarnation, std::uint64_
   CountTickIfDue(worker, &window);
 }
 
+// A worker that came late begins where the last of all shards has let it in.
+void Shard::BeginsAt(const WorkerKey& worker, std::uint64_t since) {
+  const std::uint64_t let_in = progress_.SinceOf(worker.first);
+  if (progress_.IncarnationOf(worker.first) != worker.second) return;
+  if (let_in == Progress::kNotEntered || since <= let_in) return;
+  EnterWindow(worker, since, since);
+  Settle();
+}
+
 bool Shard::CountTickIfDue(const WorkerKey& worker, Window* window) {
   if (window->tick_clock == 0) return false;
   if (!window->Reached(window->tick_marks) && !Is(context_->mutant, Mutant::kClockBeforePushes)) {
     return false;
   }
   const std::uint64_t clock = std::exchange(window->tick_clock, 0);
-  // A worker begins where the last of all shards has let it in.
-  if (std::exchange(window->joining, false)) EnterWindow(worker, clock, clock);
   progress_.Advance(worker.first, worker.second, clock);
   Settle();
   return true;

@@ -60,8 +60,9 @@ class Shard {
   };
   // The worker has ended its iterations up to `clock`. Counts once its requests up to the marks
   // have been admitted. Ticks are cumulative, so one that waits gives way to a later one.
+  // It takes part in those from `since` on.
   void TakeTick(std::uint32_t rank, std::uint64_t incarnation, std::uint64_t clock,
-                const Marks& marks);
+                std::uint64_t since, const Marks& marks);
   // A worker that came late counts from now on. Returns its clock.
   std::uint64_t Enter(std::uint32_t rank, std::uint64_t incarnation);
   // Closes the clocks that everyone has ended and answers the pulls that waited for that.
@@ -131,7 +132,6 @@ class Shard {
     std::uint64_t clock = 0;
     std::uint64_t since = Progress::kNotEntered;
     bool restored = false;  // of a worker of another cluster, as a checkpoint knows it
-    bool joining = false;   // has entered, and its first tick will say where it begins
     // The newest tick that cannot count yet; clock 0: none.
     std::uint64_t tick_clock = 0;
     Marks tick_marks;
@@ -158,6 +158,7 @@ class Shard {
   absl::Time DeadlineOf(const Inbound& inbound) const;
   absl::Status DeadlineExceeded(const HeldPull& pull) const;
 
+  void BeginsAt(const WorkerKey& worker, std::uint64_t since);
   bool CountTickIfDue(const WorkerKey& worker, Window* window);
   void Close(std::uint64_t clock);
   void CloseTarget(std::uint64_t clock, const Target& target, std::vector<Contribution> list);

@@ -76,7 +76,7 @@ class ShardCutTest : public ::testing::Test {
     if (random_.Below(3) == 0 && clocks_[rank] < slowest + ahead) {
       // Ticks are cumulative: some are not heard of one by one.
       ++clocks_[rank];
-      if (random_.Below(2) == 0) shard_->TakeTick(rank, 100 + rank, clocks_[rank], {});
+      if (random_.Below(2) == 0) shard_->TakeTick(rank, 100 + rank, clocks_[rank], 0, {});
       return;
     }
     Push(rank, tables_[random_.Below(tables_.size())]);
@@ -250,7 +250,7 @@ TEST_F(ShardCutTest, AClockThatHasPassedIsRefused) {
   Install(1, Consistency::Ssp(3));
   Join();
   clocks_[0] = 2;
-  shard_->TakeTick(0, 100, 2, {});
+  shard_->TakeTick(0, 100, 2, 0, {});
   Push(0, 1);
   EXPECT_EQ(shard_->newest_clock(), 2u);
   EXPECT_EQ(Begin(2, "ckpt-00000001").code(), absl::StatusCode::kOutOfRange);
@@ -272,7 +272,7 @@ TEST_F(ShardCutTest, PushesThatCameLateHaveALimit) {
   Push(1, 1);
   ASSERT_TRUE(Begin(1, "ckpt-00000001").ok());
   clocks_[0] = 1;
-  shard_->TakeTick(0, 100, 1, {});
+  shard_->TakeTick(0, 100, 1, 0, {});
   Push(0, 1);
   for (int i = 0; i < 20 && !taken_.has_value(); ++i) Push(1, 1);
   const absl::Status refused = Taken().status();

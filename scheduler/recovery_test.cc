@@ -117,6 +117,19 @@ TEST_F(RecoveryTest, WhoHearsNobodyAfterItsReturnTakesNobodyForDead) {
   }
 }
 
+// After a power cut all come anew, and nobody whom the state knows.
+TEST_F(RecoveryTest, WhereOnlyNewNodesComeTheOldOnesAreSoonTakenForDead) {
+  Begin();
+  cluster_->KillScheduler();
+  for (TestNode* server : cluster_->servers) cluster_->Kill(server);
+  for (TestNode* worker : cluster_->workers) cluster_->Kill(worker);
+  cluster_->StartScheduler();
+  cluster_->Start(Role::kServer);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return cluster_->over.has_value(); },
+                                 3 * cluster_->config.failure_timeout));
+  EXPECT_FALSE(cluster_->over->ok());
+}
+
 TEST_F(RecoveryTest, AMoveThatWasUnderWayIsFinished) {
   Begin();
   TestNode* late = cluster_->Start(Role::kServer, [](Config* config) { config->elastic = true; });

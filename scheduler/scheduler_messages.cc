@@ -62,11 +62,13 @@ void Scheduler::Impl::OnMessage(van::PeerId peer, van::Message raw) {
     van_->Disconnect(peer, message.status());
     return;
   }
+  const Role role = identity->second.role;
+  // Also of somebody new: it is not the scheduler then that is cut off.
+  if (role == Role::kServer || role == Role::kWorker) nobody_came_back_ = false;
   Sender sender{peer, identity->second, members_.FindIncarnation(identity->second.incarnation)};
   if (sender.node != nullptr && sender.node->role != sender.identity.role) sender.node = nullptr;
   if (sender.node != nullptr && sender.node->alive()) {
     detector_.Heard(sender.node->id, Now());
-    nobody_came_back_ = false;
     Trust(sender.node->id);
     // On a new connection what was waiting to be sent comes before Join, and is answered as well.
     const bool beats = std::holds_alternative<proto::Heartbeat>(*message);

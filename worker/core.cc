@@ -136,7 +136,7 @@ void Core::Enter() {
                    [this](const proto::WorkerEntry& w) { return w.node == welcome_.node; });
   if (self == map_->workers.end()) return;  // a map from before this worker came
   if (!self->late) {
-    if (welcome_.clock != 0) ticker_->SetClock(welcome_.clock);
+    if (welcome_.clock != 0) ticker_->Begin(welcome_.clock);
     return BeReady();
   }
   entrance_ = std::make_unique<Entrance>(
@@ -144,7 +144,7 @@ void Core::Enter() {
       Requests::Self{.incarnation = incarnation_, .rank = welcome_.rank},
       [this](std::uint64_t clock) {
         runtime::LogInfo("worker ", welcome_.rank, " enters at clock ", clock);
-        ticker_->SetClock(clock);
+        ticker_->Begin(clock);
         BeReady();
       });
   entrance_->Follow(*map_);

@@ -79,7 +79,8 @@ void Ticker::Send(Link* link) {
                               .incarnation = self_.incarnation,
                               .epoch = epoch_,
                               .clock = clock_,
-                              .marks = requests_->MarksFor(*link, clock_)};
+                              .marks = requests_->MarksFor(*link, clock_),
+                              .since = since_};
   // A send that fails is one more lost message.
   servers_->Send(link, tick, {}).IgnoreError();
   link->tick_due = loop_->Now() + Jittered(link->tick_delay, loop_);

@@ -25,8 +25,11 @@ class Ticker {
 
   std::uint64_t clock() const { return clock_; }
   void Tick() { SetClock(clock_ + 1); }
-  // A worker that came late starts there.
-  void SetClock(std::uint64_t clock);
+  // A worker that came late starts there, as all do where the cluster started from a checkpoint.
+  void Begin(std::uint64_t clock) {
+    since_ = clock;
+    SetClock(clock);
+  }
   void Follow(const proto::ClusterMap& map);
   void OnLinkUp(Link* link);
   void OnAck(Link* link, const proto::ClockAck& ack);
@@ -37,6 +40,7 @@ class Ticker {
   void Stop() { resend_.Clear(); }
 
  private:
+  void SetClock(std::uint64_t clock);
   bool Behind(const Link& link) const;
   bool Due(const Link& link) const;
   void Send(Link* link);
@@ -47,6 +51,7 @@ class Ticker {
   Servers* const servers_;
   Requests* const requests_;
   const Requests::Self self_;
+  std::uint64_t since_ = 0;  // the first iteration of this worker
   std::uint64_t clock_ = 0;
   std::uint64_t epoch_ = 0;
   Alarm resend_;

@@ -90,7 +90,7 @@ void RestoredShard::EndClocks(std::uint32_t rank, std::uint64_t clock) {
   if (clock <= worker.clock) return;
   worker.clock = clock;
   fastest_ = std::max(fastest_, clock);
-  shard_->TakeTick(rank, worker.known_as, clock, worker.sent);
+  shard_->TakeTick(rank, worker.known_as, clock, 0, worker.sent);
 }
 
 void RestoredShard::End() {

@@ -45,6 +45,7 @@ SimCluster::Setup ChooseCluster(const SeedOptions& options, runtime::Random* ran
   config.block_bytes = kBlockBytes;
   config.heartbeat_interval = absl::Milliseconds(250);
   config.failure_timeout = absl::Seconds(5);
+  config.connect_timeout = absl::Minutes(1);  // who comes when the cluster has ended waits in vain
   config.suspicion = absl::Milliseconds(100 + random->Below(900));
   config.scheduler_state = "/scheduler";
   // One for which clocks do not go on is given up.
