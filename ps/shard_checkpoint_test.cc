@@ -246,6 +246,23 @@ TEST_F(ShardCutTest, WithoutABoundItIsTakenAtOnce) {
   ExpectExactly(saved, all);
 }
 
+// The checkpoint says that nobody has pushed to it: should anybody send that again, it counts.
+TEST_F(ShardCutTest, WithoutABoundWhatIsPushedToFirstAfterwardsIsLeftOut) {
+  Install(1, Consistency::Bsp());
+  Install(2, Consistency::Asp());
+  Join();
+  ASSERT_TRUE(Begin(1, "ckpt-00000001").ok());
+  Push(0, 2);
+  for (std::uint32_t rank = 0; rank < kWorkers; ++rank) {
+    clocks_[rank] = 1;
+    shard_->TakeTick(rank, 100 + rank, 1, 0, {});
+  }
+  const ShardContent content = *Taken();
+  const ShardContent::Table* const saved = Find(content, 2);
+  EXPECT_TRUE(saved == nullptr || saved->pieces.empty());
+  for (const proto::WorkerWindow& window : content.windows) EXPECT_EQ(window.admitted, 0u);
+}
+
 TEST_F(ShardCutTest, AClockThatHasPassedIsRefused) {
   Install(1, Consistency::Ssp(3));
   Join();

@@ -69,8 +69,10 @@ void ShardCut::Freeze(std::uint32_t table, bool may_be_late) {
 }
 
 void ShardCut::BeforePush(const Table& table, std::uint64_t clock) {
-  if (clock < order_.clock || !ByClock(table) || frozen_.contains(table.id())) return;
-  if (stores_->contains(table.id())) Freeze(table.id(), /*may_be_late=*/true);
+  if (frozen_.contains(table.id()) || !stores_->contains(table.id())) return;
+  // One that is not taken by its clock and was not there at the beginning is empty.
+  if (!ByClock(table)) return Freeze(table.id(), /*may_be_late=*/false);
+  if (clock >= order_.clock) Freeze(table.id(), /*may_be_late=*/true);
 }
 
 void ShardCut::AfterPush(const Table& table, const Inbound& push) {
