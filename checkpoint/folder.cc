@@ -36,6 +36,21 @@ absl::Status CheckFolder(runtime::FileSystem* files, const std::string& path) {
   return absl::FailedPreconditionError(absl::StrCat(path, " is no folder"));
 }
 
+// A folder that is not there has nothing in it; one that cannot be read is an error.
+absl::StatusOr<std::vector<std::string>> ListIfThere(runtime::FileSystem* files,
+                                                     const std::string& directory) {
+  auto names = files->List(directory);
+  if (absl::IsNotFound(names.status())) return std::vector<std::string>();
+  return names;
+}
+
+absl::StatusOr<bool> HasManifest(runtime::FileSystem* files, const std::string& path) {
+  const absl::Status there = files->KindOf(JoinPath(path, kManifestName)).status();
+  if (absl::IsNotFound(there)) return false;
+  LEEWAY_RETURN_IF_ERROR(there);
+  return true;
+}
+
 // What clusters write; what else there is stays, and is an error.
 absl::Status RemoveFilesIn(runtime::FileSystem* files, const std::string& path) {
   LEEWAY_ASSIGN_OR_RETURN(const std::vector<std::string> names, files->List(path));
@@ -107,8 +122,7 @@ absl::StatusOr<Manifest> ReadManifest(runtime::FileSystem* files, const std::str
 absl::StatusOr<std::vector<Found>> ListCheckpoints(runtime::FileSystem* files,
                                                    const std::string& directory) {
   std::vector<Found> found;
-  if (!files->Exists(directory)) return found;
-  LEEWAY_ASSIGN_OR_RETURN(const std::vector<std::string> names, files->List(directory));
+  LEEWAY_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListIfThere(files, directory));
   for (const std::string& name : names) {
     const std::optional<std::uint64_t> number = CheckpointNumber(name);
     if (!number.has_value()) continue;
@@ -124,8 +138,7 @@ absl::StatusOr<std::vector<Found>> ListCheckpoints(runtime::FileSystem* files,
 absl::StatusOr<std::vector<std::string>> ListForeign(runtime::FileSystem* files,
                                                      const std::string& directory) {
   std::vector<std::string> foreign;
-  if (!files->Exists(directory)) return foreign;
-  LEEWAY_ASSIGN_OR_RETURN(const std::vector<std::string> names, files->List(directory));
+  LEEWAY_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListIfThere(files, directory));
   for (const std::string& name : names) {
     if (!absl::StartsWith(name, kPrefix)) continue;
     if (CheckpointNumber(name).has_value() && CheckFolder(files, JoinPath(directory, name)).ok()) {
@@ -138,8 +151,11 @@ absl::StatusOr<std::vector<std::string>> ListForeign(runtime::FileSystem* files,
 
 absl::StatusOr<std::string> FindCheckpoint(runtime::FileSystem* files, const std::string& path) {
   const auto [directory, name] = SplitPath(path);
-  if (files->Exists(JoinPath(path, kManifestName))) return JoinPath(directory, name);
-  if (!files->Exists(path)) return absl::NotFoundError(absl::StrCat("there is no ", path));
+  LEEWAY_ASSIGN_OR_RETURN(const bool finished, HasManifest(files, path));
+  if (finished) return JoinPath(directory, name);
+  if (absl::IsNotFound(files->List(path).status())) {
+    return absl::NotFoundError(absl::StrCat("there is no ", path));
+  }
   LEEWAY_ASSIGN_OR_RETURN(const std::vector<Found> found, ListCheckpoints(files, path));
   for (auto it = found.rbegin(); it != found.rend(); ++it) {
     if (absl::IsNotFound(it->manifest.status())) continue;  // not finished
@@ -185,6 +201,8 @@ absl::StatusOr<std::vector<Manifest>> ReadChain(runtime::FileSystem* files,
 absl::Status StartCheckpoint(runtime::FileSystem* files, const std::string& path) {
   LEEWAY_RETURN_IF_ERROR(files->CreateDirectories(path));
   LEEWAY_RETURN_IF_ERROR(CheckFolder(files, path));
+  LEEWAY_ASSIGN_OR_RETURN(const bool finished, HasManifest(files, path));
+  if (finished) return absl::AlreadyExistsError(absl::StrCat(path, " is a checkpoint already"));
   LEEWAY_RETURN_IF_ERROR(RemoveFilesIn(files, path));
   return files->SyncDirectory(SplitPath(path).first);
 }

@@ -146,6 +146,30 @@ TEST(FolderTest, LinksAreNotFollowed) {
   std::filesystem::remove_all(root);
 }
 
+// Permissions are not asked of a superuser, so that a link to itself is what cannot be looked into.
+TEST(FolderTest, WhatCannotBeReadIsNotTakenForNothing) {
+  runtime::FileSystem* const files = runtime::RealFileSystem();
+  std::string root = (std::filesystem::temp_directory_path() / "leeway-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(root.data()), nullptr);
+  const std::string loop = JoinPath(root, "loop");
+  std::filesystem::create_symlink(loop, loop);
+  for (const absl::Status& looked :
+       {ListCheckpoints(files, loop).status(), ListForeign(files, loop).status(),
+        FindCheckpoint(files, loop).status()}) {
+    EXPECT_FALSE(looked.ok() || absl::IsNotFound(looked)) << looked;
+  }
+  EXPECT_EQ(ListCheckpoints(files, JoinPath(root, "none"))->size(), 0u);
+  std::filesystem::remove_all(root);
+}
+
+TEST(FolderTest, AFinishedOneIsNotStartedAnew) {
+  runtime::SimFileSystem files(1);
+  Save(&files, 1);
+  EXPECT_EQ(StartCheckpoint(&files, PathOf(1)).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(Finished(&files), ElementsAre(CheckpointName(1)));
+  EXPECT_TRUE(files.Exists(JoinPath(PathOf(1), ShardFileName(0))));
+}
+
 TEST(FolderTest, NamesThatAreNoneOfOursAreForeign) {
   runtime::SimFileSystem files(1);
   Save(&files, 1);

@@ -16,7 +16,8 @@ namespace {
 using checkpoint::Found;
 using checkpoint::JoinPath;
 
-constexpr std::size_t kSaidMax = 1024;  // paths that the log has
+constexpr std::size_t kSaidMax = 1024;     // paths that the log has
+constexpr std::size_t kFoldersMax = 1024;  // whose last numbers are remembered
 
 // The newest one that an incremental one of this cluster can add to.
 std::optional<checkpoint::Base> BaseAmong(const std::vector<Found>& found,
@@ -71,7 +72,8 @@ absl::StatusOr<CheckpointDisk::Opened> CheckpointDisk::DoOpen(const Plan& plan) 
   runtime::FileSystem* files = host_->files();
   // A server may have been writing still.
   std::erase_if(discarded_, [&](const std::string& path) {
-    return !files->Exists(path) || checkpoint::RemoveCheckpoint(files, path).ok();
+    const absl::Status removed = checkpoint::RemoveCheckpoint(files, path);
+    return removed.ok() || absl::IsNotFound(removed);
   });
   LEEWAY_ASSIGN_OR_RETURN(const std::vector<Found> found,
                           checkpoint::ListCheckpoints(files, plan.directory));
@@ -81,18 +83,28 @@ absl::StatusOr<CheckpointDisk::Opened> CheckpointDisk::DoOpen(const Plan& plan) 
     SayOnce(JoinPath(plan.directory, name),
             absl::FailedPreconditionError("it is no checkpoint's folder, by its name or its kind"));
   }
-  for (const Found& one : found) last_number_ = std::max(last_number_, one.number);
-  if (last_number_ >= checkpoint::kNumberMax) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("no number is left after ", JoinPath(plan.directory, checkpoint::CheckpointName(last_number_)),
-                     ": move it away, or save into another folder"));
-  }
+  LEEWAY_ASSIGN_OR_RETURN(const std::uint64_t number, NewNumber(plan.directory, found));
   Opened opened;
-  opened.name = checkpoint::CheckpointName(++last_number_);
+  opened.name = checkpoint::CheckpointName(number);
   opened.path = JoinPath(plan.directory, opened.name);
   if (plan.incremental) opened.base = BaseAmong(found, plan, files);
   LEEWAY_RETURN_IF_ERROR(checkpoint::StartCheckpoint(files, opened.path));
   return opened;
+}
+
+// No number is given out twice: a server may be writing still what has come to nothing.
+absl::StatusOr<std::uint64_t> CheckpointDisk::NewNumber(const std::string& directory,
+                                                        const std::vector<Found>& found) {
+  const auto given = last_numbers_.find(directory);
+  std::uint64_t last = given == last_numbers_.end() ? 0 : given->second;
+  if (!found.empty()) last = std::max(last, found.back().number);
+  if (last >= checkpoint::kNumberMax) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "no number is left after ", JoinPath(directory, checkpoint::CheckpointName(last)),
+        ": move it away, or save into another folder"));
+  }
+  if (given == last_numbers_.end() && last_numbers_.size() >= kFoldersMax) last_numbers_.clear();
+  return last_numbers_[directory] = last + 1;
 }
 
 absl::StatusOr<checkpoint::Manifest> CheckpointDisk::DoFinish(const Opened& opened,

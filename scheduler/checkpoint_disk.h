@@ -4,12 +4,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "checkpoint/folder.h"
 #include "checkpoint/manifest.h"
 #include "runtime/loop.h"
 
@@ -47,6 +50,8 @@ class CheckpointDisk {
  private:
   runtime::Loop* disk_loop();
   absl::StatusOr<Opened> DoOpen(const Plan& plan);
+  absl::StatusOr<std::uint64_t> NewNumber(const std::string& directory,
+                                          const std::vector<checkpoint::Found>& found);
   void Sweep(const Opened& opened, std::uint64_t cluster, std::uint64_t keep);
   void RemoveOld(const std::string& path);
   void SayOnce(const std::string& path, const absl::Status& why);
@@ -56,10 +61,10 @@ class CheckpointDisk {
   runtime::Host* const host_;
   runtime::Loop* const loop_;
   // On the disk's loop.
-  std::uint64_t last_number_ = 0;
-  std::set<std::string> discarded_;              // that could not be removed yet
-  std::set<std::string> said_;                   // that others' paths stay where they are
-  std::unique_ptr<runtime::LoopRunner> runner_;  // last; made when it is needed
+  std::map<std::string, std::uint64_t> last_numbers_;  // given out, by folder
+  std::set<std::string> discarded_;                    // that could not be removed yet
+  std::set<std::string> said_;                         // that others' paths stay where they are
+  std::unique_ptr<runtime::LoopRunner> runner_;        // last; made when it is needed
 };
 
 }  // namespace leeway::scheduler

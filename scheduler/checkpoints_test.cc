@@ -270,6 +270,9 @@ TEST_F(CheckpointsTest, AfterTheLastNumberThereIsNone) {
   const absl::Status refused = Save().status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr(last));
+  EXPECT_TRUE(Save(false, "another").ok()) << "a number is a folder's";
+  ASSERT_TRUE(host_->files()->Remove(checkpoint::JoinPath(kDirectory, last)).ok());
+  EXPECT_TRUE(Save().ok()) << "and it may be moved away";
 }
 
 TEST_F(CheckpointsTest, TimeCountsFromWhenThereIsSomethingToSave) {

@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <future>
 #include <string>
 
@@ -12,6 +15,7 @@
 #include "runtime/log.h"
 #include "runtime/real_loop.h"
 #include "scheduler/scheduler.h"
+#include "scheduler/state_keeper.h"
 #include "van/zmq/zmq_van.h"
 
 namespace leeway::scheduler {
@@ -19,6 +23,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 // An address that nothing listens on: a port that was free a moment ago.
 std::string FreeAddress(runtime::Host* host, van::Factory* factory) {
@@ -161,6 +166,28 @@ TEST_F(RunSchedulerTest, ACheckpointThatIsNotThereIsNamed) {
   const absl::Status status = RunScheduler(config_);
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(status.message()), HasSubstr("LEEWAY_RESTORE=/nowhere/ckpt-00000007"));
+}
+
+// It may be a state that is to be gone on with.
+TEST_F(RunSchedulerTest, AStateThatIsNoFileIsNotTakenForANewCluster) {
+  namespace fs = std::filesystem;
+  std::string root = (fs::temp_directory_path() / "leeway-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(root.data()), nullptr);
+  const auto why_not = [&] {
+    const auto runner = host_->Spawn("loop");
+    StateKeeper keeper(
+        host_.get(), runner->loop(), root, [] { return 0; }, [] { return State(); });
+    return std::string(keeper.Open().status().message());
+  };
+  const fs::path state = fs::path(root) / "scheduler-state";
+  fs::create_symlink(fs::path(root) / "gone", state);
+  EXPECT_THAT(why_not(), AllOf(HasSubstr("LEEWAY_SCHEDULER_STATE="), HasSubstr(state.string())));
+  fs::remove(state);
+  EXPECT_THAT(why_not(), IsEmpty());
+  const std::string partial = runtime::TemporaryName(state.string());
+  ASSERT_EQ(::mkfifo(partial.c_str(), 0600), 0);
+  EXPECT_THAT(why_not(), AllOf(HasSubstr("LEEWAY_SCHEDULER_STATE="), HasSubstr(partial)));
+  fs::remove_all(root);
 }
 
 }  // namespace

@@ -10,6 +10,16 @@ namespace {
 constexpr char kFile[] = "scheduler-state";
 constexpr char kLockFile[] = "lock";
 
+// An error if anything but a file has that name, or if that cannot be told.
+absl::StatusOr<bool> IsThere(runtime::FileSystem* files, const std::string& path) {
+  const absl::StatusOr<runtime::FileKind> kind = files->KindOf(path);
+  if (absl::IsNotFound(kind.status())) return false;
+  LEEWAY_RETURN_IF_ERROR(kind.status());
+  if (*kind == runtime::FileKind::kFile) return true;
+  return absl::FailedPreconditionError(
+      absl::StrCat("something else than a file has the name ", path));
+}
+
 }  // namespace
 
 StateKeeper::StateKeeper(runtime::Host* host, runtime::Loop* loop, std::string folder, Stamp stamp,
@@ -43,7 +53,12 @@ absl::StatusOr<std::optional<State>> StateKeeper::Open() {
                                       : "");
   }
   lock_ = *std::move(lock);
-  if (!files_->Exists(path_)) return std::optional<State>();
+  // This one is written only later, when it would be too late to say so.
+  const absl::StatusOr<bool> left = IsThere(files_, runtime::TemporaryName(path_));
+  if (!left.ok()) return explain(left.status(), "");
+  const absl::StatusOr<bool> there = IsThere(files_, path_);
+  if (!there.ok()) return explain(there.status(), "");
+  if (!*there) return std::optional<State>();
   const absl::StatusOr<std::string> bytes = files_->Read(path_);
   if (!bytes.ok()) return explain(bytes.status(), "");
   absl::StatusOr<State> state = DecodeState(*bytes);
@@ -116,7 +131,7 @@ void StateKeeper::Forget() {
   loop_->Cancel(retry_timer_);
   // What is being written is written first.
   writer_.reset();
-  if (files_->Exists(path_)) {
+  if (!absl::IsNotFound(files_->KindOf(path_).status())) {
     absl::Status removed = files_->Remove(path_);
     if (removed.ok()) removed = files_->SyncDirectory(folder_);
     if (!removed.ok()) runtime::LogWarning("the cluster is over, but ", removed.message());

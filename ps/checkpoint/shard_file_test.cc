@@ -27,6 +27,7 @@ Base BaseOf(const checkpoint::Manifest& manifest) {
 class ShardFileTest : public ::testing::Test {
  protected:
   Base Save(TestModel* model, std::uint64_t number, std::optional<Base> base = std::nullopt) {
+    checkpoint::RemoveCheckpoint(&files_, PathOf(number)).IgnoreError();  // one of before
     const auto manifest = model->Save(&files_, kFolder, number, std::move(base));
     EXPECT_TRUE(manifest.ok()) << manifest.status();
     return BaseOf(*manifest);
