@@ -8,6 +8,7 @@
 #include "absl/strings/str_replace.h"
 #include "checkpoint/checksum.h"
 #include "checkpoint/folder.h"
+#include "proto/text.h"
 
 namespace leeway::checkpoint {
 namespace {
@@ -130,6 +131,16 @@ TEST(ManifestTest, WhatCannotBeIsRefused) {
   for (const auto& [from, to] : kEdits) {
     const absl::Status status = ParseEdited(from, to);
     EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << from << " to " << to << ": " << status;
+  }
+}
+
+TEST(ManifestTest, NothingInItGetsToATerminal) {
+  for (const auto& [from, to] : {std::pair("\"kind\":\"dense\"", "\"kind\":\"\\u001b]0;x\""),
+                                 std::pair("\"dtype\":\"I64\"", "\"dtype\":\"\\u009b2J\""),
+                                 std::pair("\"clock\":41", "\"\\u001b\":1,\"\\u001b\":2")}) {
+    const absl::Status status = ParseEdited(from, to);
+    EXPECT_FALSE(status.ok()) << to;
+    EXPECT_TRUE(proto::IsClean(status.message(), proto::Lines::kOne)) << to;
   }
 }
 

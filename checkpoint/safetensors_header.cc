@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/strict_json.h"
+#include "proto/text.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::checkpoint {
@@ -99,6 +100,9 @@ absl::StatusOr<TensorHeader> ParseTensorHeader(absl::string_view json, std::uint
   LEEWAY_ASSIGN_OR_RETURN(const Json parsed, ParseJson(json, kDepthMax));
   TensorHeader header;
   for (const auto& [name, value] : parsed.items()) {
+    if (!proto::IsClean(name, proto::Lines::kOne)) {
+      return Wrong("the name ", proto::Quoted(name), " has control characters");
+    }
     if (name != kMetadata) {
       LEEWAY_ASSIGN_OR_RETURN(TensorInfo tensor, ParseTensor(name, value));
       header.tensors.push_back(std::move(tensor));
@@ -106,7 +110,7 @@ absl::StatusOr<TensorHeader> ParseTensorHeader(absl::string_view json, std::uint
     }
     if (!value.is_object()) return Wrong("the metadata are no object");
     for (const auto& [key, text] : value.items()) {
-      if (!text.is_string()) return Wrong("'", key, "' of the metadata is no text");
+      if (!text.is_string()) return Wrong(proto::Quoted(key), " of the metadata is no text");
       header.metadata[key] = text.get<std::string>();
     }
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "proto/text.h"
 
 namespace leeway::checkpoint {
 namespace {
@@ -33,7 +34,7 @@ absl::StatusOr<Json> ParseJson(absl::string_view text, int depth_max) {
         break;
       case Json::parse_event_t::key:
         if (!names.back().insert(parsed.get<std::string>()).second) {
-          problem = absl::StrCat("'", parsed.get<std::string>(), "' appears twice");
+          problem = absl::StrCat(proto::Quoted(parsed.get<std::string>()), " appears twice");
         }
         break;
       default:
@@ -87,8 +88,11 @@ double Members::Fraction(const char* name) {
 
 std::string Members::Text(const char* name) {
   const Json& value = Of(name);
-  if (value.is_string()) return value.get<std::string>();
-  Fail(name, "is no text");
+  // It may be shown to people: nothing in it may do anything to their terminals.
+  if (value.is_string() && proto::IsClean(value.get<std::string>(), proto::Lines::kOne)) {
+    return value.get<std::string>();
+  }
+  Fail(name, value.is_string() ? "has control characters" : "is no text");
   return {};
 }
 

@@ -1,9 +1,8 @@
 #include "proto/text.h"
 
-#include <cstdint>
-
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "runtime/clean_text.h"
 
 namespace leeway::proto {
 namespace {
@@ -12,21 +11,8 @@ bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0
 
 // The bytes of the clean character that `text` (not empty) starts with; 0 if there is none.
 std::size_t CleanLength(absl::string_view text, Lines lines) {
-  const auto first = static_cast<unsigned char>(text[0]);
-  if (first < 0x80) {
-    if (lines == Lines::kMany && (first == '\n' || first == '\t')) return 1;
-    return first >= 0x20 && first != 0x7f ? 1 : 0;
-  }
-  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 0;
-  if (length == 0 || first > 0xf4 || text.size() < length) return 0;
-  std::uint32_t code = first & (0x7fu >> length);
-  for (std::size_t i = 1; i < length; ++i) {
-    if (!IsContinuation(text[i])) return 0;
-    code = code << 6 | (static_cast<unsigned char>(text[i]) & 0x3f);
-  }
-  constexpr std::uint32_t kSmallest[] = {0, 0, 0xa0, 0x800, 0x10000};  // 0x80–0x9f: controls
-  if (code < kSmallest[length] || code > 0x10ffff) return 0;
-  return code >= 0xd800 && code <= 0xdfff ? 0 : length;  // halves of a pair are not characters
+  if (lines == Lines::kMany && (text[0] == '\n' || text[0] == '\t')) return 1;
+  return runtime::CleanLength(text);
 }
 
 }  // namespace

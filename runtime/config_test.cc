@@ -274,6 +274,10 @@ TEST(ConfigTest, WhatIsSetInCodeIsCheckedToo) {
        R"(LEEWAY_HOST is "a b": its host must be a host name, an IPv4 or an IPv6 address)"},
       {[](Config* c) { c->log_level = ""; },
        R"(LEEWAY_LOG is "": it must be debug, info, warning, error or off)"},
+      {[](Config* c) { c->restore = "/a\xff"; },
+       R"(LEEWAY_RESTORE is "/a\377": it must be UTF-8 without control characters)"},
+      {[](Config* c) { c->checkpoint_dir = "/a\x1b]0;x"; },
+       R"(LEEWAY_CHECKPOINT_DIR is "/a\033]0;x": it must be UTF-8 without control characters)"},
       {[](Config* c) { c->heartbeat_interval = absl::Microseconds(500); },
        "LEEWAY_HEARTBEAT_INTERVAL_MS is 0.5: it must be a whole number of milliseconds from 1 to "
        "3600000"},

@@ -1,6 +1,10 @@
+#include <utility>
+
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "leeway/config.h"
 #include "runtime/address.h"
+#include "runtime/clean_text.h"
 #include "runtime/config_settings.h"
 #include "runtime/log.h"
 #include "runtime/status_macros.h"
@@ -71,6 +75,18 @@ absl::Status CheckTexts(const Config& config) {
   return absl::OkStatus();
 }
 
+// The scheduler tells them to the servers, whose messages have no room for other text.
+absl::Status CheckPaths(const Config& config) {
+  const std::pair<const char*, const std::string&> told[] = {
+      {"LEEWAY_RESTORE", config.restore}, {"LEEWAY_CHECKPOINT_DIR", config.checkpoint_dir}};
+  for (const auto& [name, path] : told) {
+    if (runtime::IsCleanText(path)) continue;
+    return Invalid(name, " is \"", absl::CEscape(path),
+                   "\": it must be UTF-8 without control characters");
+  }
+  return absl::OkStatus();
+}
+
 // What is allowed by itself but not together.
 absl::Status CheckTogether(const Config& config) {
   if (config.checkpoint_dir.empty() &&
@@ -109,6 +125,7 @@ absl::Status Config::Validate() const {
   }
   LEEWAY_RETURN_IF_ERROR(CheckRank(*this));
   LEEWAY_RETURN_IF_ERROR(CheckTexts(*this));
+  LEEWAY_RETURN_IF_ERROR(CheckPaths(*this));
   return CheckTogether(*this);
 }
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "checkpoint/folder.h"
 #include "proto/limits.h"
+#include "proto/text.h"
 #include "ps/checkpoint/export.h"
 #include "ps/checkpoint/verify.h"
 #include "runtime/file_system.h"
@@ -25,11 +26,17 @@ namespace {
 using checkpoint::Manifest;
 using Json = nlohmann::json;
 
-// The other processes may stand in other folders, and "." is no checkpoint's name.
+// The other processes may stand in other folders, and neither "." nor ".." is a checkpoint's name.
+// Other than that it stays as it is: what is before a ".." may be a link.
 absl::StatusOr<std::string> Absolute(const std::string& path) {
   if (path.empty()) return path;
   std::error_code error;
-  std::filesystem::path absolute = std::filesystem::absolute(path, error).lexically_normal();
+  std::filesystem::path absolute = std::filesystem::absolute(path, error);
+  while (!error && absolute.has_relative_path() &&
+         (absolute.filename().empty() || absolute.filename() == ".")) {
+    absolute = absolute.parent_path();
+  }
+  if (!error && absolute.filename() == "..") absolute = std::filesystem::canonical(absolute, error);
   if (error) {
     return absl::ErrnoToStatus(error.value(), absl::StrCat("cannot tell where ", path, " is"));
   }
@@ -77,7 +84,8 @@ std::string Line(const checkpoint::Found& found) {
     return absl::StrCat(found.name, "  not finished, or being written");
   }
   if (!found.manifest.ok()) {
-    return absl::StrCat(found.name, "  cannot be read: ", found.manifest.status().message());
+    return absl::StrCat(found.name, "  cannot be read: ",
+                        proto::Cleaned(found.manifest.status().message(), proto::Lines::kOne));
   }
   const Manifest& manifest = *found.manifest;
   return absl::StrCat(found.name, "  ", manifest.time, "  clock ", manifest.clock, "  ",
@@ -95,6 +103,8 @@ int RunCheckpointSave(const CheckpointSaveCommand& command) {
   if (!config.ok()) return Complain(config.status());
   const absl::StatusOr<std::string> folder = Absolute(command.folder);
   if (!folder.ok()) return Complain(folder.status());
+  const absl::Status told = proto::CheckText("the folder's path", *folder, 0, proto::kPathBytesMax);
+  if (!told.ok()) return Complain(told);
   std::vector<std::string> arguments = {*folder};
   if (command.incremental) arguments.push_back("incremental");
   absl::StatusOr<std::string> answer;
@@ -116,7 +126,7 @@ int RunCheckpointList(const std::string& path) {
   if (!absolute.ok()) return Complain(absolute.status());
   const std::string& folder = *absolute;
   runtime::FileSystem* const files = runtime::RealFileSystem();
-  if (!files->Exists(folder)) {
+  if (absl::IsNotFound(files->List(folder).status())) {
     return Complain(absl::NotFoundError(absl::StrCat("there is no folder ", folder)));
   }
   const auto found = checkpoint::ListCheckpoints(files, folder);

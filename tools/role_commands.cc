@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "leeway/config.h"
 #include "leeway/server.h"
+#include "proto/text.h"
 #include "runtime/log.h"
 #include "scheduler/scheduler.h"
 #include "tools/commands.h"
@@ -14,7 +15,9 @@
 namespace leeway::tools {
 
 int Complain(const absl::Status& why) {
-  std::fprintf(stderr, "leeway: %s\n", std::string(why.message()).c_str());
+  // Whatever a file or a peer put into it.
+  const std::string text = proto::Cleaned(why.message(), proto::Lines::kMany);
+  std::fprintf(stderr, "leeway: %s\n", text.c_str());
   return 1;
 }
 

@@ -113,6 +113,12 @@ TEST_F(ToolTest, SaveListVerifyAndExport) {
   EXPECT_THAT(Checkpoint({"verify", ".."}).output, HasSubstr(name + " is whole"));
   EXPECT_THAT(Checkpoint({"list", ".."}).output, HasSubstr(name));
   std::filesystem::current_path(before);
+  // A link leads where it leads.
+  std::filesystem::create_directories(folder_ + "/a/b");
+  std::filesystem::create_directories(folder_ + "/c");
+  std::filesystem::create_directory_symlink(folder_ + "/a/b", folder_ + "/c/link");
+  EXPECT_THAT(Checkpoint({"list", folder_ + "/c/link/../../" + older + "/../."}).output,
+              HasSubstr(name));
 
   // Nothing but a file is replaced, or taken for one.
   std::filesystem::create_symlink("elsewhere", folder_ + "/link");
@@ -143,6 +149,9 @@ TEST_F(ToolTest, MistakesAreToldInOneLine) {
   for (const char* command : {"verify", "list"}) {
     ExpectComplaint({command, too_long}, "the path is 5001 bytes long, may be 4095");
   }
+  const std::string no_utf8 = folder_ + "/\xff";
+  ExpectComplaint({"save", "--dir", no_utf8, "--scheduler", "127.0.0.1:1"}, "the folder's path");
+  ExpectComplaint({"restore", no_utf8, "--scheduler", "127.0.0.1:1"}, "LEEWAY_RESTORE is");
   ExpectComplaint({"restore", too_long}, "the path is 5001 bytes long");
   ExpectComplaint({"save", "--dir", too_long, "--scheduler", "127.0.0.1:1"},
                   "the path is 5001 bytes long");
