@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -215,6 +216,8 @@ class PosixFileSystem final : public FileSystem {
   absl::StatusOr<std::uint64_t> BytesFree(const std::string& directory) override {
     struct statvfs info;
     if (::statvfs(directory.c_str(), &info) != 0) return Error(errno, "look at", directory);
+    // Some do not count, and have no bytes at all by what they say.
+    if (info.f_blocks == 0) return std::numeric_limits<std::uint64_t>::max();
     return std::uint64_t{info.f_bavail} * info.f_frsize;
   }
 

@@ -87,6 +87,11 @@ TEST_F(RealFileSystemTest, NothingButAFileIsReplaced) {
   EXPECT_TRUE(files_->Rename(At("file"), At("other")).ok());
 }
 
+// Nothing about the room there is not that there is none.
+TEST_F(RealFileSystemTest, WhereNobodyCountsThereIsRoom) {
+  EXPECT_GT(*files_->BytesFree("/proc"), 1ull << 60);
+}
+
 TEST_F(RealFileSystemTest, LinksAreReadButNotTakenForFiles) {
   EXPECT_EQ(*files_->Read(At("link")), "contents");
   for (const char* name : {"link", "dangling", "pipe", "socket"}) {

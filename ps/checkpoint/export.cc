@@ -19,6 +19,23 @@ struct Model {
   std::deque<std::string> files;                                 // that they may point to
 };
 
+// What is not there can be made without a loss.
+absl::Status CheckFree(runtime::FileSystem* files, const std::string& path) {
+  const absl::Status there = files->KindOf(path).status();
+  if (absl::IsNotFound(there)) return absl::OkStatus();
+  LEEWAY_RETURN_IF_ERROR(there);
+  return absl::AlreadyExistsError(absl::StrCat("cannot export by way of ", path,
+                                               ": it is there already; remove it or move it away"));
+}
+
+// Neither the one that is read nor what that may add to.
+absl::Status CheckOutside(runtime::FileSystem* files, const std::string& to) {
+  const std::string folder = checkpoint::SplitPath(to).first;
+  if (!checkpoint::ReadManifest(files, folder).ok()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot export to ", to, ": its folder is a checkpoint"));
+}
+
 // Nothing but a file is written to or replaced.
 absl::Status CheckTarget(runtime::FileSystem* files, const std::string& path) {
   const absl::StatusOr<runtime::FileKind> kind = files->KindOf(path);
@@ -103,9 +120,9 @@ absl::StatusOr<checkpoint::WrittenFile> Export(runtime::FileSystem* files, const
                                                const std::string& to, VerifyProgress progress) {
   const std::string unfinished = to + ".unfinished";
   // Before anything is read: that may take long.
-  for (const std::string& target : {to, unfinished}) {
-    LEEWAY_RETURN_IF_ERROR(CheckTarget(files, target));
-  }
+  LEEWAY_RETURN_IF_ERROR(CheckTarget(files, to));
+  LEEWAY_RETURN_IF_ERROR(CheckFree(files, unfinished));
+  LEEWAY_RETURN_IF_ERROR(CheckOutside(files, to));
   LEEWAY_RETURN_IF_ERROR(files->BytesFree(checkpoint::SplitPath(to).first).status());
   LEEWAY_ASSIGN_OR_RETURN(const std::vector<checkpoint::Manifest> chain,
                           ReadModelChain(files, path));

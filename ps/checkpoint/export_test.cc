@@ -137,6 +137,21 @@ TEST_F(ExportTest, ReplacesNothingButAFile) {
   std::filesystem::remove_all(root);
 }
 
+TEST_F(ExportTest, ReplacesNeitherACheckpointNorWhatIsUnfinished) {
+  ASSERT_TRUE(model_.Save(&files_, kFolder, 1).ok());
+  const std::string path = checkpoint::JoinPath(kFolder, checkpoint::CheckpointName(1));
+  for (const char* name : {"manifest.json", "shard-00000.safetensors", "model"}) {
+    const std::string to = checkpoint::JoinPath(path, name);
+    EXPECT_THAT(std::string(Export(&files_, path, to, NoProgress).status().message()),
+                testing::HasSubstr(to));
+  }
+  ASSERT_TRUE(runtime::WriteFileAtomically(&files_, "x.unfinished", "mine").ok());
+  EXPECT_THAT(std::string(Export(&files_, path, "x", NoProgress).status().message()),
+              testing::HasSubstr("x.unfinished"));
+  EXPECT_EQ(*files_.Read("x.unfinished"), "mine");
+  EXPECT_TRUE(Verify(&files_, path, NoProgress).ok());
+}
+
 TEST_F(ExportTest, LeavesNothingWhereItFails) {
   ASSERT_TRUE(model_.Save(&files_, kFolder, 1).ok());
   files_.SetFaults({.bytes_max = files_.bytes_used() + 1000});
