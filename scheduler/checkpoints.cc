@@ -252,7 +252,7 @@ void Checkpoints::Over(const absl::StatusOr<Saved>& result) {
 
 absl::Status Checkpoints::TimedOut() const {
   const auto name = [this](std::string* text, std::uint32_t node) {
-    absl::StrAppend(text, cluster_->Describe(node));
+    absl::StrAppend(text, cluster_->Describe(node), " (", cluster_->LastHeard(node), ")");
   };
   std::string what = "no attempt succeeded";
   if (phase_ == Phase::kPreparing) {
@@ -260,7 +260,9 @@ absl::Status Checkpoints::TimedOut() const {
   } else if (phase_ == Phase::kCutting) {
     what = absl::StrCat("not written by ", absl::StrJoin(awaited_, ", ", name),
                         ", which wait until all workers have reached clock ", clock_,
-                        ", and for their disks");
+                        " (`leeway status` shows where each is), and for their disks");
+    const std::string worker = cluster_->MostSilentWorker();
+    if (!worker.empty()) absl::StrAppend(&what, "; of the workers the most silent is ", worker);
   } else if (phase_ == Phase::kOpening || phase_ == Phase::kFinishing) {
     what = "the scheduler waits for its disk";
   }

@@ -47,6 +47,9 @@ class Checkpoints {
     virtual ~Cluster() = default;
     virtual Facts GetFacts() const = 0;
     virtual std::string Describe(std::uint32_t node) const = 0;
+    virtual std::string LastHeard(std::uint32_t node) const = 0;  // "last heard 3s ago"
+    // The living worker that has not been heard for longest, and since when; empty: there is none.
+    virtual std::string MostSilentWorker() const = 0;
     virtual void Tell(std::uint32_t node, const proto::AnyMessage& message) = 0;
   };
   struct Options {

@@ -47,6 +47,8 @@ class CheckpointsTest : public ::testing::Test, public Checkpoints::Cluster {
   // ---- the cluster ----
   Checkpoints::Facts GetFacts() const override { return facts_; }
   std::string Describe(std::uint32_t node) const override { return absl::StrCat("server ", node); }
+  std::string LastHeard(std::uint32_t) const override { return "last heard 3s ago"; }
+  std::string MostSilentWorker() const override { return "worker 7, last heard 9s ago"; }
   void Tell(std::uint32_t node, const proto::AnyMessage& message) override {
     if (lost_messages_ > 0) {
       --lost_messages_;
@@ -63,6 +65,7 @@ class CheckpointsTest : public ::testing::Test, public Checkpoints::Cluster {
     }
   }
   void Write(std::uint32_t node, const proto::CheckpointCut& cut) {
+    if (never_written_) return;
     proto::CheckpointWritten written{.checkpoint = cut.checkpoint};
     if (aborts_ > 0) {
       --aborts_;
@@ -107,6 +110,7 @@ class CheckpointsTest : public ::testing::Test, public Checkpoints::Cluster {
   std::optional<std::uint64_t> at_;
   std::set<std::uint32_t> silent_;
   int lost_messages_ = 0;
+  bool never_written_ = false;
   int aborts_ = 0;
   absl::Status failure_;
   std::uint32_t missing_shard_ = ~0u;
@@ -186,8 +190,18 @@ TEST_F(CheckpointsTest, WhoIsMissingIsNamed) {
   silent_ = {1};
   const auto saved = Save();
   EXPECT_EQ(saved.status().code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(std::string(saved.status().message()), HasSubstr("not heard from server 1"));
+  EXPECT_THAT(std::string(saved.status().message()),
+              HasSubstr("not heard from server 1 (last heard 3s ago)"));
   EXPECT_THAT(std::string(saved.status().message()), HasSubstr("LEEWAY_CHECKPOINT_TIMEOUT_MS"));
+}
+
+TEST_F(CheckpointsTest, WhoHoldsUpTheClockIsNamed) {
+  Start({});
+  never_written_ = true;
+  const auto saved = Save();
+  EXPECT_EQ(saved.status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(saved.status().message()), HasSubstr("until all workers have reached"));
+  EXPECT_THAT(std::string(saved.status().message()), HasSubstr("worker 7, last heard 9s ago"));
 }
 
 TEST_F(CheckpointsTest, AFolderThatIsNotSharedIsFound) {

@@ -325,6 +325,16 @@ std::string Scheduler::Impl::LastHeard(std::uint32_t id) const {
   return absl::StrCat("last heard ", Rounded(detector_.SilentFor(id, Now())), " ago");
 }
 
+std::string Scheduler::Impl::MostSilentWorker() const {
+  const std::vector<Node*> workers = members_.Alive(Role::kWorker);
+  const auto heard_before = [this](const Node* a, const Node* b) {
+    return detector_.SilentFor(a->id, Now()) < detector_.SilentFor(b->id, Now());
+  };
+  const auto most = std::max_element(workers.begin(), workers.end(), heard_before);
+  return most == workers.end() ? ""
+                               : absl::StrCat((*most)->FullName(), ", ", LastHeard((*most)->id));
+}
+
 // ---- timers ----
 
 void Scheduler::Impl::Every(absl::Duration interval, runtime::TimerId* timer,

@@ -113,6 +113,7 @@ class Scheduler::Impl final : private van::Handler,
   std::vector<std::uint32_t> Living() const override;
   std::string Describe(std::uint32_t node) const override;
   std::string LastHeard(std::uint32_t node) const override;
+  std::string MostSilentWorker() const override;
 
   // ---- shards ----
   void DealShards();
