@@ -57,6 +57,7 @@ TEST_F(RestoreJobTest, OnlyTheCheckpointThatTheSchedulerHasReadIsTaken) {
   // It goes on to the files, which are not there.
   EXPECT_THAT(std::string(Restore(meant).message()), HasSubstr("shard-00000"));
 
+  ASSERT_TRUE(checkpoint::RemoveCheckpoint(host_->files(), kPath).ok());
   PutCheckpoint(42);
   const absl::Status refused = Restore(meant);
   EXPECT_TRUE(absl::IsDataLoss(refused)) << refused;
