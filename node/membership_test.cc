@@ -251,15 +251,6 @@ TEST_F(MembershipTest, ASchedulerThatIsNotThereIsNamedAfterTheDeadline) {
                                      HasSubstr("LEEWAY_CONNECT_TIMEOUT_MS")));
 }
 
-TEST_F(MembershipTest, WhoseFirstCallIsLostCallsAgain) {
-  StartScheduler();
-  network_.Cut("scheduler", "node");
-  StartNode(Role::kWorker);
-  world_.RunFor(absl::Seconds(1));
-  network_.HealAll();
-  EXPECT_TRUE(RunUntil([&] { return scheduler_->Count<proto::Join>() > 0; }, absl::Seconds(10)));
-}
-
 TEST_F(MembershipTest, ASchedulerThatNeverAnswersIsNamedAfterTheDeadline) {
   config_.connect_timeout = absl::Seconds(30);
   StartScheduler();
