@@ -384,6 +384,14 @@ TEST(Handover, TheNewHeadServesNothingBeforeItHasAll) {
   EXPECT_EQ(bench.ReadAll(table, 0)[0], 1);
 }
 
+void LetInThirdWorker(ChainBench* bench) {
+  bench->AddWorker(/*late=*/true);
+  bench->Publish();
+  bench->Until([&] { return bench->Published(); }, "until the map is known");
+  bench->worker(2).Enter();
+  bench->Until([&] { return bench->worker(2).entered().has_value(); }, "until it has entered");
+}
+
 TEST(LateWorker, EntersAtTheFastestClockAndIsWaitedFor) {
   ChainBench bench({.servers = 2});
   const std::uint32_t table = bench.Install(Consistency::Bsp());
@@ -391,11 +399,7 @@ TEST(LateWorker, EntersAtTheFastestClockAndIsWaitedFor) {
   bench.Publish();
   for (std::uint32_t rank : {0u, 1u}) bench.worker(rank).Tick(rank == 0 ? 5 : 4);
   bench.UntilIdle();
-  bench.AddWorker(/*late=*/true);
-  bench.Publish();
-  bench.Until([&] { return bench.Published(); }, "until the map is known");
-  bench.worker(2).Enter();
-  bench.Until([&] { return bench.worker(2).entered().has_value(); }, "until it has entered");
+  LetInThirdWorker(&bench);
   EXPECT_EQ(*bench.worker(2).entered(), 6u);
   bench.worker(2).Tick(6);
   bench.Push(2, table, 6, 0, 9);
@@ -421,11 +425,7 @@ TEST(LateWorker, TheNextHeadWaitsForItsFirstIteration) {
   bench.Publish();
   for (const std::uint32_t rank : {0u, 1u}) bench.worker(rank).Tick(5);
   bench.UntilIdle();
-  bench.AddWorker(/*late=*/true);
-  bench.Publish();
-  bench.Until([&] { return bench.Published(); }, "until the map is known");
-  bench.worker(2).Enter();
-  bench.Until([&] { return bench.worker(2).entered().has_value(); }, "until it has entered");
+  LetInThirdWorker(&bench);
   ASSERT_EQ(*bench.worker(2).entered(), 6u);
   bench.worker(2).Tick(6);
   bench.Push(2, table, 6, 0, 9);
@@ -448,6 +448,15 @@ TEST(LateWorker, TheNextHeadWaitsForItsFirstIteration) {
   EXPECT_THAT(bench.worker(0).ValuesOf(read), Each(10));
 }
 
+void ExpectPullsOnceTheSchedulerIsHeard(ChainBench* bench, std::uint32_t table) {
+  const auto read = bench->Pull(0, table, 0, 0);
+  bench->RunFor(absl::Milliseconds(200));
+  EXPECT_FALSE(bench->worker(0).Answered(read));
+  bench->thread(0).SetSchedulerHeard(true);
+  bench->RunFor(absl::Milliseconds(200));
+  EXPECT_TRUE(bench->worker(0).Answered(read));
+}
+
 // Others may lead its shards by then, and its reads may be of the past.
 TEST(Isolation, AHeadThatHearsNobodyServesNoPulls) {
   ChainBench bench({.servers = 2});
@@ -462,12 +471,7 @@ TEST(Isolation, AHeadThatHearsNobodyServesNoPulls) {
   EXPECT_EQ(bench.ReadAll(table, 0)[0], 1);  // it hears the other replica
   bench.network().Cut(ChainBench::HostOf(1), ChainBench::HostOf(0));
   bench.RunFor(absl::Seconds(1));
-  const auto read = bench.Pull(0, table, 0, 0);
-  bench.RunFor(absl::Milliseconds(200));
-  EXPECT_FALSE(bench.worker(0).Answered(read));
-  bench.thread(0).SetSchedulerHeard(true);
-  bench.RunFor(absl::Milliseconds(200));
-  EXPECT_TRUE(bench.worker(0).Answered(read));
+  ExpectPullsOnceTheSchedulerIsHeard(&bench, table);
 }
 
 // Who was being filled when this one was cut off may be its successor by then.
@@ -482,12 +486,7 @@ TEST(Isolation, NeitherDoesOneThatFillsItsFirstReplica) {
   bench.Publish();
   bench.thread(0).SetSchedulerHeard(false);
   bench.RunFor(absl::Seconds(2));
-  const auto read = bench.Pull(0, table, 0, 0);
-  bench.RunFor(absl::Milliseconds(200));
-  EXPECT_FALSE(bench.worker(0).Answered(read));
-  bench.thread(0).SetSchedulerHeard(true);
-  bench.RunFor(absl::Milliseconds(200));
-  EXPECT_TRUE(bench.worker(0).Answered(read));
+  ExpectPullsOnceTheSchedulerIsHeard(&bench, table);
 }
 
 // Nobody else can serve its shards: training goes on while the scheduler is away.

@@ -48,7 +48,8 @@ void DataThread::TellShards(const WorkerRecord& worker, proto::ClockTick* tick) 
       here.by_class[mark->held ? kHeld : kAtOnce] = mark->sequence;
     }
     if (!replica->leads()) continue;
-    replica->shard().TakeTick(worker.entry.rank, worker.entry.incarnation, tick->clock, tick->since, here);
+    replica->shard().TakeTick(worker.entry.rank, worker.entry.incarnation, tick->clock, tick->since,
+                              here);
     replica->UpdateStable();
   }
 }
