@@ -7,6 +7,9 @@
 
 namespace leeway::ps {
 
+namespace {
+
+// DATA_LOSS where no server could have such a table.
 absl::Status CheckUpdaters(const checkpoint::Manifest& manifest) {
   for (const checkpoint::TableEntry& table : manifest.tables) {
     const auto updater = MakeUpdater(table.spec);
@@ -14,11 +17,13 @@ absl::Status CheckUpdaters(const checkpoint::Manifest& manifest) {
     if (!updater.ok()) return absl::DataLossError(updater.status().message());
     if ((*updater)->combine() == table.combine) continue;
     return absl::DataLossError(absl::StrCat("table '", table.spec.name,
-                                            "' combines otherwise than ", "its updater ",
+                                            "' combines otherwise than its updater ",
                                             table.spec.updater.name));
   }
   return absl::OkStatus();
 }
+
+}  // namespace
 
 std::optional<std::uint32_t> StateSlotsOf(const TableSpec& spec) {
   const auto updater = MakeUpdater(spec);

@@ -6,14 +6,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "absl/status/status.h"
-#include "checkpoint/manifest.h"
 #include "leeway/table_spec.h"
 
 namespace leeway::ps {
-
-// DATA_LOSS where no server could have such a table.
-absl::Status CheckUpdaters(const checkpoint::Manifest& manifest);
 
 // State values that the updater of a table keeps for each element. Nothing: it is not known here.
 std::optional<std::uint32_t> StateSlotsOf(const TableSpec& spec);
