@@ -54,9 +54,10 @@ void CheckpointDisk::Finish(const Opened& opened, checkpoint::Manifest manifest,
                             std::function<void(absl::StatusOr<checkpoint::Manifest>)> done) {
   disk_loop()->Post(
       [this, opened, manifest = std::move(manifest), keep, done = std::move(done)]() mutable {
-        loop_->Post([done, finished = DoFinish(opened, std::move(manifest), keep)]() mutable {
-          done(std::move(finished));
-        });
+        const auto finished = DoFinish(opened, std::move(manifest));
+        loop_->Post([done = std::move(done), finished] { done(finished); });
+        // Nobody waits for what is removed: that takes a disk a while where files are large.
+        if (finished.ok() && keep != 0) Sweep(opened, finished->cluster, keep);
       });
 }
 
@@ -108,8 +109,7 @@ absl::StatusOr<std::uint64_t> CheckpointDisk::NewNumber(const std::string& direc
 }
 
 absl::StatusOr<checkpoint::Manifest> CheckpointDisk::DoFinish(const Opened& opened,
-                                                              checkpoint::Manifest manifest,
-                                                              std::uint64_t keep) {
+                                                              checkpoint::Manifest manifest) {
   runtime::FileSystem* files = host_->files();
   for (const checkpoint::FileEntry& file : manifest.files) {
     const auto there = files->OpenToRead(JoinPath(opened.path, file.name));
@@ -120,7 +120,6 @@ absl::StatusOr<checkpoint::Manifest> CheckpointDisk::DoFinish(const Opened& open
     }
   }
   LEEWAY_RETURN_IF_ERROR(checkpoint::FinishCheckpoint(files, opened.path, &manifest));
-  if (keep != 0) Sweep(opened, manifest.cluster, keep);
   return manifest;
 }
 

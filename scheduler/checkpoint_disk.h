@@ -40,8 +40,9 @@ class CheckpointDisk {
   // Each calls back on the scheduler's loop.
   // A folder for a new checkpoint, later than all that are there.
   void Open(const Plan& plan, std::function<void(absl::StatusOr<Opened>)> done);
-  // All files are written: makes them a checkpoint, and removes what is older than the newest
-  // `keep` (0: nothing) of this cluster and not needed. What others have put there stays.
+  // All files are written: makes them a checkpoint. After that, when it has called back, it removes
+  // what is older than the newest `keep` (0: nothing) of this cluster and not needed. What others
+  // have put there stays.
   void Finish(const Opened& opened, checkpoint::Manifest manifest, std::uint64_t keep,
               std::function<void(absl::StatusOr<checkpoint::Manifest>)> done);
   // It has come to nothing.
@@ -55,8 +56,8 @@ class CheckpointDisk {
   void Sweep(const Opened& opened, std::uint64_t cluster, std::uint64_t keep);
   void RemoveOld(const std::string& path);
   void SayOnce(const std::string& path, const absl::Status& why);
-  absl::StatusOr<checkpoint::Manifest> DoFinish(const Opened& opened, checkpoint::Manifest manifest,
-                                                std::uint64_t keep);
+  absl::StatusOr<checkpoint::Manifest> DoFinish(const Opened& opened,
+                                                checkpoint::Manifest manifest);
 
   runtime::Host* const host_;
   runtime::Loop* const loop_;

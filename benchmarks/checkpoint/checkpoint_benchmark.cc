@@ -4,9 +4,12 @@
 // and all are summed up. A cluster that starts from the last checkpoint and is told that clock
 // comes to the same sum, if every value and every next update is the same.
 //
-// Each round has a window of training in which a checkpoint is saved, and one as long in which
-// nothing else happens, and one as long in which dd writes as many bytes as the checkpoint has.
-// Before, between and after them dd has the disk for itself. Where all processors are busy with
+// Each of the first rounds has a window of training in which a checkpoint is saved, and one as long
+// in which nothing else happens. In each of the others dd writes as many bytes as the checkpoint
+// has, with the disk for itself and beside training, and one more checkpoint is saved. They come
+// after the others since dd fills the page cache, which is given up as its file is removed: where a
+// virtual machine's host takes such memory back, whatever is fresh to a program is slow for a
+// while, and that would be taken for the checkpoint's doing. Where all processors are busy with
 // training, what a checkpoint needs of them is taken from it: PACE_MS leaves them time.
 #include <atomic>
 #include <cstdio>
@@ -45,31 +48,54 @@ Window TrainDuring(Trainer* trainer, const std::function<void()>& work) {
   return window;
 }
 
-void Measure(Worker* worker, Model* model, const Settings& settings) {
-  const std::uint64_t bytes = settings.size.bytes;
-  const auto dd = [&] { return RateOfDd(settings.folder, bytes); };
-  Trainer trainer(model, settings.pace);
-  Report report{.dd = {dd()}};
-  trainer.For(kSettling);
-  for (int round = 0; round < settings.rounds; ++round) {
-    absl::Duration took;
-    report.with.push_back(TrainDuring(&trainer, [&] {
-      const absl::Time start = absl::Now();
-      const auto saved = worker->Checkpoint(settings.folder, absl::Minutes(10));
-      if (!saved.ok()) Die(saved.status());
-      took = absl::Now() - start;
-      std::printf("%s: %.1f s\n", saved->c_str(), absl::ToDoubleSeconds(took));
-    }));
-    report.checkpoint.push_back(static_cast<double>(bytes) / absl::ToDoubleSeconds(took) / 1e6);
-    report.after.push_back(trainer.For(kSettling));
-    report.without.push_back(trainer.For(took));
-    report.with_dd.push_back(TrainDuring(&trainer, [&] { report.dd_training.push_back(dd()); }));
-    report.dd.push_back(dd());
-    trainer.For(kSettling);
+class Measurement {
+ public:
+  Measurement(Worker* worker, Model* model, const Settings& settings)
+      : worker_(worker), settings_(settings), trainer_(model, settings.pace) {}
+
+  void Run() {
+    trainer_.For(kSettling);
+    for (int round = 0; round < settings_.rounds; ++round) Compare();
+    report_.dd.push_back(Dd());
+    for (int round = 0; round < settings_.rounds; ++round) {
+      trainer_.For(kSettling);
+      report_.saved_after_dd.push_back(Save());
+      report_.with_dd.push_back(
+          TrainDuring(&trainer_, [&] { report_.dd_training.push_back(Dd()); }));
+      report_.dd.push_back(Dd());
+    }
+    report_.pauses_known = trainer_.pauses().possible();
+    Print(report_);
   }
-  report.pauses_known = trainer.pauses().possible();
-  Print(report);
-}
+
+ private:
+  double Dd() { return RateOfDd(settings_.folder, settings_.size.bytes); }
+
+  void Compare() {
+    const absl::Time start = absl::Now();
+    report_.with.push_back(Save());
+    const absl::Duration took = absl::Now() - start;
+    report_.after.push_back(trainer_.For(kSettling));
+    report_.without.push_back(trainer_.For(took));
+    trainer_.For(kSettling);
+  }
+
+  Window Save() {
+    return TrainDuring(&trainer_, [&] {
+      const absl::Time start = absl::Now();
+      const auto saved = worker_->Checkpoint(settings_.folder, absl::Minutes(10));
+      if (!saved.ok()) Die(saved.status());
+      const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
+      std::printf("%s: %.1f s\n", saved->c_str(), seconds);
+      report_.checkpoint.push_back(static_cast<double>(settings_.size.bytes) / seconds / 1e6);
+    });
+  }
+
+  Worker* const worker_;
+  const Settings& settings_;
+  Trainer trainer_;
+  Report report_;
+};
 
 int Run(const Settings& settings) {
   auto connected = Worker::Connect();
@@ -81,7 +107,7 @@ int Run(const Settings& settings) {
   if (end == 0) {
     while (worker->clock() < settings.size.round()) model.Step();
     if (worker->rank() == 0) {
-      Measure(worker, &model, settings);
+      Measurement(worker, &model, settings).Run();
       model.AskForEnd();
     }
     while (!model.end_seen()) model.Step();

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Saves a large model while it is trained, beside dd, and lets a cluster of another size go on with
 # it. usage: run.sh BUILD [FOLDER [GIGABYTES [ROUNDS [WORKERS [PACE_MS]]]]]; FOLDER (on the disk to be
-# measured) is emptied afterwards. PACE_MS: a step begins so often, or at once after the last one (0).
+# measured) is emptied afterwards. PACE_MS: a step begins so often (100),
+# or at once after the last one (0), which leaves no processor any time.
 set -euo pipefail
 build=$1 folder=$(realpath -m "${2:-/tmp/leeway-checkpoints}") gigabytes=${3:-4} rounds=${4:-3}
-workers=${5:-2} pace_ms=${6:-0}
+workers=${5:-2} pace_ms=${6:-100}
 leeway=$build/tools/leeway program=$build/benchmarks/checkpoint_benchmark
 mkdir -p "$folder"
 trap 'rm -rf "$folder"' EXIT

@@ -69,6 +69,7 @@ void PrintWindows(const char* what, const Report& report, Part part) {
   PrintSteps("just after it", report.after, part);
   PrintSteps("without", report.without, part);
   PrintSteps("with dd", report.with_dd, part);
+  PrintSteps("saved after dd", report.saved_after_dd, part);
   std::vector<double> stalls;
   for (std::size_t i = 0; i < report.with.size(); ++i) {
     stalls.push_back(std::max(Longest(report.with[i], part), Longest(report.after[i], part)) -

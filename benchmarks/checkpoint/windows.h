@@ -42,11 +42,12 @@ class Trainer {
 struct Report {
   std::vector<double> dd = {};           // nothing else happened
   std::vector<double> dd_training = {};  // beside training
-  std::vector<double> checkpoint = {};
-  std::vector<Window> with = {};   // a checkpoint
-  std::vector<Window> after = {};  // just after it
+  std::vector<double> checkpoint = {};   // of the first rounds, then of those with dd
+  std::vector<Window> with = {};         // a checkpoint
+  std::vector<Window> after = {};        // just after it
   std::vector<Window> without = {};
   std::vector<Window> with_dd = {};
+  std::vector<Window> saved_after_dd = {};  // a checkpoint, just after dd
   bool pauses_known = false;
 };
 

@@ -19,6 +19,13 @@ namespace {
 constexpr std::uint64_t kRefillBytes = 32 << 20;
 // That lie ready on each thread when its shards are frozen, or more if the last time took more.
 constexpr std::uint64_t kSpareBytes = 128 << 20;
+// The first time: this part of what the thread has in use. Where workers push as fast as files are
+// written, more than that does not change before it is written.
+constexpr std::uint64_t kFirstPart = 4;
+
+std::uint64_t SpareBytes(const SpareMemory& spare) {
+  return std::max(kSpareBytes, spare.copies_known() ? 0 : spare.in_use_bytes() / kFirstPart);
+}
 
 absl::StatusOr<proto::CheckpointFile> WriteFrozen(runtime::FileSystem* files, const CutOrder& order,
                                                   absl::StatusOr<FrozenShard> frozen) {
@@ -63,9 +70,10 @@ void ServerCheckpoints::On(const proto::CheckpointPrepare& prepare) {
   auto found = std::make_shared<Found>();
   setup_.on_every_thread(
       [found](DataThread* thread, std::uint32_t) {
-        thread->spare_memory()->Reserve(kSpareBytes);
+        SpareMemory* const spare = thread->spare_memory();
+        spare->Reserve(SpareBytes(*spare));
         const std::lock_guard lock(found->mutex);
-        found->refillers.push_back(thread->spare_memory()->refiller());
+        found->refillers.push_back(spare->refiller());
       },
       [this, found, checkpoint = prepare.checkpoint] {
         refillers_ = found->refillers;

@@ -105,6 +105,7 @@ void SpareMemory::BeginCopies() {
 void SpareMemory::EndCopies() {
   if (!shelf_->keep_all.exchange(false)) return;
   for (SpareShelf::Size& size : shelf_->sizes) size.wanted = size.most_in_use - size.in_use();
+  copies_known_ = true;
 }
 
 void SpareMemory::Reserve(std::uint64_t bytes) {

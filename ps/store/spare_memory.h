@@ -38,6 +38,8 @@ class SpareMemory {
   // here beyond that goes as TakeSurplus says.
   void BeginCopies();
   void EndCopies();
+  // Whether that has happened, so that it is known how much copies take.
+  bool copies_known() const { return copies_known_; }
   // At least so much is to lie here from now on, of each size as its part of what is in use is, but
   // no more than that. Refill makes it ready.
   void Reserve(std::uint64_t bytes);
@@ -64,6 +66,7 @@ class SpareMemory {
 
  private:
   const std::shared_ptr<SpareShelf> shelf_;
+  bool copies_known_ = false;
 };
 
 }  // namespace leeway::ps

@@ -59,9 +59,11 @@ TEST(SpareMemory, AsMuchAsTheCopiesTookIsKeptForTheNext) {
   const std::vector<SharedBytes> model = Several(&spare, 50);
   spare.BeginCopies();
   Several(&spare, 30);  // at a time
+  EXPECT_FALSE(spare.copies_known());
   for (int i = 0; i < 100; ++i) Several(&spare, 1);
   EXPECT_EQ(spare.ready_bytes(), 30 * kBlock);
   spare.EndCopies();
+  EXPECT_TRUE(spare.copies_known());
   EXPECT_TRUE(spare.TakeSurplus().empty());
   EXPECT_EQ(spare.ready_bytes(), 30 * kBlock);
 
