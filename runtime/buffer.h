@@ -68,6 +68,12 @@ class Buffer {
     if (owner_ != nullptr) owner_->Unref();
   }
 
+  // A view of some of its bytes, with a share of its own in what keeps them alive. They are there.
+  Buffer Part(std::size_t offset, std::size_t size) const {
+    if (owner_ != nullptr) owner_->Ref();
+    return {data_ + offset, size, owner_};
+  }
+
   const std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }

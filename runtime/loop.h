@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/time/time.h"
@@ -46,6 +47,9 @@ class Loop {
   virtual TimerId After(absl::Duration delay, Task task) = 0;
   // False if it has run, was cancelled, or is kNone.
   virtual bool Cancel(TimerId timer) = 0;
+
+  // Runs `task` soon, before the loop next sleeps. It wakes nobody, so it costs next to nothing.
+  virtual void BeforeSleep(Task task) { Post(std::move(task)); }
 
   // A seeded stream: what a loop draws is the same in every run of a simulation.
   virtual std::uint64_t Random() = 0;

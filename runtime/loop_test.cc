@@ -77,6 +77,22 @@ class LoopTest : public ::testing::TestWithParam<bool> {
   Loop* loop_ = nullptr;
 };
 
+TEST_P(LoopTest, WhatIsToRunBeforeTheSleepRuns) {
+  TestEvent done;
+  std::vector<std::string> order;
+  loop_->Post([&] {
+    loop_->BeforeSleep([&] {
+      order.push_back("before the sleep");
+      loop_->Post([&] { done.Notify(); });
+    });
+    loop_->Post([&] { order.push_back("posted"); });
+    order.push_back("task");
+  });
+  ASSERT_TRUE(stage_->Await(&done));
+  ASSERT_EQ(order.size(), 3u);
+  EXPECT_EQ(order[0], "task") << "not within the call";
+}
+
 INSTANTIATE_TEST_SUITE_P(All, LoopTest, ::testing::Values(false, true),
                          [](const auto& kind) { return kind.param ? "Sim" : "Real"; });
 

@@ -31,6 +31,7 @@ struct RealLoop::State {
 
   // Below: only on the loop.
   std::vector<Task> spare;  // empty; keeps its memory from round to round
+  std::vector<Task> before_sleep;
   TimerQueue<Task> timers;
   std::vector<Source*> sources;  // null: removed during the round that goes over them
   bool in_sources = false;
@@ -38,6 +39,7 @@ struct RealLoop::State {
   absl::Time planned_wake = absl::InfinitePast();  // what PrepareWait last said
   runtime::Random random;
 
+  void RunBeforeSleep();
   bool RunPosted();
   bool RunTimers(absl::Time now);
   bool RunSources();
@@ -62,6 +64,16 @@ class InRound {
 };
 
 }  // namespace
+
+// First in a round rather than last: whatever is added in a round calls for another one anyway, and
+// what has been used up of a source's edge is asked for in this one.
+void RealLoop::State::RunBeforeSleep() {
+  if (before_sleep.empty()) return;
+  std::vector<Task> tasks = std::exchange(before_sleep, {});
+  for (Task& task : tasks) std::move(task)();
+  tasks.clear();
+  if (before_sleep.empty()) before_sleep = std::move(tasks);  // keeps its memory
+}
 
 bool RealLoop::State::RunPosted() {
   std::vector<Task> tasks = std::exchange(spare, {});
@@ -110,6 +122,8 @@ bool RealLoop::State::RunSources() {
 void RealLoop::State::Drain() {
   for (bool more = true; more;) {
     std::vector<Task> dropped = timers.RemoveIf([](const Task&) { return true; });
+    std::move(before_sleep.begin(), before_sleep.end(), std::back_inserter(dropped));
+    before_sleep.clear();
     {
       const std::lock_guard lock(mutex);
       drained = true;
@@ -150,6 +164,9 @@ TimerId RealLoop::After(absl::Duration delay, Task task) {
   return timer;
 }
 
+// No wake-up: who adds one turns the loop, or sees to it that the one that sleeps on it does.
+void RealLoop::BeforeSleep(Task task) { state_->before_sleep.push_back(std::move(task)); }
+
 bool RealLoop::Cancel(TimerId timer) { return state_->timers.Remove(timer).has_value(); }
 
 std::uint64_t RealLoop::Random() { return state_->random.Next(); }
@@ -187,11 +204,12 @@ void RealLoop::Stop() {
 bool RealLoop::RunReady() {
   if (state_->stopped) return false;
   const InRound round(this);
+  state_->RunBeforeSleep();
   const bool tasks = state_->RunPosted();
   // The clock is read only where a timer may be due.
   const bool timers = !state_->timers.empty() && state_->RunTimers(Now());
   const bool sources = state_->RunSources();
-  state_->quiet = !tasks && !timers && !sources;
+  state_->quiet = !tasks && !timers && !sources && state_->before_sleep.empty();
   return !state_->quiet;
 }
 
@@ -203,7 +221,7 @@ RealLoop::WaitSet RealLoop::PrepareWait(absl::Time until) const {
   for (Source* source : state_->sources) {
     set.fds.push_back({.fd = source->fd(), .events = POLLIN, .revents = 0});
   }
-  bool ready = !state_->quiet || state_->stopped;
+  bool ready = !state_->quiet || state_->stopped || !state_->before_sleep.empty();
   {
     const std::lock_guard lock(state_->mutex);
     ready = ready || !state_->posted.empty();

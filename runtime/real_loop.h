@@ -30,6 +30,7 @@ class RealLoop final : public Loop {
   void Post(Task task) override;
   TimerId After(absl::Duration delay, Task task) override;
   bool Cancel(TimerId timer) override;
+  void BeforeSleep(Task task) override;
   std::uint64_t Random() override;
   void AddSource(Source* source) override;
   void RemoveSource(Source* source) override;
@@ -37,7 +38,8 @@ class RealLoop final : public Loop {
   void Run();
   void Stop();  // any thread
 
-  // Runs posted tasks, due timers and ready sources, once round; true if there was anything.
+  // Runs what was to run before a sleep, posted tasks, due timers and ready sources, once round; true
+  // if there was anything but the first of these.
   bool RunReady();
   // What to sleep on: valid until the next call on the loop. There is no sleep in it unless the
   // last round found nothing at all to do, so that a source has always been asked after

@@ -190,6 +190,18 @@ TEST(RealLoopTest, ByHandATaskIsThereBeforeTheSleep) {
   EXPECT_EQ(ran, 1);
 }
 
+TEST(RealLoopTest, ByHandThereIsNoSleepWhileSomethingIsToRunBeforeIt) {
+  RealLoop loop(1);
+  while (loop.RunReady()) {
+  }
+  bool ran = false;
+  loop.BeforeSleep([&] { ran = true; });
+  EXPECT_EQ(loop.PrepareWait(absl::InfiniteFuture()).until, absl::InfinitePast());
+  EXPECT_FALSE(loop.RunReady()) << "it is nothing that calls for another round";
+  EXPECT_TRUE(ran);
+  EXPECT_EQ(loop.PrepareWait(absl::InfiniteFuture()).until, absl::InfiniteFuture());
+}
+
 TEST(RealLoopTest, ByHandTheSleepEndsWithTheFirstTimer) {
   RealLoop loop(1);
   const absl::Time start = loop.Now();
