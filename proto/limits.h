@@ -8,8 +8,11 @@
 namespace leeway::proto {
 
 inline constexpr std::size_t kHeaderBytesMax = 16 << 20;  // a cluster map of thousands of nodes
-inline constexpr std::size_t kNameBytesMax = 255;         // tables, barriers, handlers, updaters
-inline constexpr std::size_t kReasonBytesMax = 4096;      // longer reasons are cut when encoded
+// Small messages that travel together (van/envelope.h).
+inline constexpr std::size_t kEnvelopeBytesMax = 64 << 10;
+inline constexpr std::size_t kEnvelopeMessagesMax = 256;
+inline constexpr std::size_t kNameBytesMax = 255;     // tables, barriers, handlers, updaters
+inline constexpr std::size_t kReasonBytesMax = 4096;  // longer reasons are cut when encoded
 inline constexpr std::size_t kAddressBytesMax = 512;
 inline constexpr std::size_t kPathBytesMax = 4095;      // directories of checkpoints
 inline constexpr std::size_t kArgumentBytesMax = 4095;  // of an Admin; as long as a path

@@ -21,8 +21,11 @@ namespace leeway::proto {
 inline constexpr std::uint32_t kProtocolVersion = 2;
 inline constexpr std::uint32_t kProtocolVersionMin = 2;
 
-// Bits of Hello::capabilities. None yet is optional; a bit that is not known is ignored.
-enum Capability : std::uint64_t { kNoCapabilities = 0 };
+// Bits of Hello::capabilities; one that is not known is ignored.
+enum Capability : std::uint64_t {
+  kNoCapabilities = 0,
+  kEnvelopes = 1,  // takes several small messages in one of the van
+};
 
 // ---- the van's own ----
 struct Hello {

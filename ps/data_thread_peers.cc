@@ -89,6 +89,7 @@ void DataThread::OnReplicate(van::PeerId peer, const van::Identity& sender, prot
   if (!server.ok() || replica == nullptr) return;
   replica_heard_ = setup_.loop->Now();
   const bool ready = replica->ready();
+  KeepApart(&payload);
   replica->OnItem(*server, peer, {std::move(header), std::move(payload)});
   if (!ready && replica->ready()) SayReady(*replica);
   SayTakenIfSo();

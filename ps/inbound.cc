@@ -5,12 +5,23 @@
 namespace leeway::ps {
 namespace {
 
+// Nothing as large is in an envelope (van/envelope.h).
+constexpr std::size_t kSharedBelowBytes = 4096;
+
 // The frame at `next`, and one further; empty where there is none.
 runtime::Buffer Take(const Payload& payload, std::size_t* next) {
   return *next < payload.size() ? payload[(*next)++] : runtime::Buffer();
 }
 
 }  // namespace
+
+void KeepApart(Payload* payload) {
+  for (runtime::Buffer& frame : *payload) {
+    if (frame.size() < kSharedBelowBytes) {
+      frame = runtime::Buffer::CopyOf(frame.data(), frame.size());
+    }
+  }
+}
 
 PushView ToPush(const Inbound& inbound) {
   const proto::Request& request = inbound.request;

@@ -33,6 +33,10 @@ struct Inbound {
   }
 };
 
+// For what is kept for long: small frames may share their memory with all that came in the same
+// envelope, which would stay as well. These are copied.
+void KeepApart(Payload* payload);
+
 // The frames by their meaning (proto/messages.h has their order). Shares the buffers.
 PushView ToPush(const Inbound& inbound);
 PullView ToPull(const Inbound& inbound);

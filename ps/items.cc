@@ -63,6 +63,7 @@ Item PushItem(const Inbound& inbound) {
   item.header.has_learning_rate = request.has_learning_rate;
   item.header.learning_rate = request.learning_rate;
   item.payload = inbound.payload;
+  KeepApart(&item.payload);
   item.header.elements = item.payload.back().size() / SizeOf(request.dtype);
   return item;
 }

@@ -90,7 +90,7 @@ absl::Status Shard::Admit(Inbound inbound) {
   absl::StatusOr<const Table*> table = TableFor(inbound.request);
   absl::Status status = table.status();
   bool held = false;
-  if (status.ok() && HasPush(inbound.request.op)) status = TakePush(**table, inbound, &held);
+  if (status.ok() && HasPush(inbound.request.op)) status = TakePush(**table, &inbound, &held);
   if (!status.ok()) {
     Refuse(inbound, status);
   } else if (HasPull(inbound.request.op)) {
@@ -108,7 +108,10 @@ void Shard::AnswerAgain(const Window& window, RequestClass kind, Inbound inbound
   if (!table.ok()) return Refuse(inbound, table.status());
   // What an earlier head refused is not known here, but why it did can be seen again.
   if (HasPush(inbound.request.op) && inbound.request.id.sequence <= window.inherited[kind]) {
-    if (absl::Status fits = CheckPush(**table, inbound); !fits.ok()) return Refuse(inbound, fits);
+    const PushView push = ToPush(inbound);
+    absl::Status fits = CheckFinite(**table, inbound.request, push);
+    if (fits.ok()) fits = StoreOf(**table)->Check(push);
+    if (!fits.ok()) return Refuse(inbound, fits);
   }
   if (HasPull(inbound.request.op)) {
     ServeOrHold(**table, std::move(inbound));
@@ -161,45 +164,44 @@ absl::Status Shard::ChargeHeld(std::uint64_t bytes) const {
 
 // ---- pushes ----
 
-absl::Status Shard::CheckPush(const Table& table, const Inbound& inbound) {
-  const proto::Request& request = inbound.request;
-  const PushView push = ToPush(inbound);
-  if (HasNonFinite(request.dtype, push.values.bytes())) {
-    ++context_->counters->nonfinite_pushes;
-    if (table.spec().nonfinite == NonFinite::kRefuse) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a push of worker ", request.id.worker, " to table ", table.spec().name,
-                       " holds NaN or infinity, which the table refuses (TableSpec::nonfinite)"));
-    }
-  }
-  return StoreOf(table)->Check(push);
+absl::Status Shard::CheckFinite(const Table& table, const proto::Request& request,
+                                const PushView& push) const {
+  if (!HasNonFinite(request.dtype, push.values.bytes())) return absl::OkStatus();
+  ++context_->counters->nonfinite_pushes;
+  if (table.spec().nonfinite != NonFinite::kRefuse) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("a push of worker ", request.id.worker, " to table ", table.spec().name,
+                   " holds NaN or infinity, which the table refuses (TableSpec::nonfinite)"));
 }
 
-absl::Status Shard::TakePush(const Table& table, const Inbound& inbound, bool* held) {
-  LEEWAY_RETURN_IF_ERROR(CheckPush(table, inbound));
-  const proto::Request& request = inbound.request;
-  PushView push = ToPush(inbound);
+absl::Status Shard::TakePush(const Table& table, Inbound* inbound, bool* held) {
+  const proto::Request& request = inbound->request;
+  const PushView push = ToPush(*inbound);
+  LEEWAY_RETURN_IF_ERROR(CheckFinite(table, request, push));
+  ShardStore* store = StoreOf(table);
   const PushDecision decision = table.policy().Push(request.clock, closed_);
   *held = decision.hold;
   if (!decision.hold) {
     if (cut_ != nullptr) cut_->BeforePush(table, request.clock);
-    LEEWAY_RETURN_IF_ERROR(StoreOf(table)->Apply(push));
-    if (cut_ != nullptr) cut_->AfterPush(table, inbound);
+    LEEWAY_RETURN_IF_ERROR(store->Apply(push));
+    if (cut_ != nullptr) cut_->AfterPush(table, *inbound);
     pushed_until_ = std::max(pushed_until_, request.clock + 1);
     ++context_->counters->pushes_applied;
-    LogEntry(journal_->has_follower() ? PushItem(inbound) : Item());
+    LogEntry(journal_->has_follower() ? PushItem(*inbound) : Item());
     return absl::OkStatus();
   }
-  LEEWAY_RETURN_IF_ERROR(ChargeHeld(inbound.bytes()));
+  LEEWAY_RETURN_IF_ERROR(store->Check(push));
+  LEEWAY_RETURN_IF_ERROR(ChargeHeld(inbound->bytes()));
   if (decision.clock != request.clock) ++context_->counters->late_pushes;
   if (!journal_->provisional()) firm_ = std::max(firm_, decision.clock + 1);
   const bool dense = request.kind == TableKind::kDense;
+  KeepApart(&inbound->payload);
   contributions_.Add(decision.clock, {.table = table.id(), .block = dense ? request.block : 0},
                      {.rank = request.id.worker,
                       .incarnation = request.id.incarnation,
                       .sequence = request.id.sequence,
-                      .bytes = inbound.bytes(),
-                      .push = std::move(push)});
+                      .bytes = inbound->bytes(),
+                      .push = ToPush(*inbound)});
   return absl::OkStatus();
 }
 
@@ -237,6 +239,7 @@ void Shard::Hold(const Table& table, Inbound inbound, const PullDecision& decisi
   inbound.payload.resize(std::min<std::size_t>(inbound.payload.size(),
                                                table.spec().kind == TableKind::kDense ? 0 : 1));
   if (absl::Status room = ChargeHeld(inbound.bytes()); !room.ok()) return Refuse(inbound, room);
+  KeepApart(&inbound.payload);
   HeldPull pull;
   pull.needed = decision.needed;
   pull.effective = decision.effective;

@@ -2,27 +2,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "van/little_endian.h"
 
 namespace leeway::van {
-namespace {
-
-template <class T>
-void Put(T value, std::byte* out) {
-  for (std::size_t i = 0; i < sizeof(T); ++i) {
-    out[i] = static_cast<std::byte>(static_cast<std::uint64_t>(value) >> (8 * i) & 0xff);
-  }
-}
-
-template <class T>
-T Get(const std::byte* in) {
-  std::uint64_t value = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i) {
-    value |= std::to_integer<std::uint64_t>(in[i]) << (8 * i);
-  }
-  return static_cast<T>(value);
-}
-
-}  // namespace
 
 void PutPrefix(const Prefix& prefix, std::byte* out) {
   Put(kPrefixMagic, out);
@@ -43,7 +25,7 @@ absl::StatusOr<Prefix> GetPrefix(std::span<const std::byte> frame) {
   }
   const auto kind = Get<std::uint8_t>(frame.data() + 4);
   if (kind < static_cast<std::uint8_t>(Kind::kData) ||
-      kind > static_cast<std::uint8_t>(Kind::kCredit)) {
+      kind > static_cast<std::uint8_t>(Kind::kEnvelope)) {
     return absl::InvalidArgumentError(absl::StrCat("a message of unknown kind ", kind));
   }
   Prefix prefix;

@@ -21,9 +21,10 @@ inline constexpr std::size_t kPrefixBytes = 24;
 inline constexpr std::uint32_t kPrefixMagic = 0x3159574c;
 
 enum class Kind : std::uint8_t {
-  kData = 1,     // a header and payload for the handler
-  kSession = 2,  // Hello, Reject or Goodbye
-  kCredit = 3,   // the prefix alone
+  kData = 1,      // a header and payload for the handler
+  kSession = 2,   // Hello, Reject or Goodbye
+  kCredit = 3,    // the prefix alone
+  kEnvelope = 4,  // several headers and payloads for the handler (envelope.h)
 };
 
 enum PrefixFlags : std::uint8_t {

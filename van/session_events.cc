@@ -18,6 +18,7 @@ constexpr absl::Duration kDialPauseMax = absl::Milliseconds(500);
 constexpr absl::Duration kHelloPauseMin = absl::Milliseconds(250);
 constexpr absl::Duration kHelloPauseMax = absl::Seconds(2);
 constexpr std::uint64_t kOffendersLogged = 16;
+constexpr std::uint64_t kLargeBytes = 64 << 10;
 
 // Somebody who throws garbage at a port must not fill the log as well: all of the first few, then
 // fewer and fewer.
@@ -89,9 +90,17 @@ void SessionVan::OnOpened(ConnId conn) {
   if (found == by_conn_.end()) return;
   Peer& peer = *Find(found->second);
   peer.stage = Stage::kGreeting;
-  peer.hello = proto::Encode(HelloFrom(identity_));
+  peer.hello = proto::Encode(OwnHello());
   SendSession(peer, peer.hello);
   Restart(&peer.retry, kHelloPauseMin, &SessionVan::SayHello, peer.id);
+}
+
+// Where messages may be lost, each is to be lost by itself: the simulator's faults would otherwise
+// never come between two that were sent in one turn.
+proto::Hello SessionVan::OwnHello() const {
+  proto::Hello hello = HelloFrom(identity_);
+  if (!transport_->lossy()) hello.capabilities |= proto::kEnvelopes;
+  return hello;
 }
 
 void SessionVan::SayHello(PeerId id) {
@@ -216,6 +225,7 @@ void SessionVan::OnArrival(ConnId conn, Arrival arrival) {
   // What was sent before this message has been handed over or is lost.
   peer.handed = std::max(peer.handed, prefix->sent);
   if (prefix->kind == Kind::kData) return OnData(id, *prefix, std::move(arrival));
+  if (prefix->kind == Kind::kEnvelope) return OnEnvelope(id, *prefix, arrival);
   if (prefix->flags & kCreditWanted) SendCredit(peer, kNoFlags);
   TransmitQueue(peer);
 }
@@ -225,14 +235,36 @@ void SessionVan::OnData(PeerId id, const Prefix& prefix, Arrival arrival) {
   const auto header = arrival.head.subspan(kPrefixBytes);
   message.header = Buffer::CopyOf(header.data(), header.size());
   message.payload = std::move(arrival.payload);
+  // What there is to be done with a large one may take its time: answers to small ones do not wait.
+  if (message.TotalBytes() >= kLargeBytes) SendEnvelopes();
+  if (HandOver(id, std::move(message))) AfterData(id, prefix);
+}
+
+void SessionVan::OnEnvelope(PeerId id, const Prefix& prefix, const Arrival& arrival) {
+  absl::StatusOr<std::vector<Message>> messages =
+      OpenEnvelope(arrival.head.subspan(kPrefixBytes), limits_);
+  if (!messages.ok()) return BanMalformed(id, messages.status());
+  for (Message& message : *messages) {
+    if (!HandOver(id, std::move(message)) || Find(id) == nullptr) return;
+  }
+  AfterData(id, prefix);
+}
+
+bool SessionVan::HandOver(PeerId id, Message message) {
   ++counters_.messages_received;
   counters_.bytes_received += message.TotalBytes();
   const std::shared_ptr<bool> alive = alive_;
   handler_->OnMessage(id, std::move(message));
-  if (!*alive) return;
+  return *alive;
+}
+
+void SessionVan::AfterData(PeerId id, const Prefix& prefix) {
   Peer* peer = Find(id);
   if (peer == nullptr) return;
-  if ((prefix.flags & kCreditWanted) && peer->reported < peer->handed) SendCredit(*peer, kNoFlags);
+  if ((prefix.flags & kCreditWanted) && peer->reported < peer->handed) {
+    SendEnvelope(*peer);
+    if (peer->reported < peer->handed) SendCredit(*peer, kNoFlags);
+  }
   if (!peer->queue.empty()) TransmitQueue(*peer);
 }
 
@@ -266,7 +298,7 @@ void SessionVan::OnHello(Peer& peer, const proto::Hello& theirs) {
     if (!peer.dialled) SendSession(peer, peer.hello);  // our answer may have been lost
     return;
   }
-  const proto::Hello mine = HelloFrom(identity_);
+  const proto::Hello mine = OwnHello();
   if (const absl::Status status = CheckVersions(mine, theirs); !status.ok()) {
     ++counters_.refused_versions;
     runtime::LogWarning("refusing ", peer.address, ": ", std::string(status.message()));
@@ -280,6 +312,7 @@ void SessionVan::OnHello(Peer& peer, const proto::Hello& theirs) {
     SendSession(peer, peer.hello);
   }
   peer.theirs = theirs;
+  peer.takes_envelopes = (theirs.capabilities & proto::kEnvelopes) != 0;
   peer.stage = Stage::kUp;
   loop_->Cancel(std::exchange(peer.deadline, runtime::TimerId::kNone));
   loop_->Cancel(std::exchange(peer.retry, runtime::TimerId::kNone));

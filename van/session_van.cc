@@ -85,6 +85,11 @@ absl::Status SessionVan::Send(PeerId id, Message message, SendDone done) {
     return absl::FailedPreconditionError(absl::StrCat("peer ", id, " is not connected (any more)"));
   }
   LEEWAY_RETURN_IF_ERROR(CheckSizes(message));
+  if (PutInEnvelope(*peer, message)) {
+    if (done) Tell({std::move(done), 0, absl::OkStatus()});
+    return absl::OkStatus();
+  }
+  SendEnvelope(*peer);
   const std::uint64_t bytes = message.TotalBytes() + kPrefixBytes;
   Queued item{std::move(message), std::move(done), bytes};
   if (peer->stage == Stage::kUp && peer->queue.empty() && peer->flow.MaySend(bytes)) {
@@ -119,7 +124,8 @@ bool SessionVan::Writable(PeerId id) const {
   const auto found = peers_.find(id);
   if (found == peers_.end()) return false;
   const Peer& peer = found->second;
-  return peer.stage == Stage::kUp && peer.queue.empty() && peer.flow.MaySend(kPrefixBytes + 1);
+  return peer.stage == Stage::kUp && peer.queue.empty() &&
+         peer.flow.MaySend(kPrefixBytes + peer.envelope.size() + 1);
 }
 
 std::string SessionVan::AddressOf(PeerId id) const {
@@ -130,6 +136,48 @@ std::string SessionVan::AddressOf(PeerId id) const {
 SessionVan::Peer* SessionVan::Find(PeerId id) {
   const auto found = peers_.find(id);
   return found == peers_.end() ? nullptr : &found->second;
+}
+
+// Small messages wait until the loop has nothing else to do or the envelope is full, whichever is
+// first.
+bool SessionVan::PutInEnvelope(Peer& peer, const Message& message) {
+  if (!peer.takes_envelopes || !peer.queue.empty()) return false;
+  const std::size_t size = peer.envelope.SizeWith(message);
+  if (size == Envelope::kNever || !peer.flow.MaySend(kPrefixBytes + size)) return false;
+  // What is larger than the window goes alone.
+  if (!peer.envelope.empty() && kPrefixBytes + size > limits_.send_window_bytes) return false;
+  ++counters_.messages_sent;
+  counters_.bytes_sent += message.TotalBytes();
+  if (peer.envelope.empty()) {
+    if (with_envelope_.empty()) {
+      loop_->BeforeSleep([this, alive = alive_] {
+        if (*alive) SendEnvelopes();
+      });
+    }
+    with_envelope_.push_back(peer.id);
+  }
+  peer.envelope.Add(message);
+  if (peer.envelope.full()) SendEnvelope(peer);
+  return true;
+}
+
+void SessionVan::SendEnvelope(Peer& peer) {
+  if (peer.envelope.empty()) return;
+  Message message;
+  message.header = peer.envelope.Take();
+  peer.flow.OnSend(kPrefixBytes + message.header.size());
+  Prefix prefix;
+  prefix.kind = Kind::kEnvelope;
+  prefix.flags = peer.flow.TakeAsk() ? kCreditWanted : kNoFlags;
+  prefix.sent = peer.flow.sent();
+  prefix.consumed = peer.reported = peer.handed;
+  transport_->Send(peer.conn, prefix, std::move(message), nullptr);
+}
+
+void SessionVan::SendEnvelopes() {
+  for (const PeerId id : std::exchange(with_envelope_, {})) {
+    if (Peer* peer = Find(id); peer != nullptr) SendEnvelope(*peer);
+  }
 }
 
 void SessionVan::Transmit(Peer& peer, Queued item) {
@@ -197,6 +245,7 @@ void SessionVan::Drop(PeerId id, absl::Status why, Farewell farewell) {
   loop_->Cancel(peer.deadline);
   loop_->Cancel(peer.retry);
   const bool was_up = peer.stage == Stage::kUp;
+  if (farewell != Farewell::kNone) SendEnvelope(peer);
   if (was_up && farewell == Farewell::kGoodbye) {
     // Past the window: the other side has to take them anyway, and this is the last chance.
     for (Queued& item : std::exchange(peer.queue, {})) Transmit(peer, std::move(item));

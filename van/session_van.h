@@ -22,6 +22,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "proto/messages.h"
 #include "runtime/loop.h"
+#include "van/envelope.h"
 #include "van/flow.h"
 #include "van/transport.h"
 #include "van/van.h"
@@ -69,7 +70,9 @@ class SessionVan final : public Van, private TransportEvents {
     SendFlow flow;
     std::uint64_t handed = 0;    // their largest offset handed over
     std::uint64_t reported = 0;  // of which they know
-    std::deque<Queued> queue;    // waits for the window, or for the peer to be up
+    bool takes_envelopes = false;
+    Envelope envelope;         // what leaves before the loop sleeps; empty while there is a queue
+    std::deque<Queued> queue;  // waits for the window, or for the peer to be up
     std::uint64_t queued_bytes = 0;
     runtime::TimerId deadline = runtime::TimerId::kNone;  // to be up by
     runtime::TimerId retry = runtime::TimerId::kNone;     // dial, say hello or ask again
@@ -87,6 +90,9 @@ class SessionVan final : public Van, private TransportEvents {
 
   // session_van.cc: what the owner asks for
   absl::Status CheckSizes(const Message& message) const;
+  bool PutInEnvelope(Peer& peer, const Message& message);
+  void SendEnvelope(Peer& peer);
+  void SendEnvelopes();
   void Transmit(Peer& peer, Queued item);
   void TransmitQueue(Peer& peer);
   void OnBlocked(Peer& peer);
@@ -106,6 +112,7 @@ class SessionVan final : public Van, private TransportEvents {
   void OnHandshakeFailed(const std::string& address) override;
   void DialNow(PeerId id);
   void DialLater(Peer& peer, absl::Status why);
+  proto::Hello OwnHello() const;
   void SayHello(PeerId id);
   void OnConnectTimeout(PeerId id);
   void OnHelloTimeout(PeerId id);
@@ -113,6 +120,10 @@ class SessionVan final : public Van, private TransportEvents {
   void OnSession(Peer& peer, const Arrival& arrival);
   void OnHello(Peer& peer, const proto::Hello& theirs);
   void OnData(PeerId id, const Prefix& prefix, Arrival arrival);
+  void OnEnvelope(PeerId id, const Prefix& prefix, const Arrival& arrival);
+  // To the handler; false if this van is no more.
+  bool HandOver(PeerId id, Message message);
+  void AfterData(PeerId id, const Prefix& prefix);
   void Ban(PeerId id, absl::Status why);
   void BanMalformed(PeerId id, const absl::Status& why);
   // For a pause that doubles up to `max`, with jitter so that many do not come at once.
@@ -130,6 +141,7 @@ class SessionVan final : public Van, private TransportEvents {
   std::uint32_t accepted_ = 0;
   std::map<PeerId, Peer> peers_;  // ordered: goodbyes are sent in the same order in every run
   absl::flat_hash_map<ConnId, PeerId> by_conn_;
+  std::vector<PeerId> with_envelope_;  // peers for which something waits in one
   std::vector<Notice> notices_;
   bool notices_posted_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

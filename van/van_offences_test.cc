@@ -179,6 +179,10 @@ TEST_P(VanOffencesTest, EveryMalformedMessageIsAnOffence) {
   cases.push_back({"claims", {Kind::kData, 0, 1, 0, 1}, TextMessage("m")});
   cases.push_back({"claims", {Kind::kCredit, 0, 1, 0, ~0ull}, Message()});
   cases.push_back({"credit", {Kind::kCredit, 0, 1, 0, 0}, TextMessage("m")});
+  cases.push_back({"envelope", {Kind::kEnvelope, 0, 1, 0, 0}, TextMessage("")});
+  cases.push_back({"envelope", {Kind::kEnvelope, 0, 1, 0, 0}, TextMessage("m")});
+  cases.push_back({"envelope", {Kind::kEnvelope, 0, 1, 0, 0}, TextMessage(std::string(8, 'x'))});
+  cases.push_back({"control", {Kind::kEnvelope, 0, 2, 0, 0}, TextMessage("m", {"payload"})});
   cases.push_back({"control", {Kind::kSession, 0, 2, 0, 0}, TextMessage("m", {"payload"})});
   cases.push_back({"", {Kind::kSession, 0, 1, 0, 0}, TextMessage("no such header at all")});
   cases.push_back({"", {Kind::kSession, 0, 1, 0, 0}, TextMessage("")});

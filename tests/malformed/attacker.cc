@@ -13,7 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "proto/codec.h"
 #include "tests/malformed/attack_parts.h"
+#include "van/envelope.h"
 
 namespace leeway::tests {
 namespace {
@@ -28,6 +30,32 @@ proto::Request DensePush() {
 }
 
 const std::string kFloats(16, '\0');
+
+std::string BodyOf(const van::Message& message) {
+  van::Envelope envelope;
+  envelope.Add(message);
+  envelope.Add(message);
+  return std::string(envelope.Take().text());
+}
+
+std::string TwoPushes() {
+  van::Message push;
+  push.header = proto::Encode(DensePush());
+  push.payload.push_back(runtime::Buffer::CopyOf(kFloats));
+  return BodyOf(push);
+}
+
+std::string InEnvelope(const std::string& header) {
+  van::Message message;
+  message.header = runtime::Buffer::CopyOf(header);
+  return BodyOf(message);
+}
+
+std::string Envelope(const std::string& body) {
+  std::string frame = Data(DensePush(), 0).substr(0, van::kPrefixBytes);
+  frame[4] = static_cast<char>(van::Kind::kEnvelope);
+  return frame + body;
+}
 
 std::vector<ZmqAttack> SessionAttacks() {
   return {
@@ -84,6 +112,20 @@ std::vector<ZmqAttack> SessionAttacks() {
       [](Forge& f) {
         return std::vector<Frames>{{Hello()},
                                    {f.FlipBit(Data(DensePush(), 1), van::kPrefixBytes), kFloats}};
+      },
+      // Envelopes: of noise, damaged, cut, and one within another.
+      [](Forge& f) {
+        return std::vector<Frames>{{Hello()}, {Envelope(f.Noise(8 * (1 + f.random.Below(100))))}};
+      },
+      [](Forge& f) {
+        return std::vector<Frames>{{Hello()},
+                                   {f.FlipBit(Envelope(TwoPushes()), van::kPrefixBytes)}};
+      },
+      [](Forge& f) {
+        return std::vector<Frames>{{Hello()}, {Envelope(f.Cut(TwoPushes()))}};
+      },
+      [](Forge&) {
+        return std::vector<Frames>{{Hello()}, {Envelope(InEnvelope(Envelope(TwoPushes())))}};
       },
       // A request in another worker's name.
       [](Forge&) {
