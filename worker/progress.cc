@@ -6,8 +6,9 @@
 namespace leeway::worker {
 namespace {
 
-// How long no user's thread must have driven before the helper takes over.
-constexpr absl::Duration kIdle = absl::Milliseconds(5);
+// How long no user's thread must have driven before the helper takes over: as late may what was
+// submitted leave when nobody waits.
+constexpr absl::Duration kIdle = absl::Milliseconds(1);
 
 // Calls of which many are expected turn the loop this often.
 constexpr int kCallsATurn = 32;

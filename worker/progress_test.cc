@@ -50,6 +50,17 @@ TEST_F(ProgressTest, TheHelperDrivesWhenNobodyElseDoes) {
   EXPECT_TRUE(by_other);
 }
 
+TEST_F(ProgressTest, WhatIsLeftOfManyCallsIsDoneThoughNobodyWaits) {
+  std::atomic<bool> done = false;
+  progress_.DoOneOfMany([&] {
+    progress_.loop()->BeforeSleep([&] {
+      done = true;
+      done.notify_all();
+    });
+  });
+  done.wait(false);
+}
+
 TEST_F(ProgressTest, AnEarlierTimerReachesAThreadThatSleepsUntilALaterOne) {
   std::atomic<int> fired = 0;
   Later(absl::Hours(1), [&] {});
