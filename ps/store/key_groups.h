@@ -27,6 +27,7 @@ class KeyGroups {
 
   std::size_t size() const { return keys_.size(); }
   std::uint64_t key(std::size_t group) const { return keys_[group]; }
+  std::span<const std::uint64_t> keys() const { return keys_; }
   std::span<const Stored* const> rows(std::size_t group) const { return Of(group, rows_); }
   // Only where the pushes say them.
   std::span<const std::uint32_t> widths(std::size_t group) const { return Of(group, widths_); }

@@ -35,7 +35,7 @@ class RaggedStore final : public ShardStore {
     LEEWAY_RETURN_IF_ERROR(CheckWidths(groups));
     const UpdateTerms terms = TermsOf(spec_, pushes, contributors);
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      if (i + kAhead < groups.size()) rows_.Prefetch(groups.key(i + kAhead));
+      rows_.PrefetchBeyond(groups.keys(), i);
       ApplyToRun(*updater_, RunOf(groups.key(i), groups.widths(i).back()), groups.rows(i), terms);
     }
     return absl::OkStatus();
@@ -112,7 +112,6 @@ class RaggedStore final : public ShardStore {
 
  private:
   using Compute = ComputeOf<Stored>;
-  static constexpr std::size_t kAhead = 8;  // rows whose places are fetched early
 
   bool last_wins() const { return updater_->combine() == Updater::Combine::kLast; }
 

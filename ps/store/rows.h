@@ -59,8 +59,12 @@ class Rows {
     return std::span<const Stored>(slab.values(slab.OffsetOf(place.row, width)), width);
   }
 
-  // The key will be asked for soon.
-  void Prefetch(std::uint64_t key) const { index_.prefetch(key); }
+  // The keys will be asked for in this order: begins to bring what keys[i] and a few later ones
+  // need into the cache, so that the processor waits for many of them at once rather than for each.
+  void PrefetchBeyond(std::span<const std::uint64_t> keys, std::size_t i) const {
+    if (i + kIndexAhead < keys.size()) index_.prefetch(keys[i + kIndexAhead]);
+    if (i + kRowAhead < keys.size()) PrefetchRow(keys[i + kRowAhead]);
+  }
 
   // The row of a key, to be updated. A new one starts from the initial values and state; one of
   // another width starts again from them, but keeps its steps.
@@ -93,12 +97,32 @@ class Rows {
     std::uint32_t row = 0;
   };
 
+  static constexpr std::size_t kIndexAhead = 24;  // keys
+  static constexpr std::size_t kRowAhead = 12;
+  static constexpr std::uint64_t kCacheLine = 64;
   static constexpr std::uint64_t kSlabBytesMin = 16 << 10;  // the first one's
   static constexpr std::uint64_t kSlabBytesMax = 256 << 10;
   static constexpr std::uint64_t kRaggedRows = 2048;  // in a slab of the full size
 
   std::uint64_t WidthOf(const Slab& slab, std::uint32_t row) const {
     return width_ != 0 ? width_ : slab.width(row);
+  }
+
+  // Its index entry is expected to be in the cache.
+  void PrefetchRow(std::uint64_t key) const {
+    const auto found = index_.find(key);
+    if (found == index_.end()) return;
+    const Place place = found->second;
+    const Slab& slab = slabs_[place.slab];
+    const std::uint64_t width = WidthOf(slab, place.row);
+    const auto* values =
+        reinterpret_cast<const std::byte*>(slab.values(slab.OffsetOf(place.row, width)));
+    const std::uint64_t bytes = std::min(width * sizeof(Stored), 4 * kCacheLine);
+    for (std::uint64_t at = 0; at < bytes; at += kCacheLine) __builtin_prefetch(values + at);
+    if (bytes % kCacheLine != 0 || reinterpret_cast<std::uintptr_t>(values) % kCacheLine != 0) {
+      __builtin_prefetch(values + bytes - 1);
+    }
+    __builtin_prefetch(slab.step_counter(place.row));
   }
 
   // Whether the row's values and state are still to be written.
@@ -173,7 +197,7 @@ class Rows {
       }
       const Place old{index, evacuated_++};
       if (const std::uint32_t ahead = old.row + kAhead; ahead < slabs_[index].size()) {
-        Prefetch(slabs_[index].key(ahead));
+        index_.prefetch(slabs_[index].key(ahead));
       }
       if (!slabs_[index].IsThere(old.row)) continue;
       index_.find(slabs_[index].key(old.row))->second = Move(old, WidthOf(slabs_[index], old.row));

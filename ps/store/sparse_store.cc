@@ -40,7 +40,7 @@ class SparseStore final : public ShardStore {
     const KeyGroups<Stored> groups(pushes, spec_.row_width);
     const UpdateTerms terms = TermsOf(spec_, pushes, contributors);
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      if (i + kAhead < groups.size()) rows_.Prefetch(groups.key(i + kAhead));
+      rows_.PrefetchBeyond(groups.keys(), i);
       ApplyToRun(*updater_, RunOf(groups.key(i)), groups.rows(i), terms);
     }
     return absl::OkStatus();
@@ -65,8 +65,9 @@ class SparseStore final : public ShardStore {
         CheckAggregate<Compute>(spec_, aggregate, keys.size() * spec_.row_width));
     const Compute* values = aggregate.values.template as<Compute>().data();
     const double rate = RateOrTables(spec_, aggregate.learning_rate);
-    for (const std::uint64_t key : keys) {
-      ApplyCombinedToRun(*updater_, RunOf(key), values, rate);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      rows_.PrefetchBeyond(keys, i);
+      ApplyCombinedToRun(*updater_, RunOf(keys[i]), values, rate);
       values += spec_.row_width;
     }
     return absl::OkStatus();
@@ -82,11 +83,12 @@ class SparseStore final : public ShardStore {
     result.keys = keys.size();
     result.elements = keys.size() * spec_.row_width;
     Stored* to = reinterpret_cast<Stored*>(data);
-    for (const std::uint64_t key : keys) {
-      if (const auto values = rows_.Find(key)) {
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      rows_.PrefetchBeyond(keys, i);
+      if (const auto values = rows_.Find(keys[i])) {
         std::copy(values->begin(), values->end(), to);
       } else {
-        initial_.Fill(PlaceOfRow(key), spec_.row_width, to);
+        initial_.Fill(PlaceOfRow(keys[i]), spec_.row_width, to);
       }
       to += spec_.row_width;
     }
@@ -114,7 +116,6 @@ class SparseStore final : public ShardStore {
 
  private:
   using Compute = ComputeOf<Stored>;
-  static constexpr std::size_t kAhead = 8;  // rows whose places are fetched early
 
   std::uint64_t RowBytes() const { return spec_.row_width * sizeof(Stored); }
 
