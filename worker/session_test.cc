@@ -127,8 +127,14 @@ TEST_F(SessionTest, ACallbackRunsBeforeItsWaitReturnsAndMaySubmit) {
     ++called;
     Options next;
     next.done = [&](const absl::Status&) { end.set_value(); };
+    // Not answered before it is waited for, though the helper drives meanwhile.
+    OnPeers([&] { server_->intercept = [](const proto::Request&) { return true; }; });
     const Ticket second = table.Push(std::span<const float>(ones), next);
     waited_in_callback = worker_->Wait(second);
+    OnPeers([&] {
+      server_->intercept = nullptr;
+      server_->Restart();  // the worker connects and asks again
+    });
   };
   EXPECT_TRUE(worker_->Wait(table.Push(std::span<const float>(ones), options)).ok());
   EXPECT_EQ(called, 1);
