@@ -1,5 +1,6 @@
 #include "runtime/buffer.h"
 
+#include <cstring>
 #include <limits>
 #include <new>
 
@@ -33,6 +34,27 @@ class HeapBytes final : public BufferOwner {
 };
 static_assert(sizeof(HeapBytes) <= kAlignment);
 
+// The same with the alignment that comes for nothing: small copies are made for every message, and
+// to ask the allocator for more costs several times as much.
+class CopiedBytes final : public BufferOwner {
+ public:
+  static CopiedBytes* New(const void* data, std::size_t size) {
+    constexpr std::size_t kSizeMax = std::numeric_limits<std::ptrdiff_t>::max() - kAlignment;
+    if (size > kSizeMax) throw std::bad_alloc();
+    auto* bytes = new (::operator new(sizeof(CopiedBytes) + size)) CopiedBytes;
+    std::memcpy(bytes->data(), data, size);
+    return bytes;
+  }
+  std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
+
+ private:
+  void OnUnused() override {
+    this->~CopiedBytes();
+    ::operator delete(this);
+  }
+};
+static_assert(sizeof(CopiedBytes) % alignof(std::max_align_t) == 0);
+
 }  // namespace
 
 Buffer Buffer::Allocate(std::size_t size, std::byte** data) {
@@ -49,10 +71,8 @@ Buffer Buffer::TryAllocate(std::size_t size, std::byte** data) {
 
 Buffer Buffer::CopyOf(const void* data, std::size_t size) {
   if (size == 0) return Buffer();
-  std::byte* copy = nullptr;
-  Buffer buffer = Allocate(size, &copy);
-  std::memcpy(copy, data, size);
-  return buffer;
+  CopiedBytes* bytes = CopiedBytes::New(data, size);
+  return Buffer(bytes->data(), size, bytes);
 }
 
 }  // namespace leeway::runtime

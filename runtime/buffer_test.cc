@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
 #include <thread>
 #include <vector>
@@ -43,6 +44,15 @@ TEST(BufferTest, AllocatedBytesAreAlignedAndWritable) {
     EXPECT_TRUE(buffer.aligned_to(64));
     std::memset(data, 7, size);
     EXPECT_EQ(buffer.bytes()[size - 1], std::byte{7});
+  }
+}
+
+TEST(BufferTest, CopiesAreAlignedForAnyScalar) {
+  for (const std::size_t size : {1u, 63u, 64u, 65u, 100'000u}) {
+    const std::string text(size, 'x');
+    const Buffer buffer = Buffer::CopyOf(text);
+    EXPECT_TRUE(buffer.aligned_to(alignof(std::max_align_t)));
+    EXPECT_EQ(buffer.text(), text);
   }
 }
 

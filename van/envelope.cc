@@ -129,6 +129,7 @@ absl::StatusOr<std::vector<Message>> OpenEnvelope(std::span<const std::byte> bod
   }
   const Buffer copy = Buffer::CopyOf(body.data(), body.size());
   std::vector<Message> messages;
+  messages.reserve(proto::kEnvelopeMessagesMax);
   Reader reader(copy, limits);
   while (!reader.done()) {
     if (messages.size() == proto::kEnvelopeMessagesMax) {

@@ -152,9 +152,10 @@ void Core::Complete(const std::shared_ptr<Operation>& operation) {
 }
 
 void Core::SetDue(const std::shared_ptr<Operation>& operation, absl::Time due) {
-  due_.erase({operation->due, operation->number});
+  if (operation->due != absl::InfinitePast()) due_.erase({operation->due, operation->number});
   operation->due = due;
-  due_[{due, operation->number}] = operation;
+  // Nearly always the latest of all.
+  due_.emplace_hint(due_.end(), std::pair(due, operation->number), operation);
   deadlines_.SetBy(due);
 }
 

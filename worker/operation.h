@@ -53,7 +53,7 @@ class Operation {
   std::uint64_t clock = 0;  // the worker's when it was submitted
   absl::Time submitted;
   absl::Time deadline = absl::InfiniteFuture();
-  absl::Time due = absl::InfiniteFuture();  // what it stands under in the core's deadlines
+  absl::Time due = absl::InfinitePast();  // its place among the core's deadlines, if it has one
   std::size_t requests = 0;
   std::size_t unanswered = 0;
   absl::Status result;

@@ -84,9 +84,12 @@ void Requests::Submit(const std::shared_ptr<Operation>& operation, std::vector<P
     if (last != nullptr) last->later = request.get();
     last = request.get();
     lane.open.push_back(std::move(request));
-    Enqueue(lane, lane.open.back().get());
     // With a free connection the first piece leaves while the next is still being numbered.
-    if (lane.link->queue.size() == 1) Pump(lane.link);
+    if (lane.link->queue.empty() && MaySend(*lane.link, *last)) {
+      SendNow(lane.link, last);
+    } else {
+      Enqueue(lane, last);
+    }
   }
 }
 
@@ -125,24 +128,27 @@ void Requests::Withdraw(Lane& lane, Request* request) {
   request->due = absl::InfiniteFuture();
 }
 
-// Sends in order of priority while two limits hold: pushes unanswered at the server (pulls and
-// push-pulls may be held there for good reason and must not stop the pushes behind them), and
-// what the transport takes at once. One send beyond the latter tells us when it takes more.
+// While two limits hold: pushes unanswered at the server (pulls and push-pulls may be held there
+// for good reason and must not stop the pushes behind them), and what the transport takes at once.
+// One send beyond the latter tells us when it takes more.
+bool Requests::MaySend(const Link& link, const Request& request) const {
+  if (!link.up || (link.leaving > 0 && !servers_->Writable(&link))) return false;
+  // What is sent again does not ask: those in flight may be waiting for its number.
+  return request.op != proto::Op::kPush || request.times_sent > 0 || link.in_flight_bytes == 0 ||
+         link.in_flight_bytes + request.bytes <= window_bytes_;
+}
+
+// Sends in order of priority.
 void Requests::Pump(Link* link) {
-  while (link->up && !link->queue.empty()) {
+  while (!link->queue.empty()) {
     Request* request = *link->queue.begin();
-    if (link->leaving > 0 && !servers_->Writable(link)) return;
-    // What is sent again does not ask: those in flight may be waiting for its number.
-    if (request->op == proto::Op::kPush && request->times_sent == 0 && link->in_flight_bytes > 0 &&
-        link->in_flight_bytes + request->bytes > window_bytes_) {
-      return;
-    }
+    if (!MaySend(*link, *request)) return;
     link->queue.erase(link->queue.begin());
     SendNow(link, request);
   }
 }
 
-proto::Request Requests::MessageFor(const Request& request) const {
+proto::Request Requests::MessageFor(const Request& request, absl::Time now) const {
   proto::Request message;
   message.id = {.incarnation = self_.incarnation,
                 .sequence = request.sequence,
@@ -165,7 +171,7 @@ proto::Request Requests::MessageFor(const Request& request) const {
     // because it takes its time.
     message.timeout_ms = proto::HasPull(request.op) ? 1 : 0;
   } else if (request.deadline != absl::InfiniteFuture()) {
-    const absl::Duration left = (request.deadline - loop_->Now()) * 9 / 10;
+    const absl::Duration left = (request.deadline - now) * 9 / 10;
     message.timeout_ms =
         static_cast<std::uint64_t>(std::max<std::int64_t>(1, absl::ToInt64Milliseconds(left)));
   }
@@ -194,8 +200,8 @@ void Requests::SendNow(Link* link, Request* request) {
   if (request->bytes >= kTrackedBytesMin || !servers_->Writable(link)) done = Tracked(link);
   const bool tracked = done != nullptr;
   const absl::Status sent = servers_->Send(
-      link, MessageFor(*request), {request->piece.payload.data(), request->piece.payload.size()},
-      std::move(done));
+      link, MessageFor(*request, now),
+      {request->piece.payload.data(), request->piece.payload.size()}, std::move(done));
   if (!sent.ok()) {
     if (tracked) --link->leaving;
     link->trouble = sent;

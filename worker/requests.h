@@ -110,10 +110,11 @@ class Requests {
   template <class Which>
   void EnqueueAll(Lane& lane, Which&& which);
   void Withdraw(Lane& lane, Request* request);
+  bool MaySend(const Link& link, const Request& request) const;
   void Pump(Link* link);
   void SendNow(Link* link, Request* request);
   van::SendDone Tracked(Link* link);
-  proto::Request MessageFor(const Request& request) const;
+  proto::Request MessageFor(const Request& request, absl::Time now) const;
   void TryLater(Request* request);
   void ResendDue();
   Request* Find(Lane& lane, std::uint64_t sequence) const;

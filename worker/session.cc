@@ -93,18 +93,20 @@ Ticket Session::Submit(Access access, Options options) {
   const Core::Terms terms{.timeout = options.timeout,
                           .learning_rate = options.learning_rate,
                           .priority = options.priority};
-  Operation::Completion completion =
-      [this, done = std::move(options.done)](const std::shared_ptr<Operation>& operation) mutable {
-        if (done == nullptr) {
-          operation->MarkDone(operation->result);
-          return progress_.Notify();
-        }
-        // Waiters return only after the callback has run.
-        progress_.CallUnlocked([operation, done = std::move(done)] {
-          done(operation->result);
-          operation->MarkDone(operation->result);
-        });
-      };
+  Operation::Completion completion = [this](const std::shared_ptr<Operation>& operation) {
+    operation->MarkDone(operation->result);
+    progress_.Notify();
+  };
+  if (options.done != nullptr) {
+    completion = [this, done = std::move(options.done)](
+                     const std::shared_ptr<Operation>& operation) mutable {
+      // Waiters return only after the callback has run.
+      progress_.CallUnlocked([operation, done = std::move(done)] {
+        done(operation->result);
+        operation->MarkDone(operation->result);
+      });
+    };
+  }
   std::shared_ptr<Operation> operation;
   progress_.DoOneOfMany([&] {
     if (core_ != nullptr) {
