@@ -115,6 +115,30 @@ TEST(CodecTest, MisalignedPayloadIsReplacedByAnAlignedCopy) {
   EXPECT_EQ(payload[2].as<double>()[0], 2.5);
 }
 
+// Memory that its sender shares with us.
+class SharedBytes final : public runtime::BufferOwner {
+ public:
+  bool may_change() const override { return true; }
+};
+
+TEST(CodecTest, WhatIsReliedUponIsCopiedWhereItsSenderCouldChangeIt) {
+  Request request{.id = {.sequence = 1}, .table = 1, .kind = TableKind::kRagged};
+  request.keys = 2;
+  request.elements = 3;
+  alignas(8) std::uint64_t keys[] = {7, 8};
+  alignas(8) std::uint32_t widths[] = {1, 2};
+  alignas(8) float values[] = {1, 2, 3};
+  const auto shared = [](const auto& array) {
+    return runtime::Buffer(array, sizeof(array), new SharedBytes);
+  };
+  std::vector<runtime::Buffer> payload = {shared(keys), shared(widths), shared(values)};
+  ASSERT_TRUE(Decode(Encode(request), payload).ok());
+  keys[0] = widths[0] = 1000;
+  EXPECT_EQ(payload[0].as<std::uint64_t>()[0], 7u);
+  EXPECT_EQ(payload[1].as<std::uint32_t>()[0], 1u);
+  EXPECT_EQ(payload[2].data(), reinterpret_cast<const std::byte*>(values)) << "only values";
+}
+
 TEST(CodecTest, AlignedPayloadIsNotCopied) {
   const runtime::Buffer values = FrameOf<float>({1, 2, 3});
   Request request{.id = {.sequence = 1}, .table = 1};

@@ -15,7 +15,7 @@ absl::Status TakeFrame(const Frame& frame, runtime::Buffer* buffer) {
     return Wrong(frame.name, " are ", buffer->size(), " bytes of payload, may be ",
                  frame.count * frame.width, " (", frame.count, " of ", frame.width, " bytes)");
   }
-  if (!buffer->aligned_to(frame.width)) [[unlikely]] {
+  if (!buffer->aligned_to(frame.width) || (frame.trusted && buffer->may_change())) [[unlikely]] {
     *buffer = runtime::Buffer::CopyOf(buffer->data(), buffer->size());
   }
   return absl::OkStatus();

@@ -15,17 +15,21 @@ struct Frame {
   absl::string_view name;
   std::uint64_t count = 0;
   std::uint64_t width = 1;
+  bool trusted = false;  // what is checked of it is relied upon afterwards
 };
 
-inline Frame KeysFrame(std::uint64_t keys) { return {"keys", keys, sizeof(std::uint64_t)}; }
-inline Frame WidthsFrame(std::uint64_t keys) { return {"widths", keys, sizeof(std::uint32_t)}; }
+inline Frame KeysFrame(std::uint64_t keys) { return {"keys", keys, sizeof(std::uint64_t), true}; }
+inline Frame WidthsFrame(std::uint64_t keys) {
+  return {"widths", keys, sizeof(std::uint32_t), true};
+}
 inline Frame ValuesFrame(std::uint64_t elements, DType dtype) {
   return {"values", elements, SizeOf(dtype)};
 }
 
 absl::Status CheckFrameCount(const Input& in, std::size_t count);
 
-// These frames and no others. One that is not aligned for its items is replaced by a copy that is.
+// These frames and no others. One that is not aligned for its items is replaced by a copy that is,
+// and so is one that is trusted but could be changed by its sender.
 // Counts are bounded before they come here, so that count × width cannot overflow.
 absl::Status TakeFrames(Input& in, std::initializer_list<Frame> frames);
 

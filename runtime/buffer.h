@@ -24,6 +24,9 @@ class BufferOwner {
   void Unref() {
     if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) OnUnused();
   }
+  // Whether somebody else could change the bytes meanwhile (memory shared with another process):
+  // what has been checked in them must not be read again.
+  virtual bool may_change() const { return false; }
   // Whether exactly one Buffer (or holder) is left: then its bytes may be changed in place.
   bool unique() const { return refs_.load(std::memory_order_acquire) == 1; }
 
@@ -79,6 +82,7 @@ class Buffer {
   bool empty() const { return size_ == 0; }
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   absl::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
+  bool may_change() const { return owner_ != nullptr && owner_->may_change(); }
   bool aligned_to(std::size_t alignment) const {
     return reinterpret_cast<std::uintptr_t>(data_) % alignment == 0;
   }

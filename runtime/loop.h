@@ -19,6 +19,19 @@ namespace leeway::runtime {
 using Task = absl::AnyInvocable<void()>;
 enum class TimerId : std::uint64_t { kNone = 0 };
 
+// News that lie in memory, where a glance is cheaper than a call to the system. For a thread that
+// is about to sleep and holds no lock, so: any thread, and it may outlive its source.
+class Glance {
+ public:
+  virtual ~Glance() = default;
+  // Whether Poll would find something now. Called in a tight loop.
+  virtual bool Ready() const = 0;
+  // Around a sleep: in between, news make the source's fd readable. What came before BeginSleep may
+  // not have, so whoever sleeps asks Ready once more.
+  virtual void BeginSleep() = 0;
+  virtual void EndSleep() = 0;
+};
+
 // Something outside that makes work for a real loop, e.g. a socket.
 class Source {
  public:
@@ -28,6 +41,8 @@ class Source {
   // Handles what is ready without blocking, up to some fair share; true if it did anything.
   // The loop sleeps on fd() only after Poll has returned false, so edge-triggered fds are fine.
   virtual bool Poll() = 0;
+  // Null: only the fd tells.
+  virtual std::shared_ptr<Glance> glance() { return nullptr; }
 };
 
 class Loop {

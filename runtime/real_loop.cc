@@ -1,5 +1,6 @@
 #include "runtime/real_loop.h"
 
+#include <sched.h>
 #include <time.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "runtime/random.h"
+#include "runtime/spin_pace.h"
 #include "runtime/timer_queue.h"
 #include "runtime/wake_signal.h"
 
@@ -17,12 +19,43 @@ namespace {
 // How long to sleep at most when nothing can wake the loop (see WakeSignal::fd).
 constexpr absl::Duration kBlindSleep = absl::Milliseconds(1);
 
+// Between two looks at the clock and at what only other threads of this process do.
+constexpr int kGlancesPerLook = 32;
+
+absl::Time MonotonicNow() {
+  timespec now;
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return absl::TimeFromTimespec(now);
+}
+
+bool AnyReady(const RealLoop::WaitSet& set) {
+  return std::any_of(set.glances.begin(), set.glances.end(),
+                     [](const auto& glance) { return glance->Ready(); });
+}
+
+// Looks for news as long as `set.pace` allows; true if there are any. Only who polls may clear the
+// signal, so that one ends the looking and no more.
+bool Spin(const RealLoop::WaitSet& set, absl::Time start) {
+  const absl::Time until = start + set.pace->Limit();
+  while (true) {
+    for (int i = 0; i < kGlancesPerLook; ++i) {
+      if (AnyReady(set)) return true;
+      PauseBriefly();
+    }
+    if (set.signal->is_set()) return false;
+    const absl::Time now = MonotonicNow();
+    if (now >= std::min(until, set.until)) return false;
+    ::sched_yield();  // where there are more threads than cores, the one it waits for may need this
+  }
+}
+
 }  // namespace
 
 struct RealLoop::State {
   explicit State(std::uint64_t seed) : random(seed) {}
 
   WakeSignal signal;
+  SpinPace pace;
   std::atomic<bool> stopped{false};
 
   std::mutex mutex;
@@ -141,11 +174,7 @@ RealLoop::~RealLoop() {
   state_->Drain();
 }
 
-absl::Time RealLoop::Now() const {
-  timespec now;
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return absl::TimeFromTimespec(now);
-}
+absl::Time RealLoop::Now() const { return MonotonicNow(); }
 
 void RealLoop::Post(Task task) {
   {
@@ -216,10 +245,12 @@ bool RealLoop::RunReady() {
 RealLoop::WaitSet RealLoop::PrepareWait(absl::Time until) const {
   WaitSet set;
   set.signal = &state_->signal;
+  set.pace = &state_->pace;
   set.fds.reserve(state_->sources.size() + 1);
   set.fds.push_back({.fd = state_->signal.fd(), .events = POLLIN, .revents = 0});
   for (Source* source : state_->sources) {
     set.fds.push_back({.fd = source->fd(), .events = POLLIN, .revents = 0});
+    if (std::shared_ptr<Glance> glance = source->glance()) set.glances.push_back(std::move(glance));
   }
   bool ready = !state_->quiet || state_->stopped || !state_->before_sleep.empty();
   {
@@ -232,16 +263,38 @@ RealLoop::WaitSet RealLoop::PrepareWait(absl::Time until) const {
 }
 
 void RealLoop::Wait(const WaitSet& set) {
-  timespec now;
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  absl::Duration left = std::max(set.until - absl::TimeFromTimespec(now), absl::ZeroDuration());
-  if (set.fds[0].fd < 0) left = std::min(left, kBlindSleep);
+  if (set.glances.empty()) return WaitForAny({&set, 1});
+  const absl::Time start = MonotonicNow();
+  if (set.until <= start) return WaitForAny({&set, 1});
+  if (!Spin(set, start)) WaitForAny({&set, 1});
+  set.pace->Saw(MonotonicNow() - start);
+}
+
+void RealLoop::WaitForAny(std::span<const WaitSet> sets) {
+  std::vector<pollfd> fds;
+  absl::Time until = absl::InfiniteFuture();
+  bool news = false;
+  for (const WaitSet& set : sets) {
+    until = std::min(until, set.until);
+    fds.insert(fds.end(), set.fds.begin(), set.fds.end());
+    for (const auto& glance : set.glances) glance->BeginSleep();
+    news = news || AnyReady(set);
+  }
+  if (news) until = absl::InfinitePast();
+  absl::Duration left = std::max(until - MonotonicNow(), absl::ZeroDuration());
+  const bool blind =
+      std::any_of(sets.begin(), sets.end(), [](const WaitSet& set) { return set.fds[0].fd < 0; });
+  if (blind) left = std::min(left, kBlindSleep);
   const timespec timeout = absl::ToTimespec(left);
-  std::vector<pollfd> fds = set.fds;
   const int ready =
       ::ppoll(fds.data(), fds.size(), left == absl::InfiniteDuration() ? nullptr : &timeout,
               /*sigmask=*/nullptr);
-  if (ready > 0 && fds[0].revents != 0) set.signal->Clear();
+  std::size_t first = 0;
+  for (const WaitSet& set : sets) {
+    for (const auto& glance : set.glances) glance->EndSleep();
+    if (ready > 0 && fds[first].revents != 0) set.signal->Clear();
+    first += set.fds.size();
+  }
 }
 
 void RealLoop::Wake() { state_->signal.Set(); }

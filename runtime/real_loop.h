@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 
 namespace leeway::runtime {
 
+class SpinPace;
 class WakeSignal;
 
 // Can be turned in two ways.
@@ -46,12 +48,18 @@ class RealLoop final : public Loop {
   // everything that may have used up the edge of its fd.
   struct WaitSet {
     std::vector<pollfd> fds;  // the first is what Wake() writes to
+    std::vector<std::shared_ptr<Glance>> glances;
     absl::Time until = absl::InfiniteFuture();
     WakeSignal* signal = nullptr;
+    SpinPace* pace = nullptr;
   };
   WaitSet PrepareWait(absl::Time until) const;
   // Sleeps until something may be ready or `set.until`. Needs no lock. Wake() ends it.
+  // Where there are glances it looks at them for a moment first, if that has paid lately
+  // (runtime/spin_pace.h).
   static void Wait(const WaitSet& set);
+  // On those of several loops at once.
+  static void WaitForAny(std::span<const WaitSet> sets);
   void Wake();  // any thread
 
  private:

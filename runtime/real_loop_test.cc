@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/spin_pace.h"
 #include "runtime/test_event.h"
 
 namespace leeway::runtime {
@@ -43,6 +44,93 @@ class FakeSource final : public Source {
   const int fd_;
   const std::function<bool()> poll_;
 };
+
+// News in memory: the fd tells only who said that it sleeps.
+class FakeGlance final : public Glance {
+ public:
+  bool Ready() const override {
+    ++looks;
+    return ready;
+  }
+  void BeginSleep() override {
+    ++sleeps;
+    if (news_before_sleep) ready = true;
+  }
+  void EndSleep() override { ++wakes; }
+
+  mutable std::atomic<int> looks{0};
+  std::atomic<bool> ready{false};
+  bool news_before_sleep = false;
+  int sleeps = 0, wakes = 0;
+};
+
+class GlancedSource final : public Source {
+ public:
+  explicit GlancedSource(std::shared_ptr<FakeGlance> glance) : glance_(std::move(glance)) {}
+  int fd() const override { return fake_.fd(); }
+  bool Poll() override { return glance_->ready.exchange(false); }
+  std::shared_ptr<Glance> glance() override { return glance_; }
+
+ private:
+  FakeSource fake_{[] { return false; }};
+  const std::shared_ptr<FakeGlance> glance_;
+};
+
+TEST(RealLoopTest, WhoSleepsSaysSoAndLooksOnceMore) {
+  RealLoop loop(1);
+  const auto glance = std::make_shared<FakeGlance>();
+  GlancedSource source(glance);
+  loop.AddSource(&source);
+  while (loop.RunReady()) {
+  }
+  glance->news_before_sleep = true;
+  const absl::Time start = loop.Now();
+  loop.Wait(loop.PrepareWait(start + absl::Seconds(30)));
+  EXPECT_LT(loop.Now() - start, absl::Seconds(20)) << "it slept through the news";
+  EXPECT_EQ(glance->sleeps, 1);
+  EXPECT_EQ(glance->wakes, 1);
+  EXPECT_TRUE(loop.RunReady());
+  loop.RemoveSource(&source);
+}
+
+TEST(RealLoopTest, WhoLooksForNewsIsEndedByAPost) {
+  if (SpinPace::CoresOfThisProcess() < 2) GTEST_SKIP() << "nobody looks where there is one core";
+  RealLoop loop(1);
+  const auto glance = std::make_shared<FakeGlance>();
+  GlancedSource source(glance);
+  loop.AddSource(&source);
+  int ran = 0;
+  // Short waits, so that it takes to looking.
+  for (int i = 0; i < 20; ++i) {
+    while (loop.RunReady()) {
+    }
+    const RealLoop::WaitSet set = loop.PrepareWait(absl::InfiniteFuture());
+    loop.Post([&] { ++ran; });
+    loop.Wait(set);
+    while (loop.RunReady()) {
+    }
+    EXPECT_EQ(ran, i + 1);
+  }
+  EXPECT_GT(glance->looks, 20);
+  loop.RemoveSource(&source);
+}
+
+TEST(SpinPaceTest, LooksOnlyWhereWaitsHaveBeenShort) {
+  SpinPace pace(/*cores=*/2);
+  EXPECT_EQ(pace.Limit(), absl::ZeroDuration());
+  for (int i = 0; i < 20; ++i) pace.Saw(absl::Microseconds(10));
+  EXPECT_GT(pace.Limit(), absl::ZeroDuration());
+  EXPECT_LE(pace.Limit(), absl::Milliseconds(1));
+  pace.Saw(absl::Seconds(1));
+  EXPECT_EQ(pace.Limit(), absl::ZeroDuration()) << "one long wait is enough";
+  for (int i = 0; i < 20; ++i) pace.Saw(absl::Microseconds(10));
+  EXPECT_GT(pace.Limit(), absl::ZeroDuration());
+  for (int i = 0; i < 20; ++i) pace.Saw(absl::Milliseconds(5));
+  EXPECT_EQ(pace.Limit(), absl::ZeroDuration());
+  SpinPace alone(/*cores=*/1);
+  for (int i = 0; i < 20; ++i) alone.Saw(absl::Microseconds(10));
+  EXPECT_EQ(alone.Limit(), absl::ZeroDuration());
+}
 
 TEST(RealLoopTest, PostsOfSeveralThreadsAllRunInTheirOrder) {
   constexpr int kThreads = 4;

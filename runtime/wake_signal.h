@@ -18,6 +18,7 @@ class WakeSignal {
   // look for itself every now and then.
   int fd() const { return fd_; }
   void Set();    // any thread
+  bool is_set() const { return set_.load(std::memory_order_relaxed); }
   void Clear();  // only by who slept on it, before looking for what there is to do
 
  private:

@@ -1,7 +1,6 @@
 #include "van/test_world.h"
 
 #include <gtest/gtest.h>
-#include <poll.h>
 
 #include <algorithm>
 #include <map>
@@ -11,6 +10,8 @@
 #include "proto/codec.h"
 #include "runtime/real_loop.h"
 #include "van/session_van.h"
+#include "van/shm/shm_transport.h"
+#include "van/shm/shm_van.h"
 #include "van/sim/sim_transport.h"
 #include "van/zmq/zmq_transport.h"
 #include "van/zmq/zmq_van.h"
@@ -18,25 +19,16 @@
 namespace leeway::van {
 namespace {
 
-class RealWorld final : public TestWorld {
+class RealWorld : public TestWorld {
  public:
-  explicit RealWorld(NetKind kind)
-      : TestWorld(kind),
-        context_(std::make_shared<ZmqContext>(1)),
-        factory_(NewZmqFactoryOn(context_, kind == NetKind::kTcp   ? ZmqScheme::kTcp
-                                           : kind == NetKind::kIpc ? ZmqScheme::kIpc
-                                                                   : ZmqScheme::kInproc)) {}
+  using TestWorld::TestWorld;
 
   int NewProcess() override {
     loops_.push_back(std::make_unique<runtime::RealLoop>(loops_.size() + 1));
     return static_cast<int>(loops_.size()) - 1;
   }
   runtime::Loop* loop(int process) override { return loops_[process].get(); }
-  Factory* factory(int) override { return factory_.get(); }
-  std::unique_ptr<Transport> NewTransport(int process, const Limits& limits) override {
-    return NewZmqTransport(context_, loops_[process].get(), limits);
-  }
-  std::string AnyAddress(int) override { return factory_->AnyAddress("127.0.0.1"); }
+  std::string AnyAddress(int process) override { return factory(process)->AnyAddress("127.0.0.1"); }
 
   bool RunUntil(const std::function<bool()>& done, absl::Duration limit) override {
     const absl::Time until = loops_[0]->Now() + limit;
@@ -61,26 +53,45 @@ class RealWorld final : public TestWorld {
     return any;
   }
   void Sleep(absl::Time until) {
-    std::vector<pollfd> fds;
     std::vector<runtime::RealLoop::WaitSet> sets;
     for (int i = 0; i < static_cast<int>(loops_.size()); ++i) {
-      if (frozen_.contains(i)) continue;
-      sets.push_back(loops_[i]->PrepareWait(until));
-      fds.insert(fds.end(), sets.back().fds.begin(), sets.back().fds.end());
-      until = std::min(until, sets.back().until);
+      if (!frozen_.contains(i)) sets.push_back(loops_[i]->PrepareWait(until));
     }
-    const absl::Duration left = until - loops_[0]->Now();
-    poll(fds.data(), fds.size(), static_cast<int>(absl::ToInt64Milliseconds(left)) + 1);
-    for (auto& set : sets) {
-      set.until = absl::InfinitePast();
-      runtime::RealLoop::Wait(set);
-    }
+    runtime::RealLoop::WaitForAny(sets);
   }
 
-  std::shared_ptr<ZmqContext> context_;
-  std::unique_ptr<Factory> factory_;
   std::vector<std::unique_ptr<runtime::RealLoop>> loops_;
   std::set<int> frozen_;
+};
+
+class ZmqWorld final : public RealWorld {
+ public:
+  explicit ZmqWorld(NetKind kind)
+      : RealWorld(kind),
+        context_(std::make_shared<ZmqContext>(1)),
+        factory_(NewZmqFactoryOn(context_, kind == NetKind::kTcp   ? ZmqScheme::kTcp
+                                           : kind == NetKind::kIpc ? ZmqScheme::kIpc
+                                                                   : ZmqScheme::kInproc)) {}
+  Factory* factory(int) override { return factory_.get(); }
+  std::unique_ptr<Transport> NewTransport(int process, const Limits& limits) override {
+    return NewZmqTransport(context_, loop(process), limits);
+  }
+
+ private:
+  std::shared_ptr<ZmqContext> context_;
+  std::unique_ptr<Factory> factory_;
+};
+
+class ShmWorld final : public RealWorld {
+ public:
+  ShmWorld() : RealWorld(NetKind::kShm), factory_(NewShmFactory()) {}
+  Factory* factory(int) override { return factory_.get(); }
+  std::unique_ptr<Transport> NewTransport(int process, const Limits& limits) override {
+    return std::make_unique<ShmTransport>(loop(process), limits, ShmSizes());
+  }
+
+ private:
+  std::unique_ptr<Factory> factory_;
 };
 
 class SimTestWorld final : public TestWorld {
@@ -142,6 +153,8 @@ std::string NameOf(NetKind kind) {
       return "ipc";
     case NetKind::kInproc:
       return "inproc";
+    case NetKind::kShm:
+      return "shm";
     case NetKind::kSim:
       return "sim";
   }
@@ -150,7 +163,8 @@ std::string NameOf(NetKind kind) {
 
 std::unique_ptr<TestWorld> TestWorld::New(NetKind kind) {
   if (kind == NetKind::kSim) return std::make_unique<SimTestWorld>();
-  return std::make_unique<RealWorld>(kind);
+  if (kind == NetKind::kShm) return std::make_unique<ShmWorld>();
+  return std::make_unique<ZmqWorld>(kind);
 }
 
 // ---- Recorder ----

@@ -20,7 +20,7 @@
 
 namespace leeway::van {
 
-enum class NetKind { kTcp, kIpc, kInproc, kSim };
+enum class NetKind { kTcp, kIpc, kInproc, kShm, kSim };
 std::string NameOf(NetKind kind);
 
 class TestWorld {

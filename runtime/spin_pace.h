@@ -1,0 +1,58 @@
+// How long a thread looks for news in memory before it sleeps.
+//
+// A sleep and the wake-up after it cost tens of microseconds; looking costs a core that others may
+// want. So a loop looks only if its waits have been short lately, for a bounded time, and never
+// where there is one core: then whoever it waits for cannot run meanwhile.
+#ifndef LEEWAY_RUNTIME_SPIN_PACE_H_
+#define LEEWAY_RUNTIME_SPIN_PACE_H_
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+namespace leeway::runtime {
+
+// Any thread; what several of them say at once may be lost.
+class SpinPace {
+ public:
+  static constexpr std::int64_t kSpinMaxNs = 100'000;
+
+  explicit SpinPace(int cores = CoresOfThisProcess()) : cores_(cores) {}
+
+  // How long to look before the next sleep.
+  absl::Duration Limit() const {
+    const bool pays = usual_ns_.load(std::memory_order_relaxed) <= kSpinMaxNs;
+    return absl::Nanoseconds(cores_ > 1 && pays ? kSpinMaxNs : 0);
+  }
+  // How long a wait took, sleep and all.
+  void Saw(absl::Duration wait) {
+    const std::int64_t ns = std::min(absl::ToInt64Nanoseconds(wait), kCountedNs);
+    const std::int64_t usual = usual_ns_.load(std::memory_order_relaxed);
+    usual_ns_.store(usual + (ns - usual) / kWeight, std::memory_order_relaxed);
+  }
+
+  static int CoresOfThisProcess();
+
+ private:
+  // A long wait ends the looking at once; some short ones bring it back.
+  static constexpr std::int64_t kCountedNs = 8 * kSpinMaxNs;
+  static constexpr std::int64_t kWeight = 4;
+
+  const int cores_;
+  std::atomic<std::int64_t> usual_ns_{kCountedNs};
+};
+
+// A hint to the processor that this is a loop that waits.
+inline void PauseBriefly() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace leeway::runtime
+
+#endif  // LEEWAY_RUNTIME_SPIN_PACE_H_

@@ -1,0 +1,387 @@
+// A peer that shares memory and writes into it what it likes: whatever that is, it is dropped, and
+// nobody else notices.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <functional>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "proto/codec.h"
+#include "van/shm/shm_transport.h"
+#include "van/test_world.h"
+
+namespace leeway::van {
+namespace {
+
+using testing::HasSubstr;
+
+// Dials by hand.
+struct Attacker {
+  explicit Attacker(const std::string& address)
+      : socket(ShmSocket::Connect(ShmTransport::NameIn(address).value()).value()) {}
+
+  void Greet() {
+    own = ShmOwnSegment::New(sizes).value();
+    ASSERT_TRUE(socket->SendGreeting(sizes, own->fd()).ok());
+  }
+  template <class T>
+  void Put(std::uint64_t at, const T& value) {
+    std::memcpy(own->ring() + at, &value, sizeof(value));
+  }
+  void PutRecord(std::uint64_t at, std::uint32_t bytes, ShmRecordType type, std::uint32_t frames,
+                 const std::vector<ShmPlace>& places = {}) {
+    Put(at, ShmRecordHead{bytes, static_cast<std::uint32_t>(type), frames, 0});
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      Put(at + sizeof(ShmRecordHead) + i * sizeof(ShmPlace), places[i]);
+    }
+  }
+  void Publish(std::uint64_t tail) {
+    own->control().tail.store(tail);
+    socket->Wake();
+  }
+  bool Gone() const {
+    // The server's greeting and wake-ups come first.
+    while (true) {
+      char bytes[64];
+      const ssize_t got = ::recv(socket->fd(), bytes, sizeof(bytes), MSG_DONTWAIT);
+      if (got == 0 || (got < 0 && errno != EAGAIN)) return true;
+      if (got < 0) return false;
+    }
+  }
+
+  ShmSizes sizes{.ring_bytes = kShmRingBytesMin, .arena_units = 16};
+  std::shared_ptr<ShmSocket> socket;
+  std::shared_ptr<ShmOwnSegment> own;
+};
+
+ShmPlace Place(ShmPlaceKind kind, std::uint64_t size, std::uint64_t at = 0) {
+  return {size, at, static_cast<std::uint32_t>(kind), 1};
+}
+
+class ShmHostileTest : public testing::Test {
+ protected:
+  ShmHostileTest() {
+    server_ = std::make_unique<Node>(world_.get(), IdentityOf(Role::kServer, 2));
+    server_->recorder->on_message = [this](PeerId peer, Message message) {
+      EXPECT_TRUE(server_->van->Send(peer, std::move(message)).ok());
+    };
+    address_ = server_->Listen();
+    friend_ = std::make_unique<Node>(world_.get(), IdentityOf(Role::kWorker, 3));
+    friend_peer_ = friend_->ConnectTo(server_.get(), address_);
+  }
+  bool RunUntil(const std::function<bool()>& done) { return world_->RunUntil(done); }
+  void ExpectFriendUnharmed() {
+    const std::size_t before = friend_->recorder->messages.size();
+    ASSERT_TRUE(
+        friend_->van->Send(friend_peer_, TextMessage("m", {std::string(10'000, 'x')})).ok());
+    EXPECT_TRUE(RunUntil([&] { return friend_->recorder->messages.size() == before + 1; }));
+    EXPECT_TRUE(friend_->recorder->downs.empty());
+  }
+
+  std::unique_ptr<TestWorld> world_ = TestWorld::New(NetKind::kShm);
+  std::unique_ptr<Node> server_, friend_;
+  std::string address_;
+  PeerId friend_peer_ = 0;
+};
+
+TEST_F(ShmHostileTest, WhatIsNoRecordEndsTheConnection) {
+  using enum ShmRecordType;
+  using enum ShmPlaceKind;
+  const std::vector<std::pair<const char*, std::function<void(Attacker&)>>> cases = {
+      {"more than the ring", [](Attacker& a) { a.Publish(kShmRingBytesMin + 16); }},
+      {"backwards", [](Attacker& a) { a.Publish(~0ull - 15); }},
+      {"not aligned", [](Attacker& a) { a.Publish(24); }},
+      {"an empty record", [](Attacker& a) { a.Publish(16); }},
+      {"a short record",
+       [](Attacker& a) {
+         a.PutRecord(0, 8, kPad, 0);
+         a.Publish(16);
+       }},
+      {"an uneven record",
+       [](Attacker& a) {
+         a.PutRecord(0, 24, kPad, 0);
+         a.Publish(64);
+       }},
+      {"more than is written",
+       [](Attacker& a) {
+         a.PutRecord(0, 64, kPad, 0);
+         a.Publish(32);
+       }},
+      {"over the longest",
+       [](Attacker& a) {
+         a.PutRecord(0, kShmRecordBytesMax + 16, kPad, 0);
+         a.Publish(kShmRecordBytesMax + 16);
+       }},
+      {"2^32 - 16",
+       [](Attacker& a) {
+         a.PutRecord(0, 0xfffffff0u, kPad, 0);
+         a.Publish(64);
+       }},
+      {"over the end",
+       [](Attacker& a) {
+         a.PutRecord(0, kShmRecordBytesMax, kPad, 0);
+         a.PutRecord(kShmRecordBytesMax, kShmRecordBytesMax - 16, kPad, 0);
+         a.PutRecord(kShmRingBytesMin - 16, 32, kPad, 0);
+         a.Publish(kShmRingBytesMin);
+       }},
+      {"unknown type",
+       [](Attacker& a) {
+         a.PutRecord(0, 64, static_cast<ShmRecordType>(77), 1);
+         a.Publish(64);
+       }},
+      {"no frames",
+       [](Attacker& a) {
+         a.PutRecord(0, 64, kMessage, 0);
+         a.Publish(64);
+       }},
+      {"too many frames",
+       [](Attacker& a) {
+         a.PutRecord(0, 64, kMessage, 3);
+         a.Publish(64);
+       }},
+      {"2^32 - 1 frames",
+       [](Attacker& a) {
+         a.PutRecord(0, 64, kMessage, ~0u);
+         a.Publish(64);
+       }},
+      {"unknown kind",
+       [](Attacker& a) {
+         a.PutRecord(0, 64, kMessage, 1, {Place(static_cast<ShmPlaceKind>(9), 1)});
+         a.Publish(64);
+       }},
+      {"inline beyond the record",
+       [](Attacker& a) {
+         a.PutRecord(0, 64, kMessage, 1, {Place(kInline, 17)});
+         a.Publish(64);
+       }},
+      {"inline without end",
+       [](Attacker& a) {
+         a.PutRecord(0, 80, kMessage, 2, {Place(kInline, ~0ull), Place(kInline, 8)});
+         a.Publish(80);
+       }},
+      {"inline that wraps around",
+       [](Attacker& a) {
+         a.PutRecord(0, 96, kMessage, 2, {Place(kInline, 16), Place(kInline, ~0ull - 20)});
+         a.Publish(96);
+       }},
+      {"beyond the arena",
+       [](Attacker& a) {
+         a.PutRecord(0, 64, kMessage, 1, {Place(kArena, 1, 16)});
+         a.Publish(64);
+       }},
+      {"beyond every arena",
+       [](Attacker& a) {
+         a.PutRecord(0, 64, kMessage, 1, {Place(kArena, 1, 1ull << 52)});
+         a.Publish(64);
+       }},
+      {"over the arena's end",
+       [](Attacker& a) {
+         a.PutRecord(0, 64, kMessage, 1, {Place(kArena, 2 * kShmUnitBytes, 15)});
+         a.Publish(64);
+       }},
+      {"nothing of the arena",
+       [](Attacker& a) {
+         a.PutRecord(0, 64, kMessage, 1, {Place(kArena, 0, 1)});
+         a.Publish(64);
+       }},
+      {"pieces of nothing",
+       [](Attacker& a) {
+         a.PutRecord(0, 64, kMessage, 1, {Place(kPieces, 0)});
+         a.Publish(64);
+       }},
+      {"pieces without end",
+       [](Attacker& a) {
+         a.PutRecord(0, 64, kMessage, 1, {Place(kPieces, 1ull << 62)});
+         a.Publish(64);
+       }},
+      {"a piece of no frame",
+       [](Attacker& a) {
+         a.PutRecord(0, 64, kPiece, 1, {Place(kArena, 1, 0)});
+         a.Publish(64);
+       }},
+      {"a piece too short to have a place",
+       [](Attacker& a) {
+         a.PutRecord(0, 64, kMessage, 1, {Place(kPieces, 100)});
+         a.PutRecord(64, 32, kPiece, 1);
+         a.Publish(96);
+       }},
+      {"a piece longer than what is missing",
+       [](Attacker& a) {
+         a.PutRecord(0, 64, kMessage, 1, {Place(kPieces, 100)});
+         a.PutRecord(64, 64, kPiece, 1, {Place(kArena, 101, 0)});
+         a.Publish(128);
+       }},
+      {"a message within another",
+       [](Attacker& a) {
+         a.PutRecord(0, 64, kMessage, 1, {Place(kPieces, 100)});
+         a.PutRecord(64, 64, kMessage, 1, {Place(kInline, 1)});
+         a.Publish(128);
+       }},
+  };
+  for (const auto& [what, attack] : cases) {
+    SCOPED_TRACE(what);
+    Attacker attacker(address_);
+    attacker.Greet();
+    attack(attacker);
+    ASSERT_TRUE(RunUntil([&] { return attacker.Gone(); }));
+    EXPECT_EQ(server_->van->counters().messages_received,
+              server_->van->counters().messages_sent);  // the friend's
+  }
+  ExpectFriendUnharmed();
+}
+
+TEST_F(ShmHostileTest, WhatIsNoGreetingEndsTheConnection) {
+  const auto send = [](Attacker& a, ShmGreeting greeting, std::vector<int> fds) {
+    iovec bytes{&greeting, sizeof(greeting)};
+    alignas(cmsghdr) char space[CMSG_SPACE(4 * sizeof(int))] = {};
+    msghdr message{};
+    message.msg_iov = &bytes;
+    message.msg_iovlen = 1;
+    if (!fds.empty()) {
+      message.msg_control = space;
+      message.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
+      cmsghdr* part = CMSG_FIRSTHDR(&message);
+      part->cmsg_level = SOL_SOCKET;
+      part->cmsg_type = SCM_RIGHTS;
+      part->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
+      std::memcpy(CMSG_DATA(part), fds.data(), fds.size() * sizeof(int));
+    }
+    ASSERT_EQ(::sendmsg(a.socket->fd(), &message, MSG_NOSIGNAL),
+              static_cast<ssize_t>(sizeof(greeting)));
+  };
+  ShmGreeting good{{}, kShmVersion, kShmRingBytesMin, 16, 0};
+  std::memcpy(good.magic, kShmMagic, sizeof(kShmMagic));
+  const auto segment = ShmOwnSegment::New({kShmRingBytesMin, 16}).value();
+  const UniqueFd unsealed(::memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(unsealed.get(), 8 << 20), 0);
+  const UniqueFd file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd pipe_out(ends[0]), pipe_in(ends[1]);
+  const auto changed = [&](const std::function<void(ShmGreeting&)>& change) {
+    ShmGreeting greeting = good;
+    change(greeting);
+    return greeting;
+  };
+  struct Case {
+    const char* what;
+    ShmGreeting greeting;
+    std::vector<int> fds;
+  };
+  const std::vector<Case> cases = {
+      {"magic", changed([](auto& g) { g.magic[0] = 'X'; }), {segment->fd()}},
+      {"version", changed([](auto& g) { g.version = 99; }), {segment->fd()}},
+      {"no ring", changed([](auto& g) { g.ring_bytes = 0; }), {segment->fd()}},
+      {"odd ring", changed([](auto& g) { g.ring_bytes += 4096; }), {segment->fd()}},
+      {"huge ring", changed([](auto& g) { g.ring_bytes = 1u << 31; }), {segment->fd()}},
+      {"no arena", changed([](auto& g) { g.arena_units = 0; }), {segment->fd()}},
+      {"huge arena", changed([](auto& g) { g.arena_units = ~0u; }), {segment->fd()}},
+      {"more than it is", changed([](auto& g) { g.arena_units = 4096; }), {segment->fd()}},
+      {"no segment", good, {}},
+      {"two segments", good, {segment->fd(), segment->fd()}},
+      {"can be shortened", good, {unsealed.get()}},
+      {"a file", good, {file.get()}},
+      {"a pipe", good, {pipe_out.get()}},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.what);
+    const std::uint64_t before = server_->van->counters().handshakes_failed;
+    Attacker attacker(address_);
+    send(attacker, c.greeting, c.fds);
+    ASSERT_TRUE(RunUntil([&] { return attacker.Gone(); }));
+    EXPECT_EQ(server_->van->counters().handshakes_failed, before + 1);
+  }
+  Attacker garbage(address_);
+  ASSERT_EQ(::send(garbage.socket->fd(), "GET / HTTP/1.0\r\n\r\n", 18, 0), 18);
+  EXPECT_TRUE(RunUntil([&] { return garbage.Gone(); }));
+  ExpectFriendUnharmed();
+}
+
+TEST_F(ShmHostileTest, RandomBytesInTheRing) {
+  std::mt19937_64 random(11);
+  for (int round = 0; round < 300; ++round) {
+    Attacker attacker(address_);
+    attacker.Greet();
+    for (std::uint64_t at = 0; at < 4096; at += 8) {
+      // Mostly small numbers, to get further.
+      attacker.Put(at, random() % 4 == 0 ? random() : random() % 4 << 32 | random() % 8 * 16);
+    }
+    attacker.Publish(random() % 256 * 16);
+    world_->RunFor(absl::Microseconds(200));
+  }
+  ExpectFriendUnharmed();
+}
+
+// The same memory changes while it is read.
+TEST_F(ShmHostileTest, MemoryThatChangesWhileItIsRead) {
+  using enum ShmRecordType;
+  for (int round = 0; round < 30; ++round) {
+    Attacker attacker(address_);
+    attacker.Greet();
+    for (std::uint64_t at = 0; at < kShmRingBytesMin; at += 64) {
+      attacker.PutRecord(at, 64, kMessage, 1, {Place(ShmPlaceKind::kInline, 16)});
+    }
+    attacker.PutRecord(0, 64, kMessage, 1, {Place(ShmPlaceKind::kPieces, 1 << 20)});
+    for (std::uint64_t at = 64; at < kShmRingBytesMin; at += 64) {
+      attacker.PutRecord(at, 64, kPiece, 1, {Place(ShmPlaceKind::kArena, 100, at / 64 % 16)});
+    }
+    std::atomic<bool> stop{false};
+    std::thread scribbler([&] {
+      std::mt19937 random(round);
+      while (!stop) {
+        const std::uint64_t at = random() % (kShmRingBytesMin / 4) * 4;
+        const std::uint32_t value = random() % 2 == 0 ? random() : random() % 128;
+        std::memcpy(attacker.own->ring() + at, &value, sizeof(value));
+      }
+    });
+    attacker.Publish(kShmRingBytesMin);
+    world_->RunFor(absl::Milliseconds(5));  // it may end as half of a message, which is no offence
+    stop = true;
+    scribbler.join();
+  }
+  ExpectFriendUnharmed();
+}
+
+// One that says hello properly, and then claims to have read what was never sent.
+TEST_F(ShmHostileTest, AReaderThatClaimsTooMuch) {
+  Attacker attacker(address_);
+  attacker.Greet();
+  proto::Hello hello;
+  hello.role = Role::kWorker;
+  hello.node = 99;
+  hello.incarnation = 1;
+  const Buffer header = proto::Encode(hello);
+  Prefix prefix;
+  prefix.kind = Kind::kSession;
+  std::vector<std::byte> head(kPrefixBytes + header.size());
+  PutPrefix(prefix, head.data());
+  std::memcpy(head.data() + kPrefixBytes, header.data(), header.size());
+  const auto bytes = static_cast<std::uint32_t>(48 + ShmAligned(head.size()));
+  attacker.PutRecord(0, bytes, ShmRecordType::kMessage, 1,
+                     {Place(ShmPlaceKind::kInline, head.size())});
+  std::memcpy(attacker.own->ring() + 48, head.data(), head.size());
+  attacker.Publish(bytes);
+  ASSERT_TRUE(RunUntil([&] { return server_->recorder->ups.size() == 2; }));
+  const PeerId peer = server_->recorder->ups[1].peer;
+  attacker.own->control().head.store(1ull << 40);
+  // As long as there is room nobody needs to know.
+  for (int i = 0; i < 10'000 && !server_->recorder->IsDown(peer); ++i) {
+    server_->van->Send(peer, TextMessage("m", {std::string(4000, 'x')})).IgnoreError();
+    world_->RunFor(absl::Microseconds(100));
+  }
+  ASSERT_TRUE(server_->recorder->IsDown(peer));
+  EXPECT_EQ(server_->recorder->WhyDown(peer).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(server_->recorder->WhyDown(peer).message()),
+              HasSubstr("claims to have read"));
+  ExpectFriendUnharmed();
+}
+
+}  // namespace
+}  // namespace leeway::van

@@ -1,0 +1,121 @@
+// Both segments of a connection and the socket beside them; and who wakes whom.
+//
+// A side that is about to sleep says so in its own segment and looks once more; a side that has
+// written something new looks there afterwards. Both put a full barrier between the two, so one of
+// them sees the other. A sleeper is woken once: with the same value of its word there is no second
+// byte.
+#ifndef LEEWAY_VAN_SHM_SHM_LINK_H_
+#define LEEWAY_VAN_SHM_SHM_LINK_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "runtime/loop.h"
+#include "van/shm/shm_segment.h"
+#include "van/shm/shm_socket.h"
+
+namespace leeway::van {
+
+// Kept alive by the connection and by every received frame; all of it may be used on any thread.
+class ShmLink {
+ public:
+  ShmLink(std::shared_ptr<ShmOwnSegment> own_segment, std::shared_ptr<ShmPeerSegment> peer_segment,
+          std::shared_ptr<ShmSocket> link_socket)
+      : own(std::move(own_segment)),
+        peer(std::move(peer_segment)),
+        socket(std::move(link_socket)) {}
+
+  const std::shared_ptr<ShmOwnSegment> own;
+  const std::shared_ptr<ShmPeerSegment> peer;
+  const std::shared_ptr<ShmSocket> socket;
+
+  // After writing a message, and after making room for one.
+  void WakeForMessage() { WakeFor(peer->control().wants_message, &woken_for_message_); }
+  void WakeForRoom() {
+    own->control().freed.fetch_add(1, std::memory_order_release);
+    WakeFor(peer->control().wants_room, &woken_for_room_);
+  }
+
+  // Whether there is something new to read, or room that was waited for.
+  bool Ready() const {
+    if (!deaf_.load(std::memory_order_relaxed) &&
+        peer->control().tail.load(std::memory_order_acquire) !=
+            own->control().head.load(std::memory_order_relaxed)) {
+      return true;
+    }
+    const std::uint64_t waits = waits_.load(std::memory_order_relaxed);
+    return waits != kWaitsForNothing &&
+           peer->control().freed.load(std::memory_order_acquire) != waits;
+  }
+
+  // For room: until the other side's `freed` is another one than that.
+  void WaitForRoom(std::uint64_t freed) {
+    waits_.store(freed, std::memory_order_relaxed);
+    Ask(&own->control().wants_room);
+  }
+  void WaitNoMore() {
+    waits_.store(kWaitsForNothing, std::memory_order_relaxed);
+    TakeBack(&own->control().wants_room);
+  }
+
+  // Nothing more will be read.
+  void Deafen() { deaf_.store(true, std::memory_order_relaxed); }
+
+  void AskForMessages() { Ask(&own->control().wants_message); }
+  void TakeBackAsking() { TakeBack(&own->control().wants_message); }
+
+ private:
+  static constexpr std::uint64_t kWaitsForNothing = ~0ull;
+
+  // To a new odd value.
+  static void Ask(std::atomic<std::uint32_t>* word) {
+    const std::uint32_t now = word->load(std::memory_order_relaxed);
+    word->store(now + 1 + now % 2, std::memory_order_relaxed);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+  static void TakeBack(std::atomic<std::uint32_t>* word) {
+    const std::uint32_t now = word->load(std::memory_order_relaxed);
+    word->store(now + now % 2, std::memory_order_relaxed);
+  }
+  void WakeFor(const std::atomic<std::uint32_t>& word, std::atomic<std::uint32_t>* woken) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    const std::uint32_t wants = word.load(std::memory_order_relaxed);
+    if (wants % 2 == 0 || woken->load(std::memory_order_relaxed) == wants) return;
+    woken->store(wants, std::memory_order_relaxed);
+    socket->Wake();
+  }
+
+  std::atomic<std::uint64_t> waits_{kWaitsForNothing};
+  std::atomic<bool> deaf_{false};
+  std::atomic<std::uint32_t> woken_for_message_{0};
+  std::atomic<std::uint32_t> woken_for_room_{0};
+};
+
+// All links of a transport, for a thread that sleeps or is about to.
+class ShmGlance final : public runtime::Glance {
+ public:
+  bool Ready() const override;
+  void BeginSleep() override;
+  void EndSleep() override;
+
+  void Add(std::shared_ptr<ShmLink> link);
+  void Remove(const ShmLink* link);
+  // Its wake-up has been taken, perhaps by another thread than the one that sleeps.
+  void Woken(ShmLink* link);
+  // Whether somebody has slept since the last call: only then the sockets may have news that count.
+  bool TakeSlept() { return slept_.exchange(false, std::memory_order_relaxed); }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<ShmLink>> links_;
+  int sleepers_ = 0;
+  std::atomic<bool> slept_{true};
+};
+
+}  // namespace leeway::van
+
+#endif  // LEEWAY_VAN_SHM_SHM_LINK_H_

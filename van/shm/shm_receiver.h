@@ -1,0 +1,78 @@
+// The receiving half of a connection: records of the other side's ring into messages.
+#ifndef LEEWAY_VAN_SHM_SHM_RECEIVER_H_
+#define LEEWAY_VAN_SHM_SHM_RECEIVER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "van/shm/shm_link.h"
+#include "van/transport.h"
+
+namespace leeway::van {
+
+// A link with what has been handed out of the other side's arena. Any thread.
+class ShmLoans : public std::enable_shared_from_this<ShmLoans> {
+ public:
+  explicit ShmLoans(std::shared_ptr<ShmLink> link) : link_(std::move(link)) {}
+
+  // The frame where it lies; or a copy, when much is held already: whoever sends must find room
+  // again without anybody's doing.
+  Buffer Take(const ShmPlace& place);
+  void Release(const ShmPlace& place);
+
+ private:
+  class Loan;
+
+  const std::shared_ptr<ShmLink> link_;
+  std::atomic<std::uint64_t> held_bytes_{0};
+};
+
+class ShmReceiver {
+ public:
+  struct Limits {
+    std::uint64_t frame_bytes_max;  // of one that comes in pieces
+    std::uint32_t payload_frames_max;
+  };
+  enum class Got { kNothing, kPart, kMessage };
+
+  ShmReceiver(std::shared_ptr<ShmLink> link, const Limits& limits);
+
+  // The next record; kMessage: with it a message is complete, see TakeArrival. An error: the other
+  // side does not keep to the layout.
+  absl::StatusOr<Got> Next();
+  // Its head is valid until the next call of Next.
+  Arrival TakeArrival();
+
+ private:
+  // A frame that comes in pieces.
+  struct Unfinished {
+    std::byte* to = nullptr;  // null: of a frame too many, thrown away
+    std::uint64_t left = 0;
+  };
+
+  absl::Status ReadRecord(ShmRecordHead* head);
+  absl::Status BeginMessage(const ShmRecordHead& head);
+  absl::Status TakeFrame(const ShmPlace& place, std::uint64_t* cursor, std::uint64_t end);
+  absl::Status TakePiece(const ShmRecordHead& head);
+  absl::Status CheckArenaPlace(const ShmPlace& place) const;
+  ShmPlace PlaceAt(std::uint64_t offset) const;
+  const std::byte* ArenaAt(const ShmPlace& place) const;
+
+  const std::shared_ptr<ShmLink> link_;
+  const std::shared_ptr<ShmLoans> loans_;
+  const Limits limits_;
+  std::uint64_t head_ = 0;
+  std::vector<std::byte> record_;  // the one that is being read, in memory of our own
+  std::vector<std::byte> first_;   // the first frame of the message
+  absl::InlinedVector<Buffer, 3> payload_;
+  std::uint64_t frames_ = 0;
+  std::deque<Unfinished> unfinished_;
+};
+
+}  // namespace leeway::van
+
+#endif  // LEEWAY_VAN_SHM_SHM_RECEIVER_H_

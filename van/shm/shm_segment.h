@@ -1,0 +1,111 @@
+// Memory that is shared by handing over a descriptor: it has no name, so nothing is left behind
+// however its owners end.
+#ifndef LEEWAY_VAN_SHM_SHM_SEGMENT_H_
+#define LEEWAY_VAN_SHM_SHM_SEGMENT_H_
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "van/shm/shm_format.h"
+
+namespace leeway::van {
+
+// A descriptor that closes itself.
+class UniqueFd {
+ public:
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~UniqueFd();
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+
+ private:
+  int fd_ = -1;
+};
+
+class ShmMapping {
+ public:
+  ShmMapping() = default;
+  ShmMapping(void* data, std::size_t size) : data_(data), size_(size) {}
+  ShmMapping(ShmMapping&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), size_(other.size_) {}
+  ShmMapping& operator=(ShmMapping&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~ShmMapping();
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+// This side's segment: what only we write.
+class ShmOwnSegment {
+ public:
+  static absl::StatusOr<std::shared_ptr<ShmOwnSegment>> New(const ShmSizes& sizes);
+
+  const ShmSizes& sizes() const { return sizes_; }
+  int fd() const { return fd_.get(); }
+  void CloseFd() { fd_ = UniqueFd(); }  // once the other side has it
+
+  ShmControl& control() const { return *reinterpret_cast<ShmControl*>(mapping_.data()); }
+  std::atomic<std::uint32_t>& released(std::uint32_t unit) const {
+    return reinterpret_cast<std::atomic<std::uint32_t>*>(mapping_.data() +
+                                                         ShmSizes::kReleasedAt)[unit];
+  }
+  std::byte* ring() const { return mapping_.data() + ShmSizes::kRingAt; }
+  std::byte* arena() const { return mapping_.data() + sizes_.ArenaAt(); }
+
+ private:
+  ShmOwnSegment(const ShmSizes& sizes, UniqueFd fd, ShmMapping mapping)
+      : sizes_(sizes), fd_(std::move(fd)), mapping_(std::move(mapping)) {}
+
+  const ShmSizes sizes_;
+  UniqueFd fd_;
+  const ShmMapping mapping_;
+};
+
+// The other side's: read-only here, and whatever it holds may change at any moment.
+class ShmPeerSegment {
+ public:
+  // Refuses memory that could be taken away under our hands, or is less than `sizes` says.
+  static absl::StatusOr<std::shared_ptr<ShmPeerSegment>> Map(UniqueFd fd, const ShmSizes& sizes);
+
+  const ShmSizes& sizes() const { return sizes_; }
+  const ShmControl& control() const {
+    return *reinterpret_cast<const ShmControl*>(mapping_.data());
+  }
+  std::uint32_t released(std::uint32_t unit) const {
+    return reinterpret_cast<const std::atomic<std::uint32_t>*>(mapping_.data() +
+                                                               ShmSizes::kReleasedAt)[unit]
+        .load(std::memory_order_acquire);
+  }
+  const std::byte* ring() const { return mapping_.data() + ShmSizes::kRingAt; }
+  const std::byte* arena() const { return mapping_.data() + sizes_.ArenaAt(); }
+
+ private:
+  ShmPeerSegment(const ShmSizes& sizes, ShmMapping mapping)
+      : sizes_(sizes), mapping_(std::move(mapping)) {}
+
+  const ShmSizes sizes_;
+  const ShmMapping mapping_;
+};
+
+// Whether this system can do it at all.
+absl::Status ShmViable();
+
+}  // namespace leeway::van
+
+#endif  // LEEWAY_VAN_SHM_SHM_SEGMENT_H_

@@ -1,0 +1,78 @@
+// The sending half of a connection: messages into records of this side's ring and into its arena.
+#ifndef LEEWAY_VAN_SHM_SHM_SENDER_H_
+#define LEEWAY_VAN_SHM_SHM_SENDER_H_
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "van/done_list.h"
+#include "van/shm/shm_arena.h"
+#include "van/shm/shm_link.h"
+#include "van/transport.h"
+
+namespace leeway::van {
+
+class ShmSender {
+ public:
+  // `done` gets the sends that have ended.
+  ShmSender(std::shared_ptr<ShmLink> link, DoneList* done);
+
+  void Send(const Prefix& prefix, Message message, SendDone done);
+  // What waits for room, as far as there is some now; true if anything was written.
+  bool Flush();
+  bool idle() const { return queue_.empty(); }
+  // Not OK once the other side has claimed what cannot be.
+  const absl::Status& status() const { return status_; }
+  // Ends what still waits.
+  void Fail(const absl::Status& why);
+
+ private:
+  struct Outgoing {
+    std::array<std::byte, kPrefixBytes> prefix;
+    Message message;
+    SendDone done;
+    Buffer long_head;  // prefix and header, when they are too long to be inline
+    bool begun = false;
+    struct Pieces {
+      std::size_t frame;
+      std::uint64_t written;
+    };
+    std::deque<Pieces> pieces;  // frames that follow in pieces
+  };
+  struct Plan {
+    std::uint64_t record_bytes = 0;
+    absl::InlinedVector<ShmPlace, 4> places;
+    absl::InlinedVector<ShmExtent, 4> extents;
+  };
+
+  // Whether all of it has been written.
+  bool Write(Outgoing& out);
+  bool Begin(Outgoing& out);
+  bool PlanFrames(Outgoing& out, Plan* plan);
+  bool PlaceInArena(std::uint64_t size, Plan* plan, ShmPlace* place);
+  bool WritePiece(Outgoing& out);
+  void WriteRecord(const Outgoing& out, const Plan& plan);
+  static std::span<const std::byte> FrameOf(const Outgoing& out, std::size_t frame);
+
+  bool HasRoom(std::uint64_t record_bytes);
+  void ReadHead();
+  std::byte* NextRecord(std::uint64_t record_bytes);
+  void Publish();
+  std::optional<ShmExtent> Allocate(std::uint64_t bytes);
+  bool IsReleased(const ShmExtent& extent) const;
+
+  const std::shared_ptr<ShmLink> link_;
+  DoneList* const done_;
+  ShmArena arena_;
+  std::deque<Outgoing> queue_;
+  std::uint64_t tail_ = 0;
+  std::uint64_t head_ = 0;  // of the other side, as last seen
+  absl::Status status_;
+};
+
+}  // namespace leeway::van
+
+#endif  // LEEWAY_VAN_SHM_SHM_SENDER_H_

@@ -1,0 +1,180 @@
+#include "van/shm/shm_socket.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace leeway::van {
+namespace {
+
+constexpr absl::string_view kNamePrefix = "leeway/";
+constexpr int kBacklog = 1024;
+
+struct Name {
+  sockaddr_un address{};
+  socklen_t size = 0;
+};
+
+Name NameOf(const std::string& name) {
+  Name result;
+  result.address.sun_family = AF_UNIX;
+  const std::string full = absl::StrCat(kNamePrefix, name);
+  // From the second byte on: the first one, 0, makes it abstract.
+  std::memcpy(result.address.sun_path + 1, full.data(), full.size());
+  result.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + full.size());
+  return result;
+}
+static_assert(kNamePrefix.size() + kShmNameBytesMax < sizeof(sockaddr_un::sun_path));
+
+UniqueFd NewSocket() {
+  return UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+absl::Status SocketError(absl::string_view what) {
+  const int error = errno;
+  return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(error)));
+}
+
+// All the descriptors that came with a message, so that none of them stays open by mistake.
+std::vector<UniqueFd> TakeDescriptors(msghdr* message) {
+  std::vector<UniqueFd> taken;
+  for (cmsghdr* part = CMSG_FIRSTHDR(message); part != nullptr; part = CMSG_NXTHDR(message, part)) {
+    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
+    const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+    for (std::size_t i = 0; i < count; ++i) {
+      int fd = -1;
+      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(int));
+      taken.emplace_back(fd);
+    }
+  }
+  return taken;
+}
+
+}  // namespace
+
+absl::StatusOr<UniqueFd> ListenOnShmName(const std::string& name) {
+  UniqueFd fd = NewSocket();
+  if (!fd) return SocketError("socket");
+  const Name local = NameOf(name);
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&local.address), local.size) != 0) {
+    if (errno == EADDRINUSE) return absl::AlreadyExistsError("it is in use");
+    return SocketError("bind");
+  }
+  if (::listen(fd.get(), kBacklog) != 0) return SocketError("listen");
+  return fd;
+}
+
+std::optional<UniqueFd> AcceptShm(int listener, bool* out_of_descriptors) {
+  UniqueFd fd(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  *out_of_descriptors =
+      !fd && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS);
+  if (!fd) return std::nullopt;
+  return fd;
+}
+
+absl::StatusOr<std::shared_ptr<ShmSocket>> ShmSocket::Connect(const std::string& name) {
+  UniqueFd fd = NewSocket();
+  if (!fd) return SocketError("socket");
+  const Name remote = NameOf(name);
+  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&remote.address), remote.size) != 0) {
+    if (errno == ECONNREFUSED) return absl::UnavailableError("nobody takes connections there");
+    return SocketError("connect");
+  }
+  return std::make_shared<ShmSocket>(std::move(fd));
+}
+
+absl::StatusOr<pid_t> ShmSocket::CheckPeer() const {
+  ucred peer{};
+  socklen_t size = sizeof(peer);
+  if (::getsockopt(fd(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+    return SocketError("SO_PEERCRED");
+  }
+  if (peer.uid != ::geteuid()) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("process ", peer.pid, " belongs to another user (", peer.uid,
+                     "): memory is shared only within one; LEEWAY_VAN=tcp does without"));
+  }
+  return peer.pid;
+}
+
+absl::Status ShmSocket::SendGreeting(const ShmSizes& sizes, int segment) const {
+  ShmGreeting greeting{};
+  std::memcpy(greeting.magic, kShmMagic, sizeof(kShmMagic));
+  greeting.version = kShmVersion;
+  greeting.ring_bytes = sizes.ring_bytes;
+  greeting.arena_units = sizes.arena_units;
+  iovec bytes{&greeting, sizeof(greeting)};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> space{};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = space.data();
+  message.msg_controllen = space.size();
+  cmsghdr* part = CMSG_FIRSTHDR(&message);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(part), &segment, sizeof(int));
+  // Nothing was sent before, so it fits as a whole.
+  if (::sendmsg(fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) !=
+      static_cast<ssize_t>(sizeof(greeting))) {
+    return SocketError("cannot hand over shared memory");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<ShmSocket::Greeted>> ShmSocket::ReceiveGreeting() const {
+  ShmGreeting greeting{};
+  iovec bytes{&greeting, sizeof(greeting)};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> space{};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = space.data();
+  message.msg_controllen = space.size();
+  const ssize_t got = ::recvmsg(fd(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
+  if (got < 0) return SocketError("recvmsg");
+  if (got == 0) return absl::UnavailableError("it took the connection and closed it");
+  std::vector<UniqueFd> descriptors = TakeDescriptors(&message);
+  if (got != static_cast<ssize_t>(sizeof(greeting)) || descriptors.size() != 1 ||
+      std::memcmp(greeting.magic, kShmMagic, sizeof(kShmMagic)) != 0) {
+    return absl::InvalidArgumentError("it does not speak our protocol");
+  }
+  if (greeting.version != kShmVersion) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "it shares memory in version ", greeting.version, " of the layout, this side in ",
+        kShmVersion, "; run the same release of leeway on both sides"));
+  }
+  Greeted greeted;
+  greeted.sizes.ring_bytes = greeting.ring_bytes;
+  greeted.sizes.arena_units = greeting.arena_units;
+  greeted.segment = std::move(descriptors[0]);
+  return greeted;
+}
+
+void ShmSocket::Wake() const {
+  // If it is full of bytes that nobody has read, it is readable as it is.
+  [[maybe_unused]] const ssize_t sent = ::send(fd(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+bool ShmSocket::Drain() const {
+  std::array<char, 512> bytes;
+  const ssize_t got = ::recv(fd(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+  // What does not fit is there the next time.
+  return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+void ShmSocket::Shut() const { ::shutdown(fd(), SHUT_RDWR); }
+
+}  // namespace leeway::van

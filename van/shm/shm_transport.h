@@ -1,0 +1,76 @@
+// Connections over memory shared with other processes of this machine and user.
+#ifndef LEEWAY_VAN_SHM_SHM_TRANSPORT_H_
+#define LEEWAY_VAN_SHM_SHM_TRANSPORT_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "van/shm/shm_conn.h"
+#include "van/transport.h"
+
+namespace leeway::van {
+
+// Addresses are "shm://NAME". Names are seen within one network namespace.
+class ShmTransport final : public Transport {
+ public:
+  ShmTransport(runtime::Loop* loop, const Limits& limits, const ShmSizes& sizes);
+  ~ShmTransport() override;
+
+  void Start(TransportEvents* events) override;
+  absl::StatusOr<std::string> Listen(absl::string_view address) override;
+  absl::StatusOr<ConnId> Dial(absl::string_view address) override;
+  void Send(ConnId conn, const Prefix& prefix, Message message, SendDone done) override;
+  void Close(ConnId conn) override;
+  std::string AddressOf(ConnId conn) const override;
+  bool lossy() const override { return false; }
+
+  // As Dial, but says at once when nobody can be reached there.
+  absl::StatusOr<ConnId> TryDial(const std::string& name);
+  static absl::StatusOr<std::string> NameIn(absl::string_view address);
+
+ private:
+  // The descriptor that all the others are behind.
+  class Sockets final : public runtime::Source {
+   public:
+    explicit Sockets(ShmTransport* transport) : transport_(transport) {}
+    int fd() const override { return transport_->shared_.epoll.get(); }
+    bool Poll() override { return transport_->Poll(); }
+    std::shared_ptr<runtime::Glance> glance() override { return transport_->shared_.glance; }
+
+   private:
+    ShmTransport* const transport_;
+  };
+  struct Listener {
+    std::string address;
+    UniqueFd fd;
+  };
+
+  bool Poll();
+  bool PollSockets();
+  bool PollConns();
+  void RemoveFinished();
+  void AcceptFrom(std::size_t listener);
+  void PauseAccepting(std::size_t listener);
+  bool Watch(int fd, std::uint64_t tag);
+  ShmConn* Find(ConnId conn) const;
+  ShmConn* Add(bool dialled, std::shared_ptr<ShmSocket> socket, std::string address);
+  bool FlushClosed();
+  void FlushBriefly();
+
+  ShmShared shared_;
+  Sockets source_{this};
+  std::vector<Listener> listeners_;
+  std::vector<std::unique_ptr<ShmConn>> conns_;  // finished ones are removed between polls
+  absl::flat_hash_map<ConnId, ShmConn*> by_id_;
+  std::vector<std::pair<ConnId, absl::Status>> failed_dials_;
+  ConnId next_conn_ = 1;
+  int polling_ = 0;
+  unsigned polls_ = 0;
+};
+
+}  // namespace leeway::van
+
+#endif  // LEEWAY_VAN_SHM_SHM_TRANSPORT_H_
