@@ -15,7 +15,7 @@
 #include "runtime/real_loop.h"
 #include "runtime/status_macros.h"
 #include "van/zmq/zmq_address.h"
-#include "van/zmq/zmq_van.h"
+#include "van/mixed/mixed_van.h"
 
 namespace leeway {
 namespace {
@@ -52,7 +52,7 @@ absl::Status RunServer(const Config& config) {
   LEEWAY_RETURN_IF_ERROR(ps::LoadPlugins(own.plugins));
 
   const std::unique_ptr<runtime::Host> host = runtime::NewRealHost();
-  const std::unique_ptr<van::Factory> factory = van::NewZmqFactory();
+  const std::unique_ptr<van::Factory> factory = van::NewFactory(config);
   auto server = std::make_unique<ps::Server>(
       ps::Server::Setup{.config = own,
                         .host = host.get(),

@@ -177,6 +177,11 @@ absl::StatusOr<std::string> ParseLevel(const Found& found) {
   return Refuse(found, "it must be debug, info, warning, error or off");
 }
 
+absl::StatusOr<std::string> ParseVan(const Found& found) {
+  if (runtime::IsVan(found.value)) return found.value;
+  return Refuse(found, runtime::kVanMustBe);
+}
+
 }  // namespace
 
 absl::string_view Name(Role role) {
@@ -209,6 +214,7 @@ absl::StatusOr<Config> Config::From(const Lookup& lookup) {
   LEEWAY_RETURN_IF_ERROR(
       ReadInto(lookup, "LEEWAY_HOST", "DMLC_NODE_HOST", ParseHost, &config.host));
   LEEWAY_RETURN_IF_ERROR(ReadInto(lookup, "LEEWAY_LOG", nullptr, ParseLevel, &config.log_level));
+  LEEWAY_RETURN_IF_ERROR(ReadInto(lookup, "LEEWAY_VAN", nullptr, ParseVan, &config.van));
   LEEWAY_RETURN_IF_ERROR(ReadInto(lookup, "LEEWAY_ELASTIC", nullptr, ParseSwitch, &config.elastic));
   LEEWAY_RETURN_IF_ERROR(
       ReadInto(lookup, "LEEWAY_SCHEDULER_STATE", nullptr, ParsePath, &config.scheduler_state));

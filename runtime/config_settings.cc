@@ -37,6 +37,7 @@ constexpr NumberSetting kSettings[] = {
     {"LEEWAY_CONNECT_TIMEOUT_MS", nullptr, &Config::connect_timeout, 1, kWeekMs, kMilliseconds},
     {"LEEWAY_REQUEST_TIMEOUT_MS", nullptr, &Config::request_timeout, 1, kWeekMs, kMilliseconds},
     {"LEEWAY_RESEND_INTERVAL_MS", nullptr, &Config::resend_interval, 1, kHourMs, kMilliseconds},
+    {"LEEWAY_SHM_BYTES", nullptr, &Config::shm_bytes, 1 << 20, 256 << 20, kBytes},
     {"LEEWAY_SEND_WINDOW_BYTES", nullptr, &Config::send_window_bytes, 4096, kTiB, kBytes},
     {"LEEWAY_MESSAGE_BYTES_MAX", nullptr, &Config::message_bytes_max, 65536, kTiB, kBytes},
     {"LEEWAY_HELD_BYTES_MAX", nullptr, &Config::held_bytes_max, 1, kTiB, kBytes},
@@ -92,6 +93,8 @@ std::string NumberSetting::Show(const Config& config) const {
 std::string NumberSetting::MustBe() const {
   return absl::StrCat("it must be a whole number", unit, " from ", min, " to ", max);
 }
+
+bool IsVan(absl::string_view value) { return value == "auto" || value == "shm" || value == "tcp"; }
 
 std::string Quote(absl::string_view value) {
   constexpr std::size_t kShownMax = 100;

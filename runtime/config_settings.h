@@ -43,6 +43,10 @@ std::span<const NumberSetting> NumberSettings();
 // The value of a setting as a message shows it: quoted, on one line, cut where it is very long.
 std::string Quote(absl::string_view value);
 
+// What Config::van may be.
+bool IsVan(absl::string_view value);
+inline constexpr const char* kVanMustBe = "it must be auto, shm or tcp";
+
 }  // namespace leeway::runtime
 
 #endif  // LEEWAY_RUNTIME_CONFIG_SETTINGS_H_

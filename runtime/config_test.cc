@@ -46,6 +46,8 @@ TEST(ConfigTest, EveryVariableIsRead) {
       {"LEEWAY_CONNECT_TIMEOUT_MS", "20000"},
       {"LEEWAY_REQUEST_TIMEOUT_MS", "30000"},
       {"LEEWAY_RESEND_INTERVAL_MS", "400"},
+      {"LEEWAY_VAN", "shm"},
+      {"LEEWAY_SHM_BYTES", "8000000"},
       {"LEEWAY_SEND_WINDOW_BYTES", "1000000"},
       {"LEEWAY_MESSAGE_BYTES_MAX", "2000000"},
       {"LEEWAY_HELD_BYTES_MAX", "3000000"},
@@ -74,6 +76,8 @@ TEST(ConfigTest, EveryVariableIsRead) {
   EXPECT_EQ(config->scheduler_timeout, absl::Milliseconds(90000));
   EXPECT_EQ(config->request_timeout, absl::Seconds(30));
   EXPECT_EQ(config->resend_interval, absl::Milliseconds(400));
+  EXPECT_EQ(config->van, "shm");
+  EXPECT_EQ(config->shm_bytes, 8'000'000u);
   EXPECT_EQ(config->send_window_bytes, 1'000'000u);
   EXPECT_EQ(config->message_bytes_max, 2'000'000u);
   EXPECT_EQ(config->held_bytes_max, 3'000'000u);
@@ -213,6 +217,9 @@ TEST(ConfigTest, BadValuesAreRefused) {
        R"(LEEWAY_RESEND_INTERVAL_MS is "0": it must be a whole number of milliseconds from 1 to 3600000)"},
       {{{"LEEWAY_SEND_WINDOW_BYTES", "1"}},
        R"(LEEWAY_SEND_WINDOW_BYTES is "1": it must be a whole number of bytes from 4096 to 1099511627776)"},
+      {{{"LEEWAY_VAN", "zmq"}}, R"(LEEWAY_VAN is "zmq": it must be auto, shm or tcp)"},
+      {{{"LEEWAY_SHM_BYTES", "1"}},
+       R"(LEEWAY_SHM_BYTES is "1": it must be a whole number of bytes from 1048576 to 268435456)"},
       {{{"LEEWAY_MESSAGE_BYTES_MAX", "1"}},
        R"(LEEWAY_MESSAGE_BYTES_MAX is "1": it must be a whole number of bytes from 65536 to 1099511627776)"},
       {{{"LEEWAY_HELD_BYTES_MAX", "0"}},
@@ -272,6 +279,8 @@ TEST(ConfigTest, WhatIsSetInCodeIsCheckedToo) {
        "LEEWAY_RANK is 1: it must be less than LEEWAY_NUM_WORKERS, which is 1"},
       {[](Config* c) { c->host = "a b"; },
        R"(LEEWAY_HOST is "a b": its host must be a host name, an IPv4 or an IPv6 address)"},
+      {[](Config* c) { c->van = "pigeon"; },
+       R"(LEEWAY_VAN is "pigeon": it must be auto, shm or tcp)"},
       {[](Config* c) { c->log_level = ""; },
        R"(LEEWAY_LOG is "": it must be debug, info, warning, error or off)"},
       {[](Config* c) { c->restore = "/a\xff"; },

@@ -68,6 +68,9 @@ absl::Status CheckTexts(const Config& config) {
       return Invalid("LEEWAY_HOST is ", Quote(config.host), ": ", host.status().message());
     }
   }
+  if (!runtime::IsVan(config.van)) {
+    return Invalid("LEEWAY_VAN is ", Quote(config.van), ": ", runtime::kVanMustBe);
+  }
   if (!runtime::ParseLogLevel(config.log_level).has_value()) {
     return Invalid("LEEWAY_LOG is ", Quote(config.log_level),
                    ": it must be debug, info, warning, error or off");

@@ -17,7 +17,7 @@
 #include "runtime/real_loop.h"
 #include "runtime/status_macros.h"
 #include "scheduler/scheduler.h"
-#include "van/zmq/zmq_van.h"
+#include "van/mixed/mixed_van.h"
 
 namespace leeway::scheduler {
 namespace {
@@ -139,7 +139,7 @@ absl::Status RunScheduler(const Config& given) {
     return absl::InternalError(absl::StrCat("cannot watch for signals: ", std::strerror(errno)));
   }
   const std::unique_ptr<runtime::Host> host = runtime::NewRealHost();
-  const std::unique_ptr<van::Factory> factory = van::NewZmqFactory();
+  const std::unique_ptr<van::Factory> factory = van::NewFactory(config);
   Running running(host.get(), factory.get(), config, over.get());
   pollfd fds[] = {{over.get(), POLLIN, 0}, {signals.fd(), POLLIN, 0}};
   int signals_seen = 0;

@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "proto/codec.h"
 #include "runtime/real_loop.h"
+#include "van/mixed/mixed_transport.h"
+#include "van/mixed/mixed_van.h"
 #include "van/session_van.h"
 #include "van/shm/shm_transport.h"
 #include "van/shm/shm_van.h"
@@ -94,6 +96,21 @@ class ShmWorld final : public RealWorld {
   std::unique_ptr<Factory> factory_;
 };
 
+class MixedWorld final : public RealWorld {
+ public:
+  MixedWorld() : RealWorld(NetKind::kMixed), factory_(NewFactory(Config())) {}
+  Factory* factory(int) override { return factory_.get(); }
+  std::unique_ptr<Transport> NewTransport(int process, const Limits& limits) override {
+    return std::make_unique<MixedTransport>(
+        loop(process), NewZmqTransport(context_, loop(process), limits),
+        std::make_unique<ShmTransport>(loop(process), limits, ShmSizes()), /*shm_only=*/false);
+  }
+
+ private:
+  const std::shared_ptr<ZmqContext> context_ = std::make_shared<ZmqContext>(1);
+  std::unique_ptr<Factory> factory_;
+};
+
 class SimTestWorld final : public TestWorld {
  public:
   SimTestWorld() : TestWorld(NetKind::kSim), sim_(7), network_(&sim_) {}
@@ -155,6 +172,8 @@ std::string NameOf(NetKind kind) {
       return "inproc";
     case NetKind::kShm:
       return "shm";
+    case NetKind::kMixed:
+      return "mixed";
     case NetKind::kSim:
       return "sim";
   }
@@ -164,6 +183,7 @@ std::string NameOf(NetKind kind) {
 std::unique_ptr<TestWorld> TestWorld::New(NetKind kind) {
   if (kind == NetKind::kSim) return std::make_unique<SimTestWorld>();
   if (kind == NetKind::kShm) return std::make_unique<ShmWorld>();
+  if (kind == NetKind::kMixed) return std::make_unique<MixedWorld>();
   return std::make_unique<ZmqWorld>(kind);
 }
 

@@ -20,7 +20,7 @@
 
 namespace leeway::van {
 
-enum class NetKind { kTcp, kIpc, kInproc, kShm, kSim };
+enum class NetKind { kTcp, kIpc, kInproc, kShm, kMixed, kSim };
 std::string NameOf(NetKind kind);
 
 class TestWorld {

@@ -120,7 +120,10 @@ TEST_P(VanFailuresTest, SenselessAddressesAreRefused) {
 }
 
 TEST_P(VanFailuresTest, AnUnknownHostIsReportedAtOnce) {
-  if (GetParam() != NetKind::kTcp && GetParam() != NetKind::kSim) return;  // no hosts there
+  if (GetParam() == NetKind::kIpc || GetParam() == NetKind::kInproc ||
+      GetParam() == NetKind::kShm) {
+    return;  // no hosts there
+  }
   Node node(world_.get(), IdentityOf(Role::kServer, 5));
   const std::string address = GetParam() == NetKind::kSim ? "sim://no-such-host.invalid/1"
                                                           : "tcp://no-such-host.invalid:4000";
@@ -203,7 +206,7 @@ TEST_P(VanFailuresTest, AWorkerThatDiesIsNoticed) {
 
 INSTANTIATE_TEST_SUITE_P(Nets, VanFailuresTest,
                          testing::Values(NetKind::kTcp, NetKind::kIpc, NetKind::kInproc,
-                                         NetKind::kShm, NetKind::kSim),
+                                         NetKind::kShm, NetKind::kMixed, NetKind::kSim),
                          [](const auto& kind) { return NameOf(kind.param); });
 
 }  // namespace

@@ -118,7 +118,7 @@ TEST_P(VanFlowTest, BothSidesMayBeBlockedAtOnce) {
 
 INSTANTIATE_TEST_SUITE_P(Nets, VanFlowTest,
                          testing::Values(NetKind::kTcp, NetKind::kIpc, NetKind::kInproc,
-                                         NetKind::kShm, NetKind::kSim),
+                                         NetKind::kShm, NetKind::kMixed, NetKind::kSim),
                          [](const auto& kind) { return NameOf(kind.param); });
 
 }  // namespace

@@ -225,7 +225,7 @@ TEST_P(VanOffencesTest, AnOffenderTheRoleFindsIsToldWhy) {
 
 INSTANTIATE_TEST_SUITE_P(Nets, VanOffencesTest,
                          testing::Values(NetKind::kTcp, NetKind::kIpc, NetKind::kInproc,
-                                         NetKind::kShm, NetKind::kSim),
+                                         NetKind::kShm, NetKind::kMixed, NetKind::kSim),
                          [](const auto& kind) { return NameOf(kind.param); });
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include "runtime/log.h"
 #include "runtime/real_loop.h"
 #include "runtime/status_macros.h"
-#include "van/zmq/zmq_van.h"
+#include "van/mixed/mixed_van.h"
 #include "worker/client.h"
 
 namespace leeway {
@@ -147,7 +147,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Connect(const Config& config) {
   if (auto level = runtime::ParseLogLevel(config.log_level)) runtime::SetLogLevel(*level);
   worker::Session::World world;
   world.owned_host = runtime::NewRealHost();
-  world.owned_factory = van::NewZmqFactory();
+  world.owned_factory = van::NewFactory(config);
   world.host = world.owned_host.get();
   world.factory = world.owned_factory.get();
   return worker::Client::Connect(config, std::move(world));

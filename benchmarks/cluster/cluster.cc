@@ -13,6 +13,7 @@
 #include "runtime/real_loop.h"
 #include "runtime/status_macros.h"
 #include "scheduler/scheduler.h"
+#include "van/mixed/mixed_van.h"
 #include "van/zmq/zmq_van.h"
 #include "worker/client.h"
 
@@ -59,6 +60,11 @@ int RunServerOver(const std::string& transport, Config config) {
 absl::StatusOr<std::unique_ptr<van::Factory>> FactoryFor(const std::string& transport) {
   if (transport == "tcp") return van::NewZmqFactory(van::ZmqScheme::kTcp);
   if (transport == "ipc") return van::NewZmqFactory(van::ZmqScheme::kIpc);
+  if (transport == "shm") {
+    Config config;
+    config.van = "shm";
+    return van::NewFactory(config);
+  }
   return absl::InvalidArgumentError(absl::StrCat("this build has no ", transport, " van"));
 }
 

@@ -46,7 +46,7 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(sizeof(ShmControl) == 192 && alignof(ShmControl) == 64);
 
 struct ShmSizes {
-  std::uint32_t ring_bytes = 1 << 20;
+  std::uint32_t ring_bytes = 1 << 18;
   std::uint32_t arena_units = 1 << 14;  // 64 MiB; memory is taken only as it is used
 
   static constexpr std::size_t kReleasedAt = 4096;

@@ -96,7 +96,11 @@ absl::StatusOr<ConnId> ShmTransport::Dial(absl::string_view address) {
   LEEWAY_ASSIGN_OR_RETURN(const std::string name, NameIn(address));
   absl::StatusOr<ConnId> conn = TryDial(name);
   if (conn.ok()) return conn;
-  failed_dials_.emplace_back(next_conn_, conn.status());
+  return DialInVain(conn.status());
+}
+
+ConnId ShmTransport::DialInVain(absl::Status why) {
+  failed_dials_.emplace_back(next_conn_, std::move(why));
   return next_conn_++;
 }
 

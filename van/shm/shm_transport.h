@@ -27,6 +27,8 @@ class ShmTransport final : public Transport {
   std::string AddressOf(ConnId conn) const override;
   bool lossy() const override { return false; }
 
+  // A connection that fails, later.
+  ConnId DialInVain(absl::Status why);
   // As Dial, but says at once when nobody can be reached there.
   absl::StatusOr<ConnId> TryDial(const std::string& name);
   static absl::StatusOr<std::string> NameIn(absl::string_view address);
