@@ -139,6 +139,18 @@ TEST(CodecTest, WhatIsReliedUponIsCopiedWhereItsSenderCouldChangeIt) {
   EXPECT_EQ(payload[2].data(), reinterpret_cast<const std::byte*>(values)) << "only values";
 }
 
+TEST(CodecTest, WhatSomebodyWillParseIsCopiedWhereItsSenderCouldChangeIt) {
+  char json[] = "{}";
+  for (const AnyMessage& message :
+       {AnyMessage(Call{.request = 1, .handler = "h"}), AnyMessage(StatusReply{.request = 1})}) {
+    std::vector<runtime::Buffer> payload = {runtime::Buffer(json, 2, new SharedBytes)};
+    json[0] = '{';
+    ASSERT_TRUE(Decode(Encode(message), payload).ok());
+    json[0] = '[';
+    EXPECT_EQ(payload[0].text(), "{}");
+  }
+}
+
 TEST(CodecTest, AlignedPayloadIsNotCopied) {
   const runtime::Buffer values = FrameOf<float>({1, 2, 3});
   Request request{.id = {.sequence = 1}, .table = 1};

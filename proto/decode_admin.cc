@@ -31,7 +31,7 @@ absl::Status Read(const wire::Admin& from, Input& in, Admin* to) {
 absl::Status Read(const wire::AdminReply& from, Input& in, AdminReply* to) {
   to->request = from.request();
   LEEWAY_RETURN_IF_ERROR(ReadStatus(from.code(), from.reason(), in, &to->result));
-  return CheckFrameCount(in, 1);
+  return TakeBytes(in);
 }
 
 absl::Status Read(const wire::CheckpointPrepare& from, Input&, CheckpointPrepare* to) {

@@ -154,13 +154,13 @@ absl::Status Read(const wire::EnterClockReply& from, Input&, EnterClockReply* to
 absl::Status Read(const wire::Call& from, Input& in, Call* to) {
   to->request = from.request();
   LEEWAY_RETURN_IF_ERROR(ReadName("handler", from.handler(), in, &to->handler));
-  return CheckFrameCount(in, 1);
+  return TakeBytes(in);
 }
 
 absl::Status Read(const wire::CallReply& from, Input& in, CallReply* to) {
   to->request = from.request();
   LEEWAY_RETURN_IF_ERROR(ReadStatus(from.code(), from.reason(), in, &to->result));
-  return CheckFrameCount(in, 1);
+  return TakeBytes(in);
 }
 
 absl::Status Read(const wire::StatusRequest& from, Input&, StatusRequest* to) {
@@ -170,7 +170,7 @@ absl::Status Read(const wire::StatusRequest& from, Input&, StatusRequest* to) {
 
 absl::Status Read(const wire::StatusReply& from, Input& in, StatusReply* to) {
   to->request = from.request();
-  return CheckFrameCount(in, 1);
+  return TakeBytes(in);
 }
 
 }  // namespace leeway::proto::decode

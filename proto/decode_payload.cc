@@ -45,6 +45,13 @@ absl::Status CheckFrameCount(const Input& in, std::size_t count) {
   return Wrong("number of payload frames is ", in.payload.size(), ", may be ", count);
 }
 
+absl::Status TakeBytes(Input& in) {
+  LEEWAY_RETURN_IF_ERROR(CheckFrameCount(in, 1));
+  runtime::Buffer& bytes = in.payload[0];
+  if (bytes.may_change()) bytes = runtime::Buffer::CopyOf(bytes.data(), bytes.size());
+  return absl::OkStatus();
+}
+
 absl::Status TakeFrames(Input& in, std::initializer_list<Frame> frames) {
   return TakeEach(in, {frames.begin(), frames.size()});
 }

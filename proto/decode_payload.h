@@ -28,6 +28,9 @@ inline Frame ValuesFrame(std::uint64_t elements, DType dtype) {
 
 absl::Status CheckFrameCount(const Input& in, std::size_t count);
 
+// One frame of any bytes, for somebody to parse: a copy where its sender could change it meanwhile.
+absl::Status TakeBytes(Input& in);
+
 // These frames and no others. One that is not aligned for its items is replaced by a copy that is,
 // and so is one that is trusted but could be changed by its sender.
 // Counts are bounded before they come here, so that count × width cannot overflow.

@@ -15,6 +15,9 @@ namespace {
 // A connection hands over at most so many records before the loop looks at its others.
 constexpr int kRecordsPerTurn = 64;
 
+// Prefix and header. Those somewhat too long are for the layer above, which says why.
+constexpr std::uint64_t kFirstBytesMax = 2 * proto::kHeaderBytesMax;
+
 std::uint64_t FrameBytesMax(const Limits& limits) {
   return std::max<std::uint64_t>(limits.message_bytes_max, proto::kHeaderBytesMax) + kPrefixBytes;
 }
@@ -36,8 +39,9 @@ absl::Status ShmConn::ReadGreeting() {
   if (!dialled) LEEWAY_RETURN_IF_ERROR(Greet());
   link_ = std::make_shared<ShmLink>(own_, std::move(peer), socket_);
   receiver_ = std::make_unique<ShmReceiver>(
-      link_,
-      ShmReceiver::Limits{FrameBytesMax(shared_->limits), shared_->limits.payload_frames_max});
+      link_, ShmReceiver::Limits{.first_bytes_max = kFirstBytesMax,
+                                 .frame_bytes_max = FrameBytesMax(shared_->limits),
+                                 .payload_frames_max = shared_->limits.payload_frames_max});
   sender_ = std::make_unique<ShmSender>(link_, &shared_->owed);
   shared_->glance->Add(link_);
   return absl::OkStatus();

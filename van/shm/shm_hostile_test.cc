@@ -201,6 +201,11 @@ TEST_F(ShmHostileTest, WhatIsNoRecordEndsTheConnection) {
          a.PutRecord(0, 64, kMessage, 1, {Place(kPieces, 1ull << 62)});
          a.Publish(64);
        }},
+      {"a header as long as a payload may be",
+       [](Attacker& a) {
+         a.PutRecord(0, 64, kMessage, 1, {Place(kPieces, 1 << 29)});
+         a.Publish(64);
+       }},
       {"a piece of no frame",
        [](Attacker& a) {
          a.PutRecord(0, 64, kPiece, 1, {Place(kArena, 1, 0)});

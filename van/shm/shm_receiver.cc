@@ -142,6 +142,9 @@ absl::Status ShmReceiver::TakeFrame(const ShmPlace& place, std::uint64_t* cursor
                                     std::uint64_t end) {
   const bool first = frames_ == 0;
   const bool kept = !first && payload_.size() < limits_.payload_frames_max;
+  if (first && place.size > limits_.first_bytes_max) {
+    return Broken("a first frame of ", place.size, " bytes, at most ", limits_.first_bytes_max);
+  }
   switch (static_cast<ShmPlaceKind>(place.kind)) {
     case ShmPlaceKind::kInline: {
       if (*cursor > end || place.size > end - *cursor) {

@@ -34,6 +34,7 @@ class ShmLoans : public std::enable_shared_from_this<ShmLoans> {
 class ShmReceiver {
  public:
   struct Limits {
+    std::uint64_t first_bytes_max;  // of the first frame, which is copied
     std::uint64_t frame_bytes_max;  // of one that comes in pieces
     std::uint32_t payload_frames_max;
   };
