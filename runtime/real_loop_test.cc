@@ -166,6 +166,12 @@ TEST(RealLoopTest, LoopsWakeEachOther) {
   };
   hit(10'000);
   EXPECT_TRUE(done.Wait());
+  // Who has posted the last task may still be in Post, of a loop that has run it already.
+  for (const auto& runner : {ping.get(), pong.get()}) {
+    TestEvent back;
+    runner->loop()->Post([&] { back.Notify(); });
+    EXPECT_TRUE(back.Wait());
+  }
 }
 
 TEST(RealLoopTest, ItsThreadHasItsName) {
