@@ -20,11 +20,14 @@ constexpr std::uint64_t kRefillBytes = 32 << 20;
 // That lie ready on each thread when its shards are frozen, or more if the last time took more.
 constexpr std::uint64_t kSpareBytes = 128 << 20;
 // The first time: this part of what the thread has in use. Where workers push as fast as files are
-// written, more than that does not change before it is written.
+// written, more than that does not change before it is written. But a machine need not have so much
+// to spare where tables are huge, and they may hardly change.
 constexpr std::uint64_t kFirstPart = 4;
+constexpr std::uint64_t kFirstBytesMax = 1 << 30;
 
 std::uint64_t SpareBytes(const SpareMemory& spare) {
-  return std::max(kSpareBytes, spare.copies_known() ? 0 : spare.in_use_bytes() / kFirstPart);
+  if (spare.copies_known()) return kSpareBytes;
+  return std::clamp(spare.in_use_bytes() / kFirstPart, kSpareBytes, kFirstBytesMax);
 }
 
 absl::StatusOr<proto::CheckpointFile> WriteFrozen(runtime::FileSystem* files, const CutOrder& order,
