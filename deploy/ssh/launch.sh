@@ -26,9 +26,18 @@ trap stop_all EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
+# Everyone who ends writes its exit code there. (`wait -n` can overlook one when several end at once.)
+exec {ends}<> <(:)
 on() {
   local host=$1; shift
-  (exec ssh -tt -o BatchMode=yes "$host" "$settings $(printf '%q ' "$@")" </dev/null) &
+  (
+    trap 'kill "$!" 2>/dev/null || true; wait' EXIT
+    trap 'exit 143' TERM
+    code=0
+    ssh -tt -o BatchMode=yes "$host" "$settings $(printf '%q ' "$@")" </dev/null &
+    wait "$!" || code=$?
+    echo "$code" >&"$ends"
+  ) &
   started+=($!)
 }
 
@@ -37,4 +46,7 @@ for host in "${hosts[@]}"; do
   on "$host" leeway server
   on "$host" env LEEWAY_ROLE=worker "$@"
 done
-for _ in "${started[@]}"; do wait -n; done
+for _ in "${started[@]}"; do
+  read -r code <&"$ends"
+  [[ $code == 0 ]] || exit "$code"
+done
