@@ -28,7 +28,8 @@ ShardStore* Shard::StoreOf(const Table& table) {
                            .num_shards = context_->num_shards,
                            .block_bytes = context_->block_bytes,
                            .pull_bytes_max = context_->message_bytes_max,
-                           .spare = &context_->spare};
+                           .spare = &context_->spare,
+                           .hash_seed = context_->loop->Random()};
     store = NewShardStore(table.spec(), place, table.updater());
   }
   return store.get();

@@ -2,18 +2,10 @@
 
 #include <cmath>
 
+#include "runtime/mix.h"
+
 namespace leeway::runtime {
 namespace {
-
-constexpr std::uint64_t kGamma =
-    0x9e3779b97f4a7c15;  // SplitMix64's step: 2^64 over the golden ratio
-
-// SplitMix64's finaliser (Steele, Lea and Flood 2014, with Stafford's variant 13).
-std::uint64_t Mix(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31);
-}
 
 std::uint64_t RotateLeft(std::uint64_t x, int bits) { return (x << bits) | (x >> (64 - bits)); }
 
@@ -124,6 +116,6 @@ std::uint64_t StableHash(absl::string_view text) {
   return Mix(hash);
 }
 
-std::uint64_t StableHash(std::uint64_t key) { return Mix(key + kGamma); }
+std::uint64_t StableHash(std::uint64_t key) { return MixKey(key); }
 
 }  // namespace leeway::runtime

@@ -2,46 +2,30 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <utility>
 
-#include "proto/layout.h"
+#include "proto/shard_of_keys.h"
+#include "worker/sort_keys.h"
 
 namespace leeway::worker {
 namespace {
 
-bool SortedAndUnique(std::span<const std::uint64_t> keys) {
-  return std::adjacent_find(keys.begin(), keys.end(), std::greater_equal<>()) == keys.end();
-}
-
-// Places of the keys in ascending order of key, then of place.
-std::vector<std::uint64_t> SortedPlaces(std::span<const std::uint64_t> keys) {
-  std::vector<std::uint64_t> places(keys.size());
-  for (std::size_t i = 0; i < places.size(); ++i) places[i] = i;
-  if (SortedAndUnique(keys)) return places;
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> sorted(keys.size());
-  for (std::size_t i = 0; i < keys.size(); ++i) sorted[i] = {keys[i], i};
-  std::sort(sorted.begin(), sorted.end());
-  for (std::size_t i = 0; i < sorted.size(); ++i) places[i] = sorted[i].second;
-  return places;
-}
-
-}  // namespace
-
-GroupedKeys GroupKeys(std::span<const std::uint64_t> keys, std::uint32_t num_shards) {
-  const std::vector<std::uint64_t> sorted = SortedPlaces(keys);
-  const auto repeats_last = [&](std::size_t i) {
-    return i > 0 && keys[sorted[i]] == keys[sorted[i - 1]];
-  };
-
+// `key(i)` ascends; `repeats_last(i)` tells whether it is key(i - 1), and `place(i)` where it
+// stood.
+template <class KeyAt, class PlaceAt, class RepeatsLast>
+GroupedKeys Group(std::size_t size, std::uint32_t num_shards, const KeyAt& key,
+                  const PlaceAt& place, const RepeatsLast& repeats_last) {
   // How many unique keys, and how many places, each shard has.
-  std::vector<std::uint32_t> shard_of(sorted.size());
+  const proto::ShardOfKeys shard_of_key(num_shards);
+  const auto shard_of = std::make_unique_for_overwrite<std::uint32_t[]>(size);
   std::vector<std::size_t> places_in(num_shards + 1, 0);
   GroupedKeys grouped;
   grouped.shard_begin.assign(num_shards + 1, 0);
   std::size_t unique = 0;
-  for (std::size_t i = 0; i < sorted.size(); ++i) {
+  for (std::size_t i = 0; i < size; ++i) {
     const bool repeat = repeats_last(i);
-    shard_of[i] = repeat ? shard_of[i - 1] : proto::ShardOfKey(keys[sorted[i]], num_shards);
+    shard_of[i] = repeat ? shard_of[i - 1] : shard_of_key(key(i));
     ++places_in[shard_of[i] + 1];
     if (repeat) continue;
     ++grouped.shard_begin[shard_of[i] + 1];
@@ -56,22 +40,37 @@ GroupedKeys GroupKeys(std::span<const std::uint64_t> keys, std::uint32_t num_sha
   std::vector<std::size_t> next_key(grouped.shard_begin.begin(), grouped.shard_begin.end() - 1);
   std::vector<std::size_t> next_place(places_in.begin(), places_in.end() - 1);
   grouped.keys.resize(unique);
-  grouped.order.resize(sorted.size());
-  const bool repeats = unique != sorted.size();
+  grouped.order.resize(size);
+  const bool repeats = unique != size;
   if (repeats) {
     grouped.begin.resize(unique + 1);
-    grouped.begin[unique] = sorted.size();
+    grouped.begin[unique] = size;
   }
-  for (std::size_t i = 0; i < sorted.size(); ++i) {
+  for (std::size_t i = 0; i < size; ++i) {
     const std::uint32_t shard = shard_of[i];
-    const std::size_t place = next_place[shard]++;
-    grouped.order[place] = sorted[i];
+    const std::size_t to = next_place[shard]++;
+    grouped.order[to] = place(i);
     if (repeats_last(i)) continue;
-    const std::size_t key = next_key[shard]++;
-    grouped.keys[key] = keys[sorted[i]];
-    if (repeats) grouped.begin[key] = place;
+    const std::size_t group = next_key[shard]++;
+    grouped.keys[group] = key(i);
+    if (repeats) grouped.begin[group] = to;
   }
   return grouped;
+}
+
+}  // namespace
+
+GroupedKeys GroupKeys(std::span<const std::uint64_t> keys, std::uint32_t num_shards) {
+  if (std::adjacent_find(keys.begin(), keys.end(), std::greater_equal<>()) == keys.end()) {
+    return Group(
+        keys.size(), num_shards, [&](std::size_t i) { return keys[i]; },
+        [](std::size_t i) { return i; }, [](std::size_t) { return false; });
+  }
+  const std::vector<PlacedKey> sorted = SortedByKey(keys);
+  return Group(
+      sorted.size(), num_shards, [&](std::size_t i) { return sorted[i].key; },
+      [&](std::size_t i) { return sorted[i].place; },
+      [&](std::size_t i) { return i > 0 && sorted[i].key == sorted[i - 1].key; });
 }
 
 }  // namespace leeway::worker

@@ -13,13 +13,22 @@
 namespace leeway::worker {
 namespace {
 
-// A row of the user's that will be read or written soon.
+// A row of the user's that will be read or written soon. Has to be inlined: the compiler leaves out
+// calls of what does nothing else.
 template <int kWrite>
-void PrefetchRow(const std::byte* rows, std::uint64_t row_bytes, std::uint64_t place) {
+[[gnu::always_inline]] inline void PrefetchRow(const std::byte* rows, std::uint64_t row_bytes,
+                                               std::uint64_t place) {
   constexpr std::uint64_t kCacheLine = 64;
   const std::byte* row = rows + place * row_bytes;
   __builtin_prefetch(row, kWrite);
   if (row_bytes > kCacheLine / 2) __builtin_prefetch(row + row_bytes - 1, kWrite);
+}
+
+// Most rows are a few cache lines: no call is made for them.
+inline void CopyRow(const std::byte* from, std::uint64_t size, std::byte* to) {
+  constexpr std::uint64_t kStep = 32;
+  for (; size >= kStep; size -= kStep, from += kStep, to += kStep) std::memcpy(to, from, kStep);
+  if (size != 0) std::memcpy(to, from, size);
 }
 
 // How many rows ahead: their places lie far apart, since keys are spread over shards by a hash.
@@ -43,7 +52,7 @@ class SparseSink final : public PullSink {
         PrefetchRow<1>(result_, row_bytes_, keys_.places(i + kAhead).front());
       }
       for (const std::uint64_t place : keys_.places(i)) {
-        std::memcpy(result_ + place * row_bytes_, row, row_bytes_);
+        CopyRow(row, row_bytes_, result_ + place * row_bytes_);
       }
     }
   }
@@ -80,8 +89,13 @@ absl::StatusOr<Sliced> SliceSparse(const Access& access) {
     const auto* rows = static_cast<const std::byte*>(access.values);
     for (std::size_t i = 0; i < count; ++i) {
       if (i + kAhead < count) PrefetchRow<0>(rows, row_bytes, grouped.places(i + kAhead).front());
-      CombineRows(table.combine, table.spec.dtype, rows, table.spec.row_width, grouped.places(i),
-                  values.data() + i * row_bytes);
+      const std::span<const std::uint64_t> places = grouped.places(i);
+      std::byte* const to = values.data() + i * row_bytes;
+      if (places.size() == 1) {
+        CopyRow(rows + places.front() * row_bytes, row_bytes, to);
+      } else {
+        CombineRows(table.combine, table.spec.dtype, rows, table.spec.row_width, places, to);
+      }
     }
   }
 

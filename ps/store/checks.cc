@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "proto/layout.h"
+#include "proto/shard_of_keys.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::ps {
@@ -24,8 +25,9 @@ absl::Status CheckKeys(const TableSpec& spec, const StorePlace& place,
   if (keys.size() % sizeof(std::uint64_t) != 0) {
     return Invalid(spec, "its keys have 8 bytes each, but ", keys.size(), " bytes were sent");
   }
+  const proto::ShardOfKeys shard_of(place.num_shards);
   for (const std::uint64_t key : keys.as<std::uint64_t>()) {
-    const std::uint32_t shard = proto::ShardOfKey(key, place.num_shards);
+    const std::uint32_t shard = shard_of(key);
     if (shard != place.shard) {
       return Invalid(spec, "key ", key, " was sent to shard ", place.shard, " of ",
                      place.num_shards, ", but belongs to shard ", shard);

@@ -2,7 +2,9 @@
 #ifndef LEEWAY_PS_STORE_KEY_GROUPS_H_
 #define LEEWAY_PS_STORE_KEY_GROUPS_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -10,6 +12,12 @@
 #include "ps/store/shard_store.h"
 
 namespace leeway::ps {
+
+// Whether each key is above the one before it. Then none repeats.
+inline bool StrictlyIncreasing(const PushView& push) {
+  const auto keys = push.keys.as<std::uint64_t>();
+  return std::adjacent_find(keys.begin(), keys.end(), std::greater_equal<>()) == keys.end();
+}
 
 // Groups come in the order in which their keys first appear, and a group's rows in the order
 // given. The pushes outlive it and have been checked.
@@ -36,15 +44,6 @@ class KeyGroups {
   template <class T>
   std::span<const T> Of(std::size_t group, const std::vector<T>& all) const {
     return std::span<const T>(all).subspan(begins_[group], begins_[group + 1] - begins_[group]);
-  }
-
-  // Then no key repeats.
-  static bool StrictlyIncreasing(const PushView& push) {
-    const auto keys = push.keys.template as<std::uint64_t>();
-    for (std::size_t i = 1; i < keys.size(); ++i) {
-      if (keys[i - 1] >= keys[i]) return false;
-    }
-    return true;
   }
 
   // Calls `visitor(i, row, width)` for the rows of a push.

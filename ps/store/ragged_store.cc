@@ -19,7 +19,10 @@ template <class Stored>
 class RaggedStore final : public ShardStore {
  public:
   RaggedStore(const TableSpec& spec, const StorePlace& place, const Updater* updater)
-      : spec_(spec), place_(place), updater_(updater), rows_(spec, *updater, place.spare) {}
+      : spec_(spec),
+        place_(place),
+        updater_(updater),
+        rows_(spec, *updater, place.spare, place.hash_seed) {}
 
   absl::Status Check(const PushView& push) const override {
     LEEWAY_RETURN_IF_ERROR(CheckSizes(push));
@@ -33,10 +36,12 @@ class RaggedStore final : public ShardStore {
     for (const PushView& push : pushes) LEEWAY_RETURN_IF_ERROR(CheckSizes(push));
     const KeyGroups<Stored> groups(pushes, 0);
     LEEWAY_RETURN_IF_ERROR(CheckWidths(groups));
+    LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, groups.size()));
     const UpdateTerms terms = TermsOf(spec_, pushes, contributors);
+    typename Rows<Stored>::Batch batch(rows_, groups.keys());
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      rows_.PrefetchBeyond(groups.keys(), i);
-      ApplyToRun(*updater_, RunOf(groups.key(i), groups.widths(i).back()), groups.rows(i), terms);
+      ApplyToRun(*updater_, RunOf(groups.key(i), batch.HashOf(i), groups.widths(i).back()),
+                 groups.rows(i), terms);
     }
     return absl::OkStatus();
   }
@@ -63,8 +68,10 @@ class RaggedStore final : public ShardStore {
     }
     const Compute* values = aggregate.values.template as<Compute>().data();
     const double rate = RateOrTables(spec_, aggregate.learning_rate);
+    LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, keys.size()));
+    typename Rows<Stored>::Batch batch(rows_, keys);
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      ApplyCombinedToRun(*updater_, RunOf(keys[i], widths[i]), values, rate);
+      ApplyCombinedToRun(*updater_, RunOf(keys[i], batch.HashOf(i), widths[i]), values, rate);
       values += widths[i];
     }
     return absl::OkStatus();
@@ -78,8 +85,9 @@ class RaggedStore final : public ShardStore {
     result.payload.push_back(runtime::Buffer::Allocate(keys.size() * sizeof(std::uint32_t), &data));
     auto* widths = reinterpret_cast<std::uint32_t*>(data);
     std::vector<std::span<const Stored>> rows(keys.size());
+    typename Rows<Stored>::Batch batch(rows_, keys);
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      if (const auto found = rows_.Find(keys[i])) rows[i] = *found;
+      if (const auto found = rows_.Find(keys[i], batch.HashOf(i))) rows[i] = *found;
       widths[i] = static_cast<std::uint32_t>(rows[i].size());
       result.elements += widths[i];
     }
@@ -97,17 +105,22 @@ class RaggedStore final : public ShardStore {
 
   absl::Status Load(const FrozenPiece& piece) override {
     LEEWAY_RETURN_IF_ERROR(CheckRowsHere(spec_, place_, *updater_, piece));
+    LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, piece.rows()));
     PutRows(rows_, place_, piece);
     return absl::OkStatus();
   }
 
   absl::StatusOr<std::uint64_t> LoadElsewhere(const FrozenPiece& piece, std::uint64_t) override {
     LEEWAY_RETURN_IF_ERROR(CheckPiece(spec_, *updater_, piece));
+    LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, piece.rows()));
     return PutRows(rows_, place_, piece);
   }
 
   StoreStats stats() const override {
-    return {.rows = rows_.size(), .value_bytes = rows_.bytes(), .copies_on_write = rows_.moves()};
+    return {.rows = rows_.size(),
+            .value_bytes = rows_.bytes(),
+            .memory_bytes = rows_.memory_bytes(),
+            .copies_on_write = rows_.moves()};
   }
 
  private:
@@ -168,8 +181,8 @@ class RaggedStore final : public ShardStore {
   }
 
   // The next update of a row.
-  StoredRun<Stored> RunOf(std::uint64_t key, std::uint32_t width) {
-    const auto row = rows_.Update(key, width);
+  StoredRun<Stored> RunOf(std::uint64_t key, std::uint64_t hash, std::uint32_t width) {
+    const auto row = rows_.Update(key, hash, width);
     return {row.values, row.values, row.state, row.state, width, ++*row.steps};
   }
 

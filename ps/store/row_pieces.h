@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "ps/store/checks.h"
 #include "ps/store/key_groups.h"
 #include "ps/store/rows.h"
 #include "ps/store/update_run.h"
@@ -40,6 +41,17 @@ AggregatedPush CombineRows(const Updater& updater, const KeyGroups<Stored>& grou
     values += width;
   }
   return aggregate;
+}
+
+// Before so many more rows may come into being.
+template <class Stored>
+absl::Status CheckRoom(const TableSpec& spec, const StorePlace& place, const Rows<Stored>& rows,
+                       std::uint64_t more) {
+  if (rows.HasRoomFor(more)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("table '", spec.name, "': shard ", place.shard, " of ", place.num_shards,
+                   " has ", rows.size(), " rows, and a shard may have ", Rows<Stored>::kRowsMax,
+                   " at most; use more servers or raise LEEWAY_NUM_SHARDS"));
 }
 
 template <class Stored>

@@ -49,6 +49,7 @@ class RowSlab {
 
   std::uint32_t size() const { return used_; }
   std::uint64_t key(std::uint32_t row) const { return keys_[row]; }
+  const std::uint64_t* key_memory(std::uint32_t row) const { return keys_ + row; }
   std::uint64_t steps(std::uint32_t row) const { return steps_[row]; }
   std::uint64_t width(std::uint32_t row) const {
     return extents_ == nullptr ? shape_.elements / shape_.rows : extents_[row].width;
@@ -97,6 +98,9 @@ class RowSlab {
     return steps_[row] != 0 && (marks_.empty() || (marks_[row / kBits] >> row % kBits & 1) == 0);
   }
 
+  std::uint64_t memory_bytes() const {
+    return memory_.size() + step_memory_.size() + marks_.capacity() * sizeof(std::uint64_t);
+  }
   bool HasRows() const { return left_ < used_; }
   // Whether what was left behind takes up more than what is still there.
   bool MostlyLeft() const {

@@ -13,12 +13,13 @@
 #include <deque>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "leeway/table_spec.h"
 #include "leeway/updater.h"
 #include "ps/store/initial_values.h"
+#include "ps/store/row_index.h"
 #include "ps/store/row_slab.h"
 
 namespace leeway::ps {
@@ -35,11 +36,17 @@ class Rows {
     std::uint64_t* steps;
   };
 
-  Rows(const TableSpec& spec, const Updater& updater, SpareMemory* spare)
+  // More than these and there might be no number for a place.
+  static constexpr std::uint64_t kRowsMax = std::uint64_t{1} << 30;
+
+  // `seed`: of what decides where keys lie in memory.
+  Rows(const TableSpec& spec, const Updater& updater, SpareMemory* spare, std::uint64_t seed)
       : spare_(spare),
         width_(spec.row_width),
         initial_(spec),
-        state_slots_(static_cast<std::uint32_t>(updater.state_slots())) {
+        state_slots_(static_cast<std::uint32_t>(updater.state_slots())),
+        row_bits_(std::bit_width(FullShape(width_).rows - 1)),
+        index_(seed) {
     for (std::uint32_t slot = 0; slot < state_slots_; ++slot) {
       initial_state_.push_back(static_cast<Compute>(updater.initial_state(static_cast<int>(slot))));
     }
@@ -48,28 +55,72 @@ class Rows {
   std::uint64_t size() const { return index_.size(); }
   std::uint64_t bytes() const { return bytes_; }  // of values and state
   std::uint64_t moves() const { return moves_; }  // rows that moved for a snapshot's sake
+  // Whether there may be so many more.
+  bool HasRoomFor(std::uint64_t rows) const {
+    return size() + rows <= kRowsMax && slabs_.size() + rows <= std::uint64_t{1}
+                                                                    << (32 - row_bits_);
+  }
+  // That all of it takes up, empty places included.
+  std::uint64_t memory_bytes() const {
+    std::uint64_t bytes = index_.bytes() + slabs_.capacity() * sizeof(Slab);
+    for (const Slab& slab : slabs_) bytes += slab.memory_bytes();
+    return bytes;
+  }
+
+  // Some keys, and how they are looked up: one after the other, what later ones need being on its
+  // way into the cache meanwhile, so that the processor waits for many of them at once.
+  class Batch {
+   public:
+    Batch(const Rows& rows, std::span<const std::uint64_t> keys) : rows_(rows), keys_(keys) {
+      for (std::size_t i = 0; i < kIndexAhead; ++i) FetchIndex(i);
+      for (std::size_t i = 0; i < kRowAhead; ++i) FetchRow(i);
+    }
+    // To be called for 0, 1, 2, … in turn.
+    std::uint64_t HashOf(std::size_t i) {
+      FetchIndex(i + kIndexAhead);
+      FetchRow(i + kRowAhead);
+      return hashes_[i % kHashes];
+    }
+
+   private:
+    static constexpr std::size_t kIndexAhead = 24;  // keys
+    static constexpr std::size_t kRowAhead = 12;
+    static constexpr std::size_t kHashes = 32;  // more than kIndexAhead
+
+    void FetchIndex(std::size_t i) {
+      if (i >= keys_.size()) return;
+      hashes_[i % kHashes] = rows_.index_.HashOf(keys_[i]);
+      rows_.index_.Prefetch(hashes_[i % kHashes]);
+    }
+    [[gnu::always_inline]] void FetchRow(std::size_t i) const {
+      if (i < keys_.size()) rows_.PrefetchRow(hashes_[i % kHashes]);
+    }
+
+    const Rows& rows_;
+    const std::span<const std::uint64_t> keys_;
+    std::uint64_t hashes_[kHashes] = {};  // of the next keys
+  };
+
+  std::uint64_t HashOf(std::uint64_t key) const { return index_.HashOf(key); }
 
   // The values, or nothing if the row has never been written.
   std::optional<std::span<const Stored>> Find(std::uint64_t key) const {
-    const auto found = index_.find(key);
-    if (found == index_.end()) return std::nullopt;
-    const Place place = found->second;
-    const Slab& slab = slabs_[place.slab];
-    const std::uint64_t width = WidthOf(slab, place.row);
-    return std::span<const Stored>(slab.values(slab.OffsetOf(place.row, width)), width);
+    return Find(key, HashOf(key));
   }
-
-  // The keys will be asked for in this order: begins to bring what keys[i] and a few later ones
-  // need into the cache, so that the processor waits for many of them at once rather than for each.
-  void PrefetchBeyond(std::span<const std::uint64_t> keys, std::size_t i) const {
-    if (i + kIndexAhead < keys.size()) index_.prefetch(keys[i + kIndexAhead]);
-    if (i + kRowAhead < keys.size()) PrefetchRow(keys[i + kRowAhead]);
+  std::optional<std::span<const Stored>> Find(std::uint64_t key, std::uint64_t hash) const {
+    const Place* const found = index_.Find(key, hash, *this);
+    if (found == nullptr) return std::nullopt;
+    const Slab& slab = SlabOf(*found);
+    const std::uint32_t row = RowOf(*found);
+    const std::uint64_t width = WidthOf(slab, row);
+    return std::span<const Stored>(slab.values(slab.OffsetOf(row, width)), width);
   }
 
   // The row of a key, to be updated. A new one starts from the initial values and state; one of
   // another width starts again from them, but keeps its steps.
-  Row Update(std::uint64_t key, std::uint64_t width) {
-    const auto [row, fresh] = Open(key, width);
+  Row Update(std::uint64_t key, std::uint64_t width) { return Update(key, HashOf(key), width); }
+  Row Update(std::uint64_t key, std::uint64_t hash, std::uint64_t width) {
+    const auto [row, fresh] = Open(key, hash, width);
     if (fresh) {
       initial_.Fill(PlaceOfRow(key), width, row.values);
       for (std::uint32_t slot = 0; slot < state_slots_; ++slot) {
@@ -80,7 +131,9 @@ class Rows {
   }
 
   // The row of a key, all of which the caller writes.
-  Row Overwrite(std::uint64_t key, std::uint64_t width) { return Open(key, width).first; }
+  Row Overwrite(std::uint64_t key, std::uint64_t width) {
+    return Open(key, HashOf(key), width).first;
+  }
 
   StoreSnapshot FreezeSince(std::uint64_t generation) {
     StoreSnapshot snapshot{.pieces = {}, .generation = generation_++};
@@ -91,86 +144,97 @@ class Rows {
   }
 
  private:
+  friend class RowIndex;  // KeyAt, PrefetchKey
   using Slab = RowSlab<Stored>;
-  struct Place {
-    std::uint32_t slab = 0;
-    std::uint32_t row = 0;
-  };
+  using Place = RowIndex::Place;  // slab and row; the row takes the last row_bits_
 
-  static constexpr std::size_t kIndexAhead = 24;  // keys
-  static constexpr std::size_t kRowAhead = 12;
   static constexpr std::uint64_t kCacheLine = 64;
   static constexpr std::uint64_t kSlabBytesMin = 16 << 10;  // the first one's
   static constexpr std::uint64_t kSlabBytesMax = 256 << 10;
   static constexpr std::uint64_t kRaggedRows = 2048;  // in a slab of the full size
+
+  Place PlaceAt(std::uint32_t slab, std::uint32_t row) const { return slab << row_bits_ | row; }
+  std::uint32_t RowOf(Place place) const { return place & ((Place{1} << row_bits_) - 1); }
+  const Slab& SlabOf(Place place) const { return slabs_[place >> row_bits_]; }
+  Slab& SlabOf(Place place) { return slabs_[place >> row_bits_]; }
+  std::uint64_t KeyAt(Place place) const { return SlabOf(place).key(RowOf(place)); }
+  // Functions that do nothing but this have to be inlined: the compiler takes calls of them for
+  // calls without an effect, and leaves them out.
+  [[gnu::always_inline]] void PrefetchKey(Place place) const {
+    __builtin_prefetch(SlabOf(place).key_memory(RowOf(place)));
+  }
 
   std::uint64_t WidthOf(const Slab& slab, std::uint32_t row) const {
     return width_ != 0 ? width_ : slab.width(row);
   }
 
   // Its index entry is expected to be in the cache.
-  void PrefetchRow(std::uint64_t key) const {
-    const auto found = index_.find(key);
-    if (found == index_.end()) return;
-    const Place place = found->second;
-    const Slab& slab = slabs_[place.slab];
-    const std::uint64_t width = WidthOf(slab, place.row);
-    const auto* values =
-        reinterpret_cast<const std::byte*>(slab.values(slab.OffsetOf(place.row, width)));
-    const std::uint64_t bytes = std::min(width * sizeof(Stored), 4 * kCacheLine);
-    for (std::uint64_t at = 0; at < bytes; at += kCacheLine) __builtin_prefetch(values + at);
-    if (bytes % kCacheLine != 0 || reinterpret_cast<std::uintptr_t>(values) % kCacheLine != 0) {
-      __builtin_prefetch(values + bytes - 1);
-    }
-    __builtin_prefetch(slab.step_counter(place.row));
+  [[gnu::always_inline]] void PrefetchRow(std::uint64_t hash) const {
+    const Place* const guess = index_.Guess(hash);
+    if (guess == nullptr) return;
+    const Slab& slab = SlabOf(*guess);
+    const std::uint32_t row = RowOf(*guess);
+    __builtin_prefetch(slab.key_memory(row));
+    __builtin_prefetch(slab.step_counter(row));
+    const std::uint64_t width = WidthOf(slab, row);
+    const std::uint64_t offset = slab.OffsetOf(row, width);
+    Prefetch(slab.values(offset), width * sizeof(Stored));
+    if (state_slots_ != 0) Prefetch(slab.state(offset), width * state_slots_ * sizeof(Compute));
+  }
+  [[gnu::always_inline]] static void Prefetch(const void* memory, std::uint64_t size) {
+    const auto* bytes = static_cast<const std::byte*>(memory);
+    const std::uint64_t first = std::min(size, 4 * kCacheLine);
+    for (std::uint64_t at = 0; at < first; at += kCacheLine) __builtin_prefetch(bytes + at);
+    __builtin_prefetch(bytes + first - 1);
   }
 
   // Whether the row's values and state are still to be written.
-  std::pair<Row, bool> Open(std::uint64_t key, std::uint64_t width) {
-    const auto [found, added] = index_.try_emplace(key);
-    Place& place = found->second;
-    bool fresh = added;
-    if (added) {
-      place = Append(key, width);
-      *slabs_[place.slab].step_counter(place.row) = 0;
+  std::pair<Row, bool> Open(std::uint64_t key, std::uint64_t hash, std::uint64_t width) {
+    Place* const found = index_.Find(key, hash, *this);
+    bool fresh = found == nullptr;
+    Place place = fresh ? Append(key, width) : *found;
+    if (fresh) {
+      index_.Insert(hash, place, *this);
+      *SlabOf(place).step_counter(RowOf(place)) = 0;
       bytes_ += width * Slab::ElementBytes(state_slots_);
-    } else if (const std::uint64_t had = WidthOf(slabs_[place.slab], place.row); had != width) {
+    } else if (const std::uint64_t had = WidthOf(SlabOf(place), RowOf(place)); had != width) {
       fresh = true;
       const Place old = place;
-      place = Append(key, width);
-      *slabs_[place.slab].step_counter(place.row) = slabs_[old.slab].steps(old.row);
+      *found = place = Append(key, width);
+      *SlabOf(place).step_counter(RowOf(place)) = SlabOf(old).steps(RowOf(old));
       LeaveBehind(old);
       bytes_ += width * Slab::ElementBytes(state_slots_);
       bytes_ -= had * Slab::ElementBytes(state_slots_);
-    } else if (!slabs_[place.slab].Writable(place.row)) {
+    } else if (!SlabOf(place).Writable(RowOf(place))) {
       const Place old = place;
-      place = Move(old, width);
+      *found = place = Move(old, width);
       LeaveBehind(old);
       ++moves_;
     }
-    Slab& slab = slabs_[place.slab];
+    if (found != nullptr) place = *found;  // which may have moved once more
+    Slab& slab = SlabOf(place);
     slab.generation = generation_;
-    const std::uint64_t offset = slab.OffsetOf(place.row, width);
-    return {{slab.values(offset), slab.state(offset), slab.step_counter(place.row)}, fresh};
+    const std::uint64_t offset = slab.OffsetOf(RowOf(place), width);
+    return {{slab.values(offset), slab.state(offset), slab.step_counter(RowOf(place))}, fresh};
   }
 
   // A copy of a row in the newest slab.
   Place Move(Place from, std::uint64_t width) {
-    const Place to = Append(slabs_[from.slab].key(from.row), width);
-    const Slab& old = slabs_[from.slab];
-    Slab& slab = slabs_[to.slab];
-    const std::uint64_t begin = old.OffsetOf(from.row, width);
-    const std::uint64_t offset = slab.OffsetOf(to.row, width);
+    const Place to = Append(KeyAt(from), width);
+    const Slab& old = SlabOf(from);
+    Slab& slab = SlabOf(to);
+    const std::uint64_t begin = old.OffsetOf(RowOf(from), width);
+    const std::uint64_t offset = slab.OffsetOf(RowOf(to), width);
     std::copy_n(old.values(begin), width, slab.values(offset));
     std::copy_n(old.state(begin), width * state_slots_, slab.state(offset));
-    *slab.step_counter(to.row) = old.steps(from.row);
+    *slab.step_counter(RowOf(to)) = old.steps(RowOf(from));
     slab.generation = generation_;
     return to;
   }
 
   void LeaveBehind(Place old) {
-    slabs_[old.slab].LeaveBehind(old.row);
-    if (old.slab != newest_) EvacuateIfMostlyLeft(old.slab);
+    SlabOf(old).LeaveBehind(RowOf(old));
+    if (const std::uint32_t slab = old >> row_bits_; slab != newest_) EvacuateIfMostlyLeft(slab);
     Evacuate();
   }
 
@@ -180,7 +244,8 @@ class Rows {
     evacuating_.push_back(index);
   }
 
-  // Moves some rows out of the first slab that is given up. The index's keys stay as they are.
+  // Moves some rows out of the first slab that is given up. The index's keys stay as they are, so
+  // that a place found in it may be written to afterwards.
   void Evacuate() {
     constexpr int kMoves = 2;
     constexpr int kLooks = 64;
@@ -195,20 +260,22 @@ class Rows {
         evacuated_ = 0;
         continue;
       }
-      const Place old{index, evacuated_++};
-      if (const std::uint32_t ahead = old.row + kAhead; ahead < slabs_[index].size()) {
-        index_.prefetch(slabs_[index].key(ahead));
+      Slab& slab = slabs_[index];
+      const std::uint32_t row = evacuated_++;
+      if (const std::uint32_t ahead = row + kAhead; ahead < slab.size()) {
+        index_.Prefetch(HashOf(slab.key(ahead)));
       }
-      if (!slabs_[index].IsThere(old.row)) continue;
-      index_.find(slabs_[index].key(old.row))->second = Move(old, WidthOf(slabs_[index], old.row));
-      slabs_[index].LeaveBehind(old.row);
+      if (!slab.IsThere(row)) continue;
+      const std::uint64_t key = slab.key(row);
+      *index_.Find(key, HashOf(key), *this) = Move(PlaceAt(index, row), WidthOf(slab, row));
+      slabs_[index].LeaveBehind(row);
       ++moves;
     }
   }
 
   Place Append(std::uint64_t key, std::uint64_t width) {
     if (slabs_.empty() || !slabs_[newest_].HasRoomFor(width)) AddSlab(width);
-    return {newest_, slabs_[newest_].Append(key, width)};
+    return PlaceAt(newest_, slabs_[newest_].Append(key, width));
   }
 
   void AddSlab(std::uint64_t width) {
@@ -226,7 +293,10 @@ class Rows {
 
   // Slabs grow with the shard, so that small tables stay small.
   SlabShape NextShape(std::uint64_t width) const {
-    const std::uint64_t bytes = std::clamp(bytes_, kSlabBytesMin, kSlabBytesMax);
+    return ShapeOf(width, std::clamp(bytes_, kSlabBytesMin, kSlabBytesMax));
+  }
+  SlabShape FullShape(std::uint64_t width) const { return ShapeOf(width, kSlabBytesMax); }
+  SlabShape ShapeOf(std::uint64_t width, std::uint64_t bytes) const {
     const std::uint64_t element = Slab::ElementBytes(state_slots_);
     SlabShape shape{
         .rows = 0, .elements = 0, .state_slots = state_slots_, .own_widths = width_ == 0};
@@ -245,8 +315,9 @@ class Rows {
   const std::uint64_t width_;  // 0: each row has its own
   const InitialValues initial_;
   const std::uint32_t state_slots_;
+  const int row_bits_;
   std::vector<Compute> initial_state_;  // by slot
-  absl::flat_hash_map<std::uint64_t, Place> index_;
+  RowIndex index_;
   std::vector<Slab> slabs_;
   std::uint32_t newest_ = 0;           // the slab that rows are appended to
   std::vector<std::uint32_t> vacant_;  // slabs that have been given up

@@ -57,6 +57,7 @@ struct StoreStats {
   std::uint64_t rows = 0;             // sparse, ragged
   std::uint64_t blocks = 0;           // dense
   std::uint64_t value_bytes = 0;      // values and state, exactly
+  std::uint64_t memory_bytes = 0;     // sparse, ragged: all that is allocated for them
   std::uint64_t copies_on_write = 0;  // of blocks or rows that somebody still looked at
 };
 
@@ -132,6 +133,8 @@ struct StorePlace {
   // Most bytes one pull of keys may gather: what one frame may hold.
   std::uint64_t pull_bytes_max = 1ull << 30;  // LEEWAY_MESSAGE_BYTES_MAX
   SpareMemory* spare = nullptr;               // outlives the store; null: all is from the heap
+  // Decides how keys are hashed, and nothing that can be seen. Who chooses keys must not know it.
+  std::uint64_t hash_seed = 0;
 };
 
 // `updater` outlives the store and supports the table's dtype.

@@ -1,6 +1,6 @@
 #include "ps/store/sparse_store.h"
 
-#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "ps/store/checks.h"
@@ -14,11 +14,25 @@
 namespace leeway::ps {
 namespace {
 
+// Most rows are a few cache lines: no call is made for them.
+template <class T>
+void CopyRow(const T* from, std::size_t size, T* to) {
+  constexpr std::size_t kStep = 32 / sizeof(T);
+  for (; size >= kStep; size -= kStep, from += kStep, to += kStep) {
+    std::memcpy(to, from, kStep * sizeof(T));
+  }
+  for (; size != 0; --size) *to++ = *from++;
+}
+
 template <class Stored>
 class SparseStore final : public ShardStore {
  public:
   SparseStore(const TableSpec& spec, const StorePlace& place, const Updater* updater)
-      : spec_(spec), place_(place), updater_(updater), initial_(spec), rows_(spec, *updater, place.spare) {}
+      : spec_(spec),
+        place_(place),
+        updater_(updater),
+        initial_(spec),
+        rows_(spec, *updater, place.spare, place.hash_seed) {}
 
   absl::Status Check(const PushView& push) const override {
     if (!push.widths.empty()) return Invalid(spec_, "it is sparse, but the push has widths");
@@ -37,11 +51,15 @@ class SparseStore final : public ShardStore {
   absl::Status ApplyCombined(std::span<const PushView> pushes,
                              std::uint32_t contributors) override {
     for (const PushView& push : pushes) LEEWAY_RETURN_IF_ERROR(Check(push));
-    const KeyGroups<Stored> groups(pushes, spec_.row_width);
     const UpdateTerms terms = TermsOf(spec_, pushes, contributors);
+    if (pushes.size() == 1 && StrictlyIncreasing(pushes.front())) {
+      return ApplyRows(pushes.front(), terms);
+    }
+    const KeyGroups<Stored> groups(pushes, spec_.row_width);
+    LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, groups.size()));
+    typename Rows<Stored>::Batch batch(rows_, groups.keys());
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      rows_.PrefetchBeyond(groups.keys(), i);
-      ApplyToRun(*updater_, RunOf(groups.key(i)), groups.rows(i), terms);
+      ApplyToRun(*updater_, RunOf(groups.key(i), batch.HashOf(i)), groups.rows(i), terms);
     }
     return absl::OkStatus();
   }
@@ -65,9 +83,10 @@ class SparseStore final : public ShardStore {
         CheckAggregate<Compute>(spec_, aggregate, keys.size() * spec_.row_width));
     const Compute* values = aggregate.values.template as<Compute>().data();
     const double rate = RateOrTables(spec_, aggregate.learning_rate);
+    LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, keys.size()));
+    typename Rows<Stored>::Batch batch(rows_, keys);
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      rows_.PrefetchBeyond(keys, i);
-      ApplyCombinedToRun(*updater_, RunOf(keys[i]), values, rate);
+      ApplyCombinedToRun(*updater_, RunOf(keys[i], batch.HashOf(i)), values, rate);
       values += spec_.row_width;
     }
     return absl::OkStatus();
@@ -83,10 +102,10 @@ class SparseStore final : public ShardStore {
     result.keys = keys.size();
     result.elements = keys.size() * spec_.row_width;
     Stored* to = reinterpret_cast<Stored*>(data);
+    typename Rows<Stored>::Batch batch(rows_, keys);
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      rows_.PrefetchBeyond(keys, i);
-      if (const auto values = rows_.Find(keys[i])) {
-        std::copy(values->begin(), values->end(), to);
+      if (const auto values = rows_.Find(keys[i], batch.HashOf(i))) {
+        CopyRow(values->data(), spec_.row_width, to);
       } else {
         initial_.Fill(PlaceOfRow(keys[i]), spec_.row_width, to);
       }
@@ -101,17 +120,22 @@ class SparseStore final : public ShardStore {
 
   absl::Status Load(const FrozenPiece& piece) override {
     LEEWAY_RETURN_IF_ERROR(CheckRowsHere(spec_, place_, *updater_, piece));
+    LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, piece.rows()));
     PutRows(rows_, place_, piece);
     return absl::OkStatus();
   }
 
   absl::StatusOr<std::uint64_t> LoadElsewhere(const FrozenPiece& piece, std::uint64_t) override {
     LEEWAY_RETURN_IF_ERROR(CheckPiece(spec_, *updater_, piece));
+    LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, piece.rows()));
     return PutRows(rows_, place_, piece);
   }
 
   StoreStats stats() const override {
-    return {.rows = rows_.size(), .value_bytes = rows_.bytes(), .copies_on_write = rows_.moves()};
+    return {.rows = rows_.size(),
+            .value_bytes = rows_.bytes(),
+            .memory_bytes = rows_.memory_bytes(),
+            .copies_on_write = rows_.moves()};
   }
 
  private:
@@ -119,9 +143,24 @@ class SparseStore final : public ShardStore {
 
   std::uint64_t RowBytes() const { return spec_.row_width * sizeof(Stored); }
 
+  // A push without repeated keys.
+  absl::Status ApplyRows(const PushView& push, const UpdateTerms& terms) {
+    const auto keys = push.keys.as<std::uint64_t>();
+    LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, keys.size()));
+    const std::uint64_t width = spec_.row_width;
+    const RowUpdater<Stored> update(*updater_, width, terms);
+    const Stored* pushed = push.values.template as<Stored>().data();
+    typename Rows<Stored>::Batch batch(rows_, keys);
+    for (std::size_t i = 0; i < keys.size(); ++i, pushed += width) {
+      const auto row = rows_.Update(keys[i], batch.HashOf(i), width);
+      update.Update(row.values, row.state, ++*row.steps, pushed);
+    }
+    return absl::OkStatus();
+  }
+
   // The next update of a row.
-  StoredRun<Stored> RunOf(std::uint64_t key) {
-    const auto row = rows_.Update(key, spec_.row_width);
+  StoredRun<Stored> RunOf(std::uint64_t key, std::uint64_t hash) {
+    const auto row = rows_.Update(key, hash, spec_.row_width);
     return {row.values, row.values, row.state, row.state, spec_.row_width, ++*row.steps};
   }
 

@@ -43,6 +43,44 @@ template <class Stored>
 void ApplyCombinedToRun(const Updater& updater, const StoredRun<Stored>& run,
                         const ComputeOf<Stored>* combined, double learning_rate);
 
+// ApplyToRun for rows of one width that take one push each, with the same bits.
+template <class Stored>
+class RowUpdater {
+ public:
+  RowUpdater(const Updater& updater, std::size_t width, const UpdateTerms& terms)
+      : updater_(updater),
+        width_(width),
+        terms_(terms),
+        slots_(static_cast<std::size_t>(updater.state_slots())),
+        direct_(!kIsHalf<Stored> && width <= kDirectMax && slots_ <= kSlotsMax &&
+                (terms.mean_of <= 1 || updater.combine() == Updater::Combine::kLast)) {}
+
+  void Update(Stored* values, ComputeOf<Stored>* state, std::uint64_t step,
+              const Stored* pushed) const {
+    if constexpr (!kIsHalf<Stored>) {
+      if (direct_) {  // there is nothing to be converted, added up or divided
+        Stored* slots[kSlotsMax];
+        for (std::size_t i = 0; i < slots_; ++i) slots[i] = state + i * width_;
+        updater_.Update(
+            UpdateRun<Stored>{values, pushed, slots, width_, step, terms_.learning_rate});
+        return;
+      }
+    }
+    ApplyToRun<Stored>(updater_, {values, values, state, state, width_, step}, {&pushed, 1},
+                       terms_);
+  }
+
+ private:
+  static constexpr std::size_t kSlotsMax = 4;
+  static constexpr std::size_t kDirectMax = 1024;
+
+  const Updater& updater_;
+  const std::size_t width_;
+  const UpdateTerms terms_;
+  const std::size_t slots_;
+  const bool direct_;
+};
+
 }  // namespace leeway::ps
 
 #endif  // LEEWAY_PS_STORE_UPDATE_RUN_H_

@@ -1,0 +1,30 @@
+// ShardOfKey (proto/layout.h) for loops over many keys, without a call or, nearly always, a
+// division for each.
+#ifndef LEEWAY_PROTO_SHARD_OF_KEYS_H_
+#define LEEWAY_PROTO_SHARD_OF_KEYS_H_
+
+#include <bit>
+#include <cstdint>
+
+#include "runtime/mix.h"
+
+namespace leeway::proto {
+
+class ShardOfKeys {
+ public:
+  explicit ShardOfKeys(std::uint32_t num_shards)
+      : num_shards_(num_shards), mask_(std::has_single_bit(num_shards) ? num_shards - 1 : 0) {}
+
+  std::uint32_t operator()(std::uint64_t key) const {
+    const std::uint64_t hash = runtime::MixKey(key);
+    return static_cast<std::uint32_t>(mask_ != 0 ? hash & mask_ : hash % num_shards_);
+  }
+
+ private:
+  const std::uint32_t num_shards_;
+  const std::uint32_t mask_;  // 0: not a power of two, or 1
+};
+
+}  // namespace leeway::proto
+
+#endif  // LEEWAY_PROTO_SHARD_OF_KEYS_H_
