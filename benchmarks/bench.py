@@ -8,8 +8,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from driver import machine, subjects, work
+from driver import machine, scale, subjects, work
 from driver.rounds import Plan, Rounds, Samples
+from report import scale as scale_report
 from report.figures import cpu_s_per_gb, figure, gb_s, ops_s, p50_us
 from report.page import page
 from report.ratios import RATIOS
@@ -27,9 +28,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--works", metavar="RE", help="only work whose name matches, e.g. 'push_4m|rtt'")
     parser.add_argument("--no-peers", action="store_true", help="leave out other people's software")
     parser.add_argument("--no-scaling", action="store_true", help="leave out several workers")
+    parser.add_argument("--only", choices=["scale"], help="nothing but simulated clusters of growing size")
+    parser.add_argument("--no-scale", action="store_true", help="leave those out")
     parser.add_argument("--list", action="store_true", help="say what there is to measure")
     parser.add_argument("--check", action="store_true", help="fail if anything that was measured failed")
     parser.add_argument("--programs", type=Path, default=Path("build/release/benchmarks"), help=argparse.SUPPRESS)
+    parser.add_argument("--simulator", type=Path, default=Path("build/release/tests/simulation/leeway-scale"), help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, default=Path("out/bench"), metavar="DIR")
     return parser.parse_args()
 
@@ -41,6 +45,13 @@ def chosen_subjects(options: argparse.Namespace) -> list:
     if not (options.no_scaling or options.quick):
         found += subjects.scaling(options.programs)
     return [s for s in found if re.search(options.subjects or "", s.name)]
+
+
+def chosen_sizes(options: argparse.Namespace) -> list[tuple[int, int]]:
+    """Whoever asks for certain subjects or works wants no clusters."""
+    if options.no_scale or options.subjects or options.works:
+        return []
+    return scale.QUICK if options.quick else scale.SIZES
 
 
 def chosen_works(options: argparse.Namespace) -> list[work.Work]:
@@ -118,7 +129,7 @@ def write(result: dict, titles: dict[str, str], samples: Samples, out: Path) -> 
         print(f"bench: the report has no plots, python3-matplotlib is not there ({why})", file=sys.stderr)
         plots = []
     else:
-        plots = all_plots(samples.by_name, titles)
+        plots = all_plots(samples.by_name, titles, result["scale"])
     (out / "report.html").write_text(page(result, plots), encoding="utf-8")
 
 
@@ -131,28 +142,31 @@ def main() -> None:
         rounds=options.rounds or defaults["rounds"],
         seconds=options.seconds or defaults["seconds"],
     )
-    found = chosen_subjects(options)
+    found = [] if options.only else chosen_subjects(options)
     if options.list:
         for subject in found:
             names = " ".join(w.name for w in plan.works if w in subject.works)
             print(f"{subject.name:16} {subject.title}\n{'':16} {names}")
         return
     samples = Rounds(found, plan).run()
+    clusters = scale.run(options.simulator, chosen_sizes(options), samples.failures)
     result = {
         "machine": machine.describe(),
         "options": {"rounds": plan.rounds, "seconds": plan.seconds},
         "loads": samples.loads,
-        "ratios": ratios(samples, not options.no_peers),
+        "ratios": ratios(samples, not options.no_peers)
+        | scale_report.entries(clusters, "it was left out or failed"),
         "missing": samples.missing,
         "failures": samples.failures,
         "medians": medians(samples),
         "samples": samples.by_name,
+        "scale": clusters,
     }
     titles = {s.name: s.title for s in found if s.kind != "scaling"}
     write(result, titles, samples, options.out)
     print_ratios(result["ratios"])
     print(f"bench: {options.out}/report.html, bench.json, ratios.json")
-    if options.check and (samples.failures or not samples.by_name):
+    if options.check and (samples.failures or not (samples.by_name or clusters)):
         sys.exit("bench: something failed, see above")
 
 

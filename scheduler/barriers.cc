@@ -56,7 +56,16 @@ void Barriers::Enter(const Entrant& who, const proto::BarrierEnter& enter, absl:
   const Entry entry{DeadlineOf(enter, now), enter.number};
   if (!pending->second.entered.emplace(who.rank, entry).second) return;
   pending->second.deadline = std::min(pending->second.deadline, entry.deadline);
-  if (Missing(pending->second).empty()) Finish(pending, absl::OkStatus());
+  if (pending->second.awaited.has_value() && pending->second.awaited != who.rank) return;
+  if (IsFull(&pending->second)) Finish(pending, absl::OkStatus());
+}
+
+// Looks at all workers, and so may not be asked at each entry: it says who is to enter (or to go)
+// before it need be asked again. The last, since many come in the order of their ranks.
+bool Barriers::IsFull(Pending* pending) const {
+  const std::vector<std::uint32_t> missing = Missing(*pending);
+  pending->awaited = missing.empty() ? std::nullopt : std::optional(missing.back());
+  return missing.empty();
 }
 
 std::uint64_t Barriers::Translate(const Entrant& who, const proto::BarrierEnter& enter) {
@@ -94,7 +103,7 @@ void Barriers::Gone(const Entrant& who) {
     }
     if (current->second.entered.empty()) {
       pending_.erase(current);
-    } else if (Missing(current->second).empty()) {
+    } else if (IsFull(&current->second)) {
       Finish(current, absl::OkStatus());
     }
   }

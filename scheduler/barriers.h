@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -86,6 +87,7 @@ class Barriers {
   };
   struct Pending {
     std::map<std::uint32_t, Entry> entered;  // by rank
+    std::optional<std::uint32_t> awaited;    // one of those that are missing, as far as is known
     absl::Time since;
     absl::Time deadline = absl::InfiniteFuture();  // of the first member to lose patience
   };
@@ -96,6 +98,7 @@ class Barriers {
   };
 
   std::vector<std::uint32_t> Missing(const Pending& pending) const;
+  bool IsFull(Pending* pending) const;
   // How the others count what the worker calls enter.number.
   std::uint64_t Translate(const Entrant& who, const proto::BarrierEnter& enter);
   std::uint64_t OpenNumber(const proto::BarrierEnter& enter) const;

@@ -35,6 +35,7 @@ class BarriersTest : public ::testing::Test, private Barriers::Workers {
   std::map<std::uint32_t, std::uint64_t> late_;  // rank → incarnation
   std::vector<std::string> answers_;
   absl::Status last_;
+  mutable int asked_who_is_needed_ = 0;
   absl::Time now_ = absl::UnixEpoch();
   Barriers barriers_{
       this, [this](std::uint32_t rank, const proto::BarrierRelease& release) {
@@ -44,11 +45,26 @@ class BarriersTest : public ::testing::Test, private Barriers::Workers {
       }};
 
  private:
-  std::vector<std::uint32_t> Needed() const override { return needed_; }
+  std::vector<std::uint32_t> Needed() const override {
+    ++asked_who_is_needed_;
+    return needed_;
+  }
   std::string Describe(std::uint32_t rank, absl::Time) const override {
     return absl::StrCat("worker ", rank, ", last heard 3s ago");
   }
 };
+
+// All workers are looked at a few times, not at each entry: there may be thousands.
+TEST_F(BarriersTest, AnEntryDoesNotCostMoreWhereThereAreManyWorkers) {
+  for (std::uint32_t rank = 3; rank < 1000; ++rank) needed_.push_back(rank);
+  for (std::uint32_t rank = 0; rank < 1000; ++rank) Enter(rank);
+  EXPECT_EQ(Answers().size(), 1000u);
+  EXPECT_LE(asked_who_is_needed_, 2);
+  asked_who_is_needed_ = 0;
+  for (std::uint32_t i = 0; i < 1000; ++i) Enter(i * 617 % 1000, 2);  // in no order
+  EXPECT_EQ(Answers().size(), 1000u);
+  EXPECT_LE(asked_who_is_needed_, 40);
+}
 
 TEST_F(BarriersTest, OpensWhenTheLastHasEntered) {
   Enter(0);

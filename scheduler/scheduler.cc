@@ -17,6 +17,8 @@ namespace leeway::scheduler {
 namespace {
 
 constexpr absl::Duration kMissingLogInterval = absl::Seconds(10);
+// So the scheduler sends no more than a thousand maps a second that can wait, however many nodes.
+constexpr absl::Duration kMapRestPerNode = absl::Milliseconds(1);
 
 absl::Duration AtLeastOneMs(absl::Duration duration) {
   return std::max(duration, absl::Milliseconds(1));
@@ -162,13 +164,27 @@ void Scheduler::Impl::Joined(Node* node) {
 
 // While the cluster is not complete nobody can do anything with its map, and sending it to all at
 // each join would be a message for each pair of nodes. Changes of one turn of the loop go out as
-// one map.
+// one map. So do, where there are many nodes, changes of workers alone (their epoch is the same):
+// when they all leave one after the other, a map for each would be a message for each pair again.
 void Scheduler::Impl::PublishSoon() {
-  if (!members_.complete() || publish_timer_ != runtime::TimerId::kNone) return;
-  publish_timer_ = loop_->After(absl::ZeroDuration(), [this] {
+  if (!members_.complete()) return;
+  const bool can_wait = maps_.newest()->epoch == published_epoch_;
+  const absl::Time when = can_wait ? std::max(Now(), rest_until_) : Now();
+  if (publish_timer_ != runtime::TimerId::kNone) {
+    if (publish_at_ <= when) return;
+    loop_->Cancel(publish_timer_);
+  }
+  publish_at_ = when;
+  publish_timer_ = loop_->After(when - Now(), [this] {
     publish_timer_ = runtime::TimerId::kNone;
-    if (running()) publisher_.Publish(maps_.newest(), Now());
+    if (running()) Publish();
   });
+}
+
+void Scheduler::Impl::Publish() {
+  published_epoch_ = maps_.newest()->epoch;
+  rest_until_ = Now() + kMapRestPerNode * members_.Alive().size();
+  publisher_.Publish(maps_.newest(), Now());
 }
 
 void Scheduler::Impl::Retire(Node* node, Node::State state, const std::string& why) {
@@ -195,7 +211,8 @@ void Scheduler::Impl::Retire(Node* node, Node::State state, const std::string& w
   down.left = left;
   down.reason = why;
   down.epoch = maps_.newest()->epoch;
-  if (members_.complete()) {
+  // That a worker has left is in the map, and there is no more to say of it.
+  if (members_.complete() && !(left && node->role == Role::kWorker)) {
     for (const Node* other : members_.Alive()) SendTo(*other, down);
   }
   if (!left) SendTo(*node, down);  // should it live after all, it ends

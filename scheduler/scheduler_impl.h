@@ -102,6 +102,7 @@ class Scheduler::Impl final : private van::Handler,
   // ---- members ----
   void Joined(Node* node);
   void PublishSoon();
+  void Publish();
   void Retire(Node* node, Node::State state, const std::string& why);
   void FindDead();
   bool HearsNobody() const;
@@ -212,6 +213,10 @@ class Scheduler::Impl final : private van::Handler,
 
   runtime::Buffer encoded_map_;  // of encoded_version_: the same bytes for all nodes
   std::uint64_t encoded_version_ = 0;
+
+  std::uint64_t published_epoch_ = 0;
+  absl::Time publish_at_;                         // while that timer runs
+  absl::Time rest_until_ = absl::InfinitePast();  // before which no map goes out that can wait
 
   runtime::TimerId detector_timer_{}, resend_timer_{}, log_timer_{}, nobody_timer_{},
       barrier_timer_{}, publish_timer_{}, urgent_timer_{}, plan_timer_{}, return_timer_{},

@@ -51,7 +51,7 @@ void Scheduler::Impl::GoOn() {
   if (!members_.complete()) return;
   loop_->Cancel(nobody_timer_);
   if (restoration_.wanted()) BeginRestoration();
-  publisher_.Publish(maps_.newest(), Now());
+  Publish();
   for (const Node* server : members_.Alive(Role::kServer)) {
     if (planner_.servers().contains(server->rank) || restoration_.loading()) continue;
     late_servers_.Begin(server->id, catalogue_.tables(), Now());

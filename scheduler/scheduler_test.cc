@@ -76,6 +76,45 @@ TEST(Scheduler, DeathsFoundAtOnceAreOneMap) {
   EXPECT_EQ(cluster.servers[1]->maps, 2);
 }
 
+// 220 nodes: a map that tells of workers alone rests for 220 ms before the next.
+TEST(Scheduler, WorkersThatLeaveOneAfterTheOtherAreAFewMaps) {
+  TestCluster cluster(1, 20, 200);
+  cluster.StartAll();
+  cluster.RunUntilComplete();
+  cluster.world.RunFor(absl::Seconds(1));
+  const std::uint64_t before = cluster.MessagesSent();
+  for (int worker = 0; worker < 100; ++worker) {
+    cluster.workers[worker]->Leave();
+    cluster.world.RunFor(absl::Milliseconds(5));
+  }
+  cluster.world.RunFor(absl::Milliseconds(230));
+  const TestNode& stays = *cluster.workers[199];
+  EXPECT_EQ(stays.map->workers[99].state, proto::WorkerState::kLeft);
+  EXPECT_EQ(stays.downs.size(), 100u);  // as the map tells
+  EXPECT_LE(stays.maps, 1 + 4);
+  // Four maps, and an answer for each that leaves and for each heartbeat.
+  EXPECT_LE(cluster.MessagesSent() - before, 4u * 220 + 100 + 2 * 220);
+}
+
+TEST(Scheduler, ADeadServerIsToldOfAtOnceWhileWorkersLeave) {
+  TestCluster cluster(1, 20, 200);
+  cluster.StartAll();
+  cluster.RunUntilComplete();
+  cluster.Kill(cluster.servers[0]);
+  cluster.world.RunFor(cluster.config.failure_timeout - absl::Milliseconds(500));
+  const TestNode& stays = *cluster.workers[199];
+  const auto told = [&] {
+    return !stays.downs.empty() && stays.downs.back().role == Role::kServer;
+  };
+  for (int worker = 0; worker < 190 && !told(); ++worker) {
+    cluster.workers[worker]->Leave();
+    cluster.RunUntil(told, absl::Milliseconds(10));
+  }
+  ASSERT_TRUE(told());
+  EXPECT_GT(stays.downs.size(), 1u);  // workers have left
+  EXPECT_TRUE(cluster.RunUntil([&] { return stays.epoch() == 2; }, absl::Milliseconds(5)));
+}
+
 TEST(Scheduler, WhoWaitsForTheClusterMayAskWhoIsMissing) {
   TestCluster cluster;
   cluster.StartScheduler();

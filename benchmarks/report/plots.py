@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from driver import work
+from report import scale
 from report.figures import Figure, Rounds, cpu_s_per_gb, figure, gb_s, ops_s, p50_us
 
 INK = "#010203"  # becomes the page's own colour, light or dark
@@ -192,7 +193,7 @@ def scaling(rounds: Rounds, w: work.Work, value, unit: str) -> str | None:
     return _svg(draw, width=5)
 
 
-def all_plots(rounds: Rounds, titles: Titles) -> list[tuple[str, str | None]]:
+def all_plots(rounds: Rounds, titles: Titles, clusters: scale.Runs) -> list[tuple[str, str | None]]:
     """Headings and pictures."""
     pushes_and_pulls = [work.PUSH_4M, work.PULL_4M]
     return [
@@ -225,4 +226,5 @@ def all_plots(rounds: Rounds, titles: Titles) -> list[tuple[str, str | None]]:
             "Several workers: 64 B pushes",
             scaling(rounds, work.SMALL_PUSH, lambda s: ops_s(s) / 1e6, "million operations a second"),
         ),
+        *scale.plots(clusters, _svg, [LOOKS[s][0] for s in ("leeway.tcp", "leeway.shm", "torch.shm")]),
     ]

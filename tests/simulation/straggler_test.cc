@@ -8,7 +8,7 @@
 
 #include "runtime/log.h"
 #include "tests/simulation/sim_cluster.h"
-#include "worker/slice.h"
+#include "tests/simulation/stepping_worker.h"
 
 namespace leeway::simulation {
 namespace {
@@ -17,60 +17,6 @@ constexpr std::uint32_t kWorkers = 4;
 constexpr int kSteps = 60;
 constexpr absl::Duration kFastStep = absl::Milliseconds(5);
 constexpr absl::Duration kSlowStep = absl::Milliseconds(55);
-
-// Pulls, computes for a while, pushes and ends its iteration, kSteps times.
-class SteppingWorker {
- public:
-  SteppingWorker(runtime::SimWorld* world, worker::Core* core, absl::Duration step)
-      : world_(world), core_(core), step_(step) {}
-
-  void Run(std::shared_ptr<const worker::TableInfo> table) {
-    table_ = std::move(table);
-    values_.assign(table_->spec.NumElements(), 1);
-    Pull();
-  }
-  bool over() const { return steps_ == kSteps; }
-  absl::Duration waited() const { return waited_; }
-  std::uint64_t max_staleness() const { return core_->stats().max_staleness; }
-  std::uint64_t violations() const { return core_->stats().staleness_violations; }
-
- private:
-  void Submit(proto::Op op, std::function<void()> then) {
-    worker::Access access;
-    access.table = table_;
-    access.op = op;
-    access.dtype = DType::kInt64;
-    if (proto::HasPush(op)) access.values = values_.data(), access.size = values_.size();
-    if (proto::HasPull(op)) access.result = pulled_.data(), access.result_size = pulled_.size();
-    core_->Submit(worker::Slice(access, core_->poster()), {},
-                  [then = std::move(then)](const std::shared_ptr<worker::Operation>& operation) {
-                    EXPECT_TRUE(operation->result.ok()) << operation->result;
-                    then();
-                  });
-  }
-
-  void Pull() {
-    pulled_.resize(values_.size());
-    const absl::Time since = world_->Now();
-    Submit(proto::Op::kPull, [this, since] {
-      waited_ += world_->Now() - since;
-      world_->Schedule(step_, [this] { EndStep(); });
-    });
-  }
-  void EndStep() {
-    Submit(proto::Op::kPush, [] {});
-    EXPECT_TRUE(core_->Clock().ok());
-    if (++steps_ < kSteps) Pull();
-  }
-
-  runtime::SimWorld* const world_;
-  worker::Core* const core_;
-  const absl::Duration step_;
-  std::shared_ptr<const worker::TableInfo> table_;
-  std::vector<std::int64_t> values_, pulled_;
-  int steps_ = 0;
-  absl::Duration waited_;
-};
 
 struct Outcome {
   absl::Duration fast_workers_waited;
@@ -99,11 +45,13 @@ Outcome RunWithStraggler(const Consistency& consistency) {
   cores[0]->CreateTable(spec, absl::Minutes(1), [&](auto created) { table = *created; });
   EXPECT_TRUE(cluster.RunUntil([&] { return table != nullptr; }, absl::Minutes(1)));
 
+  const auto arrays = std::make_shared<SteppingWorker::Arrays>(std::vector{table});
   std::vector<std::unique_ptr<SteppingWorker>> workers;
   for (std::uint32_t i = 0; i < kWorkers; ++i) {
-    workers.push_back(std::make_unique<SteppingWorker>(&cluster.world(), cores[i],
-                                                       i == 0 ? kSlowStep : kFastStep));
-    workers.back()->Run(table);
+    workers.push_back(std::make_unique<SteppingWorker>(
+        &cluster.world(), cores[i], kSteps, i == 0 ? kSlowStep : kFastStep,
+        [](const absl::Status& status, int) { EXPECT_TRUE(status.ok()) << status; }));
+    workers.back()->Run({table}, arrays);
   }
   EXPECT_TRUE(cluster.RunUntil(
       [&] {
@@ -114,8 +62,8 @@ Outcome RunWithStraggler(const Consistency& consistency) {
   Outcome outcome;
   for (std::uint32_t i = 0; i < kWorkers; ++i) {
     if (i > 0) outcome.fast_workers_waited += workers[i]->waited();
-    outcome.max_staleness = std::max(outcome.max_staleness, workers[i]->max_staleness());
-    EXPECT_EQ(workers[i]->violations(), 0u);
+    outcome.max_staleness = std::max(outcome.max_staleness, cores[i]->stats().max_staleness);
+    EXPECT_EQ(cores[i]->stats().staleness_violations, 0u);
   }
   return outcome;
 }

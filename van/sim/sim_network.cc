@@ -28,6 +28,11 @@ class SimFactory final : public Factory {
   std::string host_;
 };
 
+absl::Duration TimeFor(std::uint64_t bytes, double bytes_per_second) {
+  if (bytes_per_second <= 0) return absl::ZeroDuration();
+  return absl::Seconds(static_cast<double>(bytes) / bytes_per_second);
+}
+
 }  // namespace
 
 const LinkFaults& SimNetworkState::FaultsOf(const HostPair& link) const {
@@ -40,20 +45,37 @@ absl::Duration SimNetworkState::Uniform(absl::Duration low, absl::Duration high)
   return low + (high - low) * world->Uniform();
 }
 
-absl::Duration SimNetworkState::TravelTime(const HostPair& link, std::uint64_t bytes,
-                                           absl::Time* last_arrival) {
+SimNetworkState::Trip SimNetworkState::Leave(const HostPair& link, std::uint64_t bytes,
+                                             const SimConnection::End& from,
+                                             SimConnection::End* to) {
   const LinkFaults& conditions = FaultsOf(link);
   const absl::Time now = world->Now();
   absl::Time leaves = now;
   if (conditions.bytes_per_second > 0) {
     absl::Time& busy = busy_until.try_emplace(link, now).first->second;
-    leaves = busy = std::max(busy, now) +
-                    absl::Seconds(static_cast<double>(bytes) / conditions.bytes_per_second);
+    leaves = busy = std::max(busy, now) + TimeFor(bytes, conditions.bytes_per_second);
   }
-  const absl::Time arrives = std::max(leaves + Uniform(conditions.delay_min, conditions.delay_max),
-                                      *last_arrival + absl::Nanoseconds(1));
-  *last_arrival = arrives;
-  return arrives - now;
+  const absl::Duration on_the_wire = TimeFor(bytes, nic.egress_bytes_per_second);
+  if (nic.egress_bytes_per_second > 0) {
+    leaves = std::max(leaves, from.nic->egress_busy_until);
+    from.nic->egress_busy_until = leaves + on_the_wire;
+  }
+  const absl::Time first = std::max(leaves + Uniform(conditions.delay_min, conditions.delay_max),
+                                    to->last_arrival + absl::Nanoseconds(1));
+  to->last_arrival = first + on_the_wire;
+  return {first - now, to->last_arrival - now};
+}
+
+void SimNetworkState::Arrive(const Trip& trip, std::uint64_t bytes, SimNic* card,
+                             std::function<void(SimNetworkState&)> task) {
+  if (nic.ingress_bytes_per_second <= 0) return Schedule(trip.last, std::move(task));
+  // Whose turn it is at the card is known when it gets there, not when it leaves.
+  Schedule(trip.first, [trip, bytes, card, task = std::move(task)](SimNetworkState& network) {
+    const absl::Time now = network.world->Now();
+    card->ingress_busy_until = std::max(card->ingress_busy_until, now) +
+                               TimeFor(bytes, network.nic.ingress_bytes_per_second);
+    network.Schedule(std::max(card->ingress_busy_until - now, trip.last - trip.first), task);
+  });
 }
 
 void SimNetworkState::Schedule(absl::Duration delay, std::function<void(SimNetworkState&)> task) {
@@ -76,6 +98,13 @@ void SimNetwork::SetFaults(const LinkFaults& faults) { state_->default_faults = 
 void SimNetwork::SetFaults(const std::string& from_host, const std::string& to_host,
                            const LinkFaults& faults) {
   state_->faults[{from_host, to_host}] = faults;
+}
+
+void SimNetwork::SetNics(const Nic& nic) { state_->nic = nic; }
+
+SimNetwork::Traffic SimNetwork::TrafficOf(const std::string& host_name) const {
+  const auto found = state_->nics.find(host_name);
+  return found == state_->nics.end() ? Traffic() : found->second.traffic;
 }
 
 void SimNetwork::Cut(const std::string& from_host, const std::string& to_host) {

@@ -43,6 +43,15 @@ SimNetworkState::HostPair LinkTo(const SimConnection& connection, ConnId conn) {
   return {connection.ends[1 - SideOf(conn)].host, connection.ends[SideOf(conn)].host};
 }
 
+// What has no size (a connection's beginning and end) on its way to that end.
+void Carry(SimNetworkState& network, SimConnection* connection, ConnId to,
+           std::function<void(SimNetworkState&)> task) {
+  SimConnection::End& end = connection->ends[SideOf(to)];
+  const auto trip =
+      network.Leave(LinkTo(*connection, to), 0, connection->ends[1 - SideOf(to)], &end);
+  network.Arrive(trip, 0, end.nic, std::move(task));
+}
+
 }  // namespace
 
 // A message on its way.
@@ -101,14 +110,14 @@ absl::StatusOr<ConnId> SimTransport::Dial(absl::string_view address) {
   SimConnection& connection = network_->connections[id];
   connection.ends[0].host = host_;
   connection.ends[1].host = host;
+  for (SimConnection::End& end : connection.ends) end.nic = &network_->nics[end.host];
   connection.ends[0].transport = this;
   conns_.insert(conn);
   const ConnId there = OtherEnd(conn);
-  const absl::Duration travel =
-      network_->TravelTime(LinkTo(connection, there), 0, &connection.ends[1].last_arrival);
-  network_->Schedule(travel, [there, address = std::string(address)](SimNetworkState& network) {
-    ArriveDial(network, there, address);
-  });
+  Carry(*network_, &connection, there,
+        [there, address = std::string(address)](SimNetworkState& network) {
+          ArriveDial(network, there, address);
+        });
   return conn;
 }
 
@@ -124,15 +133,13 @@ void SimTransport::ArriveDial(SimNetworkState& network, ConnId conn, const std::
   end.transport->conns_.insert(conn);
   end.transport->OnLoop(conn, [conn](SimTransport& self) { self.events_->OnAccepted(conn); });
   const ConnId back = OtherEnd(conn);
-  network.Schedule(
-      network.TravelTime(LinkTo(*connection, back), 0, &connection->ends[0].last_arrival),
-      [back](SimNetworkState& net) {
-        SimConnection* standing = FindConnection(net, back);
-        if (standing == nullptr || standing->ends[0].transport == nullptr) return;
-        if (net.IsCut(LinkTo(*standing, back))) return;
-        standing->ends[0].transport->OnLoop(
-            back, [back](SimTransport& self) { self.events_->OnOpened(back); });
-      });
+  Carry(network, connection, back, [back](SimNetworkState& net) {
+    SimConnection* standing = FindConnection(net, back);
+    if (standing == nullptr || standing->ends[0].transport == nullptr) return;
+    if (net.IsCut(LinkTo(*standing, back))) return;
+    standing->ends[0].transport->OnLoop(
+        back, [back](SimTransport& self) { self.events_->OnOpened(back); });
+  });
 }
 
 void SimTransport::Send(ConnId conn, const Prefix& prefix, Message message, SendDone done) {
@@ -169,20 +176,28 @@ void SimTransport::Send(ConnId conn, const Prefix& prefix, Message message, Send
     network_->world->Trace(absl::StrCat("net drop ", link.first, ">", link.second, " #", conn));
     return;
   }
-  absl::Duration travel = network_->TravelTime(link, packet->bytes, &end.last_arrival);
+  SimConnection::End& here = connection->ends[SideOf(conn)];
+  ++here.nic->traffic.frames_out;
+  here.nic->traffic.bytes_out += packet->bytes;
+  SimNetworkState::Trip trip = network_->Leave(link, packet->bytes, here, &end);
+  const auto late = [this, &faults] {
+    return network_->Uniform(absl::ZeroDuration(), faults.reorder_delay);
+  };
+  const auto put_off = [](const SimNetworkState::Trip& from, absl::Duration by) {
+    return SimNetworkState::Trip{from.first + by, from.last + by};
+  };
   if (strikes(faults.reorder_probability)) {
     ++network_->faulted.reordered;
-    travel += network_->Uniform(absl::ZeroDuration(), faults.reorder_delay);
+    trip = put_off(trip, late());
   }
   const auto arrive = [there, packet](SimNetworkState& network) {
     ArrivePacket(network, there, packet);
   };
   if (strikes(faults.duplicate_probability)) {
     ++network_->faulted.duplicated;
-    network_->Schedule(travel + network_->Uniform(absl::ZeroDuration(), faults.reorder_delay),
-                       arrive);
+    network_->Arrive(put_off(trip, late()), packet->bytes, end.nic, arrive);
   }
-  network_->Schedule(travel, arrive);
+  network_->Arrive(trip, packet->bytes, end.nic, arrive);
 }
 
 void SimTransport::ArrivePacket(SimNetworkState& network, ConnId conn,
@@ -194,7 +209,10 @@ void SimTransport::ArrivePacket(SimNetworkState& network, ConnId conn,
     ++network.faulted.cut;
     return;
   }
-  SimTransport* transport = connection->ends[SideOf(conn)].transport;
+  const SimConnection::End& end = connection->ends[SideOf(conn)];
+  ++end.nic->traffic.frames_in;
+  end.nic->traffic.bytes_in += packet->bytes;
+  SimTransport* transport = end.transport;
   if (transport == nullptr) return SendClose(network, OtherEnd(conn), "connection reset");
   network.world->Trace(absl::StrCat("net ", link.first, ">", link.second, " #", conn, " ",
                                     packet->Name(), " ", packet->head.size(), "+",
@@ -213,8 +231,8 @@ void SimTransport::SendClose(SimNetworkState& network, ConnId conn, const std::s
   if (connection == nullptr) return;
   const SimNetworkState::HostPair link = LinkTo(*connection, conn);
   if (network.IsCut(link)) return;
-  network.Schedule(network.TravelTime(link, 0, &connection->ends[SideOf(conn)].last_arrival),
-                   [conn, why](SimNetworkState& net) { ArriveClose(net, conn, why); });
+  Carry(network, connection, conn,
+        [conn, why](SimNetworkState& net) { ArriveClose(net, conn, why); });
 }
 
 void SimTransport::ArriveClose(SimNetworkState& network, ConnId conn, const std::string& why) {

@@ -23,6 +23,19 @@ struct LinkFaults {
   absl::Duration reorder_delay = absl::Milliseconds(5);
 };
 
+// A host's network card, which all its connections share. Each way takes one message at a time, in
+// order: a message of b bytes that leaves at t is on the wire from `out` to out + b / egress, where
+// out is the later of t and when the message before it was gone. Its first byte is there a delay
+// later, at `first`, and its last at first + b / egress. The card that receives it is busy with it
+// for b / ingress from the later of `first` and when it was done with those before; it is handed
+// over when that is over and its last byte is there. So a message alone takes b / bandwidth and the
+// delay, and nothing of a card's time is lost while something waits for it. What the switch between
+// the cards has to hold is not limited.
+struct Nic {
+  double egress_bytes_per_second = 0;   // 0: unlimited
+  double ingress_bytes_per_second = 0;  // 0: unlimited
+};
+
 struct SimNetworkState;
 
 class SimNetwork {
@@ -39,6 +52,14 @@ class SimNetwork {
   void SetFaults(const LinkFaults& faults);  // of every link without its own
   void SetFaults(const std::string& from_host, const std::string& to_host,
                  const LinkFaults& faults);
+
+  // Of every host, from now on.
+  void SetNics(const Nic& nic);
+  struct Traffic {  // what a host's card has sent and received so far, greetings and all
+    std::uint64_t frames_out = 0, bytes_out = 0;
+    std::uint64_t frames_in = 0, bytes_in = 0;
+  };
+  Traffic TrafficOf(const std::string& host_name) const;
 
   // One-way: nothing from `from` reaches `to`. Messages are lost; connections do not notice.
   void Cut(const std::string& from_host, const std::string& to_host);

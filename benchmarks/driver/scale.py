@@ -1,0 +1,28 @@
+"""Clusters of growing size on virtual time, each in a process of its own: tests/simulation/scale/."""
+import json
+import subprocess
+from pathlib import Path
+
+SIZES = [(10, 2), (30, 5), (100, 10), (300, 30), (1000, 100)]  # workers, servers
+QUICK = SIZES[:3]
+SECONDS_MAX = 1800
+
+
+def name(size: tuple[int, int]) -> str:
+    return f"{size[0]}x{size[1]}"
+
+
+def run(program: Path, sizes: list[tuple[int, int]], failures: list[dict]) -> dict[str, dict]:
+    """By name; what failed is missing, and said in `failures`."""
+    found = {}
+    for size in sizes:
+        print(f"bench: simulating {size[0]} workers and {size[1]} servers", flush=True)
+        command = [program, "--workers", str(size[0]), "--servers", str(size[1])]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=True)
+            found[name(size)] = json.loads(done.stdout)
+        except subprocess.CalledProcessError as why:
+            failures.append({"subject": "leeway-scale", "work": name(size), "why": why.stderr.strip() or str(why)})
+        except (OSError, subprocess.TimeoutExpired, ValueError) as why:
+            failures.append({"subject": "leeway-scale", "work": name(size), "why": str(why)})
+    return found

@@ -1,0 +1,30 @@
+// `leeway-scale`: one cluster of the size asked for, on virtual time; prints its figures in JSON.
+#include <CLI/CLI.hpp>
+#include <iostream>
+
+#include "runtime/log.h"
+#include "tests/simulation/scale/scale_run.h"
+
+int main(int argc, char** argv) {
+  using leeway::simulation::ScalePlan;
+  CLI::App app("Trains on a simulated cluster and says how far from the ideal it is, in JSON.");
+  ScalePlan plan;
+  const auto option = [&app](const char* name, auto* value, const char* what) {
+    app.add_option(name, *value, what)->capture_default_str()->check(CLI::PositiveNumber);
+  };
+  option("--workers", &plan.workers, "how many");
+  option("--servers", &plan.servers, "how many");
+  option("--steps", &plan.steps, "that are measured");
+  option("--block-bytes", &plan.block_bytes, "of the model on each server");
+  option("--bytes-per-second", &plan.bytes_per_second, "of each network card, each way");
+  option("--seed", &plan.seed, "of everything random");
+  CLI11_PARSE(app, argc, argv);
+  leeway::runtime::SetLogLevel(leeway::runtime::LogLevel::kOff);
+  const auto figures = RunScale(plan);
+  if (!figures.ok()) {
+    std::cerr << "leeway-scale: " << figures.status().message() << std::endl;
+    return 1;
+  }
+  std::cout << ToJson(plan, *figures) << std::endl;
+  return 0;
+}

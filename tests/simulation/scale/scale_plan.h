@@ -1,0 +1,49 @@
+// What is simulated to see how Leeway grows, and how fast it could be at best.
+#ifndef LEEWAY_TESTS_SIMULATION_SCALE_SCALE_PLAN_H_
+#define LEEWAY_TESTS_SIMULATION_SCALE_SCALE_PLAN_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "leeway/config.h"
+#include "leeway/table_spec.h"
+
+namespace leeway::simulation {
+
+// The bandwidth is scaled down as the blocks are: 16 KiB at 200 MB/s take as long as 1 MiB, the
+// usual block, at 12.8 GB/s (100 Gbit/s). So what is not payload weighs 64 times as much as there.
+struct ScalePlan {
+  std::uint32_t workers = 30;
+  std::uint32_t servers = 5;
+  int warm_up = 2;  // steps before those
+  int steps = 24;   // that are measured
+  std::uint64_t block_bytes = 16 << 10;
+  double bytes_per_second = 200e6;                // of each card, each way
+  absl::Duration delay = absl::Microseconds(50);  // from card to card
+  absl::Duration compute = absl::Milliseconds(20);
+  absl::Duration leave_within = absl::Seconds(2);  // evenly, one after the other
+  std::uint64_t seed = 1;
+  std::function<void(Config*)> configure;  // changes what is usual
+
+  std::uint32_t nodes() const { return workers + servers; }
+};
+
+// Dense, in BSP: a block for each server, and two small tables as models have beside that.
+std::vector<TableSpec> Model(const ScalePlan& plan);
+
+// The shortest step there can be. All compute at the same time; then every gradient goes to the
+// servers and every parameter comes back, payload only, and what takes longest is the card with the
+// most to carry:
+//
+//   step  = compute + carry + delay + carry + delay
+//   carry = max(bytes of the model, workers * bytes on the fullest server) / bandwidth
+//
+// In BSP pushes and pulls do not overlap: nothing may be read before the last gradient is there.
+absl::Duration IdealStep(const ScalePlan& plan);
+std::uint64_t FullestServerBytes(const ScalePlan& plan);
+
+}  // namespace leeway::simulation
+
+#endif  // LEEWAY_TESTS_SIMULATION_SCALE_SCALE_PLAN_H_

@@ -1,0 +1,49 @@
+// How Leeway grows: a cluster of any size on virtual time, over network cards of a given bandwidth,
+// from the first Join to the end. What takes time in it is what the user computes and what the
+// network carries; the processors' own work takes none, so that a thousand workers can be looked at
+// on two cores.
+#ifndef LEEWAY_TESTS_SIMULATION_SCALE_SCALE_RUN_H_
+#define LEEWAY_TESTS_SIMULATION_SCALE_SCALE_RUN_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "tests/simulation/scale/scale_plan.h"
+
+namespace leeway::simulation {
+
+// What the scheduler's card received and sent in a while.
+struct SchedulerLoad {
+  std::uint64_t messages = 0, bytes = 0;
+  absl::Duration time;
+};
+
+struct ScaleFigures {
+  absl::Duration ideal, step, slowest_step;
+  SchedulerLoad joining;  // until all are connected and have the tables
+  SchedulerLoad steady;   // in the steps that are measured
+  SchedulerLoad leaving;  // until the cluster is over
+  // What the fullest server's card received in the steps, with everything, against its gradients.
+  double bytes_vs_payload = 0;
+  std::uint64_t messages_a_step = 0;  // everybody's
+  // On the heap, of all of them and the network between them.
+  std::uint64_t idle_bytes = 0;  // once all are connected and have the tables
+  std::uint64_t peak_bytes = 0;  // while they train
+  // Real time.
+  double joining_seconds = 0, training_seconds = 0, leaving_seconds = 0;
+};
+
+double StepVsIdeal(const ScaleFigures& figures);
+double SchedulerMessagesPerNodeSecond(const ScalePlan& plan, const ScaleFigures& figures);
+
+// The same plan gives the same figures, but for memory and real time.
+absl::StatusOr<ScaleFigures> RunScale(const ScalePlan& plan);
+
+// One line of JSON.
+std::string ToJson(const ScalePlan& plan, const ScaleFigures& figures);
+
+}  // namespace leeway::simulation
+
+#endif  // LEEWAY_TESTS_SIMULATION_SCALE_SCALE_RUN_H_
