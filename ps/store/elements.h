@@ -1,28 +1,20 @@
-// How elements lie in a table, and what they are computed in.
+// Elements as they lie in a table, and as they are computed with.
 #ifndef LEEWAY_PS_STORE_ELEMENTS_H_
 #define LEEWAY_PS_STORE_ELEMENTS_H_
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include "leeway/dtype.h"
-#include "ps/store/halves.h"
+#include "ps/kernels/kernels.h"
 
 namespace leeway::ps {
 
 template <class Stored>
-inline constexpr bool kIsHalf = std::is_same_v<Stored, Float16> || std::is_same_v<Stored, BFloat16>;
-
-// What an updater sees, and what optimiser state is kept in: float for 16-bit tables.
-template <class Stored>
-using ComputeOf = std::conditional_t<kIsHalf<Stored>, float, Stored>;
-
-template <class Stored>
 void Load(const Stored* from, std::size_t size, ComputeOf<Stored>* to) {
   if constexpr (kIsHalf<Stored>) {
-    ToFloat(from, size, to);
+    ChosenKernels().Halves<Stored>().widen(from, size, to);
   } else {
     std::copy_n(from, size, to);
   }
@@ -31,7 +23,7 @@ void Load(const Stored* from, std::size_t size, ComputeOf<Stored>* to) {
 template <class Stored>
 void Store(const ComputeOf<Stored>* from, std::size_t size, Stored* to) {
   if constexpr (kIsHalf<Stored>) {
-    FromFloat(from, size, to);
+    ChosenKernels().Halves<Stored>().narrow(from, size, to);
   } else {
     std::copy_n(from, size, to);
   }

@@ -1,7 +1,6 @@
 #include "ps/store/update_run.h"
 
 #include <algorithm>
-#include <type_traits>
 
 #include "absl/container/inlined_vector.h"
 
@@ -10,27 +9,9 @@ namespace {
 
 // Elements taken at a time: what is combined, converted and copied stays in the first cache.
 constexpr std::size_t kStretch = 1024;
-
-template <class T>
-void AddTo(T* __restrict sum, const T* __restrict more, std::size_t size) {
-  if constexpr (std::is_integral_v<T>) {
-    using Unsigned = std::make_unsigned_t<T>;  // whose overflow is defined
-    for (std::size_t i = 0; i < size; ++i) {
-      sum[i] = static_cast<T>(static_cast<Unsigned>(sum[i]) + static_cast<Unsigned>(more[i]));
-    }
-  } else {
-    for (std::size_t i = 0; i < size; ++i) sum[i] += more[i];
-  }
-}
-
-// Integers have no mean (TableSpec::Validate).
-template <class T>
-void Divide(T* sum, std::uint32_t by, std::size_t size) {
-  if constexpr (!std::is_integral_v<T>) {
-    const T scale = static_cast<T>(1) / static_cast<T>(by);
-    for (std::size_t i = 0; i < size; ++i) sum[i] *= scale;
-  }
-}
+// When several pushes are added up for an updater without state, which does little but wait for
+// memory: then the processor begins to read the next stretch sooner.
+constexpr std::size_t kShortStretch = 256;
 
 // Elements `offset` to `offset` + `size` of the pushes, added up in `scratch`, or where they are
 // if there is nothing to compute.
@@ -41,17 +22,8 @@ const ComputeOf<Stored>* Combine(std::span<const Stored* const> pushes, std::siz
   if constexpr (!kIsHalf<Stored>) {
     if (pushes.size() == 1 && mean_of == 1) return pushes.front() + offset;
   }
-  Load(pushes.front() + offset, size, scratch);
-  for (const Stored* push : pushes.subspan(1)) {
-    if constexpr (kIsHalf<Stored>) {
-      alignas(64) float widened[kStretch];
-      Load(push + offset, size, widened);
-      AddTo(scratch, widened, size);
-    } else {
-      AddTo(scratch, push + offset, size);
-    }
-  }
-  if (mean_of != 1) Divide(scratch, mean_of, size);
+  const auto scale = static_cast<ComputeOf<Stored>>(1) / static_cast<ComputeOf<Stored>>(mean_of);
+  ChosenKernels().Sum<Stored>()(pushes.data(), pushes.size(), offset, size, scale, scratch);
   return scratch;
 }
 
@@ -70,14 +42,14 @@ struct Share {
 // `gradient(offset, size)` gives the elements to update with.
 template <class Stored, class Gradient>
 void UpdateStretches(const Updater& updater, const StoredRun<Stored>& run, double learning_rate,
-                     const Gradient& gradient) {
+                     std::size_t stretch, const Gradient& gradient) {
   using Compute = ComputeOf<Stored>;
   absl::InlinedVector<Compute*, 4> state;
   for (int slot = 0; slot < updater.state_slots(); ++slot) {
     state.push_back(run.state_after + static_cast<std::size_t>(slot) * run.size);
   }
-  for (std::size_t offset = 0; offset < run.size; offset += kStretch) {
-    const std::size_t size = std::min(kStretch, run.size - offset);
+  for (std::size_t offset = 0; offset < run.size; offset += stretch) {
+    const std::size_t size = std::min(stretch, run.size - offset);
     if (run.state_before != run.state_after) {
       for (Compute* slot : state) {
         std::copy_n(run.state_before + (slot - run.state_after), size, slot);
@@ -108,27 +80,25 @@ void ApplyToRun(const Updater& updater, const StoredRun<Stored>& run,
                 std::span<const Stored* const> pushes, const UpdateTerms& terms) {
   const Share<Stored> share(updater, pushes, terms);
   alignas(64) ComputeOf<Stored> combined[kStretch];
-  UpdateStretches(updater, run, terms.learning_rate, [&](std::size_t offset, std::size_t size) {
-    return Combine(share.pushes, offset, size, share.mean_of, combined);
-  });
+  const bool is_short = share.pushes.size() > 1 && updater.state_slots() == 0;
+  UpdateStretches(updater, run, terms.learning_rate, is_short ? kShortStretch : kStretch,
+                  [&](std::size_t offset, std::size_t size) {
+                    return Combine(share.pushes, offset, size, share.mean_of, combined);
+                  });
 }
 
 template <class Stored>
 void CombineRun(const Updater& updater, std::span<const Stored* const> pushes, std::size_t size,
                 const UpdateTerms& terms, ComputeOf<Stored>* combined) {
   const Share<Stored> share(updater, pushes, terms);
-  for (std::size_t offset = 0; offset < size; offset += kStretch) {
-    const std::size_t stretch = std::min(kStretch, size - offset);
-    ComputeOf<Stored>* const to = combined + offset;
-    const ComputeOf<Stored>* const from = Combine(share.pushes, offset, stretch, share.mean_of, to);
-    if (from != to) std::copy_n(from, stretch, to);
-  }
+  const auto* from = Combine(share.pushes, 0, size, share.mean_of, combined);
+  if (from != combined) std::copy_n(from, size, combined);
 }
 
 template <class Stored>
 void ApplyCombinedToRun(const Updater& updater, const StoredRun<Stored>& run,
                         const ComputeOf<Stored>* combined, double learning_rate) {
-  UpdateStretches(updater, run, learning_rate,
+  UpdateStretches(updater, run, learning_rate, kStretch,
                   [&](std::size_t offset, std::size_t) { return combined + offset; });
 }
 

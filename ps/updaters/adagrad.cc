@@ -30,17 +30,11 @@ class Adagrad final : public FloatUpdater<Adagrad> {
   template <class T>
   void Run(const UpdateRun<T>& run) const {
     const double slowdown = 1 + static_cast<double>(run.step - 1) * options_.learning_rate_decay;
-    const T rate = static_cast<T>(RateOf(run, options_.learning_rate) / slowdown);
-    const T decay = static_cast<T>(options_.weight_decay);
-    const T epsilon = static_cast<T>(options_.epsilon);
-    T* __restrict w = run.value;
-    T* __restrict s = run.state[0];
-    const T* __restrict g = run.gradient;
-    for (std::size_t i = 0; i < run.size; ++i) {
-      const T d = g[i] + decay * w[i];
-      s[i] += d * d;
-      w[i] -= rate * d / (std::sqrt(s[i]) + epsilon);
-    }
+    const double rate = RateOf(run, options_.learning_rate) / slowdown;
+    UpdatesOf<T>().adagrad({.rate = static_cast<T>(rate),
+                            .decay = static_cast<T>(options_.weight_decay),
+                            .epsilon = static_cast<T>(options_.epsilon)},
+                           ElementsOf(run));
   }
 
  private:

@@ -6,7 +6,7 @@
 //
 // t counts the updates of the block or row from 1. learning_rate η = 0.001, beta1 β₁ = 0.9,
 // beta2 β₂ = 0.999, epsilon ε = 1e-8, weight_decay λ = 0. State: m and v, from 0.
-#include "ps/updaters/adam_step.h"
+#include "ps/updaters/adam_terms.h"
 #include "ps/updaters/builtin.h"
 #include "ps/updaters/kernel.h"
 #include "ps/updaters/parameters.h"
@@ -22,14 +22,7 @@ class Adam final : public FloatUpdater<Adam> {
 
   template <class T>
   void Run(const UpdateRun<T>& run) const {
-    const double rate = RateOf(run, options_.learning_rate);
-    const AdamStep<T> step(options_, rate, run.step);
-    const T decay = static_cast<T>(options_.weight_decay);
-    T* __restrict w = run.value;
-    T* __restrict m = run.state[0];
-    T* __restrict v = run.state[1];
-    const T* __restrict g = run.gradient;
-    for (std::size_t i = 0; i < run.size; ++i) w[i] -= step.Loss(g[i] + decay * w[i], m[i], v[i]);
+    UpdatesOf<T>().adam(AdamTermsOf(options_, run), ElementsOf(run));
   }
 
  private:

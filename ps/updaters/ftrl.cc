@@ -32,23 +32,11 @@ class Ftrl final : public FloatUpdater<Ftrl> {
   void Run(const UpdateRun<T>& run) const {
     const T alpha = static_cast<T>(RateOf(run, options_.learning_rate));
     if (alpha == 0) return;
-    const T beta = static_cast<T>(options_.beta);
-    const T l1 = static_cast<T>(options_.l1);
-    const T l2 = static_cast<T>(options_.l2);
-    T* __restrict w = run.value;
-    T* __restrict z = run.state[0];
-    T* __restrict n = run.state[1];
-    const T* __restrict g = run.gradient;
-    for (std::size_t i = 0; i < run.size; ++i) {
-      const T sum = n[i] + g[i] * g[i];
-      const T root = std::sqrt(sum);
-      z[i] += g[i] - (root - std::sqrt(n[i])) / alpha * w[i];
-      n[i] = sum;
-      const T shrunk = z[i] - std::copysign(l1, z[i]);
-      // With β = λ₂ = 0 and no gradient yet the divisor is 0, and so is z.
-      const T divisor = (beta + root) / alpha + l2;
-      w[i] = std::abs(z[i]) <= l1 ? T{0} : -shrunk / divisor;
-    }
+    UpdatesOf<T>().ftrl({.alpha = alpha,
+                         .beta = static_cast<T>(options_.beta),
+                         .l1 = static_cast<T>(options_.l1),
+                         .l2 = static_cast<T>(options_.l2)},
+                        ElementsOf(run));
   }
 
  private:

@@ -1,4 +1,4 @@
-// What the built-in updaters have in common: one template per formula, for float and double.
+// What the built-in updaters have in common.
 #ifndef LEEWAY_PS_UPDATERS_KERNEL_H_
 #define LEEWAY_PS_UPDATERS_KERNEL_H_
 
@@ -6,12 +6,13 @@
 #include <cstdint>
 
 #include "leeway/updater.h"
+#include "ps/kernels/kernels.h"
 
 namespace leeway::ps {
 
 // An updater for floating-point tables. `Derived` has
 //     template <class T> void Run(const UpdateRun<T>& run) const;
-// which is a plain loop over pointers that do not overlap, so that the compiler vectorises it.
+// which works out the terms of this update; the loop over the elements is one of ps/kernels.
 template <class Derived>
 class FloatUpdater : public Updater {
  public:
@@ -41,6 +42,16 @@ class AnyUpdater : public Updater {
 template <class T>
 double RateOf(const UpdateRun<T>& run, double default_rate) {
   return std::isnan(run.learning_rate) ? default_rate : run.learning_rate;
+}
+
+template <class T>
+const UpdateKernels<T>& UpdatesOf() {
+  return ChosenKernels().Update<T>();
+}
+
+template <class T>
+Elements<T> ElementsOf(const UpdateRun<T>& run) {
+  return {.value = run.value, .gradient = run.gradient, .state = run.state, .size = run.size};
 }
 
 }  // namespace leeway::ps

@@ -25,17 +25,10 @@ class Nesterov final : public FloatUpdater<Nesterov> {
 
   template <class T>
   void Run(const UpdateRun<T>& run) const {
-    const T rate = static_cast<T>(RateOf(run, options_.learning_rate));
-    const T momentum = static_cast<T>(options_.momentum);
-    const T decay = static_cast<T>(options_.weight_decay);
-    T* __restrict w = run.value;
-    T* __restrict v = run.state[0];
-    const T* __restrict g = run.gradient;
-    for (std::size_t i = 0; i < run.size; ++i) {
-      const T d = g[i] + decay * w[i];
-      v[i] = momentum * v[i] + d;
-      w[i] -= rate * (d + momentum * v[i]);
-    }
+    UpdatesOf<T>().nesterov({.rate = static_cast<T>(RateOf(run, options_.learning_rate)),
+                             .momentum = static_cast<T>(options_.momentum),
+                             .decay = static_cast<T>(options_.weight_decay)},
+                            ElementsOf(run));
   }
 
  private:

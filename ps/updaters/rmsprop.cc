@@ -30,29 +30,13 @@ class Rmsprop final : public FloatUpdater<Rmsprop> {
 
   template <class T>
   void Run(const UpdateRun<T>& run) const {
-    const T rate = static_cast<T>(RateOf(run, options_.learning_rate));
-    const T alpha = static_cast<T>(options_.alpha);
-    const T fresh = static_cast<T>(1 - options_.alpha);
-    const T decay = static_cast<T>(options_.weight_decay);
-    const T epsilon = static_cast<T>(options_.epsilon);
-    T* __restrict w = run.value;
-    T* __restrict s = run.state[0];
-    const T* __restrict g = run.gradient;
-    const auto step = [=](std::size_t i) {
-      const T d = g[i] + decay * w[i];
-      s[i] = alpha * s[i] + fresh * d * d;
-      return d / (std::sqrt(s[i]) + epsilon);
-    };
-    if (options_.momentum > 0) {
-      const T momentum = static_cast<T>(options_.momentum);
-      T* __restrict v = run.state[1];
-      for (std::size_t i = 0; i < run.size; ++i) {
-        v[i] = momentum * v[i] + step(i);
-        w[i] -= rate * v[i];
-      }
-    } else {
-      for (std::size_t i = 0; i < run.size; ++i) w[i] -= rate * step(i);
-    }
+    UpdatesOf<T>().rmsprop({.rate = static_cast<T>(RateOf(run, options_.learning_rate)),
+                            .alpha = static_cast<T>(options_.alpha),
+                            .fresh = static_cast<T>(1 - options_.alpha),
+                            .decay = static_cast<T>(options_.weight_decay),
+                            .epsilon = static_cast<T>(options_.epsilon),
+                            .momentum = static_cast<T>(options_.momentum)},
+                           ElementsOf(run));
   }
 
  private:

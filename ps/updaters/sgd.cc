@@ -22,11 +22,9 @@ class Sgd final : public FloatUpdater<Sgd> {
 
   template <class T>
   void Run(const UpdateRun<T>& run) const {
-    const T rate = static_cast<T>(RateOf(run, options_.learning_rate));
-    const T decay = static_cast<T>(options_.weight_decay);
-    T* __restrict w = run.value;
-    const T* __restrict g = run.gradient;
-    for (std::size_t i = 0; i < run.size; ++i) w[i] -= rate * (g[i] + decay * w[i]);
+    UpdatesOf<T>().sgd({.rate = static_cast<T>(RateOf(run, options_.learning_rate)),
+                        .decay = static_cast<T>(options_.weight_decay)},
+                       ElementsOf(run));
   }
 
  private:

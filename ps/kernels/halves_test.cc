@@ -1,45 +1,43 @@
-#include "ps/store/halves.h"
-
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "ps/kernels/hard_values.h"
+#include "ps/kernels/kernels.h"
 #include "runtime/random.h"
 
 namespace leeway::ps {
 namespace {
-
-void Widen(const HalfKernels& kernels, const std::vector<Float16>& from, float* to) {
-  kernels.widen_float16(from.data(), from.size(), to);
-}
-void Widen(const HalfKernels& kernels, const std::vector<BFloat16>& from, float* to) {
-  kernels.widen_bfloat16(from.data(), from.size(), to);
-}
-void Narrow(const HalfKernels& kernels, const std::vector<float>& from, Float16* to) {
-  kernels.narrow_float16(from.data(), from.size(), to);
-}
-void Narrow(const HalfKernels& kernels, const std::vector<float>& from, BFloat16* to) {
-  kernels.narrow_bfloat16(from.data(), from.size(), to);
-}
 
 template <class Half>
 class Halves : public testing::Test {};
 using HalfTypes = testing::Types<Float16, BFloat16>;
 TYPED_TEST_SUITE(Halves, HalfTypes);
 
-const HalfKernels* const kKernels[] = {&PortableHalfKernels(), &FastestHalfKernels()};
+template <class Half>
+std::vector<float> Widened(Level level, const std::vector<Half>& halves) {
+  std::vector<float> floats(halves.size());
+  KernelsOf(level).Halves<Half>().widen(halves.data(), halves.size(), floats.data());
+  return floats;
+}
+
+template <class Half>
+std::vector<Half> Narrowed(Level level, const std::vector<float>& floats) {
+  std::vector<Half> halves(floats.size());
+  KernelsOf(level).Halves<Half>().narrow(floats.data(), floats.size(), halves.data());
+  return halves;
+}
 
 // Every one of them becomes the float it stands for, and that float becomes it again.
 TYPED_TEST(Halves, AllOfThemThereAndBack) {
   std::vector<TypeParam> halves(1 << 16);
   for (std::size_t i = 0; i < halves.size(); ++i) halves[i].bits = static_cast<std::uint16_t>(i);
-  for (const HalfKernels* kernels : kKernels) {
-    std::vector<float> floats(halves.size());
-    Widen(*kernels, halves, floats.data());
-    std::vector<TypeParam> back(halves.size());
-    Narrow(*kernels, floats, back.data());
+  for (const Level level : LevelsHere()) {
+    const std::vector<float> floats = Widened(level, halves);
+    const std::vector<TypeParam> back = Narrowed<TypeParam>(level, floats);
     for (std::size_t i = 0; i < halves.size(); ++i) {
       const float expected = static_cast<float>(halves[i]);
       if (std::isnan(expected)) {
@@ -89,15 +87,51 @@ std::vector<float> HardFloats() {
 
 TYPED_TEST(Halves, RoundAsTheTypesDo) {
   const std::vector<float> floats = HardFloats<TypeParam>();
-  for (const HalfKernels* kernels : kKernels) {
-    std::vector<TypeParam> halves(floats.size());
-    Narrow(*kernels, floats, halves.data());
+  for (const Level level : LevelsHere()) {
+    const std::vector<TypeParam> halves = Narrowed<TypeParam>(level, floats);
     for (std::size_t i = 0; i < floats.size(); ++i) {
       if (std::isnan(floats[i])) {
         ASSERT_TRUE(std::isnan(static_cast<float>(halves[i]))) << floats[i];
       } else {
         ASSERT_EQ(halves[i].bits, TypeParam(floats[i]).bits) << floats[i];
       }
+    }
+  }
+}
+
+// NaNs, too: those that signal become quiet everywhere.
+TYPED_TEST(Halves, AllLevelsGiveTheSameBits) {
+  std::vector<TypeParam> halves(1 << 16);
+  for (std::size_t i = 0; i < halves.size(); ++i) halves[i].bits = static_cast<std::uint16_t>(i);
+  const std::vector<float> floats = HardFloats<TypeParam>();
+  const std::vector<float> widened = Widened(Level::kScalar, halves);
+  const std::vector<TypeParam> narrowed = Narrowed<TypeParam>(Level::kScalar, floats);
+  for (const Level level : LevelsHere()) {
+    const std::vector<float> wide = Widened(level, halves);
+    ASSERT_EQ(std::memcmp(wide.data(), widened.data(), wide.size() * sizeof(float)), 0)
+        << Name(level);
+    ASSERT_EQ(Narrowed<TypeParam>(level, floats), narrowed) << Name(level);
+  }
+}
+
+TYPED_TEST(Halves, AnyLengthAnywhere) {
+  runtime::Random random(2);
+  for (std::size_t size = 0; size <= 200; ++size) {
+    const std::size_t start = random.Below(4);
+    const auto halves = HardValues<TypeParam>(start + size, random);
+    const auto floats = HardValues<float>(start + size, random);
+    for (const Level level : LevelsHere()) {
+      const auto& kernels = KernelsOf(level).Halves<TypeParam>();
+      std::vector<float> wide(size + 1, 7);
+      std::vector<TypeParam> narrow(size + 1, TypeParam(7));
+      kernels.widen(halves.data() + start, size, wide.data());
+      kernels.narrow(floats.data() + start, size, narrow.data());
+      for (std::size_t i = 0; i < size; ++i) {
+        ASSERT_TRUE(Same(wide[i], static_cast<float>(halves[start + i]))) << Name(level);
+        ASSERT_TRUE(Same(narrow[i], TypeParam(floats[start + i]))) << Name(level);
+      }
+      ASSERT_EQ(wide[size], 7) << Name(level);
+      ASSERT_EQ(narrow[size], TypeParam(7)) << Name(level);
     }
   }
 }

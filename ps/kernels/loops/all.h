@@ -1,0 +1,47 @@
+// Everything a level has. Included by the levels' files only, each of which is compiled for another
+// instruction set. All of it is therefore in unnamed namespaces, and nothing is called that the
+// linker might merge with a copy from elsewhere: an inline function of the standard library
+// compiled here could end up in code that runs before anybody asked what the processor can do.
+#ifndef LEEWAY_PS_KERNELS_LOOPS_ALL_H_
+#define LEEWAY_PS_KERNELS_LOOPS_ALL_H_
+
+#include "ps/kernels/kernels.h"
+#include "ps/kernels/loops/halves.h"
+#include "ps/kernels/loops/sum.h"
+#include "ps/kernels/loops/updates.h"
+
+namespace leeway::ps {
+namespace {
+
+template <class T>
+constexpr UpdateKernels<T> kUpdateLoops = {.add = Add<T>};
+
+template <std::floating_point T>
+constexpr UpdateKernels<T> kUpdateLoops<T> = {.add = Add<T>,
+                                              .sgd = Sgd<T>,
+                                              .momentum = Momentum<T>,
+                                              .nesterov = Nesterov<T>,
+                                              .adagrad = Adagrad<T>,
+                                              .rmsprop = Rmsprop<T>,
+                                              .adam = Adam<T>,
+                                              .adamw = AdamW<T>,
+                                              .ftrl = Ftrl<T>};
+
+constexpr Kernels kLoops = {
+    .sum = {.of_float = Sum<float>,
+            .of_double = Sum<double>,
+            .of_float16 = Sum<Float16>,
+            .of_bfloat16 = Sum<BFloat16>,
+            .of_int32 = Sum<std::int32_t>,
+            .of_int64 = Sum<std::int64_t>},
+    .update_float = kUpdateLoops<float>,
+    .update_double = kUpdateLoops<double>,
+    .update_int32 = kUpdateLoops<std::int32_t>,
+    .update_int64 = kUpdateLoops<std::int64_t>,
+    .float16 = {.widen = WidenRun<Float16>, .narrow = NarrowRun<Float16>},
+    .bfloat16 = {.widen = WidenRun<BFloat16>, .narrow = NarrowRun<BFloat16>}};
+
+}  // namespace
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_KERNELS_LOOPS_ALL_H_

@@ -1,0 +1,93 @@
+// The sum of several arrays in one pass: a few vectors of the sum at a time stay in registers while
+// all arrays are added to them. No prefetching: it made this slower wherever it was measured, since
+// the processor sees by itself that there are as many streams as arrays.
+#ifndef LEEWAY_PS_KERNELS_LOOPS_SUM_H_
+#define LEEWAY_PS_KERNELS_LOOPS_SUM_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ps/kernels/kernels.h"
+#include "ps/kernels/loops/halves.h"
+#include "ps/kernels/loops/vectors.h"
+
+namespace leeway::ps {
+namespace {
+
+template <class Stored>
+using SumOf = typename AddedAs<ComputeOf<Stored>>::Type;
+
+template <class Stored>
+LEEWAY_INLINE SumOf<Stored> One(const Stored* from) {
+  if constexpr (kIsHalf<Stored>) {
+    return Widen(*from);
+  } else {
+    return static_cast<SumOf<Stored>>(*from);
+  }
+}
+
+template <class Stored>
+LEEWAY_INLINE void SumOne(const Stored* const* from, std::size_t count, std::size_t at,
+                          ComputeOf<Stored> scale, ComputeOf<Stored>* to) {
+  SumOf<Stored> sum = One(from[0] + at);
+  for (std::size_t k = 1; k < count; ++k) sum += One(from[k] + at);
+  if constexpr (!std::is_integral_v<Stored>) sum *= scale;
+  *to = static_cast<ComputeOf<Stored>>(sum);
+}
+
+#if LEEWAY_ONE_AT_A_TIME
+
+template <class Stored>
+void Sum(const Stored* const* from, std::size_t count, std::size_t first, std::size_t size,
+         ComputeOf<Stored> scale, ComputeOf<Stored>* to) {
+  for (std::size_t i = 0; i < size; ++i) SumOne(from, count, first + i, scale, to + i);
+}
+
+#else
+
+template <class Stored>
+LEEWAY_INLINE Vector<SumOf<Stored>> OneVector(const Stored* from) {
+  if constexpr (kIsHalf<Stored>) {
+    return WidenVector(from);
+  } else {
+    return Read(reinterpret_cast<const SumOf<Stored>*>(from));
+  }
+}
+
+template <int vectors, class Stored>
+LEEWAY_INLINE void SumVectors(const Stored* const* from, std::size_t count, std::size_t at,
+                              ComputeOf<Stored> scale, ComputeOf<Stored>* to) {
+  constexpr std::size_t lanes = kLanes<SumOf<Stored>>;
+  Vector<SumOf<Stored>> sum[vectors];
+#pragma GCC unroll 8
+  for (int v = 0; v < vectors; ++v) sum[v] = OneVector(from[0] + at + v * lanes);
+  for (std::size_t k = 1; k < count; ++k) {
+    const Stored* const more = from[k] + at;
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; ++v) sum[v] += OneVector(more + v * lanes);
+  }
+#pragma GCC unroll 8
+  for (int v = 0; v < vectors; ++v) {
+    if constexpr (!std::is_integral_v<Stored>) sum[v] *= scale;
+    Write(reinterpret_cast<SumOf<Stored>*>(to) + v * lanes, sum[v]);
+  }
+}
+
+template <class Stored>
+void Sum(const Stored* const* from, std::size_t count, std::size_t first, std::size_t size,
+         ComputeOf<Stored> scale, ComputeOf<Stored>* to) {
+  constexpr std::size_t lanes = kLanes<SumOf<Stored>>;
+  std::size_t i = 0;
+  for (; i + kVectorsAtOnce * lanes <= size; i += kVectorsAtOnce * lanes) {
+    SumVectors<kVectorsAtOnce>(from, count, first + i, scale, to + i);
+  }
+  for (; i + lanes <= size; i += lanes) SumVectors<1>(from, count, first + i, scale, to + i);
+  for (; i < size; ++i) SumOne(from, count, first + i, scale, to + i);
+}
+
+#endif
+
+}  // namespace
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_KERNELS_LOOPS_SUM_H_
