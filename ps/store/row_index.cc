@@ -60,7 +60,7 @@ std::vector<RowIndex::Hashed> RowIndex::PlacesIn(const Segment& segment) {
 
 void RowIndex::MakeRoom(std::uint64_t hash, const std::vector<Hashed>& all) {
   const std::uint32_t index = PartOf(hash).segment;
-  if (segments_[index].num_groups >= kGroupsMax && MayCut(segments_[index])) {
+  if (segments_[index].num_groups >= kGroupsMax) {
     Cut(index, all);
   } else {
     Segment grown(MoreThan(segments_[index].num_groups), segments_[index].depth);
@@ -70,14 +70,8 @@ void RowIndex::MakeRoom(std::uint64_t hash, const std::vector<Hashed>& all) {
   }
 }
 
-// Were the keys chosen by one who knows the seed, so that all have the same first bits, then
-// cutting would double the directory for each bit, and not help.
-bool RowIndex::MayCut(const Segment& segment) const {
-  constexpr std::size_t kPartsOfSegment = 8;
-  return segment.depth < depth_ || 2 * directory_.size() <= kPartsOfSegment * segments_.size() + 8;
-}
-
-// In two, by the next bit of the hash.
+// In two, by the next bit of the hash; each half has room for those that go there, however they are
+// spread.
 void RowIndex::Cut(std::uint32_t index, const std::vector<Hashed>& all) {
   const std::uint32_t depth = segments_[index].depth + 1;
   if (depth > depth_) {

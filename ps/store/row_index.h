@@ -173,7 +173,6 @@ class RowIndex {
   static std::vector<Hashed> PlacesIn(const Segment& segment);
   void MakeRoom(std::uint64_t hash, const std::vector<Hashed>& all);
   void Cut(std::uint32_t index, const std::vector<Hashed>& all);
-  bool MayCut(const Segment& segment) const;
   void Show(std::uint32_t index, std::uint64_t hash);
 
   std::uint64_t seeds_[2];
