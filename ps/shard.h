@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -180,6 +181,9 @@ class Shard {
   // The state that is replicated; of the windows, not what waits in them.
   std::map<std::uint32_t, std::unique_ptr<ShardStore>> stores_;  // by table
   std::map<WorkerKey, Window> windows_;
+  // Those whose windows keep, or have kept, what has come early: when one of many connections goes
+  // only these are looked at.
+  std::set<WorkerKey> early_from_;
   Progress progress_;
   std::uint64_t closed_ = 0;
   std::uint64_t index_ = 0;

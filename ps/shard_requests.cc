@@ -46,8 +46,12 @@ bool Shard::TakeRequest(Inbound inbound) {
       return false;
     }
     case Stream::Order::kEarly:
-      ++(stream.Keep(std::move(inbound)) ? context_->counters->early
-                                         : context_->counters->early_dropped);
+      if (stream.Keep(std::move(inbound))) {
+        ++context_->counters->early;
+        early_from_.insert(worker);
+      } else {
+        ++context_->counters->early_dropped;
+      }
       return false;
     case Stream::Order::kNext:
       AdmitNext(&window, kind, std::move(inbound));
@@ -77,9 +81,16 @@ void Shard::RefuseEarly(const absl::Status& why) {
 
 void Shard::DropPeer(van::PeerId peer) {
   held_.DropPeer(peer);
-  for (auto& [worker, window] : windows_) {
-    for (Stream& stream : window.streams) stream.DropPeer(peer);
-  }
+  std::erase_if(early_from_, [&](const WorkerKey& worker) {
+    const auto found = windows_.find(worker);
+    if (found == windows_.end()) return true;
+    bool none_left = true;
+    for (Stream& stream : found->second.streams) {
+      stream.DropPeer(peer);
+      none_left = none_left && stream.keeps_nothing();
+    }
+    return none_left;
+  });
 }
 
 // ---- a request whose turn it is ----

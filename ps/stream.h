@@ -44,6 +44,7 @@ class Stream {
   // Everything kept, in order; or what came from one peer, dropped.
   std::vector<Inbound> TakeAll();
   void DropPeer(van::PeerId peer);
+  bool keeps_nothing() const { return early_.empty(); }
 
   // How a request that was seen before had failed; OK where it had not. UNKNOWN where that is
   // too long ago to be remembered.
