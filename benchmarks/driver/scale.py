@@ -5,7 +5,8 @@ from pathlib import Path
 
 SIZES = [(10, 2), (30, 5), (100, 10), (300, 30), (1000, 100)]  # workers, servers
 QUICK = SIZES[:3]
-SECONDS_MAX = 1800
+LARGEST_STEPS = 12  # otherwise 24, or as many as fill two virtual seconds
+SECONDS_MAX = 3600
 
 
 def name(size: tuple[int, int]) -> str:
@@ -18,6 +19,8 @@ def run(program: Path, sizes: list[tuple[int, int]], failures: list[dict]) -> di
     for size in sizes:
         print(f"bench: simulating {size[0]} workers and {size[1]} servers", flush=True)
         command = [program, "--workers", str(size[0]), "--servers", str(size[1])]
+        if size == SIZES[-1]:
+            command += ["--steps", str(LARGEST_STEPS)]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS_MAX, check=True)
             found[name(size)] = json.loads(done.stdout)

@@ -1,6 +1,7 @@
 #include "tests/simulation/scale/scale_plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "leeway/dtype.h"
 
@@ -18,6 +19,11 @@ TableSpec Table(const char* name, std::uint64_t elements) {
 std::vector<TableSpec> Model(const ScalePlan& plan) {
   return {Table("weights", plan.servers * plan.block_bytes / SizeOf(DType::kFloat32)),
           Table("bias", 64), Table("scale", 1)};
+}
+
+int ScalePlan::StepsMeasured() const {
+  const double fill = std::ceil(absl::FDivDuration(measured, IdealStep(*this)));
+  return std::max(steps, static_cast<int>(fill));
 }
 
 // Blocks are dealt in turn, so each server has one of the large table. Where the small ones lie is

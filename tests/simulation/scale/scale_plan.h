@@ -17,8 +17,9 @@ namespace leeway::simulation {
 struct ScalePlan {
   std::uint32_t workers = 30;
   std::uint32_t servers = 5;
-  int warm_up = 2;  // steps before those
-  int steps = 24;   // that are measured
+  int warm_up = 2;                             // steps before those
+  int steps = 24;                              // that are measured, at least
+  absl::Duration measured = absl::Seconds(2);  // at least, so that there are heartbeats in it
   std::uint64_t block_bytes = 16 << 10;
   double bytes_per_second = 200e6;                // of each card, each way
   absl::Duration delay = absl::Microseconds(50);  // from card to card
@@ -28,6 +29,7 @@ struct ScalePlan {
   std::function<void(Config*)> configure;  // changes what is usual
 
   std::uint32_t nodes() const { return workers + servers; }
+  int StepsMeasured() const;
 };
 
 // Dense, in BSP: a block for each server, and two small tables as models have beside that.

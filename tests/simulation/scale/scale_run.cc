@@ -18,7 +18,9 @@ namespace leeway::simulation {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Minutes(10);  // of virtual time, for any phase
-constexpr int kHeapLooksPerStep = 50;
+// In the first steps, which are like all others: a look at a heap of gigabytes takes its time.
+constexpr int kHeapLooksPerStep = 10;
+constexpr int kStepsWithHeapLooks = 3;
 
 std::uint64_t HeapBytes() {
   const struct mallinfo2 heap = mallinfo2();
@@ -77,8 +79,8 @@ SimCluster::Setup SetupOf(const ScalePlan& plan) {
 ScaleRun::ScaleRun(const ScalePlan& plan)
     : plan_(plan),
       model_(Model(plan)),
-      workers_done_(plan.warm_up + plan.steps),
-      ends_(plan.warm_up + plan.steps),
+      workers_done_(plan.warm_up + plan.StepsMeasured()),
+      ends_(workers_done_.size()),
       tables_(plan.workers, std::vector<SteppingWorker::Table>(model_.size())),
       cluster_(SetupOf(plan)) {
   cluster_.network().SetNics({.egress_bytes_per_second = plan.bytes_per_second,
@@ -135,7 +137,7 @@ absl::Status ScaleRun::Train() {
   const auto arrays = std::make_shared<SteppingWorker::Arrays>(tables_[0]);
   for (std::uint32_t i = 0; i < plan_.workers; ++i) {
     workers_.push_back(std::make_unique<SteppingWorker>(
-        &cluster_.world(), cores_[i], plan_.warm_up + plan_.steps, plan_.compute,
+        &cluster_.world(), cores_[i], static_cast<int>(ends_.size()), plan_.compute,
         [this](const absl::Status& status, int step) { OnStep(status, step); }));
     workers_.back()->Run(tables_[i], arrays);
   }
@@ -144,10 +146,10 @@ absl::Status ScaleRun::Train() {
   LEEWAY_RETURN_IF_ERROR(Until("warming up", [&] { return ended(plan_.warm_up); }));
   Mark mark = Now();
   const auto before = Servers();
-  LEEWAY_RETURN_IF_ERROR(Until("training", [&] { return ended(plan_.warm_up + plan_.steps); }));
+  LEEWAY_RETURN_IF_ERROR(Until("training", [&] { return ended(static_cast<int>(ends_.size())); }));
   double real_seconds = 0;
   figures_.steady = Lap(&mark, &real_seconds);
-  figures_.step = figures_.steady.time / plan_.steps;
+  figures_.step = figures_.steady.time / plan_.StepsMeasured();
   for (std::size_t i = plan_.warm_up; i < ends_.size(); ++i) {
     figures_.slowest_step = std::max(figures_.slowest_step, ends_[i] - ends_[i - 1]);
   }
@@ -158,10 +160,10 @@ absl::Status ScaleRun::Train() {
     messages +=
         after[i].frames_in - before[i].frames_in + after[i].frames_out - before[i].frames_out;
   }
-  figures_.messages_a_step = messages / plan_.steps;
+  figures_.messages_a_step = messages / plan_.StepsMeasured();
   figures_.bytes_vs_payload =
       static_cast<double>(fullest) /
-      static_cast<double>(plan_.workers * FullestServerBytes(plan_) * plan_.steps);
+      static_cast<double>(plan_.workers * FullestServerBytes(plan_) * plan_.StepsMeasured());
   return absl::OkStatus();
 }
 
@@ -193,7 +195,8 @@ void ScaleRun::OnStep(const absl::Status& status, int step) {
 void ScaleRun::WatchHeap() {
   const std::uint64_t heap = HeapBytes();
   figures_.peak_bytes = std::max(figures_.peak_bytes, heap - std::min(heap, heap_before_));
-  if (workers_done_.back() == plan_.workers) return;
+  const int steps = std::min<int>(kStepsWithHeapLooks, static_cast<int>(workers_done_.size()));
+  if (workers_done_[steps - 1] == plan_.workers) return;
   cluster_.world().Schedule(figures_.ideal / kHeapLooksPerStep, [this] { WatchHeap(); });
 }
 
@@ -252,8 +255,9 @@ absl::StatusOr<ScaleFigures> RunScale(const ScalePlan& plan) { return ScaleRun(p
 std::string ToJson(const ScalePlan& plan, const ScaleFigures& figures) {
   const double nodes = plan.nodes();
   return absl::StrCat(
-      "{\"workers\": ", plan.workers, ", \"servers\": ", plan.servers, ", \"steps\": ", plan.steps,
-      ", \"block_bytes\": ", plan.block_bytes, ", \"bytes_per_second\": ", plan.bytes_per_second,
+      "{\"workers\": ", plan.workers, ", \"servers\": ", plan.servers,
+      ", \"steps\": ", plan.StepsMeasured(), ", \"block_bytes\": ", plan.block_bytes,
+      ", \"bytes_per_second\": ", plan.bytes_per_second,
       ", \"delay_s\": ", absl::ToDoubleSeconds(plan.delay),
       ", \"compute_s\": ", absl::ToDoubleSeconds(plan.compute),
       ", \"ideal_step_s\": ", absl::ToDoubleSeconds(figures.ideal),

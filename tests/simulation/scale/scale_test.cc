@@ -17,6 +17,12 @@ class ScaleTest : public testing::Test {
     EXPECT_TRUE(figures.ok()) << figures.status();
     return figures.ok() ? *figures : ScaleFigures();
   }
+  static ScalePlan Short() {
+    ScalePlan plan;
+    plan.steps = 1;
+    plan.measured = absl::ZeroDuration();
+    return plan;
+  }
   static double PerNode(const ScalePlan& plan, std::uint64_t count) {
     return static_cast<double>(count) / plan.nodes();
   }
@@ -42,19 +48,29 @@ TEST_F(ScaleTest, AStepIsNearTheIdealAndTheSchedulerHasLittleToDo) {
   EXPECT_LT(SchedulerMessagesPerNodeSecond(plan, figures), 5.0);
 }
 
-TEST_F(ScaleTest, JoiningAndLeavingCostTheSchedulerNoMoreForEachNodeWhereThereAreMany) {
-  ScalePlan few, many;
-  few.workers = 10, few.servers = 2;
-  many.workers = 60, many.servers = 12;
-  few.steps = many.steps = 1;
-  const ScaleFigures small = Run(few), large = Run(many);
-  EXPECT_LE(PerNode(many, large.joining.messages), 1.2 * PerNode(few, small.joining.messages));
-  EXPECT_LE(PerNode(many, large.leaving.messages), 1.2 * PerNode(few, small.leaving.messages));
+// Ten a node: Join, Welcome, the map and its MapAck, the tables.
+TEST_F(ScaleTest, JoiningCostsTheSchedulerAsMuchForEachNodeWhereThereAreMany) {
+  const auto messages_per_node = [](std::uint32_t workers, std::uint32_t servers) {
+    ScalePlan plan = Short();
+    plan.workers = workers, plan.servers = servers;
+    return PerNode(plan, Run(plan).joining.messages);
+  };
+  EXPECT_LE(messages_per_node(60, 12), 1.1 * messages_per_node(10, 2));
+}
+
+// As many maps as there are workers that leave, each to all that are left and acknowledged, would
+// be 4,000 messages, and as many that say who has left.
+TEST_F(ScaleTest, WorkersThatLeaveOneAfterTheOtherAreNotAMapEach) {
+  ScalePlan plan = Short();
+  plan.workers = 60, plan.servers = 12;
+  plan.leave_within = absl::Milliseconds(200);  // there may be a map every 72 ms
+  EXPECT_LE(Run(plan).leaving.messages, 60 * 2 + 12 * 4 + 4 * 2 * 72u);
 }
 
 TEST_F(ScaleTest, TheSamePlanGivesTheSameFigures) {
   ScalePlan plan;
   plan.workers = 6, plan.servers = 2, plan.steps = 3;
+  plan.measured = absl::ZeroDuration();
   const ScaleFigures first = Run(plan), second = Run(plan);
   EXPECT_EQ(first.step, second.step);
   EXPECT_EQ(first.steady.messages, second.steady.messages);
