@@ -19,6 +19,9 @@ constexpr absl::Duration kHelloPauseMin = absl::Milliseconds(250);
 constexpr absl::Duration kHelloPauseMax = absl::Seconds(2);
 constexpr std::uint64_t kOffendersLogged = 16;
 constexpr std::uint64_t kLargeBytes = 64 << 10;
+// How long small messages wait at least while large ones come in: each one that leaves wakes
+// several threads, here and at its peer.
+constexpr absl::Duration kEnvelopeWait = absl::Microseconds(250);
 
 // Somebody who throws garbage at a port must not fill the log as well: all of the first few, then
 // fewer and fewer.
@@ -235,8 +238,11 @@ void SessionVan::OnData(PeerId id, const Prefix& prefix, Arrival arrival) {
   const auto header = arrival.head.subspan(kPrefixBytes);
   message.header = Buffer::CopyOf(header.data(), header.size());
   message.payload = std::move(arrival.payload);
-  // What there is to be done with a large one may take its time: answers to small ones do not wait.
-  if (message.TotalBytes() >= kLargeBytes) SendEnvelopes();
+  // What there is to be done with a large one may take its time, and there may be many of them.
+  if (message.TotalBytes() >= kLargeBytes && !with_envelope_.empty() &&
+      loop_->Now() - in_envelope_since_ >= kEnvelopeWait) {
+    SendEnvelopes();
+  }
   if (HandOver(id, std::move(message))) AfterData(id, prefix);
 }
 

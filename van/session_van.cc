@@ -138,8 +138,8 @@ SessionVan::Peer* SessionVan::Find(PeerId id) {
   return found == peers_.end() ? nullptr : &found->second;
 }
 
-// Small messages wait until the loop has nothing else to do or the envelope is full, whichever is
-// first.
+// Small messages wait until the loop has nothing else to do, the envelope is full, or they have
+// waited long enough and large ones go on coming in (OnData), whichever is first.
 bool SessionVan::PutInEnvelope(Peer& peer, const Message& message) {
   if (!peer.takes_envelopes || !peer.queue.empty()) return false;
   const std::size_t size = peer.envelope.SizeWith(message);
@@ -150,6 +150,7 @@ bool SessionVan::PutInEnvelope(Peer& peer, const Message& message) {
   counters_.bytes_sent += message.TotalBytes();
   if (peer.envelope.empty()) {
     if (with_envelope_.empty()) {
+      in_envelope_since_ = loop_->Now();
       loop_->BeforeSleep([this, alive = alive_] {
         if (*alive) SendEnvelopes();
       });

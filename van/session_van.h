@@ -142,6 +142,7 @@ class SessionVan final : public Van, private TransportEvents {
   std::map<PeerId, Peer> peers_;  // ordered: goodbyes are sent in the same order in every run
   absl::flat_hash_map<ConnId, PeerId> by_conn_;
   std::vector<PeerId> with_envelope_;  // peers for which something waits in one
+  absl::Time in_envelope_since_;       // when the first of that began to wait
   std::vector<Notice> notices_;
   bool notices_posted_ = false;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);

@@ -1,4 +1,6 @@
 // The core against scripted peers: how operations end, and what is not an operation.
+#include <numeric>
+
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/core.h"
@@ -77,6 +79,31 @@ TEST(CoreEndTest, AbandonedRequestsLeaveNoHoleAndKeepTheirData) {
   EXPECT_EQ(cluster.servers[0]->admitted.size(), 4u);
   EXPECT_EQ(cluster.servers[0]->admitted[1].request.timeout_ms, 0u);  // not to be refused
   EXPECT_EQ(cluster.servers[0]->admitted[2].request.timeout_ms, 1u);  // not to be held
+  cluster.ExpectNoHoles();
+}
+
+// Their values are gathered when they leave, which here is after their operation's end.
+TEST(CoreEndTest, RowsThatHadToWaitKeepTheirValues) {
+  TestCluster cluster({.servers = 1, .shards = 1, .configure = [](Config* config) {
+                         config->send_window_bytes = 1024;
+                       }});
+  cluster.Connect();
+  const auto table = cluster.MakeTable(TableSpec::Sparse("e", 2));
+  std::vector<std::uint64_t> keys(50);
+  std::iota(keys.begin(), keys.end(), 0);
+  const std::vector<float> first(100, 1);
+  cluster.servers[0]->intercept = [](const proto::Request&) { return true; };
+  const auto sent = cluster.Push(table, keys, first);
+  auto values = std::make_unique<std::vector<float>>(100, 7.0f);
+  const auto waiting = cluster.Push(table, keys, *values, Within(absl::Seconds(1)));
+  EXPECT_EQ(cluster.Await(waiting).code(), absl::StatusCode::kDeadlineExceeded);
+  ASSERT_EQ(cluster.servers[0]->arrived.size(), 1u);
+  std::fill(values->begin(), values->end(), -1.0f);  // the user's again
+  values.reset();
+  cluster.servers[0]->intercept = nullptr;
+  EXPECT_TRUE(cluster.Await(sent).ok());
+  cluster.RunUntil([&] { return cluster.servers[0]->admitted.size() == 2; });
+  EXPECT_EQ(cluster.servers[0]->rows.at(49), std::vector<float>(2, 8.0f));
   cluster.ExpectNoHoles();
 }
 

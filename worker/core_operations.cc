@@ -58,6 +58,7 @@ std::shared_ptr<Operation> Core::Submit(absl::StatusOr<Sliced> sliced, const Ter
   operation->submitted = loop_->Now();
   operation->deadline = operation->submitted + terms.timeout.value_or(config_.request_timeout);
   operation->requests = operation->unanswered = sliced->pieces.size();
+  operation->source = std::move(sliced->source);
   operation->sink = std::move(sliced->sink);
   operation->memory = std::move(sliced->memory);
   if (operation->op == proto::Op::kPushPull && operation->table->spec.consistency.is_bsp()) {
@@ -130,6 +131,7 @@ void Core::FailOperation(const std::shared_ptr<Operation>& operation, absl::Stat
 }
 
 void Core::Settle(const std::shared_ptr<Operation>& operation) {
+  operation->source.reset();
   operation->sink.reset();
   const bool unused = operation->memory.Release([this, weak = std::weak_ptr(operation)] {
     const std::shared_ptr<Operation> released = weak.lock();

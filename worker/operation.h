@@ -57,6 +57,7 @@ class Operation {
   std::size_t requests = 0;
   std::size_t unanswered = 0;
   absl::Status result;
+  std::unique_ptr<PushSource> source;
   std::unique_ptr<PullSink> sink;
   UserMemoryHold memory;
   Completion completion;

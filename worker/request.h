@@ -39,6 +39,7 @@ struct Request {
   bool retained = false;
   std::size_t index = 0;  // of its piece
   Piece piece;
+  bool filled = false;      // its payload; false only as long as its operation goes on
   std::uint64_t bytes = 0;  // payload
 
   std::shared_ptr<const TableInfo> table;

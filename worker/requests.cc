@@ -66,6 +66,7 @@ void Requests::Submit(const std::shared_ptr<Operation>& operation, std::vector<P
     auto request = std::make_unique<Request>();
     request->operation = operation;
     request->index = i;
+    request->filled = operation->source == nullptr;
     request->piece = std::move(pieces[i]);
     for (const runtime::Buffer& frame : request->piece.payload) request->bytes += frame.size();
     request->table = operation->table;
@@ -188,6 +189,11 @@ van::SendDone Requests::Tracked(Link* link) {
   };
 }
 
+void Requests::Fill(Request& request) {
+  if (std::exchange(request.filled, true)) return;
+  request.operation->source->Fill(request.index);
+}
+
 void Requests::SendNow(Link* link, Request* request) {
   const absl::Time now = loop_->Now();
   request->state = Request::State::kSent;
@@ -195,6 +201,7 @@ void Requests::SendNow(Link* link, Request* request) {
   request->due = now + Jittered(request->resend_delay, loop_);
   request->resend_delay = NextResendDelay(request->resend_delay, resend_interval_);
   if (request->times_sent++ == 0) request->first_sent = now;
+  Fill(*request);
 
   van::SendDone done;
   if (request->bytes >= kTrackedBytesMin || !servers_->Writable(link)) done = Tracked(link);

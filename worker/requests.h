@@ -112,6 +112,7 @@ class Requests {
   void Withdraw(Lane& lane, Request* request);
   bool MaySend(const Link& link, const Request& request) const;
   void Pump(Link* link);
+  static void Fill(Request& request);
   void SendNow(Link* link, Request* request);
   van::SendDone Tracked(Link* link);
   proto::Request MessageFor(const Request& request, absl::Time now) const;

@@ -12,6 +12,7 @@ namespace leeway::worker {
 void Requests::Abandon(const Operation& operation) {
   ForEachOpen([&](Lane&, Request& request) {
     if (request.operation.get() != &operation) return;
+    Fill(request);
     request.operation.reset();
     request.abandoned = true;
     abandoned_bytes_ += request.bytes;

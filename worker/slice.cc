@@ -85,6 +85,12 @@ absl::Status CheckRagged(const Access& access) {
 
 }  // namespace
 
+void Sliced::Fill() {
+  if (source == nullptr) return;
+  for (std::size_t i = 0; i < pieces.size(); ++i) source->Fill(i);
+  source.reset();
+}
+
 absl::StatusOr<Sliced> Slice(const Access& access, const std::shared_ptr<Poster>& poster) {
   const TableInfo& table = *access.table;
   if (access.dtype != table.spec.dtype) {

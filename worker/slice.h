@@ -47,6 +47,17 @@ struct Piece {
   absl::InlinedVector<runtime::Buffer, 3> payload = {};
 };
 
+// Where the values of a push come from, if they are gathered only when a piece is about to leave:
+// the first ones are under way then while the next are gathered, and what was just written is still
+// in the cache when the transport reads it.
+class PushSource {
+ public:
+  virtual ~PushSource() = default;
+  // Writes the values frame of piece `index`. To be called once for each piece before its payload
+  // is read, while the user's memory is still lent.
+  virtual void Fill(std::size_t index) = 0;
+};
+
 // Where the values of a pull go.
 class PullSink {
  public:
@@ -58,11 +69,15 @@ class PullSink {
 };
 
 struct Sliced {
+  // Fills all pieces now: the user's memory is not to be read later.
+  void Fill();
+
   std::shared_ptr<const TableInfo> table;
   proto::Op op = proto::Op::kPush;
   std::vector<Piece> pieces = {};
-  std::unique_ptr<PullSink> sink = nullptr;  // pulls
-  UserMemoryHold memory = {};                // where pieces point into the user's memory
+  std::unique_ptr<PushSource> source = nullptr;  // pushes whose pieces are still to be filled
+  std::unique_ptr<PullSink> sink = nullptr;      // pulls
+  UserMemoryHold memory = {};                    // where pieces point into the user's memory
 };
 
 // INVALID_ARGUMENT for what cannot be: lengths, dtype, kind of table, repeated ragged keys.

@@ -34,34 +34,68 @@ inline void CopyRow(const std::byte* from, std::uint64_t size, std::byte* to) {
 // How many rows ahead: their places lie far apart, since keys are spread over shards by a hash.
 constexpr std::size_t kAhead = 16;
 
-class SparseSink final : public PullSink {
- public:
-  SparseSink(void* result, std::uint64_t row_bytes)
-      : result_(static_cast<std::byte*>(result)), row_bytes_(row_bytes) {}
+// The keys of all pieces, and which of them are whose.
+struct PiecedKeys {
+  GroupedKeys keys;
+  std::vector<std::size_t> begin;  // [pieces + 1], into keys.keys
+};
 
-  void Keep(GroupedKeys keys, std::vector<std::size_t> piece_begin) {
-    keys_ = std::move(keys);
-    piece_begin_ = std::move(piece_begin);
+class SparseSource final : public PushSource {
+ public:
+  // `to`: [keys] rows, those of each piece being its values frame.
+  SparseSource(const Access& access, std::shared_ptr<const PiecedKeys> pieces, Arena to)
+      : table_(access.table),
+        rows_(static_cast<const std::byte*>(access.values)),
+        row_bytes_(table_->spec.row_width * SizeOf(table_->spec.dtype)),
+        pieces_(std::move(pieces)),
+        to_(std::move(to)) {}
+
+  void Fill(std::size_t index) override {
+    const GroupedKeys& keys = pieces_->keys;
+    const std::size_t end = pieces_->begin[index + 1];
+    for (std::size_t i = pieces_->begin[index]; i < end; ++i) {
+      if (i + kAhead < end) PrefetchRow<0>(rows_, row_bytes_, keys.places(i + kAhead).front());
+      const std::span<const std::uint64_t> places = keys.places(i);
+      std::byte* const to = to_.data() + i * row_bytes_;
+      if (places.size() == 1) {
+        CopyRow(rows_ + places.front() * row_bytes_, row_bytes_, to);
+      } else {
+        CombineRows(table_->combine, table_->spec.dtype, rows_, table_->spec.row_width, places, to);
+      }
+    }
   }
 
+ private:
+  const std::shared_ptr<const TableInfo> table_;
+  const std::byte* const rows_;
+  const std::uint64_t row_bytes_;
+  const std::shared_ptr<const PiecedKeys> pieces_;
+  const Arena to_;
+};
+
+class SparseSink final : public PullSink {
+ public:
+  SparseSink(void* result, std::uint64_t row_bytes, std::shared_ptr<const PiecedKeys> pieces)
+      : result_(static_cast<std::byte*>(result)),
+        row_bytes_(row_bytes),
+        pieces_(std::move(pieces)) {}
+
   void Take(std::size_t index, std::span<const runtime::Buffer> payload) override {
+    const GroupedKeys& keys = pieces_->keys;
     const std::byte* row = payload[0].data();
-    const std::size_t end = piece_begin_[index + 1];
-    for (std::size_t i = piece_begin_[index]; i < end; ++i, row += row_bytes_) {
-      if (i + kAhead < end) {
-        PrefetchRow<1>(result_, row_bytes_, keys_.places(i + kAhead).front());
-      }
-      for (const std::uint64_t place : keys_.places(i)) {
+    const std::size_t end = pieces_->begin[index + 1];
+    for (std::size_t i = pieces_->begin[index]; i < end; ++i, row += row_bytes_) {
+      if (i + kAhead < end) PrefetchRow<1>(result_, row_bytes_, keys.places(i + kAhead).front());
+      for (const std::uint64_t place : keys.places(i)) {
         CopyRow(row, row_bytes_, result_ + place * row_bytes_);
       }
     }
   }
 
  private:
-  std::byte* result_;
-  std::uint64_t row_bytes_;
-  GroupedKeys keys_;
-  std::vector<std::size_t> piece_begin_;  // [pieces + 1], into keys_.keys
+  std::byte* const result_;
+  const std::uint64_t row_bytes_;
+  const std::shared_ptr<const PiecedKeys> pieces_;
 };
 
 }  // namespace
@@ -77,30 +111,18 @@ absl::StatusOr<Sliced> SliceSparse(const Access& access) {
   const std::uint64_t rows_max = std::min<std::uint64_t>(
       proto::kKeysPerRequestMax, table.message_bytes_max / std::max<std::uint64_t>(row_bytes, 8));
 
-  GroupedKeys grouped = GroupKeys(access.keys, table.num_shards);
+  const auto pieces = std::make_shared<PiecedKeys>();
+  pieces->keys = GroupKeys(access.keys, table.num_shards);
+  const GroupedKeys& grouped = pieces->keys;
   const std::size_t count = grouped.keys.size();
   const bool push = proto::HasPush(access.op);
   const Arena keys(count * sizeof(std::uint64_t));
   std::copy(grouped.keys.begin(), grouped.keys.end(),
             reinterpret_cast<std::uint64_t*>(keys.data()));
   Arena values;
-  if (push) {
-    values = Arena(count * row_bytes);
-    const auto* rows = static_cast<const std::byte*>(access.values);
-    for (std::size_t i = 0; i < count; ++i) {
-      if (i + kAhead < count) PrefetchRow<0>(rows, row_bytes, grouped.places(i + kAhead).front());
-      const std::span<const std::uint64_t> places = grouped.places(i);
-      std::byte* const to = values.data() + i * row_bytes;
-      if (places.size() == 1) {
-        CopyRow(rows + places.front() * row_bytes, row_bytes, to);
-      } else {
-        CombineRows(table.combine, table.spec.dtype, rows, table.spec.row_width, places, to);
-      }
-    }
-  }
+  if (push) values = Arena(count * row_bytes);
 
   Sliced sliced{.table = access.table, .op = access.op};
-  std::vector<std::size_t> piece_begin;
   for (std::uint32_t shard = 0; shard < table.num_shards; ++shard) {
     for (std::size_t begin = grouped.shard_begin[shard]; begin < grouped.shard_begin[shard + 1];) {
       const std::size_t size =
@@ -113,16 +135,16 @@ absl::StatusOr<Sliced> SliceSparse(const Access& access) {
       piece.payload.push_back(
           keys.Part(begin * sizeof(std::uint64_t), size * sizeof(std::uint64_t)));
       if (push) piece.payload.push_back(values.Part(begin * row_bytes, size * row_bytes));
-      piece_begin.push_back(begin);
+      pieces->begin.push_back(begin);
       sliced.pieces.push_back(std::move(piece));
       begin += size;
     }
   }
-  piece_begin.push_back(count);
+  pieces->begin.push_back(count);
+  if (push) sliced.source = std::make_unique<SparseSource>(access, pieces, std::move(values));
+  if (push && access.copy) sliced.Fill();
   if (proto::HasPull(access.op)) {
-    auto sink = std::make_unique<SparseSink>(access.result, row_bytes);
-    sink->Keep(std::move(grouped), std::move(piece_begin));
-    sliced.sink = std::move(sink);
+    sliced.sink = std::make_unique<SparseSink>(access.result, row_bytes, pieces);
   }
   return sliced;
 }

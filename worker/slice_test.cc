@@ -94,13 +94,30 @@ TEST_F(SliceTest, CopiesWhereAsked) {
   EXPECT_EQ(As<float>(sliced->pieces[1].payload[0]), std::vector<float>(976, 1.5f));
 }
 
+TEST_F(SliceTest, RowsAreGatheredWhenTheyAreWantedOrAtOnce) {
+  const auto info = Info(TableSpec::Sparse("e", 1), 1);
+  for (const bool copy : {false, true}) {
+    const std::vector<std::uint64_t> keys = {4, 5};
+    std::vector<float> values = {1, 2};
+    Access access = Sparse(info, proto::Op::kPush, keys, &values);
+    access.copy = copy;
+    absl::StatusOr<Sliced> sliced = Slice(access, poster_);
+    ASSERT_TRUE(sliced.ok());
+    EXPECT_EQ(sliced->source == nullptr, copy);
+    values = {3, 4};
+    sliced->Fill();
+    EXPECT_EQ(As<float>(sliced->pieces[0].payload[1]),
+              copy ? (std::vector<float>{1, 2}) : (std::vector<float>{3, 4}));
+  }
+}
+
 TEST_F(SliceTest, GroupsSortsAndSumsKeys) {
   const auto info = Info(TableSpec::Sparse("e", 2));
   const std::vector<std::uint64_t> keys = {9, 4, 9, 7, 4, 9, 1};
   std::vector<float> values = {1, 10, 2, 20, 3, 30, 4, 40, 5, 50, 6, 60, 7, 70};
-  const absl::StatusOr<Sliced> sliced =
-      Slice(Sparse(info, proto::Op::kPush, keys, &values), poster_);
+  absl::StatusOr<Sliced> sliced = Slice(Sparse(info, proto::Op::kPush, keys, &values), poster_);
   ASSERT_TRUE(sliced.ok());
+  sliced->Fill();
   std::map<std::uint64_t, std::vector<float>> rows;
   std::uint32_t last_shard = 0;
   for (const Piece& piece : sliced->pieces) {
@@ -127,9 +144,10 @@ TEST_F(SliceTest, LastRowWinsWhereTheUpdaterSaysSo) {
   auto info = Info(TableSpec::Sparse("e", 1), 1);
   info->combine = Updater::Combine::kLast;
   std::vector<float> values = {1, 2, 3};
-  const absl::StatusOr<Sliced> sliced =
+  absl::StatusOr<Sliced> sliced =
       Slice(Sparse(info, proto::Op::kPush, {8, 8, 3}, &values), poster_);
   ASSERT_TRUE(sliced.ok());
+  sliced->Fill();
   EXPECT_THAT(As<std::uint64_t>(sliced->pieces[0].payload[0]), ElementsAre(3, 8));
   EXPECT_THAT(As<float>(sliced->pieces[0].payload[1]), ElementsAre(3, 2));
 }
@@ -169,9 +187,9 @@ TEST_F(SliceTest, CutsARequestThatWouldBeTooLarge) {
   std::iota(keys.begin(), keys.end(), 0);
   std::vector<float> values(40);
   std::iota(values.begin(), values.end(), 0.0f);
-  const absl::StatusOr<Sliced> sliced =
-      Slice(Sparse(info, proto::Op::kPush, keys, &values), poster_);
+  absl::StatusOr<Sliced> sliced = Slice(Sparse(info, proto::Op::kPush, keys, &values), poster_);
   ASSERT_TRUE(sliced.ok());
+  sliced->Fill();
   ASSERT_EQ(sliced->pieces.size(), 3u);
   std::vector<float> all;
   for (const Piece& piece : sliced->pieces) {

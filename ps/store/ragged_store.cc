@@ -38,7 +38,7 @@ class RaggedStore final : public ShardStore {
     LEEWAY_RETURN_IF_ERROR(CheckWidths(groups));
     LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, groups.size()));
     const UpdateTerms terms = TermsOf(spec_, pushes, contributors);
-    typename Rows<Stored>::Batch batch(rows_, groups.keys());
+    Batch batch(rows_, groups.keys(), Batch::For::kUpdating);
     for (std::size_t i = 0; i < groups.size(); ++i) {
       ApplyToRun(*updater_, RunOf(groups.key(i), batch.HashOf(i), groups.widths(i).back()),
                  groups.rows(i), terms);
@@ -69,7 +69,7 @@ class RaggedStore final : public ShardStore {
     const Compute* values = aggregate.values.template as<Compute>().data();
     const double rate = RateOrTables(spec_, aggregate.learning_rate);
     LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, keys.size()));
-    typename Rows<Stored>::Batch batch(rows_, keys);
+    Batch batch(rows_, keys, Batch::For::kUpdating);
     for (std::size_t i = 0; i < keys.size(); ++i) {
       ApplyCombinedToRun(*updater_, RunOf(keys[i], batch.HashOf(i), widths[i]), values, rate);
       values += widths[i];
@@ -85,7 +85,7 @@ class RaggedStore final : public ShardStore {
     result.payload.push_back(runtime::Buffer::Allocate(keys.size() * sizeof(std::uint32_t), &data));
     auto* widths = reinterpret_cast<std::uint32_t*>(data);
     std::vector<std::span<const Stored>> rows(keys.size());
-    typename Rows<Stored>::Batch batch(rows_, keys);
+    Batch batch(rows_, keys, Batch::For::kReading);
     for (std::size_t i = 0; i < keys.size(); ++i) {
       if (const auto found = rows_.Find(keys[i], batch.HashOf(i))) rows[i] = *found;
       widths[i] = static_cast<std::uint32_t>(rows[i].size());
@@ -124,6 +124,7 @@ class RaggedStore final : public ShardStore {
   }
 
  private:
+  using Batch = typename Rows<Stored>::Batch;
   using Compute = ComputeOf<Stored>;
 
   bool last_wins() const { return updater_->combine() == Updater::Combine::kLast; }

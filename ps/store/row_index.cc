@@ -36,10 +36,10 @@ std::uint64_t RowIndex::bytes() const {
 
 void RowIndex::Put(Segment& segment, std::uint64_t hash, Place place) {
   std::uint32_t home = HomeOf(hash, segment.num_groups);
-  while (segment.groups[home].full()) {
+  while (segment.begin()[home].full()) {
     if (++home == segment.num_groups) home = 0;
   }
-  Group& group = segment.groups[home];
+  Group& group = segment.begin()[home];
   const auto slot = std::find(group.tags, group.tags + kSlots, 0) - group.tags;
   group.tags[slot] = TagOf(hash);
   group.places[slot] = place;
@@ -50,7 +50,7 @@ std::vector<RowIndex::Hashed> RowIndex::PlacesIn(const Segment& segment) {
   std::vector<Hashed> all;
   all.reserve(segment.used);
   for (std::uint32_t i = 0; i < segment.num_groups; ++i) {
-    const Group& group = segment.groups[i];
+    const Group& group = segment.begin()[i];
     for (std::uint32_t slot = 0; slot < kSlots && group.tags[slot] != 0; ++slot) {
       all.push_back({0, group.places[slot]});
     }
@@ -103,7 +103,7 @@ void RowIndex::Show(std::uint32_t index, std::uint64_t hash) {
   const std::size_t parts = std::size_t{1} << (depth_ - segment.depth);
   const std::size_t first = IndexOf(hash) / parts * parts;
   std::fill_n(directory_.begin() + static_cast<std::ptrdiff_t>(first), parts,
-              Part{segment.groups.get(), segment.num_groups, index});
+              Part{segment.begin(), segment.num_groups, index});
 }
 
 }  // namespace leeway::ps

@@ -15,6 +15,8 @@
 #include <memory>
 #include <vector>
 
+#include "ps/store/shared_bytes.h"
+
 namespace leeway::ps {
 
 // `Keys` has `std::uint64_t KeyAt(Place) const`, the key of the row there, and
@@ -83,11 +85,13 @@ class RowIndex {
 
   struct Segment {
     Segment(std::uint32_t groups_in_it, std::uint32_t common)
-        : groups(std::make_unique<Group[]>(groups_in_it)),
-          num_groups(groups_in_it),
-          depth(common) {}
+        : groups(groups_in_it * sizeof(Group)), num_groups(groups_in_it), depth(common) {
+      std::memset(groups.data(), 0, groups.size());
+    }
 
-    std::unique_ptr<Group[]> groups;  // empty at first
+    Group* begin() const { return reinterpret_cast<Group*>(groups.data()); }
+
+    SharedBytes groups;  // empty at first
     std::uint32_t num_groups;
     std::uint32_t depth;     // how many of the hash's first bits all in it have in common
     std::uint64_t used = 0;  // slots

@@ -71,7 +71,10 @@ class Rows {
   // way into the cache meanwhile, so that the processor waits for many of them at once.
   class Batch {
    public:
-    Batch(const Rows& rows, std::span<const std::uint64_t> keys) : rows_(rows), keys_(keys) {
+    enum class For { kReading, kUpdating };
+
+    Batch(const Rows& rows, std::span<const std::uint64_t> keys, For use)
+        : rows_(rows), keys_(keys), use_(use) {
       for (std::size_t i = 0; i < kIndexAhead; ++i) FetchIndex(i);
       for (std::size_t i = 0; i < kRowAhead; ++i) FetchRow(i);
     }
@@ -93,11 +96,12 @@ class Rows {
       rows_.index_.Prefetch(hashes_[i % kHashes]);
     }
     [[gnu::always_inline]] void FetchRow(std::size_t i) const {
-      if (i < keys_.size()) rows_.PrefetchRow(hashes_[i % kHashes]);
+      if (i < keys_.size()) rows_.PrefetchRow(hashes_[i % kHashes], use_ == For::kUpdating);
     }
 
     const Rows& rows_;
     const std::span<const std::uint64_t> keys_;
+    const For use_;
     std::uint64_t hashes_[kHashes] = {};  // of the next keys
   };
 
@@ -168,24 +172,26 @@ class Rows {
     return width_ != 0 ? width_ : slab.width(row);
   }
 
-  // Its index entry is expected to be in the cache.
-  [[gnu::always_inline]] void PrefetchRow(std::uint64_t hash) const {
+  // Its index entry is expected to be in the cache. Who only reads needs neither steps nor state.
+  [[gnu::always_inline]] void PrefetchRow(std::uint64_t hash, bool all_of_it) const {
     const Place* const guess = index_.Guess(hash);
     if (guess == nullptr) return;
     const Slab& slab = SlabOf(*guess);
     const std::uint32_t row = RowOf(*guess);
     __builtin_prefetch(slab.key_memory(row));
-    __builtin_prefetch(slab.step_counter(row));
     const std::uint64_t width = WidthOf(slab, row);
     const std::uint64_t offset = slab.OffsetOf(row, width);
     Prefetch(slab.values(offset), width * sizeof(Stored));
+    if (!all_of_it) return;
+    __builtin_prefetch(slab.step_counter(row));
     if (state_slots_ != 0) Prefetch(slab.state(offset), width * state_slots_ * sizeof(Compute));
   }
   [[gnu::always_inline]] static void Prefetch(const void* memory, std::uint64_t size) {
     const auto* bytes = static_cast<const std::byte*>(memory);
     const std::uint64_t first = std::min(size, 4 * kCacheLine);
     for (std::uint64_t at = 0; at < first; at += kCacheLine) __builtin_prefetch(bytes + at);
-    __builtin_prefetch(bytes + first - 1);
+    const bool whole_lines = (reinterpret_cast<std::uintptr_t>(bytes) | first) % kCacheLine == 0;
+    if (!whole_lines) __builtin_prefetch(bytes + first - 1);
   }
 
   // Whether the row's values and state are still to be written.

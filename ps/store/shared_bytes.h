@@ -9,10 +9,23 @@
 #include <utility>
 
 #include "runtime/buffer.h"
+#include "runtime/page_pool.h"
 
 namespace leeway::ps {
 
 class SpareShelf;
+
+// Uninitialised, 64-byte aligned: in large pages where that may help, else on the heap.
+inline std::byte* NewPiece(std::size_t bytes) {
+  using runtime::PagePool;
+  if (PagePool::Takes(bytes)) return PagePool::Shared().Allocate(bytes);
+  return static_cast<std::byte*>(::operator new (bytes, std::align_val_t{PagePool::kAlignment}));
+}
+inline void DeletePiece(std::byte* memory, std::size_t bytes) {
+  using runtime::PagePool;
+  if (PagePool::Takes(bytes)) return PagePool::Shared().Free(memory, bytes);
+  ::operator delete (memory, std::align_val_t{PagePool::kAlignment});
+}
 
 // Uninitialised, aligned for vector instructions. Moved, never copied.
 class SharedBytes {
@@ -44,12 +57,9 @@ class SharedBytes {
   }
 
   struct Memory final : public runtime::BufferOwner {
-    static constexpr std::align_val_t kAlignment{64};
     explicit Memory(std::size_t size, int refs = 1)
-        : BufferOwner(refs),
-          bytes(size),
-          data(static_cast<std::byte*>(::operator new(size, kAlignment))) {}
-    ~Memory() override { ::operator delete(data, kAlignment); }
+        : BufferOwner(refs), bytes(size), data(NewPiece(size)) {}
+    ~Memory() override { DeletePiece(data, bytes); }
     void OnUnused() override;
 
     const std::size_t bytes;

@@ -57,7 +57,7 @@ class SparseStore final : public ShardStore {
     }
     const KeyGroups<Stored> groups(pushes, spec_.row_width);
     LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, groups.size()));
-    typename Rows<Stored>::Batch batch(rows_, groups.keys());
+    Batch batch(rows_, groups.keys(), Batch::For::kUpdating);
     for (std::size_t i = 0; i < groups.size(); ++i) {
       ApplyToRun(*updater_, RunOf(groups.key(i), batch.HashOf(i)), groups.rows(i), terms);
     }
@@ -84,7 +84,7 @@ class SparseStore final : public ShardStore {
     const Compute* values = aggregate.values.template as<Compute>().data();
     const double rate = RateOrTables(spec_, aggregate.learning_rate);
     LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, keys.size()));
-    typename Rows<Stored>::Batch batch(rows_, keys);
+    Batch batch(rows_, keys, Batch::For::kUpdating);
     for (std::size_t i = 0; i < keys.size(); ++i) {
       ApplyCombinedToRun(*updater_, RunOf(keys[i], batch.HashOf(i)), values, rate);
       values += spec_.row_width;
@@ -102,7 +102,7 @@ class SparseStore final : public ShardStore {
     result.keys = keys.size();
     result.elements = keys.size() * spec_.row_width;
     Stored* to = reinterpret_cast<Stored*>(data);
-    typename Rows<Stored>::Batch batch(rows_, keys);
+    Batch batch(rows_, keys, Batch::For::kReading);
     for (std::size_t i = 0; i < keys.size(); ++i) {
       if (const auto values = rows_.Find(keys[i], batch.HashOf(i))) {
         CopyRow(values->data(), spec_.row_width, to);
@@ -139,6 +139,7 @@ class SparseStore final : public ShardStore {
   }
 
  private:
+  using Batch = typename Rows<Stored>::Batch;
   using Compute = ComputeOf<Stored>;
 
   std::uint64_t RowBytes() const { return spec_.row_width * sizeof(Stored); }
@@ -150,7 +151,7 @@ class SparseStore final : public ShardStore {
     const std::uint64_t width = spec_.row_width;
     const RowUpdater<Stored> update(*updater_, width, terms);
     const Stored* pushed = push.values.template as<Stored>().data();
-    typename Rows<Stored>::Batch batch(rows_, keys);
+    Batch batch(rows_, keys, Batch::For::kUpdating);
     for (std::size_t i = 0; i < keys.size(); ++i, pushed += width) {
       const auto row = rows_.Update(keys[i], batch.HashOf(i), width);
       update.Update(row.values, row.state, ++*row.steps, pushed);

@@ -1,0 +1,121 @@
+#include "runtime/page_pool.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <new>
+#include <utility>
+
+namespace leeway::runtime {
+namespace {
+
+std::size_t Rounded(std::size_t bytes) {
+  return (bytes + PagePool::kAlignment - 1) / PagePool::kAlignment * PagePool::kAlignment;
+}
+
+}  // namespace
+
+PagePool& PagePool::Shared() {
+  static auto* const pool = new PagePool;  // whatever ends last may still have pieces of it
+  return *pool;
+}
+
+PagePool::~PagePool() {
+  for (const auto& [memory, bytes] : mapped_) ::munmap(memory, bytes);
+}
+
+std::byte* PagePool::PageOf(std::byte* memory) {
+  return memory - reinterpret_cast<std::uintptr_t>(memory) % kPageBytes;
+}
+
+std::byte* PagePool::Allocate(std::size_t bytes) {
+  bytes = Rounded(bytes);
+  const std::lock_guard lock(mutex_);
+  std::byte* memory = TakeFree(bytes);
+  if (memory == nullptr) memory = ShareOut(bytes);
+  ++pages_.at(PageOf(memory)).pieces_in_use;
+  in_use_bytes_ += bytes;
+  return memory;
+}
+
+std::byte* PagePool::TakeFree(std::size_t bytes) {
+  const auto found = free_.lower_bound({bytes, nullptr});
+  if (found == free_.end() || found->first != bytes) return nullptr;
+  std::byte* const memory = found->second;
+  free_.erase(found);
+  return memory;
+}
+
+// From the first of the open pages that has room. A new one takes the place of the fullest.
+std::byte* PagePool::ShareOut(std::size_t bytes) {
+  const auto room = [this](std::byte* page) { return kPageBytes - pages_.at(page).shared_out; };
+  auto open = std::find_if(open_.begin(), open_.end(),
+                           [&](std::byte* page) { return room(page) >= bytes; });
+  if (open == open_.end()) {
+    std::byte* const page = NewPage();
+    if (open_.size() == kOpenMax) {
+      open_.erase(std::min_element(open_.begin(), open_.end(),
+                                   [&](std::byte* a, std::byte* b) { return room(a) < room(b); }));
+    }
+    open = open_.insert(open_.end(), page);
+  }
+  Page& page = pages_.at(*open);
+  std::byte* const memory = *open + std::exchange(page.shared_out, page.shared_out + bytes);
+  page.pieces.emplace_back(bytes, memory);
+  return memory;
+}
+
+std::byte* PagePool::NewPage() {
+  if (at_hand_.empty() && bare_.empty()) Reserve();
+  std::vector<std::byte*>& from = at_hand_.empty() ? bare_ : at_hand_;
+  std::byte* const page = from.back();
+  pages_.try_emplace(page);
+  from.pop_back();
+  return page;
+}
+
+// Addresses only: memory comes with the first touch.
+void PagePool::Reserve() {
+  constexpr std::size_t kBytes = (kReserved + 1) * kPageBytes;
+  mapped_.reserve(mapped_.size() + 1);
+  void* const memory = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  mapped_.emplace_back(memory, kBytes);
+  std::byte* first = PageOf(static_cast<std::byte*>(memory) + kPageBytes - 1);
+  ::madvise(first, kReserved * kPageBytes, MADV_HUGEPAGE);  // refused: small pages, then
+  for (std::size_t i = kReserved; i > 0; --i) bare_.push_back(first + (i - 1) * kPageBytes);
+}
+
+void PagePool::Free(std::byte* memory, std::size_t bytes) {
+  bytes = Rounded(bytes);
+  const std::lock_guard lock(mutex_);
+  in_use_bytes_ -= bytes;
+  std::byte* const place = PageOf(memory);
+  Page& page = pages_.at(place);
+  if (--page.pieces_in_use == 0) return Empty(place);
+  free_.emplace(bytes, memory);
+}
+
+void PagePool::Empty(std::byte* place) {
+  Page& page = pages_.at(place);
+  for (const Piece& piece : page.pieces) free_.erase(piece);
+  pages_.erase(place);
+  std::erase(open_, place);
+  if (at_hand_.size() < kAtHandMax) return at_hand_.push_back(place);
+  ::madvise(place, kPageBytes, MADV_DONTNEED);
+  bare_.push_back(place);
+}
+
+std::size_t PagePool::in_use_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return in_use_bytes_;
+}
+
+std::size_t PagePool::held_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return (pages_.size() + at_hand_.size()) * kPageBytes;
+}
+
+}  // namespace leeway::runtime

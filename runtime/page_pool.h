@@ -1,0 +1,88 @@
+// Memory for what is read all over, in pages of 2 MiB where the system has them.
+//
+// To find where an address lies the processor has a small table of pages. Rows that lie all over
+// gigabytes of pages of 4 KiB are never in it, and to look each one up takes longer than to read
+// it. The system is asked for large pages, and gives small ones instead where it has none, or is
+// told not to (/sys/kernel/mm/transparent_hugepage/enabled).
+//
+// A large page is shared out from its beginning to its end. A piece that comes back is given again
+// to the next who asks for that very size, since slabs come in few sizes; a page none of whose
+// pieces is in use is shared out anew, or its memory given back to the system.
+#ifndef LEEWAY_RUNTIME_PAGE_POOL_H_
+#define LEEWAY_RUNTIME_PAGE_POOL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace leeway::runtime {
+
+// Any thread.
+class PagePool {
+ public:
+  static constexpr std::size_t kPageBytes = 2 << 20;
+  static constexpr std::size_t kAlignment = 64;
+  // Larger pieces would leave too much of their pages unused; smaller ones do not belong here.
+  static constexpr std::size_t kPieceBytesMax = kPageBytes / 4;
+  static constexpr std::size_t kPieceBytesMin = 1 << 10;
+
+  // The process's, which is never destroyed.
+  static PagePool& Shared();
+  static bool Takes(std::size_t bytes) {
+    return kEnabled && bytes >= kPieceBytesMin && bytes <= kPieceBytesMax;
+  }
+
+  PagePool() = default;
+  ~PagePool();  // with all that is still in use
+  PagePool(const PagePool&) = delete;
+  PagePool& operator=(const PagePool&) = delete;
+
+  // Of a size it takes; uninitialised. Throws std::bad_alloc where the system has no more.
+  std::byte* Allocate(std::size_t bytes);
+  void Free(std::byte* memory, std::size_t bytes);  // as Allocate was asked for
+
+  std::size_t in_use_bytes() const;
+  std::size_t held_bytes() const;  // of pages in use or kept at hand
+
+ private:
+#ifdef __SANITIZE_ADDRESS__
+  static constexpr bool kEnabled = false;  // from the heap it is seen who reads beyond an end
+#else
+  static constexpr bool kEnabled = true;
+#endif
+  static constexpr std::size_t kOpenMax = 4;    // pages that are being shared out
+  static constexpr std::size_t kAtHandMax = 8;  // empty pages whose memory is kept
+  static constexpr std::size_t kReserved = 16;  // pages whose addresses are taken at once
+
+  using Piece = std::pair<std::size_t, std::byte*>;  // its size, and where it lies
+
+  struct Page {
+    std::size_t shared_out = 0;  // bytes from its beginning
+    std::size_t pieces_in_use = 0;
+    std::vector<Piece> pieces;  // in use or not
+  };
+
+  static std::byte* PageOf(std::byte* memory);
+  std::byte* TakeFree(std::size_t bytes);
+  std::byte* ShareOut(std::size_t bytes);
+  std::byte* NewPage();
+  void Reserve();
+  void Empty(std::byte* page);
+
+  mutable std::mutex mutex_;
+  std::unordered_map<std::byte*, Page> pages_;  // in use, even in part
+  std::set<Piece> free_;                        // pieces of pages in use
+  std::vector<std::byte*> open_;                // pages that have room at their ends
+  std::vector<std::byte*> at_hand_;             // empty, with their memory
+  std::vector<std::byte*> bare_;                // empty, without
+  std::vector<std::pair<void*, std::size_t>> mapped_;
+  std::size_t in_use_bytes_ = 0;
+};
+
+}  // namespace leeway::runtime
+
+#endif  // LEEWAY_RUNTIME_PAGE_POOL_H_
