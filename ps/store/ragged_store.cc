@@ -40,8 +40,7 @@ class RaggedStore final : public ShardStore {
     const UpdateTerms terms = TermsOf(spec_, pushes, contributors);
     Batch batch(rows_, groups.keys(), Batch::For::kUpdating);
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      ApplyToRun(*updater_, RunOf(groups.key(i), batch.HashOf(i), groups.widths(i).back()),
-                 groups.rows(i), terms);
+      ApplyToRun(*updater_, RunOf(batch.Next(i), groups.widths(i).back()), groups.rows(i), terms);
     }
     return absl::OkStatus();
   }
@@ -71,7 +70,7 @@ class RaggedStore final : public ShardStore {
     LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, keys.size()));
     Batch batch(rows_, keys, Batch::For::kUpdating);
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      ApplyCombinedToRun(*updater_, RunOf(keys[i], batch.HashOf(i), widths[i]), values, rate);
+      ApplyCombinedToRun(*updater_, RunOf(batch.Next(i), widths[i]), values, rate);
       values += widths[i];
     }
     return absl::OkStatus();
@@ -87,7 +86,7 @@ class RaggedStore final : public ShardStore {
     std::vector<std::span<const Stored>> rows(keys.size());
     Batch batch(rows_, keys, Batch::For::kReading);
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      if (const auto found = rows_.Find(keys[i], batch.HashOf(i))) rows[i] = *found;
+      if (const auto found = rows_.Find(batch.Next(i))) rows[i] = *found;
       widths[i] = static_cast<std::uint32_t>(rows[i].size());
       result.elements += widths[i];
     }
@@ -125,6 +124,7 @@ class RaggedStore final : public ShardStore {
 
  private:
   using Batch = typename Rows<Stored>::Batch;
+  using Sought = typename Rows<Stored>::Sought;
   using Compute = ComputeOf<Stored>;
 
   bool last_wins() const { return updater_->combine() == Updater::Combine::kLast; }
@@ -182,8 +182,8 @@ class RaggedStore final : public ShardStore {
   }
 
   // The next update of a row.
-  StoredRun<Stored> RunOf(std::uint64_t key, std::uint64_t hash, std::uint32_t width) {
-    const auto row = rows_.Update(key, hash, width);
+  StoredRun<Stored> RunOf(const Sought& sought, std::uint32_t width) {
+    const auto row = rows_.Update(sought, width);
     return {row.values, row.values, row.state, row.state, width, ++*row.steps};
   }
 

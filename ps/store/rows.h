@@ -26,6 +26,9 @@ namespace leeway::ps {
 
 template <class Stored>
 class Rows {
+  using Place = RowIndex::Place;  // slab and row; the row takes the last row_bits_
+  static constexpr Place kNowhere = ~Place{0};
+
  public:
   using Compute = ComputeOf<Stored>;
 
@@ -78,53 +81,79 @@ class Rows {
       for (std::size_t i = 0; i < kIndexAhead; ++i) FetchIndex(i);
       for (std::size_t i = 0; i < kRowAhead; ++i) FetchRow(i);
     }
+    // A key, and what has been found out about it.
+    struct Sought {
+      std::uint64_t key = 0;
+      std::uint64_t hash = 0;
+      Place guess = kNowhere;  // where its row may lie
+      std::uint64_t left = 0;  // how many rows had left their places when that was seen
+    };
+
     // To be called for 0, 1, 2, … in turn.
-    std::uint64_t HashOf(std::size_t i) {
+    [[gnu::always_inline]] const Sought& Next(std::size_t i) {
       FetchIndex(i + kIndexAhead);
       FetchRow(i + kRowAhead);
-      return hashes_[i % kHashes];
+      return sought_[i % kSought];
     }
 
    private:
     static constexpr std::size_t kIndexAhead = 24;  // keys
     static constexpr std::size_t kRowAhead = 12;
-    static constexpr std::size_t kHashes = 32;  // more than kIndexAhead
+    static constexpr std::size_t kSought = 32;  // more than kIndexAhead
 
-    void FetchIndex(std::size_t i) {
+    [[gnu::always_inline]] void FetchIndex(std::size_t i) {
       if (i >= keys_.size()) return;
-      hashes_[i % kHashes] = rows_.index_.HashOf(keys_[i]);
-      rows_.index_.Prefetch(hashes_[i % kHashes]);
+      Sought& one = sought_[i % kSought];
+      one.key = keys_[i];
+      one.hash = rows_.index_.HashOf(one.key);
+      rows_.index_.Prefetch(one.hash);
     }
-    [[gnu::always_inline]] void FetchRow(std::size_t i) const {
-      if (i < keys_.size()) rows_.PrefetchRow(hashes_[i % kHashes], use_ == For::kUpdating);
+    [[gnu::always_inline]] void FetchRow(std::size_t i) {
+      if (i >= keys_.size()) return;
+      Sought& one = sought_[i % kSought];
+      const Place* const guess = rows_.index_.Guess(one.hash);
+      one.guess = guess == nullptr ? kNowhere : *guess;
+      one.left = rows_.left_;
+      if (guess != nullptr) rows_.PrefetchRow(*guess, use_ == For::kUpdating);
     }
 
     const Rows& rows_;
     const std::span<const std::uint64_t> keys_;
     const For use_;
-    std::uint64_t hashes_[kHashes] = {};  // of the next keys
+    Sought sought_[kSought];  // the next ones
   };
-
-  std::uint64_t HashOf(std::uint64_t key) const { return index_.HashOf(key); }
+  using Sought = typename Batch::Sought;
 
   // The values, or nothing if the row has never been written.
   std::optional<std::span<const Stored>> Find(std::uint64_t key) const {
-    return Find(key, HashOf(key));
+    return Find(Sought{.key = key, .hash = index_.HashOf(key)});
   }
-  std::optional<std::span<const Stored>> Find(std::uint64_t key, std::uint64_t hash) const {
-    const Place* const found = index_.Find(key, hash, *this);
-    if (found == nullptr) return std::nullopt;
-    const Slab& slab = SlabOf(*found);
-    const std::uint32_t row = RowOf(*found);
+  std::optional<std::span<const Stored>> Find(const Sought& sought) const {
+    Place place = sought.guess;
+    if (!IsRight(sought)) {
+      const Place* const found = index_.Find(sought.key, sought.hash, *this);
+      if (found == nullptr) return std::nullopt;
+      place = *found;
+    }
+    const Slab& slab = SlabOf(place);
+    const std::uint32_t row = RowOf(place);
     const std::uint64_t width = WidthOf(slab, row);
     return std::span<const Stored>(slab.values(slab.OffsetOf(row, width)), width);
   }
 
   // The row of a key, to be updated. A new one starts from the initial values and state; one of
   // another width starts again from them, but keeps its steps.
-  Row Update(std::uint64_t key, std::uint64_t width) { return Update(key, HashOf(key), width); }
-  Row Update(std::uint64_t key, std::uint64_t hash, std::uint64_t width) {
-    const auto [row, fresh] = Open(key, hash, width);
+  Row Update(std::uint64_t key, std::uint64_t width) {
+    return Update(Sought{.key = key, .hash = index_.HashOf(key)}, width);
+  }
+  Row Update(const Sought& sought, std::uint64_t width) {
+    if (IsRight(sought)) {
+      Slab& slab = SlabOf(sought.guess);
+      const std::uint32_t row = RowOf(sought.guess);
+      if (slab.Writable(row) && WidthOf(slab, row) == width) return RowIn(slab, row, width);
+    }
+    const std::uint64_t key = sought.key;
+    const auto [row, fresh] = Open(key, sought.hash, width);
     if (fresh) {
       initial_.Fill(PlaceOfRow(key), width, row.values);
       for (std::uint32_t slot = 0; slot < state_slots_; ++slot) {
@@ -136,7 +165,7 @@ class Rows {
 
   // The row of a key, all of which the caller writes.
   Row Overwrite(std::uint64_t key, std::uint64_t width) {
-    return Open(key, HashOf(key), width).first;
+    return Open(key, index_.HashOf(key), width).first;
   }
 
   StoreSnapshot FreezeSince(std::uint64_t generation) {
@@ -150,8 +179,6 @@ class Rows {
  private:
   friend class RowIndex;  // KeyAt, PrefetchKey
   using Slab = RowSlab<Stored>;
-  using Place = RowIndex::Place;  // slab and row; the row takes the last row_bits_
-
   static constexpr std::uint64_t kCacheLine = 64;
   static constexpr std::uint64_t kSlabBytesMin = 16 << 10;  // the first one's
   static constexpr std::uint64_t kSlabBytesMax = 256 << 10;
@@ -172,12 +199,21 @@ class Rows {
     return width_ != 0 ? width_ : slab.width(row);
   }
 
-  // Its index entry is expected to be in the cache. Who only reads needs neither steps nor state.
-  [[gnu::always_inline]] void PrefetchRow(std::uint64_t hash, bool all_of_it) const {
-    const Place* const guess = index_.Guess(hash);
-    if (guess == nullptr) return;
-    const Slab& slab = SlabOf(*guess);
-    const std::uint32_t row = RowOf(*guess);
+  // Whether the row of that key still lies where it was guessed to.
+  [[gnu::always_inline]] bool IsRight(const Sought& sought) const {
+    return sought.guess != kNowhere && sought.left == left_ && KeyAt(sought.guess) == sought.key;
+  }
+
+  Row RowIn(Slab& slab, std::uint32_t row, std::uint64_t width) const {
+    slab.generation = generation_;
+    const std::uint64_t offset = slab.OffsetOf(row, width);
+    return {slab.values(offset), slab.state(offset), slab.step_counter(row)};
+  }
+
+  // Who only reads needs neither steps nor state.
+  [[gnu::always_inline]] void PrefetchRow(Place place, bool all_of_it) const {
+    const Slab& slab = SlabOf(place);
+    const std::uint32_t row = RowOf(place);
     __builtin_prefetch(slab.key_memory(row));
     const std::uint64_t width = WidthOf(slab, row);
     const std::uint64_t offset = slab.OffsetOf(row, width);
@@ -218,10 +254,7 @@ class Rows {
       ++moves_;
     }
     if (found != nullptr) place = *found;  // which may have moved once more
-    Slab& slab = SlabOf(place);
-    slab.generation = generation_;
-    const std::uint64_t offset = slab.OffsetOf(RowOf(place), width);
-    return {{slab.values(offset), slab.state(offset), slab.step_counter(RowOf(place))}, fresh};
+    return {RowIn(SlabOf(place), RowOf(place), width), fresh};
   }
 
   // A copy of a row in the newest slab.
@@ -239,6 +272,7 @@ class Rows {
   }
 
   void LeaveBehind(Place old) {
+    ++left_;
     SlabOf(old).LeaveBehind(RowOf(old));
     if (const std::uint32_t slab = old >> row_bits_; slab != newest_) EvacuateIfMostlyLeft(slab);
     Evacuate();
@@ -269,12 +303,13 @@ class Rows {
       Slab& slab = slabs_[index];
       const std::uint32_t row = evacuated_++;
       if (const std::uint32_t ahead = row + kAhead; ahead < slab.size()) {
-        index_.Prefetch(HashOf(slab.key(ahead)));
+        index_.Prefetch(index_.HashOf(slab.key(ahead)));
       }
       if (!slab.IsThere(row)) continue;
       const std::uint64_t key = slab.key(row);
-      *index_.Find(key, HashOf(key), *this) = Move(PlaceAt(index, row), WidthOf(slab, row));
+      *index_.Find(key, index_.HashOf(key), *this) = Move(PlaceAt(index, row), WidthOf(slab, row));
       slabs_[index].LeaveBehind(row);
+      ++left_;
       ++moves;
     }
   }
@@ -332,6 +367,7 @@ class Rows {
   std::uint64_t generation_ = 1;  // of what is written now
   std::uint64_t bytes_ = 0;
   std::uint64_t moves_ = 0;
+  std::uint64_t left_ = 0;  // rows that have left their places
 };
 
 }  // namespace leeway::ps

@@ -59,7 +59,7 @@ class SparseStore final : public ShardStore {
     LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, groups.size()));
     Batch batch(rows_, groups.keys(), Batch::For::kUpdating);
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      ApplyToRun(*updater_, RunOf(groups.key(i), batch.HashOf(i)), groups.rows(i), terms);
+      ApplyToRun(*updater_, RunOf(batch.Next(i)), groups.rows(i), terms);
     }
     return absl::OkStatus();
   }
@@ -86,7 +86,7 @@ class SparseStore final : public ShardStore {
     LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, keys.size()));
     Batch batch(rows_, keys, Batch::For::kUpdating);
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      ApplyCombinedToRun(*updater_, RunOf(keys[i], batch.HashOf(i)), values, rate);
+      ApplyCombinedToRun(*updater_, RunOf(batch.Next(i)), values, rate);
       values += spec_.row_width;
     }
     return absl::OkStatus();
@@ -104,7 +104,7 @@ class SparseStore final : public ShardStore {
     Stored* to = reinterpret_cast<Stored*>(data);
     Batch batch(rows_, keys, Batch::For::kReading);
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      if (const auto values = rows_.Find(keys[i], batch.HashOf(i))) {
+      if (const auto values = rows_.Find(batch.Next(i))) {
         CopyRow(values->data(), spec_.row_width, to);
       } else {
         initial_.Fill(PlaceOfRow(keys[i]), spec_.row_width, to);
@@ -140,6 +140,7 @@ class SparseStore final : public ShardStore {
 
  private:
   using Batch = typename Rows<Stored>::Batch;
+  using Sought = typename Rows<Stored>::Sought;
   using Compute = ComputeOf<Stored>;
 
   std::uint64_t RowBytes() const { return spec_.row_width * sizeof(Stored); }
@@ -153,15 +154,15 @@ class SparseStore final : public ShardStore {
     const Stored* pushed = push.values.template as<Stored>().data();
     Batch batch(rows_, keys, Batch::For::kUpdating);
     for (std::size_t i = 0; i < keys.size(); ++i, pushed += width) {
-      const auto row = rows_.Update(keys[i], batch.HashOf(i), width);
+      const auto row = rows_.Update(batch.Next(i), width);
       update.Update(row.values, row.state, ++*row.steps, pushed);
     }
     return absl::OkStatus();
   }
 
   // The next update of a row.
-  StoredRun<Stored> RunOf(std::uint64_t key, std::uint64_t hash) {
-    const auto row = rows_.Update(key, hash, spec_.row_width);
+  StoredRun<Stored> RunOf(const Sought& sought) {
+    const auto row = rows_.Update(sought, spec_.row_width);
     return {row.values, row.values, row.state, row.state, spec_.row_width, ++*row.steps};
   }
 
