@@ -89,23 +89,30 @@ void PagePool::Reserve() {
 }
 
 void PagePool::Free(std::byte* memory, std::size_t bytes) {
-  bytes = Rounded(bytes);
+  std::byte* const page = TakeBack(memory, Rounded(bytes));
+  if (page == nullptr) return;
+  // Without the lock: it may take its time, and whoever wants a piece does not wait for it.
+  ::madvise(page, kPageBytes, MADV_DONTNEED);
+  const std::lock_guard lock(mutex_);
+  bare_.push_back(page);
+}
+
+// The page, if it is empty now and its memory is not kept at hand.
+std::byte* PagePool::TakeBack(std::byte* memory, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   in_use_bytes_ -= bytes;
   std::byte* const place = PageOf(memory);
   Page& page = pages_.at(place);
-  if (--page.pieces_in_use == 0) return Empty(place);
-  free_.emplace(bytes, memory);
-}
-
-void PagePool::Empty(std::byte* place) {
-  Page& page = pages_.at(place);
+  if (--page.pieces_in_use > 0) {
+    free_.emplace(bytes, memory);
+    return nullptr;
+  }
   for (const Piece& piece : page.pieces) free_.erase(piece);
   pages_.erase(place);
   std::erase(open_, place);
-  if (at_hand_.size() < kAtHandMax) return at_hand_.push_back(place);
-  ::madvise(place, kPageBytes, MADV_DONTNEED);
-  bare_.push_back(place);
+  if (at_hand_.size() == kAtHandMax) return place;
+  at_hand_.push_back(place);
+  return nullptr;
 }
 
 std::size_t PagePool::in_use_bytes() const {

@@ -71,7 +71,7 @@ class PagePool {
   std::byte* ShareOut(std::size_t bytes);
   std::byte* NewPage();
   void Reserve();
-  void Empty(std::byte* page);
+  std::byte* TakeBack(std::byte* memory, std::size_t bytes);
 
   mutable std::mutex mutex_;
   std::unordered_map<std::byte*, Page> pages_;  // in use, even in part
