@@ -83,6 +83,7 @@ absl::Status Read(const wire::Request& from, Input& in, Request* to) {
   LEEWAY_RETURN_IF_ERROR(ReadLearningRate(from, to));
   to->after = from.after();
   LEEWAY_RETURN_IF_ERROR(CheckRange("after", to->after, 0, to->id.sequence - 1));
+  to->priority = from.priority();
   return HasPush(to->op) ? TakePush(*to, in) : TakePull(*to, in);
 }
 

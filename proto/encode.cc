@@ -191,7 +191,7 @@ Offset<wire::Request> Write(Builder& out, const Request& m) {
   return wire::CreateRequest(out, &id, m.epoch, m.table, Byte(m.kind), static_cast<wire::Op>(m.op),
                              Byte(m.dtype), m.clock, m.block, m.keys, m.elements, m.timeout_ms,
                              m.has_learning_rate ? m.learning_rate : 0, m.has_learning_rate,
-                             m.after);
+                             m.after, m.priority);
 }
 
 Offset<wire::Reply> Write(Builder& out, const Reply& m) {

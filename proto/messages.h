@@ -206,6 +206,7 @@ struct Request {
   // others), that is still open, or that it keeps to send again; 0: none. Those between are settled
   // and will not be sent again.
   std::uint64_t after = 0;
+  std::int32_t priority = 0;  // of replies that wait to be sent to a worker, the higher goes first
 };
 // Payload, if the result is OK and the request had a pull: widths (ragged), values.
 struct Reply {
@@ -222,6 +223,8 @@ struct Reply {
   // A push that waits for its clock to close and is not replicated before: the worker keeps it
   // until ClockAck::stable has passed its clock.
   bool provisional = false;
+  // The request's, for whoever sends this. It is not said on the wire.
+  std::int32_t priority = 0;
 };
 
 struct ShardMark {

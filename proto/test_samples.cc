@@ -120,6 +120,7 @@ void AddRequests(std::vector<Sample>* all) {
   dense.learning_rate = 0.125;
   dense.has_learning_rate = true;
   dense.after = kId.sequence - 1;
+  dense.priority = -49;
   all->push_back({dense, {FrameOf<double>({1, 2, 3})}});
 
   Request dense_pull = NewRequest(TableKind::kDense, Op::kPull, DType::kFloat16);

@@ -118,11 +118,11 @@ inline auto Fields(const InstallTableReply& m) {
   return std::tie(a, b, c);
 }
 inline auto Fields(const Request& m) {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o] = m;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o);
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p] = m;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p);
 }
 inline auto Fields(const Reply& m) {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k] = m;
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, unsaid] = m;  // its priority stays here
   return std::tie(a, b, c, d, e, f, g, h, i, j, k);
 }
 inline auto Fields(const ClockTick& m) {

@@ -18,6 +18,15 @@ DataThread::DataThread(const Setup& setup)
     : setup_(setup),
       map_(std::make_shared<const proto::ClusterMap>()),
       links_(setup.config.failure_timeout),
+      replies_(
+          setup.loop,
+          [this](van::PeerId peer, const proto::Reply& reply, Payload payload, van::SendDone done) {
+            return Send(peer, reply, std::move(payload), std::move(done));
+          },
+          [this](van::PeerId peer) { return van_->Writable(peer); },
+          [this](van::PeerId peer, proto::Reply reply, const absl::Status& why) {
+            OnUnsent(peer, std::move(reply), why);
+          }),
       replica_heard_(setup.loop->Now()),
       van_(setup.factory->New(setup.loop, {.role = Role::kServer, .incarnation = setup.incarnation},
                               van::LimitsFrom(setup.config), this)) {
@@ -41,6 +50,7 @@ DataThread::DataThread(const Setup& setup)
 DataThread::~DataThread() {
   setup_.loop->Cancel(resend_timer_);
   setup_.loop->Cancel(housekeeping_);
+  replies_.Clear();
 }
 
 absl::StatusOr<std::string> DataThread::Listen(absl::string_view address) {
@@ -125,6 +135,7 @@ void DataThread::OnPeerUp(van::PeerId peer, const van::Identity& identity) {
 void DataThread::OnPeerDown(van::PeerId peer, const absl::Status& why) {
   peers_.erase(peer);
   links_.OnPeerDown(peer);
+  replies_.DropPeer(peer);
   for (auto& [id, replica] : replicas_) replica->OnPeerDown(peer);
 }
 
@@ -237,12 +248,15 @@ void DataThread::OnCall(van::PeerId peer, const van::Identity& sender, const pro
 // ---- answers ----
 
 void DataThread::SendReply(van::PeerId peer, proto::Reply reply, Payload payload) {
-  const absl::Status sent = Send(peer, reply, std::move(payload));
-  if (sent.ok()) return;
+  if (peers_.contains(peer)) return replies_.Add(peer, std::move(reply), std::move(payload));
   ++counters_.replies_unsent;
-  if (!absl::IsInvalidArgument(sent)) return;  // the peer is gone or its queue full: it asks again
+}
+
+void DataThread::OnUnsent(van::PeerId peer, proto::Reply reply, const absl::Status& why) {
+  ++counters_.replies_unsent;
+  if (!absl::IsInvalidArgument(why)) return;  // the peer is gone or its queue full: it asks again
   reply.result = absl::OutOfRangeError(
-      absl::StrCat("the answer does not fit into one message (", sent.message(),
+      absl::StrCat("the answer does not fit into one message (", why.message(),
                    "): pull fewer keys at once or raise LEEWAY_MESSAGE_BYTES_MAX"));
   reply.keys = 0;
   reply.elements = 0;
@@ -265,8 +279,10 @@ void DataThread::Violation(van::PeerId peer, const absl::Status& why) {
   van_->Disconnect(peer, why);
 }
 
-absl::Status DataThread::Send(van::PeerId peer, const proto::AnyMessage& message, Payload payload) {
-  return van_->Send(peer, {.header = proto::Encode(message), .payload = std::move(payload)});
+absl::Status DataThread::Send(van::PeerId peer, const proto::AnyMessage& message, Payload payload,
+                              van::SendDone done) {
+  return van_->Send(peer, {.header = proto::Encode(message), .payload = std::move(payload)},
+                    std::move(done));
 }
 
 }  // namespace leeway::ps

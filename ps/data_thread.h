@@ -19,6 +19,7 @@
 #include "ps/counters.h"
 #include "ps/links.h"
 #include "ps/replica.h"
+#include "ps/replies.h"
 #include "ps/shard_context.h"
 #include "ps/workers.h"
 #include "runtime/loop.h"
@@ -141,9 +142,11 @@ class DataThread final : private van::Handler, private ReplicaHost {
   void SayReady(const Replica& replica);
   void LookWhetherIsolated();
 
+  void OnUnsent(van::PeerId peer, proto::Reply reply, const absl::Status& why);
   void Refuse(const Inbound& inbound, const absl::Status& why);
   void Violation(van::PeerId peer, const absl::Status& why);
-  absl::Status Send(van::PeerId peer, const proto::AnyMessage& message, Payload payload = {});
+  absl::Status Send(van::PeerId peer, const proto::AnyMessage& message, Payload payload = {},
+                    van::SendDone done = nullptr);
 
   const Setup setup_;
   Counters counters_;
@@ -154,6 +157,7 @@ class DataThread final : private van::Handler, private ReplicaHost {
   std::map<van::PeerId, van::Identity> peers_;
   Workers workers_;
   Links links_;
+  Replies replies_;
   ShardContext context_;
   ReplicaContext replica_context_;
   std::map<std::uint32_t, std::unique_ptr<Replica>> replicas_;  // by shard

@@ -17,6 +17,7 @@ proto::Reply ReplyTo(const proto::Request& request) {
   reply.kind = request.kind;
   reply.dtype = request.dtype;
   reply.clock = request.clock;
+  reply.priority = request.priority;
   return reply;
 }
 

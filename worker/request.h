@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "proto/messages.h"
+#include "van/ahead.h"
 #include "van/van.h"
 #include "worker/alarm.h"
 #include "worker/operation.h"
@@ -48,11 +49,11 @@ struct Request {
   std::optional<double> learning_rate;
   absl::Time deadline;
 
-  std::uint64_t sequence = 0;
+  std::uint64_t sequence = 0;  // 0: none yet
   Request* earlier = nullptr;  // of its shard and class that is not settled
   Request* later = nullptr;
-  std::uint64_t order = 0;  // of submission, over all shards
-  int priority = 0;         // raised to that of any later request of its shard
+  std::uint64_t order = 0;  // of submission, then of numbering, over all shards
+  int priority = 0;         // raised to that of any later one that has to wait for it
 
   State state = State::kQueued;
   bool in_flight = false;  // its bytes count against its link's
@@ -91,7 +92,7 @@ struct Link {
   // Requests' (requests.h).
   std::set<Request*, SentSooner> queue;
   std::uint64_t in_flight_bytes = 0;  // pushes sent and unanswered
-  std::uint64_t leaving = 0;          // sends the transport has yet to report done
+  van::Ahead ahead;                   // what the transport has yet to report done
 
   // Ticker's (ticker.h).
   std::vector<std::uint32_t> shards;  // it is the head of, ascending

@@ -11,8 +11,6 @@ namespace {
 
 // Abandoned pushes keep copies of their data; beyond this, new operations are refused.
 constexpr std::uint64_t kAbandonedBytesMax = 4ull << 30;
-// Sends this large are followed until the transport is done with them.
-constexpr std::uint64_t kTrackedBytesMin = 64 << 10;
 // A server that does not take a request yet is asked again after this, doubling: a shard whose head
 // has changed is to be of use again as soon as it can be.
 constexpr absl::Duration kBackOffMin = absl::Milliseconds(10);
@@ -74,48 +72,21 @@ void Requests::Submit(const std::shared_ptr<Operation>& operation, std::vector<P
     request->clock = operation->clock;
     request->learning_rate = learning_rate;
     request->deadline = operation->deadline;
-    request->sequence = lane.next++;
     request->order = next_order_++;
     request->priority = priority;
     request->resend_delay = resend_interval_;
     request->back_off = kBackOffMin;
     if (proto::HasPush(request->op)) ++unanswered_pushes_;
-    Request*& last = lane.last[request->held() ? 1 : 0];
-    request->earlier = last;
-    if (last != nullptr) last->later = request.get();
-    last = request.get();
-    lane.open.push_back(std::move(request));
-    // With a free connection the first piece leaves while the next is still being numbered.
-    if (lane.link->queue.empty() && MaySend(*lane.link, *last)) {
-      SendNow(lane.link, last);
+    // With a free connection the first piece leaves while the next is still being made.
+    if (lane.link->queue.empty() && MaySend(lane.link, *request)) {
+      SendNow(lane.link, Number(lane, std::move(request)));
     } else {
-      Enqueue(lane, last);
+      const Request* const queued = request.get();
+      EnqueueNew(lane, std::move(request));
+      // What stands before it may wait for something that it need not wait for.
+      if (*lane.link->queue.begin() == queued) Pump(lane.link);
     }
   }
-}
-
-// Stands in its queue as soon as possible. Requests of one class are admitted in order, so one
-// that is in a hurry hurries those before it along.
-void Requests::Enqueue(Lane& lane, Request* request) {
-  for (const Request* later = request->later; later != nullptr; later = later->later) {
-    if (later->state != Request::State::kQueued) continue;
-    request->priority = std::max(request->priority, later->priority);
-    break;
-  }
-  for (Request* earlier = request->earlier;
-       earlier != nullptr && earlier->state == Request::State::kQueued &&
-       earlier->priority < request->priority;
-       earlier = earlier->earlier) {
-    lane.link->queue.erase(earlier);
-    earlier->priority = request->priority;
-    lane.link->queue.insert(earlier);
-  }
-  if (request->in_flight) {
-    request->in_flight = false;
-    lane.link->in_flight_bytes -= request->bytes;
-  }
-  request->state = Request::State::kQueued;
-  lane.link->queue.insert(request);
 }
 
 // Leaves its queue and its link's account.
@@ -130,21 +101,25 @@ void Requests::Withdraw(Lane& lane, Request* request) {
 }
 
 // While two limits hold: pushes unanswered at the server (pulls and push-pulls may be held there
-// for good reason and must not stop the pushes behind them), and what the transport takes at once.
-// One send beyond the latter tells us when it takes more.
-bool Requests::MaySend(const Link& link, const Request& request) const {
-  if (!link.up || (link.leaving > 0 && !servers_->Writable(&link))) return false;
+// for good reason and must not stop the pushes behind them), and what the transport has taken and
+// not got rid of, where nothing urgent can overtake it any more.
+bool Requests::MaySend(Link* link, const Request& request) const {
+  if (!link->up) return false;
+  if (link->ahead.out() > 0 && !link->ahead.MayHandOver(request.bytes, servers_->Writable(link))) {
+    return false;
+  }
   // What is sent again does not ask: those in flight may be waiting for its number.
-  return request.op != proto::Op::kPush || request.times_sent > 0 || link.in_flight_bytes == 0 ||
-         link.in_flight_bytes + request.bytes <= window_bytes_;
+  return request.op != proto::Op::kPush || request.times_sent > 0 || link->in_flight_bytes == 0 ||
+         link->in_flight_bytes + request.bytes <= window_bytes_;
 }
 
 // Sends in order of priority.
 void Requests::Pump(Link* link) {
   while (!link->queue.empty()) {
     Request* request = *link->queue.begin();
-    if (!MaySend(*link, *request)) return;
-    link->queue.erase(link->queue.begin());
+    if (!MaySend(link, *request)) return;
+    if (request->sequence == 0 && NumberQueued(request)) continue;
+    link->queue.erase(request);
     SendNow(link, request);
   }
 }
@@ -165,6 +140,7 @@ proto::Request Requests::MessageFor(const Request& request, absl::Time now) cons
   message.keys = request.piece.keys;
   message.elements = request.piece.elements;
   message.after = request.earlier == nullptr ? 0 : request.earlier->sequence;
+  message.priority = request.priority;
   message.has_learning_rate = request.learning_rate.has_value();
   message.learning_rate = request.learning_rate.value_or(0);
   if (request.operation == nullptr) {
@@ -180,11 +156,10 @@ proto::Request Requests::MessageFor(const Request& request, absl::Time now) cons
 }
 
 // Reports when the transport is done with a send, which is when it may take more.
-van::SendDone Requests::Tracked(Link* link) {
-  ++link->leaving;
-  return [this, link, peer = link->peer](const absl::Status&) {
+van::SendDone Requests::Followed(Link* link, std::uint64_t bytes) {
+  return [this, link, bytes, peer = link->peer](const absl::Status&) {
     if (link->peer != peer) return;
-    --link->leaving;
+    link->ahead.OnDone(bytes, loop_->Now());
     Pump(link);
   };
 }
@@ -203,14 +178,14 @@ void Requests::SendNow(Link* link, Request* request) {
   if (request->times_sent++ == 0) request->first_sent = now;
   Fill(*request);
 
-  van::SendDone done;
-  if (request->bytes >= kTrackedBytesMin || !servers_->Writable(link)) done = Tracked(link);
-  const bool tracked = done != nullptr;
-  const absl::Status sent = servers_->Send(
-      link, MessageFor(*request, now),
-      {request->piece.payload.data(), request->piece.payload.size()}, std::move(done));
+  const std::uint64_t followed =
+      link->ahead.OnHandOver(request->bytes, servers_->Writable(link), now);
+  const absl::Status sent =
+      servers_->Send(link, MessageFor(*request, now),
+                     {request->piece.payload.data(), request->piece.payload.size()},
+                     followed > 0 ? Followed(link, followed) : nullptr);
   if (!sent.ok()) {
-    if (tracked) --link->leaving;
+    link->ahead.OnDone(followed, now);
     link->trouble = sent;
     TryLater(request);
     return;
@@ -259,7 +234,7 @@ void Requests::ResendDue() {
 }
 
 void Requests::OnLinkUp(Link* link) {
-  link->leaving = 0;
+  link->ahead.Reset();
   for (const std::uint32_t shard : link->shards) {
     EnqueueAll(lanes_[shard], [this](const Request& request) {
       if (request.state == Request::State::kKept) return false;
@@ -283,7 +258,7 @@ void Requests::OnLinkDown(Link* link) {
     }
   }
   link->in_flight_bytes = 0;
-  link->leaving = 0;
+  link->ahead.Reset();
 }
 
 Request* Requests::Find(Lane& lane, std::uint64_t sequence) const {

@@ -2,9 +2,10 @@
 // sent anew to the next head of a shard that has lost or given up its head.
 //
 // Each shard has a lane: its requests in the order of their numbers, from the oldest one on that
-// is not settled. A request is of one of two classes: of BSP tables, whose pushes are held until
-// their clock closes, or of the others. A server admits the requests of each class in order; each
-// one says which one before it is not settled (`after`), so that what was settled leaves no hole.
+// is not settled, and those that wait for a number (requests_order.cc). A request is of one of two
+// classes: of BSP tables, whose pushes are held until their clock closes, or of the others. A
+// server admits the requests of each class in order; each one says which one before it is not
+// settled (`after`), so that what was settled leaves no hole.
 //
 // Settled is a request that was answered for good: what it pushed is on every replica of its shard.
 // A push that was answered provisionally is retained: its operation has completed, its data stays
@@ -14,9 +15,11 @@
 #define LEEWAY_WORKER_REQUESTS_H_
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -61,7 +64,7 @@ class Requests {
 
   // Whether every piece has somewhere to go, and memory to wait in.
   absl::Status Admit(const Sliced& sliced) const;
-  // Numbers the pieces and sends what may be sent. Admit said yes.
+  // Queues the pieces and sends what may be sent. Admit said yes.
   void Submit(const std::shared_ptr<Operation>& operation, std::vector<Piece> pieces,
               std::optional<double> learning_rate, int priority);
   // The operation ends without its answers; its memory is not used from here on.
@@ -73,6 +76,8 @@ class Requests {
   void OnLinkDown(Link* link);
   void OnReply(Link* link, const proto::Reply& reply, std::span<runtime::Buffer> payload);
 
+  // Gives all that waits its number: the clock ends. Before MarksFor of the new one.
+  void NumberAll();
   // What a tick to `clock` has to say of the link's shards: the last push to each, by class, that
   // was made before it and is not settled.
   std::vector<proto::ShardMark> MarksFor(const Link& link, std::uint64_t clock) const;
@@ -90,9 +95,16 @@ class Requests {
   std::uint64_t retained_bytes() const { return retained_bytes_; }
   std::uint64_t resends() const { return resends_; }
   // "3 of 8 requests are unanswered; waited for server 1 thread 0 (…) …"
-  std::string DescribeWait(const Operation& operation) const;
+  std::string DescribeWait(const Operation& operation);
 
  private:
+  // What touches the same elements lies side by side, in the order of submission.
+  struct Place {
+    std::uint32_t table = 0;
+    std::uint64_t block = 0;  // 0 where every request may touch any element
+    std::uint64_t order = 0;
+    friend auto operator<=>(const Place&, const Place&) = default;
+  };
   struct Lane {
     Link* link = nullptr;  // to the head; where `lost`: to the last one there was
     std::uint64_t generation = 0;
@@ -101,20 +113,30 @@ class Requests {
     // Numbers next − size … next − 1; null where settled. The front is never null.
     std::deque<std::unique_ptr<Request>> open;
     std::array<Request*, 2> last = {};  // by class; linked with those before
+    // Not sent yet and without a number (requests_order.cc). All stand in the queue.
+    std::map<Place, std::unique_ptr<Request>> unnumbered;
   };
 
   void Lead(std::uint32_t shard, Lane& lane, Link* head, bool anew);
   void Lose(std::uint32_t shard, Lane& lane, std::vector<std::pair<std::uint64_t, Lost>>* lost);
+  // Order (requests_order.cc).
+  Request* Number(Lane& lane, std::unique_ptr<Request> owned);
+  bool NumberQueued(Request* request);
+  void NumberAll(Link* link);
+  static Place PlaceOf(const Request& request);
+  void Raise(Lane& lane, Request* request, int priority);
+  bool Hurry(Lane& lane, const Request& request);
   void Enqueue(Lane& lane, Request* request);
+  void EnqueueNew(Lane& lane, std::unique_ptr<Request> owned);
   // From the newest to the oldest, so that each finds the urgency of those after it.
   template <class Which>
   void EnqueueAll(Lane& lane, Which&& which);
   void Withdraw(Lane& lane, Request* request);
-  bool MaySend(const Link& link, const Request& request) const;
+  bool MaySend(Link* link, const Request& request) const;
   void Pump(Link* link);
   static void Fill(Request& request);
   void SendNow(Link* link, Request* request);
-  van::SendDone Tracked(Link* link);
+  van::SendDone Followed(Link* link, std::uint64_t bytes);
   proto::Request MessageFor(const Request& request, absl::Time now) const;
   void TryLater(Request* request);
   void ResendDue();
@@ -153,6 +175,7 @@ void Requests::ForEachOpen(F&& f) {
     for (const std::unique_ptr<Request>& request : lane.open) {
       if (request != nullptr) f(lane, *request);
     }
+    for (const auto& [place, request] : lane.unnumbered) f(lane, *request);
   }
 }
 

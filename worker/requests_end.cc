@@ -22,6 +22,7 @@ void Requests::Abandon(const Operation& operation) {
 }
 
 void Requests::Clear() {
+  NumberAll();
   for (Lane& lane : lanes_) {
     for (const std::unique_ptr<Request>& request : lane.open) {
       if (request == nullptr) continue;
@@ -52,19 +53,17 @@ std::string Requests::DescribeRequestWait(const Lane& lane, const Request& reque
   return text + link.Silence(loop_->Now());
 }
 
-std::string Requests::DescribeWait(const Operation& operation) const {
+std::string Requests::DescribeWait(const Operation& operation) {
   constexpr int kNamedMax = 4;
   std::vector<const Link*> links;
   std::string names;
-  for (const Lane& lane : lanes_) {
-    for (const std::unique_ptr<Request>& request : lane.open) {
-      if (request == nullptr || request->operation.get() != &operation) continue;
-      if (std::find(links.begin(), links.end(), lane.link) != links.end()) continue;
-      links.push_back(lane.link);
-      if (links.size() > kNamedMax) continue;
-      absl::StrAppend(&names, names.empty() ? "" : ", ", DescribeRequestWait(lane, *request));
-    }
-  }
+  ForEachOpen([&](const Lane& lane, const Request& request) {
+    if (request.operation.get() != &operation) return;
+    if (std::find(links.begin(), links.end(), lane.link) != links.end()) return;
+    links.push_back(lane.link);
+    if (links.size() > kNamedMax) return;
+    absl::StrAppend(&names, names.empty() ? "" : ", ", DescribeRequestWait(lane, request));
+  });
   if (links.size() > kNamedMax) {
     absl::StrAppend(&names, " and ", links.size() - kNamedMax, " more server threads");
   }

@@ -50,6 +50,7 @@ void Requests::Lead(std::uint32_t shard, Lane& lane, Link* head, bool anew) {
   const std::uint64_t generation = head == nullptr ? 0 : head->generation;
   const bool same = head == lane.link && generation == lane.generation && !lane.lost;
   if (same && !anew) return;
+  NumberAll(lane.link);
   for (const std::unique_ptr<Request>& request : lane.open) {
     if (request != nullptr) Withdraw(lane, request.get());
   }
@@ -69,6 +70,7 @@ void Requests::Lead(std::uint32_t shard, Lane& lane, Link* head, bool anew) {
 
 void Requests::Lose(std::uint32_t shard, Lane& lane,
                     std::vector<std::pair<std::uint64_t, Lost>>* lost) {
+  NumberAll(lane.link);
   std::uint64_t accepted = 0;
   for (const std::unique_ptr<Request>& request : lane.open) {
     if (request == nullptr) continue;

@@ -36,6 +36,7 @@ bool Ticker::Due(const Link& link) const {
 
 void Ticker::SetClock(std::uint64_t clock) {
   clock_ = clock;
+  requests_->NumberAll();
   for (const auto& [place, link] : servers_->links()) SendAnew(link.get(), resend_interval_);
 }
 

@@ -13,6 +13,15 @@
 // must stay alive and (for a push) unchanged until its ticket has completed, unless
 // Options::copy is set. A pull writes into the span before its ticket completes.
 //
+// Priorities. Of what waits to be sent, in either direction, the operations with the highest
+// Options::priority go first; equal ones go in the order they were submitted. Only a few
+// milliseconds' worth is ever given to the network in advance, and large tensors leave block by
+// block (LEEWAY_BLOCK_BYTES), so what is urgent overtakes what is large in its midst. A model's layers
+// are best given 0, -1, -2, … from the first one on, for Push and Pull alike: the next iteration
+// begins with the first layer, while the last ones are still under way. Order on one element is kept:
+// an operation hurries along earlier ones on the same block of a dense table, or on the same shard
+// of another table. Clock() takes in what waits, as always.
+//
 // Failures. When a server dies whose shards have other replicas (Config::replication), operations
 // wait for the next head and go on; nothing that was accepted is lost, and nothing is applied
 // twice. Pushes to a BSP table are kept here, too, until their iteration is over for everybody (up
@@ -55,7 +64,7 @@ struct Options {
   std::optional<absl::Duration> timeout;  // none: Config::request_timeout
   std::optional<double> learning_rate;    // push: overrides the table's for this push
   bool copy = false;                      // push: copy the data before returning
-  int priority = 0;                       // higher goes first among requests waiting to be sent
+  int priority = 0;                       // higher goes first; see Priorities above
   // Called once when the operation completes, on the thread that drives the library's progress
   // (possibly the caller's own, within another call). It must not block nor wait on tickets.
   std::function<void(const absl::Status&)> done;

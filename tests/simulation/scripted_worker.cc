@@ -255,7 +255,8 @@ void ScriptedWorker::Submit(const SimTable& table, proto::Op op, std::uint64_t p
     checker_->OnAsked(&read);
   }
   calls_[call->number] = call;
-  core_->Submit(worker::Slice(access, core_->poster()), {.timeout = kTimeout},
+  const int priority = static_cast<int>(random_.Below(3)) - 1;
+  core_->Submit(worker::Slice(access, core_->poster()), {.timeout = kTimeout, .priority = priority},
                 [this, call](const std::shared_ptr<worker::Operation>& operation) {
                   OnDone(call, operation->result);
                 });

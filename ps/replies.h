@@ -1,0 +1,84 @@
+// Replies on their way to workers: what was pulled waits here, for each worker, and leaves by the
+// priority of its request, as the transport takes it (van/ahead.h).
+//
+// A reply without values goes at once: it is small, and workers wait for it to send more. One that
+// is asked for again while it waits is not sent twice.
+#ifndef LEEWAY_PS_REPLIES_H_
+#define LEEWAY_PS_REPLIES_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "proto/messages.h"
+#include "ps/replication/item.h"
+#include "runtime/loop.h"
+#include "van/ahead.h"
+#include "van/van.h"
+
+namespace leeway::ps {
+
+class Replies {
+ public:
+  // What waits for one worker; beyond it a reply is dropped, and asked for again.
+  static constexpr std::uint64_t kWaitingBytesMax = 4ull << 30;
+
+  // Sends, and says how; `done` (may be null) as in van::Van::Send.
+  using Send =
+      std::function<absl::Status(van::PeerId, const proto::Reply&, Payload, van::SendDone)>;
+  // Whether what is sent now would leave rather than be queued.
+  using Writable = std::function<bool(van::PeerId)>;
+  // A reply that could not be sent.
+  using Failed = std::function<void(van::PeerId, proto::Reply, const absl::Status&)>;
+
+  Replies(runtime::Loop* loop, Send send, Writable writable, Failed failed)
+      : loop_(loop),
+        send_(std::move(send)),
+        writable_(std::move(writable)),
+        failed_(std::move(failed)) {}
+
+  // `peer` is up.
+  void Add(van::PeerId peer, proto::Reply reply, Payload payload);
+  void DropPeer(van::PeerId peer) { queues_.erase(peer); }
+  // Before what sends goes: sends that it reports done from here on are of no consequence.
+  void Clear() { queues_.clear(); }
+
+ private:
+  struct Waiting {
+    proto::Reply reply;
+    Payload payload;
+    std::uint64_t bytes = 0;  // of the payload
+  };
+  // The highest priority first; within it, as they came.
+  struct Place {
+    std::int32_t priority = 0;
+    std::uint64_t order = 0;
+    friend bool operator<(const Place& a, const Place& b) {
+      return a.priority != b.priority ? a.priority > b.priority : a.order < b.order;
+    }
+  };
+  struct Queue {
+    van::Ahead ahead;
+    std::map<Place, Waiting> waiting;
+    std::set<std::pair<std::uint32_t, std::uint64_t>> ids;  // waiting: shard, sequence
+    std::uint64_t bytes = 0;                                // that they take
+  };
+
+  bool MaySend(van::PeerId peer, Queue& queue, const Waiting& next) const;
+  void SendNow(van::PeerId peer, Queue& queue, Waiting waiting);
+  void OnDone(van::PeerId peer, std::uint64_t bytes);
+
+  runtime::Loop* const loop_;
+  const Send send_;
+  const Writable writable_;
+  const Failed failed_;
+  std::uint64_t next_order_ = 0;
+  std::map<van::PeerId, Queue> queues_;
+};
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_REPLIES_H_

@@ -1,0 +1,150 @@
+#include "ps/replies.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "runtime/sim_world.h"
+
+namespace leeway::ps {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr van::PeerId kOne = 1;
+constexpr van::PeerId kOther = 2;
+constexpr std::size_t kBlock = 1 << 20;
+
+// A transport that is done with what it was given when the test says so.
+class RepliesTest : public ::testing::Test {
+ protected:
+  struct Sent {
+    van::PeerId peer = 0;
+    std::uint64_t sequence = 0;
+    van::SendDone done;
+  };
+
+  void Add(van::PeerId peer, std::uint64_t sequence, int priority, std::size_t bytes = kBlock) {
+    proto::Reply reply;
+    reply.id = {.sequence = sequence, .worker = 0, .shard = 3};
+    reply.priority = priority;
+    Payload payload;
+    if (bytes > 0) payload.push_back(runtime::Buffer::CopyOf(std::string(bytes, 'x')));
+    replies_.Add(peer, reply, std::move(payload));
+  }
+  // What was sent since the last time.
+  std::vector<std::uint64_t> Sequences() {
+    std::vector<std::uint64_t> sequences;
+    for (; told_ < sent_.size(); ++told_) sequences.push_back(sent_[told_].sequence);
+    return sequences;
+  }
+  void Done(std::size_t index) {
+    world_.RunFor(absl::Milliseconds(8));  // 1 Gbit/s
+    van::SendDone done = std::move(sent_[index].done);
+    ASSERT_TRUE(done != nullptr);
+    std::move(done)(absl::OkStatus());
+  }
+
+  runtime::SimWorld world_{1};
+  std::unique_ptr<runtime::Host> host_ = world_.NewHost("server");
+  std::unique_ptr<runtime::LoopRunner> runner_ = host_->Spawn("data");
+  std::vector<Sent> sent_;
+  std::size_t told_ = 0;
+  absl::Status result_;
+  bool writable_ = true;
+  std::vector<std::uint64_t> failed_;
+  Replies replies_{
+      runner_->loop(),
+      [this](van::PeerId peer, const proto::Reply& reply, const Payload&, van::SendDone done) {
+        if (!result_.ok()) return result_;
+        sent_.push_back({peer, reply.id.sequence, std::move(done)});
+        return absl::OkStatus();
+      },
+      [this](van::PeerId) { return writable_; },
+      [this](van::PeerId, const proto::Reply& reply, const absl::Status&) {
+        failed_.push_back(reply.id.sequence);
+      }};
+};
+
+TEST_F(RepliesTest, WhatIsUrgentOvertakesWhatWaits) {
+  Add(kOne, 1, 0);
+  Add(kOne, 2, 0);
+  Add(kOne, 3, 0);
+  Add(kOne, 4, 5);
+  Add(kOne, 5, -5);
+  EXPECT_THAT(Sequences(), ElementsAre(1));
+  for (std::size_t i = 0; i < 5; ++i) Done(i);
+  EXPECT_THAT(Sequences(), ElementsAre(4, 2, 3, 5));
+}
+
+TEST_F(RepliesTest, WorkersDoNotWaitForEachOther) {
+  Add(kOne, 1, 0);
+  Add(kOther, 2, -5);
+  EXPECT_THAT(Sequences(), ElementsAre(1, 2));
+}
+
+TEST_F(RepliesTest, WhatCarriesNothingGoesAtOnce) {
+  Add(kOne, 1, 0);
+  Add(kOne, 2, 0);
+  Add(kOne, 3, -5, 0);
+  EXPECT_THAT(Sequences(), ElementsAre(1, 3));
+}
+
+TEST_F(RepliesTest, SmallOnesAreCountedTogether) {
+  for (std::uint64_t i = 1; i <= 1000; ++i) Add(kOne, i, 0, 8 << 10);
+  const std::vector<std::uint64_t> sent = Sequences();
+  EXPECT_LE(sent.size() * (8 << 10), van::Ahead::kBytesMin + (128 << 10));
+  Add(kOne, 2000, 1, 8 << 10);
+  for (std::size_t i = 0; i < sent.size(); ++i) {
+    if (sent_[i].done != nullptr) Done(i);
+  }
+  EXPECT_EQ(Sequences().at(0), 2000u);
+}
+
+TEST_F(RepliesTest, WhatIsAskedForAgainWhileItWaitsIsSentOnce) {
+  Add(kOne, 1, 0);
+  Add(kOne, 2, 0);
+  Add(kOne, 2, 0);
+  Done(0);
+  Done(1);
+  EXPECT_THAT(Sequences(), ElementsAre(1, 2));
+  Add(kOne, 2, 0);  // it may have been lost
+  EXPECT_THAT(Sequences(), ElementsAre(2));
+}
+
+TEST_F(RepliesTest, APeerThatIsGoneIsForgotten) {
+  Add(kOne, 1, 0);
+  Add(kOne, 2, 0);
+  replies_.DropPeer(kOne);
+  Done(0);
+  EXPECT_THAT(Sequences(), ElementsAre(1));
+}
+
+TEST_F(RepliesTest, WhatCannotBeSentIsSaidAndDoesNotStopTheRest) {
+  Add(kOne, 1, 0);
+  Add(kOne, 2, 0);
+  result_ = absl::InvalidArgumentError("too large");
+  Done(0);
+  EXPECT_THAT(failed_, ElementsAre(2));
+  result_ = absl::OkStatus();
+  Add(kOne, 3, 0);
+  EXPECT_THAT(Sequences(), ElementsAre(1, 3));
+}
+
+TEST_F(RepliesTest, OneGoesBeyondWhatLeavesAtOnceToTellWhenMoreMay) {
+  writable_ = false;
+  Add(kOne, 1, 0, 16);
+  Add(kOne, 2, 0, 16);
+  Add(kOne, 3, 1, 16);
+  EXPECT_THAT(Sequences(), ElementsAre(1));
+  writable_ = true;
+  Done(0);
+  EXPECT_THAT(Sequences(), ElementsAre(3, 2));
+  EXPECT_THAT(failed_, IsEmpty());
+}
+
+}  // namespace
+}  // namespace leeway::ps
