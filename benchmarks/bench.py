@@ -28,7 +28,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--works", metavar="RE", help="only work whose name matches, e.g. 'push_4m|rtt'")
     parser.add_argument("--no-peers", action="store_true", help="leave out other people's software")
     parser.add_argument("--no-scaling", action="store_true", help="leave out several workers")
-    parser.add_argument("--only", choices=["scale"], help="nothing but simulated clusters of growing size")
+    parser.add_argument("--only", choices=["scale", "priority"], help="nothing but simulated clusters of growing size, or training steps with and without priorities")
     parser.add_argument("--no-scale", action="store_true", help="leave those out")
     parser.add_argument("--list", action="store_true", help="say what there is to measure")
     parser.add_argument("--check", action="store_true", help="fail if anything that was measured failed")
@@ -39,7 +39,10 @@ def arguments() -> argparse.Namespace:
 
 
 def chosen_subjects(options: argparse.Namespace) -> list:
+    if options.only:
+        return subjects.shaped(options.programs) if options.only == "priority" else []
     found = subjects.raw(options.programs) + subjects.leeway(options.programs)
+    found += subjects.shaped(options.programs)
     if not options.no_peers:
         found += subjects.pslite(options.out) + subjects.peers()
     if not (options.no_scaling or options.quick):
@@ -49,7 +52,7 @@ def chosen_subjects(options: argparse.Namespace) -> list:
 
 def chosen_sizes(options: argparse.Namespace) -> list[tuple[int, int]]:
     """Whoever asks for certain subjects or works wants no clusters."""
-    if options.no_scale or options.subjects or options.works:
+    if options.no_scale or options.subjects or options.works or options.only == "priority":
         return []
     return scale.QUICK if options.quick else scale.SIZES
 
@@ -71,6 +74,8 @@ def why_missing(samples: Samples, name: str, peers: bool) -> str:
             return "PSLITE_DIR names no ps-lite" if subject == "pslite" else "left out"
     if "_shm_" in name and "leeway.shm" in samples.missing:
         return samples.missing["leeway.shm"]
+    if name.startswith("priority_") and "leeway.shaped" in samples.missing:
+        return samples.missing["leeway.shaped"]
     return "its measurements were left out or failed"
 
 
@@ -142,7 +147,7 @@ def main() -> None:
         rounds=options.rounds or defaults["rounds"],
         seconds=options.seconds or defaults["seconds"],
     )
-    found = [] if options.only else chosen_subjects(options)
+    found = chosen_subjects(options)
     if options.list:
         for subject in found:
             names = " ".join(w.name for w in plan.works if w in subject.works)

@@ -71,7 +71,7 @@ absl::StatusOr<std::unique_ptr<van::Factory>> FactoryFor(const std::string& tran
 Cluster::Cluster(const ClusterShape& shape) {
   // So that the effect of a setting can be measured.
   if (absl::StatusOr<Config> set = Config::FromEnvironment(); set.ok()) config_ = *set;
-  config_.scheduler = absl::StrCat("127.0.0.1:", FreePort());
+  config_.scheduler = absl::StrCat(shape.scheduler_host, ":", FreePort());
   config_.num_servers = static_cast<std::uint32_t>(shape.servers);
   config_.num_workers = static_cast<std::uint32_t>(shape.workers);
   config_.server_threads = static_cast<std::uint32_t>(shape.server_threads);
@@ -85,7 +85,14 @@ Cluster::Cluster(const ClusterShape& shape) {
     return Report(scheduler::RunScheduler(config));
   });
   for (int i = 0; i < shape.servers; ++i) {
-    servers_.push_back(Child::Fork([&] { return RunServerOver(shape.transport, config_); }));
+    servers_.push_back(Child::Fork([&] {
+      if (shape.place_server) {
+        if (const absl::Status placed = shape.place_server(); !placed.ok()) return Report(placed);
+      }
+      Config config = config_;
+      config.host = shape.server_host;
+      return RunServerOver(shape.transport, config);
+    }));
   }
   config_.role = Role::kWorker;
 }

@@ -2,10 +2,12 @@
 #ifndef LEEWAY_BENCHMARKS_CLUSTER_CLUSTER_H_
 #define LEEWAY_BENCHMARKS_CLUSTER_CLUSTER_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "harness/child.h"
 #include "leeway/config.h"
@@ -20,6 +22,10 @@ struct ClusterShape {
   int servers = 1;
   int server_threads = 1;
   int workers = 1;
+  std::string scheduler_host = "127.0.0.1";
+  std::string server_host = {};  // empty: as servers find out by themselves
+  // Called in each server's process before it starts. Optional.
+  std::function<absl::Status()> place_server = nullptr;
 };
 
 // INVALID_ARGUMENT for a transport that this build does not have.

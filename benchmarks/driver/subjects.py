@@ -51,6 +51,13 @@ def leeway(programs: Path) -> list[Subject]:
     return subjects
 
 
+def shaped(programs: Path) -> list[Subject]:
+    """Four connections share a link of 1 Gbit/s."""
+    program = [str(programs / "leeway_bench_shaped"), "1gbit", "4"]
+    works = [work.STEP_FIFO, work.STEP_PRIORITY]
+    return [Subject("leeway.shaped", "Leeway, 1 Gbit/s", program, works, "shaped")]
+
+
 def scaling(programs: Path) -> list[Subject]:
     """Clusters of more than one worker and server thread, as far as there are cores for them."""
     program = str(programs / "leeway_bench_cluster")

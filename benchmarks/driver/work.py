@@ -53,6 +53,8 @@ REDUCE_4M, REDUCE_100M, REDUCE_64 = (
     Work("all_reduce", HUGE),
     Work("all_reduce", 64),
 )
+# Training steps of a layered model over a slow link, at least three each time.
+STEP_FIFO, STEP_PRIORITY = Work("step_fifo", in_flight=3), Work("step_priority", in_flight=3)
 SPARSE_ROW_BYTES = 8 + 16 * 4  # a key and 16 floats
 
 
@@ -87,6 +89,8 @@ def all_works() -> list[Work]:
         REDUCE_100M,
         SPARSE_PUSH,
         SPARSE_PULL,
+        STEP_FIFO,
+        STEP_PRIORITY,
     ]
 
 

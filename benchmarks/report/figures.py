@@ -34,6 +34,10 @@ def p50_us(sample: dict) -> float:
     return sample["p50_us"]
 
 
+def s_per_op(sample: dict) -> float:
+    return sample["seconds"] / sample["operations"]
+
+
 def cpu_s_per_gb(sample: dict) -> float:
     return sample["cpu_seconds"] / (sample["bytes"] / GB)
 

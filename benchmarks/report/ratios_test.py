@@ -67,6 +67,17 @@ class RatiosTest(unittest.TestCase):
         }
         self.assertAlmostEqual(BY_NAME["n_way_sum_8_vs_memcpy_streams"].of(rounds).median, 0.8)
 
+    def test_steps_with_priorities_are_to_be_shorter(self):
+        rounds = {
+            "leeway.shaped": {
+                work.STEP_FIFO.name: [sample(seconds=4, operations=4), sample(seconds=8, operations=4)],
+                work.STEP_PRIORITY.name: [sample(seconds=4, operations=5)] * 2,
+            },
+        }
+        ratio = BY_NAME["priority_step_vs_without"]
+        self.assertAlmostEqual(ratio.of(rounds).median, 0.6)
+        self.assertTrue(ratio.meets(ratio.of(rounds)))
+
     def test_cpu_is_compared_with_libzmq_and_one_pass(self):
         rounds = {
             "leeway.tcp": {work.PUSH_4M.name: [sample(2, cpu=1)]},
