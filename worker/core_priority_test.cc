@@ -40,6 +40,7 @@ class PriorityTest : public ::testing::Test {
   TestCluster cluster_;
   std::shared_ptr<const TableInfo> big_, small_;
   const std::vector<float> values_ = std::vector<float>(kSize, 1);
+  const std::vector<float> row_ = {3, 4};
   const std::vector<float> few_ = std::vector<float>(16, 1);
 };
 
@@ -76,11 +77,11 @@ TEST_F(PriorityTest, OperationsOnOneElementKeepTheirOrder) {
 TEST_F(PriorityTest, RowsOfOneTableKeepTheirOrder) {
   const auto rows = cluster_.MakeTable(Asynchronous(TableSpec::Sparse("rows", 2)));
   const auto slow = cluster_.Push(big_, {}, values_);
-  const auto push = cluster_.Push(rows, {7}, {3, 4}, Urgent(-1));
+  const auto push = cluster_.Push(rows, {7}, row_, Urgent(-1));
   std::vector<float> row(2);
   const auto pull = cluster_.Pull(rows, {7}, &row, Urgent());
   EXPECT_TRUE(cluster_.Await(pull).ok());
-  EXPECT_EQ(row, (std::vector<float>{3, 4}));
+  EXPECT_EQ(row, row_);
   EXPECT_FALSE(slow->done());
   EXPECT_TRUE(cluster_.Await(slow).ok());
 }
@@ -91,9 +92,9 @@ TEST_F(PriorityTest, RowsOvertakeThoseOfOtherTables) {
   const auto slow = cluster_.Push(big_, {}, values_);
   std::vector<std::shared_ptr<Operation>> many;
   for (std::uint64_t key = 0; key < 100; ++key) {
-    many.push_back(cluster_.Push(others, {key}, {1, 2}));
+    many.push_back(cluster_.Push(others, {key}, row_));
   }
-  EXPECT_TRUE(cluster_.Await(cluster_.Push(rows, {7}, {3, 4}, Urgent())).ok());
+  EXPECT_TRUE(cluster_.Await(cluster_.Push(rows, {7}, row_, Urgent())).ok());
   EXPECT_LT(Admitted(), 64u);
   EXPECT_FALSE(many.front()->done());
   EXPECT_TRUE(cluster_.Await(many.back()).ok());
