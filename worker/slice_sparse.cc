@@ -1,10 +1,10 @@
 // Rows by key: keys are grouped by shard, repeated ones combined, and every shard gets one
 // request (more only where a frame would grow too large).
 #include <algorithm>
-#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "proto/limits.h"
+#include "runtime/copy_row.h"
 #include "worker/arena.h"
 #include "worker/combine_rows.h"
 #include "worker/group_keys.h"
@@ -22,13 +22,6 @@ template <int kWrite>
   const std::byte* row = rows + place * row_bytes;
   __builtin_prefetch(row, kWrite);
   if (row_bytes > kCacheLine / 2) __builtin_prefetch(row + row_bytes - 1, kWrite);
-}
-
-// Most rows are a few cache lines: no call is made for them.
-inline void CopyRow(const std::byte* from, std::uint64_t size, std::byte* to) {
-  constexpr std::uint64_t kStep = 32;
-  for (; size >= kStep; size -= kStep, from += kStep, to += kStep) std::memcpy(to, from, kStep);
-  if (size != 0) std::memcpy(to, from, size);
 }
 
 // How many rows ahead: their places lie far apart, since keys are spread over shards by a hash.
@@ -58,7 +51,7 @@ class SparseSource final : public PushSource {
       const std::span<const std::uint64_t> places = keys.places(i);
       std::byte* const to = to_.data() + i * row_bytes_;
       if (places.size() == 1) {
-        CopyRow(rows_ + places.front() * row_bytes_, row_bytes_, to);
+        runtime::CopyRow(rows_ + places.front() * row_bytes_, row_bytes_, to);
       } else {
         CombineRows(table_->combine, table_->spec.dtype, rows_, table_->spec.row_width, places, to);
       }
@@ -87,7 +80,7 @@ class SparseSink final : public PullSink {
     for (std::size_t i = pieces_->begin[index]; i < end; ++i, row += row_bytes_) {
       if (i + kAhead < end) PrefetchRow<1>(result_, row_bytes_, keys.places(i + kAhead).front());
       for (const std::uint64_t place : keys.places(i)) {
-        CopyRow(row, row_bytes_, result_ + place * row_bytes_);
+        runtime::CopyRow(row, row_bytes_, result_ + place * row_bytes_);
       }
     }
   }

@@ -1,6 +1,5 @@
 #include "ps/store/sparse_store.h"
 
-#include <cstring>
 #include <utility>
 
 #include "ps/store/checks.h"
@@ -9,20 +8,11 @@
 #include "ps/store/row_pieces.h"
 #include "ps/store/rows.h"
 #include "ps/store/update_run.h"
+#include "runtime/copy_row.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::ps {
 namespace {
-
-// Most rows are a few cache lines: no call is made for them.
-template <class T>
-void CopyRow(const T* from, std::size_t size, T* to) {
-  constexpr std::size_t kStep = 32 / sizeof(T);
-  for (; size >= kStep; size -= kStep, from += kStep, to += kStep) {
-    std::memcpy(to, from, kStep * sizeof(T));
-  }
-  for (; size != 0; --size) *to++ = *from++;
-}
 
 template <class Stored>
 class SparseStore final : public ShardStore {
@@ -105,7 +95,7 @@ class SparseStore final : public ShardStore {
     Batch batch(rows_, keys, Batch::For::kReading);
     for (std::size_t i = 0; i < keys.size(); ++i) {
       if (const auto values = rows_.Find(batch.Next(i))) {
-        CopyRow(values->data(), spec_.row_width, to);
+        runtime::CopyRow(values->data(), RowBytes(), to);
       } else {
         initial_.Fill(PlaceOfRow(keys[i]), spec_.row_width, to);
       }
