@@ -71,6 +71,13 @@ void ScriptedWorker::MayBeGivenUp() {
   history_->lives[rank_].killed = history_->lives[rank_].incarnation;
 }
 
+void ScriptedWorker::SurvivesIf(std::uint32_t incarnation) {
+  if (incarnation != life() || core_ == nullptr) return;
+  // One that waits for the others has nothing under way that would have failed.
+  given_up_ = given_up_ || !core_->Usable().ok();
+  may_be_given_up_ = given_up_;
+}
+
 // The others have begun long ago when it comes back, and it goes on where they are.
 void ScriptedWorker::OnTables() {
   if (history_->lives[rank_].incarnation > 1) {

@@ -56,9 +56,7 @@ class ScriptedWorker {
   bool may_be_given_up() const { return may_be_given_up_; }
   std::uint32_t life() const { return history_->lives[rank_].incarnation; }
   // The time is over in which that incarnation could be.
-  void SurvivesIf(std::uint32_t incarnation) {
-    if (incarnation == life() && !given_up_) may_be_given_up_ = false;
-  }
+  void SurvivesIf(std::uint32_t incarnation);
   bool given_up() const { return given_up_; }  // and has heard of it
   void Leave();
   std::uint64_t operations() const { return operations_; }
