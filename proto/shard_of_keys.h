@@ -13,16 +13,19 @@ namespace leeway::proto {
 class ShardOfKeys {
  public:
   explicit ShardOfKeys(std::uint32_t num_shards)
-      : num_shards_(num_shards), mask_(std::has_single_bit(num_shards) ? num_shards - 1 : 0) {}
+      : num_shards_(num_shards),
+        mask_(num_shards - 1),
+        power_of_two_(std::has_single_bit(num_shards)) {}
 
   std::uint32_t operator()(std::uint64_t key) const {
     const std::uint64_t hash = runtime::MixKey(key);
-    return static_cast<std::uint32_t>(mask_ != 0 ? hash & mask_ : hash % num_shards_);
+    return static_cast<std::uint32_t>(power_of_two_ ? hash & mask_ : hash % num_shards_);
   }
 
  private:
   const std::uint32_t num_shards_;
-  const std::uint32_t mask_;  // 0: not a power of two, or 1
+  const std::uint32_t mask_;  // of a power of two
+  const bool power_of_two_;
 };
 
 }  // namespace leeway::proto

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "benchmark/benchmark.h"
+#include "proto/layout.h"
 #include "ps/store/shard_store.h"
 #include "runtime/random.h"
 
@@ -256,6 +257,79 @@ void BM_SparsePullTenMillion(benchmark::State& state) {
   rows.Report(state);
 }
 BENCHMARK(BM_SparsePullTenMillion)->Unit(benchmark::kMillisecond);
+
+// What one server thread does with a worker's batch: rows of a table in 32 shards, those of each
+// batch having come into being together.
+class ManyShards {
+ public:
+  static const ManyShards& Get() {
+    static const ManyShards shards;
+    return shards;
+  }
+
+  ps::ShardStore* store(std::size_t shard) const { return stores_[shard].get(); }
+  const std::vector<KeyBatch>& batch(std::uint64_t i) const { return batches_[i % kBatches]; }
+  void Report(benchmark::State& state) const {
+    std::size_t rows = 0;
+    for (const KeyBatch& part : batch(0)) rows += part.keys.size();
+    state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(rows));
+  }
+
+ private:
+  static constexpr std::uint32_t kShards = 32;
+  static constexpr std::uint64_t kBatches = 8;
+
+  ManyShards() : updater_(*ps::MakeUpdater(Spec())) {
+    for (std::uint32_t i = 0; i < kShards; ++i) {
+      const ps::StorePlace place{.table = 1, .shard = i, .num_shards = kShards};
+      stores_.push_back(ps::NewShardStore(Spec(), place, updater_.get()));
+    }
+    for (std::uint64_t seed = 1; seed <= kBatches; ++seed) {
+      std::vector<KeyBatch>& parts = batches_.emplace_back(kShards);
+      for (const std::uint64_t key : MakeBatch(seed, 100'000, 0, 10'000'000).keys) {
+        parts[proto::ShardOfKey(key, kShards)].keys.push_back(key);
+      }
+      for (std::uint32_t i = 0; i < kShards; ++i) {
+        parts[i].values.assign(parts[i].keys.size() * 16, 1e-3f);
+        stores_[i]->Apply(PushOf(parts[i])).IgnoreError();
+      }
+    }
+  }
+
+  static TableSpec Spec() { return TableSpec::Sparse("t", 16); }
+
+  const std::unique_ptr<Updater> updater_;
+  std::vector<std::unique_ptr<ps::ShardStore>> stores_;
+  std::vector<std::vector<KeyBatch>> batches_;  // by shard
+};
+
+void BM_SparsePushManyShards(benchmark::State& state) {
+  const ManyShards& shards = ManyShards::Get();
+  std::uint64_t i = 0;
+  for (auto _ : state) {
+    const std::vector<KeyBatch>& batch = shards.batch(i++);
+    for (std::size_t shard = 0; shard < batch.size(); ++shard) {
+      if (!shards.store(shard)->Apply(PushOf(batch[shard])).ok()) {
+        return state.SkipWithError("refused");
+      }
+    }
+  }
+  shards.Report(state);
+}
+BENCHMARK(BM_SparsePushManyShards)->Unit(benchmark::kMillisecond);
+
+void BM_SparsePullManyShards(benchmark::State& state) {
+  const ManyShards& shards = ManyShards::Get();
+  std::uint64_t i = 0;
+  for (auto _ : state) {
+    const std::vector<KeyBatch>& batch = shards.batch(i++);
+    for (std::size_t shard = 0; shard < batch.size(); ++shard) {
+      benchmark::DoNotOptimize(shards.store(shard)->Pull({.keys = PushOf(batch[shard]).keys}));
+    }
+  }
+  shards.Report(state);
+}
+BENCHMARK(BM_SparsePullManyShards)->Unit(benchmark::kMillisecond);
 
 void BM_RaggedPush(benchmark::State& state) {
   TableSpec spec = TableSpec::Ragged("t");

@@ -1,13 +1,31 @@
 #include "ps/store/checks.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "proto/layout.h"
 #include "proto/shard_of_keys.h"
+#include "runtime/prefetch.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::ps {
+namespace {
+
+constexpr std::size_t kStretch = 32;  // keys
+
+bool AllBelongHere(const StorePlace& place, std::span<const std::uint64_t> keys) {
+  const proto::ShardOfKeys shard_of(place.num_shards);
+  std::uint32_t differ = 0;
+  for (std::size_t begin = 0; begin < keys.size(); begin += kStretch) {
+    runtime::PrefetchAhead(keys, begin, kStretch);
+    const std::size_t end = std::min(begin + kStretch, keys.size());
+    for (std::size_t i = begin; i < end; ++i) differ |= shard_of(keys[i]) ^ place.shard;
+  }
+  return differ == 0;
+}
+
+}  // namespace
 
 std::string Count(std::uint64_t number, absl::string_view noun) {
   return absl::StrCat(number, " ", noun, number == 1 ? "" : "s");
@@ -25,15 +43,12 @@ absl::Status CheckKeys(const TableSpec& spec, const StorePlace& place,
   if (keys.size() % sizeof(std::uint64_t) != 0) {
     return Invalid(spec, "its keys have 8 bytes each, but ", keys.size(), " bytes were sent");
   }
-  const proto::ShardOfKeys shard_of(place.num_shards);
-  for (const std::uint64_t key : keys.as<std::uint64_t>()) {
-    const std::uint32_t shard = shard_of(key);
-    if (shard != place.shard) {
-      return Invalid(spec, "key ", key, " was sent to shard ", place.shard, " of ",
-                     place.num_shards, ", but belongs to shard ", shard);
-    }
-  }
-  return absl::OkStatus();
+  const auto all = keys.as<std::uint64_t>();
+  if (AllBelongHere(place, all)) return absl::OkStatus();
+  const auto wrong = std::find_if_not(all.begin(), all.end(),
+                                      [&](std::uint64_t key) { return BelongsHere(place, key); });
+  return Invalid(spec, "key ", *wrong, " was sent to shard ", place.shard, " of ", place.num_shards,
+                 ", but belongs to shard ", proto::ShardOfKey(*wrong, place.num_shards));
 }
 
 absl::Status CheckPullSize(const TableSpec& spec, const StorePlace& place, std::uint64_t bytes) {

@@ -1,20 +1,23 @@
 #include <cstring>
 
 #include "ps/store/shard_store.h"
+#include "runtime/prefetch.h"
 
 namespace leeway::ps {
 namespace {
 
-constexpr std::size_t kStretch = 4096;  // elements between two looks at the result
+constexpr std::size_t kStretch = 256;  // bytes between two looks at the result
 
 // A number is not finite when its exponent is all ones: then, and only then, adding one to the
 // exponent carries into the sign bit. Integer operations alone, so that it vectorises.
 template <class Bits>
 bool AnyNonFinite(std::span<const std::byte> values, Bits exponent, Bits lowest) {
   constexpr int kSign = sizeof(Bits) * 8 - 1;
+  constexpr std::size_t kElements = kStretch / sizeof(Bits);
   const std::size_t size = values.size() / sizeof(Bits);
-  for (std::size_t begin = 0; begin < size; begin += kStretch) {
-    const std::size_t end = begin + kStretch < size ? begin + kStretch : size;
+  for (std::size_t begin = 0; begin < size; begin += kElements) {
+    const std::size_t end = begin + kElements < size ? begin + kElements : size;
+    runtime::PrefetchAhead(values, begin * sizeof(Bits), kStretch);
     Bits carried = 0;
     for (std::size_t i = begin; i < end; ++i) {
       Bits bits;

@@ -19,7 +19,7 @@ void ExpectFound(const std::vector<T>& finite, const std::vector<T>& other) {
   for (int i = 0; i < 9001; ++i) values.push_back(finite[i % finite.size()]);
   EXPECT_FALSE(Has(values));
   for (const T bad : other) {
-    for (const std::size_t at : {0, 1, 4095, 4096, 8999, 9000}) {
+    for (const std::size_t at : {0, 1, 31, 32, 63, 64, 127, 128, 4095, 4096, 8999, 9000}) {
       const T kept = values[at];
       values[at] = bad;
       EXPECT_TRUE(Has(values)) << at;

@@ -17,6 +17,10 @@
 
 #include "ps/store/shared_bytes.h"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 namespace leeway::ps {
 
 // `Keys` has `std::uint64_t KeyAt(Place) const`, the key of the row there, and
@@ -41,7 +45,7 @@ class RowIndex {
   }
 
   // Null, or a place which is most likely that of the key.
-  const Place* Guess(std::uint64_t hash) const {
+  [[gnu::always_inline]] const Place* Guess(std::uint64_t hash) const {
     const Part& part = PartOf(hash);
     const Group& group = part.groups[HomeOf(hash, part.num_groups)];
     const Matches matches(group, TagOf(hash));
@@ -104,6 +108,23 @@ class RowIndex {
     std::uint32_t segment;
   };
 
+#if defined(__SSE2__)
+  // The slots of a group whose tags are like one.
+  class Matches {
+   public:
+    Matches(const Group& group, std::uint8_t tag) {
+      const __m128i tags = _mm_load_si128(reinterpret_cast<const __m128i*>(group.tags));
+      const __m128i like = _mm_cmpeq_epi8(tags, _mm_set1_epi8(static_cast<char>(tag)));
+      slots_ = static_cast<std::uint32_t>(_mm_movemask_epi8(like));  // a tag is never 0
+    }
+    bool any() const { return slots_ != 0; }
+    std::uint32_t first() const { return static_cast<std::uint32_t>(std::countr_zero(slots_)); }
+    void Next() { slots_ &= slots_ - 1; }
+
+   private:
+    std::uint32_t slots_;  // bits
+  };
+#else
   // The slots of a group whose tags are like one: in eight bytes at a time, the highest bit of each
   // byte that is. A byte above one that is may be shown as well, by mistake.
   class Matches {
@@ -135,6 +156,7 @@ class RowIndex {
     std::uint64_t low_;
     std::uint64_t high_;
   };
+#endif
 
   __extension__ using Product = unsigned __int128;
   static std::uint64_t Fold(std::uint64_t a, std::uint64_t b) {

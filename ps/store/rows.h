@@ -71,15 +71,16 @@ class Rows {
   }
 
   // Some keys, and how they are looked up: one after the other, what later ones need being on its
-  // way into the cache meanwhile, so that the processor waits for many of them at once.
+  // way into the cache meanwhile, so that the processor waits for many of them at once. Some keys
+  // at a time go through each step, so that what the step needs stays in registers.
   class Batch {
    public:
     enum class For { kReading, kUpdating };
 
     Batch(const Rows& rows, std::span<const std::uint64_t> keys, For use)
         : rows_(rows), keys_(keys), use_(use) {
-      for (std::size_t i = 0; i < kIndexAhead; ++i) FetchIndex(i);
-      for (std::size_t i = 0; i < kRowAhead; ++i) FetchRow(i);
+      for (std::size_t i = 0; i < kIndexAhead; i += kStep) FetchIndex(i);
+      for (std::size_t i = 0; i < kRowAhead; i += kStep) FetchRows(i);
     }
     // A key, and what has been found out about it.
     struct Sought {
@@ -91,30 +92,39 @@ class Rows {
 
     // To be called for 0, 1, 2, … in turn.
     [[gnu::always_inline]] const Sought& Next(std::size_t i) {
-      FetchIndex(i + kIndexAhead);
-      FetchRow(i + kRowAhead);
+      if (i % kStep == 0) {
+        FetchIndex(i + kIndexAhead);
+        FetchRows(i + kRowAhead);
+      }
       return sought_[i % kSought];
     }
 
    private:
-    static constexpr std::size_t kIndexAhead = 24;  // keys
-    static constexpr std::size_t kRowAhead = 12;
-    static constexpr std::size_t kSought = 32;  // more than kIndexAhead
+    static constexpr std::size_t kStep = 8;  // keys
+    static constexpr std::size_t kIndexAhead = 4 * kStep;
+    static constexpr std::size_t kRowAhead = 2 * kStep;
+    static constexpr std::size_t kSought = 8 * kStep;  // no less than kIndexAhead + kStep
 
-    [[gnu::always_inline]] void FetchIndex(std::size_t i) {
-      if (i >= keys_.size()) return;
-      Sought& one = sought_[i % kSought];
-      one.key = keys_[i];
-      one.hash = rows_.index_.HashOf(one.key);
-      rows_.index_.Prefetch(one.hash);
+    [[gnu::always_inline]] void FetchIndex(std::size_t begin) {
+      const RowIndex& index = rows_.index_;
+      const std::size_t end = std::min(begin + kStep, keys_.size());
+      for (std::size_t i = begin; i < end; ++i) {
+        Sought& one = sought_[i % kSought];
+        one.key = keys_[i];
+        one.hash = index.HashOf(one.key);
+        index.Prefetch(one.hash);
+      }
     }
-    [[gnu::always_inline]] void FetchRow(std::size_t i) {
-      if (i >= keys_.size()) return;
-      Sought& one = sought_[i % kSought];
-      const Place* const guess = rows_.index_.Guess(one.hash);
-      one.guess = guess == nullptr ? kNowhere : *guess;
-      one.left = rows_.left_;
-      if (guess != nullptr) rows_.PrefetchRow(*guess, use_ == For::kUpdating);
+    [[gnu::always_inline]] void FetchRows(std::size_t begin) {
+      const std::uint64_t left = rows_.left_;
+      const std::size_t end = std::min(begin + kStep, keys_.size());
+      for (std::size_t i = begin; i < end; ++i) {
+        Sought& one = sought_[i % kSought];
+        const Place* const guess = rows_.index_.Guess(one.hash);
+        one.guess = guess == nullptr ? kNowhere : *guess;
+        one.left = left;
+        if (guess != nullptr) rows_.PrefetchRow(*guess, use_ == For::kUpdating);
+      }
     }
 
     const Rows& rows_;
@@ -128,7 +138,7 @@ class Rows {
   std::optional<std::span<const Stored>> Find(std::uint64_t key) const {
     return Find(Sought{.key = key, .hash = index_.HashOf(key)});
   }
-  std::optional<std::span<const Stored>> Find(const Sought& sought) const {
+  [[gnu::always_inline]] std::optional<std::span<const Stored>> Find(const Sought& sought) const {
     Place place = sought.guess;
     if (!IsRight(sought)) {
       const Place* const found = index_.Find(sought.key, sought.hash, *this);
@@ -146,26 +156,18 @@ class Rows {
   Row Update(std::uint64_t key, std::uint64_t width) {
     return Update(Sought{.key = key, .hash = index_.HashOf(key)}, width);
   }
-  Row Update(const Sought& sought, std::uint64_t width) {
-    if (IsRight(sought)) {
-      Slab& slab = SlabOf(sought.guess);
-      const std::uint32_t row = RowOf(sought.guess);
-      if (slab.Writable(row) && WidthOf(slab, row) == width) return RowIn(slab, row, width);
+  [[gnu::always_inline]] Row Update(const Sought& sought, std::uint64_t width) {
+    Place place = sought.guess;
+    if (!IsRight(sought) || !MayUpdate(place, width)) [[unlikely]] {
+      place = MakeReady(sought.key, sought.hash, width);
     }
-    const std::uint64_t key = sought.key;
-    const auto [row, fresh] = Open(key, sought.hash, width);
-    if (fresh) {
-      initial_.Fill(PlaceOfRow(key), width, row.values);
-      for (std::uint32_t slot = 0; slot < state_slots_; ++slot) {
-        std::fill_n(row.state + slot * width, width, initial_state_[slot]);
-      }
-    }
-    return row;
+    return RowIn(SlabOf(place), RowOf(place), width);
   }
 
   // The row of a key, all of which the caller writes.
   Row Overwrite(std::uint64_t key, std::uint64_t width) {
-    return Open(key, index_.HashOf(key), width).first;
+    const Place place = Open(key, index_.HashOf(key), width).first;
+    return RowIn(SlabOf(place), RowOf(place), width);
   }
 
   StoreSnapshot FreezeSince(std::uint64_t generation) {
@@ -230,8 +232,27 @@ class Rows {
     if (!whole_lines) __builtin_prefetch(bytes + first - 1);
   }
 
-  // Whether the row's values and state are still to be written.
-  std::pair<Row, bool> Open(std::uint64_t key, std::uint64_t hash, std::uint64_t width) {
+  bool MayUpdate(Place place, std::uint64_t width) {
+    Slab& slab = SlabOf(place);
+    return slab.Writable(RowOf(place)) && WidthOf(slab, RowOf(place)) == width;
+  }
+
+  // Where the row of a key may be updated, which may be new, of another width, not where it was
+  // thought to be, or not to be written where it is.
+  [[gnu::noinline]] Place MakeReady(std::uint64_t key, std::uint64_t hash, std::uint64_t width) {
+    const auto [place, fresh] = Open(key, hash, width);
+    if (fresh) {
+      const Row row = RowIn(SlabOf(place), RowOf(place), width);
+      initial_.Fill(PlaceOfRow(key), width, row.values);
+      for (std::uint32_t slot = 0; slot < state_slots_; ++slot) {
+        std::fill_n(row.state + slot * width, width, initial_state_[slot]);
+      }
+    }
+    return place;
+  }
+
+  // Where it may be written, and whether its values and state are still to be written.
+  std::pair<Place, bool> Open(std::uint64_t key, std::uint64_t hash, std::uint64_t width) {
     Place* const found = index_.Find(key, hash, *this);
     bool fresh = found == nullptr;
     Place place = fresh ? Append(key, width) : *found;
@@ -254,7 +275,7 @@ class Rows {
       ++moves_;
     }
     if (found != nullptr) place = *found;  // which may have moved once more
-    return {RowIn(SlabOf(place), RowOf(place), width), fresh};
+    return {place, fresh};
   }
 
   // A copy of a row in the newest slab.

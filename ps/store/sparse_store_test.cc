@@ -1,7 +1,10 @@
 #include <algorithm>
 
 #include "proto/layout.h"
+#include "ps/store/elements.h"
+#include "ps/store/frozen_piece.h"
 #include "ps/store/store_test_util.h"
+#include "runtime/random.h"
 
 namespace leeway::ps {
 namespace {
@@ -177,6 +180,96 @@ TEST(SparseStore, HoldsManyRows) {
       const float expected = -2.5f * static_cast<float>(k % 1000);
       ASSERT_EQ(shard.Rows<float>({k * 0x9e3779b97f4a7c15}), Floats(width, expected));
     }
+  }
+}
+
+// Rows are looked up some ahead of those that are updated, and updated in a way of their own where
+// that is quicker: which must not be seen. Some of them are new, some are looked at by a snapshot
+// and have to move meanwhile.
+template <class Stored>
+void ExpectBatchesAreTheirRows(const TableSpec& spec) {
+  const Shard whole(spec), row_by_row(spec);
+  runtime::Random random(1);
+  std::vector<StoreSnapshot> snapshots;
+  for (const std::size_t size :
+       {1, 7, 8, 9, 16, 17, 31, 32, 33, 40, 41, 63, 64, 65, 300, 2000, 2000}) {
+    for (int round = 0; round < 2; ++round) {
+      Keys keys;
+      while (keys.size() < size) keys.push_back(random.Below(600) * 0x9e3779b97f4a7c15);
+      std::sort(keys.begin(), keys.end());
+      keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+      std::vector<Stored> values;
+      for (std::size_t i = 0; i < keys.size() * spec.row_width; ++i) {
+        values.push_back(Stored(static_cast<ComputeOf<Stored>>(random.Below(1000)) - 500));
+      }
+      if (random.Below(2) == 0) snapshots.push_back(whole->Freeze());
+      if (random.Below(4) == 0) snapshots.clear();
+      ASSERT_EQ(whole->Apply(SparsePush(keys, values)), absl::OkStatus());
+      for (std::size_t i = 0; i < keys.size(); ++i) {
+        const auto* const row = values.data() + i * spec.row_width;
+        const std::vector<Stored> one(row, row + spec.row_width);
+        ASSERT_EQ(row_by_row->Apply(SparsePush(Keys{keys[i]}, one)), absl::OkStatus());
+      }
+      const auto digest = [](const Shard& shard) { return Digest(shard->Freeze().pieces); };
+      ASSERT_EQ(digest(whole), digest(row_by_row)) << size;
+      ASSERT_EQ(whole->Pull(KeysPull(keys))->payload[0].text(),
+                row_by_row->Pull(KeysPull(keys))->payload[0].text());
+    }
+  }
+}
+
+TEST(SparseStore, ABatchDoesWhatItsRowsDo) {
+  for (const std::uint64_t width : {1, 16, 80}) {
+    for (const std::string updater : {"add", "adam"}) {
+      TableSpec spec = WithUpdater(TableSpec::Sparse("e", width), updater);
+      spec.initializer = Initializer::Normal(0, 1, 5);
+      ExpectBatchesAreTheirRows<float>(spec);
+      spec.dtype = DType::kBFloat16;
+      ExpectBatchesAreTheirRows<BFloat16>(spec);
+    }
+  }
+}
+
+// Whatever way it goes: alone, or with other pushes, which goes through the kernels.
+template <class Stored>
+void ExpectSums(std::uint64_t width, Stored first, Stored second, Stored sum) {
+  TableSpec spec = WithUpdater(TableSpec::Sparse("e", width), "add");
+  spec.dtype = DTypeOf<Stored>;
+  const Shard alone(spec), among(spec);
+  for (const Stored value : {first, second}) {
+    const PushView push = SparsePush<Stored>({1, 2}, std::vector<Stored>(2 * width, value));
+    const PushView nothing = SparsePush<Stored>({3, 3}, std::vector<Stored>(2 * width, Stored{}));
+    ASSERT_EQ(alone->Apply(push), absl::OkStatus());
+    ASSERT_EQ(among->ApplyCombined(std::vector<PushView>{push, nothing}, 1), absl::OkStatus());
+  }
+  EXPECT_EQ(alone.Rows<Stored>({1, 2}), std::vector<Stored>(2 * width, sum));
+  EXPECT_EQ(among.Rows<Stored>({1, 2}), std::vector<Stored>(2 * width, sum));
+}
+
+TEST(SparseStore, ShortRowsAndLongOnesAreAddedAlike) {
+  for (const std::uint64_t width : {1, 3, 4, 16, 63, 64, 65, 200}) {
+    ExpectSums<float>(width, 0.1f, 0.2f, 0.1f + 0.2f);
+    ExpectSums<double>(width, 0.1, 0.2, 0.1 + 0.2);
+    ExpectSums<std::int32_t>(width, 2147483647, 2, -2147483647);  // wraps around
+    ExpectSums<std::int64_t>(width, 9223372036854775807, 2, -9223372036854775807);
+  }
+}
+
+TEST(SparseStore, AKeyOfAnotherShardIsFoundWhereverItStands) {
+  const Shard shard(Pairs("add"), {.shard = 1, .num_shards = 4});
+  Keys keys;
+  for (std::uint64_t key = 0; keys.size() < 300; ++key) {
+    if (proto::ShardOfKey(key, 4) == 1) keys.push_back(key);
+  }
+  std::uint64_t wrong = 0;
+  while (proto::ShardOfKey(wrong, 4) == 1) ++wrong;
+  EXPECT_TRUE(shard->Apply(SparsePush<float>(keys, Floats(2 * keys.size()))).ok());
+  for (const std::size_t at : {0, 31, 32, 33, 255, 256, 299}) {
+    Keys others = keys;
+    others[at] = wrong;
+    ExpectError(shard->Pull(KeysPull(others)).status(), absl::StatusCode::kInvalidArgument,
+                absl::StrCat("key ", wrong, " was sent to shard 1 of 4, but belongs to shard ",
+                             proto::ShardOfKey(wrong, 4)));
   }
 }
 

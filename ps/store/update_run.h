@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include "leeway/updater.h"
 #include "ps/store/elements.h"
+#include "ps/updaters/builtin.h"
 
 namespace leeway::ps {
 
@@ -43,6 +45,20 @@ template <class Stored>
 void ApplyCombinedToRun(const Updater& updater, const StoredRun<Stored>& run,
                         const ComputeOf<Stored>* combined, double learning_rate);
 
+// What the updater `add` does to a row that is short. Integers wrap around.
+template <class T>
+inline void AddRow(const T* __restrict pushed, std::size_t width, T* __restrict values) {
+  for (std::size_t i = 0; i < width; ++i) {
+    if constexpr (std::is_integral_v<T>) {
+      using Unsigned = std::make_unsigned_t<T>;
+      values[i] =
+          static_cast<T>(static_cast<Unsigned>(values[i]) + static_cast<Unsigned>(pushed[i]));
+    } else {
+      values[i] += pushed[i];
+    }
+  }
+}
+
 // ApplyToRun for rows of one width that take one push each, with the same bits.
 template <class Stored>
 class RowUpdater {
@@ -53,11 +69,16 @@ class RowUpdater {
         terms_(terms),
         slots_(static_cast<std::size_t>(updater.state_slots())),
         direct_(!kIsHalf<Stored> && width <= kDirectMax && slots_ <= kSlotsMax &&
-                (terms.mean_of <= 1 || updater.combine() == Updater::Combine::kLast)) {}
+                (terms.mean_of <= 1 || updater.combine() == Updater::Combine::kLast)),
+        adds_(direct_ && width <= kShortMax && OnlyAdds(updater)) {}
 
   void Update(Stored* values, ComputeOf<Stored>* state, std::uint64_t step,
               const Stored* pushed) const {
     if constexpr (!kIsHalf<Stored>) {
+      if (adds_) {  // to call somebody would take longer
+        AddRow(pushed, width_, values);
+        return;
+      }
       if (direct_) {  // there is nothing to be converted, added up or divided
         Stored* slots[kSlotsMax];
         for (std::size_t i = 0; i < slots_; ++i) slots[i] = state + i * width_;
@@ -66,19 +87,26 @@ class RowUpdater {
         return;
       }
     }
+    UpdateAsRun(values, state, step, pushed);
+  }
+
+ private:
+  [[gnu::noinline]] void UpdateAsRun(Stored* values, ComputeOf<Stored>* state, std::uint64_t step,
+                                     const Stored* pushed) const {
     ApplyToRun<Stored>(updater_, {values, values, state, state, width_, step}, {&pushed, 1},
                        terms_);
   }
 
- private:
   static constexpr std::size_t kSlotsMax = 4;
   static constexpr std::size_t kDirectMax = 1024;
+  static constexpr std::size_t kShortMax = 64;
 
   const Updater& updater_;
   const std::size_t width_;
   const UpdateTerms terms_;
   const std::size_t slots_;
   const bool direct_;
+  const bool adds_;
 };
 
 }  // namespace leeway::ps

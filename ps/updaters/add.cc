@@ -26,4 +26,6 @@ absl::StatusOr<std::unique_ptr<Updater>> MakeAdd(const UpdaterParameters& parame
   return std::make_unique<Add>();
 }
 
+bool OnlyAdds(const Updater& updater) { return dynamic_cast<const Add*>(&updater) != nullptr; }
+
 }  // namespace leeway::ps

@@ -23,6 +23,9 @@ absl::StatusOr<std::unique_ptr<Updater>> MakeAdam(const UpdaterParameters& param
 absl::StatusOr<std::unique_ptr<Updater>> MakeAdamW(const UpdaterParameters& parameters);
 absl::StatusOr<std::unique_ptr<Updater>> MakeFtrl(const UpdaterParameters& parameters);
 
+// Whether an updater is the built-in `add`: for loops in which calling it takes longer than adding.
+bool OnlyAdds(const Updater& updater);
+
 }  // namespace leeway::ps
 
 #endif  // LEEWAY_PS_UPDATERS_BUILTIN_H_
