@@ -1,15 +1,62 @@
 #include "worker/group_keys.h"
 
 #include <algorithm>
-#include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "proto/shard_of_keys.h"
+#include "runtime/prefetch.h"
 #include "worker/sort_keys.h"
 
 namespace leeway::worker {
 namespace {
+
+void MakeRoom(std::size_t unique, std::size_t places, GroupedKeys* grouped) {
+  grouped->key_memory = Arena(unique * sizeof(std::uint64_t));
+  grouped->order_memory = Arena(places * sizeof(std::uint64_t));
+  grouped->keys = {reinterpret_cast<std::uint64_t*>(grouped->key_memory.data()), unique};
+  grouped->order = {reinterpret_cast<std::uint64_t*>(grouped->order_memory.data()), places};
+}
+
+// [num_shards + 1]: how many come before those of each shard, from how many each has, at one place
+// further on.
+void AddUp(std::vector<std::size_t>* counts) {
+  for (std::size_t s = 1; s < counts->size(); ++s) (*counts)[s] += (*counts)[s - 1];
+}
+
+// A batch whose keys each ascend above the one before, which is how large ones mostly come: two
+// passes over them. Nothing if they do not.
+std::optional<GroupedKeys> GroupAscending(std::span<const std::uint64_t> keys,
+                                          std::uint32_t num_shards) {
+  constexpr std::size_t kStretch = 32;  // keys
+  const proto::ShardOfKeys shard_of_key(num_shards);
+  const auto shard_of = std::make_unique_for_overwrite<std::uint32_t[]>(keys.size());
+  GroupedKeys grouped;
+  grouped.shard_begin.assign(num_shards + 1, 0);
+  std::size_t* const counts = grouped.shard_begin.data() + 1;
+  for (std::size_t begin = 0; begin < keys.size(); begin += kStretch) {
+    runtime::PrefetchAhead(keys, begin, kStretch);
+    const std::size_t end = std::min(begin + kStretch, keys.size());
+    for (std::size_t i = begin; i < end; ++i) {
+      if (i > 0 && keys[i] <= keys[i - 1]) return std::nullopt;
+      const std::uint32_t shard = shard_of_key(keys[i]);
+      shard_of[i] = shard;
+      ++counts[shard];
+    }
+  }
+  AddUp(&grouped.shard_begin);
+  MakeRoom(keys.size(), keys.size(), &grouped);
+  std::vector<std::size_t> next(grouped.shard_begin.begin(), grouped.shard_begin.end() - 1);
+  std::uint64_t* const key_to = grouped.keys.data();
+  std::uint64_t* const place_to = grouped.order.data();
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const std::size_t to = next[shard_of[i]]++;
+    key_to[to] = keys[i];
+    place_to[to] = i;
+  }
+  return grouped;
+}
 
 // `key(i)` ascends; `repeats_last(i)` tells whether it is key(i - 1), and `place(i)` where it
 // stood.
@@ -31,16 +78,13 @@ GroupedKeys Group(std::size_t size, std::uint32_t num_shards, const KeyAt& key,
     ++grouped.shard_begin[shard_of[i] + 1];
     ++unique;
   }
-  for (std::size_t s = 0; s < num_shards; ++s) {
-    grouped.shard_begin[s + 1] += grouped.shard_begin[s];
-    places_in[s + 1] += places_in[s];
-  }
+  AddUp(&grouped.shard_begin);
+  AddUp(&places_in);
 
   // Ascending keys drop into their shards' ranges one after the other, so each range ascends.
   std::vector<std::size_t> next_key(grouped.shard_begin.begin(), grouped.shard_begin.end() - 1);
   std::vector<std::size_t> next_place(places_in.begin(), places_in.end() - 1);
-  grouped.keys.resize(unique);
-  grouped.order.resize(size);
+  MakeRoom(unique, size, &grouped);
   const bool repeats = unique != size;
   if (repeats) {
     grouped.begin.resize(unique + 1);
@@ -61,10 +105,8 @@ GroupedKeys Group(std::size_t size, std::uint32_t num_shards, const KeyAt& key,
 }  // namespace
 
 GroupedKeys GroupKeys(std::span<const std::uint64_t> keys, std::uint32_t num_shards) {
-  if (std::adjacent_find(keys.begin(), keys.end(), std::greater_equal<>()) == keys.end()) {
-    return Group(
-        keys.size(), num_shards, [&](std::size_t i) { return keys[i]; },
-        [](std::size_t i) { return i; }, [](std::size_t) { return false; });
+  if (std::optional<GroupedKeys> grouped = GroupAscending(keys, num_shards)) {
+    return *std::move(grouped);
   }
   const std::vector<PlacedKey> sorted = SortedByKey(keys);
   return Group(

@@ -146,9 +146,6 @@ absl::StatusOr<Sliced> SliceRagged(const Access& access) {
 
   const bool push = proto::HasPush(access.op);
   const std::uint64_t element_bytes = SizeOf(access.dtype);
-  const Arena keys(grouped.keys.size() * sizeof(std::uint64_t));
-  std::copy(grouped.keys.begin(), grouped.keys.end(),
-            reinterpret_cast<std::uint64_t*>(keys.data()));
   const Gathered rows = push ? Gather(access, grouped) : Gathered{};
 
   Sliced sliced{.table = access.table, .op = access.op};
@@ -159,8 +156,7 @@ absl::StatusOr<Sliced> SliceRagged(const Access& access) {
     piece.shard = static_cast<std::uint32_t>(
         std::upper_bound(grouped.shard_begin.begin(), grouped.shard_begin.end(), range.begin) -
         grouped.shard_begin.begin() - 1);
-    piece.payload.push_back(
-        keys.Part(range.begin * sizeof(std::uint64_t), size * sizeof(std::uint64_t)));
+    piece.payload.push_back(grouped.Frame(range.begin, size));
     if (push) {
       piece.elements = rows.begin[range.end] - rows.begin[range.begin];
       piece.payload.push_back(

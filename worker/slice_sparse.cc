@@ -45,20 +45,31 @@ class SparseSource final : public PushSource {
 
   void Fill(std::size_t index) override {
     const GroupedKeys& keys = pieces_->keys;
+    const std::size_t begin = pieces_->begin[index];
     const std::size_t end = pieces_->begin[index + 1];
-    for (std::size_t i = pieces_->begin[index]; i < end; ++i) {
-      if (i + kAhead < end) PrefetchRow<0>(rows_, row_bytes_, keys.places(i + kAhead).front());
-      const std::span<const std::uint64_t> places = keys.places(i);
-      std::byte* const to = to_.data() + i * row_bytes_;
-      if (places.size() == 1) {
-        runtime::CopyRow(rows_ + places.front() * row_bytes_, row_bytes_, to);
-      } else {
-        CombineRows(table_->combine, table_->spec.dtype, rows_, table_->spec.row_width, places, to);
+    std::byte* to = to_.data() + begin * row_bytes_;
+    if (keys.repeats()) {
+      for (std::size_t i = begin; i < end; ++i, to += row_bytes_) {
+        if (i + kAhead < end) PrefetchRow<0>(rows_, row_bytes_, keys.places(i + kAhead).front());
+        FillFrom(keys.places(i), to);
       }
+      return;
+    }
+    for (std::size_t i = begin; i < end; ++i, to += row_bytes_) {
+      if (i + kAhead < end) PrefetchRow<0>(rows_, row_bytes_, keys.order[i + kAhead]);
+      runtime::CopyRow(rows_ + keys.order[i] * row_bytes_, row_bytes_, to);
     }
   }
 
  private:
+  void FillFrom(std::span<const std::uint64_t> places, std::byte* to) const {
+    if (places.size() == 1) {
+      runtime::CopyRow(rows_ + places.front() * row_bytes_, row_bytes_, to);
+    } else {
+      CombineRows(table_->combine, table_->spec.dtype, rows_, table_->spec.row_width, places, to);
+    }
+  }
+
   const std::shared_ptr<const TableInfo> table_;
   const std::byte* const rows_;
   const std::uint64_t row_bytes_;
@@ -76,12 +87,23 @@ class SparseSink final : public PullSink {
   void Take(std::size_t index, std::span<const runtime::Buffer> payload) override {
     const GroupedKeys& keys = pieces_->keys;
     const std::byte* row = payload[0].data();
+    const std::size_t begin = pieces_->begin[index];
     const std::size_t end = pieces_->begin[index + 1];
-    for (std::size_t i = pieces_->begin[index]; i < end; ++i, row += row_bytes_) {
-      if (i + kAhead < end) PrefetchRow<1>(result_, row_bytes_, keys.places(i + kAhead).front());
-      for (const std::uint64_t place : keys.places(i)) {
-        runtime::CopyRow(row, row_bytes_, result_ + place * row_bytes_);
+    if (keys.repeats()) {
+      for (std::size_t i = begin; i < end; ++i, row += row_bytes_) {
+        if (i + kAhead < end) PrefetchRow<1>(result_, row_bytes_, keys.places(i + kAhead).front());
+        for (const std::uint64_t place : keys.places(i)) {
+          runtime::CopyRow(row, row_bytes_, result_ + place * row_bytes_);
+        }
       }
+      return;
+    }
+    for (std::size_t i = begin; i < end; ++i, row += row_bytes_) {
+      if (i + kAhead < end) {
+        PrefetchRow<0>(row, row_bytes_, kAhead);
+        PrefetchRow<1>(result_, row_bytes_, keys.order[i + kAhead]);
+      }
+      runtime::CopyRow(row, row_bytes_, result_ + keys.order[i] * row_bytes_);
     }
   }
 
@@ -109,9 +131,6 @@ absl::StatusOr<Sliced> SliceSparse(const Access& access) {
   const GroupedKeys& grouped = pieces->keys;
   const std::size_t count = grouped.keys.size();
   const bool push = proto::HasPush(access.op);
-  const Arena keys(count * sizeof(std::uint64_t));
-  std::copy(grouped.keys.begin(), grouped.keys.end(),
-            reinterpret_cast<std::uint64_t*>(keys.data()));
   Arena values;
   if (push) values = Arena(count * row_bytes);
 
@@ -125,8 +144,7 @@ absl::StatusOr<Sliced> SliceSparse(const Access& access) {
       piece.keys = size;
       piece.elements = push ? size * table.spec.row_width : 0;
       piece.reply_elements = size * table.spec.row_width;
-      piece.payload.push_back(
-          keys.Part(begin * sizeof(std::uint64_t), size * sizeof(std::uint64_t)));
+      piece.payload.push_back(grouped.Frame(begin, size));
       if (push) piece.payload.push_back(values.Part(begin * row_bytes, size * row_bytes));
       pieces->begin.push_back(begin);
       sliced.pieces.push_back(std::move(piece));

@@ -1,9 +1,9 @@
 #include "worker/slice.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <numeric>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +18,7 @@ namespace leeway::worker {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
 std::shared_ptr<TableInfo> Info(TableSpec spec, std::uint32_t shards = 3) {
@@ -48,9 +49,8 @@ Access Sparse(const std::shared_ptr<TableInfo>& info, proto::Op op,
 
 template <class T>
 std::vector<T> As(const runtime::Buffer& frame) {
-  std::vector<T> values(frame.size() / sizeof(T));
-  std::memcpy(values.data(), frame.data(), frame.size());
-  return values;
+  const std::span<const T> values = frame.as<T>();
+  return {values.begin(), values.end()};
 }
 
 std::string Error(const Access& access) {
@@ -289,9 +289,50 @@ TEST(CombineRowsTest, SumsHalvesInFloatAndWrapsIntegers) {
 TEST(GroupKeysTest, LeavesSortedKeysAloneButForTheirShards) {
   const std::vector<std::uint64_t> keys = {0, 1, 2, 3, ~0ull};
   const GroupedKeys grouped = GroupKeys(keys, 1);
-  EXPECT_EQ(grouped.keys, keys);
+  EXPECT_THAT(grouped.keys, ElementsAreArray(keys));
   EXPECT_FALSE(grouped.repeats());
   EXPECT_THAT(grouped.shard_begin, ElementsAre(0, 5));
+}
+
+// Whatever way they are grouped: by shard, ascending, each with all of its places.
+void ExpectGrouped(const std::vector<std::uint64_t>& keys, std::uint32_t shards) {
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<std::uint64_t>> expected;
+  for (std::uint64_t i = 0; i < keys.size(); ++i) {
+    expected[{proto::ShardOfKey(keys[i], shards), keys[i]}].push_back(i);
+  }
+  const GroupedKeys grouped = GroupKeys(keys, shards);
+  ASSERT_EQ(grouped.keys.size(), expected.size());
+  EXPECT_EQ(grouped.repeats(), expected.size() < keys.size());
+  EXPECT_EQ(grouped.order.size(), keys.size());
+  ASSERT_EQ(grouped.shard_begin.size(), shards + 1);
+  std::size_t i = 0;
+  for (const auto& [key, places] : expected) {
+    EXPECT_EQ(grouped.keys[i], key.second);
+    EXPECT_GE(i, grouped.shard_begin[key.first]);
+    EXPECT_LT(i, grouped.shard_begin[key.first + 1]);
+    EXPECT_THAT(grouped.places(i), ElementsAreArray(places));
+    ++i;
+  }
+  EXPECT_EQ(As<std::uint64_t>(grouped.Frame(0, i)),
+            std::vector<std::uint64_t>(grouped.keys.begin(), grouped.keys.end()));
+}
+
+TEST(GroupKeysTest, GroupsKeysThatAscendUntilSomewhere) {
+  for (const std::uint32_t shards : {1u, 3u, 32u}) {
+    for (const std::size_t size : {0u, 1u, 2u, 63u, 64u, 65u, 128u, 300u}) {
+      std::vector<std::uint64_t> keys(size);
+      for (std::size_t i = 0; i < size; ++i) keys[i] = 7 + i * i * 0x9e3779b97f;
+      ExpectGrouped(keys, shards);
+      for (const std::size_t at : {1u, 63u, 64u, 65u, 127u, 299u}) {
+        if (at >= size) continue;
+        std::vector<std::uint64_t> other = keys;
+        other[at] = other[at - 1];  // repeats
+        ExpectGrouped(other, shards);
+        other[at] = 3;  // falls
+        ExpectGrouped(other, shards);
+      }
+    }
+  }
 }
 
 }  // namespace
