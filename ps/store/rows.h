@@ -49,6 +49,7 @@ class Rows {
         initial_(spec),
         state_slots_(static_cast<std::uint32_t>(updater.state_slots())),
         row_bits_(std::bit_width(FullShape(width_).rows - 1)),
+        rows_within_lines_(width_ != 0 && kCacheLine % (width_ * sizeof(Stored)) == 0),
         index_(seed) {
     for (std::uint32_t slot = 0; slot < state_slots_; ++slot) {
       initial_state_.push_back(static_cast<Compute>(updater.initial_state(static_cast<int>(slot))));
@@ -219,7 +220,11 @@ class Rows {
     __builtin_prefetch(slab.key_memory(row));
     const std::uint64_t width = WidthOf(slab, row);
     const std::uint64_t offset = slab.OffsetOf(row, width);
-    Prefetch(slab.values(offset), width * sizeof(Stored));
+    if (rows_within_lines_) {
+      __builtin_prefetch(slab.values(offset));
+    } else {
+      Prefetch(slab.values(offset), width * sizeof(Stored));
+    }
     if (!all_of_it) return;
     __builtin_prefetch(slab.step_counter(row));
     if (state_slots_ != 0) Prefetch(slab.state(offset), width * state_slots_ * sizeof(Compute));
@@ -378,6 +383,7 @@ class Rows {
   const InitialValues initial_;
   const std::uint32_t state_slots_;
   const int row_bits_;
+  const bool rows_within_lines_;        // of the cache: none lies on both sides of an end
   std::vector<Compute> initial_state_;  // by slot
   RowIndex index_;
   std::vector<Slab> slabs_;
