@@ -91,11 +91,11 @@ class Heartbeat::Beater final : private van::Handler {
     });
   }
 
-  void OnPeerUp(PeerId peer, const van::Identity& /*identity*/) override {
+  void OnPeerUp(PeerId peer, const van::Identity& identity) override {
     if (peer != peer_) return;
     up_ = true;
     SendBeat();
-    if (std::exchange(has_been_up_, true)) {
+    if (std::exchange(has_been_up_, true) || identity.incarnation != setup_.scheduler_incarnation) {
       Report([](Reports& reports) { reports.connected_again(); });
     }
   }

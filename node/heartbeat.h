@@ -18,7 +18,8 @@ namespace leeway::node {
 class Heartbeat {
  public:
   struct Setup {
-    std::string scheduler;  // where to connect
+    std::string scheduler;                    // where to connect
+    std::uint64_t scheduler_incarnation = 0;  // which one this node has joined
     van::Identity identity;
     van::Limits limits;
     absl::Duration interval;
@@ -32,7 +33,8 @@ class Heartbeat {
     // At every beat while the scheduler has not answered for `failure_timeout`, how long.
     absl::AnyInvocable<void(absl::Duration)> silent;
     absl::AnyInvocable<void()> heard_again;
-    // The connection broke and stands again: it may be another scheduler that is there now.
+    // The connection broke and stands again, or leads elsewhere than to the scheduler that was
+    // joined: it may be another one that is there now.
     absl::AnyInvocable<void()> connected_again;
     // ABORTED: the scheduler says that it takes this node for dead.
     absl::AnyInvocable<void(const absl::Status&)> given_up;

@@ -180,6 +180,10 @@ void Membership::Impl::SayWhatIsDue() {
 
 void Membership::Impl::Resend() {
   SayWhatIsDue();
+  // The scheduler lives, or this node would be told of its silence; so it is the connection.
+  if (state_ == State::kMember && !joined_here_) {
+    link_.ConnectAnewIfSilentFor(absl::Milliseconds(welcome_.failure_timeout_ms));
+  }
   const absl::Duration pause = std::min(kResendInterval, setup_.config.resend_interval);
   resend_timer_ = loop_->After(pause, [this] { Resend(); });
 }

@@ -65,6 +65,7 @@ void Membership::Impl::OnWelcome(const proto::Welcome& welcome) {
 void Membership::Impl::StartHeartbeat(const van::Identity& identity) {
   Heartbeat::Setup setup;
   setup.scheduler = url();
+  setup.scheduler_incarnation = link_.scheduler_incarnation();
   setup.identity = identity;
   setup.limits = van::LimitsFrom(setup_.config);
   // The scheduler's own settings, lest a node with others be taken for dead.

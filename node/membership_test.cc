@@ -64,6 +64,7 @@ class ScriptedScheduler final : private van::Handler {
     }
     return all;
   }
+  std::size_t connections() const { return identities_.size(); }  // that it has ever had
   const van::Identity& identity() const { return identities_.at(peer_); }
 
   bool answer_joins = true;
@@ -446,6 +447,36 @@ TEST_F(MembershipTest, ASchedulerThatComesBackElsewhereIsFoundOnceAServerSaysWhe
   membership_->OnSchedulerMoved({.address = "sim://nobody/0", .cluster = 0xc1});
   world_.RunFor(absl::Seconds(5));
   EXPECT_EQ(membership_->scheduler_address(), "sim://scheduler2/0");
+}
+
+// The heartbeats' connection never stood to the scheduler that was joined: nothing has broken.
+TEST_F(MembershipTest, ASchedulerThatCameBackBeforeTheFirstHeartbeatIsJoined) {
+  Join(Role::kServer);
+  network_.Cut("scheduler", "node");
+  world_.RunFor(absl::Seconds(1));
+  ASSERT_EQ(scheduler_->Count<proto::Heartbeat>(), 0u);
+  CrashScheduler();
+  StartScheduler();
+  network_.Heal("scheduler", "node");
+  ASSERT_TRUE(RunUntil([&] { return scheduler_->Count<proto::Heartbeat>() > 0; }));
+  EXPECT_TRUE(RunUntil([&] { return scheduler_->Count<proto::Join>() > 0; }, absl::Seconds(5)));
+  EXPECT_TRUE(overs_.empty());
+}
+
+// Where packets are thrown away on the way, no connection breaks either.
+TEST_F(MembershipTest, AJoinThatNobodyAnswersIsSaidOnAnotherConnection) {
+  Join(Role::kServer);
+  world_.RunFor(absl::Seconds(2));
+  CrashScheduler();
+  StartScheduler();
+  scheduler_->answer_joins = false;
+  ASSERT_TRUE(RunUntil([&] {
+    return scheduler_->Count<proto::Join>() > 0 && scheduler_->Count<proto::Heartbeat>() > 0;
+  }));
+  const std::size_t before = scheduler_->connections();
+  world_.RunFor(absl::Seconds(5));
+  EXPECT_GT(scheduler_->connections(), before);
+  EXPECT_TRUE(overs_.empty());
 }
 
 // A machine that is gone resets no connections.

@@ -93,6 +93,7 @@ void SchedulerLink::OnPeerUp(van::PeerId peer, const van::Identity& identity) {
         "LEEWAY_SCHEDULER=", url(), " is a ", Name(identity.role), ", not a scheduler")));
     return;
   }
+  scheduler_incarnation_ = identity.incarnation;
   up_ = true;
   up_since_ = loop_->Now();
   pause_ = kPauseMin;

@@ -65,6 +65,8 @@ class SchedulerLink final : private van::Handler {
   // Where it is connected, or tries to.
   const std::string& url() const { return urls_.front(); }
   van::Identity identity() const { return van_->identity(); }
+  // Of the scheduler it is or was last connected to.
+  std::uint64_t scheduler_incarnation() const { return scheduler_incarnation_; }
   // When the scheduler last said something.
   absl::Time heard() const { return heard_; }
   // Why it was last down.
@@ -83,6 +85,7 @@ class SchedulerLink final : private van::Handler {
   Owner* const owner_;
   std::unique_ptr<van::Van> van_;
   van::PeerId peer_ = 0;
+  std::uint64_t scheduler_incarnation_ = 0;
   bool up_ = false;
   bool flapping_ = false;  // it broke sooner than kSteady after it came up
   absl::Duration pause_;
