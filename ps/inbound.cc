@@ -17,9 +17,8 @@ runtime::Buffer Take(const Payload& payload, std::size_t* next) {
 
 void KeepApart(Payload* payload) {
   for (runtime::Buffer& frame : *payload) {
-    if (frame.size() < kSharedBelowBytes) {
-      frame = runtime::Buffer::CopyOf(frame.data(), frame.size());
-    }
+    frame = frame.size() < kSharedBelowBytes ? runtime::Buffer::CopyOf(frame.data(), frame.size())
+                                             : frame.ToKeep();
   }
 }
 

@@ -33,8 +33,9 @@ struct Inbound {
   }
 };
 
-// For what is kept for long: small frames may share their memory with all that came in the same
-// envelope, which would stay as well. These are copied.
+// For what is kept after its request has been answered. Small frames may share their memory with
+// all that came in the same envelope, which would stay as well; and a worker gives its user's
+// memory free when it has its answer: that is not to be read any more. These are copied.
 void KeepApart(Payload* payload);
 
 // The frames by their meaning (proto/messages.h has their order). Shares the buffers.

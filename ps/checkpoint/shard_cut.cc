@@ -91,7 +91,11 @@ void ShardCut::AfterPush(const Table& table, const Inbound& push) {
   late_budget_->bytes += push.bytes();
   late_bytes_ += push.bytes();
   frozen->second.has_late = true;
-  late_.push_back({.table = table.id(), .push = ToPush(push)});
+  PushView late = ToPush(push);
+  late.keys = late.keys.ToKeep();
+  late.widths = late.widths.ToKeep();
+  late.values = late.values.ToKeep();  // its worker is answered before the checkpoint is written
+  late_.push_back({.table = table.id(), .push = std::move(late)});
 }
 
 void ShardCut::Finish(std::vector<proto::WorkerWindow> windows, ShardContent place) {

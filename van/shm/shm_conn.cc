@@ -15,6 +15,9 @@ namespace {
 // A connection hands over at most so many records before the loop looks at its others.
 constexpr int kRecordsPerTurn = 64;
 
+// After memory that was lent could not be mapped, new connections do without for so long.
+constexpr absl::Duration kDecline = absl::Minutes(1);
+
 // Prefix and header. Those somewhat too long are for the layer above, which says why.
 constexpr std::uint64_t kFirstBytesMax = 2 * proto::kHeaderBytesMax;
 
@@ -26,6 +29,8 @@ std::uint64_t FrameBytesMax(const Limits& limits) {
 
 absl::Status ShmConn::Greet() {
   LEEWAY_ASSIGN_OR_RETURN(own_, ShmOwnSegment::New(shared_->sizes));
+  const bool declines = shared_->loop->Now() < shared_->declines_until;
+  own_->control().declines.store(declines ? 1 : 0, std::memory_order_relaxed);
   LEEWAY_RETURN_IF_ERROR(socket_->SendGreeting(shared_->sizes, own_->fd()));
   own_->CloseFd();
   return absl::OkStatus();
@@ -50,7 +55,12 @@ absl::Status ShmConn::ReadGreeting() {
 void ShmConn::PollSocket() {
   if (shut_) return;
   if (open()) {
-    if (!socket_->Drain()) Lose(absl::UnavailableError("the connection broke"));
+    const absl::Status status = receiver_->ReadSocket();
+    if (absl::IsUnavailable(status)) {
+      Lose(status);
+    } else if (!status.ok()) {
+      Break(status);
+    }
     shared_->glance->Woken(link_.get());
     return;
   }
@@ -64,6 +74,15 @@ void ShmConn::PollSocket() {
   }
 }
 
+// The other side broke the rules, or gave more than can be taken.
+void ShmConn::Break(absl::Status why) {
+  if (absl::IsResourceExhausted(why)) {
+    shared_->declines_until = shared_->loop->Now() + kDecline;
+  }
+  broken_ = true;
+  Lose(std::move(why));
+}
+
 bool ShmConn::Poll() {
   if (closed_) return false;
   const std::shared_ptr<bool> alive = shared_->alive;
@@ -73,11 +92,9 @@ bool ShmConn::Poll() {
     any = Receive(&drained);
     if (!*alive || closed_) return true;
   }
+  if (open() && sender_->Collect()) any = true;
   if (open() && !sender_->idle() && sender_->Flush()) any = true;
-  if (open() && !sender_->status().ok()) {
-    broken_ = true;
-    Lose(sender_->status());
-  }
+  if (open() && !sender_->status().ok()) Break(sender_->status());
   if (lost_.ok() || !(drained || broken_)) return any;
   return End();
 }
@@ -88,8 +105,7 @@ bool ShmConn::Receive(bool* drained) {
   for (int i = 0; i < kRecordsPerTurn; ++i) {
     const absl::StatusOr<ShmReceiver::Got> got = receiver_->Next();
     if (!got.ok()) {
-      broken_ = true;
-      Lose(got.status());
+      Break(got.status());
       return true;
     }
     if (*got == ShmReceiver::Got::kNothing) {
@@ -97,6 +113,8 @@ bool ShmConn::Receive(bool* drained) {
       return i > 0;
     }
     if (*got == ShmReceiver::Got::kPart) continue;
+    // What the other side had given back before it said this is back before this is heard.
+    sender_->Collect();
     shared_->events->OnArrival(id, receiver_->TakeArrival());
     if (!*alive || closed_) return true;
   }

@@ -23,6 +23,7 @@ struct ShmShared {
   TransportEvents* events = nullptr;
   std::shared_ptr<ShmGlance> glance = std::make_shared<ShmGlance>();
   DoneList owed;
+  absl::Time declines_until = absl::InfinitePast();  // what others would lend
   // False once the transport is gone, which may happen within any event.
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);
 };
@@ -55,6 +56,9 @@ class ShmConn {
   bool Poll();
 
   void Send(const Prefix& prefix, Message message, SendDone done);
+  void OnMemoryFreed() {
+    if (open()) sender_->OnMemoryFreed();
+  }
   // From here on no events; it is finished once what was sent is on its way.
   void Close();
   // Of one that is closed: what still waits to be sent, as far as there is room.
@@ -67,6 +71,7 @@ class ShmConn {
   void Lose(absl::Status why) {
     if (lost_.ok()) lost_ = std::move(why);
   }
+  void Break(absl::Status why);
   bool Receive(bool* drained);
   bool End();
 

@@ -4,12 +4,15 @@
 // it read-only, and the kernel holds both to it. So a peer can spoil only what it has sent itself.
 // A segment is, in this order:
 //
-//   control    one page       how far this side has written and read, and when it wants to be woken
+//   control    one page       how far this side has written and read, when it wants to be woken,
+//                             and which of the loans of the other side it is done with
 //   released   256 KiB        a generation for each unit of the *other* side's arena: what this
-//   side
-//                             is done with
+//                             side is done with
 //   ring       ring_bytes     records, one after the other: the messages, small frames included
 //   arena      arena_units    where large frames lie until the other side releases them
+//
+// Frames may also lie in memory that was lent: a user's arrays, in memory files of their own whose
+// descriptors follow over the socket. They are numbered from 0 in the order in which they come.
 //
 // Nothing the other side writes is believed: what is read of it is read once, into memory of one's
 // own, and checked there.
@@ -30,6 +33,11 @@ inline constexpr std::uint32_t kShmRecordAlign = 16;
 inline constexpr std::uint32_t kShmRecordBytesMax = 1 << 16;  // half the smallest ring
 inline constexpr std::uint32_t kShmInlineBytesMax = 4096;     // larger frames go into the arena
 inline constexpr std::uint64_t kShmPieceBytesMax = 1 << 20;
+// What one side of a connection may have lent to the other: memory files, their bytes together, and
+// frames that it has not been given back.
+inline constexpr std::uint64_t kShmLentFilesMax = 256;
+inline constexpr std::uint64_t kShmLentBytesMax = 1ull << 38;
+inline constexpr std::uint32_t kShmLoansMax = 512;
 static_assert(2 * kShmRecordBytesMax <= kShmRingBytesMin,
               "a record and what is left of the end fit");
 
@@ -41,15 +49,21 @@ struct ShmControl {
   // Odd: a byte on the socket, please, when there is a message, or room again. One for each value.
   alignas(64) std::atomic<std::uint32_t> wants_message;
   std::atomic<std::uint32_t> wants_room;
+  std::atomic<std::uint32_t> wants_back;             // what it has lent
+  std::atomic<std::uint32_t> declines;               // not 0: it can map nothing that is lent
+  alignas(64) std::atomic<std::uint64_t> gave_back;  // grows with every loan given back
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
-static_assert(sizeof(ShmControl) == 192 && alignof(ShmControl) == 64);
+static_assert(sizeof(ShmControl) == 256 && alignof(ShmControl) == 64);
 
 struct ShmSizes {
   std::uint32_t ring_bytes = 1 << 18;
   std::uint32_t arena_units = 1 << 14;  // 64 MiB; memory is taken only as it is used
 
+  static constexpr std::size_t kGivenBackAt = 2048;
   static constexpr std::size_t kReleasedAt = 4096;
+  static_assert(sizeof(ShmControl) <= kGivenBackAt &&
+                kGivenBackAt + 4ull * kShmLoansMax <= kReleasedAt);
   static constexpr std::size_t kRingAt = kReleasedAt + 4ull * kShmUnitsMax;
   std::size_t ArenaAt() const { return kRingAt + ring_bytes; }
   std::size_t Total() const { return ArenaAt() + std::size_t{arena_units} * kShmUnitBytes; }
@@ -61,9 +75,10 @@ struct ShmSizes {
 };
 
 enum class ShmRecordType : std::uint32_t {
-  kPad = 1,      // nothing: a record never goes over the end of the ring
-  kMessage = 2,  // a place for each frame, then the bytes of those that are inline
-  kPiece = 3,    // one place: the next bytes of the first frame that still lacks some
+  kPad = 1,        // nothing: a record never goes over the end of the ring
+  kMessage = 2,    // a place for each frame, then the bytes of those that are inline
+  kPiece = 3,      // one place: the next bytes of the first frame that still lacks some
+  kTakenBack = 4,  // one place: no frame lies in the memory file `file` any more
 };
 
 struct ShmRecordHead {
@@ -78,6 +93,7 @@ enum class ShmPlaceKind : std::uint32_t {
   kInline = 1,  // in this record, behind the places, each padded to kShmRecordAlign
   kArena = 2,   // in the sender's arena, from unit `at`
   kPieces = 3,  // follows in records of its own
+  kLent = 4,    // in the memory file `file`, from byte `at`
 };
 
 // Where the bytes of a frame are.
@@ -85,9 +101,13 @@ struct ShmPlace {
   std::uint64_t size;
   std::uint64_t at;
   std::uint32_t kind;
-  std::uint32_t generation;  // kArena: what to write into `released` of unit `at` to release it
+  // kArena: what to write into `released` of unit `at` to release it; kLent: into `given_back` of
+  // `loan` to give it back.
+  std::uint32_t generation;
+  std::uint32_t file;
+  std::uint32_t loan;
 };
-static_assert(sizeof(ShmPlace) == 24);
+static_assert(sizeof(ShmPlace) == 32);
 
 constexpr std::uint64_t ShmAligned(std::uint64_t bytes) {
   return (bytes + kShmRecordAlign - 1) / kShmRecordAlign * kShmRecordAlign;
@@ -103,7 +123,7 @@ struct ShmGreeting {
 };
 static_assert(sizeof(ShmGreeting) == 24);
 inline constexpr char kShmMagic[8] = {'L', 'W', 'Y', 's', 'h', 'm', '\r', '\n'};
-inline constexpr std::uint32_t kShmVersion = 1;
+inline constexpr std::uint32_t kShmVersion = 2;
 
 }  // namespace leeway::van
 

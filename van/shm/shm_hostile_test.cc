@@ -8,11 +8,14 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <random>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "proto/codec.h"
 #include "van/shm/shm_transport.h"
 #include "van/test_world.h"
@@ -62,7 +65,7 @@ struct Attacker {
 };
 
 ShmPlace Place(ShmPlaceKind kind, std::uint64_t size, std::uint64_t at = 0) {
-  return {size, at, static_cast<std::uint32_t>(kind), 1};
+  return {size, at, static_cast<std::uint32_t>(kind), 1, 0, 0};
 }
 
 class ShmHostileTest : public testing::Test {
@@ -321,6 +324,151 @@ TEST_F(ShmHostileTest, RandomBytesInTheRing) {
     attacker.Publish(random() % 256 * 16);
     world_->RunFor(absl::Microseconds(200));
   }
+  ExpectFriendUnharmed();
+}
+
+// ---- memory that is lent ----
+
+ShmPlace Lent(std::uint64_t size, std::uint64_t at = 0, std::uint32_t file = 0,
+              std::uint32_t loan = 0) {
+  return {size, at, static_cast<std::uint32_t>(ShmPlaceKind::kLent), 1, file, loan};
+}
+
+// A message whose first frame is no valid one, so that it ends the connection as well if it is
+// taken: what matters is why, and that it is read without harm.
+void PutMessageWith(Attacker& a, const ShmPlace& place) {
+  a.PutRecord(0, 96, ShmRecordType::kMessage, 2, {Place(ShmPlaceKind::kInline, 8), place});
+  a.Publish(96);
+}
+
+TEST_F(ShmHostileTest, LentMemoryThatIsNoneEndsTheConnection) {
+  constexpr std::size_t kFileBytes = 8192;
+  const auto memory = runtime::SealedMemory::New(kFileBytes).value();
+  const UniqueFd unsealed(::memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(unsealed.get(), kFileBytes), 0);
+  const UniqueFd empty(::memfd_create("empty", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::fcntl(empty.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  const UniqueFd enormous(::memfd_create("enormous", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(enormous.get(), kShmLentBytesMax + 1), 0);
+  ASSERT_EQ(::fcntl(enormous.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  const UniqueFd file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd pipe_out(ends[0]), pipe_in(ends[1]);
+  const auto lending = [&](int fd, const ShmPlace& place) {
+    return [=](Attacker& a) {
+      ASSERT_TRUE(a.socket->HandOver(fd));
+      PutMessageWith(a, place);
+    };
+  };
+  const int fd = memory.fd.get();
+  const std::vector<std::pair<const char*, std::function<void(Attacker&)>>> cases = {
+      {"nothing handed over", [](Attacker& a) { PutMessageWith(a, Lent(1)); }},
+      {"another file", lending(fd, Lent(1, 0, 1))},
+      {"file 2^32 - 1", lending(fd, Lent(1, 0, ~0u))},
+      {"no bytes", lending(fd, Lent(0))},
+      {"one too many", lending(fd, Lent(kFileBytes + 1))},
+      {"over the end", lending(fd, Lent(2, kFileBytes - 1))},
+      {"behind the end", lending(fd, Lent(1, kFileBytes))},
+      {"that wraps around", lending(fd, Lent(~0ull, 2))},
+      {"from 2^64 - 1", lending(fd, Lent(2, ~0ull))},
+      {"a loan beyond all", lending(fd, Lent(1, 0, 0, kShmLoansMax))},
+      {"loan 2^32 - 1", lending(fd, Lent(1, 0, 0, ~0u))},
+      {"can be shortened", lending(unsealed.get(), Lent(1))},
+      {"empty", lending(empty.get(), Lent(1))},
+      {"more than may be", lending(enormous.get(), Lent(1))},
+      {"a file", lending(file.get(), Lent(1))},
+      {"a pipe", lending(pipe_out.get(), Lent(1))},
+      {"a header in it",
+       [&](Attacker& a) {
+         ASSERT_TRUE(a.socket->HandOver(fd));
+         a.PutRecord(0, 64, ShmRecordType::kMessage, 1, {Lent(100)});
+         a.Publish(64);
+       }},
+      {"taken back before",
+       [&](Attacker& a) {
+         ASSERT_TRUE(a.socket->HandOver(fd));
+         a.PutRecord(0, 48, ShmRecordType::kTakenBack, 1, {Lent(0)});
+         a.PutRecord(48, 96, ShmRecordType::kMessage, 2,
+                     {Place(ShmPlaceKind::kInline, 8), Lent(1)});
+         a.Publish(144);
+       }},
+      {"taken back, never given",
+       [](Attacker& a) {
+         a.PutRecord(0, 48, ShmRecordType::kTakenBack, 1, {Lent(0)});
+         a.Publish(48);
+       }},
+      {"taken back without saying what",
+       [](Attacker& a) {
+         a.PutRecord(0, 16, ShmRecordType::kTakenBack, 0);
+         a.Publish(16);
+       }},
+  };
+  for (const auto& [what, attack] : cases) {
+    SCOPED_TRACE(what);
+    Attacker attacker(address_);
+    attacker.Greet();
+    attack(attacker);
+    ASSERT_TRUE(RunUntil([&] { return attacker.Gone(); }));
+  }
+  ExpectFriendUnharmed();
+}
+
+int MappingsOf(const char* name) {
+  std::ifstream maps("/proc/self/maps");
+  int count = 0;
+  for (std::string line; std::getline(maps, line);) count += absl::StrContains(line, name);
+  return count;
+}
+
+TEST_F(ShmHostileTest, AThousandMemoryFilesAreTooManyAndLeaveNothing) {
+  const UniqueFd file(::memfd_create("of-a-thousand", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(::ftruncate(file.get(), 4096), 0);
+  ASSERT_EQ(::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  const auto descriptors = [] {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return std::distance(begin(all), end(all));
+  };
+  const auto before = descriptors();
+  {
+    Attacker attacker(address_);
+    attacker.Greet();
+    int most = 0;
+    for (int i = 0; i < 1000 && !attacker.Gone(); ++i) {
+      attacker.socket->HandOver(file.get());
+      world_->RunFor(absl::Microseconds(100));
+      most = std::max(most, MappingsOf("of-a-thousand"));
+    }
+    ASSERT_TRUE(RunUntil([&] { return attacker.Gone(); }));
+    EXPECT_GT(most, 10);
+    EXPECT_LE(most, static_cast<int>(kShmLentFilesMax));
+  }
+  ExpectFriendUnharmed();
+  EXPECT_EQ(MappingsOf("of-a-thousand"), 0);
+  EXPECT_EQ(descriptors(), before);
+}
+
+TEST_F(ShmHostileTest, ManyDescriptorsAtOnceEndTheConnectionAndStayClosed) {
+  const auto memory = runtime::SealedMemory::New(4096).value();
+  Attacker attacker(address_);
+  attacker.Greet();
+  constexpr std::size_t kMany = 200;
+  char byte = 0;
+  iovec bytes{&byte, 1};
+  alignas(cmsghdr) char space[CMSG_SPACE(kMany * sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = space;
+  message.msg_controllen = sizeof(space);
+  cmsghdr* part = CMSG_FIRSTHDR(&message);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(kMany * sizeof(int));
+  const std::vector<int> fds(kMany, memory.fd.get());
+  std::memcpy(CMSG_DATA(part), fds.data(), kMany * sizeof(int));
+  ASSERT_EQ(::sendmsg(attacker.socket->fd(), &message, MSG_NOSIGNAL), 1);
+  ASSERT_TRUE(RunUntil([&] { return attacker.Gone(); }));
   ExpectFriendUnharmed();
 }
 

@@ -40,16 +40,20 @@ class ShmLink {
     WakeFor(peer->control().wants_room, &woken_for_room_);
   }
 
-  // Whether there is something new to read, or room that was waited for.
+  // After giving something back that was lent to us.
+  void WakeForLoans() {
+    own->control().gave_back.fetch_add(1, std::memory_order_release);
+    WakeFor(peer->control().wants_back, &woken_for_loans_);
+  }
+
+  // Whether there is something new to read, or room or a loan that was waited for.
   bool Ready() const {
     if (!deaf_.load(std::memory_order_relaxed) &&
         peer->control().tail.load(std::memory_order_acquire) !=
             own->control().head.load(std::memory_order_relaxed)) {
       return true;
     }
-    const std::uint64_t waits = waits_.load(std::memory_order_relaxed);
-    return waits != kWaitsForNothing &&
-           peer->control().freed.load(std::memory_order_acquire) != waits;
+    return Differs(peer->control().freed, waits_) || Differs(peer->control().gave_back, lent_);
   }
 
   // For room: until the other side's `freed` is another one than that.
@@ -62,6 +66,19 @@ class ShmLink {
     TakeBack(&own->control().wants_room);
   }
 
+  // For what was lent, likewise. False: this has been said before, and nothing has come since.
+  bool WaitForLoans(std::uint64_t gave_back) {
+    if (lent_.load(std::memory_order_relaxed) == gave_back) return false;
+    lent_.store(gave_back, std::memory_order_relaxed);
+    Ask(&own->control().wants_back);
+    return true;
+  }
+  void WaitForNoLoans() {
+    if (lent_.exchange(kWaitsForNothing, std::memory_order_relaxed) != kWaitsForNothing) {
+      TakeBack(&own->control().wants_back);
+    }
+  }
+
   // Nothing more will be read.
   void Deafen() { deaf_.store(true, std::memory_order_relaxed); }
 
@@ -71,6 +88,11 @@ class ShmLink {
  private:
   static constexpr std::uint64_t kWaitsForNothing = ~0ull;
 
+  static bool Differs(const std::atomic<std::uint64_t>& word,
+                      const std::atomic<std::uint64_t>& waits) {
+    const std::uint64_t last = waits.load(std::memory_order_relaxed);
+    return last != kWaitsForNothing && word.load(std::memory_order_acquire) != last;
+  }
   // To a new odd value.
   static void Ask(std::atomic<std::uint32_t>* word) {
     const std::uint32_t now = word->load(std::memory_order_relaxed);
@@ -90,9 +112,11 @@ class ShmLink {
   }
 
   std::atomic<std::uint64_t> waits_{kWaitsForNothing};
+  std::atomic<std::uint64_t> lent_{kWaitsForNothing};
   std::atomic<bool> deaf_{false};
   std::atomic<std::uint32_t> woken_for_message_{0};
   std::atomic<std::uint32_t> woken_for_room_{0};
+  std::atomic<std::uint32_t> woken_for_loans_{0};
 };
 
 // All links of a transport, for a thread that sleeps or is about to.

@@ -57,6 +57,7 @@ void ShmLoans::Release(const ShmPlace& place) {
 ShmReceiver::ShmReceiver(std::shared_ptr<ShmLink> link, const Limits& limits)
     : link_(std::move(link)),
       loans_(std::make_shared<ShmLoans>(link_)),
+      borrowed_(link_),
       limits_(limits),
       record_(kShmRecordBytesMax) {}
 
@@ -77,6 +78,10 @@ absl::StatusOr<ShmReceiver::Got> ShmReceiver::Next() {
     status = BeginMessage(head);
   } else if (type == ShmRecordType::kPiece) {
     status = TakePiece(head);
+  } else if (type == ShmRecordType::kTakenBack) {
+    status = head.bytes < sizeof(head) + sizeof(ShmPlace)
+                 ? Broken("a memory file without a number")
+                 : borrowed_.Drop(PlaceAt(sizeof(head)).file);
   } else if (type != ShmRecordType::kPad) {
     status = Broken("a record of unknown type ", head.type);
   }
@@ -84,7 +89,8 @@ absl::StatusOr<ShmReceiver::Got> ShmReceiver::Next() {
   head_ += head.bytes;
   link_->own->control().head.store(head_, std::memory_order_release);
   link_->WakeForRoom();
-  const bool complete = type != ShmRecordType::kPad && unfinished_.empty();
+  const bool of_message = type == ShmRecordType::kMessage || type == ShmRecordType::kPiece;
+  const bool complete = of_message && unfinished_.empty();
   return complete ? Got::kMessage : Got::kPart;
 }
 
@@ -179,8 +185,18 @@ absl::Status ShmReceiver::TakeFrame(const ShmPlace& place, std::uint64_t* cursor
       unfinished_.push_back({to, place.size});
       return absl::OkStatus();
     }
+    case ShmPlaceKind::kLent:
+      return TakeLent(place, kept);
   }
   return Broken("a frame of unknown kind ", place.kind);
+}
+
+// Prefix and header are checked and then read again, so they never lie in memory of a user's.
+absl::Status ShmReceiver::TakeLent(const ShmPlace& place, bool kept) {
+  if (frames_ == 0) return Broken("a first frame in lent memory");
+  LEEWAY_ASSIGN_OR_RETURN(Buffer frame, borrowed_.Take(place));
+  if (kept) payload_.push_back(std::move(frame));
+  return absl::OkStatus();
 }
 
 absl::Status ShmReceiver::TakePiece(const ShmRecordHead& head) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "van/shm/shm_borrowed.h"
 #include "van/shm/shm_link.h"
 #include "van/transport.h"
 
@@ -45,6 +46,8 @@ class ShmReceiver {
   // The next record; kMessage: with it a message is complete, see TakeArrival. An error: the other
   // side does not keep to the layout.
   absl::StatusOr<Got> Next();
+  // As ShmBorrowed::ReadSocket.
+  absl::Status ReadSocket() { return borrowed_.ReadSocket(); }
   // Its head is valid until the next call of Next.
   Arrival TakeArrival();
 
@@ -58,6 +61,7 @@ class ShmReceiver {
   absl::Status ReadRecord(ShmRecordHead* head);
   absl::Status BeginMessage(const ShmRecordHead& head);
   absl::Status TakeFrame(const ShmPlace& place, std::uint64_t* cursor, std::uint64_t end);
+  absl::Status TakeLent(const ShmPlace& place, bool kept);
   absl::Status TakePiece(const ShmRecordHead& head);
   absl::Status CheckArenaPlace(const ShmPlace& place) const;
   ShmPlace PlaceAt(std::uint64_t offset) const;
@@ -65,6 +69,7 @@ class ShmReceiver {
 
   const std::shared_ptr<ShmLink> link_;
   const std::shared_ptr<ShmLoans> loans_;
+  ShmBorrowed borrowed_;
   const Limits limits_;
   std::uint64_t head_ = 0;
   std::vector<std::byte> record_;  // the one that is being read, in memory of our own

@@ -1,5 +1,4 @@
-// Memory that is shared by handing over a descriptor: it has no name, so nothing is left behind
-// however its owners end.
+// The two segments of a connection (shm_format.h has what lies in them).
 #ifndef LEEWAY_VAN_SHM_SHM_SEGMENT_H_
 #define LEEWAY_VAN_SHM_SHM_SEGMENT_H_
 
@@ -10,46 +9,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/sealed_memory.h"
 #include "van/shm/shm_format.h"
 
 namespace leeway::van {
 
-// A descriptor that closes itself.
-class UniqueFd {
- public:
-  UniqueFd() = default;
-  explicit UniqueFd(int fd) : fd_(fd) {}
-  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  UniqueFd& operator=(UniqueFd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~UniqueFd();
-  int get() const { return fd_; }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
-
-class ShmMapping {
- public:
-  ShmMapping() = default;
-  ShmMapping(void* data, std::size_t size) : data_(data), size_(size) {}
-  ShmMapping(ShmMapping&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), size_(other.size_) {}
-  ShmMapping& operator=(ShmMapping&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(size_, other.size_);
-    return *this;
-  }
-  ~ShmMapping();
-  std::byte* data() const { return static_cast<std::byte*>(data_); }
-
- private:
-  void* data_ = nullptr;
-  std::size_t size_ = 0;
-};
+using runtime::UniqueFd;
+using ShmMapping = runtime::MemoryMapping;
 
 // This side's segment: what only we write.
 class ShmOwnSegment {
@@ -64,6 +30,11 @@ class ShmOwnSegment {
   std::atomic<std::uint32_t>& released(std::uint32_t unit) const {
     return reinterpret_cast<std::atomic<std::uint32_t>*>(mapping_.data() +
                                                          ShmSizes::kReleasedAt)[unit];
+  }
+  // Of what the other side has lent: the generation it was lent with, once we are done with it.
+  std::atomic<std::uint32_t>& given_back(std::uint32_t loan) const {
+    return reinterpret_cast<std::atomic<std::uint32_t>*>(mapping_.data() +
+                                                         ShmSizes::kGivenBackAt)[loan];
   }
   std::byte* ring() const { return mapping_.data() + ShmSizes::kRingAt; }
   std::byte* arena() const { return mapping_.data() + sizes_.ArenaAt(); }
@@ -90,6 +61,11 @@ class ShmPeerSegment {
   std::uint32_t released(std::uint32_t unit) const {
     return reinterpret_cast<const std::atomic<std::uint32_t>*>(mapping_.data() +
                                                                ShmSizes::kReleasedAt)[unit]
+        .load(std::memory_order_acquire);
+  }
+  std::uint32_t given_back(std::uint32_t loan) const {
+    return reinterpret_cast<const std::atomic<std::uint32_t>*>(mapping_.data() +
+                                                               ShmSizes::kGivenBackAt)[loan]
         .load(std::memory_order_acquire);
   }
   const std::byte* ring() const { return mapping_.data() + ShmSizes::kRingAt; }

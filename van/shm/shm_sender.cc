@@ -12,6 +12,8 @@ namespace {
 constexpr std::size_t kLooksPerAllocation = 8;
 // A frame may take this share of the arena; longer ones come in pieces.
 constexpr std::uint64_t kArenaShare = 4;
+// A record with a place and nothing else.
+constexpr std::uint64_t kSmallRecordBytes = ShmAligned(sizeof(ShmRecordHead) + sizeof(ShmPlace));
 
 std::uint64_t PieceBytesMax(const ShmSizes& sizes) {
   return std::max<std::uint64_t>(kShmUnitBytes,
@@ -21,7 +23,10 @@ std::uint64_t PieceBytesMax(const ShmSizes& sizes) {
 }  // namespace
 
 ShmSender::ShmSender(std::shared_ptr<ShmLink> link, DoneList* done)
-    : link_(std::move(link)), done_(done), arena_(link_->own->sizes().arena_units) {}
+    : link_(std::move(link)),
+      done_(done),
+      arena_(link_->own->sizes().arena_units),
+      lender_(link_, done) {}
 
 void ShmSender::Send(const Prefix& prefix, Message message, SendDone done) {
   Outgoing out;
@@ -42,13 +47,18 @@ void ShmSender::Send(const Prefix& prefix, Message message, SendDone done) {
 bool ShmSender::Flush() {
   bool any = false;
   bool asked = false;
-  while (!queue_.empty() && status_.ok()) {
+  while (!idle() && status_.ok()) {
     const std::uint64_t freed = link_->peer->control().freed.load(std::memory_order_acquire);
     const std::uint64_t before = tail_;
-    const bool all = Write(queue_.front());
+    const bool telling = memory_freed_;
+    const bool all = telling ? WriteTakenBack() : Write(queue_.front());
     if (tail_ != before) any = true;
+    if (all && telling) {
+      memory_freed_ = false;
+      continue;
+    }
     if (all) {
-      done_->Add(std::move(queue_.front().done), absl::OkStatus());
+      Finish(std::move(queue_.front()));
       queue_.pop_front();
       continue;
     }
@@ -57,13 +67,23 @@ bool ShmSender::Flush() {
     link_->WaitForRoom(freed);
     asked = true;
   }
-  if (asked && queue_.empty()) link_->WaitNoMore();
+  if (asked && idle()) link_->WaitNoMore();
   return any;
 }
 
 void ShmSender::Fail(const absl::Status& why) {
   if (status_.ok()) status_ = why;
-  for (Outgoing& out : std::exchange(queue_, {})) done_->Add(std::move(out.done), why);
+  for (Outgoing& out : std::exchange(queue_, {})) {
+    lender_.End(&out.loans);
+    done_->Add(std::move(out.done), why);
+  }
+  lender_.EndAll(why);
+}
+
+// All of it has been written; what was lent is to come back.
+void ShmSender::Finish(Outgoing out) {
+  if (out.loans.empty()) return done_->Add(std::move(out.done), absl::OkStatus());
+  lender_.Follow(std::move(out.message), std::move(out.done), std::move(out.loans));
 }
 
 bool ShmSender::Write(Outgoing& out) {
@@ -84,6 +104,7 @@ bool ShmSender::Begin(Outgoing& out) {
   Plan plan;
   if (!PlanFrames(out, &plan)) {
     for (; !plan.extents.empty(); plan.extents.pop_back()) arena_.Undo(plan.extents.back());
+    lender_.Undo(&plan.loans);
     out.pieces.clear();
     return false;
   }
@@ -93,6 +114,7 @@ bool ShmSender::Begin(Outgoing& out) {
     std::memcpy(link_->own->arena() + place.at * kShmUnitBytes, FrameOf(out, i).data(), place.size);
   }
   WriteRecord(out, plan);
+  out.loans = std::move(plan.loans);
   out.begun = true;
   return true;
 }
@@ -125,6 +147,7 @@ bool ShmSender::PlanFrames(Outgoing& out, Plan* plan) {
       inlined += ShmAligned(place.size);
       continue;
     }
+    if (i > 0 && lender_.Lend(out.message.payload[i - 1], &place, &plan->loans)) continue;
     if (place.size <= arena_.units() / kArenaShare * kShmUnitBytes) {
       if (PlaceInArena(place.size, plan, &place)) continue;
       // Everything has been read and still it does not fit: what is held is held for long, and
@@ -173,8 +196,7 @@ void ShmSender::WriteRecord(const Outgoing& out, const Plan& plan) {
 }
 
 bool ShmSender::WritePiece(Outgoing& out) {
-  constexpr std::uint64_t kRecordBytes = ShmAligned(sizeof(ShmRecordHead) + sizeof(ShmPlace));
-  if (!HasRoom(kRecordBytes)) return false;
+  if (!HasRoom(kSmallRecordBytes)) return false;
   Outgoing::Pieces& pieces = out.pieces.front();
   const std::span<const std::byte> rest = FrameOf(out, pieces.frame).subspan(pieces.written);
   std::uint64_t bytes = std::min<std::uint64_t>(rest.size(), PieceBytesMax(link_->own->sizes()));
@@ -186,17 +208,36 @@ bool ShmSender::WritePiece(Outgoing& out) {
   if (!extent.has_value()) return false;
   std::memcpy(link_->own->arena() + std::uint64_t{extent->unit} * kShmUnitBytes, rest.data(),
               bytes);
-  std::byte* record = NextRecord(kRecordBytes);
-  const ShmRecordHead head{static_cast<std::uint32_t>(kRecordBytes),
-                           static_cast<std::uint32_t>(ShmRecordType::kPiece), 1, 0};
-  const ShmPlace place{bytes, extent->unit, static_cast<std::uint32_t>(ShmPlaceKind::kArena),
-                       extent->generation};
-  std::memcpy(record, &head, sizeof(head));
-  std::memcpy(record + sizeof(head), &place, sizeof(place));
-  Publish();
+  ShmPlace place{};
+  place.size = bytes;
+  place.at = extent->unit;
+  place.kind = static_cast<std::uint32_t>(ShmPlaceKind::kArena);
+  place.generation = extent->generation;
+  WriteSmallRecord(ShmRecordType::kPiece, place);
   pieces.written += bytes;
   if (bytes == rest.size()) out.pieces.pop_front();
   return true;
+}
+
+// Whether the other side has been told of all memory that is gone.
+bool ShmSender::WriteTakenBack() {
+  while (const std::optional<std::uint32_t> file = lender_.TakenBack()) {
+    if (!HasRoom(kSmallRecordBytes)) return false;
+    ShmPlace place{};
+    place.file = *file;
+    WriteSmallRecord(ShmRecordType::kTakenBack, place);
+    lender_.NoteTold(*file, tail_);
+  }
+  return true;
+}
+
+void ShmSender::WriteSmallRecord(ShmRecordType type, const ShmPlace& place) {
+  std::byte* record = NextRecord(kSmallRecordBytes);
+  const ShmRecordHead head{static_cast<std::uint32_t>(kSmallRecordBytes),
+                           static_cast<std::uint32_t>(type), 1, 0};
+  std::memcpy(record, &head, sizeof(head));
+  std::memcpy(record + sizeof(head), &place, sizeof(place));
+  Publish();
 }
 
 // ---- the ring ----

@@ -10,6 +10,7 @@
 
 #include "van/done_list.h"
 #include "van/shm/shm_arena.h"
+#include "van/shm/shm_lender.h"
 #include "van/shm/shm_link.h"
 #include "van/transport.h"
 
@@ -23,7 +24,11 @@ class ShmSender {
   void Send(const Prefix& prefix, Message message, SendDone done);
   // What waits for room, as far as there is some now; true if anything was written.
   bool Flush();
-  bool idle() const { return queue_.empty(); }
+  bool idle() const { return queue_.empty() && !memory_freed_; }
+  // Ends the sends whose loans have been given back; true if there were any.
+  bool Collect() { return lender_.Collect(); }
+  // Some of the memory that can be lent has gone: the other side is to unmap it.
+  void OnMemoryFreed() { memory_freed_ = true; }
   // Not OK once the other side has claimed what cannot be.
   const absl::Status& status() const { return status_; }
   // Ends what still waits.
@@ -41,11 +46,13 @@ class ShmSender {
       std::uint64_t written;
     };
     std::deque<Pieces> pieces;  // frames that follow in pieces
+    ShmLoanList loans;          // frames that are not copied
   };
   struct Plan {
     std::uint64_t record_bytes = 0;
     absl::InlinedVector<ShmPlace, 4> places;
     absl::InlinedVector<ShmExtent, 4> extents;
+    ShmLoanList loans;
   };
 
   // Whether all of it has been written.
@@ -54,6 +61,9 @@ class ShmSender {
   bool PlanFrames(Outgoing& out, Plan* plan);
   bool PlaceInArena(std::uint64_t size, Plan* plan, ShmPlace* place);
   bool WritePiece(Outgoing& out);
+  bool WriteTakenBack();
+  void WriteSmallRecord(ShmRecordType type, const ShmPlace& place);
+  void Finish(Outgoing out);
   void WriteRecord(const Outgoing& out, const Plan& plan);
   static std::span<const std::byte> FrameOf(const Outgoing& out, std::size_t frame);
 
@@ -67,6 +77,8 @@ class ShmSender {
   const std::shared_ptr<ShmLink> link_;
   DoneList* const done_;
   ShmArena arena_;
+  ShmLender lender_;
+  bool memory_freed_ = false;
   std::deque<Outgoing> queue_;
   std::uint64_t tail_ = 0;
   std::uint64_t head_ = 0;  // of the other side, as last seen

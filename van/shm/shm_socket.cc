@@ -46,18 +46,49 @@ absl::Status SocketError(absl::string_view what) {
 }
 
 // All the descriptors that came with a message, so that none of them stays open by mistake.
-std::vector<UniqueFd> TakeDescriptors(msghdr* message) {
-  std::vector<UniqueFd> taken;
+void TakeDescriptors(msghdr* message, std::vector<UniqueFd>* taken) {
   for (cmsghdr* part = CMSG_FIRSTHDR(message); part != nullptr; part = CMSG_NXTHDR(message, part)) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
     const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (std::size_t i = 0; i < count; ++i) {
       int fd = -1;
       std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(int));
-      taken.emplace_back(fd);
+      taken->emplace_back(fd);
     }
   }
-  return taken;
+}
+
+ssize_t SendWithDescriptor(int socket, void* data, std::size_t size, int descriptor) {
+  iovec bytes{data, size};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> space{};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = space.data();
+  message.msg_controllen = space.size();
+  cmsghdr* part = CMSG_FIRSTHDR(&message);
+  part->cmsg_level = SOL_SOCKET;
+  part->cmsg_type = SCM_RIGHTS;
+  part->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(part), &descriptor, sizeof(int));
+  return ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+// What there is, and the descriptors that come with it. An empty one stands for those that did not
+// fit, or for which this process has no number left; the kernel has closed them.
+ssize_t ReceiveWithDescriptors(int socket, void* data, std::size_t size,
+                               std::vector<UniqueFd>* descriptors) {
+  iovec bytes{data, size};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> space{};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = space.data();
+  message.msg_controllen = space.size();
+  const ssize_t got = ::recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  if (got > 0) TakeDescriptors(&message, descriptors);
+  if (got > 0 && (message.msg_flags & MSG_CTRUNC) != 0) descriptors->emplace_back();
+  return got;
 }
 
 }  // namespace
@@ -113,40 +144,26 @@ absl::Status ShmSocket::SendGreeting(const ShmSizes& sizes, int segment) const {
   greeting.version = kShmVersion;
   greeting.ring_bytes = sizes.ring_bytes;
   greeting.arena_units = sizes.arena_units;
-  iovec bytes{&greeting, sizeof(greeting)};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> space{};
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  message.msg_control = space.data();
-  message.msg_controllen = space.size();
-  cmsghdr* part = CMSG_FIRSTHDR(&message);
-  part->cmsg_level = SOL_SOCKET;
-  part->cmsg_type = SCM_RIGHTS;
-  part->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(part), &segment, sizeof(int));
   // Nothing was sent before, so it fits as a whole.
-  if (::sendmsg(fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) !=
+  if (SendWithDescriptor(fd(), &greeting, sizeof(greeting), segment) !=
       static_cast<ssize_t>(sizeof(greeting))) {
     return SocketError("cannot hand over shared memory");
   }
   return absl::OkStatus();
 }
 
+bool ShmSocket::HandOver(int descriptor) const {
+  char byte = 0;
+  return SendWithDescriptor(fd(), &byte, 1, descriptor) == 1;
+}
+
 absl::StatusOr<std::optional<ShmSocket::Greeted>> ShmSocket::ReceiveGreeting() const {
   ShmGreeting greeting{};
-  iovec bytes{&greeting, sizeof(greeting)};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> space{};
-  msghdr message{};
-  message.msg_iov = &bytes;
-  message.msg_iovlen = 1;
-  message.msg_control = space.data();
-  message.msg_controllen = space.size();
-  const ssize_t got = ::recvmsg(fd(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+  std::vector<UniqueFd> descriptors;
+  const ssize_t got = ReceiveWithDescriptors(fd(), &greeting, sizeof(greeting), &descriptors);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
   if (got < 0) return SocketError("recvmsg");
   if (got == 0) return absl::UnavailableError("it took the connection and closed it");
-  std::vector<UniqueFd> descriptors = TakeDescriptors(&message);
   if (got != static_cast<ssize_t>(sizeof(greeting)) || descriptors.size() != 1 ||
       std::memcmp(greeting.magic, kShmMagic, sizeof(kShmMagic)) != 0) {
     return absl::InvalidArgumentError("it does not speak our protocol");
@@ -168,11 +185,12 @@ void ShmSocket::Wake() const {
   [[maybe_unused]] const ssize_t sent = ::send(fd(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-bool ShmSocket::Drain() const {
+ShmSocket::Drained ShmSocket::Drain(std::vector<UniqueFd>* descriptors) const {
   std::array<char, 512> bytes;
-  const ssize_t got = ::recv(fd(), bytes.data(), bytes.size(), MSG_DONTWAIT);
-  // What does not fit is there the next time.
-  return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+  const ssize_t got = ReceiveWithDescriptors(fd(), bytes.data(), bytes.size(), descriptors);
+  if (got > 0) return Drained::kSome;  // what does not fit is there the next time
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Drained::kNothing;
+  return Drained::kClosed;
 }
 
 void ShmSocket::Shut() const { ::shutdown(fd(), SHUT_RDWR); }

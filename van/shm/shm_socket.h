@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -45,8 +46,11 @@ class ShmSocket {
 
   // Makes fd() readable at the other end. Any thread.
   void Wake() const;
-  // Takes what Wake has sent; false once the other end is closed.
-  bool Drain() const;
+  // Hands over one more descriptor, as a byte like those of Wake. False: it takes no more for now.
+  bool HandOver(int fd) const;
+  // Takes some of what Wake and HandOver have sent.
+  enum class Drained { kSome, kNothing, kClosed };
+  Drained Drain(std::vector<UniqueFd>* descriptors) const;
   // The other end sees the end at once, whoever still holds this object.
   void Shut() const;
 

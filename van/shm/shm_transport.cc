@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/log.h"
+#include "runtime/shared_memory.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::van {
@@ -35,6 +36,7 @@ ShmTransport::ShmTransport(runtime::Loop* loop, const Limits& limits, const ShmS
 
 ShmTransport::~ShmTransport() {
   *shared_.alive = false;
+  runtime::SharedMemory::Forget(freed_listener_);
   if (shared_.events != nullptr && shared_.epoll) shared_.loop->RemoveSource(&source_);
   listeners_.clear();
   for (auto& conn : conns_) conn->Close();
@@ -46,6 +48,18 @@ ShmTransport::~ShmTransport() {
 void ShmTransport::Start(TransportEvents* events) {
   shared_.events = events;
   if (shared_.epoll) shared_.loop->AddSource(&source_);
+  HearOfFreedMemory();
+}
+
+// The other sides are to unmap it, even if nothing is ever sent to them again.
+void ShmTransport::HearOfFreedMemory() {
+  freed_listener_ =
+      runtime::SharedMemory::WhenFreed([this, loop = shared_.loop, alive = shared_.alive] {
+        loop->Post([this, alive] {
+          if (!*alive) return;
+          for (const auto& conn : conns_) conn->OnMemoryFreed();
+        });
+      });
 }
 
 // ---- addresses ----

@@ -61,6 +61,7 @@ class ShmTransport final : public Transport {
   ShmConn* Add(bool dialled, std::shared_ptr<ShmSocket> socket, std::string address);
   bool FlushClosed();
   void FlushBriefly();
+  void HearOfFreedMemory();
 
   ShmShared shared_;
   Sockets source_{this};
@@ -69,6 +70,7 @@ class ShmTransport final : public Transport {
   absl::flat_hash_map<ConnId, ShmConn*> by_id_;
   std::vector<std::pair<ConnId, absl::Status>> failed_dials_;
   ConnId next_conn_ = 1;
+  std::uint64_t freed_listener_ = 0;
   int polling_ = 0;
   unsigned polls_ = 0;
 };

@@ -1,0 +1,92 @@
+#include "van/shm/shm_borrowed.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::van {
+namespace {
+
+template <class... Parts>
+absl::Status Broken(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat("its shared memory makes no sense: ", parts...));
+}
+
+}  // namespace
+
+// Any thread; it may outlive the connection.
+class ShmBorrowed::Loan final : public runtime::BufferOwner {
+ public:
+  Loan(std::shared_ptr<ShmLink> link, std::shared_ptr<const ShmMapping> file, const ShmPlace& place)
+      : link_(std::move(link)), file_(std::move(file)), place_(place) {}
+  bool may_change() const override { return true; }
+  bool lent() const override { return true; }
+  ~Loan() override {
+    link_->own->given_back(place_.loan).store(place_.generation, std::memory_order_release);
+    link_->WakeForLoans();
+  }
+
+ private:
+  const std::shared_ptr<ShmLink> link_;
+  const std::shared_ptr<const ShmMapping> file_;
+  const ShmPlace place_;
+};
+
+absl::StatusOr<Buffer> ShmBorrowed::Take(const ShmPlace& place) {
+  // Who lends sends the descriptor first, so it is there.
+  for (bool nothing = false; place.file >= next_file_ && !nothing;) {
+    LEEWAY_RETURN_IF_ERROR(ReadSocketOnce(&nothing));
+  }
+  const auto file = files_.find(place.file);
+  if (file == files_.end()) return Broken("a frame in memory file ", place.file, ", which is not");
+  const std::uint64_t bytes = file->second->size();
+  if (place.loan >= kShmLoansMax || place.size == 0 || place.at >= bytes ||
+      place.size > bytes - place.at) {
+    return Broken("loan ", place.loan, ": a frame of ", place.size, " bytes at ", place.at, " of ",
+                  bytes);
+  }
+  return Buffer(file->second->data() + place.at, place.size, new Loan(link_, file->second, place));
+}
+
+absl::Status ShmBorrowed::Drop(std::uint32_t file) {
+  const auto found = files_.find(file);
+  if (found == files_.end()) return Broken("memory file ", file, " is taken back, which is not");
+  bytes_ -= found->second->size();
+  files_.erase(found);
+  return absl::OkStatus();
+}
+
+absl::Status ShmBorrowed::ReadSocket() {
+  bool nothing = false;
+  return ReadSocketOnce(&nothing);
+}
+
+absl::Status ShmBorrowed::ReadSocketOnce(bool* nothing) {
+  std::vector<UniqueFd> descriptors;
+  const ShmSocket::Drained drained = link_->socket->Drain(&descriptors);
+  if (drained == ShmSocket::Drained::kClosed) return absl::UnavailableError("the connection broke");
+  *nothing = drained == ShmSocket::Drained::kNothing;
+  for (UniqueFd& descriptor : descriptors) LEEWAY_RETURN_IF_ERROR(Add(std::move(descriptor)));
+  return absl::OkStatus();
+}
+
+absl::Status ShmBorrowed::Add(UniqueFd descriptor) {
+  if (!descriptor) {
+    return absl::ResourceExhaustedError(
+        "it lends memory, but there are no file descriptors left for it (ulimit -n)");
+  }
+  LEEWAY_ASSIGN_OR_RETURN(const std::size_t bytes, runtime::SealedSize(descriptor.get()));
+  if (files_.size() >= kShmLentFilesMax || bytes == 0 || bytes > kShmLentBytesMax - bytes_) {
+    return Broken("it lends ", bytes, " bytes more, having lent ", bytes_, " in ", files_.size(),
+                  " files");
+  }
+  absl::StatusOr<ShmMapping> mapping = runtime::MapToRead(descriptor.get(), bytes);
+  if (!mapping.ok()) return absl::ResourceExhaustedError(mapping.status().message());
+  files_[next_file_++] = std::make_shared<const ShmMapping>(*std::move(mapping));
+  bytes_ += bytes;
+  return absl::OkStatus();
+}
+
+}  // namespace leeway::van
