@@ -188,7 +188,10 @@ void Core::Overdue(const std::shared_ptr<Operation>& operation) {
       runtime::LogError(operation->Describe(),
                         " has ended, but its connections, which were dropped, still read the data "
                         "given to it; waiting for them");
-      return SetDue(operation, loop_->Now() + kLingerGrace);
+      SetDue(operation, loop_->Now() + kLingerGrace);
+      // Its shards may have moved since it was sent.
+      for (const auto& [place, link] : servers_->links()) servers_->Reconnect(link.get());
+      return;
     case Operation::Stage::kOver:
       due_.erase({operation->due, operation->number});
       return;

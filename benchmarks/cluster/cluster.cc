@@ -57,10 +57,12 @@ int RunServerOver(const std::string& transport, Config config) {
 
 }  // namespace
 
+bool Allocates(const std::string& transport) { return transport == "shm_lent"; }
+
 absl::StatusOr<std::unique_ptr<van::Factory>> FactoryFor(const std::string& transport) {
   if (transport == "tcp") return van::NewZmqFactory(van::ZmqScheme::kTcp);
   if (transport == "ipc") return van::NewZmqFactory(van::ZmqScheme::kIpc);
-  if (transport == "shm") {
+  if (transport == "shm" || Allocates(transport)) {
     Config config;
     config.van = "shm";
     return van::NewFactory(config);

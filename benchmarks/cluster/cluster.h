@@ -18,7 +18,7 @@
 namespace leeway::bench {
 
 struct ClusterShape {
-  std::string transport = "tcp";  // between servers and workers: tcp, ipc or shm
+  std::string transport = "tcp";  // between servers and workers: tcp, ipc, shm or shm_lent
   int servers = 1;
   int server_threads = 1;
   int workers = 1;
@@ -27,6 +27,9 @@ struct ClusterShape {
   // Called in each server's process before it starts. Optional.
   std::function<absl::Status()> place_server = nullptr;
 };
+
+// shm_lent: as shm, with tensors in memory that the library gave for it.
+bool Allocates(const std::string& transport);
 
 // INVALID_ARGUMENT for a transport that this build does not have.
 absl::StatusOr<std::unique_ptr<van::Factory>> FactoryFor(const std::string& transport);

@@ -28,7 +28,7 @@ int Main(const ClusterShape& shape) {
   }
   std::vector<pid_t> processes = cluster.servers();
   for (const pid_t pid : others.pids()) processes.push_back(pid);
-  Work work(worker->get(), processes);
+  Work work(worker->get(), processes, Allocates(shape.transport));
   ServeCommands([&](const Command& command) {
     if (command.op == "sum") return MeasureSum(command);
     others.Begin(command);

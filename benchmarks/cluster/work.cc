@@ -64,9 +64,12 @@ absl::Status Run(Worker* worker, const std::vector<pid_t>& servers, const Comman
 
 struct Work::Tensor {
   Table table;
-  std::vector<float> values, result;
+  std::span<const float> values;
+  std::vector<float> result;
+  std::vector<float> own;  // the values, unless they are
+  Array allocated;
 
-  Ticket Push() const { return table.Push(std::span<const float>(values)); }
+  Ticket Push() const { return table.Push(values); }
   Ticket Pull() { return table.Pull(std::span<float>(result)); }
 };
 
@@ -83,8 +86,8 @@ struct Work::Batches {
   }
 };
 
-Work::Work(Worker* worker, std::vector<pid_t> servers)
-    : worker_(worker), servers_(std::move(servers)) {}
+Work::Work(Worker* worker, std::vector<pid_t> servers, bool allocates)
+    : worker_(worker), servers_(std::move(servers)), allocates_(allocates) {}
 
 Work::~Work() = default;
 
@@ -96,7 +99,19 @@ absl::StatusOr<std::vector<Work::Tensor>*> Work::Tensors(std::uint64_t bytes, in
         absl::StrCat("dense ", bytes, " ", count, " ", tensors.size()), {elements});
     spec.consistency = Consistency::Asp();
     LEEWAY_ASSIGN_OR_RETURN(const Table table, worker_->CreateTable(spec));
-    tensors.push_back({table, std::vector<float>(elements, 1e-3f), std::vector<float>(elements)});
+    Tensor& tensor = tensors.emplace_back();
+    tensor.table = table;
+    tensor.result.resize(elements);
+    std::span<float> values;
+    if (allocates_) {
+      LEEWAY_ASSIGN_OR_RETURN(tensor.allocated, worker_->Allocate(elements * sizeof(float)));
+      values = tensor.allocated.as<float>();
+    } else {
+      tensor.own.resize(elements);
+      values = tensor.own;
+    }
+    std::fill(values.begin(), values.end(), 1e-3f);
+    tensor.values = values;
     LEEWAY_RETURN_IF_ERROR(worker_->Wait(tensors.back().Push()));
   }
   return &tensors;

@@ -22,8 +22,9 @@ namespace leeway::bench {
 //                    million, 16 floats a row, by turns; `bytes` counts keys and values
 class Work {
  public:
-  // `worker` outlives it. `servers`: processes whose time counts beside this one's.
-  Work(Worker* worker, std::vector<pid_t> servers);
+  // `worker` outlives it. `servers`: processes whose time counts beside this one's. `allocates`:
+  // what is pushed to dense tables lies in memory from Worker::Allocate.
+  Work(Worker* worker, std::vector<pid_t> servers, bool allocates = false);
   ~Work();
 
   Measured Measure(const Command& command);
@@ -37,6 +38,7 @@ class Work {
 
   Worker* const worker_;
   const std::vector<pid_t> servers_;
+  const bool allocates_;
   std::map<std::pair<std::uint64_t, int>, std::vector<Tensor>> tensors_;
   std::unique_ptr<Batches> batches_;
 };

@@ -38,7 +38,7 @@ bool Put(int fd, const T& value) {
 int Serve(int fd, const Config& config, const std::string& transport) {
   const absl::StatusOr<ClusterWorker> worker = ClusterWorker::Connect(config, transport);
   if (!worker.ok()) return 1;
-  Work work(worker->get(), {});
+  Work work(worker->get(), {}, Allocates(transport));
   for (Order order; Get(fd, &order);) {
     const Measured measured = work.Measure({.op = order.op,
                                             .bytes = order.bytes,

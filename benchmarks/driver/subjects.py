@@ -48,6 +48,10 @@ def leeway(programs: Path) -> list[Subject]:
         works = LEEWAY_WORKS + ([work.SUM] if transport == "tcp" else [])
         name = f"leeway.{transport}"
         subjects.append(Subject(name, f"Leeway, {title}", [program, transport], works, "leeway"))
+    lent = [work.PUSH_4M, work.PUSH_100M]
+    subjects.append(
+        Subject("leeway.shm_lent", "Leeway, shm, Allocate", [program, "shm_lent"], lent, "leeway")
+    )
     return subjects
 
 

@@ -16,6 +16,7 @@ from report.figures import Figure, Rounds, cpu_s_per_gb, figure, gb_s, ops_s, p5
 INK = "#010203"  # becomes the page's own colour, light or dark
 LOOKS = {  # colour, line
     "leeway.shm": ("#0f766e", "-"),
+    "leeway.shm_lent": ("#0f766e", "--"),
     "leeway.ipc": ("#14b8a6", "-"),
     "leeway.tcp": ("#2563eb", "-"),
     "memory": ("#6b7280", ":"),

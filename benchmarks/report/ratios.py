@@ -112,6 +112,12 @@ def _ratios() -> list[Ratio]:
             "4 MiB, 8 in flight; as many buffers copied")
         add(f"dense_4m_{op}_shm_vs_torch_shm", 1.5, _against("shm", w, "torch.shm", w),
             "4 MiB, 8 in flight")
+    lent = _against("shm_lent", work.PUSH_4M, "memory", work.COPY)
+    add("dense_4m_push_shm_lent_vs_memcpy", None, lent,
+        "4 MiB, 8 in flight, from Worker::Allocate; as many buffers copied")
+    lent = _against("shm_lent", work.PUSH_4M, "leeway.shm", work.PUSH_4M)
+    add("dense_4m_push_shm_lent_vs_shm", None, lent,
+        "4 MiB, 8 in flight, from Worker::Allocate; from memory of the user's own")
     add("rtt_64b_tcp_vs_raw_zmq", 1.15, _against("tcp", work.RTT, "zmq.tcp", work.RTT, p50_us),
         "median round trip of pushes and pulls by turns", at_most=True)
     add("rtt_64b_shm_vs_raw_zmq", 0.2, _against("shm", work.RTT, "zmq.tcp", work.RTT, p50_us),

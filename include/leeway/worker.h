@@ -11,7 +11,8 @@
 //
 // Buffers. Nothing is copied on the way out: a span given to Push, Pull or PushPull, and the keys,
 // must stay alive and (for a push) unchanged until its ticket has completed, unless
-// Options::copy is set. A pull writes into the span before its ticket completes.
+// Options::copy is set. A pull writes into the span before its ticket completes. A push of memory
+// that Worker::Allocate gave is not copied to a server of the same machine either.
 //
 // Priorities. Of what waits to be sent, in either direction, the operations with the highest
 // Options::priority go first; equal ones go in the order they were submitted. Only a few
@@ -48,6 +49,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "leeway/array.h"
 #include "leeway/config.h"
 #include "leeway/dtype.h"
 #include "leeway/table_spec.h"
@@ -195,6 +197,13 @@ class Worker {
   absl::StatusOr<Table> CreateTable(const TableSpec& spec);
   // NOT_FOUND, naming the tables there are.
   absl::StatusOr<Table> OpenTable(absl::string_view name);
+
+  // `bytes` bytes of zeroed memory for tensors, at the start of a page, that servers of this machine
+  // read where it lies (leeway/array.h); what it is not shared for is no error. At most 256 arrays
+  // of a process can be shared at a time, each of at least 16 KiB, so that a model's many tensors
+  // are best put into few. Memory is taken as it is first written. 0 bytes: an empty one.
+  // RESOURCE_EXHAUSTED when there is not so much.
+  absl::StatusOr<Array> Allocate(std::uint64_t bytes) const;
 
   // OK once the operation has completed: a push was accepted by its servers, a pull has written
   // its span. Otherwise why not.
