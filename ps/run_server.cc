@@ -14,8 +14,8 @@
 #include "runtime/log.h"
 #include "runtime/real_loop.h"
 #include "runtime/status_macros.h"
-#include "van/zmq/zmq_address.h"
 #include "van/mixed/mixed_van.h"
+#include "van/tcp_address.h"
 
 namespace leeway {
 namespace {

@@ -94,7 +94,7 @@ std::string NumberSetting::MustBe() const {
   return absl::StrCat("it must be a whole number", unit, " from ", min, " to ", max);
 }
 
-bool IsVan(absl::string_view value) { return value == "auto" || value == "shm" || value == "tcp"; }
+bool IsVan(absl::string_view value) { return value == "auto" || value == "shm" || value == "tcp" || value == "zmq"; }
 
 std::string Quote(absl::string_view value) {
   constexpr std::size_t kShownMax = 100;

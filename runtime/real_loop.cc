@@ -21,6 +21,9 @@ constexpr absl::Duration kBlindSleep = absl::Milliseconds(1);
 
 // Between two looks at the clock and at what only other threads of this process do.
 constexpr int kGlancesPerLook = 32;
+// How often a loop that looks at memory looks at descriptors too, where it has sources of both
+// kinds.
+constexpr absl::Duration kDescriptorsEvery = absl::Microseconds(10);
 
 absl::Time MonotonicNow() {
   timespec now;
@@ -33,20 +36,35 @@ bool AnyReady(const RealLoop::WaitSet& set) {
                      [](const auto& glance) { return glance->Ready(); });
 }
 
+// Whether some of its sources have nothing but descriptors to tell by, and one of them tells.
+bool AnyReadable(const RealLoop::WaitSet& set) {
+  if (set.fds.size() <= set.glances.size() + 1) return false;
+  std::vector<pollfd> fds = set.fds;
+  return ::poll(fds.data(), fds.size(), /*timeout=*/0) > 0;
+}
+
 // Looks for news as long as `set.pace` allows; true if there are any. Only who polls may clear the
-// signal, so that one ends the looking and no more.
+// signal, so that one, as what descriptors tell, ends the looking and no more.
 bool Spin(const RealLoop::WaitSet& set, absl::Time start) {
-  const absl::Time until = start + set.pace->Limit();
-  while (true) {
+  const absl::Time until = std::min(start + set.pace->Limit(start), set.until);
+  absl::Time descriptors_at = start + kDescriptorsEvery;
+  for (absl::Time now = start; now < until;) {
     for (int i = 0; i < kGlancesPerLook; ++i) {
       if (AnyReady(set)) return true;
       PauseBriefly();
     }
     if (set.signal->is_set()) return false;
-    const absl::Time now = MonotonicNow();
-    if (now >= std::min(until, set.until)) return false;
+    if (now >= descriptors_at) {
+      if (AnyReadable(set)) return false;
+      descriptors_at = now + kDescriptorsEvery;
+    }
+    now = MonotonicNow();
     ::sched_yield();  // where there are more threads than cores, the one it waits for may need this
+    const absl::Time after = MonotonicNow();
+    set.pace->SawYield(after - now, after);
+    now = after;
   }
+  return false;
 }
 
 }  // namespace

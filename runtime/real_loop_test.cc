@@ -115,21 +115,66 @@ TEST(RealLoopTest, WhoLooksForNewsIsEndedByAPost) {
   loop.RemoveSource(&source);
 }
 
+// Who looks at memory is not blind to descriptors meanwhile.
+TEST(RealLoopTest, WhoLooksForNewsSeesDescriptorsToo) {
+  if (SpinPace::CoresOfThisProcess() < 2) GTEST_SKIP() << "nobody looks where there is one core";
+  RealLoop loop(1);
+  const auto glance = std::make_shared<FakeGlance>();
+  GlancedSource glanced(glance);
+  FakeSource plain([] { return false; });
+  loop.AddSource(&glanced);
+  loop.AddSource(&plain);
+  while (loop.RunReady()) {
+  }
+  plain.Signal();
+  SpinPace pace(/*cores=*/2);
+  for (int i = 0; i < 20; ++i) pace.Saw(absl::Microseconds(1));
+  RealLoop::WaitSet set = loop.PrepareWait(absl::InfiniteFuture());
+  set.pace = &pace;
+  glance->looks = 0;
+  loop.Wait(set);
+  EXPECT_GT(glance->looks, 1);
+  EXPECT_LT(glance->looks, 1000) << "it looked for as long as it may";
+  loop.RemoveSource(&plain);
+  loop.RemoveSource(&glanced);
+}
+
+constexpr absl::Time kBegin = absl::FromUnixSeconds(1000);
+
 TEST(SpinPaceTest, LooksOnlyWhereWaitsHaveBeenShort) {
   SpinPace pace(/*cores=*/2);
-  EXPECT_EQ(pace.Limit(), absl::ZeroDuration());
+  EXPECT_EQ(pace.Limit(kBegin), absl::ZeroDuration());
   for (int i = 0; i < 20; ++i) pace.Saw(absl::Microseconds(10));
-  EXPECT_GT(pace.Limit(), absl::ZeroDuration());
-  EXPECT_LE(pace.Limit(), absl::Milliseconds(1));
+  EXPECT_GT(pace.Limit(kBegin), absl::ZeroDuration());
+  EXPECT_LE(pace.Limit(kBegin), absl::Milliseconds(1));
   pace.Saw(absl::Seconds(1));
-  EXPECT_EQ(pace.Limit(), absl::ZeroDuration()) << "one long wait is enough";
+  EXPECT_EQ(pace.Limit(kBegin), absl::ZeroDuration()) << "one long wait is enough";
   for (int i = 0; i < 20; ++i) pace.Saw(absl::Microseconds(10));
-  EXPECT_GT(pace.Limit(), absl::ZeroDuration());
+  EXPECT_GT(pace.Limit(kBegin), absl::ZeroDuration());
   for (int i = 0; i < 20; ++i) pace.Saw(absl::Milliseconds(5));
-  EXPECT_EQ(pace.Limit(), absl::ZeroDuration());
+  EXPECT_EQ(pace.Limit(kBegin), absl::ZeroDuration());
   SpinPace alone(/*cores=*/1);
   for (int i = 0; i < 20; ++i) alone.Saw(absl::Microseconds(10));
-  EXPECT_EQ(alone.Limit(), absl::ZeroDuration());
+  EXPECT_EQ(alone.Limit(kBegin), absl::ZeroDuration());
+}
+
+TEST(SpinPaceTest, DoesNotLookForLongWhereOthersWantTheCores) {
+  SpinPace pace(/*cores=*/2);
+  const auto short_waits = [&pace] {
+    for (int i = 0; i < 20; ++i) pace.Saw(absl::Microseconds(10));
+  };
+  short_waits();
+  pace.SawYield(absl::Microseconds(1), kBegin);
+  pace.SawYield(absl::Microseconds(100), kBegin);
+  EXPECT_GT(pace.Limit(kBegin), absl::ZeroDuration()) << "an interrupt is not another thread";
+  pace.SawYield(absl::Milliseconds(3), kBegin);
+  EXPECT_EQ(pace.Limit(kBegin), absl::ZeroDuration()) << "one turn of another is enough";
+  short_waits();
+  EXPECT_EQ(pace.Limit(kBegin + absl::Milliseconds(500)), absl::ZeroDuration())
+      << "waits may well be short again once it sleeps";
+  EXPECT_GT(pace.Limit(kBegin + absl::Seconds(2)), absl::ZeroDuration()) << "it looks again later";
+  pace.SawYield(absl::Milliseconds(3), kBegin + absl::Seconds(2));
+  EXPECT_EQ(pace.Limit(kBegin + absl::Seconds(2)), absl::ZeroDuration());
 }
 
 TEST(RealLoopTest, PostsOfSeveralThreadsAllRunInTheirOrder) {

@@ -59,10 +59,6 @@ absl::StatusOr<MemoryMapping> MapAll(int fd, std::size_t bytes, int protection) 
 
 }  // namespace
 
-UniqueFd::~UniqueFd() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 MemoryMapping::~MemoryMapping() {
   if (data_ != nullptr) ::munmap(data_, size_);
 }

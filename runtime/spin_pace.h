@@ -3,6 +3,11 @@
 // A sleep and the wake-up after it cost tens of microseconds; looking costs a core that others may
 // want. So a loop looks only if its waits have been short lately, for a bounded time, and never
 // where there is one core: then whoever it waits for cannot run meanwhile.
+//
+// Nor where others want the cores. A thread that looks uses up its share of them, and when there is
+// news at last it has to wait until those who have had less have had theirs, for milliseconds; one
+// that sleeps is woken at once. That others want the cores shows in how long it takes until a
+// thread that lets others go first has its turn again.
 #ifndef LEEWAY_RUNTIME_SPIN_PACE_H_
 #define LEEWAY_RUNTIME_SPIN_PACE_H_
 
@@ -22,9 +27,16 @@ class SpinPace {
   explicit SpinPace(int cores = CoresOfThisProcess()) : cores_(cores) {}
 
   // How long to look before the next sleep.
-  absl::Duration Limit() const {
+  absl::Duration Limit(absl::Time now) const {
     const bool pays = usual_ns_.load(std::memory_order_relaxed) <= kSpinMaxNs;
-    return absl::Nanoseconds(cores_ > 1 && pays ? kSpinMaxNs : 0);
+    const bool contended =
+        absl::ToUnixNanos(now) < contended_until_ns_.load(std::memory_order_relaxed);
+    return absl::Nanoseconds(cores_ > 1 && pays && !contended ? kSpinMaxNs : 0);
+  }
+  // How long it took, while looking, to let others go first.
+  void SawYield(absl::Duration yield, absl::Time now) {
+    if (absl::ToInt64Nanoseconds(yield) < kContendedNs) return;
+    contended_until_ns_.store(absl::ToUnixNanos(now) + kRestNs, std::memory_order_relaxed);
   }
   // How long a wait took, sleep and all.
   void Saw(absl::Duration wait) {
@@ -39,9 +51,14 @@ class SpinPace {
   // A long wait ends the looking at once; some short ones bring it back.
   static constexpr std::int64_t kCountedNs = 8 * kSpinMaxNs;
   static constexpr std::int64_t kWeight = 4;
+  // Longer than any interrupt, shorter than a turn of a busy thread.
+  static constexpr std::int64_t kContendedNs = 500'000;
+  // It costs some milliseconds to find out whether it still is so.
+  static constexpr std::int64_t kRestNs = 1'000'000'000;
 
   const int cores_;
   std::atomic<std::int64_t> usual_ns_{kCountedNs};
+  std::atomic<std::int64_t> contended_until_ns_{0};
 };
 
 // A hint to the processor that this is a loop that waits.

@@ -1,4 +1,4 @@
-// The production wiring: ZeroMQ, threads and signals.
+// The production wiring: sockets, threads and signals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -16,7 +16,7 @@
 #include "runtime/real_loop.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/state_keeper.h"
-#include "van/zmq/zmq_van.h"
+#include "van/tcp/tcp_van.h"
 
 namespace leeway::scheduler {
 namespace {
@@ -41,7 +41,7 @@ std::string FreeAddress(runtime::Host* host, van::Factory* factory) {
   return address.get_future().get();
 }
 
-// A member over ZeroMQ that waits for the map and then does what the test says.
+// A member over TCP that waits for the map and then does what the test says.
 class RealNode final : private node::Membership::Listener {
  public:
   RealNode(runtime::Host* host, van::Factory* factory, const Config& config, Role role,
@@ -117,7 +117,7 @@ class RunSchedulerTest : public ::testing::Test {
 
   const SigtermBlocked sigterm_blocked_;  // before there is any thread
   std::unique_ptr<runtime::Host> host_ = runtime::NewRealHost();
-  std::unique_ptr<van::Factory> factory_ = van::NewZmqFactory();
+  std::unique_ptr<van::Factory> factory_ = van::NewTcpFactory();
   Config config_;
 };
 

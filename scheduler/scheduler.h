@@ -54,7 +54,7 @@ class Scheduler {
   std::unique_ptr<Impl> impl_;
 };
 
-// Runs a scheduler over ZeroMQ on a thread of its own until the cluster is over, or until SIGTERM
+// Runs a scheduler over the network on a thread of its own until the cluster is over, or until SIGTERM
 // or SIGINT, which end the cluster in order. Blocks.
 absl::Status RunScheduler(const Config& config);
 

@@ -14,7 +14,7 @@
 #include "runtime/address.h"
 #include "runtime/real_loop.h"
 #include "runtime/status_macros.h"
-#include "van/zmq/zmq_van.h"
+#include "van/mixed/mixed_van.h"
 
 namespace leeway::tools {
 namespace {
@@ -144,7 +144,7 @@ absl::StatusOr<std::string> AskScheduler(const Config& config, const std::string
                                          std::function<void(const std::string& status)> watch) {
   LEEWAY_ASSIGN_OR_RETURN(const std::string address, runtime::NormalizeAddress(config.scheduler));
   const std::unique_ptr<runtime::Host> host = runtime::NewRealHost();
-  const std::unique_ptr<van::Factory> factory = van::NewZmqFactory();
+  const std::unique_ptr<van::Factory> factory = van::NewToolFactory(config);
   const std::unique_ptr<runtime::LoopRunner> runner = host->Spawn("admin");
   auto call = std::make_unique<Call>(
       host.get(), runner->loop(), factory.get(), config,

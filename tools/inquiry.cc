@@ -11,7 +11,7 @@
 #include "proto/codec.h"
 #include "proto/messages.h"
 #include "runtime/real_loop.h"
-#include "van/zmq/zmq_van.h"
+#include "van/mixed/mixed_van.h"
 
 namespace leeway::tools {
 namespace {
@@ -131,7 +131,7 @@ class Inquiry final : public van::Handler {
 Answers AskForStatus(const std::vector<std::string>& addresses, Role role, absl::Duration patience,
                      const Config& config) {
   const std::unique_ptr<runtime::Host> host = runtime::NewRealHost();
-  const std::unique_ptr<van::Factory> factory = van::NewZmqFactory();
+  const std::unique_ptr<van::Factory> factory = van::NewToolFactory(config);
   const std::unique_ptr<runtime::LoopRunner> runner = host->Spawn("status");
   auto inquiry = std::make_unique<Inquiry>(host.get(), runner->loop(), factory.get(), config, role);
   runner->loop()->Post([&] { inquiry->Ask(addresses, patience); });

@@ -287,7 +287,7 @@ TEST_P(VanEnvelopeTest, TheRestOfOneMayFindNobody) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Nets, VanEnvelopeTest,
-                         testing::Values(NetKind::kTcp, NetKind::kIpc, NetKind::kInproc,
+                         testing::Values(NetKind::kTcp, NetKind::kZmqTcp, NetKind::kIpc, NetKind::kInproc,
                                          NetKind::kSim),
                          [](const auto& kind) { return NameOf(kind.param); });
 

@@ -141,7 +141,9 @@ void SessionVan::OnHelloTimeout(PeerId id) {
 void SessionVan::OnHandshakeFailed(const std::string& address) {
   const std::uint64_t count = ++counters_.handshakes_failed;
   if (!IsLogged(count)) return;
-  runtime::LogWarning("dropping ", address, ": it does not speak our protocol, or broke off (",
+  runtime::LogWarning("dropping ", address,
+                      ": it does not speak our protocol (all ends must have the same "
+                      "LEEWAY_VAN), or broke off (",
                       count, " failed handshakes)");
 }
 

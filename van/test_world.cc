@@ -15,6 +15,8 @@
 #include "van/shm/shm_transport.h"
 #include "van/shm/shm_van.h"
 #include "van/sim/sim_transport.h"
+#include "van/tcp/tcp_transport.h"
+#include "van/tcp/tcp_van.h"
 #include "van/zmq/zmq_transport.h"
 #include "van/zmq/zmq_van.h"
 
@@ -71,9 +73,9 @@ class ZmqWorld final : public RealWorld {
   explicit ZmqWorld(NetKind kind)
       : RealWorld(kind),
         context_(std::make_shared<ZmqContext>(1)),
-        factory_(NewZmqFactoryOn(context_, kind == NetKind::kTcp   ? ZmqScheme::kTcp
-                                           : kind == NetKind::kIpc ? ZmqScheme::kIpc
-                                                                   : ZmqScheme::kInproc)) {}
+        factory_(NewZmqFactoryOn(context_, kind == NetKind::kZmqTcp ? ZmqScheme::kTcp
+                                           : kind == NetKind::kIpc  ? ZmqScheme::kIpc
+                                                                    : ZmqScheme::kInproc)) {}
   Factory* factory(int) override { return factory_.get(); }
   std::unique_ptr<Transport> NewTransport(int process, const Limits& limits) override {
     return NewZmqTransport(context_, loop(process), limits);
@@ -81,6 +83,18 @@ class ZmqWorld final : public RealWorld {
 
  private:
   std::shared_ptr<ZmqContext> context_;
+  std::unique_ptr<Factory> factory_;
+};
+
+class TcpWorld final : public RealWorld {
+ public:
+  TcpWorld() : RealWorld(NetKind::kTcp), factory_(NewTcpFactory()) {}
+  Factory* factory(int) override { return factory_.get(); }
+  std::unique_ptr<Transport> NewTransport(int process, const Limits& limits) override {
+    return std::make_unique<TcpTransport>(loop(process), limits);
+  }
+
+ private:
   std::unique_ptr<Factory> factory_;
 };
 
@@ -102,12 +116,11 @@ class MixedWorld final : public RealWorld {
   Factory* factory(int) override { return factory_.get(); }
   std::unique_ptr<Transport> NewTransport(int process, const Limits& limits) override {
     return std::make_unique<MixedTransport>(
-        loop(process), NewZmqTransport(context_, loop(process), limits),
+        loop(process), std::make_unique<TcpTransport>(loop(process), limits),
         std::make_unique<ShmTransport>(loop(process), limits, ShmSizes()), /*shm_only=*/false);
   }
 
  private:
-  const std::shared_ptr<ZmqContext> context_ = std::make_shared<ZmqContext>(1);
   std::unique_ptr<Factory> factory_;
 };
 
@@ -166,6 +179,8 @@ std::string NameOf(NetKind kind) {
   switch (kind) {
     case NetKind::kTcp:
       return "tcp";
+    case NetKind::kZmqTcp:
+      return "zmq_tcp";
     case NetKind::kIpc:
       return "ipc";
     case NetKind::kInproc:
@@ -182,6 +197,7 @@ std::string NameOf(NetKind kind) {
 
 std::unique_ptr<TestWorld> TestWorld::New(NetKind kind) {
   if (kind == NetKind::kSim) return std::make_unique<SimTestWorld>();
+  if (kind == NetKind::kTcp) return std::make_unique<TcpWorld>();
   if (kind == NetKind::kShm) return std::make_unique<ShmWorld>();
   if (kind == NetKind::kMixed) return std::make_unique<MixedWorld>();
   return std::make_unique<ZmqWorld>(kind);

@@ -205,8 +205,7 @@ TEST_P(VanFailuresTest, AWorkerThatDiesIsNoticed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Nets, VanFailuresTest,
-                         testing::Values(NetKind::kTcp, NetKind::kIpc, NetKind::kInproc,
-                                         NetKind::kShm, NetKind::kMixed, NetKind::kSim),
+                         testing::ValuesIn(kAllNets),
                          [](const auto& kind) { return NameOf(kind.param); });
 
 }  // namespace

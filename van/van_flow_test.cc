@@ -117,8 +117,7 @@ TEST_P(VanFlowTest, BothSidesMayBeBlockedAtOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Nets, VanFlowTest,
-                         testing::Values(NetKind::kTcp, NetKind::kIpc, NetKind::kInproc,
-                                         NetKind::kShm, NetKind::kMixed, NetKind::kSim),
+                         testing::ValuesIn(kAllNets),
                          [](const auto& kind) { return NameOf(kind.param); });
 
 }  // namespace

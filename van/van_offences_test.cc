@@ -224,8 +224,7 @@ TEST_P(VanOffencesTest, AnOffenderTheRoleFindsIsToldWhy) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Nets, VanOffencesTest,
-                         testing::Values(NetKind::kTcp, NetKind::kIpc, NetKind::kInproc,
-                                         NetKind::kShm, NetKind::kMixed, NetKind::kSim),
+                         testing::ValuesIn(kAllNets),
                          [](const auto& kind) { return NameOf(kind.param); });
 
 }  // namespace

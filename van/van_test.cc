@@ -302,8 +302,7 @@ TEST_P(VanTest, AnAddressCanBeListenedOnAgainAtOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Nets, VanTest,
-                         testing::Values(NetKind::kTcp, NetKind::kIpc, NetKind::kInproc,
-                                         NetKind::kShm, NetKind::kMixed, NetKind::kSim),
+                         testing::ValuesIn(kAllNets),
                          [](const auto& kind) { return NameOf(kind.param); });
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "runtime/status_macros.h"
 #include "scheduler/scheduler.h"
 #include "van/mixed/mixed_van.h"
+#include "van/tcp/tcp_van.h"
 #include "van/zmq/zmq_van.h"
 #include "worker/client.h"
 
@@ -60,7 +61,8 @@ int RunServerOver(const std::string& transport, Config config) {
 bool Allocates(const std::string& transport) { return transport == "shm_lent"; }
 
 absl::StatusOr<std::unique_ptr<van::Factory>> FactoryFor(const std::string& transport) {
-  if (transport == "tcp") return van::NewZmqFactory(van::ZmqScheme::kTcp);
+  if (transport == "tcp") return van::NewTcpFactory();
+  if (transport == "zmq") return van::NewZmqFactory(van::ZmqScheme::kTcp);
   if (transport == "ipc") return van::NewZmqFactory(van::ZmqScheme::kIpc);
   if (transport == "shm" || Allocates(transport)) {
     Config config;
@@ -80,6 +82,8 @@ Cluster::Cluster(const ClusterShape& shape) {
   config_.connect_timeout = absl::Seconds(30);
   config_.request_timeout = absl::Seconds(60);
   config_.log_level = "warning";
+  // What the scheduler speaks over TCP.
+  config_.van = shape.transport == "zmq" || shape.transport == "ipc" ? "zmq" : "auto";
   runtime::SetLogLevel(*runtime::ParseLogLevel(config_.log_level));
   scheduler_ = Child::Fork([this] {
     Config config = config_;

@@ -44,7 +44,7 @@ def raw(programs: Path) -> list[Subject]:
 def leeway(programs: Path) -> list[Subject]:
     program = str(programs / "leeway_bench_cluster")
     subjects = []
-    for transport, title in (("tcp", "zmq/tcp"), ("ipc", "zmq/ipc"), ("shm", "shm")):
+    for transport, title in (("tcp", "TCP"), ("zmq", "ZeroMQ/tcp"), ("ipc", "ZeroMQ/ipc"), ("shm", "shm")):
         works = LEEWAY_WORKS + ([work.SUM] if transport == "tcp" else [])
         name = f"leeway.{transport}"
         subjects.append(Subject(name, f"Leeway, {title}", [program, transport], works, "leeway"))

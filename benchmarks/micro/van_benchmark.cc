@@ -7,6 +7,7 @@
 #include "benchmark/benchmark.h"
 #include "runtime/real_loop.h"
 #include "van/shm/shm_van.h"
+#include "van/tcp/tcp_van.h"
 #include "van/zmq/zmq_van.h"
 
 namespace leeway {
@@ -28,8 +29,9 @@ runtime::Buffer BytesOf(const Values& values) {
 }
 
 std::unique_ptr<van::Factory> NewFactory(std::int64_t kind) {
-  if (kind == 0) return van::NewZmqFactory(van::ZmqScheme::kTcp);
-  if (kind == 1) return van::NewZmqFactory(van::ZmqScheme::kIpc);
+  if (kind == 0) return van::NewTcpFactory();
+  if (kind == 1) return van::NewZmqFactory(van::ZmqScheme::kTcp);
+  if (kind == 2) return van::NewZmqFactory(van::ZmqScheme::kIpc);
   return van::NewShmFactory();
 }
 
@@ -135,7 +137,7 @@ struct Pair {
       : factory(NewFactory(state.range(0))),
         server(factory.get()),
         client(factory.get(), server.address()) {
-    static const char* const kNames[] = {"zmq/tcp", "zmq/ipc", "shm"};
+    static const char* const kNames[] = {"tcp", "zmq/tcp", "zmq/ipc", "shm"};
     state.SetLabel(kNames[state.range(0)]);
   }
   std::unique_ptr<van::Factory> factory;
@@ -150,7 +152,7 @@ void BM_RoundTrip64(benchmark::State& state) {
     pair.client.WaitFor(pair.client.answers() + 1);
   }
 }
-BENCHMARK(BM_RoundTrip64)->Arg(0)->Arg(1)->Arg(2)->UseRealTime();
+BENCHMARK(BM_RoundTrip64)->DenseRange(0, 3)->UseRealTime();
 
 // An iteration is one tensor; the one before last may still be under way.
 void Stream(benchmark::State& state, Ask what) {
@@ -171,8 +173,8 @@ void Stream(benchmark::State& state, Ask what) {
 }
 void BM_Push4M(benchmark::State& state) { Stream(state, kAdd); }
 void BM_Pull4M(benchmark::State& state) { Stream(state, kGet); }
-BENCHMARK(BM_Push4M)->Arg(0)->Arg(1)->Arg(2)->UseRealTime();
-BENCHMARK(BM_Pull4M)->Arg(0)->Arg(1)->Arg(2)->UseRealTime();
+BENCHMARK(BM_Push4M)->DenseRange(0, 3)->UseRealTime();
+BENCHMARK(BM_Pull4M)->DenseRange(0, 3)->UseRealTime();
 
 // The limit: one core, the same memory.
 void BM_Memcpy4M(benchmark::State& state) {

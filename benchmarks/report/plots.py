@@ -19,6 +19,7 @@ LOOKS = {  # colour, line
     "leeway.shm_lent": ("#0f766e", "--"),
     "leeway.ipc": ("#14b8a6", "-"),
     "leeway.tcp": ("#2563eb", "-"),
+    "leeway.zmq": ("#93c5fd", "-"),
     "memory": ("#6b7280", ":"),
     "raw.tcp": ("#9ca3af", ":"),
     "zmq.tcp": ("#4b5563", "--"),

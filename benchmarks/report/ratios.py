@@ -99,7 +99,9 @@ def _ratios() -> list[Ratio]:
         ("pull", work.PULL_4M, work.PULL_100M, 0.95, 0.9),
     ):
         add(f"dense_4m_{op}_tcp_vs_raw_zmq", raw_4m, _against_raw("tcp", w, "zmq.tcp"),
-            "4 MiB, 8 in flight; libzmq at its best message size")
+            "our own TCP, 4 MiB, 8 in flight; libzmq at its best message size")
+        add(f"dense_4m_{op}_zmq_vs_raw_zmq", None, _against_raw("zmq", w, "zmq.tcp"),
+            "over ZeroMQ (LEEWAY_VAN=zmq), 4 MiB, 8 in flight; libzmq at its best message size")
         add(f"dense_4m_{op}_tcp_vs_pslite", 1.4, _against("tcp", w, "pslite", w),
             "4 MiB, 8 in flight")
         add(f"dense_4m_{op}_ipc_vs_raw_zmq_ipc", None, _against_raw("ipc", w, "zmq.ipc"),
@@ -119,7 +121,9 @@ def _ratios() -> list[Ratio]:
     add("dense_4m_push_shm_lent_vs_shm", None, lent,
         "4 MiB, 8 in flight, from Worker::Allocate; from memory of the user's own")
     add("rtt_64b_tcp_vs_raw_zmq", 1.15, _against("tcp", work.RTT, "zmq.tcp", work.RTT, p50_us),
-        "median round trip of pushes and pulls by turns", at_most=True)
+        "our own TCP: median round trip of pushes and pulls by turns", at_most=True)
+    add("rtt_64b_zmq_vs_raw_zmq", None, _against("zmq", work.RTT, "zmq.tcp", work.RTT, p50_us),
+        "over ZeroMQ (LEEWAY_VAN=zmq): median round trip of pushes and pulls by turns", at_most=True)
     add("rtt_64b_shm_vs_raw_zmq", 0.2, _against("shm", work.RTT, "zmq.tcp", work.RTT, p50_us),
         "median round trip of pushes and pulls by turns", at_most=True)
     add("small_push_ops_vs_redis_pipelined", 1.5,

@@ -51,7 +51,7 @@ class ToolTest : public ::testing::Test {
 
   // Two checkpoints of a cluster that trains: the second adds to the first.
   void SaveTwo() {
-    LocalCluster::Setup setup{.servers = 2, .scheme = van::ZmqScheme::kTcp, .config = {}};
+    LocalCluster::Setup setup{.servers = 2, .net = LocalCluster::Net::kTcp, .config = {}};
     setup.config.num_shards = 6;
     setup.config.log_level = "error";
     auto cluster = LocalCluster::Start(setup);

@@ -4,32 +4,69 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <zmq.h>
 
-#include <cstdlib>
+#include <algorithm>
 #include <variant>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "proto/codec.h"
+#include "runtime/address.h"
 #include "tests/commands/command.h"
 #include "van/prefix.h"
+#include "van/tcp/tcp_format.h"
 
 namespace leeway::tests {
 namespace {
 
 constexpr std::size_t kFrameMax = 4096;
 
-void SetOption(void* socket, int option, int value) {
-  zmq_setsockopt(socket, option, &value, sizeof(value));
+// So that a test that waits in vain ends.
+void BePatient(int fd) {
+  const timeval patience = absl::ToTimeval(Patience());
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 }
 
-int PatienceMs() { return static_cast<int>(absl::ToInt64Milliseconds(Patience())); }
+sockaddr_in Loopback(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
 
-// "" if nothing comes.
-std::string Receive(void* socket) {
-  std::string frame(kFrameMax, '\0');
-  const int got = zmq_recv(socket, frame.data(), frame.size(), 0);
-  frame.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
-  return frame;
+int Connect(const std::string& address) {
+  const sockaddr_in to = Loopback(runtime::PortOf(address));
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  BePatient(fd);
+  connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to));
+  return fd;
+}
+
+void Say(int fd, const std::string& bytes) {
+  [[maybe_unused]] const ssize_t sent = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+}
+
+// The transport's greeting, and a message that is that frame.
+void SayFrame(int fd, const std::string& frame) {
+  const auto greeting = van::TcpGreeting();
+  std::string bytes(reinterpret_cast<const char*>(greeting.data()), greeting.size());
+  std::string record(van::kTcpRecordBytes, '\0');
+  van::Put(static_cast<std::uint32_t>(frame.size()), reinterpret_cast<std::byte*>(record.data()));
+  Say(fd, bytes + record + frame);
+}
+
+bool Read(int fd, std::string* bytes) {
+  return recv(fd, bytes->data(), bytes->size(), MSG_WAITALL) == static_cast<ssize_t>(bytes->size());
+}
+
+// The first frame that comes; "" if none does.
+std::string ReceiveFrame(int fd) {
+  std::string greeting(van::kTcpGreetingBytes, '\0'), record(van::kTcpRecordBytes, '\0');
+  if (!Read(fd, &greeting) || !Read(fd, &record)) return "";
+  const auto size = van::Get<std::uint32_t>(reinterpret_cast<const std::byte*>(record.data()));
+  std::string frame(std::min<std::size_t>(size, kFrameMax), '\0');
+  return Read(fd, &frame) ? frame : "";
 }
 
 absl::Status ReasonIn(const std::string& frame) {
@@ -58,52 +95,42 @@ std::string Greeting(Role role, std::uint32_t protocol) {
 }
 
 absl::Status RejectionOf(const std::string& address, const std::string& frame) {
-  void* context = zmq_ctx_new();
-  void* socket = zmq_socket(context, ZMQ_DEALER);
-  SetOption(socket, ZMQ_LINGER, 0);
-  SetOption(socket, ZMQ_RCVTIMEO, PatienceMs());
-  zmq_connect(socket, address.c_str());
-  zmq_send(socket, frame.data(), frame.size(), 0);
-  const absl::Status reason = ReasonIn(Receive(socket));
-  zmq_close(socket);
-  zmq_ctx_term(context);
+  const int fd = Connect(address);
+  SayFrame(fd, frame);
+  const absl::Status reason = ReasonIn(ReceiveFrame(fd));
+  close(fd);
   return reason;
 }
 
 void SendBytes(const std::string& address, const std::string& bytes) {
-  const std::size_t colon = address.rfind(':');
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<std::uint16_t>(std::atoi(address.c_str() + colon + 1)));
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  if (connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0) {
-    [[maybe_unused]] const ssize_t sent = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-  }
+  const int fd = Connect(address);
+  Say(fd, bytes);
   close(fd);
 }
 
-FakeScheduler::FakeScheduler()
-    : context_(zmq_ctx_new()), socket_(zmq_socket(context_, ZMQ_ROUTER)) {
-  SetOption(socket_, ZMQ_LINGER, 0);
-  SetOption(socket_, ZMQ_RCVTIMEO, PatienceMs());
-  zmq_bind(socket_, "tcp://127.0.0.1:*");
-  char address[256] = {};
-  std::size_t size = sizeof(address);
-  zmq_getsockopt(socket_, ZMQ_LAST_ENDPOINT, address, &size);
-  address_ = address;
+FakeScheduler::FakeScheduler() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  sockaddr_in address = Loopback(0);
+  socklen_t size = sizeof(address);
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  bind(listener_, generic, size);
+  listen(listener_, SOMAXCONN);
+  getsockname(listener_, generic, &size);
+  BePatient(listener_);
+  address_ = absl::StrCat("tcp://127.0.0.1:", ntohs(address.sin_port));
 }
 
 FakeScheduler::~FakeScheduler() {
-  zmq_close(socket_);
-  zmq_ctx_term(context_);
+  if (accepted_ >= 0) close(accepted_);
+  close(listener_);
 }
 
 bool FakeScheduler::AnswerOne(const std::string& frame) {
-  const std::string who = Receive(socket_);
-  if (who.empty() || Receive(socket_).empty()) return false;
-  zmq_send(socket_, who.data(), who.size(), ZMQ_SNDMORE);
-  return zmq_send(socket_, frame.data(), frame.size(), 0) >= 0;
+  accepted_ = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+  if (accepted_ < 0) return false;
+  BePatient(accepted_);
+  // The other side says nothing before it has been greeted.
+  SayFrame(accepted_, frame);
+  return !ReceiveFrame(accepted_).empty();
 }
 
 }  // namespace leeway::tests

@@ -32,9 +32,9 @@ class FakeScheduler {
   bool AnswerOne(const std::string& frame);
 
  private:
-  void* context_;
-  void* socket_;
+  const int listener_;
   std::string address_;
+  int accepted_ = -1;
 };
 
 }  // namespace leeway::tests

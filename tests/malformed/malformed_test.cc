@@ -98,7 +98,7 @@ TEST(MalformedTest, FiveThousandMessagesOfEveryKindHarmNothing) {
   LocalCluster::Setup setup;
   setup.servers = kServers;
   setup.workers = kWorkers;
-  setup.scheme = van::ZmqScheme::kTcp;
+  setup.net = LocalCluster::Net::kZmqTcp;
   setup.config.log_level = "off";
   auto cluster = LocalCluster::Start(setup);
   ASSERT_TRUE(cluster.ok()) << cluster.status();

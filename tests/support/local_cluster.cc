@@ -10,6 +10,8 @@
 #include "ps/server.h"
 #include "runtime/real_loop.h"
 #include "scheduler/scheduler.h"
+#include "van/tcp/tcp_van.h"
+#include "van/zmq/zmq_van.h"
 #include "worker/client.h"
 
 namespace leeway::tests {
@@ -24,6 +26,18 @@ auto On(runtime::Loop* loop, Body body) {
   std::future<Result> future = promise->get_future();
   loop->Post([promise, &body] { promise->set_value(body()); });
   return future.get();
+}
+
+std::unique_ptr<van::Factory> NewFactory(LocalCluster::Net net) {
+  switch (net) {
+    case LocalCluster::Net::kInproc:
+      return van::NewZmqFactory(van::ZmqScheme::kInproc);
+    case LocalCluster::Net::kZmqTcp:
+      return van::NewZmqFactory(van::ZmqScheme::kTcp);
+    case LocalCluster::Net::kTcp:
+      break;
+  }
+  return van::NewTcpFactory();
 }
 
 struct ServerProcess {
@@ -58,7 +72,7 @@ absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(const Setup& s
   auto cluster = std::unique_ptr<LocalCluster>(new LocalCluster);
   State& state = *cluster->state_;
   state.setup = setup;
-  state.factory = van::NewZmqFactory(setup.scheme);
+  state.factory = NewFactory(setup.net);
 
   Config config = setup.config;
   config.num_servers = setup.servers;
@@ -105,6 +119,7 @@ Config LocalCluster::WorkerConfig() const {
   config.scheduler = state_->address;
   config.num_servers = state_->setup.servers;
   config.num_workers = state_->setup.workers;
+  config.van = state_->setup.net == Net::kTcp ? "tcp" : "zmq";
   return config;
 }
 

@@ -1,5 +1,4 @@
-// A whole cluster in this process: a scheduler, servers and workers with real threads, over one
-// ZeroMQ context.
+// A whole cluster in this process: a scheduler, servers and workers with real threads.
 #ifndef LEEWAY_TESTS_SUPPORT_LOCAL_CLUSTER_H_
 #define LEEWAY_TESTS_SUPPORT_LOCAL_CLUSTER_H_
 
@@ -12,16 +11,17 @@
 #include "absl/status/statusor.h"
 #include "leeway/config.h"
 #include "leeway/worker.h"
-#include "van/zmq/zmq_van.h"
 
 namespace leeway::tests {
 
 class LocalCluster {
  public:
+  // ZeroMQ within the process, our own TCP, ZeroMQ over TCP.
+  enum class Net { kInproc, kTcp, kZmqTcp };
   struct Setup {
     std::uint32_t servers = 1;
     std::uint32_t workers = 1;
-    van::ZmqScheme scheme = van::ZmqScheme::kInproc;
+    Net net = Net::kInproc;
     Config config;                    // role, scheduler and counts are filled in
     bool servers_never_hold = false;  // ps' test-only switch: pulls are answered at once
   };

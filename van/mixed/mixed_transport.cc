@@ -12,7 +12,7 @@
 #include "runtime/address.h"
 #include "runtime/log.h"
 #include "runtime/status_macros.h"
-#include "van/zmq/zmq_address.h"
+#include "van/tcp_address.h"
 
 namespace leeway::van {
 namespace {
@@ -53,23 +53,22 @@ bool IsOwnHost(const std::string& number) {
   return own;
 }
 
-MixedTransport::MixedTransport(runtime::Loop* loop, std::unique_ptr<Transport> zmq,
+MixedTransport::MixedTransport(runtime::Loop* loop, std::unique_ptr<Transport> remote,
                                std::unique_ptr<ShmTransport> shm, bool shm_only)
-    : loop_(loop), shm_only_(shm_only), zmq_(std::move(zmq)), shm_(std::move(shm)) {}
+    : loop_(loop), shm_only_(shm_only), remote_(std::move(remote)), shm_(std::move(shm)) {}
 
 MixedTransport::~MixedTransport() = default;
 
 void MixedTransport::Start(TransportEvents* events) {
   events_ = events;
-  zmq_->Start(&zmq_events_);
+  remote_->Start(&remote_events_);
   shm_->Start(&shm_events_);
 }
 
 absl::StatusOr<std::string> MixedTransport::Listen(absl::string_view address) {
   // First, because it finds the port, and says what is wrong with the address.
-  LEEWAY_ASSIGN_OR_RETURN(std::string advertised, zmq_->Listen(address));
-  LEEWAY_ASSIGN_OR_RETURN(const ZmqAddress parsed, ParseZmqAddress(address));
-  if (parsed.scheme != ZmqScheme::kTcp) return advertised;
+  LEEWAY_ASSIGN_OR_RETURN(std::string advertised, remote_->Listen(address));
+  LEEWAY_ASSIGN_OR_RETURN(const TcpAddress parsed, ParseTcpAddress(address));
   LEEWAY_ASSIGN_OR_RETURN(const ResolvedHost host, ResolveToBind(parsed.host));
   const auto port = static_cast<std::uint16_t>(runtime::PortOf(advertised));
   const absl::Status shared =
@@ -89,15 +88,14 @@ absl::StatusOr<ConnId> MixedTransport::DialShm(const std::string& host, std::uin
 }
 
 absl::StatusOr<ConnId> MixedTransport::Dial(absl::string_view address) {
-  LEEWAY_ASSIGN_OR_RETURN(const ZmqAddress parsed, ParseZmqAddress(address));
-  const auto dial_zmq = [&]() -> absl::StatusOr<ConnId> {
-    LEEWAY_ASSIGN_OR_RETURN(const ConnId conn, zmq_->Dial(address));
-    return Outer(conn, kZmq);
+  LEEWAY_ASSIGN_OR_RETURN(const TcpAddress parsed, ParseTcpAddress(address));
+  const auto dial_remote = [&]() -> absl::StatusOr<ConnId> {
+    LEEWAY_ASSIGN_OR_RETURN(const ConnId conn, remote_->Dial(address));
+    return Outer(conn, kRemote);
   };
-  if (parsed.scheme != ZmqScheme::kTcp || parsed.host.empty() || parsed.port == 0)
-    return dial_zmq();
+  if (parsed.host.empty() || parsed.port == 0) return dial_remote();
   const auto avoided = avoided_.find(std::string(address));
-  if (avoided != avoided_.end() && loop_->Now() < avoided->second) return dial_zmq();
+  if (avoided != avoided_.end() && loop_->Now() < avoided->second) return dial_remote();
   LEEWAY_ASSIGN_OR_RETURN(const ResolvedHost host, ResolveToConnect(parsed.host));
   absl::Status why = absl::FailedPreconditionError("it is not on this machine");
   if (IsOwnHost(host.number)) {
@@ -108,7 +106,7 @@ absl::StatusOr<ConnId> MixedTransport::Dial(absl::string_view address) {
     }
     why = conn.status();
   }
-  if (!shm_only_) return dial_zmq();
+  if (!shm_only_) return dial_remote();
   return Outer(shm_->DialInVain(absl::UnavailableError(absl::StrCat(
                    "not over shared memory (LEEWAY_VAN=shm): ", std::string(why.message())))),
                kShm);
@@ -128,7 +126,7 @@ void MixedTransport::Avoid(ConnId conn, const absl::Status& why) {
 // ---- connections ----
 
 Transport& MixedTransport::Below(ConnId conn) const {
-  return conn % 2 == kShm ? static_cast<Transport&>(*shm_) : *zmq_;
+  return conn % 2 == kShm ? static_cast<Transport&>(*shm_) : *remote_;
 }
 
 void MixedTransport::Send(ConnId conn, const Prefix& prefix, Message message, SendDone done) {

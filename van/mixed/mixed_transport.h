@@ -1,5 +1,5 @@
-// Connections by the best way there is: shared memory between processes of one machine, ZeroMQ
-// between others.
+// Connections by the best way there is: shared memory between processes of one machine, another
+// transport over TCP between others.
 //
 // An address is a tcp:// one. Who listens on it also takes connections over shared memory, under a
 // name that follows from the address; who connects tries that name if the address is one of its own
@@ -21,7 +21,7 @@ namespace leeway::van {
 class MixedTransport final : public Transport {
  public:
   // `shm_only`: connections that would have to go another way fail.
-  MixedTransport(runtime::Loop* loop, std::unique_ptr<Transport> zmq,
+  MixedTransport(runtime::Loop* loop, std::unique_ptr<Transport> remote,
                  std::unique_ptr<ShmTransport> shm, bool shm_only);
   ~MixedTransport() override;
 
@@ -35,7 +35,7 @@ class MixedTransport final : public Transport {
 
  private:
   // A connection's id is twice the id it has below, plus one for shared memory.
-  enum Way : ConnId { kZmq = 0, kShm = 1 };
+  enum Way : ConnId { kRemote = 0, kShm = 1 };
   static ConnId Outer(ConnId inner, Way way) { return 2 * inner + way; }
   Transport& Below(ConnId conn) const;
 
@@ -61,10 +61,10 @@ class MixedTransport final : public Transport {
   runtime::Loop* const loop_;
   const bool shm_only_;
   TransportEvents* events_ = nullptr;
-  Events zmq_events_{this, kZmq}, shm_events_{this, kShm};
+  Events remote_events_{this, kRemote}, shm_events_{this, kShm};
   absl::flat_hash_map<ConnId, std::string> opening_;  // over shared memory: the address
   std::map<std::string, absl::Time> avoided_;         // until when; an entry a listener at most
-  std::unique_ptr<Transport> zmq_;
+  std::unique_ptr<Transport> remote_;
   std::unique_ptr<ShmTransport> shm_;
 };
 

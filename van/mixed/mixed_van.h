@@ -9,9 +9,13 @@
 
 namespace leeway::van {
 
-// By Config::van: shared memory where both ends share a machine and ZeroMQ over tcp elsewhere
-// ("auto"), only the one ("shm") or only the other ("tcp"). Addresses are tcp:// in any case.
+// By Config::van: shared memory where both ends share a machine and TCP elsewhere ("auto"), only
+// the one ("shm") or only the other ("tcp"), or ZeroMQ over TCP ("zmq"). Addresses are tcp:// in
+// any case.
 std::unique_ptr<Factory> NewFactory(const Config& config);
+
+// What reaches every process of such a cluster without sharing memory with any: for tools.
+std::unique_ptr<Factory> NewToolFactory(const Config& config);
 
 }  // namespace leeway::van
 

@@ -9,7 +9,6 @@
 #include "runtime/real_loop.h"
 #include "van/mixed/mixed_transport.h"
 #include "van/test_world.h"
-#include "van/zmq/zmq_van.h"
 
 namespace leeway::van {
 namespace {
@@ -77,7 +76,25 @@ TEST_F(MixedVanTest, NotIfEitherSideIsTold) {
   EXPECT_THAT(Connect(NewFactory(With("tcp")), NewFactory(With("auto"))), StartsWith("tcp://"));
   EXPECT_THAT(Connect(NewFactory(With("auto")), NewFactory(With("tcp"))), StartsWith("tcp://"));
   // Tools, for example.
-  EXPECT_THAT(Connect(NewFactory(With("shm")), NewZmqFactory()), StartsWith("tcp://"));
+  EXPECT_THAT(Connect(NewFactory(With("shm")), NewToolFactory(With("shm"))), StartsWith("tcp://"));
+}
+
+TEST_F(MixedVanTest, ZeroMqIsForThoseWhoAskForIt) {
+  EXPECT_THAT(Connect(NewFactory(With("zmq")), NewFactory(With("zmq"))), StartsWith("tcp://"));
+  EXPECT_THAT(Connect(NewFactory(With("zmq")), NewToolFactory(With("zmq"))), StartsWith("tcp://"));
+}
+
+TEST_F(MixedVanTest, WhoSpeaksAnotherProtocolOverTcpIsToldWhatToChange) {
+  for (const auto& [server, worker] : {std::pair("zmq", "tcp"), std::pair("tcp", "zmq")}) {
+    server_ = std::make_unique<Process>(NewFactory(With(server)), Role::kServer);
+    worker_ = std::make_unique<Process>(NewFactory(With(worker)), Role::kWorker);
+    const std::string address = server_->van->Listen("tcp://127.0.0.1:0").value();
+    const PeerId peer = worker_->van->Connect(address, absl::Seconds(1)).value();
+    ASSERT_TRUE(RunUntil([&] { return worker_->recorder.IsDown(peer); }));
+    EXPECT_THAT(std::string(worker_->recorder.WhyDown(peer).message()), HasSubstr("LEEWAY_VAN"));
+    EXPECT_TRUE(server_->recorder.ups.empty());
+    EXPECT_GT(server_->van->counters().handshakes_failed, 0u);
+  }
 }
 
 TEST_F(MixedVanTest, ShmOnlySaysWhyItCannot) {

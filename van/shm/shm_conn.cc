@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "proto/limits.h"
 #include "runtime/status_macros.h"
+#include "van/frame_limits.h"
 
 namespace leeway::van {
 namespace {
@@ -17,13 +17,6 @@ constexpr int kRecordsPerTurn = 64;
 
 // After memory that was lent could not be mapped, new connections do without for so long.
 constexpr absl::Duration kDecline = absl::Minutes(1);
-
-// Prefix and header. Those somewhat too long are for the layer above, which says why.
-constexpr std::uint64_t kFirstBytesMax = 2 * proto::kHeaderBytesMax;
-
-std::uint64_t FrameBytesMax(const Limits& limits) {
-  return std::max<std::uint64_t>(limits.message_bytes_max, proto::kHeaderBytesMax) + kPrefixBytes;
-}
 
 }  // namespace
 

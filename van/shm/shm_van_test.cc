@@ -4,33 +4,23 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <functional>
-#include <mutex>
 #include <string>
-#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/real_loop.h"
 #include "van/shm/shm_transport.h"
-#include "van/test_world.h"
+#include "van/test_processes.h"
 
 namespace leeway::van {
 namespace {
 
 using testing::HasSubstr;
-
-int OpenDescriptors() {
-  const std::filesystem::directory_iterator all("/proc/self/fd");
-  return static_cast<int>(std::distance(begin(all), end(all)));
-}
 
 int SharedMappings() {
   std::ifstream maps("/proc/self/maps");
@@ -70,12 +60,6 @@ class Pair {
   std::unique_ptr<Van> server, worker;
   PeerId peer = 0;
 };
-
-std::string Pattern(std::size_t size, int seed) {
-  std::string text(size, '\0');
-  for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>((i * 31 + seed * 7) >> 3);
-  return text;
-}
 
 TEST(ShmArenaIsFull, MessagesThatAreKeptDoNotStopTheOthers) {
   Pair pair(1 << 20);
@@ -163,45 +147,6 @@ TEST(ShmArenaIsFull, ADisconnectedPeerStillGetsWhatWaitedForRoom) {
 }
 
 // ---- a process that is killed ----
-
-// Runs `body` in a process of its own, which never returns from here.
-pid_t InChild(const std::function<void()>& body) {
-  const pid_t parent = ::getpid();
-  const pid_t child = ::fork();
-  if (child != 0) return child;
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() == parent) body();
-  ::_exit(0);
-}
-
-void Kill(pid_t child) {
-  ::kill(child, SIGKILL);
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFSIGNALED(status));
-}
-
-bool TurnUntil(runtime::RealLoop* loop, const std::function<bool()>& done,
-               absl::Duration at_most = absl::Seconds(60)) {
-  const absl::Time until = loop->Now() + at_most;
-  while (!done() && loop->Now() < until) {
-    if (!loop->RunReady()) loop->Wait(loop->PrepareWait(until));
-  }
-  return done();
-}
-
-// Sends large and small messages for as long as it lives.
-void SendForEver(runtime::RealLoop* loop, Van* van, Recorder* recorder, PeerId peer) {
-  std::uint64_t next = 0;
-  recorder->on_message = [](PeerId, Message) {};
-  TurnUntil(loop, [&] {
-    while (van->Writable(peer)) {
-      const std::size_t size = ++next % 3 == 0 ? 20'000'000 : next % 3 * 70'000;
-      van->Send(peer, TextMessage(absl::StrCat(next), {std::string(size, 'k')})).IgnoreError();
-    }
-    return recorder->IsDown(peer);
-  });
-}
 
 TEST(ShmKilled, AWorkerLeavesNothingBehind) {
   const int descriptors = OpenDescriptors(), mappings = SharedMappings();
@@ -320,81 +265,10 @@ TEST(ShmKilled, OneThatIsStoppedIsNotMistakenForDead) {
 
 // ---- sleeping and waking ----
 
-// Pauses of every length, so that a message comes before, while and after the other side falls
-// asleep; a wake-up that gets lost stops it for good.
-TEST(ShmSleep, NoWakeUpIsLost) {
-  const auto factory = NewShmFactory();
-  runtime::RealLoop server_loop(1), loop(2);
-  Recorder server_recorder, recorder;
-  auto server = factory->New(&server_loop, {}, {}, &server_recorder);
-  server_recorder.on_message = [&](PeerId peer, Message message) {
-    EXPECT_TRUE(server->Send(peer, std::move(message)).ok());
-  };
-  const std::string address = server->Listen(factory->AnyAddress("")).value();
-  std::thread server_thread([&] { server_loop.Run(); });
-  auto van = factory->New(&loop, {}, {}, &recorder);
-  int answers = 0;
-  recorder.on_message = [&](PeerId, Message) { ++answers; };
-  const PeerId peer = van->Connect(address, absl::Seconds(30)).value();
-  for (int i = 1; i <= 1000; ++i) {
-    ASSERT_TRUE(van->Send(peer, TextMessage("m", {std::string(i % 9000, 'x')})).ok());
-    ASSERT_TRUE(TurnUntil(&loop, [&] { return answers == i; }));
-    const absl::Time until = loop.Now() + absl::Microseconds(i % 150);
-    while (loop.Now() < until) {
-    }
-  }
-  van.reset();
-  server_loop.Stop();
-  server_thread.join();
-}
+TEST(ShmSleep, NoWakeUpIsLost) { ExpectNoWakeUpIsLost(NewShmFactory().get(), ""); }
 
-// The way a worker uses it: one thread sleeps on the loop's descriptors, others send under the lock
-// and turn the loop themselves.
 TEST(ShmSleep, ASenderOnAnotherThreadDoesNotLoseTheSleepersWakeUp) {
-  const auto factory = NewShmFactory();
-  runtime::RealLoop server_loop(1), loop(2);
-  std::mutex mutex;
-  Recorder server_recorder, recorder;
-  auto server = factory->New(&server_loop, {}, {}, &server_recorder);
-  auto van = factory->New(&loop, {}, {}, &recorder);
-  server_recorder.on_message = [&](PeerId peer, Message message) {
-    EXPECT_TRUE(server->Send(peer, std::move(message)).ok());
-  };
-  int answers = 0;
-  recorder.on_message = [&](PeerId, Message) { ++answers; };
-  const std::string address = server->Listen(factory->AnyAddress("")).value();
-  std::thread server_thread([&] { server_loop.Run(); });
-  const PeerId peer = van->Connect(address, absl::Seconds(30)).value();
-  constexpr int kMessages = 500;
-  const auto wait_for = [&](int count) {
-    while (true) {
-      runtime::RealLoop::WaitSet set;
-      {
-        const std::lock_guard<std::mutex> lock(mutex);
-        while (loop.RunReady()) {
-        }
-        if (answers >= count) return true;
-        set = loop.PrepareWait(loop.Now() + absl::Seconds(20));
-      }
-      runtime::RealLoop::Wait(set);
-    }
-  };
-  std::vector<std::thread> senders;
-  for (int t = 0; t < 2; ++t) {
-    senders.emplace_back([&] {
-      for (int i = 0; i < kMessages; ++i) {
-        const std::lock_guard<std::mutex> lock(mutex);
-        EXPECT_TRUE(van->Send(peer, TextMessage("m", {std::string(5000, 'x')})).ok());
-        while (loop.RunReady()) {
-        }
-      }
-    });
-  }
-  wait_for(2 * kMessages);
-  for (std::thread& sender : senders) sender.join();
-  van.reset();
-  server_loop.Stop();
-  server_thread.join();
+  ExpectNoWakeUpIsLostByASharedLoop(NewShmFactory().get(), "");
 }
 
 TEST(ShmAddress, NamesThatMakeNoSense) {

@@ -5,15 +5,14 @@
 #include <algorithm>
 #include <utility>
 
-#include "proto/limits.h"
 #include "runtime/status_macros.h"
+#include "van/frame_limits.h"
+#include "van/tcp_address.h"
 
 namespace leeway::van {
 
-std::int64_t FrameBytesMax(const Limits& limits) {
-  const std::uint64_t bytes =
-      std::max<std::uint64_t>(limits.message_bytes_max, proto::kHeaderBytesMax) + kPrefixBytes;
-  return static_cast<std::int64_t>(std::min<std::uint64_t>(bytes, INT64_MAX));
+std::int64_t ZmqFrameBytesMax(const Limits& limits) {
+  return static_cast<std::int64_t>(std::min<std::uint64_t>(FrameBytesMax(limits), INT64_MAX));
 }
 
 absl::Status ZmqDialled::Open(const std::string& endpoint, bool inproc, bool v6) {
@@ -23,7 +22,7 @@ absl::Status ZmqDialled::Open(const std::string& endpoint, bool inproc, bool v6)
   socket_.Set(ZMQ_RECONNECT_IVL, -1);
   socket_.Set(ZMQ_HANDSHAKE_IVL, 10'000);
   socket_.Set(ZMQ_TCP_KEEPALIVE, 1);
-  socket_.Set(ZMQ_MAXMSGSIZE, FrameBytesMax(shared_->limits));
+  socket_.Set(ZMQ_MAXMSGSIZE, ZmqFrameBytesMax(shared_->limits));
   if (v6) socket_.Set(ZMQ_IPV6, 1);
   LEEWAY_RETURN_IF_ERROR(monitor_.Start(shared_->context, socket_));
   if (zmq_connect(socket_.get(), endpoint.c_str()) != 0) {
@@ -67,7 +66,7 @@ bool ZmqDialled::PollMonitor() {
         break;
       case ZmqMonitor::What::kDisconnected:
         lost_ = true;
-        why_lost_ = opened_ ? "the connection broke" : "it took the connection and closed it";
+        why_lost_ = opened_ ? "the connection broke" : kTookAndClosed;
         break;
       case ZmqMonitor::What::kFailed:
         if (handshaken_) break;

@@ -32,7 +32,7 @@ inline constexpr int kMessagesPerTurn = 64;
 
 // The longest frame ZeroMQ may take in. Longer than any we allow, so that the small offenders can
 // be told; ZeroMQ itself cuts off the large ones before it allocates for them.
-std::int64_t FrameBytesMax(const Limits& limits);
+std::int64_t ZmqFrameBytesMax(const Limits& limits);
 
 }  // namespace leeway::van
 

@@ -54,7 +54,7 @@ absl::StatusOr<std::string> ZmqListener::Open(absl::string_view address) {
   socket_.Set(ZMQ_HANDSHAKE_IVL, 10'000);
   socket_.Set(ZMQ_TCP_KEEPALIVE, 1);
   socket_.Set(ZMQ_BACKLOG, 1024);
-  socket_.Set(ZMQ_MAXMSGSIZE, FrameBytesMax(shared_->limits));
+  socket_.Set(ZMQ_MAXMSGSIZE, ZmqFrameBytesMax(shared_->limits));
   LEEWAY_RETURN_IF_ERROR(monitor_.Start(shared_->context, socket_));
   absl::StatusOr<std::string> advertised =
       parsed.scheme == ZmqScheme::kTcp   ? BindTcp(parsed, address)
@@ -71,32 +71,9 @@ absl::StatusOr<std::string> ZmqListener::Open(absl::string_view address) {
 absl::Status ZmqListener::Bind(const std::string& endpoint, absl::string_view address) {
   if (zmq_bind(socket_.get(), endpoint.c_str()) == 0) return absl::OkStatus();
   const int error = zmq_errno();
-  const std::string cannot = absl::StrCat("cannot listen on ", address, ": ");
-  switch (error) {
-    case EADDRINUSE:
-      return absl::AlreadyExistsError(
-          absl::StrCat(cannot,
-                       "it is in use; choose another port (LEEWAY_SCHEDULER or "
-                       "DMLC_PS_ROOT_PORT) or stop the process that holds it"));
-    case EADDRNOTAVAIL:
-    case ENODEV:
-      return absl::NotFoundError(
-          absl::StrCat(cannot,
-                       "no network card of this machine has that address; check LEEWAY_HOST "
-                       "or LEEWAY_INTERFACE, or a scheduler's LEEWAY_SCHEDULER"));
-    case EACCES:
-    case EPERM:
-      return absl::PermissionDeniedError(
-          absl::StrCat(cannot, "not allowed; ports below 1024 and foreign folders are reserved"));
-    case ENOENT:
-    case ENOTDIR:
-      return absl::InvalidArgumentError(absl::StrCat(cannot, "there is no such folder"));
-    case EINVAL:
-    case ENAMETOOLONG:
-      return absl::InvalidArgumentError(absl::StrCat(cannot, "it makes no sense as an address"));
-    default:
-      return ZmqError(absl::StrCat("cannot listen on ", address), error);
-  }
+  // What ZeroMQ adds to the system's errors has texts of its own.
+  return error < ZMQ_HAUSNUMERO ? CannotListen(address, error)
+                                : ZmqError(absl::StrCat("cannot listen on ", address), error);
 }
 
 absl::StatusOr<std::string> ZmqListener::BindTcp(const ZmqAddress& parsed,

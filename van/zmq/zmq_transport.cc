@@ -53,12 +53,7 @@ absl::StatusOr<ConnId> ZmqTransport::Dial(absl::string_view address) {
   std::string endpoint(address);
   bool v6 = false;
   if (parsed.scheme == ZmqScheme::kTcp) {
-    if (parsed.host.empty() || parsed.port == 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("'", address,
-                       "' is not an address to connect to: it needs a host and a "
-                       "port; check LEEWAY_SCHEDULER"));
-    }
+    LEEWAY_RETURN_IF_ERROR(CheckDialable(address, parsed.host, parsed.port));
     LEEWAY_ASSIGN_OR_RETURN(const ResolvedHost host, ResolveToConnect(parsed.host));
     endpoint = absl::StrCat("tcp://", host.number, ":", parsed.port);
     v6 = host.v6;

@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "van/session_van.h"
+#include "van/tcp_address.h"
 #include "van/zmq/zmq_transport.h"
 
 namespace leeway::van {
@@ -30,9 +30,7 @@ class ZmqFactory final : public Factory {
       case ZmqScheme::kTcp:
         break;
     }
-    if (host.empty()) return "tcp://0.0.0.0:0";
-    const bool bare_v6 = absl::StrContains(host, ":") && !absl::StrContains(host, "[");
-    return bare_v6 ? absl::StrCat("tcp://[", host, "]:0") : absl::StrCat("tcp://", host, ":0");
+    return AnyTcpAddress(host);
   }
 
   absl::Status Viable() const override {

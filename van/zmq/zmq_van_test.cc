@@ -1,10 +1,8 @@
-// What only the zmq van can be asked: real sockets, garbage on ports, addresses of this machine.
+// What only the zmq van can be asked: real sockets, garbage on ports, files of its own.
 #include "van/zmq/zmq_van.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -14,26 +12,20 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "proto/codec.h"
 #include "runtime/real_loop.h"
 #include "van/prefix.h"
-#include "van/test_world.h"
+#include "van/test_processes.h"
 #include "van/zmq/zmq_address.h"
 
 namespace leeway::van {
 namespace {
 
 using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
 
 class ZmqVanTest : public testing::Test {
  protected:
@@ -54,19 +46,8 @@ class ZmqVanTest : public testing::Test {
     EXPECT_TRUE(world_->RunUntil([&] { return worker_->recorder->messages.size() == before + 1; }));
     EXPECT_TRUE(worker_->recorder->downs.empty());
   }
-  int RawTcp() const {
-    const int fd = socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
-    inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
-    int port = 0;
-    EXPECT_TRUE(absl::SimpleAtoi(address_.substr(address_.rfind(':') + 1), &port));
-    to.sin_port = htons(static_cast<std::uint16_t>(port));
-    EXPECT_EQ(connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
-    return fd;
-  }
 
-  std::unique_ptr<TestWorld> world_ = TestWorld::New(NetKind::kTcp);
+  std::unique_ptr<TestWorld> world_ = TestWorld::New(NetKind::kZmqTcp);
   std::unique_ptr<Node> server_, worker_;
   std::string address_;
   PeerId peer_ = 0;
@@ -78,7 +59,7 @@ TEST_F(ZmqVanTest, GarbageBytesAreCountedAndHarmNobody) {
   garbage.push_back(std::string("\xff\0\0\0\0\0\0\0\x01\x7f\x03", 11) + std::string(200, 'x'));
   for (int round = 0; round < 10; ++round) {
     for (const std::string& bytes : garbage) {
-      const int fd = RawTcp();
+      const int fd = DialRaw(address_);
       EXPECT_EQ(send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL),
                 static_cast<ssize_t>(bytes.size()));
       close(fd);
@@ -133,7 +114,7 @@ TEST_F(ZmqVanTest, AnOffenderThatHasGoneIsNamedAllTheSame) {
   // ZMTP by hand: greeting, READY, and a message of one byte, each after the other's.
   std::string greeting("\xff\0\0\0\0\0\0\0\0\x7f\x03\0NULL", 16);
   greeting.resize(64, '\0');
-  const int fd = RawTcp();
+  const int fd = DialRaw(address_);
   char answer[256];
   for (const std::string& bytes :
        {greeting, std::string("\x04\x1c\x05READY\x0bSocket-Type\0\0\0\x06"
@@ -171,7 +152,7 @@ TEST_F(ZmqVanTest, AFrameFarBeyondTheLimitIsCutOffBeforeItIsTaken) {
 TEST_F(ZmqVanTest, DescriptorsThatAreReusedAreNotConfused) {
   // Visitors who leave at once while the loop stands still, then a peer on the same descriptor.
   for (int round = 0; round < 20; ++round) {
-    for (int i = 0; i < 5; ++i) close(RawTcp());
+    for (int i = 0; i < 5; ++i) close(DialRaw(address_));
     Node node(world_.get(), IdentityOf(Role::kWorker, 10 + round));
     const PeerId peer = node.van->Connect(address_, absl::Seconds(30)).value();
     ASSERT_TRUE(world_->RunUntil([&] { return node.recorder->IsUp(peer); }));
@@ -181,87 +162,6 @@ TEST_F(ZmqVanTest, DescriptorsThatAreReusedAreNotConfused) {
   }
   EXPECT_EQ(server_->van->counters().offenders_dropped, 0u);
   ExpectServerUnharmed();
-}
-
-TEST_F(ZmqVanTest, HostNamesAndNetworkCardsCanBeListenedOn) {
-  for (const char* host : {"localhost", "lo", "127.0.0.1"}) {
-    Node node(world_.get(), IdentityOf(Role::kServer, 5));
-    const auto bound = node.van->Listen(world_->factory(0)->AnyAddress(host));
-    ASSERT_TRUE(bound.ok()) << bound.status();
-    EXPECT_THAT(*bound, StartsWith("tcp://127.0.0.1:"));
-    Node other(world_.get(), IdentityOf(Role::kWorker, 6));
-    std::string by_name = *bound;
-    by_name.replace(0, std::strlen("tcp://127.0.0.1"), "tcp://localhost");
-    other.ConnectTo(&node, by_name);
-  }
-}
-
-TEST_F(ZmqVanTest, AWildcardIsAdvertisedAsSomethingOthersCanReach) {
-  for (const char* address : {"tcp://*:0", "tcp://0.0.0.0:0", "tcp://:0"}) {
-    Node node(world_.get(), IdentityOf(Role::kServer, 5));
-    const auto bound = node.van->Listen(address);
-    ASSERT_TRUE(bound.ok()) << bound.status();
-    EXPECT_FALSE(absl::StrContains(*bound, "0.0.0.0") || absl::StrContains(*bound, "*")) << *bound;
-    Node other(world_.get(), IdentityOf(Role::kWorker, 6));
-    other.ConnectTo(&node, *bound);
-  }
-  EXPECT_EQ(world_->factory(0)->AnyAddress(""), "tcp://0.0.0.0:0");
-  EXPECT_EQ(world_->factory(0)->AnyAddress("fd00::1"), "tcp://[fd00::1]:0");
-}
-
-bool HasIpv6() {
-  const int fd = socket(AF_INET6, SOCK_STREAM, 0);
-  sockaddr_in6 loopback{};
-  loopback.sin6_family = AF_INET6;
-  loopback.sin6_addr = in6addr_loopback;
-  const bool has =
-      fd >= 0 && bind(fd, reinterpret_cast<sockaddr*>(&loopback), sizeof(loopback)) == 0;
-  if (fd >= 0) close(fd);
-  return has;
-}
-
-TEST_F(ZmqVanTest, Ipv6AddressesCanBeListenedOn) {
-  if (!HasIpv6()) GTEST_SKIP() << "this machine has no ::1";
-  Node node(world_.get(), IdentityOf(Role::kServer, 5));
-  node.recorder->on_message = [&](PeerId peer, Message message) {
-    EXPECT_THAT(node.van->AddressOf(peer), StartsWith("tcp://[::1]:"));
-    EXPECT_TRUE(node.van->Send(peer, std::move(message)).ok());
-  };
-  const auto bound = node.van->Listen("tcp://[::1]:0");
-  ASSERT_TRUE(bound.ok()) << bound.status();
-  EXPECT_THAT(*bound, StartsWith("tcp://[::1]:"));
-  Node other(world_.get(), IdentityOf(Role::kWorker, 6));
-  const PeerId peer = other.ConnectTo(&node, *bound);
-  ASSERT_TRUE(other.van->Send(peer, TextMessage("m", {std::string(100'000, 'x')})).ok());
-  EXPECT_TRUE(world_->RunUntil([&] { return other.recorder->messages.size() == 1; }));
-  EXPECT_EQ(other.van->AddressOf(peer), *bound);
-}
-
-TEST_F(ZmqVanTest, AllIpv6AddressesAreAdvertisedAsOneThatOthersCanReach) {
-  if (!HasIpv6()) GTEST_SKIP() << "this machine has no ::1";
-  Node node(world_.get(), IdentityOf(Role::kServer, 5));
-  const auto bound = node.van->Listen("tcp://[::]:0");
-  ASSERT_TRUE(bound.ok()) << bound.status();
-  EXPECT_THAT(*bound, Not(HasSubstr("[::]")));
-  Node other(world_.get(), IdentityOf(Role::kWorker, 6));
-  other.ConnectTo(&node, *bound);
-  Node another(world_.get(), IdentityOf(Role::kWorker, 7));
-  another.ConnectTo(&node, absl::StrCat("tcp://[::1]", bound->substr(bound->rfind(':'))));
-}
-
-TEST_F(ZmqVanTest, AnAddressOfAnotherMachineIsNotFound) {
-  const auto bound = worker_->van->Listen("tcp://192.0.2.1:0");
-  EXPECT_EQ(bound.status().code(), absl::StatusCode::kNotFound) << bound.status();
-  EXPECT_THAT(std::string(bound.status().message()), HasSubstr("LEEWAY_HOST"));
-  EXPECT_EQ(worker_->van->Connect("tcp://127.0.0.1:0", absl::Seconds(1)).status().code(),
-            absl::StatusCode::kInvalidArgument);
-}
-
-TEST_F(ZmqVanTest, APortInUseSaysWhatToChange) {
-  const auto bound = worker_->van->Listen(address_);
-  EXPECT_EQ(bound.status().code(), absl::StatusCode::kAlreadyExists);
-  EXPECT_THAT(std::string(bound.status().message()), HasSubstr("LEEWAY_SCHEDULER"));
-  EXPECT_THAT(std::string(bound.status().message()), HasSubstr("DMLC_PS_ROOT_PORT"));
 }
 
 TEST(ZmqIpc, SocketFilesAreTakenOverOnlyWhenNobodyListens) {
@@ -329,7 +229,7 @@ TEST_F(ZmqVanTest, WhoHasLongBeenSilentIsHeard) {
   EXPECT_TRUE(world_->RunUntil([&] { return silent.recorder->messages.size() == 1; }));
   for (int i = 0; i < 200; ++i) ExpectServerUnharmed();
   // Only the monitor's descriptor tells of this one's end.
-  const int raw = RawTcp();
+  const int raw = DialRaw(address_);
   const std::uint64_t failed = server_->van->counters().handshakes_failed;
   for (int i = 0; i < 200; ++i) ExpectServerUnharmed();
   close(raw);
@@ -339,56 +239,8 @@ TEST_F(ZmqVanTest, WhoHasLongBeenSilentIsHeard) {
   EXPECT_TRUE(world_->RunUntil([&] { return !silent.recorder->downs.empty(); }));
 }
 
-// The way a worker uses it: one thread sleeps on the loop's descriptors, another sends under the
-// lock and turns the loop itself.
 TEST(ZmqSharedLoop, ASenderOnAnotherThreadDoesNotLoseTheSleepersWakeUp) {
-  runtime::RealLoop server_loop(1);
-  runtime::RealLoop loop(2);
-  std::mutex mutex;
-  Recorder server_recorder, recorder;
-  auto factory = NewZmqFactory();
-  auto server = factory->New(&server_loop, {}, {}, &server_recorder);
-  auto van = factory->New(&loop, {}, {}, &recorder);
-  server_recorder.on_message = [&](PeerId peer, Message message) {
-    EXPECT_TRUE(server->Send(peer, std::move(message)).ok());
-  };
-  int answers = 0;
-  recorder.on_message = [&](PeerId, Message) { ++answers; };
-  const std::string address = server->Listen("tcp://127.0.0.1:0").value();
-  std::thread server_thread([&] { server_loop.Run(); });
-  const PeerId peer = van->Connect(address, absl::Seconds(30)).value();
-  constexpr int kMessages = 300;
-  // Each message is answered; whoever waits for the next answer turns the loop.
-  const auto wait_for = [&](int count) {
-    while (true) {
-      runtime::RealLoop::WaitSet set;
-      {
-        const std::lock_guard<std::mutex> lock(mutex);
-        while (loop.RunReady()) {
-        }
-        if (answers >= count) return;
-        set = loop.PrepareWait(loop.Now() + absl::Seconds(20));
-      }
-      runtime::RealLoop::Wait(set);
-    }
-  };
-  std::vector<std::thread> senders;
-  for (int t = 0; t < 2; ++t) {
-    senders.emplace_back([&] {
-      for (int i = 0; i < kMessages; ++i) {
-        const std::lock_guard<std::mutex> lock(mutex);
-        EXPECT_TRUE(van->Send(peer, TextMessage("m", {std::string(5000, 'x')})).ok());
-        while (loop.RunReady()) {
-        }
-      }
-    });
-  }
-  wait_for(2 * kMessages);
-  for (std::thread& sender : senders) sender.join();
-  van.reset();
-  server_loop.Stop();
-  server_thread.join();
-  server.reset();
+  ExpectNoWakeUpIsLostByASharedLoop(NewZmqFactory().get(), "127.0.0.1");
 }
 
 }  // namespace

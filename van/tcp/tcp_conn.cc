@@ -1,0 +1,260 @@
+#include "van/tcp/tcp_conn.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "van/frame_limits.h"
+#include "van/tcp/tcp_socket.h"
+
+namespace leeway::van {
+namespace {
+
+// A connection hands over about so much before the loop looks at its others.
+constexpr std::size_t kBytesPerTurn = 1 << 20;
+// From so much on what waits is sent at once rather than with what else is sent in this turn.
+constexpr std::uint64_t kAtOnceBytes = 16 << 10;
+
+// The first byte of ZeroMQ's protocol.
+constexpr std::byte kZmtpBegins{0xff};
+
+}  // namespace
+
+TcpConn::TcpConn(TcpShared* shared, ConnId conn, bool was_dialled, UniqueFd fd,
+                 std::string conn_address)
+    : id(conn),
+      dialled(was_dialled),
+      address(std::move(conn_address)),
+      shared_(shared),
+      fd_(std::move(fd)),
+      stage_(dialled ? Stage::kConnecting : Stage::kGreeting),
+      sender_(&shared->owed),
+      receiver_(TcpReceiver::Limits{.first_bytes_max = kFirstBytesMax,
+                                    .frame_bytes_max = FrameBytesMax(shared->limits),
+                                    .payload_frames_max = shared->limits.payload_frames_max},
+                &shared->scratch) {
+  const auto greeting = TcpGreeting();
+  sender_.AddBytes(greeting.data(), greeting.size());
+}
+
+bool TcpConn::Start() {
+  waits_for_room_ = stage_ == Stage::kConnecting;
+  epoll_event event{};
+  event.events = waits_for_room_ ? EPOLLOUT : EPOLLIN;
+  event.data.u64 = id;
+  if (::epoll_ctl(shared_->epoll.get(), EPOLL_CTL_ADD, fd_.get(), &event) != 0) return false;
+  if (!dialled) Flush();
+  return true;
+}
+
+void TcpConn::Watch(bool for_room) {
+  if (for_room == waits_for_room_) return;
+  waits_for_room_ = for_room;
+  epoll_event event{};
+  event.events = EPOLLIN | (for_room ? EPOLLOUT : 0u);
+  event.data.u64 = id;
+  ::epoll_ctl(shared_->epoll.get(), EPOLL_CTL_MOD, fd_.get(), &event);
+}
+
+// ---- events ----
+
+TcpConn::Polled TcpConn::Poll(std::uint32_t news) {
+  const std::shared_ptr<bool> alive = shared_->alive;
+  // Whatever the news is, something is done about it.
+  Polled polled{.any = !finished()};
+  if (finished()) return polled;
+  if (stage_ == Stage::kConnecting) {
+    Connected();
+  } else if ((news & EPOLLOUT) != 0) {
+    Flush();
+  }
+  if (closed_) {
+    DropInput();
+    return polled;
+  }
+  if (stage_ == Stage::kGreeting) {
+    ReadGreeting();
+    if (!*alive || closed_) return polled;
+  }
+  // Room alone is nothing to read.
+  if (stage_ == Stage::kOpen && lost_.ok() && (news & ~EPOLLOUT) != 0) {
+    Receive(&polled.more);
+    if (!*alive || closed_) return polled;
+  }
+  if (!lost_.ok()) End();
+  return polled;
+}
+
+void TcpConn::Connected() {
+  if (const absl::Status status = TcpConnected(fd_.get()); !status.ok()) return Lose(status);
+  stage_ = Stage::kGreeting;
+  Watch(false);
+  Flush();
+}
+
+void TcpConn::ReadGreeting() {
+  while (greeted_ < greeting_.size()) {
+    const ssize_t got =
+        ::recv(fd_.get(), greeting_.data() + greeted_, greeting_.size() - greeted_, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
+    if (got <= 0) {
+      no_handshake_ = !dialled;
+      return Lose(absl::UnavailableError(kTookAndClosed));
+    }
+    greeted_ += static_cast<std::size_t>(got);
+    if (const absl::Status status = CheckGreeting(); !status.ok()) {
+      no_handshake_ = true;
+      return Lose(status);
+    }
+  }
+  stage_ = Stage::kOpen;
+  if (dialled) shared_->events->OnOpened(id);
+}
+
+// As much of it as has come.
+absl::Status TcpConn::CheckGreeting() const {
+  const auto own = TcpGreeting();
+  if (std::memcmp(greeting_.data(), own.data(), std::min(greeted_, kTcpVersionAt)) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("it does not speak our protocol over TCP",
+                     greeting_[0] == kZmtpBegins ? " but, it seems, ZeroMQ's" : "",
+                     ": both ends must have the same LEEWAY_VAN"));
+  }
+  if (std::memcmp(greeting_.data(), own.data(), greeted_) == 0) return absl::OkStatus();
+  if (greeted_ < greeting_.size()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("it speaks version ", Get<std::uint32_t>(greeting_.data() + kTcpVersionAt),
+                   " of our protocol over TCP, and this is version ", kTcpVersion));
+}
+
+// It may be called again, for the same connection, from within an event: what lies ready goes on
+// being handed over in order.
+void TcpConn::Receive(bool* more) {
+  const std::shared_ptr<bool> alive = shared_->alive;
+  ++receiving_;
+  bool drained = false;
+  std::size_t taken = 0;
+  while (lost_.ok()) {
+    HandOver();
+    if (!*alive) return;
+    if (closed_ || drained || !lost_.ok()) break;
+    if (taken >= kBytesPerTurn) {
+      *more = true;
+      break;
+    }
+    std::array<iovec, 2> places;
+    msghdr message{};
+    message.msg_iov = places.data();
+    message.msg_iovlen = static_cast<std::size_t>(receiver_.Places(&places));
+    std::size_t room = 0;
+    for (std::size_t i = 0; i < message.msg_iovlen; ++i) room += places[i].iov_len;
+    const ssize_t got = ::recvmsg(fd_.get(), &message, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+    if (got <= 0) {
+      Lose(absl::UnavailableError("the connection broke"));
+      break;
+    }
+    receiver_.Took(static_cast<std::size_t>(got));
+    taken += static_cast<std::size_t>(got);
+    // In the midst of a large frame more is about to come: the other side is still writing it.
+    drained = static_cast<std::size_t>(got) < room && !receiver_.in_large_frame();
+  }
+  if (--receiving_ == 0) receiver_.Rest();
+}
+
+// The messages that are complete.
+void TcpConn::HandOver() {
+  const std::shared_ptr<bool> alive = shared_->alive;
+  while (true) {
+    const absl::StatusOr<bool> complete = receiver_.Next();
+    if (!complete.ok()) return Lose(complete.status());
+    if (!*complete) return;
+    shared_->events->OnArrival(id, receiver_.TakeArrival());
+    if (!*alive || closed_) return;
+  }
+}
+
+void TcpConn::End() {
+  const std::shared_ptr<bool> alive = shared_->alive;
+  const absl::Status why = lost_;
+  closed_ = true;
+  Shut();
+  if (no_handshake_) shared_->events->OnHandshakeFailed(address);
+  if (*alive) shared_->events->OnClosed(id, why);
+}
+
+// ---- sending ----
+
+void TcpConn::Send(const Prefix& prefix, const Message& message, SendDone done) {
+  if (stage_ != Stage::kOpen || closed_ || !lost_.ok()) {
+    shared_->owed.Add(std::move(done),
+                      absl::UnavailableError(absl::StrCat(address, ": the connection broke")));
+    return;
+  }
+  sender_.Add(prefix, message, std::move(done));
+  if (waits_for_room_) return;
+  if (sender_.waiting_bytes() >= kAtOnceBytes) return Flush();
+  if (!std::exchange(in_flush_list_, true)) shared_->to_flush.push_back(id);
+}
+
+void TcpConn::Flush() {
+  in_flush_list_ = false;
+  if (stage_ == Stage::kConnecting || stage_ == Stage::kShut) return;
+  switch (sender_.Write(fd_.get())) {
+    case TcpSender::Wrote::kAll:
+      Watch(false);
+      if (closed_ && !std::exchange(said_end_, true)) ::shutdown(fd_.get(), SHUT_WR);
+      return;
+    case TcpSender::Wrote::kMuch:
+    case TcpSender::Wrote::kFull:
+      Watch(true);
+      return;
+    case TcpSender::Wrote::kBroken:
+      // The end shows to who reads, after what has come before it.
+      sender_.Fail(absl::UnavailableError(absl::StrCat(address, ": the connection broke")));
+      ::shutdown(fd_.get(), SHUT_RDWR);
+      Watch(false);
+      return;
+  }
+}
+
+// ---- the end ----
+
+void TcpConn::Close() {
+  if (std::exchange(closed_, true)) return;
+  if (stage_ != Stage::kOpen || !lost_.ok()) return Shut();
+  Flush();
+}
+
+void TcpConn::DropInput() {
+  TcpScratch::Memory memory = shared_->scratch.Take();
+  std::size_t taken = 0;
+  while (!finished() && taken < kBytesPerTurn) {
+    const ssize_t got = ::recv(fd_.get(), memory.get(), TcpScratch::kBytes, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;
+    if (got <= 0) Shut();
+    taken += got > 0 ? static_cast<std::size_t>(got) : 0;
+  }
+  shared_->scratch.GiveBack(std::move(memory));
+}
+
+bool TcpConn::delivered() const {
+  return finished() || (sender_.waiting_bytes() == 0 && TcpUnsentBytes(fd_.get()) == 0);
+}
+
+void TcpConn::Shut() {
+  if (stage_ == Stage::kShut) return;
+  stage_ = Stage::kShut;
+  closed_ = true;
+  sender_.Fail(absl::UnavailableError(absl::StrCat(address, ": the connection broke")));
+  fd_ = UniqueFd();  // and with it epoll forgets it
+  shared_->finished.push_back(id);
+}
+
+}  // namespace leeway::van

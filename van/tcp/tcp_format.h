@@ -1,0 +1,43 @@
+// What is said on a TCP connection of ours, little-endian (docs/wire-format.md).
+//
+// Each side begins with a greeting:
+//   0   8  magic "LWYtcp", 13, 10
+//   8   4  version of this framing
+//   12  4  0
+// and then says messages, one after the other:
+//   0   4  bytes of the first frame (prefix and header)
+//   4   4  how many payload frames
+//   8      the first frame
+//   then, for each payload frame, 8 bytes that say how long it is, and the frame
+#ifndef LEEWAY_VAN_TCP_TCP_FORMAT_H_
+#define LEEWAY_VAN_TCP_TCP_FORMAT_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "van/little_endian.h"
+
+namespace leeway::van {
+
+inline constexpr std::size_t kTcpGreetingBytes = 16;
+inline constexpr std::size_t kTcpVersionAt = 8;
+inline constexpr char kTcpMagic[] = "LWYtcp\r\n";
+inline constexpr std::uint32_t kTcpVersion = 1;
+
+inline std::array<std::byte, kTcpGreetingBytes> TcpGreeting() {
+  std::array<std::byte, kTcpGreetingBytes> greeting{};
+  std::memcpy(greeting.data(), kTcpMagic, kTcpVersionAt);
+  Put(kTcpVersion, greeting.data() + kTcpVersionAt);
+  return greeting;
+}
+
+inline constexpr std::size_t kTcpRecordBytes = 8;  // in front of a message
+inline constexpr std::size_t kTcpLengthBytes = 8;  // in front of a payload frame
+// As many as a prefix can announce.
+inline constexpr std::uint32_t kTcpPayloadFramesMax = 65535;
+
+}  // namespace leeway::van
+
+#endif  // LEEWAY_VAN_TCP_TCP_FORMAT_H_

@@ -1,0 +1,335 @@
+// A peer that says over TCP what it likes: whatever that is, it is dropped, and nobody else
+// notices.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "proto/codec.h"
+#include "proto/limits.h"
+#include "van/tcp/tcp_format.h"
+#include "van/test_processes.h"
+
+namespace leeway::van {
+namespace {
+
+using testing::HasSubstr;
+
+template <class T>
+std::string Number(T value) {
+  std::string bytes(sizeof(T), '\0');
+  Put(value, reinterpret_cast<std::byte*>(bytes.data()));
+  return bytes;
+}
+
+std::string Greeting() {
+  const auto greeting = TcpGreeting();
+  return std::string(reinterpret_cast<const char*>(greeting.data()), greeting.size());
+}
+
+std::string Record(std::uint32_t first_bytes, std::uint32_t frames) {
+  return Number(first_bytes) + Number(frames);
+}
+
+// A whole message: prefix and `header`, then `payload`.
+std::string Framed(Kind kind, absl::string_view header,
+                   const std::vector<std::string>& payload = {}, std::uint64_t sent = 0) {
+  Prefix prefix;
+  prefix.kind = kind;
+  prefix.frames = static_cast<std::uint16_t>(payload.size() + 1);
+  prefix.sent = sent;
+  std::string head(kPrefixBytes, '\0');
+  PutPrefix(prefix, reinterpret_cast<std::byte*>(head.data()));
+  std::string bytes = Record(static_cast<std::uint32_t>(kPrefixBytes + header.size()),
+                             static_cast<std::uint32_t>(payload.size()));
+  absl::StrAppend(&bytes, head, header);
+  for (const std::string& frame : payload) {
+    absl::StrAppend(&bytes, Number(std::uint64_t{frame.size()}), frame);
+  }
+  return bytes;
+}
+
+std::string HelloMessage() {
+  proto::Hello hello;
+  hello.role = Role::kWorker;
+  hello.node = 99;
+  hello.incarnation = 1;
+  return Framed(Kind::kSession, proto::Encode(hello).text());
+}
+
+struct Attacker {
+  explicit Attacker(const std::string& address) : fd(DialRaw(address)) {}
+  ~Attacker() { ::close(fd); }
+  Attacker(const Attacker&) = delete;
+  Attacker& operator=(const Attacker&) = delete;
+
+  void Say(absl::string_view bytes) const {
+    while (!bytes.empty()) {
+      const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent < 0) return;  // it has been dropped, or is not read for now
+      bytes.remove_prefix(static_cast<std::size_t>(sent));
+    }
+  }
+  // The system takes back at once what has not been read, at both ends.
+  void Reset() const {
+    const linger now{.l_onoff = 1, .l_linger = 0};
+    ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+  }
+  bool Gone() const {
+    while (true) {
+      char bytes[4096];
+      const ssize_t got = ::recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+      if (got == 0 || (got < 0 && errno != EAGAIN)) return true;
+      if (got < 0) return false;
+    }
+  }
+
+  const int fd;
+};
+
+std::uint64_t ResidentBytes() {
+  std::ifstream statm("/proc/self/statm");
+  std::uint64_t all = 0, resident = 0;
+  statm >> all >> resident;
+  return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+class TcpHostileTest : public testing::Test {
+ protected:
+  void SetUp() override { Start({}); }
+  void Start(const Limits& limits) {
+    friend_.reset();
+    server_ = std::make_unique<Node>(world_.get(), IdentityOf(Role::kServer, 2), limits);
+    server_->recorder->on_message = [this](PeerId peer, Message message) {
+      EXPECT_TRUE(server_->van->Send(peer, std::move(message)).ok());
+    };
+    address_ = server_->Listen();
+    friend_ = std::make_unique<Node>(world_.get(), IdentityOf(Role::kWorker, 3));
+    friend_peer_ = friend_->ConnectTo(server_.get(), address_);
+  }
+  bool RunUntil(const std::function<bool()>& done) { return world_->RunUntil(done); }
+  // What a raw socket sees, no loop is woken for.
+  bool RunUntilGone(const Attacker& attacker) {
+    return RunUntil([&] {
+      world_->RunFor(absl::Milliseconds(1));
+      return attacker.Gone();
+    });
+  }
+  void ExpectFriendUnharmed() {
+    const std::size_t before = friend_->recorder->messages.size();
+    ASSERT_TRUE(
+        friend_->van->Send(friend_peer_, TextMessage("m", {std::string(10'000, 'x')})).ok());
+    EXPECT_TRUE(RunUntil([&] { return friend_->recorder->messages.size() == before + 1; }));
+    EXPECT_TRUE(friend_->recorder->downs.empty());
+  }
+
+  std::unique_ptr<TestWorld> world_ = TestWorld::New(NetKind::kTcp);
+  std::unique_ptr<Node> server_, friend_;
+  std::string address_;
+  PeerId friend_peer_ = 0;
+};
+
+TEST_F(TcpHostileTest, WhatIsNoGreetingEndsTheConnection) {
+  std::string newer = Greeting();
+  newer[kTcpVersionAt] = 2;
+  std::string reserved = Greeting();
+  reserved.back() = 1;
+  for (const std::string& bytes :
+       {std::string("GET / HTTP/1.0\r\n\r\n"), std::string("\xff\0\0\0\0\0\0\0\x01\x7f", 10),
+        std::string(1, '\xff'), std::string(100, '\0'), std::string("LWYshm\r\n"), newer,
+        reserved}) {
+    const std::uint64_t before = server_->van->counters().handshakes_failed;
+    Attacker attacker(address_);
+    attacker.Say(bytes);
+    ASSERT_TRUE(RunUntilGone(attacker)) << bytes;
+    EXPECT_EQ(server_->van->counters().handshakes_failed, before + 1) << bytes;
+  }
+  ExpectFriendUnharmed();
+}
+
+TEST_F(TcpHostileTest, WhoeverComesAndGoesIsForgotten) {
+  const int descriptors = OpenDescriptors();
+  for (int i = 0; i < 200; ++i) {
+    const Attacker attacker(address_);
+    if (i % 3 == 1) attacker.Say(Greeting().substr(0, static_cast<std::size_t>(i) % 16));
+    if (i % 3 == 2) attacker.Reset();
+  }
+  EXPECT_TRUE(RunUntil([&] { return server_->van->counters().handshakes_failed == 200; }));
+  ExpectFriendUnharmed();
+  EXPECT_EQ(OpenDescriptors(), descriptors);
+}
+
+TEST_F(TcpHostileTest, AGreetingThatDoesNotComeHoldsNoPlaceForEver) {
+  Limits limits;
+  limits.hello_timeout = absl::Seconds(1);
+  Start(limits);
+  const Attacker silent(address_), slow(address_), halted(address_);
+  slow.Say(Greeting().substr(0, 1));
+  halted.Say(Greeting().substr(0, 15));
+  ASSERT_TRUE(RunUntilGone(silent));
+  ASSERT_TRUE(RunUntilGone(slow));
+  ASSERT_TRUE(RunUntilGone(halted));
+  EXPECT_EQ(server_->van->counters().offenders_dropped, 3u);
+  ExpectFriendUnharmed();
+}
+
+TEST_F(TcpHostileTest, WhatComesByteByByteIsUnderstood) {
+  const Attacker slow(address_);
+  const std::string bytes =
+      Greeting() + HelloMessage() + Framed(Kind::kData, "m", {"abc", "", "d"}, 1000);
+  for (const char byte : bytes) {
+    slow.Say(absl::string_view(&byte, 1));
+    world_->RunFor(absl::Microseconds(100));
+  }
+  ASSERT_TRUE(RunUntil([&] { return server_->van->counters().messages_received == 1; }));
+  ExpectFriendUnharmed();
+}
+
+TEST_F(TcpHostileTest, WhatIsNoMessageEndsTheConnection) {
+  const std::uint32_t most = ~0u;
+  const std::vector<std::pair<const char*, std::string>> cases = {
+      {"2^32 - 1 bytes at first", Record(most, 0)},
+      {"a first frame too long", Record(2 * proto::kHeaderBytesMax + 1, 0)},
+      {"2^32 - 1 frames", Record(kPrefixBytes, most)},
+      {"65536 frames", Record(kPrefixBytes, 65536)},
+      {"2^64 - 1 bytes",
+       Record(kPrefixBytes, 1) + std::string(kPrefixBytes, 'p') + Number(~std::uint64_t{0})},
+      {"2^63 bytes",
+       Record(kPrefixBytes, 1) + std::string(kPrefixBytes, 'p') + Number(std::uint64_t{1} << 63)},
+      {"a frame too long, of those too many",
+       Record(kPrefixBytes, 20) + std::string(kPrefixBytes, 'p') +
+           std::string(9 * kTcpLengthBytes, '\0') + Number(std::uint64_t{1} << 40)},
+      {"nothing", Record(0, 0)},
+      {"less than a prefix", Record(3, 0) + "xxx"},
+      {"no prefix", Record(kPrefixBytes, 0) + std::string(kPrefixBytes, 'x')},
+      {"no frames at all, said at length", Record(0, 65535) + std::string(65535 * 8, '\0')},
+  };
+  for (const auto& [what, bytes] : cases) {
+    SCOPED_TRACE(what);
+    Attacker attacker(address_);
+    attacker.Say(Greeting() + bytes);
+    ASSERT_TRUE(RunUntilGone(attacker));
+  }
+  EXPECT_EQ(server_->recorder->ups.size(), 1u);
+  EXPECT_EQ(server_->van->counters().messages_received, 0u);
+  ExpectFriendUnharmed();
+}
+
+// Who announces much gets no memory for it before it has sent something.
+TEST_F(TcpHostileTest, WhatIsAnnouncedCostsNothingUntilItComes) {
+  const std::uint64_t before = ResidentBytes();
+  std::vector<std::unique_ptr<Attacker>> attackers;
+  for (int i = 0; i < 16; ++i) {
+    attackers.push_back(std::make_unique<Attacker>(address_));
+    attackers.back()->Say(Greeting());
+    attackers.back()->Say(i % 2 == 0 ? Record(2 * proto::kHeaderBytesMax, 0)
+                                     : Record(kPrefixBytes, 1) + std::string(kPrefixBytes, 'p') +
+                                           Number(std::uint64_t{1} << 30));
+  }
+  world_->RunFor(absl::Milliseconds(50));
+  EXPECT_LT(ResidentBytes(), before + (64 << 20));
+  ExpectFriendUnharmed();
+}
+
+TEST_F(TcpHostileTest, FramesTooManyAreCountedAndThrownAway) {
+  const std::vector<std::string> payload(5000, std::string(100, 'x'));
+  Attacker attacker(address_);
+  attacker.Say(Greeting() + HelloMessage());
+  ASSERT_TRUE(RunUntil([&] { return server_->recorder->ups.size() == 2; }));
+  const std::string bytes = Framed(Kind::kData, "m", payload, 1000);
+  for (std::size_t at = 0; at < bytes.size(); at += 10'000) {
+    attacker.Say(absl::string_view(bytes).substr(at, 10'000));
+    world_->RunFor(absl::Microseconds(100));
+  }
+  ASSERT_TRUE(RunUntil([&] { return !server_->recorder->downs.empty(); }));
+  EXPECT_TRUE(attacker.Gone());
+  EXPECT_EQ(server_->van->counters().malformed_messages, 1u);
+  EXPECT_THAT(std::string(server_->recorder->downs.at(0).why.message()), HasSubstr("5001 frames"));
+  ExpectFriendUnharmed();
+}
+
+TEST_F(TcpHostileTest, WhoBreaksOffAnywhereIsGone) {
+  const std::string bytes = Greeting() + HelloMessage() +
+                            Framed(Kind::kData, "m", {std::string(1000, 'a'), "b"}, 2000) +
+                            Framed(Kind::kData, "n", {std::string(300'000, 'c')}, 400'000);
+  const int descriptors = OpenDescriptors();
+  std::mt19937 random(3);
+  for (int round = 0; round < 200; ++round) {
+    const Attacker attacker(address_);
+    attacker.Say(bytes.substr(0, random() % (round % 2 == 0 ? bytes.size() : 1500)));
+    if (round % 3 == 0) attacker.Reset();
+    if (round % 5 == 0) world_->RunFor(absl::Microseconds(200));
+  }
+  EXPECT_TRUE(RunUntil([&] {
+    return OpenDescriptors() == descriptors &&
+           server_->recorder->ups.size() == server_->recorder->downs.size() + 1;
+  }));
+  ExpectFriendUnharmed();
+}
+
+TEST_F(TcpHostileTest, RandomBytes) {
+  std::mt19937_64 random(11);
+  for (int round = 0; round < 300; ++round) {
+    const Attacker attacker(address_);
+    std::string bytes = Greeting();
+    if (round % 2 == 0) bytes += HelloMessage();
+    const std::size_t length = bytes.size() + random() % 4000;
+    // Mostly small numbers, to get further.
+    while (bytes.size() < length) {
+      bytes += Number(random() % 8 == 0 ? random() : random() % 3 << 32 | random() % 64);
+    }
+    attacker.Say(bytes);
+    world_->RunFor(absl::Microseconds(200));
+  }
+  ExpectFriendUnharmed();
+}
+
+// It fills what there is to fill, and is cut off; nobody waits for it.
+TEST_F(TcpHostileTest, OneThatNeverReadsHoldsNobodyUp) {
+  const Attacker attacker(address_);
+  const int small = 4096;
+  ::setsockopt(attacker.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+  attacker.Say(Greeting() + HelloMessage());
+  ASSERT_TRUE(RunUntil([&] { return server_->recorder->ups.size() == 2; }));
+  const PeerId peer = server_->recorder->ups[1].peer;
+  DoneProbe done;
+  for (int i = 0; i < 32; ++i) {
+    ASSERT_TRUE(
+        server_->van->Send(peer, TextMessage("m", {std::string(1 << 20, 'x')}), done.New()).ok());
+  }
+  ExpectFriendUnharmed();
+  server_->van->Disconnect(peer, absl::InternalError("enough"));
+  EXPECT_TRUE(RunUntil([&] { return done.state().called == 32; }));
+  ExpectFriendUnharmed();
+}
+
+TEST_F(TcpHostileTest, OutOfDescriptorsItWaitsForSome) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const Attacker waits(address_);  // connected, and not accepted yet
+  rlimit none = before;
+  testing::internal::CaptureStderr();
+  const int next = ::dup(0);
+  ::close(next);
+  none.rlim_cur = static_cast<rlim_t>(next);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  world_->RunFor(absl::Milliseconds(50));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("ulimit -n"));
+  waits.Say("x");
+  EXPECT_TRUE(RunUntilGone(waits));
+  EXPECT_EQ(server_->van->counters().handshakes_failed, 1u);
+  ExpectFriendUnharmed();
+}
+
+}  // namespace
+}  // namespace leeway::van

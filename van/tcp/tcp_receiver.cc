@@ -1,0 +1,219 @@
+#include "van/tcp/tcp_receiver.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::van {
+namespace {
+
+constexpr std::size_t kSparesMax = 4;
+// What is read behind the end of a large frame: enough for the beginning of the next message, and
+// little of a frame that can be received straight to where it is kept.
+constexpr std::size_t kBehindLargeBytes = 4096;
+
+template <class... Parts>
+absl::Status Broken(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat("what it sends makes no sense: ", parts...));
+}
+
+// For anything other than null where there are no bytes.
+constexpr std::byte kNothing[1] = {};
+
+}  // namespace
+
+TcpScratch::Memory TcpScratch::Take() {
+  if (spare_.empty()) return std::make_unique_for_overwrite<std::byte[]>(kBytes);
+  Memory memory = std::move(spare_.back());
+  spare_.pop_back();
+  return memory;
+}
+
+void TcpScratch::GiveBack(Memory memory) {
+  if (memory != nullptr && spare_.size() < kSparesMax) spare_.push_back(std::move(memory));
+}
+
+// ---- bytes ----
+
+int TcpReceiver::Places(std::array<iovec, 2>* places) {
+  if (memory_ == nullptr) memory_ = scratch_->Take();
+  int count = 0;
+  std::size_t behind = TcpScratch::kBytes;
+  if (gathers_ && to_ != nullptr) {
+    (*places)[count++] = {to_, left_};
+    if (left_ >= kLargeBytes) behind = kBehindLargeBytes;
+  }
+  (*places)[count++] = {memory_.get(), behind};
+  return count;
+}
+
+void TcpReceiver::Took(std::size_t bytes) {
+  if (gathers_ && to_ != nullptr) {
+    const auto gathered = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, left_));
+    to_ += gathered;
+    left_ -= gathered;
+    bytes -= gathered;
+  }
+  begin_ = 0;
+  end_ = bytes;
+}
+
+void TcpReceiver::Rest() {
+  if (begin_ == end_) scratch_->GiveBack(std::move(memory_));
+  if (idle()) long_head_ = Buffer();
+}
+
+// ---- parts of a message ----
+
+void TcpReceiver::Expect(Expects what, std::uint64_t bytes) {
+  expects_ = what;
+  bytes_ = bytes;
+  gathers_ = false;
+}
+
+absl::StatusOr<bool> TcpReceiver::Next() {
+  while (true) {
+    absl::Status status;
+    const std::byte* at = Fetch(&status);
+    LEEWAY_RETURN_IF_ERROR(status);
+    if (at == nullptr) return false;
+    LEEWAY_ASSIGN_OR_RETURN(const bool complete, OnPart(at));
+    if (complete) return true;
+  }
+}
+
+// Where the part that is expected lies as a whole; null if it is not all there.
+const std::byte* TcpReceiver::Fetch(absl::Status* status) {
+  const std::size_t there = end_ - begin_;
+  if (!gathers_ && there >= bytes_) {
+    const std::byte* at = memory_ == nullptr ? kNothing : memory_.get() + begin_;
+    begin_ += static_cast<std::size_t>(bytes_);
+    return at;
+  }
+  if (!gathers_) {
+    if (there == 0 && expects_ == Expects::kRecord) return nullptr;
+    if (*status = BeginGathering(); !status->ok()) return nullptr;
+  }
+  const auto taken = static_cast<std::size_t>(std::min<std::uint64_t>(there, left_));
+  if (to_ != nullptr && taken > 0) {
+    std::memcpy(to_, memory_.get() + begin_, taken);
+    to_ += taken;
+  }
+  begin_ += taken;
+  left_ -= taken;
+  if (left_ > 0) return nullptr;
+  switch (expects_) {
+    case Expects::kRecord:
+    case Expects::kLength:
+      return small_.data();
+    case Expects::kHead:
+      return long_head_.data();
+    case Expects::kFrame:
+      return frame_.empty() ? kNothing : frame_.data();
+  }
+  return nullptr;
+}
+
+absl::Status TcpReceiver::BeginGathering() {
+  gathers_ = true;
+  left_ = bytes_;
+  to_ = nullptr;
+  switch (expects_) {
+    case Expects::kRecord:
+    case Expects::kLength:
+      to_ = small_.data();
+      return absl::OkStatus();
+    case Expects::kHead:
+      return Allocate(&long_head_);
+    case Expects::kFrame:
+      return Keeps() ? Allocate(&frame_) : absl::OkStatus();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TcpReceiver::Allocate(Buffer* buffer) {
+  *buffer = Buffer::TryAllocate(bytes_, &to_);
+  if (to_ != nullptr) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("there is no memory for a frame of ", bytes_,
+                   " bytes; lower LEEWAY_MESSAGE_BYTES_MAX, or LEEWAY_BLOCK_BYTES"));
+}
+
+absl::StatusOr<bool> TcpReceiver::OnPart(const std::byte* at) {
+  switch (expects_) {
+    case Expects::kRecord:
+      LEEWAY_RETURN_IF_ERROR(OnRecord(at));
+      return false;
+    case Expects::kHead:
+      // What lies in the scratch buffer does not outlast the next read.
+      if (!gathers_ && frames_left_ > 0) {
+        head_copy_.assign(at, at + bytes_);
+        at = head_copy_.data();
+      }
+      head_ = {at, static_cast<std::size_t>(bytes_)};
+      frames_ = 1;
+      payload_.clear();
+      return NextFrame();
+    case Expects::kLength:
+      LEEWAY_RETURN_IF_ERROR(OnLength(at));
+      return false;
+    case Expects::kFrame:
+      if (Keeps()) {
+        payload_.push_back(gathers_ ? std::move(frame_) : Buffer::CopyOf(at, bytes_));
+      }
+      frame_ = Buffer();
+      ++frames_;
+      --frames_left_;
+      return NextFrame();
+  }
+  return Broken("nothing is expected");
+}
+
+// Whether there is none, and the message complete.
+bool TcpReceiver::NextFrame() {
+  const bool complete = frames_left_ == 0;
+  if (complete) {
+    Expect(Expects::kRecord, kTcpRecordBytes);
+  } else {
+    Expect(Expects::kLength, kTcpLengthBytes);
+  }
+  return complete;
+}
+
+absl::Status TcpReceiver::OnRecord(const std::byte* at) {
+  const auto first = Get<std::uint32_t>(at);
+  const auto frames = Get<std::uint32_t>(at + 4);
+  if (first > limits_.first_bytes_max) {
+    return Broken("a first frame of ", first, " bytes, at most ", limits_.first_bytes_max);
+  }
+  if (frames > kTcpPayloadFramesMax) {
+    return Broken("a message of ", frames, " payload frames, at most ", kTcpPayloadFramesMax);
+  }
+  frames_left_ = frames;
+  Expect(Expects::kHead, first);
+  return absl::OkStatus();
+}
+
+absl::Status TcpReceiver::OnLength(const std::byte* at) {
+  const auto bytes = Get<std::uint64_t>(at);
+  if (bytes > limits_.frame_bytes_max) {
+    return Broken("a frame of ", bytes, " bytes, at most ", limits_.frame_bytes_max,
+                  " (LEEWAY_MESSAGE_BYTES_MAX)");
+  }
+  Expect(Expects::kFrame, bytes);
+  return absl::OkStatus();
+}
+
+Arrival TcpReceiver::TakeArrival() {
+  Arrival arrival;
+  arrival.head = head_;
+  arrival.payload = std::move(payload_);
+  payload_.clear();
+  arrival.frames = frames_;
+  return arrival;
+}
+
+}  // namespace leeway::van

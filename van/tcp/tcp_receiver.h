@@ -1,0 +1,105 @@
+// The receiving half of a connection: bytes into messages.
+//
+// What comes is read into a scratch buffer that all connections share, many small messages at once.
+// A frame that is not there as a whole gets memory of its own, and the rest of it is received
+// straight into that. So between two reads nothing lies in the scratch buffer, and a connection
+// that is silent has none.
+#ifndef LEEWAY_VAN_TCP_TCP_RECEIVER_H_
+#define LEEWAY_VAN_TCP_TCP_RECEIVER_H_
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "van/tcp/tcp_format.h"
+#include "van/transport.h"
+
+namespace leeway::van {
+
+// Memory to read into, for one connection at a time.
+class TcpScratch {
+ public:
+  static constexpr std::size_t kBytes = 64 << 10;
+  using Memory = std::unique_ptr<std::byte[]>;
+
+  Memory Take();
+  void GiveBack(Memory memory);
+
+ private:
+  std::vector<Memory> spare_;
+};
+
+class TcpReceiver {
+ public:
+  struct Limits {
+    std::uint64_t first_bytes_max;  // of a first frame
+    std::uint64_t frame_bytes_max;  // of a payload frame
+    std::uint32_t payload_frames_max;
+  };
+  TcpReceiver(const Limits& limits, TcpScratch* scratch) : limits_(limits), scratch_(scratch) {}
+
+  // Where what comes next is to go; how many of `places` that is. Only when Next has found nothing
+  // more.
+  int Places(std::array<iovec, 2>* places);
+  void Took(std::size_t bytes);
+
+  // Whether a message is complete, see TakeArrival; false: there is no more in what was taken. An
+  // error: the other side does not keep to the format, or there is no memory for what it announces.
+  // What was found may be handed to somebody who then calls this again.
+  absl::StatusOr<bool> Next();
+  // Its head is valid until the next call of Next or Took.
+  Arrival TakeArrival();
+
+  // Whether what comes next goes straight to where a large frame is kept.
+  bool in_large_frame() const { return gathers_ && left_ >= kLargeBytes; }
+  // Between two messages.
+  bool idle() const { return expects_ == Expects::kRecord && !gathers_ && begin_ == end_; }
+  // What need not be kept while nothing comes.
+  void Rest();
+
+ private:
+  static constexpr std::uint64_t kLargeBytes = 64 << 10;
+  enum class Expects { kRecord, kHead, kLength, kFrame };
+
+  void Expect(Expects what, std::uint64_t bytes);
+  bool Keeps() const { return payload_.size() < limits_.payload_frames_max; }
+  const std::byte* Fetch(absl::Status* status);
+  absl::Status BeginGathering();
+  absl::Status Allocate(Buffer* buffer);
+  absl::StatusOr<bool> OnPart(const std::byte* at);
+  absl::Status OnRecord(const std::byte* at);
+  absl::Status OnLength(const std::byte* at);
+  bool NextFrame();
+
+  const Limits limits_;
+  TcpScratch* const scratch_;
+  TcpScratch::Memory memory_;
+  std::size_t begin_ = 0, end_ = 0;  // of what has been read into `memory_` and not looked at
+
+  // The part of a message that is expected, and, when not all of it is there at once, where it is
+  // gathered.
+  Expects expects_ = Expects::kRecord;
+  std::uint64_t bytes_ = kTcpRecordBytes;
+  bool gathers_ = false;
+  std::byte* to_ = nullptr;  // null: of a frame too many, thrown away
+  std::uint64_t left_ = 0;
+  std::array<std::byte, 8> small_;
+  Buffer long_head_;
+  Buffer frame_;
+
+  // The message so far.
+  std::span<const std::byte> head_;
+  std::vector<std::byte> head_copy_;
+  absl::InlinedVector<Buffer, 3> payload_;
+  std::uint64_t frames_ = 0;
+  std::uint32_t frames_left_ = 0;
+};
+
+}  // namespace leeway::van
+
+#endif  // LEEWAY_VAN_TCP_TCP_RECEIVER_H_

@@ -1,0 +1,74 @@
+// Connections over TCP, with a protocol of our own: everything happens on the loop's thread.
+//
+// All sockets are behind one epoll descriptor, which is what the loop sleeps on. What is small
+// leaves before the loop sleeps, so that the messages of one turn travel together.
+#ifndef LEEWAY_VAN_TCP_TCP_TRANSPORT_H_
+#define LEEWAY_VAN_TCP_TCP_TRANSPORT_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "van/tcp/tcp_conn.h"
+#include "van/transport.h"
+
+namespace leeway::van {
+
+// Addresses are "tcp://HOST:PORT".
+class TcpTransport final : public Transport {
+ public:
+  TcpTransport(runtime::Loop* loop, const Limits& limits);
+  ~TcpTransport() override;
+
+  void Start(TransportEvents* events) override;
+  absl::StatusOr<std::string> Listen(absl::string_view address) override;
+  absl::StatusOr<ConnId> Dial(absl::string_view address) override;
+  void Send(ConnId conn, const Prefix& prefix, Message message, SendDone done) override;
+  void Close(ConnId conn) override;
+  std::string AddressOf(ConnId conn) const override;
+  bool lossy() const override { return false; }
+
+ private:
+  class Sockets final : public runtime::Source {
+   public:
+    explicit Sockets(TcpTransport* transport) : transport_(transport) {}
+    int fd() const override { return transport_->shared_.epoll.get(); }
+    bool Poll() override { return transport_->Poll(); }
+
+   private:
+    TcpTransport* const transport_;
+  };
+  struct Listener {
+    std::string address;
+    UniqueFd fd;
+  };
+
+  bool Poll();
+  bool PollSockets();
+  bool AcceptFrom(std::size_t listener);
+  void PauseAccepting(std::size_t listener);
+  bool WatchListener(std::size_t listener);
+  bool FlushAll();
+  void RemoveFinished();
+  TcpConn* Find(ConnId conn) const;
+  // Null if it cannot be watched.
+  TcpConn* Add(bool dialled, UniqueFd fd, std::string address);
+  bool AllDelivered() const;
+  void FlushBriefly();
+
+  TcpShared shared_;
+  Sockets source_{this};
+  std::vector<Listener> listeners_;
+  std::map<ConnId, std::unique_ptr<TcpConn>> conns_;  // finished ones are removed between polls
+  std::vector<std::pair<ConnId, absl::Status>> failed_dials_;
+  ConnId next_conn_ = 1;
+  int polling_ = 0;
+  int polls_to_spare_ = 0;
+  bool flush_planned_ = false;
+};
+
+}  // namespace leeway::van
+
+#endif  // LEEWAY_VAN_TCP_TCP_TRANSPORT_H_
