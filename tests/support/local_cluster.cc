@@ -51,9 +51,10 @@ struct LocalCluster::State {
   Setup setup;
   std::unique_ptr<runtime::Host> host = runtime::NewRealHost();
   std::unique_ptr<van::Factory> factory;
+  // Outlives the scheduler's loop: that it is over may be told after it has gone.
+  std::promise<absl::Status> scheduler_over;
   std::unique_ptr<runtime::LoopRunner> scheduler_runner;
   std::unique_ptr<scheduler::Scheduler> scheduler;  // used on its runner's loop
-  std::promise<absl::Status> scheduler_over;
   std::vector<std::unique_ptr<ServerProcess>> servers;
   std::string address;
 };
