@@ -287,8 +287,8 @@ TEST_P(VanEnvelopeTest, TheRestOfOneMayFindNobody) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Nets, VanEnvelopeTest,
-                         testing::Values(NetKind::kTcp, NetKind::kZmqTcp, NetKind::kIpc, NetKind::kInproc,
-                                         NetKind::kSim),
+                         testing::Values(NetKind::kTcp, NetKind::kZmqTcp, NetKind::kIpc,
+                                         NetKind::kInproc, NetKind::kSim),
                          [](const auto& kind) { return NameOf(kind.param); });
 
 }  // namespace

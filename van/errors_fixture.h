@@ -1,30 +1,23 @@
-// A server, a friend of it that must never notice anything, and raw peers that misbehave.
+// A server and its friend, and raw peers that misbehave.
 #ifndef LEEWAY_VAN_ERRORS_FIXTURE_H_
 #define LEEWAY_VAN_ERRORS_FIXTURE_H_
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <functional>
-#include <memory>
 #include <string>
 
-#include "van/test_world.h"
+#include "van/server_and_friend.h"
 
 namespace leeway::van {
 
-class VanErrorsTest : public testing::TestWithParam<NetKind> {
+class VanErrorsTest : public testing::TestWithParam<NetKind>, protected ServerAndFriend {
  protected:
+  VanErrorsTest() : ServerAndFriend(GetParam()) {}
   void StartServer(const Limits& limits = {}) {
     Identity identity = IdentityOf(Role::kServer, 2);
     identity.cluster = 0xc1;
-    server_ = std::make_unique<Node>(world_.get(), identity, limits);
-    server_->recorder->on_message = [this](PeerId peer, Message message) {
-      EXPECT_TRUE(server_->van->Send(peer, std::move(message)).ok());
-    };
-    address_ = server_->Listen();
-    friend_ = std::make_unique<Node>(world_.get(), IdentityOf(Role::kWorker, 3));
-    friend_peer_ = friend_->ConnectTo(server_.get(), address_);
+    ServerAndFriend::StartServer(limits, identity);
   }
   RawPeer NewRaw() {
     const int process = world_->NewProcess();
@@ -37,15 +30,8 @@ class VanErrorsTest : public testing::TestWithParam<NetKind> {
     hello.incarnation = 1;
     return hello;
   }
-  bool RunUntil(const std::function<bool()>& done) { return world_->RunUntil(done); }
-  // The peer that was there all the while is served as before.
-  void ExpectFriendUnharmed() {
-    const std::size_t before = friend_->recorder->messages.size();
-    ASSERT_TRUE(friend_->van->Send(friend_peer_, TextMessage("still there?")).ok());
-    EXPECT_TRUE(RunUntil([&] { return friend_->recorder->messages.size() == before + 1; }));
-    EXPECT_TRUE(friend_->recorder->downs.empty());
-    EXPECT_EQ(friend_->van->counters().offenders_dropped, 0u);
-  }
+  // Within any limits.
+  void ExpectFriendUnharmed() { ServerAndFriend::ExpectFriendUnharmed({}); }
   // The offender hears why and is cut off if it does not go by itself.
   void ExpectBanned(RawPeer* raw, absl::StatusCode code, const std::string& why) {
     ASSERT_TRUE(RunUntil([&] { return !raw->Rejection().ok(); }));
@@ -56,11 +42,6 @@ class VanErrorsTest : public testing::TestWithParam<NetKind> {
     }
     ExpectFriendUnharmed();
   }
-
-  std::unique_ptr<TestWorld> world_ = TestWorld::New(GetParam());
-  std::unique_ptr<Node> server_, friend_;
-  std::string address_;
-  PeerId friend_peer_ = 0;
 };
 
 }  // namespace leeway::van

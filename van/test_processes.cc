@@ -10,10 +10,12 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/address.h"
 
@@ -61,6 +63,15 @@ int OpenDescriptors() {
   return static_cast<int>(std::distance(begin(all), end(all)));
 }
 
+int SharedMappings() {
+  std::ifstream maps("/proc/self/maps");
+  int count = 0;
+  for (std::string line; std::getline(maps, line);) {
+    if (absl::StrContains(line, "memfd:leeway")) ++count;
+  }
+  return count;
+}
+
 bool TurnUntil(runtime::RealLoop* loop, const std::function<bool()>& done, absl::Duration at_most) {
   const absl::Time until = loop->Now() + at_most;
   while (!done() && loop->Now() < until) {
@@ -100,6 +111,17 @@ void SendForEver(runtime::RealLoop* loop, Van* van, Recorder* recorder, PeerId p
       van->Send(peer, TextMessage(absl::StrCat(next), {std::string(size, 'k')})).IgnoreError();
     }
     return recorder->IsDown(peer);
+  });
+}
+
+pid_t WorkerThatSendsForEver(Factory* factory, const std::string& address) {
+  return InChild([&] {
+    runtime::RealLoop loop(2);
+    Recorder recorder;
+    auto van = factory->New(&loop, IdentityOf(Role::kWorker, 3), {}, &recorder);
+    const PeerId peer = van->Connect(address, absl::Seconds(30)).value();
+    TurnUntil(&loop, [&] { return recorder.IsUp(peer); });
+    SendForEver(&loop, van.get(), &recorder, peer);
   });
 }
 

@@ -13,6 +13,7 @@
 namespace leeway::van {
 
 int OpenDescriptors();
+int SharedMappings();  // of memory that can be shared with other processes
 
 // Turns that loop, sleeping where there is nothing to do.
 bool TurnUntil(runtime::RealLoop* loop, const std::function<bool()>& done,
@@ -28,6 +29,8 @@ std::string Pattern(std::size_t size, int seed);
 // Sends large and small messages for as long as it lives: the header counts them, the payload is
 // all 'k'.
 void SendForEver(runtime::RealLoop* loop, Van* van, Recorder* recorder, PeerId peer);
+// A process that connects there and does so.
+pid_t WorkerThatSendsForEver(Factory* factory, const std::string& address);
 
 // A raw connection, of which nothing has been said yet, to a tcp:// address of 127.0.0.1.
 int DialRaw(const std::string& address);

@@ -204,8 +204,7 @@ TEST_P(VanFailuresTest, AWorkerThatDiesIsNoticed) {
   ExpectFriendUnharmed();
 }
 
-INSTANTIATE_TEST_SUITE_P(Nets, VanFailuresTest,
-                         testing::ValuesIn(kAllNets),
+INSTANTIATE_TEST_SUITE_P(Nets, VanFailuresTest, testing::ValuesIn(kAllNets),
                          [](const auto& kind) { return NameOf(kind.param); });
 
 }  // namespace

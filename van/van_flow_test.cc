@@ -116,8 +116,7 @@ TEST_P(VanFlowTest, BothSidesMayBeBlockedAtOnce) {
   }));
 }
 
-INSTANTIATE_TEST_SUITE_P(Nets, VanFlowTest,
-                         testing::ValuesIn(kAllNets),
+INSTANTIATE_TEST_SUITE_P(Nets, VanFlowTest, testing::ValuesIn(kAllNets),
                          [](const auto& kind) { return NameOf(kind.param); });
 
 }  // namespace

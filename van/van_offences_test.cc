@@ -223,8 +223,7 @@ TEST_P(VanOffencesTest, AnOffenderTheRoleFindsIsToldWhy) {
   ExpectFriendUnharmed();
 }
 
-INSTANTIATE_TEST_SUITE_P(Nets, VanOffencesTest,
-                         testing::ValuesIn(kAllNets),
+INSTANTIATE_TEST_SUITE_P(Nets, VanOffencesTest, testing::ValuesIn(kAllNets),
                          [](const auto& kind) { return NameOf(kind.param); });
 
 }  // namespace

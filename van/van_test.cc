@@ -301,8 +301,7 @@ TEST_P(VanTest, AnAddressCanBeListenedOnAgainAtOnce) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Nets, VanTest,
-                         testing::ValuesIn(kAllNets),
+INSTANTIATE_TEST_SUITE_P(Nets, VanTest, testing::ValuesIn(kAllNets),
                          [](const auto& kind) { return NameOf(kind.param); });
 
 }  // namespace

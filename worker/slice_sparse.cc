@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/limits.h"
 #include "runtime/copy_row.h"
+#include "runtime/prefetch.h"
 #include "worker/arena.h"
 #include "worker/combine_rows.h"
 #include "worker/group_keys.h"
@@ -18,10 +19,9 @@ namespace {
 template <int kWrite>
 [[gnu::always_inline]] inline void PrefetchRow(const std::byte* rows, std::uint64_t row_bytes,
                                                std::uint64_t place) {
-  constexpr std::uint64_t kCacheLine = 64;
   const std::byte* row = rows + place * row_bytes;
   __builtin_prefetch(row, kWrite);
-  if (row_bytes > kCacheLine / 2) __builtin_prefetch(row + row_bytes - 1, kWrite);
+  if (row_bytes > runtime::kCacheLine / 2) __builtin_prefetch(row + row_bytes - 1, kWrite);
 }
 
 // How many rows ahead: their places lie far apart, since keys are spread over shards by a hash.

@@ -21,6 +21,7 @@
 #include "ps/store/initial_values.h"
 #include "ps/store/row_index.h"
 #include "ps/store/row_slab.h"
+#include "runtime/prefetch.h"
 
 namespace leeway::ps {
 
@@ -49,7 +50,7 @@ class Rows {
         initial_(spec),
         state_slots_(static_cast<std::uint32_t>(updater.state_slots())),
         row_bits_(std::bit_width(FullShape(width_).rows - 1)),
-        rows_within_lines_(width_ != 0 && kCacheLine % (width_ * sizeof(Stored)) == 0),
+        rows_within_lines_(width_ != 0 && runtime::kCacheLine % (width_ * sizeof(Stored)) == 0),
         index_(seed) {
     for (std::uint32_t slot = 0; slot < state_slots_; ++slot) {
       initial_state_.push_back(static_cast<Compute>(updater.initial_state(static_cast<int>(slot))));
@@ -182,7 +183,6 @@ class Rows {
  private:
   friend class RowIndex;  // KeyAt, PrefetchKey
   using Slab = RowSlab<Stored>;
-  static constexpr std::uint64_t kCacheLine = 64;
   static constexpr std::uint64_t kSlabBytesMin = 16 << 10;  // the first one's
   static constexpr std::uint64_t kSlabBytesMax = 256 << 10;
   static constexpr std::uint64_t kRaggedRows = 2048;  // in a slab of the full size
@@ -231,9 +231,11 @@ class Rows {
   }
   [[gnu::always_inline]] static void Prefetch(const void* memory, std::uint64_t size) {
     const auto* bytes = static_cast<const std::byte*>(memory);
-    const std::uint64_t first = std::min(size, 4 * kCacheLine);
-    for (std::uint64_t at = 0; at < first; at += kCacheLine) __builtin_prefetch(bytes + at);
-    const bool whole_lines = (reinterpret_cast<std::uintptr_t>(bytes) | first) % kCacheLine == 0;
+    const std::uint64_t first = std::min(size, 4 * runtime::kCacheLine);
+    for (std::uint64_t at = 0; at < first; at += runtime::kCacheLine)
+      __builtin_prefetch(bytes + at);
+    const bool whole_lines =
+        (reinterpret_cast<std::uintptr_t>(bytes) | first) % runtime::kCacheLine == 0;
     if (!whole_lines) __builtin_prefetch(bytes + first - 1);
   }
 

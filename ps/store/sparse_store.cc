@@ -10,6 +10,7 @@
 #include "ps/store/rows.h"
 #include "ps/store/update_run.h"
 #include "runtime/copy_row.h"
+#include "runtime/prefetch.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::ps {
@@ -157,8 +158,9 @@ class SparseStore final : public ShardStore {
   // at each page, for what the processor fetches by itself.
   [[gnu::always_inline]] void Prefetch(const Stored* row) const {
     const auto* bytes = reinterpret_cast<const std::byte*>(row);
-    const std::uint64_t first = std::min<std::uint64_t>(RowBytes(), 256);
-    for (std::uint64_t at = 0; at < first; at += 64) __builtin_prefetch(bytes + at);
+    const std::uint64_t first = std::min<std::uint64_t>(RowBytes(), 4 * runtime::kCacheLine);
+    for (std::uint64_t at = 0; at < first; at += runtime::kCacheLine)
+      __builtin_prefetch(bytes + at);
   }
 
   // The next update of a row.

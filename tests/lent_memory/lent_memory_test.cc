@@ -120,67 +120,68 @@ INSTANTIATE_TEST_SUITE_P(Policies, LentMemoryTest,
                                          Case{Consistency::Ssp(1), 2}, Case{Consistency::Asp(), 2}),
                          NameOf);
 
+// One server, and a worker that has pushed ones from memory of its own once.
+class LentToOneServerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    worker_ = Worker::Connect(WorkerConfig(cluster_, 1, 1));
+    ASSERT_TRUE(worker_.ok()) << worker_.status();
+    TableSpec spec = TableSpec::Dense("w", {kElements});
+    spec.consistency = Consistency::Asp();
+    table_ = (*worker_)->CreateTable(spec);
+    ASSERT_TRUE(table_.ok()) << table_.status();
+    array_ = (*worker_)->Allocate(kElements * sizeof(float));
+    ASSERT_TRUE(array_.ok()) << array_.status();
+    Fill(1);
+    ASSERT_TRUE((*worker_)->Wait(Push()).ok());
+  }
+  std::span<float> gradient() { return array_->as<float>(); }
+  void Fill(float with) { std::fill(gradient().begin(), gradient().end(), with); }
+  Ticket Push(Options options = {}) {
+    return table_->Push(std::span<const float>(gradient()), options);
+  }
+
+  Cluster cluster_{1, 1, Shm(1)};
+  absl::StatusOr<std::unique_ptr<Worker>> worker_;
+  absl::StatusOr<Table> table_;
+  absl::StatusOr<Array> array_;
+};
+
 // The server is stopped while a push waits for it in its memory; by the time it goes on the user
 // has other things there.
-TEST(LentToAStoppedServerTest, AFailedTicketGivesTheMemoryBackAndThePushKeepsItsValues) {
-  Cluster cluster(1, 1, Shm(1));
-  const auto worker = Worker::Connect(WorkerConfig(cluster, 1, 1));
-  ASSERT_TRUE(worker.ok()) << worker.status();
-  TableSpec spec = TableSpec::Dense("w", {kElements});
-  spec.consistency = Consistency::Asp();
-  const auto table = (*worker)->CreateTable(spec);
-  ASSERT_TRUE(table.ok()) << table.status();
-  const auto array = (*worker)->Allocate(kElements * sizeof(float));
-  ASSERT_TRUE(array.ok()) << array.status();
-  const std::span<float> gradient = array->as<float>();
-  std::fill(gradient.begin(), gradient.end(), 1.0f);
-  ASSERT_TRUE((*worker)->Wait(table->Push(std::span<const float>(gradient))).ok());
-
-  std::fill(gradient.begin(), gradient.end(), 8.0f);
-  Stop(cluster.server(0));
+TEST_F(LentToOneServerTest, AFailedTicketGivesTheMemoryBackAndThePushKeepsItsValues) {
+  Fill(8);
+  Stop(cluster_.server(0));
   Options options;
   options.timeout = absl::Milliseconds(500);
   const absl::Time start = absl::Now();
-  const absl::Status failed =
-      (*worker)->Wait(table->Push(std::span<const float>(gradient), options));
+  const absl::Status failed = (*worker_)->Wait(Push(options));
   EXPECT_EQ(failed.code(), absl::StatusCode::kDeadlineExceeded) << failed;
   EXPECT_LT(absl::Now() - start, absl::Seconds(10));
-  std::fill(gradient.begin(), gradient.end(), kSpoilt);
-  cluster.server(0)->Signal(SIGCONT);
+  Fill(kSpoilt);
+  cluster_.server(0)->Signal(SIGCONT);
 
   // A push whose time is up is asked on until it is answered, and a pull follows it.
   std::vector<float> pulled(kElements);
-  const absl::Status pull = (*worker)->Wait(table->Pull(std::span<float>(pulled)));
+  const absl::Status pull = (*worker_)->Wait(table_->Pull(std::span<float>(pulled)));
   ASSERT_TRUE(pull.ok()) << pull;
   ExpectAll(pulled, 9);
 
-  std::fill(gradient.begin(), gradient.end(), 2.0f);
-  ASSERT_TRUE((*worker)->Wait(table->Push(std::span<const float>(gradient))).ok());
-  ASSERT_TRUE((*worker)->Wait(table->Pull(std::span<float>(pulled))).ok());
+  Fill(2);
+  ASSERT_TRUE((*worker_)->Wait(Push()).ok());
+  ASSERT_TRUE((*worker_)->Wait(table_->Pull(std::span<float>(pulled))).ok());
   ExpectAll(pulled, 11);
 }
 
-TEST(LentToADeadServerTest, ItsTicketsEndAndTheMemoryIsTheUsersAgain) {
-  Cluster cluster(1, 1, Shm(1));
-  const auto worker = Worker::Connect(WorkerConfig(cluster, 1, 1));
-  ASSERT_TRUE(worker.ok()) << worker.status();
-  TableSpec spec = TableSpec::Dense("w", {kElements});
-  spec.consistency = Consistency::Asp();
-  const auto table = (*worker)->CreateTable(spec);
-  ASSERT_TRUE(table.ok()) << table.status();
-  const auto array = (*worker)->Allocate(kElements * sizeof(float));
-  ASSERT_TRUE(array.ok()) << array.status();
-  const std::span<float> gradient = array->as<float>();
-  std::fill(gradient.begin(), gradient.end(), 1.0f);
-  ASSERT_TRUE((*worker)->Wait(table->Push(std::span<const float>(gradient))).ok());
-  Stop(cluster.server(0));
+TEST_F(LentToOneServerTest, TheTicketsOfADeadOneEndAndTheMemoryIsTheUsersAgain) {
+  Stop(cluster_.server(0));
   Options options;
   options.timeout = absl::Seconds(1);
-  const Ticket ticket = table->Push(std::span<const float>(gradient), options);
-  cluster.server(0)->Signal(SIGKILL);
-  EXPECT_FALSE((*worker)->Wait(ticket).ok());
-  std::fill(gradient.begin(), gradient.end(), 3.0f);
-  ExpectAll(gradient, 3);
+  const Ticket ticket = Push(options);
+  cluster_.server(0)->Signal(SIGKILL);
+  EXPECT_FALSE((*worker_)->Wait(ticket).ok());
+  Fill(3);
+  ExpectAll(gradient(), 3);
 }
 
 TEST(ArrayTest, IsZeroedAlignedAndMovable) {

@@ -17,8 +17,8 @@
 
 #include "absl/strings/match.h"
 #include "proto/codec.h"
+#include "van/server_and_friend.h"
 #include "van/shm/shm_transport.h"
-#include "van/test_world.h"
 
 namespace leeway::van {
 namespace {
@@ -68,30 +68,9 @@ ShmPlace Place(ShmPlaceKind kind, std::uint64_t size, std::uint64_t at = 0) {
   return {size, at, static_cast<std::uint32_t>(kind), 1, 0, 0};
 }
 
-class ShmHostileTest : public testing::Test {
+class ShmHostileTest : public testing::Test, protected ServerAndFriend {
  protected:
-  ShmHostileTest() {
-    server_ = std::make_unique<Node>(world_.get(), IdentityOf(Role::kServer, 2));
-    server_->recorder->on_message = [this](PeerId peer, Message message) {
-      EXPECT_TRUE(server_->van->Send(peer, std::move(message)).ok());
-    };
-    address_ = server_->Listen();
-    friend_ = std::make_unique<Node>(world_.get(), IdentityOf(Role::kWorker, 3));
-    friend_peer_ = friend_->ConnectTo(server_.get(), address_);
-  }
-  bool RunUntil(const std::function<bool()>& done) { return world_->RunUntil(done); }
-  void ExpectFriendUnharmed() {
-    const std::size_t before = friend_->recorder->messages.size();
-    ASSERT_TRUE(
-        friend_->van->Send(friend_peer_, TextMessage("m", {std::string(10'000, 'x')})).ok());
-    EXPECT_TRUE(RunUntil([&] { return friend_->recorder->messages.size() == before + 1; }));
-    EXPECT_TRUE(friend_->recorder->downs.empty());
-  }
-
-  std::unique_ptr<TestWorld> world_ = TestWorld::New(NetKind::kShm);
-  std::unique_ptr<Node> server_, friend_;
-  std::string address_;
-  PeerId friend_peer_ = 0;
+  ShmHostileTest() : ServerAndFriend(NetKind::kShm) { StartServer(); }
 };
 
 TEST_F(ShmHostileTest, WhatIsNoRecordEndsTheConnection) {

@@ -3,23 +3,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <string>
 #include <thread>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/real_loop.h"
 #include "runtime/shared_memory.h"
 #include "van/shm/shm_format.h"
 #include "van/shm/shm_van.h"
-#include "van/test_world.h"
+#include "van/test_processes.h"
 
 namespace leeway::van {
 namespace {
@@ -27,14 +24,6 @@ namespace {
 using runtime::SharedMemory;
 
 constexpr std::size_t kBytes = 1 << 20;
-
-int Mappings() {
-  std::ifstream maps("/proc/self/maps");
-  int count = 0;
-  for (std::string line; std::getline(maps, line);)
-    count += absl::StrContains(line, "memfd:leeway");
-  return count;
-}
 
 std::shared_ptr<SharedMemory> Filled(char with, std::size_t bytes = kBytes) {
   std::shared_ptr<SharedMemory> memory = SharedMemory::New(bytes).value();
@@ -176,16 +165,16 @@ TEST_F(ShmLentTest, SmallFramesAndOthersAreCopiedAsEver) {
 // ---- the end of memory ----
 
 TEST_F(ShmLentTest, MemoryThatIsFreedIsUnmappedOnBothSidesThoughNothingMoreIsSent) {
-  const int before = Mappings();
+  const int before = SharedMappings();
   for (int i = 0; i < 5; ++i) {
     auto memory = Filled(static_cast<char>('a' + i));
     Send(Lending(*memory));
     ASSERT_TRUE(RunUntilKept(1));
-    EXPECT_EQ(Mappings(), before + 2);
+    EXPECT_EQ(SharedMappings(), before + 2);
     kept_.clear();
     ASSERT_TRUE(RunUntil([&] { return done() == i + 1; }));
     memory.reset();
-    EXPECT_TRUE(RunUntil([&] { return Mappings() == before; }));
+    EXPECT_TRUE(RunUntil([&] { return SharedMappings() == before; }));
   }
 }
 
@@ -196,13 +185,13 @@ TEST_F(ShmLentTest, MemoryThatIsFreedWhileItIsReadStays) {
   memory.reset();  // against the rules
   for (int i = 0; i < 10; ++i) Turn();
   EXPECT_EQ(kept_[0].payload[0].text(), All('a'));
-  const int mapped = Mappings();
+  const int mapped = SharedMappings();
   kept_.clear();
-  EXPECT_TRUE(RunUntil([&] { return done() == 1 && Mappings() == mapped - 2; }));
+  EXPECT_TRUE(RunUntil([&] { return done() == 1 && SharedMappings() == mapped - 2; }));
 }
 
 TEST_F(ShmLentTest, MoreMemoryThanOneCanHaveMappedComesOneAfterTheOther) {
-  const int before = Mappings();
+  const int before = SharedMappings();
   for (std::size_t i = 0; i < kShmLentFilesMax + 50; ++i) {
     const auto memory = Filled('a', 8192);
     Send(Lending(*memory, 0, 8192));
@@ -211,7 +200,7 @@ TEST_F(ShmLentTest, MoreMemoryThanOneCanHaveMappedComesOneAfterTheOther) {
     kept_.clear();
     ASSERT_TRUE(RunUntil([&] { return done() == static_cast<int>(i + 1); }));
   }
-  EXPECT_TRUE(RunUntil([&] { return Mappings() == before; }));
+  EXPECT_TRUE(RunUntil([&] { return SharedMappings() == before; }));
 }
 
 // ---- a peer that does not give back ----
@@ -273,30 +262,6 @@ TEST_F(ShmLentTest, AServerThatGoesEndsTheLoansOfItsWorker) {
 
 // ---- other processes ----
 
-pid_t InChild(const std::function<void()>& body) {
-  const pid_t parent = ::getpid();
-  const pid_t child = ::fork();
-  if (child != 0) return child;
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() == parent) body();
-  ::_exit(0);
-}
-
-void Kill(pid_t child) {
-  ::kill(child, SIGKILL);
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-}
-
-bool TurnUntil(runtime::RealLoop* loop, const std::function<bool()>& done,
-               absl::Duration at_most = absl::Seconds(60)) {
-  const absl::Time until = loop->Now() + at_most;
-  while (!done() && loop->Now() < until) {
-    if (!loop->RunReady()) loop->Wait(loop->PrepareWait(until));
-  }
-  return done();
-}
-
 // A server in another process that keeps what it gets for as long as it lives.
 [[noreturn]] void KeepForEver(Factory* factory, const std::string& address) {
   runtime::RealLoop loop(2);
@@ -314,7 +279,7 @@ bool TurnUntil(runtime::RealLoop* loop, const std::function<bool()>& done,
 }
 
 TEST(ShmLentKilled, AServerThatIsKilledGivesEverythingBack) {
-  const int mappings = Mappings();
+  const int mappings = SharedMappings();
   {
     const auto factory = NewShmFactory();
     const std::string address = factory->AnyAddress("");
@@ -339,11 +304,11 @@ TEST(ShmLentKilled, AServerThatIsKilledGivesEverythingBack) {
       recorder.messages.clear();
     }
   }
-  EXPECT_EQ(Mappings(), mappings);
+  EXPECT_EQ(SharedMappings(), mappings);
 }
 
 TEST(ShmLentKilled, WhatAWorkerThatIsKilledHasLentStaysReadable) {
-  const int mappings = Mappings();
+  const int mappings = SharedMappings();
   const auto factory = NewShmFactory();
   runtime::RealLoop loop(1);
   Recorder recorder;
@@ -372,7 +337,7 @@ TEST(ShmLentKilled, WhatAWorkerThatIsKilledHasLentStaysReadable) {
   kept.clear();
   while (loop.RunReady()) {
   }
-  EXPECT_EQ(Mappings(), mappings);
+  EXPECT_EQ(SharedMappings(), mappings);
 }
 
 TEST(ShmLentKilled, OneThatIsStoppedKeepsNothingOnceItIsGivenUp) {

@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <functional>
 #include <string>
 
@@ -21,15 +20,6 @@ namespace leeway::van {
 namespace {
 
 using testing::HasSubstr;
-
-int SharedMappings() {
-  std::ifstream maps("/proc/self/maps");
-  int count = 0;
-  for (std::string line; std::getline(maps, line);) {
-    if (absl::StrContains(line, "memfd:leeway")) ++count;
-  }
-  return count;
-}
 
 // Two vans with an arena of that size on loops that this thread turns.
 class Pair {
@@ -165,14 +155,7 @@ TEST(ShmKilled, AWorkerLeavesNothingBehind) {
   for (const std::uint64_t messages : {1, 2, 5, 40}) {
     next = 0;
     const std::size_t downs = recorder.downs.size();
-    const pid_t child = InChild([&] {
-      runtime::RealLoop child_loop(2);
-      Recorder child_recorder;
-      auto van = factory->New(&child_loop, IdentityOf(Role::kWorker, 3), {}, &child_recorder);
-      const PeerId peer = van->Connect(address, absl::Seconds(30)).value();
-      TurnUntil(&child_loop, [&] { return child_recorder.IsUp(peer); });
-      SendForEver(&child_loop, van.get(), &child_recorder, peer);
-    });
+    const pid_t child = WorkerThatSendsForEver(factory.get(), address);
     ASSERT_TRUE(TurnUntil(&loop, [&] { return next >= messages; }));
     Kill(child);
     ASSERT_TRUE(TurnUntil(&loop, [&] { return recorder.downs.size() == downs + 1; }));

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/codec.h"
 #include "proto/limits.h"
+#include "van/server_and_friend.h"
 #include "van/tcp/tcp_format.h"
 #include "van/test_processes.h"
 
@@ -103,20 +104,9 @@ std::uint64_t ResidentBytes() {
   return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-class TcpHostileTest : public testing::Test {
+class TcpHostileTest : public testing::Test, protected ServerAndFriend {
  protected:
-  void SetUp() override { Start({}); }
-  void Start(const Limits& limits) {
-    friend_.reset();
-    server_ = std::make_unique<Node>(world_.get(), IdentityOf(Role::kServer, 2), limits);
-    server_->recorder->on_message = [this](PeerId peer, Message message) {
-      EXPECT_TRUE(server_->van->Send(peer, std::move(message)).ok());
-    };
-    address_ = server_->Listen();
-    friend_ = std::make_unique<Node>(world_.get(), IdentityOf(Role::kWorker, 3));
-    friend_peer_ = friend_->ConnectTo(server_.get(), address_);
-  }
-  bool RunUntil(const std::function<bool()>& done) { return world_->RunUntil(done); }
+  TcpHostileTest() : ServerAndFriend(NetKind::kTcp) { StartServer(); }
   // What a raw socket sees, no loop is woken for.
   bool RunUntilGone(const Attacker& attacker) {
     return RunUntil([&] {
@@ -124,18 +114,6 @@ class TcpHostileTest : public testing::Test {
       return attacker.Gone();
     });
   }
-  void ExpectFriendUnharmed() {
-    const std::size_t before = friend_->recorder->messages.size();
-    ASSERT_TRUE(
-        friend_->van->Send(friend_peer_, TextMessage("m", {std::string(10'000, 'x')})).ok());
-    EXPECT_TRUE(RunUntil([&] { return friend_->recorder->messages.size() == before + 1; }));
-    EXPECT_TRUE(friend_->recorder->downs.empty());
-  }
-
-  std::unique_ptr<TestWorld> world_ = TestWorld::New(NetKind::kTcp);
-  std::unique_ptr<Node> server_, friend_;
-  std::string address_;
-  PeerId friend_peer_ = 0;
 };
 
 TEST_F(TcpHostileTest, WhatIsNoGreetingEndsTheConnection) {
@@ -171,7 +149,7 @@ TEST_F(TcpHostileTest, WhoeverComesAndGoesIsForgotten) {
 TEST_F(TcpHostileTest, AGreetingThatDoesNotComeHoldsNoPlaceForEver) {
   Limits limits;
   limits.hello_timeout = absl::Seconds(1);
-  Start(limits);
+  StartServer(limits);
   const Attacker silent(address_), slow(address_), halted(address_);
   slow.Say(Greeting().substr(0, 1));
   halted.Say(Greeting().substr(0, 15));

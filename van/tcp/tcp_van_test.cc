@@ -243,14 +243,7 @@ TEST(TcpKilled, AWorkerLeavesNothingBehind) {
   for (const std::uint64_t messages : {1, 2, 5, 40}) {
     next = 0;
     const std::size_t downs = recorder.downs.size();
-    const pid_t child = InChild([&] {
-      runtime::RealLoop child_loop(2);
-      Recorder child_recorder;
-      auto van = factory->New(&child_loop, IdentityOf(Role::kWorker, 3), {}, &child_recorder);
-      const PeerId peer = van->Connect(address, absl::Seconds(30)).value();
-      TurnUntil(&child_loop, [&] { return child_recorder.IsUp(peer); });
-      SendForEver(&child_loop, van.get(), &child_recorder, peer);
-    });
+    const pid_t child = WorkerThatSendsForEver(factory.get(), address);
     ASSERT_TRUE(TurnUntil(loop.get(), [&] { return next >= messages; }));
     Kill(child);
     ASSERT_TRUE(TurnUntil(loop.get(), [&] { return recorder.downs.size() == downs + 1; }));

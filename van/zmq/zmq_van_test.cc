@@ -19,6 +19,7 @@
 #include "proto/codec.h"
 #include "runtime/real_loop.h"
 #include "van/prefix.h"
+#include "van/server_and_friend.h"
 #include "van/test_processes.h"
 #include "van/zmq/zmq_address.h"
 
@@ -27,30 +28,13 @@ namespace {
 
 using testing::HasSubstr;
 
-class ZmqVanTest : public testing::Test {
+class ZmqVanTest : public testing::Test, protected ServerAndFriend {
  protected:
-  void SetUp() override {
+  ZmqVanTest() : ServerAndFriend(NetKind::kZmqTcp) {
     Limits limits;
     limits.message_bytes_max = 1 << 20;
-    server_ = std::make_unique<Node>(world_.get(), IdentityOf(Role::kServer, 2), limits);
-    server_->recorder->on_message = [this](PeerId peer, Message message) {
-      EXPECT_TRUE(server_->van->Send(peer, std::move(message)).ok());
-    };
-    address_ = server_->Listen();
-    worker_ = std::make_unique<Node>(world_.get(), IdentityOf(Role::kWorker, 3));
-    peer_ = worker_->ConnectTo(server_.get(), address_);
+    StartServer(limits);
   }
-  void ExpectServerUnharmed() {
-    const std::size_t before = worker_->recorder->messages.size();
-    ASSERT_TRUE(worker_->van->Send(peer_, TextMessage("still there?")).ok());
-    EXPECT_TRUE(world_->RunUntil([&] { return worker_->recorder->messages.size() == before + 1; }));
-    EXPECT_TRUE(worker_->recorder->downs.empty());
-  }
-
-  std::unique_ptr<TestWorld> world_ = TestWorld::New(NetKind::kZmqTcp);
-  std::unique_ptr<Node> server_, worker_;
-  std::string address_;
-  PeerId peer_ = 0;
 };
 
 TEST_F(ZmqVanTest, GarbageBytesAreCountedAndHarmNobody) {
@@ -71,7 +55,7 @@ TEST_F(ZmqVanTest, GarbageBytesAreCountedAndHarmNobody) {
     return counters.handshakes_failed + counters.offenders_dropped >= 50;
   }));
   EXPECT_EQ(server_->recorder->ups.size(), 1u);
-  ExpectServerUnharmed();
+  ExpectFriendUnharmed();
 }
 
 TEST_F(ZmqVanTest, OddFramesFromARawSocketAreOffences) {
@@ -105,7 +89,7 @@ TEST_F(ZmqVanTest, OddFramesFromARawSocketAreOffences) {
         world_->RunUntil([&] { return server_->van->counters().offenders_dropped >= expected; }));
   }
   EXPECT_EQ(server_->recorder->ups.size(), 1u);
-  ExpectServerUnharmed();
+  ExpectFriendUnharmed();
   for (void* socket : sockets) zmq_close(socket);
   zmq_ctx_term(context);
 }
@@ -134,7 +118,7 @@ TEST_F(ZmqVanTest, AnOffenderThatHasGoneIsNamedAllTheSame) {
   testing::internal::CaptureStderr();
   EXPECT_TRUE(world_->RunUntil([&] { return server_->van->counters().offenders_dropped == 1; }));
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("dropping 127.0.0.1 (gone): "));
-  ExpectServerUnharmed();
+  ExpectFriendUnharmed();
 }
 
 TEST_F(ZmqVanTest, AFrameFarBeyondTheLimitIsCutOffBeforeItIsTaken) {
@@ -146,7 +130,7 @@ TEST_F(ZmqVanTest, AFrameFarBeyondTheLimitIsCutOffBeforeItIsTaken) {
   raw.SendData(conn, "m", {Buffer::CopyOf(std::string(64 << 20, 'x'))});
   EXPECT_TRUE(world_->RunUntil([&] { return server_->recorder->downs.size() == 1; }));
   EXPECT_EQ(server_->van->counters().messages_received, 0u);
-  ExpectServerUnharmed();
+  ExpectFriendUnharmed();
 }
 
 TEST_F(ZmqVanTest, DescriptorsThatAreReusedAreNotConfused) {
@@ -161,7 +145,7 @@ TEST_F(ZmqVanTest, DescriptorsThatAreReusedAreNotConfused) {
     EXPECT_TRUE(node.recorder->downs.empty());
   }
   EXPECT_EQ(server_->van->counters().offenders_dropped, 0u);
-  ExpectServerUnharmed();
+  ExpectFriendUnharmed();
 }
 
 TEST(ZmqIpc, SocketFilesAreTakenOverOnlyWhenNobodyListens) {
@@ -224,14 +208,14 @@ TEST(ZmqShutdown, NeverHangsWhateverIsUnsent) {
 TEST_F(ZmqVanTest, WhoHasLongBeenSilentIsHeard) {
   Node silent(world_.get(), IdentityOf(Role::kWorker, 4));
   const PeerId to_server = silent.ConnectTo(server_.get(), address_);
-  for (int i = 0; i < 200; ++i) ExpectServerUnharmed();
+  for (int i = 0; i < 200; ++i) ExpectFriendUnharmed();
   ASSERT_TRUE(silent.van->Send(to_server, TextMessage("hello?")).ok());
   EXPECT_TRUE(world_->RunUntil([&] { return silent.recorder->messages.size() == 1; }));
-  for (int i = 0; i < 200; ++i) ExpectServerUnharmed();
+  for (int i = 0; i < 200; ++i) ExpectFriendUnharmed();
   // Only the monitor's descriptor tells of this one's end.
   const int raw = DialRaw(address_);
   const std::uint64_t failed = server_->van->counters().handshakes_failed;
-  for (int i = 0; i < 200; ++i) ExpectServerUnharmed();
+  for (int i = 0; i < 200; ++i) ExpectFriendUnharmed();
   close(raw);
   EXPECT_TRUE(
       world_->RunUntil([&] { return server_->van->counters().handshakes_failed > failed; }));
