@@ -6,6 +6,10 @@
 
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>
+extern "C" {
+void AnnotateIgnoreReadsBegin(const char* file, int line);
+void AnnotateIgnoreReadsEnd(const char* file, int line);
+}
 #endif
 
 namespace leeway::van {
@@ -23,6 +27,24 @@ inline void TakeOver([[maybe_unused]] const void* address) {
   __tsan_acquire(const_cast<void*>(address));
 #endif
 }
+
+// While one lives, this thread reads what ZeroMQ's own threads have made, such as a peer's address.
+// Whether that is seen as unsynchronised depends on whose copy of std::string ZeroMQ is linked to.
+class ReadingFromZmq {
+ public:
+  ReadingFromZmq() {
+#ifdef __SANITIZE_THREAD__
+    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+#endif
+  }
+  ~ReadingFromZmq() {
+#ifdef __SANITIZE_THREAD__
+    AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+#endif
+  }
+  ReadingFromZmq(const ReadingFromZmq&) = delete;
+  ReadingFromZmq& operator=(const ReadingFromZmq&) = delete;
+};
 
 }  // namespace leeway::van
 

@@ -184,6 +184,7 @@ bool ZmqReceived::Receive(void* socket, bool with_routing_id, std::uint32_t payl
 }
 
 std::string ZmqReceived::source_address() {
+  const ReadingFromZmq reading;
   const char* address = zmq_msg_gets(&head_, "Peer-Address");
   return address == nullptr ? "" : address;
 }
