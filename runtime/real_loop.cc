@@ -36,6 +36,14 @@ bool AnyReady(const RealLoop::WaitSet& set) {
                      [](const auto& glance) { return glance->Ready(); });
 }
 
+bool GlanceAt(const RealLoop::WaitSet& set) {
+  for (int i = 0; i < kGlancesPerLook && !set.glances.empty(); ++i) {
+    if (AnyReady(set)) return true;
+    PauseBriefly();
+  }
+  return false;
+}
+
 // Whether some of its sources have nothing but descriptors to tell by, and one of them tells.
 bool AnyReadable(const RealLoop::WaitSet& set) {
   if (set.fds.size() <= set.glances.size() + 1) return false;
@@ -43,20 +51,19 @@ bool AnyReadable(const RealLoop::WaitSet& set) {
   return ::poll(fds.data(), fds.size(), /*timeout=*/0) > 0;
 }
 
-// Looks for news as long as `set.pace` allows; true if there are any. Only who polls may clear the
-// signal, so that one, as what descriptors tell, ends the looking and no more.
+// Looks for news as long as `set.pace` allows; true if there are any in memory. Only who polls may
+// clear the signal, so that one, as what descriptors tell, ends the looking and no more.
 bool Spin(const RealLoop::WaitSet& set, absl::Time start) {
   const absl::Time until = std::min(start + set.pace->Limit(start), set.until);
-  absl::Time descriptors_at = start + kDescriptorsEvery;
+  const absl::Duration descriptors_every =
+      set.glances.empty() ? absl::ZeroDuration() : kDescriptorsEvery;
+  absl::Time descriptors_at = start + descriptors_every;
   for (absl::Time now = start; now < until;) {
-    for (int i = 0; i < kGlancesPerLook; ++i) {
-      if (AnyReady(set)) return true;
-      PauseBriefly();
-    }
+    if (GlanceAt(set)) return true;
     if (set.signal->is_set()) return false;
     if (now >= descriptors_at) {
       if (AnyReadable(set)) return false;
-      descriptors_at = now + kDescriptorsEvery;
+      descriptors_at = now + descriptors_every;
     }
     now = MonotonicNow();
     ::sched_yield();  // where there are more threads than cores, the one it waits for may need this
@@ -117,13 +124,16 @@ class InRound {
 }  // namespace
 
 // First in a round rather than last: whatever is added in a round calls for another one anyway, and
-// what has been used up of a source's edge is asked for in this one.
+// what has been used up of a source's edge is asked for in this one. What these tasks add is run as
+// well (a batch goes into a message, that into a frame, which is written), though not without end.
 void RealLoop::State::RunBeforeSleep() {
-  if (before_sleep.empty()) return;
-  std::vector<Task> tasks = std::exchange(before_sleep, {});
-  for (Task& task : tasks) std::move(task)();
-  tasks.clear();
-  if (before_sleep.empty()) before_sleep = std::move(tasks);  // keeps its memory
+  constexpr int kPasses = 4;
+  for (int pass = 0; pass < kPasses && !before_sleep.empty(); ++pass) {
+    std::vector<Task> tasks = std::exchange(before_sleep, {});
+    for (Task& task : tasks) std::move(task)();
+    tasks.clear();
+    if (before_sleep.empty()) before_sleep = std::move(tasks);  // keeps its memory
+  }
 }
 
 bool RealLoop::State::RunPosted() {
@@ -281,9 +291,9 @@ RealLoop::WaitSet RealLoop::PrepareWait(absl::Time until) const {
 }
 
 void RealLoop::Wait(const WaitSet& set) {
-  if (set.glances.empty()) return WaitForAny({&set, 1});
   const absl::Time start = MonotonicNow();
-  if (set.until <= start) return WaitForAny({&set, 1});
+  const bool only_signal = set.fds.size() == 1;
+  if (only_signal || set.until <= start) return WaitForAny({&set, 1});
   if (!Spin(set, start)) WaitForAny({&set, 1});
   set.pace->Saw(MonotonicNow() - start);
 }

@@ -55,7 +55,7 @@ class RealLoop final : public Loop {
   };
   WaitSet PrepareWait(absl::Time until) const;
   // Sleeps until something may be ready or `set.until`. Needs no lock. Wake() ends it.
-  // Where there are glances it looks at them for a moment first, if that has paid lately
+  // It looks at glances, or else at descriptors, for a moment first, if that has paid lately
   // (runtime/spin_pace.h).
   static void Wait(const WaitSet& set);
   // On those of several loops at once.

@@ -1,4 +1,4 @@
-// How long a thread looks for news in memory before it sleeps.
+// How long a thread looks for news, in memory or at descriptors, before it sleeps.
 //
 // A sleep and the wake-up after it cost tens of microseconds; looking costs a core that others may
 // want. So a loop looks only if its waits have been short lately, for a bounded time, and never
@@ -7,7 +7,8 @@
 // Nor where others want the cores. A thread that looks uses up its share of them, and when there is
 // news at last it has to wait until those who have had less have had theirs, for milliseconds; one
 // that sleeps is woken at once. That others want the cores shows in how long it takes until a
-// thread that lets others go first has its turn again.
+// thread that lets others go first has its turn again: not once, for something always happens on a
+// machine, but twice in a row.
 #ifndef LEEWAY_RUNTIME_SPIN_PACE_H_
 #define LEEWAY_RUNTIME_SPIN_PACE_H_
 
@@ -36,7 +37,10 @@ class SpinPace {
   // How long it took, while looking, to let others go first.
   void SawYield(absl::Duration yield, absl::Time now) {
     if (absl::ToInt64Nanoseconds(yield) < kContendedNs) return;
-    contended_until_ns_.store(absl::ToUnixNanos(now) + kRestNs, std::memory_order_relaxed);
+    const std::int64_t now_ns = absl::ToUnixNanos(now);
+    const std::int64_t last_ns = long_yield_ns_.exchange(now_ns, std::memory_order_relaxed);
+    if (now_ns - last_ns > kInARowNs) return;
+    contended_until_ns_.store(now_ns + kRestNs, std::memory_order_relaxed);
   }
   // How long a wait took, sleep and all.
   void Saw(absl::Duration wait) {
@@ -53,11 +57,15 @@ class SpinPace {
   static constexpr std::int64_t kWeight = 4;
   // Longer than any interrupt, shorter than a turn of a busy thread.
   static constexpr std::int64_t kContendedNs = 500'000;
+  // As long as some turns of busy threads. Where nobody is busy there is about one long yield in a
+  // second or two; where more are than there are cores, one in every few milliseconds.
+  static constexpr std::int64_t kInARowNs = 20'000'000;
   // It costs some milliseconds to find out whether it still is so.
   static constexpr std::int64_t kRestNs = 1'000'000'000;
 
   const int cores_;
   std::atomic<std::int64_t> usual_ns_{kCountedNs};
+  std::atomic<std::int64_t> long_yield_ns_{-kInARowNs};
   std::atomic<std::int64_t> contended_until_ns_{0};
 };
 
