@@ -262,6 +262,7 @@ TEST(CodecTest, NamesAreThoseOfTheTypes) {
   EXPECT_EQ(NameOf(Replicate{}), "Replicate");
   EXPECT_EQ(NameOf(CheckpointCut{}), "CheckpointCut");
   EXPECT_EQ(NameOf(SchedulerMoved{}), "SchedulerMoved");
+  EXPECT_EQ(NameOf(PushAcks{}), "PushAcks");
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ constexpr bool kHasPayload =
     std::is_same_v<Message, Request> || std::is_same_v<Message, Reply> ||
     std::is_same_v<Message, Call> || std::is_same_v<Message, CallReply> ||
     std::is_same_v<Message, StatusReply> || std::is_same_v<Message, Replicate> ||
-    std::is_same_v<Message, AdminReply>;
+    std::is_same_v<Message, AdminReply> || std::is_same_v<Message, PushBatch>;
 
 template <class Message, class Wire>
 absl::Status ReadBody(const Wire* from, Input& in, AnyMessage* to) {
@@ -112,6 +112,8 @@ absl::Status ReadHeader(const wire::Header& header, Input& in, AnyMessage* to) {
     LEEWAY_BODY(RestoreShards);
     LEEWAY_BODY(RestoreShardsReply);
     LEEWAY_BODY(SchedulerMoved);
+    LEEWAY_BODY(PushBatch);
+    LEEWAY_BODY(PushAcks);
 #undef LEEWAY_BODY
     case wire::Body::NONE:
       break;

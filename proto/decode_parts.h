@@ -129,6 +129,9 @@ absl::Status Read(const wire::CheckpointWritten& from, Input& in, CheckpointWrit
 absl::Status Read(const wire::RestoreShards& from, Input& in, RestoreShards* to);
 absl::Status Read(const wire::RestoreShardsReply& from, Input& in, RestoreShardsReply* to);
 absl::Status Read(const wire::SchedulerMoved& from, Input& in, SchedulerMoved* to);
+// decode_batches.cc:
+absl::Status Read(const wire::PushBatch& from, Input& in, PushBatch* to);
+absl::Status Read(const wire::PushAcks& from, Input& in, PushAcks* to);
 
 }  // namespace leeway::proto::decode
 

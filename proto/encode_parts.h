@@ -76,6 +76,9 @@ Offset<wire::CheckpointWritten> Write(Builder& out, const CheckpointWritten& m);
 Offset<wire::RestoreShards> Write(Builder& out, const RestoreShards& m);
 Offset<wire::RestoreShardsReply> Write(Builder& out, const RestoreShardsReply& m);
 Offset<wire::SchedulerMoved> Write(Builder& out, const SchedulerMoved& m);
+// encode_batches.cc:
+Offset<wire::PushBatch> Write(Builder& out, const PushBatch& m);
+Offset<wire::PushAcks> Write(Builder& out, const PushAcks& m);
 
 }  // namespace leeway::proto::encode
 

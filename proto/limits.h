@@ -11,6 +11,8 @@ inline constexpr std::size_t kHeaderBytesMax = 16 << 20;  // a cluster map of th
 // Small messages that travel together (van/envelope.h).
 inline constexpr std::size_t kEnvelopeBytesMax = 64 << 10;
 inline constexpr std::size_t kEnvelopeMessagesMax = 256;
+// Small pushes in one message, and acknowledgements in one.
+inline constexpr std::size_t kPushesPerBatchMax = 256;
 inline constexpr std::size_t kNameBytesMax = 255;     // tables, barriers, handlers, updaters
 inline constexpr std::size_t kReasonBytesMax = 4096;  // longer reasons are cut when encoded
 inline constexpr std::size_t kAddressBytesMax = 512;

@@ -14,12 +14,13 @@
 #include "leeway/table_spec.h"
 #include "leeway/updater.h"
 #include "proto/admin_messages.h"
+#include "proto/batch_messages.h"
 #include "proto/replication_messages.h"
 
 namespace leeway::proto {
 
-inline constexpr std::uint32_t kProtocolVersion = 2;
-inline constexpr std::uint32_t kProtocolVersionMin = 2;
+inline constexpr std::uint32_t kProtocolVersion = 3;
+inline constexpr std::uint32_t kProtocolVersionMin = 3;
 
 // Bits of Hello::capabilities; one that is not known is ignored.
 enum Capability : std::uint64_t {
@@ -208,6 +209,26 @@ struct Request {
   std::uint64_t after = 0;
   std::int32_t priority = 0;  // of replies that wait to be sent to a worker, the higher goes first
 };
+// What `push` of `batch` would be if it travelled alone.
+inline Request RequestOf(const PushBatch& batch, const BatchedPush& push) {
+  return {.id = {.incarnation = batch.incarnation,
+                 .sequence = push.sequence,
+                 .worker = batch.worker,
+                 .shard = push.shard},
+          .epoch = batch.epoch,
+          .table = push.table,
+          .kind = TableKind::kDense,
+          .op = Op::kPush,
+          .dtype = batch.dtype,
+          .clock = batch.clock,
+          .block = push.block,
+          .elements = push.elements,
+          .timeout_ms = batch.timeout_ms,
+          .learning_rate = batch.learning_rate,
+          .has_learning_rate = batch.has_learning_rate,
+          .after = push.after,
+          .priority = batch.priority};
+}
 // Payload, if the result is OK and the request had a pull: widths (ragged), values.
 struct Reply {
   RequestId id = {};
@@ -226,6 +247,17 @@ struct Reply {
   // The request's, for whoever sends this. It is not said on the wire.
   std::int32_t priority = 0;
 };
+
+// What `ack` of `acks` would be if it travelled alone, as far as it is said.
+inline Reply ReplyOf(const PushAcks& acks, const PushAck& ack) {
+  Reply reply;
+  reply.id = {.incarnation = acks.incarnation,
+              .sequence = ack.sequence,
+              .worker = acks.worker,
+              .shard = ack.shard};
+  reply.provisional = ack.provisional;
+  return reply;
+}
 
 struct ShardMark {
   std::uint64_t sequence = 0;
@@ -280,7 +312,7 @@ using AnyMessage =
                  StatusRequest, StatusReply, EnterClock, EnterClockReply, Replicate, ReplicateAck,
                  ReplicaReady, LoadReport, Admin, AdminReply, CheckpointPrepare, CheckpointPrepared,
                  CheckpointCut, CheckpointWritten, RestoreShards, RestoreShardsReply,
-                 SchedulerMoved>;
+                 SchedulerMoved, PushBatch, PushAcks>;
 
 }  // namespace leeway::proto
 

@@ -50,7 +50,9 @@ absl::string_view NameOf(const AnyMessage& message) {
                                                  "CheckpointWritten",
                                                  "RestoreShards",
                                                  "RestoreShardsReply",
-                                                 "SchedulerMoved"};
+                                                 "SchedulerMoved",
+                                                 "PushBatch",
+                                                 "PushAcks"};
   static_assert(std::size(kNames) == std::variant_size_v<AnyMessage>);
   return message.valueless_by_exception() ? kNames[0] : kNames[message.index()];
 }

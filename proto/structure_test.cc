@@ -59,9 +59,9 @@ TEST(StructureTest, Garbage) {
 TEST(StructureTest, BodyOfAnUnknownType) {
   Builder out;
   const auto body = wire::CreateGoodbye(out);
-  wire::FinishHeaderBuffer(out, wire::CreateHeader(out, static_cast<wire::Body>(45), body.Union()));
+  wire::FinishHeaderBuffer(out, wire::CreateHeader(out, static_cast<wire::Body>(47), body.Union()));
   EXPECT_EQ(Says(runtime::Buffer::CopyOf(out.GetBufferPointer(), out.GetSize())),
-            "malformed header: body's type is 45, may be 1 to 44");
+            "malformed header: body's type is 47, may be 1 to 46");
 }
 
 TEST(StructureTest, TypeWithoutBody) {
@@ -170,6 +170,16 @@ TEST(StructureTest, MisalignedMarks) {
   const Offset<flatbuffers::Vector<const wire::ShardMark*>> marks(MisalignedVector(out, 16));
   EXPECT_EQ(SaysTo(out, wire::CreateClockTick(out, 0, 0, 0, 1, marks)),
             "malformed ClockTick: marks are not aligned to 8 bytes");
+}
+
+TEST(StructureTest, MisalignedBatches) {
+  Builder out;
+  const Offset<flatbuffers::Vector<const wire::BatchedPush*>> pushes(MisalignedVector(out, 40));
+  wire::PushBatchBuilder batch(out);
+  batch.add_incarnation(1);
+  batch.add_pushes(pushes);
+  EXPECT_EQ(SaysTo(out, batch.Finish()),
+            "malformed PushBatch: pushes are not aligned to 8 bytes");
 }
 
 TEST(StructureTest, MisalignedWindows) {

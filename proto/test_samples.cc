@@ -6,7 +6,7 @@ namespace leeway::proto {
 namespace {
 
 void AddMembership(std::vector<Sample>* all) {
-  all->push_back({Hello{.protocol = 3,
+  all->push_back({Hello{.protocol = 4,
                         .protocol_min = 1,
                         .capabilities = 0x8000000000000001,
                         .role = Role::kTool,
@@ -185,6 +185,34 @@ void AddReplies(std::vector<Sample>* all) {
   all->push_back({failed});
 }
 
+void AddBatches(std::vector<Sample>* all) {
+  PushBatch batch{.incarnation = kId.incarnation,
+                  .worker = kId.worker,
+                  .epoch = 2,
+                  .dtype = DType::kInt32,
+                  .clock = 6,
+                  .timeout_ms = 1500,
+                  .learning_rate = -0.125,
+                  .has_learning_rate = true,
+                  .priority = -7};
+  batch.pushes = {{.sequence = 9, .after = 8, .elements = 3, .shard = 31, .table = 4},
+                  {.sequence = ~0ull,
+                   .block = kTableElementsMax - 1,
+                   .elements = 1,
+                   .shard = kShardsMax - 1,
+                   .table = ~0u}};
+  all->push_back({batch, {FrameOf<std::int32_t>({1, -2, 3, 4})}});
+  batch.pushes.resize(1);
+  batch.pushes.resize(kPushesPerBatchMax, batch.pushes[0]);
+  batch.dtype = DType::kFloat16;
+  all->push_back({batch, {FrameOf<char>(std::vector<char>(2 * 3 * kPushesPerBatchMax))}});
+
+  PushAcks acks{.incarnation = kId.incarnation, .worker = kId.worker};
+  acks.acks = {{.sequence = 9, .shard = 31, .provisional = true},
+               {.sequence = ~0ull, .shard = kShardsMax - 1}};
+  all->push_back({acks});
+}
+
 void AddOthers(std::vector<Sample>* all) {
   all->push_back({ClockTick{.worker = 3,
                             .incarnation = 5,
@@ -210,6 +238,7 @@ std::vector<Sample> AllSamples() {
   AddTables(&all);
   AddRequests(&all);
   AddReplies(&all);
+  AddBatches(&all);
   AddOthers(&all);
   AddClusterSamples(&all);
   return all;

@@ -125,6 +125,14 @@ inline auto Fields(const Reply& m) {
   const auto& [a, b, c, d, e, f, g, h, i, j, k, unsaid] = m;  // its priority stays here
   return std::tie(a, b, c, d, e, f, g, h, i, j, k);
 }
+inline auto Fields(const PushBatch& m) {
+  const auto& [a, b, c, d, e, f, g, h, i, j] = m;
+  return std::tie(a, b, c, d, e, f, g, h, i, j);
+}
+inline auto Fields(const PushAcks& m) {
+  const auto& [a, b, c] = m;
+  return std::tie(a, b, c);
+}
 inline auto Fields(const ClockTick& m) {
   const auto& [a, b, c, d, e, f] = m;
   return std::tie(a, b, c, d, e, f);

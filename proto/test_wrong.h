@@ -43,6 +43,8 @@ AnyMessage Changed(void (*change)(Message&)) {
 // Requests and replies, whose counts must fit their payload: test_wrong_data.cc.
 std::vector<Wrong> WrongRequests();
 std::vector<Wrong> WrongReplies();
+// Small pushes and acknowledgements that travel together: test_wrong_batches.cc.
+std::vector<Wrong> WrongBatches();
 // Items between replicas, whose fields and payload must fit their kind: test_wrong_replication.cc.
 std::vector<Wrong> WrongReplication();
 // The map's chains, and what schedulers, servers and tools say: test_wrong_admin.cc.

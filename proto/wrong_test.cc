@@ -18,8 +18,8 @@ std::vector<Wrong> WrongMembership() {
        {Changed<Hello>([](Hello& m) { m.protocol = 0; })},
        "malformed Hello: protocol is 0, may be at least 1"},
       {"HelloMinAboveProtocol",
-       {Changed<Hello>([](Hello& m) { m.protocol_min = 4; })},
-       "malformed Hello: protocol_min is 4, may be 1 to 3"},
+       {Changed<Hello>([](Hello& m) { m.protocol_min = 5; })},
+       "malformed Hello: protocol_min is 5, may be 1 to 4"},
       {"HelloRole",
        {Hello{.role = static_cast<Role>(5)}},
        "malformed Hello: role is 5, may be 0 to 4"},
@@ -284,6 +284,7 @@ INSTANTIATE_TEST_SUITE_P(Map, WrongTest, ValuesIn(WrongMaps()), NameOfCase);
 INSTANTIATE_TEST_SUITE_P(Table, WrongTest, ValuesIn(WrongTables()), NameOfCase);
 INSTANTIATE_TEST_SUITE_P(Request, WrongTest, ValuesIn(WrongRequests()), NameOfCase);
 INSTANTIATE_TEST_SUITE_P(Reply, WrongTest, ValuesIn(WrongReplies()), NameOfCase);
+INSTANTIATE_TEST_SUITE_P(Batch, WrongTest, ValuesIn(WrongBatches()), NameOfCase);
 INSTANTIATE_TEST_SUITE_P(Replicas, WrongTest, ValuesIn(WrongReplicas()), NameOfCase);
 INSTANTIATE_TEST_SUITE_P(Replication, WrongTest, ValuesIn(WrongReplication()), NameOfCase);
 INSTANTIATE_TEST_SUITE_P(Administration, WrongTest, ValuesIn(WrongAdministration()), NameOfCase);

@@ -109,6 +109,9 @@ void ChainWorker::OnMessage(van::PeerId peer, van::Message message) {
       message.header, std::span<runtime::Buffer>(message.payload.data(), message.payload.size()));
   ASSERT_TRUE(any.ok()) << any.status();
   if (const auto* reply = std::get_if<proto::Reply>(&*any)) OnReply(*reply, message.payload);
+  if (const auto* acks = std::get_if<proto::PushAcks>(&*any)) {
+    for (const proto::PushAck& ack : acks->acks) OnReply(proto::ReplyOf(*acks, ack), {});
+  }
   if (const auto* ack = std::get_if<proto::ClockAck>(&*any)) OnClockAck(peer, *ack);
   if (const auto* entered = std::get_if<proto::EnterClockReply>(&*any)) {
     if (entered->epoch != map_.epoch) return;

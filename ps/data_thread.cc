@@ -20,8 +20,9 @@ DataThread::DataThread(const Setup& setup)
       links_(setup.config.failure_timeout),
       replies_(
           setup.loop,
-          [this](van::PeerId peer, const proto::Reply& reply, Payload payload, van::SendDone done) {
-            return Send(peer, reply, std::move(payload), std::move(done));
+          [this](van::PeerId peer, const proto::AnyMessage& message, Payload payload,
+                 van::SendDone done) {
+            return Send(peer, message, std::move(payload), std::move(done));
           },
           [this](van::PeerId peer) { return van_->Writable(peer); },
           [this](van::PeerId peer, proto::Reply reply, const absl::Status& why) {
@@ -148,7 +149,10 @@ void DataThread::OnMessage(van::PeerId peer, van::Message message) {
     ++counters_.malformed;
     return Violation(peer, any.status());
   }
-  if (auto* request = std::get_if<proto::Request>(&*any)) {
+  const Replies::Gathering gathering(&replies_);
+  if (auto* batch = std::get_if<proto::PushBatch>(&*any)) {
+    OnPushBatch(peer, sender->second, *batch, message.payload[0]);
+  } else if (auto* request = std::get_if<proto::Request>(&*any)) {
     OnRequest(sender->second, {peer, std::move(*request), std::move(message.payload)});
   } else if (auto* tick = std::get_if<proto::ClockTick>(&*any)) {
     OnTick(peer, sender->second, std::move(*tick));
@@ -176,17 +180,43 @@ void DataThread::OnMessage(van::PeerId peer, van::Message message) {
 void DataThread::OnRequest(const van::Identity& sender, Inbound inbound) {
   ++counters_.requests;
   const proto::RequestId& id = inbound.request.id;
-  absl::StatusOr<WorkerRecord*> worker = workers_.Find(sender, cluster_, id.worker, id.incarnation);
+  const absl::StatusOr<WorkerRecord*> worker =
+      WorkerFor(sender, id.worker, id.incarnation, inbound.request.epoch);
   if (absl::IsPermissionDenied(worker.status())) return Violation(inbound.peer, worker.status());
   if (!worker.ok()) return Refuse(inbound, worker.status());
-  if (absl::Status epoch = CheckEpoch(inbound); !epoch.ok()) return Refuse(inbound, epoch);
+  TakeRequest(*worker, std::move(inbound));
+}
+
+void DataThread::OnPushBatch(van::PeerId peer, const van::Identity& sender,
+                             const proto::PushBatch& batch, const runtime::Buffer& values) {
+  counters_.requests += batch.pushes.size();
+  const absl::StatusOr<WorkerRecord*> worker =
+      WorkerFor(sender, batch.worker, batch.incarnation, batch.epoch);
+  if (absl::IsPermissionDenied(worker.status())) return Violation(peer, worker.status());
+  ForEachPush(peer, batch, values, [&](Inbound inbound) {
+    worker.ok() ? TakeRequest(*worker, std::move(inbound)) : Refuse(inbound, worker.status());
+  });
+}
+
+// Who asks, if its requests may be admitted at all.
+absl::StatusOr<WorkerRecord*> DataThread::WorkerFor(const van::Identity& sender, std::uint32_t rank,
+                                                    std::uint64_t incarnation,
+                                                    std::uint64_t epoch) {
+  absl::StatusOr<WorkerRecord*> worker = workers_.Find(sender, cluster_, rank, incarnation);
+  if (!worker.ok()) return worker;
+  LEEWAY_RETURN_IF_ERROR(CheckEpoch(epoch));
+  return worker;
+}
+
+void DataThread::TakeRequest(WorkerRecord* worker, Inbound inbound) {
+  const proto::RequestId& id = inbound.request.id;
   Replica* replica = FindReplica(id.shard);
   if (replica == nullptr || !replica->is_head()) return Refuse(inbound, NotHere(id.shard));
   if (absl::Status ready = replica->CanTake(inbound.request); !ready.ok()) {
     return Refuse(inbound, ready);
   }
   if (replica->shard().TakeRequest(std::move(inbound))) {
-    AcknowledgeTickIfDue(*worker);
+    AcknowledgeTickIfDue(worker);
     replica->UpdateStable();
   }
 }
@@ -203,8 +233,7 @@ absl::Status DataThread::NotHere(std::uint32_t shard) const {
                                                  " in epoch ", map_->epoch));
 }
 
-absl::Status DataThread::CheckEpoch(const Inbound& inbound) const {
-  const std::uint64_t epoch = inbound.request.epoch;
+absl::Status DataThread::CheckEpoch(std::uint64_t epoch) const {
   if (map_->epoch == 0) {
     return absl::UnavailableError("this server does not serve before the cluster is complete");
   }
@@ -281,6 +310,7 @@ void DataThread::Violation(van::PeerId peer, const absl::Status& why) {
 
 absl::Status DataThread::Send(van::PeerId peer, const proto::AnyMessage& message, Payload payload,
                               van::SendDone done) {
+  replies_.SendGathered(peer);
   return van_->Send(peer, {.header = proto::Encode(message), .payload = std::move(payload)},
                     std::move(done));
 }

@@ -109,10 +109,15 @@ class DataThread final : private van::Handler, private ReplicaHost {
 
   // Requests and calls (data_thread.cc).
   void OnRequest(const van::Identity& sender, Inbound inbound);
+  void OnPushBatch(van::PeerId peer, const van::Identity& sender, const proto::PushBatch& batch,
+                   const runtime::Buffer& values);
+  absl::StatusOr<WorkerRecord*> WorkerFor(const van::Identity& sender, std::uint32_t rank,
+                                          std::uint64_t incarnation, std::uint64_t epoch);
+  void TakeRequest(WorkerRecord* worker, Inbound inbound);
   void OnCall(van::PeerId peer, const van::Identity& sender, const proto::Call& call,
               const Payload& payload);
   // The one reason not to admit a request now that leaves its number unused.
-  absl::Status CheckEpoch(const Inbound& inbound) const;
+  absl::Status CheckEpoch(std::uint64_t epoch) const;
   absl::Status NotHere(std::uint32_t shard) const;
 
   // Clocks (data_thread_clocks.cc).

@@ -1,6 +1,7 @@
 #include "ps/inbound.h"
 
 #include <limits>
+#include <utility>
 
 namespace leeway::ps {
 namespace {
@@ -14,6 +15,18 @@ runtime::Buffer Take(const Payload& payload, std::size_t* next) {
 }
 
 }  // namespace
+
+void ForEachPush(van::PeerId peer, const proto::PushBatch& batch, const runtime::Buffer& values,
+                 absl::FunctionRef<void(Inbound)> take) {
+  std::size_t begin = 0;
+  for (const proto::BatchedPush& push : batch.pushes) {
+    const std::size_t bytes = push.elements * SizeOf(batch.dtype);
+    Inbound inbound{.peer = peer, .request = proto::RequestOf(batch, push), .payload = {}};
+    inbound.payload.push_back(values.Part(begin, bytes));
+    begin += bytes;
+    take(std::move(inbound));
+  }
+}
 
 void KeepApart(Payload* payload) {
   for (runtime::Buffer& frame : *payload) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "proto/messages.h"
 #include "ps/replication/item.h"
 #include "ps/store/shard_store.h"
@@ -32,6 +33,10 @@ struct Inbound {
     return total;
   }
 };
+
+// Each push of a batch as if it had come alone, in the order of the batch. They share the buffer.
+void ForEachPush(van::PeerId peer, const proto::PushBatch& batch, const runtime::Buffer& values,
+                 absl::FunctionRef<void(Inbound)> take);
 
 // For what is kept after its request has been answered. Small frames may share their memory with
 // all that came in the same envelope, which would stay as well; and a worker gives its user's

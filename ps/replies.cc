@@ -1,6 +1,9 @@
 #include "ps/replies.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "proto/limits.h"
 
 namespace leeway::ps {
 namespace {
@@ -11,13 +14,13 @@ constexpr std::uint64_t kWaitingBytes = 512;
 }  // namespace
 
 void Replies::Add(van::PeerId peer, proto::Reply reply, Payload payload) {
+  if (payload.empty()) {
+    const bool pushed = reply.op == proto::Op::kPush && reply.result.ok();
+    return gathering_ && pushed ? Gather(peer, std::move(reply))
+                                : SendWithoutValues(peer, std::move(reply));
+  }
   Waiting waiting{std::move(reply), std::move(payload), 0};
   for (const runtime::Buffer& frame : waiting.payload) waiting.bytes += frame.size();
-  if (waiting.payload.empty()) {
-    const absl::Status sent = send_(peer, waiting.reply, {}, nullptr);
-    if (!sent.ok()) failed_(peer, std::move(waiting.reply), sent);
-    return;
-  }
   Queue& queue = queues_[peer];
   if (queue.waiting.empty() && MaySend(peer, queue, waiting)) {
     return SendNow(peer, queue, std::move(waiting));
@@ -32,6 +35,47 @@ void Replies::Add(van::PeerId peer, proto::Reply reply, Payload payload) {
   queue.ids.insert(id);
   queue.bytes += waiting.bytes + kWaitingBytes;
   queue.waiting.emplace(Place{waiting.reply.priority, next_order_++}, std::move(waiting));
+}
+
+void Replies::SendWithoutValues(van::PeerId peer, proto::Reply reply) {
+  const absl::Status sent = send_(peer, reply, {}, nullptr);
+  if (!sent.ok()) failed_(peer, std::move(reply), sent);
+}
+
+void Replies::Gather(van::PeerId peer, proto::Reply reply) {
+  Gathered& gathered = gathered_[peer];
+  gathered.acks.push_back(
+      {.sequence = reply.id.sequence, .shard = reply.id.shard, .provisional = reply.provisional});
+  if (gathered.acks.size() == 1) {
+    gathered.first = std::move(reply);
+  } else if (gathered.acks.size() == proto::kPushesPerBatchMax) {
+    SendGathered(peer);
+  }
+}
+
+void Replies::SendGathered(van::PeerId peer) {
+  if (gathered_.empty()) return;
+  const auto found = gathered_.find(peer);
+  if (found == gathered_.end()) return;
+  Gathered gathered = std::move(found->second);
+  gathered_.erase(found);
+  if (gathered.acks.size() == 1) return SendWithoutValues(peer, std::move(gathered.first));
+  proto::Reply& reply = gathered.first;
+  proto::PushAcks acks{.incarnation = reply.id.incarnation,
+                       .worker = reply.id.worker,
+                       .acks = std::move(gathered.acks)};
+  const absl::Status sent = send_(peer, acks, {}, nullptr);
+  if (sent.ok()) return;
+  for (const proto::PushAck& ack : acks.acks) {
+    reply.id.sequence = ack.sequence;
+    reply.id.shard = ack.shard;
+    failed_(peer, reply, sent);
+  }
+}
+
+void Replies::EndGathering() {
+  gathering_ = false;
+  while (!gathered_.empty()) SendGathered(gathered_.begin()->first);
 }
 
 bool Replies::MaySend(van::PeerId peer, Queue& queue, const Waiting& next) const {

@@ -1,8 +1,9 @@
 // Replies on their way to workers: what was pulled waits here, for each worker, and leaves by the
 // priority of its request, as the transport takes it (van/ahead.h).
 //
-// A reply without values goes at once: it is small, and workers wait for it to send more. One that
-// is asked for again while it waits is not sent twice.
+// A reply without values goes at once: it is small, and workers wait for it to send more. But the
+// pushes that are acknowledged while one message is dealt with are acknowledged to each worker
+// together. One that is asked for again while it waits is not sent twice.
 #ifndef LEEWAY_PS_REPLIES_H_
 #define LEEWAY_PS_REPLIES_H_
 
@@ -11,6 +12,7 @@
 #include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "proto/messages.h"
@@ -28,7 +30,7 @@ class Replies {
 
   // Sends, and says how; `done` (may be null) as in van::Van::Send.
   using Send =
-      std::function<absl::Status(van::PeerId, const proto::Reply&, Payload, van::SendDone)>;
+      std::function<absl::Status(van::PeerId, const proto::AnyMessage&, Payload, van::SendDone)>;
   // Whether what is sent now would leave rather than be queued.
   using Writable = std::function<bool(van::PeerId)>;
   // A reply that could not be sent.
@@ -40,13 +42,38 @@ class Replies {
         writable_(std::move(writable)),
         failed_(std::move(failed)) {}
 
+  // While one lives, acknowledgements of pushes are gathered. One at a time.
+  class Gathering {
+   public:
+    explicit Gathering(Replies* replies) : replies_(replies) { replies_->gathering_ = true; }
+    ~Gathering() { replies_->EndGathering(); }
+    Gathering(const Gathering&) = delete;
+    Gathering& operator=(const Gathering&) = delete;
+
+   private:
+    Replies* const replies_;
+  };
+  // Before anything else is sent to `peer`, which is not to hear of it before its pushes.
+  void SendGathered(van::PeerId peer);
+
   // `peer` is up.
   void Add(van::PeerId peer, proto::Reply reply, Payload payload);
-  void DropPeer(van::PeerId peer) { queues_.erase(peer); }
+  void DropPeer(van::PeerId peer) {
+    queues_.erase(peer);
+    gathered_.erase(peer);
+  }
   // Before what sends goes: sends that it reports done from here on are of no consequence.
-  void Clear() { queues_.clear(); }
+  void Clear() {
+    queues_.clear();
+    gathered_.clear();
+  }
 
  private:
+  // Acknowledgements to one worker that wait to be sent together.
+  struct Gathered {
+    proto::Reply first;  // goes as it is where it stays alone
+    std::vector<proto::PushAck> acks;
+  };
   struct Waiting {
     proto::Reply reply;
     Payload payload;
@@ -67,6 +94,9 @@ class Replies {
     std::uint64_t bytes = 0;                                // that they take
   };
 
+  void SendWithoutValues(van::PeerId peer, proto::Reply reply);
+  void Gather(van::PeerId peer, proto::Reply reply);
+  void EndGathering();
   bool MaySend(van::PeerId peer, Queue& queue, const Waiting& next) const;
   void SendNow(van::PeerId peer, Queue& queue, Waiting waiting);
   void OnDone(van::PeerId peer, std::uint64_t bytes);
@@ -77,6 +107,8 @@ class Replies {
   const Failed failed_;
   std::uint64_t next_order_ = 0;
   std::map<van::PeerId, Queue> queues_;
+  bool gathering_ = false;
+  std::map<van::PeerId, Gathered> gathered_;
 };
 
 }  // namespace leeway::ps

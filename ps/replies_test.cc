@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "proto/limits.h"
 #include "runtime/sim_world.h"
 
 namespace leeway::ps {
@@ -53,14 +54,21 @@ class RepliesTest : public ::testing::Test {
   std::unique_ptr<runtime::LoopRunner> runner_ = host_->Spawn("data");
   std::vector<Sent> sent_;
   std::size_t told_ = 0;
+  int messages_ = 0;
   absl::Status result_;
   bool writable_ = true;
   std::vector<std::uint64_t> failed_;
   Replies replies_{
       runner_->loop(),
-      [this](van::PeerId peer, const proto::Reply& reply, const Payload&, van::SendDone done) {
+      [this](van::PeerId peer, const proto::AnyMessage& message, const Payload&,
+             van::SendDone done) {
         if (!result_.ok()) return result_;
-        sent_.push_back({peer, reply.id.sequence, std::move(done)});
+        ++messages_;
+        if (const auto* acks = std::get_if<proto::PushAcks>(&message)) {
+          for (const proto::PushAck& ack : acks->acks) sent_.push_back({peer, ack.sequence, {}});
+        } else {
+          sent_.push_back({peer, std::get<proto::Reply>(message).id.sequence, std::move(done)});
+        }
         return absl::OkStatus();
       },
       [this](van::PeerId) { return writable_; },
@@ -132,6 +140,70 @@ TEST_F(RepliesTest, WhatCannotBeSentIsSaidAndDoesNotStopTheRest) {
   result_ = absl::OkStatus();
   Add(kOne, 3, 0);
   EXPECT_THAT(Sequences(), ElementsAre(1, 3));
+}
+
+TEST_F(RepliesTest, AcknowledgementsThatAreGatheredLeaveTogether) {
+  {
+    const Replies::Gathering gathering(&replies_);
+    for (std::uint64_t i = 1; i <= 5; ++i) Add(kOne, i, 0, 0);
+    Add(kOther, 6, 0, 0);
+    EXPECT_THAT(Sequences(), IsEmpty());
+  }
+  EXPECT_THAT(Sequences(), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_EQ(messages_, 2);
+  Add(kOne, 7, 0, 0);
+  EXPECT_THAT(Sequences(), ElementsAre(7)) << "nothing is kept back once the gathering has ended";
+}
+
+TEST_F(RepliesTest, ErrorsAndValuesAreNotGathered) {
+  const Replies::Gathering gathering(&replies_);
+  proto::Reply refused;
+  refused.id.sequence = 1;
+  refused.result = absl::InvalidArgumentError("no");
+  replies_.Add(kOne, refused, {});
+  proto::Reply pulled;
+  pulled.id.sequence = 2;
+  pulled.op = proto::Op::kPull;
+  replies_.Add(kOne, pulled, {});
+  Add(kOne, 3, 0, kBlock);
+  EXPECT_THAT(Sequences(), ElementsAre(1, 2, 3));
+}
+
+TEST_F(RepliesTest, WhatIsGatheredGoesBeforeWhatElseIsSaid) {
+  const Replies::Gathering gathering(&replies_);
+  Add(kOne, 1, 0, 0);
+  Add(kOne, 2, 0, 0);
+  Add(kOther, 3, 0, 0);
+  replies_.SendGathered(kOne);
+  EXPECT_THAT(Sequences(), ElementsAre(1, 2));
+}
+
+TEST_F(RepliesTest, NoMessageHasMoreAcknowledgementsThanItMay) {
+  {
+    const Replies::Gathering gathering(&replies_);
+    for (std::uint64_t i = 1; i <= proto::kPushesPerBatchMax + 2; ++i) Add(kOne, i, 0, 0);
+  }
+  EXPECT_EQ(messages_, 2);
+  EXPECT_EQ(Sequences().size(), proto::kPushesPerBatchMax + 2);
+}
+
+TEST_F(RepliesTest, GatheredAcknowledgementsOfAPeerThatIsGoneGoWithIt) {
+  {
+    const Replies::Gathering gathering(&replies_);
+    Add(kOne, 1, 0, 0);
+    replies_.DropPeer(kOne);
+  }
+  EXPECT_THAT(Sequences(), IsEmpty());
+}
+
+TEST_F(RepliesTest, EachAcknowledgementThatCannotBeSentIsSaid) {
+  {
+    const Replies::Gathering gathering(&replies_);
+    Add(kOne, 1, 0, 0);
+    Add(kOne, 2, 0, 0);
+    result_ = absl::ResourceExhaustedError("its queue is full");
+  }
+  EXPECT_THAT(failed_, ElementsAre(1, 2));
 }
 
 TEST_F(RepliesTest, OneGoesBeyondWhatLeavesAtOnceToTellWhenMoreMay) {

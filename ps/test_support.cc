@@ -222,7 +222,12 @@ std::vector<Answer> Bench::TakeFrom(van::PeerId peer) {
     absl::StatusOr<proto::AnyMessage> decoded = proto::Decode(
         message.header, std::span<runtime::Buffer>(message.payload.data(), message.payload.size()));
     EXPECT_TRUE(decoded.ok()) << decoded.status();
-    if (decoded.ok()) answers.push_back({*std::move(decoded), std::move(message.payload)});
+    if (!decoded.ok()) continue;
+    if (const auto* acks = std::get_if<proto::PushAcks>(&*decoded)) {
+      for (const proto::PushAck& ack : acks->acks) answers.push_back({ReplyOf(*acks, ack), {}});
+    } else {
+      answers.push_back({*std::move(decoded), std::move(message.payload)});
+    }
   }
   return answers;
 }

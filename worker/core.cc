@@ -216,6 +216,8 @@ void Core::OnServerMessage(Link* link, proto::AnyMessage message,
                            std::span<runtime::Buffer> payload) {
   if (auto* reply = std::get_if<proto::Reply>(&message)) {
     requests_->OnReply(link, *reply, payload);
+  } else if (auto* acks = std::get_if<proto::PushAcks>(&message)) {
+    requests_->OnAcks(link, *acks);
   } else if (auto* ack = std::get_if<proto::ClockAck>(&message)) {
     ticker_->OnAck(link, *ack);
   } else if (auto* entered = std::get_if<proto::EnterClockReply>(&message)) {

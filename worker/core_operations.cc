@@ -133,6 +133,7 @@ void Core::FailOperation(const std::shared_ptr<Operation>& operation, absl::Stat
 void Core::Settle(const std::shared_ptr<Operation>& operation) {
   operation->source.reset();
   operation->sink.reset();
+  if (!operation->memory) return Complete(operation);
   const bool unused = operation->memory.Release([this, weak = std::weak_ptr(operation)] {
     const std::shared_ptr<Operation> released = weak.lock();
     if (released != nullptr && released->stage != Operation::Stage::kOver) Complete(released);

@@ -16,6 +16,7 @@
 #include "van/van.h"
 #include "worker/alarm.h"
 #include "worker/operation.h"
+#include "worker/push_batch.h"
 #include "worker/slice.h"
 
 namespace leeway::worker {
@@ -88,6 +89,7 @@ struct Link {
   absl::Time heard = absl::InfinitePast();
   absl::Duration reconnect_delay;
   std::unique_ptr<Alarm> reconnect;
+  PushBatch batch;  // waits to be sent (Servers)
 
   // Requests' (requests.h).
   std::set<Request*, SentSooner> queue;

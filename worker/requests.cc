@@ -59,6 +59,7 @@ absl::Status Requests::Admit(const Sliced& sliced) const {
 
 void Requests::Submit(const std::shared_ptr<Operation>& operation, std::vector<Piece> pieces,
                       std::optional<double> learning_rate, int priority) {
+  const absl::Time now = operation->submitted;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     Lane& lane = lanes_[pieces[i].shard];
     auto request = std::make_unique<Request>();
@@ -79,7 +80,7 @@ void Requests::Submit(const std::shared_ptr<Operation>& operation, std::vector<P
     if (proto::HasPush(request->op)) ++unanswered_pushes_;
     // With a free connection the first piece leaves while the next is still being made.
     if (lane.link->queue.empty() && MaySend(lane.link, *request)) {
-      SendNow(lane.link, Number(lane, std::move(request)));
+      SendNow(lane.link, Number(lane, std::move(request)), i == 0 ? now : loop_->Now());
     } else {
       const Request* const queued = request.get();
       EnqueueNew(lane, std::move(request));
@@ -120,7 +121,7 @@ void Requests::Pump(Link* link) {
     if (!MaySend(link, *request)) return;
     if (request->sequence == 0 && NumberQueued(request)) continue;
     link->queue.erase(request);
-    SendNow(link, request);
+    SendNow(link, request, loop_->Now());
   }
 }
 
@@ -148,9 +149,9 @@ proto::Request Requests::MessageFor(const Request& request, absl::Time now) cons
     // because it takes its time.
     message.timeout_ms = proto::HasPull(request.op) ? 1 : 0;
   } else if (request.deadline != absl::InfiniteFuture()) {
-    const absl::Duration left = (request.deadline - now) * 9 / 10;
+    const std::int64_t left_ms = absl::ToInt64Milliseconds(request.deadline - now);
     message.timeout_ms =
-        static_cast<std::uint64_t>(std::max<std::int64_t>(1, absl::ToInt64Milliseconds(left)));
+        static_cast<std::uint64_t>(std::max<std::int64_t>(1, left_ms - (left_ms + 9) / 10));
   }
   return message;
 }
@@ -169,23 +170,14 @@ void Requests::Fill(Request& request) {
   request.operation->source->Fill(request.index);
 }
 
-void Requests::SendNow(Link* link, Request* request) {
-  const absl::Time now = loop_->Now();
+void Requests::SendNow(Link* link, Request* request, absl::Time now) {
   request->state = Request::State::kSent;
   request->epoch_sent = epoch_;
   request->due = now + Jittered(request->resend_delay, loop_);
   request->resend_delay = NextResendDelay(request->resend_delay, resend_interval_);
   if (request->times_sent++ == 0) request->first_sent = now;
   Fill(*request);
-
-  const std::uint64_t followed =
-      link->ahead.OnHandOver(request->bytes, servers_->Writable(link), now);
-  const absl::Status sent =
-      servers_->Send(link, MessageFor(*request, now),
-                     {request->piece.payload.data(), request->piece.payload.size()},
-                     followed > 0 ? Followed(link, followed) : nullptr);
-  if (!sent.ok()) {
-    link->ahead.OnDone(followed, now);
+  if (const absl::Status sent = HandOver(link, *request, now); !sent.ok()) {
     link->trouble = sent;
     TryLater(request);
     return;
@@ -195,6 +187,21 @@ void Requests::SendNow(Link* link, Request* request) {
     link->in_flight_bytes += request->bytes;
   }
   resend_.SetBy(request->due);
+}
+
+absl::Status Requests::HandOver(Link* link, const Request& request, absl::Time now) {
+  const proto::Request message = MessageFor(request, now);
+  const std::span<const runtime::Buffer> payload(request.piece.payload);
+  // Where large messages are under way, whose end is waited for, small ones keep their place.
+  if (link->ahead.out() == 0 && servers_->SendWithOthers(link, message, payload)) {
+    return absl::OkStatus();
+  }
+  const std::uint64_t followed =
+      link->ahead.OnHandOver(request.bytes, servers_->Writable(link), now);
+  absl::Status sent = servers_->Send(link, message, payload,
+                                     followed > 0 ? Followed(link, followed) : nullptr);
+  if (!sent.ok()) link->ahead.OnDone(followed, now);
+  return sent;
 }
 
 // Not now, but soon: a queue was full, or the server and we do not know the same map yet.
@@ -300,6 +307,10 @@ void Requests::OnReply(Link* link, const proto::Reply& reply, std::span<runtime:
     if (answered->operation != nullptr) on_answer_(*answered, *link, reply, payload);
   }
   Pump(link);
+}
+
+void Requests::OnAcks(Link* link, const proto::PushAcks& acks) {
+  for (const proto::PushAck& ack : acks.acks) OnReply(link, proto::ReplyOf(acks, ack), {});
 }
 
 std::unique_ptr<Request> Requests::TakeOut(Lane& lane, std::uint64_t sequence) {

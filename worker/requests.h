@@ -75,6 +75,7 @@ class Requests {
   void OnLinkUp(Link* link);
   void OnLinkDown(Link* link);
   void OnReply(Link* link, const proto::Reply& reply, std::span<runtime::Buffer> payload);
+  void OnAcks(Link* link, const proto::PushAcks& acks);
 
   // Gives all that waits its number: the clock ends. Before MarksFor of the new one.
   void NumberAll();
@@ -135,7 +136,8 @@ class Requests {
   bool MaySend(Link* link, const Request& request) const;
   void Pump(Link* link);
   static void Fill(Request& request);
-  void SendNow(Link* link, Request* request);
+  void SendNow(Link* link, Request* request, absl::Time now);
+  absl::Status HandOver(Link* link, const Request& request, absl::Time now);
   van::SendDone Followed(Link* link, std::uint64_t bytes);
   proto::Request MessageFor(const Request& request, absl::Time now) const;
   void TryLater(Request* request);

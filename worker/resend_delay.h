@@ -18,12 +18,14 @@ inline absl::Duration ResendInterval(const Config& config) {
 // Doubles up to a few intervals: long enough not to burden who is slow, short enough for a dozen
 // attempts within a usual deadline even where every other message is lost.
 inline absl::Duration NextResendDelay(absl::Duration delay, absl::Duration interval) {
-  return std::min(2 * delay, 4 * interval);
+  return std::min(delay + delay, 4 * interval);
 }
 
-// Up to a quarter more, so that many do not ask at once.
+// Up to a quarter more, so that many do not ask at once. In whole numbers: it is asked for each
+// request, and products of durations are slow.
 inline absl::Duration Jittered(absl::Duration delay, runtime::Loop* loop) {
-  return delay * (1.0 + static_cast<double>(loop->Random() % 1024) / 4096);
+  const std::int64_t step_ns = absl::ToInt64Nanoseconds(delay) / 4096;
+  return delay + absl::Nanoseconds(step_ns * static_cast<std::int64_t>(loop->Random() % 1024));
 }
 
 }  // namespace leeway::worker

@@ -89,10 +89,43 @@ Link* Servers::Find(std::uint32_t server_rank, std::uint32_t thread) const {
 
 absl::Status Servers::Send(Link* link, const proto::AnyMessage& message,
                            std::span<const runtime::Buffer> payload, van::SendDone done) {
+  SendBatch(link);
   van::Message out;
   out.header = proto::Encode(message);
   out.payload.assign(payload.begin(), payload.end());
   return van_->Send(link->peer, std::move(out), std::move(done));
+}
+
+bool Servers::SendWithOthers(Link* link, const proto::Request& request,
+                             std::span<const runtime::Buffer> payload) {
+  if (!PushBatch::Takes(request, payload) || !Writable(link)) return false;
+  if (!link->batch.Fits(request, payload[0].size())) SendBatch(link);
+  if (link->batch.empty()) {
+    if (with_batch_.empty()) {
+      loop_->BeforeSleep([this, alive = alive_] {
+        if (*alive) SendBatches();
+      });
+    }
+    with_batch_.push_back(link);
+  }
+  link->batch.Add(request, payload[0]);
+  return true;
+}
+
+void Servers::SendBatches() {
+  for (Link* link : std::exchange(with_batch_, {})) SendBatch(link);
+}
+
+// What does not leave is sent again like anything that is not answered.
+void Servers::SendBatch(Link* link) {
+  if (link->batch.empty()) return;
+  PushBatch::Message batch = link->batch.Take();
+  van::Message out;
+  out.header = proto::Encode(batch.header);
+  out.payload.push_back(std::move(batch.values));
+  if (const absl::Status sent = van_->Send(link->peer, std::move(out)); !sent.ok()) {
+    link->trouble = sent;
+  }
 }
 
 void Servers::Connect(Link* link) {
@@ -127,6 +160,7 @@ void Servers::Reconnect(Link* link) {
 void Servers::Drop(Link* link, const absl::Status& why) {
   link->reconnect->Clear();
   link->up = false;
+  link->batch.Clear();
   if (link->peer == 0 || van_ == nullptr) return;
   const van::PeerId peer = std::exchange(link->peer, 0);
   by_peer_.erase(peer);
@@ -139,6 +173,7 @@ void Servers::Close() {
     link->reconnect->Clear();
     link->up = false;
     link->peer = 0;
+    link->batch.Clear();
   }
   van_.reset();  // last: it reports sends that are under way
 }
@@ -184,6 +219,7 @@ void Servers::OnPeerDown(van::PeerId peer, const absl::Status& why) {
   by_peer_.erase(peer);
   link->peer = 0;
   link->up = false;
+  link->batch.Clear();
   link->trouble = why.ok() ? absl::UnavailableError("it said goodbye") : why;
   runtime::LogDebug("lost ", link->Describe(), ": ", link->trouble.message());
   ConnectLater(link);

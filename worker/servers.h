@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "leeway/config.h"
@@ -31,6 +32,7 @@ class Servers final : public van::Handler {
 
   Servers(const Config& config, runtime::Loop* loop, van::Factory* factory,
           const van::Identity& identity, Listener* listener);
+  ~Servers() override { *alive_ = false; }
 
   // Connects to servers that are new in the map, drops those it calls dead (without OnLinkDown:
   // the map has said it), and leads the links of a rank that a new process has taken to that one.
@@ -45,6 +47,10 @@ class Servers final : public van::Handler {
 
   absl::Status Send(Link* link, const proto::AnyMessage& message,
                     std::span<const runtime::Buffer> payload, van::SendDone done = nullptr);
+  // Sends a small push with others, before the loop sleeps or anything else is sent over the link.
+  // False: it cannot be, and is to be sent by itself. Its payload is copied.
+  bool SendWithOthers(Link* link, const proto::Request& request,
+                      std::span<const runtime::Buffer> payload);
   bool Writable(const Link* link) const { return link->up && van_->Writable(link->peer); }
   // Drops the connection and makes a new one.
   void Reconnect(Link* link);
@@ -61,6 +67,8 @@ class Servers final : public van::Handler {
   void Connect(Link* link);
   void ConnectLater(Link* link);
   void Drop(Link* link, const absl::Status& why);
+  void SendBatch(Link* link);
+  void SendBatches();
   Link* Of(van::PeerId peer) const;
 
   const absl::Duration connect_timeout_;
@@ -69,6 +77,8 @@ class Servers final : public van::Handler {
   std::map<std::uint32_t, std::string> deaths_;  // by node
   Links links_;
   std::map<van::PeerId, Link*> by_peer_;
+  std::vector<Link*> with_batch_;  // which the loop is to send before it sleeps
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   std::unique_ptr<van::Van> van_;
 };
 

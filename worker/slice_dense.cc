@@ -1,15 +1,16 @@
 // A tensor is cut into the blocks that proto/layout.h says; every block is one request, whose
-// payload points into the user's array.
+// payload points into the user's array. A small tensor is copied: that costs less than to lend it.
 #include <algorithm>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "proto/layout.h"
-#include "worker/arena.h"
 #include "worker/slice.h"
 
 namespace leeway::worker {
 namespace {
+
+constexpr std::uint64_t kCopiedBytesMax = 2048;
 
 class DenseSink final : public PullSink {
  public:
@@ -40,15 +41,20 @@ absl::StatusOr<Sliced> SliceDense(const Access& access, const std::shared_ptr<Po
   Sliced sliced{.table = access.table, .op = access.op};
   const auto* values = static_cast<const std::byte*>(access.values);
   const bool push = proto::HasPush(access.op);
-  Arena copy;
-  if (push && access.copy) {
-    copy = Arena(access.size * width);
-    std::memcpy(copy.data(), values, access.size * width);
+  const std::uint64_t bytes = push ? access.size * width : 0;
+  const bool copies = access.copy || bytes <= kCopiedBytesMax;
+  runtime::Buffer copy;
+  if (bytes <= kCopiedBytesMax) {
+    copy = runtime::Buffer::CopyOf(values, bytes);
+  } else if (copies) {
+    std::byte* to = nullptr;
+    copy = runtime::Buffer::Allocate(bytes, &to);
+    std::memcpy(to, values, bytes);
   } else if (push) {
     sliced.memory = UserMemoryHold(poster);
   }
   const auto part = [&](std::uint64_t offset, std::uint64_t size) {
-    return access.copy ? copy.Part(offset, size) : sliced.memory->Lend(values + offset, size);
+    return copies ? copy.Part(offset, size) : sliced.memory->Lend(values + offset, size);
   };
 
   const std::uint64_t blocks = proto::NumBlocks(table.spec, table.block_bytes);

@@ -135,14 +135,28 @@ void ScriptedServer::OnMessage(van::PeerId peer, van::Message raw) {
     SendTo(van_.get(), peer, proto::CallReply{call->request, reply.status()},
            {runtime::Buffer::CopyOf(reply.ok() ? *reply : std::string())});
   } else if (const auto* request = std::get_if<proto::Request>(&message)) {
-    Seen seen{*request, {}};
-    for (const runtime::Buffer& frame : raw.payload) {
-      seen.payload.emplace_back(frame.bytes().begin(), frame.bytes().end());
+    OnRequest(*request, {raw.payload.data(), raw.payload.size()});
+  } else if (const auto* batch = std::get_if<proto::PushBatch>(&message)) {
+    batches.push_back(*batch);
+    std::size_t begin = 0;
+    for (const proto::BatchedPush& push : batch->pushes) {
+      const std::size_t bytes = push.elements * SizeOf(batch->dtype);
+      const runtime::Buffer values = raw.payload[0].Part(begin, bytes);
+      OnRequest(proto::RequestOf(*batch, push), {&values, 1});
+      begin += bytes;
     }
-    arrived.push_back(seen);
-    if (intercept && intercept(*request)) return;
-    Take(std::move(seen));
   }
+}
+
+void ScriptedServer::OnRequest(const proto::Request& request,
+                               std::span<const runtime::Buffer> payload) {
+  Seen seen{request, {}};
+  for (const runtime::Buffer& frame : payload) {
+    seen.payload.emplace_back(frame.bytes().begin(), frame.bytes().end());
+  }
+  arrived.push_back(seen);
+  if (intercept && intercept(request)) return;
+  Take(std::move(seen));
 }
 
 ScriptedServer::Key ScriptedServer::KeyOf(const proto::Request& request) const {

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -95,8 +96,9 @@ class ScriptedServer final : public van::Handler {
   void TakeOver(const ScriptedServer& old, std::uint32_t shard);
   void Say(const proto::AnyMessage& message);
 
-  std::vector<Seen> arrived;   // everything, resends included
-  std::vector<Seen> admitted;  // each once, in order
+  std::vector<Seen> arrived;              // everything, resends included
+  std::vector<proto::PushBatch> batches;  // in which some of it came
+  std::vector<Seen> admitted;             // each once, in order
   std::vector<proto::ClockTick> ticks;
   std::vector<proto::EnterClock> enters;
   std::map<std::uint64_t, std::vector<float>> blocks;  // dense, by block
@@ -116,6 +118,7 @@ class ScriptedServer final : public van::Handler {
   void OnPeerUp(van::PeerId peer, const van::Identity&) override { peer_ = peer; }
   void OnPeerDown(van::PeerId, const absl::Status&) override {}
   void OnMessage(van::PeerId peer, van::Message message) override;
+  void OnRequest(const proto::Request& request, std::span<const runtime::Buffer> payload);
   Key KeyOf(const proto::Request& request) const;
   void Take(Seen seen);
   void Admit(Admission& shard, const Seen& seen);

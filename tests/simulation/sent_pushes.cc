@@ -14,12 +14,18 @@ void SentPushes::Hear(const std::string& from_host, const van::Message& message)
   ps::Payload payload(message.payload.begin(), message.payload.end());
   const auto decoded = proto::Decode(message.header, {payload.data(), payload.size()});
   if (!decoded.ok()) return;
-  const auto* const request = std::get_if<proto::Request>(&*decoded);
-  if (request == nullptr || !proto::HasPush(request->op)) return;
-  const proto::RequestId& id = request->id;
+  if (const auto* const request = std::get_if<proto::Request>(&*decoded)) {
+    if (proto::HasPush(request->op)) Note({.request = *request, .payload = std::move(payload)});
+  } else if (const auto* const batch = std::get_if<proto::PushBatch>(&*decoded)) {
+    ps::ForEachPush(0, *batch, payload[0], [this](ps::Inbound push) { Note(std::move(push)); });
+  }
+}
+
+void SentPushes::Note(ps::Inbound push) {
+  const proto::RequestId& id = push.request.id;
   Shard& shard = shards_[id.shard];
   if (!shard.known.insert({id.worker, id.incarnation, id.sequence}).second) return;
-  shard.pushes.push_back({.request = *request, .payload = std::move(payload)});
+  shard.pushes.push_back(std::move(push));
 }
 
 const std::vector<ps::Inbound>& SentPushes::To(std::uint32_t shard) const {

@@ -29,6 +29,8 @@ class SentPushes {
     std::set<std::tuple<std::uint32_t, std::uint64_t, std::uint64_t>> known;  // of RequestId
   };
 
+  void Note(ps::Inbound push);
+
   std::map<std::uint32_t, Shard> shards_;
 };
 

@@ -1,0 +1,47 @@
+// Small pushes to one data thread that leave in one message.
+//
+// What a small push costs is hardly its bytes: it is a message to be encoded, checked and answered.
+// So those that are sent before the loop sleeps travel together, and are acknowledged together.
+#ifndef LEEWAY_WORKER_PUSH_BATCH_H_
+#define LEEWAY_WORKER_PUSH_BATCH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "proto/messages.h"
+#include "runtime/buffer.h"
+
+namespace leeway::worker {
+
+class PushBatch {
+ public:
+  // A larger push gains nothing from company, and would be copied once more.
+  static constexpr std::size_t kPushBytesMax = 2048;
+  static constexpr std::size_t kBytesMax = 64 << 10;
+
+  // Whether such a request may travel with others.
+  static bool Takes(const proto::Request& request, std::span<const runtime::Buffer> payload);
+  // Whether there is room for it beside those that are here, with which it has to agree.
+  bool Fits(const proto::Request& request, std::size_t bytes) const;
+  // Copies the values. It is taken, and fits.
+  void Add(const proto::Request& request, const runtime::Buffer& values);
+
+  bool empty() const { return batch_.pushes.empty(); }
+  void Clear();
+  // One message for all; empty from here on. One push alone is a request as any other.
+  struct Message {
+    proto::AnyMessage header;
+    runtime::Buffer values;
+  };
+  Message Take();
+
+ private:
+  proto::PushBatch batch_;
+  std::vector<std::byte> values_;
+};
+
+}  // namespace leeway::worker
+
+#endif  // LEEWAY_WORKER_PUSH_BATCH_H_
