@@ -61,6 +61,10 @@ struct HalfKernels {
   void (*narrow)(const float* from, std::size_t size, Half* to);
 };
 
+// Whether any of them is NaN or infinite. They may lie anywhere.
+template <class T>
+using NonFiniteKernel = bool (*)(const T* from, std::size_t size);
+
 struct Kernels {
   struct Sums {
     SumKernel<float> of_float;
@@ -76,6 +80,12 @@ struct Kernels {
   UpdateKernels<std::int64_t> update_int64;
   HalfKernels<Float16> float16;
   HalfKernels<BFloat16> bfloat16;
+  struct NonFinites {
+    NonFiniteKernel<float> of_float;
+    NonFiniteKernel<double> of_double;
+    NonFiniteKernel<Float16> of_float16;
+    NonFiniteKernel<BFloat16> of_bfloat16;
+  } any_non_finite;
 
   template <class Stored>
   SumKernel<Stored> Sum() const {

@@ -7,6 +7,7 @@
 
 #include "ps/kernels/kernels.h"
 #include "ps/kernels/loops/halves.h"
+#include "ps/kernels/loops/non_finite.h"
 #include "ps/kernels/loops/sum.h"
 #include "ps/kernels/loops/updates.h"
 
@@ -39,7 +40,11 @@ constexpr Kernels kLoops = {
     .update_int32 = kUpdateLoops<std::int32_t>,
     .update_int64 = kUpdateLoops<std::int64_t>,
     .float16 = {.widen = WidenRun<Float16>, .narrow = NarrowRun<Float16>},
-    .bfloat16 = {.widen = WidenRun<BFloat16>, .narrow = NarrowRun<BFloat16>}};
+    .bfloat16 = {.widen = WidenRun<BFloat16>, .narrow = NarrowRun<BFloat16>},
+    .any_non_finite = {.of_float = AnyNonFinite<float>,
+                       .of_double = AnyNonFinite<double>,
+                       .of_float16 = AnyNonFinite<Float16>,
+                       .of_bfloat16 = AnyNonFinite<BFloat16>}};
 
 }  // namespace
 }  // namespace leeway::ps
