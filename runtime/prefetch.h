@@ -28,6 +28,16 @@ template <class T>
   for (std::size_t at = first; at < end; at += kCacheLine) __builtin_prefetch(bytes.data() + at);
 }
 
+// Those bytes, to the second cache: for memory that is about to be read or written once, and of
+// which so much is asked for at once that the first would not do. They need not be there.
+[[gnu::always_inline]] inline void PrefetchStretch(const void* begin, std::size_t bytes) {
+  constexpr int kSecondCache = 2;
+  const char* const from = static_cast<const char*>(begin);
+  for (std::size_t at = 0; at < bytes; at += kCacheLine) {
+    __builtin_prefetch(from + at, /*rw=*/0, kSecondCache);
+  }
+}
+
 }  // namespace leeway::runtime
 
 #endif  // LEEWAY_RUNTIME_PREFETCH_H_
