@@ -42,6 +42,18 @@ TEST(PagePool, APageIsFilled) {
   EXPECT_EQ(pool.held_bytes(), 10 * kPage);
 }
 
+TEST(PagePool, HalvesFillAPage) {
+  EXPECT_EQ(PagePool::Takes(PagePool::kHalfBytes), PagePool::Takes(PagePool::kPieceBytesMax));
+  EXPECT_FALSE(PagePool::Takes(PagePool::kHalfBytes - 64));
+  EXPECT_FALSE(PagePool::Takes(PagePool::kHalfBytes + 64));
+  PagePool pool;
+  std::vector<std::byte*> pieces;
+  for (int i = 0; i < 6; ++i) pieces.push_back(pool.Allocate(PagePool::kHalfBytes));
+  EXPECT_EQ(pool.held_bytes(), 3 * kPage);
+  pool.Free(pieces[1], PagePool::kHalfBytes);
+  EXPECT_EQ(pool.Allocate(PagePool::kHalfBytes), pieces[1]);
+}
+
 TEST(PagePool, WhatIsLeftOfAPageGoesToSmallerPieces) {
   PagePool pool;
   for (int i = 0; i < 3; ++i) pool.Allocate(kPage / 4 - 1000);
