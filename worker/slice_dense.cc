@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/layout.h"
+#include "runtime/copy_ahead.h"
 #include "worker/slice.h"
 
 namespace leeway::worker {
@@ -17,7 +18,7 @@ class DenseSink final : public PullSink {
   DenseSink(void* result, std::uint64_t block_bytes)
       : result_(static_cast<std::byte*>(result)), block_bytes_(block_bytes) {}
   void Take(std::size_t index, std::span<const runtime::Buffer> payload) override {
-    std::memcpy(result_ + index * block_bytes_, payload[0].data(), payload[0].size());
+    runtime::CopyAhead(payload[0].data(), payload[0].size(), result_ + index * block_bytes_);
   }
 
  private:
