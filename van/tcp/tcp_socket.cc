@@ -22,7 +22,8 @@ constexpr int kBacklog = 1024;
 constexpr int kKeepIdleS = 60;
 constexpr int kKeepIntervalS = 10;
 constexpr int kKeepProbes = 6;
-constexpr int kBufferWithinMachineBytes = 256 << 10;
+constexpr int kBufferWithinMachineBytes = 768 << 10;
+constexpr char kCongestionWithinMachine[] = "reno";
 constexpr int kUnsentBytes = 256 << 10;
 
 struct SocketAddress {
@@ -98,9 +99,15 @@ bool IsWithinMachine(const Ends& ends) {
 
 // How much the system may hold of what we send. Between machines only what it has not put on the
 // wire is limited: that could not be overtaken any more, and what is on the wire depends on how far
-// it is. Within a machine there is no distance to fill, and more than the caches hold is slow.
-void LimitBuffer(int fd, const Ends& ends) {
+// it is. Within a machine there is no distance to fill: it is enough that the one side need not
+// wait while the other is busy with a block, and more than the caches hold is slow. Nor is there
+// anything to be careful of: a congestion control that spaces out what it sends (BBR, which may be
+// the system's default) only makes the other side sleep and wake more often. The one that is
+// always there does not; should it be refused, the system's will do.
+void SuitDistance(int fd, const Ends& ends) {
   if (IsWithinMachine(ends)) {
+    ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kCongestionWithinMachine,
+                 sizeof(kCongestionWithinMachine) - 1);
     Set(fd, SOL_SOCKET, SO_SNDBUF, kBufferWithinMachineBytes);
   } else {
     Set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, kUnsentBytes);
@@ -113,7 +120,7 @@ void SetUpConnection(int fd, const Ends& ends) {
   Set(fd, IPPROTO_TCP, TCP_KEEPIDLE, kKeepIdleS);
   Set(fd, IPPROTO_TCP, TCP_KEEPINTVL, kKeepIntervalS);
   Set(fd, IPPROTO_TCP, TCP_KEEPCNT, kKeepProbes);
-  LimitBuffer(fd, ends);
+  SuitDistance(fd, ends);
 }
 
 }  // namespace
