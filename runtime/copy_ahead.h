@@ -2,6 +2,7 @@
 #ifndef LEEWAY_RUNTIME_COPY_AHEAD_H_
 #define LEEWAY_RUNTIME_COPY_AHEAD_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -16,14 +17,18 @@ inline void CopyAhead(const void* from, std::size_t size, void* to) {
   constexpr std::size_t kAhead = 4096;
   const auto* source = static_cast<const char*>(from);
   auto* target = static_cast<char*>(to);
-  for (; size >= kAhead + kStretch; size -= kStretch) {
-    PrefetchStretch(source + kAhead, kStretch);
-    PrefetchStretch(target + kAhead, kStretch);
-    std::memcpy(target, source, kStretch);
-    source += kStretch;
-    target += kStretch;
+  while (size > 0) {
+    // A size that the compiler does not know: it would copy a known one by that very instruction.
+    const std::size_t part = std::min(kStretch, size);
+    if (size >= kAhead + kStretch) {
+      PrefetchStretch(source + kAhead, kStretch);
+      PrefetchStretch(target + kAhead, kStretch);
+    }
+    std::memcpy(target, source, part);
+    source += part;
+    target += part;
+    size -= part;
   }
-  if (size > 0) std::memcpy(target, source, size);
 }
 
 }  // namespace leeway::runtime
