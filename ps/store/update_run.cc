@@ -41,8 +41,8 @@ struct Share {
 };
 
 // `gradient(offset, size)` gives the elements to update with. What was pushed has been looked at
-// before, and lies in a cache; what is stored does not, and is asked for a stretch ahead. (Not where
-// stretches are short: there that was no faster, see loops/sum.h.)
+// before, and lies in a cache; what is stored does not, and is asked for a stretch ahead. (Not
+// where stretches are short: there that was no faster, see loops/sum.h.)
 template <class Stored, class Gradient>
 void UpdateStretches(const Updater& updater, const StoredRun<Stored>& run, double learning_rate,
                      std::size_t stretch, const Gradient& gradient) {
