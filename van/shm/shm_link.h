@@ -62,8 +62,9 @@ class ShmLink {
     Ask(&own->control().wants_room);
   }
   void WaitNoMore() {
-    waits_.store(kWaitsForNothing, std::memory_order_relaxed);
-    TakeBack(&own->control().wants_room);
+    if (waits_.exchange(kWaitsForNothing, std::memory_order_relaxed) != kWaitsForNothing) {
+      TakeBack(&own->control().wants_room);
+    }
   }
 
   // For what was lent, likewise. False: this has been said before, and nothing has come since.

@@ -67,7 +67,7 @@ bool ShmSender::Flush() {
     link_->WaitForRoom(freed);
     asked = true;
   }
-  if (asked && idle()) link_->WaitNoMore();
+  if (idle()) link_->WaitNoMore();
   return any;
 }
 
