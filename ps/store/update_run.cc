@@ -10,8 +10,9 @@ namespace {
 
 // Elements taken at a time: what is combined, converted and copied stays in the first cache.
 constexpr std::size_t kStretch = 1024;
-// When several pushes are added up for an updater without state, which does little but wait for
-// memory: then the processor begins to read the next stretch sooner.
+// For an updater without state, which does little but wait for memory: what is fetched ahead comes
+// in portions that the processor can have under way at once, and it begins to read the next stretch
+// sooner.
 constexpr std::size_t kShortStretch = 256;
 
 // Elements `offset` to `offset` + `size` of the pushes, added up in `scratch`, or where they are
@@ -45,8 +46,9 @@ struct Share {
 // where stretches are short: there that was no faster, see loops/sum.h.)
 template <class Stored, class Gradient>
 void UpdateStretches(const Updater& updater, const StoredRun<Stored>& run, double learning_rate,
-                     std::size_t stretch, const Gradient& gradient) {
+                     const Gradient& gradient) {
   using Compute = ComputeOf<Stored>;
+  const std::size_t stretch = updater.state_slots() == 0 ? kShortStretch : kStretch;
   absl::InlinedVector<Compute*, 4> state;
   for (int slot = 0; slot < updater.state_slots(); ++slot) {
     state.push_back(run.state_after + static_cast<std::size_t>(slot) * run.size);
@@ -62,6 +64,7 @@ void UpdateStretches(const Updater& updater, const StoredRun<Stored>& run, doubl
         std::copy_n(run.state_before + (slot - run.state_after), size, slot);
       }
     }
+    runtime::PrefetchAhead(std::span(run.before, run.size), offset, size);
     const Compute* pushed = gradient(offset, size);
     const auto update = [&](Compute* value) {
       updater.Update(
@@ -87,11 +90,9 @@ void ApplyToRun(const Updater& updater, const StoredRun<Stored>& run,
                 std::span<const Stored* const> pushes, const UpdateTerms& terms) {
   const Share<Stored> share(updater, pushes, terms);
   alignas(64) ComputeOf<Stored> combined[kStretch];
-  const bool is_short = share.pushes.size() > 1 && updater.state_slots() == 0;
-  UpdateStretches(updater, run, terms.learning_rate, is_short ? kShortStretch : kStretch,
-                  [&](std::size_t offset, std::size_t size) {
-                    return Combine(share.pushes, offset, size, share.mean_of, combined);
-                  });
+  UpdateStretches(updater, run, terms.learning_rate, [&](std::size_t offset, std::size_t size) {
+    return Combine(share.pushes, offset, size, share.mean_of, combined);
+  });
 }
 
 template <class Stored>
@@ -105,7 +106,7 @@ void CombineRun(const Updater& updater, std::span<const Stored* const> pushes, s
 template <class Stored>
 void ApplyCombinedToRun(const Updater& updater, const StoredRun<Stored>& run,
                         const ComputeOf<Stored>* combined, double learning_rate) {
-  UpdateStretches(updater, run, learning_rate, kStretch,
+  UpdateStretches(updater, run, learning_rate,
                   [&](std::size_t offset, std::size_t) { return combined + offset; });
 }
 
