@@ -189,13 +189,17 @@ absl::Status Shard::CheckFinite(const Table& table, const proto::Request& reques
 absl::Status Shard::TakePush(const Table& table, Inbound* inbound, bool* held) {
   const proto::Request& request = inbound->request;
   const PushView push = ToPush(*inbound);
-  LEEWAY_RETURN_IF_ERROR(CheckFinite(table, request, push));
-  ShardStore* store = StoreOf(table);
   const PushDecision decision = table.policy().Push(request.clock, closed_);
   *held = decision.hold;
+  // What is applied now in any case is looked at on the way.
+  const bool look_first = decision.hold || table.spec().nonfinite == NonFinite::kRefuse;
+  if (look_first) LEEWAY_RETURN_IF_ERROR(CheckFinite(table, request, push));
+  ShardStore* store = StoreOf(table);
   if (!decision.hold) {
     if (cut_ != nullptr) cut_->BeforePush(table, request.clock);
-    LEEWAY_RETURN_IF_ERROR(store->Apply(push));
+    bool nonfinite = false;
+    LEEWAY_RETURN_IF_ERROR(look_first ? store->Apply(push) : store->Apply(push, &nonfinite));
+    if (nonfinite) ++context_->counters->nonfinite_pushes;
     if (cut_ != nullptr) cut_->AfterPush(table, *inbound);
     pushed_until_ = std::max(pushed_until_, request.clock + 1);
     ++context_->counters->pushes_applied;

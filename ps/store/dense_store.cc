@@ -40,15 +40,17 @@ class DenseStore final : public ShardStore {
     return CheckRate(spec_, push.learning_rate);
   }
 
-  absl::Status Apply(const PushView& push) override { return ApplyCombined({&push, 1}, 1); }
+  absl::Status Apply(const PushView& push) override { return Update({&push, 1}, 1, nullptr); }
+
+  absl::Status Apply(const PushView& push, bool* nonfinite) override {
+    *nonfinite = false;
+    return Update({&push, 1}, 1, nonfinite);
+  }
 
   absl::Status ApplyCombined(std::span<const PushView> pushes,
                              std::uint32_t contributors) override {
     if (pushes.empty()) return absl::OkStatus();
-    LEEWAY_ASSIGN_OR_RETURN(const std::vector<const Stored*> values, CheckAll(pushes));
-    const Writing writing = Write(pushes.front().block);
-    ApplyToRun<Stored>(*updater_, writing.run, values, TermsOf(spec_, pushes, contributors));
-    return absl::OkStatus();
+    return Update(pushes, contributors, nullptr);
   }
 
   absl::StatusOr<AggregatedPush> Combine(std::span<const PushView> pushes,
@@ -152,6 +154,16 @@ class DenseStore final : public ShardStore {
     SharedBytes state_before;
     StoredRun<Stored> run;
   };
+
+  absl::Status Update(std::span<const PushView> pushes, std::uint32_t contributors,
+                      bool* nonfinite) {
+    LEEWAY_ASSIGN_OR_RETURN(const std::vector<const Stored*> values, CheckAll(pushes));
+    const Writing writing = Write(pushes.front().block);
+    UpdateTerms terms = TermsOf(spec_, pushes, contributors);
+    terms.nonfinite = nonfinite;
+    ApplyToRun<Stored>(*updater_, writing.run, values, terms);
+    return absl::OkStatus();
+  }
 
   // Whether all pushes fit, and are of one block; their values.
   absl::StatusOr<std::vector<const Stored*>> CheckAll(std::span<const PushView> pushes) const {

@@ -1,3 +1,5 @@
+#include <cmath>
+#include <limits>
 #include <thread>
 
 #include "proto/layout.h"
@@ -24,6 +26,27 @@ TEST(DenseStore, PushesAndPullsBlocks) {
   EXPECT_EQ(shard.Block<float>(2, 8), std::vector<float>(8, 1));
   EXPECT_EQ(shard->stats().blocks, 3u);
   EXPECT_EQ(shard->stats().value_bytes, 160u);
+}
+
+// Wherever they are: a push is looked at in stretches.
+TEST(DenseStore, SaysWhetherWhatItAppliesIsFinite) {
+  constexpr std::size_t kSize = 4096;
+  const TableSpec spec = WithUpdater(TableSpec::Dense("w", {kSize}), "add");
+  const Shard shard(spec, {.block_bytes = kSize * sizeof(float)});
+  bool nonfinite = true;
+  EXPECT_TRUE(shard->Apply(DensePush(0, std::vector<float>(kSize, 1)), &nonfinite).ok());
+  EXPECT_FALSE(nonfinite);
+  for (const std::size_t place : {0, 1, 255, 256, 1023, 1024, 2000, 4095}) {
+    std::vector<float> values(kSize, 1);
+    values[place] = place % 2 == 0 ? std::numeric_limits<float>::quiet_NaN()
+                                   : -std::numeric_limits<float>::infinity();
+    nonfinite = false;
+    EXPECT_TRUE(shard->Apply(DensePush(0, values), &nonfinite).ok());
+    EXPECT_TRUE(nonfinite) << place;
+  }
+  const std::vector<float> sums = shard.Block<float>(0, kSize);
+  EXPECT_EQ(sums[2], 9) << "it is applied all the same";
+  EXPECT_TRUE(std::isnan(sums[256]));
 }
 
 TEST(DenseStore, RefusesWhatDoesNotFit) {

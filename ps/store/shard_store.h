@@ -80,6 +80,9 @@ class ShardStore {
 
   // Checks and applies one push.
   virtual absl::Status Apply(const PushView& push) = 0;
+  // The same; tells as well whether the push holds NaN or infinity. Where that keeps nobody from
+  // applying it, to look meanwhile costs less than to look first.
+  virtual absl::Status Apply(const PushView& push, bool* nonfinite) = 0;
 
   // BSP: all pushes of one clock, in worker order. Combined first as the updater says
   // (Updater::combine; the mean where the table asks for it, over `contributors` workers), in the

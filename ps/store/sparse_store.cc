@@ -40,6 +40,11 @@ class SparseStore final : public ShardStore {
 
   absl::Status Apply(const PushView& push) override { return ApplyCombined({&push, 1}, 1); }
 
+  absl::Status Apply(const PushView& push, bool* nonfinite) override {
+    *nonfinite = HasNonFinite(spec_.dtype, push.values.bytes());
+    return Apply(push);
+  }
+
   absl::Status ApplyCombined(std::span<const PushView> pushes,
                              std::uint32_t contributors) override {
     for (const PushView& push : pushes) LEEWAY_RETURN_IF_ERROR(Check(push));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/container/inlined_vector.h"
+#include "ps/store/shard_store.h"
 #include "runtime/prefetch.h"
 
 namespace leeway::ps {
@@ -41,9 +42,16 @@ struct Share {
   std::uint32_t mean_of;
 };
 
-// `gradient(offset, size)` gives the elements to update with. What was pushed has been looked at
-// before, and lies in a cache; what is stored does not, and is asked for a stretch ahead. (Not
-// where stretches are short: there that was no faster, see loops/sum.h.)
+template <class Stored>
+void LookForNonFinite(std::span<const Stored* const> pushes, std::size_t offset, std::size_t size,
+                      bool* found) {
+  for (const Stored* push : pushes) {
+    const std::span<const Stored> values(push + offset, size);
+    *found = *found || HasNonFinite(DTypeOf<Stored>, std::as_bytes(values));
+  }
+}
+
+// `gradient(offset, size)` gives the elements to update with.
 template <class Stored, class Gradient>
 void UpdateStretches(const Updater& updater, const StoredRun<Stored>& run, double learning_rate,
                      const Gradient& gradient) {
@@ -55,10 +63,6 @@ void UpdateStretches(const Updater& updater, const StoredRun<Stored>& run, doubl
   }
   for (std::size_t offset = 0; offset < run.size; offset += stretch) {
     const std::size_t size = std::min(stretch, run.size - offset);
-    if (stretch == kStretch) {
-      const std::size_t next = std::min(stretch, run.size - offset - size);
-      runtime::PrefetchStretch(run.before + offset + size, next * sizeof(Stored));
-    }
     if (run.state_before != run.state_after) {
       for (Compute* slot : state) {
         std::copy_n(run.state_before + (slot - run.state_after), size, slot);
@@ -91,6 +95,7 @@ void ApplyToRun(const Updater& updater, const StoredRun<Stored>& run,
   const Share<Stored> share(updater, pushes, terms);
   alignas(64) ComputeOf<Stored> combined[kStretch];
   UpdateStretches(updater, run, terms.learning_rate, [&](std::size_t offset, std::size_t size) {
+    if (terms.nonfinite != nullptr) LookForNonFinite(pushes, offset, size, terms.nonfinite);
     return Combine(share.pushes, offset, size, share.mean_of, combined);
   });
 }

@@ -17,6 +17,8 @@ namespace leeway::ps {
 struct UpdateTerms {
   double learning_rate = 0;   // NaN: the updater's own
   std::uint32_t mean_of = 1;  // what is added up is divided by this
+  // Set where one of the pushes holds NaN or infinity (ApplyToRun); null: nobody asks.
+  bool* nonfinite = nullptr;
 };
 
 // A dense block or one row. State lies slot after slot, each [size].
