@@ -1,4 +1,4 @@
-// leeway_bench_raw memory | tcp | zmq-tcp | zmq-ipc
+// leeway_bench_raw memory | tcp | tcp-reno | zmq-tcp | zmq-ipc
 #include <cstdio>
 #include <string>
 
@@ -11,12 +11,13 @@ namespace {
 int Main(const std::string& limit) {
   if (limit == "memory") {
     ServeCommands(MeasureMemory);
-  } else if (limit == "tcp") {
-    ServeCommands(MeasureTcp);
+  } else if (limit == "tcp" || limit == "tcp-reno") {
+    const std::string congestion = limit == "tcp" ? "" : "reno";
+    ServeCommands([&](const Command& command) { return MeasureTcp(congestion, command); });
   } else if (limit == "zmq-tcp" || limit == "zmq-ipc") {
     ServeCommands([&](const Command& command) { return MeasureZmq(limit.substr(4), command); });
   } else {
-    std::fprintf(stderr, "usage: leeway_bench_raw memory | tcp | zmq-tcp | zmq-ipc\n");
+    std::fprintf(stderr, "usage: leeway_bench_raw memory | tcp | tcp-reno | zmq-tcp | zmq-ipc\n");
     return 2;
   }
   return 0;

@@ -13,8 +13,9 @@ Measured MeasureMemory(const Command& command);
 
 // "stream": one connection over loopback, written and read in pieces of `bytes`, into the same
 // memory again and again. "message": the reader has `bytes` of memory for a whole message and
-// answers it with one byte. "rtt": `bytes` there and back.
-Measured MeasureTcp(const Command& command);
+// answers it with one byte. "rtt": `bytes` there and back. `congestion`: the congestion control;
+// "": the system's own.
+Measured MeasureTcp(const std::string& congestion, const Command& command);
 
 // "stream": messages of `bytes` from one thread to another process that takes them and lets them
 // go, in recycled memory. "message": one at a time, answered. "rtt": `bytes` there and back.

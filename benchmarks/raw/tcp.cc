@@ -35,16 +35,19 @@ bool ReceiveAll(int fd, char* data, std::size_t size) {
   return true;
 }
 
-void NoDelay(int fd) {
+void Prepare(int fd, const std::string& congestion) {
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  if (congestion.empty()) return;
+  setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, congestion.data(),
+             static_cast<socklen_t>(congestion.size()));
 }
 
 // The other process: answers every message, or only the end of the stream.
-int Receive(int listener, const Command& command) {
+int Receive(int listener, const std::string& congestion, const Command& command) {
   const int fd = accept(listener, nullptr, nullptr);
   if (fd < 0) return 1;
-  NoDelay(fd);
+  Prepare(fd, congestion);
   std::vector<char> memory(command.bytes);
   const bool stream = command.op == "stream";
   const std::size_t answer = command.op == "rtt" ? command.bytes : 1;
@@ -101,17 +104,17 @@ void PingPong(int fd, const Command& command, const Stopwatch& watch, Measured* 
 
 }  // namespace
 
-Measured MeasureTcp(const Command& command) {
+Measured MeasureTcp(const std::string& congestion, const Command& command) {
   Measured measured;
   sockaddr_in address;
   const int listener = Listen(&address);
-  Child receiver = Child::Fork([&] { return Receive(listener, command); });
+  Child receiver = Child::Fork([&] { return Receive(listener, congestion, command); });
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     measured.error = "cannot connect to loopback";
     return measured;
   }
-  NoDelay(fd);
+  Prepare(fd, congestion);
   const Stopwatch watch({receiver.pid()});
   command.op == "stream" ? Stream(fd, command, watch, &measured)
                          : PingPong(fd, command, watch, &measured);

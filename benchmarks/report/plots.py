@@ -22,6 +22,7 @@ LOOKS = {  # colour, line
     "leeway.zmq": ("#93c5fd", "-"),
     "memory": ("#6b7280", ":"),
     "raw.tcp": ("#9ca3af", ":"),
+    "raw.tcp_reno": ("#9ca3af", "-."),
     "zmq.tcp": ("#4b5563", "--"),
     "zmq.ipc": ("#9ca3af", "--"),
     "torch.shm": ("#f97316", "-"),
@@ -104,7 +105,7 @@ def throughput(rounds: Rounds, titles: Titles, op: str) -> str | None:
         any_line = False
         for subject, title in titles.items():
             works = [w for w in work.dense() if w.op == op]
-            if subject in ("zmq.tcp", "zmq.ipc", "raw.tcp"):
+            if subject in ("zmq.tcp", "zmq.ipc", "raw.tcp", "raw.tcp_reno"):
                 works = work.streams()
             found = [(w.size, figure(rounds, subject, w.name, gb_s)) for w in works]
             any_line |= _line(axes, subject, title, [(x, f) for x, f in found if f is not None])

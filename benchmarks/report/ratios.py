@@ -107,7 +107,9 @@ def _ratios() -> list[Ratio]:
         add(f"dense_4m_{op}_ipc_vs_raw_zmq_ipc", None, _against_raw("ipc", w, "zmq.ipc"),
             "4 MiB, 8 in flight; libzmq over ipc at its best")
         add(f"dense_100m_{op}_tcp_vs_raw_tcp", raw_100m, _against_raw("tcp", huge, "raw.tcp"),
-            "100 MB, 1 in flight; a TCP stream at its best")
+            "100 MB, 1 in flight; a TCP stream at its best, as the system makes them")
+        add(f"dense_100m_{op}_tcp_vs_raw_tcp_reno", None, _against_raw("tcp", huge, "raw.tcp_reno"),
+            "100 MB, 1 in flight; a TCP stream at its best, with the congestion control that we use")
         add(f"dense_100m_{op}_tcp_vs_torch_tcp", 2.5, _against("tcp", huge, "torch.tcp", huge),
             "100 MB, 1 in flight")
         add(f"dense_4m_{op}_shm_vs_memcpy", 0.6, _against("shm", w, "memory", work.COPY),
