@@ -16,16 +16,22 @@ inline std::uint64_t BlockElements(DType dtype, std::uint64_t block_bytes) {
   return std::max<std::uint64_t>(16, block_bytes / SizeOf(dtype) / 16 * 16);
 }
 
+// Blocks of a tensor of so many elements, and so many in a full block.
+inline std::uint64_t NumBlocks(std::uint64_t elements, std::uint64_t block_elements) {
+  return (elements + block_elements - 1) / block_elements;
+}
 inline std::uint64_t NumBlocks(const TableSpec& spec, std::uint64_t block_bytes) {
-  const std::uint64_t block = BlockElements(spec.dtype, block_bytes);
-  return (spec.NumElements() + block - 1) / block;
+  return NumBlocks(spec.NumElements(), BlockElements(spec.dtype, block_bytes));
 }
 
 // Elements of block `index`; the last one may be short. `index` < NumBlocks.
+inline std::uint64_t ElementsInBlock(std::uint64_t elements, std::uint64_t block_elements,
+                                     std::uint64_t index) {
+  return std::min(block_elements, elements - index * block_elements);
+}
 inline std::uint64_t ElementsInBlock(const TableSpec& spec, std::uint64_t block_bytes,
                                      std::uint64_t index) {
-  const std::uint64_t block = BlockElements(spec.dtype, block_bytes);
-  return std::min(block, spec.NumElements() - index * block);
+  return ElementsInBlock(spec.NumElements(), BlockElements(spec.dtype, block_bytes), index);
 }
 
 // Blocks go to the shards in turn, each table starting elsewhere, so that many small tables

@@ -88,8 +88,7 @@ std::uint64_t TableSpec::NumElements() const {
   bool overflow = false;
   for (const std::uint64_t size : shape) {
     if (size == 0) return 0;
-    overflow = overflow || product > kMax / size;
-    product *= size;
+    overflow |= __builtin_mul_overflow(product, size, &product);
   }
   return overflow ? kMax : product;  // far above what Validate lets through
 }

@@ -4,6 +4,8 @@
 #include <limits>
 #include <new>
 
+#include "runtime/free_list.h"
+
 namespace leeway::runtime {
 namespace {
 
@@ -41,17 +43,26 @@ class CopiedBytes final : public BufferOwner {
   static CopiedBytes* New(const void* data, std::size_t size) {
     constexpr std::size_t kSizeMax = std::numeric_limits<std::ptrdiff_t>::max() - kAlignment;
     if (size > kSizeMax) throw std::bad_alloc();
-    auto* bytes = new (::operator new(sizeof(CopiedBytes) + size)) CopiedBytes;
+    const bool small = sizeof(CopiedBytes) + size <= kSmallBytes;
+    void* const memory = small ? Small::Take() : ::operator new(sizeof(CopiedBytes) + size);
+    auto* bytes = new (memory) CopiedBytes(small);
     std::memcpy(bytes->data(), data, size);
     return bytes;
   }
   std::byte* data() { return reinterpret_cast<std::byte*>(this + 1); }
 
  private:
+  static constexpr std::size_t kSmallBytes = 256;
+  using Small = FreeList<kSmallBytes>;
+
+  explicit CopiedBytes(bool small) : small_(small) {}
   void OnUnused() override {
+    const bool small = small_;
     this->~CopiedBytes();
-    ::operator delete(this);
+    small ? Small::Give(this) : ::operator delete(this);
   }
+
+  const bool small_;
 };
 static_assert(sizeof(CopiedBytes) % alignof(std::max_align_t) == 0);
 

@@ -7,7 +7,6 @@
 #define LEEWAY_WORKER_CORE_H_
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,6 +27,7 @@
 #include "van/van.h"
 #include "worker/alarm.h"
 #include "worker/calls.h"
+#include "worker/due_operations.h"
 #include "worker/entrance.h"
 #include "worker/errands.h"
 #include "worker/operation.h"
@@ -124,7 +124,7 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   // The result is known: complete, as soon as nobody reads the user's memory any more.
   void Settle(const std::shared_ptr<Operation>& operation);
   void Complete(const std::shared_ptr<Operation>& operation);
-  void SetDue(const std::shared_ptr<Operation>& operation, absl::Time due);
+  void SetDue(const std::shared_ptr<Operation>& operation, absl::Time now, absl::Duration after);
   void LookAtDeadlines();
   void Overdue(const std::shared_ptr<Operation>& operation);
   void BreakOff(const Operation& operation);
@@ -152,8 +152,7 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   std::shared_ptr<const proto::ClusterMap> map_;
 
   std::uint64_t next_operation_ = 1;
-  // All operations that are not over, by when something is to be done about them.
-  std::map<std::pair<absl::Time, std::uint64_t>, std::shared_ptr<Operation>> due_;
+  DueOperations due_;
   StalenessLedger staleness_;
   std::uint64_t bytes_pushed_ = 0;
   std::uint64_t bytes_pulled_ = 0;

@@ -39,7 +39,7 @@ absl::Status CheckLearningRate(const std::optional<double>& rate) {
 
 std::shared_ptr<Operation> Core::Submit(absl::StatusOr<Sliced> sliced, const Terms& terms,
                                         Operation::Completion completion) {
-  auto operation = std::make_shared<Operation>();
+  auto operation = Operation::New();
   operation->completion = std::move(completion);
   operation->number = next_operation_++;
   absl::Status status = Usable();
@@ -56,7 +56,8 @@ std::shared_ptr<Operation> Core::Submit(absl::StatusOr<Sliced> sliced, const Ter
   operation->op = sliced->op;
   operation->clock = clock();
   operation->submitted = loop_->Now();
-  operation->deadline = operation->submitted + terms.timeout.value_or(config_.request_timeout);
+  const absl::Duration timeout = terms.timeout.value_or(config_.request_timeout);
+  operation->deadline = operation->submitted + timeout;
   operation->requests = operation->unanswered = sliced->pieces.size();
   operation->source = std::move(sliced->source);
   operation->sink = std::move(sliced->sink);
@@ -69,7 +70,7 @@ std::shared_ptr<Operation> Core::Submit(absl::StatusOr<Sliced> sliced, const Ter
       bytes_pushed_ += piece.payload.back().size();
     }
   }
-  SetDue(operation, operation->deadline);
+  SetDue(operation, operation->submitted, timeout);
   if (sliced->pieces.empty()) {
     if (operation->sink != nullptr) operation->sink->Finish();
     Settle(operation);
@@ -140,11 +141,11 @@ void Core::Settle(const std::shared_ptr<Operation>& operation) {
   });
   if (unused) return Complete(operation);
   operation->stage = Operation::Stage::kReleasing;
-  SetDue(operation, loop_->Now() + kReleaseGrace);
+  SetDue(operation, loop_->Now(), kReleaseGrace);
 }
 
 void Core::Complete(const std::shared_ptr<Operation>& operation) {
-  due_.erase({operation->due, operation->number});
+  due_.Remove(*operation);
   operation->stage = Operation::Stage::kOver;
   Operation::Completion completion = std::move(operation->completion);
   if (completion) {
@@ -154,21 +155,19 @@ void Core::Complete(const std::shared_ptr<Operation>& operation) {
   }
 }
 
-void Core::SetDue(const std::shared_ptr<Operation>& operation, absl::Time due) {
-  if (operation->due != absl::InfinitePast()) due_.erase({operation->due, operation->number});
-  operation->due = due;
-  // Nearly always the latest of all.
-  due_.emplace_hint(due_.end(), std::pair(due, operation->number), operation);
-  deadlines_.SetBy(due);
+void Core::SetDue(const std::shared_ptr<Operation>& operation, absl::Time now,
+                  absl::Duration after) {
+  due_.Set(operation, now, after);
+  deadlines_.SetBy(operation->due);
 }
 
 void Core::LookAtDeadlines() {
   const absl::Time now = loop_->Now();
-  while (!due_.empty() && due_.begin()->first.first <= now) {
-    const std::shared_ptr<Operation> operation = due_.begin()->second;
-    Overdue(operation);
+  for (const std::shared_ptr<Operation>& operation : due_.By(now)) {
+    // One may have ended with another.
+    if (operation->stage != Operation::Stage::kOver) Overdue(operation);
   }
-  if (!due_.empty()) deadlines_.SetBy(due_.begin()->first.first);
+  if (!due_.empty()) deadlines_.SetBy(due_.First());
 }
 
 // Every step moves the operation on to a later time or to its end.
@@ -182,20 +181,19 @@ void Core::Overdue(const std::shared_ptr<Operation>& operation) {
                                           " (Options::timeout, LEEWAY_REQUEST_TIMEOUT_MS)")));
     case Operation::Stage::kReleasing:
       operation->stage = Operation::Stage::kBreakingOff;
-      SetDue(operation, loop_->Now() + kLingerGrace);
+      SetDue(operation, loop_->Now(), kLingerGrace);
       return BreakOff(*operation);
     case Operation::Stage::kBreakingOff:
       // A ticket that completed now would have the user free what is still being read.
       runtime::LogError(operation->Describe(),
                         " has ended, but its connections, which were dropped, still read the data "
                         "given to it; waiting for them");
-      SetDue(operation, loop_->Now() + kLingerGrace);
+      SetDue(operation, loop_->Now(), kLingerGrace);
       // Its shards may have moved since it was sent.
       for (const auto& [place, link] : servers_->links()) servers_->Reconnect(link.get());
       return;
     case Operation::Stage::kOver:
-      due_.erase({operation->due, operation->number});
-      return;
+      return due_.Remove(*operation);
   }
 }
 
@@ -270,8 +268,8 @@ void Core::End(const absl::Status& why) {
   if (calls_ != nullptr) calls_->Fail(why);
   if (ticker_ != nullptr) ticker_->Stop();
   std::vector<std::shared_ptr<Operation>> asking;  // oldest deadline first
-  for (const auto& [due, operation] : due_) {
-    if (operation->stage == Operation::Stage::kAsking) asking.push_back(operation);
+  for (std::shared_ptr<Operation>& operation : due_.All()) {
+    if (operation->stage == Operation::Stage::kAsking) asking.push_back(std::move(operation));
   }
   if (requests_ != nullptr) requests_->Clear();
   for (const std::shared_ptr<Operation>& operation : asking) {
@@ -289,9 +287,8 @@ void Core::End(const absl::Status& why) {
 void Core::Stop() {
   End(absl::FailedPreconditionError("this worker has left its cluster"));
   if (servers_ != nullptr) servers_->Close();
-  while (!due_.empty()) {
-    const std::shared_ptr<Operation> operation = due_.begin()->second;
-    Complete(operation);
+  for (const std::shared_ptr<Operation>& operation : due_.All()) {
+    if (operation->stage != Operation::Stage::kOver) Complete(operation);
   }
 }
 

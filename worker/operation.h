@@ -5,7 +5,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -13,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "proto/messages.h"
+#include "runtime/free_list.h"
 #include "worker/slice.h"
 #include "worker/table_info.h"
 #include "worker/user_memory.h"
@@ -23,6 +26,11 @@ class Operation {
  public:
   // Called once, on the loop, with `result` set. Who passes one is also the one to call MarkDone.
   using Completion = absl::AnyInvocable<void(const std::shared_ptr<Operation>&)>;
+
+  Operation() {}  // "= default" would have New() fill it with zeros first
+  static std::shared_ptr<Operation> New() {
+    return std::allocate_shared<Operation>(runtime::Recycled<Operation>());
+  }
 
   // ---- Any thread ----
   bool done() const { return done_.load(std::memory_order_acquire); }
@@ -53,7 +61,11 @@ class Operation {
   std::uint64_t clock = 0;  // the worker's when it was submitted
   absl::Time submitted;
   absl::Time deadline = absl::InfiniteFuture();
-  absl::Time due = absl::InfinitePast();  // its place among the core's deadlines, if it has one
+  // Its place among the core's deadlines, if it has one (due_operations.h).
+  using List = std::list<std::shared_ptr<Operation>, runtime::Recycled<std::shared_ptr<Operation>>>;
+  absl::Time due;
+  absl::Duration due_after;
+  std::optional<List::iterator> place;
   std::size_t requests = 0;
   std::size_t unanswered = 0;
   absl::Status result;

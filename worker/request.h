@@ -2,6 +2,7 @@
 #ifndef LEEWAY_WORKER_REQUEST_H_
 #define LEEWAY_WORKER_REQUEST_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "proto/messages.h"
+#include "runtime/free_list.h"
 #include "van/ahead.h"
 #include "van/van.h"
 #include "worker/alarm.h"
@@ -22,12 +24,16 @@
 namespace leeway::worker {
 
 struct Request {
+  using Memory = runtime::FreeList<512>;
   enum class State {
     kQueued,   // stands in its link's queue
     kSent,     // waits for its answer, or to be resent
     kWaiting,  // for a newer map, for the end of a back-off or for its link to come up
     kKept,     // retained, and its shard's head has it
   };
+
+  static void* operator new(std::size_t) { return Memory::Take(); }
+  static void operator delete(void* memory) { Memory::Give(memory); }
 
   bool held() const { return table->spec.consistency.is_bsp(); }  // its class (requests.h)
 
@@ -65,6 +71,8 @@ struct Request {
   absl::Duration resend_delay;
   absl::Duration back_off;
 };
+
+static_assert(sizeof(Request) <= 512);
 
 struct SentSooner {
   bool operator()(const Request* a, const Request* b) const {

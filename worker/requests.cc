@@ -57,12 +57,12 @@ absl::Status Requests::Admit(const Sliced& sliced) const {
   return absl::OkStatus();
 }
 
-void Requests::Submit(const std::shared_ptr<Operation>& operation, std::vector<Piece> pieces,
+void Requests::Submit(const std::shared_ptr<Operation>& operation, Pieces pieces,
                       std::optional<double> learning_rate, int priority) {
   const absl::Time now = operation->submitted;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     Lane& lane = lanes_[pieces[i].shard];
-    auto request = std::make_unique<Request>();
+    std::unique_ptr<Request> request(new Request);  // () would fill it with zeros first
     request->operation = operation;
     request->index = i;
     request->filled = operation->source == nullptr;
@@ -198,8 +198,8 @@ absl::Status Requests::HandOver(Link* link, const Request& request, absl::Time n
   }
   const std::uint64_t followed =
       link->ahead.OnHandOver(request.bytes, servers_->Writable(link), now);
-  absl::Status sent = servers_->Send(link, message, payload,
-                                     followed > 0 ? Followed(link, followed) : nullptr);
+  absl::Status sent =
+      servers_->Send(link, message, payload, followed > 0 ? Followed(link, followed) : nullptr);
   if (!sent.ok()) link->ahead.OnDone(followed, now);
   return sent;
 }

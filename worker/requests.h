@@ -65,7 +65,7 @@ class Requests {
   // Whether every piece has somewhere to go, and memory to wait in.
   absl::Status Admit(const Sliced& sliced) const;
   // Queues the pieces and sends what may be sent. Admit said yes.
-  void Submit(const std::shared_ptr<Operation>& operation, std::vector<Piece> pieces,
+  void Submit(const std::shared_ptr<Operation>& operation, Pieces pieces,
               std::optional<double> learning_rate, int priority);
   // The operation ends without its answers; its memory is not used from here on.
   void Abandon(const Operation& operation);

@@ -112,7 +112,7 @@ Ticket Session::Submit(Access access, Options options) {
     if (core_ != nullptr) {
       operation = core_->Submit(std::move(sliced), terms, std::move(completion));
     } else {
-      operation = std::make_shared<Operation>();
+      operation = Operation::New();
       operation->result = Left();
       completion(operation);
     }

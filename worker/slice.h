@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "proto/messages.h"
 #include "runtime/buffer.h"
+#include "runtime/free_list.h"
 #include "worker/table_info.h"
 #include "worker/user_memory.h"
 
@@ -47,6 +48,9 @@ struct Piece {
   absl::InlinedVector<runtime::Buffer, 3> payload = {};
 };
 
+// Most operations have one.
+using Pieces = std::vector<Piece, runtime::Recycled<Piece>>;
+
 // Where the values of a push come from, if they are gathered only when a piece is about to leave:
 // the first ones are under way then while the next are gathered, and what was just written is still
 // in the cache when the transport reads it.
@@ -74,7 +78,7 @@ struct Sliced {
 
   std::shared_ptr<const TableInfo> table;
   proto::Op op = proto::Op::kPush;
-  std::vector<Piece> pieces = {};
+  Pieces pieces = {};
   std::unique_ptr<PushSource> source = nullptr;  // pushes whose pieces are still to be filled
   std::unique_ptr<PullSink> sink = nullptr;      // pulls
   UserMemoryHold memory = {};                    // where pieces point into the user's memory

@@ -2,6 +2,7 @@
 // payload points into the user's array. A small tensor is copied: that costs less than to lend it.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/layout.h"
@@ -31,9 +32,10 @@ class DenseSink final : public PullSink {
 absl::StatusOr<Sliced> SliceDense(const Access& access, const std::shared_ptr<Poster>& poster) {
   const TableInfo& table = *access.table;
   const std::uint64_t width = SizeOf(table.spec.dtype);
-  const std::uint64_t block_bytes =
-      proto::BlockElements(table.spec.dtype, table.block_bytes) * width;
-  if (std::min(block_bytes, access.table->spec.NumElements() * width) > table.message_bytes_max) {
+  const std::uint64_t elements = table.spec.NumElements();
+  const std::uint64_t block_elements = proto::BlockElements(table.spec.dtype, table.block_bytes);
+  const std::uint64_t block_bytes = block_elements * width;
+  if (std::min(block_bytes, elements * width) > table.message_bytes_max) {
     return absl::InvalidArgumentError(
         absl::StrCat("table '", table.spec.name, "': a block of ", block_bytes,
                      " bytes is more than LEEWAY_MESSAGE_BYTES_MAX, ", table.message_bytes_max));
@@ -55,16 +57,16 @@ absl::StatusOr<Sliced> SliceDense(const Access& access, const std::shared_ptr<Po
     sliced.memory = UserMemoryHold(poster);
   }
   const auto part = [&](std::uint64_t offset, std::uint64_t size) {
+    if (copies && size == bytes) return std::move(copy);
     return copies ? copy.Part(offset, size) : sliced.memory->Lend(values + offset, size);
   };
 
-  const std::uint64_t blocks = proto::NumBlocks(table.spec, table.block_bytes);
-  sliced.pieces.resize(blocks);
-  for (std::uint64_t i = 0; i < blocks; ++i) {
+  sliced.pieces.resize(proto::NumBlocks(elements, block_elements));
+  for (std::uint64_t i = 0; i < sliced.pieces.size(); ++i) {
     Piece& piece = sliced.pieces[i];
     piece.shard = proto::ShardOfBlock(table.id, i, table.num_shards);
     piece.block = i;
-    piece.elements = proto::ElementsInBlock(table.spec, table.block_bytes, i);
+    piece.elements = proto::ElementsInBlock(elements, block_elements, i);
     piece.reply_elements = piece.elements;
     if (push) piece.payload.push_back(part(i * block_bytes, piece.elements * width));
   }

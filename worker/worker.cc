@@ -13,7 +13,7 @@ namespace {
 
 // A table that was never opened.
 Ticket NoTable(const Options& options) {
-  auto operation = std::make_shared<worker::Operation>();
+  auto operation = worker::Operation::New();
   const absl::Status status =
       absl::FailedPreconditionError("the table is not open: see Worker::CreateTable and OpenTable");
   if (options.done != nullptr) options.done(status);
