@@ -2,6 +2,9 @@
 #ifndef LEEWAY_PROTO_CODEC_H_
 #define LEEWAY_PROTO_CODEC_H_
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 
 #include "absl/status/statusor.h"
@@ -22,6 +25,11 @@ runtime::Buffer Encode(const AnyMessage& message);
 // INVALID_ARGUMENT says which field was wrong, what it held and what it may hold.
 absl::StatusOr<AnyMessage> Decode(const runtime::Buffer& header,
                                   std::span<runtime::Buffer> payload);
+
+// Of a message whose one payload frame, of so many bytes, is still to come: the reply, if it is one
+// to a pull of a dense block of that size. Nothing: it is something else, or malformed, which
+// Decode will say.
+std::optional<Reply> DecodeDenseReply(std::span<const std::byte> header, std::uint64_t bytes);
 
 // The name of the message's type, for logs: "Request", "ClusterMap", …
 absl::string_view NameOf(const AnyMessage& message);

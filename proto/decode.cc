@@ -1,4 +1,7 @@
+#include <cstdint>
 #include <cstring>
+#include <optional>
+#include <span>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -17,8 +20,8 @@ using decode::Wrong;
 // The header's bytes at an address that FlatBuffers may read from: frames arrive at any.
 class AlignedHeader {
  public:
-  explicit AlignedHeader(const runtime::Buffer& header) {
-    if (header.aligned_to(kAlignment)) {
+  explicit AlignedHeader(std::span<const std::byte> header) {
+    if (reinterpret_cast<std::uintptr_t>(header.data()) % kAlignment == 0) {
       data_ = reinterpret_cast<const std::uint8_t*>(header.data());
       return;
     }
@@ -127,12 +130,29 @@ absl::Status ReadHeader(const wire::Header& header, Input& in, AnyMessage* to) {
 absl::StatusOr<AnyMessage> Decode(const runtime::Buffer& header,
                                   std::span<runtime::Buffer> payload) {
   LEEWAY_RETURN_IF_ERROR(CheckHeaderLength(header.size()));
-  const AlignedHeader aligned(header);
+  const AlignedHeader aligned(header.bytes());
   LEEWAY_RETURN_IF_ERROR(VerifyHeader(aligned.data(), header.size()));
   Input in{.payload = payload, .text_bytes_left = header.size()};
   absl::StatusOr<AnyMessage> message{AnyMessage()};
   LEEWAY_RETURN_IF_ERROR(ReadHeader(*wire::GetHeader(aligned.data()), in, &*message));
   return message;
+}
+
+std::optional<Reply> DecodeDenseReply(std::span<const std::byte> header, std::uint64_t bytes) {
+  if (!CheckHeaderLength(header.size()).ok()) return std::nullopt;
+  const AlignedHeader aligned(header);
+  if (!VerifyHeader(aligned.data(), header.size()).ok()) return std::nullopt;
+  const wire::Reply* const body = wire::GetHeader(aligned.data())->body_as_Reply();
+  if (body == nullptr || body->kind() != static_cast<std::uint8_t>(TableKind::kDense)) {
+    return std::nullopt;
+  }
+  // Of a dense block only the size is looked at, and the alignment, which this has.
+  alignas(8) static constexpr std::byte kElsewhere[8] = {};
+  runtime::Buffer frame = runtime::Buffer::Unowned(kElsewhere, bytes);
+  Input in{.payload = {&frame, 1}, .text_bytes_left = header.size()};
+  Reply reply;
+  const bool whole = decode::Read(*body, in, &reply).ok();
+  return whole && reply.result.ok() && HasPull(reply.op) ? std::optional(reply) : std::nullopt;
 }
 
 }  // namespace leeway::proto

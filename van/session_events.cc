@@ -205,6 +205,16 @@ absl::StatusOr<Prefix> SessionVan::CheckArrival(const Arrival& arrival) const {
   return prefix;
 }
 
+// What is wrong with it shows when all of it is here.
+std::shared_ptr<const Landing> SessionVan::LandingFor(ConnId conn, std::span<const std::byte> head,
+                                                      std::uint64_t bytes) {
+  const auto found = by_conn_.find(conn);
+  if (found == by_conn_.end() || Find(found->second)->stage != Stage::kUp) return nullptr;
+  const absl::StatusOr<Prefix> prefix = GetPrefix(head);
+  if (!prefix.ok() || prefix->kind != Kind::kData || prefix->frames != 2) return nullptr;
+  return handler_->LandingFor(found->second, head.subspan(kPrefixBytes), bytes);
+}
+
 void SessionVan::OnArrival(ConnId conn, Arrival arrival) {
   const auto found = by_conn_.find(conn);
   if (found == by_conn_.end()) return;

@@ -108,6 +108,8 @@ class SessionVan final : public Van, private TransportEvents {
   void OnAccepted(ConnId conn) override;
   void OnOpened(ConnId conn) override;
   void OnArrival(ConnId conn, Arrival arrival) override;
+  std::shared_ptr<const Landing> LandingFor(ConnId conn, std::span<const std::byte> head,
+                                            std::uint64_t bytes) override;
   void OnClosed(ConnId conn, const absl::Status& why) override;
   void OnHandshakeFailed(const std::string& address) override;
   void DialNow(PeerId id);

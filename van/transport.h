@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -22,6 +23,9 @@ namespace leeway::van {
 
 // A connection of a transport, never reused within its life. 0 is none.
 using ConnId = std::uint64_t;
+
+// To ask where a frame is to go is worth it from here on.
+inline constexpr std::uint64_t kLandingBytesMin = 64 << 10;
 
 // A message as it came. Nothing in it has been checked.
 struct Arrival {
@@ -38,6 +42,14 @@ class TransportEvents {
   // A dialled connection stands.
   virtual void OnOpened(ConnId conn) = 0;
   virtual void OnArrival(ConnId conn, Arrival arrival) = 0;
+  // The first frame of a message has come and nothing else is missing than its one other frame, of
+  // so many bytes: where that is to go, null where the transport is to choose
+  // (Handler::LandingFor).
+  virtual std::shared_ptr<const Landing> LandingFor(ConnId /*conn*/,
+                                                    std::span<const std::byte> /*head*/,
+                                                    std::uint64_t /*bytes*/) {
+    return nullptr;
+  }
   // The last word about a connection, unless Close was called. For a dialled one also if it never
   // stood.
   virtual void OnClosed(ConnId conn, const absl::Status& why) = 0;

@@ -16,9 +16,11 @@
 #ifndef LEEWAY_VAN_VAN_H_
 #define LEEWAY_VAN_VAN_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,7 @@
 #include "leeway/config.h"
 #include "runtime/buffer.h"
 #include "runtime/loop.h"
+#include "van/landing.h"
 
 namespace leeway::van {
 
@@ -64,8 +67,17 @@ class Handler {
   // The last word about a peer (for Connect: also if it never came up). `why` names its address
   // and, where a setting could help, the setting. OK: it said goodbye.
   virtual void OnPeerDown(PeerId peer, const absl::Status& why) = 0;
-  // Only between OnPeerUp and OnPeerDown. The message may be kept.
+  // Only between OnPeerUp and OnPeerDown. The message may be kept, but for a frame that has landed.
   virtual void OnMessage(PeerId peer, Message message) = 0;
+  // A message with this header, of which nothing has been checked, and one payload frame of so many
+  // bytes is on its way: where that is to land; null: in memory of the van's. The frame that
+  // OnMessage is given lies there, unless the grant was revoked meanwhile. Large frames only, and
+  // only where it saves a copy. The van is not to be called.
+  virtual std::shared_ptr<const Landing> LandingFor(PeerId /*peer*/,
+                                                    std::span<const std::byte> /*header*/,
+                                                    std::uint64_t /*bytes*/) {
+    return nullptr;
+  }
 };
 
 struct Limits {

@@ -15,6 +15,7 @@
 #include "proto/messages.h"
 #include "runtime/free_list.h"
 #include "van/ahead.h"
+#include "van/landing.h"
 #include "van/van.h"
 #include "worker/alarm.h"
 #include "worker/operation.h"
@@ -49,6 +50,8 @@ struct Request {
   Piece piece;
   bool filled = false;      // its payload; false only as long as its operation goes on
   std::uint64_t bytes = 0;  // payload
+
+  van::LandingGrant landing;  // of the user's array, while an answer is received into it
 
   std::shared_ptr<const TableInfo> table;
   proto::Op op = proto::Op::kPush;

@@ -274,15 +274,36 @@ Request* Requests::Find(Lane& lane, std::uint64_t sequence) const {
   return lane.open[sequence - first].get();
 }
 
-void Requests::OnReply(Link* link, const proto::Reply& reply, std::span<runtime::Buffer> payload) {
-  const proto::RequestId& id = reply.id;
+// What this link answers; null: nothing that was asked, or it is settled.
+Request* Requests::Asked(const Link* link, const proto::RequestId& id) {
   if (id.incarnation != self_.incarnation || id.worker != self_.rank || id.shard >= lanes_.size() ||
       lanes_[id.shard].link != link) {
-    return;
+    return nullptr;
   }
+  Request* const request = Find(lanes_[id.shard], id.sequence);
+  return request != nullptr && request->times_sent > 0 ? request : nullptr;
+}
+
+// Not what was pushed as well: if the answer breaks off it may have to be sent again, from an array
+// that may be this one.
+std::shared_ptr<const van::Landing> Requests::LandingFor(Link* link, const proto::Reply& reply,
+                                                         std::uint64_t bytes) {
+  Request* const request = Asked(link, reply.id);
+  if (request == nullptr || request->operation == nullptr || request->op != proto::Op::kPull ||
+      request->table->spec.kind != TableKind::kDense ||
+      bytes != request->piece.reply_elements * SizeOf(request->table->spec.dtype)) {
+    return nullptr;
+  }
+  PullSink* const sink = request->operation->sink.get();
+  std::byte* const place = sink == nullptr ? nullptr : sink->Place(request->index);
+  return place == nullptr ? nullptr : request->landing.Give(place);
+}
+
+void Requests::OnReply(Link* link, const proto::Reply& reply, std::span<runtime::Buffer> payload) {
+  const proto::RequestId& id = reply.id;
+  Request* const request = Asked(link, id);
+  if (request == nullptr) return;
   Lane& lane = lanes_[id.shard];
-  Request* request = Find(lane, id.sequence);
-  if (request == nullptr || request->times_sent == 0) return;  // null: settled before
 
   const bool sent = request->state == Request::State::kSent;
   if (absl::IsAborted(reply.result) || absl::IsUnavailable(reply.result)) {

@@ -76,6 +76,10 @@ class Requests {
   void OnLinkDown(Link* link);
   void OnReply(Link* link, const proto::Reply& reply, std::span<runtime::Buffer> payload);
   void OnAcks(Link* link, const proto::PushAcks& acks);
+  // Where the values of such a reply to a pull of a dense block, of so many bytes, are to be
+  // received to; null: nowhere in particular.
+  std::shared_ptr<const van::Landing> LandingFor(Link* link, const proto::Reply& reply,
+                                                 std::uint64_t bytes);
 
   // Gives all that waits its number: the clock ends. Before MarksFor of the new one.
   void NumberAll();
@@ -143,6 +147,7 @@ class Requests {
   void TryLater(Request* request);
   void ResendDue();
   Request* Find(Lane& lane, std::uint64_t sequence) const;
+  Request* Asked(const Link* link, const proto::RequestId& id);
   std::unique_ptr<Request> TakeOut(Lane& lane, std::uint64_t sequence);
   void Retire(const Request& request);
   void Retain(Request& request, const Link& link, const proto::Reply& reply);

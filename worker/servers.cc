@@ -1,6 +1,7 @@
 #include "worker/servers.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "proto/codec.h"
@@ -242,6 +243,15 @@ void Servers::OnMessage(van::PeerId peer, van::Message message) {
   link->trouble = decoded.status();
   ConnectLater(link);
   listener_->OnLinkDown(link, link->trouble);
+}
+
+std::shared_ptr<const van::Landing> Servers::LandingFor(van::PeerId peer,
+                                                        std::span<const std::byte> header,
+                                                        std::uint64_t bytes) {
+  Link* const link = Of(peer);
+  if (link == nullptr) return nullptr;
+  const std::optional<proto::Reply> reply = proto::DecodeDenseReply(header, bytes);
+  return reply.has_value() ? listener_->LandingFor(link, *reply, bytes) : nullptr;
 }
 
 }  // namespace leeway::worker

@@ -66,6 +66,9 @@ class PushSource {
 class PullSink {
  public:
   virtual ~PullSink() = default;
+  // Where all of the reply to piece `index` goes, as it is; null: there is no such place. Take is
+  // called all the same.
+  virtual std::byte* Place(std::size_t /*index*/) { return nullptr; }
   // The reply to piece `index`: its payload's sizes are those the piece asked for.
   virtual void Take(std::size_t index, std::span<const runtime::Buffer> payload) = 0;
   // All pieces have been taken.

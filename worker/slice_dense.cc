@@ -18,8 +18,10 @@ class DenseSink final : public PullSink {
  public:
   DenseSink(void* result, std::uint64_t block_bytes)
       : result_(static_cast<std::byte*>(result)), block_bytes_(block_bytes) {}
+  std::byte* Place(std::size_t index) override { return result_ + index * block_bytes_; }
   void Take(std::size_t index, std::span<const runtime::Buffer> payload) override {
-    runtime::CopyAhead(payload[0].data(), payload[0].size(), result_ + index * block_bytes_);
+    if (payload[0].data() == Place(index)) return;  // it has landed there
+    runtime::CopyAhead(payload[0].data(), payload[0].size(), Place(index));
   }
 
  private:

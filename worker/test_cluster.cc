@@ -373,10 +373,12 @@ TestCluster::TestCluster(TestClusterOptions options)
   config.failure_timeout = options_.failure_timeout;
   if (options_.configure) options_.configure(&config);
   process = Start("worker");
-  core = std::make_unique<Core>(Core::Setup{.config = config,
-                                            .host = process->host.get(),
-                                            .loop = process->runner->loop(),
-                                            .factory = process->factory.get()});
+  van::Factory* const factory = process->factory.get();
+  core = std::make_unique<Core>(
+      Core::Setup{.config = config,
+                  .host = process->host.get(),
+                  .loop = process->runner->loop(),
+                  .factory = options_.wrap ? options_.wrap(factory) : factory});
 }
 
 TestCluster::~TestCluster() {

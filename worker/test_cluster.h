@@ -147,6 +147,8 @@ struct TestClusterOptions {
   bool late = false;  // the worker
   absl::Duration failure_timeout = absl::Minutes(10);
   std::function<void(Config*)> configure = nullptr;
+  // What the core is given instead of that factory.
+  std::function<van::Factory*(van::Factory*)> wrap = nullptr;
 };
 
 class TestCluster {

@@ -99,6 +99,7 @@ class Table {
   Ticket Push(std::span<const T> values, Options options = {}) const {
     return PushDense(DTypeOf<T>, values.data(), values.size(), std::move(options));
   }
+  // What `values` holds is undefined until the ticket is done, and if it fails.
   template <class T>
   Ticket Pull(std::span<T> values, Options options = {}) const {
     return PullDense(DTypeOf<T>, values.data(), values.size(), std::move(options));

@@ -156,6 +156,12 @@ void MixedTransport::Events::OnArrival(ConnId conn, Arrival arrival) {
   transport_->events_->OnArrival(Outer(conn, way_), std::move(arrival));
 }
 
+std::shared_ptr<const Landing> MixedTransport::Events::LandingFor(ConnId conn,
+                                                                  std::span<const std::byte> head,
+                                                                  std::uint64_t bytes) {
+  return transport_->events_->LandingFor(Outer(conn, way_), head, bytes);
+}
+
 void MixedTransport::Events::OnClosed(ConnId conn, const absl::Status& why) {
   if (way_ == kShm) transport_->Avoid(conn, why);
   transport_->events_->OnClosed(Outer(conn, way_), why);

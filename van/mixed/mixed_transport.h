@@ -46,6 +46,8 @@ class MixedTransport final : public Transport {
     void OnAccepted(ConnId conn) override;
     void OnOpened(ConnId conn) override;
     void OnArrival(ConnId conn, Arrival arrival) override;
+    std::shared_ptr<const Landing> LandingFor(ConnId conn, std::span<const std::byte> head,
+                                              std::uint64_t bytes) override;
     void OnClosed(ConnId conn, const absl::Status& why) override;
     void OnHandshakeFailed(const std::string& address) override;
 

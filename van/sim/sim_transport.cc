@@ -1,5 +1,6 @@
 #include "van/sim/sim_transport.h"
 
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -222,8 +223,17 @@ void SimTransport::ArrivePacket(SimNetworkState& network, ConnId conn,
     arrival.head = packet->head;
     arrival.frames = packet->payload.size() + 1;
     arrival.payload = packet->payload;
+    if (arrival.payload.size() == 1) self.Land(conn, arrival.head, &arrival.payload[0]);
     self.events_->OnArrival(conn, std::move(arrival));
   });
+}
+
+// Frames of any size, so that what is simulated goes the way that large ones go over TCP.
+void SimTransport::Land(ConnId conn, std::span<const std::byte> head, Buffer* frame) {
+  const auto landing = events_->LandingFor(conn, head, frame->size());
+  if (landing == nullptr) return;
+  std::memcpy(landing->to(), frame->data(), frame->size());
+  *frame = Buffer::Unowned(landing->to(), frame->size());
 }
 
 void SimTransport::SendClose(SimNetworkState& network, ConnId conn, const std::string& why) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 
 #include "van/done_list.h"
@@ -37,6 +38,7 @@ class SimTransport final : public Transport {
   static void ArriveDial(SimNetworkState& network, ConnId conn, const std::string& address);
   static void ArrivePacket(SimNetworkState& network, ConnId conn,
                            const std::shared_ptr<const Packet>& packet);
+  void Land(ConnId conn, std::span<const std::byte> head, Buffer* frame);
   static void ArriveClose(SimNetworkState& network, ConnId conn, const std::string& why);
   // Sends word that this end is no more to the other, behind what was sent before.
   static void SendClose(SimNetworkState& network, ConnId other, const std::string& why);

@@ -35,7 +35,9 @@ TcpConn::TcpConn(TcpShared* shared, ConnId conn, bool was_dialled, UniqueFd fd,
       receiver_(TcpReceiver::Limits{.first_bytes_max = kFirstBytesMax,
                                     .frame_bytes_max = FrameBytesMax(shared->limits),
                                     .payload_frames_max = shared->limits.payload_frames_max},
-                &shared->scratch) {
+                &shared->scratch, [this](std::span<const std::byte> head, std::uint64_t bytes) {
+                  return shared_->events->LandingFor(id, head, bytes);
+                }) {
   const auto greeting = TcpGreeting();
   sender_.AddBytes(greeting.data(), greeting.size());
 }

@@ -40,6 +40,7 @@ void TcpScratch::GiveBack(Memory memory) {
 
 int TcpReceiver::Places(std::array<iovec, 2>* places) {
   if (memory_ == nullptr) memory_ = scratch_->Take();
+  LeaveRevokedLanding();
   int count = 0;
   std::size_t behind = TcpScratch::kBytes;
   if (gathers_ && to_ != nullptr) {
@@ -93,6 +94,7 @@ const std::byte* TcpReceiver::Fetch(absl::Status* status) {
     begin_ += static_cast<std::size_t>(bytes_);
     return at;
   }
+  LeaveRevokedLanding();
   if (!gathers_) {
     if (there == 0 && expects_ == Expects::kRecord) return nullptr;
     if (*status = BeginGathering(); !status->ok()) return nullptr;
@@ -129,9 +131,29 @@ absl::Status TcpReceiver::BeginGathering() {
     case Expects::kHead:
       return Allocate(&long_head_);
     case Expects::kFrame:
-      return Keeps() ? Allocate(&frame_) : absl::OkStatus();
+      return Keeps() ? BeginFrame() : absl::OkStatus();
   }
   return absl::OkStatus();
+}
+
+absl::Status TcpReceiver::BeginFrame() {
+  const bool only_one = frames_ == 1 && frames_left_ == 1;
+  if (only_one && bytes_ >= kLandingBytesMin) landing_ = landing_for_(head_, bytes_);
+  if (landing_ == nullptr) return Allocate(&frame_);
+  to_ = landing_->to();
+  frame_ = Buffer::Unowned(to_, bytes_);
+  return absl::OkStatus();
+}
+
+// Nobody waits for what is in such a frame, but its message is to be whole. Without memory for it
+// the frame is empty, which its message does not say.
+void TcpReceiver::LeaveRevokedLanding() {
+  if (landing_ == nullptr || landing_->to() != nullptr) return;
+  landing_ = nullptr;
+  const std::uint64_t there = bytes_ - left_;
+  if (!Allocate(&frame_).ok()) return;
+  std::memset(to_, 0, there);
+  to_ += there;
 }
 
 absl::Status TcpReceiver::Allocate(Buffer* buffer) {
@@ -165,6 +187,7 @@ absl::StatusOr<bool> TcpReceiver::OnPart(const std::byte* at) {
         payload_.push_back(gathers_ ? std::move(frame_) : Buffer::CopyOf(at, bytes_));
       }
       frame_ = Buffer();
+      landing_ = nullptr;
       ++frames_;
       --frames_left_;
       return NextFrame();

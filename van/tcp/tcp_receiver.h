@@ -11,7 +11,10 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -41,7 +44,11 @@ class TcpReceiver {
     std::uint64_t frame_bytes_max;  // of a payload frame
     std::uint32_t payload_frames_max;
   };
-  TcpReceiver(const Limits& limits, TcpScratch* scratch) : limits_(limits), scratch_(scratch) {}
+  // TransportEvents::LandingFor, of its connection.
+  using LandingFor = std::function<std::shared_ptr<const Landing>(std::span<const std::byte> head,
+                                                                  std::uint64_t bytes)>;
+  TcpReceiver(const Limits& limits, TcpScratch* scratch, LandingFor landing_for)
+      : limits_(limits), scratch_(scratch), landing_for_(std::move(landing_for)) {}
 
   // Where what comes next is to go; how many of `places` that is. Only when Next has found nothing
   // more.
@@ -70,6 +77,8 @@ class TcpReceiver {
   bool Keeps() const { return payload_.size() < limits_.payload_frames_max; }
   const std::byte* Fetch(absl::Status* status);
   absl::Status BeginGathering();
+  absl::Status BeginFrame();
+  void LeaveRevokedLanding();
   absl::Status Allocate(Buffer* buffer);
   absl::StatusOr<bool> OnPart(const std::byte* at);
   absl::Status OnRecord(const std::byte* at);
@@ -78,6 +87,7 @@ class TcpReceiver {
 
   const Limits limits_;
   TcpScratch* const scratch_;
+  const LandingFor landing_for_;
   TcpScratch::Memory memory_;
   std::size_t begin_ = 0, end_ = 0;  // of what has been read into `memory_` and not looked at
 
@@ -91,6 +101,7 @@ class TcpReceiver {
   std::array<std::byte, 8> small_;
   Buffer long_head_;
   Buffer frame_;
+  std::shared_ptr<const Landing> landing_;  // where `frame_` lies, if that is somebody else's
 
   // The message so far.
   std::span<const std::byte> head_;

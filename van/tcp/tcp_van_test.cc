@@ -315,8 +315,8 @@ TEST(TcpFraming, NoMatterWhereItIsCut) {
   for (std::size_t cut = 1; cut <= bytes.size(); cut = cut < 200 ? cut + 1 : cut * 2) {
     TcpScratch scratch;
     TcpReceiver receiver(
-        {.first_bytes_max = 1 << 20, .frame_bytes_max = 1 << 20, .payload_frames_max = 8},
-        &scratch);
+        {.first_bytes_max = 1 << 20, .frame_bytes_max = 1 << 20, .payload_frames_max = 8}, &scratch,
+        [](std::span<const std::byte>, std::uint64_t) { return nullptr; });
     std::size_t whole = 0;
     for (std::size_t at = 0; at < bytes.size();) {
       std::array<iovec, 2> places;
