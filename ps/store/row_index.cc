@@ -34,6 +34,19 @@ std::uint64_t RowIndex::bytes() const {
   return bytes;
 }
 
+const RowIndex::Place* RowIndex::GuessBeyondHome(std::uint64_t key) const {
+  const std::uint64_t hash = HashOf(key);
+  const Part& part = PartOf(hash);
+  const std::uint32_t home = HomeOf(hash, part.num_groups);
+  for (std::uint32_t at = home;;) {
+    if (++at == part.num_groups) at = 0;
+    const Group& group = part.groups[at];
+    const Matches matches(group, TagsOf(hash));
+    if (matches.any()) return group.places + matches.first();
+    if (!group.full() || at == home) return nullptr;
+  }
+}
+
 void RowIndex::Put(Segment& segment, std::uint64_t hash, Place place) {
   std::uint32_t home = HomeOf(hash, segment.num_groups);
   while (segment.begin()[home].full()) {
@@ -99,6 +112,7 @@ void RowIndex::Cut(std::uint32_t index, const std::vector<Hashed>& all) {
 
 // In all parts of the directory that lead to a segment, which has hashes like this one.
 void RowIndex::Show(std::uint32_t index, std::uint64_t hash) {
+  ++layout_;
   const Segment& segment = segments_[index];
   const std::size_t parts = std::size_t{1} << (depth_ - segment.depth);
   const std::size_t first = IndexOf(hash) / parts * parts;

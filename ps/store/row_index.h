@@ -26,6 +26,9 @@ namespace leeway::ps {
 // `Keys` has `std::uint64_t KeyAt(Place) const`, the key of the row there, and
 // `PrefetchKey(Place)`.
 class RowIndex {
+  struct Group;
+  struct Part;
+
  public:
   using Place = std::uint32_t;
 
@@ -34,9 +37,7 @@ class RowIndex {
   std::uint64_t size() const { return size_; }
   std::uint64_t bytes() const;  // of memory
 
-  std::uint64_t HashOf(std::uint64_t key) const {
-    return Fold(Fold(key ^ seeds_[0], kMultipliers[0]) ^ seeds_[1], kMultipliers[1]);
-  }
+  std::uint64_t HashOf(std::uint64_t key) const { return Hash(key, seeds_); }
 
   // Begins to bring what a look-up reads into the cache.
   [[gnu::always_inline]] void Prefetch(std::uint64_t hash) const {
@@ -44,13 +45,55 @@ class RowIndex {
     __builtin_prefetch(part.groups + HomeOf(hash, part.num_groups));
   }
 
-  // Null, or a place which is most likely that of the key.
-  [[gnu::always_inline]] const Place* Guess(std::uint64_t hash) const {
-    const Part& part = PartOf(hash);
-    const Group& group = part.groups[HomeOf(hash, part.num_groups)];
-    const Matches matches(group, TagOf(hash));
-    return matches.any() ? group.places + matches.first() : nullptr;
-  }
+  // Where the look-up of a key begins: found out once, and of use again when the group that is
+  // there has come into the cache.
+  class Home {
+   public:
+    Home() = default;
+    Home(const Group* group, std::uint64_t tags) : group_(group), tags_(tags) {}
+
+    [[gnu::always_inline]] void Prefetch() const { __builtin_prefetch(group_); }
+    // Null, or a place which is most likely that of the key.
+    [[gnu::always_inline]] const Place* Guess() const {
+      const Matches matches(*group_, tags_);
+      return matches.any() ? group_->places + matches.first() : nullptr;
+    }
+    // Whether the key may be in a group behind this one.
+    bool full() const { return group_->full(); }
+    bool operator==(const Home&) const = default;
+
+   private:
+    const Group* group_ = nullptr;
+    std::uint64_t tags_ = 0;
+  };
+
+  // The homes of keys, which are where they are until layout() changes. A copy of the little that
+  // is needed to find them: after everything that a loop writes it would have to read the index
+  // again.
+  class Homes {
+   public:
+    explicit Homes(const RowIndex& index)
+        : directory_(index.directory_.data()),
+          seeds_{index.seeds_[0], index.seeds_[1]},
+          shift_(63 - index.depth_) {}
+
+    [[gnu::always_inline]] Home Of(std::uint64_t key) const {
+      const std::uint64_t hash = Hash(key, seeds_);
+      const Part& part = directory_[hash >> 1 >> shift_];
+      return {part.groups + HomeOf(hash, part.num_groups), TagsOf(hash)};
+    }
+
+   private:
+    const Part* const directory_;
+    const std::uint64_t seeds_[2];
+    const std::uint32_t shift_;
+  };
+
+  // As Home::Guess, of a key that was not where its home is, which is full.
+  const Place* GuessBeyondHome(std::uint64_t key) const;
+
+  // Changes whenever groups move.
+  std::uint64_t layout() const { return layout_; }
 
   // The place of a key, or null. To be written to, until the next Insert.
   template <class Keys>
@@ -58,7 +101,7 @@ class RowIndex {
     const Part& part = PartOf(hash);
     for (std::uint32_t home = HomeOf(hash, part.num_groups);;) {
       Group& group = part.groups[home];
-      for (Matches matches(group, TagOf(hash)); matches.any(); matches.Next()) {
+      for (Matches matches(group, TagsOf(hash)); matches.any(); matches.Next()) {
         Place* const place = group.places + matches.first();
         if (keys.KeyAt(*place) == key) return place;
       }
@@ -77,6 +120,7 @@ class RowIndex {
 
  private:
   static constexpr std::uint32_t kSlots = 12;  // of a group
+  static constexpr std::uint64_t kOnes = 0x0101010101010101;
   static constexpr std::uint64_t kMultipliers[] = {0x9fb21c651e98df25, 0xd6e8feb86659fd93};
 
   // Slots are filled in order and never emptied.
@@ -112,9 +156,9 @@ class RowIndex {
   // The slots of a group whose tags are like one.
   class Matches {
    public:
-    Matches(const Group& group, std::uint8_t tag) {
+    Matches(const Group& group, std::uint64_t wanted) {
       const __m128i tags = _mm_load_si128(reinterpret_cast<const __m128i*>(group.tags));
-      const __m128i like = _mm_cmpeq_epi8(tags, _mm_set1_epi8(static_cast<char>(tag)));
+      const __m128i like = _mm_cmpeq_epi8(tags, _mm_set1_epi64x(static_cast<std::int64_t>(wanted)));
       slots_ = static_cast<std::uint32_t>(_mm_movemask_epi8(like));  // a tag is never 0
     }
     bool any() const { return slots_ != 0; }
@@ -129,11 +173,11 @@ class RowIndex {
   // byte that is. A byte above one that is may be shown as well, by mistake.
   class Matches {
    public:
-    Matches(const Group& group, std::uint8_t tag) {
+    Matches(const Group& group, std::uint64_t wanted) {
       std::uint64_t words[2];
       std::memcpy(words, group.tags, sizeof(words));
-      low_ = Zeros(words[0] ^ kOnes * tag);
-      high_ = Zeros(words[1] ^ kOnes * tag) & kSlotsOfHigh;
+      low_ = Zeros(words[0] ^ wanted);
+      high_ = Zeros(words[1] ^ wanted) & kSlotsOfHigh;
     }
     bool any() const { return (low_ | high_) != 0; }
     std::uint32_t first() const { return low_ != 0 ? ByteOf(low_) : 8 + ByteOf(high_); }
@@ -143,7 +187,6 @@ class RowIndex {
     }
 
    private:
-    static constexpr std::uint64_t kOnes = 0x0101010101010101;
     static constexpr std::uint64_t kHighs = 0x8080808080808080;
     static constexpr std::uint64_t kSlotsOfHigh = 0x80808080;
     static_assert(std::endian::native == std::endian::little);
@@ -167,11 +210,15 @@ class RowIndex {
   // The first bits of a hash choose the segment, the last ones the group, those between the tag.
   std::size_t IndexOf(std::uint64_t hash) const { return hash >> 1 >> (63 - depth_); }
   const Part& PartOf(std::uint64_t hash) const { return directory_[IndexOf(hash)]; }
+  static std::uint64_t Hash(std::uint64_t key, const std::uint64_t (&seeds)[2]) {
+    return Fold(Fold(key ^ seeds[0], kMultipliers[0]) ^ seeds[1], kMultipliers[1]);
+  }
   static std::uint32_t HomeOf(std::uint64_t hash, std::uint32_t num_groups) {
     return static_cast<std::uint32_t>((hash & 0xffffffff) * num_groups >> 32);
   }
   static std::uint8_t TagOf(std::uint64_t hash) {
-    return static_cast<std::uint8_t>(((hash >> 32 & 0xff) * 255 >> 8) + 1);
+    const auto tag = static_cast<std::uint8_t>(hash >> 32);
+    return static_cast<std::uint8_t>(tag + (tag == 0));
   }
 
   // Whether there is room for one more than `used`.
@@ -179,6 +226,8 @@ class RowIndex {
     return used < std::uint64_t{num_groups} * kSlots * 7 / 8;
   }
   static bool HasRoom(const Segment& segment) { return HasRoom(segment.num_groups, segment.used); }
+  // The tag eight times, as a group's are compared with it.
+  static std::uint64_t TagsOf(std::uint64_t hash) { return TagOf(hash) * kOnes; }
   static void Put(Segment& segment, std::uint64_t hash, Place place);
 
   struct Hashed {
@@ -206,6 +255,7 @@ class RowIndex {
   std::vector<Part> directory_;  // [1 << depth_]
   std::vector<Segment> segments_;
   std::uint64_t size_ = 0;
+  std::uint64_t layout_ = 0;
 };
 
 }  // namespace leeway::ps

@@ -72,17 +72,61 @@ TEST(RowIndex, APlaceThatWasFoundMayBeChanged) {
   EXPECT_EQ(*rows.Find(42), 100u);
 }
 
-// What lies ahead is fetched by it.
+// As who looks keys up one after the other does, to know what to fetch.
+const RowIndex::Place* GuessOf(const RowIndex& index, std::uint64_t key) {
+  const RowIndex::Home home = RowIndex::Homes(index).Of(key);
+  const RowIndex::Place* const guess = home.Guess();
+  return guess == nullptr && home.full() ? index.GuessBeyondHome(key) : guess;
+}
+
+// What lies ahead is fetched by it, at every size, however full the groups are then.
 TEST(RowIndex, AGuessIsNearlyAlwaysRight) {
   Indexed rows;
   runtime::Random random(1);
-  for (int i = 0; i < 100'000; ++i) rows.Insert(random.Next());
-  int right = 0;
-  for (std::uint32_t i = 0; i < rows.list_.keys.size(); ++i) {
-    const auto* const guess = rows.index_.Guess(rows.index_.HashOf(rows.list_.keys[i]));
-    right += guess != nullptr && *guess == i;
+  bool some_beyond = false;
+  for (const std::size_t size : {100, 1000, 4000, 5000, 30'000, 60'000, 100'000}) {
+    while (rows.list_.keys.size() < size) rows.Insert(random.Next());
+    std::size_t right = 0, at_home = 0;
+    for (std::uint32_t i = 0; i < size; ++i) {
+      const std::uint64_t key = rows.list_.keys[i];
+      const RowIndex::Place* const guess = GuessOf(rows.index_, key);
+      right += guess != nullptr && *guess == i;
+      at_home += RowIndex::Homes(rows.index_).Of(key).Guess() != nullptr;
+    }
+    EXPECT_GT(right, size * 95 / 100) << size;
+    some_beyond = some_beyond || at_home < size;
   }
-  EXPECT_GT(right, 90'000);
+  EXPECT_TRUE(some_beyond);
+}
+
+TEST(RowIndex, WhatIsNotThereIsSeldomGuessed) {
+  Indexed rows;
+  runtime::Random random(1);
+  EXPECT_EQ(GuessOf(rows.index_, 1), nullptr);
+  for (int i = 0; i < 50'000; ++i) rows.Insert(random.Next() << 1);
+  int guessed = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    guessed += GuessOf(rows.index_, random.Next() | 1) != nullptr;
+  }
+  EXPECT_LT(guessed, 1000);
+}
+
+// Who has found homes asks whether they are still right.
+TEST(RowIndex, TheLayoutChangesWheneverGroupsMove) {
+  Indexed rows;
+  runtime::Random random(1);
+  std::uint64_t layout = rows.index_.layout();
+  std::uint64_t changes = 0;
+  while (rows.list_.keys.size() < 20'000) {
+    const RowIndex::Home before = RowIndex::Homes(rows.index_).Of(7);
+    rows.Insert(random.Next());
+    const RowIndex::Home after = RowIndex::Homes(rows.index_).Of(7);
+    EXPECT_TRUE(before == after || rows.index_.layout() != layout);
+    changes += rows.index_.layout() != layout;
+    layout = rows.index_.layout();
+  }
+  EXPECT_GT(changes, 10u);
+  EXPECT_LT(changes, 200u);
 }
 
 // However many there are.

@@ -28,7 +28,7 @@ namespace leeway::ps {
 template <class Stored>
 class Rows {
   using Place = RowIndex::Place;  // slab and row; the row takes the last row_bits_
-  static constexpr Place kNowhere = ~Place{0};
+  static constexpr std::uint32_t kNoSlab = ~std::uint32_t{0};
 
  public:
   using Compute = ComputeOf<Stored>;
@@ -50,6 +50,7 @@ class Rows {
         initial_(spec),
         state_slots_(static_cast<std::uint32_t>(updater.state_slots())),
         row_bits_(std::bit_width(FullShape(width_).rows - 1)),
+        row_mask_((Place{1} << row_bits_) - 1),
         rows_within_lines_(width_ != 0 && runtime::kCacheLine % (width_ * sizeof(Stored)) == 0),
         index_(seed) {
     for (std::uint32_t slot = 0; slot < state_slots_; ++slot) {
@@ -80,24 +81,21 @@ class Rows {
     enum class For { kReading, kUpdating };
 
     Batch(const Rows& rows, std::span<const std::uint64_t> keys, For use)
-        : rows_(rows), keys_(keys), use_(use) {
+        : rows_(rows), keys_(keys), use_(use), layout_(rows.index_.layout()) {
       for (std::size_t i = 0; i < kIndexAhead; i += kStep) FetchIndex(i);
       for (std::size_t i = 0; i < kRowAhead; i += kStep) FetchRows(i);
     }
     // A key, and what has been found out about it.
     struct Sought {
       std::uint64_t key = 0;
-      std::uint64_t hash = 0;
-      Place guess = kNowhere;  // where its row may lie
+      std::uint32_t slab = kNoSlab;  // where its row may lie
+      std::uint32_t row = 0;
       std::uint64_t left = 0;  // how many rows had left their places when that was seen
     };
 
     // To be called for 0, 1, 2, … in turn.
     [[gnu::always_inline]] const Sought& Next(std::size_t i) {
-      if (i % kStep == 0) {
-        FetchIndex(i + kIndexAhead);
-        FetchRows(i + kRowAhead);
-      }
+      if (i % kStep == 0) Fetch(i);
       return sought_[i % kSought];
     }
 
@@ -107,68 +105,100 @@ class Rows {
     static constexpr std::size_t kRowAhead = 2 * kStep;
     static constexpr std::size_t kSought = 8 * kStep;  // no less than kIndexAhead + kStep
 
-    [[gnu::always_inline]] void FetchIndex(std::size_t begin) {
-      const RowIndex& index = rows_.index_;
-      const std::size_t end = std::min(begin + kStep, keys_.size());
-      for (std::size_t i = begin; i < end; ++i) {
-        Sought& one = sought_[i % kSought];
-        one.key = keys_[i];
-        one.hash = index.HashOf(one.key);
-        index.Prefetch(one.hash);
+    // Apart from the loop around it, so that what each of them needs stays in registers.
+    [[gnu::noinline]] void Fetch(std::size_t i) {
+      if (rows_.index_.layout() != layout_) [[unlikely]]
+        FindHomesAgain(i);
+      FetchIndex(i + kIndexAhead);
+      FetchRows(i + kRowAhead);
+    }
+    // Does something for the places from `begin` on that there are, in a loop of a known length for
+    // all steps but the last.
+    template <class OfOne>
+    [[gnu::always_inline]] void ForStep(std::size_t begin, const OfOne& of_one) {
+      if (begin + kStep <= keys_.size()) [[likely]] {
+        for (std::size_t i = 0; i < kStep; ++i) of_one(i);
+      } else {
+        for (std::size_t i = 0; begin + i < keys_.size(); ++i) of_one(i);
       }
+    }
+    [[gnu::always_inline]] void FetchIndex(std::size_t begin) {
+      const RowIndex::Homes homes(rows_.index_);
+      const std::uint64_t* const keys = keys_.data() + std::min(begin, keys_.size());
+      RowIndex::Home* const to = homes_ + begin % kSought;
+      ForStep(
+          begin, [&](std::size_t i) __attribute__((always_inline)) {
+            const RowIndex::Home home = homes.Of(keys[i]);
+            home.Prefetch();
+            to[i] = home;
+          });
     }
     [[gnu::always_inline]] void FetchRows(std::size_t begin) {
       const std::uint64_t left = rows_.left_;
-      const std::size_t end = std::min(begin + kStep, keys_.size());
-      for (std::size_t i = begin; i < end; ++i) {
-        Sought& one = sought_[i % kSought];
-        const Place* const guess = rows_.index_.Guess(one.hash);
-        one.guess = guess == nullptr ? kNowhere : *guess;
-        one.left = left;
-        if (guess != nullptr) rows_.PrefetchRow(*guess, use_ == For::kUpdating);
+      const std::uint64_t* const keys = keys_.data() + std::min(begin, keys_.size());
+      const RowIndex::Home* const homes = homes_ + begin % kSought;
+      Sought* const to = sought_ + begin % kSought;
+      ForStep(
+          begin, [&](std::size_t i) __attribute__((always_inline)) {
+            const Place* guess = homes[i].Guess();
+            if (guess == nullptr && homes[i].full()) [[unlikely]] {
+              guess = rows_.index_.GuessBeyondHome(keys[i]);
+            }
+            if (guess == nullptr) [[unlikely]] {
+              to[i] = {.key = keys[i]};
+              return;
+            }
+            to[i] = {keys[i], *guess >> rows_.row_bits_, rows_.RowOf(*guess), left};
+            rows_.PrefetchRow(to[i].slab, to[i].row, use_ == For::kUpdating);
+          });
+    }
+    // Of those whose rows have not been guessed yet, since the index has grown.
+    [[gnu::noinline]] void FindHomesAgain(std::size_t i) {
+      layout_ = rows_.index_.layout();
+      const RowIndex::Homes homes(rows_.index_);
+      const std::size_t end = std::min(i + kIndexAhead, keys_.size());
+      for (std::size_t at = i + kRowAhead; at < end; ++at) {
+        homes_[at % kSought] = homes.Of(keys_[at]);
       }
     }
 
     const Rows& rows_;
     const std::span<const std::uint64_t> keys_;
     const For use_;
-    Sought sought_[kSought];  // the next ones
+    std::uint64_t layout_;           // of the index when homes were found
+    RowIndex::Home homes_[kSought];  // of the next keys
+    Sought sought_[kSought];         // the next ones, fewer
   };
   using Sought = typename Batch::Sought;
 
   // The values, or nothing if the row has never been written.
   std::optional<std::span<const Stored>> Find(std::uint64_t key) const {
-    return Find(Sought{.key = key, .hash = index_.HashOf(key)});
+    return Find(Sought{.key = key});
   }
   [[gnu::always_inline]] std::optional<std::span<const Stored>> Find(const Sought& sought) const {
-    Place place = sought.guess;
-    if (!IsRight(sought)) {
-      const Place* const found = index_.Find(sought.key, sought.hash, *this);
-      if (found == nullptr) return std::nullopt;
-      place = *found;
-    }
-    const Slab& slab = SlabOf(place);
-    const std::uint32_t row = RowOf(place);
-    const std::uint64_t width = WidthOf(slab, row);
-    return std::span<const Stored>(slab.values(slab.OffsetOf(row, width)), width);
+    if (IsRight(sought)) [[likely]]
+      return ValuesIn(slabs_[sought.slab], sought.row);
+    const Place* const found = index_.Find(sought.key, index_.HashOf(sought.key), *this);
+    if (found == nullptr) return std::nullopt;
+    return ValuesIn(SlabOf(*found), RowOf(*found));
   }
 
   // The row of a key, to be updated. A new one starts from the initial values and state; one of
   // another width starts again from them, but keeps its steps.
-  Row Update(std::uint64_t key, std::uint64_t width) {
-    return Update(Sought{.key = key, .hash = index_.HashOf(key)}, width);
-  }
+  Row Update(std::uint64_t key, std::uint64_t width) { return Update(Sought{.key = key}, width); }
   [[gnu::always_inline]] Row Update(const Sought& sought, std::uint64_t width) {
-    Place place = sought.guess;
-    if (!IsRight(sought) || !MayUpdate(place, width)) [[unlikely]] {
-      place = MakeReady(sought.key, sought.hash, width);
+    if (IsRight(sought)) [[likely]] {
+      Slab& slab = slabs_[sought.slab];
+      if (MayUpdate(slab, sought.row, width)) [[likely]]
+        return RowIn(slab, sought.row, width);
     }
+    const Place place = MakeReady(sought.key, width);
     return RowIn(SlabOf(place), RowOf(place), width);
   }
 
   // The row of a key, all of which the caller writes.
   Row Overwrite(std::uint64_t key, std::uint64_t width) {
-    const Place place = Open(key, index_.HashOf(key), width).first;
+    const Place place = Open(key, width).first;
     return RowIn(SlabOf(place), RowOf(place), width);
   }
 
@@ -188,7 +218,7 @@ class Rows {
   static constexpr std::uint64_t kRaggedRows = 2048;  // in a slab of the full size
 
   Place PlaceAt(std::uint32_t slab, std::uint32_t row) const { return slab << row_bits_ | row; }
-  std::uint32_t RowOf(Place place) const { return place & ((Place{1} << row_bits_) - 1); }
+  std::uint32_t RowOf(Place place) const { return place & row_mask_; }
   const Slab& SlabOf(Place place) const { return slabs_[place >> row_bits_]; }
   Slab& SlabOf(Place place) { return slabs_[place >> row_bits_]; }
   std::uint64_t KeyAt(Place place) const { return SlabOf(place).key(RowOf(place)); }
@@ -204,7 +234,13 @@ class Rows {
 
   // Whether the row of that key still lies where it was guessed to.
   [[gnu::always_inline]] bool IsRight(const Sought& sought) const {
-    return sought.guess != kNowhere && sought.left == left_ && KeyAt(sought.guess) == sought.key;
+    return sought.slab != kNoSlab && sought.left == left_ &&
+           slabs_[sought.slab].key(sought.row) == sought.key;
+  }
+
+  std::span<const Stored> ValuesIn(const Slab& slab, std::uint32_t row) const {
+    const std::uint64_t width = WidthOf(slab, row);
+    return {slab.values(slab.OffsetOf(row, width)), width};
   }
 
   Row RowIn(Slab& slab, std::uint32_t row, std::uint64_t width) const {
@@ -214,9 +250,9 @@ class Rows {
   }
 
   // Who only reads needs neither steps nor state.
-  [[gnu::always_inline]] void PrefetchRow(Place place, bool all_of_it) const {
-    const Slab& slab = SlabOf(place);
-    const std::uint32_t row = RowOf(place);
+  [[gnu::always_inline]] void PrefetchRow(std::uint32_t index, std::uint32_t row,
+                                          bool all_of_it) const {
+    const Slab& slab = slabs_[index];
     __builtin_prefetch(slab.key_memory(row));
     const std::uint64_t width = WidthOf(slab, row);
     const std::uint64_t offset = slab.OffsetOf(row, width);
@@ -239,15 +275,14 @@ class Rows {
     if (!whole_lines) __builtin_prefetch(bytes + first - 1);
   }
 
-  bool MayUpdate(Place place, std::uint64_t width) {
-    Slab& slab = SlabOf(place);
-    return slab.Writable(RowOf(place)) && WidthOf(slab, RowOf(place)) == width;
+  bool MayUpdate(Slab& slab, std::uint32_t row, std::uint64_t width) {
+    return slab.Writable(row) && WidthOf(slab, row) == width;
   }
 
   // Where the row of a key may be updated, which may be new, of another width, not where it was
   // thought to be, or not to be written where it is.
-  [[gnu::noinline]] Place MakeReady(std::uint64_t key, std::uint64_t hash, std::uint64_t width) {
-    const auto [place, fresh] = Open(key, hash, width);
+  [[gnu::noinline]] Place MakeReady(std::uint64_t key, std::uint64_t width) {
+    const auto [place, fresh] = Open(key, width);
     if (fresh) {
       const Row row = RowIn(SlabOf(place), RowOf(place), width);
       initial_.Fill(PlaceOfRow(key), width, row.values);
@@ -259,7 +294,8 @@ class Rows {
   }
 
   // Where it may be written, and whether its values and state are still to be written.
-  std::pair<Place, bool> Open(std::uint64_t key, std::uint64_t hash, std::uint64_t width) {
+  std::pair<Place, bool> Open(std::uint64_t key, std::uint64_t width) {
+    const std::uint64_t hash = index_.HashOf(key);
     Place* const found = index_.Find(key, hash, *this);
     bool fresh = found == nullptr;
     Place place = fresh ? Append(key, width) : *found;
@@ -385,6 +421,7 @@ class Rows {
   const InitialValues initial_;
   const std::uint32_t state_slots_;
   const int row_bits_;
+  const Place row_mask_;
   const bool rows_within_lines_;        // of the cache: none lies on both sides of an end
   std::vector<Compute> initial_state_;  // by slot
   RowIndex index_;

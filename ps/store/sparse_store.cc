@@ -99,14 +99,14 @@ class SparseStore final : public ShardStore {
     result.keys = keys.size();
     result.elements = keys.size() * spec_.row_width;
     Stored* to = reinterpret_cast<Stored*>(data);
+    const std::uint64_t width = spec_.row_width;
     Batch batch(rows_, keys, Batch::For::kReading);
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      if (const auto values = rows_.Find(batch.Next(i))) {
-        runtime::CopyRow(values->data(), RowBytes(), to);
+    for (std::size_t i = 0; i < keys.size(); ++i, to += width) {
+      if (const auto values = rows_.Find(batch.Next(i))) [[likely]] {
+        runtime::CopyRow(values->data(), width * sizeof(Stored), to);
       } else {
-        initial_.Fill(PlaceOfRow(keys[i]), spec_.row_width, to);
+        initial_.Fill(PlaceOfRow(keys[i]), width, to);
       }
-      to += spec_.row_width;
     }
     return result;
   }

@@ -50,7 +50,7 @@ void ApplyCombinedToRun(const Updater& updater, const StoredRun<Stored>& run,
 // What the updater `add` does to a row that is short. Integers wrap around.
 template <class T>
 inline void AddRow(const T* __restrict pushed, std::size_t width, T* __restrict values) {
-  for (std::size_t i = 0; i < width; ++i) {
+  const auto add = [&](std::size_t i) {
     if constexpr (std::is_integral_v<T>) {
       using Unsigned = std::make_unsigned_t<T>;
       values[i] =
@@ -58,7 +58,14 @@ inline void AddRow(const T* __restrict pushed, std::size_t width, T* __restrict 
     } else {
       values[i] += pushed[i];
     }
+  };
+  // By known numbers: it takes a row's time to find out how long a loop as short as this is.
+  constexpr std::size_t kAtOnce = 8;
+  std::size_t begin = 0;
+  for (; begin + kAtOnce <= width; begin += kAtOnce) {
+    for (std::size_t i = 0; i < kAtOnce; ++i) add(begin + i);
   }
+  for (; begin < width; ++begin) add(begin);
 }
 
 // ApplyToRun for rows of one width that take one push each, with the same bits.
