@@ -56,7 +56,10 @@ class SparseSource final : public PushSource {
       return;
     }
     for (std::size_t i = begin; i < end; ++i, to += row_bytes_) {
-      if (i + kAhead < end) PrefetchRow<0>(rows_, row_bytes_, keys.order[i + kAhead]);
+      if (i + kAhead < end) {
+        PrefetchRow<0>(rows_, row_bytes_, keys.order[i + kAhead]);
+        PrefetchRow<1>(to, row_bytes_, kAhead);
+      }
       runtime::CopyRow(rows_ + keys.order[i] * row_bytes_, row_bytes_, to);
     }
   }
