@@ -137,6 +137,7 @@ class SparseStore final : public ShardStore {
 
  private:
   using Batch = typename Rows<Stored>::Batch;
+  using Row = typename Rows<Stored>::Row;
   using Sought = typename Rows<Stored>::Sought;
   using Compute = ComputeOf<Stored>;
   static constexpr std::uint64_t kPushedAhead = 24;  // rows
@@ -147,16 +148,44 @@ class SparseStore final : public ShardStore {
   absl::Status ApplyRows(const PushView& push, const UpdateTerms& terms) {
     const auto keys = push.keys.as<std::uint64_t>();
     LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, keys.size()));
+    const RowUpdater<Stored> update(*updater_, spec_.row_width, terms);
+    const Stored* const pushed = push.values.template as<Stored>().data();
+    if constexpr (!kIsHalf<Stored>) {
+      if (update.only_adds()) {
+        AddRows(keys, pushed);
+        return absl::OkStatus();
+      }
+    }
+    UpdateRows(keys, pushed, update);
+    return absl::OkStatus();
+  }
+
+  // Two functions, since what is done to a row is so little that what the other would keep in
+  // registers counts.
+  [[gnu::noinline]] void AddRows(std::span<const std::uint64_t> keys, const Stored* pushed) {
+    ForEachRow(keys, pushed, [width = spec_.row_width](const Row& row, const Stored* values) {
+      AddRow(values, width, row.values);
+    });
+  }
+  [[gnu::noinline]] void UpdateRows(std::span<const std::uint64_t> keys, const Stored* pushed,
+                                    const RowUpdater<Stored>& update) {
+    ForEachRow(keys, pushed, [&update](const Row& row, const Stored* values) {
+      update.Update(row.values, row.state, *row.steps, values);
+    });
+  }
+
+  // Calls `take(row, pushed values)` for the next update of each row.
+  template <class Take>
+  [[gnu::always_inline]] void ForEachRow(std::span<const std::uint64_t> keys, const Stored* pushed,
+                                         const Take& take) {
     const std::uint64_t width = spec_.row_width;
-    const RowUpdater<Stored> update(*updater_, width, terms);
-    const Stored* pushed = push.values.template as<Stored>().data();
     Batch batch(rows_, keys, Batch::For::kUpdating);
     for (std::size_t i = 0; i < keys.size(); ++i, pushed += width) {
       if (i + kPushedAhead < keys.size()) Prefetch(pushed + kPushedAhead * width);
-      const auto row = rows_.Update(batch.Next(i), width);
-      update.Update(row.values, row.state, ++*row.steps, pushed);
+      const Row row = rows_.Update(batch.Next(i), width);
+      ++*row.steps;
+      take(row, pushed);
     }
-    return absl::OkStatus();
   }
 
   // What a transport has just written is in the cache of another core, if in any: rows begin anew

@@ -79,15 +79,14 @@ class RowUpdater {
         slots_(static_cast<std::size_t>(updater.state_slots())),
         direct_(!kIsHalf<Stored> && width <= kDirectMax && slots_ <= kSlotsMax &&
                 (terms.mean_of <= 1 || updater.combine() == Updater::Combine::kLast)),
-        adds_(direct_ && width <= kShortMax && OnlyAdds(updater)) {}
+        only_adds_(direct_ && width <= kShortMax && OnlyAdds(updater)) {}
+
+  // Whether AddRow does the same, where to call somebody would take longer.
+  bool only_adds() const { return only_adds_; }
 
   void Update(Stored* values, ComputeOf<Stored>* state, std::uint64_t step,
               const Stored* pushed) const {
     if constexpr (!kIsHalf<Stored>) {
-      if (adds_) {  // to call somebody would take longer
-        AddRow(pushed, width_, values);
-        return;
-      }
       if (direct_) {  // there is nothing to be converted, added up or divided
         Stored* slots[kSlotsMax];
         for (std::size_t i = 0; i < slots_; ++i) slots[i] = state + i * width_;
@@ -115,7 +114,7 @@ class RowUpdater {
   const UpdateTerms terms_;
   const std::size_t slots_;
   const bool direct_;
-  const bool adds_;
+  const bool only_adds_;
 };
 
 }  // namespace leeway::ps
