@@ -134,7 +134,12 @@ class Rows {
           });
     }
     [[gnu::always_inline]] void FetchRows(std::size_t begin) {
+      // Copies: after each write to what is sought they would have to be read again.
       const std::uint64_t left = rows_.left_;
+      const int row_bits = rows_.row_bits_;
+      const Place row_mask = rows_.row_mask_;
+      const Slab* const slabs = rows_.slabs_.data();
+      const bool all_of_it = use_ == For::kUpdating;
       const std::uint64_t* const keys = keys_.data() + std::min(begin, keys_.size());
       const RowIndex::Home* const homes = homes_ + begin % kSought;
       Sought* const to = sought_ + begin % kSought;
@@ -148,8 +153,10 @@ class Rows {
               to[i] = {.key = keys[i]};
               return;
             }
-            to[i] = {keys[i], *guess >> rows_.row_bits_, rows_.RowOf(*guess), left};
-            rows_.PrefetchRow(to[i].slab, to[i].row, use_ == For::kUpdating);
+            const std::uint32_t slab = *guess >> row_bits;
+            const std::uint32_t row = *guess & row_mask;
+            to[i] = {keys[i], slab, row, left};
+            rows_.PrefetchRow(slabs[slab], row, all_of_it);
           });
     }
     // Of those whose rows have not been guessed yet, since the index has grown.
@@ -250,9 +257,8 @@ class Rows {
   }
 
   // Who only reads needs neither steps nor state.
-  [[gnu::always_inline]] void PrefetchRow(std::uint32_t index, std::uint32_t row,
+  [[gnu::always_inline]] void PrefetchRow(const Slab& slab, std::uint32_t row,
                                           bool all_of_it) const {
-    const Slab& slab = slabs_[index];
     __builtin_prefetch(slab.key_memory(row));
     const std::uint64_t width = WidthOf(slab, row);
     const std::uint64_t offset = slab.OffsetOf(row, width);
