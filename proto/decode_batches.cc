@@ -17,7 +17,8 @@ absl::Status ReadPush(const wire::BatchedPush& from, DType dtype, BatchedPush* t
   LEEWAY_RETURN_IF_ERROR(CheckRange("after", to->after, 0, to->sequence - 1));
   LEEWAY_RETURN_IF_ERROR(CheckRange("shard", to->shard, 0, kShardsMax - 1));
   LEEWAY_RETURN_IF_ERROR(CheckRange("table", to->table, 1, kAny));
-  return CheckDense(to->block, 0, to->elements, dtype);
+  LEEWAY_RETURN_IF_ERROR(CheckDense(to->block, 0, to->elements, dtype));
+  return CheckRange("bytes of a push", to->elements * SizeOf(dtype), 1, kBatchedPushBytesMax);
 }
 
 template <class T>
@@ -49,6 +50,8 @@ absl::Status Read(const wire::PushBatch& from, Input& in, PushBatch* to) {
     LEEWAY_RETURN_IF_ERROR(ReadPush(*from.pushes()->Get(at), to->dtype, &to->pushes[i]));
     elements += to->pushes[i].elements;
   }
+  LEEWAY_RETURN_IF_ERROR(
+      CheckRange("bytes of all pushes", elements * SizeOf(to->dtype), 1, kBatchBytesMax));
   return TakeFrames(in, {ValuesFrame(elements, to->dtype)});
 }
 

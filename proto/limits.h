@@ -13,6 +13,10 @@ inline constexpr std::size_t kEnvelopeBytesMax = 64 << 10;
 inline constexpr std::size_t kEnvelopeMessagesMax = 256;
 // Small pushes in one message, and acknowledgements in one.
 inline constexpr std::size_t kPushesPerBatchMax = 256;
+// Values of one push of a batch, and of all: who keeps one of them may keep them all (a larger push
+// would gain nothing from company).
+inline constexpr std::uint64_t kBatchedPushBytesMax = 2 << 10;
+inline constexpr std::uint64_t kBatchBytesMax = 64 << 10;
 inline constexpr std::size_t kNameBytesMax = 255;     // tables, barriers, handlers, updaters
 inline constexpr std::size_t kReasonBytesMax = 4096;  // longer reasons are cut when encoded
 inline constexpr std::size_t kAddressBytesMax = 512;

@@ -50,6 +50,13 @@ std::vector<Wrong> WrongBatches() {
        "malformed PushBatch: elements is 0, may be 1 to 67108864"},
       {"ElementsAbove", Batch([](PushBatch& m) { m.pushes[1].elements = (64 << 20) + 1; }),
        "malformed PushBatch: elements is 67108865, may be 1 to 67108864"},
+      {"PushTooLarge", Batch([](PushBatch& m) { m.pushes[1].elements = 513; }),
+       "malformed PushBatch: bytes of a push is 2052, may be 1 to 2048"},
+      {"TooLarge", Batch([](PushBatch& m) {
+         m.pushes[1].elements = 512;
+         m.pushes.resize(34, m.pushes[1]);
+       }),
+       "malformed PushBatch: bytes of all pushes is 67588, may be 1 to 65536"},
       {"WithoutValues", Batch([](PushBatch&) {}, {}),
        "malformed PushBatch: number of payload frames is 0, may be 1"},
       {"Short", Batch([](PushBatch& m) { m.pushes[0].elements = 2; }),

@@ -3,11 +3,10 @@
 #include <limits>
 #include <utility>
 
+#include "proto/limits.h"
+
 namespace leeway::ps {
 namespace {
-
-// Nothing as large is in an envelope (van/envelope.h).
-constexpr std::size_t kSharedBelowBytes = 4096;
 
 // The frame at `next`, and one further; empty where there is none.
 runtime::Buffer Take(const Payload& payload, std::size_t* next) {
@@ -28,11 +27,10 @@ void ForEachPush(van::PeerId peer, const proto::PushBatch& batch, const runtime:
   }
 }
 
+static_assert(proto::kBatchedPushBytesMax < runtime::Buffer::kMayShareBytes);
+
 void KeepApart(Payload* payload) {
-  for (runtime::Buffer& frame : *payload) {
-    frame = frame.size() < kSharedBelowBytes ? runtime::Buffer::CopyOf(frame.data(), frame.size())
-                                             : frame.ToKeep();
-  }
+  for (runtime::Buffer& frame : *payload) frame = frame.ToKeep();
 }
 
 PushView ToPush(const Inbound& inbound) {

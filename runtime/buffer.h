@@ -44,6 +44,9 @@ class BufferOwner {
 
 class Buffer {
  public:
+  // Nothing as large is in an envelope (van/envelope.h) or a batch (proto/limits.h).
+  static constexpr std::size_t kMayShareBytes = 4096;
+
   Buffer() = default;
   // Takes over one reference to `owner` (null: the bytes outlive the Buffer by other means).
   Buffer(const void* data, std::size_t size, BufferOwner* owner)
@@ -87,8 +90,10 @@ class Buffer {
   absl::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
   bool may_change() const { return owner_ != nullptr && owner_->may_change(); }
   bool lent() const { return owner_ != nullptr && owner_->lent(); }
-  // The same bytes, in memory of our own if nobody may be kept waiting for these.
-  Buffer ToKeep() const { return lent() ? CopyOf(data_, size_) : *this; }
+  // For what is kept longer than the message it came in: the same bytes, in memory of our own if
+  // somebody waits for these, or if there are so few of them that they may be a part of much else
+  // that came with them (an envelope, a batch) and would stay as well.
+  Buffer ToKeep() const { return lent() || size_ < kMayShareBytes ? CopyOf(data_, size_) : *this; }
   bool aligned_to(std::size_t alignment) const {
     return reinterpret_cast<std::uintptr_t>(data_) % alignment == 0;
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <vector>
@@ -112,6 +113,17 @@ TEST(BufferTest, ManyThreadsMayShareAndDropOne) {
     EXPECT_EQ(unused, 0);
   }
   EXPECT_EQ(unused, 1);
+}
+
+TEST(BufferTest, ASmallPartOfMuchIsKeptByItself) {
+  std::byte* data = nullptr;
+  const Buffer all = Buffer::Allocate(1 << 20, &data);
+  std::memset(data, 'x', 1 << 20);
+  const Buffer small = all.Part(5, Buffer::kMayShareBytes - 1).ToKeep();
+  EXPECT_NE(small.data(), all.data() + 5);
+  EXPECT_EQ(small.text(), std::string(Buffer::kMayShareBytes - 1, 'x'));
+  const Buffer large = all.Part(5, Buffer::kMayShareBytes).ToKeep();
+  EXPECT_EQ(large.data(), all.data() + 5);
 }
 
 }  // namespace

@@ -1,7 +1,9 @@
 // The core against scripted peers: what is urgent goes first, and what that must not change.
 #include <memory>
+#include <random>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/core.h"
@@ -178,6 +180,39 @@ TEST_F(PriorityTest, WhatIsOverdueBeforeItHasANumberIsSentAllTheSame) {
   cluster_.servers[0]->intercept = nullptr;
   EXPECT_TRUE(cluster_.Await(cluster_.Push(small_, {}, few_)).ok());
   cluster_.RunUntil([&] { return Admitted() == kBlocks + 1; });
+}
+
+// What has a number must not wait behind what has none: those after it, which a server cannot admit
+// before it, would come to fill the window, and nothing would move until something is sent again.
+TEST(PriorityWindowTest, NothingIsEverStuckInTheWindow) {
+  TestCluster cluster({.servers = 1, .shards = 8, .configure = [](Config* config) {
+                         config->send_window_bytes = 4096;
+                       }});
+  cluster.Connect();
+  std::vector<std::shared_ptr<const TableInfo>> tables;
+  for (std::size_t i = 0; i < 60; ++i) {
+    const std::uint64_t size = i == 0 ? 1000 : 1 + i * 37 % 250;
+    tables.push_back(
+        cluster.MakeTable(Asynchronous(TableSpec::Dense(absl::StrCat("w", i), {size}))));
+  }
+  std::mt19937 random(5);
+  const absl::Time start = cluster.world.Now();
+  for (int burst = 0; burst < 5; ++burst) {
+    std::vector<std::shared_ptr<Operation>> pushes;
+    for (int i = 0; i < 300; ++i) {
+      const auto& table = tables[random() % 20 == 0 ? 0 : random() % tables.size()];
+      const int priority = random() % 8 == 0 ? static_cast<int>(random() % 3) : 0;
+      pushes.push_back(cluster.Push(table, {}, std::vector<float>(table->spec.NumElements(), 1),
+                                    {.priority = priority}, /*copy=*/true));
+      if (random() % 100 == 0) {
+        ASSERT_TRUE(cluster.core->Clock().ok());
+      }
+    }
+    for (const auto& push : pushes) EXPECT_TRUE(cluster.Await(push).ok());
+  }
+  EXPECT_LT(cluster.world.Now() - start, absl::Milliseconds(500));
+  EXPECT_EQ(cluster.core->stats().resends, 0u);
+  cluster.ExpectNoHoles();
 }
 
 }  // namespace

@@ -21,18 +21,20 @@ bool About(std::uint64_t a_ms, std::uint64_t b_ms) {
 
 bool PushBatch::Takes(const proto::Request& request, std::span<const runtime::Buffer> payload) {
   return request.op == proto::Op::kPush && request.kind == TableKind::kDense &&
-         payload.size() == 1 && payload[0].size() <= kPushBytesMax &&
+         payload.size() == 1 && payload[0].size() <= proto::kBatchedPushBytesMax &&
          request.elements <= std::numeric_limits<std::uint32_t>::max();
 }
 
 bool PushBatch::Fits(const proto::Request& request, std::size_t bytes) const {
   if (empty()) return true;
-  return batch_.pushes.size() < proto::kPushesPerBatchMax && values_.size() + bytes <= kBytesMax &&
-         batch_.epoch == request.epoch && batch_.clock == request.clock &&
-         batch_.dtype == request.dtype && batch_.priority == request.priority &&
+  return batch_.pushes.size() < proto::kPushesPerBatchMax &&
+         values_.size() + bytes <= proto::kBatchBytesMax && batch_.epoch == request.epoch &&
+         batch_.clock == request.clock && batch_.dtype == request.dtype &&
+         batch_.priority == request.priority &&
          batch_.has_learning_rate == request.has_learning_rate &&
          batch_.learning_rate == request.learning_rate &&
-         About(batch_.timeout_ms, request.timeout_ms);
+         About(batch_.timeout_ms, request.timeout_ms) &&
+         About(longest_timeout_ms_, request.timeout_ms);
 }
 
 void PushBatch::Add(const proto::Request& request, const runtime::Buffer& values) {
@@ -42,12 +44,13 @@ void PushBatch::Add(const proto::Request& request, const runtime::Buffer& values
     batch_.epoch = request.epoch;
     batch_.dtype = request.dtype;
     batch_.clock = request.clock;
-    batch_.timeout_ms = request.timeout_ms;
+    batch_.timeout_ms = longest_timeout_ms_ = request.timeout_ms;
     batch_.learning_rate = request.learning_rate;
     batch_.has_learning_rate = request.has_learning_rate;
     batch_.priority = request.priority;
   }
   batch_.timeout_ms = std::min(batch_.timeout_ms, request.timeout_ms);
+  longest_timeout_ms_ = std::max(longest_timeout_ms_, request.timeout_ms);
   batch_.pushes.push_back({.sequence = request.id.sequence,
                            .after = request.after,
                            .block = request.block,

@@ -17,10 +17,6 @@ namespace leeway::worker {
 
 class PushBatch {
  public:
-  // A larger push gains nothing from company, and would be copied once more.
-  static constexpr std::size_t kPushBytesMax = 2048;
-  static constexpr std::size_t kBytesMax = 64 << 10;
-
   // Whether such a request may travel with others.
   static bool Takes(const proto::Request& request, std::span<const runtime::Buffer> payload);
   // Whether there is room for it beside those that are here, with which it has to agree.
@@ -38,7 +34,8 @@ class PushBatch {
   Message Take();
 
  private:
-  proto::PushBatch batch_;
+  proto::PushBatch batch_;  // its time is the shortest of those in it
+  std::uint64_t longest_timeout_ms_ = 0;
   std::vector<std::byte> values_;
 };
 

@@ -36,8 +36,8 @@ bool Takes(const proto::Request& request, std::size_t bytes) {
 
 TEST(PushBatchTest, TakesSmallPushesToDenseTables) {
   proto::Request request = NewPush(1);
-  EXPECT_TRUE(Takes(request, PushBatch::kPushBytesMax));
-  EXPECT_FALSE(Takes(request, PushBatch::kPushBytesMax + 4));
+  EXPECT_TRUE(Takes(request, proto::kBatchedPushBytesMax));
+  EXPECT_FALSE(Takes(request, proto::kBatchedPushBytesMax + 4));
   request.kind = TableKind::kSparse;
   EXPECT_FALSE(Takes(request, 8));
   request = NewPush(1);
@@ -118,12 +118,29 @@ TEST(PushBatchTest, IsFullAtItsLimits) {
   EXPECT_FALSE(batch.Fits(NewPush(1000), 8));
   batch.Clear();
   EXPECT_TRUE(batch.empty());
-  const std::vector<char> large(PushBatch::kPushBytesMax);
+  const std::vector<char> large(proto::kBatchedPushBytesMax);
   std::size_t pushes = 0;
   for (; batch.Fits(NewPush(1 + pushes), large.size()); ++pushes) {
     batch.Add(NewPush(1 + pushes), runtime::Buffer::CopyOf(large.data(), large.size()));
   }
-  EXPECT_EQ(pushes, PushBatch::kBytesMax / PushBatch::kPushBytesMax);
+  EXPECT_EQ(pushes, proto::kBatchBytesMax / proto::kBatchedPushBytesMax);
+}
+
+// However many there are, each a little sooner than the one before.
+TEST(PushBatchTest, NoPushIsGivenMuchLessTimeThanItsOwn) {
+  PushBatch batch;
+  proto::Request request = NewPush(1);
+  request.timeout_ms = 30'000;
+  batch.Add(request, Values(1, 2));
+  for (const std::uint64_t timeout_ms : {29'995, 29'990}) {
+    ++request.id.sequence;
+    request.timeout_ms = timeout_ms;
+    ASSERT_TRUE(batch.Fits(request, 8));
+    batch.Add(request, Values(1, 2));
+  }
+  request.timeout_ms = 29'985;  // of 30 s it would take too much
+  EXPECT_FALSE(batch.Fits(request, 8));
+  EXPECT_EQ(std::get<proto::PushBatch>(batch.Take().header).timeout_ms, 29'990u);
 }
 
 }  // namespace

@@ -77,9 +77,13 @@ struct Request {
 
 static_assert(sizeof(Request) <= 512);
 
+// Of the same priority what has a number goes first: a server lets what comes after it wait for it,
+// and what waits there may be all that the window holds.
 struct SentSooner {
   bool operator()(const Request* a, const Request* b) const {
-    return a->priority != b->priority ? a->priority > b->priority : a->order < b->order;
+    if (a->priority != b->priority) return a->priority > b->priority;
+    const bool numbered = a->sequence > 0;
+    return numbered != (b->sequence > 0) ? numbered : a->order < b->order;
   }
 };
 
