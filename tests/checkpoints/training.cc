@@ -91,8 +91,10 @@ absl::Status Training::Read(ModelValues* values) {
   values->sparse.resize(kKeys * kWidth);
   values->counters.resize(kElements);
   const std::vector<std::uint64_t> keys = Keys();
+  // What belongs to an iteration that has ended for all is in the counters as well by then; they
+  // themselves would not wait for it.
+  LEEWAY_RETURN_IF_ERROR(worker_->Wait(dense_.Pull(std::span<float>(values->dense))));
   const std::vector<Ticket> tickets = {
-      dense_.Pull(std::span<float>(values->dense)),
       sparse_.Pull(std::span<const std::uint64_t>(keys), std::span<float>(values->sparse)),
       ragged_.PullRagged(keys, &values->widths, &values->ragged),
       counters_.Pull(std::span<std::int64_t>(values->counters))};
