@@ -2,14 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <array>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "van/tcp/feed_receiver.h"
 #include "van/tcp/tcp_format.h"
 #include "van/tcp/tcp_receiver.h"
 #include "van/test_world.h"
@@ -40,26 +38,11 @@ std::string Frame(char seed) {
 
 class TcpLandingTest : public ::testing::Test {
  protected:
-  // In pieces of at most `piece` bytes.
-  void Feed(std::string bytes, std::size_t piece) {
-    for (std::size_t at = 0; at < bytes.size();) {
-      std::array<iovec, 2> places;
-      const int count = receiver_.Places(&places);
-      std::size_t took = 0;
-      for (int i = 0; i < count; ++i) {
-        const std::size_t part =
-            std::min({places[i].iov_len, bytes.size() - at - took, piece - took});
-        std::memcpy(places[i].iov_base, bytes.data() + at + took, part);
-        took += part;
-      }
-      at += took;
-      receiver_.Took(took);
-      while (receiver_.Next().value()) {
-        const Arrival arrival = receiver_.TakeArrival();
-        frames_.assign(arrival.payload.begin(), arrival.payload.end());
-        ++messages_;
-      }
-    }
+  void Feed(const std::string& bytes, std::size_t cut) {
+    FeedReceiver(&receiver_, bytes, cut, [this](const Arrival& arrival) {
+      frames_.assign(arrival.payload.begin(), arrival.payload.end());
+      ++messages_;
+    });
   }
   std::byte* memory() { return reinterpret_cast<std::byte*>(memory_.data()); }
 
@@ -125,21 +108,13 @@ TEST_F(TcpLandingTest, NorIsOneWhoseGranterHasGone) {
   TcpReceiver receiver(
       {.first_bytes_max = 99, .frame_bytes_max = kFrame, .payload_frames_max = 1}, &scratch_,
       [&](std::span<const std::byte>, std::uint64_t) { return grant->Give(memory()); });
-  const auto feed = [&](std::size_t begin, std::size_t end) {
-    while (begin < end) {
-      std::array<iovec, 2> places;
-      receiver.Places(&places);
-      const std::size_t part = std::min<std::size_t>(places[0].iov_len, end - begin);
-      std::memcpy(places[0].iov_base, bytes.data() + begin, part);
-      receiver.Took(part);
-      begin += part;
-      if (receiver.Next().value()) receiver.TakeArrival();
-    }
+  const auto feed = [&](const std::string& part) {
+    FeedReceiver(&receiver, part, 30'000, [](const Arrival&) {});
   };
-  feed(0, bytes.size() / 2);
+  feed(bytes.substr(0, bytes.size() / 2));
   grant.reset();
   memory_.assign(kFrame, '!');
-  feed(bytes.size() / 2, bytes.size());
+  feed(bytes.substr(bytes.size() / 2));
   EXPECT_EQ(memory_, std::string(kFrame, '!'));
   EXPECT_TRUE(receiver.idle());
 }

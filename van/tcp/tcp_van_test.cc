@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "van/tcp/feed_receiver.h"
 #include "van/tcp/tcp_receiver.h"
 #include "van/tcp/tcp_sender.h"
 #include "van/tcp/tcp_transport.h"
@@ -318,32 +319,17 @@ TEST(TcpFraming, NoMatterWhereItIsCut) {
         {.first_bytes_max = 1 << 20, .frame_bytes_max = 1 << 20, .payload_frames_max = 8}, &scratch,
         [](std::span<const std::byte>, std::uint64_t) { return nullptr; });
     std::size_t whole = 0;
-    for (std::size_t at = 0; at < bytes.size();) {
-      std::array<iovec, 2> places;
-      const int count = receiver.Places(&places);
-      std::size_t took = 0;
-      for (int i = 0; i < count; ++i) {
-        const std::size_t part =
-            std::min({places[i].iov_len, bytes.size() - at - took, cut - took});
-        std::memcpy(places[i].iov_base, bytes.data() + at + took, part);
-        took += part;
+    FeedReceiver(&receiver, bytes, cut, [&](const Arrival& arrival) {
+      ASSERT_LT(whole, messages.size());
+      const Message& expected = messages[whole++];
+      ASSERT_EQ(arrival.frames, expected.payload.size() + 1);
+      ASSERT_EQ(arrival.head.size(), kPrefixBytes + expected.header.size());
+      const auto header = arrival.head.subspan(kPrefixBytes);
+      ASSERT_TRUE(std::equal(header.begin(), header.end(), expected.header.data()));
+      for (std::size_t i = 0; i < expected.payload.size(); ++i) {
+        ASSERT_EQ(arrival.payload[i].text(), expected.payload[i].text());
       }
-      at += took;
-      receiver.Took(took);
-      while (receiver.Next().value()) {
-        const Arrival arrival = receiver.TakeArrival();
-        ASSERT_LT(whole, messages.size());
-        const Message& expected = messages[whole++];
-        ASSERT_EQ(arrival.frames, expected.payload.size() + 1);
-        ASSERT_EQ(arrival.head.size(), kPrefixBytes + expected.header.size());
-        const auto header = arrival.head.subspan(kPrefixBytes);
-        ASSERT_TRUE(std::equal(header.begin(), header.end(), expected.header.data()));
-        for (std::size_t i = 0; i < expected.payload.size(); ++i) {
-          ASSERT_EQ(arrival.payload[i].text(), expected.payload[i].text());
-        }
-      }
-      receiver.Rest();
-    }
+    });
     EXPECT_EQ(whole, messages.size()) << cut;
     EXPECT_TRUE(receiver.idle());
   }
