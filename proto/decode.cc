@@ -20,8 +20,8 @@ using decode::Wrong;
 // The header's bytes at an address that FlatBuffers may read from: frames arrive at any.
 class AlignedHeader {
  public:
-  explicit AlignedHeader(std::span<const std::byte> header) {
-    if (reinterpret_cast<std::uintptr_t>(header.data()) % kAlignment == 0) {
+  explicit AlignedHeader(const runtime::Buffer& header) {
+    if (header.aligned_to(kAlignment)) {
       data_ = reinterpret_cast<const std::uint8_t*>(header.data());
       return;
     }
@@ -130,7 +130,7 @@ absl::Status ReadHeader(const wire::Header& header, Input& in, AnyMessage* to) {
 absl::StatusOr<AnyMessage> Decode(const runtime::Buffer& header,
                                   std::span<runtime::Buffer> payload) {
   LEEWAY_RETURN_IF_ERROR(CheckHeaderLength(header.size()));
-  const AlignedHeader aligned(header.bytes());
+  const AlignedHeader aligned(header);
   LEEWAY_RETURN_IF_ERROR(VerifyHeader(aligned.data(), header.size()));
   Input in{.payload = payload, .text_bytes_left = header.size()};
   absl::StatusOr<AnyMessage> message{AnyMessage()};
@@ -140,7 +140,7 @@ absl::StatusOr<AnyMessage> Decode(const runtime::Buffer& header,
 
 std::optional<Reply> DecodeDenseReply(std::span<const std::byte> header, std::uint64_t bytes) {
   if (!CheckHeaderLength(header.size()).ok()) return std::nullopt;
-  const AlignedHeader aligned(header);
+  const AlignedHeader aligned(runtime::Buffer::Unowned(header.data(), header.size()));
   if (!VerifyHeader(aligned.data(), header.size()).ok()) return std::nullopt;
   const wire::Reply* const body = wire::GetHeader(aligned.data())->body_as_Reply();
   if (body == nullptr || body->kind() != static_cast<std::uint8_t>(TableKind::kDense)) {

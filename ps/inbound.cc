@@ -27,6 +27,7 @@ void ForEachPush(van::PeerId peer, const proto::PushBatch& batch, const runtime:
   }
 }
 
+// So that ToKeep copies what came in a batch.
 static_assert(proto::kBatchedPushBytesMax < runtime::Buffer::kMayShareBytes);
 
 void KeepApart(Payload* payload) {

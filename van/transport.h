@@ -24,9 +24,6 @@ namespace leeway::van {
 // A connection of a transport, never reused within its life. 0 is none.
 using ConnId = std::uint64_t;
 
-// To ask where a frame is to go is worth it from here on.
-inline constexpr std::uint64_t kLandingBytesMin = 64 << 10;
-
 // A message as it came. Nothing in it has been checked.
 struct Arrival {
   std::span<const std::byte> head;         // the first frame; valid during the call

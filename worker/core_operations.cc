@@ -163,10 +163,7 @@ void Core::SetDue(const std::shared_ptr<Operation>& operation, absl::Time now,
 
 void Core::LookAtDeadlines() {
   const absl::Time now = loop_->Now();
-  for (const std::shared_ptr<Operation>& operation : due_.By(now)) {
-    // One may have ended with another.
-    if (operation->stage != Operation::Stage::kOver) Overdue(operation);
-  }
+  for (const std::shared_ptr<Operation>& operation : due_.By(now)) Overdue(operation);
   if (!due_.empty()) deadlines_.SetBy(due_.First());
 }
 
@@ -193,7 +190,7 @@ void Core::Overdue(const std::shared_ptr<Operation>& operation) {
       for (const auto& [place, link] : servers_->links()) servers_->Reconnect(link.get());
       return;
     case Operation::Stage::kOver:
-      return due_.Remove(*operation);
+      return;  // it has ended with another one that was due as well
   }
 }
 

@@ -25,7 +25,6 @@
 namespace leeway::worker {
 
 struct Request {
-  using Memory = runtime::FreeList<512>;
   enum class State {
     kQueued,   // stands in its link's queue
     kSent,     // waits for its answer, or to be resent
@@ -33,8 +32,8 @@ struct Request {
     kKept,     // retained, and its shard's head has it
   };
 
-  static void* operator new(std::size_t) { return Memory::Take(); }
-  static void operator delete(void* memory) { Memory::Give(memory); }
+  static void* operator new(std::size_t) { return runtime::Recycled<Request>::List::Take(); }
+  static void operator delete(void* memory) { runtime::Recycled<Request>::List::Give(memory); }
 
   bool held() const { return table->spec.consistency.is_bsp(); }  // its class (requests.h)
 
@@ -74,8 +73,6 @@ struct Request {
   absl::Duration resend_delay;
   absl::Duration back_off;
 };
-
-static_assert(sizeof(Request) <= 512);
 
 // Of the same priority what has a number goes first: a server lets what comes after it wait for it,
 // and what waits there may be all that the window holds.

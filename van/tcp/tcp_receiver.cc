@@ -138,7 +138,7 @@ absl::Status TcpReceiver::BeginGathering() {
 
 absl::Status TcpReceiver::BeginFrame() {
   const bool only_one = frames_ == 1 && frames_left_ == 1;
-  if (only_one && bytes_ >= kLandingBytesMin) landing_ = landing_for_(head_, bytes_);
+  if (only_one && bytes_ >= kLargeBytes) landing_ = landing_for_(head_, bytes_);
   if (landing_ == nullptr) return Allocate(&frame_);
   to_ = landing_->to();
   frame_ = Buffer::Unowned(to_, bytes_);
