@@ -1,7 +1,9 @@
 """What is measured: programs that take commands on their standard input (harness/)."""
+import contextlib
 import json
 import os
 import select
+import signal
 import subprocess
 import time
 
@@ -21,7 +23,12 @@ class NotThere(Failure):
 
 
 class Subject:
-    """One program, started when it is first needed and again when it has failed."""
+    """One program, started when it is first needed and again when it has failed.
+
+    A peer stands still between its measurements: torch's shm transport polls with both of its
+    processes for as long as they live, and would take the cores from everyone else. Leeway's nodes
+    do not, and are left to send each other their heartbeats.
+    """
 
     def __init__(self, name: str, title: str, argv: list[str], works: list[Work], kind: str = "peer"):
         self.name, self.title, self.kind = name, title, kind
@@ -33,6 +40,7 @@ class Subject:
     def measure(self, work: Work, seconds: float) -> dict:
         if self._process is None:
             self._start()
+        self._let(signal.SIGCONT)
         command = f"{work.op} {work.size} {work.in_flight} {seconds}\n"
         try:
             self._process.stdin.write(command.encode())
@@ -41,6 +49,7 @@ class Subject:
         except (BrokenPipeError, Failure) as why:
             self.stop()
             raise Failure(str(why) or "it ended") from why
+        self._let(signal.SIGSTOP)
         if "error" in answer:
             raise Failure(answer["error"])
         return answer
@@ -48,19 +57,32 @@ class Subject:
     def stop(self) -> None:
         if self._process is None:
             return
+        self._let(signal.SIGCONT)  # one that stands still would not see its input end
         process, self._process = self._process, None
         process.stdin.close()
         try:
             process.wait(10)
         except subprocess.TimeoutExpired:
-            process.kill()
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         process.stdout.close()
+        process.stderr.close()
+
+    def _let(self, go: signal.Signals) -> None:
+        """Stops or continues a peer with all its processes: they are a group of their own."""
+        if self.kind == "peer":
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, go)
 
     def _start(self) -> None:
         self._unread = b""
         self._process = subprocess.Popen(
-            self._argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            self._argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # Not a session of their own: so the system wakes them should the bench be killed.
+            process_group=0,
         )
         os.set_blocking(self._process.stderr.fileno(), False)
         try:

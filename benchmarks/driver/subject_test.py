@@ -1,0 +1,68 @@
+"""A subject that runs in the background must not disturb what is measured."""
+import sys
+import time
+import unittest
+from pathlib import Path
+
+from driver.subject import Subject
+from driver.work import Work
+
+# A subject with a child, as redis.py has one; its answers name both processes.
+PROGRAM = """
+import os, subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", "while True: pass"])  # as torch polls
+print('{"ready": true}', flush=True)
+for line in sys.stdin:
+    print('{"pids": [%d, %d]}' % (os.getpid(), child.pid), flush=True)
+child.kill()
+"""
+WORK = Work("push", 64)
+LIMIT_SECONDS = 30
+
+
+def state(pid: int) -> str:
+    """T: it stands still, R or S: it lives, Z: it has ended; empty: it is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return ""
+
+
+def wait_until(condition) -> bool:
+    end = time.monotonic() + LIMIT_SECONDS
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def subject(kind: str) -> Subject:
+    return Subject("a", "A", [sys.executable, "-c", PROGRAM], [WORK], kind)
+
+
+class SubjectTest(unittest.TestCase):
+    def test_a_peer_stands_still_between_measurements(self):
+        peer = subject("peer")
+        self.addCleanup(peer.stop)
+        for _ in range(2):  # the second time it has to be continued
+            pids = peer.measure(WORK, 0.1)["pids"]
+            self.assertTrue(wait_until(lambda: all(state(pid) == "T" for pid in pids)))
+
+    def test_what_is_not_a_peer_goes_on(self):
+        ours = subject("leeway")
+        self.addCleanup(ours.stop)
+        pids = ours.measure(WORK, 0.1)["pids"]
+        self.assertNotIn("T", [state(pid) for pid in pids])
+
+    def test_a_peer_that_stands_still_can_be_ended(self):
+        peer = subject("peer")
+        pids = peer.measure(WORK, 0.1)["pids"]
+        begin = time.monotonic()
+        peer.stop()
+        self.assertLess(time.monotonic() - begin, 9)  # by itself, not killed
+        self.assertTrue(wait_until(lambda: all(state(pid) in ("", "Z") for pid in pids)))
+
+
+if __name__ == "__main__":
+    unittest.main()
