@@ -32,9 +32,10 @@ class LandingGrant {
   LandingGrant(const LandingGrant&) = delete;
   LandingGrant& operator=(const LandingGrant&) = delete;
 
-  // Instead of what was granted before.
+  // Null while a transport still has what was granted before: of a message that has begun to come,
+  // over a connection that may yet prove to be the right one, nothing may be missing.
   std::shared_ptr<const Landing> Give(std::byte* to) {
-    Revoke();
+    if (landing_ != nullptr && landing_.use_count() > 1) return nullptr;
     return landing_ = std::make_shared<Landing>(to);
   }
   void Revoke() {

@@ -290,7 +290,8 @@ std::shared_ptr<const van::Landing> Requests::LandingFor(Link* link, const proto
                                                          std::uint64_t bytes) {
   Request* const request = Asked(link, reply.id);
   if (request == nullptr || request->operation == nullptr || request->op != proto::Op::kPull ||
-      request->table->spec.kind != TableKind::kDense ||
+      request->table->spec.kind != TableKind::kDense || reply.op != request->op ||
+      reply.dtype != request->table->spec.dtype ||
       bytes != request->piece.reply_elements * SizeOf(request->table->spec.dtype)) {
     return nullptr;
   }

@@ -55,6 +55,7 @@ struct SimNetworkState : std::enable_shared_from_this<SimNetworkState> {
   void Arrive(const Trip& trip, std::uint64_t bytes, SimNic* nic,
               std::function<void(SimNetworkState&)> task);
   absl::Duration Uniform(absl::Duration low, absl::Duration high);
+  bool Strikes(double probability) { return probability > 0 && world->Uniform() < probability; }
   // Runs `task` after a delay unless the network is gone by then.
   void Schedule(absl::Duration delay, std::function<void(SimNetworkState&)> task);
 

@@ -1,6 +1,6 @@
 #include "van/sim/sim_transport.h"
 
-#include <cstring>
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -58,7 +58,7 @@ void Carry(SimNetworkState& network, SimConnection* connection, ConnId to,
 // A message on its way.
 struct SimTransport::Packet {
   std::vector<std::byte> head;
-  absl::InlinedVector<Buffer, 3> payload;
+  Frames payload;
   std::uint64_t bytes = 0;
 
   // Without the prefix; shares the payload.
@@ -165,14 +165,11 @@ void SimTransport::Send(ConnId conn, const Prefix& prefix, Message message, Send
     network_->tap(link.first, link.second, packet->Content());
   }
   const LinkFaults& faults = network_->FaultsOf(link);
-  const auto strikes = [this](double probability) {
-    return probability > 0 && network_->world->Uniform() < probability;
-  };
   if (network_->IsCut(link)) {
     ++network_->faulted.cut;
     return;
   }
-  if (strikes(faults.drop_probability)) {
+  if (network_->Strikes(faults.drop_probability)) {
     ++network_->faulted.dropped;
     network_->world->Trace(absl::StrCat("net drop ", link.first, ">", link.second, " #", conn));
     return;
@@ -187,14 +184,14 @@ void SimTransport::Send(ConnId conn, const Prefix& prefix, Message message, Send
   const auto put_off = [](const SimNetworkState::Trip& from, absl::Duration by) {
     return SimNetworkState::Trip{from.first + by, from.last + by};
   };
-  if (strikes(faults.reorder_probability)) {
+  if (network_->Strikes(faults.reorder_probability)) {
     ++network_->faulted.reordered;
     trip = put_off(trip, late());
   }
   const auto arrive = [there, packet](SimNetworkState& network) {
     ArrivePacket(network, there, packet);
   };
-  if (strikes(faults.duplicate_probability)) {
+  if (network_->Strikes(faults.duplicate_probability)) {
     ++network_->faulted.duplicated;
     network_->Arrive(put_off(trip, late()), packet->bytes, end.nic, arrive);
   }
@@ -218,22 +215,59 @@ void SimTransport::ArrivePacket(SimNetworkState& network, ConnId conn,
   network.world->Trace(absl::StrCat("net ", link.first, ">", link.second, " #", conn, " ",
                                     packet->Name(), " ", packet->head.size(), "+",
                                     packet->bytes - packet->head.size()));
-  transport->OnLoop(conn, [conn, packet](SimTransport& self) {
-    Arrival arrival;
-    arrival.head = packet->head;
-    arrival.frames = packet->payload.size() + 1;
-    arrival.payload = packet->payload;
-    if (arrival.payload.size() == 1) self.Land(conn, arrival.head, &arrival.payload[0]);
-    self.events_->OnArrival(conn, std::move(arrival));
-  });
+  transport->OnLoop(conn, [conn, packet](SimTransport& self) { self.Deliver(conn, packet); });
 }
 
-// Frames of any size, so that what is simulated goes the way that large ones go over TCP.
-void SimTransport::Land(ConnId conn, std::span<const std::byte> head, Buffer* frame) {
-  const auto landing = events_->LandingFor(conn, head, frame->size());
-  if (landing == nullptr) return;
-  std::memcpy(landing->to(), frame->data(), frame->size());
-  *frame = Buffer::Unowned(landing->to(), frame->size());
+// What a message of one frame lands in: frames of any size, so that what is simulated goes the way
+// that large ones go over TCP.
+struct SimTransport::Landed {
+  std::shared_ptr<const Landing> place;
+  Buffer frame;
+  std::size_t half() const { return frame.size() / 2; }
+
+  void TakeFirstHalf() const { std::copy_n(frame.data(), half(), place->to()); }
+
+  // All of it, where it landed. Where that was revoked meanwhile its first half is gone.
+  Buffer TakeRest() const {
+    if (std::byte* const to = place->to()) {
+      std::copy_n(frame.data() + half(), frame.size() - half(), to + half());
+      return Buffer::Unowned(to, frame.size());
+    }
+    std::byte* data = nullptr;
+    Buffer rest = Buffer::Allocate(frame.size(), &data);
+    std::fill_n(data, half(), std::byte{0});
+    std::copy_n(frame.data() + half(), frame.size() - half(), data + half());
+    return rest;
+  }
+};
+
+void SimTransport::Deliver(ConnId conn, const std::shared_ptr<const Packet>& packet) {
+  if (packet->payload.size() != 1) return HandOver(conn, *packet, packet->payload);
+  const Buffer& frame = packet->payload[0];
+  const Landed landed{events_->LandingFor(conn, packet->head, frame.size()), frame};
+  if (landed.place == nullptr) return HandOver(conn, *packet, packet->payload);
+  landed.TakeFirstHalf();
+  const auto finish = [conn, packet, landed](SimTransport& self) {
+    self.HandOver(conn, *packet, {landed.TakeRest()});
+  };
+  SimConnection* const connection = FindConnection(*network_, conn);
+  if (connection == nullptr) return finish(*this);
+  const LinkFaults& faults = network_->FaultsOf(LinkTo(*connection, conn));
+  if (!network_->Strikes(faults.reorder_probability)) return finish(*this);
+  // It halts in its midst.
+  ++network_->faulted.reordered;
+  network_->Schedule(network_->Uniform(absl::ZeroDuration(), faults.reorder_delay),
+                     [this, conn, alive = alive_, finish](SimNetworkState&) {
+                       if (*alive && !dead_) OnLoop(conn, finish);
+                     });
+}
+
+void SimTransport::HandOver(ConnId conn, const Packet& packet, Frames payload) {
+  Arrival arrival;
+  arrival.head = packet.head;
+  arrival.frames = payload.size() + 1;
+  arrival.payload = std::move(payload);
+  events_->OnArrival(conn, std::move(arrival));
 }
 
 void SimTransport::SendClose(SimNetworkState& network, ConnId conn, const std::string& why) {

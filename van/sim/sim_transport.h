@@ -33,12 +33,15 @@ class SimTransport final : public Transport {
 
  private:
   struct Packet;
+  struct Landed;
+  using Frames = decltype(Arrival::payload);
 
   // What happens at the other side of the network, when it does; `conn` is the end it happens to.
   static void ArriveDial(SimNetworkState& network, ConnId conn, const std::string& address);
   static void ArrivePacket(SimNetworkState& network, ConnId conn,
                            const std::shared_ptr<const Packet>& packet);
-  void Land(ConnId conn, std::span<const std::byte> head, Buffer* frame);
+  void Deliver(ConnId conn, const std::shared_ptr<const Packet>& packet);
+  void HandOver(ConnId conn, const Packet& packet, Frames payload);
   static void ArriveClose(SimNetworkState& network, ConnId conn, const std::string& why);
   // Sends word that this end is no more to the other, behind what was sent before.
   static void SendClose(SimNetworkState& network, ConnId other, const std::string& why);

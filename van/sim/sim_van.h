@@ -19,7 +19,9 @@ struct LinkFaults {
   double bytes_per_second = 0;  // 0: unlimited; otherwise messages of one direction queue up
   double drop_probability = 0;
   double duplicate_probability = 0;
-  double reorder_probability = 0;  // delayed by up to reorder_delay past its successors
+  // Delayed by up to reorder_delay past its successors; or, a frame that lands in memory of the
+  // receiver's (van/landing.h), halted in its midst for so long.
+  double reorder_probability = 0;
   absl::Duration reorder_delay = absl::Milliseconds(5);
 };
 
