@@ -5,6 +5,7 @@
 #include <new>
 
 #include "runtime/free_list.h"
+#include "runtime/page_pool.h"
 
 namespace leeway::runtime {
 namespace {
@@ -22,10 +23,6 @@ class HeapBytes final : public BufferOwner {
         ::operator new (kAlignment + size, std::align_val_t{kAlignment}, std::nothrow);
     return memory == nullptr ? nullptr : new (memory) HeapBytes;
   }
-  static HeapBytes* New(std::size_t size) {
-    HeapBytes* const bytes = TryNew(size);
-    return bytes != nullptr ? bytes : throw std::bad_alloc();
-  }
   std::byte* data() { return reinterpret_cast<std::byte*>(this) + kAlignment; }
 
  private:
@@ -36,8 +33,32 @@ class HeapBytes final : public BufferOwner {
 };
 static_assert(sizeof(HeapBytes) <= kAlignment);
 
-// The same with the alignment that comes for nothing: small copies are made for every message, and
-// to ask the allocator for more costs several times as much.
+// Half a large page: as much as a block of most dense tables has. What workers push lies here until
+// it is added up; to read many pushes side by side takes an eighth longer from small pages.
+class HalfPage final : public BufferOwner {
+ public:
+  static constexpr std::size_t kBytes = PagePool::kHalfBytes;
+  static bool Takes(std::size_t size) { return size == kBytes && PagePool::Takes(size); }
+
+  // Null where there is no more.
+  static HalfPage* TryNew() {
+    try {
+      return new HalfPage;
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  }
+  std::byte* data() { return data_; }
+
+ private:
+  HalfPage() : data_(PagePool::Shared().Allocate(kBytes)) {}
+  ~HalfPage() override { PagePool::Shared().Free(data_, kBytes); }
+
+  std::byte* const data_;
+};
+
+// As HeapBytes with the alignment that comes for nothing: small copies are made for every message,
+// and to ask the allocator for more costs several times as much.
 class CopiedBytes final : public BufferOwner {
  public:
   static CopiedBytes* New(const void* data, std::size_t size) {
@@ -69,19 +90,27 @@ static_assert(sizeof(CopiedBytes) % alignof(std::max_align_t) == 0);
 }  // namespace
 
 Buffer Buffer::Allocate(std::size_t size, std::byte** data) {
-  HeapBytes* bytes = HeapBytes::New(size);
-  *data = bytes->data();
-  return Buffer(bytes->data(), size, bytes);
+  Buffer buffer = TryAllocate(size, data);
+  if (*data == nullptr) throw std::bad_alloc();
+  return buffer;
 }
 
 Buffer Buffer::TryAllocate(std::size_t size, std::byte** data) {
-  HeapBytes* bytes = HeapBytes::TryNew(size);
-  *data = bytes == nullptr ? nullptr : bytes->data();
-  return bytes == nullptr ? Buffer() : Buffer(bytes->data(), size, bytes);
+  const auto made = [&](auto* bytes) {
+    *data = bytes == nullptr ? nullptr : bytes->data();
+    return bytes == nullptr ? Buffer() : Buffer(*data, size, bytes);
+  };
+  return HalfPage::Takes(size) ? made(HalfPage::TryNew()) : made(HeapBytes::TryNew(size));
 }
 
 Buffer Buffer::CopyOf(const void* data, std::size_t size) {
   if (size == 0) return Buffer();
+  if (HalfPage::Takes(size)) {
+    std::byte* to = nullptr;
+    Buffer copy = Allocate(size, &to);
+    std::memcpy(to, data, size);
+    return copy;
+  }
   CopiedBytes* bytes = CopiedBytes::New(data, size);
   return Buffer(bytes->data(), size, bytes);
 }

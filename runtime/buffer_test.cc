@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/page_pool.h"
+
 namespace leeway::runtime {
 namespace {
 
@@ -39,7 +41,7 @@ TEST(BufferTest, EmptyBuffersAreAllAlike) {
 }
 
 TEST(BufferTest, AllocatedBytesAreAlignedAndWritable) {
-  for (const std::size_t size : {1u, 63u, 64u, 65u, 100'000u}) {
+  for (const std::size_t size : {1u, 63u, 64u, 65u, 100'000u, 1u << 20}) {
     std::byte* data = nullptr;
     const Buffer buffer = Buffer::Allocate(size, &data);
     EXPECT_TRUE(buffer.aligned_to(64));
@@ -49,12 +51,28 @@ TEST(BufferTest, AllocatedBytesAreAlignedAndWritable) {
 }
 
 TEST(BufferTest, CopiesAreAlignedForAnyScalar) {
-  for (const std::size_t size : {1u, 63u, 64u, 65u, 100'000u}) {
+  for (const std::size_t size : {1u, 63u, 64u, 65u, 100'000u, 1u << 20}) {
     const std::string text(size, 'x');
     const Buffer buffer = Buffer::CopyOf(text);
     EXPECT_TRUE(buffer.aligned_to(alignof(std::max_align_t)));
     EXPECT_EQ(buffer.text(), text);
   }
+}
+
+// What workers push is kept so until it is added up.
+TEST(BufferTest, AsMuchAsABlockLiesInALargePageAndGoesBackThere) {
+  if (!PagePool::Takes(PagePool::kHalfBytes)) GTEST_SKIP() << "the sanitizer's heap is used";
+  const std::string text(PagePool::kHalfBytes, 'x');
+  const std::size_t before = PagePool::Shared().in_use_bytes();
+  std::byte* data = nullptr;
+  Buffer made = Buffer::Allocate(text.size(), &data);
+  Buffer copied = Buffer::CopyOf(text);
+  EXPECT_EQ(copied.text(), text);
+  EXPECT_EQ(PagePool::Shared().in_use_bytes(), before + PagePool::kPageBytes);
+  const Buffer shared = made;
+  made = copied = {};
+  EXPECT_EQ(PagePool::Shared().in_use_bytes(), before + PagePool::kHalfBytes);
+  EXPECT_EQ(shared.data(), data);
 }
 
 TEST(BufferTest, MoreThanThereCanBeIsRefused) {

@@ -1,5 +1,5 @@
-// Memory for what is read all over, and for large blocks, in pages of 2 MiB where the system has
-// them.
+// Memory for what is read all over, and for large blocks and what is pushed to them, in pages of
+// 2 MiB where the system has them.
 //
 // To find where an address lies the processor has a small table of pages. Rows that lie all over
 // gigabytes of pages of 4 KiB are never in it, and to look each one up takes longer than to read
@@ -59,8 +59,9 @@ class PagePool {
 #else
   static constexpr bool kEnabled = true;
 #endif
-  static constexpr std::size_t kOpenMax = 4;    // pages that are being shared out
-  static constexpr std::size_t kAtHandMax = 8;  // empty pages whose memory is kept
+  static constexpr std::size_t kOpenMax = 4;  // pages that are being shared out
+  // Empty pages whose memory is kept: what pushes of one clock took is wanted again in the next.
+  static constexpr std::size_t kAtHandMax = 64;
   static constexpr std::size_t kReserved = 16;  // pages whose addresses are taken at once
 
   using Piece = std::pair<std::size_t, std::byte*>;  // its size, and where it lies
