@@ -1,11 +1,13 @@
 #include "cluster/sum.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <vector>
 
 #include "harness/stopwatch.h"
 #include "ps/store/shard_store.h"
+#include "runtime/buffer.h"
 
 namespace leeway::bench {
 namespace {
@@ -26,15 +28,19 @@ Measured MeasureSum(const Command& command) {
   }
   const auto store =
       ps::NewShardStore(spec, {.table = 1, .block_bytes = command.bytes}, updater->get());
-  const std::vector<std::vector<float>> values(kBlocks * count,
-                                               std::vector<float>(elements, 1e-3f));
+  // In memory as a transport takes it for what it receives.
+  std::vector<runtime::Buffer> values(kBlocks * count);
+  for (runtime::Buffer& one : values) {
+    std::byte* data = nullptr;
+    one = runtime::Buffer::Allocate(elements * sizeof(float), &data);
+    std::fill_n(reinterpret_cast<float*>(data), elements, 1e-3f);
+  }
   const auto add = [&](std::size_t block) {
     std::vector<ps::PushView> pushes(count);
     for (std::size_t i = 0; i < count; ++i) {
       pushes[i].block = block;
       pushes[i].learning_rate = NAN;
-      pushes[i].values =
-          runtime::Buffer::Unowned(values[block * count + i].data(), elements * sizeof(float));
+      pushes[i].values = values[block * count + i];
     }
     const absl::Status status =
         store->ApplyCombined(pushes, static_cast<std::uint32_t>(command.in_flight));
