@@ -30,7 +30,7 @@ int Main(const ClusterShape& shape) {
   for (const pid_t pid : others.pids()) processes.push_back(pid);
   Work work(worker->get(), processes, Allocates(shape.transport));
   ServeCommands([&](const Command& command) {
-    if (command.op == "sum") return MeasureSum(command);
+    if (command.op == "sum" || command.op == "sum_far") return MeasureSum(command);
     others.Begin(command);
     Measured measured = work.Measure(command);
     others.AddTo(&measured);

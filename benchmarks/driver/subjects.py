@@ -34,7 +34,7 @@ def raw(programs: Path) -> list[Subject]:
     program = str(programs / "leeway_bench_raw")
     zmq = [*RAW_WORKS, work.MESSAGES]
     return [
-        Subject("memory", "memcpy", [program, "memory"], [work.COPY], "raw"),
+        Subject("memory", "memcpy", [program, "memory"], [work.COPY, work.COPY_FAR], "raw"),
         Subject("raw.tcp", "raw TCP", [program, "tcp"], RAW_WORKS, "raw"),
         Subject("raw.tcp_reno", "raw TCP, reno", [program, "tcp-reno"], work.streams(), "raw"),
         Subject("zmq.tcp", "raw libzmq, tcp", [program, "zmq-tcp"], zmq, "raw"),
@@ -46,7 +46,7 @@ def leeway(programs: Path) -> list[Subject]:
     program = str(programs / "leeway_bench_cluster")
     subjects = []
     for transport, title in (("tcp", "TCP"), ("zmq", "ZeroMQ/tcp"), ("ipc", "ZeroMQ/ipc"), ("shm", "shm")):
-        works = LEEWAY_WORKS + ([work.SUM] if transport == "tcp" else [])
+        works = LEEWAY_WORKS + ([work.SUM, work.SUM_FAR] if transport == "tcp" else [])
         name = f"leeway.{transport}"
         subjects.append(Subject(name, f"Leeway, {title}", [program, transport], works, "leeway"))
     lent = [work.PUSH_4M, work.PUSH_100M]

@@ -39,8 +39,9 @@ STREAM_SIZES = [256 * KIB, 512 * KIB, MIB, 2 * MIB, 4 * MIB]
 DENSE_SIZES = [4 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB]
 HUGE = 100 * MB
 
-COPY = Work("copy", 4 * MIB, 8)
-SUM = Work("sum", MIB, 8)
+# Copying and adding up touch as much memory: 64 MiB, which a large last cache holds, or 144.
+COPY, COPY_FAR = Work("copy", 4 * MIB, 8), Work("copy", 4 * MIB, 18)
+SUM, SUM_FAR = Work("sum", MIB, 8), Work("sum_far", MIB, 8)
 PUSH_4M, PULL_4M = Work("push", 4 * MIB, 8), Work("pull", 4 * MIB, 8)
 PUSH_100M, PULL_100M = Work("push", HUGE), Work("pull", HUGE)
 MESSAGE_100M = Work("message", HUGE)
@@ -81,6 +82,8 @@ def all_works() -> list[Work]:
         *streams(),
         COPY,
         SUM,
+        COPY_FAR,
+        SUM_FAR,
         *dense(),
         REDUCE_4M,
         MESSAGE_100M,

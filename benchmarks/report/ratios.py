@@ -58,13 +58,17 @@ def _rows(w: work.Work):
     return lambda r: figure(r, "leeway.tcp", w.name, millions)
 
 
-def _sum(rounds: Rounds) -> Figure | None:
+def _sum(added: work.Work, copied: work.Work):
     """Bytes read and written, by both."""
-    copied = per_round(rounds, "memory", work.COPY.name, gb_s)
-    return ratio(
-        per_round(rounds, "leeway.tcp", work.SUM.name, gb_s),
-        [None if gb is None else 2 * gb for gb in copied],
-    )
+
+    def of(rounds: Rounds) -> Figure | None:
+        copies = per_round(rounds, "memory", copied.name, gb_s)
+        return ratio(
+            per_round(rounds, "leeway.tcp", added.name, gb_s),
+            [None if gb is None else 2 * gb for gb in copies],
+        )
+
+    return of
 
 
 def _steps(rounds: Rounds) -> Figure | None:
@@ -139,8 +143,10 @@ def _ratios() -> list[Ratio]:
         add(f"sparse_{op}_bytes_vs_raw_zmq", 0.4, _against_raw("tcp", w, "zmq.tcp"),
             "keys and values; libzmq at its best message size")
         add(f"sparse_{op}_vs_pslite", times, _against("tcp", w, "pslite", w), "rows a second")
-    add("n_way_sum_8_vs_memcpy_streams", 0.8, _sum,
-        "bytes read and written, adding eight contributions to a block in one pass")
+    add("n_way_sum_8_vs_memcpy_streams", 0.8, _sum(work.SUM, work.COPY),
+        "bytes read and written, adding eight contributions to a block in one pass; 64 MiB in all, as what is copied")
+    add("n_way_sum_8_vs_memcpy_streams_144m", None, _sum(work.SUM_FAR, work.COPY_FAR),
+        "the same where both touch 144 MiB")
     for op, w in (("push", work.PUSH_4M), ("pull", work.PULL_4M)):
         add(f"cpu_per_gb_{op}_tcp_vs_raw_zmq_plus_pass", 1.0, _cpu(w),
             "CPU seconds a GB; libzmq's and a memcpy's together", at_most=True)
