@@ -36,7 +36,7 @@ def raw(programs: Path) -> list[Subject]:
     return [
         Subject("memory", "memcpy", [program, "memory"], [work.COPY, work.COPY_FAR], "raw"),
         Subject("raw.tcp", "raw TCP", [program, "tcp"], RAW_WORKS, "raw"),
-        Subject("raw.tcp_reno", "raw TCP, reno", [program, "tcp-reno"], work.streams(), "raw"),
+        Subject("raw.tcp_reno", "raw TCP, reno", [program, "tcp-reno"], [*work.streams(), work.ADD_4M], "raw"),
         Subject("zmq.tcp", "raw libzmq, tcp", [program, "zmq-tcp"], zmq, "raw"),
         Subject("zmq.ipc", "raw libzmq, ipc", [program, "zmq-ipc"], zmq, "raw"),
     ]

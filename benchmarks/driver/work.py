@@ -44,6 +44,7 @@ COPY, COPY_FAR = Work("copy", 4 * MIB, 8), Work("copy", 4 * MIB, 18)
 SUM, SUM_FAR = Work("sum", MIB, 8), Work("sum_far", MIB, 8)
 PUSH_4M, PULL_4M = Work("push", 4 * MIB, 8), Work("pull", 4 * MIB, 8)
 PUSH_100M, PULL_100M = Work("push", HUGE), Work("pull", HUGE)
+ADD_4M = Work("add", 4 * MIB, 8)
 MESSAGE_100M = Work("message", HUGE)
 RTT = Work("rtt", 64)
 MESSAGES = Work("stream", 64)
@@ -84,6 +85,7 @@ def all_works() -> list[Work]:
         SUM,
         COPY_FAR,
         SUM_FAR,
+        ADD_4M,
         *dense(),
         REDUCE_4M,
         MESSAGE_100M,

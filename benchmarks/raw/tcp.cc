@@ -1,10 +1,14 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "harness/child.h"
@@ -43,11 +47,39 @@ void Prepare(int fd, const std::string& congestion) {
              static_cast<socklen_t>(congestion.size()));
 }
 
+// Numbers in pages of 2 MiB, where the system has them; zeros.
+std::unique_ptr<float, decltype(&std::free)> InLargePages(std::size_t bytes) {
+  constexpr std::size_t kPage = 2 << 20;
+  bytes = (bytes + kPage - 1) / kPage * kPage;
+  void* const memory = std::aligned_alloc(kPage, bytes);
+  madvise(memory, bytes, MADV_HUGEPAGE);
+  std::memset(memory, 0, bytes);
+  return {static_cast<float*>(memory), std::free};
+}
+
+// A server without anything around it: one thread, one piece of memory for what comes.
+void AddUp(int fd, const Command& command) {
+  const std::size_t piece = std::min<std::size_t>(command.bytes, 1 << 20);
+  const std::size_t tensors = command.bytes * static_cast<std::size_t>(command.in_flight);
+  const auto received = InLargePages(piece), sums = InLargePages(tensors);
+  const std::size_t elements = piece / sizeof(float), all = tensors / sizeof(float);
+  for (std::size_t at = 0; ReceiveAll(fd, reinterpret_cast<char*>(received.get()), piece);
+       at = (at + elements) % all) {
+    float* __restrict sum = sums.get() + at;
+    const float* __restrict pushed = received.get();
+    for (std::size_t i = 0; i < elements; ++i) sum[i] += pushed[i];
+  }
+}
+
 // The other process: answers every message, or only the end of the stream.
 int Receive(int listener, const std::string& congestion, const Command& command) {
   const int fd = accept(listener, nullptr, nullptr);
   if (fd < 0) return 1;
   Prepare(fd, congestion);
+  if (command.op == "add") {
+    AddUp(fd, command);
+    return SendAll(fd, "!", 1) ? 0 : 1;
+  }
   std::vector<char> memory(command.bytes);
   const bool stream = command.op == "stream";
   const std::size_t answer = command.op == "rtt" ? command.bytes : 1;
@@ -76,10 +108,12 @@ int Listen(sockaddr_in* address) {
   return listener;
 }
 
+// The same memory again and again, or as many tensors as are in flight by turns.
 void Stream(int fd, const Command& command, const Stopwatch& watch, Measured* measured) {
-  const std::vector<char> memory(command.bytes, 1);
+  const std::size_t count = command.op == "add" ? static_cast<std::size_t>(command.in_flight) : 1;
+  const std::vector<char> memory(command.bytes * count, 1);
   while ((measured->operations == 0 || watch.Seconds() < command.seconds) &&
-         SendAll(fd, memory.data(), memory.size())) {
+         SendAll(fd, memory.data() + measured->operations % count * command.bytes, command.bytes)) {
     ++measured->operations;
   }
   shutdown(fd, SHUT_WR);
@@ -115,9 +149,13 @@ Measured MeasureTcp(const std::string& congestion, const Command& command) {
     return measured;
   }
   Prepare(fd, congestion);
+  if (command.op == "add") {  // what is on its way stays in the caches
+    const int bytes = 768 << 10;
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+  }
   const Stopwatch watch({receiver.pid()});
-  command.op == "stream" ? Stream(fd, command, watch, &measured)
-                         : PingPong(fd, command, watch, &measured);
+  const bool one_way = command.op == "stream" || command.op == "add";
+  one_way ? Stream(fd, command, watch, &measured) : PingPong(fd, command, watch, &measured);
   measured.seconds = watch.Seconds();
   measured.cpu_seconds = watch.Cpu();
   measured.bytes = measured.operations * command.bytes;

@@ -104,6 +104,9 @@ def _ratios() -> list[Ratio]:
     ):
         add(f"dense_4m_{op}_tcp_vs_raw_zmq", raw_4m, _against_raw("tcp", w, "zmq.tcp"),
             "our own TCP, 4 MiB, 8 in flight; libzmq at its best message size")
+        if op == "push":
+            add("dense_4m_push_tcp_vs_raw_tcp_add", None, _against("tcp", w, "raw.tcp_reno", work.ADD_4M),
+                "4 MiB, 8 in flight; a plain stream that one thread receives and adds up")
         add(f"dense_4m_{op}_zmq_vs_raw_zmq", None, _against_raw("zmq", w, "zmq.tcp"),
             "over ZeroMQ (LEEWAY_VAN=zmq), 4 MiB, 8 in flight; libzmq at its best message size")
         add(f"dense_4m_{op}_tcp_vs_pslite", 1.4, _against("tcp", w, "pslite", w),
