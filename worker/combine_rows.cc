@@ -7,12 +7,12 @@ namespace {
 
 // User memory is aligned for T: it came as a span of T.
 template <class T, class Sum>
-void SumRows(const std::byte* rows, std::uint64_t width, std::span<const std::uint64_t> which,
+void SumRows(const std::byte* rows, std::uint64_t width, std::span<const std::uint32_t> which,
              std::byte* out) {
   const T* from = reinterpret_cast<const T*>(rows);
   T* to = reinterpret_cast<T*>(out);
   for (std::uint64_t e = 0; e < width; ++e) {
-    Sum sum = static_cast<Sum>(from[which[0] * width + e]);
+    Sum sum = static_cast<Sum>(from[std::uint64_t{which[0]} * width + e]);
     for (const std::uint64_t row : which.subspan(1)) {
       sum += static_cast<Sum>(from[row * width + e]);
     }
@@ -23,7 +23,7 @@ void SumRows(const std::byte* rows, std::uint64_t width, std::span<const std::ui
 }  // namespace
 
 void CombineRows(Updater::Combine combine, DType dtype, const std::byte* rows, std::uint64_t width,
-                 std::span<const std::uint64_t> which, std::byte* out) {
+                 std::span<const std::uint32_t> which, std::byte* out) {
   if (combine == Updater::Combine::kLast || which.size() == 1) {
     const std::uint64_t bytes = width * SizeOf(dtype);
     std::memcpy(out, rows + which.back() * bytes, bytes);

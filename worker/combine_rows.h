@@ -15,7 +15,7 @@ namespace leeway::worker {
 // `width` elements long. Sums of 16-bit floating-point values are kept in float and rounded once;
 // sums of integers wrap around.
 void CombineRows(Updater::Combine combine, DType dtype, const std::byte* rows, std::uint64_t width,
-                 std::span<const std::uint64_t> which, std::byte* out);
+                 std::span<const std::uint32_t> which, std::byte* out);
 
 }  // namespace leeway::worker
 

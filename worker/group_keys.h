@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -13,27 +14,41 @@
 
 namespace leeway::worker {
 
+// Where a key stood in the user's batch.
+using KeyPlace = std::uint32_t;
+inline constexpr std::size_t kKeysMax = std::numeric_limits<KeyPlace>::max();  // of a batch
+
 struct GroupedKeys {
-  std::span<std::uint64_t> keys;         // unique
-  std::vector<std::size_t> shard_begin;  // [num_shards + 1], into keys
+  // Of keys that lie side by side.
+  struct Range {
+    std::size_t begin = 0, end = 0;
+    std::size_t size() const { return end - begin; }
+    bool operator==(const Range&) const = default;
+  };
+
+  std::span<std::uint64_t> keys;  // unique; between those of two shards there may be unused room
+  std::vector<Range> shards;      // by shard, ascending: those of `keys`
+  std::size_t size = 0;           // of them all
   // Where keys[i] stood in the user's batch, ascending: order[begin[i]], …, order[begin[i+1] − 1].
   // Without repeats `begin` is empty and order[i] is the one place.
-  std::span<std::uint64_t> order;
+  std::span<KeyPlace> order;
   std::vector<std::size_t> begin;
   Arena key_memory;  // requests share in it
   Arena order_memory;
 
   bool repeats() const { return !begin.empty(); }
-  std::span<const std::uint64_t> places(std::size_t i) const {
-    const std::span<const std::uint64_t> all(order);
+  std::span<const KeyPlace> places(std::size_t i) const {
+    const std::span<const KeyPlace> all(order);
     return repeats() ? all.subspan(begin[i], begin[i + 1] - begin[i]) : all.subspan(i, 1);
   }
-  // Keys `first` to `first` + `size` as they are sent.
-  runtime::Buffer Frame(std::size_t first, std::size_t size) const {
-    return key_memory.Part(first * sizeof(std::uint64_t), size * sizeof(std::uint64_t));
+  // Some keys as they are sent.
+  runtime::Buffer Frame(const Range& range) const {
+    return key_memory.Part(range.begin * sizeof(std::uint64_t),
+                           range.size() * sizeof(std::uint64_t));
   }
 };
 
+// At most kKeysMax.
 GroupedKeys GroupKeys(std::span<const std::uint64_t> keys, std::uint32_t num_shards);
 
 }  // namespace leeway::worker

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/status_macros.h"
+#include "worker/group_keys.h"
 
 namespace leeway::worker {
 namespace {
@@ -56,8 +57,16 @@ absl::Status CheckDense(const Access& access) {
   return absl::OkStatus();
 }
 
+// Places of keys are kept in 32 bits (worker/group_keys.h).
+absl::Status CheckKeyCount(const Access& access) {
+  if (access.keys.size() <= kKeysMax) return absl::OkStatus();
+  return Invalid(*access.table, access.keys.size(), " keys were given at once, at most ", kKeysMax,
+                 " may be");
+}
+
 absl::Status CheckSparse(const Access& access) {
   const TableInfo& table = *access.table;
+  LEEWAY_RETURN_IF_ERROR(CheckKeyCount(access));
   const std::uint64_t wanted = access.keys.size() * table.spec.row_width;
   const std::string because =
       absl::StrCat(access.keys.size(), " keys × ", table.spec.row_width, " a row");
@@ -73,6 +82,7 @@ absl::Status CheckSparse(const Access& access) {
 
 absl::Status CheckRagged(const Access& access) {
   const TableInfo& table = *access.table;
+  LEEWAY_RETURN_IF_ERROR(CheckKeyCount(access));
   if (!proto::HasPush(access.op)) return absl::OkStatus();
   if (access.widths.size() != access.keys.size()) {
     return Invalid(table, access.keys.size(), " keys were given with ", access.widths.size(),

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/limits.h"
+#include "runtime/status_macros.h"
 #include "worker/arena.h"
 #include "worker/group_keys.h"
 #include "worker/slice.h"
@@ -12,9 +13,7 @@
 namespace leeway::worker {
 namespace {
 
-struct Range {
-  std::size_t begin, end;  // into GroupedKeys::keys
-};
+using Range = GroupedKeys::Range;
 
 class RaggedSink final : public PullSink {
  public:
@@ -35,8 +34,8 @@ class RaggedSink final : public PullSink {
     struct Row {
       const std::byte* data = nullptr;
     };
-    std::vector<Row> rows(keys_.order.size());
-    widths_->assign(keys_.order.size(), 0);
+    std::vector<Row> rows(keys_.size);
+    widths_->assign(keys_.size, 0);
     std::uint64_t elements = 0;
     for (std::size_t piece = 0; piece < ranges_.size(); ++piece) {
       const std::byte* data = replies_[piece].values.data();
@@ -71,16 +70,21 @@ class RaggedSink final : public PullSink {
   std::vector<Received> replies_;
 };
 
+struct Share {
+  std::uint32_t shard;
+  Range keys;
+};
+
 // Cuts every shard's keys where a request would hold too many keys or too many value bytes.
-absl::StatusOr<std::vector<Range>> CutByShard(const Access& access, const GroupedKeys& keys) {
+absl::StatusOr<std::vector<Share>> CutByShard(const Access& access, const GroupedKeys& keys) {
   const TableInfo& table = *access.table;
   const std::uint64_t keys_max = std::min<std::uint64_t>(
       proto::kKeysPerRequestMax, table.message_bytes_max / sizeof(std::uint64_t));
-  std::vector<Range> ranges;
-  for (std::size_t shard = 0; shard < table.num_shards; ++shard) {
-    Range range{keys.shard_begin[shard], keys.shard_begin[shard]};
+  std::vector<Share> shares;
+  for (std::uint32_t shard = 0; shard < table.num_shards; ++shard) {
+    Range range{keys.shards[shard].begin, keys.shards[shard].begin};
     std::uint64_t bytes = 0;
-    for (std::size_t i = range.begin; i < keys.shard_begin[shard + 1]; ++i) {
+    for (std::size_t i = range.begin; i < keys.shards[shard].end; ++i) {
       const std::uint64_t row =
           proto::HasPush(access.op) ? access.widths[keys.order[i]] * SizeOf(access.dtype) : 0;
       if (row > table.message_bytes_max) {
@@ -91,43 +95,47 @@ absl::StatusOr<std::vector<Range>> CutByShard(const Access& access, const Groupe
       const bool full =
           range.end - range.begin >= keys_max || bytes + row > table.message_bytes_max;
       if (full && range.end > range.begin) {
-        ranges.push_back(range);
+        shares.push_back({shard, range});
         range.begin = i;
         bytes = 0;
       }
       range.end = i + 1;
       bytes += row;
     }
-    if (range.end > range.begin) ranges.push_back(range);
+    if (range.end > range.begin) shares.push_back({shard, range});
   }
-  return ranges;
+  return shares;
 }
 
-// Widths and values in the order of the grouped keys.
+// Widths and values in the order of the grouped keys, side by side.
 struct Gathered {
   Arena widths, values;
-  std::vector<std::uint64_t> begin;  // [keys + 1], elements
+  std::vector<std::uint64_t> begin;  // [shares + 1], elements
 };
 
-Gathered Gather(const Access& access, const GroupedKeys& keys) {
+Gathered Gather(const Access& access, const GroupedKeys& keys, std::span<const Share> shares) {
   const std::uint64_t element_bytes = SizeOf(access.dtype);
   std::vector<std::uint64_t> from(access.widths.size() + 1, 0);
   for (std::size_t i = 0; i < access.widths.size(); ++i) from[i + 1] = from[i] + access.widths[i];
 
   Gathered gathered{
-      Arena(keys.order.size() * sizeof(std::uint32_t)), Arena(access.size * element_bytes), {0}};
+      Arena(keys.size * sizeof(std::uint32_t)), Arena(access.size * element_bytes), {0}};
   auto* widths = reinterpret_cast<std::uint32_t*>(gathered.widths.data());
   std::byte* out = gathered.values.data();
-  for (std::size_t i = 0; i < keys.order.size(); ++i) {
-    const std::uint64_t place = keys.order[i];
-    const std::uint64_t bytes = access.widths[place] * element_bytes;
-    widths[i] = access.widths[place];
-    if (bytes > 0) {
-      std::memcpy(out, static_cast<const std::byte*>(access.values) + from[place] * element_bytes,
-                  bytes);
+  for (const Share& share : shares) {
+    std::uint64_t elements = gathered.begin.back();
+    for (std::size_t i = share.keys.begin; i < share.keys.end; ++i) {
+      const std::uint64_t place = keys.order[i];
+      const std::uint64_t bytes = access.widths[place] * element_bytes;
+      *widths++ = access.widths[place];
+      if (bytes > 0) {
+        std::memcpy(out, static_cast<const std::byte*>(access.values) + from[place] * element_bytes,
+                    bytes);
+      }
+      out += bytes;
+      elements += access.widths[place];
     }
-    out += bytes;
-    gathered.begin.push_back(gathered.begin.back() + widths[i]);
+    gathered.begin.push_back(elements);
   }
   return gathered;
 }
@@ -141,33 +149,35 @@ absl::StatusOr<Sliced> SliceRagged(const Access& access) {
     return absl::InvalidArgumentError(
         absl::StrCat("table '", table.spec.name, "': keys of a ragged table must not repeat"));
   }
-  absl::StatusOr<std::vector<Range>> ranges = CutByShard(access, grouped);
-  if (!ranges.ok()) return ranges.status();
+  LEEWAY_ASSIGN_OR_RETURN(const std::vector<Share> shares, CutByShard(access, grouped));
 
   const bool push = proto::HasPush(access.op);
   const std::uint64_t element_bytes = SizeOf(access.dtype);
-  const Gathered rows = push ? Gather(access, grouped) : Gathered{};
+  const Gathered rows = push ? Gather(access, grouped, shares) : Gathered{};
 
   Sliced sliced{.table = access.table, .op = access.op};
-  for (const Range& range : *ranges) {
-    const std::size_t size = range.end - range.begin;
+  std::vector<Range> ranges;  // by piece
+  std::size_t row = 0;
+  for (const auto& [shard, range] : shares) {
+    const std::size_t size = range.size();
     Piece piece;
     piece.keys = size;
-    piece.shard = static_cast<std::uint32_t>(
-        std::upper_bound(grouped.shard_begin.begin(), grouped.shard_begin.end(), range.begin) -
-        grouped.shard_begin.begin() - 1);
-    piece.payload.push_back(grouped.Frame(range.begin, size));
+    piece.shard = shard;
+    piece.payload.push_back(grouped.Frame(range));
     if (push) {
-      piece.elements = rows.begin[range.end] - rows.begin[range.begin];
+      const std::uint64_t begin = rows.begin[ranges.size()];
+      piece.elements = rows.begin[ranges.size() + 1] - begin;
       piece.payload.push_back(
-          rows.widths.Part(range.begin * sizeof(std::uint32_t), size * sizeof(std::uint32_t)));
-      piece.payload.push_back(rows.values.Part(rows.begin[range.begin] * element_bytes,
-                                               piece.elements * element_bytes));
+          rows.widths.Part(row * sizeof(std::uint32_t), size * sizeof(std::uint32_t)));
+      piece.payload.push_back(
+          rows.values.Part(begin * element_bytes, piece.elements * element_bytes));
     }
+    row += size;
+    ranges.push_back(range);
     sliced.pieces.push_back(std::move(piece));
   }
   if (proto::HasPull(access.op)) {
-    sliced.sink = std::make_unique<RaggedSink>(access, std::move(grouped), *std::move(ranges));
+    sliced.sink = std::make_unique<RaggedSink>(access, std::move(grouped), std::move(ranges));
   }
   return sliced;
 }

@@ -30,24 +30,25 @@ constexpr std::size_t kAhead = 16;
 // The keys of all pieces, and which of them are whose.
 struct PiecedKeys {
   GroupedKeys keys;
-  std::vector<std::size_t> begin;  // [pieces + 1], into keys.keys
+  std::vector<GroupedKeys::Range> pieces;  // of keys.keys
 };
 
 class SparseSource final : public PushSource {
  public:
-  // `to`: [keys] rows, those of each piece being its values frame.
-  SparseSource(const Access& access, std::shared_ptr<const PiecedKeys> pieces, Arena to)
+  // `to`: rows, as many as there are keys; those of each piece are its values frame.
+  SparseSource(const Access& access, std::shared_ptr<const PiecedKeys> pieces, Arena to,
+               std::vector<std::size_t> begin)
       : table_(access.table),
         rows_(static_cast<const std::byte*>(access.values)),
         row_bytes_(table_->spec.row_width * SizeOf(table_->spec.dtype)),
         pieces_(std::move(pieces)),
-        to_(std::move(to)) {}
+        to_(std::move(to)),
+        begin_(std::move(begin)) {}
 
   void Fill(std::size_t index) override {
     const GroupedKeys& keys = pieces_->keys;
-    const std::size_t begin = pieces_->begin[index];
-    const std::size_t end = pieces_->begin[index + 1];
-    std::byte* to = to_.data() + begin * row_bytes_;
+    const auto [begin, end] = pieces_->pieces[index];
+    std::byte* to = to_.data() + begin_[index] * row_bytes_;
     if (keys.repeats()) {
       for (std::size_t i = begin; i < end; ++i, to += row_bytes_) {
         if (i + kAhead < end) PrefetchRow<0>(rows_, row_bytes_, keys.places(i + kAhead).front());
@@ -65,7 +66,7 @@ class SparseSource final : public PushSource {
   }
 
  private:
-  void FillFrom(std::span<const std::uint64_t> places, std::byte* to) const {
+  void FillFrom(std::span<const KeyPlace> places, std::byte* to) const {
     if (places.size() == 1) {
       runtime::CopyRow(rows_ + places.front() * row_bytes_, row_bytes_, to);
     } else {
@@ -78,6 +79,7 @@ class SparseSource final : public PushSource {
   const std::uint64_t row_bytes_;
   const std::shared_ptr<const PiecedKeys> pieces_;
   const Arena to_;
+  const std::vector<std::size_t> begin_;  // [pieces]: their first rows in `to_`
 };
 
 class SparseSink final : public PullSink {
@@ -90,12 +92,11 @@ class SparseSink final : public PullSink {
   void Take(std::size_t index, std::span<const runtime::Buffer> payload) override {
     const GroupedKeys& keys = pieces_->keys;
     const std::byte* row = payload[0].data();
-    const std::size_t begin = pieces_->begin[index];
-    const std::size_t end = pieces_->begin[index + 1];
+    const auto [begin, end] = pieces_->pieces[index];
     if (keys.repeats()) {
       for (std::size_t i = begin; i < end; ++i, row += row_bytes_) {
         if (i + kAhead < end) PrefetchRow<1>(result_, row_bytes_, keys.places(i + kAhead).front());
-        for (const std::uint64_t place : keys.places(i)) {
+        for (const KeyPlace place : keys.places(i)) {
           runtime::CopyRow(row, row_bytes_, result_ + place * row_bytes_);
         }
       }
@@ -132,30 +133,37 @@ absl::StatusOr<Sliced> SliceSparse(const Access& access) {
   const auto pieces = std::make_shared<PiecedKeys>();
   pieces->keys = GroupKeys(access.keys, table.num_shards);
   const GroupedKeys& grouped = pieces->keys;
-  const std::size_t count = grouped.keys.size();
   const bool push = proto::HasPush(access.op);
   Arena values;
-  if (push) values = Arena(count * row_bytes);
+  if (push) values = Arena(grouped.size * row_bytes);
+  std::vector<std::size_t> first_rows;  // of each piece, in `values`
 
   Sliced sliced{.table = access.table, .op = access.op};
+  std::size_t row = 0;
   for (std::uint32_t shard = 0; shard < table.num_shards; ++shard) {
-    for (std::size_t begin = grouped.shard_begin[shard]; begin < grouped.shard_begin[shard + 1];) {
-      const std::size_t size =
-          std::min<std::size_t>(grouped.shard_begin[shard + 1] - begin, rows_max);
+    const auto [first, end] = grouped.shards[shard];
+    for (std::size_t begin = first; begin < end;) {
+      const std::size_t size = std::min<std::size_t>(end - begin, rows_max);
       Piece piece;
       piece.shard = shard;
       piece.keys = size;
       piece.elements = push ? size * table.spec.row_width : 0;
       piece.reply_elements = size * table.spec.row_width;
-      piece.payload.push_back(grouped.Frame(begin, size));
-      if (push) piece.payload.push_back(values.Part(begin * row_bytes, size * row_bytes));
-      pieces->begin.push_back(begin);
+      piece.payload.push_back(grouped.Frame({begin, begin + size}));
+      if (push) {
+        piece.payload.push_back(values.Part(row * row_bytes, size * row_bytes));
+        first_rows.push_back(row);
+      }
+      pieces->pieces.push_back({begin, begin + size});
       sliced.pieces.push_back(std::move(piece));
       begin += size;
+      row += size;
     }
   }
-  pieces->begin.push_back(count);
-  if (push) sliced.source = std::make_unique<SparseSource>(access, pieces, std::move(values));
+  if (push) {
+    sliced.source =
+        std::make_unique<SparseSource>(access, pieces, std::move(values), std::move(first_rows));
+  }
   if (push && access.copy) sliced.Fill();
   if (proto::HasPull(access.op)) {
     sliced.sink = std::make_unique<SparseSink>(access.result, row_bytes, pieces);

@@ -256,6 +256,10 @@ TEST_F(SliceTest, SaysWhatIsWrong) {
   EXPECT_THAT(Error(Sparse(sparse, proto::Op::kPush, {1, 2}, &six)), HasSubstr("2 keys × 2 a row"));
   EXPECT_THAT(Error(Sparse(dense, proto::Op::kPush, {1, 2, 3}, &six)), HasSubstr("is dense"));
   EXPECT_THAT(Error(Dense(sparse, proto::Op::kPush, &six)), HasSubstr("is sparse"));
+  // So many that their places would not fit where they are kept. Nobody looks at them.
+  Access endless = Sparse(sparse, proto::Op::kPush, {}, &six);
+  endless.keys = {reinterpret_cast<const std::uint64_t*>(six.data()), std::size_t{1} << 32};
+  EXPECT_THAT(Error(endless), HasSubstr("4294967296 keys were given at once, at most 4294967295"));
 
   const std::vector<std::uint64_t> keys = {4, 4};
   const std::vector<std::uint32_t> widths = {1, 4};
@@ -271,7 +275,7 @@ TEST_F(SliceTest, SaysWhatIsWrong) {
 TEST(CombineRowsTest, SumsHalvesInFloatAndWrapsIntegers) {
   // 2048 + 1 + 1 is lost in steps of binary16, but not when it is rounded once.
   const std::vector<Float16> halves = {Float16(2048.0f), Float16(1.0f), Float16(1.0f)};
-  const std::vector<std::uint64_t> all = {0, 1, 2};
+  const std::vector<KeyPlace> all = {0, 1, 2};
   Float16 half;
   CombineRows(Updater::Combine::kSum, DType::kFloat16,
               reinterpret_cast<const std::byte*>(halves.data()), 1, all,
@@ -291,7 +295,7 @@ TEST(GroupKeysTest, LeavesSortedKeysAloneButForTheirShards) {
   const GroupedKeys grouped = GroupKeys(keys, 1);
   EXPECT_THAT(grouped.keys, ElementsAreArray(keys));
   EXPECT_FALSE(grouped.repeats());
-  EXPECT_THAT(grouped.shard_begin, ElementsAre(0, 5));
+  EXPECT_THAT(grouped.shards, ElementsAre(GroupedKeys::Range{0, 5}));
 }
 
 // Whatever way they are grouped: by shard, ascending, each with all of its places.
@@ -301,20 +305,22 @@ void ExpectGrouped(const std::vector<std::uint64_t>& keys, std::uint32_t shards)
     expected[{proto::ShardOfKey(keys[i], shards), keys[i]}].push_back(i);
   }
   const GroupedKeys grouped = GroupKeys(keys, shards);
-  ASSERT_EQ(grouped.keys.size(), expected.size());
+  EXPECT_EQ(grouped.size, expected.size());
   EXPECT_EQ(grouped.repeats(), expected.size() < keys.size());
-  EXPECT_EQ(grouped.order.size(), keys.size());
-  ASSERT_EQ(grouped.shard_begin.size(), shards + 1);
-  std::size_t i = 0;
-  for (const auto& [key, places] : expected) {
-    EXPECT_EQ(grouped.keys[i], key.second);
-    EXPECT_GE(i, grouped.shard_begin[key.first]);
-    EXPECT_LT(i, grouped.shard_begin[key.first + 1]);
-    EXPECT_THAT(grouped.places(i), ElementsAreArray(places));
-    ++i;
+  ASSERT_EQ(grouped.shards.size(), shards);
+  auto next = expected.begin();
+  for (std::uint32_t shard = 0; shard < shards; ++shard) {
+    const GroupedKeys::Range range = grouped.shards[shard];
+    EXPECT_EQ(As<std::uint64_t>(grouped.Frame(range)),
+              std::vector<std::uint64_t>(grouped.keys.begin() + range.begin,
+                                         grouped.keys.begin() + range.end));
+    for (std::size_t i = range.begin; i < range.end; ++i, ++next) {
+      ASSERT_TRUE(next != expected.end());
+      ASSERT_EQ(next->first, std::pair(shard, grouped.keys[i]));
+      ASSERT_THAT(grouped.places(i), ElementsAreArray(next->second));
+    }
   }
-  EXPECT_EQ(As<std::uint64_t>(grouped.Frame(0, i)),
-            std::vector<std::uint64_t>(grouped.keys.begin(), grouped.keys.end()));
+  EXPECT_TRUE(next == expected.end());
 }
 
 TEST(GroupKeysTest, GroupsKeysThatAscendUntilSomewhere) {
@@ -332,6 +338,38 @@ TEST(GroupKeysTest, GroupsKeysThatAscendUntilSomewhere) {
         ExpectGrouped(other, shards);
       }
     }
+  }
+}
+
+std::vector<std::uint64_t> AscendingKeys(std::size_t size) {
+  runtime::Random random(size);
+  std::vector<std::uint64_t> keys(size);
+  std::uint64_t last = 0;
+  for (std::uint64_t& key : keys) key = last += 1 + random.Below(1000);
+  return keys;
+}
+
+TEST(GroupKeysTest, GroupsManyKeys) {
+  for (const std::uint32_t shards : {1u, 7u, 32u}) {
+    for (const std::size_t of_each : {63u, 64u, 500u}) {
+      std::vector<std::uint64_t> keys = AscendingKeys(shards * of_each);
+      ExpectGrouped(keys, shards);
+      keys.back() = keys.front();
+      ExpectGrouped(keys, shards);
+    }
+  }
+}
+
+// More of one shard than a hash would ever send there.
+TEST(GroupKeysTest, GroupsManyKeysThatAreNotSpread) {
+  constexpr std::uint32_t kShards = 8;
+  for (const std::uint32_t crowded : {0u, 3u, kShards - 1}) {
+    std::vector<std::uint64_t> keys = AscendingKeys(40'000);
+    std::erase_if(keys, [&](std::uint64_t key) {
+      return key % 100 != 0 && proto::ShardOfKey(key, kShards) != crowded;
+    });
+    ASSERT_GT(keys.size(), 64 * kShards);
+    ExpectGrouped(keys, kShards);
   }
 }
 
