@@ -50,6 +50,9 @@ class RowSlab {
   std::uint32_t size() const { return used_; }
   std::uint64_t key(std::uint32_t row) const { return keys_[row]; }
   const std::uint64_t* key_memory(std::uint32_t row) const { return keys_ + row; }
+  std::uint32_t RowAt(const std::uint64_t* key_memory) const {
+    return static_cast<std::uint32_t>(key_memory - keys_);
+  }
   std::uint64_t steps(std::uint32_t row) const { return steps_[row]; }
   std::uint64_t width(std::uint32_t row) const {
     return extents_ == nullptr ? shape_.elements / shape_.rows : extents_[row].width;
@@ -57,6 +60,9 @@ class RowSlab {
   // `width` of sparse tables, which the caller knows.
   std::uint64_t OffsetOf(std::uint32_t row, std::uint64_t width) const {
     return extents_ == nullptr ? row * width : extents_[row].offset;
+  }
+  std::uint64_t OffsetAt(const Stored* values) const {
+    return static_cast<std::uint64_t>(values - values_);
   }
   Stored* values(std::uint64_t offset) const { return values_ + offset; }
   Compute* state(std::uint64_t offset) const { return state_ + offset * shape_.state_slots; }

@@ -28,7 +28,7 @@ namespace leeway::ps {
 template <class Stored>
 class Rows {
   using Place = RowIndex::Place;  // slab and row; the row takes the last row_bits_
-  static constexpr std::uint32_t kNoSlab = ~std::uint32_t{0};
+  using Slab = RowSlab<Stored>;
 
  public:
   using Compute = ComputeOf<Stored>;
@@ -51,7 +51,8 @@ class Rows {
         state_slots_(static_cast<std::uint32_t>(updater.state_slots())),
         row_bits_(std::bit_width(FullShape(width_).rows - 1)),
         row_mask_((Place{1} << row_bits_) - 1),
-        rows_within_lines_(width_ != 0 && runtime::kCacheLine % (width_ * sizeof(Stored)) == 0),
+        one_line_each_(width_ != 0 && state_slots_ == 0 &&
+                       runtime::kCacheLine % (width_ * sizeof(Stored)) == 0),
         index_(seed) {
     for (std::uint32_t slot = 0; slot < state_slots_; ++slot) {
       initial_state_.push_back(static_cast<Compute>(updater.initial_state(static_cast<int>(slot))));
@@ -75,40 +76,53 @@ class Rows {
 
   // Some keys, and how they are looked up: one after the other, what later ones need being on its
   // way into the cache meanwhile, so that the processor waits for many of them at once. Some keys
-  // at a time go through each step, so that what the step needs stays in registers.
+  // at a time go through each step, so that what the step needs stays in registers. What a step has
+  // found out the next one takes as it is: in a large table it is instructions that take the time.
   class Batch {
    public:
     enum class For { kReading, kUpdating };
 
-    Batch(const Rows& rows, std::span<const std::uint64_t> keys, For use)
-        : rows_(rows), keys_(keys), use_(use), layout_(rows.index_.layout()) {
+    Batch(Rows& rows, std::span<const std::uint64_t> keys, For use)
+        : rows_(rows),
+          keys_(keys),
+          use_(use),
+          layout_(rows.index_.layout()),
+          displaced_(rows.displaced_) {
       for (std::size_t i = 0; i < kIndexAhead; i += kStep) FetchIndex(i);
       for (std::size_t i = 0; i < kRowAhead; i += kStep) FetchRows(i);
     }
-    // A key, and what has been found out about it.
+    // A key, and where its row most likely lies.
     struct Sought {
       std::uint64_t key = 0;
-      std::uint32_t slab = kNoSlab;  // where its row may lie
-      std::uint32_t row = 0;
-      std::uint64_t left = 0;  // how many rows had left their places when that was seen
+      const std::uint64_t* key_there = nullptr;  // null: nothing is known of it
+      Stored* values = nullptr;
+      std::uint64_t* steps = nullptr;
+      Slab* slab = nullptr;
+
+      bool IsRight() const { return key_there != nullptr && *key_there == key; }
     };
 
     // To be called for 0, 1, 2, … in turn.
     [[gnu::always_inline]] const Sought& Next(std::size_t i) {
       if (i % kStep == 0) Fetch(i);
+      if (rows_.displaced_ != displaced_) [[unlikely]]
+        ForgetRows(i);
       return sought_[i % kSought];
     }
 
    private:
     static constexpr std::size_t kStep = 8;  // keys
-    static constexpr std::size_t kIndexAhead = 4 * kStep;
-    static constexpr std::size_t kRowAhead = 2 * kStep;
-    static constexpr std::size_t kSought = 8 * kStep;  // no less than kIndexAhead + kStep
+    static constexpr std::size_t kIndexAhead = 8 * kStep;
+    static constexpr std::size_t kRowAhead = 4 * kStep;
+    static constexpr std::size_t kSought = 16 * kStep;  // no less than kIndexAhead + kStep
+    static_assert(kSought >= kIndexAhead + kStep);
 
     // Apart from the loop around it, so that what each of them needs stays in registers.
     [[gnu::noinline]] void Fetch(std::size_t i) {
       if (rows_.index_.layout() != layout_) [[unlikely]]
         FindHomesAgain(i);
+      if (rows_.displaced_ != displaced_) [[unlikely]]
+        ForgetRows(i);
       FetchIndex(i + kIndexAhead);
       FetchRows(i + kRowAhead);
     }
@@ -134,12 +148,42 @@ class Rows {
           });
     }
     [[gnu::always_inline]] void FetchRows(std::size_t begin) {
+      if (rows_.one_line_each_) {
+        use_ == For::kUpdating ? FetchLines<true>(begin) : FetchLines<false>(begin);
+      } else {
+        FetchAnyRows(begin);
+      }
+    }
+    // Of rows of one width and without state, each of which lies in one line of the cache.
+    template <bool kUpdating>
+    [[gnu::always_inline]] void FetchLines(std::size_t begin) {
+      const std::uint64_t width = rows_.width_;
+      FetchStep<kUpdating>(
+          begin,
+          [width](const Slab& slab, std::uint32_t row)
+              __attribute__((always_inline)) { return slab.values(row * width); },
+          [](const Sought& sought)
+              __attribute__((always_inline)) { __builtin_prefetch(sought.values); });
+    }
+    [[gnu::noinline]] void FetchAnyRows(std::size_t begin) {
+      const Rows& rows = rows_;
+      const bool updating = use_ == For::kUpdating;
+      FetchStep<true>(
+          begin,
+          [&rows](const Slab& slab, std::uint32_t row) {
+            return slab.values(slab.OffsetOf(row, rows.width_));
+          },
+          [&rows, updating](const Sought& sought) { rows.PrefetchRow(sought, updating); });
+    }
+    // `values(slab, row)`: where the row's are; `fetch(sought)` begins to bring it into the cache,
+    // all but its key and steps.
+    template <bool kSteps, class Values, class FetchRow>
+    [[gnu::always_inline]] void FetchStep(std::size_t begin, const Values& values,
+                                          const FetchRow& fetch) {
       // Copies: after each write to what is sought they would have to be read again.
-      const std::uint64_t left = rows_.left_;
       const int row_bits = rows_.row_bits_;
       const Place row_mask = rows_.row_mask_;
-      const Slab* const slabs = rows_.slabs_.data();
-      const bool all_of_it = use_ == For::kUpdating;
+      Slab* const slabs = rows_.slabs_.data();
       const std::uint64_t* const keys = keys_.data() + std::min(begin, keys_.size());
       const RowIndex::Home* const homes = homes_ + begin % kSought;
       Sought* const to = sought_ + begin % kSought;
@@ -153,10 +197,17 @@ class Rows {
               to[i] = {.key = keys[i]};
               return;
             }
-            const std::uint32_t slab = *guess >> row_bits;
+            Slab& slab = slabs[*guess >> row_bits];
             const std::uint32_t row = *guess & row_mask;
-            to[i] = {keys[i], slab, row, left};
-            rows_.PrefetchRow(slabs[slab], row, all_of_it);
+            const Sought found{.key = keys[i],
+                               .key_there = slab.key_memory(row),
+                               .values = values(slab, row),
+                               .steps = slab.step_counter(row),
+                               .slab = &slab};
+            __builtin_prefetch(found.key_there);
+            if (kSteps) __builtin_prefetch(found.steps);
+            fetch(found);
+            to[i] = found;
           });
     }
     // Of those whose rows have not been guessed yet, since the index has grown.
@@ -168,11 +219,19 @@ class Rows {
         homes_[at % kSought] = homes.Of(keys_[at]);
       }
     }
+    // Where rows were before some left their places is of no use any more.
+    [[gnu::noinline]] void ForgetRows(std::size_t i) {
+      displaced_ = rows_.displaced_;
+      const std::size_t step = i / kStep * kStep;
+      const std::size_t end = std::min(step + kRowAhead + kStep, keys_.size());
+      for (std::size_t at = i; at < end; ++at) sought_[at % kSought].key_there = nullptr;
+    }
 
-    const Rows& rows_;
+    Rows& rows_;
     const std::span<const std::uint64_t> keys_;
     const For use_;
     std::uint64_t layout_;           // of the index when homes were found
+    std::uint64_t displaced_;        // of the rows when those that are known of were found
     RowIndex::Home homes_[kSought];  // of the next keys
     Sought sought_[kSought];         // the next ones, fewer
   };
@@ -183,8 +242,8 @@ class Rows {
     return Find(Sought{.key = key});
   }
   [[gnu::always_inline]] std::optional<std::span<const Stored>> Find(const Sought& sought) const {
-    if (IsRight(sought)) [[likely]]
-      return ValuesIn(slabs_[sought.slab], sought.row);
+    if (sought.IsRight()) [[likely]]
+      return std::span<const Stored>(sought.values, WidthOf(sought));
     const Place* const found = index_.Find(sought.key, index_.HashOf(sought.key), *this);
     if (found == nullptr) return std::nullopt;
     return ValuesIn(SlabOf(*found), RowOf(*found));
@@ -194,10 +253,9 @@ class Rows {
   // another width starts again from them, but keeps its steps.
   Row Update(std::uint64_t key, std::uint64_t width) { return Update(Sought{.key = key}, width); }
   [[gnu::always_inline]] Row Update(const Sought& sought, std::uint64_t width) {
-    if (IsRight(sought)) [[likely]] {
-      Slab& slab = slabs_[sought.slab];
-      if (MayUpdate(slab, sought.row, width)) [[likely]]
-        return RowIn(slab, sought.row, width);
+    if (sought.IsRight() && MayUpdate(sought, width)) [[likely]] {
+      sought.slab->generation = generation_;
+      return {sought.values, StateOf(sought), sought.steps};
     }
     const Place place = MakeReady(sought.key, width);
     return RowIn(SlabOf(place), RowOf(place), width);
@@ -218,8 +276,7 @@ class Rows {
   }
 
  private:
-  friend class RowIndex;  // KeyAt, PrefetchKey
-  using Slab = RowSlab<Stored>;
+  friend class RowIndex;                                    // KeyAt, PrefetchKey
   static constexpr std::uint64_t kSlabBytesMin = 16 << 10;  // the first one's
   static constexpr std::uint64_t kSlabBytesMax = 256 << 10;
   static constexpr std::uint64_t kRaggedRows = 2048;  // in a slab of the full size
@@ -239,10 +296,11 @@ class Rows {
     return width_ != 0 ? width_ : slab.width(row);
   }
 
-  // Whether the row of that key still lies where it was guessed to.
-  [[gnu::always_inline]] bool IsRight(const Sought& sought) const {
-    return sought.slab != kNoSlab && sought.left == left_ &&
-           slabs_[sought.slab].key(sought.row) == sought.key;
+  std::uint64_t WidthOf(const Sought& sought) const {
+    return width_ != 0 ? width_ : sought.slab->width(sought.slab->RowAt(sought.key_there));
+  }
+  Compute* StateOf(const Sought& sought) const {
+    return sought.slab->state(sought.slab->OffsetAt(sought.values));
   }
 
   std::span<const Stored> ValuesIn(const Slab& slab, std::uint32_t row) const {
@@ -256,20 +314,13 @@ class Rows {
     return {slab.values(offset), slab.state(offset), slab.step_counter(row)};
   }
 
-  // Who only reads needs neither steps nor state.
-  [[gnu::always_inline]] void PrefetchRow(const Slab& slab, std::uint32_t row,
-                                          bool all_of_it) const {
-    __builtin_prefetch(slab.key_memory(row));
-    const std::uint64_t width = WidthOf(slab, row);
-    const std::uint64_t offset = slab.OffsetOf(row, width);
-    if (rows_within_lines_) {
-      __builtin_prefetch(slab.values(offset));
-    } else {
-      Prefetch(slab.values(offset), width * sizeof(Stored));
+  // Its values, and the state too if it is to be updated.
+  [[gnu::always_inline]] void PrefetchRow(const Sought& sought, bool updating) const {
+    const std::uint64_t width = WidthOf(sought);
+    Prefetch(sought.values, width * sizeof(Stored));
+    if (updating && state_slots_ != 0) {
+      Prefetch(StateOf(sought), width * state_slots_ * sizeof(Compute));
     }
-    if (!all_of_it) return;
-    __builtin_prefetch(slab.step_counter(row));
-    if (state_slots_ != 0) Prefetch(slab.state(offset), width * state_slots_ * sizeof(Compute));
   }
   [[gnu::always_inline]] static void Prefetch(const void* memory, std::uint64_t size) {
     const auto* bytes = static_cast<const std::byte*>(memory);
@@ -281,8 +332,8 @@ class Rows {
     if (!whole_lines) __builtin_prefetch(bytes + first - 1);
   }
 
-  bool MayUpdate(Slab& slab, std::uint32_t row, std::uint64_t width) {
-    return slab.Writable(row) && WidthOf(slab, row) == width;
+  [[gnu::always_inline]] bool MayUpdate(const Sought& sought, std::uint64_t width) {
+    return sought.slab->Writable(sought.slab->RowAt(sought.key_there)) && WidthOf(sought) == width;
   }
 
   // Where the row of a key may be updated, which may be new, of another width, not where it was
@@ -342,7 +393,7 @@ class Rows {
   }
 
   void LeaveBehind(Place old) {
-    ++left_;
+    ++displaced_;
     SlabOf(old).LeaveBehind(RowOf(old));
     if (const std::uint32_t slab = old >> row_bits_; slab != newest_) EvacuateIfMostlyLeft(slab);
     Evacuate();
@@ -379,7 +430,7 @@ class Rows {
       const std::uint64_t key = slab.key(row);
       *index_.Find(key, index_.HashOf(key), *this) = Move(PlaceAt(index, row), WidthOf(slab, row));
       slabs_[index].LeaveBehind(row);
-      ++left_;
+      ++displaced_;
       ++moves;
     }
   }
@@ -395,6 +446,7 @@ class Rows {
     if (vacant_.empty()) {
       newest_ = static_cast<std::uint32_t>(slabs_.size());
       slabs_.push_back(std::move(slab));
+      ++displaced_;
     } else {
       newest_ = vacant_.back();
       vacant_.pop_back();
@@ -428,7 +480,7 @@ class Rows {
   const std::uint32_t state_slots_;
   const int row_bits_;
   const Place row_mask_;
-  const bool rows_within_lines_;        // of the cache: none lies on both sides of an end
+  const bool one_line_each_;  // rows without state, none of which lies in two lines of the cache
   std::vector<Compute> initial_state_;  // by slot
   RowIndex index_;
   std::vector<Slab> slabs_;
@@ -439,7 +491,7 @@ class Rows {
   std::uint64_t generation_ = 1;  // of what is written now
   std::uint64_t bytes_ = 0;
   std::uint64_t moves_ = 0;
-  std::uint64_t left_ = 0;  // rows that have left their places
+  std::uint64_t displaced_ = 0;  // how often a row has left its place, or slabs theirs
 };
 
 }  // namespace leeway::ps
