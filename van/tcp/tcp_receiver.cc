@@ -11,9 +11,11 @@ namespace leeway::van {
 namespace {
 
 constexpr std::size_t kSparesMax = 4;
-// What is read behind the end of a large frame: enough for the beginning of the next message, and
-// little of a frame that can be received straight to where it is kept.
-constexpr std::size_t kBehindLargeBytes = 4096;
+// What is read behind the end of a frame of which so much is still to come: enough for the
+// beginning of the next frame or message, and little of one that can be received straight to where
+// it is kept.
+constexpr std::uint64_t kMuchOfFrameBytes = 16 << 10;
+constexpr std::size_t kBehindBytes = 4096;
 
 template <class... Parts>
 absl::Status Broken(const Parts&... parts) {
@@ -45,7 +47,7 @@ int TcpReceiver::Places(std::array<iovec, 2>* places) {
   std::size_t behind = TcpScratch::kBytes;
   if (gathers_ && to_ != nullptr) {
     (*places)[count++] = {to_, left_};
-    if (left_ >= kLargeBytes) behind = kBehindLargeBytes;
+    if (left_ >= kMuchOfFrameBytes) behind = kBehindBytes;
   }
   (*places)[count++] = {memory_.get(), behind};
   return count;
