@@ -148,11 +148,11 @@ class Rows {
           });
     }
     [[gnu::always_inline]] void FetchRows(std::size_t begin) {
-      if (rows_.one_line_each_) {
-        use_ == For::kUpdating ? FetchLines<true>(begin) : FetchLines<false>(begin);
-      } else {
-        FetchAnyRows(begin);
-      }
+      use_ == For::kUpdating ? FetchRowsFor<true>(begin) : FetchRowsFor<false>(begin);
+    }
+    template <bool kUpdating>
+    [[gnu::always_inline]] void FetchRowsFor(std::size_t begin) {
+      rows_.one_line_each_ ? FetchLines<kUpdating>(begin) : FetchAnyRows<kUpdating>(begin);
     }
     // Of rows of one width and without state, each of which lies in one line of the cache.
     template <bool kUpdating>
@@ -165,18 +165,18 @@ class Rows {
           [](const Sought& sought)
               __attribute__((always_inline)) { __builtin_prefetch(sought.values); });
     }
+    template <bool kUpdating>
     [[gnu::noinline]] void FetchAnyRows(std::size_t begin) {
       const Rows& rows = rows_;
-      const bool updating = use_ == For::kUpdating;
-      FetchStep<true>(
+      FetchStep<kUpdating>(
           begin,
           [&rows](const Slab& slab, std::uint32_t row) {
             return slab.values(slab.OffsetOf(row, rows.width_));
           },
-          [&rows, updating](const Sought& sought) { rows.PrefetchRow(sought, updating); });
+          [&rows](const Sought& sought) { rows.PrefetchRow(sought, kUpdating); });
     }
     // `values(slab, row)`: where the row's are; `fetch(sought)` begins to bring it into the cache,
-    // all but its key and steps.
+    // all but its key and, which who only reads does not need, its steps.
     template <bool kSteps, class Values, class FetchRow>
     [[gnu::always_inline]] void FetchStep(std::size_t begin, const Values& values,
                                           const FetchRow& fetch) {
