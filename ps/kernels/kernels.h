@@ -1,5 +1,5 @@
-// The loops over elements that a server spends its time in, compiled for several instruction sets;
-// the best one that this machine has is chosen when the first of them is wanted.
+// The loops over elements, and over keys, that a server spends its time in, compiled for several
+// instruction sets; the best one that this machine has is chosen when the first of them is wanted.
 //
 // All levels compute the same bits: each element's operations are done in the same order and
 // rounded one by one (no fused multiply-add), by IEEE 754. Only which NaN a NaN is may differ.
@@ -86,6 +86,9 @@ struct Kernels {
     NonFiniteKernel<Float16> of_float16;
     NonFiniteKernel<BFloat16> of_bfloat16;
   } any_non_finite;
+  // Whether all of them lie in a shard of mask + 1, a power of two (proto::ShardOfKey).
+  bool (*all_in_shard)(const std::uint64_t* keys, std::size_t size, std::uint64_t mask,
+                       std::uint64_t shard);
 
   template <class Stored>
   SumKernel<Stored> Sum() const {

@@ -1,28 +1,24 @@
 #include "ps/store/checks.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
 #include "proto/layout.h"
-#include "proto/shard_of_keys.h"
-#include "runtime/prefetch.h"
+#include "ps/kernels/kernels.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::ps {
 namespace {
 
-constexpr std::size_t kStretch = 32;  // keys
-
 bool AllBelongHere(const StorePlace& place, std::span<const std::uint64_t> keys) {
-  const proto::ShardOfKeys shard_of(place.num_shards);
-  std::uint32_t differ = 0;
-  for (std::size_t begin = 0; begin < keys.size(); begin += kStretch) {
-    runtime::PrefetchAhead(keys, begin, kStretch);
-    const std::size_t end = std::min(begin + kStretch, keys.size());
-    for (std::size_t i = begin; i < end; ++i) differ |= shard_of(keys[i]) ^ place.shard;
+  if (std::has_single_bit(place.num_shards)) {
+    return ChosenKernels().all_in_shard(keys.data(), keys.size(), place.num_shards - 1,
+                                        place.shard);
   }
-  return differ == 0;
+  return std::all_of(keys.begin(), keys.end(),
+                     [&](std::uint64_t key) { return BelongsHere(place, key); });
 }
 
 }  // namespace

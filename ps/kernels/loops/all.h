@@ -7,6 +7,7 @@
 
 #include "ps/kernels/kernels.h"
 #include "ps/kernels/loops/halves.h"
+#include "ps/kernels/loops/in_shard.h"
 #include "ps/kernels/loops/non_finite.h"
 #include "ps/kernels/loops/sum.h"
 #include "ps/kernels/loops/updates.h"
@@ -44,7 +45,8 @@ constexpr Kernels kLoops = {
     .any_non_finite = {.of_float = AnyNonFinite<float>,
                        .of_double = AnyNonFinite<double>,
                        .of_float16 = AnyNonFinite<Float16>,
-                       .of_bfloat16 = AnyNonFinite<BFloat16>}};
+                       .of_bfloat16 = AnyNonFinite<BFloat16>},
+    .all_in_shard = AllInShard};
 
 }  // namespace
 }  // namespace leeway::ps
