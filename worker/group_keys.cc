@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -156,18 +157,29 @@ GroupedKeys Group(std::size_t size, std::uint32_t num_shards, const KeyAt& key,
   return grouped;
 }
 
+// Most batches that do not ascend show it here, before memory is taken for those that do.
+bool AscendAtFirst(std::span<const std::uint64_t> keys) {
+  const auto first = keys.first(std::min(keys.size(), kStretch));
+  return std::adjacent_find(first.begin(), first.end(), std::greater_equal<>()) == first.end();
+}
+
+std::optional<GroupedKeys> GroupIfAscending(std::span<const std::uint64_t> keys,
+                                            std::uint32_t num_shards) {
+  constexpr std::size_t kManyOfEach = 64;  // keys of a shard; with fewer the room would be large
+  if (keys.size() / kManyOfEach >= num_shards) {
+    GroupedKeys grouped;
+    const Outcome outcome = GroupInOnePass(keys, num_shards, &grouped);
+    if (outcome == Outcome::kGrouped) return grouped;
+    if (outcome == Outcome::kNotAscending) return std::nullopt;
+  }
+  return GroupAscending(keys, num_shards);
+}
+
 }  // namespace
 
 GroupedKeys GroupKeys(std::span<const std::uint64_t> keys, std::uint32_t num_shards) {
-  constexpr std::size_t kManyOfEach = 64;  // keys of a shard; with fewer the room would be large
-  Outcome outcome = Outcome::kNoRoom;
-  if (keys.size() / kManyOfEach >= num_shards) {
-    GroupedKeys grouped;
-    outcome = GroupInOnePass(keys, num_shards, &grouped);
-    if (outcome == Outcome::kGrouped) return grouped;
-  }
-  if (outcome == Outcome::kNoRoom) {
-    if (std::optional<GroupedKeys> grouped = GroupAscending(keys, num_shards)) {
+  if (AscendAtFirst(keys)) {
+    if (std::optional<GroupedKeys> grouped = GroupIfAscending(keys, num_shards)) {
       return *std::move(grouped);
     }
   }
