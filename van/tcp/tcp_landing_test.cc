@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -88,6 +89,25 @@ TEST_F(TcpLandingTest, NobodyIsAskedForSmallFramesNorForOneOfSeveral) {
 }
 
 // What is still to come goes elsewhere, and the message is as long as it says.
+// As a sparse push has them: the values are not to be read elsewhere and copied.
+TEST_F(TcpLandingTest, LittleIsReadBehindAFrameThatAnotherFollows) {
+  const std::string keys(30'000, 'k');
+  for (const bool another : {false, true}) {
+    const std::string values = another ? Frame('v') : "";
+    std::string bytes = MessageOf("head", {keys});
+    if (another) bytes = MessageOf("head", {keys, values});
+    Feed(bytes.substr(0, 5000), 5000);
+    std::array<iovec, 2> places;
+    ASSERT_EQ(receiver_.Places(&places), 2);
+    EXPECT_EQ(places[1].iov_len, another ? 4096u : TcpScratch::kBytes);
+    Feed(bytes.substr(5000), 1'000'000);
+    ASSERT_EQ(frames_.size(), another ? 2u : 1u);
+    EXPECT_EQ(frames_[0].text(), keys);
+    EXPECT_EQ(frames_.back().text(), another ? values : keys);
+  }
+  EXPECT_EQ(messages_, 2);
+}
+
 TEST_F(TcpLandingTest, ARevokedGrantIsNotWrittenTo) {
   const std::string bytes = MessageOf("head", {Frame('c')});
   Feed(bytes.substr(0, bytes.size() / 2), 30'000);

@@ -11,10 +11,10 @@ namespace leeway::van {
 namespace {
 
 constexpr std::size_t kSparesMax = 4;
-// What is read behind the end of a frame of which so much is still to come: enough for the
-// beginning of the next frame or message, and little of one that can be received straight to where
-// it is kept.
-constexpr std::uint64_t kMuchOfFrameBytes = 16 << 10;
+// What is read behind the end of a large frame: enough for the beginning of the next message, and
+// little of a frame that can be received straight to where it is kept. So also behind a frame of
+// some size that another of its message follows, as values follow their keys.
+constexpr std::uint64_t kSomeBytes = 16 << 10;
 constexpr std::size_t kBehindBytes = 4096;
 
 template <class... Parts>
@@ -47,7 +47,8 @@ int TcpReceiver::Places(std::array<iovec, 2>* places) {
   std::size_t behind = TcpScratch::kBytes;
   if (gathers_ && to_ != nullptr) {
     (*places)[count++] = {to_, left_};
-    if (left_ >= kMuchOfFrameBytes) behind = kBehindBytes;
+    const bool another_follows = expects_ == Expects::kFrame && frames_left_ > 1;
+    if (left_ >= (another_follows ? kSomeBytes : kLargeBytes)) behind = kBehindBytes;
   }
   (*places)[count++] = {memory_.get(), behind};
   return count;
