@@ -113,9 +113,9 @@ class Table {
                          std::move(options));
   }
 
-  // Sparse: values is [keys.size()][row_width]. Keys in any order. A repeated key's rows are
-  // combined before they are sent (added up; the last one wins for `assign`); in a pull every
-  // occurrence gets the row. A key never pushed pulls the initializer's value.
+  // Sparse: values is [keys.size()][row_width]. Keys in any order, fewer than 2^32. A repeated
+  // key's rows are combined before they are sent (added up; the last one wins for `assign`); in a
+  // pull every occurrence gets the row. A key never pushed pulls the initializer's value.
   template <class T>
   Ticket Push(std::span<const std::uint64_t> keys, std::span<const T> values,
               Options options = {}) const {
