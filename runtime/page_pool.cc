@@ -1,5 +1,6 @@
 #include "runtime/page_pool.h"
 
+#include <pthread.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -16,9 +17,19 @@ std::size_t Rounded(std::size_t bytes) {
 
 }  // namespace
 
+// A child that is forked has the lock as it is then: nobody else may hold it, as with the heap's.
 PagePool& PagePool::Shared() {
-  static auto* const pool = new PagePool;  // whatever ends last may still have pieces of it
+  static auto* const pool = [] {
+    const auto unlock = [] { Shared().mutex_.unlock(); };
+    ::pthread_atfork([] { Shared().mutex_.lock(); }, unlock, unlock);
+    return new PagePool;  // whatever ends last may still have pieces of it
+  }();
   return *pool;
+}
+
+PagePool::PagePool() {
+  open_.reserve(kOpenMax);
+  at_hand_.reserve(kAtHandMax);
 }
 
 PagePool::~PagePool() {
@@ -61,8 +72,9 @@ std::byte* PagePool::ShareOut(std::size_t bytes) {
     open = open_.insert(open_.end(), page);
   }
   Page& page = pages_.at(*open);
-  std::byte* const memory = *open + std::exchange(page.shared_out, page.shared_out + bytes);
+  std::byte* const memory = *open + page.shared_out;
   page.pieces.emplace_back(bytes, memory);
+  page.shared_out += bytes;
   return memory;
 }
 
@@ -79,6 +91,7 @@ std::byte* PagePool::NewPage() {
 void PagePool::Reserve() {
   constexpr std::size_t kBytes = (kReserved + 1) * kPageBytes;
   mapped_.reserve(mapped_.size() + 1);
+  bare_.reserve((mapped_.size() + 1) * kReserved);  // all there are: to free a piece takes nothing
   void* const memory = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
@@ -104,7 +117,10 @@ std::byte* PagePool::TakeBack(std::byte* memory, std::size_t bytes) {
   std::byte* const place = PageOf(memory);
   Page& page = pages_.at(place);
   if (--page.pieces_in_use > 0) {
-    free_.emplace(bytes, memory);
+    try {
+      free_.emplace(bytes, memory);
+    } catch (const std::bad_alloc&) {  // then it is given again when its page is empty
+    }
     return nullptr;
   }
   for (const Piece& piece : page.pieces) free_.erase(piece);

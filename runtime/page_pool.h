@@ -41,14 +41,15 @@ class PagePool {
            ((bytes >= kPieceBytesMin && bytes <= kPieceBytesMax) || bytes == kHalfBytes);
   }
 
-  PagePool() = default;
+  PagePool();
   ~PagePool();  // with all that is still in use
   PagePool(const PagePool&) = delete;
   PagePool& operator=(const PagePool&) = delete;
 
   // Of a size it takes; uninitialised. Throws std::bad_alloc where the system has no more.
   std::byte* Allocate(std::size_t bytes);
-  void Free(std::byte* memory, std::size_t bytes);  // as Allocate was asked for
+  // As Allocate was asked for; there need be no memory for it.
+  void Free(std::byte* memory, std::size_t bytes);
 
   std::size_t in_use_bytes() const;
   std::size_t held_bytes() const;  // of pages in use or kept at hand

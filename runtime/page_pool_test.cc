@@ -1,14 +1,18 @@
 #include "runtime/page_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <thread>
 #include <vector>
 
 #include "runtime/random.h"
+#include "runtime/sanitized.h"
 
 namespace leeway::runtime {
 namespace {
@@ -142,6 +146,28 @@ TEST(PagePool, AnyThreadMayFree) {
   for (int i = 0; i < 1000; ++i) pool.Free(pool.Allocate(4096), 4096);
   other.join();
   EXPECT_EQ(pool.in_use_bytes(), 0u);
+}
+
+// As the heap, whatever another thread does with it at that moment.
+TEST(PagePool, AForkedChildMayUseTheProcesss) {
+  if (kSanitized) GTEST_SKIP() << "its runtime has locks of its own";
+  std::atomic<bool> stop = false;
+  std::thread other([&] {
+    while (!stop) PagePool::Shared().Free(PagePool::Shared().Allocate(4096), 4096);
+  });
+  for (int i = 0; i < 100; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(20);  // rather than hang
+      PagePool::Shared().Free(PagePool::Shared().Allocate(4096), 4096);
+      ::_exit(0);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  stop = true;
+  other.join();
 }
 
 }  // namespace

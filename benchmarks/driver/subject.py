@@ -59,12 +59,13 @@ class Subject:
             return
         self._let(signal.SIGCONT)  # one that stands still would not see its input end
         process, self._process = self._process, None
-        process.stdin.close()
-        try:
+        with contextlib.suppress(BrokenPipeError):  # what could not be written before
+            process.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(10)
-        except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):  # and whoever of its processes is left
             os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+        process.wait()
         process.stdout.close()
         process.stderr.close()
 

@@ -1,16 +1,18 @@
 """A subject that runs in the background must not disturb what is measured."""
+import os
+import signal
 import sys
 import time
 import unittest
 from pathlib import Path
 
-from driver.subject import Subject
+from driver.subject import Failure, Subject
 from driver.work import Work
 
 # A subject with a child, as redis.py has one; its answers name both processes.
 PROGRAM = """
 import os, subprocess, sys
-child = subprocess.Popen([sys.executable, "-c", "while True: pass"])  # as torch polls
+child = subprocess.Popen([sys.executable, "-c", "while True: pass"], stdout=subprocess.DEVNULL)  # as torch polls
 print('{"ready": true}', flush=True)
 for line in sys.stdin:
     print('{"pids": [%d, %d]}' % (os.getpid(), child.pid), flush=True)
@@ -62,6 +64,16 @@ class SubjectTest(unittest.TestCase):
         peer.stop()
         self.assertLess(time.monotonic() - begin, 9)  # by itself, not killed
         self.assertTrue(wait_until(lambda: all(state(pid) in ("", "Z") for pid in pids)))
+
+    def test_one_that_ends_between_its_measurements_is_started_again(self):
+        peer = subject("peer")
+        self.addCleanup(peer.stop)
+        leader, child = peer.measure(WORK, 0.1)["pids"]
+        os.kill(leader, signal.SIGKILL)
+        with self.assertRaises(Failure):
+            peer.measure(WORK, 0.1)
+        self.assertTrue(wait_until(lambda: state(child) in ("", "Z")))
+        self.assertNotIn(leader, peer.measure(WORK, 0.1)["pids"])
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ void AddUp(int fd, const Command& command) {
   const std::size_t piece = std::min<std::size_t>(command.bytes, 1 << 20);
   const std::size_t tensors = command.bytes * static_cast<std::size_t>(command.in_flight);
   const auto received = InLargePages(piece), sums = InLargePages(tensors);
-  const std::size_t elements = piece / sizeof(float), all = tensors / sizeof(float);
+  const std::size_t elements = piece / sizeof(float), all = tensors / piece * elements;
   for (std::size_t at = 0; ReceiveAll(fd, reinterpret_cast<char*>(received.get()), piece);
        at = (at + elements) % all) {
     float* __restrict sum = sums.get() + at;

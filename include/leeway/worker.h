@@ -134,7 +134,7 @@ class Table {
   }
 
   // Ragged: widths[i] elements for keys[i], one after the other in values. A pull sizes both
-  // vectors itself; a key never pushed has width 0. Keys must not repeat. A row's width is set by
+  // vectors itself; a key never pushed has width 0. Fewer than 2^32 keys, none twice. A row's width is set by
   // `assign`, or by its first push; with any other updater a push of another width is refused.
   template <class T>
   Ticket PushRagged(std::span<const std::uint64_t> keys, std::span<const std::uint32_t> widths,

@@ -34,7 +34,8 @@ TcpConn::TcpConn(TcpShared* shared, ConnId conn, bool was_dialled, UniqueFd fd,
       sender_(&shared->owed),
       receiver_(TcpReceiver::Limits{.first_bytes_max = kFirstBytesMax,
                                     .frame_bytes_max = FrameBytesMax(shared->limits),
-                                    .payload_frames_max = shared->limits.payload_frames_max},
+                                    // A hello has none: no stranger's payload takes memory.
+                                    .payload_frames_max = 0},
                 &shared->scratch, [this](std::span<const std::byte> head, std::uint64_t bytes) {
                   return shared_->events->LandingFor(id, head, bytes);
                 }) {
@@ -176,7 +177,9 @@ void TcpConn::HandOver() {
     const absl::StatusOr<bool> complete = receiver_.Next();
     if (!complete.ok()) return Lose(complete.status());
     if (!*complete) return;
-    shared_->events->OnArrival(id, receiver_.TakeArrival());
+    Arrival arrival = receiver_.TakeArrival();
+    receiver_.LimitPayloadFrames(shared_->limits.payload_frames_max);
+    shared_->events->OnArrival(id, std::move(arrival));
     if (!*alive || closed_) return;
   }
 }

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/codec.h"
 #include "proto/limits.h"
+#include "runtime/page_pool.h"
 #include "van/server_and_friend.h"
 #include "van/tcp/tcp_format.h"
 #include "van/test_processes.h"
@@ -216,6 +217,25 @@ TEST_F(TcpHostileTest, WhatIsAnnouncedCostsNothingUntilItComes) {
   world_->RunFor(absl::Milliseconds(50));
   EXPECT_LT(ResidentBytes(), before + (64 << 20));
   ExpectFriendUnharmed();
+}
+
+// Nor does who has not said who he is get any for what would be a block, with its first bytes.
+TEST_F(TcpHostileTest, AStrangersPayloadTakesNoMemory) {
+  const std::uint64_t before = ResidentBytes();
+  const std::uint64_t in_pages_before = runtime::PagePool::Shared().in_use_bytes();
+  std::vector<std::unique_ptr<Attacker>> attackers;
+  for (int i = 0; i < 100; ++i) {
+    attackers.push_back(std::make_unique<Attacker>(address_));
+    attackers.back()->Say(Greeting() + Record(kPrefixBytes, 1) + std::string(kPrefixBytes, 'p') +
+                          Number(std::uint64_t{1} << 20) + "x");
+  }
+  world_->RunFor(absl::Milliseconds(50));
+  EXPECT_EQ(runtime::PagePool::Shared().in_use_bytes(), in_pages_before);
+  EXPECT_LT(ResidentBytes(), before + (32 << 20));
+  ExpectFriendUnharmed();
+  // The rest of it tells that it is no hello.
+  attackers.back()->Say(std::string((1 << 20) - 1, 'x'));
+  EXPECT_TRUE(RunUntilGone(*attackers.back()));
 }
 
 TEST_F(TcpHostileTest, FramesTooManyAreCountedAndThrownAway) {

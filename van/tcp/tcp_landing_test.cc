@@ -88,7 +88,6 @@ TEST_F(TcpLandingTest, NobodyIsAskedForSmallFramesNorForOneOfSeveral) {
   EXPECT_EQ(frames_[1].text(), Frame('b'));
 }
 
-// What is still to come goes elsewhere, and the message is as long as it says.
 // As a sparse push has them: the values are not to be read elsewhere and copied.
 TEST_F(TcpLandingTest, LittleIsReadBehindAFrameThatAnotherFollows) {
   const std::string keys(30'000, 'k');
@@ -108,6 +107,7 @@ TEST_F(TcpLandingTest, LittleIsReadBehindAFrameThatAnotherFollows) {
   EXPECT_EQ(messages_, 2);
 }
 
+// What is still to come goes elsewhere, and the message is as long as it says.
 TEST_F(TcpLandingTest, ARevokedGrantIsNotWrittenTo) {
   const std::string bytes = MessageOf("head", {Frame('c')});
   Feed(bytes.substr(0, bytes.size() / 2), 30'000);

@@ -40,15 +40,18 @@ class TcpScratch {
 class TcpReceiver {
  public:
   struct Limits {
-    std::uint64_t first_bytes_max;  // of a first frame
-    std::uint64_t frame_bytes_max;  // of a payload frame
-    std::uint32_t payload_frames_max;
+    std::uint64_t first_bytes_max;     // of a first frame
+    std::uint64_t frame_bytes_max;     // of a payload frame
+    std::uint32_t payload_frames_max;  // of a message; those beyond are counted and thrown away
   };
   // TransportEvents::LandingFor, of its connection.
   using LandingFor = std::function<std::shared_ptr<const Landing>(std::span<const std::byte> head,
                                                                   std::uint64_t bytes)>;
   TcpReceiver(const Limits& limits, TcpScratch* scratch, LandingFor landing_for)
       : limits_(limits), scratch_(scratch), landing_for_(std::move(landing_for)) {}
+
+  // From the next message on.
+  void LimitPayloadFrames(std::uint32_t most) { limits_.payload_frames_max = most; }
 
   // Where what comes next is to go; how many of `places` that is. Only when Next has found nothing
   // more.
@@ -85,7 +88,7 @@ class TcpReceiver {
   absl::Status OnLength(const std::byte* at);
   bool NextFrame();
 
-  const Limits limits_;
+  Limits limits_;
   TcpScratch* const scratch_;
   const LandingFor landing_for_;
   TcpScratch::Memory memory_;
