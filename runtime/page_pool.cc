@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <new>
-#include <utility>
 
 namespace leeway::runtime {
 namespace {

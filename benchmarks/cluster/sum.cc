@@ -12,8 +12,8 @@
 namespace leeway::bench {
 namespace {
 
-// As much memory is touched as memcpy's rival touches (raw/memory.cc): how fast either is depends on
-// which cache holds that. What is "far" is beyond most.
+// As much memory is touched as by memcpy, which this is compared with (raw/memory.cc): how fast
+// either is depends on which cache holds that. What is "far" is beyond most.
 constexpr std::size_t kNearBytes = 64 << 20, kFarBytes = 144 << 20;
 
 }  // namespace

@@ -104,9 +104,9 @@ class Rows {
 
     // To be called for 0, 1, 2, … in turn.
     [[gnu::always_inline]] const Sought& Next(std::size_t i) {
-      if (i % kStep == 0) Fetch(i);
       if (rows_.displaced_ != displaced_) [[unlikely]]
         ForgetRows(i);
+      if (i % kStep == 0) Fetch(i);
       return sought_[i % kSought];
     }
 
@@ -121,8 +121,6 @@ class Rows {
     [[gnu::noinline]] void Fetch(std::size_t i) {
       if (rows_.index_.layout() != layout_) [[unlikely]]
         FindHomesAgain(i);
-      if (rows_.displaced_ != displaced_) [[unlikely]]
-        ForgetRows(i);
       FetchIndex(i + kIndexAhead);
       FetchRows(i + kRowAhead);
     }
