@@ -3,8 +3,8 @@
 set -euo pipefail
 folder=$1 program=$2
 source=$(dirname "${BASH_SOURCE[0]}")
-library=$(find "$folder/build" "$folder/lib" -maxdepth 2 -name libps.a -print -quit 2>/dev/null || true)
-[[ -n $library ]] || { echo "there is no libps.a in $folder: run make there" >&2; exit 1; }
+library=$(find "$folder/build" "$folder/lib" -maxdepth 2 \( -name libps.a -o -name libpslite.a \) -print -quit 2>/dev/null || true)
+[[ -n $library ]] || { echo "there is no libps.a or libpslite.a in $folder: run make or cmake there" >&2; exit 1; }
 mkdir -p "$(dirname "$program")"
 # ps-lite's makefile puts ZeroMQ and protobuf into deps/ where it builds them itself.
 deps=()
