@@ -2,8 +2,12 @@
 """Measures Leeway beside the machine's limits and its peers, all in one run: ./dev bench."""
 import argparse
 import json
+import math
+import os
 import re
+import signal
 import sys
+import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -19,13 +23,31 @@ QUICK = {"rounds": 2, "seconds": 0.15}
 FULL = {"rounds": 5, "seconds": 0.5}
 
 
+def pattern(text: str) -> re.Pattern:
+    try:
+        return re.compile(text)
+    except re.error as why:
+        raise argparse.ArgumentTypeError(f"'{text}' is no regular expression: {why}") from why
+
+
+def positive(number):
+    def parse(text: str):
+        value = number(text)
+        if not (value > 0 and math.isfinite(value)):
+            raise argparse.ArgumentTypeError(f"{text} is not above 0")
+        return value
+
+    parse.__name__ = number.__name__  # "invalid int value"
+    return parse
+
+
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="two short rounds of what the ratios need")
-    parser.add_argument("--rounds", type=int, metavar="N", help="rounds that count (5; quick: 2)")
-    parser.add_argument("--seconds", type=float, metavar="S", help="a measurement (0.5; quick: 0.15)")
-    parser.add_argument("--subjects", metavar="RE", help="only those whose names match, e.g. 'leeway|zmq'")
-    parser.add_argument("--works", metavar="RE", help="only work whose name matches, e.g. 'push_4m|rtt'")
+    parser.add_argument("--rounds", type=positive(int), metavar="N", help="rounds that count (5; quick: 2)")
+    parser.add_argument("--seconds", type=positive(float), metavar="S", help="a measurement (0.5; quick: 0.15)")
+    parser.add_argument("--subjects", type=pattern, default="", metavar="RE", help="only those whose names match, e.g. 'leeway|zmq'")
+    parser.add_argument("--works", type=pattern, default="", metavar="RE", help="only work whose name matches, e.g. 'push_4m|rtt'")
     parser.add_argument("--no-peers", action="store_true", help="leave out other people's software")
     parser.add_argument("--no-scaling", action="store_true", help="leave out several workers")
     parser.add_argument("--only", choices=["scale", "priority"], help="nothing but simulated clusters of growing size, or training steps with and without priorities")
@@ -35,7 +57,15 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--programs", type=Path, default=Path("build/release/benchmarks"), help=argparse.SUPPRESS)
     parser.add_argument("--simulator", type=Path, default=Path("build/release/tests/simulation/leeway-scale"), help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, default=Path("out/bench"), metavar="DIR")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.only == "scale" and (options.subjects.pattern or options.works.pattern):
+        parser.error("--only scale knows no subjects and works")
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=options.out).close()  # rather than find out after all is measured
+    except OSError as why:
+        parser.error(f"--out {options.out}: {why.strerror}")
+    return options
 
 
 def chosen_subjects(options: argparse.Namespace) -> list:
@@ -47,24 +77,24 @@ def chosen_subjects(options: argparse.Namespace) -> list:
         found += subjects.pslite(options.out) + subjects.peers()
     if not (options.no_scaling or options.quick):
         found += subjects.scaling(options.programs)
-    return [s for s in found if re.search(options.subjects or "", s.name)]
+    return [s for s in found if options.subjects.search(s.name)]
 
 
 def chosen_sizes(options: argparse.Namespace) -> list[tuple[int, int]]:
     """Whoever asks for certain subjects or works wants no clusters."""
-    if options.no_scale or options.subjects or options.works or options.only == "priority":
+    if options.no_scale or options.subjects.pattern or options.works.pattern or options.only == "priority":
         return []
     return scale.QUICK if options.quick else scale.SIZES
 
 
 def chosen_works(options: argparse.Namespace) -> list[work.Work]:
-    works = [w for w in work.all_works() if re.search(options.works or "", w.name)]
-    return [w for w in works if work.essential(w) or options.works or not options.quick]
+    works = [w for w in work.all_works() if options.works.search(w.name)]
+    return [w for w in works if work.essential(w) or options.works.pattern or not options.quick]
 
 
 def why_missing(samples: Samples, name: str, peers: bool) -> str:
     """The likeliest reason for which a ratio is not there."""
-    about = {"pslite": "pslite", "torch_tcp": "torch.tcp", "torch_shm": "torch.shm", "redis": "redis"}
+    about = {"pslite": "pslite", "pslite_flat": "pslite", "torch_tcp": "torch.tcp", "torch_shm": "torch.shm", "redis": "redis"}
     for part, subject in about.items():
         if name.endswith(part) or f"_{part}_" in name:
             if subject in samples.by_name:
@@ -87,6 +117,7 @@ def ratios(samples: Samples, peers: bool) -> dict[str, dict]:
             "value": found and found.median,
             "low": found and found.low,
             "high": found and found.high,
+            "rounds": found and found.rounds,
             "target": ratio.target,
             "at_most": ratio.at_most,
             "met": found and ratio.meets(found),
@@ -111,7 +142,7 @@ def medians(samples: Samples) -> dict:
     return table
 
 
-def print_ratios(entries: dict[str, dict]) -> None:
+def print_ratios(entries: dict[str, dict], rounds: int) -> None:
     for name, entry in entries.items():
         sign = "≤" if entry["at_most"] else "≥"
         target = "" if entry["target"] is None else f"{sign} {entry['target']:g}"
@@ -120,6 +151,8 @@ def print_ratios(entries: dict[str, dict]) -> None:
             continue
         mark = {True: "✓", False: "✗", None: " "}[entry["met"]]
         spread = f"{entry['low']:.3g} – {entry['high']:.3g}"
+        if entry["rounds"] and entry["rounds"] < rounds:
+            spread += f"   only {entry['rounds']} of {rounds} rounds"
         print(f"  {mark} {name:44} {entry['value']:<8.3g} {target:8} {spread}")
 
 
@@ -138,9 +171,7 @@ def write(result: dict, titles: dict[str, str], samples: Samples, out: Path) -> 
     (out / "report.html").write_text(page(result, plots), encoding="utf-8")
 
 
-def main() -> None:
-    options = arguments()
-    options.out.mkdir(parents=True, exist_ok=True)
+def measure(options: argparse.Namespace) -> None:
     defaults = QUICK if options.quick else FULL
     plan = Plan(
         works=chosen_works(options),
@@ -153,8 +184,11 @@ def main() -> None:
             names = " ".join(w.name for w in plan.works if w in subject.works)
             print(f"{subject.name:16} {subject.title}\n{'':16} {names}")
         return
+    sizes = chosen_sizes(options)
+    if not sizes and not any(w in s.works for s in found for w in plan.works):
+        sys.exit("bench: there is nothing of that kind to measure; --list says what there is")
     samples = Rounds(found, plan).run()
-    clusters = scale.run(options.simulator, chosen_sizes(options), samples.failures)
+    clusters = scale.run(options.simulator, sizes, samples.failures)
     result = {
         "machine": machine.describe(),
         "options": {"rounds": plan.rounds, "seconds": plan.seconds},
@@ -169,10 +203,22 @@ def main() -> None:
     }
     titles = {s.name: s.title for s in found if s.kind != "scaling"}
     write(result, titles, samples, options.out)
-    print_ratios(result["ratios"])
+    print_ratios(result["ratios"], plan.rounds)
     print(f"bench: {options.out}/report.html, bench.json, ratios.json")
     if options.check and (samples.failures or not (samples.by_name or clusters)):
         sys.exit("bench: something failed, see above")
+
+
+def main() -> None:
+    options = arguments()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what has been started is to end
+    # What is killed leaves the folders of its sockets behind: they go with this one.
+    with tempfile.TemporaryDirectory(prefix="leeway-bench-") as folder:
+        os.environ["TMPDIR"] = folder
+        try:
+            measure(options)
+        except KeyboardInterrupt:
+            sys.exit("bench: broken off, nothing is written")
 
 
 if __name__ == "__main__":

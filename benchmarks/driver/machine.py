@@ -20,7 +20,16 @@ def _output(*argv: str) -> str:
         return ""
 
 
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
 def describe() -> dict:
+    pslite = os.environ.get("PSLITE_DIR")
     packages = ["libzmq5", "python3-torch", "redis-tools"]
     versions = _output("dpkg-query", "-W", "-f=${Package} ${Version}\n", *packages)
     return {
@@ -31,5 +40,8 @@ def describe() -> dict:
         "cores": len(os.sched_getaffinity(0)),
         "memory": _first("/proc/meminfo", "MemTotal"),
         "kernel": platform.release(),
+        # What raw TCP, ZeroMQ and the peers use; within a machine Leeway asks for reno.
+        "congestion_control": _text("/proc/sys/net/ipv4/tcp_congestion_control"),
+        "pslite": _output("git", "-C", pslite, "rev-parse", "--short=12", "HEAD") if pslite else "",
         "packages": dict(line.split(" ", 1) for line in versions.splitlines() if " " in line),
     }

@@ -28,16 +28,23 @@ class Subject:
     A peer stands still between its measurements: torch's shm transport polls with both of its
     processes for as long as they live, and would take the cores from everyone else. Leeway's nodes
     do not, and are left to send each other their heartbeats.
+
+    `why_not`: it is known beforehand that it cannot be measured.
     """
 
-    def __init__(self, name: str, title: str, argv: list[str], works: list[Work], kind: str = "peer"):
+    def __init__(
+        self, name: str, title: str, argv: list[str], works: list[Work], kind: str = "peer", why_not: str = ""
+    ):
         self.name, self.title, self.kind = name, title, kind
         self.works = set(works)
         self._argv = argv
+        self._why_not = why_not
         self._process: subprocess.Popen | None = None
         self._unread = b""
 
     def measure(self, work: Work, seconds: float) -> dict:
+        if self._why_not:
+            raise NotThere(self._why_not)
         if self._process is None:
             self._start()
         self._let(signal.SIGCONT)
@@ -49,9 +56,10 @@ class Subject:
         except (BrokenPipeError, Failure) as why:
             self.stop()
             raise Failure(str(why) or "it ended") from why
-        self._let(signal.SIGSTOP)
         if "error" in answer:
+            self.stop()  # a process it needs may have died: all of them begin anew
             raise Failure(answer["error"])
+        self._let(signal.SIGSTOP)
         return answer
 
     def stop(self) -> None:
@@ -77,14 +85,17 @@ class Subject:
 
     def _start(self) -> None:
         self._unread = b""
-        self._process = subprocess.Popen(
-            self._argv,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            # Not a session of their own: so the system wakes them should the bench be killed.
-            process_group=0,
-        )
+        try:
+            self._process = subprocess.Popen(
+                self._argv,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                # Not a session of their own: so the system wakes them should the bench be killed.
+                process_group=0,
+            )
+        except OSError as why:
+            raise NotThere(str(why)) from why
         os.set_blocking(self._process.stderr.fileno(), False)
         try:
             self._read(START_SECONDS)

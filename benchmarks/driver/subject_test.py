@@ -6,7 +6,7 @@ import time
 import unittest
 from pathlib import Path
 
-from driver.subject import Failure, Subject
+from driver.subject import Failure, NotThere, Subject
 from driver.work import Work
 
 # A subject with a child, as redis.py has one; its answers name both processes.
@@ -17,6 +17,13 @@ print('{"ready": true}', flush=True)
 for line in sys.stdin:
     print('{"pids": [%d, %d]}' % (os.getpid(), child.pid), flush=True)
 child.kill()
+"""
+# One whose processes work no more.
+BROKEN = """
+import os, sys
+print('{"ready": true}', flush=True)
+for line in sys.stdin:
+    print('{"error": "the server of %d is gone"}' % os.getpid(), flush=True)
 """
 WORK = Work("push", 64)
 LIMIT_SECONDS = 30
@@ -74,6 +81,23 @@ class SubjectTest(unittest.TestCase):
             peer.measure(WORK, 0.1)
         self.assertTrue(wait_until(lambda: state(child) in ("", "Z")))
         self.assertNotIn(leader, peer.measure(WORK, 0.1)["pids"])
+
+    def test_one_that_says_that_it_cannot_begins_anew(self):
+        peer = Subject("a", "A", [sys.executable, "-c", BROKEN], [WORK])
+        self.addCleanup(peer.stop)
+        said = []
+        for _ in range(2):
+            with self.assertRaises(Failure) as failure:
+                peer.measure(WORK, 0.1)
+            said.append(str(failure.exception))
+        self.assertNotEqual(said[0], said[1])  # another process
+
+    def test_what_cannot_be_started_is_not_there(self):
+        with self.assertRaises(NotThere):
+            Subject("a", "A", ["/nowhere/program"], [WORK]).measure(WORK, 0.1)
+        known = Subject("a", "A", [sys.executable, "-c", PROGRAM], [WORK], why_not="it does not build")
+        with self.assertRaisesRegex(NotThere, "it does not build"):
+            known.measure(WORK, 0.1)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """Everything that is measured, and by which program."""
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -98,15 +97,14 @@ def pslite(out: Path) -> list[Subject]:
     folder = os.environ.get("PSLITE_DIR")
     if not folder:
         return []
-    program = out / "pslite_bench"
+    program = out.resolve() / "pslite_bench"
     source = BENCHMARKS / "peers" / "pslite"
     built = subprocess.run(
         [str(source / "build.sh"), folder, str(program)], capture_output=True, text=True, check=False
     )
+    why_not = ""
     if built.returncode != 0:
-        said = (built.stderr.strip().splitlines() or ["it does not say why"])[-1]
-        print(f"bench: ps-lite in {folder} is left out, it does not build: {said}", file=sys.stderr)
-        return []
+        why_not = f"the ps-lite that PSLITE_DIR names, {folder}, does not build: {_first_error(built.stderr)}"
     works = [
         *(w for w in work.dense() if w.size >= 4 * work.KIB),
         work.RTT,
@@ -117,14 +115,14 @@ def pslite(out: Path) -> list[Subject]:
         work.SPARSE_PUSH,
         work.SPARSE_PULL,
     ]
-    return [Subject("pslite", "ps-lite", [str(program)], works)]
+    sparse = [work.SPARSE_PUSH, work.SPARSE_PULL]
+    return [
+        Subject("pslite", "ps-lite", [str(program)], works, why_not=why_not),
+        Subject("pslite.flat", "ps-lite, flat table", [str(program), "flat"], sparse, why_not=why_not),
+    ]
 
 
-def missing_programs() -> dict[str, str]:
-    """Peers that cannot be there, and the Debian package that would bring them."""
-    missing = {}
-    if shutil.which("redis-benchmark") is None:
-        missing["redis"] = "redis-tools"
-    if subprocess.run([sys.executable, "-c", "import torch"], capture_output=True, check=False).returncode:
-        missing |= {name: "python3-torch" for name in ("torch.shm", "torch.tcp", "gloo")}
-    return missing
+def _first_error(said: str) -> str:
+    """What a compiler or a script complains of first."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return next((line for line in lines if "error" in line), (lines or ["it does not say why"])[-1])

@@ -128,10 +128,10 @@ Measured MeasureZmq(const std::string& transport, const Command& command) {
   }
   const std::string endpoint = transport == "ipc" ? "ipc://*" : "tcp://127.0.0.1:*";
   Child receiver = Child::Fork([&] { return Receive(endpoint, ready[1], command); });
+  close(ready[1]);  // so that a receiver that ends is seen to have
   char bound[256] = {};
   const bool up = read(ready[0], bound, sizeof(bound) - 1) > 0;
   close(ready[0]);
-  close(ready[1]);
   const Socket socket(ZMQ_PAIR, Queued(command));
   if (!up || zmq_connect(socket.get(), bound) != 0) {
     measured.error = "cannot connect to " + endpoint;

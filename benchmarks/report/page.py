@@ -42,7 +42,7 @@ def _track(entry: dict) -> str:
     return f'<div class="track"><i style="width:{width:.1f}%;background:{colour}"></i><b></b></div>'
 
 
-def _ratio_row(name: str, entry: dict) -> str:
+def _ratio_row(name: str, entry: dict, rounds: int) -> str:
     target = ""
     if entry["target"] is not None:
         target = ("≤ " if entry["at_most"] else "≥ ") + _number(entry["target"])
@@ -52,6 +52,8 @@ def _ratio_row(name: str, entry: dict) -> str:
         word = {True: "good", False: "bad", None: ""}[entry["met"]]
         value = f'<span class="{word}">{_number(entry["value"])}</span>'
         spread = f'{_number(entry["low"])} – {_number(entry["high"])}'
+        if entry["rounds"] and entry["rounds"] < rounds:
+            spread += f"<br><span class='bad'>{entry['rounds']} of {rounds} rounds</span>"
     return (
         f"<tr><td><code>{escape(name)}</code><br><span class='dim'>{escape(entry['means'])}</span></td>"
         f"<td class='n'>{value}</td><td class='n'>{spread}</td><td class='n'>{target}</td>"
@@ -66,7 +68,9 @@ def _machine(result: dict) -> str:
     lines = [
         f"{machine['cpu']}, {machine['cores']} cores, {machine['memory']}, Linux {machine['kernel']}",
         f"commit {machine['commit']}{changed}, {machine['date']}",
-        packages,
+        packages + (f", ps-lite {machine['pslite']}" if machine["pslite"] else ""),
+        f"TCP's congestion control here is {machine['congestion_control']}: that is what raw TCP, ZeroMQ and the peers "
+        "use; Leeway asks for reno, and raw TCP is measured with reno as well",
         f"medians of {options['rounds']} rounds of {options['seconds']:g} s each (the first round, not "
         "counted, warms up), all subjects by turns; shaded and whiskers: smallest to largest. GB is 10⁹ bytes.",
     ]
@@ -94,7 +98,8 @@ def _notes(result: dict) -> str:
 
 
 def page(result: dict, plots: list[tuple[str, str | None]]) -> str:
-    rows = "".join(_ratio_row(name, entry) for name, entry in result["ratios"].items())
+    rounds = result["options"]["rounds"]
+    rows = "".join(_ratio_row(name, entry, rounds) for name, entry in result["ratios"].items())
     figures = "".join(
         f"<figure><h3>{escape(heading)}</h3>{svg}</figure>" for heading, svg in plots if svg is not None
     )

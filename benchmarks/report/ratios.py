@@ -145,7 +145,10 @@ def _ratios() -> list[Ratio]:
         add(f"sparse_{op}_rows_m_s", None, _rows(w), "million rows of 16 floats a second")
         add(f"sparse_{op}_bytes_vs_raw_zmq", 0.4, _against_raw("tcp", w, "zmq.tcp"),
             "keys and values; libzmq at its best message size")
-        add(f"sparse_{op}_vs_pslite", times, _against("tcp", w, "pslite", w), "rows a second")
+        add(f"sparse_{op}_vs_pslite", times, _against("tcp", w, "pslite", w),
+            "rows a second; its server keeps them in a std::unordered_map, as the handler that it comes with")
+        add(f"sparse_{op}_vs_pslite_flat", None, _against("tcp", w, "pslite.flat", w),
+            "the same, where its server keeps them in a table written for speed")
     add("n_way_sum_8_vs_memcpy_streams", 0.8, _sum(work.SUM, work.COPY),
         "bytes read and written, adding eight contributions to a block in one pass; 64 MiB in all, as what is copied")
     add("n_way_sum_8_vs_memcpy_streams_144m", None, _sum(work.SUM_FAR, work.COPY_FAR),

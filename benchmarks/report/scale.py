@@ -20,6 +20,7 @@ def entries(runs: Runs, why_missing: str) -> dict[str, dict]:
             "value": value,
             "low": value,
             "high": value,
+            "rounds": None,
             "target": target,
             "at_most": True,
             "met": None if value is None else value <= target,

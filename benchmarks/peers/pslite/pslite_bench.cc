@@ -1,8 +1,11 @@
 // The work of cluster/work.h through ps-lite's public API: a scheduler, one server that adds what
 // it is sent, and one worker. Built by build.sh where PSLITE_DIR names a ps-lite.
 //
-// A dense tensor is one key with all its values; a sparse row is a key with 16.
+// A dense tensor is one key with all its values; a sparse row is a key with 16. ps-lite leaves it
+// to its user how a server stores them. Here it is in a std::unordered_map, as in the handler that
+// it comes with; `pslite_bench flat` has rows in a table as one would write it for speed.
 #include <arpa/inet.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -49,49 +52,136 @@ int FreePort() {
   return ntohs(address.sin_port);
 }
 
+// Freed buffers are kept rather than given back to the system, as Leeway and raw/zmq.cc do.
+void RecycleMemory() {
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+}
+
 // ---- the server ----
 
-class Store {
- public:
-  void Handle(const ps::KVMeta& meta, const ps::KVPairs<float>& data, ps::KVServer<float>* server) {
-    ps::KVPairs<float> reply;
-    const std::size_t keys = data.keys.size();
-    if (meta.push) {
-      const std::size_t width = keys == 0 ? 0 : data.vals.size() / keys;
-      for (std::size_t i = 0; i < keys; ++i) Add(data.keys[i], data.vals.data() + i * width, width);
-    } else {
-      reply.keys = data.keys;
-      Read(data.keys, &reply.vals);
-    }
-    server->Response(meta, reply);
-  }
+// Uninitialised: SArray::resize would write them all once more.
+float* MakeRoom(std::size_t size, ps::SArray<float>* values) {
+  values->reset(new float[size], size, [](float* memory) { delete[] memory; });
+  return values->data();
+}
 
- private:
-  void Add(std::uint64_t key, const float* values, std::size_t width) {
-    std::vector<float>& stored = rows_[key];
-    if (stored.size() != width) stored.resize(width);
-    float* const to = stored.data();
-    for (std::size_t i = 0; i < width; ++i) to[i] += values[i];
+class MapStore {
+ public:
+  void Add(const ps::SArray<ps::Key>& keys, const float* values, std::size_t width) {
+    for (std::size_t k = 0; k < keys.size(); ++k, values += width) {
+      std::vector<float>& stored = rows_[keys[k]];
+      if (stored.size() != width) stored.resize(width);
+      float* const to = stored.data();
+      for (std::size_t i = 0; i < width; ++i) to[i] += values[i];
+    }
   }
   void Read(const ps::SArray<ps::Key>& keys, ps::SArray<float>* values) {
     std::size_t size = 0;
     for (const ps::Key key : keys) size += rows_[key].size();
-    values->resize(size);
-    float* to = values->data();
+    float* to = MakeRoom(size, values);
     for (const ps::Key key : keys) {
       const std::vector<float>& row = rows_[key];
       to = std::copy(row.begin(), row.end(), to);
     }
   }
+
+ private:
   std::unordered_map<std::uint64_t, std::vector<float>> rows_;
 };
 
+// Rows of one width only: an open-addressing table of where they lie, side by side. Some keys at a
+// time are looked up, so that the processor waits for the memory of all of them at once.
+class FlatStore {
+ public:
+  void Add(const ps::SArray<ps::Key>& keys, const float* values, std::size_t width) {
+    if (width != kRowWidth) return;
+    ForEachRow(keys, [&](std::size_t k, float* row) {
+      for (std::size_t i = 0; i < kRowWidth; ++i) row[i] += values[k * kRowWidth + i];
+    });
+  }
+  void Read(const ps::SArray<ps::Key>& keys, ps::SArray<float>* values) {
+    float* const to = MakeRoom(keys.size() * kRowWidth, values);
+    ForEachRow(keys, [&](std::size_t k, const float* row) {
+      std::copy_n(row, kRowWidth, to + k * kRowWidth);
+    });
+  }
+
+ private:
+  struct Slot {
+    std::uint64_t key = 0;
+    std::uint64_t row = 0;  // 0: empty
+  };
+  struct alignas(64) Row {
+    float values[kRowWidth] = {};
+  };
+  static constexpr std::size_t kAtOnce = 32;
+
+  template <class Use>
+  void ForEachRow(const ps::SArray<ps::Key>& keys, const Use& use) {
+    for (std::size_t begin = 0; begin < keys.size(); begin += kAtOnce) {
+      const std::size_t end = std::min(begin + kAtOnce, keys.size());
+      MakeSlots(end - begin);
+      for (std::size_t k = begin; k < end; ++k) __builtin_prefetch(&slots_[HomeOf(keys[k])]);
+      std::size_t rows[kAtOnce];
+      for (std::size_t k = begin; k < end; ++k) {
+        rows[k - begin] = RowOf(keys[k]);
+        __builtin_prefetch(&rows_[rows[k - begin]]);
+      }
+      for (std::size_t k = begin; k < end; ++k) use(k, rows_[rows[k - begin]].values);
+    }
+  }
+  std::size_t HomeOf(std::uint64_t key) const { return (key * 0x9e3779b97f4a7c15) >> (64 - bits_); }
+  std::size_t RowOf(std::uint64_t key) {
+    for (std::size_t at = HomeOf(key);; at = (at + 1) & (slots_.size() - 1)) {
+      Slot& slot = slots_[at];
+      if (slot.row == 0) {
+        slot = {key, rows_.size()};
+        rows_.emplace_back();
+      }
+      if (slot.key == key) return slot.row;
+    }
+  }
+  // For so many more.
+  void MakeSlots(std::size_t more) {
+    if (2 * (rows_.size() + more) <= slots_.size()) return;
+    std::vector<Slot> old(slots_.size() * 2);
+    old.swap(slots_);
+    ++bits_;
+    for (const Slot& slot : old) {
+      if (slot.row == 0) continue;
+      std::size_t at = HomeOf(slot.key);
+      while (slots_[at].row != 0) at = (at + 1) & (slots_.size() - 1);
+      slots_[at] = slot;
+    }
+  }
+
+  int bits_ = 10;
+  std::vector<Slot> slots_ = std::vector<Slot>(1 << 10);
+  std::vector<Row> rows_ = std::vector<Row>(1);  // the first is nobody's
+};
+
+template <class Store>
+void Handle(const ps::KVMeta& meta, const ps::KVPairs<float>& data, ps::KVServer<float>* server,
+            Store* store) {
+  ps::KVPairs<float> reply;
+  if (meta.push) {
+    const std::size_t keys = data.keys.size();
+    store->Add(data.keys, data.vals.data(), keys == 0 ? 0 : data.vals.size() / keys);
+  } else {
+    reply.keys = data.keys;
+    store->Read(data.keys, &reply.vals);
+  }
+  server->Response(meta, reply);
+}
+
+template <class Store>
 void RunServer() {
   auto* server = new ps::KVServer<float>(0);
   auto store = std::make_shared<Store>();
   server->set_request_handle(
       [store](const ps::KVMeta& meta, const ps::KVPairs<float>& data, ps::KVServer<float>* self) {
-        store->Handle(meta, data, self);
+        Handle(meta, data, self, store.get());
       });
   ps::RegisterExitCallback([server] { delete server; });
 }
@@ -219,7 +309,9 @@ pid_t Fork(F&& run) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  const bool flat = argc > 1 && std::string(argv[1]) == "flat";
+  RecycleMemory();
   setenv("DMLC_NUM_SERVER", "1", 1);
   setenv("DMLC_NUM_WORKER", "1", 1);
   setenv("DMLC_PS_ROOT_URI", "127.0.0.1", 1);
@@ -229,9 +321,9 @@ int main() {
     Become("scheduler");
     ps::Finalize(0, true);
   });
-  const pid_t server = Fork([] {
+  const pid_t server = Fork([flat] {
     Become("server");
-    RunServer();
+    flat ? RunServer<FlatStore>() : RunServer<MapStore>();
     ps::Finalize(0, true);
   });
   Become("worker");
