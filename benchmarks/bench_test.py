@@ -9,6 +9,17 @@ from pathlib import Path
 
 BENCH = Path(__file__).resolve().parent / "bench.py"
 
+# Stands for a program that measures. With the command of the number it is given, someone presses Ctrl-C.
+PROGRAM = """#!/usr/bin/python3
+import os, signal, sys, time
+print('{"ready": true}', flush=True)
+for number, line in enumerate(sys.stdin, 1):
+    if number == BREAK_OFF:
+        os.kill(os.getppid(), signal.SIGINT)
+        continue
+    print('{"bytes": %d, "operations": 1, "seconds": 1, "cpu_seconds": 1}' % (number * 10**9), flush=True)
+"""
+
 
 class BenchTest(unittest.TestCase):
     def setUp(self):
@@ -61,6 +72,38 @@ class BenchTest(unittest.TestCase):
         page = (self.folder / "out/bench/report.html").read_text()
         self.assertIn("there is no libps.a", page)
         self.assertEqual(list((self.folder / "temporary").iterdir()), [])
+
+    def test_check_fails_if_what_is_built_here_is_not_there(self):
+        for options, status in [((), 0), (("--check",), 1)]:
+            run = self.bench("--rounds", "1", "--seconds", "0.01", "--subjects", "memory", *options)
+            self.assertEqual(run.returncode, status, run.stderr)
+        self.assertIn("memory could not be measured", run.stderr)
+
+    def program(self, break_off: int) -> None:
+        (self.folder / "none").mkdir(exist_ok=True)
+        program = self.folder / "none/leeway_bench_raw"
+        program.write_text(PROGRAM.replace("BREAK_OFF", str(break_off)))
+        program.chmod(0o755)
+
+    def test_complete_rounds_are_kept_where_it_is_broken_off(self):
+        self.program(break_off=8)  # of two works: one round to warm up, two that count, half of another
+        run = self.bench("--seconds", "0.01", "--subjects", "memory", "--works", "copy")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("2 of 5 rounds", run.stderr)
+        result = json.loads((self.folder / "out/bench/bench.json").read_text())
+        self.assertEqual(result["options"]["rounds"], 2)
+        works = result["samples"]["memory"]
+        self.assertEqual(len(works), 2)
+        for rounds in works.values():
+            self.assertEqual(len(rounds), 2)
+        self.assertEqual(list((self.folder / "temporary").iterdir()), [])
+
+    def test_nothing_is_written_where_no_round_is_complete(self):
+        self.program(break_off=4)
+        run = self.bench("--seconds", "0.01", "--subjects", "memory", "--works", "copy")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("nothing is written", run.stderr)
+        self.assertFalse((self.folder / "out/bench/bench.json").exists())
 
 
 if __name__ == "__main__":

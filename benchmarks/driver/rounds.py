@@ -25,9 +25,17 @@ class Samples:
     missing: dict[str, str] = field(default_factory=dict)  # subject: why
     failures: list[dict] = field(default_factory=list)
     loads: list[float] = field(default_factory=list)  # of the machine, before each round
+    rounds: int = 0  # that are complete, and count
+    broken_off: bool = False
 
     def add(self, subject: Subject, work: Work, sample: dict | None) -> None:
         self.by_name.setdefault(subject.name, {}).setdefault(work.name, []).append(sample)
+
+    def keep_complete_rounds(self) -> None:
+        """A round that was broken off half way would compare some with others' earlier rounds."""
+        for works in self.by_name.values():
+            for found in works.values():
+                del found[self.rounds :]
 
 
 class Progress:
@@ -56,6 +64,7 @@ class Rounds:
         self._progress = Progress(max(1, steps * (plan.rounds + 1)))
 
     def run(self) -> Samples:
+        """Ends early where someone breaks it off; what is complete by then stays."""
         try:
             for number in range(self._plan.rounds + 1):
                 self.samples.loads.append(os.getloadavg()[0])
@@ -68,6 +77,10 @@ class Rounds:
                 for subject in self._subjects:
                     if subject.kind == "scaling":  # many processes: not all of them at once
                         subject.stop()
+                self.samples.rounds = number
+        except KeyboardInterrupt:
+            self.samples.broken_off = True
+            self.samples.keep_complete_rounds()
         finally:
             for subject in self._subjects:
                 subject.stop()
