@@ -33,17 +33,20 @@ class HeapBytes final : public BufferOwner {
 };
 static_assert(sizeof(HeapBytes) <= kAlignment);
 
-// Half a large page: as much as a block of most dense tables has. What workers push lies here until
-// it is added up; to read many pushes side by side takes an eighth longer from small pages.
-class HalfPage final : public BufferOwner {
+// Half a large page or a quarter: as much as a block of most dense tables has. What workers push
+// lies here until it is added up; to read many pushes side by side takes an eighth longer from
+// small pages.
+class PartOfPage final : public BufferOwner {
  public:
-  static constexpr std::size_t kBytes = PagePool::kHalfBytes;
-  static bool Takes(std::size_t size) { return size == kBytes && PagePool::Takes(size); }
+  static bool Takes(std::size_t size) {
+    const bool a_blocks = size == PagePool::kHalfBytes || size == PagePool::kPieceBytesMax;
+    return a_blocks && PagePool::Takes(size);
+  }
 
   // Null where there is no more.
-  static HalfPage* TryNew() {
+  static PartOfPage* TryNew(std::size_t size) {
     try {
-      return new HalfPage;
+      return new PartOfPage(size);
     } catch (const std::bad_alloc&) {
       return nullptr;
     }
@@ -51,9 +54,10 @@ class HalfPage final : public BufferOwner {
   std::byte* data() { return data_; }
 
  private:
-  HalfPage() : data_(PagePool::Shared().Allocate(kBytes)) {}
-  ~HalfPage() override { PagePool::Shared().Free(data_, kBytes); }
+  explicit PartOfPage(std::size_t size) : size_(size), data_(PagePool::Shared().Allocate(size)) {}
+  ~PartOfPage() override { PagePool::Shared().Free(data_, size_); }
 
+  const std::size_t size_;
   std::byte* const data_;
 };
 
@@ -100,12 +104,12 @@ Buffer Buffer::TryAllocate(std::size_t size, std::byte** data) {
     *data = bytes == nullptr ? nullptr : bytes->data();
     return bytes == nullptr ? Buffer() : Buffer(*data, size, bytes);
   };
-  return HalfPage::Takes(size) ? made(HalfPage::TryNew()) : made(HeapBytes::TryNew(size));
+  return PartOfPage::Takes(size) ? made(PartOfPage::TryNew(size)) : made(HeapBytes::TryNew(size));
 }
 
 Buffer Buffer::CopyOf(const void* data, std::size_t size) {
   if (size == 0) return Buffer();
-  if (HalfPage::Takes(size)) {
+  if (PartOfPage::Takes(size)) {
     std::byte* to = nullptr;
     Buffer copy = Allocate(size, &to);
     std::memcpy(to, data, size);

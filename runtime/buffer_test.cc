@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "leeway/config.h"
 #include "runtime/page_pool.h"
 
 namespace leeway::runtime {
@@ -62,17 +63,19 @@ TEST(BufferTest, CopiesAreAlignedForAnyScalar) {
 // What workers push is kept so until it is added up.
 TEST(BufferTest, AsMuchAsABlockLiesInALargePageAndGoesBackThere) {
   if (!PagePool::Takes(PagePool::kHalfBytes)) GTEST_SKIP() << "the sanitizer's heap is used";
-  const std::string text(PagePool::kHalfBytes, 'x');
-  const std::size_t before = PagePool::Shared().in_use_bytes();
-  std::byte* data = nullptr;
-  Buffer made = Buffer::Allocate(text.size(), &data);
-  Buffer copied = Buffer::CopyOf(text);
-  EXPECT_EQ(copied.text(), text);
-  EXPECT_EQ(PagePool::Shared().in_use_bytes(), before + PagePool::kPageBytes);
-  const Buffer shared = made;
-  made = copied = {};
-  EXPECT_EQ(PagePool::Shared().in_use_bytes(), before + PagePool::kHalfBytes);
-  EXPECT_EQ(shared.data(), data);
+  for (const std::size_t size : {Config().block_bytes, std::uint64_t{PagePool::kHalfBytes}}) {
+    const std::string text(size, 'x');
+    const std::size_t before = PagePool::Shared().in_use_bytes();
+    std::byte* data = nullptr;
+    Buffer made = Buffer::Allocate(size, &data);
+    Buffer copied = Buffer::CopyOf(text);
+    EXPECT_EQ(copied.text(), text);
+    EXPECT_EQ(PagePool::Shared().in_use_bytes(), before + 2 * size);
+    const Buffer shared = made;
+    made = copied = {};
+    EXPECT_EQ(PagePool::Shared().in_use_bytes(), before + size);
+    EXPECT_EQ(shared.data(), data);
+  }
 }
 
 TEST(BufferTest, MoreThanThereCanBeIsRefused) {

@@ -296,9 +296,9 @@ TEST(ConfigTest, WhatIsSetInCodeIsCheckedToo) {
       {[](Config* c) { c->failure_timeout = absl::Milliseconds(1999); },
        "LEEWAY_FAILURE_TIMEOUT_MS is 1999: it must be at least twice LEEWAY_HEARTBEAT_INTERVAL_MS, "
        "which is 1000"},
-      {[](Config* c) { c->message_bytes_max = 1'000'000; },
-       "LEEWAY_MESSAGE_BYTES_MAX is 1000000: it must be at least LEEWAY_BLOCK_BYTES, which is "
-       "1048576"},
+      {[](Config* c) { c->message_bytes_max = 500'000; },
+       "LEEWAY_MESSAGE_BYTES_MAX is 500000: it must be at least LEEWAY_BLOCK_BYTES, which is "
+       "524288"},
       {[](Config* c) {
          c->num_servers = 4096;
          c->server_threads = 256;

@@ -28,8 +28,8 @@ class PagePool {
  public:
   static constexpr std::size_t kPageBytes = 2 << 20;
   static constexpr std::size_t kAlignment = 64;
-  // Larger pieces would leave too much of their pages unused, unless they are just half of one, as
-  // the blocks of most dense tables are; smaller ones do not belong here.
+  // Four fill a page, as blocks of dense tables do by default. Larger pieces would leave too much
+  // of their pages unused, unless they are just half of one; smaller ones do not belong here.
   static constexpr std::size_t kPieceBytesMax = kPageBytes / 4;
   static constexpr std::size_t kHalfBytes = kPageBytes / 2;
   static constexpr std::size_t kPieceBytesMin = 1 << 10;

@@ -25,7 +25,7 @@ std::string PutCheckpoint(TestCluster* cluster, std::uint64_t clock = kClock,
   manifest.name = checkpoint::CheckpointName(7);
   manifest.clock = clock;
   manifest.num_shards = 1;
-  manifest.block_bytes = 1 << 20;
+  manifest.block_bytes = Config().block_bytes;
   manifest.files.resize(1);
   manifest.files[0].name = checkpoint::ShardFileName(0);
   manifest.tables = {{.id = 3, .spec = TableSpec::Dense("w", {10})},

@@ -17,7 +17,7 @@ State Sample() {
   state.num_servers = 2;
   state.num_workers = 3;
   state.replication = 2;
-  state.block_bytes = 1 << 20;
+  state.block_bytes = Config().block_bytes;
   Node node;
   node.id = 2;
   node.role = Role::kServer;

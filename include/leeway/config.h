@@ -33,7 +33,7 @@ struct Config {
   std::string host;                  // LEEWAY_HOST, DMLC_NODE_HOST: address others reach this node at
   std::uint32_t server_threads = 1;  // LEEWAY_SERVER_THREADS: data threads a server
   std::uint32_t num_shards = 0;      // LEEWAY_NUM_SHARDS; 0: 32 a server thread
-  std::uint64_t block_bytes = 1 << 20;  // LEEWAY_BLOCK_BYTES: size of a dense block (scheduler decides)
+  std::uint64_t block_bytes = 512 << 10;  // LEEWAY_BLOCK_BYTES: size of a dense block (scheduler decides)
   std::vector<std::string> plugins;  // LEEWAY_PLUGINS, colon-separated
   std::uint32_t replication = 1;     // LEEWAY_REPLICATION: replicas of a shard (scheduler decides)
   bool elastic = false;              // LEEWAY_ELASTIC: this node comes on top of the announced ones

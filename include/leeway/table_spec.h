@@ -15,7 +15,7 @@
 namespace leeway {
 
 enum class TableKind : std::uint8_t {
-  kDense = 0,   // one N-D tensor, cut into blocks of about 1 MiB
+  kDense = 0,   // one N-D tensor, cut into blocks of about 512 KiB
   kSparse = 1,  // 64-bit key → row of `row_width` elements
   kRagged = 2,  // 64-bit key → row of its own width
 };

@@ -12,8 +12,8 @@
 
 namespace leeway::simulation {
 
-// The bandwidth is scaled down as the blocks are: 16 KiB at 200 MB/s take as long as 1 MiB, the
-// usual block, at 12.8 GB/s (100 Gbit/s). So what is not payload weighs 64 times as much as there.
+// The bandwidth is scaled down as the blocks are: 16 KiB at 200 MB/s take as long as 512 KiB, the
+// usual block, at 6.4 GB/s (50 Gbit/s). So what is not payload weighs 32 times as much as there.
 struct ScalePlan {
   std::uint32_t workers = 30;
   std::uint32_t servers = 5;
