@@ -50,7 +50,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", choices=["scale", "priority"], help="nothing but simulated clusters of growing size, or training steps with and without priorities")
     parser.add_argument("--no-scale", action="store_true", help="leave those out")
     parser.add_argument("--list", action="store_true", help="say what there is to measure")
-    parser.add_argument("--check", action="store_true", help="fail if something failed, or is not there though no one else's")
+    parser.add_argument("--check", action="store_true", help="fail if something failed, or a program that is built here is missing")
     parser.add_argument("--programs", type=Path, default=Path("build/release/benchmarks"), help=argparse.SUPPRESS)
     parser.add_argument("--simulator", type=Path, default=Path("build/release/tests/simulation/leeway-scale"), help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, default=Path("out/bench"), metavar="DIR")
@@ -115,8 +115,6 @@ def measure(options: argparse.Namespace) -> None:
     if not sizes and not any(w in s.works for s in found for w in plan.works):
         sys.exit("bench: there is nothing of that kind to measure; --list says what there is")
     samples = Rounds(found, plan).run()
-    if samples.broken_off and not samples.rounds:
-        raise KeyboardInterrupt
     clusters = scale.run(options.simulator, [] if samples.broken_off else sizes, samples)
     result = {
         "machine": machine.describe(),

@@ -64,7 +64,7 @@ class Rounds:
         self._progress = Progress(max(1, steps * (plan.rounds + 1)))
 
     def run(self) -> Samples:
-        """Ends early where someone breaks it off; what is complete by then stays."""
+        """Ends early where someone breaks it off, if there is a complete round by then: such stay."""
         try:
             for number in range(self._plan.rounds + 1):
                 self.samples.loads.append(os.getloadavg()[0])
@@ -79,6 +79,8 @@ class Rounds:
                         subject.stop()
                 self.samples.rounds = number
         except KeyboardInterrupt:
+            if self.samples.rounds == 0:
+                raise
             self.samples.broken_off = True
             self.samples.keep_complete_rounds()
         finally:

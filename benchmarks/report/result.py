@@ -74,7 +74,6 @@ def print_ratios(entries: dict[str, dict], rounds: int) -> None:
 
 
 def write(result: dict, titles: dict[str, str], samples: Samples, out: Path) -> None:
-    out.mkdir(parents=True, exist_ok=True)
     (out / "bench.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     flat = {name: entry["value"] for name, entry in result["ratios"].items()}
     (out / "ratios.json").write_text(json.dumps(flat, indent=1) + "\n", encoding="utf-8")
