@@ -14,7 +14,7 @@ struct TableInfo {
   TableSpec spec;
   Updater::Combine combine = Updater::Combine::kSum;  // how repeated keys are made into one
   std::uint32_t num_shards = 1;
-  std::uint64_t block_bytes = 1 << 20;
+  std::uint64_t block_bytes = 0;  // the cluster's: LEEWAY_BLOCK_BYTES
   std::uint64_t message_bytes_max = 1ull << 30;  // one payload frame
 };
 

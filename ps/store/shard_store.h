@@ -132,7 +132,7 @@ struct StorePlace {
   std::uint32_t table = 0;
   std::uint32_t shard = 0;
   std::uint32_t num_shards = 1;
-  std::uint64_t block_bytes = 1 << 20;
+  std::uint64_t block_bytes = 0;  // the cluster's: LEEWAY_BLOCK_BYTES
   // Most bytes one pull of keys may gather: what one frame may hold.
   std::uint64_t pull_bytes_max = 1ull << 30;  // LEEWAY_MESSAGE_BYTES_MAX
   SpareMemory* spare = nullptr;               // outlives the store; null: all is from the heap

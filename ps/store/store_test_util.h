@@ -62,7 +62,7 @@ inline TableSpec WithUpdater(TableSpec spec, const std::string& name,
 // A store and its updater.
 class Shard {
  public:
-  explicit Shard(const TableSpec& spec, const StorePlace& place = {}) {
+  explicit Shard(const TableSpec& spec, const StorePlace& place = {.block_bytes = 1 << 20}) {
     absl::StatusOr<std::unique_ptr<Updater>> updater = MakeUpdater(spec);
     EXPECT_TRUE(updater.ok()) << updater.status();
     updater_ = *std::move(updater);
