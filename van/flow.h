@@ -4,30 +4,50 @@
 // reports the largest such offset it has handed over. The difference is in flight and stays below
 // a window. Offsets are absolute, so that nothing leaks when a message or a report is lost: the
 // next one says it again, and a sender that has been blocked for long asks for one.
+//
+// To a peer on the same machine little is sent ahead: what is under way is then still in the caches
+// when it is received, and as the peer takes it while it is being sent, more is of no use.
 #ifndef LEEWAY_VAN_FLOW_H_
 #define LEEWAY_VAN_FLOW_H_
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace leeway::van {
 
 class SendFlow {
  public:
+  // What may be under way to a near peer, whichever is more: what a second cache holds, or as many
+  // messages as keep a peer busy that is slow to take each of them.
+  static constexpr std::uint64_t kNearBytes = 2 << 20;
+  static constexpr std::size_t kNearMessages = 4;
+
   explicit SendFlow(std::uint64_t window) : window_(std::max<std::uint64_t>(window, 1)) {}
 
   std::uint64_t sent() const { return sent_; }
   std::uint64_t in_flight() const { return sent_ - consumed_; }
 
+  void SetNear(bool near) { near_ = near; }
+
   // A message larger than the window goes out alone.
   bool MaySend(std::uint64_t bytes) const {
-    return in_flight() == 0 || (bytes <= window_ && in_flight() <= window_ - bytes);
+    if (in_flight() == 0) return true;
+    if (bytes > window_ || in_flight() > window_ - bytes) return false;
+    return !near_ || in_flight() + bytes <= kNearBytes || last_ends_[oldest_] <= consumed_;
   }
-  void OnSend(std::uint64_t bytes) { sent_ += bytes; }
+  void OnSend(std::uint64_t bytes) {
+    sent_ += bytes;
+    last_ends_[oldest_] = sent_;
+    oldest_ = (oldest_ + 1) % kNearMessages;
+  }
 
-  // Whether the message that is just being sent should ask for a report: twice a window.
+  // Whether the message that is just being sent should ask for a report: twice a window. A near
+  // peer, which answers at once, is asked later, and so interrupts its work less often.
   bool TakeAsk() {
-    if (sent_ - asked_ < (window_ + 1) / 2) return false;
+    const std::uint64_t half = (window_ + 1) / 2;
+    if (sent_ - asked_ < (near_ ? std::min(half, kNearBytes / 4 * 3) : half)) return false;
     asked_ = sent_;
     return true;
   }
@@ -50,6 +70,10 @@ class SendFlow {
   std::uint64_t sent_ = 0;
   std::uint64_t consumed_ = 0;  // as reported
   std::uint64_t asked_ = 0;     // `sent_` when a report was last asked for
+  bool near_ = false;
+  // `sent_` after each of the last messages, the oldest of which is next to be forgotten.
+  std::array<std::uint64_t, kNearMessages> last_ends_ = {};
+  std::size_t oldest_ = 0;
 };
 
 }  // namespace leeway::van

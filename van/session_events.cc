@@ -93,6 +93,9 @@ void SessionVan::OnOpened(ConnId conn) {
   if (found == by_conn_.end()) return;
   Peer& peer = *Find(found->second);
   peer.stage = Stage::kGreeting;
+  // Who dials asks for work to be done, and the other side does it in its own time. What that
+  // answers is little, or is taken as fast as it comes.
+  peer.flow.SetNear(transport_->near(conn));
   peer.hello = proto::Encode(OwnHello());
   SendSession(peer, peer.hello);
   Restart(&peer.retry, kHelloPauseMin, &SessionVan::SayHello, peer.id);

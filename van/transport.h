@@ -76,6 +76,10 @@ class Transport {
   // For people; of a connection that is not closed.
   virtual std::string AddressOf(ConnId conn) const = 0;
 
+  // Whether the other end of a dialled connection that stands is on this machine and takes what is
+  // sent while it is being sent, no thread of the transport's in between.
+  virtual bool near(ConnId /*conn*/) const { return false; }
+
   // Whether messages may be lost or overtake each other while a connection stands.
   virtual bool lossy() const = 0;
 };

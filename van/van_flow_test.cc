@@ -41,6 +41,50 @@ TEST(SendFlow, AsksTwiceAWindowAndWhenNothingElseWill) {
   EXPECT_FALSE(flow.TakeAskWhenBlocked());
 }
 
+TEST(SendFlow, ANearPeerIsSentFourMessagesAhead) {
+  constexpr std::uint64_t kLarge = 1 << 20;
+  SendFlow flow(64 << 20);
+  flow.SetNear(true);
+  for (std::uint64_t i = 0; i < SendFlow::kNearMessages; ++i) {
+    EXPECT_TRUE(flow.MaySend(kLarge)) << i;
+    flow.OnSend(kLarge);
+  }
+  EXPECT_FALSE(flow.MaySend(kLarge));
+  EXPECT_FALSE(flow.MaySend(1));
+  EXPECT_TRUE(flow.OnConsumed(kLarge - 1));
+  EXPECT_FALSE(flow.MaySend(1)) << "the first is still under way";
+  EXPECT_TRUE(flow.OnConsumed(kLarge));
+  EXPECT_TRUE(flow.MaySend(kLarge));
+  flow.SetNear(false);
+  flow.OnSend(kLarge);
+  EXPECT_TRUE(flow.MaySend(kLarge)) << "far away again";
+}
+
+TEST(SendFlow, ANearPeerIsSentManySmallMessagesAhead) {
+  constexpr std::uint64_t kSmall = 1000;
+  SendFlow flow(64 << 20);
+  flow.SetNear(true);
+  std::uint64_t sent = 0;
+  for (; flow.MaySend(kSmall); ++sent) flow.OnSend(kSmall);
+  EXPECT_EQ(sent, SendFlow::kNearBytes / kSmall);
+}
+
+TEST(SendFlow, ANearPeerIsAskedBeforeItHasAllItMay) {
+  SendFlow flow(64 << 20);
+  flow.SetNear(true);
+  std::uint64_t asked_at = 0;
+  for (std::uint64_t i = 1; flow.MaySend(512 << 10); ++i) {
+    flow.OnSend(512 << 10);
+    if (flow.TakeAsk()) asked_at = i;
+  }
+  EXPECT_EQ(asked_at, 3u);
+  SendFlow narrow(1000);  // a smaller window still holds
+  narrow.SetNear(true);
+  narrow.OnSend(500);
+  EXPECT_TRUE(narrow.TakeAsk());
+  EXPECT_FALSE(narrow.MaySend(501));
+}
+
 class VanFlowTest : public testing::TestWithParam<NetKind> {
  protected:
   std::unique_ptr<TestWorld> world_ = TestWorld::New(GetParam());
@@ -75,6 +119,37 @@ TEST_P(VanFlowTest, AReceiverThatStandsStillBoundsWhatIsUnderWay) {
                                absl::Minutes(10)));
   ASSERT_TRUE(world_->RunUntil([&] { return worker.van->Writable(peer); }));
   EXPECT_EQ(done.state().dropped, 0);
+}
+
+// Not what those that were dialled answer: that is taken as it comes.
+TEST_P(VanFlowTest, LittleIsUnderWayToWhoWasDialledOnTheSameMachine) {
+  constexpr std::uint64_t kMessages = 100, kBytes = 100'000;
+  const bool near =
+      GetParam() == NetKind::kTcp || GetParam() == NetKind::kShm || GetParam() == NetKind::kMixed;
+  Node server(world_.get(), IdentityOf(Role::kServer, 2));
+  Node worker(world_.get(), IdentityOf(Role::kWorker, 3));
+  const PeerId there = worker.ConnectTo(&server, server.Listen());
+  const PeerId back = server.recorder->ups[0].peer;
+  const auto send_many = [&](Node& from, PeerId to) {
+    for (std::uint64_t i = 0; i < kMessages; ++i) {
+      ASSERT_TRUE(from.van->Send(to, TextMessage("m", {std::string(kBytes, 'x')})).ok());
+    }
+  };
+  world_->Freeze(server.process);
+  send_many(worker, there);
+  if (near) {
+    EXPECT_LE(worker.van->counters().bytes_sent, SendFlow::kNearBytes);
+    EXPECT_GE(worker.van->counters().bytes_sent, SendFlow::kNearBytes - 2 * kBytes);
+  } else {
+    EXPECT_GE(worker.van->counters().bytes_sent, kMessages * kBytes);
+  }
+  world_->Thaw(server.process);
+  ASSERT_TRUE(world_->RunUntil([&] { return server.recorder->messages.size() == kMessages; }));
+  world_->Freeze(worker.process);
+  send_many(server, back);
+  EXPECT_GE(server.van->counters().bytes_sent, kMessages * kBytes);
+  world_->Thaw(worker.process);
+  ASSERT_TRUE(world_->RunUntil([&] { return worker.recorder->messages.size() == kMessages; }));
 }
 
 TEST_P(VanFlowTest, MessagesOfEverySizeGetThroughASmallWindowWithoutWaiting) {

@@ -141,6 +141,8 @@ void MixedTransport::Close(ConnId conn) {
 
 std::string MixedTransport::AddressOf(ConnId conn) const { return Below(conn).AddressOf(conn / 2); }
 
+bool MixedTransport::near(ConnId conn) const { return Below(conn).near(conn / 2); }
+
 // ---- events ----
 
 void MixedTransport::Events::OnAccepted(ConnId conn) {

@@ -31,6 +31,7 @@ class MixedTransport final : public Transport {
   void Send(ConnId conn, const Prefix& prefix, Message message, SendDone done) override;
   void Close(ConnId conn) override;
   std::string AddressOf(ConnId conn) const override;
+  bool near(ConnId conn) const override;
   bool lossy() const override { return false; }
 
  private:

@@ -20,6 +20,7 @@
 #include "van/tcp/tcp_format.h"
 #include "van/tcp/tcp_receiver.h"
 #include "van/tcp/tcp_sender.h"
+#include "van/tcp/tcp_socket.h"
 #include "van/transport.h"
 
 namespace leeway::van {
@@ -67,8 +68,9 @@ class TcpConn {
   // Ends it at once; what still waits fails.
   void Shut();
 
-  bool closed() const { return closed_; }                   // no more events
-  bool finished() const { return stage_ == Stage::kShut; }  // nothing at all any more
+  bool within_machine() const { return IsWithinMachine(fd_.get()); }  // both ends
+  bool closed() const { return closed_; }                             // no more events
+  bool finished() const { return stage_ == Stage::kShut; }            // nothing at all any more
   // Whether all that was sent has left this machine, or never will.
   bool delivered() const;
 

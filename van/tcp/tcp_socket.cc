@@ -22,8 +22,7 @@ constexpr int kBacklog = 1024;
 constexpr int kKeepIdleS = 60;
 constexpr int kKeepIntervalS = 10;
 constexpr int kKeepProbes = 6;
-constexpr int kDialledWithinMachineBytes = 2 << 20;
-constexpr int kAcceptedWithinMachineBytes = 768 << 10;
+constexpr int kBufferWithinMachineBytes = 768 << 10;
 constexpr char kCongestionWithinMachine[] = "reno";
 constexpr int kUnsentBytes = 256 << 10;
 
@@ -98,35 +97,30 @@ bool IsWithinMachine(const Ends& ends) {
   return std::memcmp(&own, &peer, sizeof(own)) == 0;
 }
 
-enum class End { kDialled, kAccepted };
-
 // How much the system may hold of what we send. Between machines only what it has not put on the
 // wire is limited: that could not be overtaken any more, and what is on the wire depends on how far
 // it is. Within a machine there is no distance to fill: it is enough that the one side need not
-// wait while the other is busy, and more than the caches hold is slow. A worker dials: the server
-// that takes its push adds each block up as it comes, so that several should be ready for it. What
-// the server answers is taken as it is, and best while it is still in the caches. Nor is there
+// wait while the other is busy with a block, and more than the caches hold is slow. Nor is there
 // anything to be careful of: a congestion control that spaces out what it sends (BBR, which may be
 // the system's default) only makes the other side sleep and wake more often. The one that is
 // always there does not; should it be refused, the system's will do.
-void SuitDistance(int fd, const Ends& ends, End end) {
+void SuitDistance(int fd, const Ends& ends) {
   if (IsWithinMachine(ends)) {
     ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kCongestionWithinMachine,
                  sizeof(kCongestionWithinMachine) - 1);
-    Set(fd, SOL_SOCKET, SO_SNDBUF,
-        end == End::kDialled ? kDialledWithinMachineBytes : kAcceptedWithinMachineBytes);
+    Set(fd, SOL_SOCKET, SO_SNDBUF, kBufferWithinMachineBytes);
   } else {
     Set(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, kUnsentBytes);
   }
 }
 
-void SetUpConnection(int fd, const Ends& ends, End end) {
+void SetUpConnection(int fd, const Ends& ends) {
   Set(fd, IPPROTO_TCP, TCP_NODELAY, 1);  // what is to leave together is gathered before
   Set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   Set(fd, IPPROTO_TCP, TCP_KEEPIDLE, kKeepIdleS);
   Set(fd, IPPROTO_TCP, TCP_KEEPINTVL, kKeepIntervalS);
   Set(fd, IPPROTO_TCP, TCP_KEEPCNT, kKeepProbes);
-  SuitDistance(fd, ends, end);
+  SuitDistance(fd, ends);
 }
 
 }  // namespace
@@ -165,7 +159,7 @@ TcpAccepted AcceptTcp(int listener) {
   if (accepted.fd) {
     accepted.outcome = TcpAccepted::Outcome::kAccepted;
     accepted.peer = TcpName(peer.address);
-    SetUpConnection(accepted.fd.get(), EndsOf(accepted.fd.get()), End::kAccepted);
+    SetUpConnection(accepted.fd.get(), EndsOf(accepted.fd.get()));
   } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
     accepted.outcome = TcpAccepted::Outcome::kOutOfDescriptors;
   }
@@ -191,9 +185,11 @@ absl::Status TcpConnected(int fd) {
   if (error != 0) return Failed(error);
   const Ends ends = EndsOf(fd);
   if (IsConnectedToItself(ends)) return Failed(ECONNREFUSED);
-  SetUpConnection(fd, ends, End::kDialled);
+  SetUpConnection(fd, ends);
   return absl::OkStatus();
 }
+
+bool IsWithinMachine(int fd) { return IsWithinMachine(EndsOf(fd)); }
 
 int TcpUnsentBytes(int fd) {
   int bytes = 0;

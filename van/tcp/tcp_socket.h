@@ -35,6 +35,9 @@ absl::StatusOr<UniqueFd> ConnectTcp(const ResolvedHost& host, std::uint16_t port
 // How that ended; sets the connection up.
 absl::Status TcpConnected(int fd);
 
+// Whether both ends of a connection that stands are on this machine.
+bool IsWithinMachine(int fd);
+
 // Bytes that have been sent and that the system has not put on the wire.
 int TcpUnsentBytes(int fd);
 

@@ -79,6 +79,11 @@ std::string TcpTransport::AddressOf(ConnId conn) const {
   return found == nullptr ? std::string() : found->address;
 }
 
+bool TcpTransport::near(ConnId conn) const {
+  const TcpConn* found = Find(conn);
+  return found != nullptr && found->within_machine();
+}
+
 // ---- connections ----
 
 TcpConn* TcpTransport::Find(ConnId conn) const {
