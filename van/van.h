@@ -11,8 +11,8 @@
 // reordered as the test asks). Who needs more adds it on top (docs/architecture.md, resending).
 //
 // Flow control. Each side may have Limits::send_window_bytes on their way to a peer that the peer
-// has not yet handed to its handler; beyond that the van queues, and beyond
-// Limits::send_queue_bytes_max Send refuses.
+// has not yet handed to its handler, and less to one it has connected to within its machine
+// (flow.h); beyond that the van queues, and beyond Limits::send_queue_bytes_max Send refuses.
 #ifndef LEEWAY_VAN_VAN_H_
 #define LEEWAY_VAN_VAN_H_
 

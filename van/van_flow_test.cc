@@ -41,18 +41,19 @@ TEST(SendFlow, AsksTwiceAWindowAndWhenNothingElseWill) {
   EXPECT_FALSE(flow.TakeAskWhenBlocked());
 }
 
-TEST(SendFlow, ANearPeerIsSentFourMessagesAhead) {
+TEST(SendFlow, ANearPeerIsSentFourLargeMessagesAhead) {
   constexpr std::uint64_t kLarge = 1 << 20;
   SendFlow flow(64 << 20);
   flow.SetNear(true);
-  for (std::uint64_t i = 0; i < SendFlow::kNearMessages; ++i) {
+  for (std::uint64_t i = 0; i < SendFlow::kNearLarge; ++i) {
     EXPECT_TRUE(flow.MaySend(kLarge)) << i;
     flow.OnSend(kLarge);
   }
   EXPECT_FALSE(flow.MaySend(kLarge));
-  EXPECT_FALSE(flow.MaySend(1));
+  EXPECT_FALSE(flow.MaySend(1)) << "they are as much as may be of small ones, too";
   EXPECT_TRUE(flow.OnConsumed(kLarge - 1));
-  EXPECT_FALSE(flow.MaySend(1)) << "the first is still under way";
+  EXPECT_TRUE(flow.MaySend(1));
+  EXPECT_FALSE(flow.MaySend(kLarge)) << "the first is still under way";
   EXPECT_TRUE(flow.OnConsumed(kLarge));
   EXPECT_TRUE(flow.MaySend(kLarge));
   flow.SetNear(false);
