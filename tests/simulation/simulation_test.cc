@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/log.h"
+#include "runtime/sanitized.h"
 #include "tests/simulation/seed_runner.h"
 
 namespace leeway::simulation {
@@ -46,7 +47,9 @@ TEST_F(SimulationTest, SeedsPassUnderEveryFault) {
 }
 
 TEST_F(SimulationTest, TheSameSeedGivesTheSameTraceInOneProcess) {
-  for (const std::uint64_t seed : {1, 2, 3, 4}) {
+  // ThreadSanitizer finds nothing in one thread on virtual time.
+  const std::uint64_t seeds = runtime::kThreadSanitized ? 1 : 4;
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     SeedOptions options;
     options.seed = seed;
     options.keep_trace = true;
