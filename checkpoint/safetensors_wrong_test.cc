@@ -10,7 +10,7 @@
 namespace leeway::checkpoint {
 namespace {
 
-constexpr char kPath[] = "file.safetensors";
+constexpr char kWrongPath[] = "wrong.safetensors";
 
 std::string FileOf(absl::string_view header, std::size_t data_bytes) {
   std::string file;
@@ -20,9 +20,9 @@ std::string FileOf(absl::string_view header, std::size_t data_bytes) {
 
 absl::Status Open(const std::string& contents) {
   runtime::SimFileSystem files(1);
-  auto file = files.Create(kPath);
+  auto file = files.Create(kWrongPath);
   EXPECT_TRUE((*file)->Append(contents).ok());
-  auto reader = SafetensorsReader::Open(&files, kPath);
+  auto reader = SafetensorsReader::Open(&files, kWrongPath);
   return reader.ok() ? (*reader)->SkipRest() : reader.status();
 }
 
@@ -83,7 +83,7 @@ TEST(SafetensorsWrongTest, EachIsRefusedInOneLineThatNamesTheFile) {
   for (const Wrong& wrong : kWrong) {
     const absl::Status status = Open(FileOf(wrong.header, wrong.data_bytes));
     EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << wrong.what << ": " << status;
-    EXPECT_NE(status.message().find(kPath), absl::string_view::npos) << status;
+    EXPECT_NE(status.message().find(kWrongPath), absl::string_view::npos) << status;
     EXPECT_TRUE(proto::IsClean(status.message(), proto::Lines::kOne)) << status;
   }
 }

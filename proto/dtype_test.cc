@@ -8,7 +8,7 @@
 namespace leeway {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kFloatInfinity = std::numeric_limits<float>::infinity();
 
 std::uint16_t Half(float value) { return Float16(value).bits; }
 std::uint16_t Brain(float value) { return BFloat16(value).bits; }
@@ -35,7 +35,7 @@ TEST(Float16Test, EveryValueIsWhatTheStandardSays) {
       ASSERT_TRUE(std::isnan(value)) << bits;
       continue;
     }
-    float expected = exponent == 0x1f ? kInfinity
+    float expected = exponent == 0x1f ? kFloatInfinity
                      : exponent == 0  ? std::ldexp(static_cast<float>(fraction), -24)
                                       : std::ldexp(1024.0f + fraction, exponent - 25);
     if (bits & 0x8000) expected = -expected;
@@ -62,7 +62,7 @@ TEST(Float16Test, Edges) {
   EXPECT_EQ(Half(65519.996f), 0x7bff);
   EXPECT_EQ(Half(65520.0f), 0x7c00);
   EXPECT_EQ(Half(-1e30f), 0xfc00);
-  EXPECT_EQ(Half(kInfinity), 0x7c00);
+  EXPECT_EQ(Half(kFloatInfinity), 0x7c00);
   EXPECT_EQ(Half(std::numeric_limits<float>::denorm_min()), 0);
   EXPECT_EQ(Half(-0.0f), 0x8000);
   EXPECT_EQ(Half(0x1p-25f), 0);  // half of the smallest: a tie, to even
@@ -94,7 +94,7 @@ TEST(BFloat16Test, NaNStaysNaN) {
     const BFloat16 value(std::bit_cast<float>(bits));
     EXPECT_TRUE(std::isnan(static_cast<float>(value))) << bits;
   }
-  EXPECT_EQ(Brain(kInfinity), 0x7f80);
+  EXPECT_EQ(Brain(kFloatInfinity), 0x7f80);
   EXPECT_EQ(Brain(std::numeric_limits<float>::max()), 0x7f80);
 }
 

@@ -40,6 +40,12 @@ AnyMessage Changed(void (*change)(Message&)) {
   return With(SampleOf<Message>(), change);
 }
 
+// A frame of two keys.
+inline const runtime::Buffer& TwoKeys() {
+  static const auto& keys = *new runtime::Buffer(FrameOf<std::uint64_t>({1, 2}));
+  return keys;
+}
+
 // Requests and replies, whose counts must fit their payload: test_wrong_data.cc.
 std::vector<Wrong> WrongRequests();
 std::vector<Wrong> WrongReplies();

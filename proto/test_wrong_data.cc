@@ -22,10 +22,6 @@ Reply NewReply(TableKind kind) {
   return m;
 }
 
-const runtime::Buffer& Keys() {
-  static const auto& keys = *new runtime::Buffer(FrameOf<std::uint64_t>({1, 2}));
-  return keys;
-}
 const runtime::Buffer& Widths() {
   static const auto& widths = *new runtime::Buffer(FrameOf<std::uint32_t>({1, 3}));
   return widths;
@@ -40,10 +36,10 @@ using Frames = std::vector<runtime::Buffer>;
 Sample DensePush(void (*change)(Request&), Frames payload = {Values()}) {
   return {With(NewRequest(TableKind::kDense, Op::kPush), change), std::move(payload)};
 }
-Sample SparsePush(void (*change)(Request&), Frames payload = {Keys(), Values()}) {
+Sample SparsePush(void (*change)(Request&), Frames payload = {TwoKeys(), Values()}) {
   return {With(NewRequest(TableKind::kSparse, Op::kPush), change), std::move(payload)};
 }
-Sample RaggedPush(void (*change)(Request&), Frames payload = {Keys(), Widths(), Values()}) {
+Sample RaggedPush(void (*change)(Request&), Frames payload = {TwoKeys(), Widths(), Values()}) {
   return {With(NewRequest(TableKind::kRagged, Op::kPush), change), std::move(payload)};
 }
 void NoChange(Request&) {}
@@ -119,34 +115,34 @@ std::vector<Wrong> WrongRequests() {
       {"SparseUneven", SparsePush([](Request& m) { m.elements = 3; }),
        "malformed Request: elements are 3, may be 1 to 16777216 for each of 2 keys"},
       {"SparseRowsEmpty",
-       SparsePush([](Request& m) { m.elements = 0; }, {Keys(), runtime::Buffer()}),
+       SparsePush([](Request& m) { m.elements = 0; }, {TwoKeys(), runtime::Buffer()}),
        "malformed Request: elements are 0, may be 1 to 16777216 for each of 2 keys"},
       {"SparseRowAbove", SparsePush([](Request& m) { m.elements = 2 * (kRowWidthMax + 1); }),
        "malformed Request: elements are 33554434, may be 1 to 16777216 for each of 2 keys"},
       {"SparseValuesWithoutKeys",
        SparsePush([](Request& m) { m.keys = 0; }, {runtime::Buffer(), Values()}),
        "malformed Request: elements is 4, may be 0"},
-      {"SparsePullElements", SparsePush([](Request& m) { m.op = Op::kPull; }, {Keys()}),
+      {"SparsePullElements", SparsePush([](Request& m) { m.op = Op::kPull; }, {TwoKeys()}),
        "malformed Request: elements is 4, may be 0"},
       {"SparseWithoutKeysFrame", SparsePush(NoChange, {Values()}),
        "malformed Request: number of payload frames is 1, may be 2"},
       {"SparseKeysFrame", SparsePush(NoChange, {Widths(), Values()}),
        "malformed Request: keys are 8 bytes of payload, may be 16 (2 of 8 bytes)"},
-      {"SparseValuesFrame", SparsePush(NoChange, {Keys(), Widths()}),
+      {"SparseValuesFrame", SparsePush(NoChange, {TwoKeys(), Widths()}),
        "malformed Request: values are 8 bytes of payload, may be 16 (4 of 4 bytes)"},
-      {"RaggedWithoutWidths", RaggedPush(NoChange, {Keys(), Values()}),
+      {"RaggedWithoutWidths", RaggedPush(NoChange, {TwoKeys(), Values()}),
        "malformed Request: number of payload frames is 2, may be 3"},
-      {"RaggedWidthsFrame", RaggedPush(NoChange, {Keys(), Keys(), Values()}),
+      {"RaggedWidthsFrame", RaggedPush(NoChange, {TwoKeys(), TwoKeys(), Values()}),
        "malformed Request: widths are 16 bytes of payload, may be 8 (2 of 4 bytes)"},
-      {"RaggedSum", RaggedPush(NoChange, {Keys(), FrameOf<std::uint32_t>({1, 2}), Values()}),
+      {"RaggedSum", RaggedPush(NoChange, {TwoKeys(), FrameOf<std::uint32_t>({1, 2}), Values()}),
        "malformed Request: elements are 4, widths add up to 3"},
       {"RaggedWidthAbove",
-       RaggedPush(NoChange, {Keys(), FrameOf<std::uint32_t>({5, ~0u}), Values()}),
+       RaggedPush(NoChange, {TwoKeys(), FrameOf<std::uint32_t>({5, ~0u}), Values()}),
        "malformed Request: width is 4294967295, may be 0 to 16777216"},
-      {"RaggedPullElements", RaggedPush([](Request& m) { m.op = Op::kPull; }, {Keys()}),
+      {"RaggedPullElements", RaggedPush([](Request& m) { m.op = Op::kPull; }, {TwoKeys()}),
        "malformed Request: elements is 4, may be 0"},
       {"RaggedPullWidths",
-       RaggedPush([](Request& m) { m.op = Op::kPull, m.elements = 0; }, {Keys(), Widths()}),
+       RaggedPush([](Request& m) { m.op = Op::kPull, m.elements = 0; }, {TwoKeys(), Widths()}),
        "malformed Request: number of payload frames is 2, may be 1"},
   };
 }

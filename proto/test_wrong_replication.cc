@@ -10,7 +10,7 @@ namespace {
 using Frames = std::vector<runtime::Buffer>;
 
 // The payload of 4 elements of a float16 table, or 2 rows of them, with 2 state values each.
-const runtime::Buffer& Values() {
+const runtime::Buffer& HalfValues() {
   static const auto& values = *new runtime::Buffer(FrameOf<std::uint16_t>({1, 2, 3, 4}));
   return values;
 }
@@ -25,10 +25,6 @@ const runtime::Buffer& State() {
 const runtime::Buffer& Step() {
   static const auto& step = *new runtime::Buffer(FrameOf<std::uint64_t>({9}));
   return step;
-}
-const runtime::Buffer& Keys() {
-  static const auto& keys = *new runtime::Buffer(FrameOf<std::uint64_t>({1, 2}));
-  return keys;
 }
 
 // A good item of that kind, to spoil; that of a dense block, if it has a target.
@@ -48,11 +44,11 @@ Frames GoodFrames(ReplicaItem kind) {
   switch (kind) {
     case ReplicaItem::kPush:
     case ReplicaItem::kHeld:
-      return {Values()};
+      return {HalfValues()};
     case ReplicaItem::kUpdate:
       return {Sums()};
     case ReplicaItem::kFillPiece:
-      return {Values(), State(), Step()};
+      return {HalfValues(), State(), Step()};
     default:
       return {};
   }
@@ -268,7 +264,7 @@ std::vector<Wrong> WrongReplication() {
       {"CloseWithRate",
        ItemWith(ReplicaItem::kClose, [](Replicate& m) { m.has_learning_rate = true; }),
        "malformed Replicate: has_learning_rate is 1, may be 0"},
-      {"CloseWithPayload", Sample{GoodItem(ReplicaItem::kClose), {Values()}},
+      {"CloseWithPayload", Sample{GoodItem(ReplicaItem::kClose), {HalfValues()}},
        "malformed Replicate: number of payload frames is 1, may be 0"},
       {"EnterWithTable", ItemWith(ReplicaItem::kEnter, [](Replicate& m) { m.table = 1; }),
        "malformed Replicate: table is 1, may be 0"},
@@ -277,7 +273,7 @@ std::vector<Wrong> WrongReplication() {
       {"EnterWithRate",
        ItemWith(ReplicaItem::kEnter, [](Replicate& m) { m.has_learning_rate = true; }),
        "malformed Replicate: has_learning_rate is 1, may be 0"},
-      {"EnterWithPayload", Sample{GoodItem(ReplicaItem::kEnter), {Values()}},
+      {"EnterWithPayload", Sample{GoodItem(ReplicaItem::kEnter), {HalfValues()}},
        "malformed Replicate: number of payload frames is 1, may be 0"},
       {"FillBeginWithTable", ItemWith(ReplicaItem::kFillBegin, [](Replicate& m) { m.table = 1; }),
        "malformed Replicate: table is 1, may be 0"},
@@ -287,7 +283,7 @@ std::vector<Wrong> WrongReplication() {
       {"FillBeginWithRate",
        ItemWith(ReplicaItem::kFillBegin, [](Replicate& m) { m.has_learning_rate = true; }),
        "malformed Replicate: has_learning_rate is 1, may be 0"},
-      {"FillBeginWithPayload", Sample{GoodItem(ReplicaItem::kFillBegin), {Values()}},
+      {"FillBeginWithPayload", Sample{GoodItem(ReplicaItem::kFillBegin), {HalfValues()}},
        "malformed Replicate: number of payload frames is 1, may be 0"},
       {"FillEndWithPushes",
        ItemWith(ReplicaItem::kFillEnd, [](Replicate& m) { m.pushed_until = 1; }),
@@ -299,7 +295,7 @@ std::vector<Wrong> WrongReplication() {
       {"FillEndWithRate",
        ItemWith(ReplicaItem::kFillEnd, [](Replicate& m) { m.has_learning_rate = true; }),
        "malformed Replicate: has_learning_rate is 1, may be 0"},
-      {"FillEndWithPayload", Sample{GoodItem(ReplicaItem::kFillEnd), {Values()}},
+      {"FillEndWithPayload", Sample{GoodItem(ReplicaItem::kFillEnd), {HalfValues()}},
        "malformed Replicate: number of payload frames is 1, may be 0"},
       {"HandoverEndWithTable",
        ItemWith(ReplicaItem::kHandoverEnd, [](Replicate& m) { m.table = 1; }),
@@ -310,7 +306,7 @@ std::vector<Wrong> WrongReplication() {
       {"HandoverEndWithRate",
        ItemWith(ReplicaItem::kHandoverEnd, [](Replicate& m) { m.has_learning_rate = true; }),
        "malformed Replicate: has_learning_rate is 1, may be 0"},
-      {"HandoverEndWithPayload", Sample{GoodItem(ReplicaItem::kHandoverEnd), {Values()}},
+      {"HandoverEndWithPayload", Sample{GoodItem(ReplicaItem::kHandoverEnd), {HalfValues()}},
        "malformed Replicate: number of payload frames is 1, may be 0"},
       {"CloseWithtablekind",
        ItemWith(ReplicaItem::kClose, [](Replicate& m) { m.table_kind = TableKind::kSparse; }),
@@ -334,31 +330,35 @@ std::vector<Wrong> WrongReplication() {
       {"FillPieceShortState",
        ItemWith(ReplicaItem::kFillPiece, [](Replicate& m) { m.state_slots = 3; }),
        "malformed Replicate: state are 32 bytes of payload, may be 48 (12 of 4 bytes)"},
-      {"FillPieceSteps", ItemWith(ReplicaItem::kFillPiece, {Values(), State(), Keys()}),
+      {"FillPieceSteps", ItemWith(ReplicaItem::kFillPiece, {HalfValues(), State(), TwoKeys()}),
        "malformed Replicate: steps are 16 bytes of payload, may be 8 (1 of 8 bytes)"},
-      {"FillPieceWithoutSteps", ItemWith(ReplicaItem::kFillPiece, {Values(), State()}),
+      {"FillPieceWithoutSteps", ItemWith(ReplicaItem::kFillPiece, {HalfValues(), State()}),
        "malformed Replicate: number of payload frames is 2, may be 3"},
       {"FillPieceRowsSteps",
-       RowsWith(ReplicaItem::kFillPiece, TableKind::kSparse, {Keys(), Values(), State(), Step()}),
+       RowsWith(ReplicaItem::kFillPiece, TableKind::kSparse,
+                {TwoKeys(), HalfValues(), State(), Step()}),
        "malformed Replicate: steps are 8 bytes of payload, may be 16 (2 of 8 bytes)"},
       {"FillPieceRaggedFrames",
-       RowsWith(ReplicaItem::kFillPiece, TableKind::kRagged, {Keys(), Values(), State(), Keys()}),
+       RowsWith(ReplicaItem::kFillPiece, TableKind::kRagged,
+                {TwoKeys(), HalfValues(), State(), TwoKeys()}),
        "malformed Replicate: number of payload frames is 4, may be 5"},
       {"FillPieceRaggedSum",
        RowsWith(ReplicaItem::kFillPiece, TableKind::kRagged,
-                {Keys(), FrameOf<std::uint32_t>({1, 2}), Values(), State(), Keys()}),
+                {TwoKeys(), FrameOf<std::uint32_t>({1, 2}), HalfValues(), State(), TwoKeys()}),
        "malformed Replicate: elements are 4, widths add up to 3"},
-      {"UpdateNotInComputeType", ItemWith(ReplicaItem::kUpdate, {Values()}),
+      {"UpdateNotInComputeType", ItemWith(ReplicaItem::kUpdate, {HalfValues()}),
        "malformed Replicate: values are 8 bytes of payload, may be 16 (4 of 4 bytes)"},
-      {"UpdateRowsUneven", RowsWith(ReplicaItem::kUpdate, TableKind::kSparse, {Keys(), Sums()}, 3),
+      {"UpdateRowsUneven",
+       RowsWith(ReplicaItem::kUpdate, TableKind::kSparse, {TwoKeys(), Sums()}, 3),
        "malformed Replicate: elements are 3, may be 1 to 16777216 for each of 2 keys"},
       {"UpdateRaggedWidth",
        RowsWith(ReplicaItem::kUpdate, TableKind::kRagged,
-                {Keys(), FrameOf<std::uint32_t>({5, ~0u}), Sums()}),
+                {TwoKeys(), FrameOf<std::uint32_t>({5, ~0u}), Sums()}),
        "malformed Replicate: width is 4294967295, may be 0 to 16777216"},
-      {"PushRowsKeys", RowsWith(ReplicaItem::kPush, TableKind::kSparse, {Step(), Values()}),
+      {"PushRowsKeys", RowsWith(ReplicaItem::kPush, TableKind::kSparse, {Step(), HalfValues()}),
        "malformed Replicate: keys are 8 bytes of payload, may be 16 (2 of 8 bytes)"},
-      {"PushRowsBlock", RowsWith(ReplicaItem::kPush, TableKind::kSparse, {Keys(), Values()}, 4, 1),
+      {"PushRowsBlock",
+       RowsWith(ReplicaItem::kPush, TableKind::kSparse, {TwoKeys(), HalfValues()}, 4, 1),
        "malformed Replicate: block is 1, may be 0"},
       {"EnterNobody", ItemWith(ReplicaItem::kEnter, [](Replicate& m) { m.workers.clear(); }),
        "malformed Replicate: number of workers is 0, may be 1"},

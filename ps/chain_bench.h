@@ -17,6 +17,14 @@
 
 namespace leeway::ps {
 
+// What chains are tested in.
+struct Mode {
+  const char* name;
+  Consistency consistency;
+};
+inline const Mode kModes[] = {
+    {"bsp", Consistency::Bsp()}, {"ssp", Consistency::Ssp(1)}, {"asp", Consistency::Asp()}};
+
 class ChainBench {
  public:
   struct Options {

@@ -10,13 +10,6 @@ namespace {
 
 using testing::Each;
 
-struct Mode {
-  const char* name;
-  Consistency consistency;
-};
-const Mode kModes[] = {
-    {"bsp", Consistency::Bsp()}, {"ssp", Consistency::Ssp(1)}, {"asp", Consistency::Asp()}};
-
 // Workers 0 and 1 go on clock by clock, each with a pull of what it pushes to.
 class Training {
  public:

@@ -10,13 +10,6 @@ namespace {
 using testing::Each;
 using testing::HasSubstr;
 
-struct Mode {
-  const char* name;
-  Consistency consistency;
-};
-const Mode kModes[] = {
-    {"bsp", Consistency::Bsp()}, {"ssp", Consistency::Ssp(1)}, {"asp", Consistency::Asp()}};
-
 // Two workers push 1 and 10 to every block in each clock, and end it.
 void PushClock(ChainBench& bench, std::uint32_t table, std::uint64_t clock) {
   for (std::uint32_t rank : {0u, 1u}) {

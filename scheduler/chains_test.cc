@@ -19,8 +19,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-std::string Text(const absl::Status& status) { return std::string(status.message()); }
-
 class ChainsTest : public ::testing::Test {
  protected:
   void Begin(std::uint32_t servers, std::uint32_t workers, std::uint32_t replication,

@@ -22,8 +22,6 @@ using ::testing::HasSubstr;
 constexpr char kFolder[] = "/state";
 constexpr char kFile[] = "/state/scheduler-state";
 
-std::string Text(const absl::Status& status) { return std::string(status.message()); }
-
 class RecoveryTest : public ::testing::Test {
  protected:
   void Make(std::uint64_t seed = 1, std::uint32_t servers = 3, std::uint32_t workers = 2) {

@@ -16,8 +16,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-std::string Text(const absl::Status& status) { return std::string(status.message()); }
-
 TEST(Scheduler, RolesMayStartInAnyOrderMinutesApart) {
   // Every order of one scheduler, one server, one worker.
   std::string order = "msw";

@@ -21,6 +21,9 @@ namespace leeway::scheduler {
 
 inline constexpr char kSchedulerHost[] = "scheduler";
 
+// For matchers of strings, which do not take Abseil's views.
+inline std::string Text(const absl::Status& status) { return std::string(status.message()); }
+
 // One simulated process with a membership. Servers acknowledge maps, install every table that they
 // do not refuse, and are filled in no time; workers say again what is not answered, as the client
 // library does.

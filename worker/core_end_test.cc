@@ -12,8 +12,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-Core::Terms Within(absl::Duration timeout) { return {.timeout = timeout}; }
-
 // ---- how operations end ----
 
 TEST(CoreEndTest, DeadlinesSayWhoWasWaitedFor) {

@@ -15,12 +15,10 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr std::size_t kSize = 1024;  // one block of one shard
-
-Core::Terms Within(absl::Duration timeout) { return {.timeout = timeout}; }
+constexpr std::size_t kOneBlock = 1024;  // and one shard
 
 TableSpec Asynchronous() {
-  TableSpec spec = TableSpec::Dense("async", {kSize});
+  TableSpec spec = TableSpec::Dense("async", {kOneBlock});
   spec.consistency = Consistency::Asp();
   return spec;
 }
@@ -32,13 +30,13 @@ class HeadsTest : public ::testing::Test {
       : cluster_({.servers = 2, .shards = 1, .configure = std::move(configure)}) {
     cluster_.Connect();
     for (auto& server : cluster_.servers) server->provisional = true;
-    bsp_ = cluster_.MakeTable(TableSpec::Dense("bsp", {kSize}));
+    bsp_ = cluster_.MakeTable(TableSpec::Dense("bsp", {kOneBlock}));
     asp_ = cluster_.MakeTable(Asynchronous());
   }
 
   void PushOk(const std::shared_ptr<const TableInfo>& table, float value) {
     // Gone, and written over, once the operation has completed.
-    auto values = std::make_unique<std::vector<float>>(kSize, value);
+    auto values = std::make_unique<std::vector<float>>(kOneBlock, value);
     const auto push = cluster_.Push(table, {}, *values);
     EXPECT_TRUE(cluster_.Await(push).ok()) << push->status();
     std::fill(values->begin(), values->end(), -1.0f);
@@ -62,7 +60,7 @@ class HeadsTest : public ::testing::Test {
 
 TEST_F(HeadsTest, APushThatWasAppliedAndNotAnsweredIsNotAppliedAgain) {
   head().mute = [](const proto::Request&) { return true; };
-  const std::vector<float> values(kSize, 1);
+  const std::vector<float> values(kOneBlock, 1);
   const auto push = cluster_.Push(asp_, {}, values);
   Settle();
   EXPECT_FALSE(push->done());
@@ -76,8 +74,8 @@ TEST_F(HeadsTest, APushThatWasAppliedAndNotAnsweredIsNotAppliedAgain) {
 
 TEST_F(HeadsTest, WhatWasAskedOfADeadHeadWaitsForTheNextOne) {
   cluster_.Crash(0);
-  const std::vector<float> values(kSize, 1);
-  std::vector<float> got(kSize);
+  const std::vector<float> values(kOneBlock, 1);
+  std::vector<float> got(kOneBlock);
   const auto push = cluster_.Push(asp_, {}, values);
   const auto pull = cluster_.Pull(asp_, {}, &got);
   cluster_.world.RunFor(absl::Seconds(10));
@@ -91,7 +89,7 @@ TEST_F(HeadsTest, WhatWasAskedOfADeadHeadWaitsForTheNextOne) {
 TEST_F(HeadsTest, WithoutANextHeadTheDeadlineSaysWhoIsSilent) {
   Settle();
   cluster_.Crash(0);
-  const std::vector<float> values(kSize, 1);
+  const std::vector<float> values(kOneBlock, 1);
   const absl::Status status =
       cluster_.Await(cluster_.Push(asp_, {}, values, Within(absl::Seconds(5))));
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
@@ -142,7 +140,7 @@ TEST_F(HeadsTest, AHeldPushIsNotTakenForSeenBecauseALaterOneWasApplied) {
 
 TEST_F(HeadsTest, SettledRequestsLeaveHolesThatNobodyWaitsFor) {
   PushOk(bsp_, 1);
-  std::vector<float> got(kSize);
+  std::vector<float> got(kOneBlock);
   PushOk(asp_, 1);                                                  // 2, settled
   EXPECT_TRUE(cluster_.Await(cluster_.Pull(bsp_, {}, &got)).ok());  // 3, answered
   PushOk(bsp_, 1);                                                  // 4
@@ -155,8 +153,8 @@ TEST_F(HeadsTest, SettledRequestsLeaveHolesThatNobodyWaitsFor) {
 
 TEST_F(HeadsTest, ARequestThatWaitsForOneThatIsAnsweredMeanwhileIsAskedAnew) {
   head().intercept = [&](const proto::Request& request) { return request.id.sequence == 1; };
-  const std::vector<float> values(kSize, 1);
-  std::vector<float> got(kSize);
+  const std::vector<float> values(kOneBlock, 1);
+  std::vector<float> got(kOneBlock);
   const auto pull = cluster_.Pull(bsp_, {}, &got);
   const auto push = cluster_.Push(bsp_, {}, values);
   Settle();
@@ -233,7 +231,7 @@ TEST_F(HeadsTest, ARankThatIsTakenByANewProcessIsAnotherServer) {
   entry.incarnation = 777;
   cluster_.PublishNewEpoch();
   Settle();
-  const std::vector<float> values(kSize, 1);
+  const std::vector<float> values(kOneBlock, 1);
   const auto push = cluster_.Push(bsp_, {}, values);
   cluster_.world.RunFor(absl::Seconds(5));
   EXPECT_FALSE(push->done());  // who listens there is not who is meant
@@ -264,7 +262,7 @@ TEST_F(HeadsTest, AServerThatLearnsOfTheEpochLaterHearsTheClockSoon) {
 }
 
 TEST_F(HeadsTest, ALostShardFailsAndSaysWhatHelps) {
-  const std::vector<float> values(kSize, 1);
+  const std::vector<float> values(kOneBlock, 1);
   head().intercept = [](const proto::Request&) { return true; };
   const auto push = cluster_.Push(asp_, {}, values);
   Settle();
@@ -289,7 +287,7 @@ TEST(LateHeadsTest, WhoJoinsAfterALossIsToldOfIt) {
   cluster.scheduler->map.owners[0].server_rank = proto::kNoServer;
   cluster.Connect();
   const auto table = cluster.MakeTable(Asynchronous());
-  const std::vector<float> values(kSize, 1);
+  const std::vector<float> values(kOneBlock, 1);
   const absl::Status status = cluster.Await(cluster.Push(table, {}, values));
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
   EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("servers that held shard 0 are gone"),
@@ -333,12 +331,12 @@ TEST_F(HeadsTest, LeavingWaitsUntilItsIterationsAreSafe) {
 class SmallHeadsTest : public HeadsTest {
  protected:
   SmallHeadsTest()
-      : HeadsTest([](Config* config) { config->held_bytes_max = 2 * kSize * sizeof(float); }) {}
+      : HeadsTest([](Config* config) { config->held_bytes_max = 2 * kOneBlock * sizeof(float); }) {}
 };
 
 TEST_F(SmallHeadsTest, WhatIsKeptHasALimitThatIsNamed) {
   for (int i = 0; i < 3; ++i) PushOk(bsp_, 1);
-  const std::vector<float> values(kSize, 1);
+  const std::vector<float> values(kOneBlock, 1);
   const absl::Status status = cluster_.Await(cluster_.Push(bsp_, {}, values));
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()),
@@ -359,7 +357,7 @@ TEST(HeadsStormTest, NoPushIsLostOrAppliedTwiceWheneverTheHeadDies) {
     cluster.Connect();
     for (auto& server : cluster.servers) server->provisional = true;
     const bool bsp = seed % 2 == 0;
-    TableSpec spec = TableSpec::Dense("w", {2 * kSize});
+    TableSpec spec = TableSpec::Dense("w", {2 * kOneBlock});
     if (!bsp) spec.consistency = Consistency::Asp();
     const auto table = cluster.MakeTable(spec);
     van::LinkFaults faults;
@@ -371,7 +369,7 @@ TEST(HeadsStormTest, NoPushIsLostOrAppliedTwiceWheneverTheHeadDies) {
       cluster.network.SetFaults("worker", server, faults);
       cluster.network.SetFaults(server, "worker", faults);
     }
-    const std::vector<float> ones(2 * kSize, 1);
+    const std::vector<float> ones(2 * kOneBlock, 1);
     std::vector<std::shared_ptr<Operation>> pushes;
     const auto close = [&] {
       // A clock closes where all its pushes are.

@@ -29,8 +29,6 @@ std::vector<float> Iota(std::size_t size) {
   return values;
 }
 
-Core::Terms Within(absl::Duration timeout) { return {.timeout = timeout}; }
-
 TEST(CoreTest, PushesAndPullsATensorOverAllShards) {
   TestCluster cluster;
   cluster.Connect();

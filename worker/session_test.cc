@@ -21,14 +21,12 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::uint64_t kCluster = 99;
-
 class SessionTest : public ::testing::Test {
  protected:
   SessionTest() {
     proto::Welcome welcome;
     welcome.node = 10;
-    welcome.cluster = kCluster;
+    welcome.cluster = kTestCluster;
     welcome.num_servers = welcome.num_workers = 1;
     welcome.heartbeat_interval_ms = 1000;
     welcome.failure_timeout_ms = 600'000;
@@ -42,7 +40,8 @@ class SessionTest : public ::testing::Test {
       scheduler_->map.workers.push_back({.node = 10, .rank = 0});
       server_ = std::make_unique<ScriptedServer>(
           runner_->loop(), factory_.get(),
-          van::Identity{.role = Role::kServer, .node = 2, .incarnation = 5, .cluster = kCluster},
+          van::Identity{
+              .role = Role::kServer, .node = 2, .incarnation = 5, .cluster = kTestCluster},
           "inproc://server");
     });
   }

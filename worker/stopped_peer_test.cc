@@ -31,7 +31,6 @@
 namespace leeway::worker {
 namespace {
 
-constexpr std::uint64_t kCluster = 99;
 constexpr std::size_t kElements = 16 << 20;  // 64 MiB: more than sockets buffer
 constexpr std::size_t kBytes = kElements * sizeof(float);
 
@@ -136,7 +135,7 @@ class StoppedPeerTest : public ::testing::Test {
   StoppedPeerTest() {
     proto::Welcome welcome;
     welcome.node = 10;
-    welcome.cluster = kCluster;
+    welcome.cluster = kTestCluster;
     welcome.num_servers = welcome.num_workers = 1;
     welcome.heartbeat_interval_ms = 1000;
     welcome.failure_timeout_ms = 600'000;
@@ -144,7 +143,8 @@ class StoppedPeerTest : public ::testing::Test {
     OnPeers([&] {
       server_ = std::make_unique<ScriptedServer>(
           runner_->loop(), factory_.get(),
-          van::Identity{.role = Role::kServer, .node = 2, .incarnation = 5, .cluster = kCluster},
+          van::Identity{
+              .role = Role::kServer, .node = 2, .incarnation = 5, .cluster = kTestCluster},
           absl::StrCat("ipc://", path_));
       scheduler_ = std::make_unique<ScriptedScheduler>(runner_->loop(), factory_.get(), welcome,
                                                        "inproc://scheduler");

@@ -10,8 +10,6 @@
 namespace leeway::worker {
 namespace {
 
-constexpr std::uint64_t kCluster = 99;
-
 proto::AnyMessage Decoded(van::Message& message) {
   absl::StatusOr<proto::AnyMessage> decoded =
       proto::Decode(message.header, {message.payload.data(), message.payload.size()});
@@ -35,7 +33,8 @@ ScriptedScheduler::ScriptedScheduler(runtime::Loop* loop, van::Factory* factory,
                                      const proto::Welcome& welcome, const std::string& address)
     : welcome_(welcome) {
   van_ = factory->New(
-      loop, {.role = Role::kScheduler, .node = 1, .incarnation = 1, .cluster = kCluster}, {}, this);
+      loop, {.role = Role::kScheduler, .node = 1, .incarnation = 1, .cluster = kTestCluster}, {},
+      this);
   EXPECT_TRUE(van_->Listen(address).ok());
 }
 
@@ -319,7 +318,7 @@ void ScriptedServer::Reply(const proto::Request& request, const absl::Status& re
 proto::Welcome TestCluster::MakeWelcome() const {
   proto::Welcome welcome;
   welcome.node = 10;
-  welcome.cluster = kCluster;
+  welcome.cluster = kTestCluster;
   welcome.num_servers = options_.servers;
   welcome.num_workers = 1;
   welcome.heartbeat_interval_ms = 1000;
@@ -356,7 +355,7 @@ TestCluster::TestCluster(TestClusterOptions options)
                                                        van::Identity{.role = Role::kServer,
                                                                      .node = rank + 2,
                                                                      .incarnation = rank + 100,
-                                                                     .cluster = kCluster},
+                                                                     .cluster = kTestCluster},
                                                        address));
     scheduler->map.servers.push_back(
         {.node = rank + 2, .rank = rank, .endpoints = {address}, .incarnation = rank + 100});

@@ -23,6 +23,10 @@
 
 namespace leeway::worker {
 
+inline constexpr std::uint64_t kTestCluster = 99;
+
+inline Core::Terms Within(absl::Duration timeout) { return {.timeout = timeout}; }
+
 // Answers joins, heartbeats, tables, barriers and leaving.
 class ScriptedScheduler final : public van::Handler {
  public:

@@ -10,12 +10,6 @@
 namespace leeway::ps {
 namespace {
 
-constexpr char kFolder[] = "saved";
-
-std::string PathOf(std::uint64_t number) {
-  return checkpoint::JoinPath(kFolder, checkpoint::CheckpointName(number));
-}
-
 // A disk on which the machine goes down after so many operations that change something.
 class DyingDisk final : public runtime::FileSystem {
  public:
@@ -103,13 +97,13 @@ void SaveThree(runtime::FileSystem* files, std::vector<std::uint64_t>* digests) 
     model.Push(number, 60);
     digests->push_back(model.Digest());
     if (number == 3) base.reset();
-    const auto manifest = model.Save(files, kFolder, number, base);
+    const auto manifest = model.Save(files, kSavedFolder, number, base);
     if (!manifest.ok()) return;
     base = checkpoint::Base{.name = manifest->name, .checksum = manifest->checksum};
   }
   for (const std::string& name :
-       checkpoint::Superfluous(*checkpoint::ListCheckpoints(files, kFolder), 1)) {
-    checkpoint::RemoveCheckpoint(files, checkpoint::JoinPath(kFolder, name)).IgnoreError();
+       checkpoint::Superfluous(*checkpoint::ListCheckpoints(files, kSavedFolder), 1)) {
+    checkpoint::RemoveCheckpoint(files, checkpoint::JoinPath(kSavedFolder, name)).IgnoreError();
   }
 }
 
@@ -117,10 +111,10 @@ void SaveThree(runtime::FileSystem* files, std::vector<std::uint64_t>* digests) 
 int CountAccepted(runtime::FileSystem* files, const std::vector<std::uint64_t>& digests) {
   int accepted = 0;
   for (std::uint64_t number = 1; number <= 3; ++number) {
-    if (!Verify(files, PathOf(number), [](std::uint64_t, std::uint64_t) {}).ok()) continue;
+    if (!Verify(files, SavedPath(number), NoProgress).ok()) continue;
     ++accepted;
     TestModel loaded(3);
-    const absl::Status status = loaded.Load(files, PathOf(number));
+    const absl::Status status = loaded.Load(files, SavedPath(number));
     EXPECT_TRUE(status.ok()) << status;
     EXPECT_LE(number, digests.size());
     EXPECT_EQ(loaded.Digest(), digests[number - 1]) << "checkpoint " << number;

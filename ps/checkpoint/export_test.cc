@@ -19,14 +19,6 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr char kFolder[] = "saved";
-
-std::string PathOf(std::uint64_t number) {
-  return checkpoint::JoinPath(kFolder, checkpoint::CheckpointName(number));
-}
-
-void NoProgress(std::uint64_t, std::uint64_t) {}
-
 // What a table's pull says of each key or block, in order.
 std::vector<std::byte> ValuesOf(TestModel* model, std::size_t table,
                                 const std::vector<std::uint64_t>& keys) {
@@ -43,7 +35,7 @@ class ExportTest : public ::testing::Test {
   void SetUp() override { model_.Push(1, 200); }
 
   void ReadExport() {
-    const auto written = Export(&files_, PathOf(number_), "model", NoProgress);
+    const auto written = Export(&files_, SavedPath(number_), "model", NoProgress);
     ASSERT_TRUE(written.ok()) << written.status();
     auto reader = checkpoint::SafetensorsReader::Open(&files_, "model");
     ASSERT_TRUE(reader.ok()) << reader.status();
@@ -89,19 +81,19 @@ class ExportTest : public ::testing::Test {
 };
 
 TEST_F(ExportTest, HasTheValuesOfAllTables) {
-  ASSERT_TRUE(model_.Save(&files_, kFolder, 1).ok());
+  ASSERT_TRUE(model_.Save(&files_, kSavedFolder, 1).ok());
   ReadExport();
   ExpectTheModel();
   EXPECT_THAT(*files_.List("."), ElementsAre("model", "saved"));
 }
 
 TEST_F(ExportTest, OfAChainTheNewestValues) {
-  const auto first = model_.Save(&files_, kFolder, 1);
+  const auto first = model_.Save(&files_, kSavedFolder, 1);
   ASSERT_TRUE(first.ok());
   model_.Push(2, 50);
   number_ = 2;
   ASSERT_TRUE(model_
-                  .Save(&files_, kFolder, 2,
+                  .Save(&files_, kSavedFolder, 2,
                         checkpoint::Base{.name = first->name, .checksum = first->checksum})
                   .ok());
   ReadExport();
@@ -113,7 +105,7 @@ TEST_F(ExportTest, ReplacesNothingButAFile) {
   runtime::FileSystem* const files = runtime::RealFileSystem();
   std::string root = (std::filesystem::temp_directory_path() / "leeway-XXXXXX").string();
   ASSERT_NE(::mkdtemp(root.data()), nullptr);
-  const std::string saved = checkpoint::JoinPath(root, kFolder);
+  const std::string saved = checkpoint::JoinPath(root, kSavedFolder);
   ASSERT_TRUE(model_.Save(files, saved, 1).ok());
   const std::string path = checkpoint::JoinPath(saved, checkpoint::CheckpointName(1));
   std::filesystem::create_symlink("elsewhere", root + "/link");
@@ -138,8 +130,8 @@ TEST_F(ExportTest, ReplacesNothingButAFile) {
 }
 
 TEST_F(ExportTest, ReplacesNeitherACheckpointNorWhatIsUnfinished) {
-  ASSERT_TRUE(model_.Save(&files_, kFolder, 1).ok());
-  const std::string path = checkpoint::JoinPath(kFolder, checkpoint::CheckpointName(1));
+  ASSERT_TRUE(model_.Save(&files_, kSavedFolder, 1).ok());
+  const std::string path = checkpoint::JoinPath(kSavedFolder, checkpoint::CheckpointName(1));
   for (const char* name : {"manifest.json", "shard-00000.safetensors", "model"}) {
     const std::string to = checkpoint::JoinPath(path, name);
     EXPECT_THAT(std::string(Export(&files_, path, to, NoProgress).status().message()),
@@ -153,9 +145,9 @@ TEST_F(ExportTest, ReplacesNeitherACheckpointNorWhatIsUnfinished) {
 }
 
 TEST_F(ExportTest, LeavesNothingWhereItFails) {
-  ASSERT_TRUE(model_.Save(&files_, kFolder, 1).ok());
+  ASSERT_TRUE(model_.Save(&files_, kSavedFolder, 1).ok());
   files_.SetFaults({.bytes_max = files_.bytes_used() + 1000});
-  EXPECT_FALSE(Export(&files_, PathOf(1), "model", NoProgress).ok());
+  EXPECT_FALSE(Export(&files_, SavedPath(1), "model", NoProgress).ok());
   EXPECT_THAT(*files_.List("."), ElementsAre("saved"));
 }
 

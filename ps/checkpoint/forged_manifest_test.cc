@@ -19,15 +19,8 @@ namespace {
 using checkpoint::JoinPath;
 using Json = nlohmann::json;
 
-constexpr char kFolder[] = "saved";
 constexpr std::uint32_t kShards = 2;
 constexpr std::uint64_t kRoom = 16 << 20;  // on the disk, for what is exported
-
-void NoProgress(std::uint64_t, std::uint64_t) {}
-
-std::string PathOf(std::uint64_t number) {
-  return JoinPath(kFolder, checkpoint::CheckpointName(number));
-}
 
 // Changes JSON here and there, mostly into something that could almost be.
 class Forger {
@@ -108,10 +101,10 @@ class ForgedManifestTest : public ::testing::Test {
   ForgedManifestTest() {
     TestModel model(kShards);
     model.Push(1, 60);
-    const checkpoint::Manifest first = *model.Save(&files_, kFolder, 1);
+    const checkpoint::Manifest first = *model.Save(&files_, kSavedFolder, 1);
     model.Push(2, 20);
     const checkpoint::Base base{.name = first.name, .checksum = first.checksum};
-    EXPECT_TRUE(model.Save(&files_, kFolder, 2, base).ok());
+    EXPECT_TRUE(model.Save(&files_, kSavedFolder, 2, base).ok());
     for (const std::uint64_t number : {1, 2}) {
       manifests_[number] = Json::parse(*files_.Read(ManifestPath(number)))["manifest"];
       for (std::uint32_t shard = 0; shard < kShards; ++shard) {
@@ -122,10 +115,10 @@ class ForgedManifestTest : public ::testing::Test {
   }
 
   static std::string ManifestPath(std::uint64_t number) {
-    return JoinPath(PathOf(number), checkpoint::kManifestName);
+    return JoinPath(SavedPath(number), checkpoint::kManifestName);
   }
   static std::string ShardPath(std::uint64_t number, std::uint32_t shard) {
-    return JoinPath(PathOf(number), checkpoint::ShardFileName(shard));
+    return JoinPath(SavedPath(number), checkpoint::ShardFileName(shard));
   }
   void Write(const std::string& path, absl::string_view contents) {
     ASSERT_TRUE((*files_.Create(path))->Append(contents).ok());
@@ -194,9 +187,9 @@ class ForgedManifestTest : public ::testing::Test {
     WriteManifests(std::move(manifests));
   }
 
-  absl::Status VerifyIt() { return Verify(&files_, PathOf(2), NoProgress).status(); }
+  absl::Status VerifyIt() { return Verify(&files_, SavedPath(2), NoProgress).status(); }
   absl::Status ExportIt() {
-    const absl::Status exported = Export(&files_, PathOf(2), "model", NoProgress).status();
+    const absl::Status exported = Export(&files_, SavedPath(2), "model", NoProgress).status();
     if (exported.ok()) {
       EXPECT_TRUE(files_.Remove("model").ok());
     }
@@ -204,12 +197,12 @@ class ForgedManifestTest : public ::testing::Test {
   }
   // As servers do: tables as the manifest has them, which take all that there is.
   absl::Status RestoreIt() {
-    const auto chain = ReadModelChain(&files_, PathOf(2));
+    const auto chain = ReadModelChain(&files_, SavedPath(2));
     if (!chain.ok()) return chain.status();
     const checkpoint::Manifest& newest = chain->front();
     absl::Status status;
     for (std::uint32_t from = 0; from < newest.num_shards; ++from) {
-      const auto contents = ReadShard(&files_, kFolder, *chain, from, [](std::uint64_t) {});
+      const auto contents = ReadShard(&files_, kSavedFolder, *chain, from, [](std::uint64_t) {});
       if (!contents.ok()) return contents.status();
       for (const ShardContent& content : *contents) {
         for (const ShardContent::Table& table : content.tables) {
@@ -244,7 +237,7 @@ TEST_F(ForgedManifestTest, NothingCrashesAndAllAgree) {
     const absl::Status verified = VerifyIt(), exported = ExportIt(), restored = RestoreIt();
     if (!verified.ok()) {
       ++refused;
-      EXPECT_NE(verified.message().find(kFolder), absl::string_view::npos)
+      EXPECT_NE(verified.message().find(kSavedFolder), absl::string_view::npos)
           << "seed " << seed << ": " << verified;
       continue;
     }

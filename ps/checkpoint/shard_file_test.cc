@@ -14,12 +14,6 @@ namespace {
 
 using checkpoint::Base;
 
-constexpr char kFolder[] = "saved";
-
-std::string PathOf(std::uint64_t number) {
-  return checkpoint::JoinPath(kFolder, checkpoint::CheckpointName(number));
-}
-
 Base BaseOf(const checkpoint::Manifest& manifest) {
   return {.name = manifest.name, .checksum = manifest.checksum};
 }
@@ -27,8 +21,8 @@ Base BaseOf(const checkpoint::Manifest& manifest) {
 class ShardFileTest : public ::testing::Test {
  protected:
   Base Save(TestModel* model, std::uint64_t number, std::optional<Base> base = std::nullopt) {
-    checkpoint::RemoveCheckpoint(&files_, PathOf(number)).IgnoreError();  // one of before
-    const auto manifest = model->Save(&files_, kFolder, number, std::move(base));
+    checkpoint::RemoveCheckpoint(&files_, SavedPath(number)).IgnoreError();  // one of before
+    const auto manifest = model->Save(&files_, kSavedFolder, number, std::move(base));
     EXPECT_TRUE(manifest.ok()) << manifest.status();
     return BaseOf(*manifest);
   }
@@ -41,7 +35,7 @@ TEST_F(ShardFileTest, WhatIsLoadedIsWhatWasSavedAndGoesOnAlike) {
     TestModel model(3), loaded(num_shards);
     model.Push(1, 2000);
     Save(&model, 1);
-    const absl::Status status = loaded.Load(&files_, PathOf(1));
+    const absl::Status status = loaded.Load(&files_, SavedPath(1));
     ASSERT_TRUE(status.ok()) << status;
     EXPECT_EQ(loaded.Digest(), model.Digest());
     model.Push(2, 500);
@@ -56,7 +50,7 @@ TEST_F(ShardFileTest, WhatIsPushedMeanwhileIsNotInIt) {
   same.Push(1, 500);
   Save(&model, 1);
   model.Push(2, 500);
-  ASSERT_TRUE(loaded.Load(&files_, PathOf(1)).ok());
+  ASSERT_TRUE(loaded.Load(&files_, SavedPath(1)).ok());
   EXPECT_EQ(loaded.Digest(), same.Digest());
   EXPECT_NE(loaded.Digest(), model.Digest());
 }
@@ -70,20 +64,20 @@ TEST_F(ShardFileTest, IncrementalOnesAddUp) {
   model.Push(3, 5);
   Save(&model, 3, second);
   TestModel loaded(2);
-  const absl::Status status = loaded.Load(&files_, PathOf(3));
+  const absl::Status status = loaded.Load(&files_, SavedPath(3));
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(loaded.Digest(), model.Digest());
   // And they are small.
-  const auto full = checkpoint::ReadManifest(&files_, PathOf(1));
-  const auto added = checkpoint::ReadManifest(&files_, PathOf(3));
+  const auto full = checkpoint::ReadManifest(&files_, SavedPath(1));
+  const auto added = checkpoint::ReadManifest(&files_, SavedPath(3));
   EXPECT_LT(2 * added->bytes(), full->bytes());
 }
 
 TEST_F(ShardFileTest, WindowsAndClockComeBack) {
   TestModel model(3);
   Save(&model, 4);
-  const auto manifest = checkpoint::ReadManifest(&files_, PathOf(4));
-  const auto content = ReadShardFile(&files_, PathOf(4), *manifest, 2, [](std::uint64_t) {});
+  const auto manifest = checkpoint::ReadManifest(&files_, SavedPath(4));
+  const auto content = ReadShardFile(&files_, SavedPath(4), *manifest, 2, [](std::uint64_t) {});
   ASSERT_TRUE(content.ok()) << content.status();
   EXPECT_EQ(content->clock, 40u);
   ASSERT_EQ(content->windows.size(), 1u);
@@ -96,7 +90,8 @@ TEST_F(ShardFileTest, TensorsAreNamedShapedAndAlignedAsDescribed) {
   TestModel model(1);
   model.Push(1, 3000);
   Save(&model, 1);
-  const std::string file = *files_.Read(checkpoint::JoinPath(PathOf(1), "shard-00000.safetensors"));
+  const std::string file =
+      *files_.Read(checkpoint::JoinPath(SavedPath(1), "shard-00000.safetensors"));
   std::uint64_t length = 0;
   std::memcpy(&length, file.data(), sizeof(length));
   const auto header = nlohmann::json::parse(file.substr(8, length));

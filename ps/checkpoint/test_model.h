@@ -20,6 +20,15 @@ namespace leeway::ps {
 
 inline constexpr std::uint64_t kTestBlockBytes = 4096;
 
+// Where tests save it.
+inline constexpr char kSavedFolder[] = "saved";
+inline std::string SavedPath(std::uint64_t number) {
+  return checkpoint::JoinPath(kSavedFolder, checkpoint::CheckpointName(number));
+}
+
+// For those who are not waiting.
+inline void NoProgress(std::uint64_t, std::uint64_t) {}
+
 class TestModel {
  public:
   explicit TestModel(std::uint32_t num_shards);

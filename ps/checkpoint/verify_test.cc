@@ -14,26 +14,19 @@ namespace {
 using checkpoint::Base;
 using checkpoint::JoinPath;
 
-constexpr char kFolder[] = "saved";
-
-std::string PathOf(std::uint64_t number) {
-  return JoinPath(kFolder, checkpoint::CheckpointName(number));
-}
-
 class VerifyTest : public ::testing::Test {
  protected:
   VerifyTest() {
     TestModel model(2);
     model.Push(1, 1000);
-    const checkpoint::Manifest first = *model.Save(&files_, kFolder, 1);
+    const checkpoint::Manifest first = *model.Save(&files_, kSavedFolder, 1);
     model.Push(2, 3);
     EXPECT_TRUE(
-        model.Save(&files_, kFolder, 2, Base{.name = first.name, .checksum = first.checksum}).ok());
+        model.Save(&files_, kSavedFolder, 2, Base{.name = first.name, .checksum = first.checksum})
+            .ok());
   }
 
-  absl::Status VerifyNewest() {
-    return Verify(&files_, PathOf(2), [](std::uint64_t, std::uint64_t) {}).status();
-  }
+  absl::Status VerifyNewest() { return Verify(&files_, SavedPath(2), NoProgress).status(); }
   std::string Contents(const std::string& path) { return *files_.Read(path); }
   void Write(const std::string& path, absl::string_view contents) {
     ASSERT_TRUE((*files_.Create(path))->Append(contents).ok());
@@ -41,9 +34,9 @@ class VerifyTest : public ::testing::Test {
   std::vector<std::string> AllFiles() {
     std::vector<std::string> all;
     for (const std::uint64_t number : {1, 2}) {
-      const std::vector<std::string> names = *files_.List(PathOf(number));
+      const std::vector<std::string> names = *files_.List(SavedPath(number));
       for (const std::string& name : names) {
-        all.push_back(JoinPath(PathOf(number), name));
+        all.push_back(JoinPath(SavedPath(number), name));
       }
     }
     return all;
@@ -54,7 +47,7 @@ class VerifyTest : public ::testing::Test {
 
 TEST_F(VerifyTest, WhatIsRightIsTakenAndReadToItsEnd) {
   std::uint64_t last = 0, whole = 0;
-  const auto chain = Verify(&files_, PathOf(2), [&](std::uint64_t done, std::uint64_t all) {
+  const auto chain = Verify(&files_, SavedPath(2), [&](std::uint64_t done, std::uint64_t all) {
     EXPECT_GE(done, last);
     last = done;
     whole = all;
@@ -106,12 +99,12 @@ class ForgedTest : public VerifyTest {
  protected:
   // Shard 0 of the first checkpoint holds `contents`, and the manifest says so.
   absl::Status VerifyWith(const std::string& contents) {
-    checkpoint::Manifest manifest = *checkpoint::ReadManifest(&files_, PathOf(1));
-    Write(JoinPath(PathOf(1), checkpoint::ShardFileName(0)), contents);
+    checkpoint::Manifest manifest = *checkpoint::ReadManifest(&files_, SavedPath(1));
+    Write(JoinPath(SavedPath(1), checkpoint::ShardFileName(0)), contents);
     manifest.files[0].bytes = contents.size();
     manifest.files[0].checksum = checkpoint::ChecksumOf(contents);
-    EXPECT_TRUE(checkpoint::FinishCheckpoint(&files_, PathOf(1), &manifest).ok());
-    return Verify(&files_, PathOf(1), [](std::uint64_t, std::uint64_t) {}).status();
+    EXPECT_TRUE(checkpoint::FinishCheckpoint(&files_, SavedPath(1), &manifest).ok());
+    return Verify(&files_, SavedPath(1), NoProgress).status();
   }
   // The header with something else of the same length in it.
   absl::Status VerifyEdited(absl::string_view from, absl::string_view to) {
@@ -121,13 +114,13 @@ class ForgedTest : public VerifyTest {
     return VerifyWith(edited);
   }
 
-  const std::string good_ = Contents(JoinPath(PathOf(1), checkpoint::ShardFileName(0)));
+  const std::string good_ = Contents(JoinPath(SavedPath(1), checkpoint::ShardFileName(0)));
 };
 
 TEST_F(ForgedTest, OfAnotherShardOrCheckpoint) {
   EXPECT_TRUE(VerifyWith(good_).ok());
-  EXPECT_FALSE(VerifyWith(Contents(JoinPath(PathOf(1), checkpoint::ShardFileName(1)))).ok());
-  EXPECT_FALSE(VerifyWith(Contents(JoinPath(PathOf(2), checkpoint::ShardFileName(0)))).ok());
+  EXPECT_FALSE(VerifyWith(Contents(JoinPath(SavedPath(1), checkpoint::ShardFileName(1)))).ok());
+  EXPECT_FALSE(VerifyWith(Contents(JoinPath(SavedPath(2), checkpoint::ShardFileName(0)))).ok());
   EXPECT_FALSE(VerifyEdited("\\\"clock\\\":10,", "\\\"clock\\\":11,").ok());
   EXPECT_FALSE(VerifyEdited("\\\"base\\\":\\\"\\\"", "\\\"base\\\":[]  ").ok());
   EXPECT_FALSE(VerifyEdited("\\\"num_shards\\\":2", "\\\"num_shards\\\":3").ok());

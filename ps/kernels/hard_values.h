@@ -14,6 +14,11 @@
 
 namespace leeway::ps {
 
+// Runs of elements that kernels are tried on.
+inline constexpr std::size_t kSizeMax = 200;
+inline constexpr std::size_t kStartMax = 3;  // elements
+inline constexpr std::size_t kGuard = 16;    // elements behind a run that nobody may touch
+
 template <class T>
 T FromRandomBits(runtime::Random& random) {
   const std::uint64_t bits = random.Next();

@@ -8,10 +8,6 @@
 namespace leeway::ps {
 namespace {
 
-constexpr std::size_t kSizeMax = 200;
-constexpr std::size_t kStartMax = 3;  // elements
-constexpr std::size_t kGuard = 16;    // elements behind the sum that nobody may touch
-
 template <class T>
 class SumOf : public testing::Test {};
 using EveryType = testing::Types<float, double, Float16, BFloat16, std::int32_t, std::int64_t>;

@@ -10,10 +10,6 @@
 namespace leeway::ps {
 namespace {
 
-constexpr std::size_t kSizeMax = 200;
-constexpr std::size_t kStartMax = 3;  // elements
-constexpr std::size_t kGuard = 16;    // elements behind a run that nobody may touch
-
 template <class T>
 using UpdateWith = std::function<void(const UpdateKernels<T>&, const Elements<T>&)>;
 

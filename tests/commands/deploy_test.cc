@@ -14,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/commands/cluster.h"
+#include "tests/commands/programs.h"
 
 namespace leeway::tests {
 namespace {
@@ -35,8 +36,7 @@ class DeployTest : public CommandsTest {
     std::string pattern = (std::filesystem::temp_directory_path() / "leeway-XXXXXX").string();
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     folder_ = pattern;
-    path_ = absl::StrCat(FolderOf(LEEWAY_BINARY), ":", FolderOf(HELLO_BINARY), ":",
-                         std::getenv("PATH"));
+    path_ = absl::StrCat(FolderOf(kLeeway), ":", FolderOf(kHello), ":", std::getenv("PATH"));
   }
   void TearDown() override {
     std::filesystem::remove_all(folder_);

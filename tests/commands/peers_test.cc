@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "proto/messages.h"
 #include "tests/commands/cluster.h"
+#include "tests/commands/programs.h"
 #include "tests/commands/raw_peer.h"
 
 namespace leeway::tests {
@@ -15,8 +16,6 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-const char kLeeway[] = LEEWAY_BINARY;
-const char kHello[] = HELLO_BINARY;
 constexpr std::uint32_t kOtherVersion = 77;
 
 class PeersTest : public CommandsTest {

@@ -5,14 +5,12 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/commands/cluster.h"
+#include "tests/commands/programs.h"
 
 namespace leeway::tests {
 namespace {
 
 using testing::HasSubstr;
-
-const char kLeeway[] = LEEWAY_BINARY;
-const char kRudeWorker[] = RUDE_WORKER_BINARY;
 
 class RudeWorkerTest : public CommandsTest {
  protected:

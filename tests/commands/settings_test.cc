@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/commands/cluster.h"
+#include "tests/commands/programs.h"
 
 namespace leeway::tests {
 namespace {
@@ -16,9 +17,6 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-const char kLeeway[] = LEEWAY_BINARY;
-const char kHello[] = HELLO_BINARY;
-const char kRudeWorker[] = RUDE_WORKER_BINARY;
 constexpr char kNowhere[] = "127.0.0.1:1";
 
 // It ends before it has begun: not even the log says anything.

@@ -9,11 +9,10 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/commands/cluster.h"
+#include "tests/commands/programs.h"
 
 namespace leeway::tests {
 namespace {
-
-const char kLeeway[] = LEEWAY_BINARY;
 
 class TrainOptionsTest : public CommandsTest {
  protected:

@@ -26,8 +26,8 @@ namespace {
 using testing::HasSubstr;
 
 // Dials by hand.
-struct Attacker {
-  explicit Attacker(const std::string& address)
+struct ShmAttacker {
+  explicit ShmAttacker(const std::string& address)
       : socket(ShmSocket::Connect(ShmTransport::NameIn(address).value()).value()) {}
 
   void Greet() {
@@ -76,137 +76,137 @@ class ShmHostileTest : public testing::Test, protected ServerAndFriend {
 TEST_F(ShmHostileTest, WhatIsNoRecordEndsTheConnection) {
   using enum ShmRecordType;
   using enum ShmPlaceKind;
-  const std::vector<std::pair<const char*, std::function<void(Attacker&)>>> cases = {
-      {"more than the ring", [](Attacker& a) { a.Publish(kShmRingBytesMin + 16); }},
-      {"backwards", [](Attacker& a) { a.Publish(~0ull - 15); }},
-      {"not aligned", [](Attacker& a) { a.Publish(24); }},
-      {"an empty record", [](Attacker& a) { a.Publish(16); }},
+  const std::vector<std::pair<const char*, std::function<void(ShmAttacker&)>>> cases = {
+      {"more than the ring", [](ShmAttacker& a) { a.Publish(kShmRingBytesMin + 16); }},
+      {"backwards", [](ShmAttacker& a) { a.Publish(~0ull - 15); }},
+      {"not aligned", [](ShmAttacker& a) { a.Publish(24); }},
+      {"an empty record", [](ShmAttacker& a) { a.Publish(16); }},
       {"a short record",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, 8, kPad, 0);
          a.Publish(16);
        }},
       {"an uneven record",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, 24, kPad, 0);
          a.Publish(64);
        }},
       {"more than is written",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, 64, kPad, 0);
          a.Publish(32);
        }},
       {"over the longest",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, kShmRecordBytesMax + 16, kPad, 0);
          a.Publish(kShmRecordBytesMax + 16);
        }},
       {"2^32 - 16",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, 0xfffffff0u, kPad, 0);
          a.Publish(64);
        }},
       {"over the end",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, kShmRecordBytesMax, kPad, 0);
          a.PutRecord(kShmRecordBytesMax, kShmRecordBytesMax - 16, kPad, 0);
          a.PutRecord(kShmRingBytesMin - 16, 32, kPad, 0);
          a.Publish(kShmRingBytesMin);
        }},
       {"unknown type",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, 64, static_cast<ShmRecordType>(77), 1);
          a.Publish(64);
        }},
       {"no frames",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, 64, kMessage, 0);
          a.Publish(64);
        }},
       {"too many frames",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, 64, kMessage, 3);
          a.Publish(64);
        }},
       {"2^32 - 1 frames",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, 64, kMessage, ~0u);
          a.Publish(64);
        }},
       {"unknown kind",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, 64, kMessage, 1, {Place(static_cast<ShmPlaceKind>(9), 1)});
          a.Publish(64);
        }},
       {"inline beyond the record",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, 64, kMessage, 1, {Place(kInline, 17)});
          a.Publish(64);
        }},
       {"inline without end",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, 80, kMessage, 2, {Place(kInline, ~0ull), Place(kInline, 8)});
          a.Publish(80);
        }},
       {"inline that wraps around",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, 96, kMessage, 2, {Place(kInline, 16), Place(kInline, ~0ull - 20)});
          a.Publish(96);
        }},
       {"beyond the arena",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, 64, kMessage, 1, {Place(kArena, 1, 16)});
          a.Publish(64);
        }},
       {"beyond every arena",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, 64, kMessage, 1, {Place(kArena, 1, 1ull << 52)});
          a.Publish(64);
        }},
       {"over the arena's end",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, 64, kMessage, 1, {Place(kArena, 2 * kShmUnitBytes, 15)});
          a.Publish(64);
        }},
       {"nothing of the arena",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, 64, kMessage, 1, {Place(kArena, 0, 1)});
          a.Publish(64);
        }},
       {"pieces of nothing",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, 64, kMessage, 1, {Place(kPieces, 0)});
          a.Publish(64);
        }},
       {"pieces without end",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, 64, kMessage, 1, {Place(kPieces, 1ull << 62)});
          a.Publish(64);
        }},
       {"a header as long as a payload may be",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, 64, kMessage, 1, {Place(kPieces, 1 << 29)});
          a.Publish(64);
        }},
       {"a piece of no frame",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, 64, kPiece, 1, {Place(kArena, 1, 0)});
          a.Publish(64);
        }},
       {"a piece too short to have a place",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, 64, kMessage, 1, {Place(kPieces, 100)});
          a.PutRecord(64, 32, kPiece, 1);
          a.Publish(96);
        }},
       {"a piece longer than what is missing",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, 64, kMessage, 1, {Place(kPieces, 100)});
          a.PutRecord(64, 64, kPiece, 1, {Place(kArena, 101, 0)});
          a.Publish(128);
        }},
       {"a message within another",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, 64, kMessage, 1, {Place(kPieces, 100)});
          a.PutRecord(64, 64, kMessage, 1, {Place(kInline, 1)});
          a.Publish(128);
@@ -214,7 +214,7 @@ TEST_F(ShmHostileTest, WhatIsNoRecordEndsTheConnection) {
   };
   for (const auto& [what, attack] : cases) {
     SCOPED_TRACE(what);
-    Attacker attacker(address_);
+    ShmAttacker attacker(address_);
     attacker.Greet();
     attack(attacker);
     ASSERT_TRUE(RunUntil([&] { return attacker.Gone(); }));
@@ -225,7 +225,7 @@ TEST_F(ShmHostileTest, WhatIsNoRecordEndsTheConnection) {
 }
 
 TEST_F(ShmHostileTest, WhatIsNoGreetingEndsTheConnection) {
-  const auto send = [](Attacker& a, ShmGreeting greeting, std::vector<int> fds) {
+  const auto send = [](ShmAttacker& a, ShmGreeting greeting, std::vector<int> fds) {
     iovec bytes{&greeting, sizeof(greeting)};
     alignas(cmsghdr) char space[CMSG_SPACE(4 * sizeof(int))] = {};
     msghdr message{};
@@ -280,12 +280,12 @@ TEST_F(ShmHostileTest, WhatIsNoGreetingEndsTheConnection) {
   for (const Case& c : cases) {
     SCOPED_TRACE(c.what);
     const std::uint64_t before = server_->van->counters().handshakes_failed;
-    Attacker attacker(address_);
+    ShmAttacker attacker(address_);
     send(attacker, c.greeting, c.fds);
     ASSERT_TRUE(RunUntil([&] { return attacker.Gone(); }));
     EXPECT_EQ(server_->van->counters().handshakes_failed, before + 1);
   }
-  Attacker garbage(address_);
+  ShmAttacker garbage(address_);
   ASSERT_EQ(::send(garbage.socket->fd(), "GET / HTTP/1.0\r\n\r\n", 18, 0), 18);
   EXPECT_TRUE(RunUntil([&] { return garbage.Gone(); }));
   ExpectFriendUnharmed();
@@ -294,7 +294,7 @@ TEST_F(ShmHostileTest, WhatIsNoGreetingEndsTheConnection) {
 TEST_F(ShmHostileTest, RandomBytesInTheRing) {
   std::mt19937_64 random(11);
   for (int round = 0; round < 300; ++round) {
-    Attacker attacker(address_);
+    ShmAttacker attacker(address_);
     attacker.Greet();
     for (std::uint64_t at = 0; at < 4096; at += 8) {
       // Mostly small numbers, to get further.
@@ -315,7 +315,7 @@ ShmPlace Lent(std::uint64_t size, std::uint64_t at = 0, std::uint32_t file = 0,
 
 // A message whose first frame is no valid one, so that it ends the connection as well if it is
 // taken: what matters is why, and that it is read without harm.
-void PutMessageWith(Attacker& a, const ShmPlace& place) {
+void PutMessageWith(ShmAttacker& a, const ShmPlace& place) {
   a.PutRecord(0, 96, ShmRecordType::kMessage, 2, {Place(ShmPlaceKind::kInline, 8), place});
   a.Publish(96);
 }
@@ -335,14 +335,14 @@ TEST_F(ShmHostileTest, LentMemoryThatIsNoneEndsTheConnection) {
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const UniqueFd pipe_out(ends[0]), pipe_in(ends[1]);
   const auto lending = [&](int fd, const ShmPlace& place) {
-    return [=](Attacker& a) {
+    return [=](ShmAttacker& a) {
       ASSERT_TRUE(a.socket->HandOver(fd));
       PutMessageWith(a, place);
     };
   };
   const int fd = memory.fd.get();
-  const std::vector<std::pair<const char*, std::function<void(Attacker&)>>> cases = {
-      {"nothing handed over", [](Attacker& a) { PutMessageWith(a, Lent(1)); }},
+  const std::vector<std::pair<const char*, std::function<void(ShmAttacker&)>>> cases = {
+      {"nothing handed over", [](ShmAttacker& a) { PutMessageWith(a, Lent(1)); }},
       {"another file", lending(fd, Lent(1, 0, 1))},
       {"file 2^32 - 1", lending(fd, Lent(1, 0, ~0u))},
       {"no bytes", lending(fd, Lent(0))},
@@ -359,13 +359,13 @@ TEST_F(ShmHostileTest, LentMemoryThatIsNoneEndsTheConnection) {
       {"a file", lending(file.get(), Lent(1))},
       {"a pipe", lending(pipe_out.get(), Lent(1))},
       {"a header in it",
-       [&](Attacker& a) {
+       [&](ShmAttacker& a) {
          ASSERT_TRUE(a.socket->HandOver(fd));
          a.PutRecord(0, 64, ShmRecordType::kMessage, 1, {Lent(100)});
          a.Publish(64);
        }},
       {"taken back before",
-       [&](Attacker& a) {
+       [&](ShmAttacker& a) {
          ASSERT_TRUE(a.socket->HandOver(fd));
          a.PutRecord(0, 48, ShmRecordType::kTakenBack, 1, {Lent(0)});
          a.PutRecord(48, 96, ShmRecordType::kMessage, 2,
@@ -373,19 +373,19 @@ TEST_F(ShmHostileTest, LentMemoryThatIsNoneEndsTheConnection) {
          a.Publish(144);
        }},
       {"taken back, never given",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, 48, ShmRecordType::kTakenBack, 1, {Lent(0)});
          a.Publish(48);
        }},
       {"taken back without saying what",
-       [](Attacker& a) {
+       [](ShmAttacker& a) {
          a.PutRecord(0, 16, ShmRecordType::kTakenBack, 0);
          a.Publish(16);
        }},
   };
   for (const auto& [what, attack] : cases) {
     SCOPED_TRACE(what);
-    Attacker attacker(address_);
+    ShmAttacker attacker(address_);
     attacker.Greet();
     attack(attacker);
     ASSERT_TRUE(RunUntil([&] { return attacker.Gone(); }));
@@ -410,7 +410,7 @@ TEST_F(ShmHostileTest, AThousandMemoryFilesAreTooManyAndLeaveNothing) {
   };
   const auto before = descriptors();
   {
-    Attacker attacker(address_);
+    ShmAttacker attacker(address_);
     attacker.Greet();
     int most = 0;
     for (int i = 0; i < 1000 && !attacker.Gone(); ++i) {
@@ -429,7 +429,7 @@ TEST_F(ShmHostileTest, AThousandMemoryFilesAreTooManyAndLeaveNothing) {
 
 TEST_F(ShmHostileTest, ManyDescriptorsAtOnceEndTheConnectionAndStayClosed) {
   const auto memory = runtime::SealedMemory::New(4096).value();
-  Attacker attacker(address_);
+  ShmAttacker attacker(address_);
   attacker.Greet();
   constexpr std::size_t kMany = 200;
   char byte = 0;
@@ -455,7 +455,7 @@ TEST_F(ShmHostileTest, ManyDescriptorsAtOnceEndTheConnectionAndStayClosed) {
 TEST_F(ShmHostileTest, MemoryThatChangesWhileItIsRead) {
   using enum ShmRecordType;
   for (int round = 0; round < 30; ++round) {
-    Attacker attacker(address_);
+    ShmAttacker attacker(address_);
     attacker.Greet();
     for (std::uint64_t at = 0; at < kShmRingBytesMin; at += 64) {
       attacker.PutRecord(at, 64, kMessage, 1, {Place(ShmPlaceKind::kInline, 16)});
@@ -483,7 +483,7 @@ TEST_F(ShmHostileTest, MemoryThatChangesWhileItIsRead) {
 
 // One that says hello properly, and then claims to have read what was never sent.
 TEST_F(ShmHostileTest, AReaderThatClaimsTooMuch) {
-  Attacker attacker(address_);
+  ShmAttacker attacker(address_);
   attacker.Greet();
   proto::Hello hello;
   hello.role = Role::kWorker;

@@ -22,9 +22,9 @@ namespace {
 using testing::HasSubstr;
 
 // Two vans with an arena of that size on loops that this thread turns.
-class Pair {
+class ShmPair {
  public:
-  explicit Pair(std::uint64_t arena_bytes) : factory_(NewShmFactory(arena_bytes)) {
+  explicit ShmPair(std::uint64_t arena_bytes) : factory_(NewShmFactory(arena_bytes)) {
     server = factory_->New(&server_loop, IdentityOf(Role::kServer, 2), {}, &at_server);
     worker = factory_->New(&worker_loop, IdentityOf(Role::kWorker, 3), {}, &at_worker);
     const std::string address = server->Listen(factory_->AnyAddress("")).value();
@@ -52,7 +52,7 @@ class Pair {
 };
 
 TEST(ShmArenaIsFull, MessagesThatAreKeptDoNotStopTheOthers) {
-  Pair pair(1 << 20);
+  ShmPair pair(1 << 20);
   constexpr int kMessages = 100;
   for (int i = 0; i < kMessages; ++i) {
     ASSERT_TRUE(pair.worker->Send(pair.peer, TextMessage("m", {Pattern(100'000, i)})).ok());
@@ -64,7 +64,7 @@ TEST(ShmArenaIsFull, MessagesThatAreKeptDoNotStopTheOthers) {
 }
 
 TEST(ShmArenaIsFull, NorDoThoseThatLeaveItInShreds) {
-  Pair pair(1 << 20);
+  ShmPair pair(1 << 20);
   // Every second one is kept.
   std::vector<Message> kept;
   int got = 0;
@@ -91,7 +91,7 @@ TEST(ShmArenaIsFull, NorDoThoseThatLeaveItInShreds) {
 
 TEST(ShmArenaIsFull, FramesLargerThanItComeInPieces) {
   for (const std::uint64_t arena : {4096u, 16384u, 1u << 20}) {
-    Pair pair(arena);
+    ShmPair pair(arena);
     const std::string header = Pattern(3'000'000, 1);
     const std::vector<std::string> payload = {Pattern(5'000'001, 2), "", Pattern(4097, 3), "x",
                                               Pattern(2'000'000, 4)};
@@ -110,7 +110,7 @@ TEST(ShmArenaIsFull, FramesLargerThanItComeInPieces) {
 }
 
 TEST(ShmArenaIsFull, AVanThatClosesWaitsForRoomButNotForLong) {
-  auto pair = std::make_unique<Pair>(1 << 20);
+  auto pair = std::make_unique<ShmPair>(1 << 20);
   DoneProbe done;
   for (int i = 0; i < 50; ++i) {
     ASSERT_TRUE(
@@ -126,7 +126,7 @@ TEST(ShmArenaIsFull, AVanThatClosesWaitsForRoomButNotForLong) {
 }
 
 TEST(ShmArenaIsFull, ADisconnectedPeerStillGetsWhatWaitedForRoom) {
-  Pair pair(1 << 20);
+  ShmPair pair(1 << 20);
   for (int i = 0; i < 50; ++i) {
     ASSERT_TRUE(pair.worker->Send(pair.peer, TextMessage("m", {Pattern(100'000, i)})).ok());
   }

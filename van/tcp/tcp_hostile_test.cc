@@ -68,11 +68,11 @@ std::string HelloMessage() {
   return Framed(Kind::kSession, proto::Encode(hello).text());
 }
 
-struct Attacker {
-  explicit Attacker(const std::string& address) : fd(DialRaw(address)) {}
-  ~Attacker() { ::close(fd); }
-  Attacker(const Attacker&) = delete;
-  Attacker& operator=(const Attacker&) = delete;
+struct TcpAttacker {
+  explicit TcpAttacker(const std::string& address) : fd(DialRaw(address)) {}
+  ~TcpAttacker() { ::close(fd); }
+  TcpAttacker(const TcpAttacker&) = delete;
+  TcpAttacker& operator=(const TcpAttacker&) = delete;
 
   void Say(absl::string_view bytes) const {
     while (!bytes.empty()) {
@@ -109,7 +109,7 @@ class TcpHostileTest : public testing::Test, protected ServerAndFriend {
  protected:
   TcpHostileTest() : ServerAndFriend(NetKind::kTcp) { StartServer(); }
   // What a raw socket sees, no loop is woken for.
-  bool RunUntilGone(const Attacker& attacker) {
+  bool RunUntilGone(const TcpAttacker& attacker) {
     return RunUntil([&] {
       world_->RunFor(absl::Milliseconds(1));
       return attacker.Gone();
@@ -127,7 +127,7 @@ TEST_F(TcpHostileTest, WhatIsNoGreetingEndsTheConnection) {
         std::string(1, '\xff'), std::string(100, '\0'), std::string("LWYshm\r\n"), newer,
         reserved}) {
     const std::uint64_t before = server_->van->counters().handshakes_failed;
-    Attacker attacker(address_);
+    TcpAttacker attacker(address_);
     attacker.Say(bytes);
     ASSERT_TRUE(RunUntilGone(attacker)) << bytes;
     EXPECT_EQ(server_->van->counters().handshakes_failed, before + 1) << bytes;
@@ -138,7 +138,7 @@ TEST_F(TcpHostileTest, WhatIsNoGreetingEndsTheConnection) {
 TEST_F(TcpHostileTest, WhoeverComesAndGoesIsForgotten) {
   const int descriptors = OpenDescriptors();
   for (int i = 0; i < 200; ++i) {
-    const Attacker attacker(address_);
+    const TcpAttacker attacker(address_);
     if (i % 3 == 1) attacker.Say(Greeting().substr(0, static_cast<std::size_t>(i) % 16));
     if (i % 3 == 2) attacker.Reset();
   }
@@ -151,7 +151,7 @@ TEST_F(TcpHostileTest, AGreetingThatDoesNotComeHoldsNoPlaceForEver) {
   Limits limits;
   limits.hello_timeout = absl::Seconds(1);
   StartServer(limits);
-  const Attacker silent(address_), slow(address_), halted(address_);
+  const TcpAttacker silent(address_), slow(address_), halted(address_);
   slow.Say(Greeting().substr(0, 1));
   halted.Say(Greeting().substr(0, 15));
   ASSERT_TRUE(RunUntilGone(silent));
@@ -162,7 +162,7 @@ TEST_F(TcpHostileTest, AGreetingThatDoesNotComeHoldsNoPlaceForEver) {
 }
 
 TEST_F(TcpHostileTest, WhatComesByteByByteIsUnderstood) {
-  const Attacker slow(address_);
+  const TcpAttacker slow(address_);
   const std::string bytes =
       Greeting() + HelloMessage() + Framed(Kind::kData, "m", {"abc", "", "d"}, 1000);
   for (const char byte : bytes) {
@@ -194,7 +194,7 @@ TEST_F(TcpHostileTest, WhatIsNoMessageEndsTheConnection) {
   };
   for (const auto& [what, bytes] : cases) {
     SCOPED_TRACE(what);
-    Attacker attacker(address_);
+    TcpAttacker attacker(address_);
     attacker.Say(Greeting() + bytes);
     ASSERT_TRUE(RunUntilGone(attacker));
   }
@@ -206,9 +206,9 @@ TEST_F(TcpHostileTest, WhatIsNoMessageEndsTheConnection) {
 // Who announces much gets no memory for it before it has sent something.
 TEST_F(TcpHostileTest, WhatIsAnnouncedCostsNothingUntilItComes) {
   const std::uint64_t before = ResidentBytes();
-  std::vector<std::unique_ptr<Attacker>> attackers;
+  std::vector<std::unique_ptr<TcpAttacker>> attackers;
   for (int i = 0; i < 16; ++i) {
-    attackers.push_back(std::make_unique<Attacker>(address_));
+    attackers.push_back(std::make_unique<TcpAttacker>(address_));
     attackers.back()->Say(Greeting());
     attackers.back()->Say(i % 2 == 0 ? Record(2 * proto::kHeaderBytesMax, 0)
                                      : Record(kPrefixBytes, 1) + std::string(kPrefixBytes, 'p') +
@@ -223,9 +223,9 @@ TEST_F(TcpHostileTest, WhatIsAnnouncedCostsNothingUntilItComes) {
 TEST_F(TcpHostileTest, AStrangersPayloadTakesNoMemory) {
   const std::uint64_t before = ResidentBytes();
   const std::uint64_t in_pages_before = runtime::PagePool::Shared().in_use_bytes();
-  std::vector<std::unique_ptr<Attacker>> attackers;
+  std::vector<std::unique_ptr<TcpAttacker>> attackers;
   for (int i = 0; i < 100; ++i) {
-    attackers.push_back(std::make_unique<Attacker>(address_));
+    attackers.push_back(std::make_unique<TcpAttacker>(address_));
     attackers.back()->Say(Greeting() + Record(kPrefixBytes, 1) + std::string(kPrefixBytes, 'p') +
                           Number(std::uint64_t{1} << 20) + "x");
   }
@@ -240,7 +240,7 @@ TEST_F(TcpHostileTest, AStrangersPayloadTakesNoMemory) {
 
 TEST_F(TcpHostileTest, FramesTooManyAreCountedAndThrownAway) {
   const std::vector<std::string> payload(5000, std::string(100, 'x'));
-  Attacker attacker(address_);
+  TcpAttacker attacker(address_);
   attacker.Say(Greeting() + HelloMessage());
   ASSERT_TRUE(RunUntil([&] { return server_->recorder->ups.size() == 2; }));
   const std::string bytes = Framed(Kind::kData, "m", payload, 1000);
@@ -262,7 +262,7 @@ TEST_F(TcpHostileTest, WhoBreaksOffAnywhereIsGone) {
   const int descriptors = OpenDescriptors();
   std::mt19937 random(3);
   for (int round = 0; round < 200; ++round) {
-    const Attacker attacker(address_);
+    const TcpAttacker attacker(address_);
     attacker.Say(bytes.substr(0, random() % (round % 2 == 0 ? bytes.size() : 1500)));
     if (round % 3 == 0) attacker.Reset();
     if (round % 5 == 0) world_->RunFor(absl::Microseconds(200));
@@ -277,7 +277,7 @@ TEST_F(TcpHostileTest, WhoBreaksOffAnywhereIsGone) {
 TEST_F(TcpHostileTest, RandomBytes) {
   std::mt19937_64 random(11);
   for (int round = 0; round < 300; ++round) {
-    const Attacker attacker(address_);
+    const TcpAttacker attacker(address_);
     std::string bytes = Greeting();
     if (round % 2 == 0) bytes += HelloMessage();
     const std::size_t length = bytes.size() + random() % 4000;
@@ -293,7 +293,7 @@ TEST_F(TcpHostileTest, RandomBytes) {
 
 // It fills what there is to fill, and is cut off; nobody waits for it.
 TEST_F(TcpHostileTest, OneThatNeverReadsHoldsNobodyUp) {
-  const Attacker attacker(address_);
+  const TcpAttacker attacker(address_);
   const int small = 4096;
   ::setsockopt(attacker.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
   attacker.Say(Greeting() + HelloMessage());
@@ -313,7 +313,7 @@ TEST_F(TcpHostileTest, OneThatNeverReadsHoldsNobodyUp) {
 TEST_F(TcpHostileTest, OutOfDescriptorsItWaitsForSome) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
-  const Attacker waits(address_);  // connected, and not accepted yet
+  const TcpAttacker waits(address_);  // connected, and not accepted yet
   rlimit none = before;
   testing::internal::CaptureStderr();
   const int next = ::dup(0);

@@ -25,9 +25,9 @@ namespace leeway::van {
 namespace {
 
 // Two vans on loops that this thread turns.
-class Pair {
+class TcpPair {
  public:
-  explicit Pair(const Limits& limits = {}) {
+  explicit TcpPair(const Limits& limits = {}) {
     server = factory_->New(&server_loop, IdentityOf(Role::kServer, 2), limits, &at_server);
     worker = factory_->New(&worker_loop, IdentityOf(Role::kWorker, 3), limits, &at_worker);
     const std::string address = server->Listen("tcp://127.0.0.1:0").value();
@@ -63,7 +63,7 @@ Limits Unlimited() {
 // ---- more than the system takes ----
 
 TEST(TcpFull, MessagesOfAllSizesArriveInOrder) {
-  Pair pair(Unlimited());
+  TcpPair pair(Unlimited());
   DoneProbe done;
   constexpr int kMessages = 300;
   const auto size = [](int i) { return static_cast<std::size_t>(i % 7) * i * 211 + i % 3; };
@@ -86,7 +86,7 @@ TEST(TcpFull, MessagesOfAllSizesArriveInOrder) {
 }
 
 TEST(TcpFull, LongHeadersAndFramesOfAllKindsArriveUnchanged) {
-  Pair pair;
+  TcpPair pair;
   const std::string header = Pattern(3'000'000, 1);
   const std::vector<std::string> payload = {Pattern(5'000'001, 2), "", Pattern(4097, 3), "x",
                                             Pattern(2'000'000, 4)};
@@ -112,7 +112,7 @@ constexpr int kMany = 1024;
 constexpr std::size_t kManyBytes = 64 << 10;
 
 TEST(TcpFull, ASendIsDoneOnlyWhenTheSystemHasItAll) {
-  Pair pair(Unlimited());
+  TcpPair pair(Unlimited());
   DoneProbe first, last;
   auto live = std::make_shared<std::atomic<int>>(0);
   for (int i = 0; i < kMany; ++i) {
@@ -131,7 +131,7 @@ TEST(TcpFull, ASendIsDoneOnlyWhenTheSystemHasItAll) {
 }
 
 TEST(TcpFull, AVanThatClosesWaitsForRoomButNotForLong) {
-  auto pair = std::make_unique<Pair>(Unlimited());
+  auto pair = std::make_unique<TcpPair>(Unlimited());
   DoneProbe done;
   for (int i = 0; i < kMany; ++i) {
     ASSERT_TRUE(
@@ -158,7 +158,7 @@ TEST(TcpFull, AVanThatClosesWaitsForRoomButNotForLong) {
 TEST(TcpFull, ADisconnectedPeerStillGetsWhatWaited) {
   // More than the system takes, and little enough for a slow machine's time to linger.
   constexpr int kWaiting = 12;
-  Pair pair(Unlimited());
+  TcpPair pair(Unlimited());
   for (int i = 0; i < kWaiting; ++i) {
     ASSERT_TRUE(pair.worker->Send(pair.peer, TextMessage("m", {Pattern(1 << 20, i)})).ok());
   }
@@ -177,7 +177,7 @@ TEST(TcpFull, ADisconnectedPeerStillGetsWhatWaited) {
 // ---- handlers that turn the loop ----
 
 TEST(TcpNested, AHandlerMayWaitForWhatComesOverTheSameConnection) {
-  Pair pair;
+  TcpPair pair;
   std::vector<std::string> order;
   pair.at_server.on_message = [&](PeerId, Message message) {
     const std::string mine(message.header.text());
@@ -198,7 +198,7 @@ TEST(TcpNested, AHandlerMayWaitForWhatComesOverTheSameConnection) {
 }
 
 TEST(TcpNested, TheConnectionMayEndMeanwhile) {
-  Pair pair;
+  TcpPair pair;
   int got = 0;
   bool nested_end = false;
   pair.at_server.on_message = [&](PeerId, Message) {
@@ -217,7 +217,7 @@ TEST(TcpNested, TheConnectionMayEndMeanwhile) {
 }
 
 TEST(TcpNested, TheVanMayGoWithinAMessageWhileMoreLieReady) {
-  Pair pair;
+  TcpPair pair;
   int got = 0;
   pair.at_server.on_message = [&](PeerId, Message) {
     if (++got == 3) pair.server.reset();

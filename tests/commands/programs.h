@@ -1,0 +1,13 @@
+// The programs that are tested, as the build says where they are.
+#ifndef LEEWAY_TESTS_COMMANDS_PROGRAMS_H_
+#define LEEWAY_TESTS_COMMANDS_PROGRAMS_H_
+
+namespace leeway::tests {
+
+inline constexpr char kLeeway[] = LEEWAY_BINARY;
+inline constexpr char kHello[] = HELLO_BINARY;
+inline constexpr char kRudeWorker[] = RUDE_WORKER_BINARY;
+
+}  // namespace leeway::tests
+
+#endif  // LEEWAY_TESTS_COMMANDS_PROGRAMS_H_
