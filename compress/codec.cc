@@ -1,40 +1,30 @@
-#include "compress/codec.h"
+// What codecs inherit: every call in terms of Encode and Decode.
+#include "leeway/codec.h"
 
-#include <utility>
+#include <vector>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
+#include "runtime/status_macros.h"
 
-namespace leeway::compress {
-namespace {
+namespace leeway {
 
-// Values travel as they are, in the sender's own memory.
-class NoCodec final : public Codec {
- public:
-  bool Supports(DType) const override { return true; }
-  bool lossless() const override { return true; }
-
-  absl::StatusOr<runtime::Buffer> Encode(DType, runtime::Buffer values) const override {
-    return values;
-  }
-
-  absl::StatusOr<runtime::Buffer> Decode(DType dtype, std::uint64_t elements,
-                                         runtime::Buffer encoded) const override {
-    if (encoded.size() / SizeOf(dtype) != elements || encoded.size() % SizeOf(dtype) != 0) {
-      return absl::InvalidArgumentError(absl::StrCat("codec none: ", encoded.size(),
-                                                     " bytes are not ", elements, " elements of ",
-                                                     Name(dtype)));
-    }
-    return encoded;
-  }
-};
-
-}  // namespace
-
-absl::StatusOr<const Codec*> FindCodec(absl::string_view name) {
-  static const NoCodec* const none = new NoCodec;
-  if (name == "none") return none;
-  return absl::NotFoundError(absl::StrCat("no codec '", name, "'; there is: none"));
+absl::Status Codec::Check(std::span<const std::byte> encoded, const CodecShape& shape) const {
+  std::vector<std::byte> values(shape.elements * SizeOf(shape.dtype));
+  return Decode(encoded, shape, values.data());
 }
 
-}  // namespace leeway::compress
+absl::Status Codec::DecodeAdd(std::span<const std::byte> encoded, const CodecShape& shape,
+                              float factor, float* sum) const {
+  std::vector<float> values(shape.elements);
+  LEEWAY_RETURN_IF_ERROR(Decode(encoded, shape, values.data()));
+  for (std::size_t i = 0; i < values.size(); ++i) sum[i] += factor * values[i];
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::size_t> Codec::EncodeAndSubtract(float* carried, const EncodeTerms& terms,
+                                                     std::span<std::byte> out) const {
+  LEEWAY_ASSIGN_OR_RETURN(const std::size_t bytes, Encode(carried, terms, out));
+  LEEWAY_RETURN_IF_ERROR(DecodeAdd(out.first(bytes), terms.shape, -1, carried));
+  return bytes;
+}
+
+}  // namespace leeway

@@ -13,10 +13,13 @@
 #include <type_traits>
 
 #include "leeway/dtype.h"
-#include "ps/kernels/level.h"
 #include "ps/kernels/update_terms.h"
+#include "runtime/instruction_level.h"
 
 namespace leeway::ps {
+
+using runtime::Level;
+using runtime::LevelsHere;
 
 template <class Stored>
 inline constexpr bool kIsHalf = std::is_same_v<Stored, Float16> || std::is_same_v<Stored, BFloat16>;

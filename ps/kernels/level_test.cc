@@ -1,5 +1,3 @@
-#include "ps/kernels/level.h"
-
 #include <algorithm>
 
 #include "gmock/gmock.h"

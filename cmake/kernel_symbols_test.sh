@@ -1,5 +1,5 @@
 #!/bin/sh
-# usage: symbols_test.sh NM LIBRARY
+# usage: kernel_symbols_test.sh NM LIBRARY
 # The linker keeps one copy of an inline function for the whole program. Were it the one compiled for
 # a newer processor, older ones would stumble over it: so the files of these levels may define
 # nothing that can be seen from elsewhere but their table.

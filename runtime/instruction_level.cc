@@ -1,6 +1,6 @@
-#include "ps/kernels/level.h"
+#include "runtime/instruction_level.h"
 
-namespace leeway::ps {
+namespace leeway::runtime {
 namespace {
 
 std::vector<Level> FindLevels() {
@@ -38,4 +38,4 @@ const std::vector<Level>& LevelsHere() {
   return levels;
 }
 
-}  // namespace leeway::ps
+}  // namespace leeway::runtime

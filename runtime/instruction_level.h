@@ -1,12 +1,12 @@
 // Instruction sets that the kernels are compiled for.
-#ifndef LEEWAY_PS_KERNELS_LEVEL_H_
-#define LEEWAY_PS_KERNELS_LEVEL_H_
+#ifndef LEEWAY_RUNTIME_INSTRUCTION_LEVEL_H_
+#define LEEWAY_RUNTIME_INSTRUCTION_LEVEL_H_
 
 #include <vector>
 
 #include "absl/strings/string_view.h"
 
-namespace leeway::ps {
+namespace leeway::runtime {
 
 // From the slowest to the fastest. What a kernel computes does not depend on the level.
 enum class Level {
@@ -22,6 +22,6 @@ absl::string_view Name(Level level);
 // Those that this processor and its operating system can run, ascending.
 const std::vector<Level>& LevelsHere();
 
-}  // namespace leeway::ps
+}  // namespace leeway::runtime
 
-#endif  // LEEWAY_PS_KERNELS_LEVEL_H_
+#endif  // LEEWAY_RUNTIME_INSTRUCTION_LEVEL_H_

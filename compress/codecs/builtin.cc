@@ -1,0 +1,13 @@
+#include "compress/codecs/builtin.h"
+
+namespace leeway::compress {
+
+CodecList BuiltinCodecs() {
+  CodecList all;
+  for (const auto list : {NoneCodecs}) {
+    for (auto& codec : list()) all.push_back(std::move(codec));
+  }
+  return all;
+}
+
+}  // namespace leeway::compress

@@ -1,0 +1,9 @@
+// Compiled for every processor of the kind.
+#include "compress/kernels/levels.h"
+#include "compress/kernels/loops/all.h"
+
+namespace leeway::compress {
+
+extern const Kernels kBaselineKernels = kLoops;
+
+}  // namespace leeway::compress

@@ -1,0 +1,34 @@
+// The loops over elements that codecs spend their time in, compiled for several instruction sets;
+// the best one that this machine has is chosen when the first of them is wanted.
+//
+// All levels compute the same bits: each element's operations are done in the same order and
+// rounded one by one (no fused multiply-add), by IEEE 754, and sums are made in an order that is
+// laid down with each of them. Only which NaN a NaN is may differ. Pointers need the alignment of
+// their type and no more.
+#ifndef LEEWAY_COMPRESS_KERNELS_KERNELS_H_
+#define LEEWAY_COMPRESS_KERNELS_KERNELS_H_
+
+#include "compress/kernels/reduce_kernels.h"
+#include "runtime/instruction_level.h"
+
+namespace leeway::compress {
+
+using runtime::Level;
+using runtime::LevelsHere;
+
+struct Kernels {
+  ReduceKernels reduce;
+};
+
+// Of a level that is among LevelsHere().
+const Kernels& KernelsOf(Level level);
+
+// The chosen ones. Any thread.
+const Kernels& ChosenKernels();
+
+// Chooses another level than the best, for tests and benchmarks.
+void ChooseLevel(Level level);
+
+}  // namespace leeway::compress
+
+#endif  // LEEWAY_COMPRESS_KERNELS_KERNELS_H_

@@ -1,0 +1,21 @@
+// Everything a level has. Included by the levels' files only, each of which is compiled for another
+// instruction set. All of it is therefore in unnamed namespaces, and nothing is called that the
+// linker might merge with a copy from elsewhere: an inline function of the standard library
+// compiled here could end up in code that runs on processors without these instructions.
+#ifndef LEEWAY_COMPRESS_KERNELS_LOOPS_ALL_H_
+#define LEEWAY_COMPRESS_KERNELS_LOOPS_ALL_H_
+
+#include "compress/kernels/kernels.h"
+#include "compress/kernels/loops/reduce.h"
+
+namespace leeway::compress {
+namespace {
+
+constexpr Kernels kLoops = {
+    .reduce = kReduceLoops,
+};
+
+}  // namespace
+}  // namespace leeway::compress
+
+#endif  // LEEWAY_COMPRESS_KERNELS_LOOPS_ALL_H_

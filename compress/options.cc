@@ -1,0 +1,91 @@
+#include "compress/options.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
+namespace leeway::compress {
+namespace {
+
+std::string NameOf(const NumberOption& option) {
+  return std::string(option.name.empty() ? option.what : option.name);
+}
+
+std::string Known(std::initializer_list<NumberOption> known) {
+  if (known.size() == 0) return "it has none";
+  return absl::StrCat("it has ",
+                      absl::StrJoin(known, ", ", [](std::string* out, const NumberOption& option) {
+                        absl::StrAppend(out, NameOf(option));
+                      }));
+}
+
+absl::Status ReadNumber(absl::string_view codec, const NumberOption& option,
+                        absl::string_view text) {
+  double value = 0;
+  const bool number = absl::SimpleAtod(text, &value) && std::isfinite(value);
+  const bool in_range = number && value >= option.low && value <= option.high &&
+                        !(option.low_open && value == option.low) &&
+                        !(option.whole && value != std::trunc(value));
+  if (in_range) {
+    *option.value = value;
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("codec ", codec, ": ", NameOf(option), " is ", text, ", may be ",
+                   option.whole ? "a whole number " : "", option.low_open ? "above " : "from ",
+                   option.low, option.low_open ? " and at most " : " to ", option.high));
+}
+
+}  // namespace
+
+absl::StatusOr<CodecText> ParseCodecText(absl::string_view text) {
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(text, absl::MaxSplits(':', 1));
+  CodecText parsed{.name = std::string(parts.first), .options = {}};
+  const auto wrong = [&](const auto&... what) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("codec '", text, "' ", what..., "; it is NAME[:VALUE][,KEY=VALUE…]"));
+  };
+  if (parsed.name.empty()) return wrong("has no name");
+  if (parts.second.empty()) {
+    if (absl::EndsWith(text, ":")) return wrong("ends with ':'");
+    return parsed;
+  }
+  bool first = true;
+  for (const absl::string_view option : absl::StrSplit(parts.second, ',')) {
+    const auto equals = option.find('=');
+    if (option.empty() || equals == 0) return wrong("has an empty option");
+    if (equals == absl::string_view::npos && !first)
+      return wrong("has '", option, "' without a key");
+    const std::string key(equals == absl::string_view::npos ? "" : option.substr(0, equals));
+    const std::string value(equals == absl::string_view::npos ? option : option.substr(equals + 1));
+    if (!parsed.options.emplace(key, value).second) return wrong("has option '", key, "' twice");
+    first = false;
+  }
+  return parsed;
+}
+
+absl::Status ReadOptions(absl::string_view codec, const CodecOptions& given,
+                         std::initializer_list<NumberOption> known) {
+  for (const auto& [name, text] : given) {
+    const auto found = std::find_if(known.begin(), known.end(), [&](const NumberOption& option) {
+      return option.name == name;
+    });
+    if (found == known.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "codec ", codec, " has no option ",
+          name.empty() ? absl::StrCat("without a key (", text, ")") : name, "; ", Known(known)));
+    }
+    if (absl::Status read = ReadNumber(codec, *found, text); !read.ok()) return read;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace leeway::compress

@@ -1,0 +1,38 @@
+// Codecs by name: the built-in ones, and those added with leeway::RegisterCodec.
+#ifndef LEEWAY_COMPRESS_REGISTRY_H_
+#define LEEWAY_COMPRESS_REGISTRY_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "leeway/codec.h"
+
+namespace leeway::compress {
+
+// A codec's name in a message: a hash of it, never 0 (which says that values are as they are). No
+// two registered names have the same.
+using CodecId = std::uint32_t;
+inline constexpr CodecId kNoCodec = 0;
+CodecId IdOf(absl::string_view name);
+
+// A codec as a table names it.
+struct NamedCodec {
+  std::string name;  // without options
+  CodecId id = kNoCodec;
+  std::shared_ptr<const Codec> codec;
+};
+
+// Makes the codec that a text like "topk:0.01" describes. NOT_FOUND lists the names there are,
+// INVALID_ARGUMENT names the option. Any thread.
+absl::StatusOr<NamedCodec> MakeCodec(absl::string_view text);
+
+// Sorted. Any thread.
+std::vector<std::string> CodecNames();
+
+}  // namespace leeway::compress
+
+#endif  // LEEWAY_COMPRESS_REGISTRY_H_
