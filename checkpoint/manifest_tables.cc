@@ -14,6 +14,7 @@ constexpr absl::string_view kLate[] = {"apply", "drop"};
 constexpr absl::string_view kWeights[] = {"one", "inverse_staleness"};
 constexpr absl::string_view kAggregates[] = {"sum", "mean"};
 constexpr absl::string_view kNonFinite[] = {"count", "refuse"};
+constexpr absl::string_view kErrorFeedbacks[] = {"auto", "off", "worker", "server", "both"};
 constexpr absl::string_view kCombines[] = {"sum", "last"};
 
 template <class Enum, std::size_t kCount>
@@ -83,6 +84,7 @@ Json ToJson(const TableEntry& table) {
           {"aggregate", NameIn(kAggregates, spec.aggregate)},
           {"nonfinite", NameIn(kNonFinite, spec.nonfinite)},
           {"codec", spec.codec},
+          {"error_feedback", NameIn(kErrorFeedbacks, spec.error_feedback)},
           {"combine", NameIn(kCombines, table.combine)}};
 }
 
@@ -103,6 +105,10 @@ absl::StatusOr<TableEntry> TableFrom(const Json& json) {
   spec.aggregate = members.OneOf<Aggregate>("aggregate", kAggregates);
   spec.nonfinite = members.OneOf<NonFinite>("nonfinite", kNonFinite);
   spec.codec = members.Text("codec");
+  // Older manifests have none.
+  if (members.Has("error_feedback")) {
+    spec.error_feedback = members.OneOf<ErrorFeedback>("error_feedback", kErrorFeedbacks);
+  }
   table.combine = members.OneOf<Updater::Combine>("combine", kCombines);
   LEEWAY_RETURN_IF_ERROR(members.End());
   LEEWAY_RETURN_IF_ERROR(parts);

@@ -52,6 +52,8 @@ Members::Members(const Json& json, std::string what) : json_(json), what_(std::m
   if (!json.is_object()) status_ = absl::InvalidArgumentError(absl::StrCat(what_, " is no object"));
 }
 
+bool Members::Has(const char* name) const { return json_.is_object() && json_.contains(name); }
+
 const Json& Members::Of(const char* name) {
   if (!status_.ok()) return Nothing();
   const auto found = json_.find(name);

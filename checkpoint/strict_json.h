@@ -26,6 +26,7 @@ class Members {
   Members(const Json& json, std::string what);
 
   const Json& Of(const char* name);  // null if there is none
+  bool Has(const char* name) const;  // for members that may be missing
   std::uint64_t Number(const char* name);
   std::uint32_t Number32(const char* name);
   double Fraction(const char* name);

@@ -38,13 +38,25 @@ absl::Status TakePush(const Request& request, Input& in) {
                      .dtype = request.dtype,
                      .block = request.block,
                      .keys = request.keys,
-                     .elements = request.elements},
+                     .elements = request.elements,
+                     .coded = request.codec != 0},
                     request.dtype, {}, in);
 }
 
 bool CarriesValues(const Reply& reply) { return reply.result.ok() && HasPull(reply.op); }
 
+absl::Status TakeParts(const Reply& reply, Input& in) {
+  LEEWAY_RETURN_IF_ERROR(CheckDense(0, reply.keys, reply.elements, reply.dtype));
+  std::uint64_t bytes = 0;  // cannot overflow: each is below 2^48
+  for (const ReplyPart& part : reply.parts) {
+    LEEWAY_RETURN_IF_ERROR(CheckRange("part's bytes", part.bytes, 0, kTableElementsMax));
+    bytes += part.bytes;
+  }
+  return TakeFrames(in, {{"parts", bytes, 1, true}});
+}
+
 absl::Status TakeValues(const Reply& reply, Input& in) {
+  if (reply.coded) return TakeParts(reply, in);
   const Frame values = ValuesFrame(reply.elements, reply.dtype);
   switch (reply.kind) {
     case TableKind::kDense:
@@ -56,6 +68,17 @@ absl::Status TakeValues(const Reply& reply, Input& in) {
     case TableKind::kRagged:
       LEEWAY_RETURN_IF_ERROR(TakeFrames(in, {WidthsFrame(reply.keys), values}));
       return CheckWidths(in.payload[0], reply.elements);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadParts(const wire::Reply& from, Reply* to) {
+  const std::size_t size = SizeOrZero(from.parts());
+  LEEWAY_RETURN_IF_ERROR(CheckRange("number of parts", size, 0, to->coded ? kReplyPartsMax : 0));
+  LEEWAY_RETURN_IF_ERROR(CheckAligned("parts", from.parts(), alignof(wire::ReplyPart)));
+  for (std::size_t i = 0; i < size; ++i) {
+    const wire::ReplyPart& part = *from.parts()->Get(static_cast<std::uint32_t>(i));
+    to->parts.push_back({part.version(), part.bytes(), part.codec(), part.whole()});
   }
   return absl::OkStatus();
 }
@@ -84,6 +107,11 @@ absl::Status Read(const wire::Request& from, Input& in, Request* to) {
   to->after = from.after();
   LEEWAY_RETURN_IF_ERROR(CheckRange("after", to->after, 0, to->id.sequence - 1));
   to->priority = from.priority();
+  to->codec = from.codec();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("codec", to->codec, 0, HasPush(to->op) ? kAny : 0));
+  to->have = from.have();
+  const bool versions = to->kind == TableKind::kDense && HasPull(to->op);
+  LEEWAY_RETURN_IF_ERROR(CheckRange("have", to->have, 0, versions ? kAny : 0));
   return HasPush(to->op) ? TakePush(*to, in) : TakePull(*to, in);
 }
 
@@ -106,6 +134,10 @@ absl::Status Read(const wire::Reply& from, Input& in, Reply* to) {
   if (to->provisional && !(to->result.ok() && HasPush(to->op))) {
     return Wrong("provisional is set, may be set with a push that was accepted");
   }
+  to->coded = from.coded();
+  const bool may_be_coded = CarriesValues(*to) && to->kind == TableKind::kDense;
+  LEEWAY_RETURN_IF_ERROR(CheckRange("coded", to->coded, 0, may_be_coded));
+  LEEWAY_RETURN_IF_ERROR(ReadParts(from, to));
   return CarriesValues(*to) ? TakeValues(*to, in) : CheckFrameCount(in, 0);
 }
 

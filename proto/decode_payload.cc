@@ -10,7 +10,20 @@
 namespace leeway::proto::decode {
 namespace {
 
+// What a decoder has checked is decoded later, so that it may not change meanwhile.
+absl::Status TakeCoded(const Frame& frame, runtime::Buffer* buffer) {
+  const std::uint64_t bytes = frame.count * frame.width;
+  if (buffer->empty() || buffer->size() >= bytes) {
+    return Wrong("encoded ", frame.name, " are ", buffer->size(),
+                 " bytes of payload, may be at least 1 and fewer than the ", bytes,
+                 " that they stand for");
+  }
+  if (buffer->may_change()) *buffer = runtime::Buffer::CopyOf(buffer->data(), buffer->size());
+  return absl::OkStatus();
+}
+
 absl::Status TakeFrame(const Frame& frame, runtime::Buffer* buffer) {
+  if (frame.coded) return TakeCoded(frame, buffer);
   if (buffer->size() != frame.count * frame.width) [[unlikely]] {
     return Wrong(frame.name, " are ", buffer->size(), " bytes of payload, may be ",
                  frame.count * frame.width, " (", frame.count, " of ", frame.width, " bytes)");
@@ -89,7 +102,8 @@ absl::Status TakeTarget(const Target& target, DType values, std::initializer_lis
   auto end = frames.begin();
   if (target.kind != TableKind::kDense) *end++ = KeysFrame(target.keys);
   if (target.kind == TableKind::kRagged) *end++ = WidthsFrame(target.keys);
-  *end++ = ValuesFrame(target.elements, values);
+  *end = ValuesFrame(target.elements, values);
+  (end++)->coded = target.coded;
   end = std::copy(more.begin(), more.end(), end);
   LEEWAY_RETURN_IF_ERROR(TakeEach(in, {frames.begin(), end}));
   if (target.kind != TableKind::kRagged) return absl::OkStatus();

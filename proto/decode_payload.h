@@ -16,6 +16,7 @@ struct Frame {
   std::uint64_t count = 0;
   std::uint64_t width = 1;
   bool trusted = false;  // what is checked of it is relied upon afterwards
+  bool coded = false;    // of a codec: fewer bytes than count × width, but not none
 };
 
 inline Frame KeysFrame(std::uint64_t keys) { return {"keys", keys, sizeof(std::uint64_t), true}; }
@@ -52,6 +53,7 @@ struct Target {
   std::uint64_t block = 0;
   std::uint64_t keys = 0;      // at most kKeysPerRequestMax
   std::uint64_t elements = 0;  // at most kTableElementsMax
+  bool coded = false;          // the values, by a codec
 };
 
 // The target's counts and frames: keys, widths, values of type `values` (which may be another than

@@ -10,13 +10,14 @@ namespace {
 
 // What items of a kind have; what they do not have is 0.
 struct Traits {
-  bool push = false;        // whose it is: worker, incarnation, sequence
-  bool target = false;      // table, block or rows, and their payload
-  bool state = false;       // the state and steps of the target as well
-  bool rate = false;        // perhaps a learning rate
-  bool index = false;       // a place in the log, which counts from 1
-  bool windows = false;     // `workers`
-  bool one_window = false;  // exactly one of them
+  bool push = false;         // whose it is: worker, incarnation, sequence
+  bool target = false;       // table, block or rows, and their payload
+  bool state = false;        // the state and steps of the target as well
+  bool rate = false;         // perhaps a learning rate
+  bool index = false;        // a place in the log, which counts from 1
+  bool windows = false;      // `workers`
+  bool one_window = false;   // exactly one of them
+  bool block_alone = false;  // table and dense block, without a payload
 };
 
 constexpr Traits TraitsOf(ReplicaItem kind) {
@@ -38,6 +39,8 @@ constexpr Traits TraitsOf(ReplicaItem kind) {
       return {};
     case ReplicaItem::kHeld:
       return {.push = true, .target = true, .rate = true};
+    case ReplicaItem::kVersion:
+      return {.index = true, .block_alone = true};
   }
   return {};
 }
@@ -51,7 +54,7 @@ absl::Status ReadPlace(const wire::Replicate& from, Replicate* to) {
   to->item = from.item();
   LEEWAY_RETURN_IF_ERROR(CheckRange("item", to->item, 1, kAny));
   LEEWAY_RETURN_IF_ERROR(
-      ReadEnum("kind", from.kind(), ReplicaItem::kPush, ReplicaItem::kHandoverEnd, &to->kind));
+      ReadEnum("kind", from.kind(), ReplicaItem::kPush, ReplicaItem::kVersion, &to->kind));
   to->index = from.index();
   to->clock = from.clock();
   to->pushed_until = from.pushed_until();
@@ -72,15 +75,16 @@ absl::Status ReadPush(const wire::Replicate& from, Replicate* to) {
 
 absl::Status ReadTarget(const wire::Replicate& from, Replicate* to) {
   const Traits has = TraitsOf(to->kind);
+  const bool place = has.target || has.block_alone;
   to->table = from.table();
-  LEEWAY_RETURN_IF_ERROR(CheckRange("table", to->table, has.target, has.target ? kAny : 0));
+  LEEWAY_RETURN_IF_ERROR(CheckRange("table", to->table, place, place ? kAny : 0));
   LEEWAY_RETURN_IF_ERROR(ReadEnum("table_kind", from.table_kind(), TableKind::kDense,
                                   has.target ? TableKind::kRagged : TableKind::kDense,
                                   &to->table_kind));
   LEEWAY_RETURN_IF_ERROR(ReadEnum("dtype", from.dtype(), DType::kFloat32,
                                   has.target ? DType::kInt64 : DType::kFloat32, &to->dtype));
   to->block = from.block();
-  LEEWAY_RETURN_IF_ERROR(CheckRange("block", to->block, 0, has.target ? kAny : 0));
+  LEEWAY_RETURN_IF_ERROR(CheckRange("block", to->block, 0, place ? kTableElementsMax - 1 : 0));
   to->keys = from.keys();
   LEEWAY_RETURN_IF_ERROR(CheckRange("keys", to->keys, 0, has.target ? kKeysPerRequestMax : 0));
   to->elements = from.elements();
@@ -89,6 +93,11 @@ absl::Status ReadTarget(const wire::Replicate& from, Replicate* to) {
   to->state_slots = from.state_slots();
   LEEWAY_RETURN_IF_ERROR(
       CheckRange("state_slots", to->state_slots, 0, has.state ? kStateSlotsMax : 0));
+  to->codec = from.codec();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("codec", to->codec, 0, has.push && has.target ? kAny : 0));
+  to->version = from.version();
+  const bool dense_piece = has.state && to->table_kind == TableKind::kDense;
+  LEEWAY_RETURN_IF_ERROR(CheckRange("version", to->version, 0, dense_piece ? kAny : 0));
   LEEWAY_RETURN_IF_ERROR(ReadLearningRate(from, to));
   return CheckRange("has_learning_rate", to->has_learning_rate, 0, has.rate);
 }
@@ -98,7 +107,8 @@ absl::Status TakePayload(const Replicate& item, Input& in) {
                       .dtype = item.dtype,
                       .block = item.block,
                       .keys = item.keys,
-                      .elements = item.elements};
+                      .elements = item.elements,
+                      .coded = item.codec != 0};
   const DType compute = ComputeType(item.dtype);
   switch (item.kind) {
     case ReplicaItem::kPush:

@@ -43,6 +43,7 @@ absl::Status ReadSpec(const wire::TableSpec* from, Input& in, TableSpec* to) {
   to->aggregate = static_cast<Aggregate>(from->aggregate());
   to->nonfinite = static_cast<NonFinite>(from->nonfinite());
   LEEWAY_RETURN_IF_ERROR(ReadName("spec.codec", from->codec(), in, &to->codec));
+  to->error_feedback = static_cast<ErrorFeedback>(from->error_feedback());
   if (const absl::Status valid = to->Validate(); !valid.ok()) {
     return Wrong("spec of table ", Quoted(to->name), ": ", valid.message());
   }

@@ -151,6 +151,7 @@ Offset<wire::TableSpec> Write(Builder& out, const TableSpec& spec) {
   table.add_aggregate(Byte(spec.aggregate));
   table.add_nonfinite(Byte(spec.nonfinite));
   table.add_codec(codec);
+  table.add_error_feedback(Byte(spec.error_feedback));
   return table.Finish();
 }
 
@@ -191,15 +192,24 @@ Offset<wire::Request> Write(Builder& out, const Request& m) {
   return wire::CreateRequest(out, &id, m.epoch, m.table, Byte(m.kind), static_cast<wire::Op>(m.op),
                              Byte(m.dtype), m.clock, m.block, m.keys, m.elements, m.timeout_ms,
                              m.has_learning_rate ? m.learning_rate : 0, m.has_learning_rate,
-                             m.after, m.priority);
+                             m.after, m.priority, m.codec, m.have);
 }
 
 Offset<wire::Reply> Write(Builder& out, const Reply& m) {
   const wire::RequestId id = Wire(m.id);
   const Text reason = WriteReason(out, m.result);
+  Offset<flatbuffers::Vector<const wire::ReplyPart*>> parts_at;
+  if (!m.parts.empty()) {
+    std::vector<wire::ReplyPart> parts;
+    parts.reserve(m.parts.size());
+    for (const ReplyPart& part : m.parts) {
+      parts.emplace_back(part.version, part.bytes, part.codec, part.whole);
+    }
+    parts_at = out.CreateVectorOfStructs(parts);
+  }
   return wire::CreateReply(out, &id, Code(m.result), reason, static_cast<wire::Op>(m.op),
                            Byte(m.kind), m.clock, m.slowest_clock, m.staleness, Byte(m.dtype),
-                           m.keys, m.elements, m.provisional);
+                           m.keys, m.elements, m.provisional, m.coded, parts_at);
 }
 
 Offset<wire::ClockTick> Write(Builder& out, const ClockTick& m) {

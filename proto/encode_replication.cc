@@ -33,6 +33,8 @@ Offset<wire::Replicate> Write(Builder& out, const Replicate& m) {
   item.add_learning_rate(m.has_learning_rate ? m.learning_rate : 0);
   item.add_workers(workers_at);
   item.add_pushed_until(m.pushed_until);
+  item.add_codec(m.codec);
+  item.add_version(m.version);
   return item.Finish();
 }
 

@@ -17,6 +17,8 @@ inline constexpr std::size_t kPushesPerBatchMax = 256;
 // would gain nothing from company).
 inline constexpr std::uint64_t kBatchedPushBytesMax = 2 << 10;
 inline constexpr std::uint64_t kBatchBytesMax = 64 << 10;
+// Of a reply to a pull: a block as it was, and what has changed since.
+inline constexpr std::size_t kReplyPartsMax = 64;
 inline constexpr std::size_t kNameBytesMax = 255;     // tables, barriers, handlers, updaters
 inline constexpr std::size_t kReasonBytesMax = 4096;  // longer reasons are cut when encoded
 inline constexpr std::size_t kAddressBytesMax = 512;

@@ -19,8 +19,8 @@
 
 namespace leeway::proto {
 
-inline constexpr std::uint32_t kProtocolVersion = 3;
-inline constexpr std::uint32_t kProtocolVersionMin = 3;
+inline constexpr std::uint32_t kProtocolVersion = 4;
+inline constexpr std::uint32_t kProtocolVersionMin = 4;
 
 // Bits of Hello::capabilities; one that is not known is ignored.
 enum Capability : std::uint64_t {
@@ -208,6 +208,18 @@ struct Request {
   // and will not be sent again.
   std::uint64_t after = 0;
   std::int32_t priority = 0;  // of replies that wait to be sent to a worker, the higher goes first
+  // Push: how the values frame is encoded (compress::CodecId); 0: values as they are. Fewer bytes
+  // than these, in any case.
+  std::uint32_t codec = 0;
+  std::uint64_t have = 0;  // dense pull: the version of the block that the worker holds; 0: none
+};
+// One message of a codec in the values frame of a reply.
+struct ReplyPart {
+  std::uint64_t version = 0;  // of the block with it
+  std::uint64_t bytes = 0;
+  std::uint32_t codec = 0;  // 0: values as they are, of ComputeType
+  bool whole = false;       // the block itself; otherwise what is to be added to what one holds
+  friend bool operator==(const ReplyPart&, const ReplyPart&) = default;
 };
 // What `push` of `batch` would be if it travelled alone.
 inline Request RequestOf(const PushBatch& batch, const BatchedPush& push) {
@@ -244,6 +256,9 @@ struct Reply {
   // A push that waits for its clock to close and is not replicated before: the worker keeps it
   // until ClockAck::stable has passed its clock.
   bool provisional = false;
+  // Dense: the values frame holds `parts`, one after the other (perhaps none).
+  bool coded = false;
+  std::vector<ReplyPart> parts = {};
   // The request's, for whoever sends this. It is not said on the wire.
   std::int32_t priority = 0;
 };

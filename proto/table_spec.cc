@@ -22,6 +22,7 @@ constexpr absl::string_view kLates[] = {"apply", "drop"};
 constexpr absl::string_view kWeights[] = {"one", "inverse_staleness"};
 constexpr absl::string_view kAggregates[] = {"sum", "mean"};
 constexpr absl::string_view kNonFinites[] = {"count", "refuse"};
+constexpr absl::string_view kErrorFeedbacks[] = {"auto", "off", "worker", "server", "both"};
 
 // The shortest text that reads back as the same number.
 std::string Exact(double value) {
@@ -105,7 +106,8 @@ std::string TableSpec::ToString() const {
       consistency.quorum, ", late ", Text(kLates, static_cast<unsigned>(consistency.late)),
       ", weight ", Text(kWeights, static_cast<unsigned>(consistency.weight)), ", aggregate ",
       Text(kAggregates, static_cast<unsigned>(aggregate)), ", nonfinite ",
-      Text(kNonFinites, static_cast<unsigned>(nonfinite)), ", codec ", proto::Quoted(codec));
+      Text(kNonFinites, static_cast<unsigned>(nonfinite)), ", codec ", proto::Quoted(codec),
+      ", error_feedback ", Text(kErrorFeedbacks, static_cast<unsigned>(error_feedback)));
 }
 
 }  // namespace leeway

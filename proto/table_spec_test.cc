@@ -215,8 +215,6 @@ TEST(TableSpecTest, WhatIsNotSupportedYet) {
   EXPECT_EQ(
       Dense([](TableSpec& s) { s.consistency.weight = Consistency::Weight::kInverseStaleness; }),
       "consistency.weight is inverse_staleness, which is not supported yet; may be one");
-  EXPECT_EQ(Dense([](TableSpec& s) { s.codec = "topk"; }),
-            "codec is \"topk\", which is not supported yet; may be \"none\"");
   EXPECT_THAT(Dense([](TableSpec& s) { s.codec.clear(); }), HasSubstr("codec is 0 bytes long"));
 }
 
@@ -244,11 +242,12 @@ TEST(TableSpecTest, TextShowsEveryField) {
   EXPECT_EQ(spec.ToString(),
             "table \"w\\n\": dense float16 [784, 10], updater \"sgd\" {\"decay\": 1e-09, "
             "\"learning_rate\": 0.1}, initializer normal(0, 0.25, seed 42), consistency bsp, "
-            "quorum 0, late apply, weight one, aggregate sum, nonfinite count, codec \"none\"");
+            "quorum 0, late apply, weight one, aggregate sum, nonfinite count, codec \"none\", "
+            "error_feedback auto");
   EXPECT_EQ(TableSpec::Sparse("e", 8).ToString(),
             "table \"e\": sparse float32 row_width 8, updater \"add\" {}, initializer zeros, "
             "consistency bsp, quorum 0, late apply, weight one, aggregate sum, nonfinite count, "
-            "codec \"none\"");
+            "codec \"none\", error_feedback auto");
 }
 
 // Two tables that differ must read differently, or an error that shows both says nothing.
@@ -272,6 +271,7 @@ TEST(TableSpecTest, TextTellsTablesApart) {
       [](TableSpec& s) { s.aggregate = Aggregate::kMean; },
       [](TableSpec& s) { s.nonfinite = NonFinite::kRefuse; },
       [](TableSpec& s) { s.codec = "topk"; },
+      [](TableSpec& s) { s.error_feedback = ErrorFeedback::kWorker; },
   };
   std::vector<std::string> texts = {base.ToString()};
   for (const auto change : changes) {

@@ -36,7 +36,8 @@ absl::Status CheckEnums(const TableSpec& spec) {
   LEEWAY_RETURN_IF_ERROR(
       CheckEnum("consistency.weight", consistency.weight, Consistency::Weight::kInverseStaleness));
   LEEWAY_RETURN_IF_ERROR(CheckEnum("aggregate", spec.aggregate, Aggregate::kMean));
-  return CheckEnum("nonfinite", spec.nonfinite, NonFinite::kRefuse);
+  LEEWAY_RETURN_IF_ERROR(CheckEnum("nonfinite", spec.nonfinite, NonFinite::kRefuse));
+  return CheckEnum("error_feedback", spec.error_feedback, ErrorFeedback::kBoth);
 }
 
 absl::Status CheckShape(const TableSpec& spec) {
@@ -86,6 +87,10 @@ absl::Status CheckUpdater(const TableSpec& spec) {
     if (!std::isfinite(value)) {
       return Wrong("updater.parameters[", proto::Quoted(name), "] is ", value, ", may be finite");
     }
+  }
+  if (updater.name == "gradient" && !spec.consistency.is_bsp()) {
+    return Wrong("updater is \"gradient\" and consistency ", spec.consistency.ToString(),
+                 "; only bsp has clocks whose pushes are added up");
   }
   if (IsInteger(spec.dtype) && NeedsFractions(updater.name)) {
     return Wrong("updater is ", proto::Quoted(updater.name), " and dtype ", Name(spec.dtype),
@@ -191,10 +196,6 @@ absl::Status CheckSupported(const TableSpec& spec) {
   }
   if (consistency.weight != Consistency::Weight::kOne) {
     return Wrong("consistency.weight is inverse_staleness, which is not supported yet; may be one");
-  }
-  if (spec.codec != "none") {
-    return Wrong("codec is ", proto::Quoted(spec.codec),
-                 ", which is not supported yet; may be \"none\"");
   }
   return absl::OkStatus();
 }

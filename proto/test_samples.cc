@@ -6,7 +6,7 @@ namespace leeway::proto {
 namespace {
 
 void AddMembership(std::vector<Sample>* all) {
-  all->push_back({Hello{.protocol = 4,
+  all->push_back({Hello{.protocol = 5,
                         .protocol_min = 1,
                         .capabilities = 0x8000000000000001,
                         .role = Role::kTool,
@@ -80,6 +80,8 @@ TableSpec FullSpec() {
   spec.initializer = Initializer::Normal(-0.5, 0.25, 42);
   spec.aggregate = Aggregate::kMean;
   spec.nonfinite = NonFinite::kRefuse;
+  spec.codec = "topk:0.01";
+  spec.error_feedback = ErrorFeedback::kBoth;
   return spec;
 }
 
@@ -122,6 +124,18 @@ void AddRequests(std::vector<Sample>* all) {
   dense.after = kId.sequence - 1;
   dense.priority = -49;
   all->push_back({dense, {FrameOf<double>({1, 2, 3})}});
+
+  Request coded = NewRequest(TableKind::kDense, Op::kPushPull, DType::kFloat32);
+  coded.elements = 3;
+  coded.codec = ~0u;
+  coded.have = ~0ull;
+  all->push_back({coded, {FrameOf<char>(std::vector<char>(11, 'x'))}});
+
+  Request coded_rows = NewRequest(TableKind::kSparse, Op::kPush, DType::kFloat64);
+  coded_rows.keys = 2;
+  coded_rows.elements = 4;
+  coded_rows.codec = 1;
+  all->push_back({coded_rows, {FrameOf<std::uint64_t>({1, 2}), FrameOf<char>({'x'})}});
 
   Request dense_pull = NewRequest(TableKind::kDense, Op::kPull, DType::kFloat16);
   dense_pull.elements = 16;
@@ -166,6 +180,14 @@ void AddReplies(std::vector<Sample>* all) {
   Reply dense = NewReply(TableKind::kDense, Op::kPull, DType::kFloat32);
   dense.elements = 2;
   all->push_back({dense, {FrameOf<float>({1, 2})}});
+
+  Reply coded = NewReply(TableKind::kDense, Op::kPull, DType::kFloat32);
+  coded.elements = 2;
+  coded.coded = true;
+  all->push_back({coded, {runtime::Buffer()}});
+  coded.parts = {{.version = 3, .bytes = 8, .whole = true},
+                 {.version = ~0ull, .bytes = 3, .codec = ~0u}};
+  all->push_back({coded, {FrameOf<char>(std::vector<char>(11, 'x'))}});
 
   Reply sparse = NewReply(TableKind::kSparse, Op::kPushPull, DType::kFloat64);
   sparse.keys = 2;

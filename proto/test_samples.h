@@ -118,12 +118,12 @@ inline auto Fields(const InstallTableReply& m) {
   return std::tie(a, b, c);
 }
 inline auto Fields(const Request& m) {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p] = m;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p);
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r] = m;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r);
 }
 inline auto Fields(const Reply& m) {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, unsaid] = m;  // its priority stays here
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k);
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, unsaid] = m;  // its priority stays here
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n);
 }
 inline auto Fields(const PushBatch& m) {
   const auto& [a, b, c, d, e, f, g, h, i, j] = m;
@@ -166,8 +166,8 @@ inline auto Fields(const EnterClockReply& m) {
   return std::tie(a, b);
 }
 inline auto Fields(const Replicate& m) {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v] = m;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v);
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x] = m;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x);
 }
 inline auto Fields(const ReplicateAck& m) {
   const auto& [a, b, c, d, e] = m;

@@ -49,6 +49,8 @@ void AddPushes(std::vector<Sample>* all) {
   dense.has_learning_rate = true;
   dense.learning_rate = 0.5;
   all->push_back({dense, {FrameOf<std::uint16_t>({1, 2, 3})}});
+  dense.codec = 9;
+  all->push_back({dense, {FrameOf<char>({'x', 'y'})}});
 
   Replicate sparse = OfWorker(NewItem(ReplicaItem::kHeld, TableKind::kSparse, DType::kInt64));
   sparse.keys = 2;
@@ -83,9 +85,15 @@ void AddUpdates(std::vector<Sample>* all) {
 }
 
 void AddFill(std::vector<Sample>* all) {
+  Replicate version = NewItem(ReplicaItem::kVersion);
+  version.table = 2;
+  version.block = kTableElementsMax - 1;
+  all->push_back({version});
+
   Replicate dense = NewItem(ReplicaItem::kFillPiece, TableKind::kDense, DType::kFloat16);
   dense.elements = 2;
   dense.state_slots = 2;
+  dense.version = ~0ull;
   all->push_back({dense,
                   {FrameOf<std::uint16_t>({1, 2}), FrameOf<float>({1, 2, 3, 4}),
                    FrameOf<std::uint64_t>({17})}});

@@ -17,7 +17,8 @@ struct Contribution {
   std::uint32_t rank = 0;
   std::uint64_t incarnation = 0;
   std::uint64_t sequence = 0;
-  std::uint64_t bytes = 0;  // what it is charged
+  std::uint64_t bytes = 0;     // what it is charged
+  std::uint64_t elements = 0;  // in its values, encoded or not
   PushView push;
 };
 

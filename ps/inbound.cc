@@ -40,6 +40,7 @@ PushView ToPush(const Inbound& inbound) {
   push.block = request.block;
   push.learning_rate =
       request.has_learning_rate ? request.learning_rate : std::numeric_limits<double>::quiet_NaN();
+  push.codec = request.codec;
   std::size_t next = 0;
   if (request.kind != TableKind::kDense) push.keys = Take(inbound.payload, &next);
   if (request.kind == TableKind::kRagged) push.widths = Take(inbound.payload, &next);
@@ -51,6 +52,8 @@ PullView ToPull(const Inbound& inbound) {
   PullView pull;
   pull.block = inbound.request.block;
   pull.elements = inbound.request.elements;
+  pull.have = inbound.request.have;
+  pull.own_push = HasPush(inbound.request.op);
   std::size_t next = 0;
   if (inbound.request.kind != TableKind::kDense) pull.keys = Take(inbound.payload, &next);
   return pull;

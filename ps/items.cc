@@ -62,9 +62,10 @@ Item PushItem(const Inbound& inbound) {
   item.header.keys = request.keys;
   item.header.has_learning_rate = request.has_learning_rate;
   item.header.learning_rate = request.learning_rate;
+  item.header.elements = request.elements;
+  item.header.codec = request.codec;
   item.payload = inbound.payload;
   KeepApart(&item.payload);
-  item.header.elements = item.payload.back().size() / SizeOf(request.dtype);
   return item;
 }
 
@@ -82,6 +83,10 @@ Item HeldItem(const Table& table, std::uint64_t clock, const Contribution& contr
   item.header.sequence = contribution.sequence;
   item.header.clock = clock;
   PutRows(contribution.push, table.spec().dtype, &item);
+  if (contribution.push.codec != 0) {
+    item.header.codec = contribution.push.codec;
+    item.header.elements = contribution.elements;
+  }
   PutRate(contribution.push.learning_rate, &item);
   return item;
 }
@@ -90,8 +95,17 @@ Item PieceItem(const Table& table, const FrozenPiece& piece) {
   Item item = ItemFor(proto::ReplicaItem::kFillPiece, table);
   PutRows(piece, piece.dtype, &item);
   item.header.state_slots = piece.state_slots;
+  item.header.version = piece.version;
   item.payload.push_back(piece.state);
   item.payload.push_back(piece.steps);
+  return item;
+}
+
+Item VersionItem(const Table& table, std::uint64_t block) {
+  Item item;
+  item.header.kind = proto::ReplicaItem::kVersion;
+  item.header.table = table.id();
+  item.header.block = block;
   return item;
 }
 
@@ -99,6 +113,7 @@ PushView ToPush(const Item& item) {
   PushView push;
   TakeRows(item, &push);
   push.learning_rate = RateOf(item.header);
+  push.codec = item.header.codec;
   return push;
 }
 
@@ -116,6 +131,7 @@ FrozenPiece ToPiece(const Item& item) {
   piece.dtype = item.header.dtype;
   piece.elements = item.header.elements;
   piece.state_slots = item.header.state_slots;
+  piece.version = item.header.version;
   piece.state = item.payload[next++];
   piece.steps = item.payload[next];
   return piece;

@@ -16,6 +16,8 @@ Item PushItem(const Inbound& inbound);
 Item UpdateItem(const Table& table, const AggregatedPush& aggregate);
 // A push that is held for clock `clock`.
 Item HeldItem(const Table& table, std::uint64_t clock, const Contribution& contribution);
+// A version of a dense block is made for workers.
+Item VersionItem(const Table& table, std::uint64_t block);
 Item PieceItem(const Table& table, const FrozenPiece& piece);
 
 // The other way, of items of the kinds that the functions above make. Share the buffers.

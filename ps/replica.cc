@@ -244,6 +244,7 @@ absl::Status Replica::TakeItem(Item item) {
     case Kind::kPush:
     case Kind::kClose:
     case Kind::kEnter:
+    case Kind::kVersion:
       return TakeEntry(std::move(item));
   }
   return absl::InvalidArgumentError("an unknown kind of item");

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "ps/items.h"
+#include "ps/store/checks.h"
 #include "runtime/log.h"
+#include "runtime/status_macros.h"
 
 namespace leeway::ps {
 
@@ -193,10 +195,16 @@ void Shard::CloseTarget(std::uint64_t clock, const Target& target, std::vector<C
 absl::Status Shard::ApplyAndLog(const Table& table, const std::vector<PushView>& pushes,
                                 std::uint32_t contributors) {
   ShardStore* store = StoreOf(table);
-  if (!journal_->has_follower()) return store->ApplyCombined(pushes, contributors);
+  const std::uint64_t block = pushes.front().block;
+  const double rate = LastRate(pushes);
+  if (!journal_->has_follower()) {
+    LEEWAY_RETURN_IF_ERROR(store->ApplyCombined(pushes, contributors));
+    return store->MakeVersion(block, closed_, rate);
+  }
   absl::StatusOr<AggregatedPush> aggregate = store->Combine(pushes, contributors);
   if (!aggregate.ok()) return aggregate.status();
-  if (absl::Status applied = store->ApplyAggregate(*aggregate); !applied.ok()) return applied;
+  LEEWAY_RETURN_IF_ERROR(store->ApplyAggregate(*aggregate));
+  LEEWAY_RETURN_IF_ERROR(store->MakeVersion(block, closed_, rate));
   Item update = UpdateItem(table, *aggregate);
   update.header.index = index_ + 1;
   journal_->Log(std::move(update));
@@ -210,7 +218,8 @@ void Shard::LogEntry(Item entry) {
 
 void Shard::ServeNeeding(std::uint64_t needed) {
   for (HeldPull& pull : held_.TakeNeeding(needed)) {
-    Serve(*context_->tables.Find(pull.inbound.request.table), pull.inbound, pull.effective);
+    Serve(*context_->tables.Find(pull.inbound.request.table), pull.inbound, pull.needed,
+          pull.effective);
   }
 }
 

@@ -149,11 +149,11 @@ class Shard {
   absl::StatusOr<const Table*> TableFor(const proto::Request& request) const;
   ShardStore* StoreOf(const Table& table);
   absl::Status ChargeHeld(std::uint64_t bytes) const;
-  absl::Status CheckFinite(const Table& table, const proto::Request& request,
-                           const PushView& push) const;
+  absl::Status CheckFinite(const Table& table, const proto::Request& request, const PushView& push);
   absl::Status TakePush(const Table& table, Inbound* inbound, bool* held);
   void ServeOrHold(const Table& table, Inbound inbound);
-  void Serve(const Table& table, const Inbound& inbound, std::uint64_t effective);
+  void Serve(const Table& table, const Inbound& inbound, std::uint64_t needed,
+             std::uint64_t effective);
   void Hold(const Table& table, Inbound inbound, const PullDecision& decision);
   void ArmTimer();
   void OnTimer();

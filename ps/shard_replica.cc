@@ -1,5 +1,6 @@
 // A shard among its replicas: what they hear from each other, and the change of the one that leads.
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -76,6 +77,7 @@ void Shard::TakeOver(const std::vector<Item>& items) {
                           .incarnation = header.incarnation,
                           .sequence = header.sequence,
                           .bytes = item.bytes(),
+                          .elements = header.elements,
                           .push = ToPush(item)});
       continue;
     }
@@ -122,13 +124,23 @@ absl::Status Shard::Follow(const std::vector<Item>& updates, const Item& entry) 
       for (const Item& update : updates) {
         Table& table = *context_->tables.Find(update.header.table);
         table.NoteAskedFor();
-        LEEWAY_RETURN_IF_ERROR(StoreOf(table)->ApplyAggregate(ToAggregate(update)));
+        const AggregatedPush aggregate = ToAggregate(update);
+        LEEWAY_RETURN_IF_ERROR(StoreOf(table)->ApplyAggregate(aggregate));
+        LEEWAY_RETURN_IF_ERROR(StoreOf(table)->MakeVersion(aggregate.block, header.clock + 1,
+                                                           aggregate.learning_rate));
       }
       closed_ = std::max(closed_, header.clock + 1);
       TakeWindows(header.workers);
       break;
     case proto::ReplicaItem::kEnter:
       TakeWindows(header.workers);
+      break;
+    case proto::ReplicaItem::kVersion:
+      LEEWAY_RETURN_IF_ERROR(known(entry));
+      // How far the slowest worker is the log does not say: a head that takes over finds out anew.
+      LEEWAY_RETURN_IF_ERROR(
+          StoreOf(*context_->tables.Find(header.table))
+              ->MakeVersion(header.block, 0, std::numeric_limits<double>::quiet_NaN()));
       break;
     default:
       return absl::InvalidArgumentError("this is no entry of a shard's log");

@@ -1,5 +1,6 @@
 // What a shard does with requests: their order, pushes, pulls, and the pulls that have to wait.
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -177,8 +178,15 @@ absl::Status Shard::ChargeHeld(std::uint64_t bytes) const {
 // ---- pushes ----
 
 absl::Status Shard::CheckFinite(const Table& table, const proto::Request& request,
-                                const PushView& push) const {
-  if (!HasNonFinite(request.dtype, push.values.bytes())) return absl::OkStatus();
+                                const PushView& push) {
+  bool nonfinite = false;
+  if (push.codec == 0) {
+    nonfinite = HasNonFinite(request.dtype, push.values.bytes());
+  } else {
+    LEEWAY_RETURN_IF_ERROR(StoreOf(table)->Check(push));
+    LEEWAY_ASSIGN_OR_RETURN(nonfinite, StoreOf(table)->EncodedNonFinite(push));
+  }
+  if (!nonfinite) return absl::OkStatus();
   ++context_->counters->nonfinite_pushes;
   if (table.spec().nonfinite != NonFinite::kRefuse) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -217,6 +225,7 @@ absl::Status Shard::TakePush(const Table& table, Inbound* inbound, bool* held) {
                       .incarnation = request.id.incarnation,
                       .sequence = request.id.sequence,
                       .bytes = inbound->bytes(),
+                      .elements = request.elements,
                       .push = ToPush(*inbound)});
   return absl::OkStatus();
 }
@@ -232,15 +241,27 @@ void Shard::ServeOrHold(const Table& table, Inbound inbound) {
   if (decision.hold && !context_->test_only_never_hold) {
     Hold(table, std::move(inbound), decision);
   } else {
-    Serve(table, inbound, decision.effective);
+    Serve(table, inbound, decision.needed, decision.effective);
   }
 }
 
-void Shard::Serve(const Table& table, const Inbound& inbound, std::uint64_t effective) {
-  absl::StatusOr<PullResult> pulled = StoreOf(table)->Pull(ToPull(inbound));
+void Shard::Serve(const Table& table, const Inbound& inbound, std::uint64_t needed,
+                  std::uint64_t effective) {
+  ShardStore* const store = StoreOf(table);
+  const PullView view = ToPull(inbound);
+  // Before anything is said of it, all replicas have it: the answer waits for the log.
+  if (store->WantsVersion(view, needed)) {
+    const absl::Status made = store->MakeVersion(view.block, progress_.slowest(),
+                                                 std::numeric_limits<double>::quiet_NaN());
+    if (!made.ok()) return Refuse(inbound, made);
+    LogEntry(VersionItem(table, view.block));
+  }
+  absl::StatusOr<PullResult> pulled = store->Pull(view);
   if (!pulled.ok()) return Refuse(inbound, pulled.status());
   proto::Reply reply = ReplyTo(inbound.request);
-  reply.slowest_clock = progress_.slowest();
+  reply.slowest_clock = pulled->slowest.value_or(progress_.slowest());
+  reply.coded = pulled->coded;
+  reply.parts = std::move(pulled->parts);
   reply.staleness = Policy::Staleness(effective, reply.slowest_clock);
   reply.keys = pulled->keys;
   reply.elements = pulled->elements;

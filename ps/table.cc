@@ -1,6 +1,7 @@
 #include "ps/table.h"
 
 #include "absl/strings/str_cat.h"
+#include "compress/table_codec.h"
 
 namespace leeway::ps {
 namespace {
@@ -19,6 +20,11 @@ absl::string_view NameOf(TableKind kind) {
 
 }  // namespace
 
+std::uint32_t Table::CodecOf(const TableSpec& spec) {
+  const absl::StatusOr<compress::TableCodec> codec = compress::TableCodecOf(spec);
+  return codec.ok() ? codec->id : compress::kNoCodec;
+}
+
 absl::Status Table::Fits(const proto::Request& request, std::uint64_t message_bytes_max) const {
   if (request.kind != spec_.kind) {
     return absl::InvalidArgumentError(absl::StrCat("table ", spec_.name, " is ", NameOf(spec_.kind),
@@ -28,6 +34,10 @@ absl::Status Table::Fits(const proto::Request& request, std::uint64_t message_by
     return absl::InvalidArgumentError(absl::StrCat("table ", spec_.name, " holds ",
                                                    Name(spec_.dtype), "; the request says ",
                                                    Name(request.dtype)));
+  }
+  if (request.codec != 0 && request.codec != codec_) {
+    return absl::InvalidArgumentError(absl::StrCat("table ", spec_.name, " has codec ", spec_.codec,
+                                                   "; the push is encoded by another one"));
   }
   if (HasPull(request.op) && spec_.kind == TableKind::kSparse) {
     // Keys and widths are below 2^26 and 2^24 (proto/limits.h), so this does not overflow.

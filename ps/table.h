@@ -18,7 +18,11 @@ namespace leeway::ps {
 class Table {
  public:
   Table(std::uint32_t id, TableSpec spec, std::unique_ptr<Updater> updater)
-      : id_(id), spec_(std::move(spec)), updater_(std::move(updater)), policy_(spec_.consistency) {}
+      : id_(id),
+        spec_(std::move(spec)),
+        updater_(std::move(updater)),
+        policy_(spec_.consistency),
+        codec_(CodecOf(spec_)) {}
 
   std::uint32_t id() const { return id_; }
   const TableSpec& spec() const { return spec_; }
@@ -33,10 +37,13 @@ class Table {
   void NoteAskedFor() { asked_for_ = true; }
 
  private:
+  static std::uint32_t CodecOf(const TableSpec& spec);
+
   std::uint32_t id_;
   TableSpec spec_;
   std::unique_ptr<Updater> updater_;
   Policy policy_;
+  std::uint32_t codec_;  // compress::CodecId
   bool asked_for_ = false;
 };
 

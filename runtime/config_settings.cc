@@ -40,6 +40,7 @@ constexpr NumberSetting kSettings[] = {
     {"LEEWAY_SHM_BYTES", nullptr, &Config::shm_bytes, 1 << 20, 256 << 20, kBytes},
     {"LEEWAY_SEND_WINDOW_BYTES", nullptr, &Config::send_window_bytes, 4096, kTiB, kBytes},
     {"LEEWAY_MESSAGE_BYTES_MAX", nullptr, &Config::message_bytes_max, 65536, kTiB, kBytes},
+    {"LEEWAY_RESIDUAL_BYTES_MAX", nullptr, &Config::residual_bytes_max, 1, kTiB, kBytes},
     {"LEEWAY_HELD_BYTES_MAX", nullptr, &Config::held_bytes_max, 1, kTiB, kBytes},
     {"LEEWAY_REPLICATION_WINDOW_BYTES", nullptr, &Config::replication_window_bytes, 4096, kTiB,
      kBytes},
@@ -94,7 +95,9 @@ std::string NumberSetting::MustBe() const {
   return absl::StrCat("it must be a whole number", unit, " from ", min, " to ", max);
 }
 
-bool IsVan(absl::string_view value) { return value == "auto" || value == "shm" || value == "tcp" || value == "zmq"; }
+bool IsVan(absl::string_view value) {
+  return value == "auto" || value == "shm" || value == "tcp" || value == "zmq";
+}
 
 std::string Quote(absl::string_view value) {
   constexpr std::size_t kShownMax = 100;

@@ -1,6 +1,7 @@
 #include "worker/answers.h"
 
 #include "absl/strings/str_cat.h"
+#include "worker/table_coding.h"
 
 namespace leeway::worker {
 namespace {
@@ -47,6 +48,14 @@ absl::Status CheckAnswer(const Request& request, const proto::Reply& reply,
   if (spec.kind == TableKind::kRagged) return CheckRows(request, reply, payload);
   if (absl::Status frames = CheckFrames(payload, 1); !frames.ok()) return frames;
   const std::uint64_t wanted = request.piece.reply_elements;
+  if (reply.coded) {
+    const TableCoding* const coding = request.table->coding.get();
+    if (coding != nullptr && coding->codec.codes_replies && reply.elements == wanted) {
+      return absl::OkStatus();
+    }
+    return absl::InternalError(
+        "the reply is encoded, which the table's replies are not, or of another size");
+  }
   if (reply.elements != wanted || payload[0].size() != wanted * SizeOf(spec.dtype)) {
     return Mismatch("elements", reply.elements, wanted);
   }

@@ -10,6 +10,7 @@
 #include "runtime/status_macros.h"
 #include "worker/cluster_status.h"
 #include "worker/spoken_duration.h"
+#include "worker/table_coding.h"
 
 namespace leeway::worker {
 namespace {
@@ -248,13 +249,28 @@ Errands::TableDone Core::TableAnswer(TableDone done) {
     info->num_shards = static_cast<std::uint32_t>(map_->owners.size());
     info->block_bytes = welcome_.block_bytes;
     info->message_bytes_max = config_.message_bytes_max;
+    if (absl::Status coding = SetCoding(info.get()); !coding.ok()) return done(std::move(coding));
     done(std::move(info));
   };
+}
+
+// One for each table, also where it is opened again: residuals are the worker's.
+absl::Status Core::SetCoding(TableInfo* info) {
+  LEEWAY_ASSIGN_OR_RETURN(const compress::TableCodec codec, compress::TableCodecOf(info->spec));
+  if (!codec.encodes()) return absl::OkStatus();
+  std::shared_ptr<TableCoding>& coding = codings_[info->id];
+  if (coding == nullptr) {
+    coding = std::make_shared<TableCoding>(info->spec, codec, info->id, rank(), info->num_shards,
+                                           config_.residual_bytes_max);
+  }
+  info->coding = coding;
+  return absl::OkStatus();
 }
 
 void Core::CreateTable(const TableSpec& spec, absl::Duration timeout, TableDone done) {
   absl::Status status = Usable();
   if (status.ok()) status = spec.Validate();
+  if (status.ok()) status = compress::TableCodecOf(spec).status();
   if (!status.ok()) return done(status);
   errands_->CreateTable(spec, timeout, TableAnswer(std::move(done)));
 }
@@ -310,7 +326,7 @@ WorkerStats Core::stats() const {
   stats.staleness_histogram = staleness_.histogram();
   stats.max_staleness = staleness_.max();
   stats.staleness_violations = staleness_.violations();
-  stats.bytes_pushed = bytes_pushed_;
+  stats.bytes_pushed = requests_ == nullptr ? 0 : requests_->pushed_bytes();
   stats.bytes_pulled = bytes_pulled_;
   stats.resends = requests_ == nullptr ? 0 : requests_->resends();
   return stats;

@@ -7,6 +7,7 @@
 #define LEEWAY_WORKER_CORE_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -131,6 +132,7 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   void Overdue(const std::shared_ptr<Operation>& operation);
   void BreakOff(const Operation& operation);
   Errands::TableDone TableAnswer(TableDone done);
+  absl::Status SetCoding(TableInfo* info);
   void Enter();
   void BeReady();
   void DropDeadServers();
@@ -156,7 +158,7 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   std::uint64_t next_operation_ = 1;
   DueOperations due_;
   StalenessLedger staleness_;
-  std::uint64_t bytes_pushed_ = 0;
+  std::map<std::uint32_t, std::shared_ptr<TableCoding>> codings_;  // by table
   std::uint64_t bytes_pulled_ = 0;
   bool connect_grace_ = false;  // the membership is being given the last word
   Done left_;

@@ -65,11 +65,6 @@ std::shared_ptr<Operation> Core::Submit(absl::StatusOr<Sliced> sliced, const Ter
   if (operation->op == proto::Op::kPushPull && operation->table->spec.consistency.is_bsp()) {
     operation->clock_needed = operation->clock + 1;
   }
-  if (proto::HasPush(operation->op)) {
-    for (const Piece& piece : sliced->pieces) {
-      bytes_pushed_ += piece.payload.back().size();
-    }
-  }
   SetDue(operation, operation->submitted, timeout);
   if (sliced->pieces.empty()) {
     if (operation->sink != nullptr) operation->sink->Finish();
@@ -120,8 +115,7 @@ absl::Status Core::TakeAnswer(const Request& request, Operation& operation,
     return fresh;
   }
   for (const runtime::Buffer& frame : payload) bytes_pulled_ += frame.size();
-  operation.sink->Take(request.index, payload);
-  return absl::OkStatus();
+  return operation.sink->Take(request.index, reply, payload);
 }
 
 // Ends it now, though requests are unanswered.

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "worker/resend_delay.h"
+#include "worker/table_coding.h"
 
 namespace leeway::worker {
 namespace {
@@ -77,7 +78,10 @@ void Requests::Submit(const std::shared_ptr<Operation>& operation, Pieces pieces
     request->priority = priority;
     request->resend_delay = resend_interval_;
     request->back_off = kBackOffMin;
-    if (proto::HasPush(request->op)) ++unanswered_pushes_;
+    if (proto::HasPush(request->op)) {
+      ++unanswered_pushes_;
+      if (request->filled) pushed_bytes_ += request->piece.payload.back().size();
+    }
     // With a free connection the first piece leaves while the next is still being made.
     if (lane.link->queue.empty() && MaySend(lane.link, *request)) {
       SendNow(lane.link, Number(lane, std::move(request)), i == 0 ? now : loop_->Now());
@@ -140,6 +144,11 @@ proto::Request Requests::MessageFor(const Request& request, absl::Time now) cons
   message.block = request.piece.block;
   message.keys = request.piece.keys;
   message.elements = request.piece.elements;
+  message.codec = request.piece.codec;
+  const TableCoding* const coding = request.table->coding.get();
+  if (coding != nullptr && coding->codec.versions && proto::HasPull(request.op)) {
+    message.have = coding->pulls.have(request.piece.block);
+  }
   message.after = request.earlier == nullptr ? 0 : request.earlier->sequence;
   message.priority = request.priority;
   message.has_learning_rate = request.learning_rate.has_value();
@@ -167,7 +176,10 @@ van::SendDone Requests::Followed(Link* link, std::uint64_t bytes) {
 
 void Requests::Fill(Request& request) {
   if (std::exchange(request.filled, true)) return;
-  request.operation->source->Fill(request.index);
+  request.operation->source->Fill(request.index, request.learning_rate, &request.piece);
+  request.bytes = 0;
+  for (const runtime::Buffer& frame : request.piece.payload) request.bytes += frame.size();
+  pushed_bytes_ += request.piece.payload.back().size();
 }
 
 void Requests::SendNow(Link* link, Request* request, absl::Time now) {
@@ -290,7 +302,7 @@ std::shared_ptr<const van::Landing> Requests::LandingFor(Link* link, const proto
                                                          std::uint64_t bytes) {
   Request* const request = Asked(link, reply.id);
   if (request == nullptr || request->operation == nullptr || request->op != proto::Op::kPull ||
-      request->table->spec.kind != TableKind::kDense || reply.op != request->op ||
+      request->table->spec.kind != TableKind::kDense || reply.op != request->op || reply.coded ||
       reply.dtype != request->table->spec.dtype ||
       bytes != request->piece.reply_elements * SizeOf(request->table->spec.dtype)) {
     return nullptr;

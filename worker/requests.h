@@ -99,6 +99,7 @@ class Requests {
   std::size_t unanswered_pushes() const { return unanswered_pushes_; }
   std::uint64_t retained_bytes() const { return retained_bytes_; }
   std::uint64_t resends() const { return resends_; }
+  std::uint64_t pushed_bytes() const { return pushed_bytes_; }  // values, as they leave
   // "3 of 8 requests are unanswered; waited for server 1 thread 0 (…) …"
   std::string DescribeWait(const Operation& operation);
 
@@ -139,7 +140,7 @@ class Requests {
   void Withdraw(Lane& lane, Request* request);
   bool MaySend(Link* link, const Request& request) const;
   void Pump(Link* link);
-  static void Fill(Request& request);
+  void Fill(Request& request);
   void SendNow(Link* link, Request* request, absl::Time now);
   absl::Status HandOver(Link* link, const Request& request, absl::Time now);
   van::SendDone Followed(Link* link, std::uint64_t bytes);
@@ -168,6 +169,7 @@ class Requests {
   std::vector<Lane> lanes_;  // by shard
   std::uint64_t next_order_ = 1;
   std::uint64_t resends_ = 0;
+  std::uint64_t pushed_bytes_ = 0;
   std::size_t unanswered_pushes_ = 0;
   std::size_t retained_ = 0;
   std::uint64_t retained_bytes_ = 0;

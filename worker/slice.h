@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -45,6 +46,7 @@ struct Piece {
   std::uint64_t keys = 0;            // sparse, ragged
   std::uint64_t elements = 0;        // in the values frame, or (dense pull) expected
   std::uint64_t reply_elements = 0;  // what a pull is answered with; unknown for ragged
+  std::uint32_t codec = 0;           // of the values frame; 0: values as they are
   absl::InlinedVector<runtime::Buffer, 3> payload = {};
 };
 
@@ -57,9 +59,10 @@ using Pieces = std::vector<Piece, runtime::Recycled<Piece>>;
 class PushSource {
  public:
   virtual ~PushSource() = default;
-  // Writes the values frame of piece `index`. To be called once for each piece before its payload
-  // is read, while the user's memory is still lent.
-  virtual void Fill(std::size_t index) = 0;
+  // Makes the values frame of `piece`, which is number `index`, pushed with that learning rate. To
+  // be called once for each piece before its payload is read, while the user's memory is still
+  // lent.
+  virtual void Fill(std::size_t index, std::optional<double> learning_rate, Piece* piece) = 0;
 };
 
 // Where the values of a pull go.
@@ -69,14 +72,16 @@ class PullSink {
   // Where all of the reply to piece `index` goes, as it is; null: there is no such place. Take is
   // called all the same.
   virtual std::byte* Place(std::size_t /*index*/) { return nullptr; }
-  // The reply to piece `index`: its payload's sizes are those the piece asked for.
-  virtual void Take(std::size_t index, std::span<const runtime::Buffer> payload) = 0;
+  // The reply to piece `index`: its payload's sizes are those the piece asked for, or it is coded.
+  // An error where that cannot be decoded.
+  virtual absl::Status Take(std::size_t index, const proto::Reply& reply,
+                            std::span<const runtime::Buffer> payload) = 0;
   // All pieces have been taken.
   virtual void Finish() {}
 };
 
 struct Sliced {
-  // Fills all pieces now: the user's memory is not to be read later.
+  // Fills all pieces now, as pushed with the table's learning rate.
   void Fill();
 
   std::shared_ptr<const TableInfo> table;

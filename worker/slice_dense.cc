@@ -1,13 +1,14 @@
 // A tensor is cut into the blocks that proto/layout.h says; every block is one request, whose
 // payload points into the user's array. A small tensor is copied: that costs less than to lend it.
 #include <algorithm>
-#include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/layout.h"
 #include "runtime/copy_ahead.h"
 #include "worker/slice.h"
+#include "worker/table_coding.h"
 
 namespace leeway::worker {
 namespace {
@@ -19,14 +20,94 @@ class DenseSink final : public PullSink {
   DenseSink(void* result, std::uint64_t block_bytes)
       : result_(static_cast<std::byte*>(result)), block_bytes_(block_bytes) {}
   std::byte* Place(std::size_t index) override { return result_ + index * block_bytes_; }
-  void Take(std::size_t index, std::span<const runtime::Buffer> payload) override {
-    if (payload[0].data() == Place(index)) return;  // it has landed there
+  absl::Status Take(std::size_t index, const proto::Reply&,
+                    std::span<const runtime::Buffer> payload) override {
+    if (payload[0].data() == Place(index)) return absl::OkStatus();  // it has landed there
     runtime::CopyAhead(payload[0].data(), payload[0].size(), Place(index));
+    return absl::OkStatus();
   }
 
  private:
   std::byte* result_;
   std::uint64_t block_bytes_;
+};
+
+// Of a table whose replies are encoded. Some may come as they are all the same.
+class CodedDenseSink final : public PullSink {
+ public:
+  CodedDenseSink(const Access& access, std::uint64_t block_bytes)
+      : coding_(access.table->coding),
+        result_(static_cast<std::byte*>(access.result)),
+        block_bytes_(block_bytes) {}
+  absl::Status Take(std::size_t index, const proto::Reply& reply,
+                    std::span<const runtime::Buffer> payload) override {
+    std::byte* const to = result_ + index * block_bytes_;
+    if (reply.coded) {
+      return coding_->pulls.Take(index, reply.elements, reply.parts, payload[0].bytes(), to);
+    }
+    runtime::CopyAhead(payload[0].data(), payload[0].size(), to);
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::shared_ptr<TableCoding> coding_;
+  std::byte* const result_;
+  const std::uint64_t block_bytes_;
+};
+
+// Encodes each block when it is about to leave, from the user's array or a copy of it.
+class CodedDenseSource final : public PushSource {
+ public:
+  CodedDenseSource(const Access& access, std::uint64_t block_bytes)
+      : coding_(access.table->coding),
+        dtype_(access.dtype),
+        values_(static_cast<const std::byte*>(access.values)),
+        block_bytes_(block_bytes) {
+    if (!access.copy) return;
+    copy_ = runtime::Buffer::CopyOf(values_, access.size * SizeOf(dtype_));
+    values_ = copy_.data();
+  }
+  void Fill(std::size_t index, std::optional<double> learning_rate, Piece* piece) override {
+    EncodedValues encoded = coding_->pushes.EncodeBlock(
+        piece->block, values_ + index * block_bytes_, piece->elements, learning_rate);
+    piece->codec = encoded.codec;
+    piece->payload.push_back(std::move(encoded.bytes));
+  }
+
+ private:
+  const std::shared_ptr<TableCoding> coding_;
+  const DType dtype_;
+  const std::byte* values_;
+  const std::uint64_t block_bytes_;
+  runtime::Buffer copy_;
+};
+
+// Blocks whose payload is there from the beginning: it points into the user's array.
+class PlainParts {
+ public:
+  PlainParts(const Access& access, std::uint64_t bytes, const std::shared_ptr<Poster>& poster,
+             Sliced* sliced)
+      : values_(static_cast<const std::byte*>(access.values)),
+        bytes_(bytes),
+        copies_(access.copy || bytes <= kCopiedBytesMax),
+        sliced_(sliced) {
+    if (copies_) {
+      copy_ = runtime::Buffer::CopyOf(values_, bytes);
+    } else {
+      sliced_->memory = UserMemoryHold(poster);
+    }
+  }
+  runtime::Buffer Part(std::uint64_t offset, std::uint64_t size) {
+    if (copies_ && size == bytes_) return std::move(copy_);
+    return copies_ ? copy_.Part(offset, size) : sliced_->memory->Lend(values_ + offset, size);
+  }
+
+ private:
+  const std::byte* const values_;
+  const std::uint64_t bytes_;
+  const bool copies_;
+  runtime::Buffer copy_;
+  Sliced* const sliced_;
 };
 
 }  // namespace
@@ -44,24 +125,11 @@ absl::StatusOr<Sliced> SliceDense(const Access& access, const std::shared_ptr<Po
   }
 
   Sliced sliced{.table = access.table, .op = access.op};
-  const auto* values = static_cast<const std::byte*>(access.values);
   const bool push = proto::HasPush(access.op);
-  const std::uint64_t bytes = push ? access.size * width : 0;
-  const bool copies = access.copy || bytes <= kCopiedBytesMax;
-  runtime::Buffer copy;
-  if (bytes <= kCopiedBytesMax) {
-    copy = runtime::Buffer::CopyOf(values, bytes);
-  } else if (copies) {
-    std::byte* to = nullptr;
-    copy = runtime::Buffer::Allocate(bytes, &to);
-    std::memcpy(to, values, bytes);
-  } else if (push) {
-    sliced.memory = UserMemoryHold(poster);
-  }
-  const auto part = [&](std::uint64_t offset, std::uint64_t size) {
-    if (copies && size == bytes) return std::move(copy);
-    return copies ? copy.Part(offset, size) : sliced.memory->Lend(values + offset, size);
-  };
+  const bool coded = table.coding != nullptr;
+  std::optional<PlainParts> parts;
+  if (push && coded) sliced.source = std::make_unique<CodedDenseSource>(access, block_bytes);
+  if (push && !coded) parts.emplace(access, access.size * width, poster, &sliced);
 
   sliced.pieces.resize(proto::NumBlocks(elements, block_elements));
   for (std::uint64_t i = 0; i < sliced.pieces.size(); ++i) {
@@ -70,10 +138,14 @@ absl::StatusOr<Sliced> SliceDense(const Access& access, const std::shared_ptr<Po
     piece.block = i;
     piece.elements = proto::ElementsInBlock(elements, block_elements, i);
     piece.reply_elements = piece.elements;
-    if (push) piece.payload.push_back(part(i * block_bytes, piece.elements * width));
+    if (parts) piece.payload.push_back(parts->Part(i * block_bytes, piece.elements * width));
   }
   if (proto::HasPull(access.op)) {
-    sliced.sink = std::make_unique<DenseSink>(access.result, block_bytes);
+    if (coded && table.coding->codec.codes_replies) {
+      sliced.sink = std::make_unique<CodedDenseSink>(access, block_bytes);
+    } else {
+      sliced.sink = std::make_unique<DenseSink>(access.result, block_bytes);
+    }
   }
   return sliced;
 }

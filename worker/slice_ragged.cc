@@ -25,9 +25,11 @@ class RaggedSink final : public PullSink {
         ranges_(std::move(ranges)),
         replies_(ranges_.size()) {}
 
-  void Take(std::size_t index, std::span<const runtime::Buffer> payload) override {
+  absl::Status Take(std::size_t index, const proto::Reply&,
+                    std::span<const runtime::Buffer> payload) override {
     replies_[index].widths = payload[0];
     replies_[index].values = payload[1];
+    return absl::OkStatus();
   }
 
   void Finish() override {

@@ -10,6 +10,7 @@
 #include "worker/combine_rows.h"
 #include "worker/group_keys.h"
 #include "worker/slice.h"
+#include "worker/table_coding.h"
 
 namespace leeway::worker {
 namespace {
@@ -43,9 +44,21 @@ class SparseSource final : public PushSource {
         row_bytes_(table_->spec.row_width * SizeOf(table_->spec.dtype)),
         pieces_(std::move(pieces)),
         to_(std::move(to)),
-        begin_(std::move(begin)) {}
+        begin_(std::move(begin)),
+        op_(access.op) {
+    if (!access.copy) return;
+    for (std::size_t i = 0; i < pieces_->pieces.size(); ++i) Gather(i);
+    gathered_ = true;
+  }
 
-  void Fill(std::size_t index) override {
+  void Fill(std::size_t index, std::optional<double> learning_rate, Piece* piece) override {
+    if (!gathered_) Gather(index);
+    if (table_->coding != nullptr) Encode(index, learning_rate, piece);
+  }
+
+ private:
+  // The rows of a piece, side by side.
+  void Gather(std::size_t index) {
     const GroupedKeys& keys = pieces_->keys;
     const auto [begin, end] = pieces_->pieces[index];
     std::byte* to = to_.data() + begin_[index] * row_bytes_;
@@ -65,7 +78,23 @@ class SparseSource final : public PushSource {
     }
   }
 
- private:
+  // Rows that have to leave the residuals' memory go along, under keys of their own.
+  void Encode(std::size_t index, std::optional<double> learning_rate, Piece* piece) {
+    const auto keys = piece->payload[0].as<std::uint64_t>();
+    const bool may_flush =
+        op_ == proto::Op::kPush;  // a pull would be answered with their rows, too
+    EncodedRows rows = table_->coding->pushes.EncodeRows(
+        piece->shard, keys, to_.data() + begin_[index] * row_bytes_, learning_rate, may_flush);
+    piece->codec = rows.values.codec;
+    piece->payload[1] = std::move(rows.values.bytes);
+    if (rows.flushed.empty()) return;
+    std::vector<std::uint64_t> all(keys.begin(), keys.end());
+    all.insert(all.end(), rows.flushed.begin(), rows.flushed.end());
+    piece->payload[0] = runtime::Buffer::CopyOf(all.data(), all.size() * sizeof(std::uint64_t));
+    piece->keys = all.size();
+    piece->elements = all.size() * table_->spec.row_width;
+  }
+
   void FillFrom(std::span<const KeyPlace> places, std::byte* to) const {
     if (places.size() == 1) {
       runtime::CopyRow(rows_ + places.front() * row_bytes_, row_bytes_, to);
@@ -80,6 +109,8 @@ class SparseSource final : public PushSource {
   const std::shared_ptr<const PiecedKeys> pieces_;
   const Arena to_;
   const std::vector<std::size_t> begin_;  // [pieces]: their first rows in `to_`
+  const proto::Op op_;
+  bool gathered_ = false;
 };
 
 class SparseSink final : public PullSink {
@@ -89,7 +120,8 @@ class SparseSink final : public PullSink {
         row_bytes_(row_bytes),
         pieces_(std::move(pieces)) {}
 
-  void Take(std::size_t index, std::span<const runtime::Buffer> payload) override {
+  absl::Status Take(std::size_t index, const proto::Reply&,
+                    std::span<const runtime::Buffer> payload) override {
     const GroupedKeys& keys = pieces_->keys;
     const std::byte* row = payload[0].data();
     const auto [begin, end] = pieces_->pieces[index];
@@ -100,7 +132,7 @@ class SparseSink final : public PullSink {
           runtime::CopyRow(row, row_bytes_, result_ + place * row_bytes_);
         }
       }
-      return;
+      return absl::OkStatus();
     }
     for (std::size_t i = begin; i < end; ++i, row += row_bytes_) {
       if (i + kAhead < end) {
@@ -109,6 +141,7 @@ class SparseSink final : public PullSink {
       }
       runtime::CopyRow(row, row_bytes_, result_ + keys.order[i] * row_bytes_);
     }
+    return absl::OkStatus();
   }
 
  private:
@@ -163,8 +196,8 @@ absl::StatusOr<Sliced> SliceSparse(const Access& access) {
   if (push) {
     sliced.source =
         std::make_unique<SparseSource>(access, pieces, std::move(values), std::move(first_rows));
+    if (access.copy && table.coding == nullptr) sliced.source.reset();  // all is gathered
   }
-  if (push && access.copy) sliced.Fill();
   if (proto::HasPull(access.op)) {
     sliced.sink = std::make_unique<SparseSink>(access.result, row_bytes, pieces);
   }

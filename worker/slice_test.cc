@@ -171,7 +171,7 @@ TEST_F(SliceTest, PulledRowsReachEveryOccurrenceOfTheirKey) {
       EXPECT_EQ(sliced->pieces[p].reply_elements, reply.size());
       const runtime::Buffer frame =
           runtime::Buffer::CopyOf(reply.data(), reply.size() * sizeof(float));
-      sliced->sink->Take(p, {&frame, 1});
+      ASSERT_TRUE(sliced->sink->Take(p, {}, {&frame, 1}).ok());
     }
     for (std::size_t i = 0; i < keys.size(); ++i) {
       EXPECT_EQ(values[2 * i], static_cast<float>(keys[i] % 1000));
@@ -234,7 +234,7 @@ TEST_F(SliceTest, RaggedRowsComeBackInTheOrderAsked) {
               As<std::uint64_t>(pushed->pieces[p].payload[0]));
     const std::vector<runtime::Buffer> reply = {pushed->pieces[p].payload[1],
                                                 pushed->pieces[p].payload[2]};
-    pulled->sink->Take(p, reply);
+    ASSERT_TRUE(pulled->sink->Take(p, {}, reply).ok());
   }
   pulled->sink->Finish();
   EXPECT_EQ(got_widths, widths);

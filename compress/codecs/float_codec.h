@@ -12,6 +12,8 @@ class FloatCodec : public Codec {
  public:
   bool Supports(DType dtype) const override { return dtype == DType::kFloat32; }
   bool lossless() const override { return false; }
+  // Most refuse to encode such values, and their decoders let no scale through that is none.
+  bool may_give_non_finite() const override { return false; }
 };
 
 // INVALID_ARGUMENT "malformed NAME message: …": what a peer has sent is no message of this codec.

@@ -55,6 +55,12 @@ class Codec {
   virtual bool Supports(DType dtype) const = 0;
   // Whether Decode(Encode(x)) is x, bit by bit. Error feedback has nothing to do then.
   virtual bool lossless() const = 0;
+  // Whether decoded values may be NaN or infinite. By default, where there is nothing to rely on,
+  // they are looked at.
+  virtual bool may_give_non_finite() const { return true; }
+  // Whether what it does not send stays in its state (EncodeTerms::state), so that it is its own
+  // error feedback: EncodeAndSubtract then leaves zeros.
+  virtual bool keeps_residual() const { return false; }
   // Floats of state that encoding needs for one block; 0: none. Rows of sparse tables have none:
   // a codec that needs state says so here and is refused for them.
   virtual std::size_t StateElements(const CodecShape& /*shape*/) const { return 0; }

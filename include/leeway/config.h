@@ -1,6 +1,6 @@
-// How a process finds its place in a cluster. Every field has an environment name; docs/operations.md
-// lists them with their defaults. The names ps-lite uses are understood as well; where both are
-// set and differ, that is an error.
+// How a process finds its place in a cluster. Every field has an environment name;
+// docs/operations.md lists them with their defaults. The names ps-lite uses are understood as well;
+// where both are set and differ, that is an error.
 #ifndef LEEWAY_CONFIG_H_
 #define LEEWAY_CONFIG_H_
 
@@ -16,56 +16,66 @@
 
 namespace leeway {
 
-enum class Role : std::uint8_t { kUnknown = 0, kScheduler = 1, kServer = 2, kWorker = 3, kTool = 4 };
+enum class Role : std::uint8_t {
+  kUnknown = 0,
+  kScheduler = 1,
+  kServer = 2,
+  kWorker = 3,
+  kTool = 4
+};
 absl::string_view Name(Role role);  // "scheduler", "server", …
 
 // Who takes part in a barrier.
 enum class Group : std::uint8_t { kWorkers = 1, kServers = 2, kAll = 3 };
 
 struct Config {
-  Role role = Role::kUnknown;        // LEEWAY_ROLE, DMLC_ROLE
-  std::string scheduler;             // LEEWAY_SCHEDULER "host:port" or "tcp://host:port";
-                                     // DMLC_PS_ROOT_URI + DMLC_PS_ROOT_PORT
-  std::uint32_t num_servers = 1;     // LEEWAY_NUM_SERVERS, DMLC_NUM_SERVER
-  std::uint32_t num_workers = 1;     // LEEWAY_NUM_WORKERS, DMLC_NUM_WORKER
-  std::optional<std::uint32_t> rank; // LEEWAY_RANK: the rank this node asks for; none: as it comes
-  std::string interface;             // LEEWAY_INTERFACE, DMLC_INTERFACE: network card to bind
-  std::string host;                  // LEEWAY_HOST, DMLC_NODE_HOST: address others reach this node at
+  Role role = Role::kUnknown;         // LEEWAY_ROLE, DMLC_ROLE
+  std::string scheduler;              // LEEWAY_SCHEDULER "host:port" or "tcp://host:port";
+                                      // DMLC_PS_ROOT_URI + DMLC_PS_ROOT_PORT
+  std::uint32_t num_servers = 1;      // LEEWAY_NUM_SERVERS, DMLC_NUM_SERVER
+  std::uint32_t num_workers = 1;      // LEEWAY_NUM_WORKERS, DMLC_NUM_WORKER
+  std::optional<std::uint32_t> rank;  // LEEWAY_RANK: the rank this node asks for; none: as it comes
+  std::string interface;              // LEEWAY_INTERFACE, DMLC_INTERFACE: network card to bind
+  std::string host;  // LEEWAY_HOST, DMLC_NODE_HOST: address others reach this node at
   std::uint32_t server_threads = 1;  // LEEWAY_SERVER_THREADS: data threads a server
   std::uint32_t num_shards = 0;      // LEEWAY_NUM_SHARDS; 0: 32 a server thread
-  std::uint64_t block_bytes = 512 << 10;  // LEEWAY_BLOCK_BYTES: size of a dense block (scheduler decides)
+  std::uint64_t block_bytes =
+      512 << 10;  // LEEWAY_BLOCK_BYTES: size of a dense block (scheduler decides)
   std::vector<std::string> plugins;  // LEEWAY_PLUGINS, colon-separated
   std::uint32_t replication = 1;     // LEEWAY_REPLICATION: replicas of a shard (scheduler decides)
   bool elastic = false;              // LEEWAY_ELASTIC: this node comes on top of the announced ones
   std::string scheduler_state;       // LEEWAY_SCHEDULER_STATE: folder the scheduler remembers in
   std::string restore;               // LEEWAY_RESTORE: checkpoint the scheduler starts from
 
-  std::string checkpoint_dir;                  // LEEWAY_CHECKPOINT_DIR: where checkpoints are saved
-  std::uint64_t checkpoint_every_s = 0;        // LEEWAY_CHECKPOINT_EVERY_S; 0: not by time
-  std::uint64_t checkpoint_every_clocks = 0;   // LEEWAY_CHECKPOINT_EVERY_CLOCKS; 0: not by clocks
-  std::uint64_t checkpoint_keep = 3;           // LEEWAY_CHECKPOINT_KEEP: the newest; 0: all
-  std::uint64_t checkpoint_full_every = 1;     // LEEWAY_CHECKPOINT_FULL_EVERY: others add to it
+  std::string checkpoint_dir;                 // LEEWAY_CHECKPOINT_DIR: where checkpoints are saved
+  std::uint64_t checkpoint_every_s = 0;       // LEEWAY_CHECKPOINT_EVERY_S; 0: not by time
+  std::uint64_t checkpoint_every_clocks = 0;  // LEEWAY_CHECKPOINT_EVERY_CLOCKS; 0: not by clocks
+  std::uint64_t checkpoint_keep = 3;          // LEEWAY_CHECKPOINT_KEEP: the newest; 0: all
+  std::uint64_t checkpoint_full_every = 1;    // LEEWAY_CHECKPOINT_FULL_EVERY: others add to it
   absl::Duration checkpoint_timeout = absl::Minutes(10);  // LEEWAY_CHECKPOINT_TIMEOUT_MS
 
-  absl::Duration heartbeat_interval = absl::Seconds(1);   // LEEWAY_HEARTBEAT_INTERVAL_MS
-  absl::Duration failure_timeout = absl::Seconds(10);     // LEEWAY_FAILURE_TIMEOUT_MS
-  absl::Duration suspicion = absl::Seconds(1);            // LEEWAY_SUSPICION_MS
-  absl::Duration scheduler_timeout = absl::Minutes(10);   // LEEWAY_SCHEDULER_TIMEOUT_MS
-  absl::Duration connect_timeout = absl::Minutes(10);     // LEEWAY_CONNECT_TIMEOUT_MS
-  absl::Duration request_timeout = absl::Minutes(2);      // LEEWAY_REQUEST_TIMEOUT_MS
-  absl::Duration resend_interval = absl::Seconds(2);      // LEEWAY_RESEND_INTERVAL_MS
+  absl::Duration heartbeat_interval = absl::Seconds(1);  // LEEWAY_HEARTBEAT_INTERVAL_MS
+  absl::Duration failure_timeout = absl::Seconds(10);    // LEEWAY_FAILURE_TIMEOUT_MS
+  absl::Duration suspicion = absl::Seconds(1);           // LEEWAY_SUSPICION_MS
+  absl::Duration scheduler_timeout = absl::Minutes(10);  // LEEWAY_SCHEDULER_TIMEOUT_MS
+  absl::Duration connect_timeout = absl::Minutes(10);    // LEEWAY_CONNECT_TIMEOUT_MS
+  absl::Duration request_timeout = absl::Minutes(2);     // LEEWAY_REQUEST_TIMEOUT_MS
+  absl::Duration resend_interval = absl::Seconds(2);     // LEEWAY_RESEND_INTERVAL_MS
 
-  std::string van = "auto";                    // LEEWAY_VAN: auto (shared memory between processes of
-                                               // one machine, tcp elsewhere), shm, tcp, zmq
-  std::uint64_t shm_bytes = 64 << 20;          // LEEWAY_SHM_BYTES: shared memory a connection and side
-  std::uint64_t send_window_bytes = 64 << 20;    // LEEWAY_SEND_WINDOW_BYTES: unconsumed bytes a peer
+  std::string van = "auto";            // LEEWAY_VAN: auto (shared memory between processes of
+                                       // one machine, tcp elsewhere), shm, tcp, zmq
+  std::uint64_t shm_bytes = 64 << 20;  // LEEWAY_SHM_BYTES: shared memory a connection and side
+  std::uint64_t send_window_bytes = 64 << 20;  // LEEWAY_SEND_WINDOW_BYTES: unconsumed bytes a peer
   std::uint64_t message_bytes_max = 1ull << 30;  // LEEWAY_MESSAGE_BYTES_MAX: one frame
-  std::uint64_t held_bytes_max = 8ull << 30;     // LEEWAY_HELD_BYTES_MAX: BSP contributions a thread
+  // LEEWAY_RESIDUAL_BYTES_MAX: what a worker keeps of rows that a lossy codec dropped, a sparse
+  // table
+  std::uint64_t residual_bytes_max = 1ull << 30;
+  std::uint64_t held_bytes_max = 8ull << 30;  // LEEWAY_HELD_BYTES_MAX: BSP contributions a thread
 
-  std::uint64_t replication_window_bytes = 16 << 20;   // LEEWAY_REPLICATION_WINDOW_BYTES: sent to a
-                                                       // replica of a shard and not acknowledged
-  std::uint64_t replication_log_bytes = 1ull << 30;    // LEEWAY_REPLICATION_LOG_BYTES: pushes that are
-                                                       // not on every replica yet, a thread
+  std::uint64_t replication_window_bytes = 16 << 20;  // LEEWAY_REPLICATION_WINDOW_BYTES: sent to a
+                                                      // replica of a shard and not acknowledged
+  std::uint64_t replication_log_bytes = 1ull << 30;   // LEEWAY_REPLICATION_LOG_BYTES: pushes that
+                                                     // are not on every replica yet, a thread
 
   std::string log_level = "info";  // LEEWAY_LOG: debug, info, warning, error, off
 

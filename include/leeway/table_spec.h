@@ -21,7 +21,9 @@ enum class TableKind : std::uint8_t {
 };
 
 // What a push does to a value. Built in: assign, add, sgd, momentum, nesterov, adagrad, rmsprop,
-// adam, adamw, ftrl; others by the name they were registered under (leeway/updater.h).
+// adam, adamw, ftrl, and gradient (the value is what
+// the pushes of one clock add up to); others by the name they were registered under
+// (leeway/updater.h).
 struct UpdaterSpec {
   std::string name = "add";
   // Hyper-parameters by name, e.g. {"learning_rate", 0.1}. An unknown name is refused.
@@ -57,6 +59,18 @@ enum class NonFinite : std::uint8_t {
 // How BSP combines the contributions of one clock.
 enum class Aggregate : std::uint8_t { kSum = 0, kMean = 1 };
 
+// Which ends keep what a lossy codec drops, and add it to the next message (docs/compression.md).
+// Workers keep it of what they push. Servers keep it of what they answer: of a table whose updater
+// is `gradient`, what the clock's sum lost; of other dense tables, the difference to what workers
+// hold, and answer with what has changed. Without it servers of such tables answer uncompressed.
+enum class ErrorFeedback : std::uint8_t {
+  kAuto = 0,  // wherever the codec, and the kind of table, have a use for it
+  kOff = 1,
+  kWorker = 2,
+  kServer = 3,
+  kBoth = 4,
+};
+
 struct TableSpec {
   std::string name;  // 1 to 255 bytes of UTF-8 without control characters
   TableKind kind = TableKind::kDense;
@@ -68,12 +82,14 @@ struct TableSpec {
   Consistency consistency;
   Aggregate aggregate = Aggregate::kSum;
   NonFinite nonfinite = NonFinite::kCount;
+  // How values travel: a codec with its options, e.g. "onebit" or "topk:0.01"
+  // (docs/compression.md).
   std::string codec = "none";
+  ErrorFeedback error_feedback = ErrorFeedback::kAuto;
 
   static TableSpec Dense(std::string name, std::vector<std::uint64_t> shape,
                          DType dtype = DType::kFloat32);
-  static TableSpec Sparse(std::string name, std::uint64_t row_width,
-                          DType dtype = DType::kFloat32);
+  static TableSpec Sparse(std::string name, std::uint64_t row_width, DType dtype = DType::kFloat32);
   static TableSpec Ragged(std::string name, DType dtype = DType::kFloat32);
 
   std::uint64_t NumElements() const;  // dense: product of the shape; otherwise 0

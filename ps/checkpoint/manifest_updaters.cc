@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ps/checkpoint/shard_file.h"
+#include "ps/store/feedback.h"
 #include "ps/store/shard_store.h"
 #include "runtime/status_macros.h"
 
@@ -28,7 +29,7 @@ absl::Status CheckUpdaters(const checkpoint::Manifest& manifest) {
 std::optional<std::uint32_t> StateSlotsOf(const TableSpec& spec) {
   const auto updater = MakeUpdater(spec);
   if (!updater.ok()) return std::nullopt;
-  return static_cast<std::uint32_t>((*updater)->state_slots());
+  return StateSlots(spec, **updater);
 }
 
 absl::StatusOr<std::vector<checkpoint::Manifest>> ReadModelChain(runtime::FileSystem* files,

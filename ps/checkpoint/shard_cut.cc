@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "checkpoint/folder.h"
+#include "ps/store/feedback.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::ps {
@@ -121,7 +122,7 @@ void ShardCut::Finish(std::vector<proto::WorkerWindow> windows, ShardContent pla
     content.tables.push_back(
         {.id = id,
          .spec = table.spec(),
-         .state_slots = static_cast<std::uint32_t>(table.updater()->state_slots()),
+         .state_slots = StateSlots(table.spec(), *table.updater()),
          .pieces = std::move(needs_full ? snapshots.full->pieces : snapshots.since.pieces)});
   }
   saved_->Remember(order_.folder, std::move(generations));

@@ -1,12 +1,15 @@
 #include "ps/store/dense_store.h"
 
 #include <algorithm>
+#include <cstring>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "proto/layout.h"
 #include "ps/store/checks.h"
+#include "ps/store/feedback.h"
 #include "ps/store/initial_values.h"
 #include "ps/store/shared_bytes.h"
 #include "ps/store/spare_memory.h"
@@ -24,6 +27,9 @@ class DenseStore final : public ShardStore {
         place_(place),
         updater_(updater),
         initial_(spec),
+        slots_(StateSlots(spec, *updater)),
+        feedback_(FeedbackSlots(spec) > 0),
+        feedback_is_value_(FeedbackIsValue(spec)),
         num_blocks_(proto::NumBlocks(spec, place.block_bytes)) {}
 
   absl::Status Check(const PushView& push) const override {
@@ -101,7 +107,7 @@ class DenseStore final : public ShardStore {
       if (block.steps == 0 || block.generation <= generation) continue;
       FrozenPiece piece{.kind = TableKind::kDense, .dtype = spec_.dtype, .block = index};
       piece.elements = ElementsIn(index);
-      piece.state_slots = static_cast<std::uint32_t>(updater_->state_slots());
+      piece.state_slots = slots_;
       piece.values = block.values.View();
       if (!block.state.empty()) piece.state = block.state.View();
       piece.steps = runtime::Buffer::CopyOf(&block.steps, sizeof(block.steps));
@@ -134,6 +140,40 @@ class DenseStore final : public ShardStore {
     if (piece.block < num_blocks_ && ShardOf(piece.block) != place_.shard) return 0;
     LEEWAY_RETURN_IF_ERROR(Load(piece));
     return piece.steps.as<std::uint64_t>()[0] == 0 ? 0 : 1;
+  }
+
+  absl::StatusOr<FeedbackBlock> OpenFeedback(std::uint64_t index, bool write_values) override {
+    LEEWAY_RETURN_IF_ERROR(CheckBlock(index));
+    Block& block = Touch(index);
+    FeedbackBlock open{.elements = ElementsIn(index), .steps = block.steps};
+    if (feedback_ && block.state.empty()) MakeState(block, open.elements);
+    const auto own = [&](SharedBytes& bytes) {
+      const SharedBytes before = Renew(bytes);
+      if (!before.empty()) std::memcpy(bytes.data(), before.data(), bytes.size());
+    };
+    if (feedback_) own(block.state);
+    if (write_values) own(block.values);
+    if (block.steps > 0) block.generation = generation_;
+    open.values = block.values.data();
+    if (write_values) open.writable = block.values.data();
+    if constexpr (std::is_same_v<Compute, float>) {
+      if (feedback_) open.slot = SlotOf(block, open.elements);
+    }
+    return open;
+  }
+
+  absl::StatusOr<runtime::Buffer> FeedbackView(std::uint64_t index) override {
+    LEEWAY_RETURN_IF_ERROR(CheckBlock(index));
+    Block& block = Touch(index);
+    const std::uint64_t elements = ElementsIn(index);
+    if (block.state.empty()) MakeState(block, elements);
+    const std::size_t bytes = elements * sizeof(Compute);
+    return block.state.View((slots_ - 1) * bytes, bytes);
+  }
+
+  std::uint64_t StepsOf(std::uint64_t index) const override {
+    const auto found = blocks_.find(index);
+    return found == blocks_.end() ? 0 : found->second.steps;
   }
 
   StoreStats stats() const override { return stats_; }
@@ -184,7 +224,7 @@ class DenseStore final : public ShardStore {
   }
 
   std::uint64_t StateBytes(std::uint64_t elements) const {
-    return static_cast<std::uint64_t>(updater_->state_slots()) * elements * sizeof(Compute);
+    return std::uint64_t{slots_} * elements * sizeof(Compute);
   }
 
   std::uint64_t ElementsIn(std::uint64_t block) const {
@@ -230,7 +270,23 @@ class DenseStore final : public ShardStore {
       std::fill_n(state + static_cast<std::size_t>(slot) * elements, elements,
                   static_cast<Compute>(updater_->initial_state(slot)));
     }
+    if (feedback_) FillFeedback(block, elements);
     stats_.value_bytes += block.state.size();
+  }
+
+  // Nothing is held back yet: a residual of zeros, or what the block is.
+  void FillFeedback(Block& block, std::uint64_t elements) {
+    Compute* const slot = SlotOf(block, elements);
+    if (!feedback_is_value_) {
+      std::fill_n(slot, elements, Compute{});
+    } else if constexpr (std::is_same_v<Compute, float>) {
+      ps::Load(reinterpret_cast<const Stored*>(block.values.data()), elements, slot);
+    }
+  }
+
+  // Behind the updater's.
+  Compute* SlotOf(Block& block, std::uint64_t elements) const {
+    return reinterpret_cast<Compute*>(block.state.data()) + (slots_ - 1) * elements;
   }
 
   // New bytes for those that somebody still looks at, which are returned.
@@ -249,6 +305,11 @@ class DenseStore final : public ShardStore {
     Writing writing;
     writing.values_before = Renew(block.values);
     writing.state_before = Renew(block.state);
+    if (feedback_ && !writing.state_before.empty()) {  // no update writes it
+      const std::size_t before = (slots_ - 1) * elements * sizeof(Compute);
+      std::memcpy(block.state.data() + before, writing.state_before.data() + before,
+                  elements * sizeof(Compute));
+    }
     if (!writing.values_before.empty() || !writing.state_before.empty()) ++stats_.copies_on_write;
     writing.run = {values,   reinterpret_cast<Stored*>(block.values.data()),
                    state,    reinterpret_cast<Compute*>(block.state.data()),
@@ -272,6 +333,9 @@ class DenseStore final : public ShardStore {
   const StorePlace place_;
   const Updater* const updater_;
   const InitialValues initial_;
+  const std::uint32_t slots_;     // of state, the feedback's included
+  const bool feedback_;           // whether the last of them is that
+  const bool feedback_is_value_;  // ps/store/feedback.h
   const std::uint64_t num_blocks_;
   absl::flat_hash_map<std::uint64_t, Block> blocks_;
   std::uint64_t generation_ = 1;  // of what is written now

@@ -2,6 +2,7 @@
 
 #include "proto/limits.h"
 #include "ps/store/checks.h"
+#include "ps/store/feedback.h"
 #include "runtime/random.h"
 #include "runtime/status_macros.h"
 
@@ -84,7 +85,7 @@ DType ComputeDType(DType dtype) {
 }
 
 absl::Status CheckPiece(const TableSpec& spec, const Updater& updater, const FrozenPiece& piece) {
-  const auto state_slots = static_cast<std::uint32_t>(updater.state_slots());
+  const std::uint32_t state_slots = StateSlots(spec, updater);
   if (piece.kind != spec.kind) return Invalid(spec, "a piece of a table of another kind");
   if (piece.dtype != spec.dtype) {
     return Invalid(spec, "a piece of ", Name(piece.dtype), ", but it holds ", Name(spec.dtype));

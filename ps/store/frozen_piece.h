@@ -36,6 +36,8 @@ struct FrozenPiece {
   // Row after row (a dense block is one row), in each slot after slot; of ComputeDType(dtype).
   runtime::Buffer state = {};
   runtime::Buffer steps = {};  // [rows] uint64 (dense: [1]): how often each was updated
+  // Dense, where replies are encoded: the version that the feedback slot is of; 0: not known.
+  std::uint64_t version = 0;
 
   std::uint64_t rows() const { return steps.size() / sizeof(std::uint64_t); }
 };

@@ -1,7 +1,10 @@
 #include "absl/strings/str_cat.h"
+#include "compress/table_codec.h"
 #include "ps/store/checks.h"
+#include "ps/store/feedback.h"
 #include "ps/store/shard_store.h"
 #include "ps/updaters/registry.h"
+#include "runtime/status_macros.h"
 
 namespace leeway::ps {
 namespace {
@@ -15,6 +18,8 @@ absl::Status OfTable(const TableSpec& spec, const absl::Status& status) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Updater>> MakeUpdater(const TableSpec& spec) {
+  // A server that cannot decode a table's pushes does not take the table.
+  LEEWAY_ASSIGN_OR_RETURN(const compress::TableCodec codec, compress::TableCodecOf(spec));
   absl::StatusOr<UpdaterFactory> factory = FindUpdater(spec.updater.name);
   if (!factory.ok()) return OfTable(spec, factory.status());
   absl::StatusOr<std::unique_ptr<Updater>> updater = (*factory)(spec.updater.parameters);
@@ -26,7 +31,12 @@ absl::StatusOr<std::unique_ptr<Updater>> MakeUpdater(const TableSpec& spec) {
   if (!(*updater)->Supports(spec.dtype)) {
     return Invalid(spec, "updater '", spec.updater.name, "' does not support ", Name(spec.dtype));
   }
-  const int slots = (*updater)->state_slots();
+  if ((*updater)->combine() == Updater::Combine::kLast && codec.worker_feedback) {
+    return Invalid(spec, "updater '", spec.updater.name,
+                   "' stores the last push, where error feedback would add up values: use a "
+                   "lossless codec, or error_feedback off");
+  }
+  const int slots = (*updater)->state_slots() + static_cast<int>(FeedbackSlots(spec));
   if (slots < 0 || slots > kStateSlotsMax) {
     return Invalid(spec, "updater '", spec.updater.name, "' wants ", slots,
                    " state values an element, but may have 0 to ", kStateSlotsMax);

@@ -1,12 +1,17 @@
 #include "ps/store/shard_store.h"
 
+#include <utility>
+
+#include "compress/table_codec.h"
+#include "ps/store/coded_store.h"
 #include "ps/store/dense_store.h"
 #include "ps/store/ragged_store.h"
 #include "ps/store/sparse_store.h"
 
 namespace leeway::ps {
+namespace {
 
-std::unique_ptr<ShardStore> NewShardStore(const TableSpec& spec, const StorePlace& place,
+std::unique_ptr<ShardStore> NewPlainStore(const TableSpec& spec, const StorePlace& place,
                                           const Updater* updater) {
   switch (spec.kind) {
     case TableKind::kSparse:
@@ -17,6 +22,24 @@ std::unique_ptr<ShardStore> NewShardStore(const TableSpec& spec, const StorePlac
       break;
   }
   return NewDenseStore(spec, place, updater);
+}
+
+}  // namespace
+
+std::unique_ptr<ShardStore> NewShardStore(const TableSpec& spec, const StorePlace& place,
+                                          const Updater* updater) {
+  std::unique_ptr<ShardStore> plain = NewPlainStore(spec, place, updater);
+  absl::StatusOr<compress::TableCodec> codec = compress::TableCodecOf(spec);
+  if (!codec.ok() || !codec->encodes()) return plain;
+  return NewCodedStore(spec, place, updater, *std::move(codec), std::move(plain));
+}
+
+absl::StatusOr<FeedbackBlock> ShardStore::OpenFeedback(std::uint64_t, bool) {
+  return absl::FailedPreconditionError("only dense tables have blocks with feedback");
+}
+
+absl::StatusOr<runtime::Buffer> ShardStore::FeedbackView(std::uint64_t) {
+  return absl::FailedPreconditionError("only dense tables have blocks with feedback");
 }
 
 }  // namespace leeway::ps

@@ -6,13 +6,16 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "leeway/table_spec.h"
 #include "leeway/updater.h"
+#include "proto/messages.h"
 #include "ps/store/frozen_piece.h"
 #include "runtime/buffer.h"
 
@@ -26,8 +29,9 @@ struct PushView {
   std::uint64_t block = 0;      // dense
   runtime::Buffer keys = {};    // sparse, ragged: [n] uint64
   runtime::Buffer widths = {};  // ragged: [n] uint32, elements a row
-  runtime::Buffer values = {};  // elements of the table's dtype
+  runtime::Buffer values = {};  // elements of the table's dtype, or what `codec` made of them
   double learning_rate = std::numeric_limits<double>::quiet_NaN();  // NaN: the table's
+  std::uint32_t codec = 0;  // compress::CodecId; 0: values are as they are
 };
 
 // What the pushes of one BSP clock to one dense block, or to a sparse or ragged shard, add up to:
@@ -44,6 +48,8 @@ struct PullView {
   std::uint64_t block = 0;
   std::uint64_t elements = 0;  // dense: what the reader expects
   runtime::Buffer keys = {};
+  std::uint64_t have = 0;  // dense: the version that the reader holds; 0: none
+  bool own_push = false;   // what the reader has pushed along is to be seen
 };
 
 // What goes into a reply, in wire order: ragged: widths, values; otherwise: values.
@@ -51,6 +57,20 @@ struct PullResult {
   absl::InlinedVector<runtime::Buffer, 2> payload;
   std::uint64_t keys = 0;
   std::uint64_t elements = 0;
+  // Encoded: the only frame holds `parts`, one after the other.
+  bool coded = false;
+  std::vector<proto::ReplyPart> parts = {};
+  // Where what is answered is of an earlier time: how far the slowest worker was then.
+  std::optional<std::uint64_t> slowest = std::nullopt;
+};
+
+// A dense block with its feedback slot (ps/store/feedback.h), to be changed without an update.
+struct FeedbackBlock {
+  const std::byte* values = nullptr;  // of the table's dtype
+  std::byte* writable = nullptr;      // the same, where it was asked for
+  float* slot = nullptr;              // null: the table has none
+  std::uint64_t elements = 0;
+  std::uint64_t steps = 0;
 };
 
 struct StoreStats {
@@ -77,6 +97,9 @@ class ShardStore {
   // has changed meanwhile, which Apply reports).
   // INVALID_ARGUMENT / OUT_OF_RANGE, naming the table, what was given and what it has.
   virtual absl::Status Check(const PushView& push) const = 0;
+
+  // Whether an encoded push, which passed Check, holds NaN or infinity.
+  virtual absl::StatusOr<bool> EncodedNonFinite(const PushView& /*push*/) const { return false; }
 
   // Checks and applies one push.
   virtual absl::Status Apply(const PushView& push) = 0;
@@ -121,6 +144,30 @@ class ShardStore {
   // another size than here is refused, as its steps would not be those of one block any more.
   virtual absl::StatusOr<std::uint64_t> LoadElsewhere(const FrozenPiece& piece,
                                                       std::uint64_t block_bytes) = 0;
+
+  // ---- dense tables whose replies are encoded (ps/store/coded_store.h); of others nothing happens
+
+  // Whether a new version of the block has to be made before such a pull is answered: what the
+  // table allows the reader to miss is at most what was pushed after the slowest worker had reached
+  // clock `needed`. Replicas make theirs when they are told.
+  virtual bool WantsVersion(const PullView& /*pull*/, std::uint64_t /*needed*/) { return false; }
+  // Makes one: of the state as it is, when the slowest worker is at clock `slowest`.
+  // `learning_rate`: of the clock that has closed; NaN: the table's.
+  virtual absl::Status MakeVersion(std::uint64_t /*block*/, std::uint64_t /*slowest*/,
+                                   double /*learning_rate*/) {
+    return absl::OkStatus();
+  }
+  // The square of the norm of what the slots hold back: residuals, or values minus what workers
+  // hold.
+  virtual double FeedbackSquares() { return 0; }
+
+  // The block's slot, and its values to write to if `write_values`. Valid until the next call. Of a
+  // store that is not dense: FAILED_PRECONDITION.
+  virtual absl::StatusOr<FeedbackBlock> OpenFeedback(std::uint64_t block, bool write_values);
+  // The slot as it is now.
+  virtual absl::StatusOr<runtime::Buffer> FeedbackView(std::uint64_t block);
+  // Whether the block exists with updates; how many.
+  virtual std::uint64_t StepsOf(std::uint64_t /*block*/) const { return 0; }
 
   virtual StoreStats stats() const = 0;
 

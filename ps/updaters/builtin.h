@@ -13,6 +13,7 @@
 namespace leeway::ps {
 
 absl::StatusOr<std::unique_ptr<Updater>> MakeAssign(const UpdaterParameters& parameters);
+absl::StatusOr<std::unique_ptr<Updater>> MakeGradient(const UpdaterParameters& parameters);
 absl::StatusOr<std::unique_ptr<Updater>> MakeAdd(const UpdaterParameters& parameters);
 absl::StatusOr<std::unique_ptr<Updater>> MakeSgd(const UpdaterParameters& parameters);
 absl::StatusOr<std::unique_ptr<Updater>> MakeMomentum(const UpdaterParameters& parameters);

@@ -47,10 +47,10 @@ class Registry {
 
  private:
   Registry()
-      : factories_{{"assign", MakeAssign},     {"add", MakeAdd},           {"sgd", MakeSgd},
-                   {"momentum", MakeMomentum}, {"nesterov", MakeNesterov}, {"adagrad", MakeAdagrad},
-                   {"rmsprop", MakeRmsprop},   {"adam", MakeAdam},         {"adamw", MakeAdamW},
-                   {"ftrl", MakeFtrl}} {}
+      : factories_{{"assign", MakeAssign},   {"gradient", MakeGradient}, {"add", MakeAdd},
+                   {"sgd", MakeSgd},         {"momentum", MakeMomentum}, {"nesterov", MakeNesterov},
+                   {"adagrad", MakeAdagrad}, {"rmsprop", MakeRmsprop},   {"adam", MakeAdam},
+                   {"adamw", MakeAdamW},     {"ftrl", MakeFtrl}} {}
 
   std::vector<std::string> NamesLocked() const {
     std::vector<std::string> names;

@@ -1,0 +1,46 @@
+// 16-bit values to float and back, for codecs that carry float32.
+#ifndef LEEWAY_COMPRESS_HALVES_H_
+#define LEEWAY_COMPRESS_HALVES_H_
+
+#include <cstddef>
+#include <cstring>
+#include <span>
+
+#include "leeway/dtype.h"
+
+namespace leeway::compress {
+
+namespace halves {
+
+template <class Half>
+void Widen(const std::byte* from, std::span<float> to) {
+  for (float& value : to) {
+    Half half;
+    std::memcpy(&half, from, sizeof(Half));
+    value = static_cast<float>(half);
+    from += sizeof(Half);
+  }
+}
+
+template <class Half>
+void Narrow(std::span<const float> from, std::byte* to) {
+  for (const float value : from) {
+    const Half half(value);
+    std::memcpy(to, &half, sizeof(Half));
+    to += sizeof(Half);
+  }
+}
+
+}  // namespace halves
+
+// `dtype` is float16 or bfloat16. Rounds to nearest, ties to even; memory need not be aligned.
+inline void Widen(DType dtype, const std::byte* from, std::span<float> to) {
+  dtype == DType::kFloat16 ? halves::Widen<Float16>(from, to) : halves::Widen<BFloat16>(from, to);
+}
+inline void Narrow(DType dtype, std::span<const float> from, std::byte* to) {
+  dtype == DType::kFloat16 ? halves::Narrow<Float16>(from, to) : halves::Narrow<BFloat16>(from, to);
+}
+
+}  // namespace leeway::compress
+
+#endif  // LEEWAY_COMPRESS_HALVES_H_

@@ -1,0 +1,112 @@
+#include "compress/table_codec.h"
+
+#include "absl/strings/str_cat.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::compress {
+namespace {
+
+template <class... Args>
+absl::Status Refused(const TableSpec& spec, const Args&... args) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("table '", spec.name, "': codec ", spec.codec, " ", args...));
+}
+
+bool WantsWorker(ErrorFeedback wanted) {
+  return wanted == ErrorFeedback::kWorker || wanted == ErrorFeedback::kBoth;
+}
+bool WantsServer(ErrorFeedback wanted) {
+  return wanted == ErrorFeedback::kServer || wanted == ErrorFeedback::kBoth;
+}
+
+bool Is16Bit(DType dtype) { return ComputeType(dtype) != dtype; }
+
+absl::StatusOr<DType> MessageType(const TableSpec& spec, const Codec& codec) {
+  if (codec.Supports(spec.dtype)) return spec.dtype;
+  const bool widened = Is16Bit(spec.dtype) && codec.Supports(DType::kFloat32);
+  if (!widened) return Refused(spec, "does not carry ", Name(spec.dtype));
+  if (spec.kind == TableKind::kDense) return DType::kFloat32;
+  return Refused(spec, "carries float32; of 16-bit tables only dense ones are widened for it");
+}
+
+// A lossy codec: which ends keep what it drops.
+absl::Status SetFeedback(const TableSpec& spec, TableCodec* table) {
+  const ErrorFeedback wanted = spec.error_feedback;
+  const bool off = wanted == ErrorFeedback::kOff;
+  const bool dense = spec.kind == TableKind::kDense;
+  const bool gradient = spec.updater.name == kGradientUpdater;
+  const bool keeps_its_own = table->codec->keeps_residual();
+  if (spec.updater.name == "assign" && !off) {
+    return Refused(spec,
+                   "is lossy and updater assign stores what is pushed, where error feedback would "
+                   "add up values; use a lossless codec, or error_feedback off");
+  }
+  if (WantsServer(wanted) && !dense) {
+    return Refused(spec,
+                   "has error feedback on servers for dense tables alone; "
+                   "error_feedback may be worker or off");
+  }
+  if (WantsServer(wanted) && keeps_its_own) {
+    return Refused(spec,
+                   "keeps what it drops itself, on workers alone; error_feedback may be worker");
+  }
+  if (off && keeps_its_own) {
+    return Refused(spec, "keeps what it drops itself; error_feedback may be worker or auto");
+  }
+  const bool automatic = wanted == ErrorFeedback::kAuto;
+  table->worker_feedback = automatic || WantsWorker(wanted);
+  table->server_feedback = dense && !keeps_its_own && (automatic || WantsServer(wanted));
+  table->versions = table->server_feedback && !gradient;
+  table->codes_replies = table->versions || (gradient && dense && !keeps_its_own);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<TableCodec> TableCodecOf(const TableSpec& spec) {
+  absl::StatusOr<NamedCodec> made = MakeCodec(spec.codec);
+  if (!made.ok()) {
+    return absl::Status(made.status().code(),
+                        absl::StrCat("table '", spec.name, "': ", made.status().message()));
+  }
+  const bool feedback_wanted = WantsWorker(spec.error_feedback) || WantsServer(spec.error_feedback);
+  if (made->codec->lossless() && feedback_wanted) {
+    return Refused(spec,
+                   "loses nothing, so that there is no error to feed back; error_feedback "
+                   "may be auto or off");
+  }
+  TableCodec table;
+  if (made->name == "none") return table;
+  if (spec.kind == TableKind::kRagged) {
+    return Refused(spec, "carries dense and sparse tables, not ragged ones");
+  }
+  table.codec = made->codec;
+  table.id = made->id;
+  LEEWAY_ASSIGN_OR_RETURN(table.dtype, MessageType(spec, *table.codec));
+  if (spec.kind == TableKind::kSparse &&
+      table.codec->StateElements(RowsShape(spec, table, 1)) > 0) {
+    return Refused(spec, "needs state for each block and carries dense tables alone");
+  }
+  if (!table.codec->lossless()) {
+    LEEWAY_RETURN_IF_ERROR(SetFeedback(spec, &table));
+  } else {
+    table.codes_replies = spec.kind == TableKind::kDense;
+  }
+  return table;
+}
+
+CodecShape BlockShape(const TableSpec& spec, const TableCodec& codec, std::uint64_t elements) {
+  return {.dtype = codec.dtype,
+          .elements = elements,
+          .columns = spec.shape.size() < 2 ? 0 : spec.shape.back(),
+          .separate_rows = false};
+}
+
+CodecShape RowsShape(const TableSpec& spec, const TableCodec& codec, std::uint64_t rows) {
+  return {.dtype = codec.dtype,
+          .elements = rows * spec.row_width,
+          .columns = spec.row_width,
+          .separate_rows = true};
+}
+
+}  // namespace leeway::compress

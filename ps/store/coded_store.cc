@@ -1,0 +1,360 @@
+#include "ps/store/coded_store.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "compress/halves.h"
+#include "compress/kernels/kernels.h"
+#include "proto/layout.h"
+#include "ps/store/checks.h"
+#include "ps/store/decode_pushes.h"
+#include "ps/store/versions.h"
+#include "runtime/random.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::ps {
+namespace {
+
+bool Encoded(std::span<const PushView> pushes) {
+  return std::any_of(pushes.begin(), pushes.end(),
+                     [](const PushView& push) { return push.codec != 0; });
+}
+
+runtime::Buffer Joined(const std::vector<runtime::Buffer>& parts) {
+  if (parts.size() == 1) return parts.front();
+  std::size_t bytes = 0;
+  for (const runtime::Buffer& part : parts) bytes += part.size();
+  if (bytes == 0) return {};
+  std::byte* to = nullptr;
+  runtime::Buffer joined = runtime::Buffer::Allocate(bytes, &to);
+  for (const runtime::Buffer& part : parts) to = std::copy_n(part.data(), part.size(), to);
+  return joined;
+}
+
+class CodedStore final : public ShardStore {
+ public:
+  CodedStore(const TableSpec& spec, const StorePlace& place, const Updater* updater,
+             compress::TableCodec codec, std::unique_ptr<ShardStore> plain)
+      : spec_(spec),
+        place_(place),
+        codec_(codec),
+        decoder_(spec, place, updater, std::move(codec)),
+        plain_(std::move(plain)) {}
+
+  // ---- pushes ----
+
+  absl::Status Check(const PushView& push) const override {
+    return push.codec == 0 ? plain_->Check(push) : decoder_.Check(push, *plain_);
+  }
+
+  absl::Status Apply(const PushView& push) override {
+    bool nonfinite = false;
+    return Apply(push, &nonfinite);
+  }
+
+  absl::Status Apply(const PushView& push, bool* nonfinite) override {
+    if (push.codec == 0) return plain_->Apply(push, nonfinite);
+    LEEWAY_RETURN_IF_ERROR(decoder_.Check(push, *plain_));
+    if (decoder_.widens()) {
+      LEEWAY_ASSIGN_OR_RETURN(const AggregatedPush sum, decoder_.Sum({&push, 1}, 1));
+      *nonfinite = HasNonFinite(DType::kFloat32, sum.values.bytes());
+      return plain_->ApplyAggregate(sum);
+    }
+    LEEWAY_ASSIGN_OR_RETURN(const PushView plain, decoder_.Plain(push));
+    return plain_->Apply(plain, nonfinite);
+  }
+
+  absl::StatusOr<bool> EncodedNonFinite(const PushView& push) const override {
+    if (!codec_.codec->may_give_non_finite()) return false;
+    if (decoder_.widens()) {
+      LEEWAY_ASSIGN_OR_RETURN(const AggregatedPush sum, decoder_.Sum({&push, 1}, 1));
+      return HasNonFinite(DType::kFloat32, sum.values.bytes());
+    }
+    LEEWAY_ASSIGN_OR_RETURN(const PushView plain, decoder_.Plain(push));
+    return HasNonFinite(spec_.dtype, plain.values.bytes());
+  }
+
+  absl::Status ApplyCombined(std::span<const PushView> pushes,
+                             std::uint32_t contributors) override {
+    if (!Encoded(pushes)) return plain_->ApplyCombined(pushes, contributors);
+    if (!SumsUp()) {
+      LEEWAY_ASSIGN_OR_RETURN(const std::vector<PushView> plain, decoder_.Plain(pushes));
+      return plain_->ApplyCombined(plain, contributors);
+    }
+    LEEWAY_ASSIGN_OR_RETURN(const AggregatedPush sum, decoder_.Sum(pushes, contributors));
+    return plain_->ApplyAggregate(sum);
+  }
+
+  absl::StatusOr<AggregatedPush> Combine(std::span<const PushView> pushes,
+                                         std::uint32_t contributors) const override {
+    if (!Encoded(pushes)) return plain_->Combine(pushes, contributors);
+    if (SumsUp()) return decoder_.Sum(pushes, contributors);
+    LEEWAY_ASSIGN_OR_RETURN(const std::vector<PushView> plain, decoder_.Plain(pushes));
+    return plain_->Combine(plain, contributors);
+  }
+
+  absl::Status ApplyAggregate(const AggregatedPush& aggregate) override {
+    return plain_->ApplyAggregate(aggregate);
+  }
+
+  // ---- pulls ----
+
+  absl::StatusOr<PullResult> Pull(const PullView& pull) override {
+    if (!codec_.codes_replies) return plain_->Pull(pull);
+    if (codec_.versions) return PullVersion(pull);
+    LEEWAY_ASSIGN_OR_RETURN(PullResult result, plain_->Pull(pull));
+    if (codec_.codec->lossless()) EncodeWhole(pull.block, result);
+    return WithMessage(pull.block, std::move(result));
+  }
+
+  bool WantsVersion(const PullView& pull, std::uint64_t needed) override {
+    if (!codec_.versions) return false;
+    const std::uint64_t newest = plain_->StepsOf(pull.block) + 1;
+    const Versions& versions = versions_[pull.block];
+    if (versions.version() == newest) return false;
+    return pull.own_push || pull.have == versions.version() || versions.slowest() < needed;
+  }
+
+  absl::Status MakeVersion(std::uint64_t block, std::uint64_t slowest,
+                           double learning_rate) override {
+    if (codec_.versions) return AdvanceWorkers(block, slowest);
+    if (codec_.codes_replies && !codec_.codec->lossless()) {
+      return EncodeGradient(block, RateOrTables(spec_, learning_rate));
+    }
+    return absl::OkStatus();
+  }
+
+  double FeedbackSquares() override {
+    if (!codec_.server_feedback) return 0;
+    double squares = 0;
+    for (const std::uint64_t block : known_) {
+      const absl::StatusOr<FeedbackBlock> open = plain_->OpenFeedback(block, false);
+      if (!open.ok() || open->slot == nullptr) continue;
+      std::vector<float> held(open->slot, open->slot + open->elements);
+      if (codec_.versions) {
+        const std::vector<float> values = ValuesOf(*open);
+        Reduce().add(values.data(), values.size(), -1, held.data());
+      }
+      squares += Reduce().sum_squares(held.data(), held.size());
+    }
+    return squares;
+  }
+
+  // ---- the content ----
+
+  StoreSnapshot FreezeSince(std::uint64_t generation) override {
+    StoreSnapshot snapshot = plain_->FreezeSince(generation);
+    if (!codec_.versions) return snapshot;
+    for (FrozenPiece& piece : snapshot.pieces) {
+      const auto found = versions_.find(piece.block);
+      piece.version = found == versions_.end() ? 1 : found->second.version();
+    }
+    return snapshot;
+  }
+
+  absl::Status Load(const FrozenPiece& piece) override {
+    LEEWAY_RETURN_IF_ERROR(plain_->Load(piece));
+    Loaded(piece);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::uint64_t> LoadElsewhere(const FrozenPiece& piece,
+                                              std::uint64_t block_bytes) override {
+    LEEWAY_ASSIGN_OR_RETURN(const std::uint64_t rows, plain_->LoadElsewhere(piece, block_bytes));
+    if (rows > 0) Loaded(piece);
+    return rows;
+  }
+
+  absl::StatusOr<FeedbackBlock> OpenFeedback(std::uint64_t block, bool write_values) override {
+    return plain_->OpenFeedback(block, write_values);
+  }
+  absl::StatusOr<runtime::Buffer> FeedbackView(std::uint64_t block) override {
+    return plain_->FeedbackView(block);
+  }
+  std::uint64_t StepsOf(std::uint64_t block) const override { return plain_->StepsOf(block); }
+  StoreStats stats() const override { return plain_->stats(); }
+
+ private:
+  // What a reply says of a whole block, as long as its version is that of the block.
+  struct Whole {
+    std::uint64_t version = 0;
+    runtime::Buffer message;  // empty: it goes as it is
+  };
+
+  static const compress::ReduceKernels& Reduce() { return compress::ChosenKernels().reduce; }
+
+  bool SumsUp() const {
+    return spec_.kind == TableKind::kDense && codec_.dtype == DType::kFloat32 &&
+           ComputeType(spec_.dtype) == DType::kFloat32;
+  }
+
+  std::vector<float> ValuesOf(const FeedbackBlock& block) const {
+    std::vector<float> values(block.elements);
+    if (spec_.dtype == DType::kFloat32) {
+      std::memcpy(values.data(), block.values, values.size() * sizeof(float));
+    } else {
+      compress::Widen(spec_.dtype, block.values, values);
+    }
+    return values;
+  }
+
+  void StoreValues(std::span<const float> values, std::byte* to) const {
+    if (spec_.dtype == DType::kFloat32) {
+      std::memcpy(to, values.data(), values.size_bytes());
+    } else {
+      compress::Narrow(spec_.dtype, values, to);
+    }
+  }
+
+  // The same on all replicas: place and number of updates decide what is random. State is not kept
+  // from message to message.
+  EncodeTerms TermsFor(std::uint64_t block, const FeedbackBlock& open) {
+    EncodeTerms terms{.shape = compress::BlockShape(spec_, codec_, open.elements)};
+    terms.seed = runtime::RandomAt(place_.table, block, open.steps);
+    codec_state_.assign(codec_.codec->StateElements(terms.shape), 0.0f);
+    terms.state = codec_state_;
+    encoded_.resize(codec_.codec->EncodedBytesMax(terms.shape));
+    return terms;
+  }
+
+  // A block's first version after it was loaded. It follows from none that is known here, except
+  // the one that came with it.
+  void Loaded(const FrozenPiece& piece) {
+    const std::uint64_t steps = piece.steps.as<std::uint64_t>()[0];
+    known_.insert(piece.block);
+    whole_.erase(piece.block);
+    if (codec_.versions) {
+      versions_[piece.block].StartAt(piece.version == 0 ? steps : piece.version, 0);
+    }
+  }
+
+  // EF21-P. What the codec cannot carry, or make smaller, all workers get as it is.
+  absl::Status AdvanceWorkers(std::uint64_t block, std::uint64_t slowest) {
+    LEEWAY_ASSIGN_OR_RETURN(const FeedbackBlock open, plain_->OpenFeedback(block, false));
+    known_.insert(block);
+    Versions& versions = versions_[block];
+    const std::uint64_t version = open.steps + 1;
+    if (versions.version() == version) return absl::OkStatus();
+    std::vector<float> difference = ValuesOf(open);
+    Reduce().add(open.slot, open.elements, -1, difference.data());
+    const EncodeTerms terms = TermsFor(block, open);
+    const absl::StatusOr<std::size_t> bytes =
+        codec_.codec->Encode(difference.data(), terms, encoded_);
+    if (!bytes.ok() || *bytes >= open.elements * sizeof(float)) {
+      const std::vector<float> values = ValuesOf(open);
+      std::copy(values.begin(), values.end(), open.slot);
+      versions.StartAt(version, slowest);
+      return absl::OkStatus();
+    }
+    const auto message = std::span<const std::byte>(encoded_).first(*bytes);
+    LEEWAY_RETURN_IF_ERROR(codec_.codec->DecodeAdd(message, terms.shape, 1, open.slot));
+    versions.Append(version, slowest, runtime::Buffer::CopyOf(message.data(), message.size()),
+                    open.elements * sizeof(float));
+    return absl::OkStatus();
+  }
+
+  // dist-EF-SGD. The slot has the residual times the learning rate; at a rate of 0, where what is
+  // sent has no effect, nothing is added to it.
+  absl::Status EncodeGradient(std::uint64_t block, double learning_rate) {
+    LEEWAY_ASSIGN_OR_RETURN(const FeedbackBlock open, plain_->OpenFeedback(block, true));
+    known_.insert(block);
+    Whole& whole = whole_[block];
+    whole = {.version = open.steps + 1, .message = {}};
+    const double rate = std::isnan(learning_rate) ? 1 : learning_rate;
+    const bool feedback = open.slot != nullptr && rate != 0;
+    std::vector<float> carried = ValuesOf(open);
+    if (!std::isfinite(Reduce().max_abs(carried.data(), carried.size()))) return absl::OkStatus();
+    if (feedback) {
+      Reduce().add(open.slot, open.elements, static_cast<float>(1 / rate), carried.data());
+    }
+    const EncodeTerms terms = TermsFor(block, open);
+    const absl::StatusOr<std::size_t> bytes = codec_.codec->Encode(carried.data(), terms, encoded_);
+    const bool encoded = bytes.ok() && *bytes < open.elements * SizeOf(spec_.dtype);
+    std::vector<float> sent = carried;
+    if (encoded) {
+      const auto message = std::span<const std::byte>(encoded_).first(*bytes);
+      LEEWAY_RETURN_IF_ERROR(codec_.codec->Decode(message, terms.shape, sent.data()));
+      whole.message = runtime::Buffer::CopyOf(message.data(), message.size());
+    }
+    StoreValues(sent, open.writable);
+    if (!feedback) return absl::OkStatus();
+    for (std::uint64_t i = 0; i < open.elements; ++i) {
+      open.slot[i] = static_cast<float>(rate) * (carried[i] - sent[i]);
+    }
+    return absl::OkStatus();
+  }
+
+  // Of a lossless codec: the block as it is.
+  void EncodeWhole(std::uint64_t block, const PullResult& plain) {
+    Whole& whole = whole_[block];
+    const std::uint64_t version = plain_->StepsOf(block) + 1;
+    if (whole.version == version) return;
+    const runtime::Buffer& values = plain.payload[0];
+    const FeedbackBlock open{.elements = plain.elements, .steps = version - 1};
+    const EncodeTerms terms = TermsFor(block, open);
+    const absl::StatusOr<std::size_t> bytes = codec_.codec->Encode(values.data(), terms, encoded_);
+    whole = {.version = version, .message = {}};
+    if (bytes.ok() && *bytes > 0 && *bytes < values.size()) {
+      whole.message = runtime::Buffer::CopyOf(encoded_.data(), *bytes);
+    }
+  }
+
+  PullResult WithMessage(std::uint64_t block, PullResult result) const {
+    const auto found = whole_.find(block);
+    if (found == whole_.end() || found->second.message.empty() ||
+        found->second.version != plain_->StepsOf(block) + 1) {
+      return result;
+    }
+    const Whole& whole = found->second;
+    result.coded = true;
+    result.parts = {{.version = whole.version,
+                     .bytes = whole.message.size(),
+                     .codec = codec_.id,
+                     .whole = true}};
+    result.payload[0] = whole.message;
+    return result;
+  }
+
+  absl::StatusOr<PullResult> PullVersion(const PullView& pull) {
+    LEEWAY_ASSIGN_OR_RETURN(PullResult result, plain_->Pull(pull));  // it checks what is asked for
+    const Versions& versions = versions_[pull.block];
+    const std::uint64_t block_bytes = result.elements * sizeof(float);
+    result.coded = true;
+    if (versions.version() != plain_->StepsOf(pull.block) + 1) result.slowest = versions.slowest();
+    std::vector<runtime::Buffer> messages;
+    if (pull.have != 0 && versions.Since(pull.have, block_bytes, &result.parts, &messages)) {
+      for (proto::ReplyPart& part : result.parts) part.codec = codec_.id;
+      result.payload[0] = Joined(messages);
+      return result;
+    }
+    LEEWAY_ASSIGN_OR_RETURN(result.payload[0], plain_->FeedbackView(pull.block));
+    result.parts = {{.version = versions.version(), .bytes = block_bytes, .whole = true}};
+    return result;
+  }
+
+  const TableSpec spec_;
+  const StorePlace place_;
+  const compress::TableCodec codec_;
+  const PushDecoder decoder_;
+  const std::unique_ptr<ShardStore> plain_;
+  absl::flat_hash_map<std::uint64_t, Versions> versions_;  // by block
+  absl::flat_hash_map<std::uint64_t, Whole> whole_;        // by block
+  std::set<std::uint64_t> known_;                          // blocks with feedback
+  std::vector<std::byte> encoded_;
+  std::vector<float> codec_state_;
+};
+
+}  // namespace
+
+std::unique_ptr<ShardStore> NewCodedStore(const TableSpec& spec, const StorePlace& place,
+                                          const Updater* updater, compress::TableCodec codec,
+                                          std::unique_ptr<ShardStore> plain) {
+  return std::make_unique<CodedStore>(spec, place, updater, std::move(codec), std::move(plain));
+}
+
+}  // namespace leeway::ps

@@ -1,0 +1,134 @@
+#include "ps/store/decode_pushes.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "compress/coded_rows.h"
+#include "compress/halves.h"
+#include "compress/kernels/kernels.h"
+#include "proto/layout.h"
+#include "ps/store/checks.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::ps {
+
+PushDecoder::PushDecoder(const TableSpec& spec, const StorePlace& place, const Updater* updater,
+                         compress::TableCodec codec)
+    : spec_(spec), place_(place), updater_(updater), codec_(std::move(codec)) {}
+
+std::uint64_t PushDecoder::ElementsOf(const PushView& push) const {
+  if (spec_.kind == TableKind::kDense) {
+    return proto::ElementsInBlock(spec_, place_.block_bytes, push.block);
+  }
+  return push.keys.size() / sizeof(std::uint64_t) * spec_.row_width;
+}
+
+CodecShape PushDecoder::ShapeOf(const PushView& push) const {
+  if (spec_.kind == TableKind::kDense) {
+    return compress::BlockShape(spec_, codec_, ElementsOf(push));
+  }
+  return compress::RowsShape(spec_, codec_, push.keys.size() / sizeof(std::uint64_t));
+}
+
+absl::Status PushDecoder::Check(const PushView& push, const ShardStore& plain) const {
+  if (push.codec != codec_.id) {
+    return Invalid(spec_, "a push is encoded by another codec than the table's, ", spec_.codec);
+  }
+  if (spec_.kind == TableKind::kDense) {
+    const bool here =
+        push.block < proto::NumBlocks(spec_, place_.block_bytes) &&
+        proto::ShardOfBlock(place_.table, push.block, place_.num_shards) == place_.shard;
+    if (!here || !push.keys.empty() || !push.widths.empty()) return plain.Check(push);
+    LEEWAY_RETURN_IF_ERROR(CheckRate(spec_, push.learning_rate));
+    return codec_.codec->Check(push.values.bytes(), ShapeOf(push));
+  }
+  LEEWAY_RETURN_IF_ERROR(CheckKeys(spec_, place_, push.keys));
+  LEEWAY_RETURN_IF_ERROR(CheckRate(spec_, push.learning_rate));
+  LEEWAY_ASSIGN_OR_RETURN(
+      const compress::CodedRows rows,
+      compress::ParseCodedRows(push.values.bytes(), push.keys.size() / sizeof(std::uint64_t),
+                               spec_.row_width * SizeOf(spec_.dtype)));
+  return codec_.codec->Check(rows.encoded, compress::RowsShape(spec_, codec_, rows.encoded_rows));
+}
+
+absl::StatusOr<PushView> PushDecoder::Plain(const PushView& push) const {
+  if (push.codec == 0) return push;
+  PushView plain = push;
+  plain.codec = 0;
+  std::byte* to = nullptr;
+  plain.values = runtime::Buffer::Allocate(ElementsOf(push) * SizeOf(spec_.dtype), &to);
+  if (spec_.kind == TableKind::kDense) {
+    LEEWAY_RETURN_IF_ERROR(codec_.codec->Decode(push.values.bytes(), ShapeOf(push), to));
+    return plain;
+  }
+  const std::uint64_t row_bytes = spec_.row_width * SizeOf(spec_.dtype);
+  LEEWAY_ASSIGN_OR_RETURN(
+      const compress::CodedRows rows,
+      compress::ParseCodedRows(push.values.bytes(), push.keys.size() / sizeof(std::uint64_t),
+                               row_bytes));
+  LEEWAY_RETURN_IF_ERROR(codec_.codec->Decode(
+      rows.encoded, compress::RowsShape(spec_, codec_, rows.encoded_rows), to));
+  std::copy(rows.plain.begin(), rows.plain.end(), to + rows.encoded_rows * row_bytes);
+  return plain;
+}
+
+absl::StatusOr<std::vector<PushView>> PushDecoder::Plain(std::span<const PushView> pushes) const {
+  std::vector<PushView> plain;
+  plain.reserve(pushes.size());
+  for (const PushView& push : pushes) {
+    LEEWAY_ASSIGN_OR_RETURN(PushView one, Plain(push));
+    plain.push_back(std::move(one));
+  }
+  return plain;
+}
+
+absl::Status PushDecoder::Add(const PushView& push, std::uint64_t elements, bool first,
+                              float* sum) const {
+  if (push.codec != 0) {
+    const CodecShape shape = compress::BlockShape(spec_, codec_, elements);
+    return first ? codec_.codec->Decode(push.values.bytes(), shape, sum)
+                 : codec_.codec->DecodeAdd(push.values.bytes(), shape, 1, sum);
+  }
+  if (push.values.size() != elements * SizeOf(spec_.dtype)) {
+    return Invalid(spec_, "a push of ", push.values.size(), " bytes to a block of ", elements,
+                   " elements");
+  }
+  if (spec_.dtype == DType::kFloat32 && first) {
+    std::memcpy(sum, push.values.data(), push.values.size());
+  } else if (spec_.dtype == DType::kFloat32) {
+    compress::ChosenKernels().reduce.add(reinterpret_cast<const float*>(push.values.data()),
+                                         elements, 1, sum);
+  } else if (first) {
+    compress::Widen(spec_.dtype, push.values.data(), {sum, elements});
+  } else {
+    std::vector<float> widened(elements);
+    compress::Widen(spec_.dtype, push.values.data(), widened);
+    compress::ChosenKernels().reduce.add(widened.data(), elements, 1, sum);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<AggregatedPush> PushDecoder::Sum(std::span<const PushView> pushes,
+                                                std::uint32_t contributors) const {
+  AggregatedPush aggregate;
+  aggregate.block = pushes.front().block;
+  aggregate.learning_rate = LastRate(pushes);
+  const std::uint64_t elements = ElementsOf(pushes.front());
+  std::byte* data = nullptr;
+  aggregate.values = runtime::Buffer::Allocate(elements * sizeof(float), &data);
+  auto* const sum = reinterpret_cast<float*>(data);
+  const bool last_wins = updater_->combine() == Updater::Combine::kLast;
+  bool first = true;
+  for (const PushView& push : last_wins ? pushes.last(1) : pushes) {
+    LEEWAY_RETURN_IF_ERROR(Add(push, elements, std::exchange(first, false), sum));
+  }
+  const std::uint32_t mean_of = TermsOf(spec_, pushes, contributors).mean_of;
+  if (!last_wins && mean_of > 1) {
+    const float scale = 1.0f / static_cast<float>(mean_of);
+    for (std::uint64_t i = 0; i < elements; ++i) sum[i] *= scale;
+  }
+  return aggregate;
+}
+
+}  // namespace leeway::ps

@@ -1,0 +1,44 @@
+#include "ps/store/versions.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace leeway::ps {
+
+void Versions::StartAt(std::uint64_t version, std::uint64_t slowest) {
+  version_ = version;
+  slowest_ = slowest;
+  messages_.clear();
+  bytes_ = 0;
+}
+
+void Versions::Append(std::uint64_t version, std::uint64_t slowest, runtime::Buffer message,
+                      std::uint64_t bytes_max) {
+  bytes_ += message.size();
+  messages_.push_back({.from = version_, .version = version, .bytes = std::move(message)});
+  version_ = version;
+  slowest_ = slowest;
+  while (messages_.size() > kMessagesMax || (bytes_ > bytes_max && messages_.size() > 1)) {
+    bytes_ -= messages_.front().bytes.size();
+    messages_.pop_front();
+  }
+}
+
+bool Versions::Since(std::uint64_t have, std::uint64_t bytes_max,
+                     std::vector<proto::ReplyPart>* parts,
+                     std::vector<runtime::Buffer>* messages) const {
+  if (have == version_) return true;
+  auto first = std::find_if(messages_.begin(), messages_.end(),
+                            [&](const Message& message) { return message.from == have; });
+  if (first == messages_.end()) return false;
+  std::uint64_t bytes = 0;
+  for (auto it = first; it != messages_.end(); ++it) bytes += it->bytes.size();
+  if (bytes >= bytes_max) return false;
+  for (auto it = first; it != messages_.end(); ++it) {
+    parts->push_back({.version = it->version, .bytes = it->bytes.size()});
+    messages->push_back(it->bytes);
+  }
+  return true;
+}
+
+}  // namespace leeway::ps

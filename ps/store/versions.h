@@ -1,0 +1,52 @@
+// The versions of one dense block that workers are told of, and the messages that lead from one to
+// the next.
+#ifndef LEEWAY_PS_STORE_VERSIONS_H_
+#define LEEWAY_PS_STORE_VERSIONS_H_
+
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "proto/limits.h"
+#include "proto/messages.h"
+#include "runtime/buffer.h"
+
+namespace leeway::ps {
+
+// Of each block as few messages are kept as fit the bytes of the block, and at most so many: a
+// reader that lacks more gets the block.
+inline constexpr std::size_t kMessagesMax = 16;
+static_assert(kMessagesMax <= proto::kReplyPartsMax);
+
+class Versions {
+ public:
+  // The newest one, and how far the slowest worker was when it was made.
+  std::uint64_t version() const { return version_; }
+  std::uint64_t slowest() const { return slowest_; }
+
+  // A version that does not follow from the one before by a message.
+  void StartAt(std::uint64_t version, std::uint64_t slowest);
+  // `message` leads from the newest version to this one; `bytes_max`: of all that are kept.
+  void Append(std::uint64_t version, std::uint64_t slowest, runtime::Buffer message,
+              std::uint64_t bytes_max);
+
+  // The messages that lead from version `have` to the newest, if all are here: their parts (without
+  // the codec), and the messages themselves. False: they are not, or are `bytes_max` bytes or more.
+  bool Since(std::uint64_t have, std::uint64_t bytes_max, std::vector<proto::ReplyPart>* parts,
+             std::vector<runtime::Buffer>* messages) const;
+
+ private:
+  struct Message {
+    std::uint64_t from = 0;
+    std::uint64_t version = 0;
+    runtime::Buffer bytes;
+  };
+  std::uint64_t version_ = 1;  // of a block that nobody has pushed to: what all begin with
+  std::uint64_t slowest_ = 0;
+  std::deque<Message> messages_;  // each begins where the one before ends; the newest is the last
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_STORE_VERSIONS_H_

@@ -1,0 +1,96 @@
+#include "worker/pulled_blocks.h"
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "compress/halves.h"
+#include "runtime/copy_ahead.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::worker {
+namespace {
+
+template <class... Args>
+absl::Status Wrong(const Args&... args) {
+  return absl::InvalidArgumentError(absl::StrCat("the reply ", args...));
+}
+
+}  // namespace
+
+std::uint64_t PulledBlocks::have(std::uint64_t block) const {
+  const auto found = held_.find(block);
+  return found == held_.end() ? 0 : found->second.version;
+}
+
+absl::Status PulledBlocks::Take(std::uint64_t block, std::uint64_t elements,
+                                std::span<const proto::ReplyPart> parts,
+                                std::span<const std::byte> bytes, std::byte* to) {
+  if (!codec_.versions) return DecodeWhole(elements, parts, bytes, to);
+  Held& held = held_[block];
+  std::size_t begin = 0;
+  for (const proto::ReplyPart& part : parts) {
+    const auto its = bytes.subspan(begin, part.bytes);
+    begin += part.bytes;
+    // An answer that was asked for earlier may come later: it begins with what is held already.
+    if (part.version <= held.version) continue;
+    if (absl::Status changed = Change(&held, part, its, elements); !changed.ok()) {
+      held_.erase(block);
+      return changed;
+    }
+    held.version = part.version;
+  }
+  if (held.values.size() != elements) {
+    held_.erase(block);
+    return Wrong("says nothing of a block that this worker does not hold");
+  }
+  Store(held.values, to);
+  return absl::OkStatus();
+}
+
+absl::Status PulledBlocks::Change(Held* held, const proto::ReplyPart& part,
+                                  std::span<const std::byte> bytes, std::uint64_t elements) const {
+  if (part.codec == compress::kNoCodec && part.whole) {
+    if (bytes.size() != elements * sizeof(float)) {
+      return Wrong("has a block of ", bytes.size(), " bytes for ", elements, " elements");
+    }
+    held->values.resize(elements);
+    std::memcpy(held->values.data(), bytes.data(), bytes.size());
+    return absl::OkStatus();
+  }
+  if (part.codec != codec_.id) return Wrong("is encoded by a codec that is not the table's");
+  const CodecShape shape = compress::BlockShape(spec_, codec_, elements);
+  if (part.whole) {
+    held->values.resize(elements);
+    return codec_.codec->Decode(bytes, shape, held->values.data());
+  }
+  if (held->values.size() != elements) {
+    return Wrong("has what changed in a block that this worker does not hold");
+  }
+  LEEWAY_RETURN_IF_ERROR(codec_.codec->Check(bytes, shape));
+  return codec_.codec->DecodeAdd(bytes, shape, 1, held->values.data());
+}
+
+// The block by itself: one message of the codec.
+absl::Status PulledBlocks::DecodeWhole(std::uint64_t elements,
+                                       std::span<const proto::ReplyPart> parts,
+                                       std::span<const std::byte> bytes, std::byte* to) {
+  if (parts.size() != 1 || !parts[0].whole || parts[0].codec != codec_.id) {
+    return Wrong("is not one block encoded by the table's codec");
+  }
+  const CodecShape shape = compress::BlockShape(spec_, codec_, elements);
+  if (codec_.dtype == spec_.dtype) return codec_.codec->Decode(bytes, shape, to);
+  decoded_.resize(elements);
+  LEEWAY_RETURN_IF_ERROR(codec_.codec->Decode(bytes, shape, decoded_.data()));
+  Store(decoded_, to);
+  return absl::OkStatus();
+}
+
+void PulledBlocks::Store(std::span<const float> values, std::byte* to) const {
+  if (spec_.dtype == DType::kFloat32) {
+    runtime::CopyAhead(values.data(), values.size_bytes(), to);
+  } else {
+    compress::Narrow(spec_.dtype, values, to);
+  }
+}
+
+}  // namespace leeway::worker

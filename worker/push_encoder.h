@@ -1,0 +1,94 @@
+// Encodes what a worker pushes to one table, and keeps what a lossy codec drops (error feedback).
+//
+// With feedback a push sends C(g + r·e), and e becomes what C has dropped of that, where r is the
+// learning rate of the push before divided by this one's: dist-EF-SGD (Zheng et al., NeurIPS 2019,
+// Algorithm 2), so that what was dropped counts as much as it would have when it was computed. A
+// learning rate of 0 sends C(g) and leaves e alone, since nothing of it would be applied.
+//
+// Lives on the worker's loop: pieces are encoded when they are about to leave, in the order of
+// their numbers. A resend carries the same bytes.
+#ifndef LEEWAY_WORKER_PUSH_ENCODER_H_
+#define LEEWAY_WORKER_PUSH_ENCODER_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "compress/table_codec.h"
+#include "leeway/table_spec.h"
+#include "runtime/buffer.h"
+#include "worker/residual_rows.h"
+
+namespace leeway::worker {
+
+// A values frame: of `codec`, or as the values are where that is 0.
+struct EncodedValues {
+  compress::CodecId codec = compress::kNoCodec;
+  runtime::Buffer bytes;
+};
+
+// The values frame of rows (compress/coded_rows.h), and the keys of the rows at its end that were
+// not asked for: their residuals had to leave.
+struct EncodedRows {
+  EncodedValues values;
+  std::vector<std::uint64_t> flushed;
+};
+
+class PushEncoder {
+ public:
+  // `rank`: of this worker, by which random choices of workers differ. The codec encodes.
+  PushEncoder(const TableSpec& spec, compress::TableCodec codec, std::uint32_t table,
+              std::uint32_t rank, std::uint32_t num_shards, std::uint64_t residual_bytes_max);
+
+  // A dense block: `values` are [elements] of the table's dtype. Values that the codec cannot carry
+  // (NaN, infinity) go as they are, and so does what it would not make smaller.
+  EncodedValues EncodeBlock(std::uint64_t block, const std::byte* values, std::uint64_t elements,
+                            std::optional<double> learning_rate);
+
+  // Rows of a sparse table, [keys] × row width, all of one shard; changes them. Where `may_flush`,
+  // rows that were not pushed for long may go along.
+  EncodedRows EncodeRows(std::uint32_t shard, std::span<const std::uint64_t> keys, std::byte* rows,
+                         std::optional<double> learning_rate, bool may_flush);
+
+  // ‖e‖₂ of everything that is kept.
+  double ResidualNorm() const;
+
+ private:
+  struct BlockState {
+    std::vector<float> residual;  // empty before the first push with feedback
+    std::vector<float> codec_state;
+    std::uint64_t step = 0;
+    double rate = 1;  // of the push before
+  };
+  // Residuals of rows are kept times the learning rate: each row was pushed at another time.
+  struct ShardState {
+    ResidualRows residuals;
+    std::uint64_t step = 0;
+  };
+
+  double RateOf(std::optional<double> learning_rate) const;
+  ShardState& StateOf(std::uint32_t shard);
+  std::uint64_t Seed(std::uint64_t place, std::uint64_t step) const;
+  runtime::Buffer EncodedOf(std::size_t bytes);
+  EncodedValues AsTheyAre(const std::byte* values, std::uint64_t bytes) const;
+  const float* Floats(const std::byte* values, std::uint64_t elements);
+  EncodedValues StoredOf(std::span<const float> values) const;
+  EncodedValues EncodeWithoutFeedback(const std::byte* values, std::uint64_t elements,
+                                      const EncodeTerms& terms);
+
+  const TableSpec spec_;
+  const compress::TableCodec codec_;
+  const std::uint32_t table_;
+  const std::uint32_t rank_;
+  const std::uint64_t shard_bytes_max_;
+  std::map<std::uint64_t, BlockState> blocks_;
+  std::map<std::uint32_t, ShardState> shards_;
+  std::vector<float> floats_;
+  std::vector<std::byte> encoded_;
+};
+
+}  // namespace leeway::worker
+
+#endif  // LEEWAY_WORKER_PUSH_ENCODER_H_
