@@ -32,6 +32,8 @@ inline std::vector<CodecSample> CodecSamples() {
   using enum OnNonFinite;
   return {
       {.text = "none", .non_finite = kPassed},
+      {.text = "onebit"},
+      {.text = "onebit:group=32"},
   };
 }
 

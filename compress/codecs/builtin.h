@@ -15,7 +15,8 @@ using CodecList = std::vector<std::pair<std::string, CodecFactory>>;
 // Of all files below.
 CodecList BuiltinCodecs();
 
-CodecList NoneCodecs();  // none
+CodecList NoneCodecs();    // none
+CodecList OneBitCodecs();  // onebit
 
 }  // namespace leeway::compress
 

@@ -9,6 +9,7 @@
 #define LEEWAY_COMPRESS_KERNELS_KERNELS_H_
 
 #include "compress/kernels/reduce_kernels.h"
+#include "compress/kernels/sign_kernels.h"
 #include "runtime/instruction_level.h"
 
 namespace leeway::compress {
@@ -18,6 +19,7 @@ using runtime::LevelsHere;
 
 struct Kernels {
   ReduceKernels reduce;
+  SignKernels sign;
 };
 
 // Of a level that is among LevelsHere().

@@ -7,12 +7,14 @@
 
 #include "compress/kernels/kernels.h"
 #include "compress/kernels/loops/reduce.h"
+#include "compress/kernels/loops/sign.h"
 
 namespace leeway::compress {
 namespace {
 
 constexpr Kernels kLoops = {
     .reduce = kReduceLoops,
+    .sign = kSignLoops,
 };
 
 }  // namespace

@@ -1,0 +1,157 @@
+// onebit: the sign of each element, and one scale for all of a group, their mean magnitude.
+//
+//   C(v) = (‖v‖₁ / d) · sign(v),  d elements in v
+//
+// Karimireddy et al., "Error feedback fixes SignSGD and other gradient compression schemes", arXiv
+// 1901.09847, algorithm 1 (EF-signSGD); Zheng et al., "Communication-efficient distributed
+// blockwise momentum SGD with error feedback", NeurIPS 2019, algorithm 3, whose blocks are groups
+// here. The codec is biased: without error feedback training may stand still far from a minimum.
+//
+// Message: that of groups.h with 1 bit for each element, its sign bit: 1 gives −scale, 0 gives
+// +scale. An element of 0 becomes ±scale by its sign, so that only a group of zeros stays 0. For a
+// whole block of 131072 elements it has 6 + 16384 bytes.
+//
+// Options: group (0), elements that share a scale: 0 for the whole message, or a multiple of 32 up
+// to 2^20. Of separate rows each has its own scale in any case.
+//
+// NaN and infinity are refused. The scale is summed up as ReduceKernels::sum_abs does it, divided
+// in double and rounded to float; where that overflows though all values are finite it is summed
+// up in double, one element after the other.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include "compress/byte_io.h"
+#include "compress/codecs/builtin.h"
+#include "compress/codecs/float_codec.h"
+#include "compress/codecs/groups.h"
+#include "compress/kernels/kernels.h"
+#include "compress/options.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::compress {
+namespace {
+
+constexpr absl::string_view kName = "onebit";
+constexpr int kBits = 1;
+// What is read twice is read in pieces that stay in the first cache, and a multiple of the stretch
+// that sum_abs sums up in float, so that the sum is the same.
+constexpr std::size_t kPiece = 4096;
+
+class OneBit final : public FloatCodec {
+ public:
+  explicit OneBit(std::uint64_t group) : group_(group) {}
+
+  std::size_t EncodedBytesMax(const CodecShape& shape) const override {
+    return Groups(shape, group_, kBits).MessageBytes();
+  }
+
+  absl::StatusOr<std::size_t> Encode(const void* values, const EncodeTerms& terms,
+                                     std::span<std::byte> out) const override {
+    if (terms.shape.elements == 0) return 0;
+    ByteWriter writer(out);
+    GroupWriter message(terms.shape, group_, kBits, &writer);
+    LEEWAY_RETURN_IF_ERROR(Write(static_cast<const float*>(values), &message));
+    return writer.size();
+  }
+
+  absl::StatusOr<std::size_t> EncodeAndSubtract(float* carried, const EncodeTerms& terms,
+                                                std::span<std::byte> out) const override {
+    if (terms.shape.elements == 0) return 0;
+    ByteWriter writer(out);
+    GroupWriter message(terms.shape, group_, kBits, &writer);
+    LEEWAY_RETURN_IF_ERROR(Write(carried, &message));
+    const SignKernels& sign = ChosenKernels().sign;
+    const Groups& groups = message.groups();
+    for (std::size_t g = 0; g < groups.count(); ++g) {
+      sign.shrink(carried + groups.First(g), groups.Elements(g), message.Scale(g));
+    }
+    return writer.size();
+  }
+
+  absl::Status Check(std::span<const std::byte> encoded, const CodecShape& shape) const override {
+    return Walk(encoded, shape, [](const std::uint8_t*, std::size_t, std::size_t, float) {});
+  }
+
+  absl::Status Decode(std::span<const std::byte> encoded, const CodecShape& shape,
+                      void* values) const override {
+    float* const to = static_cast<float*>(values);
+    return Walk(encoded, shape,
+                [to, spread = ChosenKernels().sign.spread](
+                    const std::uint8_t* bits, std::size_t first, std::size_t size, float scale) {
+                  spread(bits, size, scale, to + first);
+                });
+  }
+
+  absl::Status DecodeAdd(std::span<const std::byte> encoded, const CodecShape& shape, float factor,
+                         float* sum) const override {
+    return Walk(encoded, shape,
+                [sum, factor, add = ChosenKernels().sign.add](
+                    const std::uint8_t* bits, std::size_t first, std::size_t size, float scale) {
+                  add(bits, size, factor * scale, sum + first);
+                });
+  }
+
+ private:
+  static absl::Status Write(const float* values, GroupWriter* message) {
+    const Groups& groups = message->groups();
+    for (std::size_t g = 0; g < groups.count(); ++g) {
+      const float* const from = values + groups.First(g);
+      const std::size_t size = groups.Elements(g);
+      double sum = SumAndSigns(from, size, message->Codes(g));
+      if (!std::isfinite(sum)) {
+        if (!std::isfinite(ChosenKernels().reduce.max_abs(from, size))) return NotFinite(kName);
+        sum = SumInDouble(from, size);
+      }
+      message->PutScale(g, static_cast<float>(sum / static_cast<double>(size)));
+    }
+    return absl::OkStatus();
+  }
+
+  static double SumAndSigns(const float* values, std::size_t size, std::uint8_t* bits) {
+    const Kernels& kernels = ChosenKernels();
+    double sum = 0;
+    for (std::size_t i = 0; i < size; i += kPiece) {
+      const std::size_t piece = std::min(kPiece, size - i);
+      sum += kernels.reduce.sum_abs(values + i, piece);
+      kernels.sign.take(values + i, piece, bits + i / 8);
+    }
+    return sum;
+  }
+
+  static double SumInDouble(const float* values, std::size_t size) {
+    double sum = 0;
+    for (std::size_t i = 0; i < size; ++i) sum += std::abs(static_cast<double>(values[i]));
+    return sum;
+  }
+
+  // Calls group(bits, first element, elements, scale) for each group.
+  template <class Group>
+  static absl::Status Walk(std::span<const std::byte> encoded, const CodecShape& shape,
+                           const Group& group) {
+    if (shape.elements == 0) return CheckNothing(kName, encoded);
+    ByteReader reader(encoded);
+    LEEWAY_ASSIGN_OR_RETURN(const GroupReader message,
+                            GroupReader::Of(kName, shape, kBits, &reader));
+    const Groups& groups = message.groups();
+    for (std::size_t g = 0; g < groups.count(); ++g) {
+      group(message.Codes(g), groups.First(g), groups.Elements(g), message.Scale(g));
+    }
+    return absl::OkStatus();
+  }
+
+  std::uint64_t group_;
+};
+
+absl::StatusOr<std::unique_ptr<Codec>> MakeOneBit(const CodecOptions& options) {
+  double group = 0;
+  LEEWAY_RETURN_IF_ERROR(ReadOptions(kName, options, {GroupOption(&group)}));
+  LEEWAY_RETURN_IF_ERROR(CheckGroupOption(kName, group));
+  return std::make_unique<OneBit>(static_cast<std::uint64_t>(group));
+}
+
+}  // namespace
+
+CodecList OneBitCodecs() { return {{"onebit", MakeOneBit}}; }
+
+}  // namespace leeway::compress

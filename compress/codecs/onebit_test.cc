@@ -1,0 +1,166 @@
+// What is special about onebit; what holds for every codec is in codecs_test.cc.
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "compress/codecs/descent.h"
+#include "compress/registry.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace leeway::compress {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::shared_ptr<const Codec> Make(const std::string& text) {
+  const auto made = MakeCodec(text);
+  EXPECT_TRUE(made.ok()) << made.status();
+  return made->codec;
+}
+
+std::vector<std::uint8_t> Encode(const std::string& codec, const std::vector<float>& values,
+                                 CodecShape shape = {}) {
+  const auto made = Make(codec);
+  shape.elements = values.size();
+  std::vector<std::uint8_t> out(made->EncodedBytesMax(shape));
+  const auto bytes =
+      made->Encode(values.data(), {.shape = shape}, std::as_writable_bytes(std::span(out)));
+  EXPECT_TRUE(bytes.ok()) << bytes.status();
+  out.resize(bytes.value_or(0));
+  return out;
+}
+
+std::vector<float> Decode(const std::vector<std::uint8_t>& encoded, CodecShape shape) {
+  std::vector<float> values(shape.elements);
+  const absl::Status decoded =
+      Make("onebit")->Decode(std::as_bytes(std::span(encoded)), shape, values.data());
+  EXPECT_TRUE(decoded.ok()) << decoded;
+  return values;
+}
+
+float ScaleIn(const std::vector<std::uint8_t>& encoded, std::size_t group = 0) {
+  float scale;
+  std::memcpy(&scale, encoded.data() + 2 + group * sizeof(float), sizeof(scale));
+  return scale;
+}
+
+TEST(OneBit, AMessageByHand) {
+  // Magnitudes 1 + 2 + 3 + 4 + 0 + 0 + 0 + 0 + 6 = 16, of 9 elements.
+  const auto encoded = Encode("onebit", {1, -2, 3, -4, 0.0f, -0.0f, 0, 0, -6});
+  ASSERT_EQ(encoded.size(), 2 + 4 + 2);
+  EXPECT_EQ(encoded[0], 0);
+  EXPECT_EQ(encoded[1], 0);
+  EXPECT_EQ(ScaleIn(encoded), 16.0f / 9);
+  EXPECT_EQ(encoded[6], 0b00101010);
+  EXPECT_EQ(encoded[7], 0b1);
+  const float s = 16.0f / 9;
+  EXPECT_THAT(Decode(encoded, {.elements = 9}), ElementsAre(s, -s, s, -s, s, -s, s, s, -s));
+}
+
+TEST(OneBit, GroupsHaveScalesOfTheirOwn) {
+  std::vector<float> values(70, 1);
+  for (std::size_t i = 32; i < 64; ++i) values[i] = -3;
+  for (std::size_t i = 64; i < 70; ++i) values[i] = 5;
+  const auto encoded = Encode("onebit:group=32", values);
+  ASSERT_EQ(encoded.size(), 2 + 3 * 4 + 9);
+  EXPECT_EQ(encoded[0], 1);
+  EXPECT_EQ(ScaleIn(encoded, 0), 1);
+  EXPECT_EQ(ScaleIn(encoded, 1), 3);
+  EXPECT_EQ(ScaleIn(encoded, 2), 5);
+  // A decoder takes the size of groups from the message.
+  EXPECT_EQ(Decode(encoded, {.elements = 70}), values);
+}
+
+TEST(OneBit, EachSeparateRowHasAScaleAndBeginsAtAByte) {
+  const CodecShape rows = {.elements = 9, .columns = 3, .separate_rows = true};
+  const std::vector<float> values = {1, -1, 1, -2, 2, 2, 0, 0, 0};
+  for (const char* const codec : {"onebit", "onebit:group=32"}) {
+    const auto encoded = Encode(codec, values, rows);
+    ASSERT_EQ(encoded.size(), 2 + 3 * 4 + 3);
+    EXPECT_THAT(std::vector(encoded.end() - 3, encoded.end()), ElementsAre(0b010, 0b001, 0));
+    EXPECT_EQ(Decode(encoded, rows), values);
+  }
+}
+
+TEST(OneBit, AddsAFewBytesToItsBits) {
+  const auto codec = Make("onebit");
+  EXPECT_EQ(codec->EncodedBytesMax({.elements = 131072}), 16384 + 6);
+  EXPECT_EQ(codec->EncodedBytesMax({.elements = 128}), 16 + 6);
+  EXPECT_EQ(codec->EncodedBytesMax({.elements = 0}), 0);
+}
+
+TEST(OneBit, TheScaleIsRightWhereSumsInFloatOverflow) {
+  constexpr float kLargest = std::numeric_limits<float>::max();
+  std::vector<float> values(10000, kLargest);
+  values[7] = -kLargest;
+  EXPECT_EQ(ScaleIn(Encode("onebit", values)), kLargest);
+  for (std::size_t i = 0; i < 5000; ++i) values[i] = 0;
+  EXPECT_EQ(ScaleIn(Encode("onebit", values)), kLargest / 2);
+}
+
+TEST(OneBit, TheSmallestValuesKeepTheirMean) {
+  constexpr float kDenormal = std::numeric_limits<float>::denorm_min();
+  EXPECT_EQ(ScaleIn(Encode("onebit", {3 * kDenormal, -5 * kDenormal})), 4 * kDenormal);
+}
+
+TEST(OneBit, OnlyZerosGiveZeros) {
+  const auto encoded = Encode("onebit", std::vector<float>(100, -0.0f));
+  EXPECT_THAT(Decode(encoded, {.elements = 100}), Each(0));
+}
+
+TEST(OneBit, MalformedMessagesAreRefused) {
+  const auto codec = Make("onebit");
+  const auto check = [&](const std::vector<std::uint8_t>& encoded, const CodecShape& shape) {
+    const absl::Status status = codec->Check(std::as_bytes(std::span(encoded)), shape);
+    EXPECT_EQ(status.ok() ? "" : "malformed onebit message",
+              std::string(status.message().substr(0, 24)));
+    return std::string(status.message());
+  };
+  const CodecShape shape = {.elements = 64};
+  auto encoded = Encode("onebit:group=32", std::vector<float>(64, 1));
+  EXPECT_EQ(check(encoded, shape), "");
+  EXPECT_THAT(check({encoded.begin(), encoded.begin() + 1}, shape), HasSubstr("ends before"));
+  EXPECT_THAT(check(encoded, {.elements = 65}), HasSubstr("elements of 1 bits in 3 groups"));
+  EXPECT_THAT(check(encoded, {.elements = 64, .columns = 32, .separate_rows = true}),
+              HasSubstr("groups of 32 elements"));
+  auto large = Encode("onebit", std::vector<float>(64, 1));
+  large[1] = 0x80;  // 2^15 · 32, the largest: the same as one group
+  EXPECT_EQ(check(large, shape), "");
+  large[0] = 1;
+  EXPECT_THAT(check(large, shape), HasSubstr("groups of 1048608 elements"));
+  for (const float scale :
+       {-1.0f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    auto damaged = encoded;
+    std::memcpy(damaged.data() + 6, &scale, sizeof(scale));
+    EXPECT_THAT(check(damaged, shape), HasSubstr("scale"));
+  }
+  EXPECT_EQ(check({}, {.elements = 0}), "");
+  EXPECT_THAT(check({0, 0}, {.elements = 0}), HasSubstr("2 bytes for no elements"));
+}
+
+TEST(OneBit, OptionsOutOfRangeAreRefused) {
+  for (const char* const text : {"onebit:group=31", "onebit:group=40", "onebit:group=-32",
+                                 "onebit:group=1048608", "onebit:groups=32", "onebit:4"}) {
+    EXPECT_EQ(MakeCodec(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
+  }
+  for (const char* const text : {"onebit:group=0", "onebit:group=32", "onebit:group=1048576"}) {
+    EXPECT_TRUE(MakeCodec(text).ok()) << text;
+  }
+}
+
+TEST(OneBit, ErrorFeedbackArrivesWhereSignsAloneStandStill) {
+  for (const char* const text : {"onebit", "onebit:group=32"}) {
+    const auto codec = Make(text);
+    EXPECT_LT(DistanceAfterDescent(*codec, Sent::kGradients), 0.05);
+    EXPECT_LT(DistanceAfterDescent(*codec, Sent::kCompressedWithFeedback), 0.05);
+    EXPECT_GT(DistanceAfterDescent(*codec, Sent::kCompressed), 1);
+  }
+}
+
+}  // namespace
+}  // namespace leeway::compress

@@ -1,0 +1,85 @@
+// Sign bits in and out. A vector's sign bits become a number by one instruction where there is one.
+#ifndef LEEWAY_COMPRESS_KERNELS_LOOPS_SIGN_H_
+#define LEEWAY_COMPRESS_KERNELS_LOOPS_SIGN_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "compress/kernels/sign_kernels.h"
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+namespace leeway::compress {
+namespace {
+
+constexpr std::uint32_t kSignBit = 0x80000000u;
+constexpr std::size_t kSignsAtOnce = 32;
+
+inline std::uint32_t SignOf(float value) {
+  return __builtin_bit_cast(std::uint32_t, value) & kSignBit;
+}
+
+inline float WithSign(float magnitude, std::uint32_t sign) {
+  return __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, magnitude) ^ sign);
+}
+
+inline std::uint32_t SignAt(const std::uint8_t* bits, std::size_t i) {
+  return (static_cast<std::uint32_t>(bits[i / 8]) >> (i % 8)) << 31;
+}
+
+// Of at most 8 elements.
+inline std::uint8_t TakeByte(const float* values, std::size_t size) {
+  std::uint32_t byte = 0;
+  for (std::size_t j = 0; j < size; ++j) byte |= SignOf(values[j]) >> (31 - j);
+  return static_cast<std::uint8_t>(byte);
+}
+
+inline void TakeSigns(const float* __restrict values, std::size_t size,
+                      std::uint8_t* __restrict bits) {
+  std::size_t i = 0;
+#if defined(__AVX2__)
+  for (; i + kSignsAtOnce <= size; i += kSignsAtOnce) {
+    std::uint32_t word = 0;
+#pragma GCC unroll 4
+    for (std::size_t j = 0; j < kSignsAtOnce; j += 8) {
+      word |= static_cast<std::uint32_t>(_mm256_movemask_ps(_mm256_loadu_ps(values + i + j))) << j;
+    }
+    __builtin_memcpy(bits + i / 8, &word, sizeof(word));
+  }
+#endif
+  for (; i + 8 <= size; i += 8) bits[i / 8] = TakeByte(values + i, 8);
+  if (i < size) bits[i / 8] = TakeByte(values + i, size - i);
+}
+
+// to[i] = Of(to[i], ±scale).
+template <float (*Of)(float, float)>
+inline void WithSigns(const std::uint8_t* __restrict bits, std::size_t size, float scale,
+                      float* __restrict to) {
+  std::size_t i = 0;
+  for (; i + kSignsAtOnce <= size; i += kSignsAtOnce) {
+    std::uint32_t word;
+    __builtin_memcpy(&word, bits + i / 8, sizeof(word));
+    for (std::size_t j = 0; j < kSignsAtOnce; ++j) {
+      const std::uint32_t sign = (word & (std::uint32_t{1} << j)) != 0 ? kSignBit : 0;
+      to[i + j] = Of(to[i + j], WithSign(scale, sign));
+    }
+  }
+  for (; i < size; ++i) to[i] = Of(to[i], WithSign(scale, SignAt(bits, i)));
+}
+
+inline float Replaced(float, float by) { return by; }
+inline float Added(float to, float value) { return to + value; }
+
+inline void ShrinkBy(float* to, std::size_t size, float scale) {
+  for (std::size_t i = 0; i < size; ++i) to[i] -= WithSign(scale, SignOf(to[i]));
+}
+
+constexpr SignKernels kSignLoops = {
+    .take = TakeSigns, .spread = WithSigns<Replaced>, .add = WithSigns<Added>, .shrink = ShrinkBy};
+
+}  // namespace
+}  // namespace leeway::compress
+
+#endif  // LEEWAY_COMPRESS_KERNELS_LOOPS_SIGN_H_
