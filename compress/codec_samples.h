@@ -34,6 +34,8 @@ inline std::vector<CodecSample> CodecSamples() {
       {.text = "none", .non_finite = kPassed},
       {.text = "onebit"},
       {.text = "onebit:group=32"},
+      {.text = "ternary", .random = true},
+      {.text = "ternary:clip=2.5,group=96", .random = true},
   };
 }
 

@@ -15,8 +15,9 @@ using CodecList = std::vector<std::pair<std::string, CodecFactory>>;
 // Of all files below.
 CodecList BuiltinCodecs();
 
-CodecList NoneCodecs();    // none
-CodecList OneBitCodecs();  // onebit
+CodecList NoneCodecs();     // none
+CodecList OneBitCodecs();   // onebit
+CodecList TernaryCodecs();  // ternary
 
 }  // namespace leeway::compress
 

@@ -8,6 +8,7 @@
 #ifndef LEEWAY_COMPRESS_KERNELS_KERNELS_H_
 #define LEEWAY_COMPRESS_KERNELS_KERNELS_H_
 
+#include "compress/kernels/dither_kernels.h"
 #include "compress/kernels/reduce_kernels.h"
 #include "compress/kernels/sign_kernels.h"
 #include "runtime/instruction_level.h"
@@ -20,6 +21,7 @@ using runtime::LevelsHere;
 struct Kernels {
   ReduceKernels reduce;
   SignKernels sign;
+  DitherKernels dither;
 };
 
 // Of a level that is among LevelsHere().

@@ -6,6 +6,7 @@
 #define LEEWAY_COMPRESS_KERNELS_LOOPS_ALL_H_
 
 #include "compress/kernels/kernels.h"
+#include "compress/kernels/loops/dither.h"
 #include "compress/kernels/loops/reduce.h"
 #include "compress/kernels/loops/sign.h"
 
@@ -15,6 +16,7 @@ namespace {
 constexpr Kernels kLoops = {
     .reduce = kReduceLoops,
     .sign = kSignLoops,
+    .dither = kDitherLoops,
 };
 
 }  // namespace

@@ -1,0 +1,54 @@
+// ternary: −s, 0 or +s for each element, at random, so that the mean is the element; s is the
+// largest magnitude of a group.
+//
+//   C(v)ᵢ = s · sign(vᵢ) · bᵢ,  bᵢ = 1 with probability |vᵢ| / s, otherwise 0,  s = max |v|
+//
+// Wen et al., "TernGrad: ternary gradients to reduce communication in distributed deep learning",
+// NeurIPS 2017, arXiv 1705.07878, equations 3 and 4. The larger the largest element is beside the
+// others, the fewer of these are sent, hence clipping: with `clip` = c an element counts as no
+// larger than c · σ, which makes s smaller and what is sent biased (error feedback keeps the rest).
+// σ is the root of the mean square of the group: the standard deviation, the mean taken to be 0, as
+// that of gradients nearly is, so that a group of equal elements is not clipped away.
+//
+// Message: that of dithering.h with 2 bits for each element and uniform levels: 0 for 0, 1 for +s,
+// 3 for −s (and 2, which is not written, for −0). For a whole block of 131072 elements it has
+// 7 + 32768 bytes.
+//
+// Options: clip (0), standard deviations to which elements are clipped, from 1 to 100; 0: not at
+// all; TernGrad takes 2.5. group (0), elements that share s: 0 for the whole message, or a multiple
+// of 32 up to 2^20. Of separate rows each has its own in any case.
+//
+// NaN and infinity are refused.
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "compress/codecs/builtin.h"
+#include "compress/codecs/dithering.h"
+#include "compress/codecs/groups.h"
+#include "compress/options.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::compress {
+namespace {
+
+constexpr absl::string_view kName = "ternary";
+
+absl::StatusOr<std::unique_ptr<Codec>> MakeTernary(const CodecOptions& options) {
+  double clip = 0, group = 0;
+  LEEWAY_RETURN_IF_ERROR(
+      ReadOptions(kName, options,
+                  {{.name = "clip", .value = &clip, .low = 0, .high = 100}, GroupOption(&group)}));
+  LEEWAY_RETURN_IF_ERROR(CheckGroupOption(kName, group));
+  if (clip > 0 && clip < 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("codec ternary: clip is ", clip, ", may be 0 or from 1 to 100"));
+  }
+  return std::make_unique<Dithering>(
+      kName, DitheringOptions{.bits = 2, .group = static_cast<std::uint64_t>(group), .clip = clip});
+}
+
+}  // namespace
+
+CodecList TernaryCodecs() { return {{"ternary", MakeTernary}}; }
+
+}  // namespace leeway::compress
