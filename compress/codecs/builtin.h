@@ -17,6 +17,7 @@ CodecList BuiltinCodecs();
 
 CodecList NoneCodecs();     // none
 CodecList OneBitCodecs();   // onebit
+CodecList QsgdCodecs();     // qsgd
 CodecList TernaryCodecs();  // ternary
 
 }  // namespace leeway::compress

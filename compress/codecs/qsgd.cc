@@ -1,0 +1,83 @@
+// qsgd: each element rounded at random to one of a few levels of its group's norm, so that the mean
+// is the element.
+//
+//   C(v)ᵢ = ‖v‖ · sign(vᵢ) · ξᵢ,  ξᵢ one of the two levels around |vᵢ| / ‖v‖, E ξᵢ = |vᵢ| / ‖v‖
+//
+// Uniform levels are 0, 1/s, 2/s, … 1 (Alistarh et al., "QSGD: communication-efficient SGD via
+// gradient quantization and encoding", NeurIPS 2017, arXiv 1610.02132, section 3.1, ξᵢ(v, s)).
+// Natural levels are 0 and the powers of two 2^(1−s), … 1/4, 1/2, 1 (natural dithering, Horváth et
+// al., "Natural compression for distributed deep learning", arXiv 1905.10988): small elements are
+// then met better, large ones worse. s = 2^(bits−1) − 1. Elements are packed at a fixed number of
+// bits; there is no entropy coding behind it as in QSGD's section 3.2.
+//
+// Message: that of dithering.h. For a whole block of 131072 elements, with 4 bits in groups of 512,
+// it has 3 + 256·4 + 65536 bytes.
+//
+// Options:
+//   bits (4)          of an element, its sign among them, 2 to 8
+//   group (512)       elements that share a norm: 0 for the whole message, or a multiple of 32 up
+//   to
+//                     2^20. Of separate rows each has its own in any case.
+//   norm (max)        max: the largest magnitude; l2: the Euclidean norm, as in QSGD. With l2 and s
+//                     below √group single errors may be larger than what was to be sent: error
+//                     feedback then does not converge, with max it does.
+//   levels (uniform)  uniform or natural
+//
+// NaN and infinity are refused. A Euclidean norm beyond the largest float counts as that.
+#include <algorithm>
+#include <initializer_list>
+#include <iterator>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compress/codecs/builtin.h"
+#include "compress/codecs/dithering.h"
+#include "compress/codecs/groups.h"
+#include "compress/options.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::compress {
+namespace {
+
+constexpr absl::string_view kName = "qsgd";
+
+// Puts the number of a choice in the place of its name, so that ReadOptions reads it.
+absl::Status NumberChoice(absl::string_view option,
+                          std::initializer_list<absl::string_view> choices, CodecOptions* options) {
+  const auto given = options->find(std::string(option));
+  if (given == options->end()) return absl::OkStatus();
+  const auto found = std::find(choices.begin(), choices.end(), given->second);
+  if (found == choices.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("codec ", kName, ": ", option, " is ",
+                                                   given->second, ", may be ",
+                                                   absl::StrJoin(choices, " or ")));
+  }
+  given->second = absl::StrCat(std::distance(choices.begin(), found));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Codec>> MakeQsgd(const CodecOptions& given) {
+  CodecOptions options = given;
+  LEEWAY_RETURN_IF_ERROR(NumberChoice("norm", {"max", "l2"}, &options));
+  LEEWAY_RETURN_IF_ERROR(NumberChoice("levels", {"uniform", "natural"}, &options));
+  double bits = 4, group = 512, norm = 0, levels = 0;
+  LEEWAY_RETURN_IF_ERROR(
+      ReadOptions(kName, options,
+                  {{.name = "bits", .value = &bits, .low = 2, .high = 8, .whole = true},
+                   GroupOption(&group),
+                   {.name = "norm", .value = &norm, .low = 0, .high = 1},
+                   {.name = "levels", .value = &levels, .low = 0, .high = 1}}));
+  LEEWAY_RETURN_IF_ERROR(CheckGroupOption(kName, group));
+  return std::make_unique<Dithering>(kName,
+                                     DitheringOptions{.bits = static_cast<int>(bits),
+                                                      .natural = levels != 0,
+                                                      .group = static_cast<std::uint64_t>(group),
+                                                      .euclidean = norm != 0});
+}
+
+}  // namespace
+
+CodecList QsgdCodecs() { return {{"qsgd", MakeQsgd}}; }
+
+}  // namespace leeway::compress
