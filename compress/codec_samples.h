@@ -35,7 +35,7 @@ inline std::vector<CodecSample> CodecSamples() {
       {.text = "onebit"},
       {.text = "onebit:group=32"},
       {.text = "ternary", .random = true},
-      {.text = "ternary:clip=2.5,group=96", .random = true},
+      {.text = "ternary:clip=2.5,group=0", .random = true},
       {.text = "qsgd", .random = true},
       {.text = "qsgd:bits=3,norm=l2,group=0", .random = true},
       {.text = "qsgd:bits=8,norm=l2,group=32", .random = true},

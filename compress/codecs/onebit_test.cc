@@ -6,48 +6,20 @@
 #include <vector>
 
 #include "compress/codecs/descent.h"
+#include "compress/codecs/groups_testing.h"
 #include "compress/registry.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace leeway::compress {
+namespace leeway::compress::groups_testing {
 namespace {
 
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::StartsWith;
 
-std::shared_ptr<const Codec> Make(const std::string& text) {
-  const auto made = MakeCodec(text);
-  EXPECT_TRUE(made.ok()) << made.status();
-  return made->codec;
-}
-
-std::vector<std::uint8_t> Encode(const std::string& codec, const std::vector<float>& values,
-                                 CodecShape shape = {}) {
-  const auto made = Make(codec);
-  shape.elements = values.size();
-  std::vector<std::uint8_t> out(made->EncodedBytesMax(shape));
-  const auto bytes =
-      made->Encode(values.data(), {.shape = shape}, std::as_writable_bytes(std::span(out)));
-  EXPECT_TRUE(bytes.ok()) << bytes.status();
-  out.resize(bytes.value_or(0));
-  return out;
-}
-
-std::vector<float> Decode(const std::vector<std::uint8_t>& encoded, CodecShape shape) {
-  std::vector<float> values(shape.elements);
-  const absl::Status decoded =
-      Make("onebit")->Decode(std::as_bytes(std::span(encoded)), shape, values.data());
-  EXPECT_TRUE(decoded.ok()) << decoded;
-  return values;
-}
-
-float ScaleIn(const std::vector<std::uint8_t>& encoded, std::size_t group = 0) {
-  float scale;
-  std::memcpy(&scale, encoded.data() + 2 + group * sizeof(float), sizeof(scale));
-  return scale;
-}
+constexpr std::size_t kOneBitScales = 2;  // where they begin
 
 TEST(OneBit, AMessageByHand) {
   // Magnitudes 1 + 2 + 3 + 4 + 0 + 0 + 0 + 0 + 6 = 16, of 9 elements.
@@ -55,11 +27,12 @@ TEST(OneBit, AMessageByHand) {
   ASSERT_EQ(encoded.size(), 2 + 4 + 2);
   EXPECT_EQ(encoded[0], 0);
   EXPECT_EQ(encoded[1], 0);
-  EXPECT_EQ(ScaleIn(encoded), 16.0f / 9);
+  EXPECT_EQ(ScaleIn(encoded, kOneBitScales), 16.0f / 9);
   EXPECT_EQ(encoded[6], 0b00101010);
   EXPECT_EQ(encoded[7], 0b1);
   const float s = 16.0f / 9;
-  EXPECT_THAT(Decode(encoded, {.elements = 9}), ElementsAre(s, -s, s, -s, s, -s, s, s, -s));
+  EXPECT_THAT(Decode("onebit", encoded, {.elements = 9}),
+              ElementsAre(s, -s, s, -s, s, -s, s, s, -s));
 }
 
 TEST(OneBit, GroupsHaveScalesOfTheirOwn) {
@@ -69,21 +42,21 @@ TEST(OneBit, GroupsHaveScalesOfTheirOwn) {
   const auto encoded = Encode("onebit:group=32", values);
   ASSERT_EQ(encoded.size(), 2 + 3 * 4 + 9);
   EXPECT_EQ(encoded[0], 1);
-  EXPECT_EQ(ScaleIn(encoded, 0), 1);
-  EXPECT_EQ(ScaleIn(encoded, 1), 3);
-  EXPECT_EQ(ScaleIn(encoded, 2), 5);
+  EXPECT_EQ(ScaleIn(encoded, kOneBitScales, 0), 1);
+  EXPECT_EQ(ScaleIn(encoded, kOneBitScales, 1), 3);
+  EXPECT_EQ(ScaleIn(encoded, kOneBitScales, 2), 5);
   // A decoder takes the size of groups from the message.
-  EXPECT_EQ(Decode(encoded, {.elements = 70}), values);
+  EXPECT_EQ(Decode("onebit", encoded, {.elements = 70}), values);
 }
 
 TEST(OneBit, EachSeparateRowHasAScaleAndBeginsAtAByte) {
   const CodecShape rows = {.elements = 9, .columns = 3, .separate_rows = true};
   const std::vector<float> values = {1, -1, 1, -2, 2, 2, 0, 0, 0};
   for (const char* const codec : {"onebit", "onebit:group=32"}) {
-    const auto encoded = Encode(codec, values, rows);
+    const auto encoded = Encode(codec, values, {.shape = rows});
     ASSERT_EQ(encoded.size(), 2 + 3 * 4 + 3);
-    EXPECT_THAT(std::vector(encoded.end() - 3, encoded.end()), ElementsAre(0b010, 0b001, 0));
-    EXPECT_EQ(Decode(encoded, rows), values);
+    EXPECT_THAT(LastBytes(encoded, 3), ElementsAre(0b010, 0b001, 0));
+    EXPECT_EQ(Decode("onebit", encoded, rows), values);
   }
 }
 
@@ -98,33 +71,31 @@ TEST(OneBit, TheScaleIsRightWhereSumsInFloatOverflow) {
   constexpr float kLargest = std::numeric_limits<float>::max();
   std::vector<float> values(10000, kLargest);
   values[7] = -kLargest;
-  EXPECT_EQ(ScaleIn(Encode("onebit", values)), kLargest);
+  EXPECT_EQ(ScaleIn(Encode("onebit", values), kOneBitScales), kLargest);
   for (std::size_t i = 0; i < 5000; ++i) values[i] = 0;
-  EXPECT_EQ(ScaleIn(Encode("onebit", values)), kLargest / 2);
+  EXPECT_EQ(ScaleIn(Encode("onebit", values), kOneBitScales), kLargest / 2);
 }
 
 TEST(OneBit, TheSmallestValuesKeepTheirMean) {
   constexpr float kDenormal = std::numeric_limits<float>::denorm_min();
-  EXPECT_EQ(ScaleIn(Encode("onebit", {3 * kDenormal, -5 * kDenormal})), 4 * kDenormal);
+  EXPECT_EQ(ScaleIn(Encode("onebit", {3 * kDenormal, -5 * kDenormal}), kOneBitScales),
+            4 * kDenormal);
 }
 
 TEST(OneBit, OnlyZerosGiveZeros) {
   const auto encoded = Encode("onebit", std::vector<float>(100, -0.0f));
-  EXPECT_THAT(Decode(encoded, {.elements = 100}), Each(0));
+  EXPECT_THAT(Decode("onebit", encoded, {.elements = 100}), Each(0));
 }
 
 TEST(OneBit, MalformedMessagesAreRefused) {
-  const auto codec = Make("onebit");
-  const auto check = [&](const std::vector<std::uint8_t>& encoded, const CodecShape& shape) {
-    const absl::Status status = codec->Check(std::as_bytes(std::span(encoded)), shape);
-    EXPECT_EQ(status.ok() ? "" : "malformed onebit message",
-              std::string(status.message().substr(0, 24)));
-    return std::string(status.message());
+  const auto check = [](const std::vector<std::uint8_t>& encoded, const CodecShape& shape) {
+    return Checked("onebit", encoded, shape);
   };
   const CodecShape shape = {.elements = 64};
   auto encoded = Encode("onebit:group=32", std::vector<float>(64, 1));
   EXPECT_EQ(check(encoded, shape), "");
-  EXPECT_THAT(check({encoded.begin(), encoded.begin() + 1}, shape), HasSubstr("ends before"));
+  EXPECT_THAT(check({encoded.begin(), encoded.begin() + 1}, shape),
+              StartsWith("malformed onebit message: it ends before"));
   EXPECT_THAT(check(encoded, {.elements = 65}), HasSubstr("elements of 1 bits in 3 groups"));
   EXPECT_THAT(check(encoded, {.elements = 64, .columns = 32, .separate_rows = true}),
               HasSubstr("groups of 32 elements"));
@@ -163,4 +134,4 @@ TEST(OneBit, ErrorFeedbackArrivesWhereSignsAloneStandStill) {
 }
 
 }  // namespace
-}  // namespace leeway::compress
+}  // namespace leeway::compress::groups_testing

@@ -18,10 +18,13 @@
 //   group (512)       elements that share a norm: 0 for the whole message, or a multiple of 32 up
 //   to
 //                     2^20. Of separate rows each has its own in any case.
-//   norm (max)        max: the largest magnitude; l2: the Euclidean norm, as in QSGD. With l2 and s
-//                     below √group single errors may be larger than what was to be sent: error
-//                     feedback then does not converge, with max it does.
+//   norm (max)        max: the largest magnitude; l2: the Euclidean norm, as in QSGD
 //   levels (uniform)  uniform or natural
+//
+// Limits: with norm=l2 the error is larger than what was to be sent where s (of natural levels
+// 2^(s−1)) is well below √group. Under error feedback what is carried then grows without end, as
+// with 4 bits in groups of 512; 5 bits, or 4 with natural levels, are enough there. With norm=max
+// it stays bounded.
 //
 // NaN and infinity are refused. A Euclidean norm beyond the largest float counts as that.
 #include <algorithm>

@@ -12,11 +12,15 @@
 //
 // Message: that of dithering.h with 2 bits for each element and uniform levels: 0 for 0, 1 for +s,
 // 3 for −s (and 2, which is not written, for −0). For a whole block of 131072 elements it has
-// 7 + 32768 bytes.
+// 3 + 256·4 + 32768 bytes.
 //
 // Options: clip (0), standard deviations to which elements are clipped, from 1 to 100; 0: not at
-// all; TernGrad takes 2.5. group (0), elements that share s: 0 for the whole message, or a multiple
-// of 32 up to 2^20. Of separate rows each has its own in any case.
+// all; TernGrad takes 2.5. group (512), elements that share s: 0 for the whole message, or a
+// multiple of 32 up to 2^20. Of separate rows each has its own in any case.
+//
+// Limits: the larger a group, the larger s and the more is left to chance. With error feedback on
+// normally distributed gradients what is carried settles at 8 of their deviations in groups of 512;
+// in one group of 131072 it passes 100 of them, and clipping hardly changes that.
 //
 // NaN and infinity are refused.
 #include <memory>
@@ -34,7 +38,7 @@ namespace {
 constexpr absl::string_view kName = "ternary";
 
 absl::StatusOr<std::unique_ptr<Codec>> MakeTernary(const CodecOptions& options) {
-  double clip = 0, group = 0;
+  double clip = 0, group = 512;
   LEEWAY_RETURN_IF_ERROR(
       ReadOptions(kName, options,
                   {{.name = "clip", .value = &clip, .low = 0, .high = 100}, GroupOption(&group)}));

@@ -11,12 +11,12 @@
 namespace leeway::compress {
 namespace {
 
-constexpr std::size_t kSizes[] = {0, 1, 7, 8, 9, 31, 33, 64, 1000};
-constexpr float kLargest = std::numeric_limits<float>::max();
-constexpr float kDenormal = std::numeric_limits<float>::denorm_min();
+constexpr std::size_t kDitherSizes[] = {0, 1, 7, 8, 9, 31, 33, 64, 1000};
+constexpr float kLargestScale = std::numeric_limits<float>::max();
+constexpr float kSmallestScale = std::numeric_limits<float>::denorm_min();
 
 // Values of every size: many are near 0, some above 1.
-std::vector<float> Values(std::size_t size) {
+std::vector<float> Spread(std::size_t size) {
   std::vector<float> values(size);
   for (std::size_t i = 0; i < size; ++i) {
     values[i] = static_cast<float>(
@@ -48,9 +48,9 @@ double PartOf(int level, int bits, bool natural) {
 TEST(DitherKernels, AllLevelsGiveTheSameBitsAtEveryLength) {
   for (const bool natural : {false, true}) {
     const LevelKernels& scalar = LevelsOf(Level::kScalar, natural);
-    for (const std::size_t size : kSizes) {
+    for (const std::size_t size : kDitherSizes) {
       for (int bits = 2; bits <= 8; ++bits) {
-        const std::vector<float> values = Values(size);
+        const std::vector<float> values = Spread(size);
         const std::vector<std::uint8_t> codes = Rounded(scalar, values, 1.7f, bits);
         std::vector<float> restored(size), added = values;
         scalar.restore(codes.data(), size, 1.7f, bits, restored.data());
@@ -84,7 +84,7 @@ TEST(DitherKernels, AllLevelsGiveTheSameBitsAtEveryLength) {
 }
 
 TEST(DitherKernels, CodesLieOneBehindTheOther) {
-  for (const std::size_t size : kSizes) {
+  for (const std::size_t size : kDitherSizes) {
     for (int bits = 2; bits <= 8; ++bits) {
       std::vector<std::uint8_t> codes((size + 7) / 8 * 8, 0xff);
       std::vector<std::uint8_t> expected((size * static_cast<std::size_t>(bits) + 7) / 8);
@@ -110,7 +110,7 @@ TEST(DitherKernels, CodesAreRestoredByTheFormula) {
       const int sign = 1 << (bits - 1);
       std::vector<std::uint8_t> codes;
       for (int code = 0; code < 2 * sign; ++code) codes.push_back(static_cast<std::uint8_t>(code));
-      for (const float scale : {0.0f, 1.0f, 0.37f, kDenormal, kLargest}) {
+      for (const float scale : {0.0f, 1.0f, 0.37f, kSmallestScale, kLargestScale}) {
         std::vector<float> values(codes.size());
         LevelsOf(Level::kScalar, natural)
             .restore(codes.data(), codes.size(), scale, bits, values.data());
@@ -118,7 +118,7 @@ TEST(DitherKernels, CodesAreRestoredByTheFormula) {
           const int level = codes[i] & (sign - 1);
           const double exact = PartOf(level, bits, natural) * static_cast<double>(scale);
           const double magnitude = std::abs(static_cast<double>(values[i]));
-          EXPECT_NEAR(magnitude, exact, 2e-7 * exact + static_cast<double>(kDenormal) / 2);
+          EXPECT_NEAR(magnitude, exact, 2e-7 * exact + static_cast<double>(kSmallestScale) / 2);
           EXPECT_EQ(std::signbit(values[i]), (codes[i] & sign) != 0);
           if (level == sign - 1) {
             EXPECT_EQ(std::abs(values[i]), scale);
@@ -132,7 +132,7 @@ TEST(DitherKernels, CodesAreRestoredByTheFormula) {
 TEST(DitherKernels, EachElementGoesToOneOfTheLevelsAroundIt) {
   for (const bool natural : {false, true}) {
     for (int bits = 2; bits <= 8; ++bits) {
-      const std::vector<float> values = Values(1000);
+      const std::vector<float> values = Spread(1000);
       const auto codes = Rounded(LevelsOf(Level::kScalar, natural), values, 1.7f, bits);
       const int levels = (1 << (bits - 1)) - 1;
       for (std::size_t i = 0; i < values.size(); ++i) {
@@ -210,13 +210,13 @@ TEST(DitherKernels, ExtremeScales) {
       for (const int bits : {2, 4, 8}) {
         const LevelKernels& kernels = LevelsOf(level, natural);
         const auto highest = static_cast<std::uint8_t>((1 << (bits - 1)) - 1);
-        for (const float scale : {kDenormal, 1e-30f, 1.0f, kLargest}) {
+        for (const float scale : {kSmallestScale, 1e-30f, 1.0f, kLargestScale}) {
           EXPECT_THAT(Rounded(kernels, std::vector<float>(40, scale), scale, bits),
                       testing::Each(highest));
           EXPECT_THAT(Rounded(kernels, std::vector<float>(40, -scale), scale, bits),
                       testing::Each(2 * highest + 1));
         }
-        EXPECT_THAT(Rounded(kernels, std::vector<float>(40, kLargest), kDenormal, bits),
+        EXPECT_THAT(Rounded(kernels, std::vector<float>(40, kLargestScale), kSmallestScale, bits),
                     testing::Each(highest));
         EXPECT_THAT(Rounded(kernels, std::vector<float>(40, -0.0f), 0, bits), testing::Each(0));
       }
@@ -227,10 +227,10 @@ TEST(DitherKernels, ExtremeScales) {
 TEST(DitherKernels, SumsOfSquaresNeitherOverflowNorVanish) {
   for (const Level level : LevelsHere()) {
     const DitherKernels& kernels = KernelsOf(level).dither;
-    const double largest = kLargest, smallest = kDenormal;
-    EXPECT_EQ(kernels.sum_squares(std::vector<float>(64, kLargest).data(), 64),
+    const double largest = kLargestScale, smallest = kSmallestScale;
+    EXPECT_EQ(kernels.sum_squares(std::vector<float>(64, kLargestScale).data(), 64),
               64 * largest * largest);
-    EXPECT_EQ(kernels.sum_squares(std::vector<float>(33, kDenormal).data(), 33),
+    EXPECT_EQ(kernels.sum_squares(std::vector<float>(33, kSmallestScale).data(), 33),
               33 * smallest * smallest);
     const std::vector<float> values = {3, -4};
     EXPECT_EQ(kernels.sum_squares(values.data(), 2), 25);

@@ -10,9 +10,9 @@
 namespace leeway::compress {
 namespace {
 
-constexpr std::size_t kSizes[] = {0, 1, 7, 8, 9, 31, 32, 33, 63, 64, 1000, 4097};
+constexpr std::size_t kSignSizes[] = {0, 1, 7, 8, 9, 31, 32, 33, 63, 64, 1000, 4097};
 
-std::vector<float> Values(std::size_t size, std::uint64_t seed) {
+std::vector<float> Drawn(std::size_t size, std::uint64_t seed) {
   std::vector<float> values(size);
   for (std::size_t i = 0; i < size; ++i) {
     values[i] = static_cast<float>(runtime::NormalAt(seed, size, i));
@@ -28,8 +28,8 @@ std::vector<std::uint8_t> Taken(const SignKernels& kernels, const std::vector<fl
 
 TEST(SignKernels, EveryLevelAgreesWithTheFormulas) {
   constexpr float kScale = 0.37f;
-  for (const std::size_t size : kSizes) {
-    const std::vector<float> values = Values(size, 1), before = Values(size, 2);
+  for (const std::size_t size : kSignSizes) {
+    const std::vector<float> values = Drawn(size, 1), before = Drawn(size, 2);
     std::vector<std::uint8_t> bits((size + 7) / 8);
     std::vector<float> spread(size), added(size), shrunk(size);
     for (std::size_t i = 0; i < size; ++i) {
@@ -57,9 +57,9 @@ TEST(SignKernels, EveryLevelAgreesWithTheFormulas) {
 }
 
 TEST(SignKernels, OnlyTheSignBitCounts) {
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-  std::vector<float> values = {0.0f, -0.0f, kInfinity, -kInfinity, kNan, -kNan, 1e-45f, -1e-45f};
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> values = {0.0f, -0.0f, infinity, -infinity, nan, -nan, 1e-45f, -1e-45f};
   for (int i = 0; i < 2; ++i) values.insert(values.end(), values.begin(), values.end());
   for (const Level level : LevelsHere()) {
     EXPECT_THAT(Taken(KernelsOf(level).sign, values), testing::Each(0xaa)) << Name(level);

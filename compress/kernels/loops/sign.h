@@ -14,14 +14,14 @@
 namespace leeway::compress {
 namespace {
 
-constexpr std::uint32_t kSignBit = 0x80000000u;
+constexpr std::uint32_t kFloatSign = 0x80000000u;
 constexpr std::size_t kSignsAtOnce = 32;
 
-inline std::uint32_t SignOf(float value) {
-  return __builtin_bit_cast(std::uint32_t, value) & kSignBit;
+inline std::uint32_t FloatSignOf(float value) {
+  return __builtin_bit_cast(std::uint32_t, value) & kFloatSign;
 }
 
-inline float WithSign(float magnitude, std::uint32_t sign) {
+inline float WithFloatSign(float magnitude, std::uint32_t sign) {
   return __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, magnitude) ^ sign);
 }
 
@@ -30,9 +30,9 @@ inline std::uint32_t SignAt(const std::uint8_t* bits, std::size_t i) {
 }
 
 // Of at most 8 elements.
-inline std::uint8_t TakeByte(const float* values, std::size_t size) {
+inline std::uint8_t TakeSignByte(const float* values, std::size_t size) {
   std::uint32_t byte = 0;
-  for (std::size_t j = 0; j < size; ++j) byte |= SignOf(values[j]) >> (31 - j);
+  for (std::size_t j = 0; j < size; ++j) byte |= FloatSignOf(values[j]) >> (31 - j);
   return static_cast<std::uint8_t>(byte);
 }
 
@@ -49,8 +49,8 @@ inline void TakeSigns(const float* __restrict values, std::size_t size,
     __builtin_memcpy(bits + i / 8, &word, sizeof(word));
   }
 #endif
-  for (; i + 8 <= size; i += 8) bits[i / 8] = TakeByte(values + i, 8);
-  if (i < size) bits[i / 8] = TakeByte(values + i, size - i);
+  for (; i + 8 <= size; i += 8) bits[i / 8] = TakeSignByte(values + i, 8);
+  if (i < size) bits[i / 8] = TakeSignByte(values + i, size - i);
 }
 
 // to[i] = Of(to[i], ±scale).
@@ -62,22 +62,24 @@ inline void WithSigns(const std::uint8_t* __restrict bits, std::size_t size, flo
     std::uint32_t word;
     __builtin_memcpy(&word, bits + i / 8, sizeof(word));
     for (std::size_t j = 0; j < kSignsAtOnce; ++j) {
-      const std::uint32_t sign = (word & (std::uint32_t{1} << j)) != 0 ? kSignBit : 0;
-      to[i + j] = Of(to[i + j], WithSign(scale, sign));
+      const std::uint32_t sign = (word & (std::uint32_t{1} << j)) != 0 ? kFloatSign : 0;
+      to[i + j] = Of(to[i + j], WithFloatSign(scale, sign));
     }
   }
-  for (; i < size; ++i) to[i] = Of(to[i], WithSign(scale, SignAt(bits, i)));
+  for (; i < size; ++i) to[i] = Of(to[i], WithFloatSign(scale, SignAt(bits, i)));
 }
 
-inline float Replaced(float, float by) { return by; }
-inline float Added(float to, float value) { return to + value; }
+inline float SignsReplace(float, float by) { return by; }
+inline float SignsAdd(float to, float value) { return to + value; }
 
 inline void ShrinkBy(float* to, std::size_t size, float scale) {
-  for (std::size_t i = 0; i < size; ++i) to[i] -= WithSign(scale, SignOf(to[i]));
+  for (std::size_t i = 0; i < size; ++i) to[i] -= WithFloatSign(scale, FloatSignOf(to[i]));
 }
 
-constexpr SignKernels kSignLoops = {
-    .take = TakeSigns, .spread = WithSigns<Replaced>, .add = WithSigns<Added>, .shrink = ShrinkBy};
+constexpr SignKernels kSignLoops = {.take = TakeSigns,
+                                    .spread = WithSigns<SignsReplace>,
+                                    .add = WithSigns<SignsAdd>,
+                                    .shrink = ShrinkBy};
 
 }  // namespace
 }  // namespace leeway::compress
