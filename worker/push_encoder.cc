@@ -186,6 +186,12 @@ EncodedRows PushEncoder::EncodeRows(std::uint32_t shard, std::span<const std::ui
   return encoded;
 }
 
+double PushEncoder::Kept(std::uint64_t block, std::uint64_t element) const {
+  const auto found = blocks_.find(block);
+  if (found == blocks_.end() || element >= found->second.residual.size()) return 0;
+  return found->second.rate * static_cast<double>(found->second.residual[element]);
+}
+
 double PushEncoder::ResidualNorm() const {
   double sum = 0;
   for (const auto& [block, state] : blocks_) {

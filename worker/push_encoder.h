@@ -52,6 +52,8 @@ class PushEncoder {
   EncodedRows EncodeRows(std::uint32_t shard, std::span<const std::uint64_t> keys, std::byte* rows,
                          std::optional<double> learning_rate, bool may_flush);
 
+  // What is kept of an element of a dense block, times the learning rate of its last push.
+  double Kept(std::uint64_t block, std::uint64_t element) const;
   // ‖e‖₂ of everything that is kept.
   double ResidualNorm() const;
 

@@ -1,0 +1,337 @@
+// The exact test of error feedback: what has been dropped, on all ends, is the whole difference to
+// training without compression.
+//
+// With E = server's residual + mean of the workers' residuals, x_t − η_t·E_t is the trajectory of
+// the uncompressed run on the same gradients, up to rounding, for every codec and every schedule
+// of learning rates (dist-EF-SGD, Zheng et al., NeurIPS 2019, proof of Theorem 1). It ends as soon
+// as a residual is lost, doubled or weighed wrongly: so it is held through failovers, moves and
+// restores as well.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compress/codec_samples.h"
+#include "compress/table_codec.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "ps/store/shard_store.h"
+#include "runtime/random.h"
+#include "worker/pulled_blocks.h"
+#include "worker/push_encoder.h"
+
+namespace leeway {
+namespace {
+
+constexpr std::uint32_t kTable = 3;
+constexpr std::uint32_t kWorkers = 4;
+constexpr std::uint64_t kElements = 700;  // one block of 512 and a short one
+constexpr std::uint64_t kBlockBytes = 2048;
+constexpr std::uint64_t kBlockElements = kBlockBytes / sizeof(float);
+constexpr int kSteps = 40;
+
+// η goes up and down, and is 0 once.
+double RateAt(int step) {
+  if (step == 17) return 0;
+  const double rates[] = {0.1, 0.1, 0.05, 0.2, 0.01};
+  return rates[step % 5];
+}
+
+float GradientAt(int step, std::uint32_t worker, std::uint64_t i) {
+  return static_cast<float>(runtime::NormalAt(static_cast<std::uint64_t>(step), worker, i));
+}
+
+// What happens to the servers' state in the middle of the training.
+enum class Event { kNone, kFailover, kMove, kRestore, kLostResidual };
+
+class Training {
+ public:
+  // `encoded_pushes`: otherwise workers push as if the table had no codec.
+  explicit Training(TableSpec spec, bool encoded_pushes = true)
+      : spec_(std::move(spec)), encoded_pushes_(encoded_pushes) {
+    const auto codec = compress::TableCodecOf(spec_);
+    EXPECT_TRUE(codec.ok()) << codec.status();
+    codec_ = *codec;
+    updater_ = *ps::MakeUpdater(spec_);
+    head_ = NewStore();
+    replica_ = NewStore();
+    for (std::uint32_t rank = 0; rank < kWorkers; ++rank) {
+      encoders_.emplace_back(spec_, codec_, kTable, rank, 1u, 1u << 20);
+      pulls_.emplace_back(spec_, codec_);
+    }
+    parameters_.assign(kElements, 0.0);
+    exact_.assign(kElements, 0.0);
+  }
+
+  bool gradient_table() const { return spec_.updater.name == compress::kGradientUpdater; }
+
+  void Step(int step) {
+    const double rate = RateAt(step);
+    for (std::uint64_t block = 0; block < 2; ++block) {
+      std::vector<ps::PushView> pushes;
+      for (std::uint32_t rank = 0; rank < kWorkers; ++rank) {
+        pushes.push_back(Push(step, rank, block, rate));
+      }
+      // The head applies, the replica hears of the aggregate.
+      const auto aggregate = head_->Combine(pushes, kWorkers);
+      ASSERT_TRUE(aggregate.ok()) << aggregate.status();
+      ASSERT_TRUE(head_->ApplyCombined(pushes, kWorkers).ok());
+      ASSERT_TRUE(replica_->ApplyAggregate(*aggregate).ok());
+      const auto clock = static_cast<std::uint64_t>(step) + 1;
+      ASSERT_TRUE(head_->MakeVersion(block, clock, rate).ok());
+      ASSERT_TRUE(replica_->MakeVersion(block, clock, rate).ok());
+      if (gradient_table()) UpdateParameters(block, rate);
+    }
+    for (std::uint64_t i = 0; i < kElements; ++i) {
+      double sum = 0;
+      for (std::uint32_t rank = 0; rank < kWorkers; ++rank) {
+        sum += static_cast<double>(GradientAt(step, rank, i));
+      }
+      exact_[i] -= rate * sum / kWorkers;
+    }
+  }
+
+  void Happen(Event event) {
+    if (event == Event::kNone) return;
+    if (event == Event::kFailover) {
+      std::swap(head_, replica_);
+      return;
+    }
+    std::unique_ptr<ps::ShardStore> next = NewStore();
+    for (ps::FrozenPiece piece : head_->Freeze().pieces) {
+      if (event == Event::kRestore) piece.version = 0;  // no file has it
+      if (event == Event::kLostResidual) piece.state = Zeros(piece.state.size());
+      const auto loaded = event == Event::kRestore
+                              ? next->LoadElsewhere(piece, kBlockBytes).status()
+                              : next->Load(piece);
+      ASSERT_TRUE(loaded.ok()) << loaded;
+    }
+    if (event == Event::kRestore) {  // another cluster, whose workers hold nothing yet
+      pulls_.clear();
+      for (std::uint32_t rank = 0; rank < kWorkers; ++rank) pulls_.emplace_back(spec_, codec_);
+    }
+    head_ = std::move(next);
+    replica_ = NewStore();
+    for (const ps::FrozenPiece& piece : head_->Freeze().pieces) {
+      ASSERT_TRUE(replica_->Load(piece).ok());
+    }
+  }
+
+  // The largest distance of x − η·E from the uncompressed trajectory, as a part of the largest that
+  // has been kept of an element (some codecs drop a ten-thousandth, others nearly everything).
+  double Error() {
+    double largest = 0;
+    for (std::uint64_t block = 0; block < 2; ++block) {
+      const std::uint64_t first = block * kBlockElements;
+      const ps::FeedbackBlock open = *head_->OpenFeedback(block, false);
+      for (std::uint64_t i = 0; i < open.elements; ++i) {
+        double kept = 0;  // η·E
+        for (const worker::PushEncoder& encoder : encoders_) {
+          kept += encoder.Kept(block, i) / kWorkers;
+        }
+        largest_kept_ = std::max(largest_kept_, std::abs(kept));
+        double value = parameters_[first + i];
+        if (gradient_table()) {
+          if (open.slot != nullptr) kept += static_cast<double>(open.slot[i]);
+        } else {
+          float stored;
+          std::memcpy(&stored, open.values + i * sizeof(float), sizeof(float));
+          value = static_cast<double>(stored);
+        }
+        largest = std::max(largest, std::abs(value - kept - exact_[first + i]));
+      }
+    }
+    return largest_kept_ == 0 ? largest : largest / largest_kept_;
+  }
+
+  // The block as that worker sees it after a pull.
+  std::vector<float> Pull(std::uint32_t rank, std::uint64_t block) {
+    const std::uint64_t elements = block == 0 ? kBlockElements : kElements - kBlockElements;
+    std::vector<float> values(elements);
+    const ps::PullView view{.block = block, .elements = elements, .have = pulls_[rank].have(block)};
+    const auto pulled = head_->Pull(view);
+    EXPECT_TRUE(pulled.ok()) << pulled.status();
+    auto* const to = reinterpret_cast<std::byte*>(values.data());
+    if (!pulled->coded) {
+      std::memcpy(to, pulled->payload[0].data(), elements * sizeof(float));
+      return values;
+    }
+    const absl::Status taken =
+        pulls_[rank].Take(block, elements, pulled->parts, pulled->payload[0].bytes(), to);
+    EXPECT_TRUE(taken.ok()) << taken;
+    return values;
+  }
+
+  ps::ShardStore& head() { return *head_; }
+  ps::ShardStore& replica() { return *replica_; }
+
+ private:
+  std::unique_ptr<ps::ShardStore> NewStore() const {
+    return ps::NewShardStore(
+        spec_, {.table = kTable, .shard = 0, .num_shards = 1, .block_bytes = kBlockBytes},
+        updater_.get());
+  }
+
+  static runtime::Buffer Zeros(std::size_t bytes) {
+    const std::string zeros(bytes, '\0');
+    return runtime::Buffer::CopyOf(zeros);
+  }
+
+  ps::PushView Push(int step, std::uint32_t rank, std::uint64_t block, double rate) {
+    const std::uint64_t elements = block == 0 ? kBlockElements : kElements - kBlockElements;
+    std::vector<float> gradient(elements);
+    for (std::uint64_t i = 0; i < elements; ++i) {
+      gradient[i] = GradientAt(step, rank, block * kBlockElements + i);
+    }
+    if (!encoded_pushes_) {
+      return {.block = block,
+              .values = runtime::Buffer::CopyOf(gradient.data(), elements * sizeof(float)),
+              .learning_rate = rate};
+    }
+    worker::EncodedValues encoded = encoders_[rank].EncodeBlock(
+        block, reinterpret_cast<const std::byte*>(gradient.data()), elements, rate);
+    return {.block = block,
+            .values = std::move(encoded.bytes),
+            .learning_rate = rate,
+            .codec = encoded.codec};
+  }
+
+  void UpdateParameters(std::uint64_t block, double rate) {
+    const std::vector<float> gradient = Pull(0, block);
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      parameters_[block * kBlockElements + i] -= rate * static_cast<double>(gradient[i]);
+    }
+  }
+
+  const TableSpec spec_;
+  const bool encoded_pushes_;
+  compress::TableCodec codec_;
+  std::unique_ptr<Updater> updater_;
+  std::unique_ptr<ps::ShardStore> head_;
+  std::unique_ptr<ps::ShardStore> replica_;
+  std::vector<worker::PushEncoder> encoders_;
+  std::vector<worker::PulledBlocks> pulls_;
+  std::vector<double> parameters_;  // of a gradient table
+  std::vector<double> exact_;
+  double largest_kept_ = 0;
+};
+
+TableSpec Parameters(const std::string& codec, ErrorFeedback feedback) {
+  TableSpec spec = TableSpec::Dense("w", {70, 10});
+  spec.updater = {"sgd", {{"learning_rate", 0.1}}};
+  spec.aggregate = Aggregate::kMean;
+  spec.codec = codec;
+  spec.error_feedback = feedback;
+  return spec;
+}
+
+TableSpec Gradients(const std::string& codec, ErrorFeedback feedback) {
+  TableSpec spec = Parameters(codec, feedback);
+  spec.updater = {"gradient", {}};
+  return spec;
+}
+
+std::vector<std::string> LossyCodecs() {
+  std::vector<std::string> texts;
+  for (const compress::CodecSample& sample : compress::CodecSamples()) {
+    const auto codec = compress::MakeCodec(sample.text)->codec;
+    // Those that keep what they drop themselves have tests of their own.
+    if (!codec->lossless() && !codec->keeps_residual()) texts.push_back(sample.text);
+  }
+  return texts;
+}
+
+// Parts of what is kept: rounding of values and sums in float over all steps, and less than what is
+// missing where a residual was lost.
+constexpr double kRounding = 0.03;
+constexpr double kLost = 0.1;
+
+class IdentityTest : public testing::TestWithParam<std::string> {
+ protected:
+  // Whether the codec can be combined with error feedback on the server.
+  static bool HasServerSide(const TableSpec& spec) { return compress::TableCodecOf(spec).ok(); }
+
+  static double Run(const TableSpec& spec, Event event, bool encoded_pushes = true) {
+    Training training(spec, encoded_pushes);
+    double largest = 0;
+    for (int step = 0; step < kSteps; ++step) {
+      training.Step(step);
+      if (testing::Test::HasFatalFailure()) return INFINITY;
+      if (step == 11 || step == 23) training.Happen(event);
+      largest = std::max(largest, training.Error());
+    }
+    EXPECT_EQ(training.head().Digest(), training.replica().Digest());
+    return largest;
+  }
+};
+
+TEST_P(IdentityTest, HoldsForPushesAlone) {
+  EXPECT_LT(Run(Parameters(GetParam(), ErrorFeedback::kWorker), Event::kNone), kRounding);
+}
+
+TEST_P(IdentityTest, HoldsOnBothEndsOfAGradientTable) {
+  const TableSpec spec = Gradients(GetParam(), ErrorFeedback::kBoth);
+  if (!HasServerSide(spec)) GTEST_SKIP() << "no error feedback on servers";
+  EXPECT_LT(Run(spec, Event::kNone), kRounding);
+}
+
+TEST_P(IdentityTest, HoldsForRepliesAlone) {
+  const TableSpec spec = Gradients(GetParam(), ErrorFeedback::kServer);
+  if (!HasServerSide(spec)) GTEST_SKIP() << "no error feedback on servers";
+  EXPECT_LT(Run(spec, Event::kNone, /*encoded_pushes=*/false), kRounding);
+}
+
+TEST_P(IdentityTest, SurvivesFailoverMoveAndRestore) {
+  for (const Event event : {Event::kFailover, Event::kMove, Event::kRestore}) {
+    EXPECT_LT(Run(Parameters(GetParam(), ErrorFeedback::kWorker), event), kRounding);
+    const TableSpec gradients = Gradients(GetParam(), ErrorFeedback::kBoth);
+    if (HasServerSide(gradients)) {
+      EXPECT_LT(Run(gradients, event), kRounding);
+    }
+  }
+}
+
+TEST_P(IdentityTest, NoticesAResidualThatIsLost) {
+  const TableSpec spec = Gradients(GetParam(), ErrorFeedback::kBoth);
+  if (!HasServerSide(spec)) GTEST_SKIP() << "no error feedback on servers";
+  EXPECT_GT(Run(spec, Event::kLostResidual), kLost);
+}
+
+// EF21-P: every worker that has pulled holds what the server believes, bit by bit, and that comes
+// close to the values.
+TEST_P(IdentityTest, WorkersHoldWhatTheServerBelieves) {
+  const TableSpec spec = Parameters(GetParam(), ErrorFeedback::kBoth);
+  if (!HasServerSide(spec)) GTEST_SKIP() << "no error feedback on servers";
+  for (const Event event : {Event::kNone, Event::kFailover, Event::kMove, Event::kRestore}) {
+    Training training(spec);
+    for (int step = 0; step < kSteps; ++step) {
+      training.Step(step);
+      if (step == 11) training.Happen(event);
+      for (std::uint64_t block = 0; block < 2; ++block) {
+        for (std::uint32_t rank = 0; rank < kWorkers; ++rank) {
+          if (static_cast<std::uint32_t>(step) % (rank + 1) != 0) continue;  // some come seldom
+          const std::vector<float> seen = training.Pull(rank, block);
+          const runtime::Buffer held = *training.head().FeedbackView(block);
+          ASSERT_EQ(held.size(), seen.size() * sizeof(float));
+          ASSERT_EQ(std::memcmp(held.data(), seen.data(), held.size()), 0)
+              << "worker " << rank << ", block " << block << ", step " << step;
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Codecs, IdentityTest, testing::ValuesIn(LossyCodecs()),
+                         [](const testing::TestParamInfo<std::string>& codec) {
+                           std::string name = codec.param;
+                           for (char& c : name) {
+                             if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+                           }
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace leeway
