@@ -42,6 +42,7 @@ class CodecTest : public testing::TestWithParam<CodecSample> {
     const auto made = MakeCodec(GetParam().text);
     ASSERT_TRUE(made.ok()) << made.status();
     codec_ = made->codec;
+    EXPECT_EQ(codec_->keeps_residual(), GetParam().keeps_its_own);
   }
   void TearDown() override { ChooseLevel(LevelsHere().back()); }
 
@@ -111,7 +112,9 @@ TEST_P(CodecTest, AllCallsAgreeAtEveryLength) {
           carried.data(), {.shape = shape, .seed = 5, .step = 0, .state = state}, out);
       ASSERT_TRUE(bytes.ok()) << bytes.status();
       EXPECT_TRUE(std::ranges::equal(std::span(out).first(*bytes), encoded->bytes));
-      for (std::size_t i = 0; i < size; ++i) expected[i] = values[i] + -1.0f * decoded[i];
+      for (std::size_t i = 0; i < size; ++i) {
+        expected[i] = GetParam().keeps_its_own ? 0 : values[i] + -1.0f * decoded[i];
+      }
       for (std::size_t i = 0; i < size; ++i) ASSERT_EQ(carried[i], expected[i]) << i;
     }
   }
@@ -178,6 +181,8 @@ TEST_P(CodecTest, NanAndInfinityDoNotSpread) {
                          .ok());
         EXPECT_TRUE(SameBits(carried, values));
         for (const float one : state) EXPECT_EQ(one, 0);
+        EXPECT_FALSE(codec_->may_give_non_finite() && !codec_->lossless() &&
+                     GetParam().non_finite == OnNonFinite::kRefused);
         continue;
       }
       const std::vector<float> decoded = Decode(encoded->bytes, shape);

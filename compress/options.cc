@@ -75,9 +75,9 @@ absl::StatusOr<CodecText> ParseCodecText(absl::string_view text) {
 absl::Status ReadOptions(absl::string_view codec, const CodecOptions& given,
                          std::initializer_list<NumberOption> known) {
   for (const auto& [name, text] : given) {
-    const auto found = std::find_if(known.begin(), known.end(), [&](const NumberOption& option) {
-      return option.name == name;
-    });
+    const auto found = std::find_if(
+        known.begin(), known.end(),
+        [&wanted = name](const NumberOption& option) { return option.name == wanted; });
     if (found == known.end()) {
       return absl::InvalidArgumentError(absl::StrCat(
           "codec ", codec, " has no option ",

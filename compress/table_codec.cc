@@ -50,10 +50,16 @@ absl::Status SetFeedback(const TableSpec& spec, TableCodec* table) {
     return Refused(spec,
                    "keeps what it drops itself, on workers alone; error_feedback may be worker");
   }
+  const bool contracts = table->codec->contracts();
+  if (!contracts && (WantsWorker(wanted) || WantsServer(wanted))) {
+    return Refused(spec,
+                   "drops more than it is given, so that error feedback would grow without "
+                   "bound; error_feedback may be auto or off");
+  }
   if (off && keeps_its_own) {
     return Refused(spec, "keeps what it drops itself; error_feedback may be worker or auto");
   }
-  const bool automatic = wanted == ErrorFeedback::kAuto;
+  const bool automatic = wanted == ErrorFeedback::kAuto && contracts;
   table->worker_feedback = automatic || WantsWorker(wanted);
   table->server_feedback = dense && !keeps_its_own && (automatic || WantsServer(wanted));
   table->versions = table->server_feedback && !gradient;

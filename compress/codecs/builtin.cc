@@ -4,7 +4,9 @@ namespace leeway::compress {
 
 CodecList BuiltinCodecs() {
   CodecList all;
-  for (const auto list : {NoneCodecs, OneBitCodecs, QsgdCodecs, TernaryCodecs}) {
+  for (const auto list : {NoneCodecs, HalfCodecs, Fp8Codecs, Int8Codecs, OneBitCodecs,
+                          TernaryCodecs, QsgdCodecs, TopKCodecs, RandomKCodecs, ThresholdCodecs,
+                          DgcCodecs, BloomCodecs, PowerSgdCodecs, SketchCodecs, ZstdCodecs}) {
     for (auto& codec : list()) all.push_back(std::move(codec));
   }
   return all;

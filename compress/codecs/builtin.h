@@ -15,10 +15,21 @@ using CodecList = std::vector<std::pair<std::string, CodecFactory>>;
 // Of all files below.
 CodecList BuiltinCodecs();
 
-CodecList NoneCodecs();     // none
-CodecList OneBitCodecs();   // onebit
-CodecList QsgdCodecs();     // qsgd
-CodecList TernaryCodecs();  // ternary
+CodecList NoneCodecs();       // none
+CodecList OneBitCodecs();     // onebit
+CodecList TernaryCodecs();    // ternary
+CodecList QsgdCodecs();       // qsgd
+CodecList TopKCodecs();       // topk
+CodecList RandomKCodecs();    // randomk
+CodecList ThresholdCodecs();  // threshold
+CodecList DgcCodecs();        // dgc
+CodecList BloomCodecs();      // bloom
+CodecList PowerSgdCodecs();   // powersgd
+CodecList SketchCodecs();     // sketch
+CodecList HalfCodecs();       // fp16, bf16
+CodecList Fp8Codecs();        // fp8
+CodecList Int8Codecs();       // int8
+CodecList ZstdCodecs();       // zstd
 
 }  // namespace leeway::compress
 

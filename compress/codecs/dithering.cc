@@ -50,6 +50,14 @@ absl::StatusOr<Front> TakeFront(absl::string_view name, ByteReader* reader) {
 
 const LevelKernels& Dithering::Kernel() const { return KernelOf(options_.natural); }
 
+bool Dithering::contracts() const {
+  if (!options_.euclidean) return true;
+  if (options_.group == 0) return false;  // of any length
+  const double levels = std::ldexp(1.0, options_.bits - 1) - 1;
+  const double lowest = options_.natural ? std::exp2(1 - levels) : 1 / levels;
+  return lowest * std::sqrt(static_cast<double>(options_.group)) < 1;
+}
+
 std::size_t Dithering::EncodedBytesMax(const CodecShape& shape) const {
   if (shape.elements == 0) return 0;
   return 1 + Groups(shape, options_.group, options_.bits).MessageBytes();

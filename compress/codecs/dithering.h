@@ -42,6 +42,10 @@ class Dithering final : public FloatCodec {
   Dithering(absl::string_view name, const DitheringOptions& options)
       : name_(name), options_(options) {}
 
+  // Under the Euclidean norm: where the lowest level is below the norm over the root of the group
+  // (QSGD, Lemma 3.1: the variance is at most √n/s of the square of the norm).
+  bool contracts() const override;
+
   std::size_t EncodedBytesMax(const CodecShape& shape) const override;
   absl::StatusOr<std::size_t> Encode(const void* values, const EncodeTerms& terms,
                                      std::span<std::byte> out) const override;

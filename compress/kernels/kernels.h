@@ -9,8 +9,14 @@
 #define LEEWAY_COMPRESS_KERNELS_KERNELS_H_
 
 #include "compress/kernels/dither_kernels.h"
+#include "compress/kernels/eight_bit_kernels.h"
+#include "compress/kernels/halves_kernels.h"
+#include "compress/kernels/matrix_kernels.h"
 #include "compress/kernels/reduce_kernels.h"
+#include "compress/kernels/shuffle_kernels.h"
 #include "compress/kernels/sign_kernels.h"
+#include "compress/kernels/sketch_kernels.h"
+#include "compress/kernels/sparse_kernels.h"
 #include "runtime/instruction_level.h"
 
 namespace leeway::compress {
@@ -22,6 +28,12 @@ struct Kernels {
   ReduceKernels reduce;
   SignKernels sign;
   DitherKernels dither;
+  MatrixKernels matrix;
+  SketchKernels sketch;
+  SparseKernels sparse;
+  HalvesKernels halves;
+  EightBitKernels eight_bit;
+  ShuffleKernels shuffle;
 };
 
 // Of a level that is among LevelsHere().

@@ -61,6 +61,9 @@ class Codec {
   // Whether what it does not send stays in its state (EncodeTerms::state), so that it is its own
   // error feedback: EncodeAndSubtract then leaves zeros.
   virtual bool keeps_residual() const { return false; }
+  // Whether what it drops is on average shorter than what it is given, ‖x − C(x)‖ < ‖x‖: otherwise
+  // error feedback grows without bound, and a table with such a codec is refused it.
+  virtual bool contracts() const { return true; }
   // Floats of state that encoding needs for one block; 0: none. Rows of sparse tables have none:
   // a codec that needs state says so here and is refused for them.
   virtual std::size_t StateElements(const CodecShape& /*shape*/) const { return 0; }

@@ -7,8 +7,14 @@
 
 #include "compress/kernels/kernels.h"
 #include "compress/kernels/loops/dither.h"
+#include "compress/kernels/loops/eight_bit.h"
+#include "compress/kernels/loops/halves.h"
+#include "compress/kernels/loops/matrix.h"
 #include "compress/kernels/loops/reduce.h"
+#include "compress/kernels/loops/shuffle.h"
 #include "compress/kernels/loops/sign.h"
+#include "compress/kernels/loops/sketch.h"
+#include "compress/kernels/loops/sparse.h"
 
 namespace leeway::compress {
 namespace {
@@ -17,6 +23,12 @@ constexpr Kernels kLoops = {
     .reduce = kReduceLoops,
     .sign = kSignLoops,
     .dither = kDitherLoops,
+    .matrix = kMatrixLoops,
+    .sketch = kSketchLoops,
+    .sparse = kSparseLoops,
+    .halves = kHalvesLoops,
+    .eight_bit = kEightBitLoops,
+    .shuffle = kShuffleLoops,
 };
 
 }  // namespace

@@ -1,0 +1,198 @@
+// zstd: elements of every type as they are, their bytes of equal significance together and each of
+// these planes compressed with Zstandard (RFC 8878). Lossless.
+//
+// A float's sign and exponent repeat, its lower bytes hardly do: apart from each other the former
+// shrink and the latter, which do not, cost nothing but a copy.
+//
+// Message: blocks of 131072 elements, the last may be shorter; of each, for every byte of an
+// element from the least significant one:
+//     4 bytes     n, bytes of the plane in the message
+//     n bytes     the plane: as it is where n is as many bytes as the block has elements; otherwise
+//                 fewer, one Zstandard frame that declares that content size
+// A plane of 131072 bytes is as much as Zstandard compresses at once with one set of codes.
+//
+// Options: level=1, Zstandard's, 1 to 19.
+// NaN and infinity pass, bit by bit; nothing remains for error feedback.
+// Limits: which bytes a message has depends on the version of the library that writes it; all
+// versions read it. Each thread that encodes or decodes keeps Zstandard's working memory (some
+// 100 KiB at level 1, some MiB at high ones).
+#include <zstd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "compress/byte_io.h"
+#include "compress/codecs/builtin.h"
+#include "compress/codecs/float_codec.h"
+#include "compress/kernels/kernels.h"
+#include "compress/options.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::compress {
+namespace {
+
+constexpr std::uint64_t kBlockElements = 131072;
+constexpr std::size_t kSizeBytes = sizeof(std::uint32_t);
+constexpr std::size_t kPlanesMax = 8;
+
+struct FreeContext {
+  void operator()(ZSTD_CCtx* context) const { ZSTD_freeCCtx(context); }
+  void operator()(ZSTD_DCtx* context) const { ZSTD_freeDCtx(context); }
+};
+template <class Context>
+Context* OfThisThread(Context* (*create)()) {
+  thread_local const std::unique_ptr<Context, FreeContext> context(create());
+  if (context == nullptr) throw std::bad_alloc();
+  return context.get();
+}
+
+std::size_t PlaneBytesMax(const CodecShape& shape) {
+  return static_cast<std::size_t>(std::min(shape.elements, kBlockElements));
+}
+
+void Split(const std::byte* from, std::size_t size, std::size_t planes, std::byte* to) {
+  const ShuffleKernels& kernels = ChosenKernels().shuffle;
+  const auto split = planes == 2 ? kernels.split2 : planes == 4 ? kernels.split4 : kernels.split8;
+  split(from, size, to);
+}
+
+void Join(const std::byte* const* from, std::size_t size, std::size_t planes, std::byte* to) {
+  const ShuffleKernels& kernels = ChosenKernels().shuffle;
+  const auto join = planes == 2 ? kernels.join2 : planes == 4 ? kernels.join4 : kernels.join8;
+  join(from, size, to);
+}
+
+class Zstd final : public Codec {
+ public:
+  explicit Zstd(int level) : level_(level) {}
+
+  bool Supports(DType) const override { return true; }
+  bool lossless() const override { return true; }
+
+  std::size_t EncodedBytesMax(const CodecShape& shape) const override {
+    const std::size_t width = SizeOf(shape.dtype);
+    return NumGroups(shape.elements, kBlockElements) * width * kSizeBytes + shape.elements * width;
+  }
+
+  absl::StatusOr<std::size_t> Encode(const void* values, const EncodeTerms& terms,
+                                     std::span<std::byte> out) const override {
+    const CodecShape& shape = terms.shape;
+    const std::size_t width = SizeOf(shape.dtype);
+    const auto* from = static_cast<const std::byte*>(values);
+    const auto split = std::make_unique_for_overwrite<std::byte[]>(PlaneBytesMax(shape) * width);
+    ByteWriter writer(out);
+    for (std::uint64_t i = 0; i < shape.elements; i += kBlockElements) {
+      const auto size = static_cast<std::size_t>(std::min(kBlockElements, shape.elements - i));
+      Split(from + i * width, size, width, split.get());
+      for (std::size_t p = 0; p < width; ++p) WritePlane(split.get() + p * size, size, &writer);
+    }
+    return writer.size();
+  }
+
+  absl::StatusOr<std::size_t> EncodeAndSubtract(float* carried, const EncodeTerms& terms,
+                                                std::span<std::byte> out) const override {
+    LEEWAY_ASSIGN_OR_RETURN(const std::size_t bytes, Encode(carried, terms, out));
+    std::fill_n(carried, terms.shape.elements, 0.0f);
+    return bytes;
+  }
+
+  absl::Status Check(std::span<const std::byte> encoded, const CodecShape& shape) const override {
+    return ReadBlocks(encoded, shape, [](std::uint64_t, std::size_t, const std::byte* const*) {});
+  }
+
+  absl::Status Decode(std::span<const std::byte> encoded, const CodecShape& shape,
+                      void* values) const override {
+    const std::size_t width = SizeOf(shape.dtype);
+    auto* const to = static_cast<std::byte*>(values);
+    return ReadBlocks(encoded, shape,
+                      [&](std::uint64_t begin, std::size_t size, const std::byte* const* planes) {
+                        Join(planes, size, width, to + begin * width);
+                      });
+  }
+
+  absl::Status DecodeAdd(std::span<const std::byte> encoded, const CodecShape& shape, float factor,
+                         float* sum) const override {
+    return ReadBlocks(encoded, shape,
+                      [&](std::uint64_t begin, std::size_t size, const std::byte* const* planes) {
+                        ChosenKernels().shuffle.join_add(planes, size, factor, sum + begin);
+                      });
+  }
+
+ private:
+  void WritePlane(const std::byte* plane, std::size_t size, ByteWriter* writer) const {
+    std::byte* const size_at = writer->Skip(kSizeBytes);
+    std::byte* const to = writer->Skip(0);
+    // No room for as much as the plane itself: that is an error then.
+    const std::size_t bytes =
+        ZSTD_compressCCtx(OfThisThread(ZSTD_createCCtx), to, size - 1, plane, size, level_);
+    const bool shorter = ZSTD_isError(bytes) == 0;
+    const auto written = static_cast<std::uint32_t>(shorter ? bytes : size);
+    if (!shorter) std::memcpy(to, plane, size);
+    std::memcpy(size_at, &written, kSizeBytes);
+    writer->Skip(written);
+  }
+
+  // use(begin, size, planes) for each block, once all of its planes are there.
+  template <class Use>
+  static absl::Status ReadBlocks(std::span<const std::byte> encoded, const CodecShape& shape,
+                                 Use use) {
+    const std::size_t width = SizeOf(shape.dtype);
+    std::unique_ptr<std::byte[]> unpacked;  // the compressed planes of a block
+    ByteReader reader(encoded);
+    for (std::uint64_t i = 0; i < shape.elements; i += kBlockElements) {
+      const auto size = static_cast<std::size_t>(std::min(kBlockElements, shape.elements - i));
+      const std::byte* planes[kPlanesMax] = {};
+      for (std::size_t p = 0; p < width; ++p) {
+        std::uint32_t bytes = 0;
+        const std::byte* plane = nullptr;
+        if (!reader.Take(&bytes) || (plane = reader.Skip(bytes)) == nullptr) {
+          return Malformed("zstd", encoded.size(), " bytes are too few");
+        }
+        if (bytes == size) {
+          planes[p] = plane;
+          continue;
+        }
+        if (bytes > size) return Malformed("zstd", bytes, " bytes for ", size, " of them");
+        if (unpacked == nullptr) {
+          unpacked = std::make_unique_for_overwrite<std::byte[]>(PlaneBytesMax(shape) * width);
+        }
+        LEEWAY_RETURN_IF_ERROR(Unpack({plane, bytes}, {unpacked.get() + p * size, size}));
+        planes[p] = unpacked.get() + p * size;
+      }
+      use(i, size, planes);
+    }
+    if (reader.left() > 0) return Malformed("zstd", reader.left(), " bytes too many");
+    return absl::OkStatus();
+  }
+
+  static absl::Status Unpack(std::span<const std::byte> frame, std::span<std::byte> to) {
+    // One frame of that size, and nothing else: Zstandard itself would take several, and empty
+    // ones.
+    if (ZSTD_getFrameContentSize(frame.data(), frame.size()) != to.size() ||
+        ZSTD_findFrameCompressedSize(frame.data(), frame.size()) != frame.size()) {
+      return Malformed("zstd", "no frame of ", to.size(), " bytes");
+    }
+    const std::size_t bytes = ZSTD_decompressDCtx(OfThisThread(ZSTD_createDCtx), to.data(),
+                                                  to.size(), frame.data(), frame.size());
+    if (ZSTD_isError(bytes) != 0) return Malformed("zstd", ZSTD_getErrorName(bytes));
+    if (bytes != to.size()) return Malformed("zstd", "a frame of ", bytes, " bytes");
+    return absl::OkStatus();
+  }
+
+  int level_;
+};
+
+absl::StatusOr<std::unique_ptr<Codec>> MakeZstd(const CodecOptions& options) {
+  double level = 1;
+  LEEWAY_RETURN_IF_ERROR(ReadOptions(
+      "zstd", options, {{.name = "level", .value = &level, .low = 1, .high = 19, .whole = true}}));
+  return std::make_unique<Zstd>(static_cast<int>(level));
+}
+
+}  // namespace
+
+CodecList ZstdCodecs() { return {{"zstd", MakeZstd}}; }
+
+}  // namespace leeway::compress
