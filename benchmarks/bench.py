@@ -69,7 +69,7 @@ def chosen_subjects(options: argparse.Namespace) -> list:
     if options.only:
         return subjects.shaped(options.programs) if options.only == "priority" else []
     found = subjects.raw(options.programs) + subjects.leeway(options.programs)
-    found += subjects.shaped(options.programs)
+    found += subjects.codecs(options.programs) + subjects.shaped(options.programs)
     if not options.no_peers:
         found += subjects.pslite(options.out) + subjects.peers()
     if not (options.no_scaling or options.quick):

@@ -41,6 +41,7 @@ class Subject:
         self._why_not = why_not
         self._process: subprocess.Popen | None = None
         self._unread = b""
+        self._errors = b""  # the end of its standard error, as far as it was read
 
     def measure(self, work: Work, seconds: float) -> dict:
         if self._why_not:
@@ -84,7 +85,7 @@ class Subject:
                 os.killpg(self._process.pid, go)
 
     def _start(self) -> None:
-        self._unread = b""
+        self._unread = self._errors = b""
         try:
             self._process = subprocess.Popen(
                 self._argv,
@@ -111,8 +112,12 @@ class Subject:
             self._process.wait(1)
         except subprocess.TimeoutExpired:
             pass
-        lines = (self._process.stderr.read() or b"").decode(errors="replace").strip().splitlines()
+        self._read_errors()
+        lines = self._errors.decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else ""
+
+    def _read_errors(self) -> None:
+        self._errors = (self._errors + (self._process.stderr.read() or b""))[-4096:]
 
     def _read(self, limit: float) -> dict:
         """The next line of its output that is an answer."""
@@ -124,7 +129,7 @@ class Subject:
                 if line.startswith(b"{"):
                     return json.loads(line)
                 continue
-            self._process.stderr.read()  # so that it cannot fill up
+            self._read_errors()  # so that it cannot fill up
             ready, _, _ = select.select([self._process.stdout], [], [], max(0, end - time.monotonic()))
             if not ready:
                 raise Failure(f"no answer within {limit:.0f} s")

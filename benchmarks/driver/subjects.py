@@ -62,6 +62,27 @@ def shaped(programs: Path) -> list[Subject]:
     return [Subject("leeway.shaped", "Leeway, 1 Gbit/s", program, works, "shaped")]
 
 
+# What is measured under a name, and as which codec.
+CODECS = {
+    "fp16": "fp16",
+    "bf16": "bf16",
+    "int8": "int8",
+    "onebit": "onebit",
+    "qsgd": "qsgd:bits=4",
+    "topk": "topk:0.01",
+}
+
+
+def codecs(programs: Path) -> list[Subject]:
+    program = str(programs / "leeway_bench_codec")
+    both_ways = [work.CODEC_COPY, work.CODEC_ENCODE, work.CODEC_DECODE]
+    sparse = [work.CODEC_COPY, work.CODEC_ENCODE, work.CODEC_ADD, work.CODEC_DECODE_ADD]
+    return [
+        Subject(f"codec.{name}", f"codec {text}", [program, text], sparse if name == "topk" else both_ways, "leeway")
+        for name, text in CODECS.items()
+    ]
+
+
 def scaling(programs: Path) -> list[Subject]:
     """Clusters of more than one worker and server thread, as far as there are cores for them."""
     program = str(programs / "leeway_bench_cluster")

@@ -50,6 +50,10 @@ RTT = Work("rtt", 64)
 MESSAGES = Work("stream", 64)
 SMALL_PUSH, SMALL_PULL = Work("push", 64, 64), Work("pull", 64, 64)
 SPARSE_PUSH, SPARSE_PULL = Work("sparse_push"), Work("sparse_pull")
+# A codec over 64 MiB of floats in blocks of 512 KiB, and a copy and a sum of the same arrays.
+CODEC_COPY, CODEC_ADD = Work("codec_copy"), Work("codec_add")
+CODEC_ENCODE, CODEC_DECODE = Work("codec_encode"), Work("codec_decode")
+CODEC_DECODE_ADD = Work("codec_decode_add")
 REDUCE_4M, REDUCE_100M, REDUCE_64 = (
     Work("all_reduce", 4 * MIB, 8),
     Work("all_reduce", HUGE),
@@ -86,6 +90,11 @@ def all_works() -> list[Work]:
         COPY_FAR,
         SUM_FAR,
         ADD_4M,
+        CODEC_COPY,
+        CODEC_ENCODE,
+        CODEC_DECODE,
+        CODEC_ADD,
+        CODEC_DECODE_ADD,
         *dense(),
         REDUCE_4M,
         MESSAGE_100M,

@@ -71,6 +71,13 @@ def _sum(added: work.Work, copied: work.Work):
     return of
 
 
+def _codec(name: str, w: work.Work, against: work.Work):
+    """Floats a second, against what the same program does with the same arrays."""
+    return lambda r: ratio(
+        per_round(r, f"codec.{name}", w.name, gb_s), per_round(r, f"codec.{name}", against.name, gb_s)
+    )
+
+
 def _steps(rounds: Rounds) -> Figure | None:
     with_priorities, without = (
         per_round(rounds, "leeway.shaped", w.name, s_per_op)
@@ -153,6 +160,14 @@ def _ratios() -> list[Ratio]:
         "bytes read and written, adding eight contributions to a block in one pass; 64 MiB in all, as what is copied")
     add("n_way_sum_8_vs_memcpy_streams_144m", None, _sum(work.SUM_FAR, work.COPY_FAR),
         "the same where both touch 144 MiB")
+    for name, target in (("fp16", 0.5), ("bf16", 0.5), ("int8", 0.35), ("onebit", 0.5), ("qsgd", 0.1)):
+        for op, w in (("encode", work.CODEC_ENCODE), ("decode", work.CODEC_DECODE)):
+            add(f"codec_{name}_{op}_vs_memcpy", target, _codec(name, w, work.CODEC_COPY),
+                "bytes of floats a second, one thread, 64 MiB in blocks of 512 KiB; the same floats copied")
+    add("codec_topk_encode_vs_memcpy", 0.15, _codec("topk", work.CODEC_ENCODE, work.CODEC_COPY),
+        "the same, of one element in a hundred")
+    add("codec_topk_decode_add_vs_dense_add", 1.0, _codec("topk", work.CODEC_DECODE_ADD, work.CODEC_ADD),
+        "one element in a hundred added; all of them added")
     for op, w in (("push", work.PUSH_4M), ("pull", work.PULL_4M)):
         add(f"cpu_per_gb_{op}_tcp_vs_raw_zmq_plus_pass", 1.0, _cpu(w),
             "CPU seconds a GB; libzmq's and a memcpy's together", at_most=True)

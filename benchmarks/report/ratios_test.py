@@ -67,6 +67,21 @@ class RatiosTest(unittest.TestCase):
         }
         self.assertAlmostEqual(BY_NAME["n_way_sum_8_vs_memcpy_streams"].of(rounds).median, 0.8)
 
+    def test_codecs_are_compared_with_what_their_own_program_does(self):
+        rounds = {
+            "codec.topk": {
+                work.CODEC_COPY.name: [sample(10)],
+                work.CODEC_ADD.name: [sample(8)],
+                work.CODEC_ENCODE.name: [sample(2)],
+                work.CODEC_DECODE_ADD.name: [sample(24)],
+            },
+            "codec.fp16": {work.CODEC_COPY.name: [sample(5)], work.CODEC_DECODE.name: [sample(4)]},
+        }
+        self.assertAlmostEqual(BY_NAME["codec_topk_encode_vs_memcpy"].of(rounds).median, 0.2)
+        self.assertAlmostEqual(BY_NAME["codec_topk_decode_add_vs_dense_add"].of(rounds).median, 3)
+        self.assertAlmostEqual(BY_NAME["codec_fp16_decode_vs_memcpy"].of(rounds).median, 0.8)
+        self.assertIsNone(BY_NAME["codec_fp16_encode_vs_memcpy"].of(rounds))
+
     def test_steps_with_priorities_are_to_be_shorter(self):
         rounds = {
             "leeway.shaped": {

@@ -21,6 +21,8 @@ def why_missing(samples: Samples, name: str) -> str:
             return "PSLITE_DIR names no ps-lite" if subject == "pslite" else "left out"
     if "_shm_" in name and "leeway.shm" in samples.missing:
         return samples.missing["leeway.shm"]
+    if name.startswith("codec_") and (codec := f"codec.{name.split('_')[1]}") in samples.missing:
+        return samples.missing[codec]
     if name.startswith("priority_") and "leeway.shaped" in samples.missing:
         return samples.missing["leeway.shaped"]
     return "its measurements were left out or failed"

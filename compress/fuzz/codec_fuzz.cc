@@ -1,0 +1,116 @@
+// What codecs decode, under a coverage-guided fuzzer: `./dev fuzz NAME`, NAME a codec's, or
+// `./dev fuzz codecs` for all. The input is described in codec_input.h.
+//
+// Its seeds lie in compress/fuzz/corpus/NAME and are replayed by compress_fuzz_corpus_test. After a
+// codec was added or its message has changed, write them anew:
+//
+//     ./dev build release --target codec_fuzz_corpus
+//     build/release/compress/codec_fuzz_corpus compress/fuzz/corpus
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compress/codec_samples.h"
+#include "compress/fuzz/codec_input.h"
+#include "compress/registry.h"
+
+namespace leeway::compress {
+namespace {
+
+// A promise is broken: ends the process, so that the fuzzer keeps the input.
+void Expect(bool kept, const std::string& codec, const char* promise) {
+  if (kept) return;
+  std::fprintf(stderr, "codec %s: %s\n", codec.c_str(), promise);
+  std::abort();
+}
+
+struct Tested {
+  std::string text;
+  std::shared_ptr<const Codec> codec;
+  bool finite = false;  // whether no decoded value is NaN or infinite
+};
+
+std::string NameOf(const std::string& text) { return text.substr(0, text.find(':')); }
+
+// Of a text that need not be among the samples, but a codec of its name is.
+const Tested& TestedOf(const std::string& text) {
+  static auto* const made = new std::map<std::string, Tested>;
+  if (const auto found = made->find(text); found != made->end()) return found->second;
+  const auto codec = MakeCodec(text);
+  if (!codec.ok()) {
+    std::fprintf(stderr, "%s: %s\n", kFuzzCodecVariable, codec.status().ToString().c_str());
+    std::exit(1);
+  }
+  bool finite = false;
+  for (const CodecSample& sample : CodecSamples()) {
+    if (NameOf(sample.text) == codec->name) finite = sample.non_finite != OnNonFinite::kPassed;
+  }
+  return made->emplace(text, Tested{text, codec->codec, finite}).first->second;
+}
+
+const Tested& TestedOf(std::uint8_t choice) {
+  if (const char* const text = std::getenv(kFuzzCodecVariable); text != nullptr && *text != '\0') {
+    return TestedOf(std::string(text));
+  }
+  static const auto* const samples = new std::vector<CodecSample>(CodecSamples());
+  return TestedOf((*samples)[choice % samples->size()].text);
+}
+
+CodecShape ShapeIn(const std::uint8_t* input, const Codec& codec) {
+  CodecShape shape = {.elements = (input[0] | std::uint64_t{input[1]} << 8) % (kElementsMax + 1),
+                      .columns = input[2]};
+  shape.separate_rows = (input[3] & kInputSeparateRows) != 0 && shape.columns > 0;
+  if (!shape.separate_rows) return shape;
+  if (codec.StateElements(shape) > 0) {
+    shape.separate_rows = false;
+  } else {
+    shape.elements -= shape.elements % shape.columns;  // they come whole
+  }
+  return shape;
+}
+
+bool Same(float a, float b) {
+  return std::memcmp(&a, &b, sizeof(a)) == 0 || (std::isnan(a) && std::isnan(b));
+}
+
+void Run(const Tested& tested, const CodecShape& shape, float factor,
+         std::span<const std::byte> message) {
+  const auto expect = [&](bool kept, const char* promise) { Expect(kept, tested.text, promise); };
+  const std::size_t size = shape.elements;
+  // Of exactly their size as well.
+  const auto values = std::make_unique<float[]>(size), sum = std::make_unique<float[]>(size);
+  const auto before = [](std::size_t i) { return 1 - 0.25f * static_cast<float>(i % 9); };
+  for (std::size_t i = 0; i < size; ++i) sum[i] = before(i);
+
+  const bool checked = tested.codec->Check(message, shape).ok();
+  const bool decoded = tested.codec->Decode(message, shape, values.get()).ok();
+  expect(checked == decoded, "Check and Decode do not agree");
+  const bool added = tested.codec->DecodeAdd(message, shape, factor, sum.get()).ok();
+  expect(added == decoded, "DecodeAdd and Decode do not agree on whether the message is one");
+  if (!decoded) return;
+  for (std::size_t i = 0; i < size; ++i) {
+    expect(!tested.finite || std::isfinite(values[i]), "a decoded value is not finite");
+    expect(Same(sum[i], before(i) + factor * values[i]), "DecodeAdd adds something else");
+  }
+}
+
+}  // namespace
+}  // namespace leeway::compress
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace leeway::compress;  // NOLINT(google-build-using-namespace)
+  if (size < kInputHeaderBytes) return 0;
+  const Tested& tested = TestedOf(data[4]);
+  const std::size_t offset = data[3] >> kInputOffsetShift & kInputOffsetMask;
+  const std::size_t bytes = size - kInputHeaderBytes;
+  const auto memory = std::make_unique<std::byte[]>(offset + bytes);
+  if (bytes > 0) std::memcpy(memory.get() + offset, data + kInputHeaderBytes, bytes);
+  Run(tested, ShapeIn(data, *tested.codec), (data[3] & kInputSubtract) != 0 ? -1.0f : 1.0f,
+      {memory.get() + offset, bytes});
+  return 0;
+}
