@@ -62,6 +62,7 @@ inline std::vector<CodecSample> CodecSamples() {
       {.text = "fp8:e5m2,group=64"},
       {.text = "int8"},
       {.text = "int8:stochastic=1", .random = true},
+      {.text = "sparse", .non_finite = kPassed},
       {.text = "zstd", .non_finite = kPassed},
   };
 }

@@ -26,6 +26,7 @@ CodecList DgcCodecs();        // dgc
 CodecList BloomCodecs();      // bloom
 CodecList PowerSgdCodecs();   // powersgd
 CodecList SketchCodecs();     // sketch
+CodecList SparseCodecs();     // sparse
 CodecList HalfCodecs();       // fp16, bf16
 CodecList Fp8Codecs();        // fp8
 CodecList Int8Codecs();       // int8

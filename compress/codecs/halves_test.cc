@@ -26,7 +26,7 @@ std::vector<std::uint16_t> HalvesOf(const char* codec, const std::vector<float>&
   return halves;
 }
 
-constexpr float kInfinite = std::numeric_limits<float>::infinity();
+constexpr float kHalfInfinite = std::numeric_limits<float>::infinity();
 
 TEST(Fp16Codec, WritesBinary16) {
   EXPECT_THAT(HalvesOf("fp16", {0, -0.0f, 1, -2.5f, 0.1f, 0x1p-24f, 0x1p-25f, 0x1.8p-24f}),
@@ -36,7 +36,7 @@ TEST(Fp16Codec, WritesBinary16) {
 }
 
 TEST(Fp16Codec, FiniteValuesStayFiniteAndInfinityInfinite) {
-  EXPECT_THAT(HalvesOf("fp16", {65504, 65519, 65520, -65536, 1e30f, kInfinite, -kInfinite}),
+  EXPECT_THAT(HalvesOf("fp16", {65504, 65519, 65520, -65536, 1e30f, kHalfInfinite, -kHalfInfinite}),
               ElementsAre(0x7bff, 0x7bff, 0x7bff, 0xfbff, 0x7bff, 0x7c00, 0xfc00));
 }
 
@@ -49,7 +49,7 @@ TEST(Bf16Codec, WritesTheUpperHalf) {
 
 TEST(Bf16Codec, FiniteValuesStayFiniteAndInfinityInfinite) {
   constexpr float kLargest = std::numeric_limits<float>::max();
-  EXPECT_THAT(HalvesOf("bf16", {kLargest, -kLargest, kInfinite, -kInfinite}),
+  EXPECT_THAT(HalvesOf("bf16", {kLargest, -kLargest, kHalfInfinite, -kHalfInfinite}),
               ElementsAre(0x7f7f, 0xff7f, 0x7f80, 0xff80));
 }
 
@@ -57,7 +57,7 @@ TEST(HalfCodecs, LeaveWhatRoundingDroppedAndNothingOfNanAndInfinity) {
   const auto fp16 = MakeCodec("fp16");
   ASSERT_TRUE(fp16.ok());
   std::vector<float> carried = {
-      0x1.002p0f, 70000, kInfinite, -kInfinite, std::numeric_limits<float>::quiet_NaN(), 3};
+      0x1.002p0f, 70000, kHalfInfinite, -kHalfInfinite, std::numeric_limits<float>::quiet_NaN(), 3};
   std::vector<std::byte> out(2 * carried.size());
   ASSERT_TRUE(
       fp16->codec->EncodeAndSubtract(carried.data(), {.shape = {.elements = carried.size()}}, out)

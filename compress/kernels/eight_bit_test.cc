@@ -13,7 +13,7 @@ namespace leeway::compress {
 namespace {
 
 // All magnitudes up to `largest`, many of them small, some a middle between integers.
-std::vector<float> UpTo(float largest, std::size_t size) {
+std::vector<float> EightBitValues(float largest, std::size_t size) {
   std::vector<float> values(size);
   for (std::size_t i = 0; i < size; ++i) {
     const double part = 2 * runtime::UniformAt(3, 4, i) - 1;
@@ -54,7 +54,7 @@ int NearestFp8(const Fp8Format& format, double value) {
 
 TEST(EightBitKernels, Fp8IsTheNearestNumber) {
   for (const Fp8Format& format : kFp8Formats) {
-    std::vector<float> values = UpTo(600, 2000);
+    std::vector<float> values = EightBitValues(600, 2000);
     for (int code = 0; code < format.largest; ++code) {
       const double low = Fp8Number(format, code), high = Fp8Number(format, code + 1);
       const auto middle = static_cast<float>((low + high) / 2);
@@ -94,7 +94,7 @@ TEST(EightBitKernels, Int8IsTheNearestInteger) {
   for (const Level level : LevelsHere()) {
     const Int8Kernels& kernels = KernelsOf(level).eight_bit.int8;
     for (const float scale : {1.0f, 0.037f, 1e30f, 0x1p-126f}) {
-      std::vector<float> values = UpTo(127, 3000);
+      std::vector<float> values = EightBitValues(127, 3000);
       for (float& value : values) value *= scale;
       std::vector<std::byte> codes(values.size()), again(values.size());
       kernels.encode(values.data(), values.size(), scale, codes.data());
@@ -155,7 +155,7 @@ TEST(EightBitKernels, RandomRoundingStaysWithin127) {
 
 TEST(EightBitKernels, AllLevelsGiveTheSameBytesAtEveryLength) {
   for (const std::size_t size : {0, 1, 15, 31, 32, 33, 256, 1001}) {
-    const std::vector<float> values = UpTo(126, size);
+    const std::vector<float> values = EightBitValues(126, size);
     const EightBitKernels& scalar = KernelsOf(Level::kScalar).eight_bit;
     std::vector<std::byte> expected(size), bytes(size);
     for (const Level level : LevelsHere()) {

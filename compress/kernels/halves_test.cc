@@ -59,7 +59,7 @@ std::vector<float> HalfValues(const HalfFormat& format) {
   return values;
 }
 
-bool SameFloat(float a, float b) {
+bool SameWidened(float a, float b) {
   return std::isnan(a) ? std::isnan(b) : std::bit_cast<int>(a) == std::bit_cast<int>(b);
 }
 
@@ -89,9 +89,10 @@ TEST(HalvesKernels, RoundAsTheTypesDoAndStayFinite) {
         } else {
           ASSERT_EQ(half, expected) << values[i];
         }
-        ASSERT_TRUE(SameFloat(decoded[i], format.widen(half))) << values[i];
-        ASSERT_TRUE(SameFloat(sum[i], 0.3f + -1.0f * decoded[i])) << values[i];
-        ASSERT_TRUE(SameFloat(carried[i], std::isfinite(values[i]) ? values[i] - decoded[i] : 0.0f))
+        ASSERT_TRUE(SameWidened(decoded[i], format.widen(half))) << values[i];
+        ASSERT_TRUE(SameWidened(sum[i], 0.3f + -1.0f * decoded[i])) << values[i];
+        ASSERT_TRUE(
+            SameWidened(carried[i], std::isfinite(values[i]) ? values[i] - decoded[i] : 0.0f))
             << values[i];
       }
     }
@@ -107,7 +108,7 @@ TEST(HalvesKernels, WidenAllThereAre) {
       (KernelsOf(level).halves.*format.kernels)
           .decode(reinterpret_cast<const std::byte*>(all.data()), all.size(), values.data());
       for (std::size_t i = 0; i < all.size(); ++i) {
-        ASSERT_TRUE(SameFloat(values[i], format.widen(all[i]))) << format.name << ' ' << i;
+        ASSERT_TRUE(SameWidened(values[i], format.widen(all[i]))) << format.name << ' ' << i;
       }
     }
   }

@@ -12,6 +12,7 @@
 #include "compress/kernels/eight_bit_kernels.h"
 #include "compress/kernels/halves_kernels.h"
 #include "compress/kernels/matrix_kernels.h"
+#include "compress/kernels/nonzero_kernels.h"
 #include "compress/kernels/reduce_kernels.h"
 #include "compress/kernels/shuffle_kernels.h"
 #include "compress/kernels/sign_kernels.h"
@@ -34,6 +35,7 @@ struct Kernels {
   HalvesKernels halves;
   EightBitKernels eight_bit;
   ShuffleKernels shuffle;
+  NonzeroKernels nonzero;
 };
 
 // Of a level that is among LevelsHere().

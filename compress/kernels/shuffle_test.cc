@@ -9,7 +9,7 @@
 namespace leeway::compress {
 namespace {
 
-std::vector<std::byte> RandomBytes(std::size_t size) {
+std::vector<std::byte> ShuffledBytes(std::size_t size) {
   std::vector<std::byte> bytes(size);
   for (std::size_t i = 0; i < size; ++i) {
     bytes[i] = static_cast<std::byte>(runtime::RandomAt(1, 2, i));
@@ -30,7 +30,7 @@ TEST(ShuffleKernels, PlanesHoldTheBytesOfEqualSignificanceAndJoinAgain) {
     for (const auto& width : widths) {
       for (const std::size_t size : {0, 1, 7, 31, 32, 33, 64, 1001}) {
         const std::size_t bytes = size * width.bytes;
-        const std::vector<std::byte> memory = RandomBytes(bytes + 1);
+        const std::vector<std::byte> memory = ShuffledBytes(bytes + 1);
         const std::byte* const from = memory.data() + 1;  // at no alignment
         std::vector<std::byte> planes(bytes), joined(bytes + 1);
         width.split(from, size, planes.data());

@@ -10,6 +10,7 @@
 #include "compress/kernels/loops/eight_bit.h"
 #include "compress/kernels/loops/halves.h"
 #include "compress/kernels/loops/matrix.h"
+#include "compress/kernels/loops/nonzero.h"
 #include "compress/kernels/loops/reduce.h"
 #include "compress/kernels/loops/shuffle.h"
 #include "compress/kernels/loops/sign.h"
@@ -29,6 +30,7 @@ constexpr Kernels kLoops = {
     .halves = kHalvesLoops,
     .eight_bit = kEightBitLoops,
     .shuffle = kShuffleLoops,
+    .nonzero = kNonzeroLoops,
 };
 
 }  // namespace
