@@ -18,6 +18,7 @@ namespace {
 constexpr absl::string_view kPrefix = "ckpt-";
 constexpr absl::string_view kShardPrefix = "shard-";
 constexpr absl::string_view kShardSuffix = ".safetensors";
+constexpr absl::string_view kResidualPrefix = "residuals-worker-";
 
 absl::StatusOr<std::string> ReadText(runtime::FileSystem* files, const std::string& path) {
   LEEWAY_ASSIGN_OR_RETURN(const std::unique_ptr<runtime::ReadableFile> file,
@@ -89,10 +90,19 @@ std::string ShardFileName(std::uint32_t shard) {
 
 bool IsFileOfCheckpoint(absl::string_view name) {
   if (name == kManifestName || name == runtime::TemporaryName(kManifestName)) return true;
-  std::uint32_t shard = 0;
-  return absl::ConsumePrefix(&name, kShardPrefix) && absl::ConsumeSuffix(&name, kShardSuffix) &&
-         absl::SimpleAtoi(name, &shard) &&
-         ShardFileName(shard) == absl::StrCat(kShardPrefix, name, kShardSuffix);
+  std::uint32_t number = 0;
+  absl::string_view digits = name;
+  if (absl::ConsumePrefix(&digits, kShardPrefix) && absl::ConsumeSuffix(&digits, kShardSuffix)) {
+    return absl::SimpleAtoi(digits, &number) && ShardFileName(number) == name;
+  }
+  digits = name;
+  return absl::ConsumePrefix(&digits, kResidualPrefix) &&
+         absl::ConsumeSuffix(&digits, kShardSuffix) && absl::SimpleAtoi(digits, &number) &&
+         ResidualFileName(number) == name;
+}
+
+std::string ResidualFileName(std::uint32_t rank) {
+  return absl::StrCat(kResidualPrefix, rank, kShardSuffix);
 }
 
 std::string JoinPath(absl::string_view folder, absl::string_view name) {

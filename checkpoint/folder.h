@@ -26,6 +26,8 @@ inline constexpr std::uint64_t kNumberMax = 1ull << 62;
 std::string CheckpointName(std::uint64_t number);  // 7 → "ckpt-00000007"
 std::optional<std::uint64_t> CheckpointNumber(absl::string_view name);
 std::string ShardFileName(std::uint32_t shard);  // 3 → "shard-00003.safetensors"
+// What a worker adds: 3 → "residuals-worker-3.safetensors". No manifest names it.
+std::string ResidualFileName(std::uint32_t rank);
 // Whether a cluster writes files of that name into a checkpoint's folder.
 bool IsFileOfCheckpoint(absl::string_view name);
 std::string JoinPath(absl::string_view folder, absl::string_view name);

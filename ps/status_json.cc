@@ -1,6 +1,7 @@
 #include "ps/status_json.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -54,6 +55,7 @@ StoreStats StatsOf(std::uint32_t table, const std::vector<const Replica*>& repli
     total.blocks += one.blocks;
     total.value_bytes += one.value_bytes;
     total.copies_on_write += one.copies_on_write;
+    total.feedback_squares += one.feedback_squares;
   }
   return total;
 }
@@ -68,7 +70,9 @@ Json TablesOf(const StatusView& view) {
                       {"rows", stats.rows},
                       {"blocks", stats.blocks},
                       {"value_bytes", stats.value_bytes},
-                      {"copies_on_write", stats.copies_on_write}});
+                      {"copies_on_write", stats.copies_on_write},
+                      {"codec", table.spec().codec},
+                      {"feedback_norm", std::sqrt(stats.feedback_squares)}});
   }
   return tables;
 }

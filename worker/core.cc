@@ -315,6 +315,24 @@ void Core::Checkpoint(const std::string& directory, absl::Duration timeout,
                   });
 }
 
+SavedResiduals Core::Residuals() const {
+  SavedResiduals residuals;
+  for (const auto& [table, coding] : codings_) {
+    if (!coding->codec.worker_feedback) continue;
+    residuals[coding->pushes.table_name()] = coding->pushes.Save();
+  }
+  return residuals;
+}
+
+absl::Status Core::TakeResiduals(const SavedResiduals& saved) {
+  for (const auto& [table, coding] : codings_) {
+    const auto found = saved.find(coding->pushes.table_name());
+    if (found == saved.end() || !coding->codec.worker_feedback) continue;
+    LEEWAY_RETURN_IF_ERROR(coding->pushes.Take(found->second));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Core::Clock() {
   LEEWAY_RETURN_IF_ERROR(Usable());
   ticker_->Tick();
@@ -328,6 +346,10 @@ WorkerStats Core::stats() const {
   stats.staleness_violations = staleness_.violations();
   stats.bytes_pushed = requests_ == nullptr ? 0 : requests_->pushed_bytes();
   stats.bytes_pulled = bytes_pulled_;
+  for (const auto& [table, coding] : codings_) {
+    if (!coding->codec.worker_feedback) continue;
+    stats.residual_norms[coding->pushes.table_name()] = coding->pushes.ResidualNorm();
+  }
   stats.resends = requests_ == nullptr ? 0 : requests_->resends();
   return stats;
 }

@@ -33,6 +33,7 @@
 #include "worker/errands.h"
 #include "worker/operation.h"
 #include "worker/requests.h"
+#include "worker/residual_file.h"
 #include "worker/servers.h"
 #include "worker/slice.h"
 #include "worker/staleness.h"
@@ -91,6 +92,10 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
             absl::Duration timeout, Calls::Done done);
   // `done` with the folder of the checkpoint, once it is complete.
   void Checkpoint(const std::string& directory, absl::Duration timeout, Errands::TextDone done);
+
+  // What pushes have lost and still carry, of all tables that are open; and such of another worker.
+  SavedResiduals Residuals() const;
+  absl::Status TakeResiduals(const SavedResiduals& saved);
 
   // Waits for pushes and clocks under way, then leaves; `done` when the scheduler knows or
   // `timeout` has passed. Everything else fails with FAILED_PRECONDITION.

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
 #include "compress/coded_rows.h"
 #include "compress/halves.h"
 #include "compress/kernels/kernels.h"
+#include "proto/layout.h"
 #include "runtime/random.h"
 
 namespace leeway::worker {
@@ -26,6 +28,7 @@ PushEncoder::PushEncoder(const TableSpec& spec, compress::TableCodec codec, std:
       codec_(std::move(codec)),
       table_(table),
       rank_(rank),
+      num_shards_(num_shards),
       shard_bytes_max_(residual_bytes_max / std::max<std::uint32_t>(1, num_shards)) {}
 
 // 1 where there is none: then all are alike.
@@ -93,7 +96,8 @@ EncodedValues PushEncoder::EncodeBlock(std::uint64_t block, const std::byte* val
   EncodeTerms terms{.shape = compress::BlockShape(spec_, codec_, elements)};
   terms.step = state.step;
   terms.seed = Seed(block, state.step++);
-  state.codec_state.resize(codec_.codec->StateElements(terms.shape));
+  const std::size_t state_elements = codec_.codec->StateElements(terms.shape);
+  if (state.codec_state.size() != state_elements) state.codec_state.assign(state_elements, 0.0f);
   terms.state = state.codec_state;
   const double rate = RateOf(learning_rate);
   if (!codec_.worker_feedback || rate == 0) {
@@ -103,7 +107,7 @@ EncodedValues PushEncoder::EncodeBlock(std::uint64_t block, const std::byte* val
   const std::uint64_t stored_bytes = elements * SizeOf(spec_.dtype);
   // What the codec cannot carry goes by itself, so that it does not stay in the residual.
   if (!std::isfinite(Reduce().max_abs(gradient, elements))) return AsTheyAre(values, stored_bytes);
-  state.residual.resize(elements);
+  if (state.residual.size() != elements) state.residual.assign(elements, 0.0f);
   float* const carried = state.residual.data();
   Reduce().carry(gradient, elements, static_cast<float>(state.rate / rate), carried);
   state.rate = rate;
@@ -190,6 +194,58 @@ double PushEncoder::Kept(std::uint64_t block, std::uint64_t element) const {
   const auto found = blocks_.find(block);
   if (found == blocks_.end() || element >= found->second.residual.size()) return 0;
   return found->second.rate * static_cast<double>(found->second.residual[element]);
+}
+
+SavedTable PushEncoder::Save() const {
+  SavedTable saved;
+  for (const auto& [index, state] : blocks_) {
+    saved.blocks[index] = {.residual = state.residual,
+                           .codec_state = state.codec_state,
+                           .step = state.step,
+                           .rate = state.rate};
+  }
+  for (const auto& [shard, state] : shards_) {
+    state.residuals.ForEach([&](std::uint64_t key, std::span<const float> row) {
+      saved.keys.push_back(key);
+      saved.rows.insert(saved.rows.end(), row.begin(), row.end());
+    });
+  }
+  return saved;
+}
+
+absl::Status PushEncoder::Take(const SavedTable& saved) {
+  const std::uint64_t width = spec_.row_width;
+  const bool dense = spec_.kind == TableKind::kDense;
+  if (dense ? !saved.keys.empty() : !saved.blocks.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("table '", spec_.name, "': the residuals are of another kind of table"));
+  }
+  if (!dense && saved.rows.size() != saved.keys.size() * width) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("table '", spec_.name, "': the residuals have rows of another width"));
+  }
+  for (const auto& [index, block] : saved.blocks) {
+    const CodecShape shape = compress::BlockShape(spec_, codec_, block.residual.size());
+    const bool fits = block.codec_state.empty() || block.residual.empty() ||
+                      block.codec_state.size() == codec_.codec->StateElements(shape);
+    if (fits && block.residual.size() <= spec_.NumElements()) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("table '", spec_.name, "': the residuals have a block of another size"));
+  }
+  blocks_.clear();
+  shards_.clear();
+  for (const auto& [index, block] : saved.blocks) {
+    blocks_[index] = {.residual = block.residual,
+                      .codec_state = block.codec_state,
+                      .step = block.step,
+                      .rate = block.rate};
+  }
+  for (std::size_t i = 0; i < saved.keys.size(); ++i) {
+    const std::span<float> row =
+        StateOf(proto::ShardOfKey(saved.keys[i], num_shards_)).residuals.Use(saved.keys[i]);
+    std::copy_n(saved.rows.begin() + static_cast<std::ptrdiff_t>(i * width), width, row.begin());
+  }
+  return absl::OkStatus();
 }
 
 double PushEncoder::ResidualNorm() const {

@@ -14,11 +14,14 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "compress/table_codec.h"
 #include "leeway/table_spec.h"
 #include "runtime/buffer.h"
+#include "worker/residual_file.h"
 #include "worker/residual_rows.h"
 
 namespace leeway::worker {
@@ -54,6 +57,12 @@ class PushEncoder {
 
   // What is kept of an element of a dense block, times the learning rate of its last push.
   double Kept(std::uint64_t block, std::uint64_t element) const;
+  // Everything that is kept, to be taken over by another worker later. Take replaces what is here.
+  // INVALID_ARGUMENT: it is of another table, or of one with other blocks or rows.
+  SavedTable Save() const;
+  absl::Status Take(const SavedTable& saved);
+
+  const std::string& table_name() const { return spec_.name; }
   // ‖e‖₂ of everything that is kept.
   double ResidualNorm() const;
 
@@ -84,6 +93,7 @@ class PushEncoder {
   const compress::TableCodec codec_;
   const std::uint32_t table_;
   const std::uint32_t rank_;
+  const std::uint32_t num_shards_;
   const std::uint64_t shard_bytes_max_;
   std::map<std::uint64_t, BlockState> blocks_;
   std::map<std::uint32_t, ShardState> shards_;

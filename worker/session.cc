@@ -197,12 +197,41 @@ absl::StatusOr<std::string> Session::Call(std::uint32_t server_rank, absl::strin
 absl::StatusOr<std::string> Session::Checkpoint(absl::string_view directory,
                                                 std::optional<absl::Duration> timeout) {
   const absl::Time start = progress_.loop()->Now();
+  const absl::StatusOr<SavedResiduals> residuals = Residuals();
+  LEEWAY_RETURN_IF_ERROR(residuals.status());
   absl::StatusOr<std::string> path = Ask<std::string>([&](Core& core, Errands::TextDone done) {
     core.Checkpoint(std::string(directory), timeout.value_or(config_.request_timeout),
                     std::move(done));
   });
   CountWait(start);
+  if (!path.ok() || residuals->empty()) return path;
+  LEEWAY_RETURN_IF_ERROR(WriteResiduals(runtime::RealFileSystem(), *path, rank_, *residuals));
   return path;
+}
+
+absl::StatusOr<SavedResiduals> Session::Residuals() {
+  absl::StatusOr<SavedResiduals> residuals = Left();
+  progress_.Do([&] {
+    if (core_ != nullptr) residuals = core_->Residuals();
+  });
+  return residuals;
+}
+
+absl::Status Session::SaveResiduals(const std::string& directory) {
+  LEEWAY_ASSIGN_OR_RETURN(const SavedResiduals residuals, Residuals());
+  return WriteResiduals(runtime::RealFileSystem(), directory, rank_, residuals);
+}
+
+absl::Status Session::LoadResiduals(const std::string& directory,
+                                    std::optional<std::uint32_t> rank) {
+  LEEWAY_ASSIGN_OR_RETURN(
+      const SavedResiduals residuals,
+      ReadResiduals(runtime::RealFileSystem(), directory, rank.value_or(rank_)));
+  absl::Status status = Left();
+  progress_.Do([&] {
+    if (core_ != nullptr) status = core_->TakeResiduals(residuals);
+  });
+  return status;
 }
 
 absl::Status Session::Leave(absl::Duration timeout) {

@@ -61,6 +61,8 @@ class Session {
 
   absl::StatusOr<std::string> Checkpoint(absl::string_view directory,
                                          std::optional<absl::Duration> timeout);
+  absl::Status SaveResiduals(const std::string& directory);
+  absl::Status LoadResiduals(const std::string& directory, std::optional<std::uint32_t> rank);
 
   // Idempotent; what is submitted afterwards fails with FAILED_PRECONDITION.
   absl::Status Leave(absl::Duration timeout);
@@ -72,6 +74,7 @@ class Session {
   WorkerStats stats() const;
 
  private:
+  absl::StatusOr<SavedResiduals> Residuals();
   Session(const Config& config, World world);
 
   // Runs `start` with the core and a place for the answer; waits until the answer is there.

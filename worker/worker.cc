@@ -196,6 +196,14 @@ absl::StatusOr<std::string> Worker::Checkpoint(absl::string_view directory,
   return client_->session()->Checkpoint(directory, timeout);
 }
 
+absl::Status Worker::SaveResiduals(absl::string_view directory) {
+  return client_->session()->SaveResiduals(std::string(directory));
+}
+
+absl::Status Worker::LoadResiduals(absl::string_view directory, std::optional<std::uint32_t> rank) {
+  return client_->session()->LoadResiduals(std::string(directory), rank);
+}
+
 absl::Status Worker::Leave() {
   return client_->session()->Leave(client_->session()->request_timeout());
 }

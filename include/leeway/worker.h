@@ -17,11 +17,11 @@
 // Priorities. Of what waits to be sent, in either direction, the operations with the highest
 // Options::priority go first; equal ones go in the order they were submitted. Only a few
 // milliseconds' worth is ever given to the network in advance, and large tensors leave block by
-// block (LEEWAY_BLOCK_BYTES), so what is urgent overtakes what is large in its midst. A model's layers
-// are best given 0, -1, -2, … from the first one on, for Push and Pull alike: the next iteration
-// begins with the first layer, while the last ones are still under way. Order on one element is kept:
-// an operation hurries along earlier ones on the same block of a dense table, or on the same shard
-// of another table. Clock() takes in what waits, as always.
+// block (LEEWAY_BLOCK_BYTES), so what is urgent overtakes what is large in its midst. A model's
+// layers are best given 0, -1, -2, … from the first one on, for Push and Pull alike: the next
+// iteration begins with the first layer, while the last ones are still under way. Order on one
+// element is kept: an operation hurries along earlier ones on the same block of a dense table, or
+// on the same shard of another table. Clock() takes in what waits, as always.
 //
 // Failures. When a server dies whose shards have other replicas (Config::replication), operations
 // wait for the next head and go on; nothing that was accepted is lost, and nothing is applied
@@ -77,9 +77,12 @@ struct WorkerStats {
   std::map<std::uint64_t, std::uint64_t> staleness_histogram;  // clocks → pull replies
   std::uint64_t max_staleness = 0;                             // clocks
   std::uint64_t staleness_violations = 0;  // replies staler than their table allows
-  std::uint64_t bytes_pushed = 0;          // payload
-  std::uint64_t bytes_pulled = 0;          // payload
+  std::uint64_t bytes_pushed = 0;  // payload, as it leaves: encoded where the table has a codec
+  std::uint64_t bytes_pulled = 0;  // payload, as it comes
   std::uint64_t resends = 0;
+  // By table that has error feedback on workers: the Euclidean norm of what this worker's pushes
+  // have lost and still carry.
+  std::map<std::string, double> residual_norms;
   absl::Duration waited;  // time threads spent in Wait, Clock and Barrier
 };
 
@@ -134,8 +137,9 @@ class Table {
   }
 
   // Ragged: widths[i] elements for keys[i], one after the other in values. A pull sizes both
-  // vectors itself; a key never pushed has width 0. Fewer than 2^32 keys, none twice. A row's width is set by
-  // `assign`, or by its first push; with any other updater a push of another width is refused.
+  // vectors itself; a key never pushed has width 0. Fewer than 2^32 keys, none twice. A row's width
+  // is set by `assign`, or by its first push; with any other updater a push of another width is
+  // refused.
   template <class T>
   Ticket PushRagged(std::span<const std::uint64_t> keys, std::span<const std::uint32_t> widths,
                     std::span<const T> values, Options options = {}) const {
@@ -199,10 +203,10 @@ class Worker {
   // NOT_FOUND, naming the tables there are.
   absl::StatusOr<Table> OpenTable(absl::string_view name);
 
-  // `bytes` bytes of zeroed memory for tensors, at the start of a page, that servers of this machine
-  // read where it lies (leeway/array.h); what it is not shared for is no error. At most 256 arrays
-  // of a process can be shared at a time, each of at least 16 KiB, so that a model's many tensors
-  // are best put into few. Memory is taken as it is first written. 0 bytes: an empty one.
+  // `bytes` bytes of zeroed memory for tensors, at the start of a page, that servers of this
+  // machine read where it lies (leeway/array.h); what it is not shared for is no error. At most 256
+  // arrays of a process can be shared at a time, each of at least 16 KiB, so that a model's many
+  // tensors are best put into few. Memory is taken as it is first written. 0 bytes: an empty one.
   // RESOURCE_EXHAUSTED when there is not so much.
   absl::StatusOr<Array> Allocate(std::uint64_t bytes) const;
 
@@ -237,6 +241,17 @@ class Worker {
   // has reached, this one included: then call it on another thread than the one that calls Clock().
   absl::StatusOr<std::string> Checkpoint(absl::string_view directory,
                                          std::optional<absl::Duration> timeout = std::nullopt);
+
+  // Error feedback: what this worker's pushes to tables with lossy codecs have lost and still carry
+  // (docs/compression.md). SaveResiduals writes it to the file residuals-worker-RANK.safetensors in
+  // `directory`, which is there, in place of an older one; Checkpoint does so in the folder that it
+  // returns, as of its call. LoadResiduals takes over what a worker of rank `rank` (none: one's
+  // own) has written, for the tables that are open: call it after they were, and before the first
+  // push. NOT_FOUND: there is no such file. DATA_LOSS: it is damaged; INVALID_ARGUMENT: it is of
+  // other tables.
+  absl::Status SaveResiduals(absl::string_view directory);
+  absl::Status LoadResiduals(absl::string_view directory,
+                             std::optional<std::uint32_t> rank = std::nullopt);
 
   // Leaves the cluster: the others no longer wait for this worker. Later calls fail with
   // FAILED_PRECONDITION. Idempotent.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <set>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -129,22 +129,6 @@ class CodedStore final : public ShardStore {
     return absl::OkStatus();
   }
 
-  double FeedbackSquares() override {
-    if (!codec_.server_feedback) return 0;
-    double squares = 0;
-    for (const std::uint64_t block : known_) {
-      const absl::StatusOr<FeedbackBlock> open = plain_->OpenFeedback(block, false);
-      if (!open.ok() || open->slot == nullptr) continue;
-      std::vector<float> held(open->slot, open->slot + open->elements);
-      if (codec_.versions) {
-        const std::vector<float> values = ValuesOf(*open);
-        Reduce().add(values.data(), values.size(), -1, held.data());
-      }
-      squares += Reduce().sum_squares(held.data(), held.size());
-    }
-    return squares;
-  }
-
   // ---- the content ----
 
   StoreSnapshot FreezeSince(std::uint64_t generation) override {
@@ -177,7 +161,11 @@ class CodedStore final : public ShardStore {
     return plain_->FeedbackView(block);
   }
   std::uint64_t StepsOf(std::uint64_t block) const override { return plain_->StepsOf(block); }
-  StoreStats stats() const override { return plain_->stats(); }
+  StoreStats stats() const override {
+    StoreStats stats = plain_->stats();
+    for (const auto& [block, squares] : held_back_) stats.feedback_squares += squares;
+    return stats;
+  }
 
  private:
   // What a reply says of a whole block, as long as its version is that of the block.
@@ -226,7 +214,6 @@ class CodedStore final : public ShardStore {
   // the one that came with it.
   void Loaded(const FrozenPiece& piece) {
     const std::uint64_t steps = piece.steps.as<std::uint64_t>()[0];
-    known_.insert(piece.block);
     whole_.erase(piece.block);
     if (codec_.versions) {
       versions_[piece.block].StartAt(piece.version == 0 ? steps : piece.version, 0);
@@ -236,7 +223,6 @@ class CodedStore final : public ShardStore {
   // EF21-P. What the codec cannot carry, or make smaller, all workers get as it is.
   absl::Status AdvanceWorkers(std::uint64_t block, std::uint64_t slowest) {
     LEEWAY_ASSIGN_OR_RETURN(const FeedbackBlock open, plain_->OpenFeedback(block, false));
-    known_.insert(block);
     Versions& versions = versions_[block];
     const std::uint64_t version = open.steps + 1;
     if (versions.version() == version) return absl::OkStatus();
@@ -244,13 +230,15 @@ class CodedStore final : public ShardStore {
     Reduce().add(open.slot, open.elements, -1, difference.data());
     const EncodeTerms terms = TermsFor(block, open);
     const absl::StatusOr<std::size_t> bytes =
-        codec_.codec->Encode(difference.data(), terms, encoded_);
+        codec_.codec->EncodeAndSubtract(difference.data(), terms, encoded_);
     if (!bytes.ok() || *bytes >= open.elements * sizeof(float)) {
       const std::vector<float> values = ValuesOf(open);
       std::copy(values.begin(), values.end(), open.slot);
       versions.StartAt(version, slowest);
+      held_back_[block] = 0;
       return absl::OkStatus();
     }
+    held_back_[block] = Reduce().sum_squares(difference.data(), difference.size());
     const auto message = std::span<const std::byte>(encoded_).first(*bytes);
     LEEWAY_RETURN_IF_ERROR(codec_.codec->DecodeAdd(message, terms.shape, 1, open.slot));
     versions.Append(version, slowest, runtime::Buffer::CopyOf(message.data(), message.size()),
@@ -262,7 +250,6 @@ class CodedStore final : public ShardStore {
   // sent has no effect, nothing is added to it.
   absl::Status EncodeGradient(std::uint64_t block, double learning_rate) {
     LEEWAY_ASSIGN_OR_RETURN(const FeedbackBlock open, plain_->OpenFeedback(block, true));
-    known_.insert(block);
     Whole& whole = whole_[block];
     whole = {.version = open.steps + 1, .message = {}};
     const double rate = std::isnan(learning_rate) ? 1 : learning_rate;
@@ -286,6 +273,7 @@ class CodedStore final : public ShardStore {
     for (std::uint64_t i = 0; i < open.elements; ++i) {
       open.slot[i] = static_cast<float>(rate) * (carried[i] - sent[i]);
     }
+    held_back_[block] = Reduce().sum_squares(open.slot, open.elements);
     return absl::OkStatus();
   }
 
@@ -344,7 +332,7 @@ class CodedStore final : public ShardStore {
   const std::unique_ptr<ShardStore> plain_;
   absl::flat_hash_map<std::uint64_t, Versions> versions_;  // by block
   absl::flat_hash_map<std::uint64_t, Whole> whole_;        // by block
-  std::set<std::uint64_t> known_;                          // blocks with feedback
+  std::map<std::uint64_t, double> held_back_;              // by block: StoreStats::feedback_squares
   std::vector<std::byte> encoded_;
   std::vector<float> codec_state_;
 };

@@ -79,6 +79,9 @@ struct StoreStats {
   std::uint64_t value_bytes = 0;      // values and state, exactly
   std::uint64_t memory_bytes = 0;     // sparse, ragged: all that is allocated for them
   std::uint64_t copies_on_write = 0;  // of blocks or rows that somebody still looked at
+  // Of what encoded replies hold back: the square of the norm of a gradient table's residuals,
+  // times their learning rates, or of values minus what workers hold, as the last versions left it.
+  double feedback_squares = 0;
 };
 
 // Lives on one server thread. What a Pull returned stays as it was, whatever is pushed later
@@ -157,10 +160,6 @@ class ShardStore {
                                    double /*learning_rate*/) {
     return absl::OkStatus();
   }
-  // The square of the norm of what the slots hold back: residuals, or values minus what workers
-  // hold.
-  virtual double FeedbackSquares() { return 0; }
-
   // The block's slot, and its values to write to if `write_values`. Valid until the next call. Of a
   // store that is not dense: FAILED_PRECONDITION.
   virtual absl::StatusOr<FeedbackBlock> OpenFeedback(std::uint64_t block, bool write_values);

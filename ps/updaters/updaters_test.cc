@@ -236,9 +236,19 @@ TYPED_TEST(FloatUpdaters, ElementsOfARunAreIndependent) {
   }
 }
 
+TYPED_TEST(FloatUpdaters, GradientStoresWhatIsPushedWhateverTheRate) {
+  const auto updater = Make("gradient", {{"learning_rate", 0.5}});
+  Values<TypeParam> values(*updater, {0.75});
+  values.Push({2});
+  EXPECT_THAT(values.value(), testing::ElementsAre(2));
+  values.Push({-3}, 0);
+  EXPECT_THAT(values.value(), testing::ElementsAre(-3));
+  EXPECT_EQ(updater->combine(), Updater::Combine::kSum);
+}
+
 TYPED_TEST(FloatUpdaters, APushsRateReplacesTheTables) {
   for (const std::string& name : UpdaterNames()) {
-    if (name == "assign" || name == "add") continue;
+    if (name == "assign" || name == "add" || name == "gradient") continue;
     const auto fixed = Make(name, {{"learning_rate", 0.25}});
     const auto overridden = Make(name, {{"learning_rate", 0.5}});
     Values<TypeParam> expected(*fixed, {1});
@@ -256,7 +266,7 @@ TYPED_TEST(FloatUpdaters, APushsRateReplacesTheTables) {
 
 TYPED_TEST(FloatUpdaters, ARateOfZeroChangesNoValue) {
   for (const std::string& name : UpdaterNames()) {
-    if (name == "assign" || name == "add") continue;
+    if (name == "assign" || name == "add" || name == "gradient") continue;
     const auto updater = Make(name);
     Values<TypeParam> values(*updater, {0.75});
     for (const TypeParam gradient : {2, -1, 3}) values.Push({gradient}, 0);

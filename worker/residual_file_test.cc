@@ -1,0 +1,120 @@
+#include "worker/residual_file.h"
+
+#include "checkpoint/folder.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "runtime/sim_file_system.h"
+#include "runtime/sim_world.h"
+#include "worker/push_encoder.h"
+
+namespace leeway::worker {
+namespace residual_file_test {
+namespace {
+
+using testing::HasSubstr;
+
+class ResidualFileTest : public testing::Test {
+ protected:
+  ResidualFileTest() : host_(world_.NewHost("worker")) {
+    EXPECT_TRUE(files()->CreateDirectories("/ckpt").ok());
+  }
+  runtime::FileSystem* files() { return host_->files(); }
+
+  static SavedResiduals Some() {
+    SavedResiduals residuals;
+    residuals["a/b"].blocks[7] = {
+        .residual = {1, -2, 3}, .codec_state = {0.5f}, .step = 12, .rate = 0.125};
+    residuals["a/b"].blocks[9] = {.residual = {}, .codec_state = {}, .step = 3, .rate = 1};
+    residuals["rows"].keys = {~0ull, 5};
+    residuals["rows"].rows = {1, 2, 3, 4, 5, 6};
+    return residuals;
+  }
+
+  runtime::SimWorld world_{1};
+  std::unique_ptr<runtime::Host> host_;
+};
+
+TEST_F(ResidualFileTest, IsReadAsItWasWritten) {
+  ASSERT_TRUE(WriteResiduals(files(), "/ckpt", 3, Some()).ok());
+  EXPECT_TRUE(files()->Exists("/ckpt/residuals-worker-3.safetensors"));
+  EXPECT_TRUE(checkpoint::IsFileOfCheckpoint("residuals-worker-3.safetensors"));
+  const auto read = ReadResiduals(files(), "/ckpt", 3);
+  ASSERT_TRUE(read.ok()) << read.status();
+  const SavedBlock& block = read->at("a/b").blocks.at(7);
+  EXPECT_EQ(block.residual, (std::vector<float>{1, -2, 3}));
+  EXPECT_EQ(block.codec_state, (std::vector<float>{0.5f}));
+  EXPECT_EQ(block.step, 12u);
+  EXPECT_EQ(block.rate, 0.125);
+  EXPECT_EQ(read->at("a/b").blocks.at(9).step, 3u);
+  EXPECT_EQ(read->at("rows").keys, (std::vector<std::uint64_t>{~0ull, 5}));
+  EXPECT_EQ(read->at("rows").rows, (std::vector<float>{1, 2, 3, 4, 5, 6}));
+}
+
+TEST_F(ResidualFileTest, OfAnotherRankThereIsNone) {
+  ASSERT_TRUE(WriteResiduals(files(), "/ckpt", 3, Some()).ok());
+  const absl::Status status = ReadResiduals(files(), "/ckpt", 4).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(status.message(), HasSubstr("no residuals of worker 4"));
+}
+
+// Where a byte of the header, or the length, is another the file is refused or read: never more.
+TEST_F(ResidualFileTest, ADamagedOneIsRefusedOrRead) {
+  ASSERT_TRUE(WriteResiduals(files(), "/ckpt", 0, Some()).ok());
+  const std::string path = "/ckpt/residuals-worker-0.safetensors";
+  const std::string whole = *files()->Read(path);
+  for (std::size_t i = 0; i < whole.size(); ++i) {
+    std::string damaged = whole;
+    damaged[i] = static_cast<char>(damaged[i] ^ 0x21);
+    ASSERT_TRUE(runtime::WriteFileAtomically(files(), path, damaged).ok());
+    ReadResiduals(files(), "/ckpt", 0).status().IgnoreError();
+    ASSERT_TRUE(runtime::WriteFileAtomically(files(), path, whole.substr(0, i)).ok());
+    EXPECT_EQ(ReadResiduals(files(), "/ckpt", 0).status().code(), absl::StatusCode::kDataLoss) << i;
+  }
+}
+
+PushEncoder EncoderOf(const TableSpec& spec) {
+  return PushEncoder(spec, *compress::TableCodecOf(spec), 1, 2, 4, 1 << 20);
+}
+
+TEST(SavedResiduals, AnotherEncoderGoesOnAsTheFirstWouldHave) {
+  for (const std::string codec : {"onebit", "topk:0.1", "powersgd:2", "qsgd"}) {
+    TableSpec spec = TableSpec::Dense("w", {8, 8});
+    spec.codec = codec;
+    PushEncoder first = EncoderOf(spec), second = EncoderOf(spec);
+    std::vector<float> gradient(64);
+    const auto push = [&](PushEncoder& encoder, float scale) {
+      for (std::size_t i = 0; i < 64; ++i) gradient[i] = scale * static_cast<float>(i * i % 17) - 3;
+      return encoder.EncodeBlock(0, reinterpret_cast<const std::byte*>(gradient.data()), 64, 0.1);
+    };
+    for (const float scale : {1.0f, -0.5f, 2.0f}) push(first, scale);
+    ASSERT_TRUE(second.Take(first.Save()).ok());
+    EXPECT_EQ(second.ResidualNorm(), first.ResidualNorm());
+    EXPECT_GT(first.ResidualNorm(), 0) << codec;
+    EXPECT_EQ(push(second, 0.25f).bytes.text(), push(first, 0.25f).bytes.text()) << codec;
+  }
+}
+
+TEST(SavedResiduals, RowsAreKeptByTheirKeys) {
+  TableSpec spec = TableSpec::Sparse("e", 16);
+  spec.codec = "onebit";
+  PushEncoder first = EncoderOf(spec), second = EncoderOf(spec);
+  const std::vector<std::uint64_t> keys = {3, 9, 1ull << 60};
+  const auto push = [&](PushEncoder& encoder) {
+    std::vector<float> rows(48);
+    for (std::size_t i = 0; i < 48; ++i) rows[i] = static_cast<float>(i % 7) - 2;
+    return encoder.EncodeRows(0, keys, reinterpret_cast<std::byte*>(rows.data()), {}, true);
+  };
+  push(first);
+  SavedTable saved = first.Save();
+  EXPECT_EQ(saved.keys.size(), 3u);
+  ASSERT_TRUE(second.Take(saved).ok());
+  EXPECT_NEAR(second.ResidualNorm(), first.ResidualNorm(), 1e-6);
+  saved.rows.pop_back();
+  EXPECT_THAT(second.Take(saved).message(), HasSubstr("rows of another width"));
+  saved.blocks[0] = {};
+  EXPECT_THAT(second.Take(saved).message(), HasSubstr("another kind of table"));
+}
+
+}  // namespace
+}  // namespace residual_file_test
+}  // namespace leeway::worker
