@@ -149,24 +149,34 @@ void DataThread::OnMessage(van::PeerId peer, van::Message message) {
     ++counters_.malformed;
     return Violation(peer, any.status());
   }
+  Dispatch(peer, sender->second, &*any, std::move(message.payload));
+  // After what they are answered has left.
+  for (const auto& [offender, why] : std::exchange(offenders_, {})) {
+    ++counters_.malformed;
+    Violation(offender, why);
+  }
+}
+
+void DataThread::Dispatch(van::PeerId peer, const van::Identity& sender, proto::AnyMessage* any,
+                          Payload payload) {
   const Replies::Gathering gathering(&replies_);
-  if (auto* batch = std::get_if<proto::PushBatch>(&*any)) {
-    OnPushBatch(peer, sender->second, *batch, message.payload[0]);
-  } else if (auto* request = std::get_if<proto::Request>(&*any)) {
-    OnRequest(sender->second, {peer, std::move(*request), std::move(message.payload)});
-  } else if (auto* tick = std::get_if<proto::ClockTick>(&*any)) {
-    OnTick(peer, sender->second, std::move(*tick));
-  } else if (auto* item = std::get_if<proto::Replicate>(&*any)) {
-    OnReplicate(peer, sender->second, std::move(*item), std::move(message.payload));
-  } else if (auto* ack = std::get_if<proto::ReplicateAck>(&*any)) {
-    OnReplicateAck(peer, sender->second, *ack);
-  } else if (auto* enter = std::get_if<proto::EnterClock>(&*any)) {
-    OnEnter(peer, sender->second, *enter);
-  } else if (auto* call = std::get_if<proto::Call>(&*any)) {
-    OnCall(peer, sender->second, *call, message.payload);
-  } else if (auto* moved = std::get_if<proto::SchedulerMoved>(&*any)) {
-    OnSchedulerMoved(peer, sender->second, *moved);
-  } else if (auto* status = std::get_if<proto::StatusRequest>(&*any)) {
+  if (auto* batch = std::get_if<proto::PushBatch>(any)) {
+    OnPushBatch(peer, sender, *batch, payload[0]);
+  } else if (auto* request = std::get_if<proto::Request>(any)) {
+    OnRequest(sender, {peer, std::move(*request), std::move(payload)});
+  } else if (auto* tick = std::get_if<proto::ClockTick>(any)) {
+    OnTick(peer, sender, std::move(*tick));
+  } else if (auto* item = std::get_if<proto::Replicate>(any)) {
+    OnReplicate(peer, sender, std::move(*item), std::move(payload));
+  } else if (auto* ack = std::get_if<proto::ReplicateAck>(any)) {
+    OnReplicateAck(peer, sender, *ack);
+  } else if (auto* enter = std::get_if<proto::EnterClock>(any)) {
+    OnEnter(peer, sender, *enter);
+  } else if (auto* call = std::get_if<proto::Call>(any)) {
+    OnCall(peer, sender, *call, payload);
+  } else if (auto* moved = std::get_if<proto::SchedulerMoved>(any)) {
+    OnSchedulerMoved(peer, sender, *moved);
+  } else if (auto* status = std::get_if<proto::StatusRequest>(any)) {
     Send(peer, proto::StatusReply{status->request}, {runtime::Buffer::CopyOf(StatusJson())})
         .IgnoreError();
   } else {
@@ -297,6 +307,10 @@ void DataThread::Refuse(const Inbound& inbound, const absl::Status& why) {
   proto::Reply reply = ReplyTo(inbound.request);
   reply.result = why;
   SendReply(inbound.peer, std::move(reply), {});
+}
+
+void DataThread::DropSoon(van::PeerId peer, const absl::Status& why) {
+  offenders_.emplace_back(peer, why);
 }
 
 void DataThread::Violation(van::PeerId peer, const absl::Status& why) {

@@ -98,10 +98,13 @@ class DataThread final : private van::Handler, private ReplicaHost {
   void OnPeerUp(van::PeerId peer, const van::Identity& identity) override;
   void OnPeerDown(van::PeerId peer, const absl::Status& why) override;
   void OnMessage(van::PeerId peer, van::Message message) override;
+  void Dispatch(van::PeerId peer, const van::Identity& sender, proto::AnyMessage* any,
+                Payload payload);
   // ReplicaHost
   bool SendTo(const Peer& to, const proto::AnyMessage& message, const Payload& payload) override;
   void SendBack(van::PeerId connection, const proto::AnyMessage& message) override;
   void SendReply(van::PeerId peer, proto::Reply reply, Payload payload) override;
+  void DropSoon(van::PeerId peer, const absl::Status& why) override;
   void AcknowledgeSoon(std::uint32_t shard) override;
   void ResendAt(absl::Time time) override;
   void StableHasGrown() override;
@@ -178,6 +181,7 @@ class DataThread final : private van::Handler, private ReplicaHost {
   runtime::TimerId housekeeping_ = runtime::TimerId::kNone;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for what was posted
   std::unique_ptr<van::Van> van_;  // last: it may call nothing of the above when it goes
+  std::vector<std::pair<van::PeerId, absl::Status>> offenders_;  // to be dropped
 };
 
 }  // namespace leeway::ps

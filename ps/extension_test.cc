@@ -2,9 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "compress/registry.h"
 #include "leeway/server.h"
+#include "node/plugins.h"
 #include "ps/endpoints.h"
-#include "ps/plugins.h"
 #include "ps/test_support.h"
 
 namespace leeway::ps {
@@ -97,7 +98,7 @@ TEST(RegisterHandler, RefusesWhatCannotBe) {
 }
 
 TEST(Plugin, BringsAnUpdaterAndAHandler) {
-  const absl::Status loaded = LoadPlugins({LEEWAY_TEST_PLUGIN});
+  const absl::Status loaded = node::LoadPlugins({LEEWAY_TEST_PLUGIN});
   ASSERT_TRUE(loaded.ok()) << loaded;
   Bench bench;
   TableSpec spec = AddTable("w", Consistency::Asp());
@@ -110,13 +111,50 @@ TEST(Plugin, BringsAnUpdaterAndAHandler) {
   EXPECT_EQ(answer, "cba");
 }
 
+TEST(Plugin, BringsACodec) {
+  ASSERT_TRUE(node::LoadPlugins({LEEWAY_TEST_PLUGIN}).ok());
+  node::LoadCodecPlugins({LEEWAY_TEST_PLUGIN, "/no/such/plugin.so", LEEWAY_TEST_NOT_A_PLUGIN});
+  Bench bench;
+  TableSpec spec = AddTable("w", Consistency::Asp());
+  spec.codec = "plugin_ones";
+  spec.error_feedback = ErrorFeedback::kOff;
+  const std::uint32_t table = bench.Install(spec);
+  proto::Request request = bench.DensePush(0, table, 0);
+  request.codec = compress::IdOf("plugin_ones");
+  bench.Send(0, request, {runtime::Buffer::CopyOf("x")});
+  EXPECT_TRUE(bench.TakeReply(0).reply().result.ok());
+  EXPECT_THAT(bench.PullNow(0, table, 0), Each(1));
+}
+
+// A worker that sends what its codec cannot decode is told so, counted and dropped.
+TEST(EncodedPush, ThatCannotBeDecodedEndsTheConnection) {
+  for (const Consistency& consistency : {Consistency::Bsp(), Consistency::Asp()}) {
+    Bench bench;
+    TableSpec spec = AddTable("w", consistency);
+    spec.codec = "onebit";
+    const std::uint32_t table = bench.Install(spec);
+    proto::Request request = bench.DensePush(0, table, 0);
+    request.codec = compress::IdOf("onebit");
+    bench.Send(0, request, {runtime::Buffer::CopyOf("nonsense!")});
+    EXPECT_EQ(bench.TakeReply(0).reply().result.code(), StatusCode::kInvalidArgument);
+    EXPECT_TRUE(bench.van().Dropped(bench.PeerOf(0)).has_value());
+    EXPECT_EQ(bench.counters().malformed, 1u);
+    // Another codec than the table's is a mistake, and no offence.
+    request = bench.DensePush(1, table, 0);
+    request.codec = compress::IdOf("qsgd");
+    bench.Send(1, request, {runtime::Buffer::CopyOf("nonsense!")});
+    EXPECT_EQ(bench.TakeReply(1).reply().result.code(), StatusCode::kInvalidArgument);
+    EXPECT_FALSE(bench.van().Dropped(bench.PeerOf(1)).has_value());
+  }
+}
+
 TEST(Plugin, ThatCannotBeLoadedSaysWhy) {
-  const absl::Status missing = LoadPlugins({"/no/such/plugin.so"});
+  const absl::Status missing = node::LoadPlugins({"/no/such/plugin.so"});
   EXPECT_EQ(missing.code(), StatusCode::kNotFound);
   EXPECT_THAT(missing.message(), HasSubstr("LEEWAY_PLUGINS"));
   EXPECT_THAT(missing.message(), HasSubstr("/no/such/plugin.so"));
   EXPECT_THAT(missing.message(), HasSubstr("No such file"));
-  const absl::Status other = LoadPlugins({LEEWAY_TEST_NOT_A_PLUGIN});
+  const absl::Status other = node::LoadPlugins({LEEWAY_TEST_NOT_A_PLUGIN});
   EXPECT_EQ(other.code(), StatusCode::kFailedPrecondition);
   EXPECT_THAT(other.message(), HasSubstr("LeewayRegister"));
 }

@@ -52,6 +52,10 @@ void Replica::AnswerNow(van::PeerId peer, proto::Reply reply) {
   context_->host->SendReply(peer, std::move(reply), {});
 }
 
+void Replica::Offended(van::PeerId peer, const absl::Status& why) {
+  context_->host->DropSoon(peer, why);
+}
+
 void Replica::WhenCommitted(std::function<void()> then) {
   if (committed() == shard_.index()) return then();
   Waiting waiting;

@@ -41,6 +41,8 @@ class ReplicaHost {
   // Back to where something came from.
   virtual void SendBack(van::PeerId connection, const proto::AnyMessage& message) = 0;
   virtual void SendReply(van::PeerId peer, proto::Reply reply, Payload payload) = 0;
+  // Ends the connection for what it has sent, once the message is dealt with.
+  virtual void DropSoon(van::PeerId peer, const absl::Status& why) = 0;
   // Calls the replica's Acknowledge() soon, once for all that comes at once.
   virtual void AcknowledgeSoon(std::uint32_t shard) = 0;
   // Calls ResendIfDue() then, or before.
@@ -139,6 +141,7 @@ class Replica final : private Journal {
   bool provisional() const override;
   void Answer(van::PeerId peer, proto::Reply reply, Payload payload, absl::Time deadline) override;
   void AnswerNow(van::PeerId peer, proto::Reply reply) override;
+  void Offended(van::PeerId peer, const absl::Status& why) override;
   void Wait(Waiting waiting);
   void RefuseOverdue(absl::Time now);
   absl::Status Overdue(const Waiting& waiting, absl::Time now) const;

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "leeway/server.h"
-#include "ps/plugins.h"
+#include "node/plugins.h"
 #include "ps/server.h"
 #include "ps/stop_signals.h"
 #include "runtime/log.h"
@@ -49,7 +49,7 @@ absl::Status RunServer(const Config& config) {
   if (auto level = runtime::ParseLogLevel(own.log_level)) runtime::SetLogLevel(*level);
   // Or every worker would have to find out for itself.
   if (!own.host.empty()) LEEWAY_RETURN_IF_ERROR(van::CheckAnnouncedHost(own.host));
-  LEEWAY_RETURN_IF_ERROR(ps::LoadPlugins(own.plugins));
+  LEEWAY_RETURN_IF_ERROR(node::LoadPlugins(own.plugins));
 
   const std::unique_ptr<runtime::Host> host = runtime::NewRealHost();
   const std::unique_ptr<van::Factory> factory = van::NewFactory(config);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "ps/items.h"
 #include "ps/shard.h"
+#include "ps/store/decode_pushes.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::ps {
@@ -138,6 +139,7 @@ void Shard::Refuse(const Inbound& inbound, const absl::Status& why) {
   proto::Reply reply = ReplyTo(inbound.request);
   reply.result = why;
   journal_->AnswerNow(inbound.peer, std::move(reply));
+  if (IsMalformedEncoding(why)) journal_->Offended(inbound.peer, why);
 }
 
 // One that is held is not in the state yet, so there is nothing to be replicated either.

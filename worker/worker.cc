@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "node/plugins.h"
 #include "runtime/log.h"
 #include "runtime/real_loop.h"
 #include "runtime/status_macros.h"
@@ -145,6 +146,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Connect() {
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Connect(const Config& config) {
   if (auto level = runtime::ParseLogLevel(config.log_level)) runtime::SetLogLevel(*level);
+  node::LoadCodecPlugins(config.plugins);
   worker::Session::World world;
   world.owned_host = runtime::NewRealHost();
   world.owned_factory = van::NewFactory(config);

@@ -105,7 +105,7 @@ using CodecFactory =
 
 // Adds a codec under a name of letters, digits, '_' and '-', for all tables created or opened
 // afterwards by this process: workers and servers both need it, linked in or as a plugin
-// (LEEWAY_PLUGINS). ALREADY_EXISTS if the name is taken. Any thread.
+// (LEEWAY_PLUGINS, leeway/server.h). ALREADY_EXISTS if the name is taken. Any thread.
 absl::Status RegisterCodec(absl::string_view name, CodecFactory factory);
 
 }  // namespace leeway

@@ -2,9 +2,13 @@
 //
 // A plugin is a shared library with
 //     extern "C" void LeewayRegister();
-// which calls RegisterUpdater and RegisterHandler. `LEEWAY_PLUGINS=/path/a.so:/path/b.so` makes a
-// server load it; a library that cannot be loaded stops the server with the loader's reason.
-// Errors are returned: an exception thrown by a handler, an updater or its factory ends the server.
+// which calls RegisterUpdater and RegisterHandler, or with
+//     extern "C" void LeewayRegisterCodecs();
+// which calls RegisterCodec (leeway/codec.h). `LEEWAY_PLUGINS=/path/a.so:/path/b.so` makes a server
+// load it; a library that cannot be loaded stops the server with the loader's reason. A worker
+// loads it for its codecs, which have to be in a library without updaters and handlers; the program
+// has to be linked so that libraries can call it (CMake: ENABLE_EXPORTS). Errors are returned: an
+// exception thrown by a handler, an updater or its factory ends the server.
 #ifndef LEEWAY_SERVER_H_
 #define LEEWAY_SERVER_H_
 

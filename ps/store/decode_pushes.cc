@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "compress/coded_rows.h"
 #include "compress/halves.h"
 #include "compress/kernels/kernels.h"
@@ -12,6 +13,21 @@
 #include "runtime/status_macros.h"
 
 namespace leeway::ps {
+
+namespace {
+
+constexpr absl::string_view kMalformed = "leeway.malformed_encoding";
+
+absl::Status Marked(absl::Status status) {
+  if (!status.ok()) status.SetPayload(kMalformed, absl::Cord());
+  return status;
+}
+
+}  // namespace
+
+bool IsMalformedEncoding(const absl::Status& status) {
+  return status.GetPayload(kMalformed).has_value();
+}
 
 PushDecoder::PushDecoder(const TableSpec& spec, const StorePlace& place, const Updater* updater,
                          compress::TableCodec codec)
@@ -41,15 +57,16 @@ absl::Status PushDecoder::Check(const PushView& push, const ShardStore& plain) c
         proto::ShardOfBlock(place_.table, push.block, place_.num_shards) == place_.shard;
     if (!here || !push.keys.empty() || !push.widths.empty()) return plain.Check(push);
     LEEWAY_RETURN_IF_ERROR(CheckRate(spec_, push.learning_rate));
-    return codec_.codec->Check(push.values.bytes(), ShapeOf(push));
+    return Marked(codec_.codec->Check(push.values.bytes(), ShapeOf(push)));
   }
   LEEWAY_RETURN_IF_ERROR(CheckKeys(spec_, place_, push.keys));
   LEEWAY_RETURN_IF_ERROR(CheckRate(spec_, push.learning_rate));
-  LEEWAY_ASSIGN_OR_RETURN(
-      const compress::CodedRows rows,
+  const absl::StatusOr<compress::CodedRows> rows =
       compress::ParseCodedRows(push.values.bytes(), push.keys.size() / sizeof(std::uint64_t),
-                               spec_.row_width * SizeOf(spec_.dtype)));
-  return codec_.codec->Check(rows.encoded, compress::RowsShape(spec_, codec_, rows.encoded_rows));
+                               spec_.row_width * SizeOf(spec_.dtype));
+  if (!rows.ok()) return Marked(rows.status());
+  return Marked(
+      codec_.codec->Check(rows->encoded, compress::RowsShape(spec_, codec_, rows->encoded_rows)));
 }
 
 absl::StatusOr<PushView> PushDecoder::Plain(const PushView& push) const {

@@ -12,6 +12,10 @@
 
 namespace leeway::ps {
 
+// Whether a push was refused because no honest worker would have sent it: its codec cannot decode
+// it.
+bool IsMalformedEncoding(const absl::Status& status);
+
 // Of one table in one shard. Pushes may be encoded or not, each by itself.
 class PushDecoder {
  public:
@@ -19,8 +23,8 @@ class PushDecoder {
   PushDecoder(const TableSpec& spec, const StorePlace& place, const Updater* updater,
               compress::TableCodec codec);
 
-  // Whether an encoded push fits the table and can be decoded; what the plain store cannot see.
-  // `plain`: for what is wrong with its target.
+  // Whether an encoded push fits the table and can be decoded (IsMalformedEncoding tells these
+  // apart). `plain`: for what is wrong with its target.
   absl::Status Check(const PushView& push, const ShardStore& plain) const;
 
   // Whether single pushes are decoded to aggregates: those of 16-bit tables, which are widened.

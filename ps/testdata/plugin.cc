@@ -1,8 +1,9 @@
-// A plugin as a user would write one: one updater, one request handler.
+// A plugin as a user would write one: one updater, one request handler, one codec.
 #include <algorithm>
 #include <memory>
 #include <string>
 
+#include "leeway/codec.h"
 #include "leeway/server.h"
 #include "leeway/updater.h"
 
@@ -21,7 +22,35 @@ absl::StatusOr<std::string> Reverse(const leeway::HandlerContext&, absl::string_
   return std::string(request.rbegin(), request.rend());
 }
 
+// Every value is 1.
+class Ones final : public leeway::Codec {
+ public:
+  bool Supports(leeway::DType dtype) const override { return dtype == leeway::DType::kFloat32; }
+  bool lossless() const override { return false; }
+  std::size_t EncodedBytesMax(const leeway::CodecShape&) const override { return 1; }
+  absl::StatusOr<std::size_t> Encode(const void*, const leeway::EncodeTerms&,
+                                     std::span<std::byte> out) const override {
+    out[0] = std::byte{1};
+    return 1;
+  }
+  absl::Status Decode(std::span<const std::byte> encoded, const leeway::CodecShape& shape,
+                      void* values) const override {
+    if (encoded.size() != 1) return absl::InvalidArgumentError("it has one byte");
+    std::fill_n(static_cast<float*>(values), shape.elements, 1.0f);
+    return absl::OkStatus();
+  }
+};
+
 }  // namespace
+
+extern "C" void LeewayRegisterCodecs() {
+  leeway::RegisterCodec(
+      "plugin_ones",
+      [](const leeway::CodecOptions&) -> absl::StatusOr<std::unique_ptr<leeway::Codec>> {
+        return std::make_unique<Ones>();
+      })
+      .IgnoreError();
+}
 
 extern "C" void LeewayRegister() {
   leeway::RegisterUpdater(
