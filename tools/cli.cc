@@ -140,6 +140,14 @@ void AddTrain(CLI::App* app, TrainCommand* command, Action* action) {
                   "keep the learning rate instead of letting it fall to nothing over the run");
   train->add_option("--updater-parameter", command->updater_parameters,
                     "another of the updater's parameters: NAME=VALUE");
+  train
+      ->add_option("--codec", command->codec,
+                   "how gradients and parameters travel: none, onebit, topk:0.01, ...")
+      ->capture_default_str();
+  train
+      ->add_option("--error-feedback", command->error_feedback,
+                   "which ends keep what the codec drops: auto, worker, server, both or off")
+      ->capture_default_str();
   train->add_option("--epochs", command->epochs, "passes over the training images")
       ->capture_default_str();
   train->add_option("--steps", command->steps, "stop after so many steps instead; 0: by epochs")

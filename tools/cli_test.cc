@@ -46,10 +46,8 @@ TEST(CliTest, Version) {
 TEST(CliTest, HelpNamesTheCommands) {
   const Said said = Leeway({"--help"});
   EXPECT_EQ(said.code, 0);
-  for (const char* command :
-       {"scheduler", "server", "launch", "train", "compare", "status", "drain", "rebalance",
-        "checkpoint",
-        "version"}) {
+  for (const char* command : {"scheduler", "server", "launch", "train", "compare", "status",
+                              "drain", "rebalance", "checkpoint", "version"}) {
     EXPECT_THAT(said.output, HasSubstr(command));
   }
 }
@@ -92,6 +90,15 @@ TEST(CliTest, TrainRefusesWhatItCannotDo) {
   ExpectComplaint({"train", "--slow", "4:50"}, 1, "workers go from 0 to 3");
   ExpectComplaint({"train", "--slow", "0:-1"}, 1, "--slow is -1");
   ExpectComplaint({"train", "--updater", "magic"}, 1, "magic");
+  ExpectComplaint({"train", "--codec", "zip"}, 1, "--codec: there is no codec named 'zip'");
+  ExpectComplaint({"train", "--codec", "topk:2"}, 1, "--codec: codec topk: ");
+  ExpectComplaint({"train", "--codec", "onebit", "--error-feedback", "some"}, 1,
+                  "--error-feedback is 'some'");
+  ExpectComplaint({"train", "--error-feedback", "both"}, 1, "--error-feedback: table");
+  ExpectComplaint({"train", "--codec", "dgc", "--error-feedback", "server"}, 1,
+                  "--error-feedback: table");
+  ExpectComplaint({"train", "--codec", "onebit", "--updater", "assign"}, 1, "--codec: table");
+  ExpectComplaint({"train", "--codec", "onebit", "--reference"}, 1, "--reference");
   ExpectComplaint({"train", "--rate", "-1"}, 1, "learning_rate");
   ExpectComplaint({"train", "--updater-parameter", "speed=3"}, 1, "speed");
   ExpectComplaint({"train", "--updater-parameter", "beta1"}, 1, "NAME=VALUE");
@@ -124,6 +131,35 @@ TEST(TrainSettingsTest, FillsInWhatSuitsTheUpdater) {
   command.updater_parameters = {"weight_decay=0.25"};
   EXPECT_EQ(SettingsFrom(command)->updater.parameters.at("learning_rate"), 0.5);
   EXPECT_EQ(SettingsFrom(command)->updater.parameters.at("weight_decay"), 0.25);
+}
+
+TEST(TrainSettingsTest, EveryTableGetsTheCodec) {
+  TrainCommand command;
+  command.codec = "topk:0.01";
+  command.error_feedback = "worker";
+  const auto settings = SettingsFrom(command);
+  ASSERT_TRUE(settings.ok()) << settings.status();
+  fashion_mnist::Parameter parameter;
+  parameter.name = "weight";
+  parameter.shape = {3};
+  const TableSpec table = fashion_mnist::TableFor(parameter, *settings);
+  EXPECT_EQ(table.codec, "topk:0.01");
+  EXPECT_EQ(table.error_feedback, ErrorFeedback::kWorker);
+}
+
+TEST(TrainSettingsTest, ErrorFeedbackHasTheNamesOfItsValues) {
+  for (const auto& [name, feedback] :
+       {std::pair("auto", ErrorFeedback::kAuto), std::pair("off", ErrorFeedback::kOff),
+        std::pair("worker", ErrorFeedback::kWorker), std::pair("server", ErrorFeedback::kServer),
+        std::pair("both", ErrorFeedback::kBoth)}) {
+    TrainCommand command;
+    command.codec = "onebit";
+    command.error_feedback = name;
+    const auto settings = SettingsFrom(command);
+    ASSERT_TRUE(settings.ok()) << settings.status();
+    EXPECT_EQ(settings->error_feedback, feedback);
+    EXPECT_EQ(Name(feedback), name);
+  }
 }
 
 TEST(TrainSettingsTest, ReadsSlowWorkers) {

@@ -67,6 +67,8 @@ struct TrainCommand {
   std::int64_t servers = 2;
   std::int64_t batch = 64;
   std::string updater = "adam";
+  std::string codec = "none";
+  std::string error_feedback = "auto";
   std::optional<double> rate;
   bool constant_rate = false;
   std::vector<std::string> updater_parameters;  // "NAME=VALUE"

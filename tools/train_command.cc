@@ -130,6 +130,11 @@ absl::StatusOr<int> Train(const TrainCommand& command) {
   if (command.restore && command.checkpoints.empty()) {
     return absl::InvalidArgumentError("--restore needs --checkpoint FOLDER");
   }
+  if (command.reference && settings.codec != "none") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--codec is ", settings.codec,
+        " but --reference trains without a cluster, where nothing is encoded: leave one out"));
+  }
   if (command.reference) {
     LEEWAY_RETURN_IF_ERROR(TrainAlone(command, settings));
     return 0;

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "tools/train_settings.h"
 
 namespace leeway::tools {
 namespace {
@@ -47,12 +48,20 @@ Json HistogramToJson(const std::map<std::uint64_t, std::uint64_t>& histogram) {
   return object;
 }
 
+double PerWorkerStep(std::uint64_t bytes, const fashion_mnist::Settings& settings,
+                     const fashion_mnist::Outcome& outcome) {
+  if (outcome.steps_taken == 0) return 0;
+  return static_cast<double>(bytes) / static_cast<double>(outcome.steps_taken) / settings.workers;
+}
+
 }  // namespace
 
 std::string TrainJson(const fashion_mnist::Settings& settings, absl::string_view mode,
                       const fashion_mnist::Outcome& outcome) {
   Json json;
   json["mode"] = std::string(mode);
+  json["codec"] = settings.codec;
+  json["error_feedback"] = std::string(Name(settings.error_feedback));
   json["test_accuracy"] = outcome.curve.back().test_accuracy;
   json["max_staleness"] = outcome.max_staleness;
   json["staleness_violations"] = outcome.staleness_violations;
@@ -60,6 +69,8 @@ std::string TrainJson(const fashion_mnist::Settings& settings, absl::string_view
   json["steps"] = outcome.steps;
   json["bytes_pushed"] = outcome.bytes_pushed;
   json["bytes_pulled"] = outcome.bytes_pulled;
+  json["bytes_pushed_per_worker_step"] = PerWorkerStep(outcome.bytes_pushed, settings, outcome);
+  json["bytes_pulled_per_worker_step"] = PerWorkerStep(outcome.bytes_pulled, settings, outcome);
   json["resends"] = outcome.resends;
   json["idle_s"] = outcome.idle_s;
   json["staleness_histogram"] = HistogramToJson(outcome.staleness_histogram);

@@ -18,7 +18,8 @@ fashion_mnist::Outcome SomeOutcome() {
   outcome.wall_time_s = 2.5;
   outcome.idle_s = {0.25, 1};
   outcome.bytes_pushed = 1ull << 40;
-  outcome.bytes_pulled = 7;
+  outcome.bytes_pulled = 80;
+  outcome.steps_taken = 10;
   outcome.max_staleness = 3;
   outcome.staleness_histogram = {{0, 5}, {3, 1}, {10, 2}};
   return outcome;
@@ -27,6 +28,9 @@ fashion_mnist::Outcome SomeOutcome() {
 TEST(TrainJsonTest, HasEveryKey) {
   fashion_mnist::Settings settings;
   settings.slow[2] = absl::Milliseconds(50);
+  settings.workers = 2;
+  settings.codec = "onebit";
+  settings.error_feedback = ErrorFeedback::kBoth;
   settings.data = "/not \xff utf-8";
   const auto json = nlohmann::json::parse(TrainJson(settings, "ssp:3", SomeOutcome()));
   EXPECT_EQ(json["mode"], "ssp:3");
@@ -34,7 +38,11 @@ TEST(TrainJsonTest, HasEveryKey) {
   EXPECT_EQ(json["max_staleness"], 3);
   EXPECT_EQ(json["wall_time_s"], 2.5);
   EXPECT_EQ(json["bytes_pushed"], 1ull << 40);
-  EXPECT_EQ(json["bytes_pulled"], 7);
+  EXPECT_EQ(json["bytes_pulled"], 80);
+  EXPECT_EQ(json["bytes_pulled_per_worker_step"], 4);
+  EXPECT_EQ(json["bytes_pushed_per_worker_step"], (1ull << 40) / 20.0);
+  EXPECT_EQ(json["codec"], "onebit");
+  EXPECT_EQ(json["error_feedback"], "both");
   EXPECT_EQ(json["idle_s"], (std::vector<double>{0.25, 1}));
   EXPECT_EQ(json["staleness_histogram"].dump(), R"({"0":5,"10":2,"3":1})");
   EXPECT_EQ(json["curve"][0]["test_accuracy"], 0.75);

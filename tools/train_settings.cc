@@ -1,5 +1,7 @@
 #include "tools/train_settings.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <memory>
@@ -8,7 +10,10 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "compress/registry.h"
+#include "compress/table_codec.h"
 #include "examples/fashion_mnist/model.h"
 #include "runtime/status_macros.h"
 #include "tools/launch/cluster.h"
@@ -20,6 +25,10 @@ constexpr std::int64_t kBatchMax = 1'000'000;
 constexpr std::int64_t kEpochsMax = 1'000'000;
 constexpr std::int64_t kStepsMax = 1'000'000'000;
 constexpr std::int64_t kSlowMsMax = 3'600'000;
+
+// As ErrorFeedback numbers them.
+constexpr std::array<absl::string_view, 5> kErrorFeedbackNames = {"auto", "off", "worker", "server",
+                                                                  "both"};
 
 // Learning rates that suit the example; other updaters go by their own defaults.
 const std::map<std::string, double>& DefaultRates() {
@@ -92,7 +101,35 @@ absl::Status AddSlow(const std::string& text, std::uint32_t workers,
   return absl::OkStatus();
 }
 
+absl::StatusOr<ErrorFeedback> ErrorFeedbackFrom(const std::string& text) {
+  const auto* const name = std::find(kErrorFeedbackNames.begin(), kErrorFeedbackNames.end(), text);
+  if (name != kErrorFeedbackNames.end()) {
+    return static_cast<ErrorFeedback>(name - kErrorFeedbackNames.begin());
+  }
+  return absl::InvalidArgumentError(absl::StrCat("--error-feedback is '", text,
+                                                 "': it must be one of ",
+                                                 absl::StrJoin(kErrorFeedbackNames, ", ")));
+}
+
+// Whether the codec can carry the model's tables, and has a use for that error feedback.
+absl::Status CheckCodec(const TableSpec& table) {
+  if (const auto codec = compress::MakeCodec(table.codec); !codec.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--codec: ", codec.status().message()));
+  }
+  const absl::Status whole = compress::TableCodecOf(table).status();
+  if (whole.ok()) return whole;
+  TableSpec automatic = table;
+  automatic.error_feedback = ErrorFeedback::kAuto;
+  const bool by_itself = compress::TableCodecOf(automatic).ok();
+  return absl::InvalidArgumentError(
+      absl::StrCat(by_itself ? "--error-feedback: " : "--codec: ", whole.message()));
+}
+
 }  // namespace
+
+absl::string_view Name(ErrorFeedback feedback) {
+  return kErrorFeedbackNames[static_cast<std::size_t>(feedback)];
+}
 
 absl::StatusOr<fashion_mnist::Settings> SettingsFrom(const TrainCommand& command) {
   LEEWAY_RETURN_IF_ERROR(CheckRanges(command));
@@ -107,6 +144,8 @@ absl::StatusOr<fashion_mnist::Settings> SettingsFrom(const TrainCommand& command
   settings.servers = static_cast<std::uint32_t>(command.servers);
   settings.batch = static_cast<std::size_t>(command.batch);
   LEEWAY_ASSIGN_OR_RETURN(settings.updater, UpdaterFrom(command));
+  settings.codec = command.codec;
+  LEEWAY_ASSIGN_OR_RETURN(settings.error_feedback, ErrorFeedbackFrom(command.error_feedback));
   settings.rate_falls = !command.constant_rate;
   settings.epochs = static_cast<std::size_t>(command.epochs);
   settings.steps = static_cast<std::size_t>(command.steps);
@@ -121,7 +160,9 @@ absl::StatusOr<fashion_mnist::Settings> SettingsFrom(const TrainCommand& command
     return absl::InvalidArgumentError(absl::StrCat("--model: ", model.status().message()));
   }
   for (const fashion_mnist::Parameter& parameter : (*model)->parameters()) {
-    LEEWAY_RETURN_IF_ERROR(fashion_mnist::TableFor(parameter, settings).Validate());
+    const TableSpec table = fashion_mnist::TableFor(parameter, settings);
+    LEEWAY_RETURN_IF_ERROR(CheckCodec(table));
+    LEEWAY_RETURN_IF_ERROR(table.Validate());
   }
   return settings;
 }

@@ -3,6 +3,7 @@
 #define LEEWAY_TOOLS_TRAIN_SETTINGS_H_
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "examples/fashion_mnist/settings.h"
 #include "tools/commands.h"
 
@@ -10,6 +11,9 @@ namespace leeway::tools {
 
 // INVALID_ARGUMENT names the option, what it holds and what it may hold.
 absl::StatusOr<fashion_mnist::Settings> SettingsFrom(const TrainCommand& command);
+
+// As --error-feedback says it.
+absl::string_view Name(ErrorFeedback feedback);
 
 }  // namespace leeway::tools
 

@@ -6,6 +6,8 @@ TableSpec TableFor(const Parameter& parameter, const Settings& settings) {
   TableSpec spec = TableSpec::Dense(parameter.name, parameter.shape);
   spec.initializer = parameter.initializer;
   spec.updater = settings.updater;
+  spec.codec = settings.codec;
+  spec.error_feedback = settings.error_feedback;
   spec.consistency = settings.consistency;
   if (spec.consistency.is_bsp()) spec.aggregate = Aggregate::kMean;
   return spec;

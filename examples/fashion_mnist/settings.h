@@ -25,6 +25,8 @@ struct Settings {
   std::uint32_t servers = 2;
   std::size_t batch = 64;  // samples a worker and step
   UpdaterSpec updater;
+  std::string codec = "none";  // of every table, as TableSpec::codec
+  ErrorFeedback error_feedback = ErrorFeedback::kAuto;
   // Whether the updater's learning_rate, if it is given one, falls evenly to nothing over the run.
   bool rate_falls = true;
   std::size_t epochs = 8;
@@ -59,8 +61,12 @@ struct Outcome {
   std::vector<CurvePoint> curve;
   std::vector<Tensor> values;  // by parameter
   std::size_t steps = 0;
+  std::size_t steps_taken =
+      0;  // by this run: fewer than `steps` where it goes on from a checkpoint
   double wall_time_s = 0;
   std::vector<double> idle_s;  // by worker: time spent waiting for servers and other workers
+  // Payload of all workers' pushes as it left them, and of their pulls as it came: encoded, where
+  // the tables have a codec.
   std::uint64_t bytes_pushed = 0;
   std::uint64_t bytes_pulled = 0;
   std::uint64_t resends = 0;

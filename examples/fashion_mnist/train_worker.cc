@@ -1,5 +1,6 @@
 #include "examples/fashion_mnist/train_worker.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -61,6 +62,7 @@ class TrainingRun {
     }
     Outcome outcome;
     outcome.steps = steps;
+    outcome.steps_taken = steps - std::min(first, steps);
     outcome.wall_time_s = recorder.seconds();
     if (absl::Status status = GatherTotals(before, after, worker_, &outcome); !status.ok()) {
       return status;

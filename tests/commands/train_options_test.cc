@@ -47,6 +47,10 @@ TEST_F(TrainOptionsTest, ThatMakeNoSense) {
   ExpectRefused("--rate", "nan", 1, "finite");
   ExpectRefused("--rate", "inf", 1, "finite");
   ExpectRefused("--updater-parameter", "beta1=nan", 1, "finite");
+  ExpectRefused("--codec", "zip", 1, "there is no codec named 'zip'");
+  ExpectRefused("--codec", "topk:2", 1, "codec topk");
+  ExpectRefused("--error-feedback", "some", 1, "auto, off, worker, server, both");
+  ExpectRefused("--error-feedback", "both", 1, "loses nothing");
   ExpectRefused("--workers", "-1", 1, "from 1 to");
   ExpectRefused("--servers", "5000", 1, "from 1 to");
   // Neither is taken for the largest number there is.

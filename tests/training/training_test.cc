@@ -79,7 +79,8 @@ TEST_F(TrainingTest, BspEqualsOneProcessWithTheWholeBatch) {
   for (const char* model : {"softmax", "mlp"}) {
     const std::string common = absl::StrCat("--model ", model,
                                             " --updater sgd --mode bsp --workers 4 --servers 2"
-                                            " --batch 16", kSteps, " --save ");
+                                            " --batch 16",
+                                            kSteps, " --save ");
     Train(common + Path("cluster"));
     Train(common + Path("reference") + " --reference");
     const Weights cluster = ParseSafetensors(Bytes("cluster"));
@@ -98,6 +99,26 @@ TEST_F(TrainingTest, BspGivesTheSameBitsEveryTime) {
   Train(common + Path("second"));
   EXPECT_FALSE(Bytes("first").empty());
   EXPECT_EQ(Bytes("first"), Bytes("second"));
+}
+
+TEST_F(TrainingTest, TablesTravelEncoded) {
+  const std::string common =
+      "--model softmax --workers 2 --servers 2 --batch 16 --steps 40 --json ";
+  Train(common + Path("plain"));
+  Train(common + Path("encoded") + " --codec onebit --error-feedback both");
+  const Json plain = ReadJson("plain"), encoded = ReadJson("encoded");
+  EXPECT_EQ(plain["codec"], "none");
+  EXPECT_EQ(encoded["codec"], "onebit");
+  EXPECT_EQ(encoded["error_feedback"], "both");
+  // 784 × 10 weights and 10 biases of 4 bytes.
+  EXPECT_EQ(plain["bytes_pushed_per_worker_step"], 31400);
+  EXPECT_EQ(plain["bytes_pulled_per_worker_step"], 31400);
+  EXPECT_EQ(plain["bytes_pushed"], 31400 * 2 * 40);
+  EXPECT_LT(encoded["bytes_pushed_per_worker_step"], 31400 / 28.0);
+  // The first pull of each worker is whole.
+  EXPECT_LT(encoded["bytes_pulled_per_worker_step"], 31400 / 28.0 + 31400 / 40.0);
+  // What is dropped is made up for: it learns.
+  EXPECT_GT(encoded["test_accuracy"], runtime::kSanitized ? 0.0 : 0.6);
 }
 
 // How long the others wait for it is tests/simulation/straggler_test.cc's matter: on a busy machine
