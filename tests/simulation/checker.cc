@@ -29,6 +29,10 @@ void Checker::OnFloatPush(const SimTable& table, std::uint32_t place,
   for (const auto& invariant : invariants_) invariant->OnFloatPush(table, place, gradient);
 }
 
+void Checker::OnState(const SimTable& table, std::uint32_t place, std::span<const float> values) {
+  for (const auto& invariant : invariants_) invariant->OnState(table, place, values);
+}
+
 void Checker::OnAsked(Read* read) {
   for (const auto& invariant : invariants_) invariant->OnAsked(read);
 }

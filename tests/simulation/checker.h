@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -25,7 +26,10 @@ class Checker {
  public:
   explicit Checker(const History* history);
 
+  void Add(std::unique_ptr<Invariant> invariant) { invariants_.push_back(std::move(invariant)); }
+
   void OnFloatPush(const SimTable& table, std::uint32_t place, std::span<const float> gradient);
+  void OnState(const SimTable& table, std::uint32_t place, std::span<const float> values);
   void OnAsked(Read* read);
   void OnRead(const Read& read);
   // An operation has come to its end (or has not yet, with `ended` now): nobody may wait for long

@@ -43,6 +43,8 @@ struct Read {
   std::vector<float> floats;          // the others
   // What the reader had seen of each place when it asked (invariants/monotonic_reads.cc).
   std::vector<std::vector<std::int64_t>> seen_before;
+  // Likewise, the version of each place (invariants/versions_read.cc).
+  std::vector<std::uint64_t> versions_before;
 
   std::span<const std::int64_t> CountsOf(std::size_t i) const {
     return {counts.data() + OffsetOf(i), table->width};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,17 +13,25 @@ namespace {
 
 // Longer than any fault: what promised faults delay must succeed within it.
 constexpr absl::Duration kTimeout = absl::Minutes(2);
-constexpr std::uint64_t kCallsPerIterationMax = 5;
+constexpr std::uint64_t kCallsPerIterationMax = 8;
+
+// ±1, ±2, ±3 or ±4.
+float SmallNumber(runtime::Random* random) {
+  const auto size = static_cast<float>(1 + random->Below(4));
+  return random->Below(2) == 0 ? size : -size;
+}
 
 }  // namespace
 
 ScriptedWorker::ScriptedWorker(std::uint32_t rank, const Script* script, SimCluster* cluster,
-                               History* history, Checker* checker, std::uint64_t seed)
+                               History* history, Checker* checker, CodedChecker* coded,
+                               std::uint64_t seed)
     : rank_(rank),
       script_(script),
       cluster_(cluster),
       history_(history),
       checker_(checker),
+      coded_(coded),
       random_(seed) {}
 
 std::string ScriptedWorker::Name() const { return absl::StrCat("worker ", rank_); }
@@ -44,7 +53,7 @@ void ScriptedWorker::Start() {
 void ScriptedWorker::OnKilled() {
   history_->lives[rank_].killed = history_->lives[rank_].incarnation;
   core_ = nullptr;
-  ready_ = at_gate_ = at_end_ = may_be_given_up_ = given_up_ = false;
+  ready_ = at_gate_ = at_end_ = may_be_given_up_ = given_up_ = reads_last_ = false;
   calls_.clear();
   when_idle_ = nullptr;
   waits_for_.clear();
@@ -61,6 +70,7 @@ void ScriptedWorker::OnReady() {
         [this, &table](absl::StatusOr<std::shared_ptr<const worker::TableInfo>> info) {
           if (!Expect(info.status(), "creating a table")) return;
           infos_[table.index] = *std::move(info);
+          coded_->Know(infos_[table.index]->id, table);
           if (++tables_open_ == infos_.size()) OnTables();
         });
   }
@@ -144,6 +154,15 @@ void ScriptedWorker::ReadAll(std::uint64_t clock) {
   for (const SimTable& table : script_->tables) {
     Submit(table, proto::Op::kPull, table.AllPlaces());
   }
+  WhenIdle([this] { ReadVersions(); });
+}
+
+// Who held an older version than another worker was told that one. Asking again it gets the newest.
+void ScriptedWorker::ReadVersions() {
+  reads_last_ = true;
+  for (const SimTable& table : script_->tables) {
+    if (table.versions()) Submit(table, proto::Op::kPull, table.AllPlaces());
+  }
   WhenIdle([this] {
     at_end_ = true;
     cluster_->Note(absl::StrCat(Name(), " is at the end"));
@@ -172,7 +191,8 @@ struct ScriptedWorker::Call {
   std::vector<std::uint64_t> keys;
   std::vector<std::int64_t> counts;
   std::vector<float> floats;
-  std::size_t push = 0;  // its number in the history
+  std::optional<double> rate;  // coded tables
+  std::size_t push = 0;        // its number in the history
   Read read;
 };
 
@@ -185,7 +205,7 @@ std::uint64_t ScriptedWorker::SomePlaces(const SimTable& table) {
 std::uint64_t ScriptedWorker::PlacesToPush(const SimTable& table) {
   if (history_->pushes(table, rank_).size() >= kPushesPerWorkerMax) return 0;
   const std::uint64_t wanted = table.dense() ? table.AllPlaces() : SomePlaces(table);
-  if (table.counter) return wanted;
+  if (!table.one_writer) return wanted;
   // Nobody knows which of the pushes it made before it was killed have arrived.
   if (history_->lives[rank_].incarnation > 1) return 0;
   std::uint64_t places = 0;
@@ -213,9 +233,16 @@ void ScriptedWorker::FillPush(Call* call) {
       AddPush({call->counts.data() + i * table.stride, table.width}, rank_, call->push);
       continue;
     }
-    const std::span<float> gradient(call->floats.data() + i * table.stride, table.width);
+    const std::uint32_t place = call->read.places[i];
+    const std::span<float> gradient(call->floats.data() + i * table.stride,
+                                    table.ElementsOf(place));
+    if (table.coded) {
+      for (float& value : gradient) value = SmallNumber(&random_);
+      coded_->OnPush(table, rank_, place, gradient, call->rate.value_or(1));
+      continue;
+    }
     for (float& value : gradient) value = 0.5f + static_cast<float>(random_.Uniform());
-    checker_->OnFloatPush(table, call->read.places[i], gradient);
+    checker_->OnFloatPush(table, place, gradient);
   }
 }
 
@@ -235,6 +262,11 @@ void ScriptedWorker::Submit(const SimTable& table, proto::Op op, std::uint64_t p
   const std::size_t size = (read.places.size() - 1) * table.stride + table.width;
   const auto make_room = [&](auto* values) { values->resize(size); };
   table.counter ? make_room(&call->counts) : make_room(&call->floats);
+  const double rates[] = {0.25, 0.5, 1};
+  if (table.coded && table.spec.updater.name != "add") {
+    // In BSP a clock has one update, and that one rate.
+    call->rate = rates[table.bsp() ? core_->clock() % 3 : random_.Below(3)];
+  }
   if (proto::HasPush(op)) FillPush(call.get());
 
   worker::Access access;
@@ -263,7 +295,8 @@ void ScriptedWorker::Submit(const SimTable& table, proto::Op op, std::uint64_t p
   }
   calls_[call->number] = call;
   const int priority = static_cast<int>(random_.Below(3)) - 1;
-  core_->Submit(worker::Slice(access, core_->poster()), {.timeout = kTimeout, .priority = priority},
+  core_->Submit(worker::Slice(access, core_->poster()),
+                {.timeout = kTimeout, .learning_rate = call->rate, .priority = priority},
                 [this, call](const std::shared_ptr<worker::Operation>& operation) {
                   OnDone(call, operation->result);
                 });
@@ -286,6 +319,7 @@ void ScriptedWorker::OnDone(const std::shared_ptr<Call>& call, const absl::Statu
       call->read.completed = now;
       call->read.reader_clock = core_->clock();
       checker_->OnRead(call->read);
+      if (reads_last_) coded_->OnLastRead(call->read);
       if (call->read.complete()) history_->Prove(table, rank_, call->read.effective);
     }
   }

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "runtime/random.h"
 #include "tests/simulation/checker.h"
+#include "tests/simulation/coded_checker.h"
 #include "tests/simulation/history.h"
 #include "tests/simulation/sim_cluster.h"
 #include "tests/simulation/sim_table.h"
@@ -32,7 +33,7 @@ struct Script {
 class ScriptedWorker {
  public:
   ScriptedWorker(std::uint32_t rank, const Script* script, SimCluster* cluster, History* history,
-                 Checker* checker, std::uint64_t seed);
+                 Checker* checker, CodedChecker* coded, std::uint64_t seed);
 
   // Starts a process, and the script in it or the rest of it.
   void Start();
@@ -60,6 +61,8 @@ class ScriptedWorker {
   bool given_up() const { return given_up_; }  // and has heard of it
   void Leave();
   std::uint64_t operations() const { return operations_; }
+  // What it knows of each table; of one that is ready.
+  const std::vector<std::shared_ptr<const worker::TableInfo>>& infos() const { return infos_; }
   // Tells the checker about everything that is still waited for.
   void CheckWaiting();
 
@@ -73,6 +76,7 @@ class ScriptedWorker {
   void EndIteration();
   void Rest();
 
+  void ReadVersions();
   void Submit(const SimTable& table, proto::Op op, std::uint64_t places);
   void FillPush(Call* call);
   std::uint64_t PlacesToPush(const SimTable& table);
@@ -92,10 +96,12 @@ class ScriptedWorker {
   SimCluster* const cluster_;
   History* const history_;
   Checker* const checker_;
+  CodedChecker* const coded_;
   runtime::Random random_;
 
   worker::Core* core_ = nullptr;
   bool ready_ = false, finished_ = false, at_gate_ = false, at_end_ = false;
+  bool reads_last_ = false;  // nobody pushes any more
   bool may_be_given_up_ = false, given_up_ = false;
   std::uint32_t iteration_ = 0;
   std::size_t tables_open_ = 0;

@@ -14,17 +14,6 @@ constexpr std::uint32_t kDenseBlocks = 3;
 constexpr std::uint32_t kKeys = 12;
 constexpr std::size_t kFloatWidth = 6;
 
-Consistency ChooseMode(runtime::Random* random) {
-  switch (random->Below(3)) {
-    case 0:
-      return Consistency::Bsp();
-    case 1:
-      return Consistency::Ssp(1 + random->Below(3));
-    default:
-      return Consistency::Asp();
-  }
-}
-
 // The parameters under which servers compute what plain_updater.h does.
 UpdaterSpec ChooseOptimizer(runtime::Random* random) {
   UpdaterSpec spec;
@@ -66,6 +55,17 @@ int ShiftOf(std::size_t number) {
 
 }  // namespace
 
+Consistency ChooseMode(runtime::Random* random) {
+  switch (random->Below(3)) {
+    case 0:
+      return Consistency::Bsp();
+    case 1:
+      return Consistency::Ssp(1 + random->Below(3));
+    default:
+      return Consistency::Asp();
+  }
+}
+
 std::vector<SimTable> ChooseTables(std::uint32_t num_workers, runtime::Random* random) {
   std::vector<SimTable> tables;
   for (const bool counter : {true, false}) {
@@ -73,6 +73,7 @@ std::vector<SimTable> ChooseTables(std::uint32_t num_workers, runtime::Random* r
       SimTable table;
       table.index = static_cast<std::uint32_t>(tables.size());
       table.counter = counter;
+      table.one_writer = !counter;
       table.num_workers = num_workers;
       table.width = counter ? num_workers * kElementsPerWorker : kFloatWidth;
       const std::string name =

@@ -5,6 +5,11 @@
 // element, to which the push adds 1 in every place (block or row) that it touches. A read thus says
 // for each push and place how often it has been applied. Float tables have one writer a place, so
 // that what a place may hold is one of the states that its writer's pushes lead to in turn.
+//
+// Coded tables (float32) travel encoded. Small whole numbers are pushed to them, at learning rates
+// that are powers of two, so that sums hardly round. Some have one writer a place like float
+// tables; to the others all workers push everywhere, and what is in them is added up at the end
+// (coded_pushes.h).
 #ifndef LEEWAY_TESTS_SIMULATION_SIM_TABLE_H_
 #define LEEWAY_TESTS_SIMULATION_SIM_TABLE_H_
 
@@ -14,6 +19,7 @@
 #include <span>
 #include <vector>
 
+#include "compress/table_codec.h"
 #include "leeway/table_spec.h"
 #include "runtime/random.h"
 
@@ -34,18 +40,35 @@ struct SimTable {
   std::size_t stride = 0;           // elements from one place to the next in the user's array
   std::vector<std::uint64_t> keys;  // sparse: of each place
   std::uint32_t num_workers = 0;
+  bool coded = false;
+  bool one_writer = false;     // float and coded tables: WriterOf(place) alone pushes to a place
+  compress::TableCodec codec;  // coded tables
 
   bool dense() const { return spec.kind == TableKind::kDense; }
   bool bsp() const { return spec.consistency.is_bsp(); }
   std::uint64_t AllPlaces() const { return places == 64 ? ~0ull : (1ull << places) - 1; }
-  // Float tables: who alone pushes to that place.
+  // Replies say what has changed since a version (worker/pulled_blocks.h).
+  bool versions() const { return coded && codec.versions; }
+  // A place holds one of the states that its writer's pushes lead to, and a read shows it.
+  bool has_states() const { return !counter && one_writer && !versions(); }
+  // Elements of a place that are pushed. Of a coded block that is all of them.
+  std::size_t ElementsOf(std::uint32_t place) const {
+    return coded && dense() && place + 1 < places ? stride : width;
+  }
+  // Tables with one writer a place: who that is.
   std::uint32_t WriterOf(std::uint32_t place) const {
     return (dense() ? index : place) % num_workers;
   }
 };
 
+Consistency ChooseMode(runtime::Random* random);
+
 // The tables of one run: counters and floats, dense and sparse, each in a mode of its own.
 std::vector<SimTable> ChooseTables(std::uint32_t num_workers, runtime::Random* random);
+
+// Those of one run that are coded, to stand behind the ones above (sim_coded_tables.cc).
+void AddCodedTables(std::uint32_t num_workers, runtime::Random* random,
+                    std::vector<SimTable>* tables);
 
 // Which place a block or a row is; none: nobody pushes to it.
 std::optional<std::uint32_t> PlaceOf(const SimTable& table, std::uint64_t key);

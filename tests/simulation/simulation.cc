@@ -13,6 +13,7 @@
 #include "runtime/random.h"
 #include "runtime/sim_file_system.h"
 #include "tests/simulation/checkpoint_checker.h"
+#include "tests/simulation/coded_checker.h"
 #include "tests/simulation/fault_injector.h"
 #include "tests/simulation/restore_checker.h"
 #include "tests/simulation/scripted_worker.h"
@@ -40,6 +41,8 @@ SimCluster::Setup ChooseCluster(const SeedOptions& options, runtime::Random* ran
   config.replication = static_cast<std::uint32_t>(1 + random->Below(3));
   config.num_servers = config.replication + static_cast<std::uint32_t>(random->Below(3));
   config.num_workers = static_cast<std::uint32_t>(2 + random->Below(3));
+  // So little that rows have to leave it.
+  config.residual_bytes_max = 1024;
   config.server_threads = static_cast<std::uint32_t>(1 + random->Below(2));
   config.num_shards = static_cast<std::uint32_t>(6 + random->Below(10));
   config.block_bytes = kBlockBytes;
@@ -72,20 +75,24 @@ class Run {
         script_(ChooseScript()),
         history_(script_.tables.size(), cluster_.config().num_workers),
         checker_(&history_),
+        coded_(&script_.tables, &history_, &checker_),
         restores_(&script_.tables, &history_, &sent_, options.data_options.mutant),
         checkpoints_(cluster_.world().files(kSharedFolder), &script_.tables, &history_, &restores_,
                      &checker_),
         striker_(&cluster_, &workers_, &checker_),
         injector_(&cluster_, plan_, [this](const Episode& episode) { return Strike(episode); }) {
-    cluster_.network().SetTap([this](const std::string& from, const std::string&,
-                                     const van::Message& message) { sent_.Hear(from, message); });
+    cluster_.network().SetTap(
+        [this](const std::string& from, const std::string&, const van::Message& message) {
+          sent_.Hear(from, message);
+          coded_.Hear(from, message);
+        });
     cluster_.world().ShareFolder(kSharedFolder);
     (void)cluster_.world().files(kSharedFolder)->CreateDirectories(kSavedFolder);
     cluster_.world().KeepTrace(options.keep_trace);
     cluster_.world().KeepLastLines(kLinesKept);
     for (std::uint32_t rank = 0; rank < cluster_.config().num_workers; ++rank) {
       workers_.push_back(std::make_unique<ScriptedWorker>(rank, &script_, &cluster_, &history_,
-                                                          &checker_, random_.Next()));
+                                                          &checker_, &coded_, random_.Next()));
     }
   }
 
@@ -113,6 +120,8 @@ class Run {
   Script ChooseScript() {
     Script script;
     script.tables = ChooseTables(cluster_.config().num_workers, &random_);
+    runtime::Random coded(runtime::RandomAt(options_.seed, runtime::StableHash("coded tables"), 0));
+    AddCodedTables(cluster_.config().num_workers, &coded, &script.tables);
     // Whoever comes back would have missed some.
     if (plan_.Has(FaultKind::kRestartWorker) || plan_.Has(FaultKind::kLongPartition)) {
       script.barrier_every = 0;
@@ -168,6 +177,7 @@ class Run {
     for (std::uint32_t shard = 0; shard < map->owners.size(); ++shard) {
       std::string text;
       std::set<std::uint64_t> digests;
+      ps::Shard* head = nullptr;
       for (const proto::ShardOwner& place : proto::ChainOf(*map, shard).members) {
         ps::DataThread* thread =
             striker_.ServerOf(*map, place.server_rank)->data_thread(place.thread);
@@ -177,6 +187,7 @@ class Run {
                         absl::StrCat("server ", place.server_rank, " does not have shard ", shard));
           return;
         }
+        if (head == nullptr) head = &replica->shard();
         digests.insert(replica->shard().Digest());
         absl::StrAppend(&text, " server ", place.server_rank, " at entry ",
                         replica->shard().index(), " has ", absl::Hex(replica->shard().Digest()));
@@ -184,6 +195,7 @@ class Run {
       if (digests.size() > 1) {
         checker_.Fail("replicas are equal", absl::StrCat("shard ", shard, ":", text));
       }
+      if (head != nullptr) coded_.JudgeShard(head);
     }
   }
 
@@ -210,6 +222,7 @@ class Run {
       if (cluster_.world().Now() - whole_since_ < kRestBeforeComparing) return;
       leaving_ = true;
       CompareReplicas();
+      for (ScriptedWorker* worker : living) coded_.JudgeWorker(worker->rank(), worker->infos());
       for (ScriptedWorker* worker : living) worker->Leave();
     }
   }
@@ -273,6 +286,10 @@ class Run {
         cluster_.config().num_workers, " workers, ", script_.iterations, " iterations;");
     for (const SimTable& table : script_.tables) {
       absl::StrAppend(&text, " ", table.spec.name, " ", table.spec.consistency.ToString());
+      if (table.coded) {
+        absl::StrAppend(&text, " ", table.spec.codec, " ", table.spec.updater.name,
+                        table.one_writer ? " of one writer" : "");
+      }
     }
     return absl::StrCat(text, "\n", injector_.plan().ToString());
   }
@@ -295,6 +312,7 @@ class Run {
   const Script script_;
   History history_;
   Checker checker_;
+  CodedChecker coded_;
   SentPushes sent_;
   const RestoreChecker restores_;
   CheckpointChecker checkpoints_;

@@ -21,6 +21,8 @@ class Invariant {
   // A worker is about to push these values to that place of a float table.
   virtual void OnFloatPush(const SimTable& table, std::uint32_t place,
                            std::span<const float> gradient) {}
+  // The state to which the next push to that place of a coded table leads.
+  virtual void OnState(const SimTable& table, std::uint32_t place, std::span<const float> values) {}
   // A worker is about to ask; nothing of `read` is known but who asks for what.
   virtual void OnAsked(Read* read) {}
   // Empty, or what is wrong with that read.
@@ -33,6 +35,8 @@ std::string Describe(const Read& read, std::uint32_t place, std::uint32_t worker
 // "worker 2, asking at clock 9".
 std::string DescribeReader(const Read& read);
 
+class VersionLedger;
+
 // The invariants of this folder.
 std::unique_ptr<Invariant> NewAppliedOnce();
 std::unique_ptr<Invariant> NewAcknowledgedIsThere();
@@ -41,6 +45,7 @@ std::unique_ptr<Invariant> NewStalenessBound();
 std::unique_ptr<Invariant> NewMonotonicReads();
 std::unique_ptr<Invariant> NewOpenClocksHidden();
 std::unique_ptr<Invariant> NewOptimizerStates();
+std::unique_ptr<Invariant> NewVersionsRead(const VersionLedger* ledger);
 
 }  // namespace leeway::simulation
 

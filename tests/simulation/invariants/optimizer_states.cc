@@ -1,5 +1,5 @@
-// A place of a float table holds one of the states to which its writer's pushes lead one by one,
-// and none older than what the reader was promised.
+// A place of a table with one writer holds one of the states to which its writer's pushes lead one
+// by one, and none older than what the reader was promised.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -31,8 +31,12 @@ class OptimizerStates final : public Invariant {
     model.states.push_back(std::move(after));
   }
 
+  void OnState(const SimTable& table, std::uint32_t place, std::span<const float> values) override {
+    models_[{table.index, place}].states.emplace_back(values.begin(), values.end());
+  }
+
   std::string Judge(const Read& read, const History& history) override {
-    if (read.table->counter) return "";
+    if (!read.table->has_states()) return "";
     for (std::size_t i = 0; i < read.places.size(); ++i) {
       const std::uint32_t place = read.places[i];
       const Model& model = models_[{read.table->index, place}];

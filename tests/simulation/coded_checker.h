@@ -1,0 +1,60 @@
+// Listens to what workers and servers of a simulated run say about its coded tables, and holds it
+// against what was pushed.
+#ifndef LEEWAY_TESTS_SIMULATION_CODED_CHECKER_H_
+#define LEEWAY_TESTS_SIMULATION_CODED_CHECKER_H_
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "ps/shard.h"
+#include "tests/simulation/checker.h"
+#include "tests/simulation/coded_pushes.h"
+#include "tests/simulation/coded_states.h"
+#include "tests/simulation/history.h"
+#include "tests/simulation/sim_table.h"
+#include "tests/simulation/version_ledger.h"
+#include "van/van.h"
+#include "worker/table_info.h"
+
+namespace leeway::simulation {
+
+class CodedChecker {
+ public:
+  CodedChecker(const std::vector<SimTable>* tables, const History* history, Checker* checker);
+
+  // A worker knows the table by that id.
+  void Know(std::uint32_t id, const SimTable& table) { pushes_.Know(id, table); }
+  // A message leaves a host (SimNetwork::Tap).
+  void Hear(const std::string& from_host, const van::Message& message);
+  void OnPush(const SimTable& table, std::uint32_t rank, std::uint32_t place,
+              std::span<const float> gradient, double rate) {
+    pushes_.OnPush(table, rank, place, gradient, rate);
+  }
+  // A worker that lives has read everything, and nobody pushes any more.
+  void OnLastRead(const Read& read);
+
+  // At the end, when all is quiet.
+  void JudgeShard(ps::Shard* head);
+  void JudgeWorker(std::uint32_t rank,
+                   const std::vector<std::shared_ptr<const worker::TableInfo>>& infos);
+
+ private:
+  void HearPush(const ps::Inbound& push);
+  void JudgeVersions(const SimTable& table, ps::ShardStore* store);
+
+  const std::vector<SimTable>* const tables_;
+  Checker* const checker_;
+  CodedPushes pushes_;
+  CodedStates states_;
+  VersionLedger ledger_;
+  // What each reader has seen last: by table, place and reader.
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::vector<float>> last_;
+};
+
+}  // namespace leeway::simulation
+
+#endif  // LEEWAY_TESTS_SIMULATION_CODED_CHECKER_H_

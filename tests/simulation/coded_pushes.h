@@ -1,0 +1,99 @@
+// What workers of a simulated run have pushed to its coded tables: the gradients that they were
+// given, and what they sent for them. By that it is known exactly
+//
+// - what a place with one writer may hold: its writer's messages, one after the other;
+// - what any place has to hold at the end: the messages that were admitted, each once;
+// - what every worker has to keep at the end: what it was given less what it has sent, both times
+//   the learning rate. Nothing is lost, and nothing counts twice.
+//
+// What a worker kept that was killed is gone; what it had sent may have arrived, up to some
+// message.
+#ifndef LEEWAY_TESTS_SIMULATION_CODED_PUSHES_H_
+#define LEEWAY_TESTS_SIMULATION_CODED_PUSHES_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "proto/messages.h"
+#include "ps/inbound.h"
+#include "ps/shard.h"
+#include "tests/simulation/history.h"
+#include "tests/simulation/sim_table.h"
+#include "worker/table_coding.h"
+
+namespace leeway::simulation {
+
+class CodedPushes {
+ public:
+  CodedPushes(const std::vector<SimTable>* tables, const History* history)
+      : tables_(tables), history_(history) {}
+
+  // Servers know the table by that id.
+  void Know(std::uint32_t id, const SimTable& table) { by_id_[id] = table.index; }
+  const SimTable* Find(std::uint32_t id) const;  // null: not a coded one
+
+  // A worker is about to push that, at that rate (1 where there is none).
+  void OnPush(const SimTable& table, std::uint32_t rank, std::uint32_t place,
+              std::span<const float> gradient, double rate);
+
+  // One place of a push as the server will decode it.
+  struct Piece {
+    std::uint32_t place = 0;
+    std::vector<float> values;
+  };
+  struct Heard {
+    std::string wrong;          // empty: nothing
+    std::vector<Piece> pieces;  // of a push that had not been heard before
+    double rate = 1;
+  };
+  // A push leaves a worker, for the first time or again.
+  Heard Hear(const SimTable& table, const ps::Inbound& push);
+
+  // At the end, of the head of a shard: what is wrong with what it holds; empty: nothing.
+  std::string JudgeShard(ps::Shard* head) const;
+  // … of a worker that lives: with what it keeps.
+  std::string JudgeWorker(const SimTable& table, std::uint32_t rank,
+                          const worker::TableCoding& coding) const;
+  // Places that JudgeShard could tell about, and those of which it was not known what had arrived.
+  std::uint64_t judged() const { return judged_; }
+
+ private:
+  using PlaceOfTable = std::pair<std::uint32_t, std::uint32_t>;                // table, place
+  using WorkerPlace = std::tuple<std::uint32_t, std::uint32_t, PlaceOfTable>;  // rank, incarnation
+
+  struct Sent {
+    std::uint32_t rank = 0;
+    std::uint64_t known_as = 0;  // by which servers know the incarnation
+    std::uint64_t sequence = 0;
+    std::vector<float> effect;  // on the value
+  };
+  // Added up times the learning rate.
+  struct Account {
+    std::vector<double> given, sent, magnitude;
+  };
+
+  std::vector<Piece> Decode(const SimTable& table, const ps::Inbound& push,
+                            std::string* wrong) const;
+  std::string JudgePlace(const SimTable& table, std::uint32_t place, std::span<const float> values,
+                         const std::vector<proto::WorkerWindow>& windows) const;
+
+  const std::vector<SimTable>* const tables_;
+  const History* const history_;
+  std::map<std::uint32_t, std::uint32_t> by_id_;
+  // By rank, incarnation, shard and number: the bytes that were sent.
+  std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t, std::uint64_t>, std::uint64_t>
+      bytes_;
+  std::map<PlaceOfTable, std::vector<Sent>> sent_;
+  std::map<WorkerPlace, Account> accounts_;
+  mutable std::uint64_t judged_ = 0;
+};
+
+}  // namespace leeway::simulation
+
+#endif  // LEEWAY_TESTS_SIMULATION_CODED_PUSHES_H_

@@ -1,0 +1,105 @@
+// Which tables of a simulated run travel encoded: parameters that are pulled as differences between
+// versions, gradients or parameters whose pushes alone are encoded, and rows.
+#include <string>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "tests/simulation/sim_table.h"
+
+namespace leeway::simulation {
+namespace {
+
+constexpr std::uint32_t kBlocks = 2;
+constexpr std::uint32_t kRows = 12;
+constexpr std::size_t kShortBlock = 40;
+constexpr std::size_t kRowWidth = 16;
+
+// Those whose residuals stay small, whatever is pushed, for as long as a run takes.
+constexpr absl::string_view kLossy[] = {"onebit", "onebit:group=32", "ternary", "qsgd",
+                                        "qsgd:levels=natural"};
+constexpr absl::string_view kOfRows[] = {"onebit", "ternary", "qsgd", "qsgd:bits=8,norm=l2"};
+
+template <std::size_t n>
+std::string OneOf(const absl::string_view (&texts)[n], runtime::Random* random) {
+  return std::string(texts[random->Below(n)]);
+}
+
+SimTable Dense(const std::string& name) {
+  SimTable table;
+  table.places = kBlocks;
+  table.width = kShortBlock;
+  table.stride = kBlockBytes / sizeof(float);
+  table.spec = TableSpec::Dense(name, {(kBlocks - 1) * table.stride + table.width});
+  return table;
+}
+
+void ChooseUpdater(TableSpec* spec, runtime::Random* random) {
+  if (random->Below(2) == 0) return;  // add
+  spec->updater = {"sgd", {{"learning_rate", 1}}};
+}
+
+// EF21-P: what workers hold follows the values.
+SimTable ChooseParameters(runtime::Random* random) {
+  SimTable table = Dense("coded parameters");
+  table.spec.codec = OneOf(kLossy, random);
+  table.spec.consistency = ChooseMode(random);
+  const ErrorFeedback kinds[] = {ErrorFeedback::kAuto, ErrorFeedback::kBoth,
+                                 ErrorFeedback::kServer};
+  table.spec.error_feedback = kinds[random->Below(3)];
+  table.one_writer = random->Below(2) == 0;
+  ChooseUpdater(&table.spec, random);
+  return table;
+}
+
+SimTable ChooseGradient(runtime::Random* random) {
+  SimTable table = Dense("coded gradient");
+  table.spec.codec = OneOf(kLossy, random);
+  table.spec.consistency = Consistency::Bsp();
+  table.spec.updater = {"gradient", {}};
+  table.spec.error_feedback = random->Below(4) == 0 ? ErrorFeedback::kServer : ErrorFeedback::kBoth;
+  table.one_writer = true;
+  return table;
+}
+
+// Answered as they are, or without loss.
+SimTable ChoosePushed(runtime::Random* random) {
+  SimTable table = Dense("coded pushes");
+  table.spec.codec = OneOf(kLossy, random);
+  table.spec.error_feedback = random->Below(4) == 0 ? ErrorFeedback::kOff : ErrorFeedback::kWorker;
+  table.spec.consistency = ChooseMode(random);
+  table.one_writer = random->Below(2) == 0;
+  ChooseUpdater(&table.spec, random);
+  return table;
+}
+
+SimTable ChooseRows(runtime::Random* random) {
+  SimTable table;
+  table.places = kRows;
+  table.stride = table.width = kRowWidth;
+  table.spec = TableSpec::Sparse("coded rows", kRowWidth);
+  for (std::uint32_t i = 0; i < kRows; ++i) table.keys.push_back(random->Next());
+  table.spec.codec = OneOf(kOfRows, random);
+  table.spec.consistency = ChooseMode(random);
+  table.one_writer = random->Below(2) == 0;
+  ChooseUpdater(&table.spec, random);
+  return table;
+}
+
+}  // namespace
+
+void AddCodedTables(std::uint32_t num_workers, runtime::Random* random,
+                    std::vector<SimTable>* tables) {
+  SimTable chosen[] = {ChooseParameters(random),
+                       random->Below(2) == 0 ? ChooseGradient(random) : ChoosePushed(random),
+                       ChooseRows(random)};
+  for (SimTable& table : chosen) {
+    table.index = static_cast<std::uint32_t>(tables->size());
+    table.counter = false;
+    table.coded = true;
+    table.num_workers = num_workers;
+    table.codec = compress::TableCodecOf(table.spec).value();
+    tables->push_back(std::move(table));
+  }
+}
+
+}  // namespace leeway::simulation

@@ -1,0 +1,78 @@
+// Every version of a block that servers of a simulated run have told workers of, by what they said.
+//
+// A version is what all workers hold of a block once they have been told of it, so that it has one
+// content, whoever answers, before a failover and after it. Version v has the first v − 1 updates
+// of the block in it.
+#ifndef LEEWAY_TESTS_SIMULATION_VERSION_LEDGER_H_
+#define LEEWAY_TESTS_SIMULATION_VERSION_LEDGER_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "proto/messages.h"
+#include "runtime/buffer.h"
+#include "tests/simulation/history.h"
+#include "tests/simulation/sim_table.h"
+
+namespace leeway::simulation {
+
+class VersionLedger {
+ public:
+  using Contents = std::map<std::uint64_t, std::vector<float>>;  // by version
+
+  explicit VersionLedger(const History* history) : history_(history) {}
+
+  // A pull leaves a worker.
+  void OnAsked(const SimTable& table, const proto::Request& request);
+  // An answer leaves a server. What is wrong with it; empty: nothing.
+  std::string OnAnswered(const proto::Reply& reply, std::span<const runtime::Buffer> payload);
+
+  // What is known of the block.
+  const Contents& Of(const SimTable& table, std::uint32_t block) const;
+
+ private:
+  struct Asked {
+    const SimTable* table = nullptr;
+    std::uint32_t block = 0;
+    std::set<std::uint64_t> have;  // each time that it was sent
+  };
+
+  // The answer as told to who holds that version. `told`: all versions in it.
+  std::string Follow(const Asked& asked, const proto::Reply& reply,
+                     std::span<const std::byte> bytes, std::uint64_t have, Contents* told) const;
+  std::string JudgeStaleness(const Asked& asked, const proto::Reply& reply,
+                             std::uint64_t version) const;
+
+  const History* const history_;
+  std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t, std::uint64_t>, Asked>
+      asked_;  // by rank, incarnation, shard and number
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Contents> contents_;  // by table, block
+};
+
+// How many updates of a block its version must at least have in it if it has all pushes for which
+// `promised(worker, number, push)` holds.
+template <class Promised>
+std::uint64_t UpdatesPromised(const SimTable& table, std::uint32_t block, const History& history,
+                              const Promised& promised) {
+  std::uint64_t updates = 0;
+  std::set<std::uint64_t> clocks;  // in BSP each is one update
+  for (std::uint32_t worker = 0; worker < history.lives.size(); ++worker) {
+    const std::vector<Push>& pushes = history.pushes(table, worker);
+    for (std::size_t number = 0; number < pushes.size(); ++number) {
+      const Push& push = pushes[number];
+      if (((push.places >> block) & 1) == 0 || !promised(worker, number, push)) continue;
+      updates += !table.bsp() || clocks.insert(push.clock).second ? 1 : 0;
+    }
+  }
+  return updates;
+}
+
+}  // namespace leeway::simulation
+
+#endif  // LEEWAY_TESTS_SIMULATION_VERSION_LEDGER_H_
