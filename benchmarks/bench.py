@@ -47,7 +47,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--works", type=pattern, default="", metavar="RE", help="only work whose name matches, e.g. 'push_4m|rtt'")
     parser.add_argument("--no-peers", action="store_true", help="leave out other people's software")
     parser.add_argument("--no-scaling", action="store_true", help="leave out several workers")
-    parser.add_argument("--only", choices=["scale", "priority"], help="nothing but simulated clusters of growing size, or training steps with and without priorities")
+    parser.add_argument(
+        "--only",
+        choices=["scale", "priority", "compression"],
+        help="nothing but simulated clusters of growing size, training steps with and without priorities, or what codecs gain and cost",
+    )
     parser.add_argument("--no-scale", action="store_true", help="leave those out")
     parser.add_argument("--list", action="store_true", help="say what there is to measure")
     parser.add_argument("--check", action="store_true", help="fail if something failed, or a program that is built here is missing")
@@ -67,9 +71,11 @@ def arguments() -> argparse.Namespace:
 
 def chosen_subjects(options: argparse.Namespace) -> list:
     if options.only:
-        return subjects.shaped(options.programs) if options.only == "priority" else []
+        of = {"priority": subjects.shaped, "compression": subjects.compression}.get(options.only)
+        return [s for s in of(options.programs) if options.subjects.search(s.name)] if of else []
     found = subjects.raw(options.programs) + subjects.leeway(options.programs)
     found += subjects.codecs(options.programs) + subjects.shaped(options.programs)
+    found += subjects.shaped_codecs(options.programs)
     if not options.no_peers:
         found += subjects.pslite(options.out) + subjects.peers()
     if not (options.no_scaling or options.quick):
@@ -79,7 +85,7 @@ def chosen_subjects(options: argparse.Namespace) -> list:
 
 def chosen_sizes(options: argparse.Namespace) -> list[tuple[int, int]]:
     """Whoever asks for certain subjects or works wants no clusters."""
-    if options.no_scale or options.subjects.pattern or options.works.pattern or options.only == "priority":
+    if options.no_scale or options.subjects.pattern or options.works.pattern or options.only in ("priority", "compression"):
         return []
     return scale.QUICK if options.quick else scale.SIZES
 

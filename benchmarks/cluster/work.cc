@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "harness/normal_values.h"
 #include "harness/stopwatch.h"
 #include "runtime/status_macros.h"
 
@@ -71,6 +72,7 @@ struct Work::Tensor {
 
   Ticket Push() const { return table.Push(values); }
   Ticket Pull() { return table.Pull(std::span<float>(result)); }
+  Ticket Exchange() { return table.PushPull(values, std::span<float>(result)); }
 };
 
 struct Work::Batches {
@@ -91,13 +93,15 @@ Work::Work(Worker* worker, std::vector<pid_t> servers, bool allocates)
 
 Work::~Work() = default;
 
-absl::StatusOr<std::vector<Work::Tensor>*> Work::Tensors(std::uint64_t bytes, int count) {
-  std::vector<Tensor>& tensors = tensors_[{bytes, count}];
+absl::StatusOr<std::vector<Work::Tensor>*> Work::Tensors(const std::string& codec,
+                                                         std::uint64_t bytes, int count) {
+  std::vector<Tensor>& tensors = tensors_[{codec, bytes, count}];
   while (tensors.size() < static_cast<std::size_t>(count)) {
     const std::uint64_t elements = std::max<std::uint64_t>(1, bytes / sizeof(float));
     TableSpec spec = TableSpec::Dense(
-        absl::StrCat("dense ", bytes, " ", count, " ", tensors.size()), {elements});
+        absl::StrCat("dense ", codec, " ", bytes, " ", count, " ", tensors.size()), {elements});
     spec.consistency = Consistency::Asp();
+    spec.codec = codec;
     LEEWAY_ASSIGN_OR_RETURN(const Table table, worker_->CreateTable(spec));
     Tensor& tensor = tensors.emplace_back();
     tensor.table = table;
@@ -110,7 +114,11 @@ absl::StatusOr<std::vector<Work::Tensor>*> Work::Tensors(std::uint64_t bytes, in
       tensor.own.resize(elements);
       values = tensor.own;
     }
-    std::fill(values.begin(), values.end(), 1e-3f);
+    if (codec == "none") {
+      std::fill(values.begin(), values.end(), 1e-3f);
+    } else {
+      std::ranges::copy(NormalValues(elements, 1), values.begin());
+    }
     tensor.values = values;
     LEEWAY_RETURN_IF_ERROR(worker_->Wait(tensors.back().Push()));
   }
@@ -158,14 +166,19 @@ Measured Work::Measure(const Command& command) {
           },
           &measured);
     }
+    const std::size_t colon = command.op.find(':');
+    const std::string op = command.op.substr(0, colon);
+    const std::string codec = colon == std::string::npos ? "none" : command.op.substr(colon + 1);
     LEEWAY_ASSIGN_OR_RETURN(std::vector<Tensor>* const tensors,
-                            Tensors(command.bytes, command.in_flight));
+                            Tensors(codec, command.bytes, command.in_flight));
     Start start;
-    if (command.op == "push") {
+    if (op == "push") {
       start = [&](std::size_t, std::size_t slot) { return (*tensors)[slot].Push(); };
-    } else if (command.op == "pull") {
+    } else if (op == "pull") {
       start = [&](std::size_t, std::size_t slot) { return (*tensors)[slot].Pull(); };
-    } else if (command.op == "rtt") {
+    } else if (op == "exchange") {
+      start = [&](std::size_t, std::size_t slot) { return (*tensors)[slot].Exchange(); };
+    } else if (op == "rtt") {
       start = [&](std::size_t operation, std::size_t slot) {
         return operation % 2 == 0 ? (*tensors)[slot].Push() : (*tensors)[slot].Pull();
       };

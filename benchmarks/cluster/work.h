@@ -6,7 +6,8 @@
 
 #include <map>
 #include <memory>
-#include <utility>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,9 +18,13 @@ namespace leeway::bench {
 
 // push, pull         dense: as many tensors of `bytes` as are in flight, each waited for before it
 //                    is used again
+// exchange           push and pull in one operation, as push and pull otherwise
 // rtt                a push and a pull of `bytes` by turns, one in flight
 // sparse_push, sparse_pull   eight prepared batches of 100,000 sorted unique keys out of 10
 //                    million, 16 floats a row, by turns; `bytes` counts keys and values
+//
+// "push:onebit": the same with tensors that have a codec, and error feedback wherever it has a use
+// for it. `bytes` are those of the floats in any case.
 class Work {
  public:
   // `worker` outlives it. `servers`: processes whose time counts beside this one's. `allocates`:
@@ -33,13 +38,14 @@ class Work {
   struct Tensor;
   struct Batches;
 
-  absl::StatusOr<std::vector<Tensor>*> Tensors(std::uint64_t bytes, int count);
+  absl::StatusOr<std::vector<Tensor>*> Tensors(const std::string& codec, std::uint64_t bytes,
+                                               int count);
   absl::StatusOr<Batches*> SparseBatches();
 
   Worker* const worker_;
   const std::vector<pid_t> servers_;
   const bool allocates_;
-  std::map<std::pair<std::uint64_t, int>, std::vector<Tensor>> tensors_;
+  std::map<std::tuple<std::string, std::uint64_t, int>, std::vector<Tensor>> tensors_;
   std::unique_ptr<Batches> batches_;
 };
 

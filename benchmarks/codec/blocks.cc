@@ -4,22 +4,13 @@
 
 #include "compress/kernels/kernels.h"
 #include "compress/registry.h"
-#include "runtime/random.h"
+#include "harness/normal_values.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::bench {
 namespace {
 
 constexpr CodecShape kShape = {.elements = Blocks::kElements, .columns = 1024};
-constexpr std::size_t kDrawn = 200'003;  // repeated, but not in step with the blocks
-
-std::vector<float> NormalValues(std::size_t size) {
-  std::vector<float> values(size);
-  for (std::size_t i = 0; i < size; ++i) {
-    values[i] = i < kDrawn ? static_cast<float>(runtime::NormalAt(1, 0, i)) : values[i - kDrawn];
-  }
-  return values;
-}
 
 }  // namespace
 
@@ -34,7 +25,7 @@ Blocks::Blocks(std::shared_ptr<const Codec> codec)
     : codec_(std::move(codec)),
       room_(codec_->EncodedBytesMax(kShape)),
       state_elements_(codec_->StateElements(kShape)),
-      values_(NormalValues(kCount * kElements)),
+      values_(NormalValues(kCount * kElements, 1)),
       to_(values_),
       state_(kCount * state_elements_),
       messages_(kCount * room_),

@@ -18,6 +18,8 @@ LEEWAY_WORKS = [
     work.SPARSE_PUSH,
     work.SPARSE_PULL,
 ]
+# What a codec costs where the wire is fast.
+CODED_WORKS = [work.PUSH_100M_ONEBIT, work.EXCHANGE_100M, work.EXCHANGE_100M_ONEBIT]
 RAW_WORKS = [*work.streams(), *work.latencies(), work.MESSAGE_100M]
 TORCH_WORKS = [
     *(w for w in work.dense() if w.size >= 64 * work.KIB),
@@ -46,6 +48,7 @@ def leeway(programs: Path) -> list[Subject]:
     subjects = []
     for transport, title in (("tcp", "TCP"), ("zmq", "ZeroMQ/tcp"), ("ipc", "ZeroMQ/ipc"), ("shm", "shm")):
         works = LEEWAY_WORKS + ([work.SUM, work.SUM_FAR] if transport == "tcp" else [])
+        works += CODED_WORKS if transport in ("tcp", "shm") else []
         name = f"leeway.{transport}"
         subjects.append(Subject(name, f"Leeway, {title}", [program, transport], works, "leeway"))
     lent = [work.PUSH_4M, work.PUSH_100M]
@@ -57,9 +60,26 @@ def leeway(programs: Path) -> list[Subject]:
 
 def shaped(programs: Path) -> list[Subject]:
     """Four connections share a link of 1 Gbit/s."""
-    program = [str(programs / "leeway_bench_shaped"), "1gbit", "4"]
+    program = [str(programs / "leeway_bench_shaped"), "1gbit", "4", "256kb"]
     works = [work.STEP_FIFO, work.STEP_PRIORITY]
     return [Subject("leeway.shaped", "Leeway, 1 Gbit/s", program, works, "shaped")]
+
+
+def shaped_codecs(programs: Path) -> list[Subject]:
+    """One connection over a link of 100 Mbit/s, whose bucket holds a tenth of what onebit pushes."""
+    program = [str(programs / "leeway_bench_shaped"), "100mbit", "1", "32kb"]
+    works = list(work.TRAIN.values())
+    return [Subject("leeway.shaped_100m", "Leeway, 100 Mbit/s", program, works, "shaped")]
+
+
+def compression(programs: Path) -> list[Subject]:
+    """What the ratios of codecs need: over a slow link, over a fast one, and by themselves."""
+    program = str(programs / "leeway_bench_cluster")
+    fast = [
+        Subject(f"leeway.{transport}", f"Leeway, {title}", [program, transport], [work.PUSH_100M, *CODED_WORKS], "leeway")
+        for transport, title in (("tcp", "TCP"), ("shm", "shm"))
+    ]
+    return [*fast, *codecs(programs), *shaped_codecs(programs)]
 
 
 # What is measured under a name, and as which codec.

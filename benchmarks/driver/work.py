@@ -44,6 +44,9 @@ COPY, COPY_FAR = Work("copy", 4 * MIB, 8), Work("copy", 4 * MIB, 18)
 SUM, SUM_FAR = Work("sum", MIB, 8), Work("sum_far", MIB, 8)
 PUSH_4M, PULL_4M = Work("push", 4 * MIB, 8), Work("pull", 4 * MIB, 8)
 PUSH_100M, PULL_100M = Work("push", HUGE), Work("pull", HUGE)
+# Of a tensor with codec onebit; an exchange is a push and a pull in one operation.
+PUSH_100M_ONEBIT = Work("push:onebit", HUGE)
+EXCHANGE_100M, EXCHANGE_100M_ONEBIT = Work("exchange", HUGE), Work("exchange:onebit", HUGE)
 ADD_4M = Work("add", 4 * MIB, 8)
 MESSAGE_100M = Work("message", HUGE)
 RTT = Work("rtt", 64)
@@ -61,6 +64,16 @@ REDUCE_4M, REDUCE_100M, REDUCE_64 = (
 )
 # Training steps of a layered model over a slow link, at least three each time.
 STEP_FIFO, STEP_PRIORITY = Work("step_fifo", in_flight=3), Work("step_priority", in_flight=3)
+# Training steps of a model of 10 MB over a slower link, under a name and with which codec; at least two each time.
+CODED_STEPS = {
+    "none": "none",
+    "onebit": "onebit",
+    "topk_1pct": "topk:0.01",
+    "qsgd": "qsgd:bits=4",
+    "int8": "int8",
+    "fp16": "fp16",
+}
+TRAIN = {name: Work(f"train:{codec}", in_flight=2) for name, codec in CODED_STEPS.items()}
 SPARSE_ROW_BYTES = 8 + 16 * 4  # a key and 16 floats
 
 
@@ -99,12 +112,16 @@ def all_works() -> list[Work]:
         REDUCE_4M,
         MESSAGE_100M,
         PUSH_100M,
+        PUSH_100M_ONEBIT,
         PULL_100M,
+        EXCHANGE_100M,
+        EXCHANGE_100M_ONEBIT,
         REDUCE_100M,
         SPARSE_PUSH,
         SPARSE_PULL,
         STEP_FIFO,
         STEP_PRIORITY,
+        *TRAIN.values(),
     ]
 
 

@@ -86,6 +86,26 @@ def _steps(rounds: Rounds) -> Figure | None:
     return ratio(with_priorities, without)
 
 
+def _shaped(name: str):
+    """Steps a second with a codec, against those without."""
+
+    def of(rounds: Rounds) -> Figure | None:
+        with_codec, without = (
+            per_round(rounds, "leeway.shaped_100m", w.name, lambda sample: 1 / s_per_op(sample))
+            for w in (work.TRAIN[name], work.TRAIN["none"])
+        )
+        return ratio(with_codec, without)
+
+    return of
+
+
+def _coded(transport: str, w: work.Work, plain: work.Work):
+    """The time of an operation with a codec, against that without."""
+    return lambda r: ratio(
+        per_round(r, f"leeway.{transport}", w.name, s_per_op), per_round(r, f"leeway.{transport}", plain.name, s_per_op)
+    )
+
+
 def _cpu(w: work.Work):
     """CPU seconds a GB, against libzmq's at its best and one pass over memory."""
 
@@ -168,6 +188,16 @@ def _ratios() -> list[Ratio]:
         "the same, of one element in a hundred")
     add("codec_topk_decode_add_vs_dense_add", 1.0, _codec("topk", work.CODEC_DECODE_ADD, work.CODEC_ADD),
         "one element in a hundred added; all of them added")
+    for name, target in (("onebit", 12), ("topk_1pct", 15), ("qsgd", None), ("int8", None), ("fp16", None)):
+        add(f"shaped_step_{name}_vs_none", target, _shaped(name),
+            "training steps a second of a model of 10 MB over 100 Mbit/s; the same without a codec")
+    for transport in ("shm", "tcp"):
+        add(f"push_100m_{transport}_onebit_vs_none", 1.5 if transport == "shm" else None,
+            _coded(transport, work.PUSH_100M_ONEBIT, work.PUSH_100M),
+            "time of a push of 100 MB with error feedback; the same without a codec", at_most=True)
+        add(f"exchange_100m_{transport}_onebit_vs_none", None,
+            _coded(transport, work.EXCHANGE_100M_ONEBIT, work.EXCHANGE_100M),
+            "time of a push and a pull of 100 MB, error feedback at both ends; the same without a codec", at_most=True)
     for op, w in (("push", work.PUSH_4M), ("pull", work.PULL_4M)):
         add(f"cpu_per_gb_{op}_tcp_vs_raw_zmq_plus_pass", 1.0, _cpu(w),
             "CPU seconds a GB; libzmq's and a memcpy's together", at_most=True)

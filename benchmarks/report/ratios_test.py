@@ -93,6 +93,27 @@ class RatiosTest(unittest.TestCase):
         self.assertAlmostEqual(ratio.of(rounds).median, 0.6)
         self.assertTrue(ratio.meets(ratio.of(rounds)))
 
+    def test_codecs_are_to_make_more_steps_over_a_slow_link(self):
+        steps = {
+            work.TRAIN["none"].name: [sample(seconds=4, operations=2), sample(seconds=2, operations=2)],
+            work.TRAIN["topk_1pct"].name: [sample(seconds=1, operations=10)] * 2,
+        }
+        ratio = BY_NAME["shaped_step_topk_1pct_vs_none"]
+        found = ratio.of({"leeway.shaped_100m": steps})
+        self.assertEqual((found.low, found.high), (10, 20))
+        self.assertTrue(ratio.meets(found))
+
+    def test_codecs_are_to_cost_little_where_the_wire_is_fast(self):
+        rounds = {
+            "leeway.shm": {
+                work.PUSH_100M.name: [sample(seconds=1, operations=4)],
+                work.PUSH_100M_ONEBIT.name: [sample(seconds=1, operations=2)],
+            },
+        }
+        ratio = BY_NAME["push_100m_shm_onebit_vs_none"]
+        self.assertAlmostEqual(ratio.of(rounds).median, 2)
+        self.assertFalse(ratio.meets(ratio.of(rounds)))
+
     def test_cpu_is_compared_with_libzmq_and_one_pass(self):
         rounds = {
             "leeway.tcp": {work.PUSH_4M.name: [sample(2, cpu=1)]},

@@ -19,9 +19,8 @@ namespace {
 // Of documentation and tests; in a namespace of its own it collides with nothing.
 constexpr char kHere[] = "198.51.100.1";
 constexpr char kThere[] = "198.51.100.2";
-// A bucket that one turn of the kernel's clock does not empty, and a queue as short as a switch's:
-// what waits, waits where it can still be overtaken.
-constexpr char kBucket[] = "burst 256kb latency 5ms";
+// As short as a switch's: what waits, waits where it can still be overtaken.
+constexpr char kQueue[] = "latency 5ms";
 
 absl::Status Missing(const std::string& what) {
   return absl::FailedPreconditionError(absl::StrCat(
@@ -60,12 +59,12 @@ absl::StatusOr<Child> Keep() {
 std::string ShapedLink::here() { return kHere; }
 std::string ShapedLink::there() { return kThere; }
 
-absl::StatusOr<ShapedLink> ShapedLink::Make(const std::string& rate) {
+absl::StatusOr<ShapedLink> ShapedLink::Make(const std::string& rate, const std::string& burst) {
   if (unshare(CLONE_NEWNET) != 0) return Missing(absl::StrCat("unshare: ", std::strerror(errno)));
   ShapedLink link;
   LEEWAY_ASSIGN_OR_RETURN(link.keeper_, Keep());
   const std::string other = absl::StrCat("nsenter --net=", NamespaceOf(link.keeper_.pid()), " ");
-  const std::string shape = absl::StrCat(" root tbf rate ", rate, " ", kBucket);
+  const std::string shape = absl::StrCat(" root tbf rate ", rate, " burst ", burst, " ", kQueue);
   for (const std::string& command : std::initializer_list<std::string>{
            absl::StrCat("ip link add near type veth peer name far netns ", link.keeper_.pid()),
            "ip link set lo up", absl::StrCat("ip addr add ", kHere, "/24 dev near"),

@@ -16,8 +16,10 @@ namespace leeway::bench {
 class ShapedLink {
  public:
   // Moves this process to one end of the link. To be called before it has threads.
-  // FAILED_PRECONDITION says what is missing. `rate` as tc says it: "1gbit".
-  static absl::StatusOr<ShapedLink> Make(const std::string& rate);
+  // FAILED_PRECONDITION says what is missing. `rate` as tc says it: "1gbit"; so is `burst`, what
+  // may pass at once after a pause: more than one turn of the kernel's clock lets through ("256kb"
+  // at 1 Gbit/s), and far less than a message that is measured.
+  static absl::StatusOr<ShapedLink> Make(const std::string& rate, const std::string& burst);
 
   // Addresses of this end and of the other one.
   static std::string here();

@@ -1,13 +1,17 @@
-// leeway_bench_shaped [RATE [SERVER_THREADS]]: a worker and a server at the two ends of a link of
-// that rate, with a connection for each of the server's threads.
+// leeway_bench_shaped [RATE [SERVER_THREADS [BURST]]]: a worker and a server at the two ends of a
+// link of that rate (shaped/link.h), with a connection for each of the server's threads. Commands
+// that begin with "train:" are shaped/train.h's, others shaped/steps.h's.
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "cluster/cluster.h"
 #include "harness/serve_commands.h"
 #include "shaped/link.h"
 #include "shaped/steps.h"
+#include "shaped/train.h"
 
 namespace leeway::bench {
 namespace {
@@ -19,8 +23,8 @@ int Fail(const absl::Status& status, int code = 1) {
   return code;
 }
 
-int Main(const std::string& rate, int connections) {
-  const absl::StatusOr<ShapedLink> link = ShapedLink::Make(rate);
+int Main(const std::string& rate, int connections, const std::string& burst) {
+  const absl::StatusOr<ShapedLink> link = ShapedLink::Make(rate, burst);
   if (!link.ok()) return Fail(link.status(), kNotThere);
   ClusterShape shape;
   shape.server_threads = connections;
@@ -30,9 +34,21 @@ int Main(const std::string& rate, int connections) {
   const Cluster cluster(shape);
   const auto worker = ClusterWorker::Connect(cluster.worker_config(), shape.transport);
   if (!worker.ok()) return Fail(worker.status());
-  LayeredModel model(worker->get());
-  if (const absl::Status built = model.Build(); !built.ok()) return Fail(built);
-  ServeCommands([&](const Command& command) { return model.Measure(command); });
+  CodedModels coded(worker->get());
+  std::unique_ptr<LayeredModel> layered;  // once it is asked for: it is large
+  ServeCommands([&](const Command& command) {
+    if (absl::StartsWith(command.op, "train:")) return coded.Measure(command);
+    if (layered == nullptr) {
+      layered = std::make_unique<LayeredModel>(worker->get());
+      if (const absl::Status built = layered->Build(); !built.ok()) {
+        layered.reset();
+        Measured failed;
+        failed.error = built.ToString();
+        return failed;
+      }
+    }
+    return layered->Measure(command);
+  });
   return 0;
 }
 
@@ -42,5 +58,6 @@ int Main(const std::string& rate, int connections) {
 int main(int argc, char** argv) {
   const std::string rate = argc > 1 ? argv[1] : "1gbit";
   const int connections = argc > 2 ? std::atoi(argv[2]) : 4;
-  return leeway::bench::Main(rate, connections < 1 ? 1 : connections);
+  const std::string burst = argc > 3 ? argv[3] : "256kb";
+  return leeway::bench::Main(rate, connections < 1 ? 1 : connections, burst);
 }

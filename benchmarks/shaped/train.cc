@@ -1,0 +1,88 @@
+#include "shaped/train.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "harness/normal_values.h"
+#include "harness/stopwatch.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::bench {
+namespace {
+
+constexpr std::size_t kLayers = 5;
+constexpr std::uint64_t kElements = 500'000;  // of a layer
+constexpr std::uint64_t kModelBytes = kLayers * kElements * sizeof(float);
+
+}  // namespace
+
+CodedModels::~CodedModels() {
+  for (const auto& [codec, model] : models_) {
+    for (const Layer& layer : model) worker_->Wait(layer.pushed).IgnoreError();
+  }
+}
+
+absl::StatusOr<CodedModels::Model*> CodedModels::ModelOf(const std::string& codec) {
+  const auto [found, is_new] = models_.try_emplace(codec);
+  Model& model = found->second;
+  if (!is_new) return &model;
+  for (std::size_t i = 0; i < kLayers; ++i) {
+    TableSpec spec = TableSpec::Dense(absl::StrCat(codec, " ", i), {kElements});
+    spec.consistency = Consistency::Bsp();
+    spec.codec = codec;
+    absl::StatusOr<Table> table = worker_->CreateTable(spec);
+    if (!table.ok()) {
+      models_.erase(found);
+      return table.status();
+    }
+    model.push_back({.table = *std::move(table),
+                     .parameters = std::vector<float>(kElements),
+                     .gradient = NormalValues(kElements, i),
+                     .pushed = {}});
+  }
+  return &model;
+}
+
+absl::Status CodedModels::Step(Model* model) {
+  std::vector<Ticket> pulled;
+  for (Layer& layer : *model) {
+    pulled.push_back(layer.table.Pull(std::span<float>(layer.parameters)));
+  }
+  LEEWAY_RETURN_IF_ERROR(worker_->Wait(pulled));
+  for (Layer& layer : *model) {
+    LEEWAY_RETURN_IF_ERROR(worker_->Wait(layer.pushed));
+    layer.pushed = layer.table.Push(std::span<const float>(layer.gradient));
+  }
+  return worker_->Clock();
+}
+
+Measured CodedModels::Measure(const Command& command) {
+  Measured measured;
+  const auto run = [&]() -> absl::Status {
+    absl::string_view codec = command.op;
+    if (!absl::ConsumePrefix(&codec, "train:")) {
+      return absl::InvalidArgumentError(absl::StrCat("no work is called ", command.op));
+    }
+    LEEWAY_ASSIGN_OR_RETURN(Model* const model, ModelOf(std::string(codec)));
+    LEEWAY_RETURN_IF_ERROR(Step(model));
+    LEEWAY_RETURN_IF_ERROR(Step(model));  // waits for what the one before has pushed
+    const Stopwatch watch;
+    const auto steps = static_cast<std::uint64_t>(command.in_flight);
+    while (measured.operations < steps || watch.Seconds() < command.seconds) {
+      LEEWAY_RETURN_IF_ERROR(Step(model));
+      ++measured.operations;
+    }
+    measured.seconds = watch.Seconds();
+    measured.cpu_seconds = watch.Cpu();
+    measured.bytes = measured.operations * kModelBytes;
+    return absl::OkStatus();
+  };
+  if (const absl::Status status = run(); !status.ok()) measured.error = status.ToString();
+  return measured;
+}
+
+}  // namespace leeway::bench

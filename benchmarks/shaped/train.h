@@ -1,0 +1,50 @@
+// Training steps of a model whose tables have a codec: what is measured is how long a step takes
+// over a slow link, with each codec and without.
+#ifndef LEEWAY_BENCHMARKS_SHAPED_TRAIN_H_
+#define LEEWAY_BENCHMARKS_SHAPED_TRAIN_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "harness/measured.h"
+#include "leeway/worker.h"
+
+namespace leeway::bench {
+
+// 2.5 million float32 in five dense tables, which are BSP. A step pulls all of them, waits, pushes
+// gradients for all of them and calls Clock(). Nothing is computed, so that a step is as long as
+// its messages take.
+class CodedModels {
+ public:
+  explicit CodedModels(Worker* worker) : worker_(worker) {}
+  ~CodedModels();  // waits for what is under way: it reads and writes the models' arrays
+  CodedModels(const CodedModels&) = delete;
+  CodedModels& operator=(const CodedModels&) = delete;
+
+  // "train:CODEC", e.g. "train:topk:0.01" or "train:none": at least `in_flight` steps, and
+  // `seconds` of them. Two come before that do not count: the first pull of a codec's model is of
+  // all its values.
+  Measured Measure(const Command& command);
+
+ private:
+  struct Layer {
+    Table table;
+    std::vector<float> parameters, gradient;
+    Ticket pushed;
+  };
+  using Model = std::vector<Layer>;
+
+  absl::StatusOr<Model*> ModelOf(const std::string& codec);
+  absl::Status Step(Model* model);
+
+  Worker* const worker_;
+  std::map<std::string, Model> models_;  // by codec
+};
+
+}  // namespace leeway::bench
+
+#endif  // LEEWAY_BENCHMARKS_SHAPED_TRAIN_H_
