@@ -62,11 +62,13 @@ class CodedStore final : public ShardStore {
     LEEWAY_RETURN_IF_ERROR(decoder_.Check(push, *plain_));
     if (decoder_.widens()) {
       LEEWAY_ASSIGN_OR_RETURN(const AggregatedPush sum, decoder_.Sum({&push, 1}, 1));
-      *nonfinite = HasNonFinite(DType::kFloat32, sum.values.bytes());
+      *nonfinite = !AlwaysFinite() && HasNonFinite(DType::kFloat32, sum.values.bytes());
       return plain_->ApplyAggregate(sum);
     }
     LEEWAY_ASSIGN_OR_RETURN(const PushView plain, decoder_.Plain(push));
-    return plain_->Apply(plain, nonfinite);
+    if (!AlwaysFinite()) return plain_->Apply(plain, nonfinite);
+    *nonfinite = false;
+    return plain_->Apply(plain);
   }
 
   absl::StatusOr<bool> EncodedNonFinite(const PushView& push) const override {
@@ -175,6 +177,11 @@ class CodedStore final : public ShardStore {
   };
 
   static const compress::ReduceKernels& Reduce() { return compress::ChosenKernels().reduce; }
+
+  // Of what an encoded push says. One of rows may have some that are not encoded.
+  bool AlwaysFinite() const {
+    return spec_.kind == TableKind::kDense && !codec_.codec->may_give_non_finite();
+  }
 
   bool SumsUp() const {
     return spec_.kind == TableKind::kDense && codec_.dtype == DType::kFloat32 &&
