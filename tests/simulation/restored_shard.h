@@ -58,6 +58,7 @@ class RestoredShard {
     bool provisional() const override { return false; }
     void Answer(van::PeerId, proto::Reply, ps::Payload, absl::Time) override {}
     void AnswerNow(van::PeerId, proto::Reply) override {}
+    void Offended(van::PeerId, const absl::Status&) override {}
   };
 
   std::uint32_t NewestIn(const ps::ShardContent& content, std::uint32_t rank) const;
