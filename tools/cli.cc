@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "examples/fashion_mnist/idx_data.h"
 #include "tools/commands.h"
+#include "tools/compression/plan.h"
 
 namespace leeway::tools {
 namespace {
@@ -179,6 +180,46 @@ void AddTrain(CLI::App* app, TrainCommand* command, Action* action) {
   train->callback([=] { *action = [=] { return RunTrainCommand(*command); }; });
 }
 
+void AddCompression(CLI::App* app, CompressionCommand* command, Action* action) {
+  TrainCommand& train = command->train;
+  // Small steps, many of them, and the updater that error feedback fits best.
+  command->codecs = kDefaultCodecs;
+  train.updater = "sgd";
+  train.batch = 16;
+  train.epochs = 1;
+  CLI::App* compression = app->add_subcommand(
+      "compression", "compare codecs: accuracy of Fashion-MNIST against the bytes that travel");
+  compression->add_option("--codecs", command->codecs, "separated by ';'; none is always there")
+      ->capture_default_str();
+  compression->add_option("--modes,--mode", command->modes, "bsp, ssp:S, asp; separated by ','")
+      ->capture_default_str();
+  compression->add_option("--seeds", command->seeds, "runs of each, with seeds from 1 on")
+      ->capture_default_str();
+  compression->add_option("--epochs", train.epochs, "passes over the training images of a run")
+      ->capture_default_str();
+  compression->add_option("--steps", train.steps, "stop after so many steps instead; 0: by epochs")
+      ->capture_default_str();
+  compression->add_option("--model", train.model, "softmax or mlp")->capture_default_str();
+  compression->add_option("-w,--workers", train.workers, "workers")->capture_default_str();
+  compression->add_option("-s,--servers", train.servers, "servers")->capture_default_str();
+  compression->add_option("--batch", train.batch, "samples a worker and step")
+      ->capture_default_str();
+  compression->add_option("--updater", train.updater, "sgd, momentum, adam, ...")
+      ->capture_default_str();
+  compression->add_option("--rate", train.rate,
+                          "learning rate, the same for all codecs; of sgd in SSP and ASP it is "
+                          "divided by the workers [sgd: 0.1; others: what suits them]");
+  compression
+      ->add_option("--data", train.data,
+                   absl::StrCat("folder with the images [", fashion_mnist::kDefaultFolder, "]"))
+      ->check(CheckPath);
+  compression
+      ->add_option("--out", command->out, "folder for results.json, plots and the runs' JSON")
+      ->check(CheckPath)
+      ->capture_default_str();
+  compression->callback([=] { *action = [=] { return RunCompressionCommand(*command); }; });
+}
+
 void AddRest(CLI::App* app, std::vector<std::string>* files, Action* action) {
   CLI::App* compare = app->add_subcommand("compare", "show several runs' JSON files as a table");
   compare->add_option("files", *files, "what `leeway train --json` wrote")->required();
@@ -228,12 +269,14 @@ int Main(const std::vector<std::string>& arguments) {
   LaunchCommand launch;
   TrainCommand train;
   train.arguments = arguments;
+  CompressionCommand compression;
   std::vector<std::string> files;
   AddRoles(&app, &role, &action);
   AddMoves(&app, &drain, &rebalance, &action);
   AddCheckpoints(&app, &checkpoint, &role, &action);
   AddLaunch(&app, &launch, &action);
   AddTrain(&app, &train, &action);
+  AddCompression(&app, &compression, &action);
   AddRest(&app, &files, &action);
 
   std::vector<std::string> own(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end());

@@ -46,8 +46,8 @@ TEST(CliTest, Version) {
 TEST(CliTest, HelpNamesTheCommands) {
   const Said said = Leeway({"--help"});
   EXPECT_EQ(said.code, 0);
-  for (const char* command : {"scheduler", "server", "launch", "train", "compare", "status",
-                              "drain", "rebalance", "checkpoint", "version"}) {
+  for (const char* command : {"scheduler", "server", "launch", "train", "compare", "compression",
+                              "status", "drain", "rebalance", "checkpoint", "version"}) {
     EXPECT_THAT(said.output, HasSubstr(command));
   }
 }
@@ -108,6 +108,19 @@ TEST(CliTest, TrainRefusesWhatItCannotDo) {
   ExpectComplaint({"train", "--data", "/no/such/folder"}, 1, "dataset-fashion-mnist");
   ExpectComplaint({"train", "--reference", "--data", "/no/such/folder"}, 1,
                   "dataset-fashion-mnist");
+}
+
+TEST(CliTest, CompressionRefusesWhatItCannotDo) {
+  ExpectComplaint({"compression", "--codecs", "topk:2"}, 1, "--codecs: ");
+  ExpectComplaint({"compression", "--codecs", "fp16;fp16"}, 1, "'fp16' stands there twice");
+  ExpectComplaint({"compression", "--modes", "bsp,sometimes"}, 1, "--mode: ");
+  ExpectComplaint({"compression", "--modes", ","}, 1, "--modes");
+  ExpectComplaint({"compression", "--modes", "asp,asp"}, 1, "--modes");
+  ExpectComplaint({"compression", "--seeds", "0"}, 1, "--seeds is 0");
+  ExpectComplaint({"compression", "--workers", "0"}, 1, "--workers is 0");
+  ExpectComplaint({"compression", "--updater", "magic"}, 1, "magic");
+  ExpectComplaint({"compression", "--data", "/no/such/folder"}, 1, "--data: ");
+  ExpectComplaint({"compression", "--out", "/proc/x"}, 1, "--out: cannot write into /proc/x");
 }
 
 TEST(CliTest, AnEnvironmentForAnotherRoleIsAnError) {

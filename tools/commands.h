@@ -89,6 +89,15 @@ struct TrainCommand {
 };
 int RunTrainCommand(const TrainCommand& command);
 
+struct CompressionCommand {
+  std::string codecs;         // separated by ';'
+  std::string modes = "bsp";  // separated by ','
+  std::int64_t seeds = 5;     // from 1 on
+  std::string out = "out/compression";
+  TrainCommand train;  // what all runs have in common
+};
+int RunCompressionCommand(const CompressionCommand& command);
+
 int RunCompareCommand(const std::vector<std::string>& files);
 
 }  // namespace leeway::tools

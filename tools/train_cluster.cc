@@ -5,9 +5,12 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "tools/launch/cluster.h"
 #include "tools/launch/guard.h"
 #include "tools/launch/output.h"
@@ -21,28 +24,6 @@ namespace {
 // A model of this size is one block a tensor by default, and all of it on one server. Smaller
 // blocks spread it.
 constexpr char kBlockBytes[] = "65536";
-
-launch::ClusterSpec ClusterFor(const TrainCommand& command,
-                               const fashion_mnist::Settings& settings) {
-  launch::ClusterSpec cluster;
-  cluster.servers = settings.servers;
-  cluster.workers = settings.workers;
-  cluster.leeway = launch::OwnProgram();
-  cluster.program = command.arguments;
-  cluster.program[0] = cluster.leeway;
-  cluster.program.push_back("--steps-to-launcher");
-  for (const auto& [name, value] :
-       {std::pair("LEEWAY_BLOCK_BYTES", kBlockBytes), std::pair("LEEWAY_LOG", "warning")}) {
-    if (std::getenv(name) == nullptr) cluster.environment[name] = value;
-  }
-  if (!command.checkpoints.empty()) {
-    const std::string folder = std::filesystem::absolute(command.checkpoints).string();
-    cluster.environment["LEEWAY_CHECKPOINT_DIR"] = folder;
-    cluster.environment["LEEWAY_CHECKPOINT_EVERY_S"] = std::to_string(command.checkpoint_every);
-    if (command.restore) cluster.environment["LEEWAY_RESTORE"] = folder;
-  }
-  return cluster;
-}
 
 // Worker 0 speaks for all: what it says is printed as it is, its steps as a bar. Whatever else is
 // said shows whose it is.
@@ -58,11 +39,68 @@ bool OnLine(const launch::ProcessSpec& process, std::size_t index, launch::Strea
   return bar->Print(line);
 }
 
+// The command's cluster, with what it says about checkpoints.
+launch::ClusterSpec ClusterOf(const TrainCommand& command,
+                              const fashion_mnist::Settings& settings) {
+  launch::ClusterSpec cluster = ClusterFor(settings, command.arguments);
+  if (!command.checkpoints.empty()) {
+    const std::string folder = std::filesystem::absolute(command.checkpoints).string();
+    cluster.environment["LEEWAY_CHECKPOINT_DIR"] = folder;
+    cluster.environment["LEEWAY_CHECKPOINT_EVERY_S"] = std::to_string(command.checkpoint_every);
+    if (command.restore) cluster.environment["LEEWAY_RESTORE"] = folder;
+  }
+  return cluster;
+}
+
 }  // namespace
+
+launch::ClusterSpec ClusterFor(const fashion_mnist::Settings& settings,
+                               std::vector<std::string> arguments) {
+  launch::ClusterSpec cluster;
+  cluster.servers = settings.servers;
+  cluster.workers = settings.workers;
+  cluster.leeway = launch::OwnProgram();
+  cluster.program = std::move(arguments);
+  cluster.program[0] = cluster.leeway;
+  cluster.program.push_back("--steps-to-launcher");
+  for (const auto& [name, value] :
+       {std::pair("LEEWAY_BLOCK_BYTES", kBlockBytes), std::pair("LEEWAY_LOG", "warning")}) {
+    if (std::getenv(name) == nullptr) cluster.environment[name] = value;
+  }
+  return cluster;
+}
+
+std::vector<std::string> TrainArguments(const TrainCommand& command) {
+  std::vector<std::string> arguments = {"leeway", "train"};
+  const auto add = [&](const char* option, const auto& value) {
+    arguments.push_back(option);
+    arguments.push_back(absl::StrCat(value));
+  };
+  add("--model", command.model);
+  add("--mode", command.mode);
+  add("--workers", command.workers);
+  add("--servers", command.servers);
+  add("--batch", command.batch);
+  add("--updater", command.updater);
+  // Every digit: 17 of them read back as the same number.
+  if (command.rate) add("--rate", absl::StrFormat("%.17g", *command.rate));
+  if (command.constant_rate) arguments.push_back("--constant-rate");
+  for (const std::string& parameter : command.updater_parameters) {
+    add("--updater-parameter", parameter);
+  }
+  add("--codec", command.codec);
+  add("--error-feedback", command.error_feedback);
+  add("--epochs", command.epochs);
+  add("--steps", command.steps);
+  add("--seed", command.seed);
+  if (!command.data.empty()) add("--data", command.data);
+  add("--json", command.json);
+  return arguments;
+}
 
 int TrainOnOwnCluster(const TrainCommand& command, const fashion_mnist::Settings& settings) {
   const absl::StatusOr<std::vector<launch::ProcessSpec>> processes =
-      launch::PlanCluster(ClusterFor(command, settings));
+      launch::PlanCluster(ClusterOf(command, settings));
   if (!processes.ok()) return Complain(processes.status());
   return launch::RunGuarded([&] {
     launch::SupervisorResult result;

@@ -64,15 +64,6 @@ absl::StatusOr<Dataset> LoadData(const Settings& settings) {
   return absl::Status(data.status().code(), absl::StrCat("--data: ", data.status().message()));
 }
 
-// Whether the updater knows its parameters. One that a plugin brings is for the servers to judge.
-absl::Status CheckUpdater(const Settings& settings, const Config& config) {
-  if (!config.plugins.empty()) return absl::OkStatus();
-  fashion_mnist::Parameter parameter;
-  parameter.name = "parameter";
-  parameter.shape = {1};
-  return MakeLocalTable(fashion_mnist::TableFor(parameter, settings)).status();
-}
-
 absl::Status WriteResults(const TrainCommand& command, const Settings& settings,
                           absl::string_view mode, const Outcome& outcome) {
   if (!command.json.empty()) {
@@ -126,7 +117,7 @@ absl::StatusOr<int> Train(const TrainCommand& command) {
   LEEWAY_ASSIGN_OR_RETURN(const Settings settings, SettingsFrom(told));
   LEEWAY_RETURN_IF_ERROR(CheckWritable("--json", command.json));
   LEEWAY_RETURN_IF_ERROR(CheckWritable("--save", command.save));
-  LEEWAY_RETURN_IF_ERROR(CheckUpdater(settings, config));
+  if (config.plugins.empty()) LEEWAY_RETURN_IF_ERROR(CheckUpdater(settings));
   if (command.restore && command.checkpoints.empty()) {
     return absl::InvalidArgumentError("--restore needs --checkpoint FOLDER");
   }

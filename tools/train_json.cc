@@ -87,6 +87,9 @@ absl::StatusOr<TrainFacts> ParseTrainJson(const std::string& text) {
     return json.contains(key) && is_right(json[key]);
   };
   auto is_number = [](const Json& value) { return value.is_number(); };
+  auto has_workers = [](const Json& value) {
+    return value.is_object() && value.contains("workers") && value["workers"].is_number();
+  };
   if (!is_there("mode", [](const Json& value) { return value.is_string(); })) {
     return absl::InvalidArgumentError("has no string \"mode\"");
   }
@@ -95,8 +98,15 @@ absl::StatusOr<TrainFacts> ParseTrainJson(const std::string& text) {
       return absl::InvalidArgumentError(absl::StrCat("has no number \"", key, "\""));
     }
   }
-  return TrainFacts{json["mode"].get<std::string>(), json["test_accuracy"].get<double>(),
-                    json["wall_time_s"].get<double>(), json["max_staleness"].get<std::uint64_t>()};
+  TrainFacts facts{json["mode"].get<std::string>(), json["test_accuracy"].get<double>(),
+                   json["wall_time_s"].get<double>(), json["max_staleness"].get<std::uint64_t>()};
+  if (is_there("bytes_pushed_per_worker_step", is_number) &&
+      is_there("bytes_pulled_per_worker_step", is_number) && is_there("settings", has_workers)) {
+    facts.bytes_per_step = (json["bytes_pushed_per_worker_step"].get<double>() +
+                            json["bytes_pulled_per_worker_step"].get<double>()) *
+                           json["settings"]["workers"].get<double>();
+  }
+  return facts;
 }
 
 }  // namespace leeway::tools

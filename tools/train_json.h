@@ -20,6 +20,8 @@ struct TrainFacts {
   double test_accuracy = 0;
   double wall_time_s = 0;
   std::uint64_t max_staleness = 0;
+  // Payload that all workers push and pull; 0 where the file does not say.
+  double bytes_per_step = 0;
 };
 // INVALID_ARGUMENT names what is missing or wrong.
 absl::StatusOr<TrainFacts> ParseTrainJson(const std::string& text);

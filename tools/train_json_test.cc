@@ -58,9 +58,14 @@ TEST(TrainJsonTest, IsReadBack) {
   EXPECT_EQ(facts->test_accuracy, 0.75);
   EXPECT_EQ(facts->wall_time_s, 2.5);
   EXPECT_EQ(facts->max_staleness, 3u);
+  EXPECT_EQ(facts->bytes_per_step, ((1ull << 40) + 80) / 10.0);  // of all workers
 }
 
 TEST(TrainJsonTest, RefusesOtherFiles) {
+  const auto old = ParseTrainJson(
+      R"({"mode": "bsp", "test_accuracy": 0.5, "wall_time_s": 1, "max_staleness": 0})");
+  ASSERT_TRUE(old.ok()) << old.status();
+  EXPECT_EQ(old->bytes_per_step, 0);
   for (const char* text : {"", "{", "[]", "{}", R"({"mode": 3})", R"({"mode": "bsp"})",
                            R"({"mode": "bsp", "test_accuracy": "high"})"}) {
     EXPECT_FALSE(ParseTrainJson(text).ok()) << text;

@@ -17,6 +17,7 @@
 #include "examples/fashion_mnist/model.h"
 #include "runtime/status_macros.h"
 #include "tools/launch/cluster.h"
+#include "tools/local_table.h"
 
 namespace leeway::tools {
 namespace {
@@ -126,6 +127,13 @@ absl::Status CheckCodec(const TableSpec& table) {
 }
 
 }  // namespace
+
+absl::Status CheckUpdater(const fashion_mnist::Settings& settings) {
+  fashion_mnist::Parameter parameter;
+  parameter.name = "parameter";
+  parameter.shape = {1};
+  return MakeLocalTable(fashion_mnist::TableFor(parameter, settings)).status();
+}
 
 absl::string_view Name(ErrorFeedback feedback) {
   return kErrorFeedbackNames[static_cast<std::size_t>(feedback)];

@@ -12,6 +12,10 @@ namespace leeway::tools {
 // INVALID_ARGUMENT names the option, what it holds and what it may hold.
 absl::StatusOr<fashion_mnist::Settings> SettingsFrom(const TrainCommand& command);
 
+// Whether the updater knows its parameters, as far as this process has it: one that a plugin brings
+// is for the servers to judge.
+absl::Status CheckUpdater(const fashion_mnist::Settings& settings);
+
 // As --error-feedback says it.
 absl::string_view Name(ErrorFeedback feedback);
 

@@ -1,0 +1,59 @@
+// What `leeway compression` leaves behind, seen from outside.
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace leeway::tests {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+
+// Exit status and all it has said.
+std::pair<int, std::string> RunToEnd(const std::string& command) {
+  std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) return {-1, ""};
+  std::string said;
+  char part[4096];
+  while (std::fgets(part, sizeof(part), pipe) != nullptr) said += part;
+  return {pclose(pipe), said};
+}
+
+TEST(CompressionTest, ComparesCodecs) {
+  std::string pattern = (std::filesystem::temp_directory_path() / "leeway-XXXXXX").string();
+  ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+  const std::string folder = pattern + "/new/folder";
+  const auto [status, said] = RunToEnd(
+      absl::StrCat(LEEWAY_BINARY, " compression --model softmax --workers 2 --servers 1",
+                   " --steps 20 --seeds 1 --codecs 'onebit;morse:3' --modes ssp:3 --out ", folder));
+  ASSERT_EQ(status, 0) << said;
+  EXPECT_THAT(said, HasSubstr("left out: morse:3"));
+  EXPECT_THAT(said, ContainsRegex("ssp:3  onebit  both "));
+  EXPECT_THAT(said, ContainsRegex("\nplots(: | are left out: )"));
+
+  std::ifstream file(folder + "/results.json");
+  const auto results = nlohmann::json::parse(file);
+  ASSERT_EQ(results.size(), 3u) << results;
+  EXPECT_EQ(results[0]["codec"], "none");
+  // 784 × 10 weights and 10 biases, of 2 workers in both directions.
+  EXPECT_EQ(results[0]["bytes_per_step"], 7850 * 4 * 2 * 2);
+  EXPECT_EQ(results[1]["codec"], "onebit");
+  EXPECT_EQ(results[1]["error_feedback"], "both");
+  EXPECT_GT(results[1]["ratio"], 10);
+  EXPECT_EQ(results[2]["error_feedback"], "off");
+  EXPECT_NEAR(results[2]["ratio"], 2, 0.1);  // pulls travel uncompressed
+  for (const auto& result : results) EXPECT_GT(result["accuracy_mean"], 0.3) << result;
+  std::filesystem::remove_all(pattern);
+}
+
+}  // namespace
+}  // namespace leeway::tests

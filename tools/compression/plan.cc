@@ -1,0 +1,67 @@
+#include "tools/compression/plan.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "compress/options.h"
+#include "compress/registry.h"
+#include "compress/table_codec.h"
+#include "runtime/status_macros.h"
+
+namespace leeway::tools {
+namespace {
+
+absl::Status Wrong(const absl::Status& why) {
+  return absl::InvalidArgumentError(absl::StrCat("--codecs: ", why.message()));
+}
+
+ErrorFeedback FeedbackOf(const compress::TableCodec& codec) {
+  if (codec.worker_feedback && codec.server_feedback) return ErrorFeedback::kBoth;
+  if (codec.worker_feedback) return ErrorFeedback::kWorker;
+  return codec.server_feedback ? ErrorFeedback::kServer : ErrorFeedback::kOff;
+}
+
+absl::Status AddVariants(TableSpec table, std::vector<Variant>* variants) {
+  table.error_feedback = ErrorFeedback::kAuto;
+  const absl::StatusOr<compress::TableCodec> automatic = compress::TableCodecOf(table);
+  if (!automatic.ok()) return Wrong(automatic.status());
+  const ErrorFeedback feedback = FeedbackOf(*automatic);
+  variants->push_back({table.codec, feedback});
+  table.error_feedback = ErrorFeedback::kOff;
+  if (feedback != ErrorFeedback::kOff && compress::TableCodecOf(table).ok()) {
+    variants->push_back({table.codec, ErrorFeedback::kOff});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Plan> PlanVariants(absl::string_view codecs, const TableSpec& table) {
+  Plan plan;
+  plan.variants = {{"none", ErrorFeedback::kOff}};
+  const std::vector<std::string> known = compress::CodecNames();
+  std::set<std::string> seen;
+  for (const absl::string_view part : absl::StrSplit(codecs, ';')) {
+    const std::string codec(absl::StripAsciiWhitespace(part));
+    if (codec.empty()) continue;
+    if (!seen.insert(codec).second) {
+      return absl::InvalidArgumentError(absl::StrCat("--codecs: '", codec, "' stands there twice"));
+    }
+    if (codec == "none") continue;
+    const absl::StatusOr<compress::CodecText> parsed = compress::ParseCodecText(codec);
+    if (!parsed.ok()) return Wrong(parsed.status());
+    if (std::find(known.begin(), known.end(), parsed->name) == known.end()) {
+      plan.left_out.push_back(codec);
+      continue;
+    }
+    TableSpec encoded = table;
+    encoded.codec = codec;
+    LEEWAY_RETURN_IF_ERROR(AddVariants(encoded, &plan.variants));
+  }
+  return plan;
+}
+
+}  // namespace leeway::tools

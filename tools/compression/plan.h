@@ -1,0 +1,37 @@
+// Which ways of sending a table `leeway compression` compares: codecs, each with error feedback and
+// without.
+#ifndef LEEWAY_TOOLS_COMPRESSION_PLAN_H_
+#define LEEWAY_TOOLS_COMPRESSION_PLAN_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "leeway/table_spec.h"
+
+namespace leeway::tools {
+
+inline constexpr char kDefaultCodecs[] =
+    "none;zstd;fp16;fp8;int8;qsgd:bits=4;ternary;onebit;topk:0.01;topk:0.001;randomk:0.01;"
+    "dgc:0.001;powersgd:2";
+
+struct Variant {
+  std::string codec;
+  ErrorFeedback error_feedback = ErrorFeedback::kOff;
+  friend bool operator==(const Variant&, const Variant&) = default;
+};
+
+struct Plan {
+  std::vector<Variant> variants;      // none comes first
+  std::vector<std::string> left_out;  // asked for, but not in the registry
+};
+
+// `codecs` are separated by ';'. Each is planned with the feedback that the table has a use for,
+// and without any, as far as there are both. INVALID_ARGUMENT names --codecs: an option of a codec
+// is wrong, it cannot carry the table, or it stands there twice.
+absl::StatusOr<Plan> PlanVariants(absl::string_view codecs, const TableSpec& table);
+
+}  // namespace leeway::tools
+
+#endif  // LEEWAY_TOOLS_COMPRESSION_PLAN_H_

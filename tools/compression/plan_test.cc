@@ -1,0 +1,56 @@
+#include "tools/compression/plan.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace leeway::tools {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TableSpec Table() {
+  TableSpec table = TableSpec::Dense("weights", {8, 8});
+  table.updater.name = "sgd";
+  return table;
+}
+
+TEST(CompressionPlanTest, EachWithFeedbackAndWithoutWhereThereAreBoth) {
+  const auto plan = PlanVariants("zstd; onebit;dgc:0.001;sketch", Table());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->variants, ElementsAre(Variant{"none", ErrorFeedback::kOff},  // always
+                                          Variant{"zstd", ErrorFeedback::kOff},  // loses nothing
+                                          Variant{"onebit", ErrorFeedback::kBoth},
+                                          Variant{"onebit", ErrorFeedback::kOff},
+                                          Variant{"dgc:0.001", ErrorFeedback::kWorker},  // its own
+                                          // Drops more than it is given.
+                                          Variant{"sketch", ErrorFeedback::kOff}));
+  EXPECT_TRUE(plan->left_out.empty());
+}
+
+TEST(CompressionPlanTest, CodecsThatAreNotThereAreLeftOut) {
+  const auto plan = PlanVariants("morse:3;none", Table());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->variants, ElementsAre(Variant{"none", ErrorFeedback::kOff}));
+  EXPECT_THAT(plan->left_out, ElementsAre("morse:3"));
+}
+
+TEST(CompressionPlanTest, TheDefaultIsWhole) {
+  const auto plan = PlanVariants(kDefaultCodecs, Table());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE(plan->left_out.empty());
+  EXPECT_GT(plan->variants.size(), 20u);
+}
+
+TEST(CompressionPlanTest, SaysWhatIsWrong) {
+  for (const auto& [codecs, why] :
+       {std::pair("topk:2", "--codecs: "), std::pair("onebit:", "onebit:"),
+        std::pair("fp16;fp16", "'fp16' stands there twice")}) {
+    const auto plan = PlanVariants(codecs, Table());
+    EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument) << codecs;
+    EXPECT_THAT(plan.status().message(), HasSubstr(why));
+  }
+}
+
+}  // namespace
+}  // namespace leeway::tools
