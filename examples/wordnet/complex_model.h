@@ -1,0 +1,63 @@
+// ComplEx: entities and relations are vectors of complex numbers (Trouillon et al., "Complex
+// Embeddings for Simple Link Prediction", ICML 2016). A triple's score, their equations 9 to 11:
+//   φ(h, r, t) = Re(Σ_k h_k r_k conj(t_k))
+// A row of `width` floats holds width/2 real parts, then as many imaginary ones.
+#ifndef LEEWAY_EXAMPLES_WORDNET_COMPLEX_MODEL_H_
+#define LEEWAY_EXAMPLES_WORDNET_COMPLEX_MODEL_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "examples/wordnet/graph.h"
+
+namespace leeway::wordnet {
+
+// *query = head ∘ relation: the score of (head, relation, t) is query · t for every t.
+void TailQuery(std::span<const float> head, std::span<const float> relation,
+               std::span<float> query);
+// *query = conj(relation) ∘ tail: the score of (h, relation, tail) is query · h for every h.
+void HeadQuery(std::span<const float> relation, std::span<const float> tail,
+               std::span<float> query);
+
+// A mini-batch with the rows that it touches. Numbers in `triples` and `negatives` are places of
+// rows, not entities.
+struct Batch {
+  std::vector<Triple> triples;
+  std::vector<std::uint32_t> negatives;  // entities that stand in for heads and tails alike
+  std::vector<std::uint64_t> entities;   // key of each row, none twice
+  std::vector<std::uint64_t> relations;
+  std::vector<float> entity_rows;  // [entities.size()][width]
+  std::vector<float> relation_rows;
+  std::vector<float> entity_gradients;
+  std::vector<float> relation_gradients;
+};
+
+// The loss of a batch and its gradient. For each triple and each side it is
+//   −log softmax(true entity's score among those of the true entity and the negatives)
+// which is the multi-class loss of Lacroix, Usunier and Obozinski (ICML 2018), equation 2, with a
+// sample of the entities for all of them; a negative that is the true entity does not count. Added
+// is `decay` / 2 · (‖h‖² + ‖r‖² + ‖t‖²) for each triple, as in Trouillon et al., equation 12.
+class ComplexModel {
+ public:
+  ComplexModel(std::size_t width, double decay)
+      : width_(width), decay_(static_cast<float>(decay)) {}
+
+  // Returns the loss, without the decay, summed over triples and sides; fills both gradients.
+  double Gradients(Batch* batch);
+
+ private:
+  double AddSide(const Batch& batch, std::uint32_t true_row, std::span<float> gradients);
+
+  const std::size_t width_;
+  const float decay_;
+  std::vector<float> transposed_;  // [width][negatives.size()]
+  std::vector<float> query_;
+  std::vector<float> query_gradient_;
+  std::vector<float> scores_;
+};
+
+}  // namespace leeway::wordnet
+
+#endif  // LEEWAY_EXAMPLES_WORDNET_COMPLEX_MODEL_H_

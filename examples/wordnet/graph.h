@@ -1,0 +1,44 @@
+// The graph to embed: triples (head, relation, tail) of WordNet, split into those to train with and
+// those held out.
+#ifndef LEEWAY_EXAMPLES_WORDNET_GRAPH_H_
+#define LEEWAY_EXAMPLES_WORDNET_GRAPH_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "examples/wordnet/synsets.h"
+
+namespace leeway::wordnet {
+
+struct Triple {
+  std::uint32_t head = 0;
+  std::uint32_t relation = 0;
+  std::uint32_t tail = 0;
+  friend auto operator<=>(const Triple&, const Triple&) = default;
+};
+
+struct GraphOptions {
+  // Synsets with pointers to or from fewer than so many others are left out, until there are none
+  // (the k-core): what is known of a synset by a single pointer cannot be foretold without it.
+  std::uint32_t core = 3;
+  // One in so many pairs of synsets is held out.
+  std::uint32_t held_out_every = 20;
+};
+
+struct Graph {
+  std::uint32_t entities = 0;
+  std::uint32_t relations = 0;
+  std::vector<Triple> train;     // sorted, none twice
+  std::vector<Triple> held_out;  // likewise; their entities and relations occur in `train`
+};
+
+// Relations that repeat another in the other direction are left out, and all pointers between the
+// same two synsets are on the same side of the split: otherwise a held-out triple could be read off
+// its inverse, as in WN18 (Toutanova and Chen, CVSC 2015). The split depends on the synsets alone.
+// INVALID_ARGUMENT: options out of range, or nothing is left on one of the sides.
+absl::StatusOr<Graph> MakeGraph(const Synsets& synsets, const GraphOptions& options);
+
+}  // namespace leeway::wordnet
+
+#endif  // LEEWAY_EXAMPLES_WORDNET_GRAPH_H_

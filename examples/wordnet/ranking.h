@@ -1,0 +1,23 @@
+// How well a model tells true triples from others: the filtered mean reciprocal rank.
+#ifndef LEEWAY_EXAMPLES_WORDNET_RANKING_H_
+#define LEEWAY_EXAMPLES_WORDNET_RANKING_H_
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "examples/wordnet/graph.h"
+
+namespace leeway::wordnet {
+
+// Every held-out triple asks twice: for its tail, and for its head. Its rank is that of the true
+// entity among all entities by score, without those that also make a true triple, in training or
+// held out (the filtered setting of Bordes et al., "Translating Embeddings for Modeling
+// Multi-relational Data", NIPS 2013, section 4.2). Entities with the same score as the true one
+// count half. Returns the mean of 1 / rank. Rows are those of ComplexModel, by entity and relation.
+double FilteredMrr(const Graph& graph, std::size_t width, std::span<const float> entity_rows,
+                   std::span<const float> relation_rows);
+
+}  // namespace leeway::wordnet
+
+#endif  // LEEWAY_EXAMPLES_WORDNET_RANKING_H_
