@@ -15,6 +15,7 @@
 #include "runtime/random.h"
 
 namespace leeway::compress {
+namespace codecs_test {
 namespace {
 
 constexpr std::size_t kLengths[] = {0, 1, 2, 7, 31, 32, 33, 255, 1000, 4097};
@@ -330,4 +331,5 @@ TEST(CodecSamples, CoverEveryBuiltinCodec) {
 }
 
 }  // namespace
+}  // namespace codecs_test
 }  // namespace leeway::compress

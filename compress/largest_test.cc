@@ -13,6 +13,7 @@
 #include "runtime/random.h"
 
 namespace leeway::compress {
+namespace largest_test {
 namespace {
 
 std::vector<float> Normal(std::size_t size) {
@@ -142,4 +143,5 @@ TEST(PlaceFinder, NoticesNanAndInfinityAnywhere) {
 }
 
 }  // namespace
+}  // namespace largest_test
 }  // namespace leeway::compress

@@ -4,6 +4,7 @@
 #include "gtest/gtest.h"
 
 namespace leeway::compress {
+namespace options_test {
 namespace {
 
 using testing::ElementsAre;
@@ -58,4 +59,5 @@ TEST(CodecOptions, AreReadWithTheirRanges) {
 }
 
 }  // namespace
+}  // namespace options_test
 }  // namespace leeway::compress

@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 
 namespace leeway::compress {
+namespace registry_test {
 namespace {
 
 using testing::Contains;
@@ -68,4 +69,5 @@ TEST(CodecRegistry, BuiltinNamesHaveDifferentHashes) {
 }
 
 }  // namespace
+}  // namespace registry_test
 }  // namespace leeway::compress

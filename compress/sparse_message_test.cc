@@ -10,6 +10,7 @@
 #include "runtime/random.h"
 
 namespace leeway::compress {
+namespace sparse_message_test {
 namespace {
 
 using enum SparseValues;
@@ -187,4 +188,5 @@ TEST(SparseMessage, TheValuesOptionIsAText) {
 }
 
 }  // namespace
+}  // namespace sparse_message_test
 }  // namespace leeway::compress

@@ -10,6 +10,7 @@
 #include "runtime/random.h"
 
 namespace leeway::compress {
+namespace bloom_test {
 namespace {
 
 std::vector<float> Normal(std::size_t size) {
@@ -152,4 +153,5 @@ TEST(Bloom, OptionsOutOfRangeAreRefused) {
 }
 
 }  // namespace
+}  // namespace bloom_test
 }  // namespace leeway::compress

@@ -9,6 +9,7 @@
 #include "runtime/random.h"
 
 namespace leeway::compress {
+namespace dgc_test {
 namespace {
 
 using testing::ElementsAre;
@@ -154,4 +155,5 @@ TEST(Dgc, OptionsOutOfRangeAreRefused) {
 }
 
 }  // namespace
+}  // namespace dgc_test
 }  // namespace leeway::compress

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 
 namespace leeway::compress {
+namespace fp8_test {
 namespace {
 
 using testing::ElementsAre;
@@ -129,4 +130,5 @@ TEST(Fp8Codec, OptionsAreAFormatAndAGroup) {
 }
 
 }  // namespace
+}  // namespace fp8_test
 }  // namespace leeway::compress

@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 
 namespace leeway::compress {
+namespace halves_test {
 namespace {
 
 using testing::ElementsAre;
@@ -77,4 +78,5 @@ TEST(HalfCodecs, AnOddNumberOfBytesIsRefused) {
 }
 
 }  // namespace
+}  // namespace halves_test
 }  // namespace leeway::compress

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 
 namespace leeway::compress {
+namespace int8_test {
 namespace {
 
 using testing::ElementsAre;
@@ -152,4 +153,5 @@ TEST(Int8Codec, OptionsHaveTheirRanges) {
 }
 
 }  // namespace
+}  // namespace int8_test
 }  // namespace leeway::compress

@@ -11,6 +11,7 @@
 #include "runtime/random.h"
 
 namespace leeway::compress {
+namespace powersgd_test {
 namespace {
 
 using testing::Each;
@@ -244,4 +245,5 @@ TEST(PowerSgd, TheRankIsAWholeNumberFrom1To32) {
 }
 
 }  // namespace
+}  // namespace powersgd_test
 }  // namespace leeway::compress

@@ -10,6 +10,7 @@
 #include "runtime/random.h"
 
 namespace leeway::compress {
+namespace randomk_test {
 namespace {
 
 std::vector<std::byte> Encode(const Codec& codec, const std::vector<float>& values,
@@ -137,4 +138,5 @@ TEST(RandomK, OptionsOutOfRangeAreRefused) {
 }
 
 }  // namespace
+}  // namespace randomk_test
 }  // namespace leeway::compress

@@ -13,6 +13,7 @@
 #include "runtime/random.h"
 
 namespace leeway::compress {
+namespace sketch_test {
 namespace {
 
 using SketchMessage = std::vector<std::byte>;
@@ -244,4 +245,5 @@ TEST(Sketch, OptionsHaveRanges) {
 }
 
 }  // namespace
+}  // namespace sketch_test
 }  // namespace leeway::compress

@@ -12,6 +12,7 @@
 #include "runtime/random.h"
 
 namespace leeway::compress {
+namespace sparse_test {
 namespace {
 
 using testing::ElementsAreArray;
@@ -181,4 +182,5 @@ TEST(SparseCodec, WhatIsMalformedIsRefused) {
 }
 
 }  // namespace
+}  // namespace sparse_test
 }  // namespace leeway::compress

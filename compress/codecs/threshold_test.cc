@@ -10,6 +10,7 @@
 #include "runtime/random.h"
 
 namespace leeway::compress {
+namespace threshold_test {
 namespace {
 
 std::vector<float> Carried(const char* text, const std::vector<float>& values,
@@ -94,4 +95,5 @@ TEST(Threshold, OptionsOutOfRangeAreRefused) {
 }
 
 }  // namespace
+}  // namespace threshold_test
 }  // namespace leeway::compress

@@ -8,6 +8,7 @@
 #include "runtime/random.h"
 
 namespace leeway::compress {
+namespace topk_test {
 namespace {
 
 std::shared_ptr<const Codec> Make(const char* text) {
@@ -92,4 +93,5 @@ TEST(TopK, MoreElementsThanPlacesCanSayAreRefused) {
 }
 
 }  // namespace
+}  // namespace topk_test
 }  // namespace leeway::compress

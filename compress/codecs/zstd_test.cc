@@ -12,6 +12,7 @@
 #include "runtime/random.h"
 
 namespace leeway::compress {
+namespace zstd_test {
 namespace {
 
 using testing::HasSubstr;
@@ -168,4 +169,5 @@ TEST(ZstdCodec, OptionsHaveTheirRanges) {
 }
 
 }  // namespace
+}  // namespace zstd_test
 }  // namespace leeway::compress

@@ -9,6 +9,7 @@
 #include "runtime/random.h"
 
 namespace leeway::compress {
+namespace dither_test {
 namespace {
 
 constexpr std::size_t kDitherSizes[] = {0, 1, 7, 8, 9, 31, 33, 64, 1000};
@@ -238,4 +239,5 @@ TEST(DitherKernels, SumsOfSquaresNeitherOverflowNorVanish) {
 }
 
 }  // namespace
+}  // namespace dither_test
 }  // namespace leeway::compress

@@ -10,6 +10,7 @@
 #include "runtime/random.h"
 
 namespace leeway::compress {
+namespace eight_bit_test {
 namespace {
 
 // All magnitudes up to `largest`, many of them small, some a middle between integers.
@@ -197,4 +198,5 @@ TEST(EightBitKernels, TheLargestByteIsFoundAnywhere) {
 }
 
 }  // namespace
+}  // namespace eight_bit_test
 }  // namespace leeway::compress

@@ -11,6 +11,7 @@
 #include "runtime/random.h"
 
 namespace leeway::compress {
+namespace halves_test {
 namespace {
 
 struct HalfFormat {
@@ -129,4 +130,5 @@ TEST(HalvesKernels, AllLevelsGiveTheSameBitsAtEveryLength) {
 }
 
 }  // namespace
+}  // namespace halves_test
 }  // namespace leeway::compress

@@ -10,6 +10,7 @@
 #include "runtime/random.h"
 
 namespace leeway::compress {
+namespace matrix_test {
 namespace {
 
 MatrixShape MatrixOf(std::size_t elements, std::size_t columns) {
@@ -148,4 +149,5 @@ TEST(MatrixKernels, ProductsAreClampedAndReadAtAnyAddress) {
 }
 
 }  // namespace
+}  // namespace matrix_test
 }  // namespace leeway::compress

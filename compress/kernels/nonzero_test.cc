@@ -7,6 +7,7 @@
 #include "runtime/random.h"
 
 namespace leeway::compress {
+namespace nonzero_test {
 namespace {
 
 // Each element has one bit that is set, or none: whichever bit it is has to count.
@@ -36,4 +37,5 @@ TEST(NonzeroKernels, EveryBitOfAnElementCounts) {
 }
 
 }  // namespace
+}  // namespace nonzero_test
 }  // namespace leeway::compress

@@ -8,6 +8,7 @@
 #include "runtime/random.h"
 
 namespace leeway::compress {
+namespace reduce_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -74,4 +75,5 @@ TEST(ReduceKernels, NonFiniteValuesShow) {
 }
 
 }  // namespace
+}  // namespace reduce_test
 }  // namespace leeway::compress

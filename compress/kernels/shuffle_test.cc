@@ -7,6 +7,7 @@
 #include "runtime/random.h"
 
 namespace leeway::compress {
+namespace shuffle_test {
 namespace {
 
 std::vector<std::byte> ShuffledBytes(std::size_t size) {
@@ -70,4 +71,5 @@ TEST(ShuffleKernels, JoinedFloatsAreAdded) {
 }
 
 }  // namespace
+}  // namespace shuffle_test
 }  // namespace leeway::compress

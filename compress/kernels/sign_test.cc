@@ -8,6 +8,7 @@
 #include "runtime/random.h"
 
 namespace leeway::compress {
+namespace sign_test {
 namespace {
 
 constexpr std::size_t kSignSizes[] = {0, 1, 7, 8, 9, 31, 32, 33, 63, 64, 1000, 4097};
@@ -76,4 +77,5 @@ TEST(SignKernels, AScaleMayBeNegative) {
 }
 
 }  // namespace
+}  // namespace sign_test
 }  // namespace leeway::compress

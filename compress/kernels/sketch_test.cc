@@ -10,6 +10,7 @@
 #include "runtime/random.h"
 
 namespace leeway::compress {
+namespace sketch_test {
 namespace {
 
 // As sketch_kernels.h has it.
@@ -130,4 +131,5 @@ TEST(SketchKernels, EstimatesAreClamped) {
 }
 
 }  // namespace
+}  // namespace sketch_test
 }  // namespace leeway::compress

@@ -11,6 +11,7 @@
 #include "runtime/random.h"
 
 namespace leeway::compress {
+namespace sparse_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -188,4 +189,5 @@ TEST(SparseKernels, AccumulateByTheFormula) {
 }
 
 }  // namespace
+}  // namespace sparse_test
 }  // namespace leeway::compress

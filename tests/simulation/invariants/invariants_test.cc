@@ -148,6 +148,7 @@ TEST_F(InvariantsTest, OpenClocksAreHidden) {
 TEST_F(InvariantsTest, OptimizerStates) {
   const auto states = NewOptimizerStates();
   table_.counter = false;
+  table_.one_writer = true;
   table_.spec.updater.name = "momentum";
   const std::vector<float> gradient(table_.width, 1.0f);
   tests::Element<float> element;
