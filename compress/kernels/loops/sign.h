@@ -39,6 +39,17 @@ inline std::uint8_t TakeSignByte(const float* values, std::size_t size) {
 inline void TakeSigns(const float* __restrict values, std::size_t size,
                       std::uint8_t* __restrict bits) {
   std::size_t i = 0;
+#if defined(__AVX512DQ__)
+  for (; i + 64 <= size; i += 64) {
+    std::uint64_t word = 0;
+#pragma GCC unroll 4
+    for (std::size_t j = 0; j < 64; j += 16) {
+      const __m512i lanes = _mm512_castps_si512(_mm512_loadu_ps(values + i + j));
+      word |= static_cast<std::uint64_t>(_mm512_movepi32_mask(lanes)) << j;
+    }
+    __builtin_memcpy(bits + i / 8, &word, sizeof(word));
+  }
+#endif
 #if defined(__AVX2__)
   for (; i + kSignsAtOnce <= size; i += kSignsAtOnce) {
     std::uint32_t word = 0;
