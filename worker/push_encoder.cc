@@ -89,6 +89,13 @@ EncodedValues PushEncoder::EncodeWithoutFeedback(const std::byte* values, std::u
   return {.codec = codec_.id, .bytes = EncodedOf(*bytes)};
 }
 
+void PushEncoder::MakeResidual(std::uint64_t elements, BlockState* state) {
+  std::byte* to = nullptr;
+  state->memory = runtime::Buffer::Allocate(elements * sizeof(float), &to);
+  state->residual = {reinterpret_cast<float*>(to), elements};
+  std::ranges::fill(state->residual, 0.0f);
+}
+
 EncodedValues PushEncoder::EncodeBlock(std::uint64_t block, const std::byte* values,
                                        std::uint64_t elements,
                                        std::optional<double> learning_rate) {
@@ -107,9 +114,9 @@ EncodedValues PushEncoder::EncodeBlock(std::uint64_t block, const std::byte* val
   const std::uint64_t stored_bytes = elements * SizeOf(spec_.dtype);
   // What the codec cannot carry goes by itself, so that it does not stay in the residual.
   if (!std::isfinite(Reduce().max_abs(gradient, elements))) return AsTheyAre(values, stored_bytes);
-  if (state.residual.size() != elements) state.residual.assign(elements, 0.0f);
+  if (state.residual.size() != elements) MakeResidual(elements, &state);
   float* const carried = state.residual.data();
-  Reduce().carry(gradient, elements, static_cast<float>(state.rate / rate), carried);
+  Reduce().carry(gradient, carried, elements, static_cast<float>(state.rate / rate), carried);
   state.rate = rate;
   encoded_.resize(codec_.codec->EncodedBytesMax(terms.shape));
   const absl::StatusOr<std::size_t> bytes =
@@ -124,7 +131,7 @@ EncodedValues PushEncoder::EncodeBlock(std::uint64_t block, const std::byte* val
     }
   }
   EncodedValues plain = StoredOf(state.residual);
-  std::fill(state.residual.begin(), state.residual.end(), 0.0f);
+  std::ranges::fill(state.residual, 0.0f);
   return plain;
 }
 
@@ -199,7 +206,7 @@ double PushEncoder::Kept(std::uint64_t block, std::uint64_t element) const {
 SavedTable PushEncoder::Save() const {
   SavedTable saved;
   for (const auto& [index, state] : blocks_) {
-    saved.blocks[index] = {.residual = state.residual,
+    saved.blocks[index] = {.residual = {state.residual.begin(), state.residual.end()},
                            .codec_state = state.codec_state,
                            .step = state.step,
                            .rate = state.rate};
@@ -235,10 +242,12 @@ absl::Status PushEncoder::Take(const SavedTable& saved) {
   blocks_.clear();
   shards_.clear();
   for (const auto& [index, block] : saved.blocks) {
-    blocks_[index] = {.residual = block.residual,
-                      .codec_state = block.codec_state,
-                      .step = block.step,
-                      .rate = block.rate};
+    BlockState& state = blocks_[index];
+    if (!block.residual.empty()) MakeResidual(block.residual.size(), &state);
+    std::ranges::copy(block.residual, state.residual.begin());
+    state.codec_state = block.codec_state;
+    state.step = block.step;
+    state.rate = block.rate;
   }
   for (std::size_t i = 0; i < saved.keys.size(); ++i) {
     const std::span<float> row =

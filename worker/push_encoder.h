@@ -68,7 +68,8 @@ class PushEncoder {
 
  private:
   struct BlockState {
-    std::vector<float> residual;  // empty before the first push with feedback
+    runtime::Buffer memory;     // of the residual, aligned for the widest loads and stores
+    std::span<float> residual;  // empty before the first push with feedback
     std::vector<float> codec_state;
     std::uint64_t step = 0;
     double rate = 1;  // of the push before
@@ -79,6 +80,7 @@ class PushEncoder {
     std::uint64_t step = 0;
   };
 
+  static void MakeResidual(std::uint64_t elements, BlockState* state);
   double RateOf(std::optional<double> learning_rate) const;
   ShardState& StateOf(std::uint32_t shard);
   std::uint64_t Seed(std::uint64_t place, std::uint64_t step) const;

@@ -16,8 +16,9 @@ struct ReduceKernels {
   float (*max_abs)(const float* values, std::size_t size);
   // sum[i] += factor × values[i].
   void (*add)(const float* values, std::size_t size, float factor, float* sum);
-  // to[i] = values[i] + factor × to[i]: what error feedback carries.
-  void (*carry)(const float* values, std::size_t size, float factor, float* to);
+  // to[i] = values[i] + factor × kept[i]: what error feedback carries. `to` may be `kept`. Returns
+  // max_abs of values.
+  float (*carry)(const float* values, const float* kept, std::size_t size, float factor, float* to);
 };
 
 }  // namespace leeway::compress

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "compress/kernels/kernels.h"
@@ -23,12 +24,13 @@ std::vector<float> Values(std::size_t size) {
 }
 
 TEST(ReduceKernels, AllLevelsGiveTheSameBitsAtEveryLength) {
-  for (const std::size_t size : {0, 1, 31, 32, 33, 4095, 4096, 4097, 10001}) {
+  for (const std::size_t size : {0, 1, 31, 32, 33, 4095, 4096, 4097, 10001, 16384, 40001}) {
     const std::vector<float> values = Values(size);
     const ReduceKernels& scalar = KernelsOf(Level::kScalar).reduce;
-    std::vector<float> sum = Values(size), carried = sum;
+    std::vector<float> sum = Values(size), carried(size);
+    const std::vector<float> kept = sum;
     scalar.add(values.data(), size, -1, sum.data());
-    scalar.carry(values.data(), size, 0.37f, carried.data());
+    scalar.carry(values.data(), kept.data(), size, 0.37f, carried.data());
     for (const Level level : LevelsHere()) {
       const ReduceKernels& kernels = KernelsOf(level).reduce;
       EXPECT_EQ(kernels.sum_abs(values.data(), size), scalar.sum_abs(values.data(), size));
@@ -37,8 +39,12 @@ TEST(ReduceKernels, AllLevelsGiveTheSameBitsAtEveryLength) {
       std::vector<float> to = Values(size);
       kernels.add(values.data(), size, -1, to.data());
       EXPECT_EQ(to, sum) << Name(level) << ' ' << size;
-      to = Values(size);
-      kernels.carry(values.data(), size, 0.37f, to.data());
+      to.assign(size, 0);
+      const float largest = kernels.carry(values.data(), kept.data(), size, 0.37f, to.data());
+      EXPECT_EQ(to, carried) << Name(level) << ' ' << size;
+      EXPECT_EQ(largest, scalar.max_abs(values.data(), size));
+      to = kept;
+      kernels.carry(values.data(), to.data(), size, 0.37f, to.data());
       EXPECT_EQ(to, carried) << Name(level) << ' ' << size;
     }
   }
@@ -70,6 +76,19 @@ TEST(ReduceKernels, NonFiniteValuesShow) {
         EXPECT_FALSE(std::isfinite(kernels.max_abs(values.data(), values.size())));
         EXPECT_EQ(std::isnan(kernels.max_abs(values.data(), values.size())), std::isnan(bad));
       }
+    }
+  }
+}
+
+TEST(ReduceKernels, TheLargestIsFoundWhereverItLies) {
+  for (const Level level : LevelsHere()) {
+    std::vector<float> values = Values(40001);
+    for (const std::size_t place : {0, 19999, 20000, 39999, 40000}) {
+      const float before = std::exchange(values[place], -1e9f);
+      EXPECT_EQ(KernelsOf(level).reduce.max_abs(values.data(), values.size()), 1e9f);
+      values[place] = kNan;
+      EXPECT_TRUE(std::isnan(KernelsOf(level).reduce.max_abs(values.data(), values.size())));
+      values[place] = before;
     }
   }
 }
