@@ -28,7 +28,8 @@ void AddScaled(float factor, const float* from, std::size_t size, float* to) {
   for (std::size_t i = 0; i < size; ++i) to[i] += factor * from[i];
 }
 
-// gradient += factor · |x| ∘ x, |x| being the moduli of x's complex numbers: of factor / 3 · Σ |x|³.
+// gradient += factor · |x| ∘ x, |x| being the moduli of x's complex numbers: of factor / 3 · Σ
+// |x|³.
 void AddCubeGradient(float factor, std::span<const float> x, std::span<float> gradient) {
   const std::size_t half = x.size() / 2;
   for (std::size_t k = 0; k < half; ++k) {

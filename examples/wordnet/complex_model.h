@@ -36,15 +36,16 @@ struct Batch {
 
 // The loss of a batch and its gradient. For each triple and each side it is
 //   −log softmax(true entity's score among those of the true entity and the negatives)
-// which is the multi-class loss of Lacroix, Usunier and Obozinski (ICML 2018), equation 2, with a
-// sample of the entities for all of them; a negative that is the true entity does not count. Added
-// is `decay` / 2 · (‖h‖² + ‖r‖² + ‖t‖²) for each triple, as in Trouillon et al., equation 12.
+// a negative that is the true entity does not count. That is the multi-class log-loss of Lacroix,
+// Usunier and Obozinski, "Canonical Tensor Decomposition for Knowledge Base Completion" (ICML
+// 2018), over a sample of the entities. For each triple their regulariser is added, the weighted
+// nuclear 3-norm: decay / 3 · Σ_k |h_k|³ + |r_k|³ + |t_k|³.
 class ComplexModel {
  public:
   ComplexModel(std::size_t width, double decay)
       : width_(width), decay_(static_cast<float>(decay)) {}
 
-  // Returns the loss, without the decay, summed over triples and sides; fills both gradients.
+  // Returns the loss, without the regulariser, summed over triples and sides; fills both gradients.
   double Gradients(Batch* batch);
 
  private:

@@ -50,8 +50,10 @@ void AddOptions(CLI::App* app, Command* command) {
       ->check(CLI::IsMember(kFeedback));
   add("--updater", settings->updater, "adagrad, sgd, ...");
   add("--rate", settings->learning_rate, "learning rate");
-  add("--decay", settings->decay, "weight of the squared norms in the loss");
+  add("--decay", settings->decay, "weight of the regulariser");
   add("--deviation", settings->deviation, "standard deviation of initial values");
+  app->add_flag("--constant-rate{false}", settings->rate_falls,
+                "keep the learning rate instead of letting it fall to nothing over the run");
   add("--width", settings->width, "floats a row, an even number")->check(CLI::Range(2, 4096));
   add("--epochs", settings->epochs, "passes over the triples")->check(CLI::Range(1, 1000000));
   add("--batch", settings->batch, "triples a worker and step")->check(CLI::Range(1, 1000000));

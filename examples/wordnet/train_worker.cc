@@ -107,8 +107,16 @@ class TrainingRun {
     if (absl::Status status = worker_->Wait(tickets); !status.ok()) return status;
     *loss += model_.Gradients(&batch);
     *triples += batch.triples.size();
-    pushes_ = {entities_.Push(batch.entities, std::span<const float>(batch.entity_gradients)),
-               relations_.Push(batch.relations, std::span<const float>(batch.relation_gradients))};
+    Options options;
+    if (settings_.rate_falls) {
+      const std::size_t steps = settings_.epochs * sampler_.steps_per_epoch();
+      options.learning_rate =
+          settings_.learning_rate * (1 - static_cast<double>(step) / static_cast<double>(steps));
+    }
+    pushes_ = {
+        entities_.Push(batch.entities, std::span<const float>(batch.entity_gradients), options),
+        relations_.Push(batch.relations, std::span<const float>(batch.relation_gradients),
+                        options)};
     return worker_->Clock();
   }
 

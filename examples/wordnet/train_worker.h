@@ -17,12 +17,13 @@ namespace leeway::wordnet {
 
 struct Settings {
   std::size_t width = 64;  // floats a row: half as many complex numbers
-  std::size_t epochs = 30;
+  std::size_t epochs = 40;
   std::size_t batch = 128;     // triples a worker and step
   std::size_t negatives = 64;  // entities a worker and step
   std::string updater = "adagrad";
-  double learning_rate = 0.1;
-  double decay = 0;
+  double learning_rate = 0.2;
+  bool rate_falls = true;  // evenly to nothing over the run
+  double decay = 0.6;      // weight of the regulariser
   double deviation = 0.1;  // of initial values
   std::uint64_t seed = 1;
   Consistency consistency;
