@@ -84,8 +84,22 @@ Json ToJson(const TableEntry& table) {
           {"aggregate", NameIn(kAggregates, spec.aggregate)},
           {"nonfinite", NameIn(kNonFinite, spec.nonfinite)},
           {"codec", spec.codec},
+          {"codecs", spec.codecs},
           {"error_feedback", NameIn(kErrorFeedbacks, spec.error_feedback)},
           {"combine", NameIn(kCombines, table.combine)}};
+}
+
+std::vector<std::string> TextsOf(const Json& json, absl::string_view what, absl::Status* status) {
+  std::vector<std::string> texts;
+  if (json.is_array()) {
+    for (const Json& text : json) {
+      if (text.is_string()) texts.push_back(text.get<std::string>());
+    }
+  }
+  if (!json.is_array() || texts.size() != json.size()) {
+    status->Update(absl::InvalidArgumentError(absl::StrCat(what, " are no array of texts")));
+  }
+  return texts;
 }
 
 absl::StatusOr<TableEntry> TableFrom(const Json& json) {
@@ -109,6 +123,8 @@ absl::StatusOr<TableEntry> TableFrom(const Json& json) {
   if (members.Has("error_feedback")) {
     spec.error_feedback = members.OneOf<ErrorFeedback>("error_feedback", kErrorFeedbacks);
   }
+  if (members.Has("codecs"))
+    spec.codecs = TextsOf(members.Of("codecs"), "a table's codecs", &parts);
   table.combine = members.OneOf<Updater::Combine>("combine", kCombines);
   LEEWAY_RETURN_IF_ERROR(members.End());
   LEEWAY_RETURN_IF_ERROR(parts);

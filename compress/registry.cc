@@ -34,11 +34,6 @@ class Registry {
         return absl::AlreadyExistsError(
             absl::StrCat("a codec named '", name, "' is registered already"));
       }
-      if (IdOf(other) == IdOf(name)) {
-        return absl::AlreadyExistsError(absl::StrCat("the codec's name '", name,
-                                                     "' has the same hash as '", other,
-                                                     "': register it under another name"));
-      }
     }
     factories_.emplace(std::string(name), std::move(factory));
     return absl::OkStatus();
@@ -82,8 +77,8 @@ bool IsName(absl::string_view name) {
 
 }  // namespace
 
-CodecId IdOf(absl::string_view name) {
-  const auto id = static_cast<CodecId>(runtime::StableHash(name));
+CodecId IdOf(absl::string_view text) {
+  const auto id = static_cast<CodecId>(runtime::StableHash(text));
   return id == kNoCodec ? 1 : id;
 }
 
@@ -91,7 +86,7 @@ absl::StatusOr<NamedCodec> MakeCodec(absl::string_view text) {
   LEEWAY_ASSIGN_OR_RETURN(const CodecText parsed, ParseCodecText(text));
   LEEWAY_ASSIGN_OR_RETURN(const CodecFactory factory, Registry::Get().Find(parsed.name));
   LEEWAY_ASSIGN_OR_RETURN(std::unique_ptr<Codec> codec, factory(parsed.options));
-  return NamedCodec{.name = parsed.name, .id = IdOf(parsed.name), .codec = std::move(codec)};
+  return NamedCodec{.name = parsed.name, .codec = std::move(codec)};
 }
 
 std::vector<std::string> CodecNames() { return Registry::Get().Names(); }

@@ -13,16 +13,15 @@
 
 namespace leeway::compress {
 
-// A codec's name in a message: a hash of it, never 0 (which says that values are as they are). No
-// two registered names have the same.
+// A codec's name in a message: a hash of its text in the table's description, options and all,
+// never 0 (which says that values are as they are).
 using CodecId = std::uint32_t;
 inline constexpr CodecId kNoCodec = 0;
-CodecId IdOf(absl::string_view name);
+CodecId IdOf(absl::string_view text);
 
 // A codec as a table names it.
 struct NamedCodec {
   std::string name;  // without options
-  CodecId id = kNoCodec;
   std::shared_ptr<const Codec> codec;
 };
 

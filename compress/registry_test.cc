@@ -44,7 +44,7 @@ TEST(CodecRegistry, AUsersCodecIsFoundByItsName) {
   EXPECT_THAT(CodecNames(), Contains("ones"));
   const auto made = MakeCodec("ones");
   ASSERT_TRUE(made.ok());
-  EXPECT_EQ(made->id, IdOf("ones"));
+  EXPECT_EQ(made->name, "ones");
   EXPECT_EQ(RegisterCodec("ones", MakeOnes).code(), absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(RegisterCodec("a:b", MakeOnes).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(RegisterCodec("", MakeOnes).code(), absl::StatusCode::kInvalidArgument);

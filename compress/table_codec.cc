@@ -1,5 +1,8 @@
 #include "compress/table_codec.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "runtime/status_macros.h"
 
@@ -27,6 +30,13 @@ absl::StatusOr<DType> MessageType(const TableSpec& spec, const Codec& codec) {
   if (!widened) return Refused(spec, "does not carry ", Name(spec.dtype));
   if (spec.kind == TableKind::kDense) return DType::kFloat32;
   return Refused(spec, "carries float32; of 16-bit tables only dense ones are widened for it");
+}
+
+absl::StatusOr<NamedCodec> Made(const TableSpec& spec) {
+  absl::StatusOr<NamedCodec> made = MakeCodec(spec.codec);
+  if (made.ok()) return made;
+  return absl::Status(made.status().code(),
+                      absl::StrCat("table '", spec.name, "': ", made.status().message()));
 }
 
 // A lossy codec: which ends keep what it drops.
@@ -67,27 +77,89 @@ absl::Status SetFeedback(const TableSpec& spec, TableCodec* table) {
   return absl::OkStatus();
 }
 
+// One of several codecs that a table may have: error feedback that is asked for concerns those that
+// lose something. One with a residual of its own would take it along when it is switched off.
+absl::Status AllowAmongSeveral(TableSpec* one, bool* any_lossy) {
+  LEEWAY_ASSIGN_OR_RETURN(const NamedCodec made, Made(*one));
+  if (made.codec->lossless()) {
+    one->error_feedback = ErrorFeedback::kAuto;
+    return absl::OkStatus();
+  }
+  *any_lossy = true;
+  if (!made.codec->keeps_residual()) return absl::OkStatus();
+  return Refused(*one,
+                 "keeps what it drops itself, which would be lost where the table gets another "
+                 "codec; it cannot be one of several");
+}
+
 }  // namespace
 
-absl::StatusOr<TableCodec> TableCodecOf(const TableSpec& spec) {
-  absl::StatusOr<NamedCodec> made = MakeCodec(spec.codec);
-  if (!made.ok()) {
-    return absl::Status(made.status().code(),
-                        absl::StrCat("table '", spec.name, "': ", made.status().message()));
+bool TableCodecs::AnyHas(bool TableCodec::*what) const {
+  return std::any_of(choices.begin(), choices.end(),
+                     [what](const TableCodec& choice) { return choice.*what; });
+}
+
+const TableCodec* TableCodecs::Find(CodecId id) const {
+  const auto found = std::find_if(choices.begin(), choices.end(),
+                                  [id](const TableCodec& c) { return c.id == id; });
+  return found == choices.end() || !found->encodes() ? nullptr : &*found;
+}
+
+std::vector<std::string> CodecTextsOf(const TableSpec& spec) {
+  std::vector<std::string> texts;
+  const bool automatic = spec.codec == kAutomaticCodec;
+  if (!automatic) texts.push_back(spec.codec);
+  for (const std::string& text : spec.codecs) {
+    if (automatic || text != spec.codec) texts.push_back(text);
   }
+  // Until something is measured nothing is lost.
+  const auto none = std::find(texts.begin(), texts.end(), "none");
+  if (automatic && none != texts.end()) std::rotate(texts.begin(), none, none + 1);
+  return texts;
+}
+
+absl::StatusOr<TableCodecs> TableCodecsOf(const TableSpec& spec) {
+  TableCodecs all;
+  if (spec.codec == kAutomaticCodec && spec.codecs.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("table '", spec.name, "': codec auto chooses ",
+                                                   "from codecs, which is empty"));
+  }
+  all.texts = CodecTextsOf(spec);
+  const bool several = all.texts.size() > 1;
+  bool lossy = !several;
+  for (const std::string& text : all.texts) {
+    TableSpec one = spec;
+    one.codec = text;
+    if (several) LEEWAY_RETURN_IF_ERROR(AllowAmongSeveral(&one, &lossy));
+    LEEWAY_ASSIGN_OR_RETURN(TableCodec choice, TableCodecOf(one));
+    if (choice.encodes() && all.Find(choice.id) != nullptr) {
+      return Refused(one, "has the same hash as another of the table's codecs");
+    }
+    all.choices.push_back(std::move(choice));
+  }
+  if (!lossy && (WantsWorker(spec.error_feedback) || WantsServer(spec.error_feedback))) {
+    return Refused(spec,
+                   "has lossless codecs alone, so that there is no error to feed back; "
+                   "error_feedback may be auto or off");
+  }
+  return all;
+}
+
+absl::StatusOr<TableCodec> TableCodecOf(const TableSpec& spec) {
+  LEEWAY_ASSIGN_OR_RETURN(const NamedCodec made, Made(spec));
   const bool feedback_wanted = WantsWorker(spec.error_feedback) || WantsServer(spec.error_feedback);
-  if (made->codec->lossless() && feedback_wanted) {
+  if (made.codec->lossless() && feedback_wanted) {
     return Refused(spec,
                    "loses nothing, so that there is no error to feed back; error_feedback "
                    "may be auto or off");
   }
   TableCodec table;
-  if (made->name == "none") return table;
+  if (made.name == "none") return table;
   if (spec.kind == TableKind::kRagged) {
     return Refused(spec, "carries dense and sparse tables, not ragged ones");
   }
-  table.codec = made->codec;
-  table.id = made->id;
+  table.codec = made.codec;
+  table.id = IdOf(spec.codec);
   LEEWAY_ASSIGN_OR_RETURN(table.dtype, MessageType(spec, *table.codec));
   if (spec.kind == TableKind::kSparse &&
       table.codec->StateElements(RowsShape(spec, table, 1)) > 0) {

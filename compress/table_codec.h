@@ -5,8 +5,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "compress/registry.h"
 #include "leeway/codec.h"
 #include "leeway/table_spec.h"
@@ -37,6 +40,30 @@ struct TableCodec {
 // range, a codec that cannot carry the table's dtype or kind, error feedback where there is
 // none to give. docs/compression.md has the table of what composes.
 absl::StatusOr<TableCodec> TableCodecOf(const TableSpec& spec);
+
+// The codecs that a table may be switched between while training: one unless TableSpec::codecs has
+// more. Which of them encodes what is said of a clock a CodecSchedule tells.
+struct TableCodecs {
+  // What the table begins with, then the others in the order of TableSpec::codecs.
+  std::vector<TableCodec> choices;
+  std::vector<std::string> texts;  // of each, as the description has it
+
+  // False: there is one and it is `none`.
+  bool encodes() const { return choices.size() > 1 || choices.front().encodes(); }
+  bool AnyHas(bool TableCodec::*what) const;
+  // The one that a message names; null: none of the table's. Not of kNoCodec.
+  const TableCodec* Find(CodecId id) const;
+};
+
+// As TableCodecOf, for all that the description allows. Asking for error feedback concerns the
+// lossy ones among several.
+absl::StatusOr<TableCodecs> TableCodecsOf(const TableSpec& spec);
+
+// The texts of TableCodecs, without making the codecs: whether they are known is not looked at.
+std::vector<std::string> CodecTextsOf(const TableSpec& spec);
+
+// TableSpec::codec of tables whose codec is chosen by how fast links and codecs are.
+inline constexpr absl::string_view kAutomaticCodec = "auto";
 
 // What a message about `elements` elements of a dense block describes.
 CodecShape BlockShape(const TableSpec& spec, const TableCodec& codec, std::uint64_t elements);

@@ -30,6 +30,8 @@ class Membership {
     // A newer map. While the cluster is incomplete there is none but for AskForMap, and that one's
     // epoch is 0.
     virtual void OnMap(std::shared_ptr<const proto::ClusterMap> map) = 0;
+    // A worker's clock, which goes along when it acknowledges a map, before OnMap.
+    virtual std::uint64_t clock() const { return 0; }
     // A node died or left, and why; the map that says so follows.
     virtual void OnNodeDown(const proto::NodeDown& down) = 0;
     // Whatever else the scheduler says (table, barrier and checkpoint messages).

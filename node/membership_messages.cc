@@ -143,7 +143,7 @@ void Membership::Impl::Tell(const proto::NodeDown& down) {
 
 void Membership::Impl::SendMapAck() {
   if (state_ == State::kMember && acknowledged_ > 0) {
-    link_.SendQuietly(proto::MapAck{acknowledged_});
+    link_.SendQuietly(proto::MapAck{.version = acknowledged_, .clock = (*listener_)->clock()});
   }
 }
 

@@ -134,6 +134,37 @@ absl::Status ReadReplicas(const wire::ClusterMap& from, ClusterMap* to) {
   return absl::OkStatus();
 }
 
+// Of each table one that is decided, and at most one that follows it.
+absl::Status ReadCodecs(const wire::ClusterMap& from, ClusterMap* to) {
+  const std::size_t size = SizeOrZero(from.codecs());
+  LEEWAY_RETURN_IF_ERROR(CheckRange("number of codec switches", size, 0, 2 * kTablesMax));
+  LEEWAY_RETURN_IF_ERROR(CheckAligned("codec switches", from.codecs(), alignof(wire::CodecSwitch)));
+  to->codecs.reserve(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    const wire::CodecSwitch& entry = *from.codecs()->Get(static_cast<std::uint32_t>(i));
+    LEEWAY_RETURN_IF_ERROR(CheckRange("switch's table", entry.table(), 1, kAny));
+    LEEWAY_RETURN_IF_ERROR(CheckRange("switch's number", entry.number(), 1, kAny));
+    LEEWAY_RETURN_IF_ERROR(CheckRange("switch's clock", entry.clock(), 0, kStartClockMax));
+    LEEWAY_RETURN_IF_ERROR(CheckRange("switch's codec before", entry.before(), 0, kTableCodecsMax));
+    LEEWAY_RETURN_IF_ERROR(CheckRange("switch's codec", entry.choice(), 0, kTableCodecsMax));
+    to->codecs.push_back({.table = entry.table(),
+                          .number = entry.number(),
+                          .before = entry.before(),
+                          .choice = entry.choice(),
+                          .clock = entry.clock(),
+                          .decided = entry.decided()});
+    if (i == 0) continue;
+    const CodecSwitch& before = to->codecs[i - 1];
+    const CodecSwitch& last = to->codecs[i];
+    const bool follows = before.table == last.table && before.number < last.number &&
+                         before.decided && !last.decided;
+    if (before.table >= last.table && !follows) {
+      return Wrong("codec switches of table ", last.table, " are not in order");
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status Read(const wire::ClusterMap& from, Input& in, ClusterMap* to) {
@@ -142,7 +173,8 @@ absl::Status Read(const wire::ClusterMap& from, Input& in, ClusterMap* to) {
   LEEWAY_RETURN_IF_ERROR(ReadServers(from, in, to));
   LEEWAY_RETURN_IF_ERROR(ReadWorkers(from, to));
   LEEWAY_RETURN_IF_ERROR(ReadOwners(from, to));
-  return ReadReplicas(from, to);
+  LEEWAY_RETURN_IF_ERROR(ReadReplicas(from, to));
+  return ReadCodecs(from, to);
 }
 
 }  // namespace leeway::proto::decode

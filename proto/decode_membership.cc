@@ -91,6 +91,7 @@ absl::Status Read(const wire::Refused& from, Input& in, Refused* to) {
 
 absl::Status Read(const wire::MapAck& from, Input&, MapAck* to) {
   to->version = from.version();
+  to->clock = from.clock();
   return absl::OkStatus();
 }
 

@@ -18,6 +18,7 @@ struct Traits {
   bool windows = false;      // `workers`
   bool one_window = false;   // exactly one of them
   bool block_alone = false;  // table and dense block, without a payload
+  bool encodes = false;      // perhaps how workers are told of it: codec, or whole
 };
 
 constexpr Traits TraitsOf(ReplicaItem kind) {
@@ -25,7 +26,7 @@ constexpr Traits TraitsOf(ReplicaItem kind) {
     case ReplicaItem::kPush:
       return {.push = true, .target = true, .rate = true, .index = true};
     case ReplicaItem::kUpdate:
-      return {.target = true, .rate = true, .index = true};
+      return {.target = true, .rate = true, .index = true, .encodes = true};
     case ReplicaItem::kClose:
       return {.index = true, .windows = true};
     case ReplicaItem::kEnter:
@@ -40,7 +41,7 @@ constexpr Traits TraitsOf(ReplicaItem kind) {
     case ReplicaItem::kHeld:
       return {.push = true, .target = true, .rate = true};
     case ReplicaItem::kVersion:
-      return {.index = true, .block_alone = true};
+      return {.index = true, .block_alone = true, .encodes = true};
   }
   return {};
 }
@@ -94,7 +95,9 @@ absl::Status ReadTarget(const wire::Replicate& from, Replicate* to) {
   LEEWAY_RETURN_IF_ERROR(
       CheckRange("state_slots", to->state_slots, 0, has.state ? kStateSlotsMax : 0));
   to->codec = from.codec();
-  LEEWAY_RETURN_IF_ERROR(CheckRange("codec", to->codec, 0, has.push && has.target ? kAny : 0));
+  LEEWAY_RETURN_IF_ERROR(CheckRange("codec", to->codec, 0, has.push || has.encodes ? kAny : 0));
+  to->whole = from.whole();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("whole", to->whole, 0, has.encodes));
   to->version = from.version();
   const bool dense_piece = has.state && to->table_kind == TableKind::kDense;
   LEEWAY_RETURN_IF_ERROR(CheckRange("version", to->version, 0, dense_piece ? kAny : 0));
@@ -108,7 +111,7 @@ absl::Status TakePayload(const Replicate& item, Input& in) {
                       .block = item.block,
                       .keys = item.keys,
                       .elements = item.elements,
-                      .coded = item.codec != 0};
+                      .coded = TraitsOf(item.kind).push && item.codec != 0};
   const DType compute = ComputeType(item.dtype);
   switch (item.kind) {
     case ReplicaItem::kPush:

@@ -43,6 +43,13 @@ absl::Status ReadSpec(const wire::TableSpec* from, Input& in, TableSpec* to) {
   to->aggregate = static_cast<Aggregate>(from->aggregate());
   to->nonfinite = static_cast<NonFinite>(from->nonfinite());
   LEEWAY_RETURN_IF_ERROR(ReadName("spec.codec", from->codec(), in, &to->codec));
+  LEEWAY_RETURN_IF_ERROR(
+      CheckRange("number of codecs", SizeOrZero(from->codecs()), 0, kTableCodecsMax));
+  for (std::size_t i = 0; i < SizeOrZero(from->codecs()); ++i) {
+    LEEWAY_RETURN_IF_ERROR(ReadName("spec.codecs",
+                                    from->codecs()->Get(static_cast<std::uint32_t>(i)), in,
+                                    &to->codecs.emplace_back()));
+  }
   to->error_feedback = static_cast<ErrorFeedback>(from->error_feedback());
   if (const absl::Status valid = to->Validate(); !valid.ok()) {
     return Wrong("spec of table ", Quoted(to->name), ": ", valid.message());

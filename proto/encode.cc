@@ -74,12 +74,21 @@ Offset<wire::ClusterMap> Write(Builder& out, const ClusterMap& m) {
                           replica.filling);
   }
   const auto replicas_at = out.CreateVectorOfStructs(replicas);
+
+  std::vector<wire::CodecSwitch> codecs;
+  codecs.reserve(m.codecs.size());
+  for (const CodecSwitch& change : m.codecs) {
+    codecs.emplace_back(change.number, change.clock, change.table,
+                        static_cast<std::uint16_t>(change.before),
+                        static_cast<std::uint16_t>(change.choice), change.decided);
+  }
+  const auto codecs_at = out.CreateVectorOfStructs(codecs);
   return wire::CreateClusterMap(out, m.version, m.epoch, owners_at, servers_at, workers_at,
-                                replicas_at);
+                                replicas_at, codecs_at);
 }
 
 Offset<wire::MapAck> Write(Builder& out, const MapAck& m) {
-  return wire::CreateMapAck(out, m.version);
+  return wire::CreateMapAck(out, m.version, m.clock);
 }
 
 Offset<wire::Heartbeat> Write(Builder& out, const Heartbeat& m) {
@@ -131,6 +140,9 @@ Offset<wire::TableSpec> Write(Builder& out, const TableSpec& spec) {
   const auto shape = out.CreateVector(spec.shape);
   const Text updater = WriteName(out, spec.updater.name);
   const Text codec = WriteName(out, spec.codec);
+  std::vector<Text> choices;
+  for (const std::string& choice : spec.codecs) choices.push_back(WriteName(out, choice));
+  const auto codecs = out.CreateVector(choices);
 
   wire::TableSpecBuilder table(out);
   table.add_name(name);
@@ -152,6 +164,7 @@ Offset<wire::TableSpec> Write(Builder& out, const TableSpec& spec) {
   table.add_nonfinite(Byte(spec.nonfinite));
   table.add_codec(codec);
   table.add_error_feedback(Byte(spec.error_feedback));
+  table.add_codecs(codecs);
   return table.Finish();
 }
 

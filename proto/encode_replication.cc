@@ -35,6 +35,7 @@ Offset<wire::Replicate> Write(Builder& out, const Replicate& m) {
   item.add_pushed_until(m.pushed_until);
   item.add_codec(m.codec);
   item.add_version(m.version);
+  item.add_whole(m.whole);
   return item.Finish();
 }
 

@@ -19,8 +19,8 @@
 
 namespace leeway::proto {
 
-inline constexpr std::uint32_t kProtocolVersion = 4;
-inline constexpr std::uint32_t kProtocolVersionMin = 4;
+inline constexpr std::uint32_t kProtocolVersion = 5;
+inline constexpr std::uint32_t kProtocolVersionMin = 5;
 
 // Bits of Hello::capabilities; one that is not known is ignored.
 enum Capability : std::uint64_t {
@@ -95,6 +95,17 @@ struct ShardReplica {
   bool filling = false;
   friend bool operator==(const ShardReplica&, const ShardReplica&) = default;
 };
+// A table gets another of its codecs (compress::TableCodecs) from `clock` on: announced, and later
+// decided.
+struct CodecSwitch {
+  std::uint32_t table = 0;
+  std::uint64_t number = 0;  // of the table's switches: 1, 2, 3, …
+  std::uint32_t before = 0, choice = 0;
+  std::uint64_t clock = 0;
+  bool decided = false;
+  friend bool operator==(const CodecSwitch&, const CodecSwitch&) = default;
+};
+
 // Sent whole whenever it changes; a larger version replaces a smaller one.
 struct ClusterMap {
   std::uint64_t version = 0;  // of the whole; grows with every change
@@ -105,11 +116,14 @@ struct ClusterMap {
   std::vector<WorkerEntry> workers = {};  // by rank
   // By shard, then in the order of the chain; those that are filling last.
   std::vector<ShardReplica> replicas = {};
+  // By table, then number: the last one that is decided, and the one that is announced.
+  std::vector<CodecSwitch> codecs = {};
   friend bool operator==(const ClusterMap&, const ClusterMap&) = default;
 };
 
 struct MapAck {
   std::uint64_t version = 0;
+  std::uint64_t clock = 0;  // a worker's, when it took the map
 };
 
 struct Heartbeat {

@@ -70,8 +70,11 @@ struct Replicate {
   std::vector<WorkerWindow> workers = {};
   // kFillBegin: pushes that were applied at once are of clocks below it.
   std::uint64_t pushed_until = 0;
-  std::uint32_t codec = 0;    // kPush, kHeld: as in Request
+  // kPush, kHeld: as in Request. kUpdate, kVersion: of the message to workers that is made then.
+  std::uint32_t codec = 0;
   std::uint64_t version = 0;  // kFillPiece of a dense block: of what workers hold of it
+  bool whole =
+      false;  // kUpdate, kVersion: workers get the block, instead of what has changed in it
 };
 
 struct ReplicateAck {

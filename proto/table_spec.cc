@@ -107,6 +107,7 @@ std::string TableSpec::ToString() const {
       ", weight ", Text(kWeights, static_cast<unsigned>(consistency.weight)), ", aggregate ",
       Text(kAggregates, static_cast<unsigned>(aggregate)), ", nonfinite ",
       Text(kNonFinites, static_cast<unsigned>(nonfinite)), ", codec ", proto::Quoted(codec),
+      codecs.empty() ? "" : absl::StrCat(" of ", proto::Quoted(absl::StrJoin(codecs, ";"))),
       ", error_feedback ", Text(kErrorFeedbacks, static_cast<unsigned>(error_feedback)));
 }
 

@@ -1,4 +1,5 @@
 // TableSpec::Validate: what a table may be, and what works today.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -212,6 +213,20 @@ absl::Status CheckAggregate(const TableSpec& spec) {
   return absl::OkStatus();
 }
 
+absl::Status CheckCodecs(const TableSpec& spec) {
+  LEEWAY_RETURN_IF_ERROR(proto::CheckText("codec", spec.codec, 1, proto::kNameBytesMax));
+  if (spec.codecs.size() > proto::kTableCodecsMax) {
+    return Wrong("codecs has ", spec.codecs.size(), " entries, may have ", proto::kTableCodecsMax);
+  }
+  for (auto codec = spec.codecs.begin(); codec != spec.codecs.end(); ++codec) {
+    LEEWAY_RETURN_IF_ERROR(proto::CheckText("codecs", *codec, 1, proto::kNameBytesMax));
+    if (std::find(spec.codecs.begin(), codec, *codec) != codec) {
+      return Wrong("codecs has ", proto::Quoted(*codec), " twice");
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status TableSpec::Validate() const {
@@ -221,7 +236,7 @@ absl::Status TableSpec::Validate() const {
   LEEWAY_RETURN_IF_ERROR(CheckRowWidth(*this));
   LEEWAY_RETURN_IF_ERROR(CheckUpdater(*this));
   LEEWAY_RETURN_IF_ERROR(CheckInitializer(*this));
-  LEEWAY_RETURN_IF_ERROR(proto::CheckText("codec", codec, 1, proto::kNameBytesMax));
+  LEEWAY_RETURN_IF_ERROR(CheckCodecs(*this));
   LEEWAY_RETURN_IF_ERROR(CheckSupported(*this));
   return CheckAggregate(*this);
 }

@@ -6,7 +6,7 @@ namespace leeway::proto {
 namespace {
 
 void AddMembership(std::vector<Sample>* all) {
-  all->push_back({Hello{.protocol = 5,
+  all->push_back({Hello{.protocol = 6,
                         .protocol_min = 1,
                         .capabilities = 0x8000000000000001,
                         .role = Role::kTool,
@@ -47,11 +47,14 @@ void AddMembership(std::vector<Sample>* all) {
       .workers = {{3, 0, 0xffffffffffffffff, WorkerState::kAlive, true},
                   {4, 1, 6, WorkerState::kLeft},
                   {5, 2, 7, WorkerState::kDead}},
-      .replicas = {{0, {0, 1}, false}, {0, {2, 0}, true}, {2, {2, 0}, false}}}});
+      .replicas = {{0, {0, 1}, false}, {0, {2, 0}, true}, {2, {2, 0}, false}},
+      .codecs = {{.table = 1, .number = 2, .before = 0, .choice = 16, .clock = 9, .decided = true},
+                 {.table = 1, .number = 3, .before = 16, .choice = 1, .clock = 12},
+                 {.table = 7, .number = 1, .before = 2, .choice = 0, .clock = 3}}}});
   all->push_back({ClusterMap{.version = 1,
                              .servers = {{.node = 2, .rank = 3, .endpoints = {"inproc://x"}}},
                              .workers = {{3, 1, 5, WorkerState::kAlive}}}});
-  all->push_back({MapAck{.version = 8}});
+  all->push_back({MapAck{.version = 8, .clock = 5}});
   all->push_back({Heartbeat{.node = 3, .incarnation = 4, .number = 5}});
   all->push_back({HeartbeatAck{.number = 6}});
   all->push_back({NodeDown{.node = 5,
@@ -81,6 +84,7 @@ TableSpec FullSpec() {
   spec.aggregate = Aggregate::kMean;
   spec.nonfinite = NonFinite::kRefuse;
   spec.codec = "topk:0.01";
+  spec.codecs = {"none", "topk:0.01"};
   spec.error_feedback = ErrorFeedback::kBoth;
   return spec;
 }

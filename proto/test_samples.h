@@ -61,12 +61,12 @@ inline auto Fields(const Refused& m) {
   return std::tie(a);
 }
 inline auto Fields(const ClusterMap& m) {
-  const auto& [a, b, c, d, e, f] = m;
-  return std::tie(a, b, c, d, e, f);
+  const auto& [a, b, c, d, e, f, g] = m;
+  return std::tie(a, b, c, d, e, f, g);
 }
 inline auto Fields(const MapAck& m) {
-  const auto& [a] = m;
-  return std::tie(a);
+  const auto& [a, b] = m;
+  return std::tie(a, b);
 }
 inline auto Fields(const Heartbeat& m) {
   const auto& [a, b, c] = m;
@@ -166,8 +166,8 @@ inline auto Fields(const EnterClockReply& m) {
   return std::tie(a, b);
 }
 inline auto Fields(const Replicate& m) {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x] = m;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x);
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x, y] = m;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x, y);
 }
 inline auto Fields(const ReplicateAck& m) {
   const auto& [a, b, c, d, e] = m;

@@ -88,6 +88,10 @@ void AddFill(std::vector<Sample>* all) {
   Replicate version = NewItem(ReplicaItem::kVersion);
   version.table = 2;
   version.block = kTableElementsMax - 1;
+  version.codec = 7;
+  all->push_back({version});
+  version.codec = 0;
+  version.whole = true;
   all->push_back({version});
 
   Replicate dense = NewItem(ReplicaItem::kFillPiece, TableKind::kDense, DType::kFloat16);

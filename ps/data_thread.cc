@@ -83,6 +83,7 @@ void DataThread::TakeMap(std::shared_ptr<const proto::ClusterMap> map,
   map_taken_ = std::move(taken);
   links_.TakeMap(map_);
   context_.num_shards = static_cast<std::uint32_t>(map_->owners.size());
+  context_.tables.Follow(map_->codecs);
   for (const proto::WorkerEntry& change : workers_.TakeMap(*map_)) {
     for (auto& [id, replica] : replicas_) replica->shard().SetWorker(change);
   }
@@ -105,7 +106,9 @@ void DataThread::TakeMap(std::shared_ptr<const proto::ClusterMap> map,
 
 absl::Status DataThread::InstallTable(std::uint32_t id, const TableSpec& spec,
                                       std::unique_ptr<Updater> updater) {
-  return context_.tables.Install(id, spec, std::move(updater));
+  absl::Status installed = context_.tables.Install(id, spec, std::move(updater));
+  context_.tables.Follow(map_->codecs);  // a server that came late has the map first
+  return installed;
 }
 
 std::string DataThread::StatusJson() const {

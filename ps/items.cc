@@ -69,10 +69,12 @@ Item PushItem(const Inbound& inbound) {
   return item;
 }
 
-Item UpdateItem(const Table& table, const AggregatedPush& aggregate) {
+Item UpdateItem(const Table& table, const AggregatedPush& aggregate, const VersionBy& by) {
   Item item = ItemFor(proto::ReplicaItem::kUpdate, table);
   PutRows(aggregate, ComputeDType(table.spec().dtype), &item);
   PutRate(aggregate.learning_rate, &item);
+  item.header.codec = by.codec;
+  item.header.whole = by.whole;
   return item;
 }
 
@@ -101,12 +103,18 @@ Item PieceItem(const Table& table, const FrozenPiece& piece) {
   return item;
 }
 
-Item VersionItem(const Table& table, std::uint64_t block) {
+Item VersionItem(const Table& table, std::uint64_t block, const VersionBy& by) {
   Item item;
   item.header.kind = proto::ReplicaItem::kVersion;
   item.header.table = table.id();
   item.header.block = block;
+  item.header.codec = by.codec;
+  item.header.whole = by.whole;
   return item;
+}
+
+VersionBy ToVersionBy(const Item& item) {
+  return {.codec = item.header.codec, .whole = item.header.whole};
 }
 
 PushView ToPush(const Item& item) {

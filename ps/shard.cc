@@ -197,15 +197,16 @@ absl::Status Shard::ApplyAndLog(const Table& table, const std::vector<PushView>&
   ShardStore* store = StoreOf(table);
   const std::uint64_t block = pushes.front().block;
   const double rate = LastRate(pushes);
+  const VersionBy by = store->NextVersion(block, table.codec_schedule(), closed_);
   if (!journal_->has_follower()) {
     LEEWAY_RETURN_IF_ERROR(store->ApplyCombined(pushes, contributors));
-    return store->MakeVersion(block, closed_, rate);
+    return store->MakeVersion(block, closed_, rate, by);
   }
   absl::StatusOr<AggregatedPush> aggregate = store->Combine(pushes, contributors);
   if (!aggregate.ok()) return aggregate.status();
   LEEWAY_RETURN_IF_ERROR(store->ApplyAggregate(*aggregate));
-  LEEWAY_RETURN_IF_ERROR(store->MakeVersion(block, closed_, rate));
-  Item update = UpdateItem(table, *aggregate);
+  LEEWAY_RETURN_IF_ERROR(store->MakeVersion(block, closed_, rate, by));
+  Item update = UpdateItem(table, *aggregate, by);
   update.header.index = index_ + 1;
   journal_->Log(std::move(update));
   return absl::OkStatus();

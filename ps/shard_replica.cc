@@ -126,8 +126,8 @@ absl::Status Shard::Follow(const std::vector<Item>& updates, const Item& entry) 
         table.NoteAskedFor();
         const AggregatedPush aggregate = ToAggregate(update);
         LEEWAY_RETURN_IF_ERROR(StoreOf(table)->ApplyAggregate(aggregate));
-        LEEWAY_RETURN_IF_ERROR(StoreOf(table)->MakeVersion(aggregate.block, header.clock + 1,
-                                                           aggregate.learning_rate));
+        LEEWAY_RETURN_IF_ERROR(StoreOf(table)->MakeVersion(
+            aggregate.block, header.clock + 1, aggregate.learning_rate, ToVersionBy(update)));
       }
       closed_ = std::max(closed_, header.clock + 1);
       TakeWindows(header.workers);
@@ -138,9 +138,10 @@ absl::Status Shard::Follow(const std::vector<Item>& updates, const Item& entry) 
     case proto::ReplicaItem::kVersion:
       LEEWAY_RETURN_IF_ERROR(known(entry));
       // How far the slowest worker is the log does not say: a head that takes over finds out anew.
-      LEEWAY_RETURN_IF_ERROR(
-          StoreOf(*context_->tables.Find(header.table))
-              ->MakeVersion(header.block, 0, std::numeric_limits<double>::quiet_NaN()));
+      LEEWAY_RETURN_IF_ERROR(StoreOf(*context_->tables.Find(header.table))
+                                 ->MakeVersion(header.block, 0,
+                                               std::numeric_limits<double>::quiet_NaN(),
+                                               ToVersionBy(entry)));
       break;
     default:
       return absl::InvalidArgumentError("this is no entry of a shard's log");

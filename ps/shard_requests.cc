@@ -250,13 +250,16 @@ void Shard::ServeOrHold(const Table& table, Inbound inbound) {
 void Shard::Serve(const Table& table, const Inbound& inbound, std::uint64_t needed,
                   std::uint64_t effective) {
   ShardStore* const store = StoreOf(table);
-  const PullView view = ToPull(inbound);
+  PullView view = ToPull(inbound);
+  view.codec = table.codec_schedule().KnownAt(progress_.slowest());
   // Before anything is said of it, all replicas have it: the answer waits for the log.
   if (store->WantsVersion(view, needed)) {
+    const VersionBy by =
+        store->NextVersion(view.block, table.codec_schedule(), progress_.slowest());
     const absl::Status made = store->MakeVersion(view.block, progress_.slowest(),
-                                                 std::numeric_limits<double>::quiet_NaN());
+                                                 std::numeric_limits<double>::quiet_NaN(), by);
     if (!made.ok()) return Refuse(inbound, made);
-    LogEntry(VersionItem(table, view.block));
+    LogEntry(VersionItem(table, view.block, by));
   }
   absl::StatusOr<PullResult> pulled = store->Pull(view);
   if (!pulled.ok()) return Refuse(inbound, pulled.status());

@@ -60,6 +60,21 @@ StoreStats StatsOf(std::uint32_t table, const std::vector<const Replica*>& repli
   return total;
 }
 
+std::uint64_t SlowestOf(const std::vector<const Replica*>& replicas) {
+  std::optional<std::uint64_t> slowest;
+  for (const Replica* replica : replicas) {
+    if (!replica->leads()) continue;
+    const std::uint64_t one = replica->shard().progress().slowest();
+    slowest = std::min(slowest.value_or(one), one);
+  }
+  return slowest.value_or(0);
+}
+
+// Where the slowest worker is.
+std::string CodecOf(const Table& table, const std::vector<const Replica*>& replicas) {
+  return table.codecs().texts[table.codec_schedule().KnownAt(SlowestOf(replicas)).choice];
+}
+
 Json TablesOf(const StatusView& view) {
   Json tables = Json::array();
   for (const auto& [id, table] : view.context->tables.all()) {
@@ -71,7 +86,7 @@ Json TablesOf(const StatusView& view) {
                       {"blocks", stats.blocks},
                       {"value_bytes", stats.value_bytes},
                       {"copies_on_write", stats.copies_on_write},
-                      {"codec", table.spec().codec},
+                      {"codec", CodecOf(table, view.replicas)},
                       {"feedback_norm", std::sqrt(stats.feedback_squares)}});
   }
   return tables;
@@ -90,16 +105,6 @@ Json ClocksOf(const std::vector<const Replica*>& replicas) {
   Json clocks = Json::array();
   for (const auto& [rank, clock] : slowest) clocks.push_back({{"worker", rank}, {"clock", clock}});
   return clocks;
-}
-
-std::uint64_t SlowestOf(const std::vector<const Replica*>& replicas) {
-  std::optional<std::uint64_t> slowest;
-  for (const Replica* replica : replicas) {
-    if (!replica->leads()) continue;
-    const std::uint64_t one = replica->shard().progress().slowest();
-    slowest = std::min(slowest.value_or(one), one);
-  }
-  return slowest.value_or(0);
 }
 
 Json ReplicationOf(const StatusView& view) {

@@ -1,6 +1,9 @@
 #include "ps/table.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "compress/table_codec.h"
 
 namespace leeway::ps {
@@ -20,9 +23,17 @@ absl::string_view NameOf(TableKind kind) {
 
 }  // namespace
 
-std::uint32_t Table::CodecOf(const TableSpec& spec) {
-  const absl::StatusOr<compress::TableCodec> codec = compress::TableCodecOf(spec);
-  return codec.ok() ? codec->id : compress::kNoCodec;
+// A table is installed only where its codecs are known (MakeUpdater).
+compress::TableCodecs Table::CodecsOf(const TableSpec& spec) {
+  absl::StatusOr<compress::TableCodecs> codecs = compress::TableCodecsOf(spec);
+  if (codecs.ok()) return *std::move(codecs);
+  return {.choices = {compress::TableCodec()}, .texts = {spec.codec}};
+}
+
+// The scheduler knows how many codecs the table has; nothing that it says may end a server.
+void Table::Follow(const proto::CodecSwitch& change) {
+  const std::size_t choices = codecs_.choices.size();
+  if (change.choice < choices && change.before < choices) schedule_.Follow(change);
 }
 
 absl::Status Table::Fits(const proto::Request& request, std::uint64_t message_bytes_max) const {
@@ -35,8 +46,9 @@ absl::Status Table::Fits(const proto::Request& request, std::uint64_t message_by
                                                    Name(spec_.dtype), "; the request says ",
                                                    Name(request.dtype)));
   }
-  if (request.codec != 0 && request.codec != codec_) {
-    return absl::InvalidArgumentError(absl::StrCat("table ", spec_.name, " has codec ", spec_.codec,
+  if (request.codec != 0 && codecs_.Find(request.codec) == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("table ", spec_.name, " has codec ",
+                                                   absl::StrJoin(codecs_.texts, "; "),
                                                    "; the push is encoded by another one"));
   }
   if (HasPull(request.op) && spec_.kind == TableKind::kSparse) {
@@ -66,6 +78,12 @@ absl::Status Tables::Install(std::uint32_t id, const TableSpec& spec,
 void Tables::Forget(std::uint32_t id) {
   const auto it = tables_.find(id);
   if (it != tables_.end() && !it->second.asked_for()) tables_.erase(it);
+}
+
+void Tables::Follow(const std::vector<proto::CodecSwitch>& changes) {
+  for (const proto::CodecSwitch& change : changes) {
+    if (Table* const table = Find(change.table); table != nullptr) table->Follow(change);
+  }
 }
 
 Table* Tables::Find(std::uint32_t id) {

@@ -6,9 +6,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "compress/codec_schedule.h"
+#include "compress/table_codec.h"
 #include "ps/consistency/policy.h"
 #include "ps/inbound.h"
 #include "ps/store/shard_store.h"
@@ -22,7 +25,7 @@ class Table {
         spec_(std::move(spec)),
         updater_(std::move(updater)),
         policy_(spec_.consistency),
-        codec_(CodecOf(spec_)) {}
+        codecs_(CodecsOf(spec_)) {}
 
   std::uint32_t id() const { return id_; }
   const TableSpec& spec() const { return spec_; }
@@ -32,18 +35,24 @@ class Table {
   // Whether a request speaks of a table like this one, and of a reply that may be sent.
   absl::Status Fits(const proto::Request& request, std::uint64_t message_bytes_max) const;
 
+  // Its codecs, and which of them holds from which clock on.
+  const compress::TableCodecs& codecs() const { return codecs_; }
+  const compress::CodecSchedule& codec_schedule() const { return schedule_; }
+  void Follow(const proto::CodecSwitch& change);
+
   // Whether a request has ever been let through to it.
   bool asked_for() const { return asked_for_; }
   void NoteAskedFor() { asked_for_ = true; }
 
  private:
-  static std::uint32_t CodecOf(const TableSpec& spec);
+  static compress::TableCodecs CodecsOf(const TableSpec& spec);
 
   std::uint32_t id_;
   TableSpec spec_;
   std::unique_ptr<Updater> updater_;
   Policy policy_;
-  std::uint32_t codec_;  // compress::CodecId
+  compress::TableCodecs codecs_;
+  compress::CodecSchedule schedule_;
   bool asked_for_ = false;
 };
 
@@ -55,6 +64,8 @@ class Tables {
   // id of such a table; if somebody has asked for it all the same it stays, since what waits here
   // may speak of it.
   void Forget(std::uint32_t id);
+  // What the newest map says of codecs; of tables that are not here nothing happens.
+  void Follow(const std::vector<proto::CodecSwitch>& changes);
   // Null where there is none.
   Table* Find(std::uint32_t id);
   const std::map<std::uint32_t, Table>& all() const { return tables_; }

@@ -15,13 +15,14 @@ namespace leeway::scheduler {
 
 class MapBuilder {
  public:
-  // The map after a change of `members` or of the chains: one version on. The epoch is 0 until
-  // there are chains, and grows whenever they or the servers change.
+  // The map after a change of `members`, of the chains or of `codecs`: one version on. The epoch is
+  // 0 until there are chains, and grows whenever they or the servers change.
   std::shared_ptr<const proto::ClusterMap> Next(const MembershipTable& members,
-                                                const ChainPlanner& planner);
+                                                const ChainPlanner& planner,
+                                                std::vector<proto::CodecSwitch> codecs = {});
   // Goes on behind a map of that version and epoch, which had these members and chains.
   void Restore(std::uint64_t version, std::uint64_t epoch, const MembershipTable& members,
-               const ChainPlanner& planner);
+               const ChainPlanner& planner, std::vector<proto::CodecSwitch> codecs = {});
 
   const std::shared_ptr<const proto::ClusterMap>& newest() const { return newest_; }
 

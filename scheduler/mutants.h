@@ -9,6 +9,7 @@ namespace leeway::scheduler {
 enum class Mutant : std::uint8_t {
   kNone = 0,
   kManifestFirst,  // a checkpoint is there before all of its files are
+  kSwitchTooLate,  // a codec is switched at a clock that workers have passed
 };
 
 #ifdef LEEWAY_MUTANTS

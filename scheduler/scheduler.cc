@@ -72,7 +72,14 @@ Scheduler::Impl::Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* fa
           config_.checkpoint_timeout, AtLeastOneMs(config_.resend_interval),
           [this](std::uint32_t id, const proto::AnyMessage& message) { Tell(id, message); },
           [this](std::uint32_t id) { return Describe(id); }),
-      checkpoints_(host, loop, this, CheckpointOptions(config_, mutant)) {
+      checkpoints_(host, loop, this, CheckpointOptions(config_, mutant)),
+      switches_([this] { return LivingWorkers(); },
+                [this] {
+                  NextMap();
+                  PublishSoon();
+                },
+                mutant) {
+  desk_.Register("codec", [this](const auto& ask, const auto& args) { CodecCommand(ask, args); });
   desk_.Register("drain", [this](const auto& ask, const auto& args) { DrainCommand(ask, args); });
   desk_.Register("rebalance",
                  [this](const auto& ask, const auto& args) { RebalanceCommand(ask, args); });
@@ -133,6 +140,7 @@ std::string Scheduler::Impl::StatusJson() const {
                        .detector = detector_,
                        .barriers = barriers_,
                        .catalogue = catalogue_,
+                       .switches = switches_,
                        .oddities = oddities_,
                        .checkpoint = checkpoints_.view(),
                        .restoring = restoration_.loading() ? restoration_.Progress() : "",
@@ -150,7 +158,7 @@ void Scheduler::Impl::Joined(Node* node) {
     DealShards();
     if (restoration_.wanted()) BeginRestoration();
   }
-  maps_.Next(members_, planner_);
+  NextMap();
   if (members_.complete() && !was_complete) {
     runtime::LogInfo("the cluster is complete: ", Missing());
   } else if (node->late && node->role == Role::kServer) {
@@ -160,6 +168,11 @@ void Scheduler::Impl::Joined(Node* node) {
     loop_->Cancel(std::exchange(return_timer_, runtime::TimerId::kNone));
   }
   PublishSoon();
+}
+
+void Scheduler::Impl::NextMap() {
+  maps_.Next(members_, planner_, switches_.entries());
+  switches_.Published(maps_.newest()->version);
 }
 
 // While the cluster is not complete nobody can do anything with its map, and sending it to all at
@@ -201,7 +214,7 @@ void Scheduler::Impl::Retire(Node* node, Node::State state, const std::string& w
   if (node->role == Role::kServer) {
     ServerGone(*node);
   } else {
-    maps_.Next(members_, planner_);
+    NextMap();
   }
   proto::NodeDown down;
   down.node = node->id;
@@ -218,6 +231,7 @@ void Scheduler::Impl::Retire(Node* node, Node::State state, const std::string& w
   if (!left) SendTo(*node, down);  // should it live after all, it ends
   PublishSoon();
   if (node->role == Role::kWorker) {
+    switches_.WorkersChanged();
     barriers_.Gone({.rank = node->rank, .late = node->late ? node->incarnation : 0});
   }
   catalogue_.ServersChanged();
@@ -325,6 +339,12 @@ std::string Scheduler::Impl::Describe(std::uint32_t rank, absl::Time now) const 
                       Rounded(detector_.SilentFor(worker->id, now)), " ago");
 }
 
+std::vector<std::uint32_t> Scheduler::Impl::LivingWorkers() const {
+  std::vector<std::uint32_t> ids;
+  for (const Node* worker : members_.Alive(Role::kWorker)) ids.push_back(worker->id);
+  return ids;
+}
+
 std::vector<std::uint32_t> Scheduler::Impl::Living() const {
   std::vector<std::uint32_t> ids;
   for (const Node* server : members_.Alive(Role::kServer)) ids.push_back(server->id);
@@ -365,6 +385,7 @@ void Scheduler::Impl::Every(absl::Duration interval, runtime::TimerId* timer,
 void Scheduler::Impl::ResendWhatIsUnanswered() {
   publisher_.Resend(Now());
   catalogue_.Tick(Now());
+  switches_.Tick();
   late_servers_.Tick(Now());
   if (absl::Status loading = restoration_.Tick(Now()); !loading.ok()) RestorationFailed(loading);
   if (running()) checkpoints_.Tick(Now());

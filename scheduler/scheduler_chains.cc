@@ -65,7 +65,7 @@ void Scheduler::Impl::ServerGone(const Node& server) {
   const std::size_t lost = planner_.Lost();
   const bool kept_shards = planner_.PlacesOn(server.rank) > 0;
   planner_.Remove(server.rank);
-  maps_.Next(members_, planner_);
+  NextMap();
   if (kept_shards) {
     publisher_.Hurry(maps_.concerned(), Now());
     loop_->Cancel(urgent_timer_);
@@ -124,7 +124,7 @@ void Scheduler::Impl::Plan() {
   if (Now() < next_plan_) {
     PlanSoon();
   } else if (const bool balanced = planner_.balancing(); planner_.Step()) {
-    maps_.Next(members_, planner_);
+    NextMap();
     PutOffPlans(kPlanPause);
     PublishSoon();
   } else {
@@ -186,7 +186,7 @@ void Scheduler::Impl::DrainCommand(const AdminDesk::Ask& ask,
     }
     runtime::LogInfo((*server)->FullName(), " is to be drained");
     planner_.Drain(rank);
-    maps_.Next(members_, planner_);
+    NextMap();
     PublishSoon();
   }
   drains_[rank].push_back(ask);

@@ -1,7 +1,7 @@
 // The scheduler's inside: scheduler.cc has its life, from Start to the end of the cluster,
 // scheduler_messages.cc what it does with each message, scheduler_chains.cc what becomes of the
-// shards, scheduler_checkpoints.cc how they are saved and restored, and scheduler_recovery.cc how
-// it goes on after a restart.
+// shards, scheduler_checkpoints.cc how they are saved and restored, scheduler_codecs.cc how tables
+// get other codecs, and scheduler_recovery.cc how it goes on after a restart.
 #ifndef LEEWAY_SCHEDULER_SCHEDULER_IMPL_H_
 #define LEEWAY_SCHEDULER_SCHEDULER_IMPL_H_
 
@@ -17,6 +17,7 @@
 #include "scheduler/barriers.h"
 #include "scheduler/chain_planner.h"
 #include "scheduler/checkpoints.h"
+#include "scheduler/codec_switches.h"
 #include "scheduler/ending.h"
 #include "scheduler/failure_detector.h"
 #include "scheduler/late_servers.h"
@@ -101,6 +102,7 @@ class Scheduler::Impl final : private van::Handler,
 
   // ---- members ----
   void Joined(Node* node);
+  void NextMap();
   void PublishSoon();
   void Publish();
   void Retire(Node* node, Node::State state, const std::string& why);
@@ -112,6 +114,7 @@ class Scheduler::Impl final : private van::Handler,
   std::vector<std::uint32_t> Needed() const override;
   std::string Describe(std::uint32_t rank, absl::Time now) const override;
   std::vector<std::uint32_t> Living() const override;
+  std::vector<std::uint32_t> LivingWorkers() const;
   std::string Describe(std::uint32_t node) const override;
   std::string LastHeard(std::uint32_t node) const override;
   std::string MostSilentWorker() const override;
@@ -141,6 +144,9 @@ class Scheduler::Impl final : private van::Handler,
   void BeginRestoration();
   void LoadIfPrepared();
   void RestorationFailed(const absl::Status& why);
+
+  // ---- codecs (scheduler_codecs.cc) ----
+  void CodecCommand(const AdminDesk::Ask& ask, const AdminDesk::Arguments& arguments);
 
   // ---- after a restart ----
   absl::Status Recover();
@@ -202,6 +208,7 @@ class Scheduler::Impl final : private van::Handler,
   std::vector<AdminDesk::Ask> rebalances_;
   Restoration restoration_;
   Checkpoints checkpoints_;
+  CodecSwitches switches_;
   absl::Time next_plan_ = absl::InfinitePast();
   std::optional<Ending> ending_;
   Oddities oddities_;

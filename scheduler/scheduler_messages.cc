@@ -249,6 +249,9 @@ void Scheduler::Impl::On(const Sender& sender, const proto::MapAck& ack) {
     SendMap(*sender.node, *maps_.newest());  // it wants to say whom it waits for
   } else {
     publisher_.OnAck(*sender.node, ack.version, Now());
+    if (sender.node->role == Role::kWorker && ack.version <= maps_.newest()->version) {
+      switches_.OnAck(sender.node->id, ack.version, ack.clock);
+    }
     if (sender.node->role != Role::kServer || !publisher_.ServersHaveIt()) return;
     LoadIfPrepared();
     PlanSoon();

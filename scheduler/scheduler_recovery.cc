@@ -32,7 +32,9 @@ void Scheduler::Impl::GoOnFrom(State state) {
   members_.Restore(state.nodes, state.next_node, state.complete);
   planner_.Restore(std::move(state.chains));
   // Behind every version that anybody may have seen.
-  maps_.Restore(state.version + 1, state.epoch, members_, planner_);
+  switches_.Restore(state.codecs);
+  maps_.Restore(state.version + 1, state.epoch, members_, planner_, switches_.entries());
+  switches_.Published(state.version + 1);
   catalogue_.Restore(state.tables, state.next_table);
   barriers_.Restore(std::move(state.barriers));
   restoration_.GoOnFrom(std::move(state.restoration));
@@ -78,7 +80,7 @@ std::string Scheduler::Impl::PublicAddress() const {
 
 std::uint64_t Scheduler::Impl::Stamp() const {
   return members_.changes() + maps_.newest()->version + catalogue_.changes() + barriers_.changes() +
-         plans_ + (restoration_.state().loaded ? 1 : 0);
+         switches_.changes() + plans_ + (restoration_.state().loaded ? 1 : 0);
 }
 
 State Scheduler::Impl::Collect() const {
@@ -103,6 +105,7 @@ State Scheduler::Impl::Collect() const {
   }
   state.next_table = catalogue_.next_id();
   state.barriers = barriers_.state();
+  state.codecs = switches_.entries();
   state.restoration = restoration_.state();
   return state;
 }

@@ -161,6 +161,21 @@ Barriers::State BarriersFrom(const Json& json) {
   return state;
 }
 
+// ---- codecs: [table, number, before, choice, clock, decided] ----
+
+Json ToJson(const proto::CodecSwitch& change) {
+  return {change.table, change.number, change.before, change.choice, change.clock, change.decided};
+}
+
+proto::CodecSwitch CodecSwitchFrom(const Json& json) {
+  return {.table = json.at(0),
+          .number = json.at(1),
+          .before = json.at(2),
+          .choice = json.at(3),
+          .clock = json.at(4),
+          .decided = json.at(5)};
+}
+
 template <class List>
 Json ListToJson(const List& list) {
   Json json = Json::array();
@@ -185,6 +200,9 @@ State StateFrom(const Json& json) {
   for (const Json& table : json.at("tables")) state.tables.push_back(TableFrom(table));
   state.next_table = json.at("next_table");
   state.barriers = BarriersFrom(json.at("barriers"));
+  if (json.contains("codecs")) {  // older ones have none
+    for (const Json& change : json.at("codecs")) state.codecs.push_back(CodecSwitchFrom(change));
+  }
   const Json& restoration = json.at("restoration");
   state.restoration = {.path = Unpacked(restoration.at(0)),
                        .checksum = restoration.at(1),
@@ -215,6 +233,7 @@ std::string EncodeState(const State& state) {
                      {"tables", ListToJson(state.tables)},
                      {"next_table", state.next_table},
                      {"barriers", ToJson(state.barriers)},
+                     {"codecs", ListToJson(state.codecs)},
                      {"restoration",
                       {Packed(state.restoration.path), state.restoration.checksum,
                        state.restoration.clock, state.restoration.loaded}}};

@@ -34,6 +34,7 @@ struct State {
   std::vector<TableCatalogue::Entry> tables;  // that are installed
   std::uint32_t next_table = 1;
   Barriers::State barriers;
+  std::vector<proto::CodecSwitch> codecs;  // CodecSwitches::entries
   Restoration::State restoration;
 };
 

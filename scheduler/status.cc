@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "compress/table_codec.h"
 #include "node/membership.h"
 
 namespace leeway::scheduler {
@@ -68,12 +69,17 @@ Json ShardsToJson(const StatusSources& sources) {
           {"servers", std::move(servers)}};
 }
 
-Json TablesToJson(const TableCatalogue& catalogue) {
+Json TablesToJson(const TableCatalogue& catalogue, const CodecSwitches& switches) {
   Json list = Json::array();
   for (const TableCatalogue::Entry& table : catalogue.tables()) {
+    const CodecSwitches::Current codec = switches.CurrentOf(table.id);
+    const std::vector<std::string> codecs = compress::CodecTextsOf(table.spec);
     list.push_back({{"id", table.id},
                     {"name", table.spec.name},
                     {"installed", table.installed},
+                    {"codec", codec.choice < codecs.size() ? codecs[codec.choice] : ""},
+                    {"codec_since", codec.since},
+                    {"codec_changing", codec.being_changed},
                     {"spec", table.spec.ToString()}});
   }
   return list;
@@ -157,7 +163,7 @@ std::string StatusToJson(const StatusSources& sources) {
   status["shards"] = ShardsToJson(sources);
   status["servers"] = NodesToJson(servers, sources);
   status["workers"] = NodesToJson(workers, sources);
-  status["tables"] = TablesToJson(sources.catalogue);
+  status["tables"] = TablesToJson(sources.catalogue, sources.switches);
   status["barriers"] = BarriersToJson(sources.barriers);
   if (!sources.restoring.empty()) status["restoring"] = sources.restoring;
   if (sources.checkpoint.has_value()) status["checkpoint"] = CheckpointToJson(*sources.checkpoint);

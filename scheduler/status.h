@@ -11,6 +11,7 @@
 #include "scheduler/barriers.h"
 #include "scheduler/chain_planner.h"
 #include "scheduler/checkpoints.h"
+#include "scheduler/codec_switches.h"
 #include "scheduler/failure_detector.h"
 #include "scheduler/membership_table.h"
 #include "scheduler/shard_loads.h"
@@ -39,6 +40,7 @@ struct StatusSources {
   const FailureDetector& detector;
   const Barriers& barriers;
   const TableCatalogue& catalogue;
+  const CodecSwitches& switches;
   const Oddities& oddities;
   std::optional<Checkpoints::View> checkpoint;  // that is being saved
   std::string restoring;                        // how far that is; empty: it is not

@@ -259,6 +259,12 @@ void TableCatalogue::Restore(const std::vector<Entry>& tables, std::uint32_t nex
   next_id_ = next_id;
 }
 
+std::optional<TableCatalogue::Entry> TableCatalogue::Installed(const std::string& name) const {
+  const auto found = tables_.find(name);
+  if (found == tables_.end() || !found->second.entry.installed) return std::nullopt;
+  return found->second.entry;
+}
+
 std::vector<TableCatalogue::Entry> TableCatalogue::tables() const {
   std::vector<Entry> all;
   for (const auto& [name, table] : tables_) all.push_back(table.entry);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -61,6 +62,8 @@ class TableCatalogue {
     bool installed = false;
   };
   std::vector<Entry> tables() const;  // by name
+  // The table of that name that is open to all, if there is one.
+  std::optional<Entry> Installed(const std::string& name) const;
 
   // For a catalogue to go on where another one was: the tables that were installed, and the next
   // id. Tables that were being created are created again when they are asked for again.

@@ -55,8 +55,9 @@ void AddRoles(CLI::App* app, RoleCommand* command, Action* action) {
   status->callback([=] { *action = [=] { return RunStatusCommand(*command); }; });
 }
 
+constexpr char kSchedulerHelp[] = "the scheduler's address, host:port [LEEWAY_SCHEDULER]";
+
 void AddMoves(CLI::App* app, DrainCommand* drained, RebalanceCommand* balanced, Action* action) {
-  constexpr char kSchedulerHelp[] = "the scheduler's address, host:port [LEEWAY_SCHEDULER]";
   CLI::App* drain =
       app->add_subcommand("drain", "move everything away from a server and let it leave");
   drain->add_option("server", drained->server, "server:RANK")->required();
@@ -68,6 +69,16 @@ void AddMoves(CLI::App* app, DrainCommand* drained, RebalanceCommand* balanced, 
   rebalance->add_option("--by", balanced->by, "bytes, requests or count")->capture_default_str();
   rebalance->add_option("--scheduler", balanced->scheduler, kSchedulerHelp);
   rebalance->callback([=] { *action = [=] { return RunRebalanceCommand(*balanced); }; });
+}
+
+void AddCodec(CLI::App* app, CodecCommand* changed, Action* action) {
+  CLI::App* codec = app->add_subcommand(
+      "codec", "give a table another of its codecs (TableSpec::codecs) while it is trained");
+  codec->add_option("table", changed->table, "its name")->required();
+  codec->add_option("codec", changed->codec, "one of those it may have, with its options")
+      ->required();
+  codec->add_option("--scheduler", changed->scheduler, kSchedulerHelp);
+  codec->callback([=] { *action = [=] { return RunCodecCommand(*changed); }; });
 }
 
 // What the commands about checkpoints are given.
@@ -265,6 +276,7 @@ int Main(const std::vector<std::string>& arguments) {
   RoleCommand role;
   DrainCommand drain;
   RebalanceCommand rebalance;
+  CodecCommand codec;
   CheckpointOptions checkpoint;
   LaunchCommand launch;
   TrainCommand train;
@@ -273,6 +285,7 @@ int Main(const std::vector<std::string>& arguments) {
   std::vector<std::string> files;
   AddRoles(&app, &role, &action);
   AddMoves(&app, &drain, &rebalance, &action);
+  AddCodec(&app, &codec, &action);
   AddCheckpoints(&app, &checkpoint, &role, &action);
   AddLaunch(&app, &launch, &action);
   AddTrain(&app, &train, &action);

@@ -47,7 +47,7 @@ TEST(CliTest, HelpNamesTheCommands) {
   const Said said = Leeway({"--help"});
   EXPECT_EQ(said.code, 0);
   for (const char* command : {"scheduler", "server", "launch", "train", "compare", "compression",
-                              "status", "drain", "rebalance", "checkpoint", "version"}) {
+                              "status", "drain", "rebalance", "codec", "checkpoint", "version"}) {
     EXPECT_THAT(said.output, HasSubstr(command));
   }
 }
@@ -68,6 +68,8 @@ TEST(CliTest, DrainAndRebalanceSayWhatIsWrong) {
   ExpectComplaint({"drain"}, 2, "server is required");
   ExpectComplaint({"drain", "worker:1"}, 1, "must be server:RANK");
   ExpectComplaint({"drain", "server:1"}, 1, "LEEWAY_SCHEDULER is not set");
+  ExpectComplaint({"codec", "w"}, 2, "codec is required");
+  ExpectComplaint({"codec", "w", "onebit"}, 1, "LEEWAY_SCHEDULER is not set");
   ExpectComplaint({"rebalance"}, 1, "LEEWAY_SCHEDULER is not set");
 }
 

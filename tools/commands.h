@@ -40,6 +40,13 @@ struct RebalanceCommand {
 };
 int RunRebalanceCommand(const RebalanceCommand& command);
 
+struct CodecCommand {
+  std::string scheduler;
+  std::string table;
+  std::string codec;
+};
+int RunCodecCommand(const CodecCommand& command);
+
 struct CheckpointSaveCommand {
   std::string scheduler;
   std::string folder;  // empty: the scheduler's

@@ -50,7 +50,8 @@ absl::Status CheckAnswer(const Request& request, const proto::Reply& reply,
   const std::uint64_t wanted = request.piece.reply_elements;
   if (reply.coded) {
     const TableCoding* const coding = request.table->coding.get();
-    if (coding != nullptr && coding->codec.codes_replies && reply.elements == wanted) {
+    if (coding != nullptr && coding->codecs.AnyHas(&compress::TableCodec::codes_replies) &&
+        reply.elements == wanted) {
       return absl::OkStatus();
     }
     return absl::InternalError(

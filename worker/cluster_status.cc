@@ -89,6 +89,16 @@ std::string WithLastHeard(absl::string_view waiting, absl::string_view status_js
   return text;
 }
 
+absl::StatusOr<std::uint64_t> ClockOfSwitch(absl::string_view json) {
+  const Json answer = Parsed(json);
+  if (answer.is_object()) {
+    const auto clock = answer.find("clock");
+    if (clock != answer.end() && clock->is_number_unsigned()) return clock->get<std::uint64_t>();
+  }
+  return absl::InternalError(
+      "the table gets the codec, but the scheduler's answer does not say from which clock on");
+}
+
 absl::StatusOr<std::string> CheckpointPath(absl::string_view json) {
   const Json answer = Parsed(json);
   if (answer.is_object()) {

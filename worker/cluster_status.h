@@ -17,6 +17,9 @@ std::string WithLastHeard(absl::string_view waiting, absl::string_view status_js
 // Where a checkpoint was written, from the scheduler's answer.
 absl::StatusOr<std::string> CheckpointPath(absl::string_view json);
 
+// From which clock on a table has the codec it was given, out of what the scheduler answers then.
+absl::StatusOr<std::uint64_t> ClockOfSwitch(absl::string_view json);
+
 }  // namespace leeway::worker
 
 #endif  // LEEWAY_WORKER_CLUSTER_STATUS_H_

@@ -38,6 +38,9 @@ TEST(ClusterStatusTest, WhatCannotBeReadChangesNothing) {
 TEST(ClusterStatusTest, FindsThePathOfACheckpoint) {
   EXPECT_EQ(CheckpointPath(R"({"path": "/data/ckpt-7", "bytes": 12})").value(), "/data/ckpt-7");
   EXPECT_FALSE(CheckpointPath("").ok());
+  EXPECT_EQ(ClockOfSwitch(R"({"table": "w", "codec": "onebit", "clock": 12})").value(), 12u);
+  EXPECT_FALSE(ClockOfSwitch(R"({"clock": -1})").ok());
+  EXPECT_FALSE(ClockOfSwitch("[]").ok());
   EXPECT_FALSE(CheckpointPath(R"({"path": 3})").ok());
 }
 

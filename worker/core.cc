@@ -121,11 +121,22 @@ void Core::OnMap(std::shared_ptr<const proto::ClusterMap> map) {
     if (connect_grace_) ConnectDeadline();
     return;
   }
+  FollowCodecs();
   servers_->Follow(*map_);
   DropDeadServers();
   FailLost(requests_->Follow(*map_));
   ticker_->Follow(*map_);
   if (phase_ == Phase::kJoining) Enter();
+}
+
+// What waited for a codec to be decided goes on.
+void Core::FollowCodecs() {
+  bool news = false;
+  for (const proto::CodecSwitch& change : map_->codecs) {
+    const auto coding = codings_.find(change.table);
+    news = (coding != codings_.end() && coding->second->Follow(change)) || news;
+  }
+  if (news) requests_->SendUndecided();
 }
 
 // Who was there when the cluster became complete counts from where it begins; who came later from
@@ -256,12 +267,13 @@ Errands::TableDone Core::TableAnswer(TableDone done) {
 
 // One for each table, also where it is opened again: residuals are the worker's.
 absl::Status Core::SetCoding(TableInfo* info) {
-  LEEWAY_ASSIGN_OR_RETURN(const compress::TableCodec codec, compress::TableCodecOf(info->spec));
-  if (!codec.encodes()) return absl::OkStatus();
+  LEEWAY_ASSIGN_OR_RETURN(compress::TableCodecs codecs, compress::TableCodecsOf(info->spec));
+  if (!codecs.encodes()) return absl::OkStatus();
   std::shared_ptr<TableCoding>& coding = codings_[info->id];
   if (coding == nullptr) {
-    coding = std::make_shared<TableCoding>(info->spec, codec, info->id, rank(), info->num_shards,
-                                           config_.residual_bytes_max);
+    coding = std::make_shared<TableCoding>(info->spec, std::move(codecs), info->id, rank(),
+                                           info->num_shards, config_.residual_bytes_max);
+    FollowCodecs();
   }
   info->coding = coding;
   return absl::OkStatus();
@@ -270,7 +282,7 @@ absl::Status Core::SetCoding(TableInfo* info) {
 void Core::CreateTable(const TableSpec& spec, absl::Duration timeout, TableDone done) {
   absl::Status status = Usable();
   if (status.ok()) status = spec.Validate();
-  if (status.ok()) status = compress::TableCodecOf(spec).status();
+  if (status.ok()) status = compress::TableCodecsOf(spec).status();
   if (!status.ok()) return done(status);
   errands_->CreateTable(spec, timeout, TableAnswer(std::move(done)));
 }
@@ -301,6 +313,16 @@ void Core::Call(std::uint32_t server_rank, const std::string& handler, runtime::
   calls_->Call(server_rank, handler, std::move(request), timeout, std::move(done));
 }
 
+void Core::SetCodec(const std::string& table, const std::string& codec, absl::Duration timeout,
+                    Errands::TextDone done) {
+  absl::Status status = Usable();
+  if (status.ok()) status = CheckName("a table's name", table);
+  if (status.ok()) status = CheckName("a codec", codec);
+  if (!status.ok()) return done(status);
+  errands_->Admin(absl::StrCat("giving table '", table, "' codec ", codec), "codec", {table, codec},
+                  timeout, std::move(done));
+}
+
 void Core::Checkpoint(const std::string& directory, absl::Duration timeout,
                       Errands::TextDone done) {
   absl::Status status = Usable();
@@ -318,7 +340,7 @@ void Core::Checkpoint(const std::string& directory, absl::Duration timeout,
 SavedResiduals Core::Residuals() const {
   SavedResiduals residuals;
   for (const auto& [table, coding] : codings_) {
-    if (!coding->codec.worker_feedback) continue;
+    if (!coding->codecs.AnyHas(&compress::TableCodec::worker_feedback)) continue;
     residuals[coding->pushes.table_name()] = coding->pushes.Save();
   }
   return residuals;
@@ -327,7 +349,8 @@ SavedResiduals Core::Residuals() const {
 absl::Status Core::TakeResiduals(const SavedResiduals& saved) {
   for (const auto& [table, coding] : codings_) {
     const auto found = saved.find(coding->pushes.table_name());
-    if (found == saved.end() || !coding->codec.worker_feedback) continue;
+    const bool keeps = coding->codecs.AnyHas(&compress::TableCodec::worker_feedback);
+    if (found == saved.end() || !keeps) continue;
     LEEWAY_RETURN_IF_ERROR(coding->pushes.Take(found->second));
   }
   return absl::OkStatus();
@@ -347,7 +370,7 @@ WorkerStats Core::stats() const {
   stats.bytes_pushed = requests_ == nullptr ? 0 : requests_->pushed_bytes();
   stats.bytes_pulled = bytes_pulled_;
   for (const auto& [table, coding] : codings_) {
-    if (!coding->codec.worker_feedback) continue;
+    if (!coding->codecs.AnyHas(&compress::TableCodec::worker_feedback)) continue;
     stats.residual_norms[coding->pushes.table_name()] = coding->pushes.ResidualNorm();
   }
   stats.resends = requests_ == nullptr ? 0 : requests_->resends();

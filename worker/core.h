@@ -86,10 +86,13 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   const std::shared_ptr<Poster>& poster() const { return poster_; }
 
   absl::Status Clock();
-  std::uint64_t clock() const { return ticker_ == nullptr ? 0 : ticker_->clock(); }
+  std::uint64_t clock() const override { return ticker_ == nullptr ? 0 : ticker_->clock(); }
   void Barrier(Group group, const std::string& name, absl::Duration timeout, Done done);
   void Call(std::uint32_t server_rank, const std::string& handler, runtime::Buffer request,
             absl::Duration timeout, Calls::Done done);
+  // `done` with what the scheduler says once it is decided (ClockOfSwitch).
+  void SetCodec(const std::string& table, const std::string& codec, absl::Duration timeout,
+                Errands::TextDone done);
   // `done` with the folder of the checkpoint, once it is complete.
   void Checkpoint(const std::string& directory, absl::Duration timeout, Errands::TextDone done);
 
@@ -138,6 +141,7 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   void BreakOff(const Operation& operation);
   Errands::TableDone TableAnswer(TableDone done);
   absl::Status SetCoding(TableInfo* info);
+  void FollowCodecs();
   void Enter();
   void BeReady();
   void DropDeadServers();

@@ -25,7 +25,9 @@ std::uint64_t PulledBlocks::have(std::uint64_t block) const {
 absl::Status PulledBlocks::Take(std::uint64_t block, std::uint64_t elements,
                                 std::span<const proto::ReplyPart> parts,
                                 std::span<const std::byte> bytes, std::byte* to) {
-  if (!codec_.versions) return DecodeWhole(elements, parts, bytes, to);
+  if (const compress::TableCodec* const codec = ByItself(parts); codec != nullptr) {
+    return DecodeWhole(*codec, elements, bytes, to);
+  }
   Held& held = held_[block];
   std::size_t begin = 0;
   for (const proto::ReplyPart& part : parts) {
@@ -47,6 +49,14 @@ absl::Status PulledBlocks::Take(std::uint64_t block, std::uint64_t elements,
   return absl::OkStatus();
 }
 
+// The codec of a reply that is one message of a whole block, whatever is held of it; null: it is
+// none.
+const compress::TableCodec* PulledBlocks::ByItself(std::span<const proto::ReplyPart> parts) const {
+  if (parts.size() != 1 || !parts[0].whole) return nullptr;
+  const compress::TableCodec* const codec = codecs_->Find(parts[0].codec);
+  return codec == nullptr || codec->versions ? nullptr : codec;
+}
+
 absl::Status PulledBlocks::Change(Held* held, const proto::ReplyPart& part,
                                   std::span<const std::byte> bytes, std::uint64_t elements) const {
   if (part.codec == compress::kNoCodec && part.whole) {
@@ -57,30 +67,25 @@ absl::Status PulledBlocks::Change(Held* held, const proto::ReplyPart& part,
     std::memcpy(held->values.data(), bytes.data(), bytes.size());
     return absl::OkStatus();
   }
-  if (part.codec != codec_.id) return Wrong("is encoded by a codec that is not the table's");
-  const CodecShape shape = compress::BlockShape(spec_, codec_, elements);
-  if (part.whole) {
-    held->values.resize(elements);
-    return codec_.codec->Decode(bytes, shape, held->values.data());
+  const compress::TableCodec* const codec = codecs_->Find(part.codec);
+  if (codec == nullptr || !codec->versions || part.whole) {
+    return Wrong("is encoded by a codec that does not encode the table's replies so");
   }
+  const CodecShape shape = compress::BlockShape(spec_, *codec, elements);
   if (held->values.size() != elements) {
     return Wrong("has what changed in a block that this worker does not hold");
   }
-  LEEWAY_RETURN_IF_ERROR(codec_.codec->Check(bytes, shape));
-  return codec_.codec->DecodeAdd(bytes, shape, 1, held->values.data());
+  LEEWAY_RETURN_IF_ERROR(codec->codec->Check(bytes, shape));
+  return codec->codec->DecodeAdd(bytes, shape, 1, held->values.data());
 }
 
 // The block by itself: one message of the codec.
-absl::Status PulledBlocks::DecodeWhole(std::uint64_t elements,
-                                       std::span<const proto::ReplyPart> parts,
+absl::Status PulledBlocks::DecodeWhole(const compress::TableCodec& codec, std::uint64_t elements,
                                        std::span<const std::byte> bytes, std::byte* to) {
-  if (parts.size() != 1 || !parts[0].whole || parts[0].codec != codec_.id) {
-    return Wrong("is not one block encoded by the table's codec");
-  }
-  const CodecShape shape = compress::BlockShape(spec_, codec_, elements);
-  if (codec_.dtype == spec_.dtype) return codec_.codec->Decode(bytes, shape, to);
+  const CodecShape shape = compress::BlockShape(spec_, codec, elements);
+  if (codec.dtype == spec_.dtype) return codec.codec->Decode(bytes, shape, to);
   decoded_.resize(elements);
-  LEEWAY_RETURN_IF_ERROR(codec_.codec->Decode(bytes, shape, decoded_.data()));
+  LEEWAY_RETURN_IF_ERROR(codec.codec->Decode(bytes, shape, decoded_.data()));
   Store(decoded_, to);
   return absl::OkStatus();
 }

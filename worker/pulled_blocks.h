@@ -22,9 +22,9 @@ namespace leeway::worker {
 
 class PulledBlocks {
  public:
-  // The codec encodes replies.
-  PulledBlocks(const TableSpec& spec, compress::TableCodec codec)
-      : spec_(spec), codec_(std::move(codec)) {}
+  // `codecs` outlive it.
+  PulledBlocks(const TableSpec& spec, const compress::TableCodecs* codecs)
+      : spec_(spec), codecs_(codecs) {}
 
   // The version of the block that is held, to be told to the server; 0: none.
   std::uint64_t have(std::uint64_t block) const;
@@ -44,12 +44,13 @@ class PulledBlocks {
 
   absl::Status Change(Held* held, const proto::ReplyPart& part, std::span<const std::byte> bytes,
                       std::uint64_t elements) const;
-  absl::Status DecodeWhole(std::uint64_t elements, std::span<const proto::ReplyPart> parts,
+  const compress::TableCodec* ByItself(std::span<const proto::ReplyPart> parts) const;
+  absl::Status DecodeWhole(const compress::TableCodec& codec, std::uint64_t elements,
                            std::span<const std::byte> bytes, std::byte* to);
   void Store(std::span<const float> values, std::byte* to) const;
 
   const TableSpec spec_;
-  const compress::TableCodec codec_;
+  const compress::TableCodecs* const codecs_;
   std::map<std::uint64_t, Held> held_;
   std::vector<float> decoded_;
 };

@@ -21,11 +21,11 @@ const compress::ReduceKernels& Reduce() { return compress::ChosenKernels().reduc
 
 }  // namespace
 
-PushEncoder::PushEncoder(const TableSpec& spec, compress::TableCodec codec, std::uint32_t table,
-                         std::uint32_t rank, std::uint32_t num_shards,
+PushEncoder::PushEncoder(const TableSpec& spec, const compress::TableCodecs* codecs,
+                         std::uint32_t table, std::uint32_t rank, std::uint32_t num_shards,
                          std::uint64_t residual_bytes_max)
     : spec_(spec),
-      codec_(std::move(codec)),
+      codecs_(codecs),
       table_(table),
       rank_(rank),
       num_shards_(num_shards),
@@ -56,10 +56,6 @@ runtime::Buffer PushEncoder::EncodedOf(std::size_t bytes) {
   return runtime::Buffer::CopyOf(encoded_.data(), bytes);
 }
 
-EncodedValues PushEncoder::AsTheyAre(const std::byte* values, std::uint64_t bytes) const {
-  return {.codec = compress::kNoCodec, .bytes = runtime::Buffer::CopyOf(values, bytes)};
-}
-
 const float* PushEncoder::Floats(const std::byte* values, std::uint64_t elements) {
   if (spec_.dtype == DType::kFloat32) return reinterpret_cast<const float*>(values);
   floats_.resize(elements);
@@ -70,7 +66,8 @@ const float* PushEncoder::Floats(const std::byte* values, std::uint64_t elements
 // As they are in the table, for a message that is not encoded.
 EncodedValues PushEncoder::StoredOf(std::span<const float> values) const {
   if (spec_.dtype == DType::kFloat32) {
-    return AsTheyAre(reinterpret_cast<const std::byte*>(values.data()), values.size_bytes());
+    return {.codec = compress::kNoCodec,
+            .bytes = runtime::Buffer::CopyOf(values.data(), values.size_bytes())};
   }
   std::byte* to = nullptr;
   runtime::Buffer bytes = runtime::Buffer::Allocate(values.size() * SizeOf(spec_.dtype), &to);
@@ -78,15 +75,16 @@ EncodedValues PushEncoder::StoredOf(std::span<const float> values) const {
   return {.codec = compress::kNoCodec, .bytes = std::move(bytes)};
 }
 
-EncodedValues PushEncoder::EncodeWithoutFeedback(const std::byte* values, std::uint64_t elements,
+EncodedValues PushEncoder::EncodeWithoutFeedback(const compress::TableCodec& codec,
+                                                 const std::byte* values, std::uint64_t elements,
                                                  const EncodeTerms& terms) {
   const void* from = values;
-  if (codec_.dtype != spec_.dtype) from = Floats(values, elements);
+  if (codec.dtype != spec_.dtype) from = Floats(values, elements);
   const std::uint64_t stored_bytes = elements * SizeOf(spec_.dtype);
-  encoded_.resize(codec_.codec->EncodedBytesMax(terms.shape));
-  const absl::StatusOr<std::size_t> bytes = codec_.codec->Encode(from, terms, encoded_);
-  if (!bytes.ok() || *bytes == 0 || *bytes >= stored_bytes) return AsTheyAre(values, stored_bytes);
-  return {.codec = codec_.id, .bytes = EncodedOf(*bytes)};
+  encoded_.resize(codec.codec->EncodedBytesMax(terms.shape));
+  const absl::StatusOr<std::size_t> bytes = codec.codec->Encode(from, terms, encoded_);
+  if (!bytes.ok() || *bytes == 0 || *bytes >= stored_bytes) return {};
+  return {.codec = codec.id, .bytes = EncodedOf(*bytes)};
 }
 
 void PushEncoder::MakeResidual(std::uint64_t elements, BlockState* state) {
@@ -96,78 +94,121 @@ void PushEncoder::MakeResidual(std::uint64_t elements, BlockState* state) {
   std::ranges::fill(state->residual, 0.0f);
 }
 
-EncodedValues PushEncoder::EncodeBlock(std::uint64_t block, const std::byte* values,
-                                       std::uint64_t elements,
-                                       std::optional<double> learning_rate) {
-  BlockState& state = blocks_[block];
-  EncodeTerms terms{.shape = compress::BlockShape(spec_, codec_, elements)};
-  terms.step = state.step;
-  terms.seed = Seed(block, state.step++);
-  const std::size_t state_elements = codec_.codec->StateElements(terms.shape);
-  if (state.codec_state.size() != state_elements) state.codec_state.assign(state_elements, 0.0f);
-  terms.state = state.codec_state;
-  const double rate = RateOf(learning_rate);
-  if (!codec_.worker_feedback || rate == 0) {
-    return EncodeWithoutFeedback(values, elements, terms);
+// What a codec keeps from message to message is of no use to another one.
+EncodeTerms PushEncoder::TermsFor(const compress::TableCodec& codec, std::uint32_t choice,
+                                  std::uint64_t block, std::uint64_t elements, BlockState* state) {
+  EncodeTerms terms{.shape = compress::BlockShape(spec_, codec, elements)};
+  terms.step = state->step;
+  terms.seed = Seed(block, state->step++);
+  const std::size_t state_elements = codec.codec->StateElements(terms.shape);
+  const bool another = state->choice.has_value() && *state->choice != choice;
+  if (another || state->codec_state.size() != state_elements) {
+    state->codec_state.assign(state_elements, 0.0f);
   }
+  state->choice = choice;
+  terms.state = state->codec_state;
+  return terms;
+}
+
+// The residual becomes g + r·e. False, and nothing has changed: g has what no codec carries (NaN,
+// infinity), which is not to stay in the residual.
+bool PushEncoder::Carry(const std::byte* values, std::uint64_t elements, double rate,
+                        BlockState* state) {
   const float* gradient = Floats(values, elements);
-  const std::uint64_t stored_bytes = elements * SizeOf(spec_.dtype);
-  // What the codec cannot carry goes by itself, so that it does not stay in the residual.
-  if (!std::isfinite(Reduce().max_abs(gradient, elements))) return AsTheyAre(values, stored_bytes);
-  if (state.residual.size() != elements) MakeResidual(elements, &state);
-  float* const carried = state.residual.data();
-  Reduce().carry(gradient, carried, elements, static_cast<float>(state.rate / rate), carried);
-  state.rate = rate;
-  encoded_.resize(codec_.codec->EncodedBytesMax(terms.shape));
-  const absl::StatusOr<std::size_t> bytes =
-      codec_.codec->EncodeAndSubtract(carried, terms, encoded_);
-  if (bytes.ok() && *bytes > 0 && *bytes < stored_bytes) {
-    return {.codec = codec_.id, .bytes = EncodedOf(*bytes)};
-  }
-  if (bytes.ok()) {
-    // It would be no smaller: sent as it is nothing is dropped.
-    if (!codec_.codec->DecodeAdd(std::span(encoded_).first(*bytes), terms.shape, 1, carried).ok()) {
-      return AsTheyAre(values, stored_bytes);
-    }
-  }
-  EncodedValues plain = StoredOf(state.residual);
-  std::ranges::fill(state.residual, 0.0f);
+  if (!std::isfinite(Reduce().max_abs(gradient, elements))) return false;
+  if (state->residual.size() != elements) MakeResidual(elements, state);
+  float* const carried = state->residual.data();
+  Reduce().carry(gradient, carried, elements, static_cast<float>(state->rate / rate), carried);
+  state->rate = rate;
+  state->carries = true;
+  return true;
+}
+
+// All that is carried, as it is: nothing is dropped.
+EncodedValues PushEncoder::SendCarried(BlockState* state) const {
+  EncodedValues plain = StoredOf(state->residual);
+  std::ranges::fill(state->residual, 0.0f);
+  state->carries = false;
   return plain;
 }
 
-EncodedRows PushEncoder::EncodeRows(std::uint32_t shard, std::span<const std::uint64_t> keys,
-                                    std::byte* rows, std::optional<double> learning_rate,
-                                    bool may_flush) {
+EncodedValues PushEncoder::EncodeBlock(std::uint32_t choice, std::uint64_t block,
+                                       const std::byte* values, std::uint64_t elements,
+                                       std::optional<double> learning_rate) {
+  const compress::TableCodec& codec = codecs_->choices[choice];
+  if (!codec.encodes()) {
+    const auto found = blocks_.find(block);
+    if (found == blocks_.end() || !found->second.carries) return {};
+  }
+  BlockState& state = blocks_[block];
+  const double rate = RateOf(learning_rate);
+  if (!codec.worker_feedback || rate == 0) {
+    if (state.carries && rate != 0) {
+      return Carry(values, elements, rate, &state) ? SendCarried(&state) : EncodedValues();
+    }
+    if (!codec.encodes()) return {};
+    return EncodeWithoutFeedback(codec, values, elements,
+                                 TermsFor(codec, choice, block, elements, &state));
+  }
+  const EncodeTerms terms = TermsFor(codec, choice, block, elements, &state);
+  if (!Carry(values, elements, rate, &state)) return {};
+  float* const carried = state.residual.data();
+  encoded_.resize(codec.codec->EncodedBytesMax(terms.shape));
+  const absl::StatusOr<std::size_t> bytes =
+      codec.codec->EncodeAndSubtract(carried, terms, encoded_);
+  if (bytes.ok() && *bytes > 0 && *bytes < elements * SizeOf(spec_.dtype)) {
+    return {.codec = codec.id, .bytes = EncodedOf(*bytes)};
+  }
+  if (bytes.ok()) {
+    // It would be no smaller: sent as it is nothing is dropped.
+    const auto message = std::span<const std::byte>(encoded_).first(*bytes);
+    if (!codec.codec->DecodeAdd(message, terms.shape, 1, carried).ok()) return {};
+  }
+  return SendCarried(&state);
+}
+
+// What is kept of these rows goes along; they have no residuals then.
+void PushEncoder::AddResiduals(std::span<const std::uint64_t> keys, double rate, ShardState* state,
+                               float* rows) const {
+  const std::uint64_t width = spec_.row_width;
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const std::span<float> residual = state->residuals.Find(keys[i]);
+    if (residual.empty()) continue;
+    Reduce().add(residual.data(), width, static_cast<float>(1 / rate), rows + i * width);
+    std::fill(residual.begin(), residual.end(), 0.0f);
+  }
+}
+
+EncodedRows PushEncoder::EncodeRows(std::uint32_t choice, std::uint32_t shard,
+                                    std::span<const std::uint64_t> keys, std::byte* rows,
+                                    std::optional<double> learning_rate, bool may_flush) {
+  const compress::TableCodec& codec = codecs_->choices[choice];
   ShardState& state = StateOf(shard);
   const std::uint64_t width = spec_.row_width;
   const std::uint64_t row_bytes = width * SizeOf(spec_.dtype);
   const std::uint64_t elements = keys.size() * width;
-  EncodeTerms terms{.shape = compress::RowsShape(spec_, codec_, keys.size())};
-  terms.step = state.step;
-  terms.seed = Seed(shard, state.step++);
   const double rate = RateOf(learning_rate);
-  const bool feedback = codec_.worker_feedback && rate != 0 && !keys.empty();
+  const bool carries = state.residuals.size() > 0 && rate != 0;
+  const bool feedback = codec.worker_feedback && rate != 0 && !keys.empty();
   auto* const values = reinterpret_cast<float*>(rows);
   // Rows that the codec cannot carry, and all beside them, go as they are.
-  if (feedback && !std::isfinite(Reduce().max_abs(values, elements))) {
-    return {.values = AsTheyAre(rows, keys.size() * row_bytes), .flushed = {}};
-  }
-  if (feedback) {
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      const std::span<float> residual = state.residuals.Use(keys[i]);
-      Reduce().add(residual.data(), width, static_cast<float>(1 / rate), values + i * width);
-      std::fill(residual.begin(), residual.end(), 0.0f);
-    }
-  }
+  if ((feedback || carries) && !std::isfinite(Reduce().max_abs(values, elements))) return {};
+  if (carries) AddResiduals(keys, rate, &state, values);
+  // A codec that loses something and keeps nothing would lose what was kept as well.
+  const bool drops = carries && !feedback && codec.encodes() && !codec.codec->lossless();
+  if (!codec.encodes() || drops) return {};
+  EncodeTerms terms{.shape = compress::RowsShape(spec_, codec, keys.size())};
+  terms.step = state.step;
+  terms.seed = Seed(shard, state.step++);
   std::vector<std::byte> carried(rows, rows + (feedback ? keys.size() * row_bytes : 0));
-  encoded_.resize(compress::kCodedRowsPrefix + codec_.codec->EncodedBytesMax(terms.shape));
+  encoded_.resize(compress::kCodedRowsPrefix + codec.codec->EncodedBytesMax(terms.shape));
   const std::span<std::byte> message = std::span(encoded_).subspan(compress::kCodedRowsPrefix);
   const absl::StatusOr<std::size_t> bytes =
-      feedback ? codec_.codec->EncodeAndSubtract(reinterpret_cast<float*>(carried.data()), terms,
-                                                 message)
-               : codec_.codec->Encode(rows, terms, message);
+      feedback
+          ? codec.codec->EncodeAndSubtract(reinterpret_cast<float*>(carried.data()), terms, message)
+          : codec.codec->Encode(rows, terms, message);
   if (!bytes.ok() || compress::kCodedRowsPrefix + *bytes >= keys.size() * row_bytes) {
-    return {.values = AsTheyAre(rows, keys.size() * row_bytes), .flushed = {}};
+    return {};
   }
   EncodedRows encoded;
   std::vector<float> flushed;
@@ -190,7 +231,7 @@ EncodedRows PushEncoder::EncodeRows(std::uint32_t shard, std::span<const std::ui
   std::memcpy(encoded_.data(), &plain, sizeof(plain));
   std::byte* to = nullptr;
   const std::size_t front = compress::kCodedRowsPrefix + *bytes;
-  encoded.values.codec = codec_.id;
+  encoded.values.codec = codec.id;
   encoded.values.bytes = runtime::Buffer::Allocate(front + flushed.size() * sizeof(float), &to);
   std::memcpy(to, encoded_.data(), front);
   if (!flushed.empty()) std::memcpy(to + front, flushed.data(), flushed.size() * sizeof(float));
@@ -220,6 +261,16 @@ SavedTable PushEncoder::Save() const {
   return saved;
 }
 
+// Whether one of the table's codecs keeps so much from message to message.
+bool PushEncoder::FitsState(const SavedBlock& block) const {
+  if (block.codec_state.empty() || block.residual.empty()) return true;
+  const auto fits = [&](const compress::TableCodec& codec) {
+    const CodecShape shape = compress::BlockShape(spec_, codec, block.residual.size());
+    return codec.encodes() && codec.codec->StateElements(shape) == block.codec_state.size();
+  };
+  return std::ranges::any_of(codecs_->choices, fits);
+}
+
 absl::Status PushEncoder::Take(const SavedTable& saved) {
   const std::uint64_t width = spec_.row_width;
   const bool dense = spec_.kind == TableKind::kDense;
@@ -232,10 +283,7 @@ absl::Status PushEncoder::Take(const SavedTable& saved) {
         absl::StrCat("table '", spec_.name, "': the residuals have rows of another width"));
   }
   for (const auto& [index, block] : saved.blocks) {
-    const CodecShape shape = compress::BlockShape(spec_, codec_, block.residual.size());
-    const bool fits = block.codec_state.empty() || block.residual.empty() ||
-                      block.codec_state.size() == codec_.codec->StateElements(shape);
-    if (fits && block.residual.size() <= spec_.NumElements()) continue;
+    if (FitsState(block) && block.residual.size() <= spec_.NumElements()) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("table '", spec_.name, "': the residuals have a block of another size"));
   }
@@ -245,6 +293,7 @@ absl::Status PushEncoder::Take(const SavedTable& saved) {
     BlockState& state = blocks_[index];
     if (!block.residual.empty()) MakeResidual(block.residual.size(), &state);
     std::ranges::copy(block.residual, state.residual.begin());
+    state.carries = !block.residual.empty();
     state.codec_state = block.codec_state;
     state.step = block.step;
     state.rate = block.rate;

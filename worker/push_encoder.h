@@ -26,7 +26,8 @@
 
 namespace leeway::worker {
 
-// A values frame: of `codec`, or as the values are where that is 0.
+// A values frame: of `codec`, or values where that is 0. Empty: the values that were given, as they
+// are.
 struct EncodedValues {
   compress::CodecId codec = compress::kNoCodec;
   runtime::Buffer bytes;
@@ -41,18 +42,20 @@ struct EncodedRows {
 
 class PushEncoder {
  public:
-  // `rank`: of this worker, by which random choices of workers differ. The codec encodes.
-  PushEncoder(const TableSpec& spec, compress::TableCodec codec, std::uint32_t table,
+  // `rank`: of this worker, by which random choices of workers differ. `codecs` outlive it.
+  PushEncoder(const TableSpec& spec, const compress::TableCodecs* codecs, std::uint32_t table,
               std::uint32_t rank, std::uint32_t num_shards, std::uint64_t residual_bytes_max);
 
-  // A dense block: `values` are [elements] of the table's dtype. Values that the codec cannot carry
-  // (NaN, infinity) go as they are, and so does what it would not make smaller.
-  EncodedValues EncodeBlock(std::uint64_t block, const std::byte* values, std::uint64_t elements,
-                            std::optional<double> learning_rate);
+  // A dense block, by the table's codec number `choice`: `values` are [elements] of the table's
+  // dtype. Values that the codec cannot carry (NaN, infinity) go as they are, and so does what it
+  // would not make smaller. With a codec that has no use for it what was kept goes along at once.
+  EncodedValues EncodeBlock(std::uint32_t choice, std::uint64_t block, const std::byte* values,
+                            std::uint64_t elements, std::optional<double> learning_rate);
 
   // Rows of a sparse table, [keys] × row width, all of one shard; changes them. Where `may_flush`,
   // rows that were not pushed for long may go along.
-  EncodedRows EncodeRows(std::uint32_t shard, std::span<const std::uint64_t> keys, std::byte* rows,
+  EncodedRows EncodeRows(std::uint32_t choice, std::uint32_t shard,
+                         std::span<const std::uint64_t> keys, std::byte* rows,
                          std::optional<double> learning_rate, bool may_flush);
 
   // What is kept of an element of a dense block, times the learning rate of its last push.
@@ -70,6 +73,8 @@ class PushEncoder {
   struct BlockState {
     runtime::Buffer memory;     // of the residual, aligned for the widest loads and stores
     std::span<float> residual;  // empty before the first push with feedback
+    bool carries = false;       // the residual is to go along with the next push
+    std::optional<std::uint32_t> choice;  // of the push before
     std::vector<float> codec_state;
     std::uint64_t step = 0;
     double rate = 1;  // of the push before
@@ -81,18 +86,24 @@ class PushEncoder {
   };
 
   static void MakeResidual(std::uint64_t elements, BlockState* state);
+  bool FitsState(const SavedBlock& block) const;
   double RateOf(std::optional<double> learning_rate) const;
   ShardState& StateOf(std::uint32_t shard);
   std::uint64_t Seed(std::uint64_t place, std::uint64_t step) const;
   runtime::Buffer EncodedOf(std::size_t bytes);
-  EncodedValues AsTheyAre(const std::byte* values, std::uint64_t bytes) const;
+  EncodeTerms TermsFor(const compress::TableCodec& codec, std::uint32_t choice, std::uint64_t block,
+                       std::uint64_t elements, BlockState* state);
   const float* Floats(const std::byte* values, std::uint64_t elements);
   EncodedValues StoredOf(std::span<const float> values) const;
-  EncodedValues EncodeWithoutFeedback(const std::byte* values, std::uint64_t elements,
-                                      const EncodeTerms& terms);
+  bool Carry(const std::byte* values, std::uint64_t elements, double rate, BlockState* state);
+  EncodedValues SendCarried(BlockState* state) const;
+  EncodedValues EncodeWithoutFeedback(const compress::TableCodec& codec, const std::byte* values,
+                                      std::uint64_t elements, const EncodeTerms& terms);
+  void AddResiduals(std::span<const std::uint64_t> keys, double rate, ShardState* state,
+                    float* rows) const;
 
   const TableSpec spec_;
-  const compress::TableCodec codec_;
+  const compress::TableCodecs* const codecs_;
   const std::uint32_t table_;
   const std::uint32_t rank_;
   const std::uint32_t num_shards_;

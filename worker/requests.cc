@@ -146,7 +146,7 @@ proto::Request Requests::MessageFor(const Request& request, absl::Time now) cons
   message.elements = request.piece.elements;
   message.codec = request.piece.codec;
   const TableCoding* const coding = request.table->coding.get();
-  if (coding != nullptr && coding->codec.versions && proto::HasPull(request.op)) {
+  if (coding != nullptr && proto::HasPull(request.op)) {
     message.have = coding->pulls.have(request.piece.block);
   }
   message.after = request.earlier == nullptr ? 0 : request.earlier->sequence;
@@ -176,13 +176,32 @@ van::SendDone Requests::Followed(Link* link, std::uint64_t bytes) {
 
 void Requests::Fill(Request& request) {
   if (std::exchange(request.filled, true)) return;
-  request.operation->source->Fill(request.index, request.learning_rate, &request.piece);
+  request.operation->source->Fill(request.index,
+                                  {.clock = request.clock, .learning_rate = request.learning_rate},
+                                  &request.piece);
   request.bytes = 0;
   for (const runtime::Buffer& frame : request.piece.payload) request.bytes += frame.size();
   pushed_bytes_ += request.piece.payload.back().size();
 }
 
+// A push of a clock for which the table's codec is being decided waits for that.
+bool Requests::Undecided(const Request& request) {
+  const TableCoding* const coding = request.table->coding.get();
+  return !request.filled && coding != nullptr && !coding->ChoiceAt(request.clock).has_value();
+}
+
+void Requests::SendUndecided() {
+  for (Lane& lane : lanes_) {
+    if (lane.link == nullptr) continue;
+    EnqueueAll(lane, [](const Request& request) {
+      return !request.filled && request.state == Request::State::kWaiting && !Undecided(request);
+    });
+  }
+  for (const auto& [place, link] : servers_->links()) Pump(link.get());
+}
+
 void Requests::SendNow(Link* link, Request* request, absl::Time now) {
+  if (Undecided(*request)) return TryLater(request);
   request->state = Request::State::kSent;
   request->epoch_sent = epoch_;
   request->due = now + Jittered(request->resend_delay, loop_);

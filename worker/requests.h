@@ -72,6 +72,9 @@ class Requests {
   // Forgets everything.
   void Clear();
 
+  // Codecs have been decided on: what waited for that is sent.
+  void SendUndecided();
+
   void OnLinkUp(Link* link);
   void OnLinkDown(Link* link);
   void OnReply(Link* link, const proto::Reply& reply, std::span<runtime::Buffer> payload);
@@ -145,6 +148,7 @@ class Requests {
   absl::Status HandOver(Link* link, const Request& request, absl::Time now);
   van::SendDone Followed(Link* link, std::uint64_t bytes);
   proto::Request MessageFor(const Request& request, absl::Time now) const;
+  static bool Undecided(const Request& request);
   void TryLater(Request* request);
   void ResendDue();
   Request* Find(Lane& lane, std::uint64_t sequence) const;

@@ -45,6 +45,10 @@ std::string Requests::DescribeRequestWait(const Lane& lane, const Request& reque
   if (!link.up) {
     absl::StrAppend(&text, ", which is not connected", link.trouble.ok() ? "" : ": ",
                     link.trouble.message());
+  } else if (Undecided(request)) {
+    absl::StrAppend(&text, ", to which nothing of clock ", request.clock,
+                    " is sent before the scheduler has decided on the codec of table '",
+                    request.table->spec.name, "'");
   } else if (request.times_sent == 0) {
     absl::StrAppend(&text, ", to which it could not be sent yet");
   } else {

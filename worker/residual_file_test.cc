@@ -72,19 +72,21 @@ TEST_F(ResidualFileTest, ADamagedOneIsRefusedOrRead) {
   }
 }
 
-PushEncoder EncoderOf(const TableSpec& spec) {
-  return PushEncoder(spec, *compress::TableCodecOf(spec), 1, 2, 4, 1 << 20);
+PushEncoder EncoderOf(const TableSpec& spec, const compress::TableCodecs& codecs) {
+  return PushEncoder(spec, &codecs, 1, 2, 4, 1 << 20);
 }
 
 TEST(SavedResiduals, AnotherEncoderGoesOnAsTheFirstWouldHave) {
   for (const std::string codec : {"onebit", "topk:0.1", "powersgd:2", "qsgd"}) {
     TableSpec spec = TableSpec::Dense("w", {8, 8});
     spec.codec = codec;
-    PushEncoder first = EncoderOf(spec), second = EncoderOf(spec);
+    const compress::TableCodecs codecs = *compress::TableCodecsOf(spec);
+    PushEncoder first = EncoderOf(spec, codecs), second = EncoderOf(spec, codecs);
     std::vector<float> gradient(64);
     const auto push = [&](PushEncoder& encoder, float scale) {
       for (std::size_t i = 0; i < 64; ++i) gradient[i] = scale * static_cast<float>(i * i % 17) - 3;
-      return encoder.EncodeBlock(0, reinterpret_cast<const std::byte*>(gradient.data()), 64, 0.1);
+      return encoder.EncodeBlock(0, 0, reinterpret_cast<const std::byte*>(gradient.data()), 64,
+                                 0.1);
     };
     for (const float scale : {1.0f, -0.5f, 2.0f}) push(first, scale);
     ASSERT_TRUE(second.Take(first.Save()).ok());
@@ -97,12 +99,13 @@ TEST(SavedResiduals, AnotherEncoderGoesOnAsTheFirstWouldHave) {
 TEST(SavedResiduals, RowsAreKeptByTheirKeys) {
   TableSpec spec = TableSpec::Sparse("e", 16);
   spec.codec = "onebit";
-  PushEncoder first = EncoderOf(spec), second = EncoderOf(spec);
+  const compress::TableCodecs codecs = *compress::TableCodecsOf(spec);
+  PushEncoder first = EncoderOf(spec, codecs), second = EncoderOf(spec, codecs);
   const std::vector<std::uint64_t> keys = {3, 9, 1ull << 60};
   const auto push = [&](PushEncoder& encoder) {
     std::vector<float> rows(48);
     for (std::size_t i = 0; i < 48; ++i) rows[i] = static_cast<float>(i % 7) - 2;
-    return encoder.EncodeRows(0, keys, reinterpret_cast<std::byte*>(rows.data()), {}, true);
+    return encoder.EncodeRows(0, 0, keys, reinterpret_cast<std::byte*>(rows.data()), {}, true);
   };
   push(first);
   SavedTable saved = first.Save();

@@ -30,6 +30,12 @@ void ResidualRows::Append(std::uint32_t at) {
   latest_ = at;
 }
 
+std::span<float> ResidualRows::Find(std::uint64_t key) {
+  const auto found = places_.find(key);
+  if (found == places_.end()) return {};
+  return std::span(values_).subspan(found->second * width_, width_);
+}
+
 std::span<float> ResidualRows::Use(std::uint64_t key) {
   const auto [found, fresh] = places_.try_emplace(key, kNone);
   if (fresh) {

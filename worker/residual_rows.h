@@ -27,6 +27,9 @@ class ResidualRows {
   // call that is not const.
   std::span<float> Use(std::uint64_t key);
 
+  // The row of `key`, empty if there is none. Valid until the next call that is not const.
+  std::span<float> Find(std::uint64_t key);
+
   // More rows than there may be: those that go next.
   std::size_t surplus() const { return size() > rows_max_ ? size() - rows_max_ : 0; }
   // Takes out the row that was used longest ago: its key, and its values appended to `values`.

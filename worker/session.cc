@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/log.h"
 #include "runtime/status_macros.h"
+#include "worker/cluster_status.h"
 
 namespace leeway::worker {
 namespace {
@@ -192,6 +193,19 @@ absl::StatusOr<std::string> Session::Call(std::uint32_t server_rank, absl::strin
   });
   if (options.done != nullptr) options.done(reply.status());
   return reply;
+}
+
+absl::StatusOr<std::uint64_t> Session::SetCodec(absl::string_view table, absl::string_view codec,
+                                                std::optional<absl::Duration> timeout) {
+  const absl::Time start = progress_.loop()->Now();
+  const absl::StatusOr<std::string> json =
+      Ask<std::string>([&](Core& core, Errands::TextDone done) {
+        core.SetCodec(std::string(table), std::string(codec),
+                      timeout.value_or(config_.request_timeout), std::move(done));
+      });
+  CountWait(start);
+  LEEWAY_RETURN_IF_ERROR(json.status());
+  return ClockOfSwitch(*json);
 }
 
 absl::StatusOr<std::string> Session::Checkpoint(absl::string_view directory,

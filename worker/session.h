@@ -59,6 +59,8 @@ class Session {
   absl::StatusOr<std::string> Call(std::uint32_t server_rank, absl::string_view handler,
                                    absl::string_view request, const Options& options);
 
+  absl::StatusOr<std::uint64_t> SetCodec(absl::string_view table, absl::string_view codec,
+                                         std::optional<absl::Duration> timeout);
   absl::StatusOr<std::string> Checkpoint(absl::string_view directory,
                                          std::optional<absl::Duration> timeout);
   absl::Status SaveResiduals(const std::string& directory);

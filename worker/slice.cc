@@ -97,7 +97,7 @@ absl::Status CheckRagged(const Access& access) {
 
 void Sliced::Fill() {
   if (source == nullptr) return;
-  for (std::size_t i = 0; i < pieces.size(); ++i) source->Fill(i, std::nullopt, &pieces[i]);
+  for (std::size_t i = 0; i < pieces.size(); ++i) source->Fill(i, {}, &pieces[i]);
   source.reset();
 }
 

@@ -53,16 +53,21 @@ struct Piece {
 // Most operations have one.
 using Pieces = std::vector<Piece, runtime::Recycled<Piece>>;
 
+// How a push is meant: the iteration that it belongs to, and its learning rate; none: the table's.
+struct PushTerms {
+  std::uint64_t clock = 0;
+  std::optional<double> learning_rate = {};
+};
+
 // Where the values of a push come from, if they are gathered only when a piece is about to leave:
 // the first ones are under way then while the next are gathered, and what was just written is still
 // in the cache when the transport reads it.
 class PushSource {
  public:
   virtual ~PushSource() = default;
-  // Makes the values frame of `piece`, which is number `index`, pushed with that learning rate. To
-  // be called once for each piece before its payload is read, while the user's memory is still
-  // lent.
-  virtual void Fill(std::size_t index, std::optional<double> learning_rate, Piece* piece) = 0;
+  // Makes the values frame of `piece`, which is number `index`. To be called once for each piece
+  // before its payload is read, while the user's memory is still lent.
+  virtual void Fill(std::size_t index, const PushTerms& terms, Piece* piece) = 0;
 };
 
 // Where the values of a pull go.
@@ -81,7 +86,7 @@ class PullSink {
 };
 
 struct Sliced {
-  // Fills all pieces now, as pushed with the table's learning rate.
+  // Fills all pieces now, as pushed in the first iteration with the table's learning rate.
   void Fill();
 
   std::shared_ptr<const TableInfo> table;

@@ -55,31 +55,22 @@ class CodedDenseSink final : public PullSink {
   const std::uint64_t block_bytes_;
 };
 
-// Encodes each block when it is about to leave, from the user's array or a copy of it.
+// Encodes each block when it is about to leave: its payload until then is the values themselves.
 class CodedDenseSource final : public PushSource {
  public:
-  CodedDenseSource(const Access& access, std::uint64_t block_bytes)
-      : coding_(access.table->coding),
-        dtype_(access.dtype),
-        values_(static_cast<const std::byte*>(access.values)),
-        block_bytes_(block_bytes) {
-    if (!access.copy) return;
-    copy_ = runtime::Buffer::CopyOf(values_, access.size * SizeOf(dtype_));
-    values_ = copy_.data();
-  }
-  void Fill(std::size_t index, std::optional<double> learning_rate, Piece* piece) override {
+  explicit CodedDenseSource(std::shared_ptr<TableCoding> coding) : coding_(std::move(coding)) {}
+  void Fill(std::size_t, const PushTerms& terms, Piece* piece) override {
+    const std::optional<std::uint32_t> choice = coding_->ChoiceAt(terms.clock);
+    if (!choice.has_value()) return;
     EncodedValues encoded = coding_->pushes.EncodeBlock(
-        piece->block, values_ + index * block_bytes_, piece->elements, learning_rate);
+        *choice, piece->block, piece->payload.back().data(), piece->elements, terms.learning_rate);
+    if (encoded.bytes.empty()) return;
     piece->codec = encoded.codec;
-    piece->payload.push_back(std::move(encoded.bytes));
+    piece->payload.back() = std::move(encoded.bytes);
   }
 
  private:
   const std::shared_ptr<TableCoding> coding_;
-  const DType dtype_;
-  const std::byte* values_;
-  const std::uint64_t block_bytes_;
-  runtime::Buffer copy_;
 };
 
 // Blocks whose payload is there from the beginning: it points into the user's array.
@@ -128,8 +119,8 @@ absl::StatusOr<Sliced> SliceDense(const Access& access, const std::shared_ptr<Po
   const bool push = proto::HasPush(access.op);
   const bool coded = table.coding != nullptr;
   std::optional<PlainParts> parts;
-  if (push && coded) sliced.source = std::make_unique<CodedDenseSource>(access, block_bytes);
-  if (push && !coded) parts.emplace(access, access.size * width, poster, &sliced);
+  if (push && coded) sliced.source = std::make_unique<CodedDenseSource>(table.coding);
+  if (push) parts.emplace(access, access.size * width, poster, &sliced);
 
   sliced.pieces.resize(proto::NumBlocks(elements, block_elements));
   for (std::uint64_t i = 0; i < sliced.pieces.size(); ++i) {
@@ -141,7 +132,7 @@ absl::StatusOr<Sliced> SliceDense(const Access& access, const std::shared_ptr<Po
     if (parts) piece.payload.push_back(parts->Part(i * block_bytes, piece.elements * width));
   }
   if (proto::HasPull(access.op)) {
-    if (coded && table.coding->codec.codes_replies) {
+    if (coded && table.coding->codecs.AnyHas(&compress::TableCodec::codes_replies)) {
       sliced.sink = std::make_unique<CodedDenseSink>(access, block_bytes);
     } else {
       sliced.sink = std::make_unique<DenseSink>(access.result, block_bytes);

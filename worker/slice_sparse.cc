@@ -51,9 +51,11 @@ class SparseSource final : public PushSource {
     gathered_ = true;
   }
 
-  void Fill(std::size_t index, std::optional<double> learning_rate, Piece* piece) override {
+  void Fill(std::size_t index, const PushTerms& terms, Piece* piece) override {
     if (!gathered_) Gather(index);
-    if (table_->coding != nullptr) Encode(index, learning_rate, piece);
+    if (table_->coding == nullptr) return;
+    const std::optional<std::uint32_t> choice = table_->coding->ChoiceAt(terms.clock);
+    if (choice.has_value()) Encode(index, *choice, terms.learning_rate, piece);
   }
 
  private:
@@ -79,12 +81,15 @@ class SparseSource final : public PushSource {
   }
 
   // Rows that have to leave the residuals' memory go along, under keys of their own.
-  void Encode(std::size_t index, std::optional<double> learning_rate, Piece* piece) {
+  void Encode(std::size_t index, std::uint32_t choice, std::optional<double> learning_rate,
+              Piece* piece) {
     const auto keys = piece->payload[0].as<std::uint64_t>();
     const bool may_flush =
         op_ == proto::Op::kPush;  // a pull would be answered with their rows, too
-    EncodedRows rows = table_->coding->pushes.EncodeRows(
-        piece->shard, keys, to_.data() + begin_[index] * row_bytes_, learning_rate, may_flush);
+    EncodedRows rows = table_->coding->pushes.EncodeRows(choice, piece->shard, keys,
+                                                         to_.data() + begin_[index] * row_bytes_,
+                                                         learning_rate, may_flush);
+    if (rows.values.bytes.empty()) return;
     piece->codec = rows.values.codec;
     piece->payload[1] = std::move(rows.values.bytes);
     if (rows.flushed.empty()) return;

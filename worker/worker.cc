@@ -198,6 +198,11 @@ absl::StatusOr<std::string> Worker::Checkpoint(absl::string_view directory,
   return client_->session()->Checkpoint(directory, timeout);
 }
 
+absl::StatusOr<std::uint64_t> Worker::SetCodec(absl::string_view table, absl::string_view codec,
+                                               std::optional<absl::Duration> timeout) {
+  return client_->session()->SetCodec(table, codec, timeout);
+}
+
 absl::Status Worker::SaveResiduals(absl::string_view directory) {
   return client_->session()->SaveResiduals(std::string(directory));
 }

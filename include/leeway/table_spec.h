@@ -82,9 +82,12 @@ struct TableSpec {
   Consistency consistency;
   Aggregate aggregate = Aggregate::kSum;
   NonFinite nonfinite = NonFinite::kCount;
-  // How values travel: a codec with its options, e.g. "onebit" or "topk:0.01"
-  // (docs/compression.md).
+  // How values travel: a codec with its options, e.g. "onebit" or "topk:0.01", or "auto": one of
+  // `codecs`, chosen by how fast links and codecs are (docs/compression.md).
   std::string codec = "none";
+  // What the codec may be changed to while training (Worker::SetCodec), and what "auto" chooses
+  // from: at most 16, none twice. Empty: the codec stays as it is.
+  std::vector<std::string> codecs;
   ErrorFeedback error_feedback = ErrorFeedback::kAuto;
 
   static TableSpec Dense(std::string name, std::vector<std::uint64_t> shape,

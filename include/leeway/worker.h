@@ -242,6 +242,13 @@ class Worker {
   absl::StatusOr<std::string> Checkpoint(absl::string_view directory,
                                          std::optional<absl::Duration> timeout = std::nullopt);
 
+  // Gives a table another of the codecs that its description allows (TableSpec::codecs), while
+  // everybody goes on training: all workers push with it from one clock on, which is returned once
+  // it is decided, and replies follow. What is under way by then keeps the codec it has.
+  // INVALID_ARGUMENT names the codecs that the table may have; NOT_FOUND: there is no such table.
+  absl::StatusOr<std::uint64_t> SetCodec(absl::string_view table, absl::string_view codec,
+                                         std::optional<absl::Duration> timeout = std::nullopt);
+
   // Error feedback: what this worker's pushes to tables with lossy codecs have lost and still carry
   // (docs/compression.md). SaveResiduals writes it to the file residuals-worker-RANK.safetensors in
   // `directory`, which is there, in place of an older one; Checkpoint does so in the folder that it

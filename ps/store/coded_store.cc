@@ -39,11 +39,12 @@ runtime::Buffer Joined(const std::vector<runtime::Buffer>& parts) {
 class CodedStore final : public ShardStore {
  public:
   CodedStore(const TableSpec& spec, const StorePlace& place, const Updater* updater,
-             compress::TableCodec codec, std::unique_ptr<ShardStore> plain)
+             compress::TableCodecs codecs, std::unique_ptr<ShardStore> plain)
       : spec_(spec),
         place_(place),
-        codec_(codec),
-        decoder_(spec, place, updater, std::move(codec)),
+        codecs_(std::move(codecs)),
+        versioned_(codecs_.AnyHas(&compress::TableCodec::versions)),
+        decoder_(spec, place, updater, &codecs_),
         plain_(std::move(plain)) {}
 
   // ---- pushes ----
@@ -60,20 +61,20 @@ class CodedStore final : public ShardStore {
   absl::Status Apply(const PushView& push, bool* nonfinite) override {
     if (push.codec == 0) return plain_->Apply(push, nonfinite);
     LEEWAY_RETURN_IF_ERROR(decoder_.Check(push, *plain_));
-    if (decoder_.widens()) {
+    if (decoder_.Widens(push)) {
       LEEWAY_ASSIGN_OR_RETURN(const AggregatedPush sum, decoder_.Sum({&push, 1}, 1));
-      *nonfinite = !AlwaysFinite() && HasNonFinite(DType::kFloat32, sum.values.bytes());
+      *nonfinite = !AlwaysFinite(push) && HasNonFinite(DType::kFloat32, sum.values.bytes());
       return plain_->ApplyAggregate(sum);
     }
     LEEWAY_ASSIGN_OR_RETURN(const PushView plain, decoder_.Plain(push));
-    if (!AlwaysFinite()) return plain_->Apply(plain, nonfinite);
+    if (!AlwaysFinite(push)) return plain_->Apply(plain, nonfinite);
     *nonfinite = false;
     return plain_->Apply(plain);
   }
 
   absl::StatusOr<bool> EncodedNonFinite(const PushView& push) const override {
-    if (!codec_.codec->may_give_non_finite()) return false;
-    if (decoder_.widens()) {
+    if (!decoder_.CodecOf(push).codec->may_give_non_finite()) return false;
+    if (decoder_.Widens(push)) {
       LEEWAY_ASSIGN_OR_RETURN(const AggregatedPush sum, decoder_.Sum({&push, 1}, 1));
       return HasNonFinite(DType::kFloat32, sum.values.bytes());
     }
@@ -84,7 +85,7 @@ class CodedStore final : public ShardStore {
   absl::Status ApplyCombined(std::span<const PushView> pushes,
                              std::uint32_t contributors) override {
     if (!Encoded(pushes)) return plain_->ApplyCombined(pushes, contributors);
-    if (!SumsUp()) {
+    if (!SumsUp(pushes)) {
       LEEWAY_ASSIGN_OR_RETURN(const std::vector<PushView> plain, decoder_.Plain(pushes));
       return plain_->ApplyCombined(plain, contributors);
     }
@@ -95,7 +96,7 @@ class CodedStore final : public ShardStore {
   absl::StatusOr<AggregatedPush> Combine(std::span<const PushView> pushes,
                                          std::uint32_t contributors) const override {
     if (!Encoded(pushes)) return plain_->Combine(pushes, contributors);
-    if (SumsUp()) return decoder_.Sum(pushes, contributors);
+    if (SumsUp(pushes)) return decoder_.Sum(pushes, contributors);
     LEEWAY_ASSIGN_OR_RETURN(const std::vector<PushView> plain, decoder_.Plain(pushes));
     return plain_->Combine(plain, contributors);
   }
@@ -107,35 +108,59 @@ class CodedStore final : public ShardStore {
   // ---- pulls ----
 
   absl::StatusOr<PullResult> Pull(const PullView& pull) override {
-    if (!codec_.codes_replies) return plain_->Pull(pull);
-    if (codec_.versions) return PullVersion(pull);
+    const compress::TableCodec& codec = codecs_.choices[pull.codec.choice];
+    if (!codec.codes_replies) return plain_->Pull(pull);
+    if (codec.versions) return PullVersion(pull);
     LEEWAY_ASSIGN_OR_RETURN(PullResult result, plain_->Pull(pull));
-    if (codec_.codec->lossless()) EncodeWhole(pull.block, result);
+    if (codec.codec->lossless()) EncodeWhole(codec, pull.block, result);
     return WithMessage(pull.block, std::move(result));
   }
 
   bool WantsVersion(const PullView& pull, std::uint64_t needed) override {
-    if (!codec_.versions) return false;
+    if (!codecs_.choices[pull.codec.choice].versions) return false;
     const std::uint64_t newest = plain_->StepsOf(pull.block) + 1;
     const Versions& versions = versions_[pull.block];
     if (versions.version() == newest) return false;
+    if (BeginsAnew(versions, pull.codec)) return true;
     return pull.own_push || pull.have == versions.version() || versions.slowest() < needed;
   }
 
-  absl::Status MakeVersion(std::uint64_t block, std::uint64_t slowest,
-                           double learning_rate) override {
-    if (codec_.versions) return AdvanceWorkers(block, slowest);
-    if (codec_.codes_replies && !codec_.codec->lossless()) {
-      return EncodeGradient(block, RateOrTables(spec_, learning_rate));
+  VersionBy NextVersion(std::uint64_t block, const compress::CodecSchedule& codecs,
+                        std::uint64_t slowest) override {
+    if (Gradient()) {
+      // Of the clock that has closed: its workers get the answer in it.
+      const auto known = codecs.KnownAt(slowest == 0 ? 0 : slowest - 1);
+      return {.codec = codecs_.choices[known.choice].id, .whole = false};
     }
-    return absl::OkStatus();
+    const compress::CodecSchedule::Known known = codecs.KnownAt(slowest);
+    const compress::TableCodec& codec = codecs_.choices[known.choice];
+    if (!codec.versions) return {};
+    if (BeginsAnew(versions_[block], known)) return {.codec = 0, .whole = true};
+    return {.codec = codec.id, .whole = false};
+  }
+
+  absl::Status MakeVersion(std::uint64_t block, std::uint64_t slowest, double learning_rate,
+                           const VersionBy& by) override {
+    const compress::TableCodec* const codec = codecs_.Find(by.codec);
+    if (codec == nullptr && by.codec != 0) {
+      return Invalid(spec_, "a version is to be made by a codec that is not the table's");
+    }
+    if (Gradient()) {
+      if (codec == nullptr || codec->codec->lossless()) return FlushGradient(block, learning_rate);
+      return codec->codes_replies
+                 ? EncodeGradient(*codec, block, RateOrTables(spec_, learning_rate))
+                 : absl::OkStatus();
+    }
+    if (by.whole && versioned_) return GiveWhole(block, slowest);
+    return codec != nullptr && codec->versions ? AdvanceWorkers(*codec, block, slowest)
+                                               : absl::OkStatus();
   }
 
   // ---- the content ----
 
   StoreSnapshot FreezeSince(std::uint64_t generation) override {
     StoreSnapshot snapshot = plain_->FreezeSince(generation);
-    if (!codec_.versions) return snapshot;
+    if (!versioned_) return snapshot;
     for (FrozenPiece& piece : snapshot.pieces) {
       const auto found = versions_.find(piece.block);
       piece.version = found == versions_.end() ? 1 : found->second.version();
@@ -173,19 +198,32 @@ class CodedStore final : public ShardStore {
   // What a reply says of a whole block, as long as its version is that of the block.
   struct Whole {
     std::uint64_t version = 0;
+    compress::CodecId codec = compress::kNoCodec;
     runtime::Buffer message;  // empty: it goes as it is
   };
 
   static const compress::ReduceKernels& Reduce() { return compress::ChosenKernels().reduce; }
 
   // Of what an encoded push says. One of rows may have some that are not encoded.
-  bool AlwaysFinite() const {
-    return spec_.kind == TableKind::kDense && !codec_.codec->may_give_non_finite();
+  bool AlwaysFinite(const PushView& push) const {
+    return spec_.kind == TableKind::kDense && !decoder_.CodecOf(push).codec->may_give_non_finite();
   }
 
-  bool SumsUp() const {
-    return spec_.kind == TableKind::kDense && codec_.dtype == DType::kFloat32 &&
-           ComputeType(spec_.dtype) == DType::kFloat32;
+  // Whether pushes are decoded into their sum: lossless ones of 16-bit tables are not widened.
+  bool SumsUp(std::span<const PushView> pushes) const {
+    return spec_.kind == TableKind::kDense && ComputeType(spec_.dtype) == DType::kFloat32 &&
+           std::any_of(pushes.begin(), pushes.end(), [this](const PushView& push) {
+             return push.codec != 0 && decoder_.CodecOf(push).dtype == DType::kFloat32;
+           });
+  }
+
+  bool Gradient() const { return spec_.updater.name == compress::kGradientUpdater; }
+
+  // Whether what workers hold is of a time before their replies, for a while, said nothing of it:
+  // then they get the block, not all that has changed since in one message.
+  bool BeginsAnew(const Versions& versions, const compress::CodecSchedule::Known& known) const {
+    return known.since > 0 && !codecs_.choices[known.before].versions &&
+           versions.slowest() < known.since;
   }
 
   std::vector<float> ValuesOf(const FeedbackBlock& block) const {
@@ -208,12 +246,13 @@ class CodedStore final : public ShardStore {
 
   // The same on all replicas: place and number of updates decide what is random. State is not kept
   // from message to message.
-  EncodeTerms TermsFor(std::uint64_t block, const FeedbackBlock& open) {
-    EncodeTerms terms{.shape = compress::BlockShape(spec_, codec_, open.elements)};
+  EncodeTerms TermsFor(const compress::TableCodec& codec, std::uint64_t block,
+                       const FeedbackBlock& open) {
+    EncodeTerms terms{.shape = compress::BlockShape(spec_, codec, open.elements)};
     terms.seed = runtime::RandomAt(place_.table, block, open.steps);
-    codec_state_.assign(codec_.codec->StateElements(terms.shape), 0.0f);
+    codec_state_.assign(codec.codec->StateElements(terms.shape), 0.0f);
     terms.state = codec_state_;
-    encoded_.resize(codec_.codec->EncodedBytesMax(terms.shape));
+    encoded_.resize(codec.codec->EncodedBytesMax(terms.shape));
     return terms;
   }
 
@@ -222,61 +261,87 @@ class CodedStore final : public ShardStore {
   void Loaded(const FrozenPiece& piece) {
     const std::uint64_t steps = piece.steps.as<std::uint64_t>()[0];
     whole_.erase(piece.block);
-    if (codec_.versions) {
+    if (versioned_) {
       versions_[piece.block].StartAt(piece.version == 0 ? steps : piece.version, 0);
     }
   }
 
+  // What workers hold becomes the block.
+  absl::Status GiveWhole(std::uint64_t block, std::uint64_t slowest) {
+    LEEWAY_ASSIGN_OR_RETURN(const FeedbackBlock open, plain_->OpenFeedback(block, false));
+    const std::vector<float> values = ValuesOf(open);
+    std::copy(values.begin(), values.end(), open.slot);
+    versions_[block].StartAt(open.steps + 1, slowest);
+    held_back_[block] = 0;
+    return absl::OkStatus();
+  }
+
   // EF21-P. What the codec cannot carry, or make smaller, all workers get as it is.
-  absl::Status AdvanceWorkers(std::uint64_t block, std::uint64_t slowest) {
+  absl::Status AdvanceWorkers(const compress::TableCodec& codec, std::uint64_t block,
+                              std::uint64_t slowest) {
     LEEWAY_ASSIGN_OR_RETURN(const FeedbackBlock open, plain_->OpenFeedback(block, false));
     Versions& versions = versions_[block];
     const std::uint64_t version = open.steps + 1;
     if (versions.version() == version) return absl::OkStatus();
     std::vector<float> difference = ValuesOf(open);
     Reduce().add(open.slot, open.elements, -1, difference.data());
-    const EncodeTerms terms = TermsFor(block, open);
+    const EncodeTerms terms = TermsFor(codec, block, open);
     const absl::StatusOr<std::size_t> bytes =
-        codec_.codec->EncodeAndSubtract(difference.data(), terms, encoded_);
-    if (!bytes.ok() || *bytes >= open.elements * sizeof(float)) {
-      const std::vector<float> values = ValuesOf(open);
-      std::copy(values.begin(), values.end(), open.slot);
-      versions.StartAt(version, slowest);
-      held_back_[block] = 0;
-      return absl::OkStatus();
-    }
+        codec.codec->EncodeAndSubtract(difference.data(), terms, encoded_);
+    if (!bytes.ok() || *bytes >= open.elements * sizeof(float)) return GiveWhole(block, slowest);
     held_back_[block] = Reduce().sum_squares(difference.data(), difference.size());
     const auto message = std::span<const std::byte>(encoded_).first(*bytes);
-    LEEWAY_RETURN_IF_ERROR(codec_.codec->DecodeAdd(message, terms.shape, 1, open.slot));
-    versions.Append(version, slowest, runtime::Buffer::CopyOf(message.data(), message.size()),
+    LEEWAY_RETURN_IF_ERROR(codec.codec->DecodeAdd(message, terms.shape, 1, open.slot));
+    versions.Append(version, slowest, codec.id,
+                    runtime::Buffer::CopyOf(message.data(), message.size()),
                     open.elements * sizeof(float));
+    return absl::OkStatus();
+  }
+
+  // What a gradient table has carried, without a codec that loses anything: it goes along.
+  absl::Status FlushGradient(std::uint64_t block, double learning_rate) {
+    const double rate = RateOrTables(spec_, learning_rate);
+    const auto kept = held_back_.find(block);
+    if (!codecs_.AnyHas(&compress::TableCodec::server_feedback) || rate == 0 ||
+        (kept != held_back_.end() && kept->second == 0)) {
+      return absl::OkStatus();
+    }
+    LEEWAY_ASSIGN_OR_RETURN(const FeedbackBlock open, plain_->OpenFeedback(block, true));
+    std::vector<float> sent = ValuesOf(open);
+    Reduce().add(open.slot, open.elements, static_cast<float>(std::isnan(rate) ? 1 : 1 / rate),
+                 sent.data());
+    StoreValues(sent, open.writable);
+    std::fill_n(open.slot, open.elements, 0.0f);
+    held_back_[block] = 0;
     return absl::OkStatus();
   }
 
   // dist-EF-SGD. The slot has the residual times the learning rate; at a rate of 0, where what is
   // sent has no effect, nothing is added to it.
-  absl::Status EncodeGradient(std::uint64_t block, double learning_rate) {
+  absl::Status EncodeGradient(const compress::TableCodec& codec, std::uint64_t block,
+                              double learning_rate) {
     LEEWAY_ASSIGN_OR_RETURN(const FeedbackBlock open, plain_->OpenFeedback(block, true));
     Whole& whole = whole_[block];
-    whole = {.version = open.steps + 1, .message = {}};
+    whole = {.version = open.steps + 1, .codec = codec.id, .message = {}};
     const double rate = std::isnan(learning_rate) ? 1 : learning_rate;
-    const bool feedback = open.slot != nullptr && rate != 0;
+    const bool carries = open.slot != nullptr && rate != 0;
     std::vector<float> carried = ValuesOf(open);
     if (!std::isfinite(Reduce().max_abs(carried.data(), carried.size()))) return absl::OkStatus();
-    if (feedback) {
+    if (carries) {
       Reduce().add(open.slot, open.elements, static_cast<float>(1 / rate), carried.data());
     }
-    const EncodeTerms terms = TermsFor(block, open);
-    const absl::StatusOr<std::size_t> bytes = codec_.codec->Encode(carried.data(), terms, encoded_);
+    const EncodeTerms terms = TermsFor(codec, block, open);
+    const absl::StatusOr<std::size_t> bytes = codec.codec->Encode(carried.data(), terms, encoded_);
     const bool encoded = bytes.ok() && *bytes < open.elements * SizeOf(spec_.dtype);
     std::vector<float> sent = carried;
     if (encoded) {
       const auto message = std::span<const std::byte>(encoded_).first(*bytes);
-      LEEWAY_RETURN_IF_ERROR(codec_.codec->Decode(message, terms.shape, sent.data()));
+      LEEWAY_RETURN_IF_ERROR(codec.codec->Decode(message, terms.shape, sent.data()));
       whole.message = runtime::Buffer::CopyOf(message.data(), message.size());
     }
     StoreValues(sent, open.writable);
-    if (!feedback) return absl::OkStatus();
+    if (!carries) return absl::OkStatus();
+    if (!codec.server_feedback) sent = carried;
     for (std::uint64_t i = 0; i < open.elements; ++i) {
       open.slot[i] = static_cast<float>(rate) * (carried[i] - sent[i]);
     }
@@ -285,15 +350,16 @@ class CodedStore final : public ShardStore {
   }
 
   // Of a lossless codec: the block as it is.
-  void EncodeWhole(std::uint64_t block, const PullResult& plain) {
+  void EncodeWhole(const compress::TableCodec& codec, std::uint64_t block,
+                   const PullResult& plain) {
     Whole& whole = whole_[block];
     const std::uint64_t version = plain_->StepsOf(block) + 1;
-    if (whole.version == version) return;
+    if (whole.version == version && whole.codec == codec.id) return;
     const runtime::Buffer& values = plain.payload[0];
     const FeedbackBlock open{.elements = plain.elements, .steps = version - 1};
-    const EncodeTerms terms = TermsFor(block, open);
-    const absl::StatusOr<std::size_t> bytes = codec_.codec->Encode(values.data(), terms, encoded_);
-    whole = {.version = version, .message = {}};
+    const EncodeTerms terms = TermsFor(codec, block, open);
+    const absl::StatusOr<std::size_t> bytes = codec.codec->Encode(values.data(), terms, encoded_);
+    whole = {.version = version, .codec = codec.id, .message = {}};
     if (bytes.ok() && *bytes > 0 && *bytes < values.size()) {
       whole.message = runtime::Buffer::CopyOf(encoded_.data(), *bytes);
     }
@@ -309,7 +375,7 @@ class CodedStore final : public ShardStore {
     result.coded = true;
     result.parts = {{.version = whole.version,
                      .bytes = whole.message.size(),
-                     .codec = codec_.id,
+                     .codec = whole.codec,
                      .whole = true}};
     result.payload[0] = whole.message;
     return result;
@@ -323,7 +389,6 @@ class CodedStore final : public ShardStore {
     if (versions.version() != plain_->StepsOf(pull.block) + 1) result.slowest = versions.slowest();
     std::vector<runtime::Buffer> messages;
     if (pull.have != 0 && versions.Since(pull.have, block_bytes, &result.parts, &messages)) {
-      for (proto::ReplyPart& part : result.parts) part.codec = codec_.id;
       result.payload[0] = Joined(messages);
       return result;
     }
@@ -334,7 +399,8 @@ class CodedStore final : public ShardStore {
 
   const TableSpec spec_;
   const StorePlace place_;
-  const compress::TableCodec codec_;
+  const compress::TableCodecs codecs_;
+  const bool versioned_;  // replies are differences under one of the codecs
   const PushDecoder decoder_;
   const std::unique_ptr<ShardStore> plain_;
   absl::flat_hash_map<std::uint64_t, Versions> versions_;  // by block
@@ -347,9 +413,9 @@ class CodedStore final : public ShardStore {
 }  // namespace
 
 std::unique_ptr<ShardStore> NewCodedStore(const TableSpec& spec, const StorePlace& place,
-                                          const Updater* updater, compress::TableCodec codec,
+                                          const Updater* updater, compress::TableCodecs codecs,
                                           std::unique_ptr<ShardStore> plain) {
-  return std::make_unique<CodedStore>(spec, place, updater, std::move(codec), std::move(plain));
+  return std::make_unique<CodedStore>(spec, place, updater, std::move(codecs), std::move(plain));
 }
 
 }  // namespace leeway::ps

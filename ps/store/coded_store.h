@@ -23,7 +23,7 @@ namespace leeway::ps {
 // A version of a gradient table's block is C(Σ gᵢ + r·e), and e what that drops: the server's half
 // of dist-EF-SGD (Zheng et al., NeurIPS 2019, Algorithm 2).
 std::unique_ptr<ShardStore> NewCodedStore(const TableSpec& spec, const StorePlace& place,
-                                          const Updater* updater, compress::TableCodec codec,
+                                          const Updater* updater, compress::TableCodecs codecs,
                                           std::unique_ptr<ShardStore> plain);
 
 }  // namespace leeway::ps

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/cord.h"
+#include "absl/strings/str_join.h"
 #include "compress/coded_rows.h"
 #include "compress/halves.h"
 #include "compress/kernels/kernels.h"
@@ -30,8 +31,8 @@ bool IsMalformedEncoding(const absl::Status& status) {
 }
 
 PushDecoder::PushDecoder(const TableSpec& spec, const StorePlace& place, const Updater* updater,
-                         compress::TableCodec codec)
-    : spec_(spec), place_(place), updater_(updater), codec_(std::move(codec)) {}
+                         const compress::TableCodecs* codecs)
+    : spec_(spec), place_(place), updater_(updater), codecs_(codecs) {}
 
 std::uint64_t PushDecoder::ElementsOf(const PushView& push) const {
   if (spec_.kind == TableKind::kDense) {
@@ -42,22 +43,24 @@ std::uint64_t PushDecoder::ElementsOf(const PushView& push) const {
 
 CodecShape PushDecoder::ShapeOf(const PushView& push) const {
   if (spec_.kind == TableKind::kDense) {
-    return compress::BlockShape(spec_, codec_, ElementsOf(push));
+    return compress::BlockShape(spec_, CodecOf(push), ElementsOf(push));
   }
-  return compress::RowsShape(spec_, codec_, push.keys.size() / sizeof(std::uint64_t));
+  return compress::RowsShape(spec_, CodecOf(push), push.keys.size() / sizeof(std::uint64_t));
 }
 
 absl::Status PushDecoder::Check(const PushView& push, const ShardStore& plain) const {
-  if (push.codec != codec_.id) {
-    return Invalid(spec_, "a push is encoded by another codec than the table's, ", spec_.codec);
+  if (codecs_->Find(push.codec) == nullptr) {
+    return Invalid(spec_, "a push is encoded by another codec than the table's, ",
+                   absl::StrJoin(codecs_->texts, "; "));
   }
+  const Codec& codec = *CodecOf(push).codec;
   if (spec_.kind == TableKind::kDense) {
     const bool here =
         push.block < proto::NumBlocks(spec_, place_.block_bytes) &&
         proto::ShardOfBlock(place_.table, push.block, place_.num_shards) == place_.shard;
     if (!here || !push.keys.empty() || !push.widths.empty()) return plain.Check(push);
     LEEWAY_RETURN_IF_ERROR(CheckRate(spec_, push.learning_rate));
-    return Marked(codec_.codec->Check(push.values.bytes(), ShapeOf(push)));
+    return Marked(codec.Check(push.values.bytes(), ShapeOf(push)));
   }
   LEEWAY_RETURN_IF_ERROR(CheckKeys(spec_, place_, push.keys));
   LEEWAY_RETURN_IF_ERROR(CheckRate(spec_, push.learning_rate));
@@ -66,7 +69,7 @@ absl::Status PushDecoder::Check(const PushView& push, const ShardStore& plain) c
                                spec_.row_width * SizeOf(spec_.dtype));
   if (!rows.ok()) return Marked(rows.status());
   return Marked(
-      codec_.codec->Check(rows->encoded, compress::RowsShape(spec_, codec_, rows->encoded_rows)));
+      codec.Check(rows->encoded, compress::RowsShape(spec_, CodecOf(push), rows->encoded_rows)));
 }
 
 absl::StatusOr<PushView> PushDecoder::Plain(const PushView& push) const {
@@ -76,7 +79,7 @@ absl::StatusOr<PushView> PushDecoder::Plain(const PushView& push) const {
   std::byte* to = nullptr;
   plain.values = runtime::Buffer::Allocate(ElementsOf(push) * SizeOf(spec_.dtype), &to);
   if (spec_.kind == TableKind::kDense) {
-    LEEWAY_RETURN_IF_ERROR(codec_.codec->Decode(push.values.bytes(), ShapeOf(push), to));
+    LEEWAY_RETURN_IF_ERROR(CodecOf(push).codec->Decode(push.values.bytes(), ShapeOf(push), to));
     return plain;
   }
   const std::uint64_t row_bytes = spec_.row_width * SizeOf(spec_.dtype);
@@ -84,8 +87,8 @@ absl::StatusOr<PushView> PushDecoder::Plain(const PushView& push) const {
       const compress::CodedRows rows,
       compress::ParseCodedRows(push.values.bytes(), push.keys.size() / sizeof(std::uint64_t),
                                row_bytes));
-  LEEWAY_RETURN_IF_ERROR(codec_.codec->Decode(
-      rows.encoded, compress::RowsShape(spec_, codec_, rows.encoded_rows), to));
+  LEEWAY_RETURN_IF_ERROR(CodecOf(push).codec->Decode(
+      rows.encoded, compress::RowsShape(spec_, CodecOf(push), rows.encoded_rows), to));
   std::copy(rows.plain.begin(), rows.plain.end(), to + rows.encoded_rows * row_bytes);
   return plain;
 }
@@ -102,25 +105,27 @@ absl::StatusOr<std::vector<PushView>> PushDecoder::Plain(std::span<const PushVie
 
 absl::Status PushDecoder::Add(const PushView& push, std::uint64_t elements, bool first,
                               float* sum) const {
-  if (push.codec != 0) {
-    const CodecShape shape = compress::BlockShape(spec_, codec_, elements);
-    return first ? codec_.codec->Decode(push.values.bytes(), shape, sum)
-                 : codec_.codec->DecodeAdd(push.values.bytes(), shape, 1, sum);
+  if (push.codec != 0 && CodecOf(push).dtype == DType::kFloat32) {
+    const CodecShape shape = compress::BlockShape(spec_, CodecOf(push), elements);
+    const Codec& codec = *CodecOf(push).codec;
+    return first ? codec.Decode(push.values.bytes(), shape, sum)
+                 : codec.DecodeAdd(push.values.bytes(), shape, 1, sum);
   }
-  if (push.values.size() != elements * SizeOf(spec_.dtype)) {
-    return Invalid(spec_, "a push of ", push.values.size(), " bytes to a block of ", elements,
+  LEEWAY_ASSIGN_OR_RETURN(const PushView plain, Plain(push));
+  if (plain.values.size() != elements * SizeOf(spec_.dtype)) {
+    return Invalid(spec_, "a push of ", plain.values.size(), " bytes to a block of ", elements,
                    " elements");
   }
   if (spec_.dtype == DType::kFloat32 && first) {
-    std::memcpy(sum, push.values.data(), push.values.size());
+    std::memcpy(sum, plain.values.data(), plain.values.size());
   } else if (spec_.dtype == DType::kFloat32) {
-    compress::ChosenKernels().reduce.add(reinterpret_cast<const float*>(push.values.data()),
+    compress::ChosenKernels().reduce.add(reinterpret_cast<const float*>(plain.values.data()),
                                          elements, 1, sum);
   } else if (first) {
-    compress::Widen(spec_.dtype, push.values.data(), {sum, elements});
+    compress::Widen(spec_.dtype, plain.values.data(), {sum, elements});
   } else {
     std::vector<float> widened(elements);
-    compress::Widen(spec_.dtype, push.values.data(), widened);
+    compress::Widen(spec_.dtype, plain.values.data(), widened);
     compress::ChosenKernels().reduce.add(widened.data(), elements, 1, sum);
   }
   return absl::OkStatus();

@@ -19,22 +19,28 @@ bool IsMalformedEncoding(const absl::Status& status);
 // Of one table in one shard. Pushes may be encoded or not, each by itself.
 class PushDecoder {
  public:
-  // `updater` outlives it.
+  // `updater` and `codecs` outlive it.
   PushDecoder(const TableSpec& spec, const StorePlace& place, const Updater* updater,
-              compress::TableCodec codec);
+              const compress::TableCodecs* codecs);
 
   // Whether an encoded push fits the table and can be decoded (IsMalformedEncoding tells these
   // apart). `plain`: for what is wrong with its target.
   absl::Status Check(const PushView& push, const ShardStore& plain) const;
 
-  // Whether single pushes are decoded to aggregates: those of 16-bit tables, which are widened.
-  bool widens() const { return codec_.dtype != spec_.dtype; }
+  // The codec of an encoded push that passed Check.
+  const compress::TableCodec& CodecOf(const PushView& push) const {
+    return *codecs_->Find(push.codec);
+  }
+  // Whether the push is decoded to another dtype than the table's: 16 bits widened to 32.
+  bool Widens(const PushView& push) const {
+    return push.codec != 0 && CodecOf(push).dtype != spec_.dtype;
+  }
 
-  // The push with its values as they are. It passed Check, and the codec has the table's dtype.
+  // The push with its values as they are. It passed Check, and is not widened.
   absl::StatusOr<PushView> Plain(const PushView& push) const;
   absl::StatusOr<std::vector<PushView>> Plain(std::span<const PushView> pushes) const;
 
-  // Dense, of float32 messages: what the pushes of one clock to one block add up to, in their
+  // Dense, computed in float32: what the pushes of one clock to one block add up to, in their
   // order, divided by `contributors` where the table asks for the mean. Each is decoded into the
   // sum.
   absl::StatusOr<AggregatedPush> Sum(std::span<const PushView> pushes,
@@ -48,7 +54,7 @@ class PushDecoder {
   const TableSpec spec_;
   const StorePlace place_;
   const Updater* const updater_;
-  const compress::TableCodec codec_;
+  const compress::TableCodecs* const codecs_;
 };
 
 }  // namespace leeway::ps

@@ -5,9 +5,9 @@
 namespace leeway::ps {
 
 std::uint32_t FeedbackSlots(const TableSpec& spec) {
-  if (spec.codec == "none") return 0;
-  const absl::StatusOr<compress::TableCodec> codec = compress::TableCodecOf(spec);
-  return codec.ok() && codec->server_feedback ? 1 : 0;
+  if (spec.codec == "none" && spec.codecs.empty()) return 0;
+  const absl::StatusOr<compress::TableCodecs> codecs = compress::TableCodecsOf(spec);
+  return codecs.ok() && codecs->AnyHas(&compress::TableCodec::server_feedback) ? 1 : 0;
 }
 
 bool FeedbackIsValue(const TableSpec& spec) {

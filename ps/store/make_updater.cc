@@ -19,7 +19,7 @@ absl::Status OfTable(const TableSpec& spec, const absl::Status& status) {
 
 absl::StatusOr<std::unique_ptr<Updater>> MakeUpdater(const TableSpec& spec) {
   // A server that cannot decode a table's pushes does not take the table.
-  LEEWAY_ASSIGN_OR_RETURN(const compress::TableCodec codec, compress::TableCodecOf(spec));
+  LEEWAY_ASSIGN_OR_RETURN(const compress::TableCodecs codecs, compress::TableCodecsOf(spec));
   absl::StatusOr<UpdaterFactory> factory = FindUpdater(spec.updater.name);
   if (!factory.ok()) return OfTable(spec, factory.status());
   absl::StatusOr<std::unique_ptr<Updater>> updater = (*factory)(spec.updater.parameters);
@@ -31,7 +31,8 @@ absl::StatusOr<std::unique_ptr<Updater>> MakeUpdater(const TableSpec& spec) {
   if (!(*updater)->Supports(spec.dtype)) {
     return Invalid(spec, "updater '", spec.updater.name, "' does not support ", Name(spec.dtype));
   }
-  if ((*updater)->combine() == Updater::Combine::kLast && codec.worker_feedback) {
+  if ((*updater)->combine() == Updater::Combine::kLast &&
+      codecs.AnyHas(&compress::TableCodec::worker_feedback)) {
     return Invalid(spec, "updater '", spec.updater.name,
                    "' stores the last push, where error feedback would add up values: use a "
                    "lossless codec, or error_feedback off");

@@ -29,9 +29,9 @@ std::unique_ptr<ShardStore> NewPlainStore(const TableSpec& spec, const StorePlac
 std::unique_ptr<ShardStore> NewShardStore(const TableSpec& spec, const StorePlace& place,
                                           const Updater* updater) {
   std::unique_ptr<ShardStore> plain = NewPlainStore(spec, place, updater);
-  absl::StatusOr<compress::TableCodec> codec = compress::TableCodecOf(spec);
-  if (!codec.ok() || !codec->encodes()) return plain;
-  return NewCodedStore(spec, place, updater, *std::move(codec), std::move(plain));
+  absl::StatusOr<compress::TableCodecs> codecs = compress::TableCodecsOf(spec);
+  if (!codecs.ok() || !codecs->encodes()) return plain;
+  return NewCodedStore(spec, place, updater, *std::move(codecs), std::move(plain));
 }
 
 absl::StatusOr<FeedbackBlock> ShardStore::OpenFeedback(std::uint64_t, bool) {

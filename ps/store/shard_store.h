@@ -13,6 +13,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "compress/codec_schedule.h"
 #include "leeway/table_spec.h"
 #include "leeway/updater.h"
 #include "proto/messages.h"
@@ -48,8 +49,16 @@ struct PullView {
   std::uint64_t block = 0;
   std::uint64_t elements = 0;  // dense: what the reader expects
   runtime::Buffer keys = {};
-  std::uint64_t have = 0;  // dense: the version that the reader holds; 0: none
-  bool own_push = false;   // what the reader has pushed along is to be seen
+  std::uint64_t have = 0;                     // dense: the version that the reader holds; 0: none
+  bool own_push = false;                      // what the reader has pushed along is to be seen
+  compress::CodecSchedule::Known codec = {};  // of the table, where the slowest worker is
+};
+
+// How workers are told of a new state of a dense block: by a message of `codec`
+// (compress::CodecId), or the block itself, or (neither) they are not sent messages now.
+struct VersionBy {
+  std::uint32_t codec = 0;
+  bool whole = false;
 };
 
 // What goes into a reply, in wire order: ragged: widths, values; otherwise: values.
@@ -154,10 +163,17 @@ class ShardStore {
   // table allows the reader to miss is at most what was pushed after the slowest worker had reached
   // clock `needed`. Replicas make theirs when they are told.
   virtual bool WantsVersion(const PullView& /*pull*/, std::uint64_t /*needed*/) { return false; }
+  // How the block's next version is to be made, when the slowest worker is at clock `slowest`:
+  // the head asks, and the log tells the replicas.
+  virtual VersionBy NextVersion(std::uint64_t /*block*/, const compress::CodecSchedule& /*codecs*/,
+                                std::uint64_t /*slowest*/) {
+    return {};
+  }
   // Makes one: of the state as it is, when the slowest worker is at clock `slowest`.
-  // `learning_rate`: of the clock that has closed; NaN: the table's.
+  // `learning_rate`: of the clock that has closed; NaN: the table's. INVALID_ARGUMENT: `by` names
+  // no codec of the table.
   virtual absl::Status MakeVersion(std::uint64_t /*block*/, std::uint64_t /*slowest*/,
-                                   double /*learning_rate*/) {
+                                   double /*learning_rate*/, const VersionBy& /*by*/) {
     return absl::OkStatus();
   }
   // The block's slot, and its values to write to if `write_values`. Valid until the next call. Of a

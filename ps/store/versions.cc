@@ -12,10 +12,11 @@ void Versions::StartAt(std::uint64_t version, std::uint64_t slowest) {
   bytes_ = 0;
 }
 
-void Versions::Append(std::uint64_t version, std::uint64_t slowest, runtime::Buffer message,
-                      std::uint64_t bytes_max) {
+void Versions::Append(std::uint64_t version, std::uint64_t slowest, std::uint32_t codec,
+                      runtime::Buffer message, std::uint64_t bytes_max) {
   bytes_ += message.size();
-  messages_.push_back({.from = version_, .version = version, .bytes = std::move(message)});
+  messages_.push_back(
+      {.from = version_, .version = version, .codec = codec, .bytes = std::move(message)});
   version_ = version;
   slowest_ = slowest;
   while (messages_.size() > kMessagesMax || (bytes_ > bytes_max && messages_.size() > 1)) {
@@ -35,7 +36,7 @@ bool Versions::Since(std::uint64_t have, std::uint64_t bytes_max,
   for (auto it = first; it != messages_.end(); ++it) bytes += it->bytes.size();
   if (bytes >= bytes_max) return false;
   for (auto it = first; it != messages_.end(); ++it) {
-    parts->push_back({.version = it->version, .bytes = it->bytes.size()});
+    parts->push_back({.version = it->version, .bytes = it->bytes.size(), .codec = it->codec});
     messages->push_back(it->bytes);
   }
   return true;

@@ -26,12 +26,13 @@ class Versions {
 
   // A version that does not follow from the one before by a message.
   void StartAt(std::uint64_t version, std::uint64_t slowest);
-  // `message` leads from the newest version to this one; `bytes_max`: of all that are kept.
-  void Append(std::uint64_t version, std::uint64_t slowest, runtime::Buffer message,
-              std::uint64_t bytes_max);
+  // `message`, of that codec, leads from the newest version to this one; `bytes_max`: of all that
+  // are kept.
+  void Append(std::uint64_t version, std::uint64_t slowest, std::uint32_t codec,
+              runtime::Buffer message, std::uint64_t bytes_max);
 
-  // The messages that lead from version `have` to the newest, if all are here: their parts (without
-  // the codec), and the messages themselves. False: they are not, or are `bytes_max` bytes or more.
+  // The messages that lead from version `have` to the newest, if all are here: their parts, and
+  // the messages themselves. False: they are not, or are `bytes_max` bytes or more.
   bool Since(std::uint64_t have, std::uint64_t bytes_max, std::vector<proto::ReplyPart>* parts,
              std::vector<runtime::Buffer>* messages) const;
 
@@ -39,6 +40,7 @@ class Versions {
   struct Message {
     std::uint64_t from = 0;
     std::uint64_t version = 0;
+    std::uint32_t codec = 0;
     runtime::Buffer bytes;
   };
   std::uint64_t version_ = 1;  // of a block that nobody has pushed to: what all begin with

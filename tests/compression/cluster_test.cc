@@ -1,6 +1,7 @@
 // Whole clusters whose tables have codecs: what composes trains to the same minimum with fewer
 // bytes, what does not is refused in one line when the table is created.
 #include <cmath>
+#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -217,6 +218,83 @@ INSTANTIATE_TEST_SUITE_P(
            Case{"qsgd:bits=4"}, Case{"qsgd:bits=4", ErrorFeedback::kOff},
            Case{"qsgd:bits=4", ErrorFeedback::kBoth, Consistency::Asp()}),
     NameOf);
+
+// While all train one worker gives the table one codec after another; the others hear of it from
+// the scheduler. What is pushed and pulled in each part is of the size that its codec makes.
+TEST(CompressedTables, GetOtherCodecsWhileTheyAreTrained) {
+  for (const Consistency& consistency :
+       {Consistency::Bsp(), Consistency::Ssp(3), Consistency::Asp()}) {
+    LocalCluster::Setup setup;
+    setup.servers = 2;
+    setup.workers = 3;
+    setup.config.replication = 2;
+    setup.config.block_bytes = 8192;
+    auto cluster = *LocalCluster::Start(setup);
+    const absl::Status ran = cluster->RunWorkers([&](Worker* worker) {
+      TableSpec spec = TableSpec::Dense("w", {100, 50});
+      spec.updater = {"sgd", {{"learning_rate", 0.05}}};
+      spec.consistency = consistency;
+      if (consistency.is_bsp()) spec.aggregate = Aggregate::kMean;
+      spec.codec = "none";
+      spec.codecs = {"onebit", "zstd", "topk:0.1"};
+      const auto table = worker->CreateTable(spec);
+      ASSERT_TRUE(table.ok()) << table.status();
+      std::vector<float> w(kElements), gradient(kElements);
+      std::uint64_t bytes_before = 0;
+      const std::vector<std::string> parts = {"none", "onebit", "zstd", "topk:0.1", "none"};
+      for (const std::string& codec : parts) {
+        ASSERT_TRUE(worker->Barrier().ok());
+        if (worker->rank() == 0) {
+          const absl::Status set = worker->SetCodec("w", codec).status();
+          ASSERT_TRUE(set.ok()) << set;
+        }
+        for (int step = 0; step < 60; ++step) {
+          ASSERT_TRUE(worker->Wait(table->Pull(std::span(w))).ok());
+          for (std::uint64_t i = 0; i < kElements; ++i) gradient[i] = w[i] - TargetOf(i);
+          const absl::Status pushed = worker->Wait(table->Push(std::span<const float>(gradient)));
+          ASSERT_TRUE(pushed.ok()) << pushed;
+          ASSERT_TRUE(worker->Clock().ok());
+        }
+        const std::uint64_t bytes = worker->stats().bytes_pushed - bytes_before;
+        bytes_before = worker->stats().bytes_pushed;
+        const std::uint64_t plain = 60 * kElements * sizeof(float);
+        // Some steps at the beginning have the codec of the part before.
+        const std::map<std::string, double> most = {
+            {"none", 1.01}, {"onebit", 0.15}, {"zstd", 1.01}, {"topk:0.1", 0.35}};
+        EXPECT_LT(static_cast<double>(bytes), most.at(codec) * static_cast<double>(plain)) << codec;
+        if (codec == "none") {
+          EXPECT_GT(bytes, plain / 2);
+        }
+      }
+      ASSERT_TRUE(worker->Barrier().ok());
+      ASSERT_TRUE(worker->Wait(table->Pull(std::span(w))).ok());
+      double squares = 0;
+      for (std::uint64_t i = 0; i < kElements; ++i) {
+        squares += std::pow(static_cast<double>(w[i]) - static_cast<double>(TargetOf(i)), 2);
+      }
+      EXPECT_LT(std::sqrt(squares / kElements), 0.01) << consistency.ToString();
+      EXPECT_EQ(worker->stats().staleness_violations, 0u);
+    });
+    ASSERT_TRUE(ran.ok()) << ran;
+  }
+}
+
+TEST(CompressedTables, GetNoCodecThatTheyMayNotHave) {
+  LocalCluster::Setup setup;
+  setup.servers = setup.workers = 1;
+  auto cluster = *LocalCluster::Start(setup);
+  const absl::Status ran = cluster->RunWorkers([&](Worker* worker) {
+    TableSpec spec = TableSpec::Dense("w", {100});
+    spec.codecs = {"zstd"};
+    ASSERT_TRUE(worker->CreateTable(spec).ok());
+    const absl::Status other = worker->SetCodec("w", "onebit").status();
+    EXPECT_EQ(other.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(other.message(), HasSubstr("'w' may have codec none; zstd, but not 'onebit'"));
+    EXPECT_EQ(worker->SetCodec("x", "zstd").status().code(), absl::StatusCode::kNotFound);
+    EXPECT_TRUE(worker->SetCodec("w", "zstd").ok());
+  });
+  ASSERT_TRUE(ran.ok()) << ran;
+}
 
 TEST(CompressedTables, WhatDoesNotComposeIsRefusedInOneLine) {
   auto cluster = *LocalCluster::Start(LocalCluster::Setup());

@@ -52,21 +52,33 @@ class Training {
   // `encoded_pushes`: otherwise workers push as if the table had no codec.
   explicit Training(TableSpec spec, bool encoded_pushes = true)
       : spec_(std::move(spec)), encoded_pushes_(encoded_pushes) {
-    const auto codec = compress::TableCodecOf(spec_);
-    EXPECT_TRUE(codec.ok()) << codec.status();
-    codec_ = *codec;
+    const auto codecs = compress::TableCodecsOf(spec_);
+    EXPECT_TRUE(codecs.ok()) << codecs.status();
+    codecs_ = *codecs;
     updater_ = *ps::MakeUpdater(spec_);
     head_ = NewStore();
     replica_ = NewStore();
     for (std::uint32_t rank = 0; rank < kWorkers; ++rank) {
-      encoders_.emplace_back(spec_, codec_, kTable, rank, 1u, 1u << 20);
-      pulls_.emplace_back(spec_, codec_);
+      encoders_.emplace_back(spec_, &codecs_, kTable, rank, 1u, 1u << 20);
+      pulls_.emplace_back(spec_, &codecs_);
     }
     parameters_.assign(kElements, 0.0);
     exact_.assign(kElements, 0.0);
   }
 
   bool gradient_table() const { return spec_.updater.name == compress::kGradientUpdater; }
+
+  // From that step on.
+  void SwitchAt(int step, std::uint32_t choice) {
+    const auto clock = static_cast<std::uint64_t>(step);
+    const std::uint32_t before = schedule_.KnownAt(clock).choice;
+    ASSERT_TRUE(schedule_.Follow({.table = kTable,
+                                  .number = ++switches_,
+                                  .before = before,
+                                  .choice = choice,
+                                  .clock = clock,
+                                  .decided = true}));
+  }
 
   void Step(int step) {
     const double rate = RateAt(step);
@@ -78,11 +90,12 @@ class Training {
       // The head applies, the replica hears of the aggregate.
       const auto aggregate = head_->Combine(pushes, kWorkers);
       ASSERT_TRUE(aggregate.ok()) << aggregate.status();
+      clock_ = static_cast<std::uint64_t>(step) + 1;
+      const ps::VersionBy by = head_->NextVersion(block, schedule_, clock_);
       ASSERT_TRUE(head_->ApplyCombined(pushes, kWorkers).ok());
       ASSERT_TRUE(replica_->ApplyAggregate(*aggregate).ok());
-      const auto clock = static_cast<std::uint64_t>(step) + 1;
-      ASSERT_TRUE(head_->MakeVersion(block, clock, rate).ok());
-      ASSERT_TRUE(replica_->MakeVersion(block, clock, rate).ok());
+      ASSERT_TRUE(head_->MakeVersion(block, clock_, rate, by).ok());
+      ASSERT_TRUE(replica_->MakeVersion(block, clock_, rate, by).ok());
       if (gradient_table()) UpdateParameters(block, rate);
     }
     for (std::uint64_t i = 0; i < kElements; ++i) {
@@ -111,7 +124,7 @@ class Training {
     }
     if (event == Event::kRestore) {  // another cluster, whose workers hold nothing yet
       pulls_.clear();
-      for (std::uint32_t rank = 0; rank < kWorkers; ++rank) pulls_.emplace_back(spec_, codec_);
+      for (std::uint32_t rank = 0; rank < kWorkers; ++rank) pulls_.emplace_back(spec_, &codecs_);
     }
     head_ = std::move(next);
     replica_ = NewStore();
@@ -151,7 +164,8 @@ class Training {
   std::vector<float> Pull(std::uint32_t rank, std::uint64_t block) {
     const std::uint64_t elements = block == 0 ? kBlockElements : kElements - kBlockElements;
     std::vector<float> values(elements);
-    const ps::PullView view{.block = block, .elements = elements, .have = pulls_[rank].have(block)};
+    ps::PullView view{.block = block, .elements = elements, .have = pulls_[rank].have(block)};
+    view.codec = schedule_.KnownAt(clock_);
     const auto pulled = head_->Pull(view);
     EXPECT_TRUE(pulled.ok()) << pulled.status();
     auto* const to = reinterpret_cast<std::byte*>(values.data());
@@ -165,6 +179,9 @@ class Training {
     return values;
   }
 
+  std::uint32_t ChoiceAt(int step) const {
+    return schedule_.KnownAt(static_cast<std::uint64_t>(step)).choice;
+  }
   ps::ShardStore& head() { return *head_; }
   ps::ShardStore& replica() { return *replica_; }
 
@@ -191,8 +208,13 @@ class Training {
               .values = runtime::Buffer::CopyOf(gradient.data(), elements * sizeof(float)),
               .learning_rate = rate};
     }
-    worker::EncodedValues encoded = encoders_[rank].EncodeBlock(
-        block, reinterpret_cast<const std::byte*>(gradient.data()), elements, rate);
+    const std::uint32_t choice = schedule_.KnownAt(static_cast<std::uint64_t>(step)).choice;
+    const auto* const values = reinterpret_cast<const std::byte*>(gradient.data());
+    worker::EncodedValues encoded =
+        encoders_[rank].EncodeBlock(choice, block, values, elements, rate);
+    if (encoded.bytes.empty()) {
+      encoded.bytes = runtime::Buffer::CopyOf(gradient.data(), elements * sizeof(float));
+    }
     return {.block = block,
             .values = std::move(encoded.bytes),
             .learning_rate = rate,
@@ -208,7 +230,10 @@ class Training {
 
   const TableSpec spec_;
   const bool encoded_pushes_;
-  compress::TableCodec codec_;
+  compress::TableCodecs codecs_;
+  compress::CodecSchedule schedule_;
+  std::uint64_t switches_ = 0;
+  std::uint64_t clock_ = 0;
   std::unique_ptr<Updater> updater_;
   std::unique_ptr<ps::ShardStore> head_;
   std::unique_ptr<ps::ShardStore> replica_;
@@ -301,6 +326,56 @@ TEST_P(IdentityTest, NoticesAResidualThatIsLost) {
   if (!HasServerSide(spec)) GTEST_SKIP() << "no error feedback on servers";
   if (GetParam() == "topk:1") GTEST_SKIP() << "it drops nothing";
   EXPECT_GT(Run(spec, Event::kLostResidual), kLost);
+}
+
+// The table gets another of its codecs every few steps: one that loses nothing, none, the one under
+// test again, another lossy one. What is kept by then goes along with what follows.
+TEST_P(IdentityTest, SurvivesSwitchesOfTheCodec) {
+  const std::string other = GetParam() == "topk:0.01" ? "onebit" : "topk:0.01";
+  for (const TableSpec& one : {Parameters(GetParam(), ErrorFeedback::kWorker),
+                               Gradients(GetParam(), ErrorFeedback::kBoth)}) {
+    if (!HasServerSide(one)) continue;
+    TableSpec spec = one;
+    spec.codecs = {"none", "zstd", other};
+    Training training(spec);
+    double largest = 0;
+    for (int step = 0; step < kSteps; ++step) {
+      if (step % 5 == 4) training.SwitchAt(step, static_cast<std::uint32_t>(step / 5 + 1) % 4);
+      training.Step(step);
+      if (step == 11 || step == 23) training.Happen(Event::kFailover);
+      largest = std::max(largest, training.Error());
+    }
+    EXPECT_LT(largest, kRounding);
+    EXPECT_EQ(training.head().Digest(), training.replica().Digest());
+  }
+}
+
+// Under a codec whose replies are differences workers hold what the server believes, and under
+// any other what there is.
+TEST_P(IdentityTest, WorkersSeeTheRightValuesAfterEachSwitch) {
+  TableSpec spec = Parameters(GetParam(), ErrorFeedback::kBoth);
+  if (!HasServerSide(spec)) GTEST_SKIP() << "no error feedback on servers";
+  spec.codecs = {"none", "zstd", GetParam() == "fp16" ? "bf16" : "fp16"};
+  Training training(spec);
+  for (int step = 0; step < kSteps; ++step) {
+    if (step % 3 == 2) training.SwitchAt(step, static_cast<std::uint32_t>(step / 3 + 1) % 4);
+    training.Step(step);
+    if (step == 11) training.Happen(Event::kFailover);
+    if (step == 17) training.Happen(Event::kMove);
+    const bool differences = training.ChoiceAt(step + 1) % 3 == 0;
+    for (std::uint64_t block = 0; block < 2; ++block) {
+      for (std::uint32_t rank = 0; rank < kWorkers; ++rank) {
+        if (static_cast<std::uint32_t>(step) % (rank + 1) != 0) continue;
+        const std::vector<float> seen = training.Pull(rank, block);
+        const ps::FeedbackBlock open = *training.head().OpenFeedback(block, false);
+        const void* const wanted = differences ? static_cast<const void*>(open.slot)
+                                               : static_cast<const void*>(open.values);
+        ASSERT_EQ(std::memcmp(wanted, seen.data(), seen.size() * sizeof(float)), 0)
+            << "worker " << rank << ", block " << block << ", step " << step;
+      }
+    }
+  }
+  EXPECT_EQ(training.head().Digest(), training.replica().Digest());
 }
 
 // EF21-P: every worker that has pulled holds what the server believes, bit by bit, and that comes

@@ -1,0 +1,44 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compress/table_codec.h"
+#include "runtime/log.h"
+#include "scheduler/scheduler_impl.h"
+
+namespace leeway::scheduler {
+
+// codec TABLE CODEC. Answered when it is decided from which clock on the codec holds.
+void Scheduler::Impl::CodecCommand(const AdminDesk::Ask& ask,
+                                   const AdminDesk::Arguments& arguments) {
+  if (arguments.size() != 2) {
+    return desk_.Answer(ask, absl::InvalidArgumentError("codec takes a table and a codec"));
+  }
+  if (const absl::Status ready = Ready(); !ready.ok()) return desk_.Answer(ask, ready);
+  const std::string& name = arguments[0];
+  const std::string& codec = arguments[1];
+  const std::optional<TableCatalogue::Entry> table = catalogue_.Installed(name);
+  if (!table.has_value()) {
+    return desk_.Answer(ask, absl::NotFoundError(absl::StrCat("there is no table '", name, "'")));
+  }
+  const std::vector<std::string> texts = compress::CodecTextsOf(table->spec);
+  const auto found = std::find(texts.begin(), texts.end(), codec);
+  if (found == texts.end()) {
+    return desk_.Answer(
+        ask, absl::InvalidArgumentError(absl::StrCat(
+                 "table '", name, "' may have codec ", absl::StrJoin(texts, "; "), ", but not '",
+                 codec, "': name it in TableSpec::codecs when the ", "table is created")));
+  }
+  const auto choice = static_cast<std::uint32_t>(found - texts.begin());
+  switches_.Switch(table->id, choice, [=, this](const absl::StatusOr<std::uint64_t>& clock) {
+    if (!clock.ok()) return desk_.Answer(ask, clock.status());
+    runtime::LogInfo("table '", name, "' has codec ", codec, " from clock ", *clock, " on");
+    const nlohmann::json json = {{"table", name}, {"codec", codec}, {"clock", *clock}};
+    desk_.Answer(ask, json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  });
+}
+
+}  // namespace leeway::scheduler
