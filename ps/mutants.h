@@ -20,6 +20,11 @@ enum class Mutant : std::uint8_t {
   kHandoverWithoutHeld,          // what waits for its clock to close is not handed over
   kLogTellsOpenClocks,           // a new head knows of ticks, but not what was held for them
   kFillNotWaitedFor,             // a new replica is said to be full, and not waited for yet
+  kFeedbackLostInFill,           // a new replica gets all but the feedback slot
+  kFeedbackLostInFailover,       // a new head begins with empty feedback slots
+  kVersionNotLogged,             // the head makes a version that its replicas are not told of
+  kVersionLostInFill,            // a new replica does not know which version workers hold
+  kMessagesSinceAnother,         // an answer lacks the first of the messages that it should have
 };
 
 #ifdef LEEWAY_MUTANTS

@@ -168,6 +168,7 @@ class Shard {
                            std::uint32_t contributors);
   void ServeNeeding(std::uint64_t needed);
   void LogEntry(Item entry);
+  void LoseFeedback();
   void FinishCutIfDue();
   void FinishCut();
   std::vector<proto::WorkerWindow> Windows(bool with_held) const;

@@ -7,24 +7,41 @@
 #include "absl/strings/str_cat.h"
 #include "ps/items.h"
 #include "ps/shard.h"
+#include "ps/store/feedback.h"
 #include "runtime/random.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::ps {
 namespace {
 
-// Mutant::kStateLostInFill.
-void LoseState(Item* piece) {
+// Mutant::kStateLostInFill, and kFeedbackLostInFill: all slots, or those from that one on.
+void LoseState(Item* piece, std::uint32_t from_slot) {
+  const std::uint32_t slots = piece->header.state_slots;
+  if (slots <= from_slot) return;
   runtime::Buffer& state = piece->payload[piece->payload.size() - 2];
-  const std::string zeros(state.size(), '\0');
-  state = runtime::Buffer::CopyOf(zeros);
+  std::string lost(state.text());
+  std::fill(lost.begin() + static_cast<std::ptrdiff_t>(lost.size() / slots * from_slot), lost.end(),
+            '\0');
+  state = runtime::Buffer::CopyOf(lost);
 }
 
 }  // namespace
 
 // ---- the change of the head ----
 
+// Mutant::kFeedbackLostInFailover.
+void Shard::LoseFeedback() {
+  for (auto& [id, store] : stores_) {
+    if (FeedbackSlots(context_->tables.Find(id)->spec()) == 0) continue;
+    for (const FrozenPiece& piece : store->Freeze().pieces) {
+      const absl::StatusOr<FeedbackBlock> open = store->OpenFeedback(piece.block, false);
+      if (open.ok()) std::fill_n(open->slot, open->elements, 0.0f);
+    }
+  }
+}
+
 void Shard::BecomeHead(bool inherited) {
+  if (Is(context_->mutant, Mutant::kFeedbackLostInFailover) && inherited) LoseFeedback();
   if (inherited) grace_until_ = context_->loop->Now() + context_->held_grace;
   const bool forget = Is(context_->mutant, Mutant::kPromoteWithoutWindows) && inherited;
   for (auto& [worker, window] : windows_) {
@@ -203,7 +220,11 @@ std::vector<Item> Shard::Freeze() {
     const Table& table = *context_->tables.Find(id);
     for (const FrozenPiece& piece : store->Freeze().pieces) {
       pieces.push_back(PieceItem(table, piece));
-      if (Is(context_->mutant, Mutant::kStateLostInFill)) LoseState(&pieces.back());
+      if (Is(context_->mutant, Mutant::kStateLostInFill)) LoseState(&pieces.back(), 0);
+      if (Is(context_->mutant, Mutant::kVersionLostInFill)) pieces.back().header.version = 0;
+      if (Is(context_->mutant, Mutant::kFeedbackLostInFill) && FeedbackSlots(table.spec()) > 0) {
+        LoseState(&pieces.back(), piece.state_slots - 1);
+      }
     }
   }
   return pieces;

@@ -11,6 +11,18 @@
 #include "runtime/status_macros.h"
 
 namespace leeway::ps {
+namespace {
+
+// Mutant::kMessagesSinceAnother.
+void LoseFirstMessage(PullResult* pulled) {
+  if (pulled->parts.size() < 2) return;
+  const std::uint64_t first_bytes = pulled->parts.front().bytes;
+  pulled->parts.erase(pulled->parts.begin());
+  const runtime::Buffer& all = pulled->payload[0];
+  pulled->payload[0] = all.Part(first_bytes, all.size() - first_bytes);
+}
+
+}  // namespace
 
 proto::Reply ReplyTo(const proto::Request& request) {
   proto::Reply reply;
@@ -259,10 +271,13 @@ void Shard::Serve(const Table& table, const Inbound& inbound, std::uint64_t need
     const absl::Status made = store->MakeVersion(view.block, progress_.slowest(),
                                                  std::numeric_limits<double>::quiet_NaN(), by);
     if (!made.ok()) return Refuse(inbound, made);
-    LogEntry(VersionItem(table, view.block, by));
+    if (!Is(context_->mutant, Mutant::kVersionNotLogged)) {
+      LogEntry(VersionItem(table, view.block, by));
+    }
   }
   absl::StatusOr<PullResult> pulled = store->Pull(view);
   if (!pulled.ok()) return Refuse(inbound, pulled.status());
+  if (Is(context_->mutant, Mutant::kMessagesSinceAnother)) LoseFirstMessage(&*pulled);
   proto::Reply reply = ReplyTo(inbound.request);
   reply.slowest_clock = pulled->slowest.value_or(progress_.slowest());
   reply.coded = pulled->coded;

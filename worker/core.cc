@@ -36,6 +36,7 @@ Core::Core(Setup setup)
       host_(setup.host),
       loop_(setup.loop),
       factory_(setup.factory),
+      mutant_(setup.mutant),
       incarnation_(host_->Random()),
       poster_(std::make_shared<Poster>(loop_)),
       deadlines_(loop_, [this] { LookAtDeadlines(); }),
@@ -99,7 +100,7 @@ absl::Status Core::Usable() const {
 
 void Core::OnWelcome(const proto::Welcome& welcome) {
   welcome_ = welcome;
-  const Requests::Self self{.incarnation = incarnation_, .rank = welcome.rank};
+  const Requests::Self self{.incarnation = incarnation_, .rank = welcome.rank, .mutant = mutant_};
   servers_ = std::make_unique<Servers>(config_, loop_, factory_,
                                        van::Identity{.role = Role::kWorker,
                                                      .node = welcome.node,
@@ -272,7 +273,7 @@ absl::Status Core::SetCoding(TableInfo* info) {
   std::shared_ptr<TableCoding>& coding = codings_[info->id];
   if (coding == nullptr) {
     coding = std::make_shared<TableCoding>(info->spec, std::move(codecs), info->id, rank(),
-                                           info->num_shards, config_.residual_bytes_max);
+                                           info->num_shards, config_.residual_bytes_max, mutant_);
     FollowCodecs();
   }
   info->coding = coding;

@@ -31,6 +31,7 @@
 #include "worker/due_operations.h"
 #include "worker/entrance.h"
 #include "worker/errands.h"
+#include "worker/mutants.h"
 #include "worker/operation.h"
 #include "worker/requests.h"
 #include "worker/residual_file.h"
@@ -49,6 +50,7 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
     runtime::Host* host = nullptr;
     runtime::Loop* loop = nullptr;
     van::Factory* factory = nullptr;
+    Mutant mutant = Mutant::kNone;  // only in a build with LEEWAY_MUTANTS
   };
   using Done = absl::AnyInvocable<void(const absl::Status&)>;
   using TableDone = absl::AnyInvocable<void(absl::StatusOr<std::shared_ptr<const TableInfo>>)>;
@@ -154,6 +156,7 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   runtime::Host* const host_;
   runtime::Loop* const loop_;
   van::Factory* const factory_;
+  const Mutant mutant_;
   const std::uint64_t incarnation_;
   const std::shared_ptr<Poster> poster_;
 

@@ -2,8 +2,8 @@
 //
 // The loop and all that lives on it are guarded by one lock. A thread that waits turns the loop
 // itself, so that an answer reaches it without a hand-over; of several waiting threads one drives
-// and the others sleep. A helper thread drives only when no user thread has for a millisecond; it is
-// not woken while they do.
+// and the others sleep. A helper thread drives only when no user thread has for a millisecond; it
+// is not woken while they do.
 #ifndef LEEWAY_WORKER_PROGRESS_H_
 #define LEEWAY_WORKER_PROGRESS_H_
 

@@ -34,7 +34,8 @@ absl::Status PulledBlocks::Take(std::uint64_t block, std::uint64_t elements,
     const auto its = bytes.subspan(begin, part.bytes);
     begin += part.bytes;
     // An answer that was asked for earlier may come later: it begins with what is held already.
-    if (part.version <= held.version) continue;
+    const bool late = part.version <= held.version;
+    if (late && !Is(mutant_, Mutant::kLateAnswerApplied)) continue;
     if (absl::Status changed = Change(&held, part, its, elements); !changed.ok()) {
       held_.erase(block);
       return changed;
@@ -59,6 +60,9 @@ const compress::TableCodec* PulledBlocks::ByItself(std::span<const proto::ReplyP
 
 absl::Status PulledBlocks::Change(Held* held, const proto::ReplyPart& part,
                                   std::span<const std::byte> bytes, std::uint64_t elements) const {
+  if (Is(mutant_, Mutant::kWholeNotTaken) && part.whole && held->version != 0) {
+    return absl::OkStatus();
+  }
   if (part.codec == compress::kNoCodec && part.whole) {
     if (bytes.size() != elements * sizeof(float)) {
       return Wrong("has a block of ", bytes.size(), " bytes for ", elements, " elements");

@@ -200,12 +200,21 @@ void Requests::SendUndecided() {
   for (const auto& [place, link] : servers_->links()) Pump(link.get());
 }
 
+// Mutant::kEncodesAgain.
+void Requests::FillAgain(Request& request) {
+  const bool can = request.operation != nullptr && request.operation->source != nullptr;
+  if (!can || request.table->spec.kind != TableKind::kDense) return;
+  request.filled = false;
+  request.piece.payload.clear();
+}
+
 void Requests::SendNow(Link* link, Request* request, absl::Time now) {
   if (Undecided(*request)) return TryLater(request);
   request->state = Request::State::kSent;
   request->epoch_sent = epoch_;
   request->due = now + Jittered(request->resend_delay, loop_);
   request->resend_delay = NextResendDelay(request->resend_delay, resend_interval_);
+  if (request->times_sent > 0 && Is(self_.mutant, Mutant::kEncodesAgain)) FillAgain(*request);
   if (request->times_sent++ == 0) request->first_sent = now;
   Fill(*request);
   if (const absl::Status sent = HandOver(link, *request, now); !sent.ok()) {

@@ -32,6 +32,7 @@
 #include "proto/messages.h"
 #include "runtime/loop.h"
 #include "worker/alarm.h"
+#include "worker/mutants.h"
 #include "worker/request.h"
 #include "worker/retained_memory.h"
 #include "worker/servers.h"
@@ -43,6 +44,7 @@ class Requests {
   struct Self {
     std::uint64_t incarnation = 0;
     std::uint32_t rank = 0;
+    Mutant mutant = Mutant::kNone;
   };
   // The answer to a request of an operation. Its payload is let go of already, or is a copy.
   using OnAnswer = std::function<void(Request& request, const Link& link, const proto::Reply& reply,
@@ -144,6 +146,7 @@ class Requests {
   bool MaySend(Link* link, const Request& request) const;
   void Pump(Link* link);
   void Fill(Request& request);
+  void FillAgain(Request& request);
   void SendNow(Link* link, Request* request, absl::Time now);
   absl::Status HandOver(Link* link, const Request& request, absl::Time now);
   van::SendDone Followed(Link* link, std::uint64_t bytes);

@@ -1,6 +1,7 @@
 // A tensor is cut into the blocks that proto/layout.h says; every block is one request, whose
 // payload points into the user's array. A small tensor is copied: that costs less than to lend it.
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -62,6 +63,10 @@ class CodedDenseSource final : public PushSource {
   void Fill(std::size_t, const PushTerms& terms, Piece* piece) override {
     const std::optional<std::uint32_t> choice = coding_->ChoiceAt(terms.clock);
     if (!choice.has_value()) return;
+#ifdef LEEWAY_MUTANTS  // Mutant::kEncodesAgain takes the payload away
+    if (piece->payload.empty()) piece->payload.push_back(plain_[piece->block]);
+    plain_[piece->block] = piece->payload.back();
+#endif
     EncodedValues encoded = coding_->pushes.EncodeBlock(
         *choice, piece->block, piece->payload.back().data(), piece->elements, terms.learning_rate);
     if (encoded.bytes.empty()) return;
@@ -71,6 +76,9 @@ class CodedDenseSource final : public PushSource {
 
  private:
   const std::shared_ptr<TableCoding> coding_;
+#ifdef LEEWAY_MUTANTS
+  std::map<std::uint64_t, runtime::Buffer> plain_;  // by block
+#endif
 };
 
 // Blocks whose payload is there from the beginning: it points into the user's array.

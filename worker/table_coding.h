@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "compress/codec_schedule.h"
+#include "worker/mutants.h"
 #include "worker/pulled_blocks.h"
 #include "worker/push_encoder.h"
 
@@ -14,11 +15,12 @@ namespace leeway::worker {
 
 struct TableCoding {
   TableCoding(const TableSpec& spec, compress::TableCodecs with, std::uint32_t table,
-              std::uint32_t rank, std::uint32_t num_shards, std::uint64_t residual_bytes_max)
+              std::uint32_t rank, std::uint32_t num_shards, std::uint64_t residual_bytes_max,
+              Mutant mutant)
       : table_id(table),
         codecs(std::move(with)),
         pushes(spec, &codecs, table, rank, num_shards, residual_bytes_max),
-        pulls(spec, &codecs) {}
+        pulls(spec, &codecs, mutant) {}
   TableCoding(const TableCoding&) = delete;
   TableCoding& operator=(const TableCoding&) = delete;
 

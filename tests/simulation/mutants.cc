@@ -17,7 +17,16 @@ constexpr NamedMutant kMutants[] = {
     {"handed over without what is held", Mutant::kHandoverWithoutHeld},
     {"promoted with clocks whose pushes it lacks", Mutant::kLogTellsOpenClocks},
     {"a new replica counts before it is waited for", Mutant::kFillNotWaitedFor},
-    {"a checkpoint's manifest written first", Mutant::kNone, scheduler::Mutant::kManifestFirst},
+    {.name = "a checkpoint's manifest written first",
+     .scheduler = scheduler::Mutant::kManifestFirst},
+    {"feedback slot lost in a fill", Mutant::kFeedbackLostInFill},
+    {"feedback slot lost in a failover", Mutant::kFeedbackLostInFailover},
+    {"version not logged", Mutant::kVersionNotLogged},
+    {"number of a version lost in a fill", Mutant::kVersionLostInFill},
+    {"messages since another version", Mutant::kMessagesSinceAnother},
+    {.name = "encoded again when sent again", .worker = worker::Mutant::kEncodesAgain},
+    {.name = "late answer added to a later version", .worker = worker::Mutant::kLateAnswerApplied},
+    {.name = "whole block not taken", .worker = worker::Mutant::kWholeNotTaken},
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "ps/mutants.h"
 #include "scheduler/mutants.h"
+#include "worker/mutants.h"
 
 namespace leeway::simulation {
 
@@ -14,6 +15,7 @@ struct NamedMutant {
   absl::string_view name;
   ps::Mutant server = ps::Mutant::kNone;
   scheduler::Mutant scheduler = scheduler::Mutant::kNone;
+  worker::Mutant worker = worker::Mutant::kNone;
 };
 
 // Whether this is a build that has them (LEEWAY_MUTANTS).

@@ -15,7 +15,8 @@ SimCluster::SimCluster(const Setup& setup)
       place_{.world = &world_,
              .network = &network_,
              .data_options = setup.data_options,
-             .scheduler_mutant = setup.scheduler_mutant} {
+             .scheduler_mutant = setup.scheduler_mutant,
+             .worker_mutant = setup.worker_mutant} {
   config_.scheduler = absl::StrCat("sim://", HostName(Role::kScheduler, 0), "/0");
 }
 

@@ -30,6 +30,7 @@ class SimCluster {
     Config config;  // role, scheduler and rank are filled in
     ps::DataOptions data_options;
     scheduler::Mutant scheduler_mutant = scheduler::Mutant::kNone;
+    worker::Mutant worker_mutant = worker::Mutant::kNone;
     std::uint32_t spare_servers = 0;  // hosts on which servers may be started on top
   };
 

@@ -34,8 +34,11 @@ void SimProcess::RunServer(const Config& config) {
 }
 
 void SimProcess::RunWorker(const Config& config) {
-  core_ = std::make_unique<worker::Core>(worker::Core::Setup{
-      .config = config, .host = host_.get(), .loop = loop(), .factory = factory_.get()});
+  core_ = std::make_unique<worker::Core>(worker::Core::Setup{.config = config,
+                                                             .host = host_.get(),
+                                                             .loop = loop(),
+                                                             .factory = factory_.get(),
+                                                             .mutant = place_.worker_mutant});
 }
 
 }  // namespace leeway::simulation

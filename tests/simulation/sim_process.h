@@ -24,6 +24,7 @@ struct SimWorkplace {
   van::SimNetwork* network = nullptr;
   ps::DataOptions data_options;  // the servers'
   scheduler::Mutant scheduler_mutant = scheduler::Mutant::kNone;
+  worker::Mutant worker_mutant = worker::Mutant::kNone;
 };
 
 class SimProcess {

@@ -36,6 +36,7 @@ SimCluster::Setup ChooseCluster(const SeedOptions& options, runtime::Random* ran
   setup.seed = options.seed;
   setup.data_options = options.data_options;
   setup.scheduler_mutant = options.scheduler_mutant;
+  setup.worker_mutant = options.worker_mutant;
   setup.spare_servers = kSpareServers;
   Config& config = setup.config;
   config.replication = static_cast<std::uint32_t>(1 + random->Below(3));

@@ -12,6 +12,7 @@
 #include "scheduler/mutants.h"
 #include "tests/simulation/checker.h"
 #include "tests/simulation/fault_kinds.h"
+#include "worker/mutants.h"
 
 namespace leeway::simulation {
 
@@ -22,6 +23,7 @@ struct SeedOptions {
   // To see the invariants fail.
   ps::DataOptions data_options;
   scheduler::Mutant scheduler_mutant = scheduler::Mutant::kNone;
+  worker::Mutant worker_mutant = worker::Mutant::kNone;
 };
 
 struct SeedResult {
