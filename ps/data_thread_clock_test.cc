@@ -309,6 +309,67 @@ TEST(Asp, NeverHoldsAndSaysHowStale) {
   EXPECT_EQ(bench.TakeReply(0).reply().staleness, 40u);
 }
 
+// A table whose replies are versions of its blocks; the newest one that an answer tells of.
+TableSpec VersionsTable(const Consistency& consistency) {
+  TableSpec spec = AddTable("w", consistency);
+  spec.codec = "onebit";
+  return spec;
+}
+std::uint64_t VersionOf(const Answer& answer) {
+  EXPECT_TRUE(answer.reply().result.ok()) << answer.reply().result;
+  EXPECT_TRUE(answer.reply().coded);
+  return answer.reply().parts.empty() ? 0 : answer.reply().parts.back().version;
+}
+
+TEST(Versions, OfTheTimeWhenAWorkerWasDeadAreNotWhatItsPushesAreIn) {
+  Bench bench;
+  const std::uint32_t table = bench.Install(VersionsTable(Consistency::Ssp(1)));
+  EXPECT_TRUE(bench.PushNow(0, table, 0, 1).ok());
+  bench.SetState(1, proto::WorkerState::kDead);
+  bench.Tick(0, 5);
+  bench.Take(0);
+  bench.Send(0, bench.DensePull(0, table, 5));
+  EXPECT_EQ(VersionOf(bench.TakeReply(0)), 2u);  // made when the slowest worker was at clock 5
+  bench.SetState(1, proto::WorkerState::kAlive);
+  EXPECT_TRUE(bench.PushNow(1, table, 0, 1).ok());
+  bench.Tick(1, 4);
+  bench.Take(1);
+  bench.Send(0, bench.DensePull(0, table, 5));
+  const Answer answer = bench.TakeReply(0);
+  EXPECT_EQ(VersionOf(answer), 3u);
+  EXPECT_EQ(answer.reply().slowest_clock, 4u);
+}
+
+TEST(Versions, AreAtMostOneClockStalerThanTheTable) {
+  Bench bench;
+  const std::uint32_t table = bench.Install(VersionsTable(Consistency::Asp()));
+  const auto pull = [&](std::uint64_t have) {
+    proto::Request request = bench.DensePull(0, table, 9);
+    request.have = have;
+    bench.Send(0, request);
+    return bench.TakeReply(0);
+  };
+  const auto tick = [&](std::uint64_t clock) {
+    for (const std::uint32_t rank : {0u, 1u}) {
+      bench.Tick(rank, clock);
+      bench.Take(rank);
+    }
+  };
+  EXPECT_TRUE(bench.PushNow(0, table, 0, 1).ok());
+  EXPECT_EQ(VersionOf(pull(1)), 0u);  // nothing new for who holds the newest one
+  tick(1);
+  EXPECT_EQ(VersionOf(pull(1)), 2u);  // the slowest worker has gone on
+  EXPECT_TRUE(bench.PushNow(0, table, 0, 1).ok());
+  tick(2);
+  const Answer older = pull(1);
+  EXPECT_EQ(VersionOf(older), 2u);
+  EXPECT_EQ(older.reply().slowest_clock, 1u);  // that of the version
+  tick(3);
+  const Answer newer = pull(1);
+  EXPECT_EQ(VersionOf(newer), 3u);
+  EXPECT_EQ(newer.reply().slowest_clock, 3u);
+}
+
 TEST(TestSwitch, NeverHoldServesStalerThanAllowedAndSaysSo) {
   Bench bench({.never_hold = true});
   const std::uint32_t ssp = bench.Install(AddTable("s", Consistency::Ssp(1)));

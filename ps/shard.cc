@@ -55,6 +55,7 @@ void Shard::SetWorker(const proto::WorkerEntry& entry) {
     return window.second.restored && window.first.first == entry.rank &&
            window.first.second != entry.incarnation;
   });
+  const std::uint64_t slowest_before = progress_.slowest();
   progress_.Set(entry.rank, entry.incarnation, entry.state, entry.late);
   if (!entry.late && context_->start_clock != 0) {
     EnterWindow({entry.rank, entry.incarnation}, context_->start_clock, context_->start_clock);
@@ -64,6 +65,7 @@ void Shard::SetWorker(const proto::WorkerEntry& entry) {
   if (window.since != Progress::kNotEntered) {
     progress_.Enter(entry.rank, entry.incarnation, window.clock, window.since);
   }
+  if (progress_.slowest() < slowest_before) ForgetSlowest();
   window.tick_clock = 0;
   // What a dead worker had admitted stays known: it may come back and send it again.
   for (Stream& stream : window.streams) stream.TakeAll();
@@ -75,6 +77,11 @@ void Shard::SetWorker(const proto::WorkerEntry& entry) {
     context_->counters->pushes_discarded +=
         contributions_.Discard(entry.rank, entry.incarnation, progress_.ClockOf(entry.rank));
   }
+}
+
+// Who was dead and is back pushes to clocks that versions were said to be complete in.
+void Shard::ForgetSlowest() {
+  for (auto& [id, store] : stores_) store->ForgetSlowest();
 }
 
 void Shard::EnterWindow(const WorkerKey& worker, std::uint64_t clock, std::uint64_t since) {

@@ -169,6 +169,7 @@ class Shard {
   void ServeNeeding(std::uint64_t needed);
   void LogEntry(Item entry);
   void LoseFeedback();
+  void ForgetSlowest();
   void FinishCutIfDue();
   void FinishCut();
   std::vector<proto::WorkerWindow> Windows(bool with_held) const;

@@ -265,7 +265,9 @@ void Shard::Serve(const Table& table, const Inbound& inbound, std::uint64_t need
   PullView view = ToPull(inbound);
   view.codec = table.codec_schedule().KnownAt(progress_.slowest());
   // Before anything is said of it, all replicas have it: the answer waits for the log.
-  if (store->WantsVersion(view, needed)) {
+  const ReaderTerms terms{
+      .needed = needed, .slowest = progress_.slowest(), .workers = progress_.living()};
+  if (store->WantsVersion(view, terms)) {
     const VersionBy by =
         store->NextVersion(view.block, table.codec_schedule(), progress_.slowest());
     const absl::Status made = store->MakeVersion(view.block, progress_.slowest(),

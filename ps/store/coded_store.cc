@@ -116,13 +116,22 @@ class CodedStore final : public ShardStore {
     return WithMessage(pull.block, std::move(result));
   }
 
-  bool WantsVersion(const PullView& pull, std::uint64_t needed) override {
+  bool WantsVersion(const PullView& pull, const ReaderTerms& terms) override {
     if (!codecs_.choices[pull.codec.choice].versions) return false;
     const std::uint64_t newest = plain_->StepsOf(pull.block) + 1;
     const Versions& versions = versions_[pull.block];
     if (versions.version() == newest) return false;
     if (BeginsAnew(versions, pull.codec)) return true;
-    return pull.own_push || pull.have == versions.version() || versions.slowest() < needed;
+    if (pull.own_push || versions.slowest() < terms.needed) return true;
+    const bool holds = pull.have == versions.version();
+    return versions.IsDue({.updates = newest - versions.version(),
+                           .slowest = terms.slowest,
+                           .workers = terms.workers,
+                           .reader_holds = holds});
+  }
+
+  void ForgetSlowest() override {
+    for (auto& [block, versions] : versions_) versions.ForgetSlowest();
   }
 
   VersionBy NextVersion(std::uint64_t block, const compress::CodecSchedule& codecs,
@@ -383,12 +392,16 @@ class CodedStore final : public ShardStore {
 
   absl::StatusOr<PullResult> PullVersion(const PullView& pull) {
     LEEWAY_ASSIGN_OR_RETURN(PullResult result, plain_->Pull(pull));  // it checks what is asked for
-    const Versions& versions = versions_[pull.block];
+    Versions& versions = versions_[pull.block];
     const std::uint64_t block_bytes = result.elements * sizeof(float);
     result.coded = true;
-    if (versions.version() != plain_->StepsOf(pull.block) + 1) result.slowest = versions.slowest();
+    if (versions.version() != plain_->StepsOf(pull.block) + 1) {
+      result.slowest = versions.slowest();
+      if (pull.have == versions.version()) versions.NoteInVain();
+    }
     std::vector<runtime::Buffer> messages;
-    if (pull.have != 0 && versions.Since(pull.have, block_bytes, &result.parts, &messages)) {
+    if (pull.have != 0 &&
+        versions.MessagesSince(pull.have, block_bytes, &result.parts, &messages)) {
       result.payload[0] = Joined(messages);
       return result;
     }

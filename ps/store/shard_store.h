@@ -61,6 +61,13 @@ struct VersionBy {
   bool whole = false;
 };
 
+// What decides, beside what a reader holds, whether a version is made for it.
+struct ReaderTerms {
+  std::uint64_t needed = 0;   // the table allows it to miss what was pushed from that clock on
+  std::uint64_t slowest = 0;  // clock of the slowest living worker
+  std::uint64_t workers = 1;  // living
+};
+
 // What goes into a reply, in wire order: ragged: widths, values; otherwise: values.
 struct PullResult {
   absl::InlinedVector<runtime::Buffer, 2> payload;
@@ -159,10 +166,14 @@ class ShardStore {
 
   // ---- dense tables whose replies are encoded (ps/store/coded_store.h); of others nothing happens
 
-  // Whether a new version of the block has to be made before such a pull is answered: what the
-  // table allows the reader to miss is at most what was pushed after the slowest worker had reached
-  // clock `needed`. Replicas make theirs when they are told.
-  virtual bool WantsVersion(const PullView& /*pull*/, std::uint64_t /*needed*/) { return false; }
+  // Whether a new version of the block has to be made before such a pull is answered. Replicas make
+  // theirs when they are told.
+  virtual bool WantsVersion(const PullView& /*pull*/, const ReaderTerms& /*terms*/) {
+    return false;
+  }
+  // A worker that was not waited for is waited for again, from an earlier clock on: what versions
+  // were known to have of all clocks does not hold for what it pushes.
+  virtual void ForgetSlowest() {}
   // How the block's next version is to be made, when the slowest worker is at clock `slowest`:
   // the head asks, and the log tells the replicas.
   virtual VersionBy NextVersion(std::uint64_t /*block*/, const compress::CodecSchedule& /*codecs*/,

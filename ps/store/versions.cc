@@ -8,6 +8,7 @@ namespace leeway::ps {
 void Versions::StartAt(std::uint64_t version, std::uint64_t slowest) {
   version_ = version;
   slowest_ = slowest;
+  in_vain_ = 0;
   messages_.clear();
   bytes_ = 0;
 }
@@ -19,15 +20,23 @@ void Versions::Append(std::uint64_t version, std::uint64_t slowest, std::uint32_
       {.from = version_, .version = version, .codec = codec, .bytes = std::move(message)});
   version_ = version;
   slowest_ = slowest;
+  in_vain_ = 0;
   while (messages_.size() > kMessagesMax || (bytes_ > bytes_max && messages_.size() > 1)) {
     bytes_ -= messages_.front().bytes.size();
     messages_.pop_front();
   }
 }
 
-bool Versions::Since(std::uint64_t have, std::uint64_t bytes_max,
-                     std::vector<proto::ReplyPart>* parts,
-                     std::vector<runtime::Buffer>* messages) const {
+bool Versions::IsDue(const Since& since) const {
+  if (since.slowest > slowest_ + kLagMax) return true;
+  if (!since.reader_holds) return false;
+  const std::uint64_t rounds_max = kRoundsMax * std::max<std::uint64_t>(1, since.workers);
+  return since.slowest > slowest_ || since.updates >= rounds_max || in_vain_ >= rounds_max;
+}
+
+bool Versions::MessagesSince(std::uint64_t have, std::uint64_t bytes_max,
+                             std::vector<proto::ReplyPart>* parts,
+                             std::vector<runtime::Buffer>* messages) const {
   if (have == version_) return true;
   auto first = std::find_if(messages_.begin(), messages_.end(),
                             [&](const Message& message) { return message.from == have; });
