@@ -24,6 +24,15 @@ struct ShardLoad {
   std::uint64_t requests = 0;  // since the server started
   friend bool operator==(const ShardLoad&, const ShardLoad&) = default;
 };
+// worker → scheduler: what a table's codecs cost there.
+struct CodecReport {
+  std::uint32_t table = 0;
+  std::uint64_t lossy = 0;         // bit i: codec i of the table loses something
+  std::vector<double> costs = {};  // nanoseconds for a byte of values, by codec
+  double link_bytes_per_s = 0;     // to the server that is reached most slowly
+  std::uint64_t clock = 0;         // the worker's
+};
+
 struct LoadReport {
   std::vector<ShardLoad> shards = {};  // by shard; none twice
 };

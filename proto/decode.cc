@@ -117,6 +117,7 @@ absl::Status ReadHeader(const wire::Header& header, Input& in, AnyMessage* to) {
     LEEWAY_BODY(SchedulerMoved);
     LEEWAY_BODY(PushBatch);
     LEEWAY_BODY(PushAcks);
+    LEEWAY_BODY(CodecReport);
 #undef LEEWAY_BODY
     case wire::Body::NONE:
       break;

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "proto/decode_parts.h"
 #include "proto/decode_payload.h"
 #include "proto/limits.h"
@@ -32,6 +34,28 @@ absl::Status Read(const wire::AdminReply& from, Input& in, AdminReply* to) {
   to->request = from.request();
   LEEWAY_RETURN_IF_ERROR(ReadStatus(from.code(), from.reason(), in, &to->result));
   return TakeBytes(in);
+}
+
+absl::Status Read(const wire::CodecReport& from, Input&, CodecReport* to) {
+  to->table = from.table();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("table", to->table, 1, kAny));
+  const std::size_t size = SizeOrZero(from.costs());
+  LEEWAY_RETURN_IF_ERROR(CheckRange("number of costs", size, 1, kTableCodecsMax + 1));
+  LEEWAY_RETURN_IF_ERROR(CheckAligned("costs", from.costs(), sizeof(double)));
+  to->lossy = from.lossy();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("lossy", to->lossy, 0, (std::uint64_t{1} << size) - 1));
+  for (std::size_t i = 0; i < size; ++i) {
+    const double cost = from.costs()->Get(static_cast<std::uint32_t>(i));
+    if (!std::isfinite(cost) || cost <= 0)
+      return Wrong("cost ", i, " is ", cost, ", may be above 0");
+    to->costs.push_back(cost);
+  }
+  to->clock = from.clock();
+  to->link_bytes_per_s = from.link_bytes_per_s();
+  if (!std::isfinite(to->link_bytes_per_s) || to->link_bytes_per_s <= 0) {
+    return Wrong("link_bytes_per_s is ", to->link_bytes_per_s, ", may be above 0");
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Read(const wire::CheckpointPrepare& from, Input&, CheckpointPrepare* to) {

@@ -122,6 +122,7 @@ absl::Status Read(const wire::LoadReport& from, Input& in, LoadReport* to);
 // decode_admin.cc:
 absl::Status Read(const wire::Admin& from, Input& in, Admin* to);
 absl::Status Read(const wire::AdminReply& from, Input& in, AdminReply* to);
+absl::Status Read(const wire::CodecReport& from, Input& in, CodecReport* to);
 absl::Status Read(const wire::CheckpointPrepare& from, Input& in, CheckpointPrepare* to);
 absl::Status Read(const wire::CheckpointPrepared& from, Input& in, CheckpointPrepared* to);
 absl::Status Read(const wire::CheckpointCut& from, Input& in, CheckpointCut* to);

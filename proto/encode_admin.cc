@@ -21,6 +21,11 @@ Offset<wire::AdminReply> Write(Builder& out, const AdminReply& m) {
   return wire::CreateAdminReply(out, m.request, Code(m.result), WriteReason(out, m.result));
 }
 
+Offset<wire::CodecReport> Write(Builder& out, const CodecReport& m) {
+  const auto costs = out.CreateVector(m.costs);
+  return wire::CreateCodecReport(out, m.table, m.lossy, costs, m.link_bytes_per_s, m.clock);
+}
+
 Offset<wire::CheckpointPrepare> Write(Builder& out, const CheckpointPrepare& m) {
   return wire::CreateCheckpointPrepare(out, m.checkpoint);
 }

@@ -69,6 +69,7 @@ Offset<wire::LoadReport> Write(Builder& out, const LoadReport& m);
 // encode_admin.cc:
 Offset<wire::Admin> Write(Builder& out, const Admin& m);
 Offset<wire::AdminReply> Write(Builder& out, const AdminReply& m);
+Offset<wire::CodecReport> Write(Builder& out, const CodecReport& m);
 Offset<wire::CheckpointPrepare> Write(Builder& out, const CheckpointPrepare& m);
 Offset<wire::CheckpointPrepared> Write(Builder& out, const CheckpointPrepared& m);
 Offset<wire::CheckpointCut> Write(Builder& out, const CheckpointCut& m);

@@ -322,6 +322,8 @@ struct Call {
   std::uint64_t request = 0;
   std::string handler = {};
 };  // payload: request
+// The handler that every server has: it answers with nothing, for a worker that measures its link.
+inline constexpr char kProbeHandler[] = "leeway.probe";
 struct CallReply {
   std::uint64_t request = 0;
   absl::Status result = {};
@@ -341,7 +343,7 @@ using AnyMessage =
                  StatusRequest, StatusReply, EnterClock, EnterClockReply, Replicate, ReplicateAck,
                  ReplicaReady, LoadReport, Admin, AdminReply, CheckpointPrepare, CheckpointPrepared,
                  CheckpointCut, CheckpointWritten, RestoreShards, RestoreShardsReply,
-                 SchedulerMoved, PushBatch, PushAcks>;
+                 SchedulerMoved, PushBatch, PushAcks, CodecReport>;
 
 }  // namespace leeway::proto
 

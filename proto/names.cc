@@ -52,7 +52,8 @@ absl::string_view NameOf(const AnyMessage& message) {
                                                  "RestoreShardsReply",
                                                  "SchedulerMoved",
                                                  "PushBatch",
-                                                 "PushAcks"};
+                                                 "PushAcks",
+                                                 "CodecReport"};
   static_assert(std::size(kNames) == std::variant_size_v<AnyMessage>);
   return message.valueless_by_exception() ? kNames[0] : kNames[message.index()];
 }

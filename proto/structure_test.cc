@@ -59,9 +59,9 @@ TEST(StructureTest, Garbage) {
 TEST(StructureTest, BodyOfAnUnknownType) {
   Builder out;
   const auto body = wire::CreateGoodbye(out);
-  wire::FinishHeaderBuffer(out, wire::CreateHeader(out, static_cast<wire::Body>(47), body.Union()));
+  wire::FinishHeaderBuffer(out, wire::CreateHeader(out, static_cast<wire::Body>(48), body.Union()));
   EXPECT_EQ(Says(runtime::Buffer::CopyOf(out.GetBufferPointer(), out.GetSize())),
-            "malformed header: body's type is 47, may be 1 to 46");
+            "malformed header: body's type is 48, may be 1 to 47");
 }
 
 TEST(StructureTest, TypeWithoutBody) {
@@ -178,8 +178,7 @@ TEST(StructureTest, MisalignedBatches) {
   wire::PushBatchBuilder batch(out);
   batch.add_incarnation(1);
   batch.add_pushes(pushes);
-  EXPECT_EQ(SaysTo(out, batch.Finish()),
-            "malformed PushBatch: pushes are not aligned to 8 bytes");
+  EXPECT_EQ(SaysTo(out, batch.Finish()), "malformed PushBatch: pushes are not aligned to 8 bytes");
 }
 
 TEST(StructureTest, MisalignedWindows) {

@@ -177,6 +177,10 @@ inline auto Fields(const ReplicaReady& m) {
   const auto& [a, b] = m;
   return std::tie(a, b);
 }
+inline auto Fields(const CodecReport& m) {
+  const auto& [a, b, c, d, e] = m;
+  return std::tie(a, b, c, d, e);
+}
 inline auto Fields(const LoadReport& m) {
   const auto& [a] = m;
   return std::tie(a);

@@ -154,6 +154,11 @@ void AddReplication(std::vector<Sample>* all) {
 }
 
 void AddAdministration(std::vector<Sample>* all) {
+  all->push_back({CodecReport{.table = 3,
+                              .lossy = 6,
+                              .costs = {80.5, 3.25, 1e-9},
+                              .link_bytes_per_s = 12.5e6,
+                              .clock = 9}});
   all->push_back({Admin{.request = 3,
                         .command = "checkpoint-save",
                         .arguments = {"", "/data/größe", std::string(kArgumentBytesMax, 'x')}}});

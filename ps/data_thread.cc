@@ -267,7 +267,7 @@ void DataThread::OnCall(van::PeerId peer, const van::Identity& sender, const pro
   if (absl::IsPermissionDenied(worker.status())) return Violation(peer, worker.status());
   proto::CallReply reply{.request = call.request, .result = worker.status()};
   std::string answer;
-  if (worker.ok()) {
+  if (worker.ok() && call.handler != proto::kProbeHandler) {
     absl::StatusOr<RequestHandler> handler = FindHandler(call.handler);
     reply.result = handler.status();
     if (handler.ok()) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/limits.h"
+#include "proto/messages.h"
 
 namespace leeway {
 namespace {
@@ -28,6 +29,10 @@ absl::Status RegisterHandler(absl::string_view name, RequestHandler handler) {
   if (name.empty() || name.size() > proto::kNameBytesMax) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a handler's name has 1 to ", proto::kNameBytesMax, " bytes; this one has ", name.size()));
+  }
+  if (name == proto::kProbeHandler) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("a handler named \"", name, "\" is part of every server"));
   }
   if (handler == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat("handler \"", name, "\" is an empty function"));

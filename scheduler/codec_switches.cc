@@ -56,7 +56,7 @@ void CodecSwitches::Begin(std::uint32_t id, Table* table) {
                                             .number = NumberAfter(table->decided),
                                             .before = current.choice,
                                             .choice = wish.choice};
-      table->margin = 1;
+      table->margin = kMarginMin;
       Announce(table);
       NoteChange();
       // Where nobody is there to agree.
@@ -103,7 +103,7 @@ void CodecSwitches::Hear(std::uint32_t worker, std::uint64_t clock, Table* table
 }
 
 void CodecSwitches::OnAck(std::uint32_t worker, std::uint64_t version, std::uint64_t clock) {
-  newest_clock_ = std::max(newest_clock_, std::min(clock, proto::kStartClockMax));
+  OnClock(clock);
   const std::uint64_t before = changes_;
   bool decided = false;
   for (auto& [id, table] : tables_) {
@@ -114,6 +114,10 @@ void CodecSwitches::OnAck(std::uint32_t worker, std::uint64_t version, std::uint
     decided = DecideIfAgreed(id, &table) || decided;
   }
   if (decided || changes_ != before) NoteChange();
+}
+
+void CodecSwitches::OnClock(std::uint64_t clock) {
+  newest_clock_ = std::max(newest_clock_, std::min(clock, proto::kStartClockMax));
 }
 
 void CodecSwitches::WorkersChanged() {

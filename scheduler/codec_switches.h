@@ -27,6 +27,9 @@
 namespace leeway::scheduler {
 
 inline constexpr std::size_t kSwitchesWaitingMax = 64;  // of one table
+// Clocks between the fastest worker that is known and a switch: a map may take one or two where
+// links are busy. It doubles whenever a worker was there before the map.
+inline constexpr std::uint64_t kMarginMin = 3;
 
 class CodecSwitches {
  public:
@@ -48,6 +51,8 @@ class CodecSwitches {
   void Published(std::uint64_t version);
   // A worker has taken a map of that version, in that clock.
   void OnAck(std::uint32_t worker, std::uint64_t version, std::uint64_t clock);
+  // A worker is in that clock: the next switch is announced for a later one.
+  void OnClock(std::uint64_t clock);
   // Some have come, or gone.
   void WorkersChanged();
   // To be called often: what could not be decided is announced again.
@@ -79,7 +84,7 @@ class CodecSwitches {
     std::optional<std::uint64_t> version;  // of the first map with `announced`
     std::set<std::uint32_t> agreed;        // workers that had not reached its clock
     bool again = false;                    // somebody has not reached the switch before
-    std::uint64_t margin = 1;
+    std::uint64_t margin = kMarginMin;
     std::deque<Wish> wishes;  // the first is the one that is announced
   };
 

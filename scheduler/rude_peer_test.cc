@@ -150,6 +150,7 @@ TEST_F(RudePeerTest, EveryMessageFromAStrangerInEveryRoleIsSurvived) {
       proto::CheckpointWritten{1},
       proto::RestoreShards{1, "d"},
       proto::RestoreShardsReply{1},
+      proto::CodecReport{.table = 1, .costs = {1}, .link_bytes_per_s = 1},
       proto::SchedulerMoved{"tcp://127.0.0.1:1", 1}};
   std::uint64_t incarnation = 100;
   for (Role role : {Role::kUnknown, Role::kScheduler, Role::kServer, Role::kWorker, Role::kTool}) {

@@ -17,6 +17,8 @@ namespace leeway::scheduler {
 namespace {
 
 constexpr absl::Duration kMissingLogInterval = absl::Seconds(10);
+// How often tables whose codec is chosen automatically are looked at.
+constexpr absl::Duration kChooseInterval = absl::Milliseconds(500);
 // So the scheduler sends no more than a thousand maps a second that can wait, however many nodes.
 constexpr absl::Duration kMapRestPerNode = absl::Milliseconds(1);
 
@@ -89,8 +91,8 @@ Scheduler::Impl::Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* fa
 
 Scheduler::Impl::~Impl() {
   for (runtime::TimerId timer :
-       {detector_timer_, resend_timer_, log_timer_, nobody_timer_, barrier_timer_, publish_timer_,
-        urgent_timer_, plan_timer_, return_timer_, ending_timer_, grace_timer_}) {
+       {detector_timer_, resend_timer_, log_timer_, nobody_timer_, barrier_timer_, codec_timer_,
+        publish_timer_, urgent_timer_, plan_timer_, return_timer_, ending_timer_, grace_timer_}) {
     loop_->Cancel(timer);
   }
   for (const auto& [node, timer] : suspects_) loop_->Cancel(timer);
@@ -118,6 +120,7 @@ absl::Status Scheduler::Impl::Start(Done done) {
   Every(AtLeastOneMs(config_.heartbeat_interval), &detector_timer_, &Impl::FindDead);
   Every(AtLeastOneMs(config_.resend_interval / 2), &resend_timer_, &Impl::ResendWhatIsUnanswered);
   Every(kMissingLogInterval, &log_timer_, &Impl::LogMissing);
+  Every(kChooseInterval, &codec_timer_, &Impl::ChooseCodecs);
   PutOffNobodyCame();
   if (!address_before_.empty()) GoOn();
   return absl::OkStatus();
@@ -141,6 +144,7 @@ std::string Scheduler::Impl::StatusJson() const {
                        .barriers = barriers_,
                        .catalogue = catalogue_,
                        .switches = switches_,
+                       .codec_reasons = codec_reasons_,
                        .oddities = oddities_,
                        .checkpoint = checkpoints_.view(),
                        .restoring = restoration_.loading() ? restoration_.Progress() : "",
@@ -231,6 +235,7 @@ void Scheduler::Impl::Retire(Node* node, Node::State state, const std::string& w
   if (!left) SendTo(*node, down);  // should it live after all, it ends
   PublishSoon();
   if (node->role == Role::kWorker) {
+    chooser_.Forget(node->id);
     switches_.WorkersChanged();
     barriers_.Gone({.rank = node->rank, .late = node->late ? node->incarnation : 0});
   }

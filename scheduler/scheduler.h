@@ -54,8 +54,8 @@ class Scheduler {
   std::unique_ptr<Impl> impl_;
 };
 
-// Runs a scheduler over the network on a thread of its own until the cluster is over, or until SIGTERM
-// or SIGINT, which end the cluster in order. Blocks.
+// Runs a scheduler over the network on a thread of its own until the cluster is over, or until
+// SIGTERM or SIGINT, which end the cluster in order. Blocks.
 absl::Status RunScheduler(const Config& config);
 
 }  // namespace leeway::scheduler

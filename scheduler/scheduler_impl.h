@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "scheduler/barriers.h"
 #include "scheduler/chain_planner.h"
 #include "scheduler/checkpoints.h"
+#include "scheduler/codec_chooser.h"
 #include "scheduler/codec_switches.h"
 #include "scheduler/ending.h"
 #include "scheduler/failure_detector.h"
@@ -146,6 +148,8 @@ class Scheduler::Impl final : private van::Handler,
   void RestorationFailed(const absl::Status& why);
 
   // ---- codecs (scheduler_codecs.cc) ----
+  void On(const Sender& sender, const proto::CodecReport& report);
+  void ChooseCodecs();
   void CodecCommand(const AdminDesk::Ask& ask, const AdminDesk::Arguments& arguments);
 
   // ---- after a restart ----
@@ -209,6 +213,9 @@ class Scheduler::Impl final : private van::Handler,
   Restoration restoration_;
   Checkpoints checkpoints_;
   CodecSwitches switches_;
+  CodecChooser chooser_;
+  std::map<std::uint32_t, std::string> codec_reasons_;  // by table: of its last change
+  std::set<std::uint32_t> pinned_;  // tables with codec auto that somebody has given another
   absl::Time next_plan_ = absl::InfinitePast();
   std::optional<Ending> ending_;
   Oddities oddities_;
@@ -226,8 +233,8 @@ class Scheduler::Impl final : private van::Handler,
   absl::Time rest_until_ = absl::InfinitePast();  // before which no map goes out that can wait
 
   runtime::TimerId detector_timer_{}, resend_timer_{}, log_timer_{}, nobody_timer_{},
-      barrier_timer_{}, publish_timer_{}, urgent_timer_{}, plan_timer_{}, return_timer_{},
-      ending_timer_{}, grace_timer_{};
+      barrier_timer_{}, codec_timer_{}, publish_timer_{}, urgent_timer_{}, plan_timer_{},
+      return_timer_{}, ending_timer_{}, grace_timer_{};
 };
 
 }  // namespace leeway::scheduler

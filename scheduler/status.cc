@@ -69,17 +69,19 @@ Json ShardsToJson(const StatusSources& sources) {
           {"servers", std::move(servers)}};
 }
 
-Json TablesToJson(const TableCatalogue& catalogue, const CodecSwitches& switches) {
+Json TablesToJson(const StatusSources& sources) {
   Json list = Json::array();
-  for (const TableCatalogue::Entry& table : catalogue.tables()) {
-    const CodecSwitches::Current codec = switches.CurrentOf(table.id);
+  for (const TableCatalogue::Entry& table : sources.catalogue.tables()) {
+    const CodecSwitches::Current codec = sources.switches.CurrentOf(table.id);
     const std::vector<std::string> codecs = compress::CodecTextsOf(table.spec);
+    const auto reason = sources.codec_reasons.find(table.id);
     list.push_back({{"id", table.id},
                     {"name", table.spec.name},
                     {"installed", table.installed},
                     {"codec", codec.choice < codecs.size() ? codecs[codec.choice] : ""},
                     {"codec_since", codec.since},
                     {"codec_changing", codec.being_changed},
+                    {"codec_reason", reason == sources.codec_reasons.end() ? "" : reason->second},
                     {"spec", table.spec.ToString()}});
   }
   return list;
@@ -163,7 +165,7 @@ std::string StatusToJson(const StatusSources& sources) {
   status["shards"] = ShardsToJson(sources);
   status["servers"] = NodesToJson(servers, sources);
   status["workers"] = NodesToJson(workers, sources);
-  status["tables"] = TablesToJson(sources.catalogue, sources.switches);
+  status["tables"] = TablesToJson(sources);
   status["barriers"] = BarriersToJson(sources.barriers);
   if (!sources.restoring.empty()) status["restoring"] = sources.restoring;
   if (sources.checkpoint.has_value()) status["checkpoint"] = CheckpointToJson(*sources.checkpoint);

@@ -3,6 +3,7 @@
 #define LEEWAY_SCHEDULER_STATUS_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -41,6 +42,7 @@ struct StatusSources {
   const Barriers& barriers;
   const TableCatalogue& catalogue;
   const CodecSwitches& switches;
+  const std::map<std::uint32_t, std::string>& codec_reasons;  // by table
   const Oddities& oddities;
   std::optional<Checkpoints::View> checkpoint;  // that is being saved
   std::string restoring;                        // how far that is; empty: it is not

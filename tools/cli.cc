@@ -154,8 +154,10 @@ void AddTrain(CLI::App* app, TrainCommand* command, Action* action) {
                     "another of the updater's parameters: NAME=VALUE");
   train
       ->add_option("--codec", command->codec,
-                   "how gradients and parameters travel: none, onebit, topk:0.01, ...")
+                   "how gradients and parameters travel: none, onebit, topk:0.01, ..., or auto")
       ->capture_default_str();
+  train->add_option("--codecs", command->codecs,
+                    "what auto chooses from, and `leeway codec` may: separated by ';'");
   train
       ->add_option("--error-feedback", command->error_feedback,
                    "which ends keep what the codec drops: auto, worker, server, both or off")

@@ -75,6 +75,7 @@ struct TrainCommand {
   std::int64_t batch = 64;
   std::string updater = "adam";
   std::string codec = "none";
+  std::string codecs;  // separated by ';': what codec auto chooses from
   std::string error_feedback = "auto";
   std::optional<double> rate;
   bool constant_rate = false;

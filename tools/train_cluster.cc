@@ -89,6 +89,7 @@ std::vector<std::string> TrainArguments(const TrainCommand& command) {
     add("--updater-parameter", parameter);
   }
   add("--codec", command.codec);
+  if (!command.codecs.empty()) add("--codecs", command.codecs);
   add("--error-feedback", command.error_feedback);
   add("--epochs", command.epochs);
   add("--steps", command.steps);

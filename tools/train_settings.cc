@@ -114,14 +114,20 @@ absl::StatusOr<ErrorFeedback> ErrorFeedbackFrom(const std::string& text) {
 
 // Whether the codec can carry the model's tables, and has a use for that error feedback.
 absl::Status CheckCodec(const TableSpec& table) {
-  if (const auto codec = compress::MakeCodec(table.codec); !codec.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("--codec: ", codec.status().message()));
+  if (table.codec == compress::kAutomaticCodec && table.codecs.empty()) {
+    return absl::InvalidArgumentError("--codec is auto: --codecs says what it chooses from");
   }
-  const absl::Status whole = compress::TableCodecOf(table).status();
+  for (const std::string& text : compress::CodecTextsOf(table)) {
+    if (const auto codec = compress::MakeCodec(text); !codec.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(text == table.codec ? "--codec: " : "--codecs: ", codec.status().message()));
+    }
+  }
+  const absl::Status whole = compress::TableCodecsOf(table).status();
   if (whole.ok()) return whole;
   TableSpec automatic = table;
   automatic.error_feedback = ErrorFeedback::kAuto;
-  const bool by_itself = compress::TableCodecOf(automatic).ok();
+  const bool by_itself = compress::TableCodecsOf(automatic).ok();
   return absl::InvalidArgumentError(
       absl::StrCat(by_itself ? "--error-feedback: " : "--codec: ", whole.message()));
 }
@@ -153,6 +159,7 @@ absl::StatusOr<fashion_mnist::Settings> SettingsFrom(const TrainCommand& command
   settings.batch = static_cast<std::size_t>(command.batch);
   LEEWAY_ASSIGN_OR_RETURN(settings.updater, UpdaterFrom(command));
   settings.codec = command.codec;
+  settings.codecs = absl::StrSplit(command.codecs, ';', absl::SkipWhitespace());
   LEEWAY_ASSIGN_OR_RETURN(settings.error_feedback, ErrorFeedbackFrom(command.error_feedback));
   settings.rate_falls = !command.constant_rate;
   settings.epochs = static_cast<std::size_t>(command.epochs);

@@ -18,6 +18,8 @@ namespace {
 // When there is no time left to connect: the membership reports an absent scheduler itself, and a
 // scheduler that is there says who is missing; only if neither does do we.
 constexpr absl::Duration kConnectGrace = absl::Seconds(1);
+// How long a server may take to answer a probe of the link, before another is sent.
+constexpr absl::Duration kProbeTimeout = absl::Seconds(30);
 
 absl::Status Prefixed(absl::string_view prefix, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(prefix, ": ", status.message()));
@@ -113,6 +115,16 @@ void Core::OnWelcome(const proto::Welcome& welcome) {
              std::span<runtime::Buffer> payload) { OnAnswer(request, link, reply, payload); });
   ticker_ = std::make_unique<Ticker>(config_, loop_, servers_.get(), requests_.get(), self);
   calls_ = std::make_unique<Calls>(loop_, servers_.get());
+  meter_ = std::make_unique<CodecMeter>(
+      CodecMeter::World{.loop = loop_,
+                        .servers = [this] { return LivingServers(); },
+                        .probe =
+                            [this](std::uint32_t rank, runtime::Buffer bytes, Calls::Done done) {
+                              calls_->Call(rank, proto::kProbeHandler, std::move(bytes),
+                                           kProbeTimeout, std::move(done));
+                            },
+                        .bytes_moved = [this] { return requests_->pushed_bytes() + bytes_pulled_; },
+                        .tell = [this](const proto::CodecReport& report) { Tell(report); }});
 }
 
 void Core::OnMap(std::shared_ptr<const proto::ClusterMap> map) {
@@ -128,6 +140,21 @@ void Core::OnMap(std::shared_ptr<const proto::ClusterMap> map) {
   FailLost(requests_->Follow(*map_));
   ticker_->Follow(*map_);
   if (phase_ == Phase::kJoining) Enter();
+}
+
+std::vector<std::uint32_t> Core::LivingServers() const {
+  std::vector<std::uint32_t> ranks;
+  for (const proto::ServerEntry& server : map_->servers) {
+    const Link* const link = servers_->Find(server.rank, 0);
+    if (server.alive && link != nullptr && link->up) ranks.push_back(server.rank);
+  }
+  return ranks;
+}
+
+// One that is lost is made again.
+void Core::Tell(proto::CodecReport report) {
+  report.clock = clock();
+  membership_->Send(report).IgnoreError();
 }
 
 // What waited for a codec to be decided goes on.
@@ -277,6 +304,7 @@ absl::Status Core::SetCoding(TableInfo* info) {
     FollowCodecs();
   }
   info->coding = coding;
+  if (info->spec.codec == compress::kAutomaticCodec) meter_->Watch(coding);
   return absl::OkStatus();
 }
 

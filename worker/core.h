@@ -28,6 +28,7 @@
 #include "van/van.h"
 #include "worker/alarm.h"
 #include "worker/calls.h"
+#include "worker/codec_meter.h"
 #include "worker/due_operations.h"
 #include "worker/entrance.h"
 #include "worker/errands.h"
@@ -143,6 +144,8 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   void BreakOff(const Operation& operation);
   Errands::TableDone TableAnswer(TableDone done);
   absl::Status SetCoding(TableInfo* info);
+  std::vector<std::uint32_t> LivingServers() const;
+  void Tell(proto::CodecReport report);
   void FollowCodecs();
   void Enter();
   void BeReady();
@@ -184,6 +187,7 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   std::unique_ptr<Requests> requests_;
   std::unique_ptr<Ticker> ticker_;
   std::unique_ptr<Calls> calls_;
+  std::unique_ptr<CodecMeter> meter_;
   std::unique_ptr<Errands> errands_;
   std::unique_ptr<Entrance> entrance_;  // of a worker that came late
 };

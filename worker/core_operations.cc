@@ -258,6 +258,7 @@ void Core::End(const absl::Status& why) {
   if (errands_ != nullptr) errands_->Fail(why);
   if (calls_ != nullptr) calls_->Fail(why);
   if (ticker_ != nullptr) ticker_->Stop();
+  if (meter_ != nullptr) meter_->Stop();
   std::vector<std::shared_ptr<Operation>> asking;  // oldest deadline first
   for (std::shared_ptr<Operation>& operation : due_.All()) {
     if (operation->stage == Operation::Stage::kAsking) asking.push_back(std::move(operation));

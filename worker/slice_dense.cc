@@ -67,6 +67,7 @@ class CodedDenseSource final : public PushSource {
     if (piece->payload.empty()) piece->payload.push_back(plain_[piece->block]);
     plain_[piece->block] = piece->payload.back();
 #endif
+    coding_->TakeSample(piece->payload.back().data(), piece->elements);
     EncodedValues encoded = coding_->pushes.EncodeBlock(
         *choice, piece->block, piece->payload.back().data(), piece->elements, terms.learning_rate);
     if (encoded.bytes.empty()) return;

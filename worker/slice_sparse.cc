@@ -86,6 +86,8 @@ class SparseSource final : public PushSource {
     const auto keys = piece->payload[0].as<std::uint64_t>();
     const bool may_flush =
         op_ == proto::Op::kPush;  // a pull would be answered with their rows, too
+    std::byte* const values = to_.data() + begin_[index] * row_bytes_;
+    table_->coding->TakeSample(values, keys.size() * table_->spec.row_width);
     EncodedRows rows = table_->coding->pushes.EncodeRows(choice, piece->shard, keys,
                                                          to_.data() + begin_[index] * row_bytes_,
                                                          learning_rate, may_flush);

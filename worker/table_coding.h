@@ -3,24 +3,41 @@
 #ifndef LEEWAY_WORKER_TABLE_CODING_H_
 #define LEEWAY_WORKER_TABLE_CODING_H_
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "compress/codec_cost.h"
 #include "compress/codec_schedule.h"
+#include "compress/halves.h"
 #include "worker/mutants.h"
 #include "worker/pulled_blocks.h"
 #include "worker/push_encoder.h"
 
 namespace leeway::worker {
 
+// Some values that were pushed, for codecs to be measured on (codec_meter.h).
+struct ValueSample {
+  bool wanted = false;
+  std::vector<std::byte> values;  // of the table's dtype; empty: there are none yet
+};
+
 struct TableCoding {
-  TableCoding(const TableSpec& spec, compress::TableCodecs with, std::uint32_t table,
+  TableCoding(const TableSpec& of, compress::TableCodecs with, std::uint32_t table,
               std::uint32_t rank, std::uint32_t num_shards, std::uint64_t residual_bytes_max,
               Mutant mutant)
-      : table_id(table),
+      : spec(of),
+        table_id(table),
         codecs(std::move(with)),
-        pushes(spec, &codecs, table, rank, num_shards, residual_bytes_max),
-        pulls(spec, &codecs, mutant) {}
+        pushes(of, &codecs, table, rank, num_shards, residual_bytes_max),
+        pulls(of, &codecs, mutant) {}
   TableCoding(const TableCoding&) = delete;
   TableCoding& operator=(const TableCoding&) = delete;
 
@@ -33,9 +50,35 @@ struct TableCoding {
     return change.choice < choices && change.before < choices && schedule.Follow(change);
   }
 
+  // Keeps the beginning of what is pushed, where a sample is wanted.
+  void TakeSample(const std::byte* values, std::uint64_t elements) {
+    if (!sample.wanted || elements == 0) return;
+    const std::uint64_t row = std::max<std::uint64_t>(1, spec.row_width);
+    const std::uint64_t most = std::max(row, kSampleElements / row * row);
+    sample.values.assign(values, values + std::min(elements, most) * SizeOf(spec.dtype));
+    sample.wanted = false;
+  }
+  absl::StatusOr<compress::CodecSpeed> MeasureSample(const compress::TableCodec& codec,
+                                                     const std::function<absl::Time()>& now) const {
+    const std::uint64_t elements = sample.values.size() / SizeOf(spec.dtype);
+    const CodecShape shape = spec.kind == TableKind::kDense
+                                 ? compress::BlockShape(spec, codec, elements)
+                                 : compress::RowsShape(spec, codec, elements / spec.row_width);
+    if (codec.dtype == spec.dtype) {
+      return compress::MeasureCodec(*codec.codec, shape, sample.values, now);
+    }
+    std::vector<float> widened(elements);
+    compress::Widen(spec.dtype, sample.values.data(), widened);
+    return compress::MeasureCodec(*codec.codec, shape, std::as_bytes(std::span(widened)), now);
+  }
+
+  static constexpr std::uint64_t kSampleElements = 16 << 10;
+
+  const TableSpec spec;
   const std::uint32_t table_id;
   const compress::TableCodecs codecs;
   compress::CodecSchedule schedule;
+  ValueSample sample;
   PushEncoder pushes;
   PulledBlocks pulls;
 };

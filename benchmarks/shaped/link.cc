@@ -78,6 +78,13 @@ absl::StatusOr<ShapedLink> ShapedLink::Make(const std::string& rate, const std::
   return link;
 }
 
+absl::Status ShapedLink::Reshape(const std::string& rate, const std::string& burst) const {
+  const std::string other = absl::StrCat("nsenter --net=", NamespaceOf(keeper_.pid()), " ");
+  const std::string shape = absl::StrCat(" root tbf rate ", rate, " burst ", burst, " ", kQueue);
+  LEEWAY_RETURN_IF_ERROR(Do(absl::StrCat("tc qdisc change dev near", shape)));
+  return Do(absl::StrCat(other, "tc qdisc change dev far", shape));
+}
+
 absl::Status ShapedLink::CrossOver() const {
   const int fd = open(NamespaceOf(keeper_.pid()).c_str(), O_RDONLY | O_CLOEXEC);
   const bool moved = fd >= 0 && setns(fd, CLONE_NEWNET) == 0;

@@ -21,6 +21,9 @@ class ShapedLink {
   // at 1 Gbit/s), and far less than a message that is measured.
   static absl::StatusOr<ShapedLink> Make(const std::string& rate, const std::string& burst);
 
+  // Both ends get another rate, while they are used.
+  absl::Status Reshape(const std::string& rate, const std::string& burst) const;
+
   // Addresses of this end and of the other one.
   static std::string here();
   static std::string there();

@@ -1,6 +1,6 @@
 // leeway_bench_shaped [RATE [SERVER_THREADS [BURST]]]: a worker and a server at the two ends of a
 // link of that rate (shaped/link.h), with a connection for each of the server's threads. Commands
-// that begin with "train:" are shaped/train.h's, others shaped/steps.h's.
+// that begin with "train:" or "switch:" are shaped/train.h's, others shaped/steps.h's.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -38,6 +38,13 @@ int Main(const std::string& rate, int connections, const std::string& burst) {
   std::unique_ptr<LayeredModel> layered;  // once it is asked for: it is large
   ServeCommands([&](const Command& command) {
     if (absl::StartsWith(command.op, "train:")) return coded.Measure(command);
+    if (absl::StartsWith(command.op, "switch:")) {
+      const std::string next = command.op.substr(sizeof("switch:") - 1);
+      const std::size_t comma = next.find(',');
+      const std::string rate_next = next.substr(0, comma);
+      const std::string burst_next = comma == next.npos ? burst : next.substr(comma + 1);
+      return coded.MeasureSwitch(command, [&] { return link->Reshape(rate_next, burst_next); });
+    }
     if (layered == nullptr) {
       layered = std::make_unique<LayeredModel>(worker->get());
       if (const absl::Status built = layered->Build(); !built.ok()) {

@@ -34,6 +34,7 @@ absl::StatusOr<CodedModels::Model*> CodedModels::ModelOf(const std::string& code
     TableSpec spec = TableSpec::Dense(absl::StrCat(codec, " ", i), {kElements});
     spec.consistency = Consistency::Bsp();
     spec.codec = codec;
+    if (codec == "auto") spec.codecs = {"none", "zstd", "onebit"};
     absl::StatusOr<Table> table = worker_->CreateTable(spec);
     if (!table.ok()) {
       models_.erase(found);
@@ -79,6 +80,36 @@ Measured CodedModels::Measure(const Command& command) {
     measured.seconds = watch.Seconds();
     measured.cpu_seconds = watch.Cpu();
     measured.bytes = measured.operations * kModelBytes;
+    return absl::OkStatus();
+  };
+  if (const absl::Status status = run(); !status.ok()) measured.error = status.ToString();
+  return measured;
+}
+
+// What a step pushes says which codec the tables have: one of the choices takes half of the bytes
+// of another, or less.
+Measured CodedModels::MeasureSwitch(const Command& command,
+                                    const std::function<absl::Status()>& reshape) {
+  Measured measured;
+  const auto run = [&]() -> absl::Status {
+    LEEWAY_ASSIGN_OR_RETURN(Model* const model, ModelOf("auto"));
+    const auto pushed_by = [&]() -> absl::StatusOr<std::uint64_t> {
+      const std::uint64_t before = worker_->stats().bytes_pushed;
+      LEEWAY_RETURN_IF_ERROR(Step(model));
+      return worker_->stats().bytes_pushed - before;
+    };
+    LEEWAY_RETURN_IF_ERROR(Step(model));
+    LEEWAY_ASSIGN_OR_RETURN(const std::uint64_t at_first, pushed_by());
+    LEEWAY_RETURN_IF_ERROR(reshape());
+    const Stopwatch watch;
+    while (watch.Seconds() < command.seconds) {
+      LEEWAY_ASSIGN_OR_RETURN(const std::uint64_t now, pushed_by());
+      ++measured.operations;
+      measured.bytes += now;
+      if (2 * now < at_first || now > 2 * at_first) break;
+    }
+    measured.seconds = watch.Seconds();
+    measured.cpu_seconds = watch.Cpu();
     return absl::OkStatus();
   };
   if (const absl::Status status = run(); !status.ok()) measured.error = status.ToString();

@@ -3,6 +3,7 @@
 #ifndef LEEWAY_BENCHMARKS_SHAPED_TRAIN_H_
 #define LEEWAY_BENCHMARKS_SHAPED_TRAIN_H_
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -28,7 +29,12 @@ class CodedModels {
   // "train:CODEC", e.g. "train:topk:0.01" or "train:none": at least `in_flight` steps, and
   // `seconds` of them. Two come before that do not count: the first pull of a codec's model is of
   // all its values.
+  // Of codec "auto" Leeway chooses among none, zstd and onebit.
   Measured Measure(const Command& command);
+
+  // "switch:RATE[,BURST]": how long it takes, after `reshape` has given the link that rate, until the model
+  // with codec auto, which is trained meanwhile, has another codec than before. At most `seconds`.
+  Measured MeasureSwitch(const Command& command, const std::function<absl::Status()>& reshape);
 
  private:
   struct Layer {

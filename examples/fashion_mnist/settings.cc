@@ -7,6 +7,7 @@ TableSpec TableFor(const Parameter& parameter, const Settings& settings) {
   spec.initializer = parameter.initializer;
   spec.updater = settings.updater;
   spec.codec = settings.codec;
+  spec.codecs = settings.codecs;
   spec.error_feedback = settings.error_feedback;
   spec.consistency = settings.consistency;
   if (spec.consistency.is_bsp()) spec.aggregate = Aggregate::kMean;

@@ -25,7 +25,8 @@ struct Settings {
   std::uint32_t servers = 2;
   std::size_t batch = 64;  // samples a worker and step
   UpdaterSpec updater;
-  std::string codec = "none";  // of every table, as TableSpec::codec
+  std::string codec = "none";       // of every table, as TableSpec::codec
+  std::vector<std::string> codecs;  // as TableSpec::codecs
   ErrorFeedback error_feedback = ErrorFeedback::kAuto;
   // Whether the updater's learning_rate, if it is given one, falls evenly to nothing over the run.
   bool rate_falls = true;
