@@ -34,6 +34,7 @@ inline std::vector<CodecSample> CodecSamples() {
       {.text = "none", .non_finite = kPassed},
       {.text = "onebit"},
       {.text = "onebit:group=32"},
+      {.text = "onebit:group=8"},
       {.text = "ternary", .random = true},
       {.text = "ternary:clip=2.5,group=0", .random = true},
       {.text = "qsgd", .random = true},

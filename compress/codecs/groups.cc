@@ -1,5 +1,6 @@
 #include "compress/codecs/groups.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -8,10 +9,18 @@
 namespace leeway::compress {
 namespace {
 
-constexpr std::uint64_t kUnit = 32;  // a group has a multiple of it
-constexpr std::uint64_t kLargestGroup = std::uint64_t{1} << 20;
+constexpr std::uint64_t kUnit = 8;  // a group has a multiple of it
+constexpr std::uint64_t kLargestGroup = std::uint64_t{1} << 18;
 
-bool EachRowIsOne(const CodecShape& shape) { return shape.separate_rows && shape.columns > 0; }
+// Elements that groups do not reach beyond: a row, where rows are separate, or all.
+std::uint64_t StretchOf(const CodecShape& shape) {
+  return shape.separate_rows && shape.columns > 0 ? shape.columns : shape.elements;
+}
+
+// 0: the whole stretch.
+std::uint64_t GroupWithin(const CodecShape& shape, std::uint64_t group) {
+  return shape.separate_rows && group >= StretchOf(shape) ? 0 : group;
+}
 
 std::size_t BytesOf(std::size_t elements, int bits) {
   return (elements * static_cast<std::size_t>(bits) + 7) / 8;
@@ -41,10 +50,16 @@ absl::Status CheckNothing(absl::string_view codec, std::span<const std::byte> en
 
 Groups::Groups(const CodecShape& shape, std::uint64_t group, int bits)
     : elements_(shape.elements),
-      elements_of_each_(GroupElements(shape, group)),
-      count_(NumGroups(elements_, elements_of_each_)),
-      bytes_of_each_(BytesOf(elements_of_each_, bits)),
-      bits_(bits) {}
+      stretch_(StretchOf(shape)),
+      group_(group == 0 ? stretch_ : std::min<std::uint64_t>(group, stretch_)),
+      groups_of_stretch_(NumGroups(stretch_, group_)),
+      group_bytes_(BytesOf(group_, bits)),
+      bits_(bits) {
+  if (elements_ == 0) return;
+  const std::size_t last = stretch_ - (groups_of_stretch_ - 1) * group_;
+  stretch_bytes_ = (groups_of_stretch_ - 1) * group_bytes_ + BytesOf(last, bits);
+  count_ = elements_ / stretch_ * groups_of_stretch_ + NumGroups(elements_ % stretch_, group_);
+}
 
 std::size_t Groups::CodeBytes() const {
   if (count_ == 0) return 0;
@@ -58,7 +73,7 @@ std::size_t Groups::MessageBytes() const {
 
 GroupWriter::GroupWriter(const CodecShape& shape, std::uint64_t group, int bits, ByteWriter* writer)
     : groups_(shape, group, bits) {
-  writer->Put(static_cast<std::uint16_t>(EachRowIsOne(shape) ? 0 : group / kUnit));
+  writer->Put(static_cast<std::uint16_t>(GroupWithin(shape, group) / kUnit));
   scales_ = writer->Skip(groups_.count() * sizeof(float));
   codes_ = writer->Skip(groups_.CodeBytes());
 }
@@ -68,7 +83,7 @@ absl::StatusOr<GroupReader> GroupReader::Of(absl::string_view codec, const Codec
   std::uint16_t units = 0;
   if (!reader->Take(&units)) return Malformed(codec, "it ends before the size of its groups");
   const std::uint64_t group = units * kUnit;
-  if (group > (EachRowIsOne(shape) ? 0 : kLargestGroup)) {
+  if (group > kLargestGroup || group != GroupWithin(shape, group)) {
     return Malformed(codec, "groups of ", group, " elements");
   }
   const Groups groups(shape, group, bits);

@@ -3,16 +3,20 @@
 //
 // Behind what the codec puts in front of it (scales must lie within that):
 //
-//   2 bytes             elements in a group / 32; 0: all are one group, or each row is one
+//   2 bytes             elements in a group / 8; 0: all are one group, or each row is one
 //   4 bytes a group     its scale, float32, finite and not negative
 //   ⌈n·bits / 8⌉ bytes  for each group of n elements, so that each begins at a byte: element i has
 //                       bits i·bits … i·bits + bits − 1, the lowest bit of a byte being its first.
 //                       What is left over of the last byte is written as 0 and not looked at.
 //
+// Where rows are separate each row is split by itself, so that its last group may be short, and the
+// number in front is 0 unless groups are smaller than a row.
+//
 // No elements, no bytes.
 #ifndef LEEWAY_COMPRESS_CODECS_GROUPS_H_
 #define LEEWAY_COMPRESS_CODECS_GROUPS_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -27,7 +31,7 @@
 
 namespace leeway::compress {
 
-// The option "group": 0 or a multiple of 32 from 32 to 2^20.
+// The option "group": 0 or a multiple of 8 from 8 to 2^18.
 NumberOption GroupOption(double* value);
 // INVALID_ARGUMENT: it is in that range, but no multiple.
 absl::Status CheckGroupOption(absl::string_view codec, double value);
@@ -38,25 +42,33 @@ absl::Status CheckNothing(absl::string_view codec, std::span<const std::byte> en
 // Where each group's part lies, in the tensor and in the message.
 class Groups {
  public:
-  // `group` elements in a group (0: one group), but for separate rows.
+  // `group` elements in a group; 0: one group, or one for each separate row.
   Groups(const CodecShape& shape, std::uint64_t group, int bits);
 
   std::size_t count() const { return count_; }
-  std::size_t First(std::size_t g) const { return g * elements_of_each_; }
+  std::size_t First(std::size_t g) const {
+    return g / groups_of_stretch_ * stretch_ + g % groups_of_stretch_ * group_;
+  }
   std::size_t Elements(std::size_t g) const {
-    return g + 1 < count_ ? elements_of_each_ : elements_ - First(g);
+    const std::size_t left = stretch_ - g % groups_of_stretch_ * group_;
+    return std::min({group_, left, elements_ - First(g)});
   }
   // Where the codes of a group begin, behind the scales.
-  std::size_t CodesAt(std::size_t g) const { return g * bytes_of_each_; }
+  std::size_t CodesAt(std::size_t g) const {
+    return g / groups_of_stretch_ * stretch_bytes_ + g % groups_of_stretch_ * group_bytes_;
+  }
   std::size_t CodeBytes() const;
   // Of all that is described above.
   std::size_t MessageBytes() const;
 
  private:
   std::size_t elements_;
-  std::size_t elements_of_each_;
-  std::size_t count_;
-  std::size_t bytes_of_each_;  // of codes
+  std::size_t stretch_;  // elements of a row where rows are separate, otherwise all of them
+  std::size_t group_;
+  std::size_t groups_of_stretch_;
+  std::size_t count_ = 0;
+  std::size_t group_bytes_;        // of codes
+  std::size_t stretch_bytes_ = 0;  // of codes
   int bits_;
 };
 

@@ -41,7 +41,7 @@ TEST(OneBit, GroupsHaveScalesOfTheirOwn) {
   for (std::size_t i = 64; i < 70; ++i) values[i] = 5;
   const auto encoded = Encode("onebit:group=32", values);
   ASSERT_EQ(encoded.size(), 2 + 3 * 4 + 9);
-  EXPECT_EQ(encoded[0], 1);
+  EXPECT_EQ(encoded[0], 4);
   EXPECT_EQ(ScaleIn(encoded, kOneBitScales, 0), 1);
   EXPECT_EQ(ScaleIn(encoded, kOneBitScales, 1), 3);
   EXPECT_EQ(ScaleIn(encoded, kOneBitScales, 2), 5);
@@ -58,6 +58,28 @@ TEST(OneBit, EachSeparateRowHasAScaleAndBeginsAtAByte) {
     EXPECT_THAT(LastBytes(encoded, 3), ElementsAre(0b010, 0b001, 0));
     EXPECT_EQ(Decode("onebit", encoded, rows), values);
   }
+}
+
+// Rows of 20 in groups of 8, 8 and 4.
+TEST(OneBit, GroupsOfSeparateRowsDoNotReachBeyondThem) {
+  const CodecShape rows = {.elements = 40, .columns = 20, .separate_rows = true};
+  std::vector<float> values(40);
+  for (std::size_t i = 0; i < 40; ++i) {
+    const auto magnitude = static_cast<float>(1 + i / 20 * 3 + i % 20 / 8);
+    values[i] = i % 3 == 0 ? -magnitude : magnitude;
+  }
+  const auto encoded = Encode("onebit:group=8", values, {.shape = rows});
+  ASSERT_EQ(encoded.size(), 2 + 6 * 4 + 6);
+  EXPECT_EQ(encoded[0], 1);
+  for (std::size_t g = 0; g < 6; ++g) {
+    EXPECT_EQ(ScaleIn(encoded, kOneBitScales, g), static_cast<float>(g + 1));
+  }
+  EXPECT_EQ(Decode("onebit:group=8", encoded, rows), values);
+  std::vector<float> carried = values;
+  std::vector<std::byte> out(encoded.size());
+  ASSERT_TRUE(
+      Make("onebit:group=8")->EncodeAndSubtract(carried.data(), {.shape = rows}, out).ok());
+  EXPECT_THAT(carried, Each(0));
 }
 
 TEST(OneBit, AddsAFewBytesToItsBits) {
@@ -100,10 +122,10 @@ TEST(OneBit, MalformedMessagesAreRefused) {
   EXPECT_THAT(check(encoded, {.elements = 64, .columns = 32, .separate_rows = true}),
               HasSubstr("groups of 32 elements"));
   auto large = Encode("onebit", std::vector<float>(64, 1));
-  large[1] = 0x80;  // 2^15 · 32, the largest: the same as one group
+  large[1] = 0x80;  // 2^15 · 8, the largest: the same as one group
   EXPECT_EQ(check(large, shape), "");
   large[0] = 1;
-  EXPECT_THAT(check(large, shape), HasSubstr("groups of 1048608 elements"));
+  EXPECT_THAT(check(large, shape), HasSubstr("groups of 262152 elements"));
   for (const float scale :
        {-1.0f, std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
     auto damaged = encoded;
@@ -115,11 +137,11 @@ TEST(OneBit, MalformedMessagesAreRefused) {
 }
 
 TEST(OneBit, OptionsOutOfRangeAreRefused) {
-  for (const char* const text : {"onebit:group=31", "onebit:group=40", "onebit:group=-32",
-                                 "onebit:group=1048608", "onebit:groups=32", "onebit:4"}) {
+  for (const char* const text : {"onebit:group=31", "onebit:group=4", "onebit:group=-32",
+                                 "onebit:group=262152", "onebit:groups=32", "onebit:4"}) {
     EXPECT_EQ(MakeCodec(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
   }
-  for (const char* const text : {"onebit:group=0", "onebit:group=32", "onebit:group=1048576"}) {
+  for (const char* const text : {"onebit:group=0", "onebit:group=8", "onebit:group=262144"}) {
     EXPECT_TRUE(MakeCodec(text).ok()) << text;
   }
 }

@@ -15,9 +15,9 @@
 //
 // Options:
 //   bits (4)          of an element, its sign among them, 2 to 8
-//   group (512)       elements that share a norm: 0 for the whole message, or a multiple of 32 up
-//   to
-//                     2^20. Of separate rows each has its own in any case.
+//   group (512)       elements that share a norm: 0 for the whole message, or a multiple of 8 up to
+//                     2^18. Separate rows share none: each has one, or one for each `group` of
+//                     its elements.
 //   norm (max)        max: the largest magnitude; l2: the Euclidean norm, as in QSGD
 //   levels (uniform)  uniform or natural
 //

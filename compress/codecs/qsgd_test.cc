@@ -31,7 +31,7 @@ TEST(Qsgd, AMessageOfUniformLevelsByHand) {
   const auto encoded = Encode("qsgd:bits=3", values);
   ASSERT_EQ(encoded.size(), 1 + 2 + 4 + 4);
   EXPECT_EQ(encoded[0], 3);
-  EXPECT_EQ(encoded[1], 512 / 32);
+  EXPECT_EQ(encoded[1], 512 / 8);
   EXPECT_EQ(encoded[2], 0);
   EXPECT_EQ(ScaleIn(encoded, kQsgdScales), 3);
   EXPECT_THAT(LastBytes(encoded, 4), ElementsAre(0x73, 0x50, 0x7d, 0x01));

@@ -16,7 +16,8 @@
 //
 // Options: clip (0), standard deviations to which elements are clipped, from 1 to 100; 0: not at
 // all; TernGrad takes 2.5. group (512), elements that share s: 0 for the whole message, or a
-// multiple of 32 up to 2^20. Of separate rows each has its own in any case.
+// multiple of 8 up to 2^18. Separate rows share none: each has one, or one for each `group` of its
+// elements.
 //
 // Limits: the larger a group, the larger s and the more is left to chance. With error feedback on
 // normally distributed gradients what is carried settles at 8 of their deviations in groups of 512;

@@ -23,7 +23,7 @@ TEST(Ternary, AMessageByHand) {
   const auto encoded = Encode("ternary", values, {.shape = shape});
   ASSERT_EQ(encoded.size(), 1 + 2 + 4 + 2);
   EXPECT_EQ(encoded[0], 2);
-  EXPECT_EQ(encoded[1], 512 / 32);
+  EXPECT_EQ(encoded[1], 512 / 8);
   EXPECT_EQ(encoded[2], 0);
   EXPECT_EQ(ScaleIn(encoded, kTernaryScales), 2);
   EXPECT_EQ(encoded[7], 0b01001101);
