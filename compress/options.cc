@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -46,20 +44,17 @@ absl::Status ReadNumber(absl::string_view codec, const NumberOption& option,
 }  // namespace
 
 absl::StatusOr<CodecText> ParseCodecText(absl::string_view text) {
-  const std::pair<absl::string_view, absl::string_view> parts =
-      absl::StrSplit(text, absl::MaxSplits(':', 1));
-  CodecText parsed{.name = std::string(parts.first), .options = {}};
+  const std::size_t end = std::min(text.find_first_of(":,"), text.size());
+  CodecText parsed{.name = std::string(text.substr(0, end)), .options = {}};
   const auto wrong = [&](const auto&... what) {
     return absl::InvalidArgumentError(
         absl::StrCat("codec '", text, "' ", what..., "; it is NAME[:VALUE][,KEY=VALUE…]"));
   };
   if (parsed.name.empty()) return wrong("has no name");
-  if (parts.second.empty()) {
-    if (absl::EndsWith(text, ":")) return wrong("ends with ':'");
-    return parsed;
-  }
-  bool first = true;
-  for (const absl::string_view option : absl::StrSplit(parts.second, ',')) {
+  if (end == text.size()) return parsed;
+  if (end + 1 == text.size()) return wrong("ends with '", text.substr(end), "'");
+  bool first = text[end] == ':';
+  for (const absl::string_view option : absl::StrSplit(text.substr(end + 1), ',')) {
     const auto equals = option.find('=');
     if (option.empty() || equals == 0) return wrong("has an empty option");
     if (equals == absl::string_view::npos && !first)

@@ -17,8 +17,8 @@ struct CodecText {
   CodecOptions options;
 };
 
-// NAME[:OPTION[,OPTION…]], an option being KEY=VALUE; the first may be a VALUE alone, whose key is
-// empty. INVALID_ARGUMENT: no name, an empty option, a key twice.
+// NAME[:OPTION][,OPTION…], an option being KEY=VALUE; the one behind the colon may be a VALUE
+// alone, whose key is empty. INVALID_ARGUMENT: no name, an empty option, a key twice.
 absl::StatusOr<CodecText> ParseCodecText(absl::string_view text);
 
 // One option that is a number. Infinite and NaN values are outside every range.

@@ -18,12 +18,19 @@ TEST(CodecText, IsTakenApart) {
   EXPECT_THAT(parsed->options, ElementsAre(Pair("", "0.01"), Pair("momentum", "0.9")));
   EXPECT_THAT(ParseCodecText("qsgd:bits=4")->options, ElementsAre(Pair("bits", "4")));
   EXPECT_TRUE(ParseCodecText("onebit")->options.empty());
+  const auto keys_alone = ParseCodecText("onebit,momentum=0.9,nesterov=1");
+  ASSERT_TRUE(keys_alone.ok()) << keys_alone.status();
+  EXPECT_EQ(keys_alone->name, "onebit");
+  EXPECT_THAT(keys_alone->options, ElementsAre(Pair("momentum", "0.9"), Pair("nesterov", "1")));
 }
 
 TEST(CodecText, WhatIsWrongWithItIsSaid) {
   const std::pair<const char*, const char*> wrong[] = {{"", "has no name"},
                                                        {":4", "has no name"},
                                                        {"topk:", "ends with ':'"},
+                                                       {"topk,", "ends with ','"},
+                                                       {"topk,0.1", "'0.1' without a key"},
+                                                       {",a=1", "has no name"},
                                                        {"topk:1,,a=2", "an empty option"},
                                                        {"topk:=2", "an empty option"},
                                                        {"topk:1,2", "'2' without a key"},

@@ -83,10 +83,21 @@ CodecId IdOf(absl::string_view text) {
 }
 
 absl::StatusOr<NamedCodec> MakeCodec(absl::string_view text) {
-  LEEWAY_ASSIGN_OR_RETURN(const CodecText parsed, ParseCodecText(text));
+  LEEWAY_ASSIGN_OR_RETURN(CodecText parsed, ParseCodecText(text));
   LEEWAY_ASSIGN_OR_RETURN(const CodecFactory factory, Registry::Get().Find(parsed.name));
+  absl::StatusOr<std::unique_ptr<Codec>> whole = factory(parsed.options);
+  if (whole.ok()) return NamedCodec{.name = parsed.name, .codec = *std::move(whole)};
+  LEEWAY_ASSIGN_OR_RETURN(const std::optional<Momentum> momentum,
+                          TakeMomentum(parsed.name, &parsed.options));
+  if (!momentum.has_value()) return whole.status();
   LEEWAY_ASSIGN_OR_RETURN(std::unique_ptr<Codec> codec, factory(parsed.options));
-  return NamedCodec{.name = parsed.name, .codec = std::move(codec)};
+  // One that keeps what it drops has a momentum of its own, or none that would be right.
+  if (codec->keeps_residual()) return whole.status();
+  if (codec->lossless()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "codec ", parsed.name, " loses nothing: momentum is an option of lossy codecs"));
+  }
+  return NamedCodec{.name = parsed.name, .codec = std::move(codec), .momentum = momentum};
 }
 
 std::vector<std::string> CodecNames() { return Registry::Get().Names(); }

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "compress/momentum.h"
 #include "leeway/codec.h"
 
 namespace leeway::compress {
@@ -23,10 +25,12 @@ CodecId IdOf(absl::string_view text);
 struct NamedCodec {
   std::string name;  // without options
   std::shared_ptr<const Codec> codec;
+  std::optional<Momentum> momentum = {};  // of what workers push, before this codec
 };
 
-// Makes the codec that a text like "topk:0.01" describes. NOT_FOUND lists the names there are,
-// INVALID_ARGUMENT names the option. Any thread.
+// Makes the codec that a text like "topk:0.01,momentum=0.9" describes. NOT_FOUND lists the names
+// there are, INVALID_ARGUMENT names the option. A codec that takes an option `momentum` itself
+// keeps it: NamedCodec::momentum is of the others. Any thread.
 absl::StatusOr<NamedCodec> MakeCodec(absl::string_view text);
 
 // Sorted. Any thread.

@@ -39,6 +39,16 @@ absl::StatusOr<NamedCodec> Made(const TableSpec& spec) {
                       absl::StrCat("table '", spec.name, "': ", made.status().message()));
 }
 
+absl::Status CheckMomentum(const TableSpec& spec) {
+  if (spec.kind == TableKind::kSparse) {
+    return Refused(spec, "has momentum, which rows of sparse tables have no state for");
+  }
+  if (spec.updater.name == "assign") {
+    return Refused(spec, "has momentum, and updater assign stores what is pushed");
+  }
+  return absl::OkStatus();
+}
+
 // A lossy codec: which ends keep what it drops.
 absl::Status SetFeedback(const TableSpec& spec, TableCodec* table) {
   const ErrorFeedback wanted = spec.error_feedback;
@@ -161,6 +171,8 @@ absl::StatusOr<TableCodec> TableCodecOf(const TableSpec& spec) {
   table.codec = made.codec;
   table.id = IdOf(spec.codec);
   LEEWAY_ASSIGN_OR_RETURN(table.dtype, MessageType(spec, *table.codec));
+  table.momentum = made.momentum;
+  if (table.momentum.has_value()) LEEWAY_RETURN_IF_ERROR(CheckMomentum(spec));
   if (spec.kind == TableKind::kSparse &&
       table.codec->StateElements(RowsShape(spec, table, 1)) > 0) {
     return Refused(spec, "needs state for each block and carries dense tables alone");

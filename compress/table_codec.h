@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,8 @@ inline constexpr absl::string_view kGradientUpdater = "gradient";
 struct TableCodec {
   CodecId id = kNoCodec;  // kNoCodec: values travel as they are, and nothing below holds
   std::shared_ptr<const Codec> codec;
-  DType dtype = DType::kFloat32;  // of the elements in messages: the table's, or float32
+  DType dtype = DType::kFloat32;     // of the elements in messages: the table's, or float32
+  std::optional<Momentum> momentum;  // of what workers push; not of replies
   // A worker keeps what its pushes lose.
   bool worker_feedback = false;
   // Replies are encoded: blocks as they are (lossless codecs, gradient tables), or what has changed
@@ -34,6 +36,11 @@ struct TableCodec {
   bool server_feedback = false;
 
   bool encodes() const { return id != kNoCodec; }
+  // Floats that a worker keeps for a block beside its residual: the codec's state, then as many as
+  // the block has elements where there is momentum.
+  std::size_t WorkerStateElements(const CodecShape& shape) const {
+    return codec->StateElements(shape) + (momentum.has_value() ? shape.elements : 0);
+  }
 };
 
 // INVALID_ARGUMENT or NOT_FOUND, in one line that names the option: no such codec, an option out of

@@ -56,10 +56,10 @@ runtime::Buffer PushEncoder::EncodedOf(std::size_t bytes) {
   return runtime::Buffer::CopyOf(encoded_.data(), bytes);
 }
 
-const float* PushEncoder::Floats(const std::byte* values, std::uint64_t elements) {
-  if (spec_.dtype == DType::kFloat32) return reinterpret_cast<const float*>(values);
-  floats_.resize(elements);
-  compress::Widen(spec_.dtype, values, floats_);
+const float* PushEncoder::Floats(const Pushed& pushed) {
+  if (pushed.dtype == DType::kFloat32) return reinterpret_cast<const float*>(pushed.values);
+  floats_.resize(pushed.elements);
+  compress::Widen(pushed.dtype, pushed.values, floats_);
   return floats_.data();
 }
 
@@ -76,11 +76,10 @@ EncodedValues PushEncoder::StoredOf(std::span<const float> values) const {
 }
 
 EncodedValues PushEncoder::EncodeWithoutFeedback(const compress::TableCodec& codec,
-                                                 const std::byte* values, std::uint64_t elements,
-                                                 const EncodeTerms& terms) {
-  const void* from = values;
-  if (codec.dtype != spec_.dtype) from = Floats(values, elements);
-  const std::uint64_t stored_bytes = elements * SizeOf(spec_.dtype);
+                                                 const Pushed& pushed, const EncodeTerms& terms) {
+  const void* from = pushed.values;
+  if (codec.dtype != pushed.dtype) from = Floats(pushed);
+  const std::uint64_t stored_bytes = pushed.elements * SizeOf(spec_.dtype);
   encoded_.resize(codec.codec->EncodedBytesMax(terms.shape));
   const absl::StatusOr<std::size_t> bytes = codec.codec->Encode(from, terms, encoded_);
   if (!bytes.ok() || *bytes == 0 || *bytes >= stored_bytes) return {};
@@ -94,27 +93,32 @@ void PushEncoder::MakeResidual(std::uint64_t elements, BlockState* state) {
   std::ranges::fill(state->residual, 0.0f);
 }
 
-// What a codec keeps from message to message is of no use to another one.
-EncodeTerms PushEncoder::TermsFor(const compress::TableCodec& codec, std::uint32_t choice,
-                                  std::uint64_t block, std::uint64_t elements, BlockState* state) {
+// Null: nothing is kept of the block, and there is nothing to keep. What one codec keeps from
+// message to message is of no use to another one.
+PushEncoder::BlockState* PushEncoder::StateOfBlock(std::uint32_t choice, std::uint64_t block) {
+  if (!codecs_->choices[choice].encodes() && blocks_.find(block) == blocks_.end()) return nullptr;
+  BlockState& state = blocks_[block];
+  if (state.choice.value_or(choice) != choice) state.codec_state.clear();
+  state.choice = choice;
+  return &state;
+}
+
+EncodeTerms PushEncoder::TermsFor(const compress::TableCodec& codec, std::uint64_t block,
+                                  std::uint64_t elements, BlockState* state) {
   EncodeTerms terms{.shape = compress::BlockShape(spec_, codec, elements)};
   terms.step = state->step;
   terms.seed = Seed(block, state->step++);
-  const std::size_t state_elements = codec.codec->StateElements(terms.shape);
-  const bool another = state->choice.has_value() && *state->choice != choice;
-  if (another || state->codec_state.size() != state_elements) {
-    state->codec_state.assign(state_elements, 0.0f);
-  }
-  state->choice = choice;
-  terms.state = state->codec_state;
+  const std::size_t kept = codec.WorkerStateElements(terms.shape);
+  if (state->codec_state.size() != kept) state->codec_state.assign(kept, 0.0f);
+  terms.state = std::span(state->codec_state).first(codec.codec->StateElements(terms.shape));
   return terms;
 }
 
 // The residual becomes g + r·e. False, and nothing has changed: g has what no codec carries (NaN,
 // infinity), which is not to stay in the residual.
-bool PushEncoder::Carry(const std::byte* values, std::uint64_t elements, double rate,
-                        BlockState* state) {
-  const float* gradient = Floats(values, elements);
+bool PushEncoder::Carry(const Pushed& pushed, double rate, BlockState* state) {
+  const std::uint64_t elements = pushed.elements;
+  const float* gradient = Floats(pushed);
   if (!std::isfinite(Reduce().max_abs(gradient, elements))) return false;
   if (state->residual.size() != elements) MakeResidual(elements, state);
   float* const carried = state->residual.data();
@@ -136,27 +140,50 @@ EncodedValues PushEncoder::EncodeBlock(std::uint32_t choice, std::uint64_t block
                                        const std::byte* values, std::uint64_t elements,
                                        std::optional<double> learning_rate) {
   const compress::TableCodec& codec = codecs_->choices[choice];
-  if (!codec.encodes()) {
-    const auto found = blocks_.find(block);
-    if (found == blocks_.end() || !found->second.carries) return {};
-  }
-  BlockState& state = blocks_[block];
+  BlockState* const state = StateOfBlock(choice, block);
+  if (state == nullptr || (!codec.encodes() && !state->carries)) return {};
   const double rate = RateOf(learning_rate);
+  const Pushed pushed{.values = values, .dtype = spec_.dtype, .elements = elements};
+  return codec.momentum.has_value() ? EncodeWithMomentum(codec, block, pushed, rate, state)
+                                    : Encode(codec, block, pushed, rate, state);
+}
+
+// What is not finite does not enter the velocity.
+EncodedValues PushEncoder::EncodeWithMomentum(const compress::TableCodec& codec,
+                                              std::uint64_t block, const Pushed& gradient,
+                                              double rate, BlockState* state) {
+  const std::uint64_t elements = gradient.elements;
+  const float* const values = Floats(gradient);
+  if (!std::isfinite(Reduce().max_abs(values, elements))) return {};
+  const std::size_t kept = codec.WorkerStateElements(compress::BlockShape(spec_, codec, elements));
+  if (state->codec_state.size() != kept) state->codec_state.assign(kept, 0.0f);
+  moved_.resize(elements);
+  codec.momentum->Step({values, elements}, std::span(state->codec_state).last(elements), moved_);
+  EncodedValues encoded = Encode(codec, block,
+                                 {.values = reinterpret_cast<const std::byte*>(moved_.data()),
+                                  .dtype = DType::kFloat32,
+                                  .elements = elements},
+                                 rate, state);
+  return encoded.bytes.empty() ? StoredOf(moved_) : encoded;
+}
+
+// Empty: as they are.
+EncodedValues PushEncoder::Encode(const compress::TableCodec& codec, std::uint64_t block,
+                                  const Pushed& pushed, double rate, BlockState* state) {
   if (!codec.worker_feedback || rate == 0) {
-    if (state.carries && rate != 0) {
-      return Carry(values, elements, rate, &state) ? SendCarried(&state) : EncodedValues();
+    if (state->carries && rate != 0) {
+      return Carry(pushed, rate, state) ? SendCarried(state) : EncodedValues();
     }
     if (!codec.encodes()) return {};
-    return EncodeWithoutFeedback(codec, values, elements,
-                                 TermsFor(codec, choice, block, elements, &state));
+    return EncodeWithoutFeedback(codec, pushed, TermsFor(codec, block, pushed.elements, state));
   }
-  const EncodeTerms terms = TermsFor(codec, choice, block, elements, &state);
-  if (!Carry(values, elements, rate, &state)) return {};
-  float* const carried = state.residual.data();
+  const EncodeTerms terms = TermsFor(codec, block, pushed.elements, state);
+  if (!Carry(pushed, rate, state)) return {};
+  float* const carried = state->residual.data();
   encoded_.resize(codec.codec->EncodedBytesMax(terms.shape));
   const absl::StatusOr<std::size_t> bytes =
       codec.codec->EncodeAndSubtract(carried, terms, encoded_);
-  if (bytes.ok() && *bytes > 0 && *bytes < elements * SizeOf(spec_.dtype)) {
+  if (bytes.ok() && *bytes > 0 && *bytes < pushed.elements * SizeOf(spec_.dtype)) {
     return {.codec = codec.id, .bytes = EncodedOf(*bytes)};
   }
   if (bytes.ok()) {
@@ -164,7 +191,7 @@ EncodedValues PushEncoder::EncodeBlock(std::uint32_t choice, std::uint64_t block
     const auto message = std::span<const std::byte>(encoded_).first(*bytes);
     if (!codec.codec->DecodeAdd(message, terms.shape, 1, carried).ok()) return {};
   }
-  return SendCarried(&state);
+  return SendCarried(state);
 }
 
 // What is kept of these rows goes along; they have no residuals then.
@@ -266,7 +293,7 @@ bool PushEncoder::FitsState(const SavedBlock& block) const {
   if (block.codec_state.empty() || block.residual.empty()) return true;
   const auto fits = [&](const compress::TableCodec& codec) {
     const CodecShape shape = compress::BlockShape(spec_, codec, block.residual.size());
-    return codec.encodes() && codec.codec->StateElements(shape) == block.codec_state.size();
+    return codec.encodes() && codec.WorkerStateElements(shape) == block.codec_state.size();
   };
   return std::ranges::any_of(codecs_->choices, fits);
 }

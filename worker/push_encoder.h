@@ -3,7 +3,8 @@
 // With feedback a push sends C(g + r·e), and e becomes what C has dropped of that, where r is the
 // learning rate of the push before divided by this one's: dist-EF-SGD (Zheng et al., NeurIPS 2019,
 // Algorithm 2), so that what was dropped counts as much as it would have when it was computed. A
-// learning rate of 0 sends C(g) and leaves e alone, since nothing of it would be applied.
+// learning rate of 0 sends C(g) and leaves e alone, since nothing of it would be applied. Where the
+// codec has momentum (compress/momentum.h), g is what that makes of the gradient, at every rate.
 //
 // Lives on the worker's loop: pieces are encoded when they are about to leave, in the order of
 // their numbers. A resend carries the same bytes.
@@ -47,8 +48,9 @@ class PushEncoder {
               std::uint32_t rank, std::uint32_t num_shards, std::uint64_t residual_bytes_max);
 
   // A dense block, by the table's codec number `choice`: `values` are [elements] of the table's
-  // dtype. Values that the codec cannot carry (NaN, infinity) go as they are, and so does what it
-  // would not make smaller. With a codec that has no use for it what was kept goes along at once.
+  // dtype. Values that the codec cannot carry (NaN, infinity) go as they are, without momentum, and
+  // so does, with it, what the codec would not make smaller. With a codec that has no use for it
+  // what was kept goes along at once.
   EncodedValues EncodeBlock(std::uint32_t choice, std::uint64_t block, const std::byte* values,
                             std::uint64_t elements, std::optional<double> learning_rate);
 
@@ -75,7 +77,7 @@ class PushEncoder {
     std::span<float> residual;  // empty before the first push with feedback
     bool carries = false;       // the residual is to go along with the next push
     std::optional<std::uint32_t> choice;  // of the push before
-    std::vector<float> codec_state;
+    std::vector<float> codec_state;       // [TableCodec::WorkerStateElements]
     std::uint64_t step = 0;
     double rate = 1;  // of the push before
   };
@@ -91,14 +93,25 @@ class PushEncoder {
   ShardState& StateOf(std::uint32_t shard);
   std::uint64_t Seed(std::uint64_t place, std::uint64_t step) const;
   runtime::Buffer EncodedOf(std::size_t bytes);
-  EncodeTerms TermsFor(const compress::TableCodec& codec, std::uint32_t choice, std::uint64_t block,
+  // What is to be pushed of a block.
+  struct Pushed {
+    const std::byte* values;  // [elements] of dtype: the table's, or float32
+    DType dtype;
+    std::uint64_t elements;
+  };
+  BlockState* StateOfBlock(std::uint32_t choice, std::uint64_t block);
+  EncodeTerms TermsFor(const compress::TableCodec& codec, std::uint64_t block,
                        std::uint64_t elements, BlockState* state);
-  const float* Floats(const std::byte* values, std::uint64_t elements);
+  const float* Floats(const Pushed& pushed);
+  EncodedValues EncodeWithMomentum(const compress::TableCodec& codec, std::uint64_t block,
+                                   const Pushed& gradient, double rate, BlockState* state);
+  EncodedValues Encode(const compress::TableCodec& codec, std::uint64_t block, const Pushed& pushed,
+                       double rate, BlockState* state);
   EncodedValues StoredOf(std::span<const float> values) const;
-  bool Carry(const std::byte* values, std::uint64_t elements, double rate, BlockState* state);
+  bool Carry(const Pushed& pushed, double rate, BlockState* state);
   EncodedValues SendCarried(BlockState* state) const;
-  EncodedValues EncodeWithoutFeedback(const compress::TableCodec& codec, const std::byte* values,
-                                      std::uint64_t elements, const EncodeTerms& terms);
+  EncodedValues EncodeWithoutFeedback(const compress::TableCodec& codec, const Pushed& pushed,
+                                      const EncodeTerms& terms);
   void AddResiduals(std::span<const std::uint64_t> keys, double rate, ShardState* state,
                     float* rows) const;
 
@@ -111,6 +124,7 @@ class PushEncoder {
   std::map<std::uint64_t, BlockState> blocks_;
   std::map<std::uint32_t, ShardState> shards_;
   std::vector<float> floats_;
+  std::vector<float> moved_;  // what momentum makes of a gradient
   std::vector<std::byte> encoded_;
 };
 

@@ -77,7 +77,8 @@ PushEncoder EncoderOf(const TableSpec& spec, const compress::TableCodecs& codecs
 }
 
 TEST(SavedResiduals, AnotherEncoderGoesOnAsTheFirstWouldHave) {
-  for (const std::string codec : {"onebit", "topk:0.1", "powersgd:2", "qsgd"}) {
+  for (const std::string codec : {"onebit", "topk:0.1", "powersgd:2", "qsgd", "onebit,momentum=0.9",
+                                  "topk:0.1,momentum=0.5,nesterov=1", "powersgd:2,momentum=0.9"}) {
     TableSpec spec = TableSpec::Dense("w", {8, 8});
     spec.codec = codec;
     const compress::TableCodecs codecs = *compress::TableCodecsOf(spec);

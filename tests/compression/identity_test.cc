@@ -5,7 +5,7 @@
 // the uncompressed run on the same gradients, up to rounding, for every codec and every schedule
 // of learning rates (dist-EF-SGD, Zheng et al., NeurIPS 2019, proof of Theorem 1). It ends as soon
 // as a residual is lost, doubled or weighed wrongly: so it is held through failovers, moves and
-// restores as well.
+// restores as well. With momentum before the codec it is the trajectory of that momentum.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -64,6 +64,7 @@ class Training {
     }
     parameters_.assign(kElements, 0.0);
     exact_.assign(kElements, 0.0);
+    velocities_.assign(kWorkers, std::vector<double>(kElements));
   }
 
   bool gradient_table() const { return spec_.updater.name == compress::kGradientUpdater; }
@@ -98,10 +99,13 @@ class Training {
       ASSERT_TRUE(replica_->MakeVersion(block, clock_, rate, by).ok());
       if (gradient_table()) UpdateParameters(block, rate);
     }
+    if (step > 0 && ChoiceAt(step) != ChoiceAt(step - 1)) {
+      velocities_.assign(kWorkers, std::vector<double>(kElements));
+    }
     for (std::uint64_t i = 0; i < kElements; ++i) {
       double sum = 0;
       for (std::uint32_t rank = 0; rank < kWorkers; ++rank) {
-        sum += static_cast<double>(GradientAt(step, rank, i));
+        sum += MovedAt(step, rank, i);
       }
       exact_[i] -= rate * sum / kWorkers;
     }
@@ -221,6 +225,17 @@ class Training {
             .codec = encoded.codec};
   }
 
+  // The gradient, or what the codec's momentum makes of it, without compression.
+  double MovedAt(int step, std::uint32_t rank, std::uint64_t i) {
+    const auto gradient = static_cast<double>(GradientAt(step, rank, i));
+    const auto& momentum = codecs_.choices[ChoiceAt(step)].momentum;
+    if (!momentum.has_value() || !encoded_pushes_) return gradient;
+    double& velocity = velocities_[rank][i];
+    velocity = static_cast<double>(momentum->factor()) * velocity + gradient;
+    return momentum->nesterov() ? gradient + static_cast<double>(momentum->factor()) * velocity
+                                : velocity;
+  }
+
   void UpdateParameters(std::uint64_t block, double rate) {
     const std::vector<float> gradient = Pull(0, block);
     for (std::size_t i = 0; i < gradient.size(); ++i) {
@@ -241,6 +256,7 @@ class Training {
   std::vector<worker::PulledBlocks> pulls_;
   std::vector<double> parameters_;  // of a gradient table
   std::vector<double> exact_;
+  std::vector<std::vector<double>> velocities_;  // of each worker, without compression
   double largest_kept_ = 0;
 };
 
@@ -267,6 +283,10 @@ std::vector<std::string> LossyCodecs() {
     // feedback.
     if (codec->lossless() || codec->keeps_residual() || !codec->contracts()) continue;
     texts.push_back(sample.text);
+  }
+  for (const char* const text : {"onebit,momentum=0.9", "topk:0.05,momentum=0.9,nesterov=1",
+                                 "powersgd:2,momentum=0.5", "int8,momentum=0.9,nesterov=1"}) {
+    texts.emplace_back(text);
   }
   return texts;
 }

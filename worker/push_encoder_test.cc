@@ -1,0 +1,152 @@
+// Momentum in a worker's pushes; error feedback itself is tested by
+// tests/compression/identity_test.cc.
+#include "worker/push_encoder.h"
+
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "compress/table_codec.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace leeway::worker {
+namespace push_encoder_test {
+namespace {
+
+using testing::Each;
+
+constexpr std::uint64_t kElements = 64;
+
+TableSpec SpecOf(const std::string& codec) {
+  TableSpec spec = TableSpec::Dense("w", {kElements});
+  spec.updater = {"sgd", {{"learning_rate", 0.1}}};
+  spec.codec = codec;
+  return spec;
+}
+
+// One block of one table.
+class Pusher {
+ public:
+  explicit Pusher(TableSpec spec)
+      : spec_(std::move(spec)),
+        codecs_(*compress::TableCodecsOf(spec_)),
+        encoder_(spec_, &codecs_, 1, 0, 1, 1 << 20) {}
+
+  EncodedValues Push(const std::vector<float>& gradient, std::uint32_t choice = 0,
+                     double rate = 0.1) {
+    return encoder_.EncodeBlock(choice, 0, reinterpret_cast<const std::byte*>(gradient.data()),
+                                gradient.size(), rate);
+  }
+  EncodedValues Push(float all, std::uint32_t choice = 0, double rate = 0.1) {
+    return Push(std::vector<float>(kElements, all), choice, rate);
+  }
+  // What a server makes of it; empty where the gradient travels as it is.
+  std::vector<float> Received(const EncodedValues& pushed) const {
+    std::vector<float> values;
+    if (pushed.bytes.empty()) return values;
+    values.resize(kElements);
+    if (pushed.codec == compress::kNoCodec) {
+      std::memcpy(values.data(), pushed.bytes.data(), pushed.bytes.size());
+      return values;
+    }
+    const compress::TableCodec& codec = *codecs_.Find(pushed.codec);
+    const auto shape = compress::BlockShape(spec_, codec, kElements);
+    EXPECT_TRUE(codec.codec->Decode(pushed.bytes.bytes(), shape, values.data()).ok());
+    return values;
+  }
+
+ private:
+  const TableSpec spec_;
+  const compress::TableCodecs codecs_;
+  PushEncoder encoder_;
+};
+
+// onebit drops nothing of elements that are all alike.
+TEST(PushMomentum, IsWhatTravels) {
+  Pusher plain(SpecOf("onebit,momentum=0.5"));
+  EXPECT_THAT(plain.Received(plain.Push(4)), Each(4));
+  EXPECT_THAT(plain.Received(plain.Push(1)), Each(3));
+  EXPECT_THAT(plain.Received(plain.Push(0)), Each(1.5));
+  Pusher nesterov(SpecOf("onebit,momentum=0.5,nesterov=1"));
+  EXPECT_THAT(nesterov.Received(nesterov.Push(4)), Each(6));
+  EXPECT_THAT(nesterov.Received(nesterov.Push(1)), Each(2.5));
+}
+
+TEST(PushMomentum, IsThereWithoutErrorFeedback) {
+  TableSpec spec = SpecOf("onebit,momentum=0.5");
+  spec.error_feedback = ErrorFeedback::kOff;
+  Pusher pusher(spec);
+  EXPECT_THAT(pusher.Received(pusher.Push(4)), Each(4));
+  EXPECT_THAT(pusher.Received(pusher.Push(1)), Each(3));
+}
+
+TEST(PushMomentum, GoesOnAtALearningRateOfZero) {
+  Pusher pusher(SpecOf("onebit,momentum=0.5"));
+  pusher.Push(4);
+  pusher.Push(2, 0, /*rate=*/0);
+  EXPECT_THAT(pusher.Received(pusher.Push(0)), Each(2));
+}
+
+TEST(PushMomentum, NothingNonFiniteEntersIt) {
+  for (const auto feedback : {ErrorFeedback::kWorker, ErrorFeedback::kOff}) {
+    TableSpec spec = SpecOf("onebit,momentum=0.5");
+    spec.error_feedback = feedback;
+    Pusher pusher(spec);
+    pusher.Push(4);
+    for (const float wrong :
+         {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+      std::vector<float> gradient(kElements, 1);
+      gradient[7] = wrong;
+      EXPECT_TRUE(pusher.Push(gradient).bytes.empty());  // as it is
+    }
+    EXPECT_THAT(pusher.Received(pusher.Push(1)), Each(3));
+  }
+}
+
+TEST(PushMomentum, TravelsWhereTheCodecMakesNothingSmaller) {
+  for (const auto feedback : {ErrorFeedback::kWorker, ErrorFeedback::kOff}) {
+    TableSpec spec = SpecOf("topk:1,momentum=0.5");  // places take more bytes than they save
+    spec.error_feedback = feedback;
+    Pusher pusher(spec);
+    pusher.Push(4);
+    const EncodedValues pushed = pusher.Push(1);
+    EXPECT_EQ(pushed.codec, compress::kNoCodec);
+    EXPECT_THAT(pusher.Received(pushed), Each(3));
+  }
+}
+
+TEST(PushMomentum, BeginsAnewWithAnotherCodec) {
+  for (const std::string other : {"none", "zstd", "topk:0.5,momentum=0.5"}) {
+    TableSpec spec = SpecOf("onebit,momentum=0.5");
+    spec.codecs = {other};
+    Pusher pusher(spec);
+    pusher.Push(4);
+    pusher.Push(std::vector<float>(kElements), /*choice=*/1);
+    pusher.Push(std::vector<float>(kElements), /*choice=*/1);
+    EXPECT_THAT(pusher.Received(pusher.Push(1)), Each(1)) << other;
+  }
+}
+
+TEST(PushMomentum, Of16BitTablesIsCountedInFloat) {
+  TableSpec spec = SpecOf("onebit,momentum=0.5");
+  spec.dtype = DType::kFloat16;
+  const compress::TableCodecs codecs = *compress::TableCodecsOf(spec);
+  PushEncoder encoder(spec, &codecs, 1, 0, 1, 1 << 20);
+  const std::vector<std::uint16_t> ones(kElements, 0x3c00);
+  const auto push = [&] {
+    const EncodedValues pushed =
+        encoder.EncodeBlock(0, 0, reinterpret_cast<const std::byte*>(ones.data()), kElements, 0.1);
+    std::vector<float> values(kElements);
+    const auto shape = compress::BlockShape(spec, codecs.choices[0], kElements);
+    EXPECT_TRUE(codecs.choices[0].codec->Decode(pushed.bytes.bytes(), shape, values.data()).ok());
+    return values;
+  };
+  EXPECT_THAT(push(), Each(1));
+  EXPECT_THAT(push(), Each(1.5));
+}
+
+}  // namespace
+}  // namespace push_encoder_test
+}  // namespace leeway::worker
