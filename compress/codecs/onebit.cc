@@ -11,8 +11,8 @@
 // +scale. An element of 0 becomes ±scale by its sign, so that only a group of zeros stays 0. For a
 // whole block of 131072 elements it has 6 + 16384 bytes.
 //
-// Options: group (0), elements that share a scale: 0 for the whole message, or a multiple of 8 up to
-// 2^18. Separate rows share none: each has one, or one for each `group` of its elements.
+// Options: group (0), elements that share a scale: 0 for the whole message, or a multiple of 8 up
+// to 2^18. Separate rows share none: each has one, or one for each `group` of its elements.
 //
 // NaN and infinity are refused. The scale is summed up as ReduceKernels::sum_abs does it, divided
 // in double and rounded to float; where that overflows though all values are finite it is summed

@@ -77,8 +77,7 @@ TEST(OneBit, GroupsOfSeparateRowsDoNotReachBeyondThem) {
   EXPECT_EQ(Decode("onebit:group=8", encoded, rows), values);
   std::vector<float> carried = values;
   std::vector<std::byte> out(encoded.size());
-  ASSERT_TRUE(
-      Make("onebit:group=8")->EncodeAndSubtract(carried.data(), {.shape = rows}, out).ok());
+  ASSERT_TRUE(Make("onebit:group=8")->EncodeAndSubtract(carried.data(), {.shape = rows}, out).ok());
   EXPECT_THAT(carried, Each(0));
 }
 
