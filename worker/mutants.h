@@ -11,6 +11,8 @@ enum class Mutant : std::uint8_t {
   kEncodesAgain,       // a push that is sent again is encoded again: its residual counts twice
   kLateAnswerApplied,  // an answer's differences are added to a later version than they follow on
   kWholeNotTaken,      // what is held of a block stays where an answer has the whole block
+  kSendsUndecided,     // pushes of clocks whose codec is being decided have the codec before
+  kResidualDropped,    // what is kept of a block is lost where its table gets another codec
 };
 
 #ifdef LEEWAY_MUTANTS

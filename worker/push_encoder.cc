@@ -23,13 +23,14 @@ const compress::ReduceKernels& Reduce() { return compress::ChosenKernels().reduc
 
 PushEncoder::PushEncoder(const TableSpec& spec, const compress::TableCodecs* codecs,
                          std::uint32_t table, std::uint32_t rank, std::uint32_t num_shards,
-                         std::uint64_t residual_bytes_max)
+                         std::uint64_t residual_bytes_max, Mutant mutant)
     : spec_(spec),
       codecs_(codecs),
       table_(table),
       rank_(rank),
       num_shards_(num_shards),
-      shard_bytes_max_(residual_bytes_max / std::max<std::uint32_t>(1, num_shards)) {}
+      shard_bytes_max_(residual_bytes_max / std::max<std::uint32_t>(1, num_shards)),
+      mutant_(mutant) {}
 
 // 1 where there is none: then all are alike.
 double PushEncoder::RateOf(std::optional<double> learning_rate) const {
@@ -171,6 +172,7 @@ EncodedValues PushEncoder::EncodeWithMomentum(const compress::TableCodec& codec,
 EncodedValues PushEncoder::Encode(const compress::TableCodec& codec, std::uint64_t block,
                                   const Pushed& pushed, double rate, BlockState* state) {
   if (!codec.worker_feedback || rate == 0) {
+    if (Is(mutant_, Mutant::kResidualDropped)) std::ranges::fill(state->residual, 0.0f);
     if (state->carries && rate != 0) {
       return Carry(pushed, rate, state) ? SendCarried(state) : EncodedValues();
     }

@@ -22,6 +22,7 @@
 #include "compress/table_codec.h"
 #include "leeway/table_spec.h"
 #include "runtime/buffer.h"
+#include "worker/mutants.h"
 #include "worker/residual_file.h"
 #include "worker/residual_rows.h"
 
@@ -45,7 +46,8 @@ class PushEncoder {
  public:
   // `rank`: of this worker, by which random choices of workers differ. `codecs` outlive it.
   PushEncoder(const TableSpec& spec, const compress::TableCodecs* codecs, std::uint32_t table,
-              std::uint32_t rank, std::uint32_t num_shards, std::uint64_t residual_bytes_max);
+              std::uint32_t rank, std::uint32_t num_shards, std::uint64_t residual_bytes_max,
+              Mutant mutant = Mutant::kNone);
 
   // A dense block, by the table's codec number `choice`: `values` are [elements] of the table's
   // dtype. Values that the codec cannot carry (NaN, infinity) go as they are, without momentum, and
@@ -121,6 +123,7 @@ class PushEncoder {
   const std::uint32_t rank_;
   const std::uint32_t num_shards_;
   const std::uint64_t shard_bytes_max_;
+  const Mutant mutant_;
   std::map<std::uint64_t, BlockState> blocks_;
   std::map<std::uint32_t, ShardState> shards_;
   std::vector<float> floats_;

@@ -36,14 +36,18 @@ struct TableCoding {
       : spec(of),
         table_id(table),
         codecs(std::move(with)),
-        pushes(of, &codecs, table, rank, num_shards, residual_bytes_max),
-        pulls(of, &codecs, mutant) {}
+        pushes(of, &codecs, table, rank, num_shards, residual_bytes_max, mutant),
+        pulls(of, &codecs, mutant),
+        mutant_(mutant) {}
   TableCoding(const TableCoding&) = delete;
   TableCoding& operator=(const TableCoding&) = delete;
 
   // What encodes a push of that clock. Where that is being decided, which a push waits for unless
   // nobody waits for it any more, nothing does.
-  std::optional<std::uint32_t> ChoiceAt(std::uint64_t clock) const { return schedule.At(clock); }
+  std::optional<std::uint32_t> ChoiceAt(std::uint64_t clock) const {
+    if (Is(mutant_, Mutant::kSendsUndecided)) return schedule.KnownAt(clock).choice;
+    return schedule.At(clock);
+  }
   // Takes what the newest map says of the table. True if that was new.
   bool Follow(const proto::CodecSwitch& change) {
     const std::size_t choices = codecs.choices.size();
@@ -81,6 +85,9 @@ struct TableCoding {
   ValueSample sample;
   PushEncoder pushes;
   PulledBlocks pulls;
+
+ private:
+  const Mutant mutant_;
 };
 
 }  // namespace leeway::worker

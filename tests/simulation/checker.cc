@@ -29,8 +29,9 @@ void Checker::OnFloatPush(const SimTable& table, std::uint32_t place,
   for (const auto& invariant : invariants_) invariant->OnFloatPush(table, place, gradient);
 }
 
-void Checker::OnState(const SimTable& table, std::uint32_t place, std::span<const float> values) {
-  for (const auto& invariant : invariants_) invariant->OnState(table, place, values);
+void Checker::OnState(const SimTable& table, std::uint32_t place,
+                      const std::vector<std::vector<float>>& either) {
+  for (const auto& invariant : invariants_) invariant->OnState(table, place, either);
 }
 
 void Checker::OnAsked(Read* read) {

@@ -29,7 +29,8 @@ class Checker {
   void Add(std::unique_ptr<Invariant> invariant) { invariants_.push_back(std::move(invariant)); }
 
   void OnFloatPush(const SimTable& table, std::uint32_t place, std::span<const float> gradient);
-  void OnState(const SimTable& table, std::uint32_t place, std::span<const float> values);
+  void OnState(const SimTable& table, std::uint32_t place,
+               const std::vector<std::vector<float>>& either);
   void OnAsked(Read* read);
   void OnRead(const Read& read);
   // An operation has come to its end (or has not yet, with `ended` now): nobody may wait for long

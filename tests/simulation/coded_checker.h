@@ -8,10 +8,13 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "ps/shard.h"
 #include "tests/simulation/checker.h"
+#include "tests/simulation/codec_ledger.h"
 #include "tests/simulation/coded_pushes.h"
 #include "tests/simulation/coded_states.h"
 #include "tests/simulation/history.h"
@@ -27,9 +30,12 @@ class CodedChecker {
   CodedChecker(const std::vector<SimTable>* tables, const History* history, Checker* checker);
 
   // A worker knows the table by that id.
-  void Know(std::uint32_t id, const SimTable& table) { pushes_.Know(id, table); }
-  // A message leaves a host (SimNetwork::Tap).
-  void Hear(const std::string& from_host, const van::Message& message);
+  void Know(std::uint32_t id, const SimTable& table) {
+    pushes_.Know(id, table);
+    if (table.coded) codecs_.Know(id, table);
+  }
+  // A message leaves a host at that time (SimNetwork::Tap).
+  void Hear(const std::string& from_host, const van::Message& message, absl::Time now);
   void OnPush(const SimTable& table, std::uint32_t rank, std::uint32_t place,
               std::span<const float> gradient, double rate) {
     pushes_.OnPush(table, rank, place, gradient, rate);
@@ -37,20 +43,30 @@ class CodedChecker {
   // A worker that lives has read everything, and nobody pushes any more.
   void OnLastRead(const Read& read);
 
-  // At the end, when all is quiet.
-  void JudgeShard(ps::Shard* head);
+  // At the end, when all is quiet and all workers are in that clock.
+  void JudgeShard(ps::Shard* head, std::uint64_t clock);
   void JudgeWorker(std::uint32_t rank,
                    const std::vector<std::shared_ptr<const worker::TableInfo>>& infos);
+  // Changes of codecs that were decided.
+  std::uint64_t switches() const { return codecs_.decided(); }
 
  private:
-  void HearPush(const ps::Inbound& push);
-  void JudgeVersions(const SimTable& table, ps::ShardStore* store);
+  void HearPush(const ps::Inbound& push, absl::Time now);
+  void HearRequest(const proto::Request& request);
+  void HearReply(const proto::Reply& reply, std::span<const runtime::Buffer> payload);
+  void JudgeVersions(const SimTable& table, const compress::TableCodec& codec,
+                     ps::ShardStore* store);
 
   const std::vector<SimTable>* const tables_;
   Checker* const checker_;
   CodedPushes pushes_;
   CodedStates states_;
+  CodecLedger codecs_;
   VersionLedger ledger_;
+  // Pulls of gradient tables, by rank, incarnation, shard and number: table and block.
+  std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t, std::uint64_t>,
+           std::pair<const SimTable*, std::uint32_t>>
+      gradients_asked_;
   // What each reader has seen last: by table, place and reader.
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::vector<float>> last_;
 };

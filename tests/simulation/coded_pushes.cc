@@ -54,15 +54,20 @@ std::vector<CodedPushes::Piece> CodedPushes::Decode(const SimTable& table, const
                                                     std::string* wrong) const {
   const ps::PushView push = ps::ToPush(sent);
   std::vector<Piece> pieces;
+  const compress::TableCodec* const codec = table.codecs.Find(push.codec);
+  if (push.codec != 0 && codec == nullptr) {
+    *wrong = absl::StrCat("a push to '", table.spec.name, "' has a codec that is not the table's");
+    return pieces;
+  }
   if (table.dense()) {
     Piece piece{.place = static_cast<std::uint32_t>(push.block), .values = {}};
     piece.values.resize(table.ElementsOf(piece.place));
     if (push.codec == 0) {
       std::memcpy(piece.values.data(), push.values.data(), push.values.size());
     } else {
-      const auto shape = compress::BlockShape(table.spec, table.codec, piece.values.size());
+      const auto shape = compress::BlockShape(table.spec, *codec, piece.values.size());
       const absl::Status decoded =
-          table.codec.codec->Decode(push.values.bytes(), shape, piece.values.data());
+          codec->codec->Decode(push.values.bytes(), shape, piece.values.data());
       if (!decoded.ok()) *wrong = decoded.ToString();
     }
     pieces.push_back(std::move(piece));
@@ -79,8 +84,8 @@ std::vector<CodedPushes::Piece> CodedPushes::Decode(const SimTable& table, const
       *wrong = coded.status().ToString();
       return pieces;
     }
-    const auto shape = compress::RowsShape(table.spec, table.codec, coded->encoded_rows);
-    const absl::Status decoded = table.codec.codec->Decode(coded->encoded, shape, rows.data());
+    const auto shape = compress::RowsShape(table.spec, *codec, coded->encoded_rows);
+    const absl::Status decoded = codec->codec->Decode(coded->encoded, shape, rows.data());
     if (!decoded.ok()) *wrong = decoded.ToString();
     std::memcpy(rows.data() + coded->encoded_rows * table.width, coded->plain.data(),
                 coded->plain.size());
@@ -99,6 +104,43 @@ std::vector<CodedPushes::Piece> CodedPushes::Decode(const SimTable& table, const
   return pieces;
 }
 
+// What a lossy codec makes is always smaller here. A lossless one does not make everything smaller,
+// and a block goes as it is, too, with what the lossy codec before has left.
+std::uint32_t CodedPushes::PlainUnder(const SimTable& table, const ps::Inbound& sent) const {
+  const ps::PushView push = ps::ToPush(sent);
+  const proto::RequestId& id = sent.request.id;
+  bool carried = false;
+  if (table.dense()) {
+    const auto found = carries_.find(
+        {id.worker, id.incarnation, {table.index, static_cast<std::uint32_t>(push.block)}});
+    carried = found != carries_.end() && found->second;
+  }
+  std::uint32_t under = 0;
+  for (std::size_t i = 0; i < table.codecs.choices.size(); ++i) {
+    const compress::TableCodec& codec = table.codecs.choices[i];
+    if (!codec.encodes() || (codec.codec->lossless() && (carried || Grows(table, codec, push)))) {
+      under |= 1u << i;
+    }
+  }
+  return under;
+}
+
+// Whether these values would be no smaller when they are encoded.
+bool CodedPushes::Grows(const SimTable& table, const compress::TableCodec& codec,
+                        const ps::PushView& push) const {
+  EncodeTerms terms;
+  std::size_t prefix = 0;
+  if (table.dense()) {
+    terms.shape = compress::BlockShape(table.spec, codec, push.values.size() / sizeof(float));
+  } else {
+    terms.shape = compress::RowsShape(table.spec, codec, push.keys.as<std::uint64_t>().size());
+    prefix = compress::kCodedRowsPrefix;
+  }
+  std::vector<std::byte> message(codec.codec->EncodedBytesMax(terms.shape));
+  const auto bytes = codec.codec->Encode(push.values.data(), terms, message);
+  return !bytes.ok() || prefix + *bytes >= push.values.size();
+}
+
 CodedPushes::Heard CodedPushes::Hear(const SimTable& table, const ps::Inbound& push) {
   Heard heard;
   const proto::RequestId& id = push.request.id;
@@ -112,7 +154,15 @@ CodedPushes::Heard CodedPushes::Hear(const SimTable& table, const ps::Inbound& p
     }
     return heard;
   }
+  heard.fresh = true;
   heard.pieces = Decode(table, push, &heard.wrong);
+  if (!heard.wrong.empty()) return heard;
+  if (push.request.codec == 0) heard.plain_under = PlainUnder(table, push);
+  if (table.dense()) {
+    const compress::TableCodec* const codec = table.codecs.Find(push.request.codec);
+    carries_[{id.worker, id.incarnation, {table.index, heard.pieces[0].place}}] =
+        codec != nullptr && codec->worker_feedback;
+  }
   if (table.spec.updater.name != "add") {
     heard.rate = push.request.has_learning_rate ? push.request.learning_rate : 1;
   }
@@ -216,9 +266,11 @@ std::string CodedPushes::JudgePlace(const SimTable& table, std::uint32_t place,
 
 std::string CodedPushes::JudgeWorker(const SimTable& table, std::uint32_t rank,
                                      const worker::TableCoding& coding) const {
-  if (table.codec.codec->keeps_residual()) return "";
   // Without error feedback what is dropped is gone.
-  if (!table.codec.worker_feedback && !table.codec.codec->lossless()) return "";
+  const auto drops = [](const compress::TableCodec& codec) {
+    return codec.encodes() && !codec.worker_feedback && !codec.codec->lossless();
+  };
+  if (std::ranges::any_of(table.codecs.choices, drops)) return "";
   const std::uint32_t incarnation = history_->lives[rank].incarnation;
   const worker::SavedTable saved = coding.pushes.Save();
   for (std::uint32_t place = 0; place < table.places; ++place) {

@@ -48,9 +48,11 @@ class CodedPushes {
     std::vector<float> values;
   };
   struct Heard {
-    std::string wrong;          // empty: nothing
-    std::vector<Piece> pieces;  // of a push that had not been heard before
+    std::string wrong;   // empty: nothing
+    bool fresh = false;  // it had not been heard before; nothing below otherwise
+    std::vector<Piece> pieces;
     double rate = 1;
+    std::uint32_t plain_under = 0;  // CodecLedger::Left
   };
   // A push leaves a worker, for the first time or again.
   Heard Hear(const SimTable& table, const ps::Inbound& push);
@@ -80,6 +82,9 @@ class CodedPushes {
 
   std::vector<Piece> Decode(const SimTable& table, const ps::Inbound& push,
                             std::string* wrong) const;
+  std::uint32_t PlainUnder(const SimTable& table, const ps::Inbound& sent) const;
+  bool Grows(const SimTable& table, const compress::TableCodec& codec,
+             const ps::PushView& push) const;
   std::string JudgePlace(const SimTable& table, std::uint32_t place, std::span<const float> values,
                          const std::vector<proto::WorkerWindow>& windows) const;
 
@@ -89,6 +94,9 @@ class CodedPushes {
   // By rank, incarnation, shard and number: the bytes that were sent.
   std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t, std::uint64_t>, std::uint64_t>
       bytes_;
+  // By rank, what servers know the worker as, and block: whether it keeps something of its last
+  // push.
+  std::map<std::tuple<std::uint32_t, std::uint64_t, PlaceOfTable>, bool> carries_;
   std::map<PlaceOfTable, std::vector<Sent>> sent_;
   std::map<WorkerPlace, Account> accounts_;
   mutable std::uint64_t judged_ = 0;

@@ -1,47 +1,95 @@
 #include "tests/simulation/coded_states.h"
 
+#include <algorithm>
 #include <cstddef>
 
+#include "absl/strings/string_view.h"
 #include "runtime/random.h"
 
 namespace leeway::simulation {
+namespace {
 
-std::vector<float> CodedStates::Next(const SimTable& table, std::uint32_t id, std::uint32_t place,
-                                     std::span<const float> push, double rate) {
-  State& state = states_[{table.index, place}];
-  state.values.resize(push.size());
-  ++state.updates;
-  if (table.spec.updater.name == "gradient") {
-    NextGradient(table, id, place, push, rate, &state);
-    return state.values;
-  }
-  const float factor = table.spec.updater.name == "sgd" ? -static_cast<float>(rate) : 1.0f;
-  for (std::size_t i = 0; i < push.size(); ++i) state.values[i] += factor * push[i];
-  return state.values;
+// Answers to pulls come about as often as updates, so that there are few even while a server does
+// not know of a switch.
+constexpr std::size_t kWaysMax = 64;
+
+// What a gradient table's places have before their first update is seen as well.
+std::uint64_t HashOf(std::span<const float> values) {
+  return runtime::StableHash({reinterpret_cast<const char*>(values.data()), values.size_bytes()});
 }
 
-void CodedStates::NextGradient(const SimTable& table, std::uint32_t id, std::uint32_t place,
-                               std::span<const float> push, double rate, State* state) const {
-  const Codec& codec = *table.codec.codec;
-  std::vector<float> carried(push.begin(), push.end());
-  state->residual.resize(push.size());
-  const bool feedback = table.codec.server_feedback;
-  for (std::size_t i = 0; feedback && i < push.size(); ++i) {
-    carried[i] += state->residual[i] / static_cast<float>(rate);
+}  // namespace
+
+std::vector<CodedStates::Values> CodedStates::Next(const SimTable& table, std::uint32_t id,
+                                                   std::uint32_t place, std::span<const float> push,
+                                                   double rate,
+                                                   std::span<const std::uint32_t> choices) {
+  Place& state = places_[{table.index, place}];
+  ++state.updates;
+  const bool gradient = table.spec.updater.name == "gradient";
+  const std::uint64_t seed = runtime::RandomAt(id, place, state.updates);
+  const float factor = table.spec.updater.name == "sgd" ? -static_cast<float>(rate) : 1.0f;
+  std::vector<Way> ways;
+  for (Way& before : state.ways) {
+    for (std::size_t i = 0; i < (gradient ? choices.size() : 1); ++i) {
+      Way way = before;
+      way.values.resize(push.size());
+      way.residual.resize(push.size());
+      if (gradient) {
+        NextGradient(table, seed, push, rate, table.codecs.choices[choices[i]], &way);
+        way.hashes.push_back(HashOf(way.values));
+      } else {
+        for (std::size_t j = 0; j < push.size(); ++j) way.values[j] += factor * push[j];
+      }
+      ways.push_back(std::move(way));
+    }
   }
-  EncodeTerms terms{.shape = compress::BlockShape(table.spec, table.codec, push.size())};
-  terms.seed = runtime::RandomAt(id, place, state->updates);
-  std::vector<float> codec_state(codec.StateElements(terms.shape));
-  terms.state = codec_state;
-  std::vector<std::byte> message(codec.EncodedBytesMax(terms.shape));
-  const auto bytes = codec.Encode(carried.data(), terms, message);
-  state->values = carried;
-  if (bytes.ok() && *bytes < push.size() * sizeof(float)) {
-    // What the codec has written it can read.
-    codec.Decode(std::span(message).first(*bytes), terms.shape, state->values.data()).IgnoreError();
+  state.ways = std::move(ways);
+  if (state.ways.size() > kWaysMax) state.ways.clear();
+  std::vector<Values> after;
+  for (const Way& way : state.ways) after.push_back(way.values);
+  return after;
+}
+
+void CodedStates::OnAnswered(const SimTable& table, std::uint32_t place,
+                             std::span<const float> values) {
+  Place& state = places_[{table.index, place}];
+  if (state.ways.size() < 2) return;
+  const std::uint64_t hash = HashOf(values);
+  const auto went = [hash](const Way& way) {
+    return std::ranges::find(way.hashes, hash) != way.hashes.end();
+  };
+  // Whether it is one of them at all the reader is asked.
+  if (std::ranges::none_of(state.ways, went)) return;
+  std::erase_if(state.ways, [&](const Way& way) { return !went(way); });
+}
+
+void CodedStates::NextGradient(const SimTable& table, std::uint64_t seed,
+                               std::span<const float> push, double rate,
+                               const compress::TableCodec& by, Way* way) {
+  Values carried(push.begin(), push.end());
+  if (table.codecs.AnyHas(&compress::TableCodec::server_feedback)) {
+    for (std::size_t i = 0; i < push.size(); ++i) {
+      carried[i] += way->residual[i] * static_cast<float>(1 / rate);
+    }
   }
-  for (std::size_t i = 0; feedback && i < push.size(); ++i) {
-    state->residual[i] = static_cast<float>(rate) * (carried[i] - state->values[i]);
+  way->values = carried;
+  if (by.encodes() && !by.codec->lossless()) {
+    EncodeTerms terms{.shape = compress::BlockShape(table.spec, by, push.size())};
+    terms.seed = seed;
+    Values codec_state(by.codec->StateElements(terms.shape));
+    terms.state = codec_state;
+    std::vector<std::byte> message(by.codec->EncodedBytesMax(terms.shape));
+    const auto bytes = by.codec->Encode(carried.data(), terms, message);
+    if (bytes.ok() && *bytes < push.size() * sizeof(float)) {
+      // What the codec has written it can read.
+      by.codec->Decode(std::span(message).first(*bytes), terms.shape, way->values.data())
+          .IgnoreError();
+    }
+  }
+  for (std::size_t i = 0; i < push.size(); ++i) {
+    way->residual[i] =
+        by.server_feedback ? static_cast<float>(rate) * (carried[i] - way->values[i]) : 0.0f;
   }
 }
 

@@ -35,8 +35,9 @@ enum class FaultKind : std::uint8_t {
   kDrain,  // a server, which comes back later
   kRebalance,
   kCheckpoint,
+  kSwitchCodec,  // of a table that has several
 };
-inline constexpr std::size_t kFaultKinds = 20;
+inline constexpr std::size_t kFaultKinds = 21;
 absl::string_view NameOf(FaultKind kind);
 
 using FaultSet = std::bitset<kFaultKinds>;

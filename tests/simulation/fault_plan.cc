@@ -139,6 +139,7 @@ class Planner {
       case FaultKind::kKillScheduler:
       case FaultKind::kRebalance:
       case FaultKind::kCheckpoint:
+      case FaultKind::kSwitchCodec:
         it.host = SimCluster::HostName(Role::kScheduler, 0);
         break;
       case FaultKind::kDiskFull:
@@ -171,9 +172,27 @@ FaultPlan MakeFaultPlan(const Config& config, std::uint32_t spare_servers, Fault
                         absl::Duration window, runtime::Random* random) {
   Planner planner(config, spare_servers, window, random);
   for (std::size_t kind = 0; kind < kFaultKinds; ++kind) {
-    if (kinds.test(kind)) planner.Add(static_cast<FaultKind>(kind));
+    const auto planned = static_cast<FaultKind>(kind);
+    if (kinds.test(kind) && planned != FaultKind::kSwitchCodec) planner.Add(planned);
   }
   return planner.Take();
+}
+
+void AddCodecSwitches(absl::Duration window, runtime::Random* random, FaultPlan* plan) {
+  absl::Duration start;
+  for (std::uint64_t left = 1 + random->Below(6); left > 0; --left) {
+    const bool soon = start > absl::ZeroDuration() && random->Below(3) == 0;
+    start = soon ? start + absl::Milliseconds(300) * random->Uniform() : window * random->Uniform();
+    Episode it;
+    it.kind = FaultKind::kSwitchCodec;
+    it.start = start;
+    it.host = SimCluster::HostName(Role::kScheduler, 0);
+    it.amount = random->Uniform();
+    plan->episodes.push_back(std::move(it));
+    plan->over = std::max(plan->over, start);
+  }
+  std::stable_sort(plan->episodes.begin(), plan->episodes.end(),
+                   [](const Episode& a, const Episode& b) { return a.start < b.start; });
 }
 
 bool FaultPlan::Has(FaultKind kind) const {

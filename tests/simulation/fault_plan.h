@@ -20,7 +20,7 @@ struct Episode {
   std::string from, to;
   van::LinkFaults link;
   std::string host;   // kills, clocks
-  double amount = 0;  // of a clock's rate, or the probability that a write fails
+  double amount = 0;  // of a clock's rate, the probability that a write fails, or a choice
 };
 
 struct FaultPlan {
@@ -33,6 +33,10 @@ struct FaultPlan {
 // `spare_servers`: hosts that may be added.
 FaultPlan MakeFaultPlan(const Config& config, std::uint32_t spare_servers, FaultSet kinds,
                         absl::Duration window, runtime::Random* random);
+
+// A few changes of codecs on top, some of them soon after another. `random`: one of their own, so
+// that all else stays what it is without them.
+void AddCodecSwitches(absl::Duration window, runtime::Random* random, FaultPlan* plan);
 
 }  // namespace leeway::simulation
 

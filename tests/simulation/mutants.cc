@@ -27,6 +27,11 @@ constexpr NamedMutant kMutants[] = {
     {.name = "encoded again when sent again", .worker = worker::Mutant::kEncodesAgain},
     {.name = "late answer added to a later version", .worker = worker::Mutant::kLateAnswerApplied},
     {.name = "whole block not taken", .worker = worker::Mutant::kWholeNotTaken},
+    {.name = "codec switched at a clock that is past",
+     .scheduler = scheduler::Mutant::kSwitchTooLate},
+    {.name = "pushes sent while their codec is undecided",
+     .worker = worker::Mutant::kSendsUndecided},
+    {.name = "residual lost where the codec changes", .worker = worker::Mutant::kResidualDropped},
 };
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace {
 // Longer than any fault: what promised faults delay must succeed within it.
 constexpr absl::Duration kTimeout = absl::Minutes(2);
 constexpr std::uint64_t kCallsPerIterationMax = 8;
+constexpr int kTicksAtGate = 10;
 
 // ±1, ±2, ±3 or ±4.
 float SmallNumber(runtime::Random* random) {
@@ -143,6 +144,13 @@ void ScriptedWorker::Rest() {
                    [this, think] { After(think, [this] { Iterate(); }); });
   }
   After(think, [this] { Iterate(); });
+}
+
+void ScriptedWorker::TickAtGate() {
+  for (int i = 0; i < kTicksAtGate; ++i) {
+    cluster_->Note(absl::StrCat(Name(), " ends clock ", core_->clock(), ", at the gate"));
+    if (!Expect(core_->Clock(), "Clock()")) return;
+  }
 }
 
 // The end: what all have pushed is there. One that came late may be ahead of the others.

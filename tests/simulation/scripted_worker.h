@@ -48,6 +48,8 @@ class ScriptedWorker {
   // Has ended its last iteration, and waits for ReadAll().
   bool at_gate() const { return at_gate_; }
   std::uint64_t clock() const { return core_->clock(); }
+  // Ends some clocks more while it waits.
+  void TickAtGate();
   // All living workers wait, none of them in a later clock than that.
   void ReadAll(std::uint64_t clock);
   bool at_end() const { return at_end_; }  // has read everything, and may leave

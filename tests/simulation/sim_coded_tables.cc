@@ -1,7 +1,10 @@
 // Which tables of a simulated run travel encoded: parameters that are pulled as differences between
-// versions, gradients or parameters whose pushes alone are encoded, and rows.
+// versions, gradients or parameters whose pushes alone are encoded, and rows. Most may get another
+// codec while the run lasts.
+#include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "tests/simulation/sim_table.h"
@@ -18,6 +21,9 @@ constexpr std::size_t kRowWidth = 16;
 constexpr absl::string_view kLossy[] = {"onebit", "onebit:group=32", "ternary", "qsgd",
                                         "qsgd:levels=natural"};
 constexpr absl::string_view kOfRows[] = {"onebit", "ternary", "qsgd", "qsgd:bits=8,norm=l2"};
+
+// Those that lose nothing, beside them.
+constexpr absl::string_view kLossless[] = {"zstd", "sparse", "none"};
 
 template <std::size_t n>
 std::string OneOf(const absl::string_view (&texts)[n], runtime::Random* random) {
@@ -85,6 +91,25 @@ SimTable ChooseRows(runtime::Random* random) {
   return table;
 }
 
+// Codecs that the table may be given, two to four with the one that it begins with, at least one of
+// them lossy. Answers of `none` have no version: where several workers push to a block it could not
+// be told how old they are.
+void ChooseCodecs(SimTable* table, runtime::Random* random) {
+  if (random->Below(5) == 0) return;
+  const auto among = [&](const auto& texts) { return OneOf(texts, random); };
+  std::vector<std::string> codecs = {table->spec.codec};
+  const bool versions = compress::TableCodecOf(table->spec)->versions;
+  for (std::uint64_t left = 1 + random->Below(3); left > 0; --left) {
+    std::string text = random->Below(2) == 0 ? among(kLossless)
+                       : table->dense()      ? among(kLossy)
+                                             : among(kOfRows);
+    if (text == "none" && versions && !table->one_writer) text = "zstd";
+    if (std::ranges::find(codecs, text) == codecs.end()) codecs.push_back(std::move(text));
+  }
+  table->spec.codec = codecs[random->Below(codecs.size())];
+  table->spec.codecs = std::move(codecs);
+}
+
 }  // namespace
 
 void AddCodedTables(std::uint32_t num_workers, runtime::Random* random,
@@ -93,11 +118,12 @@ void AddCodedTables(std::uint32_t num_workers, runtime::Random* random,
                        random->Below(2) == 0 ? ChooseGradient(random) : ChoosePushed(random),
                        ChooseRows(random)};
   for (SimTable& table : chosen) {
+    ChooseCodecs(&table, random);
     table.index = static_cast<std::uint32_t>(tables->size());
     table.counter = false;
     table.coded = true;
     table.num_workers = num_workers;
-    table.codec = compress::TableCodecOf(table.spec).value();
+    table.codecs = compress::TableCodecsOf(table.spec).value();
     tables->push_back(std::move(table));
   }
 }

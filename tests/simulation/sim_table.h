@@ -41,14 +41,16 @@ struct SimTable {
   std::vector<std::uint64_t> keys;  // sparse: of each place
   std::uint32_t num_workers = 0;
   bool coded = false;
-  bool one_writer = false;     // float and coded tables: WriterOf(place) alone pushes to a place
-  compress::TableCodec codec;  // coded tables
+  bool one_writer = false;  // float and coded tables: WriterOf(place) alone pushes to a place
+  compress::TableCodecs codecs = {};  // coded tables
 
   bool dense() const { return spec.kind == TableKind::kDense; }
   bool bsp() const { return spec.consistency.is_bsp(); }
   std::uint64_t AllPlaces() const { return places == 64 ? ~0ull : (1ull << places) - 1; }
-  // Replies say what has changed since a version (worker/pulled_blocks.h).
-  bool versions() const { return coded && codec.versions; }
+  // Replies say what has changed since a version (worker/pulled_blocks.h), at least while the table
+  // has one of its codecs.
+  bool versions() const { return coded && codecs.AnyHas(&compress::TableCodec::versions); }
+  bool switches() const { return coded && codecs.choices.size() > 1; }
   // A place holds one of the states that its writer's pushes lead to, and a read shows it.
   bool has_states() const { return !counter && one_writer && !versions(); }
   // Elements of a place that are pushed. Of a coded block that is all of them.

@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "proto/chain.h"
 #include "runtime/random.h"
 #include "runtime/sim_file_system.h"
@@ -80,12 +81,12 @@ class Run {
         restores_(&script_.tables, &history_, &sent_, options.data_options.mutant),
         checkpoints_(cluster_.world().files(kSharedFolder), &script_.tables, &history_, &restores_,
                      &checker_),
-        striker_(&cluster_, &workers_, &checker_),
+        striker_(&cluster_, &script_.tables, &workers_, &checker_),
         injector_(&cluster_, plan_, [this](const Episode& episode) { return Strike(episode); }) {
     cluster_.network().SetTap(
         [this](const std::string& from, const std::string&, const van::Message& message) {
           sent_.Hear(from, message);
-          coded_.Hear(from, message);
+          coded_.Hear(from, message, cluster_.world().Now());
         });
     cluster_.world().ShareFolder(kSharedFolder);
     (void)cluster_.world().files(kSharedFolder)->CreateDirectories(kSavedFolder);
@@ -115,7 +116,13 @@ class Run {
       kinds.reset(static_cast<std::size_t>(FaultKind::kRestartWorker));
       kinds.reset(static_cast<std::size_t>(FaultKind::kLongPartition));
     }
-    return MakeFaultPlan(cluster_.config(), kSpareServers, kinds, window_, &random_);
+    FaultPlan plan = MakeFaultPlan(cluster_.config(), kSpareServers, kinds, window_, &random_);
+    if (kinds.test(static_cast<std::size_t>(FaultKind::kSwitchCodec))) {
+      runtime::Random own(
+          runtime::RandomAt(options_.seed, runtime::StableHash("codec switches"), 0));
+      AddCodecSwitches(window_, &own, &plan);
+    }
+    return plan;
   }
 
   Script ChooseScript() {
@@ -173,7 +180,7 @@ class Run {
     return true;
   }
 
-  void CompareReplicas() {
+  void CompareReplicas(std::uint64_t clock) {
     const std::shared_ptr<const proto::ClusterMap> map = striker_.scheduler()->map();
     for (std::uint32_t shard = 0; shard < map->owners.size(); ++shard) {
       std::string text;
@@ -196,7 +203,7 @@ class Run {
       if (digests.size() > 1) {
         checker_.Fail("replicas are equal", absl::StrCat("shard ", shard, ":", text));
       }
-      if (head != nullptr) coded_.JudgeShard(head);
+      if (head != nullptr) coded_.JudgeShard(head, clock);
     }
   }
 
@@ -209,7 +216,12 @@ class Run {
     const auto all = [&](const auto& is) { return std::all_of(living.begin(), living.end(), is); };
     if (!gate_open_) {
       const bool over = complete_ && striker_.over() && injector_.over();
-      if (!over || !all([](auto* worker) { return worker->at_gate(); })) return;
+      if (!all([](auto* worker) { return worker->at_gate(); })) return;
+      if (!over) {
+        if (!striker_.switches()) return;
+        for (ScriptedWorker* worker : living) worker->TickAtGate();
+        return;
+      }
       gate_open_ = true;
       std::uint64_t clock = 0;
       for (const ScriptedWorker* worker : living) clock = std::max(clock, worker->clock());
@@ -222,7 +234,7 @@ class Run {
       whole_since_ = std::min(whole_since_, cluster_.world().Now());
       if (cluster_.world().Now() - whole_since_ < kRestBeforeComparing) return;
       leaving_ = true;
-      CompareReplicas();
+      CompareReplicas(living.front()->clock());
       for (ScriptedWorker* worker : living) coded_.JudgeWorker(worker->rank(), worker->infos());
       for (ScriptedWorker* worker : living) worker->Leave();
     }
@@ -288,8 +300,8 @@ class Run {
     for (const SimTable& table : script_.tables) {
       absl::StrAppend(&text, " ", table.spec.name, " ", table.spec.consistency.ToString());
       if (table.coded) {
-        absl::StrAppend(&text, " ", table.spec.codec, " ", table.spec.updater.name,
-                        table.one_writer ? " of one writer" : "");
+        absl::StrAppend(&text, " ", absl::StrJoin(table.codecs.texts, ";"), " ",
+                        table.spec.updater.name, table.one_writer ? " of one writer" : "");
       }
     }
     return absl::StrCat(text, "\n", injector_.plan().ToString());

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "proto/chain.h"
 
 namespace leeway::simulation {
@@ -31,6 +32,7 @@ FaultInjector::Struck Striker::Strike(const Episode& episode) {
     AskFor("checkpoint-save", {kSavedFolder}, [](const absl::Status&) {});
     return Struck::kYes;
   }
+  if (episode.kind == FaultKind::kSwitchCodec) return SwitchCodec(episode.amount);
   if (episode.kind == FaultKind::kKillScheduler) return StrikeScheduler(episode);
   for (std::uint32_t rank = 0; rank < cluster_->server_hosts(); ++rank) {
     if (episode.host != ServerName(rank)) continue;
@@ -148,13 +150,33 @@ FaultInjector::Struck Striker::Drain(std::uint32_t rank) {
   return Struck::kYes;
 }
 
+// Some table gets some codec, which may be the one that it has.
+FaultInjector::Struck Striker::SwitchCodec(double choice) {
+  std::vector<std::pair<std::string, std::string>> may;
+  for (const SimTable& table : *tables_) {
+    if (!table.switches()) continue;
+    for (const std::string& text : table.codecs.texts) may.emplace_back(table.spec.name, text);
+  }
+  if (may.empty()) return Struck::kNo;
+  const auto& [table, codec] =
+      may[static_cast<std::size_t>(choice * static_cast<double>(may.size()))];
+  ++switches_;
+  AskFor("codec", {table, codec}, [this](const absl::Status& answer) {
+    --switches_;
+    if (!answer.ok()) {
+      checker_->Fail("what is promised to succeed does",
+                     absl::StrCat("a change of codecs: ", answer.ToString()));
+    }
+  });
+  return Struck::kYes;
+}
+
 void Striker::AskFor(const std::string& command, std::vector<std::string> arguments,
                      std::function<void(const absl::Status&)> then) {
   ++to_come_;
   asks_.push_back(std::make_unique<Ask>());
   Ask* const ask = asks_.back().get();
-  ask->what = absl::StrCat(command, arguments.empty() ? "" : " ",
-                           arguments.empty() ? "" : arguments.front());
+  ask->what = absl::StrCat(command, arguments.empty() ? "" : " ", absl::StrJoin(arguments, " "));
   ask->since = cluster_->world().Now();
   cluster_->Note(absl::StrCat("asks for ", ask->what));
   ask->tool = std::make_unique<SimTool>(

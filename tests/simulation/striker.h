@@ -27,13 +27,17 @@ class Striker {
   using Struck = FaultInjector::Struck;
   using Workers = std::vector<std::unique_ptr<ScriptedWorker>>;
 
-  Striker(SimCluster* cluster, const Workers* workers, Checker* checker)
-      : cluster_(cluster), workers_(workers), checker_(checker) {}
+  Striker(SimCluster* cluster, const std::vector<SimTable>* tables, const Workers* workers,
+          Checker* checker)
+      : cluster_(cluster), tables_(tables), workers_(workers), checker_(checker) {}
 
   Struck Strike(const Episode& episode);
   // Whether everything is over that belongs to a strike: what was killed is back, what was asked
   // for has been done.
   bool over() const { return to_come_ == 0; }
+  // Whether a change of codecs has been asked for that is not decided: that needs workers' clocks
+  // to go on.
+  bool switches() const { return switches_ > 0; }
   // Starts those again that have ended because they were taken for dead, drained, or could not
   // write to their disk. Not when the cluster is about to end.
   void Replace();
@@ -63,6 +67,7 @@ class Striker {
   Struck StrikeWorker(ScriptedWorker* victim, const Episode& episode);
   Struck AddServer(std::uint32_t rank);
   Struck Drain(std::uint32_t rank);
+  Struck SwitchCodec(double choice);
   void AskFor(const std::string& command, std::vector<std::string> arguments,
               std::function<void(const absl::Status&)> then);
   void ReplaceScheduler();
@@ -71,9 +76,11 @@ class Striker {
   bool CanDoWithout(std::uint32_t rank) const;
 
   SimCluster* const cluster_;
+  const std::vector<SimTable>* const tables_;
   const Workers* const workers_;
   Checker* const checker_;
   std::size_t to_come_ = 0;       // that Later and AskFor were given
+  std::size_t switches_ = 0;      // of codecs, that AskFor was given
   std::set<std::string> doomed_;  // servers that are cut off until they are taken for dead
   std::vector<std::unique_ptr<Ask>> asks_;
 };

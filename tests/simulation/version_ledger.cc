@@ -15,10 +15,49 @@ void VersionLedger::OnAsked(const SimTable& table, const proto::Request& request
   asked.have.insert(request.have);
 }
 
-const VersionLedger::Contents& VersionLedger::Of(const SimTable& table, std::uint32_t block) const {
+const VersionLedger::Contents& VersionLedger::ContentsIn(const ByPlace& places,
+                                                         const SimTable& table,
+                                                         std::uint32_t block) {
   static const Contents kNone;
-  const auto found = contents_.find({table.index, block});
-  return found == contents_.end() ? kNone : found->second;
+  const auto found = places.find({table.index, block});
+  return found == places.end() ? kNone : found->second;
+}
+
+bool VersionLedger::WasToldAsItIs(const SimTable& table, std::uint32_t block,
+                                  std::span<const float> values) const {
+  const auto found = as_they_were_.find({table.index, block});
+  if (found == as_they_were_.end()) return false;
+  const auto is = [&](const std::vector<float>& told) {
+    return std::equal(values.begin(), values.end(), told.begin());
+  };
+  return std::ranges::any_of(found->second, is);
+}
+
+std::string VersionLedger::TakeAsItIs(const Asked& asked, std::span<const std::byte> bytes) {
+  const SimTable& table = *asked.table;
+  const auto may = [](const compress::TableCodec& codec) { return !codec.versions; };
+  if (std::ranges::none_of(table.codecs.choices, may)) return "the answer is not encoded";
+  std::vector<float> values(table.ElementsOf(asked.block));
+  if (bytes.size() != values.size() * sizeof(float)) return "the answer has another size";
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  as_they_were_[{table.index, asked.block}].insert(std::move(values));
+  return "";
+}
+
+std::string VersionLedger::TakeItself(const Asked& asked, const proto::Reply& reply,
+                                      const compress::TableCodec& codec,
+                                      std::span<const std::byte> bytes) {
+  const SimTable& table = *asked.table;
+  std::vector<float> content(table.ElementsOf(asked.block));
+  const CodecShape shape = compress::BlockShape(table.spec, codec, content.size());
+  if (!codec.codec->Decode(bytes, shape, content.data()).ok()) return "it is malformed";
+  const std::uint64_t version = reply.parts[0].version;
+  const auto [known, fresh] = itself_[{table.index, asked.block}].try_emplace(version, content);
+  if (!fresh && known->second != content) {
+    return absl::StrCat("version ", version, " of the block itself has two contents, the first of ",
+                        "them ", known->second[0], ", …, and the second ", content[0], ", …");
+  }
+  return JudgeStaleness(asked, reply, version);
 }
 
 std::string VersionLedger::OnAnswered(const proto::Reply& reply,
@@ -30,7 +69,15 @@ std::string VersionLedger::OnAnswered(const proto::Reply& reply,
   const std::string block =
       absl::StrCat("block ", asked.block, " of '", asked.table->spec.name, "' (",
                    asked.table->spec.codec, ", ", asked.table->spec.consistency.ToString(), "): ");
-  if (!reply.coded || payload.size() != 1) return block + "the answer is not encoded";
+  if (payload.size() != 1) return block + "the answer has not one frame";
+  const auto named = [&](const std::string& why) { return why.empty() ? "" : block + why; };
+  if (!reply.coded) return named(TakeAsItIs(asked, payload[0].bytes()));
+  const compress::TableCodec* const codec =
+      reply.parts.size() == 1 ? asked.table->codecs.Find(reply.parts[0].codec) : nullptr;
+  if (codec != nullptr && reply.parts[0].whole) {
+    if (codec->versions) return block + "a whole block has a codec of differences";
+    return named(TakeItself(asked, reply, *codec, payload[0].bytes()));
+  }
   // It answers one of those that were sent; the newest that fits.
   std::string wrong;
   for (auto have = asked.have.rbegin(); have != asked.have.rend(); ++have) {
@@ -43,7 +90,7 @@ std::string VersionLedger::OnAnswered(const proto::Reply& reply,
     wrong = JudgeStaleness(asked, reply, version);
     break;
   }
-  return wrong.empty() ? "" : block + wrong;
+  return named(wrong);
 }
 
 std::string VersionLedger::Follow(const Asked& asked, const proto::Reply& reply,
@@ -52,7 +99,6 @@ std::string VersionLedger::Follow(const Asked& asked, const proto::Reply& reply,
   const SimTable& table = *asked.table;
   const Contents& known = Of(table, asked.block);
   const std::size_t elements = table.ElementsOf(asked.block);
-  const CodecShape shape = compress::BlockShape(table.spec, table.codec, elements);
   const auto held = known.find(have);
   if (have != 0 && held == known.end()) {
     return absl::StrCat("a worker holds version ", have, ", of which nobody was told");
@@ -70,14 +116,12 @@ std::string VersionLedger::Follow(const Asked& asked, const proto::Reply& reply,
     if (part.whole && part.codec == 0) {
       content.resize(its.size() / sizeof(float));
       std::memcpy(content.data(), its.data(), its.size());
-    } else if (part.whole) {
-      content.resize(elements);
-      if (!table.codec.codec->Decode(its, shape, content.data()).ok()) return "it is malformed";
     } else {
+      const compress::TableCodec* const codec = table.codecs.Find(part.codec);
+      if (codec == nullptr || !codec->versions || part.whole) return "it has the wrong codec";
       if (content.size() != elements) return "something is to follow on nothing";
-      if (!table.codec.codec->DecodeAdd(its, shape, 1, content.data()).ok()) {
-        return "it is malformed";
-      }
+      const CodecShape shape = compress::BlockShape(table.spec, *codec, elements);
+      if (!codec->codec->DecodeAdd(its, shape, 1, content.data()).ok()) return "it is malformed";
     }
     version = part.version;
     const auto before = known.find(version);

@@ -3,6 +3,10 @@
 // A version is what all workers hold of a block once they have been told of it, so that it has one
 // content, whoever answers, before a failover and after it. Version v has the first v − 1 updates
 // of the block in it.
+//
+// While the table has a codec whose replies are not differences, answers are the block itself:
+// without loss and with its version, which may have another content than the version that lossy
+// answers lead to, or as it is and without one.
 #ifndef LEEWAY_TESTS_SIMULATION_VERSION_LEDGER_H_
 #define LEEWAY_TESTS_SIMULATION_VERSION_LEDGER_H_
 
@@ -33,8 +37,16 @@ class VersionLedger {
   // An answer leaves a server. What is wrong with it; empty: nothing.
   std::string OnAnswered(const proto::Reply& reply, std::span<const runtime::Buffer> payload);
 
-  // What is known of the block.
-  const Contents& Of(const SimTable& table, std::uint32_t block) const;
+  // What is known of the block: its versions, and those of the block itself.
+  const Contents& Of(const SimTable& table, std::uint32_t block) const {
+    return ContentsIn(contents_, table, block);
+  }
+  const Contents& ItselfOf(const SimTable& table, std::uint32_t block) const {
+    return ContentsIn(itself_, table, block);
+  }
+  // Whether an answer without a version began with these values.
+  bool WasToldAsItIs(const SimTable& table, std::uint32_t block,
+                     std::span<const float> values) const;
 
  private:
   struct Asked {
@@ -42,6 +54,15 @@ class VersionLedger {
     std::uint32_t block = 0;
     std::set<std::uint64_t> have;  // each time that it was sent
   };
+  using Place = std::pair<std::uint32_t, std::uint32_t>;  // table, block
+  using ByPlace = std::map<Place, Contents>;
+
+  static const Contents& ContentsIn(const ByPlace& places, const SimTable& table,
+                                    std::uint32_t block);
+  // An answer that is the block itself.
+  std::string TakeItself(const Asked& asked, const proto::Reply& reply,
+                         const compress::TableCodec& codec, std::span<const std::byte> bytes);
+  std::string TakeAsItIs(const Asked& asked, std::span<const std::byte> bytes);
 
   // The answer as told to who holds that version. `told`: all versions in it.
   std::string Follow(const Asked& asked, const proto::Reply& reply,
@@ -52,7 +73,8 @@ class VersionLedger {
   const History* const history_;
   std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t, std::uint64_t>, Asked>
       asked_;  // by rank, incarnation, shard and number
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Contents> contents_;  // by table, block
+  ByPlace contents_, itself_;
+  std::map<Place, std::set<std::vector<float>>> as_they_were_;  // answers without a version
 };
 
 // How many updates of a block its version must at least have in it if it has all pushes for which

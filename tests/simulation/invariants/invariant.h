@@ -21,8 +21,10 @@ class Invariant {
   // A worker is about to push these values to that place of a float table.
   virtual void OnFloatPush(const SimTable& table, std::uint32_t place,
                            std::span<const float> gradient) {}
-  // The state to which the next push to that place of a coded table leads.
-  virtual void OnState(const SimTable& table, std::uint32_t place, std::span<const float> values) {}
+  // The state to which the next push to that place of a coded table leads, one of these; empty: it
+  // is not known.
+  virtual void OnState(const SimTable& table, std::uint32_t place,
+                       const std::vector<std::vector<float>>& either) {}
   // A worker is about to ask; nothing of `read` is known but who asks for what.
   virtual void OnAsked(Read* read) {}
   // Empty, or what is wrong with that read.

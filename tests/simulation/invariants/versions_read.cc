@@ -1,8 +1,13 @@
 // What a worker reads of a block whose replies are differences is a version that servers have told
 // of, none older than one that it has read before, and with all updates that the staleness bound
-// asks for.
+// asks for. While its table has a codec whose replies are not differences, it is such a version of
+// the block itself. Where that came without its version, it is held against the states of the block
+// where it has one writer; otherwise nothing is known of its age.
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tests/simulation/invariants/invariant.h"
@@ -12,11 +17,19 @@
 namespace leeway::simulation {
 namespace {
 
+// Of what one step moves a value by, which is 1/16 and more.
+constexpr float kTolerance = 1e-3f;
+
 class VersionsRead final : public Invariant {
  public:
   explicit VersionsRead(const VersionLedger* ledger) : ledger_(ledger) {}
 
   absl::string_view name() const override { return "a version is read"; }
+
+  void OnState(const SimTable& table, std::uint32_t place,
+               const std::vector<std::vector<float>>& either) override {
+    if (table.versions()) states_[{table.index, place}].push_back(either.front());
+  }
 
   void OnAsked(Read* read) override {
     if (!read->table->versions()) return;
@@ -57,17 +70,42 @@ class VersionsRead final : public Invariant {
 
   // The first that it can be; 0: none.
   std::uint64_t VersionOf(const Read& read, std::size_t i, std::uint64_t least) const {
-    const VersionLedger::Contents& contents = ledger_->Of(*read.table, read.places[i]);
+    const SimTable& table = *read.table;
+    const std::uint32_t place = read.places[i];
     least = std::max(least, read.versions_before[i]);
+    const std::uint64_t told = FirstIn(ledger_->Of(table, place), read.FloatsOf(i), least);
+    const std::uint64_t itself = FirstIn(ledger_->ItselfOf(table, place), read.FloatsOf(i), least);
+    if (told != 0 || itself != 0)
+      return told == 0 || itself == 0 ? told + itself : std::min(told, itself);
+    if (!ledger_->WasToldAsItIs(table, place, read.FloatsOf(i))) return 0;
+    return table.one_writer ? FirstState(table, place, read.FloatsOf(i), least) : least;
+  }
+
+  static std::uint64_t FirstIn(const VersionLedger::Contents& contents,
+                               std::span<const float> values, std::uint64_t least) {
     for (auto it = contents.lower_bound(least); it != contents.end(); ++it) {
-      if (std::memcmp(it->second.data(), read.FloatsOf(i).data(),
-                      read.table->width * sizeof(float)) == 0) {
-        return it->first;
-      }
+      if (std::memcmp(it->second.data(), values.data(), values.size_bytes()) == 0) return it->first;
     }
     return 0;
   }
 
+  // The first version from `least` on whose state that is: version 1 has nothing in it.
+  std::uint64_t FirstState(const SimTable& table, std::uint32_t place,
+                           std::span<const float> values, std::uint64_t least) const {
+    const std::vector<float> nothing(values.size());
+    if (least <= 1 && std::equal(values.begin(), values.end(), nothing.begin())) return 1;
+    const auto found = states_.find({table.index, place});
+    if (found == states_.end()) return 0;
+    for (std::uint64_t n = std::max<std::uint64_t>(least, 2) - 1; n <= found->second.size(); ++n) {
+      const auto near = [](float a, float b) { return std::abs(a - b) <= kTolerance; };
+      if (std::equal(values.begin(), values.end(), found->second[n - 1].begin(), near))
+        return n + 1;
+    }
+    return 0;
+  }
+
+  // By table, place: the values after the first update, the second, …
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::vector<float>>> states_;
   const VersionLedger* const ledger_;
   std::map<Key, std::uint64_t> seen_;
 };
