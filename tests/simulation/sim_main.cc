@@ -36,6 +36,7 @@ int Replay(const SeedOptions& options) {
 
 int RunMany(Campaign campaign) {
   std::uint64_t passed = 0, failed = 0, operations = 0, reads = 0, checkpoints = 0;
+  std::uint64_t codec_switches = 0;
   std::vector<FaultCounts> faults;
   const bool terminal = isatty(STDERR_FILENO) != 0;
   campaign.on_result = [&](const SeedResult& result) {
@@ -43,6 +44,7 @@ int RunMany(Campaign campaign) {
     operations += result.operations;
     reads += result.reads;
     checkpoints += result.checkpoints;
+    codec_switches += result.codec_switches;
     faults.push_back(result.faults);
     if (result.violation) std::cout << DescribeFailure(result) << std::endl;
     if (terminal) {
@@ -54,7 +56,7 @@ int RunMany(Campaign campaign) {
   RunSeeds(campaign);
   if (terminal) std::cerr << "\r";
   std::cout << operations << " operations, " << reads << " reads and " << checkpoints
-            << " checkpoints checked\n"
+            << " checkpoints checked, " << codec_switches << " changes of codecs\n"
             << DescribeFaults(faults) << "\n"
             << passed << " passed, " << failed << " failed" << std::endl;
   return failed == 0 ? 0 : 1;

@@ -287,6 +287,7 @@ class Run {
     for (const auto& worker : workers_) result.operations += worker->operations();
     result.reads = checker_.reads();
     result.checkpoints = checkpoints_.checked();
+    result.codec_switches = coded_.switches();
     result.virtual_time = world.Now() - started_;
     if (result.violation.has_value()) result.tail = Tail();
     return result;

@@ -35,6 +35,7 @@ struct SeedResult {
   std::uint64_t trace_hash = 0;
   FaultCounts faults{};
   std::uint64_t operations = 0, reads = 0, checkpoints = 0;
+  std::uint64_t codec_switches = 0;  // that were decided
   absl::Duration virtual_time;
 };
 
