@@ -48,6 +48,9 @@ void AddOptions(CLI::App* app, Command* command) {
   add("--codec", settings->codec, "how rows travel to the servers, e.g. int8 or onebit");
   add("--error-feedback", command->error_feedback, "auto, off or worker")
       ->check(CLI::IsMember(kFeedback));
+  add("--plain-epochs", settings->plain_epochs,
+      "epochs, the first ones, in which rows travel uncompressed")
+      ->check(CLI::Range(0, 1000000));
   add("--updater", settings->updater, "adagrad, sgd, ...");
   add("--rate", settings->learning_rate, "learning rate");
   add("--decay", settings->decay, "weight of the regulariser");
@@ -66,6 +69,7 @@ void AddOptions(CLI::App* app, Command* command) {
 std::string JsonOf(const Command& command, const Outcome& outcome) {
   const nlohmann::ordered_json json = {{"codec", command.settings.codec},
                                        {"error_feedback", command.error_feedback},
+                                       {"plain_epochs", command.settings.plain_epochs},
                                        {"mrr", outcome.mrr},
                                        {"mrr_untrained", outcome.mrr_untrained},
                                        {"bytes_pushed", outcome.bytes_pushed},

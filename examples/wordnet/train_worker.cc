@@ -25,6 +25,10 @@ TableSpec RowsOf(const std::string& name, const Settings& settings) {
   spec.initializer = Initializer::Normal(0, settings.deviation, settings.seed);
   spec.consistency = settings.consistency;
   spec.codec = settings.codec;
+  if (settings.plain_epochs > 0) {
+    spec.codec = "none";
+    spec.codecs = {settings.codec};
+  }
   spec.error_feedback = settings.error_feedback;
   return spec;
 }
@@ -53,6 +57,7 @@ class TrainingRun {
 
     std::size_t step = 0;
     for (std::size_t epoch = 1; epoch <= settings_.epochs; ++epoch) {
+      if (absl::Status status = ChooseCodec(epoch); !status.ok()) return status;
       double loss = 0;
       std::size_t triples = 0;
       for (; step < epoch * sampler_.steps_per_epoch(); ++step) {
@@ -91,6 +96,18 @@ class TrainingRun {
     if (!relations.ok()) return relations.status();
     entities_ = *std::move(entities);
     relations_ = *std::move(relations);
+    return absl::OkStatus();
+  }
+
+  // All workers switch at one clock, soon after this.
+  absl::Status ChooseCodec(std::size_t epoch) {
+    if (!is_first() || settings_.plain_epochs == 0 || epoch != settings_.plain_epochs + 1) {
+      return absl::OkStatus();
+    }
+    for (const char* const table : {"wordnet.entities", "wordnet.relations"}) {
+      const auto clock = worker_->SetCodec(table, settings_.codec);
+      if (!clock.ok()) return clock.status();
+    }
     return absl::OkStatus();
   }
 

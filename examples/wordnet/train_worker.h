@@ -29,6 +29,7 @@ struct Settings {
   Consistency consistency;
   std::string codec = "none";
   ErrorFeedback error_feedback = ErrorFeedback::kAuto;
+  std::size_t plain_epochs = 0;  // rows travel uncompressed in so many, the first ones
 };
 
 struct EpochPoint {

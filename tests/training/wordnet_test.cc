@@ -33,7 +33,7 @@ class WordnetTest : public testing::Test {
   static constexpr std::size_t kEpochs = runtime::kSanitized ? 2 : 12;
 
   static wordnet::Outcome Train(const std::string& codec, ErrorFeedback feedback,
-                                std::size_t epochs = kEpochs) {
+                                std::size_t epochs = kEpochs, std::size_t plain_epochs = 0) {
     LocalCluster::Setup setup;
     setup.servers = 2;
     setup.workers = 4;
@@ -44,6 +44,7 @@ class WordnetTest : public testing::Test {
     settings.epochs = epochs;
     settings.codec = codec;
     settings.error_feedback = feedback;
+    settings.plain_epochs = plain_epochs;
     std::mutex mutex;
     wordnet::Outcome result;
     std::vector<double> losses;  // worker 0's alone
@@ -83,6 +84,14 @@ TEST_F(WordnetTest, SparseTablesLearnWithAndWithoutCodec) {
   for (const wordnet::Outcome& outcome : {plain, int8, onebit}) {
     EXPECT_GT(outcome.mrr, 5 * outcome.mrr_untrained);
   }
+}
+
+// A third of the bytes, and a little for the clocks until all workers switch.
+TEST_F(WordnetTest, TheCodecMayComeAfterTheFirstEpochs) {
+  const wordnet::Outcome plain = Train("none", ErrorFeedback::kAuto, 3);
+  const wordnet::Outcome later = Train("onebit", ErrorFeedback::kWorker, 3, 1);
+  EXPECT_GT(later.bytes_pushed, plain.bytes_pushed / 3);
+  EXPECT_LT(later.bytes_pushed, plain.bytes_pushed * 4 / 5);
 }
 
 TEST_F(WordnetTest, BspGivesTheSameEveryTime) {
