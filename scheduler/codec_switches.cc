@@ -73,7 +73,6 @@ void CodecSwitches::Announce(Table* table) {
   const std::uint64_t after = table->decided.has_value() ? table->decided->clock + 1 : 0;
   table->announced->clock = std::min<std::uint64_t>(std::max(newest_clock_ + table->margin, after),
                                                     proto::kStartClockMax);
-  table->margin = std::min(2 * table->margin, kMarginMax);
   table->version.reset();
   table->agreed.clear();
   table->again = false;
@@ -88,7 +87,7 @@ void CodecSwitches::Published(std::uint64_t version) {
 void CodecSwitches::Hear(std::uint32_t worker, std::uint64_t clock, Table* table) {
   if (table->agreed.contains(worker)) return;
   if (clock >= table->announced->clock && !Is(mutant_, Mutant::kSwitchTooLate)) {
-    table->again = true;
+    table->margin = std::min(2 * table->margin, kMarginMax);
     Announce(table);
     ++changes_;
     return;

@@ -115,6 +115,19 @@ TEST_F(CodecSwitchesTest, TheNextOneWaitsForAllToReachTheLast) {
   EXPECT_EQ(Last().choice, 0u);
 }
 
+// However long that takes, the clock does not run away from the workers.
+TEST_F(CodecSwitchesTest, WaitingForASlowWorkerPutsTheNextOneNoFurtherOff) {
+  Switch(1);
+  Ack(10, 0), Ack(11, 0);
+  ASSERT_TRUE(Last().decided);
+  Switch(0);
+  for (int i = 0; i < 100; ++i) {
+    Ack(10, 20), Ack(11, 0);
+    switches_.Tick();
+  }
+  EXPECT_LE(Last().clock, 20 + 2 * kMarginMin);
+}
+
 TEST_F(CodecSwitchesTest, ThoseAskedForTogetherComeOneAfterTheOther) {
   Switch(1);
   Switch(2);
