@@ -42,7 +42,7 @@ class SafetensorsReader {
   const std::unique_ptr<runtime::ReadableFile> file_;
   const std::string path_;
   TensorHeader header_;
-  std::size_t next_ = 0;      // tensor
+  std::size_t next_ = 0;  // tensor
   std::uint64_t data_begin_ = 0;
   std::uint64_t offset_ = 0;  // read so far
   Checksum checksum_;

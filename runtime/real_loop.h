@@ -40,8 +40,8 @@ class RealLoop final : public Loop {
   void Run();
   void Stop();  // any thread
 
-  // Runs what was to run before a sleep, posted tasks, due timers and ready sources, once round; true
-  // if there was anything but the first of these.
+  // Runs what was to run before a sleep, posted tasks, due timers and ready sources, once round;
+  // true if there was anything but the first of these.
   bool RunReady();
   // What to sleep on: valid until the next call on the loop. There is no sleep in it unless the
   // last round found nothing at all to do, so that a source has always been asked after

@@ -17,7 +17,7 @@ class WakeSignal {
   // Readable once Set. −1 when the system gave none (too many open files): then a sleeper must
   // look for itself every now and then.
   int fd() const { return fd_; }
-  void Set();    // any thread
+  void Set();  // any thread
   bool is_set() const { return set_.load(std::memory_order_relaxed); }
   void Clear();  // only by who slept on it, before looking for what there is to do
 

@@ -13,8 +13,9 @@ Measured MeasureMemory(const Command& command);
 
 // "stream": one connection over loopback, written and read in pieces of `bytes`, into the same
 // memory again and again. "add": `in_flight` tensors of `bytes` by turns, which the reader, one
-// thread, adds to as many of its own. "message": the reader has `bytes` of memory for a whole message and
-// answers it with one byte. "rtt": `bytes` there and back. `congestion`: the congestion control;
+// thread, adds to as many of its own. "message": the reader has `bytes` of memory for a whole
+// message and answers it with one byte. "rtt": `bytes` there and back. `congestion`: the congestion
+// control;
 // "": the system's own.
 Measured MeasureTcp(const std::string& congestion, const Command& command);
 

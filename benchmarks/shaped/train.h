@@ -32,8 +32,9 @@ class CodedModels {
   // Of codec "auto" Leeway chooses among none, zstd and onebit.
   Measured Measure(const Command& command);
 
-  // "switch:RATE[,BURST]": how long it takes, after `reshape` has given the link that rate, until the model
-  // with codec auto, which is trained meanwhile, has another codec than before. At most `seconds`.
+  // "switch:RATE[,BURST]": how long it takes, after `reshape` has given the link that rate, until
+  // the model with codec auto, which is trained meanwhile, has another codec than before. At most
+  // `seconds`.
   Measured MeasureSwitch(const Command& command, const std::function<absl::Status()>& reshape);
 
  private:

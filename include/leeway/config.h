@@ -75,7 +75,7 @@ struct Config {
   std::uint64_t replication_window_bytes = 16 << 20;  // LEEWAY_REPLICATION_WINDOW_BYTES: sent to a
                                                       // replica of a shard and not acknowledged
   std::uint64_t replication_log_bytes = 1ull << 30;   // LEEWAY_REPLICATION_LOG_BYTES: pushes that
-                                                     // are not on every replica yet, a thread
+                                                      // are not on every replica yet, a thread
 
   std::string log_level = "info";  // LEEWAY_LOG: debug, info, warning, error, off
 

@@ -32,9 +32,7 @@ struct Consistency {
   Weight weight = Weight::kOne;
 
   static Consistency Bsp() { return {}; }
-  static Consistency Ssp(std::uint64_t staleness_clocks) {
-    return {.staleness = staleness_clocks};
-  }
+  static Consistency Ssp(std::uint64_t staleness_clocks) { return {.staleness = staleness_clocks}; }
   static Consistency Asp() { return {.staleness = kUnbounded}; }
 
   bool is_bsp() const { return staleness == 0; }

@@ -15,7 +15,8 @@ class Operation;
 class Ticket {
  public:
   Ticket() = default;  // stands for nothing; waiting for it is OK at once
-  explicit Ticket(std::shared_ptr<worker::Operation> operation) : operation_(std::move(operation)) {}
+  explicit Ticket(std::shared_ptr<worker::Operation> operation)
+      : operation_(std::move(operation)) {}
   const std::shared_ptr<worker::Operation>& operation() const { return operation_; }
 
  private:

@@ -24,12 +24,12 @@ namespace leeway {
 // One run of elements to update in place.
 template <class T>
 struct UpdateRun {
-  T* value;             // [size], read and written
-  const T* gradient;    // [size], what was pushed (in BSP: what the workers' pushes add up to)
-  T* const* state;      // state[i] is [size], i < state_slots(); starts at initial_state(i)
-  std::size_t size;     // elements
-  std::uint64_t step;   // 1 for the first update of this block or row, then 2, 3, …
-  double learning_rate; // the push's own, or else the table's; NaN where the updater has none
+  T* value;              // [size], read and written
+  const T* gradient;     // [size], what was pushed (in BSP: what the workers' pushes add up to)
+  T* const* state;       // state[i] is [size], i < state_slots(); starts at initial_state(i)
+  std::size_t size;      // elements
+  std::uint64_t step;    // 1 for the first update of this block or row, then 2, 3, …
+  double learning_rate;  // the push's own, or else the table's; NaN where the updater has none
 };
 
 class Updater {

@@ -8,8 +8,7 @@ namespace leeway::ps {
 absl::StatusOr<std::vector<checkpoint::Manifest>> Verify(runtime::FileSystem* files,
                                                          const std::string& path,
                                                          VerifyProgress progress) {
-  LEEWAY_ASSIGN_OR_RETURN(std::vector<checkpoint::Manifest> chain,
-                          ReadModelChain(files, path));
+  LEEWAY_ASSIGN_OR_RETURN(std::vector<checkpoint::Manifest> chain, ReadModelChain(files, path));
   const std::string directory = checkpoint::SplitPath(path).first;
   std::uint64_t done = 0, all = 0;
   for (const checkpoint::Manifest& manifest : chain) all += manifest.bytes();

@@ -75,9 +75,7 @@ class Progress {
     std::uint64_t since = 0;
     proto::WorkerState state = proto::WorkerState::kDead;
 
-    bool counts() const {
-      return state == proto::WorkerState::kAlive && since != kNotEntered;
-    }
+    bool counts() const { return state == proto::WorkerState::kAlive && since != kNotEntered; }
   };
 
   void Count(std::uint64_t clock);

@@ -107,8 +107,7 @@ TEST(Progress, ForgetsWhatIsNotCertainButNotWhereAWorkerBegan) {
   for (std::uint32_t rank = 0; rank < 3; ++rank) progress.Advance(rank, 100 + rank, 4 + rank);
   EXPECT_EQ(progress.slowest(), 4u);
   progress.ForgetFrom(5);
-  EXPECT_THAT(progress.Living(),
-              ElementsAre(Clock{0, 4}, Clock{1, 5}, Clock{2, 5}, Clock{3, 6}));
+  EXPECT_THAT(progress.Living(), ElementsAre(Clock{0, 4}, Clock{1, 5}, Clock{2, 5}, Clock{3, 6}));
   EXPECT_EQ(progress.slowest(), 4u);
   progress.ForgetFrom(2);
   EXPECT_EQ(progress.slowest(), 2u);

@@ -67,8 +67,7 @@ std::string Finish(Worker* worker, std::deque<Pending>* pending, std::size_t lea
   std::string wrong;
   while (pending->size() > (wrong.empty() ? leave : 0)) {
     const absl::Status status = worker->Wait(pending->front().ticket);
-    const std::string mismatch =
-        status.ok() ? pending->front().mismatch() : status.ToString();
+    const std::string mismatch = status.ok() ? pending->front().mismatch() : status.ToString();
     if (wrong.empty()) wrong = mismatch;
     pending->pop_front();
   }

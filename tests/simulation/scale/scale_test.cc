@@ -41,7 +41,7 @@ TEST_F(ScaleTest, TheIdealIsWhatTheFullestCardTakes) {
 }
 
 TEST_F(ScaleTest, AStepIsNearTheIdealAndTheSchedulerHasLittleToDo) {
-  ScalePlan plan;  // 30 workers, 5 servers
+  ScalePlan plan;                        // 30 workers, 5 servers
   plan.compute = absl::Milliseconds(1);  // so that it is the network that counts
   const ScaleFigures figures = Run(plan);
   EXPECT_GE(StepVsIdeal(figures), 1.0);
