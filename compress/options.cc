@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -80,6 +81,20 @@ absl::Status ReadOptions(absl::string_view codec, const CodecOptions& given,
     }
     if (absl::Status read = ReadNumber(codec, *found, text); !read.ok()) return read;
   }
+  return absl::OkStatus();
+}
+
+absl::Status NumberChoice(absl::string_view codec, absl::string_view option,
+                          std::initializer_list<absl::string_view> choices, CodecOptions* options) {
+  const auto given = options->find(std::string(option));
+  if (given == options->end()) return absl::OkStatus();
+  const auto found = std::find(choices.begin(), choices.end(), given->second);
+  if (found == choices.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("codec ", codec, ": ", option, " is ",
+                                                   given->second, ", may be ",
+                                                   absl::StrJoin(choices, " or ")));
+  }
+  given->second = absl::StrCat(std::distance(choices.begin(), found));
   return absl::OkStatus();
 }
 

@@ -37,6 +37,11 @@ struct NumberOption {
 absl::Status ReadOptions(absl::string_view codec, const CodecOptions& given,
                          std::initializer_list<NumberOption> known);
 
+// Puts the number of a choice (0, 1, …) in the place of its name, where `option` is given, so that
+// ReadOptions reads it. INVALID_ARGUMENT for a name that is none of them.
+absl::Status NumberChoice(absl::string_view codec, absl::string_view option,
+                          std::initializer_list<absl::string_view> choices, CodecOptions* options);
+
 }  // namespace leeway::compress
 
 #endif  // LEEWAY_COMPRESS_OPTIONS_H_

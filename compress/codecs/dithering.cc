@@ -51,7 +51,8 @@ absl::StatusOr<Front> TakeFront(absl::string_view name, ByteReader* reader) {
 const LevelKernels& Dithering::Kernel() const { return KernelOf(options_.natural); }
 
 bool Dithering::contracts() const {
-  if (!options_.euclidean) return true;
+  if (options_.fit) return true;
+  if (!options_.euclidean) return options_.bits > kMinBits;
   if (options_.group == 0) return false;  // of any length
   const double levels = std::ldexp(1.0, options_.bits - 1) - 1;
   const double lowest = options_.natural ? std::exp2(1 - levels) : 1 / levels;
@@ -82,20 +83,40 @@ absl::Status Dithering::PutScale(const float* values, std::size_t g, GroupWriter
   return absl::OkStatus();
 }
 
-template <class Piece>
-void Dithering::PutCodes(const float* values, std::uint64_t key, std::size_t g,
-                         const GroupWriter& message, const Piece& piece) const {
+void Dithering::PutGroup(const float* values, std::uint64_t key, std::size_t g,
+                         GroupWriter* message) const {
   const auto round = Kernel().round;
   const auto pack = ChosenKernels().dither.pack;
+  const std::size_t first = message->groups().First(g), size = message->groups().Elements(g);
+  const float scale = message->Scale(g);
+  std::uint8_t codes[kPiece];
+  double sum = 0;  // of the magnitudes of elements that are sent
+  std::size_t sent = 0;
+  for (std::size_t i = 0; i < size; i += kPiece) {
+    const std::size_t elements = std::min(kPiece, size - i);
+    const float* const from = values + first + i;
+    round(from, elements, scale, options_.bits, key, static_cast<std::uint32_t>(first + i), codes);
+    pack(codes, elements, options_.bits, message->Codes(g) + PackedBytes(i, options_.bits));
+    if (!options_.fit) continue;
+    for (std::size_t j = 0; j < elements; ++j) {
+      if ((codes[j] & 1) == 0) continue;
+      sum += static_cast<double>(std::abs(from[j]));
+      ++sent;
+    }
+  }
+  // <v, t> / <t, t> for the drawn signs t: what is left, v − scale · t, is at right angles to t.
+  if (sent > 0) message->PutScale(g, static_cast<float>(sum / static_cast<double>(sent)));
+}
+
+template <class Piece>
+void Dithering::WalkGroup(std::size_t g, const GroupWriter& message, const Piece& piece) const {
+  const auto unpack = ChosenKernels().dither.unpack;
   const std::size_t first = message.groups().First(g), size = message.groups().Elements(g);
-  const float scale = message.Scale(g);
   std::uint8_t codes[kPiece];
   for (std::size_t i = 0; i < size; i += kPiece) {
     const std::size_t elements = std::min(kPiece, size - i);
-    round(values + first + i, elements, scale, options_.bits, key,
-          static_cast<std::uint32_t>(first + i), codes);
-    pack(codes, elements, options_.bits, message.Codes(g) + PackedBytes(i, options_.bits));
-    piece(codes, first + i, elements, scale);
+    unpack(message.Codes(g) + PackedBytes(i, options_.bits), elements, options_.bits, codes);
+    piece(codes, first + i, elements);
   }
 }
 
@@ -109,7 +130,7 @@ absl::StatusOr<std::size_t> Dithering::Encode(const void* values, const EncodeTe
   GroupWriter message(terms.shape, options_.group, options_.bits, &writer);
   for (std::size_t g = 0; g < message.groups().count(); ++g) {
     LEEWAY_RETURN_IF_ERROR(PutScale(from, g, &message));
-    PutCodes(from, key, g, message, [](const std::uint8_t*, std::size_t, std::size_t, float) {});
+    PutGroup(from, key, g, &message);
   }
   return writer.size();
 }
@@ -127,10 +148,11 @@ absl::StatusOr<std::size_t> Dithering::EncodeAndSubtract(float* carried, const E
   }
   const auto add = Kernel().add;
   for (std::size_t g = 0; g < message.groups().count(); ++g) {
-    PutCodes(carried, key, g, message,
-             [&](const std::uint8_t* codes, std::size_t first, std::size_t elements, float scale) {
-               add(codes, elements, scale, options_.bits, -1, carried + first);
-             });
+    PutGroup(carried, key, g, &message);
+    const float scale = message.Scale(g);
+    WalkGroup(g, message, [&](const std::uint8_t* codes, std::size_t first, std::size_t elements) {
+      add(codes, elements, scale, options_.bits, -1, carried + first);
+    });
   }
   return writer.size();
 }

@@ -27,13 +27,8 @@
 // it stays bounded.
 //
 // NaN and infinity are refused. A Euclidean norm beyond the largest float counts as that.
-#include <algorithm>
-#include <initializer_list>
-#include <iterator>
 #include <memory>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "compress/codecs/builtin.h"
 #include "compress/codecs/dithering.h"
 #include "compress/codecs/groups.h"
@@ -45,25 +40,10 @@ namespace {
 
 constexpr absl::string_view kName = "qsgd";
 
-// Puts the number of a choice in the place of its name, so that ReadOptions reads it.
-absl::Status NumberChoice(absl::string_view option,
-                          std::initializer_list<absl::string_view> choices, CodecOptions* options) {
-  const auto given = options->find(std::string(option));
-  if (given == options->end()) return absl::OkStatus();
-  const auto found = std::find(choices.begin(), choices.end(), given->second);
-  if (found == choices.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("codec ", kName, ": ", option, " is ",
-                                                   given->second, ", may be ",
-                                                   absl::StrJoin(choices, " or ")));
-  }
-  given->second = absl::StrCat(std::distance(choices.begin(), found));
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::unique_ptr<Codec>> MakeQsgd(const CodecOptions& given) {
   CodecOptions options = given;
-  LEEWAY_RETURN_IF_ERROR(NumberChoice("norm", {"max", "l2"}, &options));
-  LEEWAY_RETURN_IF_ERROR(NumberChoice("levels", {"uniform", "natural"}, &options));
+  LEEWAY_RETURN_IF_ERROR(NumberChoice(kName, "norm", {"max", "l2"}, &options));
+  LEEWAY_RETURN_IF_ERROR(NumberChoice(kName, "levels", {"uniform", "natural"}, &options));
   double bits = 4, group = 512, norm = 0, levels = 0;
   LEEWAY_RETURN_IF_ERROR(
       ReadOptions(kName, options,

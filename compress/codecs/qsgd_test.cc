@@ -194,7 +194,7 @@ TEST(Qsgd, OptionsOutOfRangeAreRefused) {
 
 TEST(Qsgd, DescentArrivesWithErrorFeedback) {
   for (const char* const text :
-       {"qsgd", "qsgd:bits=2", "qsgd:levels=natural", "qsgd:bits=8,norm=l2"}) {
+       {"qsgd", "qsgd:bits=3", "qsgd:levels=natural", "qsgd:bits=8,norm=l2"}) {
     EXPECT_LT(DistanceAfterDescent(*Make(text), Sent::kCompressedWithFeedback), 0.05) << text;
   }
   // The limit that is described: too few levels of the Euclidean norm.

@@ -1,7 +1,12 @@
-// ternary: −s, 0 or +s for each element, at random, so that the mean is the element; s is the
-// largest magnitude of a group.
+// ternary: −s, 0 or +s for each element of a group, drawn at random by magnitude.
 //
-//   C(v)ᵢ = s · sign(vᵢ) · bᵢ,  bᵢ = 1 with probability |vᵢ| / s, otherwise 0,  s = max |v|
+//   C(v)ᵢ = s · sign(vᵢ) · bᵢ,  bᵢ = 1 with probability |vᵢ| / m, otherwise 0,  m = max |v|
+//
+// With `scale=max`, s = m: TernGrad, whose mean over the draws is v. Of normally distributed
+// elements it drops 1.6 times the squares that it is given, so error feedback would feed on itself
+// and is refused. With `scale=fit`, s = Σ |vᵢ| bᵢ / Σ bᵢ, the least squares fit of v by the signs
+// drawn: it leaves less than it was given, so error feedback works, and without error feedback what
+// is sent is smaller than v on average.
 //
 // Wen et al., "TernGrad: ternary gradients to reduce communication in distributed deep learning",
 // NeurIPS 2017, arXiv 1705.07878, equations 3 and 4. The larger the largest element is beside the
@@ -14,14 +19,12 @@
 // 3 for −s (and 2, which is not written, for −0). For a whole block of 131072 elements it has
 // 3 + 256·4 + 32768 bytes.
 //
-// Options: clip (0), standard deviations to which elements are clipped, from 1 to 100; 0: not at
-// all; TernGrad takes 2.5. group (512), elements that share s: 0 for the whole message, or a
-// multiple of 8 up to 2^18. Separate rows share none: each has one, or one for each `group` of its
-// elements.
+// Options: scale (fit), fit or max, as above. clip (0), standard deviations to which elements are
+// clipped, from 1 to 100; 0: not at all; TernGrad takes 2.5. group (512), elements that share s: 0
+// for the whole message, or a multiple of 8 up to 2^18. Separate rows share none: each has one, or
+// one for each `group` of its elements.
 //
-// Limits: the larger a group, the larger s and the more is left to chance. With error feedback on
-// normally distributed gradients what is carried settles at 8 of their deviations in groups of 512;
-// in one group of 131072 it passes 100 of them, and clipping hardly changes that.
+// Limits: the larger a group, the larger m and the fewer elements are sent.
 //
 // NaN and infinity are refused.
 #include <memory>
@@ -38,18 +41,23 @@ namespace {
 
 constexpr absl::string_view kName = "ternary";
 
-absl::StatusOr<std::unique_ptr<Codec>> MakeTernary(const CodecOptions& options) {
-  double clip = 0, group = 512;
-  LEEWAY_RETURN_IF_ERROR(
-      ReadOptions(kName, options,
-                  {{.name = "clip", .value = &clip, .low = 0, .high = 100}, GroupOption(&group)}));
+absl::StatusOr<std::unique_ptr<Codec>> MakeTernary(const CodecOptions& given) {
+  CodecOptions options = given;
+  LEEWAY_RETURN_IF_ERROR(NumberChoice(kName, "scale", {"fit", "max"}, &options));
+  double clip = 0, group = 512, scale = 0;
+  LEEWAY_RETURN_IF_ERROR(ReadOptions(kName, options,
+                                     {{.name = "clip", .value = &clip, .low = 0, .high = 100},
+                                      GroupOption(&group),
+                                      {.name = "scale", .value = &scale, .low = 0, .high = 1}}));
   LEEWAY_RETURN_IF_ERROR(CheckGroupOption(kName, group));
   if (clip > 0 && clip < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("codec ternary: clip is ", clip, ", may be 0 or from 1 to 100"));
   }
   return std::make_unique<Dithering>(
-      kName, DitheringOptions{.bits = 2, .group = static_cast<std::uint64_t>(group), .clip = clip});
+      kName,
+      DitheringOptions{
+          .bits = 2, .group = static_cast<std::uint64_t>(group), .clip = clip, .fit = scale == 0});
 }
 
 }  // namespace
