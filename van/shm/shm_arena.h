@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "van/unit_map.h"
 
 namespace leeway::van {
 
@@ -20,10 +21,10 @@ class ShmArena {
   // Whether the other side has released what begins at that unit with that generation.
   using Released = absl::FunctionRef<bool(const ShmExtent&)>;
 
-  explicit ShmArena(std::uint32_t units);
+  explicit ShmArena(std::uint32_t units) : map_(units) {}
 
-  std::uint32_t units() const { return units_; }
-  std::uint32_t used() const { return used_; }
+  std::uint32_t units() const { return map_.units(); }
+  std::uint32_t used() const { return map_.used(); }
 
   // The lowest run that is long enough, so that memory is used again while it is warm.
   std::optional<ShmExtent> Allocate(std::uint64_t bytes);
@@ -34,13 +35,8 @@ class ShmArena {
   std::size_t out() const { return out_.size(); }
 
  private:
-  bool FindRun(std::uint32_t units, std::uint32_t* unit) const;
-  void Mark(std::uint32_t unit, std::uint32_t units, bool free);
-
-  const std::uint32_t units_;
-  std::uint32_t used_ = 0;
+  UnitMap map_;
   std::uint32_t generation_ = 0;
-  std::vector<std::uint64_t> free_;  // a bit a unit
   std::vector<ShmExtent> out_;
   std::size_t turn_ = 0;
 };

@@ -1,0 +1,35 @@
+// Which units of an arena are free, a bit a unit.
+#ifndef LEEWAY_VAN_UNIT_MAP_H_
+#define LEEWAY_VAN_UNIT_MAP_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace leeway::van {
+
+class UnitMap {
+ public:
+  explicit UnitMap(std::uint32_t units);
+
+  std::uint32_t units() const { return units_; }
+  std::uint32_t used() const { return used_; }
+
+  // The first unit of the lowest run that is long enough, so that memory is used again while it is
+  // in the caches. `units` is not 0.
+  std::optional<std::uint32_t> Allocate(std::uint32_t units);
+  // What Allocate gave, as a whole.
+  void Free(std::uint32_t unit, std::uint32_t units);
+
+ private:
+  bool FindRun(std::uint32_t units, std::uint32_t* unit) const;
+  void Mark(std::uint32_t unit, std::uint32_t units, bool free);
+
+  const std::uint32_t units_;
+  std::uint32_t used_ = 0;
+  std::vector<std::uint64_t> free_;
+};
+
+}  // namespace leeway::van
+
+#endif  // LEEWAY_VAN_UNIT_MAP_H_
