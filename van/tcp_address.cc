@@ -157,6 +157,23 @@ absl::StatusOr<ResolvedHost> ResolveToConnect(const std::string& host) {
                 "announces it");
 }
 
+absl::StatusOr<sockaddr_storage> SocketAddressOf(const ResolvedHost& host, std::uint16_t port) {
+  const std::string bare = host.v6 ? host.number.substr(1, host.number.size() - 2) : host.number;
+  addrinfo hints{};
+  hints.ai_family = host.v6 ? AF_INET6 : AF_INET;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int error = ::getaddrinfo(bare.c_str(), absl::StrCat(port).c_str(), &hints, &found);
+  if (error != 0 || found == nullptr) {
+    return absl::NotFoundError(absl::StrCat("'", host.number, "': ", ::gai_strerror(error)));
+  }
+  sockaddr_storage address{};
+  std::memcpy(&address, found->ai_addr, found->ai_addrlen);
+  ::freeaddrinfo(found);
+  return address;
+}
+
 absl::Status CheckAnnouncedHost(const std::string& host) {
   absl::string_view bare = host;
   if (absl::ConsumePrefix(&bare, "[")) absl::ConsumeSuffix(&bare, "]");

@@ -45,6 +45,8 @@ struct ResolvedHost {
 absl::StatusOr<ResolvedHost> ResolveToBind(const std::string& host);
 // An address or a name.
 absl::StatusOr<ResolvedHost> ResolveToConnect(const std::string& host);
+// For the system, of a host in numbers, with a network card behind '%' where it has one.
+absl::StatusOr<sockaddr_storage> SocketAddressOf(const ResolvedHost& host, std::uint16_t port);
 // Whether it is an address or a name that others could connect to, as far as this machine knows.
 absl::Status CheckAnnouncedHost(const std::string& host);
 

@@ -11,6 +11,8 @@
 #include "runtime/real_loop.h"
 #include "van/mixed/mixed_transport.h"
 #include "van/mixed/mixed_van.h"
+#include "van/rdma/rdma_van.h"
+#include "van/rdma/testing/fake_verbs.h"
 #include "van/session_van.h"
 #include "van/shm/shm_transport.h"
 #include "van/shm/shm_van.h"
@@ -124,6 +126,24 @@ class MixedWorld final : public RealWorld {
   std::unique_ptr<Factory> factory_;
 };
 
+// Over a device in memory.
+class RdmaWorld final : public RealWorld {
+ public:
+  RdmaWorld()
+      : RealWorld(NetKind::kRdma),
+        provider_(verbs::NewFakeProvider(fabric_)),
+        factory_(NewRdmaFactory(provider_)) {}
+  Factory* factory(int) override { return factory_.get(); }
+  std::unique_ptr<Transport> NewTransport(int process, const Limits& limits) override {
+    return NewRdmaTransport(provider_.get(), loop(process), limits, RdmaSizes());
+  }
+
+ private:
+  verbs::FakeFabric fabric_;
+  std::shared_ptr<verbs::Provider> provider_;
+  std::unique_ptr<Factory> factory_;
+};
+
 class SimTestWorld final : public TestWorld {
  public:
   SimTestWorld() : TestWorld(NetKind::kSim), sim_(7), network_(&sim_) {}
@@ -189,6 +209,8 @@ std::string NameOf(NetKind kind) {
       return "shm";
     case NetKind::kMixed:
       return "mixed";
+    case NetKind::kRdma:
+      return "rdma";
     case NetKind::kSim:
       return "sim";
   }
@@ -200,6 +222,7 @@ std::unique_ptr<TestWorld> TestWorld::New(NetKind kind) {
   if (kind == NetKind::kTcp) return std::make_unique<TcpWorld>();
   if (kind == NetKind::kShm) return std::make_unique<ShmWorld>();
   if (kind == NetKind::kMixed) return std::make_unique<MixedWorld>();
+  if (kind == NetKind::kRdma) return std::make_unique<RdmaWorld>();
   return std::make_unique<ZmqWorld>(kind);
 }
 

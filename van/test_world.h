@@ -20,11 +20,11 @@
 
 namespace leeway::van {
 
-enum class NetKind { kTcp, kZmqTcp, kIpc, kInproc, kShm, kMixed, kSim };
+enum class NetKind { kTcp, kZmqTcp, kIpc, kInproc, kShm, kMixed, kRdma, kSim };
 // Over all of which the same tests run.
 inline constexpr NetKind kAllNets[] = {NetKind::kTcp,    NetKind::kZmqTcp, NetKind::kIpc,
                                        NetKind::kInproc, NetKind::kShm,    NetKind::kMixed,
-                                       NetKind::kSim};
+                                       NetKind::kRdma,   NetKind::kSim};
 std::string NameOf(NetKind kind);
 
 class TestWorld {

@@ -33,22 +33,10 @@ struct SocketAddress {
   const sockaddr* generic() const { return reinterpret_cast<const sockaddr*>(&address); }
 };
 
-// Of a host in numbers, a network card behind '%' included.
 absl::StatusOr<SocketAddress> AddressOf(const ResolvedHost& host, std::uint16_t port) {
-  const std::string bare = host.v6 ? host.number.substr(1, host.number.size() - 2) : host.number;
-  addrinfo hints{};
-  hints.ai_family = host.v6 ? AF_INET6 : AF_INET;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(bare.c_str(), absl::StrCat(port).c_str(), &hints, &found);
-  if (error != 0 || found == nullptr) {
-    return absl::NotFoundError(absl::StrCat("'", host.number, "': ", ::gai_strerror(error)));
-  }
   SocketAddress result;
-  std::memcpy(&result.address, found->ai_addr, found->ai_addrlen);
-  result.size = found->ai_addrlen;
-  ::freeaddrinfo(found);
+  LEEWAY_ASSIGN_OR_RETURN(result.address, SocketAddressOf(host, port));
+  result.size = host.v6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in);
   return result;
 }
 

@@ -1,6 +1,11 @@
 #include "van/rdma/verbs/verbs.h"
 
+#include <sys/eventfd.h>
+
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "runtime/unique_fd.h"
 
 namespace leeway::van::verbs {
 namespace {
@@ -29,7 +34,28 @@ absl::string_view Words(Outcome outcome) {
   return "the device reported an error";
 }
 
+class RefusingVerbs final : public Verbs {
+ public:
+  explicit RefusingVerbs(absl::Status why)
+      : why_(std::move(why)), never_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  int fd() const override { return never_.get(); }
+  absl::StatusOr<std::uint16_t> Listen(const sockaddr_storage&) override { return why_; }
+  absl::StatusOr<std::unique_ptr<Connection>> Dial(const sockaddr_storage&) override {
+    return why_;
+  }
+  bool NextEvent(Event*) override { return false; }
+  std::span<Device* const> devices() const override { return {}; }
+
+ private:
+  const absl::Status why_;
+  const runtime::UniqueFd never_;
+};
+
 }  // namespace
+
+std::unique_ptr<Verbs> NoVerbs(absl::Status why) {
+  return std::make_unique<RefusingVerbs>(std::move(why));
+}
 
 absl::Status StatusOf(const Completion& completion) {
   if (completion.outcome == Outcome::kOk) return absl::OkStatus();

@@ -193,6 +193,9 @@ class Provider {
   virtual absl::Status Viable() const = 0;
 };
 
+// Verbs that refuse everything, for that reason: what stands in where Open has failed.
+std::unique_ptr<Verbs> NoVerbs(absl::Status why);
+
 }  // namespace leeway::van::verbs
 
 #endif  // LEEWAY_VAN_RDMA_VERBS_VERBS_H_

@@ -1,0 +1,54 @@
+// A device as one transport uses it: the receives that it posts for all connections, and which
+// connection a queue pair is.
+#ifndef LEEWAY_VAN_RDMA_RDMA_PORT_H_
+#define LEEWAY_VAN_RDMA_RDMA_PORT_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "van/rdma/rdma_memory.h"
+#include "van/rdma/verbs/verbs.h"
+
+namespace leeway::van {
+
+class RdmaConn;
+
+class RdmaPort {
+ public:
+  // Set in the ids of receives.
+  static constexpr std::uint64_t kReceive = 1ull << 63;
+
+  RdmaPort(verbs::Device* device, const RdmaSizes& sizes) : device_(device), sizes_(sizes) {}
+
+  verbs::Device* device() const { return device_; }
+
+  // Before a connection is let send: as many receives more as packets that it may have under way,
+  // as far as the device has room for them; beyond that connections share, and the device makes
+  // who sends wait.
+  absl::Status Add(std::uint32_t queue_pair, RdmaConn* conn);
+  void Remove(std::uint32_t queue_pair) { conns_.erase(queue_pair); }
+  // Null: it has gone.
+  RdmaConn* Find(std::uint32_t queue_pair) const {
+    const auto found = conns_.find(queue_pair);
+    return found == conns_.end() ? nullptr : found->second;
+  }
+
+  // What was received, until Repost.
+  std::span<const std::byte> Received(const verbs::Completion& completion) const;
+  absl::Status Repost(std::uint64_t id);
+
+ private:
+  verbs::Segment SlotOf(std::uint64_t id) const;
+
+  verbs::Device* const device_;
+  const RdmaSizes sizes_;
+  std::vector<RdmaMemory> slabs_;  // of `packets` slots each
+  absl::flat_hash_map<std::uint32_t, RdmaConn*> conns_;
+};
+
+}  // namespace leeway::van
+
+#endif  // LEEWAY_VAN_RDMA_RDMA_PORT_H_

@@ -1,0 +1,292 @@
+#include "van/rdma/rdma_receiver.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/log.h"
+#include "runtime/status_macros.h"
+#include "van/little_endian.h"
+
+namespace leeway::van {
+namespace {
+
+template <class... Parts>
+absl::Status Broken(const Parts&... parts) {
+  return absl::InvalidArgumentError(absl::StrCat("its rdma packets make no sense: ", parts...));
+}
+
+}  // namespace
+
+// ---- frames that stay where they are ----
+
+class RdmaLoans::Loan final : public runtime::BufferOwner {
+ public:
+  Loan(std::shared_ptr<RdmaLoans> loans, std::uint32_t unit, std::uint64_t bytes)
+      : loans_(std::move(loans)), unit_(unit), bytes_(bytes) {}
+  // The other side may write there whenever it likes.
+  bool may_change() const override { return true; }
+  ~Loan() override {
+    loans_->held_bytes_.fetch_sub(bytes_, std::memory_order_relaxed);
+    loans_->Release(unit_, bytes_);
+  }
+
+ private:
+  const std::shared_ptr<RdmaLoans> loans_;
+  const std::uint32_t unit_;
+  const std::uint64_t bytes_;
+};
+
+Buffer RdmaLoans::Take(std::uint32_t unit, std::uint64_t bytes) {
+  const std::uint64_t most = memory_->size() / 2;
+  const std::uint64_t held = held_bytes_.load(std::memory_order_relaxed);
+  if (held > most || bytes > most - held) {
+    Buffer copy = Buffer::CopyOf(At(unit), bytes);
+    Release(unit, bytes);
+    return copy;
+  }
+  held_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  return Buffer(At(unit), bytes, new Loan(shared_from_this(), unit, bytes));
+}
+
+void RdmaLoans::Release(std::uint32_t unit, std::uint64_t bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  released_.push_back(unit);
+  released_bytes_ += bytes;
+  if (!room_wanted_ && released_bytes_ < memory_->size() / 4 &&
+      released_.size() < kRdmaReleasesMax) {
+    return;
+  }
+  if (!due_.exchange(true, std::memory_order_release) && notify_ != nullptr) notify_();
+}
+
+std::size_t RdmaLoans::Report(std::span<std::uint32_t> units) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::size_t count = std::min(units.size(), released_.size());
+  std::copy_n(released_.begin(), count, units.begin());
+  released_.erase(released_.begin(), released_.begin() + static_cast<std::ptrdiff_t>(count));
+  if (released_.empty()) {
+    released_bytes_ = 0;
+    if (count > 0) room_wanted_ = false;
+  }
+  due_.store(!released_.empty() && (room_wanted_ || released_.size() >= kRdmaReleasesMax),
+             std::memory_order_release);
+  return count;
+}
+
+void RdmaLoans::WantRoom() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  room_wanted_ = released_.empty();
+}
+
+void RdmaLoans::Deafen() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  notify_ = nullptr;
+}
+
+// ---- packets ----
+
+RdmaReceiver::~RdmaReceiver() {
+  if (loans_ != nullptr) loans_->Deafen();
+}
+
+absl::StatusOr<RdmaReceiver::Got> RdmaReceiver::Take(std::span<const std::byte> packet,
+                                                     RdmaSender* sender) {
+  LEEWAY_ASSIGN_OR_RETURN(const RdmaHead head, GetRdmaHead(packet));
+  if (taken_ - reported_ >= sizes_.packets) {
+    return Broken("more than ", sizes_.packets, " packets without waiting for credit");
+  }
+  ++taken_;
+  LEEWAY_RETURN_IF_ERROR(sender->OnTaken(head.taken));
+  std::span<const std::byte> body = packet.subspan(kRdmaHeadBytes);
+  for (std::size_t i = 0; i < head.releases; ++i) {
+    LEEWAY_RETURN_IF_ERROR(sender->OnReleased(Get<std::uint32_t>(body.data() + 4 * i)));
+  }
+  body = body.subspan(RdmaReleaseBytes(head.releases));
+  switch (head.type) {
+    case RdmaPacketType::kMessage:
+      return TakeMessage(head, body);
+    case RdmaPacketType::kPiece:
+      return TakePiece(body);
+    case RdmaPacketType::kEnd:
+      return Got::kEnd;
+    case RdmaPacketType::kCredit:
+      return Got::kPart;
+    case RdmaPacketType::kArenaWanted:
+      if (arena_.has_value() || arena_refused_ || arena_wanted_) return Broken("a second arena");
+      arena_wanted_ = true;
+      return Got::kPart;
+    case RdmaPacketType::kRoomWanted:
+      report_now_ = true;
+      if (loans_ != nullptr) loans_->WantRoom();
+      return Got::kPart;
+    case RdmaPacketType::kArena:
+      if (body.size() < kRdmaArenaBytes) return Broken("an arena in ", body.size(), " bytes");
+      LEEWAY_RETURN_IF_ERROR(sender->OnArena(Get<std::uint64_t>(body.data()),
+                                             Get<std::uint32_t>(body.data() + 8),
+                                             Get<std::uint32_t>(body.data() + 12)));
+      return Got::kPart;
+  }
+  return Broken("a packet of unknown type");
+}
+
+absl::StatusOr<RdmaReceiver::Got> RdmaReceiver::TakeMessage(const RdmaHead& head,
+                                                            std::span<const std::byte> body) {
+  if (!unfinished_.empty()) return Broken("a message within another");
+  const std::size_t frames = head.frames;
+  if (frames == 0 || frames > body.size() / kRdmaPlaceBytes) {
+    return Broken("a message of ", frames, " frames in ", body.size(), " bytes");
+  }
+  payload_.clear();
+  frames_ = 0;
+  std::span<const std::byte> rest = body.subspan(frames * kRdmaPlaceBytes);
+  for (std::size_t i = 0; i < frames; ++i) {
+    LEEWAY_RETURN_IF_ERROR(TakeFrame(GetRdmaPlace(body.data() + i * kRdmaPlaceBytes), &rest));
+    ++frames_;
+  }
+  if (unfinished_.empty()) return Got::kMessage;
+  // The packet will have gone when the pieces are there.
+  if (head_.data() != long_head_.data()) {
+    long_head_.assign(head_.begin(), head_.end());
+    head_ = long_head_;
+  }
+  return Got::kPart;
+}
+
+absl::Status RdmaReceiver::TakeFrame(const RdmaPlace& place, std::span<const std::byte>* rest) {
+  const bool first = frames_ == 0;
+  const bool kept = !first && payload_.size() < limits_.payload_frames_max;
+  if (first && place.bytes > limits_.first_bytes_max) {
+    return Broken("a first frame of ", place.bytes, " bytes, at most ", limits_.first_bytes_max);
+  }
+  switch (place.kind) {
+    case RdmaPlaceKind::kInline: {
+      if (place.bytes > rest->size() || RdmaPadded(place.bytes) > rest->size()) {
+        return Broken("a frame of ", place.bytes, " bytes where there are ", rest->size());
+      }
+      if (first) head_ = rest->first(place.bytes);
+      if (kept) payload_.push_back(Buffer::CopyOf(rest->data(), place.bytes));
+      *rest = rest->subspan(RdmaPadded(place.bytes));
+      return absl::OkStatus();
+    }
+    case RdmaPlaceKind::kArena:
+      if (first) return Broken("a first frame in the arena");
+      LEEWAY_RETURN_IF_ERROR(CheckArenaPlace(place));
+      if (kept) {
+        payload_.push_back(loans_->Take(place.unit, place.bytes));
+      } else {
+        loans_->Release(place.unit, place.bytes);
+      }
+      return absl::OkStatus();
+    case RdmaPlaceKind::kPieces:
+      return BeginPieces(place, kept);
+  }
+  return Broken("a frame of unknown kind ", static_cast<std::uint32_t>(place.kind));
+}
+
+absl::Status RdmaReceiver::BeginPieces(const RdmaPlace& place, bool kept) {
+  if (place.bytes == 0 || place.bytes > limits_.frame_bytes_max) {
+    return Broken("a frame of ", place.bytes, " bytes in pieces");
+  }
+  std::byte* to = nullptr;
+  if (frames_ == 0) {
+    long_head_.resize(place.bytes);
+    head_ = long_head_;
+    to = long_head_.data();
+  } else if (kept) {
+    Buffer frame = Buffer::TryAllocate(place.bytes, &to);
+    if (to == nullptr) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("no memory for a frame of ", place.bytes, " bytes"));
+    }
+    payload_.push_back(std::move(frame));
+  }
+  unfinished_.push_back({to, place.bytes});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RdmaReceiver::Got> RdmaReceiver::TakePiece(std::span<const std::byte> body) {
+  if (unfinished_.empty() || body.size() < kRdmaPlaceBytes) return Broken("a piece of nothing");
+  const RdmaPlace place = GetRdmaPlace(body.data());
+  Unfinished& frame = unfinished_.front();
+  if (place.bytes == 0 || place.bytes > frame.left) {
+    return Broken("a piece of ", place.bytes, " bytes where ", frame.left, " are missing");
+  }
+  const std::byte* from = body.data() + kRdmaPlaceBytes;
+  if (place.kind == RdmaPlaceKind::kArena) {
+    LEEWAY_RETURN_IF_ERROR(CheckArenaPlace(place));
+    from = loans_->At(place.unit);
+  } else if (place.kind != RdmaPlaceKind::kInline || place.bytes > body.size() - kRdmaPlaceBytes) {
+    return Broken("a piece of ", place.bytes, " bytes in ", body.size());
+  }
+  if (frame.to != nullptr) {
+    std::memcpy(frame.to, from, place.bytes);
+    frame.to += place.bytes;
+  }
+  if (place.kind == RdmaPlaceKind::kArena) loans_->Release(place.unit, place.bytes);
+  frame.left -= place.bytes;
+  if (frame.left == 0) unfinished_.pop_front();
+  return unfinished_.empty() ? Got::kMessage : Got::kPart;
+}
+
+absl::Status RdmaReceiver::CheckArenaPlace(const RdmaPlace& place) const {
+  const std::uint64_t units = loans_ == nullptr ? 0 : sizes_.arena_units;
+  if (place.bytes == 0 || place.unit >= units ||
+      place.bytes > (units - place.unit) * kRdmaUnitBytes) {
+    return Broken("a frame of ", place.bytes, " bytes at unit ", place.unit, " of ", units);
+  }
+  return absl::OkStatus();
+}
+
+Arrival RdmaReceiver::TakeArrival() {
+  Arrival arrival;
+  arrival.head = head_;
+  arrival.payload = std::move(payload_);
+  payload_.clear();
+  arrival.frames = frames_;
+  return arrival;
+}
+
+// ---- what is said to the other side ----
+
+absl::StatusOr<bool> RdmaReceiver::AnswerArena(verbs::Device* device, bool allowed,
+                                               RdmaSender* sender) {
+  if (!arena_.has_value() && !arena_refused_) {
+    absl::StatusOr<RdmaMemory> memory = absl::FailedPreconditionError("not allowed");
+    if (allowed) {
+      memory = RdmaMemory::New(device, std::size_t{sizes_.arena_units} * kRdmaUnitBytes,
+                               /*remote_write=*/true);
+    }
+    arena_refused_ = !memory.ok();
+    if (memory.ok()) {
+      arena_.emplace(*std::move(memory));
+      loans_ = std::make_shared<RdmaLoans>(arena_->mapping(), notify_);
+    } else if (allowed) {
+      runtime::LogWarning("large messages of a peer come in pieces over rdma: ",
+                          std::string(memory.status().message()));
+    }
+  }
+  const bool has = arena_.has_value();
+  LEEWAY_ASSIGN_OR_RETURN(
+      const bool sent,
+      sender->GrantArena(has ? reinterpret_cast<std::uint64_t>(arena_->data()) : 0,
+                         has ? arena_->remote_key() : 0, has ? sizes_.arena_units : 0));
+  if (sent) arena_wanted_ = false;
+  return sent;
+}
+
+bool RdmaReceiver::report_due() const {
+  return report_now_ || taken_ - reported_ >= sizes_.packets / 2 ||
+         (loans_ != nullptr && loans_->report_due());
+}
+
+void RdmaReceiver::Report(RdmaHead* head, std::array<std::uint32_t, kRdmaReleasesMax>* units) {
+  head->taken = taken_;
+  reported_ = taken_;
+  report_now_ = false;
+  if (loans_ == nullptr) return;
+  head->releases = static_cast<std::uint8_t>(loans_->Report(*units));
+}
+
+}  // namespace leeway::van

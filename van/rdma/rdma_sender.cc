@@ -1,0 +1,441 @@
+#include "van/rdma/rdma_sender.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/status_macros.h"
+#include "van/little_endian.h"
+
+namespace leeway::van {
+namespace {
+
+constexpr std::uint64_t kSignalEvery = 16;
+// From so much on a completion is asked for, since others may be let send when it comes.
+constexpr std::uint64_t kSignalBytes = 1 << 20;
+constexpr std::uint64_t kInlineBytesMax = 4096;
+// Shorter frames are copied into slots: that costs less than to register them.
+constexpr std::uint64_t kWriteBytesMin = 32 << 10;
+constexpr std::size_t kWritesMax = 32;  // of a message
+// A frame may take this share of the arena; longer ones come in pieces.
+constexpr std::uint32_t kArenaShare = 4;
+constexpr std::uint64_t kPieceBytesMax = 1 << 20;
+// Packets that only reports and the like may use, so that the reports that give credit back are
+// never themselves without credit.
+constexpr std::uint32_t kControlCredits = 4;
+
+std::uint32_t UnitsFor(std::uint64_t bytes) {
+  return static_cast<std::uint32_t>((bytes + kRdmaUnitBytes - 1) / kRdmaUnitBytes);
+}
+
+}  // namespace
+
+RdmaSender::RdmaSender(verbs::Connection* connection, RdmaMemory slots, const RdmaSizes& own,
+                       const RdmaGreeting& theirs, RdmaPacketSource* reports, DoneList* done)
+    : connection_(connection),
+      slots_(std::move(slots)),
+      slot_bytes_(std::min(own.slot_bytes, theirs.slot_bytes)),
+      slot_count_(own.packets),
+      credits_(theirs.packets),
+      send_depth_(connection->device()->info().send_depth),
+      reports_(reports),
+      done_(done),
+      slot_requests_(own.packets, 0) {}
+
+void RdmaSender::Send(const Prefix& prefix, Message message, SendDone done) {
+  Outgoing out;
+  PutPrefix(prefix, out.prefix.data());
+  out.message = std::move(message);
+  out.done = std::move(done);
+  const std::size_t places = (out.message.payload.size() + 1) * kRdmaPlaceBytes;
+  if (!status_.ok() || places > RdmaBodyBytes(slot_bytes_) / 2) {
+    done_->Add(
+        std::move(out.done),
+        status_.ok() ? absl::InvalidArgumentError("too many frames for one message") : status_);
+    return;
+  }
+  queue_.push_back(std::move(out));
+}
+
+absl::Status RdmaSender::Flush() {
+  while (status_.ok() && !queue_.empty()) {
+    LEEWAY_ASSIGN_OR_RETURN(const bool all, Advance(queue_.front()));
+    if (!all) return absl::OkStatus();
+    Finish(std::move(queue_.front()));
+    queue_.pop_front();
+  }
+  if (!wants_end_ || !status_.ok()) return absl::OkStatus();
+  LEEWAY_ASSIGN_OR_RETURN(const bool sent, SendSmall(RdmaPacketType::kEnd, {}));
+  if (!sent) return absl::OkStatus();
+  wants_end_ = false;
+  return Settle();
+}
+
+void RdmaSender::Fail(const absl::Status& why) {
+  if (status_.ok()) status_ = why;
+  wants_end_ = false;
+  for (Held& held : std::exchange(held_, {})) done_->Add(std::move(held.out.done), why);
+  for (Outgoing& out : std::exchange(queue_, {})) done_->Add(std::move(out.done), why);
+}
+
+void RdmaSender::Finish(Outgoing out) {
+  if (!out.holds) return done_->Add(std::move(out.done), absl::OkStatus());
+  held_.push_back({posted_, std::move(out)});
+}
+
+// Whether all of it has been posted.
+absl::StatusOr<bool> RdmaSender::Advance(Outgoing& out) {
+  if (!out.begun) {
+    LEEWAY_ASSIGN_OR_RETURN(const bool begun, Begin(out));
+    if (!begun) return false;
+  }
+  while (!out.pieces.empty()) {
+    LEEWAY_ASSIGN_OR_RETURN(const bool sent, SendPiece(out));
+    if (!sent) return false;
+  }
+  return true;
+}
+
+// ---- a message ----
+
+std::span<const std::byte> RdmaSender::FrameOf(const Outgoing& out, std::size_t frame) {
+  return frame == 0 ? out.long_head.bytes() : out.message.payload[frame - 1].bytes();
+}
+
+// Which frames go with the packet; whether there are others.
+bool RdmaSender::PlanInline(Outgoing& out, PlaceList* places) const {
+  const std::size_t frames = out.message.payload.size() + 1;
+  std::size_t body = frames * kRdmaPlaceBytes;
+  bool others = false;
+  for (std::size_t i = 0; i < frames; ++i) {
+    RdmaPlace place;
+    place.bytes =
+        i == 0 ? kPrefixBytes + out.message.header.size() : out.message.payload[i - 1].size();
+    if (place.bytes <= kInlineBytesMax &&
+        body + RdmaPadded(place.bytes) <= RdmaBodyBytes(slot_bytes_)) {
+      body += RdmaPadded(place.bytes);
+    } else {
+      place.kind = RdmaPlaceKind::kPieces;
+      others = true;
+      if (i == 0 && out.long_head.empty()) {
+        std::byte* head = nullptr;
+        out.long_head = Buffer::Allocate(place.bytes, &head);
+        std::memcpy(head, out.prefix.data(), kPrefixBytes);
+        std::memcpy(head + kPrefixBytes, out.message.header.data(), out.message.header.size());
+      }
+    }
+    places->push_back(place);
+  }
+  return others;
+}
+
+absl::StatusOr<bool> RdmaSender::Begin(Outgoing& out) {
+  PlaceList places;
+  WriteList writes;
+  const bool others = PlanInline(out, &places);
+  if (!HasRoom(std::min(places.size(), kWritesMax), /*control=*/false)) return false;
+  for (std::size_t i = 1; others && i < places.size(); ++i) {
+    RdmaPlace& place = places[i];
+    if (place.kind == RdmaPlaceKind::kInline || place.bytes < kWriteBytesMin ||
+        writes.size() >= kWritesMax) {
+      continue;
+    }
+    const absl::StatusOr<Room> room = PlanWrite(out, i, &place, &writes);
+    if (!room.ok() || *room == Room::kWait) {
+      Undo(writes);
+      if (!room.ok()) return room.status();
+      return false;
+    }
+  }
+  LEEWAY_RETURN_IF_ERROR(SendMessage(out, places, writes));
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (places[i].kind == RdmaPlaceKind::kPieces) out.pieces.push_back({i, 0});
+  }
+  out.holds = !writes.empty();
+  out.begun = true;
+  return true;
+}
+
+absl::StatusOr<RdmaSender::Room> RdmaSender::PlanWrite(Outgoing& out, std::size_t frame,
+                                                       RdmaPlace* place, WriteList* writes) {
+  LEEWAY_ASSIGN_OR_RETURN(Room room, ArenaState());
+  if (room != Room::kYes ||
+      place->bytes > std::uint64_t{units_->units() / kArenaShare} * kRdmaUnitBytes) {
+    return room == Room::kWait ? Room::kWait : Room::kNo;
+  }
+  const verbs::MemoryRegion* const region = Register(out, frame);
+  if (region == nullptr) return Room::kNo;
+  std::uint32_t unit = 0;
+  LEEWAY_ASSIGN_OR_RETURN(room, Allocate(place->bytes, &unit));
+  if (room != Room::kYes) return room;
+  place->kind = RdmaPlaceKind::kArena;
+  place->unit = unit;
+  writes->push_back(
+      {{FrameOf(out, frame).data(), static_cast<std::uint32_t>(place->bytes), region->local_key()},
+       unit});
+  return Room::kYes;
+}
+
+absl::Status RdmaSender::SendMessage(const Outgoing& out, const PlaceList& places,
+                                     const WriteList& writes) {
+  std::byte* at = BeginPacket(RdmaPacketType::kMessage, places.size());
+  for (const RdmaPlace& place : places) {
+    PutRdmaPlace(place, at);
+    at += kRdmaPlaceBytes;
+  }
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (places[i].kind != RdmaPlaceKind::kInline) continue;
+    const std::size_t bytes = places[i].bytes;
+    if (i == 0) {
+      std::memcpy(at, out.prefix.data(), kPrefixBytes);
+      if (bytes > kPrefixBytes) {
+        std::memcpy(at + kPrefixBytes, out.message.header.data(), bytes - kPrefixBytes);
+      }
+    } else if (bytes > 0) {
+      std::memcpy(at, out.message.payload[i - 1].data(), bytes);
+    }
+    std::memset(at + bytes, 0, RdmaPadded(bytes) - bytes);
+    at += RdmaPadded(bytes);
+  }
+  return Post(at, writes);
+}
+
+// ---- pieces ----
+
+absl::StatusOr<bool> RdmaSender::SendPiece(Outgoing& out) {
+  if (!HasRoom(1, /*control=*/false)) return false;
+  Outgoing::Pieces& pieces = out.pieces.front();
+  const std::span<const std::byte> rest = FrameOf(out, pieces.frame).subspan(pieces.sent);
+  RdmaPlace place;
+  WriteList writes;
+  LEEWAY_ASSIGN_OR_RETURN(const Room room, PlanPiece(out, rest, &place, &writes));
+  if (room == Room::kWait) return false;
+  if (room == Room::kNo) {
+    place.bytes =
+        std::min<std::uint64_t>(rest.size(), RdmaBodyBytes(slot_bytes_) - kRdmaPlaceBytes - 8);
+  } else {
+    out.holds = true;
+  }
+  std::byte* at = BeginPacket(RdmaPacketType::kPiece, 0);
+  PutRdmaPlace(place, at);
+  at += kRdmaPlaceBytes;
+  if (room == Room::kNo) {
+    std::memcpy(at, rest.data(), place.bytes);
+    std::memset(at + place.bytes, 0, RdmaPadded(place.bytes) - place.bytes);
+    at += RdmaPadded(place.bytes);
+  }
+  LEEWAY_RETURN_IF_ERROR(Post(at, writes));
+  pieces.sent += place.bytes;
+  if (place.bytes == rest.size()) out.pieces.pop_front();
+  return true;
+}
+
+absl::StatusOr<RdmaSender::Room> RdmaSender::PlanPiece(Outgoing& out,
+                                                       std::span<const std::byte> rest,
+                                                       RdmaPlace* place, WriteList* writes) {
+  const std::size_t frame = out.pieces.front().frame;
+  if (frame == 0 || rest.size() < kWriteBytesMin) return Room::kNo;
+  LEEWAY_ASSIGN_OR_RETURN(Room room, ArenaState());
+  if (room != Room::kYes) return room;
+  const verbs::MemoryRegion* const region = Register(out, frame);
+  if (region == nullptr) return Room::kNo;
+  std::uint64_t bytes = std::min<std::uint64_t>(
+      {rest.size(), kPieceBytesMax, std::uint64_t{units_->units() / kArenaShare} * kRdmaUnitBytes});
+  std::uint32_t unit = 0;
+  while (true) {
+    LEEWAY_ASSIGN_OR_RETURN(room, Allocate(bytes, &unit));
+    if (room != Room::kNo) break;
+    if (bytes / 2 < kWriteBytesMin) return Room::kNo;
+    bytes /= 2;
+  }
+  if (room == Room::kWait) return room;
+  place->kind = RdmaPlaceKind::kArena;
+  place->bytes = bytes;
+  place->unit = unit;
+  writes->push_back({{rest.data(), static_cast<std::uint32_t>(bytes), region->local_key()}, unit});
+  return Room::kYes;
+}
+
+// ---- memory ----
+
+verbs::MemoryRegion* RdmaSender::Register(Outgoing& out, std::size_t frame) {
+  const auto [found, added] = out.regions.try_emplace(frame);
+  if (added) {
+    const std::span<const std::byte> bytes = FrameOf(out, frame);
+    absl::StatusOr<std::unique_ptr<verbs::MemoryRegion>> region = connection_->device()->Register(
+        const_cast<std::byte*>(bytes.data()), bytes.size(), /*remote_write=*/false);
+    if (region.ok()) found->second = *std::move(region);
+  }
+  return found->second.get();
+}
+
+// Asks for an arena where there is none yet.
+absl::StatusOr<RdmaSender::Room> RdmaSender::ArenaState() {
+  if (arena_ == Arena::kNone) {
+    LEEWAY_ASSIGN_OR_RETURN(const bool sent, SendSmall(RdmaPacketType::kArenaWanted, {}));
+    if (sent) arena_ = Arena::kWanted;
+  }
+  if (arena_ == Arena::kGranted) return Room::kYes;
+  return arena_ == Arena::kRefused ? Room::kNo : Room::kWait;
+}
+
+// Where there is no room, the other side is asked what it has released; once it has answered and
+// there still is none, what it holds is held for long.
+absl::StatusOr<RdmaSender::Room> RdmaSender::Allocate(std::uint64_t bytes, std::uint32_t* unit) {
+  const std::uint32_t units = UnitsFor(bytes);
+  if (const std::optional<std::uint32_t> found = units_->Allocate(units)) {
+    *unit = *found;
+    extents_[*found] = units;
+    room_asked_ = 0;
+    return Room::kYes;
+  }
+  if (room_asked_ != 0) return taken_ >= room_asked_ ? Room::kNo : Room::kWait;
+  LEEWAY_ASSIGN_OR_RETURN(const bool sent, SendSmall(RdmaPacketType::kRoomWanted, {}));
+  if (sent) room_asked_ = packets_;
+  return Room::kWait;
+}
+
+// They were never written to.
+void RdmaSender::Undo(const WriteList& writes) {
+  for (const Write& write : writes) {
+    const auto extent = extents_.find(write.unit);
+    units_->Free(extent->first, extent->second);
+    extents_.erase(extent);
+  }
+}
+
+absl::StatusOr<bool> RdmaSender::GrantArena(std::uint64_t address, std::uint32_t key,
+                                            std::uint32_t units) {
+  std::array<std::byte, kRdmaArenaBytes> body;
+  Put(address, body.data());
+  Put(key, body.data() + 8);
+  Put(units, body.data() + 12);
+  return SendSmall(RdmaPacketType::kArena, body);
+}
+
+// ---- packets ----
+
+bool RdmaSender::HasRoom(std::size_t writes, bool control) const {
+  const std::uint64_t credits = control ? credits_ : credits_ - kControlCredits;
+  return packets_ - taken_ < credits && packets_ - freed_slots_ < slot_count_ &&
+         posted_ - completed_ + writes + 1 < send_depth_;
+}
+
+std::byte* RdmaSender::BeginPacket(RdmaPacketType type, std::size_t frames) {
+  packet_ = slots_.data() + packets_ % slot_count_ * slot_bytes_;
+  head_ = RdmaHead();
+  head_.type = type;
+  head_.frames = static_cast<std::uint16_t>(frames);
+  std::array<std::uint32_t, kRdmaReleasesMax> units;
+  reports_->Report(&head_, &units);
+  std::byte* at = packet_ + kRdmaHeadBytes;
+  std::memset(at, 0, RdmaReleaseBytes(head_.releases));
+  for (std::size_t i = 0; i < head_.releases; ++i) Put(units[i], at + 4 * i);
+  return at + RdmaReleaseBytes(head_.releases);
+}
+
+// Posts the writes and then the packet that was begun, which ends at `end`.
+absl::Status RdmaSender::Post(const std::byte* end, const WriteList& writes) {
+  head_.bytes = static_cast<std::uint32_t>(end - packet_);
+  PutRdmaHead(head_, packet_);
+  absl::InlinedVector<verbs::SendRequest, 3> requests;
+  for (const Write& write : writes) {
+    verbs::SendRequest request;
+    request.id = ++posted_;
+    request.opcode = verbs::Opcode::kWrite;
+    request.segments = {&write.from, 1};
+    request.remote_address = arena_address_ + std::uint64_t{write.unit} * kRdmaUnitBytes;
+    request.remote_key = arena_key_;
+    requests.push_back(request);
+    unsignalled_bytes_ += write.from.bytes;
+  }
+  const verbs::Segment packet =
+      slots_.Part(static_cast<std::size_t>(packet_ - slots_.data()), head_.bytes);
+  verbs::SendRequest request;
+  request.id = ++posted_;
+  request.segments = {&packet, 1};
+  request.signalled = posted_ - signalled_ >= kSignalEvery || unsignalled_bytes_ >= kSignalBytes;
+  if (request.signalled) {
+    signalled_ = posted_;
+    unsignalled_bytes_ = 0;
+  }
+  requests.push_back(request);
+  slot_requests_[packets_ % slot_count_] = posted_;
+  ++packets_;
+  return connection_->Post(requests);
+}
+
+// False: there is no room for it yet.
+absl::StatusOr<bool> RdmaSender::SendSmall(RdmaPacketType type, std::span<const std::byte> body) {
+  if (!status_.ok() || !HasRoom(0, /*control=*/true)) return false;
+  std::byte* const at = BeginPacket(type, 0);
+  std::copy(body.begin(), body.end(), at);
+  LEEWAY_RETURN_IF_ERROR(Post(at + body.size(), {}));
+  return true;
+}
+
+// ---- what is heard ----
+
+// A write of nothing, whose completion tells that all before it is done.
+absl::Status RdmaSender::Settle() {
+  if (signalled_ == posted_ || !status_.ok() || posted_ - completed_ + 1 >= send_depth_) {
+    return absl::OkStatus();
+  }
+  verbs::SendRequest request;
+  request.id = ++posted_;
+  request.opcode = verbs::Opcode::kWrite;
+  request.remote_address = arena_address_;
+  request.remote_key = arena_key_;
+  request.signalled = true;
+  signalled_ = posted_;
+  unsignalled_bytes_ = 0;
+  return connection_->Post({&request, 1});
+}
+
+void RdmaSender::OnCompleted(std::uint64_t id) {
+  completed_ = std::max(completed_, std::min(id, posted_));
+  while (freed_slots_ < packets_ && slot_requests_[freed_slots_ % slot_count_] <= completed_) {
+    ++freed_slots_;
+  }
+  while (!held_.empty() && held_.front().last <= completed_) {
+    done_->Add(std::move(held_.front().out.done), absl::OkStatus());
+    held_.pop_front();
+  }
+}
+
+absl::Status RdmaSender::OnTaken(std::uint32_t taken) {
+  const std::uint64_t now = taken_ + (taken - static_cast<std::uint32_t>(taken_));
+  if (now > packets_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("claims to have taken ", taken, " packets of ", packets_, " sent"));
+  }
+  taken_ = now;
+  return absl::OkStatus();
+}
+
+absl::Status RdmaSender::OnReleased(std::uint32_t unit) {
+  const auto extent = extents_.find(unit);
+  if (extent == extents_.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("releases unit ", unit, ", which it has not"));
+  }
+  units_->Free(extent->first, extent->second);
+  extents_.erase(extent);
+  return absl::OkStatus();
+}
+
+absl::Status RdmaSender::OnArena(std::uint64_t address, std::uint32_t key, std::uint32_t units) {
+  if (arena_ != Arena::kWanted || units > kRdmaUnitsMax) {
+    return absl::InvalidArgumentError(absl::StrCat("grants ", units,
+                                                   " units that were not asked "
+                                                   "for"));
+  }
+  arena_ = units < kArenaShare ? Arena::kRefused : Arena::kGranted;
+  if (arena_ == Arena::kRefused) return absl::OkStatus();
+  arena_address_ = address;
+  arena_key_ = key;
+  units_ = std::make_unique<UnitMap>(units);
+  return absl::OkStatus();
+}
+
+}  // namespace leeway::van

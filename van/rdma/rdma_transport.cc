@@ -1,0 +1,337 @@
+#include "van/rdma/rdma_transport.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/log.h"
+#include "runtime/status_macros.h"
+#include "van/tcp_address.h"
+
+namespace leeway::van {
+namespace {
+
+// What was sent before a close may take this long to arrive.
+constexpr absl::Duration kLinger = absl::Seconds(1);
+// Memory that a send holds is given back at the latest so long after it could be.
+constexpr absl::Duration kSettle = absl::Milliseconds(1);
+constexpr std::size_t kCompletionsPerTurn = 32;
+constexpr int kEventsPerTurn = 16;
+// Events about connections are rare, and to look for them may be a call to the system: while
+// completions come, one poll in so many looks.
+constexpr unsigned kPollsPerLook = 32;
+// Accepted connections that have not said anything yet: each has memory that is locked.
+constexpr std::uint32_t kStrangersMax = 64;
+
+}  // namespace
+
+RdmaTransport::RdmaTransport(runtime::Loop* loop, const Limits& limits, const RdmaSizes& sizes,
+                             std::unique_ptr<verbs::Verbs> verbs)
+    : verbs_(std::move(verbs)) {
+  shared_.loop = loop;
+  shared_.limits = limits;
+  shared_.sizes = sizes;
+  shared_.notify = [this, loop, alive = shared_.alive](ConnId id) {
+    loop->Post([this, alive, id] {
+      if (!*alive) return;
+      if (RdmaConn* conn = Find(id); conn != nullptr) conn->Pump();
+    });
+  };
+}
+
+RdmaTransport::~RdmaTransport() {
+  *shared_.alive = false;
+  if (shared_.events != nullptr) shared_.loop->RemoveSource(&source_);
+  for (const auto& [id, conn] : conns_) conn->Close();
+  FlushBriefly();
+  conns_.clear();
+  shared_.ports.clear();
+  shared_.owed.RunAll();
+}
+
+void RdmaTransport::Start(TransportEvents* events) {
+  shared_.events = events;
+  shared_.loop->AddSource(&source_);
+}
+
+// ---- addresses ----
+
+absl::StatusOr<std::string> RdmaTransport::Listen(absl::string_view address) {
+  LEEWAY_ASSIGN_OR_RETURN(const TcpAddress parsed, ParseTcpAddress(address));
+  LEEWAY_ASSIGN_OR_RETURN(const ResolvedHost host, ResolveToBind(parsed.host));
+  LEEWAY_ASSIGN_OR_RETURN(const sockaddr_storage socket_address,
+                          SocketAddressOf(host, parsed.port));
+  const absl::StatusOr<std::uint16_t> port = verbs_->Listen(socket_address);
+  if (!port.ok()) {
+    return absl::Status(
+        port.status().code(),
+        absl::StrCat("cannot listen on ", address, " over rdma: ", port.status().message()));
+  }
+  return absl::StrCat("tcp://", host.advertised, ":", *port);
+}
+
+absl::StatusOr<ConnId> RdmaTransport::Dial(absl::string_view address) {
+  LEEWAY_ASSIGN_OR_RETURN(const TcpAddress parsed, ParseTcpAddress(address));
+  LEEWAY_RETURN_IF_ERROR(CheckDialable(address, parsed.host, parsed.port));
+  LEEWAY_ASSIGN_OR_RETURN(const ResolvedHost host, ResolveToConnect(parsed.host));
+  LEEWAY_ASSIGN_OR_RETURN(const sockaddr_storage socket_address,
+                          SocketAddressOf(host, parsed.port));
+  absl::StatusOr<std::unique_ptr<verbs::Connection>> connection = verbs_->Dial(socket_address);
+  const ConnId id = next_conn_++;
+  if (!connection.ok()) {
+    failed_dials_.emplace_back(id, connection.status());
+    shared_.notify(id);  // so that the loop turns
+    return id;
+  }
+  by_connection_[connection->get()] = id;
+  conns_[id] = std::make_unique<RdmaConn>(&shared_, id, /*was_dialled=*/true, std::string(address),
+                                          *std::move(connection));
+  return id;
+}
+
+std::string RdmaTransport::AddressOf(ConnId conn) const {
+  const RdmaConn* found = Find(conn);
+  return found == nullptr ? std::string() : found->address;
+}
+
+// ---- connections ----
+
+RdmaConn* RdmaTransport::Find(ConnId conn) const {
+  const auto found = conns_.find(conn);
+  return found == conns_.end() ? nullptr : found->second.get();
+}
+
+RdmaConn* RdmaTransport::Find(const verbs::Connection* connection) const {
+  const auto found = by_connection_.find(connection);
+  return found == by_connection_.end() ? nullptr : Find(found->second);
+}
+
+void RdmaTransport::RemoveFinished() {
+  for (const ConnId conn : std::exchange(shared_.finished, {})) {
+    conns_.erase(conn);
+    absl::erase_if(by_connection_, [conn](const auto& one) { return one.second == conn; });
+  }
+}
+
+void RdmaTransport::Send(ConnId conn, const Prefix& prefix, Message message, SendDone done) {
+  RdmaConn* const found = Find(conn);
+  if (found == nullptr) {
+    return shared_.owed.Add(std::move(done), absl::UnavailableError("the connection broke"));
+  }
+  found->Send(prefix, std::move(message), std::move(done));
+  if (shared_.to_pump.empty() || std::exchange(pump_planned_, true)) return;
+  shared_.loop->BeforeSleep([this, alive = shared_.alive] {
+    if (!*alive) return;
+    pump_planned_ = false;
+    PumpAll();
+  });
+}
+
+bool RdmaTransport::PumpAll() {
+  const bool any = !shared_.to_pump.empty();
+  for (const ConnId conn : std::exchange(shared_.to_pump, {})) {
+    if (RdmaConn* found = Find(conn); found != nullptr) found->Pump();
+  }
+  if (std::exchange(shared_.unsettled, false)) SettleLater();
+  return any;
+}
+
+void RdmaTransport::SettleLater() {
+  if (std::exchange(settle_planned_, true)) return;
+  shared_.loop->After(kSettle, [this, alive = shared_.alive] {
+    if (!*alive) return;
+    settle_planned_ = false;
+    for (const auto& [id, conn] : conns_) conn->Settle();
+  });
+}
+
+void RdmaTransport::Close(ConnId conn) {
+  std::erase_if(failed_dials_, [conn](const auto& failed) { return failed.first == conn; });
+  RdmaConn* const found = Find(conn);
+  if (found == nullptr || found->closed()) return;
+  found->Close();
+  if (found->finished()) return;
+  shared_.loop->After(kLinger, [this, conn, alive = shared_.alive] {
+    if (!*alive) return;
+    if (RdmaConn* late = Find(conn); late != nullptr) late->Shut();
+  });
+}
+
+bool RdmaTransport::AllDelivered() const {
+  return std::all_of(conns_.begin(), conns_.end(),
+                     [](const auto& conn) { return conn.second->delivered(); });
+}
+
+// Waits for those who are slow to take what was sent to them.
+void RdmaTransport::FlushBriefly() {
+  const absl::Time until = shared_.loop->Now() + kLinger;
+  while (!AllDelivered() && shared_.loop->Now() < until) {
+    bool drained = false;
+    if (PollDevices(&drained) || PumpAll() || PollEvents()) continue;
+    if (EndLost(std::exchange(shared_.lost, {}))) continue;
+    pollfd any{verbs_->fd(), POLLIN, 0};
+    ::poll(&any, 1, /*timeout_ms=*/1);
+  }
+}
+
+// ---- events ----
+
+// Once more after having asked to be woken: what came before that may not wake anybody.
+bool RdmaTransport::Poll() {
+  const std::shared_ptr<bool> alive = shared_.alive;
+  if (PollOnce() || !*alive) return true;
+  for (verbs::Device* device : verbs_->devices()) device->Arm();
+  return PollOnce();
+}
+
+bool RdmaTransport::PollOnce() {
+  const std::shared_ptr<bool> alive = shared_.alive;
+  if (polling_ == 0) RemoveFinished();
+  ++polling_;
+  bool any = PumpAll();
+  std::vector<ConnId> lost = std::exchange(shared_.lost, {});
+  bool drained = true;
+  if (PollDevices(&drained)) any = true;
+  if (!*alive) return true;
+  if (drained) {
+    if (EndLost(std::move(lost))) any = true;
+  } else {
+    shared_.lost.insert(shared_.lost.end(), lost.begin(), lost.end());
+  }
+  if (!*alive) return true;
+  if (!any || ++idle_polls_ % kPollsPerLook == 0) {
+    if (PollEvents()) any = true;
+    if (!*alive) return true;
+  }
+  for (const auto& [conn, why] : std::exchange(failed_dials_, {})) {
+    any = true;
+    shared_.events->OnClosed(conn, why);
+    if (!*alive) return true;
+  }
+  if (PumpAll()) any = true;
+  if (!shared_.lost.empty()) any = true;
+  --polling_;
+  if (shared_.owed.empty()) return any;
+  shared_.owed.RunAll();
+  return true;
+}
+
+bool RdmaTransport::PollDevices(bool* drained) {
+  const std::shared_ptr<bool> alive = shared_.alive;
+  const bool was_alive = *alive;  // not so in the destructor
+  *drained = true;
+  bool any = false;
+  for (verbs::Device* device : verbs_->devices()) {
+    const auto port = shared_.ports.find(device);
+    if (port == shared_.ports.end()) continue;
+    std::array<verbs::Completion, kCompletionsPerTurn> completions;
+    const std::size_t count = device->Poll(completions);
+    if (count == completions.size()) *drained = false;
+    for (std::size_t i = 0; i < count; ++i) {
+      any = true;
+      OnCompletion(port->second, completions[i]);
+      if (*alive != was_alive) return true;
+    }
+  }
+  return any;
+}
+
+void RdmaTransport::OnCompletion(RdmaPort& port, const verbs::Completion& completion) {
+  const std::shared_ptr<bool> alive = shared_.alive;
+  const bool was_alive = *alive;
+  RdmaConn* const conn = port.Find(completion.queue_pair);
+  if ((completion.id & RdmaPort::kReceive) == 0) {
+    if (conn != nullptr) conn->OnSent(completion);
+    return;
+  }
+  if (conn != nullptr && completion.outcome == verbs::Outcome::kOk) {
+    conn->OnPacket(port.Received(completion));
+    if (*alive != was_alive) return;
+  } else if (conn != nullptr) {
+    conn->Lose(verbs::StatusOf(completion));
+  }
+  if (const absl::Status status = port.Repost(completion.id); !status.ok()) {
+    runtime::LogWarning("rdma: a receive is lost: ", std::string(status.message()));
+  }
+}
+
+bool RdmaTransport::PollEvents() {
+  const std::shared_ptr<bool> alive = shared_.alive;
+  const bool was_alive = *alive;
+  bool any = false;
+  verbs::Event event;
+  for (int i = 0; i < kEventsPerTurn && verbs_->NextEvent(&event); ++i) {
+    any = true;
+    OnEvent(std::move(event));
+    if (*alive != was_alive) return true;
+    event = verbs::Event();
+  }
+  return any;
+}
+
+void RdmaTransport::OnEvent(verbs::Event event) {
+  if (event.kind == verbs::EventKind::kRequest) return OnRequest(std::move(event));
+  if (event.kind == verbs::EventKind::kDeviceLost) return OnDeviceLost(event.device, event.why);
+  RdmaConn* const conn = Find(event.connection);
+  if (conn == nullptr || conn->finished()) return;
+  switch (event.kind) {
+    case verbs::EventKind::kResolved:
+      return conn->OnResolved();
+    case verbs::EventKind::kEstablished:
+      return conn->OnEstablished(event.private_data);
+    case verbs::EventKind::kFailed:
+      return conn->Lose(event.why);
+    case verbs::EventKind::kDisconnected:
+      return conn->Lose(absl::UnavailableError("the connection broke"));
+    case verbs::EventKind::kRequest:
+    case verbs::EventKind::kDeviceLost:
+      return;
+  }
+}
+
+void RdmaTransport::OnRequest(verbs::Event event) {
+  const std::string peer = absl::StrCat("rdma://", event.accepted->peer_address());
+  if (!*shared_.alive) return;
+  if (shared_.strangers >= kStrangersMax) {
+    runtime::LogWarning("refusing a connection from ", peer, ": ", kStrangersMax,
+                        " others have connected and said nothing yet");
+    return;
+  }
+  const ConnId id = next_conn_++;
+  const verbs::Connection* const connection = event.accepted.get();
+  auto conn = std::make_unique<RdmaConn>(&shared_, id, /*was_dialled=*/false, peer,
+                                         std::move(event.accepted));
+  const absl::Status accepted = conn->Accept(event.private_data);
+  if (!accepted.ok()) {
+    conn.reset();
+    std::erase(shared_.finished, id);
+    const bool foreign = absl::IsFailedPrecondition(accepted) || absl::IsInvalidArgument(accepted);
+    if (foreign) return shared_.events->OnHandshakeFailed(peer);
+    runtime::LogWarning("refusing a connection from ", peer, ": ", std::string(accepted.message()));
+    return;
+  }
+  conns_[id] = std::move(conn);
+  by_connection_[connection] = id;
+  shared_.events->OnAccepted(id);
+}
+
+void RdmaTransport::OnDeviceLost(const verbs::Device* device, const absl::Status& why) {
+  runtime::LogWarning("rdma: ", std::string(why.message()));
+  for (const auto& [id, conn] : conns_) {
+    if (!conn->finished() && conn->connection()->device() == device) conn->Lose(why);
+  }
+}
+
+bool RdmaTransport::EndLost(std::vector<ConnId> lost) {
+  const std::shared_ptr<bool> alive = shared_.alive;
+  const bool was_alive = *alive;
+  for (const ConnId id : lost) {
+    if (RdmaConn* conn = Find(id); conn != nullptr && !conn->finished()) conn->End();
+    if (*alive != was_alive) return true;
+  }
+  return !lost.empty();
+}
+
+}  // namespace leeway::van

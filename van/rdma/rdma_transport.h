@@ -1,0 +1,80 @@
+// Connections over rdma: everything happens on the loop's thread.
+//
+// Addresses are those of tcp, "tcp://HOST:PORT"; ports of rdma are a space of their own, so a tcp
+// listener may have the same one (docs/rdma.md).
+#ifndef LEEWAY_VAN_RDMA_RDMA_TRANSPORT_H_
+#define LEEWAY_VAN_RDMA_RDMA_TRANSPORT_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "van/rdma/rdma_conn.h"
+#include "van/rdma/verbs/verbs.h"
+#include "van/transport.h"
+
+namespace leeway::van {
+
+class RdmaTransport final : public Transport {
+ public:
+  RdmaTransport(runtime::Loop* loop, const Limits& limits, const RdmaSizes& sizes,
+                std::unique_ptr<verbs::Verbs> verbs);
+  ~RdmaTransport() override;
+
+  void Start(TransportEvents* events) override;
+  absl::StatusOr<std::string> Listen(absl::string_view address) override;
+  absl::StatusOr<ConnId> Dial(absl::string_view address) override;
+  void Send(ConnId conn, const Prefix& prefix, Message message, SendDone done) override;
+  void Close(ConnId conn) override;
+  std::string AddressOf(ConnId conn) const override;
+  bool lossy() const override { return false; }
+
+ private:
+  class Device final : public runtime::Source {
+   public:
+    explicit Device(RdmaTransport* transport) : transport_(transport) {}
+    int fd() const override { return transport_->verbs_->fd(); }
+    bool Poll() override { return transport_->Poll(); }
+
+   private:
+    RdmaTransport* const transport_;
+  };
+
+  bool Poll();
+  bool PollOnce();
+  // The last of them may come only when `drained`: no completion was left.
+  bool PollDevices(bool* drained);
+  void OnCompletion(RdmaPort& port, const verbs::Completion& completion);
+  bool PollEvents();
+  void OnEvent(verbs::Event event);
+  void OnRequest(verbs::Event event);
+  void OnDeviceLost(const verbs::Device* device, const absl::Status& why);
+  bool EndLost(std::vector<ConnId> lost);
+  bool PumpAll();
+  void SettleLater();
+  void RemoveFinished();
+  RdmaConn* Find(ConnId conn) const;
+  RdmaConn* Find(const verbs::Connection* connection) const;
+  bool AllDelivered() const;
+  void FlushBriefly();
+
+  RdmaShared shared_;
+  // Before the connections, which are on it, go all of them and their memory.
+  std::unique_ptr<verbs::Verbs> verbs_;
+  Device source_{this};
+  std::map<ConnId, std::unique_ptr<RdmaConn>> conns_;  // finished ones are removed between polls
+  absl::flat_hash_map<const verbs::Connection*, ConnId> by_connection_;
+  std::vector<std::pair<ConnId, absl::Status>> failed_dials_;
+  ConnId next_conn_ = 1;
+  int polling_ = 0;
+  unsigned idle_polls_ = 0;
+  bool pump_planned_ = false;
+  bool settle_planned_ = false;
+};
+
+}  // namespace leeway::van
+
+#endif  // LEEWAY_VAN_RDMA_RDMA_TRANSPORT_H_
