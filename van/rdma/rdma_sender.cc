@@ -14,7 +14,6 @@ namespace {
 constexpr std::uint64_t kSignalEvery = 16;
 // From so much on a completion is asked for, since others may be let send when it comes.
 constexpr std::uint64_t kSignalBytes = 1 << 20;
-constexpr std::uint64_t kInlineBytesMax = 4096;
 // Shorter frames are copied into slots: that costs less than to register them.
 constexpr std::uint64_t kWriteBytesMin = 32 << 10;
 constexpr std::size_t kWritesMax = 32;  // of a message
@@ -38,6 +37,7 @@ RdmaSender::RdmaSender(verbs::Connection* connection, RdmaMemory slots, const Rd
       slot_bytes_(std::min(own.slot_bytes, theirs.slot_bytes)),
       slot_count_(own.packets),
       credits_(theirs.packets),
+      signal_every_(std::min(kSignalEvery, std::uint64_t{own.packets} / 2)),
       send_depth_(connection->device()->info().send_depth),
       reports_(reports),
       done_(done),
@@ -112,7 +112,7 @@ bool RdmaSender::PlanInline(Outgoing& out, PlaceList* places) const {
     RdmaPlace place;
     place.bytes =
         i == 0 ? kPrefixBytes + out.message.header.size() : out.message.payload[i - 1].size();
-    if (place.bytes <= kInlineBytesMax &&
+    if (place.bytes <= RdmaBodyBytes(slot_bytes_) &&
         body + RdmaPadded(place.bytes) <= RdmaBodyBytes(slot_bytes_)) {
       body += RdmaPadded(place.bytes);
     } else {
@@ -355,7 +355,7 @@ absl::Status RdmaSender::Post(const std::byte* end, const WriteList& writes) {
   verbs::SendRequest request;
   request.id = ++posted_;
   request.segments = {&packet, 1};
-  request.signalled = posted_ - signalled_ >= kSignalEvery || unsignalled_bytes_ >= kSignalBytes;
+  request.signalled = posted_ - signalled_ >= signal_every_ || unsignalled_bytes_ >= kSignalBytes;
   if (request.signalled) {
     signalled_ = posted_;
     unsignalled_bytes_ = 0;

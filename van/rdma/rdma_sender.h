@@ -125,6 +125,7 @@ class RdmaSender {
   const std::uint32_t slot_bytes_;  // the smaller of both sides'
   const std::uint32_t slot_count_;
   const std::uint32_t credits_;
+  const std::uint64_t signal_every_;  // requests; slots are free again before they run out
   const std::uint32_t send_depth_;
   RdmaPacketSource* const reports_;
   DoneList* const done_;

@@ -1,0 +1,324 @@
+// What only the rdma van can be asked: devices that fail, memory that cannot be locked, an arena
+// that is full, peers that break the rules of packets.
+#include "van/rdma/rdma_van.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "runtime/random.h"
+#include "runtime/real_loop.h"
+#include "van/little_endian.h"
+#include "van/rdma/testing/fake_verbs.h"
+#include "van/test_world.h"
+
+namespace leeway::van {
+namespace {
+
+using testing::HasSubstr;
+using verbs::FakeFabric;
+using verbs::FakeFaults;
+using verbs::Outcome;
+
+// Processes over one fabric, all turned by the test's thread.
+class FabricWorld final : public TestWorld {
+ public:
+  explicit FabricWorld(const RdmaSizes& sizes = {})
+      : TestWorld(NetKind::kRdma),
+        sizes_(sizes),
+        provider_(verbs::NewFakeProvider(fabric)),
+        factory_(NewRdmaFactory(provider_, sizes)) {}
+
+  int NewProcess() override {
+    loops_.push_back(std::make_unique<runtime::RealLoop>(loops_.size() + 1));
+    return static_cast<int>(loops_.size()) - 1;
+  }
+  runtime::Loop* loop(int process) override { return loops_[process].get(); }
+  Factory* factory(int) override { return factory_.get(); }
+  std::unique_ptr<Transport> NewTransport(int process, const Limits& limits) override {
+    return NewRdmaTransport(provider_.get(), loop(process), limits, sizes_);
+  }
+  std::string AnyAddress(int) override { return factory_->AnyAddress("127.0.0.1"); }
+  bool RunUntil(const std::function<bool()>& done,
+                absl::Duration limit = absl::Seconds(20)) override {
+    const absl::Time until = loops_[0]->Now() + limit;
+    while (!done()) {
+      if (loops_[0]->Now() >= until) return false;
+      for (const auto& loop : loops_) loop->RunReady();
+    }
+    return true;
+  }
+  void RunFor(absl::Duration duration) override {
+    RunUntil([] { return false; }, duration);
+  }
+  void Freeze(int) override {}
+  void Thaw(int) override {}
+
+  FakeFabric fabric;
+  verbs::Provider& provider() { return *provider_; }
+
+ private:
+  const RdmaSizes sizes_;
+  std::vector<std::unique_ptr<runtime::RealLoop>> loops_;
+  std::shared_ptr<verbs::Provider> provider_;
+  std::unique_ptr<Factory> factory_;
+};
+
+std::string Bytes(std::size_t size, std::uint64_t seed) {
+  std::string bytes(size, '\0');
+  for (std::size_t i = 0; i < size; ++i) {
+    bytes[i] = static_cast<char>(runtime::RandomAt(seed, 1, i));
+  }
+  return bytes;
+}
+
+std::string Text(const Buffer& buffer) { return std::string(buffer.text()); }
+
+class RdmaVanTest : public testing::Test {
+ protected:
+  void Start(const RdmaSizes& sizes = {}) {
+    world_ = std::make_unique<FabricWorld>(sizes);
+    server_ = std::make_unique<Node>(world_.get(), IdentityOf(Role::kServer, 2));
+    worker_ = std::make_unique<Node>(world_.get(), IdentityOf(Role::kWorker, 3));
+    address_ = server_->Listen();
+    peer_ = worker_->ConnectTo(server_.get(), address_);
+  }
+  void TearDown() override {
+    if (world_ == nullptr) return;
+    server_.reset();
+    worker_.reset();
+    const verbs::FakeCounters counters = world_->fabric.counters();
+    EXPECT_EQ(counters.connections, 0u);
+    EXPECT_EQ(counters.regions, 0u);
+    EXPECT_EQ(counters.registered_bytes, 0u);
+  }
+  void Send(std::size_t bytes, std::uint64_t seed) {
+    ASSERT_TRUE(
+        worker_->van->Send(peer_, TextMessage(absl::StrCat(seed), {Bytes(bytes, seed)})).ok());
+  }
+  bool RunUntilReceived(std::size_t count) {
+    return world_->RunUntil([&] { return server_->recorder->messages.size() >= count; },
+                            absl::Seconds(20));
+  }
+  void ExpectReceived(std::size_t index, std::size_t bytes, std::uint64_t seed) {
+    const Message& message = server_->recorder->messages[index].message;
+    EXPECT_EQ(Text(message.header), absl::StrCat(seed));
+    ASSERT_EQ(message.payload.size(), 1u);
+    EXPECT_TRUE(Text(message.payload[0]) == Bytes(bytes, seed)) << bytes << " bytes";
+  }
+
+  std::unique_ptr<FabricWorld> world_;
+  std::unique_ptr<Node> server_, worker_;
+  std::string address_;
+  PeerId peer_ = 0;
+};
+
+TEST_F(RdmaVanTest, LargeFramesAreWrittenAndNotCopied) {
+  Start();
+  constexpr std::size_t kBytes = 512 << 10;
+  for (std::uint64_t i = 0; i < 40; ++i) Send(kBytes, i);
+  ASSERT_TRUE(RunUntilReceived(1));
+  // Received messages are let go, so that the arena has room.
+  std::size_t seen = 0;
+  ASSERT_TRUE(world_->RunUntil([&] {
+    auto& messages = server_->recorder->messages;
+    for (; seen < messages.size(); ++seen) {
+      ExpectReceived(seen, kBytes, seen);
+      messages[seen].message.payload.clear();
+    }
+    return seen == 40;
+  }));
+  const verbs::FakeCounters counters = world_->fabric.counters();
+  EXPECT_EQ(counters.written_bytes, 40 * kBytes);
+  EXPECT_LT(counters.sent_bytes, 64u << 10);
+}
+
+TEST_F(RdmaVanTest, FewCompletionsAreAskedFor) {
+  Start();
+  const verbs::FakeCounters before = world_->fabric.counters();
+  std::size_t received = 0;
+  server_->recorder->on_message = [&](PeerId, const Message&) { ++received; };
+  for (std::size_t i = 0; i < 1600; ++i) {
+    ASSERT_TRUE(worker_->van->Send(peer_, TextMessage("x", {std::string(9000, 'x')})).ok());
+    if (i % 16 != 15) continue;
+    ASSERT_TRUE(world_->RunUntil([&] { return received == i + 1; }));
+  }
+  const verbs::FakeCounters after = world_->fabric.counters();
+  EXPECT_GE(after.requests - before.requests, 1600u);
+  EXPECT_LE(after.signalled - before.signalled, (after.requests - before.requests) / 15);
+}
+
+TEST_F(RdmaVanTest, FramesOfAllSizesAroundTheBordersArrive) {
+  Start();
+  std::vector<std::size_t> sizes = {0, 1, 7, 8};
+  for (const std::size_t border :
+       {std::size_t{4096}, std::size_t{16 << 10}, std::size_t{32 << 10}, std::size_t{4 << 20}}) {
+    for (const std::size_t off : {0, 1, 40, 100, 300}) sizes.push_back(border - off);
+    sizes.push_back(border + 1);
+  }
+  sizes.push_back(20 << 20);  // longer than the arena
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    Send(sizes[i], i);
+    ASSERT_TRUE(RunUntilReceived(i + 1)) << sizes[i];
+    ExpectReceived(i, sizes[i], i);
+    server_->recorder->messages[i].message = {};
+  }
+}
+
+// What is held for long must not stop what follows, be it only in pieces.
+TEST_F(RdmaVanTest, AReceiverThatKeepsEverythingIsStillSentTo) {
+  Start({.arena_units = 64});  // 256 KiB
+  for (std::uint64_t i = 0; i < 30; ++i) {
+    const std::size_t bytes = i % 3 == 0 ? 60'000 : i % 3 == 1 ? 40'000 : 300'000;
+    Send(bytes, i);
+    ASSERT_TRUE(RunUntilReceived(i + 1)) << i;
+    ExpectReceived(i, bytes, i);
+  }
+}
+
+TEST_F(RdmaVanTest, FramesMayBeReleasedOnOtherThreadsAndAfterTheVan) {
+  Start();
+  Send(100'000, 1);
+  Send(100'000, 2);
+  ASSERT_TRUE(RunUntilReceived(2));
+  Buffer kept = server_->recorder->messages[0].message.payload[0];
+  server_->recorder->messages.clear();
+  server_->van.reset();
+  EXPECT_TRUE(Text(kept) == Bytes(100'000, 1));
+}
+
+TEST_F(RdmaVanTest, WithoutMemoryForAnArenaMessagesComeInPieces) {
+  Start();
+  FakeFaults faults;
+  faults.registered_bytes_max = world_->fabric.counters().registered_bytes;
+  world_->fabric.SetFaults(faults);
+  Send(1 << 20, 5);
+  ASSERT_TRUE(RunUntilReceived(1));
+  ExpectReceived(0, 1 << 20, 5);
+  EXPECT_EQ(world_->fabric.counters().written_bytes, 0u);
+}
+
+TEST_F(RdmaVanTest, MemoryThatCannotBeRegisteredIsCopied) {
+  Start();
+  Send(100'000, 1);  // with it comes the arena
+  ASSERT_TRUE(RunUntilReceived(1));
+  FakeFaults faults;
+  faults.refuse_register_rate = 1;
+  world_->fabric.SetFaults(faults);
+  Send(1 << 20, 2);
+  ASSERT_TRUE(RunUntilReceived(2));
+  ExpectReceived(1, 1 << 20, 2);
+}
+
+// Every way in which a request can fail ends the connection, which can be made anew.
+TEST_F(RdmaVanTest, AFailedRequestEndsThePeerWithAStatus) {
+  Start();
+  for (const Outcome outcome :
+       {Outcome::kFlushed, Outcome::kRetriesExceeded, Outcome::kReceiverNotReady,
+        Outcome::kRemoteAccess, Outcome::kRemoteInvalid, Outcome::kLocalProtection,
+        Outcome::kLocalLength, Outcome::kOther}) {
+    world_->fabric.FailNext(outcome);
+    Send(100, 1);
+    const std::size_t downs = worker_->recorder->downs.size();
+    ASSERT_TRUE(world_->RunUntil([&] { return worker_->recorder->downs.size() > downs; }));
+    const absl::Status why = worker_->recorder->downs.back().why;
+    EXPECT_EQ(why.code(), absl::StatusCode::kUnavailable) << why;
+    EXPECT_THAT(std::string(why.message()), HasSubstr("the rdma connection broke"));
+    ASSERT_TRUE(world_->RunUntil([&] { return server_->recorder->downs.size() > downs; }));
+    peer_ = worker_->ConnectTo(server_.get(), address_);
+  }
+}
+
+TEST_F(RdmaVanTest, ADeviceThatIsLostEndsItsPeers) {
+  Start();
+  world_->fabric.LoseDevices();
+  ASSERT_TRUE(world_->RunUntil([&] {
+    return worker_->recorder->downs.size() == 1 && server_->recorder->downs.size() == 1;
+  }));
+  peer_ = worker_->ConnectTo(server_.get(), address_);
+  Send(100'000, 3);
+  ASSERT_TRUE(RunUntilReceived(1));
+}
+
+// Whatever fails: what arrives is a prefix of what was sent on that connection, unharmed; every
+// send is reported; nothing is left behind.
+class RdmaFaultsTest : public testing::TestWithParam<int> {};
+
+TEST_P(RdmaFaultsTest, SeededFaultsLoseNothingInSilence) {
+  constexpr int kSeedsEach = 125;
+  for (int seed = GetParam() * kSeedsEach; seed < (GetParam() + 1) * kSeedsEach; ++seed) {
+    FabricWorld world({.packets = 8, .arena_units = 64});
+    auto draw = [&, n = 0u](std::uint64_t below) mutable {
+      return runtime::RandomAt(static_cast<std::uint64_t>(seed), 7, n++) % below;
+    };
+    Node server(&world, IdentityOf(Role::kServer, 2));
+    Node worker(&world, IdentityOf(Role::kWorker, 3));
+    const std::string address = server.Listen();
+    std::vector<std::uint64_t> received;  // on the connection that there is
+    server.recorder->on_message = [&](PeerId, const Message& message) {
+      std::uint64_t number = 0;
+      ASSERT_TRUE(absl::SimpleAtoi(message.header.text(), &number));
+      received.push_back(number);
+      ASSERT_EQ(message.payload.size(), 1u);
+      EXPECT_TRUE(Text(message.payload[0]) == Bytes(message.payload[0].size(), number))
+          << "seed " << seed;
+    };
+    FakeFaults faults;
+    faults.seed = static_cast<std::uint64_t>(seed) + 1;
+    faults.delay_rate = 0.3;
+    std::uint64_t number = 0;
+    for (int life = 0; life < 3; ++life) {
+      world.fabric.SetFaults(faults);
+      received.clear();
+      const PeerId peer = worker.van->Connect(address, absl::Seconds(30)).value();
+      ASSERT_TRUE(world.RunUntil([&] { return worker.recorder->IsUp(peer); })) << "seed " << seed;
+      faults.fail_rate = 0.004 * static_cast<double>(draw(4));
+      faults.disconnect_rate = 0.002 * static_cast<double>(draw(3));
+      faults.refuse_register_rate = 0.1 * static_cast<double>(draw(4));
+      world.fabric.SetFaults(faults);
+      const std::uint64_t first = number;
+      DoneProbe done;
+      int sent = 0;
+      for (; sent < 12; ++sent) {
+        const std::size_t bytes = draw(3) == 0 ? draw(200'000) : draw(20'000);
+        if (!worker.van
+                 ->Send(peer, TextMessage(absl::StrCat(number), {Bytes(bytes, number)}), done.New())
+                 .ok()) {
+          break;
+        }
+        ++number;
+      }
+      ASSERT_TRUE(world.RunUntil([&] { return done.state().called == sent; }, absl::Seconds(20)))
+          << "seed " << seed << ": " << done.state().called << " of " << sent;
+      ASSERT_TRUE(world.RunUntil(
+          [&] { return received.size() == number - first || worker.recorder->IsDown(peer); },
+          absl::Seconds(20)))
+          << "seed " << seed;
+      faults.fail_rate = faults.disconnect_rate = faults.refuse_register_rate = 0;
+      world.fabric.SetFaults(faults);
+      worker.van->Disconnect(peer, absl::OkStatus());
+      ASSERT_TRUE(world.RunUntil([&] {
+        return server.recorder->downs.size() == server.recorder->ups.size();
+      })) << "seed "
+          << seed;
+      for (std::size_t i = 0; i < received.size(); ++i) ASSERT_EQ(received[i], first + i);
+    }
+    server.van.reset();
+    worker.van.reset();
+    const verbs::FakeCounters counters = world.fabric.counters();
+    ASSERT_EQ(counters.connections, 0u) << "seed " << seed;
+    ASSERT_EQ(counters.regions, 0u) << "seed " << seed;
+    ASSERT_EQ(counters.writes_refused, 0u) << "seed " << seed;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RdmaFaultsTest, testing::Range(0, 8));
+
+}  // namespace
+}  // namespace leeway::van
