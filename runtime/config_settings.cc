@@ -96,7 +96,7 @@ std::string NumberSetting::MustBe() const {
 }
 
 bool IsVan(absl::string_view value) {
-  return value == "auto" || value == "shm" || value == "tcp" || value == "zmq";
+  return value == "auto" || value == "shm" || value == "tcp" || value == "rdma" || value == "zmq";
 }
 
 std::string Quote(absl::string_view value) {

@@ -45,7 +45,7 @@ std::string Quote(absl::string_view value);
 
 // What Config::van may be.
 bool IsVan(absl::string_view value);
-inline constexpr const char* kVanMustBe = "it must be auto, shm, tcp or zmq";
+inline constexpr const char* kVanMustBe = "it must be auto, shm, tcp, rdma or zmq";
 
 }  // namespace leeway::runtime
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -13,6 +14,7 @@
 #include "van/mixed/mixed_van.h"
 #include "van/rdma/rdma_van.h"
 #include "van/rdma/testing/fake_verbs.h"
+#include "van/rdma/verbs/system_verbs.h"
 #include "van/session_van.h"
 #include "van/shm/shm_transport.h"
 #include "van/shm/shm_van.h"
@@ -119,26 +121,33 @@ class MixedWorld final : public RealWorld {
   std::unique_ptr<Transport> NewTransport(int process, const Limits& limits) override {
     return std::make_unique<MixedTransport>(
         loop(process), std::make_unique<TcpTransport>(loop(process), limits),
-        std::make_unique<ShmTransport>(loop(process), limits, ShmSizes()), /*shm_only=*/false);
+        std::make_unique<ShmTransport>(loop(process), limits, ShmSizes()), nullptr,
+        MixedTransport::Only::kAny);
   }
 
  private:
   std::unique_ptr<Factory> factory_;
 };
 
-// Over a device in memory.
+// Over a device in memory; or over one of this machine's, where LEEWAY_TEST_RDMA_HOST is an address
+// of it (./dev rdma).
 class RdmaWorld final : public RealWorld {
  public:
   RdmaWorld()
       : RealWorld(NetKind::kRdma),
-        provider_(verbs::NewFakeProvider(fabric_)),
+        host_(std::getenv("LEEWAY_TEST_RDMA_HOST")),
+        provider_(host_ != nullptr ? verbs::NewSystemProvider() : verbs::NewFakeProvider(fabric_)),
         factory_(NewRdmaFactory(provider_)) {}
+  std::string AnyAddress(int) override {
+    return factory_->AnyAddress(host_ != nullptr ? host_ : "127.0.0.1");
+  }
   Factory* factory(int) override { return factory_.get(); }
   std::unique_ptr<Transport> NewTransport(int process, const Limits& limits) override {
     return NewRdmaTransport(provider_.get(), loop(process), limits, RdmaSizes());
   }
 
  private:
+  const char* const host_;
   verbs::FakeFabric fabric_;
   std::shared_ptr<verbs::Provider> provider_;
   std::unique_ptr<Factory> factory_;

@@ -62,8 +62,9 @@ struct Config {
   absl::Duration request_timeout = absl::Minutes(2);     // LEEWAY_REQUEST_TIMEOUT_MS
   absl::Duration resend_interval = absl::Seconds(2);     // LEEWAY_RESEND_INTERVAL_MS
 
-  std::string van = "auto";            // LEEWAY_VAN: auto (shared memory between processes of
-                                       // one machine, tcp elsewhere), shm, tcp, zmq
+  // LEEWAY_VAN: auto (shared memory between processes of one machine, rdma between machines that
+  // both have a device, tcp elsewhere), shm, rdma, tcp, zmq
+  std::string van = "auto";
   std::uint64_t shm_bytes = 64 << 20;  // LEEWAY_SHM_BYTES: shared memory a connection and side
   std::uint64_t send_window_bytes = 64 << 20;  // LEEWAY_SEND_WINDOW_BYTES: unconsumed bytes a peer
   std::uint64_t message_bytes_max = 1ull << 30;  // LEEWAY_MESSAGE_BYTES_MAX: one frame

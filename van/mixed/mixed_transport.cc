@@ -53,28 +53,49 @@ bool IsOwnHost(const std::string& number) {
   return own;
 }
 
-MixedTransport::MixedTransport(runtime::Loop* loop, std::unique_ptr<Transport> remote,
-                               std::unique_ptr<ShmTransport> shm, bool shm_only)
-    : loop_(loop), shm_only_(shm_only), remote_(std::move(remote)), shm_(std::move(shm)) {}
+MixedTransport::MixedTransport(runtime::Loop* loop, std::unique_ptr<TcpTransport> tcp,
+                               std::unique_ptr<ShmTransport> shm, std::unique_ptr<Transport> rdma,
+                               Only only)
+    : loop_(loop),
+      only_(only),
+      tcp_(std::move(tcp)),
+      shm_(std::move(shm)),
+      rdma_(std::move(rdma)) {}
 
 MixedTransport::~MixedTransport() = default;
 
 void MixedTransport::Start(TransportEvents* events) {
   events_ = events;
-  remote_->Start(&remote_events_);
-  shm_->Start(&shm_events_);
+  tcp_->Start(&tcp_events_);
+  if (shm_ != nullptr) shm_->Start(&shm_events_);
+  if (rdma_ != nullptr) rdma_->Start(&rdma_events_);
 }
+
+// ---- listening ----
 
 absl::StatusOr<std::string> MixedTransport::Listen(absl::string_view address) {
   // First, because it finds the port, and says what is wrong with the address.
-  LEEWAY_ASSIGN_OR_RETURN(std::string advertised, remote_->Listen(address));
+  LEEWAY_ASSIGN_OR_RETURN(std::string advertised, tcp_->Listen(address));
   LEEWAY_ASSIGN_OR_RETURN(const TcpAddress parsed, ParseTcpAddress(address));
   LEEWAY_ASSIGN_OR_RETURN(const ResolvedHost host, ResolveToBind(parsed.host));
   const auto port = static_cast<std::uint16_t>(runtime::PortOf(advertised));
+  if (rdma_ != nullptr) {
+    const std::string same = absl::StrCat("tcp://", host.number, ":", port);
+    const absl::Status rdma = rdma_->Listen(same).status();
+    if (rdma.ok()) {
+      tcp_->SetOffers(kTcpOffersRdma);
+    } else if (only_ == Only::kRdma) {
+      return rdma;
+    } else {
+      runtime::LogInfo("others will connect to ", advertised,
+                       " over tcp: ", std::string(rdma.message()));
+    }
+  }
+  if (shm_ == nullptr) return advertised;
   const absl::Status shared =
       shm_->Listen(absl::StrCat("shm://", ShmNameFor(host.number, port))).status();
   if (shared.ok()) return advertised;
-  if (shm_only_) return shared;
+  if (only_ == Only::kShm) return shared;
   runtime::LogWarning("processes of this machine will connect to ", advertised,
                       " over tcp: ", std::string(shared.message()));
   return advertised;
@@ -82,20 +103,32 @@ absl::StatusOr<std::string> MixedTransport::Listen(absl::string_view address) {
 
 // ---- dialling ----
 
+bool MixedTransport::IsAvoided(const Avoided& avoided, absl::string_view address) const {
+  const auto found = avoided.find(std::string(address));
+  return found != avoided.end() && loop_->Now() < found->second;
+}
+
 absl::StatusOr<ConnId> MixedTransport::DialShm(const std::string& host, std::uint16_t port) {
   absl::StatusOr<ConnId> conn = shm_->TryDial(ShmNameFor(host, port));
   return conn.ok() ? conn : shm_->TryDial(ShmNameFor("", port));
 }
 
+absl::StatusOr<ConnId> MixedTransport::DialTcp(absl::string_view address) {
+  LEEWAY_ASSIGN_OR_RETURN(const ConnId conn, tcp_->Dial(address));
+  if (rdma_ != nullptr && !IsAvoided(rdma_avoided_, address)) {
+    upgrades_[Outer(conn, kTcp)].address = std::string(address);
+  }
+  return Outer(conn, kTcp);
+}
+
 absl::StatusOr<ConnId> MixedTransport::Dial(absl::string_view address) {
   LEEWAY_ASSIGN_OR_RETURN(const TcpAddress parsed, ParseTcpAddress(address));
-  const auto dial_remote = [&]() -> absl::StatusOr<ConnId> {
-    LEEWAY_ASSIGN_OR_RETURN(const ConnId conn, remote_->Dial(address));
-    return Outer(conn, kRemote);
-  };
-  if (parsed.host.empty() || parsed.port == 0) return dial_remote();
-  const auto avoided = avoided_.find(std::string(address));
-  if (avoided != avoided_.end() && loop_->Now() < avoided->second) return dial_remote();
+  if (only_ == Only::kRdma) {
+    LEEWAY_ASSIGN_OR_RETURN(const ConnId conn, rdma_->Dial(address));
+    return Outer(conn, kRdma);
+  }
+  if (shm_ == nullptr || parsed.host.empty() || parsed.port == 0) return DialTcp(address);
+  if (IsAvoided(shm_avoided_, address)) return DialTcp(address);
   LEEWAY_ASSIGN_OR_RETURN(const ResolvedHost host, ResolveToConnect(parsed.host));
   absl::Status why = absl::FailedPreconditionError("it is not on this machine");
   if (IsOwnHost(host.number)) {
@@ -106,42 +139,128 @@ absl::StatusOr<ConnId> MixedTransport::Dial(absl::string_view address) {
     }
     why = conn.status();
   }
-  if (!shm_only_) return dial_remote();
+  if (only_ != Only::kShm) return DialTcp(address);
   return Outer(shm_->DialInVain(absl::UnavailableError(absl::StrCat(
                    "not over shared memory (LEEWAY_VAN=shm): ", std::string(why.message())))),
                kShm);
 }
 
-void MixedTransport::Avoid(ConnId conn, const absl::Status& why) {
+void MixedTransport::AvoidShm(ConnId conn, const absl::Status& why) {
   const auto found = opening_.find(conn);
   if (found == opening_.end()) return;
-  if (!shm_only_) {
+  if (only_ != Only::kShm) {
     runtime::LogDebug("not over shared memory to ", found->second, ": ",
                       std::string(why.message()));
-    avoided_[found->second] = loop_->Now() + kAvoid;
+    shm_avoided_[found->second] = loop_->Now() + kAvoid;
   }
   opening_.erase(found);
 }
 
+// ---- from TCP to rdma ----
+
+// The TCP connection stands. Whether rdma is tried first.
+bool MixedTransport::BeginUpgrade(ConnId tcp) {
+  const ConnId outer = Outer(tcp, kTcp);
+  const auto found = upgrades_.find(outer);
+  if (found == upgrades_.end()) return false;
+  if ((tcp_->OffersOf(tcp) & kTcpOffersRdma) != 0) {
+    const absl::StatusOr<ConnId> rdma = rdma_->Dial(found->second.address);
+    if (rdma.ok()) {
+      found->second.rdma = *rdma;
+      upgraded_[*rdma] = outer;
+      return true;
+    }
+  }
+  upgrades_.erase(found);
+  return false;
+}
+
+ConnId MixedTransport::OuterOf(Way way, ConnId conn) const {
+  if (way != kRdma) return Outer(conn, way);
+  const auto found = upgraded_.find(conn);
+  return found == upgraded_.end() ? Outer(conn, kRdma) : found->second;
+}
+
+// False: the owner is not to be told (yet).
+bool MixedTransport::OnOpenedOver(Way way, ConnId conn, ConnId* outer) {
+  *outer = OuterOf(way, conn);
+  if (way == kShm) opening_.erase(conn);
+  if (way == kTcp) return !BeginUpgrade(conn);
+  if (way != kRdma) return true;
+  const auto upgrade = upgrades_.find(*outer);
+  if (upgrade == upgrades_.end()) return true;
+  upgrade->second.stands = true;
+  tcp_->Close(*outer / 4);
+  return true;
+}
+
+bool MixedTransport::OnClosedOver(Way way, ConnId conn, const absl::Status& why, ConnId* outer) {
+  *outer = OuterOf(way, conn);
+  if (way == kShm) AvoidShm(conn, why);
+  const auto upgrade = upgrades_.find(*outer);
+  if (upgrade == upgrades_.end()) return true;
+  const Upgrade was = upgrade->second;
+  EndUpgrade(*outer);
+  if (way == kTcp) return true;
+  rdma_avoided_[was.address] = loop_->Now() + kAvoid;
+  if (was.stands) return true;
+  runtime::LogInfo("over tcp to ", was.address, ", not over rdma: ", std::string(why.message()));
+  events_->OnOpened(*outer);
+  return false;
+}
+
+// The connection goes over TCP again, or has ended.
+void MixedTransport::EndUpgrade(ConnId outer) {
+  const auto upgrade = upgrades_.find(outer);
+  if (upgrade == upgrades_.end()) return;
+  if (upgrade->second.rdma != 0) {
+    upgraded_.erase(upgrade->second.rdma);
+    rdma_->Close(upgrade->second.rdma);
+  }
+  upgrades_.erase(upgrade);
+}
+
 // ---- connections ----
 
-Transport& MixedTransport::Below(ConnId conn) const {
-  return conn % 2 == kShm ? static_cast<Transport&>(*shm_) : *remote_;
+Transport* MixedTransport::Of(ConnId way) const {
+  if (way == kShm) return shm_.get();
+  return way == kRdma ? rdma_.get() : static_cast<Transport*>(tcp_.get());
+}
+
+MixedTransport::Route MixedTransport::Below(ConnId conn) const {
+  const auto upgrade = upgrades_.find(conn);
+  if (upgrade != upgrades_.end() && upgrade->second.stands) {
+    return {rdma_.get(), upgrade->second.rdma};
+  }
+  return {Of(conn % 4), conn / 4};
 }
 
 void MixedTransport::Send(ConnId conn, const Prefix& prefix, Message message, SendDone done) {
-  Below(conn).Send(conn / 2, prefix, std::move(message), std::move(done));
+  const Route below = Below(conn);
+  below.transport->Send(below.conn, prefix, std::move(message), std::move(done));
 }
 
 void MixedTransport::Close(ConnId conn) {
   // One that was given up because nothing came of it.
-  if (conn % 2 == kShm) Avoid(conn / 2, absl::DeadlineExceededError("it does not answer"));
-  Below(conn).Close(conn / 2);
+  if (conn % 4 == kShm) AvoidShm(conn / 4, absl::DeadlineExceededError("it does not answer"));
+  const Route below = Below(conn);
+  below.transport->Close(below.conn);
+  if (const auto upgrade = upgrades_.find(conn); upgrade != upgrades_.end()) {
+    const bool given_up = upgrade->second.rdma != 0 && !upgrade->second.stands;
+    if (given_up) rdma_avoided_[upgrade->second.address] = loop_->Now() + kAvoid;
+    EndUpgrade(conn);
+  }
 }
 
-std::string MixedTransport::AddressOf(ConnId conn) const { return Below(conn).AddressOf(conn / 2); }
+std::string MixedTransport::AddressOf(ConnId conn) const {
+  const Route below = Below(conn);
+  return below.transport->AddressOf(below.conn);
+}
 
-bool MixedTransport::near(ConnId conn) const { return Below(conn).near(conn / 2); }
+bool MixedTransport::near(ConnId conn) const {
+  const Route below = Below(conn);
+  return below.transport->near(below.conn);
+}
 
 // ---- events ----
 
@@ -150,23 +269,23 @@ void MixedTransport::Events::OnAccepted(ConnId conn) {
 }
 
 void MixedTransport::Events::OnOpened(ConnId conn) {
-  if (way_ == kShm) transport_->opening_.erase(conn);
-  transport_->events_->OnOpened(Outer(conn, way_));
+  ConnId outer = 0;
+  if (transport_->OnOpenedOver(way_, conn, &outer)) transport_->events_->OnOpened(outer);
 }
 
 void MixedTransport::Events::OnArrival(ConnId conn, Arrival arrival) {
-  transport_->events_->OnArrival(Outer(conn, way_), std::move(arrival));
+  transport_->events_->OnArrival(transport_->OuterOf(way_, conn), std::move(arrival));
 }
 
 std::shared_ptr<const Landing> MixedTransport::Events::LandingFor(ConnId conn,
                                                                   std::span<const std::byte> head,
                                                                   std::uint64_t bytes) {
-  return transport_->events_->LandingFor(Outer(conn, way_), head, bytes);
+  return transport_->events_->LandingFor(transport_->OuterOf(way_, conn), head, bytes);
 }
 
 void MixedTransport::Events::OnClosed(ConnId conn, const absl::Status& why) {
-  if (way_ == kShm) transport_->Avoid(conn, why);
-  transport_->events_->OnClosed(Outer(conn, way_), why);
+  ConnId outer = 0;
+  if (transport_->OnClosedOver(way_, conn, why, &outer)) transport_->events_->OnClosed(outer, why);
 }
 
 void MixedTransport::Events::OnHandshakeFailed(const std::string& address) {

@@ -1,10 +1,15 @@
-// Connections by the best way there is: shared memory between processes of one machine, another
-// transport over TCP between others.
+// Connections by the best way there is: shared memory between processes of one machine, rdma
+// between machines that both have a device, TCP otherwise.
 //
-// An address is a tcp:// one. Who listens on it also takes connections over shared memory, under a
-// name that follows from the address; who connects tries that name if the address is one of its own
+// An address is a tcp:// one. A listener on it also takes connections over shared memory, under a
+// name that follows from the address; a dialler tries that name if the address is one of its own
 // machine. The name is seen only within the network namespace that the address belongs to, so it
 // stands for the same listener; and opening it is the proof that memory can be shared.
+//
+// A listener with a device listens over rdma on the same host and port as well, and says so in its
+// TCP greeting. A dialler with a device that hears it connects over rdma, keeps the TCP connection
+// until that stands, and closes it then. If rdma does not come to stand, the TCP connection is the
+// one that is used, the log says why, and rdma to that address is left alone for a while.
 #ifndef LEEWAY_VAN_MIXED_MIXED_TRANSPORT_H_
 #define LEEWAY_VAN_MIXED_MIXED_TRANSPORT_H_
 
@@ -14,15 +19,18 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "van/shm/shm_transport.h"
+#include "van/tcp/tcp_transport.h"
 #include "van/transport.h"
 
 namespace leeway::van {
 
 class MixedTransport final : public Transport {
  public:
-  // `shm_only`: connections that would have to go another way fail.
-  MixedTransport(runtime::Loop* loop, std::unique_ptr<Transport> remote,
-                 std::unique_ptr<ShmTransport> shm, bool shm_only);
+  // kShm, kRdma: connections that would have to go another way fail.
+  enum class Only { kAny, kShm, kRdma };
+  // `shm` may be null, unless it is the only one; so may `rdma`.
+  MixedTransport(runtime::Loop* loop, std::unique_ptr<TcpTransport> tcp,
+                 std::unique_ptr<ShmTransport> shm, std::unique_ptr<Transport> rdma, Only only);
   ~MixedTransport() override;
 
   void Start(TransportEvents* events) override;
@@ -35,12 +43,18 @@ class MixedTransport final : public Transport {
   bool lossy() const override { return false; }
 
  private:
-  // A connection's id is twice the id it has below, plus one for shared memory.
-  enum Way : ConnId { kRemote = 0, kShm = 1 };
-  static ConnId Outer(ConnId inner, Way way) { return 2 * inner + way; }
-  Transport& Below(ConnId conn) const;
+  // A connection's id is four times the id that it has below, plus its way; one that goes over
+  // rdma in the place of TCP keeps the id of the TCP connection.
+  enum Way : ConnId { kTcp = 0, kShm = 1, kRdma = 2 };
+  static ConnId Outer(ConnId inner, Way way) { return 4 * inner + way; }
+  struct Route {
+    Transport* transport;
+    ConnId conn;
+  };
+  Route Below(ConnId conn) const;
+  Transport* Of(ConnId way) const;
 
-  // Hands on what one of the two tells.
+  // Hands on what one of them tells.
   class Events final : public TransportEvents {
    public:
     Events(MixedTransport* transport, Way way) : transport_(transport), way_(way) {}
@@ -57,18 +71,38 @@ class MixedTransport final : public Transport {
     const Way way_;
   };
 
+  // A TCP connection whose other end offers rdma, while that is being tried, and afterwards.
+  struct Upgrade {
+    ConnId rdma = 0;  // 0: not dialled yet
+    bool stands = false;
+    std::string address;
+  };
+  using Avoided = std::map<std::string, absl::Time>;  // until when; an entry a listener at most
+
   absl::StatusOr<ConnId> DialShm(const std::string& host, std::uint16_t port);
+  absl::StatusOr<ConnId> DialTcp(absl::string_view address);
+  void ListenOverRdma(const std::string& advertised, const std::string& host);
   // A connection over shared memory came to nothing: the next one to that address goes otherwise.
-  void Avoid(ConnId conn, const absl::Status& why);
+  void AvoidShm(ConnId conn, const absl::Status& why);
+  bool IsAvoided(const Avoided& avoided, absl::string_view address) const;
+  // What the connections below tell; false: it is dealt with.
+  bool BeginUpgrade(ConnId tcp);
+  bool OnOpenedOver(Way way, ConnId conn, ConnId* outer);
+  bool OnClosedOver(Way way, ConnId conn, const absl::Status& why, ConnId* outer);
+  ConnId OuterOf(Way way, ConnId conn) const;
+  void EndUpgrade(ConnId outer);
 
   runtime::Loop* const loop_;
-  const bool shm_only_;
+  const Only only_;
   TransportEvents* events_ = nullptr;
-  Events remote_events_{this, kRemote}, shm_events_{this, kShm};
+  Events tcp_events_{this, kTcp}, shm_events_{this, kShm}, rdma_events_{this, kRdma};
   absl::flat_hash_map<ConnId, std::string> opening_;  // over shared memory: the address
-  std::map<std::string, absl::Time> avoided_;         // until when; an entry a listener at most
-  std::unique_ptr<Transport> remote_;
+  std::map<ConnId, Upgrade> upgrades_;                // by the connection's id
+  absl::flat_hash_map<ConnId, ConnId> upgraded_;      // its id, by that of the rdma connection
+  Avoided shm_avoided_, rdma_avoided_;
+  std::unique_ptr<TcpTransport> tcp_;
   std::unique_ptr<ShmTransport> shm_;
+  std::unique_ptr<Transport> rdma_;
 };
 
 // What a listener on that host and port is called in shared memory. The host as numbers; all of

@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/log.h"
 #include "van/mixed/mixed_transport.h"
+#include "van/rdma/rdma_van.h"
+#include "van/rdma/verbs/system_verbs.h"
 #include "van/session_van.h"
 #include "van/tcp/tcp_transport.h"
 #include "van/tcp/tcp_van.h"
@@ -15,46 +17,74 @@
 namespace leeway::van {
 namespace {
 
+using Only = MixedTransport::Only;
+
 class MixedFactory final : public Factory {
  public:
-  MixedFactory(const ShmSizes& sizes, bool shm_only) : sizes_(sizes), shm_only_(shm_only) {}
+  // `shm` and `rdma` say whether there is such a way at all.
+  MixedFactory(const ShmSizes& sizes, bool shm, std::shared_ptr<verbs::Provider> rdma,
+               const RdmaSizes& rdma_sizes, Only only)
+      : sizes_(sizes), shm_(shm), rdma_(std::move(rdma)), rdma_sizes_(rdma_sizes), only_(only) {}
 
   std::unique_ptr<Van> New(runtime::Loop* loop, const Identity& identity, const Limits& limits,
                            Handler* handler) override {
     return std::make_unique<SessionVan>(
         loop, identity, limits, handler,
-        std::make_unique<MixedTransport>(loop, std::make_unique<TcpTransport>(loop, limits),
-                                         std::make_unique<ShmTransport>(loop, limits, sizes_),
-                                         shm_only_));
+        std::make_unique<MixedTransport>(
+            loop, std::make_unique<TcpTransport>(loop, limits),
+            shm_ ? std::make_unique<ShmTransport>(loop, limits, sizes_) : nullptr,
+            rdma_ != nullptr ? NewRdmaTransport(rdma_.get(), loop, limits, rdma_sizes_) : nullptr,
+            only_));
   }
   std::string AnyAddress(absl::string_view host) const override { return AnyTcpAddress(host); }
   absl::Status Viable() const override {
-    if (absl::Status shm = ShmViable(); shm_only_ && !shm.ok()) {
-      return absl::Status(shm.code(), absl::StrCat("LEEWAY_VAN is \"shm\", but there is ",
-                                                   std::string(shm.message())));
-    }
-    return absl::OkStatus();
+    if (only_ == Only::kAny) return absl::OkStatus();
+    const absl::Status there = only_ == Only::kShm ? ShmViable() : rdma_->Viable();
+    if (there.ok()) return absl::OkStatus();
+    return absl::Status(there.code(),
+                        absl::StrCat("LEEWAY_VAN is \"",
+                                     only_ == Only::kShm ? "shm\", but there is " : "rdma\", but ",
+                                     std::string(there.message())));
   }
 
  private:
   const ShmSizes sizes_;
-  const bool shm_only_;
+  const bool shm_;
+  const std::shared_ptr<verbs::Provider> rdma_;
+  const RdmaSizes rdma_sizes_;
+  const Only only_;
 };
 
 }  // namespace
 
 std::unique_ptr<Factory> NewFactory(const Config& config) {
+  return NewFactory(config, verbs::NewSystemProvider());
+}
+
+std::unique_ptr<Factory> NewFactory(const Config& config,
+                                    std::shared_ptr<verbs::Provider> provider) {
   if (config.van == "zmq") return NewZmqFactory();
   if (config.van == "tcp") return NewTcpFactory();
-  const bool shm_only = config.van == "shm";
-  if (const absl::Status viable = ShmViable(); !viable.ok() && !shm_only) {
-    runtime::LogInfo("everything goes over tcp: ", std::string(viable.message()));
-    return NewTcpFactory();
-  }
   ShmSizes sizes;
   sizes.arena_units = static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(config.shm_bytes / kShmUnitBytes, 1, kShmUnitsMax));
-  return std::make_unique<MixedFactory>(sizes, shm_only);
+  if (config.van == "rdma") {
+    return std::make_unique<MixedFactory>(sizes, false, std::move(provider), RdmaSizes(),
+                                          Only::kRdma);
+  }
+  if (config.van == "shm") {
+    return std::make_unique<MixedFactory>(sizes, true, nullptr, RdmaSizes(), Only::kShm);
+  }
+  const absl::Status shm = ShmViable(), rdma = provider->Viable();
+  if (!shm.ok()) {
+    runtime::LogInfo("processes of this machine connect over tcp: ", std::string(shm.message()));
+  }
+  runtime::LogDebug("rdma: ",
+                    rdma.ok() ? "to machines that have it, too" : std::string(rdma.message()));
+  if (!rdma.ok()) provider = nullptr;
+  if (!shm.ok() && provider == nullptr) return NewTcpFactory();
+  return std::make_unique<MixedFactory>(sizes, shm.ok(), std::move(provider), RdmaSizes(),
+                                        Only::kAny);
 }
 
 std::unique_ptr<Factory> NewToolFactory(const Config& config) {

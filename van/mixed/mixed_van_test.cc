@@ -8,6 +8,9 @@
 #include "runtime/address.h"
 #include "runtime/real_loop.h"
 #include "van/mixed/mixed_transport.h"
+#include "van/rdma/rdma_van.h"
+#include "van/rdma/testing/fake_verbs.h"
+#include "van/session_van.h"
 #include "van/test_world.h"
 
 namespace leeway::van {
@@ -147,6 +150,106 @@ TEST(MixedHosts, OnlyOwnAddressesAreTried) {
   EXPECT_EQ(ShmNameFor("0.0.0.0", 80), "tcp/any:80");
   EXPECT_EQ(ShmNameFor("[::]", 80), "tcp/any:80");
   EXPECT_EQ(ShmNameFor("10.0.0.7", 80), "tcp/10.0.0.7:80");
+}
+
+// ---- rdma in the place of TCP ----
+
+class MixedRdmaTest : public testing::Test {
+ protected:
+  struct Process {
+    Process(verbs::Provider* provider, Role role)
+        : transport(new MixedTransport(
+              &loop, std::make_unique<TcpTransport>(&loop, Limits()), nullptr,
+              provider == nullptr ? nullptr
+                                  : NewRdmaTransport(provider, &loop, Limits(), RdmaSizes()),
+              MixedTransport::Only::kAny)),
+          van(std::make_unique<SessionVan>(&loop, IdentityOf(role, 2), Limits(), &recorder,
+                                           std::unique_ptr<Transport>(transport))) {}
+    runtime::RealLoop loop{1};
+    Recorder recorder;
+    MixedTransport* const transport;
+    std::unique_ptr<Van> van;
+  };
+
+  bool RunUntil(const std::function<bool()>& done) {
+    const absl::Time until = server_->loop.Now() + absl::Seconds(20);
+    while (!done() && server_->loop.Now() < until) {
+      server_->loop.RunReady();
+      worker_->loop.RunReady();
+    }
+    return done();
+  }
+  void Start(bool server_has_it, bool worker_has_it) {
+    server_ = std::make_unique<Process>(server_has_it ? provider_.get() : nullptr, Role::kServer);
+    worker_ = std::make_unique<Process>(worker_has_it ? provider_.get() : nullptr, Role::kWorker);
+    address_ = server_->van->Listen("tcp://127.0.0.1:0").value();
+    Connect();
+  }
+  void Connect() {
+    peer_ = worker_->van->Connect(address_, absl::Seconds(15)).value();
+    ASSERT_TRUE(RunUntil([&] { return worker_->recorder.IsUp(peer_); }));
+    ASSERT_TRUE(RunUntil([&] { return !server_->recorder.ups.empty(); }));
+  }
+  std::string SeenFrom() { return server_->van->AddressOf(server_->recorder.ups.back().peer); }
+  void ExpectMessagesPass() {
+    const std::size_t before = server_->recorder.messages.size();
+    const std::string large(300'000, 'l');
+    ASSERT_TRUE(worker_->van->Send(peer_, TextMessage("m", {large})).ok());
+    ASSERT_TRUE(RunUntil([&] { return server_->recorder.messages.size() == before + 1; }));
+    EXPECT_TRUE(server_->recorder.messages.back().message.payload[0].text() == large);
+  }
+
+  verbs::FakeFabric fabric_;
+  std::unique_ptr<verbs::Provider> provider_ = verbs::NewFakeProvider(fabric_);
+  std::unique_ptr<Process> server_, worker_;
+  std::string address_;
+  PeerId peer_ = 0;
+};
+
+TEST_F(MixedRdmaTest, RdmaIsUsedWhereBothSidesHaveADevice) {
+  Start(true, true);
+  EXPECT_THAT(SeenFrom(), StartsWith("rdma://"));
+  ExpectMessagesPass();
+  EXPECT_GE(fabric_.counters().written_bytes, 300'000u);
+  // The TCP connection was only to ask.
+  ASSERT_TRUE(RunUntil([&] { return server_->recorder.ups.size() == 1; }));
+}
+
+TEST_F(MixedRdmaTest, TcpIsUsedWhereOneSideHasNone) {
+  Start(true, false);
+  EXPECT_THAT(SeenFrom(), StartsWith("tcp://"));
+  ExpectMessagesPass();
+  Start(false, true);
+  EXPECT_THAT(SeenFrom(), StartsWith("tcp://"));
+  ExpectMessagesPass();
+}
+
+TEST_F(MixedRdmaTest, TcpIsUsedWhereRdmaComesToNothing) {
+  verbs::FakeFaults faults;
+  faults.refuse_dial_rate = 1;
+  fabric_.SetFaults(faults);
+  Start(true, true);
+  EXPECT_THAT(SeenFrom(), StartsWith("tcp://"));
+  ExpectMessagesPass();
+}
+
+TEST_F(MixedRdmaTest, TcpIsUsedAfterADeviceWasLost) {
+  Start(true, true);
+  EXPECT_THAT(SeenFrom(), StartsWith("rdma://"));
+  fabric_.LoseDevices();
+  ASSERT_TRUE(RunUntil(
+      [&] { return worker_->recorder.IsDown(peer_) && server_->recorder.downs.size() == 1; }));
+  Connect();
+  EXPECT_THAT(SeenFrom(), StartsWith("tcp://"));
+  ExpectMessagesPass();
+}
+
+TEST(MixedVan, RdmaWithoutADeviceSaysWhy) {
+  const std::unique_ptr<Factory> factory = NewFactory(With("rdma"));
+  const absl::Status viable = factory->Viable();
+  if (viable.ok()) GTEST_SKIP() << "this machine has an rdma device";
+  EXPECT_THAT(std::string(viable.message()), StartsWith("LEEWAY_VAN is \"rdma\", but "));
+  EXPECT_THAT(std::string(viable.message()), Not(HasSubstr("\n")));
 }
 
 }  // namespace

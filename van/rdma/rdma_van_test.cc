@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/random.h"
 #include "runtime/real_loop.h"
+#include "runtime/sanitized.h"
 #include "van/little_endian.h"
 #include "van/rdma/testing/fake_verbs.h"
 #include "van/test_world.h"
@@ -251,7 +252,8 @@ TEST_F(RdmaVanTest, ADeviceThatIsLostEndsItsPeers) {
 class RdmaFaultsTest : public testing::TestWithParam<int> {};
 
 TEST_P(RdmaFaultsTest, SeededFaultsLoseNothingInSilence) {
-  constexpr int kSeedsEach = 125;
+  // A thousand in all; sanitizers take ten times as long over each.
+  constexpr int kSeedsEach = runtime::kSanitized ? 12 : 125;
   for (int seed = GetParam() * kSeedsEach; seed < (GetParam() + 1) * kSeedsEach; ++seed) {
     FabricWorld world({.packets = 8, .arena_units = 64});
     auto draw = [&, n = 0u](std::uint64_t below) mutable {

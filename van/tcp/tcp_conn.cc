@@ -39,7 +39,7 @@ TcpConn::TcpConn(TcpShared* shared, ConnId conn, bool was_dialled, UniqueFd fd,
                 &shared->scratch, [this](std::span<const std::byte> head, std::uint64_t bytes) {
                   return shared_->events->LandingFor(id, head, bytes);
                 }) {
-  const auto greeting = TcpGreeting();
+  const auto greeting = TcpGreeting(dialled ? 0 : shared_->offers);
   sender_.AddBytes(greeting.data(), greeting.size());
 }
 
@@ -127,7 +127,8 @@ absl::Status TcpConn::CheckGreeting() const {
                      greeting_[0] == kZmtpBegins ? " but, it seems, ZeroMQ's" : "",
                      ": both ends must have the same LEEWAY_VAN"));
   }
-  if (std::memcmp(greeting_.data(), own.data(), greeted_) == 0) return absl::OkStatus();
+  const std::size_t compared = std::min(greeted_, kTcpOffersAt);
+  if (std::memcmp(greeting_.data(), own.data(), compared) == 0) return absl::OkStatus();
   if (greeted_ < greeting_.size()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("it speaks version ", Get<std::uint32_t>(greeting_.data() + kTcpVersionAt),

@@ -37,6 +37,7 @@ struct TcpShared {
   DoneList owed;
   std::vector<ConnId> to_flush;  // have something that leaves before the loop sleeps
   std::vector<ConnId> finished;  // to be removed
+  std::uint32_t offers = 0;      // what greetings of accepted connections say
   // False once the transport is gone, which may happen within any event.
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);
 };
@@ -69,8 +70,10 @@ class TcpConn {
   void Shut();
 
   bool within_machine() const { return IsWithinMachine(fd_.get()); }  // both ends
-  bool closed() const { return closed_; }                             // no more events
-  bool finished() const { return stage_ == Stage::kShut; }            // nothing at all any more
+  // What the other side's greeting offers; of one that stands.
+  std::uint32_t offers() const { return Get<std::uint32_t>(greeting_.data() + kTcpOffersAt); }
+  bool closed() const { return closed_; }                   // no more events
+  bool finished() const { return stage_ == Stage::kShut; }  // nothing at all any more
   // Whether all that was sent has left this machine, or never will.
   bool delivered() const;
 

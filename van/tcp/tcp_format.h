@@ -3,7 +3,7 @@
 // Each side begins with a greeting:
 //   0   8  magic "LWYtcp", 13, 10
 //   8   4  version of this framing
-//   12  4  0
+//   12  4  what else this side offers: 1, the same address over rdma; only of a listener's
 // and then says messages, one after the other:
 //   0   4  bytes of the first frame (prefix and header)
 //   4   4  how many payload frames
@@ -24,12 +24,15 @@ namespace leeway::van {
 inline constexpr std::size_t kTcpGreetingBytes = 16;
 inline constexpr std::size_t kTcpVersionAt = 8;
 inline constexpr char kTcpMagic[] = "LWYtcp\r\n";
-inline constexpr std::uint32_t kTcpVersion = 1;
+inline constexpr std::size_t kTcpOffersAt = 12;
+inline constexpr std::uint32_t kTcpVersion = 2;
+inline constexpr std::uint32_t kTcpOffersRdma = 1;
 
-inline std::array<std::byte, kTcpGreetingBytes> TcpGreeting() {
+inline std::array<std::byte, kTcpGreetingBytes> TcpGreeting(std::uint32_t offers = 0) {
   std::array<std::byte, kTcpGreetingBytes> greeting{};
   std::memcpy(greeting.data(), kTcpMagic, kTcpVersionAt);
   Put(kTcpVersion, greeting.data() + kTcpVersionAt);
+  Put(offers, greeting.data() + kTcpOffersAt);
   return greeting;
 }
 

@@ -84,6 +84,11 @@ bool TcpTransport::near(ConnId conn) const {
   return found != nullptr && found->within_machine();
 }
 
+std::uint32_t TcpTransport::OffersOf(ConnId conn) const {
+  const TcpConn* found = Find(conn);
+  return found == nullptr ? 0 : found->offers();
+}
+
 // ---- connections ----
 
 TcpConn* TcpTransport::Find(ConnId conn) const {

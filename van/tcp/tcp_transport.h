@@ -31,6 +31,11 @@ class TcpTransport final : public Transport {
   bool near(ConnId conn) const override;
   bool lossy() const override { return false; }
 
+  // What connections that are accepted from now on are told of other ways (tcp_format.h).
+  void SetOffers(std::uint32_t offers) { shared_.offers = offers; }
+  // What the other side of a dialled connection that stands has said.
+  std::uint32_t OffersOf(ConnId conn) const;
+
  private:
   class Sockets final : public runtime::Source {
    public:

@@ -1,0 +1,5 @@
+# What there is: a device with a port that is up, and a GID of the node's address.
+ibv_devinfo -v
+/bin/rdma link
+ibv_devinfo -v | grep -q PORT_ACTIVE
+ibv_devinfo -v | grep -q "::ffff:$LEEWAY_TEST_RDMA_HOST"

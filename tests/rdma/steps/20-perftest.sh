@@ -1,0 +1,17 @@
+# The device's own limits, to compare with: perftest's writes, reads and sends.
+measure() {
+  name=$1
+  shift
+  "$@" -F -x 1 >/tmp/server.log 2>&1 &
+  sleep 1
+  "$@" -F -x 1 "$LEEWAY_TEST_RDMA_HOST" >/tmp/client.log 2>&1
+  cat /tmp/client.log
+  wait
+}
+measure write ib_write_bw -s 1048576 -n 60
+awk '$1 == 1048576 {print "ib_write_bw_mb_s", $4}' /tmp/client.log >>"$RESULTS"
+measure read ib_read_bw -s 1048576 -n 60
+awk '$1 == 1048576 {print "ib_read_bw_mb_s", $4}' /tmp/client.log >>"$RESULTS"
+measure latency ib_send_lat -s 64 -n 500
+awk '$1 == 64 {print "ib_send_lat_us", $5}' /tmp/client.log >>"$RESULTS"
+[ "$(wc -l <"$RESULTS")" = 3 ]
