@@ -53,6 +53,7 @@ absl::Status RunServer(const Config& config) {
 
   const std::unique_ptr<runtime::Host> host = runtime::NewRealHost();
   const std::unique_ptr<van::Factory> factory = van::NewFactory(config);
+  if (absl::Status viable = factory->Viable(); !viable.ok()) return viable;
   auto server = std::make_unique<ps::Server>(
       ps::Server::Setup{.config = own,
                         .host = host.get(),

@@ -140,6 +140,7 @@ absl::Status RunScheduler(const Config& given) {
   }
   const std::unique_ptr<runtime::Host> host = runtime::NewRealHost();
   const std::unique_ptr<van::Factory> factory = van::NewFactory(config);
+  if (absl::Status viable = factory->Viable(); !viable.ok()) return viable;
   Running running(host.get(), factory.get(), config, over.get());
   pollfd fds[] = {{over.get(), POLLIN, 0}, {signals.fd(), POLLIN, 0}};
   int signals_seen = 0;

@@ -69,7 +69,8 @@ absl::StatusOr<std::map<std::string, std::string>> CommonEnvironment(const Clust
   if (scheduler.empty()) {
     absl::StatusOr<std::uint16_t> port = FreePort();
     if (!port.ok()) return port.status();
-    scheduler = absl::StrCat(kThisMachine, ":", *port);
+    const char* const host = std::getenv("LEEWAY_HOST");
+    scheduler = absl::StrCat(host != nullptr ? host : kThisMachine, ":", *port);
     // Nobody from outside takes part, so nobody outside needs to reach us.
     if (!IsSet("LEEWAY_HOST") && !IsSet("LEEWAY_INTERFACE") && !IsSet("DMLC_NODE_HOST") &&
         !IsSet("DMLC_INTERFACE")) {
