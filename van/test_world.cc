@@ -129,13 +129,13 @@ class MixedWorld final : public RealWorld {
   std::unique_ptr<Factory> factory_;
 };
 
-// Over a device in memory; or over one of this machine's, where LEEWAY_TEST_RDMA_HOST is an address
+// Over a device in memory; or over one of this machine's, where RDMA_TEST_HOST is an address
 // of it (./dev rdma).
 class RdmaWorld final : public RealWorld {
  public:
   RdmaWorld()
       : RealWorld(NetKind::kRdma),
-        host_(std::getenv("LEEWAY_TEST_RDMA_HOST")),
+        host_(std::getenv("RDMA_TEST_HOST")),
         provider_(host_ != nullptr ? verbs::NewSystemProvider() : verbs::NewFakeProvider(fabric_)),
         factory_(NewRdmaFactory(provider_)) {}
   std::string AnyAddress(int) override {

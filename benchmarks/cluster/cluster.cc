@@ -64,9 +64,9 @@ absl::StatusOr<std::unique_ptr<van::Factory>> FactoryFor(const std::string& tran
   if (transport == "tcp") return van::NewTcpFactory();
   if (transport == "zmq") return van::NewZmqFactory(van::ZmqScheme::kTcp);
   if (transport == "ipc") return van::NewZmqFactory(van::ZmqScheme::kIpc);
-  if (transport == "shm" || Allocates(transport)) {
+  if (transport == "shm" || transport == "rdma" || Allocates(transport)) {
     Config config;
-    config.van = "shm";
+    config.van = transport == "rdma" ? "rdma" : "shm";
     return van::NewFactory(config);
   }
   return absl::InvalidArgumentError(absl::StrCat("this build has no ", transport, " van"));
@@ -84,6 +84,7 @@ Cluster::Cluster(const ClusterShape& shape) {
   config_.log_level = "warning";
   // What the scheduler speaks over TCP.
   config_.van = shape.transport == "zmq" || shape.transport == "ipc" ? "zmq" : "auto";
+  if (shape.transport == "rdma") config_.van = "rdma";
   runtime::SetLogLevel(*runtime::ParseLogLevel(config_.log_level));
   scheduler_ = Child::Fork([this] {
     Config config = config_;

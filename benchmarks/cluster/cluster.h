@@ -18,7 +18,7 @@
 namespace leeway::bench {
 
 struct ClusterShape {
-  std::string transport = "tcp";  // between servers and workers: tcp, zmq, ipc, shm or shm_lent
+  std::string transport = "tcp";  // between servers and workers: tcp, zmq, ipc, shm, shm_lent, rdma
   int servers = 1;
   int server_threads = 1;
   int workers = 1;

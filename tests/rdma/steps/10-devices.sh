@@ -2,4 +2,4 @@
 ibv_devinfo -v
 /bin/rdma link
 ibv_devinfo -v | grep -q PORT_ACTIVE
-ibv_devinfo -v | grep -q "::ffff:$LEEWAY_TEST_RDMA_HOST"
+ibv_devinfo -v | grep -q "::ffff:$RDMA_TEST_HOST"

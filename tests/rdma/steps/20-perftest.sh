@@ -4,7 +4,7 @@ measure() {
   shift
   "$@" -F -x 1 >/tmp/server.log 2>&1 &
   sleep 1
-  "$@" -F -x 1 "$LEEWAY_TEST_RDMA_HOST" >/tmp/client.log 2>&1
+  "$@" -F -x 1 "$RDMA_TEST_HOST" >/tmp/client.log 2>&1
   cat /tmp/client.log
   wait
 }

@@ -1,5 +1,5 @@
 # Fashion-MNIST in BSP: over rdma it ends with the same parameters as over tcp, bit for bit.
-export LEEWAY_HOST=$LEEWAY_TEST_RDMA_HOST
+export LEEWAY_HOST=$RDMA_TEST_HOST
 sent() { cat /sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts; }
 before=$(sent)
 for van in tcp rdma; do
