@@ -484,6 +484,20 @@ TEST_F(FakeVerbsTest, EventsWakeUntilThereAreNone) {
   EXPECT_FALSE(Readable(*b_->verbs));
 }
 
+TEST_F(FakeVerbsTest, EventsThatAreLeftWakeAsWell) {
+  Open();
+  Establish();
+  std::unique_ptr<Connection> other_a = std::move(a_->connection);
+  std::unique_ptr<Connection> other_b = std::move(b_->connection);
+  Establish();
+  fabric_.DisconnectAll();
+  EXPECT_TRUE(a_->HasEvent());
+  EXPECT_TRUE(Readable(*a_->verbs));
+  EXPECT_TRUE(a_->HasEvent());
+  EXPECT_FALSE(a_->HasEvent());
+  EXPECT_FALSE(Readable(*a_->verbs));
+}
+
 TEST_F(FakeVerbsTest, HooksTellOfNewsAndDelay) {
   int news = 0;
   std::deque<std::function<void()>> later;
@@ -647,6 +661,56 @@ TEST_F(FakeVerbsTest, PausedNothingIsCarriedOut) {
   fabric_.Resume();
   EXPECT_TRUE(Readable(*a_->verbs));
   EXPECT_THAT(Shown(a_->Poll()), ElementsAre("s1 ok"));
+}
+
+TEST_F(FakeVerbsTest, LateEventsOfAConnectionStayInOrder) {
+  Open();
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    Dial();
+    ASSERT_EQ(b_->NextKind(), EventKind::kRequest);
+    ASSERT_TRUE(b_->connection->Accept({}).ok());
+    SetFaults({.seed = seed, .late_event_rate = 0.6});
+    fabric_.DisconnectAll();
+    for (Side* side : {a_.get(), b_.get()}) {
+      EXPECT_EQ(side->NextKind(), EventKind::kEstablished) << seed;
+      EXPECT_EQ(side->NextKind(), EventKind::kDisconnected) << seed;
+    }
+    SetFaults({});
+    Part();
+  }
+}
+
+TEST_F(FakeVerbsTest, PostingFails) {
+  Start();
+  Memory memory(a_->device(), 4);
+  SetFaults({.fail_post_rate = 1, .refuse_receive_rate = 1});
+  EXPECT_EQ(a_->Write(1, {}, 0, 0).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(a_->device()->PostReceive(1, memory.Part(4)).code(),
+            absl::StatusCode::kResourceExhausted);
+  SetFaults({.fail_post_rate = 1});
+  std::array<SendRequest, 4> requests;
+  for (SendRequest& request : requests) {
+    request.opcode = Opcode::kWrite;
+    request.signalled = true;
+  }
+  EXPECT_FALSE(a_->connection->Post(requests).ok());
+  EXPECT_EQ(a_->Poll().size(), 2u);
+}
+
+// What is left of a write that failed may be its beginning, and nothing behind that.
+TEST_F(FakeVerbsTest, AWriteThatFailsMayHaveArrivedInPart) {
+  constexpr std::size_t kBytes = 1000;
+  Start();
+  Memory from(a_->device(), kBytes);
+  Memory to(b_->device(), kBytes, /*remote_write=*/true);
+  std::fill(from.bytes.begin(), from.bytes.end(), std::byte{1});
+  fabric_.FailNext(Outcome::kRetriesExceeded, /*arrived=*/true);
+  ASSERT_TRUE(a_->Write(1, from.Part(kBytes), to.address(), to.region->remote_key()).ok());
+  EXPECT_THAT(Shown(a_->Poll()), ElementsAre("s1 retries"));
+  const auto end = std::find(to.bytes.begin(), to.bytes.end(), std::byte{0});
+  EXPECT_NE(end, to.bytes.begin());
+  EXPECT_NE(end, to.bytes.end());
+  EXPECT_EQ(std::count(end, to.bytes.end(), std::byte{0}), to.bytes.end() - end);
 }
 
 // Late in every way: within a connection the order stays, between connections it does not.
