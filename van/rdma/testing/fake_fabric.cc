@@ -1,13 +1,17 @@
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "runtime/random.h"
+#include "van/rdma/testing/fake_device.h"
 #include "van/rdma/testing/fake_state.h"
 
 namespace leeway::van::verbs {
 namespace {
 
-using Lock = std::lock_guard<std::mutex>;
+using Lock = FakeFabric::State::Lock;
 
 constexpr Outcome kFailures[] = {Outcome::kRetriesExceeded,
                                  Outcome::kReceiverNotReady,
@@ -17,123 +21,348 @@ constexpr Outcome kFailures[] = {Outcome::kRetriesExceeded,
                                  Outcome::kLocalLength,
                                  Outcome::kOther};
 
+bool MayHaveArrived(Outcome outcome) {
+  return outcome == Outcome::kRetriesExceeded || outcome == Outcome::kOther;
+}
+
+std::uint64_t BytesOf(const FakeRequest& request) {
+  std::uint64_t bytes = 0;
+  for (const Segment& segment : request.segments) bytes += segment.bytes;
+  return bytes;
+}
+
+// Of the borders of each segment: enough to find a buffer that is used anew.
+std::uint64_t DigestOf(const FakeRequest& request) {
+  constexpr std::size_t kBorder = 64;
+  std::uint64_t digest = 0;
+  for (const Segment& segment : request.segments) {
+    const absl::string_view all(reinterpret_cast<const char*>(segment.data), segment.bytes);
+    const std::size_t border = std::min(all.size(), kBorder);
+    digest = runtime::StableHash(digest + runtime::StableHash(all.substr(0, border)));
+    digest =
+        runtime::StableHash(digest + runtime::StableHash(all.substr(all.size() - border, border)));
+  }
+  return digest;
+}
+
 }  // namespace
 
-double FakeFabric::State::Uniform() {
-  return static_cast<double>(runtime::RandomAt(faults.seed, 0, draws++) >> 11) * 0x1p-53;
-}
+double FakeFabric::State::Uniform() { return runtime::UniformAt(faults.seed, 0, draws++); }
 
-void FakeFabric::State::Progress() {
-  const std::map<std::uint32_t, std::shared_ptr<FakePair>> all = pairs;
-  for (const auto& [number, pair] : all) {
-    while (pair->handle != nullptr && !pair->pending.empty()) {
-      if (pair->state == FakePair::State::kUp && Draw(faults.delay_rate)) {
-        pair->owner->Wake();
-        break;
-      }
-      if (!Carry(*pair, pair->pending.front())) break;
-    }
-  }
-}
+// ---- what waits ----
 
-// False: it has to wait.
-bool FakeFabric::State::Carry(FakePair& pair, const FakeRequest& request) {
-  Completion completion;
-  completion.id = request.request.id;
-  completion.queue_pair = pair.number;
-  const bool signalled = request.request.signalled;
-  bool wait = false;
-  completion.outcome =
-      pair.state == FakePair::State::kUp ? Try(pair, request, &wait) : Outcome::kFlushed;
-  if (wait) return false;
-  ++counters.requests;
-  counters.signalled += signalled ? 1 : 0;
-  pair.pending.pop_front();
-  if (completion.outcome != Outcome::kOk || signalled) pair.owner->Complete(completion);
-  if (completion.outcome == Outcome::kOk) return true;
-  const std::shared_ptr<FakePair> peer = pair.peer;
-  Break(pair);
-  if (peer != nullptr && peer->handle != nullptr) Break(*peer);
+bool FakeFabric::State::Held(const FakePair& pair, const FakeGate& gate, double rate) {
+  if (*gate) return true;
+  if (!Draw(rate)) return false;
+  HoldBack(pair, gate);
   return true;
 }
 
-Outcome FakeFabric::State::Try(FakePair& pair, const FakeRequest& request, bool* wait) {
-  if (fail_next.has_value() || Draw(faults.fail_rate)) {
-    ++counters.failed;
-    if (fail_next.has_value()) return *std::exchange(fail_next, std::nullopt);
-    return kFailures[static_cast<std::size_t>(Uniform() * std::size(kFailures))];
+void FakeFabric::State::HoldBack(const FakePair& pair, const FakeGate& gate) {
+  FakeOwner* const owner = pair.owner;
+  const bool event = gate == pair.event_gate;
+  const auto wake = [owner, event] { event ? owner->NoteEvents() : owner->NoteWork(); };
+  if (owner->hooks().after == nullptr) return wake();
+  *gate = true;
+  owner->hooks().after(Uniform() * faults.delay_max, [weak = weak_from_this(), gate, owner, wake] {
+    const std::shared_ptr<State> state = weak.lock();
+    if (state == nullptr) return;
+    const Lock lock(state->mutex);
+    *gate = false;
+    const std::vector<FakeOwner*>& all = state->owners;
+    if (std::find(all.begin(), all.end(), owner) != all.end()) wake();
+  });
+}
+
+void FakeFabric::State::Activate(const FakePair& pair) {
+  active_.insert(pair.number);
+  pair.owner->NoteWork();
+}
+
+void FakeFabric::State::Progress() {
+  if (paused) return;
+  for (const std::uint32_t number : std::vector<std::uint32_t>(active_.begin(), active_.end())) {
+    const auto found = pairs.find(number);
+    const std::shared_ptr<FakePair> pair = found == pairs.end() ? nullptr : found->second;
+    if (pair == nullptr || !ProgressPair(*pair)) active_.erase(number);
   }
-  if (Draw(faults.disconnect_rate)) {
-    ++counters.failed;
-    return Outcome::kFlushed;
+}
+
+// False: there is nothing more to do.
+bool FakeFabric::State::ProgressPair(FakePair& pair) {
+  if (pair.fails_in > 0) return ProgressDial(pair);
+  while (!pair.pending.empty()) {
+    const bool works = pair.link == FakeLink::kUp && !pair.in_error;
+    if (works && Held(pair, pair.request_gate, faults.delay_rate)) break;
+    if (!CarryFirst(pair)) break;
   }
-  std::uint64_t bytes = 0;
-  for (const Segment& segment : request.segments) {
-    bytes += segment.bytes;
-    if (!pair.owner->Covers(segment.local_key, segment.data, segment.bytes, false)) {
-      return Outcome::kLocalProtection;
+  HandOverLate(pair, /*all=*/false);
+  return !pair.pending.empty() || !pair.late_sent.empty() || !pair.late_received.empty();
+}
+
+bool FakeFabric::State::ProgressDial(FakePair& pair) {
+  if (*pair.request_gate) return true;
+  if (--pair.fails_in > 0) {
+    HoldBack(pair, pair.request_gate);
+    return true;
+  }
+  End(pair, absl::UnavailableError("the other side does not answer"));
+  return false;
+}
+
+// ---- requests ----
+
+// False: it has to wait, or there is none any more.
+bool FakeFabric::State::CarryFirst(FakePair& pair) {
+  const bool works = pair.link == FakeLink::kUp && !pair.in_error;
+  if (works && InjectDisconnect(pair)) return false;
+  Outcome outcome = Outcome::kFlushed;
+  if (works) {
+    const FakeRequest& request = pair.pending.front();
+    const std::optional<Failure> failure = DrawFailure(pair, request);
+    Tried tried;
+    if (!failure.has_value()) {
+      tried = Try(pair, request, /*part=*/1);
+    } else if (failure->arrived) {
+      tried = Try(pair, request, Uniform());
     }
+    if (tried.waits && !failure.has_value()) {
+      ++counters.receiver_waits;
+      if (faults.receiver_waits_max == 0) return false;
+      if (++pair.waits < faults.receiver_waits_max) {
+        HoldBack(pair, pair.request_gate);
+        return false;
+      }
+      tried.outcome = Outcome::kReceiverNotReady;
+    }
+    pair.waits = 0;
+    outcome = tried.outcome;
+    if (failure.has_value() && outcome == Outcome::kOk) outcome = failure->outcome;
   }
+  FakeRequest request = std::move(pair.pending.front());
+  pair.pending.pop_front();
+  Finish(pair, std::move(request), outcome);
+  return true;
+}
+
+bool FakeFabric::State::InjectDisconnect(FakePair& pair) {
+  if (!Draw(faults.disconnect_rate)) return false;
+  ++counters.failed;
+  if (Draw(0.5)) Try(pair, pair.pending.front(), Uniform());
+  const std::shared_ptr<FakePair> peer = pair.peer;
+  End(pair, absl::OkStatus());
+  if (peer != nullptr && peer->handle != nullptr) End(*peer, absl::OkStatus());
+  return true;
+}
+
+std::optional<FakeFabric::State::Failure> FakeFabric::State::DrawFailure(
+    FakePair& pair, const FakeRequest& request) {
+  Failure failure;
+  if (const auto found = fail_requests.find({pair.number, request.index});
+      found != fail_requests.end()) {
+    failure.outcome = found->second;
+    fail_requests.erase(found);
+  } else if (fail_next.has_value() && fail_next->skipped == 0) {
+    failure = *std::exchange(fail_next, std::nullopt);
+  } else {
+    if (fail_next.has_value()) --fail_next->skipped;
+    if (!Draw(faults.fail_rate)) return std::nullopt;
+    failure.outcome = kFailures[static_cast<std::size_t>(Uniform() * std::size(kFailures))];
+    failure.arrived = MayHaveArrived(failure.outcome) && Draw(0.5);
+  }
+  ++counters.failed;
+  return failure;
+}
+
+// `part`: of a write, how much of it arrives.
+FakeFabric::State::Tried FakeFabric::State::Try(FakePair& pair, const FakeRequest& request,
+                                                double part) {
+  for (const Segment& segment : request.segments) {
+    if (!pair.device->Covers(segment)) return {Outcome::kLocalProtection};
+  }
+  const FakePair* const peer = pair.peer.get();
+  if (peer == nullptr || peer->link != FakeLink::kUp || peer->in_error) {
+    return {Outcome::kRetriesExceeded};
+  }
+  std::uint64_t left = BytesOf(request);
   std::byte* to = nullptr;
   if (request.request.opcode == Opcode::kWrite) {
-    to = reinterpret_cast<std::byte*>(request.request.remote_address);
-    if (bytes > 0 && !pair.peer->owner->Covers(request.request.remote_key, to, bytes, true)) {
+    if (!peer->device->Grants(request.request.remote_key, request.request.remote_address, left)) {
       ++counters.writes_refused;
-      return Outcome::kRemoteAccess;
+      return {Outcome::kRemoteAccess};
     }
-    counters.written_bytes += bytes;
+    to = reinterpret_cast<std::byte*>(request.request.remote_address);
+    left = static_cast<std::uint64_t>(static_cast<double>(left) * part);
+    counters.written_bytes += left;
   } else {
-    const Outcome taken = TakeIn(pair, bytes, &to, wait);
-    if (taken != Outcome::kOk || *wait) return taken;
+    const Tried taken = TakeIn(pair, left, &to);
+    if (taken.outcome != Outcome::kOk || taken.waits) return taken;
   }
   for (const Segment& segment : request.segments) {
-    if (segment.bytes > 0) std::memcpy(to, segment.data, segment.bytes);
-    to += segment.bytes;
+    const std::size_t bytes = std::min<std::uint64_t>(segment.bytes, left);
+    if (bytes > 0) std::memmove(to, segment.data, bytes);
+    to += bytes;
+    left -= bytes;
   }
-  return Outcome::kOk;
+  return {};
 }
 
 // The next receive of the other side, where what is sent goes.
-Outcome FakeFabric::State::TakeIn(FakePair& pair, std::uint64_t bytes, std::byte** to, bool* wait) {
-  FakeOwner& target = *pair.peer->owner;
-  std::pair<std::uint64_t, Segment> receive;
-  if (!target.TakeReceive(&receive)) {
-    *wait = true;
-    return Outcome::kOk;
+FakeFabric::State::Tried FakeFabric::State::TakeIn(FakePair& pair, std::uint64_t bytes,
+                                                   std::byte** to) {
+  FakePair& peer = *pair.peer;
+  FakeDevice::Receive receive;
+  if (!peer.device->TakeReceive(&receive)) return {Outcome::kOk, /*waits=*/true};
+  FakeCompletion done;
+  done.pair = pair.peer;
+  done.completion.id = receive.id;
+  done.completion.queue_pair = peer.number;
+  done.completion.receive = true;
+  done.completion.bytes = static_cast<std::uint32_t>(bytes);
+  if (bytes > receive.segment.bytes) {
+    done.completion.outcome = Outcome::kLocalLength;
+  } else if (!peer.device->Covers(receive.segment)) {
+    done.completion.outcome = Outcome::kLocalProtection;
   }
-  Completion completion;
-  completion.id = receive.first;
-  completion.queue_pair = pair.peer->number;
-  completion.receive = true;
-  completion.bytes = static_cast<std::uint32_t>(bytes);
-  const Segment& place = receive.second;
-  const bool fits =
-      bytes <= place.bytes && target.Covers(place.local_key, place.data, place.bytes, false);
-  if (!fits) completion.outcome = Outcome::kLocalLength;
-  target.Complete(completion);
-  if (!fits) return Outcome::kRemoteInvalid;
-  *to = const_cast<std::byte*>(place.data);
+  if (!peer.late_received.empty() || Held(peer, peer.received_gate, faults.late_completion_rate)) {
+    peer.late_received.push_back(done);
+    Activate(peer);
+  } else {
+    peer.device->Complete(done);
+  }
+  if (done.completion.outcome != Outcome::kOk) return {Outcome::kRemoteInvalid};
+  *to = const_cast<std::byte*>(receive.segment.data);
   counters.sent_bytes += bytes;
-  return Outcome::kOk;
+  return {};
 }
 
-void FakeFabric::State::Break(FakePair& pair) {
-  if (pair.state == FakePair::State::kBroken) return;
-  const bool was_up = pair.state == FakePair::State::kUp;
-  pair.state = FakePair::State::kBroken;
-  for (const FakeRequest& request : std::exchange(pair.pending, {})) {
-    Completion completion;
-    completion.id = request.request.id;
-    completion.queue_pair = pair.number;
-    completion.outcome = Outcome::kFlushed;
-    pair.owner->Complete(completion);
+void FakeFabric::State::Finish(FakePair& pair, FakeRequest request, Outcome outcome) {
+  ++counters.requests;
+  counters.signalled += request.request.signalled ? 1 : 0;
+  if (outcome == Outcome::kOk) {
+    request.digest = DigestOf(request);
+    pair.carried.push_back(request);
   }
+  if (outcome != Outcome::kOk || request.request.signalled) CompleteSent(pair, request, outcome);
+  if (outcome == Outcome::kOk || pair.in_error) return;
+  const std::shared_ptr<FakePair> peer = pair.peer;
+  Error(pair);
+  const bool by_peer = outcome == Outcome::kRemoteAccess || outcome == Outcome::kRemoteInvalid;
+  if (by_peer && peer != nullptr && peer->handle != nullptr) End(*peer, absl::OkStatus());
+}
+
+// ---- completions ----
+
+void FakeFabric::State::CompleteSent(FakePair& pair, const FakeRequest& request, Outcome outcome) {
+  FakeCompletion done;
+  done.pair = pairs.at(pair.number);
+  done.index = request.index;
+  done.completion.id = request.request.id;
+  done.completion.queue_pair = pair.number;
+  done.completion.outcome = outcome;
+  const bool late = !pair.in_error && (!pair.late_sent.empty() ||
+                                       Held(pair, pair.sent_gate, faults.late_completion_rate));
+  if (!late) return HandOver(pair, done);
+  pair.late_sent.push_back(done);
+  Activate(pair);
+}
+
+// That one is done tells that all before it are.
+void FakeFabric::State::HandOver(FakePair& pair, const FakeCompletion& completion) {
+  while (!pair.carried.empty() && pair.carried.front().index <= completion.index) {
+    CheckKept(pair, pair.carried.front());
+    pair.carried.pop_front();
+  }
+  pair.device->Complete(completion);
+}
+
+void FakeFabric::State::CheckKept(FakePair& pair, const FakeRequest& request) {
+  for (const Segment& segment : request.segments) {
+    if (pair.device->Covers(segment)) continue;
+    ++counters.deregistered_early;
+    return;
+  }
+  if (DigestOf(request) != request.digest) ++counters.changed_early;
+}
+
+void FakeFabric::State::HandOverLate(FakePair& pair, bool all) {
+  while (!pair.late_sent.empty()) {
+    if (!all && Held(pair, pair.sent_gate, faults.late_completion_rate)) break;
+    const FakeCompletion next = std::move(pair.late_sent.front());
+    pair.late_sent.pop_front();
+    HandOver(pair, next);
+  }
+  while (!pair.late_received.empty()) {
+    if (!all && Held(pair, pair.received_gate, faults.late_completion_rate)) break;
+    const FakeCompletion next = std::move(pair.late_received.front());
+    pair.late_received.pop_front();
+    pair.device->Complete(next);
+  }
+}
+
+// ---- the end ----
+
+void FakeFabric::State::Error(FakePair& pair) {
+  if (std::exchange(pair.in_error, true)) return;
+  HandOverLate(pair, /*all=*/true);
+  for (FakeRequest& request : std::exchange(pair.pending, {})) {
+    Finish(pair, std::move(request), Outcome::kFlushed);
+  }
+}
+
+void FakeFabric::State::End(FakePair& pair, const absl::Status& why) {
+  if (pair.link == FakeLink::kEnded) return;
+  const bool was_up = std::exchange(pair.link, FakeLink::kEnded) == FakeLink::kUp;
+  pair.fails_in = 0;
+  Error(pair);
   Event event;
   event.kind = was_up ? EventKind::kDisconnected : EventKind::kFailed;
   event.connection = pair.handle;
-  if (!was_up) event.why = absl::UnavailableError("the device was lost");
-  pair.owner->Tell(std::move(event));
+  if (!was_up) event.why = why;
+  pair.owner->Tell(std::move(event), pairs.at(pair.number));
 }
+
+void FakeFabric::State::Destroy(FakePair& pair) {
+  const std::shared_ptr<FakePair> kept = pairs.at(pair.number);
+  pair.handle = nullptr;
+  if (pair.device != nullptr && Draw(faults.purge_rate)) {
+    pair.device->Purge(pair);
+  } else {
+    for (const FakeCompletion& one : pair.late_received) pair.device->Complete(one);
+  }
+  pair.pending.clear();
+  pair.carried.clear();
+  pair.late_sent.clear();
+  pair.late_received.clear();
+  const bool was_asked = !pair.dialled;
+  if (const std::shared_ptr<FakePair> peer = std::exchange(pair.peer, nullptr)) {
+    peer->peer = nullptr;
+    End(*peer, absl::UnavailableError(was_asked ? "the other side refuses the connection"
+                                                : "the other side has gone"));
+  }
+  pair.link = FakeLink::kEnded;
+  pair.owner = nullptr;
+  pairs.erase(pair.number);
+  --counters.connections;
+}
+
+void FakeFabric::State::LoseDevice(FakeOwner& owner, FakeDevice& device, bool stay_lost) {
+  device.lost = stay_lost;
+  const std::map<std::uint32_t, std::shared_ptr<FakePair>> all = pairs;
+  for (const auto& [number, pair] : all) {
+    if (pair->device != &device || pair->handle == nullptr) continue;
+    pair->link = FakeLink::kEnded;
+    Error(*pair);
+  }
+  if (!device.was_used) return;
+  Event event;
+  event.kind = EventKind::kDeviceLost;
+  event.device = &device;
+  event.why = absl::UnavailableError(absl::StrCat("device ", device.info().name, " was lost"));
+  owner.Tell(std::move(event), nullptr);
+}
+
+// ---- control ----
 
 FakeFabric::FakeFabric() : state_(std::make_shared<State>()) {}
 FakeFabric::~FakeFabric() = default;
@@ -144,24 +373,57 @@ void FakeFabric::SetFaults(const FakeFaults& faults) {
   state_->draws = 0;
 }
 
-void FakeFabric::FailNext(Outcome outcome) {
+void FakeFabric::FailNth(std::uint64_t skipped, Outcome outcome, bool arrived) {
   const Lock lock(state_->mutex);
-  state_->fail_next = outcome;
+  state_->fail_next = State::Failure{skipped, outcome, arrived};
 }
 
-void FakeFabric::LoseDevices() {
+void FakeFabric::FailRequest(std::uint32_t queue_pair, std::uint64_t index, Outcome outcome) {
+  const Lock lock(state_->mutex);
+  state_->fail_requests[{queue_pair, index}] = outcome;
+}
+
+void FakeFabric::Pause() {
+  const Lock lock(state_->mutex);
+  state_->paused = true;
+}
+
+void FakeFabric::Resume() {
+  const Lock lock(state_->mutex);
+  state_->paused = false;
+  for (FakeOwner* owner : state_->owners) owner->NoteWork();
+}
+
+void FakeFabric::DisconnectAll() {
   const Lock lock(state_->mutex);
   const std::map<std::uint32_t, std::shared_ptr<FakePair>> all = state_->pairs;
   for (const auto& [number, pair] : all) {
-    if (pair->handle != nullptr) state_->Break(*pair);
+    if (pair->link == FakeLink::kUp) state_->End(*pair, absl::OkStatus());
   }
+}
+
+void FakeFabric::LoseDevices(bool stay_lost) {
+  const Lock lock(state_->mutex);
   for (FakeOwner* owner : state_->owners) {
-    if (!owner->in_use()) continue;
-    Event event;
-    event.kind = EventKind::kDeviceLost;
-    event.device = owner->AsDevice();
-    event.why = absl::UnavailableError("device fake0 was lost");
-    owner->Tell(std::move(event));
+    for (const auto& device : owner->all_devices()) {
+      state_->LoseDevice(*owner, *device, stay_lost);
+    }
+  }
+}
+
+void FakeFabric::LoseDevice(const Device* lost, bool stay_lost) {
+  const Lock lock(state_->mutex);
+  for (FakeOwner* owner : state_->owners) {
+    for (const auto& device : owner->all_devices()) {
+      if (device.get() == lost) state_->LoseDevice(*owner, *device, stay_lost);
+    }
+  }
+}
+
+void FakeFabric::RestoreDevices() {
+  const Lock lock(state_->mutex);
+  for (FakeOwner* owner : state_->owners) {
+    for (const auto& device : owner->all_devices()) device->lost = false;
   }
 }
 

@@ -1,4 +1,5 @@
-// The inside of a FakeFabric: ends of connections, and what one of the Verbs looks like to it.
+// The inside of a FakeFabric: ends of connections, and what carries out their requests. Everything
+// here is under the fabric's mutex.
 #ifndef LEEWAY_VAN_RDMA_TESTING_FAKE_STATE_H_
 #define LEEWAY_VAN_RDMA_TESTING_FAKE_STATE_H_
 
@@ -9,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -16,64 +18,137 @@
 
 namespace leeway::van::verbs {
 
-// A Verbs with its only device, as the fabric sees it; under the fabric's mutex.
+class FakeDevice;
+struct FakePair;
+
+// A Verbs, as the fabric sees it.
 class FakeOwner {
  public:
   virtual ~FakeOwner() = default;
-  virtual void Wake() = 0;
-  virtual void Complete(const Completion& completion) = 0;
-  virtual void Tell(Event event) = 0;
-  virtual Device* AsDevice() = 0;
-  virtual bool in_use() const = 0;
-  virtual std::unique_ptr<Connection> NewConnection(std::shared_ptr<struct FakePair> pair) = 0;
-  // Whether these bytes are registered here; for a remote write, with that right.
-  virtual bool Covers(std::uint32_t key, const std::byte* data, std::uint64_t bytes,
-                      bool remote_write) const = 0;
-  virtual bool TakeReceive(std::pair<std::uint64_t, Segment>* receive) = 0;
+  // There is something to carry out: its descriptor is readable until the next Poll or NextEvent.
+  virtual void NoteWork() = 0;
+  // There may be events: it is readable until a NextEvent finds none.
+  virtual void NoteEvents() = 0;
+  // Whether one of its devices has news may have changed.
+  virtual void Refresh() = 0;
+  // Progress is made now: forgets NoteWork.
+  virtual void BeginProgress() = 0;
+  // `pair`: what the event is about, or null.
+  virtual void Tell(Event event, std::shared_ptr<FakePair> pair) = 0;
+  // On a device of its own, the next in turn; null: there is none.
+  virtual std::unique_ptr<Connection> NewConnection(std::shared_ptr<FakePair> pair) = 0;
+  virtual bool HasDevice() const = 0;  // that is not lost
+  virtual const std::vector<std::unique_ptr<FakeDevice>>& all_devices() const = 0;
+  virtual const FakeHooks& hooks() const = 0;
 };
 
 struct FakeRequest {
   SendRequest request;
   std::vector<Segment> segments;
+  std::uint64_t index = 0;   // on its connection, from 0
+  std::uint64_t digest = 0;  // of the bytes that were read
 };
 
-// One end of a connection. Outlives its handle for as long as the other end looks at it.
+// A completion on its way.
+struct FakeCompletion {
+  Completion completion;
+  std::shared_ptr<FakePair> pair;
+  std::uint64_t index = 0;  // of the request
+};
+
+// Shut while what it holds back waits for FakeHooks::after.
+using FakeGate = std::shared_ptr<bool>;
+
+// The link between two ends: whether their sides may hear of each other.
+enum class FakeLink { kNew, kConnecting, kUp, kEnded };
+
+// One end of a connection: a queue pair. Outlives its handle for as long as somebody looks at it.
 struct FakePair {
-  enum class State { kNew, kConnecting, kUp, kBroken };
+  static FakeGate Open() { return std::make_shared<bool>(false); }
+
   std::uint32_t number = 0;
   FakeOwner* owner = nullptr;    // null: gone
+  FakeDevice* device = nullptr;  // null: none was found
   Connection* handle = nullptr;  // null: destroyed
-  State state = State::kNew;
-  std::uint16_t port = 0;  // dialled
-  std::shared_ptr<FakePair> peer;
-  std::deque<FakeRequest> pending;
+  FakeLink link = FakeLink::kNew;
+  bool in_error = false;  // what is posted is flushed
+  bool resolved = false;  // it has been told so
+  bool may_post = false;  // it has been told that it is established, or has received something
+  bool dialled = false;
+  std::uint16_t port = 0;           // dialled
+  std::uint32_t fails_in = 0;       // polls; 0: it does not
+  std::uint32_t waits = 0;          // of the first pending request, for a receive
+  std::shared_ptr<FakePair> peer;   // null: none, or destroyed
+  std::deque<FakeRequest> pending;  // posted
+  std::deque<FakeRequest> carried;  // carried out, and their completion has not come
+  std::deque<FakeCompletion> late_sent, late_received;
+  std::uint64_t posted = 0;
+  std::uint64_t retired = 0;  // requests that polled completions cover
+  FakeGate request_gate = Open(), sent_gate = Open(), received_gate = Open(), event_gate = Open();
 };
 
-class FakeFabric::State {
+class FakeFabric::State : public std::enable_shared_from_this<FakeFabric::State> {
  public:
-  bool Draw(double rate) { return rate > 0 && Uniform() < rate; }
+  using Lock = std::lock_guard<std::mutex>;
+
   double Uniform();
-  // Carries out what can be.
+  bool Draw(double rate) { return rate > 0 && Uniform() < rate; }
+  // Whether what waits at that gate has to wait once more; its owner is woken when it may not.
+  bool Held(const FakePair& pair, const FakeGate& gate, double rate);
+
+  // Carries out what can be, and hands over what was late.
   void Progress();
-  // Ends one end of a connection: what is pending is flushed, and its owner is told.
-  void Break(FakePair& pair);
+  // There is something for Progress to do.
+  void Activate(const FakePair& pair);
+  // Puts a queue pair in error: what is pending is flushed.
+  void Error(FakePair& pair);
+  // Ends one end of a connection, and tells its owner: kDisconnected, or kFailed for that reason.
+  void End(FakePair& pair, const absl::Status& why);
+  // Its handle has gone.
+  void Destroy(FakePair& pair);
+  void LoseDevice(FakeOwner& owner, FakeDevice& device, bool stay_lost);
 
   std::mutex mutex;
   FakeFaults faults;
-  std::optional<Outcome> fail_next;
   FakeCounters counters;
   std::uint64_t draws = 0;
+  bool paused = false;
   std::uint32_t next_number = 1;
   std::uint32_t next_key = 1;
   std::uint16_t next_port = 30000;
   std::map<std::uint16_t, FakeOwner*> listeners;
   std::map<std::uint32_t, std::shared_ptr<FakePair>> pairs;
-  std::set<FakeOwner*> owners;
+  std::vector<FakeOwner*> owners;  // in the order in which they were opened
+
+  struct Failure {
+    std::uint64_t skipped = 0;
+    Outcome outcome = Outcome::kOther;
+    bool arrived = false;
+  };
+  std::optional<Failure> fail_next;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, Outcome> fail_requests;
 
  private:
-  bool Carry(FakePair& pair, const FakeRequest& request);
-  Outcome Try(FakePair& pair, const FakeRequest& request, bool* wait);
-  Outcome TakeIn(FakePair& pair, std::uint64_t bytes, std::byte** to, bool* wait);
+  struct Tried {
+    Outcome outcome = Outcome::kOk;
+    bool waits = false;  // for a receive
+  };
+
+  void HoldBack(const FakePair& pair, const FakeGate& gate);
+  bool ProgressPair(FakePair& pair);
+  bool ProgressDial(FakePair& pair);
+  bool CarryFirst(FakePair& pair);
+  bool InjectDisconnect(FakePair& pair);
+  std::optional<Failure> DrawFailure(FakePair& pair, const FakeRequest& request);
+  Tried Try(FakePair& pair, const FakeRequest& request, double part);
+  Tried TakeIn(FakePair& pair, std::uint64_t bytes, std::byte** to);
+  void Finish(FakePair& pair, FakeRequest request, Outcome outcome);
+  void CompleteSent(FakePair& pair, const FakeRequest& request, Outcome outcome);
+  void HandOver(FakePair& pair, const FakeCompletion& completion);
+  void CheckKept(FakePair& pair, const FakeRequest& request);
+  void HandOverLate(FakePair& pair, bool all);
+
+  std::set<std::uint32_t> active_;  // numbers of pairs
 };
 
 }  // namespace leeway::van::verbs

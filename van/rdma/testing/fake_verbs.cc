@@ -5,23 +5,21 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/unique_fd.h"
+#include "van/rdma/testing/fake_device.h"
 #include "van/rdma/testing/fake_state.h"
 
 namespace leeway::van::verbs {
 namespace {
 
 using Fabric = FakeFabric::State;
-using Lock = std::lock_guard<std::mutex>;
+using Lock = Fabric::Lock;
 
-struct Region {
-  std::byte* data;
-  std::size_t bytes;
-  bool remote_write;
-};
-using Regions = std::map<std::uint32_t, Region>;
+constexpr std::uint64_t kMessageBytesMax = 1 << 30;
 
 std::uint16_t PortOf(const sockaddr_storage& address) {
   return ntohs(address.ss_family == AF_INET6
@@ -29,198 +27,254 @@ std::uint16_t PortOf(const sockaddr_storage& address) {
                    : reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
 }
 
-class FakeRegion final : public MemoryRegion {
- public:
-  FakeRegion(std::shared_ptr<Fabric> fabric, Regions* regions, std::uint32_t key)
-      : fabric_(std::move(fabric)), regions_(regions), key_(key) {}
-  ~FakeRegion() override {
-    const Lock lock(fabric_->mutex);
-    const auto found = regions_->find(key_);
-    --fabric_->counters.regions;
-    fabric_->counters.registered_bytes -= found->second.bytes;
-    regions_->erase(found);
-  }
-  std::uint32_t local_key() const override { return key_; }
-  std::uint32_t remote_key() const override { return key_; }
+// As with librdmacm, what comes is filled up with zeros.
+void SetPrivateData(std::span<const std::byte> data, Event* event) {
+  event->private_data.assign(data.begin(), data.end());
+  event->private_data.resize(kPrivateBytesMax);
+}
 
- private:
-  const std::shared_ptr<Fabric> fabric_;
-  Regions* const regions_;
-  const std::uint32_t key_;
-};
+absl::Status NoDevice() { return absl::UnavailableError("no rdma device is up"); }
 
-class FakeVerbs final : public Verbs, public Device, public FakeOwner {
+class FakeVerbs final : public Verbs, public FakeOwner {
  public:
-  FakeVerbs(std::shared_ptr<Fabric> fabric, const Options& options);
+  FakeVerbs(std::shared_ptr<Fabric> fabric, const Options& options, FakeHooks hooks);
   ~FakeVerbs() override;
 
-  int fd() const override { return event_.get(); }
+  // The user's; they take the mutex.
+  int fd() const override { return event_fd_.get(); }
   absl::StatusOr<std::uint16_t> Listen(const sockaddr_storage& address) override;
   absl::StatusOr<std::unique_ptr<Connection>> Dial(const sockaddr_storage& address) override;
   bool NextEvent(Event* event) override;
-  std::span<Device* const> devices() const override { return devices_; }
+  std::span<Device* const> devices() const override { return used_; }
 
-  const DeviceInfo& info() const override { return info_; }
-  absl::StatusOr<std::unique_ptr<MemoryRegion>> Register(std::byte* data, std::size_t bytes,
-                                                         bool remote_write) override;
-  absl::Status PostReceive(std::uint64_t id, const Segment& segment) override;
-  std::size_t Poll(std::span<Completion> completions) override;
-  void Arm() override;
-
-  void Wake() override;
-  void Complete(const Completion& completion) override;
-  void Tell(Event event) override;
-  Device* AsDevice() override { return this; }
-  bool in_use() const override { return !devices_.empty(); }
+  // The fabric's, under the mutex.
+  void NoteWork() override;
+  void NoteEvents() override;
+  void Refresh() override;
+  void BeginProgress() override;
+  void Tell(Event event, std::shared_ptr<FakePair> pair) override;
   std::unique_ptr<Connection> NewConnection(std::shared_ptr<FakePair> pair) override;
-  bool Covers(std::uint32_t key, const std::byte* data, std::uint64_t bytes,
-              bool remote_write) const override;
-  bool TakeReceive(std::pair<std::uint64_t, Segment>* receive) override;
+  bool HasDevice() const override;
+  const std::vector<std::unique_ptr<FakeDevice>>& all_devices() const override { return devices_; }
+  const FakeHooks& hooks() const override { return hooks_; }
   void ForgetEventsOf(const Connection* connection);
 
   const std::shared_ptr<Fabric> fabric;
 
  private:
-  const runtime::UniqueFd event_;
-  DeviceInfo info_;
-  std::vector<Device*> devices_;
-  std::deque<Event> events_;
-  std::deque<Completion> completions_;
-  std::deque<std::pair<std::uint64_t, Segment>> receives_;
-  Regions regions_;
-  bool armed_ = false;
+  struct Told {
+    Event event;
+    std::shared_ptr<FakePair> pair;
+  };
+
+  FakeDevice* NextDevice();
+  void CheckNothingIsLeft();
+  bool TakeEvent(Told* told);
+
+  const FakeHooks hooks_;
+  const runtime::UniqueFd event_fd_;
+  std::vector<std::unique_ptr<FakeDevice>> devices_;
+  std::vector<Device*> used_;
+  std::size_t turn_ = 0;  // of devices
+  std::deque<Told> events_;
+  bool has_work_ = false;
+  bool has_events_ = false;
+  bool readable_ = false;
 };
 
 class FakeConnection final : public Connection {
  public:
   FakeConnection(FakeVerbs* verbs, std::shared_ptr<FakePair> pair)
-      : verbs_(verbs), pair_(std::move(pair)) {}
+      : verbs_(verbs), fabric_(*verbs->fabric), pair_(std::move(pair)) {}
   ~FakeConnection() override;
 
-  Device* device() const override { return verbs_; }
+  Device* device() const override { return pair_->device; }
   std::uint32_t queue_pair() const override { return pair_->number; }
-  std::string peer_address() const override { return absl::StrCat("fake:", pair_->number); }
+  std::string peer_address() const override {
+    return absl::StrCat("10.0.0.1:", pair_->dialled ? pair_->port : 40000 + pair_->number);
+  }
   absl::Status Connect(std::span<const std::byte> private_data) override;
   absl::Status Accept(std::span<const std::byte> private_data) override;
   absl::Status Post(std::span<const SendRequest> requests) override;
   void Disconnect() override;
 
  private:
+  absl::Status CheckPost(std::span<const SendRequest> requests);
+  void Request(FakeOwner& listener, std::span<const std::byte> private_data);
+  void Fail(absl::string_view why) { fabric_.End(*pair_, absl::UnavailableError(why)); }
+
   FakeVerbs* const verbs_;
+  Fabric& fabric_;
   const std::shared_ptr<FakePair> pair_;
 };
 
-// ---- connections ----
-
-FakeConnection::~FakeConnection() {
-  const std::shared_ptr<Fabric> fabric = verbs_->fabric;
-  const Lock lock(fabric->mutex);
-  verbs_->ForgetEventsOf(this);
-  pair_->handle = nullptr;
-  pair_->pending.clear();
-  const bool was_up = pair_->state == FakePair::State::kUp;
-  pair_->state = FakePair::State::kBroken;
-  if (FakePair* peer = pair_->peer.get(); peer != nullptr && peer->handle != nullptr) {
-    if (was_up || peer->state == FakePair::State::kConnecting) fabric->Break(*peer);
-  }
-  if (pair_->peer != nullptr) pair_->peer->peer = nullptr;
-  pair_->peer = nullptr;
-  pair_->owner = nullptr;
-  fabric->pairs.erase(pair_->number);
-  --fabric->counters.connections;
-}
+// ---- a connection begins ----
 
 absl::Status FakeConnection::Connect(std::span<const std::byte> private_data) {
-  Fabric& fabric = *verbs_->fabric;
-  const Lock lock(fabric.mutex);
-  Event event;
-  const auto listener = fabric.listeners.find(pair_->port);
-  if (listener == fabric.listeners.end() || fabric.Draw(fabric.faults.refuse_dial_rate)) {
-    event.kind = EventKind::kFailed;
-    event.connection = this;
-    event.why = absl::UnavailableError("connection refused");
-    pair_->state = FakePair::State::kBroken;
-    verbs_->Tell(std::move(event));
+  const Lock lock(fabric_.mutex);
+  if (pair_->link == FakeLink::kEnded) return absl::UnavailableError("the connection has failed");
+  if (!pair_->resolved || pair_->link != FakeLink::kNew) {
+    return absl::FailedPreconditionError("Connect comes once, after kResolved");
+  }
+  if (private_data.size() > kPrivateBytesMax) {
+    return absl::InvalidArgumentError("too many private bytes");
+  }
+  pair_->link = FakeLink::kConnecting;
+  if (fabric_.Draw(fabric_.faults.lose_dial_rate)) {
+    pair_->fails_in = std::max(fabric_.faults.lost_dial_polls, 1u);
+    fabric_.Activate(*pair_);
     return absl::OkStatus();
   }
-  pair_->state = FakePair::State::kConnecting;
+  const auto listener = fabric_.listeners.find(pair_->port);
+  if (listener == fabric_.listeners.end() || fabric_.Draw(fabric_.faults.refuse_dial_rate)) {
+    Fail("connection refused");
+    return absl::OkStatus();
+  }
+  if (!listener->second->HasDevice()) {
+    Fail("the other side has no rdma device that is up");
+    return absl::OkStatus();
+  }
+  Request(*listener->second, private_data);
+  return absl::OkStatus();
+}
+
+void FakeConnection::Request(FakeOwner& listener, std::span<const std::byte> private_data) {
   auto peer = std::make_shared<FakePair>();
-  peer->state = FakePair::State::kConnecting;
+  Event event;
+  event.kind = EventKind::kRequest;
+  event.accepted = listener.NewConnection(peer);
+  event.connection = event.accepted.get();
+  SetPrivateData(private_data, &event);
+  peer->link = FakeLink::kConnecting;
   peer->peer = pair_;
   pair_->peer = peer;
-  event.kind = EventKind::kRequest;
-  event.accepted = listener->second->NewConnection(peer);
-  event.connection = event.accepted.get();
-  event.private_data.assign(private_data.begin(), private_data.end());
-  listener->second->Tell(std::move(event));
-  return absl::OkStatus();
+  listener.Tell(std::move(event), peer);
 }
 
 absl::Status FakeConnection::Accept(std::span<const std::byte> private_data) {
-  const Lock lock(verbs_->fabric->mutex);
+  const Lock lock(fabric_.mutex);
   const std::shared_ptr<FakePair> peer = pair_->peer;
-  if (peer == nullptr || peer->handle == nullptr || peer->state != FakePair::State::kConnecting) {
+  if (pair_->dialled || pair_->link == FakeLink::kUp) {
+    return absl::FailedPreconditionError("Accept comes once, after kRequest");
+  }
+  if (private_data.size() > kPrivateBytesMax) {
+    return absl::InvalidArgumentError("too many private bytes");
+  }
+  if (peer == nullptr || pair_->link != FakeLink::kConnecting ||
+      peer->link != FakeLink::kConnecting) {
     return absl::UnavailableError("the other side has gone");
   }
+  if (fabric_.Draw(fabric_.faults.fail_accept_rate)) {
+    Fail("the other side does not answer");
+    fabric_.End(*peer, absl::UnavailableError("the other side does not answer"));
+    return absl::OkStatus();
+  }
   for (FakePair* end : {pair_.get(), peer.get()}) {
-    end->state = FakePair::State::kUp;
+    end->link = FakeLink::kUp;
     Event event;
     event.kind = EventKind::kEstablished;
     event.connection = end->handle;
-    if (end == peer.get()) event.private_data.assign(private_data.begin(), private_data.end());
-    end->owner->Tell(std::move(event));
+    if (end == peer.get()) SetPrivateData(private_data, &event);
+    end->owner->Tell(std::move(event), fabric_.pairs.at(end->number));
   }
   return absl::OkStatus();
 }
 
+// ---- a connection works and ends ----
+
 absl::Status FakeConnection::Post(std::span<const SendRequest> requests) {
-  const Lock lock(verbs_->fabric->mutex);
-  if (pair_->state == FakePair::State::kNew || pair_->state == FakePair::State::kConnecting) {
-    return absl::FailedPreconditionError("posted before the connection was established");
-  }
-  if (pair_->pending.size() + requests.size() > verbs_->info().send_depth) {
-    return absl::ResourceExhaustedError("the send queue is full");
-  }
+  const Lock lock(fabric_.mutex);
+  if (absl::Status status = CheckPost(requests); !status.ok()) return status;
+  const bool fails = fabric_.Draw(fabric_.faults.fail_post_rate);
+  if (fails) requests = requests.first(requests.size() / 2);
   for (const SendRequest& request : requests) {
-    if (request.segments.size() > kSegmentsMax) {
-      return absl::InvalidArgumentError("too many segments");
+    if (pair_->posted - pair_->retired >= pair_->device->info().send_depth) {
+      ++fabric_.counters.overposted;
+      return absl::ResourceExhaustedError("the send queue is full");
     }
-    pair_->pending.push_back({request, {request.segments.begin(), request.segments.end()}});
+    FakeRequest posted;
+    posted.request = request;
+    posted.request.segments = {};
+    posted.segments.assign(request.segments.begin(), request.segments.end());
+    posted.index = pair_->posted++;
+    pair_->pending.push_back(std::move(posted));
+    ++fabric_.counters.posted;
   }
-  verbs_->Wake();
+  if (!requests.empty()) fabric_.Activate(*pair_);
+  return fails ? absl::UnavailableError("the device does not take it") : absl::OkStatus();
+}
+
+absl::Status FakeConnection::CheckPost(std::span<const SendRequest> requests) {
+  if (!pair_->may_post && pair_->link != FakeLink::kEnded) {
+    return absl::FailedPreconditionError("Post comes after kEstablished");
+  }
+  if (pair_->device == nullptr || pair_->device->lost) return NoDevice();
+  for (const SendRequest& request : requests) {
+    std::uint64_t bytes = 0;
+    for (const Segment& segment : request.segments) bytes += segment.bytes;
+    if (request.segments.size() > kSegmentsMax || bytes > kMessageBytesMax) {
+      return absl::InvalidArgumentError("a request that is too long");
+    }
+  }
   return absl::OkStatus();
 }
 
 void FakeConnection::Disconnect() {
-  const Lock lock(verbs_->fabric->mutex);
-  if (pair_->state != FakePair::State::kUp) return;
+  const Lock lock(fabric_.mutex);
+  if (pair_->link != FakeLink::kUp) return;
   const std::shared_ptr<FakePair> peer = pair_->peer;
-  verbs_->fabric->Break(*pair_);
-  if (peer != nullptr && peer->handle != nullptr) verbs_->fabric->Break(*peer);
+  fabric_.End(*pair_, absl::OkStatus());
+  if (peer != nullptr && peer->handle != nullptr) fabric_.End(*peer, absl::OkStatus());
+}
+
+FakeConnection::~FakeConnection() {
+  const Lock lock(fabric_.mutex);
+  verbs_->ForgetEventsOf(this);
+  fabric_.Destroy(*pair_);
 }
 
 // ---- a Verbs ----
 
-FakeVerbs::FakeVerbs(std::shared_ptr<Fabric> on, const Options& options)
-    : fabric(std::move(on)), event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  info_.name = "fake0";
-  info_.link = "memory";
-  info_.mtu_bytes = 4096;
-  info_.send_depth = options.send_depth;
-  info_.receive_depth = options.receive_depth;
+FakeVerbs::FakeVerbs(std::shared_ptr<Fabric> on, const Options& options, FakeHooks its_hooks)
+    : fabric(std::move(on)),
+      hooks_(std::move(its_hooks)),
+      event_fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   const Lock lock(fabric->mutex);
-  fabric->owners.insert(this);
+  const FakeFaults& faults = fabric->faults;
+  DeviceInfo info;
+  info.link = "memory";
+  info.gid = "fe80::1";
+  info.gid_index = 0;
+  info.mtu_bytes = 4096;
+  info.send_depth = std::min(options.send_depth, faults.send_depth_max);
+  info.receive_depth = std::min(options.receive_depth, faults.receive_depth_max);
+  for (std::uint32_t i = 0; i < faults.devices; ++i) {
+    info.name = absl::StrCat("fake", i);
+    devices_.push_back(std::make_unique<FakeDevice>(fabric, this, info));
+  }
+  fabric->owners.push_back(this);
 }
 
 FakeVerbs::~FakeVerbs() {
-  std::deque<Event> left;
+  std::deque<Told> left;
   {
     const Lock lock(fabric->mutex);
-    left.swap(events_);
     std::erase_if(fabric->listeners, [this](const auto& one) { return one.second == this; });
-    fabric->owners.erase(this);
+    left.swap(events_);
   }
   left.clear();  // connections that nobody has taken, which take the mutex
+  const Lock lock(fabric->mutex);
+  CheckNothingIsLeft();
+  std::erase(fabric->owners, this);
+  devices_.clear();
+}
+
+void FakeVerbs::CheckNothingIsLeft() {
+  for (const auto& [number, pair] : fabric->pairs) {
+    if (pair->owner != this) continue;
+    std::fprintf(stderr, "fake verbs: connection %u outlives its Verbs\n", number);
+    std::abort();
+  }
 }
 
 absl::StatusOr<std::uint16_t> FakeVerbs::Listen(const sockaddr_storage& address) {
@@ -238,136 +292,141 @@ absl::StatusOr<std::uint16_t> FakeVerbs::Listen(const sockaddr_storage& address)
 
 absl::StatusOr<std::unique_ptr<Connection>> FakeVerbs::Dial(const sockaddr_storage& address) {
   const Lock lock(fabric->mutex);
+  if (fabric->Draw(fabric->faults.fail_dial_rate)) return NoDevice();
   auto pair = std::make_shared<FakePair>();
+  pair->dialled = true;
   pair->port = PortOf(address);
   std::unique_ptr<Connection> connection = NewConnection(pair);
+  if (pair->device == nullptr || fabric->Draw(fabric->faults.fail_resolve_rate)) {
+    fabric->End(*pair, pair->device == nullptr
+                           ? NoDevice()
+                           : absl::UnavailableError("there is no way to that address"));
+    return connection;
+  }
   Event event;
   event.kind = EventKind::kResolved;
   event.connection = connection.get();
-  Tell(std::move(event));
+  Tell(std::move(event), pair);
   return connection;
-}
-
-bool FakeVerbs::NextEvent(Event* event) {
-  *event = Event();  // what nobody has taken of the last one takes the mutex
-  const Lock lock(fabric->mutex);
-  fabric->Progress();
-  if (events_.empty()) return false;
-  *event = std::move(events_.front());
-  events_.pop_front();
-  return true;
 }
 
 std::unique_ptr<Connection> FakeVerbs::NewConnection(std::shared_ptr<FakePair> pair) {
   pair->number = fabric->next_number++;
   pair->owner = this;
+  pair->device = NextDevice();
   fabric->pairs[pair->number] = pair;
   ++fabric->counters.connections;
   auto connection = std::make_unique<FakeConnection>(this, pair);
   pair->handle = connection.get();
-  if (devices_.empty()) devices_.push_back(this);
   return connection;
 }
 
-void FakeVerbs::Wake() {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const ssize_t wrote = ::write(event_.get(), &one, sizeof(one));
+bool FakeVerbs::HasDevice() const {
+  return std::any_of(devices_.begin(), devices_.end(), [](const auto& one) { return !one->lost; });
 }
 
-void FakeVerbs::Complete(const Completion& completion) {
-  completions_.push_back(completion);
-  if (std::exchange(armed_, false)) Wake();
-}
-
-void FakeVerbs::Tell(Event event) {
-  events_.push_back(std::move(event));
-  Wake();
-}
-
-void FakeVerbs::ForgetEventsOf(const Connection* connection) {
-  std::erase_if(events_, [&](const Event& event) { return event.connection == connection; });
-}
-
-// ---- a device ----
-
-absl::StatusOr<std::unique_ptr<MemoryRegion>> FakeVerbs::Register(std::byte* data,
-                                                                  std::size_t bytes,
-                                                                  bool remote_write) {
-  const Lock lock(fabric->mutex);
-  std::uint64_t registered = bytes;
-  for (const auto& [key, region] : regions_) registered += region.bytes;
-  if (registered > fabric->faults.registered_bytes_max ||
-      fabric->Draw(fabric->faults.refuse_register_rate)) {
-    return absl::ResourceExhaustedError("no more memory may be locked (ulimit -l)");
+FakeDevice* FakeVerbs::NextDevice() {
+  for (std::size_t i = 0; i < devices_.size(); ++i) {
+    FakeDevice* const device = devices_[turn_++ % devices_.size()].get();
+    if (device->lost) continue;
+    if (!std::exchange(device->was_used, true)) used_.push_back(device);
+    return device;
   }
-  const std::uint32_t key = fabric->next_key++;
-  regions_[key] = {data, bytes, remote_write};
-  ++fabric->counters.regions;
-  fabric->counters.registered_bytes += bytes;
-  return std::make_unique<FakeRegion>(fabric, &regions_, key);
+  return nullptr;
 }
 
-bool FakeVerbs::Covers(std::uint32_t key, const std::byte* data, std::uint64_t bytes,
-                       bool remote_write) const {
-  const auto found = regions_.find(key);
-  if (found == regions_.end()) return false;
-  const Region& region = found->second;
-  return (region.remote_write || !remote_write) && data >= region.data && bytes <= region.bytes &&
-         data + bytes <= region.data + region.bytes;
-}
+// ---- events ----
 
-absl::Status FakeVerbs::PostReceive(std::uint64_t id, const Segment& segment) {
+bool FakeVerbs::NextEvent(Event* event) {
+  *event = Event();  // what nobody has taken of the last one takes the mutex
   const Lock lock(fabric->mutex);
-  if (receives_.size() >= info_.receive_depth) {
-    return absl::ResourceExhaustedError("the receive queue is full");
-  }
-  receives_.emplace_back(id, segment);
-  Wake();
-  return absl::OkStatus();
-}
-
-bool FakeVerbs::TakeReceive(std::pair<std::uint64_t, Segment>* receive) {
-  if (receives_.empty()) return false;
-  *receive = receives_.front();
-  receives_.pop_front();
+  BeginProgress();
+  fabric->Progress();
+  Told told;
+  const bool found = TakeEvent(&told);
+  Refresh();
+  if (!found) return false;
+  if (told.event.kind == EventKind::kResolved) told.pair->resolved = true;
+  if (told.event.kind == EventKind::kEstablished) told.pair->may_post = true;
+  *event = std::move(told.event);
   return true;
 }
 
-std::size_t FakeVerbs::Poll(std::span<Completion> completions) {
-  const Lock lock(fabric->mutex);
-  std::uint64_t woken = 0;
-  [[maybe_unused]] const ssize_t got = ::read(event_.get(), &woken, sizeof(woken));
-  fabric->Progress();
-  const std::size_t count = std::min(completions.size(), completions_.size());
-  std::copy_n(completions_.begin(), count, completions.begin());
-  completions_.erase(completions_.begin(),
-                     completions_.begin() + static_cast<std::ptrdiff_t>(count));
-  if (!events_.empty()) Wake();
-  return count;
+// The first that is not held back, nor behind another one of its connection that is.
+bool FakeVerbs::TakeEvent(Told* told) {
+  has_events_ = false;
+  std::set<const FakePair*> held;
+  for (auto it = events_.begin(); it != events_.end(); ++it) {
+    const FakePair* const pair = it->pair.get();
+    if (pair != nullptr && held.contains(pair)) continue;
+    if (pair != nullptr && fabric->Held(*pair, pair->event_gate, fabric->faults.late_event_rate)) {
+      held.insert(pair);
+      continue;
+    }
+    *told = std::move(*it);
+    events_.erase(it);
+    if (!events_.empty()) has_events_ = true;
+    return true;
+  }
+  return false;
 }
 
-void FakeVerbs::Arm() {
-  const Lock lock(fabric->mutex);
-  armed_ = completions_.empty();
-  if (!armed_) Wake();
+void FakeVerbs::Tell(Event event, std::shared_ptr<FakePair> pair) {
+  events_.push_back({std::move(event), std::move(pair)});
+  NoteEvents();
+}
+
+void FakeVerbs::ForgetEventsOf(const Connection* connection) {
+  std::erase_if(events_, [&](const Told& told) { return told.event.connection == connection; });
+}
+
+void FakeVerbs::NoteWork() {
+  has_work_ = true;
+  Refresh();
+}
+
+void FakeVerbs::NoteEvents() {
+  has_events_ = true;
+  Refresh();
+}
+
+void FakeVerbs::BeginProgress() {
+  has_work_ = false;
+  Refresh();
+}
+
+void FakeVerbs::Refresh() {
+  const bool readable =
+      has_work_ || has_events_ ||
+      std::any_of(devices_.begin(), devices_.end(), [](const auto& one) { return one->has_news; });
+  if (std::exchange(readable_, readable) == readable) return;
+  std::uint64_t count = 1;
+  if (!readable) {
+    [[maybe_unused]] const ssize_t got = ::read(event_fd_.get(), &count, sizeof(count));
+    return;
+  }
+  [[maybe_unused]] const ssize_t put = ::write(event_fd_.get(), &count, sizeof(count));
+  if (hooks_.news) hooks_.news();
 }
 
 class FakeProvider final : public Provider {
  public:
-  explicit FakeProvider(std::shared_ptr<Fabric> fabric) : fabric_(std::move(fabric)) {}
+  FakeProvider(std::shared_ptr<Fabric> fabric, FakeHooks hooks)
+      : fabric_(std::move(fabric)), hooks_(std::move(hooks)) {}
   absl::StatusOr<std::unique_ptr<Verbs>> Open(const Options& options) override {
-    return std::make_unique<FakeVerbs>(fabric_, options);
+    return std::make_unique<FakeVerbs>(fabric_, options, hooks_);
   }
   absl::Status Viable() const override { return absl::OkStatus(); }
 
  private:
   const std::shared_ptr<Fabric> fabric_;
+  const FakeHooks hooks_;
 };
 
 }  // namespace
 
-std::unique_ptr<Provider> NewFakeProvider(const FakeFabric& fabric) {
-  return std::make_unique<FakeProvider>(fabric.state());
+std::unique_ptr<Provider> NewFakeProvider(const FakeFabric& fabric, FakeHooks hooks) {
+  return std::make_unique<FakeProvider>(fabric.state(), std::move(hooks));
 }
 
 }  // namespace leeway::van::verbs

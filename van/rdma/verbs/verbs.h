@@ -135,8 +135,9 @@ class Connection {
   // After kRequest. Refusing one is destroying it.
   virtual absl::Status Accept(std::span<const std::byte> private_data) = 0;
 
-  // In order; from kEstablished on. The caller keeps fewer than `send_depth` outstanding. Not OK:
-  // none or some were posted, and the connection is of no more use.
+  // In order; from kEstablished on, or once something has been received on it. The caller keeps
+  // fewer than `send_depth` outstanding: a request is, until a completion of it or of a later one
+  // has been polled. Not OK: none or some were posted, and the connection is of no more use.
   virtual absl::Status Post(std::span<const SendRequest> requests) = 0;
 
   // What is outstanding on either side is flushed, and either side gets kDisconnected.
