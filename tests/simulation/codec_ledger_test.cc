@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/simulation/coded_states.h"
+#include "tests/simulation/coded_table_testing.h"
 
 namespace leeway::simulation {
 namespace codec_ledger_test {
@@ -22,15 +23,7 @@ constexpr std::uint32_t kId = 9;
 constexpr std::uint32_t kNone = 0, kZstd = 1, kOnebit = 2;  // in the order of the description
 
 SimTable TableOf(const std::string& updater) {
-  SimTable table;
-  table.coded = table.one_writer = true;
-  table.width = table.stride = 40;
-  table.spec = TableSpec::Dense("t", {table.width});
-  table.spec.updater = {updater, {}};
-  table.spec.codec = "none";
-  table.spec.codecs = {"zstd", "onebit"};
-  table.codecs = compress::TableCodecsOf(table.spec).value();
-  return table;
+  return coded_table_testing::DenseTable("none", {"zstd", "onebit"}, updater);
 }
 
 class CodecLedgerTest : public testing::Test {
