@@ -274,6 +274,7 @@ TEST_P(RdmaFaultsTest, SeededFaultsLoseNothingInSilence) {
     FakeFaults faults;
     faults.seed = static_cast<std::uint64_t>(seed) + 1;
     faults.delay_rate = 0.3;
+    faults.late_completion_rate = 0.2;
     std::uint64_t number = 0;
     for (int life = 0; life < 3; ++life) {
       world.fabric.SetFaults(faults);
@@ -317,6 +318,10 @@ TEST_P(RdmaFaultsTest, SeededFaultsLoseNothingInSilence) {
     ASSERT_EQ(counters.connections, 0u) << "seed " << seed;
     ASSERT_EQ(counters.regions, 0u) << "seed " << seed;
     ASSERT_EQ(counters.writes_refused, 0u) << "seed " << seed;
+    // Nothing the device was still to read was changed, deregistered, or posted beyond its depth.
+    ASSERT_EQ(counters.changed_early, 0u) << "seed " << seed;
+    ASSERT_EQ(counters.deregistered_early, 0u) << "seed " << seed;
+    ASSERT_EQ(counters.overposted, 0u) << "seed " << seed;
   }
 }
 
