@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compress/coded_rows.h"
@@ -57,7 +58,7 @@ runtime::Buffer PushEncoder::EncodedOf(std::size_t bytes) {
   return runtime::Buffer::CopyOf(encoded_.data(), bytes);
 }
 
-const float* PushEncoder::Floats(const Pushed& pushed) {
+const float* PushEncoder::FloatsOf(const Pushed& pushed) {
   if (pushed.dtype == DType::kFloat32) return reinterpret_cast<const float*>(pushed.values);
   floats_.resize(pushed.elements);
   compress::Widen(pushed.dtype, pushed.values, floats_);
@@ -79,7 +80,7 @@ EncodedValues PushEncoder::StoredOf(std::span<const float> values) const {
 EncodedValues PushEncoder::EncodeWithoutFeedback(const compress::TableCodec& codec,
                                                  const Pushed& pushed, const EncodeTerms& terms) {
   const void* from = pushed.values;
-  if (codec.dtype != pushed.dtype) from = Floats(pushed);
+  if (codec.dtype != pushed.dtype) from = FloatsOf(pushed);
   const std::uint64_t stored_bytes = pushed.elements * SizeOf(spec_.dtype);
   encoded_.resize(codec.codec->EncodedBytesMax(terms.shape));
   const absl::StatusOr<std::size_t> bytes = codec.codec->Encode(from, terms, encoded_);
@@ -87,11 +88,16 @@ EncodedValues PushEncoder::EncodeWithoutFeedback(const compress::TableCodec& cod
   return {.codec = codec.id, .bytes = EncodedOf(*bytes)};
 }
 
-void PushEncoder::MakeResidual(std::uint64_t elements, BlockState* state) {
+PushEncoder::Floats PushEncoder::Make(std::uint64_t elements) {
   std::byte* to = nullptr;
-  state->memory = runtime::Buffer::Allocate(elements * sizeof(float), &to);
-  state->residual = {reinterpret_cast<float*>(to), elements};
-  std::ranges::fill(state->residual, 0.0f);
+  runtime::Buffer memory = runtime::Buffer::Allocate(elements * sizeof(float), &to);
+  return {.memory = std::move(memory), .values = {reinterpret_cast<float*>(to), elements}};
+}
+
+PushEncoder::Floats PushEncoder::Zeros(std::uint64_t elements) {
+  Floats zeros = Make(elements);
+  std::ranges::fill(zeros.values, 0.0f);
+  return zeros;
 }
 
 // Null: nothing is kept of the block, and there is nothing to keep. What one codec keeps from
@@ -117,13 +123,23 @@ EncodeTerms PushEncoder::TermsFor(const compress::TableCodec& codec, std::uint64
 
 // The residual becomes g + r·e. False, and nothing has changed: g has what no codec carries (NaN,
 // infinity), which is not to stay in the residual.
+//
+// Whether g has such is known when all of it has been read. So that it is read once, the sum is
+// made beside the residual and takes its place afterwards; what it is made in are the floats that
+// the block before had left, which the cache still has.
 bool PushEncoder::Carry(const Pushed& pushed, double rate, BlockState* state) {
   const std::uint64_t elements = pushed.elements;
-  const float* gradient = Floats(pushed);
-  if (!std::isfinite(Reduce().max_abs(gradient, elements))) return false;
-  if (state->residual.size() != elements) MakeResidual(elements, state);
-  float* const carried = state->residual.data();
-  Reduce().carry(gradient, carried, elements, static_cast<float>(state->rate / rate), carried);
+  const float* const gradient = FloatsOf(pushed);
+  if (state->residual.values.size() != elements) {
+    if (!std::isfinite(Reduce().max_abs(gradient, elements))) return false;
+    state->residual = Zeros(elements);
+  }
+  if (spare_.values.size() != elements) spare_ = Make(elements);
+  const float largest =
+      Reduce().carry(gradient, state->residual.values.data(), elements,
+                     static_cast<float>(state->rate / rate), spare_.values.data());
+  if (!std::isfinite(largest)) return false;
+  std::swap(state->residual, spare_);
   state->rate = rate;
   state->carries = true;
   return true;
@@ -131,8 +147,8 @@ bool PushEncoder::Carry(const Pushed& pushed, double rate, BlockState* state) {
 
 // All that is carried, as it is: nothing is dropped.
 EncodedValues PushEncoder::SendCarried(BlockState* state) const {
-  EncodedValues plain = StoredOf(state->residual);
-  std::ranges::fill(state->residual, 0.0f);
+  EncodedValues plain = StoredOf(state->residual.values);
+  std::ranges::fill(state->residual.values, 0.0f);
   state->carries = false;
   return plain;
 }
@@ -154,7 +170,7 @@ EncodedValues PushEncoder::EncodeWithMomentum(const compress::TableCodec& codec,
                                               std::uint64_t block, const Pushed& gradient,
                                               double rate, BlockState* state) {
   const std::uint64_t elements = gradient.elements;
-  const float* const values = Floats(gradient);
+  const float* const values = FloatsOf(gradient);
   if (!std::isfinite(Reduce().max_abs(values, elements))) return {};
   const std::size_t kept = codec.WorkerStateElements(compress::BlockShape(spec_, codec, elements));
   if (state->codec_state.size() != kept) state->codec_state.assign(kept, 0.0f);
@@ -172,7 +188,7 @@ EncodedValues PushEncoder::EncodeWithMomentum(const compress::TableCodec& codec,
 EncodedValues PushEncoder::Encode(const compress::TableCodec& codec, std::uint64_t block,
                                   const Pushed& pushed, double rate, BlockState* state) {
   if (!codec.worker_feedback || rate == 0) {
-    if (Is(mutant_, Mutant::kResidualDropped)) std::ranges::fill(state->residual, 0.0f);
+    if (Is(mutant_, Mutant::kResidualDropped)) std::ranges::fill(state->residual.values, 0.0f);
     if (state->carries && rate != 0) {
       return Carry(pushed, rate, state) ? SendCarried(state) : EncodedValues();
     }
@@ -181,7 +197,7 @@ EncodedValues PushEncoder::Encode(const compress::TableCodec& codec, std::uint64
   }
   const EncodeTerms terms = TermsFor(codec, block, pushed.elements, state);
   if (!Carry(pushed, rate, state)) return {};
-  float* const carried = state->residual.data();
+  float* const carried = state->residual.values.data();
   encoded_.resize(codec.codec->EncodedBytesMax(terms.shape));
   const absl::StatusOr<std::size_t> bytes =
       codec.codec->EncodeAndSubtract(carried, terms, encoded_);
@@ -269,14 +285,14 @@ EncodedRows PushEncoder::EncodeRows(std::uint32_t choice, std::uint32_t shard,
 
 double PushEncoder::Kept(std::uint64_t block, std::uint64_t element) const {
   const auto found = blocks_.find(block);
-  if (found == blocks_.end() || element >= found->second.residual.size()) return 0;
-  return found->second.rate * static_cast<double>(found->second.residual[element]);
+  if (found == blocks_.end() || element >= found->second.residual.values.size()) return 0;
+  return found->second.rate * static_cast<double>(found->second.residual.values[element]);
 }
 
 SavedTable PushEncoder::Save() const {
   SavedTable saved;
   for (const auto& [index, state] : blocks_) {
-    saved.blocks[index] = {.residual = {state.residual.begin(), state.residual.end()},
+    saved.blocks[index] = {.residual = {state.residual.values.begin(), state.residual.values.end()},
                            .codec_state = state.codec_state,
                            .step = state.step,
                            .rate = state.rate};
@@ -320,8 +336,8 @@ absl::Status PushEncoder::Take(const SavedTable& saved) {
   shards_.clear();
   for (const auto& [index, block] : saved.blocks) {
     BlockState& state = blocks_[index];
-    if (!block.residual.empty()) MakeResidual(block.residual.size(), &state);
-    std::ranges::copy(block.residual, state.residual.begin());
+    if (!block.residual.empty()) state.residual = Make(block.residual.size());
+    std::ranges::copy(block.residual, state.residual.values.begin());
     state.carries = !block.residual.empty();
     state.codec_state = block.codec_state;
     state.step = block.step;
@@ -338,7 +354,7 @@ absl::Status PushEncoder::Take(const SavedTable& saved) {
 double PushEncoder::ResidualNorm() const {
   double sum = 0;
   for (const auto& [block, state] : blocks_) {
-    sum += Reduce().sum_squares(state.residual.data(), state.residual.size());
+    sum += Reduce().sum_squares(state.residual.values.data(), state.residual.values.size());
   }
   for (const auto& [shard, state] : shards_) sum += state.residuals.SumOfSquares();
   return std::sqrt(sum);

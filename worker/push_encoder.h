@@ -74,10 +74,14 @@ class PushEncoder {
   double ResidualNorm() const;
 
  private:
+  // Floats, aligned for the widest loads and stores.
+  struct Floats {
+    runtime::Buffer memory;
+    std::span<float> values;
+  };
   struct BlockState {
-    runtime::Buffer memory;     // of the residual, aligned for the widest loads and stores
-    std::span<float> residual;  // empty before the first push with feedback
-    bool carries = false;       // the residual is to go along with the next push
+    Floats residual;                      // empty before the first push with feedback
+    bool carries = false;                 // the residual is to go along with the next push
     std::optional<std::uint32_t> choice;  // of the push before
     std::vector<float> codec_state;       // [TableCodec::WorkerStateElements]
     std::uint64_t step = 0;
@@ -89,7 +93,8 @@ class PushEncoder {
     std::uint64_t step = 0;
   };
 
-  static void MakeResidual(std::uint64_t elements, BlockState* state);
+  static Floats Make(std::uint64_t elements);
+  static Floats Zeros(std::uint64_t elements);
   bool FitsState(const SavedBlock& block) const;
   double RateOf(std::optional<double> learning_rate) const;
   ShardState& StateOf(std::uint32_t shard);
@@ -104,7 +109,7 @@ class PushEncoder {
   BlockState* StateOfBlock(std::uint32_t choice, std::uint64_t block);
   EncodeTerms TermsFor(const compress::TableCodec& codec, std::uint64_t block,
                        std::uint64_t elements, BlockState* state);
-  const float* Floats(const Pushed& pushed);
+  const float* FloatsOf(const Pushed& pushed);
   EncodedValues EncodeWithMomentum(const compress::TableCodec& codec, std::uint64_t block,
                                    const Pushed& gradient, double rate, BlockState* state);
   EncodedValues Encode(const compress::TableCodec& codec, std::uint64_t block, const Pushed& pushed,
@@ -126,6 +131,7 @@ class PushEncoder {
   const Mutant mutant_;
   std::map<std::uint64_t, BlockState> blocks_;
   std::map<std::uint32_t, ShardState> shards_;
+  Floats spare_;  // what the residual of the block before was kept in before its last push
   std::vector<float> floats_;
   std::vector<float> moved_;  // what momentum makes of a gradient
   std::vector<std::byte> encoded_;

@@ -1,9 +1,10 @@
-// Momentum in a worker's pushes; error feedback itself is tested by
+// Momentum in a worker's pushes, and where residuals lie; error feedback itself is tested by
 // tests/compression/identity_test.cc.
 #include "worker/push_encoder.h"
 
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -145,6 +146,38 @@ TEST(PushMomentum, Of16BitTablesIsCountedInFloat) {
   };
   EXPECT_THAT(push(), Each(1));
   EXPECT_THAT(push(), Each(1.5));
+}
+
+// The memory of residuals goes from block to block, and a push that is not finite gives up halfway.
+TEST(PushResiduals, OfSeveralBlocksKeepApart) {
+  const TableSpec spec = SpecOf("onebit");
+  const compress::TableCodecs codecs = *compress::TableCodecsOf(spec);
+  PushEncoder all(spec, &codecs, 1, 0, 1, 1 << 20);
+  const std::uint64_t sizes[] = {kElements, kElements, 3, kElements, 3};
+  std::vector<std::unique_ptr<PushEncoder>> alone;
+  for (std::size_t i = 0; i < std::size(sizes); ++i) {
+    alone.push_back(std::make_unique<PushEncoder>(spec, &codecs, 1, 0, 1, 1 << 20));
+  }
+  for (int step = 0; step < 6; ++step) {
+    for (std::uint64_t block = 0; block < std::size(sizes); ++block) {
+      std::vector<float> gradient(sizes[block]);
+      for (std::size_t i = 0; i < gradient.size(); ++i) {
+        gradient[i] = static_cast<float>((7 * i + 3 * block + static_cast<std::size_t>(step)) % 11);
+      }
+      if ((static_cast<std::size_t>(step) + block) % 4 == 3) {
+        gradient.back() = std::numeric_limits<float>::infinity();
+      }
+      const auto* const bytes = reinterpret_cast<const std::byte*>(gradient.data());
+      const EncodedValues one = all.EncodeBlock(0, block, bytes, gradient.size(), 0.1);
+      const EncodedValues same = alone[block]->EncodeBlock(0, block, bytes, gradient.size(), 0.1);
+      EXPECT_EQ(one.bytes.text(), same.bytes.text()) << "step " << step << ", block " << block;
+    }
+    for (std::uint64_t block = 0; block < std::size(sizes); ++block) {
+      for (std::uint64_t i = 0; i < sizes[block]; ++i) {
+        ASSERT_EQ(all.Kept(block, i), alone[block]->Kept(block, i)) << block << ", " << i;
+      }
+    }
+  }
 }
 
 }  // namespace
