@@ -79,7 +79,8 @@ void Shard::SetWorker(const proto::WorkerEntry& entry) {
   }
 }
 
-// Who was dead and is back pushes to clocks that versions were said to be complete in.
+// After clocks went back: a worker that was dead pushes again to clocks that versions were said to
+// be complete in, or a new head has not yet heard of clocks that the one before knew.
 void Shard::ForgetSlowest() {
   for (auto& [id, store] : stores_) store->ForgetSlowest();
 }

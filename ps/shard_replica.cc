@@ -43,6 +43,9 @@ void Shard::LoseFeedback() {
 void Shard::BecomeHead(bool inherited) {
   if (Is(context_->mutant, Mutant::kFeedbackLostInFailover) && inherited) LoseFeedback();
   if (inherited) grace_until_ = context_->loop->Now() + context_->held_grace;
+  // The head before may have known of later clocks, and so have answered with the block itself, by
+  // a codec that the table had from one of them on: no reader may now get an older version.
+  if (inherited) ForgetSlowest();
   const bool forget = Is(context_->mutant, Mutant::kPromoteWithoutWindows) && inherited;
   for (auto& [worker, window] : windows_) {
     window.streams[kAtOnce].Restart(forget ? 0 : window.streams[kAtOnce].admitted());

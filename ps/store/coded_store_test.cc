@@ -144,6 +144,7 @@ TEST_F(CodedStoreTest, WhenClocksWentBackVersionsAreOfNoClock) {
   EXPECT_FALSE(Wants(1, 4, 4));
   store_->ForgetSlowest();
   EXPECT_TRUE(Wants(1, 4, 4));
+  EXPECT_TRUE(Wants(1, 0, 0));
   EXPECT_EQ(Pull(1).slowest, 0u);
 }
 

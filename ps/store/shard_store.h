@@ -171,8 +171,9 @@ class ShardStore {
   virtual bool WantsVersion(const PullView& /*pull*/, const ReaderTerms& /*terms*/) {
     return false;
   }
-  // A worker that was not waited for is waited for again, from an earlier clock on: what versions
-  // were known to have of all clocks does not hold for what it pushes.
+  // The slowest clock that is known went back (a worker that was not waited for is waited for
+  // again, or another replica has become the head): what versions were known to have of all clocks
+  // does not hold, and the next reader of each block gets a new version.
   virtual void ForgetSlowest() {}
   // How the block's next version is to be made, when the slowest worker is at clock `slowest`:
   // the head asks, and the log tells the replicas.

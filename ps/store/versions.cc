@@ -8,6 +8,7 @@ namespace leeway::ps {
 void Versions::StartAt(std::uint64_t version, std::uint64_t slowest) {
   version_ = version;
   slowest_ = slowest;
+  forgotten_ = false;
   in_vain_ = 0;
   messages_.clear();
   bytes_ = 0;
@@ -20,6 +21,7 @@ void Versions::Append(std::uint64_t version, std::uint64_t slowest, std::uint32_
       {.from = version_, .version = version, .codec = codec, .bytes = std::move(message)});
   version_ = version;
   slowest_ = slowest;
+  forgotten_ = false;
   in_vain_ = 0;
   while (messages_.size() > kMessagesMax || (bytes_ > bytes_max && messages_.size() > 1)) {
     bytes_ -= messages_.front().bytes.size();
@@ -28,7 +30,7 @@ void Versions::Append(std::uint64_t version, std::uint64_t slowest, std::uint32_
 }
 
 bool Versions::IsDue(const Since& since) const {
-  if (since.slowest > slowest_ + kLagMax) return true;
+  if (forgotten_ || since.slowest > slowest_ + kLagMax) return true;
   if (!since.reader_holds) return false;
   const std::uint64_t rounds_max = kRoundsMax * std::max<std::uint64_t>(1, since.workers);
   return since.slowest > slowest_ || since.updates >= rounds_max || in_vain_ >= rounds_max;

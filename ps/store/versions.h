@@ -30,8 +30,11 @@ class Versions {
   std::uint64_t version() const { return version_; }
   std::uint64_t slowest() const { return slowest_; }
 
-  // It is not known how far it was.
-  void ForgetSlowest() { slowest_ = 0; }
+  // It is not known how far it was: the next reader gets a new one.
+  void ForgetSlowest() {
+    slowest_ = 0;
+    forgotten_ = true;
+  }
 
   // A version that does not follow from the one before by a message.
   void StartAt(std::uint64_t version, std::uint64_t slowest);
@@ -71,6 +74,7 @@ class Versions {
   };
   std::uint64_t version_ = 1;  // of a block that nobody has pushed to: what all begin with
   std::uint64_t slowest_ = 0;
+  bool forgotten_ = false;
   std::uint64_t in_vain_ = 0;     // NoteInVain since it was made
   std::deque<Message> messages_;  // each begins where the one before ends; the newest is the last
   std::uint64_t bytes_ = 0;
