@@ -1,0 +1,319 @@
+#include "van/rdma/verbs/system_verbs.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <deque>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/log.h"
+#include "runtime/status_macros.h"
+#include "runtime/unique_fd.h"
+#include "van/rdma/verbs/inventory.h"
+#include "van/rdma/verbs/library.h"
+#include "van/rdma/verbs/system_connection.h"
+#include "van/rdma/verbs/system_device.h"
+
+namespace leeway::van::verbs {
+namespace {
+
+// Requests to connect that wait to be looked at.
+constexpr int kBacklog = 128;
+constexpr int kReadyAtOnce = 16;
+// Events of rdma_cm that are looked at before others have their turn.
+constexpr int kCmEventsAtOnce = 16;
+
+// What a descriptor in the epoll set is: one of these, or of a device: kFirstDevice + 2 * its
+// place, and one more for its news.
+enum Source : std::uint64_t { kCm = 0, kWake = 1, kFirstDevice = 2 };
+
+class SystemVerbs final : public Verbs, public ConnectionOwner {
+ public:
+  SystemVerbs(const Library& library, const Options& options);
+  absl::Status Start();
+  ~SystemVerbs() override;
+
+  int fd() const override { return poll_.get(); }
+  absl::StatusOr<std::uint16_t> Listen(const sockaddr_storage& address) override;
+  absl::StatusOr<std::unique_ptr<Connection>> Dial(const sockaddr_storage& address) override;
+  bool NextEvent(Event* event) override;
+  std::span<Device* const> devices() const override { return devices_; }
+
+  const Library& library() const override { return library_; }
+  const Options& options() const override { return options_; }
+  absl::StatusOr<SystemDevice*> DeviceOf(const rdma_cm_id* id) override;
+  void Report(Event event) override;
+  void Forget(const SystemConnection* connection) override;
+
+ private:
+  absl::Status Watch(int fd, std::uint64_t source);
+  void Look();
+  void ReadCmEvents();
+  bool TakeCmEvent(CmEvent* event);
+  void OnCmEvent(const CmEvent& event);
+  void OnRequest(const CmEvent& event);
+  void ReadNews(SystemDevice* device);
+  void Lose(SystemDevice* device, absl::Status why);
+  void SetAwake(bool awake);
+
+  const Library& library_;
+  const Options options_;
+  runtime::UniqueFd poll_;
+  // Readable while events are pending.
+  runtime::UniqueFd wake_;
+  bool awake_ = false;
+  Owned<rdma_event_channel> channel_;
+  std::vector<std::unique_ptr<SystemDevice>> owned_devices_;
+  std::vector<Device*> devices_;  // the same
+  std::vector<Owned<rdma_cm_id>> listeners_;
+  std::deque<Event> pending_;
+};
+
+// What a user is to change, by errno.
+absl::Status CannotListenHere(int error) {
+  switch (error) {
+    case EADDRINUSE:
+      return absl::AlreadyExistsError(
+          "it is in use; choose another port (LEEWAY_SCHEDULER or DMLC_PS_ROOT_PORT) or stop the "
+          "process that holds it");
+    case ENODEV:
+    case EADDRNOTAVAIL:
+      return absl::UnavailableError(
+          "no rdma device of this machine has that address; check LEEWAY_HOST, LEEWAY_INTERFACE "
+          "and "
+          "`rdma link`");
+    case EMFILE:
+    case ENFILE:
+      return absl::UnavailableError("out of file descriptors (ulimit -n)");
+    default:
+      return absl::UnavailableError(std::strerror(error));
+  }
+}
+
+int DestroyChannel(rdma_event_channel* channel) {
+  if (const auto& library = SystemLibrary(); library.ok()) library->destroy_event_channel(channel);
+  return 0;
+}
+
+SystemVerbs::SystemVerbs(const Library& library, const Options& options)
+    : library_(library),
+      options_(options),
+      poll_(::epoll_create1(EPOLL_CLOEXEC)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      channel_(nullptr, DestroyChannel) {}
+
+// Requests that nobody has taken are refused.
+SystemVerbs::~SystemVerbs() {
+  std::exchange(pending_, {}).clear();
+  listeners_.clear();
+  owned_devices_.clear();
+}
+
+absl::Status SystemVerbs::Start() {
+  channel_.reset(library_.create_event_channel());
+  if (channel_ == nullptr) {
+    return absl::UnavailableError(
+        absl::StrCat("rdma_cm gives no event channel: ", std::strerror(errno),
+                     "; is the kernel module rdma_ucm loaded, and may "
+                     "this user open /dev/infiniband/rdma_cm?"));
+  }
+  const int cm = channel_->fd;
+  if (::fcntl(cm, F_SETFL, ::fcntl(cm, F_GETFL) | O_NONBLOCK) != 0) {
+    return absl::UnavailableError(absl::StrCat("rdma_cm: ", std::strerror(errno)));
+  }
+  LEEWAY_RETURN_IF_ERROR(Watch(cm, kCm));
+  return Watch(wake_.get(), kWake);
+}
+
+absl::Status SystemVerbs::Watch(int fd, std::uint64_t source) {
+  epoll_event wanted{};
+  wanted.events = EPOLLIN;
+  wanted.data.u64 = source;
+  if (::epoll_ctl(poll_.get(), EPOLL_CTL_ADD, fd, &wanted) == 0) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat("rdma: epoll: ", std::strerror(errno), " (file descriptors: ulimit -n)"));
+}
+
+// ---- listening and dialling ----
+
+absl::StatusOr<std::uint16_t> SystemVerbs::Listen(const sockaddr_storage& address) {
+  sockaddr_storage here = address;
+  rdma_cm_id* made = nullptr;
+  if (library_.create_id(channel_.get(), &made, nullptr, RDMA_PS_TCP) != 0) {
+    return CannotListenHere(errno);
+  }
+  Owned<rdma_cm_id> id(made, library_.destroy_id);
+  if (library_.bind_addr(made, reinterpret_cast<sockaddr*>(&here)) != 0 ||
+      library_.listen(made, kBacklog) != 0) {
+    return CannotListenHere(errno);
+  }
+  listeners_.push_back(std::move(id));
+  return ntohs(library_.get_src_port(made));
+}
+
+absl::StatusOr<std::unique_ptr<Connection>> SystemVerbs::Dial(const sockaddr_storage& address) {
+  return SystemConnection::Dial(this, channel_.get(), address);
+}
+
+// ---- devices ----
+
+absl::StatusOr<SystemDevice*> SystemVerbs::DeviceOf(const rdma_cm_id* id) {
+  for (const auto& device : owned_devices_) {
+    if (device->IsThatOf(id) && !device->lost()) return device.get();
+  }
+  LEEWAY_ASSIGN_OR_RETURN(std::unique_ptr<SystemDevice> device,
+                          SystemDevice::Open(library_, id, options_));
+  const std::uint64_t source = kFirstDevice + 2 * owned_devices_.size();
+  LEEWAY_RETURN_IF_ERROR(Watch(device->notices_fd(), source));
+  LEEWAY_RETURN_IF_ERROR(Watch(device->news_fd(), source + 1));
+  devices_.push_back(device.get());
+  owned_devices_.push_back(std::move(device));
+  return owned_devices_.back().get();
+}
+
+void SystemVerbs::ReadNews(SystemDevice* device) {
+  if (absl::Status why = device->ReadNews(); !why.ok()) Lose(device, std::move(why));
+}
+
+// A device that has gone would keep its descriptors readable for ever.
+void SystemVerbs::Lose(SystemDevice* device, absl::Status why) {
+  device->SetLost();
+  ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, device->notices_fd(), nullptr);
+  ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, device->news_fd(), nullptr);
+  Event lost;
+  lost.kind = EventKind::kDeviceLost;
+  lost.device = device;
+  lost.why = std::move(why);
+  pending_.push_back(std::move(lost));
+}
+
+// ---- events ----
+
+bool SystemVerbs::NextEvent(Event* event) {
+  if (pending_.empty()) Look();
+  const bool found = !pending_.empty();
+  if (found) {
+    *event = std::move(pending_.front());
+    pending_.pop_front();
+  }
+  SetAwake(!pending_.empty());
+  return found;
+}
+
+// One call to the system says whether there is anything anywhere.
+void SystemVerbs::Look() {
+  std::array<epoll_event, kReadyAtOnce> ready;
+  const int count = ::epoll_wait(poll_.get(), ready.data(), kReadyAtOnce, /*timeout=*/0);
+  for (int i = 0; i < count; ++i) {
+    const std::uint64_t source = ready[i].data.u64;
+    if (source == kCm) ReadCmEvents();
+    if (source < kFirstDevice) continue;
+    SystemDevice* const device = owned_devices_[(source - kFirstDevice) / 2].get();
+    if (device->lost()) continue;
+    if ((source - kFirstDevice) % 2 == 0) {
+      device->TakeNotices();
+    } else {
+      ReadNews(device);
+    }
+  }
+}
+
+void SystemVerbs::ReadCmEvents() {
+  CmEvent event;
+  for (int i = 0; i < kCmEventsAtOnce && TakeCmEvent(&event); ++i) OnCmEvent(event);
+}
+
+bool SystemVerbs::TakeCmEvent(CmEvent* event) {
+  rdma_cm_event* taken = nullptr;
+  if (library_.get_cm_event(channel_.get(), &taken) != 0) return false;
+  event->type = taken->event;
+  event->id = taken->id;
+  event->status = taken->status;
+  event->private_data.clear();
+  const bool has_data = taken->event == RDMA_CM_EVENT_CONNECT_REQUEST ||
+                        taken->event == RDMA_CM_EVENT_CONNECT_RESPONSE;
+  if (has_data && taken->param.conn.private_data != nullptr) {
+    const auto* const data = static_cast<const std::byte*>(taken->param.conn.private_data);
+    const std::size_t bytes =
+        std::min<std::size_t>(taken->param.conn.private_data_len, kPrivateBytesMax);
+    event->private_data.assign(data, data + bytes);
+  }
+  library_.ack_cm_event(taken);
+  return true;
+}
+
+// An id has no connection if it listens.
+void SystemVerbs::OnCmEvent(const CmEvent& event) {
+  if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST) return OnRequest(event);
+  auto* const connection = static_cast<SystemConnection*>(event.id->context);
+  if (connection == nullptr) return;
+  auto* const device = static_cast<SystemDevice*>(connection->device());
+  if (event.type == RDMA_CM_EVENT_DEVICE_REMOVAL && device != nullptr) {
+    if (device->lost()) return;
+    return Lose(device, absl::UnavailableError(
+                            absl::StrCat("the rdma device ", device->info().name, " was removed")));
+  }
+  if (std::optional<Event> made = connection->OnEvent(event)) pending_.push_back(*std::move(made));
+}
+
+void SystemVerbs::OnRequest(const CmEvent& event) {
+  absl::StatusOr<std::unique_ptr<SystemConnection>> connection =
+      SystemConnection::Requested(this, event.id);
+  if (!connection.ok()) {
+    return runtime::LogWarning("rdma: refusing a connection: ",
+                               std::string(connection.status().message()));
+  }
+  Event request;
+  request.kind = EventKind::kRequest;
+  request.connection = connection->get();
+  request.accepted = *std::move(connection);
+  request.private_data = event.private_data;
+  pending_.push_back(std::move(request));
+}
+
+void SystemVerbs::Report(Event event) {
+  pending_.push_back(std::move(event));
+  SetAwake(true);
+}
+
+void SystemVerbs::Forget(const SystemConnection* connection) {
+  std::erase_if(pending_, [connection](const Event& event) {
+    return event.connection == connection && event.accepted == nullptr;
+  });
+}
+
+void SystemVerbs::SetAwake(bool awake) {
+  if (std::exchange(awake_, awake) == awake) return;
+  if (awake) {
+    ::eventfd_write(wake_.get(), 1);
+  } else {
+    eventfd_t unused = 0;
+    ::eventfd_read(wake_.get(), &unused);
+  }
+}
+
+// ---- the provider ----
+
+class SystemProvider final : public Provider {
+ public:
+  absl::StatusOr<std::unique_ptr<Verbs>> Open(const Options& options) override {
+    LEEWAY_RETURN_IF_ERROR(Usable());
+    auto verbs = std::make_unique<SystemVerbs>(*SystemLibrary(), options);
+    LEEWAY_RETURN_IF_ERROR(verbs->Start());
+    return verbs;
+  }
+  absl::Status Viable() const override { return Usable(); }
+};
+
+}  // namespace
+
+std::unique_ptr<Provider> NewSystemProvider() { return std::make_unique<SystemProvider>(); }
+
+}  // namespace leeway::van::verbs
