@@ -106,12 +106,13 @@ absl::Status CheckCm() {
 
 Inventory TakeInventory() {
   Inventory inventory;
+  inventory.kernel_has_devices = AnyIn(kKernelDevices);
   const absl::StatusOr<Library>& library = SystemLibrary();
   if (!library.ok()) {
     inventory.status = library.status();
     return inventory;
   }
-  if (!AnyIn(kKernelDevices)) {
+  if (!inventory.kernel_has_devices) {
     inventory.status = NoDevice();
     return inventory;
   }

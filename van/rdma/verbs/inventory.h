@@ -35,6 +35,7 @@ struct FoundDevice {
 struct Inventory {
   // Why no device could be asked for: a library is missing, or the kernel shows none.
   absl::Status status;
+  bool kernel_has_devices = false;  // whether or not a library can tell
   std::vector<FoundDevice> devices;
 };
 // Looks each time; any thread. Never asks the library for anything where the kernel has no device.
