@@ -233,6 +233,13 @@ void AddCompression(CLI::App* app, CompressionCommand* command, Action* action) 
   compression->callback([=] { *action = [=] { return RunCompressionCommand(*command); }; });
 }
 
+void AddDoctor(CLI::App* app, bool* json, Action* action) {
+  CLI::App* doctor = app->add_subcommand(
+      "doctor", "look for what is wrong with this machine for a node, and say how to mend it");
+  doctor->add_flag("--json", *json, "all that was seen, for programs");
+  doctor->callback([=] { *action = [=] { return RunDoctorCommand(*json); }; });
+}
+
 void AddRest(CLI::App* app, std::vector<std::string>* files, Action* action) {
   CLI::App* compare = app->add_subcommand("compare", "show several runs' JSON files as a table");
   compare->add_option("files", *files, "what `leeway train --json` wrote")->required();
@@ -285,6 +292,7 @@ int Main(const std::vector<std::string>& arguments) {
   train.arguments = arguments;
   CompressionCommand compression;
   std::vector<std::string> files;
+  bool doctor_json = false;
   AddRoles(&app, &role, &action);
   AddMoves(&app, &drain, &rebalance, &action);
   AddCodec(&app, &codec, &action);
@@ -292,6 +300,7 @@ int Main(const std::vector<std::string>& arguments) {
   AddLaunch(&app, &launch, &action);
   AddTrain(&app, &train, &action);
   AddCompression(&app, &compression, &action);
+  AddDoctor(&app, &doctor_json, &action);
   AddRest(&app, &files, &action);
 
   std::vector<std::string> own(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end());

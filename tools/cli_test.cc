@@ -46,8 +46,9 @@ TEST(CliTest, Version) {
 TEST(CliTest, HelpNamesTheCommands) {
   const Said said = Leeway({"--help"});
   EXPECT_EQ(said.code, 0);
-  for (const char* command : {"scheduler", "server", "launch", "train", "compare", "compression",
-                              "status", "drain", "rebalance", "codec", "checkpoint", "version"}) {
+  for (const char* command :
+       {"scheduler", "server", "launch", "train", "compare", "compression", "status", "drain",
+        "rebalance", "codec", "checkpoint", "doctor", "version"}) {
     EXPECT_THAT(said.output, HasSubstr(command));
   }
 }

@@ -28,6 +28,9 @@ int RunSchedulerCommand(const RoleCommand& command);
 int RunServerCommand(const RoleCommand& command);
 int RunStatusCommand(const RoleCommand& command);
 
+// What is wrong here for a node, and how to mend it. Not 0 only if something does not work.
+int RunDoctorCommand(bool json);
+
 struct DrainCommand {
   std::string scheduler;
   std::string server;  // "server:RANK"

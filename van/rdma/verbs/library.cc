@@ -2,95 +2,145 @@
 
 #include <dlfcn.h>
 
+#include <cstring>
+#include <string>
+
 #include "absl/strings/str_cat.h"
+#include "runtime/log.h"
+#include "runtime/status_macros.h"
 
 namespace leeway::van::verbs {
 namespace {
 
-constexpr char kInstall[] = "(Debian: libibverbs1 librdmacm1 ibverbs-providers)";
+constexpr char kVerbsFile[] = "libibverbs.so.1";
+constexpr char kCmFile[] = "librdmacm.so.1";
 
-class Loader {
+// A library that is open for good: what it has allocated and registered goes on being used.
+absl::StatusOr<void*> OpenFile(const char* file) {
+  void* const handle = ::dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (handle != nullptr) return handle;
+  const char* const why = ::dlerror();
+  return absl::NotFoundError(
+      absl::StrCat(file,
+                   " is not installed (Debian: apt install libibverbs1 librdmacm1 "
+                   "ibverbs-providers): ",
+                   why == nullptr ? "" : why));
+}
+
+// Takes functions of one library. The first that is not there is remembered.
+class Symbols {
  public:
-  explicit Loader(const char* name) : name_(name), handle_(::dlopen(name, RTLD_NOW)) {
-    if (handle_ == nullptr) {
-      status_ = absl::NotFoundError(absl::StrCat(name, " is not installed ", kInstall));
-    }
-  }
+  Symbols(const char* file, void* handle) : file_(file), handle_(handle) {}
+
   template <class Function>
-  void Find(const char* symbol, Function* function) {
-    if (handle_ == nullptr) return;
-    *function = reinterpret_cast<Function>(::dlsym(handle_, symbol));
-    if (*function == nullptr && status_.ok()) {
-      status_ = absl::NotFoundError(absl::StrCat(name_, " is too old: it has no ", symbol));
+  void Take(const char* name, const char* version, Function* function) {
+    void* const symbol = ::dlvsym(handle_, name, version);
+    if (symbol == nullptr && status_.ok()) {
+      status_ = absl::NotFoundError(
+          absl::StrCat(file_, " has no ", name, "@", version, ": rdma-core 35 or newer is needed"));
     }
+    static_assert(sizeof(*function) == sizeof(symbol));
+    std::memcpy(function, &symbol, sizeof(symbol));
   }
   const absl::Status& status() const { return status_; }
 
  private:
-  const char* const name_;
-  void* const handle_;  // never closed
+  const char* const file_;
+  void* const handle_;
   absl::Status status_;
 };
 
-absl::StatusOr<const Library*> Load() {
-  static Library library{};
-  Loader verbs("libibverbs.so.1");
-  verbs.Find("ibv_get_device_list", &library.get_device_list);
-  verbs.Find("ibv_free_device_list", &library.free_device_list);
-  verbs.Find("ibv_get_device_name", &library.get_device_name);
-  verbs.Find("ibv_open_device", &library.open_device);
-  verbs.Find("ibv_close_device", &library.close_device);
-  verbs.Find("ibv_query_device", &library.query_device);
-  verbs.Find("ibv_query_port", &library.query_port);
-  verbs.Find("ibv_query_gid", &library.query_gid);
-  verbs.Find("ibv_alloc_pd", &library.alloc_pd);
-  verbs.Find("ibv_dealloc_pd", &library.dealloc_pd);
-  verbs.Find("ibv_reg_mr", &library.reg_mr);
-  verbs.Find("ibv_dereg_mr", &library.dereg_mr);
-  verbs.Find("ibv_create_comp_channel", &library.create_comp_channel);
-  verbs.Find("ibv_destroy_comp_channel", &library.destroy_comp_channel);
-  verbs.Find("ibv_create_cq", &library.create_cq);
-  verbs.Find("ibv_destroy_cq", &library.destroy_cq);
-  verbs.Find("ibv_get_cq_event", &library.get_cq_event);
-  verbs.Find("ibv_ack_cq_events", &library.ack_cq_events);
-  verbs.Find("ibv_create_srq", &library.create_srq);
-  verbs.Find("ibv_destroy_srq", &library.destroy_srq);
-  verbs.Find("ibv_modify_qp", &library.modify_qp);
-  verbs.Find("ibv_get_async_event", &library.get_async_event);
-  verbs.Find("ibv_ack_async_event", &library.ack_async_event);
-  verbs.Find("ibv_fork_init", &library.fork_init);
-  if (!verbs.status().ok()) return verbs.status();
-  Loader cm("librdmacm.so.1");
-  cm.Find("rdma_create_event_channel", &library.create_event_channel);
-  cm.Find("rdma_destroy_event_channel", &library.destroy_event_channel);
-  cm.Find("rdma_create_id", &library.create_id);
-  cm.Find("rdma_destroy_id", &library.destroy_id);
-  cm.Find("rdma_bind_addr", &library.bind_addr);
-  cm.Find("rdma_resolve_addr", &library.resolve_addr);
-  cm.Find("rdma_resolve_route", &library.resolve_route);
-  cm.Find("rdma_create_qp", &library.create_qp);
-  cm.Find("rdma_destroy_qp", &library.destroy_qp);
-  cm.Find("rdma_connect", &library.connect);
-  cm.Find("rdma_listen", &library.listen);
-  cm.Find("rdma_accept", &library.accept);
-  cm.Find("rdma_disconnect", &library.disconnect);
-  cm.Find("rdma_get_cm_event", &library.get_cm_event);
-  cm.Find("rdma_ack_cm_event", &library.ack_cm_event);
-  cm.Find("rdma_set_option", &library.set_option);
-  cm.Find("rdma_get_src_port", &library.get_src_port);
-  if (!cm.status().ok()) return cm.status();
-  // Before memory is registered: otherwise a child that this process forks would take its pages
-  // away from the device.
-  if (library.fork_init() != 0) {
-    return absl::UnavailableError("libibverbs cannot be made safe for processes that fork");
+absl::Status TakeVerbs(const char* file, Library* library) {
+  LEEWAY_ASSIGN_OR_RETURN(void* const handle, OpenFile(file));
+  Symbols symbols(file, handle);
+  constexpr char kV10[] = "IBVERBS_1.0", kV11[] = "IBVERBS_1.1";
+  symbols.Take("ibv_get_device_list", kV11, &library->get_device_list);
+  symbols.Take("ibv_free_device_list", kV11, &library->free_device_list);
+  symbols.Take("ibv_get_device_name", kV11, &library->get_device_name);
+  symbols.Take("ibv_open_device", kV11, &library->open_device);
+  symbols.Take("ibv_close_device", kV11, &library->close_device);
+  symbols.Take("ibv_query_device", kV11, &library->query_device);
+  symbols.Take("ibv_query_port", kV11, &library->query_port);
+  symbols.Take("_ibv_query_gid_table", "IBVERBS_1.11", &library->query_gid_table);
+  symbols.Take("ibv_get_async_event", kV11, &library->get_async_event);
+  symbols.Take("ibv_ack_async_event", kV11, &library->ack_async_event);
+  symbols.Take("ibv_alloc_pd", kV11, &library->alloc_pd);
+  symbols.Take("ibv_dealloc_pd", kV11, &library->dealloc_pd);
+  symbols.Take("ibv_reg_mr", kV11, &library->reg_mr);
+  symbols.Take("ibv_dereg_mr", kV11, &library->dereg_mr);
+  symbols.Take("ibv_create_comp_channel", kV10, &library->create_comp_channel);
+  symbols.Take("ibv_destroy_comp_channel", kV10, &library->destroy_comp_channel);
+  symbols.Take("ibv_create_cq", kV11, &library->create_cq);
+  symbols.Take("ibv_resize_cq", kV11, &library->resize_cq);
+  symbols.Take("ibv_destroy_cq", kV11, &library->destroy_cq);
+  symbols.Take("ibv_get_cq_event", kV11, &library->get_cq_event);
+  symbols.Take("ibv_ack_cq_events", kV11, &library->ack_cq_events);
+  symbols.Take("ibv_create_srq", kV11, &library->create_srq);
+  symbols.Take("ibv_destroy_srq", kV11, &library->destroy_srq);
+  symbols.Take("ibv_create_qp", kV11, &library->create_qp);
+  symbols.Take("ibv_modify_qp", kV11, &library->modify_qp);
+  symbols.Take("ibv_destroy_qp", kV11, &library->destroy_qp);
+  symbols.Take("ibv_event_type_str", kV11, &library->event_type_str);
+  symbols.Take("ibv_fork_init", kV11, &library->fork_init);
+  symbols.Take("ibv_is_fork_initialized", "IBVERBS_1.13", &library->is_fork_initialized);
+  return symbols.status();
+}
+
+absl::Status TakeCm(const char* file, Library* library) {
+  LEEWAY_ASSIGN_OR_RETURN(void* const handle, OpenFile(file));
+  Symbols symbols(file, handle);
+  constexpr char kV10[] = "RDMACM_1.0";
+  symbols.Take("rdma_create_event_channel", kV10, &library->create_event_channel);
+  symbols.Take("rdma_destroy_event_channel", kV10, &library->destroy_event_channel);
+  symbols.Take("rdma_get_cm_event", kV10, &library->get_cm_event);
+  symbols.Take("rdma_ack_cm_event", kV10, &library->ack_cm_event);
+  symbols.Take("rdma_create_id", kV10, &library->create_id);
+  symbols.Take("rdma_destroy_id", kV10, &library->destroy_id);
+  symbols.Take("rdma_bind_addr", kV10, &library->bind_addr);
+  symbols.Take("rdma_listen", kV10, &library->listen);
+  symbols.Take("rdma_get_src_port", kV10, &library->get_src_port);
+  symbols.Take("rdma_resolve_addr", kV10, &library->resolve_addr);
+  symbols.Take("rdma_resolve_route", kV10, &library->resolve_route);
+  symbols.Take("rdma_init_qp_attr", "RDMACM_1.2", &library->init_qp_attr);
+  symbols.Take("rdma_connect", kV10, &library->connect);
+  symbols.Take("rdma_accept", kV10, &library->accept);
+  symbols.Take("rdma_establish", "RDMACM_1.2", &library->establish);
+  symbols.Take("rdma_disconnect", kV10, &library->disconnect);
+  return symbols.status();
+}
+
+// Without it, on kernels before 5.12, a child that is forked may take pages from under the device.
+// It has to be asked for before any memory is registered.
+void AskForForkSafety(const Library& library) {
+  if (library.is_fork_initialized() != IBV_FORK_DISABLED) return;
+  if (const int error = library.fork_init(); error != 0) {
+    runtime::LogWarning("rdma: this process must not fork: ibv_fork_init fails (",
+                        std::strerror(error), ")");
   }
-  return &library;
 }
 
 }  // namespace
 
-absl::StatusOr<const Library*> LoadLibrary() {
-  static const absl::StatusOr<const Library*> library = Load();
+// Exported with the signature of an older structure, of which the newer is an extension: what is
+// beyond it stays zero.
+int QueryPort(const Library& library, ibv_context* context, std::uint8_t port, ibv_port_attr* out) {
+  *out = {};
+  return library.query_port(context, port, reinterpret_cast<_compat_ibv_port_attr*>(out));
+}
+
+absl::StatusOr<Library> LoadLibrary(const char* verbs_file, const char* cm_file) {
+  Library library{};
+  LEEWAY_RETURN_IF_ERROR(TakeVerbs(verbs_file, &library));
+  LEEWAY_RETURN_IF_ERROR(TakeCm(cm_file, &library));
+  return library;
+}
+
+const absl::StatusOr<Library>& SystemLibrary() {
+  static const absl::StatusOr<Library> library = [] {
+    absl::StatusOr<Library> loaded = LoadLibrary(kVerbsFile, kCmFile);
+    if (loaded.ok()) AskForForkSafety(*loaded);
+    return loaded;
+  }();
   return library;
 }
 

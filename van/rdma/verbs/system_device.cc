@@ -1,23 +1,36 @@
 #include "van/rdma/verbs/system_device.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
-#include <sys/epoll.h>
-#include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/log.h"
 #include "runtime/status_macros.h"
+#include "van/rdma/verbs/device_words.h"
+#include "van/rdma/verbs/locked_memory.h"
 
 namespace leeway::van::verbs {
 namespace {
 
-// All completions that may be outstanding have to fit: a queue that overflows is of no more use.
-constexpr int kCompletionsMax = 32767;
+// Connections that the completion queue has room for at first; it doubles when there are more.
+constexpr std::uint32_t kFirstConnections = 16;
+constexpr std::size_t kPolledAtOnce = 32;
+
+class SystemRegion final : public MemoryRegion {
+ public:
+  SystemRegion(ibv_mr* region, decltype(&::ibv_dereg_mr) deregister)
+      : region_(region, deregister) {}
+  std::uint32_t local_key() const override { return region_->lkey; }
+  std::uint32_t remote_key() const override { return region_->rkey; }
+
+ private:
+  const Owned<ibv_mr> region_;
+};
 
 Outcome OutcomeOf(ibv_wc_status status) {
   switch (status) {
@@ -46,205 +59,251 @@ Outcome OutcomeOf(ibv_wc_status status) {
   }
 }
 
-void MakeNonBlocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK); }
-
-absl::Status Cannot(absl::string_view what) {
-  const int error = errno;
-  if (error == ENOMEM || error == EPERM) {
-    return absl::ResourceExhaustedError(absl::StrCat("cannot ", what, ": ", MemlockAdvice()));
-  }
-  return absl::UnavailableError(absl::StrCat("cannot ", what, ": ", std::strerror(error)));
+Completion CompletionOf(const ibv_wc& from) {
+  Completion to;
+  to.id = from.wr_id;
+  to.queue_pair = from.qp_num;
+  to.outcome = OutcomeOf(from.status);
+  to.vendor_code = from.vendor_err;
+  if (from.status != IBV_WC_SUCCESS) return to;
+  to.receive = (from.opcode & IBV_WC_RECV) != 0;
+  if (to.receive) to.bytes = from.byte_len;
+  return to;
 }
 
-class SystemRegion final : public MemoryRegion {
- public:
-  SystemRegion(const Library* library, ibv_mr* region) : library_(library), region_(region) {}
-  ~SystemRegion() override { library_->dereg_mr(region_); }
-  std::uint32_t local_key() const override { return region_->lkey; }
-  std::uint32_t remote_key() const override { return region_->rkey; }
-
- private:
-  const Library* const library_;
-  ibv_mr* const region_;
-};
+bool EndsDevice(ibv_event_type type) {
+  return type == IBV_EVENT_DEVICE_FATAL || type == IBV_EVENT_CQ_ERR || type == IBV_EVENT_SRQ_ERR;
+}
 
 }  // namespace
 
-std::string MemlockAdvice() {
-  rlimit limit{};
-  ::getrlimit(RLIMIT_MEMLOCK, &limit);
-  if (limit.rlim_cur == RLIM_INFINITY) return "there is no more memory to lock";
-  return absl::StrCat("no more memory may be locked (the limit is ", limit.rlim_cur >> 10,
-                      " KiB): ulimit -l unlimited, or LimitMEMLOCK=infinity in the service's file");
-}
+// ---- making one ----
 
-absl::StatusOr<std::unique_ptr<SystemDevice>> SystemDevice::Open(const Library* library,
-                                                                 rdma_cm_id* id,
-                                                                 const Options& options, int epoll,
-                                                                 std::uint64_t tag) {
-  std::unique_ptr<SystemDevice> device(new SystemDevice(library, id->verbs));
-  LEEWAY_RETURN_IF_ERROR(device->Create(id, options));
-  LEEWAY_RETURN_IF_ERROR(device->Watch(epoll, tag));
-  return device;
-}
+SystemDevice::SystemDevice(const Library& library, Owned<ibv_context> context,
+                           const Options& options)
+    : library_(library),
+      options_(options),
+      context_(std::move(context)),
+      domain_(nullptr, library.dealloc_pd),
+      channel_(nullptr, library.destroy_comp_channel),
+      queue_(nullptr, library.destroy_cq),
+      receives_(nullptr, library.destroy_srq),
+      inline_bytes_(options.inline_bytes) {}
 
-absl::Status SystemDevice::Create(rdma_cm_id* id, const Options& options) {
-  ibv_device_attr limits{};
-  if (library_->query_device(context_, &limits) != 0) return Cannot("ask an rdma device");
-  Describe(id);
-  inline_bytes_ = options.inline_bytes;
-  info_.send_depth =
-      std::min<std::uint32_t>(options.send_depth, static_cast<std::uint32_t>(limits.max_qp_wr));
-  info_.receive_depth =
-      std::min<std::uint32_t>(options.receive_depth, static_cast<std::uint32_t>(limits.max_srq_wr));
-  domain_ = library_->alloc_pd(context_);
-  if (domain_ == nullptr) return Cannot(absl::StrCat("use rdma device ", info_.name));
-  channel_ = library_->create_comp_channel(context_);
-  if (channel_ == nullptr) return Cannot("make a completion channel");
-  MakeNonBlocking(channel_->fd);
-  MakeNonBlocking(context_->async_fd);
-  queue_ = library_->create_cq(context_, std::min(kCompletionsMax, limits.max_cqe), nullptr,
-                               channel_, 0);
-  if (queue_ == nullptr) return Cannot("make a completion queue");
-  ibv_srq_init_attr wanted{};
-  wanted.attr.max_wr = info_.receive_depth;
-  wanted.attr.max_sge = 1;
-  receives_ = library_->create_srq(domain_, &wanted);
-  return receives_ == nullptr ? Cannot("make a shared receive queue") : absl::OkStatus();
-}
-
-absl::Status SystemDevice::Watch(int epoll, std::uint64_t tag) {
-  epoll_ = epoll;
-  for (const auto& [fd, of] :
-       {std::pair(channel_->fd, tag), std::pair(context_->async_fd, tag + 1)}) {
-    epoll_event event{};
-    event.events = EPOLLIN;
-    event.data.u64 = of;
-    if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) return Cannot("watch an rdma device");
+absl::StatusOr<std::unique_ptr<SystemDevice>> SystemDevice::Open(const Library& library,
+                                                                 const rdma_cm_id* id,
+                                                                 const Options& options) {
+  ibv_device* const device = id->verbs->device;
+  Owned<ibv_context> context(library.open_device(device), library.close_device);
+  if (context == nullptr) {
+    return absl::UnavailableError(absl::StrCat("cannot open the rdma device ",
+                                               library.get_device_name(device), ": ",
+                                               std::strerror(errno)));
   }
+  std::unique_ptr<SystemDevice> made(new SystemDevice(library, std::move(context), options));
+  LEEWAY_RETURN_IF_ERROR(made->Start(id));
+  return made;
+}
+
+absl::Status SystemDevice::Start(const rdma_cm_id* id) {
+  info_.name = library_.get_device_name(context_->device);
+  if (const int error = library_.query_device(context_.get(), &limits_); error != 0) {
+    return Cannot("its limits", error);
+  }
+  info_.send_depth =
+      std::min(options_.send_depth, static_cast<std::uint32_t>(std::max(limits_.max_qp_wr, 1)));
+  info_.receive_depth =
+      std::min(options_.receive_depth, static_cast<std::uint32_t>(std::max(limits_.max_srq_wr, 1)));
+  LearnPort(id);
+  domain_.reset(library_.alloc_pd(context_.get()));
+  if (domain_ == nullptr) return Cannot("a protection domain", errno);
+  channel_.reset(library_.create_comp_channel(context_.get()));
+  if (channel_ == nullptr) return Cannot("a completion channel", errno);
+  for (const int fd : {channel_->fd, context_->async_fd}) {
+    if (::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK) != 0) {
+      return Cannot("descriptors that do not block", errno);
+    }
+  }
+  const std::uint32_t completions = info_.receive_depth + kFirstConnections * info_.send_depth;
+  queue_.reset(library_.create_cq(
+      context_.get(), std::min(static_cast<int>(completions), std::max(limits_.max_cqe, 1)),
+      nullptr, channel_.get(), 0));
+  if (queue_ == nullptr) return Cannot("a completion queue", errno);
+  ibv_srq_init_attr receives{};
+  receives.attr.max_wr = info_.receive_depth;
+  receives.attr.max_sge = 1;
+  receives_.reset(library_.create_srq(domain_.get(), &receives));
+  if (receives_ == nullptr) return Cannot("a shared receive queue", errno);
   return absl::OkStatus();
 }
 
-SystemDevice::~SystemDevice() {
-  if (epoll_ >= 0) {
-    ::epoll_ctl(epoll_, EPOLL_CTL_DEL, channel_->fd, nullptr);
-    ::epoll_ctl(epoll_, EPOLL_CTL_DEL, context_->async_fd, nullptr);
-  }
-  if (receives_ != nullptr) library_->destroy_srq(receives_);
-  if (queue_ != nullptr) library_->destroy_cq(queue_);
-  if (channel_ != nullptr) library_->destroy_comp_channel(channel_);
-  if (domain_ != nullptr) library_->dealloc_pd(domain_);
-}
-
-void SystemDevice::Describe(rdma_cm_id* id) {
-  info_.name = library_->get_device_name(context_->device);
+void SystemDevice::LearnPort(const rdma_cm_id* id) {
   info_.port = id->port_num;
-  ibv_port_attr port{};
-  if (library_->query_port(context_, id->port_num, &port) == 0) {
-    info_.link = port.link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "InfiniBand";
-    info_.mtu_bytes = 128u << port.active_mtu;
-  }
-  const ibv_gid& gid = id->route.addr.addr.ibaddr.sgid;
-  char text[INET6_ADDRSTRLEN] = "";
-  ::inet_ntop(AF_INET6, gid.raw, text, sizeof(text));
-  info_.gid = text;
-  for (int i = 0; i < port.gid_tbl_len; ++i) {
-    ibv_gid other{};
-    if (library_->query_gid(context_, id->port_num, i, &other) != 0) continue;
-    // Where one address has several, RoCE v2's is the later one, and is what rdma_cm takes.
-    if (std::memcmp(other.raw, gid.raw, sizeof(gid.raw)) == 0) info_.gid_index = i;
-  }
+  info_.gid = GidText(id->route.addr.addr.ibaddr.sgid);
+  ibv_port_attr port;
+  if (QueryPort(library_, context_.get(), info_.port, &port) != 0) return;
+  info_.link = LinkText(port.link_layer);
+  info_.mtu_bytes = MtuBytes(port.active_mtu);
 }
 
-absl::Status SystemDevice::CreateQueuePair(rdma_cm_id* id) {
-  ibv_qp_init_attr wanted{};
-  wanted.send_cq = wanted.recv_cq = queue_;
-  wanted.srq = receives_;
-  wanted.qp_type = IBV_QPT_RC;
-  wanted.cap.max_send_wr = info_.send_depth;
-  wanted.cap.max_send_sge = kSegmentsMax;
-  wanted.cap.max_inline_data = inline_bytes_;
-  if (library_->create_qp(id, domain_, &wanted) == 0) {
-    inline_bytes_ = std::min(inline_bytes_, wanted.cap.max_inline_data);
-    return absl::OkStatus();
-  }
-  // Some devices have no room for inline data.
-  wanted.cap.max_inline_data = 0;
-  inline_bytes_ = 0;
-  return library_->create_qp(id, domain_, &wanted) == 0 ? absl::OkStatus()
-                                                        : Cannot("make a queue pair");
+void SystemDevice::LearnPath(const ibv_qp_attr& attributes) {
+  if (info_.gid_index >= 0) return;
+  info_.mtu_bytes = MtuBytes(attributes.path_mtu);
+  if (attributes.ah_attr.is_global != 0) info_.gid_index = attributes.ah_attr.grh.sgid_index;
 }
+
+absl::Status SystemDevice::Cannot(const char* what, int error) const {
+  // Rings lie in locked memory, too.
+  const std::string advice =
+      error == ENOMEM
+          ? absl::StrCat(" (this process may lock ", LockedMemoryText(LockedMemoryLimit()),
+                         ", RLIMIT_MEMLOCK: ", kRaiseLockedMemory, ")")
+          : "";
+  return absl::UnavailableError(absl::StrCat("the rdma device ", info_.name, " does not give ",
+                                             what, ": ", std::strerror(error), advice));
+}
+
+// ---- memory ----
 
 absl::StatusOr<std::unique_ptr<MemoryRegion>> SystemDevice::Register(std::byte* data,
                                                                      std::size_t bytes,
                                                                      bool remote_write) {
-  // The right to write locally is that of receives and of remote writes; memory that may only be
-  // read can be registered without it.
-  const int access =
-      remote_write ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : IBV_ACCESS_LOCAL_WRITE;
-  ibv_mr* region = library_->reg_mr(domain_, data, bytes, access);
-  if (region == nullptr && !remote_write && (errno == EFAULT || errno == EACCES)) {
-    region = library_->reg_mr(domain_, data, bytes, 0);
-  }
-  if (region == nullptr) return Cannot(absl::StrCat("register ", bytes, " bytes"));
-  return std::make_unique<SystemRegion>(library_, region);
+  const int access = IBV_ACCESS_LOCAL_WRITE | (remote_write ? IBV_ACCESS_REMOTE_WRITE : 0);
+  ibv_mr* const region = library_.reg_mr(domain_.get(), data, bytes, access);
+  if (region == nullptr) return CannotRegister(bytes, errno);
+  return std::make_unique<SystemRegion>(region, library_.dereg_mr);
 }
 
+absl::Status SystemDevice::CannotRegister(std::size_t bytes, int error) const {
+  const std::string cannot =
+      absl::StrCat("cannot register ", bytes, " bytes with the rdma device ", info_.name, ": ");
+  if (error != ENOMEM && error != EAGAIN) {
+    return absl::UnavailableError(absl::StrCat(cannot, std::strerror(error)));
+  }
+  const std::uint64_t limit = LockedMemoryLimit();
+  if (limit == kNoLimit) {
+    return absl::ResourceExhaustedError(absl::StrCat(cannot, "there is no memory, or it has its ",
+                                                     limits_.max_mr, " regions already"));
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat(cannot, "this process may lock ", LockedMemoryText(limit),
+                   " of memory (RLIMIT_MEMLOCK); ", kRaiseLockedMemory));
+}
+
+// ---- queues ----
+
 absl::Status SystemDevice::PostReceive(std::uint64_t id, const Segment& segment) {
-  ibv_sge place{};
-  place.addr = reinterpret_cast<std::uint64_t>(segment.data);
-  place.length = segment.bytes;
-  place.lkey = segment.local_key;
+  ibv_sge part{reinterpret_cast<std::uintptr_t>(segment.data), segment.bytes, segment.local_key};
   ibv_recv_wr request{};
   request.wr_id = id;
-  request.sg_list = &place;
+  request.sg_list = &part;
   request.num_sge = 1;
-  ibv_recv_wr* bad = nullptr;
-  const int error = ibv_post_srq_recv(receives_, &request, &bad);
+  ibv_recv_wr* refused = nullptr;
+  const int error = ibv_post_srq_recv(receives_.get(), &request, &refused);
   if (error == 0) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("cannot post a receive: ", std::strerror(error)));
+  if (error == ENOMEM) {
+    return absl::ResourceExhaustedError(absl::StrCat("the receive queue of the rdma device ",
+                                                     info_.name, " is full (", info_.receive_depth,
+                                                     ")"));
+  }
+  return Cannot("a receive", error);
 }
 
 std::size_t SystemDevice::Poll(std::span<Completion> completions) {
-  constexpr std::size_t kAtOnce = 32;
-  ibv_wc found[kAtOnce];
-  const int most = static_cast<int>(std::min(kAtOnce, completions.size()));
-  const int count = ibv_poll_cq(queue_, most, found);
-  for (int i = 0; i < count; ++i) {
-    Completion& completion = completions[static_cast<std::size_t>(i)];
-    completion.id = found[i].wr_id;
-    completion.queue_pair = found[i].qp_num;
-    completion.outcome = OutcomeOf(found[i].status);
-    completion.vendor_code = found[i].vendor_err;
-    const bool ok = completion.outcome == Outcome::kOk;
-    completion.receive = ok && (found[i].opcode & IBV_WC_RECV) != 0;
-    completion.bytes = completion.receive ? found[i].byte_len : 0;
+  std::size_t count = 0;
+  while (count < completions.size()) {
+    std::array<ibv_wc, kPolledAtOnce> polled;
+    const std::size_t wanted = std::min(polled.size(), completions.size() - count);
+    const int got = ibv_poll_cq(queue_.get(), static_cast<int>(wanted), polled.data());
+    for (int i = 0; i < got; ++i) completions[count++] = CompletionOf(polled[i]);
+    if (got < static_cast<int>(wanted)) {
+      gone_ = 0;
+      break;
+    }
   }
-  return count > 0 ? static_cast<std::size_t>(count) : 0;
+  if (count > 0) found_since_armed_ = true;
+  return count;
 }
 
+// Asked for once, a notice comes once. As long as none can have come there is nothing to do, and
+// that is cheap: a loop that looks for work arms very often.
 void SystemDevice::Arm() {
-  if (std::exchange(readable_, false)) {
-    armed_ = false;
-    ibv_cq* queue = nullptr;
-    void* context = nullptr;
-    unsigned events = 0;
-    while (library_->get_cq_event(channel_, &queue, &context) == 0) ++events;
-    if (events > 0) library_->ack_cq_events(queue_, events);
-  }
-  if (!std::exchange(armed_, true)) ibv_req_notify_cq(queue_, 0);
+  if (armed_ && found_since_armed_) TakeNotices();
+  if (armed_) return;
+  armed_ = ibv_req_notify_cq(queue_.get(), 0) == 0;
+  found_since_armed_ = false;
 }
 
-bool SystemDevice::IsLost() {
-  bool lost = false;
-  ibv_async_event event{};
-  while (library_->get_async_event(context_, &event) == 0) {
-    lost = lost || event.event_type == IBV_EVENT_DEVICE_FATAL ||
-           event.event_type == IBV_EVENT_CQ_ERR || event.event_type == IBV_EVENT_SRQ_ERR;
-    library_->ack_async_event(&event);
+void SystemDevice::TakeNotices() {
+  armed_ = false;
+  unsigned count = 0;
+  ibv_cq* queue = nullptr;
+  void* unused = nullptr;
+  while (library_.get_cq_event(channel_.get(), &queue, &unused) == 0) ++count;
+  if (count > 0) library_.ack_cq_events(queue_.get(), count);
+}
+
+// ---- connections ----
+
+// More completions than the queue holds would end it, with all that is on the device.
+absl::Status SystemDevice::MakeRoom() {
+  const std::uint64_t needed =
+      info_.receive_depth + (std::uint64_t{connections_} + gone_ + 1) * info_.send_depth;
+  const auto has = static_cast<std::uint64_t>(queue_->cqe);
+  if (needed <= has) return absl::OkStatus();
+  const std::uint64_t most = static_cast<std::uint64_t>(std::max(limits_.max_cqe, 1));
+  if (needed > most) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the rdma device ", info_.name, " has completion queues of ", most,
+                     " at most, and ", connections_, " connections fill one"));
   }
-  return lost;
+  const int error =
+      library_.resize_cq(queue_.get(), static_cast<int>(std::min(most, std::max(needed, 2 * has))));
+  return error == 0 ? absl::OkStatus() : Cannot("a larger completion queue", error);
+}
+
+absl::StatusOr<ibv_qp*> SystemDevice::NewQueuePair() {
+  LEEWAY_RETURN_IF_ERROR(MakeRoom());
+  ibv_qp_init_attr wanted{};
+  wanted.send_cq = queue_.get();
+  wanted.recv_cq = queue_.get();
+  wanted.srq = receives_.get();
+  wanted.qp_type = IBV_QPT_RC;
+  wanted.sq_sig_all = 0;
+  while (true) {
+    wanted.cap = {};
+    wanted.cap.max_send_wr = info_.send_depth;
+    wanted.cap.max_send_sge =
+        static_cast<std::uint32_t>(std::min<int>(kSegmentsMax, limits_.max_sge));
+    wanted.cap.max_inline_data = inline_bytes_;
+    ibv_qp* const made = library_.create_qp(domain_.get(), &wanted);
+    if (made != nullptr) {
+      ++connections_;
+      return made;
+    }
+    // How much fits inline no device says beforehand.
+    if (errno != EINVAL || inline_bytes_ == 0) return Cannot("a queue pair", errno);
+    inline_bytes_ /= 2;
+  }
+}
+
+void SystemDevice::DestroyQueuePair(ibv_qp* queue_pair) {
+  library_.destroy_qp(queue_pair);
+  --connections_;
+  ++gone_;
+}
+
+absl::Status SystemDevice::ReadNews() {
+  absl::Status why;
+  ibv_async_event event;
+  while (library_.get_async_event(context_.get(), &event) == 0) {
+    const ibv_event_type type = event.event_type;
+    library_.ack_async_event(&event);
+    if (!EndsDevice(type) || std::exchange(lost_, true)) continue;
+    why = absl::UnavailableError(
+        absl::StrCat("the rdma device ", info_.name, " failed: ", library_.event_type_str(type)));
+  }
+  return why;
 }
 
 }  // namespace leeway::van::verbs

@@ -1,23 +1,29 @@
-// A device of the system as one Verbs uses it: a protection domain, a completion queue with its
-// channel, and a shared receive queue.
+// A device of this machine as one Verbs object uses it: a context of its own, with one protection
+// domain, completion queue and shared receive queue for all its connections.
+//
+// The context is not the one that librdmacm opens for the whole process: so each loop reads its own
+// news of the device, takes none from the others and needs no lock.
 #ifndef LEEWAY_VAN_RDMA_VERBS_SYSTEM_DEVICE_H_
 #define LEEWAY_VAN_RDMA_VERBS_SYSTEM_DEVICE_H_
 
 #include <memory>
+#include <string>
 
 #include "van/rdma/verbs/library.h"
 #include "van/rdma/verbs/verbs.h"
 
 namespace leeway::van::verbs {
 
+// What the library made, which is given back by the function that goes with it.
+template <class T>
+using Owned = std::unique_ptr<T, int (*)(T*)>;
+
 class SystemDevice final : public Device {
  public:
-  // Of the device that `id` goes out on; `epoll` is to watch its descriptors, under `tag` for
-  // completions and `tag` + 1 for what befalls the device.
-  static absl::StatusOr<std::unique_ptr<SystemDevice>> Open(const Library* library, rdma_cm_id* id,
-                                                            const Options& options, int epoll,
-                                                            std::uint64_t tag);
-  ~SystemDevice() override;
+  // That which rdma_cm has chosen for `id`. The library stays.
+  static absl::StatusOr<std::unique_ptr<SystemDevice>> Open(const Library& library,
+                                                            const rdma_cm_id* id,
+                                                            const Options& options);
 
   const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<MemoryRegion>> Register(std::byte* data, std::size_t bytes,
@@ -26,37 +32,56 @@ class SystemDevice final : public Device {
   std::size_t Poll(std::span<Completion> completions) override;
   void Arm() override;
 
-  const ibv_context* context() const { return context_; }
-  // A queue pair on it.
-  absl::Status CreateQueuePair(rdma_cm_id* id);
+  bool IsThatOf(const rdma_cm_id* id) const { return context_->device == id->verbs->device; }
+  // From the path of the first connection: which GID it goes out from, and in packets of what size.
+  void LearnPath(const ibv_qp_attr& attributes);
+
+  // With room for its completions; RESOURCE_EXHAUSTED if there is none. Not yet in any state.
+  absl::StatusOr<ibv_qp*> NewQueuePair();
+  void DestroyQueuePair(ibv_qp* queue_pair);
+  // Sends and writes of up to so many bytes may be inline.
   std::uint32_t inline_bytes() const { return inline_bytes_; }
-  // The descriptor of completions is readable.
-  void OnReadable() { readable_ = true; }
-  // Whether the device has gone, by what has befallen it since; without blocking.
-  bool IsLost();
+
+  // Readable when a completion has come after Arm; until TakeNotices.
+  int notices_fd() const { return channel_->fd; }
+  void TakeNotices();
+  // Readable when there is news of the device.
+  int news_fd() const { return context_->async_fd; }
+  // Not OK once: the device is of no more use, and that is why.
+  absl::Status ReadNews();
+  // For what others notice.
+  bool lost() const { return lost_; }
+  void SetLost() { lost_ = true; }
 
  private:
-  SystemDevice(const Library* library, ibv_context* context)
-      : library_(library), context_(context) {}
-  absl::Status Create(rdma_cm_id* id, const Options& options);
-  absl::Status Watch(int epoll, std::uint64_t tag);
-  void Describe(rdma_cm_id* id);
+  SystemDevice(const Library& library, Owned<ibv_context> context, const Options& options);
+  absl::Status Start(const rdma_cm_id* id);
+  absl::Status MakeRoom();
+  absl::Status Cannot(const char* what, int error) const;
+  absl::Status CannotRegister(std::size_t bytes, int error) const;
+  void LearnPort(const rdma_cm_id* id);
 
-  const Library* const library_;
-  ibv_context* const context_;  // librdmacm's
+  const Library& library_;
+  const Options options_;
   DeviceInfo info_;
-  std::uint32_t inline_bytes_ = 0;
-  ibv_pd* domain_ = nullptr;
-  ibv_comp_channel* channel_ = nullptr;
-  ibv_cq* queue_ = nullptr;
-  ibv_srq* receives_ = nullptr;
-  int epoll_ = -1;
-  bool armed_ = false;
-  bool readable_ = false;
-};
+  ibv_device_attr limits_{};
+  // Destroyed from the last to the first.
+  const Owned<ibv_context> context_;
+  Owned<ibv_pd> domain_;
+  Owned<ibv_comp_channel> channel_;
+  Owned<ibv_cq> queue_;
+  Owned<ibv_srq> receives_;
 
-// "the limit on locked memory is 8 MiB …": what to do where memory cannot be registered.
-std::string MemlockAdvice();
+  std::uint32_t inline_bytes_;
+  // Completions that may come: of receives, and of all sends of so many connections, counting those
+  // which have gone since the queue was last seen empty.
+  std::uint32_t connections_ = 0;
+  std::uint32_t gone_ = 0;
+
+  bool armed_ = false;
+  bool found_since_armed_ = false;
+  bool lost_ = false;
+};
 
 }  // namespace leeway::van::verbs
 

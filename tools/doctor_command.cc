@@ -1,0 +1,20 @@
+// `leeway doctor`: what is wrong with this machine for a node, and how to mend it.
+#include <cstdio>
+
+#include "proto/text.h"
+#include "tools/commands.h"
+#include "tools/doctor/facts.h"
+#include "tools/doctor/findings.h"
+
+namespace leeway::tools {
+
+int RunDoctorCommand(bool json) {
+  const DoctorFacts facts = GatherFacts();
+  const std::vector<Finding> findings = Findings(facts);
+  const std::string text = json ? DoctorJson(facts, findings) + "\n" : DoctorText(findings);
+  // Settings may hold anything.
+  std::fputs(proto::Cleaned(text, proto::Lines::kMany).c_str(), stdout);
+  return DoctorCode(findings);
+}
+
+}  // namespace leeway::tools

@@ -1,0 +1,108 @@
+// A queue pair of a device and the rdma_cm id that connects it.
+//
+// The queue pair is created and taken through its states here, not by librdmacm: it belongs to the
+// context of this loop's device, and says itself how often and how long it tries.
+#ifndef LEEWAY_VAN_RDMA_VERBS_SYSTEM_CONNECTION_H_
+#define LEEWAY_VAN_RDMA_VERBS_SYSTEM_CONNECTION_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "van/rdma/verbs/library.h"
+#include "van/rdma/verbs/system_device.h"
+#include "van/rdma/verbs/verbs.h"
+
+namespace leeway::van::verbs {
+
+class SystemConnection;
+
+// What a connection needs of the Verbs it belongs to, which outlives it.
+class ConnectionOwner {
+ public:
+  virtual const Library& library() const = 0;
+  virtual const Options& options() const = 0;
+  // That of `id`, opened if it is the first of its connections.
+  virtual absl::StatusOr<SystemDevice*> DeviceOf(const rdma_cm_id* id) = 0;
+  // For NextEvent, beyond what the connection answers to OnEvent.
+  virtual void Report(Event event) = 0;
+  // It is being destroyed: nothing of it is to be reported any more.
+  virtual void Forget(const SystemConnection* connection) = 0;
+
+ protected:
+  ~ConnectionOwner() = default;
+};
+
+// An event of rdma_cm, copied, so that it can be acknowledged before anything is done about it: an
+// id cannot be destroyed before all its events are.
+struct CmEvent {
+  rdma_cm_event_type type = RDMA_CM_EVENT_TIMEWAIT_EXIT;
+  rdma_cm_id* id = nullptr;
+  int status = 0;  // -errno, or why the other side rejected
+  std::vector<std::byte> private_data;
+};
+
+// "10.0.0.7:40123".
+std::string AddressText(const sockaddr* address);
+
+class SystemConnection final : public Connection {
+ public:
+  static absl::StatusOr<std::unique_ptr<SystemConnection>> Dial(ConnectionOwner* owner,
+                                                                rdma_event_channel* channel,
+                                                                const sockaddr_storage& address);
+  // Of a connect request, whose `id` it takes.
+  static absl::StatusOr<std::unique_ptr<SystemConnection>> Requested(ConnectionOwner* owner,
+                                                                     rdma_cm_id* id);
+  ~SystemConnection() override;
+
+  Device* device() const override { return device_; }
+  std::uint32_t queue_pair() const override { return queue_pair_->qp_num; }
+  std::string peer_address() const override { return peer_; }
+  absl::Status Connect(std::span<const std::byte> private_data) override;
+  absl::Status Accept(std::span<const std::byte> private_data) override;
+  absl::Status Post(std::span<const SendRequest> requests) override;
+  void Disconnect() override;
+
+  // What the Verbs is to report, if anything.
+  std::optional<Event> OnEvent(const CmEvent& event);
+
+ private:
+  enum class Stage {
+    kResolving,   // dialled: the address, then the route
+    kReady,       // has its queue pair, but nothing has been sent to the other side
+    kConnecting,  // this side has said yes, the other has not
+    kEstablished,
+    kEnded,  // failed or disconnected, which has been reported
+  };
+
+  SystemConnection(ConnectionOwner* owner, Owned<rdma_cm_id> id, std::string peer, bool dialled);
+  std::optional<Event> OnAddressResolved();
+  std::optional<Event> OnRouteResolved();
+  std::optional<Event> OnResponse(const CmEvent& event);
+  std::optional<Event> OnDisconnected();
+  std::optional<Event> Fail(absl::Status why);
+  Event EventOf(EventKind kind);
+
+  // INIT; then, when the other side is known, RTR and RTS.
+  absl::Status MakeQueuePair();
+  absl::Status MakeReadyToSend();
+  absl::Status Modify(ibv_qp_state state);
+  void MakeFail();
+  rdma_conn_param Parameters(std::span<const std::byte> private_data) const;
+  // UNAVAILABLE: `step` failed, by errno.
+  absl::Status Cannot(const char* step, int error) const;
+
+  ConnectionOwner* const owner_;
+  const Library& library_;
+  Owned<rdma_cm_id> id_;
+  const std::string peer_;
+  const bool dialled_;
+  Stage stage_ = Stage::kResolving;
+  SystemDevice* device_ = nullptr;
+  ibv_qp* queue_pair_ = nullptr;
+};
+
+}  // namespace leeway::van::verbs
+
+#endif  // LEEWAY_VAN_RDMA_VERBS_SYSTEM_CONNECTION_H_
