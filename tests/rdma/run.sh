@@ -19,7 +19,7 @@ timeout_s=${TIMEOUT_S:-900}
 modules=(virtio_pci 9p 9pnet_virtio crc32_generic veth rdma_rxe rdma_ucm sch_netem)
 programs=(/sbin/ip /sbin/tc /usr/bin/rdma /usr/bin/ibv_devinfo
   /usr/bin/ib_write_bw /usr/bin/ib_read_bw /usr/bin/ib_send_lat
-  "$build/van/van_test" "$build/tools/leeway" "$build/benchmarks/leeway_bench_cluster")
+  "$build/van/van_test" "$build/van/van_system_verbs_test" "$build/tools/leeway" "$build/benchmarks/leeway_bench_cluster")
 
 die() { echo "rdma: $*" >&2; exit 1; }
 
