@@ -3,7 +3,7 @@ export LEEWAY_HOST=$RDMA_TEST_HOST
 sent() { cat /sys/class/infiniband/rxe0/ports/1/hw_counters/sent_pkts; }
 before=$(sent)
 for van in tcp rdma; do
-  LEEWAY_VAN=$van leeway train --model mlp --mode bsp --servers 2 --workers 2 --steps 40 --batch 16 --quiet \
+  LEEWAY_VAN=$van leeway train --model mlp --mode bsp --servers 2 --workers 2 --steps 20 --batch 16 --quiet \
     --json "/tmp/$van.json" --save "/tmp/$van.safetensors"
   cp "/tmp/$van.json" "$OUT/train_$van.json"
 done
