@@ -47,7 +47,8 @@ int Number(const char* text) { return std::max(1, std::atoi(text)); }
 int main(int argc, char** argv) {
   leeway::bench::ClusterShape shape;
   // An rdma device is reached at its own address only.
-  if (const char* host = std::getenv("LEEWAY_HOST")) shape.scheduler_host = shape.server_host = host;
+  if (const char* host = std::getenv("LEEWAY_HOST"))
+    shape.scheduler_host = shape.server_host = host;
   if (argc > 1) shape.transport = argv[1];
   if (argc > 2) shape.workers = leeway::bench::Number(argv[2]);
   if (argc > 3) shape.server_threads = leeway::bench::Number(argv[3]);
