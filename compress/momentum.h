@@ -25,7 +25,7 @@ namespace leeway::compress {
 
 class Momentum {
  public:
-  // factor: μ, from 0 to below 1.
+  // factor: μ, from 0 to 0.9999.
   Momentum(float factor, bool nesterov) : factor_(factor), nesterov_(nesterov) {}
 
   // Changes `velocity`, m, and writes what is to be compressed; all of one length. `gradient` is
