@@ -47,8 +47,10 @@ std::string NameOf(const testing::TestParamInfo<Case>& tested) {
   const char* feedback[] = {"auto", "off", "worker", "server", "both"};
   std::string name = one.codec + "_" + feedback[static_cast<int>(one.feedback)] + "_" +
                      one.consistency.ToString() + "_" +
-                     (one.net == LocalCluster::Net::kTcp ? "tcp" : "zmq") + "_r" +
-                     std::to_string(one.replication) + "_p" + std::to_string(one.priority);
+                     (one.net == LocalCluster::Net::kTcp    ? "tcp"
+                      : one.net == LocalCluster::Net::kRdma ? "rdma"
+                                                            : "zmq") +
+                     "_r" + std::to_string(one.replication) + "_p" + std::to_string(one.priority);
   for (char& c : name) {
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   }
@@ -198,11 +200,19 @@ TEST_P(CompressedClusterTest, GradientTablesReachTheMinimum) {
 }
 
 constexpr auto kZmq = LocalCluster::Net::kZmqTcp;
+constexpr auto kRdma = LocalCluster::Net::kRdma;
 
 INSTANTIATE_TEST_SUITE_P(
     Compositions, CompressedClusterTest,
     Values(Case{"none"}, Case{"onebit", ErrorFeedback::kBoth},
            Case{.codec = "onebit", .feedback = ErrorFeedback::kBoth, .net = kZmq},
+           Case{.codec = "none", .net = kRdma, .replication = 2, .priority = 3},
+           Case{.codec = "onebit", .feedback = ErrorFeedback::kBoth, .net = kRdma},
+           Case{.codec = "onebit",
+                .feedback = ErrorFeedback::kBoth,
+                .consistency = Consistency::Ssp(2),
+                .net = kRdma,
+                .replication = 2},
            Case{.codec = "onebit", .feedback = ErrorFeedback::kBoth, .replication = 2},
            Case{.codec = "onebit", .feedback = ErrorFeedback::kWorker, .priority = 3},
            Case{"onebit", ErrorFeedback::kBoth, Consistency::Ssp(2)},

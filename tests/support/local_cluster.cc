@@ -10,6 +10,8 @@
 #include "ps/server.h"
 #include "runtime/real_loop.h"
 #include "scheduler/scheduler.h"
+#include "van/rdma/rdma_van.h"
+#include "van/rdma/testing/fake_verbs.h"
 #include "van/tcp/tcp_van.h"
 #include "van/zmq/zmq_van.h"
 #include "worker/client.h"
@@ -28,12 +30,15 @@ auto On(runtime::Loop* loop, Body body) {
   return future.get();
 }
 
-std::unique_ptr<van::Factory> NewFactory(LocalCluster::Net net) {
+std::unique_ptr<van::Factory> NewFactory(LocalCluster::Net net,
+                                         const van::verbs::FakeFabric& fabric) {
   switch (net) {
     case LocalCluster::Net::kInproc:
       return van::NewZmqFactory(van::ZmqScheme::kInproc);
     case LocalCluster::Net::kZmqTcp:
       return van::NewZmqFactory(van::ZmqScheme::kTcp);
+    case LocalCluster::Net::kRdma:
+      return van::NewRdmaFactory(van::verbs::NewFakeProvider(fabric));
     case LocalCluster::Net::kTcp:
       break;
   }
@@ -50,6 +55,7 @@ struct ServerProcess {
 struct LocalCluster::State {
   Setup setup;
   std::unique_ptr<runtime::Host> host = runtime::NewRealHost();
+  van::verbs::FakeFabric fabric;
   std::unique_ptr<van::Factory> factory;
   // Outlives the scheduler's loop: that it is over may be told after it has gone.
   std::promise<absl::Status> scheduler_over;
@@ -73,7 +79,7 @@ absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(const Setup& s
   auto cluster = std::unique_ptr<LocalCluster>(new LocalCluster);
   State& state = *cluster->state_;
   state.setup = setup;
-  state.factory = NewFactory(setup.net);
+  state.factory = NewFactory(setup.net, state.fabric);
 
   Config config = setup.config;
   config.num_servers = setup.servers;
@@ -120,7 +126,8 @@ Config LocalCluster::WorkerConfig() const {
   config.scheduler = state_->address;
   config.num_servers = state_->setup.servers;
   config.num_workers = state_->setup.workers;
-  config.van = state_->setup.net == Net::kTcp ? "tcp" : "zmq";
+  const Net net = state_->setup.net;
+  config.van = net == Net::kTcp ? "tcp" : net == Net::kRdma ? "rdma" : "zmq";
   return config;
 }
 

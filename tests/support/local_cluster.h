@@ -17,7 +17,7 @@ namespace leeway::tests {
 class LocalCluster {
  public:
   // ZeroMQ within the process, our own TCP, ZeroMQ over TCP.
-  enum class Net { kInproc, kTcp, kZmqTcp };
+  enum class Net { kInproc, kTcp, kZmqTcp, kRdma };  // kRdma: on a device in memory
   struct Setup {
     std::uint32_t servers = 1;
     std::uint32_t workers = 1;
