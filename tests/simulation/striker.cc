@@ -111,7 +111,8 @@ FaultInjector::Struck Striker::StrikeWorker(ScriptedWorker* victim, const Episod
   }
   if (episode.kind == FaultKind::kLongPartition) {
     victim->MayBeGivenUp();
-    Later(episode.length + 2 * cluster_->config().failure_timeout,
+    // Over a slow link it may hear late that it was given up.
+    Later(episode.length + 4 * cluster_->config().failure_timeout,
           [victim, life = victim->life()] { victim->SurvivesIf(life); });
     return Struck::kYes;
   }
