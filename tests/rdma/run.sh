@@ -23,11 +23,19 @@ programs=(/sbin/ip /sbin/tc /usr/bin/rdma /usr/bin/ibv_devinfo
 
 die() { echo "rdma: $*" >&2; exit 1; }
 
+kernel_package() {
+  apt-cache depends linux-image-amd64 2>/dev/null | grep -o 'linux-image-[0-9][^ ]*' | head -1 || true
+}
+
 # Unpacked, not installed: nothing boots from it here.
 kernel() {
   [[ -d $work/kernel/boot ]] && return
   local package
-  package=$(apt-cache depends linux-image-amd64 | grep -o 'linux-image-[0-9][^ ]*' | head -1)
+  package=$(kernel_package)
+  if [[ -z $package ]]; then
+    apt-get update -qq || true
+    package=$(kernel_package)
+  fi
   [[ -n $package ]] || die "no kernel package is known; apt-get update"
   mkdir -p "$work/download" "$work/kernel.new"
   (cd "$work/download" && apt-get download "$package" 2>/dev/null) || die "cannot download $package"
