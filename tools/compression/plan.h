@@ -12,9 +12,10 @@
 
 namespace leeway::tools {
 
+// Every codec that is built in.
 inline constexpr char kDefaultCodecs[] =
-    "none;zstd;fp16;fp8;int8;qsgd:bits=4;ternary;onebit;topk:0.01;topk:0.001;randomk:0.01;"
-    "dgc:0.001;powersgd:2";
+    "none;zstd;sparse;fp16;bf16;fp8;int8;qsgd:bits=4;ternary;onebit;topk:0.01;topk:0.001;"
+    "bloom:0.01;threshold;randomk:0.1;randomk:0.01;dgc:0.01;dgc:0.001;powersgd:2;sketch";
 
 struct Variant {
   std::string codec;
