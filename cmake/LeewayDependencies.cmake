@@ -14,4 +14,7 @@ pkg_check_modules(ZeroMQ REQUIRED IMPORTED_TARGET libzmq)
 pkg_check_modules(XxHash REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(Zstd REQUIRED IMPORTED_TARGET libzstd)
 find_path(CPPZMQ_INCLUDE zmq.hpp REQUIRED)
+# Headers only: the libraries are loaded at run time, where they are.
+find_path(IBVERBS_INCLUDE infiniband/verbs.h REQUIRED)
+find_path(RDMACM_INCLUDE rdma/rdma_cma.h REQUIRED)
 find_program(FLATC flatc REQUIRED)

@@ -169,7 +169,11 @@ absl::StatusOr<std::unique_ptr<MemoryRegion>> SystemDevice::Register(std::byte* 
                                                                      std::size_t bytes,
                                                                      bool remote_write) {
   const int access = IBV_ACCESS_LOCAL_WRITE | (remote_write ? IBV_ACCESS_REMOTE_WRITE : 0);
-  ibv_mr* const region = library_.reg_mr(domain_.get(), data, bytes, access);
+  ibv_mr* region = library_.reg_mr(domain_.get(), data, bytes, access);
+  // Memory that this process itself may only read can still be sent from.
+  if (region == nullptr && errno == EFAULT && !remote_write) {
+    region = library_.reg_mr(domain_.get(), data, bytes, /*access=*/0);
+  }
   if (region == nullptr) return CannotRegister(bytes, errno);
   return std::make_unique<SystemRegion>(region, library_.dereg_mr);
 }
