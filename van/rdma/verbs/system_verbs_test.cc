@@ -1,274 +1,20 @@
-// The system's verbs on a device of this machine, both ends in one process. Skipped where there is
-// none. RDMA_TEST_HOST is an address of the device; otherwise it is found by its GIDs.
+// What goes over a connection of the system's verbs, what is refused, and how it ends.
 #include "van/rdma/verbs/system_verbs.h"
 
-#include <arpa/inet.h>
 #include <linux/capability.h>
-#include <netinet/in.h>
-#include <poll.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <cstdlib>
-#include <cstring>
-
-#include "absl/strings/strip.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "van/rdma/verbs/inventory.h"
+#include "van/rdma/verbs/system_verbs_fixture.h"
 
 namespace leeway::van::verbs {
 namespace {
 
 using testing::HasSubstr;
-using Clock = std::chrono::steady_clock;
-
-constexpr auto kPatience = std::chrono::seconds(30);
-
-// The first IPv4 address of a port that is up.
-std::string FoundHost() {
-  for (const FoundDevice& device : TakeInventory().devices) {
-    for (const FoundPort& port : device.ports) {
-      for (const FoundGid& gid : port.gids) {
-        absl::string_view address = gid.gid;
-        if (port.up && absl::ConsumePrefix(&address, "::ffff:")) return std::string(address);
-      }
-    }
-  }
-  return "";
-}
-
-sockaddr_storage AddressOf(const std::string& host, std::uint16_t port) {
-  sockaddr_storage storage{};
-  auto* const address = reinterpret_cast<sockaddr_in*>(&storage);
-  address->sin_family = AF_INET;
-  address->sin_port = htons(port);
-  EXPECT_EQ(inet_pton(AF_INET, host.c_str(), &address->sin_addr), 1) << host;
-  return storage;
-}
-
-// Memory with its registration.
-struct Registered {
-  Registered(Device* device, std::size_t bytes, bool remote_write = false) : memory(bytes) {
-    auto made = device->Register(memory.data(), bytes, remote_write);
-    EXPECT_TRUE(made.ok()) << made.status();
-    if (made.ok()) region = *std::move(made);
-  }
-  Segment All() const { return Part(0, memory.size()); }
-  Segment Part(std::size_t offset, std::size_t bytes) const {
-    return {memory.data() + offset, static_cast<std::uint32_t>(bytes), region->local_key()};
-  }
-  void Fill(const std::string& text) { std::memcpy(memory.data(), text.data(), text.size()); }
-  std::string Text(std::size_t bytes) const {
-    return {reinterpret_cast<const char*>(memory.data()), bytes};
-  }
-
-  std::vector<std::byte> memory;
-  std::unique_ptr<MemoryRegion> region;
-};
-
-std::vector<std::byte> Bytes(const std::string& text) {
-  const auto* const data = reinterpret_cast<const std::byte*>(text.data());
-  return {data, data + text.size()};
-}
-
-class SystemVerbsTest : public testing::Test {
- protected:
-  void SetUp() override {
-    if (const absl::Status viable = provider_->Viable(); !viable.ok()) {
-      GTEST_SKIP() << "no rdma here: " << viable.message();
-    }
-    const char* const told = std::getenv("RDMA_TEST_HOST");
-    host_ = told != nullptr ? told : FoundHost();
-    ASSERT_NE(host_, "") << "no IPv4 address on any rdma device; set RDMA_TEST_HOST";
-    server_ = Open({});
-    client_ = Open({});
-    const absl::StatusOr<std::uint16_t> port = server_->Listen(AddressOf(host_, 0));
-    ASSERT_TRUE(port.ok()) << port.status();
-    port_ = *port;
-  }
-
-  std::unique_ptr<Verbs> Open(const Options& options) {
-    auto opened = provider_->Open(options);
-    EXPECT_TRUE(opened.ok()) << opened.status();
-    return *std::move(opened);
-  }
-
-  // Goes on as soon as a descriptor says so.
-  template <class Done>
-  bool Until(Done done) {
-    const auto until = Clock::now() + kPatience;
-    while (!done()) {
-      if (Clock::now() > until) return false;
-      pollfd any[2] = {{server_->fd(), POLLIN, 0}, {client_->fd(), POLLIN, 0}};
-      ::poll(any, 2, 100);
-    }
-    return true;
-  }
-
-  // The next event of one, while both go on.
-  Event Next(Verbs* verbs) {
-    Event event;
-    EXPECT_TRUE(Until([&] { return verbs->NextEvent(&event); })) << "no event";
-    return event;
-  }
-
-  absl::StatusOr<std::unique_ptr<Connection>> DialServer() {
-    return client_->Dial(AddressOf(host_, port_));
-  }
-
-  // A dialled connection up to where the other side is asked.
-  void Request() {
-    auto dialled = DialServer();
-    ASSERT_TRUE(dialled.ok()) << dialled.status();
-    dialled_ = *std::move(dialled);
-    Event resolved = Next(client_.get());
-    ASSERT_EQ(resolved.kind, EventKind::kResolved) << resolved.why;
-    ASSERT_EQ(resolved.connection, dialled_.get());
-    ASSERT_TRUE(dialled_->Connect(Bytes("from the client")).ok());
-    Event request = Next(server_.get());
-    ASSERT_EQ(request.kind, EventKind::kRequest);
-    asked_ = request.private_data;
-    accepted_ = std::move(request.accepted);
-  }
-
-  void Establish() {
-    Request();
-    if (HasFatalFailure()) return;
-    const absl::Status accepted = accepted_->Accept(Bytes("from the server"));
-    ASSERT_TRUE(accepted.ok()) << accepted;
-    Event established = Next(client_.get());
-    ASSERT_EQ(established.kind, EventKind::kEstablished) << established.why;
-    answered_ = established.private_data;
-    Event there = Next(server_.get());
-    ASSERT_EQ(there.kind, EventKind::kEstablished) << there.why;
-  }
-
-  Completion NextCompletion(Device* device) {
-    Completion completion;
-    const bool found = Until([&] {
-      if (device->Poll({&completion, 1}) == 1) return true;
-      device->Arm();
-      return device->Poll({&completion, 1}) == 1;
-    });
-    EXPECT_TRUE(found) << "no completion";
-    return completion;
-  }
-
-  absl::Status Send(Connection* connection, std::uint64_t id, const Segment& segment,
-                    bool signalled = true) {
-    SendRequest request;
-    request.id = id;
-    request.segments = {&segment, 1};
-    request.signalled = signalled;
-    return connection->Post({&request, 1});
-  }
-
-  absl::Status Write(Connection* connection, std::uint64_t id, const Segment& segment,
-                     const Registered& to) {
-    SendRequest request;
-    request.id = id;
-    request.opcode = Opcode::kWrite;
-    request.segments = {&segment, 1};
-    request.remote_address = reinterpret_cast<std::uintptr_t>(to.memory.data());
-    request.remote_key = to.region->remote_key();
-    request.signalled = true;
-    return connection->Post({&request, 1});
-  }
-
-  const std::unique_ptr<Provider> provider_ = NewSystemProvider();
-  std::string host_;
-  std::uint16_t port_ = 0;
-  std::unique_ptr<Verbs> server_, client_;
-  std::unique_ptr<Connection> dialled_, accepted_;
-  std::vector<std::byte> asked_, answered_;
-};
-
-// ---- connecting ----
-
-TEST_F(SystemVerbsTest, BothSidesGetWhatTheOtherSays) {
-  Establish();
-  ASSERT_FALSE(HasFatalFailure());
-  asked_.resize(15);
-  answered_.resize(15);
-  EXPECT_EQ(asked_, Bytes("from the client"));
-  EXPECT_EQ(answered_, Bytes("from the server"));
-  EXPECT_EQ(dialled_->peer_address(), host_ + ":" + std::to_string(port_));
-  EXPECT_THAT(accepted_->peer_address(), HasSubstr(host_));
-  const DeviceInfo& info = dialled_->device()->info();
-  EXPECT_THAT(info.gid, HasSubstr(host_));
-  EXPECT_GE(info.gid_index, 0);
-  EXPECT_GE(info.mtu_bytes, 256u);
-  EXPECT_EQ(info.send_depth, Options().send_depth);
-  EXPECT_EQ(client_->devices().size(), 1u);
-}
-
-TEST_F(SystemVerbsTest, NobodyListens) {
-  auto dialled = client_->Dial(AddressOf(host_, static_cast<std::uint16_t>(port_ ^ 1)));
-  ASSERT_TRUE(dialled.ok()) << dialled.status();
-  ASSERT_EQ(Next(client_.get()).kind, EventKind::kResolved);
-  ASSERT_TRUE((*dialled)->Connect({}).ok());
-  const Event failed = Next(client_.get());
-  EXPECT_EQ(failed.kind, EventKind::kFailed);
-  EXPECT_THAT(failed.why.message(), HasSubstr("connection refused: nobody listens there"));
-  EXPECT_THAT(failed.why.message(), HasSubstr(host_));
-}
-
-TEST_F(SystemVerbsTest, TheListenerRefuses) {
-  Request();
-  ASSERT_FALSE(HasFatalFailure());
-  accepted_ = nullptr;
-  const Event failed = Next(client_.get());
-  EXPECT_EQ(failed.kind, EventKind::kFailed);
-  EXPECT_THAT(failed.why.message(), HasSubstr("refused by the process that listens"));
-}
-
-TEST_F(SystemVerbsTest, NoWayThere) {
-  auto dialled = client_->Dial(AddressOf("203.0.113.1", 9));
-  absl::Status why = dialled.status();
-  if (dialled.ok()) {
-    const Event failed = Next(client_.get());
-    EXPECT_EQ(failed.kind, EventKind::kFailed);
-    why = failed.why;
-  }
-  EXPECT_THAT(why.message(), HasSubstr("cannot connect to 203.0.113.1:9 over rdma"));
-}
-
-TEST_F(SystemVerbsTest, DroppedWhileItIsResolved) {
-  for (int i = 0; i < 5; ++i) ASSERT_TRUE(DialServer().ok());
-  Establish();
-}
-
-TEST_F(SystemVerbsTest, APortIsTakenOnce) {
-  const auto again = server_->Listen(AddressOf(host_, port_));
-  EXPECT_TRUE(absl::IsAlreadyExists(again.status())) << again.status();
-  const auto other = client_->Listen(AddressOf("0.0.0.0", 0));
-  ASSERT_TRUE(other.ok()) << other.status();
-  EXPECT_NE(*other, 0);
-}
-
-TEST_F(SystemVerbsTest, AnAddressWithoutDevice) {
-  const auto here = client_->Listen(AddressOf("203.0.113.1", 0));
-  EXPECT_TRUE(absl::IsUnavailable(here.status())) << here.status();
-}
-
-// More than the completion queue has room for at first.
-TEST_F(SystemVerbsTest, ManyConnections) {
-  std::vector<std::unique_ptr<Connection>> kept;
-  for (int i = 0; i < 40; ++i) {
-    Establish();
-    ASSERT_FALSE(HasFatalFailure()) << i;
-    kept.push_back(std::move(dialled_));
-    kept.push_back(std::move(accepted_));
-  }
-  Device* const receiver = kept[79]->device();
-  Registered from(kept[78]->device(), 4096), to(receiver, 4096);
-  ASSERT_TRUE(receiver->PostReceive(7, to.All()).ok());
-  ASSERT_TRUE(Send(kept[78].get(), 1, from.All()).ok());
-  EXPECT_EQ(NextCompletion(receiver).id, 7u);
-}
 
 // ---- sending ----
 
@@ -473,6 +219,31 @@ TEST_F(SystemVerbsTest, MemoryOfThisSideThatIsNotRegistered) {
   EXPECT_TRUE(outcome == Outcome::kLocalProtection || outcome == Outcome::kOther);
 }
 
+TEST_F(SystemVerbsTest, MemoryThatCanOnlyBeRead) {
+  Establish();
+  ASSERT_FALSE(HasFatalFailure());
+  constexpr std::size_t kBytes = 4096;
+  void* const page =
+      ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(page, MAP_FAILED);
+  auto* const data = static_cast<std::byte*>(page);
+  std::memcpy(data, "fixed", 5);
+  ASSERT_EQ(::mprotect(page, kBytes, PROT_READ), 0);
+  Registered to(accepted_->device(), kBytes);
+  ASSERT_TRUE(accepted_->device()->PostReceive(1, to.All()).ok());
+  EXPECT_FALSE(dialled_->device()->Register(data, kBytes, /*remote_write=*/true).ok());
+  {
+    const auto region = dialled_->device()->Register(data, kBytes, /*remote_write=*/false);
+    ASSERT_TRUE(region.ok()) << region.status();
+    const Segment segment{data, kBytes, (*region)->local_key()};
+    ASSERT_TRUE(Send(dialled_.get(), 1, segment).ok());
+    EXPECT_EQ(NextCompletion(accepted_->device()).bytes, kBytes);
+    EXPECT_EQ(NextCompletion(dialled_->device()).outcome, Outcome::kOk);
+  }
+  EXPECT_EQ(to.Text(5), "fixed");
+  ::munmap(page, kBytes);
+}
+
 // ---- the end ----
 
 TEST_F(SystemVerbsTest, DisconnectingTellsBothAndFlushes) {
@@ -511,10 +282,10 @@ TEST_F(SystemVerbsTest, NobodyAcknowledges) {
   ASSERT_FALSE(HasFatalFailure());
   Registered from(dialled_->device(), 64);
   accepted_ = nullptr;
-  const auto begin = Clock::now();
+  const auto begin = SteadyClock::now();
   ASSERT_TRUE(Send(dialled_.get(), 1, from.All()).ok());
   EXPECT_EQ(NextCompletion(dialled_->device()).outcome, Outcome::kRetriesExceeded);
-  const auto took = std::chrono::duration<double>(Clock::now() - begin).count();
+  const auto took = std::chrono::duration<double>(SteadyClock::now() - begin).count();
   RecordProperty("seconds", std::to_string(took));
   EXPECT_GT(took, 0.1);
   EXPECT_LT(took, 10);
@@ -537,6 +308,8 @@ void MayLockAll(bool may) {
 // opened, so all are opened and closed in between.
 TEST_F(SystemVerbsTest, NoMoreMemoryMayBeLocked) {
   const bool privileged = ::geteuid() == 0;
+  client_ = nullptr;
+  server_ = nullptr;
   if (privileged) MayLockAll(false);
   server_ = Open({});
   client_ = Open({});
