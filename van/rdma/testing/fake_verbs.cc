@@ -45,7 +45,7 @@ class FakeVerbs final : public Verbs, public FakeOwner {
   absl::StatusOr<std::uint16_t> Listen(const sockaddr_storage& address) override;
   absl::StatusOr<std::unique_ptr<Connection>> Dial(const sockaddr_storage& address) override;
   bool NextEvent(Event* event) override;
-  std::span<Device* const> devices() const override { return used_; }
+  std::span<Device* const> devices() const override { return known_; }
 
   // The fabric's, under the mutex.
   void NoteWork() override;
@@ -68,6 +68,7 @@ class FakeVerbs final : public Verbs, public FakeOwner {
   };
 
   FakeDevice* NextDevice();
+  void ShowDevices();
   void CheckNothingIsLeft();
   bool TakeEvent(Told* told);
 
@@ -75,6 +76,9 @@ class FakeVerbs final : public Verbs, public FakeOwner {
   const runtime::UniqueFd event_fd_;
   std::vector<std::unique_ptr<FakeDevice>> devices_;
   std::vector<Device*> used_;
+  // Those of them that the user knows. It grows in the user's own calls only, as devices() takes no
+  // mutex and a peer's request is carried out on the peer's thread.
+  std::vector<Device*> known_;
   std::size_t turn_ = 0;  // of devices
   std::deque<Told> events_;
   bool has_work_ = false;
@@ -297,6 +301,7 @@ absl::StatusOr<std::unique_ptr<Connection>> FakeVerbs::Dial(const sockaddr_stora
   pair->dialled = true;
   pair->port = PortOf(address);
   std::unique_ptr<Connection> connection = NewConnection(pair);
+  ShowDevices();
   if (pair->device == nullptr || fabric->Draw(fabric->faults.fail_resolve_rate)) {
     fabric->End(*pair, pair->device == nullptr
                            ? NoDevice()
@@ -335,6 +340,10 @@ FakeDevice* FakeVerbs::NextDevice() {
   return nullptr;
 }
 
+void FakeVerbs::ShowDevices() {
+  known_.insert(known_.end(), used_.begin() + known_.size(), used_.end());
+}
+
 // ---- events ----
 
 bool FakeVerbs::NextEvent(Event* event) {
@@ -342,6 +351,7 @@ bool FakeVerbs::NextEvent(Event* event) {
   const Lock lock(fabric->mutex);
   BeginProgress();
   fabric->Progress();
+  ShowDevices();
   Told told;
   const bool found = TakeEvent(&told);
   Refresh();
