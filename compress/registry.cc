@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "compress/codecs/builtin.h"
 #include "compress/options.h"
+#include "proto/limits.h"
 #include "runtime/random.h"
 #include "runtime/status_macros.h"
 
@@ -17,7 +18,10 @@ namespace leeway {
 namespace compress {
 namespace {
 
-constexpr std::size_t kNameBytesMax = 64;
+constexpr std::size_t kNameBytesMax = proto::kCodecNameBytesMax;
+
+// Of the built-in codecs' messages. When one of them changes it gets a version of its own.
+constexpr std::uint32_t kBuiltinVersion = 1;
 
 class Registry {
  public:
@@ -27,22 +31,24 @@ class Registry {
     return *registry;
   }
 
-  absl::Status Add(absl::string_view name, CodecFactory factory) {
+  absl::Status Add(absl::string_view name, CodecFactory factory, std::uint32_t version) {
     const std::lock_guard lock(mutex_);
-    for (const auto& [other, made] : factories_) {
-      if (other == name) {
-        return absl::AlreadyExistsError(
-            absl::StrCat("a codec named '", name, "' is registered already"));
-      }
+    if (entries_.contains(name)) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("a codec named '", name, "' is registered already"));
     }
-    factories_.emplace(std::string(name), std::move(factory));
+    if (entries_.size() >= proto::kCodecsMax) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "codec '", name, "' cannot be registered: ", "there are ", proto::kCodecsMax));
+    }
+    entries_.emplace(std::string(name), Entry{std::move(factory), version});
     return absl::OkStatus();
   }
 
   absl::StatusOr<CodecFactory> Find(absl::string_view name) const {
     const std::lock_guard lock(mutex_);
-    const auto found = factories_.find(std::string(name));
-    if (found != factories_.end()) return found->second;
+    const auto found = entries_.find(name);
+    if (found != entries_.end()) return found->second.factory;
     return absl::NotFoundError(absl::StrCat("there is no codec named '", name, "'; there are ",
                                             absl::StrJoin(NamesLocked(), ", "),
                                             "; LEEWAY_PLUGINS names libraries with more"));
@@ -53,19 +59,31 @@ class Registry {
     return NamesLocked();
   }
 
+  std::vector<proto::CodecVersion> Versions() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<proto::CodecVersion> versions;
+    for (const auto& [name, entry] : entries_) versions.push_back({name, entry.version});
+    return versions;
+  }
+
  private:
+  struct Entry {
+    CodecFactory factory;
+    std::uint32_t version = kBuiltinVersion;
+  };
+
   Registry() {
-    for (auto& [name, factory] : BuiltinCodecs()) factories_.emplace(name, std::move(factory));
+    for (auto& [name, factory] : BuiltinCodecs()) entries_[name] = {.factory = std::move(factory)};
   }
 
   std::vector<std::string> NamesLocked() const {
     std::vector<std::string> names;
-    for (const auto& [name, factory] : factories_) names.push_back(name);
+    for (const auto& [name, entry] : entries_) names.push_back(name);
     return names;
   }
 
   mutable std::mutex mutex_;  // over all below
-  std::map<std::string, CodecFactory> factories_;
+  std::map<std::string, Entry, std::less<>> entries_;
 };
 
 bool IsName(absl::string_view name) {
@@ -101,10 +119,11 @@ absl::StatusOr<NamedCodec> MakeCodec(absl::string_view text) {
 }
 
 std::vector<std::string> CodecNames() { return Registry::Get().Names(); }
+std::vector<proto::CodecVersion> CodecVersions() { return Registry::Get().Versions(); }
 
 }  // namespace compress
 
-absl::Status RegisterCodec(absl::string_view name, CodecFactory factory) {
+absl::Status RegisterCodec(absl::string_view name, CodecFactory factory, std::uint32_t version) {
   if (!compress::IsName(name)) {
     return absl::InvalidArgumentError(
         absl::StrCat("a codec's name has 1 to ", compress::kNameBytesMax,
@@ -113,7 +132,11 @@ absl::Status RegisterCodec(absl::string_view name, CodecFactory factory) {
   if (factory == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat("codec '", name, "' has no factory"));
   }
-  return compress::Registry::Get().Add(name, std::move(factory));
+  if (version == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the version of codec '", name, "' is 0, may be 1 or more"));
+  }
+  return compress::Registry::Get().Add(name, std::move(factory), version);
 }
 
 }  // namespace leeway

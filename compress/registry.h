@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "compress/momentum.h"
 #include "leeway/codec.h"
+#include "proto/messages.h"
 
 namespace leeway::compress {
 
@@ -33,8 +34,9 @@ struct NamedCodec {
 // keeps it: NamedCodec::momentum is of the others. Any thread.
 absl::StatusOr<NamedCodec> MakeCodec(absl::string_view text);
 
-// Sorted. Any thread.
+// All that this process has, sorted by name. Any thread.
 std::vector<std::string> CodecNames();
+std::vector<proto::CodecVersion> CodecVersions();
 
 }  // namespace leeway::compress
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "compress/registry.h"
 #include "proto/limits.h"
 
 namespace leeway::node {
@@ -20,6 +21,7 @@ proto::Join MakeJoin(const Config& config, Role role, const std::vector<std::str
   join.num_servers = config.num_servers;
   join.num_workers = config.num_workers;
   join.elastic = config.elastic;
+  join.codecs = compress::CodecVersions();
   return join;
 }
 

@@ -45,6 +45,28 @@ absl::Status Read(const wire::Reject& from, Input& in, Reject* to) {
 
 absl::Status Read(const wire::Goodbye&, Input&, Goodbye*) { return absl::OkStatus(); }
 
+namespace {
+
+// Sorted, each once, so that two lists can be compared in one pass.
+absl::Status ReadCodecs(const wire::Join& from, Input& in, std::vector<CodecVersion>* to) {
+  if (from.codecs() == nullptr) return absl::OkStatus();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("number of codecs", from.codecs()->size(), 0, kCodecsMax));
+  to->reserve(from.codecs()->size());
+  for (const wire::CodecVersion* const codec : *from.codecs()) {
+    CodecVersion& one = to->emplace_back();
+    LEEWAY_RETURN_IF_ERROR(ReadText("codec", codec->name(), 1, kCodecNameBytesMax, in, &one.name));
+    one.version = codec->version();
+    LEEWAY_RETURN_IF_ERROR(CheckRange("version of a codec", one.version, 1, kAny));
+    if (to->size() > 1 && (*to)[to->size() - 2].name >= one.name) {
+      return Wrong("codec ", Quoted(one.name), " is behind ", Quoted((*to)[to->size() - 2].name),
+                   ", may be behind a smaller name alone");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status Read(const wire::Join& from, Input& in, Join* to) {
   LEEWAY_RETURN_IF_ERROR(ReadEnum("role", from.role(), Role::kScheduler, Role::kTool, &to->role));
   LEEWAY_RETURN_IF_ERROR(ReadText("host", from.host(), 0, kNameBytesMax, in, &to->host));
@@ -60,6 +82,7 @@ absl::Status Read(const wire::Join& from, Input& in, Join* to) {
   to->num_servers = from.num_servers();
   to->num_workers = from.num_workers();
   to->elastic = from.elastic();
+  LEEWAY_RETURN_IF_ERROR(ReadCodecs(from, in, &to->codecs));
   return ReadSizes(to->num_servers, to->num_workers);
 }
 

@@ -30,8 +30,14 @@ Offset<wire::Goodbye> Write(Builder& out, const Goodbye&) { return wire::CreateG
 Offset<wire::Join> Write(Builder& out, const Join& m) {
   const Text host = WriteName(out, m.host);
   const auto endpoints = WriteAddresses(out, m.endpoints);
+  std::vector<Offset<wire::CodecVersion>> codecs;
+  codecs.reserve(m.codecs.size());
+  for (const CodecVersion& codec : m.codecs) {
+    codecs.push_back(wire::CreateCodecVersion(out, WriteName(out, codec.name), codec.version));
+  }
+  const auto codecs_at = out.CreateVector(codecs);
   return wire::CreateJoin(out, Byte(m.role), host, m.pid, endpoints, m.rank_wanted, m.num_servers,
-                          m.num_workers, m.elastic);
+                          m.num_workers, m.elastic, codecs_at);
 }
 
 Offset<wire::Welcome> Write(Builder& out, const Welcome& m) {

@@ -36,6 +36,8 @@ inline constexpr std::size_t kDimensionsMax = 8;
 inline constexpr std::uint64_t kTableElementsMax = 1ull << 48;
 inline constexpr std::size_t kTableCodecsMax = 16;  // that one table may choose from
 inline constexpr std::uint32_t kTablesMax = 1 << 16;
+inline constexpr std::size_t kCodecsMax = 1024;  // that one node may have
+inline constexpr std::size_t kCodecNameBytesMax = 64;
 // Each table that is created gets the next one, so that there have to be more behind it.
 inline constexpr std::uint32_t kTableIdMax = 1u << 31;
 inline constexpr std::uint64_t kRowWidthMax = 1ull << 24;

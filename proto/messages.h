@@ -45,6 +45,12 @@ struct Reject {
 struct Goodbye {};
 
 // ---- membership ----
+// A codec that a node has (leeway/codec.h).
+struct CodecVersion {
+  std::string name;
+  std::uint32_t version = 0;  // of its messages
+  friend bool operator==(const CodecVersion&, const CodecVersion&) = default;
+};
 struct Join {
   Role role = Role::kUnknown;
   std::string host = {};
@@ -52,7 +58,8 @@ struct Join {
   std::vector<std::string> endpoints = {};
   std::int32_t rank_wanted = -1;
   std::uint32_t num_servers = 0, num_workers = 0;
-  bool elastic = false;  // may come on top of the announced numbers
+  bool elastic = false;                   // may come on top of the announced numbers
+  std::vector<CodecVersion> codecs = {};  // sorted by name; empty: it does not say
 };
 struct Welcome {
   std::uint32_t node = 0, rank = 0;

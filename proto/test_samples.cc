@@ -23,7 +23,8 @@ void AddMembership(std::vector<Sample>* all) {
                        .rank_wanted = 2,
                        .num_servers = 5,
                        .num_workers = kWorkersMax,
-                       .elastic = true}});
+                       .elastic = true,
+                       .codecs = {{"mine", 0xffffffff}, {"onebit", 1}}}});
   all->push_back({Join{.role = Role::kWorker, .num_servers = 1, .num_workers = 1}});
   all->push_back({Welcome{.node = 2,
                           .rank = 3,

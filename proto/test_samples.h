@@ -49,8 +49,8 @@ inline auto Fields(const Reject& m) {
 }
 inline auto Fields(const Goodbye&) { return std::tuple<>(); }
 inline auto Fields(const Join& m) {
-  const auto& [a, b, c, d, e, f, g, h] = m;
-  return std::tie(a, b, c, d, e, f, g, h);
+  const auto& [a, b, c, d, e, f, g, h, i] = m;
+  return std::tie(a, b, c, d, e, f, g, h, i);
 }
 inline auto Fields(const Welcome& m) {
   const auto& [a, b, c, d, e, f, g, h, i, j] = m;

@@ -143,6 +143,7 @@ bool CodecSwitches::DecideIfAgreed(std::uint32_t id, Table* table) {
   table->decided = std::exchange(table->announced, std::nullopt);
   table->decided->decided = true;
   table->version.reset();
+  ++changes_;  // before anybody is told: what is answered waits until that is kept
   if (!table->wishes.empty()) {  // those of before a restart have none
     const Done done = std::move(table->wishes.front().done);
     table->wishes.pop_front();

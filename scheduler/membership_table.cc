@@ -88,6 +88,7 @@ absl::StatusOr<Node*> MembershipTable::Admit(const proto::Join& join,
   node.incarnation = identity.incarnation;
   node.late = complete_;
   if (join.role == Role::kServer) node.endpoints = join.endpoints;
+  node.codecs = join.codecs;
   ids_[node.incarnation] = node.id;
   std::vector<Node*>& ranks = Ranks(node.role);
   if (rank == ranks.size()) ranks.push_back(nullptr);
@@ -160,6 +161,7 @@ void MembershipTable::Retire(Node* node, Node::State state, std::string why) {
   ++changes_;
   node->state = state;
   node->gone_because = std::move(why);
+  node->codecs.clear();  // the dead are many
   if (!complete_) (node->role == Role::kServer ? servers_ : workers_)[node->rank] = nullptr;
 }
 

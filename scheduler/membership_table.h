@@ -32,6 +32,8 @@ struct Node {
   std::string gone_because;  // not alive: why
   std::string address;       // for people
   std::vector<std::string> endpoints;
+  // That it has, by name; empty: it did not say, or has gone.
+  std::vector<proto::CodecVersion> codecs;
   bool late = false;      // came after the cluster was complete
   van::PeerId peer = 0;   // its newest connection that said Join; 0: none just now
   van::PeerId pulse = 0;  // the connection its heartbeats come over; 0: none just now

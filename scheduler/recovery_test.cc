@@ -128,6 +128,37 @@ TEST_F(RecoveryTest, WhereOnlyNewNodesComeTheOldOnesAreSoonTakenForDead) {
   EXPECT_FALSE(cluster_->over->ok());
 }
 
+// What a user has chosen for a table with codec auto holds until the user gives it back.
+TEST_F(RecoveryTest, ACodecThatWasAskedForIsNotChosenAutomaticallyAgain) {
+  Begin();
+  TableSpec spec = TableSpec::Dense("w", {8});
+  spec.codec = "auto";
+  spec.codecs = {"none", "onebit"};
+  cluster_->workers[0]->CreateTable(1, spec);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return !cluster_->workers[0]->tables.empty(); }));
+  EXPECT_EQ(Status()["tables"][0]["codec_automatic"], true);
+  const auto give = [&](const std::string& codec) {
+    const auto tool = cluster_->Ask("codec", {"w", codec});
+    ASSERT_TRUE(cluster_->RunUntil([&] { return tool->answer.has_value(); }));
+    EXPECT_TRUE(tool->answer->ok()) << *tool->answer;
+  };
+  const auto restart = [&] {
+    Restart();
+    ASSERT_TRUE(cluster_->RunUntil([&] { return !Status()["tables"].empty(); }));
+  };
+  give("onebit");
+  for (int restarts = 0; restarts < 2; ++restarts) {
+    EXPECT_EQ(Status()["tables"][0]["codec_automatic"], false);
+    EXPECT_EQ(Status()["tables"][0]["codec"], "onebit");
+    EXPECT_EQ(Status()["tables"][0]["codec_reason"], "it was asked for");
+    restart();
+  }
+  give("auto");
+  EXPECT_EQ(Status()["tables"][0]["codec_automatic"], true);
+  restart();
+  EXPECT_EQ(Status()["tables"][0]["codec_automatic"], true);
+}
+
 TEST_F(RecoveryTest, AMoveThatWasUnderWayIsFinished) {
   Begin();
   TestNode* late = cluster_->Start(Role::kServer, [](Config* config) { config->elastic = true; });

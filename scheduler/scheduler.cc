@@ -145,6 +145,7 @@ std::string Scheduler::Impl::StatusJson() const {
                        .catalogue = catalogue_,
                        .switches = switches_,
                        .codec_reasons = codec_reasons_,
+                       .pinned = pinned_,
                        .oddities = oddities_,
                        .checkpoint = checkpoints_.view(),
                        .restoring = restoration_.loading() ? restoration_.Progress() : "",
@@ -350,7 +351,7 @@ std::vector<std::uint32_t> Scheduler::Impl::LivingWorkers() const {
   return ids;
 }
 
-std::vector<std::uint32_t> Scheduler::Impl::Living() const {
+std::vector<std::uint32_t> Scheduler::Impl::LivingServers() const {
   std::vector<std::uint32_t> ids;
   for (const Node* server : members_.Alive(Role::kServer)) ids.push_back(server->id);
   return ids;

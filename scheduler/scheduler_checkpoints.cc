@@ -24,7 +24,7 @@ Checkpoints::Facts Scheduler::Impl::GetFacts() const {
   facts.epoch = maps_.newest()->epoch;
   facts.num_shards = static_cast<std::uint32_t>(planner_.chains().size());
   facts.block_bytes = config_.block_bytes;
-  facts.servers = Living();
+  facts.servers = LivingServers();
   for (const TableCatalogue::Entry& table : catalogue_.tables()) {
     if (!table.installed) continue;
     facts.tables.push_back({.id = table.id, .spec = table.spec, .combine = table.combine});
@@ -101,8 +101,8 @@ absl::Status Scheduler::Impl::OpenCheckpoint() {
 
 void Scheduler::Impl::BeginRestoration() {
   publisher_.HoldWorkers(true, Now());
-  restoration_.Begin(Living(), std::max<std::uint64_t>(1, host_->Random()), Now());
-  for (const std::uint32_t server : Living()) {
+  restoration_.Begin(LivingServers(), std::max<std::uint64_t>(1, host_->Random()), Now());
+  for (const std::uint32_t server : LivingServers()) {
     late_servers_.Begin(server, catalogue_.tables(), Now());
   }
 }

@@ -7,9 +7,14 @@
 #include "absl/strings/str_join.h"
 #include "compress/table_codec.h"
 #include "runtime/log.h"
+#include "scheduler/known_codecs.h"
 #include "scheduler/scheduler_impl.h"
 
 namespace leeway::scheduler {
+
+absl::Status Scheduler::Impl::CheckCodecs(const TableSpec& spec) const {
+  return CheckCodecsAreKnown(spec, members_.Alive());
+}
 
 // codec TABLE CODEC. Answered when it is decided from which clock on the codec holds.
 void Scheduler::Impl::CodecCommand(const AdminDesk::Ask& ask,
@@ -26,7 +31,7 @@ void Scheduler::Impl::CodecCommand(const AdminDesk::Ask& ask,
   }
   const bool automatic = table->spec.codec == compress::kAutomaticCodec;
   if (automatic && codec == compress::kAutomaticCodec) {
-    pinned_.erase(table->id);
+    pin_changes_ += pinned_.erase(table->id);
     const nlohmann::json json = {
         {"table", name}, {"codec", codec}, {"clock", switches_.CurrentOf(table->id).since}};
     return desk_.Answer(ask, json.dump());
@@ -40,8 +45,8 @@ void Scheduler::Impl::CodecCommand(const AdminDesk::Ask& ask,
                  codec, "': name it in TableSpec::codecs when the ", "table is created")));
   }
   const auto choice = static_cast<std::uint32_t>(found - texts.begin());
-  if (automatic) pinned_.insert(table->id);
-  codec_reasons_[table->id] = "it was asked for";
+  if (automatic && pinned_.insert(table->id).second) ++pin_changes_;
+  codec_reasons_[table->id] = kAskedFor;
   switches_.Switch(table->id, choice, [=, this](const absl::StatusOr<std::uint64_t>& clock) {
     if (!clock.ok()) return desk_.Answer(ask, clock.status());
     runtime::LogInfo("table '", name, "' has codec ", codec, " from clock ", *clock, " on");

@@ -36,9 +36,11 @@
 
 namespace leeway::scheduler {
 
+inline constexpr char kAskedFor[] = "it was asked for";  // why a table has its codec
+
 class Scheduler::Impl final : private van::Handler,
                               private Barriers::Workers,
-                              private TableCatalogue::Servers,
+                              private TableCatalogue::Members,
                               private LateServers::Owner,
                               private Checkpoints::Cluster {
  public:
@@ -115,10 +117,11 @@ class Scheduler::Impl final : private van::Handler,
   void Trust(std::uint32_t node);
   std::vector<std::uint32_t> Needed() const override;
   std::string Describe(std::uint32_t rank, absl::Time now) const override;
-  std::vector<std::uint32_t> Living() const override;
+  std::vector<std::uint32_t> LivingServers() const override;
   std::vector<std::uint32_t> LivingWorkers() const;
   std::string Describe(std::uint32_t node) const override;
   std::string LastHeard(std::uint32_t node) const override;
+  absl::Status CheckCodecs(const TableSpec& spec) const override;
   std::string MostSilentWorker() const override;
 
   // ---- shards ----
@@ -216,6 +219,7 @@ class Scheduler::Impl final : private van::Handler,
   CodecChooser chooser_;
   std::map<std::uint32_t, std::string> codec_reasons_;  // by table: of its last change
   std::set<std::uint32_t> pinned_;  // tables with codec auto that somebody has given another
+  std::uint64_t pin_changes_ = 0;
   absl::Time next_plan_ = absl::InfinitePast();
   std::optional<Ending> ending_;
   Oddities oddities_;

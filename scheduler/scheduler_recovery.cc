@@ -33,6 +33,8 @@ void Scheduler::Impl::GoOnFrom(State state) {
   planner_.Restore(std::move(state.chains));
   // Behind every version that anybody may have seen.
   switches_.Restore(state.codecs);
+  pinned_ = std::move(state.pinned);
+  for (const std::uint32_t table : pinned_) codec_reasons_[table] = kAskedFor;
   maps_.Restore(state.version + 1, state.epoch, members_, planner_, switches_.entries());
   switches_.Published(state.version + 1);
   catalogue_.Restore(state.tables, state.next_table);
@@ -80,7 +82,7 @@ std::string Scheduler::Impl::PublicAddress() const {
 
 std::uint64_t Scheduler::Impl::Stamp() const {
   return members_.changes() + maps_.newest()->version + catalogue_.changes() + barriers_.changes() +
-         switches_.changes() + plans_ + (restoration_.state().loaded ? 1 : 0);
+         switches_.changes() + pin_changes_ + plans_ + (restoration_.state().loaded ? 1 : 0);
 }
 
 State Scheduler::Impl::Collect() const {
@@ -106,6 +108,7 @@ State Scheduler::Impl::Collect() const {
   state.next_table = catalogue_.next_id();
   state.barriers = barriers_.state();
   state.codecs = switches_.entries();
+  state.pinned = pinned_;
   state.restoration = restoration_.state();
   return state;
 }

@@ -37,6 +37,10 @@ std::string Unpacked(const Json& json) {
 // ---- nodes ----
 
 Json ToJson(const Node& node) {
+  Json codecs = Json::array();
+  for (const proto::CodecVersion& codec : node.codecs) {
+    codecs.push_back({Packed(codec.name), codec.version});
+  }
   return {{"id", node.id},
           {"role", node.role},
           {"rank", node.rank},
@@ -45,6 +49,7 @@ Json ToJson(const Node& node) {
           {"because", Packed(node.gone_because)},
           {"address", Packed(node.address)},
           {"endpoints", node.endpoints},
+          {"codecs", std::move(codecs)},
           {"late", node.late}};
 }
 
@@ -59,6 +64,11 @@ Node NodeFrom(const Json& json) {
   node.address = Unpacked(json.at("address"));
   node.endpoints = json.at("endpoints");
   node.late = json.at("late");
+  if (json.contains("codecs")) {  // older ones have none
+    for (const Json& codec : json.at("codecs")) {
+      node.codecs.push_back({Unpacked(codec.at(0)), codec.at(1)});
+    }
+  }
   return node;
 }
 
@@ -203,6 +213,7 @@ State StateFrom(const Json& json) {
   if (json.contains("codecs")) {  // older ones have none
     for (const Json& change : json.at("codecs")) state.codecs.push_back(CodecSwitchFrom(change));
   }
+  if (json.contains("pinned")) state.pinned = json.at("pinned").get<decltype(state.pinned)>();
   const Json& restoration = json.at("restoration");
   state.restoration = {.path = Unpacked(restoration.at(0)),
                        .checksum = restoration.at(1),
@@ -234,6 +245,7 @@ std::string EncodeState(const State& state) {
                      {"next_table", state.next_table},
                      {"barriers", ToJson(state.barriers)},
                      {"codecs", ListToJson(state.codecs)},
+                     {"pinned", state.pinned},
                      {"restoration",
                       {Packed(state.restoration.path), state.restoration.checksum,
                        state.restoration.clock, state.restoration.loaded}}};

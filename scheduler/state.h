@@ -3,6 +3,7 @@
 #define LEEWAY_SCHEDULER_STATE_H_
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ struct State {
   std::uint32_t next_table = 1;
   Barriers::State barriers;
   std::vector<proto::CodecSwitch> codecs;  // CodecSwitches::entries
+  std::set<std::uint32_t> pinned;          // tables with codec auto that somebody has given another
   Restoration::State restoration;
 };
 

@@ -79,6 +79,8 @@ Json TablesToJson(const StatusSources& sources) {
                     {"name", table.spec.name},
                     {"installed", table.installed},
                     {"codec", codec.choice < codecs.size() ? codecs[codec.choice] : ""},
+                    {"codec_automatic", table.spec.codec == compress::kAutomaticCodec &&
+                                            !sources.pinned.contains(table.id)},
                     {"codec_since", codec.since},
                     {"codec_changing", codec.being_changed},
                     {"codec_reason", reason == sources.codec_reasons.end() ? "" : reason->second},

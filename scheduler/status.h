@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/time/time.h"
@@ -43,6 +44,7 @@ struct StatusSources {
   const TableCatalogue& catalogue;
   const CodecSwitches& switches;
   const std::map<std::uint32_t, std::string>& codec_reasons;  // by table
+  const std::set<std::uint32_t>& pinned;  // tables with codec auto that somebody has given another
   const Oddities& oddities;
   std::optional<Checkpoints::View> checkpoint;  // that is being saved
   std::string restoring;                        // how far that is; empty: it is not

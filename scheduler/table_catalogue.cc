@@ -12,9 +12,9 @@ constexpr std::size_t kNamedMax = 8;  // tables or servers in an error
 
 }  // namespace
 
-TableCatalogue::TableCatalogue(const Servers* servers, absl::Duration resend_interval,
+TableCatalogue::TableCatalogue(const Members* members, absl::Duration resend_interval,
                                absl::Duration install_timeout, Send send)
-    : servers_(servers),
+    : members_(members),
       resend_interval_(resend_interval),
       install_timeout_(install_timeout),
       send_(std::move(send)) {}
@@ -55,10 +55,14 @@ void TableCatalogue::Open(std::uint32_t node, const proto::OpenTable& open) {
 }
 
 void TableCatalogue::StartInstall(const Request& request, const TableSpec& spec, absl::Time now) {
-  const std::vector<std::uint32_t> living = servers_->Living();
+  const std::vector<std::uint32_t> living = members_->LivingServers();
   if (living.empty()) {
     Refuse(request, absl::UnavailableError(
                         absl::StrCat("cannot create table '", spec.name, "': no server is alive")));
+    return;
+  }
+  if (const absl::Status known = members_->CheckCodecs(spec); !known.ok()) {
+    Refuse(request, known);
     return;
   }
   if (tables_.size() >= kTablesMax) {
@@ -93,14 +97,14 @@ void TableCatalogue::OnInstalled(std::uint32_t server, const proto::InstallTable
   if (!table.awaited.contains(server)) return;
   if (!reply.result.ok()) {
     Fail(name->second, absl::Status(reply.result.code(),
-                                    absl::StrCat(servers_->Describe(server), " refuses table '",
+                                    absl::StrCat(members_->Describe(server), " refuses table '",
                                                  name->second, "': ", reply.result.message())));
     return;
   }
   if (!table.agreed.empty() && table.entry.combine != reply.combine) {
     Fail(name->second,
          absl::FailedPreconditionError(absl::StrCat(
-             servers_->Describe(*table.agreed.begin()), " and ", servers_->Describe(server),
+             members_->Describe(*table.agreed.begin()), " and ", members_->Describe(server),
              " have different updaters named '", table.entry.spec.updater.name,
              "'; give all servers the same LEEWAY_PLUGINS")));
     return;
@@ -148,7 +152,7 @@ void TableCatalogue::ServerCame(std::uint32_t server) {
 }
 
 void TableCatalogue::ServersChanged() {
-  const std::vector<std::uint32_t> living = servers_->Living();
+  const std::vector<std::uint32_t> living = members_->LivingServers();
   const std::map<std::uint32_t, std::string> installing = installing_;
   for (const auto& [id, name] : installing) {
     Table& table = tables_.at(name);
@@ -187,7 +191,7 @@ absl::Status TableCatalogue::Timeout(const Table& table) const {
   std::vector<std::string> names;
   for (std::uint32_t server : table.awaited) {
     if (names.size() < kNamedMax) {
-      names.push_back(absl::StrCat(servers_->Describe(server), ", ", servers_->LastHeard(server)));
+      names.push_back(absl::StrCat(members_->Describe(server), ", ", members_->LastHeard(server)));
     }
   }
   return absl::DeadlineExceededError(

@@ -26,18 +26,20 @@ inline constexpr std::size_t kRequestsWaitingMax = 1 << 18;
 
 class TableCatalogue {
  public:
-  // What the catalogue asks about the servers.
-  class Servers {
+  // What the catalogue asks about the members.
+  class Members {
    public:
-    virtual ~Servers() = default;
-    virtual std::vector<std::uint32_t> Living() const = 0;        // their nodes
-    virtual std::string Describe(std::uint32_t node) const = 0;   // "server 1 (tcp://…)"
-    virtual std::string LastHeard(std::uint32_t node) const = 0;  // "last heard 3s ago"
+    virtual ~Members() = default;
+    virtual std::vector<std::uint32_t> LivingServers() const = 0;  // their nodes
+    virtual std::string Describe(std::uint32_t node) const = 0;    // "server 1 (tcp://…)"
+    virtual std::string LastHeard(std::uint32_t node) const = 0;   // "last heard 3s ago"
+    // FAILED_PRECONDITION names the living node without one of the table's codecs.
+    virtual absl::Status CheckCodecs(const TableSpec& spec) const = 0;
   };
   using Send = std::function<void(std::uint32_t node, const proto::AnyMessage&)>;
 
   // `install_timeout`: how long the servers may take, before the creation fails and names them.
-  TableCatalogue(const Servers* servers, absl::Duration resend_interval,
+  TableCatalogue(const Members* members, absl::Duration resend_interval,
                  absl::Duration install_timeout, Send send);
 
   // From a worker. Each is answered with one TableReply, at once or once the table's creation has
@@ -100,7 +102,7 @@ class TableCatalogue {
   absl::Status NotFound(const std::string& name) const;
   absl::Status Timeout(const Table& table) const;
 
-  const Servers* const servers_;
+  const Members* const members_;
   const absl::Duration resend_interval_, install_timeout_;
   const Send send_;
   std::map<std::string, Table> tables_;              // by name

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // Servers are nodes 2 and 3, workers 10 and 11.
-class TableCatalogueTest : public ::testing::Test, private TableCatalogue::Servers {
+class TableCatalogueTest : public ::testing::Test, private TableCatalogue::Members {
  protected:
   void Create(std::uint32_t node, std::uint64_t request, const TableSpec& spec) {
     catalogue_.Create(node, {.request = request, .spec = spec}, now_);
@@ -38,6 +38,7 @@ class TableCatalogueTest : public ::testing::Test, private TableCatalogue::Serve
   std::string LastReason() const { return std::string(last_.result.message()); }
 
   std::vector<std::uint32_t> living_ = {2, 3};
+  absl::Status codecs_known_;
   std::vector<std::string> sent_;
   proto::TableReply last_;
   absl::Time now_ = absl::UnixEpoch();
@@ -60,10 +61,24 @@ class TableCatalogueTest : public ::testing::Test, private TableCatalogue::Serve
                                    last_.table));
     }
   }
-  std::vector<std::uint32_t> Living() const override { return living_; }
+  std::vector<std::uint32_t> LivingServers() const override { return living_; }
   std::string Describe(std::uint32_t node) const override { return absl::StrCat("server ", node); }
   std::string LastHeard(std::uint32_t) const override { return "last heard 3s ago"; }
+  absl::Status CheckCodecs(const TableSpec&) const override { return codecs_known_; }
 };
+
+TEST_F(TableCatalogueTest, ATableWhoseCodecANodeLacksIsRefusedBeforeAnyServerIsAsked) {
+  codecs_known_ = absl::FailedPreconditionError("worker 1 has no codec 'mine'");
+  Create(10, 1, w_);
+  EXPECT_THAT(Sent(), ElementsAre("10:1:FAILED_PRECONDITION:0"));
+  EXPECT_THAT(LastReason(), HasSubstr("no codec 'mine'"));
+  EXPECT_THAT(catalogue_.tables(), IsEmpty());
+  codecs_known_ = absl::OkStatus();
+  CreateInstalled(w_, 1);
+  codecs_known_ = absl::FailedPreconditionError("worker 1 has no codec 'mine'");
+  Create(11, 1, w_);  // it is there: this opens it
+  EXPECT_THAT(Sent(), ElementsAre("11:1:OK:1"));
+}
 
 TEST_F(TableCatalogueTest, ATableIsThereOnceEveryServerHasIt) {
   Create(10, 1, w_);

@@ -103,10 +103,13 @@ using CodecOptions = std::map<std::string, std::string>;
 using CodecFactory =
     std::function<absl::StatusOr<std::unique_ptr<Codec>>(const CodecOptions& options)>;
 
-// Adds a codec under a name of letters, digits, '_' and '-', for all tables created or opened
-// afterwards by this process: workers and servers both need it, linked in or as a plugin
-// (LEEWAY_PLUGINS, leeway/server.h). ALREADY_EXISTS if the name is taken. Any thread.
-absl::Status RegisterCodec(absl::string_view name, CodecFactory factory);
+// Adds a codec under a name of 1 to 64 letters, digits, '_' and '-'. Workers and servers both need
+// it, linked in or as a plugin (LEEWAY_PLUGINS, leeway/server.h), before they connect: a node says
+// when it joins which codecs it has, and a table with another is refused. `version` is that of the
+// codec's messages, 1 or more: raise it when they change, so that nodes with different versions are
+// told so when a table is created. ALREADY_EXISTS if the name is taken, INVALID_ARGUMENT if
+// name, factory or version are not as above, RESOURCE_EXHAUSTED beyond 1024 codecs. Any thread.
+absl::Status RegisterCodec(absl::string_view name, CodecFactory factory, std::uint32_t version = 1);
 
 }  // namespace leeway
 

@@ -19,6 +19,7 @@ using checkpoint::TensorType;
 constexpr absl::string_view kPrefix = "table/";
 constexpr absl::string_view kBlock = "block";
 constexpr absl::string_view kRows = "rows";
+constexpr char kVersion[] = "version";  // of dense blocks whose replies are encoded
 
 struct Part {
   const char* name;
@@ -63,12 +64,20 @@ std::vector<PieceTensor> ToTensors(const TableSpec& spec, std::uint64_t index,
   const std::string prefix = absl::StrCat(kPrefix, spec.name, "/", dense ? kBlock : kRows, "/",
                                           dense ? piece.block : index, "/");
   std::vector<PieceTensor> tensors;
-  for (const Part& part : PartsOf(spec, piece.rows(), piece.elements, piece.state_slots)) {
-    PieceTensor tensor{.info = {}, .bytes = piece.*part.bytes};
-    tensor.info.name = absl::StrCat(prefix, part.name);
-    tensor.info.type = part.type;
-    tensor.info.shape = part.shape;
-    tensors.push_back(std::move(tensor));
+  const auto add = [&](const char* name, TensorType type, std::vector<std::uint64_t> shape,
+                       runtime::Buffer bytes) {
+    PieceTensor& tensor = tensors.emplace_back();
+    tensor.info.name = absl::StrCat(prefix, name);
+    tensor.info.type = type;
+    tensor.info.shape = std::move(shape);
+    tensor.bytes = std::move(bytes);
+  };
+  for (Part& part : PartsOf(spec, piece.rows(), piece.elements, piece.state_slots)) {
+    add(part.name, part.type, std::move(part.shape), piece.*part.bytes);
+  }
+  if (piece.version != 0) {
+    add(kVersion, TensorType::kU64, {1},
+        runtime::Buffer::CopyOf(&piece.version, sizeof(piece.version)));
   }
   return tensors;
 }
@@ -111,7 +120,19 @@ absl::StatusOr<FrozenPiece> ToPiece(const TableSpec& spec, std::uint32_t state_s
   if (spec.kind == TableKind::kDense) piece.block = index;
   const std::vector<Part> expected =
       PartsOf(spec, CountOf(steps->second), piece.elements, state_slots);
-  if (expected.size() != parts.size()) return wrong("has ", parts.size(), " parts");
+  const auto version = parts.find(kVersion);
+  const bool versioned = version != parts.end();
+  if (expected.size() + (versioned ? 1 : 0) != parts.size()) {
+    return wrong("has ", parts.size(), " parts");
+  }
+  if (versioned) {
+    const TensorInfo& info = version->second.info;
+    if (spec.kind != TableKind::kDense || info.type != TensorType::kU64 ||
+        info.shape != std::vector<std::uint64_t>{1}) {
+      return wrong("has a version of another type or shape, or for rows");
+    }
+    piece.version = version->second.bytes.as<std::uint64_t>()[0];
+  }
   for (const Part& part : expected) {
     const auto found = parts.find(part.name);
     if (found == parts.end()) return wrong("has no ", part.name);

@@ -31,7 +31,7 @@ struct PieceTensorName {
   std::string table;
   bool dense = false;
   std::uint64_t index = 0;  // of the block, or of the piece with rows
-  std::string part;         // "keys", "widths", "values", "state" or "steps"
+  std::string part;         // "keys", "widths", "values", "state", "steps" or "version"
 };
 // INVALID_ARGUMENT if it is none of ours.
 absl::StatusOr<PieceTensorName> ParseTensorName(const std::string& name);

@@ -122,9 +122,13 @@ absl::Status CheckKeys(const ShardContent& content, const ShardContent::Table& t
   return status;
 }
 
-// They are counted on from there.
+// They are counted on from there. What workers hold of a block is of no version that is to come.
 absl::Status CheckSteps(const ShardContent::Table& table) {
   for (const FrozenPiece& piece : table.pieces) {
+    if (piece.version != 0 && piece.version - 1 > piece.steps.as<std::uint64_t>()[0]) {
+      return Wrong("block ", piece.block, " of table '", table.spec.name, "' was updated ",
+                   piece.steps.as<std::uint64_t>()[0], " times, and has version ", piece.version);
+    }
     for (const std::uint64_t steps : piece.steps.as<std::uint64_t>()) {
       if (steps <= proto::kCountMax) continue;
       return Wrong("something in table '", table.spec.name, "' was updated ", steps, " times");

@@ -116,6 +116,38 @@ TEST_F(ShardFileTest, TensorsAreNamedShapedAndAlignedAsDescribed) {
   EXPECT_EQ(header["table/ragged/rows/0/widths"]["dtype"], "U32");
 }
 
+// A block whose replies are encoded says of which version its feedback slot is; files of before
+// that was said do not.
+TEST(PieceTensors, KeepTheVersionOfABlockThatHasOne) {
+  const TableSpec spec = TableSpec::Dense("w", {2});
+  const std::vector<float> values = {1, 2};
+  const std::uint64_t steps = 7;
+  FrozenPiece piece{.block = 3, .elements = 2, .state_slots = 1};
+  piece.values = piece.state = runtime::Buffer::CopyOf(values.data(), 8);
+  piece.steps = runtime::Buffer::CopyOf(&steps, sizeof(steps));
+  for (const std::uint64_t version : {0u, 5u, 8u}) {
+    piece.version = version;
+    std::map<std::string, PieceTensor> parts;
+    for (PieceTensor& tensor : ToTensors(spec, 0, piece)) {
+      tensor.info.end = tensor.bytes.size();
+      parts[ParseTensorName(tensor.info.name)->part] = std::move(tensor);
+    }
+    EXPECT_EQ(parts.count("version"), version == 0 ? 0u : 1u);
+    const auto read = ToPiece(spec, 1, 3, parts);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->version, version);
+    if (version == 0) continue;
+    parts["version"].info.shape = {2};
+    EXPECT_FALSE(ToPiece(spec, 1, 3, parts).ok());
+    parts["version"].info.shape = {1};
+    parts["version"].info.type = checkpoint::TensorType::kF64;
+    EXPECT_FALSE(ToPiece(spec, 1, 3, parts).ok());
+    parts.erase("version");
+    parts["other"] = {};
+    EXPECT_FALSE(ToPiece(spec, 1, 3, parts).ok());
+  }
+}
+
 TEST_F(ShardFileTest, NamesOfTensorsComeBack) {
   for (const char* table : {"w", "a/b", "table/x/block/3/values", "/", "rows/0/keys"}) {
     for (const char* where : {"block", "rows"}) {

@@ -1,9 +1,11 @@
 // Whole clusters whose tables have codecs: what composes trains to the same minimum with fewer
 // bytes, what does not is refused in one line when the table is created.
 #include <cmath>
+#include <future>
 #include <map>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -285,6 +287,72 @@ TEST(CompressedTables, GetOtherCodecsWhileTheyAreTrained) {
       EXPECT_LT(std::sqrt(squares / kElements), 0.01) << consistency.ToString();
       EXPECT_EQ(worker->stats().staleness_violations, 0u);
     });
+    ASSERT_TRUE(ran.ok()) << ran;
+  }
+}
+
+// A worker comes on top when the others are a third through, and leaves before they end. It gets
+// whole blocks first; what it pushes counts, and what it still carries when it leaves is gone.
+TEST(CompressedTables, TakeInWorkersThatComeLateAndLetThemGo) {
+  for (const Consistency& consistency :
+       {Consistency::Bsp(), Consistency::Ssp(2), Consistency::Asp()}) {
+    LocalCluster::Setup setup;
+    setup.servers = setup.workers = 2;
+    setup.net = LocalCluster::Net::kTcp;
+    setup.config.replication = 2;
+    setup.config.block_bytes = 8192;
+    auto cluster = *LocalCluster::Start(setup);
+    const auto train = [&](Worker* worker, std::uint64_t from, std::uint64_t steps,
+                           const std::function<void(std::uint64_t)>& at) {
+      TableSpec spec = TableSpec::Dense("w", {100, 50});
+      spec.updater = {"sgd", {{"learning_rate", 0.05}}};
+      spec.consistency = consistency;
+      if (consistency.is_bsp()) spec.aggregate = Aggregate::kMean;
+      spec.codec = "onebit";
+      const auto table = worker->CreateTable(spec);
+      ASSERT_TRUE(table.ok()) << table.status();
+      std::vector<float> w(kElements), gradient(kElements);
+      for (std::uint64_t step = from; step < from + steps; ++step) {
+        at(step);
+        ASSERT_TRUE(worker->Wait(table->Pull(std::span(w))).ok());
+        for (std::uint64_t i = 0; i < kElements; ++i) gradient[i] = w[i] - TargetOf(i);
+        const absl::Status pushed =
+            worker->Wait(table->Push(std::span<const float>(gradient), At(0.05, step % 3 == 0)));
+        ASSERT_TRUE(pushed.ok()) << pushed;
+        ASSERT_TRUE(worker->Clock().ok());
+      }
+      EXPECT_EQ(worker->stats().staleness_violations, 0u);
+      double squares = 0;
+      ASSERT_TRUE(worker->Wait(table->Pull(std::span(w))).ok());
+      for (std::uint64_t i = 0; i < kElements; ++i) {
+        squares += std::pow(static_cast<double>(w[i]) - static_cast<double>(TargetOf(i)), 2);
+      }
+      EXPECT_LT(std::sqrt(squares / kElements), 0.2) << consistency.ToString();
+    };
+    std::thread late;
+    std::promise<void> joined, left;
+    const absl::Status ran = cluster->RunWorkers([&](Worker* worker) {
+      train(worker, 0, kSteps, [&](std::uint64_t step) {
+        if (worker->rank() != 0) return;
+        if (step == kSteps - 20) left.get_future().wait();
+        if (step != kSteps / 3) return;
+        late = std::thread([&] {
+          Config config = cluster->WorkerConfig();
+          config.elastic = true;
+          auto third = cluster->Connect(config);
+          ASSERT_TRUE(third.ok()) << third.status();
+          EXPECT_EQ((*third)->rank(), 2u);
+          const std::uint64_t from = (*third)->clock();
+          joined.set_value();
+          EXPECT_GE(from, static_cast<std::uint64_t>(kSteps) / 3);
+          train(third->get(), from, 40, [](std::uint64_t) {});
+          third->reset();
+          left.set_value();
+        });
+        joined.get_future().wait();  // so that it has its steps before the others end
+      });
+    });
+    late.join();
     ASSERT_TRUE(ran.ok()) << ran;
   }
 }

@@ -45,7 +45,8 @@ float GradientAt(int step, std::uint32_t worker, std::uint64_t i) {
 }
 
 // What happens to the servers' state in the middle of the training.
-enum class Event { kNone, kFailover, kMove, kRestore, kLostResidual };
+// kRestoreOfOld: from files that do not say which version workers hold.
+enum class Event { kNone, kFailover, kMove, kRestore, kRestoreOfOld, kLostResidual };
 
 class Training {
  public:
@@ -117,16 +118,16 @@ class Training {
       std::swap(head_, replica_);
       return;
     }
+    const bool restored = event == Event::kRestore || event == Event::kRestoreOfOld;
     std::unique_ptr<ps::ShardStore> next = NewStore();
     for (ps::FrozenPiece piece : head_->Freeze().pieces) {
-      if (event == Event::kRestore) piece.version = 0;  // no file has it
+      if (event == Event::kRestoreOfOld) piece.version = 0;
       if (event == Event::kLostResidual) piece.state = Zeros(piece.state.size());
-      const auto loaded = event == Event::kRestore
-                              ? next->LoadElsewhere(piece, kBlockBytes).status()
-                              : next->Load(piece);
+      const auto loaded =
+          restored ? next->LoadElsewhere(piece, kBlockBytes).status() : next->Load(piece);
       ASSERT_TRUE(loaded.ok()) << loaded;
     }
-    if (event == Event::kRestore) {  // another cluster, whose workers hold nothing yet
+    if (restored) {  // another cluster, whose workers hold nothing yet
       pulls_.clear();
       for (std::uint32_t rank = 0; rank < kWorkers; ++rank) pulls_.emplace_back(spec_, &codecs_);
     }
@@ -332,7 +333,8 @@ TEST_P(IdentityTest, HoldsForRepliesAlone) {
 }
 
 TEST_P(IdentityTest, SurvivesFailoverMoveAndRestore) {
-  for (const Event event : {Event::kFailover, Event::kMove, Event::kRestore}) {
+  for (const Event event :
+       {Event::kFailover, Event::kMove, Event::kRestore, Event::kRestoreOfOld}) {
     EXPECT_LT(Run(Parameters(GetParam(), ErrorFeedback::kWorker), event), kRounding);
     const TableSpec gradients = Gradients(GetParam(), ErrorFeedback::kBoth);
     if (HasServerSide(gradients)) {
@@ -403,7 +405,8 @@ TEST_P(IdentityTest, WorkersSeeTheRightValuesAfterEachSwitch) {
 TEST_P(IdentityTest, WorkersHoldWhatTheServerBelieves) {
   const TableSpec spec = Parameters(GetParam(), ErrorFeedback::kBoth);
   if (!HasServerSide(spec)) GTEST_SKIP() << "no error feedback on servers";
-  for (const Event event : {Event::kNone, Event::kFailover, Event::kMove, Event::kRestore}) {
+  for (const Event event :
+       {Event::kNone, Event::kFailover, Event::kMove, Event::kRestore, Event::kRestoreOfOld}) {
     Training training(spec);
     for (int step = 0; step < kSteps; ++step) {
       training.Step(step);

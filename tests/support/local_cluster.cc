@@ -131,8 +131,10 @@ Config LocalCluster::WorkerConfig() const {
   return config;
 }
 
-absl::StatusOr<std::unique_ptr<Worker>> LocalCluster::Connect() {
-  return worker::Client::ConnectWith(WorkerConfig(), state_->host.get(), state_->factory.get());
+absl::StatusOr<std::unique_ptr<Worker>> LocalCluster::Connect() { return Connect(WorkerConfig()); }
+
+absl::StatusOr<std::unique_ptr<Worker>> LocalCluster::Connect(const Config& config) {
+  return worker::Client::ConnectWith(config, state_->host.get(), state_->factory.get());
 }
 
 absl::Status LocalCluster::RunWorkers(const std::function<void(Worker*)>& body) {

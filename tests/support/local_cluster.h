@@ -38,6 +38,8 @@ class LocalCluster {
 
   // Joins as a worker; returns once all announced workers have (so call it from as many threads).
   absl::StatusOr<std::unique_ptr<Worker>> Connect();
+  // Likewise with other settings, such as Config::elastic.
+  absl::StatusOr<std::unique_ptr<Worker>> Connect(const Config& config);
   // Connects all announced workers, runs `body` for each in a thread of its own, and lets them
   // leave. The first error of a Connect.
   absl::Status RunWorkers(const std::function<void(Worker*)>& body);
