@@ -51,7 +51,8 @@ absl::Status RunServer(const Config& config) {
   if (!own.host.empty()) LEEWAY_RETURN_IF_ERROR(van::CheckAnnouncedHost(own.host));
   LEEWAY_RETURN_IF_ERROR(node::LoadPlugins(own.plugins));
 
-  const std::unique_ptr<runtime::Host> host = runtime::NewRealHost();
+  const std::unique_ptr<runtime::Host> host =
+      runtime::NewRealHost(absl::Microseconds(own.busy_poll_us));
   const std::unique_ptr<van::Factory> factory = van::NewFactory(config);
   if (absl::Status viable = factory->Viable(); !viable.ok()) return viable;
   auto server = std::make_unique<ps::Server>(

@@ -8,6 +8,7 @@
 namespace leeway::runtime {
 namespace {
 
+constexpr std::uint64_t kBusyPollMaxUs = 1'000'000;
 constexpr std::uint64_t kTiB = 1ull << 40;
 constexpr std::uint64_t kHourMs = 3'600'000;
 constexpr std::uint64_t kWeekMs = 7 * 24 * kHourMs;
@@ -38,6 +39,8 @@ constexpr NumberSetting kSettings[] = {
     {"LEEWAY_REQUEST_TIMEOUT_MS", nullptr, &Config::request_timeout, 1, kWeekMs, kMilliseconds},
     {"LEEWAY_RESEND_INTERVAL_MS", nullptr, &Config::resend_interval, 1, kHourMs, kMilliseconds},
     {"LEEWAY_SHM_BYTES", nullptr, &Config::shm_bytes, 1 << 20, 256 << 20, kBytes},
+    {"LEEWAY_RDMA_BYTES", nullptr, &Config::rdma_bytes, 1 << 20, 1 << 30, kBytes},
+    {"LEEWAY_BUSY_POLL_US", nullptr, &Config::busy_poll_us, 0, kBusyPollMaxUs, " of microseconds"},
     {"LEEWAY_SEND_WINDOW_BYTES", nullptr, &Config::send_window_bytes, 4096, kTiB, kBytes},
     {"LEEWAY_MESSAGE_BYTES_MAX", nullptr, &Config::message_bytes_max, 65536, kTiB, kBytes},
     {"LEEWAY_RESIDUAL_BYTES_MAX", nullptr, &Config::residual_bytes_max, 1, kTiB, kBytes},

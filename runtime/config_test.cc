@@ -48,6 +48,8 @@ TEST(ConfigTest, EveryVariableIsRead) {
       {"LEEWAY_RESEND_INTERVAL_MS", "400"},
       {"LEEWAY_VAN", "shm"},
       {"LEEWAY_SHM_BYTES", "8000000"},
+      {"LEEWAY_RDMA_BYTES", "9000000"},
+      {"LEEWAY_BUSY_POLL_US", "5000"},
       {"LEEWAY_SEND_WINDOW_BYTES", "1000000"},
       {"LEEWAY_MESSAGE_BYTES_MAX", "2000000"},
       {"LEEWAY_HELD_BYTES_MAX", "3000000"},
@@ -78,6 +80,8 @@ TEST(ConfigTest, EveryVariableIsRead) {
   EXPECT_EQ(config->resend_interval, absl::Milliseconds(400));
   EXPECT_EQ(config->van, "shm");
   EXPECT_EQ(config->shm_bytes, 8'000'000u);
+  EXPECT_EQ(config->rdma_bytes, 9'000'000u);
+  EXPECT_EQ(config->busy_poll_us, 5000u);
   EXPECT_EQ(config->send_window_bytes, 1'000'000u);
   EXPECT_EQ(config->message_bytes_max, 2'000'000u);
   EXPECT_EQ(config->held_bytes_max, 3'000'000u);
@@ -218,6 +222,8 @@ TEST(ConfigTest, BadValuesAreRefused) {
       {{{"LEEWAY_SEND_WINDOW_BYTES", "1"}},
        R"(LEEWAY_SEND_WINDOW_BYTES is "1": it must be a whole number of bytes from 4096 to 1099511627776)"},
       {{{"LEEWAY_VAN", "ib"}}, R"(LEEWAY_VAN is "ib": it must be auto, shm, tcp, rdma or zmq)"},
+      {{{"LEEWAY_BUSY_POLL_US", "1000001"}},
+       R"(LEEWAY_BUSY_POLL_US is "1000001": it must be a whole number of microseconds from 0 to 1000000)"},
       {{{"LEEWAY_SHM_BYTES", "1"}},
        R"(LEEWAY_SHM_BYTES is "1": it must be a whole number of bytes from 1048576 to 268435456)"},
       {{{"LEEWAY_MESSAGE_BYTES_MAX", "1"}},

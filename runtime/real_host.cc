@@ -29,8 +29,8 @@ constexpr int kBackgroundNiceness = 10;
 
 class RealRunner final : public LoopRunner {
  public:
-  RealRunner(const std::string& name, int niceness)
-      : loop_(SystemEntropy()), thread_([this, name, niceness] {
+  RealRunner(const std::string& name, int niceness, absl::Duration busy_poll)
+      : loop_(SystemEntropy(), busy_poll), thread_([this, name, niceness] {
           constexpr std::size_t kThreadNameMax = 15;  // the kernel's
           ::pthread_setname_np(::pthread_self(), name.substr(0, kThreadNameMax).c_str());
           // For this thread alone. A system that refuses it has it as important as the others.
@@ -57,19 +57,25 @@ class RealRunner final : public LoopRunner {
 
 class RealHost final : public Host {
  public:
+  explicit RealHost(absl::Duration busy_poll) : busy_poll_(busy_poll) {}
   std::unique_ptr<LoopRunner> Spawn(const std::string& name) override {
-    return std::make_unique<RealRunner>(name, 0);
+    return std::make_unique<RealRunner>(name, 0, busy_poll_);
   }
   std::unique_ptr<LoopRunner> SpawnInBackground(const std::string& name) override {
-    return std::make_unique<RealRunner>(name, kBackgroundNiceness);
+    return std::make_unique<RealRunner>(name, kBackgroundNiceness, busy_poll_);
   }
   FileSystem* files() override { return RealFileSystem(); }
   std::uint64_t Random() override { return SystemEntropy(); }
   absl::Time WallTime() override { return absl::Now(); }
+
+ private:
+  const absl::Duration busy_poll_;
 };
 
 }  // namespace
 
-std::unique_ptr<Host> NewRealHost() { return std::make_unique<RealHost>(); }
+std::unique_ptr<Host> NewRealHost(absl::Duration busy_poll) {
+  return std::make_unique<RealHost>(busy_poll);
+}
 
 }  // namespace leeway::runtime

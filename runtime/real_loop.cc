@@ -77,7 +77,7 @@ bool Spin(const RealLoop::WaitSet& set, absl::Time start) {
 }  // namespace
 
 struct RealLoop::State {
-  explicit State(std::uint64_t seed) : random(seed) {}
+  State(std::uint64_t seed, absl::Duration busy_poll) : pace(busy_poll), random(seed) {}
 
   WakeSignal signal;
   SpinPace pace;
@@ -195,7 +195,8 @@ void RealLoop::State::Drain() {
   }
 }
 
-RealLoop::RealLoop(std::uint64_t seed) : state_(std::make_unique<State>(seed)) {}
+RealLoop::RealLoop(std::uint64_t seed, absl::Duration busy_poll)
+    : state_(std::make_unique<State>(seed, busy_poll)) {}
 
 RealLoop::~RealLoop() {
   Stop();

@@ -25,7 +25,8 @@ class WakeSignal;
 //             otherwise than through the loop, calls Wake() for the one that sleeps.
 class RealLoop final : public Loop {
  public:
-  explicit RealLoop(std::uint64_t seed);
+  // `busy_poll`: how long a thread polls before it blocks (runtime/spin_pace.h).
+  explicit RealLoop(std::uint64_t seed, absl::Duration busy_poll = absl::Microseconds(100));
   ~RealLoop() override;
 
   absl::Time Now() const override;
@@ -67,8 +68,8 @@ class RealLoop final : public Loop {
   std::unique_ptr<State> state_;
 };
 
-// The machine's own: threads, files, the system's entropy.
-std::unique_ptr<Host> NewRealHost();
+// The machine's own: threads, files, the system's entropy. `busy_poll`: of its loops.
+std::unique_ptr<Host> NewRealHost(absl::Duration busy_poll = absl::Microseconds(100));
 
 }  // namespace leeway::runtime
 

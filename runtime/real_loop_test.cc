@@ -127,7 +127,7 @@ TEST(RealLoopTest, WhoLooksForNewsSeesDescriptorsToo) {
   while (loop.RunReady()) {
   }
   plain.Signal();
-  SpinPace pace(/*cores=*/2);
+  SpinPace pace(SpinPace::kBusyPoll, /*cores=*/2);
   for (int i = 0; i < 20; ++i) pace.Saw(absl::Microseconds(1));
   RealLoop::WaitSet set = loop.PrepareWait(absl::InfiniteFuture());
   set.pace = &pace;
@@ -142,7 +142,7 @@ TEST(RealLoopTest, WhoLooksForNewsSeesDescriptorsToo) {
 constexpr absl::Time kBegin = absl::FromUnixSeconds(1000);
 
 TEST(SpinPaceTest, LooksOnlyWhereWaitsHaveBeenShort) {
-  SpinPace pace(/*cores=*/2);
+  SpinPace pace(SpinPace::kBusyPoll, /*cores=*/2);
   EXPECT_EQ(pace.Limit(kBegin), absl::ZeroDuration());
   for (int i = 0; i < 20; ++i) pace.Saw(absl::Microseconds(10));
   EXPECT_GT(pace.Limit(kBegin), absl::ZeroDuration());
@@ -153,13 +153,13 @@ TEST(SpinPaceTest, LooksOnlyWhereWaitsHaveBeenShort) {
   EXPECT_GT(pace.Limit(kBegin), absl::ZeroDuration());
   for (int i = 0; i < 20; ++i) pace.Saw(absl::Milliseconds(5));
   EXPECT_EQ(pace.Limit(kBegin), absl::ZeroDuration());
-  SpinPace alone(/*cores=*/1);
+  SpinPace alone(SpinPace::kBusyPoll, /*cores=*/1);
   for (int i = 0; i < 20; ++i) alone.Saw(absl::Microseconds(10));
   EXPECT_EQ(alone.Limit(kBegin), absl::ZeroDuration());
 }
 
 TEST(SpinPaceTest, DoesNotLookForLongWhereOthersWantTheCores) {
-  SpinPace pace(/*cores=*/2);
+  SpinPace pace(SpinPace::kBusyPoll, /*cores=*/2);
   const auto short_waits = [&pace] {
     for (int i = 0; i < 20; ++i) pace.Saw(absl::Microseconds(10));
   };

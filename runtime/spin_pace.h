@@ -23,16 +23,18 @@ namespace leeway::runtime {
 // Any thread; what several of them say at once may be lost.
 class SpinPace {
  public:
-  static constexpr std::int64_t kSpinMaxNs = 100'000;
+  static constexpr absl::Duration kBusyPoll = absl::Microseconds(100);
 
-  explicit SpinPace(int cores = CoresOfThisProcess()) : cores_(cores) {}
+  // `busy_poll`: how long at most (LEEWAY_BUSY_POLL_US); 0: never.
+  explicit SpinPace(absl::Duration busy_poll = kBusyPoll, int cores = CoresOfThisProcess())
+      : spin_max_ns_(absl::ToInt64Nanoseconds(busy_poll)), cores_(cores) {}
 
   // How long to look before the next sleep.
   absl::Duration Limit(absl::Time now) const {
-    const bool pays = usual_ns_.load(std::memory_order_relaxed) <= kSpinMaxNs;
+    const bool pays = usual_ns_.load(std::memory_order_relaxed) <= spin_max_ns_;
     const bool contended =
         absl::ToUnixNanos(now) < contended_until_ns_.load(std::memory_order_relaxed);
-    return absl::Nanoseconds(cores_ > 1 && pays && !contended ? kSpinMaxNs : 0);
+    return absl::Nanoseconds(cores_ > 1 && pays && !contended ? spin_max_ns_ : 0);
   }
   // How long it took, while looking, to let others go first.
   void SawYield(absl::Duration yield, absl::Time now) {
@@ -44,7 +46,7 @@ class SpinPace {
   }
   // How long a wait took, sleep and all.
   void Saw(absl::Duration wait) {
-    const std::int64_t ns = std::min(absl::ToInt64Nanoseconds(wait), kCountedNs);
+    const std::int64_t ns = std::min(absl::ToInt64Nanoseconds(wait), kCounted * spin_max_ns_);
     const std::int64_t usual = usual_ns_.load(std::memory_order_relaxed);
     usual_ns_.store(usual + (ns - usual) / kWeight, std::memory_order_relaxed);
   }
@@ -53,7 +55,7 @@ class SpinPace {
 
  private:
   // A long wait ends the looking at once; some short ones bring it back.
-  static constexpr std::int64_t kCountedNs = 8 * kSpinMaxNs;
+  static constexpr std::int64_t kCounted = 8;
   static constexpr std::int64_t kWeight = 4;
   // Longer than any interrupt, shorter than a turn of a busy thread.
   static constexpr std::int64_t kContendedNs = 500'000;
@@ -63,8 +65,9 @@ class SpinPace {
   // It costs some milliseconds to find out whether it still is so.
   static constexpr std::int64_t kRestNs = 1'000'000'000;
 
+  const std::int64_t spin_max_ns_;
   const int cores_;
-  std::atomic<std::int64_t> usual_ns_{kCountedNs};
+  std::atomic<std::int64_t> usual_ns_{kCounted * spin_max_ns_};
   std::atomic<std::int64_t> long_yield_ns_{-kInARowNs};
   std::atomic<std::int64_t> contended_until_ns_{0};
 };

@@ -138,7 +138,8 @@ absl::Status RunScheduler(const Config& given) {
   if (!signals.valid() || over.get() < 0) {
     return absl::InternalError(absl::StrCat("cannot watch for signals: ", std::strerror(errno)));
   }
-  const std::unique_ptr<runtime::Host> host = runtime::NewRealHost();
+  const std::unique_ptr<runtime::Host> host =
+      runtime::NewRealHost(absl::Microseconds(config.busy_poll_us));
   const std::unique_ptr<van::Factory> factory = van::NewFactory(config);
   if (absl::Status viable = factory->Viable(); !viable.ok()) return viable;
   Running running(host.get(), factory.get(), config, over.get());

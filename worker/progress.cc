@@ -18,7 +18,8 @@ thread_local const Progress* in_callback = nullptr;
 
 }  // namespace
 
-Progress::Progress(std::uint64_t seed) : loop_(seed), helper_([this] { Help(); }) {}
+Progress::Progress(std::uint64_t seed, absl::Duration busy_poll)
+    : loop_(seed, busy_poll), helper_([this] { Help(); }) {}
 
 Progress::~Progress() { Stop(); }
 

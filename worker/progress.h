@@ -22,7 +22,8 @@ namespace leeway::worker {
 
 class Progress {
  public:
-  explicit Progress(std::uint64_t seed);
+  // `busy_poll`: how long a thread polls before it blocks.
+  Progress(std::uint64_t seed, absl::Duration busy_poll);
   ~Progress();  // Stop
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;

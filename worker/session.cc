@@ -23,7 +23,9 @@ absl::Status InCallback() {
 }  // namespace
 
 Session::Session(const Config& config, World world)
-    : config_(config), world_(std::move(world)), progress_(world_.host->Random()) {
+    : config_(config),
+      world_(std::move(world)),
+      progress_(world_.host->Random(), absl::Microseconds(config.busy_poll_us)) {
   progress_.Look([this] {
     core_ = std::make_unique<Core>(Core::Setup{.config = config_,
                                                .host = world_.host,

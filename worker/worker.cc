@@ -148,7 +148,7 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Connect(const Config& config) {
   if (auto level = runtime::ParseLogLevel(config.log_level)) runtime::SetLogLevel(*level);
   node::LoadCodecPlugins(config.plugins);
   worker::Session::World world;
-  world.owned_host = runtime::NewRealHost();
+  world.owned_host = runtime::NewRealHost(absl::Microseconds(config.busy_poll_us));
   world.owned_factory = van::NewFactory(config);
   world.host = world.owned_host.get();
   world.factory = world.owned_factory.get();

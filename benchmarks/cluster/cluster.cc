@@ -45,7 +45,8 @@ int RunServerOver(const std::string& transport, Config config) {
   config.role = Role::kServer;
   const absl::StatusOr<std::unique_ptr<van::Factory>> factory = FactoryFor(transport);
   if (!factory.ok()) return Report(factory.status());
-  const std::unique_ptr<runtime::Host> host = runtime::NewRealHost();
+  const std::unique_ptr<runtime::Host> host =
+      runtime::NewRealHost(absl::Microseconds(config.busy_poll_us));
   ps::Server server({.config = config,
                      .host = host.get(),
                      .factory = factory->get(),
@@ -56,17 +57,23 @@ int RunServerOver(const std::string& transport, Config config) {
   return Report(over.get_future().get());
 }
 
+bool IsRdma(const std::string& transport) {
+  return transport == "rdma" || transport == "rdma_lent";
+}
+
 }  // namespace
 
-bool Allocates(const std::string& transport) { return transport == "shm_lent"; }
+bool Allocates(const std::string& transport) {
+  return transport == "shm_lent" || transport == "rdma_lent";
+}
 
 absl::StatusOr<std::unique_ptr<van::Factory>> FactoryFor(const std::string& transport) {
   if (transport == "tcp") return van::NewTcpFactory();
   if (transport == "zmq") return van::NewZmqFactory(van::ZmqScheme::kTcp);
   if (transport == "ipc") return van::NewZmqFactory(van::ZmqScheme::kIpc);
-  if (transport == "shm" || transport == "rdma" || Allocates(transport)) {
+  if (transport == "shm" || IsRdma(transport) || Allocates(transport)) {
     Config config;
-    config.van = transport == "rdma" ? "rdma" : "shm";
+    config.van = IsRdma(transport) ? "rdma" : "shm";
     return van::NewFactory(config);
   }
   return absl::InvalidArgumentError(absl::StrCat("this build has no ", transport, " van"));
@@ -84,7 +91,7 @@ Cluster::Cluster(const ClusterShape& shape) {
   config_.log_level = "warning";
   // What the scheduler speaks over TCP.
   config_.van = shape.transport == "zmq" || shape.transport == "ipc" ? "zmq" : "auto";
-  if (shape.transport == "rdma") config_.van = "rdma";
+  if (IsRdma(shape.transport)) config_.van = "rdma";
   runtime::SetLogLevel(*runtime::ParseLogLevel(config_.log_level));
   scheduler_ = Child::Fork([this] {
     Config config = config_;
@@ -113,7 +120,7 @@ std::vector<pid_t> Cluster::servers() const {
 absl::StatusOr<ClusterWorker> ClusterWorker::Connect(const Config& config,
                                                      const std::string& transport) {
   ClusterWorker worker;
-  worker.host_ = runtime::NewRealHost();
+  worker.host_ = runtime::NewRealHost(absl::Microseconds(config.busy_poll_us));
   LEEWAY_ASSIGN_OR_RETURN(worker.factory_, FactoryFor(transport));
   LEEWAY_ASSIGN_OR_RETURN(worker.worker_, worker::Client::ConnectWith(config, worker.host_.get(),
                                                                       worker.factory_.get()));

@@ -28,7 +28,7 @@ struct ClusterShape {
   std::function<absl::Status()> place_server = nullptr;
 };
 
-// shm_lent: as shm, with tensors in memory that the library gave for it.
+// shm_lent, rdma_lent: as shm and rdma, with tensors in memory that the library gave for it.
 bool Allocates(const std::string& transport);
 
 // INVALID_ARGUMENT for a transport that this build does not have.

@@ -65,7 +65,9 @@ struct Config {
   // LEEWAY_VAN: auto (shared memory between processes of one machine, rdma between machines that
   // both have a device, tcp elsewhere), shm, rdma, tcp, zmq
   std::string van = "auto";
-  std::uint64_t shm_bytes = 64 << 20;  // LEEWAY_SHM_BYTES: shared memory a connection and side
+  std::uint64_t shm_bytes = 64 << 20;   // LEEWAY_SHM_BYTES: shared memory a connection and side
+  std::uint64_t rdma_bytes = 16 << 20;  // LEEWAY_RDMA_BYTES: of each peer that sends large messages
+  std::uint64_t busy_poll_us = 100;  // LEEWAY_BUSY_POLL_US: before a thread blocks; 0: not at all
   std::uint64_t send_window_bytes = 64 << 20;  // LEEWAY_SEND_WINDOW_BYTES: unconsumed bytes a peer
   std::uint64_t message_bytes_max = 1ull << 30;  // LEEWAY_MESSAGE_BYTES_MAX: one frame
   // LEEWAY_RESIDUAL_BYTES_MAX: what a worker keeps of rows that a lossy codec dropped, a sparse

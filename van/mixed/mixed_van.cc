@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/log.h"
 #include "van/mixed/mixed_transport.h"
+#include "van/rdma/rdma_format.h"
 #include "van/rdma/rdma_van.h"
 #include "van/rdma/verbs/system_verbs.h"
 #include "van/session_van.h"
@@ -68,8 +69,11 @@ std::unique_ptr<Factory> NewFactory(const Config& config,
   ShmSizes sizes;
   sizes.arena_units = static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(config.shm_bytes / kShmUnitBytes, 1, kShmUnitsMax));
+  RdmaSizes rdma_sizes;
+  rdma_sizes.arena_units = static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(config.rdma_bytes / kRdmaUnitBytes, 1, kRdmaUnitsMax));
   if (config.van == "rdma") {
-    return std::make_unique<MixedFactory>(sizes, false, std::move(provider), RdmaSizes(),
+    return std::make_unique<MixedFactory>(sizes, false, std::move(provider), rdma_sizes,
                                           Only::kRdma);
   }
   if (config.van == "shm") {
@@ -83,7 +87,7 @@ std::unique_ptr<Factory> NewFactory(const Config& config,
                     rdma.ok() ? "to machines that have it, too" : std::string(rdma.message()));
   if (!rdma.ok()) provider = nullptr;
   if (!shm.ok() && provider == nullptr) return NewTcpFactory();
-  return std::make_unique<MixedFactory>(sizes, shm.ok(), std::move(provider), RdmaSizes(),
+  return std::make_unique<MixedFactory>(sizes, shm.ok(), std::move(provider), rdma_sizes,
                                         Only::kAny);
 }
 

@@ -46,6 +46,7 @@ RdmaTransport::~RdmaTransport() {
   if (shared_.events != nullptr) shared_.loop->RemoveSource(&source_);
   for (const auto& [id, conn] : conns_) conn->Close();
   FlushBriefly();
+  glance_->SetDevices({});
   conns_.clear();
   shared_.ports.clear();
   shared_.owed.RunAll();
@@ -178,12 +179,10 @@ void RdmaTransport::FlushBriefly() {
 
 // ---- events ----
 
-// Once more after having asked to be woken: what came before that may not wake anybody.
 bool RdmaTransport::Poll() {
   const std::shared_ptr<bool> alive = shared_.alive;
   if (PollOnce() || !*alive) return true;
-  for (verbs::Device* device : verbs_->devices()) device->Arm();
-  return PollOnce();
+  return glance_->ArmForSleepers() && PollOnce();
 }
 
 bool RdmaTransport::PollOnce() {
@@ -268,6 +267,7 @@ bool RdmaTransport::PollEvents() {
     if (*alive != was_alive) return true;
     event = verbs::Event();
   }
+  if (any) glance_->SetDevices(verbs_->devices());
   return any;
 }
 

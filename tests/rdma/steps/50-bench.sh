@@ -2,6 +2,9 @@
 # 64 bytes beside ib_send_lat, small operations and processor time beside tcp. Run after perftest,
 # in the same boot.
 export LEEWAY_HOST=$RDMA_TEST_HOST
+# As perftest, which never blocks: in this machine, which is emulated, a wake-up takes half a
+# millisecond.
+export LEEWAY_BUSY_POLL_US=5000
 commands='push 1048576 8 4
 pull 1048576 8 4
 rtt 64 1 4

@@ -173,6 +173,12 @@ std::size_t FakeDevice::Poll(std::span<Completion> completions) {
   return count;
 }
 
+// Whether the descriptor would be readable counts as well: then there is something to carry out.
+bool FakeDevice::Peek() {
+  const Lock lock(fabric_->mutex);
+  return !completions_.empty() || owner_->readable();
+}
+
 void FakeDevice::Arm() {
   const Lock lock(fabric_->mutex);
   armed_ = true;

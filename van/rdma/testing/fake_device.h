@@ -28,6 +28,7 @@ class FakeDevice final : public Device {
                                                          bool remote_write) override;
   absl::Status PostReceive(std::uint64_t id, const Segment& segment) override;
   std::size_t Poll(std::span<Completion> completions) override;
+  bool Peek() override;
   void Arm() override;
 
   // The fabric's, under the mutex.

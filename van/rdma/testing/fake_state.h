@@ -38,6 +38,7 @@ class FakeOwner {
   // On a device of its own, the next in turn; null: there is none.
   virtual std::unique_ptr<Connection> NewConnection(std::shared_ptr<FakePair> pair) = 0;
   virtual bool HasDevice() const = 0;  // that is not lost
+  virtual bool readable() const = 0;   // its descriptor
   virtual const std::vector<std::unique_ptr<FakeDevice>>& all_devices() const = 0;
   virtual const FakeHooks& hooks() const = 0;
 };

@@ -55,6 +55,7 @@ class FakeVerbs final : public Verbs, public FakeOwner {
   void Tell(Event event, std::shared_ptr<FakePair> pair) override;
   std::unique_ptr<Connection> NewConnection(std::shared_ptr<FakePair> pair) override;
   bool HasDevice() const override;
+  bool readable() const override { return readable_; }
   const std::vector<std::unique_ptr<FakeDevice>>& all_devices() const override { return devices_; }
   const FakeHooks& hooks() const override { return hooks_; }
   void ForgetEventsOf(const Connection* connection);

@@ -214,7 +214,11 @@ absl::Status SystemDevice::PostReceive(std::uint64_t id, const Segment& segment)
 }
 
 std::size_t SystemDevice::Poll(std::span<Completion> completions) {
+  const std::lock_guard lock(mutex_);
   std::size_t count = 0;
+  if (peeked_.has_value() && !completions.empty()) {
+    completions[count++] = CompletionOf(*std::exchange(peeked_, std::nullopt));
+  }
   while (count < completions.size()) {
     std::array<ibv_wc, kPolledAtOnce> polled;
     const std::size_t wanted = std::min(polled.size(), completions.size() - count);
@@ -229,16 +233,30 @@ std::size_t SystemDevice::Poll(std::span<Completion> completions) {
   return count;
 }
 
-// Asked for once, a notice comes once. As long as none can have come there is nothing to do, and
-// that is cheap: a loop that looks for work arms very often.
+bool SystemDevice::Peek() {
+  const std::lock_guard lock(mutex_);
+  if (peeked_.has_value()) return true;
+  ibv_wc first;
+  if (ibv_poll_cq(queue_.get(), 1, &first) != 1) return false;
+  peeked_ = first;
+  return true;
+}
+
+// Asked for once, a notice comes once. As long as none can have come there is nothing to do.
 void SystemDevice::Arm() {
-  if (armed_ && found_since_armed_) TakeNotices();
+  const std::lock_guard lock(mutex_);
+  if (armed_ && (found_since_armed_ || peeked_.has_value())) TakeNoticesLocked();
   if (armed_) return;
   armed_ = ibv_req_notify_cq(queue_.get(), 0) == 0;
   found_since_armed_ = false;
 }
 
 void SystemDevice::TakeNotices() {
+  const std::lock_guard lock(mutex_);
+  TakeNoticesLocked();
+}
+
+void SystemDevice::TakeNoticesLocked() {
   armed_ = false;
   unsigned count = 0;
   ibv_cq* queue = nullptr;

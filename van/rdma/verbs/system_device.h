@@ -2,11 +2,13 @@
 // domain, completion queue and shared receive queue for all its connections.
 //
 // The context is not the one that librdmacm opens for the whole process: so each loop reads its own
-// news of the device, takes none from the others and needs no lock.
+// news of the device and takes none from the others.
 #ifndef LEEWAY_VAN_RDMA_VERBS_SYSTEM_DEVICE_H_
 #define LEEWAY_VAN_RDMA_VERBS_SYSTEM_DEVICE_H_
 
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 
 #include "van/rdma/verbs/library.h"
@@ -30,6 +32,7 @@ class SystemDevice final : public Device {
                                                          bool remote_write) override;
   absl::Status PostReceive(std::uint64_t id, const Segment& segment) override;
   std::size_t Poll(std::span<Completion> completions) override;
+  bool Peek() override;
   void Arm() override;
 
   bool IsThatOf(const rdma_cm_id* id) const { return context_->device == id->verbs->device; }
@@ -56,6 +59,7 @@ class SystemDevice final : public Device {
  private:
   SystemDevice(const Library& library, Owned<ibv_context> context, const Options& options);
   absl::Status Start(const rdma_cm_id* id);
+  void TakeNoticesLocked();
   absl::Status MakeRoom();
   absl::Status Cannot(const char* what, int error) const;
   absl::Status CannotRegister(std::size_t bytes, int error) const;
@@ -78,8 +82,12 @@ class SystemDevice final : public Device {
   std::uint32_t connections_ = 0;
   std::uint32_t gone_ = 0;
 
+  // Over the queue's completions and notices, which other threads than the loop's may look at.
+  std::mutex mutex_;
+  std::optional<ibv_wc> peeked_;  // the first completion, where Peek has taken it from the queue
   bool armed_ = false;
   bool found_since_armed_ = false;
+
   bool lost_ = false;
 };
 

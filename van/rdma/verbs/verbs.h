@@ -2,9 +2,9 @@
 // libibverbs and librdmacm, loaded at run time (system_verbs.h), and a provider in memory that
 // injects failures (testing/fake_verbs.h).
 //
-// A Verbs object belongs to one loop and is touched only there, with all that it has made. It never
-// calls back: what happens is found by NextEvent and Device::Poll, and its descriptor is readable
-// when one of them may find something.
+// A Verbs object belongs to one loop and is touched only there, with all that it has made, but for
+// Device::Peek and Arm. It never calls back: what happens is found by NextEvent and Device::Poll,
+// and its descriptor is readable when one of them may find something.
 //
 //   dialled:   Dial ──kResolved──▶ Connect ──kEstablished──▶ …            (or kFailed)
 //   accepted:       kRequest ──▶ Accept ──kEstablished──▶ …               (or kFailed)
@@ -114,8 +114,11 @@ class Device {
   virtual absl::Status PostReceive(std::uint64_t id, const Segment& segment) = 0;
   // How many completions there were, in order; fewer than asked for: no more for now.
   virtual std::size_t Poll(std::span<Completion> completions) = 0;
+  // Whether Poll would find some: for a thread that polls busily and does not own the loop. Any
+  // thread.
+  virtual bool Peek() = 0;
   // The next completion makes the descriptor of the Verbs readable. One that came before may not
-  // have: Poll once more.
+  // have: Peek or Poll once more. Any thread.
   virtual void Arm() = 0;
 };
 
