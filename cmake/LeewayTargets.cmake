@@ -105,10 +105,11 @@ endfunction()
 # builds in which nobody goes back and forth between a test and what it tests.
 option(LEEWAY_UNITY_TESTS "Compile several files of tests at once" OFF)
 
-# leeway_test(NAME SOURCES … DEPENDS … [TIMEOUT s] [LABELS …] [ARGS …]): one GoogleTest program, one
-# ctest entry.
+# leeway_test(NAME SOURCES … DEPENDS … [TIMEOUT s] [LABELS …] [ARGS …] [ONE_THREAD]): one GoogleTest
+# program, one ctest entry. ONE_THREAD: nothing in it runs on two threads, so that ThreadSanitizer
+# has nothing to find; builds with that leave it out.
 function(leeway_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPENDS;LABELS;ARGS" ${ARGN})
+  cmake_parse_arguments(ARG "ONE_THREAD" "TIMEOUT" "SOURCES;DEPENDS;LABELS;ARGS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE leeway_flags GTest::gmock_main)
   target_compile_options(${name} PRIVATE ${LEEWAY_TEST_OPTIONS})
@@ -116,6 +117,10 @@ function(leeway_test name)
   _leeway_precompiled(${name} test
     OPTIONS -fPIE ${LEEWAY_TEST_OPTIONS} HEADERS <gmock/gmock.h> <gtest/gtest.h> DEPENDS GTest::gmock_main)
   _leeway_link(${name} PRIVATE ${ARG_DEPENDS})
+  if(ARG_ONE_THREAD AND LEEWAY_SANITIZE MATCHES "thread")
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+    return()
+  endif()
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
   leeway_test_conditions(${name} TIMEOUT ${ARG_TIMEOUT})
   if(ARG_LABELS)

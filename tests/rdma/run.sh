@@ -19,7 +19,8 @@ timeout_s=${TIMEOUT_S:-900}
 modules=(virtio_pci 9p 9pnet_virtio crc32_generic veth rdma_rxe rdma_ucm sch_netem)
 programs=(/sbin/ip /sbin/tc /usr/bin/rdma /usr/bin/ibv_devinfo
   /usr/bin/ib_write_bw /usr/bin/ib_read_bw /usr/bin/ib_send_lat
-  "$build/van/van_test" "$build/van/van_system_verbs_test" "$build/tools/leeway" "$build/benchmarks/leeway_bench_cluster")
+  "$build/van/van_test" "$build/van/van_system_verbs_test" "$build/tools/leeway" "$build/benchmarks/leeway_bench_cluster"
+  "$build/tests/storm/leeway-storm")
 
 die() { echo "rdma: $*" >&2; exit 1; }
 
@@ -71,6 +72,7 @@ image() {
   cp -u /bin/busybox "$root/bin/"
   local program
   for program in "${programs[@]}"; do copy_program "$program"; done
+  copy "$PWD/$build/tools/leeway"  # where leeway-storm starts it from
   # What is loaded at run time.
   copy /usr/lib/x86_64-linux-gnu/lib{ibverbs,rdmacm}.so.1 \
     "$(echo /usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav*.so)" /etc/libibverbs.d/rxe.driver

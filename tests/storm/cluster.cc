@@ -92,7 +92,10 @@ absl::Status Cluster::Start() {
 }
 
 absl::Status Cluster::StartScheduler() {
-  const std::string host = options_.host ? options_.host("scheduler") : "127.0.0.1";
+  const auto set = options_.settings.find("LEEWAY_HOST");
+  const std::string host = options_.host                    ? options_.host("scheduler")
+                           : set != options_.settings.end() ? set->second
+                                                            : "127.0.0.1";
   std::map<std::string, std::string> own = {
       {"LEEWAY_SCHEDULER", address_.empty() ? absl::StrCat(host, ":0") : address_}};
   if (options_.keeps_scheduler_state) own["LEEWAY_SCHEDULER_STATE"] = options_.folder + "/state";

@@ -26,6 +26,7 @@ struct StormOptions {
   std::map<std::string, std::string> settings;
   bool stops = true;     // some servers are stopped for longer than the failure timeout instead
   bool compares = true;  // with a training that nothing happens to
+  bool judges_times = true;  // otherwise they are only printed
 };
 
 ClusterOptions ClusterFor(const StormOptions& options, const std::string& mode,

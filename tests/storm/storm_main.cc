@@ -37,7 +37,7 @@ int Main(int argc, char** argv) {
   WorkerOptions work;
   std::string mode = "both";
   std::vector<std::string> settings;
-  bool quick = false;
+  bool quick = false, untimed = false;
   std::vector<Kind> kinds = {
       {"--scheduler", "the scheduler is killed and comes back 10 s later", &RunSchedulerAway},
       {"--elastic", "a server is added and another drained", &RunElastic},
@@ -53,6 +53,7 @@ int Main(int argc, char** argv) {
   app.add_option("--folder", options.folder, "where the logs go")->capture_default_str();
   app.add_option("--set", settings, "NAME=VALUE: a setting of all nodes");
   app.add_flag("--quick", quick, "only servers killed, and no training to compare with");
+  app.add_flag("--untimed", untimed, "print times, and judge counters alone: for emulated machines");
   for (Kind& kind : kinds) app.add_flag(kind.option, kind.wanted, kind.help);
   CLI::App* worker = app.add_subcommand("work", "what each worker runs")->group("");
   worker->add_option("--mode", work.mode);
@@ -64,6 +65,7 @@ int Main(int argc, char** argv) {
 
   if (mode != "both") options.modes = {mode};
   options.stops = options.compares = !quick;
+  options.judges_times = !untimed;
   for (const std::string& setting : settings) {
     options.settings.insert(
         std::pair<std::string, std::string>(absl::StrSplit(setting, absl::MaxSplits('=', 1))));
