@@ -2,12 +2,15 @@
 #include "van/van.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/shared_memory.h"
 #include "van/test_world.h"
 
 namespace leeway::van {
@@ -247,6 +250,69 @@ TEST_P(VanTest, SendsAreReportedDoneOnce) {
   EXPECT_EQ(Text(server.recorder->messages[3].message.payload[1]), std::string(3'000'000, 'y'));
 }
 
+// Sends from a user's memory, which the user may free as soon as the send is done.
+class VanMemoryTest : public VanTest {
+ protected:
+  // `bytes` of that memory, each of them `with`.
+  void SendAndExpect(void* data, std::size_t bytes, char with) {
+    std::memset(data, with, bytes);
+    Message message = TextMessage("m");
+    message.payload.push_back(Buffer::Unowned(data, bytes));
+    DoneProbe done;
+    ASSERT_TRUE(worker_.van->Send(peer_, std::move(message), done.New()).ok());
+    ASSERT_TRUE(world_->RunUntil([&] { return server_.recorder->messages.size() == 1; }));
+    const Buffer& got = server_.recorder->messages[0].message.payload[0];
+    ASSERT_EQ(got.size(), bytes);
+    EXPECT_EQ(std::count(got.text().begin(), got.text().end(), with),
+              static_cast<std::ptrdiff_t>(bytes));
+    server_.recorder->messages.clear();  // which may read it where it lies
+    ASSERT_TRUE(world_->RunUntil([&] { return done.state().called == 1; }));
+  }
+
+  Node server_{world_.get(), IdentityOf(Role::kServer, 2)};
+  Node worker_{world_.get(), IdentityOf(Role::kWorker, 3)};
+  const PeerId peer_ = worker_.ConnectTo(&server_, server_.Listen());
+};
+
+// A device that was told of memory knows its pages, not its addresses: other pages may have come to
+// lie there since, of all of it or of a part.
+TEST_P(VanMemoryTest, MemoryThatIsMappedAnewAtTheSameAddressIsSentAsItIs) {
+  constexpr std::size_t kPlace = 4 << 20;
+  const auto map = [](void* at, std::size_t bytes) {
+    return ::mmap(at, bytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | (at == nullptr ? 0 : MAP_FIXED), -1, 0);
+  };
+  void* const place = map(nullptr, kPlace);
+  ASSERT_NE(place, MAP_FAILED);
+  char with = 'a';
+  for (const std::size_t bytes : {kPlace, std::size_t{1} << 20, std::size_t{3} << 20, kPlace}) {
+    ASSERT_EQ(::munmap(place, kPlace), 0);
+    ASSERT_EQ(map(place, kPlace), place);
+    SendAndExpect(place, bytes, with++);
+    if (HasFatalFailure()) return;
+    void* const half = static_cast<std::byte*>(place) + bytes / 2;  // 2 MiB at most
+    ASSERT_EQ(::munmap(half, bytes / 2), 0);
+    ASSERT_EQ(map(half, bytes / 2), half);
+    SendAndExpect(place, bytes, with++);
+    if (HasFatalFailure()) return;
+  }
+  ASSERT_EQ(::munmap(place, kPlace), 0);
+}
+
+TEST_P(VanMemoryTest, AllocatedMemoryIsSentAsItIs) {
+  constexpr std::size_t kBytes = 2 << 20;
+  char with = 'a';
+  for (const std::size_t bytes : {kBytes, kBytes / 2, 2 * kBytes}) {
+    const auto memory = runtime::SharedMemory::New(bytes);
+    if (!memory.ok()) GTEST_SKIP() << memory.status();
+    SendAndExpect((*memory)->data(), bytes, with++);
+    SendAndExpect((*memory)->data() + bytes / 4, bytes / 2, with++);
+    (*memory)->Separate();  // its pages are copies from here on
+    SendAndExpect((*memory)->data(), bytes, with++);
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST_P(VanTest, ReceivedMessagesMayBeKept) {
   auto worker = std::make_unique<Node>(world_.get(), IdentityOf(Role::kWorker, 3));
   auto server = std::make_unique<Node>(world_.get(), IdentityOf(Role::kServer, 2));
@@ -301,6 +367,8 @@ TEST_P(VanTest, AnAddressCanBeListenedOnAgainAtOnce) {
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(Nets, VanMemoryTest, testing::ValuesIn(kAllNets),
+                         [](const auto& kind) { return NameOf(kind.param); });
 INSTANTIATE_TEST_SUITE_P(Nets, VanTest, testing::ValuesIn(kAllNets),
                          [](const auto& kind) { return NameOf(kind.param); });
 

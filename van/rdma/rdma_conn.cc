@@ -65,8 +65,8 @@ absl::Status RdmaConn::Accept(std::span<const std::byte> greeting) {
 }
 
 void RdmaConn::Open(const RdmaGreeting& theirs) {
-  sender_ = std::make_unique<RdmaSender>(connection_.get(), *std::move(slots_), shared_->sizes,
-                                         theirs, receiver_.get(), &shared_->owed);
+  sender_ = std::make_unique<RdmaSender>(connection_.get(), &port().regions(), *std::move(slots_),
+                                         shared_->sizes, theirs, receiver_.get(), &shared_->owed);
   slots_.reset();
 }
 

@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "van/rdma/rdma_memory.h"
+#include "van/rdma/rdma_regions.h"
 #include "van/rdma/verbs/verbs.h"
 
 namespace leeway::van {
@@ -21,9 +22,11 @@ class RdmaPort {
   // Set in the ids of receives.
   static constexpr std::uint64_t kReceive = 1ull << 63;
 
-  RdmaPort(verbs::Device* device, const RdmaSizes& sizes) : device_(device), sizes_(sizes) {}
+  RdmaPort(verbs::Device* device, const RdmaSizes& sizes)
+      : device_(device), sizes_(sizes), regions_(device) {}
 
   verbs::Device* device() const { return device_; }
+  RdmaRegions& regions() { return regions_; }
 
   // Before a connection is let send: as many receives more as packets that it may have under way,
   // as far as the device has room for them; beyond that connections share, and the device makes
@@ -45,6 +48,7 @@ class RdmaPort {
 
   verbs::Device* const device_;
   const RdmaSizes sizes_;
+  RdmaRegions regions_;
   std::vector<RdmaMemory> slabs_;  // of `packets` slots each
   absl::flat_hash_map<std::uint32_t, RdmaConn*> conns_;
 };

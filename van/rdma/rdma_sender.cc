@@ -30,9 +30,11 @@ std::uint32_t UnitsFor(std::uint64_t bytes) {
 
 }  // namespace
 
-RdmaSender::RdmaSender(verbs::Connection* connection, RdmaMemory slots, const RdmaSizes& own,
-                       const RdmaGreeting& theirs, RdmaPacketSource* reports, DoneList* done)
+RdmaSender::RdmaSender(verbs::Connection* connection, RdmaRegions* regions, RdmaMemory slots,
+                       const RdmaSizes& own, const RdmaGreeting& theirs, RdmaPacketSource* reports,
+                       DoneList* done)
     : connection_(connection),
+      regions_(regions),
       slots_(std::move(slots)),
       slot_bytes_(std::min(own.slot_bytes, theirs.slot_bytes)),
       slot_count_(own.packets),
@@ -261,12 +263,7 @@ absl::StatusOr<RdmaSender::Room> RdmaSender::PlanPiece(Outgoing& out,
 
 verbs::MemoryRegion* RdmaSender::Register(Outgoing& out, std::size_t frame) {
   const auto [found, added] = out.regions.try_emplace(frame);
-  if (added) {
-    const std::span<const std::byte> bytes = FrameOf(out, frame);
-    absl::StatusOr<std::unique_ptr<verbs::MemoryRegion>> region = connection_->device()->Register(
-        const_cast<std::byte*>(bytes.data()), bytes.size(), /*remote_write=*/false);
-    if (region.ok()) found->second = *std::move(region);
-  }
+  if (added) found->second = regions_->Find(FrameOf(out, frame));
   return found->second.get();
 }
 

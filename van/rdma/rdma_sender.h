@@ -25,6 +25,7 @@
 #include "van/done_list.h"
 #include "van/rdma/rdma_format.h"
 #include "van/rdma/rdma_memory.h"
+#include "van/rdma/rdma_regions.h"
 #include "van/rdma/verbs/verbs.h"
 #include "van/transport.h"
 #include "van/unit_map.h"
@@ -42,8 +43,9 @@ class RdmaPacketSource {
 class RdmaSender {
  public:
   // `slots` is at least packets · slot bytes long. `done` gets the sends that have ended.
-  RdmaSender(verbs::Connection* connection, RdmaMemory slots, const RdmaSizes& own,
-             const RdmaGreeting& theirs, RdmaPacketSource* reports, DoneList* done);
+  RdmaSender(verbs::Connection* connection, RdmaRegions* regions, RdmaMemory slots,
+             const RdmaSizes& own, const RdmaGreeting& theirs, RdmaPacketSource* reports,
+             DoneList* done);
 
   void Send(const Prefix& prefix, Message message, SendDone done);
   // What waits, as far as there is room. Not OK: the connection is of no more use.
@@ -82,7 +84,7 @@ class RdmaSender {
     };
     std::deque<Pieces> pieces;
     // By frame, where it was tried; null: it cannot be registered.
-    std::map<std::size_t, std::unique_ptr<verbs::MemoryRegion>> regions;
+    std::map<std::size_t, std::shared_ptr<verbs::MemoryRegion>> regions;
   };
   // A send whose memory is the device's until request `last` is done.
   struct Held {
@@ -121,6 +123,7 @@ class RdmaSender {
   absl::Status Post(const std::byte* end, const WriteList& writes);
 
   verbs::Connection* const connection_;
+  RdmaRegions* const regions_;
   const RdmaMemory slots_;
   const std::uint32_t slot_bytes_;  // the smaller of both sides'
   const std::uint32_t slot_count_;

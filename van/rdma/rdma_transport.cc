@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/log.h"
+#include "runtime/shared_memory.h"
 #include "runtime/status_macros.h"
 #include "van/tcp_address.h"
 
@@ -43,6 +44,7 @@ RdmaTransport::RdmaTransport(runtime::Loop* loop, const Limits& limits, const Rd
 
 RdmaTransport::~RdmaTransport() {
   *shared_.alive = false;
+  if (freed_listener_.has_value()) runtime::SharedMemory::Forget(*freed_listener_);
   if (shared_.events != nullptr) shared_.loop->RemoveSource(&source_);
   for (const auto& [id, conn] : conns_) conn->Close();
   FlushBriefly();
@@ -55,6 +57,14 @@ RdmaTransport::~RdmaTransport() {
 void RdmaTransport::Start(TransportEvents* events) {
   shared_.events = events;
   shared_.loop->AddSource(&source_);
+  // The device is to let go of it, even if nothing is ever sent again.
+  freed_listener_ =
+      runtime::SharedMemory::WhenFreed([this, loop = shared_.loop, alive = shared_.alive] {
+        loop->Post([this, alive] {
+          if (!*alive) return;
+          for (auto& [device, port] : shared_.ports) port.regions().Purge();
+        });
+      });
 }
 
 // ---- addresses ----

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,6 +77,7 @@ class RdmaTransport final : public Transport {
   unsigned idle_polls_ = 0;
   bool pump_planned_ = false;
   bool settle_planned_ = false;
+  std::optional<std::uint64_t> freed_listener_;
 };
 
 }  // namespace leeway::van

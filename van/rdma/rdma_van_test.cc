@@ -15,6 +15,7 @@
 #include "runtime/random.h"
 #include "runtime/real_loop.h"
 #include "runtime/sanitized.h"
+#include "runtime/shared_memory.h"
 #include "van/little_endian.h"
 #include "van/rdma/testing/fake_verbs.h"
 #include "van/test_world.h"
@@ -138,6 +139,35 @@ TEST_F(RdmaVanTest, LargeFramesAreWrittenAndNotCopied) {
   const verbs::FakeCounters counters = world_->fabric.counters();
   EXPECT_EQ(counters.written_bytes, 40 * kBytes);
   EXPECT_LT(counters.sent_bytes, 64u << 10);
+}
+
+// Memory of which it is known how long it lives is registered once, as a whole, and until it is
+// freed; all other memory for one message.
+TEST_F(RdmaVanTest, AllocatedMemoryStaysRegistered) {
+  Start();
+  constexpr std::size_t kBytes = 1 << 20, kFrame = 128 << 10;
+  const auto send = [&](const std::byte* data) {
+    Message message = TextMessage("m");
+    message.payload.push_back(Buffer::Unowned(data, kFrame));
+    DoneProbe done;
+    ASSERT_TRUE(worker_->van->Send(peer_, std::move(message), done.New()).ok());
+    ASSERT_TRUE(world_->RunUntil([&] { return done.state().called == 1; }));
+  };
+  const std::vector<std::byte> own(kFrame);
+  send(own.data());  // the first one asks for an arena
+  const std::uint64_t before = world_->fabric.counters().registrations;
+  const std::uint64_t regions = world_->fabric.counters().regions;
+  for (int i = 0; i < 5; ++i) send(own.data());
+  EXPECT_EQ(world_->fabric.counters().registrations, before + 5);
+  EXPECT_EQ(world_->fabric.counters().regions, regions);
+  for (std::uint64_t round = 1; round <= 3; ++round) {
+    const auto memory = runtime::SharedMemory::New(kBytes).value();
+    for (std::size_t at = 0; at < kBytes; at += kFrame) send(memory->data() + at);
+    send(memory->data() + 100);
+    EXPECT_EQ(world_->fabric.counters().registrations, before + 5 + round);
+    EXPECT_EQ(world_->fabric.counters().regions, regions + 1);
+  }
+  ASSERT_TRUE(world_->RunUntil([&] { return world_->fabric.counters().regions == regions; }));
 }
 
 TEST_F(RdmaVanTest, FewCompletionsAreAskedFor) {

@@ -59,6 +59,7 @@ absl::StatusOr<std::unique_ptr<MemoryRegion>> FakeDevice::Register(std::byte* da
   const std::uint32_t key = fabric_->next_key++;
   regions_[key] = {data, bytes, remote_write};
   ++fabric_->counters.regions;
+  ++fabric_->counters.registrations;
   fabric_->counters.registered_bytes += bytes;
   return std::make_unique<FakeRegion>(fabric_, this, key);
 }

@@ -75,6 +75,7 @@ struct FakeCounters {
   std::uint64_t failed = 0;          // requests that a fault was drawn for
   std::uint64_t receiver_waits = 0;  // tries of a send for which no receive was posted
   std::uint64_t lost_receives = 0;   // taken along by destroyed connections
+  std::uint64_t registrations = 0;   // of memory, ever
 
   // Offences of the user, all of which should stay 0. The first two are of requests that were
   // carried out and whose completion has not come: a device may send them once more.
