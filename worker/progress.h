@@ -23,7 +23,7 @@ namespace leeway::worker {
 class Progress {
  public:
   // `busy_poll`: how long a thread polls before it blocks.
-  Progress(std::uint64_t seed, absl::Duration busy_poll);
+  explicit Progress(std::uint64_t seed, absl::Duration busy_poll = absl::Microseconds(100));
   ~Progress();  // Stop
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;

@@ -125,6 +125,7 @@ TEST_F(RestoreTest, OntoMoreServersWithReplicasEveryValueAndEveryNextUpdateIsEqu
   setup_.config.restore = path_;
   for (const std::uint32_t shards : {10, 7}) {
     setup_.config.num_shards = shards;
+    if (shards == 7) setup_.net = LocalCluster::Net::kRdma;
     EXPECT_TRUE(Train(end, &begin) == there) << shards << " shards";
     EXPECT_EQ(begin, clock);
   }

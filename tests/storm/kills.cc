@@ -243,7 +243,8 @@ absl::Status RunKills(const StormOptions& options) {
   PrintRow("kills", absl::StrCat(all.pause.size()));
   PrintRow("detection to the first acknowledged push", MedianAndLargest(all.recovery));
   PrintRow("pause of a worker (median, largest)", MedianAndLargest(all.pause));
-  if (runtime::kSanitized || !options.judges_times || median < kWantedRecovery) return absl::OkStatus();
+  if (runtime::kSanitized || !options.judges_times || median < kWantedRecovery)
+    return absl::OkStatus();
   return absl::DeadlineExceededError(
       absl::StrCat("from detection to the first acknowledged push it takes ", Shown(median),
                    " in the median, ", Shown(kWantedRecovery), " are wanted"));

@@ -24,8 +24,8 @@ struct StormOptions {
   std::size_t steps = 1880;  // eight times through the training images
   std::string folder = "out/storm";
   std::map<std::string, std::string> settings;
-  bool stops = true;     // some servers are stopped for longer than the failure timeout instead
-  bool compares = true;  // with a training that nothing happens to
+  bool stops = true;         // some servers are stopped for longer than the failure timeout instead
+  bool compares = true;      // with a training that nothing happens to
   bool judges_times = true;  // otherwise they are only printed
 };
 

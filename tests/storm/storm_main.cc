@@ -53,7 +53,8 @@ int Main(int argc, char** argv) {
   app.add_option("--folder", options.folder, "where the logs go")->capture_default_str();
   app.add_option("--set", settings, "NAME=VALUE: a setting of all nodes");
   app.add_flag("--quick", quick, "only servers killed, and no training to compare with");
-  app.add_flag("--untimed", untimed, "print times, and judge counters alone: for emulated machines");
+  app.add_flag("--untimed", untimed,
+               "print times, and judge counters alone: for emulated machines");
   for (Kind& kind : kinds) app.add_flag(kind.option, kind.wanted, kind.help);
   CLI::App* worker = app.add_subcommand("work", "what each worker runs")->group("");
   worker->add_option("--mode", work.mode);
