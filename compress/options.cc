@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "proto/limits.h"
+#include "proto/text.h"
 
 namespace leeway::compress {
 namespace {
@@ -45,6 +47,11 @@ absl::Status ReadNumber(absl::string_view codec, const NumberOption& option,
 }  // namespace
 
 absl::StatusOr<CodecText> ParseCodecText(absl::string_view text) {
+  if (text.size() > proto::kNameBytesMax) {  // which a table's description cannot hold
+    return absl::InvalidArgumentError(absl::StrCat("codec ", proto::Quoted(text.substr(0, 60)),
+                                                   " is ", text.size(), " bytes long, may be ",
+                                                   proto::kNameBytesMax));
+  }
   const std::size_t end = std::min(text.find_first_of(":,"), text.size());
   CodecText parsed{.name = std::string(text.substr(0, end)), .options = {}};
   const auto wrong = [&](const auto&... what) {

@@ -38,6 +38,10 @@ TEST(CodecText, WhatIsWrongWithItIsSaid) {
   for (const auto& [text, why] : wrong) {
     EXPECT_THAT(ParseCodecText(text).status().message(), HasSubstr(why)) << text;
   }
+  // Not all of it is repeated.
+  const auto long_one = ParseCodecText(std::string(10'000, 'x')).status();
+  EXPECT_THAT(long_one.message(), HasSubstr("is 10000 bytes long, may be 255"));
+  EXPECT_LT(long_one.message().size(), 500u);
 }
 
 absl::Status Read(const CodecOptions& given, double* ratio, double* bits) {
