@@ -77,22 +77,19 @@ std::optional<double> RateFor(const std::string& mode, const TrainCommand& train
 
 class Comparison {
  public:
-  Comparison(const CompressionCommand& command, std::vector<std::string> modes, Plan plan,
-             std::string json)
+  Comparison(const CompressionCommand& command, std::vector<std::string> modes,
+             std::vector<Variant> variants, std::string json)
       : command_(command),
         modes_(std::move(modes)),
-        plan_(std::move(plan)),
+        variants_(std::move(variants)),
         json_(std::move(json)),
-        runs_(modes_.size() * plan_.variants.size() * static_cast<std::size_t>(command.seeds)),
+        runs_(modes_.size() * variants_.size() * static_cast<std::size_t>(command.seeds)),
         bar_(/*wanted=*/true) {}
 
   absl::Status Run() {
-    for (const std::string& codec : plan_.left_out) {
-      bar_.Print(absl::StrCat("left out: ", codec, ", which is no codec of this build"));
-    }
     for (const std::string& mode : modes_) {
       const std::size_t none = results_.size();  // where it will be
-      for (const Variant& variant : plan_.variants) {
+      for (const Variant& variant : variants_) {
         LEEWAY_ASSIGN_OR_RETURN(const std::vector<TrainFacts> runs, RunSeeds(mode, variant));
         const bool first = results_.size() == none;
         const CompressionResult result =
@@ -158,7 +155,7 @@ class Comparison {
 
   const CompressionCommand& command_;
   const std::vector<std::string> modes_;
-  const Plan plan_;
+  const std::vector<Variant> variants_;
   const std::string json_;
   const std::size_t runs_;
   std::size_t runs_done_ = 0;
@@ -167,8 +164,8 @@ class Comparison {
 };
 
 // What the modes and the first codec say of the options, before anything is started.
-absl::StatusOr<Plan> Check(const CompressionCommand& command,
-                           const std::vector<std::string>& modes) {
+absl::StatusOr<std::vector<Variant>> Check(const CompressionCommand& command,
+                                           const std::vector<std::string>& modes) {
   LEEWAY_ASSIGN_OR_RETURN(const Config config, Config::FromEnvironment());
   if (config.role != Role::kUnknown) {
     return absl::InvalidArgumentError(
@@ -193,13 +190,13 @@ absl::StatusOr<Plan> Check(const CompressionCommand& command,
   LEEWAY_ASSIGN_OR_RETURN(const std::unique_ptr<fashion_mnist::Model> model,
                           fashion_mnist::MakeModel(settings.model, settings.seed));
   LEEWAY_ASSIGN_OR_RETURN(
-      Plan plan,
+      std::vector<Variant> variants,
       PlanVariants(command.codecs, fashion_mnist::TableFor(model->parameters().front(), settings)));
   if (const auto data = fashion_mnist::LoadDataset(settings.data); !data.ok()) {
     return absl::Status(data.status().code(), absl::StrCat("--data: ", data.status().message()));
   }
   LEEWAY_RETURN_IF_ERROR(MakeFolder(command.out + "/runs"));
-  return plan;
+  return variants;
 }
 
 void Draw(const std::string& json, const std::string& folder) {
@@ -212,11 +209,11 @@ void Draw(const std::string& json, const std::string& folder) {
 }
 
 absl::Status Compare(const CompressionCommand& command, const std::vector<std::string>& modes,
-                     const Plan& plan) {
+                     const std::vector<Variant>& variants) {
   std::vector<CompressionResult> results;
   const std::string json = command.out + "/results.json";
   {
-    Comparison comparison(command, modes, plan, json);
+    Comparison comparison(command, modes, variants, json);
     LEEWAY_RETURN_IF_ERROR(comparison.Run());
     results = comparison.results();
   }
@@ -233,10 +230,10 @@ int RunCompressionCommand(const CompressionCommand& told) {
   if (command.train.updater == "sgd" && !command.train.rate) command.train.rate = kSgdRate;
   const std::vector<std::string> modes =
       absl::StrSplit(command.modes, absl::ByAnyChar(",;"), absl::SkipWhitespace());
-  const absl::StatusOr<Plan> plan = Check(command, modes);
-  if (!plan.ok()) return Complain(plan.status());
+  const absl::StatusOr<std::vector<Variant>> variants = Check(command, modes);
+  if (!variants.ok()) return Complain(variants.status());
   return launch::RunGuarded([&] {
-    const absl::Status status = Compare(command, modes, *plan);
+    const absl::Status status = Compare(command, modes, *variants);
     return status.ok() ? 0 : Complain(status);
   });
 }

@@ -15,6 +15,8 @@
 #include "compress/registry.h"
 #include "compress/table_codec.h"
 #include "examples/fashion_mnist/model.h"
+#include "leeway/config.h"
+#include "node/plugins.h"
 #include "runtime/status_macros.h"
 #include "tools/launch/cluster.h"
 #include "tools/local_table.h"
@@ -173,6 +175,10 @@ absl::StatusOr<fashion_mnist::Settings> SettingsFrom(const TrainCommand& command
       fashion_mnist::MakeModel(settings.model, settings.seed);
   if (!model.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--model: ", model.status().message()));
+  }
+  // A codec of the user's has to be there before it is looked for.
+  if (const auto config = Config::FromEnvironment(); config.ok()) {
+    node::LoadCodecPlugins(config->plugins);
   }
   for (const fashion_mnist::Parameter& parameter : (*model)->parameters()) {
     const TableSpec table = fashion_mnist::TableFor(parameter, settings);

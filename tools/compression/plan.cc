@@ -1,12 +1,10 @@
 #include "tools/compression/plan.h"
 
-#include <algorithm>
 #include <set>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "compress/options.h"
 #include "compress/registry.h"
 #include "compress/table_codec.h"
 #include "runtime/status_macros.h"
@@ -39,10 +37,9 @@ absl::Status AddVariants(TableSpec table, std::vector<Variant>* variants) {
 
 }  // namespace
 
-absl::StatusOr<Plan> PlanVariants(absl::string_view codecs, const TableSpec& table) {
-  Plan plan;
-  plan.variants = {{"none", ErrorFeedback::kOff}};
-  const std::vector<std::string> known = compress::CodecNames();
+absl::StatusOr<std::vector<Variant>> PlanVariants(absl::string_view codecs,
+                                                  const TableSpec& table) {
+  std::vector<Variant> variants = {{"none", ErrorFeedback::kOff}};
   std::set<std::string> seen;
   for (const absl::string_view part : absl::StrSplit(codecs, ';')) {
     const std::string codec(absl::StripAsciiWhitespace(part));
@@ -51,17 +48,14 @@ absl::StatusOr<Plan> PlanVariants(absl::string_view codecs, const TableSpec& tab
       return absl::InvalidArgumentError(absl::StrCat("--codecs: '", codec, "' stands there twice"));
     }
     if (codec == "none") continue;
-    const absl::StatusOr<compress::CodecText> parsed = compress::ParseCodecText(codec);
-    if (!parsed.ok()) return Wrong(parsed.status());
-    if (std::find(known.begin(), known.end(), parsed->name) == known.end()) {
-      plan.left_out.push_back(codec);
-      continue;
+    if (const absl::Status known = compress::MakeCodec(codec).status(); !known.ok()) {
+      return Wrong(known);
     }
     TableSpec encoded = table;
     encoded.codec = codec;
-    LEEWAY_RETURN_IF_ERROR(AddVariants(encoded, &plan.variants));
+    LEEWAY_RETURN_IF_ERROR(AddVariants(encoded, &variants));
   }
-  return plan;
+  return variants;
 }
 
 }  // namespace leeway::tools

@@ -23,15 +23,11 @@ struct Variant {
   friend bool operator==(const Variant&, const Variant&) = default;
 };
 
-struct Plan {
-  std::vector<Variant> variants;      // none comes first
-  std::vector<std::string> left_out;  // asked for, but not in the registry
-};
-
 // `codecs` are separated by ';'. Each is planned with the feedback that the table has a use for,
-// and without any, as far as there are both. INVALID_ARGUMENT names --codecs: an option of a codec
-// is wrong, it cannot carry the table, or it stands there twice.
-absl::StatusOr<Plan> PlanVariants(absl::string_view codecs, const TableSpec& table);
+// and without any, as far as there are both; none comes first. INVALID_ARGUMENT names --codecs:
+// there is no such codec, an option of it is wrong, it cannot carry the table, or it stands there
+// twice.
+absl::StatusOr<std::vector<Variant>> PlanVariants(absl::string_view codecs, const TableSpec& table);
 
 }  // namespace leeway::tools
 
