@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# outside_project_test.sh CMAKE BUILD EXAMPLE COMPILER: installs BUILD into an empty prefix, moves that
+# elsewhere, builds a copy of EXAMPLE against it by CMake and by pkg-config, and trains on a cluster.
+set -euo pipefail
+cmake=$1 build=$2 example=$3 compiler=$4
+
+work=$(mktemp -d)
+children=()
+cleanup() {
+  for child in "${children[@]}"; do kill -KILL "$child" 2>/dev/null || true; done
+  rm -rf "$work"
+}
+trap cleanup EXIT
+fail() { echo "outside: $*" >&2; exit 1; }
+
+"$cmake" --install "$build" --prefix "$work/first" >"$work/install.log"
+# What is installed may be packed and unpacked elsewhere.
+mv "$work/first" "$work/prefix"
+! grep -rIl -e "$build" "$work/prefix" || fail "the installed files name the build folder"
+
+# No header that is not the compiler's, Abseil's or ours; none of ours but the public ones.
+cp -r "$example" "$work/project"
+CXX=$compiler "$cmake" -S "$work/project" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" \
+  -DCMAKE_BUILD_TYPE=Release >"$work/configure.log" 2>&1 || { cat "$work/configure.log"; fail "configuring"; }
+for tool in GTest benchmark FLATC; do
+  ! grep -q "^$tool" "$work/build/CMakeCache.txt" || fail "using Leeway asks for $tool"
+done
+"$cmake" --build "$work/build" --parallel 2 >"$work/build.log" 2>&1 || { cat "$work/build.log"; fail "building"; }
+
+export PKG_CONFIG_PATH
+PKG_CONFIG_PATH=$(dirname "$(find "$work/prefix" -name leeway-worker.pc)")
+for role in worker server; do
+  flags=$(pkg-config --define-prefix --cflags --libs "leeway-$role")
+  # shellcheck disable=SC2086  # several words
+  "$compiler" "$work/project/$role.cc" $flags -o "$work/by_pkg_config_$role" || fail "pkg-config, $role"
+done
+
+leeway=$work/prefix/bin/leeway
+train() {  # SERVER WORKER
+  local port output
+  port=$((20000 + RANDOM % 20000))
+  export LEEWAY_SCHEDULER=127.0.0.1:$port LEEWAY_NUM_SERVERS=2 LEEWAY_NUM_WORKERS=2
+  "$leeway" scheduler 2>"$work/scheduler.log" & children+=($!)
+  for rank in 0 1; do "$1" 2>"$work/server$rank.log" & children+=($!); done
+  "$2" >"$work/worker0.out" 2>"$work/worker.log" & children+=($!)
+  output=$("$2") || { cat "$work"/*.log; fail "a worker failed"; }
+  for child in "${children[@]}"; do wait "$child" || { cat "$work"/*.log; fail "a process failed"; }; done
+  children=()
+  output+=$'\n'$(cat "$work/worker0.out")
+  [[ $(grep -c "weights\[999\] = 1; server 0 says 'hello, outside'" <<<"$output") -eq 2 ]] ||
+    fail "the workers said: $output"
+}
+train "$work/build/outside_server" "$work/build/outside_worker"
+train "$work/by_pkg_config_server" "$work/by_pkg_config_worker"
