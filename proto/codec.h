@@ -26,11 +26,6 @@ runtime::Buffer Encode(const AnyMessage& message);
 absl::StatusOr<AnyMessage> Decode(const runtime::Buffer& header,
                                   std::span<runtime::Buffer> payload);
 
-// Of a message whose one payload frame, of so many bytes, is still to come: the reply, if it is one
-// to a pull of a dense block of that size. Nothing: it is something else, or malformed, which
-// Decode will say.
-std::optional<Reply> DecodeDenseReply(std::span<const std::byte> header, std::uint64_t bytes);
-
 // The name of the message's type, for logs: "Request", "ClusterMap", …
 absl::string_view NameOf(const AnyMessage& message);
 

@@ -139,21 +139,4 @@ absl::StatusOr<AnyMessage> Decode(const runtime::Buffer& header,
   return message;
 }
 
-std::optional<Reply> DecodeDenseReply(std::span<const std::byte> header, std::uint64_t bytes) {
-  if (!CheckHeaderLength(header.size()).ok()) return std::nullopt;
-  const AlignedHeader aligned(runtime::Buffer::Unowned(header.data(), header.size()));
-  if (!VerifyHeader(aligned.data(), header.size()).ok()) return std::nullopt;
-  const wire::Reply* const body = wire::GetHeader(aligned.data())->body_as_Reply();
-  if (body == nullptr || body->kind() != static_cast<std::uint8_t>(TableKind::kDense)) {
-    return std::nullopt;
-  }
-  // Of a dense block only the size is looked at, and the alignment, which this has.
-  alignas(8) static constexpr std::byte kElsewhere[8] = {};
-  runtime::Buffer frame = runtime::Buffer::Unowned(kElsewhere, bytes);
-  Input in{.payload = {&frame, 1}, .text_bytes_left = header.size()};
-  Reply reply;
-  const bool whole = decode::Read(*body, in, &reply).ok();
-  return whole && reply.result.ok() && HasPull(reply.op) ? std::optional(reply) : std::nullopt;
-}
-
 }  // namespace leeway::proto

@@ -19,8 +19,8 @@
 
 namespace leeway::proto {
 
-inline constexpr std::uint32_t kProtocolVersion = 5;
-inline constexpr std::uint32_t kProtocolVersionMin = 5;
+inline constexpr std::uint32_t kProtocolVersion = 6;
+inline constexpr std::uint32_t kProtocolVersionMin = 6;
 
 // Bits of Hello::capabilities; one that is not known is ignored.
 enum Capability : std::uint64_t {
@@ -204,6 +204,11 @@ struct RequestId {
   std::uint32_t shard = 0;
   friend bool operator==(const RequestId&, const RequestId&) = default;
 };
+// The receive that a worker posts for the answer (van/posted_receive.h): different for each request
+// that is open on a connection, and not 0.
+constexpr std::uint64_t ReceiveTokenOf(const RequestId& id) {
+  return (id.sequence & ((std::uint64_t{1} << 40) - 1)) | std::uint64_t{id.shard} << 40;
+}
 enum class Op : std::uint8_t { kPush = 1, kPull = 2, kPushPull = 3 };
 constexpr bool HasPush(Op op) { return op != Op::kPull; }
 constexpr bool HasPull(Op op) { return op != Op::kPush; }

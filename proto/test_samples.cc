@@ -6,7 +6,7 @@ namespace leeway::proto {
 namespace {
 
 void AddMembership(std::vector<Sample>* all) {
-  all->push_back({Hello{.protocol = 6,
+  all->push_back({Hello{.protocol = 7,
                         .protocol_min = 1,
                         .capabilities = 0x8000000000000001,
                         .role = Role::kTool,

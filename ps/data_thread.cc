@@ -13,6 +13,15 @@
 #include "runtime/status_macros.h"
 
 namespace leeway::ps {
+namespace {
+
+// Of an answer that holds a dense block as it is: what the worker may have posted its array for.
+std::uint64_t ReceiveTokenFor(const proto::Reply& reply, const van::Message& out) {
+  const bool plain = reply.kind == TableKind::kDense && !reply.coded && out.payload.size() == 1;
+  return plain && reply.op == proto::Op::kPull ? proto::ReceiveTokenOf(reply.id) : 0;
+}
+
+}  // namespace
 
 DataThread::DataThread(const Setup& setup)
     : setup_(setup),
@@ -328,8 +337,11 @@ void DataThread::Violation(van::PeerId peer, const absl::Status& why) {
 absl::Status DataThread::Send(van::PeerId peer, const proto::AnyMessage& message, Payload payload,
                               van::SendDone done) {
   replies_.SendGathered(peer);
-  return van_->Send(peer, {.header = proto::Encode(message), .payload = std::move(payload)},
-                    std::move(done));
+  van::Message out{.header = proto::Encode(message), .payload = std::move(payload)};
+  if (const auto* reply = std::get_if<proto::Reply>(&message)) {
+    out.receive_token = ReceiveTokenFor(*reply, out);
+  }
+  return van_->Send(peer, std::move(out), std::move(done));
 }
 
 }  // namespace leeway::ps

@@ -13,6 +13,7 @@ void PutPrefix(const Prefix& prefix, std::byte* out) {
   Put(prefix.frames, out + 6);
   Put(prefix.sent, out + 8);
   Put(prefix.consumed, out + 16);
+  Put(prefix.receive_token, out + 24);
 }
 
 absl::StatusOr<Prefix> GetPrefix(std::span<const std::byte> frame) {
@@ -34,6 +35,7 @@ absl::StatusOr<Prefix> GetPrefix(std::span<const std::byte> frame) {
   prefix.frames = Get<std::uint16_t>(frame.data() + 6);
   prefix.sent = Get<std::uint64_t>(frame.data() + 8);
   prefix.consumed = Get<std::uint64_t>(frame.data() + 16);
+  prefix.receive_token = Get<std::uint64_t>(frame.data() + 24);
   if (prefix.kind == Kind::kCredit && frame.size() != kPrefixBytes) {
     return absl::InvalidArgumentError("a credit with a header");
   }

@@ -6,6 +6,7 @@
 //   6   2  frames of this message, this one included
 //   8   8  sent: bytes the sender has sent under flow control so far, this message included
 //   16  8  consumed: the largest `sent` of the other side whose message has been handed over
+//   24  8  token of the posted receive that the payload frame may go to (posted_receive.h); 0: none
 #ifndef LEEWAY_VAN_PREFIX_H_
 #define LEEWAY_VAN_PREFIX_H_
 
@@ -17,7 +18,7 @@
 
 namespace leeway::van {
 
-inline constexpr std::size_t kPrefixBytes = 24;
+inline constexpr std::size_t kPrefixBytes = 32;
 inline constexpr std::uint32_t kPrefixMagic = 0x3159574c;
 
 enum class Kind : std::uint8_t {
@@ -38,6 +39,7 @@ struct Prefix {
   std::uint16_t frames = 1;
   std::uint64_t sent = 0;
   std::uint64_t consumed = 0;
+  std::uint64_t receive_token = 0;
 };
 
 // Writes kPrefixBytes at `out`.

@@ -208,14 +208,15 @@ absl::StatusOr<Prefix> SessionVan::CheckArrival(const Arrival& arrival) const {
   return prefix;
 }
 
-// What is wrong with it shows when all of it is here.
-std::shared_ptr<const Landing> SessionVan::LandingFor(ConnId conn, std::span<const std::byte> head,
-                                                      std::uint64_t bytes) {
+// What is wrong with the message shows when all of it is here.
+std::shared_ptr<const PostedReceive> SessionVan::PostedFor(ConnId conn,
+                                                           std::span<const std::byte> head,
+                                                           std::uint64_t bytes) {
   const auto found = by_conn_.find(conn);
-  if (found == by_conn_.end() || Find(found->second)->stage != Stage::kUp) return nullptr;
+  if (found == by_conn_.end()) return nullptr;
   const absl::StatusOr<Prefix> prefix = GetPrefix(head);
-  if (!prefix.ok() || prefix->kind != Kind::kData || prefix->frames != 2) return nullptr;
-  return handler_->LandingFor(found->second, head.subspan(kPrefixBytes), bytes);
+  if (!prefix.ok() || prefix->kind != Kind::kData || prefix->receive_token == 0) return nullptr;
+  return posted_->Find(found->second, prefix->receive_token, bytes);
 }
 
 void SessionVan::OnArrival(ConnId conn, Arrival arrival) {
@@ -248,7 +249,17 @@ void SessionVan::OnArrival(ConnId conn, Arrival arrival) {
   TransmitQueue(peer);
 }
 
+void SessionVan::EndReceive(PeerId id, std::uint64_t token, const Arrival& arrival) {
+  const std::byte* const to = posted_->Answered(id, token);
+  if (to == nullptr) return;
+  transport_->EndReceive(Find(id)->conn, token);
+  if (arrival.payload.size() == 1 && arrival.payload[0].data() == to) {
+    counters_.in_place_bytes += arrival.payload[0].size();
+  }
+}
+
 void SessionVan::OnData(PeerId id, const Prefix& prefix, Arrival arrival) {
+  if (prefix.receive_token != 0) EndReceive(id, prefix.receive_token, arrival);
   Message message;
   const auto header = arrival.head.subspan(kPrefixBytes);
   message.header = Buffer::CopyOf(header.data(), header.size());

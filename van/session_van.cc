@@ -23,12 +23,16 @@ SessionVan::SessionVan(runtime::Loop* loop, const Identity& identity, const Limi
       identity_(identity),
       limits_(limits),
       handler_(handler),
-      transport_(std::move(transport)) {
+      transport_(std::move(transport)),
+      posted_(PostedReceives::New([this](PeerId id, std::uint64_t token) {
+        if (Peer* peer = Find(id); peer != nullptr) transport_->EndReceive(peer->conn, token);
+      })) {
   transport_->Start(this);
 }
 
 SessionVan::~SessionVan() {
   *alive_ = false;
+  posted_->Close();
   // What waits for the window goes out as well: nobody is left to send it later.
   while (!peers_.empty()) {
     Drop(peers_.begin()->first, absl::CancelledError("the van was closed"), Farewell::kGoodbye);
@@ -112,6 +116,17 @@ absl::Status SessionVan::Send(PeerId id, Message message, SendDone done) {
   return absl::OkStatus();
 }
 
+ReceiveHandle SessionVan::PostReceive(PeerId id, std::uint64_t token, std::span<std::byte> into) {
+  const Peer* peer = Find(id);
+  if (peer == nullptr || peer->stage != Stage::kUp || token == 0 || into.empty() ||
+      into.size() < transport_->posted_bytes_min(peer->conn)) {
+    return ReceiveHandle();
+  }
+  if (posted_->Answered(id, token) != nullptr) transport_->EndReceive(peer->conn, token);
+  transport_->PostReceive(peer->conn, token, into);
+  return posted_->Post(id, token, into);
+}
+
 void SessionVan::Disconnect(PeerId id, absl::Status why) {
   Peer* peer = Find(id);
   if (peer == nullptr) return;
@@ -193,6 +208,7 @@ void SessionVan::Transmit(Peer& peer, Queued item) {
   prefix.frames = static_cast<std::uint16_t>(item.message.payload.size() + 1);
   prefix.sent = peer.flow.sent();
   prefix.consumed = peer.reported = peer.handed;
+  prefix.receive_token = item.message.receive_token;
   transport_->Send(peer.conn, prefix, std::move(item.message), std::move(item.done));
 }
 
@@ -245,6 +261,7 @@ void SessionVan::SendCredit(Peer& peer, std::uint8_t flags) {
 void SessionVan::Drop(PeerId id, absl::Status why, Farewell farewell) {
   auto node = peers_.extract(id);
   Peer& peer = node.mapped();
+  posted_->DropPeer(id);
   loop_->Cancel(peer.deadline);
   loop_->Cancel(peer.retry);
   const bool was_up = peer.stage == Stage::kUp;

@@ -38,6 +38,7 @@ class SessionVan final : public Van, private TransportEvents {
   absl::StatusOr<std::string> Listen(absl::string_view address) override;
   absl::StatusOr<PeerId> Connect(absl::string_view address, absl::Duration timeout) override;
   absl::Status Send(PeerId peer, Message message, SendDone done) override;
+  ReceiveHandle PostReceive(PeerId peer, std::uint64_t token, std::span<std::byte> into) override;
   void Disconnect(PeerId peer, absl::Status why) override;
   bool Writable(PeerId peer) const override;
   std::string AddressOf(PeerId peer) const override;
@@ -108,8 +109,8 @@ class SessionVan final : public Van, private TransportEvents {
   void OnAccepted(ConnId conn) override;
   void OnOpened(ConnId conn) override;
   void OnArrival(ConnId conn, Arrival arrival) override;
-  std::shared_ptr<const Landing> LandingFor(ConnId conn, std::span<const std::byte> head,
-                                            std::uint64_t bytes) override;
+  std::shared_ptr<const PostedReceive> PostedFor(ConnId conn, std::span<const std::byte> head,
+                                                 std::uint64_t bytes) override;
   void OnClosed(ConnId conn, const absl::Status& why) override;
   void OnHandshakeFailed(const std::string& address) override;
   void DialNow(PeerId id);
@@ -122,6 +123,8 @@ class SessionVan final : public Van, private TransportEvents {
   void OnSession(Peer& peer, const Arrival& arrival);
   void OnHello(Peer& peer, const proto::Hello& theirs);
   void OnData(PeerId id, const Prefix& prefix, Arrival arrival);
+  // The answer to a posted receive has come, wherever it lies.
+  void EndReceive(PeerId id, std::uint64_t token, const Arrival& arrival);
   void OnEnvelope(PeerId id, const Prefix& prefix, const Arrival& arrival);
   // To the handler; false if this van is no more.
   bool HandOver(PeerId id, Message message);
@@ -143,6 +146,7 @@ class SessionVan final : public Van, private TransportEvents {
   std::uint32_t accepted_ = 0;
   std::map<PeerId, Peer> peers_;  // ordered: goodbyes are sent in the same order in every run
   absl::flat_hash_map<ConnId, PeerId> by_conn_;
+  const std::shared_ptr<PostedReceives> posted_;
   std::vector<PeerId> with_envelope_;  // peers for which something waits in one
   absl::Time in_envelope_since_;       // when the first of that began to wait
   std::vector<Notice> notices_;

@@ -40,11 +40,10 @@ class TransportEvents {
   virtual void OnOpened(ConnId conn) = 0;
   virtual void OnArrival(ConnId conn, Arrival arrival) = 0;
   // The first frame of a message has come and nothing else is missing than its one other frame, of
-  // so many bytes: where that is to go, null where the transport is to choose
-  // (Handler::LandingFor).
-  virtual std::shared_ptr<const Landing> LandingFor(ConnId /*conn*/,
-                                                    std::span<const std::byte> /*head*/,
-                                                    std::uint64_t /*bytes*/) {
+  // so many bytes: the receive that was posted for that; null: there is none.
+  virtual std::shared_ptr<const PostedReceive> PostedFor(ConnId /*conn*/,
+                                                         std::span<const std::byte> /*head*/,
+                                                         std::uint64_t /*bytes*/) {
     return nullptr;
   }
   // The last word about a connection, unless Close was called. For a dialled one also if it never
@@ -69,6 +68,18 @@ class Transport {
   // `done` (may be null) is called once, later, on the loop, or by the destructor. A connection
   // that is gone fails it.
   virtual void Send(ConnId conn, const Prefix& prefix, Message message, SendDone done) = 0;
+
+  // Receiving in place (Van::PostReceive). A transport that reads asks where a frame goes when it
+  // begins to come (TransportEvents::PostedFor). One whose other end writes has to know before.
+  //
+  // Shorter frames are not received in place.
+  virtual std::uint64_t posted_bytes_min(ConnId /*conn*/) const { return ~std::uint64_t{0}; }
+  // What is posted, before the request that it is for is sent.
+  virtual void PostReceive(ConnId /*conn*/, std::uint64_t /*token*/,
+                           std::span<std::byte> /*into*/) {}
+  // It is no longer: its answer has arrived, wherever it was received, or it was revoked. From here
+  // on nothing is written there.
+  virtual void EndReceive(ConnId /*conn*/, std::uint64_t /*token*/) {}
 
   // Closes once what was sent is on its way. No event about it follows.
   virtual void Close(ConnId conn) = 0;

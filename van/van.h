@@ -33,14 +33,11 @@
 #include "leeway/config.h"
 #include "runtime/buffer.h"
 #include "runtime/loop.h"
-#include "van/landing.h"
+#include "van/posted_receive.h"
 
 namespace leeway::van {
 
 using runtime::Buffer;
-
-// A connection of this van, never reused within its life. 0 is none.
-using PeerId = std::uint64_t;
 
 // Who a process is, as it says in its hello.
 struct Identity {
@@ -55,6 +52,9 @@ struct Identity {
 struct Message {
   Buffer header;
   absl::InlinedVector<Buffer, 3> payload;
+  // Of an answer with one payload frame: the receive that may have been posted for it at the other
+  // side (Van::PostReceive); 0: none.
+  std::uint64_t receive_token = 0;
   std::uint64_t TotalBytes() const;
 };
 
@@ -67,17 +67,9 @@ class Handler {
   // The last word about a peer (for Connect: also if it never came up). `why` names its address
   // and, where a setting could help, the setting. OK: it said goodbye.
   virtual void OnPeerDown(PeerId peer, const absl::Status& why) = 0;
-  // Only between OnPeerUp and OnPeerDown. The message may be kept, but for a frame that has landed.
+  // Only between OnPeerUp and OnPeerDown. The message may be kept, but for a frame that was
+  // received into memory that had been posted.
   virtual void OnMessage(PeerId peer, Message message) = 0;
-  // A message with this header, of which nothing has been checked, and one payload frame of so many
-  // bytes is on its way: where that is to land; null: in memory of the van's. The frame that
-  // OnMessage is given lies there, unless the grant was revoked meanwhile. Large frames only, and
-  // only where it saves a copy. The van is not to be called.
-  virtual std::shared_ptr<const Landing> LandingFor(PeerId /*peer*/,
-                                                    std::span<const std::byte> /*header*/,
-                                                    std::uint64_t /*bytes*/) {
-    return nullptr;
-  }
 };
 
 struct Limits {
@@ -94,6 +86,7 @@ Limits LimitsFrom(const Config& config);
 struct Counters {
   std::uint64_t messages_sent = 0, messages_received = 0;
   std::uint64_t bytes_sent = 0, bytes_received = 0;  // headers and payloads
+  std::uint64_t in_place_bytes = 0;                  // received where it was posted
   std::uint64_t offenders_dropped = 0;               // peers dropped for breaking the rules
   std::uint64_t malformed_messages = 0;              // frames that were not ours, or not in order
   std::uint64_t handshakes_failed = 0;               // connections that did not speak the protocol
@@ -122,6 +115,17 @@ class Van {
   // (send_queue_bytes_max). INVALID_ARGUMENT: over message_bytes_max or payload_frames_max.
   // `done`, if given, is called once, later, on the loop, unless Send itself failed.
   virtual absl::Status Send(PeerId peer, Message message, SendDone done = nullptr) = 0;
+
+  // Posts memory that the one payload frame of an answer may be received straight into: of the
+  // next message of this peer's whose receive_token is `token` (not 0) and whose frame has exactly
+  // so many bytes. The frame that OnMessage is given then lies there; whether it does, the
+  // transport decides, and what OnMessage is given is to be checked as ever. To be called before
+  // the request is sent. `into` is the van's until the answer has been handed over, or the handle
+  // revokes it. An empty handle: frames so short, or of this peer's, are not received in place.
+  virtual ReceiveHandle PostReceive(PeerId /*peer*/, std::uint64_t /*token*/,
+                                    std::span<std::byte> /*into*/) {
+    return ReceiveHandle();
+  }
 
   // Drops a peer; OnPeerDown(peer, why) follows. With an error as `why`, the peer is told the
   // reason, banned and counted as an offender. With OK it is a goodbye, after what was sent.

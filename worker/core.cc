@@ -271,11 +271,6 @@ void Core::OnServerMessage(Link* link, proto::AnyMessage message,
   }
 }
 
-std::shared_ptr<const van::Landing> Core::LandingFor(Link* link, const proto::Reply& reply,
-                                                     std::uint64_t bytes) {
-  return requests_ == nullptr ? nullptr : requests_->LandingFor(link, reply, bytes);
-}
-
 // ---- tables, barriers, calls ----
 
 Errands::TableDone Core::TableAnswer(TableDone done) {

@@ -126,8 +126,6 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   void OnLinkDown(Link* link, const absl::Status& why) override;
   void OnServerMessage(Link* link, proto::AnyMessage message,
                        std::span<runtime::Buffer> payload) override;
-  std::shared_ptr<const van::Landing> LandingFor(Link* link, const proto::Reply& reply,
-                                                 std::uint64_t bytes) override;
 
   void OnAnswer(Request& request, const Link& link, const proto::Reply& reply,
                 std::span<runtime::Buffer> payload);

@@ -15,7 +15,7 @@
 #include "proto/messages.h"
 #include "runtime/free_list.h"
 #include "van/ahead.h"
-#include "van/landing.h"
+#include "van/posted_receive.h"
 #include "van/van.h"
 #include "worker/alarm.h"
 #include "worker/operation.h"
@@ -50,7 +50,9 @@ struct Request {
   bool filled = false;      // its payload; false only as long as its operation goes on
   std::uint64_t bytes = 0;  // payload
 
-  van::LandingGrant landing;  // of the user's array, while an answer is received into it
+  // The user's array, posted for the answer where that may be received straight into it. Goes
+  // before `operation`, which holds that array.
+  van::ReceiveHandle receive;
 
   std::shared_ptr<const TableInfo> table;
   proto::Op op = proto::Op::kPush;

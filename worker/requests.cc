@@ -229,7 +229,24 @@ void Requests::SendNow(Link* link, Request* request, absl::Time now) {
   resend_.SetBy(request->due);
 }
 
-absl::Status Requests::HandOver(Link* link, const Request& request, absl::Time now) {
+// Posts the user's array, where the answer may be received straight into it. Not where it is pushed
+// from as well: if the answer breaks off it may have to be sent again, from an array that may be
+// this one. Where an answer is coming in over another connection that may yet prove to be the right
+// one, nothing of it may be missing: that one keeps the array.
+void Requests::PostReceive(const Link& link, Request& request) {
+  if (request.op != proto::Op::kPull || request.operation == nullptr) return;
+  if (request.receive.busy() || request.receive.awaits(link.peer)) return;
+  PullSink* const sink = request.operation->sink.get();
+  std::byte* const place = sink == nullptr ? nullptr : sink->Place(request.index);
+  if (place == nullptr) return;
+  const proto::RequestId id{.sequence = request.sequence, .shard = request.piece.shard};
+  request.receive = servers_->PostReceive(
+      link, proto::ReceiveTokenOf(id),
+      {place, request.piece.reply_elements * SizeOf(request.table->spec.dtype)});
+}
+
+absl::Status Requests::HandOver(Link* link, Request& request, absl::Time now) {
+  PostReceive(*link, request);
   const proto::Request message = MessageFor(request, now);
   const std::span<const runtime::Buffer> payload(request.piece.payload);
   // Where large messages are under way, whose end is waited for, small ones keep their place.
@@ -324,22 +341,6 @@ Request* Requests::Asked(const Link* link, const proto::RequestId& id) {
   return request != nullptr && request->times_sent > 0 ? request : nullptr;
 }
 
-// Not what was pushed as well: if the answer breaks off it may have to be sent again, from an array
-// that may be this one.
-std::shared_ptr<const van::Landing> Requests::LandingFor(Link* link, const proto::Reply& reply,
-                                                         std::uint64_t bytes) {
-  Request* const request = Asked(link, reply.id);
-  if (request == nullptr || request->operation == nullptr || request->op != proto::Op::kPull ||
-      request->table->spec.kind != TableKind::kDense || reply.op != request->op || reply.coded ||
-      reply.dtype != request->table->spec.dtype ||
-      bytes != request->piece.reply_elements * SizeOf(request->table->spec.dtype)) {
-    return nullptr;
-  }
-  PullSink* const sink = request->operation->sink.get();
-  std::byte* const place = sink == nullptr ? nullptr : sink->Place(request->index);
-  return place == nullptr ? nullptr : request->landing.Give(place);
-}
-
 void Requests::OnReply(Link* link, const proto::Reply& reply, std::span<runtime::Buffer> payload) {
   const proto::RequestId& id = reply.id;
   Request* const request = Asked(link, id);
@@ -365,6 +366,7 @@ void Requests::OnReply(Link* link, const proto::Reply& reply, std::span<runtime:
   } else {
     const std::unique_ptr<Request> answered = TakeOut(lane, id.sequence);
     answered->piece.payload.clear();
+    answered->receive.Revoke();  // its operation may end with this answer
     if (answered->retained && !reply.result.ok()) Refused(*answered, *link, reply.result);
     if (answered->operation != nullptr) on_answer_(*answered, *link, reply, payload);
   }

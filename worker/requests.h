@@ -81,10 +81,6 @@ class Requests {
   void OnLinkDown(Link* link);
   void OnReply(Link* link, const proto::Reply& reply, std::span<runtime::Buffer> payload);
   void OnAcks(Link* link, const proto::PushAcks& acks);
-  // Where the values of such a reply to a pull of a dense block, of so many bytes, are to be
-  // received to; null: nowhere in particular.
-  std::shared_ptr<const van::Landing> LandingFor(Link* link, const proto::Reply& reply,
-                                                 std::uint64_t bytes);
 
   // Gives all that waits its number: the clock ends. Before MarksFor of the new one.
   void NumberAll();
@@ -148,7 +144,8 @@ class Requests {
   void Fill(Request& request);
   void FillAgain(Request& request);
   void SendNow(Link* link, Request* request, absl::Time now);
-  absl::Status HandOver(Link* link, const Request& request, absl::Time now);
+  void PostReceive(const Link& link, Request& request);
+  absl::Status HandOver(Link* link, Request& request, absl::Time now);
   van::SendDone Followed(Link* link, std::uint64_t bytes);
   proto::Request MessageFor(const Request& request, absl::Time now) const;
   static bool Undecided(const Request& request);

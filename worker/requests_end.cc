@@ -13,7 +13,7 @@ void Requests::Abandon(const Operation& operation) {
   ForEachOpen([&](Lane&, Request& request) {
     if (request.operation.get() != &operation) return;
     Fill(request);
-    request.landing.Revoke();
+    request.receive.Revoke();
     request.operation.reset();
     request.abandoned = true;
     abandoned_bytes_ += request.bytes;

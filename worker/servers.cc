@@ -245,13 +245,4 @@ void Servers::OnMessage(van::PeerId peer, van::Message message) {
   listener_->OnLinkDown(link, link->trouble);
 }
 
-std::shared_ptr<const van::Landing> Servers::LandingFor(van::PeerId peer,
-                                                        std::span<const std::byte> header,
-                                                        std::uint64_t bytes) {
-  Link* const link = Of(peer);
-  if (link == nullptr) return nullptr;
-  const std::optional<proto::Reply> reply = proto::DecodeDenseReply(header, bytes);
-  return reply.has_value() ? listener_->LandingFor(link, *reply, bytes) : nullptr;
-}
-
 }  // namespace leeway::worker

@@ -28,9 +28,6 @@ class Servers final : public van::Handler {
     virtual void OnLinkDown(Link* link, const absl::Status& why) = 0;
     virtual void OnServerMessage(Link* link, proto::AnyMessage message,
                                  std::span<runtime::Buffer> payload) = 0;
-    // Where the values of such a reply, of so many bytes, are to be received to; null: anywhere.
-    virtual std::shared_ptr<const van::Landing> LandingFor(Link* link, const proto::Reply& reply,
-                                                           std::uint64_t bytes) = 0;
   };
 
   Servers(const Config& config, runtime::Loop* loop, van::Factory* factory,
@@ -54,6 +51,10 @@ class Servers final : public van::Handler {
   // False: it cannot be, and is to be sent by itself. Its payload is copied.
   bool SendWithOthers(Link* link, const proto::Request& request,
                       std::span<const runtime::Buffer> payload);
+  // As van::Van::PostReceive.
+  van::ReceiveHandle PostReceive(const Link& link, std::uint64_t token, std::span<std::byte> into) {
+    return van_->PostReceive(link.peer, token, into);
+  }
   bool Writable(const Link* link) const { return link->up && van_->Writable(link->peer); }
   // Drops the connection and makes a new one.
   void Reconnect(Link* link);
@@ -64,9 +65,6 @@ class Servers final : public van::Handler {
   void OnPeerUp(van::PeerId peer, const van::Identity& identity) override;
   void OnPeerDown(van::PeerId peer, const absl::Status& why) override;
   void OnMessage(van::PeerId peer, van::Message message) override;
-  std::shared_ptr<const van::Landing> LandingFor(van::PeerId peer,
-                                                 std::span<const std::byte> header,
-                                                 std::uint64_t bytes) override;
 
   static absl::Status CheckPeer(const Link& link, const van::Identity& identity);
   void Place(const proto::ServerEntry& server, std::uint32_t thread);

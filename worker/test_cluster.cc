@@ -22,6 +22,10 @@ void SendTo(van::Van* van, van::PeerId peer, const proto::AnyMessage& message,
   van::Message out;
   out.header = proto::Encode(message);
   out.payload.assign(payload.begin(), payload.end());
+  if (const auto* reply = std::get_if<proto::Reply>(&message);
+      reply != nullptr && payload.size() == 1) {
+    out.receive_token = proto::ReceiveTokenOf(reply->id);
+  }
   van->Send(peer, std::move(out)).IgnoreError();  // the peer may have gone
 }
 

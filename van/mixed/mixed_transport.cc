@@ -262,6 +262,21 @@ bool MixedTransport::near(ConnId conn) const {
   return below.transport->near(below.conn);
 }
 
+std::uint64_t MixedTransport::posted_bytes_min(ConnId conn) const {
+  const Route below = Below(conn);
+  return below.transport->posted_bytes_min(below.conn);
+}
+
+void MixedTransport::PostReceive(ConnId conn, std::uint64_t token, std::span<std::byte> into) {
+  const Route below = Below(conn);
+  below.transport->PostReceive(below.conn, token, into);
+}
+
+void MixedTransport::EndReceive(ConnId conn, std::uint64_t token) {
+  const Route below = Below(conn);
+  below.transport->EndReceive(below.conn, token);
+}
+
 // ---- events ----
 
 void MixedTransport::Events::OnAccepted(ConnId conn) {
@@ -277,10 +292,9 @@ void MixedTransport::Events::OnArrival(ConnId conn, Arrival arrival) {
   transport_->events_->OnArrival(transport_->OuterOf(way_, conn), std::move(arrival));
 }
 
-std::shared_ptr<const Landing> MixedTransport::Events::LandingFor(ConnId conn,
-                                                                  std::span<const std::byte> head,
-                                                                  std::uint64_t bytes) {
-  return transport_->events_->LandingFor(transport_->OuterOf(way_, conn), head, bytes);
+std::shared_ptr<const PostedReceive> MixedTransport::Events::PostedFor(
+    ConnId conn, std::span<const std::byte> head, std::uint64_t bytes) {
+  return transport_->events_->PostedFor(transport_->OuterOf(way_, conn), head, bytes);
 }
 
 void MixedTransport::Events::OnClosed(ConnId conn, const absl::Status& why) {

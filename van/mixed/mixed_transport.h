@@ -40,6 +40,9 @@ class MixedTransport final : public Transport {
   void Close(ConnId conn) override;
   std::string AddressOf(ConnId conn) const override;
   bool near(ConnId conn) const override;
+  std::uint64_t posted_bytes_min(ConnId conn) const override;
+  void PostReceive(ConnId conn, std::uint64_t token, std::span<std::byte> into) override;
+  void EndReceive(ConnId conn, std::uint64_t token) override;
   bool lossy() const override { return false; }
 
  private:
@@ -61,8 +64,8 @@ class MixedTransport final : public Transport {
     void OnAccepted(ConnId conn) override;
     void OnOpened(ConnId conn) override;
     void OnArrival(ConnId conn, Arrival arrival) override;
-    std::shared_ptr<const Landing> LandingFor(ConnId conn, std::span<const std::byte> head,
-                                              std::uint64_t bytes) override;
+    std::shared_ptr<const PostedReceive> PostedFor(ConnId conn, std::span<const std::byte> head,
+                                                   std::uint64_t bytes) override;
     void OnClosed(ConnId conn, const absl::Status& why) override;
     void OnHandshakeFailed(const std::string& address) override;
 

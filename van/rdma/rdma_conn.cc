@@ -121,6 +121,17 @@ void RdmaConn::Send(const Prefix& prefix, Message message, SendDone done) {
   PumpLater();
 }
 
+void RdmaConn::PostReceive(std::uint64_t token, std::span<std::byte> into) {
+  if (sender_ == nullptr || closed_ || !lost_.ok()) return;
+  receiver_->grants().Give(connection_->device(), token, into);
+}
+
+void RdmaConn::EndReceive(std::uint64_t token) {
+  if (receiver_ == nullptr) return;
+  receiver_->grants().End(token);
+  if (sender_ != nullptr && receiver_->grants().ends_untold()) PumpLater();
+}
+
 void RdmaConn::PumpLater() {
   if (!std::exchange(in_pump_list_, true)) shared_->to_pump.push_back(id);
 }
@@ -171,6 +182,7 @@ void RdmaConn::End() {
 void RdmaConn::Close() {
   if (std::exchange(closed_, true)) return;
   if (sender_ == nullptr || !lost_.ok()) return Shut();
+  receiver_->grants().EndAll();  // what was posted is its owner's again
   sender_->End();
   PumpLater();
   Pump();

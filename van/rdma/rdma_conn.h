@@ -75,6 +75,8 @@ class RdmaConn {
   void End();
 
   void Send(const Prefix& prefix, Message message, SendDone done);
+  void PostReceive(std::uint64_t token, std::span<std::byte> into);
+  void EndReceive(std::uint64_t token);
   // Sends, reports and answers what waits, as far as there is room. Calls no events.
   void Pump();
   // Asks for the completion that gives memory back.

@@ -50,7 +50,7 @@ void PutRdmaHead(const RdmaHead& head, std::byte* out) {
   Put(head.releases, out + 5);
   Put(head.frames, out + 6);
   Put(head.bytes, out + 8);
-  Put(std::uint32_t{0}, out + 12);
+  Put(std::uint32_t{head.grants}, out + 12);
 }
 
 absl::StatusOr<RdmaHead> GetRdmaHead(std::span<const std::byte> packet) {
@@ -68,13 +68,14 @@ absl::StatusOr<RdmaHead> GetRdmaHead(std::span<const std::byte> packet) {
       type > static_cast<std::uint8_t>(RdmaPacketType::kEnd)) {
     return absl::InvalidArgumentError(absl::StrCat("a packet of unknown type ", int{type}));
   }
-  if (head.bytes != packet.size() || head.releases > kRdmaReleasesMax ||
-      packet.size() < kRdmaHeadBytes + RdmaReleaseBytes(head.releases) ||
-      Get<std::uint32_t>(packet.data() + 12) != 0) {
-    return absl::InvalidArgumentError(absl::StrCat("a packet of ", packet.size(),
-                                                   " bytes that claims ", head.bytes, " and ",
-                                                   int{head.releases}, " releases"));
+  const auto grants = Get<std::uint32_t>(packet.data() + 12);
+  if (head.bytes != packet.size() || head.releases > kRdmaReleasesMax || grants > kRdmaGrantsMax ||
+      packet.size() < kRdmaHeadBytes + RdmaReleaseBytes(head.releases) + grants * kRdmaGrantBytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a packet of ", packet.size(), " bytes that claims ", head.bytes, ", ",
+                     int{head.releases}, " releases and ", grants, " grants"));
   }
+  head.grants = static_cast<std::uint8_t>(grants);
   return head;
 }
 
@@ -82,6 +83,24 @@ void PutRdmaPlace(const RdmaPlace& place, std::byte* out) {
   Put(place.bytes, out);
   Put(place.unit, out + 8);
   Put(static_cast<std::uint32_t>(place.kind), out + 12);
+}
+
+void PutRdmaGrant(const RdmaGrant& grant, std::byte* out) {
+  Put(grant.token, out);
+  Put(grant.address, out + 8);
+  Put(grant.bytes, out + 16);
+  Put(grant.key, out + 24);
+  Put(grant.number, out + 28);
+}
+
+RdmaGrant GetRdmaGrant(const std::byte* in) {
+  RdmaGrant grant;
+  grant.token = Get<std::uint64_t>(in);
+  grant.address = Get<std::uint64_t>(in + 8);
+  grant.bytes = Get<std::uint64_t>(in + 16);
+  grant.key = Get<std::uint32_t>(in + 24);
+  grant.number = Get<std::uint32_t>(in + 28);
+  return grant;
 }
 
 RdmaPlace GetRdmaPlace(const std::byte* in) {

@@ -13,9 +13,10 @@
 //   5   1  how many units are released
 //   6   2  kMessage: how many frames; else 0
 //   8   4  bytes of the packet
-//   12  4  0
+//   12  1  how many grants follow
+//   13  3  0
 //   16     the first unit of each released extent of the other side's, 4 bytes each, padded with
-//          zeros to a multiple of 8; then
+//          zeros to a multiple of 8; then the grants, 32 bytes each; then
 //          kMessage: a place for each frame (the first is prefix and header), then the bytes of
 //                    those that are inline, each padded with zeros to a multiple of 8
 //          kPiece:   one place, kInline or kArena, then its bytes if inline: the next bytes of the
@@ -24,7 +25,12 @@
 //                    units: there is none
 //   The others have no body.
 //
-// A place: 8 bytes that the frame (or piece) is long, 4 its first unit, 4 its kind.
+// A place: 8 bytes that the frame (or piece) is long, 4 its first unit or (kGranted) the number of
+// the grant, 4 its kind.
+//
+// A grant of memory that the payload of an answer may be written to: 8 the answer's receive token
+// (van/posted_receive.h), 8 address, 8 bytes, 4 key, 4 its number, of which each connection has
+// each one once. 0 bytes: the grant of that number has ended.
 #ifndef LEEWAY_VAN_RDMA_RDMA_FORMAT_H_
 #define LEEWAY_VAN_RDMA_RDMA_FORMAT_H_
 
@@ -37,7 +43,7 @@
 
 namespace leeway::van {
 
-inline constexpr std::uint32_t kRdmaVersion = 1;
+inline constexpr std::uint32_t kRdmaVersion = 2;
 inline constexpr std::size_t kRdmaGreetingBytes = 24;
 
 struct RdmaGreeting {
@@ -65,7 +71,10 @@ enum class RdmaPacketType : std::uint8_t {
 
 inline constexpr std::uint32_t kRdmaUnitBytes = 4096;  // of an arena
 inline constexpr std::uint32_t kRdmaUnitsMax = 1 << 18;
-inline constexpr std::size_t kRdmaReleasesMax = 32;  // in a packet
+inline constexpr std::size_t kRdmaReleasesMax = 32;    // in a packet
+inline constexpr std::size_t kRdmaGrantsMax = 8;       // in a packet
+inline constexpr std::size_t kRdmaGrantsOpenMax = 64;  // of a connection, each way
+inline constexpr std::size_t kRdmaGrantBytes = 32;
 inline constexpr std::size_t kRdmaHeadBytes = 16;
 inline constexpr std::size_t kRdmaPlaceBytes = 16;
 inline constexpr std::size_t kRdmaArenaBytes = 16;  // the body of kArena
@@ -76,25 +85,38 @@ struct RdmaHead {
   std::uint8_t releases = 0;
   std::uint16_t frames = 0;
   std::uint32_t bytes = 0;
+  std::uint8_t grants = 0;
 };
 void PutRdmaHead(const RdmaHead& head, std::byte* out);
-// INVALID_ARGUMENT unless it is the head of a packet of so many bytes and the releases are there.
+// INVALID_ARGUMENT unless it is the head of a packet of so many bytes and the releases and
+// grants are there.
 absl::StatusOr<RdmaHead> GetRdmaHead(std::span<const std::byte> packet);
 
-enum class RdmaPlaceKind : std::uint32_t { kInline = 1, kArena = 2, kPieces = 3 };
+enum class RdmaPlaceKind : std::uint32_t { kInline = 1, kArena = 2, kPieces = 3, kGranted = 4 };
 struct RdmaPlace {
   std::uint64_t bytes = 0;
-  std::uint32_t unit = 0;  // kArena
+  std::uint32_t unit = 0;  // kArena; kGranted: the number of the grant
   RdmaPlaceKind kind = RdmaPlaceKind::kInline;
 };
 void PutRdmaPlace(const RdmaPlace& place, std::byte* out);
 RdmaPlace GetRdmaPlace(const std::byte* in);
 
+struct RdmaGrant {
+  std::uint64_t token = 0;
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;  // 0: it has ended
+  std::uint32_t key = 0;
+  std::uint32_t number = 0;
+};
+void PutRdmaGrant(const RdmaGrant& grant, std::byte* out);
+RdmaGrant GetRdmaGrant(const std::byte* in);
+
 constexpr std::size_t RdmaPadded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
 constexpr std::size_t RdmaReleaseBytes(std::size_t releases) { return RdmaPadded(4 * releases); }
-// What a packet has room for after its head, whatever is released with it.
+// What a packet has room for after its head, whatever is released and granted with it.
 constexpr std::size_t RdmaBodyBytes(std::uint32_t slot_bytes) {
-  return slot_bytes - kRdmaHeadBytes - RdmaReleaseBytes(kRdmaReleasesMax);
+  return slot_bytes - kRdmaHeadBytes - RdmaReleaseBytes(kRdmaReleasesMax) -
+         kRdmaGrantsMax * kRdmaGrantBytes;
 }
 
 }  // namespace leeway::van

@@ -104,6 +104,10 @@ absl::StatusOr<RdmaReceiver::Got> RdmaReceiver::Take(std::span<const std::byte> 
     LEEWAY_RETURN_IF_ERROR(sender->OnReleased(Get<std::uint32_t>(body.data() + 4 * i)));
   }
   body = body.subspan(RdmaReleaseBytes(head.releases));
+  for (std::size_t i = 0; i < head.grants; ++i) {
+    LEEWAY_RETURN_IF_ERROR(sender->OnGrant(GetRdmaGrant(body.data() + i * kRdmaGrantBytes)));
+  }
+  body = body.subspan(head.grants * kRdmaGrantBytes);
   switch (head.type) {
     case RdmaPacketType::kMessage:
       return TakeMessage(head, body);
@@ -181,6 +185,12 @@ absl::Status RdmaReceiver::TakeFrame(const RdmaPlace& place, std::span<const std
       return absl::OkStatus();
     case RdmaPlaceKind::kPieces:
       return BeginPieces(place, kept);
+    case RdmaPlaceKind::kGranted: {
+      if (first) return Broken("a first frame where an answer was posted");
+      LEEWAY_ASSIGN_OR_RETURN(Buffer frame, grants_.Take(place.unit, place.bytes));
+      if (kept) payload_.push_back(std::move(frame));
+      return absl::OkStatus();
+    }
   }
   return Broken("a frame of unknown kind ", static_cast<std::uint32_t>(place.kind));
 }
@@ -277,11 +287,13 @@ absl::StatusOr<bool> RdmaReceiver::AnswerArena(verbs::Device* device, bool allow
 }
 
 bool RdmaReceiver::report_due() const {
-  return report_now_ || taken_ - reported_ >= sizes_.packets / 2 ||
+  return report_now_ || grants_.ends_untold() || taken_ - reported_ >= sizes_.packets / 2 ||
          (loans_ != nullptr && loans_->report_due());
 }
 
-void RdmaReceiver::Report(RdmaHead* head, std::array<std::uint32_t, kRdmaReleasesMax>* units) {
+void RdmaReceiver::Report(RdmaHead* head, std::array<std::uint32_t, kRdmaReleasesMax>* units,
+                          std::array<RdmaGrant, kRdmaGrantsMax>* given) {
+  head->grants = static_cast<std::uint8_t>(grants_.Tell(*given));
   head->taken = taken_;
   reported_ = taken_;
   report_now_ = false;

@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/sealed_memory.h"
 #include "van/rdma/rdma_format.h"
+#include "van/rdma/rdma_grants.h"
 #include "van/rdma/rdma_memory.h"
 #include "van/rdma/rdma_sender.h"
 #include "van/transport.h"
@@ -88,9 +89,14 @@ class RdmaReceiver final : public RdmaPacketSource {
   bool arena_wanted() const { return arena_wanted_; }
   absl::StatusOr<bool> AnswerArena(verbs::Device* device, bool allowed, RdmaSender* sender);
 
+  // Memory that answers may be written to.
+  RdmaGrantsGiven& grants() { return grants_; }
+
   // Whether a packet of its own is to report what is due.
   bool report_due() const;
-  void Report(RdmaHead* head, std::array<std::uint32_t, kRdmaReleasesMax>* units) override;
+  void Report(RdmaHead* head, std::array<std::uint32_t, kRdmaReleasesMax>* units,
+              std::array<RdmaGrant, kRdmaGrantsMax>* given) override;
+  std::size_t grants_untold() const override { return grants_.untold(); }
 
  private:
   // A frame that comes in pieces.
@@ -114,6 +120,7 @@ class RdmaReceiver final : public RdmaPacketSource {
   std::optional<RdmaMemory> arena_;
   bool arena_refused_ = false;
   std::shared_ptr<RdmaLoans> loans_;
+  RdmaGrantsGiven grants_;
 
   // The message so far.
   std::span<const std::byte> head_;

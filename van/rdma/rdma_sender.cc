@@ -17,6 +17,8 @@ constexpr std::uint64_t kSignalBytes = 1 << 20;
 // Shorter frames are copied into slots: that costs less than to register them.
 constexpr std::uint64_t kWriteBytesMin = 32 << 10;
 constexpr std::size_t kWritesMax = 32;  // of a message
+// Of one write: less than any device can.
+constexpr std::uint64_t kWriteBytesMax = 4 << 20;
 // A frame may take this share of the arena; longer ones come in pieces.
 constexpr std::uint32_t kArenaShare = 4;
 constexpr std::uint64_t kPieceBytesMax = 1 << 20;
@@ -48,6 +50,7 @@ RdmaSender::RdmaSender(verbs::Connection* connection, RdmaRegions* regions, Rdma
 void RdmaSender::Send(const Prefix& prefix, Message message, SendDone done) {
   Outgoing out;
   PutPrefix(prefix, out.prefix.data());
+  out.receive_token = prefix.receive_token;
   out.message = std::move(message);
   out.done = std::move(done);
   const std::size_t places = (out.message.payload.size() + 1) * kRdmaPlaceBytes;
@@ -133,13 +136,20 @@ bool RdmaSender::PlanInline(Outgoing& out, PlaceList* places) const {
 }
 
 absl::StatusOr<bool> RdmaSender::Begin(Outgoing& out) {
+  // The other side is to know of all that was granted before this message.
+  while (reports_->grants_untold() > kRdmaGrantsMax) {
+    LEEWAY_ASSIGN_OR_RETURN(const bool told, SendSmall(RdmaPacketType::kCredit, {}));
+    if (!told) return false;
+  }
   PlaceList places;
   WriteList writes;
   const bool others = PlanInline(out, &places);
-  if (!HasRoom(std::min(places.size(), kWritesMax), /*control=*/false)) return false;
+  const std::size_t most = std::max(places.size(), GrantedWrites(out, places));
+  if (!HasRoom(std::min(most, kWritesMax), /*control=*/false)) return false;
+  PlanGranted(out, &places, &writes);
   for (std::size_t i = 1; others && i < places.size(); ++i) {
     RdmaPlace& place = places[i];
-    if (place.kind == RdmaPlaceKind::kInline || place.bytes < kWriteBytesMin ||
+    if (place.kind != RdmaPlaceKind::kPieces || place.bytes < kWriteBytesMin ||
         writes.size() >= kWritesMax) {
       continue;
     }
@@ -173,10 +183,48 @@ absl::StatusOr<RdmaSender::Room> RdmaSender::PlanWrite(Outgoing& out, std::size_
   if (room != Room::kYes) return room;
   place->kind = RdmaPlaceKind::kArena;
   place->unit = unit;
-  writes->push_back(
-      {{FrameOf(out, frame).data(), static_cast<std::uint32_t>(place->bytes), region->local_key()},
-       unit});
+  writes->push_back(ArenaWrite(FrameOf(out, frame), *region, unit));
   return Room::kYes;
+}
+
+RdmaSender::Write RdmaSender::ArenaWrite(std::span<const std::byte> from,
+                                         const verbs::MemoryRegion& region,
+                                         std::uint32_t unit) const {
+  return {{from.data(), static_cast<std::uint32_t>(from.size()), region.local_key()},
+          arena_address_ + std::uint64_t{unit} * kRdmaUnitBytes,
+          arena_key_,
+          unit};
+}
+
+// How many writes the payload takes, if it goes where it was granted; 0: it does not.
+std::size_t RdmaSender::GrantedWrites(const Outgoing& out, const PlaceList& places) const {
+  if (out.receive_token == 0 || places.size() != 2 ||
+      places.back().kind != RdmaPlaceKind::kPieces) {
+    return 0;
+  }
+  const std::size_t writes = (places.back().bytes + kWriteBytesMax - 1) / kWriteBytesMax;
+  return writes <= std::min<std::size_t>(kWritesMax, send_depth_ / 2) ? writes : 0;
+}
+
+// An answer for which memory was granted goes there. The grant is used up even where it does not:
+// the other side believes that with the answer.
+void RdmaSender::PlanGranted(Outgoing& out, PlaceList* places, WriteList* writes) {
+  if (out.receive_token == 0 || places->size() != 2) return;
+  RdmaPlace& place = places->back();
+  const std::optional<RdmaGrant> grant = grants_.Use(out.receive_token, place.bytes);
+  if (!grant.has_value() || GrantedWrites(out, *places) == 0) return;
+  const verbs::MemoryRegion* const region = Register(out, 1);
+  if (region == nullptr) return;
+  place.kind = RdmaPlaceKind::kGranted;
+  place.unit = grant->number;
+  const std::span<const std::byte> frame = FrameOf(out, 1);
+  for (std::uint64_t at = 0; at < frame.size(); at += kWriteBytesMax) {
+    const std::uint64_t bytes = std::min(kWriteBytesMax, frame.size() - at);
+    writes->push_back({{frame.data() + at, static_cast<std::uint32_t>(bytes), region->local_key()},
+                       grant->address + at,
+                       grant->key,
+                       0});
+  }
 }
 
 absl::Status RdmaSender::SendMessage(const Outgoing& out, const PlaceList& places,
@@ -255,7 +303,7 @@ absl::StatusOr<RdmaSender::Room> RdmaSender::PlanPiece(Outgoing& out,
   place->kind = RdmaPlaceKind::kArena;
   place->bytes = bytes;
   place->unit = unit;
-  writes->push_back({{rest.data(), static_cast<std::uint32_t>(bytes), region->local_key()}, unit});
+  writes->push_back(ArenaWrite(rest.first(bytes), *region, unit));
   return Room::kYes;
 }
 
@@ -325,11 +373,14 @@ std::byte* RdmaSender::BeginPacket(RdmaPacketType type, std::size_t frames) {
   head_.type = type;
   head_.frames = static_cast<std::uint16_t>(frames);
   std::array<std::uint32_t, kRdmaReleasesMax> units;
-  reports_->Report(&head_, &units);
+  std::array<RdmaGrant, kRdmaGrantsMax> grants;
+  reports_->Report(&head_, &units, &grants);
   std::byte* at = packet_ + kRdmaHeadBytes;
   std::memset(at, 0, RdmaReleaseBytes(head_.releases));
   for (std::size_t i = 0; i < head_.releases; ++i) Put(units[i], at + 4 * i);
-  return at + RdmaReleaseBytes(head_.releases);
+  at += RdmaReleaseBytes(head_.releases);
+  for (std::size_t i = 0; i < head_.grants; ++i, at += kRdmaGrantBytes) PutRdmaGrant(grants[i], at);
+  return at;
 }
 
 // Posts the writes and then the packet that was begun, which ends at `end`.
@@ -342,8 +393,8 @@ absl::Status RdmaSender::Post(const std::byte* end, const WriteList& writes) {
     request.id = ++posted_;
     request.opcode = verbs::Opcode::kWrite;
     request.segments = {&write.from, 1};
-    request.remote_address = arena_address_ + std::uint64_t{write.unit} * kRdmaUnitBytes;
-    request.remote_key = arena_key_;
+    request.remote_address = write.address;
+    request.remote_key = write.key;
     requests.push_back(request);
     unsignalled_bytes_ += write.from.bytes;
   }

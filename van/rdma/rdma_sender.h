@@ -1,9 +1,10 @@
 // The sending half of an rdma connection: messages into packets and writes.
 //
-// What is small is copied into a slot of this side's slab and sent. Large frames are written into
-// the arena that the other side has granted, from where they lie, if they can be registered; a
-// message's packet follows its writes on the same connection, so they have arrived when it has. A
-// frame for which the arena has no room comes in pieces.
+// What is small is copied into a slot of this side's slab and sent. Large frames are written from
+// where they lie, if they can be registered: answers into the memory that was posted for them, all
+// others into the arena that the other side has granted. A message's packet follows its writes on
+// the same connection, so they have arrived when it has. A frame for which the arena has no room
+// comes in pieces.
 //
 // Requests are numbered; the completion of one tells that all before it are done. One in
 // kSignalEvery is signalled, and the last of those that hold a user's memory, soon (Settle).
@@ -24,6 +25,7 @@
 #include "absl/status/statusor.h"
 #include "van/done_list.h"
 #include "van/rdma/rdma_format.h"
+#include "van/rdma/rdma_grants.h"
 #include "van/rdma/rdma_memory.h"
 #include "van/rdma/rdma_regions.h"
 #include "van/rdma/verbs/verbs.h"
@@ -36,8 +38,12 @@ namespace leeway::van {
 class RdmaPacketSource {
  public:
   virtual ~RdmaPacketSource() = default;
-  // Fills in `taken` and `releases`; the latter into `units`. What is filled in counts as said.
-  virtual void Report(RdmaHead* head, std::array<std::uint32_t, kRdmaReleasesMax>* units) = 0;
+  // Fills in `taken`, `releases` and `grants`; the latter two into `units` and `given`. What is
+  // filled in counts as said.
+  virtual void Report(RdmaHead* head, std::array<std::uint32_t, kRdmaReleasesMax>* units,
+                      std::array<RdmaGrant, kRdmaGrantsMax>* given) = 0;
+  // Grants that are to be told before what is sent from now on.
+  virtual std::size_t grants_untold() const = 0;
 };
 
 class RdmaSender {
@@ -63,6 +69,7 @@ class RdmaSender {
   absl::Status OnTaken(std::uint32_t taken);
   absl::Status OnReleased(std::uint32_t unit);
   absl::Status OnArena(std::uint64_t address, std::uint32_t key, std::uint32_t units);
+  absl::Status OnGrant(const RdmaGrant& grant) { return grants_.OnGrant(grant); }
 
   bool idle() const { return queue_.empty() && !wants_end_; }
   // All that was sent has arrived.
@@ -73,6 +80,7 @@ class RdmaSender {
  private:
   struct Outgoing {
     std::array<std::byte, kPrefixBytes> prefix;
+    std::uint64_t receive_token = 0;
     Message message;
     SendDone done;
     Buffer long_head;  // prefix and header, when they are too long to be inline
@@ -93,7 +101,9 @@ class RdmaSender {
   };
   struct Write {
     verbs::Segment from;
-    std::uint32_t unit = 0;
+    std::uint64_t address = 0;
+    std::uint32_t key = 0;
+    std::uint32_t unit = 0;  // in the arena, if that is where it goes
   };
   using WriteList = absl::InlinedVector<Write, 2>;
   using PlaceList = absl::InlinedVector<RdmaPlace, 4>;
@@ -107,6 +117,10 @@ class RdmaSender {
   bool PlanInline(Outgoing& out, PlaceList* places) const;
   absl::StatusOr<Room> PlanWrite(Outgoing& out, std::size_t frame, RdmaPlace* place,
                                  WriteList* writes);
+  Write ArenaWrite(std::span<const std::byte> from, const verbs::MemoryRegion& region,
+                   std::uint32_t unit) const;
+  std::size_t GrantedWrites(const Outgoing& out, const PlaceList& places) const;
+  void PlanGranted(Outgoing& out, PlaceList* places, WriteList* writes);
   absl::Status SendMessage(const Outgoing& out, const PlaceList& places, const WriteList& writes);
   absl::StatusOr<bool> SendPiece(Outgoing& out);
   absl::StatusOr<Room> PlanPiece(Outgoing& out, std::span<const std::byte> rest, RdmaPlace* place,
@@ -149,6 +163,7 @@ class RdmaSender {
   std::uint64_t arena_address_ = 0;
   std::uint32_t arena_key_ = 0;
   std::unique_ptr<UnitMap> units_;
+  RdmaGrantsGot grants_;
   std::map<std::uint32_t, std::uint32_t> extents_;  // out: first unit, units
   std::uint64_t room_asked_ = 0;  // the packet that asked for room, counted from 1; 0: none
 

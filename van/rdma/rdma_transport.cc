@@ -132,12 +132,27 @@ void RdmaTransport::Send(ConnId conn, const Prefix& prefix, Message message, Sen
     return shared_.owed.Add(std::move(done), absl::UnavailableError("the connection broke"));
   }
   found->Send(prefix, std::move(message), std::move(done));
+  PumpSoon();
+}
+
+void RdmaTransport::PumpSoon() {
   if (shared_.to_pump.empty() || std::exchange(pump_planned_, true)) return;
   shared_.loop->BeforeSleep([this, alive = shared_.alive] {
     if (!*alive) return;
     pump_planned_ = false;
     PumpAll();
   });
+}
+
+void RdmaTransport::PostReceive(ConnId conn, std::uint64_t token, std::span<std::byte> into) {
+  if (RdmaConn* const found = Find(conn); found != nullptr) found->PostReceive(token, into);
+}
+
+void RdmaTransport::EndReceive(ConnId conn, std::uint64_t token) {
+  RdmaConn* const found = Find(conn);
+  if (found == nullptr) return;
+  found->EndReceive(token);
+  PumpSoon();
 }
 
 bool RdmaTransport::PumpAll() {

@@ -32,9 +32,15 @@ class RdmaTransport final : public Transport {
   void Send(ConnId conn, const Prefix& prefix, Message message, SendDone done) override;
   void Close(ConnId conn) override;
   std::string AddressOf(ConnId conn) const override;
+  std::uint64_t posted_bytes_min(ConnId /*conn*/) const override { return kPostedBytesMin; }
+  void PostReceive(ConnId conn, std::uint64_t token, std::span<std::byte> into) override;
+  void EndReceive(ConnId conn, std::uint64_t token) override;
   bool lossy() const override { return false; }
 
  private:
+  // To register memory for a shorter answer costs more than to copy it (docs/performance.md).
+  static constexpr std::uint64_t kPostedBytesMin = 64 << 10;
+
   class Device final : public runtime::Source {
    public:
     explicit Device(RdmaTransport* transport) : transport_(transport) {}
@@ -57,6 +63,7 @@ class RdmaTransport final : public Transport {
   void OnDeviceLost(const verbs::Device* device, const absl::Status& why);
   bool EndLost(std::vector<ConnId> lost);
   bool PumpAll();
+  void PumpSoon();
   void SettleLater();
   void RemoveFinished();
   RdmaConn* Find(ConnId conn) const;

@@ -170,6 +170,52 @@ TEST_F(RdmaVanTest, AllocatedMemoryStaysRegistered) {
   ASSERT_TRUE(world_->RunUntil([&] { return world_->fabric.counters().regions == regions; }));
 }
 
+// The answer is written from where it lies to where it was posted: no arena, no piece. Afterwards
+// the device knows neither.
+TEST_F(RdmaVanTest, AnAnswerIsWrittenToWhereItWasPosted) {
+  Start();
+  const verbs::FakeCounters before = world_->fabric.counters();
+  for (const std::size_t bytes : {65536u, 1048576u, 9437189u}) {
+    std::string memory(bytes, '.');
+    const std::uint64_t written = world_->fabric.counters().written_bytes;
+    const ReceiveHandle handle = worker_->van->PostReceive(
+        peer_, bytes, {reinterpret_cast<std::byte*>(memory.data()), bytes});
+    EXPECT_EQ(world_->fabric.counters().registered_bytes, before.registered_bytes + bytes);
+    Send(10, 1);
+    ASSERT_TRUE(RunUntilReceived(1));
+    server_->recorder->messages.clear();
+    Message answer = TextMessage("answer", {Bytes(bytes, 2)});
+    answer.receive_token = bytes;
+    DoneProbe done;
+    ASSERT_TRUE(
+        server_->van->Send(server_->recorder->ups[0].peer, std::move(answer), done.New()).ok());
+    ASSERT_TRUE(world_->RunUntil([&] { return worker_->recorder->messages.size() == 1; }));
+    EXPECT_EQ(static_cast<const void*>(worker_->recorder->messages[0].message.payload[0].data()),
+              memory.data());
+    EXPECT_TRUE(memory == Bytes(bytes, 2));
+    worker_->recorder->messages.clear();
+    ASSERT_TRUE(world_->RunUntil([&] { return done.state().called == 1; }));
+    EXPECT_EQ(world_->fabric.counters().written_bytes, written + bytes);
+    EXPECT_EQ(world_->fabric.counters().regions, before.regions);
+  }
+}
+
+TEST_F(RdmaVanTest, MemoryThatCannotBeGrantedIsAnsweredThroughTheArena) {
+  Start();
+  std::string memory(1 << 20, '.');
+  FakeFaults faults;
+  faults.refuse_register_rate = 1;
+  world_->fabric.SetFaults(faults);
+  const ReceiveHandle handle = worker_->van->PostReceive(
+      peer_, 7, {reinterpret_cast<std::byte*>(memory.data()), memory.size()});
+  world_->fabric.SetFaults({});
+  Message answer = TextMessage("answer", {Bytes(1 << 20, 2)});
+  answer.receive_token = 7;
+  ASSERT_TRUE(server_->van->Send(server_->recorder->ups[0].peer, std::move(answer)).ok());
+  ASSERT_TRUE(world_->RunUntil([&] { return worker_->recorder->messages.size() == 1; }));
+  EXPECT_TRUE(Text(worker_->recorder->messages[0].message.payload[0]) == Bytes(1 << 20, 2));
+}
+
 TEST_F(RdmaVanTest, FewCompletionsAreAskedFor) {
   Start();
   const verbs::FakeCounters before = world_->fabric.counters();
@@ -353,6 +399,83 @@ TEST_P(RdmaFaultsTest, SeededFaultsLoseNothingInSilence) {
     ASSERT_EQ(counters.deregistered_early, 0u) << "seed " << seed;
     ASSERT_EQ(counters.overposted, 0u) << "seed " << seed;
   }
+}
+
+// Whatever fails, and whenever what was posted is revoked: an answer that arrives is whole, and
+// memory that is its owner's again is not written to.
+TEST_P(RdmaFaultsTest, SeededAnswersAreWrittenOnlyWhileTheyArePosted) {
+  constexpr int kSeedsEach = runtime::kSanitized ? 12 : 125;
+  constexpr std::size_t kBytes = 70'000;
+  constexpr std::uint64_t kAnswers = 20;
+  std::uint64_t in_place_bytes = 0, revoked = 0, broken = 0;
+  for (int seed = GetParam() * kSeedsEach; seed < (GetParam() + 1) * kSeedsEach; ++seed) {
+    FabricWorld world({.packets = 8, .arena_units = 64});
+    auto draw = [&, n = 0u](std::uint64_t below) mutable {
+      return runtime::RandomAt(static_cast<std::uint64_t>(seed), 8, n++) % below;
+    };
+    Node server(&world, IdentityOf(Role::kServer, 2));
+    Node worker(&world, IdentityOf(Role::kWorker, 3));
+    server.recorder->on_message = [&](PeerId peer, const Message& request) {
+      std::uint64_t token = 0;
+      ASSERT_TRUE(absl::SimpleAtoi(request.header.text(), &token));
+      Message answer = TextMessage(request.header.text(), {Bytes(kBytes, token)});
+      answer.receive_token = token;
+      server.van->Send(peer, std::move(answer)).IgnoreError();
+    };
+    std::vector<std::string> memory(kAnswers + 1, std::string(kBytes, '.'));
+    std::vector<ReceiveHandle> handles(kAnswers + 1);
+    std::uint64_t answered = 0;
+    const auto take_back = [&](std::uint64_t token) {
+      handles[token].Revoke();
+      memory[token].assign(kBytes, '!');
+    };
+    worker.recorder->on_message = [&](PeerId, const Message& answer) {
+      std::uint64_t token = 0;
+      ASSERT_TRUE(absl::SimpleAtoi(answer.header.text(), &token));
+      EXPECT_TRUE(Text(answer.payload.at(0)) == Bytes(kBytes, token)) << "seed " << seed;
+      take_back(token);
+      ++answered;
+    };
+    FakeFaults faults;
+    faults.seed = static_cast<std::uint64_t>(seed) + 1;
+    faults.delay_rate = 0.3;
+    faults.late_completion_rate = 0.2;
+    faults.fail_rate = 0.004 * static_cast<double>(draw(3));
+    faults.refuse_register_rate = 0.1 * static_cast<double>(draw(3));
+    const PeerId peer = worker.ConnectTo(&server, server.Listen());
+    world.fabric.SetFaults(faults);
+    for (std::uint64_t token = 1; token <= kAnswers; ++token) {
+      handles[token] = worker.van->PostReceive(
+          peer, token, {reinterpret_cast<std::byte*>(memory[token].data()), kBytes});
+      worker.van->Send(peer, TextMessage(absl::StrCat(token))).IgnoreError();
+      const int turns = static_cast<int>(draw(4));
+      world.RunUntil([n = 0, turns]() mutable { return n++ >= turns; });
+      if (draw(4) != 0) continue;
+      const std::uint64_t early = 1 + draw(token);
+      if (handles[early].awaits(peer)) ++revoked;
+      take_back(early);
+    }
+    ASSERT_TRUE(world.RunUntil(
+        [&] { return answered == kAnswers || worker.recorder->IsDown(peer); }, absl::Seconds(20)))
+        << "seed " << seed << ": " << answered << " answered";
+    if (worker.recorder->IsDown(peer)) ++broken;
+    for (std::uint64_t token = 1; token <= kAnswers; ++token) take_back(token);
+    world.fabric.SetFaults({});
+    world.RunFor(absl::Milliseconds(1));
+    for (std::uint64_t token = 1; token <= kAnswers; ++token) {
+      ASSERT_TRUE(memory[token] == std::string(kBytes, '!')) << "seed " << seed;
+    }
+    in_place_bytes += worker.van->counters().in_place_bytes;
+    server.van.reset();
+    worker.van.reset();
+    const verbs::FakeCounters counters = world.fabric.counters();
+    ASSERT_EQ(counters.connections, 0u) << "seed " << seed;
+    ASSERT_EQ(counters.regions, 0u) << "seed " << seed;
+    ASSERT_EQ(counters.deregistered_early, 0u) << "seed " << seed;
+  }
+  EXPECT_GT(in_place_bytes, kSeedsEach * 2 * kBytes);
+  EXPECT_GT(revoked, 0u);
+  EXPECT_GT(broken, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, RdmaFaultsTest, testing::Range(0, 8));

@@ -221,7 +221,7 @@ void SimTransport::ArrivePacket(SimNetworkState& network, ConnId conn,
 // What a message of one frame lands in: frames of any size, so that what is simulated goes the way
 // that large ones go over TCP.
 struct SimTransport::Landed {
-  std::shared_ptr<const Landing> place;
+  std::shared_ptr<const PostedReceive> place;
   Buffer frame;
   std::size_t half() const { return frame.size() / 2; }
 
@@ -244,7 +244,7 @@ struct SimTransport::Landed {
 void SimTransport::Deliver(ConnId conn, const std::shared_ptr<const Packet>& packet) {
   if (packet->payload.size() != 1) return HandOver(conn, *packet, packet->payload);
   const Buffer& frame = packet->payload[0];
-  const Landed landed{events_->LandingFor(conn, packet->head, frame.size()), frame};
+  const Landed landed{events_->PostedFor(conn, packet->head, frame.size()), frame};
   if (landed.place == nullptr) return HandOver(conn, *packet, packet->payload);
   landed.TakeFirstHalf();
   const auto finish = [conn, packet, landed](SimTransport& self) {

@@ -25,6 +25,7 @@ class SimTransport final : public Transport {
   void Send(ConnId conn, const Prefix& prefix, Message message, SendDone done) override;
   void Close(ConnId conn) override;
   std::string AddressOf(ConnId conn) const override;
+  std::uint64_t posted_bytes_min(ConnId /*conn*/) const override { return 0; }
   bool lossy() const override { return true; }
 
   // The host is gone: connections break, nothing is flushed, nothing is heard any more.

@@ -20,7 +20,7 @@ struct LinkFaults {
   double drop_probability = 0;
   double duplicate_probability = 0;
   // Delayed by up to reorder_delay past its successors; or, a frame that lands in memory of the
-  // receiver's (van/landing.h), halted in its midst for so long.
+  // receiver's (van/posted_receive.h), halted in its midst for so long.
   double reorder_probability = 0;
   absl::Duration reorder_delay = absl::Milliseconds(5);
 };

@@ -37,7 +37,7 @@ TcpConn::TcpConn(TcpShared* shared, ConnId conn, bool was_dialled, UniqueFd fd,
                                     // A hello has none: no stranger's payload takes memory.
                                     .payload_frames_max = 0},
                 &shared->scratch, [this](std::span<const std::byte> head, std::uint64_t bytes) {
-                  return shared_->events->LandingFor(id, head, bytes);
+                  return shared_->events->PostedFor(id, head, bytes);
                 }) {
   const auto greeting = TcpGreeting(dialled ? 0 : shared_->offers);
   sender_.AddBytes(greeting.data(), greeting.size());

@@ -42,7 +42,7 @@ void TcpScratch::GiveBack(Memory memory) {
 
 int TcpReceiver::Places(std::array<iovec, 2>* places) {
   if (memory_ == nullptr) memory_ = scratch_->Take();
-  LeaveRevokedLanding();
+  LeaveRevokedReceive();
   int count = 0;
   std::size_t behind = TcpScratch::kBytes;
   if (gathers_ && to_ != nullptr) {
@@ -97,7 +97,7 @@ const std::byte* TcpReceiver::Fetch(absl::Status* status) {
     begin_ += static_cast<std::size_t>(bytes_);
     return at;
   }
-  LeaveRevokedLanding();
+  LeaveRevokedReceive();
   if (!gathers_) {
     if (there == 0 && expects_ == Expects::kRecord) return nullptr;
     if (*status = BeginGathering(); !status->ok()) return nullptr;
@@ -141,18 +141,18 @@ absl::Status TcpReceiver::BeginGathering() {
 
 absl::Status TcpReceiver::BeginFrame() {
   const bool only_one = frames_ == 1 && frames_left_ == 1;
-  if (only_one && bytes_ >= kLargeBytes) landing_ = landing_for_(head_, bytes_);
-  if (landing_ == nullptr) return Allocate(&frame_);
-  to_ = landing_->to();
+  if (only_one && bytes_ >= kLargeBytes) posted_ = posted_for_(head_, bytes_);
+  if (posted_ == nullptr) return Allocate(&frame_);
+  to_ = posted_->to();
   frame_ = Buffer::Unowned(to_, bytes_);
   return absl::OkStatus();
 }
 
 // Nobody waits for what is in such a frame, but its message is to be whole. Without memory for it
 // the frame is empty, which its message does not say.
-void TcpReceiver::LeaveRevokedLanding() {
-  if (landing_ == nullptr || landing_->to() != nullptr) return;
-  landing_ = nullptr;
+void TcpReceiver::LeaveRevokedReceive() {
+  if (posted_ == nullptr || posted_->to() != nullptr) return;
+  posted_ = nullptr;
   const std::uint64_t there = bytes_ - left_;
   if (!Allocate(&frame_).ok()) return;
   std::memset(to_, 0, there);
@@ -190,7 +190,7 @@ absl::StatusOr<bool> TcpReceiver::OnPart(const std::byte* at) {
         payload_.push_back(gathers_ ? std::move(frame_) : Buffer::CopyOf(at, bytes_));
       }
       frame_ = Buffer();
-      landing_ = nullptr;
+      posted_ = nullptr;
       ++frames_;
       --frames_left_;
       return NextFrame();

@@ -44,11 +44,14 @@ class TcpReceiver {
     std::uint64_t frame_bytes_max;     // of a payload frame
     std::uint32_t payload_frames_max;  // of a message; those beyond are counted and thrown away
   };
-  // TransportEvents::LandingFor, of its connection.
-  using LandingFor = std::function<std::shared_ptr<const Landing>(std::span<const std::byte> head,
-                                                                  std::uint64_t bytes)>;
-  TcpReceiver(const Limits& limits, TcpScratch* scratch, LandingFor landing_for)
-      : limits_(limits), scratch_(scratch), landing_for_(std::move(landing_for)) {}
+  // TransportEvents::PostedFor, of its connection.
+  using PostedFor = std::function<std::shared_ptr<const PostedReceive>(
+      std::span<const std::byte> head, std::uint64_t bytes)>;
+  TcpReceiver(const Limits& limits, TcpScratch* scratch, PostedFor posted_for)
+      : limits_(limits), scratch_(scratch), posted_for_(std::move(posted_for)) {}
+
+  // Frames from here on are read straight to where they are kept, shorter ones copied there.
+  static constexpr std::uint64_t kLargeBytes = 64 << 10;
 
   // From the next message on.
   void LimitPayloadFrames(std::uint32_t most) { limits_.payload_frames_max = most; }
@@ -73,7 +76,6 @@ class TcpReceiver {
   void Rest();
 
  private:
-  static constexpr std::uint64_t kLargeBytes = 64 << 10;
   enum class Expects { kRecord, kHead, kLength, kFrame };
 
   void Expect(Expects what, std::uint64_t bytes);
@@ -81,7 +83,7 @@ class TcpReceiver {
   const std::byte* Fetch(absl::Status* status);
   absl::Status BeginGathering();
   absl::Status BeginFrame();
-  void LeaveRevokedLanding();
+  void LeaveRevokedReceive();
   absl::Status Allocate(Buffer* buffer);
   absl::StatusOr<bool> OnPart(const std::byte* at);
   absl::Status OnRecord(const std::byte* at);
@@ -90,7 +92,7 @@ class TcpReceiver {
 
   Limits limits_;
   TcpScratch* const scratch_;
-  const LandingFor landing_for_;
+  const PostedFor posted_for_;
   TcpScratch::Memory memory_;
   std::size_t begin_ = 0, end_ = 0;  // of what has been read into `memory_` and not looked at
 
@@ -104,7 +106,7 @@ class TcpReceiver {
   std::array<std::byte, 8> small_;
   Buffer long_head_;
   Buffer frame_;
-  std::shared_ptr<const Landing> landing_;  // where `frame_` lies, if that is somebody else's
+  std::shared_ptr<const PostedReceive> posted_;  // where `frame_` lies, if that is somebody else's
 
   // The message so far.
   std::span<const std::byte> head_;

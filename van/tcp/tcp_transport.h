@@ -29,6 +29,9 @@ class TcpTransport final : public Transport {
   void Close(ConnId conn) override;
   std::string AddressOf(ConnId conn) const override;
   bool near(ConnId conn) const override;
+  std::uint64_t posted_bytes_min(ConnId /*conn*/) const override {
+    return TcpReceiver::kLargeBytes;
+  }
   bool lossy() const override { return false; }
 
   // What connections that are accepted from now on are told of other ways (tcp_format.h).

@@ -1,4 +1,4 @@
-// Large frames that are received straight into memory of the handler's.
+// Large frames that a receiver reads straight into memory that was posted for them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "van/posted_receive.h"
 #include "van/tcp/feed_receiver.h"
 #include "van/tcp/tcp_format.h"
 #include "van/tcp/tcp_receiver.h"
-#include "van/test_world.h"
 
 namespace leeway::van {
 namespace {
@@ -37,7 +37,7 @@ std::string Frame(char seed) {
   return bytes;
 }
 
-class TcpLandingTest : public ::testing::Test {
+class TcpPostedReceiveTest : public ::testing::Test {
  protected:
   void Feed(const std::string& bytes, std::size_t cut) {
     FeedReceiver(&receiver_, bytes, cut, [this](const Arrival& arrival) {
@@ -48,7 +48,14 @@ class TcpLandingTest : public ::testing::Test {
   std::byte* memory() { return reinterpret_cast<std::byte*>(memory_.data()); }
 
   std::string memory_ = std::string(kFrame, '.');
-  LandingGrant grant_;
+  std::shared_ptr<const PostedReceive> Find(std::uint64_t bytes) {
+    if (handle_.empty()) handle_ = Post();
+    return posted_->Find(1, 7, bytes);
+  }
+  ReceiveHandle Post() { return posted_->Post(1, 7, {memory(), kFrame}); }
+
+  const std::shared_ptr<PostedReceives> posted_ = PostedReceives::New(nullptr);
+  ReceiveHandle handle_;
   std::vector<std::pair<std::string, std::uint64_t>> asked_;
   TcpScratch scratch_;
   TcpReceiver receiver_{
@@ -57,13 +64,13 @@ class TcpLandingTest : public ::testing::Test {
       [this](std::span<const std::byte> head, std::uint64_t bytes) {
         asked_.emplace_back(std::string(reinterpret_cast<const char*>(head.data()), head.size()),
                             bytes);
-        return grant_.Give(memory());
+        return Find(bytes);
       }};
   std::vector<Buffer> frames_;  // of the last message
   int messages_ = 0;
 };
 
-TEST_F(TcpLandingTest, AFrameLandsWhereverItIsCut) {
+TEST_F(TcpPostedReceiveTest, AFrameIsReadInPlaceWhereverItIsCut) {
   for (const std::size_t piece : {7000u, 65536u, 65537u, 150'000u, 1'000'000u}) {
     asked_.clear();
     const std::string frame = Frame(static_cast<char>(piece));
@@ -80,7 +87,7 @@ TEST_F(TcpLandingTest, AFrameLandsWhereverItIsCut) {
   EXPECT_EQ(messages_, 15);
 }
 
-TEST_F(TcpLandingTest, NobodyIsAskedForSmallFramesNorForOneOfSeveral) {
+TEST_F(TcpPostedReceiveTest, NobodyIsAskedForSmallFramesNorForOneOfSeveral) {
   Feed(MessageOf("small", {std::string(60'000, 's')}), 1000);
   Feed(MessageOf("first", {Frame('a'), "x"}), 10'000);
   Feed(MessageOf("second", {"x", Frame('b')}), 10'000);
@@ -89,7 +96,7 @@ TEST_F(TcpLandingTest, NobodyIsAskedForSmallFramesNorForOneOfSeveral) {
 }
 
 // As a sparse push has them: the values are not to be read elsewhere and copied.
-TEST_F(TcpLandingTest, LittleIsReadBehindAFrameThatAnotherFollows) {
+TEST_F(TcpPostedReceiveTest, LittleIsReadBehindAFrameThatAnotherFollows) {
   const std::string keys(30'000, 'k');
   for (const bool another : {false, true}) {
     const std::string values = another ? Frame('v') : "";
@@ -108,11 +115,11 @@ TEST_F(TcpLandingTest, LittleIsReadBehindAFrameThatAnotherFollows) {
 }
 
 // What is still to come goes elsewhere, and the message is as long as it says.
-TEST_F(TcpLandingTest, ARevokedGrantIsNotWrittenTo) {
+TEST_F(TcpPostedReceiveTest, RevokedMemoryIsNotWrittenTo) {
   const std::string bytes = MessageOf("head", {Frame('c')});
   Feed(bytes.substr(0, bytes.size() / 2), 30'000);
   ASSERT_NE(memory_, std::string(kFrame, '.'));
-  grant_.Revoke();
+  handle_.Revoke();
   memory_.assign(kFrame, '!');
   Feed(bytes.substr(bytes.size() / 2), 30'000);
   EXPECT_EQ(memory_, std::string(kFrame, '!'));
@@ -122,52 +129,21 @@ TEST_F(TcpLandingTest, ARevokedGrantIsNotWrittenTo) {
   EXPECT_EQ(frames_[0].text().substr(kFrame / 2 + 100), Frame('c').substr(kFrame / 2 + 100));
 }
 
-TEST_F(TcpLandingTest, NorIsOneWhoseGranterHasGone) {
+TEST_F(TcpPostedReceiveTest, NorIsThatOfAHandleThatHasGone) {
   const std::string bytes = MessageOf("head", {Frame('d')});
-  std::optional<LandingGrant> grant(std::in_place);
+  std::optional<ReceiveHandle> handle(Post());
   TcpReceiver receiver(
       {.first_bytes_max = 99, .frame_bytes_max = kFrame, .payload_frames_max = 1}, &scratch_,
-      [&](std::span<const std::byte>, std::uint64_t) { return grant->Give(memory()); });
+      [&](std::span<const std::byte>, std::uint64_t) { return posted_->Find(1, 7, kFrame); });
   const auto feed = [&](const std::string& part) {
     FeedReceiver(&receiver, part, 30'000, [](const Arrival&) {});
   };
   feed(bytes.substr(0, bytes.size() / 2));
-  grant.reset();
+  handle.reset();
   memory_.assign(kFrame, '!');
   feed(bytes.substr(bytes.size() / 2));
   EXPECT_EQ(memory_, std::string(kFrame, '!'));
   EXPECT_TRUE(receiver.idle());
-}
-
-// A message over a real connection, through the whole van.
-TEST(TcpLanding, TheHandlerIsAskedForMessagesOfPeersThatAreUp) {
-  class Granter final : public Recorder {
-   public:
-    std::shared_ptr<const Landing> LandingFor(PeerId peer, std::span<const std::byte> header,
-                                              std::uint64_t bytes) override {
-      EXPECT_TRUE(IsUp(peer));
-      EXPECT_EQ(bytes, kFrame);
-      header_.assign(reinterpret_cast<const char*>(header.data()), header.size());
-      return grant_.Give(reinterpret_cast<std::byte*>(memory_.data()));
-    }
-    std::string header_, memory_ = std::string(kFrame, '.');
-    LandingGrant grant_;
-  };
-  const std::unique_ptr<TestWorld> world = TestWorld::New(NetKind::kTcp);
-  auto granter = std::make_unique<Granter>();
-  Granter* const at = granter.get();
-  Node sender(world.get(), IdentityOf(Role::kServer, 1));
-  const int process = world->NewProcess();
-  auto van = world->factory(process)->New(world->loop(process), IdentityOf(Role::kWorker, 2),
-                                          Limits(), at);
-  Node receiver(world.get(), process, std::move(van), std::move(granter));
-  const PeerId peer = sender.ConnectTo(&receiver, receiver.Listen());
-  ASSERT_TRUE(sender.van->Send(peer, TextMessage("which", {Frame('e')})).ok());
-  ASSERT_TRUE(world->RunUntil([&] { return at->messages.size() == 1; }));
-  EXPECT_EQ(at->header_, "which");
-  EXPECT_EQ(at->memory_, Frame('e'));
-  EXPECT_EQ(static_cast<const void*>(at->messages[0].message.payload[0].data()),
-            at->memory_.data());
 }
 
 }  // namespace
