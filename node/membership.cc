@@ -9,6 +9,7 @@
 #include "node/membership_impl.h"
 #include "node/scheduler_url.h"
 #include "runtime/log.h"
+#include "van/reason.h"
 
 namespace leeway::node {
 namespace {
@@ -16,19 +17,23 @@ namespace {
 using runtime::TimerId;
 
 constexpr absl::Duration kWaitingLogInterval = absl::Seconds(10);
+// By then an attempt to connect has come to nothing, and the line can say why.
+constexpr absl::Duration kWaitingLogFirst = absl::Seconds(3);
 // Join and Leave are said again sooner than other things: until it is welcome a node does not beat,
 // and a scheduler that ends waits only a little for those that leave.
 constexpr absl::Duration kResendInterval = absl::Milliseconds(250);
 // The van gives up connecting first, since its reason says more.
 constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(50);
 constexpr absl::Duration kRedialTimeout = absl::Seconds(5);
+constexpr absl::Duration kFirstDialTimeout = absl::Seconds(2);
 
 // Whether connecting again may help. What is not about the network (another protocol version,
-// another cluster, a name that cannot be resolved) stays as it is.
+// another cluster) stays as it is. A name that is not known may be soon.
 bool MayHeal(const absl::Status& why) {
   switch (why.code()) {
     case absl::StatusCode::kOk:
     case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kNotFound:
     case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kCancelled:
     case absl::StatusCode::kAborted:
@@ -57,7 +62,7 @@ void Membership::Impl::Start() {
   started_ = loop_->Now();
   deadline_timer_ =
       loop_->After(setup_.config.connect_timeout + kDeadlineSlack, [this] { JoinTimedOut(); });
-  log_timer_ = loop_->After(kWaitingLogInterval, [this] { LogWaiting(); });
+  log_timer_ = loop_->After(kWaitingLogFirst, [this] { LogWaiting(); });
   Resend();
   link_.Start(setup_.factory, identity, van::LimitsFrom(setup_.config));
 }
@@ -108,8 +113,10 @@ void Membership::Impl::Leave(absl::Duration timeout, LeaveDone done) {
 // Often rather than long: the scheduler may be back at another address, and who was to answer may
 // never have heard.
 absl::Duration Membership::Impl::Patience() const {
-  return state_ == State::kJoining ? std::clamp(TimeToJoin(), absl::Milliseconds(1), kRedialTimeout)
-                                   : std::min(kRedialTimeout, setup_.config.failure_timeout);
+  if (state_ != State::kJoining) return std::min(kRedialTimeout, setup_.config.failure_timeout);
+  const bool first = loop_->Now() - started_ < kFirstDialTimeout;
+  return std::clamp(TimeToJoin(), absl::Milliseconds(1),
+                    first ? kFirstDialTimeout : kRedialTimeout);
 }
 
 absl::Duration Membership::Impl::TimeToJoin() const {
@@ -192,9 +199,11 @@ void Membership::Impl::Resend() {
 
 void Membership::Impl::LogWaiting() {
   if (state_ == State::kJoining) {
+    const absl::Duration waited = absl::Floor(loop_->Now() - started_, absl::Seconds(1));
+    const std::string reason = link_.up() ? "it does not answer" : van::ReasonOf(link_.trouble());
     runtime::LogInfo("waiting for the scheduler at ", url(), " (LEEWAY_SCHEDULER) for ",
-                     absl::FormatDuration(loop_->Now() - started_), "; giving up after ",
-                     absl::FormatDuration(setup_.config.connect_timeout),
+                     absl::FormatDuration(waited), reason.empty() ? "" : ": ", reason,
+                     "; giving up after ", absl::FormatDuration(setup_.config.connect_timeout),
                      " (LEEWAY_CONNECT_TIMEOUT_MS)");
   } else if (maps_.newest() != nullptr && maps_.newest()->epoch > 0) {
     return;

@@ -1,6 +1,9 @@
 #include "ps/endpoints.h"
 
+#include <cstdint>
+
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
 namespace leeway::ps {
@@ -26,6 +29,31 @@ bool SchedulerIsLocal(absl::string_view scheduler) {
 }
 
 }  // namespace
+
+SchedulerPlace PlaceOf(absl::string_view scheduler) {
+  SchedulerPlace place;
+  place.host = std::string(HostOf(scheduler));
+  std::uint32_t port = 0;
+  if (absl::SimpleAtoi(scheduler.substr(scheduler.rfind(':') + 1), &port)) {
+    place.port = static_cast<std::uint16_t>(port);
+  }
+  return place;
+}
+
+absl::StatusOr<std::string> ListenWithin(const Config& config, const std::string& any_address,
+                                         ListenAt listen) {
+  const PortRange& ports = config.ports;
+  if (ports.first == 0 || !absl::StartsWith(any_address, kTcp)) return listen(any_address);
+  const std::string host = any_address.substr(0, any_address.rfind(':'));
+  for (std::uint32_t port = ports.first; port <= ports.last; ++port) {
+    absl::StatusOr<std::string> endpoint = listen(absl::StrCat(host, ":", port));
+    if (!absl::IsAlreadyExists(endpoint.status())) return endpoint;
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "LEEWAY_PORT=", ports.first, ports.first == ports.last ? "" : absl::StrCat("-", ports.last),
+      ": no port is free; each data thread of a server takes one (LEEWAY_SERVER_THREADS is ",
+      config.server_threads, ")"));
+}
 
 std::string BindHost(const Config& config) {
   if (!config.interface.empty()) return config.interface;

@@ -9,13 +9,13 @@
 #include "absl/strings/str_cat.h"
 #include "leeway/server.h"
 #include "node/plugins.h"
+#include "ps/own_host.h"
 #include "ps/server.h"
 #include "ps/stop_signals.h"
 #include "runtime/log.h"
 #include "runtime/real_loop.h"
 #include "runtime/status_macros.h"
 #include "van/mixed/mixed_van.h"
-#include "van/tcp_address.h"
 
 namespace leeway {
 namespace {
@@ -47,14 +47,13 @@ absl::Status RunServer(const Config& config) {
   own.role = Role::kServer;
   LEEWAY_RETURN_IF_ERROR(own.Validate());
   if (auto level = runtime::ParseLogLevel(own.log_level)) runtime::SetLogLevel(*level);
-  // Or every worker would have to find out for itself.
-  if (!own.host.empty()) LEEWAY_RETURN_IF_ERROR(van::CheckAnnouncedHost(own.host));
   LEEWAY_RETURN_IF_ERROR(node::LoadPlugins(own.plugins));
 
   const std::unique_ptr<runtime::Host> host =
       runtime::NewRealHost(absl::Microseconds(own.busy_poll_us));
   const std::unique_ptr<van::Factory> factory = van::NewFactory(config);
   if (absl::Status viable = factory->Viable(); !viable.ok()) return viable;
+  LEEWAY_RETURN_IF_ERROR(ps::AwaitOwnHost(&own));
   auto server = std::make_unique<ps::Server>(
       ps::Server::Setup{.config = own,
                         .host = host.get(),

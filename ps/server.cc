@@ -97,7 +97,8 @@ void Server::Bind(std::uint32_t index) {
         .scheduler_moved = [this](const proto::SchedulerMoved& moved) { LookElsewhere(moved); },
         .give_up = [this](const absl::Status& why) { GiveUp(why); }});
     absl::StatusOr<std::string> endpoint =
-        seat.thread->Listen(setup_.factory->AnyAddress(BindHost(setup_.config)));
+        ListenWithin(setup_.config, setup_.factory->AnyAddress(BindHost(setup_.config)),
+                     [&](const std::string& address) { return seat.thread->Listen(address); });
     control_->loop()->Post([this, index, endpoint = std::move(endpoint)]() mutable {
       OnBound(index, std::move(endpoint));
     });

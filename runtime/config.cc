@@ -97,6 +97,20 @@ absl::StatusOr<std::string> ParseInterface(const Found& found) {
   return found.value;
 }
 
+absl::StatusOr<PortRange> ParsePorts(const Found& found) {
+  const std::pair<std::string, std::string> ends =
+      absl::StrSplit(found.value, absl::MaxSplits('-', 1));
+  const bool one = found.value.find('-') == std::string::npos;
+  std::uint32_t first = 0, last = 0;
+  if (!absl::SimpleAtoi(ends.first, &first) ||
+      !absl::SimpleAtoi(one ? ends.first : ends.second, &last) || first == 0 || last > 65535 ||
+      first > last) {
+    return Refuse(
+        found, "it must be a port from 1 to 65535, or two with a - between them, like 9000-9015");
+  }
+  return PortRange{static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(last)};
+}
+
 absl::StatusOr<bool> ParseSwitch(const Found& found) {
   if (found.value == "1") return true;
   if (found.value == "0") return false;
@@ -213,6 +227,7 @@ absl::StatusOr<Config> Config::From(const Lookup& lookup) {
       ReadInto(lookup, "LEEWAY_INTERFACE", "DMLC_INTERFACE", ParseInterface, &config.interface));
   LEEWAY_RETURN_IF_ERROR(
       ReadInto(lookup, "LEEWAY_HOST", "DMLC_NODE_HOST", ParseHost, &config.host));
+  LEEWAY_RETURN_IF_ERROR(ReadInto(lookup, "LEEWAY_PORT", nullptr, ParsePorts, &config.ports));
   LEEWAY_RETURN_IF_ERROR(ReadInto(lookup, "LEEWAY_LOG", nullptr, ParseLevel, &config.log_level));
   LEEWAY_RETURN_IF_ERROR(ReadInto(lookup, "LEEWAY_VAN", nullptr, ParseVan, &config.van));
   LEEWAY_RETURN_IF_ERROR(ReadInto(lookup, "LEEWAY_ELASTIC", nullptr, ParseSwitch, &config.elastic));

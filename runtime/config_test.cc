@@ -31,6 +31,7 @@ TEST(ConfigTest, EveryVariableIsRead) {
       {"LEEWAY_RANK", "2"},
       {"LEEWAY_INTERFACE", "eth1"},
       {"LEEWAY_HOST", "node-7"},
+      {"LEEWAY_PORT", "9000-9015"},
       {"LEEWAY_SERVER_THREADS", "4"},
       {"LEEWAY_NUM_SHARDS", "96"},
       {"LEEWAY_BLOCK_BYTES", "65536"},
@@ -63,6 +64,7 @@ TEST(ConfigTest, EveryVariableIsRead) {
   EXPECT_EQ(config->rank, 2u);
   EXPECT_EQ(config->interface, "eth1");
   EXPECT_EQ(config->host, "node-7");
+  EXPECT_EQ(config->ports, (PortRange{9000, 9015}));
   EXPECT_EQ(config->server_threads, 4u);
   EXPECT_EQ(config->num_shards, 96u);
   EXPECT_EQ(config->block_bytes, 65536u);
@@ -240,6 +242,12 @@ TEST(ConfigTest, BadValuesAreRefused) {
        R"(DMLC_PS_ROOT_PORT is "65536": it must be a whole number from 0 to 65535)"},
       {{{"LEEWAY_HOST", "a:1"}},
        R"(LEEWAY_HOST is "a:1": its host must be a host name, an IPv4 or an IPv6 address)"},
+      {{{"LEEWAY_PORT", "0"}},
+       R"(LEEWAY_PORT is "0": it must be a port from 1 to 65535, or two with a - between them, like 9000-9015)"},
+      {{{"LEEWAY_PORT", "9001-9000"}},
+       R"(LEEWAY_PORT is "9001-9000": it must be a port from 1 to 65535, or two with a - between them, like 9000-9015)"},
+      {{{"LEEWAY_PORT", "9000-65536"}},
+       R"(LEEWAY_PORT is "9000-65536": it must be a port from 1 to 65535, or two with a - between them, like 9000-9015)"},
       {{{"DMLC_INTERFACE", "eth0 eth1"}},
        R"(DMLC_INTERFACE is "eth0 eth1": it must be the name of a network card, like eth0)"},
       {{{"LEEWAY_LOG", "loud\n"}},

@@ -9,6 +9,7 @@
 #include "proto/limits.h"
 #include "runtime/log.h"
 #include "van/hello.h"
+#include "van/reason.h"
 #include "van/session_van.h"
 
 namespace leeway::van {
@@ -79,13 +80,12 @@ void SessionVan::OnConnectTimeout(PeerId id) {
   Peer& peer = *Find(id);
   std::string last = peer.stage == Stage::kGreeting ? "it takes connections but does not answer"
                                                     : std::string(peer.last_failure.message());
-  Drop(id,
-       absl::DeadlineExceededError(
-           absl::StrCat(peer.address, ": not reached within ",
-                        absl::FormatDuration(absl::Ceil(peer.timeout, absl::Milliseconds(1))),
-                        last.empty() ? "" : " (last: ", last, last.empty() ? "" : ")",
-                        "; check that it runs there, or raise LEEWAY_CONNECT_TIMEOUT_MS")),
-       Farewell::kNone);
+  absl::Status why = absl::DeadlineExceededError(
+      absl::StrCat(peer.address, ": not reached within ",
+                   absl::FormatDuration(absl::Ceil(peer.timeout, absl::Milliseconds(1))),
+                   last.empty() ? "" : " (last: ", last, last.empty() ? "" : ")",
+                   "; check that it runs there, or raise LEEWAY_CONNECT_TIMEOUT_MS"));
+  Drop(id, WithReason(std::move(why), last.empty() ? "no answer" : last), Farewell::kNone);
 }
 
 void SessionVan::OnOpened(ConnId conn) {

@@ -15,6 +15,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "van/reason.h"
 
 namespace leeway::van {
 namespace {
@@ -58,11 +59,16 @@ std::optional<ResolvedHost> FindCard(const Fits& fits) {
   return found;
 }
 
-// What others reach this machine at, as far as one can tell from here.
+bool IsLinkLocal(const sockaddr* address) {
+  return address->sa_family == AF_INET6 &&
+         IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
+}
+
+// What others may reach this machine at, where nothing tells which others: the first card's.
 std::string OwnAddress() {
   const auto card = FindCard([](const ifaddrs& c) {
-    return c.ifa_addr->sa_family == AF_INET && (c.ifa_flags & IFF_UP) != 0 &&
-           (c.ifa_flags & IFF_LOOPBACK) == 0;
+    return (c.ifa_flags & IFF_UP) != 0 && (c.ifa_flags & IFF_LOOPBACK) == 0 &&
+           !IsLinkLocal(c.ifa_addr);
   });
   return card ? card->number : "127.0.0.1";
 }
@@ -74,8 +80,9 @@ absl::StatusOr<ResolvedHost> LookUp(const std::string& host, const char* advice)
   addrinfo* found = nullptr;
   const int error = getaddrinfo(host.c_str(), nullptr, &hints, &found);
   if (error != 0 || found == nullptr) {
-    return absl::NotFoundError(
-        absl::StrCat("unknown host '", host, "' (", gai_strerror(error), "); ", advice));
+    return WithReason(absl::NotFoundError(absl::StrCat("unknown host '", host, "' (",
+                                                       gai_strerror(error), "); ", advice)),
+                      absl::StrCat("name not found (", gai_strerror(error), ")"));
   }
   const addrinfo* best = found;
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {

@@ -101,6 +101,8 @@ struct Link {
   bool up = false;
   absl::Status trouble;  // why it is not up, where that is known
   absl::Time heard = absl::InfinitePast();
+  absl::Time down_since = absl::InfinitePast();        // while it does not stand
+  absl::Time said_unreachable = absl::InfinitePast();  // in the log; past: not since it was up
   absl::Duration reconnect_delay;
   std::unique_ptr<Alarm> reconnect;
   PushBatch batch;  // waits to be sent (Servers)

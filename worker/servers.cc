@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/codec.h"
 #include "runtime/log.h"
+#include "van/reason.h"
 #include "worker/spoken_duration.h"
 
 namespace leeway::worker {
@@ -13,6 +14,9 @@ namespace {
 
 constexpr absl::Duration kReconnectDelayMin = absl::Milliseconds(50);
 constexpr absl::Duration kReconnectDelayMax = absl::Seconds(2);
+// An attempt that has come to nothing by then is told of, and another made.
+constexpr absl::Duration kAttemptMax = absl::Seconds(5);
+constexpr absl::Duration kSayAgain = absl::Minutes(1);
 
 }  // namespace
 
@@ -27,7 +31,7 @@ std::string Link::Silence(absl::Time now) const {
 
 Servers::Servers(const Config& config, runtime::Loop* loop, van::Factory* factory,
                  const van::Identity& identity, Listener* listener)
-    : connect_timeout_(config.connect_timeout),
+    : connect_timeout_(std::min(config.connect_timeout, kAttemptMax)),
       loop_(loop),
       listener_(listener),
       van_(factory->New(loop, identity, van::LimitsFrom(config), this)) {}
@@ -71,6 +75,7 @@ void Servers::Place(const proto::ServerEntry& server, std::uint32_t thread) {
   link->alive = true;
   link->death.clear();
   link->address = address;
+  link->down_since = link->said_unreachable = absl::InfinitePast();
   link->trouble = absl::OkStatus();
   link->reconnect_delay = kReconnectDelayMin;
   if (replaced) {
@@ -131,6 +136,7 @@ void Servers::SendBatch(Link* link) {
 
 void Servers::Connect(Link* link) {
   if (!link->alive || link->peer != 0 || van_ == nullptr) return;
+  if (link->down_since == absl::InfinitePast()) link->down_since = loop_->Now();
   absl::StatusOr<van::PeerId> peer = van_->Connect(link->address, connect_timeout_);
   if (!peer.ok()) {
     // It is tried again and again; the log need not say it as often.
@@ -211,13 +217,29 @@ void Servers::OnPeerUp(van::PeerId peer, const van::Identity& identity) {
   link->heard = loop_->Now();
   link->trouble = absl::OkStatus();
   link->reconnect_delay = kReconnectDelayMin;
+  if (std::exchange(link->said_unreachable, absl::InfinitePast()) != absl::InfinitePast()) {
+    runtime::LogInfo("connected to ", link->Describe(), " after ",
+                     Spoken(loop_->Now() - link->down_since));
+  }
+  link->down_since = absl::InfinitePast();
   listener_->OnLinkUp(link);
+}
+
+// A connection that does not come to stand, at most once a minute for each.
+void Servers::SayUnreachable(Link* link, const absl::Status& why) {
+  const absl::Time now = loop_->Now();
+  if (now - link->down_since < kAttemptMax / 2 || now - link->said_unreachable < kSayAgain) return;
+  link->said_unreachable = now;
+  runtime::LogWarning("cannot reach ", link->Describe(), " for ", Spoken(now - link->down_since),
+                      ": ", van::ReasonOf(why), "; trying on. If it runs, but at an address that ",
+                      "this machine has no way to, set LEEWAY_HOST or LEEWAY_INTERFACE there");
 }
 
 void Servers::OnPeerDown(van::PeerId peer, const absl::Status& why) {
   Link* link = Of(peer);
   if (link == nullptr) return;
   by_peer_.erase(peer);
+  if (!link->up) SayUnreachable(link, why);
   link->peer = 0;
   link->up = false;
   link->batch.Clear();

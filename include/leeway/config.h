@@ -28,6 +28,13 @@ absl::string_view Name(Role role);  // "scheduler", "server", …
 // Who takes part in a barrier.
 enum class Group : std::uint8_t { kWorkers = 1, kServers = 2, kAll = 3 };
 
+// From `first` to `last`, both included; 0: any port.
+struct PortRange {
+  std::uint16_t first = 0;
+  std::uint16_t last = 0;
+  friend bool operator==(const PortRange&, const PortRange&) = default;
+};
+
 struct Config {
   Role role = Role::kUnknown;         // LEEWAY_ROLE, DMLC_ROLE
   std::string scheduler;              // LEEWAY_SCHEDULER "host:port" or "tcp://host:port";
@@ -37,6 +44,7 @@ struct Config {
   std::optional<std::uint32_t> rank;  // LEEWAY_RANK: the rank this node asks for; none: as it comes
   std::string interface;              // LEEWAY_INTERFACE, DMLC_INTERFACE: network card to bind
   std::string host;  // LEEWAY_HOST, DMLC_NODE_HOST: address others reach this node at
+  PortRange ports;   // LEEWAY_PORT: "9000" or "9000-9015", where servers listen
   std::uint32_t server_threads = 1;  // LEEWAY_SERVER_THREADS: data threads a server
   std::uint32_t num_shards = 0;      // LEEWAY_NUM_SHARDS; 0: 32 a server thread
   std::uint64_t block_bytes =

@@ -5,6 +5,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "ps/endpoints.h"
+#include "ps/own_host.h"
 #include "van/rdma/verbs/locked_memory.h"
 #include "van/shm/shm_segment.h"
 #include "van/tcp_address.h"
@@ -12,26 +13,24 @@
 namespace leeway::tools {
 namespace {
 
-// As a server does it (ps/endpoints.h): a card or an address to bind, and what is said of it.
+// As a server does it (ps/own_host.h): an address or a card to bind, and what is said of it.
 void FindAddress(DoctorFacts* facts) {
-  const Config& config = facts->config;
-  const std::string bind = ps::BindHost(config);
-  const absl::StatusOr<van::ResolvedHost> host = van::ResolveToBind(bind);
+  Config config = facts->config;
+  const absl::StatusOr<ps::OwnHost> own = ps::FindOwnHost(config);
+  if (own.ok()) {
+    facts->address_from = own->from;
+    config.host = own->host;
+    config.interface = own->interface;
+  } else {
+    facts->address_status = own.status();
+    return;
+  }
+  const absl::StatusOr<van::ResolvedHost> host = van::ResolveToBind(ps::BindHost(config));
   if (!host.ok()) {
     facts->address_status = host.status();
     return;
   }
   facts->address = config.host.empty() ? host->advertised : config.host;
-  if (!config.host.empty()) {
-    facts->address_from = "LEEWAY_HOST";
-    facts->address_status = van::CheckAnnouncedHost(config.host);
-  } else if (!config.interface.empty()) {
-    facts->address_from = absl::StrCat("LEEWAY_INTERFACE, which is ", config.interface);
-  } else if (!bind.empty()) {
-    facts->address_from = "LEEWAY_SCHEDULER, which is on the loopback";
-  } else {
-    facts->address_from = "the first network card that is up";
-  }
 }
 
 }  // namespace

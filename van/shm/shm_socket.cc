@@ -118,7 +118,7 @@ absl::StatusOr<std::shared_ptr<ShmSocket>> ShmSocket::Connect(const std::string&
   if (!fd) return SocketError("socket");
   const Name remote = NameOf(name);
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&remote.address), remote.size) != 0) {
-    if (errno == ECONNREFUSED) return absl::UnavailableError("nobody takes connections there");
+    if (errno == ECONNREFUSED) return absl::UnavailableError("connection refused");
     return SocketError("connect");
   }
   return std::make_shared<ShmSocket>(std::move(fd));

@@ -50,7 +50,10 @@ void Set(int fd, int level, int option, int value) {
 }
 
 absl::Status Failed(int error) {
-  if (error == ECONNREFUSED) return absl::UnavailableError("nobody takes connections there");
+  if (error == ECONNREFUSED) return absl::UnavailableError("connection refused");
+  if (error == ENETUNREACH || error == EHOSTUNREACH) {
+    return absl::UnavailableError(absl::StrCat("no route (", std::strerror(error), ")"));
+  }
   return absl::UnavailableError(std::strerror(error));
 }
 

@@ -71,7 +71,7 @@ bool ZmqDialled::PollMonitor() {
       case ZmqMonitor::What::kFailed:
         if (handshaken_) break;
         lost_ = true;
-        if (why_lost_.empty()) why_lost_ = "nobody takes connections there";
+        if (why_lost_.empty()) why_lost_ = "connection refused";
         break;
       case ZmqMonitor::What::kHandshakeFailed:
         shared_->events->OnHandshakeFailed(address_);
