@@ -84,7 +84,8 @@ void Membership::Impl::AskForMap() {
   if (state_ == State::kMember) link_.SendQuietly(proto::MapAck{0});
 }
 
-void Membership::Impl::Leave(absl::Duration timeout, LeaveDone done) {
+void Membership::Impl::Leave(absl::Duration timeout, LeaveDone done, std::string reason) {
+  leave_reason_ = std::move(reason);
   if (state_ == State::kLeaving) {
     PostDone(std::move(done), absl::FailedPreconditionError("this node is leaving already"));
   } else if (state_ == State::kIdle || state_ == State::kOver) {
@@ -179,7 +180,7 @@ std::string Membership::Impl::DescribeScheduler() const {
 // What the scheduler has not answered on this connection.
 void Membership::Impl::SayWhatIsDue() {
   if (state_ == State::kLeaving) {
-    link_.SendQuietly(proto::Leave{});
+    link_.SendQuietly(proto::Leave{leave_reason_});
   } else if (!joined_here_) {
     link_.SendQuietly(MakeJoin(setup_.config, setup_.role, setup_.endpoints));
   }
@@ -275,8 +276,9 @@ void Membership::Start() { impl_->Start(); }
 absl::Status Membership::Send(const proto::AnyMessage& message) { return impl_->Send(message); }
 void Membership::AckMap(std::uint64_t version) { impl_->AckMap(version); }
 void Membership::AskForMap() { impl_->AskForMap(); }
-void Membership::Leave(absl::Duration timeout, absl::AnyInvocable<void(absl::Status)> done) {
-  impl_->Leave(timeout, std::move(done));
+void Membership::Leave(absl::Duration timeout, absl::AnyInvocable<void(absl::Status)> done,
+                       std::string reason) {
+  impl_->Leave(timeout, std::move(done), std::move(reason));
 }
 void Membership::OnSchedulerMoved(const proto::SchedulerMoved& moved) {
   impl_->OnSchedulerMoved(moved);

@@ -70,9 +70,10 @@ class Membership {
   void AckMap(std::uint64_t version);
   // Asks for the map even of an incomplete cluster, to say who is missing; OnMap if it comes.
   void AskForMap();
-  // Leaves in order; `done` once the scheduler knows (OK) or `timeout` has passed. OnOver does not
+  // Leaves in order, for a reason that the others are told; `done` once the scheduler knows (OK) or `timeout` has passed. OnOver does not
   // follow.
-  void Leave(absl::Duration timeout, absl::AnyInvocable<void(absl::Status)> done);
+  void Leave(absl::Duration timeout, absl::AnyInvocable<void(absl::Status)> done,
+             std::string reason = "");
 
   // A scheduler that came back elsewhere has told a server so.
   void OnSchedulerMoved(const proto::SchedulerMoved& moved);

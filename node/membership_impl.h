@@ -26,7 +26,7 @@ class Membership::Impl final : private SchedulerLink::Owner {
   absl::Status Send(const proto::AnyMessage& message);
   void AckMap(std::uint64_t version);
   void AskForMap();
-  void Leave(absl::Duration timeout, LeaveDone done);
+  void Leave(absl::Duration timeout, LeaveDone done, std::string reason);
   void OnSchedulerMoved(const proto::SchedulerMoved& moved);
   const std::string& url() const { return link_.url(); }
   std::string DescribeScheduler() const;
@@ -74,6 +74,7 @@ class Membership::Impl final : private SchedulerLink::Owner {
   State state_ = State::kIdle;
   absl::Status over_;
   LeaveDone leave_done_;
+  std::string leave_reason_;
   bool redialling_ = false;   // which has been logged
   bool joined_here_ = false;  // the scheduler has answered Join on this connection
   absl::Time started_;

@@ -65,8 +65,11 @@ absl::Status RunServer(const Config& config) {
   LEEWAY_ASSIGN_OR_RETURN(
       std::unique_ptr<ps::StopSignals> signals,
       ps::StopSignals::Install([server = server.get()](int signal) {
-        server->Stop(absl::CancelledError(
-            absl::StrCat("the server was stopped by ", signal == SIGINT ? "SIGINT" : "SIGTERM")));
+        if (signal == SIGTERM) {
+          server->Drain(absl::CancelledError("the server was stopped by SIGTERM"));
+        } else {
+          server->Stop(absl::CancelledError("the server was stopped by SIGINT"));
+        }
       }));
 
   Outcome outcome;

@@ -69,16 +69,60 @@ void Server::Start(absl::AnyInvocable<void(absl::Status)> over) {
 }
 
 void Server::Stop(absl::Status why) {
+  control_->loop()->Post([this, why = std::move(why)]() mutable { Leave(std::move(why)); });
+}
+
+void Server::Leave(absl::Status why) {
+  if (final_.has_value() || leaving_) return;
+  if (membership_ == nullptr) return Finish(std::move(why));
+  leaving_ = true;
+  control_->loop()->Cancel(drain_timer_);
+  control_->loop()->Cancel(ask_timer_);
+  std::string reason(why.message());
+  membership_->Leave(
+      setup_.config.failure_timeout,
+      [this, why = std::move(why)](absl::Status left) mutable {
+        if (!left.ok()) runtime::LogWarning("leaving: ", left.message());
+        Finish(std::move(why));
+      },
+      std::move(reason));
+}
+
+// ---- leaving without its shards ----
+
+void Server::Drain(absl::Status why) {
   control_->loop()->Post([this, why = std::move(why)]() mutable {
-    if (final_.has_value() || leaving_) return;
-    if (membership_ == nullptr) return Finish(std::move(why));
-    leaving_ = true;
-    membership_->Leave(setup_.config.failure_timeout,
-                       [this, why = std::move(why)](absl::Status left) mutable {
-                         if (!left.ok()) runtime::LogWarning("leaving: ", left.message());
-                         Finish(std::move(why));
-                       });
+    if (final_.has_value() || leaving_ || draining_because_.has_value()) return;
+    const absl::Duration patience = setup_.config.drain_timeout;
+    if (!rank_.has_value() || patience <= absl::ZeroDuration()) return Leave(std::move(why));
+    runtime::LogInfo(why.message(), "; it ends once its shards are on other servers, or after ",
+                     absl::FormatDuration(patience),
+                     " (LEEWAY_DRAIN_TIMEOUT_MS); a second signal ends it at once");
+    draining_because_ = std::move(why);
+    drain_timer_ = control_->loop()->After(patience, [this] {
+      DrainFailed(absl::DeadlineExceededError("LEEWAY_DRAIN_TIMEOUT_MS has passed"));
+    });
+    AskToBeDrained();
   });
+}
+
+// Until the scheduler answers or shuts this server down, which it does once nothing is left here.
+void Server::AskToBeDrained() {
+  const absl::Status sent = membership_->Send(proto::Admin{
+      .request = 1, .command = "drain", .arguments = {absl::StrCat("server:", *rank_)}});
+  if (!sent.ok()) runtime::LogDebug("asking to be drained: ", sent.message());
+  ask_timer_ = control_->loop()->After(setup_.config.resend_interval, [this] { AskToBeDrained(); });
+}
+
+void Server::OnSchedulerText(proto::AnyMessage message, absl::string_view /*text*/) {
+  const auto* reply = std::get_if<proto::AdminReply>(&message);
+  if (reply != nullptr && !reply->result.ok()) DrainFailed(reply->result);
+}
+
+void Server::DrainFailed(const absl::Status& reason) {
+  if (!draining_because_.has_value() || leaving_) return;
+  runtime::LogWarning("leaving with the shards that it still has: ", reason.message());
+  Leave(*draining_because_);
 }
 
 // ---- the beginning ----
@@ -128,6 +172,7 @@ void Server::JoinCluster() {
 }
 
 void Server::OnWelcome(const proto::Welcome& welcome) {
+  rank_ = welcome.rank;
   if (setup_.on_welcome) setup_.on_welcome(welcome);
   runtime::LogInfo("server ", welcome.rank, " of the cluster of ", membership_->scheduler_address(),
                    " serves at ", absl::StrJoin(endpoints_, ", "));
@@ -247,6 +292,8 @@ void Server::OnOver(const absl::Status& why) { Finish(why); }
 
 void Server::Finish(absl::Status why) {
   if (final_.has_value()) return;
+  control_->loop()->Cancel(drain_timer_);
+  control_->loop()->Cancel(ask_timer_);
   final_ = std::move(why);
   // Not at once: this may be a call of the membership's, which is taken apart as well.
   control_->loop()->Post([this] { Dismantle(); });

@@ -46,6 +46,10 @@ class Server final : private node::Membership::Listener {
 
   // Leaves the cluster in order, then it is over with `why`. Any thread.
   void Stop(absl::Status why);
+  // As Stop, but has the scheduler move its shards to other servers first, as `leeway drain` does:
+  // over with OK then. With `why` where there is nowhere to move them to, or once
+  // Config::drain_timeout has passed. Any thread.
+  void Drain(absl::Status why);
 
   runtime::Loop* control_loop() { return control_->loop(); }
 
@@ -65,6 +69,7 @@ class Server final : private node::Membership::Listener {
   void OnNodeDown(const proto::NodeDown& down) override;
   void OnSchedulerMessage(proto::AnyMessage message) override;
   void OnSchedulerHeard(bool heard) override;
+  void OnSchedulerText(proto::AnyMessage message, absl::string_view text) override;
   void OnOver(const absl::Status& why) override;
 
   void Bind(std::uint32_t index);
@@ -77,6 +82,9 @@ class Server final : private node::Membership::Listener {
   void LookElsewhere(const proto::SchedulerMoved& moved);
   void GiveUp(const absl::Status& why);
   void Install(const proto::InstallTable& install);
+  void Leave(absl::Status why);
+  void AskToBeDrained();
+  void DrainFailed(const absl::Status& reason);
   void Finish(absl::Status why);
   void Dismantle();
 
@@ -94,6 +102,10 @@ class Server final : private node::Membership::Listener {
   absl::Status bind_failure_;
   std::optional<absl::Status> final_;  // set once it is ending
   bool leaving_ = false;
+  std::optional<std::uint32_t> rank_;
+  std::optional<absl::Status> draining_because_;            // while it waits to be drained
+  runtime::TimerId drain_timer_ = runtime::TimerId::kNone;  // to give that up
+  runtime::TimerId ask_timer_ = runtime::TimerId::kNone;    // to ask for it again
   std::unique_ptr<node::Membership> membership_;
 };
 

@@ -34,6 +34,7 @@ constexpr NumberSetting kSettings[] = {
      kMilliseconds},
     {"LEEWAY_FAILURE_TIMEOUT_MS", nullptr, &Config::failure_timeout, 2, kWeekMs, kMilliseconds},
     {"LEEWAY_SUSPICION_MS", nullptr, &Config::suspicion, 1, kWeekMs, kMilliseconds},
+    {"LEEWAY_DRAIN_TIMEOUT_MS", nullptr, &Config::drain_timeout, 0, kWeekMs, kMilliseconds},
     {"LEEWAY_SCHEDULER_TIMEOUT_MS", nullptr, &Config::scheduler_timeout, 1, kWeekMs, kMilliseconds},
     {"LEEWAY_CONNECT_TIMEOUT_MS", nullptr, &Config::connect_timeout, 1, kWeekMs, kMilliseconds},
     {"LEEWAY_REQUEST_TIMEOUT_MS", nullptr, &Config::request_timeout, 1, kWeekMs, kMilliseconds},

@@ -212,12 +212,11 @@ void Scheduler::Impl::Retire(Node* node, Node::State state, const std::string& w
   if (moved_ != nullptr) moved_->Forget(node->id);
   if (node->role == Role::kWorker) catalogue_.Forget(node->id);
   const bool left = state == Node::State::kLeft;
-  const std::string line =
-      absl::StrCat(node->FullName(), left ? " has left" : " is dead: ", left ? "" : why);
+  const std::string line = absl::StrCat(node->FullName(), left ? " has left: " : " is dead: ", why);
   left ? runtime::LogInfo(line) : runtime::LogWarning(line);
 
   if (node->role == Role::kServer) {
-    ServerGone(*node);
+    ServerGone(*node, why);
   } else {
     NextMap();
   }
@@ -462,11 +461,18 @@ void Scheduler::Impl::EndInOrder() {
   for (const Node* node : members_.Dead()) {
     died.push_back(absl::StrCat(node->FullName(), ": ", node->gone_because));
   }
-  End(absl::OkStatus(), died.empty() ? absl::OkStatus()
-                                     : absl::UnavailableError(absl::StrCat(
-                                           "the cluster has ended in order, but not everyone lived "
-                                           "to see it; dead: ",
-                                           absl::StrJoin(died, "; "))));
+  absl::Status result;
+  if (const std::size_t lost = planner_.Lost(); lost > 0) {
+    result = absl::DataLossError(absl::StrCat(
+        "the cluster has ended, but ", lost, " of ", planner_.chains().size(),
+        " shards were lost with servers that went (LEEWAY_REPLICATION=", config_.replication, ")",
+        died.empty() ? "" : "; dead: ", absl::StrJoin(died, "; ")));
+  } else if (!died.empty()) {
+    result = absl::UnavailableError(
+        absl::StrCat("the cluster has ended in order, but not everyone lived to see it; dead: ",
+                     absl::StrJoin(died, "; ")));
+  }
+  End(absl::OkStatus(), result);
 }
 
 void Scheduler::Impl::End(const absl::Status& word, const absl::Status& result) {

@@ -59,7 +59,7 @@ void Scheduler::Impl::OnUnfit(std::uint32_t id, const absl::Status& why) {
   Retire(server, Node::State::kDead, std::string(why.message()));
 }
 
-void Scheduler::Impl::ServerGone(const Node& server) {
+void Scheduler::Impl::ServerGone(const Node& server, const std::string& why) {
   late_servers_.Forget(server.id);
   loads_.Forget(server.rank);
   const std::size_t lost = planner_.Lost();
@@ -73,10 +73,10 @@ void Scheduler::Impl::ServerGone(const Node& server) {
     PutOffPlans(kPlanPauseAfterDeath);
   }
   if (planner_.Lost() > lost) {
-    runtime::LogError(planner_.Lost() - lost, " of ", planner_.chains().size(),
-                      " shards are lost with ", server.FullName(),
-                      ": it was the last that kept them (LEEWAY_REPLICATION=", config_.replication,
-                      ")");
+    runtime::LogError(
+        server.FullName(), " has gone (", why, ") and taken ", planner_.Lost() - lost, " of ",
+        planner_.chains().size(),
+        " shards with it: no other server had them (LEEWAY_REPLICATION=", config_.replication, ")");
   }
   const auto drain = drains_.find(server.rank);
   if (drain == drains_.end()) return;

@@ -126,7 +126,7 @@ class Scheduler::Impl final : private van::Handler,
 
   // ---- shards ----
   void DealShards();
-  void ServerGone(const Node& server);
+  void ServerGone(const Node& server, const std::string& why);
   void SendTo(std::uint32_t node, const proto::InstallTable& install) override;
   void OnPrepared(std::uint32_t node) override;
   void OnUnfit(std::uint32_t node, const absl::Status& why) override;

@@ -65,6 +65,7 @@ struct Config {
   absl::Duration heartbeat_interval = absl::Seconds(1);  // LEEWAY_HEARTBEAT_INTERVAL_MS
   absl::Duration failure_timeout = absl::Seconds(10);    // LEEWAY_FAILURE_TIMEOUT_MS
   absl::Duration suspicion = absl::Seconds(1);           // LEEWAY_SUSPICION_MS
+  absl::Duration drain_timeout = absl::Seconds(25);      // LEEWAY_DRAIN_TIMEOUT_MS; 0: not at all
   absl::Duration scheduler_timeout = absl::Minutes(10);  // LEEWAY_SCHEDULER_TIMEOUT_MS
   absl::Duration connect_timeout = absl::Minutes(10);    // LEEWAY_CONNECT_TIMEOUT_MS
   absl::Duration request_timeout = absl::Minutes(2);     // LEEWAY_REQUEST_TIMEOUT_MS

@@ -45,6 +45,7 @@ absl::Duration LargestOf(const std::vector<absl::Duration>& durations);
 absl::Status RunKills(const StormOptions& options);
 absl::Status RunSchedulerAway(const StormOptions& options);
 absl::Status RunElastic(const StormOptions& options);
+absl::Status RunRestarts(const StormOptions& options);
 absl::Status RunLostWorker(const StormOptions& options);
 absl::Status RunPartitions(const StormOptions& options);
 

@@ -41,6 +41,7 @@ int Main(int argc, char** argv) {
   std::vector<Kind> kinds = {
       {"--scheduler", "the scheduler is killed and comes back 10 s later", &RunSchedulerAway},
       {"--elastic", "a server is added and another drained", &RunElastic},
+      {"--restarts", "each server gets SIGTERM and is replaced; no replicas", &RunRestarts},
       {"--worker", "a worker is killed and comes back", &RunLostWorker},
       {"--partitions", "the network between nodes breaks (needs root and iproute2)",
        &RunPartitions}};

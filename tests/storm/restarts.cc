@@ -1,0 +1,79 @@
+// Servers are asked to end by SIGTERM, one after another, and replaced: as when machines are
+// renewed. There is one replica of everything, so whatever a server took with it would be missing.
+#include <signal.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "runtime/sanitized.h"
+#include "runtime/status_macros.h"
+#include "tests/storm/storm.h"
+
+namespace leeway::storm {
+namespace {
+
+// Of the training, for each restart: more than that takes. The rest of the steps follows unpaced.
+constexpr absl::Duration kARound = absl::Seconds(runtime::kSanitized ? 40 : 10);
+
+absl::Status RestartOne(Cluster* cluster, std::uint32_t rank, absl::Duration* took) {
+  Child* const server = cluster->ServerOf(rank);
+  if (server == nullptr) {
+    return absl::InternalError(absl::StrCat("nobody runs as server ", rank));
+  }
+  const absl::Time begin = absl::Now();
+  cluster->Expect(server);
+  server->Signal(SIGTERM);
+  LEEWAY_RETURN_IF_ERROR(cluster->Await(absl::StrCat("server ", rank, " ends after SIGTERM"),
+                                        absl::Seconds(runtime::kSanitized ? 120 : 25),
+                                        [&] { return !server->running(); }));
+  *took = absl::Now() - begin;
+  if (server->exit_code() != 0) {
+    return absl::InternalError(absl::StrCat("server ", rank, " ended with code ",
+                                            server->exit_code(), ": ", server->last_words()));
+  }
+  return cluster->StartServer({{"LEEWAY_ELASTIC", "1"}}).status();
+}
+
+absl::Status RunMode(const StormOptions& options, const std::string& mode) {
+  ClusterOptions wanted = ClusterFor(options, mode, "restarts");
+  wanted.settings.insert_or_assign("LEEWAY_REPLICATION", std::string(1, '1'));
+  Cluster cluster(wanted);
+  std::printf("\n%s, each of %d servers restarted by SIGTERM, no replicas\n", mode.c_str(),
+              static_cast<int>(wanted.servers));
+  std::fflush(stdout);
+  LEEWAY_RETURN_IF_ERROR(cluster.Start());
+  cluster.pace().Set(kARound * wanted.servers / static_cast<double>(options.steps));
+  LEEWAY_RETURN_IF_ERROR(cluster.AwaitWhole(wanted.servers));
+  LEEWAY_RETURN_IF_ERROR(cluster.Await("the training is under way", absl::Minutes(2), [&] {
+    return cluster.witness().StepsDone() > options.steps / 20;
+  }));
+  const absl::Time begin = absl::Now();
+  absl::Duration longest;
+  for (std::uint32_t rank = 0; rank < wanted.servers; ++rank) {
+    absl::Duration took;
+    LEEWAY_RETURN_IF_ERROR(RestartOne(&cluster, rank, &took));
+    longest = std::max(longest, took);
+    LEEWAY_RETURN_IF_ERROR(cluster.AwaitWhole(wanted.servers));
+  }
+  const absl::Time end = absl::Now();
+  const bool too_early = cluster.witness().StepsDone() >= options.steps;
+  const absl::Status finished = Finish(&cluster);
+  PrintRow("from SIGTERM to the end of a server, at most", absl::FormatDuration(longest));
+  PrintRow("longest wait of a worker meanwhile",
+           absl::FormatDuration(cluster.witness().LongestWait(begin, end)));
+  LEEWAY_RETURN_IF_ERROR(finished);
+  if (!too_early) return absl::OkStatus();
+  return absl::FailedPreconditionError("the training was over too early: it needs more --steps");
+}
+
+}  // namespace
+
+absl::Status RunRestarts(const StormOptions& options) {
+  for (const std::string& mode : options.modes) LEEWAY_RETURN_IF_ERROR(RunMode(options, mode));
+  return absl::OkStatus();
+}
+
+}  // namespace leeway::storm
