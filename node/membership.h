@@ -70,8 +70,8 @@ class Membership {
   void AckMap(std::uint64_t version);
   // Asks for the map even of an incomplete cluster, to say who is missing; OnMap if it comes.
   void AskForMap();
-  // Leaves in order, for a reason that the others are told; `done` once the scheduler knows (OK) or `timeout` has passed. OnOver does not
-  // follow.
+  // Leaves in order, for a reason that the others are told; `done` once the scheduler knows (OK) or
+  // `timeout` has passed. OnOver does not follow.
   void Leave(absl::Duration timeout, absl::AnyInvocable<void(absl::Status)> done,
              std::string reason = "");
 

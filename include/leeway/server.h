@@ -39,10 +39,11 @@ using RequestHandler =
 // ALREADY_EXISTS if the name is taken. Any thread.
 absl::Status RegisterHandler(absl::string_view name, RequestHandler handler);
 
-// Runs a server until the cluster ends or a signal ends it. Blocks. SIGTERM has it drained first: its
-// shards are moved to other servers while training goes on (Config::drain_timeout); SIGINT, a second
-// signal, and SIGTERM where there is nowhere to move them to, end it at once, with its shards. OK:
-// the cluster ended in order, or the server was drained. CANCELLED: it was stopped with its shards.
+// Runs a server until the cluster ends or a signal ends it. Blocks. SIGTERM has it drained first:
+// its shards are moved to other servers while training goes on (Config::drain_timeout); SIGINT, a
+// second signal, and SIGTERM where there is nowhere to move them to, end it at once, with its
+// shards. OK: the cluster ended in order, or the server was drained. CANCELLED: it was stopped with
+// its shards.
 absl::Status RunServer(const Config& config);
 
 }  // namespace leeway
