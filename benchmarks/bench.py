@@ -75,7 +75,7 @@ def chosen_subjects(options: argparse.Namespace) -> list:
         return [s for s in of(options.programs) if options.subjects.search(s.name)] if of else []
     found = subjects.raw(options.programs) + subjects.leeway(options.programs)
     found += subjects.codecs(options.programs) + subjects.shaped(options.programs)
-    found += subjects.shaped_codecs(options.programs)
+    found += subjects.shaped_codecs(options.programs) + subjects.shaped_checksums(options.programs)
     if not options.no_peers:
         found += subjects.pslite(options.out) + subjects.peers()
     if not (options.no_scaling or options.quick):

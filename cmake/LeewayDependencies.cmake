@@ -11,6 +11,7 @@ find_package(ZLIB REQUIRED)
 
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(ZeroMQ REQUIRED IMPORTED_TARGET libzmq)
+pkg_check_modules(IsaL REQUIRED IMPORTED_TARGET libisal)
 pkg_check_modules(XxHash REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(Zstd REQUIRED IMPORTED_TARGET libzstd)
 find_path(CPPZMQ_INCLUDE zmq.hpp REQUIRED)

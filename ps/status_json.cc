@@ -41,6 +41,7 @@ Json Network(const van::Counters& counters) {
           {"bytes_received", counters.bytes_received},
           {"offenders_dropped", counters.offenders_dropped},
           {"malformed_messages", counters.malformed_messages},
+          {"checksums_failed", counters.checksums_failed},
           {"handshakes_failed", counters.handshakes_failed},
           {"refused_versions", counters.refused_versions}};
 }

@@ -196,6 +196,11 @@ absl::StatusOr<std::string> ParseVan(const Found& found) {
   return Refuse(found, runtime::kVanMustBe);
 }
 
+absl::StatusOr<std::string> ParseChecksum(const Found& found) {
+  if (runtime::IsChecksum(found.value)) return found.value;
+  return Refuse(found, runtime::kChecksumMustBe);
+}
+
 }  // namespace
 
 absl::string_view Name(Role role) {
@@ -230,7 +235,11 @@ absl::StatusOr<Config> Config::From(const Lookup& lookup) {
   LEEWAY_RETURN_IF_ERROR(ReadInto(lookup, "LEEWAY_PORT", nullptr, ParsePorts, &config.ports));
   LEEWAY_RETURN_IF_ERROR(ReadInto(lookup, "LEEWAY_LOG", nullptr, ParseLevel, &config.log_level));
   LEEWAY_RETURN_IF_ERROR(ReadInto(lookup, "LEEWAY_VAN", nullptr, ParseVan, &config.van));
+  LEEWAY_RETURN_IF_ERROR(
+      ReadInto(lookup, "LEEWAY_CHECKSUM", nullptr, ParseChecksum, &config.checksum));
   LEEWAY_RETURN_IF_ERROR(ReadInto(lookup, "LEEWAY_ELASTIC", nullptr, ParseSwitch, &config.elastic));
+  LEEWAY_RETURN_IF_ERROR(ReadInto(lookup, "LEEWAY_CHECKPOINT_AT_END", nullptr, ParseSwitch,
+                                  &config.checkpoint_at_end));
   LEEWAY_RETURN_IF_ERROR(
       ReadInto(lookup, "LEEWAY_SCHEDULER_STATE", nullptr, ParsePath, &config.scheduler_state));
   LEEWAY_RETURN_IF_ERROR(

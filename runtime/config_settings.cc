@@ -99,6 +99,10 @@ std::string NumberSetting::MustBe() const {
   return absl::StrCat("it must be a whole number", unit, " from ", min, " to ", max);
 }
 
+bool IsChecksum(absl::string_view value) {
+  return value == "auto" || value == "on" || value == "off";
+}
+
 bool IsVan(absl::string_view value) {
   return value == "auto" || value == "shm" || value == "tcp" || value == "rdma" || value == "zmq";
 }

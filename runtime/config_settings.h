@@ -45,6 +45,8 @@ std::string Quote(absl::string_view value);
 
 // What Config::van may be.
 bool IsVan(absl::string_view value);
+bool IsChecksum(absl::string_view value);
+inline constexpr const char* kChecksumMustBe = "it must be auto, on or off";
 inline constexpr const char* kVanMustBe = "it must be auto, shm, tcp, rdma or zmq";
 
 }  // namespace leeway::runtime

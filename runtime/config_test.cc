@@ -47,7 +47,10 @@ TEST(ConfigTest, EveryVariableIsRead) {
       {"LEEWAY_CONNECT_TIMEOUT_MS", "20000"},
       {"LEEWAY_REQUEST_TIMEOUT_MS", "30000"},
       {"LEEWAY_RESEND_INTERVAL_MS", "400"},
+      {"LEEWAY_CHECKPOINT_DIR", "/ckpt"},
+      {"LEEWAY_CHECKPOINT_AT_END", "1"},
       {"LEEWAY_VAN", "shm"},
+      {"LEEWAY_CHECKSUM", "on"},
       {"LEEWAY_SHM_BYTES", "8000000"},
       {"LEEWAY_RDMA_BYTES", "9000000"},
       {"LEEWAY_BUSY_POLL_US", "5000"},
@@ -80,7 +83,9 @@ TEST(ConfigTest, EveryVariableIsRead) {
   EXPECT_EQ(config->scheduler_timeout, absl::Milliseconds(90000));
   EXPECT_EQ(config->request_timeout, absl::Seconds(30));
   EXPECT_EQ(config->resend_interval, absl::Milliseconds(400));
+  EXPECT_TRUE(config->checkpoint_at_end);
   EXPECT_EQ(config->van, "shm");
+  EXPECT_EQ(config->checksum, "on");
   EXPECT_EQ(config->shm_bytes, 8'000'000u);
   EXPECT_EQ(config->rdma_bytes, 9'000'000u);
   EXPECT_EQ(config->busy_poll_us, 5000u);
@@ -224,6 +229,7 @@ TEST(ConfigTest, BadValuesAreRefused) {
       {{{"LEEWAY_SEND_WINDOW_BYTES", "1"}},
        R"(LEEWAY_SEND_WINDOW_BYTES is "1": it must be a whole number of bytes from 4096 to 1099511627776)"},
       {{{"LEEWAY_VAN", "ib"}}, R"(LEEWAY_VAN is "ib": it must be auto, shm, tcp, rdma or zmq)"},
+      {{{"LEEWAY_CHECKSUM", "crc"}}, R"(LEEWAY_CHECKSUM is "crc": it must be auto, on or off)"},
       {{{"LEEWAY_BUSY_POLL_US", "1000001"}},
        R"(LEEWAY_BUSY_POLL_US is "1000001": it must be a whole number of microseconds from 0 to 1000000)"},
       {{{"LEEWAY_SHM_BYTES", "1"}},
@@ -295,6 +301,9 @@ TEST(ConfigTest, WhatIsSetInCodeIsCheckedToo) {
        R"(LEEWAY_HOST is "a b": its host must be a host name, an IPv4 or an IPv6 address)"},
       {[](Config* c) { c->van = "pigeon"; },
        R"(LEEWAY_VAN is "pigeon": it must be auto, shm, tcp, rdma or zmq)"},
+      {[](Config* c) { c->checksum = ""; }, R"(LEEWAY_CHECKSUM is "": it must be auto, on or off)"},
+      {[](Config* c) { c->checkpoint_at_end = true; },
+       "LEEWAY_CHECKPOINT_AT_END is set, but LEEWAY_CHECKPOINT_DIR does not say where to save"},
       {[](Config* c) { c->log_level = ""; },
        R"(LEEWAY_LOG is "": it must be debug, info, warning, error or off)"},
       {[](Config* c) { c->restore = "/a\xff"; },

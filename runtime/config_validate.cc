@@ -71,6 +71,9 @@ absl::Status CheckTexts(const Config& config) {
   if (!runtime::IsVan(config.van)) {
     return Invalid("LEEWAY_VAN is ", Quote(config.van), ": ", runtime::kVanMustBe);
   }
+  if (!runtime::IsChecksum(config.checksum)) {
+    return Invalid("LEEWAY_CHECKSUM is ", Quote(config.checksum), ": ", runtime::kChecksumMustBe);
+  }
   if (!runtime::ParseLogLevel(config.log_level).has_value()) {
     return Invalid("LEEWAY_LOG is ", Quote(config.log_level),
                    ": it must be debug, info, warning, error or off");
@@ -96,6 +99,10 @@ absl::Status CheckTogether(const Config& config) {
       (config.checkpoint_every_s != 0 || config.checkpoint_every_clocks != 0)) {
     return Invalid("LEEWAY_CHECKPOINT_EVERY_S or LEEWAY_CHECKPOINT_EVERY_CLOCKS is set, but ",
                    "LEEWAY_CHECKPOINT_DIR does not say where to save");
+  }
+  if (config.checkpoint_dir.empty() && config.checkpoint_at_end) {
+    return Invalid("LEEWAY_CHECKPOINT_AT_END is set, but LEEWAY_CHECKPOINT_DIR does not say where ",
+                   "to save");
   }
   if (config.failure_timeout < 2 * config.heartbeat_interval) {
     return Invalid("LEEWAY_FAILURE_TIMEOUT_MS is ",

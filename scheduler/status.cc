@@ -119,6 +119,7 @@ Json CountersToJson(const StatusSources& sources) {
           {"malformed_messages", sources.oddities.malformed},
           {"forbidden_messages", sources.oddities.forbidden},
           {"out_of_turn_messages", sources.oddities.out_of_turn},
+          {"checksums_failed", van.checksums_failed},
           {"handshakes_failed", van.handshakes_failed},
           {"refused_versions", van.refused_versions},
           {"joins_refused", sources.oddities.joins_refused}};

@@ -159,8 +159,31 @@ void SessionVan::OnClosed(ConnId conn, const absl::Status& why) {
   by_conn_.erase(found);
   Peer& peer = *Find(id);
   peer.conn = 0;
-  if (peer.dialled && peer.stage != Stage::kUp) return DialLater(peer, why);
-  Drop(id, About(peer.address, why), Farewell::kNone);
+  Lose(peer, absl::IsDataLoss(why) ? Damaged(peer.address) : why, Farewell::kNone);
+}
+
+// What came over it is not what was sent. The other side did nothing wrong, so that it may come
+// again; nor is anything lost that a broken connection would not lose.
+absl::Status SessionVan::Damaged(const std::string& address) {
+  const std::uint64_t count = ++counters_.checksums_failed;
+  if (IsLogged(count)) {
+    runtime::LogWarning("dropping the connection to ", address,
+                        ": a checksum does not match: bytes change on the way, in a network card, "
+                        "a switch or memory (",
+                        count, " so far, checksums_failed in the status)");
+  }
+  return absl::UnavailableError("a checksum did not match: bytes change on the way");
+}
+
+void SessionVan::Lose(Peer& peer, const absl::Status& why, Farewell farewell) {
+  if (!peer.dialled || peer.stage == Stage::kUp) {
+    return Drop(peer.id, About(peer.address, why), farewell);
+  }
+  if (peer.conn != 0) {
+    by_conn_.erase(peer.conn);
+    transport_->Close(peer.conn);
+  }
+  DialLater(peer, why);
 }
 
 void SessionVan::Ban(PeerId id, absl::Status why) {
@@ -228,6 +251,7 @@ void SessionVan::OnArrival(ConnId conn, Arrival arrival) {
   if (!peer.dialled && peer.stage == Stage::kGreeting) {
     peer.address = transport_->AddressOf(conn);
   }
+  if (arrival.damaged) return Lose(peer, Damaged(peer.address), Farewell::kReject);
   const absl::StatusOr<Prefix> prefix = CheckArrival(arrival);
   if (!prefix.ok()) return BanMalformed(id, prefix.status());
   if (prefix->kind == Kind::kSession) return OnSession(peer, arrival);

@@ -113,6 +113,8 @@ class SessionVan final : public Van, private TransportEvents {
                                                  std::uint64_t bytes) override;
   void OnClosed(ConnId conn, const absl::Status& why) override;
   void OnHandshakeFailed(const std::string& address) override;
+  absl::Status Damaged(const std::string& address);
+  void Lose(Peer& peer, const absl::Status& why, Farewell farewell);
   void DialNow(PeerId id);
   void DialLater(Peer& peer, absl::Status why);
   proto::Hello OwnHello() const;

@@ -29,6 +29,7 @@ struct Arrival {
   std::span<const std::byte> head;         // the first frame; valid during the call
   absl::InlinedVector<Buffer, 3> payload;  // the others; those over the limit are left out
   std::uint64_t frames = 0;                // how many there were, `head` included
+  bool damaged = false;  // its checksum does not match: it ends the connection, nothing else
 };
 
 class TransportEvents {
@@ -47,7 +48,7 @@ class TransportEvents {
     return nullptr;
   }
   // The last word about a connection, unless Close was called. For a dialled one also if it never
-  // stood.
+  // stood. DATA_LOSS: a checksum did not match.
   virtual void OnClosed(ConnId conn, const absl::Status& why) = 0;
   // Whoever is at that address does not speak the transport's protocol.
   virtual void OnHandshakeFailed(const std::string& address) = 0;

@@ -79,6 +79,9 @@ struct Limits {
   std::uint64_t send_queue_bytes_max = 4ull << 30;   // waiting for the window, a peer
   std::uint32_t peers_max = 65536;                   // accepted connections
   absl::Duration hello_timeout = absl::Seconds(10);  // an accepted connection says hello within
+  // What is sent with a checksum (checksum.h). What comes with one is checked, but for kOff.
+  enum class Checksums { kBetweenMachines, kAll, kOff };
+  Checksums checksums = Checksums::kBetweenMachines;
 };
 Limits LimitsFrom(const Config& config);
 
@@ -89,6 +92,7 @@ struct Counters {
   std::uint64_t in_place_bytes = 0;                  // received where it was posted
   std::uint64_t offenders_dropped = 0;               // peers dropped for breaking the rules
   std::uint64_t malformed_messages = 0;              // frames that were not ours, or not in order
+  std::uint64_t checksums_failed = 0;                // messages whose bytes had changed on the way
   std::uint64_t handshakes_failed = 0;               // connections that did not speak the protocol
   std::uint64_t refused_versions = 0;
 };

@@ -52,8 +52,13 @@ def leeway(programs: Path) -> list[Subject]:
         name = f"leeway.{transport}"
         subjects.append(Subject(name, f"Leeway, {title}", [program, transport], works, "leeway"))
     lent = [work.PUSH_4M, work.PUSH_100M]
+    checked = [work.PUSH_4M, work.PULL_4M]
     subjects.append(
         Subject("leeway.shm_lent", "Leeway, shm, Allocate", [program, "shm_lent"], lent, "leeway")
+    )
+    checksums = ["/usr/bin/env", "LEEWAY_CHECKSUM=on", program, "tcp"]
+    subjects.append(
+        Subject("leeway.tcp_crc", "Leeway, TCP, checksums", checksums, [*checked, work.SMALL_PUSH], "leeway")
     )
     return subjects
 
@@ -63,6 +68,22 @@ def shaped(programs: Path) -> list[Subject]:
     program = [str(programs / "leeway_bench_shaped"), "1gbit", "4", "256kb"]
     works = [work.STEP_FIFO, work.STEP_PRIORITY]
     return [Subject("leeway.shaped", "Leeway, 1 Gbit/s", program, works, "shaped")]
+
+
+def shaped_checksums(programs: Path) -> list[Subject]:
+    """One connection over a link of 10 Gbit/s, which has checksums as between machines, and without."""
+    program = [str(programs / "leeway_bench_shaped"), "10gbit", "1", "2mb"]
+    works = [work.PUSH_4M, work.PULL_4M]
+    return [
+        Subject("leeway.shaped_10g", "Leeway, 10 Gbit/s", program, works, "shaped"),
+        Subject(
+            "leeway.shaped_10g_unchecked",
+            "Leeway, 10 Gbit/s, no checksums",
+            ["/usr/bin/env", "LEEWAY_CHECKSUM=off", *program],
+            works,
+            "shaped",
+        ),
+    ]
 
 
 def shaped_codecs(programs: Path) -> list[Subject]:

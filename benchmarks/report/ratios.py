@@ -106,6 +106,18 @@ def _coded(transport: str, w: work.Work, plain: work.Work):
     )
 
 
+def _checked(w: work.Work):
+    return lambda r: ratio(
+        per_round(r, "leeway.tcp_crc", w.name, s_per_op), per_round(r, "leeway.tcp", w.name, s_per_op)
+    )
+
+
+def _shaped_checked(w: work.Work):
+    return lambda r: ratio(
+        per_round(r, "leeway.shaped_10g", w.name, s_per_op), per_round(r, "leeway.shaped_10g_unchecked", w.name, s_per_op)
+    )
+
+
 def _cpu(w: work.Work):
     """CPU seconds a GB, against libzmq's at its best and one pass over memory."""
 
@@ -168,6 +180,13 @@ def _ratios() -> list[Ratio]:
     add("small_push_ops_vs_raw_zmq_msgs", 0.5,
         _against("tcp", work.SMALL_PUSH, "zmq.tcp", work.MESSAGES, ops_s),
         "64 B, 64 in flight; libzmq's messages in one direction")
+    for op, w in (("push", work.PUSH_4M), ("pull", work.PULL_4M)):
+        add(f"crc_cost_4m_{op}_tcp", 1.03, _shaped_checked(w),
+            "over a link of 10 Gbit/s: time with checksums, as between machines, against that without", at_most=True)
+        add(f"crc_cost_4m_{op}_loopback", None, _checked(w),
+            "within a machine, where checksums are off by default: time with them against that without", at_most=True)
+    add("crc_cost_small_push_tcp", None, _checked(work.SMALL_PUSH),
+        "64 B, 64 in flight: time with checksums against that without", at_most=True)
     for op, w, times in (("push", work.SPARSE_PUSH, 3), ("pull", work.SPARSE_PULL, 5)):
         add(f"sparse_{op}_rows_m_s", None, _rows(w), "million rows of 16 floats a second")
         add(f"sparse_{op}_bytes_vs_raw_zmq", 0.4, _against_raw("tcp", w, "zmq.tcp"),

@@ -25,6 +25,8 @@ def why_missing(samples: Samples, name: str) -> str:
         return samples.missing[codec]
     if name.startswith("priority_") and "leeway.shaped" in samples.missing:
         return samples.missing["leeway.shaped"]
+    if name in ("crc_cost_4m_push_tcp", "crc_cost_4m_pull_tcp") and "leeway.shaped_10g" in samples.missing:
+        return samples.missing["leeway.shaped_10g"]
     if name.startswith("shaped_step_") and "leeway.shaped_100m" in samples.missing:
         return samples.missing["leeway.shaped_100m"]
     return "its measurements were left out or failed"

@@ -1,6 +1,7 @@
 // leeway_bench_shaped [RATE [SERVER_THREADS [BURST]]]: a worker and a server at the two ends of a
 // link of that rate (shaped/link.h), with a connection for each of the server's threads. Commands
-// that begin with "train:" or "switch:" are shaped/train.h's, others shaped/steps.h's.
+// that begin with "train:" or "switch:" are shaped/train.h's, push and pull are cluster/work.h's,
+// others shaped/steps.h's.
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -8,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "cluster/cluster.h"
+#include "cluster/work.h"
 #include "harness/serve_commands.h"
 #include "shaped/link.h"
 #include "shaped/steps.h"
@@ -35,6 +37,7 @@ int Main(const std::string& rate, int connections, const std::string& burst) {
   const auto worker = ClusterWorker::Connect(cluster.worker_config(), shape.transport);
   if (!worker.ok()) return Fail(worker.status());
   CodedModels coded(worker->get());
+  Work work(worker->get(), cluster.servers());
   std::unique_ptr<LayeredModel> layered;  // once it is asked for: it is large
   ServeCommands([&](const Command& command) {
     if (absl::StartsWith(command.op, "train:")) return coded.Measure(command);
@@ -45,6 +48,7 @@ int Main(const std::string& rate, int connections, const std::string& burst) {
       const std::string burst_next = comma == next.npos ? burst : next.substr(comma + 1);
       return coded.MeasureSwitch(command, [&] { return link->Reshape(rate_next, burst_next); });
     }
+    if (command.op == "push" || command.op == "pull") return work.Measure(command);
     if (layered == nullptr) {
       layered = std::make_unique<LayeredModel>(worker->get());
       if (const absl::Status built = layered->Build(); !built.ok()) {

@@ -60,6 +60,7 @@ struct Config {
   std::uint64_t checkpoint_every_clocks = 0;  // LEEWAY_CHECKPOINT_EVERY_CLOCKS; 0: not by clocks
   std::uint64_t checkpoint_keep = 3;          // LEEWAY_CHECKPOINT_KEEP: the newest; 0: all
   std::uint64_t checkpoint_full_every = 1;    // LEEWAY_CHECKPOINT_FULL_EVERY: others add to it
+  bool checkpoint_at_end = false;             // LEEWAY_CHECKPOINT_AT_END: one when training ends
   absl::Duration checkpoint_timeout = absl::Minutes(10);  // LEEWAY_CHECKPOINT_TIMEOUT_MS
 
   absl::Duration heartbeat_interval = absl::Seconds(1);  // LEEWAY_HEARTBEAT_INTERVAL_MS
@@ -74,6 +75,8 @@ struct Config {
   // LEEWAY_VAN: auto (shared memory between processes of one machine, rdma between machines that
   // both have a device, tcp elsewhere), shm, rdma, tcp, zmq
   std::string van = "auto";
+  // LEEWAY_CHECKSUM: auto (CRC32C of everything between machines), on (within one too), off
+  std::string checksum = "auto";
   std::uint64_t shm_bytes = 64 << 20;   // LEEWAY_SHM_BYTES: shared memory a connection and side
   std::uint64_t rdma_bytes = 16 << 20;  // LEEWAY_RDMA_BYTES: of each peer that sends large messages
   std::uint64_t busy_poll_us = 100;  // LEEWAY_BUSY_POLL_US: before a thread blocks; 0: not at all

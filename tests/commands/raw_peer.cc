@@ -53,7 +53,7 @@ void SayFrame(int fd, const std::string& frame) {
   std::string bytes(reinterpret_cast<const char*>(greeting.data()), greeting.size());
   std::string record(van::kTcpRecordBytes, '\0');
   van::Put(static_cast<std::uint32_t>(frame.size()), reinterpret_cast<std::byte*>(record.data()));
-  Say(fd, bytes + record + frame);
+  Say(fd, bytes + record + frame + std::string(van::kTcpChecksumBytes, '\0'));
 }
 
 bool Read(int fd, std::string* bytes) {

@@ -263,7 +263,9 @@ bool Attacker::Attack(int kind, const std::string& address) {
        ZmqAttacks()[static_cast<std::size_t>(kind - tcp_kinds)](state_->forge)) {
     for (std::size_t i = 0; i < frames.size(); ++i) {
       const int flags = ZMQ_DONTWAIT | (i + 1 < frames.size() ? ZMQ_SNDMORE : 0);
-      good = good && zmq_send(socket, frames[i].data(), frames[i].size(), flags) >= 0;
+      // Without a checksum.
+      const std::string frame = i == 0 ? frames[i] + std::string(4, '\0') : frames[i];
+      good = good && zmq_send(socket, frame.data(), frame.size(), flags) >= 0;
     }
   }
   zmq_close(socket);

@@ -80,6 +80,7 @@ absl::StatusOr<std::unique_ptr<LocalCluster>> LocalCluster::Start(const Setup& s
   State& state = *cluster->state_;
   state.setup = setup;
   state.factory = NewFactory(setup.net, state.fabric);
+  if (setup.wrap) state.factory = setup.wrap(std::move(state.factory));
 
   Config config = setup.config;
   config.num_servers = setup.servers;

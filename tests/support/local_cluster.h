@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "leeway/config.h"
 #include "leeway/worker.h"
+#include "van/van.h"
 
 namespace leeway::tests {
 
@@ -22,7 +23,9 @@ class LocalCluster {
     std::uint32_t servers = 1;
     std::uint32_t workers = 1;
     Net net = Net::kInproc;
-    Config config;                    // role, scheduler and counts are filled in
+    Config config;  // role, scheduler and counts are filled in
+    // Puts something between the cluster and its network.
+    std::function<std::unique_ptr<van::Factory>(std::unique_ptr<van::Factory>)> wrap = nullptr;
     bool servers_never_hold = false;  // ps' test-only switch: pulls are answered at once
   };
 

@@ -39,6 +39,7 @@ TcpConn::TcpConn(TcpShared* shared, ConnId conn, bool was_dialled, UniqueFd fd,
                 &shared->scratch, [this](std::span<const std::byte> head, std::uint64_t bytes) {
                   return shared_->events->PostedFor(id, head, bytes);
                 }) {
+  receiver_.VerifyChecksums(shared->limits.checksums != Limits::Checksums::kOff);
   const auto greeting = TcpGreeting(dialled ? 0 : shared_->offers);
   sender_.AddBytes(greeting.data(), greeting.size());
 }
@@ -115,7 +116,20 @@ void TcpConn::ReadGreeting() {
     }
   }
   stage_ = Stage::kOpen;
+  if (WantsChecksums()) sender_.SendChecksums();
   if (dialled) shared_->events->OnOpened(id);
+}
+
+bool TcpConn::WantsChecksums() const {
+  switch (shared_->limits.checksums) {
+    case Limits::Checksums::kBetweenMachines:
+      return !within_machine();
+    case Limits::Checksums::kAll:
+      return true;
+    case Limits::Checksums::kOff:
+      return false;
+  }
+  return true;
 }
 
 // As much of it as has come.
@@ -127,12 +141,19 @@ absl::Status TcpConn::CheckGreeting() const {
                      greeting_[0] == kZmtpBegins ? " but, it seems, ZeroMQ's" : "",
                      ": both ends must have the same LEEWAY_VAN"));
   }
-  const std::size_t compared = std::min(greeted_, kTcpOffersAt);
-  if (std::memcmp(greeting_.data(), own.data(), compared) == 0) return absl::OkStatus();
-  if (greeted_ < greeting_.size()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("it speaks version ", Get<std::uint32_t>(greeting_.data() + kTcpVersionAt),
-                   " of our protocol over TCP, and this is version ", kTcpVersion));
+  if (greeted_ < kTcpOffersAt) return absl::OkStatus();
+  if (const auto version = Get<std::uint32_t>(greeting_.data() + kTcpVersionAt);
+      version != kTcpVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("it speaks version ", version,
+                     " of our protocol over TCP, and this is version ", kTcpVersion));
+  }
+  if (greeted_ == greeting_.size() &&
+      ChecksumOf(greeting_.data(), kTcpGreetingChecksumAt) !=
+          Get<std::uint32_t>(greeting_.data() + kTcpGreetingChecksumAt)) {
+    return absl::DataLossError("the checksum of its greeting does not match");
+  }
+  return absl::OkStatus();
 }
 
 // It may be called again, for the same connection, from within an event: what lies ready goes on

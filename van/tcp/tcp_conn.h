@@ -82,6 +82,7 @@ class TcpConn {
 
   void Connected();
   void ReadGreeting();
+  bool WantsChecksums() const;
   absl::Status CheckGreeting() const;
   void Receive(bool* more);
   void HandOver();

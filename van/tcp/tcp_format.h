@@ -4,11 +4,22 @@
 //   0   8  magic "LWYtcp", 13, 10
 //   8   4  version of this framing
 //   12  4  what else this side offers: 1, the same address over rdma; only of a listener's
+//   16  4  checksum of the 16 bytes before
 // and then says messages, one after the other:
 //   0   4  bytes of the first frame (prefix and header)
 //   4   4  how many payload frames
-//   8      the first frame
-//   then, for each payload frame, 8 bytes that say how long it is, and the frame
+//   8   4  checksum of the 8 bytes before; kNoChecksum: this message has none, the other checksums
+//          are not looked at
+//   12     the first frame
+//       4  checksum of the first frame
+//   then, for each payload frame,
+//       8  its bytes
+//       4  checksum of the 8 bytes before
+//          the frame
+//       4  checksum of the frame
+// A length has a checksum of its own, because it is believed before what it announces has come. A
+// frame's stands behind it, so that it is computed piece by piece as the frame is sent and received
+// (checksum.h).
 #ifndef LEEWAY_VAN_TCP_TCP_FORMAT_H_
 #define LEEWAY_VAN_TCP_TCP_FORMAT_H_
 
@@ -17,15 +28,17 @@
 #include <cstdint>
 #include <cstring>
 
+#include "van/checksum.h"
 #include "van/little_endian.h"
 
 namespace leeway::van {
 
-inline constexpr std::size_t kTcpGreetingBytes = 16;
+inline constexpr std::size_t kTcpGreetingBytes = 20;
 inline constexpr std::size_t kTcpVersionAt = 8;
 inline constexpr char kTcpMagic[] = "LWYtcp\r\n";
 inline constexpr std::size_t kTcpOffersAt = 12;
-inline constexpr std::uint32_t kTcpVersion = 2;
+inline constexpr std::size_t kTcpGreetingChecksumAt = 16;
+inline constexpr std::uint32_t kTcpVersion = 3;
 inline constexpr std::uint32_t kTcpOffersRdma = 1;
 
 inline std::array<std::byte, kTcpGreetingBytes> TcpGreeting(std::uint32_t offers = 0) {
@@ -33,11 +46,14 @@ inline std::array<std::byte, kTcpGreetingBytes> TcpGreeting(std::uint32_t offers
   std::memcpy(greeting.data(), kTcpMagic, kTcpVersionAt);
   Put(kTcpVersion, greeting.data() + kTcpVersionAt);
   Put(offers, greeting.data() + kTcpOffersAt);
+  Put(ChecksumOf(greeting.data(), kTcpGreetingChecksumAt),
+      greeting.data() + kTcpGreetingChecksumAt);
   return greeting;
 }
 
-inline constexpr std::size_t kTcpRecordBytes = 8;  // in front of a message
-inline constexpr std::size_t kTcpLengthBytes = 8;  // in front of a payload frame
+inline constexpr std::size_t kTcpChecksumBytes = 4;
+inline constexpr std::size_t kTcpRecordBytes = 8 + kTcpChecksumBytes;  // in front of a message
+inline constexpr std::size_t kTcpLengthBytes = 8 + kTcpChecksumBytes;  // of a payload frame
 // As many as a prefix can announce.
 inline constexpr std::uint32_t kTcpPayloadFramesMax = 65535;
 

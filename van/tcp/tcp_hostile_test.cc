@@ -38,9 +38,17 @@ std::string Greeting() {
   return std::string(reinterpret_cast<const char*>(greeting.data()), greeting.size());
 }
 
+// In place of a checksum.
+const std::string kNone(kTcpChecksumBytes, '\0');
+
 std::string Record(std::uint32_t first_bytes, std::uint32_t frames) {
-  return Number(first_bytes) + Number(frames);
+  return Number(first_bytes) + Number(frames) + kNone;
 }
+
+std::string Length(std::uint64_t bytes) { return Number(bytes) + kNone; }
+
+// What is no prefix.
+std::string Head(char filling = 'p') { return std::string(kPrefixBytes, filling) + kNone; }
 
 // A whole message: prefix and `header`, then `payload`.
 std::string Framed(Kind kind, absl::string_view header,
@@ -53,9 +61,9 @@ std::string Framed(Kind kind, absl::string_view header,
   PutPrefix(prefix, reinterpret_cast<std::byte*>(head.data()));
   std::string bytes = Record(static_cast<std::uint32_t>(kPrefixBytes + header.size()),
                              static_cast<std::uint32_t>(payload.size()));
-  absl::StrAppend(&bytes, head, header);
+  absl::StrAppend(&bytes, head, header, kNone);
   for (const std::string& frame : payload) {
-    absl::StrAppend(&bytes, Number(std::uint64_t{frame.size()}), frame);
+    absl::StrAppend(&bytes, Length(frame.size()), frame, kNone);
   }
   return bytes;
 }
@@ -177,17 +185,16 @@ TEST_F(TcpHostileTest, WhatIsNoMessageEndsTheConnection) {
       {"a first frame too long", Record(2 * proto::kHeaderBytesMax + 1, 0)},
       {"2^32 - 1 frames", Record(kPrefixBytes, most)},
       {"65536 frames", Record(kPrefixBytes, 65536)},
-      {"2^64 - 1 bytes",
-       Record(kPrefixBytes, 1) + std::string(kPrefixBytes, 'p') + Number(~std::uint64_t{0})},
-      {"2^63 bytes",
-       Record(kPrefixBytes, 1) + std::string(kPrefixBytes, 'p') + Number(std::uint64_t{1} << 63)},
+      {"2^64 - 1 bytes", Record(kPrefixBytes, 1) + Head() + Length(~std::uint64_t{0})},
+      {"2^63 bytes", Record(kPrefixBytes, 1) + Head() + Length(std::uint64_t{1} << 63)},
       {"a frame too long, of those too many",
-       Record(kPrefixBytes, 20) + std::string(kPrefixBytes, 'p') +
-           std::string(9 * kTcpLengthBytes, '\0') + Number(std::uint64_t{1} << 40)},
-      {"nothing", Record(0, 0)},
-      {"less than a prefix", Record(3, 0) + "xxx"},
-      {"no prefix", Record(kPrefixBytes, 0) + std::string(kPrefixBytes, 'x')},
-      {"no frames at all, said at length", Record(0, 65535) + std::string(65535 * 8, '\0')},
+       Record(kPrefixBytes, 20) + Head() +
+           std::string(9 * (kTcpLengthBytes + kTcpChecksumBytes), '\0') +
+           Length(std::uint64_t{1} << 40)},
+      {"nothing", Record(0, 0) + kNone},
+      {"less than a prefix", Record(3, 0) + "xxx" + kNone},
+      {"no prefix", Record(kPrefixBytes, 0) + Head('x')},
+      {"no frames at all, said at length", Record(0, 65535) + std::string(65535 * 16, '\0')},
   };
   for (const auto& [what, bytes] : cases) {
     SCOPED_TRACE(what);
@@ -207,9 +214,9 @@ TEST_F(TcpHostileTest, WhatIsAnnouncedCostsNothingUntilItComes) {
   for (int i = 0; i < 16; ++i) {
     attackers.push_back(std::make_unique<TcpAttacker>(address_));
     attackers.back()->Say(Greeting());
-    attackers.back()->Say(i % 2 == 0 ? Record(2 * proto::kHeaderBytesMax, 0)
-                                     : Record(kPrefixBytes, 1) + std::string(kPrefixBytes, 'p') +
-                                           Number(std::uint64_t{1} << 30));
+    attackers.back()->Say(i % 2 == 0
+                              ? Record(2 * proto::kHeaderBytesMax, 0)
+                              : Record(kPrefixBytes, 1) + Head() + Length(std::uint64_t{1} << 30));
   }
   world_->RunFor(absl::Milliseconds(50));
   EXPECT_LT(ResidentBytes(), before + (64 << 20));
@@ -223,8 +230,8 @@ TEST_F(TcpHostileTest, AStrangersPayloadTakesNoMemory) {
   std::vector<std::unique_ptr<TcpAttacker>> attackers;
   for (int i = 0; i < 100; ++i) {
     attackers.push_back(std::make_unique<TcpAttacker>(address_));
-    attackers.back()->Say(Greeting() + Record(kPrefixBytes, 1) + std::string(kPrefixBytes, 'p') +
-                          Number(std::uint64_t{1} << 20) + "x");
+    attackers.back()->Say(Greeting() + Record(kPrefixBytes, 1) + Head() +
+                          Length(std::uint64_t{1} << 20) + "x");
   }
   world_->RunFor(absl::Milliseconds(50));
   EXPECT_EQ(runtime::PagePool::Shared().in_use_bytes(), in_pages_before);

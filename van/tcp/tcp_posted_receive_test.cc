@@ -26,8 +26,9 @@ std::string Bytes(std::uint64_t number, std::size_t size) {
 }
 
 std::string MessageOf(const std::string& head, const std::vector<std::string>& payload) {
-  std::string bytes = Bytes(head.size(), 4) + Bytes(payload.size(), 4) + head;
-  for (const std::string& frame : payload) bytes += Bytes(frame.size(), 8) + frame;
+  const std::string none = Bytes(kNoChecksum, 4);
+  std::string bytes = Bytes(head.size(), 4) + Bytes(payload.size(), 4) + none + head + none;
+  for (const std::string& frame : payload) bytes += Bytes(frame.size(), 8) + none + frame + none;
   return bytes;
 }
 
@@ -127,6 +128,19 @@ TEST_F(TcpPostedReceiveTest, RevokedMemoryIsNotWrittenTo) {
   EXPECT_EQ(frames_[0].size(), kFrame);
   EXPECT_NE(frames_[0].data(), memory());
   EXPECT_EQ(frames_[0].text().substr(kFrame / 2 + 100), Frame('c').substr(kFrame / 2 + 100));
+}
+
+// All of the frame is there, but not yet its checksum.
+TEST_F(TcpPostedReceiveTest, NorIsItHandedOverWhenTheLastBytesComeLate) {
+  const std::string bytes = MessageOf("head", {Frame('e')});
+  Feed(bytes.substr(0, bytes.size() - 2), 30'000);
+  ASSERT_EQ(memory_, Frame('e'));
+  ASSERT_EQ(messages_, 0);
+  handle_.Revoke();
+  Feed(bytes.substr(bytes.size() - 2), 30'000);
+  ASSERT_EQ(frames_.size(), 1u);
+  EXPECT_EQ(frames_[0].size(), kFrame);
+  EXPECT_NE(frames_[0].data(), memory());
 }
 
 TEST_F(TcpPostedReceiveTest, NorIsThatOfAHandleThatHasGone) {

@@ -22,6 +22,9 @@ absl::Status Broken(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat("what it sends makes no sense: ", parts...));
 }
 
+// Towards people it is about a connection, which is named in front of it.
+constexpr char kChecksumMismatch[] = "a checksum does not match";
+
 // For anything other than null where there are no bytes.
 constexpr std::byte kNothing[1] = {};
 
@@ -57,6 +60,7 @@ int TcpReceiver::Places(std::array<iovec, 2>* places) {
 void TcpReceiver::Took(std::size_t bytes) {
   if (gathers_ && to_ != nullptr) {
     const auto gathered = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, left_));
+    if (expects_ == Expects::kFrame) SumUp(to_, gathered);
     to_ += gathered;
     left_ -= gathered;
     bytes -= gathered;
@@ -103,6 +107,7 @@ const std::byte* TcpReceiver::Fetch(absl::Status* status) {
     if (*status = BeginGathering(); !status->ok()) return nullptr;
   }
   const auto taken = static_cast<std::size_t>(std::min<std::uint64_t>(there, left_));
+  if (expects_ == Expects::kFrame && taken > 0) SumUp(memory_.get() + begin_, taken);
   if (to_ != nullptr && taken > 0) {
     std::memcpy(to_, memory_.get() + begin_, taken);
     to_ += taken;
@@ -113,6 +118,7 @@ const std::byte* TcpReceiver::Fetch(absl::Status* status) {
   switch (expects_) {
     case Expects::kRecord:
     case Expects::kLength:
+    case Expects::kFrameChecksum:
       return small_.data();
     case Expects::kHead:
       return long_head_.data();
@@ -129,6 +135,7 @@ absl::Status TcpReceiver::BeginGathering() {
   switch (expects_) {
     case Expects::kRecord:
     case Expects::kLength:
+    case Expects::kFrameChecksum:
       to_ = small_.data();
       return absl::OkStatus();
     case Expects::kHead:
@@ -153,10 +160,12 @@ absl::Status TcpReceiver::BeginFrame() {
 void TcpReceiver::LeaveRevokedReceive() {
   if (posted_ == nullptr || posted_->to() != nullptr) return;
   posted_ = nullptr;
-  const std::uint64_t there = bytes_ - left_;
-  if (!Allocate(&frame_).ok()) return;
-  std::memset(to_, 0, there);
-  to_ += there;
+  const std::uint64_t left = expects_ == Expects::kFrame ? left_ : 0;
+  const std::uint64_t there = frame_.size() - left;
+  std::byte* to = nullptr;
+  frame_ = Buffer::TryAllocate(frame_.size(), &to);
+  if (to != nullptr) std::memset(to, 0, there);
+  if (expects_ == Expects::kFrame) to_ = to == nullptr ? nullptr : to + there;
 }
 
 absl::Status TcpReceiver::Allocate(Buffer* buffer) {
@@ -173,29 +182,28 @@ absl::StatusOr<bool> TcpReceiver::OnPart(const std::byte* at) {
       LEEWAY_RETURN_IF_ERROR(OnRecord(at));
       return false;
     case Expects::kHead:
-      // What lies in the scratch buffer does not outlast the next read.
-      if (!gathers_ && frames_left_ > 0) {
-        head_copy_.assign(at, at + bytes_);
-        at = head_copy_.data();
-      }
-      head_ = {at, static_cast<std::size_t>(bytes_)};
-      frames_ = 1;
-      payload_.clear();
+      LEEWAY_RETURN_IF_ERROR(OnHead(at));
       return NextFrame();
     case Expects::kLength:
       LEEWAY_RETURN_IF_ERROR(OnLength(at));
       return false;
     case Expects::kFrame:
-      if (Keeps()) {
-        payload_.push_back(gathers_ ? std::move(frame_) : Buffer::CopyOf(at, bytes_));
-      }
-      frame_ = Buffer();
-      posted_ = nullptr;
-      ++frames_;
-      --frames_left_;
+      OnFrame(at);
+      return false;
+    case Expects::kFrameChecksum:
+      LEEWAY_RETURN_IF_ERROR(OnFrameChecksum(at));
       return NextFrame();
   }
   return Broken("nothing is expected");
+}
+
+absl::Status TcpReceiver::Verify(const std::byte* of, std::uint64_t size,
+                                 const std::byte* checksum) const {
+  if (!has_checksums_ ||
+      ChecksumOf(of, static_cast<std::size_t>(size)) == Get<std::uint32_t>(checksum)) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(kChecksumMismatch);
 }
 
 // Whether there is none, and the message complete.
@@ -210,6 +218,8 @@ bool TcpReceiver::NextFrame() {
 }
 
 absl::Status TcpReceiver::OnRecord(const std::byte* at) {
+  has_checksums_ = verify_ && Get<std::uint32_t>(at + 8) != kNoChecksum;
+  LEEWAY_RETURN_IF_ERROR(Verify(at, 8, at + 8));
   const auto first = Get<std::uint32_t>(at);
   const auto frames = Get<std::uint32_t>(at + 4);
   if (first > limits_.first_bytes_max) {
@@ -219,17 +229,52 @@ absl::Status TcpReceiver::OnRecord(const std::byte* at) {
     return Broken("a message of ", frames, " payload frames, at most ", kTcpPayloadFramesMax);
   }
   frames_left_ = frames;
-  Expect(Expects::kHead, first);
+  Expect(Expects::kHead, first + kTcpChecksumBytes);
+  return absl::OkStatus();
+}
+
+absl::Status TcpReceiver::OnHead(const std::byte* at) {
+  const auto size = static_cast<std::size_t>(bytes_ - kTcpChecksumBytes);
+  LEEWAY_RETURN_IF_ERROR(Verify(at, size, at + size));
+  // What lies in the scratch buffer does not outlast the next read.
+  if (!gathers_ && frames_left_ > 0) {
+    head_copy_.assign(at, at + size);
+    at = head_copy_.data();
+  }
+  head_ = {at, size};
+  frames_ = 1;
+  payload_.clear();
   return absl::OkStatus();
 }
 
 absl::Status TcpReceiver::OnLength(const std::byte* at) {
+  LEEWAY_RETURN_IF_ERROR(Verify(at, 8, at + 8));
   const auto bytes = Get<std::uint64_t>(at);
   if (bytes > limits_.frame_bytes_max) {
     return Broken("a frame of ", bytes, " bytes, at most ", limits_.frame_bytes_max,
                   " (LEEWAY_MESSAGE_BYTES_MAX)");
   }
+  checksum_ = Checksum();
   Expect(Expects::kFrame, bytes);
+  return absl::OkStatus();
+}
+
+void TcpReceiver::OnFrame(const std::byte* at) {
+  if (!gathers_) SumUp(at, static_cast<std::size_t>(bytes_));
+  if (Keeps() && !gathers_) frame_ = Buffer::CopyOf(at, bytes_);
+  ++frames_;
+  --frames_left_;
+  Expect(Expects::kFrameChecksum, kTcpChecksumBytes);
+}
+
+absl::Status TcpReceiver::OnFrameChecksum(const std::byte* at) {
+  if (has_checksums_ && checksum_.value() != Get<std::uint32_t>(at)) {
+    return absl::DataLossError(kChecksumMismatch);
+  }
+  LeaveRevokedReceive();
+  if (Keeps()) payload_.push_back(std::move(frame_));
+  frame_ = Buffer();
+  posted_ = nullptr;
   return absl::OkStatus();
 }
 

@@ -19,6 +19,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "van/checksum.h"
 #include "van/tcp/tcp_format.h"
 #include "van/transport.h"
 
@@ -53,6 +54,9 @@ class TcpReceiver {
   // Frames from here on are read straight to where they are kept, shorter ones copied there.
   static constexpr std::uint64_t kLargeBytes = 64 << 10;
 
+  // Whether checksums are looked at.
+  void VerifyChecksums(bool verify) { verify_ = verify; }
+
   // From the next message on.
   void LimitPayloadFrames(std::uint32_t most) { limits_.payload_frames_max = most; }
 
@@ -63,6 +67,7 @@ class TcpReceiver {
 
   // Whether a message is complete, see TakeArrival; false: there is no more in what was taken. An
   // error: the other side does not keep to the format, or there is no memory for what it announces.
+  // DATA_LOSS: a checksum does not match.
   // What was found may be handed to somebody who then calls this again.
   absl::StatusOr<bool> Next();
   // Its head is valid until the next call of Next or Took.
@@ -76,9 +81,12 @@ class TcpReceiver {
   void Rest();
 
  private:
-  enum class Expects { kRecord, kHead, kLength, kFrame };
+  enum class Expects { kRecord, kHead, kLength, kFrame, kFrameChecksum };
 
   void Expect(Expects what, std::uint64_t bytes);
+  void SumUp(const std::byte* bytes, std::size_t size) {
+    if (has_checksums_) checksum_.Add(bytes, size);
+  }
   bool Keeps() const { return payload_.size() < limits_.payload_frames_max; }
   const std::byte* Fetch(absl::Status* status);
   absl::Status BeginGathering();
@@ -87,7 +95,11 @@ class TcpReceiver {
   absl::Status Allocate(Buffer* buffer);
   absl::StatusOr<bool> OnPart(const std::byte* at);
   absl::Status OnRecord(const std::byte* at);
+  absl::Status OnHead(const std::byte* at);
   absl::Status OnLength(const std::byte* at);
+  void OnFrame(const std::byte* at);
+  absl::Status OnFrameChecksum(const std::byte* at);
+  absl::Status Verify(const std::byte* of, std::uint64_t size, const std::byte* checksum) const;
   bool NextFrame();
 
   Limits limits_;
@@ -103,10 +115,15 @@ class TcpReceiver {
   bool gathers_ = false;
   std::byte* to_ = nullptr;  // null: of a frame too many, thrown away
   std::uint64_t left_ = 0;
-  std::array<std::byte, 8> small_;
+  std::array<std::byte, kTcpRecordBytes> small_;
+  static_assert(kTcpLengthBytes <= kTcpRecordBytes);
   Buffer long_head_;
   Buffer frame_;
   std::shared_ptr<const PostedReceive> posted_;  // where `frame_` lies, if that is somebody else's
+
+  bool verify_ = true;
+  bool has_checksums_ = false;  // this message
+  Checksum checksum_;           // of its frame that is coming in
 
   // The message so far.
   std::span<const std::byte> head_;

@@ -18,6 +18,8 @@ constexpr std::size_t kCopyBelowBytes = 4096;
 constexpr std::size_t kChunkBytes = 32 << 10;
 constexpr std::size_t kPiecesAtOnce = 64;
 constexpr std::size_t kBytesPerTurn = 4 << 20;
+// Of frames with checksums: what a processor's own cache holds.
+constexpr std::size_t kSummedAtOnce = 512 << 10;
 static_assert(kCopyBelowBytes <= kChunkBytes);
 
 }  // namespace
@@ -43,7 +45,7 @@ std::byte* TcpSender::Room(std::size_t size) {
   if (last != nullptr && last->data + last->size == at) {
     last->size += size;
   } else {
-    pieces_.push_back({at, size, Buffer()});
+    pieces_.push_back({.data = at, .size = size});
   }
   return at;
 }
@@ -56,33 +58,74 @@ void TcpSender::AddFrame(const Buffer& frame) {
   if (frame.empty()) return;
   if (frame.size() < kCopyBelowBytes) return AddBytes(frame.data(), frame.size());
   added_ += frame.size();
-  pieces_.push_back({frame.data(), frame.size(), frame});
+  pieces_.push_back({.data = frame.data(), .size = frame.size(), .keeps = frame});
+}
+
+void TcpSender::PutChecksum(const std::byte* of, std::size_t size, std::byte* to) const {
+  Put(checksums_ ? ChecksumOf(of, size) : kNoChecksum, to);
+}
+
+void TcpSender::AddPayload(const Buffer& frame) {
+  std::byte* const length = Room(kTcpLengthBytes);
+  Put(std::uint64_t{frame.size()}, length);
+  PutChecksum(length, sizeof(std::uint64_t), length + sizeof(std::uint64_t));
+  AddFrame(frame);
+  const bool later = checksums_ && frame.size() >= kCopyBelowBytes;
+  const std::size_t at = pieces_.size() - 1;
+  std::byte* const checksum = Room(kTcpChecksumBytes);
+  if (later) {
+    pieces_[at].checksum_to = checksum;
+  } else {
+    PutChecksum(frame.data(), frame.size(), checksum);
+  }
 }
 
 void TcpSender::Add(const Prefix& prefix, const Message& message, SendDone done) {
-  std::byte* const head = Room(kTcpRecordBytes + kPrefixBytes);
-  Put(static_cast<std::uint32_t>(kPrefixBytes + message.header.size()), head);
-  Put(static_cast<std::uint32_t>(message.payload.size()), head + 4);
-  PutPrefix(prefix, head + kTcpRecordBytes);
-  AddFrame(message.header);
-  for (const Buffer& frame : message.payload) {
-    Put(std::uint64_t{frame.size()}, Room(kTcpLengthBytes));
-    AddFrame(frame);
+  std::byte* const record = Room(kTcpRecordBytes + kPrefixBytes);
+  std::byte* const head = record + kTcpRecordBytes;
+  Put(static_cast<std::uint32_t>(kPrefixBytes + message.header.size()), record);
+  Put(static_cast<std::uint32_t>(message.payload.size()), record + 4);
+  PutChecksum(record, 8, record + 8);
+  PutPrefix(prefix, head);
+  Checksum checksum;
+  if (checksums_) {
+    checksum.Add(head, kPrefixBytes);
+    checksum.Add(message.header.data(), message.header.size());
   }
+  AddFrame(message.header);
+  Put(checksums_ ? checksum.value() : kNoChecksum, Room(kTcpChecksumBytes));
+  for (const Buffer& frame : message.payload) AddPayload(frame);
   if (done) owed_.push_back({added_, std::move(done)});
 }
 
 // ---- writing ----
+
+// As much of it as may leave at once. Whether all of it is in its checksum.
+bool TcpSender::SumUp(Piece* piece) {
+  const std::size_t most = std::min(piece->size, kSummedAtOnce);
+  const std::size_t part = most - std::min(most, piece->summed);
+  piece->checksum.Add(piece->data + piece->summed, part);
+  piece->summed += part;
+  if (piece->summed < piece->size) return false;
+  Put(piece->checksum.value(), std::exchange(piece->checksum_to, nullptr));
+  return true;
+}
 
 TcpSender::Wrote TcpSender::Write(int fd) {
   for (std::size_t turn = 0; first_piece_ < pieces_.size();) {
     if (turn >= kBytesPerTurn) return Wrote::kMuch;
     std::array<iovec, kPiecesAtOnce> places;
     std::size_t count = 0, bytes = 0;
-    for (; count < places.size() && first_piece_ + count < pieces_.size(); ++count) {
-      const Piece& piece = pieces_[first_piece_ + count];
-      places[count] = {const_cast<std::byte*>(piece.data), piece.size};
-      bytes += piece.size;
+    for (bool whole = true; whole && count < places.size() && first_piece_ + count < pieces_.size();
+         ++count) {
+      Piece& piece = pieces_[first_piece_ + count];
+      if (piece.checksum_to != nullptr) {
+        if (bytes >= kSummedAtOnce) break;
+        whole = SumUp(&piece);
+      }
+      const std::size_t ready = whole ? piece.size : piece.summed;
+      places[count] = {const_cast<std::byte*>(piece.data), ready};
+      bytes += ready;
     }
     msghdr message{};
     message.msg_iov = places.data();
@@ -107,6 +150,7 @@ void TcpSender::OnWritten(std::size_t size) {
     const std::size_t part = std::min(size, piece.size);
     piece.data += part;
     piece.size -= part;
+    piece.summed -= std::min(piece.summed, part);
     size -= part;
     if (piece.size > 0) break;
     piece.keeps = Buffer();

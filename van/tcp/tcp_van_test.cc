@@ -296,45 +296,131 @@ TEST(TcpSleep, ASenderOnAnotherThreadDoesNotLoseTheSleepersWakeUp) {
 
 // ---- the framing by itself ----
 
-// What a sender writes into a socket, cut at all the places there are, is what a receiver reads.
-TEST(TcpFraming, NoMatterWhereItIsCut) {
+std::vector<Message> SomeMessages() {
+  return {TextMessage("a", {"bc", "", std::string(5000, 'd')}), TextMessage(""),
+          TextMessage(std::string(70, 'h')), TextMessage("x", {"y"})};
+}
+
+// What a sender makes of them.
+std::string WrittenBy(TcpSender* sender, const std::vector<Message>& messages) {
   int ends[2];
-  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return "";
   const UniqueFd in(ends[0]), out(ends[1]);
-  DoneList done;
-  TcpSender sender(&done);
-  const std::vector<Message> messages = {TextMessage("a", {"bc", "", std::string(5000, 'd')}),
-                                         TextMessage(""), TextMessage(std::string(70, 'h')),
-                                         TextMessage("x", {"y"})};
   for (const Message& message : messages) {
     Prefix prefix;
     prefix.frames = static_cast<std::uint16_t>(message.payload.size() + 1);
-    sender.Add(prefix, message, nullptr);
+    sender->Add(prefix, message, nullptr);
   }
-  ASSERT_EQ(sender.Write(in.get()), TcpSender::Wrote::kAll);
-  EXPECT_EQ(sender.waiting_bytes(), 0u);
-  std::string bytes(20'000, '\0');
-  bytes.resize(static_cast<std::size_t>(::recv(out.get(), bytes.data(), bytes.size(), 0)));
+  std::string written;
+  std::string part(1 << 20, '\0');
+  for (auto wrote = TcpSender::Wrote::kFull; wrote != TcpSender::Wrote::kAll;) {
+    wrote = sender->Write(in.get());
+    const ssize_t got = ::recv(out.get(), part.data(), part.size(), MSG_DONTWAIT);
+    if (got > 0) written.append(part, 0, static_cast<std::size_t>(got));
+  }
+  for (ssize_t got = 1; got > 0;) {
+    got = ::recv(out.get(), part.data(), part.size(), MSG_DONTWAIT);
+    if (got > 0) written.append(part, 0, static_cast<std::size_t>(got));
+  }
+  return written;
+}
+
+TcpReceiver NewReceiver(TcpScratch* scratch) {
+  return TcpReceiver(
+      {.first_bytes_max = 1 << 20, .frame_bytes_max = 1 << 24, .payload_frames_max = 8}, scratch,
+      [](std::span<const std::byte>, std::uint64_t) { return nullptr; });
+}
+
+void ExpectSame(const Arrival& arrival, const Message& expected) {
+  ASSERT_EQ(arrival.frames, expected.payload.size() + 1);
+  ASSERT_EQ(arrival.head.size(), kPrefixBytes + expected.header.size());
+  const auto header = arrival.head.subspan(kPrefixBytes);
+  ASSERT_TRUE(std::equal(header.begin(), header.end(), expected.header.data()));
+  for (std::size_t i = 0; i < expected.payload.size(); ++i) {
+    ASSERT_EQ(arrival.payload[i].text(), expected.payload[i].text());
+  }
+}
+
+class TcpFraming : public testing::TestWithParam<bool> {
+ protected:
+  TcpFraming() {
+    if (GetParam()) sender_.SendChecksums();
+  }
+  DoneList done_;
+  TcpSender sender_{&done_};
+};
+
+INSTANTIATE_TEST_SUITE_P(Checksums, TcpFraming, testing::Bool());
+
+// What a sender writes into a socket, cut at all the places there are, is what a receiver reads.
+TEST_P(TcpFraming, NoMatterWhereItIsCut) {
+  const std::vector<Message> messages = SomeMessages();
+  const std::string bytes = WrittenBy(&sender_, messages);
+  EXPECT_EQ(sender_.waiting_bytes(), 0u);
   for (std::size_t cut = 1; cut <= bytes.size(); cut = cut < 200 ? cut + 1 : cut * 2) {
     TcpScratch scratch;
-    TcpReceiver receiver(
-        {.first_bytes_max = 1 << 20, .frame_bytes_max = 1 << 20, .payload_frames_max = 8}, &scratch,
-        [](std::span<const std::byte>, std::uint64_t) { return nullptr; });
+    TcpReceiver receiver = NewReceiver(&scratch);
     std::size_t whole = 0;
     FeedReceiver(&receiver, bytes, cut, [&](const Arrival& arrival) {
       ASSERT_LT(whole, messages.size());
-      const Message& expected = messages[whole++];
-      ASSERT_EQ(arrival.frames, expected.payload.size() + 1);
-      ASSERT_EQ(arrival.head.size(), kPrefixBytes + expected.header.size());
-      const auto header = arrival.head.subspan(kPrefixBytes);
-      ASSERT_TRUE(std::equal(header.begin(), header.end(), expected.header.data()));
-      for (std::size_t i = 0; i < expected.payload.size(); ++i) {
-        ASSERT_EQ(arrival.payload[i].text(), expected.payload[i].text());
-      }
+      ExpectSame(arrival, messages[whole++]);
     });
     EXPECT_EQ(whole, messages.size()) << cut;
     EXPECT_TRUE(receiver.idle());
   }
+}
+
+// Longer than what is summed up at once, and than a socket takes at once.
+TEST_P(TcpFraming, FramesOfManyParts) {
+  std::vector<Message> messages;
+  for (const std::size_t size : {4096ul, 512ul << 10, (512ul << 10) + 1, 3'000'017ul}) {
+    std::string frame(size, '\0');
+    for (std::size_t i = 0; i < size; ++i) frame[i] = static_cast<char>(i * 7 + i / 251);
+    messages.push_back(TextMessage("m", {frame, "short", frame}));
+  }
+  const std::string bytes = WrittenBy(&sender_, messages);
+  for (const std::size_t cut : {1000ul, 65'536ul, 1'000'003ul}) {
+    TcpScratch scratch;
+    TcpReceiver receiver = NewReceiver(&scratch);
+    std::size_t whole = 0;
+    FeedReceiver(&receiver, bytes, cut, [&](const Arrival& arrival) {
+      ASSERT_LT(whole, messages.size());
+      ExpectSame(arrival, messages[whole++]);
+    });
+    EXPECT_EQ(whole, messages.size()) << cut;
+  }
+}
+
+// Whichever bit changes on the way, the message it is in does not arrive, and those before it do.
+TEST(TcpChecksums, NoChangedBitGoesUnnoticed) {
+  DoneList done;
+  TcpSender sender(&done);
+  sender.SendChecksums();
+  const std::vector<Message> messages = {TextMessage("a", {"bc", ""}),
+                                         TextMessage("d", {std::string(4500, 'e')})};
+  const std::string bytes = WrittenBy(&sender, messages);
+  int noticed_early = 0;
+  for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+    std::string changed = bytes;
+    changed[bit / 8] = static_cast<char>(changed[bit / 8] ^ (1 << bit % 8));
+    TcpScratch scratch;
+    TcpReceiver receiver = NewReceiver(&scratch);
+    std::array<iovec, 2> places;
+    ASSERT_EQ(receiver.Places(&places), 1);
+    std::memcpy(places[0].iov_base, changed.data(), changed.size());
+    receiver.Took(changed.size());
+    std::size_t whole = 0;
+    absl::StatusOr<bool> next = receiver.Next();
+    for (; next.ok() && *next; next = receiver.Next()) {
+      ASSERT_LT(whole, messages.size());
+      ExpectSame(receiver.TakeArrival(), messages[whole++]);
+    }
+    // Also a length is noticed at once, and nothing waits for what it announces.
+    ASSERT_EQ(next.status().code(), absl::StatusCode::kDataLoss) << bit;
+    ASSERT_LT(whole, messages.size());
+    if (whole == 0) ++noticed_early;
+  }
+  EXPECT_GT(noticed_early, 0);
 }
 
 }  // namespace

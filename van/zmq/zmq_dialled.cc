@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "runtime/status_macros.h"
 #include "van/frame_limits.h"
 #include "van/tcp_address.h"
@@ -17,12 +18,15 @@ std::int64_t ZmqFrameBytesMax(const Limits& limits) {
 
 absl::Status ZmqDialled::Open(const std::string& endpoint, bool inproc, bool v6) {
   inproc_ = inproc;
+  over_tcp_ = absl::StartsWith(endpoint, "tcp://");
   LEEWAY_ASSIGN_OR_RETURN(socket_, ZmqSocket::New(shared_->context, ZMQ_DEALER));
   socket_.Set(ZMQ_IMMEDIATE, 1);
   socket_.Set(ZMQ_RECONNECT_IVL, -1);
   socket_.Set(ZMQ_HANDSHAKE_IVL, 10'000);
   socket_.Set(ZMQ_TCP_KEEPALIVE, 1);
   socket_.Set(ZMQ_MAXMSGSIZE, ZmqFrameBytesMax(shared_->limits));
+  socket_.Set(ZMQ_HEARTBEAT_IVL, kHeartbeatIntervalMs);
+  socket_.Set(ZMQ_HEARTBEAT_TIMEOUT, kHeartbeatTimeoutMs);
   if (v6) socket_.Set(ZMQ_IPV6, 1);
   LEEWAY_RETURN_IF_ERROR(monitor_.Start(shared_->context, socket_));
   if (zmq_connect(socket_.get(), endpoint.c_str()) != 0) {
@@ -40,8 +44,8 @@ bool ZmqDialled::Writable() const { return (socket_.Get(ZMQ_EVENTS) & ZMQ_POLLOU
 
 ZmqSent ZmqDialled::Send(const Prefix& prefix, const Message& message, ZmqLoans::Ticket* ticket) {
   if (data_source_ != nullptr) data_source_->Touch();
-  return SendFrames(socket_.get(), std::string(), prefix, message, !inproc_, shared_->loans,
-                    ticket);
+  return SendFrames(socket_.get(), std::string(), prefix, message,
+                    shared_->sends_checksums(over_tcp_), !inproc_, shared_->loans, ticket);
 }
 
 void ZmqDialled::Shut() {
@@ -104,7 +108,7 @@ bool ZmqDialled::PollData() {
       break;
     }
     any = true;
-    shared_->events->OnArrival(conn_, received.TakeArrival());
+    shared_->events->OnArrival(conn_, received.TakeArrival(shared_->verifies_checksums()));
   }
   if (!drained) return any;
   // Within the process there is no connection to break; that the other side has gone shows in that

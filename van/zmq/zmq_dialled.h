@@ -37,7 +37,7 @@ class ZmqDialled {
   ZmqSocket socket_;
   ZmqMonitor monitor_;
   std::unique_ptr<ZmqSocketSource> monitor_source_, data_source_;
-  bool inproc_ = false;
+  bool inproc_ = false, over_tcp_ = false;
   bool handshaken_ = false;
   bool opened_ = false;
   bool lost_ = false;  // reported once everything received before has been

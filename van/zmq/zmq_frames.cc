@@ -8,10 +8,14 @@
 #include <cstring>
 #include <utility>
 
+#include "van/checksum.h"
+#include "van/little_endian.h"
 #include "van/zmq/tsan.h"
 
 namespace leeway::van {
 namespace {
+
+constexpr std::size_t kZmqChecksumBytes = 4;
 
 // What keeps a lent frame's bytes alive until ZeroMQ is done with them.
 struct Loan {
@@ -48,6 +52,20 @@ Buffer TakePayload(zmq_msg_t* message) {
   // A small frame pins the buffer it was received in: copied, it costs only what it holds.
   if (size < kCopyBelowBytes) return Buffer::CopyOf(zmq_msg_data(message), size);
   return ReceivedFrame::Adopt(message);
+}
+
+std::uint32_t ChecksumOfFrames(std::span<const std::byte> head,
+                               const absl::InlinedVector<Buffer, 3>& payload) {
+  Checksum checksum;
+  const auto add = [&](const std::byte* bytes, std::size_t size) {
+    std::byte length[sizeof(std::uint64_t)];
+    Put(std::uint64_t{size}, length);
+    checksum.Add(length, sizeof(length));
+    checksum.Add(bytes, size);
+  };
+  add(head.data(), head.size());
+  for (const Buffer& frame : payload) add(frame.data(), frame.size());
+  return checksum.value();
 }
 
 // Sends `message`, which is used up.
@@ -133,14 +151,15 @@ bool ZmqLoans::WaitForAll(absl::Duration limit) {
 }
 
 ZmqSent SendFrames(void* socket, const std::string& routing_id, const Prefix& prefix,
-                   const Message& message, bool lend, const std::shared_ptr<ZmqLoans>& loans,
-                   ZmqLoans::Ticket* ticket) {
+                   const Message& message, bool checksum, bool lend,
+                   const std::shared_ptr<ZmqLoans>& loans, ZmqLoans::Ticket* ticket) {
   if (!routing_id.empty() &&
       zmq_send(socket, routing_id.data(), routing_id.size(), ZMQ_DONTWAIT | ZMQ_SNDMORE) < 0) {
     return zmq_errno() == EAGAIN ? ZmqSent::kWouldBlock : ZmqSent::kUnreachable;
   }
   zmq_msg_t frame;
-  if (zmq_msg_init_size(&frame, kPrefixBytes + message.header.size()) != 0) {
+  const std::size_t head_bytes = kPrefixBytes + message.header.size();
+  if (zmq_msg_init_size(&frame, head_bytes + kZmqChecksumBytes) != 0) {
     return ZmqSent::kUnreachable;
   }
   auto* head = static_cast<std::byte*>(zmq_msg_data(&frame));
@@ -148,6 +167,8 @@ ZmqSent SendFrames(void* socket, const std::string& routing_id, const Prefix& pr
   if (!message.header.empty()) {
     std::memcpy(head + kPrefixBytes, message.header.data(), message.header.size());
   }
+  Put(checksum ? ChecksumOfFrames({head, head_bytes}, message.payload) : kNoChecksum,
+      head + head_bytes);
   ZmqSent sent = SendOne(socket, &frame, !message.payload.empty());
   for (std::size_t i = 0; sent == ZmqSent::kSent && i < message.payload.size(); ++i) {
     if (!InitPayload(&frame, message.payload[i], lend, loans, ticket)) return ZmqSent::kUnreachable;
@@ -189,11 +210,19 @@ std::string ZmqReceived::source_address() {
   return address == nullptr ? "" : address;
 }
 
-Arrival ZmqReceived::TakeArrival() {
+Arrival ZmqReceived::TakeArrival(bool verify) {
   Arrival arrival;
   arrival.head = {static_cast<const std::byte*>(zmq_msg_data(&head_)), zmq_msg_size(&head_)};
   arrival.payload = std::move(payload_);
   arrival.frames = frames_;
+  if (arrival.head.size() < kZmqChecksumBytes) return arrival;  // too short for a prefix as well
+  const std::span<const std::byte> sent = arrival.head.last(kZmqChecksumBytes);
+  arrival.head = arrival.head.first(arrival.head.size() - kZmqChecksumBytes);
+  const auto checksum = Get<std::uint32_t>(sent.data());
+  // Of a message of too many frames not all are here, and it is refused in any case.
+  const bool whole = frames_ == arrival.payload.size() + 1;
+  arrival.damaged = verify && whole && checksum != kNoChecksum &&
+                    checksum != ChecksumOfFrames(arrival.head, arrival.payload);
   return arrival;
 }
 

@@ -59,12 +59,15 @@ class ZmqLoans {
 
 enum class ZmqSent { kSent, kWouldBlock, kUnreachable };
 
-// The frames of one message to a socket. `routing_id` (for a ROUTER) may be empty. `lend`: whether
-// large payloads may be lent (not inproc, where the receiver would hold them for as long as it
-// likes).
+// The first frame of a message ends with four bytes that TCP's framing has elsewhere: the checksum
+// of all frames' lengths and bytes, or kNoChecksum (checksum.h).
+//
+// The frames of one message to a socket. `checksum`: whether to compute it. `routing_id` (for a
+// ROUTER) may be empty. `lend`: whether large payloads may be lent (not inproc, where the receiver
+// would hold them for as long as it likes).
 ZmqSent SendFrames(void* socket, const std::string& routing_id, const Prefix& prefix,
-                   const Message& message, bool lend, const std::shared_ptr<ZmqLoans>& loans,
-                   ZmqLoans::Ticket* ticket);
+                   const Message& message, bool checksum, bool lend,
+                   const std::shared_ptr<ZmqLoans>& loans, ZmqLoans::Ticket* ticket);
 
 // One message from a socket.
 class ZmqReceived {
@@ -83,7 +86,8 @@ class ZmqReceived {
   // The address at its other end, as ZeroMQ noted it when it was accepted: it outlives the
   // connection, but has no port. Empty if there is none.
   std::string source_address();
-  Arrival TakeArrival();
+  // `verify`: whether its checksum is looked at.
+  Arrival TakeArrival(bool verify);
 
  private:
   zmq_msg_t head_;

@@ -20,6 +20,12 @@ struct ZmqShared {
   std::shared_ptr<ZmqLoans> loans = std::make_shared<ZmqLoans>();
   ConnId next_conn = 1;
   std::vector<ConnId> ended;  // dialled connections whose end has been told
+  bool verifies_checksums() const { return limits.checksums != Limits::Checksums::kOff; }
+  // ZeroMQ does not tell how far the other end of a TCP connection is.
+  bool sends_checksums(bool over_tcp) const {
+    return limits.checksums == Limits::Checksums::kAll ||
+           (over_tcp && limits.checksums == Limits::Checksums::kBetweenMachines);
+  }
   // False once the transport is gone, which may happen within any event: who has just called one
   // looks here, at a copy of the pointer, before touching anything.
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);
@@ -27,6 +33,10 @@ struct ZmqShared {
 
 // What was sent before a close may take this long to leave.
 inline constexpr int kLingerMs = 1000;
+// A changed bit in ZeroMQ's own framing may leave a side waiting for a frame that nobody sends: a
+// connection over which no message comes, and no answer to a ping, is given up.
+inline constexpr int kHeartbeatIntervalMs = 5'000;
+inline constexpr int kHeartbeatTimeoutMs = 20'000;
 // A source hands over at most so many messages before the loop looks at its others.
 inline constexpr int kMessagesPerTurn = 64;
 

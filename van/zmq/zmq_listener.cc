@@ -50,9 +50,12 @@ std::string PeerOf(int fd) {
 absl::StatusOr<std::string> ZmqListener::Open(absl::string_view address) {
   LEEWAY_ASSIGN_OR_RETURN(const ZmqAddress parsed, ParseZmqAddress(address));
   LEEWAY_ASSIGN_OR_RETURN(socket_, ZmqSocket::New(shared_->context, ZMQ_ROUTER));
+  over_tcp_ = parsed.scheme == ZmqScheme::kTcp;
   socket_.Set(ZMQ_ROUTER_MANDATORY, 1);
   socket_.Set(ZMQ_HANDSHAKE_IVL, 10'000);
   socket_.Set(ZMQ_TCP_KEEPALIVE, 1);
+  socket_.Set(ZMQ_HEARTBEAT_IVL, kHeartbeatIntervalMs);
+  socket_.Set(ZMQ_HEARTBEAT_TIMEOUT, kHeartbeatTimeoutMs);
   socket_.Set(ZMQ_BACKLOG, 1024);
   socket_.Set(ZMQ_MAXMSGSIZE, ZmqFrameBytesMax(shared_->limits));
   LEEWAY_RETURN_IF_ERROR(monitor_.Start(shared_->context, socket_));
@@ -254,7 +257,8 @@ bool ZmqListener::PollData() {
     }
     any = true;
     const ConnId id = Match(received);
-    if (*alive && id != 0) shared_->events->OnArrival(id, received.TakeArrival());
+    if (*alive && id != 0)
+      shared_->events->OnArrival(id, received.TakeArrival(shared_->verifies_checksums()));
     if (!*alive) return true;
   }
   return any;
@@ -265,8 +269,9 @@ ZmqSent ZmqListener::Send(ConnId id, const Prefix& prefix, const Message& messag
   const Conn& conn = conns_.at(id);
   if (conn.routing_id.empty() || conn.lost) return ZmqSent::kUnreachable;
   if (data_source_ != nullptr) data_source_->Touch();
-  const ZmqSent sent = SendFrames(socket_.get(), conn.routing_id, prefix, message, conn.fd >= 0,
-                                  shared_->loans, ticket);
+  const ZmqSent sent =
+      SendFrames(socket_.get(), conn.routing_id, prefix, message,
+                 shared_->sends_checksums(over_tcp_), conn.fd >= 0, shared_->loans, ticket);
   if (sent != ZmqSent::kSent) Lose(id);
   return sent;
 }

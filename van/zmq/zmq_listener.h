@@ -69,6 +69,7 @@ class ZmqListener {
   ZmqSocket socket_;
   ZmqMonitor monitor_;
   std::unique_ptr<ZmqSocketSource> monitor_source_, data_source_;
+  bool over_tcp_ = false;
   std::string inproc_name_;
   absl::flat_hash_map<ConnId, Conn> conns_;
   absl::flat_hash_map<std::string, ConnId> by_routing_id_;
