@@ -43,7 +43,8 @@ Json Network(const van::Counters& counters) {
           {"malformed_messages", counters.malformed_messages},
           {"checksums_failed", counters.checksums_failed},
           {"handshakes_failed", counters.handshakes_failed},
-          {"refused_versions", counters.refused_versions}};
+          {"refused_versions", counters.refused_versions},
+          {"guests_dropped", counters.guests_dropped}};
 }
 
 StoreStats StatsOf(std::uint32_t table, const std::vector<const Replica*>& replicas) {

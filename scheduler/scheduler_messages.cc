@@ -68,6 +68,7 @@ void Scheduler::Impl::OnMessage(van::PeerId peer, van::Message raw) {
   Sender sender{peer, identity->second, members_.FindIncarnation(identity->second.incarnation)};
   if (sender.node != nullptr && sender.node->role != sender.identity.role) sender.node = nullptr;
   if (sender.node != nullptr && sender.node->alive()) {
+    van_->Admit(peer);
     detector_.Heard(sender.node->id, Now());
     Trust(sender.node->id);
     // On a new connection what was waiting to be sent comes before Join, and is answered as well.
@@ -155,6 +156,7 @@ void Scheduler::Impl::On(const Sender& sender, const proto::Join& join) {
   }
   turned_away_.erase(sender.peer);
   Node* node = *admitted;
+  van_->Admit(sender.peer);
   node->peer = sender.peer;
   node->address = AddressFor(join, van_->AddressOf(sender.peer));
   detector_.Heard(node->id, Now());

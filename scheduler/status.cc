@@ -122,6 +122,7 @@ Json CountersToJson(const StatusSources& sources) {
           {"checksums_failed", van.checksums_failed},
           {"handshakes_failed", van.handshakes_failed},
           {"refused_versions", van.refused_versions},
+          {"guests_dropped", van.guests_dropped},
           {"joins_refused", sources.oddities.joins_refused}};
 }
 

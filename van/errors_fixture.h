@@ -28,6 +28,7 @@ class VanErrorsTest : public testing::TestWithParam<NetKind>, protected ServerAn
     hello.role = Role::kWorker;
     hello.node = 99;
     hello.incarnation = 1;
+    hello.cluster = kTestCluster;
     return hello;
   }
   // Within any limits.

@@ -15,6 +15,9 @@ namespace leeway::van {
 // Prefix and header.
 inline constexpr std::uint64_t kFirstBytesMax = 2 * proto::kHeaderBytesMax;
 
+// Of what those who have not joined say.
+inline constexpr std::uint64_t kGuestFrameBytesMax = 64 << 10;
+
 inline std::uint64_t FrameBytesMax(const Limits& limits) {
   return std::max<std::uint64_t>(limits.message_bytes_max, proto::kHeaderBytesMax) + kPrefixBytes;
 }

@@ -24,18 +24,16 @@ constexpr std::uint64_t kLargeBytes = 64 << 10;
 // several threads, here and at its peer.
 constexpr absl::Duration kEnvelopeWait = absl::Microseconds(250);
 
-// Somebody who throws garbage at a port must not fill the log as well: all of the first few, then
-// fewer and fewer.
-bool IsLogged(std::uint64_t count) {
-  return count <= kOffendersLogged || std::has_single_bit(count);
-}
-
 // The same status with who it is about in front.
 absl::Status About(const std::string& address, const absl::Status& why) {
   return absl::Status(why.code(), absl::StrCat(address, ": ", std::string(why.message())));
 }
 
 }  // namespace
+
+bool SessionVan::IsLogged(std::uint64_t count) {
+  return count <= kOffendersLogged || std::has_single_bit(count);
+}
 
 void SessionVan::Restart(runtime::TimerId* timer, absl::Duration delay,
                          void (SessionVan::*what)(PeerId), PeerId id) {
@@ -125,6 +123,11 @@ void SessionVan::OnAccepted(ConnId conn) {
     transport_->Close(conn);
     return;
   }
+  const bool guest = !transport_->own_user(conn);
+  if (guest && guests_ >= limits_.guests_max && !MakeRoomForGuest()) {
+    transport_->Close(conn);
+    return;
+  }
   ++accepted_;
   const PeerId id = next_peer_++;
   Peer& peer = peers_.try_emplace(id, limits_.send_window_bytes).first->second;
@@ -132,6 +135,10 @@ void SessionVan::OnAccepted(ConnId conn) {
   peer.address = transport_->AddressOf(conn);
   peer.stage = Stage::kGreeting;
   peer.conn = conn;
+  peer.guest = guest;
+  peer.heard = loop_->Now();
+  peer.charged = GuestAcceptWork();
+  guests_ += guest;
   by_conn_[conn] = id;
   Restart(&peer.deadline, limits_.hello_timeout, &SessionVan::OnHelloTimeout, id);
 }
@@ -246,7 +253,13 @@ void SessionVan::OnArrival(ConnId conn, Arrival arrival) {
   const auto found = by_conn_.find(conn);
   if (found == by_conn_.end()) return;
   const PeerId id = found->second;
+  if (!Find(id)->guest) return OnMessage(id, std::move(arrival));
+  ServeGuest(id, conn, [&] { OnMessage(id, std::move(arrival)); });
+}
+
+void SessionVan::OnMessage(PeerId id, Arrival arrival) {
   Peer& peer = *Find(id);
+  const ConnId conn = peer.conn;
   // A message tells more of one that had gone before it could be asked for its address.
   if (!peer.dialled && peer.stage == Stage::kGreeting) {
     peer.address = transport_->AddressOf(conn);
@@ -368,6 +381,7 @@ void SessionVan::OnHello(Peer& peer, const proto::Hello& theirs) {
     SendSession(peer, peer.hello);
   }
   peer.theirs = theirs;
+  if (theirs.cluster != 0 && theirs.cluster == identity_.cluster) Admit(peer.id);
   peer.takes_envelopes = (theirs.capabilities & proto::kEnvelopes) != 0;
   peer.stage = Stage::kUp;
   loop_->Cancel(std::exchange(peer.deadline, runtime::TimerId::kNone));

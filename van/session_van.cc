@@ -32,6 +32,7 @@ SessionVan::SessionVan(runtime::Loop* loop, const Identity& identity, const Limi
 
 SessionVan::~SessionVan() {
   *alive_ = false;
+  loop_->Cancel(guests_timer_);
   posted_->Close();
   // What waits for the window goes out as well: nobody is left to send it later.
   while (!peers_.empty()) {
@@ -89,6 +90,10 @@ absl::Status SessionVan::Send(PeerId id, Message message, SendDone done) {
     return absl::FailedPreconditionError(absl::StrCat("peer ", id, " is not connected (any more)"));
   }
   LEEWAY_RETURN_IF_ERROR(CheckSizes(message));
+  if (peer->guest && !MaySendToGuest(*peer, message.TotalBytes() + kPrefixBytes)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(peer->address, " does not read what it has asked for"));
+  }
   if (PutInEnvelope(*peer, message)) {
     if (done) Tell({std::move(done), 0, absl::OkStatus()});
     return absl::OkStatus();
@@ -289,6 +294,7 @@ void SessionVan::Drop(PeerId id, absl::Status why, Farewell farewell) {
     Tell({std::move(item.done), 0, std::move(status)});
   }
   if (!peer.dialled) --accepted_;
+  guests_ -= peer.guest;
   if (peer.dialled || was_up) Tell({nullptr, id, std::move(why)});
 }
 

@@ -20,10 +20,12 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "proto/messages.h"
 #include "runtime/loop.h"
 #include "van/envelope.h"
 #include "van/flow.h"
+#include "van/guest_meter.h"
 #include "van/transport.h"
 #include "van/van.h"
 
@@ -40,6 +42,7 @@ class SessionVan final : public Van, private TransportEvents {
   absl::Status Send(PeerId peer, Message message, SendDone done) override;
   ReceiveHandle PostReceive(PeerId peer, std::uint64_t token, std::span<std::byte> into) override;
   void Disconnect(PeerId peer, absl::Status why) override;
+  void Admit(PeerId peer) override;
   bool Writable(PeerId peer) const override;
   std::string AddressOf(PeerId peer) const override;
   Identity identity() const override { return identity_; }
@@ -72,6 +75,10 @@ class SessionVan final : public Van, private TransportEvents {
     std::uint64_t handed = 0;    // their largest offset handed over
     std::uint64_t reported = 0;  // of which they know
     bool takes_envelopes = false;
+    bool guest = false;
+    bool held = false;         // a guest: nothing is taken from it until it is its turn
+    absl::Time heard;          // a guest: when it last said something
+    absl::Duration charged;    // a guest: to the meter
     Envelope envelope;         // what leaves before the loop sleeps; empty while there is a queue
     std::deque<Queued> queue;  // waits for the window, or for the peer to be up
     std::uint64_t queued_bytes = 0;
@@ -103,7 +110,20 @@ class SessionVan final : public Van, private TransportEvents {
   void Drop(PeerId id, absl::Status why, Farewell farewell);
   void Tell(Notice notice);
   void RunNotices();
+  // Somebody who throws garbage at a port must not fill the log as well: of `count` events all of
+  // the first few are logged, then fewer and fewer.
+  static bool IsLogged(std::uint64_t count);
   Peer* Find(PeerId id);
+
+  // guests.cc: those who have not been admitted
+  bool MayAccept(absl::Duration* pause) override;
+  static absl::Duration GuestAcceptWork();
+  bool MakeRoomForGuest();
+  void ServeGuest(PeerId id, ConnId conn, absl::FunctionRef<void()> work);
+  void HoldGuest(Peer& peer);
+  void ReleaseGuests();
+  bool MaySendToGuest(const Peer& peer, std::uint64_t bytes);
+  void DropGuest(PeerId id, absl::Status why);
 
   // session_events.cc: what the transport tells
   void OnAccepted(ConnId conn) override;
@@ -124,6 +144,7 @@ class SessionVan final : public Van, private TransportEvents {
   absl::StatusOr<Prefix> CheckArrival(const Arrival& arrival) const;
   void OnSession(Peer& peer, const Arrival& arrival);
   void OnHello(Peer& peer, const proto::Hello& theirs);
+  void OnMessage(PeerId id, Arrival arrival);
   void OnData(PeerId id, const Prefix& prefix, Arrival arrival);
   // The answer to a posted receive has come, wherever it lies.
   void EndReceive(PeerId id, std::uint64_t token, const Arrival& arrival);
@@ -146,6 +167,10 @@ class SessionVan final : public Van, private TransportEvents {
   Counters counters_;
   PeerId next_peer_ = 1;
   std::uint32_t accepted_ = 0;
+  std::uint32_t guests_ = 0;
+  GuestMeter meter_;
+  std::deque<PeerId> held_guests_;  // in the order of their turns
+  runtime::TimerId guests_timer_ = runtime::TimerId::kNone;
   std::map<PeerId, Peer> peers_;  // ordered: goodbyes are sent in the same order in every run
   absl::flat_hash_map<ConnId, PeerId> by_conn_;
   const std::shared_ptr<PostedReceives> posted_;

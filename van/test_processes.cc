@@ -27,13 +27,13 @@ namespace {
 class Echo {
  public:
   Echo(Factory* factory, const std::string& host) {
-    server_ = factory->New(&server_loop_, {}, {}, &server_recorder_);
+    server_ = factory->New(&server_loop_, IdentityOf(Role::kServer, 2), {}, &server_recorder_);
     server_recorder_.on_message = [this](PeerId from, Message message) {
       EXPECT_TRUE(server_->Send(from, std::move(message)).ok());
     };
     const std::string address = server_->Listen(factory->AnyAddress(host)).value();
     thread_ = std::thread([this] { server_loop_.Run(); });
-    van = factory->New(&loop, {}, {}, &recorder_);
+    van = factory->New(&loop, IdentityOf(Role::kWorker, 3), {}, &recorder_);
     recorder_.on_message = [this](PeerId, Message) { ++answers; };
     peer = van->Connect(address, absl::Seconds(30)).value();
   }

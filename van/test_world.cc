@@ -396,6 +396,7 @@ PeerId Node::ConnectTo(Node* other, const std::string& address) {
 
 Identity IdentityOf(Role role, std::uint32_t node) {
   Identity identity;
+  identity.cluster = kTestCluster;
   identity.role = role;
   identity.node = node;
   identity.incarnation = 1000 + node;

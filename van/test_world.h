@@ -154,6 +154,8 @@ struct Node {
   std::unique_ptr<Van> van;
 };
 
+inline constexpr std::uint64_t kTestCluster = 0xc1;
+// A member of kTestCluster.
 Identity IdentityOf(Role role, std::uint32_t node);
 Message TextMessage(absl::string_view header, const std::vector<std::string>& payload = {});
 

@@ -37,6 +37,9 @@ class TransportEvents {
   virtual ~TransportEvents() = default;
   // Somebody connected to an address this transport listens on.
   virtual void OnAccepted(ConnId conn) = 0;
+  // Whether a connection that waits to be accepted may be, which counts as work for a guest.
+  // Otherwise it is asked again after `*pause`.
+  virtual bool MayAccept(absl::Duration* /*pause*/) { return true; }
   // A dialled connection stands.
   virtual void OnOpened(ConnId conn) = 0;
   virtual void OnArrival(ConnId conn, Arrival arrival) = 0;
@@ -81,6 +84,16 @@ class Transport {
   // It is no longer: its answer has arrived, wherever it was received, or it was revoked. From here
   // on nothing is written there.
   virtual void EndReceive(ConnId /*conn*/, std::uint64_t /*token*/) {}
+
+  // Accepted connections are those of guests (Van::Admit) until they are admitted: what comes over
+  // them may be limited to what guests say, kGuestFrameBytesMax a frame.
+  virtual void Admit(ConnId /*conn*/) {}
+  // Whether it can be no stranger: only this process's own user can open such a connection.
+  virtual bool own_user(ConnId /*conn*/) const { return false; }
+  // Nothing more is handed over of what comes, nor much of it taken in, until Release; also from
+  // within OnArrival. False: such a connection cannot be held.
+  virtual bool Hold(ConnId /*conn*/) { return false; }
+  virtual void Release(ConnId /*conn*/) {}
 
   // Closes once what was sent is on its way. No event about it follows.
   virtual void Close(ConnId conn) = 0;

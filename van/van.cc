@@ -1,5 +1,9 @@
 #include "van/van.h"
 
+#include <sys/resource.h>
+
+#include <algorithm>
+
 namespace leeway::van {
 
 std::uint64_t Message::TotalBytes() const {
@@ -10,6 +14,11 @@ std::uint64_t Message::TotalBytes() const {
 
 Limits LimitsFrom(const Config& config) {
   Limits limits;
+  // Most descriptors are kept for members.
+  if (rlimit files{}; ::getrlimit(RLIMIT_NOFILE, &files) == 0) {
+    const rlim_t most = std::max<rlim_t>(files.rlim_cur / 4, 4);
+    limits.guests_max = static_cast<std::uint32_t>(std::min<rlim_t>(limits.guests_max, most));
+  }
   limits.message_bytes_max = config.message_bytes_max;
   limits.send_window_bytes = config.send_window_bytes;
   if (config.checksum == "on") limits.checksums = Limits::Checksums::kAll;

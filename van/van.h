@@ -10,6 +10,11 @@
 // lives; what was under way when it broke may be lost (and over `sim` may be dropped, repeated or
 // reordered as the test asks). Who needs more adds it on top (docs/architecture.md, resending).
 //
+// Guests. Who has connected is a guest until it shows by its hello that it knows the cluster's id,
+// or the owner admits it. All guests together get a small share of the thread's time
+// (guest_meter.h) and of memory (Limits): what they send beyond that waits in the network, and one
+// that does not read what it has asked for is dropped.
+//
 // Flow control. Each side may have Limits::send_window_bytes on their way to a peer that the peer
 // has not yet handed to its handler, and less to one it has connected to within its machine
 // (flow.h); beyond that the van queues, and beyond Limits::send_queue_bytes_max Send refuses.
@@ -78,6 +83,9 @@ struct Limits {
   std::uint64_t send_window_bytes = 64ull << 20;     // unconsumed at a peer
   std::uint64_t send_queue_bytes_max = 4ull << 30;   // waiting for the window, a peer
   std::uint32_t peers_max = 65536;                   // accepted connections
+  std::uint32_t guests_max = 1024;                   // of them, those not admitted (Van::Admit)
+  std::uint64_t guest_bytes_max = 1 << 20;           // not taken by a guest yet; or one message
+  std::uint64_t guests_bytes_max = 64 << 20;         // likewise of all guests
   absl::Duration hello_timeout = absl::Seconds(10);  // an accepted connection says hello within
   // What is sent with a checksum (checksum.h). What comes with one is checked, but for kOff.
   enum class Checksums { kBetweenMachines, kAll, kOff };
@@ -95,6 +103,7 @@ struct Counters {
   std::uint64_t checksums_failed = 0;                // messages whose bytes had changed on the way
   std::uint64_t handshakes_failed = 0;               // connections that did not speak the protocol
   std::uint64_t refused_versions = 0;
+  std::uint64_t guests_dropped = 0;  // for asking too much, not reading, or there being too many
 };
 
 // How a send ended: OK when the transport needs the buffers no more (which is not yet an answer).
@@ -134,6 +143,9 @@ class Van {
   // Drops a peer; OnPeerDown(peer, why) follows. With an error as `why`, the peer is told the
   // reason, banned and counted as an offender. With OK it is a goodbye, after what was sent.
   virtual void Disconnect(PeerId peer, absl::Status why) = 0;
+
+  // The peer is no guest any more.
+  virtual void Admit(PeerId /*peer*/) {}
 
   // Whether a Send now would leave at once rather than be queued.
   virtual bool Writable(PeerId peer) const = 0;

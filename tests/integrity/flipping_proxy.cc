@@ -65,6 +65,7 @@ class ProxiedVan final : public van::Van {
   void Disconnect(van::PeerId peer, absl::Status why) override {
     inner_->Disconnect(peer, std::move(why));
   }
+  void Admit(van::PeerId peer) override { inner_->Admit(peer); }
   bool Writable(van::PeerId peer) const override { return inner_->Writable(peer); }
   std::string AddressOf(van::PeerId peer) const override { return inner_->AddressOf(peer); }
   van::Identity identity() const override { return inner_->identity(); }

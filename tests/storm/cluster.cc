@@ -53,6 +53,7 @@ View ViewFrom(const nlohmann::json& status) {
                shards.at("filling") == 0 && shards.at("moving") == 0;
   for (const auto& server : status.at("servers")) {
     view.servers.push_back({.alive = server.at("state") == "alive"});
+    if (server.contains("endpoints")) view.servers.back().endpoints = server.at("endpoints");
   }
   for (const auto& worker : status.at("workers")) view.workers.push_back(worker.at("state"));
   for (const auto& server : shards.at("servers")) {

@@ -36,6 +36,7 @@ struct View {
     bool alive = false;
     std::uint64_t places = 0;  // shards it is head or replica of
     std::uint64_t bytes = 0;
+    std::vector<std::string> endpoints = {};
   };
   bool complete = false;
   bool whole = false;  // every chain has all its members, and nothing moves
@@ -81,6 +82,7 @@ class Cluster {
   // The process that has this rank now; none: nobody does.
   Child* ServerOf(std::uint32_t rank) const;
   Child* scheduler() const { return scheduler_; }
+  const std::string& address() const { return address_; }
   Child* worker(std::uint32_t rank) const { return workers_.at(rank); }
   // It may end as it likes from now on.
   void Expect(const Child* end) { may_end_.push_back(end); }

@@ -46,6 +46,7 @@ absl::Status RunKills(const StormOptions& options);
 absl::Status RunSchedulerAway(const StormOptions& options);
 absl::Status RunElastic(const StormOptions& options);
 absl::Status RunRestarts(const StormOptions& options);
+absl::Status RunHostile(const StormOptions& options);
 absl::Status RunLostWorker(const StormOptions& options);
 absl::Status RunPartitions(const StormOptions& options);
 

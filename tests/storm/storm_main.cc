@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_split.h"
 #include "runtime/log.h"
+#include "tests/storm/attack.h"
 #include "tests/storm/storm.h"
 #include "tests/storm/storm_worker.h"
 #include "tools/launch/guard.h"
@@ -42,6 +43,8 @@ int Main(int argc, char** argv) {
       {"--scheduler", "the scheduler is killed and comes back 10 s later", &RunSchedulerAway},
       {"--elastic", "a server is added and another drained", &RunElastic},
       {"--restarts", "each server gets SIGTERM and is replaced; no replicas", &RunRestarts},
+      {"--hostile", "peers that have not joined flood all nodes (needs --steps 100000)",
+       &RunHostile},
       {"--worker", "a worker is killed and comes back", &RunLostWorker},
       {"--partitions", "the network between nodes breaks (needs root and iproute2)",
        &RunPartitions}};
@@ -62,7 +65,13 @@ int Main(int argc, char** argv) {
   worker->add_option("--model", work.model);
   worker->add_option("--steps", work.steps);
   worker->add_option("--pace", work.pace);
+  std::string attack;
+  std::vector<std::string> addresses;
+  CLI::App* attacker = app.add_subcommand("attack", "what a hostile peer runs")->group("");
+  attacker->add_option("kind", attack)->required();
+  attacker->add_option("addresses", addresses)->required();
   CLI11_PARSE(app, argc, argv);
+  if (attacker->parsed()) return RunAttack(attack, addresses);
   if (worker->parsed()) return RunStormWorker(work);
 
   if (mode != "both") options.modes = {mode};

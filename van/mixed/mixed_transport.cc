@@ -272,6 +272,26 @@ void MixedTransport::PostReceive(ConnId conn, std::uint64_t token, std::span<std
   below.transport->PostReceive(below.conn, token, into);
 }
 
+void MixedTransport::Admit(ConnId conn) {
+  const Route route = Below(conn);
+  route.transport->Admit(route.conn);
+}
+
+bool MixedTransport::own_user(ConnId conn) const {
+  const Route route = Below(conn);
+  return route.transport->own_user(route.conn);
+}
+
+bool MixedTransport::Hold(ConnId conn) {
+  const Route route = Below(conn);
+  return route.transport->Hold(route.conn);
+}
+
+void MixedTransport::Release(ConnId conn) {
+  const Route route = Below(conn);
+  route.transport->Release(route.conn);
+}
+
 void MixedTransport::EndReceive(ConnId conn, std::uint64_t token) {
   const Route below = Below(conn);
   below.transport->EndReceive(below.conn, token);
@@ -281,6 +301,10 @@ void MixedTransport::EndReceive(ConnId conn, std::uint64_t token) {
 
 void MixedTransport::Events::OnAccepted(ConnId conn) {
   transport_->events_->OnAccepted(Outer(conn, way_));
+}
+
+bool MixedTransport::Events::MayAccept(absl::Duration* pause) {
+  return transport_->events_->MayAccept(pause);
 }
 
 void MixedTransport::Events::OnOpened(ConnId conn) {

@@ -43,6 +43,10 @@ class MixedTransport final : public Transport {
   std::uint64_t posted_bytes_min(ConnId conn) const override;
   void PostReceive(ConnId conn, std::uint64_t token, std::span<std::byte> into) override;
   void EndReceive(ConnId conn, std::uint64_t token) override;
+  void Admit(ConnId conn) override;
+  bool own_user(ConnId conn) const override;
+  bool Hold(ConnId conn) override;
+  void Release(ConnId conn) override;
   bool lossy() const override { return false; }
 
  private:
@@ -62,6 +66,7 @@ class MixedTransport final : public Transport {
    public:
     Events(MixedTransport* transport, Way way) : transport_(transport), way_(way) {}
     void OnAccepted(ConnId conn) override;
+    bool MayAccept(absl::Duration* pause) override;
     void OnOpened(ConnId conn) override;
     void OnArrival(ConnId conn, Arrival arrival) override;
     std::shared_ptr<const PostedReceive> PostedFor(ConnId conn, std::span<const std::byte> head,

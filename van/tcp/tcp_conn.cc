@@ -32,13 +32,16 @@ TcpConn::TcpConn(TcpShared* shared, ConnId conn, bool was_dialled, UniqueFd fd,
       fd_(std::move(fd)),
       stage_(dialled ? Stage::kConnecting : Stage::kGreeting),
       sender_(&shared->owed),
-      receiver_(TcpReceiver::Limits{.first_bytes_max = kFirstBytesMax,
-                                    .frame_bytes_max = FrameBytesMax(shared->limits),
-                                    // A hello has none: no stranger's payload takes memory.
+      // What guests say has no payload: none takes memory.
+      receiver_(TcpReceiver::Limits{.first_bytes_max = kGuestFrameBytesMax,
+                                    .frame_bytes_max = kGuestFrameBytesMax,
                                     .payload_frames_max = 0},
-                &shared->scratch, [this](std::span<const std::byte> head, std::uint64_t bytes) {
+                &shared->scratch,
+                [this](std::span<const std::byte> head, std::uint64_t bytes) {
                   return shared_->events->PostedFor(id, head, bytes);
-                }) {
+                }),
+      admitted_(was_dialled) {
+  if (admitted_) receiver_.SetLimits(MemberLimits());
   receiver_.VerifyChecksums(shared->limits.checksums != Limits::Checksums::kOff);
   const auto greeting = TcpGreeting(dialled ? 0 : shared_->offers);
   sender_.AddBytes(greeting.data(), greeting.size());
@@ -49,16 +52,39 @@ bool TcpConn::Start() {
   epoll_event event{};
   event.events = waits_for_room_ ? EPOLLOUT : EPOLLIN;
   event.data.u64 = id;
+  watched_ = event.events;
   if (::epoll_ctl(shared_->epoll.get(), EPOLL_CTL_ADD, fd_.get(), &event) != 0) return false;
   if (!dialled) Flush();
   return true;
 }
 
+TcpReceiver::Limits TcpConn::MemberLimits() const {
+  return {.first_bytes_max = kFirstBytesMax,
+          .frame_bytes_max = FrameBytesMax(shared_->limits),
+          .payload_frames_max = shared_->limits.payload_frames_max};
+}
+
+void TcpConn::Admit() {
+  if (!std::exchange(admitted_, true)) receiver_.SetLimits(MemberLimits());
+}
+
+void TcpConn::Hold() {
+  held_ = true;
+  Watch(waits_for_room_);
+}
+
+bool TcpConn::Release() {
+  if (!std::exchange(held_, false) || finished()) return false;
+  Watch(waits_for_room_);
+  return true;
+}
+
 void TcpConn::Watch(bool for_room) {
-  if (for_room == waits_for_room_) return;
   waits_for_room_ = for_room;
+  const std::uint32_t events = (held_ ? 0u : EPOLLIN) | (for_room ? EPOLLOUT : 0u);
+  if (events == std::exchange(watched_, events)) return;
   epoll_event event{};
-  event.events = EPOLLIN | (for_room ? EPOLLOUT : 0u);
+  event.events = events;
   event.data.u64 = id;
   ::epoll_ctl(shared_->epoll.get(), EPOLL_CTL_MOD, fd_.get(), &event);
 }
@@ -83,8 +109,12 @@ TcpConn::Polled TcpConn::Poll(std::uint32_t news) {
     ReadGreeting();
     if (!*alive || closed_) return polled;
   }
+  // That it has broken is told in any case, and would be again and again.
+  if (held_ && (news & (EPOLLERR | EPOLLHUP)) != 0) {
+    Lose(absl::UnavailableError("the connection broke"));
+  }
   // Room alone is nothing to read.
-  if (stage_ == Stage::kOpen && lost_.ok() && (news & ~EPOLLOUT) != 0) {
+  if (stage_ == Stage::kOpen && lost_.ok() && !held_ && (news & ~EPOLLOUT) != 0) {
     Receive(&polled.more);
     if (!*alive || closed_) return polled;
   }
@@ -166,7 +196,7 @@ void TcpConn::Receive(bool* more) {
   while (lost_.ok()) {
     HandOver();
     if (!*alive) return;
-    if (closed_ || drained || !lost_.ok()) break;
+    if (closed_ || held_ || drained || !lost_.ok()) break;
     if (taken >= kBytesPerTurn) {
       *more = true;
       break;
@@ -200,9 +230,8 @@ void TcpConn::HandOver() {
     if (!complete.ok()) return Lose(complete.status());
     if (!*complete) return;
     Arrival arrival = receiver_.TakeArrival();
-    receiver_.LimitPayloadFrames(shared_->limits.payload_frames_max);
     shared_->events->OnArrival(id, std::move(arrival));
-    if (!*alive || closed_) return;
+    if (!*alive || closed_ || held_) return;
   }
 }
 

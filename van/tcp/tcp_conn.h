@@ -63,6 +63,12 @@ class TcpConn {
   void Send(const Prefix& prefix, const Message& message, SendDone done);
   // What waits, as far as the system takes it. Calls no events.
   void Flush();
+  // Of an accepted connection: from now on frames may be as long as limits allow.
+  void Admit();
+  // Nothing is read nor handed over until Release.
+  void Hold();
+  // Whether it was held. Poll has to follow.
+  bool Release();
   // From here on no events; it is finished once what was sent is on its way and the other side has
   // seen it.
   void Close();
@@ -82,6 +88,7 @@ class TcpConn {
 
   void Connected();
   void ReadGreeting();
+  TcpReceiver::Limits MemberLimits() const;
   bool WantsChecksums() const;
   absl::Status CheckGreeting() const;
   void Receive(bool* more);
@@ -105,6 +112,9 @@ class TcpConn {
   bool closed_ = false;
   bool said_end_ = false;
   bool waits_for_room_ = false;
+  bool admitted_;
+  bool held_ = false;
+  std::uint32_t watched_ = 0;  // events that epoll is asked for
   bool in_flush_list_ = false;
   int receiving_ = 0;
 };

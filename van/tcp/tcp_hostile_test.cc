@@ -18,93 +18,13 @@
 #include "proto/limits.h"
 #include "runtime/page_pool.h"
 #include "van/server_and_friend.h"
-#include "van/tcp/tcp_format.h"
+#include "van/tcp/tcp_attacker.h"
 #include "van/test_processes.h"
 
 namespace leeway::van {
 namespace {
 
 using testing::HasSubstr;
-
-template <class T>
-std::string Number(T value) {
-  std::string bytes(sizeof(T), '\0');
-  Put(value, reinterpret_cast<std::byte*>(bytes.data()));
-  return bytes;
-}
-
-std::string Greeting() {
-  const auto greeting = TcpGreeting();
-  return std::string(reinterpret_cast<const char*>(greeting.data()), greeting.size());
-}
-
-// In place of a checksum.
-const std::string kNone(kTcpChecksumBytes, '\0');
-
-std::string Record(std::uint32_t first_bytes, std::uint32_t frames) {
-  return Number(first_bytes) + Number(frames) + kNone;
-}
-
-std::string Length(std::uint64_t bytes) { return Number(bytes) + kNone; }
-
-// What is no prefix.
-std::string Head(char filling = 'p') { return std::string(kPrefixBytes, filling) + kNone; }
-
-// A whole message: prefix and `header`, then `payload`.
-std::string Framed(Kind kind, absl::string_view header,
-                   const std::vector<std::string>& payload = {}, std::uint64_t sent = 0) {
-  Prefix prefix;
-  prefix.kind = kind;
-  prefix.frames = static_cast<std::uint16_t>(payload.size() + 1);
-  prefix.sent = sent;
-  std::string head(kPrefixBytes, '\0');
-  PutPrefix(prefix, reinterpret_cast<std::byte*>(head.data()));
-  std::string bytes = Record(static_cast<std::uint32_t>(kPrefixBytes + header.size()),
-                             static_cast<std::uint32_t>(payload.size()));
-  absl::StrAppend(&bytes, head, header, kNone);
-  for (const std::string& frame : payload) {
-    absl::StrAppend(&bytes, Length(frame.size()), frame, kNone);
-  }
-  return bytes;
-}
-
-std::string HelloMessage() {
-  proto::Hello hello;
-  hello.role = Role::kWorker;
-  hello.node = 99;
-  hello.incarnation = 1;
-  return Framed(Kind::kSession, proto::Encode(hello).text());
-}
-
-struct TcpAttacker {
-  explicit TcpAttacker(const std::string& address) : fd(DialRaw(address)) {}
-  ~TcpAttacker() { ::close(fd); }
-  TcpAttacker(const TcpAttacker&) = delete;
-  TcpAttacker& operator=(const TcpAttacker&) = delete;
-
-  void Say(absl::string_view bytes) const {
-    while (!bytes.empty()) {
-      const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (sent < 0) return;  // it has been dropped, or is not read for now
-      bytes.remove_prefix(static_cast<std::size_t>(sent));
-    }
-  }
-  // The system takes back at once what has not been read, at both ends.
-  void Reset() const {
-    const linger now{.l_onoff = 1, .l_linger = 0};
-    ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-  }
-  bool Gone() const {
-    while (true) {
-      char bytes[4096];
-      const ssize_t got = ::recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-      if (got == 0 || (got < 0 && errno != EAGAIN)) return true;
-      if (got < 0) return false;
-    }
-  }
-
-  const int fd;
-};
 
 std::uint64_t ResidentBytes() {
   std::ifstream statm("/proc/self/statm");
@@ -245,7 +165,7 @@ TEST_F(TcpHostileTest, AStrangersPayloadTakesNoMemory) {
 TEST_F(TcpHostileTest, FramesTooManyAreCountedAndThrownAway) {
   const std::vector<std::string> payload(5000, std::string(100, 'x'));
   TcpAttacker attacker(address_);
-  attacker.Say(Greeting() + HelloMessage());
+  attacker.Say(Greeting() + HelloMessage(kTestCluster));
   ASSERT_TRUE(RunUntil([&] { return server_->recorder->ups.size() == 2; }));
   const std::string bytes = Framed(Kind::kData, "m", payload, 1000);
   for (std::size_t at = 0; at < bytes.size(); at += 10'000) {
@@ -260,7 +180,7 @@ TEST_F(TcpHostileTest, FramesTooManyAreCountedAndThrownAway) {
 }
 
 TEST_F(TcpHostileTest, WhoBreaksOffAnywhereIsGone) {
-  const std::string bytes = Greeting() + HelloMessage() +
+  const std::string bytes = Greeting() + HelloMessage(kTestCluster) +
                             Framed(Kind::kData, "m", {std::string(1000, 'a'), "b"}, 2000) +
                             Framed(Kind::kData, "n", {std::string(300'000, 'c')}, 400'000);
   const int descriptors = OpenDescriptors();
@@ -283,7 +203,7 @@ TEST_F(TcpHostileTest, RandomBytes) {
   for (int round = 0; round < 300; ++round) {
     const TcpAttacker attacker(address_);
     std::string bytes = Greeting();
-    if (round % 2 == 0) bytes += HelloMessage();
+    if (round % 2 == 0) bytes += HelloMessage(round % 4 == 0 ? kTestCluster : 0);
     const std::size_t length = bytes.size() + random() % 4000;
     // Mostly small numbers, to get further.
     while (bytes.size() < length) {
@@ -300,7 +220,7 @@ TEST_F(TcpHostileTest, OneThatNeverReadsHoldsNobodyUp) {
   const TcpAttacker attacker(address_);
   const int small = 4096;
   ::setsockopt(attacker.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
-  attacker.Say(Greeting() + HelloMessage());
+  attacker.Say(Greeting() + HelloMessage(kTestCluster));
   ASSERT_TRUE(RunUntil([&] { return server_->recorder->ups.size() == 2; }));
   const PeerId peer = server_->recorder->ups[1].peer;
   DoneProbe done;

@@ -57,8 +57,8 @@ class TcpReceiver {
   // Whether checksums are looked at.
   void VerifyChecksums(bool verify) { verify_ = verify; }
 
-  // From the next message on.
-  void LimitPayloadFrames(std::uint32_t most) { limits_.payload_frames_max = most; }
+  // From the next message on; between two, or from within what is done with one.
+  void SetLimits(const Limits& limits) { limits_ = limits; }
 
   // Where what comes next is to go; how many of `places` that is. Only when Next has found nothing
   // more.

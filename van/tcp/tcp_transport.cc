@@ -143,6 +143,26 @@ void TcpTransport::Close(ConnId conn) {
   });
 }
 
+void TcpTransport::Admit(ConnId conn) {
+  if (TcpConn* const found = Find(conn); found != nullptr) found->Admit();
+}
+
+bool TcpTransport::Hold(ConnId conn) {
+  TcpConn* const found = Find(conn);
+  if (found != nullptr) found->Hold();
+  return found != nullptr;
+}
+
+// What has been read already is handed over by a task: not from within this call.
+void TcpTransport::Release(ConnId conn) {
+  TcpConn* const released = Find(conn);
+  if (released == nullptr || !released->Release()) return;
+  shared_.loop->Post([this, conn, alive = shared_.alive] {
+    if (!*alive) return;
+    if (TcpConn* const found = Find(conn); found != nullptr) found->Poll(EPOLLIN);
+  });
+}
+
 bool TcpTransport::AllDelivered() const {
   return std::all_of(conns_.begin(), conns_.end(),
                      [](const auto& conn) { return conn.second->delivered(); });
@@ -206,8 +226,16 @@ bool TcpTransport::AcceptFrom(std::size_t index) {
   const std::shared_ptr<bool> alive = shared_.alive;
   bool any = false;
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
+    if (absl::Duration pause; !shared_.events->MayAccept(&pause)) {
+      PauseAccepting(index, pause);
+      return any;
+    }
     TcpAccepted accepted = AcceptTcp(listeners_[index].fd.get());
-    if (accepted.outcome == TcpAccepted::Outcome::kOutOfDescriptors) PauseAccepting(index);
+    if (accepted.outcome == TcpAccepted::Outcome::kOutOfDescriptors) {
+      runtime::LogWarning("cannot accept connections on ", listeners_[index].address,
+                          ": out of file descriptors; raise the limit (ulimit -n)");
+      PauseAccepting(index, kAcceptPause);
+    }
     if (accepted.outcome != TcpAccepted::Outcome::kAccepted) return any;
     any = true;
     const TcpConn* conn = Add(/*dialled=*/false, std::move(accepted.fd), accepted.peer);
@@ -225,11 +253,9 @@ bool TcpTransport::WatchListener(std::size_t index) {
 }
 
 // One that waits to be accepted would keep the descriptor readable, and the loop busy.
-void TcpTransport::PauseAccepting(std::size_t index) {
-  runtime::LogWarning("cannot accept connections on ", listeners_[index].address,
-                      ": out of file descriptors; raise the limit (ulimit -n)");
+void TcpTransport::PauseAccepting(std::size_t index, absl::Duration pause) {
   ::epoll_ctl(shared_.epoll.get(), EPOLL_CTL_DEL, listeners_[index].fd.get(), nullptr);
-  shared_.loop->After(kAcceptPause, [this, index, alive = shared_.alive] {
+  shared_.loop->After(pause, [this, index, alive = shared_.alive] {
     if (*alive) WatchListener(index);
   });
 }

@@ -32,6 +32,9 @@ class TcpTransport final : public Transport {
   std::uint64_t posted_bytes_min(ConnId /*conn*/) const override {
     return TcpReceiver::kLargeBytes;
   }
+  void Admit(ConnId conn) override;
+  bool Hold(ConnId conn) override;
+  void Release(ConnId conn) override;
   bool lossy() const override { return false; }
 
   // What connections that are accepted from now on are told of other ways (tcp_format.h).
@@ -57,7 +60,7 @@ class TcpTransport final : public Transport {
   bool Poll();
   bool PollSockets();
   bool AcceptFrom(std::size_t listener);
-  void PauseAccepting(std::size_t listener);
+  void PauseAccepting(std::size_t listener, absl::Duration pause);
   bool WatchListener(std::size_t listener);
   bool FlushAll();
   void RemoveFinished();

@@ -1,0 +1,214 @@
+#include "tests/storm/attack.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <functional>
+#include <memory>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "proto/codec.h"
+#include "runtime/unique_fd.h"
+#include "tests/malformed/attack_parts.h"
+#include "van/tcp/tcp_format.h"
+
+namespace leeway::storm {
+namespace {
+
+using runtime::UniqueFd;
+
+std::string TextOf(const auto& bytes) {
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+// A message as it goes over TCP: its frames, without checksums.
+std::string Framed(const tests::Frames& frames) {
+  const auto number = [](auto value) {
+    std::string bytes(sizeof(value), '\0');
+    van::Put(value, reinterpret_cast<std::byte*>(bytes.data()));
+    return bytes;
+  };
+  const std::string none(van::kTcpChecksumBytes, '\0');
+  std::string bytes =
+      absl::StrCat(number(static_cast<std::uint32_t>(frames[0].size())),
+                   number(static_cast<std::uint32_t>(frames.size() - 1)), none, frames[0], none);
+  for (std::size_t i = 1; i < frames.size(); ++i) {
+    absl::StrAppend(&bytes, number(std::uint64_t{frames[i].size()}), none, frames[i], none);
+  }
+  return bytes;
+}
+
+std::string Opening() {
+  return TextOf(van::TcpGreeting()) + Framed({tests::Hello({.role = Role::kTool})});
+}
+
+UniqueFd Dial(const std::string& address) {
+  const std::vector<std::string> parts =
+      absl::StrSplit(absl::StripPrefix(address, "tcp://"), absl::MaxSplits(':', 1));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  std::uint32_t port = 0;
+  if (parts.size() != 2 || !absl::SimpleAtoi(parts[1], &port)) return {};
+  to.sin_port = htons(static_cast<std::uint16_t>(port));
+  ::inet_pton(AF_INET, parts[0].c_str(), &to.sin_addr);
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to));
+  return fd;
+}
+
+bool Waits() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOTCONN; }
+
+// One connection that says things without end.
+class Flood {
+ public:
+  Flood(std::string address, std::function<std::string()> what, bool reads)
+      : address_(std::move(address)), what_(std::move(what)), reads_(reads) {}
+
+  pollfd Watch() {
+    if (!fd_) {
+      fd_ = Dial(address_);
+      waiting_ = Opening();
+    }
+    return {fd_.get(), static_cast<short>(POLLOUT | (reads_ ? POLLIN : 0)), 0};
+  }
+  void Go() {
+    char answers[65536];
+    while (reads_) {
+      const ssize_t got = ::recv(fd_.get(), answers, sizeof(answers), MSG_DONTWAIT);
+      if (got == 0 || (got < 0 && !Waits())) return Break();
+      if (got < 0) break;
+    }
+    for (int i = 0; i < 16; ++i) {
+      if (waiting_.empty()) waiting_ = what_();
+      const ssize_t sent =
+          ::send(fd_.get(), waiting_.data(), waiting_.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      if (sent < 0 && !Waits()) return Break();
+      if (sent < 0) return;
+      waiting_.erase(0, static_cast<std::size_t>(sent));
+    }
+  }
+
+ private:
+  void Break() {
+    fd_ = UniqueFd();
+    ::poll(nullptr, 0, 1);
+  }
+
+  const std::string address_;
+  const std::function<std::string()> what_;
+  const bool reads_;
+  UniqueFd fd_;
+  std::string waiting_;
+};
+
+int FloodAll(const std::vector<std::string>& addresses, bool reads,
+             const std::function<std::string()>& what) {
+  std::vector<std::unique_ptr<Flood>> floods;
+  for (const std::string& address : addresses) {
+    for (int i = 0; i < 2; ++i) floods.push_back(std::make_unique<Flood>(address, what, reads));
+  }
+  while (true) {
+    std::vector<pollfd> watched;
+    for (const auto& flood : floods) watched.push_back(flood->Watch());
+    ::poll(watched.data(), watched.size(), -1);
+    for (std::size_t i = 0; i < floods.size(); ++i) {
+      if (watched[i].revents != 0) floods[i]->Go();
+    }
+  }
+}
+
+// The same message, often.
+std::function<std::string()> Repeated(const proto::AnyMessage& message) {
+  std::string many;
+  for (int i = 0; i < 500; ++i) many += Framed({tests::Data(message, 0)});
+  return [many] { return many; };
+}
+
+// What only members say, or nobody; whole and damaged.
+std::function<std::string()> Absurd() {
+  auto forge = std::make_shared<tests::Forge>(tests::Forge{runtime::Random(7)});
+  return [forge] {
+    const std::vector<tests::ZmqAttack>& attacks = tests::ClusterAttacks();
+    std::string bytes;
+    for (const tests::Frames& frames : attacks[forge->random.Below(attacks.size())](*forge)) {
+      bytes += Framed(frames);
+    }
+    return bytes;
+  };
+}
+
+int Connect(const std::vector<std::string>& addresses) {
+  while (true) {
+    for (const std::string& address : addresses) {
+      Dial(address);
+      ::poll(nullptr, 0, 0);
+    }
+  }
+}
+
+// So many connections that have said hello, and are silent.
+int Idle(const std::vector<std::string>& addresses) {
+  constexpr std::size_t kConnections = 5000;
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+  const std::string hello = Opening();
+  std::vector<UniqueFd> idle;
+  for (std::size_t i = 0;; ++i) {
+    UniqueFd fd = Dial(addresses[i % addresses.size()]);
+    pollfd up = {fd.get(), POLLOUT, 0};
+    ::poll(&up, 1, 100);
+    ::send(fd.get(), hello.data(), hello.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (idle.size() < kConnections) {
+      idle.push_back(std::move(fd));
+    } else {
+      idle[i % kConnections] = std::move(fd);
+    }
+  }
+}
+
+}  // namespace
+
+const std::vector<Attack>& Attacks() {
+  static const std::vector<Attack> attacks = {
+      {"status-unread", "asks for the status without end, and reads no answer"},
+      {"status", "asks for the status without end, and reads"},
+      {"joins", "asks to join without end"},
+      {"heartbeats", "sends heartbeats of nobody without end"},
+      {"absurd", "says what only members may say, or nobody; comes again when it is dropped"},
+      {"connects", "connects and breaks off, without end"},
+      {"idle", "opens 5,000 connections, says hello, and is silent"},
+  };
+  return attacks;
+}
+
+int RunAttack(const std::string& name, const std::vector<std::string>& addresses) {
+  ::setpriority(PRIO_PROCESS, 0, 19);  // what it costs by itself is not what is measured
+  proto::Join join;
+  join.role = Role::kWorker;
+  join.host = "127.0.0.1";
+  if (name == "status-unread") {
+    return FloodAll(addresses, false, Repeated(proto::StatusRequest{1}));
+  }
+  if (name == "status") return FloodAll(addresses, true, Repeated(proto::StatusRequest{1}));
+  if (name == "joins") return FloodAll(addresses, true, Repeated(join));
+  if (name == "heartbeats") return FloodAll(addresses, true, Repeated(proto::Heartbeat{}));
+  if (name == "absurd") return FloodAll(addresses, true, Absurd());
+  if (name == "connects") return Connect(addresses);
+  if (name == "idle") return Idle(addresses);
+  std::fprintf(stderr, "there is no attack \"%s\"\n", name.c_str());
+  return 2;
+}
+
+}  // namespace leeway::storm

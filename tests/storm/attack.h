@@ -1,0 +1,23 @@
+// A hostile peer: a process that knows an address of a cluster, and nothing else about it.
+#ifndef LEEWAY_TESTS_STORM_ATTACK_H_
+#define LEEWAY_TESTS_STORM_ATTACK_H_
+
+#include <string>
+#include <vector>
+
+namespace leeway::storm {
+
+struct Attack {
+  const char* name;
+  const char* help;
+};
+
+const std::vector<Attack>& Attacks();
+
+// Attacks each of the addresses ("tcp://HOST:PORT"), until it is killed. The exit code, if there is
+// no such attack.
+int RunAttack(const std::string& name, const std::vector<std::string>& addresses);
+
+}  // namespace leeway::storm
+
+#endif  // LEEWAY_TESTS_STORM_ATTACK_H_

@@ -1,0 +1,216 @@
+// Those who have not joined: what they may ask for, and what they may not keep others from.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "runtime/address.h"
+#include "runtime/unique_fd.h"
+#include "van/frame_limits.h"
+#include "van/guest_meter.h"
+#include "van/server_and_friend.h"
+#include "van/tcp/tcp_attacker.h"
+
+namespace leeway::van {
+namespace {
+
+using testing::HasSubstr;
+
+class TcpGuestsTest : public testing::Test, protected ServerAndFriend {
+ protected:
+  TcpGuestsTest() : ServerAndFriend(NetKind::kTcp) {}
+
+  // Says hello and so becomes a peer, of whom nothing else is known.
+  std::unique_ptr<TcpAttacker> NewGuest() {
+    auto guest = std::make_unique<TcpAttacker>(address_);
+    const std::size_t ups = server_->recorder->ups.size();
+    guest->Say(Greeting() + HelloMessage());
+    EXPECT_TRUE(RunUntil([&] { return server_->recorder->ups.size() == ups + 1; }));
+    return guest;
+  }
+  PeerId LastPeer() const { return server_->recorder->ups.back().peer; }
+  bool RunUntilGone(const TcpAttacker& guest) {
+    return RunUntil([&] {
+      world_->RunFor(absl::Milliseconds(1));
+      return guest.Gone();
+    });
+  }
+  // Each message takes so much of the server's time.
+  void MakeMessagesCost(absl::Duration work) {
+    server_->recorder->on_message = [this, work](PeerId peer, Message message) {
+      const absl::Time begin = absl::Now();
+      while (peer != friend_at_server_ && absl::Now() - begin < work) {
+      }
+      handled_ += peer != friend_at_server_;
+      server_->van->Send(peer, std::move(message)).IgnoreError();
+    };
+    friend_at_server_ = server_->recorder->ups.at(0).peer;
+  }
+
+  int handled_ = 0;  // messages of guests
+  PeerId friend_at_server_ = 0;
+};
+
+std::string Messages(int count) {
+  std::string bytes;
+  for (int i = 0; i < count; ++i) bytes += Framed(Kind::kData, "status, please");
+  return bytes;
+}
+
+TEST_F(TcpGuestsTest, GetASmallShareOfTheTime) {
+  StartServer();
+  MakeMessagesCost(absl::Milliseconds(2));
+  const auto guest = NewGuest(), another = NewGuest();
+  guest->Say(Messages(1000));
+  another->Say(Messages(1000));
+  const absl::Time begin = absl::Now();
+  while (absl::Now() - begin < absl::Seconds(2)) ExpectFriendUnharmed({});
+  const absl::Duration took = absl::Now() - begin;
+  // What was saved, the share, and what may overdraw.
+  const absl::Duration most =
+      GuestMeter::kSaved + took * GuestMeter::kShare + absl::Milliseconds(10);
+  EXPECT_LT(absl::Milliseconds(2) * handled_, most);
+  EXPECT_GT(handled_, 20);
+  // They have not been dropped for it: what they have said waits.
+  EXPECT_TRUE(server_->recorder->downs.empty());
+  EXPECT_EQ(server_->van->counters().guests_dropped, 0u);
+}
+
+TEST_F(TcpGuestsTest, TakeTurns) {
+  StartServer();
+  MakeMessagesCost(GuestMeter::kSaved);
+  const auto greedy = NewGuest(), modest = NewGuest();
+  const PeerId modest_peer = LastPeer();
+  std::vector<PeerId> order;
+  server_->recorder->on_message = [&, inner = server_->recorder->on_message](PeerId peer,
+                                                                             Message message) {
+    if (peer != friend_at_server_) order.push_back(peer);
+    inner(peer, std::move(message));
+  };
+  greedy->Say(Messages(100));
+  ASSERT_TRUE(RunUntil([&] { return !order.empty(); }));
+  modest->Say(Messages(1));
+  ASSERT_TRUE(RunUntil([&] { return order.size() >= 3; }));
+  EXPECT_THAT(order, testing::Contains(modest_peer));
+}
+
+TEST_F(TcpGuestsTest, WhoIsAdmittedIsServedAsEverybodyElse) {
+  StartServer();
+  MakeMessagesCost(absl::Milliseconds(1));
+  const auto guest = NewGuest();
+  guest->Say(Messages(600));
+  ASSERT_TRUE(RunUntil([&] { return handled_ > 0; }));
+  server_->van->Admit(LastPeer());
+  EXPECT_TRUE(RunUntil([&] { return handled_ == 600; }));
+}
+
+TEST_F(TcpGuestsTest, OneThatDoesNotReadIsDropped) {
+  Limits limits;
+  limits.guest_bytes_max = 100'000;
+  StartServer(limits);
+  const auto guest = NewGuest();
+  const PeerId peer = LastPeer();
+  const std::string status(30'000, 's');
+  int sent = 0;
+  // The system takes some of it, which is not taken by the guest for all that.
+  while (server_->van->Send(peer, TextMessage(status)).ok()) ++sent;
+  EXPECT_EQ(sent, 3);
+  ASSERT_TRUE(RunUntil([&] { return !server_->recorder->downs.empty(); }));
+  EXPECT_THAT(std::string(server_->recorder->downs[0].why.message()), HasSubstr("does not read"));
+  EXPECT_EQ(server_->van->counters().guests_dropped, 1u);
+  ExpectFriendUnharmed();
+}
+
+TEST_F(TcpGuestsTest, TogetherTheyKeepNoMoreThanTheirBudget) {
+  Limits limits;
+  limits.guest_bytes_max = 100'000;
+  limits.guests_bytes_max = 250'000;
+  StartServer(limits);
+  std::vector<std::unique_ptr<TcpAttacker>> guests;
+  for (int i = 0; i < 10; ++i) {
+    guests.push_back(NewGuest());
+    server_->van->Send(LastPeer(), TextMessage(std::string(50'000 + i, 's'))).IgnoreError();
+  }
+  // Those that kept most have gone, the last one has not.
+  ASSERT_TRUE(RunUntil([&] { return server_->recorder->downs.size() >= 6; }));
+  EXPECT_FALSE(server_->recorder->IsDown(LastPeer()));
+  EXPECT_EQ(server_->recorder->downs.size(), 6u);
+  ExpectFriendUnharmed();
+}
+
+TEST_F(TcpGuestsTest, ALargeAnswerGoesToOneThatReads) {
+  StartServer();
+  const auto guest = NewGuest();
+  EXPECT_TRUE(server_->van->Send(LastPeer(), TextMessage(std::string(5 << 20, 's'))).ok());
+}
+
+TEST_F(TcpGuestsTest, OfTooManyTheMostSilentGoes) {
+  Limits limits;
+  limits.guests_max = 3;
+  StartServer(limits);
+  const auto first = NewGuest(), second = NewGuest(), third = NewGuest();
+  const PeerId second_peer = server_->recorder->ups[2].peer;
+  // None has been silent for long.
+  const TcpAttacker early(address_);
+  ASSERT_TRUE(RunUntilGone(early));
+  world_->RunFor(absl::Milliseconds(1100));
+  first->Say(Messages(1));
+  world_->RunFor(absl::Milliseconds(20));
+  const auto fourth = NewGuest();
+  ASSERT_TRUE(RunUntil([&] { return server_->recorder->downs.size() == 1; }));
+  EXPECT_EQ(server_->recorder->downs[0].peer, second_peer);
+  EXPECT_THAT(std::string(server_->recorder->downs[0].why.message()), HasSubstr("silent"));
+  ExpectFriendUnharmed();
+  // Members have room.
+  Node member(world_.get(), IdentityOf(Role::kWorker, 9));
+  member.ConnectTo(server_.get(), address_);
+}
+
+TEST_F(TcpGuestsTest, SayNothingLong) {
+  StartServer();
+  const auto guest = NewGuest();
+  guest->Say(Framed(Kind::kData, std::string(kGuestFrameBytesMax, 'x')));
+  ASSERT_TRUE(RunUntilGone(*guest));
+  ExpectFriendUnharmed();
+}
+
+// One that has been held, and goes, is not listened to.
+TEST_F(TcpGuestsTest, OneThatGoesWhileItIsHeldIsForgotten) {
+  StartServer();
+  MakeMessagesCost(GuestMeter::kSaved);
+  auto guest = NewGuest();
+  guest->Say(Messages(1000));
+  ASSERT_TRUE(RunUntil([&] { return handled_ >= 1; }));
+  guest->Reset();
+  guest.reset();
+  ASSERT_TRUE(RunUntil([&] { return server_->recorder->downs.size() == 1; }));
+  ExpectFriendUnharmed();
+}
+
+TEST_F(TcpGuestsTest, AFloodOfConnectionsIsAcceptedBitByBit) {
+  StartServer();
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<std::uint16_t>(runtime::PortOf(address_)));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const absl::Time begin = absl::Now();
+  while (absl::Now() - begin < absl::Seconds(1)) {
+    const runtime::UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to));
+    world_->RunFor(absl::Microseconds(10));
+  }
+  ExpectFriendUnharmed();
+  const absl::Duration took = absl::Now() - begin;
+  const double most =
+      absl::FDivDuration(GuestMeter::kSaved + took * GuestMeter::kShare, absl::Microseconds(40));
+  EXPECT_LT(static_cast<double>(server_->van->counters().handshakes_failed), most + 100);
+  EXPECT_GT(server_->van->counters().handshakes_failed, 100u);
+}
+
+}  // namespace
+}  // namespace leeway::van
