@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "runtime/monotonic_time.h"
 #include "runtime/random.h"
 #include "runtime/spin_pace.h"
 #include "runtime/timer_queue.h"
@@ -24,12 +25,6 @@ constexpr int kGlancesPerLook = 32;
 // How often a loop that looks at memory looks at descriptors too, where it has sources of both
 // kinds.
 constexpr absl::Duration kDescriptorsEvery = absl::Microseconds(10);
-
-absl::Time MonotonicNow() {
-  timespec now;
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return absl::TimeFromTimespec(now);
-}
 
 bool AnyReady(const RealLoop::WaitSet& set) {
   return std::any_of(set.glances.begin(), set.glances.end(),

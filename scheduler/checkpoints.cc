@@ -80,7 +80,7 @@ void Checkpoints::Open() {
   facts_ = cluster_->GetFacts();
   if (!facts_.ready.ok()) return Fail(facts_.ready);
   phase_ = Phase::kOpening;
-  attempt_ = std::max<std::uint64_t>(attempt_ + 1, absl::ToUnixMicros(host_->WallTime()));
+  ++attempt_;
   opened_ = {};
   disk_.Open({.directory = wishes_.front().wish.directory,
               .incremental = wishes_.front().wish.incremental,
@@ -125,7 +125,8 @@ void Checkpoints::Cut(std::uint64_t newest_clock) {
   // Pushes of the newest clock may have been applied where there is a bound; where there is none,
   // or where they are held, that clock itself will do.
   const bool bounded = std::any_of(facts_.tables.begin(), facts_.tables.end(), IsBounded);
-  clock_ = newest_clock + (bounded ? 1 : 0) + margin_;
+  const bool at_end = wishes_.front().wish.at_end;
+  clock_ = newest_clock + (bounded && !at_end ? 1 : 0) + margin_;
   const std::optional<std::uint64_t> at = wishes_.front().wish.at;
   if (at.has_value() && !bounded && margin_ == 0) clock_ = *at;
   awaited_ = {facts_.servers.begin(), facts_.servers.end()};
@@ -315,7 +316,7 @@ void Checkpoints::LookWhetherDue(absl::Time now) {
   ask_at_ = now + kAskClocksInterval;
   // A server that is asked to prepare says how far the workers are.
   asking_clocks_ = true;
-  attempt_ = std::max<std::uint64_t>(attempt_ + 1, absl::ToUnixMicros(host_->WallTime()));
+  ++attempt_;
   newest_clock_ = 0;
   awaited_ = {facts_.servers.begin(), facts_.servers.end()};
   SayAgain(now);

@@ -78,8 +78,12 @@ class Checkpoints {
     std::string directory;  // empty: the one of the options
     bool incremental = false;
     std::optional<std::uint64_t> at =
-        {};  // a clock at which somebody waits; taken if that is possible
+        {};               // a clock at which somebody waits; taken if that is possible
+    bool at_end = false;  // all workers have left: of the clock that they have reached
   };
+  // Attempts are numbered from this on. Servers take no lower number than they have seen, so
+  // `generation` grows with every start of the scheduler, whatever the calendar says.
+  void NumberFrom(std::uint64_t generation) { attempt_ = generation << 32; }
   // After those asked for before.
   void Save(Wish wish, Done done);
 

@@ -119,6 +119,22 @@ class CheckpointsTest : public ::testing::Test, public Checkpoints::Cluster {
   std::unique_ptr<Checkpoints> checkpoints_;
 };
 
+// Servers take no lower numbers than they have seen: the calendar, which may be set back between
+// two lives of a scheduler, has no part in them.
+TEST_F(CheckpointsTest, NumbersGrowWithEveryLifeOfTheScheduler) {
+  Start({});
+  checkpoints_->NumberFrom(4);
+  ASSERT_TRUE(Save().ok());
+  const std::uint64_t first = cuts_.back().checkpoint;
+  EXPECT_EQ(first, (4ull << 32) + 1);
+  ASSERT_TRUE(Save().ok());
+  EXPECT_GT(cuts_.back().checkpoint, first);
+  const std::uint64_t last = cuts_.back().checkpoint;
+  checkpoints_->NumberFrom(5);
+  ASSERT_TRUE(Save().ok());
+  EXPECT_GT(cuts_.back().checkpoint, last);
+}
+
 TEST_F(CheckpointsTest, OneIsSaved) {
   Start({});
   const auto saved = Save();

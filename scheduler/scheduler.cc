@@ -445,29 +445,47 @@ void Scheduler::Impl::ArmBarrierTimer() {
 // When the last worker has left. One that died may come back, and is given some time to.
 void Scheduler::Impl::EndIfDone(bool died) {
   if (!running() || !members_.complete() || !members_.Alive(Role::kWorker).empty()) return;
-  if (return_timer_ != runtime::TimerId::kNone) return;
+  if (return_timer_ != runtime::TimerId::kNone || saves_at_end_) return;
   if (!died) {
-    EndInOrder();
+    SaveAndEnd();
     return;
   }
   return_timer_ = loop_->After(config_.failure_timeout, [this] {
     return_timer_ = runtime::TimerId::kNone;
-    if (running() && members_.Alive(Role::kWorker).empty()) EndInOrder();
+    if (running() && members_.Alive(Role::kWorker).empty()) SaveAndEnd();
   });
 }
 
-void Scheduler::Impl::EndInOrder() {
+// A worker may come on top meanwhile: then it is not the end.
+void Scheduler::Impl::SaveAndEnd() {
+  if (!config_.checkpoint_at_end) return EndInOrder(absl::OkStatus());
+  saves_at_end_ = true;
+  runtime::LogInfo("all workers have left: a checkpoint is saved (LEEWAY_CHECKPOINT_AT_END)");
+  Checkpoints::Wish wish;
+  wish.at_end = true;
+  checkpoints_.Save(std::move(wish), [this](const absl::StatusOr<Checkpoints::Saved>& saved) {
+    saves_at_end_ = false;
+    if (!running() || !members_.Alive(Role::kWorker).empty()) return;
+    EndInOrder(saved.ok() ? absl::OkStatus()
+                          : absl::Status(saved.status().code(),
+                                         absl::StrCat("the checkpoint at the end "
+                                                      "(LEEWAY_CHECKPOINT_AT_END) was not saved: ",
+                                                      saved.status().message())));
+  });
+}
+
+void Scheduler::Impl::EndInOrder(const absl::Status& saved) {
   std::vector<std::string> died;
   for (const Node* node : members_.Dead()) {
     died.push_back(absl::StrCat(node->FullName(), ": ", node->gone_because));
   }
-  absl::Status result;
+  absl::Status result = saved;
   if (const std::size_t lost = planner_.Lost(); lost > 0) {
     result = absl::DataLossError(absl::StrCat(
         "the cluster has ended, but ", lost, " of ", planner_.chains().size(),
         " shards were lost with servers that went (LEEWAY_REPLICATION=", config_.replication, ")",
         died.empty() ? "" : "; dead: ", absl::StrJoin(died, "; ")));
-  } else if (!died.empty()) {
+  } else if (!died.empty() && saved.ok()) {
     result = absl::UnavailableError(
         absl::StrCat("the cluster has ended in order, but not everyone lived to see it; dead: ",
                      absl::StrJoin(died, "; ")));

@@ -174,7 +174,8 @@ class Scheduler::Impl final : private van::Handler,
 
   // ---- the end ----
   void EndIfDone(bool died);
-  void EndInOrder();
+  void SaveAndEnd();
+  void EndInOrder(const absl::Status& saved);
   void End(const absl::Status& word, const absl::Status& result);
   void SayShutdown();
   void FinishIfAllGone();
@@ -236,6 +237,7 @@ class Scheduler::Impl final : private van::Handler,
   absl::Time publish_at_;                         // while that timer runs
   absl::Time rest_until_ = absl::InfinitePast();  // before which no map goes out that can wait
 
+  bool saves_at_end_ = false;  // the last worker has left, a checkpoint is being saved
   runtime::TimerId detector_timer_{}, resend_timer_{}, log_timer_{}, nobody_timer_{},
       barrier_timer_{}, codec_timer_{}, publish_timer_{}, urgent_timer_{}, plan_timer_{},
       return_timer_{}, ending_timer_{}, grace_timer_{};

@@ -37,6 +37,8 @@ void Scheduler::Impl::GoOnFrom(State state) {
   for (const std::uint32_t table : pinned_) codec_reasons_[table] = kAskedFor;
   maps_.Restore(state.version + 1, state.epoch, members_, planner_, switches_.entries());
   switches_.Published(state.version + 1);
+  // Nothing is sent before that version has been written.
+  checkpoints_.NumberFrom(state.version + 1);
   catalogue_.Restore(state.tables, state.next_table);
   barriers_.Restore(std::move(state.barriers));
   restoration_.GoOnFrom(std::move(state.restoration));

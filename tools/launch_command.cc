@@ -22,6 +22,7 @@ int RunLaunchCommand(const LaunchCommand& command) {
   if (!processes.ok()) return Complain(processes.status());
   return launch::RunGuarded([&] {
     launch::SupervisorOptions options;
+    options.settle = launch::SettleTime();
     options.on_line = [&](std::size_t i, launch::Stream stream, absl::string_view line) {
       return launch::PrintPrefixed((*processes)[i].name, i, stream, line);
     };

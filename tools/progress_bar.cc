@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
+#include "runtime/monotonic_time.h"
 #include "tools/launch/output.h"
 
 namespace leeway::tools {
@@ -36,7 +36,7 @@ std::string BarText(std::size_t step, std::size_t steps, double loss, absl::Dura
 
 ProgressBar::ProgressBar(bool wanted)
     : drawn_(wanted && isatty(STDOUT_FILENO) == 1),
-      start_(absl::Now()),
+      start_(runtime::MonotonicNow()),
       last_(absl::InfinitePast()) {}
 
 ProgressBar::~ProgressBar() {
@@ -44,14 +44,14 @@ ProgressBar::~ProgressBar() {
 }
 
 void ProgressBar::Show(std::size_t step, std::size_t steps, double loss) {
-  const absl::Time now = absl::Now();
+  const absl::Time now = runtime::MonotonicNow();
   if (!drawn_ || (now - last_ < kRedrawInterval && step < steps)) return;
   last_ = now;
   Draw(BarText(step, steps, loss, now - start_));
 }
 
 void ProgressBar::ShowText(double part, absl::string_view text) {
-  if (drawn_) Draw(BarText(part, text, absl::Now() - start_));
+  if (drawn_) Draw(BarText(part, text, runtime::MonotonicNow() - start_));
 }
 
 void ProgressBar::Draw(std::string text) {

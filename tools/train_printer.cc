@@ -7,7 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
+#include "runtime/monotonic_time.h"
 
 namespace leeway::tools {
 namespace {
@@ -71,7 +71,7 @@ fashion_mnist::Observer TrainPrinter::observer() {
 
 void TrainPrinter::OnStep(const StepLine& step) {
   if (!steps_to_launcher_) return bar_.Show(step.step, step.steps, step.loss);
-  const absl::Time now = absl::Now();
+  const absl::Time now = runtime::MonotonicNow();
   if (now - last_step_ < kStepInterval && step.step < step.steps) return;
   last_step_ = now;
   Print(step.ToString());

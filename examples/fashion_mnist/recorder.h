@@ -3,10 +3,10 @@
 #ifndef LEEWAY_EXAMPLES_FASHION_MNIST_RECORDER_H_
 #define LEEWAY_EXAMPLES_FASHION_MNIST_RECORDER_H_
 
+#include <chrono>
 #include <cstddef>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "examples/fashion_mnist/idx_data.h"
 #include "examples/fashion_mnist/model.h"
@@ -27,14 +27,16 @@ class Recorder {
   void AddPoint(std::size_t epoch, const std::vector<Tensor>& values);
 
   const std::vector<CurvePoint>& curve() const { return curve_; }
-  double seconds() const { return absl::ToDoubleSeconds(absl::Now() - start_); }
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
 
  private:
   const Images* test_;
   Model* model_;
   const Observer* observer_;
   std::size_t steps_;
-  absl::Time start_ = absl::Now();
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::size_t step_;
   double loss_ = 0;  // since the last point
   std::size_t samples_ = 0;

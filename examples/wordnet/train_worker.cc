@@ -1,12 +1,12 @@
 #include "examples/wordnet/train_worker.h"
 
 #include <array>
+#include <chrono>
 #include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "examples/wordnet/complex_model.h"
 #include "examples/wordnet/ranking.h"
@@ -52,8 +52,10 @@ class TrainingRun {
     }
     if (absl::Status status = Meet("start"); !status.ok()) return status;
     const WorkerStats before = worker_->stats();
-    const absl::Time start = absl::Now();
-    const auto seconds = [&] { return absl::ToDoubleSeconds(absl::Now() - start); };
+    const auto start = std::chrono::steady_clock::now();
+    const auto seconds = [&] {
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
 
     std::size_t step = 0;
     for (std::size_t epoch = 1; epoch <= settings_.epochs; ++epoch) {

@@ -131,6 +131,35 @@ TEST_F(RestoreTest, OntoMoreServersWithReplicasEveryValueAndEveryNextUpdateIsEqu
   }
 }
 
+// One that is saved when all have left is of the clock that they have reached, and goes on there.
+TEST_F(RestoreTest, WhatIsSavedAtTheEndIsWhereTheNextTrainingBegins) {
+  setup_.servers = 2;
+  setup_.config.checkpoint_dir = folder_;
+  setup_.config.checkpoint_at_end = true;
+  std::uint64_t begin = 1;
+  const ModelValues at_end = Train(7, &begin);
+  EXPECT_EQ(begin, 0u);
+  for (const auto& entry : std::filesystem::directory_iterator(folder_)) path_ = entry.path();
+  ASSERT_EQ(SavedClock(), 7u);
+  setup_.servers = 3;
+  setup_.config.restore = path_;
+  setup_.config.checkpoint_at_end = false;
+  const ModelValues restored = Train(7, &begin);
+  EXPECT_EQ(begin, 7u);
+  EXPECT_EQ(restored, at_end);
+}
+
+// What cannot be saved is no good end.
+TEST_F(RestoreTest, AClusterThatCannotSaveAtItsEndSaysSo) {
+  setup_.config.checkpoint_dir = "/proc/no-such-place";
+  setup_.config.checkpoint_at_end = true;
+  auto cluster = LocalCluster::Start(setup_);
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  ASSERT_TRUE((*cluster)->RunWorkers([](Worker* worker) {}).ok());
+  EXPECT_THAT(std::string((*cluster)->Finish().message()),
+              testing::HasSubstr("LEEWAY_CHECKPOINT_AT_END"));
+}
+
 TEST_F(RestoreTest, FilesAreWhatTheirFormatSays) {
   std::uint64_t begin = 0;
   setup_.servers = 2;

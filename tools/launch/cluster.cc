@@ -85,6 +85,12 @@ absl::StatusOr<std::map<std::string, std::string>> CommonEnvironment(const Clust
 
 }  // namespace
 
+absl::Duration SettleTime() {
+  const absl::StatusOr<Config> config = Config::FromEnvironment();
+  const absl::Duration settle = absl::Seconds(3);
+  return config.ok() && config->checkpoint_at_end ? settle + config->checkpoint_timeout : settle;
+}
+
 absl::StatusOr<std::vector<ProcessSpec>> PlanCluster(const ClusterSpec& cluster) {
   absl::Status status = CheckNumber("servers", cluster.servers, ClusterSpec::kServersMax);
   status.Update(CheckNumber("workers", cluster.workers, ClusterSpec::kWorkersMax));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "tools/launch/process.h"
 
 namespace leeway::launch {
@@ -24,6 +25,10 @@ struct ClusterSpec {
   std::vector<std::string> program;  // what a worker runs, with its arguments
   std::map<std::string, std::string> environment;  // for every process, on top of our own
 };
+
+// How long those that serve may go on once the work is done: they may have a checkpoint to save
+// (LEEWAY_CHECKPOINT_AT_END in this process's environment).
+absl::Duration SettleTime();
 
 // The scheduler, then the servers, then the workers, each told its place by LEEWAY_* variables.
 absl::StatusOr<std::vector<ProcessSpec>> PlanCluster(const ClusterSpec& cluster);

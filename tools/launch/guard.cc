@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "absl/time/clock.h"
+#include "runtime/monotonic_time.h"
 #include "tools/launch/process.h"
 #include "tools/launch/signals.h"
 #include "tools/launch/supervisor.h"
@@ -38,9 +38,9 @@ int Watch(pid_t child, Signals* signals, absl::Duration patience) {
     while (const int signal = signals->Next()) {
       if (signal == SIGCHLD) continue;
       kill(child, signal);
-      kill_at = std::min(kill_at, absl::Now() + patience);
+      kill_at = std::min(kill_at, runtime::MonotonicNow() + patience);
     }
-    if (absl::Now() >= kill_at) kill(child, SIGKILL);
+    if (runtime::MonotonicNow() >= kill_at) kill(child, SIGKILL);
   }
   KillDescendants();
   if (WIFSIGNALED(status)) {

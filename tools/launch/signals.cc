@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "absl/time/clock.h"
+#include "runtime/monotonic_time.h"
 
 namespace leeway::launch {
 
@@ -42,7 +42,7 @@ void Signals::Wait(absl::Time deadline) const {
 
 int PollMilliseconds(absl::Time deadline) {
   if (deadline == absl::InfiniteFuture()) return -1;
-  const absl::Duration left = absl::Ceil(deadline - absl::Now(), absl::Milliseconds(1));
+  const absl::Duration left = absl::Ceil(deadline - runtime::MonotonicNow(), absl::Milliseconds(1));
   return static_cast<int>(std::clamp<std::int64_t>(absl::ToInt64Milliseconds(left), 0, 60'000));
 }
 

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "runtime/monotonic_time.h"
 #include "tools/launch/lines.h"
 #include "tools/launch/signals.h"
 
@@ -50,7 +50,7 @@ class Supervisor {
       if (!stopping_ && WorkIsDone()) settle_until_ = std::min(settle_until_, In(options_.settle));
       Sleep();
       HandleSignals();
-      const absl::Time now = absl::Now();
+      const absl::Time now = runtime::MonotonicNow();
       if (!stopping_ && now >= settle_until_) Stop(SIGTERM);
       if (stopping_ && now >= ask_again_at_ && WorkIsDone()) {
         ask_again_at_ = absl::InfiniteFuture();
@@ -65,7 +65,7 @@ class Supervisor {
   }
 
  private:
-  static absl::Time In(absl::Duration duration) { return absl::Now() + duration; }
+  static absl::Time In(absl::Duration duration) { return runtime::MonotonicNow() + duration; }
 
   void StartOne(std::size_t i) {
     absl::StatusOr<Process> process = Start(specs_[i]);
