@@ -68,6 +68,19 @@ TEST(CodecRegistry, BuiltinNamesHaveDifferentHashes) {
   for (const std::string& name : CodecNames()) EXPECT_TRUE(ids.insert(IdOf(name)).second) << name;
 }
 
+TEST(Registry, AFactoryThatMakesNothingIsAnError) {
+  ASSERT_TRUE(RegisterCodec(
+                  "makes-nothing",
+                  [](const CodecOptions&) -> absl::StatusOr<std::unique_ptr<Codec>> {
+                    return std::unique_ptr<Codec>();
+                  },
+                  1)
+                  .ok());
+  EXPECT_EQ(MakeCodec("makes-nothing").status().message(),
+            "the factory of codec 'makes-nothing' has made none");
+  EXPECT_FALSE(RegisterCodec("auto", nullptr, 1).ok());
+}
+
 }  // namespace
 }  // namespace registry_test
 }  // namespace leeway::compress

@@ -30,9 +30,9 @@ absl::Status Prefixed(absl::string_view prefix, const absl::Status& status) {
 
 // A server does not read a request with another.
 absl::Status CheckLearningRate(const std::optional<double>& rate) {
-  if (!rate.has_value() || std::isfinite(*rate)) return absl::OkStatus();
+  if (!rate.has_value() || (std::isfinite(*rate) && *rate >= 0)) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("Options::learning_rate is ", *rate, ", may be finite"));
+      absl::StrCat("Options::learning_rate is ", *rate, ", but must be finite and not negative"));
 }
 
 }  // namespace

@@ -15,6 +15,11 @@
 namespace leeway::worker {
 namespace {
 
+// At smaller rates a residual that leaves as it is might be no number any more.
+constexpr double kFlushRateMin = 1e-20;
+// Up to here a residual of any size that occurs stays a number.
+constexpr float kRatioSafe = 1e6;
+
 // Updaters whose effect does not depend on a learning rate.
 bool HasNoRate(absl::string_view updater) { return updater == "add" || updater == "assign"; }
 
@@ -122,7 +127,7 @@ EncodeTerms PushEncoder::TermsFor(const compress::TableCodec& codec, std::uint64
 }
 
 // The residual becomes g + r·e. False, and nothing has changed: g has what no codec carries (NaN,
-// infinity), which is not to stay in the residual.
+// infinity), which is not to stay in the residual, or r is beyond what floats have.
 //
 // Whether g has such is known when all of it has been read. So that it is read once, the sum is
 // made beside the residual and takes its place afterwards; what it is made in are the floats that
@@ -135,9 +140,14 @@ bool PushEncoder::Carry(const Pushed& pushed, double rate, BlockState* state) {
     state->residual = Zeros(elements);
   }
   if (spare_.values.size() != elements) spare_ = Make(elements);
-  const float largest =
-      Reduce().carry(gradient, state->residual.values.data(), elements,
-                     static_cast<float>(state->rate / rate), spare_.values.data());
+  const auto ratio = static_cast<float>(state->rate / rate);
+  // At a rate that is smaller by so much the sum might be no number any more: what is kept waits.
+  if (ratio > kRatioSafe &&
+      !std::isfinite(ratio * Reduce().max_abs(state->residual.values.data(), elements))) {
+    return false;
+  }
+  const float largest = Reduce().carry(gradient, state->residual.values.data(), elements, ratio,
+                                       spare_.values.data());
   if (!std::isfinite(largest)) return false;
   std::swap(state->residual, spare_);
   state->rate = rate;
@@ -219,14 +229,18 @@ void PushEncoder::AddResiduals(std::span<const std::uint64_t> keys, double rate,
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const std::span<float> residual = state->residuals.Find(keys[i]);
     if (residual.empty()) continue;
-    Reduce().add(residual.data(), width, static_cast<float>(1 / rate), rows + i * width);
+    // At so small a rate that it would not be a number any more, it stays where it is.
+    const float scale = static_cast<float>(1 / rate);
+    const float most = scale * Reduce().max_abs(residual.data(), width);
+    if (!std::isfinite(most + Reduce().max_abs(rows + i * width, width))) continue;
+    Reduce().add(residual.data(), width, scale, rows + i * width);
     std::fill(residual.begin(), residual.end(), 0.0f);
   }
 }
 
 EncodedRows PushEncoder::EncodeRows(std::uint32_t choice, std::uint32_t shard,
                                     std::span<const std::uint64_t> keys, std::byte* rows,
-                                    std::optional<double> learning_rate, bool may_flush) {
+                                    std::optional<double> learning_rate) {
   const compress::TableCodec& codec = codecs_->choices[choice];
   ShardState& state = StateOf(shard);
   const std::uint64_t width = spec_.row_width;
@@ -262,13 +276,14 @@ EncodedRows PushEncoder::EncodeRows(std::uint32_t choice, std::uint32_t shard,
     for (std::size_t i = 0; i < keys.size(); ++i) {
       const std::span<float> residual = state.residuals.Use(keys[i]);
       for (std::size_t j = 0; j < width; ++j) {
-        residual[j] = static_cast<float>(rate) * left[i * width + j];
+        const float kept = residual[j] + static_cast<float>(rate) * left[i * width + j];
+        if (std::isfinite(kept)) residual[j] = kept;
       }
     }
-    if (may_flush) {
-      while (state.residuals.surplus() > 0) {
-        encoded.flushed.push_back(state.residuals.TakeColdest(&flushed));
-      }
+    // No more than may have come: that keeps the limit, and the message short.
+    while (rate >= kFlushRateMin && state.residuals.surplus() > 0 &&
+           encoded.flushed.size() < keys.size()) {
+      encoded.flushed.push_back(state.residuals.TakeColdest(&flushed));
     }
     for (float& value : flushed) value = static_cast<float>(static_cast<double>(value) / rate);
   }

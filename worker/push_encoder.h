@@ -56,11 +56,11 @@ class PushEncoder {
   EncodedValues EncodeBlock(std::uint32_t choice, std::uint64_t block, const std::byte* values,
                             std::uint64_t elements, std::optional<double> learning_rate);
 
-  // Rows of a sparse table, [keys] × row width, all of one shard; changes them. Where `may_flush`,
-  // rows that were not pushed for long may go along.
+  // Rows of a sparse table, [keys] × row width, all of one shard; changes them. Where what is kept
+  // is over its limit, as many rows again, of those that were not pushed for longest, go along.
   EncodedRows EncodeRows(std::uint32_t choice, std::uint32_t shard,
                          std::span<const std::uint64_t> keys, std::byte* rows,
-                         std::optional<double> learning_rate, bool may_flush);
+                         std::optional<double> learning_rate);
 
   // What is kept of an element of a dense block, times the learning rate of its last push.
   double Kept(std::uint64_t block, std::uint64_t element) const;

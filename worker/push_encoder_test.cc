@@ -2,6 +2,8 @@
 // tests/compression/identity_test.cc.
 #include "worker/push_encoder.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -149,6 +151,76 @@ TEST(PushMomentum, Of16BitTablesIsCountedInFloat) {
 }
 
 // The memory of residuals goes from block to block, and a push that is not finite gives up halfway.
+TableSpec RowsOf(const std::string& codec, std::uint64_t width) {
+  TableSpec spec = TableSpec::Sparse("s", width, DType::kFloat32);
+  spec.updater = {"sgd", {{"learning_rate", 0.1}}};
+  spec.codec = codec;
+  return spec;
+}
+
+// Rows that are pushed once and never again: what is kept of them stays within its limit, and no
+// message has more than as many of them again.
+TEST(PushResiduals, OfEverNewRowsStayWithinTheirLimit) {
+  constexpr std::uint64_t kWidth = 64, kRows = 100;
+  const TableSpec spec = RowsOf("onebit", kWidth);
+  const auto codecs = *compress::TableCodecsOf(spec);
+  PushEncoder encoder(spec, &codecs, 1, 0, 1, 50 * kWidth * sizeof(float));
+  std::size_t flushed = 0;
+  for (std::uint64_t push = 0; push < 50; ++push) {
+    std::vector<std::uint64_t> keys(kRows);
+    std::vector<float> rows(kRows * kWidth);
+    for (std::uint64_t i = 0; i < kRows; ++i) keys[i] = push * kRows + i;
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<float>(i % 7) - 3;
+    const EncodedRows encoded =
+        encoder.EncodeRows(0, 0, keys, reinterpret_cast<std::byte*>(rows.data()), {});
+    ASSERT_FALSE(encoded.values.bytes.empty());
+    EXPECT_LE(encoded.flushed.size(), kRows);
+    flushed += encoded.flushed.size();
+    EXPECT_LE(encoder.Save().keys.size(), 2 * kRows);
+  }
+  EXPECT_GE(flushed, 48 * kRows);
+}
+
+// Where a rate is so small that what was kept, divided by it, is no number, it waits for another.
+TEST(PushResiduals, StayWhereTheyAreAtTinyRates) {
+  constexpr std::uint64_t kWidth = 64;
+  const TableSpec spec = RowsOf("onebit", kWidth);
+  const auto codecs = *compress::TableCodecsOf(spec);
+  PushEncoder encoder(spec, &codecs, 1, 0, 1, 1 << 20);
+  const std::vector<std::uint64_t> keys = {3, 5};
+  const auto push = [&](double rate) {
+    std::vector<float> rows(2 * kWidth);
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<float>(i % 7) - 3;
+    const EncodedRows encoded =
+        encoder.EncodeRows(0, 0, keys, reinterpret_cast<std::byte*>(rows.data()), rate);
+    EXPECT_FALSE(encoded.values.bytes.empty());
+    for (const float value : rows) EXPECT_TRUE(std::isfinite(value));
+    return encoder.Save().rows;
+  };
+  const std::vector<float> kept = push(1);
+  EXPECT_GT(*std::max_element(kept.begin(), kept.end()), 0.1f);
+  for (const double rate : {1e-39, 1e-45, 1e-300}) {
+    const std::vector<float> still = push(rate);
+    ASSERT_EQ(still.size(), kept.size());
+    for (std::size_t i = 0; i < kept.size(); ++i) EXPECT_NEAR(still[i], kept[i], 1e-6);
+  }
+  for (const float value : push(1e300)) EXPECT_TRUE(std::isfinite(value));
+}
+
+TEST(PushResiduals, OfBlocksWaitAtTinyRatesToo) {
+  Pusher pusher(SpecOf("onebit"));
+  std::vector<float> gradient(kElements);
+  for (std::size_t i = 0; i < kElements; ++i) gradient[i] = static_cast<float>(i % 7) - 3;
+  pusher.Push(gradient, 0, 1);
+  for (const double rate : {1e-39, 1e-300, 1e300}) {
+    const EncodedValues pushed = pusher.Push(gradient, 0, rate);
+    for (const float value : pusher.Received(pushed)) EXPECT_TRUE(std::isfinite(value)) << rate;
+  }
+  for (const float value : pusher.Received(pusher.Push(gradient, 0, 1))) {
+    EXPECT_TRUE(std::isfinite(value));
+  }
+}
+
 TEST(PushResiduals, OfSeveralBlocksKeepApart) {
   const TableSpec spec = SpecOf("onebit");
   const compress::TableCodecs codecs = *compress::TableCodecsOf(spec);

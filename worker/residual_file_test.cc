@@ -106,7 +106,7 @@ TEST(SavedResiduals, RowsAreKeptByTheirKeys) {
   const auto push = [&](PushEncoder& encoder) {
     std::vector<float> rows(48);
     for (std::size_t i = 0; i < 48; ++i) rows[i] = static_cast<float>(i % 7) - 2;
-    return encoder.EncodeRows(0, 0, keys, reinterpret_cast<std::byte*>(rows.data()), {}, true);
+    return encoder.EncodeRows(0, 0, keys, reinterpret_cast<std::byte*>(rows.data()), {});
   };
   push(first);
   SavedTable saved = first.Save();

@@ -84,13 +84,10 @@ class SparseSource final : public PushSource {
   void Encode(std::size_t index, std::uint32_t choice, std::optional<double> learning_rate,
               Piece* piece) {
     const auto keys = piece->payload[0].as<std::uint64_t>();
-    const bool may_flush =
-        op_ == proto::Op::kPush;  // a pull would be answered with their rows, too
     std::byte* const values = to_.data() + begin_[index] * row_bytes_;
     table_->coding->TakeSample(values, keys.size() * table_->spec.row_width);
-    EncodedRows rows = table_->coding->pushes.EncodeRows(choice, piece->shard, keys,
-                                                         to_.data() + begin_[index] * row_bytes_,
-                                                         learning_rate, may_flush);
+    EncodedRows rows = table_->coding->pushes.EncodeRows(
+        choice, piece->shard, keys, to_.data() + begin_[index] * row_bytes_, learning_rate);
     if (rows.values.bytes.empty()) return;
     piece->codec = rows.values.codec;
     piece->payload[1] = std::move(rows.values.bytes);
@@ -100,6 +97,8 @@ class SparseSource final : public PushSource {
     piece->payload[0] = runtime::Buffer::CopyOf(all.data(), all.size() * sizeof(std::uint64_t));
     piece->keys = all.size();
     piece->elements = all.size() * table_->spec.row_width;
+    // A pull is answered with their rows, too; they come last, and nobody wants them.
+    piece->reply_elements = piece->elements;
   }
 
   void FillFrom(std::span<const KeyPlace> places, std::byte* to) const {
@@ -162,13 +161,18 @@ class SparseSink final : public PullSink {
 absl::StatusOr<Sliced> SliceSparse(const Access& access) {
   const TableInfo& table = *access.table;
   const std::uint64_t row_bytes = table.spec.row_width * SizeOf(table.spec.dtype);
-  if (std::max<std::uint64_t>(row_bytes, sizeof(std::uint64_t)) > table.message_bytes_max) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("table '", table.spec.name, "': a row of ", row_bytes,
-                     " bytes is more than LEEWAY_MESSAGE_BYTES_MAX, ", table.message_bytes_max));
+  // As many rows again may leave the residuals' memory with a push (PushEncoder::EncodeRows).
+  const std::uint64_t times = table.coding != nullptr && proto::HasPush(access.op) ? 2 : 1;
+  const std::uint64_t rows_max =
+      std::min<std::uint64_t>(
+          proto::kKeysPerRequestMax,
+          table.message_bytes_max / std::max<std::uint64_t>(row_bytes, sizeof(std::uint64_t))) /
+      times;
+  if (rows_max == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "table '", table.spec.name, "': a row of ", row_bytes, " bytes is more than ",
+        times == 1 ? "" : "half of ", "LEEWAY_MESSAGE_BYTES_MAX, ", table.message_bytes_max));
   }
-  const std::uint64_t rows_max = std::min<std::uint64_t>(
-      proto::kKeysPerRequestMax, table.message_bytes_max / std::max<std::uint64_t>(row_bytes, 8));
 
   const auto pieces = std::make_shared<PiecedKeys>();
   pieces->keys = GroupKeys(access.keys, table.num_shards);

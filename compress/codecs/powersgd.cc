@@ -48,6 +48,8 @@
 namespace leeway::compress {
 namespace {
 
+constexpr float kLargest = 1e35f;
+
 constexpr absl::string_view kName = "powersgd";
 constexpr std::size_t kHeaderBytes = 2;
 constexpr int kExponents[] = {0, 64};
@@ -180,6 +182,20 @@ class PowerSgd final : public FloatCodec {
     const std::size_t floats =
         HasRank(matrix, rank_) ? FactorElements(matrix, rank_) : shape.elements;
     return kHeaderBytes + floats * sizeof(float);
+  }
+
+  // Of very large values what is left, value - decoded, may be no number: they go as they are.
+  absl::StatusOr<std::size_t> EncodeAndSubtract(float* carried, const EncodeTerms& terms,
+                                                std::span<std::byte> out) const override {
+    const std::size_t elements = terms.shape.elements;
+    if (ChosenKernels().reduce.max_abs(carried, elements) < kLargest) {
+      return Codec::EncodeAndSubtract(carried, terms, out);
+    }
+    const std::vector<float> before(carried, carried + elements);
+    absl::StatusOr<std::size_t> bytes = Codec::EncodeAndSubtract(carried, terms, out);
+    if (std::isfinite(ChosenKernels().reduce.max_abs(carried, elements))) return bytes;
+    std::copy(before.begin(), before.end(), carried);
+    return NotFinite(kName);
   }
 
   absl::StatusOr<std::size_t> Encode(const void* values, const EncodeTerms& terms,

@@ -307,6 +307,16 @@ class CodedStore final : public ShardStore {
     return absl::OkStatus();
   }
 
+  // The slot has a residual times a learning rate. False, and nothing is changed: at so small a
+  // rate it would be no number any more, and stays where it is.
+  static bool AddSlot(const FeedbackBlock& open, double rate, std::vector<float>* values) {
+    std::vector<float> sum = *values;
+    Reduce().add(open.slot, open.elements, static_cast<float>(1 / rate), sum.data());
+    if (!std::isfinite(Reduce().max_abs(sum.data(), sum.size()))) return false;
+    *values = std::move(sum);
+    return true;
+  }
+
   // What a gradient table has carried, without a codec that loses anything: it goes along.
   absl::Status FlushGradient(std::uint64_t block, double learning_rate) {
     const double rate = RateOrTables(spec_, learning_rate);
@@ -317,8 +327,7 @@ class CodedStore final : public ShardStore {
     }
     LEEWAY_ASSIGN_OR_RETURN(const FeedbackBlock open, plain_->OpenFeedback(block, true));
     std::vector<float> sent = ValuesOf(open);
-    Reduce().add(open.slot, open.elements, static_cast<float>(std::isnan(rate) ? 1 : 1 / rate),
-                 sent.data());
+    if (!AddSlot(open, std::isnan(rate) ? 1 : rate, &sent)) return absl::OkStatus();
     StoreValues(sent, open.writable);
     std::fill_n(open.slot, open.elements, 0.0f);
     held_back_[block] = 0;
@@ -336,9 +345,7 @@ class CodedStore final : public ShardStore {
     const bool carries = open.slot != nullptr && rate != 0;
     std::vector<float> carried = ValuesOf(open);
     if (!std::isfinite(Reduce().max_abs(carried.data(), carried.size()))) return absl::OkStatus();
-    if (carries) {
-      Reduce().add(open.slot, open.elements, static_cast<float>(1 / rate), carried.data());
-    }
+    const bool added = carries && AddSlot(open, rate, &carried);
     const EncodeTerms terms = TermsFor(codec, block, open);
     const absl::StatusOr<std::size_t> bytes = codec.codec->Encode(carried.data(), terms, encoded_);
     const bool encoded = bytes.ok() && *bytes < open.elements * SizeOf(spec_.dtype);
@@ -352,7 +359,9 @@ class CodedStore final : public ShardStore {
     if (!carries) return absl::OkStatus();
     if (!codec.server_feedback) sent = carried;
     for (std::uint64_t i = 0; i < open.elements; ++i) {
-      open.slot[i] = static_cast<float>(rate) * (carried[i] - sent[i]);
+      const float kept =
+          (added ? 0 : open.slot[i]) + static_cast<float>(rate) * (carried[i] - sent[i]);
+      if (std::isfinite(kept)) open.slot[i] = kept;
     }
     held_back_[block] = Reduce().sum_squares(open.slot, open.elements);
     return absl::OkStatus();
