@@ -135,6 +135,18 @@ void AddLaunch(CLI::App* app, LaunchCommand* command, Action* action) {
   launch->add_option("-w,--workers", command->workers, "workers to start")->capture_default_str();
   launch->add_option("--scheduler", command->scheduler,
                      "where the scheduler listens, host:port [a free port]");
+  launch
+      ->add_option("--restart", command->restart,
+                   "on-failure: a server that fails is replaced, where others have its shards "
+                   "(LEEWAY_REPLICATION); never: it is the end")
+      ->check(CLI::IsMember({"never", "on-failure"}))
+      ->capture_default_str();
+  launch
+      ->add_option("--restarts-max", command->restarts_max,
+                   "how many servers are replaced, before one more is the end")
+      ->capture_default_str();
+  launch->add_option("--log-dir", command->log_dir,
+                     "folder where what each process writes is kept, in NAME.log");
   launch->callback([=] { *action = [=] { return RunLaunchCommand(*command); }; });
 }
 

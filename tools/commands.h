@@ -66,6 +66,9 @@ struct LaunchCommand {
   std::uint32_t servers = 1;
   std::uint32_t workers = 1;
   std::string scheduler;
+  std::string restart = "on-failure";  // or never: servers that fail
+  std::uint32_t restarts_max = 20;
+  std::string log_dir;  // empty: the terminal only
   std::vector<std::string> program;
 };
 int RunLaunchCommand(const LaunchCommand& command);

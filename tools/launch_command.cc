@@ -1,15 +1,49 @@
 // `leeway launch`: a whole cluster on this machine.
 #include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "leeway/config.h"
 #include "tools/commands.h"
 #include "tools/launch/cluster.h"
 #include "tools/launch/guard.h"
+#include "tools/launch/log_files.h"
 #include "tools/launch/output.h"
 #include "tools/launch/supervisor.h"
 
 namespace leeway::tools {
+namespace {
+
+void Say(absl::string_view line) {
+  std::fprintf(stderr, "leeway: %s\n", std::string(line).c_str());
+}
+
+// What a user has set and will wonder about.
+void NameWhatIsOverridden() {
+  for (const char* name : {"LEEWAY_ROLE", "LEEWAY_RANK", "LEEWAY_SCHEDULER", "LEEWAY_NUM_SERVERS",
+                           "LEEWAY_NUM_WORKERS", "DMLC_ROLE", "DMLC_PS_ROOT_URI",
+                           "DMLC_PS_ROOT_PORT", "DMLC_NUM_SERVER", "DMLC_NUM_WORKER"}) {
+    if (const char* value = std::getenv(name); value != nullptr) {
+      Say(absl::StrCat("launch gives each process its place: ", name, "=", value,
+                       " of the environment is not used"));
+    }
+  }
+}
+
+// Whether servers that fail are replaced; if not, `*why` is what to say then.
+bool RestartsServers(const LaunchCommand& command, std::string* why) {
+  if (command.restart == "never") return false;
+  const absl::StatusOr<Config> config = Config::FromEnvironment();
+  if (!config.ok() || config->replication > 1) return true;
+  *why =
+      "with LEEWAY_REPLICATION=1 nobody else had what was on it, and none is started in its place "
+      "(LEEWAY_REPLICATION=2 keeps the cluster up)";
+  return false;
+}
+
+}  // namespace
 
 int RunLaunchCommand(const LaunchCommand& command) {
   launch::ClusterSpec cluster;
@@ -18,16 +52,29 @@ int RunLaunchCommand(const LaunchCommand& command) {
   cluster.scheduler = command.scheduler;
   cluster.leeway = launch::OwnProgram();
   cluster.program = command.program;
-  const absl::StatusOr<std::vector<launch::ProcessSpec>> processes = launch::PlanCluster(cluster);
+  absl::StatusOr<std::vector<launch::ProcessSpec>> processes = launch::PlanCluster(cluster);
   if (!processes.ok()) return Complain(processes.status());
+  absl::StatusOr<launch::LogFiles> logs = launch::LogFiles::Open(command.log_dir, *processes);
+  if (!logs.ok()) return Complain(logs.status());
+  NameWhatIsOverridden();
+  std::string stays_down_because;
+  const bool restarts = RestartsServers(command, &stays_down_because);
+  for (launch::ProcessSpec& process : *processes) {
+    if (process.environment["LEEWAY_ROLE"] != "server") continue;
+    process.may_restart = restarts;
+    process.stays_down_because = stays_down_because;
+  }
   return launch::RunGuarded([&] {
     launch::SupervisorOptions options;
     options.settle = launch::SettleTime();
+    options.restarts_max = command.restarts_max;
+    options.on_event = Say;
     options.on_line = [&](std::size_t i, launch::Stream stream, absl::string_view line) {
+      logs->Add(i, line);
       return launch::PrintPrefixed((*processes)[i].name, i, stream, line);
     };
     const launch::SupervisorResult result = launch::Supervise(*processes, options);
-    if (!result.failure.empty()) std::fprintf(stderr, "leeway: %s\n", result.failure.c_str());
+    if (!result.failure.empty()) Say(result.failure);
     return result.exit_code;
   });
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "tools/launch/cluster.h"
 #include "tools/launch/guard.h"
 #include "tools/launch/lines.h"
+#include "tools/launch/log_files.h"
 #include "tools/launch/output.h"
 #include "tools/launch/supervisor.h"
 
@@ -43,14 +45,14 @@ class Launcher {
  public:
   explicit Launcher(const std::vector<ProcessSpec>& processes,
                     absl::Duration grace = absl::Seconds(30),
-                    absl::Duration settle = absl::Seconds(30)) {
+                    absl::Duration settle = absl::Seconds(30), std::uint32_t restarts = 0) {
     int fds[2];
     if (pipe2(fds, O_CLOEXEC) != 0) std::abort();
     pid_ = fork();
     if (pid_ == 0) {
       dup2(fds[1], STDOUT_FILENO);
       dup2(fds[1], STDERR_FILENO);
-      _exit(RunGuarded([&] { return Main(processes, grace, settle); }));
+      _exit(RunGuarded([&] { return Main(processes, grace, settle, restarts); }));
     }
     close(fds[1]);
     output_ = fds[0];
@@ -102,10 +104,15 @@ class Launcher {
 
  private:
   static int Main(const std::vector<ProcessSpec>& processes, absl::Duration grace,
-                  absl::Duration settle) {
+                  absl::Duration settle, std::uint32_t restarts) {
     SupervisorOptions options;
     options.grace = grace;
     options.settle = settle;
+    options.restarts_max = restarts;
+    options.restart_pause = absl::Milliseconds(1);
+    options.on_event = [](absl::string_view line) {
+      WriteAll(STDERR_FILENO, absl::StrCat(line, "\n"));
+    };
     options.on_line = [&](std::size_t i, Stream stream, absl::string_view line) {
       return PrintPrefixed(processes[i].name, i, stream, line);
     };
@@ -170,6 +177,64 @@ TEST(LaunchTest, PrefixesEveryLineOfBothStreams) {
 TEST(LaunchTest, CompletesLinesWrittenInParts) {
   Launcher launcher({Script("worker 0", "printf a; printf b; printf 'c\\nd'")});
   EXPECT_THAT(launcher.AllLines(), ElementsAre("worker 0 | abc", "worker 0 | d"));
+}
+
+// A server that fails twice and then goes on, while the work takes until it does.
+std::vector<ProcessSpec> FailingServer(const std::string& folder, int failures) {
+  ProcessSpec server =
+      Script("server 0",
+             absl::StrCat("n=$(cat ", folder, "/n 2>/dev/null || echo 0); echo $((n + 1)) > ",
+                          folder, "/n; [ $n -lt ", failures, " ] && kill -9 $$; touch ", folder,
+                          "/up; sleep 1000"),
+             false);
+  server.may_restart = true;
+  return {server, Script("worker 0", absl::StrCat("while [ ! -e ", folder,
+                                                  "/up ]; do sleep 0.01; "
+                                                  "done"))};
+}
+
+std::string NewFolder() {
+  std::string pattern = testing::TempDir() + "leeway-XXXXXX";
+  return mkdtemp(pattern.data());
+}
+
+TEST(LaunchTest, AServerThatFailsIsStartedAgain) {
+  const std::string folder = NewFolder();
+  Launcher launcher(FailingServer(folder, 2), absl::Seconds(30), absl::Milliseconds(1), 2);
+  EXPECT_THAT(launcher.AllLines(),
+              ElementsAre("server 0 was killed by signal 9 (Killed); another is started in its "
+                          "place (1 of 2)",
+                          "server 0 was killed by signal 9 (Killed); another is started in its "
+                          "place (2 of 2)"));
+  EXPECT_EQ(launcher.Wait(), 0);
+}
+
+TEST(LaunchTest, ButNotForEver) {
+  const std::string folder = NewFolder();
+  Launcher launcher(FailingServer(folder, 100), absl::Seconds(30), absl::Milliseconds(1), 2);
+  const std::vector<std::string> lines = launcher.AllLines();
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_THAT(lines[2], HasSubstr("2 have been started again already, and 2 may"));
+  EXPECT_EQ(lines[3], "server 0 was killed by signal 9 (Killed)");
+  EXPECT_EQ(launcher.Wait(), 128 + 9);
+}
+
+TEST(LogFilesTest, KeepsTheLinesOfEachProcess) {
+  const std::string folder = NewFolder() + "/logs";
+  {
+    auto logs = LogFiles::Open(folder, {Script("server 1", ""), Script("worker 0", "")});
+    ASSERT_TRUE(logs.ok()) << logs.status();
+    logs->Add(1, "b");
+    logs->Add(0, "a");
+    logs->Add(1, "c");
+  }
+  std::ifstream server(folder + "/server-1.log"), worker(folder + "/worker-0.log");
+  std::string line;
+  EXPECT_TRUE(std::getline(server, line) && line == "a");
+  EXPECT_TRUE(std::getline(worker, line) && line == "b");
+  EXPECT_TRUE(std::getline(worker, line) && line == "c");
+  EXPECT_THAT(std::string(LogFiles::Open("/proc/x", {Script("a", "")}).status().message()),
+              HasSubstr("--log-dir /proc/x"));
 }
 
 TEST(LaunchTest, ReturnsTheFirstFailuresCodeAndSaysWho) {

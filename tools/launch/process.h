@@ -19,6 +19,9 @@ struct ProcessSpec {
   std::vector<std::string> unset;                  // taken out of the parent's
   // The work is done when every process marked so has succeeded; the others only serve it.
   bool is_work = false;
+  // When it fails, another is started in its place, as often as SupervisorOptions::restarts_max.
+  bool may_restart = false;
+  std::string stays_down_because = {};  // said when it fails and is not started again; may be empty
 };
 
 struct Process {

@@ -35,6 +35,7 @@ struct Channel {
 struct Member {
   pid_t pid = 0;
   bool running = false;
+  absl::Time restart_at = absl::InfiniteFuture();
   std::vector<std::unique_ptr<Channel>> channels;
 };
 
@@ -46,11 +47,12 @@ class Supervisor {
   SupervisorResult Run() {
     AdoptOrphans();
     for (std::size_t i = 0; i < specs_.size() && !stopping_; ++i) StartOne(i);
-    while (AnyRunning()) {
+    while (AnyRunning() || (!stopping_ && NextRestart() != absl::InfiniteFuture())) {
       if (!stopping_ && WorkIsDone()) settle_until_ = std::min(settle_until_, In(options_.settle));
       Sleep();
       HandleSignals();
       const absl::Time now = runtime::MonotonicNow();
+      RestartWhoIsDue(now);
       if (!stopping_ && now >= settle_until_) Stop(SIGTERM);
       if (stopping_ && now >= ask_again_at_ && WorkIsDone()) {
         ask_again_at_ = absl::InfiniteFuture();
@@ -118,7 +120,7 @@ class Supervisor {
   }
 
   absl::Time NextDeadline() const {
-    if (!stopping_) return settle_until_;
+    if (!stopping_) return std::min(settle_until_, NextRestart());
     return WorkIsDone() ? std::min(ask_again_at_, kill_at_) : kill_at_;
   }
 
@@ -145,7 +147,44 @@ class Supervisor {
       if (member.pid != pid || !member.running) continue;
       member.running = false;
       Drain(&member);  // its last words come before ours
-      if (ExitCodeOf(status) != 0) Fail(ExitCodeOf(status), DescribeEnd(specs_[i].name, status));
+      if (ExitCodeOf(status) == 0 || MayRestart(i, status)) return;
+      Fail(ExitCodeOf(status), DescribeEnd(specs_[i].name, status));
+    }
+  }
+
+  // Whether another is started in its place, later. Not once the work is done.
+  bool MayRestart(std::size_t i, int status) {
+    if (stopping_ || WorkIsDone()) return false;
+    const std::string end = DescribeEnd(specs_[i].name, status);
+    if (!specs_[i].may_restart) {
+      const std::string& why = specs_[i].stays_down_because;
+      if (!why.empty()) options_.on_event(absl::StrCat(end, "; ", why));
+      return false;
+    }
+    if (restarts_ >= options_.restarts_max) {
+      options_.on_event(absl::StrCat(end, "; ", restarts_, " have been started again already, and ",
+                                     options_.restarts_max, " may"));
+      return false;
+    }
+    ++restarts_;
+    members_[i].restart_at = In(options_.restart_pause);
+    options_.on_event(absl::StrCat(end, "; another is started in its place (", restarts_, " of ",
+                                   options_.restarts_max, ")"));
+    return true;
+  }
+
+  absl::Time NextRestart() const {
+    absl::Time next = absl::InfiniteFuture();
+    for (const Member& member : members_) next = std::min(next, member.restart_at);
+    return next;
+  }
+
+  void RestartWhoIsDue(absl::Time now) {
+    for (std::size_t i = 0; i < members_.size() && !stopping_; ++i) {
+      if (now < members_[i].restart_at) continue;
+      members_[i].restart_at = absl::InfiniteFuture();
+      std::erase_if(members_[i].channels, [](const auto& channel) { return channel->fd < 0; });
+      StartOne(i);
     }
   }
 
@@ -187,6 +226,7 @@ class Supervisor {
   const SupervisorOptions& options_;
   Signals signals_;
   std::vector<Member> members_;
+  std::uint32_t restarts_ = 0;
   bool stopping_ = false;
   bool ended_ = false;   // every process is dead: what is not there yet never comes
   bool unread_ = false;  // nobody wants lines any more

@@ -3,6 +3,7 @@
 #define LEEWAY_TOOLS_LAUNCH_SUPERVISOR_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -23,6 +24,13 @@ struct SupervisorOptions {
   // When those that serve are asked to end a second time, if the work has ended by then: nobody is
   // left for whom they should take care.
   absl::Duration ask_again = absl::Seconds(1);
+  // Of all processes that may be started again together.
+  std::uint32_t restarts_max = 0;
+  // From the end of a process to the start of the one in its place: so that one that cannot start
+  // does not do so many times a second.
+  absl::Duration restart_pause = absl::Seconds(1);
+  // What happens to processes, for people: one line without its end.
+  std::function<void(absl::string_view line)> on_event = [](absl::string_view) {};
   // How long those that serve may go on once the work is done, before they are asked to end.
   absl::Duration settle = absl::Seconds(3);
 };

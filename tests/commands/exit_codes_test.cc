@@ -1,0 +1,166 @@
+// The exit codes that docs/operations.md promises.
+#include <signal.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/commands/cluster.h"
+#include "tests/commands/programs.h"
+
+namespace leeway::tests {
+namespace {
+
+const Environment kQuick = {{"LEEWAY_HEARTBEAT_INTERVAL_MS", "100"},
+                            {"LEEWAY_FAILURE_TIMEOUT_MS", "1000"},
+                            {"LEEWAY_DRAIN_TIMEOUT_MS", "1000"}};
+
+class ExitCodesTest : public CommandsTest {
+ protected:
+  // A cluster whose worker has trained, and goes on living.
+  void Start(int servers = 1, const Environment& more = kQuick) {
+    cluster_ = std::make_unique<Cluster>(servers, 1, more);
+    worker_ = std::make_unique<Command>(
+        std::vector<std::string>{
+            kRudeWorker, "nan",
+            "echo trained; while [ $(ps -o ppid= -p $$) = $PPID ]; do sleep 0.05; done"},
+        cluster_->environment());
+    ASSERT_TRUE(worker_->Says("trained"));
+  }
+  void TearDown() override {
+    worker_.reset();
+    cluster_.reset();
+    CommandsTest::TearDown();
+  }
+  static int CodeOf(Command* command) {
+    const Ended ended = command->Finish(Patience());
+    EXPECT_TRUE(ended.in_time);
+    last_words_ = ended.errors;
+    return ended.code;
+  }
+
+  std::unique_ptr<Cluster> cluster_;
+  std::unique_ptr<Command> worker_;
+  static inline std::string last_words_;
+};
+
+TEST_F(ExitCodesTest, TrainingThatEndsInOrder) {
+  Cluster cluster;
+  EXPECT_EQ(RunToEnd({kHello}, cluster.environment()).code, 0);
+  EXPECT_EQ(CodeOf(cluster.server(0)), 0);
+  EXPECT_EQ(CodeOf(cluster.scheduler()), 0);
+}
+
+TEST_F(ExitCodesTest, WhatCannotBeUnderstood) {
+  EXPECT_EQ(RunToEnd({kLeeway, "server"}, {{"LEEWAY_SCHEDULER", "x"}}).code, 1);
+  EXPECT_EQ(RunToEnd({kLeeway, "scheduler"}, {{"LEEWAY_NUM_SERVERS", "0"}}).code, 1);
+  EXPECT_EQ(RunToEnd({kLeeway, "train", "--no-such-option"}).code, 2);
+  EXPECT_EQ(RunToEnd({kLeeway, "launch", "-s", "1"}).code, 2);
+}
+
+TEST_F(ExitCodesTest, NobodyThere) {
+  const TakenPort nobody(/*listens=*/false);
+  EXPECT_EQ(RunToEnd({kLeeway, "status"},
+                     {{"LEEWAY_SCHEDULER", nobody.address()}, {"LEEWAY_CONNECT_TIMEOUT_MS", "500"}})
+                .code,
+            1);
+  EXPECT_EQ(RunToEnd({kLeeway, "server"},
+                     {{"LEEWAY_SCHEDULER", nobody.address()}, {"LEEWAY_CONNECT_TIMEOUT_MS", "500"}})
+                .code,
+            1);
+}
+
+TEST_F(ExitCodesTest, AWorkerThatDies) {
+  ASSERT_NO_FATAL_FAILURE(Start());
+  worker_->Signal(SIGKILL);
+  EXPECT_EQ(CodeOf(worker_.get()), 128 + SIGKILL);
+  EXPECT_EQ(CodeOf(cluster_->server(0)), 0);
+  EXPECT_EQ(CodeOf(cluster_->scheduler()), 1);
+  EXPECT_THAT(last_words_, testing::HasSubstr("worker 0"));
+}
+
+TEST_F(ExitCodesTest, AServerThatDiesWithItsShards) {
+  ASSERT_NO_FATAL_FAILURE(Start());
+  cluster_->server(0)->Signal(SIGKILL);
+  EXPECT_EQ(CodeOf(cluster_->server(0)), 128 + SIGKILL);
+  ASSERT_TRUE(cluster_->scheduler()->Says("taken"));
+  worker_->Signal(SIGKILL);
+  EXPECT_EQ(CodeOf(worker_.get()), 128 + SIGKILL);
+  EXPECT_EQ(CodeOf(cluster_->scheduler()), 1);
+  EXPECT_THAT(last_words_, testing::HasSubstr("shards were lost"));
+}
+
+TEST_F(ExitCodesTest, AServerThatIsDrained) {
+  ASSERT_NO_FATAL_FAILURE(Start(2, {}));
+  cluster_->server(0)->Signal(SIGTERM);
+  EXPECT_EQ(CodeOf(cluster_->server(0)), 0);
+}
+
+// It is the only one.
+TEST_F(ExitCodesTest, AServerThatCannotBeDrained) {
+  ASSERT_NO_FATAL_FAILURE(Start());
+  cluster_->server(0)->Signal(SIGTERM);
+  EXPECT_EQ(CodeOf(cluster_->server(0)), 1);
+}
+
+TEST_F(ExitCodesTest, ASchedulerThatIsStopped) {
+  ASSERT_NO_FATAL_FAILURE(Start());
+  cluster_->scheduler()->Signal(SIGTERM);
+  EXPECT_EQ(CodeOf(cluster_->scheduler()), 1);
+  EXPECT_EQ(CodeOf(cluster_->server(0)), 1);
+}
+
+TEST_F(ExitCodesTest, ACheckpointAtTheEndThatIsNotSaved) {
+  Cluster cluster(
+      1, 1, {{"LEEWAY_CHECKPOINT_DIR", "/proc/no-such-place"}, {"LEEWAY_CHECKPOINT_AT_END", "1"}});
+  EXPECT_EQ(RunToEnd({kHello}, cluster.environment()).code, 0);
+  EXPECT_EQ(CodeOf(cluster.scheduler()), 1);
+  EXPECT_THAT(last_words_, testing::HasSubstr("LEEWAY_CHECKPOINT_AT_END"));
+}
+
+TEST_F(ExitCodesTest, ALaunchedCluster) {
+  EXPECT_EQ(RunToEnd({kLeeway, "launch", "--", kHello}).code, 0);
+  EXPECT_EQ(RunToEnd({kLeeway, "launch", "--", "sh", "-c", "exit 3"}).code, 3);
+  EXPECT_EQ(RunToEnd({kLeeway, "launch", "--", "sh", "-c", "kill -9 $$"}).code, 128 + SIGKILL);
+  EXPECT_EQ(RunToEnd({kLeeway, "launch", "--", "/no/such/program"}).code, 127);
+}
+
+// Kills one of the servers of the launcher whose worker runs this.
+const std::string kKillServer =
+    "kill -9 $(pgrep -P $(ps -o ppid= -p $PPID) -f 'leeway [s]erver' | tail -1); ";
+
+// It is replaced, and the training ends as if nothing had happened.
+TEST_F(ExitCodesTest, ALaunchedClusterWhoseServerDies) {
+  Environment environment = kQuick;
+  environment["LEEWAY_REPLICATION"] = "2";
+  environment["LEEWAY_SUSPICION_MS"] = "200";
+  // It succeeds once another server serves in its place.
+  const std::string again =
+      absl::StrCat(kKillServer, "sleep 1; until ", kLeeway,
+                   " status | grep -q '\"settled\": *true'; do sleep 0.1; done");
+  const Ended ended =
+      RunToEnd({kLeeway, "launch", "-s", "3", "--", kRudeWorker, "nan", again}, environment);
+  EXPECT_EQ(ended.code, 0) << ended.errors;
+  EXPECT_THAT(ended.errors, testing::HasSubstr("another is started in its place (1 of 20)"));
+}
+
+TEST_F(ExitCodesTest, ALaunchedClusterThatRestartsNobody) {
+  const std::string kill =
+      absl::StrCat(kKillServer, "while [ $(ps -o ppid= -p $$) = $PPID ]; do sleep 0.05; done");
+  Environment environment = kQuick;
+  environment["LEEWAY_REPLICATION"] = "2";
+  const Ended never =
+      RunToEnd({kLeeway, "launch", "-s", "3", "--restart", "never", "--", kRudeWorker, "nan", kill},
+               environment);
+  EXPECT_EQ(never.code, 128 + SIGKILL) << never.errors;
+  // Nobody has the shards of one that dies.
+  const Ended alone =
+      RunToEnd({kLeeway, "launch", "-s", "3", "--", kRudeWorker, "nan", kill}, kQuick);
+  EXPECT_EQ(alone.code, 128 + SIGKILL) << alone.errors;
+  EXPECT_THAT(alone.errors, testing::HasSubstr("LEEWAY_REPLICATION=2 keeps the cluster up"));
+}
+
+}  // namespace
+}  // namespace leeway::tests
