@@ -1,5 +1,6 @@
 // The exit codes that docs/operations.md promises.
 #include <signal.h>
+#include <sys/wait.h>
 
 #include <memory>
 #include <string>
@@ -32,6 +33,9 @@ class ExitCodesTest : public CommandsTest {
   void TearDown() override {
     worker_.reset();
     cluster_.reset();
+    // What the worker's shell had started ends with its group, a moment later.
+    while (::waitpid(-1, nullptr, 0) > 0) {
+    }
     CommandsTest::TearDown();
   }
   static int CodeOf(Command* command) {
