@@ -49,6 +49,8 @@ set(LEEWAY_PC_SERVER "")
 foreach(library ps_checkpoint ps_store ps_consistency ps_replication ps_updaters ps_kernels)
   string(APPEND LEEWAY_PC_SERVER " -lleeway_${library}")
 endforeach()
+# The installed tree may be moved, and installed elsewhere than it was configured for.
+file(RELATIVE_PATH LEEWAY_PC_TO_PREFIX "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
 foreach(kind worker server)
   configure_file(cmake/leeway-${kind}.pc.in leeway-${kind}.pc @ONLY)
   install(FILES "${CMAKE_BINARY_DIR}/leeway-${kind}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

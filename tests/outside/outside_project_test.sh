@@ -30,7 +30,7 @@ done
 export PKG_CONFIG_PATH
 PKG_CONFIG_PATH=$(dirname "$(find "$work/prefix" -name leeway-worker.pc)")
 for role in worker server; do
-  flags=$(pkg-config --define-prefix --cflags --libs "leeway-$role")
+  flags=$(pkg-config --cflags --libs "leeway-$role")
   # shellcheck disable=SC2086  # several words
   "$compiler" "$work/project/$role.cc" $flags -o "$work/by_pkg_config_$role" || fail "pkg-config, $role"
 done
