@@ -19,6 +19,9 @@ namespace {
 constexpr absl::Duration kMissingLogInterval = absl::Seconds(10);
 // How often tables whose codec is chosen automatically are looked at.
 constexpr absl::Duration kChooseInterval = absl::Milliseconds(500);
+// How often a change of a table's codec is announced again while a worker has not reached the one
+// before: its pushes wait meanwhile.
+constexpr absl::Duration kSwitchInterval = absl::Milliseconds(50);
 // So the scheduler sends no more than a thousand maps a second that can wait, however many nodes.
 constexpr absl::Duration kMapRestPerNode = absl::Milliseconds(1);
 
@@ -92,7 +95,8 @@ Scheduler::Impl::Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* fa
 Scheduler::Impl::~Impl() {
   for (runtime::TimerId timer :
        {detector_timer_, resend_timer_, log_timer_, nobody_timer_, barrier_timer_, codec_timer_,
-        publish_timer_, urgent_timer_, plan_timer_, return_timer_, ending_timer_, grace_timer_}) {
+        switch_timer_, publish_timer_, urgent_timer_, plan_timer_, return_timer_, ending_timer_,
+        grace_timer_}) {
     loop_->Cancel(timer);
   }
   for (const auto& [node, timer] : suspects_) loop_->Cancel(timer);
@@ -121,6 +125,7 @@ absl::Status Scheduler::Impl::Start(Done done) {
   Every(AtLeastOneMs(config_.resend_interval / 2), &resend_timer_, &Impl::ResendWhatIsUnanswered);
   Every(kMissingLogInterval, &log_timer_, &Impl::LogMissing);
   Every(kChooseInterval, &codec_timer_, &Impl::ChooseCodecs);
+  Every(kSwitchInterval, &switch_timer_, &Impl::AnnounceSwitchesAgain);
   PutOffNobodyCame();
   if (!address_before_.empty()) GoOn();
   return absl::OkStatus();
@@ -390,12 +395,15 @@ void Scheduler::Impl::Every(absl::Duration interval, runtime::TimerId* timer,
 void Scheduler::Impl::ResendWhatIsUnanswered() {
   publisher_.Resend(Now());
   catalogue_.Tick(Now());
-  switches_.Tick();
   late_servers_.Tick(Now());
   if (absl::Status loading = restoration_.Tick(Now()); !loading.ok()) RestorationFailed(loading);
   if (running()) checkpoints_.Tick(Now());
   if (keeper_ != nullptr) keeper_->Write();
   TellWhereIAm();
+}
+
+void Scheduler::Impl::AnnounceSwitchesAgain() {
+  if (running()) switches_.Tick();
 }
 
 absl::Status Scheduler::Impl::Ready() const {

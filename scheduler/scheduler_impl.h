@@ -166,6 +166,7 @@ class Scheduler::Impl final : private van::Handler,
 
   // ---- timers ----
   void Every(absl::Duration interval, runtime::TimerId* timer, void (Impl::*what)());
+  void AnnounceSwitchesAgain();
   void ResendWhatIsUnanswered();
   void LogMissing();
   void NobodyCame();
@@ -239,8 +240,8 @@ class Scheduler::Impl final : private van::Handler,
 
   bool saves_at_end_ = false;  // the last worker has left, a checkpoint is being saved
   runtime::TimerId detector_timer_{}, resend_timer_{}, log_timer_{}, nobody_timer_{},
-      barrier_timer_{}, codec_timer_{}, publish_timer_{}, urgent_timer_{}, plan_timer_{},
-      return_timer_{}, ending_timer_{}, grace_timer_{};
+      barrier_timer_{}, codec_timer_{}, switch_timer_{}, publish_timer_{}, urgent_timer_{},
+      plan_timer_{}, return_timer_{}, ending_timer_{}, grace_timer_{};
 };
 
 }  // namespace leeway::scheduler
