@@ -169,6 +169,7 @@ absl::StatusOr<TableCodec> TableCodecOf(const TableSpec& spec) {
     return Refused(spec, "carries dense and sparse tables, not ragged ones");
   }
   table.codec = made.codec;
+  table.one_pass = dynamic_cast<const OnePassFeedback*>(made.codec.get());
   table.id = IdOf(spec.codec);
   LEEWAY_ASSIGN_OR_RETURN(table.dtype, MessageType(spec, *table.codec));
   table.momentum = made.momentum;

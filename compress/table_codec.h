@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "compress/one_pass_feedback.h"
 #include "compress/registry.h"
 #include "leeway/codec.h"
 #include "leeway/table_spec.h"
@@ -23,6 +24,7 @@ inline constexpr absl::string_view kGradientUpdater = "gradient";
 struct TableCodec {
   CodecId id = kNoCodec;  // kNoCodec: values travel as they are, and nothing below holds
   std::shared_ptr<const Codec> codec;
+  const OnePassFeedback* one_pass = nullptr;  // the codec, where it is one
   DType dtype = DType::kFloat32;     // of the elements in messages: the table's, or float32
   std::optional<Momentum> momentum;  // of what workers push; not of replies
   // A worker keeps what its pushes lose.

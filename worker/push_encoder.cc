@@ -126,6 +126,43 @@ EncodeTerms PushEncoder::TermsFor(const compress::TableCodec& codec, std::uint64
   return terms;
 }
 
+void PushEncoder::Settle(BlockState* state) const {
+  if (state->sent.empty()) return;
+  const std::span<float> residual = state->residual.values;
+  const CodecShape shape = compress::BlockShape(spec_, *state->sent_by, residual.size());
+  // It cannot fail: the message is one that the codec has made of this very block.
+  state->sent_by->codec->DecodeAdd(state->sent.bytes(), shape, -1, residual.data()).IgnoreError();
+  state->sent = {};
+}
+
+// Empty, and nothing has changed: it has to go the long way.
+//
+// The sum is made beside the residual and takes its place afterwards, as in Carry.
+EncodedValues PushEncoder::EncodeInOnePass(const compress::TableCodec& codec, const Pushed& pushed,
+                                           double rate, const EncodeTerms& terms,
+                                           BlockState* state) {
+  const std::uint64_t elements = pushed.elements;
+  const auto ratio = static_cast<float>(state->rate / rate);
+  if (state->residual.values.size() != elements || ratio > kRatioSafe) return {};
+  if (!state->sent.empty() && state->sent_by != &codec) return {};
+  if (spare_.values.size() != elements) spare_ = Make(elements);
+  encoded_.resize(codec.codec->EncodedBytesMax(terms.shape));
+  const absl::StatusOr<std::size_t> bytes =
+      codec.one_pass->CarryAndEncode({.values = FloatsOf(pushed),
+                                      .kept = state->residual.values.data(),
+                                      .sent = state->sent.bytes(),
+                                      .factor = ratio,
+                                      .carried = spare_.values.data()},
+                                     terms, encoded_);
+  if (!bytes.ok() || *bytes >= elements * SizeOf(spec_.dtype)) return {};
+  std::swap(state->residual, spare_);
+  state->sent = EncodedOf(*bytes);
+  state->sent_by = &codec;
+  state->rate = rate;
+  state->carries = true;
+  return {.codec = codec.id, .bytes = state->sent};
+}
+
 // The residual becomes g + r·e. False, and nothing has changed: g has what no codec carries (NaN,
 // infinity), which is not to stay in the residual, or r is beyond what floats have.
 //
@@ -198,6 +235,7 @@ EncodedValues PushEncoder::EncodeWithMomentum(const compress::TableCodec& codec,
 EncodedValues PushEncoder::Encode(const compress::TableCodec& codec, std::uint64_t block,
                                   const Pushed& pushed, double rate, BlockState* state) {
   if (!codec.worker_feedback || rate == 0) {
+    Settle(state);
     if (Is(mutant_, Mutant::kResidualDropped)) std::ranges::fill(state->residual.values, 0.0f);
     if (state->carries && rate != 0) {
       return Carry(pushed, rate, state) ? SendCarried(state) : EncodedValues();
@@ -206,6 +244,11 @@ EncodedValues PushEncoder::Encode(const compress::TableCodec& codec, std::uint64
     return EncodeWithoutFeedback(codec, pushed, TermsFor(codec, block, pushed.elements, state));
   }
   const EncodeTerms terms = TermsFor(codec, block, pushed.elements, state);
+  if (codec.one_pass != nullptr) {
+    EncodedValues encoded = EncodeInOnePass(codec, pushed, rate, terms, state);
+    if (!encoded.bytes.empty()) return encoded;
+  }
+  Settle(state);
   if (!Carry(pushed, rate, state)) return {};
   float* const carried = state->residual.values.data();
   encoded_.resize(codec.codec->EncodedBytesMax(terms.shape));
@@ -301,12 +344,14 @@ EncodedRows PushEncoder::EncodeRows(std::uint32_t choice, std::uint32_t shard,
 double PushEncoder::Kept(std::uint64_t block, std::uint64_t element) const {
   const auto found = blocks_.find(block);
   if (found == blocks_.end() || element >= found->second.residual.values.size()) return 0;
+  Settle(&found->second);
   return found->second.rate * static_cast<double>(found->second.residual.values[element]);
 }
 
 SavedTable PushEncoder::Save() const {
   SavedTable saved;
-  for (const auto& [index, state] : blocks_) {
+  for (auto& [index, state] : blocks_) {
+    Settle(&state);
     saved.blocks[index] = {.residual = {state.residual.values.begin(), state.residual.values.end()},
                            .codec_state = state.codec_state,
                            .step = state.step,
@@ -368,7 +413,8 @@ absl::Status PushEncoder::Take(const SavedTable& saved) {
 
 double PushEncoder::ResidualNorm() const {
   double sum = 0;
-  for (const auto& [block, state] : blocks_) {
+  for (auto& [block, state] : blocks_) {
+    Settle(&state);
     sum += Reduce().sum_squares(state.residual.values.data(), state.residual.values.size());
   }
   for (const auto& [shard, state] : shards_) sum += state.residuals.SumOfSquares();

@@ -80,7 +80,11 @@ class PushEncoder {
     std::span<float> values;
   };
   struct BlockState {
-    Floats residual;                      // empty before the first push with feedback
+    Floats residual;  // empty before the first push with feedback
+    // The message that is still to be subtracted from the residual, and its codec; empty: none.
+    // Settle does it, and the next push with a codec that can (compress::OnePassFeedback).
+    runtime::Buffer sent;
+    const compress::TableCodec* sent_by = nullptr;
     bool carries = false;                 // the residual is to go along with the next push
     std::optional<std::uint32_t> choice;  // of the push before
     std::vector<float> codec_state;       // [TableCodec::WorkerStateElements]
@@ -115,6 +119,10 @@ class PushEncoder {
   EncodedValues Encode(const compress::TableCodec& codec, std::uint64_t block, const Pushed& pushed,
                        double rate, BlockState* state);
   EncodedValues StoredOf(std::span<const float> values) const;
+  // Subtracts what was sent last from the residual, where that has been put off.
+  void Settle(BlockState* state) const;
+  EncodedValues EncodeInOnePass(const compress::TableCodec& codec, const Pushed& pushed,
+                                double rate, const EncodeTerms& terms, BlockState* state);
   bool Carry(const Pushed& pushed, double rate, BlockState* state);
   EncodedValues SendCarried(BlockState* state) const;
   EncodedValues EncodeWithoutFeedback(const compress::TableCodec& codec, const Pushed& pushed,
@@ -129,7 +137,7 @@ class PushEncoder {
   const std::uint32_t num_shards_;
   const std::uint64_t shard_bytes_max_;
   const Mutant mutant_;
-  std::map<std::uint64_t, BlockState> blocks_;
+  mutable std::map<std::uint64_t, BlockState> blocks_;  // settled before they are looked at
   std::map<std::uint32_t, ShardState> shards_;
   Floats spare_;  // what the residual of the block before was kept in before its last push
   std::vector<float> floats_;

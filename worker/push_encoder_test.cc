@@ -13,6 +13,7 @@
 #include "compress/table_codec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/random.h"
 
 namespace leeway::worker {
 namespace push_encoder_test {
@@ -150,12 +151,57 @@ TEST(PushMomentum, Of16BitTablesIsCountedInFloat) {
   EXPECT_THAT(push(), Each(1.5));
 }
 
-// The memory of residuals goes from block to block, and a push that is not finite gives up halfway.
 TableSpec RowsOf(const std::string& codec, std::uint64_t width) {
   TableSpec spec = TableSpec::Sparse("s", width, DType::kFloat32);
   spec.updater = {"sgd", {{"learning_rate", 0.1}}};
   spec.codec = codec;
   return spec;
+}
+
+// A codec that puts the subtraction off makes the same messages and residuals as one that does not,
+// at changing rates, with messages between that are not encoded, and wherever it is looked at.
+TEST(PushResiduals, InOnePassAreThoseOfTwo) {
+  constexpr std::uint64_t kMany = 3 * 4096 + 5;
+  for (const std::string text : {"onebit", "onebit:group=64", "onebit:group=8192"}) {
+    SCOPED_TRACE(text);
+    TableSpec spec = SpecOf(text);
+    spec.shape = {kMany};
+    const auto codecs = *compress::TableCodecsOf(spec);
+    const compress::TableCodec& codec = codecs.choices[0];
+    ASSERT_NE(codec.one_pass, nullptr);
+    PushEncoder encoder(spec, &codecs, 1, 0, 1, 1 << 20);
+    std::vector<float> residual(kMany, 0.0f), gradient(kMany);
+    EncodeTerms terms{.shape = compress::BlockShape(spec, codec, kMany)};
+    std::vector<std::byte> expected(codec.codec->EncodedBytesMax(terms.shape));
+    double rate_before = 1;
+    for (int step = 0; step < 12; ++step) {
+      SCOPED_TRACE(step);
+      for (std::uint64_t i = 0; i < kMany; ++i) {
+        gradient[i] = static_cast<float>(runtime::NormalAt(7, static_cast<std::uint64_t>(step), i));
+      }
+      if (step == 5) gradient[4097] = std::numeric_limits<float>::quiet_NaN();
+      const double rate = 0.1 / (1 + step % 3);
+      const EncodedValues pushed = encoder.EncodeBlock(
+          0, 0, reinterpret_cast<const std::byte*>(gradient.data()), kMany, rate);
+      if (step == 5) {
+        EXPECT_TRUE(pushed.bytes.empty());
+        continue;
+      }
+      for (std::uint64_t i = 0; i < kMany; ++i) {
+        const float kept = static_cast<float>(rate_before / rate) * residual[i];
+        residual[i] = gradient[i] + kept;
+      }
+      rate_before = rate;
+      const auto bytes = codec.codec->EncodeAndSubtract(residual.data(), terms, expected);
+      ASSERT_TRUE(bytes.ok());
+      ASSERT_EQ(pushed.bytes.size(), *bytes);
+      EXPECT_EQ(std::memcmp(pushed.bytes.data(), expected.data(), *bytes), 0);
+      if (step % 4 == 3) {
+        EXPECT_EQ(encoder.Save().blocks[0].residual, residual);
+      }
+    }
+    EXPECT_EQ(encoder.Save().blocks[0].residual, residual);
+  }
 }
 
 // Rows that are pushed once and never again: what is kept of them stays within its limit, and no
@@ -221,6 +267,7 @@ TEST(PushResiduals, OfBlocksWaitAtTinyRatesToo) {
   }
 }
 
+// The memory of residuals goes from block to block, and a push that is not finite gives up halfway.
 TEST(PushResiduals, OfSeveralBlocksKeepApart) {
   const TableSpec spec = SpecOf("onebit");
   const compress::TableCodecs codecs = *compress::TableCodecsOf(spec);

@@ -26,6 +26,7 @@
 #include "compress/codecs/float_codec.h"
 #include "compress/codecs/groups.h"
 #include "compress/kernels/kernels.h"
+#include "compress/one_pass_feedback.h"
 #include "compress/options.h"
 #include "runtime/status_macros.h"
 
@@ -38,7 +39,7 @@ constexpr int kBits = 1;
 // that sum_abs sums up in float, so that the sum is the same.
 constexpr std::size_t kPiece = 4096;
 
-class OneBit final : public FloatCodec {
+class OneBit final : public FloatCodec, public OnePassFeedback {
  public:
   explicit OneBit(std::uint64_t group) : group_(group) {}
 
@@ -65,6 +66,33 @@ class OneBit final : public FloatCodec {
     const Groups& groups = message.groups();
     for (std::size_t g = 0; g < groups.count(); ++g) {
       sign.shrink(carried + groups.First(g), groups.Elements(g), message.Scale(g));
+    }
+    return writer.size();
+  }
+
+  absl::StatusOr<std::size_t> CarryAndEncode(const Terms& carry, const EncodeTerms& terms,
+                                             std::span<std::byte> out) const override {
+    if (terms.shape.elements == 0) return 0;
+    ByteWriter writer(out);
+    GroupWriter message(terms.shape, group_, kBits, &writer);
+    const std::size_t count = message.groups().count();
+    if (carry.sent.empty()) {
+      for (std::size_t g = 0; g < count; ++g) {
+        LEEWAY_RETURN_IF_ERROR(CarryGroup(carry, g, ChosenKernels().reduce.carry, &message));
+      }
+      return writer.size();
+    }
+    ByteReader reader(carry.sent);
+    LEEWAY_ASSIGN_OR_RETURN(const GroupReader sent,
+                            GroupReader::Of(kName, terms.shape, kBits, &reader));
+    if (sent.groups().count() != count) return Malformed(kName, "other groups than before");
+    for (std::size_t g = 0; g < count; ++g) {
+      const auto shrink_and_carry = [scale = sent.Scale(g)](const float* values, const float* kept,
+                                                            std::size_t size, float factor,
+                                                            float* to) {
+        return ChosenKernels().sign.carry(values, kept, size, scale, factor, to);
+      };
+      LEEWAY_RETURN_IF_ERROR(CarryGroup(carry, g, shrink_and_carry, &message));
     }
     return writer.size();
   }
@@ -105,6 +133,26 @@ class OneBit final : public FloatCodec {
       }
       message->PutScale(g, static_cast<float>(sum / static_cast<double>(size)));
     }
+    return absl::OkStatus();
+  }
+
+  // A group of CarryAndEncode: what has been carried of a piece is summed up, and its signs taken,
+  // while the first cache has it. Those whose sum overflows are left to Write.
+  template <class CarryPiece>
+  static absl::Status CarryGroup(const Terms& carry, std::size_t g, const CarryPiece& carry_piece,
+                                 GroupWriter* message) {
+    const std::size_t first = message->groups().First(g), size = message->groups().Elements(g);
+    double sum = 0;
+    for (std::size_t i = 0; i < size; i += kPiece) {
+      const std::size_t piece = std::min(kPiece, size - i), at = first + i;
+      float* const to = carry.carried + at;
+      const float largest =
+          carry_piece(carry.values + at, carry.kept + at, piece, carry.factor, to);
+      if (!std::isfinite(largest)) return NotFinite(kName);
+      sum += SumAndSigns(to, piece, message->Codes(g) + i / 8);
+    }
+    if (!std::isfinite(sum)) return NotFinite(kName);
+    message->PutScale(g, static_cast<float>(sum / static_cast<double>(size)));
     return absl::OkStatus();
   }
 

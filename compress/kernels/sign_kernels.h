@@ -18,6 +18,10 @@ struct SignKernels {
   void (*add)(const std::uint8_t* bits, std::size_t size, float scale, float* to);
   // to[i] −= ±scale, with the sign of to[i].
   void (*shrink)(float* to, std::size_t size, float scale);
+  // to[i] = values[i] + factor × (kept[i] − ±scale), with the sign of kept[i]. `to` overlaps none
+  // of the others. Returns ReduceKernels::max_abs of values.
+  float (*carry)(const float* values, const float* kept, std::size_t size, float scale,
+                 float factor, float* to);
 };
 
 }  // namespace leeway::compress

@@ -28,7 +28,7 @@ std::vector<std::uint8_t> Taken(const SignKernels& kernels, const std::vector<fl
 }
 
 TEST(SignKernels, EveryLevelAgreesWithTheFormulas) {
-  constexpr float kScale = 0.37f;
+  constexpr float kScale = 0.37f, kFactor = 1.3f;
   for (const std::size_t size : kSignSizes) {
     const std::vector<float> values = Drawn(size, 1), before = Drawn(size, 2);
     std::vector<std::uint8_t> bits((size + 7) / 8);
@@ -53,6 +53,14 @@ TEST(SignKernels, EveryLevelAgreesWithTheFormulas) {
       to = values;
       kernels.shrink(to.data(), size, kScale);
       EXPECT_EQ(to, shrunk);
+      std::vector<float> carried(size);
+      const float largest =
+          kernels.carry(before.data(), values.data(), size, kScale, kFactor, carried.data());
+      for (std::size_t i = 0; i < size; ++i) {
+        const float kept = kFactor * shrunk[i];
+        EXPECT_EQ(carried[i], before[i] + kept) << i;
+      }
+      EXPECT_EQ(largest, KernelsOf(level).reduce.max_abs(before.data(), size));
     }
   }
 }

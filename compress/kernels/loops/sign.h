@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "compress/kernels/loops/reduce.h"
 #include "compress/kernels/sign_kernels.h"
 
 #if defined(__AVX2__)
@@ -87,10 +88,21 @@ inline void ShrinkBy(float* to, std::size_t size, float scale) {
   for (std::size_t i = 0; i < size; ++i) to[i] -= WithFloatSign(scale, FloatSignOf(to[i]));
 }
 
+inline float CarryShrunk(const float* __restrict values, const float* __restrict kept,
+                         std::size_t size, float scale, float factor, float* __restrict to) {
+  std::uint32_t largest = 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    largest = LargerMagnitude(largest, values[i]);
+    to[i] = values[i] + factor * (kept[i] - WithFloatSign(scale, FloatSignOf(kept[i])));
+  }
+  return __builtin_bit_cast(float, largest);
+}
+
 constexpr SignKernels kSignLoops = {.take = TakeSigns,
                                     .spread = WithSigns<SignsReplace>,
                                     .add = WithSigns<SignsAdd>,
-                                    .shrink = ShrinkBy};
+                                    .shrink = ShrinkBy,
+                                    .carry = CarryShrunk};
 
 }  // namespace
 }  // namespace leeway::compress
