@@ -234,7 +234,17 @@ void Checkpoints::TryAgain(const absl::Status& why) {
   pause_ = std::min(pause_ * 2, kPauseMax);
 }
 
-void Checkpoints::Fail(const absl::Status& why) {
+// A disk that is full: how large it would have to be.
+absl::Status Checkpoints::WithBytesNeeded(const absl::Status& why) const {
+  if (!absl::IsResourceExhausted(why) || facts_.model_bytes == 0) return why;
+  constexpr std::uint64_t kMegabyte = 1'000'000;
+  return absl::Status(why.code(),
+                      absl::StrCat(why.message(), "; a full checkpoint takes about ",
+                                   (facts_.model_bytes + kMegabyte - 1) / kMegabyte, " MB in all"));
+}
+
+void Checkpoints::Fail(const absl::Status& reason) {
+  const absl::Status why = WithBytesNeeded(reason);
   if (!opened_.path.empty() && phase_ != Phase::kPausing) disk_.Discard(opened_);
   runtime::LogWarning("no checkpoint in ", wishes_.front().wish.directory, ": ", why.message());
   Over(why);

@@ -41,6 +41,7 @@ class Checkpoints {
     std::uint64_t block_bytes = 0;
     std::vector<std::uint32_t> servers;  // the living ones' nodes
     std::vector<checkpoint::TableEntry> tables;
+    std::uint64_t model_bytes = 0;  // of all shards once, as servers last said; 0: not known
   };
   class Cluster {
    public:
@@ -120,7 +121,8 @@ class Checkpoints {
   void OnAllWritten();
   void OnFinished(const absl::StatusOr<checkpoint::Manifest>& manifest);
   void TryAgain(const absl::Status& why);
-  void Fail(const absl::Status& why);
+  void Fail(const absl::Status& reason);
+  absl::Status WithBytesNeeded(const absl::Status& why) const;
   void Over(const absl::StatusOr<Saved>& result);
   void SayAgain(absl::Time now);
   absl::Status TimedOut() const;

@@ -191,10 +191,13 @@ TEST_F(CheckpointsTest, AShardThatNobodyHasWrittenMakesItNone) {
 
 TEST_F(CheckpointsTest, AServersErrorIsTold) {
   Start({});
+  facts_.model_bytes = 4'999'999'999;
   failure_ = absl::ResourceExhaustedError("no space left");
   const auto saved = Save();
   EXPECT_EQ(saved.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(saved.status().message()), HasSubstr("server"));
+  EXPECT_THAT(std::string(saved.status().message()),
+              HasSubstr("a full checkpoint takes about 5000 MB in all"));
   world_.RunFor(absl::Seconds(1));
   EXPECT_THAT(Names(), IsEmpty());
   failure_ = absl::OkStatus();

@@ -29,6 +29,9 @@ Checkpoints::Facts Scheduler::Impl::GetFacts() const {
     if (!table.installed) continue;
     facts.tables.push_back({.id = table.id, .spec = table.spec, .combine = table.combine});
   }
+  std::uint64_t bytes = 0;  // of all replicas
+  for (const auto& [rank, server] : planner_.servers()) bytes += loads_.BytesOn(rank);
+  facts.model_bytes = bytes / std::max<std::uint32_t>(1, config_.replication);
   std::sort(facts.tables.begin(), facts.tables.end(),
             [](const auto& a, const auto& b) { return a.id < b.id; });
   return facts;

@@ -1,6 +1,8 @@
 #include "ps/checkpoint/export.h"
 
+#include <algorithm>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <utility>
@@ -79,18 +81,15 @@ absl::Status CheckRoom(runtime::FileSystem* files, const std::string& to,
                        const checkpoint::TensorHeader& header) {
   const std::string folder = checkpoint::SplitPath(to).first;
   LEEWAY_ASSIGN_OR_RETURN(const std::uint64_t room, files->BytesFree(folder));
-  std::uint64_t left = room;
+  std::uint64_t needed = 0;
   for (const checkpoint::TensorInfo& tensor : header.tensors) {
     LEEWAY_ASSIGN_OR_RETURN(const std::uint64_t bytes,
                             checkpoint::BytesOf(tensor.type, tensor.shape));
-    if (bytes > left) {
-      return absl::ResourceExhaustedError(absl::StrCat("cannot export to ", to, ": tensor '",
-                                                       tensor.name, "' has ", bytes,
-                                                       " bytes, and the disk has room for ", room));
-    }
-    left -= bytes;
+    needed += std::min(bytes, std::numeric_limits<std::uint64_t>::max() - needed);
   }
-  return absl::OkStatus();
+  if (needed <= room) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("cannot export to ", to, ": it takes ", needed,
+                                                   " bytes, and the disk has room for ", room));
 }
 
 absl::StatusOr<checkpoint::WrittenFile> WriteModel(runtime::FileSystem* files,

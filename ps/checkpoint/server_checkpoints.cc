@@ -35,7 +35,12 @@ absl::StatusOr<proto::CheckpointFile> WriteFrozen(runtime::FileSystem* files, co
   LEEWAY_RETURN_IF_ERROR(frozen.status());
   LEEWAY_ASSIGN_OR_RETURN(ShardContent content, ApplyLatePushes(*std::move(frozen)));
   content.checkpoint = checkpoint::SplitPath(order.folder).second;
-  return WriteShardFile(files, order.folder, std::move(content));
+  auto written = WriteShardFile(files, order.folder, std::move(content));
+  if (written.ok() || !absl::IsResourceExhausted(written.status())) return written;
+  const absl::StatusOr<std::uint64_t> free = files->BytesFree(order.folder);
+  if (!free.ok()) return written;
+  return absl::ResourceExhaustedError(absl::StrCat(written.status().message(), " (", *free,
+                                                   " bytes are free in ", order.folder, ")"));
 }
 
 }  // namespace
