@@ -148,13 +148,11 @@ void SessionVan::OnHelloTimeout(PeerId id) {
                                                    absl::FormatDuration(limits_.hello_timeout))));
 }
 
-void SessionVan::OnHandshakeFailed(const std::string& address) {
+void SessionVan::OnHandshakeFailed(const std::string& address, const absl::Status& why) {
   const std::uint64_t count = ++counters_.handshakes_failed;
   if (!IsLogged(count)) return;
-  runtime::LogWarning("dropping ", address,
-                      ": it does not speak our protocol (all ends must have the same "
-                      "LEEWAY_VAN), or broke off (",
-                      count, " failed handshakes)");
+  runtime::LogWarning("dropping ", address, ": ", std::string(why.message()), " (", count,
+                      " failed handshakes)");
 }
 
 // ---- the end ----

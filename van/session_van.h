@@ -132,7 +132,7 @@ class SessionVan final : public Van, private TransportEvents {
   std::shared_ptr<const PostedReceive> PostedFor(ConnId conn, std::span<const std::byte> head,
                                                  std::uint64_t bytes) override;
   void OnClosed(ConnId conn, const absl::Status& why) override;
-  void OnHandshakeFailed(const std::string& address) override;
+  void OnHandshakeFailed(const std::string& address, const absl::Status& why) override;
   absl::Status Damaged(const std::string& address);
   void Lose(Peer& peer, const absl::Status& why, Farewell farewell);
   void DialNow(PeerId id);

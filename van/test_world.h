@@ -125,7 +125,7 @@ class RawPeer : public TransportEvents {
   void OnOpened(ConnId conn) override { opened.push_back(conn); }
   void OnArrival(ConnId conn, Arrival arrival) override;
   void OnClosed(ConnId conn, const absl::Status& why) override { closed.push_back(conn); }
-  void OnHandshakeFailed(const std::string&) override {}
+  void OnHandshakeFailed(const std::string&, const absl::Status&) override {}
   // What the first Reject that came said.
   absl::Status Rejection() const;
   bool Heard(const std::function<bool(const proto::AnyMessage&)>& what) const;

@@ -53,8 +53,9 @@ class TransportEvents {
   // The last word about a connection, unless Close was called. For a dialled one also if it never
   // stood. DATA_LOSS: a checksum did not match.
   virtual void OnClosed(ConnId conn, const absl::Status& why) = 0;
-  // Whoever is at that address does not speak the transport's protocol.
-  virtual void OnHandshakeFailed(const std::string& address) = 0;
+  // The peer at that address does not speak the transport's protocol, or broke off before it had
+  // shown that it does: `why`, for the log.
+  virtual void OnHandshakeFailed(const std::string& address, const absl::Status& why) = 0;
 };
 
 class Transport {

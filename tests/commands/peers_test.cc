@@ -82,6 +82,7 @@ TEST_F(PeersTest, GarbageIsCountedAndItsSenderNamed) {
   const std::size_t failed = garbage.size();
   for (Command* process : {cluster_.scheduler(), cluster_.server(0)}) {
     EXPECT_THAT(process->ErrorLineWith("(4 failed handshakes)"), HasSubstr("dropping "));
+    EXPECT_THAT(process->ErrorLineWith("(1 failed handshakes)"), HasSubstr("it speaks HTTP"));
     EXPECT_THAT(process->ErrorLineWith("(offender 3)"), HasSubstr("dropping tcp://127.0.0.1:"));
   }
   const nlohmann::json status = cluster_.Status();

@@ -326,8 +326,9 @@ void MixedTransport::Events::OnClosed(ConnId conn, const absl::Status& why) {
   if (transport_->OnClosedOver(way_, conn, why, &outer)) transport_->events_->OnClosed(outer, why);
 }
 
-void MixedTransport::Events::OnHandshakeFailed(const std::string& address) {
-  transport_->events_->OnHandshakeFailed(address);
+void MixedTransport::Events::OnHandshakeFailed(const std::string& address,
+                                               const absl::Status& why) {
+  transport_->events_->OnHandshakeFailed(address, why);
 }
 
 }  // namespace leeway::van

@@ -72,7 +72,7 @@ class MixedTransport final : public Transport {
     std::shared_ptr<const PostedReceive> PostedFor(ConnId conn, std::span<const std::byte> head,
                                                    std::uint64_t bytes) override;
     void OnClosed(ConnId conn, const absl::Status& why) override;
-    void OnHandshakeFailed(const std::string& address) override;
+    void OnHandshakeFailed(const std::string& address, const absl::Status& why) override;
 
    private:
     MixedTransport* const transport_;

@@ -175,7 +175,7 @@ void RdmaConn::End() {
   TransportEvents* const events = shared_->events;
   Shut();
   if (was_closed) return;
-  if (no_handshake_) events->OnHandshakeFailed(address);
+  if (no_handshake_) events->OnHandshakeFailed(address, why);
   if (*alive) events->OnClosed(id, why);
 }
 

@@ -333,7 +333,7 @@ void RdmaTransport::OnRequest(verbs::Event event) {
     conn.reset();
     std::erase(shared_.finished, id);
     const bool foreign = absl::IsFailedPrecondition(accepted) || absl::IsInvalidArgument(accepted);
-    if (foreign) return shared_.events->OnHandshakeFailed(peer);
+    if (foreign) return shared_.events->OnHandshakeFailed(peer, accepted);
     runtime::LogWarning("refusing a connection from ", peer, ": ", std::string(accepted.message()));
     return;
   }

@@ -61,7 +61,7 @@ void ShmConn::PollSocket() {
   const absl::Status status = ReadGreeting();
   if (!status.ok()) {
     Lose(status);
-    if (!absl::IsUnavailable(status)) shared_->events->OnHandshakeFailed(address);
+    if (!absl::IsUnavailable(status)) shared_->events->OnHandshakeFailed(address, status);
   } else if (open() && dialled) {
     shared_->events->OnOpened(id);
   }

@@ -262,8 +262,11 @@ void ShmTransport::AcceptFrom(std::size_t index) {
     const absl::StatusOr<pid_t> process = socket->CheckPeer();
     const std::string address =
         absl::StrCat(listeners_[index].address, " (process ", process.value_or(0), ")");
-    if (!process.ok() || !Watch(socket->fd(), next_conn_)) {
-      shared_.events->OnHandshakeFailed(address);
+    if (!process.ok()) {
+      shared_.events->OnHandshakeFailed(address, process.status());
+    } else if (!Watch(socket->fd(), next_conn_)) {
+      shared_.events->OnHandshakeFailed(
+          address, absl::UnavailableError("out of file descriptors (ulimit -n)"));
     } else {
       shared_.events->OnAccepted(Add(/*dialled=*/false, std::move(socket), address)->id);
     }

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "van/frame_limits.h"
+#include "van/tcp/foreign_protocol.h"
 #include "van/tcp/tcp_socket.h"
 
 namespace leeway::van {
@@ -18,8 +19,7 @@ constexpr std::size_t kBytesPerTurn = 1 << 20;
 // From so much on what waits is sent at once rather than with what else is sent in this turn.
 constexpr std::uint64_t kAtOnceBytes = 16 << 10;
 
-// The first byte of ZeroMQ's protocol.
-constexpr std::byte kZmtpBegins{0xff};
+constexpr char kBrokeOff[] = "it broke off before it had said that it speaks our protocol";
 
 }  // namespace
 
@@ -137,7 +137,7 @@ void TcpConn::ReadGreeting() {
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
     if (got <= 0) {
       no_handshake_ = !dialled;
-      return Lose(absl::UnavailableError(kTookAndClosed));
+      return Lose(absl::UnavailableError(dialled ? kTookAndClosed : kBrokeOff));
     }
     greeted_ += static_cast<std::size_t>(got);
     if (const absl::Status status = CheckGreeting(); !status.ok()) {
@@ -166,10 +166,7 @@ bool TcpConn::WantsChecksums() const {
 absl::Status TcpConn::CheckGreeting() const {
   const auto own = TcpGreeting();
   if (std::memcmp(greeting_.data(), own.data(), std::min(greeted_, kTcpVersionAt)) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("it does not speak our protocol over TCP",
-                     greeting_[0] == kZmtpBegins ? " but, it seems, ZeroMQ's" : "",
-                     ": both ends must have the same LEEWAY_VAN"));
+    return ForeignProtocol(std::span(greeting_).first(greeted_));
   }
   if (greeted_ < kTcpOffersAt) return absl::OkStatus();
   if (const auto version = Get<std::uint32_t>(greeting_.data() + kTcpVersionAt);
@@ -240,7 +237,7 @@ void TcpConn::End() {
   const absl::Status why = lost_;
   closed_ = true;
   Shut();
-  if (no_handshake_) shared_->events->OnHandshakeFailed(address);
+  if (no_handshake_) shared_->events->OnHandshakeFailed(address, why);
   if (*alive) shared_->events->OnClosed(id, why);
 }
 

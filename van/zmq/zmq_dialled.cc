@@ -78,7 +78,7 @@ bool ZmqDialled::PollMonitor() {
         if (why_lost_.empty()) why_lost_ = "connection refused";
         break;
       case ZmqMonitor::What::kHandshakeFailed:
-        shared_->events->OnHandshakeFailed(address_);
+        shared_->events->OnHandshakeFailed(address_, NoZmqHandshake());
         break;
       case ZmqMonitor::What::kAccepted:
       case ZmqMonitor::What::kStopped:

@@ -238,7 +238,7 @@ bool ZmqListener::TellLost() {
     const bool handshake_failed = tell && found->second.routing_id.empty();
     const std::string peer = found->second.peer;
     Forget(id);
-    if (handshake_failed) shared_->events->OnHandshakeFailed(peer);
+    if (handshake_failed) shared_->events->OnHandshakeFailed(peer, NoZmqHandshake());
     if (tell) shared_->events->OnClosed(id, absl::UnavailableError("the connection broke"));
     if (!*alive) break;
   }

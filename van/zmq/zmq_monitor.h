@@ -5,9 +5,17 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "van/zmq/zmq_context.h"
 
 namespace leeway::van {
+
+// Of a peer whose handshake has failed: ZeroMQ does not say what it was.
+inline absl::Status NoZmqHandshake() {
+  return absl::FailedPreconditionError(
+      "it does not speak ZeroMQ's protocol (both ends must have the same LEEWAY_VAN), or broke "
+      "off");
+}
 
 class ZmqMonitor {
  public:
