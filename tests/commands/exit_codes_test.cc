@@ -140,10 +140,14 @@ TEST_F(ExitCodesTest, ALaunchedClusterWhoseServerDies) {
   Environment environment = kQuick;
   environment["LEEWAY_REPLICATION"] = "2";
   environment["LEEWAY_SUSPICION_MS"] = "200";
-  // It succeeds once another server serves in its place.
+  // It succeeds once another server serves in its place: in one status all four nodes are alive,
+  // one of them at another endpoint than before.
   const std::string again =
-      absl::StrCat(kKillServer, "sleep 1; until ", kLeeway,
-                   " status | grep -q '\"settled\": *true'; do sleep 0.1; done");
+      absl::StrCat("look() { now=$(", kLeeway, " status); ",
+                   "endpoints=$(echo \"$now\" | grep -o 'tcp://[0-9.:]*' | sort -u); }; ",
+                   "look; before=$endpoints; ", kKillServer,
+                   "until [ $(echo \"$now\" | grep -c '\"state\": *\"alive\"') = 4 ] && ",
+                   "[ \"$endpoints\" != \"$before\" ]; do sleep 0.1; look; done");
   const Ended ended =
       RunToEnd({kLeeway, "launch", "-s", "3", "--", kRudeWorker, "nan", again}, environment);
   EXPECT_EQ(ended.code, 0) << ended.errors;
