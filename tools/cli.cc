@@ -282,9 +282,29 @@ std::string WhatIsWrong(const CLI::App& app, const CLI::ParseError& error) {
   return absl::StrCat("there is no command '", unknown.front(), "'");
 }
 
+// The command that was understood, as deep as it was: "leeway checkpoint save".
+std::string CommandOf(const CLI::App& app) {
+  const std::vector<CLI::App*> below = app.get_subcommands();
+  if (below.empty()) return app.get_name();
+  return absl::StrCat(app.get_name(), " ", CommandOf(*below.front()));
+}
+
+// `leeway help`, `leeway help checkpoint save`: the same as that command with --help.
+void TurnHelpIntoOption(std::vector<std::string>* arguments) {
+  if (arguments->empty() || arguments->front() != "help") return;
+  arguments->erase(arguments->begin());
+  arguments->push_back("--help");
+}
+
 std::string OneLine(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
+}
+
+int UsageError(const CLI::App& app, const CLI::ParseError& error) {
+  std::fprintf(stderr, "leeway: %s (see %s --help)\n", OneLine(WhatIsWrong(app, error)).c_str(),
+               CommandOf(app).c_str());
+  return kUsageError;
 }
 
 }  // namespace
@@ -292,6 +312,7 @@ std::string OneLine(std::string text) {
 int Main(const std::vector<std::string>& arguments) {
   CLI::App app("Leeway, a parameter server", "leeway");
   app.require_subcommand(1);
+  app.footer("leeway help COMMAND shows the options of one.");
   app.set_version_flag("--version", absl::StrCat("leeway ", kVersion), "print the version");
   Action action;
   RoleCommand role;
@@ -316,20 +337,26 @@ int Main(const std::vector<std::string>& arguments) {
   AddRest(&app, &files, &action);
 
   std::vector<std::string> own(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end());
-  const bool is_launch = !own.empty() && own[0] == "launch";
+  if (own.empty()) {
+    std::fputs(app.help().c_str(), stderr);
+    return kUsageError;
+  }
+  TurnHelpIntoOption(&own);
+  const bool is_launch = own[0] == "launch";
   if (is_launch) launch.program = TakeProgram(&own);
   std::reverse(own.begin(), own.end());  // the parser takes them from the back
   try {
     app.parse(own);
-  } catch (const CLI::Success& wanted) {
-    return app.exit(wanted);  // --help
+  } catch (const CLI::Success& wanted) {  // --help, --version
+    const bool known = !app.get_subcommands().empty() || app.remaining().empty();
+    return known ? app.exit(wanted) : UsageError(app, wanted);
   } catch (const CLI::ParseError& error) {
-    std::fprintf(stderr, "leeway: %s (see leeway --help)\n",
-                 OneLine(WhatIsWrong(app, error)).c_str());
-    return kUsageError;
+    return UsageError(app, error);
   }
   if (is_launch && launch.program.empty()) {
-    std::fprintf(stderr, "leeway: launch needs a program: leeway launch -s S -w W -- PROGRAM\n");
+    std::fprintf(stderr,
+                 "leeway: launch needs a program: leeway launch -s S -w W -- PROGRAM "
+                 "(see leeway launch --help)\n");
     return kUsageError;
   }
   return action();

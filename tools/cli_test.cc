@@ -53,8 +53,31 @@ TEST(CliTest, HelpNamesTheCommands) {
   }
 }
 
+TEST(CliTest, WithoutACommandItShowsItsUsage) {
+  const Said said = Leeway({});
+  EXPECT_EQ(said.code, 2);
+  EXPECT_EQ(said.output, "");
+  EXPECT_THAT(said.errors, HasSubstr("Subcommands:"));
+}
+
+TEST(CliTest, HelpIsACommandToo) {
+  EXPECT_EQ(Leeway({"help"}).output, Leeway({"--help"}).output);
+  EXPECT_EQ(Leeway({"help"}).code, 0);
+  EXPECT_EQ(Leeway({"help", "checkpoint", "save"}).output,
+            Leeway({"checkpoint", "save", "--help"}).output);
+  EXPECT_THAT(Leeway({"help", "checkpoint", "save"}).output, HasSubstr("--incremental"));
+  ExpectComplaint({"help", "dance"}, 2, "there is no command 'dance'");
+}
+
+TEST(CliTest, ErrorsPointToTheHelpOfTheirCommand) {
+  ExpectComplaint({"dance"}, 2, "(see leeway --help)");
+  ExpectComplaint({"train", "--no-such-option"}, 2, "(see leeway train --help)");
+  ExpectComplaint({"checkpoint", "save", "--no-such-option"}, 2,
+                  "(see leeway checkpoint save --help)");
+  ExpectComplaint({"launch"}, 2, "(see leeway launch --help)");
+}
+
 TEST(CliTest, LinesThatMakeNoSense) {
-  ExpectComplaint({}, 2, "subcommand is required");
   ExpectComplaint({"dance"}, 2, "there is no command 'dance'");
   ExpectComplaint({"--dance", "server"}, 2, "--dance");
   ExpectComplaint({"train", "--workers", "many"}, 2, "--workers");
