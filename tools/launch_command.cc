@@ -20,12 +20,13 @@ void Say(absl::string_view line) {
   std::fprintf(stderr, "leeway: %s\n", std::string(line).c_str());
 }
 
-// What a user has set and will wonder about.
-void NameWhatIsOverridden() {
+// Names the settings of the environment that the launcher gives each process itself, unless they
+// say what the command line says.
+void NameWhatIsOverridden(absl::string_view scheduler) {
   for (const char* name : {"LEEWAY_ROLE", "LEEWAY_RANK", "LEEWAY_SCHEDULER", "LEEWAY_NUM_SERVERS",
                            "LEEWAY_NUM_WORKERS", "DMLC_ROLE", "DMLC_PS_ROOT_URI",
                            "DMLC_PS_ROOT_PORT", "DMLC_NUM_SERVER", "DMLC_NUM_WORKER"}) {
-    if (const char* value = std::getenv(name); value != nullptr) {
+    if (const char* value = std::getenv(name); value != nullptr && value != scheduler) {
       Say(absl::StrCat("launch gives each process its place: ", name, "=", value,
                        " of the environment is not used"));
     }
@@ -56,7 +57,7 @@ int RunLaunchCommand(const LaunchCommand& command) {
   if (!processes.ok()) return Complain(processes.status());
   absl::StatusOr<launch::LogFiles> logs = launch::LogFiles::Open(command.log_dir, *processes);
   if (!logs.ok()) return Complain(logs.status());
-  NameWhatIsOverridden();
+  NameWhatIsOverridden(command.scheduler);
   std::string stays_down_because;
   const bool restarts = RestartsServers(command, &stays_down_because);
   for (launch::ProcessSpec& process : *processes) {

@@ -90,8 +90,25 @@ inline void ShrinkBy(float* to, std::size_t size, float scale) {
 
 inline float CarryShrunk(const float* __restrict values, const float* __restrict kept,
                          std::size_t size, float scale, float factor, float* __restrict to) {
+  // Both come from memory, which answers faster where more of it is asked for than the processor
+  // does by itself. Lines beyond the end are fetched in vain.
+  constexpr std::size_t kStretch = 64, kAheadBytes = 2048, kLineBytes = 64;
   std::uint32_t largest = 0;
-  for (std::size_t i = 0; i < size; ++i) {
+  std::size_t i = 0;
+  for (; i + kStretch <= size; i += kStretch) {
+    const auto values_ahead = reinterpret_cast<std::uintptr_t>(values + i) + kAheadBytes;
+    const auto kept_ahead = reinterpret_cast<std::uintptr_t>(kept + i) + kAheadBytes;
+#pragma GCC unroll 4
+    for (std::size_t at = 0; at < kStretch * sizeof(float); at += kLineBytes) {
+      __builtin_prefetch(reinterpret_cast<const void*>(values_ahead + at));
+      __builtin_prefetch(reinterpret_cast<const void*>(kept_ahead + at));
+    }
+    for (std::size_t j = i; j < i + kStretch; ++j) {
+      largest = LargerMagnitude(largest, values[j]);
+      to[j] = values[j] + factor * (kept[j] - WithFloatSign(scale, FloatSignOf(kept[j])));
+    }
+  }
+  for (; i < size; ++i) {
     largest = LargerMagnitude(largest, values[i]);
     to[i] = values[i] + factor * (kept[i] - WithFloatSign(scale, FloatSignOf(kept[i])));
   }
