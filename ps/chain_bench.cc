@@ -46,7 +46,13 @@ void ChainBench::StartServer(std::uint32_t rank) {
   setup.tell_scheduler = [this](proto::AnyMessage message) {
     if (const auto* ready = std::get_if<proto::ReplicaReady>(&message)) ready_.insert(ready->shard);
   };
-  setup.give_up = [](const absl::Status& why) { ADD_FAILURE() << why; };
+  const std::vector<std::uint64_t>& limits = options_.table_bytes_max;
+  server.memory = std::make_unique<TableMemory>(rank < limits.size() ? limits[rank] : 0);
+  setup.table_memory = server.memory.get();
+  setup.give_up = [this](const absl::Status& why) {
+    if (!gives_up) ADD_FAILURE() << why;
+    given_up.push_back(why);
+  };
   server.thread = std::make_unique<DataThread>(setup);
   absl::StatusOr<std::string> endpoint = server.thread->Listen(server.factory->AnyAddress(""));
   ASSERT_TRUE(endpoint.ok()) << endpoint.status();

@@ -35,6 +35,7 @@ class ChainBench {
     std::uint32_t replication = 2;
     Config config = DefaultConfig();
     DataOptions data = {};
+    std::vector<std::uint64_t> table_bytes_max = {};  // by server; those beyond have no limit
   };
   static constexpr std::uint64_t kCluster = 77;
   static constexpr std::uint64_t kBlock = 16;  // elements
@@ -58,7 +59,9 @@ class ChainBench {
   // Only these servers; workers hear nothing.
   void PublishTo(const std::vector<std::uint32_t>& servers);
   proto::ClusterMap map;
-  std::uint64_t timeout_ms = 0;  // of dense requests
+  bool gives_up = false;               // some server is to; otherwise the test fails
+  std::vector<absl::Status> given_up;  // why
+  std::uint64_t timeout_ms = 0;        // of dense requests
 
   // Dies, and the map without it is told: the rest of the chains goes on.
   void Kill(std::uint32_t server);
@@ -106,6 +109,7 @@ class ChainBench {
     std::unique_ptr<runtime::Host> host;
     std::unique_ptr<runtime::LoopRunner> runner;
     std::unique_ptr<van::Factory> factory;
+    std::unique_ptr<TableMemory> memory;
     std::unique_ptr<DataThread> thread;
     std::uint64_t taken = 0;  // version of the map
   };

@@ -1,6 +1,8 @@
 #include "ps/data_thread.h"
 
+#include <algorithm>
 #include <bit>
+#include <new>
 #include <span>
 #include <utility>
 #include <variant>
@@ -42,6 +44,7 @@ DataThread::DataThread(const Setup& setup)
                               van::LimitsFrom(setup.config), this)) {
   context_.loop = setup.loop;
   context_.counters = &counters_;
+  context_.table_memory = setup.table_memory;
   context_.message_bytes_max = setup.config.message_bytes_max;
   context_.held.bytes_max = setup.config.held_bytes_max;
   context_.late.bytes_max = setup.config.held_bytes_max;
@@ -115,9 +118,23 @@ void DataThread::TakeMap(std::shared_ptr<const proto::ClusterMap> map,
 
 absl::Status DataThread::InstallTable(std::uint32_t id, const TableSpec& spec,
                                       std::unique_ptr<Updater> updater) {
+  if (context_.tables.Find(id) == nullptr) LEEWAY_RETURN_IF_ERROR(CheckMemoryFor(spec));
   absl::Status installed = context_.tables.Install(id, spec, std::move(updater));
   context_.tables.Follow(map_->codecs);  // a server that came late has the map first
   return installed;
+}
+
+// Of a dense table it is known how large it becomes here, all threads alike.
+absl::Status DataThread::CheckMemoryFor(const TableSpec& spec) const {
+  if (context_.table_memory == nullptr || spec.kind != TableKind::kDense ||
+      context_.num_shards == 0) {
+    return absl::OkStatus();
+  }
+  const double part = static_cast<double>(replicas_.size()) / context_.num_shards;
+  const double bytes = part * static_cast<double>(spec.NumElements()) *
+                       static_cast<double>(SizeOf(spec.dtype)) * setup_.config.server_threads;
+  constexpr double kMost = 1e18;
+  return context_.table_memory->Check(spec, static_cast<std::uint64_t>(std::min(bytes, kMost)));
 }
 
 std::string DataThread::StatusJson() const {
@@ -161,7 +178,15 @@ void DataThread::OnMessage(van::PeerId peer, van::Message message) {
     ++counters_.malformed;
     return Violation(peer, any.status());
   }
-  Dispatch(peer, sender->second, &*any, std::move(message.payload));
+  try {
+    Dispatch(peer, sender->second, &*any, std::move(message.payload));
+  } catch (const std::bad_alloc&) {
+    // Not where a request could be refused: what has been done to a shard, and what not, is not
+    // known.
+    OnBroken(absl::ResourceExhaustedError(
+        "there is no memory left on this server, which ends: give it more, or lower "
+        "LEEWAY_TABLE_BYTES_MAX or LEEWAY_HELD_BYTES_MAX so that it refuses sooner"));
+  }
   // After what they are answered has left.
   for (const auto& [offender, why] : std::exchange(offenders_, {})) {
     ++counters_.malformed;
@@ -306,9 +331,11 @@ void DataThread::SendReply(van::PeerId peer, proto::Reply reply, Payload payload
 void DataThread::OnUnsent(van::PeerId peer, proto::Reply reply, const absl::Status& why) {
   ++counters_.replies_unsent;
   if (!absl::IsInvalidArgument(why)) return;  // the peer is gone or its queue full: it asks again
-  reply.result = absl::OutOfRangeError(
+  const std::string text =
       absl::StrCat("the answer does not fit into one message (", why.message(),
-                   "): pull fewer keys at once or raise LEEWAY_MESSAGE_BYTES_MAX"));
+                   "): pull fewer keys at once or raise LEEWAY_MESSAGE_BYTES_MAX");
+  // UNKNOWN, as Shard::RefusePull says it: what was pushed along has been taken.
+  reply.result = HasPush(reply.op) ? absl::UnknownError(text) : absl::OutOfRangeError(text);
   reply.keys = 0;
   reply.elements = 0;
   Send(peer, reply).IgnoreError();

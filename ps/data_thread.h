@@ -43,6 +43,7 @@ class DataThread final : private van::Handler, private ReplicaHost {
     runtime::Loop* loop = nullptr;
     van::Factory* factory = nullptr;
     DataOptions options;
+    TableMemory* table_memory = nullptr;  // the server's; outlives the thread. Optional.
     // Passes what this thread has to say on to the scheduler. Optional.
     std::function<void(proto::AnyMessage)> tell_scheduler;
     // The scheduler is to be found elsewhere. Optional.
@@ -121,6 +122,7 @@ class DataThread final : private van::Handler, private ReplicaHost {
               const Payload& payload);
   // The one reason not to admit a request now that leaves its number unused.
   absl::Status CheckEpoch(std::uint64_t epoch) const;
+  absl::Status CheckMemoryFor(const TableSpec& spec) const;
   absl::Status NotHere(std::uint32_t shard) const;
 
   // Clocks (data_thread_clocks.cc).

@@ -26,6 +26,8 @@ class Journal {
   virtual void Answer(van::PeerId peer, proto::Reply reply, Payload payload,
                       absl::Time deadline) = 0;
   virtual void AnswerNow(van::PeerId peer, proto::Reply reply) = 0;
+  // What is here may not be what its replicas have, or would come to have: others are to lead.
+  virtual void Broken(const absl::Status& why) = 0;
   // It has sent what no honest worker sends: its connection ends once this message is dealt with.
   virtual void Offended(van::PeerId peer, const absl::Status& why) = 0;
 };

@@ -56,6 +56,12 @@ void Replica::Offended(van::PeerId peer, const absl::Status& why) {
   context_->host->DropSoon(peer, why);
 }
 
+void Replica::Broken(const absl::Status& why) {
+  leads_ = false;
+  broken_ = true;
+  context_->host->OnBroken(why);
+}
+
 void Replica::WhenCommitted(std::function<void()> then) {
   if (committed() == shard_.index()) return then();
   Waiting waiting;
@@ -112,8 +118,9 @@ absl::Status Replica::Overdue(const Waiting& waiting, absl::Time now) const {
 
 absl::Status Replica::CanTake(const proto::Request& request) const {
   if (!leads_) {
-    return absl::UnavailableError(
-        absl::StrCat("shard ", shard_.id(), " is being handed over to this server"));
+    return absl::UnavailableError(absl::StrCat(
+        "shard ", shard_.id(),
+        broken_ ? " is not served here any more" : " is being handed over to this server"));
   }
   // Somebody who is being filled may count by now as well.
   const bool alone = members_.size() <= 1 && fillings_.empty();

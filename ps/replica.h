@@ -142,12 +142,14 @@ class Replica final : private Journal {
   void Answer(van::PeerId peer, proto::Reply reply, Payload payload, absl::Time deadline) override;
   void AnswerNow(van::PeerId peer, proto::Reply reply) override;
   void Offended(van::PeerId peer, const absl::Status& why) override;
+  void Broken(const absl::Status& why) override;
   void Wait(Waiting waiting);
   void RefuseOverdue(absl::Time now);
   absl::Status Overdue(const Waiting& waiting, absl::Time now) const;
 
   // Changes of the chain (replica_chain.cc).
   Role RoleInChain() const;
+  void RefuseMembership();
   void StepDown();
   void TakeLead();
   void LookUpstream();

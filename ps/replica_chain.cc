@@ -42,6 +42,7 @@ void Replica::TakeMap(const proto::ClusterMap& map) {
   members_ = members;
   fillings_ = fillings;
   role_ = RoleInChain();
+  if (before == Role::kFilling && is_member() && !filled_) RefuseMembership();
   was_replica_ = was_replica_ || role_ != Role::kHead;
 
   if (leads_ && role_ != Role::kHead) StepDown();
@@ -59,6 +60,16 @@ void Replica::TakeMap(const proto::ClusterMap& map) {
   if (downstream_ != nullptr) downstream_->outbox().Rewind();
   Pump();
   Nudge();
+}
+
+// A replica is appended to its chain only after it has said that it is filled. Should a map say
+// otherwise, what is here must be neither served nor handed on.
+void Replica::RefuseMembership() {
+  role_ = Role::kFilling;
+  broken_ = true;
+  context_->host->OnBroken(absl::DataLossError(absl::StrCat(
+      "the map of epoch ", epoch_, " makes this server a member of the chain of shard ",
+      shard_.id(), ", of which it has been given nothing or only a part")));
 }
 
 Replica::Role Replica::RoleInChain() const {

@@ -13,6 +13,7 @@
 #include "ps/server.h"
 #include "ps/stop_signals.h"
 #include "runtime/log.h"
+#include "runtime/machine_memory.h"
 #include "runtime/real_loop.h"
 #include "runtime/status_macros.h"
 #include "van/mixed/mixed_van.h"
@@ -40,6 +41,15 @@ class Outcome {
   std::optional<absl::Status> status_;
 };
 
+// The rest is for messages, what is held, replication and copies.
+void LimitTables(Config* config) {
+  if (config->table_bytes_max != 0) return;
+  const runtime::MemoryLimit limit = runtime::MachineMemory();
+  config->table_bytes_max = limit.bytes / 5 * 4;
+  runtime::LogInfo("tables may take ", config->table_bytes_max >> 20, " MiB, four fifths of ",
+                   limit.from, " (LEEWAY_TABLE_BYTES_MAX)");
+}
+
 }  // namespace
 
 absl::Status RunServer(const Config& config) {
@@ -48,6 +58,7 @@ absl::Status RunServer(const Config& config) {
   LEEWAY_RETURN_IF_ERROR(own.Validate());
   if (auto level = runtime::ParseLogLevel(own.log_level)) runtime::SetLogLevel(*level);
   LEEWAY_RETURN_IF_ERROR(node::LoadPlugins(own.plugins));
+  LimitTables(&own);
 
   const std::unique_ptr<runtime::Host> host =
       runtime::NewRealHost(absl::Microseconds(own.busy_poll_us));

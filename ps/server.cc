@@ -36,6 +36,7 @@ absl::StatusOr<Kit> MakeKit(const TableSpec& spec, std::size_t threads) {
 Server::Server(Setup setup)
     : setup_(std::move(setup)),
       incarnation_(setup_.host->Random()),
+      table_memory_(setup_.config.table_bytes_max),
       control_(setup_.host->Spawn("server control")),
       seats_(setup_.config.server_threads),
       endpoints_(setup_.config.server_threads) {
@@ -137,6 +138,7 @@ void Server::Bind(std::uint32_t index) {
         .loop = seat.runner->loop(),
         .factory = setup_.factory,
         .options = setup_.options,
+        .table_memory = &table_memory_,
         .tell_scheduler = [this](proto::AnyMessage message) { TellScheduler(std::move(message)); },
         .scheduler_moved = [this](const proto::SchedulerMoved& moved) { LookElsewhere(moved); },
         .give_up = [this](const absl::Status& why) { GiveUp(why); }});

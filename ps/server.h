@@ -90,6 +90,7 @@ class Server final : private node::Membership::Listener {
 
   const Setup setup_;
   const std::uint64_t incarnation_;
+  TableMemory table_memory_;  // before the threads whose tables it counts
   std::unique_ptr<runtime::LoopRunner> control_;
   std::vector<Seat> seats_;
 

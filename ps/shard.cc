@@ -31,6 +31,7 @@ ShardStore* Shard::StoreOf(const Table& table) {
                            .block_bytes = context_->block_bytes,
                            .pull_bytes_max = context_->message_bytes_max,
                            .spare = &context_->spare,
+                           .memory = context_->table_memory,
                            .hash_seed = context_->loop->Random()};
     store = NewShardStore(table.spec(), place, table.updater());
   }

@@ -87,7 +87,7 @@ class Shard {
   Item FillBegin() const;
   std::vector<Item> Freeze();
   void BeginFill(const Item& begin);
-  absl::Status LoadPiece(const Item& piece);
+  absl::Status LoadPiece(const Item& piece);  // RESOURCE_EXHAUSTED: not now
 
   // ---- checkpoints (shard_checkpoint.cc) ----
 
@@ -144,13 +144,18 @@ class Shard {
   absl::Status Admit(Inbound inbound);
   void AnswerAgain(const Window& window, RequestClass kind, Inbound inbound);
   void Refuse(const Inbound& inbound, const absl::Status& why);
+  void RefusePull(const Inbound& inbound, const absl::Status& why);
   void Acknowledge(const Inbound& inbound, bool held);
 
   absl::StatusOr<const Table*> TableFor(const proto::Request& request) const;
   ShardStore* StoreOf(const Table& table);
   absl::Status ChargeHeld(std::uint64_t bytes) const;
+  absl::Status ChargePushPull(const Table& table, const Inbound& inbound) const;
   absl::Status CheckFinite(const Table& table, const proto::Request& request, const PushView& push);
   absl::Status TakePush(const Table& table, Inbound* inbound, bool* held);
+  absl::Status TakePush(const Table& table, Inbound* inbound, bool* held, bool* begun);
+  absl::Status OutOfMemory(const Table& table, const Inbound& inbound, bool begun);
+  static absl::StatusOr<PullResult> PullFrom(ShardStore* store, const PullView& view);
   void ServeOrHold(const Table& table, Inbound inbound);
   void Serve(const Table& table, const Inbound& inbound, std::uint64_t needed,
              std::uint64_t effective);
@@ -160,6 +165,7 @@ class Shard {
   absl::Time DeadlineOf(const Inbound& inbound) const;
   absl::Status DeadlineExceeded(const HeldPull& pull) const;
 
+  absl::Status LoadPieceIfThereIsMemory(const Item& piece);
   void BeginsAt(const WorkerKey& worker, std::uint64_t since);
   bool CountTickIfDue(const WorkerKey& worker, Window* window);
   void Close(std::uint64_t clock);

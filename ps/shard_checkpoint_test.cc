@@ -24,6 +24,7 @@ class NoReplicas final : public Journal {
   void Answer(van::PeerId, proto::Reply reply, Payload, absl::Time) override { Take(reply); }
   void AnswerNow(van::PeerId, proto::Reply reply) override { Take(reply); }
   void Offended(van::PeerId, const absl::Status&) override {}
+  void Broken(const absl::Status&) override {}
 
  private:
   void Take(const proto::Reply& reply) { EXPECT_TRUE(reply.result.ok()) << reply.result; }

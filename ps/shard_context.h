@@ -9,6 +9,7 @@
 #include "ps/inbound.h"
 #include "ps/mutants.h"
 #include "ps/store/spare_memory.h"
+#include "ps/store/table_memory.h"
 #include "ps/table.h"
 #include "runtime/byte_budget.h"
 #include "runtime/loop.h"
@@ -21,6 +22,7 @@ struct ShardContext {
   Counters* counters = nullptr;
   Tables tables;
   SpareMemory spare;
+  TableMemory* table_memory = nullptr;  // the server's; null: nobody counts
   std::uint32_t num_shards = 0;
   std::uint64_t block_bytes = 0;
   std::uint64_t message_bytes_max = 0;

@@ -1,6 +1,7 @@
 // What a shard does with requests: their order, pushes, pulls, and the pulls that have to wait.
 #include <algorithm>
 #include <limits>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,18 @@ void LoseFirstMessage(PullResult* pulled) {
   pulled->parts.erase(pulled->parts.begin());
   const runtime::Buffer& all = pulled->payload[0];
   pulled->payload[0] = all.Part(first_bytes, all.size() - first_bytes);
+}
+
+// What is kept of a pull that waits: its keys. What was pushed along has been taken.
+std::size_t FramesHeld(const Table& table, const Inbound& inbound) {
+  return std::min<std::size_t>(inbound.payload.size(),
+                               table.spec().kind == TableKind::kDense ? 0 : 1);
+}
+
+std::uint64_t BytesHeldFor(const Table& table, const Inbound& inbound) {
+  std::uint64_t bytes = kRequestOverheadBytes;
+  for (std::size_t i = 0; i < FramesHeld(table, inbound); ++i) bytes += inbound.payload[i].size();
+  return bytes;
 }
 
 }  // namespace
@@ -116,7 +129,10 @@ absl::Status Shard::Admit(Inbound inbound) {
   absl::StatusOr<const Table*> table = TableFor(inbound.request);
   absl::Status status = table.status();
   bool held = false;
-  if (status.ok() && HasPush(inbound.request.op)) status = TakePush(**table, &inbound, &held);
+  if (status.ok() && HasPush(inbound.request.op)) {
+    if (HasPull(inbound.request.op)) status = ChargePushPull(**table, inbound);
+    if (status.ok()) status = TakePush(**table, &inbound, &held);
+  }
   if (!status.ok()) {
     Refuse(inbound, status);
   } else if (HasPull(inbound.request.op)) {
@@ -154,6 +170,14 @@ void Shard::Refuse(const Inbound& inbound, const absl::Status& why) {
   if (IsMalformedEncoding(why)) journal_->Offended(inbound.peer, why);
 }
 
+// The pull failed. If a push came with it, that has been taken, and the answer says so.
+void Shard::RefusePull(const Inbound& inbound, const absl::Status& why) {
+  if (!HasPush(inbound.request.op)) return Refuse(inbound, why);
+  Refuse(inbound,
+         absl::UnknownError(absl::StrCat(why.message(), " (", absl::StatusCodeToString(why.code()),
+                                         "); what it pushed along was accepted")));
+}
+
 // One that is held is not in the state yet, so there is nothing to be replicated either.
 void Shard::Acknowledge(const Inbound& inbound, bool held) {
   proto::Reply reply = ReplyTo(inbound.request);
@@ -189,6 +213,15 @@ absl::Status Shard::ChargeHeld(std::uint64_t bytes) const {
       "): raise it, or use more servers or LEEWAY_SERVER_THREADS"));
 }
 
+// A pull that cannot be held is refused before what comes with it is applied.
+absl::Status Shard::ChargePushPull(const Table& table, const Inbound& inbound) const {
+  const proto::Request& request = inbound.request;
+  const bool held = table.policy().Push(request.clock, closed_).hold;
+  const bool waits = table.policy().Pull(request.op, request.clock, progress_.slowest()).hold;
+  if (!waits) return absl::OkStatus();
+  return ChargeHeld((held ? inbound.bytes() : 0) + BytesHeldFor(table, inbound));
+}
+
 // ---- pushes ----
 
 absl::Status Shard::CheckFinite(const Table& table, const proto::Request& request,
@@ -209,6 +242,30 @@ absl::Status Shard::CheckFinite(const Table& table, const proto::Request& reques
 }
 
 absl::Status Shard::TakePush(const Table& table, Inbound* inbound, bool* held) {
+  bool begun = false;
+  try {
+    return TakePush(table, inbound, held, &begun);
+  } catch (const std::bad_alloc&) {
+    return OutOfMemory(table, *inbound, begun);
+  }
+}
+
+// `begun`: some of its rows may have been updated. Then nobody else may be told that it was
+// refused, nor that it was applied: replicas go on without this server, and where there are none
+// its worker hears that it does not know.
+absl::Status Shard::OutOfMemory(const Table& table, const Inbound& inbound, bool begun) {
+  const std::string text = absl::StrCat("there is no memory left on this server for a push of ",
+                                        inbound.bytes(), " bytes to table ", table.spec().name,
+                                        ": give it more, lower LEEWAY_TABLE_BYTES_MAX so that it "
+                                        "refuses sooner, or use more servers");
+  if (!begun) return absl::ResourceExhaustedError(text);
+  if (!journal_->has_follower()) return absl::UnknownError(text);
+  journal_->Broken(absl::ResourceExhaustedError(absl::StrCat(
+      text, "; as some of its rows have been updated, the replicas go on without this server")));
+  return absl::UnavailableError(text);
+}
+
+absl::Status Shard::TakePush(const Table& table, Inbound* inbound, bool* held, bool* begun) {
   const proto::Request& request = inbound->request;
   const PushView push = ToPush(*inbound);
   const PushDecision decision = table.policy().Push(request.clock, closed_);
@@ -217,15 +274,20 @@ absl::Status Shard::TakePush(const Table& table, Inbound* inbound, bool* held) {
   const bool look_first = decision.hold || table.spec().nonfinite == NonFinite::kRefuse;
   if (look_first) LEEWAY_RETURN_IF_ERROR(CheckFinite(table, request, push));
   ShardStore* store = StoreOf(table);
+  LEEWAY_RETURN_IF_ERROR(store->CheckMemory(push));
   if (!decision.hold) {
+    // Before anything has changed, since there may be no memory for it.
+    Item item = journal_->has_follower() ? PushItem(*inbound) : Item();
     if (cut_ != nullptr) cut_->BeforePush(table, request.clock);
     bool nonfinite = false;
+    *begun = request.kind != TableKind::kDense;
     LEEWAY_RETURN_IF_ERROR(look_first ? store->Apply(push) : store->Apply(push, &nonfinite));
+    *begun = true;
     if (nonfinite) ++context_->counters->nonfinite_pushes;
     if (cut_ != nullptr) cut_->AfterPush(table, *inbound);
     pushed_until_ = std::max(pushed_until_, request.clock + 1);
     ++context_->counters->pushes_applied;
-    LogEntry(journal_->has_follower() ? PushItem(*inbound) : Item());
+    LogEntry(std::move(item));
     return absl::OkStatus();
   }
   LEEWAY_RETURN_IF_ERROR(store->Check(push));
@@ -245,6 +307,16 @@ absl::Status Shard::TakePush(const Table& table, Inbound* inbound, bool* held) {
 }
 
 // ---- pulls ----
+
+absl::StatusOr<PullResult> Shard::PullFrom(ShardStore* store, const PullView& view) {
+  try {
+    return store->Pull(view);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        "there is no memory left on this server for the answer: pull less at a time, give it more, "
+        "or lower LEEWAY_TABLE_BYTES_MAX");
+  }
+}
 
 void Shard::ServeOrHold(const Table& table, Inbound inbound) {
   const proto::Request& request = inbound.request;
@@ -272,13 +344,13 @@ void Shard::Serve(const Table& table, const Inbound& inbound, std::uint64_t need
         store->NextVersion(view.block, table.codec_schedule(), progress_.slowest());
     const absl::Status made = store->MakeVersion(view.block, progress_.slowest(),
                                                  std::numeric_limits<double>::quiet_NaN(), by);
-    if (!made.ok()) return Refuse(inbound, made);
+    if (!made.ok()) return RefusePull(inbound, made);
     if (!Is(context_->mutant, Mutant::kVersionNotLogged)) {
       LogEntry(VersionItem(table, view.block, by));
     }
   }
-  absl::StatusOr<PullResult> pulled = store->Pull(view);
-  if (!pulled.ok()) return Refuse(inbound, pulled.status());
+  absl::StatusOr<PullResult> pulled = PullFrom(store, view);
+  if (!pulled.ok()) return RefusePull(inbound, pulled.status());
   if (Is(context_->mutant, Mutant::kMessagesSinceAnother)) LoseFirstMessage(&*pulled);
   proto::Reply reply = ReplyTo(inbound.request);
   reply.slowest_clock = pulled->slowest.value_or(progress_.slowest());
@@ -294,10 +366,8 @@ void Shard::Serve(const Table& table, const Inbound& inbound, std::uint64_t need
 }
 
 void Shard::Hold(const Table& table, Inbound inbound, const PullDecision& decision) {
-  // Only the keys are needed from here on; what was pushed along has been taken.
-  inbound.payload.resize(std::min<std::size_t>(inbound.payload.size(),
-                                               table.spec().kind == TableKind::kDense ? 0 : 1));
-  if (absl::Status room = ChargeHeld(inbound.bytes()); !room.ok()) return Refuse(inbound, room);
+  inbound.payload.resize(FramesHeld(table, inbound));
+  if (absl::Status room = ChargeHeld(inbound.bytes()); !room.ok()) return RefusePull(inbound, room);
   KeepApart(&inbound.payload);
   HeldPull pull;
   pull.needed = decision.needed;

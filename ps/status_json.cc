@@ -127,6 +127,12 @@ std::size_t HeldPullsOf(const std::vector<const Replica*>& replicas) {
   return held;
 }
 
+// Of all threads of the server together.
+std::uint64_t MemoryOf(const StatusView& view, std::uint64_t (TableMemory::*what)() const) {
+  const TableMemory* const memory = view.context->table_memory;
+  return memory == nullptr ? 0 : (memory->*what)();
+}
+
 }  // namespace
 
 std::string StatusJson(const StatusView& view) {
@@ -139,6 +145,8 @@ std::string StatusJson(const StatusView& view) {
                        {"workers", ClocksOf(view.replicas)},
                        {"held_pulls", HeldPullsOf(view.replicas)},
                        {"held_bytes", view.context->held.bytes},
+                       {"server_table_bytes", MemoryOf(view, &TableMemory::bytes)},
+                       {"server_table_bytes_max", MemoryOf(view, &TableMemory::bytes_max)},
                        {"tables", TablesOf(view)},
                        {"replication", ReplicationOf(view)},
                        {"counters", Requests(*view.counters)},

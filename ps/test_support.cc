@@ -69,7 +69,10 @@ std::string Answer::text() const { return std::string(payload.at(0).text()); }
 // ---- Bench ----
 
 Bench::Bench(Options options)
-    : options_(options), host_(world_.NewHost("server")), runner_(host_->Spawn("data")) {
+    : options_(options),
+      host_(world_.NewHost("server")),
+      runner_(host_->Spawn("data")),
+      table_memory_(options.table_bytes_max) {
   DataThread::Setup setup;
   setup.config.held_bytes_max = options.held_bytes_max;
   setup.config.message_bytes_max = options.message_bytes_max;
@@ -77,6 +80,7 @@ Bench::Bench(Options options)
   setup.loop = runner_->loop();
   setup.factory = &factory_;
   setup.options.test_only_never_hold = options.never_hold;
+  setup.table_memory = &table_memory_;
   thread_ = std::make_unique<DataThread>(setup);
   van().message_bytes_max = options.message_bytes_max;
 

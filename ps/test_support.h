@@ -72,6 +72,7 @@ class Bench {
     std::uint32_t num_shards = 2;
     std::uint64_t held_bytes_max = 1 << 20;
     std::uint64_t message_bytes_max = 1 << 20;
+    std::uint64_t table_bytes_max = 0;
     bool never_hold = false;
   };
   static constexpr std::uint64_t kCluster = 77;
@@ -141,6 +142,7 @@ class Bench {
   std::unique_ptr<runtime::Host> host_;
   std::unique_ptr<runtime::LoopRunner> runner_;
   FakeFactory factory_;
+  TableMemory table_memory_;
   std::unique_ptr<DataThread> thread_;
   std::uint32_t tables_ = 0;
   van::PeerId last_peer_ = 0;

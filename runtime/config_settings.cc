@@ -46,6 +46,7 @@ constexpr NumberSetting kSettings[] = {
     {"LEEWAY_MESSAGE_BYTES_MAX", nullptr, &Config::message_bytes_max, 65536, kTiB, kBytes},
     {"LEEWAY_RESIDUAL_BYTES_MAX", nullptr, &Config::residual_bytes_max, 1, kTiB, kBytes},
     {"LEEWAY_HELD_BYTES_MAX", nullptr, &Config::held_bytes_max, 1, kTiB, kBytes},
+    {"LEEWAY_TABLE_BYTES_MAX", nullptr, &Config::table_bytes_max, 0, 1024 * kTiB, kBytes},
     {"LEEWAY_REPLICATION_WINDOW_BYTES", nullptr, &Config::replication_window_bytes, 4096, kTiB,
      kBytes},
     {"LEEWAY_REPLICATION_LOG_BYTES", nullptr, &Config::replication_log_bytes, 4096, kTiB, kBytes},

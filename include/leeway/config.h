@@ -86,6 +86,8 @@ struct Config {
   // table
   std::uint64_t residual_bytes_max = 1ull << 30;
   std::uint64_t held_bytes_max = 8ull << 30;  // LEEWAY_HELD_BYTES_MAX: BSP contributions a thread
+  // LEEWAY_TABLE_BYTES_MAX: of tables a server; 0: four fifths of the memory it may take
+  std::uint64_t table_bytes_max = 0;
 
   std::uint64_t replication_window_bytes = 16 << 20;  // LEEWAY_REPLICATION_WINDOW_BYTES: sent to a
                                                       // replica of a shard and not acknowledged

@@ -53,6 +53,10 @@ class CodedStore final : public ShardStore {
     return push.codec == 0 ? plain_->Check(push) : decoder_.Check(push, *plain_);
   }
 
+  absl::Status CheckMemory(const PushView& push) const override {
+    return plain_->CheckMemory(push);  // by its block alone
+  }
+
   absl::Status Apply(const PushView& push) override {
     bool nonfinite = false;
     return Apply(push, &nonfinite);

@@ -30,7 +30,8 @@ class DenseStore final : public ShardStore {
         slots_(StateSlots(spec, *updater)),
         feedback_(FeedbackSlots(spec) > 0),
         feedback_is_value_(FeedbackIsValue(spec)),
-        num_blocks_(proto::NumBlocks(spec, place.block_bytes)) {}
+        num_blocks_(proto::NumBlocks(spec, place.block_bytes)),
+        share_(place.memory) {}
 
   absl::Status Check(const PushView& push) const override {
     LEEWAY_RETURN_IF_ERROR(CheckBlock(push.block));
@@ -44,6 +45,10 @@ class DenseStore final : public ShardStore {
                      sizeof(Stored), " bytes each");
     }
     return CheckRate(spec_, push.learning_rate);
+  }
+
+  absl::Status CheckMemory(const PushView& push) const override {
+    return CheckMemoryOf(push.block, /*state=*/true);
   }
 
   absl::Status Apply(const PushView& push) override { return Update({&push, 1}, 1, nullptr); }
@@ -95,6 +100,7 @@ class DenseStore final : public ShardStore {
       return Invalid(spec_, "a pull of ", Count(pull.elements, "element"), " from block ",
                      pull.block, ", which has ", elements);
     }
+    LEEWAY_RETURN_IF_ERROR(CheckMemoryOf(pull.block, /*state=*/false));
     PullResult result;
     result.payload.push_back(Touch(pull.block).values.View());
     result.elements = elements;
@@ -243,6 +249,18 @@ class DenseStore final : public ShardStore {
                    place_.num_shards, ", but belongs to shard ", shard);
   }
 
+  // Before the block comes into being, or its state.
+  absl::Status CheckMemoryOf(std::uint64_t index, bool state) const {
+    const auto found = blocks_.find(index);
+    const bool has_values = found != blocks_.end() && !found->second.values.empty();
+    const bool has_state = found != blocks_.end() && !found->second.state.empty();
+    if (has_values && (has_state || !state)) return absl::OkStatus();
+    if (!CheckBlock(index).ok()) return absl::OkStatus();  // whoever asks for it says so
+    const std::uint64_t elements = ElementsIn(index);
+    return share_.Check(spec_, (has_values ? 0 : elements * sizeof(Stored)) +
+                                   (has_state || !state ? 0 : StateBytes(elements)));
+  }
+
   Block& Touch(std::uint64_t index) {
     Block& block = blocks_[index];
     if (block.values.empty()) {
@@ -261,6 +279,7 @@ class DenseStore final : public ShardStore {
     block.values = NewBytes(elements * sizeof(Stored));
     ++stats_.blocks;
     stats_.value_bytes += block.values.size();
+    share_.Set(stats_.value_bytes);
   }
 
   void MakeState(Block& block, std::uint64_t elements) {
@@ -272,6 +291,7 @@ class DenseStore final : public ShardStore {
     }
     if (feedback_) FillFeedback(block, elements);
     stats_.value_bytes += block.state.size();
+    share_.Set(stats_.value_bytes);
   }
 
   // Nothing is held back yet: a residual of zeros, or what the block is.
@@ -289,7 +309,11 @@ class DenseStore final : public ShardStore {
     return reinterpret_cast<Compute*>(block.state.data()) + (slots_ - 1) * elements;
   }
 
-  // New bytes for those that somebody still looks at, which are returned.
+  // New bytes in the place of those that somebody still looks at.
+  SharedBytes Fresh(const SharedBytes& bytes) const {
+    return bytes.Writable() ? SharedBytes() : NewBytes(bytes.size());
+  }
+  // The same, put into their place; what was there is returned.
   SharedBytes Renew(SharedBytes& bytes) const {
     if (bytes.Writable()) return {};
     return std::exchange(bytes, NewBytes(bytes.size()));
@@ -303,8 +327,12 @@ class DenseStore final : public ShardStore {
     const auto* values = reinterpret_cast<const Stored*>(block.values.data());
     const auto* state = reinterpret_cast<const Compute*>(block.state.data());
     Writing writing;
-    writing.values_before = Renew(block.values);
-    writing.state_before = Renew(block.state);
+    // Both, before either takes the place of what is there: there may be no memory for them.
+    SharedBytes new_values = Fresh(block.values);
+    SharedBytes new_state = Fresh(block.state);
+    if (!new_values.empty())
+      writing.values_before = std::exchange(block.values, std::move(new_values));
+    if (!new_state.empty()) writing.state_before = std::exchange(block.state, std::move(new_state));
     if (feedback_ && !writing.state_before.empty()) {  // no update writes it
       const std::size_t before = (slots_ - 1) * elements * sizeof(Compute);
       std::memcpy(block.state.data() + before, writing.state_before.data() + before,
@@ -340,6 +368,7 @@ class DenseStore final : public ShardStore {
   absl::flat_hash_map<std::uint64_t, Block> blocks_;
   std::uint64_t generation_ = 1;  // of what is written now
   StoreStats stats_;
+  TableMemoryShare share_;
 };
 
 }  // namespace

@@ -22,11 +22,22 @@ class RaggedStore final : public ShardStore {
       : spec_(spec),
         place_(place),
         updater_(updater),
-        rows_(spec, *updater, place.spare, place.hash_seed) {}
+        rows_(spec, *updater, place.spare, place.hash_seed),
+        share_(place.memory) {}
 
   absl::Status Check(const PushView& push) const override {
     LEEWAY_RETURN_IF_ERROR(CheckSizes(push));
     return CheckWidths(KeyGroups<Stored>({&push, 1}, 0));
+  }
+
+  absl::Status CheckMemory(const PushView& push) const override {
+    const auto keys = push.keys.as<std::uint64_t>();
+    const auto widths = push.widths.as<std::uint32_t>();
+    const std::uint64_t elements = push.values.size() / sizeof(Stored);
+    if (share_.HasRoom(rows_.BytesForNew(keys.size(), elements))) return absl::OkStatus();
+    const std::uint64_t more =
+        rows_.BytesForNew(keys, [&widths](std::size_t i) { return widths[i]; });
+    return more == 0 ? absl::OkStatus() : share_.Check(spec_, more);
   }
 
   absl::Status Apply(const PushView& push) override { return ApplyCombined({&push, 1}, 1); }
@@ -43,6 +54,7 @@ class RaggedStore final : public ShardStore {
     LEEWAY_RETURN_IF_ERROR(CheckWidths(groups));
     LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, groups.size()));
     const UpdateTerms terms = TermsOf(spec_, pushes, contributors);
+    const Charging charging(this);
     Batch batch(rows_, groups.keys(), Batch::For::kUpdating);
     for (std::size_t i = 0; i < groups.size(); ++i) {
       ApplyToRun(*updater_, RunOf(batch.Next(i), groups.widths(i).back()), groups.rows(i), terms);
@@ -73,6 +85,7 @@ class RaggedStore final : public ShardStore {
     const Compute* values = aggregate.values.template as<Compute>().data();
     const double rate = RateOrTables(spec_, aggregate.learning_rate);
     LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, keys.size()));
+    const Charging charging(this);
     Batch batch(rows_, keys, Batch::For::kUpdating);
     for (std::size_t i = 0; i < keys.size(); ++i) {
       ApplyCombinedToRun(*updater_, RunOf(batch.Next(i), widths[i]), values, rate);
@@ -110,6 +123,7 @@ class RaggedStore final : public ShardStore {
   absl::Status Load(const FrozenPiece& piece) override {
     LEEWAY_RETURN_IF_ERROR(CheckRowsHere(spec_, place_, *updater_, piece));
     LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, piece.rows()));
+    const Charging charging(this);
     PutRows(rows_, place_, piece);
     return absl::OkStatus();
   }
@@ -117,6 +131,7 @@ class RaggedStore final : public ShardStore {
   absl::StatusOr<std::uint64_t> LoadElsewhere(const FrozenPiece& piece, std::uint64_t) override {
     LEEWAY_RETURN_IF_ERROR(CheckPiece(spec_, *updater_, piece));
     LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, piece.rows()));
+    const Charging charging(this);
     return PutRows(rows_, place_, piece);
   }
 
@@ -131,6 +146,16 @@ class RaggedStore final : public ShardStore {
   using Batch = typename Rows<Stored>::Batch;
   using Sought = typename Rows<Stored>::Sought;
   using Compute = ComputeOf<Stored>;
+
+  // At its end the store's share of the memory is what its rows take.
+  class Charging {
+   public:
+    explicit Charging(RaggedStore* store) : store_(store) {}
+    ~Charging() { store_->share_.Set(store_->rows_.charged_bytes()); }
+
+   private:
+    RaggedStore* const store_;
+  };
 
   bool last_wins() const { return updater_->combine() == Updater::Combine::kLast; }
 
@@ -196,6 +221,7 @@ class RaggedStore final : public ShardStore {
   const StorePlace place_;
   const Updater* const updater_;
   Rows<Stored> rows_;
+  TableMemoryShare share_;
 };
 
 }  // namespace

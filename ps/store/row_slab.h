@@ -107,6 +107,8 @@ class RowSlab {
   std::uint64_t memory_bytes() const {
     return memory_.size() + step_memory_.size() + marks_.capacity() * sizeof(std::uint64_t);
   }
+  // As memory_bytes, but the same from the slab's beginning to its end.
+  std::uint64_t own_bytes() const { return memory_.size() + step_memory_.size(); }
   bool HasRows() const { return left_ < used_; }
   // Whether what was left behind takes up more than what is still there.
   bool MostlyLeft() const {

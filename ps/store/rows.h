@@ -74,6 +74,26 @@ class Rows {
     return bytes;
   }
 
+  // The same as far as it is allocated for rows, which takes no time to tell.
+  std::uint64_t charged_bytes() const { return slab_bytes_ + size() * kIndexBytes; }
+  // What the keys' rows, with so many elements each, would add at most, and what exactly: rows
+  // that are there in that width add nothing.
+  std::uint64_t BytesForNew(std::uint64_t rows, std::uint64_t elements) const {
+    return rows * (Slab::kRowBytes + kIndexBytes + (width_ == 0 ? kExtentBytes : 0)) +
+           elements * Slab::ElementBytes(state_slots_);
+  }
+  template <class WidthOfKey>
+  std::uint64_t BytesForNew(std::span<const std::uint64_t> keys, const WidthOfKey& width) const {
+    std::uint64_t rows = 0, elements = 0;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      const auto there = Find(keys[i]);
+      if (there.has_value() && there->size() == width(i)) continue;
+      ++rows;
+      elements += width(i);
+    }
+    return BytesForNew(rows, elements);
+  }
+
   // Some keys, and how they are looked up: one after the other, what later ones need being on its
   // way into the cache meanwhile, so that the processor waits for many of them at once. Some keys
   // at a time go through each step, so that what the step needs stays in registers. What a step has
@@ -278,6 +298,8 @@ class Rows {
   static constexpr std::uint64_t kSlabBytesMin = 16 << 10;  // the first one's
   static constexpr std::uint64_t kSlabBytesMax = 256 << 10;
   static constexpr std::uint64_t kRaggedRows = 2048;  // in a slab of the full size
+  static constexpr std::uint64_t kIndexBytes = 8;     // for each row, about
+  static constexpr std::uint64_t kExtentBytes = 12;   // of a ragged row: where it lies, its width
 
   Place PlaceAt(std::uint32_t slab, std::uint32_t row) const { return slab << row_bits_ | row; }
   std::uint32_t RowOf(Place place) const { return place & row_mask_; }
@@ -355,8 +377,8 @@ class Rows {
     bool fresh = found == nullptr;
     Place place = fresh ? Append(key, width) : *found;
     if (fresh) {
+      *SlabOf(place).step_counter(RowOf(place)) = 0;  // no row, should there be no memory below
       index_.Insert(hash, place, *this);
-      *SlabOf(place).step_counter(RowOf(place)) = 0;
       bytes_ += width * Slab::ElementBytes(state_slots_);
     } else if (const std::uint64_t had = WidthOf(SlabOf(place), RowOf(place)); had != width) {
       fresh = true;
@@ -413,6 +435,7 @@ class Rows {
     for (int looks = 0; looks < kLooks && moves < kMoves && !evacuating_.empty(); ++looks) {
       const std::uint32_t index = evacuating_.front();
       if (evacuated_ == slabs_[index].size()) {
+        slab_bytes_ -= slabs_[index].own_bytes();
         slabs_[index] = Slab(SlabShape{}, nullptr);
         vacant_.push_back(index);
         evacuating_.pop_front();
@@ -441,15 +464,17 @@ class Rows {
   void AddSlab(std::uint64_t width) {
     if (!slabs_.empty()) EvacuateIfMostlyLeft(newest_);
     Slab slab(NextShape(width), spare_);
+    const std::uint64_t slab_bytes = slab.own_bytes();
     if (vacant_.empty()) {
-      newest_ = static_cast<std::uint32_t>(slabs_.size());
-      slabs_.push_back(std::move(slab));
+      slabs_.push_back(std::move(slab));  // which may throw, and then nothing has changed
+      newest_ = static_cast<std::uint32_t>(slabs_.size() - 1);
       ++displaced_;
     } else {
       newest_ = vacant_.back();
       vacant_.pop_back();
       slabs_[newest_] = std::move(slab);
     }
+    slab_bytes_ += slab_bytes;
   }
 
   // Slabs grow with the shard, so that small tables stay small.
@@ -488,6 +513,7 @@ class Rows {
   std::uint32_t evacuated_ = 0;   // rows of the first of them that were looked at
   std::uint64_t generation_ = 1;  // of what is written now
   std::uint64_t bytes_ = 0;
+  std::uint64_t slab_bytes_ = 0;
   std::uint64_t moves_ = 0;
   std::uint64_t displaced_ = 0;  // how often a row has left its place, or slabs theirs
 };

@@ -18,6 +18,7 @@
 #include "leeway/updater.h"
 #include "proto/messages.h"
 #include "ps/store/frozen_piece.h"
+#include "ps/store/table_memory.h"
 #include "runtime/buffer.h"
 
 namespace leeway::ps {
@@ -117,10 +118,15 @@ class ShardStore {
   // INVALID_ARGUMENT / OUT_OF_RANGE, naming the table, what was given and what it has.
   virtual absl::Status Check(const PushView& push) const = 0;
 
+  // Whether the tables of the server may take what the push would add. What passed may be applied
+  // at any later time; Apply and ApplyAggregate do not ask. RESOURCE_EXHAUSTED.
+  virtual absl::Status CheckMemory(const PushView& /*push*/) const { return absl::OkStatus(); }
+
   // Whether an encoded push, which passed Check, holds NaN or infinity.
   virtual absl::StatusOr<bool> EncodedNonFinite(const PushView& /*push*/) const { return false; }
 
-  // Checks and applies one push.
+  // Checks and applies one push. Where there is no memory std::bad_alloc is thrown; nothing of a
+  // dense push is applied then, and whole rows of others.
   virtual absl::Status Apply(const PushView& push) = 0;
   // The same; tells as well whether the push holds NaN or infinity. Where that keeps nobody from
   // applying it, to look meanwhile costs less than to look first.
@@ -210,6 +216,7 @@ struct StorePlace {
   // Most bytes one pull of keys may gather: what one frame may hold.
   std::uint64_t pull_bytes_max = 1ull << 30;  // LEEWAY_MESSAGE_BYTES_MAX
   SpareMemory* spare = nullptr;               // outlives the store; null: all is from the heap
+  TableMemory* memory = nullptr;              // outlives the store; null: nobody counts
   // Decides how keys are hashed, and nothing that can be seen. Who chooses keys must not know it.
   std::uint64_t hash_seed = 0;
 };

@@ -24,7 +24,8 @@ class SparseStore final : public ShardStore {
         place_(place),
         updater_(updater),
         initial_(spec),
-        rows_(spec, *updater, place.spare, place.hash_seed) {}
+        rows_(spec, *updater, place.spare, place.hash_seed),
+        share_(place.memory) {}
 
   absl::Status Check(const PushView& push) const override {
     if (!push.widths.empty()) return Invalid(spec_, "it is sparse, but the push has widths");
@@ -36,6 +37,16 @@ class SparseStore final : public ShardStore {
                      sizeof(Stored), " bytes each");
     }
     return CheckRate(spec_, push.learning_rate);
+  }
+
+  absl::Status CheckMemory(const PushView& push) const override {
+    const auto keys = push.keys.as<std::uint64_t>();
+    const std::uint64_t width = spec_.row_width;
+    if (share_.HasRoom(rows_.BytesForNew(keys.size(), keys.size() * width))) {
+      return absl::OkStatus();
+    }
+    const std::uint64_t more = rows_.BytesForNew(keys, [width](std::size_t) { return width; });
+    return more == 0 ? absl::OkStatus() : share_.Check(spec_, more);
   }
 
   absl::Status Apply(const PushView& push) override { return ApplyCombined({&push, 1}, 1); }
@@ -54,6 +65,7 @@ class SparseStore final : public ShardStore {
     }
     const KeyGroups<Stored> groups(pushes, spec_.row_width);
     LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, groups.size()));
+    const Charging charging(this);
     Batch batch(rows_, groups.keys(), Batch::For::kUpdating);
     for (std::size_t i = 0; i < groups.size(); ++i) {
       ApplyToRun(*updater_, RunOf(batch.Next(i)), groups.rows(i), terms);
@@ -81,6 +93,7 @@ class SparseStore final : public ShardStore {
     const Compute* values = aggregate.values.template as<Compute>().data();
     const double rate = RateOrTables(spec_, aggregate.learning_rate);
     LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, keys.size()));
+    const Charging charging(this);
     Batch batch(rows_, keys, Batch::For::kUpdating);
     for (std::size_t i = 0; i < keys.size(); ++i) {
       ApplyCombinedToRun(*updater_, RunOf(batch.Next(i)), values, rate);
@@ -118,6 +131,7 @@ class SparseStore final : public ShardStore {
   absl::Status Load(const FrozenPiece& piece) override {
     LEEWAY_RETURN_IF_ERROR(CheckRowsHere(spec_, place_, *updater_, piece));
     LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, piece.rows()));
+    const Charging charging(this);
     PutRows(rows_, place_, piece);
     return absl::OkStatus();
   }
@@ -125,6 +139,7 @@ class SparseStore final : public ShardStore {
   absl::StatusOr<std::uint64_t> LoadElsewhere(const FrozenPiece& piece, std::uint64_t) override {
     LEEWAY_RETURN_IF_ERROR(CheckPiece(spec_, *updater_, piece));
     LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, piece.rows()));
+    const Charging charging(this);
     return PutRows(rows_, place_, piece);
   }
 
@@ -142,12 +157,23 @@ class SparseStore final : public ShardStore {
   using Compute = ComputeOf<Stored>;
   static constexpr std::uint64_t kPushedAhead = 24;  // rows
 
+  // At its end the store's share of the memory is what its rows take.
+  class Charging {
+   public:
+    explicit Charging(SparseStore* store) : store_(store) {}
+    ~Charging() { store_->share_.Set(store_->rows_.charged_bytes()); }
+
+   private:
+    SparseStore* const store_;
+  };
+
   std::uint64_t RowBytes() const { return spec_.row_width * sizeof(Stored); }
 
   // A push without repeated keys.
   absl::Status ApplyRows(const PushView& push, const UpdateTerms& terms) {
     const auto keys = push.keys.as<std::uint64_t>();
     LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, keys.size()));
+    const Charging charging(this);
     const RowUpdater<Stored> update(*updater_, spec_.row_width, terms);
     const Stored* const pushed = push.values.template as<Stored>().data();
     if constexpr (!kIsHalf<Stored>) {
@@ -208,6 +234,7 @@ class SparseStore final : public ShardStore {
   const Updater* const updater_;
   const InitialValues initial_;
   Rows<Stored> rows_;
+  TableMemoryShare share_;
 };
 
 }  // namespace

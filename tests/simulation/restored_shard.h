@@ -59,6 +59,7 @@ class RestoredShard {
     void Answer(van::PeerId, proto::Reply, ps::Payload, absl::Time) override {}
     void AnswerNow(van::PeerId, proto::Reply) override {}
     void Offended(van::PeerId, const absl::Status&) override {}
+    void Broken(const absl::Status&) override {}
   };
 
   std::uint32_t NewestIn(const ps::ShardContent& content, std::uint32_t rank) const;
