@@ -325,6 +325,7 @@ void Core::Barrier(Group group, const std::string& name, absl::Duration timeout,
     status = absl::InvalidArgumentError(
         absl::StrCat("a barrier's group is ", static_cast<int>(group), ", may be 1 to 3"));
   }
+  if (status.ok()) status = CheckTimeout(timeout);
   if (!status.ok()) return done(status);
   errands_->Barrier(group, name, timeout, std::move(done));
 }
@@ -333,6 +334,7 @@ void Core::Call(std::uint32_t server_rank, const std::string& handler, runtime::
                 absl::Duration timeout, Calls::Done done) {
   absl::Status status = Usable();
   if (status.ok()) status = CheckName("a handler's name", handler);
+  if (status.ok()) status = CheckTimeout(timeout);
   if (!status.ok()) return done(status);
   calls_->Call(server_rank, handler, std::move(request), timeout, std::move(done));
 }
@@ -342,6 +344,7 @@ void Core::SetCodec(const std::string& table, const std::string& codec, absl::Du
   absl::Status status = Usable();
   if (status.ok()) status = CheckName("a table's name", table);
   if (status.ok()) status = CheckName("a codec", codec);
+  if (status.ok()) status = CheckTimeout(timeout);
   if (!status.ok()) return done(status);
   errands_->Admin(absl::StrCat("giving table '", table, "' codec ", codec), "codec", {table, codec},
                   timeout, std::move(done));
@@ -353,6 +356,7 @@ void Core::Checkpoint(const std::string& directory, absl::Duration timeout,
   if (status.ok()) {
     status = proto::CheckText("a checkpoint's folder", directory, 0, proto::kArgumentBytesMax);
   }
+  if (status.ok()) status = CheckTimeout(timeout);
   if (!status.ok()) return done(status);
   errands_->Admin(absl::StrCat("saving a checkpoint in '", directory, "'"), "checkpoint-save",
                   {directory, absl::StrCat("at:", clock())}, timeout,

@@ -127,6 +127,8 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   void OnServerMessage(Link* link, proto::AnyMessage message,
                        std::span<runtime::Buffer> payload) override;
 
+  // DEADLINE_EXCEEDED where there is no time to do anything in.
+  static absl::Status CheckTimeout(absl::Duration timeout);
   void OnAnswer(Request& request, const Link& link, const proto::Reply& reply,
                 std::span<runtime::Buffer> payload);
   absl::Status TakeAnswer(const Request& request, Operation& operation, const proto::Reply& reply,

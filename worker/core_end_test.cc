@@ -65,7 +65,7 @@ TEST(CoreEndTest, AbandonedRequestsLeaveNoHoleAndKeepTheirData) {
   auto got = std::make_unique<std::vector<float>>(16);
   const auto push = cluster.Push(table, {}, *values, Within(absl::Seconds(1)));
   const auto pull = cluster.Pull(table, {}, got.get(), Within(absl::Seconds(1)));
-  EXPECT_EQ(cluster.Await(push).code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(cluster.Await(push).code(), absl::StatusCode::kUnknown);
   EXPECT_EQ(cluster.Await(pull).code(), absl::StatusCode::kDeadlineExceeded);
   std::fill(values->begin(), values->end(), -1.0f);  // the user's again
   values.reset();
@@ -94,7 +94,8 @@ TEST(CoreEndTest, RowsThatHadToWaitKeepTheirValues) {
   const auto sent = cluster.Push(table, keys, first);
   auto values = std::make_unique<std::vector<float>>(100, 7.0f);
   const auto waiting = cluster.Push(table, keys, *values, Within(absl::Seconds(1)));
-  EXPECT_EQ(cluster.Await(waiting).code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_TRUE(cluster.core->Clock().ok());  // so that it has a number, and cannot be forgotten
+  EXPECT_EQ(cluster.Await(waiting).code(), absl::StatusCode::kUnknown);
   ASSERT_EQ(cluster.servers[0]->arrived.size(), 1u);
   std::fill(values->begin(), values->end(), -1.0f);  // the user's again
   values.reset();
@@ -119,7 +120,7 @@ TEST(CoreEndTest, ADeadServerFailsWhatWaitsForItAndSaysWhy) {
   const absl::Time start = cluster.world.Now();
   const absl::Status status = cluster.Await(push);
   EXPECT_LT(cluster.world.Now() - start, absl::Seconds(1));
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnknown);  // server 0 may have its part
   EXPECT_THAT(
       std::string(status.message()),
       AllOf(HasSubstr("push to table 'w'"), HasSubstr("server 1"), HasSubstr("not heard for 10s")));

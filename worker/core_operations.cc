@@ -35,7 +35,29 @@ absl::Status CheckLearningRate(const std::optional<double>& rate) {
       absl::StrCat("Options::learning_rate is ", *rate, ", but must be finite and not negative"));
 }
 
+// Whether a server that answers with it has not applied the push, and never will. It ends the wait
+// of a pull that came with a push, or of an answer that waits for a replica, with
+// DEADLINE_EXCEEDED, and says UNKNOWN where a pull fails after its push was applied.
+bool RefusesPush(const absl::Status& answer) {
+  return !answer.ok() && !absl::IsDeadlineExceeded(answer) && !absl::IsUnknown(answer);
+}
+
+// How a push ends of which something may be in the table. Other errors say that nothing is.
+absl::Status MayBeApplied(const absl::Status& result) {
+  if (result.ok() || absl::IsUnknown(result)) return result;
+  return absl::UnknownError(absl::StrCat(
+      result.message(), "; all or a part of the push may have been applied, or may be yet (",
+      absl::StatusCodeToString(result.code()), ")"));
+}
+
 }  // namespace
+
+absl::Status Core::CheckTimeout(absl::Duration timeout) {
+  if (timeout > absl::ZeroDuration()) return absl::OkStatus();
+  return absl::DeadlineExceededError(
+      absl::StrCat("nothing was sent: the timeout is ", absl::FormatDuration(timeout),
+                   ", but has to be above 0 (Options::timeout, LEEWAY_REQUEST_TIMEOUT_MS)"));
+}
 
 std::shared_ptr<Operation> Core::Submit(absl::StatusOr<Sliced> sliced, const Terms& terms,
                                         Operation::Completion completion) {
@@ -45,6 +67,8 @@ std::shared_ptr<Operation> Core::Submit(absl::StatusOr<Sliced> sliced, const Ter
   absl::Status status = Usable();
   if (status.ok()) status = sliced.status();
   if (status.ok()) status = CheckLearningRate(terms.learning_rate);
+  const absl::Duration timeout = terms.timeout.value_or(config_.request_timeout);
+  if (status.ok()) status = CheckTimeout(timeout);
   if (status.ok()) status = requests_->Admit(*sliced);
   if (!status.ok()) {
     operation->result = std::move(status);
@@ -56,7 +80,6 @@ std::shared_ptr<Operation> Core::Submit(absl::StatusOr<Sliced> sliced, const Ter
   operation->op = sliced->op;
   operation->clock = clock();
   operation->submitted = loop_->Now();
-  const absl::Duration timeout = terms.timeout.value_or(config_.request_timeout);
   operation->deadline = operation->submitted + timeout;
   operation->requests = operation->unanswered = sliced->pieces.size();
   operation->source = std::move(sliced->source);
@@ -79,6 +102,7 @@ void Core::OnAnswer(Request& request, const Link& link, const proto::Reply& repl
                     std::span<runtime::Buffer> payload) {
   const std::shared_ptr<Operation> operation = std::move(request.operation);
   const absl::Status answer = TakeAnswer(request, *operation, reply, payload);
+  if (proto::HasPush(operation->op) && RefusesPush(reply.result)) --operation->pushes_out;
   if (!answer.ok() && operation->result.ok()) {
     operation->result =
         Prefixed(absl::StrCat(operation->Describe(), " at ", link.Describe()), answer);
@@ -126,6 +150,7 @@ void Core::FailOperation(const std::shared_ptr<Operation>& operation, absl::Stat
 }
 
 void Core::Settle(const std::shared_ptr<Operation>& operation) {
+  if (operation->pushes_out > 0) operation->result = MayBeApplied(operation->result);
   operation->source.reset();
   operation->sink.reset();
   if (!operation->memory) return Complete(operation);

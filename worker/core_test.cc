@@ -161,7 +161,7 @@ TEST(CoreTest, ResendsWithLongerAndLongerPauses) {
   const std::vector<float> values(16);
   const absl::Status status =
       cluster.Await(cluster.Push(table, {}, values, Within(absl::Seconds(60))));
-  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnknown);
   ASSERT_GE(times.size(), 4u);
   EXPECT_GE(times[1] - times[0], absl::Seconds(2));
   EXPECT_GE(times[2] - times[1], absl::Seconds(4));

@@ -68,6 +68,9 @@ class Operation {
   std::optional<List::iterator> place;
   std::size_t requests = 0;
   std::size_t unanswered = 0;
+  // Requests with a push that has been sent, or is sent yet, and that no server has refused: where
+  // there are any, the operation may have been applied, in part at least.
+  std::size_t pushes_out = 0;
   absl::Status result;
   std::unique_ptr<PushSource> source;
   std::unique_ptr<PullSink> sink;

@@ -215,7 +215,7 @@ void Requests::SendNow(Link* link, Request* request, absl::Time now) {
   request->due = now + Jittered(request->resend_delay, loop_);
   request->resend_delay = NextResendDelay(request->resend_delay, resend_interval_);
   if (request->times_sent > 0 && Is(self_.mutant, Mutant::kEncodesAgain)) FillAgain(*request);
-  if (request->times_sent++ == 0) request->first_sent = now;
+  if (request->times_sent++ == 0) NoteFirstSent(*request, now);
   Fill(*request);
   if (const absl::Status sent = HandOver(link, *request, now); !sent.ok()) {
     link->trouble = sent;
@@ -227,6 +227,11 @@ void Requests::SendNow(Link* link, Request* request, absl::Time now) {
     link->in_flight_bytes += request->bytes;
   }
   resend_.SetBy(request->due);
+}
+
+void Requests::NoteFirstSent(Request& request, absl::Time now) {
+  request.first_sent = now;
+  if (request.operation != nullptr && proto::HasPush(request.op)) ++request.operation->pushes_out;
 }
 
 // Posts the user's array, where the answer may be received straight into it. Not where it is pushed

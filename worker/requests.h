@@ -69,8 +69,9 @@ class Requests {
   // Queues the pieces and sends what may be sent. Admit said yes.
   void Submit(const std::shared_ptr<Operation>& operation, Pieces pieces,
               std::optional<double> learning_rate, int priority);
-  // The operation ends without its answers; its memory is not used from here on.
-  void Abandon(const Operation& operation);
+  // The operation ends without its answers; its memory is not used from here on. A push of which
+  // nothing has a number yet is forgotten whole; all others are sent until they are answered.
+  void Abandon(Operation& operation);
   // Forgets everything.
   void Clear();
 
@@ -144,6 +145,7 @@ class Requests {
   void Fill(Request& request);
   void FillAgain(Request& request);
   void SendNow(Link* link, Request* request, absl::Time now);
+  static void NoteFirstSent(Request& request, absl::Time now);
   void PostReceive(const Link& link, Request& request);
   absl::Status HandOver(Link* link, Request& request, absl::Time now);
   van::SendDone Followed(Link* link, std::uint64_t bytes);
@@ -155,6 +157,8 @@ class Requests {
   Request* Asked(const Link* link, const proto::RequestId& id);
   std::unique_ptr<Request> TakeOut(Lane& lane, std::uint64_t sequence);
   void Retire(const Request& request);
+  bool HasNumber(const Operation& operation) const;
+  void Forget(const Operation& operation);
   void Retain(Request& request, const Link& link, const proto::Reply& reply);
   void Refused(const Request& request, const Link& link, const absl::Status& why);
   std::string DescribeRequestWait(const Lane& lane, const Request& request) const;

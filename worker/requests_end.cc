@@ -9,9 +9,13 @@
 
 namespace leeway::worker {
 
-void Requests::Abandon(const Operation& operation) {
+void Requests::Abandon(Operation& operation) {
+  if (proto::HasPush(operation.op) && operation.pushes_out == 0 && !HasNumber(operation)) {
+    return Forget(operation);
+  }
   ForEachOpen([&](Lane&, Request& request) {
     if (request.operation.get() != &operation) return;
+    if (request.times_sent == 0 && proto::HasPush(request.op)) ++operation.pushes_out;
     Fill(request);
     request.receive.Revoke();
     request.operation.reset();
@@ -20,6 +24,30 @@ void Requests::Abandon(const Operation& operation) {
     if (!operation.memory) return;
     for (runtime::Buffer& frame : request.piece.payload) frame = retained_memory_.CopyOf(frame);
   });
+}
+
+// A number that is in use has to be answered: ticks, and the requests after it, may speak of it.
+bool Requests::HasNumber(const Operation& operation) const {
+  return std::any_of(lanes_.begin(), lanes_.end(), [&](const Lane& lane) {
+    return std::any_of(lane.open.begin(), lane.open.end(), [&](const auto& request) {
+      return request != nullptr && request->operation.get() == &operation;
+    });
+  });
+}
+
+void Requests::Forget(const Operation& operation) {
+  for (Lane& lane : lanes_) {
+    for (auto it = lane.unnumbered.begin(); it != lane.unnumbered.end();) {
+      Request* const request = it->second.get();
+      if (request->operation.get() != &operation) {
+        ++it;
+        continue;
+      }
+      Withdraw(lane, request);
+      Retire(*request);
+      it = lane.unnumbered.erase(it);
+    }
+  }
 }
 
 void Requests::Clear() {

@@ -78,6 +78,8 @@ void Requests::Lose(std::uint32_t shard, Lane& lane,
     Retire(*request);
     accepted += request->retained ? 1 : 0;
     if (request->operation == nullptr) continue;
+    // What nobody holds any more has it no more than what was never sent.
+    if (proto::HasPush(request->op) && request->times_sent > 0) --request->operation->pushes_out;
     lost->emplace_back(request->order, Lost{std::move(request->operation), shard});
   }
   lane.open.clear();

@@ -1,6 +1,7 @@
 #include "worker/session.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,16 @@ absl::Status Left() { return absl::FailedPreconditionError("this worker has left
 absl::Status InCallback() {
   return absl::FailedPreconditionError(
       "an operation's callback must not wait: it runs on the thread that would be waited for");
+}
+
+absl::StatusOr<Sliced> SliceIfThereIsMemory(const Access& access,
+                                            const std::shared_ptr<Poster>& poster) {
+  try {
+    return Slice(access, poster);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        "there is no memory left in this process for the operation; nothing of it was sent");
+  }
 }
 
 }  // namespace
@@ -92,7 +103,7 @@ absl::StatusOr<std::shared_ptr<const TableInfo>> Session::OpenTable(absl::string
 }
 
 Ticket Session::Submit(Access access, Options options) {
-  absl::StatusOr<Sliced> sliced = Slice(access, poster_);
+  absl::StatusOr<Sliced> sliced = SliceIfThereIsMemory(access, poster_);
   const Core::Terms terms{.timeout = options.timeout,
                           .learning_rate = options.learning_rate,
                           .priority = options.priority};

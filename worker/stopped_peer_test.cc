@@ -208,7 +208,7 @@ TEST_F(StoppedPeerTest, TheUsersMemoryComesBackAndIsNeverReadAgain) {
   const absl::Time start = absl::Now();
   const absl::Status pushed = worker_->Wait(table->Push(std::span<const float>(values), options));
   ASSERT_EQ(munmap(memory, kBytes), 0);
-  EXPECT_EQ(pushed.code(), absl::StatusCode::kDeadlineExceeded) << pushed;
+  EXPECT_EQ(pushed.code(), absl::StatusCode::kUnknown) << pushed;
   EXPECT_GT(absl::Now() - start, absl::Seconds(1));
   EXPECT_LT(absl::Now() - start, absl::Seconds(30));
 

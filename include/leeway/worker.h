@@ -31,7 +31,12 @@
 // scheduler is away operations go on; CreateTable, OpenTable, Barrier and Checkpoint wait for it.
 //
 // Deadlines. Every operation has one (Options::timeout, else Config::request_timeout), counted
-// from its submission; past it the ticket fails with DEADLINE_EXCEEDED and says who was waited for.
+// from its submission; past it the ticket fails with DEADLINE_EXCEEDED, or a push that was under
+// way with UNKNOWN, and says who was waited for. With 0 or less nothing is begun.
+//
+// Failed pushes. UNKNOWN, and nothing else, says of a Push or PushPull that all or a part of it may
+// have been applied, or may be yet: to push it again may double it. After any other error nothing
+// of it has been applied, and nothing will be: it is safe to push it again (docs/consistency.md).
 #ifndef LEEWAY_WORKER_H_
 #define LEEWAY_WORKER_H_
 
@@ -63,7 +68,8 @@ class TableState;
 }  // namespace worker
 
 struct Options {
-  std::optional<absl::Duration> timeout;  // none: Config::request_timeout
+  // Above 0, or nothing is begun; none: Config::request_timeout.
+  std::optional<absl::Duration> timeout;
   std::optional<double> learning_rate;    // push: overrides the table's for this push
   bool copy = false;                      // push: copy the data before returning
   int priority = 0;                       // higher goes first; see Priorities above
@@ -211,7 +217,7 @@ class Worker {
   absl::StatusOr<Array> Allocate(std::uint64_t bytes) const;
 
   // OK once the operation has completed: a push was accepted by its servers, a pull has written
-  // its span. Otherwise why not.
+  // its span. Otherwise why not; of a push, UNKNOWN: it may have been applied all the same.
   absl::Status Wait(const Ticket& ticket);
   absl::Status Wait(std::span<const Ticket> tickets);  // all of them; the first error
   // Whether it has completed, without waiting.
