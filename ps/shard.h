@@ -87,7 +87,7 @@ class Shard {
   Item FillBegin() const;
   std::vector<Item> Freeze();
   void BeginFill(const Item& begin);
-  absl::Status LoadPiece(const Item& piece);  // RESOURCE_EXHAUSTED: not now
+  absl::Status LoadPiece(const Item& piece);
 
   // ---- checkpoints (shard_checkpoint.cc) ----
 
@@ -165,7 +165,6 @@ class Shard {
   absl::Time DeadlineOf(const Inbound& inbound) const;
   absl::Status DeadlineExceeded(const HeldPull& pull) const;
 
-  absl::Status LoadPieceIfThereIsMemory(const Item& piece);
   void BeginsAt(const WorkerKey& worker, std::uint64_t since);
   bool CountTickIfDue(const WorkerKey& worker, Window* window);
   void Close(std::uint64_t clock);

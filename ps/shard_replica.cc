@@ -1,7 +1,6 @@
 // A shard among its replicas: what they hear from each other, and the change of the one that leads.
 #include <algorithm>
 #include <limits>
-#include <new>
 #include <string>
 #include <utility>
 
@@ -244,23 +243,7 @@ void Shard::BeginFill(const Item& begin) {
   TakeWindows(begin.header.workers);
 }
 
-// A replica that does not fit is not filled: its head goes on, and offers it again.
 absl::Status Shard::LoadPiece(const Item& piece) {
-  const TableMemory* const memory = context_->table_memory;
-  if (memory != nullptr && !memory->HasRoom(piece.bytes())) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("there is no room for a replica of shard ", id_, ": tables take ",
-                     memory->bytes(), " bytes of LEEWAY_TABLE_BYTES_MAX=", memory->bytes_max()));
-  }
-  try {
-    return LoadPieceIfThereIsMemory(piece);
-  } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("there is no memory for a replica of shard ", id_));
-  }
-}
-
-absl::Status Shard::LoadPieceIfThereIsMemory(const Item& piece) {
   Table* table = context_->tables.Find(piece.header.table);
   if (table == nullptr) {
     return absl::FailedPreconditionError(
