@@ -68,6 +68,7 @@ class ScriptedScheduler final : private van::Handler {
   const van::Identity& identity() const { return identities_.at(peer_); }
 
   bool answer_joins = true;
+  int garbage_before_welcome = 0;
   bool answer_beats = true;
   proto::Welcome welcome = {.node = kNode,
                             .rank = 0,
@@ -92,7 +93,12 @@ class ScriptedScheduler final : private van::Handler {
       return;
     }
     peer_ = peer;
-    if (std::holds_alternative<proto::Join>(*message) && answer_joins) Say(welcome);
+    if (!std::holds_alternative<proto::Join>(*message) || !answer_joins) return;
+    if (garbage_before_welcome > 0) {
+      --garbage_before_welcome;
+      return SayRaw("garbage");
+    }
+    Say(welcome);
   }
   void Send(van::PeerId peer, const proto::AnyMessage& message) {
     EXPECT_TRUE(van_->Send(peer, {.header = proto::Encode(message), .payload = {}}).ok());
@@ -363,6 +369,25 @@ TEST_F(MembershipTest, AMalformedMessageBreaksTheConnectionWhichIsMadeAgain) {
   ASSERT_TRUE(RunUntil([&] { return !maps_.empty(); }));
   EXPECT_TRUE(overs_.empty());
   EXPECT_EQ(welcomes_, 1);
+}
+
+TEST_F(MembershipTest, AMalformedAnswerIsNotTheEndOfAJoiningNode) {
+  StartScheduler();
+  scheduler_->garbage_before_welcome = 3;
+  StartNode(Role::kServer);
+  ASSERT_TRUE(RunUntil([&] { return welcomes_ == 1; }));
+  EXPECT_TRUE(overs_.empty());
+  EXPECT_EQ(scheduler_->Count<proto::Join>(), 4u);
+}
+
+TEST_F(MembershipTest, OnlyMalformedAnswersEndItAtItsDeadline) {
+  config_.connect_timeout = absl::Seconds(20);
+  StartScheduler();
+  scheduler_->garbage_before_welcome = 1 << 20;
+  StartNode(Role::kServer);
+  ASSERT_TRUE(RunUntil([&] { return !overs_.empty(); }));
+  EXPECT_EQ(overs_[0].code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(Text(overs_[0]), HasSubstr("what came was not understood"));
 }
 
 // ---- the connection ----

@@ -1,6 +1,7 @@
 #include "node/scheduler_link.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -17,6 +18,13 @@ constexpr absl::Duration kPauseMin = absl::Milliseconds(250);
 constexpr absl::Duration kPauseMax = absl::Seconds(2);
 // A node that knows where its scheduler was does not follow every word of where it may be now.
 constexpr std::size_t kAddressesMax = 4;
+// Connections in a row that bring something, but never a hello.
+constexpr int kGarbledBeforeHelloMax = 3;
+
+// How the van, and this link, end a connection whose bytes make no sense.
+bool IsGarbled(const absl::Status& why) {
+  return absl::IsInvalidArgument(why) || absl::IsDataLoss(why);
+}
 
 }  // namespace
 
@@ -103,7 +111,20 @@ void SchedulerLink::OnPeerUp(van::PeerId peer, const van::Identity& identity) {
 void SchedulerLink::OnPeerDown(van::PeerId peer, const absl::Status& why) {
   if (closed_ || peer != peer_) return;
   flapping_ = !up_ || loop_->Now() - up_since_ < kSteady;
-  Down(why);
+  Down(IsGarbled(why) ? Garbled(why) : why);
+}
+
+// Bytes that a network or a program has damaged are no reason to give up: the next ones may be
+// whole. Who never says anything else speaks another protocol.
+absl::Status SchedulerLink::Garbled(const absl::Status& why) {
+  garbled_before_hello_ = up_ ? 0 : garbled_before_hello_ + 1;
+  if (std::has_single_bit(++garbled_)) {
+    runtime::LogWarning("what came from the scheduler at ", url(), " was not understood (",
+                        garbled_,
+                        " times so far), so the connection is made anew: ", why.message());
+  }
+  if (garbled_before_hello_ >= kGarbledBeforeHelloMax) return why;
+  return absl::UnavailableError(absl::StrCat("what came was not understood: ", why.message()));
 }
 
 void SchedulerLink::Down(const absl::Status& why) {
@@ -118,9 +139,7 @@ void SchedulerLink::OnMessage(van::PeerId peer, van::Message raw) {
   absl::StatusOr<proto::AnyMessage> message =
       proto::Decode(raw.header, {raw.payload.data(), raw.payload.size()});
   if (!message.ok()) {
-    runtime::LogWarning("malformed message from the scheduler at ", url(), ": ",
-                        message.status().message());
-    van_->Disconnect(peer, message.status());
+    van_->Disconnect(peer, message.status());  // OnPeerDown names it
     return;
   }
   heard_ = loop_->Now();

@@ -78,6 +78,7 @@ class SchedulerLink final : private van::Handler {
   void OnPeerDown(van::PeerId peer, const absl::Status& why) override;
   void OnMessage(van::PeerId peer, van::Message raw) override;
   void Down(const absl::Status& why);
+  absl::Status Garbled(const absl::Status& why);
 
   const std::string home_;         // where the scheduler was first
   std::vector<std::string> urls_;  // the current one first
@@ -90,6 +91,8 @@ class SchedulerLink final : private van::Handler {
   bool flapping_ = false;  // it broke sooner than kSteady after it came up
   absl::Duration pause_;
   bool closed_ = false;
+  std::uint64_t garbled_ = 0;  // connections that ended because of what came over them
+  int garbled_before_hello_ = 0;
   absl::Time up_since_, heard_;
   absl::Status trouble_;
   runtime::TimerId connect_timer_ = runtime::TimerId::kNone;
