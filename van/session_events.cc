@@ -117,14 +117,16 @@ void SessionVan::SayHello(PeerId id) {
 // ---- accepting ----
 
 void SessionVan::OnAccepted(ConnId conn) {
-  if (accepted_ >= limits_.peers_max) {
-    runtime::LogWarning("refusing a connection from ", transport_->AddressOf(conn), ": ",
-                        limits_.peers_max, " are open (peers_max)");
+  const bool guest = !transport_->own_user(conn);
+  if (guest && guests_ >= limits_.guests_max && !MakeRoomForGuest()) {
     transport_->Close(conn);
     return;
   }
-  const bool guest = !transport_->own_user(conn);
-  if (guest && guests_ >= limits_.guests_max && !MakeRoomForGuest()) {
+  if (const std::uint32_t most = PeersMax(); accepted_ >= most) {
+    if (IsLogged(++refused_)) {
+      runtime::LogWarning("refusing a connection from ", transport_->AddressOf(conn), ": ", most,
+                          " are open, which is what `ulimit -n` allows (", refused_, " so far)");
+    }
     transport_->Close(conn);
     return;
   }
@@ -251,7 +253,9 @@ void SessionVan::OnArrival(ConnId conn, Arrival arrival) {
   const auto found = by_conn_.find(conn);
   if (found == by_conn_.end()) return;
   const PeerId id = found->second;
-  if (!Find(id)->guest) return OnMessage(id, std::move(arrival));
+  Peer* const peer = Find(id);
+  peer->last = ++arrivals_;
+  if (!peer->guest) return OnMessage(id, std::move(arrival));
   ServeGuest(id, conn, [&] { OnMessage(id, std::move(arrival)); });
 }
 
