@@ -119,6 +119,9 @@ class RealLock final : public FileLock {
   const Descriptor descriptor_;  // closing it lets go of the lock
 };
 
+// Each time the file is another one, another process has come and gone.
+constexpr int kLockAttemptsMax = 64;
+
 class PosixFileSystem final : public FileSystem {
  public:
   absl::StatusOr<std::string> Read(const std::string& path) override {
@@ -222,15 +225,25 @@ class PosixFileSystem final : public FileSystem {
   }
 
   absl::StatusOr<std::unique_ptr<FileLock>> Lock(const std::string& path) override {
-    LEEWAY_ASSIGN_OR_RETURN(Descriptor file, Open(path, O_RDWR | O_CREAT, "open"));
-    if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
-      return std::make_unique<RealLock>(std::move(file));
+    for (int attempt = 0; attempt < kLockAttemptsMax; ++attempt) {
+      LEEWAY_ASSIGN_OR_RETURN(Descriptor file, Open(path, O_RDWR | O_CREAT, "open"));
+      if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK) return Error(errno, "lock", path);
+        break;
+      }
+      // A holder may have removed the file between the two calls: then whoever comes next locks
+      // another one of that name.
+      if (IsStill(file.get(), path)) return std::make_unique<RealLock>(std::move(file));
     }
-    if (errno != EWOULDBLOCK) return Error(errno, "lock", path);
     return absl::AlreadyExistsError(absl::StrCat("cannot lock ", path, ": another process has it"));
   }
 
  private:
+  static bool IsStill(int file, const std::string& path) {
+    struct stat open, named;
+    return ::fstat(file, &open) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+           open.st_dev == named.st_dev && open.st_ino == named.st_ino;
+  }
   static absl::StatusOr<std::unique_ptr<WritableFile>> OpenToWrite(const std::string& path,
                                                                    int flag,
                                                                    absl::string_view what) {

@@ -7,9 +7,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "runtime/file_system.h"
 
@@ -97,6 +99,28 @@ TEST_F(RealFileSystemTest, LinksAreReadButNotTakenForFiles) {
   for (const char* name : {"link", "dangling", "pipe", "socket"}) {
     EXPECT_EQ(*files_->KindOf(At(name)), FileKind::kOther) << name;
   }
+}
+
+// Who opens the file just before its holder removes it must not come to hold what nobody else sees.
+TEST_F(RealFileSystemTest, ALockWhoseHolderRemovesItsFileIsForOneAllTheSame) {
+  constexpr int kTurns = 3000;
+  std::atomic<int> holders = 0, together = 0;
+  const auto compete = [&] {
+    for (int turns = 0; turns < kTurns;) {
+      auto lock = files_->Lock(At("lock"));
+      if (!lock.ok()) continue;
+      if (holders.fetch_add(1) != 0) ++together;
+      std::this_thread::yield();
+      holders.fetch_sub(1);
+      ASSERT_TRUE(files_->Remove(At("lock")).ok());
+      ++turns;
+    }
+  };
+  std::thread one(compete), other(compete);
+  one.join();
+  other.join();
+  EXPECT_EQ(together, 0);
+  EXPECT_FALSE(files_->Exists(At("lock")));
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ std::shared_ptr<const proto::ClusterMap> MapBuilder::Next(const MembershipTable&
                                                           std::vector<proto::CodecSwitch> codecs) {
   std::shared_ptr<proto::ClusterMap> map = MakeMap(members, planner.chains());
   map->codecs = std::move(codecs);
-  map->version = newest_->version + 1;
+  map->version = (newest_->version / kVersionStride + 1) * kVersionStride;
   map->epoch = newest_->epoch;
   const bool moved = map->owners != newest_->owners || map->replicas != newest_->replicas;
   if (!map->owners.empty() && (moved || map->servers != newest_->servers)) ++map->epoch;

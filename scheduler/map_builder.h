@@ -13,6 +13,10 @@
 
 namespace leeway::scheduler {
 
+// Between the versions of two maps. A restart alone makes the version one more, so that an old copy
+// of the state does not come to versions that nodes have, however often it is started.
+inline constexpr std::uint64_t kVersionStride = 100;
+
 class MapBuilder {
  public:
   // The map after a change of `members`, of the chains or of `codecs`: one version on. The epoch is

@@ -88,7 +88,7 @@ TEST_F(MapTest, TheEpochIsOneWhenCompleteAndGrowsWithServersAndChains) {
   Die(1);
   const auto map = Next();
   EXPECT_EQ(map->epoch, 2u);
-  EXPECT_EQ(map->version, 4u);
+  EXPECT_EQ(map->version, 4 * kVersionStride);
   EXPECT_FALSE(map->servers[1].alive);
   EXPECT_EQ(map->owners, std::vector<ShardOwner>(4, ShardOwner{0, 0}));
   EXPECT_THAT(map->replicas, IsEmpty());
@@ -109,7 +109,7 @@ TEST_F(MapTest, GoesOnBehindARestoredMap) {
   maps_.Restore(7, 3, members_, planner_);
   EXPECT_EQ(maps_.newest()->version, 7u);
   EXPECT_EQ(Next()->epoch, 3u);
-  EXPECT_EQ(maps_.newest()->version, 8u);
+  EXPECT_EQ(maps_.newest()->version, kVersionStride);
   EXPECT_EQ(maps_.Since(0), 3u);
 }
 

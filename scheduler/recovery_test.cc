@@ -82,7 +82,9 @@ TEST_F(RecoveryTest, EveryoneGoesOnWithTheSameClusterRanksTablesAndBarriers) {
   cluster_->LeaveAllWorkers();
   ASSERT_TRUE(cluster_->RunUntil([&] { return cluster_->over.has_value(); }));
   EXPECT_TRUE(cluster_->over->ok()) << *cluster_->over;
-  EXPECT_FALSE(cluster_->world.files(kSchedulerHost)->Exists(kFile)) << "the cluster is over";
+  for (const char* file : {kFile, "/state/lock"}) {
+    EXPECT_FALSE(cluster_->world.files(kSchedulerHost)->Exists(file)) << "the cluster is over";
+  }
 }
 
 TEST_F(RecoveryTest, WhoDiedMeanwhileIsFoundDead) {
@@ -190,6 +192,30 @@ TEST_F(RecoveryTest, AFullDiskHoldsBackWhatIsNewUntilThereIsRoom) {
   EXPECT_TRUE(cluster_->workers[0]->tables[1].result.ok());
 }
 
+TEST_F(RecoveryTest, AFullDiskAndWhoDiesMeanwhileAreInTheStatus) {
+  Begin();
+  cluster_->world.RunFor(absl::Seconds(1));
+  const auto before = Status()["state"];
+  EXPECT_EQ(before["folder"], kFolder);
+  EXPECT_EQ(before["up_to_date"], true);
+  EXPECT_EQ(before["written_version"], Status()["map_version"]);
+  EXPECT_FALSE(before.contains("error"));
+  cluster_->world.files(kSchedulerHost)->SetFaults({.bytes_max = 100});
+  cluster_->Kill(cluster_->servers[2]);
+  cluster_->world.RunFor(2 * cluster_->config.failure_timeout);
+  const auto status = Status();
+  EXPECT_EQ(status["state"]["up_to_date"], false);
+  EXPECT_EQ(status["state"]["written_version"], before["written_version"]);
+  EXPECT_NE(status["state"]["error"].get<std::string>(), "");
+  EXPECT_NEAR(status["state"]["since_s"].get<double>(), 20, 10);
+  EXPECT_THAT(status["summary"].get<std::string>(),
+              AllOf(HasSubstr("2 of 3 servers"), HasSubstr("is dead"),
+                    HasSubstr("the scheduler cannot keep its state")));
+  cluster_->world.files(kSchedulerHost)->SetFaults({});
+  ASSERT_TRUE(cluster_->RunUntil([&] { return Status()["state"]["up_to_date"] == true; }));
+  EXPECT_FALSE(Status()["state"].contains("error"));
+}
+
 TEST_F(RecoveryTest, ADamagedStateIsRefusedWithAWayOut) {
   Begin();
   cluster_->KillScheduler();
@@ -199,6 +225,80 @@ TEST_F(RecoveryTest, ADamagedStateIsRefusedWithAWayOut) {
   ASSERT_TRUE(runtime::WriteFileAtomically(files, kFile, bytes).ok());
   EXPECT_THAT(WhyNot(), AllOf(HasSubstr("LEEWAY_SCHEDULER_STATE=/state"), HasSubstr(kFile),
                               HasSubstr("checksum"), HasSubstr("remove it")));
+}
+
+// ---- an old copy of the state ----
+
+class OldCopyTest : public RecoveryTest {
+ protected:
+  std::string Kept() { return *cluster_->world.files(kSchedulerHost)->Read(kFile); }
+  void GoOnFrom(const std::string& state) {
+    cluster_->KillScheduler();
+    cluster_->over.reset();
+    runtime::FileSystem* const files = cluster_->world.files(kSchedulerHost);
+    ASSERT_TRUE(runtime::WriteFileAtomically(files, kFile, state).ok());
+    cluster_->StartScheduler();
+  }
+  void ReplaceAServer() {
+    cluster_->Kill(cluster_->servers[2]);
+    ASSERT_TRUE(cluster_->RunUntil([&] { return cluster_->workers[0]->epoch() > 1; }));
+    cluster_->Start(Role::kServer);
+    ASSERT_TRUE(cluster_->RunUntil([&] { return Status()["shards"]["settled"] == true; }));
+  }
+  void ExpectFoundOut(const std::string& how) {
+    ASSERT_TRUE(cluster_->RunUntil([&] { return cluster_->over.has_value(); },
+                                   2 * cluster_->config.failure_timeout));
+    EXPECT_EQ(cluster_->over->code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(Text(*cluster_->over),
+                AllOf(HasSubstr("LEEWAY_SCHEDULER_STATE=/state is an old copy"), HasSubstr(how)));
+    EXPECT_TRUE(cluster_->world.files(kSchedulerHost)->Exists(kFile));
+  }
+  void ExpectNobodyEnded() {
+    for (const auto& node : cluster_->nodes) {
+      if (cluster_->killed.contains(node.get())) continue;
+      EXPECT_FALSE(node->over.has_value()) << node->name() << ": " << *node->over;
+    }
+  }
+};
+
+TEST_F(OldCopyTest, IsFoundOutByMembersWhoGoOnWithTheNewest) {
+  Begin();
+  const std::string old = Kept();
+  ReplaceAServer();
+  const std::string newest = Kept();
+  const std::uint64_t version = cluster_->workers[0]->map->version;
+  GoOnFrom(old);
+  ExpectFoundOut(" of the cluster's map, and the newest one here is ");
+  cluster_->world.RunFor(absl::Seconds(1));
+  ExpectNobodyEnded();
+  GoOnFrom(newest);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return cluster_->workers[0]->map->version > version; }));
+  ExpectNobodyEnded();
+  EXPECT_FALSE(cluster_->over.has_value());
+}
+
+TEST_F(OldCopyTest, IsFoundOutByATableThatItDoesNotHave) {
+  Begin();
+  const std::string old = Kept();
+  cluster_->workers[0]->CreateTable(1, TableSpec::Dense("w", {8}));
+  ASSERT_TRUE(cluster_->RunUntil([&] { return !cluster_->workers[0]->tables.empty(); }));
+  cluster_->world.RunFor(2 * cluster_->config.resend_interval);
+  GoOnFrom(old);
+  ExpectFoundOut(" of the cluster's map, and the newest one here is ");
+  ExpectNobodyEnded();
+}
+
+TEST_F(OldCopyTest, IsFoundOutByNodesThatItDoesNotKnow) {
+  Begin();
+  const std::string old = Kept();
+  ReplaceAServer();
+  for (TestNode* node :
+       {cluster_->servers[0], cluster_->servers[1], cluster_->workers[0], cluster_->workers[1]}) {
+    cluster_->Kill(node);
+  }
+  GoOnFrom(old);
+  ExpectFoundOut("has joined the cluster, but is not in it");
+  ExpectNobodyEnded();
 }
 
 TEST_F(RecoveryTest, OtherSettingsAreRefused) {

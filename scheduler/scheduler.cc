@@ -154,6 +154,7 @@ std::string Scheduler::Impl::StatusJson() const {
                        .oddities = oddities_,
                        .checkpoint = checkpoints_.view(),
                        .restoring = restoration_.loading() ? restoration_.Progress() : "",
+                       .keeper = keeper_.get(),
                        .van = van_ == nullptr ? van::Counters() : van_->counters()});
 }
 
@@ -399,6 +400,7 @@ void Scheduler::Impl::ResendWhatIsUnanswered() {
   if (absl::Status loading = restoration_.Tick(Now()); !loading.ok()) RestorationFailed(loading);
   if (running()) checkpoints_.Tick(Now());
   if (keeper_ != nullptr) keeper_->Write();
+  if (running()) NumberTables();
   TellWhereIAm();
 }
 

@@ -163,6 +163,10 @@ class Scheduler::Impl final : private van::Handler,
   State Collect() const;
   std::string PublicAddress() const;
   void TellWhereIAm();
+  bool recovered() const { return !address_before_.empty(); }
+  void NumberTables();
+  void EndAsOutdated(const std::string& evidence);
+  bool IsOfUnknownPast(const Sender& sender);
 
   // ---- timers ----
   void Every(absl::Duration interval, runtime::TimerId* timer, void (Impl::*what)());
@@ -229,7 +233,10 @@ class Scheduler::Impl final : private van::Handler,
   std::unique_ptr<StateKeeper> keeper_;  // null: nothing is kept
   std::unique_ptr<MovedNotice> moved_;   // null: it is where it was
   std::string address_before_;           // of the restart; empty: there was none
-  std::uint64_t plans_ = 0;              // that were ordered
+  absl::Time recovered_at_;
+  std::uint64_t tables_numbered_ = 0;  // TableCatalogue::changes, of the newest map
+  bool state_is_newest_ = true;        // a member has taken a map of it; false: nobody has, as yet
+  std::uint64_t plans_ = 0;            // that were ordered
 
   runtime::Buffer encoded_map_;  // of encoded_version_: the same bytes for all nodes
   std::uint64_t encoded_version_ = 0;

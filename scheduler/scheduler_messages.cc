@@ -54,7 +54,7 @@ void Scheduler::Impl::OnPeerDown(van::PeerId peer, const absl::Status& why) {
 
 void Scheduler::Impl::OnMessage(van::PeerId peer, van::Message raw) {
   const auto identity = peers_.find(peer);
-  if (identity == peers_.end()) return;
+  if (identity == peers_.end() || done_ == nullptr) return;  // it is over
   absl::StatusOr<proto::AnyMessage> message =
       proto::Decode(raw.header, {raw.payload.data(), raw.payload.size()});
   if (!message.ok()) {
@@ -147,6 +147,7 @@ void Scheduler::Impl::On(const Sender& sender, const proto::Join& join) {
     Refuse(sender, absl::FailedPreconditionError("the cluster is over"));
     return;
   }
+  if (IsOfUnknownPast(sender)) return;
   // It comes on top of a whole cluster; until then it asks again.
   if (join.elastic && !Ready().ok()) return;
   absl::StatusOr<Node*> admitted = members_.Admit(join, sender.identity);
@@ -249,7 +250,12 @@ void Scheduler::Impl::On(const Sender& sender, const proto::MapAck& ack) {
     OutOfTurn(sender, "a MapAck of nobody that has joined");
   } else if (ack.version == 0 && !members_.complete()) {
     SendMap(*sender.node, *maps_.newest());  // it wants to say whom it waits for
+  } else if (recovered() && ack.version > maps_.newest()->version) {
+    EndAsOutdated(absl::StrCat(sender.node->FullName(), " has version ", ack.version,
+                               " of the cluster's map, and the newest one here is ",
+                               maps_.newest()->version));
   } else {
+    state_is_newest_ = state_is_newest_ || ack.version == maps_.newest()->version;
     publisher_.OnAck(*sender.node, ack.version, Now());
     if (sender.node->role == Role::kWorker && ack.version <= maps_.newest()->version) {
       switches_.OnAck(sender.node->id, ack.version, ack.clock);

@@ -29,6 +29,8 @@ absl::Status Scheduler::Impl::Recover() {
 void Scheduler::Impl::GoOnFrom(State state) {
   identity_.cluster = state.cluster;
   address_before_ = state.address;
+  recovered_at_ = Now();
+  state_is_newest_ = false;
   members_.Restore(state.nodes, state.next_node, state.complete);
   planner_.Restore(std::move(state.chains));
   // Behind every version that anybody may have seen.
@@ -40,6 +42,7 @@ void Scheduler::Impl::GoOnFrom(State state) {
   // Nothing is sent before that version has been written.
   checkpoints_.NumberFrom(state.version + 1);
   catalogue_.Restore(state.tables, state.next_table);
+  tables_numbered_ = catalogue_.changes();
   barriers_.Restore(std::move(state.barriers));
   restoration_.GoOnFrom(std::move(state.restoration));
   for (const auto& [rank, server] : planner_.servers()) {
@@ -70,6 +73,54 @@ void Scheduler::Impl::GoOn() {
     moved_->Await(server->id, server->endpoints.front());
   }
   TellWhereIAm();
+}
+
+// The map's version is what nodes know the scheduler's state by (EndAsOutdated), so it grows with
+// the tables as well. Many that are created in a row are one more map.
+void Scheduler::Impl::NumberTables() {
+  if (keeper_ == nullptr || !members_.complete()) return;
+  if (std::exchange(tables_numbered_, catalogue_.changes()) == catalogue_.changes()) return;
+  NextMap();
+  PublishSoon();
+}
+
+// The state is an old copy: another scheduler has gone on from a later one. Nodes follow what that
+// one said and ignore older maps, so this one would supervise nobody. It ends without a word to
+// them, so that they go on, and wait for the scheduler with the newest state.
+void Scheduler::Impl::EndAsOutdated(const std::string& evidence) {
+  if (!running() || done_ == nullptr) return;
+  const absl::Status why = absl::FailedPreconditionError(absl::StrCat(
+      "LEEWAY_SCHEDULER_STATE=", config_.scheduler_state,
+      " is an old copy of the cluster's state: ", evidence,
+      "; start the scheduler with the newest copy (nodes wait for it for ",
+      "LEEWAY_SCHEDULER_TIMEOUT_MS), or end all nodes and start a new cluster from a checkpoint "
+      "(LEEWAY_RESTORE)"));
+  runtime::LogError(why.message());
+  ending_.emplace(why, why);
+  checkpoints_.Stop();
+  // Later, since whoever is told may destroy this object. The state stays where it is.
+  loop_->Post([done = std::exchange(done_, nullptr), why]() mutable { done(std::move(why)); });
+}
+
+// A node that joins for the first time does not know the cluster yet. One that does, and is not
+// known here, has joined a scheduler with a later state, or lies. Nobody is refused for good before
+// that is clear: known members tell which it is, and where none comes it is the former.
+bool Scheduler::Impl::IsOfUnknownPast(const Sender& sender) {
+  if (sender.identity.cluster == 0) return false;
+  if (state_is_newest_) {
+    Refuse(sender, absl::FailedPreconditionError(
+                       "it says that it is of this cluster, but has never joined it"));
+  } else if (Now() - recovered_at_ > config_.failure_timeout) {
+    EndAsOutdated(absl::StrCat("a ", Name(sender.identity.role), " at ",
+                               van_->AddressOf(sender.peer),
+                               " has joined the cluster, but is not in it, and nobody who is in it "
+                               "has come back"));
+  } else {
+    OutOfTurn(sender,
+              "is of this cluster, but not in the state that was kept, which may be an "
+              "old copy");
+  }
+  return true;
 }
 
 void Scheduler::Impl::TellWhereIAm() {

@@ -20,6 +20,11 @@ absl::StatusOr<bool> IsThere(runtime::FileSystem* files, const std::string& path
       absl::StrCat("something else than a file has the name ", path));
 }
 
+absl::Status RemoveIfThere(runtime::FileSystem* files, const std::string& path) {
+  if (absl::IsNotFound(files->KindOf(path).status())) return absl::OkStatus();
+  return files->Remove(path);
+}
+
 }  // namespace
 
 StateKeeper::StateKeeper(runtime::Host* host, runtime::Loop* loop, std::string folder, Stamp stamp,
@@ -96,16 +101,17 @@ void StateKeeper::StartWrite() {
   writer_->loop()->Post([self = std::weak_ptr<StateKeeper*>(self_), loop = loop_, files = files_,
                          path = path_, stamp = stamp_(), state = collect_()] {
     const absl::Status result = runtime::WriteFileAtomically(files, path, EncodeState(state));
-    loop->Post([self, stamp, result] {
-      if (const auto keeper = self.lock()) (*keeper)->Written(stamp, result);
+    loop->Post([self, stamp, version = state.version, result] {
+      if (const auto keeper = self.lock()) (*keeper)->Written(stamp, version, result);
     });
   });
 }
 
-void StateKeeper::Written(std::uint64_t stamp, const absl::Status& result) {
+void StateKeeper::Written(std::uint64_t stamp, std::uint64_t version, const absl::Status& result) {
   if (forgotten_) return;
   if (!result.ok()) {
     if (trouble_.ok()) {
+      trouble_since_ = loop_->Now();
       runtime::LogError("the scheduler cannot keep its state, and says nothing new until it can: ",
                         result.message(), " (LEEWAY_SCHEDULER_STATE)");
     }
@@ -117,6 +123,7 @@ void StateKeeper::Written(std::uint64_t stamp, const absl::Status& result) {
   trouble_ = absl::OkStatus();
   writing_ = false;
   durable_ = stamp;
+  written_version_ = version;
   while (!held_.empty() && held_.front().first <= durable_) {
     runtime::Task send = std::move(held_.front().second);
     held_.pop_front();
@@ -131,11 +138,13 @@ void StateKeeper::Forget() {
   loop_->Cancel(retry_timer_);
   // What is being written is written first.
   writer_.reset();
-  if (!absl::IsNotFound(files_->KindOf(path_).status())) {
-    absl::Status removed = files_->Remove(path_);
-    if (removed.ok()) removed = files_->SyncDirectory(folder_);
-    if (!removed.ok()) runtime::LogWarning("the cluster is over, but ", removed.message());
+  absl::Status removed = RemoveIfThere(files_, path_);
+  if (removed.ok()) removed = files_->SyncDirectory(folder_);
+  // Last, and while it is held: nobody else has it before the state is gone.
+  if (removed.ok() && lock_ != nullptr) {
+    removed = RemoveIfThere(files_, absl::StrCat(folder_, "/", kLockFile));
   }
+  if (!removed.ok()) runtime::LogWarning("the cluster is over, but ", removed.message());
   for (auto& [stamp, send] : std::exchange(held_, {})) send();
 }
 

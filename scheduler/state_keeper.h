@@ -46,15 +46,20 @@ class StateKeeper {
   // The cluster is over: there is nothing to go on with. What is held is sent.
   void Forget();
 
+  const std::string& folder() const { return folder_; }
   const std::string& path() const { return path_; }
   // The present state is on the disk.
   bool is_up_to_date() const { return stamp_() == durable_; }
   // Why the newest state is not on the disk yet; OK: it is, or is on its way.
   const absl::Status& trouble() const { return trouble_; }
+  // Since when, while there is trouble.
+  absl::Time trouble_since() const { return trouble_since_; }
+  // Of the map in what was written last by this process; 0: nothing was.
+  std::uint64_t written_version() const { return written_version_; }
 
  private:
   void StartWrite();
-  void Written(std::uint64_t stamp, const absl::Status& result);
+  void Written(std::uint64_t stamp, std::uint64_t version, const absl::Status& result);
 
   const std::string folder_, path_;
   runtime::Loop* const loop_;
@@ -65,6 +70,8 @@ class StateKeeper {
   std::uint64_t durable_ = 0;  // stamp
   bool writing_ = false, forgotten_ = false;
   absl::Status trouble_;
+  absl::Time trouble_since_;
+  std::uint64_t written_version_ = 0;
   std::deque<std::pair<std::uint64_t, runtime::Task>> held_;  // by stamp
   runtime::TimerId retry_timer_ = runtime::TimerId::kNone;
   // For calls on their way between the loops: null once this object has gone.

@@ -108,6 +108,18 @@ Json CheckpointToJson(const Checkpoints::View& view) {
           {"servers_done", view.servers_done}};
 }
 
+// How the state that a restart goes on from is being kept.
+Json StateToJson(const StateKeeper& keeper, absl::Time now) {
+  Json state = {{"folder", keeper.folder()},
+                {"written_version", keeper.written_version()},
+                {"up_to_date", keeper.is_up_to_date()}};
+  if (!keeper.trouble().ok()) {
+    state["error"] = std::string(keeper.trouble().message());
+    state["since_s"] = absl::ToInt64Seconds(now - keeper.trouble_since());
+  }
+  return state;
+}
+
 Json CountersToJson(const StatusSources& sources) {
   const van::Counters& van = sources.van;
   return {{"messages_sent", van.messages_sent},
@@ -149,7 +161,10 @@ std::string Summary(const StatusSources& sources) {
   };
   const std::string of_servers = living(servers);
   const std::string of_workers = living(workers);
-  return absl::StrCat(of_servers, " servers and ", of_workers, " workers live", gone);
+  const bool kept = sources.keeper == nullptr || sources.keeper->trouble().ok();
+  return absl::StrCat(
+      of_servers, " servers and ", of_workers, " workers live", gone,
+      kept ? "" : "; nobody is told of changes: the scheduler cannot keep its state");
 }
 
 }  // namespace
@@ -171,6 +186,7 @@ std::string StatusToJson(const StatusSources& sources) {
   status["workers"] = NodesToJson(workers, sources);
   status["tables"] = TablesToJson(sources);
   status["barriers"] = BarriersToJson(sources.barriers);
+  if (sources.keeper != nullptr) status["state"] = StateToJson(*sources.keeper, sources.now);
   if (!sources.restoring.empty()) status["restoring"] = sources.restoring;
   if (sources.checkpoint.has_value()) status["checkpoint"] = CheckpointToJson(*sources.checkpoint);
   status["counters"] = CountersToJson(sources);

@@ -17,6 +17,7 @@
 #include "scheduler/failure_detector.h"
 #include "scheduler/membership_table.h"
 #include "scheduler/shard_loads.h"
+#include "scheduler/state_keeper.h"
 #include "scheduler/table_catalogue.h"
 #include "van/van.h"
 
@@ -48,6 +49,7 @@ struct StatusSources {
   const Oddities& oddities;
   std::optional<Checkpoints::View> checkpoint;  // that is being saved
   std::string restoring;                        // how far that is; empty: it is not
+  const StateKeeper* keeper = nullptr;          // null: nothing is kept
   van::Counters van;
 };
 
