@@ -81,6 +81,9 @@ std::byte* PagePool::NewPage() {
   if (at_hand_.empty() && bare_.empty()) Reserve();
   std::vector<std::byte*>& from = at_hand_.empty() ? bare_ : at_hand_;
   std::byte* const page = from.back();
+  if (const auto [number, is_new] = numbers_.try_emplace(page, last_number_ + 1); is_new) {
+    last_number_ = number->second;
+  }
   pages_.try_emplace(page);
   from.pop_back();
   return page;
@@ -125,9 +128,29 @@ std::byte* PagePool::TakeBack(std::byte* memory, std::size_t bytes) {
   for (const Piece& piece : page.pieces) free_.erase(piece);
   pages_.erase(place);
   std::erase(open_, place);
-  if (at_hand_.size() == kAtHandMax) return place;
+  if (at_hand_.size() == kAtHandMax) {
+    numbers_.erase(place);
+    return place;
+  }
   at_hand_.push_back(place);
   return nullptr;
+}
+
+std::optional<PagePool::Memory> PagePool::Find(const void* data, std::size_t bytes) const {
+  // Only looked up, never written to.
+  auto* const first = const_cast<std::byte*>(static_cast<const std::byte*>(data));
+  std::byte* const page = PageOf(first);
+  if (bytes > kPageBytes - static_cast<std::size_t>(first - page)) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  const auto found = numbers_.find(page);
+  if (found == numbers_.end()) return std::nullopt;
+  return Memory{page, found->second};
+}
+
+bool PagePool::Has(const Memory& memory) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = numbers_.find(memory.page);
+  return found != numbers_.end() && found->second == memory.number;
 }
 
 std::size_t PagePool::in_use_bytes() const {

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -51,6 +52,19 @@ class PagePool {
   // As Allocate was asked for; there need be no memory for it.
   void Free(std::byte* memory, std::size_t bytes);
 
+  // A page's memory, for those who keep something about it, such as its registration with a device.
+  // Its number is that of no other: a page whose memory was given back to the system in between has
+  // another one.
+  struct Memory {
+    std::byte* page = nullptr;  // of kPageBytes
+    std::uint64_t number = 0;
+  };
+  // That in which all of these bytes lie; nullopt: there is none. While a piece of it is in use it
+  // stays the page's.
+  std::optional<Memory> Find(const void* data, std::size_t bytes) const;
+  // Whether it still is the page's.
+  bool Has(const Memory& memory) const;
+
   std::size_t in_use_bytes() const;
   std::size_t held_bytes() const;  // of pages in use or kept at hand
 
@@ -81,11 +95,13 @@ class PagePool {
   std::byte* TakeBack(std::byte* memory, std::size_t bytes);
 
   mutable std::mutex mutex_;
-  std::unordered_map<std::byte*, Page> pages_;  // in use, even in part
-  std::set<Piece> free_;                        // pieces of pages in use
-  std::vector<std::byte*> open_;                // pages that have room at their ends
-  std::vector<std::byte*> at_hand_;             // empty, with their memory
-  std::vector<std::byte*> bare_;                // empty, without
+  std::unordered_map<std::byte*, Page> pages_;             // in use, even in part
+  std::set<Piece> free_;                                   // pieces of pages in use
+  std::vector<std::byte*> open_;                           // pages that have room at their ends
+  std::vector<std::byte*> at_hand_;                        // empty, with their memory
+  std::vector<std::byte*> bare_;                           // empty, without
+  std::unordered_map<std::byte*, std::uint64_t> numbers_;  // of all but the bare ones
+  std::uint64_t last_number_ = 0;
   std::vector<std::pair<void*, std::size_t>> mapped_;
   std::size_t in_use_bytes_ = 0;
 };

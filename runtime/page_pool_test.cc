@@ -105,6 +105,39 @@ TEST(PagePool, MemoryOfManyEmptyPagesIsGivenBack) {
   EXPECT_TRUE(anew);
 }
 
+TEST(PagePool, APageHasTheSameMemoryUntilItIsGivenBack) {
+  PagePool pool;
+  std::vector<std::byte*> pieces;
+  for (int i = 0; i < 400; ++i) pieces.push_back(pool.Allocate(kPage / 4));
+  std::vector<PagePool::Memory> memories;
+  for (std::byte* piece : pieces) {
+    const auto memory = pool.Find(piece, kPage / 4);
+    ASSERT_TRUE(memory.has_value());
+    EXPECT_TRUE(piece >= memory->page && piece + kPage / 4 <= memory->page + kPage);
+    memories.push_back(*memory);
+  }
+  EXPECT_EQ(pool.Find(pieces[0], 2 * kPage), std::nullopt);
+  int elsewhere = 0;
+  EXPECT_EQ(pool.Find(&elsewhere, sizeof(elsewhere)), std::nullopt);
+  for (std::byte* piece : pieces) pool.Free(piece, kPage / 4);
+  std::size_t kept = 0;
+  for (const PagePool::Memory& memory : memories) kept += pool.Has(memory) ? 1 : 0;
+  EXPECT_EQ(kept, 4 * 64u);  // of those at hand
+  // At the same addresses, and yet other memory.
+  std::size_t again = 0;
+  for (int i = 0; i < 400; ++i) {
+    const auto memory = pool.Find(pool.Allocate(kPage / 4), kPage / 4);
+    ASSERT_TRUE(memory.has_value());
+    again += std::count_if(memories.begin(), memories.end(),
+                           [&](const auto& one) {
+                             return one.page == memory->page && one.number == memory->number;
+                           }) > 0
+                 ? 1
+                 : 0;
+  }
+  EXPECT_EQ(again, 4 * 64u);
+}
+
 // Whatever comes and goes, pieces never overlap: each keeps what was written to it.
 TEST(PagePool, RandomPiecesKeepWhatIsInThem) {
   struct Held {

@@ -69,7 +69,9 @@ class Session {
   // Idempotent; what is submitted afterwards fails with FAILED_PRECONDITION.
   absl::Status Leave(absl::Duration timeout);
   absl::Duration request_timeout() const { return config_.request_timeout; }
-  bool may_share_memory() const { return config_.van == "auto" || config_.van == "shm"; }
+  bool may_share_memory() const {
+    return config_.van == "auto" || config_.van == "shm" || config_.van == "rdma";
+  }
   // Leaves, not taking long, and takes everything down.
   void Close();
 

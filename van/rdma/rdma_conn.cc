@@ -188,22 +188,26 @@ void RdmaConn::Close() {
   Pump();
 }
 
-// The queue pair goes first: what fails afterwards is no longer read or written by the device.
 void RdmaConn::Shut() {
   if (stage_ == Stage::kShut) return;
   stage_ = Stage::kShut;
   closed_ = true;
   NoLongerStranger();
   if (has_port_) port().Remove(connection_->queue_pair());
+  if (receiver_ != nullptr) receiver_->grants().EndAll();
   if (sender_ != nullptr) connection_->Disconnect();
-  connection_ = nullptr;
-  if (sender_ != nullptr) {
-    sender_->Fail(absl::UnavailableError(absl::StrCat(address, ": the connection broke")));
-  }
-  sender_ = nullptr;
-  receiver_ = nullptr;
+  shared_->remains.push_back(
+      {std::move(connection_), std::move(sender_), std::move(receiver_),
+       absl::UnavailableError(absl::StrCat(address, ": the connection broke"))});
   slots_.reset();
   shared_->finished.push_back(id);
+}
+
+void RdmaRemains::Bury() {
+  connection = nullptr;
+  if (sender != nullptr) sender->Fail(why);
+  sender = nullptr;
+  receiver = nullptr;
 }
 
 }  // namespace leeway::van

@@ -25,6 +25,18 @@
 
 namespace leeway::van {
 
+// What is left of a connection that has ended, until everything that had come on it has been
+// polled: a device takes along completions of a queue pair that is destroyed, and the receives of
+// these would never be posted again. Its sends fail when its queue pair has gone, since only from
+// then on the device reads nothing any more.
+struct RdmaRemains {
+  std::unique_ptr<verbs::Connection> connection;
+  std::unique_ptr<RdmaSender> sender;
+  std::unique_ptr<RdmaReceiver> receiver;
+  absl::Status why;
+  void Bury();
+};
+
 // What the connections of one transport share.
 struct RdmaShared {
   runtime::Loop* loop = nullptr;
@@ -36,8 +48,9 @@ struct RdmaShared {
   std::vector<ConnId> to_pump;   // have something to send or to report
   std::vector<ConnId> lost;      // will end once what came before has been handed over
   std::vector<ConnId> finished;  // to be removed
-  bool unsettled = false;        // a sender holds memory without having asked for a completion
-  std::uint32_t strangers = 0;   // accepted connections that have sent no message yet
+  std::vector<RdmaRemains> remains;
+  bool unsettled = false;       // a sender holds memory without having asked for a completion
+  std::uint32_t strangers = 0;  // accepted connections that have sent no message yet
   // Has a connection pumped soon; any thread, as long as the transport lives.
   std::function<void(ConnId)> notify;
   // False once the transport is gone, which may happen within any event.

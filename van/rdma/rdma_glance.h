@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "runtime/loop.h"
@@ -30,6 +31,7 @@ class RdmaGlance final : public runtime::Glance {
   void EndSleep() override {
     const std::lock_guard lock(mutex_);
     --sleepers_;
+    has_slept_ = true;
   }
 
   // For the transport. A thread that blocks may have lost its notice to the loop's thread, which
@@ -38,6 +40,12 @@ class RdmaGlance final : public runtime::Glance {
     const std::lock_guard lock(mutex_);
     if (sleepers_ > 0) ArmAll();
     return sleepers_ > 0;
+  }
+  // Whether a thread has blocked since this was last asked: then the descriptor may have something
+  // to tell.
+  bool TakeSlept() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(has_slept_, false);
   }
   // The devices there are now; none before they go.
   void SetDevices(std::span<verbs::Device* const> devices) {
@@ -55,6 +63,7 @@ class RdmaGlance final : public runtime::Glance {
   mutable std::mutex mutex_;
   std::vector<verbs::Device*> devices_;
   int sleepers_ = 0;
+  bool has_slept_ = true;  // nobody has looked yet
 };
 
 }  // namespace leeway::van

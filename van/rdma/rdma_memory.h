@@ -43,6 +43,10 @@ struct RdmaSizes {
   std::uint32_t slot_bytes = 16 << 10;  // of a packet
   std::uint32_t packets = 32;           // that a peer may have under way
   std::uint32_t arena_units = 4096;     // 16 MiB that a peer which sends large frames may write to
+  // Shorter frames are copied into packets: that costs less than to register them.
+  std::uint64_t write_bytes_min = 32 << 10;
+  // To register memory for a shorter answer costs more than to copy it.
+  std::uint64_t posted_bytes_min = 64 << 10;
 };
 
 }  // namespace leeway::van

@@ -2,10 +2,10 @@
 //
 // To register memory costs a call to the system and as much as copying some of it, so it pays to
 // keep it registered. But nobody tells when a user's array is freed, and other memory may lie at
-// the same addresses afterwards, which the device would not see. So what is kept is what tells of
-// its end: arrays of Worker::Allocate (runtime/shared_memory.h), each registered as a whole when it
-// is first sent from, under an id that no other memory gets. All other memory is registered for one
-// message.
+// the same addresses afterwards, which the device would not see. So what is kept is memory that has
+// a number which no other memory gets: arrays of Worker::Allocate (runtime/shared_memory.h), and
+// the pages that a server's blocks lie in (runtime/page_pool.h). Each is registered as a whole when
+// it is first sent from. All other memory is registered for one message.
 //
 // Lives on the transport's loop.
 #ifndef LEEWAY_VAN_RDMA_RDMA_REGIONS_H_
@@ -17,6 +17,7 @@
 #include <span>
 
 #include "absl/container/flat_hash_map.h"
+#include "runtime/page_pool.h"
 #include "runtime/shared_memory.h"
 #include "van/rdma/verbs/verbs.h"
 
@@ -24,12 +25,17 @@ namespace leeway::van {
 
 class RdmaRegions {
  public:
-  explicit RdmaRegions(verbs::Device* device) : device_(device) {}
+  // Pages that are kept, at most; beyond that they are registered for one message. Together they
+  // may lock half of what the process may lock.
+  static constexpr std::size_t kPagesMax = 16384;  // 32 GiB
+
+  explicit RdmaRegions(verbs::Device* device);
 
   // A registration that covers these bytes, for as long as the pointer is held. Null: they cannot
   // be registered.
   std::shared_ptr<verbs::MemoryRegion> Find(std::span<const std::byte> bytes);
-  // Gives up what is kept of arrays that have been freed, or detached from what others see.
+  // Gives up what is kept of arrays that have been freed, or detached from what others see, and of
+  // pages whose memory was given back to the system.
   void Purge();
 
  private:
@@ -38,9 +44,18 @@ class RdmaRegions {
     std::shared_ptr<verbs::MemoryRegion> region;  // null: it could not be registered
   };
 
+  struct KeptPage {
+    std::uint64_t number = 0;
+    std::shared_ptr<verbs::MemoryRegion> region;  // null: it could not be registered
+  };
+
+  std::shared_ptr<verbs::MemoryRegion> OfArray(const runtime::SharedMemory::Place& place);
+  std::shared_ptr<verbs::MemoryRegion> OfPage(const runtime::PagePool::Memory& memory);
   std::shared_ptr<verbs::MemoryRegion> Register(std::span<const std::byte> bytes);
 
   verbs::Device* const device_;
+  const std::size_t pages_max_;
+  absl::flat_hash_map<std::byte*, KeptPage> pages_;
   absl::flat_hash_map<std::uint64_t, Kept> kept_;  // by SharedMemory::id
 };
 

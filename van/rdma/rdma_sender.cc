@@ -14,8 +14,6 @@ namespace {
 constexpr std::uint64_t kSignalEvery = 16;
 // From so much on a completion is asked for, since others may be let send when it comes.
 constexpr std::uint64_t kSignalBytes = 1 << 20;
-// Shorter frames are copied into slots: that costs less than to register them.
-constexpr std::uint64_t kWriteBytesMin = 32 << 10;
 constexpr std::size_t kWritesMax = 32;  // of a message
 // Of one write: less than any device can.
 constexpr std::uint64_t kWriteBytesMax = 4 << 20;
@@ -43,6 +41,7 @@ RdmaSender::RdmaSender(verbs::Connection* connection, RdmaRegions* regions, Rdma
       credits_(theirs.packets),
       signal_every_(std::min(kSignalEvery, std::uint64_t{own.packets} / 2)),
       send_depth_(connection->device()->info().send_depth),
+      write_bytes_min_(own.write_bytes_min),
       reports_(reports),
       done_(done),
       slot_requests_(own.packets, 0) {}
@@ -149,7 +148,7 @@ absl::StatusOr<bool> RdmaSender::Begin(Outgoing& out) {
   PlanGranted(out, &places, &writes);
   for (std::size_t i = 1; others && i < places.size(); ++i) {
     RdmaPlace& place = places[i];
-    if (place.kind != RdmaPlaceKind::kPieces || place.bytes < kWriteBytesMin ||
+    if (place.kind != RdmaPlaceKind::kPieces || place.bytes < write_bytes_min_ ||
         writes.size() >= kWritesMax) {
       continue;
     }
@@ -285,7 +284,7 @@ absl::StatusOr<RdmaSender::Room> RdmaSender::PlanPiece(Outgoing& out,
                                                        std::span<const std::byte> rest,
                                                        RdmaPlace* place, WriteList* writes) {
   const std::size_t frame = out.pieces.front().frame;
-  if (frame == 0 || rest.size() < kWriteBytesMin) return Room::kNo;
+  if (frame == 0 || rest.size() < write_bytes_min_) return Room::kNo;
   LEEWAY_ASSIGN_OR_RETURN(Room room, ArenaState());
   if (room != Room::kYes) return room;
   const verbs::MemoryRegion* const region = Register(out, frame);
@@ -296,7 +295,7 @@ absl::StatusOr<RdmaSender::Room> RdmaSender::PlanPiece(Outgoing& out,
   while (true) {
     LEEWAY_ASSIGN_OR_RETURN(room, Allocate(bytes, &unit));
     if (room != Room::kNo) break;
-    if (bytes / 2 < kWriteBytesMin) return Room::kNo;
+    if (bytes / 2 < write_bytes_min_) return Room::kNo;
     bytes /= 2;
   }
   if (room == Room::kWait) return room;

@@ -144,6 +144,7 @@ class RdmaSender {
   const std::uint32_t credits_;
   const std::uint64_t signal_every_;  // requests; slots are free again before they run out
   const std::uint32_t send_depth_;
+  const std::uint64_t write_bytes_min_;  // shorter frames go into packets
   RdmaPacketSource* const reports_;
   DoneList* const done_;
 

@@ -20,8 +20,8 @@ constexpr absl::Duration kLinger = absl::Seconds(1);
 constexpr absl::Duration kSettle = absl::Milliseconds(1);
 constexpr std::size_t kCompletionsPerTurn = 32;
 constexpr int kEventsPerTurn = 16;
-// Events about connections are rare, and to look for them may be a call to the system: while
-// completions come, one poll in so many looks.
+// Events about connections are rare, and to look for them is a call to the system. After a thread
+// has blocked the descriptor may have told of one; otherwise one poll in so many looks.
 constexpr unsigned kPollsPerLook = 32;
 // Accepted connections that have not said anything yet: each has memory that is locked.
 constexpr std::uint32_t kStrangersMax = 64;
@@ -50,6 +50,7 @@ RdmaTransport::~RdmaTransport() {
   FlushBriefly();
   glance_->SetDevices({});
   conns_.clear();
+  BuryFirst(shared_.remains.size());
   shared_.ports.clear();
   shared_.owed.RunAll();
 }
@@ -193,10 +194,15 @@ bool RdmaTransport::AllDelivered() const {
 // Waits for those who are slow to take what was sent to them.
 void RdmaTransport::FlushBriefly() {
   const absl::Time until = shared_.loop->Now() + kLinger;
-  while (!AllDelivered() && shared_.loop->Now() < until) {
+  // Where time is virtual none passes meanwhile.
+  int waits_left = static_cast<int>(kLinger / absl::Milliseconds(1));
+  while (!AllDelivered() && shared_.loop->Now() < until && waits_left-- > 0) {
     bool drained = false;
-    if (PollDevices(&drained) || PumpAll() || PollEvents()) continue;
-    if (EndLost(std::exchange(shared_.lost, {}))) continue;
+    if (PollDevices(&drained) || PumpAll() || PollEvents() ||
+        EndLost(std::exchange(shared_.lost, {}))) {
+      ++waits_left;
+      continue;
+    }
     pollfd any{verbs_->fd(), POLLIN, 0};
     ::poll(&any, 1, /*timeout_ms=*/1);
   }
@@ -216,16 +222,18 @@ bool RdmaTransport::PollOnce() {
   ++polling_;
   bool any = PumpAll();
   std::vector<ConnId> lost = std::exchange(shared_.lost, {});
+  const std::size_t remains = shared_.remains.size();
   bool drained = true;
   if (PollDevices(&drained)) any = true;
   if (!*alive) return true;
   if (drained) {
+    BuryFirst(remains);
     if (EndLost(std::move(lost))) any = true;
   } else {
     shared_.lost.insert(shared_.lost.end(), lost.begin(), lost.end());
   }
   if (!*alive) return true;
-  if (!any || ++idle_polls_ % kPollsPerLook == 0) {
+  if (glance_->TakeSlept() || ++polls_ % kPollsPerLook == 0) {
     if (PollEvents()) any = true;
     if (!*alive) return true;
   }
@@ -235,7 +243,7 @@ bool RdmaTransport::PollOnce() {
     if (!*alive) return true;
   }
   if (PumpAll()) any = true;
-  if (!shared_.lost.empty()) any = true;
+  if (!shared_.lost.empty() || !shared_.remains.empty()) any = true;
   --polling_;
   if (shared_.owed.empty()) return any;
   shared_.owed.RunAll();
@@ -347,6 +355,13 @@ void RdmaTransport::OnDeviceLost(const verbs::Device* device, const absl::Status
   for (const auto& [id, conn] : conns_) {
     if (!conn->finished() && conn->connection()->device() == device) conn->Lose(why);
   }
+}
+
+void RdmaTransport::BuryFirst(std::size_t count) {
+  std::vector<RdmaRemains>& remains = shared_.remains;
+  const auto end = remains.begin() + static_cast<std::ptrdiff_t>(std::min(count, remains.size()));
+  for (auto it = remains.begin(); it != end; ++it) it->Bury();
+  remains.erase(remains.begin(), end);
 }
 
 bool RdmaTransport::EndLost(std::vector<ConnId> lost) {

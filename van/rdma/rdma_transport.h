@@ -32,15 +32,14 @@ class RdmaTransport final : public Transport {
   void Send(ConnId conn, const Prefix& prefix, Message message, SendDone done) override;
   void Close(ConnId conn) override;
   std::string AddressOf(ConnId conn) const override;
-  std::uint64_t posted_bytes_min(ConnId /*conn*/) const override { return kPostedBytesMin; }
+  std::uint64_t posted_bytes_min(ConnId /*conn*/) const override {
+    return shared_.sizes.posted_bytes_min;
+  }
   void PostReceive(ConnId conn, std::uint64_t token, std::span<std::byte> into) override;
   void EndReceive(ConnId conn, std::uint64_t token) override;
   bool lossy() const override { return false; }
 
  private:
-  // To register memory for a shorter answer costs more than to copy it (docs/performance.md).
-  static constexpr std::uint64_t kPostedBytesMin = 64 << 10;
-
   class Device final : public runtime::Source {
    public:
     explicit Device(RdmaTransport* transport) : transport_(transport) {}
@@ -62,6 +61,8 @@ class RdmaTransport final : public Transport {
   void OnRequest(verbs::Event event);
   void OnDeviceLost(const verbs::Device* device, const absl::Status& why);
   bool EndLost(std::vector<ConnId> lost);
+  // Of those that ended first.
+  void BuryFirst(std::size_t count);
   bool PumpAll();
   void PumpSoon();
   void SettleLater();
@@ -81,7 +82,7 @@ class RdmaTransport final : public Transport {
   std::vector<std::pair<ConnId, absl::Status>> failed_dials_;
   ConnId next_conn_ = 1;
   int polling_ = 0;
-  unsigned idle_polls_ = 0;
+  unsigned polls_ = 0;
   bool pump_planned_ = false;
   bool settle_planned_ = false;
   std::optional<std::uint64_t> freed_listener_;
