@@ -97,6 +97,11 @@ absl::StatusOr<std::string> ParseInterface(const Found& found) {
   return found.value;
 }
 
+absl::StatusOr<std::string> ParseRdmaDevice(const Found& found) {
+  if (!runtime::IsRdmaDevice(found.value)) return Refuse(found, runtime::kRdmaDeviceMustBe);
+  return found.value;
+}
+
 absl::StatusOr<PortRange> ParsePorts(const Found& found) {
   const std::pair<std::string, std::string> ends =
       absl::StrSplit(found.value, absl::MaxSplits('-', 1));
@@ -235,6 +240,12 @@ absl::StatusOr<Config> Config::From(const Lookup& lookup) {
   LEEWAY_RETURN_IF_ERROR(ReadInto(lookup, "LEEWAY_PORT", nullptr, ParsePorts, &config.ports));
   LEEWAY_RETURN_IF_ERROR(ReadInto(lookup, "LEEWAY_LOG", nullptr, ParseLevel, &config.log_level));
   LEEWAY_RETURN_IF_ERROR(ReadInto(lookup, "LEEWAY_VAN", nullptr, ParseVan, &config.van));
+  LEEWAY_RETURN_IF_ERROR(
+      ReadInto(lookup, "LEEWAY_RDMA_DEVICE", nullptr, ParseRdmaDevice, &config.rdma_device));
+  if (!runtime::IsRdmaMtu(config.rdma_mtu_bytes)) {
+    const std::optional<Found> mtu = Find(lookup, "LEEWAY_RDMA_MTU");
+    if (mtu.has_value()) return Refuse(*mtu, runtime::kRdmaMtuMustBe);
+  }
   LEEWAY_RETURN_IF_ERROR(
       ReadInto(lookup, "LEEWAY_CHECKSUM", nullptr, ParseChecksum, &config.checksum));
   LEEWAY_RETURN_IF_ERROR(ReadInto(lookup, "LEEWAY_ELASTIC", nullptr, ParseSwitch, &config.elastic));

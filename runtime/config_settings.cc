@@ -41,6 +41,9 @@ constexpr NumberSetting kSettings[] = {
     {"LEEWAY_RESEND_INTERVAL_MS", nullptr, &Config::resend_interval, 1, kHourMs, kMilliseconds},
     {"LEEWAY_SHM_BYTES", nullptr, &Config::shm_bytes, 1 << 20, 256 << 20, kBytes},
     {"LEEWAY_RDMA_BYTES", nullptr, &Config::rdma_bytes, 1 << 20, 1 << 30, kBytes},
+    {"LEEWAY_RDMA_PORT", nullptr, &Config::rdma_port, 0, 255, ""},
+    {"LEEWAY_RDMA_GID_INDEX", nullptr, &Config::rdma_gid_index, 0, 256, ""},
+    {"LEEWAY_RDMA_MTU", nullptr, &Config::rdma_mtu_bytes, 0, 4096, kBytes},
     {"LEEWAY_BUSY_POLL_US", nullptr, &Config::busy_poll_us, 0, kBusyPollMaxUs, " of microseconds"},
     {"LEEWAY_SEND_WINDOW_BYTES", nullptr, &Config::send_window_bytes, 4096, kTiB, kBytes},
     {"LEEWAY_MESSAGE_BYTES_MAX", nullptr, &Config::message_bytes_max, 65536, kTiB, kBytes},
@@ -106,6 +109,15 @@ bool IsChecksum(absl::string_view value) {
 
 bool IsVan(absl::string_view value) {
   return value == "auto" || value == "shm" || value == "tcp" || value == "rdma" || value == "zmq";
+}
+
+bool IsRdmaMtu(std::uint64_t bytes) {
+  return bytes == 0 || (bytes >= 256 && bytes <= 4096 && (bytes & (bytes - 1)) == 0);
+}
+
+bool IsRdmaDevice(absl::string_view name) {
+  constexpr std::size_t kNameBytesMax = 63;  // the kernel's, less its final zero
+  return name.size() <= kNameBytesMax && name.find_first_of("/ \t\r\n") == name.npos;
 }
 
 std::string Quote(absl::string_view value) {

@@ -46,6 +46,12 @@ std::string Quote(absl::string_view value);
 // What Config::van may be.
 bool IsVan(absl::string_view value);
 bool IsChecksum(absl::string_view value);
+// What a device can: 256, 512, 1024, 2048 or 4096; 0: not set.
+bool IsRdmaMtu(std::uint64_t bytes);
+bool IsRdmaDevice(absl::string_view name);
+inline constexpr const char* kRdmaMtuMustBe = "it must be 0, 256, 512, 1024, 2048 or 4096";
+inline constexpr const char* kRdmaDeviceMustBe =
+    "it must be the name of an rdma device, like mlx5_0";
 inline constexpr const char* kChecksumMustBe = "it must be auto, on or off";
 inline constexpr const char* kVanMustBe = "it must be auto, shm, tcp, rdma or zmq";
 

@@ -53,6 +53,10 @@ TEST(ConfigTest, EveryVariableIsRead) {
       {"LEEWAY_CHECKSUM", "on"},
       {"LEEWAY_SHM_BYTES", "8000000"},
       {"LEEWAY_RDMA_BYTES", "9000000"},
+      {"LEEWAY_RDMA_DEVICE", "mlx5_1"},
+      {"LEEWAY_RDMA_PORT", "2"},
+      {"LEEWAY_RDMA_GID_INDEX", "3"},
+      {"LEEWAY_RDMA_MTU", "1024"},
       {"LEEWAY_BUSY_POLL_US", "5000"},
       {"LEEWAY_SEND_WINDOW_BYTES", "1000000"},
       {"LEEWAY_MESSAGE_BYTES_MAX", "2000000"},
@@ -88,6 +92,10 @@ TEST(ConfigTest, EveryVariableIsRead) {
   EXPECT_EQ(config->checksum, "on");
   EXPECT_EQ(config->shm_bytes, 8'000'000u);
   EXPECT_EQ(config->rdma_bytes, 9'000'000u);
+  EXPECT_EQ(config->rdma_device, "mlx5_1");
+  EXPECT_EQ(config->rdma_port, 2u);
+  EXPECT_EQ(config->rdma_gid_index, 3u);
+  EXPECT_EQ(config->rdma_mtu_bytes, 1024u);
   EXPECT_EQ(config->busy_poll_us, 5000u);
   EXPECT_EQ(config->send_window_bytes, 1'000'000u);
   EXPECT_EQ(config->message_bytes_max, 2'000'000u);
@@ -228,6 +236,10 @@ TEST(ConfigTest, BadValuesAreRefused) {
        R"(LEEWAY_RESEND_INTERVAL_MS is "0": it must be a whole number of milliseconds from 1 to 3600000)"},
       {{{"LEEWAY_SEND_WINDOW_BYTES", "1"}},
        R"(LEEWAY_SEND_WINDOW_BYTES is "1": it must be a whole number of bytes from 4096 to 1099511627776)"},
+      {{{"LEEWAY_RDMA_MTU", "1500"}},
+       R"(LEEWAY_RDMA_MTU is "1500": it must be 0, 256, 512, 1024, 2048 or 4096)"},
+      {{{"LEEWAY_RDMA_DEVICE", "mlx5 0"}},
+       R"(LEEWAY_RDMA_DEVICE is "mlx5 0": it must be the name of an rdma device, like mlx5_0)"},
       {{{"LEEWAY_VAN", "ib"}}, R"(LEEWAY_VAN is "ib": it must be auto, shm, tcp, rdma or zmq)"},
       {{{"LEEWAY_CHECKSUM", "crc"}}, R"(LEEWAY_CHECKSUM is "crc": it must be auto, on or off)"},
       {{{"LEEWAY_BUSY_POLL_US", "1000001"}},

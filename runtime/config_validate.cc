@@ -74,6 +74,13 @@ absl::Status CheckTexts(const Config& config) {
   if (!runtime::IsChecksum(config.checksum)) {
     return Invalid("LEEWAY_CHECKSUM is ", Quote(config.checksum), ": ", runtime::kChecksumMustBe);
   }
+  if (!runtime::IsRdmaDevice(config.rdma_device)) {
+    return Invalid("LEEWAY_RDMA_DEVICE is ", Quote(config.rdma_device), ": ",
+                   runtime::kRdmaDeviceMustBe);
+  }
+  if (!runtime::IsRdmaMtu(config.rdma_mtu_bytes)) {
+    return Invalid("LEEWAY_RDMA_MTU is ", config.rdma_mtu_bytes, ": ", runtime::kRdmaMtuMustBe);
+  }
   if (!runtime::ParseLogLevel(config.log_level).has_value()) {
     return Invalid("LEEWAY_LOG is ", Quote(config.log_level),
                    ": it must be debug, info, warning, error or off");

@@ -79,7 +79,13 @@ struct Config {
   std::string checksum = "auto";
   std::uint64_t shm_bytes = 64 << 20;   // LEEWAY_SHM_BYTES: shared memory a connection and side
   std::uint64_t rdma_bytes = 16 << 20;  // LEEWAY_RDMA_BYTES: of each peer that sends large messages
-  std::uint64_t busy_poll_us = 100;  // LEEWAY_BUSY_POLL_US: before a thread blocks; 0: not at all
+  // Of connections over rdma, where what their address leads to is not the right one
+  // (docs/rdma.md):
+  std::string rdma_device;             // LEEWAY_RDMA_DEVICE: "mlx5_0"; empty: by the address
+  std::uint32_t rdma_port = 0;         // LEEWAY_RDMA_PORT: of the device; 0: by the address
+  std::uint32_t rdma_gid_index = 256;  // LEEWAY_RDMA_GID_INDEX: of the port; 256: by the address
+  std::uint32_t rdma_mtu_bytes = 0;    // LEEWAY_RDMA_MTU: at most; 0: what the path has
+  std::uint64_t busy_poll_us = 100;    // LEEWAY_BUSY_POLL_US: before a thread blocks; 0: not at all
   std::uint64_t send_window_bytes = 64 << 20;  // LEEWAY_SEND_WINDOW_BYTES: unconsumed bytes a peer
   std::uint64_t message_bytes_max = 1ull << 30;  // LEEWAY_MESSAGE_BYTES_MAX: one frame
   // LEEWAY_RESIDUAL_BYTES_MAX: what a worker keeps of rows that a lossy codec dropped, a sparse

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "ps/endpoints.h"
 #include "ps/own_host.h"
+#include "van/mixed/mixed_van.h"
 #include "van/rdma/verbs/locked_memory.h"
 #include "van/shm/shm_segment.h"
 #include "van/tcp_address.h"
@@ -46,7 +47,7 @@ DoctorFacts GatherFacts() {
   FindAddress(&facts);
   facts.shm = van::ShmViable();
   facts.rdma = van::verbs::TakeInventory();
-  facts.rdma_usable = van::verbs::Usable();
+  facts.rdma_usable = van::verbs::Usable(van::RdmaPathOf(facts.config));
   facts.locked_bytes = van::verbs::LockedMemoryLimit();
   rlimit descriptors{};
   if (::getrlimit(RLIMIT_NOFILE, &descriptors) == 0) facts.descriptors = descriptors.rlim_cur;

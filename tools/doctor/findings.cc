@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "van/mixed/mixed_van.h"
 #include "van/rdma/verbs/locked_memory.h"
 
 namespace leeway::tools {
@@ -163,6 +164,20 @@ void AddRdmaAddress(const DoctorFacts& facts, std::vector<Finding>* findings) {
   findings->push_back(std::move(finding));
 }
 
+// Only where they are set.
+void AddRdmaPath(const DoctorFacts& facts, std::vector<Finding>* findings) {
+  const van::verbs::Path path = van::RdmaPathOf(facts.config);
+  if (!path.set()) return;
+  Finding finding{Mark::kOk, "rdma settings", van::verbs::PathText(path), ""};
+  const std::string source = van::verbs::SourceOf(facts.rdma, path);
+  if (!source.empty()) absl::StrAppend(&finding.found, ", from ", source);
+  if (absl::IsNotFound(facts.rdma_usable)) {
+    finding.mark = Mark::kBad;
+    finding.mend = Said(facts.rdma_usable);
+  }
+  findings->push_back(std::move(finding));
+}
+
 Finding Chosen(const char* what, const Choice& choice) {
   Finding finding{Mark::kOk, what, absl::StrCat(choice.transport, ": ", choice.why), ""};
   if (choice.transport == "nothing") {
@@ -210,6 +225,7 @@ std::vector<Finding> Findings(const DoctorFacts& facts) {
   std::vector<Finding> findings = {Settings(facts), Address(facts), Descriptors(facts), Shm(facts),
                                    Rdma(facts)};
   AddPorts(facts, &findings);
+  AddRdmaPath(facts, &findings);
   AddRdmaAddress(facts, &findings);
   findings.push_back(Locked(facts));
   Finding same = Chosen("to peers on this machine", OnThisMachine(facts));

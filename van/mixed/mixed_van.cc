@@ -20,6 +20,8 @@ namespace {
 
 using Only = MixedTransport::Only;
 
+constexpr std::uint32_t kGidIndexAny = 256;  // Config::rdma_gid_index
+
 class MixedFactory final : public Factory {
  public:
   // `shm` and `rdma` say whether there is such a way at all.
@@ -58,8 +60,18 @@ class MixedFactory final : public Factory {
 
 }  // namespace
 
+verbs::Path RdmaPathOf(const Config& config) {
+  verbs::Path path;
+  path.device = config.rdma_device;
+  path.port = static_cast<std::uint8_t>(config.rdma_port);
+  if (config.rdma_gid_index < kGidIndexAny)
+    path.gid_index = static_cast<int>(config.rdma_gid_index);
+  path.mtu_bytes = config.rdma_mtu_bytes;
+  return path;
+}
+
 std::unique_ptr<Factory> NewFactory(const Config& config) {
-  return NewFactory(config, verbs::NewSystemProvider());
+  return NewFactory(config, verbs::NewSystemProvider(RdmaPathOf(config)));
 }
 
 std::unique_ptr<Factory> NewFactory(const Config& config,

@@ -18,6 +18,9 @@ std::unique_ptr<Factory> NewFactory(const Config& config);
 std::unique_ptr<Factory> NewFactory(const Config& config,
                                     std::shared_ptr<verbs::Provider> provider);
 
+// Which way rdma connections are to go by these settings.
+verbs::Path RdmaPathOf(const Config& config);
+
 // What reaches every process of such a cluster without sharing memory with any: for tools.
 std::unique_ptr<Factory> NewToolFactory(const Config& config);
 

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "runtime/status_macros.h"
 #include "van/rdma/verbs/device_words.h"
 #include "van/rdma/verbs/library.h"
@@ -21,6 +22,7 @@ namespace leeway::van::verbs {
 namespace {
 
 constexpr char kKernelDevices[] = "/sys/class/infiniband";
+constexpr char kMappedV4[] = "::ffff:";
 constexpr char kUserDevices[] = "/dev/infiniband";
 constexpr char kCmDevice[] = "/dev/infiniband/rdma_cm";
 constexpr std::size_t kGidsMax = 256;  // of a device
@@ -90,6 +92,40 @@ FoundDevice LookInto(const Library& library, ibv_device* device) {
   return found;
 }
 
+bool OnPath(const FoundDevice& device, const FoundPort& port, const Path& path) {
+  return (path.device.empty() || device.name == path.device) &&
+         (path.port == 0 || port.number == path.port);
+}
+
+bool IsGid(const FoundGid& gid, const Path& path) {
+  return path.gid_index == Path::kAnyGid || gid.index == path.gid_index;
+}
+
+// NOT_FOUND: no device, port and GID of this machine are on it.
+absl::Status CheckPath(const Inventory& inventory, const Path& path) {
+  std::vector<std::string> names;
+  bool has_port = false;
+  for (const FoundDevice& device : inventory.devices) {
+    names.push_back(device.name);
+    if (!device.opens.ok() && device.name == path.device) return device.opens;
+    for (const FoundPort& port : device.ports) {
+      if (!OnPath(device, port, path)) continue;
+      has_port = true;
+      if (path.gid_index == Path::kAnyGid) return absl::OkStatus();
+      for (const FoundGid& gid : port.gids) {
+        if (IsGid(gid, path)) return absl::OkStatus();
+      }
+    }
+  }
+  if (!path.set() || (path.device.empty() && path.port == 0 && path.gid_index == Path::kAnyGid)) {
+    return absl::OkStatus();
+  }
+  return absl::NotFoundError(absl::StrCat("this machine has no ",
+                                          has_port ? "such GID" : "such rdma device or port", ": ",
+                                          PathText(path), "; it has ", absl::StrJoin(names, ", "),
+                                          " (`leeway doctor` lists ports and GIDs)"));
+}
+
 absl::Status CheckCm() {
   if (::access(kCmDevice, F_OK) != 0) {
     return absl::UnavailableError(
@@ -129,13 +165,42 @@ Inventory TakeInventory() {
   return inventory;
 }
 
-absl::Status UsableBy(const Inventory& inventory, std::uint64_t locked_bytes) {
+std::string PathText(const Path& path) {
+  std::vector<std::string> parts;
+  if (!path.device.empty()) parts.push_back(absl::StrCat("LEEWAY_RDMA_DEVICE=", path.device));
+  if (path.port != 0) parts.push_back(absl::StrCat("LEEWAY_RDMA_PORT=", path.port));
+  if (path.gid_index != Path::kAnyGid) {
+    parts.push_back(absl::StrCat("LEEWAY_RDMA_GID_INDEX=", path.gid_index));
+  }
+  if (path.mtu_bytes != 0) parts.push_back(absl::StrCat("LEEWAY_RDMA_MTU=", path.mtu_bytes));
+  return absl::StrJoin(parts, " ");
+}
+
+std::string SourceOf(const Inventory& inventory, const Path& path) {
+  if (path.device.empty() && path.port == 0 && path.gid_index == Path::kAnyGid) return "";
+  for (const FoundDevice& device : inventory.devices) {
+    for (const FoundPort& port : device.ports) {
+      for (const FoundGid& gid : port.gids) {
+        absl::string_view address = gid.gid;
+        if (OnPath(device, port, path) && IsGid(gid, path) && port.up &&
+            absl::ConsumePrefix(&address, kMappedV4)) {
+          return std::string(address);
+        }
+      }
+    }
+  }
+  return "";
+}
+
+absl::Status UsableBy(const Inventory& inventory, std::uint64_t locked_bytes, const Path& path) {
   LEEWAY_RETURN_IF_ERROR(inventory.status);
+  LEEWAY_RETURN_IF_ERROR(CheckPath(inventory, path));
   std::vector<std::string> down;
   absl::Status closed;
   for (const FoundDevice& device : inventory.devices) {
     if (closed.ok()) closed = device.opens;
     for (const FoundPort& port : device.ports) {
+      if (!OnPath(device, port, path)) continue;
       if (port.up) return CheckLockedMemory(locked_bytes);
       down.push_back(absl::StrCat(device.name, " port ", port.number, " is ", port.state));
     }
@@ -146,8 +211,8 @@ absl::Status UsableBy(const Inventory& inventory, std::uint64_t locked_bytes) {
       "): `ip link set dev CARD up` for its network card, or look at cable and switch"));
 }
 
-absl::Status Usable() {
-  LEEWAY_RETURN_IF_ERROR(UsableBy(TakeInventory(), LockedMemoryLimit()));
+absl::Status Usable(const Path& path) {
+  LEEWAY_RETURN_IF_ERROR(UsableBy(TakeInventory(), LockedMemoryLimit(), path));
   return CheckCm();
 }
 

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "van/rdma/verbs/verbs.h"
 
 namespace leeway::van::verbs {
 
@@ -41,11 +43,19 @@ struct Inventory {
 // Looks each time; any thread. Never asks the library for anything where the kernel has no device.
 Inventory TakeInventory();
 
-// Whether a connection could be made here: OK, or the first that is in the way and how to mend it,
-// in one line. `locked_bytes` is how much memory this process may lock.
-absl::Status UsableBy(const Inventory& inventory, std::uint64_t locked_bytes);
+// Whether a connection could be made here that goes that way: OK, or the first that is in the way
+// and how to mend it, in one line. `locked_bytes` is how much memory this process may lock.
+absl::Status UsableBy(const Inventory& inventory, std::uint64_t locked_bytes,
+                      const Path& path = {});
 // Of this machine and process, with what rdma_cm needs.
-absl::Status Usable();
+absl::Status Usable(const Path& path = {});
+
+// "LEEWAY_RDMA_DEVICE=mlx5_0 LEEWAY_RDMA_PORT=2": what of it is set.
+std::string PathText(const Path& path);
+// The address of this machine, as numbers, from which a connection goes that way: that of the first
+// GID of the path which is an address of a network card. Empty: the path has none, and rdma_cm
+// chooses by the way to the other side.
+std::string SourceOf(const Inventory& inventory, const Path& path);
 
 }  // namespace leeway::van::verbs
 

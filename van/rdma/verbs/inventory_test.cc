@@ -76,6 +76,30 @@ TEST(InventoryTest, ALibraryOfAnotherKindIsTooOld) {
   EXPECT_THAT(status.message(), HasSubstr("rdma-core 35 or newer"));
 }
 
+TEST(InventoryTest, OnlyThePathThatIsSetCounts) {
+  Inventory inventory;
+  inventory.devices = {DeviceWith(false), DeviceWith(true)};
+  inventory.devices[1].name = "mlx5_1";
+  inventory.devices[1].ports[0].gids = {{0, "fe80::1", "RoCE v1", "eth1"},
+                                        {3, "::ffff:192.0.2.7", "RoCE v2", "eth1"}};
+  Path path;
+  path.device = "mlx5_1";
+  EXPECT_TRUE(UsableBy(inventory, kNoLimit, path).ok());
+  EXPECT_EQ(SourceOf(inventory, path), "192.0.2.7");
+  path.gid_index = 3;
+  EXPECT_TRUE(UsableBy(inventory, kNoLimit, path).ok());
+  path.gid_index = 4;
+  absl::Status status = UsableBy(inventory, kNoLimit, path);
+  EXPECT_TRUE(absl::IsNotFound(status));
+  EXPECT_THAT(status.message(), HasSubstr("LEEWAY_RDMA_DEVICE=mlx5_1 LEEWAY_RDMA_GID_INDEX=4"));
+  path = {};
+  path.device = "mlx5_0";
+  EXPECT_THAT(UsableBy(inventory, kNoLimit, path).message(), HasSubstr("mlx5_0 port 1 is DOWN"));
+  path.port = 2;
+  EXPECT_THAT(UsableBy(inventory, kNoLimit, path).message(), HasSubstr("it has mlx5_0, mlx5_1"));
+  EXPECT_EQ(SourceOf(inventory, {}), "");
+}
+
 // Whatever this machine has: one line, and no crash.
 TEST(InventoryTest, ThisMachine) {
   const absl::Status viable = NewSystemProvider()->Viable();

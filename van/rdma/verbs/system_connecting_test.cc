@@ -155,5 +155,39 @@ TEST_F(SystemVerbsTest, ManyConnections) {
   EXPECT_EQ(NextCompletion(receiver).id, 7u);
 }
 
+TEST_F(SystemVerbsTest, BothSidesUseTheSmallerMtuOfTheTwo) {
+  Path path;
+  path.mtu_bytes = 1024;
+  const std::unique_ptr<Provider> small = NewSystemProvider(path);
+  client_ = *small->Open({});
+  ASSERT_NO_FATAL_FAILURE(Establish());
+  EXPECT_EQ(dialled_->device()->info().mtu_bytes, 1024u);
+  EXPECT_EQ(accepted_->device()->info().mtu_bytes, 1024u);
+  Registered from(dialled_->device(), 5000), to(accepted_->device(), 5000, /*remote_write=*/true);
+  from.Fill("longer than one packet");
+  ASSERT_TRUE(Write(dialled_.get(), 1, from.All(), to).ok());
+  EXPECT_EQ(NextCompletion(dialled_->device()).outcome, Outcome::kOk);
+  EXPECT_EQ(to.Text(11), "longer than");
+}
+
+TEST_F(SystemVerbsTest, GoesTheWayThatIsSet) {
+  const Inventory inventory = TakeInventory();
+  ASSERT_FALSE(inventory.devices.empty());
+  Path path;
+  path.device = inventory.devices[0].name;
+  path.port = 1;
+  for (const FoundGid& gid : inventory.devices[0].ports[0].gids) {
+    if (gid.gid == "::ffff:" + host_) path.gid_index = gid.index;
+  }
+  ASSERT_NE(path.gid_index, Path::kAnyGid);
+  EXPECT_EQ(SourceOf(inventory, path), host_);
+  const std::unique_ptr<Provider> set = NewSystemProvider(path);
+  ASSERT_TRUE(set->Viable().ok()) << set->Viable();
+  client_ = *set->Open({});
+  ASSERT_NO_FATAL_FAILURE(Establish());
+  EXPECT_EQ(dialled_->device()->info().name, path.device);
+  EXPECT_EQ(dialled_->device()->info().gid_index, path.gid_index);
+}
+
 }  // namespace
 }  // namespace leeway::van::verbs

@@ -10,6 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "runtime/status_macros.h"
+#include "van/little_endian.h"
+#include "van/rdma/verbs/device_words.h"
+#include "van/rdma/verbs/inventory.h"
 #include "van/tcp_address.h"
 
 namespace leeway::van::verbs {
@@ -58,6 +61,24 @@ std::string Rejection(int reason) {
   if (reason == kNobodyListens) return "connection refused: nobody listens there over rdma";
   if (reason == kItRefuses) return "connection refused by the process that listens there";
   return absl::StrCat("rejected, for reason ", reason, " of InfiniBand's");
+}
+
+constexpr std::uint32_t kMtuBytesMin = 256, kMtuBytesMax = 4096;
+
+ibv_mtu MtuOf(std::uint32_t bytes) {
+  int mtu = IBV_MTU_256;
+  while (mtu < IBV_MTU_4096 && MtuBytes(static_cast<ibv_mtu>(mtu)) < bytes) ++mtu;
+  return static_cast<ibv_mtu>(mtu);
+}
+
+// The address that a path begins at, at any port; of no family where the path has none.
+absl::StatusOr<sockaddr_storage> SourceAddress(const Path& path, const sockaddr_storage& to) {
+  sockaddr_storage from{};
+  if (!path.set() || to.ss_family != AF_INET) return from;
+  const std::string source = SourceOf(TakeInventory(), path);
+  if (source.empty()) return from;
+  LEEWAY_ASSIGN_OR_RETURN(const ResolvedHost host, ResolveToConnect(source));
+  return SocketAddressOf(host, 0);
 }
 
 // A chain of requests as the library wants it.
@@ -111,7 +132,8 @@ SystemConnection::SystemConnection(ConnectionOwner* owner, Owned<rdma_cm_id> id,
       library_(owner->library()),
       id_(std::move(id)),
       peer_(std::move(peer)),
-      dialled_(dialled) {
+      dialled_(dialled),
+      mtu_bytes_(owner->path().mtu_bytes) {
   id_->context = this;
 }
 
@@ -130,19 +152,24 @@ absl::StatusOr<std::unique_ptr<SystemConnection>> SystemConnection::Dial(
   std::unique_ptr<SystemConnection> made(
       new SystemConnection(owner, {id, library.destroy_id}, std::move(peer), /*dialled=*/true));
   const auto timeout_ms = static_cast<int>(owner->options().timeout_ms);
-  if (library.resolve_addr(id, nullptr, there, timeout_ms) != 0) {
+  absl::StatusOr<sockaddr_storage> from = SourceAddress(owner->path(), address);
+  if (!from.ok()) return from.status();
+  const bool chosen = from->ss_family == address.ss_family;
+  if (library.resolve_addr(id, chosen ? reinterpret_cast<sockaddr*>(&*from) : nullptr, there,
+                           timeout_ms) != 0) {
     return made->Cannot("resolving its address", errno);
   }
   return made;
 }
 
 absl::StatusOr<std::unique_ptr<SystemConnection>> SystemConnection::Requested(
-    ConnectionOwner* owner, rdma_cm_id* id) {
+    ConnectionOwner* owner, rdma_cm_id* id, std::span<const std::byte> private_data) {
   Owned<rdma_cm_id> owned(id, owner->library().destroy_id);
   std::string peer = AddressText(rdma_get_peer_addr(id));
   std::unique_ptr<SystemConnection> made(
       new SystemConnection(owner, std::move(owned), std::move(peer), /*dialled=*/false));
   LEEWAY_RETURN_IF_ERROR(made->MakeQueuePair());
+  made->AgreeOnMtu(private_data);
   return made;
 }
 
@@ -156,11 +183,24 @@ SystemConnection::~SystemConnection() {
 // ---- the queue pair ----
 
 absl::Status SystemConnection::MakeQueuePair() {
+  LEEWAY_RETURN_IF_ERROR(CheckPath());
   LEEWAY_ASSIGN_OR_RETURN(device_, owner_->DeviceOf(id_.get()));
   LEEWAY_ASSIGN_OR_RETURN(queue_pair_, device_->NewQueuePair());
   LEEWAY_RETURN_IF_ERROR(Modify(IBV_QPS_INIT));
   stage_ = Stage::kReady;
   return absl::OkStatus();
+}
+
+absl::Status SystemConnection::CheckPath() const {
+  const Path& path = owner_->path();
+  const std::string device = library_.get_device_name(id_->verbs->device);
+  if ((path.device.empty() || device == path.device) &&
+      (path.port == 0 || id_->port_num == path.port)) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(absl::StrCat(
+      "the rdma connection with ", peer_, " goes over ", device, " port ", id_->port_num, ", but ",
+      PathText(path), ": set LEEWAY_HOST or LEEWAY_INTERFACE to that device's address"));
 }
 
 absl::Status SystemConnection::MakeReadyToSend() {
@@ -181,6 +221,12 @@ absl::Status SystemConnection::Modify(ibv_qp_state state) {
   } else if (state == IBV_QPS_RTR) {
     attributes.max_dest_rd_atomic = kReads;
     attributes.min_rnr_timer = kReceiverTimer;
+    if (owner_->path().gid_index != Path::kAnyGid && attributes.ah_attr.is_global != 0) {
+      attributes.ah_attr.grh.sgid_index = static_cast<std::uint8_t>(owner_->path().gid_index);
+    }
+    if (mtu_bytes_ != 0 && mtu_bytes_ < MtuBytes(attributes.path_mtu)) {
+      attributes.path_mtu = MtuOf(mtu_bytes_);
+    }
     device_->LearnPath(attributes);
   } else {
     attributes.timeout = AckTimeout(owner_->options().timeout_ms);
@@ -207,10 +253,21 @@ absl::Status SystemConnection::Cannot(const char* step, int error) const {
 
 // ---- what the user asks for ----
 
-rdma_conn_param SystemConnection::Parameters(std::span<const std::byte> private_data) const {
+// Both sides have to send packets of the same length, and rdma_cm takes no wish for one.
+void SystemConnection::AgreeOnMtu(std::span<const std::byte> private_data) {
+  if (private_data.size() < kPrivateBytesMax + 4) return;
+  const auto theirs = Get<std::uint32_t>(private_data.data() + kPrivateBytesMax);
+  if (theirs < kMtuBytesMin || theirs > kMtuBytesMax || (theirs & (theirs - 1)) != 0) return;
+  mtu_bytes_ = mtu_bytes_ == 0 ? theirs : std::min(mtu_bytes_, theirs);
+}
+
+rdma_conn_param SystemConnection::Parameters(std::span<const std::byte> private_data) {
+  private_data_.fill(std::byte{0});
+  std::copy(private_data.begin(), private_data.end(), private_data_.begin());
+  Put(mtu_bytes_, private_data_.data() + kPrivateBytesMax);
   rdma_conn_param parameters{};
-  parameters.private_data = private_data.data();
-  parameters.private_data_len = static_cast<std::uint8_t>(private_data.size());
+  parameters.private_data = private_data_.data();
+  parameters.private_data_len = static_cast<std::uint8_t>(private_data_.size());
   parameters.responder_resources = kReads;
   parameters.initiator_depth = kReads;
   parameters.flow_control = 1;
@@ -323,11 +380,13 @@ std::optional<Event> SystemConnection::OnRouteResolved() {
 }
 
 std::optional<Event> SystemConnection::OnResponse(const CmEvent& event) {
+  AgreeOnMtu(event.private_data);
   if (absl::Status status = MakeReadyToSend(); !status.ok()) return Fail(std::move(status));
   if (library_.establish(id_.get()) != 0) return Fail(Cannot("the last step", errno));
   stage_ = Stage::kEstablished;
   Event established = EventOf(EventKind::kEstablished);
   established.private_data = event.private_data;
+  established.private_data.resize(std::min(established.private_data.size(), kPrivateBytesMax));
   return established;
 }
 

@@ -5,6 +5,7 @@
 #ifndef LEEWAY_VAN_RDMA_VERBS_SYSTEM_CONNECTION_H_
 #define LEEWAY_VAN_RDMA_VERBS_SYSTEM_CONNECTION_H_
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,7 @@ class ConnectionOwner {
  public:
   virtual const Library& library() const = 0;
   virtual const Options& options() const = 0;
+  virtual const Path& path() const = 0;
   // That of `id`, opened if it is the first of its connections.
   virtual absl::StatusOr<SystemDevice*> DeviceOf(const rdma_cm_id* id) = 0;
   // For NextEvent, beyond what the connection answers to OnEvent.
@@ -52,8 +54,8 @@ class SystemConnection final : public Connection {
                                                                 rdma_event_channel* channel,
                                                                 const sockaddr_storage& address);
   // Of a connect request, whose `id` it takes.
-  static absl::StatusOr<std::unique_ptr<SystemConnection>> Requested(ConnectionOwner* owner,
-                                                                     rdma_cm_id* id);
+  static absl::StatusOr<std::unique_ptr<SystemConnection>> Requested(
+      ConnectionOwner* owner, rdma_cm_id* id, std::span<const std::byte> private_data);
   ~SystemConnection() override;
 
   Device* device() const override { return device_; }
@@ -86,10 +88,14 @@ class SystemConnection final : public Connection {
 
   // INIT; then, when the other side is known, RTR and RTS.
   absl::Status MakeQueuePair();
+  // UNAVAILABLE: rdma_cm has chosen another way than it is to go.
+  absl::Status CheckPath() const;
   absl::Status MakeReadyToSend();
   absl::Status Modify(ibv_qp_state state);
   void MakeFail();
-  rdma_conn_param Parameters(std::span<const std::byte> private_data) const;
+  rdma_conn_param Parameters(std::span<const std::byte> private_data);
+  // The largest packets of both sides, once the other side has said what it wants.
+  void AgreeOnMtu(std::span<const std::byte> private_data);
   // UNAVAILABLE: `step` failed, by errno.
   absl::Status Cannot(const char* step, int error) const;
 
@@ -100,6 +106,9 @@ class SystemConnection final : public Connection {
   const bool dialled_;
   Stage stage_ = Stage::kResolving;
   SystemDevice* device_ = nullptr;
+  // What is sent with the request or the answer: the user's, then the MTU wanted.
+  std::array<std::byte, kPrivateBytesMax + 4> private_data_;
+  std::uint32_t mtu_bytes_;  // at most; 0: what the path has
   ibv_qp* queue_pair_ = nullptr;
 };
 

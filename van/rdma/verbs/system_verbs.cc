@@ -36,7 +36,7 @@ enum Source : std::uint64_t { kCm = 0, kWake = 1, kFirstDevice = 2 };
 
 class SystemVerbs final : public Verbs, public ConnectionOwner {
  public:
-  SystemVerbs(const Library& library, const Options& options);
+  SystemVerbs(const Library& library, const Options& options, const Path& path);
   absl::Status Start();
   ~SystemVerbs() override;
 
@@ -48,6 +48,7 @@ class SystemVerbs final : public Verbs, public ConnectionOwner {
 
   const Library& library() const override { return library_; }
   const Options& options() const override { return options_; }
+  const Path& path() const override { return path_; }
   absl::StatusOr<SystemDevice*> DeviceOf(const rdma_cm_id* id) override;
   void Report(Event event) override;
   void Forget(const SystemConnection* connection) override;
@@ -65,6 +66,7 @@ class SystemVerbs final : public Verbs, public ConnectionOwner {
 
   const Library& library_;
   const Options options_;
+  const Path path_;
   runtime::UniqueFd poll_;
   // Readable while events are pending.
   runtime::UniqueFd wake_;
@@ -102,9 +104,10 @@ int DestroyChannel(rdma_event_channel* channel) {
   return 0;
 }
 
-SystemVerbs::SystemVerbs(const Library& library, const Options& options)
+SystemVerbs::SystemVerbs(const Library& library, const Options& options, const Path& path)
     : library_(library),
       options_(options),
+      path_(path),
       poll_(::epoll_create1(EPOLL_CLOEXEC)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       channel_(nullptr, DestroyChannel) {}
@@ -242,7 +245,7 @@ bool SystemVerbs::TakeCmEvent(CmEvent* event) {
   if (has_data && taken->param.conn.private_data != nullptr) {
     const auto* const data = static_cast<const std::byte*>(taken->param.conn.private_data);
     const std::size_t bytes =
-        std::min<std::size_t>(taken->param.conn.private_data_len, kPrivateBytesMax);
+        std::min<std::size_t>(taken->param.conn.private_data_len, kPrivateBytesMax + 4);
     event->private_data.assign(data, data + bytes);
   }
   library_.ack_cm_event(taken);
@@ -265,7 +268,7 @@ void SystemVerbs::OnCmEvent(const CmEvent& event) {
 
 void SystemVerbs::OnRequest(const CmEvent& event) {
   absl::StatusOr<std::unique_ptr<SystemConnection>> connection =
-      SystemConnection::Requested(this, event.id);
+      SystemConnection::Requested(this, event.id, event.private_data);
   if (!connection.ok()) {
     return runtime::LogWarning("rdma: refusing a connection: ",
                                std::string(connection.status().message()));
@@ -275,6 +278,7 @@ void SystemVerbs::OnRequest(const CmEvent& event) {
   request.connection = connection->get();
   request.accepted = *std::move(connection);
   request.private_data = event.private_data;
+  request.private_data.resize(std::min(request.private_data.size(), kPrivateBytesMax));
   pending_.push_back(std::move(request));
 }
 
@@ -303,17 +307,23 @@ void SystemVerbs::SetAwake(bool awake) {
 
 class SystemProvider final : public Provider {
  public:
+  explicit SystemProvider(const Path& path) : path_(path) {}
   absl::StatusOr<std::unique_ptr<Verbs>> Open(const Options& options) override {
-    LEEWAY_RETURN_IF_ERROR(Usable());
-    auto verbs = std::make_unique<SystemVerbs>(*SystemLibrary(), options);
+    LEEWAY_RETURN_IF_ERROR(Usable(path_));
+    auto verbs = std::make_unique<SystemVerbs>(*SystemLibrary(), options, path_);
     LEEWAY_RETURN_IF_ERROR(verbs->Start());
     return verbs;
   }
-  absl::Status Viable() const override { return Usable(); }
+  absl::Status Viable() const override { return Usable(path_); }
+
+ private:
+  const Path path_;
 };
 
 }  // namespace
 
-std::unique_ptr<Provider> NewSystemProvider() { return std::make_unique<SystemProvider>(); }
+std::unique_ptr<Provider> NewSystemProvider(const Path& path) {
+  return std::make_unique<SystemProvider>(path);
+}
 
 }  // namespace leeway::van::verbs

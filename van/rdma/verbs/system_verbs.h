@@ -10,7 +10,8 @@ namespace leeway::van::verbs {
 
 // Works, in the sense that Viable says why not, also where neither library nor device is there.
 // A process that has forked uses what it made before only on one side, the parent's.
-std::unique_ptr<Provider> NewSystemProvider();
+// `path`: of all connections; where none can go that way, Viable says so.
+std::unique_ptr<Provider> NewSystemProvider(const Path& path = {});
 
 }  // namespace leeway::van::verbs
 

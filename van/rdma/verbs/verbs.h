@@ -31,7 +31,7 @@
 namespace leeway::van::verbs {
 
 // Bytes that both sides may give each other while they connect.
-inline constexpr std::size_t kPrivateBytesMax = 56;
+inline constexpr std::size_t kPrivateBytesMax = 52;
 
 // A part of registered memory of this process.
 struct Segment {
@@ -179,10 +179,24 @@ class Verbs {
   virtual std::span<Device* const> devices() const = 0;
 };
 
+// Which way connections are to go, where what their address leads to is not the right one.
+struct Path {
+  static constexpr int kAnyGid = -1;
+
+  std::string device;           // "mlx5_0"; empty: any
+  std::uint8_t port = 0;        // of the device; 0: any
+  int gid_index = kAnyGid;      // of the port
+  std::uint32_t mtu_bytes = 0;  // at most, both ways: the smaller of both sides'; 0: what there is
+
+  bool set() const {
+    return !device.empty() || port != 0 || gid_index != kAnyGid || mtu_bytes != 0;
+  }
+};
+
 struct Options {
   std::uint32_t send_depth = 256;      // less if the device has less
   std::uint32_t receive_depth = 4096;  // less if the device has less
-  std::uint32_t inline_bytes = 128;    // sends up to so much are copied into the request itself
+  std::uint32_t inline_bytes = 256;    // sends up to so much are copied into the request itself
   // How long a peer that does not answer is given before kRetriesExceeded, roughly.
   std::uint32_t timeout_ms = 4000;
 };
