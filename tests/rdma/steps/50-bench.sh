@@ -21,6 +21,7 @@ divide() { echo "$1 $2" | awk '{printf "%.4g", $1 / $2}'; }
 mb_s() { divide "$(divide "$(field "$1" "$2" bytes)" "$(field "$1" "$2" seconds)")" 1048576; }
 ops_s() { divide "$(field "$1" "$2" operations)" "$(field "$1" "$2" seconds)"; }
 cpu_per_byte() { divide "$(field "$1" "$2" cpu_seconds)" "$(field "$1" "$2" bytes)"; }
+cpu_per_mb() { echo "$(cpu_per_byte "$1" "$2")" | awk '{printf "%.4g", $1 * 1048576}'; }
 p50_us() { field "$1" "$2" p50_us; }
 limit() { sed -n "s/^$1 //p" "$OUT"/20-perftest.results; }
 say() { echo "$1 $2" >>"$RESULTS"; }
@@ -33,5 +34,9 @@ say cpu_per_gb_vs_tcp "$(divide "$(cpu_per_byte rdma 2)" "$(cpu_per_byte tcp 2)"
 [ -f "$OUT/20-perftest.results" ] || exit 0
 say push_1m_vs_ib_write_bw "$(divide "$(mb_s rdma 2)" "$(limit ib_write_bw_mb_s)")"
 say pull_1m_vs_ib_write_bw "$(divide "$(mb_s rdma 3)" "$(limit ib_write_bw_mb_s)")"
+# How much of the processor time per byte soft-RoCE takes by itself: its sender does all of the work, so
+# perftest's sending thread is busy for as long as the bytes take.
+say ib_write_bw_cpu_per_gb_vs_tcp \
+  "$(divide "$(divide 1 "$(limit ib_write_bw_mb_s)")" "$(cpu_per_mb tcp 2)")"
 # Two-way time: perftest reports half of it.
 say rtt_64b_vs_ib_send_lat "$(divide "$(p50_us rdma 4)" "$(divide "$(limit ib_send_lat_us)" 0.5)")"
