@@ -125,16 +125,6 @@ pid_t WorkerThatSendsForEver(Factory* factory, const std::string& address) {
   });
 }
 
-int DialRaw(const std::string& address) {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  to.sin_port = htons(static_cast<std::uint16_t>(runtime::PortOf(address)));
-  EXPECT_EQ(::connect(fd, reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
-  return fd;
-}
-
 void ExpectNoWakeUpIsLost(Factory* factory, const std::string& host) {
   Echo echo(factory, host);
   for (int i = 1; i <= 1000; ++i) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "runtime/real_loop.h"
+#include "van/dial_raw.h"
 #include "van/test_world.h"
 
 namespace leeway::van {
@@ -31,9 +32,6 @@ std::string Pattern(std::size_t size, int seed);
 void SendForEver(runtime::RealLoop* loop, Van* van, Recorder* recorder, PeerId peer);
 // A process that connects there and does so.
 pid_t WorkerThatSendsForEver(Factory* factory, const std::string& address);
-
-// A raw connection, of which nothing has been said yet, to a tcp:// address of 127.0.0.1.
-int DialRaw(const std::string& address);
 
 // Pauses of every length, so that a message comes before, while and after the other side falls
 // asleep; a wake-up that gets lost stops it for good.

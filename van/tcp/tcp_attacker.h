@@ -12,9 +12,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "proto/codec.h"
+#include "van/dial_raw.h"
 #include "van/prefix.h"
 #include "van/tcp/tcp_format.h"
-#include "van/test_processes.h"
 
 namespace leeway::van {
 
