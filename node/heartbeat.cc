@@ -15,6 +15,13 @@ namespace leeway::node {
 using runtime::TimerId;
 using van::PeerId;
 
+namespace {
+
+// As long as others take to tell of a stalled connection (van::Limits::stall_time).
+constexpr absl::Duration kStandStillLogged = absl::Seconds(5);
+
+}  // namespace
+
 class Heartbeat::Beater final : private van::Handler {
  public:
   Beater(Setup setup, runtime::Loop* loop, std::weak_ptr<Reports> reports)
@@ -23,7 +30,7 @@ class Heartbeat::Beater final : private van::Handler {
 
   void Start() {
     van_ = setup_.factory->New(loop_, setup_.identity, setup_.limits, this);
-    last_answer_ = last_tick_ = loop_->Now();
+    started_ = last_answer_ = last_tick_ = loop_->Now();
     Connect();
     timer_ = loop_->After(setup_.interval, [this] { Tick(); });
   }
@@ -48,6 +55,12 @@ class Heartbeat::Beater final : private van::Handler {
     // A process that was stopped or starved has not listened either: that time does not count.
     const absl::Duration late = now - last_tick_ - setup_.interval;
     if (late > setup_.interval) last_answer_ += late;
+    if (late > kStandStillLogged) {
+      runtime::LogWarning("this process has stood still for ",
+                          absl::FormatDuration(absl::Floor(late, absl::Milliseconds(100))),
+                          ": it was stopped, or starved of the processor, and has taken nothing of "
+                          "what was sent to it");
+    }
     last_tick_ = now;
     silent_ = now - last_answer_ > setup_.failure_timeout;
     if (silent_) {
@@ -77,6 +90,8 @@ class Heartbeat::Beater final : private van::Handler {
     beat.node = setup_.identity.node;
     beat.incarnation = setup_.identity.incarnation;
     beat.number = ++number_;
+    beat.uptime_ms = static_cast<std::uint64_t>(absl::ToInt64Milliseconds(loop_->Now() - started_));
+    beat.resident_bytes = setup_.host->ResidentBytes();
     van::Message message;
     message.header = proto::Encode(beat);
     if (absl::Status sent = van_->Send(peer_, std::move(message)); !sent.ok()) {
@@ -136,7 +151,7 @@ class Heartbeat::Beater final : private van::Handler {
   bool up_ = false, has_been_up_ = false;
   bool silent_ = false;
   std::uint64_t number_ = 0, answered_ = 0;
-  absl::Time last_answer_, last_tick_, connecting_since_;
+  absl::Time started_, last_answer_, last_tick_, connecting_since_;
   TimerId timer_ = TimerId::kNone;
 };
 

@@ -122,6 +122,8 @@ absl::Status Read(const wire::Heartbeat& from, Input&, Heartbeat* to) {
   to->node = from.node();
   to->incarnation = from.incarnation();
   to->number = from.number();
+  to->uptime_ms = from.uptime_ms();
+  to->resident_bytes = from.resident_bytes();
   return absl::OkStatus();
 }
 

@@ -98,7 +98,7 @@ Offset<wire::MapAck> Write(Builder& out, const MapAck& m) {
 }
 
 Offset<wire::Heartbeat> Write(Builder& out, const Heartbeat& m) {
-  return wire::CreateHeartbeat(out, m.node, m.incarnation, m.number);
+  return wire::CreateHeartbeat(out, m.node, m.incarnation, m.number, m.uptime_ms, m.resident_bytes);
 }
 
 Offset<wire::HeartbeatAck> Write(Builder& out, const HeartbeatAck& m) {

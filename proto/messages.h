@@ -136,6 +136,9 @@ struct MapAck {
 struct Heartbeat {
   std::uint32_t node = 0;
   std::uint64_t incarnation = 0, number = 0;
+  // What `leeway status` shows of the node: since it joined, by its own monotonic clock, and RSS
+  // (0: not known).
+  std::uint64_t uptime_ms = 0, resident_bytes = 0;
 };
 struct HeartbeatAck {
   std::uint64_t number = 0;

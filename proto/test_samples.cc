@@ -56,7 +56,8 @@ void AddMembership(std::vector<Sample>* all) {
                              .servers = {{.node = 2, .rank = 3, .endpoints = {"inproc://x"}}},
                              .workers = {{3, 1, 5, WorkerState::kAlive}}}});
   all->push_back({MapAck{.version = 8, .clock = 5}});
-  all->push_back({Heartbeat{.node = 3, .incarnation = 4, .number = 5}});
+  all->push_back(
+      {Heartbeat{.node = 3, .incarnation = 4, .number = 5, .uptime_ms = 6, .resident_bytes = 7}});
   all->push_back({HeartbeatAck{.number = 6}});
   all->push_back({NodeDown{.node = 5,
                            .role = Role::kWorker,

@@ -69,8 +69,8 @@ inline auto Fields(const MapAck& m) {
   return std::tie(a, b);
 }
 inline auto Fields(const Heartbeat& m) {
-  const auto& [a, b, c] = m;
-  return std::tie(a, b, c);
+  const auto& [a, b, c, d, e] = m;
+  return std::tie(a, b, c, d, e);
 }
 inline auto Fields(const HeartbeatAck& m) {
   const auto& [a] = m;

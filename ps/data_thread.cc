@@ -1,7 +1,6 @@
 #include "ps/data_thread.h"
 
 #include <algorithm>
-#include <bit>
 #include <new>
 #include <span>
 #include <utility>
@@ -11,7 +10,6 @@
 #include "proto/codec.h"
 #include "ps/handlers.h"
 #include "ps/status_json.h"
-#include "runtime/log.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::ps {
@@ -27,6 +25,9 @@ std::uint64_t ReceiveTokenFor(const proto::Reply& reply, const van::Message& out
 
 DataThread::DataThread(const Setup& setup)
     : setup_(setup),
+      log_(setup.loop),
+      hold_up_lines_(setup.hold_up_lines != nullptr ? setup.hold_up_lines
+                                                    : std::make_shared<HoldUpLines>()),
       map_(std::make_shared<const proto::ClusterMap>()),
       links_(setup.config.failure_timeout),
       replies_(
@@ -144,9 +145,12 @@ std::string DataThread::StatusJson() const {
                   .counters = &counters_,
                   .van = van_->counters(),
                   .context = &context_,
+                  .stalls = van_->stalls(),
+                  .rates = rates_.Of(setup_.loop->Now(), counters_, van_->counters()),
+                  .now = setup_.loop->Now(),
                   .log_bytes = replica_context_.log.bytes,
-                  .replicas = {}};
-  for (const auto& [id, replica] : replicas_) view.replicas.push_back(replica.get());
+                  .fills = replica_context_.fills,
+                  .replicas = AllReplicas()};
   return leeway::ps::StatusJson(view);
 }
 
@@ -167,6 +171,17 @@ void DataThread::OnPeerDown(van::PeerId peer, const absl::Status& why) {
   links_.OnPeerDown(peer);
   replies_.DropPeer(peer);
   for (auto& [id, replica] : replicas_) replica->OnPeerDown(peer);
+}
+
+// As the newest map has it.
+std::string DataThread::NameOf(van::PeerId /*peer*/, const van::Identity& identity) const {
+  for (const proto::WorkerEntry& worker : map_->workers) {
+    if (worker.incarnation == identity.incarnation) return absl::StrCat("worker ", worker.rank);
+  }
+  if (const std::optional<Peer> server = links_.ServerOf(identity)) {
+    return absl::StrCat("server ", server->place.server_rank);
+  }
+  return "";
 }
 
 void DataThread::OnMessage(van::PeerId peer, van::Message message) {
@@ -353,11 +368,9 @@ void DataThread::DropSoon(van::PeerId peer, const absl::Status& why) {
 }
 
 void DataThread::Violation(van::PeerId peer, const absl::Status& why) {
-  // The first, second, fourth, eighth, … time: garbage must not fill the log.
-  if (std::has_single_bit(++counters_.violations)) {
-    runtime::LogWarning("dropping ", van_->AddressOf(peer), ": ", why.message(), " (",
-                        counters_.violations, " so far)");
-  }
+  ++counters_.violations;
+  log_.Warning("violation", absl::StrCat("dropping ", van_->AddressOf(peer), ": ", why.message(),
+                                         " (", counters_.violations, " so far)"));
   van_->Disconnect(peer, why);
 }
 

@@ -17,11 +17,14 @@
 #include "absl/strings/string_view.h"
 #include "leeway/config.h"
 #include "ps/counters.h"
+#include "ps/hold_ups.h"
 #include "ps/links.h"
+#include "ps/rates.h"
 #include "ps/replica.h"
 #include "ps/replies.h"
 #include "ps/shard_context.h"
 #include "ps/workers.h"
+#include "runtime/log_limiter.h"
 #include "runtime/loop.h"
 #include "van/van.h"
 
@@ -50,6 +53,8 @@ class DataThread final : private van::Handler, private ReplicaHost {
     std::function<void(const proto::SchedulerMoved&)> scheduler_moved;
     // This server is of no more use, and others should take its place. Optional.
     std::function<void(const absl::Status&)> give_up;
+    // Of all data threads of the server. Optional.
+    std::shared_ptr<HoldUpLines> hold_up_lines = {};
   };
 
   explicit DataThread(const Setup& setup);
@@ -99,6 +104,7 @@ class DataThread final : private van::Handler, private ReplicaHost {
   void OnPeerUp(van::PeerId peer, const van::Identity& identity) override;
   void OnPeerDown(van::PeerId peer, const absl::Status& why) override;
   void OnMessage(van::PeerId peer, van::Message message) override;
+  std::string NameOf(van::PeerId peer, const van::Identity& identity) const override;
   void Dispatch(van::PeerId peer, const van::Identity& sender, proto::AnyMessage* any,
                 Payload payload);
   // ReplicaHost
@@ -151,6 +157,8 @@ class DataThread final : private van::Handler, private ReplicaHost {
   void Report();
   void SayReady(const Replica& replica);
   void LookWhetherIsolated();
+  void SayWhoHoldsUpWhom();
+  std::vector<const Replica*> AllReplicas() const;
 
   void OnUnsent(van::PeerId peer, proto::Reply reply, const absl::Status& why);
   void Refuse(const Inbound& inbound, const absl::Status& why);
@@ -159,7 +167,10 @@ class DataThread final : private van::Handler, private ReplicaHost {
                     van::SendDone done = nullptr);
 
   const Setup setup_;
+  runtime::LogLimiter log_;
+  const std::shared_ptr<HoldUpLines> hold_up_lines_;
   Counters counters_;
+  Rates rates_;
   std::uint64_t cluster_ = 0;
   std::uint32_t server_rank_ = 0;
   std::shared_ptr<const proto::ClusterMap> map_;  // never null

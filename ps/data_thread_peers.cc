@@ -173,6 +173,26 @@ void DataThread::OnHousekeeping() {
     replica->Acknowledge();
   }
   Report();
+  rates_.Note(setup_.loop->Now(), counters_, van_->counters());
+  SayWhoHoldsUpWhom();
+}
+
+std::vector<const Replica*> DataThread::AllReplicas() const {
+  std::vector<const Replica*> replicas;
+  for (const auto& [id, replica] : replicas_) replicas.push_back(replica.get());
+  return replicas;
+}
+
+void DataThread::SayWhoHoldsUpWhom() {
+  if (context_.held.bytes == 0) return;  // no pull waits
+  const absl::Time now = setup_.loop->Now();
+  const std::vector<HoldUp> hold_ups = FindHoldUps(AllReplicas());
+  const auto longest =
+      std::min_element(hold_ups.begin(), hold_ups.end(),
+                       [](const HoldUp& a, const HoldUp& b) { return a.since < b.since; });
+  if (longest == hold_ups.end() || now - longest->since < kHoldUpLoggedAfter) return;
+  if (!hold_up_lines_->Take(now)) return;
+  runtime::LogWarning(Describe(*longest, context_.tables.Find(longest->table)->spec().name, now));
 }
 
 // Again and again, until the map shows it as a member.

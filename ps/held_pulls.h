@@ -48,6 +48,11 @@ class HeldPulls {
   void DropPeer(van::PeerId peer);
   void DropWorker(std::uint32_t rank);
 
+  // In the order of the clocks that they wait for.
+  template <class F>
+  void ForEach(F f) const {
+    for (const auto& [key, pull] : by_order_) f(pull);
+  }
   std::size_t size() const { return by_order_.size(); }
   std::uint64_t bytes() const { return bytes_; }
 

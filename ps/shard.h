@@ -110,7 +110,7 @@ class Shard {
   bool HoldsFirmly() const;
   const Progress& progress() const { return progress_; }
   const std::map<std::uint32_t, std::unique_ptr<ShardStore>>& stores() const { return stores_; }
-  std::size_t held_pulls() const { return held_.size(); }
+  const HeldPulls& held() const { return held_; }
   std::uint64_t requests() const { return requests_; }
   // Of all that the state machine is, but not of what only a head has.
   std::uint64_t Digest();

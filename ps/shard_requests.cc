@@ -362,6 +362,7 @@ void Shard::Serve(const Table& table, const Inbound& inbound, std::uint64_t need
   Payload payload;
   for (runtime::Buffer& frame : pulled->payload) payload.push_back(std::move(frame));
   ++context_->counters->pulls_served;
+  table.CountStaleness(reply.staleness);
   journal_->Answer(inbound.peer, std::move(reply), std::move(payload), DeadlineOf(inbound));
 }
 

@@ -6,6 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
+#include "ps/hold_ups.h"
+
 namespace leeway::ps {
 namespace {
 
@@ -44,7 +47,59 @@ Json Network(const van::Counters& counters) {
           {"checksums_failed", counters.checksums_failed},
           {"handshakes_failed", counters.handshakes_failed},
           {"refused_versions", counters.refused_versions},
-          {"guests_dropped", counters.guests_dropped}};
+          {"guests_dropped", counters.guests_dropped},
+          {"stalls", counters.stalls}};
+}
+
+std::int64_t MillisecondsSince(absl::Time since, const StatusView& view) {
+  return absl::ToInt64Milliseconds(view.now - since);
+}
+
+Json StallsOf(const StatusView& view) {
+  Json stalls = Json::array();
+  for (const van::Stall& stall : view.stalls) {
+    stalls.push_back({{"peer", stall.peer},
+                      {"for_ms", MillisecondsSince(stall.since, view)},
+                      {"send_bytes", stall.send_bytes}});
+  }
+  return stalls;
+}
+
+Json RatesOf(const Rates::PerSecond& rates) {
+  return {{"seconds", rates.seconds},
+          {"pushes", rates.pushes},
+          {"pulls", rates.pulls},
+          {"bytes_in", rates.bytes_in},
+          {"bytes_out", rates.bytes_out}};
+}
+
+// By clocks, those that have been seen; the last may stand for more ("64+").
+Json StalenessOf(const StalenessCounts& staleness) {
+  Json counts = Json::object();
+  for (std::size_t clocks = 0; clocks <= StalenessCounts::kMax; ++clocks) {
+    if (staleness.counts()[clocks] == 0) continue;
+    counts[absl::StrCat(clocks, clocks == StalenessCounts::kMax ? "+" : "")] =
+        staleness.counts()[clocks];
+  }
+  return counts;
+}
+
+Json WaitsOf(const StatusView& view) {
+  constexpr std::size_t kWorkersShown = 16;
+  Json waits = Json::array();
+  for (const HoldUp& hold_up : FindHoldUps(view.replicas)) {
+    Json behind = Json::array();
+    for (std::size_t i = 0; i < hold_up.behind.size() && i < kWorkersShown; ++i) {
+      behind.push_back({{"worker", hold_up.behind[i].rank}, {"clock", hold_up.behind[i].clock}});
+    }
+    waits.push_back({{"table", hold_up.table},
+                     {"pulls", hold_up.pulls},
+                     {"clock", hold_up.clock},
+                     {"for_ms", MillisecondsSince(hold_up.since, view)},
+                     {"workers_behind", hold_up.behind.size()},
+                     {"behind", std::move(behind)}});
+  }
+  return waits;
 }
 
 StoreStats StatsOf(std::uint32_t table, const std::vector<const Replica*>& replicas) {
@@ -56,6 +111,7 @@ StoreStats StatsOf(std::uint32_t table, const std::vector<const Replica*>& repli
     total.rows += one.rows;
     total.blocks += one.blocks;
     total.value_bytes += one.value_bytes;
+    total.memory_bytes += one.memory_bytes;
     total.copies_on_write += one.copies_on_write;
     total.feedback_squares += one.feedback_squares;
   }
@@ -87,9 +143,11 @@ Json TablesOf(const StatusView& view) {
                       {"rows", stats.rows},
                       {"blocks", stats.blocks},
                       {"value_bytes", stats.value_bytes},
+                      {"memory_bytes", stats.memory_bytes},
                       {"copies_on_write", stats.copies_on_write},
                       {"codec", CodecOf(table, view.replicas)},
-                      {"feedback_norm", std::sqrt(stats.feedback_squares)}});
+                      {"feedback_norm", std::sqrt(stats.feedback_squares)},
+                      {"staleness", StalenessOf(table.staleness())}});
   }
   return tables;
 }
@@ -117,13 +175,14 @@ Json ReplicationOf(const StatusView& view) {
   return {{"heads", heads},
           {"followers", followers},
           {"filling_or_leaving", others},
+          {"filling_others", view.fills},
           {"log_bytes", view.log_bytes},
           {"pushes_followed", view.counters->pushes_followed}};
 }
 
 std::size_t HeldPullsOf(const std::vector<const Replica*>& replicas) {
   std::size_t held = 0;
-  for (const Replica* replica : replicas) held += replica->shard().held_pulls();
+  for (const Replica* replica : replicas) held += replica->shard().held().size();
   return held;
 }
 
@@ -147,6 +206,9 @@ std::string StatusJson(const StatusView& view) {
                        {"held_bytes", view.context->held.bytes},
                        {"server_table_bytes", MemoryOf(view, &TableMemory::bytes)},
                        {"server_table_bytes_max", MemoryOf(view, &TableMemory::bytes_max)},
+                       {"waits", WaitsOf(view)},
+                       {"rates", RatesOf(view.rates)},
+                       {"stalled", StallsOf(view)},
                        {"tables", TablesOf(view)},
                        {"replication", ReplicationOf(view)},
                        {"counters", Requests(*view.counters)},

@@ -8,6 +8,7 @@
 
 #include "proto/messages.h"
 #include "ps/counters.h"
+#include "ps/rates.h"
 #include "ps/replica.h"
 #include "van/van.h"
 
@@ -20,12 +21,17 @@ struct StatusView {
   const Counters* counters = nullptr;
   van::Counters van;
   const ShardContext* context = nullptr;
+  std::vector<van::Stall> stalls;
+  Rates::PerSecond rates;
+  absl::Time now;               // of the loop
   std::uint64_t log_bytes = 0;  // not on every replica yet
+  std::uint32_t fills = 0;      // of other servers' replicas, from here
   std::vector<const Replica*> replicas;
 };
 
-// One object: role, rank, thread, epoch, clocks, tables, replication and counters. Clocks and what
-// waits are of the shards whose head is here, tables of all replicas.
+// One object: role, rank, thread, epoch, clocks, who is waited for, tables, replication, rates and
+// counters. Clocks, what waits and how stale replies were are of the shards whose head is here,
+// tables of all replicas.
 std::string StatusJson(const StatusView& view);
 
 }  // namespace leeway::ps

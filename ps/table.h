@@ -14,6 +14,7 @@
 #include "compress/table_codec.h"
 #include "ps/consistency/policy.h"
 #include "ps/inbound.h"
+#include "ps/staleness_counts.h"
 #include "ps/store/shard_store.h"
 
 namespace leeway::ps {
@@ -40,6 +41,10 @@ class Table {
   const compress::CodecSchedule& codec_schedule() const { return schedule_; }
   void Follow(const proto::CodecSwitch& change);
 
+  // How stale its replies were. It is counted, and changes nothing else.
+  const StalenessCounts& staleness() const { return staleness_; }
+  void CountStaleness(std::uint64_t clocks) const { staleness_.Count(clocks); }
+
   // Whether a request has ever been let through to it.
   bool asked_for() const { return asked_for_; }
   void NoteAskedFor() { asked_for_ = true; }
@@ -53,6 +58,7 @@ class Table {
   Policy policy_;
   compress::TableCodecs codecs_;
   compress::CodecSchedule schedule_;
+  mutable StalenessCounts staleness_;
   bool asked_for_ = false;
 };
 

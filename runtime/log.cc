@@ -73,6 +73,12 @@ void SetLogName(absl::string_view name) {
   output.name = std::string(name);
 }
 
+std::string LogName() {
+  Output& output = TheOutput();
+  const std::lock_guard lock(output.mutex);
+  return output.name;
+}
+
 bool LogEnabled(LogLevel level) {
   return level != LogLevel::kOff && level >= minimum.load(std::memory_order_relaxed);
 }

@@ -3,6 +3,7 @@
 #define LEEWAY_RUNTIME_LOG_H_
 
 #include <optional>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -16,6 +17,7 @@ std::optional<LogLevel> ParseLogLevel(absl::string_view name);
 void SetLogLevel(LogLevel level);
 // Shown in front of every line, e.g. "server 1".
 void SetLogName(absl::string_view name);
+std::string LogName();
 bool LogEnabled(LogLevel level);
 void LogLine(LogLevel level, absl::string_view line);
 

@@ -100,6 +100,8 @@ class Host {
   virtual std::uint64_t Random() = 0;  // for incarnations and the like; any thread
   // What a calendar says, for people to read; never for measuring. Any thread.
   virtual absl::Time WallTime() = 0;
+  // Memory of this process that is in RAM (RSS); 0: not known. Any thread.
+  virtual std::uint64_t ResidentBytes() { return 0; }
 };
 
 }  // namespace leeway::runtime

@@ -2,10 +2,14 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <mutex>
 #include <thread>
+#include <vector>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "runtime/file_system.h"
 #include "runtime/random.h"
@@ -67,6 +71,15 @@ class RealHost final : public Host {
   FileSystem* files() override { return RealFileSystem(); }
   std::uint64_t Random() override { return SystemEntropy(); }
   absl::Time WallTime() override { return absl::Now(); }
+  std::uint64_t ResidentBytes() override {
+    // Two numbers of pages: all that is mapped, and what of it is resident.
+    const absl::StatusOr<std::string> pages = RealFileSystem()->Read("/proc/self/statm");
+    if (!pages.ok()) return 0;
+    const std::vector<absl::string_view> fields = absl::StrSplit(*pages, ' ');
+    std::uint64_t resident = 0;
+    if (fields.size() < 2 || !absl::SimpleAtoi(fields[1], &resident)) return 0;
+    return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  }
 
  private:
   const absl::Duration busy_poll_;

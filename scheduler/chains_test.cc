@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -16,8 +17,10 @@
 namespace leeway::scheduler {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 class ChainsTest : public ::testing::Test {
  protected:
@@ -97,6 +100,58 @@ TEST_F(ChainsTest, ADeadServerThatHasNotTakenTheMapEitherHoldsUpNobodyForLong) {
   const absl::Time detected = cluster_->world.Now();
   ASSERT_TRUE(cluster_->RunUntil([&] { return cluster_->workers[0]->epoch() == 2; }));
   EXPECT_LT(cluster_->world.Now() - detected, absl::Milliseconds(110));
+}
+
+TEST_F(ChainsTest, ThatReplicasAreWholeAgainIsSaidOnceTheyAre) {
+  Begin(3, 1, 2);
+  for (TestNode* server : cluster_->servers) server->fills = false;
+  const auto said = [&](const std::function<void()>& action) {
+    ::testing::internal::CaptureStderr();
+    action();
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(said([&] {
+                cluster_->Kill(cluster_->servers[1]);
+                cluster_->world.RunFor(absl::Seconds(90));
+              }),
+              Not(HasSubstr("whole")))
+      << "the new replicas are not filled";
+  EXPECT_FALSE(Whole(2));
+  EXPECT_THAT(said([&] {
+                for (TestNode* server : cluster_->servers) server->fills = true;
+                ASSERT_TRUE(cluster_->RunUntil([&] { return Even() && Whole(2); }));
+                cluster_->world.RunFor(absl::Minutes(1));
+              }),
+              ContainsRegex("replicas are whole again, 1m[0-9.]+s after a server had gone: all 96 "
+                            "shards have 2\n"));
+  EXPECT_THAT(said([&] { cluster_->world.RunFor(absl::Minutes(10)); }), Not(HasSubstr("whole")))
+      << "said before";
+}
+
+TEST_F(ChainsTest, WhereTooFewServersAreLeftThatIsSaidInstead) {
+  Begin(2, 1, 2);
+  ::testing::internal::CaptureStderr();
+  cluster_->Kill(cluster_->servers[1]);
+  cluster_->world.RunFor(absl::Minutes(1));
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(said,
+              ContainsRegex("replicas are as whole as they can be, .* 64 shards have 1 each"));
+  EXPECT_THAT(said, Not(HasSubstr("whole again")));
+  ::testing::internal::CaptureStderr();
+  StartLate(Role::kServer);
+  cluster_->world.RunFor(absl::Minutes(1));
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ContainsRegex("replicas are whole again, [0-9ms.]+ after a server had gone: all 64 "
+                            "shards have 2\n"));
+}
+
+TEST_F(ChainsTest, NodesSayHowLongTheyHaveBeenThere) {
+  Begin(2, 1, 1);
+  cluster_->world.RunFor(absl::Seconds(100));
+  const auto status = nlohmann::json::parse(cluster_->scheduler->StatusJson());
+  EXPECT_NEAR(status["uptime_ms"].get<double>(), 103'000, 3'000);
+  EXPECT_NEAR(status["servers"][0]["uptime_ms"].get<double>(), 103'000, 3'000);
+  EXPECT_NEAR(status["workers"][0]["uptime_ms"].get<double>(), 103'000, 3'000);
 }
 
 TEST_F(ChainsTest, WithoutReplicasHasteHelpsNobody) {

@@ -252,6 +252,14 @@ void Checkpoints::Fail(const absl::Status& reason) {
 
 void Checkpoints::Over(const absl::StatusOr<Saved>& result) {
   phase_ = Phase::kIdle;
+  if (result.ok()) {
+    history_.last_good = {.path = result->path,
+                          .clock = result->manifest.clock,
+                          .bytes = result->manifest.bytes(),
+                          .at = Now()};
+  } else {
+    history_.last_failure = {.reason = std::string(result.status().message()), .at = Now()};
+  }
   opened_ = {};
   awaited_.clear();
   ++attempt_;  // what is still on its way means nothing

@@ -104,6 +104,22 @@ class Checkpoints {
   };
   std::optional<View> view() const;
 
+  // How those ended that were saved by this process, by the loop's clock.
+  struct History {
+    struct Good {
+      std::string path;
+      std::uint64_t clock = 0, bytes = 0;
+      absl::Time at;
+    };
+    struct Bad {
+      std::string reason;
+      absl::Time at;
+    };
+    std::optional<Good> last_good;
+    std::optional<Bad> last_failure;
+  };
+  const History& history() const { return history_; }
+
  private:
   struct Waiting {
     Wish wish;
@@ -152,6 +168,7 @@ class Checkpoints {
   absl::Time resend_at_ = absl::InfiniteFuture();
   absl::Duration pause_ = absl::ZeroDuration();
   absl::Status trouble_;  // of the last attempt
+  History history_;
 
   // Periodic ones.
   absl::Time due_at_ = absl::InfiniteFuture();

@@ -372,5 +372,25 @@ TEST_F(CheckpointsTest, WhenTheClusterEndsThoseWhoWaitAreTold) {
   EXPECT_EQ(told.code(), absl::StatusCode::kUnavailable);
 }
 
+TEST_F(CheckpointsTest, RemembersTheLastGoodOneAndTheLastFailure) {
+  Start({.directory = kDirectory});
+  EXPECT_FALSE(checkpoints_->history().last_good.has_value());
+  EXPECT_FALSE(checkpoints_->history().last_failure.has_value());
+  const absl::StatusOr<Checkpoints::Saved> saved = Save();
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  const absl::Time saved_at = runner_->loop()->Now();
+  world_.RunFor(absl::Minutes(5));
+  failure_ = absl::ResourceExhaustedError("no space left");
+  EXPECT_FALSE(Save().ok());
+  const Checkpoints::History& history = checkpoints_->history();
+  ASSERT_TRUE(history.last_good.has_value());
+  EXPECT_EQ(history.last_good->path, saved->path);
+  EXPECT_EQ(history.last_good->clock, saved->manifest.clock);
+  EXPECT_LE(absl::AbsDuration(history.last_good->at - saved_at), absl::Seconds(1));
+  ASSERT_TRUE(history.last_failure.has_value());
+  EXPECT_THAT(history.last_failure->reason, HasSubstr("no space left"));
+  EXPECT_GT(history.last_failure->at - history.last_good->at, absl::Minutes(4));
+}
+
 }  // namespace
 }  // namespace leeway::scheduler

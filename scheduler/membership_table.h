@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "leeway/config.h"
 #include "proto/messages.h"
 #include "van/van.h"
@@ -38,6 +39,11 @@ struct Node {
   van::PeerId peer = 0;   // its newest connection that said Join; 0: none just now
   van::PeerId pulse = 0;  // the connection its heartbeats come over; 0: none just now
 
+  // As it last said (Heartbeat): how long it has been a member, when that was said, and its RSS.
+  absl::Duration uptime = absl::ZeroDuration();
+  absl::Time uptime_told = absl::InfinitePast();
+  std::uint64_t resident_bytes = 0;
+
   bool alive() const { return state == State::kAlive; }
   std::string Name() const;      // "worker 2"
   std::string FullName() const;  // "worker 2 (tcp://10.0.0.7:40123)"
@@ -61,6 +67,9 @@ class MembershipTable {
   bool complete() const { return complete_; }
 
   Node* FindIncarnation(std::uint64_t incarnation);
+  const Node* FindIncarnation(std::uint64_t incarnation) const {
+    return const_cast<MembershipTable*>(this)->FindIncarnation(incarnation);
+  }
   Node* Find(std::uint32_t id);
   // By rank; null where nobody is (before the cluster is complete). More than were announced, once
   // elastic nodes have come.

@@ -187,9 +187,14 @@ TEST_F(RecoveryTest, AFullDiskHoldsBackWhatIsNewUntilThereIsRoom) {
   cluster_->world.RunFor(absl::Seconds(60));
   EXPECT_TRUE(cluster_->servers[0]->installed.empty());
   EXPECT_FALSE(cluster_->servers[0]->over.has_value()) << "heartbeats are answered";
+  // And the status says so.
+  EXPECT_NE(Status()["state"]["error"].get<std::string>(), "");
+  EXPECT_NEAR(Status()["state"]["since_s"].get<double>(), 60, 2);
+  EXPECT_THAT(Status()["summary"].get<std::string>(), HasSubstr("cannot keep its state"));
   cluster_->world.files(kSchedulerHost)->SetFaults({});
   ASSERT_TRUE(cluster_->RunUntil([&] { return !cluster_->workers[0]->tables.empty(); }));
   EXPECT_TRUE(cluster_->workers[0]->tables[1].result.ok());
+  EXPECT_FALSE(Status()["state"].contains("error"));
 }
 
 TEST_F(RecoveryTest, AFullDiskAndWhoDiesMeanwhileAreInTheStatus) {

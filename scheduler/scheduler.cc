@@ -52,6 +52,8 @@ Scheduler::Impl::Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* fa
       loop_(loop),
       factory_(factory),
       config_(std::move(config)),
+      log_(loop),
+      started_(loop->Now()),
       members_(config_.num_servers, config_.num_workers),
       planner_(config_.replication),
       late_servers_(AtLeastOneMs(config_.resend_interval), this),
@@ -139,6 +141,8 @@ void Scheduler::Impl::Stop(const absl::Status& why) {
 std::string Scheduler::Impl::StatusJson() const {
   return StatusToJson({.address = address_,
                        .now = Now(),
+                       .started = started_,
+                       .resident_bytes = host_->ResidentBytes(),
                        .cluster = identity_.cluster,
                        .replication = config_.replication,
                        .map = *maps_.newest(),
@@ -153,9 +157,11 @@ std::string Scheduler::Impl::StatusJson() const {
                        .pinned = pinned_,
                        .oddities = oddities_,
                        .checkpoint = checkpoints_.view(),
+                       .checkpoints = checkpoints_.history(),
                        .restoring = restoration_.loading() ? restoration_.Progress() : "",
                        .keeper = keeper_.get(),
-                       .van = van_ == nullptr ? van::Counters() : van_->counters()});
+                       .van = van_ == nullptr ? van::Counters() : van_->counters(),
+                       .stalls = van_ == nullptr ? std::vector<van::Stall>() : van_->stalls()});
 }
 
 // ---- members ----

@@ -78,6 +78,10 @@ void Scheduler::Impl::ServerGone(const Node& server, const std::string& why) {
         planner_.chains().size(),
         " shards with it: no other server had them (LEEWAY_REPLICATION=", config_.replication, ")");
   }
+  if (kept_shards && config_.replication > 1) {
+    if (!not_whole_since_.has_value()) not_whole_since_ = Now();
+    as_whole_as_can_be_ = false;
+  }
   const auto drain = drains_.find(server.rank);
   if (drain == drains_.end()) return;
   for (const AdminDesk::Ask& ask : drain->second) {
@@ -131,7 +135,35 @@ void Scheduler::Impl::Plan() {
     if (balanced && !planner_.balancing()) ++plans_;  // to be kept: there is nothing to go on with
     FailStuckDrains();
     FinishRebalances();
+    SayIfWholeAgain();
   }
+}
+
+// After a server has gone: once every shard has as many replicas as it should, or, said once before
+// that, as many as there are servers.
+void Scheduler::Impl::SayIfWholeAgain() {
+  if (!not_whole_since_.has_value() || planner_.Filling() > 0) return;
+  const auto replicas = static_cast<std::uint32_t>(
+      std::min<std::size_t>(config_.replication, planner_.servers().size()));
+  const bool whole = replicas == config_.replication;
+  if (!whole && as_whole_as_can_be_) return;
+  for (const proto::Chain& chain : planner_.chains()) {
+    if (!chain.members.empty() && chain.members.size() < replicas) return;
+  }
+  const std::size_t shards = planner_.chains().size() - planner_.Lost();
+  const std::string time =
+      absl::FormatDuration(absl::Floor(Now() - *not_whole_since_, absl::Milliseconds(100)));
+  if (whole) {
+    runtime::LogInfo("replicas are whole again, ", time, " after a server had gone: all ", shards,
+                     " shards have ", replicas);
+    not_whole_since_.reset();
+  } else {
+    runtime::LogWarning("replicas are as whole as they can be, ", time,
+                        " after a server had gone: ", shards, " shards have ", replicas,
+                        " each, and LEEWAY_REPLICATION=", config_.replication,
+                        " needs as many servers");
+  }
+  as_whole_as_can_be_ = !whole;
 }
 
 void Scheduler::Impl::Balance(BalanceBy by) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "proto/messages.h"
+#include "runtime/log_limiter.h"
 #include "scheduler/admin_desk.h"
 #include "scheduler/barriers.h"
 #include "scheduler/chain_planner.h"
@@ -67,6 +68,7 @@ class Scheduler::Impl final : private van::Handler,
   void OnPeerUp(van::PeerId peer, const van::Identity& identity) override;
   void OnPeerDown(van::PeerId peer, const absl::Status& why) override;
   void OnMessage(van::PeerId peer, van::Message raw) override;
+  std::string NameOf(van::PeerId peer, const van::Identity& identity) const override;
 
   // ---- messages ----
   void On(const Sender& sender, const proto::Join& join);
@@ -94,7 +96,6 @@ class Scheduler::Impl final : private van::Handler,
   bool IsMember(const Sender& sender, Role role);
   bool IsComplete(const Node& worker, std::uint64_t request);
   void OutOfTurn(const Sender& sender, absl::string_view what);
-  // Says so for the first, second, fourth, eighth, … time: garbage must not fill the log.
   void LogOddity(std::uint64_t count, absl::string_view what, van::PeerId peer);
 
   // Says it once what it may rest on is kept (LEEWAY_SCHEDULER_STATE); SendNow: at once.
@@ -137,6 +138,7 @@ class Scheduler::Impl final : private van::Handler,
   void FinishDrains();
   void FailStuckDrains();
   void FinishRebalances();
+  void SayIfWholeAgain();
   void DrainCommand(const AdminDesk::Ask& ask, const AdminDesk::Arguments& arguments);
   void RebalanceCommand(const AdminDesk::Ask& ask, const AdminDesk::Arguments& arguments);
   absl::StatusOr<const Node*> ServerToDrain(const AdminDesk::Arguments& arguments) const;
@@ -196,6 +198,8 @@ class Scheduler::Impl final : private van::Handler,
   runtime::Loop* const loop_;
   van::Factory* const factory_;
   const Config config_;
+  runtime::LogLimiter log_;
+  absl::Time started_;
   std::string address_;
   Done done_;
   van::Identity identity_;
@@ -219,6 +223,8 @@ class Scheduler::Impl final : private van::Handler,
   std::map<van::PeerId, absl::Time> turned_away_;                // first, though it may ask again
   std::map<std::uint32_t, std::vector<AdminDesk::Ask>> drains_;  // by rank: who waits for it
   std::vector<AdminDesk::Ask> rebalances_;
+  std::optional<absl::Time> not_whole_since_;  // a server has gone that kept replicas
+  bool as_whole_as_can_be_ = false;            // which has been said
   Restoration restoration_;
   Checkpoints checkpoints_;
   CodecSwitches switches_;

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <utility>
 #include <variant>
@@ -12,6 +11,9 @@
 
 namespace leeway::scheduler {
 namespace {
+
+// A thousand years: what a node says of itself is shown, and must not overflow.
+constexpr std::uint64_t kUptimeMsMax = 1000ull * 365 * 24 * 3600 * 1000;
 
 std::uint32_t Milliseconds(absl::Duration duration) {
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(
@@ -31,6 +33,11 @@ std::string AddressFor(const proto::Join& join, const std::string& peer_address)
 void Scheduler::Impl::OnPeerUp(van::PeerId peer, const van::Identity& identity) {
   if (moved_ != nullptr && moved_->OnPeerUp(peer)) return;
   peers_[peer] = identity;
+}
+
+std::string Scheduler::Impl::NameOf(van::PeerId /*peer*/, const van::Identity& identity) const {
+  const Node* node = members_.FindIncarnation(identity.incarnation);
+  return node == nullptr ? "" : node->Name();
 }
 
 void Scheduler::Impl::OnPeerDown(van::PeerId peer, const absl::Status& why) {
@@ -92,8 +99,8 @@ void Scheduler::Impl::OutOfTurn(const Sender& sender, absl::string_view what) {
 }
 
 void Scheduler::Impl::LogOddity(std::uint64_t count, absl::string_view what, van::PeerId peer) {
-  if (!std::has_single_bit(count)) return;
-  runtime::LogWarning("from ", van_->AddressOf(peer), ": ", what, " (", count, " so far)");
+  log_.Warning("oddity",
+               absl::StrCat("from ", van_->AddressOf(peer), ": ", what, " (", count, " so far)"));
 }
 
 void Scheduler::Impl::Send(van::PeerId peer, van::Message message, absl::string_view what) {
@@ -224,7 +231,7 @@ void Scheduler::Impl::Welcome(const Node& node) {
 }
 
 void Scheduler::Impl::On(const Sender& sender, const proto::Heartbeat& beat) {
-  const Node* node = sender.node;
+  Node* node = sender.node;
   if (node == nullptr || beat.node != node->id || beat.incarnation != node->incarnation) {
     OutOfTurn(sender, "a Heartbeat of nobody that has joined");
   } else if (node->state == Node::State::kDead) {
@@ -237,6 +244,9 @@ void Scheduler::Impl::On(const Sender& sender, const proto::Heartbeat& beat) {
     down.epoch = maps_.newest()->epoch;
     SendTo(sender.peer, down);
   } else {
+    node->uptime = absl::Milliseconds(std::min(beat.uptime_ms, kUptimeMsMax));
+    node->uptime_told = Now();
+    node->resident_bytes = beat.resident_bytes;
     van::Message raw;
     raw.header = proto::Encode(proto::HeartbeatAck{beat.number});
     SendNow(sender.peer, std::move(raw), "HeartbeatAck");

@@ -12,6 +12,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+std::int64_t MillisecondsSince(absl::Time since, const StatusSources& sources) {
+  return absl::ToInt64Milliseconds(sources.now - since);
+}
+
+// By the node's own clock, as it has said; until it has, not known.
+void AddUptime(const Node& node, const StatusSources& sources, Json* entry) {
+  if (node.uptime_told == absl::InfinitePast()) return;
+  (*entry)["uptime_ms"] = absl::ToInt64Milliseconds(node.uptime + (sources.now - node.uptime_told));
+  if (node.resident_bytes > 0) (*entry)["resident_bytes"] = node.resident_bytes;
+}
+
 Json NodesToJson(const std::vector<Node*>& nodes, const StatusSources& sources) {
   Json list = Json::array();
   for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
@@ -27,6 +38,7 @@ Json NodesToJson(const std::vector<Node*>& nodes, const StatusSources& sources) 
       if (node->alive()) {
         entry["last_heard_ms"] =
             absl::ToInt64Milliseconds(sources.detector.SilentFor(node->id, sources.now));
+        AddUptime(*node, sources, &entry);
       } else {
         entry["reason"] = node->gone_because;
       }
@@ -69,6 +81,10 @@ Json ShardsToJson(const StatusSources& sources) {
           {"servers", std::move(servers)}};
 }
 
+const char* KindName(TableKind kind) {
+  return kind == TableKind::kDense ? "dense" : kind == TableKind::kSparse ? "sparse" : "ragged";
+}
+
 Json TablesToJson(const StatusSources& sources) {
   Json list = Json::array();
   for (const TableCatalogue::Entry& table : sources.catalogue.tables()) {
@@ -78,6 +94,12 @@ Json TablesToJson(const StatusSources& sources) {
     list.push_back({{"id", table.id},
                     {"name", table.spec.name},
                     {"installed", table.installed},
+                    {"kind", KindName(table.spec.kind)},
+                    {"dtype", std::string(Name(table.spec.dtype))},
+                    {"shape", table.spec.shape},
+                    {"row_width", table.spec.row_width},
+                    {"updater", table.spec.updater.name},
+                    {"consistency", table.spec.consistency.ToString()},
                     {"codec", codec.choice < codecs.size() ? codecs[codec.choice] : ""},
                     {"codec_automatic", table.spec.codec == compress::kAutomaticCodec &&
                                             !sources.pinned.contains(table.id)},
@@ -120,6 +142,33 @@ Json StateToJson(const StateKeeper& keeper, absl::Time now) {
   return state;
 }
 
+// What has been saved by this process.
+Json HistoryToJson(const StatusSources& sources) {
+  const Checkpoints::History& history = sources.checkpoints;
+  Json json = Json::object();
+  if (const auto& good = history.last_good) {
+    json["last_good"] = {{"path", good->path},
+                         {"clock", good->clock},
+                         {"bytes", good->bytes},
+                         {"age_ms", MillisecondsSince(good->at, sources)}};
+  }
+  if (const auto& bad = history.last_failure) {
+    json["last_failure"] = {{"reason", bad->reason},
+                            {"age_ms", MillisecondsSince(bad->at, sources)}};
+  }
+  return json;
+}
+
+Json StallsToJson(const StatusSources& sources) {
+  Json list = Json::array();
+  for (const van::Stall& stall : sources.stalls) {
+    list.push_back({{"peer", stall.peer},
+                    {"for_ms", MillisecondsSince(stall.since, sources)},
+                    {"send_bytes", stall.send_bytes}});
+  }
+  return list;
+}
+
 Json CountersToJson(const StatusSources& sources) {
   const van::Counters& van = sources.van;
   return {{"messages_sent", van.messages_sent},
@@ -135,6 +184,7 @@ Json CountersToJson(const StatusSources& sources) {
           {"handshakes_failed", van.handshakes_failed},
           {"refused_versions", van.refused_versions},
           {"guests_dropped", van.guests_dropped},
+          {"stalls", van.stalls},
           {"joins_refused", sources.oddities.joins_refused}};
 }
 
@@ -175,6 +225,8 @@ std::string StatusToJson(const StatusSources& sources) {
   Json status;
   status["role"] = "scheduler";
   status["address"] = sources.address;
+  status["uptime_ms"] = MillisecondsSince(sources.started, sources);
+  if (sources.resident_bytes > 0) status["resident_bytes"] = sources.resident_bytes;
   status["cluster"] = absl::StrCat(absl::Hex(sources.cluster, absl::kZeroPad16));
   status["complete"] = sources.members.complete();
   status["epoch"] = sources.map.epoch;
@@ -189,6 +241,8 @@ std::string StatusToJson(const StatusSources& sources) {
   if (sources.keeper != nullptr) status["state"] = StateToJson(*sources.keeper, sources.now);
   if (!sources.restoring.empty()) status["restoring"] = sources.restoring;
   if (sources.checkpoint.has_value()) status["checkpoint"] = CheckpointToJson(*sources.checkpoint);
+  status["checkpoints"] = HistoryToJson(sources);
+  status["stalled"] = StallsToJson(sources);
   status["counters"] = CountersToJson(sources);
   // Names and reasons come from other processes: what is not UTF-8 is replaced, never thrown at.
   return status.dump(2, ' ', false, Json::error_handler_t::replace);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "proto/messages.h"
@@ -34,6 +35,8 @@ struct Oddities {
 struct StatusSources {
   std::string address;
   absl::Time now;
+  absl::Time started;                // the scheduler
+  std::uint64_t resident_bytes = 0;  // of its process; 0: not known
   std::uint64_t cluster = 0;
   std::uint32_t replication = 1;
   const proto::ClusterMap& map;
@@ -48,9 +51,11 @@ struct StatusSources {
   const std::set<std::uint32_t>& pinned;  // tables with codec auto that somebody has given another
   const Oddities& oddities;
   std::optional<Checkpoints::View> checkpoint;  // that is being saved
-  std::string restoring;                        // how far that is; empty: it is not
-  const StateKeeper* keeper = nullptr;          // null: nothing is kept
+  const Checkpoints::History& checkpoints;
+  std::string restoring;                // how far that is; empty: it is not
+  const StateKeeper* keeper = nullptr;  // null: nothing is kept
   van::Counters van;
+  std::vector<van::Stall> stalls;
 };
 
 std::string StatusToJson(const StatusSources& sources);

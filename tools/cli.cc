@@ -48,14 +48,23 @@ void AddRoles(CLI::App* app, RoleCommand* command, Action* action) {
   CLI::App* server = app->add_subcommand("server", "run a server");
   AddRoleOptions(server, command);
   server->callback([=] { *action = [=] { return RunServerCommand(*command); }; });
-
-  CLI::App* status = app->add_subcommand("status", "show what a running scheduler knows, as JSON");
-  status->add_option("--scheduler", command->scheduler,
-                     "the scheduler's address, host:port [LEEWAY_SCHEDULER]");
-  status->callback([=] { *action = [=] { return RunStatusCommand(*command); }; });
 }
 
 constexpr char kSchedulerHelp[] = "the scheduler's address, host:port [LEEWAY_SCHEDULER]";
+
+void AddStatus(CLI::App* app, StatusCommand* command, Action* action) {
+  CLI::App* status = app->add_subcommand(
+      "status", "show nodes, shards, tables, clocks and checkpoints of a running cluster");
+  status->add_option("--scheduler", command->scheduler, kSchedulerHelp);
+  status->add_flag("--json", command->json, "for programs");
+  status
+      ->add_option("--watch", command->watch_s,
+                   "draw it anew after so many seconds, until interrupted [2]")
+      ->expected(0, 1)
+      ->default_str("2")
+      ->type_name("SECONDS");
+  status->callback([=] { *action = [=] { return RunStatusCommand(*command); }; });
+}
 
 void AddMoves(CLI::App* app, DrainCommand* drained, RebalanceCommand* balanced, Action* action) {
   CLI::App* drain =
@@ -316,6 +325,7 @@ int Main(const std::vector<std::string>& arguments) {
   app.set_version_flag("--version", absl::StrCat("leeway ", kVersion), "print the version");
   Action action;
   RoleCommand role;
+  StatusCommand status;
   DrainCommand drain;
   RebalanceCommand rebalance;
   CodecCommand codec;
@@ -327,6 +337,7 @@ int Main(const std::vector<std::string>& arguments) {
   std::vector<std::string> files;
   bool doctor_json = false;
   AddRoles(&app, &role, &action);
+  AddStatus(&app, &status, &action);
   AddMoves(&app, &drain, &rebalance, &action);
   AddCodec(&app, &codec, &action);
   AddCheckpoints(&app, &checkpoint, &role, &action);

@@ -88,6 +88,14 @@ TEST(CliTest, LinesThatMakeNoSense) {
   ExpectComplaint({"compare"}, 2, "files");
 }
 
+TEST(CliTest, StatusSaysWhatIsWrong) {
+  ExpectComplaint({"status", "--watch", "soon"}, 2, "--watch");
+  ExpectComplaint({"status", "--watch", "0"}, 1, "--watch 0: seconds from 0.1");
+  ExpectComplaint({"status", "--watch", "nan"}, 1, "--watch nan");
+  ExpectComplaint({"status", "--watch"}, 1, "LEEWAY_SCHEDULER is not set");
+  ExpectComplaint({"status", "--jsn"}, 2, "--jsn");
+}
+
 TEST(CliTest, DrainAndRebalanceSayWhatIsWrong) {
   ExpectComplaint({"drain"}, 2, "server is required");
   ExpectComplaint({"drain", "worker:1"}, 1, "must be server:RANK");

@@ -17,7 +17,7 @@ inline constexpr char kVersion[] = "0.1.0";
 // "leeway: reason" on standard error; returns 1.
 int Complain(const absl::Status& why);
 
-// What `scheduler`, `server` and `status` take over the environment's word.
+// What `scheduler` and `server` take over the environment's word.
 struct RoleCommand {
   std::string scheduler;
   std::optional<std::uint32_t> servers;
@@ -26,7 +26,13 @@ struct RoleCommand {
 };
 int RunSchedulerCommand(const RoleCommand& command);
 int RunServerCommand(const RoleCommand& command);
-int RunStatusCommand(const RoleCommand& command);
+
+struct StatusCommand {
+  std::string scheduler;
+  bool json = false;
+  std::optional<double> watch_s;  // drawn anew after so many seconds, until interrupted
+};
+int RunStatusCommand(const StatusCommand& command);
 
 // What is wrong here for a node, and how to mend it. Not 0 only if something does not work.
 int RunDoctorCommand(bool json);

@@ -1,5 +1,7 @@
 // `leeway status`: asks a running scheduler what it knows, and each server's threads what they
-// have counted.
+// have counted, and shows it as tables or as JSON.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -9,10 +11,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "proto/text.h"
 #include "runtime/address.h"
 #include "tools/commands.h"
 #include "tools/inquiry.h"
 #include "tools/role_config.h"
+#include "tools/status_tables.h"
 
 namespace leeway::tools {
 namespace {
@@ -21,6 +26,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr absl::Duration kSchedulerPatience = absl::Seconds(10);
 constexpr absl::Duration kServersPatience = absl::Seconds(5);
+constexpr double kWatchMin = 0.1, kWatchMax = 86400;  // seconds
 
 Json ThreadEntry(const std::string& endpoint, const absl::StatusOr<std::string>& answer) {
   if (!answer.ok()) {
@@ -50,14 +56,16 @@ void AddThreads(const Config& config, Json* status) {
   }
 }
 
-absl::StatusOr<std::string> StatusText(const std::string& address, const Config& config) {
+absl::StatusOr<std::string> StatusText(const std::string& address, const Config& config,
+                                       bool json) {
   const absl::StatusOr<std::string> answer = AskForStatus(
       {address}, Role::kScheduler, std::min(kSchedulerPatience, config.connect_timeout), config)[0];
   if (!answer.ok()) return answer;
   try {
     Json status = Json::parse(*answer);
     AddThreads(config, &status);
-    return status.dump(2, ' ', false, Json::error_handler_t::replace);
+    return json ? status.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
+                : StatusTables(status);
   } catch (const Json::exception& wrong) {
     return absl::DataLossError(absl::StrCat("the scheduler at ", address,
                                             " (LEEWAY_SCHEDULER) answers what is no status: ",
@@ -65,16 +73,42 @@ absl::StatusOr<std::string> StatusText(const std::string& address, const Config&
   }
 }
 
+// Draws it anew until the process is interrupted: over the last one on a terminal, otherwise one
+// below the other. A scheduler that is away may come back.
+void Watch(const std::string& address, const Config& config, const StatusCommand& command) {
+  const bool terminal = isatty(STDOUT_FILENO) != 0;
+  while (true) {
+    const absl::StatusOr<std::string> text = StatusText(address, config, command.json);
+    std::printf(
+        "%s%s%s", terminal ? "\x1b[H\x1b[J" : "",
+        text.ok() ? text->c_str()
+                  : absl::StrCat(proto::Cleaned(text.status().message(), proto::Lines::kMany), "\n")
+                        .c_str(),
+        terminal || command.json ? "" : "\n");
+    if (std::fflush(stdout) != 0) return;  // whoever read it has gone
+    absl::SleepFor(absl::Seconds(*command.watch_s));
+  }
+}
+
 }  // namespace
 
-int RunStatusCommand(const RoleCommand& command) {
-  const absl::StatusOr<Config> config = ConfigFor(Role::kTool, command);
+int RunStatusCommand(const StatusCommand& command) {
+  if (command.watch_s.has_value() &&
+      !(*command.watch_s >= kWatchMin && *command.watch_s <= kWatchMax)) {
+    return Complain(absl::InvalidArgumentError(absl::StrCat(
+        "--watch ", *command.watch_s, ": seconds from ", kWatchMin, " to ", kWatchMax)));
+  }
+  const absl::StatusOr<Config> config = ConfigFor(Role::kTool, {.scheduler = command.scheduler});
   if (!config.ok()) return Complain(config.status());
   const absl::StatusOr<std::string> address = runtime::NormalizeAddress(config->scheduler);
   if (!address.ok()) return Complain(address.status());
-  const absl::StatusOr<std::string> text = StatusText(*address, *config);
+  if (command.watch_s.has_value()) {
+    Watch(*address, *config, command);
+    return 0;
+  }
+  const absl::StatusOr<std::string> text = StatusText(*address, *config, command.json);
   if (!text.ok()) return Complain(text.status());
-  std::printf("%s\n", text->c_str());
+  std::fputs(text->c_str(), stdout);
   return 0;
 }
 

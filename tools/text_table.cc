@@ -28,6 +28,7 @@ std::string TextTable(const std::vector<std::vector<std::string>>& rows, std::si
       absl::StrAppend(&table, i == 0 ? "" : "  ", i < left ? row[i] : space,
                       i < left ? space : row[i]);
     }
+    table.erase(table.find_last_not_of(' ') + 1);
     table += "\n";
   }
   return table;

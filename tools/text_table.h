@@ -9,7 +9,7 @@
 namespace leeway::tools {
 
 // A line a row, two spaces between columns. The first `left` columns are set to the left, the rest
-// to the right. Rows have as many cells as the first; cells are UTF-8.
+// to the right; no line ends with spaces. Rows have as many cells as the first; cells are UTF-8.
 std::string TextTable(const std::vector<std::vector<std::string>>& rows, std::size_t left = 1);
 
 }  // namespace leeway::tools

@@ -140,13 +140,13 @@ void SessionVan::MakeRoomForMember(PeerId newest) {
   const PeerId id = silent != nullptr ? silent->id : newest;
   if (Find(id) == nullptr) return;
   const std::uint64_t count = ++counters_.guests_dropped;
-  if (IsLogged(count)) {
-    runtime::LogWarning("dropping ", Find(id)->address, ": ", accepted_ - guests_,
-                        " connections of members are open, more than `ulimit -n` has room for, ",
-                        silent != nullptr ? "and this one has been silent for the longest time"
-                                          : "and none of them is silent",
-                        " (", count, " so far, guests_dropped in the status)");
-  }
+  log_.Warning(
+      "member",
+      absl::StrCat("dropping ", Find(id)->address, ": ", accepted_ - guests_,
+                   " connections of members are open, more than `ulimit -n` has room for, ",
+                   silent != nullptr ? "and this one has been silent for the longest time"
+                                     : "and none of them is silent",
+                   " (", count, " so far, guests_dropped in the status)"));
   Drop(id, absl::ResourceExhaustedError("there are too many connections for `ulimit -n`"),
        Farewell::kReject);
 }
@@ -192,10 +192,9 @@ bool SessionVan::MaySendToGuest(const Peer& peer, std::uint64_t bytes) {
 
 void SessionVan::DropGuest(PeerId id, absl::Status why) {
   const std::uint64_t count = ++counters_.guests_dropped;
-  if (IsLogged(count)) {
-    runtime::LogWarning("dropping ", Find(id)->address, ": ", std::string(why.message()), " (",
-                        count, " so far, guests_dropped in the status)");
-  }
+  log_.Warning("guest",
+               absl::StrCat("dropping ", Find(id)->address, ": ", std::string(why.message()), " (",
+                            count, " so far, guests_dropped in the status)"));
   Drop(id, std::move(why), Farewell::kReject);
 }
 

@@ -1,6 +1,5 @@
 // What a SessionVan does when its transport tells it something.
 #include <algorithm>
-#include <bit>
 #include <utility>
 #include <variant>
 
@@ -18,7 +17,6 @@ namespace {
 constexpr absl::Duration kDialPauseMax = absl::Milliseconds(500);
 constexpr absl::Duration kHelloPauseMin = absl::Milliseconds(250);
 constexpr absl::Duration kHelloPauseMax = absl::Seconds(2);
-constexpr std::uint64_t kOffendersLogged = 16;
 constexpr std::uint64_t kLargeBytes = 64 << 10;
 // How long small messages wait at least while large ones come in: each one that leaves wakes
 // several threads, here and at its peer.
@@ -30,10 +28,6 @@ absl::Status About(const std::string& address, const absl::Status& why) {
 }
 
 }  // namespace
-
-bool SessionVan::IsLogged(std::uint64_t count) {
-  return count <= kOffendersLogged || std::has_single_bit(count);
-}
 
 void SessionVan::Restart(runtime::TimerId* timer, absl::Duration delay,
                          void (SessionVan::*what)(PeerId), PeerId id) {
@@ -123,10 +117,10 @@ void SessionVan::OnAccepted(ConnId conn) {
     return;
   }
   if (const std::uint32_t most = PeersMax(); accepted_ >= most) {
-    if (IsLogged(++refused_)) {
-      runtime::LogWarning("refusing a connection from ", transport_->AddressOf(conn), ": ", most,
-                          " are open, which is what `ulimit -n` allows (", refused_, " so far)");
-    }
+    log_.Warning(
+        "refused",
+        absl::StrCat("refusing a connection from ", transport_->AddressOf(conn), ": ", most,
+                     " are open, which is what `ulimit -n` allows (", ++refused_, " so far)"));
     transport_->Close(conn);
     return;
   }
@@ -152,9 +146,8 @@ void SessionVan::OnHelloTimeout(PeerId id) {
 
 void SessionVan::OnHandshakeFailed(const std::string& address, const absl::Status& why) {
   const std::uint64_t count = ++counters_.handshakes_failed;
-  if (!IsLogged(count)) return;
-  runtime::LogWarning("dropping ", address, ": ", std::string(why.message()), " (", count,
-                      " failed handshakes)");
+  log_.Warning("handshake", absl::StrCat("dropping ", address, ": ", std::string(why.message()),
+                                         " (", count, " failed handshakes)"));
 }
 
 // ---- the end ----
@@ -173,12 +166,11 @@ void SessionVan::OnClosed(ConnId conn, const absl::Status& why) {
 // again; nor is anything lost that a broken connection would not lose.
 absl::Status SessionVan::Damaged(const std::string& address) {
   const std::uint64_t count = ++counters_.checksums_failed;
-  if (IsLogged(count)) {
-    runtime::LogWarning("dropping the connection to ", address,
-                        ": a checksum does not match: bytes change on the way, in a network card, "
-                        "a switch or memory (",
-                        count, " so far, checksums_failed in the status)");
-  }
+  log_.Warning("checksum",
+               absl::StrCat("dropping the connection to ", address,
+                            ": a checksum does not match: bytes change on the way, in a network "
+                            "card, a switch or memory (",
+                            count, " so far, checksums_failed in the status)"));
   return absl::UnavailableError("a checksum did not match: bytes change on the way");
 }
 
@@ -197,10 +189,8 @@ void SessionVan::Ban(PeerId id, absl::Status why) {
   ++counters_.offenders_dropped;
   const std::string address = Find(id)->address;
   const std::uint64_t count = counters_.offenders_dropped;
-  if (IsLogged(count)) {
-    runtime::LogWarning("dropping ", address, ": ", std::string(why.message()), " (offender ",
-                        count, ")");
-  }
+  log_.Warning("offender", absl::StrCat("dropping ", address, ": ", std::string(why.message()),
+                                        " (offender ", count, ")"));
   Drop(id, About(address, why), Farewell::kReject);
 }
 
@@ -350,7 +340,7 @@ void SessionVan::OnSession(Peer& peer, const Arrival& arrival) {
     why = absl::Status(
         why.code(),
         absl::StrCat(peer.address, " refused the connection: ", std::string(why.message())));
-    runtime::LogWarning(std::string(why.message()));
+    log_.Warning("rejected", std::string(why.message()));
     return Drop(peer.id, std::move(why), Farewell::kNone);
   }
   if (std::holds_alternative<proto::Goodbye>(*message) && peer.stage == Stage::kUp) {
@@ -372,7 +362,8 @@ void SessionVan::OnHello(Peer& peer, const proto::Hello& theirs) {
   const proto::Hello mine = OwnHello();
   if (const absl::Status status = CheckVersions(mine, theirs); !status.ok()) {
     ++counters_.refused_versions;
-    runtime::LogWarning("refusing ", peer.address, ": ", std::string(status.message()));
+    log_.Warning("version",
+                 absl::StrCat("refusing ", peer.address, ": ", std::string(status.message())));
     return Drop(peer.id, About(peer.address, status), Farewell::kReject);
   }
   if (const absl::Status status = CheckCluster(identity_, theirs); !status.ok()) {
@@ -388,6 +379,7 @@ void SessionVan::OnHello(Peer& peer, const proto::Hello& theirs) {
   peer.stage = Stage::kUp;
   loop_->Cancel(std::exchange(peer.deadline, runtime::TimerId::kNone));
   loop_->Cancel(std::exchange(peer.retry, runtime::TimerId::kNone));
+  if (!transport_->lossy()) WatchForStalls();
   const PeerId id = peer.id;
   const std::shared_ptr<bool> alive = alive_;
   handler_->OnPeerUp(id, IdentityFrom(theirs));

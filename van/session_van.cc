@@ -24,6 +24,7 @@ SessionVan::SessionVan(runtime::Loop* loop, const Identity& identity, const Limi
       limits_(limits),
       handler_(handler),
       transport_(std::move(transport)),
+      log_(loop),
       posted_(PostedReceives::New([this](PeerId id, std::uint64_t token) {
         if (Peer* peer = Find(id); peer != nullptr) transport_->EndReceive(peer->conn, token);
       })) {
@@ -33,6 +34,7 @@ SessionVan::SessionVan(runtime::Loop* loop, const Identity& identity, const Limi
 SessionVan::~SessionVan() {
   *alive_ = false;
   loop_->Cancel(guests_timer_);
+  loop_->Cancel(stall_timer_);
   posted_->Close();
   // What waits for the window goes out as well: nobody is left to send it later.
   while (!peers_.empty()) {
@@ -195,6 +197,7 @@ void SessionVan::SendEnvelope(Peer& peer) {
   prefix.sent = peer.flow.sent();
   prefix.consumed = peer.reported = peer.handed;
   transport_->Send(peer.conn, prefix, std::move(message), nullptr);
+  WatchForStalls();
 }
 
 void SessionVan::SendEnvelopes() {
@@ -215,6 +218,7 @@ void SessionVan::Transmit(Peer& peer, Queued item) {
   prefix.consumed = peer.reported = peer.handed;
   prefix.receive_token = item.message.receive_token;
   transport_->Send(peer.conn, prefix, std::move(item.message), std::move(item.done));
+  WatchForStalls();
 }
 
 void SessionVan::TransmitQueue(Peer& peer) {
@@ -266,6 +270,7 @@ void SessionVan::SendCredit(Peer& peer, std::uint8_t flags) {
 void SessionVan::Drop(PeerId id, absl::Status why, Farewell farewell) {
   auto node = peers_.extract(id);
   Peer& peer = node.mapped();
+  if (*alive_) EndStall(peer, why);
   posted_->DropPeer(id);
   loop_->Cancel(peer.deadline);
   loop_->Cancel(peer.retry);

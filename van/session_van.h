@@ -22,10 +22,12 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "proto/messages.h"
+#include "runtime/log_limiter.h"
 #include "runtime/loop.h"
 #include "van/envelope.h"
 #include "van/flow.h"
 #include "van/guest_meter.h"
+#include "van/stall_watch.h"
 #include "van/transport.h"
 #include "van/van.h"
 
@@ -48,6 +50,7 @@ class SessionVan final : public Van, private TransportEvents {
   Identity identity() const override { return identity_; }
   void SetIdentity(const Identity& identity) override { identity_ = identity; }
   Counters counters() const override { return counters_; }
+  std::vector<Stall> stalls() const override;
 
  private:
   // An attempt to connect that has come to nothing by then is given up for another.
@@ -72,6 +75,7 @@ class SessionVan final : public Van, private TransportEvents {
     Buffer hello;                        // ours on this connection, repeated word for word
     std::optional<proto::Hello> theirs;  // once accepted
     SendFlow flow;
+    StallWatch sending, receiving;
     std::uint64_t handed = 0;    // their largest offset handed over
     std::uint64_t reported = 0;  // of which they know
     bool takes_envelopes = false;
@@ -111,9 +115,6 @@ class SessionVan final : public Van, private TransportEvents {
   void Drop(PeerId id, absl::Status why, Farewell farewell);
   void Tell(Notice notice);
   void RunNotices();
-  // Somebody who throws garbage at a port must not fill the log as well: of `count` events all of
-  // the first few are logged, then fewer and fewer.
-  static bool IsLogged(std::uint64_t count);
   Peer* Find(PeerId id);
 
   // guests.cc: those who have not been admitted
@@ -129,6 +130,16 @@ class SessionVan final : public Van, private TransportEvents {
   bool TooManyMembers() const;
   void MakeRoomForMember(PeerId newest);
   const Peer* MostSilentMember() const;
+
+  // stalls.cc: connections that stand still
+  void WatchForStalls();
+  void LookForStalls();
+  void LookAtSending(Peer& peer, absl::Time now);
+  void LookAtReceiving(Peer& peer, absl::Time now);
+  void TellOfStall(const Peer& peer, const StallWatch& watch, StallWatch::News news,
+                   const std::string& what);
+  void EndStall(const Peer& peer, const absl::Status& why);
+  std::string NameOf(const Peer& peer) const;
 
   // session_events.cc: what the transport tells
   void OnAccepted(ConnId conn) override;
@@ -173,6 +184,10 @@ class SessionVan final : public Van, private TransportEvents {
   PeerId next_peer_ = 1;
   std::uint32_t accepted_ = 0;
   std::uint32_t guests_ = 0;
+  // Somebody who throws garbage at a port must not fill the log as well.
+  runtime::LogLimiter log_;
+  runtime::TimerId stall_timer_ = runtime::TimerId::kNone;
+  absl::Time looked_for_stalls_;
   GuestMeter meter_;
   std::deque<PeerId> held_guests_;  // in the order of their turns
   runtime::TimerId guests_timer_ = runtime::TimerId::kNone;

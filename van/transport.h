@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -95,6 +96,12 @@ class Transport {
   // within OnArrival. False: such a connection cannot be held.
   virtual bool Hold(ConnId /*conn*/) { return false; }
   virtual void Release(ConnId /*conn*/) {}
+
+  // Of a message that has begun to come and is not complete: the bytes that have ever come over the
+  // connection. Nothing: no message is under way, or the transport cannot tell.
+  virtual std::optional<std::uint64_t> ReceivedOfUnfinished(ConnId /*conn*/) const {
+    return std::nullopt;
+  }
 
   // Closes once what was sent is on its way. No event about it follows.
   virtual void Close(ConnId conn) = 0;

@@ -75,6 +75,8 @@ class Handler {
   // Only between OnPeerUp and OnPeerDown. The message may be kept, but for a frame that was
   // received into memory that had been posted.
   virtual void OnMessage(PeerId peer, Message message) = 0;
+  // What the owner calls that peer in its log, e.g. "worker 3"; empty: its role and address do.
+  virtual std::string NameOf(PeerId /*peer*/, const Identity& /*identity*/) const { return ""; }
 };
 
 struct Limits {
@@ -87,6 +89,7 @@ struct Limits {
   std::uint64_t guest_bytes_max = 1 << 20;           // not taken by a guest yet; or one message
   std::uint64_t guests_bytes_max = 64 << 20;         // likewise of all guests
   absl::Duration hello_timeout = absl::Seconds(10);  // an accepted connection says hello within
+  absl::Duration stall_time = absl::Seconds(5);      // Stall
   // What is sent with a checksum (checksum.h). What comes with one is checked, but for kOff.
   enum class Checksums { kBetweenMachines, kAll, kOff };
   Checksums checksums = Checksums::kBetweenMachines;
@@ -104,6 +107,15 @@ struct Counters {
   std::uint64_t handshakes_failed = 0;               // connections that did not speak the protocol
   std::uint64_t refused_versions = 0;
   std::uint64_t guests_dropped = 0;  // for asking too much, not reading, or there being too many
+  std::uint64_t stalls = 0;          // connections that stalled (Stall)
+};
+
+// A connection over which something is under way, of which nothing more has been taken (sent to the
+// peer) or has come (from it) for Limits::stall_time. It stands, and may recover.
+struct Stall {
+  std::string peer;              // as in the log: "worker 3 (tcp://10.0.0.7:40123)"
+  absl::Time since;              // of the loop's clock
+  std::uint64_t send_bytes = 0;  // that the peer has not taken; 0: the rest of a message is missing
 };
 
 // How a send ended: OK when the transport needs the buffers no more (which is not yet an answer).
@@ -156,6 +168,8 @@ class Van {
   // What later hellos will say.
   virtual void SetIdentity(const Identity& identity) = 0;
   virtual Counters counters() const = 0;
+  // Those that stand still now, by peer.
+  virtual std::vector<Stall> stalls() const { return {}; }
 };
 
 // Makes vans of one kind. The seam through which roles get a network.

@@ -38,6 +38,7 @@ Core::Core(Setup setup)
       host_(setup.host),
       loop_(setup.loop),
       factory_(setup.factory),
+      on_rank_(std::move(setup.on_rank)),
       mutant_(setup.mutant),
       incarnation_(host_->Random()),
       poster_(std::make_shared<Poster>(loop_)),
@@ -102,6 +103,7 @@ absl::Status Core::Usable() const {
 
 void Core::OnWelcome(const proto::Welcome& welcome) {
   welcome_ = welcome;
+  if (on_rank_ != nullptr) on_rank_(welcome.rank);
   const Requests::Self self{.incarnation = incarnation_, .rank = welcome.rank, .mutant = mutant_};
   servers_ = std::make_unique<Servers>(config_, loop_, factory_,
                                        van::Identity{.role = Role::kWorker,

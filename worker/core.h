@@ -7,6 +7,7 @@
 #define LEEWAY_WORKER_CORE_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -51,6 +52,8 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
     runtime::Host* host = nullptr;
     runtime::Loop* loop = nullptr;
     van::Factory* factory = nullptr;
+    // Called once, when the scheduler has given this worker its rank. Optional.
+    std::function<void(std::uint32_t rank)> on_rank = {};
     Mutant mutant = Mutant::kNone;  // only in a build with LEEWAY_MUTANTS
   };
   using Done = absl::AnyInvocable<void(const absl::Status&)>;
@@ -159,6 +162,7 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   runtime::Host* const host_;
   runtime::Loop* const loop_;
   van::Factory* const factory_;
+  const std::function<void(std::uint32_t rank)> on_rank_;
   const Mutant mutant_;
   const std::uint64_t incarnation_;
   const std::shared_ptr<Poster> poster_;

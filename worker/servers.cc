@@ -190,6 +190,12 @@ Link* Servers::Of(van::PeerId peer) const {
   return found == by_peer_.end() ? nullptr : found->second;
 }
 
+std::string Servers::NameOf(van::PeerId peer, const van::Identity& /*identity*/) const {
+  const Link* link = Of(peer);
+  return link == nullptr ? ""
+                         : absl::StrCat("server ", link->server_rank, " thread ", link->thread);
+}
+
 // Another process at the same address is not the one that has what this worker pushed.
 absl::Status Servers::CheckPeer(const Link& link, const van::Identity& identity) {
   if (identity.role != Role::kServer) {

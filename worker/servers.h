@@ -65,6 +65,7 @@ class Servers final : public van::Handler {
   void OnPeerUp(van::PeerId peer, const van::Identity& identity) override;
   void OnPeerDown(van::PeerId peer, const absl::Status& why) override;
   void OnMessage(van::PeerId peer, van::Message message) override;
+  std::string NameOf(van::PeerId peer, const van::Identity& identity) const override;
 
   static absl::Status CheckPeer(const Link& link, const van::Identity& identity);
   void Place(const proto::ServerEntry& server, std::uint32_t thread);

@@ -38,10 +38,12 @@ Session::Session(const Config& config, World world)
       world_(std::move(world)),
       progress_(world_.host->Random(), absl::Microseconds(config.busy_poll_us)) {
   progress_.Look([this] {
-    core_ = std::make_unique<Core>(Core::Setup{.config = config_,
-                                               .host = world_.host,
-                                               .loop = progress_.loop(),
-                                               .factory = world_.factory});
+    core_ = std::make_unique<Core>(
+        Core::Setup{.config = config_,
+                    .host = world_.host,
+                    .loop = progress_.loop(),
+                    .factory = world_.factory,
+                    .on_rank = [this](std::uint32_t rank) { log_name_.SetRank(rank); }});
     poster_ = core_->poster();
   });
 }
@@ -285,6 +287,7 @@ void Session::Close() {
   // With its network the last user memory is let go of.
   world_.owned_factory.reset();
   world_.owned_host.reset();
+  log_name_.Clear();
 }
 
 void Session::CountWait(absl::Time since) {

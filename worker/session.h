@@ -19,6 +19,7 @@
 #include "runtime/loop.h"
 #include "van/van.h"
 #include "worker/core.h"
+#include "worker/log_name.h"
 #include "worker/operation.h"
 #include "worker/progress.h"
 #include "worker/slice.h"
@@ -90,6 +91,7 @@ class Session {
 
   const Config config_;
   World world_;
+  LogName log_name_;
   std::uint32_t rank_ = 0, num_workers_ = 0, num_servers_ = 0;
   mutable Progress progress_;
   std::shared_ptr<Poster> poster_;

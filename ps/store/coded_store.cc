@@ -204,6 +204,8 @@ class CodedStore final : public ShardStore {
   StoreStats stats() const override {
     StoreStats stats = plain_->stats();
     for (const auto& [block, squares] : held_back_) stats.feedback_squares += squares;
+    for (const auto& [block, versions] : versions_) stats.memory_bytes += versions.bytes();
+    for (const auto& [block, whole] : whole_) stats.memory_bytes += whole.message.size();
     return stats;
   }
 

@@ -182,7 +182,11 @@ class DenseStore final : public ShardStore {
     return found == blocks_.end() ? 0 : found->second.steps;
   }
 
-  StoreStats stats() const override { return stats_; }
+  StoreStats stats() const override {
+    StoreStats stats = stats_;
+    stats.memory_bytes = stats.value_bytes;
+    return stats;
+  }
 
  private:
   using Compute = ComputeOf<Stored>;

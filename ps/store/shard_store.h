@@ -91,10 +91,11 @@ struct FeedbackBlock {
 };
 
 struct StoreStats {
-  std::uint64_t rows = 0;             // sparse, ragged
-  std::uint64_t blocks = 0;           // dense
-  std::uint64_t value_bytes = 0;      // values and state, exactly
-  std::uint64_t memory_bytes = 0;     // sparse, ragged: all that is allocated for them
+  std::uint64_t rows = 0;         // sparse, ragged
+  std::uint64_t blocks = 0;       // dense
+  std::uint64_t value_bytes = 0;  // values and state, exactly
+  // All that is allocated for them: keys, index, state and what encoded replies need as well.
+  std::uint64_t memory_bytes = 0;
   std::uint64_t copies_on_write = 0;  // of blocks or rows that somebody still looked at
   // Of what encoded replies hold back: the square of the norm of a gradient table's residuals,
   // times their learning rates, or of values minus what workers hold, as the last versions left it.

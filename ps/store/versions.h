@@ -58,6 +58,8 @@ class Versions {
   bool IsDue(const Since& since) const;
   // A reader that held the newest version was told nothing, though there were updates since.
   void NoteInVain() { ++in_vain_; }
+  // Of the messages that are kept.
+  std::uint64_t bytes() const { return bytes_; }
 
   // The messages that lead from version `have` to the newest, if all are here: their parts, and the
   // messages themselves. False: they are not, or are `bytes_max` bytes or more.

@@ -32,7 +32,7 @@ Environment Cluster::With(const Environment& more) const {
 }
 
 nlohmann::json Cluster::Status() const {
-  const Ended ended = RunToEnd({LEEWAY_BINARY, "status"}, environment_);
+  const Ended ended = RunToEnd({LEEWAY_BINARY, "status", "--json"}, environment_);
   EXPECT_EQ(ended.code, 0) << ended.errors;
   return nlohmann::json::parse(ended.output, nullptr, false);
 }

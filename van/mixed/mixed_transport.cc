@@ -262,6 +262,11 @@ bool MixedTransport::near(ConnId conn) const {
   return below.transport->near(below.conn);
 }
 
+std::optional<std::uint64_t> MixedTransport::ReceivedOfUnfinished(ConnId conn) const {
+  const Route below = Below(conn);
+  return below.transport->ReceivedOfUnfinished(below.conn);
+}
+
 std::uint64_t MixedTransport::posted_bytes_min(ConnId conn) const {
   const Route below = Below(conn);
   return below.transport->posted_bytes_min(below.conn);

@@ -46,6 +46,7 @@ class MixedTransport final : public Transport {
   void Admit(ConnId conn) override;
   bool own_user(ConnId conn) const override;
   bool Hold(ConnId conn) override;
+  std::optional<std::uint64_t> ReceivedOfUnfinished(ConnId conn) const override;
   void Release(ConnId conn) override;
   bool lossy() const override { return false; }
 

@@ -98,6 +98,10 @@ class RdmaConn {
   void Close();
   // Ends it at once; what still waits fails.
   void Shut();
+  // Transport::ReceivedOfUnfinished.
+  std::optional<std::uint64_t> received_of_unfinished() const {
+    return receiver_ == nullptr ? std::nullopt : receiver_->received_of_unfinished();
+  }
 
  private:
   enum class Stage { kResolving, kConnecting, kOpen, kShut };

@@ -83,6 +83,10 @@ class RdmaReceiver final : public RdmaPacketSource {
   absl::StatusOr<Got> Take(std::span<const std::byte> packet, RdmaSender* sender);
   // Its head is valid until the next call of Take, and as long as the packet.
   Arrival TakeArrival();
+  // Transport::ReceivedOfUnfinished, in packets.
+  std::optional<std::uint64_t> received_of_unfinished() const {
+    return unfinished_.empty() ? std::nullopt : std::optional<std::uint64_t>(taken_);
+  }
 
   // Makes an arena if one is asked for and may be had (`allowed`), and answers; false: there is no
   // room for the answer yet.

@@ -103,6 +103,11 @@ absl::StatusOr<ConnId> RdmaTransport::Dial(absl::string_view address) {
   return id;
 }
 
+std::optional<std::uint64_t> RdmaTransport::ReceivedOfUnfinished(ConnId conn) const {
+  const RdmaConn* found = Find(conn);
+  return found == nullptr ? std::nullopt : found->received_of_unfinished();
+}
+
 std::string RdmaTransport::AddressOf(ConnId conn) const {
   const RdmaConn* found = Find(conn);
   return found == nullptr ? std::string() : found->address;

@@ -65,6 +65,10 @@ class ShmConn {
   void FlushClosed();
   // Ends it at once; what still waits fails.
   void Shut();
+  // Transport::ReceivedOfUnfinished.
+  std::optional<std::uint64_t> received_of_unfinished() const {
+    return receiver_ == nullptr ? std::nullopt : receiver_->received_of_unfinished();
+  }
 
  private:
   absl::Status ReadGreeting();

@@ -50,6 +50,10 @@ class ShmReceiver {
   absl::Status ReadSocket() { return borrowed_.ReadSocket(); }
   // Its head is valid until the next call of Next.
   Arrival TakeArrival();
+  // Transport::ReceivedOfUnfinished, in bytes of records.
+  std::optional<std::uint64_t> received_of_unfinished() const {
+    return unfinished_.empty() ? std::nullopt : std::optional<std::uint64_t>(head_);
+  }
 
  private:
   // A frame that comes in pieces.

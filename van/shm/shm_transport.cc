@@ -118,6 +118,11 @@ ConnId ShmTransport::DialInVain(absl::Status why) {
   return next_conn_++;
 }
 
+std::optional<std::uint64_t> ShmTransport::ReceivedOfUnfinished(ConnId conn) const {
+  const ShmConn* found = Find(conn);
+  return found == nullptr ? std::nullopt : found->received_of_unfinished();
+}
+
 std::string ShmTransport::AddressOf(ConnId conn) const {
   const ShmConn* found = Find(conn);
   return found == nullptr ? std::string() : found->address;

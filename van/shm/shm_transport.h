@@ -27,6 +27,7 @@ class ShmTransport final : public Transport {
   std::string AddressOf(ConnId conn) const override;
   bool near(ConnId /*conn*/) const override { return true; }
   bool own_user(ConnId /*conn*/) const override { return true; }  // or it would be refused
+  std::optional<std::uint64_t> ReceivedOfUnfinished(ConnId conn) const override;
   bool lossy() const override { return false; }
 
   // A connection that fails, later.

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -76,6 +77,10 @@ class TcpConn {
   void Shut();
 
   bool within_machine() const { return IsWithinMachine(fd_.get()); }  // both ends
+  // Transport::ReceivedOfUnfinished.
+  std::optional<std::uint64_t> received_of_unfinished() const {
+    return receiver_.idle() ? std::nullopt : std::optional(receiver_.received());
+  }
   // What the other side's greeting offers; of one that stands.
   std::uint32_t offers() const { return Get<std::uint32_t>(greeting_.data() + kTcpOffersAt); }
   bool closed() const { return closed_; }                   // no more events

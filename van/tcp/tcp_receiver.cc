@@ -58,6 +58,7 @@ int TcpReceiver::Places(std::array<iovec, 2>* places) {
 }
 
 void TcpReceiver::Took(std::size_t bytes) {
+  received_ += bytes;
   if (gathers_ && to_ != nullptr) {
     const auto gathered = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, left_));
     if (expects_ == Expects::kFrame) SumUp(to_, gathered);

@@ -77,6 +77,8 @@ class TcpReceiver {
   bool in_large_frame() const { return gathers_ && left_ >= kLargeBytes; }
   // Between two messages.
   bool idle() const { return expects_ == Expects::kRecord && !gathers_ && begin_ == end_; }
+  // That have come so far, over all messages.
+  std::uint64_t received() const { return received_; }
   // What need not be kept while nothing comes.
   void Rest();
 
@@ -106,6 +108,7 @@ class TcpReceiver {
   TcpScratch* const scratch_;
   const PostedFor posted_for_;
   TcpScratch::Memory memory_;
+  std::uint64_t received_ = 0;
   std::size_t begin_ = 0, end_ = 0;  // of what has been read into `memory_` and not looked at
 
   // The part of a message that is expected, and, when not all of it is there at once, where it is

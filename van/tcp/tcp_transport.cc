@@ -84,6 +84,11 @@ bool TcpTransport::near(ConnId conn) const {
   return found != nullptr && found->within_machine();
 }
 
+std::optional<std::uint64_t> TcpTransport::ReceivedOfUnfinished(ConnId conn) const {
+  const TcpConn* found = Find(conn);
+  return found == nullptr ? std::nullopt : found->received_of_unfinished();
+}
+
 std::uint32_t TcpTransport::OffersOf(ConnId conn) const {
   const TcpConn* found = Find(conn);
   return found == nullptr ? 0 : found->offers();

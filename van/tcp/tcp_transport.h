@@ -34,6 +34,7 @@ class TcpTransport final : public Transport {
   }
   void Admit(ConnId conn) override;
   bool Hold(ConnId conn) override;
+  std::optional<std::uint64_t> ReceivedOfUnfinished(ConnId conn) const override;
   void Release(ConnId conn) override;
   bool lossy() const override { return false; }
 

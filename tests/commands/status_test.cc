@@ -1,0 +1,72 @@
+// `leeway status` as people and programs use it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "absl/time/clock.h"
+#include "tests/commands/cluster.h"
+#include "tests/commands/programs.h"
+
+namespace leeway::tests {
+namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+
+class StatusTest : public CommandsTest {};
+
+TEST_F(StatusTest, TablesForPeople) {
+  Cluster cluster(2);
+  const Ended ended = RunToEnd({kLeeway, "status"}, cluster.environment());
+  EXPECT_EQ(ended.code, 0) << ended.errors;
+  EXPECT_EQ(ended.errors, "");
+  EXPECT_THAT(ended.output, HasSubstr("2 of 2 servers and 0 of 1 workers have joined"));
+  EXPECT_THAT(ended.output, ContainsRegex("\nnode +state +address +up +memory +tables"));
+  EXPECT_THAT(ended.output, ContainsRegex("\nscheduler +alive +tcp://127.0.0.1:[0-9]+ +[0-9]+s "));
+  EXPECT_THAT(ended.output, ContainsRegex("\nserver 1 +alive +tcp://[^ ]+ "));
+  EXPECT_THAT(ended.output, ContainsRegex("\nworker 0 +missing\n"));
+}
+
+// A node's memory and uptime are its own word, with its first heartbeat.
+TEST_F(StatusTest, NodesSayHowMuchMemoryTheyTake) {
+  Cluster cluster;
+  nlohmann::json server;
+  const absl::Time deadline = absl::Now() + Patience();
+  while (!server.contains("resident_bytes") && absl::Now() < deadline) {
+    server = cluster.Status()["servers"][0];
+  }
+  EXPECT_GT(server.value("resident_bytes", 0.0), 1 << 20);
+  EXPECT_LT(server.value("resident_bytes", 0.0), 1e10);
+  EXPECT_LT(server.value("uptime_ms", 1e10), absl::ToDoubleMilliseconds(2 * Patience()));
+  EXPECT_GT(cluster.Status().value("resident_bytes", 0.0), 1 << 20);
+}
+
+TEST_F(StatusTest, WatchDrawsAnewUntilItIsInterrupted) {
+  Cluster cluster;
+  Command watch({kLeeway, "status", "--watch", "0.2"},
+                cluster.With({{"LEEWAY_CONNECT_TIMEOUT_MS", "1000"}}));
+  ASSERT_TRUE(watch.Says("server 0"));
+  EXPECT_EQ(RunToEnd({kHello}, cluster.environment()).code, 0);
+  // The cluster is over; what is shown says so, and goes on.
+  ASSERT_TRUE(watch.Says("no scheduler answers at"));
+  watch.Signal(SIGINT);
+  const Ended ended = watch.Finish(Patience());
+  EXPECT_TRUE(ended.in_time);
+  EXPECT_EQ(ended.code, 128 + SIGINT);
+}
+
+// Both sides tell of it: who is waited for, and afterwards the process that stood still.
+TEST_F(StatusTest, AProcessThatStandsStillIsToldOf) {
+  Cluster cluster;
+  cluster.server(0)->Signal(SIGSTOP);
+  EXPECT_THAT(cluster.scheduler()->ErrorLineWith(" is stalled: "),
+              ContainsRegex("warning scheduler: the connection to server 0 \\(tcp://"));
+  cluster.server(0)->Signal(SIGCONT);
+  EXPECT_THAT(cluster.server(0)->ErrorLineWith("has stood still for"), HasSubstr("server 0: this"));
+  EXPECT_THAT(cluster.scheduler()->ErrorLineWith("goes on; it was stalled for"),
+              HasSubstr("server 0 (tcp://"));
+}
+
+}  // namespace
+}  // namespace leeway::tests
