@@ -33,7 +33,7 @@ TEST(DealShards, StaysWithinTheLimit) {
   EXPECT_EQ(DealShards(std::vector<std::uint32_t>(4096, 256), 0).size(), proto::kShardsMax);
 }
 
-// A cluster of two servers and a worker; what the publisher sends is (node, version).
+// A cluster of two servers and a worker; what the publisher sends is (node, which map).
 class MapTest : public ::testing::Test {
  protected:
   MapTest() {
@@ -69,7 +69,7 @@ class MapTest : public ::testing::Test {
   std::vector<std::pair<std::uint32_t, std::uint64_t>> sent_;
   MapPublisher publisher_{&members_, absl::Seconds(1),
                           [this](const Node& node, const proto::ClusterMap& map) {
-                            sent_.emplace_back(node.id, map.version);
+                            sent_.emplace_back(node.id, map.version / kVersionStride);
                           }};
   std::vector<Node*> nodes_;  // ids 2, 3 (servers) and 4
   absl::Time now_ = absl::UnixEpoch();
@@ -118,14 +118,14 @@ TEST_F(MapTest, AnUrgentMapWaitsOnlyForThoseItConcerns) {
   publisher_.Hurry({1}, now_);
   Publish();
   Sent();
-  publisher_.OnAck(*nodes_[1], 1, now_);
+  publisher_.OnAck(*nodes_[1], 1 * kVersionStride, now_);
   EXPECT_THAT(Sent(), ElementsAre(Pair(4, 1)));
   EXPECT_FALSE(publisher_.ServersHaveIt());
-  publisher_.OnAck(*nodes_[0], 1, now_);
+  publisher_.OnAck(*nodes_[0], 1 * kVersionStride, now_);
   EXPECT_TRUE(publisher_.ServersHaveIt());
   Publish();  // not urgent any more
   Sent();
-  publisher_.OnAck(*nodes_[1], 2, now_);
+  publisher_.OnAck(*nodes_[1], 2 * kVersionStride, now_);
   EXPECT_THAT(Sent(), IsEmpty());
 }
 
@@ -134,7 +134,7 @@ TEST_F(MapTest, AnUrgentMapWaitsForNobodyForLong) {
   publisher_.Hurry({0, 1}, now_);
   Publish();
   Sent();
-  publisher_.OnAck(*nodes_[1], 1, now_);
+  publisher_.OnAck(*nodes_[1], 1 * kVersionStride, now_);
   publisher_.Advance(now_);
   EXPECT_THAT(Sent(), IsEmpty());
   publisher_.Advance(now_ + kUrgentPatience);
@@ -145,34 +145,34 @@ TEST_F(MapTest, WorkersGetItOnceEveryLivingServerHasIt) {
   members_.UpdateComplete();
   Publish();
   EXPECT_THAT(Sent(), ElementsAre(Pair(2, 1), Pair(3, 1)));
-  publisher_.OnAck(*nodes_[0], 1, now_);
-  publisher_.OnAck(*nodes_[0], 1, now_);
+  publisher_.OnAck(*nodes_[0], 1 * kVersionStride, now_);
+  publisher_.OnAck(*nodes_[0], 1 * kVersionStride, now_);
   EXPECT_THAT(Sent(), IsEmpty());
-  publisher_.OnAck(*nodes_[1], 1, now_);
+  publisher_.OnAck(*nodes_[1], 1 * kVersionStride, now_);
   EXPECT_THAT(Sent(), ElementsAre(Pair(4, 1)));
 }
 
 TEST_F(MapTest, AServerThatDiesIsNotWaitedFor) {
   members_.UpdateComplete();
   Publish();
-  publisher_.OnAck(*nodes_[0], 1, now_);
+  publisher_.OnAck(*nodes_[0], 1 * kVersionStride, now_);
   members_.Retire(nodes_[1], Node::State::kDead, "");
   Publish();
   EXPECT_THAT(Sent(), ElementsAre(Pair(2, 1), Pair(3, 1), Pair(2, 2)));
-  publisher_.OnAck(*nodes_[0], 2, now_);
+  publisher_.OnAck(*nodes_[0], 2 * kVersionStride, now_);
   EXPECT_THAT(Sent(), ElementsAre(Pair(4, 2)));
 }
 
 TEST_F(MapTest, AcknowledgementsOfTheFutureAreIgnored) {
   Publish();
   Sent();
-  for (int server : {0, 1}) publisher_.OnAck(*nodes_[server], 7, now_);
+  for (int server : {0, 1}) publisher_.OnAck(*nodes_[server], 7 * kVersionStride, now_);
   EXPECT_THAT(Sent(), IsEmpty());
 }
 
 TEST_F(MapTest, WhatIsNotAcknowledgedIsSentAgainEverMoreRarely) {
   Publish();
-  publisher_.OnAck(*nodes_[0], 1, now_);
+  publisher_.OnAck(*nodes_[0], 1 * kVersionStride, now_);
   Sent();
   std::vector<int> seconds;
   for (int second = 1; second <= 60; ++second) {
