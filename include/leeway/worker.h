@@ -70,9 +70,9 @@ class TableState;
 struct Options {
   // Above 0, or nothing is begun; none: Config::request_timeout.
   std::optional<absl::Duration> timeout;
-  std::optional<double> learning_rate;    // push: overrides the table's for this push
-  bool copy = false;                      // push: copy the data before returning
-  int priority = 0;                       // higher goes first; see Priorities above
+  std::optional<double> learning_rate;  // push: overrides the table's for this push
+  bool copy = false;                    // push: copy the data before returning
+  int priority = 0;                     // higher goes first; see Priorities above
   // Called once when the operation completes, on the thread that drives the library's progress
   // (possibly the caller's own, within another call). It must not block nor wait on tickets.
   std::function<void(const absl::Status&)> done;
