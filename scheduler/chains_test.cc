@@ -118,7 +118,7 @@ TEST_F(ChainsTest, ThatReplicasAreWholeAgainIsSaidOnceTheyAre) {
       << "the new replicas are not filled";
   EXPECT_FALSE(Whole(2));
   EXPECT_THAT(said([&] {
-                for (TestNode* server : cluster_->servers) server->fills = true;
+                for (TestNode* server : cluster_->servers) server->FillNow();
                 ASSERT_TRUE(cluster_->RunUntil([&] { return Even() && Whole(2); }));
                 cluster_->world.RunFor(absl::Minutes(1));
               }),

@@ -66,6 +66,12 @@ class TestNode final : private node::Membership::Listener {
 
   int epochs = 0;  // seen
 
+  // Says what it has kept to itself while `fills` was false.
+  void FillNow() {
+    fills = true;
+    SayReady();
+  }
+
   std::uint64_t epoch() const { return map == nullptr ? 0 : map->epoch; }
   const std::string& name() const { return name_; }
 

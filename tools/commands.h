@@ -19,10 +19,10 @@ int Complain(const absl::Status& why);
 
 // What `scheduler` and `server` take over the environment's word.
 struct RoleCommand {
-  std::string scheduler;
-  std::optional<std::uint32_t> servers;
-  std::optional<std::uint32_t> workers;
-  std::string restore;  // a scheduler's
+  std::string scheduler = {};
+  std::optional<std::uint32_t> servers = {};
+  std::optional<std::uint32_t> workers = {};
+  std::string restore = {};  // a scheduler's
 };
 int RunSchedulerCommand(const RoleCommand& command);
 int RunServerCommand(const RoleCommand& command);

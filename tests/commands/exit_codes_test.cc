@@ -143,7 +143,7 @@ TEST_F(ExitCodesTest, ALaunchedClusterWhoseServerDies) {
   // It succeeds once another server serves in its place: in one status all four nodes are alive,
   // one of them at another endpoint than before.
   const std::string again =
-      absl::StrCat("look() { now=$(", kLeeway, " status); ",
+      absl::StrCat("look() { now=$(", kLeeway, " status --json); ",
                    "endpoints=$(echo \"$now\" | grep -o 'tcp://[0-9.:]*' | sort -u); }; ",
                    "look; before=$endpoints; ", kKillServer,
                    "until [ $(echo \"$now\" | grep -c '\"state\": *\"alive\"') = 4 ] && ",

@@ -35,8 +35,8 @@ TEST_F(RudeWorkerTest, ATableThatIsAnotherAlready) {
 
 TEST_F(RudeWorkerTest, NanIsCounted) {
   Cluster cluster;
-  const Ended worker =
-      RunToEnd({kRudeWorker, "nan", absl::StrCat(kLeeway, " status")}, cluster.environment());
+  const Ended worker = RunToEnd({kRudeWorker, "nan", absl::StrCat(kLeeway, " status --json")},
+                                cluster.environment());
   EXPECT_EQ(worker.code, 0) << worker.errors;
   const auto status = nlohmann::json::parse(worker.output, nullptr, false);
   ASSERT_TRUE(status.is_object()) << worker.output;
@@ -48,8 +48,8 @@ TEST_F(RudeWorkerTest, NanIsCounted) {
 
 TEST_F(RudeWorkerTest, NanIsRefusedWhereTheTableSaysSo) {
   Cluster cluster;
-  const Ended worker = RunToEnd({kRudeWorker, "refused-nan", absl::StrCat(kLeeway, " status")},
-                                cluster.environment());
+  const Ended worker = RunToEnd(
+      {kRudeWorker, "refused-nan", absl::StrCat(kLeeway, " status --json")}, cluster.environment());
   ExpectComplaint(worker, 1, {"weights", "NaN"});
   const auto status = nlohmann::json::parse(worker.output, nullptr, false);
   ASSERT_TRUE(status.is_object()) << worker.output;
