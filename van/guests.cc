@@ -1,8 +1,5 @@
 // What a SessionVan does about guests (van.h).
-#include <sys/resource.h>
-
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,28 +14,7 @@ constexpr absl::Duration kAcceptWork = absl::Microseconds(40);
 // A guest that has been silent for less is not made to go for another.
 constexpr absl::Duration kSilent = absl::Seconds(1);
 
-// Descriptors for what is no connection.
-constexpr rlim_t kOtherFiles = 16;
-
-std::uint32_t FilesForPeers() {
-  rlimit files{};
-  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return std::numeric_limits<std::uint32_t>::max();
-  return static_cast<std::uint32_t>(std::clamp<rlim_t>(files.rlim_cur, 2 * kOtherFiles,
-                                                       std::numeric_limits<std::uint32_t>::max()) -
-                                    kOtherFiles);
-}
-
 }  // namespace
-
-// Simulated connections take no descriptors.
-std::uint32_t SessionVan::PeersMax() const {
-  return transport_->lossy() ? limits_.peers_max : std::min(limits_.peers_max, FilesForPeers());
-}
-
-bool SessionVan::TooManyMembers() const {
-  const std::uint32_t all = PeersMax();
-  return all > limits_.guests_max && accepted_ - guests_ > all - limits_.guests_max;
-}
 
 absl::Duration SessionVan::GuestAcceptWork() { return kAcceptWork; }
 
@@ -120,45 +96,6 @@ void SessionVan::Admit(PeerId id) {
   meter_.GiveBack(peer->charged);
   transport_->Admit(peer->conn);
   if (std::exchange(peer->held, false)) transport_->Release(peer->conn);
-  if (!TooManyMembers()) return;
-  // Soon, not now: the caller may still have use for it.
-  loop_->Post([this, alive = alive_, id] {
-    if (*alive) MakeRoomForMember(id);
-  });
-}
-
-// Members leave room for guests, so that who only asks for the status gets in. A member that is
-// dropped for being silent comes again when it has something to say: of those who only say that
-// they are members, and then nothing, one goes for each that comes.
-void SessionVan::MakeRoomForMember(PeerId newest) {
-  if (const absl::Time now = loop_->Now(); now - mark_ >= kSilent) {
-    mark_ = now;
-    arrivals_before_ = std::exchange(arrivals_at_mark_, arrivals_);
-  }
-  if (!TooManyMembers()) return;
-  const Peer* const silent = MostSilentMember();
-  const PeerId id = silent != nullptr ? silent->id : newest;
-  if (Find(id) == nullptr) return;
-  const std::uint64_t count = ++counters_.guests_dropped;
-  log_.Warning(
-      "member",
-      absl::StrCat("dropping ", Find(id)->address, ": ", accepted_ - guests_,
-                   " connections of members are open, more than `ulimit -n` has room for, ",
-                   silent != nullptr ? "and this one has been silent for the longest time"
-                                     : "and none of them is silent",
-                   " (", count, " so far, guests_dropped in the status)"));
-  Drop(id, absl::ResourceExhaustedError("there are too many connections for `ulimit -n`"),
-       Farewell::kReject);
-}
-
-// Null: none has been silent for long. Members say too much to look at a clock each time.
-const SessionVan::Peer* SessionVan::MostSilentMember() const {
-  const Peer* silent = nullptr;
-  for (const auto& [id, peer] : peers_) {
-    if (peer.guest || peer.dialled) continue;
-    if (silent == nullptr || peer.last < silent->last) silent = &peer;
-  }
-  return silent != nullptr && silent->last <= arrivals_before_ ? silent : nullptr;
 }
 
 // Whether there is room for so much more that it has not taken. If not, it is dropped; so is, where

@@ -111,16 +111,15 @@ void SessionVan::SayHello(PeerId id) {
 // ---- accepting ----
 
 void SessionVan::OnAccepted(ConnId conn) {
-  const bool guest = !transport_->own_user(conn);
-  if (guest && guests_ >= limits_.guests_max && !MakeRoomForGuest()) {
+  if (accepted_ >= limits_.peers_max) {
+    log_.Warning("refused",
+                 absl::StrCat("refusing a connection from ", transport_->AddressOf(conn), ": ",
+                              limits_.peers_max, " are open (peers_max)"));
     transport_->Close(conn);
     return;
   }
-  if (const std::uint32_t most = PeersMax(); accepted_ >= most) {
-    log_.Warning(
-        "refused",
-        absl::StrCat("refusing a connection from ", transport_->AddressOf(conn), ": ", most,
-                     " are open, which is what `ulimit -n` allows (", ++refused_, " so far)"));
+  const bool guest = !transport_->own_user(conn);
+  if (guest && guests_ >= limits_.guests_max && !MakeRoomForGuest()) {
     transport_->Close(conn);
     return;
   }
@@ -243,9 +242,7 @@ void SessionVan::OnArrival(ConnId conn, Arrival arrival) {
   const auto found = by_conn_.find(conn);
   if (found == by_conn_.end()) return;
   const PeerId id = found->second;
-  Peer* const peer = Find(id);
-  peer->last = ++arrivals_;
-  if (!peer->guest) return OnMessage(id, std::move(arrival));
+  if (!Find(id)->guest) return OnMessage(id, std::move(arrival));
   ServeGuest(id, conn, [&] { OnMessage(id, std::move(arrival)); });
 }
 

@@ -82,7 +82,6 @@ class SessionVan final : public Van, private TransportEvents {
     bool guest = false;
     bool held = false;         // a guest: nothing is taken from it until it is its turn
     absl::Time heard;          // a guest: when it last said something
-    std::uint64_t last = 0;    // of arrivals_: what it said last
     absl::Duration charged;    // a guest: to the meter
     Envelope envelope;         // what leaves before the loop sleeps; empty while there is a queue
     std::deque<Queued> queue;  // waits for the window, or for the peer to be up
@@ -126,10 +125,6 @@ class SessionVan final : public Van, private TransportEvents {
   void ReleaseGuests();
   bool MaySendToGuest(const Peer& peer, std::uint64_t bytes);
   void DropGuest(PeerId id, absl::Status why);
-  std::uint32_t PeersMax() const;
-  bool TooManyMembers() const;
-  void MakeRoomForMember(PeerId newest);
-  const Peer* MostSilentMember() const;
 
   // stalls.cc: connections that stand still
   void WatchForStalls();
@@ -191,11 +186,6 @@ class SessionVan final : public Van, private TransportEvents {
   GuestMeter meter_;
   std::deque<PeerId> held_guests_;  // in the order of their turns
   runtime::TimerId guests_timer_ = runtime::TimerId::kNone;
-  std::uint64_t refused_ = 0;  // connections, for there being too many
-  std::uint64_t arrivals_ = 0;
-  // How many arrivals there had been at two moments, a while apart (guests.cc).
-  std::uint64_t arrivals_before_ = 0, arrivals_at_mark_ = 0;
-  absl::Time mark_ = absl::InfinitePast();
   std::map<PeerId, Peer> peers_;  // ordered: goodbyes are sent in the same order in every run
   absl::flat_hash_map<ConnId, PeerId> by_conn_;
   const std::shared_ptr<PostedReceives> posted_;

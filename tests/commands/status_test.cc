@@ -61,11 +61,11 @@ TEST_F(StatusTest, AProcessThatStandsStillIsToldOf) {
   Cluster cluster;
   cluster.server(0)->Signal(SIGSTOP);
   EXPECT_THAT(cluster.scheduler()->ErrorLineWith(" is stalled: "),
-              ContainsRegex("warning scheduler: the connection to server 0 \\(tcp://"));
+              ContainsRegex("warning scheduler: the connection to server 0 \\((shm|tcp)://"));
   cluster.server(0)->Signal(SIGCONT);
   EXPECT_THAT(cluster.server(0)->ErrorLineWith("has stood still for"), HasSubstr("server 0: this"));
   EXPECT_THAT(cluster.scheduler()->ErrorLineWith("goes on; it was stalled for"),
-              HasSubstr("server 0 (tcp://"));
+              ContainsRegex("server 0 \\((shm|tcp)://"));
 }
 
 }  // namespace

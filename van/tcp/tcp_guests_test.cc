@@ -171,28 +171,6 @@ TEST_F(TcpGuestsTest, OfTooManyTheMostSilentGoes) {
   member.ConnectTo(server_.get(), address_);
 }
 
-// Whoever has seen this cluster's id may say it.
-TEST_F(TcpGuestsTest, OfTooManyWhoClaimToBeMembersSilentOnesGo) {
-  Limits limits;
-  limits.guests_max = 3;
-  limits.peers_max = 7;  // so that there is room for four members
-  StartServer(limits);
-  std::vector<std::unique_ptr<TcpAttacker>> claimants;
-  for (int i = 0; i < 30; ++i) {
-    auto claimant = std::make_unique<TcpAttacker>(address_);
-    claimant->Say(Greeting() + HelloMessage(kTestCluster));
-    claimants.push_back(std::move(claimant));
-    world_->RunFor(absl::Milliseconds(150));
-    ExpectFriendUnharmed();  // who is not silent stays
-  }
-  std::size_t open = 0;
-  for (const auto& claimant : claimants) open += !claimant->Gone();
-  EXPECT_LE(open, 3u);
-  EXPECT_GE(server_->van->counters().guests_dropped, 20u);
-  const auto guest = NewGuest();  // who asks for the status
-  EXPECT_FALSE(server_->recorder->IsDown(LastPeer()));
-}
-
 TEST_F(TcpGuestsTest, SayNothingLong) {
   StartServer();
   const auto guest = NewGuest();
