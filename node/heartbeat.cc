@@ -17,8 +17,9 @@ using van::PeerId;
 
 namespace {
 
-// As long as others take to tell of a stalled connection (van::Limits::stall_time).
-constexpr absl::Duration kStandStillLogged = absl::Seconds(5);
+// Less than others take to tell of a stalled connection (van::Limits::stall_time), since a tick may
+// have been due just before the process stopped.
+constexpr absl::Duration kStandStillLogged = absl::Seconds(2);
 
 }  // namespace
 
