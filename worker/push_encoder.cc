@@ -234,6 +234,8 @@ EncodedValues PushEncoder::EncodeWithMomentum(const compress::TableCodec& codec,
 // Empty: as they are.
 EncodedValues PushEncoder::Encode(const compress::TableCodec& codec, std::uint64_t block,
                                   const Pushed& pushed, double rate, BlockState* state) {
+  // What such a codec holds back is in its state, and what is sent at a rate of 0 has no effect.
+  if (rate == 0 && codec.encodes() && codec.codec->keeps_residual()) return {};
   if (!codec.worker_feedback || rate == 0) {
     Settle(state);
     if (Is(mutant_, Mutant::kResidualDropped)) std::ranges::fill(state->residual.values, 0.0f);

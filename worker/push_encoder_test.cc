@@ -204,6 +204,17 @@ TEST(PushResiduals, InOnePassAreThoseOfTwo) {
   }
 }
 
+// A codec that keeps what it holds back in its own state loses none of it to a push at a rate of 0.
+TEST(PushResiduals, OfDgcStayAsTheyAreAtARateOfZero) {
+  Pusher pauses(SpecOf("dgc:0.1")), goes_on(SpecOf("dgc:0.1"));
+  std::vector<float> gradient(kElements);
+  for (std::size_t i = 0; i < kElements; ++i) gradient[i] = static_cast<float>(i + 1);
+  for (int step = 0; step < 4; ++step) {
+    EXPECT_TRUE(pauses.Push(gradient, 0, 0).bytes.empty());
+    EXPECT_EQ(pauses.Received(pauses.Push(gradient)), goes_on.Received(goes_on.Push(gradient)));
+  }
+}
+
 // Rows that are pushed once and never again: what is kept of them stays within its limit, and no
 // message has more than as many of them again.
 TEST(PushResiduals, OfEverNewRowsStayWithinTheirLimit) {

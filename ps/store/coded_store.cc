@@ -77,7 +77,7 @@ class CodedStore final : public ShardStore {
   }
 
   absl::StatusOr<bool> EncodedNonFinite(const PushView& push) const override {
-    if (!decoder_.CodecOf(push).codec->may_give_non_finite()) return false;
+    if (AlwaysFinite(push)) return false;
     if (decoder_.Widens(push)) {
       LEEWAY_ASSIGN_OR_RETURN(const AggregatedPush sum, decoder_.Sum({&push, 1}, 1));
       return HasNonFinite(DType::kFloat32, sum.values.bytes());

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <limits>
+#include <string>
 #include <vector>
 
 #include "compress/registry.h"
@@ -146,6 +148,27 @@ TEST_F(CodedStoreTest, WhenClocksWentBackVersionsAreOfNoClock) {
   EXPECT_TRUE(Wants(1, 4, 4));
   EXPECT_TRUE(Wants(1, 0, 0));
   EXPECT_EQ(Pull(1).slowest, 0u);
+}
+
+// Rows that travel as they are beside encoded ones are nothing that a codec vouches for.
+TEST(CodedRowsTest, PlainRowsAreLookedAtForNan) {
+  constexpr std::uint64_t kWidth = 4;
+  TableSpec spec = TableSpec::Sparse("s", kWidth);
+  spec.codec = "int8";
+  Shard store{spec};
+  for (const float value : {1.0f, std::numeric_limits<float>::quiet_NaN()}) {
+    const std::vector<float> row(kWidth, value);
+    const std::uint32_t plain = 1;
+    std::string frame(reinterpret_cast<const char*>(&plain), sizeof(plain));
+    frame.append(reinterpret_cast<const char*>(row.data()), row.size() * sizeof(float));
+    const std::uint64_t key = 1;
+    const PushView push{.keys = runtime::Buffer::CopyOf(&key, sizeof(key)),
+                        .values = runtime::Buffer::CopyOf(frame.data(), frame.size()),
+                        .codec = compress::IdOf("int8")};
+    const absl::StatusOr<bool> nonfinite = store->EncodedNonFinite(push);
+    ASSERT_TRUE(nonfinite.ok()) << nonfinite.status();
+    EXPECT_EQ(*nonfinite, value != 1.0f);
+  }
 }
 
 }  // namespace
