@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compress/registry.h"
+#include "compress/table_codec.h"
 #include "ps/store/store_test_util.h"
 #include "ps/store/versions.h"
 
@@ -156,13 +157,19 @@ TEST(CodedRowsTest, PlainRowsAreLookedAtForNan) {
   TableSpec spec = TableSpec::Sparse("s", kWidth);
   spec.codec = "int8";
   Shard store{spec};
+  const compress::TableCodec codec = *compress::TableCodecOf(spec);
+  const EncodeTerms terms{.shape = compress::RowsShape(spec, codec, 1)};
+  const std::vector<float> ones(kWidth, 1);
+  std::vector<std::byte> encoded(codec.codec->EncodedBytesMax(terms.shape));
+  encoded.resize(*codec.codec->Encode(ones.data(), terms, encoded));
   for (const float value : {1.0f, std::numeric_limits<float>::quiet_NaN()}) {
     const std::vector<float> row(kWidth, value);
     const std::uint32_t plain = 1;
     std::string frame(reinterpret_cast<const char*>(&plain), sizeof(plain));
+    frame.append(reinterpret_cast<const char*>(encoded.data()), encoded.size());
     frame.append(reinterpret_cast<const char*>(row.data()), row.size() * sizeof(float));
-    const std::uint64_t key = 1;
-    const PushView push{.keys = runtime::Buffer::CopyOf(&key, sizeof(key)),
+    const std::uint64_t keys[] = {1, 2};
+    const PushView push{.keys = runtime::Buffer::CopyOf(keys, sizeof(keys)),
                         .values = runtime::Buffer::CopyOf(frame.data(), frame.size()),
                         .codec = compress::IdOf("int8")};
     const absl::StatusOr<bool> nonfinite = store->EncodedNonFinite(push);

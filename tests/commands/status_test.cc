@@ -59,6 +59,10 @@ TEST_F(StatusTest, WatchDrawsAnewUntilItIsInterrupted) {
 // Both sides tell of it: who is waited for, and afterwards the process that stood still.
 TEST_F(StatusTest, AProcessThatStandsStillIsToldOf) {
   Cluster cluster;
+  // It beats from now on.
+  const absl::Time deadline = absl::Now() + Patience();
+  while (!cluster.Status()["servers"][0].contains("resident_bytes") && absl::Now() < deadline) {
+  }
   cluster.server(0)->Signal(SIGSTOP);
   EXPECT_THAT(cluster.scheduler()->ErrorLineWith(" is stalled: "),
               ContainsRegex("warning scheduler: the connection to server 0 \\((shm|tcp)://"));
