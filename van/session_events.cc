@@ -112,9 +112,8 @@ void SessionVan::SayHello(PeerId id) {
 
 void SessionVan::OnAccepted(ConnId conn) {
   if (accepted_ >= limits_.peers_max) {
-    log_.Warning("refused",
-                 absl::StrCat("refusing a connection from ", transport_->AddressOf(conn), ": ",
-                              limits_.peers_max, " are open (peers_max)"));
+    log_.Warning("refused", absl::StrCat("refusing a connection from ", transport_->AddressOf(conn),
+                                         ": ", limits_.peers_max, " are open (peers_max)"));
     transport_->Close(conn);
     return;
   }
