@@ -88,6 +88,10 @@ inline void ShrinkBy(float* to, std::size_t size, float scale) {
   for (std::size_t i = 0; i < size; ++i) to[i] -= WithFloatSign(scale, FloatSignOf(to[i]));
 }
 
+inline float CarriedShrunk(float value, float kept, float scale, float factor) {
+  return value + factor * (kept - WithFloatSign(scale, FloatSignOf(kept)));
+}
+
 inline float CarryShrunk(const float* __restrict values, const float* __restrict kept,
                          std::size_t size, float scale, float factor, float* __restrict to) {
   // Both come from memory, which answers faster where more of it is asked for than the processor
@@ -105,12 +109,12 @@ inline float CarryShrunk(const float* __restrict values, const float* __restrict
     }
     for (std::size_t j = i; j < i + kStretch; ++j) {
       largest = LargerMagnitude(largest, values[j]);
-      to[j] = values[j] + factor * (kept[j] - WithFloatSign(scale, FloatSignOf(kept[j])));
+      to[j] = CarriedShrunk(values[j], kept[j], scale, factor);
     }
   }
   for (; i < size; ++i) {
     largest = LargerMagnitude(largest, values[i]);
-    to[i] = values[i] + factor * (kept[i] - WithFloatSign(scale, FloatSignOf(kept[i])));
+    to[i] = CarriedShrunk(values[i], kept[i], scale, factor);
   }
   return __builtin_bit_cast(float, largest);
 }
