@@ -52,6 +52,18 @@ bool Drain(int fd, std::string* text) {
   }
 }
 
+// Kills a process and its group, and waits for the end of each. Returns the exit status of the
+// leader. Children of a killed leader are adopted by this process (a leak check of a sanitizer
+// runs in such a child) and take a moment to end.
+int KillGroup(pid_t leader) {
+  kill(-leader, SIGKILL);
+  int status = 0;
+  waitpid(leader, &status, 0);
+  while (waitpid(-leader, nullptr, 0) > 0 || errno == EINTR) {
+  }
+  return status;
+}
+
 }  // namespace
 
 std::vector<std::string> PlainLines(const std::string& errors) { return Lines(errors, false); }
@@ -69,8 +81,7 @@ Command::~Command() { Kill(); }
 
 void Command::Kill() {
   if (process_.pid <= 0) return;
-  kill(-process_.pid, SIGKILL);
-  waitpid(process_.pid, nullptr, 0);
+  KillGroup(process_.pid);
   process_.pid = 0;
   for (int* fd : {&process_.output, &process_.errors}) {
     if (*fd >= 0) close(std::exchange(*fd, -1));
@@ -125,9 +136,12 @@ Ended Command::Finish(absl::Duration within) {
   }
   // Both streams have ended, or it is late.
   ended.in_time = process_.output < 0 && process_.errors < 0;
-  if (!ended.in_time) kill(-process_.pid, SIGKILL);
   int status = 0;
-  waitpid(process_.pid, &status, 0);
+  if (ended.in_time) {
+    waitpid(process_.pid, &status, 0);
+  } else {
+    status = KillGroup(process_.pid);
+  }
   process_.pid = 0;
   ended.code = ExitCodeOf(status);
   ended.output = output_;
