@@ -20,6 +20,11 @@ absl::Status Codec::DecodeAdd(std::span<const std::byte> encoded, const CodecSha
   return absl::OkStatus();
 }
 
+absl::Status Codec::AddEncoded(std::span<const std::byte> /*encoded*/, const CodecShape& /*shape*/,
+                               std::span<std::byte> /*sum*/) const {
+  return absl::UnimplementedError("messages of this codec cannot be added up");
+}
+
 absl::StatusOr<std::size_t> Codec::EncodeAndSubtract(float* carried, const EncodeTerms& terms,
                                                      std::span<std::byte> out) const {
   LEEWAY_ASSIGN_OR_RETURN(const std::size_t bytes, Encode(carried, terms, out));

@@ -2,6 +2,8 @@
 #ifndef LEEWAY_COMPRESS_HALVES_H_
 #define LEEWAY_COMPRESS_HALVES_H_
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <span>
@@ -23,9 +25,17 @@ void Widen(const std::byte* from, std::span<float> to) {
 }
 
 template <class Half>
+inline constexpr float kLargest = 0;
+template <>
+inline constexpr float kLargest<Float16> = 65504;
+template <>
+inline constexpr float kLargest<BFloat16> = 0x1.fep127f;
+
+template <class Half>
 void Narrow(std::span<const float> from, std::byte* to) {
+  const float largest = kLargest<Half>;
   for (const float value : from) {
-    const Half half(value);
+    const Half half(std::isfinite(value) ? std::clamp(value, -largest, largest) : value);
     std::memcpy(to, &half, sizeof(Half));
     to += sizeof(Half);
   }
@@ -33,7 +43,8 @@ void Narrow(std::span<const float> from, std::byte* to) {
 
 }  // namespace halves
 
-// `dtype` is float16 or bfloat16. Rounds to nearest, ties to even; memory need not be aligned.
+// `dtype` is float16 or bfloat16. Rounds to nearest, ties to even; a finite value beyond the range
+// of the type becomes the largest finite one. Memory need not be aligned.
 inline void Widen(DType dtype, const std::byte* from, std::span<float> to) {
   dtype == DType::kFloat16 ? halves::Widen<Float16>(from, to) : halves::Widen<BFloat16>(from, to);
 }

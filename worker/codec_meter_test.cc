@@ -20,8 +20,8 @@ class CodecMeterTest : public testing::Test {
     TableSpec spec = TableSpec::Dense("w", {1000});
     spec.codec = "auto";
     spec.codecs = {"none", "onebit"};
-    coding_ = std::make_shared<TableCoding>(spec, *compress::TableCodecsOf(spec), 7u, 0u, 1u, 0u,
-                                            Mutant::kNone);
+    coding_ = std::make_shared<TableCoding>(spec, *compress::TableCodecsOf(spec),
+                                            PushPlace{.table = 7, .block_bytes = 1 << 20});
     runner_->loop()->Post([this] {
       meter_ = std::make_unique<CodecMeter>(CodecMeter::World{
           .loop = runner_->loop(),

@@ -296,8 +296,14 @@ absl::Status Core::SetCoding(TableInfo* info) {
   if (!codecs.encodes()) return absl::OkStatus();
   std::shared_ptr<TableCoding>& coding = codings_[info->id];
   if (coding == nullptr) {
-    coding = std::make_shared<TableCoding>(info->spec, std::move(codecs), info->id, rank(),
-                                           info->num_shards, config_.residual_bytes_max, mutant_);
+    coding =
+        std::make_shared<TableCoding>(info->spec, std::move(codecs),
+                                      PushPlace{.table = info->id,
+                                                .rank = rank(),
+                                                .num_shards = info->num_shards,
+                                                .block_bytes = info->block_bytes,
+                                                .residual_bytes_max = config_.residual_bytes_max,
+                                                .mutant = mutant_});
     FollowCodecs();
   }
   info->coding = coding;
@@ -376,13 +382,17 @@ SavedResiduals Core::Residuals() const {
   return residuals;
 }
 
+// All of them or none.
 absl::Status Core::TakeResiduals(const SavedResiduals& saved) {
+  std::vector<std::pair<PushEncoder*, const SavedTable*>> taken;
   for (const auto& [table, coding] : codings_) {
     const auto found = saved.find(coding->pushes.table_name());
     const bool keeps = coding->codecs.AnyHas(&compress::TableCodec::worker_feedback);
     if (found == saved.end() || !keeps) continue;
-    LEEWAY_RETURN_IF_ERROR(coding->pushes.Take(found->second));
+    LEEWAY_RETURN_IF_ERROR(coding->pushes.CheckSaved(found->second));
+    taken.emplace_back(&coding->pushes, &found->second);
   }
+  for (const auto& [pushes, residuals] : taken) pushes->Take(*residuals);
   return absl::OkStatus();
 }
 

@@ -11,14 +11,13 @@
 #include "compress/kernels/kernels.h"
 #include "proto/layout.h"
 #include "runtime/random.h"
+#include "runtime/status_macros.h"
 
 namespace leeway::worker {
 namespace {
 
 // At smaller rates a residual that leaves as it is might be no number any more.
 constexpr double kFlushRateMin = 1e-20;
-// Up to here a residual of any size that occurs stays a number.
-constexpr float kRatioSafe = 1e6;
 
 // Updaters whose effect does not depend on a learning rate.
 bool HasNoRate(absl::string_view updater) { return updater == "add" || updater == "assign"; }
@@ -28,15 +27,11 @@ const compress::ReduceKernels& Reduce() { return compress::ChosenKernels().reduc
 }  // namespace
 
 PushEncoder::PushEncoder(const TableSpec& spec, const compress::TableCodecs* codecs,
-                         std::uint32_t table, std::uint32_t rank, std::uint32_t num_shards,
-                         std::uint64_t residual_bytes_max, Mutant mutant)
+                         const PushPlace& place)
     : spec_(spec),
       codecs_(codecs),
-      table_(table),
-      rank_(rank),
-      num_shards_(num_shards),
-      shard_bytes_max_(residual_bytes_max / std::max<std::uint32_t>(1, num_shards)),
-      mutant_(mutant) {}
+      place_(place),
+      shard_bytes_max_(place.residual_bytes_max / std::max<std::uint32_t>(1, place.num_shards)) {}
 
 // 1 where there is none: then all are alike.
 double PushEncoder::RateOf(std::optional<double> learning_rate) const {
@@ -55,7 +50,7 @@ PushEncoder::ShardState& PushEncoder::StateOf(std::uint32_t shard) {
 }
 
 std::uint64_t PushEncoder::Seed(std::uint64_t place, std::uint64_t step) const {
-  return runtime::RandomAt(std::uint64_t{table_} << 32 | rank_, place, step);
+  return runtime::RandomAt(std::uint64_t{place_.table} << 32 | place_.rank, place, step);
 }
 
 // What lies in `encoded_`, in memory of its size.
@@ -143,7 +138,7 @@ EncodedValues PushEncoder::EncodeInOnePass(const compress::TableCodec& codec, co
                                            BlockState* state) {
   const std::uint64_t elements = pushed.elements;
   const auto ratio = static_cast<float>(state->rate / rate);
-  if (state->residual.values.size() != elements || ratio > kRatioSafe) return {};
+  if (state->residual.values.size() != elements) return {};
   if (!state->sent.empty() && state->sent_by != &codec) return {};
   if (spare_.values.size() != elements) spare_ = Make(elements);
   encoded_.resize(codec.codec->EncodedBytesMax(terms.shape));
@@ -164,9 +159,10 @@ EncodedValues PushEncoder::EncodeInOnePass(const compress::TableCodec& codec, co
 }
 
 // The residual becomes g + r·e. False, and nothing has changed: g has what no codec carries (NaN,
-// infinity), which is not to stay in the residual, or r is beyond what floats have.
+// infinity), which is not to stay in the residual, or the sum is beyond what floats have, and what
+// is kept waits.
 //
-// Whether g has such is known when all of it has been read. So that it is read once, the sum is
+// Whether it is so is known when all of g has been read. So that it is read once, the sum is
 // made beside the residual and takes its place afterwards; what it is made in are the floats that
 // the block before had left, which the cache still has.
 bool PushEncoder::Carry(const Pushed& pushed, double rate, BlockState* state) {
@@ -178,11 +174,6 @@ bool PushEncoder::Carry(const Pushed& pushed, double rate, BlockState* state) {
   }
   if (spare_.values.size() != elements) spare_ = Make(elements);
   const auto ratio = static_cast<float>(state->rate / rate);
-  // At a rate that is smaller by so much the sum might be no number any more: what is kept waits.
-  if (ratio > kRatioSafe &&
-      !std::isfinite(ratio * Reduce().max_abs(state->residual.values.data(), elements))) {
-    return false;
-  }
   const float largest = Reduce().carry(gradient, state->residual.values.data(), elements, ratio,
                                        spare_.values.data());
   if (!std::isfinite(largest)) return false;
@@ -192,11 +183,20 @@ bool PushEncoder::Carry(const Pushed& pushed, double rate, BlockState* state) {
   return true;
 }
 
-// All that is carried, as it is: nothing is dropped.
+// All that is carried, as it is: nothing is dropped but what the table's 16 bits do not hold (the
+// rounding, and what is beyond their range), which stays.
 EncodedValues PushEncoder::SendCarried(BlockState* state) const {
-  EncodedValues plain = StoredOf(state->residual.values);
-  std::ranges::fill(state->residual.values, 0.0f);
-  state->carries = false;
+  const std::span<float> carried = state->residual.values;
+  EncodedValues plain = StoredOf(carried);
+  if (spec_.dtype == DType::kFloat32) {
+    std::ranges::fill(carried, 0.0f);
+    state->carries = false;
+    return plain;
+  }
+  std::vector<float> sent(carried.size());
+  compress::Widen(spec_.dtype, plain.bytes.data(), sent);
+  Reduce().add(sent.data(), sent.size(), -1, carried.data());
+  state->carries = Reduce().max_abs(carried.data(), carried.size()) > 0;
   return plain;
 }
 
@@ -238,7 +238,8 @@ EncodedValues PushEncoder::Encode(const compress::TableCodec& codec, std::uint64
   if (rate == 0 && codec.encodes() && codec.codec->keeps_residual()) return {};
   if (!codec.worker_feedback || rate == 0) {
     Settle(state);
-    if (Is(mutant_, Mutant::kResidualDropped)) std::ranges::fill(state->residual.values, 0.0f);
+    if (Is(place_.mutant, Mutant::kResidualDropped))
+      std::ranges::fill(state->residual.values, 0.0f);
     if (state->carries && rate != 0) {
       return Carry(pushed, rate, state) ? SendCarried(state) : EncodedValues();
     }
@@ -360,6 +361,8 @@ SavedTable PushEncoder::Save() const {
                            .rate = state.rate};
   }
   for (const auto& [shard, state] : shards_) {
+    saved.steps.resize(shard + 1);
+    saved.steps[shard] = state.step;
     state.residuals.ForEach([&](std::uint64_t key, std::span<const float> row) {
       saved.keys.push_back(key);
       saved.rows.insert(saved.rows.end(), row.begin(), row.end());
@@ -369,16 +372,39 @@ SavedTable PushEncoder::Save() const {
 }
 
 // Whether one of the table's codecs keeps so much from message to message.
-bool PushEncoder::FitsState(const SavedBlock& block) const {
-  if (block.codec_state.empty() || block.residual.empty()) return true;
+bool PushEncoder::FitsState(std::uint64_t elements, const SavedBlock& block) const {
+  if (block.codec_state.empty()) return true;
   const auto fits = [&](const compress::TableCodec& codec) {
-    const CodecShape shape = compress::BlockShape(spec_, codec, block.residual.size());
+    const CodecShape shape = compress::BlockShape(spec_, codec, elements);
     return codec.encodes() && codec.WorkerStateElements(shape) == block.codec_state.size();
   };
   return std::ranges::any_of(codecs_->choices, fits);
 }
 
-absl::Status PushEncoder::Take(const SavedTable& saved) {
+// The blocks of a table are cut by the cluster's setting.
+absl::Status PushEncoder::CheckBlock(std::uint64_t index, const SavedBlock& block) const {
+  const std::uint64_t blocks = proto::NumBlocks(spec_, place_.block_bytes);
+  if (index >= blocks) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "table '", spec_.name, "': the residuals have a block ", index, " where there are ", blocks,
+        "; they are of a cluster with another LEEWAY_BLOCK_BYTES than ", place_.block_bytes));
+  }
+  const std::uint64_t elements = proto::ElementsInBlock(spec_, place_.block_bytes, index);
+  if (!block.residual.empty() && block.residual.size() != elements) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "table '", spec_.name, "': the residuals have ", block.residual.size(),
+        " elements of block ", index, ", which has ", elements,
+        "; they are of a cluster with another LEEWAY_BLOCK_BYTES than ", place_.block_bytes));
+  }
+  if (!FitsState(elements, block)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "table '", spec_.name, "': the residuals have ", block.codec_state.size(),
+        " floats of a codec's state of block ", index, ", as many as none of its codecs keeps"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PushEncoder::CheckSaved(const SavedTable& saved) const {
   const std::uint64_t width = spec_.row_width;
   const bool dense = spec_.kind == TableKind::kDense;
   if (dense ? !saved.keys.empty() : !saved.blocks.empty()) {
@@ -390,10 +416,13 @@ absl::Status PushEncoder::Take(const SavedTable& saved) {
         absl::StrCat("table '", spec_.name, "': the residuals have rows of another width"));
   }
   for (const auto& [index, block] : saved.blocks) {
-    if (FitsState(block) && block.residual.size() <= spec_.NumElements()) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("table '", spec_.name, "': the residuals have a block of another size"));
+    LEEWAY_RETURN_IF_ERROR(CheckBlock(index, block));
   }
+  return absl::OkStatus();
+}
+
+void PushEncoder::Take(const SavedTable& saved) {
+  const std::uint64_t width = spec_.row_width;
   blocks_.clear();
   shards_.clear();
   for (const auto& [index, block] : saved.blocks) {
@@ -407,10 +436,14 @@ absl::Status PushEncoder::Take(const SavedTable& saved) {
   }
   for (std::size_t i = 0; i < saved.keys.size(); ++i) {
     const std::span<float> row =
-        StateOf(proto::ShardOfKey(saved.keys[i], num_shards_)).residuals.Use(saved.keys[i]);
+        StateOf(proto::ShardOfKey(saved.keys[i], place_.num_shards)).residuals.Use(saved.keys[i]);
     std::copy_n(saved.rows.begin() + static_cast<std::ptrdiff_t>(i * width), width, row.begin());
   }
-  return absl::OkStatus();
+  // Of a cluster with another number of shards there is no count to go on with.
+  if (saved.steps.size() > place_.num_shards) return;
+  for (std::uint32_t shard = 0; shard < saved.steps.size(); ++shard) {
+    StateOf(shard).step = saved.steps[shard];
+  }
 }
 
 double PushEncoder::ResidualNorm() const {

@@ -42,12 +42,20 @@ struct EncodedRows {
   std::vector<std::uint64_t> flushed;
 };
 
+// Of a table, in a cluster, on one worker.
+struct PushPlace {
+  std::uint32_t table = 0;
+  std::uint32_t rank = 0;  // of the worker, by which random choices of workers differ
+  std::uint32_t num_shards = 1;
+  std::uint64_t block_bytes = 0;         // LEEWAY_BLOCK_BYTES
+  std::uint64_t residual_bytes_max = 0;  // of the rows of a sparse table
+  Mutant mutant = Mutant::kNone;
+};
+
 class PushEncoder {
  public:
-  // `rank`: of this worker, by which random choices of workers differ. `codecs` outlive it.
-  PushEncoder(const TableSpec& spec, const compress::TableCodecs* codecs, std::uint32_t table,
-              std::uint32_t rank, std::uint32_t num_shards, std::uint64_t residual_bytes_max,
-              Mutant mutant = Mutant::kNone);
+  // `codecs` outlive it.
+  PushEncoder(const TableSpec& spec, const compress::TableCodecs* codecs, const PushPlace& place);
 
   // A dense block, by the table's codec number `choice`: `values` are [elements] of the table's
   // dtype. Values that the codec cannot carry (NaN, infinity) go as they are, without momentum, and
@@ -64,10 +72,12 @@ class PushEncoder {
 
   // What is kept of an element of a dense block, times the learning rate of its last push.
   double Kept(std::uint64_t block, std::uint64_t element) const;
-  // Everything that is kept, to be taken over by another worker later. Take replaces what is here.
-  // INVALID_ARGUMENT: it is of another table, or of one with other blocks or rows.
+  // Everything that is kept, to be taken over by another worker later. Take replaces what is here
+  // with what CheckSaved accepts.
   SavedTable Save() const;
-  absl::Status Take(const SavedTable& saved);
+  // INVALID_ARGUMENT: it is of another table, or of one with other blocks or rows.
+  absl::Status CheckSaved(const SavedTable& saved) const;
+  void Take(const SavedTable& saved);
 
   const std::string& table_name() const { return spec_.name; }
   // ‖e‖₂ of everything that is kept.
@@ -99,7 +109,8 @@ class PushEncoder {
 
   static Floats Make(std::uint64_t elements);
   static Floats Zeros(std::uint64_t elements);
-  bool FitsState(const SavedBlock& block) const;
+  bool FitsState(std::uint64_t elements, const SavedBlock& block) const;
+  absl::Status CheckBlock(std::uint64_t index, const SavedBlock& block) const;
   double RateOf(std::optional<double> learning_rate) const;
   ShardState& StateOf(std::uint32_t shard);
   std::uint64_t Seed(std::uint64_t place, std::uint64_t step) const;
@@ -132,11 +143,8 @@ class PushEncoder {
 
   const TableSpec spec_;
   const compress::TableCodecs* const codecs_;
-  const std::uint32_t table_;
-  const std::uint32_t rank_;
-  const std::uint32_t num_shards_;
+  const PushPlace place_;
   const std::uint64_t shard_bytes_max_;
-  const Mutant mutant_;
   mutable std::map<std::uint64_t, BlockState> blocks_;  // settled before they are looked at
   std::map<std::uint32_t, ShardState> shards_;
   Floats spare_;  // what the residual of the block before was kept in before its last push

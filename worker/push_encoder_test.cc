@@ -22,6 +22,7 @@ namespace {
 using testing::Each;
 
 constexpr std::uint64_t kElements = 64;
+constexpr PushPlace kPlace = {.table = 1, .block_bytes = 1 << 20, .residual_bytes_max = 1 << 20};
 
 TableSpec SpecOf(const std::string& codec) {
   TableSpec spec = TableSpec::Dense("w", {kElements});
@@ -36,7 +37,7 @@ class Pusher {
   explicit Pusher(TableSpec spec)
       : spec_(std::move(spec)),
         codecs_(*compress::TableCodecsOf(spec_)),
-        encoder_(spec_, &codecs_, 1, 0, 1, 1 << 20) {}
+        encoder_(spec_, &codecs_, kPlace) {}
 
   EncodedValues Push(const std::vector<float>& gradient, std::uint32_t choice = 0,
                      double rate = 0.1) {
@@ -137,7 +138,7 @@ TEST(PushMomentum, Of16BitTablesIsCountedInFloat) {
   TableSpec spec = SpecOf("onebit,momentum=0.5");
   spec.dtype = DType::kFloat16;
   const compress::TableCodecs codecs = *compress::TableCodecsOf(spec);
-  PushEncoder encoder(spec, &codecs, 1, 0, 1, 1 << 20);
+  PushEncoder encoder(spec, &codecs, kPlace);
   const std::vector<std::uint16_t> ones(kElements, 0x3c00);
   const auto push = [&] {
     const EncodedValues pushed =
@@ -169,7 +170,7 @@ TEST(PushResiduals, InOnePassAreThoseOfTwo) {
     const auto codecs = *compress::TableCodecsOf(spec);
     const compress::TableCodec& codec = codecs.choices[0];
     ASSERT_NE(codec.one_pass, nullptr);
-    PushEncoder encoder(spec, &codecs, 1, 0, 1, 1 << 20);
+    PushEncoder encoder(spec, &codecs, kPlace);
     std::vector<float> residual(kMany, 0.0f), gradient(kMany);
     EncodeTerms terms{.shape = compress::BlockShape(spec, codec, kMany)};
     std::vector<std::byte> expected(codec.codec->EncodedBytesMax(terms.shape));
@@ -221,7 +222,9 @@ TEST(PushResiduals, OfEverNewRowsStayWithinTheirLimit) {
   constexpr std::uint64_t kWidth = 64, kRows = 100;
   const TableSpec spec = RowsOf("onebit", kWidth);
   const auto codecs = *compress::TableCodecsOf(spec);
-  PushEncoder encoder(spec, &codecs, 1, 0, 1, 50 * kWidth * sizeof(float));
+  PushEncoder encoder(
+      spec, &codecs,
+      {.table = 1, .block_bytes = 1 << 20, .residual_bytes_max = 50 * kWidth * sizeof(float)});
   std::size_t flushed = 0;
   for (std::uint64_t push = 0; push < 50; ++push) {
     std::vector<std::uint64_t> keys(kRows);
@@ -243,7 +246,7 @@ TEST(PushResiduals, StayWhereTheyAreAtTinyRates) {
   constexpr std::uint64_t kWidth = 64;
   const TableSpec spec = RowsOf("onebit", kWidth);
   const auto codecs = *compress::TableCodecsOf(spec);
-  PushEncoder encoder(spec, &codecs, 1, 0, 1, 1 << 20);
+  PushEncoder encoder(spec, &codecs, kPlace);
   const std::vector<std::uint64_t> keys = {3, 5};
   const auto push = [&](double rate) {
     std::vector<float> rows(2 * kWidth);
@@ -278,15 +281,71 @@ TEST(PushResiduals, OfBlocksWaitAtTinyRatesToo) {
   }
 }
 
+// A sum beyond what floats hold does not take the place of what is kept.
+TEST(PushResiduals, WaitWhereTheSumWouldOverflow) {
+  Pusher pusher(SpecOf("onebit"));
+  std::vector<float> gradient(kElements, 1e38f);
+  gradient[0] = 3e38f;  // onebit sends the mean of each sign: 1.97e38 of this is kept
+  const std::vector<float> sent = pusher.Received(pusher.Push(gradient));
+  EXPECT_TRUE(pusher.Push(gradient).bytes.empty());  // as it is
+  // 3e38 is still there to be sent.
+  double rest = 0;
+  for (int i = 0; i < 3000; ++i) {
+    const std::vector<float> more = pusher.Received(pusher.Push(0));
+    ASSERT_FALSE(more.empty());
+    for (const float value : more) ASSERT_TRUE(std::isfinite(value));
+    rest += static_cast<double>(more[0]);
+  }
+  EXPECT_NEAR((static_cast<double>(sent[0]) + rest) / 3e38, 1, 0.01);
+}
+
+// A table of 16 bits: what they do not hold of what was kept goes with later pushes.
+TEST(PushResiduals, NothingIsLostOrOverflowsInSixteenBits) {
+  TableSpec spec = SpecOf("onebit");
+  spec.codecs = {"onebit", "none"};
+  spec.dtype = DType::kFloat16;
+  const compress::TableCodecs codecs = *compress::TableCodecsOf(spec);
+  PushEncoder encoder(spec, &codecs, kPlace);
+  double sent = 0;
+  const auto push = [&](std::uint32_t choice, float value) {
+    std::vector<Float16> gradient(kElements, Float16(-value));
+    gradient[5] = Float16(value);
+    const auto* const bytes = reinterpret_cast<const std::byte*>(gradient.data());
+    const EncodedValues pushed = encoder.EncodeBlock(choice, 0, bytes, kElements, 0.1);
+    if (pushed.codec == compress::kNoCodec) {
+      Float16 got = gradient[5];
+      if (!pushed.bytes.empty()) {
+        std::memcpy(&got, pushed.bytes.data() + 5 * sizeof(Float16), sizeof(got));
+      }
+      ASSERT_TRUE(std::isfinite(static_cast<float>(got)));
+      sent += static_cast<double>(static_cast<float>(got));
+      return;
+    }
+    std::vector<float> values(kElements);
+    const compress::TableCodec& codec = *codecs.Find(pushed.codec);
+    const auto shape = compress::BlockShape(spec, codec, kElements);
+    ASSERT_TRUE(codec.codec->Decode(pushed.bytes.bytes(), shape, values.data()).ok());
+    sent += static_cast<double>(values[5]);
+  };
+  push(0, 49984);
+  push(0, 60000);
+  push(1, 60000);
+  for (int i = 0; i < 3; ++i) push(1, 0.3f);
+  EXPECT_NEAR(sent + encoder.Kept(0, 5) / 0.1,
+              169984 + 3 * static_cast<double>(static_cast<float>(Float16(0.3f))), 0.1);
+  for (int i = 0; i < 3; ++i) push(1, 0);
+  EXPECT_NEAR(encoder.Kept(0, 5), 0, 1e-3);
+}
+
 // The memory of residuals goes from block to block, and a push that is not finite gives up halfway.
 TEST(PushResiduals, OfSeveralBlocksKeepApart) {
   const TableSpec spec = SpecOf("onebit");
   const compress::TableCodecs codecs = *compress::TableCodecsOf(spec);
-  PushEncoder all(spec, &codecs, 1, 0, 1, 1 << 20);
+  PushEncoder all(spec, &codecs, kPlace);
   const std::uint64_t sizes[] = {kElements, kElements, 3, kElements, 3};
   std::vector<std::unique_ptr<PushEncoder>> alone;
   for (std::size_t i = 0; i < std::size(sizes); ++i) {
-    alone.push_back(std::make_unique<PushEncoder>(spec, &codecs, 1, 0, 1, 1 << 20));
+    alone.push_back(std::make_unique<PushEncoder>(spec, &codecs, kPlace));
   }
   for (int step = 0; step < 6; ++step) {
     for (std::uint64_t block = 0; block < std::size(sizes); ++block) {

@@ -1,5 +1,6 @@
 #include "worker/residual_file.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <span>
@@ -55,6 +56,10 @@ void AddTable(const std::string& name, const SavedTable& table,
     last->push_back({static_cast<double>(block.step), block.rate});
     tensors->Add<double>(prefix + "last", TensorType::kF64, {2}, last->back());
   }
+  if (!table.steps.empty()) {
+    tensors->Add<std::uint64_t>(absl::StrCat(kSparse, name, "/steps"), TensorType::kU64,
+                                {table.steps.size()}, table.steps);
+  }
   if (table.keys.empty()) return;
   tensors->Add<std::uint64_t>(absl::StrCat(kSparse, name, "/keys"), TensorType::kU64,
                               {table.keys.size()}, table.keys);
@@ -107,10 +112,15 @@ absl::Status TakeDense(absl::string_view rest, const TensorInfo& info, const run
 absl::Status TakeSparse(absl::string_view rest, const TensorInfo& info,
                         const runtime::Buffer& bytes, SavedResiduals* to) {
   const std::string part = TakePart(&rest);
+  const auto counts = [](std::uint64_t step) { return step < proto::kCountMax; };
   if (!rest.empty() && part == "keys" && info.type == TensorType::kU64) {
     (*to)[std::string(rest)].keys = ValuesOf<std::uint64_t>(bytes);
   } else if (!rest.empty() && part == "rows" && info.type == TensorType::kF32) {
     (*to)[std::string(rest)].rows = ValuesOf<float>(bytes);
+  } else if (std::vector<std::uint64_t> steps = ValuesOf<std::uint64_t>(bytes);
+             !rest.empty() && part == "steps" && info.type == TensorType::kU64 &&
+             std::ranges::all_of(steps, counts)) {
+    (*to)[std::string(rest)].steps = std::move(steps);
   } else {
     return absl::DataLossError(
         absl::StrCat("tensor '", info.name, "' is none of a worker's residuals"));

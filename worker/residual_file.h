@@ -5,9 +5,9 @@
 //     dense/TABLE/BLOCK/residual   F32 [elements]      what is carried
 //     dense/TABLE/BLOCK/state      F32 [n]             the codec's own state, where it has one
 //     dense/TABLE/BLOCK/last       F64 [2]             messages so far; learning rate of the last
-//     one sparse/TABLE/keys            U64 [rows]          from the one used longest ago to the
-//     latest sparse/TABLE/rows            F32 [rows, width]   what is carried, times the learning
-//     rate
+//     sparse/TABLE/keys            U64 [rows]          from the one used longest ago to the latest
+//     sparse/TABLE/rows            F32 [rows, width]   what is carried, times the learning rate
+//     sparse/TABLE/steps           U64 [shards]        messages so far, by shard
 #ifndef LEEWAY_WORKER_RESIDUAL_FILE_H_
 #define LEEWAY_WORKER_RESIDUAL_FILE_H_
 
@@ -23,8 +23,8 @@
 namespace leeway::worker {
 
 struct SavedBlock {
-  std::vector<float> residual;
-  std::vector<float> codec_state;
+  std::vector<float> residual = {};
+  std::vector<float> codec_state = {};
   std::uint64_t step = 0;
   double rate = 1;
 };
@@ -32,6 +32,7 @@ struct SavedTable {
   std::map<std::uint64_t, SavedBlock> blocks;  // dense
   std::vector<std::uint64_t> keys;             // sparse
   std::vector<float> rows;
+  std::vector<std::uint64_t> steps;  // by shard; shards after the last one have sent none
 };
 using SavedResiduals = std::map<std::string, SavedTable>;  // by table
 

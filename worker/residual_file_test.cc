@@ -3,6 +3,7 @@
 #include "checkpoint/folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/layout.h"
 #include "runtime/sim_file_system.h"
 #include "runtime/sim_world.h"
 #include "worker/push_encoder.h"
@@ -27,6 +28,7 @@ class ResidualFileTest : public testing::Test {
     residuals["a/b"].blocks[9] = {.residual = {}, .codec_state = {}, .step = 3, .rate = 1};
     residuals["rows"].keys = {~0ull, 5};
     residuals["rows"].rows = {1, 2, 3, 4, 5, 6};
+    residuals["rows"].steps = {0, 7};
     return residuals;
   }
 
@@ -48,6 +50,7 @@ TEST_F(ResidualFileTest, IsReadAsItWasWritten) {
   EXPECT_EQ(read->at("a/b").blocks.at(9).step, 3u);
   EXPECT_EQ(read->at("rows").keys, (std::vector<std::uint64_t>{~0ull, 5}));
   EXPECT_EQ(read->at("rows").rows, (std::vector<float>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(read->at("rows").steps, (std::vector<std::uint64_t>{0, 7}));
 }
 
 TEST_F(ResidualFileTest, OfAnotherRankThereIsNone) {
@@ -73,7 +76,12 @@ TEST_F(ResidualFileTest, ADamagedOneIsRefusedOrRead) {
 }
 
 PushEncoder EncoderOf(const TableSpec& spec, const compress::TableCodecs& codecs) {
-  return PushEncoder(spec, &codecs, 1, 2, 4, 1 << 20);
+  return PushEncoder(spec, &codecs,
+                     {.table = 1,
+                      .rank = 2,
+                      .num_shards = 4,
+                      .block_bytes = 1 << 20,
+                      .residual_bytes_max = 1 << 20});
 }
 
 TEST(SavedResiduals, AnotherEncoderGoesOnAsTheFirstWouldHave) {
@@ -90,7 +98,9 @@ TEST(SavedResiduals, AnotherEncoderGoesOnAsTheFirstWouldHave) {
                                  0.1);
     };
     for (const float scale : {1.0f, -0.5f, 2.0f}) push(first, scale);
-    ASSERT_TRUE(second.Take(first.Save()).ok());
+    const SavedTable saved = first.Save();
+    ASSERT_TRUE(second.CheckSaved(saved).ok());
+    second.Take(saved);
     EXPECT_EQ(second.ResidualNorm(), first.ResidualNorm());
     EXPECT_GT(first.ResidualNorm(), 0) << codec;
     EXPECT_EQ(push(second, 0.25f).bytes.text(), push(first, 0.25f).bytes.text()) << codec;
@@ -111,12 +121,62 @@ TEST(SavedResiduals, RowsAreKeptByTheirKeys) {
   push(first);
   SavedTable saved = first.Save();
   EXPECT_EQ(saved.keys.size(), 3u);
-  ASSERT_TRUE(second.Take(saved).ok());
+  ASSERT_TRUE(second.CheckSaved(saved).ok());
+  second.Take(saved);
   EXPECT_NEAR(second.ResidualNorm(), first.ResidualNorm(), 1e-6);
   saved.rows.pop_back();
-  EXPECT_THAT(second.Take(saved).message(), HasSubstr("rows of another width"));
+  EXPECT_THAT(second.CheckSaved(saved).message(), HasSubstr("rows of another width"));
   saved.blocks[0] = {};
-  EXPECT_THAT(second.Take(saved).message(), HasSubstr("another kind of table"));
+  EXPECT_THAT(second.CheckSaved(saved).message(), HasSubstr("another kind of table"));
+}
+
+// What is drawn at random goes on where it was.
+TEST(SavedResiduals, RowsOfAStochasticCodecGoOnBitForBit) {
+  TableSpec spec = TableSpec::Sparse("e", 16);
+  spec.codec = "qsgd";
+  const compress::TableCodecs codecs = *compress::TableCodecsOf(spec);
+  PushEncoder first = EncoderOf(spec, codecs), second = EncoderOf(spec, codecs),
+              anew = EncoderOf(spec, codecs);
+  std::vector<std::uint64_t> keys;
+  for (std::uint64_t key = 0; keys.size() < 2; ++key) {
+    if (proto::ShardOfKey(key, 4) == 1) keys.push_back(key);
+  }
+  const auto push = [&](PushEncoder& encoder) {
+    std::vector<float> rows(32);
+    for (std::size_t i = 0; i < 32; ++i) rows[i] = static_cast<float>(i % 7) - 2;
+    return std::string(encoder.EncodeRows(0, 1, keys, reinterpret_cast<std::byte*>(rows.data()), {})
+                           .values.bytes.text());
+  };
+  push(first);
+  push(first);
+  SavedTable saved = first.Save();
+  second.Take(saved);
+  saved.steps.clear();
+  anew.Take(saved);
+  const std::string next = push(first);
+  EXPECT_EQ(push(second), next);
+  EXPECT_NE(push(anew), next);
+}
+
+TEST(SavedResiduals, BlocksOfAnotherSizeAreRefusedWithTheSetting) {
+  TableSpec spec = TableSpec::Dense("w", {64});
+  spec.codec = "onebit,momentum=0.5";
+  const compress::TableCodecs codecs = *compress::TableCodecsOf(spec);
+  const PushEncoder encoder(spec, &codecs, {.block_bytes = 128});  // two blocks of 32 elements
+  const auto refusal = [&](std::uint64_t index, SavedBlock block) {
+    SavedTable saved;
+    saved.blocks[index] = std::move(block);
+    return std::string(encoder.CheckSaved(saved).message());
+  };
+  EXPECT_EQ(refusal(1, {.residual = std::vector<float>(32)}), "");
+  EXPECT_EQ(refusal(1, {}), "");
+  EXPECT_THAT(refusal(2, {.residual = std::vector<float>(32)}),
+              AllOf(HasSubstr("block 2 where there are 2"), HasSubstr("LEEWAY_BLOCK_BYTES")));
+  EXPECT_THAT(refusal(0, {.residual = std::vector<float>(64)}),
+              AllOf(HasSubstr("64 elements of block 0, which has 32"),
+                    HasSubstr("LEEWAY_BLOCK_BYTES than 128")));
+  EXPECT_EQ(refusal(0, {.codec_state = std::vector<float>(32)}), "");
+  EXPECT_THAT(refusal(0, {.codec_state = std::vector<float>(5)}), HasSubstr("codec's state"));
 }
 
 }  // namespace

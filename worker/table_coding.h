@@ -30,15 +30,13 @@ struct ValueSample {
 };
 
 struct TableCoding {
-  TableCoding(const TableSpec& of, compress::TableCodecs with, std::uint32_t table,
-              std::uint32_t rank, std::uint32_t num_shards, std::uint64_t residual_bytes_max,
-              Mutant mutant)
+  TableCoding(const TableSpec& of, compress::TableCodecs with, const PushPlace& place)
       : spec(of),
-        table_id(table),
+        table_id(place.table),
         codecs(std::move(with)),
-        pushes(of, &codecs, table, rank, num_shards, residual_bytes_max, mutant),
-        pulls(of, &codecs, mutant),
-        mutant_(mutant) {}
+        pushes(of, &codecs, place),
+        pulls(of, &codecs, place.mutant),
+        mutant_(place.mutant) {}
   TableCoding(const TableCoding&) = delete;
   TableCoding& operator=(const TableCoding&) = delete;
 

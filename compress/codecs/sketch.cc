@@ -7,7 +7,7 @@
 //
 // with a hash h_r to the columns of the table and a sign s_r = ±1 (kernels/sketch_kernels.h). Both
 // depend on a seed that is computed from how many elements share a table and a constant, so that
-// the tables of all workers are of one kind and can be added up as they are: AddSketch in sketch.h.
+// the tables of all workers are of one kind and can be added up as they are: Codec::AddEncoded.
 //
 // A large element arrives nearly as it is; a small one is drowned by what shares its places. Where
 // no elements stand out, the error of the estimates is larger than the elements themselves: such
@@ -30,8 +30,6 @@
 //
 // NaN and infinity are refused, and in a message malformed. An estimate of more than the largest
 // float becomes that.
-#include "compress/codecs/sketch.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -243,6 +241,38 @@ class Sketch final : public FloatCodec {
     return absl::OkStatus();
   }
 
+  bool adds_encoded() const override { return true; }
+
+  absl::Status AddEncoded(std::span<const std::byte> encoded, const CodecShape& shape,
+                          std::span<std::byte> sum) const override {
+    LEEWAY_ASSIGN_OR_RETURN(const Header header, Parse(encoded, shape));
+    LEEWAY_RETURN_IF_ERROR(Parse(sum, shape).status());
+    if (std::memcmp(encoded.data(), sum.data(), kHeaderBytes) != 0) {
+      return absl::InvalidArgumentError(
+          "sketches of different rows, ratio or seed cannot be added up");
+    }
+    std::vector<std::byte> added(sum.begin(), sum.end());
+    bool finite = true;
+    ForEachGroup(header, shape, [&](const Group& group) {
+      const int theirs = ExponentOf(encoded, group), ours = ExponentOf(sum, group);
+      finite = false;
+      for (const int exponent : kExponents) {
+        if (exponent < std::max(theirs, ours) || (exponent > 0 && !group.has_table)) continue;
+        std::byte* const at = added.data() + group.at;
+        std::memcpy(at, sum.data() + group.at, group.bytes());
+        if (group.has_table) *at = static_cast<std::byte>(exponent);
+        finite = AddCells(FloatsOf(encoded, group), std::ldexp(1.0f, theirs - exponent),
+                          std::ldexp(1.0f, ours - exponent), group.floats,
+                          at + (group.has_table ? 1 : 0));
+        if (finite) break;
+      }
+      return finite;
+    });
+    if (!finite) return absl::InvalidArgumentError("the sum of two sketches is not finite");
+    std::ranges::copy(added, sum.begin());
+    return absl::OkStatus();
+  }
+
  private:
   // Of workers' tables that are to be added up: hence nothing that differs between workers.
   Header HeaderOf(const CodecShape& shape) const {
@@ -291,36 +321,6 @@ absl::StatusOr<std::unique_ptr<Codec>> MakeSketch(const CodecOptions& options) {
 }
 
 }  // namespace
-
-absl::Status AddSketch(std::span<const std::byte> encoded, const CodecShape& shape,
-                       std::span<std::byte> sum) {
-  LEEWAY_ASSIGN_OR_RETURN(const Header header, Parse(encoded, shape));
-  LEEWAY_RETURN_IF_ERROR(Parse(sum, shape).status());
-  if (std::memcmp(encoded.data(), sum.data(), kHeaderBytes) != 0) {
-    return absl::InvalidArgumentError(
-        "sketches of different rows, ratio or seed cannot be added up");
-  }
-  std::vector<std::byte> added(sum.begin(), sum.end());
-  bool finite = true;
-  ForEachGroup(header, shape, [&](const Group& group) {
-    const int theirs = ExponentOf(encoded, group), ours = ExponentOf(sum, group);
-    finite = false;
-    for (const int exponent : kExponents) {
-      if (exponent < std::max(theirs, ours) || (exponent > 0 && !group.has_table)) continue;
-      std::byte* const at = added.data() + group.at;
-      std::memcpy(at, sum.data() + group.at, group.bytes());
-      if (group.has_table) *at = static_cast<std::byte>(exponent);
-      finite =
-          AddCells(FloatsOf(encoded, group), std::ldexp(1.0f, theirs - exponent),
-                   std::ldexp(1.0f, ours - exponent), group.floats, at + (group.has_table ? 1 : 0));
-      if (finite) break;
-    }
-    return finite;
-  });
-  if (!finite) return absl::InvalidArgumentError("the sum of two sketches is not finite");
-  std::ranges::copy(added, sum.begin());
-  return absl::OkStatus();
-}
 
 CodecList SketchCodecs() { return {{"sketch", MakeSketch}}; }
 

@@ -1,5 +1,3 @@
-#include "compress/codecs/sketch.h"
-
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -108,7 +106,7 @@ TEST(Sketch, TablesAddUp) {
     for (std::size_t i = 0; i < 1200; ++i) both[i] = a[i] + b[i];
     // Workers have seeds of their own; a sketch does not use them.
     SketchMessage sum = Sketched("sketch", a, shape, 11);
-    ASSERT_TRUE(AddSketch(Sketched("sketch", b, shape, 12), shape, sum).ok());
+    ASSERT_TRUE(SketchOf("sketch")->AddEncoded(Sketched("sketch", b, shape, 12), shape, sum).ok());
     const SketchMessage expected = Sketched("sketch", both, shape, 13);
     ASSERT_EQ(sum.size(), expected.size());
     const std::vector<float> found = SketchEstimates(sum, shape),
@@ -126,7 +124,7 @@ TEST(Sketch, TablesOfDifferentExponentsAddUp) {
   EXPECT_EQ(of_small[kSketchHeaderBytes], std::byte{0});
   for (const bool large_first : {false, true}) {
     SketchMessage sum = large_first ? of_large : of_small;
-    ASSERT_TRUE(AddSketch(large_first ? of_small : of_large, shape, sum).ok());
+    ASSERT_TRUE(SketchOf("sketch")->AddEncoded(large_first ? of_small : of_large, shape, sum).ok());
     EXPECT_EQ(sum[kSketchHeaderBytes], std::byte{64});
     EXPECT_THAT(SketchCellsIn(sum, kSketchHeaderBytes + 1),
                 testing::Pointwise(testing::FloatNear(1e-15f),
@@ -137,7 +135,7 @@ TEST(Sketch, TablesOfDifferentExponentsAddUp) {
   one[7] = 3e38f;
   SketchMessage sum = Sketched("sketch", one, shape);
   EXPECT_EQ(sum[kSketchHeaderBytes], std::byte{0});
-  ASSERT_TRUE(AddSketch(SketchMessage(sum), shape, sum).ok());
+  ASSERT_TRUE(SketchOf("sketch")->AddEncoded(SketchMessage(sum), shape, sum).ok());
   EXPECT_EQ(sum[kSketchHeaderBytes], std::byte{64});
   EXPECT_EQ(SketchEstimates(sum, shape)[7], std::numeric_limits<float>::max());
 }
@@ -148,9 +146,9 @@ TEST(Sketch, OnlyTablesOfOneKindAddUp) {
   const SketchMessage message = Sketched("sketch:rows=3,ratio=0.05", values, shape);
   const auto refused = [&](const SketchMessage& other) {
     SketchMessage sum = message;
-    EXPECT_FALSE(AddSketch(other, shape, sum).ok());
+    EXPECT_FALSE(SketchOf("sketch")->AddEncoded(other, shape, sum).ok());
     SketchMessage theirs = other;
-    EXPECT_FALSE(AddSketch(message, shape, theirs).ok());
+    EXPECT_FALSE(SketchOf("sketch")->AddEncoded(message, shape, theirs).ok());
     return sum == message && theirs == other;
   };
   EXPECT_TRUE(refused(Sketched("sketch:rows=1,ratio=0.15", values, shape)));
@@ -166,7 +164,7 @@ TEST(Sketch, OnlyTablesOfOneKindAddUp) {
   const std::vector<float> huge(1000, 3e38f);
   const SketchMessage plain = Sketched("sketch:rows=5,ratio=1", huge, shape);
   SketchMessage sum = plain;
-  EXPECT_FALSE(AddSketch(plain, shape, sum).ok());
+  EXPECT_FALSE(SketchOf("sketch")->AddEncoded(plain, shape, sum).ok());
   EXPECT_EQ(sum, plain);
 }
 

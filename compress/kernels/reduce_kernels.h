@@ -17,7 +17,7 @@ struct ReduceKernels {
   // sum[i] += factor × values[i].
   void (*add)(const float* values, std::size_t size, float factor, float* sum);
   // to[i] = values[i] + factor × kept[i]: what error feedback carries. `to` may be `kept`. Returns
-  // max_abs of values.
+  // max_abs of `to`: NaN or infinite where values are, or where a sum overflows.
   float (*carry)(const float* values, const float* kept, std::size_t size, float factor, float* to);
 };
 

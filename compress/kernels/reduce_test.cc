@@ -42,7 +42,7 @@ TEST(ReduceKernels, AllLevelsGiveTheSameBitsAtEveryLength) {
       to.assign(size, 0);
       const float largest = kernels.carry(values.data(), kept.data(), size, 0.37f, to.data());
       EXPECT_EQ(to, carried) << Name(level) << ' ' << size;
-      EXPECT_EQ(largest, scalar.max_abs(values.data(), size));
+      EXPECT_EQ(largest, scalar.max_abs(carried.data(), size));
       to = kept;
       kernels.carry(values.data(), to.data(), size, 0.37f, to.data());
       EXPECT_EQ(to, carried) << Name(level) << ' ' << size;
@@ -63,6 +63,18 @@ TEST(ReduceKernels, AgreeWithTheFormulas) {
   EXPECT_NEAR(kernels.sum_abs(values.data(), values.size()), sum, 1e-6 * sum);
   EXPECT_NEAR(kernels.sum_squares(values.data(), values.size()), squares, 1e-6 * squares);
   EXPECT_EQ(kernels.max_abs(values.data(), values.size()), largest);
+}
+
+TEST(ReduceKernels, ACarriedSumThatOverflowsShows) {
+  for (const Level level : LevelsHere()) {
+    for (const std::size_t place : {0, 17, 32, 99}) {
+      std::vector<float> values(100, 1), kept(100, 1), to(100);
+      values[place] = kept[place] = 3e38f;
+      EXPECT_EQ(KernelsOf(level).reduce.carry(values.data(), kept.data(), 100, 1, to.data()),
+                kInfinity)
+          << Name(level) << ' ' << place;
+    }
+  }
 }
 
 TEST(ReduceKernels, NonFiniteValuesShow) {

@@ -64,6 +64,9 @@ class Codec {
   // Whether what it drops is on average shorter than what it is given, ‖x − C(x)‖ < ‖x‖: otherwise
   // error feedback grows without bound, and a table with such a codec is refused it.
   virtual bool contracts() const { return true; }
+  // Whether messages of one shape can be added up as they are: AddEncoded. Servers then decode the
+  // sum of a clock's pushes once, on tables without error feedback on workers.
+  virtual bool adds_encoded() const { return false; }
   // Floats of state that encoding needs for one block; 0: none. Rows of sparse tables have none:
   // a codec that needs state says so here and is refused for them.
   virtual std::size_t StateElements(const CodecShape& /*shape*/) const { return 0; }
@@ -88,6 +91,12 @@ class Codec {
   // apart and adds.
   virtual absl::Status DecodeAdd(std::span<const std::byte> encoded, const CodecShape& shape,
                                  float factor, float* sum) const;
+
+  // Adds one message into another: `sum` is then, up to rounding, the message of the sum of both
+  // arrays. INVALID_ARGUMENT: one of them is malformed, they cannot be added up, or the sum is more
+  // than its numbers hold; `sum` is then as it was. By default UNIMPLEMENTED.
+  virtual absl::Status AddEncoded(std::span<const std::byte> encoded, const CodecShape& shape,
+                                  std::span<std::byte> sum) const;
 
   // Error feedback in one call, for float32 alone: encodes `carried`, [elements], and leaves there
   // what was dropped, carried − decoded. By default Encode, then DecodeAdd with −1. After an error

@@ -158,12 +158,7 @@ class CodedStore final : public ShardStore {
     if (codec == nullptr && by.codec != 0) {
       return Invalid(spec_, "a version is to be made by a codec that is not the table's");
     }
-    if (Gradient()) {
-      if (codec == nullptr || codec->codec->lossless()) return FlushGradient(block, learning_rate);
-      return codec->codes_replies
-                 ? EncodeGradient(*codec, block, RateOrTables(spec_, learning_rate))
-                 : absl::OkStatus();
-    }
+    if (Gradient()) return MakeGradient(codec, block, RateOrTables(spec_, learning_rate));
     if (by.whole && versioned_) return GiveWhole(block, slowest);
     return codec != nullptr && codec->versions ? AdvanceWorkers(*codec, block, slowest)
                                                : absl::OkStatus();
@@ -276,9 +271,27 @@ class CodedStore final : public ShardStore {
   void Loaded(const FrozenPiece& piece) {
     const std::uint64_t steps = piece.steps.as<std::uint64_t>()[0];
     whole_.erase(piece.block);
+    if (codecs_.AnyHas(&compress::TableCodec::server_feedback)) {
+      held_back_[piece.block] = SquaresHeldBack(piece);
+    }
     if (versioned_) {
       versions_[piece.block].StartAt(piece.version == 0 ? steps : piece.version, 0);
     }
+  }
+
+  // Of a dense block with a feedback slot, the last one of its state: ‖slot‖², or, where the slot
+  // has what workers hold, ‖values − slot‖².
+  double SquaresHeldBack(const FrozenPiece& piece) const {
+    const std::size_t bytes = piece.elements * sizeof(float);
+    if (piece.state.size() < bytes) return 0;
+    std::vector<float> slot(piece.elements);
+    std::memcpy(slot.data(), piece.state.data() + (piece.state.size() - bytes), bytes);
+    if (!Gradient()) {
+      const std::vector<float> values =
+          ValuesOf({.values = piece.values.data(), .elements = piece.elements});
+      Reduce().add(values.data(), values.size(), -1, slot.data());
+    }
+    return Reduce().sum_squares(slot.data(), slot.size());
   }
 
   // What workers hold becomes the block.
@@ -323,21 +336,44 @@ class CodedStore final : public ShardStore {
     return true;
   }
 
-  // What a gradient table has carried, without a codec that loses anything: it goes along.
-  absl::Status FlushGradient(std::uint64_t block, double learning_rate) {
-    const double rate = RateOrTables(spec_, learning_rate);
-    const auto kept = held_back_.find(block);
-    if (!codecs_.AnyHas(&compress::TableCodec::server_feedback) || rate == 0 ||
-        (kept != held_back_.end() && kept->second == 0)) {
-      return absl::OkStatus();
+  // The sum of a clock, with what was held back. `rate`: NaN where nothing depends on it.
+  absl::Status MakeGradient(const compress::TableCodec* codec, std::uint64_t block, double rate) {
+    const bool encodes = codec != nullptr && codec->codes_replies && !codec->codec->lossless();
+    if (!encodes || !codec->server_feedback) {
+      LEEWAY_ASSIGN_OR_RETURN(const bool flushed, FlushGradient(block, rate));
+      if (flushed) return absl::OkStatus();
     }
+    return encodes ? EncodeGradient(*codec, block, rate) : absl::OkStatus();
+  }
+
+  // What a codec before has left goes along as it is, where this one would lose some of it for
+  // good. False, and nothing has changed: there is nothing, or it stays where it is at this rate.
+  absl::StatusOr<bool> FlushGradient(std::uint64_t block, double rate) {
+    const auto kept = held_back_.find(block);
+    if (kept == held_back_.end() || kept->second == 0 || rate == 0) return false;
     LEEWAY_ASSIGN_OR_RETURN(const FeedbackBlock open, plain_->OpenFeedback(block, true));
-    std::vector<float> sent = ValuesOf(open);
-    if (!AddSlot(open, std::isnan(rate) ? 1 : rate, &sent)) return absl::OkStatus();
-    StoreValues(sent, open.writable);
+    std::vector<float> carried = ValuesOf(open);
+    rate = std::isnan(rate) ? 1 : rate;
+    if (!AddSlot(open, rate, &carried)) return false;
+    StoreValues(carried, open.writable);
     std::fill_n(open.slot, open.elements, 0.0f);
-    held_back_[block] = 0;
-    return absl::OkStatus();
+    HoldBack(open, rate, carried, StoredAt(open));
+    held_back_[block] = Reduce().sum_squares(open.slot, open.elements);
+    return true;
+  }
+
+  // What has become of values that were stored.
+  std::vector<float> StoredAt(const FeedbackBlock& open) const {
+    return ValuesOf({.values = open.writable, .elements = open.elements});
+  }
+
+  // slot += rate × (carried − sent), where that is a number.
+  static void HoldBack(const FeedbackBlock& open, double rate, std::span<const float> carried,
+                       std::span<const float> sent) {
+    for (std::uint64_t i = 0; i < open.elements; ++i) {
+      const float kept = open.slot[i] + static_cast<float>(rate) * (carried[i] - sent[i]);
+      if (std::isfinite(kept)) open.slot[i] = kept;
+    }
   }
 
   // dist-EF-SGD. The slot has the residual times the learning rate; at a rate of 0, where what is
@@ -348,7 +384,7 @@ class CodedStore final : public ShardStore {
     Whole& whole = whole_[block];
     whole = {.version = open.steps + 1, .codec = codec.id, .message = {}};
     const double rate = std::isnan(learning_rate) ? 1 : learning_rate;
-    const bool carries = open.slot != nullptr && rate != 0;
+    const bool carries = codec.server_feedback && rate != 0;
     std::vector<float> carried = ValuesOf(open);
     if (!std::isfinite(Reduce().max_abs(carried.data(), carried.size()))) return absl::OkStatus();
     const bool added = carries && AddSlot(open, rate, &carried);
@@ -363,12 +399,8 @@ class CodedStore final : public ShardStore {
     }
     StoreValues(sent, open.writable);
     if (!carries) return absl::OkStatus();
-    if (!codec.server_feedback) sent = carried;
-    for (std::uint64_t i = 0; i < open.elements; ++i) {
-      const float kept =
-          (added ? 0 : open.slot[i]) + static_cast<float>(rate) * (carried[i] - sent[i]);
-      if (std::isfinite(kept)) open.slot[i] = kept;
-    }
+    if (added) std::fill_n(open.slot, open.elements, 0.0f);
+    HoldBack(open, rate, carried, StoredAt(open));
     held_back_[block] = Reduce().sum_squares(open.slot, open.elements);
     return absl::OkStatus();
   }

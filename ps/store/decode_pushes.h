@@ -42,7 +42,8 @@ class PushDecoder {
 
   // Dense, computed in float32: what the pushes of one clock to one block add up to, in their
   // order, divided by `contributors` where the table asks for the mean. Each is decoded into the
-  // sum.
+  // sum, except that messages which can be added up as they are (Codec::AddEncoded) are, and their
+  // sum is decoded.
   absl::StatusOr<AggregatedPush> Sum(std::span<const PushView> pushes,
                                      std::uint32_t contributors) const;
 
@@ -50,6 +51,7 @@ class PushDecoder {
   CodecShape ShapeOf(const PushView& push) const;
   std::uint64_t ElementsOf(const PushView& push) const;
   absl::Status Add(const PushView& push, std::uint64_t elements, bool first, float* sum) const;
+  std::vector<PushView> Joined(std::span<const PushView> pushes) const;
 
   const TableSpec spec_;
   const StorePlace place_;

@@ -79,8 +79,9 @@ inline float Carry(const float* values, const float* kept, std::size_t size, flo
   // Where they are the same memory each element depends on itself alone.
 #pragma GCC ivdep
   for (std::size_t i = 0; i < size; ++i) {
-    largest = LargerMagnitude(largest, values[i]);
-    to[i] = values[i] + factor * kept[i];
+    const float sum = values[i] + factor * kept[i];
+    largest = LargerMagnitude(largest, sum);
+    to[i] = sum;
   }
   return __builtin_bit_cast(float, largest);
 }
