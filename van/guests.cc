@@ -26,18 +26,21 @@ bool SessionVan::MayAccept(absl::Duration* pause) {
   return true;
 }
 
-// The one that has been silent longest goes. False: none has been silent for long.
+// The guest or newcomer that has been silent longest goes. False: none has been silent for long.
+// A member says something as soon as it has connected: one that never did is missed by nobody.
 bool SessionVan::MakeRoomForGuest() {
   const absl::Time begin = loop_->Now();
   const Peer* silent = nullptr;
   for (const auto& [id, peer] : peers_) {
-    if (peer.guest && (silent == nullptr || peer.heard < silent->heard)) silent = &peer;
+    if (!peer.guest && !peer.newcomer) continue;
+    if (silent == nullptr || peer.heard < silent->heard) silent = &peer;
   }
   const bool found = silent != nullptr && begin - silent->heard >= kSilent;
   if (found) {
     DropGuest(silent->id, absl::ResourceExhaustedError(absl::StrCat(
-                              limits_.guests_max, " connections of those who have not joined are ",
-                              "open, and this one has been silent for the longest time")));
+                              limits_.guests_max, " connections of those who have not joined, or ",
+                              "said nothing since, are open, and this one has been silent for the ",
+                              "longest time")));
   }
   // With a thousand guests it takes longer than to accept one.
   const absl::Time now = loop_->Now();
@@ -132,7 +135,9 @@ void SessionVan::DropGuest(PeerId id, absl::Status why) {
   log_.Warning("guest",
                absl::StrCat("dropping ", Find(id)->address, ": ", std::string(why.message()), " (",
                             count, " so far, guests_dropped in the status)"));
-  Drop(id, std::move(why), Farewell::kReject);
+  // A node that is refused gives up; one whose connection breaks connects again.
+  const Farewell farewell = Find(id)->newcomer ? Farewell::kNone : Farewell::kReject;
+  Drop(id, std::move(why), farewell);
 }
 
 }  // namespace leeway::van

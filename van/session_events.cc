@@ -118,7 +118,7 @@ void SessionVan::OnAccepted(ConnId conn) {
     return;
   }
   const bool guest = !transport_->own_user(conn);
-  if (guest && guests_ >= limits_.guests_max && !MakeRoomForGuest()) {
+  if (guest && guests_ + newcomers_ >= limits_.guests_max && !MakeRoomForGuest()) {
     transport_->Close(conn);
     return;
   }
@@ -310,6 +310,7 @@ void SessionVan::OnEnvelope(PeerId id, const Prefix& prefix, const Arrival& arri
 bool SessionVan::HandOver(PeerId id, Message message) {
   ++counters_.messages_received;
   counters_.bytes_received += message.TotalBytes();
+  newcomers_ -= std::exchange(Find(id)->newcomer, false);
   const std::shared_ptr<bool> alive = alive_;
   handler_->OnMessage(id, std::move(message));
   return *alive;
@@ -370,7 +371,11 @@ void SessionVan::OnHello(Peer& peer, const proto::Hello& theirs) {
     SendSession(peer, peer.hello);
   }
   peer.theirs = theirs;
-  if (theirs.cluster != 0 && theirs.cluster == identity_.cluster) Admit(peer.id);
+  if (theirs.cluster != 0 && theirs.cluster == identity_.cluster) {
+    peer.newcomer = peer.guest;
+    newcomers_ += peer.newcomer;
+    Admit(peer.id);
+  }
   peer.takes_envelopes = (theirs.capabilities & proto::kEnvelopes) != 0;
   peer.stage = Stage::kUp;
   loop_->Cancel(std::exchange(peer.deadline, runtime::TimerId::kNone));

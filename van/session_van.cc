@@ -300,6 +300,7 @@ void SessionVan::Drop(PeerId id, absl::Status why, Farewell farewell) {
   }
   if (!peer.dialled) --accepted_;
   guests_ -= peer.guest;
+  newcomers_ -= peer.newcomer;
   if (peer.dialled || was_up) Tell({nullptr, id, std::move(why)});
 }
 

@@ -80,8 +80,9 @@ class SessionVan final : public Van, private TransportEvents {
     std::uint64_t reported = 0;  // of which they know
     bool takes_envelopes = false;
     bool guest = false;
+    bool newcomer = false;     // admitted for its hello, and has said nothing since
     bool held = false;         // a guest: nothing is taken from it until it is its turn
-    absl::Time heard;          // a guest: when it last said something
+    absl::Time heard;          // a guest or newcomer: when it last said something
     absl::Duration charged;    // a guest: to the meter
     Envelope envelope;         // what leaves before the loop sleeps; empty while there is a queue
     std::deque<Queued> queue;  // waits for the window, or for the peer to be up
@@ -179,6 +180,7 @@ class SessionVan final : public Van, private TransportEvents {
   PeerId next_peer_ = 1;
   std::uint32_t accepted_ = 0;
   std::uint32_t guests_ = 0;
+  std::uint32_t newcomers_ = 0;
   // Somebody who throws garbage at a port must not fill the log as well.
   runtime::LogLimiter log_;
   runtime::TimerId stall_timer_ = runtime::TimerId::kNone;

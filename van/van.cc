@@ -14,9 +14,10 @@ std::uint64_t Message::TotalBytes() const {
 
 Limits LimitsFrom(const Config& config) {
   Limits limits;
-  // Most descriptors are kept for members.
+  // Most descriptors are kept for members. A server has a van for each data thread.
   if (rlimit files{}; ::getrlimit(RLIMIT_NOFILE, &files) == 0) {
-    const rlim_t most = std::max<rlim_t>(files.rlim_cur / 4, 4);
+    const rlim_t vans = std::max<rlim_t>(config.server_threads, 1);
+    const rlim_t most = std::max<rlim_t>(files.rlim_cur / 4 / vans, 4);
     limits.guests_max = static_cast<std::uint32_t>(std::min<rlim_t>(limits.guests_max, most));
   }
   limits.message_bytes_max = config.message_bytes_max;

@@ -10,8 +10,8 @@
 // lives; what was under way when it broke may be lost (and over `sim` may be dropped, repeated or
 // reordered as the test asks). Who needs more adds it on top (docs/architecture.md, resending).
 //
-// Guests. Who has connected is a guest until it shows by its hello that it knows the cluster's id,
-// or the owner admits it. All guests together get a small share of the thread's time
+// Guests. A peer that has connected is a guest until it shows by its hello that it knows the
+// cluster's id, or the owner admits it. All guests together get a small share of the thread's time
 // (guest_meter.h) and of memory (Limits): what they send beyond that waits in the network, and one
 // that does not read what it has asked for is dropped.
 //

@@ -153,6 +153,7 @@ TEST_F(TcpGuestsTest, OfTooManyTheMostSilentGoes) {
   Limits limits;
   limits.guests_max = 3;
   StartServer(limits);
+  ExpectFriendUnharmed();  // which has said something then, and does not count
   const auto first = NewGuest(), second = NewGuest(), third = NewGuest();
   const PeerId second_peer = server_->recorder->ups[2].peer;
   // None has been silent for long.
@@ -169,6 +170,33 @@ TEST_F(TcpGuestsTest, OfTooManyTheMostSilentGoes) {
   // Members have room.
   Node member(world_.get(), IdentityOf(Role::kWorker, 9));
   member.ConnectTo(server_.get(), address_);
+}
+
+// Anyone who has seen a cluster's id may say it. One that says nothing else makes room, and leaves
+// it to a guest as well; a member that has said something stays, however silent it is.
+TEST_F(TcpGuestsTest, MembersThatNeverSaidAnythingMakeRoom) {
+  Limits limits;
+  limits.guests_max = 3;
+  StartServer(limits);
+  ExpectFriendUnharmed();
+  TcpAttacker member(address_);
+  member.Say(Greeting() + HelloMessage(kTestCluster) + Messages(1));
+  ASSERT_TRUE(RunUntil([&] { return server_->recorder->ups.size() == 2; }));
+  std::vector<std::unique_ptr<TcpAttacker>> idle;
+  for (int i = 0; i < 30; ++i) {
+    idle.push_back(std::make_unique<TcpAttacker>(address_));
+    idle.back()->Say(Greeting() + HelloMessage(kTestCluster));
+    world_->RunFor(absl::Milliseconds(150));
+  }
+  std::size_t open = 0;
+  for (const auto& connection : idle) open += !connection->Gone();
+  EXPECT_LE(open, 3u);
+  EXPECT_GE(server_->van->counters().guests_dropped, 2u);
+  world_->RunFor(absl::Milliseconds(1100));
+  const auto guest = NewGuest();  // asks for the status, for example
+  EXPECT_FALSE(server_->recorder->IsDown(LastPeer()));
+  EXPECT_FALSE(member.Gone());
+  ExpectFriendUnharmed();
 }
 
 TEST_F(TcpGuestsTest, SayNothingLong) {
