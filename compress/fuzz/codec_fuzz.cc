@@ -78,6 +78,29 @@ bool Same(float a, float b) {
   return std::memcmp(&a, &b, sizeof(a)) == 0 || (std::isnan(a) && std::isnan(b));
 }
 
+// Adds the message to one of zeros and to itself.
+void RunSum(const Tested& tested, const CodecShape& shape, bool decoded,
+            std::span<const std::byte> message) {
+  const auto expect = [&](bool kept, const char* promise) { Expect(kept, tested.text, promise); };
+  std::vector<float> values(shape.elements);
+  std::vector<float> state(tested.codec->StateElements(shape));
+  std::vector<std::byte> of_zeros(tested.codec->EncodedBytesMax(shape));
+  const auto bytes =
+      tested.codec->Encode(values.data(), {.shape = shape, .state = state}, of_zeros);
+  expect(bytes.ok(), "zeros cannot be encoded");
+  of_zeros.resize(*bytes);
+  for (std::vector<std::byte> sum :
+       {of_zeros, std::vector<std::byte>(message.begin(), message.end())}) {
+    const std::vector<std::byte> before = sum;
+    if (tested.codec->AddEncoded(message, shape, sum).ok()) {
+      expect(decoded, "what is no message can be added");
+      expect(tested.codec->Decode(sum, shape, values.data()).ok(), "a sum cannot be decoded");
+    } else {
+      expect(sum == before, "a sum was changed, and refused");
+    }
+  }
+}
+
 void Run(const Tested& tested, const CodecShape& shape, float factor,
          std::span<const std::byte> message) {
   const auto expect = [&](bool kept, const char* promise) { Expect(kept, tested.text, promise); };
@@ -90,6 +113,7 @@ void Run(const Tested& tested, const CodecShape& shape, float factor,
   const bool checked = tested.codec->Check(message, shape).ok();
   const bool decoded = tested.codec->Decode(message, shape, values.get()).ok();
   expect(checked == decoded, "Check and Decode do not agree");
+  if (tested.codec->adds_encoded()) RunSum(tested, shape, decoded, message);
   const bool added = tested.codec->DecodeAdd(message, shape, factor, sum.get()).ok();
   expect(added == decoded, "DecodeAdd and Decode do not agree on whether the message is one");
   if (!decoded) return;
