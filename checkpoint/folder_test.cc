@@ -210,9 +210,11 @@ TEST(FolderTest, ABrokenChainIsFound) {
 TEST(FolderTest, AChainsTablesStayWhatTheyAre) {
   const TableEntry dense{.id = 1, .spec = TableSpec::Dense("w", {3, 5})};
   const TableEntry rows{.id = 2, .spec = TableSpec::Sparse("rows", 4)};
-  TableEntry larger = dense, renamed = dense, wider = rows, other_updater = rows;
+  TableEntry larger = dense, renamed = dense, retuned = dense, wider = rows, other_updater = rows;
   larger.spec.shape = {3, 6};
   renamed.spec.name = "v";
+  retuned.spec.consistency = Consistency::Ssp(3);
+  retuned.spec.updater.parameters["learning_rate"] = 0.5;
   wider.spec.row_width = 5;
   other_updater.spec.updater.name = "adam";
   const auto chain_of = [](std::vector<TableEntry> before, std::vector<TableEntry> after,
@@ -231,6 +233,7 @@ TEST(FolderTest, AChainsTablesStayWhatTheyAre) {
   };
   EXPECT_TRUE(chain_of({dense, rows}, {dense, rows}).ok());
   EXPECT_TRUE(chain_of({dense}, {dense, rows}).ok());
+  EXPECT_TRUE(chain_of({dense}, {retuned}).ok());  // Worker::ChangeTable
   for (const absl::Status& status :
        {chain_of({dense, rows}, {dense}), chain_of({dense}, {larger}), chain_of({dense}, {renamed}),
         chain_of({dense, rows}, {dense, wider}), chain_of({rows}, {other_updater}),

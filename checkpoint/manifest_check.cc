@@ -8,6 +8,7 @@
 #include "checkpoint/folder.h"
 #include "checkpoint/manifest.h"
 #include "proto/limits.h"
+#include "proto/table_difference.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::checkpoint {
@@ -85,6 +86,14 @@ absl::Status CheckManifest(const Manifest& manifest) {
   return CheckFiles(manifest);
 }
 
+namespace {
+
+bool IsSameTable(const TableEntry& a, const TableEntry& b) {
+  return a.id == b.id && a.combine == b.combine && proto::CheckShapedAlike(a.spec, b.spec).ok();
+}
+
+}  // namespace
+
 absl::Status CheckBase(const Manifest& manifest, const Manifest& base) {
   if (base.name != manifest.base->name || base.checksum != manifest.base->checksum) {
     return Wrong("it is not the checkpoint that ", manifest.name, " adds to");
@@ -94,12 +103,12 @@ absl::Status CheckBase(const Manifest& manifest, const Manifest& base) {
     return Wrong("it is of another cluster, or cut otherwise, than ", manifest.name,
                  ", which adds to it");
   }
-  // Tables come, but none goes or becomes another.
+  // Tables come, but none goes or becomes another. What does not shape its data may have changed.
   for (const TableEntry& table : base.tables) {
     const auto same =
         std::lower_bound(manifest.tables.begin(), manifest.tables.end(), table.id,
                          [](const TableEntry& entry, std::uint32_t id) { return entry.id < id; });
-    if (same != manifest.tables.end() && *same == table) continue;
+    if (same != manifest.tables.end() && IsSameTable(*same, table)) continue;
     return Wrong("its table '", table.spec.name, "' is not there, or is another one, in ",
                  manifest.name, ", which adds to it");
   }

@@ -13,7 +13,7 @@ proto::Join MakeJoin(const Config& config, Role role, const std::vector<std::str
   join.role = role;
   join.host = config.host;
   join.endpoints = endpoints;
-  if (config.rank.has_value()) {
+  if (config.rank.has_value() && role != Role::kReader) {
     // A rank beyond every limit is sent as the largest there can be, and refused like it.
     const std::uint32_t ranks = role == Role::kServer ? proto::kServersMax : proto::kWorkersMax;
     join.rank_wanted = static_cast<std::int32_t>(std::min(*config.rank, ranks - 1));

@@ -61,6 +61,7 @@ struct CheckpointCut {
   std::uint64_t clock = 0;     // freeze each shard when the slowest worker has reached it
   std::string directory = {};  // to write into
   std::string base = {};       // incremental: the checkpoint it adds to; empty: full
+  bool bounded = false;        // a table has, or had, a bound: all are frozen by that clock
 };
 struct CheckpointFile {
   std::string name = {};  // in the checkpoint's directory: without '/'

@@ -72,6 +72,7 @@ absl::Status Read(const wire::CheckpointPrepared& from, Input&, CheckpointPrepar
 absl::Status Read(const wire::CheckpointCut& from, Input& in, CheckpointCut* to) {
   to->checkpoint = from.checkpoint();
   to->clock = from.clock();
+  to->bounded = from.bounded();
   LEEWAY_RETURN_IF_ERROR(
       ReadText("directory", from.directory(), 1, kPathBytesMax, in, &to->directory));
   return ReadText("base", from.base(), 0, kPathBytesMax, in, &to->base);

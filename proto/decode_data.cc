@@ -138,6 +138,8 @@ absl::Status Read(const wire::Reply& from, Input& in, Reply* to) {
   const bool may_be_coded = CarriesValues(*to) && to->kind == TableKind::kDense;
   LEEWAY_RETURN_IF_ERROR(CheckRange("coded", to->coded, 0, may_be_coded));
   LEEWAY_RETURN_IF_ERROR(ReadParts(from, to));
+  to->version = from.version();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("version", to->version, 0, CarriesValues(*to) ? kAny : 0));
   return CarriesValues(*to) ? TakeValues(*to, in) : CheckFrameCount(in, 0);
 }
 

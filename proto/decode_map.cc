@@ -174,7 +174,8 @@ absl::Status Read(const wire::ClusterMap& from, Input& in, ClusterMap* to) {
   LEEWAY_RETURN_IF_ERROR(ReadWorkers(from, to));
   LEEWAY_RETURN_IF_ERROR(ReadOwners(from, to));
   LEEWAY_RETURN_IF_ERROR(ReadReplicas(from, to));
-  return ReadCodecs(from, to);
+  LEEWAY_RETURN_IF_ERROR(ReadCodecs(from, to));
+  return ReadSettings(from.settings(), in, &to->settings);
 }
 
 }  // namespace leeway::proto::decode

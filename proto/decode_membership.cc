@@ -30,8 +30,8 @@ absl::Status Read(const wire::Hello& from, Input& in, Hello* to) {
   LEEWAY_RETURN_IF_ERROR(CheckRange("protocol_min", to->protocol_min, 1, to->protocol));
   to->capabilities = from.capabilities();
   // A role that only another version knows must not hide that the version is what is wrong.
-  if (SpeaksOurs(*to) || from.role() <= static_cast<std::uint8_t>(Role::kTool)) {
-    LEEWAY_RETURN_IF_ERROR(ReadEnum("role", from.role(), Role::kUnknown, Role::kTool, &to->role));
+  if (SpeaksOurs(*to) || from.role() <= static_cast<std::uint8_t>(Role::kReader)) {
+    LEEWAY_RETURN_IF_ERROR(ReadEnum("role", from.role(), Role::kUnknown, Role::kReader, &to->role));
   }
   to->node = from.node();
   to->incarnation = from.incarnation();
@@ -68,7 +68,7 @@ absl::Status ReadCodecs(const wire::Join& from, Input& in, std::vector<CodecVers
 }  // namespace
 
 absl::Status Read(const wire::Join& from, Input& in, Join* to) {
-  LEEWAY_RETURN_IF_ERROR(ReadEnum("role", from.role(), Role::kScheduler, Role::kTool, &to->role));
+  LEEWAY_RETURN_IF_ERROR(ReadEnum("role", from.role(), Role::kScheduler, Role::kReader, &to->role));
   LEEWAY_RETURN_IF_ERROR(ReadText("host", from.host(), 0, kNameBytesMax, in, &to->host));
   to->pid = from.pid();
   const bool server = to->role == Role::kServer;
@@ -134,7 +134,7 @@ absl::Status Read(const wire::HeartbeatAck& from, Input&, HeartbeatAck* to) {
 
 absl::Status Read(const wire::NodeDown& from, Input& in, NodeDown* to) {
   to->node = from.node();
-  LEEWAY_RETURN_IF_ERROR(ReadEnum("role", from.role(), Role::kScheduler, Role::kTool, &to->role));
+  LEEWAY_RETURN_IF_ERROR(ReadEnum("role", from.role(), Role::kScheduler, Role::kReader, &to->role));
   to->rank = from.rank();
   LEEWAY_RETURN_IF_ERROR(CheckRange("rank", to->rank, 0, kWorkersMax - 1));
   to->incarnation = from.incarnation();

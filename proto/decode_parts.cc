@@ -30,6 +30,22 @@ absl::Status ReadName(absl::string_view field, const flatbuffers::String* text, 
   return ReadText(field, text, 1, kNameBytesMax, in, to);
 }
 
+absl::Status ReadParameters(
+    const flatbuffers::Vector<flatbuffers::Offset<wire::Parameter>>* parameters, Input& in,
+    std::map<std::string, double>* to) {
+  const std::size_t size = SizeOrZero(parameters);
+  LEEWAY_RETURN_IF_ERROR(CheckRange("number of parameters", size, 0, kParametersMax));
+  for (std::size_t i = 0; i < size; ++i) {
+    const wire::Parameter& parameter = *parameters->Get(static_cast<std::uint32_t>(i));
+    std::string name;
+    LEEWAY_RETURN_IF_ERROR(ReadName("a parameter's name", parameter.name(), in, &name));
+    if (!to->emplace(name, parameter.value()).second) {
+      return Wrong("parameter ", Quoted(name), " is given twice");
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ReadReason(const flatbuffers::String* text, Input& in, std::string* to) {
   return ReadText("reason", text, 0, kReasonBytesMax, in, to, Lines::kMany);
 }

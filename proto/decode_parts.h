@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -71,6 +72,12 @@ absl::Status ReadText(absl::string_view field, const flatbuffers::String* text, 
                       std::size_t max, Input& in, std::string* to, Lines lines = Lines::kOne);
 absl::Status ReadName(absl::string_view field, const flatbuffers::String* text, Input& in,
                       std::string* to);  // not empty
+// An updater's hyper-parameters, by name.
+absl::Status ReadParameters(
+    const flatbuffers::Vector<flatbuffers::Offset<wire::Parameter>>* parameters, Input& in,
+    std::map<std::string, double>* to);
+absl::Status ReadSettings(const flatbuffers::Vector<flatbuffers::Offset<wire::TableSettings>>* from,
+                          Input& in, std::vector<TableSettings>* to);
 absl::Status ReadReason(const flatbuffers::String* text, Input& in, std::string* to);
 absl::Status ReadStatus(int code, const flatbuffers::String* reason, Input& in, absl::Status* to);
 

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "proto/decode_parts.h"
 #include "proto/limits.h"
 #include "runtime/status_macros.h"
@@ -7,17 +9,7 @@ namespace {
 
 absl::Status ReadUpdater(const wire::TableSpec& from, Input& in, UpdaterSpec* to) {
   LEEWAY_RETURN_IF_ERROR(ReadName("updater.name", from.updater(), in, &to->name));
-  const std::size_t size = SizeOrZero(from.parameters());
-  LEEWAY_RETURN_IF_ERROR(CheckRange("number of parameters", size, 0, kParametersMax));
-  for (std::size_t i = 0; i < size; ++i) {
-    const wire::Parameter& parameter = *from.parameters()->Get(static_cast<std::uint32_t>(i));
-    std::string name;
-    LEEWAY_RETURN_IF_ERROR(ReadName("a parameter's name", parameter.name(), in, &name));
-    if (!to->parameters.emplace(name, parameter.value()).second) {
-      return Wrong("parameter ", Quoted(name), " is given twice");
-    }
-  }
-  return absl::OkStatus();
+  return ReadParameters(from.parameters(), in, &to->parameters);
 }
 
 // The enums are cast as they are: Validate checks them with everything else.
@@ -66,7 +58,46 @@ absl::Status ReadCombine(std::uint8_t combine, Updater::Combine* to) {
   return ReadEnum("combine", combine, Updater::Combine::kSum, Updater::Combine::kLast, to);
 }
 
+absl::Status ReadOneOf(const wire::TableSettings& from, Input& in, TableSettings* to) {
+  to->table = from.table();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("settings' table", to->table, 1, kAny));
+  to->number = from.number();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("settings' number", to->number, 1, kSettingsMax));
+  to->since = from.since();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("settings' clock", to->since, 0, kStartClockMax));
+  to->decided = from.decided();
+  LEEWAY_RETURN_IF_ERROR(ReadParameters(from.parameters(), in, &to->parameters));
+  for (const auto& [name, value] : to->parameters) {
+    if (!std::isfinite(value)) return Wrong("parameter ", Quoted(name), " is no number");
+  }
+  to->staleness = from.staleness();
+  return ReadEnum("nonfinite", from.nonfinite(), NonFinite::kCount, NonFinite::kRefuse,
+                  &to->nonfinite);
+}
+
 }  // namespace
+
+// Of each table some that are decided, and at most one that follows them.
+absl::Status ReadSettings(const flatbuffers::Vector<flatbuffers::Offset<wire::TableSettings>>* from,
+                          Input& in, std::vector<TableSettings>* to) {
+  const std::size_t size = SizeOrZero(from);
+  LEEWAY_RETURN_IF_ERROR(
+      CheckRange("number of settings", size, 0, (kSettingsToldMax + 1) * kTablesMax));
+  to->reserve(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    const wire::TableSettings* const entry = from->Get(static_cast<std::uint32_t>(i));
+    LEEWAY_RETURN_IF_ERROR(ReadOneOf(*entry, in, &to->emplace_back()));
+    if (i == 0) continue;
+    const TableSettings& before = (*to)[i - 1];
+    const TableSettings& last = (*to)[i];
+    const bool follows = before.table == last.table && before.number < last.number &&
+                         before.since <= last.since && before.decided;
+    if (before.table >= last.table && !follows) {
+      return Wrong("settings of table ", last.table, " are not in order");
+    }
+  }
+  return absl::OkStatus();
+}
 
 absl::Status Read(const wire::CreateTable& from, Input& in, CreateTable* to) {
   to->request = from.request();
@@ -84,11 +115,16 @@ absl::Status Read(const wire::TableReply& from, Input& in, TableReply* to) {
   if (!to->result.ok()) return absl::OkStatus();
   LEEWAY_RETURN_IF_ERROR(ReadTable(from.table(), &to->table));
   LEEWAY_RETURN_IF_ERROR(ReadCombine(from.combine(), &to->combine));
+  LEEWAY_RETURN_IF_ERROR(ReadSettings(from.settings(), in, &to->settings));
+  for (const TableSettings& settings : to->settings) {
+    if (settings.table != to->table) return Wrong("settings are of table ", settings.table);
+  }
   return ReadSpec(from.spec(), in, &to->spec);
 }
 
 absl::Status Read(const wire::InstallTable& from, Input& in, InstallTable* to) {
   LEEWAY_RETURN_IF_ERROR(ReadTable(from.table(), &to->table));
+  to->of = from.of();
   return ReadSpec(from.spec(), in, &to->spec);
 }
 

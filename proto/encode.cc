@@ -50,6 +50,18 @@ Offset<wire::Refused> Write(Builder& out, const Refused& m) {
   return wire::CreateRefused(out, Code(m.why), WriteReason(out, m.why));
 }
 
+Offset<flatbuffers::Vector<Offset<wire::TableSettings>>> WriteSettings(
+    Builder& out, const std::vector<TableSettings>& all) {
+  std::vector<Offset<wire::TableSettings>> settings;
+  settings.reserve(all.size());
+  for (const TableSettings& one : all) {
+    const auto parameters = WriteParameters(out, one.parameters);
+    settings.push_back(wire::CreateTableSettings(out, one.table, one.number, one.since, one.decided,
+                                                 parameters, one.staleness, Byte(one.nonfinite)));
+  }
+  return out.CreateVector(settings);
+}
+
 Offset<wire::ClusterMap> Write(Builder& out, const ClusterMap& m) {
   std::vector<wire::ShardOwner> owners;
   owners.reserve(m.owners.size());
@@ -89,8 +101,10 @@ Offset<wire::ClusterMap> Write(Builder& out, const ClusterMap& m) {
                         static_cast<std::uint16_t>(change.choice), change.decided);
   }
   const auto codecs_at = out.CreateVectorOfStructs(codecs);
+
+  const auto settings_at = WriteSettings(out, m.settings);
   return wire::CreateClusterMap(out, m.version, m.epoch, owners_at, servers_at, workers_at,
-                                replicas_at, codecs_at);
+                                replicas_at, codecs_at, settings_at);
 }
 
 Offset<wire::MapAck> Write(Builder& out, const MapAck& m) {
@@ -135,13 +149,7 @@ Offset<wire::BarrierRelease> Write(Builder& out, const BarrierRelease& m) {
 // ---- tables ----
 
 Offset<wire::TableSpec> Write(Builder& out, const TableSpec& spec) {
-  std::vector<Offset<wire::Parameter>> parameters;
-  parameters.reserve(spec.updater.parameters.size());
-  for (const auto& [name, value] : spec.updater.parameters) {
-    const Text name_at = WriteName(out, name);
-    parameters.push_back(wire::CreateParameter(out, name_at, value));
-  }
-  const auto parameters_at = out.CreateVector(parameters);
+  const auto parameters_at = WriteParameters(out, spec.updater.parameters);
   const Text name = WriteName(out, spec.name);
   const auto shape = out.CreateVector(spec.shape);
   const Text updater = WriteName(out, spec.updater.name);
@@ -186,13 +194,14 @@ Offset<wire::OpenTable> Write(Builder& out, const OpenTable& m) {
 Offset<wire::TableReply> Write(Builder& out, const TableReply& m) {
   const Text reason = WriteReason(out, m.result);
   const auto spec = m.result.ok() ? Write(out, m.spec) : Offset<wire::TableSpec>();
+  const auto settings = WriteSettings(out, m.settings);
   return wire::CreateTableReply(out, m.request, Code(m.result), reason, m.table, spec,
-                                Byte(m.combine));
+                                Byte(m.combine), settings);
 }
 
 Offset<wire::InstallTable> Write(Builder& out, const InstallTable& m) {
   const auto spec = Write(out, m.spec);
-  return wire::CreateInstallTable(out, m.table, spec);
+  return wire::CreateInstallTable(out, m.table, spec, m.of);
 }
 
 Offset<wire::InstallTableReply> Write(Builder& out, const InstallTableReply& m) {
@@ -228,7 +237,7 @@ Offset<wire::Reply> Write(Builder& out, const Reply& m) {
   }
   return wire::CreateReply(out, &id, Code(m.result), reason, static_cast<wire::Op>(m.op),
                            Byte(m.kind), m.clock, m.slowest_clock, m.staleness, Byte(m.dtype),
-                           m.keys, m.elements, m.provisional, m.coded, parts_at);
+                           m.keys, m.elements, m.provisional, m.coded, parts_at, m.version);
 }
 
 Offset<wire::ClockTick> Write(Builder& out, const ClockTick& m) {

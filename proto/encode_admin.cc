@@ -37,7 +37,7 @@ Offset<wire::CheckpointPrepared> Write(Builder& out, const CheckpointPrepared& m
 Offset<wire::CheckpointCut> Write(Builder& out, const CheckpointCut& m) {
   const Text directory = Write(out, m.directory);
   const Text base = Write(out, m.base);
-  return wire::CreateCheckpointCut(out, m.checkpoint, m.clock, directory, base);
+  return wire::CreateCheckpointCut(out, m.checkpoint, m.clock, directory, base, m.bounded);
 }
 
 Offset<wire::CheckpointWritten> Write(Builder& out, const CheckpointWritten& m) {

@@ -36,6 +36,17 @@ inline Text WriteName(Builder& out, absl::string_view name) {
 
 // A reason may hold anything (a system's error text, a user's): what Decode would refuse is
 // replaced, for losing the whole message would be worse.
+inline flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<wire::Parameter>>>
+WriteParameters(Builder& out, const std::map<std::string, double>& all) {
+  std::vector<flatbuffers::Offset<wire::Parameter>> parameters;
+  parameters.reserve(all.size());
+  for (const auto& [name, value] : all) {
+    const Text name_at = WriteName(out, name);
+    parameters.push_back(wire::CreateParameter(out, name_at, value));
+  }
+  return out.CreateVector(parameters);
+}
+
 inline Text WriteReason(Builder& out, absl::string_view reason) {
   if (IsClean(reason, Lines::kMany)) return Write(out, Cut(reason, kReasonBytesMax));
   return Write(out, Cut(Cleaned(Cut(reason, kReasonBytesMax), Lines::kMany), kReasonBytesMax));

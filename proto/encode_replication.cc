@@ -36,6 +36,7 @@ Offset<wire::Replicate> Write(Builder& out, const Replicate& m) {
   item.add_codec(m.codec);
   item.add_version(m.version);
   item.add_whole(m.whole);
+  item.add_settings(m.settings);
   return item.Finish();
 }
 

@@ -36,7 +36,10 @@ inline constexpr std::size_t kDimensionsMax = 8;
 inline constexpr std::uint64_t kTableElementsMax = 1ull << 48;
 inline constexpr std::size_t kTableCodecsMax = 16;  // that one table may choose from
 inline constexpr std::uint32_t kTablesMax = 1 << 16;
-inline constexpr std::size_t kCodecsMax = 1024;  // that one node may have
+// Of a table's settings that were changed, a map tells the last ones and the one that is announced.
+inline constexpr std::size_t kSettingsToldMax = 8;
+inline constexpr std::uint32_t kSettingsMax = 1 << 16;  // changes of one table
+inline constexpr std::size_t kCodecsMax = 1024;         // that one node may have
 inline constexpr std::size_t kCodecNameBytesMax = 64;
 // Each table that is created gets the next one, so that there have to be more behind it.
 inline constexpr std::uint32_t kTableIdMax = 1u << 31;

@@ -4,6 +4,7 @@
 #define LEEWAY_PROTO_MESSAGES_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <variant>
 #include <vector>
@@ -19,8 +20,8 @@
 
 namespace leeway::proto {
 
-inline constexpr std::uint32_t kProtocolVersion = 6;
-inline constexpr std::uint32_t kProtocolVersionMin = 6;
+inline constexpr std::uint32_t kProtocolVersion = 7;
+inline constexpr std::uint32_t kProtocolVersionMin = 7;
 
 // Bits of Hello::capabilities; one that is not known is ignored.
 enum Capability : std::uint64_t {
@@ -113,6 +114,18 @@ struct CodecSwitch {
   friend bool operator==(const CodecSwitch&, const CodecSwitch&) = default;
 };
 
+// What does not shape a table's data, as it holds from `since` on: announced, and later decided.
+struct TableSettings {
+  std::uint32_t table = 0;
+  std::uint32_t number = 0;  // of the table's: 1, 2, 3, …; 0 is what it was created with
+  std::uint64_t since = 0;   // the clock
+  bool decided = false;
+  std::map<std::string, double> parameters = {};  // the updater's
+  std::uint64_t staleness = 0;                    // Consistency::staleness
+  NonFinite nonfinite = NonFinite::kCount;
+  friend bool operator==(const TableSettings&, const TableSettings&) = default;
+};
+
 // Sent whole whenever it changes; a larger version replaces a smaller one.
 struct ClusterMap {
   std::uint64_t version = 0;  // of the whole; grows with every change
@@ -125,6 +138,8 @@ struct ClusterMap {
   std::vector<ShardReplica> replicas = {};
   // By table, then number: the last one that is decided, and the one that is announced.
   std::vector<CodecSwitch> codecs = {};
+  // By table, then number: the last ones that are decided, and the one that is announced.
+  std::vector<TableSettings> settings = {};
   friend bool operator==(const ClusterMap&, const ClusterMap&) = default;
 };
 
@@ -186,12 +201,15 @@ struct TableReply {
   std::uint64_t request = 0;
   absl::Status result = {};
   std::uint32_t table = 0;  // ids count from 1
-  TableSpec spec = {};      // only where the result is OK
+  TableSpec spec = {};      // only where the result is OK: as it was created
   Updater::Combine combine = Updater::Combine::kSum;
+  std::vector<TableSettings> settings = {};  // of the table, as in the map
 };
 struct InstallTable {
   std::uint32_t table = 0;
   TableSpec spec = {};
+  // Nothing is installed: whether that table could have these settings. 0: it is installed.
+  std::uint32_t of = 0;
 };
 struct InstallTableReply {
   std::uint32_t table = 0;
@@ -288,6 +306,7 @@ struct Reply {
   // Dense: the values frame holds `parts`, one after the other (perhaps none).
   bool coded = false;
   std::vector<ReplyPart> parts = {};
+  std::uint64_t version = 0;  // of the shard, with values: how many changes it has taken
   // The request's, for whoever sends this. It is not said on the wire.
   std::int32_t priority = 0;
 };

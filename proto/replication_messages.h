@@ -75,6 +75,7 @@ struct Replicate {
   std::uint64_t version = 0;  // kFillPiece of a dense block: of what workers hold of it
   bool whole =
       false;  // kUpdate, kVersion: workers get the block, instead of what has changed in it
+  std::uint32_t settings = 0;  // kPush, kUpdate: TableSettings::number of those it is applied with
 };
 
 struct ReplicateAck {

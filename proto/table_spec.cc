@@ -1,60 +1,23 @@
 #include "leeway/table_spec.h"
 
-#include <charconv>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "proto/text.h"
+#include "proto/table_texts.h"
 
 namespace leeway {
-namespace {
 
-// An enum's text, or its number where it is none we know: a description that came from elsewhere
-// must be printable before it has been checked.
-template <std::size_t n>
-std::string Text(const absl::string_view (&texts)[n], unsigned value) {
-  return value < n ? std::string(texts[value]) : absl::StrCat("unknown (", value, ")");
-}
-
-constexpr absl::string_view kKinds[] = {"dense", "sparse", "ragged"};
-constexpr absl::string_view kLates[] = {"apply", "drop"};
-constexpr absl::string_view kWeights[] = {"one", "inverse_staleness"};
-constexpr absl::string_view kAggregates[] = {"sum", "mean"};
-constexpr absl::string_view kNonFinites[] = {"count", "refuse"};
-constexpr absl::string_view kErrorFeedbacks[] = {"auto", "off", "worker", "server", "both"};
-
-// The shortest text that reads back as the same number.
-std::string Exact(double value) {
-  char text[32];
-  const auto end = std::to_chars(text, text + sizeof(text), value).ptr;
-  return std::string(text, end);
-}
-
-std::string InitializerText(const Initializer& init) {
-  switch (init.kind) {
-    case Initializer::Kind::kZeros:
-      return "zeros";
-    case Initializer::Kind::kConstant:
-      return absl::StrCat("constant(", Exact(init.a), ")");
-    case Initializer::Kind::kUniform:
-      return absl::StrCat("uniform(", Exact(init.a), ", ", Exact(init.b), ", seed ", init.seed,
-                          ")");
-    case Initializer::Kind::kNormal:
-      return absl::StrCat("normal(", Exact(init.a), ", ", Exact(init.b), ", seed ", init.seed, ")");
-  }
-  return absl::StrCat("unknown (", static_cast<unsigned>(init.kind), ")");
-}
-
-std::string UpdaterText(const UpdaterSpec& updater) {
-  const std::string parameters = absl::StrJoin(
-      updater.parameters, ", ", [](std::string* out, const std::pair<std::string, double>& item) {
-        absl::StrAppend(out, proto::Quoted(item.first), ": ", Exact(item.second));
-      });
-  return absl::StrCat(proto::Quoted(updater.name), " {", parameters, "}");
-}
-
-}  // namespace
+using proto::InitializerText;
+using proto::kAggregates;
+using proto::kErrorFeedbacks;
+using proto::kKinds;
+using proto::kLates;
+using proto::kNonFinites;
+using proto::kWeights;
+using proto::Text;
+using proto::UpdaterText;
 
 TableSpec TableSpec::Dense(std::string name, std::vector<std::uint64_t> shape, DType dtype) {
   TableSpec spec;

@@ -6,7 +6,7 @@ namespace leeway::proto {
 namespace {
 
 void AddMembership(std::vector<Sample>* all) {
-  all->push_back({Hello{.protocol = 7,
+  all->push_back({Hello{.protocol = kProtocolVersion + 1,
                         .protocol_min = 1,
                         .capabilities = 0x8000000000000001,
                         .role = Role::kTool,
@@ -51,7 +51,16 @@ void AddMembership(std::vector<Sample>* all) {
       .replicas = {{0, {0, 1}, false}, {0, {2, 0}, true}, {2, {2, 0}, false}},
       .codecs = {{.table = 1, .number = 2, .before = 0, .choice = 16, .clock = 9, .decided = true},
                  {.table = 1, .number = 3, .before = 16, .choice = 1, .clock = 12},
-                 {.table = 7, .number = 1, .before = 2, .choice = 0, .clock = 3}}}});
+                 {.table = 7, .number = 1, .before = 2, .choice = 0, .clock = 3}},
+      .settings = {{.table = 1,
+                    .number = 2,
+                    .since = 9,
+                    .decided = true,
+                    .parameters = {{"learning_rate", 0.1}, {"momentum", 0.9}},
+                    .staleness = Consistency::kUnbounded,
+                    .nonfinite = NonFinite::kRefuse},
+                   {.table = 1, .number = 3, .since = 9},
+                   {.table = 7, .number = 1, .since = 3, .decided = true}}}});
   all->push_back({ClusterMap{.version = 1,
                              .servers = {{.node = 2, .rank = 3, .endpoints = {"inproc://x"}}},
                              .workers = {{3, 1, 5, WorkerState::kAlive}}}});
@@ -106,9 +115,13 @@ void AddTables(std::vector<Sample>* all) {
   all->push_back({CreateTable{.request = 7, .spec = ragged}});
   all->push_back({OpenTable{.request = 6, .name = "w"}});
   all->push_back({TableReply{
-      .request = 5, .table = 3, .spec = FullSpec(), .combine = Updater::Combine::kLast}});
+      .request = 5,
+      .table = 3,
+      .spec = FullSpec(),
+      .combine = Updater::Combine::kLast,
+      .settings = {{.table = 3, .number = 1, .since = 7, .decided = true, .staleness = 2}}}});
   all->push_back({TableReply{.request = 5, .result = absl::AlreadyExistsError("differs")}});
-  all->push_back({InstallTable{.table = 9, .spec = uniform}});
+  all->push_back({InstallTable{.table = 9, .spec = uniform, .of = 3}});
   all->push_back({InstallTableReply{.table = 9,
                                     .result = absl::NotFoundError("updater \"x\""),
                                     .combine = Updater::Combine::kLast}});
@@ -185,6 +198,7 @@ Reply NewReply(TableKind kind, Op op, DType dtype) {
 void AddReplies(std::vector<Sample>* all) {
   Reply dense = NewReply(TableKind::kDense, Op::kPull, DType::kFloat32);
   dense.elements = 2;
+  dense.version = 12;
   all->push_back({dense, {FrameOf<float>({1, 2})}});
 
   Reply coded = NewReply(TableKind::kDense, Op::kPull, DType::kFloat32);

@@ -61,8 +61,8 @@ inline auto Fields(const Refused& m) {
   return std::tie(a);
 }
 inline auto Fields(const ClusterMap& m) {
-  const auto& [a, b, c, d, e, f, g] = m;
-  return std::tie(a, b, c, d, e, f, g);
+  const auto& [a, b, c, d, e, f, g, h] = m;
+  return std::tie(a, b, c, d, e, f, g, h);
 }
 inline auto Fields(const MapAck& m) {
   const auto& [a, b] = m;
@@ -106,12 +106,12 @@ inline auto Fields(const OpenTable& m) {
   return std::tie(a, b);
 }
 inline auto Fields(const TableReply& m) {
-  const auto& [a, b, c, d, e] = m;
-  return std::tie(a, b, c, d, e);
+  const auto& [a, b, c, d, e, f] = m;
+  return std::tie(a, b, c, d, e, f);
 }
 inline auto Fields(const InstallTable& m) {
-  const auto& [a, b] = m;
-  return std::tie(a, b);
+  const auto& [a, b, c] = m;
+  return std::tie(a, b, c);
 }
 inline auto Fields(const InstallTableReply& m) {
   const auto& [a, b, c] = m;
@@ -122,8 +122,8 @@ inline auto Fields(const Request& m) {
   return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r);
 }
 inline auto Fields(const Reply& m) {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, unsaid] = m;  // its priority stays here
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n);
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, unsaid] = m;  // its priority stays here
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o);
 }
 inline auto Fields(const PushBatch& m) {
   const auto& [a, b, c, d, e, f, g, h, i, j] = m;
@@ -166,8 +166,8 @@ inline auto Fields(const EnterClockReply& m) {
   return std::tie(a, b);
 }
 inline auto Fields(const Replicate& m) {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x, y] = m;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x, y);
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x, y, z] = m;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x, y, z);
 }
 inline auto Fields(const ReplicateAck& m) {
   const auto& [a, b, c, d, e] = m;
@@ -202,8 +202,8 @@ inline auto Fields(const CheckpointPrepared& m) {
   return std::tie(a, b);
 }
 inline auto Fields(const CheckpointCut& m) {
-  const auto& [a, b, c, d] = m;
-  return std::tie(a, b, c, d);
+  const auto& [a, b, c, d, e] = m;
+  return std::tie(a, b, c, d, e);
 }
 inline auto Fields(const CheckpointWritten& m) {
   const auto& [a, b, c] = m;

@@ -69,6 +69,7 @@ void AddPushes(std::vector<Sample>* all) {
 void AddUpdates(std::vector<Sample>* all) {
   Replicate dense = NewItem(ReplicaItem::kUpdate, TableKind::kDense, DType::kBFloat16);
   dense.elements = 3;
+  dense.settings = 2;
   all->push_back({dense, {FrameOf<float>({1, 2, 3})}});
 
   Replicate sparse = NewItem(ReplicaItem::kUpdate, TableKind::kSparse, DType::kFloat16);
@@ -167,8 +168,11 @@ void AddAdministration(std::vector<Sample>* all) {
   all->push_back({AdminReply{.request = 3}, {runtime::Buffer::CopyOf("{}")}});
   all->push_back({CheckpointPrepare{.checkpoint = 5}});
   all->push_back({CheckpointPrepared{.checkpoint = 5, .fastest_clock = 40}});
-  all->push_back({CheckpointCut{
-      .checkpoint = 5, .clock = 41, .directory = "/data/ckpt-5", .base = "/data/ckpt-4"}});
+  all->push_back({CheckpointCut{.checkpoint = 5,
+                                .clock = 41,
+                                .directory = "/data/ckpt-5",
+                                .base = "/data/ckpt-4",
+                                .bounded = true}});
   all->push_back({CheckpointCut{.checkpoint = 5, .directory = std::string(kPathBytesMax, 'd')}});
   all->push_back({CheckpointWritten{
       .checkpoint = 5,

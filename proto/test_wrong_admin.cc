@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "proto/limits.h"
 #include "proto/test_wrong.h"
 
@@ -60,6 +62,34 @@ std::vector<Wrong> WrongReplicas() {
       {"TwoAnnouncedSwitches",
        {Changed<ClusterMap>([](ClusterMap& m) { m.codecs[0].decided = false; })},
        "malformed ClusterMap: codec switches of table 1 are not in order"},
+      {"SettingsOfNoTable",
+       {Changed<ClusterMap>([](ClusterMap& m) { m.settings[0].table = 0; })},
+       "malformed ClusterMap: settings' table is 0, may be at least 1"},
+      {"SettingsWithoutNumber",
+       {Changed<ClusterMap>([](ClusterMap& m) { m.settings[0].number = 0; })},
+       "malformed ClusterMap: settings' number is 0, may be 1 to 65536"},
+      {"SettingsOfALateClock",
+       {Changed<ClusterMap>([](ClusterMap& m) { m.settings[2].since = ~0ull; })},
+       "malformed ClusterMap: settings' clock is 18446744073709551615, may be 0 to "
+       "2305843009213693952"},
+      {"SettingsOutOfOrder",
+       {Changed<ClusterMap>([](ClusterMap& m) { m.settings[1].number = 2; })},
+       "malformed ClusterMap: settings of table 1 are not in order"},
+      {"SettingsBeforeThose",
+       {Changed<ClusterMap>([](ClusterMap& m) { m.settings[1].since = 8; })},
+       "malformed ClusterMap: settings of table 1 are not in order"},
+      {"SettingsAfterAnnouncedOnes",
+       {Changed<ClusterMap>([](ClusterMap& m) { m.settings[0].decided = false; })},
+       "malformed ClusterMap: settings of table 1 are not in order"},
+      {"SettingsNonFinitePolicy",
+       {Changed<ClusterMap>(
+           [](ClusterMap& m) { m.settings[0].nonfinite = static_cast<NonFinite>(2); })},
+       "malformed ClusterMap: nonfinite is 2, may be 0 to 1"},
+      {"SettingsThatAreNoNumbers",
+       {Changed<ClusterMap>([](ClusterMap& m) {
+         m.settings[0].parameters["momentum"] = std::numeric_limits<double>::infinity();
+       })},
+       "malformed ClusterMap: parameter \"momentum\" is no number"},
       {"BeforeComplete",
        {Changed<ClusterMap>([](ClusterMap& m) { m.epoch = 0, m.owners.clear(); })},
        "malformed ClusterMap: number of replicas is 3, may be 0"},

@@ -226,6 +226,8 @@ std::vector<Wrong> WrongReplies() {
                  },
                  {}),
        "malformed Reply: provisional is set, may be set with a push that was accepted"},
+      {"VersionOfAPush", ReplyWith(kDense, [](Reply& m) { m.op = Op::kPush, m.version = 1; }, {}),
+       "malformed Reply: version is 1, may be 0"},
       {"PushWithValues", ReplyWith(kDense, [](Reply& m) { m.op = Op::kPush; }, {Values()}),
        "malformed Reply: number of payload frames is 1, may be 0"},
   };

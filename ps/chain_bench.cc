@@ -77,6 +77,17 @@ void ChainBench::AddWorker(bool late) {
       std::make_unique<ChainWorker>(&world_, &network_, WorkerHostOf(rank), identity, rank));
 }
 
+std::uint32_t ChainBench::AddReader() {
+  const auto rank = static_cast<std::uint32_t>(workers_.size());
+  const van::Identity identity{.role = Role::kReader,
+                               .node = (1u << 31) + rank,
+                               .incarnation = 1000 + rank,
+                               .cluster = kCluster};
+  workers_.push_back(
+      std::make_unique<ChainWorker>(&world_, &network_, WorkerHostOf(rank), identity, rank));
+  return rank;
+}
+
 void ChainBench::KillWorker(std::uint32_t rank) {
   world_.Kill(WorkerHostOf(rank));
   network_.Kill(WorkerHostOf(rank));

@@ -80,6 +80,8 @@ class ChainBench {
   std::vector<std::uint64_t> KeysOf(std::uint32_t shard, std::size_t count) const;
   ChainWorker& worker(std::uint32_t rank) { return *workers_[rank]; }
   void AddWorker(bool late);
+  // Returns its place among the workers; no map knows of it, and it takes the next one published.
+  std::uint32_t AddReader();
   void KillWorker(std::uint32_t rank);  // tell it with Publish
 
   // Runs until `done`, or fails the test.

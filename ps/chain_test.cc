@@ -61,6 +61,87 @@ TEST(Chain, NothingIsAcknowledgedOrReadBeforeTheTailHasIt) {
   EXPECT_THAT(bench.worker(1).ValuesOf(read), Each(2));
 }
 
+TEST(Chain, ReadersAreToldNothingThatAFailoverCouldUndo) {
+  for (const Mode& mode : kModes) {
+    SCOPED_TRACE(mode.name);
+    ChainBench bench({.servers = 2, .workers = 1});
+    const std::uint32_t table = bench.Install(mode.consistency);
+    const std::uint32_t reader = bench.AddReader();
+    bench.SetChain({0, 1});
+    bench.Publish();
+    bench.Push(0, table, 0, 0, 1);
+    bench.worker(0).Tick(1);
+    bench.UntilIdle();
+    const auto before = bench.Pull(reader, table, 0, 0);
+    bench.UntilIdle();
+    EXPECT_THAT(bench.worker(reader).ValuesOf(before), Each(1));
+    bench.network().Cut(ChainBench::HostOf(0), ChainBench::HostOf(1));
+    bench.Push(0, table, 1, 0, 1);
+    bench.worker(0).Tick(2);
+    bench.RunFor(absl::Milliseconds(100));
+    const auto read = bench.Pull(reader, table, 0, 0);
+    bench.RunFor(absl::Milliseconds(300));
+    EXPECT_FALSE(bench.worker(reader).Answered(read));
+    // The push was never anywhere but at the head.
+    bench.KillWorker(0);
+    bench.Kill(0);
+    bench.Until([&] { return bench.worker(reader).Answered(read); }, "until it is answered");
+    EXPECT_THAT(bench.worker(reader).ValuesOf(read), Each(1));
+  }
+}
+
+// Two workers push 1 and 10 in each clock; from clock 2 on at half the rate, whatever comes when.
+TEST(Chain, SettingsHoldFromTheirClockOnInEveryReplica) {
+  for (const Mode& mode : kModes) {
+    SCOPED_TRACE(mode.name);
+    ChainBench bench({.servers = 3});
+    TableSpec spec = TableSpec::Dense("", {ChainBench::kBlocks * ChainBench::kBlock});
+    spec.updater = {"sgd", {{"learning_rate", 1}}};
+    spec.consistency = mode.consistency;
+    const std::uint32_t table = bench.Install(spec);
+    bench.SetChain({0, 1});
+    bench.Publish();
+    PushClock(bench, table, 0);
+    bench.map.settings = {{.table = table,
+                           .number = 1,
+                           .since = 2,
+                           .decided = true,
+                           .parameters = {{"learning_rate", 0.5}},
+                           .staleness = mode.consistency.staleness}};
+    bench.Publish();
+    bench.UntilIdle();
+    // Worker 0 is ahead where it may be: what worker 1 pushes in clock 1 comes last.
+    for (const std::uint64_t clock : {1u, 2u}) {
+      for (std::uint64_t block = 0; block < ChainBench::kBlocks; ++block) {
+        bench.Push(0, table, clock, block, 1);
+      }
+      bench.worker(0).Tick(clock + 1);
+    }
+    bench.RunFor(absl::Milliseconds(100));
+    for (const std::uint64_t clock : {1u, 2u}) {
+      for (std::uint64_t block = 0; block < ChainBench::kBlocks; ++block) {
+        bench.Push(1, table, clock, block, 10);
+      }
+      bench.worker(1).Tick(clock + 1);
+    }
+    bench.UntilIdle();
+    EXPECT_THAT(bench.ReadAll(table, 3), Each(-27.5));
+    bench.ExpectReplicasEqual();
+    // The next head, and one that comes late, know the same.
+    bench.SetChain({0, 1}, /*filling=*/{2});
+    bench.Publish();
+    bench.Until([&] { return bench.ready().size() == 2; }, "until it is filled");
+    bench.SetChain({0, 1, 2});
+    bench.Publish();
+    bench.UntilIdle();
+    bench.Kill(0);
+    PushClock(bench, table, 3);
+    bench.UntilIdle();
+    EXPECT_THAT(bench.ReadAll(table, 4), Each(-33));
+    bench.ExpectReplicasEqual();
+  }
+}
+
 TEST(Chain, WhoWaitsForAReplicaThatTakesNothingIsToldItsName) {
   ChainBench bench({.servers = 2});
   const std::uint32_t table = bench.Install(Consistency::Asp());

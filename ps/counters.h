@@ -13,6 +13,7 @@ struct Counters {
   std::uint64_t pushes_applied = 0;    // each counted once, when it reached the table
   std::uint64_t pushes_followed = 0;   // applied because the head of the chain had
   std::uint64_t pulls_served = 0;      // with values
+  std::uint64_t reads_served = 0;      // of those: to readers
   std::uint64_t duplicates = 0;        // requests seen before
   std::uint64_t early = 0;             // requests that waited for their predecessors
   std::uint64_t early_dropped = 0;     // beyond the limits of the reorder buffer

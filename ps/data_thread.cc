@@ -97,6 +97,7 @@ void DataThread::TakeMap(std::shared_ptr<const proto::ClusterMap> map,
   links_.TakeMap(map_);
   context_.num_shards = static_cast<std::uint32_t>(map_->owners.size());
   context_.tables.Follow(map_->codecs);
+  FollowSettings();
   for (const proto::WorkerEntry& change : workers_.TakeMap(*map_)) {
     for (auto& [id, replica] : replicas_) replica->shard().SetWorker(change);
   }
@@ -122,6 +123,7 @@ absl::Status DataThread::InstallTable(std::uint32_t id, const TableSpec& spec,
   if (context_.tables.Find(id) == nullptr) LEEWAY_RETURN_IF_ERROR(CheckMemoryFor(spec));
   absl::Status installed = context_.tables.Install(id, spec, std::move(updater));
   context_.tables.Follow(map_->codecs);  // a server that came late has the map first
+  FollowSettings();
   return installed;
 }
 
@@ -136,6 +138,24 @@ absl::Status DataThread::CheckMemoryFor(const TableSpec& spec) const {
                        static_cast<double>(SizeOf(spec.dtype)) * setup_.config.server_threads;
   constexpr double kMost = 1e18;
   return context_.table_memory->Check(spec, static_cast<std::uint64_t>(std::min(bytes, kMost)));
+}
+
+absl::Status DataThread::CheckSettings(std::uint32_t id, const TableSpec& spec,
+                                       const Updater& updater) {
+  const Table* const table = context_.tables.Find(id);
+  if (table == nullptr) {
+    return absl::UnavailableError(
+        absl::StrCat("table ", id, " is not installed on this server yet"));
+  }
+  return table->CouldHave(spec, updater);
+}
+
+// Other servers could do it: the scheduler has asked them.
+void DataThread::FollowSettings() {
+  const absl::Status followed = context_.tables.Follow(map_->settings);
+  if (followed.ok()) return;
+  runtime::LogError("this server cannot do what a table was changed to: ", followed.message());
+  if (setup_.give_up != nullptr) setup_.give_up(followed);
 }
 
 std::string DataThread::StatusJson() const {
@@ -161,7 +181,7 @@ void DataThread::OnPeerUp(van::PeerId peer, const van::Identity& identity) {
   if (const std::optional<proto::ShardOwner> place = links_.OnPeerUp(peer, identity)) {
     for (auto& [id, replica] : replicas_) replica->OnLinkUp(*place);
   }
-  if (scheduler_moved_.has_value() && identity.role == Role::kWorker) {
+  if (scheduler_moved_.has_value() && IsClient(identity.role)) {
     Send(peer, *scheduler_moved_).IgnoreError();
   }
 }
@@ -241,12 +261,46 @@ void DataThread::Dispatch(van::PeerId peer, const van::Identity& sender, proto::
 
 void DataThread::OnRequest(const van::Identity& sender, Inbound inbound) {
   ++counters_.requests;
+  if (sender.role == Role::kReader) return OnRead(sender, std::move(inbound));
   const proto::RequestId& id = inbound.request.id;
   const absl::StatusOr<WorkerRecord*> worker =
       WorkerFor(sender, id.worker, id.incarnation, inbound.request.epoch);
   if (absl::IsPermissionDenied(worker.status())) return Violation(inbound.peer, worker.status());
   if (!worker.ok()) return Refuse(inbound, worker.status());
   TakeRequest(*worker, std::move(inbound));
+}
+
+// No map knows of readers: whoever has been told which cluster this is was let in by the scheduler.
+absl::Status DataThread::CheckReader(const van::Identity& reader,
+                                     const proto::Request& request) const {
+  if (reader.cluster != cluster_) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("this reader belongs to another cluster: it says ", reader.cluster,
+                     ", this server is in ", cluster_, "; check LEEWAY_SCHEDULER"));
+  }
+  if (request.id.incarnation != reader.incarnation) {
+    return absl::PermissionDeniedError(
+        "a request names another incarnation than the hello of its sender");
+  }
+  if (request.op != proto::Op::kPull) {
+    return absl::PermissionDeniedError("a reader (LEEWAY_READ_ONLY=1) has sent a push");
+  }
+  return absl::OkStatus();
+}
+
+void DataThread::OnRead(const van::Identity& reader, Inbound inbound) {
+  const absl::Status allowed = CheckReader(reader, inbound.request);
+  if (!allowed.ok()) return Violation(inbound.peer, allowed);
+  if (absl::Status same = CheckEpoch(inbound.request.epoch); !same.ok()) {
+    return Refuse(inbound, same);
+  }
+  const std::uint32_t shard = inbound.request.id.shard;
+  Replica* const replica = FindReplica(shard);
+  if (replica == nullptr || !replica->is_head()) return Refuse(inbound, NotHere(shard));
+  if (absl::Status ready = replica->CanTake(inbound.request); !ready.ok()) {
+    return Refuse(inbound, ready);
+  }
+  replica->shard().Read(std::move(inbound));
 }
 
 void DataThread::OnPushBatch(van::PeerId peer, const van::Identity& sender,
@@ -339,7 +393,11 @@ void DataThread::OnCall(van::PeerId peer, const van::Identity& sender, const pro
 // ---- answers ----
 
 void DataThread::SendReply(van::PeerId peer, proto::Reply reply, Payload payload) {
-  if (peers_.contains(peer)) return replies_.Add(peer, std::move(reply), std::move(payload));
+  const auto to = peers_.find(peer);
+  if (to != peers_.end()) {
+    const bool reader = to->second.role == Role::kReader;
+    return replies_.Add(peer, std::move(reply), std::move(payload), reader);
+  }
   ++counters_.replies_unsent;
 }
 
@@ -351,8 +409,7 @@ void DataThread::OnUnsent(van::PeerId peer, proto::Reply reply, const absl::Stat
                    "): pull fewer keys at once or raise LEEWAY_MESSAGE_BYTES_MAX");
   // UNKNOWN, as Shard::RefusePull says it: what was pushed along has been taken.
   reply.result = HasPush(reply.op) ? absl::UnknownError(text) : absl::OutOfRangeError(text);
-  reply.keys = 0;
-  reply.elements = 0;
+  reply.keys = reply.elements = reply.version = 0;
   Send(peer, reply).IgnoreError();
 }
 

@@ -72,6 +72,9 @@ class DataThread final : private van::Handler, private ReplicaHost {
                absl::AnyInvocable<void()> taken = nullptr);
   absl::Status InstallTable(std::uint32_t id, const TableSpec& spec,
                             std::unique_ptr<Updater> updater);
+  // Whether that table could have the settings of `spec`, by an updater made for them. UNAVAILABLE:
+  // it is not here yet.
+  absl::Status CheckSettings(std::uint32_t id, const TableSpec& spec, const Updater& updater);
   void ForgetTable(std::uint32_t id) { context_.tables.Forget(id); }
   // Whether the scheduler has been heard lately.
   void SetSchedulerHeard(bool heard);
@@ -119,6 +122,8 @@ class DataThread final : private van::Handler, private ReplicaHost {
 
   // Requests and calls (data_thread.cc).
   void OnRequest(const van::Identity& sender, Inbound inbound);
+  void OnRead(const van::Identity& reader, Inbound inbound);
+  absl::Status CheckReader(const van::Identity& reader, const proto::Request& request) const;
   void OnPushBatch(van::PeerId peer, const van::Identity& sender, const proto::PushBatch& batch,
                    const runtime::Buffer& values);
   absl::StatusOr<WorkerRecord*> WorkerFor(const van::Identity& sender, std::uint32_t rank,
@@ -130,6 +135,7 @@ class DataThread final : private van::Handler, private ReplicaHost {
   absl::Status CheckEpoch(std::uint64_t epoch) const;
   absl::Status CheckMemoryFor(const TableSpec& spec) const;
   absl::Status NotHere(std::uint32_t shard) const;
+  void FollowSettings();
 
   // Clocks (data_thread_clocks.cc).
   void OnTick(van::PeerId peer, const van::Identity& sender, proto::ClockTick tick);

@@ -62,7 +62,7 @@ void DataThread::OnSchedulerMoved(van::PeerId peer, const van::Identity& sender,
   }
   scheduler_moved_ = moved;
   for (const auto& [other, identity] : peers_) {
-    if (identity.role == Role::kWorker) Send(other, moved).IgnoreError();
+    if (IsClient(identity.role)) Send(other, moved).IgnoreError();
   }
   if (setup_.scheduler_moved != nullptr) setup_.scheduler_moved(moved);
 }

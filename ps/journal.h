@@ -25,6 +25,9 @@ class Journal {
   // instead of that, who has not taken it.
   virtual void Answer(van::PeerId peer, proto::Reply reply, Payload payload,
                       absl::Time deadline) = 0;
+  // Likewise to a reader, within what readers may have waiting. UNAVAILABLE: that is too much.
+  virtual absl::Status AnswerReader(van::PeerId peer, proto::Reply reply, Payload payload,
+                                    absl::Time deadline) = 0;
   virtual void AnswerNow(van::PeerId peer, proto::Reply reply) = 0;
   // What is here may not be what its replicas have, or would come to have: others are to lead.
   virtual void Broken(const absl::Status& why) = 0;

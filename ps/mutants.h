@@ -24,6 +24,10 @@ enum class Mutant : std::uint8_t {
   kFeedbackLostInFailover,       // a new head begins with empty feedback slots
   kVersionNotLogged,             // the head makes a version that its replicas are not told of
   kVersionLostInFill,            // a new replica does not know which version workers hold
+  kReadUncommitted,              // readers are answered with what a failover may undo
+  kReaderCounts,                 // a reader is counted among the workers, at the clock 0
+  kReaderClockAhead,             // readers are told the clock of the fastest worker
+  kSettingsWhenHeard,            // a table's settings hold as soon as they are known
   kMessagesSinceAnother,         // an answer lacks the first of the messages that it should have
 };
 

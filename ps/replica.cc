@@ -14,6 +14,7 @@ Replica::Replica(std::uint32_t shard, ReplicaContext* context)
 
 Replica::~Replica() {
   if (filling_) --context_->fills;
+  ForgetWaiting();
 }
 
 // ---- what the shard does (Journal) ----
@@ -45,6 +46,35 @@ void Replica::Answer(van::PeerId peer, proto::Reply reply, Payload payload, absl
   waiting.reply = std::move(reply);
   waiting.payload = std::move(payload);
   Wait(std::move(waiting));
+}
+
+absl::Status Replica::AnswerReader(van::PeerId peer, proto::Reply reply, Payload payload,
+                                   absl::Time deadline) {
+  if (committed() == shard_.index() || Is(context_->shards->mutant, Mutant::kReadUncommitted)) {
+    context_->host->SendReply(peer, std::move(reply), std::move(payload));
+    return absl::OkStatus();
+  }
+  Waiting waiting;
+  waiting.reader_bytes = kRequestOverheadBytes;
+  for (const runtime::Buffer& frame : payload) waiting.reader_bytes += frame.size();
+  if (!context_->readers.HasRoom(waiting.reader_bytes) ||
+      waiting_.size() >= kAnswersWaitingMax / 2) {
+    return absl::UnavailableError(
+        absl::StrCat("answers of ", context_->readers.bytes,
+                     " bytes to readers wait for other replicas already; ask again"));
+  }
+  context_->readers.bytes += waiting.reader_bytes;
+  waiting.deadline = deadline;
+  waiting.peer = peer;
+  waiting.reply = std::move(reply);
+  waiting.payload = std::move(payload);
+  Wait(std::move(waiting));
+  return absl::OkStatus();
+}
+
+void Replica::ForgetWaiting() {
+  for (const Waiting& waiting : waiting_) Release(waiting);
+  waiting_.clear();
 }
 
 void Replica::AnswerNow(van::PeerId peer, proto::Reply reply) {
@@ -93,9 +123,10 @@ void Replica::RefuseOverdue(absl::Time now) {
       left.push_back(std::move(waiting));
       continue;
     }
+    Release(waiting);
     proto::Reply reply = std::move(waiting.reply);
     reply.result = Overdue(waiting, now);
-    reply.keys = reply.elements = 0;
+    reply.keys = reply.elements = reply.version = 0;
     AnswerNow(waiting.peer, std::move(reply));
   }
   waiting_ = std::move(left);
@@ -144,6 +175,7 @@ void Replica::OnCommitted() {
   while (!waiting_.empty() && waiting_.front().index <= index) {
     Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
+    Release(next);
     if (next.then != nullptr) {
       next.then();
     } else {

@@ -28,6 +28,9 @@ namespace leeway::ps {
 // Answers of one shard that wait for its other replicas; more are dropped, to be asked for again.
 // What the server itself waits for, which nobody asks for again, finds room for as many more.
 inline constexpr std::size_t kAnswersWaitingMax = 1 << 16;
+// Answers to readers that wait for other replicas, those of a thread together: bytes. Readers are
+// many, and not to take the room that workers' answers need.
+inline constexpr std::uint64_t kReadersWaitingBytesMax = 256 << 20;
 // Replicas that a thread fills at once. What is pushed meanwhile is kept until the fill is over.
 inline constexpr std::uint32_t kFillsAtOnce = 2;
 
@@ -58,7 +61,8 @@ struct ReplicaContext {
   ShardContext* shards = nullptr;
   proto::ShardOwner place;
   Outbox::Limits limits;
-  runtime::ByteBudget log;         // entries that are not on every replica yet
+  runtime::ByteBudget log;  // entries that are not on every replica yet
+  runtime::ByteBudget readers{.bytes_max = kReadersWaitingBytesMax};  // answers to them
   std::uint32_t replication = 1;   // members that a chain should have
   std::uint32_t fills = 0;         // under way from this thread
   std::uint64_t streams = 0;       // begun
@@ -132,7 +136,8 @@ class Replica final : private Journal {
     van::PeerId peer = 0;
     proto::Reply reply;
     Payload payload;
-    std::function<void()> then;  // instead of an answer
+    std::uint64_t reader_bytes = 0;  // of an answer to a reader: what it is charged
+    std::function<void()> then;      // instead of an answer
   };
 
   // Journal.
@@ -140,10 +145,14 @@ class Replica final : private Journal {
   void Log(Item item) override;
   bool provisional() const override;
   void Answer(van::PeerId peer, proto::Reply reply, Payload payload, absl::Time deadline) override;
+  absl::Status AnswerReader(van::PeerId peer, proto::Reply reply, Payload payload,
+                            absl::Time deadline) override;
   void AnswerNow(van::PeerId peer, proto::Reply reply) override;
   void Offended(van::PeerId peer, const absl::Status& why) override;
   void Broken(const absl::Status& why) override;
   void Wait(Waiting waiting);
+  void Release(const Waiting& waiting) { context_->readers.bytes -= waiting.reader_bytes; }
+  void ForgetWaiting();
   void RefuseOverdue(absl::Time now);
   absl::Status Overdue(const Waiting& waiting, absl::Time now) const;
 

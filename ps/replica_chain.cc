@@ -95,7 +95,7 @@ void Replica::TakeLead() {
 // provisionally, so that it is no loss if this replica does not live to hand it over.
 void Replica::StepDown() {
   leads_ = false;
-  waiting_.clear();
+  ForgetWaiting();
   closings_.clear();
   std::vector<Item> rest =
       shard_.StepDown(absl::AbortedError(absl::StrCat("epoch ", epoch_, " has begun")));

@@ -13,7 +13,30 @@ constexpr std::uint64_t kWaitingBytes = 512;
 
 }  // namespace
 
-void Replies::Add(van::PeerId peer, proto::Reply reply, Payload payload) {
+void Replies::DropPeer(van::PeerId peer) {
+  gathered_.erase(peer);
+  const auto found = queues_.find(peer);
+  if (found == queues_.end()) return;
+  Release(found->second, found->second.bytes);
+  queues_.erase(found);
+}
+
+bool Replies::HasRoom(const Queue& queue, std::uint64_t bytes) const {
+  if (!queue.reader) return queue.bytes + bytes <= kWaitingBytesMax;
+  return queue.bytes + bytes <= kReaderBytesMax && readers_bytes_ + bytes <= kReadersBytesMax;
+}
+
+void Replies::Charge(Queue& queue, std::uint64_t bytes) {
+  queue.bytes += bytes;
+  if (queue.reader) readers_bytes_ += bytes;
+}
+
+void Replies::Release(Queue& queue, std::uint64_t bytes) {
+  queue.bytes -= bytes;
+  if (queue.reader) readers_bytes_ -= bytes;
+}
+
+void Replies::Add(van::PeerId peer, proto::Reply reply, Payload payload, bool reader) {
   if (payload.empty()) {
     const bool pushed = reply.op == proto::Op::kPush && reply.result.ok();
     return gathering_ && pushed ? Gather(peer, std::move(reply))
@@ -22,18 +45,20 @@ void Replies::Add(van::PeerId peer, proto::Reply reply, Payload payload) {
   Waiting waiting{std::move(reply), std::move(payload), 0};
   for (const runtime::Buffer& frame : waiting.payload) waiting.bytes += frame.size();
   Queue& queue = queues_[peer];
+  queue.reader = reader;
   if (queue.waiting.empty() && MaySend(peer, queue, waiting)) {
     return SendNow(peer, queue, std::move(waiting));
   }
   const std::pair id(waiting.reply.id.shard, waiting.reply.id.sequence);
   if (queue.ids.contains(id)) return;
-  if (queue.bytes + waiting.bytes > kWaitingBytesMax) {
-    return failed_(peer, std::move(waiting.reply),
-                   absl::ResourceExhaustedError(
-                       absl::StrCat(queue.bytes, " bytes of replies wait for a worker already")));
+  if (!HasRoom(queue, waiting.bytes + kWaitingBytes)) {
+    return failed_(
+        peer, std::move(waiting.reply),
+        absl::ResourceExhaustedError(absl::StrCat(queue.bytes, " bytes of replies wait for a ",
+                                                  reader ? "reader" : "worker", " already")));
   }
   queue.ids.insert(id);
-  queue.bytes += waiting.bytes + kWaitingBytes;
+  Charge(queue, waiting.bytes + kWaitingBytes);
   queue.waiting.emplace(Place{waiting.reply.priority, next_order_++}, std::move(waiting));
 }
 
@@ -104,7 +129,7 @@ void Replies::OnDone(van::PeerId peer, std::uint64_t bytes) {
     Waiting next = std::move(first->second);
     queue.waiting.erase(first);
     queue.ids.erase({next.reply.id.shard, next.reply.id.sequence});
-    queue.bytes -= next.bytes + kWaitingBytes;
+    Release(queue, next.bytes + kWaitingBytes);
     SendNow(peer, queue, std::move(next));
   }
 }

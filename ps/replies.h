@@ -28,6 +28,10 @@ class Replies {
   // What waits for one worker; beyond it a reply is dropped, and asked for again.
   static constexpr std::uint64_t kWaitingBytesMax = 4ull << 30;
 
+  // Likewise for one reader, and for all of a thread: they may be many, and need not be quick.
+  static constexpr std::uint64_t kReaderBytesMax = 64 << 20;
+  static constexpr std::uint64_t kReadersBytesMax = 256 << 20;
+
   // Sends, and says how; `done` (may be null) as in van::Van::Send.
   using Send =
       std::function<absl::Status(van::PeerId, const proto::AnyMessage&, Payload, van::SendDone)>;
@@ -56,15 +60,13 @@ class Replies {
   // Before anything else is sent to `peer`, which is not to hear of it before its pushes.
   void SendGathered(van::PeerId peer);
 
-  // `peer` is up.
-  void Add(van::PeerId peer, proto::Reply reply, Payload payload);
-  void DropPeer(van::PeerId peer) {
-    queues_.erase(peer);
-    gathered_.erase(peer);
-  }
+  // `peer` is up. `reader`: it is one (Config::read_only).
+  void Add(van::PeerId peer, proto::Reply reply, Payload payload, bool reader = false);
+  void DropPeer(van::PeerId peer);
   // Before what sends goes: sends that it reports done from here on are of no consequence.
   void Clear() {
     queues_.clear();
+    readers_bytes_ = 0;
     gathered_.clear();
   }
 
@@ -92,8 +94,12 @@ class Replies {
     std::map<Place, Waiting> waiting;
     std::set<std::pair<std::uint32_t, std::uint64_t>> ids;  // waiting: shard, sequence
     std::uint64_t bytes = 0;                                // that they take
+    bool reader = false;
   };
 
+  bool HasRoom(const Queue& queue, std::uint64_t bytes) const;
+  void Charge(Queue& queue, std::uint64_t bytes);
+  void Release(Queue& queue, std::uint64_t bytes);
   void SendWithoutValues(van::PeerId peer, proto::Reply reply);
   void Gather(van::PeerId peer, proto::Reply reply);
   void EndGathering();
@@ -107,6 +113,7 @@ class Replies {
   const Failed failed_;
   std::uint64_t next_order_ = 0;
   std::map<van::PeerId, Queue> queues_;
+  std::uint64_t readers_bytes_ = 0;  // that wait for readers
   bool gathering_ = false;
   std::map<van::PeerId, Gathered> gathered_;
 };

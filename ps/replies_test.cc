@@ -28,13 +28,14 @@ class RepliesTest : public ::testing::Test {
     van::SendDone done;
   };
 
-  void Add(van::PeerId peer, std::uint64_t sequence, int priority, std::size_t bytes = kBlock) {
+  void Add(van::PeerId peer, std::uint64_t sequence, int priority, std::size_t bytes = kBlock,
+           bool reader = false) {
     proto::Reply reply;
     reply.id = {.sequence = sequence, .worker = 0, .shard = 3};
     reply.priority = priority;
     Payload payload;
     if (bytes > 0) payload.push_back(runtime::Buffer::CopyOf(std::string(bytes, 'x')));
-    replies_.Add(peer, reply, std::move(payload));
+    replies_.Add(peer, reply, std::move(payload), reader);
   }
   // What was sent since the last time.
   std::vector<std::uint64_t> Sequences() {
@@ -204,6 +205,27 @@ TEST_F(RepliesTest, EachAcknowledgementThatCannotBeSentIsSaid) {
     result_ = absl::ResourceExhaustedError("its queue is full");
   }
   EXPECT_THAT(failed_, ElementsAre(1, 2));
+}
+
+// One that never takes anything in: 64 MiB of it are kept, and 256 MiB of all readers together.
+TEST_F(RepliesTest, ReadersHaveLittleRoom) {
+  std::uint64_t sequence = 0;
+  const auto fill = [&](van::PeerId reader) {
+    const std::size_t before = failed_.size();
+    std::uint64_t kept = 0;
+    while (failed_.size() == before && kept < 1000) {
+      Add(reader, ++sequence, 0, kBlock, /*reader=*/true);
+      kept += failed_.size() == before ? 1 : 0;
+    }
+    return kept;
+  };
+  for (van::PeerId reader = 10; reader < 14; ++reader) EXPECT_NEAR(fill(reader), 64, 4);
+  EXPECT_LE(fill(14), 8u);
+  replies_.DropPeer(10);
+  EXPECT_GE(fill(14), 50u);  // what it had is free again
+  const std::size_t failed = failed_.size();
+  for (int i = 0; i < 100; ++i) Add(kOne, ++sequence, 0);
+  EXPECT_EQ(failed_.size(), failed);  // workers have theirs
 }
 
 TEST_F(RepliesTest, OneGoesBeyondWhatLeavesAtOnceToTellWhenMoreMay) {

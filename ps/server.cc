@@ -275,8 +275,10 @@ void Server::Install(const proto::InstallTable& install) {
   auto results = std::make_shared<std::vector<absl::Status>>(seats_.size());
   OnEveryThread(
       [kit, results, install](DataThread* thread, std::uint32_t index) {
+        std::unique_ptr<Updater>& updater = kit->updaters[index];
         (*results)[index] =
-            thread->InstallTable(install.table, install.spec, std::move(kit->updaters[index]));
+            install.of == 0 ? thread->InstallTable(install.table, install.spec, std::move(updater))
+                            : thread->CheckSettings(install.of, install.spec, *updater);
       },
       [reply, results, send] {
         for (const absl::Status& result : *results) reply->result.Update(result);

@@ -38,6 +38,21 @@ ShardStore* Shard::StoreOf(const Table& table) {
   return store.get();
 }
 
+// Those of a push or a pull of that clock, where this is the head.
+const HeldSettings& Shard::SettingsFor(const Table& table, std::uint64_t clock) const {
+  return table.SettingsAt(Is(context_->mutant, Mutant::kSettingsWhenHeard) ? kClockMax : clock);
+}
+
+ShardStore* Shard::StoreOf(const Table& table, const HeldSettings& settings) {
+  ShardStore* const store = StoreOf(table);
+  std::uint32_t& used = settings_[table.id()];
+  if (used != settings.number) {
+    store->UseSettings(settings.spec, settings.updater.get());
+    used = settings.number;
+  }
+  return store;
+}
+
 Shard::Window& Shard::WindowOf(const WorkerKey& worker) {
   return windows_.try_emplace(worker, &context_->early).first->second;
 }
@@ -190,8 +205,9 @@ void Shard::CloseTarget(std::uint64_t clock, const Target& target, std::vector<C
     pushes.push_back(std::move(contribution.push));
   }
   const Table& table = *context_->tables.Find(target.table);
-  const absl::Status applied = ApplyAndLog(
-      table, pushes, progress_.CountEnded(clock) + static_cast<std::uint32_t>(left_within.size()));
+  const absl::Status applied =
+      ApplyAndLog(table, clock, pushes,
+                  progress_.CountEnded(clock) + static_cast<std::uint32_t>(left_within.size()));
   if (applied.ok()) {
     context_->counters->pushes_applied += pushes.size();
     return;
@@ -201,9 +217,10 @@ void Shard::CloseTarget(std::uint64_t clock, const Target& target, std::vector<C
                       ": accepted pushes could not be applied: ", applied.message());
 }
 
-absl::Status Shard::ApplyAndLog(const Table& table, const std::vector<PushView>& pushes,
-                                std::uint32_t contributors) {
-  ShardStore* store = StoreOf(table);
+absl::Status Shard::ApplyAndLog(const Table& table, std::uint64_t clock,
+                                const std::vector<PushView>& pushes, std::uint32_t contributors) {
+  const HeldSettings& settings = SettingsFor(table, clock);
+  ShardStore* store = StoreOf(table, settings);
   const std::uint64_t block = pushes.front().block;
   const double rate = LastRate(pushes);
   const VersionBy by = store->NextVersion(block, table.codec_schedule(), closed_);
@@ -217,6 +234,7 @@ absl::Status Shard::ApplyAndLog(const Table& table, const std::vector<PushView>&
   LEEWAY_RETURN_IF_ERROR(store->MakeVersion(block, closed_, rate, by));
   Item update = UpdateItem(table, *aggregate, by);
   update.header.index = index_ + 1;
+  update.header.settings = settings.number;
   journal_->Log(std::move(update));
   return absl::OkStatus();
 }

@@ -49,6 +49,8 @@ class Shard {
   // A request of a worker that the newest map shows as living: admitted when its turn comes, and
   // answered, now or later. True if that made a tick count which had waited for it.
   bool TakeRequest(Inbound inbound);
+  // A pull of a reader: answered as the table is now, held by nobody, in no order.
+  void Read(Inbound inbound);
   // What a connection that is gone had asked for: it will be asked again.
   void DropPeer(van::PeerId peer);
   // Answers what waits for its predecessors with an error, and forgets ticks that do not count yet.
@@ -149,6 +151,9 @@ class Shard {
 
   absl::StatusOr<const Table*> TableFor(const proto::Request& request) const;
   ShardStore* StoreOf(const Table& table);
+  // To be updated by those settings.
+  ShardStore* StoreOf(const Table& table, const HeldSettings& settings);
+  const HeldSettings& SettingsFor(const Table& table, std::uint64_t clock) const;
   absl::Status ChargeHeld(std::uint64_t bytes) const;
   absl::Status ChargePushPull(const Table& table, const Inbound& inbound) const;
   absl::Status CheckFinite(const Table& table, const proto::Request& request, const PushView& push);
@@ -156,6 +161,7 @@ class Shard {
   absl::Status TakePush(const Table& table, Inbound* inbound, bool* held, bool* begun);
   absl::Status OutOfMemory(const Table& table, const Inbound& inbound, bool begun);
   static absl::StatusOr<PullResult> PullFrom(ShardStore* store, const PullView& view);
+  std::uint64_t ClockOfContent(const Table& table) const;
   void ServeOrHold(const Table& table, Inbound inbound);
   void Serve(const Table& table, const Inbound& inbound, std::uint64_t needed,
              std::uint64_t effective);
@@ -169,8 +175,8 @@ class Shard {
   bool CountTickIfDue(const WorkerKey& worker, Window* window);
   void Close(std::uint64_t clock);
   void CloseTarget(std::uint64_t clock, const Target& target, std::vector<Contribution> list);
-  absl::Status ApplyAndLog(const Table& table, const std::vector<PushView>& pushes,
-                           std::uint32_t contributors);
+  absl::Status ApplyAndLog(const Table& table, std::uint64_t clock,
+                           const std::vector<PushView>& pushes, std::uint32_t contributors);
   void ServeNeeding(std::uint64_t needed);
   void LogEntry(Item entry);
   void LoseFeedback();
@@ -187,6 +193,7 @@ class Shard {
 
   // The state that is replicated; of the windows, not what waits in them.
   std::map<std::uint32_t, std::unique_ptr<ShardStore>> stores_;  // by table
+  std::map<std::uint32_t, std::uint32_t> settings_;  // by table: which the store uses; none: 0
   std::map<WorkerKey, Window> windows_;
   // Those whose windows keep, or have kept, what has come early: when one of many connections goes
   // only these are looked at.

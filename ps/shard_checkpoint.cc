@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/table_difference.h"
 #include "ps/shard.h"
 #include "runtime/status_macros.h"
 
@@ -14,11 +15,10 @@ std::uint64_t Shard::newest_clock() const {
 
 absl::Status Shard::BeginCut(const CutOrder& order, ShardCut::Done done) {
   AbandonCut(absl::AbortedError("another checkpoint has begun"));
-  bool bounded = false, held = false;
+  bool bounded = order.bounded, held = false;
   for (const auto& [id, table] : context_->tables.all()) {
-    const Consistency& consistency = table.policy().consistency();
-    held = held || consistency.is_bsp();
-    bounded = bounded || (!consistency.is_bsp() && !consistency.is_unbounded());
+    held = held || table.is_bsp();
+    bounded = bounded || table.is_ever_bounded();
   }
   // Which clocks' pushes an earlier head has applied is not known before all workers have been
   // heard.
@@ -61,10 +61,12 @@ absl::StatusOr<std::uint64_t> Shard::Restore(const ShardContent& content) {
   std::uint64_t taken = 0;
   for (const ShardContent::Table& saved : content.tables) {
     Table* const table = context_->tables.Find(saved.id);
-    if (table == nullptr || !(table->spec() == saved.spec)) {
+    if (table == nullptr) {
       return absl::FailedPreconditionError(absl::StrCat(
           "table ", saved.spec.name, " of the checkpoint is not installed on this server"));
     }
+    // Settings may have changed between a checkpoint and one that builds on it.
+    LEEWAY_RETURN_IF_ERROR(proto::CheckShapedAlike(table->spec(), saved.spec));
     for (const FrozenPiece& piece : saved.pieces) {
       LEEWAY_ASSIGN_OR_RETURN(const std::uint64_t rows,
                               StoreOf(*table)->LoadElsewhere(piece, content.block_bytes));

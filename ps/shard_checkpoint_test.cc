@@ -22,6 +22,10 @@ class NoReplicas final : public Journal {
   void Log(Item) override {}
   bool provisional() const override { return false; }
   void Answer(van::PeerId, proto::Reply reply, Payload, absl::Time) override { Take(reply); }
+  absl::Status AnswerReader(van::PeerId, proto::Reply reply, Payload, absl::Time) override {
+    Take(reply);
+    return absl::OkStatus();
+  }
   void AnswerNow(van::PeerId, proto::Reply reply) override { Take(reply); }
   void Offended(van::PeerId, const absl::Status&) override {}
   void Broken(const absl::Status&) override {}
@@ -107,12 +111,14 @@ class ShardCutTest : public ::testing::Test {
     return context_.tables.Find(table)->spec().consistency.is_bsp();
   }
 
-  absl::Status Begin(std::uint64_t clock, const std::string& name, const std::string& base = "") {
-    return shard_->BeginCut({.checkpoint = 1, .clock = clock, .folder = "d/" + name, .base = base},
-                            [this](absl::StatusOr<FrozenShard> frozen) {
-                              EXPECT_FALSE(taken_.has_value());
-                              taken_.emplace(std::move(frozen));
-                            });
+  absl::Status Begin(std::uint64_t clock, const std::string& name, const std::string& base = "",
+                     bool bounded = false) {
+    return shard_->BeginCut(
+        {.checkpoint = 1, .clock = clock, .folder = "d/" + name, .base = base, .bounded = bounded},
+        [this](absl::StatusOr<FrozenShard> frozen) {
+          EXPECT_FALSE(taken_.has_value());
+          taken_.emplace(std::move(frozen));
+        });
   }
 
   // What has been taken, written and read back, and loaded on top of what `base` gave.
@@ -248,6 +254,19 @@ TEST_F(ShardCutTest, WithoutABoundItIsTakenAtOnce) {
   ExpectExactly(saved, all);
 }
 
+// The scheduler knows of a bound of which this server has not heard yet.
+TEST_F(ShardCutTest, ToldOfABoundItIsTakenByTheClock) {
+  Install(1, Consistency::Asp());
+  Join();
+  for (int i = 0; i < 100; ++i) Step(3);
+  const std::uint64_t clock = shard_->newest_clock() + 1;
+  ASSERT_TRUE(Begin(clock, "ckpt-00000001", "", /*bounded=*/true).ok());
+  EXPECT_FALSE(taken_.has_value());
+  for (int i = 0; i < 5000 && !taken_.has_value(); ++i) Step(3);
+  const std::vector<ShardContent> saved = {*Taken()};
+  ExpectExactly(saved, clock);
+}
+
 // The checkpoint says that nobody has pushed to it: should anybody send that again, it counts.
 TEST_F(ShardCutTest, WithoutABoundWhatIsPushedToFirstAfterwardsIsLeftOut) {
   Install(1, Consistency::Bsp());
@@ -354,6 +373,24 @@ TEST_F(ShardCutTest, ARestoredShardKnowsWhatItHas) {
 
 // A shard that has moved away and come back: its changes are counted anew, from another beginning
 // than those that the earlier checkpoint has.
+// As it is where a checkpoint builds on one from before a change of the table.
+TEST_F(ShardCutTest, OtherSettingsMayBeRestoredButNoOtherShape) {
+  Install(1, Consistency::Ssp(3));
+  Join();
+  for (int i = 0; i < 50; ++i) Step(4);
+  const std::uint64_t clock = shard_->newest_clock() + 1;
+  ASSERT_TRUE(Begin(clock, "ckpt-00000001").ok());
+  for (int i = 0; i < 2000 && !taken_.has_value(); ++i) Step(4);
+  ShardContent content = *Taken();
+  content.tables[0].spec.consistency = Consistency::Ssp(1);
+  content.tables[0].spec.updater.parameters["learning_rate"] = 0.5;
+  Shard restored(0, &context_, &journal_);
+  ASSERT_TRUE(restored.Restore(content).ok());
+  EXPECT_EQ(restored.stores().at(1)->Digest(), Expected(1, clock));
+  content.tables[0].spec.row_width = 3;
+  EXPECT_FALSE(restored.Restore(content).ok());
+}
+
 TEST_F(ShardCutTest, AFilledShardKnowsOfNoBase) {
   Install(1, Consistency::Asp());
   Join();

@@ -123,9 +123,15 @@ absl::Status Shard::Follow(const std::vector<Item>& updates, const Item& entry) 
   const proto::Replicate& header = entry.header;
   // All that could be missing, before anything is changed.
   auto known = [this](const Item& item) {
-    if (context_->tables.Find(item.header.table) != nullptr) return absl::OkStatus();
+    const Table* const table = context_->tables.Find(item.header.table);
+    if (table != nullptr && table->FindSettings(item.header.settings) != nullptr) {
+      return absl::OkStatus();
+    }
     return absl::FailedPreconditionError(
-        absl::StrCat("table ", item.header.table, " is not installed on this server"));
+        table == nullptr
+            ? absl::StrCat("table ", item.header.table, " is not installed on this server")
+            : absl::StrCat("this server has not heard of settings ", item.header.settings,
+                           " of table ", item.header.table));
   };
   for (const Item& update : updates) LEEWAY_RETURN_IF_ERROR(known(update));
   switch (header.kind) {
@@ -133,7 +139,8 @@ absl::Status Shard::Follow(const std::vector<Item>& updates, const Item& entry) 
       LEEWAY_RETURN_IF_ERROR(known(entry));
       Table& table = *context_->tables.Find(header.table);
       table.NoteAskedFor();
-      LEEWAY_RETURN_IF_ERROR(StoreOf(table)->Apply(ToPush(entry)));
+      LEEWAY_RETURN_IF_ERROR(
+          StoreOf(table, *table.FindSettings(header.settings))->Apply(ToPush(entry)));
       ++context_->counters->pushes_followed;
       pushed_until_ = std::max(pushed_until_, header.clock + 1);
       Stream& stream = WindowOf({header.worker, header.incarnation}).streams[kAtOnce];
@@ -145,9 +152,10 @@ absl::Status Shard::Follow(const std::vector<Item>& updates, const Item& entry) 
         Table& table = *context_->tables.Find(update.header.table);
         table.NoteAskedFor();
         const AggregatedPush aggregate = ToAggregate(update);
-        LEEWAY_RETURN_IF_ERROR(StoreOf(table)->ApplyAggregate(aggregate));
-        LEEWAY_RETURN_IF_ERROR(StoreOf(table)->MakeVersion(
-            aggregate.block, header.clock + 1, aggregate.learning_rate, ToVersionBy(update)));
+        ShardStore* const store = StoreOf(table, *table.FindSettings(update.header.settings));
+        LEEWAY_RETURN_IF_ERROR(store->ApplyAggregate(aggregate));
+        LEEWAY_RETURN_IF_ERROR(store->MakeVersion(aggregate.block, header.clock + 1,
+                                                  aggregate.learning_rate, ToVersionBy(update)));
       }
       closed_ = std::max(closed_, header.clock + 1);
       TakeWindows(header.workers);
@@ -235,6 +243,7 @@ std::vector<Item> Shard::Freeze() {
 
 void Shard::BeginFill(const Item& begin) {
   stores_.clear();
+  settings_.clear();
   saved_ = SavedGenerations();  // of the stores that were
   windows_.clear();
   index_ = begin.header.index;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "proto/limits.h"
 #include "ps/items.h"
 #include "ps/shard.h"
 #include "ps/store/decode_pushes.h"
@@ -52,7 +53,7 @@ proto::Reply ReplyTo(const proto::Request& request) {
 
 RequestClass Shard::ClassOf(const proto::Request& request) const {
   const Table* table = context_->tables.Find(request.table);
-  return table != nullptr && table->policy().consistency().is_bsp() ? kHeld : kAtOnce;
+  return table != nullptr && table->is_bsp() ? kHeld : kAtOnce;
 }
 
 bool Shard::TakeRequest(Inbound inbound) {
@@ -216,8 +217,9 @@ absl::Status Shard::ChargeHeld(std::uint64_t bytes) const {
 // A pull that cannot be held is refused before what comes with it is applied.
 absl::Status Shard::ChargePushPull(const Table& table, const Inbound& inbound) const {
   const proto::Request& request = inbound.request;
-  const bool held = table.policy().Push(request.clock, closed_).hold;
-  const bool waits = table.policy().Pull(request.op, request.clock, progress_.slowest()).hold;
+  const Policy& policy = SettingsFor(table, request.clock).policy;
+  const bool held = policy.Push(request.clock, closed_).hold;
+  const bool waits = policy.Pull(request.op, request.clock, progress_.slowest()).hold;
   if (!waits) return absl::OkStatus();
   return ChargeHeld((held ? inbound.bytes() : 0) + BytesHeldFor(table, inbound));
 }
@@ -235,7 +237,9 @@ absl::Status Shard::CheckFinite(const Table& table, const proto::Request& reques
   }
   if (!nonfinite) return absl::OkStatus();
   ++context_->counters->nonfinite_pushes;
-  if (table.spec().nonfinite != NonFinite::kRefuse) return absl::OkStatus();
+  if (table.SettingsAt(request.clock).spec.nonfinite != NonFinite::kRefuse) {
+    return absl::OkStatus();
+  }
   return absl::InvalidArgumentError(
       absl::StrCat("a push of worker ", request.id.worker, " to table ", table.spec().name,
                    " holds NaN or infinity, which the table refuses (TableSpec::nonfinite)"));
@@ -268,12 +272,13 @@ absl::Status Shard::OutOfMemory(const Table& table, const Inbound& inbound, bool
 absl::Status Shard::TakePush(const Table& table, Inbound* inbound, bool* held, bool* begun) {
   const proto::Request& request = inbound->request;
   const PushView push = ToPush(*inbound);
-  const PushDecision decision = table.policy().Push(request.clock, closed_);
+  const HeldSettings& settings = SettingsFor(table, request.clock);
+  const PushDecision decision = settings.policy.Push(request.clock, closed_);
   *held = decision.hold;
   // What is applied now in any case is looked at on the way.
-  const bool look_first = decision.hold || table.spec().nonfinite == NonFinite::kRefuse;
+  const bool look_first = decision.hold || settings.spec.nonfinite == NonFinite::kRefuse;
   if (look_first) LEEWAY_RETURN_IF_ERROR(CheckFinite(table, request, push));
-  ShardStore* store = StoreOf(table);
+  ShardStore* store = StoreOf(table, settings);
   LEEWAY_RETURN_IF_ERROR(store->CheckMemory(push));
   if (!decision.hold) {
     // Before anything has changed, since there may be no memory for it.
@@ -287,6 +292,7 @@ absl::Status Shard::TakePush(const Table& table, Inbound* inbound, bool* held, b
     if (cut_ != nullptr) cut_->AfterPush(table, *inbound);
     pushed_until_ = std::max(pushed_until_, request.clock + 1);
     ++context_->counters->pushes_applied;
+    item.header.settings = settings.number;
     LogEntry(std::move(item));
     return absl::OkStatus();
   }
@@ -320,7 +326,8 @@ absl::StatusOr<PullResult> Shard::PullFrom(ShardStore* store, const PullView& vi
 
 void Shard::ServeOrHold(const Table& table, Inbound inbound) {
   const proto::Request& request = inbound.request;
-  PullDecision decision = table.policy().Pull(request.op, request.clock, progress_.slowest());
+  const Policy& policy = SettingsFor(table, request.clock).policy;
+  PullDecision decision = policy.Pull(request.op, request.clock, progress_.slowest());
   if (Is(context_->mutant, Mutant::kHoldReleasedEarly) && decision.hold) {
     decision.hold = --decision.needed > progress_.slowest();
   }
@@ -359,11 +366,46 @@ void Shard::Serve(const Table& table, const Inbound& inbound, std::uint64_t need
   reply.staleness = Policy::Staleness(effective, reply.slowest_clock);
   reply.keys = pulled->keys;
   reply.elements = pulled->elements;
+  reply.version = index_;
   Payload payload;
   for (runtime::Buffer& frame : pulled->payload) payload.push_back(std::move(frame));
   ++context_->counters->pulls_served;
   table.CountStaleness(reply.staleness);
   journal_->Answer(inbound.peer, std::move(reply), std::move(payload), DeadlineOf(inbound));
+}
+
+// What it is asked for is read as it is now, whoever is slow: nobody's view of a clock, but all
+// that has been applied. It leaves when it cannot be undone any more, like an answer to a worker.
+void Shard::Read(Inbound inbound) {
+  ++requests_;
+  if (Is(context_->mutant, Mutant::kReaderCounts)) {
+    progress_.Set(proto::kWorkersMax, inbound.request.id.incarnation, proto::WorkerState::kAlive);
+  }
+  const absl::StatusOr<const Table*> table = TableFor(inbound.request);
+  if (!table.ok()) return Refuse(inbound, table.status());
+  PullView view = ToPull(inbound);
+  view.plain = true;
+  absl::StatusOr<PullResult> pulled = PullFrom(StoreOf(**table), view);
+  if (!pulled.ok()) return Refuse(inbound, pulled.status());
+  proto::Reply reply = ReplyTo(inbound.request);
+  const bool ahead = Is(context_->mutant, Mutant::kReaderClockAhead);
+  reply.slowest_clock = ahead ? progress_.fastest() : ClockOfContent(**table);
+  reply.staleness = Policy::Staleness(reply.clock, reply.slowest_clock);
+  reply.keys = pulled->keys;
+  reply.elements = pulled->elements;
+  reply.version = index_;
+  Payload payload;
+  for (runtime::Buffer& frame : pulled->payload) payload.push_back(std::move(frame));
+  const absl::Status answered = journal_->AnswerReader(inbound.peer, std::move(reply),
+                                                       std::move(payload), DeadlineOf(inbound));
+  if (!answered.ok()) return Refuse(inbound, answered);
+  ++context_->counters->reads_served;
+  ++context_->counters->pulls_served;
+}
+
+// All that living workers have pushed in clocks below it is in the table.
+std::uint64_t Shard::ClockOfContent(const Table& table) const {
+  return table.is_bsp() ? closed_ : progress_.slowest();
 }
 
 void Shard::Hold(const Table& table, Inbound inbound, const PullDecision& decision) {
@@ -407,7 +449,7 @@ void Shard::OnTimer() {
 
 absl::Status Shard::DeadlineExceeded(const HeldPull& pull) const {
   const proto::Request& request = pull.inbound.request;
-  const TableSpec& spec = context_->tables.Find(request.table)->spec();
+  const TableSpec& spec = context_->tables.Find(request.table)->SettingsAt(request.clock).spec;
   return absl::DeadlineExceededError(absl::StrCat(
       progress_.DescribeBehind(pull.needed), "; waiting for clock ", pull.needed, " of table ",
       spec.name, " (", spec.consistency.ToString(), "; worker ", request.id.worker, " is in clock ",

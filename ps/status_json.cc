@@ -18,6 +18,7 @@ Json Requests(const Counters& counters) {
   return {{"requests", counters.requests},
           {"pushes_applied", counters.pushes_applied},
           {"pulls_served", counters.pulls_served},
+          {"reads_served", counters.reads_served},
           {"duplicates", counters.duplicates},
           {"early", counters.early},
           {"early_dropped", counters.early_dropped},
@@ -139,7 +140,7 @@ Json TablesOf(const StatusView& view) {
     const StoreStats stats = StatsOf(id, view.replicas);
     tables.push_back({{"id", id},
                       {"name", table.spec().name},
-                      {"consistency", table.spec().consistency.ToString()},
+                      {"consistency", table.newest_settings().spec.consistency.ToString()},
                       {"rows", stats.rows},
                       {"blocks", stats.blocks},
                       {"value_bytes", stats.value_bytes},

@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "compress/codec_schedule.h"
 #include "compress/table_codec.h"
+#include "proto/settings_schedule.h"
 #include "ps/consistency/policy.h"
 #include "ps/inbound.h"
 #include "ps/staleness_counts.h"
@@ -19,19 +21,40 @@
 
 namespace leeway::ps {
 
+// What does not shape a table's data, as it holds for some clocks.
+struct HeldSettings {
+  std::uint32_t number = 0;  // proto::TableSettings::number; 0: as it was created
+  TableSpec spec;
+  std::unique_ptr<Updater> updater;
+  Policy policy;
+};
+
 class Table {
  public:
-  Table(std::uint32_t id, TableSpec spec, std::unique_ptr<Updater> updater)
-      : id_(id),
-        spec_(std::move(spec)),
-        updater_(std::move(updater)),
-        policy_(spec_.consistency),
-        codecs_(CodecsOf(spec_)) {}
+  Table(std::uint32_t id, const TableSpec& spec, std::unique_ptr<Updater> updater)
+      : id_(id), codecs_(CodecsOf(spec)) {
+    settings_.push_back(NewSettings(0, spec, std::move(updater)));
+  }
 
   std::uint32_t id() const { return id_; }
-  const TableSpec& spec() const { return spec_; }
-  const Policy& policy() const { return policy_; }
-  const Updater* updater() const { return updater_.get(); }
+  // As it was created. What may change since then is in SettingsAt.
+  const TableSpec& spec() const { return settings_.front()->spec; }
+  const Updater* updater() const { return settings_.front()->updater.get(); }
+
+  // What holds for that clock. The reference is good for as long as the table is.
+  const HeldSettings& SettingsAt(std::uint64_t clock) const;
+  // Those of that number, also if they are only announced; null: not known here yet.
+  const HeldSettings* FindSettings(std::uint32_t number) const;
+  const HeldSettings& newest_settings() const { return SettingsAt(kClockMax); }
+  // Pushes are held until their clock closes: the same in all clocks in which there are any.
+  bool is_bsp() const { return newest_settings().policy.consistency().is_bsp(); }
+  // Workers of it may be in several clocks at a time and yet are bounded, by some settings.
+  bool is_ever_bounded() const;
+  // Takes what the newest map says of it. An error, and it keeps what it has: an updater of this
+  // server cannot do what it is asked for.
+  absl::Status Follow(std::span<const proto::TableSettings> settings);
+  // Whether it could have such settings: the updater's state has to stay as it is.
+  absl::Status CouldHave(const TableSpec& spec, const Updater& updater) const;
 
   // Whether a request speaks of a table like this one, and of a reply that may be sent.
   absl::Status Fits(const proto::Request& request, std::uint64_t message_bytes_max) const;
@@ -51,11 +74,13 @@ class Table {
 
  private:
   static compress::TableCodecs CodecsOf(const TableSpec& spec);
+  static std::unique_ptr<HeldSettings> NewSettings(std::uint32_t number, const TableSpec& spec,
+                                                   std::unique_ptr<Updater> updater);
 
   std::uint32_t id_;
-  TableSpec spec_;
-  std::unique_ptr<Updater> updater_;
-  Policy policy_;
+  // By number, the first as it was created. None is ever dropped: stores point to updaters.
+  std::vector<std::unique_ptr<HeldSettings>> settings_;
+  proto::SettingsSchedule settings_schedule_;
   compress::TableCodecs codecs_;
   compress::CodecSchedule schedule_;
   mutable StalenessCounts staleness_;
@@ -72,6 +97,8 @@ class Tables {
   void Forget(std::uint32_t id);
   // What the newest map says of codecs; of tables that are not here nothing happens.
   void Follow(const std::vector<proto::CodecSwitch>& changes);
+  // Likewise of their settings.
+  absl::Status Follow(const std::vector<proto::TableSettings>& settings);
   // Null where there is none.
   Table* Find(std::uint32_t id);
   const std::map<std::uint32_t, Table>& all() const { return tables_; }

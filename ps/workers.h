@@ -13,6 +13,9 @@
 
 namespace leeway::ps {
 
+// Who has a table's values from here.
+constexpr bool IsClient(Role role) { return role == Role::kWorker || role == Role::kReader; }
+
 struct WorkerRecord {
   proto::WorkerEntry entry;
   // The newest tick that has not been acknowledged, since not all shards count it yet; 0: none.

@@ -216,6 +216,8 @@ absl::string_view Name(Role role) {
       return "server";
     case Role::kWorker:
       return "worker";
+    case Role::kReader:
+      return "reader";
     case Role::kTool:
       return "tool";
     case Role::kUnknown:
@@ -249,6 +251,8 @@ absl::StatusOr<Config> Config::From(const Lookup& lookup) {
   LEEWAY_RETURN_IF_ERROR(
       ReadInto(lookup, "LEEWAY_CHECKSUM", nullptr, ParseChecksum, &config.checksum));
   LEEWAY_RETURN_IF_ERROR(ReadInto(lookup, "LEEWAY_ELASTIC", nullptr, ParseSwitch, &config.elastic));
+  LEEWAY_RETURN_IF_ERROR(
+      ReadInto(lookup, "LEEWAY_READ_ONLY", nullptr, ParseSwitch, &config.read_only));
   LEEWAY_RETURN_IF_ERROR(ReadInto(lookup, "LEEWAY_CHECKPOINT_AT_END", nullptr, ParseSwitch,
                                   &config.checkpoint_at_end));
   LEEWAY_RETURN_IF_ERROR(

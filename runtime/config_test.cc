@@ -37,6 +37,7 @@ TEST(ConfigTest, EveryVariableIsRead) {
       {"LEEWAY_BLOCK_BYTES", "65536"},
       {"LEEWAY_REPLICATION", "3"},
       {"LEEWAY_ELASTIC", "1"},
+      {"LEEWAY_READ_ONLY", "1"},
       {"LEEWAY_SCHEDULER_STATE", "/var/lib/leeway"},
       {"LEEWAY_RESTORE", "/ckpt/ckpt-7"},
       {"LEEWAY_SUSPICION_MS", "700"},
@@ -81,6 +82,7 @@ TEST(ConfigTest, EveryVariableIsRead) {
   EXPECT_EQ(config->connect_timeout, absl::Seconds(20));
   EXPECT_EQ(config->replication, 3u);
   EXPECT_TRUE(config->elastic);
+  EXPECT_TRUE(config->read_only);
   EXPECT_EQ(config->scheduler_state, "/var/lib/leeway");
   EXPECT_EQ(config->restore, "/ckpt/ckpt-7");
   EXPECT_EQ(config->suspicion, absl::Milliseconds(700));
@@ -220,6 +222,7 @@ TEST(ConfigTest, BadValuesAreRefused) {
       {{{"LEEWAY_REPLICATION", "0"}},
        R"(LEEWAY_REPLICATION is "0": it must be a whole number from 1 to 8)"},
       {{{"LEEWAY_ELASTIC", "yes"}}, R"(LEEWAY_ELASTIC is "yes": it must be 0 or 1)"},
+      {{{"LEEWAY_READ_ONLY", "2"}}, R"(LEEWAY_READ_ONLY is "2": it must be 0 or 1)"},
       {{{"LEEWAY_SUSPICION_MS", "0"}},
        R"(LEEWAY_SUSPICION_MS is "0": it must be a whole number of milliseconds from 1 to 604800000)"},
       {{{"LEEWAY_SCHEDULER_TIMEOUT_MS", "x"}},

@@ -27,6 +27,8 @@ absl::Status CheckRole(const Config& config) {
     case Role::kWorker:
     case Role::kTool:
       return absl::OkStatus();
+    case Role::kReader:
+      return Invalid("the role is reader: it must be worker, with LEEWAY_READ_ONLY=1");
     case Role::kUnknown:
       break;
   }
@@ -54,6 +56,7 @@ absl::Status CheckRank(const Config& config) {
   if (!config.rank.has_value()) return absl::OkStatus();
   const bool server = config.role == Role::kServer;
   if (!server && config.role != Role::kWorker) return absl::OkStatus();
+  if (!server && config.read_only) return absl::OkStatus();  // a reader has none
   const std::uint32_t count = server ? config.num_servers : config.num_workers;
   // One that comes on top of the announced numbers may well have a rank beyond them.
   if (*config.rank < count || config.elastic) return absl::OkStatus();

@@ -19,12 +19,14 @@ constexpr absl::Duration kAskClocksInterval = absl::Seconds(1);
 constexpr std::uint64_t kMarginMax = 1024;
 constexpr std::size_t kDirectoryBytesMax = proto::kPathBytesMax - 64;  // and a checkpoint's name
 
-// Workers of such a table are in several clocks at a time.
-bool IsBounded(const checkpoint::TableEntry& table) {
-  return !table.spec.consistency.is_bsp() && !table.spec.consistency.is_unbounded();
-}
-
 }  // namespace
+
+// Workers of such a table are in several clocks at a time.
+bool Checkpoints::Facts::IsBounded() const {
+  return bounded || std::any_of(tables.begin(), tables.end(), [](const auto& table) {
+           return !table.spec.consistency.is_bsp() && !table.spec.consistency.is_unbounded();
+         });
+}
 
 Checkpoints::Checkpoints(runtime::Host* host, runtime::Loop* loop, Cluster* cluster,
                          Options options)
@@ -124,7 +126,7 @@ void Checkpoints::Cut(std::uint64_t newest_clock) {
   phase_ = Phase::kCutting;
   // Pushes of the newest clock may have been applied where there is a bound; where there is none,
   // or where they are held, that clock itself will do.
-  const bool bounded = std::any_of(facts_.tables.begin(), facts_.tables.end(), IsBounded);
+  const bool bounded = facts_.IsBounded();
   const bool at_end = wishes_.front().wish.at_end;
   clock_ = newest_clock + (bounded && !at_end ? 1 : 0) + margin_;
   const std::optional<std::uint64_t> at = wishes_.front().wish.at;
@@ -141,7 +143,8 @@ void Checkpoints::SayAgain(absl::Time now) {
           node, proto::CheckpointCut{.checkpoint = attempt_,
                                      .clock = clock_,
                                      .directory = opened_.path,
-                                     .base = opened_.base.has_value() ? opened_.base->name : ""});
+                                     .base = opened_.base.has_value() ? opened_.base->name : "",
+                                     .bounded = facts_.IsBounded()});
     } else {
       cluster_->Tell(node, proto::CheckpointPrepare{.checkpoint = attempt_});
     }

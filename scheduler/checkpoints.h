@@ -41,7 +41,10 @@ class Checkpoints {
     std::uint64_t block_bytes = 0;
     std::vector<std::uint32_t> servers;  // the living ones' nodes
     std::vector<checkpoint::TableEntry> tables;
+    bool bounded = false;           // workers of one of them have been in several clocks at a time
     std::uint64_t model_bytes = 0;  // of all shards once, as servers last said; 0: not known
+
+    bool IsBounded() const;  // or may be
   };
   class Cluster {
    public:

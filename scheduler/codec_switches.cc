@@ -162,7 +162,19 @@ std::vector<proto::CodecSwitch> CodecSwitches::entries() const {
   return entries;
 }
 
-void CodecSwitches::Restore(const std::vector<proto::CodecSwitch>& entries) {
+void CodecSwitches::Set(std::uint32_t id, std::uint32_t choice, std::uint64_t clock) {
+  Table& table = tables_[id];
+  table.decided = proto::CodecSwitch{.table = id,
+                                     .number = NumberAfter(table.decided),
+                                     .before = CurrentOf(id).choice,
+                                     .choice = choice,
+                                     .clock = clock,
+                                     .decided = true};
+  ++changes_;
+}
+
+void CodecSwitches::Restore(const std::vector<proto::CodecSwitch>& entries,
+                            const Decided& decided) {
   tables_.clear();
   for (const proto::CodecSwitch& entry : entries) {
     Table& table = tables_[entry.table];
@@ -170,7 +182,13 @@ void CodecSwitches::Restore(const std::vector<proto::CodecSwitch>& entries) {
       table.decided = entry;
     } else {
       table.announced = entry;
-      table.wishes.push_back({.choice = entry.choice, .done = nullptr});
+      Done done = nullptr;
+      if (decided != nullptr) {
+        done = [decided, id = entry.table](const absl::StatusOr<std::uint64_t>& clock) {
+          if (clock.ok()) decided(id, *clock);
+        };
+      }
+      table.wishes.push_back({.choice = entry.choice, .done = std::move(done)});
     }
     newest_clock_ = std::max(newest_clock_, entry.clock);
   }

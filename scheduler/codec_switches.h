@@ -47,6 +47,9 @@ class CodecSwitches {
   // before. RESOURCE_EXHAUSTED: too many wait.
   void Switch(std::uint32_t table, std::uint32_t choice, Done done);
 
+  // Nobody uses the table: it has had that choice from that clock on.
+  void Set(std::uint32_t table, std::uint32_t choice, std::uint64_t clock);
+
   // The newest map, of that version, says what entries() does.
   void Published(std::uint64_t version);
   // A worker has taken a map of that version, in that clock.
@@ -60,8 +63,9 @@ class CodecSwitches {
 
   // By table: the last switch that was decided, and the one that is announced.
   std::vector<proto::CodecSwitch> entries() const;
-  // Goes on where another scheduler was.
-  void Restore(const std::vector<proto::CodecSwitch>& entries);
+  // Goes on where another scheduler was. `decided` (may be null) hears of what was announced.
+  using Decided = std::function<void(std::uint32_t table, std::uint64_t clock)>;
+  void Restore(const std::vector<proto::CodecSwitch>& entries, const Decided& decided = nullptr);
   // Grows whenever entries() changes.
   std::uint64_t changes() const { return changes_; }
 

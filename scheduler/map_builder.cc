@@ -68,11 +68,12 @@ std::shared_ptr<proto::ClusterMap> MakeMap(const MembershipTable& members,
 
 }  // namespace
 
-std::shared_ptr<const proto::ClusterMap> MapBuilder::Next(const MembershipTable& members,
-                                                          const ChainPlanner& planner,
-                                                          std::vector<proto::CodecSwitch> codecs) {
+std::shared_ptr<const proto::ClusterMap> MapBuilder::Next(
+    const MembershipTable& members, const ChainPlanner& planner,
+    std::vector<proto::CodecSwitch> codecs, std::vector<proto::TableSettings> settings) {
   std::shared_ptr<proto::ClusterMap> map = MakeMap(members, planner.chains());
   map->codecs = std::move(codecs);
+  map->settings = std::move(settings);
   map->version = (newest_->version / kVersionStride + 1) * kVersionStride;
   map->epoch = newest_->epoch;
   const bool moved = map->owners != newest_->owners || map->replicas != newest_->replicas;
@@ -83,9 +84,11 @@ std::shared_ptr<const proto::ClusterMap> MapBuilder::Next(const MembershipTable&
 }
 
 void MapBuilder::Restore(std::uint64_t version, std::uint64_t epoch, const MembershipTable& members,
-                         const ChainPlanner& planner, std::vector<proto::CodecSwitch> codecs) {
+                         const ChainPlanner& planner, std::vector<proto::CodecSwitch> codecs,
+                         std::vector<proto::TableSettings> settings) {
   std::shared_ptr<proto::ClusterMap> map = MakeMap(members, planner.chains());
   map->codecs = std::move(codecs);
+  map->settings = std::move(settings);
   map->version = version;
   map->epoch = epoch;
   NoteChanges(planner.chains(), epoch);

@@ -19,14 +19,16 @@ inline constexpr std::uint64_t kVersionStride = 100;
 
 class MapBuilder {
  public:
-  // The map after a change of `members`, of the chains or of `codecs`: one version on. The epoch is
-  // 0 until there are chains, and grows whenever they or the servers change.
+  // The map after a change of `members`, of the chains, of `codecs` or of `settings`: one version
+  // on. The epoch is 0 until there are chains, and grows whenever they or the servers change.
   std::shared_ptr<const proto::ClusterMap> Next(const MembershipTable& members,
                                                 const ChainPlanner& planner,
-                                                std::vector<proto::CodecSwitch> codecs = {});
+                                                std::vector<proto::CodecSwitch> codecs = {},
+                                                std::vector<proto::TableSettings> settings = {});
   // Goes on behind a map of that version and epoch, which had these members and chains.
   void Restore(std::uint64_t version, std::uint64_t epoch, const MembershipTable& members,
-               const ChainPlanner& planner, std::vector<proto::CodecSwitch> codecs = {});
+               const ChainPlanner& planner, std::vector<proto::CodecSwitch> codecs = {},
+               std::vector<proto::TableSettings> settings = {});
 
   const std::shared_ptr<const proto::ClusterMap>& newest() const { return newest_; }
 

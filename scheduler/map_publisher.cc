@@ -5,11 +5,29 @@
 
 namespace leeway::scheduler {
 
-MapPublisher::MapPublisher(const MembershipTable* members, absl::Duration resend_interval,
-                           Send send)
-    : members_(members), resend_interval_(resend_interval), send_(std::move(send)) {}
+MapPublisher::MapPublisher(const MembershipTable* members, Readers* readers,
+                           absl::Duration resend_interval, Send send)
+    : members_(members),
+      readers_(readers),
+      resend_interval_(resend_interval),
+      send_(std::move(send)) {}
+
+std::vector<Node*> MapPublisher::Audience() const {
+  std::vector<Node*> all = members_->Alive();
+  const std::vector<Node*> readers = readers_->All();
+  all.insert(all.end(), readers.begin(), readers.end());
+  return all;
+}
+
+std::uint64_t MapPublisher::VersionFor(const Node& node) const {
+  return node.role == Role::kReader ? epoch_version_ : map_->version;
+}
 
 void MapPublisher::Publish(std::shared_ptr<const proto::ClusterMap> map, absl::Time now) {
+  if (map_ == nullptr || map_->epoch != map->epoch) epoch_version_ = map->version;
+  const bool same_settings =
+      map_ == nullptr ? map->settings.empty() : map_->settings == map->settings;
+  if (!same_settings) settings_version_ = map->version;
   map_ = std::move(map);
   Advance(now);
 }
@@ -37,7 +55,7 @@ void MapPublisher::OnRejoin(const Node& node, absl::Time now) {
 }
 
 void MapPublisher::Resend(absl::Time now) {
-  for (const Node* node : members_->Alive()) {
+  for (const Node* node : Audience()) {
     Progress& progress = progress_[node->id];
     if (now < progress.resend_at || !Due(*node, now)) continue;
     const absl::Duration next = std::min(progress.interval * 2, resend_interval_ * 16);
@@ -48,13 +66,15 @@ void MapPublisher::Resend(absl::Time now) {
 }
 
 bool MapPublisher::Due(const Node& node, absl::Time now) {
-  if (map_ == nullptr || progress_[node.id].acknowledged >= map_->version) return false;
+  if (map_ == nullptr || progress_[node.id].acknowledged >= VersionFor(node)) return false;
   return node.role == Role::kServer || WorkersMayHaveIt(now);
 }
 
 bool MapPublisher::WorkersMayHaveIt(absl::Time now) {
   if (workers_held_) return false;
   if (ServersHaveIt()) return true;
+  // A server would answer by the settings before, of a table that workers know to be changed.
+  if (!ServersHave(settings_version_)) return false;
   if (urgent_until_ == absl::InfiniteFuture()) return false;
   if (now >= urgent_until_) return true;
   const std::vector<Node*> servers = members_->Alive(Role::kServer);
@@ -72,23 +92,27 @@ void MapPublisher::SendTo(const Node& node, absl::Time now) {
   send_(node, *map_);
 }
 
-bool MapPublisher::ServersHaveIt() {
-  if (map_ == nullptr) return false;
+bool MapPublisher::ServersHaveIt() { return map_ != nullptr && ServersHave(map_->version); }
+
+bool MapPublisher::ServersHave(std::uint64_t version) {
   const std::vector<Node*> servers = members_->Alive(Role::kServer);
-  return std::all_of(servers.begin(), servers.end(), [this](const Node* server) {
-    return progress_[server->id].acknowledged >= map_->version;
+  return std::all_of(servers.begin(), servers.end(), [&](const Node* server) {
+    return progress_[server->id].acknowledged >= version;
   });
 }
 
 void MapPublisher::Advance(absl::Time now) {
   if (map_ == nullptr) return;
-  const auto send_to = [&](Role role) {
-    for (const Node* node : members_->Alive(role)) {
-      if (progress_[node->id].sent < map_->version) SendTo(*node, now);
+  const auto send_to = [&](const std::vector<Node*>& nodes) {
+    for (const Node* node : nodes) {
+      if (progress_[node->id].sent < VersionFor(*node)) SendTo(*node, now);
     }
   };
-  send_to(Role::kServer);
-  if (WorkersMayHaveIt(now)) send_to(Role::kWorker);
+  send_to(members_->Alive(Role::kServer));
+  if (WorkersMayHaveIt(now)) {
+    send_to(members_->Alive(Role::kWorker));
+    send_to(readers_->All());
+  }
   if (!ServersHaveIt()) return;
   concerned_.clear();
   urgent_until_ = absl::InfiniteFuture();

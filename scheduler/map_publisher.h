@@ -1,6 +1,9 @@
 // Who gets the newest map when: servers first, and workers once every living server has it, so
 // that a worker never knows more than the server it speaks to. After a death it is enough that the
-// servers whose chains have changed have it: those who lost a server wait for nobody else.
+// servers whose chains have changed have it: those who lost a server wait for nobody else, unless
+// the map changes a table's settings, which every living server must know before any worker does.
+// Readers get it when workers do, if it is of another epoch than the last that they were sent: of
+// the rest of a map they have no use.
 #ifndef LEEWAY_SCHEDULER_MAP_PUBLISHER_H_
 #define LEEWAY_SCHEDULER_MAP_PUBLISHER_H_
 
@@ -13,6 +16,7 @@
 #include "absl/time/time.h"
 #include "proto/messages.h"
 #include "scheduler/membership_table.h"
+#include "scheduler/readers.h"
 
 namespace leeway::scheduler {
 
@@ -25,7 +29,8 @@ class MapPublisher {
   using Send = std::function<void(const Node& node, const proto::ClusterMap& map)>;
   // What a node has not acknowledged is sent again after `resend_interval`, which doubles up to
   // sixteenfold, since a large map to a slow node must not become a flood.
-  MapPublisher(const MembershipTable* members, absl::Duration resend_interval, Send send);
+  MapPublisher(const MembershipTable* members, Readers* readers, absl::Duration resend_interval,
+               Send send);
 
   void Publish(std::shared_ptr<const proto::ClusterMap> map, absl::Time now);
   // The next map is one that workers wait for; only the servers of these ranks need have it first.
@@ -34,6 +39,8 @@ class MapPublisher {
   // The node has connected anew: what it was sent may be lost.
   void OnRejoin(const Node& node, absl::Time now);
   void Resend(absl::Time now);
+  // Of a node that will not be heard of again.
+  void Forget(std::uint32_t node) { progress_.erase(node); }
   // Sends the map to whoever may now have it and was not sent it yet.
   void Advance(absl::Time now);
 
@@ -51,14 +58,22 @@ class MapPublisher {
     absl::Duration interval;
   };
 
+  std::vector<Node*> Audience() const;
+  // The oldest version that is good enough for such a node.
+  std::uint64_t VersionFor(const Node& node) const;
   bool Due(const Node& node, absl::Time now);  // may have the map, and has not acknowledged it
   bool WorkersMayHaveIt(absl::Time now);
+  // Every living server has taken a map of that version or a later one.
+  bool ServersHave(std::uint64_t version);
   void SendTo(const Node& node, absl::Time now);
 
   const MembershipTable* const members_;
+  Readers* const readers_;
   const absl::Duration resend_interval_;
   const Send send_;
   std::shared_ptr<const proto::ClusterMap> map_;
+  std::uint64_t epoch_version_ = 0;             // of the first map of its epoch
+  std::uint64_t settings_version_ = 0;          // of the first map with its tables' settings
   std::map<std::uint32_t, Progress> progress_;  // by node id
   std::set<std::uint32_t> concerned_;           // ranks, while the map is urgent
   absl::Time urgent_until_ = absl::InfiniteFuture();

@@ -67,7 +67,8 @@ class MapTest : public ::testing::Test {
   ChainPlanner planner_{2};
   MapBuilder maps_;
   std::vector<std::pair<std::uint32_t, std::uint64_t>> sent_;
-  MapPublisher publisher_{&members_, absl::Seconds(1),
+  Readers readers_;
+  MapPublisher publisher_{&members_, &readers_, absl::Seconds(1),
                           [this](const Node& node, const proto::ClusterMap& map) {
                             sent_.emplace_back(node.id, map.version / kVersionStride);
                           }};
@@ -139,6 +140,23 @@ TEST_F(MapTest, AnUrgentMapWaitsForNobodyForLong) {
   EXPECT_THAT(Sent(), IsEmpty());
   publisher_.Advance(now_ + kUrgentPatience);
   EXPECT_THAT(Sent(), ElementsAre(Pair(4, 1)));
+}
+
+TEST_F(MapTest, AnUrgentMapThatChangesATableWaitsForEveryLivingServer) {
+  members_.UpdateComplete();
+  const auto changed = maps_.Next(members_, planner_, {}, {{.table = 1, .number = 1}});
+  publisher_.Hurry({1}, now_);
+  publisher_.Publish(changed, now_);
+  Sent();
+  publisher_.OnAck(*nodes_[1], 1 * kVersionStride, now_);
+  publisher_.Advance(now_ + kUrgentPatience);
+  EXPECT_THAT(Sent(), IsEmpty());
+  // The next one tells the same of tables: it is enough that all have the one before.
+  publisher_.Publish(maps_.Next(members_, planner_, {}, changed->settings), now_);
+  Sent();
+  publisher_.OnAck(*nodes_[0], 1 * kVersionStride, now_);
+  publisher_.OnAck(*nodes_[1], 2 * kVersionStride, now_);
+  EXPECT_THAT(Sent(), ElementsAre(Pair(4, 2)));
 }
 
 TEST_F(MapTest, WorkersGetItOnceEveryLivingServerHasIt) {

@@ -45,7 +45,7 @@ struct Node {
   std::uint64_t resident_bytes = 0;
 
   bool alive() const { return state == State::kAlive; }
-  std::string Name() const;      // "worker 2"
+  std::string Name() const;      // "worker 2"; of a reader (readers.h) its rank is for people only
   std::string FullName() const;  // "worker 2 (tcp://10.0.0.7:40123)"
 };
 absl::string_view Name(Node::State state);  // "alive", "left", "dead"

@@ -8,8 +8,9 @@ namespace leeway::scheduler {
 
 enum class Mutant : std::uint8_t {
   kNone = 0,
-  kManifestFirst,  // a checkpoint is there before all of its files are
-  kSwitchTooLate,  // a codec is switched at a clock that workers have passed
+  kManifestFirst,          // a checkpoint is there before all of its files are
+  kSwitchTooLate,          // a codec is switched at a clock that workers have passed
+  kSettingsLostInRestart,  // a scheduler that is started again has no table's settings
 };
 
 #ifdef LEEWAY_MUTANTS

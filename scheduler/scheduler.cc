@@ -52,12 +52,13 @@ Scheduler::Impl::Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* fa
       loop_(loop),
       factory_(factory),
       config_(std::move(config)),
+      mutant_(mutant),
       log_(loop),
       started_(loop->Now()),
       members_(config_.num_servers, config_.num_workers),
       planner_(config_.replication),
       late_servers_(AtLeastOneMs(config_.resend_interval), this),
-      publisher_(&members_, AtLeastOneMs(config_.resend_interval),
+      publisher_(&members_, &readers_, AtLeastOneMs(config_.resend_interval),
                  [this](const Node& node, const proto::ClusterMap& map) { SendMap(node, map); }),
       detector_(config_.failure_timeout, AtLeastOneMs(config_.heartbeat_interval)),
       barriers_(this,
@@ -67,7 +68,7 @@ Scheduler::Impl::Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* fa
       // Nine tenths, so that it is the scheduler who answers in time and says whom it waited for.
       catalogue_(this, AtLeastOneMs(config_.resend_interval), config_.request_timeout * 0.9,
                  [this](std::uint32_t id, const proto::AnyMessage& message) {
-                   if (const Node* node = members_.Find(id)) SendTo(*node, message);
+                   if (const Node* node = FindNode(id)) SendTo(*node, message);
                  }),
       desk_([this](van::PeerId peer, const proto::AdminReply& reply, std::string json) {
         van::Message raw;
@@ -85,7 +86,17 @@ Scheduler::Impl::Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* fa
                   NextMap();
                   PublishSoon();
                 },
-                mutant) {
+                mutant),
+      table_changes_(
+          this, AtLeastOneMs(config_.resend_interval), config_.request_timeout * 0.9,
+          [this](std::uint32_t id, const proto::AnyMessage& message) { Tell(id, message); },
+          [this] { return LivingWorkers(); },
+          [this] {
+            NextMap();
+            PublishSoon();
+          },
+          mutant) {
+  desk_.Register("table", [this](const auto& ask, const auto& args) { TableCommand(ask, args); });
   desk_.Register("codec", [this](const auto& ask, const auto& args) { CodecCommand(ask, args); });
   desk_.Register("drain", [this](const auto& ask, const auto& args) { DrainCommand(ask, args); });
   desk_.Register("rebalance",
@@ -149,6 +160,7 @@ std::string Scheduler::Impl::StatusJson() const {
                        .planner = planner_,
                        .loads = loads_,
                        .members = members_,
+                       .readers = readers_.size(),
                        .detector = detector_,
                        .barriers = barriers_,
                        .catalogue = catalogue_,
@@ -188,8 +200,9 @@ void Scheduler::Impl::Joined(Node* node) {
 }
 
 void Scheduler::Impl::NextMap() {
-  maps_.Next(members_, planner_, switches_.entries());
+  maps_.Next(members_, planner_, switches_.entries(), table_changes_.entries());
   switches_.Published(maps_.newest()->version);
+  table_changes_.Published(maps_.newest()->version);
 }
 
 // While the cluster is not complete nobody can do anything with its map, and sending it to all at
@@ -213,7 +226,7 @@ void Scheduler::Impl::PublishSoon() {
 
 void Scheduler::Impl::Publish() {
   published_epoch_ = maps_.newest()->epoch;
-  rest_until_ = Now() + kMapRestPerNode * members_.Alive().size();
+  rest_until_ = Now() + kMapRestPerNode * (members_.Alive().size() + readers_.size());
   publisher_.Publish(maps_.newest(), Now());
 }
 
@@ -249,9 +262,11 @@ void Scheduler::Impl::Retire(Node* node, Node::State state, const std::string& w
   if (node->role == Role::kWorker) {
     chooser_.Forget(node->id);
     switches_.WorkersChanged();
+    table_changes_.WorkersChanged();
     barriers_.Gone({.rank = node->rank, .late = node->late ? node->incarnation : 0});
   }
   catalogue_.ServersChanged();
+  table_changes_.ServersChanged();
   ArmBarrierTimer();
   if (node->role == Role::kServer && restoration_.loading()) {
     return RestorationFailed(absl::UnavailableError(
@@ -264,6 +279,7 @@ void Scheduler::Impl::FindDead() {
   const std::vector<std::uint32_t> silent = detector_.Silent(Now());
   if (IsCutOff(!silent.empty())) return;
   for (std::uint32_t id : silent) {
+    if (Node* const reader = readers_.Find(id)) ReaderIsSilent(*reader);
     Node* node = members_.Find(id);
     if (node == nullptr || !node->alive() || !running()) continue;
     Retire(node, Node::State::kDead,
@@ -402,6 +418,8 @@ void Scheduler::Impl::Every(absl::Duration interval, runtime::TimerId* timer,
 void Scheduler::Impl::ResendWhatIsUnanswered() {
   publisher_.Resend(Now());
   catalogue_.Tick(Now());
+  table_changes_.Tick(Now());
+  FinishRenewals();
   late_servers_.Tick(Now());
   if (absl::Status loading = restoration_.Tick(Now()); !loading.ok()) RestorationFailed(loading);
   if (running()) checkpoints_.Tick(Now());
@@ -411,7 +429,9 @@ void Scheduler::Impl::ResendWhatIsUnanswered() {
 }
 
 void Scheduler::Impl::AnnounceSwitchesAgain() {
-  if (running()) switches_.Tick();
+  if (!running()) return;
+  switches_.Tick();
+  table_changes_.AnnounceAgain();
 }
 
 absl::Status Scheduler::Impl::Ready() const {
@@ -534,6 +554,7 @@ void Scheduler::Impl::SayShutdown() {
     const Node* node = members_.Find(id);
     if (node != nullptr && node->alive()) SendTo(*node, proto::Shutdown{ending_->word()});
   }
+  for (const Node* reader : readers_.All()) SendTo(*reader, proto::Shutdown{ending_->word()});
   ending_timer_ = loop_->After(kEndingResendInterval, [this] { SayShutdown(); });
 }
 

@@ -27,7 +27,8 @@ Checkpoints::Facts Scheduler::Impl::GetFacts() const {
   facts.servers = LivingServers();
   for (const TableCatalogue::Entry& table : catalogue_.tables()) {
     if (!table.installed) continue;
-    facts.tables.push_back({.id = table.id, .spec = table.spec, .combine = table.combine});
+    facts.tables.push_back({.id = table.id, .spec = SpecOf(table), .combine = table.combine});
+    facts.bounded = facts.bounded || table_changes_.IsEverBounded(table);
   }
   std::uint64_t bytes = 0;  // of all replicas
   for (const auto& [rank, server] : planner_.servers()) bytes += loads_.BytesOn(rank);
@@ -98,7 +99,9 @@ absl::Status Scheduler::Impl::OpenCheckpoint() {
         "LEEWAY_BLOCK_BYTES=", config_.block_bytes, ", but the blocks of ",
         restoration_.state().path, " have ", restoration_.block_bytes(), ": set it alike"));
   }
-  catalogue_.Restore(restoration_.tables(), restoration_.next_table());
+  std::vector<TableCatalogue::Entry> tables = restoration_.tables();
+  for (TableCatalogue::Entry& table : tables) table.untouched = true;
+  catalogue_.Restore(tables, restoration_.next_table());
   return absl::OkStatus();
 }
 

@@ -1,7 +1,8 @@
 // The scheduler's inside: scheduler.cc has its life, from Start to the end of the cluster,
 // scheduler_messages.cc what it does with each message, scheduler_chains.cc what becomes of the
 // shards, scheduler_checkpoints.cc how they are saved and restored, scheduler_codecs.cc how tables
-// get other codecs, and scheduler_recovery.cc how it goes on after a restart.
+// get other codecs, scheduler_readers.cc who comes to read, and scheduler_recovery.cc how it goes
+// on after a restart.
 #ifndef LEEWAY_SCHEDULER_SCHEDULER_IMPL_H_
 #define LEEWAY_SCHEDULER_SCHEDULER_IMPL_H_
 
@@ -28,12 +29,14 @@
 #include "scheduler/map_publisher.h"
 #include "scheduler/membership_table.h"
 #include "scheduler/moved_notice.h"
+#include "scheduler/readers.h"
 #include "scheduler/restoration.h"
 #include "scheduler/scheduler.h"
 #include "scheduler/shard_loads.h"
 #include "scheduler/state_keeper.h"
 #include "scheduler/status.h"
 #include "scheduler/table_catalogue.h"
+#include "scheduler/table_changes.h"
 
 namespace leeway::scheduler {
 
@@ -94,6 +97,7 @@ class Scheduler::Impl final : private van::Handler,
   void Refuse(const Sender& sender, absl::Status why);
   void Welcome(const Node& node);
   bool IsMember(const Sender& sender, Role role);
+  bool MayOpenTables(const Sender& sender);
   bool IsComplete(const Node& worker, std::uint64_t request);
   void OutOfTurn(const Sender& sender, absl::string_view what);
   void LogOddity(std::uint64_t count, absl::string_view what, van::PeerId peer);
@@ -104,6 +108,13 @@ class Scheduler::Impl final : private van::Handler,
   void SendTo(van::PeerId peer, const proto::AnyMessage& message);
   void SendTo(const Node& node, const proto::AnyMessage& message);
   void SendMap(const Node& node, const proto::ClusterMap& map);
+
+  // ---- readers (scheduler_readers.cc) ----
+  Node* NodeOf(const van::Identity& identity);
+  Node* FindNode(std::uint32_t id);
+  void ReaderJoins(const Sender& sender, const proto::Join& join);
+  void ReaderIsSilent(const Node& reader);
+  void ForgetReader(const Node& reader, const std::string& why);
 
   // ---- members ----
   void Joined(Node* node);
@@ -157,6 +168,15 @@ class Scheduler::Impl final : private van::Handler,
   void ChooseCodecs();
   void CodecCommand(const AdminDesk::Ask& ask, const AdminDesk::Arguments& arguments);
 
+  // ---- tables that change (scheduler_tables.cc) ----
+  TableSpec SpecOf(const TableCatalogue::Entry& table) const override;
+  std::vector<proto::TableSettings> SettingsOf(std::uint32_t table) const override;
+  void TableCommand(const AdminDesk::Ask& ask, const AdminDesk::Arguments& arguments);
+  bool Renews(const Node& worker, const proto::CreateTable& create);
+  bool IsRenewed(const std::string& name) const;
+  void AnswerLater(std::uint32_t worker, const proto::CreateTable& create);
+  void FinishRenewals();
+
   // ---- after a restart ----
   absl::Status Recover();
   void GoOnFrom(State state);
@@ -198,6 +218,7 @@ class Scheduler::Impl final : private van::Handler,
   runtime::Loop* const loop_;
   van::Factory* const factory_;
   const Config config_;
+  const Mutant mutant_;
   runtime::LogLimiter log_;
   absl::Time started_;
   std::string address_;
@@ -207,6 +228,7 @@ class Scheduler::Impl final : private van::Handler,
   std::map<van::PeerId, van::Identity> peers_;
 
   MembershipTable members_;
+  Readers readers_;
   ChainPlanner planner_;
   ShardLoads loads_;
   LateServers late_servers_;
@@ -228,6 +250,10 @@ class Scheduler::Impl final : private van::Handler,
   Restoration restoration_;
   Checkpoints checkpoints_;
   CodecSwitches switches_;
+  TableChanges table_changes_;
+  // Tables from a checkpoint that a worker has created with other settings: it is answered once all
+  // servers know them.
+  std::vector<std::pair<std::uint32_t, proto::CreateTable>> renewals_;  // with the worker's node
   CodecChooser chooser_;
   std::map<std::uint32_t, std::string> codec_reasons_;  // by table: of its last change
   std::set<std::uint32_t> pinned_;  // tables with codec auto that somebody has given another

@@ -44,7 +44,7 @@ void Scheduler::Impl::OnPeerDown(van::PeerId peer, const absl::Status& why) {
   if (moved_ != nullptr && moved_->OnPeerDown(peer)) return;
   const auto found = peers_.find(peer);
   if (found == peers_.end()) return;
-  Node* node = members_.FindIncarnation(found->second.incarnation);
+  Node* node = NodeOf(found->second);
   peers_.erase(found);
   turned_away_.erase(peer);
   if (node == nullptr || (node->peer != peer && node->pulse != peer)) return;
@@ -72,7 +72,7 @@ void Scheduler::Impl::OnMessage(van::PeerId peer, van::Message raw) {
   const Role role = identity->second.role;
   // Also of somebody new: it is not the scheduler then that is cut off.
   if (role == Role::kServer || role == Role::kWorker) nobody_came_back_ = false;
-  Sender sender{peer, identity->second, members_.FindIncarnation(identity->second.incarnation)};
+  Sender sender{peer, identity->second, NodeOf(identity->second)};
   if (sender.node != nullptr && sender.node->role != sender.identity.role) sender.node = nullptr;
   if (sender.node != nullptr && sender.node->alive()) {
     van_->Admit(peer);
@@ -146,7 +146,7 @@ void Scheduler::Impl::On(const Sender& sender, const proto::Join& join) {
                        "it belongs to another cluster; this scheduler was started after it"));
     return;
   }
-  if (Node* known = members_.FindIncarnation(sender.identity.incarnation); known != nullptr) {
+  if (Node* known = NodeOf(sender.identity); known != nullptr) {
     JoinAgain(known, sender, join);
     return;
   }
@@ -154,6 +154,7 @@ void Scheduler::Impl::On(const Sender& sender, const proto::Join& join) {
     Refuse(sender, absl::FailedPreconditionError("the cluster is over"));
     return;
   }
+  if (join.role == Role::kReader) return ReaderJoins(sender, join);
   if (IsOfUnknownPast(sender)) return;
   // It comes on top of a whole cluster; until then it asks again.
   if (join.elastic && !Ready().ok()) return;
@@ -218,7 +219,7 @@ void Scheduler::Impl::Refuse(const Sender& sender, absl::Status why) {
 void Scheduler::Impl::Welcome(const Node& node) {
   proto::Welcome welcome;
   welcome.node = node.id;
-  welcome.rank = node.rank;
+  welcome.rank = node.role == Role::kReader ? 0 : node.rank;
   welcome.cluster = identity_.cluster;
   welcome.num_servers = config_.num_servers;
   welcome.num_workers = config_.num_workers;
@@ -232,7 +233,10 @@ void Scheduler::Impl::Welcome(const Node& node) {
 
 void Scheduler::Impl::On(const Sender& sender, const proto::Heartbeat& beat) {
   Node* node = sender.node;
-  if (node == nullptr || beat.node != node->id || beat.incarnation != node->incarnation) {
+  if (node == nullptr && sender.identity.role == Role::kReader) {
+    // One that was forgotten: it connects, and joins, again.
+    van_->Disconnect(sender.peer, absl::UnavailableError("this reader has to join again"));
+  } else if (node == nullptr || beat.node != node->id || beat.incarnation != node->incarnation) {
     OutOfTurn(sender, "a Heartbeat of nobody that has joined");
   } else if (node->state == Node::State::kDead) {
     proto::NodeDown down;
@@ -269,15 +273,21 @@ void Scheduler::Impl::On(const Sender& sender, const proto::MapAck& ack) {
     publisher_.OnAck(*sender.node, ack.version, Now());
     if (sender.node->role == Role::kWorker && ack.version <= maps_.newest()->version) {
       switches_.OnAck(sender.node->id, ack.version, ack.clock);
+      table_changes_.OnAck(sender.node->id, ack.version, ack.clock);
     }
     if (sender.node->role != Role::kServer || !publisher_.ServersHaveIt()) return;
     LoadIfPrepared();
+    FinishRenewals();
     PlanSoon();
   }
 }
 
 void Scheduler::Impl::On(const Sender& sender, const proto::Leave& leave) {
   Node* node = sender.node;
+  if (node != nullptr && node->role == Role::kReader) {
+    SendTo(sender.peer, proto::LeaveAck{});
+    return ForgetReader(*node, "it left");
+  }
   const bool leaves = node != nullptr && node->alive();
   if (leaves && running()) {
     node->peer = sender.peer;
@@ -322,17 +332,22 @@ bool Scheduler::Impl::IsComplete(const Node& worker, std::uint64_t request) {
 
 void Scheduler::Impl::On(const Sender& sender, const proto::CreateTable& create) {
   if (!IsMember(sender, Role::kWorker) || !IsComplete(*sender.node, create.request)) return;
-  catalogue_.Create(sender.node->id, create, Now());
+  if (!Renews(*sender.node, create)) catalogue_.Create(sender.node->id, create, Now());
 }
 
 void Scheduler::Impl::On(const Sender& sender, const proto::OpenTable& open) {
-  if (!IsMember(sender, Role::kWorker) || !IsComplete(*sender.node, open.request)) return;
+  if (!MayOpenTables(sender) || !IsComplete(*sender.node, open.request)) return;
+  if (sender.node->role == Role::kWorker) {
+    if (IsRenewed(open.name)) return;  // it asks again
+    catalogue_.Touch(open.name);
+  }
   catalogue_.Open(sender.node->id, open);
 }
 
 void Scheduler::Impl::On(const Sender& sender, const proto::InstallTableReply& reply) {
   if (!IsMember(sender, Role::kServer)) return;
   if (late_servers_.OnInstalled(sender.node->id, reply)) return;
+  if (table_changes_.OnInstalled(sender.node->id, reply)) return;
   catalogue_.OnInstalled(sender.node->id, reply);
 }
 

@@ -37,8 +37,11 @@ void Scheduler::Impl::GoOnFrom(State state) {
   switches_.Restore(state.codecs);
   pinned_ = std::move(state.pinned);
   for (const std::uint32_t table : pinned_) codec_reasons_[table] = kAskedFor;
-  maps_.Restore(state.version + 1, state.epoch, members_, planner_, switches_.entries());
+  if (!Is(mutant_, Mutant::kSettingsLostInRestart)) table_changes_.Restore(state.settings);
+  maps_.Restore(state.version + 1, state.epoch, members_, planner_, switches_.entries(),
+                table_changes_.entries());
   switches_.Published(state.version + 1);
+  table_changes_.Published(state.version + 1);
   // Nothing is sent before that version has been written.
   checkpoints_.NumberFrom(state.version + 1);
   catalogue_.Restore(state.tables, state.next_table);
@@ -135,7 +138,8 @@ std::string Scheduler::Impl::PublicAddress() const {
 
 std::uint64_t Scheduler::Impl::Stamp() const {
   return members_.changes() + maps_.newest()->version + catalogue_.changes() + barriers_.changes() +
-         switches_.changes() + pin_changes_ + plans_ + (restoration_.state().loaded ? 1 : 0);
+         switches_.changes() + table_changes_.changes() + pin_changes_ + plans_ +
+         (restoration_.state().loaded ? 1 : 0);
 }
 
 State Scheduler::Impl::Collect() const {
@@ -161,6 +165,7 @@ State Scheduler::Impl::Collect() const {
   state.next_table = catalogue_.next_id();
   state.barriers = barriers_.state();
   state.codecs = switches_.entries();
+  state.settings = table_changes_.entries();
   state.pinned = pinned_;
   state.restoration = restoration_.state();
   return state;

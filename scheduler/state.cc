@@ -126,7 +126,8 @@ Json ToJson(const TableCatalogue::Entry& table) {
       proto::Encode(proto::InstallTable{.table = table.id, .spec = table.spec});
   return {{"name", Packed(table.spec.name)},
           {"install", Packed(bytes.text())},
-          {"combine", table.combine}};
+          {"combine", table.combine},
+          {"untouched", table.untouched}};
 }
 
 TableCatalogue::Entry TableFrom(const Json& json) {
@@ -134,8 +135,11 @@ TableCatalogue::Entry TableFrom(const Json& json) {
       proto::Decode(runtime::Buffer::CopyOf(Unpacked(json.at("install"))), {});
   if (!message.ok()) throw std::invalid_argument(std::string(message.status().message()));
   const auto& install = std::get<proto::InstallTable>(*message);
-  return {
-      .id = install.table, .spec = install.spec, .combine = json.at("combine"), .installed = true};
+  return {.id = install.table,
+          .spec = install.spec,
+          .combine = json.at("combine"),
+          .installed = true,
+          .untouched = json.value("untouched", false)};  // older ones do not say
 }
 
 // ---- barriers ----
@@ -186,6 +190,32 @@ proto::CodecSwitch CodecSwitchFrom(const Json& json) {
           .decided = json.at(5)};
 }
 
+// ---- settings: [table, number, since, decided, [[parameter, bits], …], staleness, nonfinite] ----
+
+// Numbers to the bit: JSON has no infinity, and reads back what was rounded.
+Json ToJson(const proto::TableSettings& settings) {
+  Json parameters = Json::array();
+  for (const auto& [name, value] : settings.parameters) {
+    parameters.push_back({Packed(name), std::bit_cast<std::uint64_t>(value)});
+  }
+  return {settings.table,        settings.number,    settings.since,    settings.decided,
+          std::move(parameters), settings.staleness, settings.nonfinite};
+}
+
+proto::TableSettings SettingsFrom(const Json& json) {
+  proto::TableSettings settings{.table = json.at(0),
+                                .number = json.at(1),
+                                .since = json.at(2),
+                                .decided = json.at(3),
+                                .staleness = json.at(5),
+                                .nonfinite = json.at(6)};
+  for (const Json& one : json.at(4)) {
+    settings.parameters[Unpacked(one.at(0))] =
+        std::bit_cast<double>(one.at(1).get<std::uint64_t>());
+  }
+  return settings;
+}
+
 template <class List>
 Json ListToJson(const List& list) {
   Json json = Json::array();
@@ -212,6 +242,9 @@ State StateFrom(const Json& json) {
   state.barriers = BarriersFrom(json.at("barriers"));
   if (json.contains("codecs")) {  // older ones have none
     for (const Json& change : json.at("codecs")) state.codecs.push_back(CodecSwitchFrom(change));
+  }
+  if (json.contains("settings")) {
+    for (const Json& one : json.at("settings")) state.settings.push_back(SettingsFrom(one));
   }
   if (json.contains("pinned")) state.pinned = json.at("pinned").get<decltype(state.pinned)>();
   const Json& restoration = json.at("restoration");
@@ -245,6 +278,7 @@ std::string EncodeState(const State& state) {
                      {"next_table", state.next_table},
                      {"barriers", ToJson(state.barriers)},
                      {"codecs", ListToJson(state.codecs)},
+                     {"settings", ListToJson(state.settings)},
                      {"pinned", state.pinned},
                      {"restoration",
                       {Packed(state.restoration.path), state.restoration.checksum,

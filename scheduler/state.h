@@ -35,8 +35,9 @@ struct State {
   std::vector<TableCatalogue::Entry> tables;  // that are installed
   std::uint32_t next_table = 1;
   Barriers::State barriers;
-  std::vector<proto::CodecSwitch> codecs;  // CodecSwitches::entries
-  std::set<std::uint32_t> pinned;          // tables with codec auto that somebody has given another
+  std::vector<proto::CodecSwitch> codecs;      // CodecSwitches::entries
+  std::vector<proto::TableSettings> settings;  // TableChanges::entries
+  std::set<std::uint32_t> pinned;  // tables with codec auto that somebody has given another
   Restoration::State restoration;
 };
 

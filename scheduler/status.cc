@@ -236,6 +236,7 @@ std::string StatusToJson(const StatusSources& sources) {
   status["shards"] = ShardsToJson(sources);
   status["servers"] = NodesToJson(servers, sources);
   status["workers"] = NodesToJson(workers, sources);
+  status["readers"] = sources.readers;
   status["tables"] = TablesToJson(sources);
   status["barriers"] = BarriersToJson(sources.barriers);
   if (sources.keeper != nullptr) status["state"] = StateToJson(*sources.keeper, sources.now);

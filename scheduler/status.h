@@ -43,6 +43,7 @@ struct StatusSources {
   const ChainPlanner& planner;
   const ShardLoads& loads;
   const MembershipTable& members;
+  std::size_t readers = 0;
   const FailureDetector& detector;
   const Barriers& barriers;
   const TableCatalogue& catalogue;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/table_difference.h"
 
 namespace leeway::scheduler {
 namespace {
@@ -29,16 +30,36 @@ void TableCatalogue::Create(std::uint32_t node, const proto::CreateTable& create
   const auto found = tables_.find(create.spec.name);
   if (found == tables_.end()) {
     StartInstall(request, create.spec, now);
-  } else if (found->second.entry.spec != create.spec) {
-    Refuse(request,
-           absl::AlreadyExistsError(absl::StrCat(
-               "table '", create.spec.name, "' exists as ", found->second.entry.spec.ToString(),
-               ", but was asked for as ", create.spec.ToString())));
+  } else if (const absl::Status same = CheckSame(found->second.entry, create.spec); !same.ok()) {
+    Refuse(request, same);
   } else if (found->second.entry.installed) {
     Give(request, found->second.entry);
   } else {
     Wait(request, &found->second);
   }
+}
+
+// As it is, or as it was created: who comes later says what the others said.
+absl::Status TableCatalogue::CheckSame(const Entry& entry, const TableSpec& wanted) const {
+  if (entry.spec == wanted) return absl::OkStatus();
+  const std::vector<proto::FieldDifference> differences =
+      proto::DifferencesOf(members_->SpecOf(entry), wanted);
+  if (differences.empty()) return absl::OkStatus();
+  const bool shaped = std::any_of(differences.begin(), differences.end(),
+                                  [](const auto& one) { return one.shapes_data; });
+  return absl::AlreadyExistsError(absl::StrCat(
+      "table '", wanted.name, "' exists, and differs: ", proto::DescribeDifferences(differences),
+      shaped ? "" : " (Worker::ChangeTable and `leeway table` change that)"));
+}
+
+std::uint32_t TableCatalogue::TakeId() {
+  ++changes_;
+  return next_id_++;
+}
+
+void TableCatalogue::Touch(const std::string& name) {
+  const auto found = tables_.find(name);
+  if (found != tables_.end() && std::exchange(found->second.entry.untouched, false)) ++changes_;
 }
 
 void TableCatalogue::Open(std::uint32_t node, const proto::OpenTable& open) {
@@ -246,6 +267,7 @@ void TableCatalogue::Give(const Request& request, const Entry& entry) {
   reply.table = entry.id;
   reply.spec = entry.spec;
   reply.combine = entry.combine;
+  reply.settings = members_->SettingsOf(entry.id);
   Answer(request, std::move(reply));
 }
 

@@ -26,6 +26,14 @@ inline constexpr std::size_t kRequestsWaitingMax = 1 << 18;
 
 class TableCatalogue {
  public:
+  struct Entry {
+    std::uint32_t id = 0;
+    TableSpec spec;  // as it was created
+    Updater::Combine combine = Updater::Combine::kSum;
+    bool installed = false;
+    bool untouched = false;  // it comes from a checkpoint, and no worker has opened it
+  };
+
   // What the catalogue asks about the members.
   class Members {
    public:
@@ -35,6 +43,11 @@ class TableCatalogue {
     virtual std::string LastHeard(std::uint32_t node) const = 0;   // "last heard 3s ago"
     // FAILED_PRECONDITION names the living node without one of the table's codecs.
     virtual absl::Status CheckCodecs(const TableSpec& spec) const = 0;
+    // What has become of the table since it was created (table_changes.h).
+    virtual TableSpec SpecOf(const Entry& table) const { return table.spec; }
+    virtual std::vector<proto::TableSettings> SettingsOf(std::uint32_t /*table*/) const {
+      return {};
+    }
   };
   using Send = std::function<void(std::uint32_t node, const proto::AnyMessage&)>;
 
@@ -57,12 +70,6 @@ class TableCatalogue {
   // Asks servers that have not answered again; ends creations whose time is up.
   void Tick(absl::Time now);
 
-  struct Entry {
-    std::uint32_t id = 0;
-    TableSpec spec;
-    Updater::Combine combine = Updater::Combine::kSum;
-    bool installed = false;
-  };
   std::vector<Entry> tables() const;  // by name
   // The table of that name that is open to all, if there is one.
   std::optional<Entry> Installed(const std::string& name) const;
@@ -71,6 +78,10 @@ class TableCatalogue {
   // id. Tables that were being created are created again when they are asked for again.
   void Restore(const std::vector<Entry>& tables, std::uint32_t next_id);
   std::uint32_t next_id() const { return next_id_; }
+  // One that no table has, nor will have.
+  std::uint32_t TakeId();
+  // A worker is about to use the table.
+  void Touch(const std::string& name);
   // Grows whenever that changes.
   std::uint64_t changes() const { return changes_; }
 
@@ -90,6 +101,7 @@ class TableCatalogue {
     absl::Time resend_at, deadline;
   };
 
+  absl::Status CheckSame(const Entry& entry, const TableSpec& wanted) const;
   bool AnswerAgain(const Request& request);
   void Answer(const Request& request, proto::TableReply reply);
   void Refuse(const Request& request, absl::Status why);

@@ -203,7 +203,9 @@ void TestCluster::KillScheduler() {
 }
 
 TestNode* TestCluster::Start(Role role, const std::function<void(Config*)>& edit) {
-  std::vector<TestNode*>& same = role == Role::kServer ? servers : workers;
+  std::vector<TestNode*>& same = role == Role::kServer   ? servers
+                                 : role == Role::kReader ? readers
+                                                         : workers;
   Config its = config;
   its.role = role;
   if (edit) edit(&its);

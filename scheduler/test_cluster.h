@@ -144,7 +144,7 @@ class TestCluster {
   std::unique_ptr<Scheduler> scheduler;
   std::optional<absl::Status> over;  // what the scheduler said at its end
   std::vector<std::unique_ptr<TestNode>> nodes;
-  std::vector<TestNode*> servers, workers;  // by order of start
+  std::vector<TestNode*> servers, workers, readers;  // by order of start
   std::set<const TestNode*> killed;
 };
 

@@ -90,6 +90,17 @@ void AddCodec(CLI::App* app, CodecCommand* changed, Action* action) {
   codec->callback([=] { *action = [=] { return RunCodecCommand(*changed); }; });
 }
 
+void AddTable(CLI::App* app, TableCommand* changed, Action* action) {
+  CLI::App* table = app->add_subcommand(
+      "table", "show what a table is, and change what does not shape its data while it is used");
+  table->add_option("table", changed->table, "its name")->required();
+  table->add_option("--set", changed->changes,
+                    "updater.NAME=NUMBER (or =default), consistency=ssp:S or asp, "
+                    "nonfinite=count or refuse");
+  table->add_option("--scheduler", changed->scheduler, kSchedulerHelp);
+  table->callback([=] { *action = [=] { return RunTableCommand(*changed); }; });
+}
+
 // What the commands about checkpoints are given.
 struct CheckpointOptions {
   CheckpointSaveCommand save;
@@ -329,6 +340,7 @@ int Main(const std::vector<std::string>& arguments) {
   DrainCommand drain;
   RebalanceCommand rebalance;
   CodecCommand codec;
+  TableCommand table;
   CheckpointOptions checkpoint;
   LaunchCommand launch;
   TrainCommand train;
@@ -340,6 +352,7 @@ int Main(const std::vector<std::string>& arguments) {
   AddStatus(&app, &status, &action);
   AddMoves(&app, &drain, &rebalance, &action);
   AddCodec(&app, &codec, &action);
+  AddTable(&app, &table, &action);
   AddCheckpoints(&app, &checkpoint, &role, &action);
   AddLaunch(&app, &launch, &action);
   AddTrain(&app, &train, &action);

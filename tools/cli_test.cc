@@ -48,7 +48,7 @@ TEST(CliTest, HelpNamesTheCommands) {
   EXPECT_EQ(said.code, 0);
   for (const char* command :
        {"scheduler", "server", "launch", "train", "compare", "compression", "status", "drain",
-        "rebalance", "codec", "checkpoint", "doctor", "version"}) {
+        "rebalance", "codec", "table", "checkpoint", "doctor", "version"}) {
     EXPECT_THAT(said.output, HasSubstr(command));
   }
 }
@@ -102,6 +102,8 @@ TEST(CliTest, DrainAndRebalanceSayWhatIsWrong) {
   ExpectComplaint({"drain", "server:1"}, 1, "LEEWAY_SCHEDULER is not set");
   ExpectComplaint({"codec", "w"}, 2, "codec is required");
   ExpectComplaint({"codec", "w", "onebit"}, 1, "LEEWAY_SCHEDULER is not set");
+  ExpectComplaint({"table"}, 2, "table is required");
+  ExpectComplaint({"table", "w", "--set", "consistency=asp"}, 1, "LEEWAY_SCHEDULER is not set");
   ExpectComplaint({"rebalance"}, 1, "LEEWAY_SCHEDULER is not set");
 }
 

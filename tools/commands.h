@@ -49,6 +49,13 @@ struct RebalanceCommand {
 };
 int RunRebalanceCommand(const RebalanceCommand& command);
 
+struct TableCommand {
+  std::string table;
+  std::vector<std::string> changes;  // "field=value"
+  std::string scheduler;             // empty: LEEWAY_SCHEDULER
+};
+int RunTableCommand(const TableCommand& command);
+
 struct CodecCommand {
   std::string scheduler;
   std::string table;

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/layout.h"
 #include "proto/limits.h"
+#include "proto/table_difference.h"
 #include "proto/text.h"
 #include "runtime/log.h"
 #include "runtime/status_macros.h"
@@ -31,6 +32,9 @@ absl::Status CheckName(absl::string_view field, absl::string_view name, std::siz
   return proto::CheckText(field, name, min, proto::kNameBytesMax);
 }
 
+// As what it is known to the others.
+Role WireRole(const Config& config) { return config.read_only ? Role::kReader : Role::kWorker; }
+
 }  // namespace
 
 Core::Core(Setup setup)
@@ -55,7 +59,7 @@ void Core::Start(Done ready) {
   ready_ = std::move(ready);
   node::Membership::Setup setup;
   setup.config = config_;
-  setup.role = Role::kWorker;
+  setup.role = WireRole(config_);
   setup.incarnation = incarnation_;
   setup.host = host_;
   setup.loop = loop_;
@@ -99,6 +103,16 @@ absl::Status Core::Usable() const {
   return over_;
 }
 
+absl::Status Core::MayDo(absl::string_view what) const {
+  if (config_.read_only) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(what,
+                     ": this client is a reader (LEEWAY_READ_ONLY=1, Config::read_only), "
+                     "which only opens tables and pulls"));
+  }
+  return Usable();
+}
+
 // ---- membership ----
 
 void Core::OnWelcome(const proto::Welcome& welcome) {
@@ -106,7 +120,7 @@ void Core::OnWelcome(const proto::Welcome& welcome) {
   if (on_rank_ != nullptr) on_rank_(welcome.rank);
   const Requests::Self self{.incarnation = incarnation_, .rank = welcome.rank, .mutant = mutant_};
   servers_ = std::make_unique<Servers>(config_, loop_, factory_,
-                                       van::Identity{.role = Role::kWorker,
+                                       van::Identity{.role = WireRole(config_),
                                                      .node = welcome.node,
                                                      .incarnation = incarnation_,
                                                      .cluster = welcome.cluster},
@@ -136,6 +150,7 @@ void Core::OnMap(std::shared_ptr<const proto::ClusterMap> map) {
     if (connect_grace_) ConnectDeadline();
     return;
   }
+  FollowSettings();
   FollowCodecs();
   servers_->Follow(*map_);
   DropDeadServers();
@@ -169,9 +184,19 @@ void Core::FollowCodecs() {
   if (news) requests_->SendUndecided();
 }
 
+// Likewise what waited for settings.
+void Core::FollowSettings() {
+  if (map_->settings.empty() || settings_.empty()) return;
+  for (const auto& [table, settings] : settings_) {
+    settings->Follow(proto::SettingsOf(map_->settings, table));
+  }
+  requests_->SendUndecided();
+}
+
 // Who was there when the cluster became complete counts from where it begins; who came later from
 // where the others are.
 void Core::Enter() {
+  if (config_.read_only) return BeReady();  // nobody waits for it
   if (entrance_ != nullptr) return entrance_->Follow(*map_);
   const auto self =
       std::find_if(map_->workers.begin(), map_->workers.end(),
@@ -280,7 +305,7 @@ Errands::TableDone Core::TableAnswer(TableDone done) {
     if (!reply.ok()) return done(reply.status());
     auto info = std::make_shared<TableInfo>();
     info->id = reply->table;
-    info->spec = std::move(reply->spec);
+    TakeSettings(*reply, info.get());
     info->combine = reply->combine;
     info->num_shards = static_cast<std::uint32_t>(map_->owners.size());
     info->block_bytes = welcome_.block_bytes;
@@ -290,10 +315,27 @@ Errands::TableDone Core::TableAnswer(TableDone done) {
   };
 }
 
+// The description with the newest settings, and those of each clock.
+void Core::TakeSettings(const proto::TableReply& reply, TableInfo* info) {
+  info->spec = reply.spec;
+  for (const proto::TableSettings& settings : reply.settings) {
+    if (settings.decided) info->spec = proto::WithSettings(info->spec, settings);
+  }
+  // Readers have no clock, and get no map that only changes tables.
+  if (config_.read_only) return;
+  std::shared_ptr<LiveSettings>& settings = settings_[reply.table];
+  if (settings == nullptr) {
+    settings = std::make_shared<LiveSettings>(reply.spec.consistency);
+    settings->Follow(proto::SettingsOf(map_->settings, reply.table));
+  }
+  settings->Hear(reply.settings);
+  info->settings = settings;
+}
+
 // One for each table, also where it is opened again: residuals are the worker's.
 absl::Status Core::SetCoding(TableInfo* info) {
   LEEWAY_ASSIGN_OR_RETURN(compress::TableCodecs codecs, compress::TableCodecsOf(info->spec));
-  if (!codecs.encodes()) return absl::OkStatus();
+  if (!codecs.encodes() || config_.read_only) return absl::OkStatus();  // readers get values plain
   std::shared_ptr<TableCoding>& coding = codings_[info->id];
   if (coding == nullptr) {
     coding =
@@ -314,9 +356,30 @@ absl::Status Core::SetCoding(TableInfo* info) {
 void Core::CreateTable(const TableSpec& spec, absl::Duration timeout, TableDone done) {
   absl::Status status = Usable();
   if (status.ok()) status = spec.Validate();
-  if (status.ok()) status = compress::TableCodecsOf(spec).status();
+  if (!status.ok()) return done(status);
+  if (config_.read_only) return OpenEqualTable(spec, timeout, std::move(done));
+  status = compress::TableCodecsOf(spec).status();
   if (!status.ok()) return done(status);
   errands_->CreateTable(spec, timeout, TableAnswer(std::move(done)));
+}
+
+// What a reader gets for a table that it describes as its workers do.
+void Core::OpenEqualTable(const TableSpec& spec, absl::Duration timeout, TableDone done) {
+  errands_->OpenTable(
+      spec.name, timeout,
+      TableAnswer([this, spec, done = std::move(done)](
+                      absl::StatusOr<std::shared_ptr<const TableInfo>> info) mutable {
+        if (absl::IsNotFound(info.status())) {
+          return done(MayDo(absl::StrCat("creating table '", spec.name, "', which is not there")));
+        }
+        if (info.ok()) {
+          if (const absl::Status shaped = proto::CheckShapedAlike((*info)->spec, spec);
+              !shaped.ok()) {
+            return done(shaped);
+          }
+        }
+        done(std::move(info));
+      }));
 }
 
 void Core::OpenTable(const std::string& name, absl::Duration timeout, TableDone done) {
@@ -327,7 +390,7 @@ void Core::OpenTable(const std::string& name, absl::Duration timeout, TableDone 
 }
 
 void Core::Barrier(Group group, const std::string& name, absl::Duration timeout, Done done) {
-  absl::Status status = Usable();
+  absl::Status status = MayDo("a barrier");
   if (status.ok()) status = CheckName("a barrier's name", name, 0);
   if (status.ok() && (group < Group::kWorkers || group > Group::kAll)) {
     status = absl::InvalidArgumentError(
@@ -340,7 +403,7 @@ void Core::Barrier(Group group, const std::string& name, absl::Duration timeout,
 
 void Core::Call(std::uint32_t server_rank, const std::string& handler, runtime::Buffer request,
                 absl::Duration timeout, Calls::Done done) {
-  absl::Status status = Usable();
+  absl::Status status = MayDo("a call of a handler");
   if (status.ok()) status = CheckName("a handler's name", handler);
   if (status.ok()) status = CheckTimeout(timeout);
   if (!status.ok()) return done(status);
@@ -349,7 +412,7 @@ void Core::Call(std::uint32_t server_rank, const std::string& handler, runtime::
 
 void Core::SetCodec(const std::string& table, const std::string& codec, absl::Duration timeout,
                     Errands::TextDone done) {
-  absl::Status status = Usable();
+  absl::Status status = MayDo("changing a table's codec");
   if (status.ok()) status = CheckName("a table's name", table);
   if (status.ok()) status = CheckName("a codec", codec);
   if (status.ok()) status = CheckTimeout(timeout);
@@ -358,9 +421,29 @@ void Core::SetCodec(const std::string& table, const std::string& codec, absl::Du
                   timeout, std::move(done));
 }
 
+void Core::ChangeTable(const std::string& table, const std::vector<std::string>& changes,
+                       absl::Duration timeout, Errands::TextDone done) {
+  absl::Status status = MayDo("changing a table");
+  if (status.ok()) status = CheckName("a table's name", table);
+  for (const std::string& change : changes) {
+    if (status.ok()) {
+      status = proto::CheckText("a change of a table", change, 1, proto::kArgumentBytesMax);
+    }
+  }
+  if (status.ok() && changes.size() >= proto::kArgumentsMax) {
+    status = absl::InvalidArgumentError(absl::StrCat(
+        "a change of a table has ", changes.size(), " parts, may have ", proto::kArgumentsMax - 1));
+  }
+  if (!status.ok()) return done(status);
+  std::vector<std::string> arguments = {table};
+  arguments.insert(arguments.end(), changes.begin(), changes.end());
+  errands_->Admin(absl::StrCat("changing table '", table, "'"), "table", std::move(arguments),
+                  timeout, std::move(done));
+}
+
 void Core::Checkpoint(const std::string& directory, absl::Duration timeout,
                       Errands::TextDone done) {
-  absl::Status status = Usable();
+  absl::Status status = MayDo("saving a checkpoint");
   if (status.ok()) {
     status = proto::CheckText("a checkpoint's folder", directory, 0, proto::kArgumentBytesMax);
   }
@@ -384,6 +467,7 @@ SavedResiduals Core::Residuals() const {
 
 // All of them or none.
 absl::Status Core::TakeResiduals(const SavedResiduals& saved) {
+  LEEWAY_RETURN_IF_ERROR(MayDo("loading residuals"));
   std::vector<std::pair<PushEncoder*, const SavedTable*>> taken;
   for (const auto& [table, coding] : codings_) {
     const auto found = saved.find(coding->pushes.table_name());
@@ -397,7 +481,7 @@ absl::Status Core::TakeResiduals(const SavedResiduals& saved) {
 }
 
 absl::Status Core::Clock() {
-  LEEWAY_RETURN_IF_ERROR(Usable());
+  LEEWAY_RETURN_IF_ERROR(MayDo("Clock()"));
   ticker_->Tick();
   return requests_->TakeRefusal();
 }

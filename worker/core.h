@@ -33,6 +33,7 @@
 #include "worker/due_operations.h"
 #include "worker/entrance.h"
 #include "worker/errands.h"
+#include "worker/live_settings.h"
 #include "worker/mutants.h"
 #include "worker/operation.h"
 #include "worker/requests.h"
@@ -69,6 +70,8 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   void Start(Done ready);
   // Ready, and neither left nor over.
   absl::Status Usable() const;
+  // Likewise, and no reader: FAILED_PRECONDITION says that it may not do that (Config::read_only).
+  absl::Status MayDo(absl::string_view what) const;
 
   std::uint32_t rank() const { return welcome_.rank; }
   // By which servers tell this start of the process from others of the same rank.
@@ -99,6 +102,10 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   // `done` with what the scheduler says once it is decided (ClockOfSwitch).
   void SetCodec(const std::string& table, const std::string& codec, absl::Duration timeout,
                 Errands::TextDone done);
+  // Likewise. `changes`: "updater.learning_rate=0.1", "consistency=asp", … (the scheduler's command
+  // `table`).
+  void ChangeTable(const std::string& table, const std::vector<std::string>& changes,
+                   absl::Duration timeout, Errands::TextDone done);
   // `done` with the folder of the checkpoint, once it is complete.
   void Checkpoint(const std::string& directory, absl::Duration timeout, Errands::TextDone done);
 
@@ -134,6 +141,7 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   static absl::Status CheckTimeout(absl::Duration timeout);
   void OnAnswer(Request& request, const Link& link, const proto::Reply& reply,
                 std::span<runtime::Buffer> payload);
+  static void NoteInfo(const proto::Reply& reply, Operation* operation);
   absl::Status TakeAnswer(const Request& request, Operation& operation, const proto::Reply& reply,
                           std::span<runtime::Buffer> payload);
   void FailOperation(const std::shared_ptr<Operation>& operation, absl::Status why);
@@ -146,10 +154,13 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   void Overdue(const std::shared_ptr<Operation>& operation);
   void BreakOff(const Operation& operation);
   Errands::TableDone TableAnswer(TableDone done);
+  void OpenEqualTable(const TableSpec& spec, absl::Duration timeout, TableDone done);
   absl::Status SetCoding(TableInfo* info);
   std::vector<std::uint32_t> LivingServers() const;
   void Tell(proto::CodecReport report);
   void FollowCodecs();
+  void FollowSettings();
+  void TakeSettings(const proto::TableReply& reply, TableInfo* info);
   void Enter();
   void BeReady();
   void DropDeadServers();
@@ -177,7 +188,8 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   std::uint64_t next_operation_ = 1;
   DueOperations due_;
   StalenessLedger staleness_;
-  std::map<std::uint32_t, std::shared_ptr<TableCoding>> codings_;  // by table
+  std::map<std::uint32_t, std::shared_ptr<TableCoding>> codings_;    // by table
+  std::map<std::uint32_t, std::shared_ptr<LiveSettings>> settings_;  // by table
   std::uint64_t bytes_pulled_ = 0;
   bool connect_grace_ = false;  // the membership is being given the last word
   Done left_;

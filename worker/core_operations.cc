@@ -11,6 +11,7 @@
 #include "worker/answers.h"
 #include "worker/cluster_status.h"
 #include "worker/core.h"
+#include "worker/live_settings.h"
 #include "worker/spoken_duration.h"
 
 namespace leeway::worker {
@@ -26,6 +27,13 @@ constexpr absl::Duration kLeaveLook = absl::Milliseconds(5);
 
 absl::Status Prefixed(absl::string_view prefix, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(prefix, ": ", status.message()));
+}
+
+// The bound that holds in the request's clock.
+Consistency ConsistencyOf(const Request& request) {
+  const TableInfo& table = *request.table;
+  return table.settings == nullptr ? table.spec.consistency
+                                   : table.settings->ConsistencyAt(request.clock);
 }
 
 // A server does not read a request with another.
@@ -66,6 +74,9 @@ std::shared_ptr<Operation> Core::Submit(absl::StatusOr<Sliced> sliced, const Ter
   operation->number = next_operation_++;
   absl::Status status = Usable();
   if (status.ok()) status = sliced.status();
+  if (status.ok() && proto::HasPush(sliced->op)) {
+    status = MayDo(absl::StrCat("push to table '", sliced->table->spec.name, "'"));
+  }
   if (status.ok()) status = CheckLearningRate(terms.learning_rate);
   const absl::Duration timeout = terms.timeout.value_or(config_.request_timeout);
   if (status.ok()) status = CheckTimeout(timeout);
@@ -127,18 +138,26 @@ void Core::SettleSayingWhoIsSilent(const std::shared_ptr<Operation>& operation) 
                    });
 }
 
+// The oldest of what its requests were answered with.
+void Core::NoteInfo(const proto::Reply& reply, Operation* operation) {
+  PullInfo& info = operation->info;
+  const bool first = !std::exchange(operation->has_info, true);
+  info.clock = first ? reply.slowest_clock : std::min(info.clock, reply.slowest_clock);
+  info.version += reply.version;
+}
+
 absl::Status Core::TakeAnswer(const Request& request, Operation& operation,
                               const proto::Reply& reply, std::span<runtime::Buffer> payload) {
   LEEWAY_RETURN_IF_ERROR(reply.result);
   LEEWAY_RETURN_IF_ERROR(CheckAnswer(request, reply, payload));
   if (!proto::HasPull(request.op)) return absl::OkStatus();
-  const absl::Status fresh =
-      staleness_.Check(request.table->spec.consistency, request.clock, reply);
+  const absl::Status fresh = staleness_.Check(ConsistencyOf(request), request.clock, reply);
   if (!fresh.ok()) {
     runtime::LogError("table '", request.table->spec.name, "': ", fresh.message());
     return fresh;
   }
   for (const runtime::Buffer& frame : payload) bytes_pulled_ += frame.size();
+  NoteInfo(reply, &operation);
   return operation.sink->Take(request.index, reply, payload);
 }
 

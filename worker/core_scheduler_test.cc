@@ -125,5 +125,38 @@ TEST_F(SchedulerTest, ACheckpointIsAskedForUntilItIsThere) {
               HasSubstr("saving a checkpoint in '/data': the scheduler at"));
 }
 
+// The scheduler tells who opens a table of a change that no map has told servers of yet.
+TEST_F(SchedulerTest, AskingBySettingsThatServersMayNotKnowWaitsForTheMapThatHasThem) {
+  TableSpec spec = TableSpec::Dense("changed", {16});
+  spec.consistency = Consistency::Ssp(2);
+  cluster_.scheduler->settings = {
+      {.table = 2, .number = 1, .since = 1, .decided = true, .staleness = 1}};
+  const auto table = cluster_.MakeTable(spec);
+  EXPECT_EQ(table->spec.consistency, Consistency::Ssp(1));
+  std::vector<float> got(16);
+  EXPECT_TRUE(cluster_.Await(cluster_.Pull(table, {}, &got)).ok());  // of clock 0
+  ASSERT_TRUE(cluster_.core->Clock().ok());
+  const auto pull = cluster_.Pull(table, {}, &got);
+  cluster_.world.RunFor(absl::Seconds(5));
+  EXPECT_FALSE(pull->done());
+  cluster_.scheduler->map.settings = cluster_.scheduler->settings;
+  ++cluster_.scheduler->map.version;
+  cluster_.scheduler->Publish();
+  EXPECT_TRUE(cluster_.Await(pull).ok());
+}
+
+// It has no clock, and gets no map that only changes a table.
+TEST(ReaderTest, WaitsForNoSettings) {
+  TestCluster cluster(
+      {.servers = 1, .shards = 1, .configure = [](Config* config) { config->read_only = true; }});
+  cluster.scheduler->AddTable(TableSpec::Dense("w", {16}));
+  cluster.scheduler->settings = {
+      {.table = 1, .number = 1, .since = 0, .decided = true, .staleness = 1}};
+  cluster.Connect();
+  std::vector<float> got(16);
+  EXPECT_TRUE(
+      cluster.Await(cluster.Pull(cluster.MakeTable(TableSpec::Dense("w", {16})), {}, &got)).ok());
+}
+
 }  // namespace
 }  // namespace leeway::worker

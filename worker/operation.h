@@ -14,6 +14,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "leeway/worker.h"
 #include "proto/messages.h"
 #include "runtime/free_list.h"
 #include "worker/slice.h"
@@ -36,6 +37,9 @@ class Operation {
   bool done() const { return done_.load(std::memory_order_acquire); }
   // Only once it is done.
   const absl::Status& status() const { return status_; }
+  // What its values are of, if it pulled any. Only once it is done.
+  PullInfo info;
+  bool has_info = false;
   // Once.
   void MarkDone(absl::Status status) {
     status_ = std::move(status);

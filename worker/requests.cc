@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "worker/live_settings.h"
 #include "worker/resend_delay.h"
 #include "worker/table_coding.h"
 
@@ -184,8 +185,11 @@ void Requests::Fill(Request& request) {
   pushed_bytes_ += request.piece.payload.back().size();
 }
 
-// A push of a clock for which the table's codec is being decided waits for that.
+// A push of a clock for which the table's codec is being decided waits for that, and so does
+// everything of a clock for which its settings are.
 bool Requests::Undecided(const Request& request) {
+  const LiveSettings* const settings = request.table->settings.get();
+  if (settings != nullptr && settings->UndecidedAt(request.clock)) return true;
   const TableCoding* const coding = request.table->coding.get();
   return !request.filled && coding != nullptr && !coding->ChoiceAt(request.clock).has_value();
 }
@@ -194,7 +198,8 @@ void Requests::SendUndecided() {
   for (Lane& lane : lanes_) {
     if (lane.link == nullptr) continue;
     EnqueueAll(lane, [](const Request& request) {
-      return !request.filled && request.state == Request::State::kWaiting && !Undecided(request);
+      return request.times_sent == 0 && request.state == Request::State::kWaiting &&
+             !Undecided(request);
     });
   }
   for (const auto& [place, link] : servers_->links()) Pump(link.get());

@@ -75,7 +75,7 @@ class Requests {
   // Forgets everything.
   void Clear();
 
-  // Codecs have been decided on: what waited for that is sent.
+  // Codecs or settings of tables have been decided on: what waited for that is sent.
   void SendUndecided();
 
   void OnLinkUp(Link* link);

@@ -75,7 +75,7 @@ std::string Requests::DescribeRequestWait(const Lane& lane, const Request& reque
                     link.trouble.message());
   } else if (Undecided(request)) {
     absl::StrAppend(&text, ", to which nothing of clock ", request.clock,
-                    " is sent before the scheduler has decided on the codec of table '",
+                    " is sent before the scheduler has decided on a change of table '",
                     request.table->spec.name, "'");
   } else if (request.times_sent == 0) {
     absl::StrAppend(&text, ", to which it could not be sent yet");

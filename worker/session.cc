@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/table_texts.h"
 #include "runtime/log.h"
 #include "runtime/status_macros.h"
 #include "worker/cluster_status.h"
@@ -16,6 +17,24 @@ namespace {
 constexpr absl::Duration kCloseTimeout = absl::Seconds(5);
 
 absl::Status Left() { return absl::FailedPreconditionError("this worker has left its cluster"); }
+
+// As the scheduler's command `table` takes them.
+std::vector<std::string> TextsOf(const TableChange& change) {
+  std::vector<std::string> texts;
+  for (const auto& [name, value] : change.parameters) {
+    texts.push_back(
+        absl::StrCat("updater.", name, "=", value.has_value() ? proto::Exact(*value) : "default"));
+  }
+  if (change.consistency.has_value()) {
+    texts.push_back(absl::StrCat("consistency=", change.consistency->ToString()));
+  }
+  if (change.nonfinite.has_value()) {
+    const bool counts = *change.nonfinite == NonFinite::kCount;
+    texts.push_back(absl::StrCat("nonfinite=", counts ? "count" : "refuse"));
+  }
+  return texts;
+}
+
 absl::Status InCallback() {
   return absl::FailedPreconditionError(
       "an operation's callback must not wait: it runs on the thread that would be waited for");
@@ -223,6 +242,20 @@ absl::StatusOr<std::uint64_t> Session::SetCodec(absl::string_view table, absl::s
   return ClockOfSwitch(*json);
 }
 
+absl::StatusOr<std::uint64_t> Session::ChangeTable(absl::string_view table,
+                                                   const TableChange& change,
+                                                   std::optional<absl::Duration> timeout) {
+  const absl::Time start = progress_.loop()->Now();
+  const absl::StatusOr<std::string> json =
+      Ask<std::string>([&](Core& core, Errands::TextDone done) {
+        core.ChangeTable(std::string(table), TextsOf(change),
+                         timeout.value_or(config_.request_timeout), std::move(done));
+      });
+  CountWait(start);
+  LEEWAY_RETURN_IF_ERROR(json.status());
+  return ClockOfSwitch(*json);
+}
+
 absl::StatusOr<std::string> Session::Checkpoint(absl::string_view directory,
                                                 std::optional<absl::Duration> timeout) {
   const absl::Time start = progress_.loop()->Now();
@@ -246,13 +279,24 @@ absl::StatusOr<SavedResiduals> Session::Residuals() {
   return residuals;
 }
 
+// A reader, which pushes nothing, has none.
+absl::Status Session::MayKeepResiduals() {
+  absl::Status status = Left();
+  progress_.Do([&] {
+    if (core_ != nullptr) status = core_->MayDo("saving and loading residuals");
+  });
+  return status;
+}
+
 absl::Status Session::SaveResiduals(const std::string& directory) {
+  LEEWAY_RETURN_IF_ERROR(MayKeepResiduals());
   LEEWAY_ASSIGN_OR_RETURN(const SavedResiduals residuals, Residuals());
   return WriteResiduals(runtime::RealFileSystem(), directory, rank_, residuals);
 }
 
 absl::Status Session::LoadResiduals(const std::string& directory,
                                     std::optional<std::uint32_t> rank) {
+  LEEWAY_RETURN_IF_ERROR(MayKeepResiduals());
   LEEWAY_ASSIGN_OR_RETURN(
       const SavedResiduals residuals,
       ReadResiduals(runtime::RealFileSystem(), directory, rank.value_or(rank_)));

@@ -62,6 +62,8 @@ class Session {
 
   absl::StatusOr<std::uint64_t> SetCodec(absl::string_view table, absl::string_view codec,
                                          std::optional<absl::Duration> timeout);
+  absl::StatusOr<std::uint64_t> ChangeTable(absl::string_view table, const TableChange& change,
+                                            std::optional<absl::Duration> timeout);
   absl::StatusOr<std::string> Checkpoint(absl::string_view directory,
                                          std::optional<absl::Duration> timeout);
   absl::Status SaveResiduals(const std::string& directory);
@@ -80,6 +82,7 @@ class Session {
 
  private:
   absl::StatusOr<SavedResiduals> Residuals();
+  absl::Status MayKeepResiduals();
   Session(const Config& config, World world);
 
   // Runs `start` with the core and a place for the answer; waits until the answer is there.

@@ -11,15 +11,17 @@
 namespace leeway::worker {
 
 struct TableCoding;
+class LiveSettings;
 
 struct TableInfo {
   std::uint32_t id = 0;
-  TableSpec spec;
+  TableSpec spec;  // as it was when the table was opened; `settings` has what changes
   Updater::Combine combine = Updater::Combine::kSum;  // how repeated keys are made into one
   std::uint32_t num_shards = 1;
   std::uint64_t block_bytes = 0;                 // the cluster's: LEEWAY_BLOCK_BYTES
   std::uint64_t message_bytes_max = 1ull << 30;  // one payload frame
   std::shared_ptr<TableCoding> coding;           // null: values travel as they are
+  std::shared_ptr<LiveSettings> settings;        // null: as `spec` says
 };
 
 }  // namespace leeway::worker

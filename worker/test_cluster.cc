@@ -55,6 +55,11 @@ void ScriptedScheduler::Tell(const proto::AnyMessage& message) {
   for (const van::PeerId peer : joined_) Send(peer, message);
 }
 
+void ScriptedScheduler::AddTable(const TableSpec& spec) {
+  const auto id = static_cast<std::uint32_t>(tables_.size() + 1);
+  tables_.try_emplace(spec.name, id, spec);
+}
+
 proto::TableReply ScriptedScheduler::ReplyTo(std::uint64_t request, const std::string& name) {
   proto::TableReply reply;
   reply.request = request;
@@ -66,6 +71,7 @@ proto::TableReply ScriptedScheduler::ReplyTo(std::uint64_t request, const std::s
   reply.table = found->second.first;
   reply.spec = found->second.second;
   reply.combine = combine;
+  reply.settings = settings;
   return reply;
 }
 
@@ -83,8 +89,7 @@ void ScriptedScheduler::OnMessage(van::PeerId peer, van::Message raw) {
     Send(peer, proto::HeartbeatAck{beat->number});
   } else if (const auto* create = std::get_if<proto::CreateTable>(&message)) {
     ++table_requests;
-    const auto id = static_cast<std::uint32_t>(tables_.size() + 1);
-    tables_.try_emplace(create->spec.name, id, create->spec);
+    AddTable(create->spec);
     if (answer_tables) Send(peer, ReplyTo(create->request, create->spec.name));
   } else if (const auto* open = std::get_if<proto::OpenTable>(&message)) {
     ++table_requests;

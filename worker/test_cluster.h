@@ -37,7 +37,11 @@ class ScriptedScheduler final : public van::Handler {
   void Publish();
   void Tell(const proto::AnyMessage& message);
 
+  // As if somebody had created it.
+  void AddTable(const TableSpec& spec);
+
   proto::ClusterMap map;
+  std::vector<proto::TableSettings> settings;  // that answers say of each table
   bool release_barriers = true;
   bool answer_tables = true;
   Updater::Combine combine = Updater::Combine::kSum;

@@ -180,6 +180,18 @@ absl::Status Worker::Wait(std::span<const Ticket> tickets) {
 }
 bool Worker::Done(const Ticket& ticket) const { return client_->session()->Done(ticket); }
 
+absl::StatusOr<PullInfo> Worker::Info(const Ticket& ticket) const {
+  const worker::Operation* const operation = ticket.operation().get();
+  if (operation == nullptr || !operation->done()) {
+    return absl::FailedPreconditionError("the ticket has not completed: call Wait() before Info()");
+  }
+  LEEWAY_RETURN_IF_ERROR(operation->status());
+  if (!operation->has_info) {
+    return absl::FailedPreconditionError("the ticket is of a push: only pulls have a PullInfo");
+  }
+  return operation->info;
+}
+
 absl::Status Worker::Clock() { return client_->session()->Clock(); }
 std::uint64_t Worker::clock() const { return client_->session()->clock(); }
 
@@ -201,6 +213,12 @@ absl::StatusOr<std::string> Worker::Checkpoint(absl::string_view directory,
 absl::StatusOr<std::uint64_t> Worker::SetCodec(absl::string_view table, absl::string_view codec,
                                                std::optional<absl::Duration> timeout) {
   return client_->session()->SetCodec(table, codec, timeout);
+}
+
+absl::StatusOr<std::uint64_t> Worker::ChangeTable(absl::string_view table,
+                                                  const TableChange& change,
+                                                  std::optional<absl::Duration> timeout) {
+  return client_->session()->ChangeTable(table, change, timeout);
 }
 
 absl::Status Worker::SaveResiduals(absl::string_view directory) {

@@ -21,7 +21,8 @@ enum class Role : std::uint8_t {
   kScheduler = 1,
   kServer = 2,
   kWorker = 3,
-  kTool = 4
+  kTool = 4,
+  kReader = 5,  // a worker with Config::read_only, as the others see it
 };
 absl::string_view Name(Role role);  // "scheduler", "server", …
 
@@ -52,6 +53,7 @@ struct Config {
   std::vector<std::string> plugins;  // LEEWAY_PLUGINS, colon-separated
   std::uint32_t replication = 1;     // LEEWAY_REPLICATION: replicas of a shard (scheduler decides)
   bool elastic = false;              // LEEWAY_ELASTIC: this node comes on top of the announced ones
+  bool read_only = false;            // LEEWAY_READ_ONLY: a worker that only pulls: a reader
   std::string scheduler_state;       // LEEWAY_SCHEDULER_STATE: folder the scheduler remembers in
   std::string restore;               // LEEWAY_RESTORE: checkpoint the scheduler starts from
 

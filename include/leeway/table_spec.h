@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -104,6 +105,14 @@ struct TableSpec {
   std::string ToString() const;
 
   friend bool operator==(const TableSpec&, const TableSpec&) = default;
+};
+
+// A change of what does not shape a table's data (Worker::ChangeTable). What is not given stays.
+struct TableChange {
+  // Of the updater's hyper-parameters; none: its default again.
+  std::map<std::string, std::optional<double>> parameters;
+  std::optional<Consistency> consistency;  // between ssp and asp
+  std::optional<NonFinite> nonfinite;
 };
 
 }  // namespace leeway

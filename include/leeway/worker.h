@@ -30,6 +30,13 @@
 // server. When the last replica of a shard dies, operations on it fail with UNAVAILABLE. While the
 // scheduler is away operations go on; CreateTable, OpenTable, Barrier and Checkpoint wait for it.
 //
+// Readers. With Config::read_only (LEEWAY_READ_ONLY=1) this is a client that only pulls: it counts
+// nowhere as a worker, nobody waits for it, and it may come and go at any time, once the cluster is
+// complete. It opens tables that there are, and its pulls are answered at once with what has been
+// applied, whatever the table's consistency (docs/consistency.md); Info() says of which clock that
+// is. All that would change anything or wait for others (Push, PushPull, Clock, Barrier, …) fails
+// at once with FAILED_PRECONDITION.
+//
 // Deadlines. Every operation has one (Options::timeout, else Config::request_timeout), counted
 // from its submission; past it the ticket fails with DEADLINE_EXCEEDED, or a push that was under
 // way with UNKNOWN, and says who was waited for. With 0 or less nothing is begun.
@@ -76,6 +83,18 @@ struct Options {
   // Called once when the operation completes, on the thread that drives the library's progress
   // (possibly the caller's own, within another call). It must not block nor wait on tickets.
   std::function<void(const absl::Status&)> done;
+};
+
+// What the values of a pull are of.
+struct PullInfo {
+  // All that living workers pushed in iterations below it is in the values, wherever they come
+  // from; of later ones perhaps something (with BSP nothing).
+  std::uint64_t clock = 0;
+  // Counts the changes that the shards asked had taken. Of two pulls of the same elements the later
+  // one's is never smaller, and equal only if the values are. It is of one life of a cluster: one
+  // that starts from a checkpoint counts anew.
+  std::uint64_t version = 0;
+  friend bool operator==(const PullInfo&, const PullInfo&) = default;
 };
 
 // What a worker has seen so far. Staleness is counted on every pull reply of every table.
@@ -199,12 +218,15 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  std::uint32_t rank() const;  // 0 … num_workers() − 1
+  std::uint32_t rank() const;  // 0 … num_workers() − 1; of a reader: 0
   std::uint32_t num_workers() const;
   std::uint32_t num_servers() const;
 
-  // Creates the table, or opens it where an equal one exists. ALREADY_EXISTS shows both
-  // descriptions where they differ. INVALID_ARGUMENT: TableSpec::Validate, or the servers, said no.
+  // Creates the table, or opens it where an equal one exists, also one that was created equal and
+  // changed since. ALREADY_EXISTS shows where the descriptions differ. A table that the cluster has
+  // from a checkpoint (Config::restore) becomes what the first worker says that opens it, as far as
+  // that does not shape its data: rates, consistency, NaN policy. A reader opens only.
+  // INVALID_ARGUMENT: TableSpec::Validate, or the servers, said no.
   absl::StatusOr<Table> CreateTable(const TableSpec& spec);
   // NOT_FOUND, naming the tables there are.
   absl::StatusOr<Table> OpenTable(absl::string_view name);
@@ -222,6 +244,9 @@ class Worker {
   absl::Status Wait(std::span<const Ticket> tickets);  // all of them; the first error
   // Whether it has completed, without waiting.
   bool Done(const Ticket& ticket) const;
+  // Of a pull, or push-pull, that has completed without an error. FAILED_PRECONDITION: it is not
+  // one.
+  absl::StatusOr<PullInfo> Info(const Ticket& ticket) const;
 
   // Ends this worker's iteration: everything pushed so far belongs to it. Never waits for other
   // workers: that is for the next pull. DATA_LOSS: a push that had been accepted was refused by the
@@ -254,6 +279,16 @@ class Worker {
   // INVALID_ARGUMENT names the codecs that the table may have; NOT_FOUND: there is no such table.
   absl::StatusOr<std::uint64_t> SetCodec(absl::string_view table, absl::string_view codec,
                                          std::optional<absl::Duration> timeout = std::nullopt);
+
+  // Changes what does not shape a table's data while everybody goes on training: the updater's
+  // rates, the staleness bound, whether NaN is refused. It holds for all that is pushed and pulled
+  // in the clock that is returned and later, for everybody. (Priorities are the operations' own:
+  // Options::priority.) INVALID_ARGUMENT: the updater cannot be so. FAILED_PRECONDITION: it shapes
+  // the data after all (state of the updater), or is a change between bsp and others, for which the
+  // table has to be created again after the start from a checkpoint. ABORTED: another change is
+  // under way. NOT_FOUND: there is no such table.
+  absl::StatusOr<std::uint64_t> ChangeTable(absl::string_view table, const TableChange& change,
+                                            std::optional<absl::Duration> timeout = std::nullopt);
 
   // Error feedback: what this worker's pushes to tables with lossy codecs have lost and still carry
   // (docs/compression.md). SaveResiduals writes it to the file residuals-worker-RANK.safetensors in

@@ -127,8 +127,11 @@ void ServerCheckpoints::On(const proto::CheckpointCut& cut) {
   newest_ = cut.checkpoint;
   GiveUp(absl::AbortedError("another checkpoint has begun"));
   save_ = std::make_shared<Save>();
-  save_->order = {
-      .checkpoint = cut.checkpoint, .clock = cut.clock, .folder = cut.directory, .base = cut.base};
+  save_->order = {.checkpoint = cut.checkpoint,
+                  .clock = cut.clock,
+                  .folder = cut.directory,
+                  .base = cut.base,
+                  .bounded = cut.bounded};
   save_->report.checkpoint = cut.checkpoint;
   save_->refillers = refillers_;
   Begin(save_);

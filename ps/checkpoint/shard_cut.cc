@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "checkpoint/folder.h"
+#include "proto/settings_schedule.h"
 #include "ps/store/feedback.h"
 #include "runtime/status_macros.h"
 
@@ -12,8 +13,6 @@ namespace {
 
 // Checkpoints that a shard remembers: incremental ones are taken on top of the newest as a rule.
 constexpr std::size_t kSavedMax = 4;
-
-const Consistency& ConsistencyOf(const Table& table) { return table.policy().consistency(); }
 
 }  // namespace
 
@@ -42,21 +41,19 @@ ShardCut::ShardCut(const CutOrder& order, Tables* tables, const Stores* stores,
       late_budget_(late),
       admitted_(std::move(admitted)),
       done_(std::move(done)) {
+  by_clock_ = order.bounded;
   for (const auto& [id, table] : tables_->all()) {
-    const Consistency& consistency = ConsistencyOf(table);
-    by_clock_ = by_clock_ || (!consistency.is_bsp() && !consistency.is_unbounded());
+    by_clock_ = by_clock_ || table.is_ever_bounded();
   }
   for (const auto& [id, store] : *stores_) {
     const Table& table = *tables_->Find(id);
-    if (!ConsistencyOf(table).is_bsp() && !ByClock(table)) Freeze(id, /*may_be_late=*/false);
+    if (!table.is_bsp() && !ByClock(table)) Freeze(id, /*may_be_late=*/false);
   }
 }
 
 ShardCut::~ShardCut() { late_budget_->bytes -= late_bytes_; }
 
-bool ShardCut::ByClock(const Table& table) const {
-  return by_clock_ || ConsistencyOf(table).is_bsp();
-}
+bool ShardCut::ByClock(const Table& table) const { return by_clock_ || table.is_bsp(); }
 
 void ShardCut::Freeze(std::uint32_t table, bool may_be_late) {
   const SavedGenerations::ByTable* before = saved_->Find(base_folder_);
@@ -96,7 +93,9 @@ void ShardCut::AfterPush(const Table& table, const Inbound& push) {
   late.keys = late.keys.ToKeep();
   late.widths = late.widths.ToKeep();
   late.values = late.values.ToKeep();  // its worker is answered before the checkpoint is written
-  late_.push_back({.table = table.id(), .push = std::move(late)});
+  late_.push_back({.table = table.id(),
+                   .settings = proto::SettingsOf(table.SettingsAt(push.request.clock).spec),
+                   .push = std::move(late)});
 }
 
 void ShardCut::Finish(std::vector<proto::WorkerWindow> windows, ShardContent place) {
@@ -137,7 +136,8 @@ absl::StatusOr<ShardContent> ApplyLatePushes(FrozenShard frozen) {
   for (ShardContent::Table& table : frozen.content.tables) {
     const auto is_its = [&](const FrozenShard::LatePush& push) { return push.table == table.id; };
     if (std::none_of(frozen.late.begin(), frozen.late.end(), is_its)) continue;
-    LEEWAY_ASSIGN_OR_RETURN(const std::unique_ptr<Updater> updater, MakeUpdater(table.spec));
+    LEEWAY_ASSIGN_OR_RETURN(std::unique_ptr<Updater> updater, MakeUpdater(table.spec));
+    proto::TableSettings used = proto::SettingsOf(table.spec);
     const std::unique_ptr<ShardStore> copy =
         NewShardStore(table.spec,
                       {.table = table.id,
@@ -149,7 +149,15 @@ absl::StatusOr<ShardContent> ApplyLatePushes(FrozenShard frozen) {
       LEEWAY_RETURN_IF_ERROR(copy->Load(piece));
     }
     for (const FrozenShard::LatePush& late : frozen.late) {
-      if (is_its(late)) LEEWAY_RETURN_IF_ERROR(copy->Apply(late.push));
+      if (!is_its(late)) continue;
+      if (late.settings != used) {
+        const TableSpec spec = proto::WithSettings(table.spec, late.settings);
+        LEEWAY_ASSIGN_OR_RETURN(std::unique_ptr<Updater> other, MakeUpdater(spec));
+        copy->UseSettings(spec, other.get());
+        updater = std::move(other);
+        used = late.settings;
+      }
+      LEEWAY_RETURN_IF_ERROR(copy->Apply(late.push));
     }
     table.pieces = copy->Freeze().pieces;
   }

@@ -31,14 +31,16 @@ namespace leeway::ps {
 struct CutOrder {
   std::uint64_t checkpoint = 0;  // the number of the attempt
   std::uint64_t clock = 0;
-  std::string folder;  // of the new checkpoint
-  std::string base;    // the name of one beside it; empty: everything is to be saved
+  std::string folder;    // of the new checkpoint
+  std::string base;      // the name of one beside it; empty: everything is to be saved
+  bool bounded = false;  // the scheduler knows of a table with a bound on its staleness
 };
 
 // One shard, on its way into a file.
 struct FrozenShard {
   struct LatePush {
     std::uint32_t table = 0;
+    proto::TableSettings settings;  // that hold in its clock
     PushView push;
   };
   ShardContent content;

@@ -49,6 +49,12 @@ class CodedStore final : public ShardStore {
 
   // ---- pushes ----
 
+  void UseSettings(const TableSpec& spec, const Updater* updater) override {
+    spec_ = spec;
+    decoder_.UseSettings(spec, updater);
+    plain_->UseSettings(spec, updater);
+  }
+
   absl::Status Check(const PushView& push) const override {
     return push.codec == 0 ? plain_->Check(push) : decoder_.Check(push, *plain_);
   }
@@ -113,7 +119,7 @@ class CodedStore final : public ShardStore {
 
   absl::StatusOr<PullResult> Pull(const PullView& pull) override {
     const compress::TableCodec& codec = codecs_.choices[pull.codec.choice];
-    if (!codec.codes_replies) return plain_->Pull(pull);
+    if (pull.plain || !codec.codes_replies) return plain_->Pull(pull);
     if (codec.versions) return PullVersion(pull);
     LEEWAY_ASSIGN_OR_RETURN(PullResult result, plain_->Pull(pull));
     if (codec.codec->lossless()) EncodeWhole(codec, pull.block, result);
@@ -457,11 +463,11 @@ class CodedStore final : public ShardStore {
     return result;
   }
 
-  const TableSpec spec_;
+  TableSpec spec_;
   const StorePlace place_;
   const compress::TableCodecs codecs_;
   const bool versioned_;  // replies are differences under one of the codecs
-  const PushDecoder decoder_;
+  PushDecoder decoder_;
   const std::unique_ptr<ShardStore> plain_;
   absl::flat_hash_map<std::uint64_t, Versions> versions_;  // by block
   absl::flat_hash_map<std::uint64_t, Whole> whole_;        // by block

@@ -23,6 +23,12 @@ class PushDecoder {
   PushDecoder(const TableSpec& spec, const StorePlace& place, const Updater* updater,
               const compress::TableCodecs* codecs);
 
+  // As ShardStore::UseSettings.
+  void UseSettings(const TableSpec& spec, const Updater* updater) {
+    spec_ = spec;
+    updater_ = updater;
+  }
+
   // Whether an encoded push fits the table and can be decoded (IsMalformedEncoding tells these
   // apart). `plain`: for what is wrong with its target.
   absl::Status Check(const PushView& push, const ShardStore& plain) const;
@@ -53,9 +59,9 @@ class PushDecoder {
   absl::Status Add(const PushView& push, std::uint64_t elements, bool first, float* sum) const;
   std::vector<PushView> Joined(std::span<const PushView> pushes) const;
 
-  const TableSpec spec_;
+  TableSpec spec_;
   const StorePlace place_;
-  const Updater* const updater_;
+  const Updater* updater_;
   const compress::TableCodecs* const codecs_;
 };
 

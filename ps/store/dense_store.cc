@@ -33,6 +33,11 @@ class DenseStore final : public ShardStore {
         num_blocks_(proto::NumBlocks(spec, place.block_bytes)),
         share_(place.memory) {}
 
+  void UseSettings(const TableSpec& spec, const Updater* updater) override {
+    spec_ = spec;
+    updater_ = updater;
+  }
+
   absl::Status Check(const PushView& push) const override {
     LEEWAY_RETURN_IF_ERROR(CheckBlock(push.block));
     if (!push.keys.empty() || !push.widths.empty()) {
@@ -361,9 +366,9 @@ class DenseStore final : public ShardStore {
     block.generation = generation_;
   }
 
-  const TableSpec spec_;
+  TableSpec spec_;
   const StorePlace place_;
-  const Updater* const updater_;
+  const Updater* updater_;
   const InitialValues initial_;
   const std::uint32_t slots_;     // of state, the feedback's included
   const bool feedback_;           // whether the last of them is that

@@ -25,6 +25,11 @@ class RaggedStore final : public ShardStore {
         rows_(spec, *updater, place.spare, place.hash_seed),
         share_(place.memory) {}
 
+  void UseSettings(const TableSpec& spec, const Updater* updater) override {
+    spec_ = spec;
+    updater_ = updater;
+  }
+
   absl::Status Check(const PushView& push) const override {
     LEEWAY_RETURN_IF_ERROR(CheckSizes(push));
     return CheckWidths(KeyGroups<Stored>({&push, 1}, 0));
@@ -217,9 +222,9 @@ class RaggedStore final : public ShardStore {
     return {row.values, row.values, row.state, row.state, width, ++*row.steps};
   }
 
-  const TableSpec spec_;
+  TableSpec spec_;
   const StorePlace place_;
-  const Updater* const updater_;
+  const Updater* updater_;
   Rows<Stored> rows_;
   TableMemoryShare share_;
 };

@@ -51,6 +51,7 @@ struct PullView {
   std::uint64_t elements = 0;  // dense: what the reader expects
   runtime::Buffer keys = {};
   std::uint64_t have = 0;                     // dense: the version that the reader holds; 0: none
+  bool plain = false;                         // the values as they are, whatever the codec
   bool own_push = false;                      // what the reader has pushed along is to be seen
   compress::CodecSchedule::Known codec = {};  // of the table, where the slowest worker is
 };
@@ -125,6 +126,10 @@ class ShardStore {
 
   // Whether an encoded push, which passed Check, holds NaN or infinity.
   virtual absl::StatusOr<bool> EncodedNonFinite(const PushView& /*push*/) const { return false; }
+
+  // From now on updates are made by `updater`, of the same kind with the same state, and with the
+  // rates of `spec`: of the same table with other settings (proto/settings_schedule.h).
+  virtual void UseSettings(const TableSpec& spec, const Updater* updater) = 0;
 
   // Checks and applies one push. Where there is no memory std::bad_alloc is thrown; nothing of a
   // dense push is applied then, and whole rows of others.

@@ -27,6 +27,11 @@ class SparseStore final : public ShardStore {
         rows_(spec, *updater, place.spare, place.hash_seed),
         share_(place.memory) {}
 
+  void UseSettings(const TableSpec& spec, const Updater* updater) override {
+    spec_ = spec;
+    updater_ = updater;
+  }
+
   absl::Status Check(const PushView& push) const override {
     if (!push.widths.empty()) return Invalid(spec_, "it is sparse, but the push has widths");
     LEEWAY_RETURN_IF_ERROR(CheckKeys(spec_, place_, push.keys));
@@ -229,9 +234,9 @@ class SparseStore final : public ShardStore {
     return {row.values, row.values, row.state, row.state, spec_.row_width, ++*row.steps};
   }
 
-  const TableSpec spec_;
+  TableSpec spec_;
   const StorePlace place_;
-  const Updater* const updater_;
+  const Updater* updater_;
   const InitialValues initial_;
   Rows<Stored> rows_;
   TableMemoryShare share_;

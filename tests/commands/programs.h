@@ -6,6 +6,7 @@ namespace leeway::tests {
 
 inline constexpr char kLeeway[] = LEEWAY_BINARY;
 inline constexpr char kHello[] = HELLO_BINARY;
+inline constexpr char kReader[] = READER_BINARY;
 inline constexpr char kRudeWorker[] = RUDE_WORKER_BINARY;
 
 }  // namespace leeway::tests

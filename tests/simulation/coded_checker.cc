@@ -14,6 +14,7 @@ namespace leeway::simulation {
 namespace {
 
 constexpr absl::string_view kOneClock = "all workers switch at one clock";
+constexpr absl::string_view kTableAtOneClock = "a table changes at one clock";
 
 // By then a server has the newest map, or is taken for dead.
 constexpr absl::Duration kServersKnowWithin = absl::Seconds(10);
@@ -30,7 +31,8 @@ CodedChecker::CodedChecker(const std::vector<SimTable>* tables, const History* h
       checker_(checker),
       pushes_(tables, history),
       codecs_(history),
-      ledger_(history) {
+      ledger_(history),
+      settings_(history) {
   checker_->Add(NewVersionsRead(&ledger_));
 }
 
@@ -46,6 +48,12 @@ void CodedChecker::Hear(const std::string& from_host, const van::Message& messag
       scheduler && map != nullptr) {
     std::string wrong = codecs_.OnMap(*map, now);
     if (!wrong.empty()) checker_->Fail(kOneClock, std::move(wrong));
+    wrong = settings_.OnMap(*map);
+    if (!wrong.empty()) checker_->Fail(kTableAtOneClock, std::move(wrong));
+  } else if (const auto* const item = std::get_if<proto::Replicate>(&*decoded);
+             server && item != nullptr) {
+    std::string wrong = settings_.OnItem(*item);
+    if (!wrong.empty()) checker_->Fail(kTableAtOneClock, std::move(wrong));
   } else if (const auto* const reply = std::get_if<proto::Reply>(&*decoded);
              server && reply != nullptr) {
     HearReply(*reply, {payload.data(), payload.size()});

@@ -18,7 +18,8 @@ bool IsStrike(FaultKind kind) {
          kind == FaultKind::kKillServer || kind == FaultKind::kKillFiller ||
          kind == FaultKind::kKillScheduler || kind == FaultKind::kAddServer ||
          kind == FaultKind::kDrain || kind == FaultKind::kRebalance ||
-         kind == FaultKind::kCheckpoint || kind == FaultKind::kSwitchCodec;
+         kind == FaultKind::kCheckpoint || kind == FaultKind::kSwitchCodec ||
+         kind == FaultKind::kChangeTable;
 }
 bool CutsBothWays(FaultKind kind) {
   return kind == FaultKind::kPartition || kind == FaultKind::kLongPartition;

@@ -8,11 +8,11 @@ namespace leeway::simulation {
 namespace {
 
 constexpr std::array<absl::string_view, kFaultKinds> kNames = {
-    "drop",         "duplicate",   "delay",          "reorder",        "partition",
-    "one-way",      "slow-link",   "kill-worker",    "restart-worker", "long-partition",
-    "kill-server",  "kill-filler", "kill-scheduler", "disk-full",      "disk-errors",
-    "clock-skew",   "add-server",  "drain",          "rebalance",      "checkpoint",
-    "switch-codec",
+    "drop",         "duplicate",    "delay",          "reorder",        "partition",
+    "one-way",      "slow-link",    "kill-worker",    "restart-worker", "long-partition",
+    "kill-server",  "kill-filler",  "kill-scheduler", "disk-full",      "disk-errors",
+    "clock-skew",   "add-server",   "drain",          "rebalance",      "checkpoint",
+    "switch-codec", "change-table",
 };
 
 }  // namespace

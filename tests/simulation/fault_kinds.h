@@ -36,8 +36,9 @@ enum class FaultKind : std::uint8_t {
   kRebalance,
   kCheckpoint,
   kSwitchCodec,  // of a table that has several
+  kChangeTable,  // the staleness bound of one that has one
 };
-inline constexpr std::size_t kFaultKinds = 21;
+inline constexpr std::size_t kFaultKinds = 22;
 absl::string_view NameOf(FaultKind kind);
 
 using FaultSet = std::bitset<kFaultKinds>;

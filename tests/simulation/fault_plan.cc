@@ -140,6 +140,7 @@ class Planner {
       case FaultKind::kRebalance:
       case FaultKind::kCheckpoint:
       case FaultKind::kSwitchCodec:
+      case FaultKind::kChangeTable:
         it.host = SimCluster::HostName(Role::kScheduler, 0);
         break;
       case FaultKind::kDiskFull:
@@ -173,18 +174,19 @@ FaultPlan MakeFaultPlan(const Config& config, std::uint32_t spare_servers, Fault
   Planner planner(config, spare_servers, window, random);
   for (std::size_t kind = 0; kind < kFaultKinds; ++kind) {
     const auto planned = static_cast<FaultKind>(kind);
-    if (kinds.test(kind) && planned != FaultKind::kSwitchCodec) planner.Add(planned);
+    const bool apart = planned == FaultKind::kSwitchCodec || planned == FaultKind::kChangeTable;
+    if (kinds.test(kind) && !apart) planner.Add(planned);
   }
   return planner.Take();
 }
 
-void AddCodecSwitches(absl::Duration window, runtime::Random* random, FaultPlan* plan) {
+void AddChanges(FaultKind kind, absl::Duration window, runtime::Random* random, FaultPlan* plan) {
   absl::Duration start;
   for (std::uint64_t left = 1 + random->Below(6); left > 0; --left) {
     const bool soon = start > absl::ZeroDuration() && random->Below(3) == 0;
     start = soon ? start + absl::Milliseconds(300) * random->Uniform() : window * random->Uniform();
     Episode it;
-    it.kind = FaultKind::kSwitchCodec;
+    it.kind = kind;
     it.start = start;
     it.host = SimCluster::HostName(Role::kScheduler, 0);
     it.amount = random->Uniform();

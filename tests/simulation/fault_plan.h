@@ -36,7 +36,7 @@ FaultPlan MakeFaultPlan(const Config& config, std::uint32_t spare_servers, Fault
 
 // A few changes of codecs on top, some of them soon after another. `random`: one of their own, so
 // that all else stays what it is without them.
-void AddCodecSwitches(absl::Duration window, runtime::Random* random, FaultPlan* plan);
+void AddChanges(FaultKind kind, absl::Duration window, runtime::Random* random, FaultPlan* plan);
 
 }  // namespace leeway::simulation
 

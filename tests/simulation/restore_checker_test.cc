@@ -101,6 +101,17 @@ TEST_P(RestoreCheckerTest, OneThatIsRight) {
   }
 }
 
+// A push that was kept back while a change of its table was being decided.
+TEST_P(RestoreCheckerTest, WhatLeftLaterThanWhatFollowsItIsSentAgainFirst) {
+  sent_ = SentPushes();
+  for (const std::size_t number : {0, 2, 3, 1}) sent_.Hear("worker0", MessageOf(number));
+  ASSERT_EQ(sent_.To(0).size(), kPushes);
+  for (std::size_t i = 0; i < kPushes; ++i) {
+    EXPECT_EQ(sent_.To(0)[i].request.id.sequence, i + 1);
+  }
+  EXPECT_EQ(Judge(Saved(2, 2)), "");
+}
+
 TEST_P(RestoreCheckerTest, OneThatKnowsTooLittle) {
   EXPECT_THAT(Judge(Saved(2, 1)), HasSubstr("push 1 of worker 0 (clock 1) to place 0"));
   EXPECT_THAT(Judge(Saved(2, 1)), HasSubstr(" 2 times"));

@@ -75,7 +75,7 @@ bool RestoredShard::Take(const ps::Inbound& sent) {
   if (worker == workers_.end() || incarnation < worker->second.incarnation) return false;
   if (incarnation > worker->second.incarnation) Join(id.worker, incarnation, /*late=*/true);
   EndClocks(id.worker, sent.request.clock);
-  const bool held = Find(sent.request.table)->policy().consistency().is_bsp();
+  const bool held = Find(sent.request.table)->is_bsp();
   std::uint64_t& last = worker->second.sent.by_class[held ? ps::kHeld : ps::kAtOnce];
   ps::Inbound again = sent;
   // So says one who keeps all its pushes, and asks for nothing.

@@ -57,6 +57,9 @@ class RestoredShard {
     void Log(ps::Item) override {}
     bool provisional() const override { return false; }
     void Answer(van::PeerId, proto::Reply, ps::Payload, absl::Time) override {}
+    absl::Status AnswerReader(van::PeerId, proto::Reply, ps::Payload, absl::Time) override {
+      return absl::OkStatus();
+    }
     void AnswerNow(van::PeerId, proto::Reply) override {}
     void Offended(van::PeerId, const absl::Status&) override {}
     void Broken(const absl::Status&) override {}

@@ -25,7 +25,16 @@ void SentPushes::Note(ps::Inbound push) {
   const proto::RequestId& id = push.request.id;
   Shard& shard = shards_[id.shard];
   if (!shard.known.insert({id.worker, id.incarnation, id.sequence}).second) return;
-  shard.pushes.push_back(std::move(push));
+  // One that was kept back while settings were being decided leaves after later ones: it was not
+  // the first to leave, but it comes first wherever all are sent again.
+  auto place = shard.pushes.end();
+  for (auto it = place; it != shard.pushes.begin();) {
+    const proto::RequestId& before = (--it)->request.id;
+    if (before.worker != id.worker || before.incarnation != id.incarnation) continue;
+    if (before.sequence < id.sequence) break;
+    place = it;
+  }
+  shard.pushes.insert(place, std::move(push));
 }
 
 const std::vector<ps::Inbound>& SentPushes::To(std::uint32_t shard) const {

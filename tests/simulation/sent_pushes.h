@@ -20,7 +20,7 @@ class SentPushes {
   // and what is no push or has been sent before.
   void Hear(const std::string& from_host, const van::Message& message);
 
-  // In the order in which each was first sent.
+  // In the order in which each was first sent, but those of one worker by their numbers.
   const std::vector<ps::Inbound>& To(std::uint32_t shard) const;
 
  private:

@@ -44,14 +44,15 @@ std::vector<std::string> SimCluster::HostNames() const {
 SimProcess* SimCluster::Start(Role role, std::uint32_t rank) {
   const std::string host = HostName(role, rank);
   Config config = config_;
-  config.role = role;
-  if (role != Role::kScheduler) config.rank = rank;
+  config.role = role == Role::kReader ? Role::kWorker : role;
+  config.read_only = role == Role::kReader;
+  if (role == Role::kServer || role == Role::kWorker) config.rank = rank;
   config.elastic = role == Role::kServer && rank >= config_.num_servers;
   std::unique_ptr<SimProcess>& process = processes_[host];
   process = std::make_unique<SimProcess>(place_, host);
   if (role == Role::kScheduler) process->RunScheduler(config);
   if (role == Role::kServer) process->RunServer(config);
-  if (role == Role::kWorker) process->RunWorker(config);
+  if (config.role == Role::kWorker) process->RunWorker(config);
   return process.get();
 }
 

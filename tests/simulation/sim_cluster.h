@@ -39,10 +39,11 @@ class SimCluster {
   SimCluster(const SimCluster&) = delete;
   SimCluster& operator=(const SimCluster&) = delete;
 
-  // Hosts by name: "scheduler", "server0", …, "worker0", … A worker's or server's rank is asked
-  // for, so that it is the host's number in every incarnation.
+  // Hosts by name: "scheduler", "server0", …, "worker0", …, "reader0", … A worker's or server's
+  // rank is asked for, so that it is the host's number in every incarnation.
   static std::string HostName(Role role, std::uint32_t rank);
-  std::vector<std::string> HostNames() const;  // all of the cluster, running or not
+  // All of the cluster, running or not: without readers.
+  std::vector<std::string> HostNames() const;
   // Hosts that a server may run on; the last ones are spare.
   std::uint32_t server_hosts() const { return config_.num_servers + spare_servers_; }
 

@@ -36,7 +36,7 @@ int Replay(const SeedOptions& options) {
 
 int RunMany(Campaign campaign) {
   std::uint64_t passed = 0, failed = 0, operations = 0, reads = 0, checkpoints = 0;
-  std::uint64_t codec_switches = 0;
+  std::uint64_t codec_switches = 0, table_changes = 0, reader_visits = 0, reader_reads = 0;
   std::vector<FaultCounts> faults;
   const bool terminal = isatty(STDERR_FILENO) != 0;
   campaign.on_result = [&](const SeedResult& result) {
@@ -45,6 +45,9 @@ int RunMany(Campaign campaign) {
     reads += result.reads;
     checkpoints += result.checkpoints;
     codec_switches += result.codec_switches;
+    table_changes += result.table_changes;
+    reader_visits += result.reader_visits;
+    reader_reads += result.reader_reads;
     faults.push_back(result.faults);
     if (result.violation) std::cout << DescribeFailure(result) << std::endl;
     if (terminal) {
@@ -56,7 +59,9 @@ int RunMany(Campaign campaign) {
   RunSeeds(campaign);
   if (terminal) std::cerr << "\r";
   std::cout << operations << " operations, " << reads << " reads and " << checkpoints
-            << " checkpoints checked, " << codec_switches << " changes of codecs\n"
+            << " checkpoints checked, " << codec_switches << " changes of codecs, " << table_changes
+            << " of tables, " << reader_reads << " reads in " << reader_visits
+            << " visits of readers\n"
             << DescribeFaults(faults) << "\n"
             << passed << " passed, " << failed << " failed" << std::endl;
   return failed == 0 ? 0 : 1;

@@ -20,12 +20,14 @@
 #include "tests/simulation/scripted_worker.h"
 #include "tests/simulation/sent_pushes.h"
 #include "tests/simulation/sim_cluster.h"
+#include "tests/simulation/sim_reader.h"
 #include "tests/simulation/striker.h"
 
 namespace leeway::simulation {
 namespace {
 
 constexpr std::uint32_t kSpareServers = 2;
+constexpr std::uint32_t kReaders = 2;
 constexpr std::size_t kLinesKept = 2000, kLinesShown = 40;
 constexpr absl::Duration kRunMax = absl::Minutes(10);
 constexpr absl::Duration kLookEvery = absl::Milliseconds(500);
@@ -96,6 +98,11 @@ class Run {
       workers_.push_back(std::make_unique<ScriptedWorker>(rank, &script_, &cluster_, &history_,
                                                           &checker_, &coded_, random_.Next()));
     }
+    runtime::Random seeds(runtime::RandomAt(options_.seed, runtime::StableHash("readers"), 0));
+    for (std::uint32_t number = 0; number < kReaders; ++number) {
+      readers_.push_back(std::make_unique<SimReader>(number, &script_.tables, &cluster_, &history_,
+                                                     &checker_, seeds.Next()));
+    }
   }
 
   SeedResult Go() {
@@ -120,7 +127,12 @@ class Run {
     if (kinds.test(static_cast<std::size_t>(FaultKind::kSwitchCodec))) {
       runtime::Random own(
           runtime::RandomAt(options_.seed, runtime::StableHash("codec switches"), 0));
-      AddCodecSwitches(window_, &own, &plan);
+      AddChanges(FaultKind::kSwitchCodec, window_, &own, &plan);
+    }
+    if (kinds.test(static_cast<std::size_t>(FaultKind::kChangeTable))) {
+      runtime::Random own(
+          runtime::RandomAt(options_.seed, runtime::StableHash("table changes"), 0));
+      AddChanges(FaultKind::kChangeTable, window_, &own, &plan);
     }
     return plan;
   }
@@ -234,6 +246,7 @@ class Run {
       whole_since_ = std::min(whole_since_, cluster_.world().Now());
       if (cluster_.world().Now() - whole_since_ < kRestBeforeComparing) return;
       leaving_ = true;
+      for (const auto& reader : readers_) reader->MayFail();
       CompareReplicas(living.front()->clock());
       for (ScriptedWorker* worker : living) coded_.JudgeWorker(worker->rank(), worker->infos());
       for (ScriptedWorker* worker : living) worker->Leave();
@@ -244,6 +257,9 @@ class Run {
   void Look() {
     complete_ = complete_ || std::all_of(workers_.begin(), workers_.end(),
                                          [](const auto& worker) { return worker->begun(); });
+    if (complete_ && !std::exchange(readers_come_, true)) {
+      for (const auto& reader : readers_) reader->Come();
+    }
     if (!leaving_) striker_.Replace();
     GoOnTogether();
     if (!quiet_ && injector_.over() && striker_.over()) {
@@ -252,6 +268,7 @@ class Run {
       cluster_.Note("no more faults");
     }
     for (const auto& worker : workers_) worker->CheckWaiting();
+    for (const auto& reader : readers_) reader->CheckWaiting();
     striker_.CheckWaiting();
     checkpoints_.Look(cluster_.world().Now());
     if (!quiet_ || leaving_ || IsWhole()) not_whole_since_ = cluster_.world().Now();
@@ -286,6 +303,11 @@ class Run {
     result.faults = injector_.counts();
     for (const auto& worker : workers_) result.operations += worker->operations();
     result.reads = checker_.reads();
+    result.table_changes = striker_.table_changes();
+    for (const auto& reader : readers_) {
+      result.reader_visits += reader->visits();
+      result.reader_reads += reader->reads();
+    }
     result.checkpoints = checkpoints_.checked();
     result.codec_switches = coded_.switches();
     result.virtual_time = world.Now() - started_;
@@ -334,6 +356,8 @@ class Run {
   Striker striker_;
   FaultInjector injector_;
   const absl::Time started_ = cluster_.world().Now();
+  std::vector<std::unique_ptr<SimReader>> readers_;
+  bool readers_come_ = false;
   bool complete_ = false, quiet_ = false, gate_open_ = false, leaving_ = false;
   absl::Time whole_since_ = absl::InfiniteFuture(), not_whole_since_ = absl::InfinitePast();
 };

@@ -36,6 +36,8 @@ struct SeedResult {
   FaultCounts faults{};
   std::uint64_t operations = 0, reads = 0, checkpoints = 0;
   std::uint64_t codec_switches = 0;  // that were decided
+  std::uint64_t table_changes = 0;   // likewise, of tables' bounds
+  std::uint64_t reader_visits = 0, reader_reads = 0;
   absl::Duration virtual_time;
 };
 

@@ -33,6 +33,7 @@ FaultInjector::Struck Striker::Strike(const Episode& episode) {
     return Struck::kYes;
   }
   if (episode.kind == FaultKind::kSwitchCodec) return SwitchCodec(episode.amount);
+  if (episode.kind == FaultKind::kChangeTable) return ChangeTable(episode.amount);
   if (episode.kind == FaultKind::kKillScheduler) return StrikeScheduler(episode);
   for (std::uint32_t rank = 0; rank < cluster_->server_hosts(); ++rank) {
     if (episode.host != ServerName(rank)) continue;
@@ -167,6 +168,35 @@ FaultInjector::Struck Striker::SwitchCodec(double choice) {
     if (!answer.ok()) {
       checker_->Fail("what is promised to succeed does",
                      absl::StrCat("a change of codecs: ", answer.ToString()));
+    }
+  });
+  return Struck::kYes;
+}
+
+// To a tighter bound, or back to what it was created with: so the invariants, which know that one,
+// hold all the same. The workers' cores know which bound holds in which clock, and check it.
+FaultInjector::Struck Striker::ChangeTable(double choice) {
+  std::vector<std::pair<std::string, std::string>> may;
+  for (const SimTable& table : *tables_) {
+    const Consistency& created = table.spec.consistency;
+    if (created.is_bsp()) continue;
+    may.emplace_back(table.spec.name, created.ToString());
+    for (const std::uint64_t bound : {1, 2, 4}) {
+      if (bound < created.staleness) {
+        may.emplace_back(table.spec.name, Consistency::Ssp(bound).ToString());
+      }
+    }
+  }
+  if (may.empty()) return Struck::kNo;
+  const auto& [table, bound] =
+      may[static_cast<std::size_t>(choice * static_cast<double>(may.size()))];
+  ++switches_;
+  AskFor("table", {table, absl::StrCat("consistency=", bound)}, [this](const absl::Status& answer) {
+    --switches_;
+    table_changes_ += answer.ok() ? 1 : 0;
+    if (!answer.ok() && !absl::IsAborted(answer)) {
+      checker_->Fail("what is promised to succeed does",
+                     absl::StrCat("a change of a table: ", answer.ToString()));
     }
   });
   return Struck::kYes;

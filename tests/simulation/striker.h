@@ -38,6 +38,7 @@ class Striker {
   // Whether a change of codecs has been asked for that is not decided: that needs workers' clocks
   // to go on.
   bool switches() const { return switches_ > 0; }
+  std::uint64_t table_changes() const { return table_changes_; }  // that succeeded
   // Starts those again that have ended because they were taken for dead, drained, or could not
   // write to their disk. Not when the cluster is about to end.
   void Replace();
@@ -68,6 +69,7 @@ class Striker {
   Struck AddServer(std::uint32_t rank);
   Struck Drain(std::uint32_t rank);
   Struck SwitchCodec(double choice);
+  Struck ChangeTable(double choice);
   void AskFor(const std::string& command, std::vector<std::string> arguments,
               std::function<void(const absl::Status&)> then);
   void ReplaceScheduler();
@@ -79,8 +81,9 @@ class Striker {
   const std::vector<SimTable>* const tables_;
   const Workers* const workers_;
   Checker* const checker_;
-  std::size_t to_come_ = 0;       // that Later and AskFor were given
-  std::size_t switches_ = 0;      // of codecs, that AskFor was given
+  std::size_t to_come_ = 0;   // that Later and AskFor were given
+  std::size_t switches_ = 0;  // of codecs, and changes of tables, that AskFor was given
+  std::uint64_t table_changes_ = 0;
   std::set<std::string> doomed_;  // servers that are cut off until they are taken for dead
   std::vector<std::unique_ptr<Ask>> asks_;
 };

@@ -1,0 +1,78 @@
+#include "tests/simulation/settings_ledger.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/str_cat.h"
+#include "proto/settings_schedule.h"
+
+namespace leeway::simulation {
+namespace {
+
+std::string Describe(const proto::TableSettings& settings) {
+  return absl::StrCat("change ", settings.number, " of table ", settings.table, " at clock ",
+                      settings.since);
+}
+
+}  // namespace
+
+std::string SettingsLedger::OnMap(const proto::ClusterMap& map) {
+  if (map.version < version_) return "";
+  version_ = map.version;
+  for (const auto& [id, table] : tables_) {
+    if (table.decided.empty()) continue;
+    const auto told = proto::SettingsOf(map.settings, id);
+    const auto has_it = [&](const proto::TableSettings& one) {
+      return one.decided && one.number >= table.decided.rbegin()->first;
+    };
+    if (std::any_of(told.begin(), told.end(), has_it)) continue;
+    return absl::StrCat(Describe(table.decided.rbegin()->second), ", is not in the map of version ",
+                        map.version);
+  }
+  for (const proto::TableSettings& settings : map.settings) {
+    if (!settings.decided) continue;
+    Table& table = tables_[settings.table];
+    std::string wrong = OnDecision(&table, settings);
+    for (const auto& [pusher, clock] : table.newest) {
+      if (wrong.empty()) wrong = Judge(table, pusher, clock);
+    }
+    if (!wrong.empty()) return wrong;
+  }
+  return "";
+}
+
+std::string SettingsLedger::OnDecision(Table* table, const proto::TableSettings& settings) {
+  const auto [known, fresh] = table->decided.try_emplace(settings.number, settings);
+  if (!fresh) {
+    if (known->second == settings) return "";
+    return absl::StrCat(Describe(settings), ", is decided anew: it was ", Describe(known->second));
+  }
+  if (known == table->decided.begin() || std::prev(known)->second.since < settings.since) return "";
+  return absl::StrCat(Describe(settings), ", does not follow on ",
+                      Describe(std::prev(known)->second));
+}
+
+std::string SettingsLedger::OnItem(const proto::Replicate& item) {
+  if (item.kind != proto::ReplicaItem::kPush) return "";
+  Table& table = tables_[item.table];
+  const Pusher pusher{.settings = item.settings, .rank = item.worker, .known_as = item.incarnation};
+  std::uint64_t& newest = table.newest[pusher];
+  newest = std::max(newest, item.clock);
+  return Judge(table, pusher, item.clock);
+}
+
+std::string SettingsLedger::Judge(const Table& table, const Pusher& pusher,
+                                  std::uint64_t clock) const {
+  const WorkerLife& life = history_->lives[pusher.rank];
+  if (life.WasKilled(life.Incarnation(pusher.known_as))) return "";
+  std::uint32_t holds = 0;
+  for (const auto& [number, settings] : table.decided) {
+    if (settings.since <= clock) holds = number;
+  }
+  if (pusher.settings == holds) return "";
+  return absl::StrCat("a push of worker ", pusher.rank, " in clock ", clock,
+                      " is applied with settings ", pusher.settings, ", where settings ", holds,
+                      " hold");
+}
+
+}  // namespace leeway::simulation

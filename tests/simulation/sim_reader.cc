@@ -1,0 +1,222 @@
+#include "tests/simulation/sim_reader.h"
+
+#include "absl/strings/str_cat.h"
+#include "worker/slice.h"
+
+namespace leeway::simulation {
+namespace {
+
+constexpr absl::Duration kTimeout = absl::Minutes(2);
+constexpr absl::Duration kRestMax = absl::Milliseconds(200);
+constexpr absl::Duration kAwayMax = absl::Seconds(2);
+constexpr std::uint64_t kPullsPerVisitMax = 12;
+
+}  // namespace
+
+SimReader::SimReader(std::uint32_t number, const std::vector<SimTable>* tables, SimCluster* cluster,
+                     const History* history, Checker* checker, std::uint64_t seed)
+    : number_(number),
+      tables_(tables),
+      cluster_(cluster),
+      history_(history),
+      checker_(checker),
+      random_(seed) {
+  // What a reader has seen in an earlier visit it sees again: nothing of it can be undone.
+  invariants_.push_back(NewAppliedOnce());
+  invariants_.push_back(NewMonotonicReads());
+  invariants_.push_back(NewAcknowledgedIsThere());
+}
+
+std::string SimReader::Host() const { return SimCluster::HostName(Role::kReader, number_); }
+std::string SimReader::Name() const { return absl::StrCat("reader ", number_); }
+
+// ---- its visits ----
+
+void SimReader::Come() {
+  ++visits_;
+  core_ = cluster_->Start(Role::kReader, number_)->core();
+  infos_.clear();
+  Waits("joining");
+  core_->Start([this](const absl::Status& status) {
+    if (Expect(status, "joining")) OpenTables();
+  });
+}
+
+void SimReader::OpenTables() {
+  pulls_left_ = 1 + random_.Below(kPullsPerVisitMax);
+  tables_asked_ = 0;
+  Waits("opening tables");
+  for (const SimTable& table : *tables_) tables_asked_ += table.counter;
+  for (const SimTable& table : *tables_) {
+    if (!table.counter) continue;
+    core_->OpenTable(table.spec.name, kTimeout,
+                     [this, &table](absl::StatusOr<std::shared_ptr<const worker::TableInfo>> info) {
+                       if (!Expect(info.status(), "opening a table")) return;
+                       infos_[table.index] = *std::move(info);
+                       if (infos_.size() == tables_asked_)
+                         After(absl::ZeroDuration(), &SimReader::PullOrGo);
+                     });
+  }
+  if (tables_asked_ == 0) Go();
+}
+
+void SimReader::After(absl::Duration delay, void (SimReader::*next)()) {
+  waits_for_.clear();
+  cluster_->world().Schedule(delay, [this, next, visit = visits_] {
+    if (visit == visits_) (this->*next)();
+  });
+}
+
+void SimReader::PullOrGo() {
+  if (core_ == nullptr) return ComeBack();
+  if (pulls_left_-- == 0) return Go();
+  Pull();
+}
+
+// In order, or as if it was killed: for the others it is the same.
+void SimReader::Go() {
+  if (random_.Below(2) == 0) {
+    cluster_->Kill(Host());
+    core_ = nullptr;
+    return After(kAwayMax * random_.Uniform(), &SimReader::ComeBack);
+  }
+  Waits("leaving");
+  core_->Leave(kTimeout, [this](const absl::Status& status) {
+    if (!Expect(status, "leaving")) return;
+    After(kAwayMax * random_.Uniform(), &SimReader::ComeBack);
+  });
+}
+
+void SimReader::ComeBack() {
+  if (may_fail_) return;
+  if (core_ != nullptr) cluster_->Kill(Host());
+  core_ = nullptr;
+  Come();
+}
+
+// ---- its reads ----
+
+// One row, or all blocks of a dense table.
+void SimReader::Pull() {
+  auto which = infos_.begin();
+  std::advance(which, random_.Below(infos_.size()));
+  const SimTable& table = (*tables_)[which->first];
+  auto call = std::make_shared<Call>();
+  Read& read = call->read;
+  read.table = &table;
+  read.reader = static_cast<std::uint32_t>(history_->lives.size()) + number_;
+  read.submitted = cluster_->world().Now();
+  if (table.dense()) {
+    for (std::uint32_t place = 0; place < table.places; ++place) read.places.push_back(place);
+  } else {
+    read.places = {static_cast<std::uint32_t>(random_.Below(table.places))};
+    call->keys = {table.keys[read.places[0]]};
+  }
+  read.counts.resize((read.places.size() - 1) * table.stride + table.width);
+  for (const auto& invariant : invariants_) invariant->OnAsked(&read);
+
+  worker::Access access;
+  access.table = which->second;
+  access.kind = table.spec.kind;
+  access.op = proto::Op::kPull;
+  access.dtype = table.spec.dtype;
+  access.keys = call->keys;
+  access.result = read.counts.data();
+  access.result_size = read.counts.size();
+  Waits(absl::StrCat("a pull of '", table.spec.name, "'"));
+  core_->Submit(worker::Slice(access, core_->poster()), {.timeout = kTimeout},
+                [this, call](const std::shared_ptr<worker::Operation>& operation) {
+                  OnPulled(call, *operation);
+                });
+}
+
+void SimReader::OnPulled(const std::shared_ptr<Call>& call, const worker::Operation& operation) {
+  const std::string table = call->read.table->spec.name;
+  if (!Expect(operation.result, absl::StrCat("a pull of '", table, "'"))) return;
+  ++reads_;
+  Read& read = call->read;
+  read.completed = cluster_->world().Now();
+  read.clock = read.effective = read.reader_clock = operation.info.clock;
+  cluster_->Note(absl::StrCat(Name(), " has read '", table, "' of clock ", operation.info.clock,
+                              ", version ", operation.info.version));
+  checker_->OnWaited(absl::StrCat(Name(), "'s pull of '", table, "'"), waits_since_,
+                     read.completed);
+  for (const auto& invariant : invariants_) {
+    std::string wrong = invariant->Judge(read, *history_);
+    if (!wrong.empty()) {
+      checker_->Fail(absl::StrCat("readers: ", invariant->name()), std::move(wrong));
+    }
+  }
+  JudgeClock(read, operation.info);
+  JudgeVersion(read, operation.info);
+  After(kRestMax * random_.Uniform(), &SimReader::PullOrGo);
+}
+
+// All that living workers pushed before the clock is there; with BSP nothing of it or later is,
+// where all comes from one shard.
+void SimReader::JudgeClock(const Read& read, const PullInfo& info) {
+  for (std::uint32_t worker = 0; worker < history_->lives.size(); ++worker) {
+    const std::vector<Push>& pushes = history_->pushes(*read.table, worker);
+    for (std::size_t number = 0; number < pushes.size(); ++number) {
+      const Push& push = pushes[number];
+      const bool killed = history_->lives[worker].WasKilled(push.incarnation);
+      const bool failed = push.outcome == Outcome::kFailed;
+      for (std::size_t i = 0; i < read.places.size(); ++i) {
+        if (((push.places >> read.places[i]) & 1) == 0) continue;
+        const bool seen = TimesApplied(read.CountsOf(i), worker, number) > 0;
+        if (push.clock < info.clock && !seen && !killed && !failed) {
+          checker_->Fail(
+              "readers: the clock that is said",
+              absl::StrCat(Describe(read, read.places[i], worker, number, push), " is not seen by ",
+                           Name(), ", which was told clock ", info.clock));
+        }
+        if (read.table->bsp() && read.places.size() == 1 && push.clock >= info.clock && seen) {
+          checker_->Fail(
+              "readers: open clocks are hidden",
+              absl::StrCat(Describe(read, read.places[i], worker, number, push), " is seen by ",
+                           Name(), ", which was told clock ", info.clock));
+        }
+      }
+    }
+  }
+}
+
+void SimReader::JudgeVersion(const Read& read, const PullInfo& info) {
+  const std::uint64_t what = read.places.size() == 1 ? read.places[0] : kPushesPerWorkerMax;
+  auto& [version, values] = newest_[{read.table->index, what}];
+  const std::string where =
+      absl::StrCat("'", read.table->spec.name, "' at ", what, " for ", Name());
+  if (!values.empty() && info.version < version) {
+    checker_->Fail("readers: versions grow",
+                   absl::StrCat(where, " was of version ", version, " and is of ", info.version));
+  }
+  if (!values.empty() && info.version == version && values != read.counts) {
+    checker_->Fail("readers: one version has one value",
+                   absl::StrCat(where, " has changed within version ", version));
+  }
+  version = info.version;
+  values = read.counts;
+}
+
+// ---- failing and waiting ----
+
+bool SimReader::Expect(const absl::Status& status, const std::string& what) {
+  if (status.ok()) return true;
+  waits_for_.clear();
+  if (may_fail_) return false;
+  checker_->Fail("what is promised to readers",
+                 absl::StrCat(Name(), ": ", what, ": ", status.ToString()));
+  return false;
+}
+
+void SimReader::Waits(const std::string& what) {
+  waits_for_ = what;
+  waits_since_ = cluster_->world().Now();
+}
+
+void SimReader::CheckWaiting() {
+  if (may_fail_ || waits_for_.empty()) return;
+  checker_->OnWaited(absl::StrCat(Name(), ", ", waits_for_), waits_since_, cluster_->world().Now());
+}
+
+}  // namespace leeway::simulation

@@ -1,0 +1,84 @@
+// A reader of a simulated run: it comes, pulls counter tables for a while, and goes, in order or
+// killed, over and over. What it reads is held against what readers are promised.
+#ifndef LEEWAY_TESTS_SIMULATION_SIM_READER_H_
+#define LEEWAY_TESTS_SIMULATION_SIM_READER_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "runtime/random.h"
+#include "tests/simulation/checker.h"
+#include "tests/simulation/history.h"
+#include "tests/simulation/sim_cluster.h"
+#include "tests/simulation/sim_table.h"
+#include "worker/core.h"
+
+namespace leeway::simulation {
+
+class SimReader {
+ public:
+  SimReader(std::uint32_t number, const std::vector<SimTable>* tables, SimCluster* cluster,
+            const History* history, Checker* checker, std::uint64_t seed);
+  SimReader(const SimReader&) = delete;
+  SimReader& operator=(const SimReader&) = delete;
+
+  void Come();
+  // The cluster is about to end: from now on its calls may fail.
+  void MayFail() { may_fail_ = true; }
+  // Tells the checker what it waits for.
+  void CheckWaiting();
+  std::uint64_t visits() const { return visits_; }
+  std::uint64_t reads() const { return reads_; }
+
+ private:
+  struct Call {
+    Read read;
+    std::vector<std::uint64_t> keys;
+  };
+
+  std::string Host() const;
+  std::string Name() const;
+  // Runs `next` unless the process has gone meanwhile.
+  void After(absl::Duration delay, void (SimReader::*next)());
+  void OpenTables();
+  void PullOrGo();
+  void Pull();
+  void OnPulled(const std::shared_ptr<Call>& call, const worker::Operation& operation);
+  void JudgeClock(const Read& read, const PullInfo& info);
+  void JudgeVersion(const Read& read, const PullInfo& info);
+  void Go();
+  void ComeBack();
+  bool Expect(const absl::Status& status, const std::string& what);
+  void Waits(const std::string& what);
+
+  const std::uint32_t number_;
+  const std::vector<SimTable>* const tables_;
+  SimCluster* const cluster_;
+  const History* const history_;
+  Checker* const checker_;
+  runtime::Random random_;
+  std::vector<std::unique_ptr<Invariant>> invariants_;
+
+  worker::Core* core_ = nullptr;
+  std::uint64_t visits_ = 0, reads_ = 0;
+  std::uint64_t pulls_left_ = 0;
+  std::size_t tables_asked_ = 0;
+  std::map<std::uint32_t, std::shared_ptr<const worker::TableInfo>> infos_;  // by table
+  bool may_fail_ = false;
+  std::string waits_for_;
+  absl::Time waits_since_;
+  // By what was read: the newest version, and the values with it.
+  std::map<std::pair<std::uint32_t, std::uint64_t>,
+           std::pair<std::uint64_t, std::vector<std::int64_t>>>
+      newest_;
+};
+
+}  // namespace leeway::simulation
+
+#endif  // LEEWAY_TESTS_SIMULATION_SIM_READER_H_
