@@ -193,6 +193,28 @@ TEST(Chain, LostNewsOfACommitIsToldAgain) {
   }
 }
 
+// Likewise, but the connection breaks meanwhile. The head has nothing to send that would make
+// another: the middle has acknowledged all, and nobody pushes anything new.
+TEST(Chain, LostNewsOfACommitIsToldOverAConnectionOfTheNextOnesOwn) {
+  for (const std::uint64_t block : {0u, 1u}) {  // of different shards
+    ChainBench bench({.servers = 3, .replication = 3});
+    const std::uint32_t table = bench.Install(Consistency::Asp());
+    bench.SetChain({0, 1, 2});
+    bench.Publish();
+    for (std::uint64_t first : {0u, 1u}) bench.Push(0, table, 0, first, 1);
+    bench.UntilIdle();
+    bench.RunFor(absl::Milliseconds(20));
+    const auto push = bench.Push(0, table, 0, block, 1);
+    bench.RunFor(absl::Microseconds(220));
+    bench.network().Cut(ChainBench::HostOf(1), ChainBench::HostOf(0));
+    bench.RunFor(absl::Milliseconds(1));
+    EXPECT_FALSE(bench.worker(0).Answered(push));
+    bench.network().HealAll();
+    bench.network().Break(ChainBench::HostOf(0), ChainBench::HostOf(1));
+    bench.UntilIdle();
+  }
+}
+
 TEST(Chain, BspPushesAreAnsweredProvisionallyAndKeptUntilTheirClockIsStable) {
   ChainBench bench({.servers = 2});
   const std::uint32_t table = bench.Install(Consistency::Bsp());

@@ -329,12 +329,19 @@ void Replica::EndHandover() {
   TakeLead();
 }
 
+// The connection that the items came over may have broken since. The one before may have nothing to
+// send that would make another: all items taken, and it waits for this word of what is committed.
 void Replica::Acknowledge() {
-  if (!upstream_.has_value() || upstream_->connection == 0 || inbox_.stream() == 0) return;
-  context_->host->SendBack(upstream_->connection, proto::ReplicateAck{.shard = shard_.id(),
-                                                                      .stream = inbox_.stream(),
-                                                                      .item = inbox_.received(),
-                                                                      .committed = committed()});
+  if (!upstream_.has_value() || inbox_.stream() == 0) return;
+  const proto::ReplicateAck ack{.shard = shard_.id(),
+                                .stream = inbox_.stream(),
+                                .item = inbox_.received(),
+                                .committed = committed()};
+  if (upstream_->connection != 0) {
+    context_->host->SendBack(upstream_->connection, ack);
+  } else {
+    context_->host->SendTo(upstream_->peer, ack, {});
+  }
 }
 
 // ---- from the one behind ----

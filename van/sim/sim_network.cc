@@ -127,6 +127,16 @@ void SimNetwork::Kill(const std::string& host_name) {
   for (SimTransport* transport : dying) transport->Die();
 }
 
+void SimNetwork::Break(const std::string& one_host, const std::string& other_host) {
+  for (const auto& [id, connection] : state_->connections) {
+    const std::string& from = connection.ends[0].host;
+    const std::string& to = connection.ends[1].host;
+    if ((from == one_host && to == other_host) || (from == other_host && to == one_host)) {
+      SimTransport::Break(*state_, 2 * id);
+    }
+  }
+}
+
 SimNetwork::Faulted SimNetwork::faulted() const { return state_->faulted; }
 
 }  // namespace leeway::van

@@ -290,6 +290,12 @@ void SimTransport::ArriveClose(SimNetworkState& network, ConnId conn, const std:
   });
 }
 
+void SimTransport::Break(SimNetworkState& network, ConnId conn) {
+  for (const ConnId end : {conn, OtherEnd(conn)}) {
+    ArriveClose(network, end, "the connection broke");
+  }
+}
+
 void SimTransport::DropEnd(ConnId conn) {
   conns_.erase(conn);
   SimConnection* connection = FindConnection(*network_, conn);

@@ -31,6 +31,8 @@ class SimTransport final : public Transport {
   // The host is gone: connections break, nothing is flushed, nothing is heard any more.
   void Die();
   const std::string& host() const { return host_; }
+  // Both ends of a connection hear that it broke.
+  static void Break(SimNetworkState& network, ConnId conn);
 
  private:
   struct Packet;

@@ -71,6 +71,10 @@ class SimNetwork {
   // The host is gone (pair with SimWorld::Kill): its peers see their connections break.
   void Kill(const std::string& host_name);
 
+  // Every connection between the two hosts breaks, and both sides hear of it. What is under way is
+  // lost; they may connect again.
+  void Break(const std::string& one_host, const std::string& other_host);
+
   // Hears of every message that a van's owner sends, once, as it leaves: before it is lost,
   // repeated or delayed. Greetings and credits, which are the vans' own, are left out. What it
   // keeps of the message stays as it was. It may change nothing of the network.
