@@ -21,6 +21,17 @@ absl::string_view NameOf(FaultKind kind) { return kNames[static_cast<std::size_t
 
 FaultSet AllFaults() { return FaultSet().set(); }
 
+FaultSet FaultsOfLinks() {
+  FaultSet links;
+  for (const FaultKind kind :
+       {FaultKind::kDrop, FaultKind::kDuplicate, FaultKind::kDelay, FaultKind::kReorder,
+        FaultKind::kPartition, FaultKind::kOneWayPartition, FaultKind::kSlowLink,
+        FaultKind::kLongPartition}) {
+    links.set(static_cast<std::size_t>(kind));
+  }
+  return links;
+}
+
 absl::StatusOr<FaultSet> ParseFaults(absl::string_view text) {
   if (text == "all") return AllFaults();
   if (text == "none") return FaultSet();

@@ -45,6 +45,8 @@ using FaultSet = std::bitset<kFaultKinds>;
 using FaultCounts = std::array<std::uint64_t, kFaultKinds>;
 
 FaultSet AllFaults();
+// Those that are of the simulated network.
+FaultSet FaultsOfLinks();
 // "drop,delay", "all", "none"; with a leading "-" all but these.
 absl::StatusOr<FaultSet> ParseFaults(absl::string_view text);
 

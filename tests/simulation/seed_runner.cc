@@ -60,7 +60,8 @@ std::string DescribeFailure(const SeedResult& result) {
   std::string text = absl::StrCat("seed ", result.seed, " broke: ", result.violation->invariant,
                                   "\n  ", result.violation->what, "\n", result.setting);
   for (const std::string& line : result.tail) absl::StrAppend(&text, "    ", line, "\n");
-  absl::StrAppend(&text, "replay: ./dev sim --seed ", result.seed, " --trace\n");
+  absl::StrAppend(&text, "replay: ./dev sim --seed ", result.seed,
+                  result.over_rdma ? " --rdma" : "", " --trace\n");
   return text;
 }
 

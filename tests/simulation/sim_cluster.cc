@@ -6,18 +6,27 @@
 #include "absl/strings/str_cat.h"
 
 namespace leeway::simulation {
+namespace {
+
+constexpr char kRdmaScheduler[] = "tcp://127.0.0.1:7000";
+
+}  // namespace
 
 SimCluster::SimCluster(const Setup& setup)
     : config_(setup.config),
       spare_servers_(setup.spare_servers),
       world_(setup.seed),
       network_(&world_),
+      rdma_(setup.over_rdma ? std::make_unique<SimRdma>(&world_) : nullptr),
       place_{.world = &world_,
              .network = &network_,
+             .rdma = rdma_.get(),
              .data_options = setup.data_options,
              .scheduler_mutant = setup.scheduler_mutant,
              .worker_mutant = setup.worker_mutant} {
-  config_.scheduler = absl::StrCat("sim://", HostName(Role::kScheduler, 0), "/0");
+  config_.scheduler = rdma_ != nullptr
+                          ? std::string(kRdmaScheduler)
+                          : absl::StrCat("sim://", HostName(Role::kScheduler, 0), "/0");
 }
 
 // Workers first: what a script holds may point into what servers lent it.
@@ -58,7 +67,11 @@ SimProcess* SimCluster::Start(Role role, std::uint32_t rank) {
 
 void SimCluster::Kill(const std::string& host) {
   world_.Kill(host);
-  network_.Kill(host);
+  if (rdma_ != nullptr) {
+    rdma_->Kill(host);
+  } else {
+    network_.Kill(host);
+  }
   processes_[host].reset();
 }
 
@@ -70,6 +83,14 @@ SimProcess* SimCluster::Find(const std::string& host) const {
 bool SimCluster::WasKilled(const std::string& host) const {
   const auto found = processes_.find(host);
   return found != processes_.end() && found->second == nullptr;
+}
+
+void SimCluster::SetTap(van::SimNetwork::Tap tap) {
+  if (rdma_ != nullptr) {
+    rdma_->SetTap(std::move(tap));
+  } else {
+    network_.SetTap(std::move(tap));
+  }
 }
 
 bool SimCluster::RunUntil(const std::function<bool()>& done, absl::Duration limit) {

@@ -32,6 +32,7 @@ class SimCluster {
     scheduler::Mutant scheduler_mutant = scheduler::Mutant::kNone;
     worker::Mutant worker_mutant = worker::Mutant::kNone;
     std::uint32_t spare_servers = 0;  // hosts on which servers may be started on top
+    bool over_rdma = false;           // SimRdma instead of SimNetwork
   };
 
   explicit SimCluster(const Setup& setup);
@@ -64,6 +65,12 @@ class SimCluster {
 
   runtime::SimWorld& world() { return world_; }
   van::SimNetwork& network() { return network_; }
+  SimRdma* rdma() { return rdma_.get(); }  // null: over the network
+  std::unique_ptr<van::Factory> NewFactory(const std::string& host) const {
+    return place_.NewFactory(host);
+  }
+  // Of the network or of rdma, whichever there is.
+  void SetTap(van::SimNetwork::Tap tap);
   const Config& config() const { return config_; }
 
  private:
@@ -71,6 +78,7 @@ class SimCluster {
   const std::uint32_t spare_servers_;
   runtime::SimWorld world_;
   van::SimNetwork network_;
+  const std::unique_ptr<SimRdma> rdma_;
   const SimWorkplace place_;
   std::map<std::string, std::unique_ptr<SimProcess>> processes_;  // by host; null once killed
 };

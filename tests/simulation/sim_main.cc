@@ -117,6 +117,8 @@ int Main(int argc, char** argv) {
   app.add_option("--faults", faults,
                  "which kinds: all, none, or names with commas; with a leading - all but these")
       ->capture_default_str();
+  app.add_flag("--rdma", campaign.options.over_rdma,
+               "over the rdma transport on verbs in memory, which fail instead of links");
   app.add_option("--jobs", campaign.jobs, "seeds run at a time")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   const absl::StatusOr<FaultSet> kinds = ParseFaults(faults);

@@ -4,10 +4,14 @@
 
 namespace leeway::simulation {
 
+std::unique_ptr<van::Factory> SimWorkplace::NewFactory(const std::string& host) const {
+  return rdma != nullptr ? rdma->NewFactory(host) : network->NewFactory(host);
+}
+
 SimProcess::SimProcess(const SimWorkplace& place, const std::string& host)
     : place_(place),
       host_(place.world->NewHost(host)),
-      factory_(place.network->NewFactory(host)),
+      factory_(place.NewFactory(host)),
       runner_(host_->Spawn("main")) {}
 
 void SimProcess::RunScheduler(const Config& config) {

@@ -13,6 +13,7 @@
 #include "runtime/loop.h"
 #include "runtime/sim_world.h"
 #include "scheduler/scheduler.h"
+#include "tests/simulation/sim_rdma.h"
 #include "van/sim/sim_van.h"
 #include "worker/core.h"
 
@@ -22,9 +23,12 @@ namespace leeway::simulation {
 struct SimWorkplace {
   runtime::SimWorld* world = nullptr;
   van::SimNetwork* network = nullptr;
+  SimRdma* rdma = nullptr;       // null: over `network`
   ps::DataOptions data_options;  // the servers'
   scheduler::Mutant scheduler_mutant = scheduler::Mutant::kNone;
   worker::Mutant worker_mutant = worker::Mutant::kNone;
+
+  std::unique_ptr<van::Factory> NewFactory(const std::string& host) const;
 };
 
 class SimProcess {

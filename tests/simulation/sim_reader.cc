@@ -87,6 +87,12 @@ void SimReader::Go() {
   });
 }
 
+void SimReader::End() {
+  may_fail_ = true;
+  if (core_ != nullptr) cluster_->Kill(Host());
+  core_ = nullptr;
+}
+
 void SimReader::ComeBack() {
   if (may_fail_) return;
   if (core_ != nullptr) cluster_->Kill(Host());

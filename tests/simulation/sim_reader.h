@@ -31,6 +31,10 @@ class SimReader {
   void Come();
   // The cluster is about to end: from now on its calls may fail.
   void MayFail() { may_fail_ = true; }
+  // Ends its process, if there is one, for good.
+  void End();
+  // Whether it waits for something.
+  bool waits() const { return !waits_for_.empty(); }
   // Tells the checker what it waits for.
   void CheckWaiting();
   std::uint64_t visits() const { return visits_; }

@@ -16,7 +16,7 @@ SimTool::SimTool(SimCluster* cluster, const std::string& host, std::string comma
                  std::vector<std::string> arguments, std::function<void(const absl::Status&)> done)
     : scheduler_(cluster->config().scheduler),
       host_(cluster->world().NewHost(host)),
-      factory_(cluster->network().NewFactory(host)),
+      factory_(cluster->NewFactory(host)),
       runner_(host_->Spawn("main")),
       admin_{.request = 1, .command = std::move(command), .arguments = std::move(arguments)},
       done_(std::move(done)) {

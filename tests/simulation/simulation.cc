@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -22,6 +23,7 @@
 #include "tests/simulation/sim_cluster.h"
 #include "tests/simulation/sim_reader.h"
 #include "tests/simulation/striker.h"
+#include "tests/simulation/verbs_faults.h"
 
 namespace leeway::simulation {
 namespace {
@@ -41,6 +43,7 @@ SimCluster::Setup ChooseCluster(const SeedOptions& options, runtime::Random* ran
   setup.scheduler_mutant = options.scheduler_mutant;
   setup.worker_mutant = options.worker_mutant;
   setup.spare_servers = kSpareServers;
+  setup.over_rdma = options.over_rdma;
   Config& config = setup.config;
   config.replication = static_cast<std::uint32_t>(1 + random->Below(3));
   config.num_servers = config.replication + static_cast<std::uint32_t>(random->Below(3));
@@ -54,6 +57,9 @@ SimCluster::Setup ChooseCluster(const SeedOptions& options, runtime::Random* ran
   config.failure_timeout = absl::Seconds(5);
   config.connect_timeout = absl::Minutes(1);  // who comes when the cluster has ended waits in vain
   config.suspicion = absl::Milliseconds(100 + random->Below(900));
+  // Every fault of a device breaks connections, and who does not come back in time is taken for
+  // dead: which is promised to be survived by one fewer than there are replicas alone.
+  if (options.over_rdma) config.suspicion += absl::Seconds(2);
   config.scheduler_state = "/scheduler";
   // One for which clocks do not go on is given up.
   config.checkpoint_timeout = absl::Seconds(5);
@@ -85,7 +91,8 @@ class Run {
                      &checker_),
         striker_(&cluster_, &script_.tables, &workers_, &checker_),
         injector_(&cluster_, plan_, [this](const Episode& episode) { return Strike(episode); }) {
-    cluster_.network().SetTap(
+    if (options.over_rdma) verbs_.emplace(&cluster_, options.seed);
+    cluster_.SetTap(
         [this](const std::string& from, const std::string&, const van::Message& message) {
           sent_.Hear(from, message);
           coded_.Hear(from, message, cluster_.world().Now());
@@ -105,9 +112,18 @@ class Run {
     }
   }
 
+  // Operations that have not ended write to memory of the scripts, so the processes go first.
+  ~Run() {
+    for (const auto& worker : workers_) cluster_.Kill(WorkerName(worker->rank()));
+    for (const auto& reader : readers_) reader->End();
+  }
+
+  SimCluster& cluster() { return cluster_; }
+
   SeedResult Go() {
     StartAll();
     injector_.Start();
+    if (verbs_.has_value()) verbs_->Start(window_);
     Look();
     const bool ended =
         cluster_.RunUntil([this] { return checker_.violation().has_value() || Ended(); }, kRunMax);
@@ -118,6 +134,7 @@ class Run {
  private:
   FaultPlan ChoosePlan() {
     FaultSet kinds = options_.faults;
+    if (options_.over_rdma) kinds &= ~FaultsOfLinks();
     // So that there are runs with barriers.
     if (random_.Below(3) == 0) {
       kinds.reset(static_cast<std::size_t>(FaultKind::kRestartWorker));
@@ -172,6 +189,10 @@ class Run {
     return striker_.Strike(episode);
   }
 
+  bool FaultsAreOver() const {
+    return injector_.over() && striker_.over() && (!verbs_.has_value() || verbs_->over());
+  }
+
   static std::string WorkerName(std::uint32_t rank) {
     return SimCluster::HostName(Role::kWorker, rank);
   }
@@ -219,6 +240,15 @@ class Run {
     }
   }
 
+  // Over rdma: nothing is asked for any more, so nobody may write an answer.
+  void CompareGrants() {
+    const auto waits = [](const auto& reader) { return reader->waits(); };
+    if (std::any_of(readers_.begin(), readers_.end(), waits)) return;  // it may be reading
+    if (cluster_.rdma() == nullptr || !cluster_.rdma()->HasOpenGrants()) return;
+    checker_.Fail("grants end with their requests",
+                  "memory is open to a peer when all requests have ended");
+  }
+
   // The end of the script: all read everything, the replicas are compared, and all leave.
   void GoOnTogether() {
     std::vector<ScriptedWorker*> living;
@@ -227,7 +257,7 @@ class Run {
     }
     const auto all = [&](const auto& is) { return std::all_of(living.begin(), living.end(), is); };
     if (!gate_open_) {
-      const bool over = complete_ && striker_.over() && injector_.over();
+      const bool over = complete_ && FaultsAreOver();
       if (!all([](auto* worker) { return worker->at_gate(); })) return;
       if (!over) {
         if (!striker_.switches()) return;
@@ -247,6 +277,7 @@ class Run {
       if (cluster_.world().Now() - whole_since_ < kRestBeforeComparing) return;
       leaving_ = true;
       for (const auto& reader : readers_) reader->MayFail();
+      CompareGrants();
       CompareReplicas(living.front()->clock());
       for (ScriptedWorker* worker : living) coded_.JudgeWorker(worker->rank(), worker->infos());
       for (ScriptedWorker* worker : living) worker->Leave();
@@ -262,8 +293,9 @@ class Run {
     }
     if (!leaving_) striker_.Replace();
     GoOnTogether();
-    if (!quiet_ && injector_.over() && striker_.over()) {
+    if (!quiet_ && FaultsAreOver()) {
       quiet_ = true;
+      if (verbs_.has_value()) verbs_->Stop();
       checker_.SetQuietFrom(cluster_.world().Now());
       cluster_.Note("no more faults");
     }
@@ -296,6 +328,7 @@ class Run {
     SeedResult result;
     runtime::SimWorld& world = cluster_.world();
     result.seed = options_.seed;
+    result.over_rdma = options_.over_rdma;
     result.violation = checker_.violation();
     result.setting = Setting();
     result.trace = world.trace();
@@ -355,6 +388,7 @@ class Run {
   Striker::Workers workers_;
   Striker striker_;
   FaultInjector injector_;
+  std::optional<VerbsFaults> verbs_;  // over rdma
   const absl::Time started_ = cluster_.world().Now();
   std::vector<std::unique_ptr<SimReader>> readers_;
   bool readers_come_ = false;
@@ -364,6 +398,16 @@ class Run {
 
 }  // namespace
 
-SeedResult RunSeed(const SeedOptions& options) { return Run(options).Go(); }
+SeedResult RunSeed(const SeedOptions& options) {
+  auto run = std::make_unique<Run>(options);
+  std::optional<van::verbs::FakeFabric> fabric;  // outlives the cluster
+  if (options.over_rdma) fabric.emplace(run->cluster().rdma()->fabric());
+  SeedResult result = run->Go();
+  run = nullptr;
+  if (!fabric.has_value()) return result;
+  result.verbs = fabric->counters();
+  if (!result.violation.has_value()) result.violation = JudgeDevices(result.verbs);
+  return result;
+}
 
 }  // namespace leeway::simulation

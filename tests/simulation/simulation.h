@@ -12,6 +12,7 @@
 #include "scheduler/mutants.h"
 #include "tests/simulation/checker.h"
 #include "tests/simulation/fault_kinds.h"
+#include "van/rdma/testing/fake_verbs.h"
 #include "worker/mutants.h"
 
 namespace leeway::simulation {
@@ -20,6 +21,9 @@ struct SeedOptions {
   std::uint64_t seed = 1;
   FaultSet faults = AllFaults();
   bool keep_trace = false;  // SeedResult::trace
+  // Over the rdma transport: its verbs fail instead of the links of the network, whose kinds of
+  // fault do not happen.
+  bool over_rdma = false;
   // To see the invariants fail.
   ps::DataOptions data_options;
   scheduler::Mutant scheduler_mutant = scheduler::Mutant::kNone;
@@ -28,6 +32,7 @@ struct SeedOptions {
 
 struct SeedResult {
   std::uint64_t seed = 0;
+  bool over_rdma = false;
   std::optional<Violation> violation;
   std::string setting;            // the cluster and its plan of faults, in words
   std::vector<std::string> tail;  // of a failure: the last lines of its trace that tell something
@@ -39,6 +44,7 @@ struct SeedResult {
   std::uint64_t table_changes = 0;   // likewise, of tables' bounds
   std::uint64_t reader_visits = 0, reader_reads = 0;
   absl::Duration virtual_time;
+  van::verbs::FakeCounters verbs{};  // over rdma
 };
 
 SeedResult RunSeed(const SeedOptions& options);

@@ -53,7 +53,9 @@ absl::StatusOr<std::unique_ptr<MemoryRegion>> FakeDevice::Register(std::byte* da
   std::uint64_t registered = bytes;
   for (const auto& device : owner_->all_devices()) registered += device->registered_bytes();
   const FakeFaults& faults = fabric_->faults;
-  if (registered > faults.registered_bytes_max || fabric_->Draw(faults.refuse_register_rate)) {
+  if (registered > faults.registered_bytes_max || fabric_->Draw(faults.refuse_register_rate) ||
+      (remote_write && fabric_->Draw(faults.refuse_remote_rate))) {
+    ++fabric_->counters.refused_registrations;
     return absl::ResourceExhaustedError("no more memory may be locked (ulimit -l)");
   }
   const std::uint32_t key = fabric_->next_key++;
@@ -61,6 +63,10 @@ absl::StatusOr<std::unique_ptr<MemoryRegion>> FakeDevice::Register(std::byte* da
   ++fabric_->counters.regions;
   ++fabric_->counters.registrations;
   fabric_->counters.registered_bytes += bytes;
+  if (remote_write) {
+    ++fabric_->counters.remote_regions;
+    fabric_->counters.remote_bytes += bytes;
+  }
   return std::make_unique<FakeRegion>(fabric_, this, key);
 }
 
@@ -68,6 +74,10 @@ void FakeDevice::Deregister(std::uint32_t key) {
   const auto found = regions_.find(key);
   --fabric_->counters.regions;
   fabric_->counters.registered_bytes -= found->second.bytes;
+  if (found->second.remote_write) {
+    --fabric_->counters.remote_regions;
+    fabric_->counters.remote_bytes -= found->second.bytes;
+  }
   regions_.erase(found);
 }
 

@@ -52,6 +52,8 @@ double FakeFabric::State::Uniform() { return runtime::UniformAt(faults.seed, 0, 
 // ---- what waits ----
 
 bool FakeFabric::State::Held(const FakePair& pair, const FakeGate& gate, double rate) {
+  const std::shared_ptr<const bool>& hurry = pair.owner->hooks().hurry;
+  if (hurry != nullptr && *hurry) return false;
   if (*gate) return true;
   if (!Draw(rate)) return false;
   HoldBack(pair, gate);
@@ -355,6 +357,7 @@ void FakeFabric::State::LoseDevice(FakeOwner& owner, FakeDevice& device, bool st
     Error(*pair);
   }
   if (!device.was_used) return;
+  ++counters.lost_devices;
   Event event;
   event.kind = EventKind::kDeviceLost;
   event.device = &device;
@@ -424,6 +427,46 @@ void FakeFabric::RestoreDevices() {
   const Lock lock(state_->mutex);
   for (FakeOwner* owner : state_->owners) {
     for (const auto& device : owner->all_devices()) device->lost = false;
+  }
+}
+
+void FakeFabric::LoseDevicesOf(const std::string& host) {
+  const Lock lock(state_->mutex);
+  for (FakeOwner* owner : state_->owners) {
+    if (owner->hooks().host != host) continue;
+    for (const auto& device : owner->all_devices()) {
+      state_->LoseDevice(*owner, *device, /*stay_lost=*/true);
+    }
+  }
+}
+
+void FakeFabric::RestoreDevicesOf(const std::string& host) {
+  const Lock lock(state_->mutex);
+  for (FakeOwner* owner : state_->owners) {
+    if (owner->hooks().host != host) continue;
+    for (const auto& device : owner->all_devices()) device->lost = false;
+  }
+}
+
+void FakeFabric::Kill(const std::string& host) {
+  const Lock lock(state_->mutex);
+  const auto on_it = [&host](const FakeOwner* owner) {
+    return owner != nullptr && owner->hooks().host == host;
+  };
+  std::erase_if(state_->listeners, [&](const auto& one) { return on_it(one.second); });
+  for (FakeOwner* owner : state_->owners) {
+    if (!on_it(owner)) continue;
+    for (const auto& device : owner->all_devices()) device->lost = true;
+  }
+  const std::map<std::uint32_t, std::shared_ptr<FakePair>> all = state_->pairs;
+  for (const auto& [number, pair] : all) {
+    if (!on_it(pair->owner)) continue;
+    pair->link = FakeLink::kEnded;
+    state_->Error(*pair);
+    const std::shared_ptr<FakePair> peer = pair->peer;
+    if (peer != nullptr && peer->handle != nullptr && !on_it(peer->owner)) {
+      state_->End(*peer, absl::UnavailableError("the other side has gone"));
+    }
   }
 }
 

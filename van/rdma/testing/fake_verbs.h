@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/time/time.h"
 #include "van/rdma/verbs/verbs.h"
@@ -46,6 +47,7 @@ struct FakeFaults {
 
   // Memory.
   double refuse_register_rate = 0;             // RESOURCE_EXHAUSTED
+  double refuse_remote_rate = 0;               // likewise, of memory that a peer may write to
   double refuse_receive_rate = 0;              // PostReceive: RESOURCE_EXHAUSTED
   std::uint64_t registered_bytes_max = ~0ull;  // of a Verbs; more is RESOURCE_EXHAUSTED
 
@@ -76,6 +78,8 @@ struct FakeCounters {
   std::uint64_t receiver_waits = 0;  // tries of a send for which no receive was posted
   std::uint64_t lost_receives = 0;   // taken along by destroyed connections
   std::uint64_t registrations = 0;   // of memory, ever
+  std::uint64_t refused_registrations = 0;
+  std::uint64_t lost_devices = 0;  // that a connection had used
 
   // Offences of the user, all of which should stay 0. The first two are of requests that were
   // carried out and whose completion has not come: a device may send them once more.
@@ -85,13 +89,18 @@ struct FakeCounters {
 
   // What there is now.
   std::uint64_t connections = 0, regions = 0, registered_bytes = 0;
-  std::uint64_t receives = 0;  // posted, and not polled or lost since
+  std::uint64_t remote_regions = 0, remote_bytes = 0;  // of them, those that a peer may write to
+  std::uint64_t receives = 0;                          // posted, and not polled or lost since
 };
 
 // For loops without file descriptors and with virtual time, all on one thread; one for each
 // provider. They are called under the fabric's mutex, out of calls to any Verbs of the fabric, and
 // must not call back.
 struct FakeHooks {
+  // The simulated host it runs on, for FakeFabric::Kill and LoseDevicesOf.
+  std::string host;
+  // While it holds true nothing of this provider's is delayed. May be null.
+  std::shared_ptr<const bool> hurry;
   // The descriptor of a Verbs of this provider becomes readable.
   std::function<void()> news;
   // Runs the function after that time; null: what is delayed waits for some polls instead.
@@ -123,6 +132,12 @@ class FakeFabric {
   // Likewise, one.
   void LoseDevice(const Device* device, bool stay_lost = false);
   void RestoreDevices();
+  // Likewise, those of one host until RestoreDevicesOf.
+  void LoseDevicesOf(const std::string& host);
+  void RestoreDevicesOf(const std::string& host);
+  // Every process of that host dies: it listens no more, its devices do nothing any more, and the
+  // other ends of its connections are told that they have ended.
+  void Kill(const std::string& host);
   FakeCounters counters() const;
 
   class State;

@@ -1,0 +1,45 @@
+// The rdma van on virtual time: the transport of production on verbs in memory, which fail as the
+// seed has it. It stands in for van::SimNetwork, whose faults of links it does not have.
+//
+// Addresses are "tcp://127.0.0.1:PORT": of an address only the port tells hosts apart.
+#ifndef LEEWAY_TESTS_SIMULATION_SIM_RDMA_H_
+#define LEEWAY_TESTS_SIMULATION_SIM_RDMA_H_
+
+#include <memory>
+#include <string>
+
+#include "runtime/sim_world.h"
+#include "van/rdma/rdma_memory.h"
+#include "van/rdma/testing/fake_verbs.h"
+#include "van/sim/sim_van.h"
+#include "van/van.h"
+
+namespace leeway::simulation {
+
+class SimRdma {
+ public:
+  explicit SimRdma(runtime::SimWorld* world);
+
+  // The vans of one simulated host.
+  std::unique_ptr<van::Factory> NewFactory(const std::string& host);
+  void SetTap(van::SimNetwork::Tap tap) { state_->tap = std::move(tap); }
+  // The host is gone (pair with SimWorld::Kill): its peers see their connections break.
+  void Kill(const std::string& host) { state_->fabric.Kill(host); }
+  van::verbs::FakeFabric& fabric() { return state_->fabric; }
+  // Whether memory is open to peers that is not an arena, so that an answer may still be written.
+  bool HasOpenGrants() const;
+
+  // What its vans share.
+  struct State {
+    runtime::SimWorld* world;
+    van::verbs::FakeFabric fabric;
+    van::SimNetwork::Tap tap;
+  };
+
+ private:
+  const std::shared_ptr<State> state_;
+};
+
+}  // namespace leeway::simulation
+
+#endif  // LEEWAY_TESTS_SIMULATION_SIM_RDMA_H_
