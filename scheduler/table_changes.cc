@@ -43,7 +43,10 @@ void TableChanges::Change(const TableCatalogue::Entry& table, const TableSpec& w
                           Done done) {
   const TableSpec is = SpecOf(table);
   if (AskedForAgain(table, wanted, from)) {
-    pending_[table.id] = {.name = is.name, .done = std::move(done), .agreed = true};
+    Pending& again = pending_[table.id];
+    again.name = is.name;
+    again.done = std::move(done);
+    again.agreed = true;
     return;
   }
   if (changing(table.id)) {
