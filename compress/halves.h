@@ -43,6 +43,11 @@ void Narrow(std::span<const float> from, std::byte* to) {
 
 }  // namespace halves
 
+// The largest finite value of float16 or bfloat16.
+inline float Largest(DType dtype) {
+  return dtype == DType::kFloat16 ? halves::kLargest<Float16> : halves::kLargest<BFloat16>;
+}
+
 // `dtype` is float16 or bfloat16. Rounds to nearest, ties to even; a finite value beyond the range
 // of the type becomes the largest finite one. Memory need not be aligned.
 inline void Widen(DType dtype, const std::byte* from, std::span<float> to) {

@@ -270,7 +270,8 @@ void DataThread::OnRequest(const van::Identity& sender, Inbound inbound) {
   TakeRequest(*worker, std::move(inbound));
 }
 
-// No map knows of readers: whoever has been told which cluster this is was let in by the scheduler.
+// No map knows of readers, and the cluster's id is no secret: what they may take is limited
+// (Replies), as that of peers about whom nothing else is known.
 absl::Status DataThread::CheckReader(const van::Identity& reader,
                                      const proto::Request& request) const {
   if (reader.cluster != cluster_) {
@@ -291,6 +292,9 @@ absl::Status DataThread::CheckReader(const van::Identity& reader,
 void DataThread::OnRead(const van::Identity& reader, Inbound inbound) {
   const absl::Status allowed = CheckReader(reader, inbound.request);
   if (!allowed.ok()) return Violation(inbound.peer, allowed);
+  const absl::Status room = replies_.CheckReader(inbound.peer);
+  if (absl::IsPermissionDenied(room)) return Violation(inbound.peer, room);
+  if (!room.ok()) return Refuse(inbound, room);
   if (absl::Status same = CheckEpoch(inbound.request.epoch); !same.ok()) {
     return Refuse(inbound, same);
   }

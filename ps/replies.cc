@@ -10,6 +10,8 @@ namespace {
 
 // What a reply that waits takes beside its payload.
 constexpr std::uint64_t kWaitingBytes = 512;
+// Requests of a reader while nothing more can be sent to it.
+constexpr std::uint64_t kUnreadMax = 4096;
 
 }  // namespace
 
@@ -23,6 +25,7 @@ void Replies::DropPeer(van::PeerId peer) {
 
 bool Replies::HasRoom(const Queue& queue, std::uint64_t bytes) const {
   if (!queue.reader) return queue.bytes + bytes <= kWaitingBytesMax;
+  if (readers_bytes_ == 0) return true;
   return queue.bytes + bytes <= kReaderBytesMax && readers_bytes_ + bytes <= kReadersBytesMax;
 }
 
@@ -36,6 +39,19 @@ void Replies::Release(Queue& queue, std::uint64_t bytes) {
   if (queue.reader) readers_bytes_ -= bytes;
 }
 
+absl::Status Replies::CheckReader(van::PeerId peer) {
+  Queue& queue = queues_[peer];
+  queue.reader = true;
+  queue.unread = writable_(peer) ? 0 : queue.unread + 1;
+  if (queue.unread > kUnreadMax) {
+    return absl::PermissionDeniedError(
+        "a reader goes on asking, and does not read what it is told");
+  }
+  if (HasRoom(queue, kWaitingBytes)) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat(readers_bytes_, " bytes of replies wait for readers already; ask again"));
+}
+
 void Replies::Add(van::PeerId peer, proto::Reply reply, Payload payload, bool reader) {
   if (payload.empty()) {
     const bool pushed = reply.op == proto::Op::kPush && reply.result.ok();
@@ -46,12 +62,13 @@ void Replies::Add(van::PeerId peer, proto::Reply reply, Payload payload, bool re
   for (const runtime::Buffer& frame : waiting.payload) waiting.bytes += frame.size();
   Queue& queue = queues_[peer];
   queue.reader = reader;
-  if (queue.waiting.empty() && MaySend(peer, queue, waiting)) {
+  const bool room = HasRoom(queue, waiting.bytes + kWaitingBytes);
+  if ((room || !reader) && queue.waiting.empty() && MaySend(peer, queue, waiting)) {
     return SendNow(peer, queue, std::move(waiting));
   }
   const std::pair id(waiting.reply.id.shard, waiting.reply.id.sequence);
   if (queue.ids.contains(id)) return;
-  if (!HasRoom(queue, waiting.bytes + kWaitingBytes)) {
+  if (!room) {
     return failed_(
         peer, std::move(waiting.reply),
         absl::ResourceExhaustedError(absl::StrCat(queue.bytes, " bytes of replies wait for a ",
@@ -110,19 +127,27 @@ bool Replies::MaySend(van::PeerId peer, Queue& queue, const Waiting& next) const
 void Replies::SendNow(van::PeerId peer, Queue& queue, Waiting waiting) {
   const std::uint64_t followed =
       queue.ahead.OnHandOver(waiting.bytes, writable_(peer), loop_->Now());
+  const std::uint64_t charged = queue.reader ? waiting.bytes + kWaitingBytes : 0;
+  Charge(queue, charged);
   van::SendDone done;
-  if (followed > 0) done = [this, peer, followed](const absl::Status&) { OnDone(peer, followed); };
+  if (followed > 0 || charged > 0) {
+    done = [this, peer, followed, charged](const absl::Status&) {
+      OnDone(peer, followed, charged);
+    };
+  }
   const absl::Status sent = send_(peer, waiting.reply, std::move(waiting.payload), std::move(done));
   if (sent.ok()) return;
+  Release(queue, charged);
   queue.ahead.OnDone(followed, loop_->Now());
   failed_(peer, std::move(waiting.reply), sent);
 }
 
-void Replies::OnDone(van::PeerId peer, std::uint64_t bytes) {
+void Replies::OnDone(van::PeerId peer, std::uint64_t followed, std::uint64_t charged) {
   const auto found = queues_.find(peer);
   if (found == queues_.end()) return;
   Queue& queue = found->second;
-  queue.ahead.OnDone(bytes, loop_->Now());
+  Release(queue, charged);
+  queue.ahead.OnDone(followed, loop_->Now());
   while (!queue.waiting.empty()) {
     const auto first = queue.waiting.begin();
     if (!MaySend(peer, queue, first->second)) return;

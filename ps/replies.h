@@ -28,7 +28,8 @@ class Replies {
   // What waits for one worker; beyond it a reply is dropped, and asked for again.
   static constexpr std::uint64_t kWaitingBytesMax = 4ull << 30;
 
-  // Likewise for one reader, and for all of a thread: they may be many, and need not be quick.
+  // Likewise for one reader, and for all of a thread, with what the transport has taken and not
+  // got rid of: they may be many, and need not be quick. One answer may be longer.
   static constexpr std::uint64_t kReaderBytesMax = 64 << 20;
   static constexpr std::uint64_t kReadersBytesMax = 256 << 20;
 
@@ -62,6 +63,9 @@ class Replies {
 
   // `peer` is up. `reader`: it is one (Config::read_only).
   void Add(van::PeerId peer, proto::Reply reply, Payload payload, bool reader = false);
+  // Before what a reader asks for is gathered. UNAVAILABLE: there is no room now.
+  // PERMISSION_DENIED: it goes on asking, and does not read what it is told.
+  absl::Status CheckReader(van::PeerId peer);
   void DropPeer(van::PeerId peer);
   // Before what sends goes: sends that it reports done from here on are of no consequence.
   void Clear() {
@@ -93,8 +97,9 @@ class Replies {
     van::Ahead ahead;
     std::map<Place, Waiting> waiting;
     std::set<std::pair<std::uint32_t, std::uint64_t>> ids;  // waiting: shard, sequence
-    std::uint64_t bytes = 0;                                // that they take
+    std::uint64_t bytes = 0;  // that they take; of a reader those handed over, too
     bool reader = false;
+    std::uint64_t unread = 0;  // requests of a reader since its connection was writable
   };
 
   bool HasRoom(const Queue& queue, std::uint64_t bytes) const;
@@ -105,7 +110,7 @@ class Replies {
   void EndGathering();
   bool MaySend(van::PeerId peer, Queue& queue, const Waiting& next) const;
   void SendNow(van::PeerId peer, Queue& queue, Waiting waiting);
-  void OnDone(van::PeerId peer, std::uint64_t bytes);
+  void OnDone(van::PeerId peer, std::uint64_t followed, std::uint64_t charged);
 
   runtime::Loop* const loop_;
   const Send send_;

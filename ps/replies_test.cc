@@ -228,6 +228,30 @@ TEST_F(RepliesTest, ReadersHaveLittleRoom) {
   EXPECT_EQ(failed_.size(), failed);  // workers have theirs
 }
 
+// What the transport has taken and not got rid of counts; one long answer may go by itself.
+TEST_F(RepliesTest, ALongAnswerToAReaderTakesTheRoomOfAll) {
+  ASSERT_TRUE(replies_.CheckReader(10).ok());
+  Add(10, 1, 0, 300 << 20, /*reader=*/true);
+  EXPECT_THAT(Sequences(), ElementsAre(1));
+  EXPECT_EQ(replies_.CheckReader(11).code(), absl::StatusCode::kUnavailable);
+  Add(11, 2, 0, kBlock, /*reader=*/true);
+  EXPECT_THAT(failed_, ElementsAre(2));
+  Done(0);
+  EXPECT_TRUE(replies_.CheckReader(11).ok());
+  Add(11, 3, 0, kBlock, /*reader=*/true);
+  EXPECT_THAT(Sequences(), ElementsAre(3));
+}
+
+TEST_F(RepliesTest, AReaderThatAsksAndDoesNotReadIsFoundOut) {
+  writable_ = false;
+  absl::Status checked;
+  for (int i = 0; i < 4096 && checked.ok(); ++i) checked = replies_.CheckReader(10);
+  EXPECT_TRUE(checked.ok()) << checked;
+  EXPECT_EQ(replies_.CheckReader(10).code(), absl::StatusCode::kPermissionDenied);
+  writable_ = true;
+  EXPECT_TRUE(replies_.CheckReader(10).ok());
+}
+
 TEST_F(RepliesTest, OneGoesBeyondWhatLeavesAtOnceToTellWhenMoreMay) {
   writable_ = false;
   Add(kOne, 1, 0, 16);

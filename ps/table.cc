@@ -41,10 +41,10 @@ std::unique_ptr<HeldSettings> Table::NewSettings(std::uint32_t number, const Tab
 }
 
 const HeldSettings* Table::FindSettings(std::uint32_t number) const {
-  for (const auto& settings : settings_) {
-    if (settings->number == number) return settings.get();
-  }
-  return nullptr;
+  // Late ones are asked for most.
+  const auto found = std::find_if(settings_.rbegin(), settings_.rend(),
+                                  [&](const auto& one) { return one->number == number; });
+  return found == settings_.rend() ? nullptr : found->get();
 }
 
 const HeldSettings& Table::SettingsAt(std::uint64_t clock) const {
@@ -74,6 +74,13 @@ absl::Status Table::Follow(std::span<const proto::TableSettings> all) {
 absl::Status Table::CouldHave(const TableSpec& other, const Updater& its) const {
   LEEWAY_RETURN_IF_ERROR(Policy::Supports(other.consistency));
   if (its.combine() == updater()->combine() && its.state_slots() == updater()->state_slots()) {
+    for (int slot = 0; slot < its.state_slots(); ++slot) {
+      if (its.initial_state(slot) == updater()->initial_state(slot)) continue;
+      return absl::FailedPreconditionError(absl::StrCat(
+          "with these hyper-parameters the state of updater '", spec().updater.name, "' begins at ",
+          its.initial_state(slot), ", and that of table '", spec().name, "' began at ",
+          updater()->initial_state(slot), ": that shapes the data"));
+    }
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(

@@ -156,6 +156,11 @@ TEST(Readers, OutliveARestartOfTheScheduler) {
   cluster.world.RunFor(absl::Seconds(30));
   EXPECT_FALSE(reader->over.has_value());
   EXPECT_EQ(ReadersOf(cluster), 1u);
+  // It is no member: that it claims a newer map does not end the scheduler as outdated.
+  reader->Say(proto::MapAck{.version = std::uint64_t{1} << 60});
+  cluster.world.RunFor(absl::Seconds(30));
+  EXPECT_FALSE(cluster.over.has_value());
+  EXPECT_EQ(ReadersOf(cluster), 1u);
 }
 
 }  // namespace

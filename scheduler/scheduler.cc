@@ -226,7 +226,7 @@ void Scheduler::Impl::PublishSoon() {
 
 void Scheduler::Impl::Publish() {
   published_epoch_ = maps_.newest()->epoch;
-  rest_until_ = Now() + kMapRestPerNode * (members_.Alive().size() + readers_.size());
+  rest_until_ = Now() + kMapRestPerNode * members_.Alive().size();
   publisher_.Publish(maps_.newest(), Now());
 }
 

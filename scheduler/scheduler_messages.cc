@@ -264,6 +264,9 @@ void Scheduler::Impl::On(const Sender& sender, const proto::MapAck& ack) {
     OutOfTurn(sender, "a MapAck of nobody that has joined");
   } else if (ack.version == 0 && !members_.complete()) {
     SendMap(*sender.node, *maps_.newest());  // it wants to say whom it waits for
+  } else if (sender.node->role == Role::kReader) {
+    // It is no member: what it says decides nothing.
+    publisher_.OnAck(*sender.node, std::min(ack.version, maps_.newest()->version), Now());
   } else if (recovered() && ack.version > maps_.newest()->version) {
     EndAsOutdated(absl::StrCat(sender.node->FullName(), " has version ", ack.version,
                                " of the cluster's map, and the newest one here is ",

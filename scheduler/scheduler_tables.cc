@@ -25,8 +25,10 @@ constexpr char kChangeUsage[] =
 
 absl::Status ChangeParameter(const std::string& name, const std::string& value, TableSpec* spec) {
   if (value == "default") {
-    spec->updater.parameters.erase(name);
-    return absl::OkStatus();
+    if (spec->updater.parameters.erase(name) > 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("updater.", name,
+                     " is not among the table's hyper-parameters, so that it has its default"));
   }
   double number = 0;
   if (name.empty() || !absl::SimpleAtod(value, &number)) {
@@ -99,8 +101,9 @@ void Scheduler::Impl::TableCommand(const AdminDesk::Ask& ask,
   // Nobody uses one that no worker has opened since the start from a checkpoint.
   const std::optional<std::uint64_t> from =
       table->untouched ? std::optional(restoration_.state().clock) : std::nullopt;
+  const std::uint32_t trial = *wanted == before ? 0 : catalogue_.TakeId();
   table_changes_.Change(
-      *table, *wanted, catalogue_.TakeId(), from, Now(),
+      *table, *wanted, trial, from, Now(),
       [=, this, spec = wanted->ToString()](const absl::StatusOr<std::uint64_t>& clock) {
         if (!clock.ok()) return desk_.Answer(ask, clock.status());
         if (!changes.empty()) {
@@ -167,7 +170,7 @@ void Scheduler::Impl::FinishRenewals() {
     const std::optional<TableCatalogue::Entry> table = catalogue_.Installed(create.spec.name);
     if (table.has_value() && table_changes_.changing(table->id)) {
       renewals_.emplace_back(node, create);
-    } else {
+    } else if (!Renews(*worker, create)) {
       catalogue_.Create(node, create, Now());
     }
   }

@@ -108,6 +108,7 @@ bool TableChanges::OnInstalled(std::uint32_t server, const proto::InstallTableRe
                                           pending.name, "': ", reply.result.message())));
     return true;
   }
+  pending.accepted = true;
   AnnounceIfAgreed(table);
   return true;
 }
@@ -128,6 +129,11 @@ void TableChanges::AnnounceIfAgreed(std::uint32_t table) {
   const auto found = pending_.find(table);
   if (found == pending_.end() || found->second.agreed || !found->second.awaited.empty()) return;
   Pending& pending = found->second;
+  if (!pending.accepted) {
+    return Fail(table, absl::UnavailableError(absl::StrCat(
+                           "table '", pending.name, "' was not changed: no server is alive that ",
+                           "has said whether it can be; ask again")));
+  }
   pending.agreed = true;
   std::vector<proto::TableSettings>& all = settings_[table];
   proto::TableSettings next = proto::SettingsOf(pending.asked.spec);

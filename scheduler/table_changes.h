@@ -82,6 +82,7 @@ class TableChanges {
     std::string name;
     proto::InstallTable asked;        // of the servers
     std::set<std::uint32_t> awaited;  // of which have not answered
+    bool accepted = false;            // by one at least
     std::optional<std::uint64_t> from;
     absl::Time resend_at, deadline;
     Done done;

@@ -177,6 +177,17 @@ TEST_F(TableChangesTest, DoesNotWaitForAServerThatHasGone) {
   EXPECT_THAT(changes_->entries(), SizeIs(1));
 }
 
+// One that came after the question has not been asked.
+TEST_F(TableChangesTest, IsRefusedWhereNoServerThatAcceptedItLives) {
+  Change(WithRate(0.25));
+  servers_ = {7};
+  changes_->ServersChanged();
+  ASSERT_TRUE(told_.has_value());
+  EXPECT_EQ(told_->status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(changes_->entries(), IsEmpty());
+  EXPECT_FALSE(changes_->changing(4));
+}
+
 TEST_F(TableChangesTest, GoesOnAfterARestart) {
   Change(WithRate(0.25));
   Agree(2);

@@ -49,11 +49,12 @@ TEST_P(VanOffencesTest, TheSideThatDialsRefusesAWrongVersionToo) {
   const PeerId peer = worker.van->Connect(address, absl::Seconds(30)).value();
   ASSERT_TRUE(RunUntil([&] { return !raw.heard.empty(); }));
   proto::Hello hello = GoodHello();
-  hello.protocol = hello.protocol_min = 7;
+  hello.protocol = hello.protocol_min = proto::kProtocolVersion + 1;
   raw.SendSession(raw.accepted.at(0), hello);
   ASSERT_TRUE(RunUntil([&] { return worker.recorder->IsDown(peer); }));
   EXPECT_EQ(worker.recorder->WhyDown(peer).code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(worker.recorder->WhyDown(peer).message()), HasSubstr("version 7"));
+  EXPECT_THAT(std::string(worker.recorder->WhyDown(peer).message()),
+              HasSubstr(absl::StrCat("version ", proto::kProtocolVersion + 1)));
   EXPECT_THAT(std::string(worker.recorder->WhyDown(peer).message()), HasSubstr(address));
   EXPECT_TRUE(RunUntil([&] { return !raw.Rejection().ok(); }));
   EXPECT_EQ(worker.van->counters().refused_versions, 1u);

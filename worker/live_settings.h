@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -26,6 +27,11 @@ class LiveSettings {
   // have a map before workers do: nothing is asked for by what is new in it before a map has that.
   void Hear(std::span<const proto::TableSettings> settings) {
     if (IsOlder(settings)) return;
+    // An answer may be late: it does not take back what a map has said is decided.
+    const auto& known = schedule_.all();
+    if (!known.empty() && known.back().decided && known.back().number == settings.back().number) {
+      return;
+    }
     std::vector<proto::TableSettings> heard(settings.begin(), settings.end());
     for (proto::TableSettings& one : heard) one.decided = one.decided && IsDecided(one.number);
     schedule_.Follow(heard);
@@ -37,6 +43,13 @@ class LiveSettings {
       consistency.staleness = settings->staleness;
     }
     return consistency;
+  }
+  // The updater's `learning_rate` in that clock; none: what the table was created with.
+  std::optional<double> LearningRateAt(std::uint64_t clock) const {
+    const proto::TableSettings* const settings = schedule_.At(clock);
+    if (settings == nullptr) return std::nullopt;
+    const auto found = settings->parameters.find("learning_rate");
+    return found == settings->parameters.end() ? 1 : found->second;
   }
   // Nothing of that clock may be asked for yet.
   bool UndecidedAt(std::uint64_t clock) const { return schedule_.UndecidedAt(clock); }

@@ -41,5 +41,26 @@ TEST(LiveSettings, WhatNoMapHasSaidIsWaitedFor) {
   EXPECT_FALSE(settings.UndecidedAt(9));
 }
 
+// It was sent before the change was decided.
+TEST(LiveSettings, ALateAnswerTakesBackNothing) {
+  LiveSettings settings(Consistency::Ssp(4));
+  settings.Follow(std::vector{Bound(1, 12, 2)});
+  settings.Hear(std::vector{Bound(1, 9, 2, /*decided=*/false)});
+  EXPECT_FALSE(settings.UndecidedAt(12));
+  EXPECT_EQ(settings.ConsistencyAt(12), Consistency::Ssp(2));
+}
+
+// What a worker has held back is scaled by it.
+TEST(LiveSettings, SayTheLearningRateOfAClock) {
+  LiveSettings settings(Consistency::Ssp(4));
+  EXPECT_EQ(settings.LearningRateAt(3), std::nullopt);
+  proto::TableSettings slower = Bound(1, 12, 4), by_default = Bound(2, 20, 4);
+  slower.parameters["learning_rate"] = 0.25;
+  settings.Follow(std::vector{slower, by_default});
+  EXPECT_EQ(settings.LearningRateAt(11), std::nullopt);
+  EXPECT_EQ(settings.LearningRateAt(12), 0.25);
+  EXPECT_EQ(settings.LearningRateAt(20), 1);
+}
+
 }  // namespace
 }  // namespace leeway::worker

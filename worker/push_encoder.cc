@@ -183,8 +183,9 @@ bool PushEncoder::Carry(const Pushed& pushed, double rate, BlockState* state) {
   return true;
 }
 
-// All that is carried, as it is: nothing is dropped but what the table's 16 bits do not hold (the
-// rounding, and what is beyond their range), which stays.
+// All that is carried, as it is: nothing is dropped but what the table's 16 bits do not hold, which
+// stays. What is beyond their range goes with the next push, the rounding with the next one whose
+// codec has feedback: each push that takes it along would leave as much again.
 EncodedValues PushEncoder::SendCarried(BlockState* state) const {
   const std::span<float> carried = state->residual.values;
   EncodedValues plain = StoredOf(carried);
@@ -195,8 +196,9 @@ EncodedValues PushEncoder::SendCarried(BlockState* state) const {
   }
   std::vector<float> sent(carried.size());
   compress::Widen(spec_.dtype, plain.bytes.data(), sent);
+  state->carries =
+      Reduce().max_abs(carried.data(), carried.size()) > compress::Largest(spec_.dtype);
   Reduce().add(sent.data(), sent.size(), -1, carried.data());
-  state->carries = Reduce().max_abs(carried.data(), carried.size()) > 0;
   return plain;
 }
 
@@ -268,20 +270,25 @@ EncodedValues PushEncoder::Encode(const compress::TableCodec& codec, std::uint64
   return SendCarried(state);
 }
 
-// What is kept of these rows goes along; they have no residuals then.
-void PushEncoder::AddResiduals(std::span<const std::uint64_t> keys, double rate, ShardState* state,
+// What is kept of these rows goes along; they have no residuals then. False: there was nothing.
+bool PushEncoder::AddResiduals(std::span<const std::uint64_t> keys, double rate, ShardState* state,
                                float* rows) const {
   const std::uint64_t width = spec_.row_width;
+  bool any = false;
   for (std::size_t i = 0; i < keys.size(); ++i) {
     const std::span<float> residual = state->residuals.Find(keys[i]);
     if (residual.empty()) continue;
     // At so small a rate that it would not be a number any more, it stays where it is.
     const float scale = static_cast<float>(1 / rate);
-    const float most = scale * Reduce().max_abs(residual.data(), width);
+    const float kept = Reduce().max_abs(residual.data(), width);
+    if (kept == 0) continue;
+    const float most = scale * kept;
     if (!std::isfinite(most + Reduce().max_abs(rows + i * width, width))) continue;
     Reduce().add(residual.data(), width, scale, rows + i * width);
     std::fill(residual.begin(), residual.end(), 0.0f);
+    any = true;
   }
+  return any;
 }
 
 EncodedRows PushEncoder::EncodeRows(std::uint32_t choice, std::uint32_t shard,
@@ -293,12 +300,12 @@ EncodedRows PushEncoder::EncodeRows(std::uint32_t choice, std::uint32_t shard,
   const std::uint64_t row_bytes = width * SizeOf(spec_.dtype);
   const std::uint64_t elements = keys.size() * width;
   const double rate = RateOf(learning_rate);
-  const bool carries = state.residuals.size() > 0 && rate != 0;
+  const bool may_carry = state.residuals.size() > 0 && rate != 0;
   const bool feedback = codec.worker_feedback && rate != 0 && !keys.empty();
   auto* const values = reinterpret_cast<float*>(rows);
   // Rows that the codec cannot carry, and all beside them, go as they are.
-  if ((feedback || carries) && !std::isfinite(Reduce().max_abs(values, elements))) return {};
-  if (carries) AddResiduals(keys, rate, &state, values);
+  if ((feedback || may_carry) && !std::isfinite(Reduce().max_abs(values, elements))) return {};
+  const bool carries = may_carry && AddResiduals(keys, rate, &state, values);
   // A codec that loses something and keeps nothing would lose what was kept as well.
   const bool drops = carries && !feedback && codec.encodes() && !codec.codec->lossless();
   if (!codec.encodes() || drops) return {};
@@ -415,10 +422,17 @@ absl::Status PushEncoder::CheckSaved(const SavedTable& saved) const {
     return absl::InvalidArgumentError(
         absl::StrCat("table '", spec_.name, "': the residuals have rows of another width"));
   }
+  const auto finite = [](const std::vector<float>& values) {
+    return std::isfinite(Reduce().max_abs(values.data(), values.size()));
+  };
+  bool all_finite = finite(saved.rows);
   for (const auto& [index, block] : saved.blocks) {
     LEEWAY_RETURN_IF_ERROR(CheckBlock(index, block));
+    all_finite = all_finite && finite(block.residual) && finite(block.codec_state);
   }
-  return absl::OkStatus();
+  if (all_finite) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("table '", spec_.name, "': the residuals have NaN or infinity"));
 }
 
 void PushEncoder::Take(const SavedTable& saved) {

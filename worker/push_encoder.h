@@ -138,7 +138,7 @@ class PushEncoder {
   EncodedValues SendCarried(BlockState* state) const;
   EncodedValues EncodeWithoutFeedback(const compress::TableCodec& codec, const Pushed& pushed,
                                       const EncodeTerms& terms);
-  void AddResiduals(std::span<const std::uint64_t> keys, double rate, ShardState* state,
+  bool AddResiduals(std::span<const std::uint64_t> keys, double rate, ShardState* state,
                     float* rows) const;
 
   const TableSpec spec_;

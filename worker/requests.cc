@@ -177,8 +177,10 @@ van::SendDone Requests::Followed(Link* link, std::uint64_t bytes) {
 
 void Requests::Fill(Request& request) {
   if (std::exchange(request.filled, true)) return;
-  request.operation->source->Fill(request.index,
-                                  {.clock = request.clock, .learning_rate = request.learning_rate},
+  std::optional<double> rate = request.learning_rate;
+  const LiveSettings* const settings = request.table->settings.get();
+  if (!rate.has_value() && settings != nullptr) rate = settings->LearningRateAt(request.clock);
+  request.operation->source->Fill(request.index, {.clock = request.clock, .learning_rate = rate},
                                   &request.piece);
   request.bytes = 0;
   for (const runtime::Buffer& frame : request.piece.payload) request.bytes += frame.size();

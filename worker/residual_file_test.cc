@@ -1,5 +1,7 @@
 #include "worker/residual_file.h"
 
+#include <limits>
+
 #include "checkpoint/folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -177,6 +179,9 @@ TEST(SavedResiduals, BlocksOfAnotherSizeAreRefusedWithTheSetting) {
                     HasSubstr("LEEWAY_BLOCK_BYTES than 128")));
   EXPECT_EQ(refusal(0, {.codec_state = std::vector<float>(32)}), "");
   EXPECT_THAT(refusal(0, {.codec_state = std::vector<float>(5)}), HasSubstr("codec's state"));
+  std::vector<float> wrong(32);
+  wrong[7] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_THAT(refusal(0, {.residual = wrong}), HasSubstr("NaN"));
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "compress/codec_cost.h"
 #include "compress/codec_schedule.h"
 #include "compress/halves.h"
+#include "runtime/status_macros.h"
 #include "worker/mutants.h"
 #include "worker/pulled_blocks.h"
 #include "worker/push_encoder.h"
@@ -71,7 +72,14 @@ struct TableCoding {
     }
     std::vector<float> widened(elements);
     compress::Widen(spec.dtype, sample.values.data(), widened);
-    return compress::MeasureCodec(*codec.codec, shape, std::as_bytes(std::span(widened)), now);
+    LEEWAY_ASSIGN_OR_RETURN(
+        compress::CodecSpeed speed,
+        compress::MeasureCodec(*codec.codec, shape, std::as_bytes(std::span(widened)), now));
+    // Of the bytes that would travel otherwise; a message that is no smaller does not travel.
+    const double wider = static_cast<double>(sizeof(float)) / SizeOf(spec.dtype);
+    speed.code_seconds_per_byte *= wider;
+    speed.ratio = std::min(1.0, speed.ratio * wider);
+    return speed;
   }
 
   static constexpr std::uint64_t kSampleElements = 16 << 10;

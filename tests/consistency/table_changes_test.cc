@@ -186,6 +186,15 @@ TEST(TableChangesTest, WhatCannotBeIsRefusedAndChangesNothing) {
     const absl::Status shaped = worker->ChangeTable("w", state).status();
     EXPECT_EQ(shaped.code(), absl::StatusCode::kFailedPrecondition);
     EXPECT_THAT(std::string(shaped.message()), HasSubstr("shapes the data"));
+    TableSpec summed = SgdTable(Consistency::Ssp(1));
+    summed.name = "summed";
+    summed.updater.name = "adagrad";
+    ASSERT_TRUE(worker->CreateTable(summed).ok());
+    TableChange begin;
+    begin.parameters["initial_accumulator"] = 2;
+    const absl::Status begun = worker->ChangeTable("summed", begin).status();
+    EXPECT_EQ(begun.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(begun.message()), HasSubstr("shapes the data"));
     TableChange bsp;
     bsp.consistency = Consistency::Bsp();
     EXPECT_EQ(worker->ChangeTable("w", bsp).status().code(), absl::StatusCode::kFailedPrecondition);
