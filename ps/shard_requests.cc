@@ -342,15 +342,16 @@ void Shard::Serve(const Table& table, const Inbound& inbound, std::uint64_t need
                   std::uint64_t effective) {
   ShardStore* const store = StoreOf(table);
   PullView view = ToPull(inbound);
-  view.codec = table.codec_schedule().KnownAt(progress_.slowest());
+  // Clocks are closed one by one, and held pulls answered in between: what is pulled is of the
+  // clock that was closed last, however far all workers have gone on.
+  const std::uint64_t slowest = table.is_bsp() ? std::max(closed_, needed) : progress_.slowest();
+  view.codec = table.codec_schedule().KnownAt(slowest);
   // Before anything is said of it, all replicas have it: the answer waits for the log.
-  const ReaderTerms terms{
-      .needed = needed, .slowest = progress_.slowest(), .workers = progress_.living()};
+  const ReaderTerms terms{.needed = needed, .slowest = slowest, .workers = progress_.living()};
   if (store->WantsVersion(view, terms)) {
-    const VersionBy by =
-        store->NextVersion(view.block, table.codec_schedule(), progress_.slowest());
-    const absl::Status made = store->MakeVersion(view.block, progress_.slowest(),
-                                                 std::numeric_limits<double>::quiet_NaN(), by);
+    const VersionBy by = store->NextVersion(view.block, table.codec_schedule(), slowest);
+    const absl::Status made =
+        store->MakeVersion(view.block, slowest, std::numeric_limits<double>::quiet_NaN(), by);
     if (!made.ok()) return RefusePull(inbound, made);
     if (!Is(context_->mutant, Mutant::kVersionNotLogged)) {
       LogEntry(VersionItem(table, view.block, by));
