@@ -34,8 +34,6 @@ inline Text WriteName(Builder& out, absl::string_view name) {
   return Write(out, Cut(name, kNameBytesMax));
 }
 
-// A reason may hold anything (a system's error text, a user's): what Decode would refuse is
-// replaced, for losing the whole message would be worse.
 inline flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<wire::Parameter>>>
 WriteParameters(Builder& out, const std::map<std::string, double>& all) {
   std::vector<flatbuffers::Offset<wire::Parameter>> parameters;
@@ -47,6 +45,8 @@ WriteParameters(Builder& out, const std::map<std::string, double>& all) {
   return out.CreateVector(parameters);
 }
 
+// A reason may hold anything (a system's error text, a user's): what Decode would refuse is
+// replaced, for losing the whole message would be worse.
 inline Text WriteReason(Builder& out, absl::string_view reason) {
   if (IsClean(reason, Lines::kMany)) return Write(out, Cut(reason, kReasonBytesMax));
   return Write(out, Cut(Cleaned(Cut(reason, kReasonBytesMax), Lines::kMany), kReasonBytesMax));

@@ -13,7 +13,7 @@
 
 namespace leeway::ps {
 
-// Who has a table's values from here.
+// The roles that pull from servers.
 constexpr bool IsClient(Role role) { return role == Role::kWorker || role == Role::kReader; }
 
 struct WorkerRecord {

@@ -32,7 +32,7 @@ absl::Status CheckName(absl::string_view field, absl::string_view name, std::siz
   return proto::CheckText(field, name, min, proto::kNameBytesMax);
 }
 
-// As what it is known to the others.
+// The role by which the scheduler and servers know this client.
 Role WireRole(const Config& config) { return config.read_only ? Role::kReader : Role::kWorker; }
 
 }  // namespace
