@@ -173,22 +173,27 @@ TEST(Chain, WhoWaitsForAReplicaThatTakesNothingIsToldItsName) {
   EXPECT_THAT(bench.worker(1).ValuesOf(read), Each(2));
 }
 
-// The middle has acknowledged the entry; its word that the tail has it as well is lost.
+// A push to that block in a chain of three. The middle has acknowledged the entry; its word that
+// the tail has it as well is lost.
+void LoseNewsOfACommit(ChainBench& bench, std::uint64_t block) {
+  const std::uint32_t table = bench.Install(Consistency::Asp());
+  bench.SetChain({0, 1, 2});
+  bench.Publish();
+  for (std::uint64_t first : {0u, 1u}) bench.Push(0, table, 0, first, 1);
+  bench.UntilIdle();
+  bench.RunFor(absl::Milliseconds(20));
+  const auto push = bench.Push(0, table, 0, block, 1);
+  bench.RunFor(absl::Microseconds(220));
+  bench.network().Cut(ChainBench::HostOf(1), ChainBench::HostOf(0));
+  bench.RunFor(absl::Milliseconds(1));
+  EXPECT_FALSE(bench.worker(0).Answered(push));
+  bench.network().HealAll();
+}
+
 TEST(Chain, LostNewsOfACommitIsToldAgain) {
   for (const std::uint64_t block : {0u, 1u}) {  // of different shards
     ChainBench bench({.servers = 3, .replication = 3});
-    const std::uint32_t table = bench.Install(Consistency::Asp());
-    bench.SetChain({0, 1, 2});
-    bench.Publish();
-    for (std::uint64_t first : {0u, 1u}) bench.Push(0, table, 0, first, 1);
-    bench.UntilIdle();
-    bench.RunFor(absl::Milliseconds(20));
-    const auto push = bench.Push(0, table, 0, block, 1);
-    bench.RunFor(absl::Microseconds(220));
-    bench.network().Cut(ChainBench::HostOf(1), ChainBench::HostOf(0));
-    bench.RunFor(absl::Milliseconds(1));
-    EXPECT_FALSE(bench.worker(0).Answered(push));
-    bench.network().HealAll();
+    LoseNewsOfACommit(bench, block);
     bench.UntilIdle();
   }
 }
@@ -198,18 +203,7 @@ TEST(Chain, LostNewsOfACommitIsToldAgain) {
 TEST(Chain, LostNewsOfACommitIsToldOverAConnectionOfTheNextOnesOwn) {
   for (const std::uint64_t block : {0u, 1u}) {  // of different shards
     ChainBench bench({.servers = 3, .replication = 3});
-    const std::uint32_t table = bench.Install(Consistency::Asp());
-    bench.SetChain({0, 1, 2});
-    bench.Publish();
-    for (std::uint64_t first : {0u, 1u}) bench.Push(0, table, 0, first, 1);
-    bench.UntilIdle();
-    bench.RunFor(absl::Milliseconds(20));
-    const auto push = bench.Push(0, table, 0, block, 1);
-    bench.RunFor(absl::Microseconds(220));
-    bench.network().Cut(ChainBench::HostOf(1), ChainBench::HostOf(0));
-    bench.RunFor(absl::Milliseconds(1));
-    EXPECT_FALSE(bench.worker(0).Answered(push));
-    bench.network().HealAll();
+    LoseNewsOfACommit(bench, block);
     bench.network().Break(ChainBench::HostOf(0), ChainBench::HostOf(1));
     bench.UntilIdle();
   }

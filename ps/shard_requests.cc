@@ -36,6 +36,15 @@ std::uint64_t BytesHeldFor(const Table& table, const Inbound& inbound) {
   return bytes;
 }
 
+// What a pull has found goes into the message that answers it, and into what travels with that.
+Payload TakeValues(PullResult& pulled, proto::Reply* reply) {
+  reply->keys = pulled.keys;
+  reply->elements = pulled.elements;
+  Payload payload;
+  for (runtime::Buffer& frame : pulled.payload) payload.push_back(std::move(frame));
+  return payload;
+}
+
 }  // namespace
 
 proto::Reply ReplyTo(const proto::Request& request) {
@@ -365,18 +374,15 @@ void Shard::Serve(const Table& table, const Inbound& inbound, std::uint64_t need
   reply.coded = pulled->coded;
   reply.parts = std::move(pulled->parts);
   reply.staleness = Policy::Staleness(effective, reply.slowest_clock);
-  reply.keys = pulled->keys;
-  reply.elements = pulled->elements;
   reply.version = index_;
-  Payload payload;
-  for (runtime::Buffer& frame : pulled->payload) payload.push_back(std::move(frame));
+  Payload payload = TakeValues(*pulled, &reply);
   ++context_->counters->pulls_served;
   table.CountStaleness(reply.staleness);
   journal_->Answer(inbound.peer, std::move(reply), std::move(payload), DeadlineOf(inbound));
 }
 
-// What it is asked for is read as it is now, whoever is slow: nobody's view of a clock, but all
-// that has been applied. It leaves when it cannot be undone any more, like an answer to a worker.
+// The table is read as it is now, with all that has been applied, however slow a worker is. The
+// answer leaves when it cannot be undone any more, like one to a worker.
 void Shard::Read(Inbound inbound) {
   ++requests_;
   if (Is(context_->mutant, Mutant::kReaderCounts)) {
@@ -392,11 +398,8 @@ void Shard::Read(Inbound inbound) {
   const bool ahead = Is(context_->mutant, Mutant::kReaderClockAhead);
   reply.slowest_clock = ahead ? progress_.fastest() : ClockOfContent(**table);
   reply.staleness = Policy::Staleness(reply.clock, reply.slowest_clock);
-  reply.keys = pulled->keys;
-  reply.elements = pulled->elements;
   reply.version = index_;
-  Payload payload;
-  for (runtime::Buffer& frame : pulled->payload) payload.push_back(std::move(frame));
+  Payload payload = TakeValues(*pulled, &reply);
   const absl::Status answered = journal_->AnswerReader(inbound.peer, std::move(reply),
                                                        std::move(payload), DeadlineOf(inbound));
   if (!answered.ok()) return Refuse(inbound, answered);

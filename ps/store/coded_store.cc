@@ -252,11 +252,13 @@ class CodedStore final : public ShardStore {
     return values;
   }
 
-  void StoreValues(std::span<const float> values, std::byte* to) const {
+  // The values become what the table's dtype holds of them.
+  void StoreValues(std::span<float> values, std::byte* to) const {
     if (spec_.dtype == DType::kFloat32) {
       std::memcpy(to, values.data(), values.size_bytes());
     } else {
       compress::Narrow(spec_.dtype, values, to);
+      compress::Widen(spec_.dtype, to, values);
     }
   }
 
@@ -361,25 +363,21 @@ class CodedStore final : public ShardStore {
     std::vector<float> carried = ValuesOf(open);
     rate = std::isnan(rate) ? 1 : rate;
     if (!AddSlot(open, rate, &carried)) return false;
-    StoreValues(carried, open.writable);
+    std::vector<float> sent = carried;
+    StoreValues(sent, open.writable);
     std::fill_n(open.slot, open.elements, 0.0f);
-    HoldBack(open, rate, carried, StoredAt(open));
-    held_back_[block] = Reduce().sum_squares(open.slot, open.elements);
+    HoldBack(block, open, rate, carried, sent);
     return true;
   }
 
-  // What has become of values that were stored.
-  std::vector<float> StoredAt(const FeedbackBlock& open) const {
-    return ValuesOf({.values = open.writable, .elements = open.elements});
-  }
-
   // slot += rate × (carried − sent), where that is a number.
-  static void HoldBack(const FeedbackBlock& open, double rate, std::span<const float> carried,
-                       std::span<const float> sent) {
+  void HoldBack(std::uint64_t block, const FeedbackBlock& open, double rate,
+                std::span<const float> carried, std::span<const float> sent) {
     for (std::uint64_t i = 0; i < open.elements; ++i) {
       const float kept = open.slot[i] + static_cast<float>(rate) * (carried[i] - sent[i]);
       if (std::isfinite(kept)) open.slot[i] = kept;
     }
+    held_back_[block] = Reduce().sum_squares(open.slot, open.elements);
   }
 
   // dist-EF-SGD. The slot has the residual times the learning rate; at a rate of 0, where what is
@@ -406,8 +404,7 @@ class CodedStore final : public ShardStore {
     StoreValues(sent, open.writable);
     if (!carries) return absl::OkStatus();
     if (added) std::fill_n(open.slot, open.elements, 0.0f);
-    HoldBack(open, rate, carried, StoredAt(open));
-    held_back_[block] = Reduce().sum_squares(open.slot, open.elements);
+    HoldBack(block, open, rate, carried, sent);
     return absl::OkStatus();
   }
 

@@ -131,24 +131,27 @@ absl::Status PushDecoder::Add(const PushView& push, std::uint64_t elements, bool
   return absl::OkStatus();
 }
 
-// One push in the place of those of one codec whose messages add up. A worker that keeps what its
-// own message lost has accounted for that message decoded alone: with error feedback on workers
-// all stay apart.
+// A worker that keeps what its own message lost has accounted for that message decoded alone.
+bool PushDecoder::AddsEncoded(const PushView& push) const {
+  const compress::TableCodec* const codec = codecs_->Find(push.codec);
+  return codec != nullptr && codec->codec->adds_encoded() && !codec->worker_feedback;
+}
+
+// One push in the place of those of one codec whose messages add up.
 std::vector<PushView> PushDecoder::Joined(std::span<const PushView> pushes) const {
   std::vector<PushView> apart;
   for (const PushView& push : pushes) {
-    const compress::TableCodec* const codec = codecs_->Find(push.codec);
     const auto first = std::ranges::find(apart, push.codec, &PushView::codec);
-    const bool joins = codec != nullptr && codec->codec->adds_encoded() &&
-                       !codec->worker_feedback && first != apart.end();
-    if (!joins) {
+    if (first == apart.end() || !AddsEncoded(push)) {
       apart.push_back(push);
       continue;
     }
     std::byte* to = nullptr;
     runtime::Buffer sum = runtime::Buffer::Allocate(first->values.size(), &to);
     std::memcpy(to, first->values.data(), sum.size());
-    if (codec->codec->AddEncoded(push.values.bytes(), ShapeOf(push), {to, sum.size()}).ok()) {
+    if (CodecOf(push)
+            .codec->AddEncoded(push.values.bytes(), ShapeOf(push), {to, sum.size()})
+            .ok()) {
       first->values = std::move(sum);
     } else {
       apart.push_back(push);
@@ -167,8 +170,13 @@ absl::StatusOr<AggregatedPush> PushDecoder::Sum(std::span<const PushView> pushes
   aggregate.values = runtime::Buffer::Allocate(elements * sizeof(float), &data);
   auto* const sum = reinterpret_cast<float*>(data);
   const bool last_wins = updater_->combine() == Updater::Combine::kLast;
+  std::span<const PushView> added = last_wins ? pushes.last(1) : pushes;
+  std::vector<PushView> joined;
+  if (std::ranges::any_of(added, [this](const PushView& push) { return AddsEncoded(push); })) {
+    added = joined = Joined(added);
+  }
   bool first = true;
-  for (const PushView& push : Joined(last_wins ? pushes.last(1) : pushes)) {
+  for (const PushView& push : added) {
     LEEWAY_RETURN_IF_ERROR(Add(push, elements, std::exchange(first, false), sum));
   }
   const std::uint32_t mean_of = TermsOf(spec_, pushes, contributors).mean_of;

@@ -57,6 +57,7 @@ class PushDecoder {
   CodecShape ShapeOf(const PushView& push) const;
   std::uint64_t ElementsOf(const PushView& push) const;
   absl::Status Add(const PushView& push, std::uint64_t elements, bool first, float* sum) const;
+  bool AddsEncoded(const PushView& push) const;
   std::vector<PushView> Joined(std::span<const PushView> pushes) const;
 
   TableSpec spec_;
