@@ -52,6 +52,10 @@ absl::StatusOr<CodecText> ParseCodecText(absl::string_view text) {
                                                    " is ", text.size(), " bytes long, may be ",
                                                    proto::kNameBytesMax));
   }
+  if (!proto::IsClean(text, proto::Lines::kOne)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("codec ", proto::Quoted(text), " has characters that cannot be printed"));
+  }
   const std::size_t end = std::min(text.find_first_of(":,"), text.size());
   CodecText parsed{.name = std::string(text.substr(0, end)), .options = {}};
   const auto wrong = [&](const auto&... what) {

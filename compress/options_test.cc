@@ -34,9 +34,11 @@ TEST(CodecText, WhatIsWrongWithItIsSaid) {
                                                        {"topk:1,,a=2", "an empty option"},
                                                        {"topk:=2", "an empty option"},
                                                        {"topk:1,2", "'2' without a key"},
-                                                       {"topk:a=1,a=2", "option 'a' twice"}};
+                                                       {"topk:a=1,a=2", "option 'a' twice"},
+                                                       {"top\nk", "cannot be printed"}};
   for (const auto& [text, why] : wrong) {
     EXPECT_THAT(ParseCodecText(text).status().message(), HasSubstr(why)) << text;
+    EXPECT_EQ(ParseCodecText(text).status().message().find('\n'), std::string::npos) << text;
   }
   // Not all of it is repeated.
   const auto long_one = ParseCodecText(std::string(10'000, 'x')).status();

@@ -140,6 +140,7 @@ absl::StatusOr<TableCodecs> TableCodecsOf(const TableSpec& spec) {
   for (const std::string& text : all.texts) {
     TableSpec one = spec;
     one.codec = text;
+    if (std::ranges::count(all.texts, text) > 1) return Refused(one, "is named twice");
     if (several) LEEWAY_RETURN_IF_ERROR(AllowAmongSeveral(&one, &lossy));
     LEEWAY_ASSIGN_OR_RETURN(TableCodec choice, TableCodecOf(one));
     if (choice.encodes() && all.Find(choice.id) != nullptr) {

@@ -50,6 +50,8 @@ TEST(TableCodecs, WhatCannotBeIsRefused) {
   EXPECT_THAT(Complaint(Spec("none", {"onebit", "zip"})), HasSubstr("no codec named 'zip'"));
   EXPECT_THAT(Complaint(Spec("none", {"topk:2"})), HasSubstr("topk"));
   EXPECT_THAT(Complaint(Spec("none", {"dgc:0.01"})), HasSubstr("cannot be one of several"));
+  EXPECT_THAT(Complaint(Spec("none", {"onebit", "onebit"})),
+              HasSubstr("codec onebit is named twice"));
   TableSpec spec = Spec("none", {"zstd"});
   spec.error_feedback = ErrorFeedback::kBoth;
   EXPECT_THAT(Complaint(spec), HasSubstr("lossless codecs alone"));

@@ -148,6 +148,7 @@ TEST(CliTest, TrainRefusesWhatItCannotDo) {
 
 TEST(CliTest, CompressionRefusesWhatItCannotDo) {
   ExpectComplaint({"compression", "--codecs", "topk:2"}, 1, "--codecs: ");
+  ExpectComplaint({"train", "--codec", "auto", "--codecs", "auto"}, 1, "--codecs: ");
   ExpectComplaint({"compression", "--codecs", "fp16;fp16"}, 1, "'fp16' stands there twice");
   ExpectComplaint({"compression", "--modes", "bsp,sometimes"}, 1, "--mode: ");
   ExpectComplaint({"compression", "--modes", ","}, 1, "--modes");

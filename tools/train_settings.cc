@@ -121,8 +121,9 @@ absl::Status CheckCodec(const TableSpec& table) {
   }
   for (const std::string& text : compress::CodecTextsOf(table)) {
     if (const auto codec = compress::MakeCodec(text); !codec.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(text == table.codec ? "--codec: " : "--codecs: ", codec.status().message()));
+      return absl::InvalidArgumentError(absl::StrCat(
+          text == table.codec && text != compress::kAutomaticCodec ? "--codec: " : "--codecs: ",
+          codec.status().message()));
     }
   }
   const absl::Status whole = compress::TableCodecsOf(table).status();

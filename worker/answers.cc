@@ -63,4 +63,8 @@ absl::Status CheckAnswer(const Request& request, const proto::Reply& reply,
   return absl::OkStatus();
 }
 
+bool RefusesPush(const absl::Status& answer) {
+  return !answer.ok() && !absl::IsDeadlineExceeded(answer) && !absl::IsUnknown(answer);
+}
+
 }  // namespace leeway::worker

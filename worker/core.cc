@@ -456,7 +456,8 @@ void Core::Checkpoint(const std::string& directory, absl::Duration timeout,
                   });
 }
 
-SavedResiduals Core::Residuals() const {
+SavedResiduals Core::Residuals() {
+  requests_->FillOpen();
   SavedResiduals residuals;
   for (const auto& [table, coding] : codings_) {
     if (!coding->codecs.AnyHas(&compress::TableCodec::worker_feedback)) continue;

@@ -110,7 +110,7 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   void Checkpoint(const std::string& directory, absl::Duration timeout, Errands::TextDone done);
 
   // What pushes have lost and still carry, of all tables that are open; and such of another worker.
-  SavedResiduals Residuals() const;
+  SavedResiduals Residuals();
   absl::Status TakeResiduals(const SavedResiduals& saved);
 
   // Waits for pushes and clocks under way, then leaves; `done` when the scheduler knows or

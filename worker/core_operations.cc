@@ -43,13 +43,6 @@ absl::Status CheckLearningRate(const std::optional<double>& rate) {
       absl::StrCat("Options::learning_rate is ", *rate, ", but must be finite and not negative"));
 }
 
-// Whether a server that answers with it has not applied the push, and never will. It ends the wait
-// of a pull that came with a push, or of an answer that waits for a replica, with
-// DEADLINE_EXCEEDED, and says UNKNOWN where a pull fails after its push was applied.
-bool RefusesPush(const absl::Status& answer) {
-  return !answer.ok() && !absl::IsDeadlineExceeded(answer) && !absl::IsUnknown(answer);
-}
-
 // How a push ends of which something may be in the table. Other errors say that nothing is.
 absl::Status MayBeApplied(const absl::Status& result) {
   if (result.ok() || absl::IsUnknown(result)) return result;

@@ -210,8 +210,17 @@ EncodedValues PushEncoder::EncodeBlock(std::uint32_t choice, std::uint64_t block
   if (state == nullptr || (!codec.encodes() && !state->carries)) return {};
   const double rate = RateOf(learning_rate);
   const Pushed pushed{.values = values, .dtype = spec_.dtype, .elements = elements};
-  return codec.momentum.has_value() ? EncodeWithMomentum(codec, block, pushed, rate, state)
-                                    : Encode(codec, block, pushed, rate, state);
+  ++state->pushes;
+  EncodedValues encoded = codec.momentum.has_value()
+                              ? EncodeWithMomentum(codec, block, pushed, rate, state)
+                              : Encode(codec, block, pushed, rate, state);
+  if (encoded.bytes.empty()) return encoded;
+  // What is sent as it is and is not what was given has the residual or momentum in it.
+  const bool residual = encoded.codec == compress::kNoCodec || codec.worker_feedback;
+  if (residual || codec.momentum.has_value() || codec.codec->keeps_residual()) {
+    encoded.traces = {.choice = choice, .step = state->pushes, .residual = residual};
+  }
+  return encoded;
 }
 
 // What is not finite does not enter the velocity.
@@ -305,10 +314,17 @@ EncodedRows PushEncoder::EncodeRows(std::uint32_t choice, std::uint32_t shard,
   auto* const values = reinterpret_cast<float*>(rows);
   // Rows that the codec cannot carry, and all beside them, go as they are.
   if ((feedback || may_carry) && !std::isfinite(Reduce().max_abs(values, elements))) return {};
+  EncodedRows encoded;
+  if (feedback || may_carry) encoded.given = runtime::Buffer::CopyOf(rows, keys.size() * row_bytes);
   const bool carries = may_carry && AddResiduals(keys, rate, &state, values);
+  if (feedback || carries) {
+    encoded.values.traces = {.choice = choice, .step = 0, .residual = true};
+  } else {
+    encoded.given = {};
+  }
   // A codec that loses something and keeps nothing would lose what was kept as well.
   const bool drops = carries && !feedback && codec.encodes() && !codec.codec->lossless();
-  if (!codec.encodes() || drops) return {};
+  if (!codec.encodes() || drops) return encoded;
   EncodeTerms terms{.shape = compress::RowsShape(spec_, codec, keys.size())};
   terms.step = state.step;
   terms.seed = Seed(shard, state.step++);
@@ -320,9 +336,8 @@ EncodedRows PushEncoder::EncodeRows(std::uint32_t choice, std::uint32_t shard,
           ? codec.codec->EncodeAndSubtract(reinterpret_cast<float*>(carried.data()), terms, message)
           : codec.codec->Encode(rows, terms, message);
   if (!bytes.ok() || compress::kCodedRowsPrefix + *bytes >= keys.size() * row_bytes) {
-    return {};
+    return encoded;
   }
-  EncodedRows encoded;
   std::vector<float> flushed;
   if (feedback) {
     const auto* left = reinterpret_cast<const float*>(carried.data());

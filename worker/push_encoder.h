@@ -7,7 +7,8 @@
 // codec has momentum (compress/momentum.h), g is what that makes of the gradient, at every rate.
 //
 // Lives on the worker's loop: pieces are encoded when they are about to leave, in the order of
-// their numbers. A resend carries the same bytes.
+// their numbers. A resend carries the same bytes. A push that servers refuse for good is taken back
+// (push_encoder_refused.cc): what is kept is then as after a push of zeros.
 #ifndef LEEWAY_WORKER_PUSH_ENCODER_H_
 #define LEEWAY_WORKER_PUSH_ENCODER_H_
 
@@ -28,11 +29,19 @@
 
 namespace leeway::worker {
 
+// Which state a push has changed, for TakeBack.
+struct PushTraces {
+  std::uint32_t choice = 0;  // of the table's codecs
+  std::uint64_t step = 0;    // pushes of the block up to this one
+  bool residual = false;     // the residual went along with it, or has what it dropped
+};
+
 // A values frame: of `codec`, or values where that is 0. Empty: the values that were given, as they
 // are.
 struct EncodedValues {
   compress::CodecId codec = compress::kNoCodec;
-  runtime::Buffer bytes;
+  runtime::Buffer bytes = {};
+  std::optional<PushTraces> traces = {};  // none: it has changed nothing that is kept
 };
 
 // The values frame of rows (compress/coded_rows.h), and the keys of the rows at its end that were
@@ -40,6 +49,20 @@ struct EncodedValues {
 struct EncodedRows {
   EncodedValues values;
   std::vector<std::uint64_t> flushed;
+  runtime::Buffer given;  // the rows that were given; empty where `values` has no traces
+};
+
+// A push that servers have refused for good: nothing of it was applied, or ever will be.
+struct RefusedPush {
+  PushTraces traces;
+  compress::CodecId codec = compress::kNoCodec;
+  std::span<const std::byte>
+      message;  // its values frame: of `codec`, or values of the table's dtype
+  // What the user pushed, of the table's dtype. Null: it is not there any more, and stays with what
+  // is kept, to go along with a later push.
+  const std::byte* given = nullptr;
+  std::uint64_t elements = 0;
+  std::optional<double> learning_rate;
 };
 
 // Of a table, in a cluster, on one worker.
@@ -70,6 +93,12 @@ class PushEncoder {
                          std::span<const std::uint64_t> keys, std::byte* rows,
                          std::optional<double> learning_rate);
 
+  // Undo what a push of a block, or of rows, did to what is kept, as far as it is not a matter of
+  // pushes made since, which went along with its momentum. `keys`: of all rows of the message.
+  void TakeBackBlock(std::uint64_t block, const RefusedPush& push);
+  void TakeBackRows(std::uint32_t shard, std::span<const std::uint64_t> keys,
+                    const RefusedPush& push);
+
   // What is kept of an element of a dense block, times the learning rate of its last push.
   double Kept(std::uint64_t block, std::uint64_t element) const;
   // Everything that is kept, to be taken over by another worker later. Take replaces what is here
@@ -99,7 +128,8 @@ class PushEncoder {
     std::optional<std::uint32_t> choice;  // of the push before
     std::vector<float> codec_state;       // [TableCodec::WorkerStateElements]
     std::uint64_t step = 0;
-    double rate = 1;  // of the push before
+    std::uint64_t pushes = 0;  // since the worker has begun
+    double rate = 1;           // of the push before
   };
   // Residuals of rows are kept times the learning rate: each row was pushed at another time.
   struct ShardState {
@@ -140,6 +170,10 @@ class PushEncoder {
                                       const EncodeTerms& terms);
   bool AddResiduals(std::span<const std::uint64_t> keys, double rate, ShardState* state,
                     float* rows) const;
+  std::vector<float> FloatsOfMessage(const RefusedPush& push) const;
+  std::vector<float> FloatsOfRows(const RefusedPush& push, std::uint64_t rows) const;
+  void TakeBackMomentum(const compress::TableCodec& codec, const RefusedPush& push,
+                        BlockState* state);
 
   const TableSpec spec_;
   const compress::TableCodecs* const codecs_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "worker/answers.h"
 #include "worker/live_settings.h"
 #include "worker/resend_delay.h"
 #include "worker/table_coding.h"
@@ -185,6 +186,18 @@ void Requests::Fill(Request& request) {
   request.bytes = 0;
   for (const runtime::Buffer& frame : request.piece.payload) request.bytes += frame.size();
   pushed_bytes_ += request.piece.payload.back().size();
+}
+
+void Requests::FillOpen() {
+  NumberAll();
+  ForEachOpen([this](Lane&, Request& request) {
+    if (!request.filled && !Undecided(request)) Fill(request);
+  });
+}
+
+void Requests::TakeBack(Request* request) {
+  const Refundable* const refundable = request->piece.refundable.get();
+  if (refundable != nullptr) request->table->coding->TakeBack(request->piece, *refundable);
 }
 
 // A push of a clock for which the table's codec is being decided waits for that, and so does
@@ -377,8 +390,10 @@ void Requests::OnReply(Link* link, const proto::Reply& reply, std::span<runtime:
     Retain(*request, *link, reply);
   } else {
     const std::unique_ptr<Request> answered = TakeOut(lane, id.sequence);
+    if (RefusesPush(reply.result)) TakeBack(answered.get());
+    answered->piece.refundable.reset();  // its operation may end with this answer
     answered->piece.payload.clear();
-    answered->receive.Revoke();  // its operation may end with this answer
+    answered->receive.Revoke();
     if (answered->retained && !reply.result.ok()) Refused(*answered, *link, reply.result);
     if (answered->operation != nullptr) on_answer_(*answered, *link, reply, payload);
   }

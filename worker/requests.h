@@ -83,6 +83,10 @@ class Requests {
   void OnReply(Link* link, const proto::Reply& reply, std::span<runtime::Buffer> payload);
   void OnAcks(Link* link, const proto::PushAcks& acks);
 
+  // Encodes all that waits, now, as if it left; what waits for a decision on its table is left as
+  // it is. What is kept of tables then has to do with every push that was submitted.
+  void FillOpen();
+
   // Gives all that waits its number: the clock ends. Before MarksFor of the new one.
   void NumberAll();
   // What a tick to `clock` has to say of the link's shards: the last push to each, by class, that
@@ -143,6 +147,7 @@ class Requests {
   bool MaySend(Link* link, const Request& request) const;
   void Pump(Link* link);
   void Fill(Request& request);
+  static void TakeBack(Request* request);
   void FillAgain(Request& request);
   void SendNow(Link* link, Request* request, absl::Time now);
   static void NoteFirstSent(Request& request, absl::Time now);

@@ -21,6 +21,7 @@ void Requests::Abandon(Operation& operation) {
     request.operation.reset();
     request.abandoned = true;
     abandoned_bytes_ += request.bytes;
+    if (request.piece.refundable != nullptr) request.piece.refundable->given = {};
     if (!operation.memory) return;
     for (runtime::Buffer& frame : request.piece.payload) frame = retained_memory_.CopyOf(frame);
   });

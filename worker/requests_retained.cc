@@ -18,6 +18,7 @@ void Requests::Retain(Request& request, const Link& link, const proto::Reply& re
   retained_bytes_ += request.bytes;
   if (std::exchange(request.abandoned, false)) abandoned_bytes_ -= request.bytes;
   if (request.operation == nullptr) return;
+  if (request.piece.refundable != nullptr) request.piece.refundable->given = {};
   if (request.operation->memory) {
     for (runtime::Buffer& frame : request.piece.payload) frame = retained_memory_.CopyOf(frame);
   }

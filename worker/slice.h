@@ -17,6 +17,7 @@
 #include "proto/messages.h"
 #include "runtime/buffer.h"
 #include "runtime/free_list.h"
+#include "worker/push_encoder.h"
 #include "worker/table_info.h"
 #include "worker/user_memory.h"
 
@@ -39,6 +40,13 @@ struct Access {
   bool copy = false;
 };
 
+// What it takes to take back an encoded push that servers refuse (push_encoder.h).
+struct Refundable {
+  PushTraces traces;
+  runtime::Buffer given;  // the values that the user pushed; empty once they are the user's again
+  std::optional<double> learning_rate;
+};
+
 // One request's share.
 struct Piece {
   std::uint32_t shard = 0;
@@ -48,6 +56,7 @@ struct Piece {
   std::uint64_t reply_elements = 0;  // what a pull is answered with; unknown for ragged
   std::uint32_t codec = 0;           // of the values frame; 0: values as they are
   absl::InlinedVector<runtime::Buffer, 3> payload = {};
+  std::unique_ptr<Refundable> refundable = nullptr;  // of a push that has changed what is kept
 };
 
 // Most operations have one.

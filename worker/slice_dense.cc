@@ -71,6 +71,11 @@ class CodedDenseSource final : public PushSource {
     EncodedValues encoded = coding_->pushes.EncodeBlock(
         *choice, piece->block, piece->payload.back().data(), piece->elements, terms.learning_rate);
     if (encoded.bytes.empty()) return;
+    if (encoded.traces.has_value()) {
+      piece->refundable.reset(new Refundable{.traces = *encoded.traces,
+                                             .given = std::move(piece->payload.back()),
+                                             .learning_rate = terms.learning_rate});
+    }
     piece->codec = encoded.codec;
     piece->payload.back() = std::move(encoded.bytes);
   }

@@ -88,6 +88,11 @@ class SparseSource final : public PushSource {
     table_->coding->TakeSample(values, keys.size() * table_->spec.row_width);
     EncodedRows rows = table_->coding->pushes.EncodeRows(
         choice, piece->shard, keys, to_.data() + begin_[index] * row_bytes_, learning_rate);
+    if (rows.values.traces.has_value()) {
+      piece->refundable.reset(new Refundable{.traces = *rows.values.traces,
+                                             .given = std::move(rows.given),
+                                             .learning_rate = learning_rate});
+    }
     if (rows.values.bytes.empty()) return;
     piece->codec = rows.values.codec;
     piece->payload[1] = std::move(rows.values.bytes);

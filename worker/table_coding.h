@@ -21,6 +21,7 @@
 #include "worker/mutants.h"
 #include "worker/pulled_blocks.h"
 #include "worker/push_encoder.h"
+#include "worker/slice.h"
 
 namespace leeway::worker {
 
@@ -80,6 +81,21 @@ struct TableCoding {
     speed.code_seconds_per_byte *= wider;
     speed.ratio = std::min(1.0, speed.ratio * wider);
     return speed;
+  }
+
+  // Servers have refused a push for good, nothing of which was applied: undoes what it did to what
+  // is kept (push_encoder.h).
+  void TakeBack(const Piece& piece, const Refundable& refundable) {
+    const runtime::Buffer& given = refundable.given;
+    RefusedPush push{.traces = refundable.traces,
+                     .codec = piece.codec,
+                     .message = piece.payload.back().bytes(),
+                     .given = given.empty() ? nullptr : given.data(),
+                     .elements = piece.elements,
+                     .learning_rate = refundable.learning_rate};
+    if (spec.kind == TableKind::kDense) return pushes.TakeBackBlock(piece.block, push);
+    push.elements = given.size() / SizeOf(spec.dtype);
+    pushes.TakeBackRows(piece.shard, piece.payload.front().as<std::uint64_t>(), push);
   }
 
   static constexpr std::uint64_t kSampleElements = 16 << 10;

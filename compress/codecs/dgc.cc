@@ -81,11 +81,7 @@ class Dgc final : public SparseCodec {
     const float* const gradient = static_cast<const float*>(values);
     const Kernels& kernels = ChosenKernels();
     if (!std::isfinite(kernels.reduce.max_abs(gradient, size))) return NotFinite(name());
-    float factor = 1;
-    if (options_.clip > 0) {
-      const double norm = std::sqrt(SumOfSquares(gradient, size));
-      if (norm > options_.clip) factor = static_cast<float>(options_.clip / norm);
-    }
+    const float factor = ClipFactor(gradient, size);
     float* const velocity = terms.state.data();
     float* const sum = velocity + size;
     kernels.sparse.accumulate(gradient, size, factor, static_cast<float>(options_.momentum),
@@ -104,10 +100,33 @@ class Dgc final : public SparseCodec {
     std::fill_n(carried, terms.shape.elements, 0.0f);
     return bytes;
   }
+  // v = v + message − g; u = u − mᵏ g where nothing was sent. What u had where it was sent is gone:
+  // it was masked.
+  void TakeBack(std::span<const std::byte> encoded, const float* values, std::uint64_t later,
+                const EncodeTerms& terms) const override {
+    const std::uint64_t size = terms.shape.elements;
+    if (size == 0 || terms.state.size() != StateElements(terms.shape)) return;
+    float* const velocity = terms.state.data();
+    std::vector<float> sent(size, 0.0f);
+    if (!DecodeAdd(encoded, terms.shape, 1, sent.data()).ok()) return;
+    const float factor = values == nullptr ? 0 : ClipFactor(values, size);
+    const auto left = static_cast<float>(std::pow(options_.momentum, static_cast<double>(later)));
+    for (std::uint64_t i = 0; i < size; ++i) {
+      const float gradient = values == nullptr ? 0 : factor * values[i];
+      const float sum = velocity[size + i] + (sent[i] - gradient);
+      if (std::isfinite(sum)) velocity[size + i] = sum;
+      if (sent[i] == 0) velocity[i] -= left * gradient;
+    }
+  }
 
  private:
   static constexpr SparseValues kFormat = SparseValues::kFloat32;
 
+  float ClipFactor(const float* gradient, std::uint64_t size) const {
+    if (options_.clip == 0) return 1;
+    const double norm = std::sqrt(SumOfSquares(gradient, size));
+    return norm > options_.clip ? static_cast<float>(options_.clip / norm) : 1;
+  }
   double RatioAt(std::uint64_t step) const {
     const auto messages = static_cast<double>(step);
     if (messages >= options_.warmup || options_.ratio >= kWarmupRatio) return options_.ratio;

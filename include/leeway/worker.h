@@ -293,11 +293,10 @@ class Worker {
   // Error feedback: what this worker's pushes to tables with lossy codecs have lost and still carry
   // (docs/compression.md). SaveResiduals writes it to the file residuals-worker-RANK.safetensors in
   // `directory`, which is there, in place of an older one; Checkpoint does so in the folder that it
-  // returns, as of its call: wait for the pushes before it, since one that has not left yet has
-  // neither lost nor carried anything. LoadResiduals takes over what a worker of rank `rank` (none:
-  // one's own) has written, for the tables that are open: call it after they were, and before the
-  // first push. NOT_FOUND: there is no such file. DATA_LOSS: it is damaged; INVALID_ARGUMENT: it is
-  // of other tables.
+  // returns, as of its call, after the pushes before it. LoadResiduals takes over what a worker of
+  // rank `rank` (none: one's own) has written, for the tables that are open: call it after they
+  // were, and before the first push. NOT_FOUND: there is no such file. DATA_LOSS: it is damaged;
+  // INVALID_ARGUMENT: it is of other tables.
   absl::Status SaveResiduals(absl::string_view directory);
   absl::Status LoadResiduals(absl::string_view directory,
                              std::optional<std::uint32_t> rank = std::nullopt);

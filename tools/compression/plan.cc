@@ -55,6 +55,8 @@ absl::StatusOr<std::vector<Variant>> PlanVariants(absl::string_view codecs,
     encoded.codec = codec;
     LEEWAY_RETURN_IF_ERROR(AddVariants(encoded, &variants));
   }
+  // "none" alone is a wish, too.
+  if (seen.empty()) return absl::InvalidArgumentError("--codecs: it names no codec");
   return variants;
 }
 

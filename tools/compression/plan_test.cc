@@ -45,7 +45,8 @@ TEST(CompressionPlanTest, TheDefaultHasEveryCodec) {
 TEST(CompressionPlanTest, SaysWhatIsWrong) {
   for (const auto& [codecs, why] :
        {std::pair("topk:2", "--codecs: "), std::pair("onebit;morse:3", "no codec named 'morse'"),
-        std::pair("onebit:", "onebit:"), std::pair("fp16;fp16", "'fp16' stands there twice")}) {
+        std::pair("onebit:", "onebit:"), std::pair("fp16;fp16", "'fp16' stands there twice"),
+        std::pair(" ; ", "names no codec")}) {
     const auto plan = PlanVariants(codecs, Table());
     EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument) << codecs;
     EXPECT_THAT(plan.status().message(), HasSubstr(why));
