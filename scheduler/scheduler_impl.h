@@ -95,6 +95,7 @@ class Scheduler::Impl final : private van::Handler,
   bool MayBecomeFree(const Sender& sender, const proto::Join& join);
   void JoinAgain(Node* node, const Sender& sender, const proto::Join& join);
   void Refuse(const Sender& sender, absl::Status why);
+  void NotYet(const Sender& sender, absl::Status why);  // why: UNAVAILABLE
   void Welcome(const Node& node);
   bool IsMember(const Sender& sender, Role role);
   bool MayOpenTables(const Sender& sender);

@@ -156,8 +156,8 @@ void Scheduler::Impl::On(const Sender& sender, const proto::Join& join) {
   }
   if (join.role == Role::kReader) return ReaderJoins(sender, join);
   if (IsOfUnknownPast(sender)) return;
-  // It comes on top of a whole cluster; until then it asks again.
-  if (join.elastic && !Ready().ok()) return;
+  // It comes on top of a whole cluster.
+  if (join.elastic && !Ready().ok()) return NotYet(sender, Ready());
   absl::StatusOr<Node*> admitted = members_.Admit(join, sender.identity);
   if (!admitted.ok()) {
     if (!MayBecomeFree(sender, join)) Refuse(sender, admitted.status());
@@ -213,6 +213,11 @@ void Scheduler::Impl::Refuse(const Sender& sender, absl::Status why) {
   LogOddity(++oddities_.joins_refused,
             absl::StrCat("a ", Name(sender.identity.role), " is refused: ", why.message()),
             sender.peer);
+  SendTo(sender.peer, proto::Refused{std::move(why)});
+}
+
+// It asks again until its deadline, and can say then what it waited for.
+void Scheduler::Impl::NotYet(const Sender& sender, absl::Status why) {
   SendTo(sender.peer, proto::Refused{std::move(why)});
 }
 
