@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "proto/text.h"
 #include "runtime/log.h"
 #include "runtime/status_macros.h"
 #include "scheduler/scheduler_impl.h"
@@ -182,8 +183,8 @@ absl::StatusOr<const Node*> Scheduler::Impl::ServerToDrain(
   (void)absl::ConsumePrefix(&text, "server:");
   std::uint32_t rank = 0;
   if (!absl::SimpleAtoi(text, &rank)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot drain '", arguments[0], "': it must be server:RANK"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cannot drain ", proto::QuotedBriefly(arguments[0]), ": it must be server:RANK"));
   }
   LEEWAY_RETURN_IF_ERROR(Ready());
   const std::vector<Node*>& servers = members_.servers();
