@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "ps/chain_bench.h"
 
 namespace leeway::ps {
@@ -88,6 +90,33 @@ TEST(Chain, ReadersAreToldNothingThatAFailoverCouldUndo) {
     bench.Until([&] { return bench.worker(reader).Answered(read); }, "until it is answered");
     EXPECT_THAT(bench.worker(reader).ValuesOf(read), Each(1));
   }
+}
+
+std::uint64_t ReadersWaitingBytes(ChainBench& bench) {
+  return nlohmann::json::parse(
+      bench.thread(0).StatusJson())["replication"]["readers_waiting_bytes"];
+}
+
+TEST(Chain, WhatAReaderThatHasGoneWaitedForIsForgotten) {
+  ChainBench bench({.servers = 2, .workers = 1});
+  const std::uint32_t table = bench.Install(Consistency::Asp());
+  const std::uint32_t reader = bench.AddReader();
+  bench.SetChain({0, 1});
+  bench.Publish();
+  bench.UntilIdle();
+  bench.network().Cut(ChainBench::HostOf(0), ChainBench::HostOf(1));
+  for (std::uint64_t block = 0; block < ChainBench::kBlocks; ++block) {
+    bench.Push(0, table, 0, block, 1);
+  }
+  bench.RunFor(absl::Milliseconds(100));
+  bench.Pull(reader, table, 0, 0);
+  bench.RunFor(absl::Milliseconds(100));
+  EXPECT_GT(ReadersWaitingBytes(bench), 0u);
+  bench.network().Kill(ChainBench::WorkerHostOf(reader));
+  bench.RunFor(absl::Milliseconds(10));
+  EXPECT_EQ(ReadersWaitingBytes(bench), 0u);
+  bench.network().HealAll();
+  bench.Until([&] { return bench.worker(0).Idle(); }, "until the pushes are answered");
 }
 
 // Two workers push 1 and 10 in each clock; from clock 2 on at half the rate, whatever comes when.

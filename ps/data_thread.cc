@@ -169,6 +169,7 @@ std::string DataThread::StatusJson() const {
                   .rates = rates_.Of(setup_.loop->Now(), counters_, van_->counters()),
                   .now = setup_.loop->Now(),
                   .log_bytes = replica_context_.log.bytes,
+                  .readers_waiting_bytes = replica_context_.readers.bytes,
                   .fills = replica_context_.fills,
                   .replicas = AllReplicas()};
   return leeway::ps::StatusJson(view);

@@ -415,6 +415,12 @@ void Replica::OnLinkUp(const proto::ShardOwner& place) {
 
 void Replica::OnPeerDown(van::PeerId connection) {
   shard_.DropPeer(connection);
+  // A worker comes back and asks again; a reader may be gone for good.
+  std::erase_if(waiting_, [&](const Waiting& waiting) {
+    const bool lost = waiting.peer == connection && waiting.reader_bytes > 0;
+    if (lost) Release(waiting);
+    return lost;
+  });
   if (upstream_.has_value() && upstream_->connection == connection) upstream_->connection = 0;
   if (stray_.has_value() && stray_->connection == connection) stray_.reset();
 }

@@ -160,6 +160,26 @@ TEST(Readers, ThatWereForgottenJoinAgain) {
   EXPECT_EQ(reader->welcomes, 1);
 }
 
+// There may be one after the other as fast as they come, whether they leave or are killed.
+TEST(Readers, ThatHaveGoneTakeNoPlace) {
+  TestCluster cluster(1, 1, 1);
+  cluster.StartAll();
+  cluster.RunUntilComplete();
+  const absl::Time begin = cluster.world.Now();
+  for (int i = 0; i < 100; ++i) {
+    TestNode* const reader = cluster.Start(Role::kReader);
+    ASSERT_TRUE(cluster.RunUntil([&] { return reader->epoch() == 1; }));
+    if (i % 2 == 0) {
+      cluster.Kill(reader);
+    } else {
+      reader->Leave();
+    }
+    cluster.world.RunFor(absl::Milliseconds(10));
+    ASSERT_LE(ReadersOf(cluster), 3u);
+  }
+  EXPECT_LT(cluster.world.Now() - begin, cluster.config.failure_timeout);
+}
+
 TEST(Readers, OutliveARestartOfTheScheduler) {
   TestCluster cluster(1, 1, 1);
   cluster.config.scheduler_state = "/state";

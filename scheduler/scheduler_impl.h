@@ -114,6 +114,7 @@ class Scheduler::Impl final : private van::Handler,
   Node* NodeOf(const van::Identity& identity);
   Node* FindNode(std::uint32_t id);
   void ReaderJoins(const Sender& sender, const proto::Join& join);
+  void ReaderIsCutOff(const Node& reader);
   void ReaderIsSilent(const Node& reader);
   void ForgetReader(const Node& reader, const std::string& why);
 

@@ -51,6 +51,7 @@ void Scheduler::Impl::OnPeerDown(van::PeerId peer, const absl::Status& why) {
   // A broken connection alone is not death: it may come back.
   const bool was_pulse = node->pulse == peer;
   (was_pulse ? node->pulse : node->peer) = 0;
+  if (node->role == Role::kReader) return ReaderIsCutOff(*node);
   Suspect(*node);
   if (was_pulse) return;
   if (!running() && (why.ok() || !node->alive())) {

@@ -36,6 +36,13 @@ void Scheduler::Impl::ReaderJoins(const Sender& sender, const proto::Join& join)
   publisher_.OnRejoin(*reader, Now());
 }
 
+// Nobody waits for it: with its last connection its place is free. If it lives it joins again.
+void Scheduler::Impl::ReaderIsCutOff(const Node& reader) {
+  if (running() && reader.peer == 0 && reader.pulse == 0) {
+    ForgetReader(reader, "its connections are gone");
+  }
+}
+
 // If it lives all the same, it finds its connection broken and joins again.
 void Scheduler::Impl::ReaderIsSilent(const Node& reader) {
   const van::PeerId peer = reader.peer;
