@@ -49,6 +49,11 @@ void Scheduler::Impl::OnPrepared(std::uint32_t id) {
     restoration_.Prepared(id);
     return LoadIfPrepared();
   }
+  // One that stands still before it has its first map would hold up all that wait for its next.
+  if (!publisher_.HasTakenOne(*server)) {
+    prepared_.insert(id);
+    return;
+  }
   planner_.Add(server->rank, static_cast<std::uint32_t>(server->endpoints.size()));
   if (drains_.contains(server->rank)) planner_.Drain(server->rank);  // it was asked for meanwhile
   Balance(BalanceBy::kBytes);
@@ -62,6 +67,7 @@ void Scheduler::Impl::OnUnfit(std::uint32_t id, const absl::Status& why) {
 
 void Scheduler::Impl::ServerGone(const Node& server, const std::string& why) {
   late_servers_.Forget(server.id);
+  prepared_.erase(server.id);
   loads_.Forget(server.rank);
   const std::size_t lost = planner_.Lost();
   const bool kept_shards = planner_.PlacesOn(server.rank) > 0;

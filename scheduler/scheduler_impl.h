@@ -234,6 +234,7 @@ class Scheduler::Impl final : private van::Handler,
   ChainPlanner planner_;
   ShardLoads loads_;
   LateServers late_servers_;
+  std::set<std::uint32_t> prepared_;  // of them: those that have all tables, and no map yet
   MapBuilder maps_;
   MapPublisher publisher_;
   FailureDetector detector_;

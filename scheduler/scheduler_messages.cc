@@ -284,6 +284,7 @@ void Scheduler::Impl::On(const Sender& sender, const proto::MapAck& ack) {
       switches_.OnAck(sender.node->id, ack.version, ack.clock);
       table_changes_.OnAck(sender.node->id, ack.version, ack.clock);
     }
+    if (prepared_.erase(sender.node->id) > 0) OnPrepared(sender.node->id);
     if (sender.node->role != Role::kServer || !publisher_.ServersHaveIt()) return;
     LoadIfPrepared();
     FinishRenewals();
