@@ -126,6 +126,7 @@ absl::Duration Membership::Impl::TimeToJoin() const {
 
 void Membership::Impl::OnLinkUp() {
   joined_here_ = false;
+  not_yet_ = absl::OkStatus();
   if (std::exchange(redialling_, false)) {
     runtime::LogInfo("connected to the scheduler at ", url(), " again");
   }
@@ -198,10 +199,16 @@ void Membership::Impl::Resend() {
 
 // ---- waiting and ending ----
 
+// In a line for people; empty: nothing is known.
+std::string Membership::Impl::WhyNotIn() const {
+  if (!link_.up()) return van::ReasonOf(link_.trouble());
+  return not_yet_.ok() ? "it does not answer" : std::string(not_yet_.message());
+}
+
 void Membership::Impl::LogWaiting() {
   if (state_ == State::kJoining) {
     const absl::Duration waited = absl::Floor(loop_->Now() - started_, absl::Seconds(1));
-    const std::string reason = link_.up() ? "it does not answer" : van::ReasonOf(link_.trouble());
+    const std::string reason = WhyNotIn();
     runtime::LogInfo("waiting for the scheduler at ", url(), " (LEEWAY_SCHEDULER) for ",
                      absl::FormatDuration(waited), reason.empty() ? "" : ": ", reason,
                      "; giving up after ", absl::FormatDuration(setup_.config.connect_timeout),
@@ -217,10 +224,16 @@ void Membership::Impl::LogWaiting() {
 }
 
 void Membership::Impl::JoinTimedOut() {
-  std::string text = absl::StrCat(
-      link_.up() ? "no answer from the scheduler at " : "no scheduler at ", url(),
-      " (LEEWAY_SCHEDULER) within ", absl::FormatDuration(setup_.config.connect_timeout),
-      " (LEEWAY_CONNECT_TIMEOUT_MS)");
+  const std::string within = absl::StrCat(url(), " (LEEWAY_SCHEDULER) within ",
+                                          absl::FormatDuration(setup_.config.connect_timeout),
+                                          " (LEEWAY_CONNECT_TIMEOUT_MS)");
+  if (link_.up() && !not_yet_.ok()) {
+    return End(absl::DeadlineExceededError(absl::StrCat("this ", Name(setup_.role),
+                                                        " was not taken in by the scheduler at ",
+                                                        within, ": ", not_yet_.message())));
+  }
+  std::string text =
+      absl::StrCat(link_.up() ? "no answer from the scheduler at " : "no scheduler at ", within);
   if (!link_.trouble().ok()) absl::StrAppend(&text, ": ", link_.trouble().message());
   End(absl::DeadlineExceededError(text));
 }

@@ -41,9 +41,10 @@ class Membership {
     // Its answers in JSON (Admin and status).
     virtual void OnSchedulerText(proto::AnyMessage /*message*/, absl::string_view /*text*/) {}
     // The last call. OK: the scheduler ended the cluster in order (Shutdown). Otherwise: the
-    // join was refused, the scheduler was not there before Config::connect_timeout, it has given
-    // this node up, or it has been silent for Config::scheduler_timeout; the status names it and
-    // the setting. A scheduler that is silent for less is waited for.
+    // join was refused, the scheduler was not there or had not taken this node in before
+    // Config::connect_timeout (then it has said why), it has given this node up, or it has been
+    // silent for Config::scheduler_timeout; the status names it and the setting. A scheduler that
+    // is silent for less is waited for.
     virtual void OnOver(const absl::Status& why) = 0;
   };
 

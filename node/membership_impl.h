@@ -58,6 +58,7 @@ class Membership::Impl final : private SchedulerLink::Owner {
   // ---- waiting and ending ----
   void LogWaiting();
   void JoinTimedOut();
+  std::string WhyNotIn() const;
   absl::Status Blame(const absl::Status& why) const;
   absl::Status Refusal(const absl::Status& why) const;
   void StopTimers();
@@ -77,6 +78,7 @@ class Membership::Impl final : private SchedulerLink::Owner {
   std::string leave_reason_;
   bool redialling_ = false;   // which has been logged
   bool joined_here_ = false;  // the scheduler has answered Join on this connection
+  absl::Status not_yet_;      // why the scheduler does not take it in yet, as this connection says
   absl::Time started_;
   proto::Welcome welcome_;
   MapFollower maps_;

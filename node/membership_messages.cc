@@ -16,7 +16,11 @@ void Membership::Impl::OnHeard(proto::AnyMessage message, absl::string_view text
   } else if (const auto* welcome = std::get_if<proto::Welcome>(&message)) {
     OnWelcome(*welcome);
   } else if (const auto* refused = std::get_if<proto::Refused>(&message)) {
-    End(Refusal(refused->why));
+    if (absl::IsUnavailable(refused->why)) {
+      not_yet_ = refused->why;
+    } else {
+      End(Refusal(refused->why));
+    }
   } else if (state_ == State::kMember) {
     TakeAsMember(std::move(message), text);
   }

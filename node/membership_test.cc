@@ -267,6 +267,22 @@ TEST_F(MembershipTest, ASchedulerThatNeverAnswersIsNamedAfterTheDeadline) {
   EXPECT_THAT(Text(overs_[0]), HasSubstr("no answer from the scheduler at sim://scheduler/0"));
 }
 
+TEST_F(MembershipTest, WhatTheSchedulerWaitsForIsNamedAfterTheDeadline) {
+  config_.connect_timeout = absl::Seconds(30);
+  StartScheduler();
+  scheduler_->answer_joins = false;
+  StartNode(Role::kReader);
+  ASSERT_TRUE(RunUntil([&] { return scheduler_->Count<proto::Join>() > 0; }));
+  scheduler_->Say(proto::Refused{absl::UnavailableError("2 of 3 servers have joined")});
+  world_.RunFor(absl::Seconds(29));
+  EXPECT_TRUE(overs_.empty());
+  EXPECT_GE(scheduler_->Count<proto::Join>(), 100u);
+  ASSERT_TRUE(RunUntil([&] { return !overs_.empty(); }, absl::Seconds(2)));
+  EXPECT_EQ(overs_[0].code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(Text(overs_[0]), AllOf(HasSubstr("this reader"), HasSubstr(kScheduler),
+                                     HasSubstr("2 of 3 servers have joined")));
+}
+
 // It may be known soon: machines of a cluster do not start all at once.
 TEST_F(MembershipTest, AnUnknownHostNameIsAskedForUntilTheDeadline) {
   config_.scheduler = "sim://nowhere.invalid/0";

@@ -22,7 +22,7 @@ absl::StatusOr<Consistency> Consistency::Parse(absl::string_view text) {
     return Ssp(bound);
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("consistency is ", proto::Quoted(text),
+      absl::StrCat("consistency is ", proto::QuotedBriefly(text),
                    ", may be \"bsp\", \"asp\", or \"ssp:S\" with S from 0 to ", kUnbounded - 1));
 }
 

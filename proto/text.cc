@@ -79,4 +79,10 @@ std::string Quoted(absl::string_view text) {
   return result;
 }
 
+std::string QuotedBriefly(absl::string_view text) {
+  constexpr std::size_t kShownMax = 64;
+  if (text.size() <= kShownMax) return Quoted(text);
+  return absl::StrCat(Quoted(Cut(text, kShownMax)), "… (", text.size(), " bytes)");
+}
+
 }  // namespace leeway::proto

@@ -30,6 +30,9 @@ std::string Cleaned(absl::string_view text, Lines lines);
 // In quotes, on one line, whatever it holds.
 std::string Quoted(absl::string_view text);
 
+// Likewise, of a long text the beginning and its length: for a message about what somebody gave.
+std::string QuotedBriefly(absl::string_view text);
+
 }  // namespace leeway::proto
 
 #endif  // LEEWAY_PROTO_TEXT_H_

@@ -68,6 +68,13 @@ TEST(TextTest, QuotedIsOnOneLine) {
   EXPECT_EQ(Quoted("a\"b\\c\n\xff\xc3\xb6\xc2\x85"), "\"a\\\"b\\\\c\\n\\377\xc3\xb6\\302\\205\"");
 }
 
+TEST(TextTest, QuotedBrieflyIsShort) {
+  EXPECT_EQ(QuotedBriefly(std::string(64, 'x')), Quoted(std::string(64, 'x')));
+  EXPECT_EQ(QuotedBriefly(std::string(4000, 'x')),
+            "\"" + std::string(64, 'x') + "\"… (4000 bytes)");
+  EXPECT_LE(QuotedBriefly(std::string(4000, '\n')).size(), 150u);
+}
+
 TEST(TextTest, CheckNamesTheFieldAndTheBounds) {
   EXPECT_TRUE(CheckText("name", "ab", 1, 2).ok());
   EXPECT_EQ(CheckText("name", "", 1, 2).message(), "name is 0 bytes long, may be 1 to 2");

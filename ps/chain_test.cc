@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "ps/chain_bench.h"
 
 namespace leeway::ps {
@@ -9,6 +11,7 @@ namespace {
 
 using testing::Each;
 using testing::HasSubstr;
+using testing::Not;
 
 // Two workers push 1 and 10 to every block in each clock, and end it.
 void PushClock(ChainBench& bench, std::uint32_t table, std::uint64_t clock) {
@@ -90,6 +93,33 @@ TEST(Chain, ReadersAreToldNothingThatAFailoverCouldUndo) {
   }
 }
 
+std::uint64_t ReadersWaitingBytes(ChainBench& bench) {
+  return nlohmann::json::parse(
+      bench.thread(0).StatusJson())["replication"]["readers_waiting_bytes"];
+}
+
+TEST(Chain, WhatAReaderThatHasGoneWaitedForIsForgotten) {
+  ChainBench bench({.servers = 2, .workers = 1});
+  const std::uint32_t table = bench.Install(Consistency::Asp());
+  const std::uint32_t reader = bench.AddReader();
+  bench.SetChain({0, 1});
+  bench.Publish();
+  bench.UntilIdle();
+  bench.network().Cut(ChainBench::HostOf(0), ChainBench::HostOf(1));
+  for (std::uint64_t block = 0; block < ChainBench::kBlocks; ++block) {
+    bench.Push(0, table, 0, block, 1);
+  }
+  bench.RunFor(absl::Milliseconds(100));
+  bench.Pull(reader, table, 0, 0);
+  bench.RunFor(absl::Milliseconds(100));
+  EXPECT_GT(ReadersWaitingBytes(bench), 0u);
+  bench.network().Kill(ChainBench::WorkerHostOf(reader));
+  bench.RunFor(absl::Milliseconds(10));
+  EXPECT_EQ(ReadersWaitingBytes(bench), 0u);
+  bench.network().HealAll();
+  bench.Until([&] { return bench.worker(0).Idle(); }, "until the pushes are answered");
+}
+
 // Two workers push 1 and 10 in each clock; from clock 2 on at half the rate, whatever comes when.
 TEST(Chain, SettingsHoldFromTheirClockOnInEveryReplica) {
   for (const Mode& mode : kModes) {
@@ -145,6 +175,7 @@ TEST(Chain, SettingsHoldFromTheirClockOnInEveryReplica) {
 TEST(Chain, WhoWaitsForAReplicaThatTakesNothingIsToldItsName) {
   ChainBench bench({.servers = 2});
   const std::uint32_t table = bench.Install(Consistency::Asp());
+  const std::uint32_t reader = bench.AddReader();
   bench.SetChain({0, 1});
   bench.Publish();
   bench.Push(0, table, 0, 0, 1);
@@ -155,6 +186,7 @@ TEST(Chain, WhoWaitsForAReplicaThatTakesNothingIsToldItsName) {
   const auto push = bench.Push(0, table, 0, 0, 1);
   bench.timeout_ms = 700;
   const auto pull = bench.Pull(1, table, 0, 0);
+  const auto read = bench.Pull(reader, table, 0, 0);
   bench.RunFor(absl::Milliseconds(600));
   EXPECT_FALSE(bench.worker(1).Answered(pull));
   const auto told = [&](const absl::Status& result) {
@@ -163,14 +195,20 @@ TEST(Chain, WhoWaitsForAReplicaThatTakesNothingIsToldItsName) {
                 AllOf(HasSubstr("server 1, last heard "), HasSubstr("LEEWAY_REQUEST_TIMEOUT_MS")));
   };
   told(bench.worker(0).ResultOf(push));
+  EXPECT_THAT(std::string(bench.worker(0).ResultOf(push).message()), HasSubstr("the push"));
   bench.RunFor(absl::Milliseconds(200));
   told(bench.worker(1).ResultOf(pull));
+  // Of a push only who pushed is told, and a reader what it can do.
+  const absl::Status told_reader = bench.worker(reader).ResultOf(read);
+  told(told_reader);
+  EXPECT_THAT(std::string(told_reader.message()),
+              AllOf(HasSubstr("A reader"), HasSubstr("pull again"), Not(HasSubstr("push"))));
   // It was accepted, as it turns out, and only once.
   bench.network().HealAll();
   bench.UntilIdle();
-  const auto read = bench.Pull(1, table, 0, 0);
+  const auto later = bench.Pull(1, table, 0, 0);
   bench.UntilIdle();
-  EXPECT_THAT(bench.worker(1).ValuesOf(read), Each(2));
+  EXPECT_THAT(bench.worker(1).ValuesOf(later), Each(2));
 }
 
 // A push to that block in a chain of three. The middle has acknowledged the entry; its word that

@@ -40,6 +40,11 @@ DataThread::DataThread(const Setup& setup)
           [this](van::PeerId peer, proto::Reply reply, const absl::Status& why) {
             OnUnsent(peer, std::move(reply), why);
           }),
+      reader_turns_(
+          setup.loop,
+          {.serve = [this](Inbound inbound) { Guarded([&] { ServeReader(std::move(inbound)); }); },
+           .hold = [this](van::PeerId peer) { return van_->Hold(peer); },
+           .release = [this](van::PeerId peer) { van_->Release(peer); }}),
       replica_heard_(setup.loop->Now()),
       van_(setup.factory->New(setup.loop, {.role = Role::kServer, .incarnation = setup.incarnation},
                               van::LimitsFrom(setup.config), this)) {
@@ -169,6 +174,7 @@ std::string DataThread::StatusJson() const {
                   .rates = rates_.Of(setup_.loop->Now(), counters_, van_->counters()),
                   .now = setup_.loop->Now(),
                   .log_bytes = replica_context_.log.bytes,
+                  .readers_waiting_bytes = replica_context_.readers.bytes,
                   .fills = replica_context_.fills,
                   .replicas = AllReplicas()};
   return leeway::ps::StatusJson(view);
@@ -190,6 +196,7 @@ void DataThread::OnPeerDown(van::PeerId peer, const absl::Status& why) {
   peers_.erase(peer);
   links_.OnPeerDown(peer);
   replies_.DropPeer(peer);
+  reader_turns_.DropPeer(peer);
   for (auto& [id, replica] : replicas_) replica->OnPeerDown(peer);
 }
 
@@ -213,8 +220,15 @@ void DataThread::OnMessage(van::PeerId peer, van::Message message) {
     ++counters_.malformed;
     return Violation(peer, any.status());
   }
+  if (sender->second.role == Role::kWorker || sender->second.role == Role::kServer) {
+    reader_turns_.OthersSpoke();
+  }
+  Guarded([&] { Dispatch(peer, sender->second, &*any, std::move(message.payload)); });
+}
+
+void DataThread::Guarded(absl::FunctionRef<void()> work) {
   try {
-    Dispatch(peer, sender->second, &*any, std::move(message.payload));
+    work();
   } catch (const std::bad_alloc&) {
     // Not where a request could be refused: what has been done to a shard, and what not, is not
     // known.
@@ -270,8 +284,9 @@ void DataThread::OnRequest(const van::Identity& sender, Inbound inbound) {
   TakeRequest(*worker, std::move(inbound));
 }
 
-// No map knows of readers, and the cluster's id is no secret: what they may take is limited
-// (Replies), as that of peers about whom nothing else is known.
+// No map knows of readers, and the cluster's id is no secret: what they may take of memory
+// (Replies) and of time (ReaderTurns) is limited, as that of peers about whom nothing else is
+// known.
 absl::Status DataThread::CheckReader(const van::Identity& reader,
                                      const proto::Request& request) const {
   if (reader.cluster != cluster_) {
@@ -292,8 +307,17 @@ absl::Status DataThread::CheckReader(const van::Identity& reader,
 void DataThread::OnRead(const van::Identity& reader, Inbound inbound) {
   const absl::Status allowed = CheckReader(reader, inbound.request);
   if (!allowed.ok()) return Violation(inbound.peer, allowed);
+  if (absl::Status room = reader_turns_.Check(inbound); !room.ok()) return Refuse(inbound, room);
+  reader_turns_.Add(std::move(inbound));
+}
+
+// When it is its turn.
+void DataThread::ServeReader(Inbound inbound) {
   const absl::Status room = replies_.CheckReader(inbound.peer);
-  if (absl::IsPermissionDenied(room)) return Violation(inbound.peer, room);
+  if (absl::IsPermissionDenied(room)) {
+    reader_turns_.DropPeer(inbound.peer);
+    return Violation(inbound.peer, room);
+  }
   if (!room.ok()) return Refuse(inbound, room);
   if (absl::Status same = CheckEpoch(inbound.request.epoch); !same.ok()) {
     return Refuse(inbound, same);

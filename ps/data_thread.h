@@ -13,6 +13,7 @@
 #include <string>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "leeway/config.h"
@@ -20,6 +21,7 @@
 #include "ps/hold_ups.h"
 #include "ps/links.h"
 #include "ps/rates.h"
+#include "ps/reader_turns.h"
 #include "ps/replica.h"
 #include "ps/replies.h"
 #include "ps/shard_context.h"
@@ -108,6 +110,7 @@ class DataThread final : private van::Handler, private ReplicaHost {
   void OnPeerDown(van::PeerId peer, const absl::Status& why) override;
   void OnMessage(van::PeerId peer, van::Message message) override;
   std::string NameOf(van::PeerId peer, const van::Identity& identity) const override;
+  void Guarded(absl::FunctionRef<void()> work);
   void Dispatch(van::PeerId peer, const van::Identity& sender, proto::AnyMessage* any,
                 Payload payload);
   // ReplicaHost
@@ -123,6 +126,7 @@ class DataThread final : private van::Handler, private ReplicaHost {
   // Requests and calls (data_thread.cc).
   void OnRequest(const van::Identity& sender, Inbound inbound);
   void OnRead(const van::Identity& reader, Inbound inbound);
+  void ServeReader(Inbound inbound);
   absl::Status CheckReader(const van::Identity& reader, const proto::Request& request) const;
   void OnPushBatch(van::PeerId peer, const van::Identity& sender, const proto::PushBatch& batch,
                    const runtime::Buffer& values);
@@ -185,6 +189,7 @@ class DataThread final : private van::Handler, private ReplicaHost {
   Workers workers_;
   Links links_;
   Replies replies_;
+  ReaderTurns reader_turns_;
   ShardContext context_;
   ReplicaContext replica_context_;
   std::map<std::uint32_t, std::unique_ptr<Replica>> replicas_;  // by shard

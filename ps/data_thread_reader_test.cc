@@ -34,9 +34,14 @@ class ReaderTest : public testing::Test {
     pull.elements = Bench::kBlock;
     return pull;
   }
+  // After its turn.
+  std::vector<Answer> TakeFrom(van::PeerId reader) {
+    bench_.world().RunFor(absl::Milliseconds(1));
+    return bench_.TakeFrom(reader);
+  }
   Answer Read(van::PeerId reader, std::uint32_t table) {
     bench_.SendFrom(reader, Pull(table));
-    std::vector<Answer> answers = bench_.TakeFrom(reader);
+    std::vector<Answer> answers = TakeFrom(reader);
     EXPECT_EQ(answers.size(), 1u);
     if (answers.size() != 1) return {proto::Reply{.result = absl::InternalError("none")}, {}};
     return answers[0];
@@ -130,10 +135,34 @@ TEST_F(ReaderTest, OfAnOldEpochHasToTakeTheNewMap) {
   proto::Request pull = Pull(table);
   --pull.epoch;
   bench_.SendFrom(reader, pull);
-  const std::vector<Answer> answers = bench_.TakeFrom(reader);
+  const std::vector<Answer> answers = TakeFrom(reader);
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_TRUE(absl::IsAborted(answers[0].reply().result) ||
               absl::IsUnavailable(answers[0].reply().result));
+}
+
+TEST_F(ReaderTest, IsServedAfterWorkersThoughItAskedFirst) {
+  const std::uint32_t table = bench_.Install(AddTable("w", Consistency::Asp()));
+  const van::PeerId reader = Come();
+  constexpr std::uint64_t kRequests = 1000;
+  for (std::uint64_t i = 1; i <= kRequests; ++i) bench_.SendFrom(reader, Pull(table, i));
+  EXPECT_TRUE(bench_.PushNow(0, table, 0, 2).ok());
+  EXPECT_TRUE(bench_.TakeFrom(reader).empty());
+  // Nothing more is read of one of which so many wait.
+  EXPECT_EQ(bench_.van().held().count(reader), 1u);
+  const std::vector<Answer> answers = TakeFrom(reader);
+  ASSERT_EQ(answers.size(), kRequests);
+  for (const Answer& answer : answers) EXPECT_THAT(answer.floats(), Each(2));
+  EXPECT_EQ(bench_.van().held().count(reader), 0u);
+}
+
+TEST_F(ReaderTest, ThatGoesWhileItsRequestsWaitIsForgotten) {
+  const std::uint32_t table = bench_.Install(AddTable("w", Consistency::Asp()));
+  const van::PeerId reader = Come();
+  for (std::uint64_t i = 1; i <= 100; ++i) bench_.SendFrom(reader, Pull(table, i));
+  bench_.van().handler()->OnPeerDown(reader, absl::OkStatus());
+  EXPECT_TRUE(TakeFrom(reader).empty());
+  EXPECT_EQ(bench_.counters().reads_served, 0u);
 }
 
 // An error tape: nothing of a reader stays when it has gone.

@@ -141,10 +141,18 @@ absl::Status Replica::Overdue(const Waiting& waiting, absl::Time now) const {
           ? "its next replica"
           : absl::StrCat("server ", downstream_->peer().place.server_rank, ", last heard ",
                          rounded(now - follower_heard_), " ago");
+  const std::string waited =
+      absl::StrCat("waiting for ", who, ", to have what is in shard ", shard_.id(),
+                   " as well; waited ", rounded(now - waiting.since));
+  if (waiting.reader_bytes > 0) {
+    return absl::DeadlineExceededError(
+        absl::StrCat(waited,
+                     " (LEEWAY_REQUEST_TIMEOUT_MS says how long). A reader is told only what is on "
+                     "all replicas: pull again, or wait longer (Options::timeout)"));
+  }
   return absl::DeadlineExceededError(absl::StrCat(
-      "waiting for ", who, ", to have what is in shard ", shard_.id(), " as well; waited ",
-      rounded(now - waiting.since),
-      "; whether a push was accepted is not known (LEEWAY_REQUEST_TIMEOUT_MS says how long)"));
+      waited, HasPush(waiting.reply.op) ? "; whether the push was accepted is not known" : "",
+      " (LEEWAY_REQUEST_TIMEOUT_MS says how long)"));
 }
 
 absl::Status Replica::CanTake(const proto::Request& request) const {
@@ -415,6 +423,12 @@ void Replica::OnLinkUp(const proto::ShardOwner& place) {
 
 void Replica::OnPeerDown(van::PeerId connection) {
   shard_.DropPeer(connection);
+  // A worker comes back and asks again; a reader may be gone for good.
+  std::erase_if(waiting_, [&](const Waiting& waiting) {
+    const bool lost = waiting.peer == connection && waiting.reader_bytes > 0;
+    if (lost) Release(waiting);
+    return lost;
+  });
   if (upstream_.has_value() && upstream_->connection == connection) upstream_->connection = 0;
   if (stray_.has_value() && stray_->connection == connection) stray_.reset();
 }

@@ -178,6 +178,7 @@ Json ReplicationOf(const StatusView& view) {
           {"filling_or_leaving", others},
           {"filling_others", view.fills},
           {"log_bytes", view.log_bytes},
+          {"readers_waiting_bytes", view.readers_waiting_bytes},
           {"pushes_followed", view.counters->pushes_followed}};
 }
 

@@ -23,9 +23,10 @@ struct StatusView {
   const ShardContext* context = nullptr;
   std::vector<van::Stall> stalls;
   Rates::PerSecond rates;
-  absl::Time now;               // of the loop
-  std::uint64_t log_bytes = 0;  // not on every replica yet
-  std::uint32_t fills = 0;      // of other servers' replicas, from here
+  absl::Time now;                           // of the loop
+  std::uint64_t log_bytes = 0;              // not on every replica yet
+  std::uint64_t readers_waiting_bytes = 0;  // of answers to readers that wait for other replicas
+  std::uint32_t fills = 0;                  // of other servers' replicas, from here
   std::vector<const Replica*> replicas;
 };
 

@@ -27,6 +27,8 @@ class FakeVan final : public van::Van {
   absl::StatusOr<van::PeerId> Connect(absl::string_view address, absl::Duration timeout) override;
   absl::Status Send(van::PeerId peer, van::Message message, van::SendDone done) override;
   void Disconnect(van::PeerId peer, absl::Status why) override;
+  bool Hold(van::PeerId peer) override { return held_.insert(peer).second; }
+  void Release(van::PeerId peer) override { held_.erase(peer); }
   bool Writable(van::PeerId) const override { return true; }
   std::string AddressOf(van::PeerId peer) const override;
   van::Identity identity() const override { return identity_; }
@@ -37,6 +39,7 @@ class FakeVan final : public van::Van {
   std::vector<van::Message> TakeSent(van::PeerId peer);
   // Why a peer was dropped, if it was.
   std::optional<absl::Status> Dropped(van::PeerId peer) const;
+  const std::set<van::PeerId>& held() const { return held_; }
 
   std::uint64_t message_bytes_max = 1ull << 30;
 
@@ -45,6 +48,7 @@ class FakeVan final : public van::Van {
   van::Identity identity_;
   std::map<van::PeerId, std::vector<van::Message>> sent_;
   std::map<van::PeerId, absl::Status> dropped_;
+  std::set<van::PeerId> held_;
 };
 
 class FakeFactory final : public van::Factory {

@@ -252,6 +252,30 @@ TEST_F(ChainsTest, AServerThatIsReplacedGetsTheTablesAndThenItsShare) {
   for (const auto& [server, count] : heads) EXPECT_NEAR(count, 32, 1);
 }
 
+// It beats, as every node's heart has a thread of its own, and does nothing else.
+TEST_F(ChainsTest, ALateServerThatStandsStillKeepsNobodyFromItsWork) {
+  Begin(2, 2, 2);
+  TestNode* const still = StartLate(Role::kServer, true);
+  still->acknowledges_maps = false;
+  ASSERT_TRUE(cluster_->RunUntil([&] { return still->epoch() == 2; }));
+  const auto all_have = [&](std::uint64_t epoch) {
+    return cluster_->RunUntil(
+        [&] {
+          return cluster_->workers[0]->epoch() >= epoch && cluster_->workers[1]->epoch() >= epoch;
+        },
+        absl::Seconds(2));
+  };
+  ASSERT_TRUE(all_have(2));
+  cluster_->world.RunFor(absl::Seconds(20));
+  EXPECT_EQ(Members()[still->welcome->rank], 0);
+  // Nor do others that come: they get shards.
+  TestNode* const third = StartLate(Role::kServer, true);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return third->epoch() >= 3; }));
+  ASSERT_TRUE(all_have(3));
+  ASSERT_TRUE(cluster_->RunUntil([&] { return Members()[third->welcome->rank] > 0; }));
+  EXPECT_EQ(Members()[still->welcome->rank], 0);
+}
+
 TEST_F(ChainsTest, ALateServerTakesPartInATableThatIsBeingCreated) {
   Begin(2, 1, 1);
   cluster_->servers[0]->answers_installs = false;

@@ -4,6 +4,24 @@
 #include <utility>
 
 namespace leeway::scheduler {
+namespace {
+
+// By node id.
+std::set<std::uint32_t> KeepersOf(const proto::ClusterMap& map) {
+  std::vector<bool> keeps(map.servers.size());  // by rank
+  const auto note = [&](const proto::ShardOwner& place) {
+    if (place.server_rank < keeps.size()) keeps[place.server_rank] = true;
+  };
+  for (const proto::ShardOwner& head : map.owners) note(head);
+  for (const proto::ShardReplica& replica : map.replicas) note(replica.place);
+  std::set<std::uint32_t> nodes;
+  for (std::size_t rank = 0; rank < keeps.size(); ++rank) {
+    if (keeps[rank]) nodes.insert(map.servers[rank].node);
+  }
+  return nodes;
+}
+
+}  // namespace
 
 MapPublisher::MapPublisher(const MembershipTable* members, Readers* readers,
                            absl::Duration resend_interval, Send send)
@@ -29,7 +47,19 @@ void MapPublisher::Publish(std::shared_ptr<const proto::ClusterMap> map, absl::T
       map_ == nullptr ? map->settings.empty() : map_->settings == map->settings;
   if (!same_settings) settings_version_ = map->version;
   map_ = std::move(map);
+  NoteWhoKeepsShards();
   Advance(now);
+}
+
+// Those that had some by the map before as well: what they hand over waits for them. All, while
+// none of them has what it will have.
+void MapPublisher::NoteWhoKeepsShards() {
+  const std::set<std::uint32_t> before = std::exchange(keepers_, KeepersOf(*map_));
+  for (const Node* server : members_->Alive(Role::kServer)) {
+    if (workers_held_ || keepers_.contains(server->id) || before.contains(server->id)) {
+      progress_[server->id].needed = map_->version;
+    }
+  }
 }
 
 void MapPublisher::HoldWorkers(bool hold, absl::Time now) {
@@ -97,7 +127,8 @@ bool MapPublisher::ServersHaveIt() { return map_ != nullptr && ServersHave(map_-
 bool MapPublisher::ServersHave(std::uint64_t version) {
   const std::vector<Node*> servers = members_->Alive(Role::kServer);
   return std::all_of(servers.begin(), servers.end(), [&](const Node* server) {
-    return progress_[server->id].acknowledged >= version;
+    const Progress& progress = progress_[server->id];
+    return progress.acknowledged >= std::min(version, progress.needed);
   });
 }
 

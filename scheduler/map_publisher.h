@@ -1,7 +1,9 @@
-// Who gets the newest map when: servers first, and workers once every living server has it, so
-// that a worker never knows more than the server it speaks to. After a death it is enough that the
-// servers whose chains have changed have it: those who lost a server wait for nobody else, unless
-// the map changes a table's settings, which every living server must know before any worker does.
+// Who gets the newest map when: servers first, and workers once every living server that keeps
+// shards has it, so that a worker never knows more than a server that it asks for something. One
+// without shards, as one that has just joined, keeps nobody waiting; one that has lost its last
+// ones does until it knows. After a death it is enough that the servers whose chains have changed
+// have it: those who lost a server wait for nobody else, unless the map changes a table's settings,
+// which every living server that keeps shards must know before any worker does.
 // Readers get it when workers do, if it is of another epoch than the last that they were sent: of
 // the rest of a map they have no use.
 #ifndef LEEWAY_SCHEDULER_MAP_PUBLISHER_H_
@@ -47,13 +49,16 @@ class MapPublisher {
   // Workers are not told of any map before this is taken back, however urgent.
   void HoldWorkers(bool hold, absl::Time now);
 
-  // Every living server has taken the newest map.
+  // Every living server has taken the newest map, as far as workers wait for it.
   bool ServersHaveIt();
+  // It has taken some map.
+  bool HasTakenOne(const Node& node) { return progress_[node.id].acknowledged > 0; }
 
  private:
   struct Progress {
     std::uint64_t acknowledged = 0;  // version
     std::uint64_t sent = 0;          // version
+    std::uint64_t needed = 0;        // version: workers wait until this server has it
     absl::Time resend_at = absl::InfiniteFuture();
     absl::Duration interval;
   };
@@ -63,7 +68,8 @@ class MapPublisher {
   std::uint64_t VersionFor(const Node& node) const;
   bool Due(const Node& node, absl::Time now);  // may have the map, and has not acknowledged it
   bool WorkersMayHaveIt(absl::Time now);
-  // Every living server has taken a map of that version or a later one.
+  void NoteWhoKeepsShards();
+  // Likewise of a map of that version or a later one.
   bool ServersHave(std::uint64_t version);
   void SendTo(const Node& node, absl::Time now);
 
@@ -75,6 +81,7 @@ class MapPublisher {
   std::uint64_t epoch_version_ = 0;             // of the first map of its epoch
   std::uint64_t settings_version_ = 0;          // of the first map with its tables' settings
   std::map<std::uint32_t, Progress> progress_;  // by node id
+  std::set<std::uint32_t> keepers_;             // node ids: servers that have shards by the map
   std::set<std::uint32_t> concerned_;           // ranks, while the map is urgent
   absl::Time urgent_until_ = absl::InfiniteFuture();
   bool workers_held_ = false;

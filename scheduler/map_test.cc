@@ -40,8 +40,9 @@ class MapTest : public ::testing::Test {
     for (std::uint64_t incarnation : {10, 11}) nodes_.push_back(Admit(Role::kServer, incarnation));
     nodes_.push_back(Admit(Role::kWorker, 12));
   }
-  Node* Admit(Role role, std::uint64_t incarnation) {
+  Node* Admit(Role role, std::uint64_t incarnation, bool elastic = false) {
     proto::Join join;
+    join.elastic = elastic;
     join.role = role;
     join.num_servers = 2;
     join.num_workers = 1;
@@ -72,7 +73,7 @@ class MapTest : public ::testing::Test {
                           [this](const Node& node, const proto::ClusterMap& map) {
                             sent_.emplace_back(node.id, map.version / kVersionStride);
                           }};
-  std::vector<Node*> nodes_;  // ids 2, 3 (servers) and 4
+  std::vector<Node*> nodes_;  // ids 2, 3 (servers) and 4, and those that come later
   absl::Time now_ = absl::UnixEpoch();
 };
 
@@ -115,7 +116,7 @@ TEST_F(MapTest, GoesOnBehindARestoredMap) {
 }
 
 TEST_F(MapTest, AnUrgentMapWaitsOnlyForThoseItConcerns) {
-  members_.UpdateComplete();
+  Complete();
   publisher_.Hurry({1}, now_);
   Publish();
   Sent();
@@ -131,7 +132,7 @@ TEST_F(MapTest, AnUrgentMapWaitsOnlyForThoseItConcerns) {
 }
 
 TEST_F(MapTest, AnUrgentMapWaitsForNobodyForLong) {
-  members_.UpdateComplete();
+  Complete();
   publisher_.Hurry({0, 1}, now_);
   Publish();
   Sent();
@@ -142,8 +143,8 @@ TEST_F(MapTest, AnUrgentMapWaitsForNobodyForLong) {
   EXPECT_THAT(Sent(), ElementsAre(Pair(4, 1)));
 }
 
-TEST_F(MapTest, AnUrgentMapThatChangesATableWaitsForEveryLivingServer) {
-  members_.UpdateComplete();
+TEST_F(MapTest, AnUrgentMapThatChangesATableWaitsForEveryServerWithShards) {
+  Complete();
   const auto changed = maps_.Next(members_, planner_, {}, {{.table = 1, .number = 1}});
   publisher_.Hurry({1}, now_);
   publisher_.Publish(changed, now_);
@@ -159,8 +160,8 @@ TEST_F(MapTest, AnUrgentMapThatChangesATableWaitsForEveryLivingServer) {
   EXPECT_THAT(Sent(), ElementsAre(Pair(4, 2)));
 }
 
-TEST_F(MapTest, WorkersGetItOnceEveryLivingServerHasIt) {
-  members_.UpdateComplete();
+TEST_F(MapTest, WorkersGetItOnceEveryServerWithShardsHasIt) {
+  Complete();
   Publish();
   EXPECT_THAT(Sent(), ElementsAre(Pair(2, 1), Pair(3, 1)));
   publisher_.OnAck(*nodes_[0], 1 * kVersionStride, now_);
@@ -171,7 +172,7 @@ TEST_F(MapTest, WorkersGetItOnceEveryLivingServerHasIt) {
 }
 
 TEST_F(MapTest, AServerThatDiesIsNotWaitedFor) {
-  members_.UpdateComplete();
+  Complete();
   Publish();
   publisher_.OnAck(*nodes_[0], 1 * kVersionStride, now_);
   members_.Retire(nodes_[1], Node::State::kDead, "");
@@ -182,6 +183,7 @@ TEST_F(MapTest, AServerThatDiesIsNotWaitedFor) {
 }
 
 TEST_F(MapTest, AcknowledgementsOfTheFutureAreIgnored) {
+  Complete();
   Publish();
   Sent();
   for (int server : {0, 1}) publisher_.OnAck(*nodes_[server], 7 * kVersionStride, now_);
@@ -189,6 +191,7 @@ TEST_F(MapTest, AcknowledgementsOfTheFutureAreIgnored) {
 }
 
 TEST_F(MapTest, WhatIsNotAcknowledgedIsSentAgainEverMoreRarely) {
+  Complete();
   Publish();
   publisher_.OnAck(*nodes_[0], 1 * kVersionStride, now_);
   Sent();
@@ -205,12 +208,77 @@ TEST_F(MapTest, WhatIsNotAcknowledgedIsSentAgainEverMoreRarely) {
 }
 
 TEST_F(MapTest, WhoConnectsAnewGetsWhatItMayHave) {
+  Complete();
   Publish();
   Sent();
   publisher_.OnRejoin(*nodes_[2], now_);
   EXPECT_THAT(Sent(), IsEmpty());
   publisher_.OnRejoin(*nodes_[0], now_);
   EXPECT_THAT(Sent(), ElementsAre(Pair(2, 1)));
+}
+
+// One that has just joined, and takes its time or does nothing at all.
+TEST_F(MapTest, AServerWithoutShardsKeepsNobodyWaiting) {
+  Complete();
+  Publish();
+  for (int server : {0, 1}) publisher_.OnAck(*nodes_[server], 1 * kVersionStride, now_);
+  nodes_.push_back(Admit(Role::kServer, 13, /*elastic=*/true));
+  Publish();
+  Sent();
+  for (int server : {0, 1}) publisher_.OnAck(*nodes_[server], 2 * kVersionStride, now_);
+  EXPECT_THAT(Sent(), ElementsAre(Pair(4, 2)));
+  EXPECT_TRUE(publisher_.ServersHaveIt());
+  EXPECT_FALSE(publisher_.HasTakenOne(*nodes_[3]));
+  // Not where a table is changed, nor where that is urgent.
+  const auto changed = maps_.Next(members_, planner_, {}, {{.table = 1, .number = 1}});
+  publisher_.Hurry({1}, now_);
+  publisher_.Publish(changed, now_);
+  Sent();
+  publisher_.OnAck(*nodes_[1], 3 * kVersionStride, now_);
+  publisher_.Advance(now_ + kUrgentPatience);
+  EXPECT_THAT(Sent(), IsEmpty());  // the first one has shards
+  publisher_.OnAck(*nodes_[0], 3 * kVersionStride, now_);
+  EXPECT_THAT(Sent(), ElementsAre(Pair(4, 3)));
+  // Once it is to have some, workers wait for it, whatever the map is about.
+  auto filling = *maps_.Next(members_, planner_, {}, changed->settings);
+  filling.replicas.push_back({.shard = 0, .place = {.server_rank = 2}, .filling = true});
+  publisher_.Publish(std::make_shared<const proto::ClusterMap>(filling), now_);
+  Sent();
+  for (int server : {0, 1}) publisher_.OnAck(*nodes_[server], 4 * kVersionStride, now_);
+  EXPECT_THAT(Sent(), IsEmpty());
+  EXPECT_FALSE(publisher_.ServersHaveIt());
+  publisher_.OnAck(*nodes_[3], 4 * kVersionStride, now_);
+  EXPECT_THAT(Sent(), ElementsAre(Pair(4, 4)));
+}
+
+TEST_F(MapTest, AServerThatHasLostItsShardsIsWaitedForUntilItKnows) {
+  Complete();
+  Publish();
+  for (int server : {0, 1}) publisher_.OnAck(*nodes_[server], 1 * kVersionStride, now_);
+  for (const std::uint64_t version : {2, 3}) {
+    auto map = *Next();
+    map.owners.assign(4, {.server_rank = 0});
+    map.replicas.clear();
+    publisher_.Publish(std::make_shared<const proto::ClusterMap>(map), now_);
+    publisher_.OnAck(*nodes_[0], version * kVersionStride, now_);
+  }
+  Sent();
+  EXPECT_FALSE(publisher_.ServersHaveIt());
+  publisher_.OnAck(*nodes_[1], 2 * kVersionStride, now_);
+  EXPECT_THAT(Sent(), ElementsAre(Pair(4, 3)));
+  EXPECT_TRUE(publisher_.ServersHaveIt());
+}
+
+// Where shards come from a checkpoint, all servers are to know which are theirs.
+TEST_F(MapTest, WhileWorkersAreHeldAllServersAreWaitedFor) {
+  Complete();
+  nodes_.push_back(Admit(Role::kServer, 13, /*elastic=*/true));
+  publisher_.HoldWorkers(true, now_);
+  Publish();
+  for (int server : {0, 1}) publisher_.OnAck(*nodes_[server], 1 * kVersionStride, now_);
+  EXPECT_FALSE(publisher_.ServersHaveIt());
+  publisher_.OnAck(*nodes_[3], 1 * kVersionStride, now_);
+  EXPECT_TRUE(publisher_.ServersHaveIt());
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
 // The readers of a cluster (Config::read_only): clients that only pull, and that nobody waits for.
 //
 // They are no members: they have no rank, stand in no map, take part in no barrier and no clock,
-// and nothing that is kept on disk speaks of them. The scheduler knows those that are connected,
-// or were lately, so that they hear of new maps. One that it has forgotten joins again. Lives on
-// the scheduler's loop.
+// and nothing that is kept on disk speaks of them. The scheduler knows those that are connected, so
+// that they hear of new maps. One that it has forgotten joins again. Lives on the scheduler's loop.
 #ifndef LEEWAY_SCHEDULER_READERS_H_
 #define LEEWAY_SCHEDULER_READERS_H_
 
@@ -27,7 +26,7 @@ class Readers {
   // Takes in a reader that is not known. It gets the node id that it has already, if it joins again
   // after it was forgotten. RESOURCE_EXHAUSTED: there are kReadersMax.
   absl::StatusOr<Node*> Admit(const van::Identity& identity);
-  // It has left, or was not heard for long.
+  // It has left, its connections are gone, or it was not heard for long.
   void Forget(std::uint32_t id);
 
   // Null where there is none. Pointers hold until it is forgotten.

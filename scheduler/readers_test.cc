@@ -11,6 +11,7 @@
 namespace leeway::scheduler {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 TEST(Readers, GetAnIdOfTheirOwnAndKeepItWhenTheyComeBack) {
@@ -71,6 +72,23 @@ TEST(Readers, WaitUntilTheClusterIsCompleteAndAreInNoMap) {
   EXPECT_EQ(cluster.scheduler->map()->version, version);
   EXPECT_EQ(cluster.scheduler->map()->workers.size(), 2u);
   for (TestNode* worker : cluster.workers) EXPECT_TRUE(worker->downs.empty());
+}
+
+// Not that the scheduler does not answer.
+TEST(Readers, ThatComeTooEarlySayWhoIsMissing) {
+  TestCluster cluster(1, 2, 2);
+  cluster.StartScheduler();
+  cluster.Start(Role::kServer);
+  TestNode* const reader =
+      cluster.Start(Role::kReader, [](Config* its) { its->connect_timeout = absl::Seconds(10); });
+  EXPECT_FALSE(cluster.RunUntil([&] { return reader->over.has_value(); }, absl::Seconds(9)));
+  ASSERT_TRUE(cluster.RunUntil([&] { return reader->over.has_value(); }, absl::Seconds(2)));
+  EXPECT_EQ(reader->over->code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(Text(*reader->over),
+              AllOf(HasSubstr("LEEWAY_CONNECT_TIMEOUT_MS"), HasSubstr("is not complete"),
+                    HasSubstr("1 of 2 servers and 0 of 2 workers have joined")));
+  const nlohmann::json status = nlohmann::json::parse(cluster.scheduler->StatusJson());
+  EXPECT_EQ(status["counters"]["joins_refused"], 0);
 }
 
 TEST(Readers, AreNotWaitedForByBarriersNorByTheEnd) {
@@ -140,6 +158,26 @@ TEST(Readers, ThatWereForgottenJoinAgain) {
   ASSERT_TRUE(cluster.RunUntil([&] { return ReadersOf(cluster) == 1; }));
   EXPECT_FALSE(reader->over.has_value());
   EXPECT_EQ(reader->welcomes, 1);
+}
+
+// There may be one after the other as fast as they come, whether they leave or are killed.
+TEST(Readers, ThatHaveGoneTakeNoPlace) {
+  TestCluster cluster(1, 1, 1);
+  cluster.StartAll();
+  cluster.RunUntilComplete();
+  const absl::Time begin = cluster.world.Now();
+  for (int i = 0; i < 100; ++i) {
+    TestNode* const reader = cluster.Start(Role::kReader);
+    ASSERT_TRUE(cluster.RunUntil([&] { return reader->epoch() == 1; }));
+    if (i % 2 == 0) {
+      cluster.Kill(reader);
+    } else {
+      reader->Leave();
+    }
+    cluster.world.RunFor(absl::Milliseconds(10));
+    ASSERT_LE(ReadersOf(cluster), 3u);
+  }
+  EXPECT_LT(cluster.world.Now() - begin, cluster.config.failure_timeout);
 }
 
 TEST(Readers, OutliveARestartOfTheScheduler) {

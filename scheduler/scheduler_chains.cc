@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "proto/text.h"
 #include "runtime/log.h"
 #include "runtime/status_macros.h"
 #include "scheduler/scheduler_impl.h"
@@ -48,6 +49,11 @@ void Scheduler::Impl::OnPrepared(std::uint32_t id) {
     restoration_.Prepared(id);
     return LoadIfPrepared();
   }
+  // One that stands still before it has its first map would hold up all that wait for its next.
+  if (!publisher_.HasTakenOne(*server)) {
+    prepared_.insert(id);
+    return;
+  }
   planner_.Add(server->rank, static_cast<std::uint32_t>(server->endpoints.size()));
   if (drains_.contains(server->rank)) planner_.Drain(server->rank);  // it was asked for meanwhile
   Balance(BalanceBy::kBytes);
@@ -61,6 +67,7 @@ void Scheduler::Impl::OnUnfit(std::uint32_t id, const absl::Status& why) {
 
 void Scheduler::Impl::ServerGone(const Node& server, const std::string& why) {
   late_servers_.Forget(server.id);
+  prepared_.erase(server.id);
   loads_.Forget(server.rank);
   const std::size_t lost = planner_.Lost();
   const bool kept_shards = planner_.PlacesOn(server.rank) > 0;
@@ -182,8 +189,8 @@ absl::StatusOr<const Node*> Scheduler::Impl::ServerToDrain(
   (void)absl::ConsumePrefix(&text, "server:");
   std::uint32_t rank = 0;
   if (!absl::SimpleAtoi(text, &rank)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("cannot drain '", arguments[0], "': it must be server:RANK"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cannot drain ", proto::QuotedBriefly(arguments[0]), ": it must be server:RANK"));
   }
   LEEWAY_RETURN_IF_ERROR(Ready());
   const std::vector<Node*>& servers = members_.servers();

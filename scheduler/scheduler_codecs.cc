@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compress/table_codec.h"
+#include "proto/text.h"
 #include "runtime/log.h"
 #include "scheduler/known_codecs.h"
 #include "scheduler/scheduler_impl.h"
@@ -27,7 +28,8 @@ void Scheduler::Impl::CodecCommand(const AdminDesk::Ask& ask,
   const std::string& codec = arguments[1];
   const std::optional<TableCatalogue::Entry> table = catalogue_.Installed(name);
   if (!table.has_value()) {
-    return desk_.Answer(ask, absl::NotFoundError(absl::StrCat("there is no table '", name, "'")));
+    return desk_.Answer(
+        ask, absl::NotFoundError(absl::StrCat("there is no table ", proto::QuotedBriefly(name))));
   }
   const bool automatic = table->spec.codec == compress::kAutomaticCodec;
   if (automatic && codec == compress::kAutomaticCodec) {
@@ -39,10 +41,10 @@ void Scheduler::Impl::CodecCommand(const AdminDesk::Ask& ask,
   const std::vector<std::string> texts = compress::CodecTextsOf(table->spec);
   const auto found = std::find(texts.begin(), texts.end(), codec);
   if (found == texts.end()) {
-    return desk_.Answer(
-        ask, absl::InvalidArgumentError(absl::StrCat(
-                 "table '", name, "' may have codec ", absl::StrJoin(texts, "; "), ", but not '",
-                 codec, "': name it in TableSpec::codecs when the ", "table is created")));
+    return desk_.Answer(ask, absl::InvalidArgumentError(absl::StrCat(
+                                 "table '", name, "' may have codec ", absl::StrJoin(texts, "; "),
+                                 ", but not ", proto::QuotedBriefly(codec),
+                                 ": name it in TableSpec::codecs when the ", "table is created")));
   }
   const auto choice = static_cast<std::uint32_t>(found - texts.begin());
   if (automatic && pinned_.insert(table->id).second) ++pin_changes_;

@@ -95,6 +95,7 @@ class Scheduler::Impl final : private van::Handler,
   bool MayBecomeFree(const Sender& sender, const proto::Join& join);
   void JoinAgain(Node* node, const Sender& sender, const proto::Join& join);
   void Refuse(const Sender& sender, absl::Status why);
+  void NotYet(const Sender& sender, absl::Status why);  // why: UNAVAILABLE
   void Welcome(const Node& node);
   bool IsMember(const Sender& sender, Role role);
   bool MayOpenTables(const Sender& sender);
@@ -113,6 +114,7 @@ class Scheduler::Impl final : private van::Handler,
   Node* NodeOf(const van::Identity& identity);
   Node* FindNode(std::uint32_t id);
   void ReaderJoins(const Sender& sender, const proto::Join& join);
+  void ReaderIsCutOff(const Node& reader);
   void ReaderIsSilent(const Node& reader);
   void ForgetReader(const Node& reader, const std::string& why);
 
@@ -232,6 +234,7 @@ class Scheduler::Impl final : private van::Handler,
   ChainPlanner planner_;
   ShardLoads loads_;
   LateServers late_servers_;
+  std::set<std::uint32_t> prepared_;  // of them: those that have all tables, and no map yet
   MapBuilder maps_;
   MapPublisher publisher_;
   FailureDetector detector_;

@@ -51,6 +51,7 @@ void Scheduler::Impl::OnPeerDown(van::PeerId peer, const absl::Status& why) {
   // A broken connection alone is not death: it may come back.
   const bool was_pulse = node->pulse == peer;
   (was_pulse ? node->pulse : node->peer) = 0;
+  if (node->role == Role::kReader) return ReaderIsCutOff(*node);
   Suspect(*node);
   if (was_pulse) return;
   if (!running() && (why.ok() || !node->alive())) {
@@ -156,8 +157,8 @@ void Scheduler::Impl::On(const Sender& sender, const proto::Join& join) {
   }
   if (join.role == Role::kReader) return ReaderJoins(sender, join);
   if (IsOfUnknownPast(sender)) return;
-  // It comes on top of a whole cluster; until then it asks again.
-  if (join.elastic && !Ready().ok()) return;
+  // It comes on top of a whole cluster.
+  if (join.elastic && !Ready().ok()) return NotYet(sender, Ready());
   absl::StatusOr<Node*> admitted = members_.Admit(join, sender.identity);
   if (!admitted.ok()) {
     if (!MayBecomeFree(sender, join)) Refuse(sender, admitted.status());
@@ -213,6 +214,11 @@ void Scheduler::Impl::Refuse(const Sender& sender, absl::Status why) {
   LogOddity(++oddities_.joins_refused,
             absl::StrCat("a ", Name(sender.identity.role), " is refused: ", why.message()),
             sender.peer);
+  SendTo(sender.peer, proto::Refused{std::move(why)});
+}
+
+// It asks again until its deadline, and can say then what it waited for.
+void Scheduler::Impl::NotYet(const Sender& sender, absl::Status why) {
   SendTo(sender.peer, proto::Refused{std::move(why)});
 }
 
@@ -278,6 +284,7 @@ void Scheduler::Impl::On(const Sender& sender, const proto::MapAck& ack) {
       switches_.OnAck(sender.node->id, ack.version, ack.clock);
       table_changes_.OnAck(sender.node->id, ack.version, ack.clock);
     }
+    if (prepared_.erase(sender.node->id) > 0) OnPrepared(sender.node->id);
     if (sender.node->role != Role::kServer || !publisher_.ServersHaveIt()) return;
     LoadIfPrepared();
     FinishRenewals();

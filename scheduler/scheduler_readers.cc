@@ -17,9 +17,9 @@ Node* Scheduler::Impl::FindNode(std::uint32_t id) {
   return id >= kFirstReaderNode ? readers_.Find(id) : members_.Find(id);
 }
 
-// It comes to a whole cluster; until then it asks again.
+// It comes to a whole cluster.
 void Scheduler::Impl::ReaderJoins(const Sender& sender, const proto::Join& join) {
-  if (!Ready().ok()) return;
+  if (const absl::Status ready = Ready(); !ready.ok()) return NotYet(sender, ready);
   if (sender.identity.role != Role::kReader) {
     return Refuse(sender, absl::InvalidArgumentError("it joins as a reader, but its hello said "
                                                      "something else"));
@@ -34,6 +34,13 @@ void Scheduler::Impl::ReaderJoins(const Sender& sender, const proto::Join& join)
   runtime::LogDebug(reader->FullName(), " has joined");
   Welcome(*reader);
   publisher_.OnRejoin(*reader, Now());
+}
+
+// Nobody waits for it: with its last connection its place is free. If it lives it joins again.
+void Scheduler::Impl::ReaderIsCutOff(const Node& reader) {
+  if (running() && reader.peer == 0 && reader.pulse == 0) {
+    ForgetReader(reader, "its connections are gone");
+  }
 }
 
 // If it lives all the same, it finds its connection broken and joins again.

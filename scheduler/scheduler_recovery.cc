@@ -37,7 +37,9 @@ void Scheduler::Impl::GoOnFrom(State state) {
   switches_.Restore(state.codecs);
   pinned_ = std::move(state.pinned);
   for (const std::uint32_t table : pinned_) codec_reasons_[table] = kAskedFor;
-  if (!Is(mutant_, Mutant::kSettingsLostInRestart)) table_changes_.Restore(state.settings);
+  if (!Is(mutant_, Mutant::kSettingsLostInRestart)) {
+    table_changes_.Restore(state.settings, state.ever_bounded);
+  }
   maps_.Restore(state.version + 1, state.epoch, members_, planner_, switches_.entries(),
                 table_changes_.entries());
   switches_.Published(state.version + 1);
@@ -166,6 +168,7 @@ State Scheduler::Impl::Collect() const {
   state.barriers = barriers_.state();
   state.codecs = switches_.entries();
   state.settings = table_changes_.entries();
+  state.ever_bounded = table_changes_.ever_bounded();
   state.pinned = pinned_;
   state.restoration = restoration_.state();
   return state;

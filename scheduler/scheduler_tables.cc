@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,25 +28,31 @@ absl::Status ChangeParameter(const std::string& name, const std::string& value, 
   if (value == "default") {
     if (spec->updater.parameters.erase(name) > 0) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        absl::StrCat("updater.", name,
+        absl::StrCat(proto::QuotedBriefly("updater." + name),
                      " is not among the table's hyper-parameters, so that it has its default"));
   }
   double number = 0;
-  if (name.empty() || !absl::SimpleAtod(value, &number)) {
-    return absl::InvalidArgumentError(absl::StrCat("updater.", name, " is ", proto::Quoted(value),
+  if (!absl::SimpleAtod(value, &number)) {
+    return absl::InvalidArgumentError(absl::StrCat(proto::QuotedBriefly("updater." + name), " is ",
+                                                   proto::QuotedBriefly(value),
                                                    ": it must be a number, or default"));
   }
   spec->updater.parameters[name] = number;
   return absl::OkStatus();
 }
 
-// One "field=value" of the command `table`.
-absl::Status ChangeField(const std::string& argument, TableSpec* spec) {
+// One "field=value" of the command `table`; `given`: the fields of those before.
+absl::Status ChangeField(const std::string& argument, std::set<std::string>* given,
+                         TableSpec* spec) {
   const std::pair<std::string, std::string> change =
       absl::StrSplit(argument, absl::MaxSplits('=', 1));
   absl::string_view field = change.first;
   const std::string& value = change.second;
-  if (absl::ConsumePrefix(&field, "updater.")) {
+  if (!given->insert(change.first).second) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(proto::QuotedBriefly(field), " is given twice: say once what it should be"));
+  }
+  if (absl::ConsumePrefix(&field, "updater.") && !field.empty()) {
     return ChangeParameter(std::string(field), value, spec);
   }
   if (field == "consistency") {
@@ -57,12 +64,13 @@ absl::Status ChangeField(const std::string& argument, TableSpec* spec) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      proto::Quoted(argument), " changes nothing of a table: it may be ", kChangeUsage));
+      proto::QuotedBriefly(argument), " changes nothing of a table: it may be ", kChangeUsage));
 }
 
 absl::StatusOr<TableSpec> Changed(TableSpec spec, const AdminDesk::Arguments& arguments) {
+  std::set<std::string> given;
   for (std::size_t i = 1; i < arguments.size(); ++i) {
-    LEEWAY_RETURN_IF_ERROR(ChangeField(arguments[i], &spec));
+    LEEWAY_RETURN_IF_ERROR(ChangeField(arguments[i], &given, &spec));
   }
   return spec;
 }
@@ -92,7 +100,8 @@ void Scheduler::Impl::TableCommand(const AdminDesk::Ask& ask,
   const std::string& name = arguments[0];
   const std::optional<TableCatalogue::Entry> table = catalogue_.Installed(name);
   if (!table.has_value()) {
-    return desk_.Answer(ask, absl::NotFoundError(absl::StrCat("there is no table '", name, "'")));
+    return desk_.Answer(
+        ask, absl::NotFoundError(absl::StrCat("there is no table ", proto::QuotedBriefly(name))));
   }
   const TableSpec before = SpecOf(*table);
   const absl::StatusOr<TableSpec> wanted = Changed(before, arguments);

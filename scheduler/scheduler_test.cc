@@ -370,6 +370,32 @@ TEST(Scheduler, ABarrierWhoseTimeIsUpNamesTheMissing) {
               AllOf(HasSubstr("worker 1"), HasSubstr("last heard"), HasSubstr("ago")));
 }
 
+TEST(Scheduler, AChangeOfATableIsRefusedInOneShortLine) {
+  TestCluster cluster(1, 1, 1);
+  cluster.StartAll();
+  cluster.RunUntilComplete();
+  cluster.workers[0]->CreateTable(1, TableSpec::Dense("w", {4}));
+  ASSERT_TRUE(cluster.RunUntil([&] { return cluster.workers[0]->tables.contains(1); }));
+  const auto refused = [&](std::vector<std::string> arguments, const std::string& part) {
+    const auto tool = cluster.Ask("table", std::move(arguments));
+    ASSERT_TRUE(cluster.RunUntil([&] { return tool->answer.has_value(); }));
+    EXPECT_FALSE(tool->answer->ok());
+    EXPECT_THAT(Text(*tool->answer), HasSubstr(part));
+    EXPECT_LT(tool->answer->message().size(), 300u);
+  };
+  const std::string longest(4000, 'x');
+  refused({longest}, "there is no table \"xxx");
+  refused({"w", longest}, "changes nothing of a table");
+  refused({"w", "updater." + longest + "=y"}, "must be a number");
+  refused({"w", "updater." + longest + "=default"}, "not among the table's hyper-parameters");
+  refused({"w", "consistency=" + longest}, "consistency is \"xxx");
+  refused({"w", "updater.=1"}, "changes nothing of a table");
+  refused({"w", "consistency=ssp:1", "nonfinite=count", "consistency=ssp:2"},
+          "\"consistency\" is given twice");
+  refused({"w", "updater.momentum=1", "updater.momentum=default"},
+          "\"updater.momentum\" is given twice");
+}
+
 TEST(Scheduler, TablesAreInstalledEverywhereOnceAndConflictsShown) {
   TestCluster cluster;
   cluster.StartAll();

@@ -246,6 +246,9 @@ State StateFrom(const Json& json) {
   if (json.contains("settings")) {
     for (const Json& one : json.at("settings")) state.settings.push_back(SettingsFrom(one));
   }
+  if (json.contains("ever_bounded")) {
+    state.ever_bounded = json.at("ever_bounded").get<decltype(state.ever_bounded)>();
+  }
   if (json.contains("pinned")) state.pinned = json.at("pinned").get<decltype(state.pinned)>();
   const Json& restoration = json.at("restoration");
   state.restoration = {.path = Unpacked(restoration.at(0)),
@@ -279,6 +282,7 @@ std::string EncodeState(const State& state) {
                      {"barriers", ToJson(state.barriers)},
                      {"codecs", ListToJson(state.codecs)},
                      {"settings", ListToJson(state.settings)},
+                     {"ever_bounded", state.ever_bounded},
                      {"pinned", state.pinned},
                      {"restoration",
                       {Packed(state.restoration.path), state.restoration.checksum,

@@ -37,6 +37,7 @@ struct State {
   Barriers::State barriers;
   std::vector<proto::CodecSwitch> codecs;      // CodecSwitches::entries
   std::vector<proto::TableSettings> settings;  // TableChanges::entries
+  std::set<std::uint32_t> ever_bounded;        // TableChanges::ever_bounded
   std::set<std::uint32_t> pinned;  // tables with codec auto that somebody has given another
   Restoration::State restoration;
 };

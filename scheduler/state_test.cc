@@ -44,6 +44,7 @@ State Sample() {
   TableSpec spec = TableSpec::Dense("w", {8, 3});
   state.tables = {{.id = 4, .spec = spec, .combine = Updater::Combine::kLast, .installed = true}};
   state.next_table = 9;
+  state.ever_bounded = {4, 5};
   state.pinned = {4, 7};
   state.barriers.ended[{"b", Group::kAll}] = {{3, absl::OkStatus()},
                                               {4, absl::DeadlineExceededError("who \xfe")}};
@@ -70,6 +71,7 @@ TEST(State, IsReadAsItWasWritten) {
   EXPECT_EQ(read->tables[0].combine, state.tables[0].combine);
   EXPECT_EQ(read->barriers, state.barriers);
   EXPECT_EQ(read->nodes[1].codecs, state.nodes[1].codecs);
+  EXPECT_EQ(read->ever_bounded, state.ever_bounded);
   EXPECT_EQ(read->pinned, state.pinned);
   EXPECT_EQ(read->epoch, 5u);
   EXPECT_EQ(read->next_table, 9u);

@@ -135,12 +135,12 @@ void TableChanges::AnnounceIfAgreed(std::uint32_t table) {
                            "has said whether it can be; ask again")));
   }
   pending.agreed = true;
-  std::vector<proto::TableSettings>& all = settings_[table];
+  const std::vector<proto::TableSettings>& all = settings_[table];
+  const std::uint32_t number = all.empty() ? 1 : all.back().number + 1;
   proto::TableSettings next = proto::SettingsOf(pending.asked.spec);
   next.table = table;
-  next.number = all.empty() ? 1 : all.back().number + 1;
-  const std::uint32_t number = next.number;
-  all.push_back(std::move(next));
+  next.number = number;
+  Add(next);
   ++changes_;
   if (pending.from.has_value()) {
     const std::uint64_t clock = *pending.from;
@@ -151,6 +151,11 @@ void TableChanges::AnnounceIfAgreed(std::uint32_t table) {
   switches_.Switch(table, number, [this, table](const absl::StatusOr<std::uint64_t>& clock) {
     if (clock.ok()) Decided(table, *clock);
   });
+}
+
+void TableChanges::Add(const proto::TableSettings& settings) {
+  settings_[settings.table].push_back(settings);
+  if (IsBounded(settings.staleness)) ever_bounded_.insert(settings.table);
 }
 
 void TableChanges::Decided(std::uint32_t table, std::uint64_t clock) {
@@ -199,11 +204,7 @@ TableSpec TableChanges::SpecOf(const TableCatalogue::Entry& table) const {
 }
 
 bool TableChanges::IsEverBounded(const TableCatalogue::Entry& table) const {
-  if (IsBounded(table.spec.consistency.staleness)) return true;
-  const auto found = settings_.find(table.id);
-  return found != settings_.end() &&
-         std::any_of(found->second.begin(), found->second.end(),
-                     [](const auto& settings) { return IsBounded(settings.staleness); });
+  return IsBounded(table.spec.consistency.staleness) || ever_bounded_.contains(table.id);
 }
 
 std::vector<proto::TableSettings> TableChanges::EntriesOf(std::uint32_t table) const {
@@ -226,10 +227,12 @@ std::vector<proto::TableSettings> TableChanges::entries() const {
   return all;
 }
 
-void TableChanges::Restore(const std::vector<proto::TableSettings>& entries) {
+void TableChanges::Restore(const std::vector<proto::TableSettings>& entries,
+                           const std::set<std::uint32_t>& ever_bounded) {
+  ever_bounded_ = ever_bounded;
   std::vector<proto::CodecSwitch> switches;
   for (const proto::TableSettings& one : entries) {
-    settings_[one.table].push_back(one);
+    Add(one);
     proto::CodecSwitch change{.table = one.table,
                               .number = one.number,
                               .before = one.number - 1,

@@ -67,13 +67,16 @@ class TableChanges {
 
   // The description as it holds in the newest clock for which that is decided.
   TableSpec SpecOf(const TableCatalogue::Entry& table) const;
-  // Whether workers of it are in several clocks at a time and yet bounded, by some of its settings.
+  // Whether workers of it are in several clocks at a time and yet bounded, by some settings that it
+  // has or had: also by those that are too old to be told.
   bool IsEverBounded(const TableCatalogue::Entry& table) const;
+  const std::set<std::uint32_t>& ever_bounded() const { return ever_bounded_; }  // by a change
   // For the map: by table, then number.
   std::vector<proto::TableSettings> entries() const;
   std::vector<proto::TableSettings> EntriesOf(std::uint32_t table) const;
   // Goes on where another scheduler was.
-  void Restore(const std::vector<proto::TableSettings>& entries);
+  void Restore(const std::vector<proto::TableSettings>& entries,
+               const std::set<std::uint32_t>& ever_bounded);
   // Grows whenever entries() changes.
   std::uint64_t changes() const { return changes_ + switches_.changes(); }
 
@@ -95,6 +98,7 @@ class TableChanges {
   const proto::TableSettings* Announced(std::uint32_t table) const;
   void Fail(std::uint32_t table, const absl::Status& why);
   void AnnounceIfAgreed(std::uint32_t table);
+  void Add(const proto::TableSettings& settings);
   void Decided(std::uint32_t table, std::uint64_t clock);
 
   const TableCatalogue::Members* const members_;
@@ -103,6 +107,7 @@ class TableChanges {
   const CodecSwitches::Changed changed_;
   CodecSwitches switches_;                                               // numbers of settings
   std::map<std::uint32_t, std::vector<proto::TableSettings>> settings_;  // by table
+  std::set<std::uint32_t> ever_bounded_;                                 // tables
   std::map<std::uint32_t, Pending> pending_;                             // by table
   std::uint64_t changes_ = 0;
 };

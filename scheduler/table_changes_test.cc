@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 
@@ -151,6 +152,37 @@ TEST_F(TableChangesTest, OfATableThatNobodyUsesItHoldsAtOnceAndMayBecomeBsp) {
   EXPECT_TRUE(changes_->IsEverBounded(table_));
 }
 
+// Pushes of before are there however often it was changed since, and after a restart as well.
+TEST_F(TableChangesTest, WhetherItEverWasBoundedIsNotForgotten) {
+  table_.spec.consistency = Consistency::Asp();
+  TableSpec wanted = table_.spec;
+  const auto change = [&](const Consistency& consistency, double rate) {
+    wanted.consistency = consistency;
+    wanted.updater.parameters["learning_rate"] = rate;
+    Change(wanted, /*from=*/0);
+    for (const std::uint32_t server : servers_) Agree(server);
+    ASSERT_TRUE(told_.has_value() && told_->ok());
+  };
+  change(Consistency::Asp(), 1);
+  EXPECT_FALSE(changes_->IsEverBounded(table_));
+  change(Consistency::Ssp(2), 1);
+  EXPECT_TRUE(changes_->IsEverBounded(table_));
+  for (int i = 2; i < 20; ++i) change(Consistency::Asp(), i);
+  for (const proto::TableSettings& told : changes_->entries()) {
+    EXPECT_EQ(told.staleness, Consistency::kUnbounded);
+  }
+  EXPECT_TRUE(changes_->IsEverBounded(table_));
+  const std::vector<proto::TableSettings> kept = changes_->entries();
+  const std::set<std::uint32_t> bounded = changes_->ever_bounded();
+  Start();
+  table_.spec.consistency = Consistency::Asp();
+  changes_->Restore(kept, bounded);
+  EXPECT_TRUE(changes_->IsEverBounded(table_));
+  TableCatalogue::Entry other = table_;
+  other.id = 5;
+  EXPECT_FALSE(changes_->IsEverBounded(other));
+}
+
 TEST_F(TableChangesTest, OneAtATime) {
   Change(WithRate(0.25));
   Change(WithRate(0.125));
@@ -200,7 +232,7 @@ TEST_F(TableChangesTest, GoesOnAfterARestart) {
   const std::vector<proto::TableSettings> kept = changes_->entries();
   ASSERT_THAT(kept, SizeIs(2));
   Start();
-  changes_->Restore(kept);
+  changes_->Restore(kept, changes_->ever_bounded());
   changes_->Published(++version_);
   EXPECT_EQ(changes_->entries(), kept);
   EXPECT_EQ(changes_->SpecOf(table_), WithRate(0.25));
@@ -218,7 +250,7 @@ TEST_F(TableChangesTest, AskedForAgainAfterARestartItIsTheSameChange) {
   Agree(3);
   const std::vector<proto::TableSettings> kept = changes_->entries();
   Start();
-  changes_->Restore(kept);
+  changes_->Restore(kept, changes_->ever_bounded());
   changes_->Published(++version_);
   Change(WithRate(0.125));
   ASSERT_TRUE(told_.has_value());

@@ -10,7 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/codec.h"
+#include "proto/limits.h"
 #include "proto/messages.h"
+#include "proto/text.h"
 #include "runtime/address.h"
 #include "runtime/real_loop.h"
 #include "runtime/status_macros.h"
@@ -137,11 +139,25 @@ class Call final : public van::Handler {
   std::unique_ptr<van::Van> van_;
 };
 
+// The scheduler would take others for a malformed message, and drop the connection.
+absl::Status CheckArguments(const std::string& command, const std::vector<std::string>& arguments) {
+  if (arguments.size() > proto::kArgumentsMax) {
+    return absl::InvalidArgumentError(absl::StrCat(command, " is given ", arguments.size(),
+                                                   " arguments, may be ", proto::kArgumentsMax));
+  }
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    LEEWAY_RETURN_IF_ERROR(proto::CheckText(absl::StrCat("argument ", i + 1, " of ", command),
+                                            arguments[i], 0, proto::kArgumentBytesMax));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> AskScheduler(const Config& config, const std::string& command,
                                          const std::vector<std::string>& arguments,
                                          std::function<void(const std::string& status)> watch) {
+  LEEWAY_RETURN_IF_ERROR(CheckArguments(command, arguments));
   LEEWAY_ASSIGN_OR_RETURN(const std::string address, runtime::NormalizeAddress(config.scheduler));
   const std::unique_ptr<runtime::Host> host = runtime::NewRealHost();
   const std::unique_ptr<van::Factory> factory = van::NewToolFactory(config);

@@ -3,7 +3,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tools/train_printer.h"
@@ -105,6 +107,21 @@ TEST(CliTest, DrainAndRebalanceSayWhatIsWrong) {
   ExpectComplaint({"table"}, 2, "table is required");
   ExpectComplaint({"table", "w", "--set", "consistency=asp"}, 1, "LEEWAY_SCHEDULER is not set");
   ExpectComplaint({"rebalance"}, 1, "LEEWAY_SCHEDULER is not set");
+}
+
+// In one line, and before anybody is asked: nobody listens there.
+TEST(CliTest, WhatNoSchedulerUnderstandsIsNotSent) {
+  const std::string nowhere = "127.0.0.1:1";
+  ExpectComplaint({"table", "a\nb", "--scheduler", nowhere}, 1, "argument 1 of table is \"a\\nb\"");
+  ExpectComplaint({"table", "w", "--scheduler", nowhere, "--set", "consistency=\xff"}, 1,
+                  "argument 2 of table is \"consistency=\\377\"");
+  ExpectComplaint({"table", std::string(5000, 'x'), "--scheduler", nowhere}, 1,
+                  "argument 1 of table is 5000 bytes long, may be 0 to 4095");
+  ExpectComplaint({"codec", "a\nb", "int8", "--scheduler", nowhere}, 1,
+                  "argument 1 of codec is \"a\\nb\"");
+  std::vector<std::string> many = {"table", "w", "--scheduler", nowhere, "--set"};
+  for (int i = 0; i < 64; ++i) many.push_back(absl::StrCat("updater.p", i, "=1"));
+  ExpectComplaint(many, 1, "table is given 65 arguments, may be 64");
 }
 
 TEST(CliTest, LaunchRefusesNoWorkers) {

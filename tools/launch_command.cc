@@ -20,16 +20,24 @@ void Say(absl::string_view line) {
   std::fprintf(stderr, "leeway: %s\n", std::string(line).c_str());
 }
 
+void SayItIsNotUsed(absl::string_view name, absl::string_view value) {
+  Say(absl::StrCat("launch gives each process its place: ", name, "=", value,
+                   " of the environment is not used"));
+}
+
 // Names the settings of the environment that the launcher gives each process itself, unless they
 // say what the command line says.
 void NameWhatIsOverridden(absl::string_view scheduler) {
   for (const char* name : {"LEEWAY_ROLE", "LEEWAY_RANK", "LEEWAY_SCHEDULER", "LEEWAY_NUM_SERVERS",
                            "LEEWAY_NUM_WORKERS", "DMLC_ROLE", "DMLC_PS_ROOT_URI",
                            "DMLC_PS_ROOT_PORT", "DMLC_NUM_SERVER", "DMLC_NUM_WORKER"}) {
-    if (const char* value = std::getenv(name); value != nullptr && value != scheduler) {
-      Say(absl::StrCat("launch gives each process its place: ", name, "=", value,
-                       " of the environment is not used"));
-    }
+    const char* const value = std::getenv(name);
+    if (value != nullptr && value != scheduler) SayItIsNotUsed(name, value);
+  }
+  // Neither is a place in a cluster that begins.
+  for (const char* name : {"LEEWAY_READ_ONLY", "LEEWAY_ELASTIC"}) {
+    const char* const value = std::getenv(name);
+    if (value != nullptr && absl::string_view(value) != "0") SayItIsNotUsed(name, value);
   }
 }
 

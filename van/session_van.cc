@@ -144,6 +144,20 @@ void SessionVan::Disconnect(PeerId id, absl::Status why) {
   }
 }
 
+// A guest is held by turns, whatever its owner says.
+bool SessionVan::Hold(PeerId id) {
+  Peer* const peer = Find(id);
+  if (peer == nullptr || peer->guest) return false;
+  return peer->held_by_owner = transport_->Hold(peer->conn);
+}
+
+void SessionVan::Release(PeerId id) {
+  Peer* const peer = Find(id);
+  if (peer != nullptr && std::exchange(peer->held_by_owner, false)) {
+    transport_->Release(peer->conn);
+  }
+}
+
 bool SessionVan::Writable(PeerId id) const {
   const auto found = peers_.find(id);
   if (found == peers_.end()) return false;

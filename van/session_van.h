@@ -45,6 +45,8 @@ class SessionVan final : public Van, private TransportEvents {
   ReceiveHandle PostReceive(PeerId peer, std::uint64_t token, std::span<std::byte> into) override;
   void Disconnect(PeerId peer, absl::Status why) override;
   void Admit(PeerId peer) override;
+  bool Hold(PeerId peer) override;
+  void Release(PeerId peer) override;
   bool Writable(PeerId peer) const override;
   std::string AddressOf(PeerId peer) const override;
   Identity identity() const override { return identity_; }
@@ -80,8 +82,9 @@ class SessionVan final : public Van, private TransportEvents {
     std::uint64_t reported = 0;  // of which they know
     bool takes_envelopes = false;
     bool guest = false;
-    bool newcomer = false;     // admitted for its hello, and has said nothing since
-    bool held = false;         // a guest: nothing is taken from it until it is its turn
+    bool newcomer = false;  // admitted for its hello, and has said nothing since
+    bool held = false;      // a guest: nothing is taken from it until it is its turn
+    bool held_by_owner = false;
     absl::Time heard;          // a guest or newcomer: when it last said something
     absl::Duration charged;    // a guest: to the meter
     Envelope envelope;         // what leaves before the loop sleeps; empty while there is a queue

@@ -62,7 +62,9 @@ void SessionVan::LookAtSending(Peer& peer, absl::Time now) {
 }
 
 void SessionVan::LookAtReceiving(Peer& peer, absl::Time now) {
-  const std::optional<std::uint64_t> received = transport_->ReceivedOfUnfinished(peer.conn);
+  std::optional<std::uint64_t> received;
+  // What is not taken in here has not stalled there.
+  if (!peer.held && !peer.held_by_owner) received = transport_->ReceivedOfUnfinished(peer.conn);
   const StallWatch::News news =
       peer.receiving.Look(received.has_value(), received.value_or(0), now, limits_.stall_time);
   TellOfStall(peer, peer.receiving, news,

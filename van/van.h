@@ -159,6 +159,11 @@ class Van {
   // The peer is no guest any more.
   virtual void Admit(PeerId /*peer*/) {}
 
+  // Nothing more of that peer's is handed over, nor much of it taken in, until Release; also from
+  // within OnMessage, but what came in the same envelope follows. False: its transport cannot.
+  virtual bool Hold(PeerId /*peer*/) { return false; }
+  virtual void Release(PeerId /*peer*/) {}
+
   // Whether a Send now would leave at once rather than be queued.
   virtual bool Writable(PeerId peer) const = 0;
   // What others know this peer by in messages to people, e.g. "tcp://10.0.0.7:40123".

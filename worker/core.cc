@@ -434,6 +434,7 @@ void Core::ChangeTable(const std::string& table, const std::vector<std::string>&
     status = absl::InvalidArgumentError(absl::StrCat(
         "a change of a table has ", changes.size(), " parts, may have ", proto::kArgumentsMax - 1));
   }
+  if (status.ok()) status = CheckTimeout(timeout);
   if (!status.ok()) return done(status);
   std::vector<std::string> arguments = {table};
   arguments.insert(arguments.end(), changes.begin(), changes.end());

@@ -216,6 +216,24 @@ TYPED_TEST(FloatUpdaters, Ftrl) {
   ExpectSteps<TypeParam>(*Make("ftrl", {{"learning_rate", 2}, {"beta", 0}}), 0, {0}, {0});
 }
 
+// The rate of a push scales the weight, and not only the step (docs/updaters.md).
+TYPED_TEST(FloatUpdaters, FtrlComputesTheWeightAnewWithTheRateOfThePush) {
+  const auto ftrl = Make("ftrl", {{"learning_rate", 1}});
+  Values<TypeParam> values(*ftrl, {0});
+  const auto push = [&](double gradient, double rate = kNaN) {
+    values.Push({static_cast<TypeParam>(gradient)}, rate);
+    return static_cast<double>(values.value()[0]);
+  };
+  EXPECT_NEAR(push(3), -0.75, 1e-6);        // z = 3, n = 9: w = −3/(1 + 3)
+  EXPECT_NEAR(push(0, 0.5), -0.375, 1e-6);  // −3/((1 + 3)/0.5)
+  EXPECT_NEAR(push(0), -0.75, 1e-6);
+  // σ = (5 − 3)/0.5 = 4, z = 3 + 4 + 4·0.75 = 10, n = 25: w = −10/((1 + 5)/0.5).
+  EXPECT_NEAR(push(4, 0.5), -10 / 12.0, 1e-6);
+  // What that push put into z stays as it is.
+  EXPECT_NEAR(push(0), -10 / 6.0, 1e-6);
+  EXPECT_NEAR(push(7, 0), -10 / 6.0, 1e-6);
+}
+
 // The steps of a run do not depend on where it is cut: each element is computed alone.
 TYPED_TEST(FloatUpdaters, ElementsOfARunAreIndependent) {
   constexpr int kSize = 37;  // some vectors and a rest

@@ -170,6 +170,19 @@ TEST_F(SettingsTest, TheClusterIsNeverComplete) {
   ExpectComplaint(cluster.server(0)->Finish(Patience()), 1, {"not complete"});
 }
 
+// It would have no worker at all, or wait for itself.
+TEST_F(SettingsTest, LaunchStartsWorkersThatCountWhateverItsOwnEnvironmentSays) {
+  for (const char* name : {"LEEWAY_READ_ONLY", "LEEWAY_ELASTIC"}) {
+    const Ended ended =
+        RunToEnd({kLeeway, "launch", "-s", "1", "-w", "2", "--", kHello},
+                 {{name, "1"}, {"LEEWAY_CONNECT_TIMEOUT_MS", "10000"}, {"LEEWAY_LOG", "error"}});
+    EXPECT_EQ(ended.code, 0) << ended.errors;
+    EXPECT_THAT(
+        PlainLines(ended.errors),
+        testing::ElementsAre(HasSubstr(absl::StrCat(name, "=1 of the environment is not used"))));
+  }
+}
+
 TEST_F(SettingsTest, LaunchSaysWhatIsWrongOnce) {
   const std::vector<std::string> launch = {kLeeway, "launch", "-s", "2", "-w", "2", "--", kHello};
   ExpectRefused(launch, {{"LEEWAY_BLOCK_BYTES", "7"}}, {"LEEWAY_BLOCK_BYTES is \"7\""});

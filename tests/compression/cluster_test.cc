@@ -367,7 +367,7 @@ TEST(CompressedTables, GetNoCodecThatTheyMayNotHave) {
     ASSERT_TRUE(worker->CreateTable(spec).ok());
     const absl::Status other = worker->SetCodec("w", "onebit").status();
     EXPECT_EQ(other.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_THAT(other.message(), HasSubstr("'w' may have codec none; zstd, but not 'onebit'"));
+    EXPECT_THAT(other.message(), HasSubstr("'w' may have codec none; zstd, but not \"onebit\""));
     EXPECT_EQ(worker->SetCodec("x", "zstd").status().code(), absl::StatusCode::kNotFound);
     EXPECT_TRUE(worker->SetCodec("w", "zstd").ok());
   });

@@ -107,8 +107,8 @@ absl::StatusOr<std::vector<ProcessSpec>> PlanCluster(const ClusterSpec& cluster)
     process.environment = *common;
     process.environment["LEEWAY_ROLE"] = role;
     // Left over from elsewhere, these would contradict what we say.
-    process.unset = {"LEEWAY_RANK",       "DMLC_ROLE",       "DMLC_PS_ROOT_URI",
-                     "DMLC_PS_ROOT_PORT", "DMLC_NUM_SERVER", "DMLC_NUM_WORKER"};
+    process.unset = {"LEEWAY_RANK",      "LEEWAY_READ_ONLY",  "LEEWAY_ELASTIC",  "DMLC_ROLE",
+                     "DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT", "DMLC_NUM_SERVER", "DMLC_NUM_WORKER"};
     processes.push_back(std::move(process));
   };
   add("scheduler", "scheduler", {cluster.leeway, "scheduler"});

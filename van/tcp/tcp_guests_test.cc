@@ -109,6 +109,34 @@ TEST_F(TcpGuestsTest, WhoIsAdmittedIsServedAsEverybodyElse) {
   EXPECT_TRUE(RunUntil([&] { return handled_ == 600; }));
 }
 
+TEST_F(TcpGuestsTest, OfAMemberThatIsHeldNothingIsHandedOverUntilItIsReleased) {
+  StartServer();
+  MakeMessagesCost(absl::ZeroDuration());
+  const auto member = NewGuest();
+  const PeerId peer = LastPeer();
+  EXPECT_FALSE(server_->van->Hold(peer));  // not before it is one
+  server_->van->Admit(peer);
+  ASSERT_TRUE(server_->van->Hold(peer));
+  member->Say(Messages(30));
+  for (int i = 0; i < 50; ++i) ExpectFriendUnharmed({});
+  EXPECT_EQ(handled_, 0);
+  server_->van->Release(peer);
+  EXPECT_TRUE(RunUntil([&] { return handled_ == 30; }));
+  // It is held in the middle of what it says, too.
+  server_->recorder->on_message = [&, inner = server_->recorder->on_message](PeerId from,
+                                                                             Message message) {
+    inner(from, std::move(message));
+    const bool enough = from == peer && handled_ == 40;
+    EXPECT_TRUE(!enough || server_->van->Hold(peer));
+  };
+  member->Say(Messages(30));
+  ASSERT_TRUE(RunUntil([&] { return handled_ == 40; }));
+  for (int i = 0; i < 50; ++i) ExpectFriendUnharmed({});
+  EXPECT_EQ(handled_, 40);
+  server_->van->Release(peer);
+  EXPECT_TRUE(RunUntil([&] { return handled_ == 60; }));
+}
+
 TEST_F(TcpGuestsTest, OneThatDoesNotReadIsDropped) {
   Limits limits;
   limits.guest_bytes_max = 100'000;
