@@ -261,6 +261,7 @@ void ScriptedServer::TakeOver(const ScriptedServer& old, std::uint32_t shard) {
 void ScriptedServer::Say(const proto::AnyMessage& message) { SendTo(van_.get(), peer_, message); }
 
 void ScriptedServer::Apply(const Seen& seen) {
+  if (seen.request.codec != 0) return;  // it has no codecs, and adds nothing up
   const proto::Request& request = seen.request;
   const auto floats = [](const std::vector<std::byte>& bytes) {
     return reinterpret_cast<const float*>(bytes.data());
