@@ -458,10 +458,13 @@ void Core::Checkpoint(const std::string& directory, absl::Duration timeout,
 }
 
 SavedResiduals Core::Residuals() {
-  requests_->FillOpen();
+  const bool any = std::ranges::any_of(
+      codings_, [](const auto& entry) { return entry.second->keeps_residuals(); });
+  // Encoding what waits ends the order that it could still take.
+  if (any) requests_->FillOpen();
   SavedResiduals residuals;
   for (const auto& [table, coding] : codings_) {
-    if (!coding->codecs.AnyHas(&compress::TableCodec::worker_feedback)) continue;
+    if (!coding->keeps_residuals()) continue;
     residuals[coding->pushes.table_name()] = coding->pushes.Save();
   }
   return residuals;
@@ -473,8 +476,7 @@ absl::Status Core::TakeResiduals(const SavedResiduals& saved) {
   std::vector<std::pair<PushEncoder*, const SavedTable*>> taken;
   for (const auto& [table, coding] : codings_) {
     const auto found = saved.find(coding->pushes.table_name());
-    const bool keeps = coding->codecs.AnyHas(&compress::TableCodec::worker_feedback);
-    if (found == saved.end() || !keeps) continue;
+    if (found == saved.end() || !coding->keeps_residuals()) continue;
     LEEWAY_RETURN_IF_ERROR(coding->pushes.CheckSaved(found->second));
     taken.emplace_back(&coding->pushes, &found->second);
   }
@@ -496,7 +498,7 @@ WorkerStats Core::stats() const {
   stats.bytes_pushed = requests_ == nullptr ? 0 : requests_->pushed_bytes();
   stats.bytes_pulled = bytes_pulled_;
   for (const auto& [table, coding] : codings_) {
-    if (!coding->codecs.AnyHas(&compress::TableCodec::worker_feedback)) continue;
+    if (!coding->keeps_residuals()) continue;
     stats.residual_norms[coding->pushes.table_name()] = coding->pushes.ResidualNorm();
   }
   stats.resends = requests_ == nullptr ? 0 : requests_->resends();

@@ -170,8 +170,13 @@ class PushEncoder {
                                       const EncodeTerms& terms);
   bool AddResiduals(std::span<const std::uint64_t> keys, double rate, ShardState* state,
                     float* rows) const;
-  std::vector<float> FloatsOfMessage(const RefusedPush& push) const;
+  // Refused pushes (push_encoder_refused.cc).
+  const float* GivenOf(const RefusedPush& push);
+  std::vector<float> WithoutGiven(const compress::TableCodec& codec, const RefusedPush& push);
   std::vector<float> FloatsOfRows(const RefusedPush& push, std::uint64_t rows) const;
+  void TakeBackResidual(const compress::TableCodec& codec, const RefusedPush& push,
+                        BlockState* state);
+  void TakeBackState(const compress::TableCodec& codec, const RefusedPush& push, BlockState* state);
   void TakeBackMomentum(const compress::TableCodec& codec, const RefusedPush& push,
                         BlockState* state);
 

@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "compress/coded_rows.h"
-#include "compress/halves.h"
 #include "compress/kernels/kernels.h"
 #include "worker/push_encoder.h"
 
@@ -18,19 +17,59 @@ const compress::ReduceKernels& Reduce() { return compress::ChosenKernels().reduc
 
 }  // namespace
 
-// The message's values. What it holds was encoded here, so decoding it cannot fail.
-std::vector<float> PushEncoder::FloatsOfMessage(const RefusedPush& push) const {
+// M − c·g, c the share of g that a codec with momentum sends at once.
+std::vector<float> PushEncoder::WithoutGiven(const compress::TableCodec& codec,
+                                             const RefusedPush& push) {
   std::vector<float> values(push.elements, 0.0f);
-  if (push.codec == compress::kNoCodec && spec_.dtype == DType::kFloat32) {
-    std::memcpy(values.data(), push.message.data(), values.size() * sizeof(float));
-  } else if (push.codec == compress::kNoCodec) {
-    compress::Widen(spec_.dtype, push.message.data(), values);
+  if (push.codec == compress::kNoCodec) {
+    const Pushed message{
+        .values = push.message.data(), .dtype = spec_.dtype, .elements = push.elements};
+    std::copy_n(FloatsOf(message), push.elements, values.begin());
   } else {
-    const compress::TableCodec& codec = *codecs_->Find(push.codec);
-    const CodecShape shape = compress::BlockShape(spec_, codec, push.elements);
-    codec.codec->DecodeAdd(push.message, shape, 1, values.data()).IgnoreError();
+    // It cannot fail: the message was encoded here.
+    const compress::TableCodec& sender = *codecs_->Find(push.codec);
+    const CodecShape shape = compress::BlockShape(spec_, sender, push.elements);
+    sender.codec->DecodeAdd(push.message, shape, 1, values.data()).IgnoreError();
   }
+  if (push.given == nullptr) return values;
+  const bool nesterov = codec.momentum.has_value() && codec.momentum->nesterov();
+  const float share = nesterov ? 1 + codec.momentum->factor() : 1;
+  Reduce().add(GivenOf(push), push.elements, -share, values.data());
   return values;
+}
+
+const float* PushEncoder::GivenOf(const RefusedPush& push) {
+  return FloatsOf({.values = push.given, .dtype = spec_.dtype, .elements = push.elements});
+}
+
+void PushEncoder::TakeBackResidual(const compress::TableCodec& codec, const RefusedPush& push,
+                                   BlockState* state) {
+  const double rate = RateOf(push.learning_rate);
+  Settle(state);
+  if (state->residual.values.size() != push.elements) {
+    state->residual = Zeros(push.elements);
+    state->rate = rate;
+  }
+  // The residual is in units of the last push's learning rate.
+  const auto scale = static_cast<float>(rate / state->rate);
+  std::vector<float> sum(state->residual.values.begin(), state->residual.values.end());
+  Reduce().add(WithoutGiven(codec, push).data(), push.elements, scale, sum.data());
+  // More than floats hold: it stays without.
+  if (!std::isfinite(Reduce().max_abs(sum.data(), sum.size()))) return;
+  std::ranges::copy(sum, state->residual.values.begin());
+  state->carries = true;
+}
+
+// Of a codec that is its own error feedback, and the only one of its table (docs/compression.md).
+void PushEncoder::TakeBackState(const compress::TableCodec& codec, const RefusedPush& push,
+                                BlockState* state) {
+  EncodeTerms terms{.shape = compress::BlockShape(spec_, codec, push.elements),
+                    .step = state->step};
+  const std::size_t kept = codec.codec->StateElements(terms.shape);
+  if (state->codec_state.size() < kept) return;
+  terms.state = std::span(state->codec_state).first(kept);
+  codec.codec->TakeBack(push.message, push.given == nullptr ? nullptr : GivenOf(push),
+                        state->pushes - push.traces.step, terms);
 }
 
 // m ← m − μᵏ·g, k the pushes since.
@@ -38,50 +77,17 @@ void PushEncoder::TakeBackMomentum(const compress::TableCodec& codec, const Refu
                                    BlockState* state) {
   const bool same_codec = state->choice == push.traces.choice;
   if (push.given == nullptr || !same_codec || state->codec_state.size() < push.elements) return;
-  const Pushed given{.values = push.given, .dtype = spec_.dtype, .elements = push.elements};
   const auto since = static_cast<double>(state->pushes - push.traces.step);
   const auto left = static_cast<float>(std::pow(codec.momentum->factor(), since));
   float* const velocity = state->codec_state.data() + state->codec_state.size() - push.elements;
-  Reduce().add(FloatsOf(given), push.elements, -left, velocity);
+  Reduce().add(GivenOf(push), push.elements, -left, velocity);
 }
 
 void PushEncoder::TakeBackBlock(std::uint64_t block, const RefusedPush& push) {
   BlockState& state = blocks_[block];
   const compress::TableCodec& codec = codecs_->choices[push.traces.choice];
-  const double rate = RateOf(push.learning_rate);
-  const Pushed given{.values = push.given, .dtype = spec_.dtype, .elements = push.elements};
-  if (codec.encodes() && codec.codec->keeps_residual()) {
-    // The only codec of its table (docs/compression.md), so that the state is its own.
-    const CodecShape shape = compress::BlockShape(spec_, codec, push.elements);
-    if (state.codec_state.size() < codec.codec->StateElements(shape)) return;
-    EncodeTerms terms{.shape = shape, .step = state.step};
-    terms.state = std::span(state.codec_state).first(codec.codec->StateElements(shape));
-    codec.codec->TakeBack(push.message, push.given == nullptr ? nullptr : FloatsOf(given),
-                          state.pushes - push.traces.step, terms);
-    return;
-  }
-  if (push.traces.residual) {
-    Settle(&state);
-    if (state.residual.values.size() != push.elements) {
-      state.residual = Zeros(push.elements);
-      state.rate = rate;
-    }
-    std::vector<float> taken = FloatsOfMessage(push);
-    if (push.given != nullptr) {
-      const bool nesterov = codec.momentum.has_value() && codec.momentum->nesterov();
-      const float gain = nesterov ? 1 + codec.momentum->factor() : 1;
-      Reduce().add(FloatsOf(given), push.elements, -gain, taken.data());
-    }
-    // The residual is in units of the last push's learning rate.
-    const auto scale = static_cast<float>(rate / state.rate);
-    std::vector<float> sum(state.residual.values.begin(), state.residual.values.end());
-    Reduce().add(taken.data(), push.elements, scale, sum.data());
-    // More than floats hold: it stays without.
-    if (std::isfinite(Reduce().max_abs(sum.data(), sum.size()))) {
-      std::ranges::copy(sum, state.residual.values.begin());
-      state.carries = true;
-    }
-  }
+  if (codec.encodes() && codec.codec->keeps_residual()) return TakeBackState(codec, push, &state);
+  if (push.traces.residual) TakeBackResidual(codec, push, &state);
   if (codec.momentum.has_value()) TakeBackMomentum(codec, push, &state);
 }
 

@@ -14,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/random.h"
+#include "worker/push_encoder_testing.h"
 
 namespace leeway::worker {
 namespace push_encoder_test {
@@ -22,14 +23,8 @@ namespace {
 using testing::Each;
 
 constexpr std::uint64_t kElements = 64;
-constexpr PushPlace kPlace = {.table = 1, .block_bytes = 1 << 20, .residual_bytes_max = 1 << 20};
 
-TableSpec SpecOf(const std::string& codec) {
-  TableSpec spec = TableSpec::Dense("w", {kElements});
-  spec.updater = {"sgd", {{"learning_rate", 0.1}}};
-  spec.codec = codec;
-  return spec;
-}
+TableSpec SpecOf(const std::string& codec) { return SgdTable(codec, kElements); }
 
 // One block of one table.
 class Pusher {
@@ -37,7 +32,7 @@ class Pusher {
   explicit Pusher(TableSpec spec)
       : spec_(std::move(spec)),
         codecs_(*compress::TableCodecsOf(spec_)),
-        encoder_(spec_, &codecs_, kPlace) {}
+        encoder_(spec_, &codecs_, kTestPlace) {}
 
   EncodedValues Push(const std::vector<float>& gradient, std::uint32_t choice = 0,
                      double rate = 0.1) {
@@ -49,17 +44,7 @@ class Pusher {
   }
   // What a server makes of it; empty where the gradient travels as it is.
   std::vector<float> Received(const EncodedValues& pushed) const {
-    std::vector<float> values;
-    if (pushed.bytes.empty()) return values;
-    values.resize(kElements);
-    if (pushed.codec == compress::kNoCodec) {
-      std::memcpy(values.data(), pushed.bytes.data(), pushed.bytes.size());
-      return values;
-    }
-    const compress::TableCodec& codec = *codecs_.Find(pushed.codec);
-    const auto shape = compress::BlockShape(spec_, codec, kElements);
-    EXPECT_TRUE(codec.codec->Decode(pushed.bytes.bytes(), shape, values.data()).ok());
-    return values;
+    return ReceivedOf(pushed, spec_, codecs_, kElements);
   }
 
  private:
@@ -138,7 +123,7 @@ TEST(PushMomentum, Of16BitTablesIsCountedInFloat) {
   TableSpec spec = SpecOf("onebit,momentum=0.5");
   spec.dtype = DType::kFloat16;
   const compress::TableCodecs codecs = *compress::TableCodecsOf(spec);
-  PushEncoder encoder(spec, &codecs, kPlace);
+  PushEncoder encoder(spec, &codecs, kTestPlace);
   const std::vector<std::uint16_t> ones(kElements, 0x3c00);
   const auto push = [&] {
     const EncodedValues pushed =
@@ -170,7 +155,7 @@ TEST(PushResiduals, InOnePassAreThoseOfTwo) {
     const auto codecs = *compress::TableCodecsOf(spec);
     const compress::TableCodec& codec = codecs.choices[0];
     ASSERT_NE(codec.one_pass, nullptr);
-    PushEncoder encoder(spec, &codecs, kPlace);
+    PushEncoder encoder(spec, &codecs, kTestPlace);
     std::vector<float> residual(kMany, 0.0f), gradient(kMany);
     EncodeTerms terms{.shape = compress::BlockShape(spec, codec, kMany)};
     std::vector<std::byte> expected(codec.codec->EncodedBytesMax(terms.shape));
@@ -246,7 +231,7 @@ TEST(PushResiduals, StayWhereTheyAreAtTinyRates) {
   constexpr std::uint64_t kWidth = 64;
   const TableSpec spec = RowsOf("onebit", kWidth);
   const auto codecs = *compress::TableCodecsOf(spec);
-  PushEncoder encoder(spec, &codecs, kPlace);
+  PushEncoder encoder(spec, &codecs, kTestPlace);
   const std::vector<std::uint64_t> keys = {3, 5};
   const auto push = [&](double rate) {
     std::vector<float> rows(2 * kWidth);
@@ -305,7 +290,7 @@ TEST(PushResiduals, NothingIsLostOrOverflowsInSixteenBits) {
   spec.codecs = {"onebit", "none"};
   spec.dtype = DType::kFloat16;
   const compress::TableCodecs codecs = *compress::TableCodecsOf(spec);
-  PushEncoder encoder(spec, &codecs, kPlace);
+  PushEncoder encoder(spec, &codecs, kTestPlace);
   double sent = 0;
   const auto push = [&](std::uint32_t choice, float value) {
     std::vector<Float16> gradient(kElements, Float16(-value));
@@ -346,11 +331,11 @@ TEST(PushResiduals, NothingIsLostOrOverflowsInSixteenBits) {
 TEST(PushResiduals, OfSeveralBlocksKeepApart) {
   const TableSpec spec = SpecOf("onebit");
   const compress::TableCodecs codecs = *compress::TableCodecsOf(spec);
-  PushEncoder all(spec, &codecs, kPlace);
+  PushEncoder all(spec, &codecs, kTestPlace);
   const std::uint64_t sizes[] = {kElements, kElements, 3, kElements, 3};
   std::vector<std::unique_ptr<PushEncoder>> alone;
   for (std::size_t i = 0; i < std::size(sizes); ++i) {
-    alone.push_back(std::make_unique<PushEncoder>(spec, &codecs, kPlace));
+    alone.push_back(std::make_unique<PushEncoder>(spec, &codecs, kTestPlace));
   }
   for (int step = 0; step < 6; ++step) {
     for (std::uint64_t block = 0; block < std::size(sizes); ++block) {

@@ -2,7 +2,7 @@
 // which nothing was sent: so that pushing it again counts it once, and what it carried is not lost.
 #include <cmath>
 #include <cstring>
-#include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +15,7 @@
 #include "runtime/random.h"
 #include "worker/core.h"
 #include "worker/push_encoder.h"
+#include "worker/push_encoder_testing.h"
 #include "worker/test_cluster.h"
 
 namespace leeway::worker {
@@ -23,14 +24,8 @@ namespace {
 
 constexpr std::uint64_t kElements = 96;
 constexpr std::uint64_t kWidth = 32;
-constexpr PushPlace kPlace = {.table = 1, .block_bytes = 1 << 20, .residual_bytes_max = 1 << 20};
 
-TableSpec SpecOf(const std::string& codec) {
-  TableSpec spec = TableSpec::Dense("w", {kElements});
-  spec.updater = {"sgd", {{"learning_rate", 0.1}}};
-  spec.codec = codec;
-  return spec;
-}
+TableSpec SpecOf(const std::string& codec) { return SgdTable(codec, kElements); }
 
 std::vector<float> Normal(std::uint64_t step, std::uint64_t size) {
   std::vector<float> values(size);
@@ -48,7 +43,9 @@ const std::byte* BytesOf(const std::vector<float>& values) {
 class Block {
  public:
   explicit Block(const TableSpec& spec)
-      : spec_(spec), codecs_(*compress::TableCodecsOf(spec_)), encoder_(spec_, &codecs_, kPlace) {}
+      : spec_(spec),
+        codecs_(*compress::TableCodecsOf(spec_)),
+        encoder_(spec_, &codecs_, kTestPlace) {}
 
   struct Sent {
     std::vector<float> gradient;
@@ -61,7 +58,8 @@ class Block {
     return sent;
   }
   void Accept(const Sent& sent) {
-    const std::vector<float> received = Received(sent);
+    std::vector<float> received = ReceivedOf(sent.values, spec_, codecs_, kElements);
+    if (received.empty()) received = sent.gradient;
     for (std::uint64_t i = 0; i < kElements; ++i) accepted_[i] += sent.rate * received[i];
   }
   void Refuse(const Sent& sent, bool given = true) {
@@ -82,19 +80,6 @@ class Block {
   std::vector<float> StateOf() const { return encoder_.Save().blocks.at(0).codec_state; }
 
  private:
-  std::vector<float> Received(const Sent& sent) const {
-    if (sent.values.bytes.empty()) return sent.gradient;
-    std::vector<float> values(kElements);
-    if (sent.values.codec == compress::kNoCodec) {
-      std::memcpy(values.data(), sent.values.bytes.data(), sent.values.bytes.size());
-      return values;
-    }
-    const compress::TableCodec& codec = *codecs_.Find(sent.values.codec);
-    const CodecShape shape = compress::BlockShape(spec_, codec, kElements);
-    EXPECT_TRUE(codec.codec->Decode(sent.values.bytes.bytes(), shape, values.data()).ok());
-    return values;
-  }
-
   const TableSpec spec_;
   const compress::TableCodecs codecs_;
   PushEncoder encoder_;
@@ -277,6 +262,14 @@ class RefusedPushInCluster : public testing::Test {
     table_ = cluster_.MakeTable(spec);
     values_ = Normal(1, 2048);
   }
+  // All servers answer with it from now on.
+  void AnswerWith(const absl::Status& result) {
+    for (auto& server : cluster_.servers) {
+      server->edit = [result](const proto::Request&, proto::Reply* reply) {
+        reply->result = result;
+      };
+    }
+  }
   double Kept() const {
     const SavedResiduals saved = cluster_.core->Residuals();
     double sum = 0;
@@ -294,28 +287,16 @@ class RefusedPushInCluster : public testing::Test {
 TEST_F(RefusedPushInCluster, IsTakenBackWhetherItsMemoryIsLentOrCopied) {
   for (const bool copy : {false, true}) {
     SCOPED_TRACE(copy);
-    for (auto& server : cluster_.servers) {
-      server->edit = [](const proto::Request&, proto::Reply* reply) {
-        reply->result = absl::ResourceExhaustedError("LEEWAY_HELD_BYTES_MAX");
-      };
-    }
+    AnswerWith(absl::ResourceExhaustedError("LEEWAY_HELD_BYTES_MAX"));
     const auto push = cluster_.Push(table_, {}, values_, {}, copy);
     EXPECT_TRUE(absl::IsResourceExhausted(cluster_.Await(push))) << push->status();
     EXPECT_LT(Kept(), 1e-3);
     // UNKNOWN says that it may have been applied: what was dropped stays.
-    for (auto& server : cluster_.servers) {
-      server->edit = [](const proto::Request&, proto::Reply* reply) {
-        reply->result = absl::UnknownError("the pull has failed");
-      };
-    }
+    AnswerWith(absl::UnknownError("the pull has failed"));
     EXPECT_FALSE(cluster_.Await(cluster_.Push(table_, {}, values_, {}, copy)).ok());
     EXPECT_GT(Kept(), 100);
     const double before = Kept();
-    for (auto& server : cluster_.servers) {
-      server->edit = [](const proto::Request&, proto::Reply* reply) {
-        reply->result = absl::ResourceExhaustedError("LEEWAY_HELD_BYTES_MAX");
-      };
-    }
+    AnswerWith(absl::ResourceExhaustedError("LEEWAY_HELD_BYTES_MAX"));
     EXPECT_FALSE(cluster_.Await(cluster_.Push(table_, {}, values_, {}, copy)).ok());
     EXPECT_NEAR(Kept(), before, 1e-2);
     ASSERT_TRUE(cluster_.core->TakeResiduals({{"w", SavedTable()}}).ok());

@@ -54,6 +54,9 @@ struct TableCoding {
     return change.choice < choices && change.before < choices && schedule.Follow(change);
   }
 
+  // Whether anything of what is pushed is kept here by one of its codecs.
+  bool keeps_residuals() const { return codecs.AnyHas(&compress::TableCodec::worker_feedback); }
+
   // Keeps the beginning of what is pushed, where a sample is wanted.
   void TakeSample(const std::byte* values, std::uint64_t elements) {
     if (!sample.wanted || elements == 0) return;
