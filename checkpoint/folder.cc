@@ -10,12 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
+#include "runtime/mutants.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::checkpoint {
 namespace {
 
-constexpr absl::string_view kPrefix = "ckpt-";
+constexpr absl::string_view kNamePrefix = "ckpt-";
 constexpr absl::string_view kShardPrefix = "shard-";
 constexpr absl::string_view kShardSuffix = ".safetensors";
 constexpr absl::string_view kResidualPrefix = "residuals-worker-";
@@ -59,7 +60,8 @@ absl::Status RemoveFilesIn(runtime::FileSystem* files, const std::string& path) 
   for (const std::string& name : names) {
     const std::string file = JoinPath(path, name);
     LEEWAY_ASSIGN_OR_RETURN(const runtime::FileKind kind, files->KindOf(file));
-    if (IsFileOfCheckpoint(name) && kind == runtime::FileKind::kFile) {
+    if ((IsFileOfCheckpoint(name) || runtime::Planted<"foreign-files-removed">()) &&
+        kind == runtime::FileKind::kFile) {
       LEEWAY_RETURN_IF_ERROR(files->Remove(file));
     } else {
       status.Update(absl::FailedPreconditionError(
@@ -72,12 +74,13 @@ absl::Status RemoveFilesIn(runtime::FileSystem* files, const std::string& path) 
 }  // namespace
 
 std::string CheckpointName(std::uint64_t number) {
-  return absl::StrCat(kPrefix, absl::Dec(number, absl::kZeroPad8));
+  return absl::StrCat(kNamePrefix, absl::Dec(number, absl::kZeroPad8));
 }
 
 std::optional<std::uint64_t> CheckpointNumber(absl::string_view name) {
   std::uint64_t number = 0;
-  if (!absl::StartsWith(name, kPrefix) || !absl::SimpleAtoi(name.substr(kPrefix.size()), &number) ||
+  if (!absl::StartsWith(name, kNamePrefix) ||
+      !absl::SimpleAtoi(name.substr(kNamePrefix.size()), &number) ||
       CheckpointName(number) != name || number > kNumberMax) {
     return std::nullopt;
   }
@@ -150,7 +153,7 @@ absl::StatusOr<std::vector<std::string>> ListForeign(runtime::FileSystem* files,
   std::vector<std::string> foreign;
   LEEWAY_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListIfThere(files, directory));
   for (const std::string& name : names) {
-    if (!absl::StartsWith(name, kPrefix)) continue;
+    if (!absl::StartsWith(name, kNamePrefix)) continue;
     if (CheckpointNumber(name).has_value() && CheckFolder(files, JoinPath(directory, name)).ok()) {
       continue;
     }
@@ -169,6 +172,7 @@ absl::StatusOr<std::string> FindCheckpoint(runtime::FileSystem* files, const std
   LEEWAY_ASSIGN_OR_RETURN(const std::vector<Found> found, ListCheckpoints(files, path));
   for (auto it = found.rbegin(); it != found.rend(); ++it) {
     if (absl::IsNotFound(it->manifest.status())) continue;  // not finished
+    if (!it->manifest.ok() && runtime::Planted<"damaged-passed-over">()) continue;
     // One that is damaged is not passed over: an older one is perhaps not what is wanted.
     LEEWAY_RETURN_IF_ERROR(it->manifest.status());
     return JoinPath(path, it->name);
@@ -212,7 +216,8 @@ absl::Status StartCheckpoint(runtime::FileSystem* files, const std::string& path
   LEEWAY_RETURN_IF_ERROR(files->CreateDirectories(path));
   LEEWAY_RETURN_IF_ERROR(CheckFolder(files, path));
   LEEWAY_ASSIGN_OR_RETURN(const bool finished, HasManifest(files, path));
-  if (finished) return absl::AlreadyExistsError(absl::StrCat(path, " is a checkpoint already"));
+  if (finished && !runtime::Planted<"finished-written-over">())
+    return absl::AlreadyExistsError(absl::StrCat(path, " is a checkpoint already"));
   LEEWAY_RETURN_IF_ERROR(RemoveFilesIn(files, path));
   return files->SyncDirectory(SplitPath(path).first);
 }
@@ -221,7 +226,8 @@ absl::Status FinishCheckpoint(runtime::FileSystem* files, const std::string& pat
                               Manifest* manifest) {
   LEEWAY_RETURN_IF_ERROR(CheckManifest(*manifest));
   // The names of its files must not be less certain than the manifest that speaks of them.
-  LEEWAY_RETURN_IF_ERROR(files->SyncDirectory(path));
+  if (!runtime::Planted<"manifest-before-its-files-names">())
+    LEEWAY_RETURN_IF_ERROR(files->SyncDirectory(path));
   return runtime::WriteFileAtomically(files, JoinPath(path, kManifestName),
                                       EncodeManifest(manifest));
 }
@@ -229,6 +235,10 @@ absl::Status FinishCheckpoint(runtime::FileSystem* files, const std::string& pat
 absl::Status RemoveCheckpoint(runtime::FileSystem* files, const std::string& path) {
   LEEWAY_RETURN_IF_ERROR(CheckFolder(files, path));
   const std::string manifest = JoinPath(path, kManifestName);
+  if (runtime::Planted<"files-removed-before-manifest">()) {
+    LEEWAY_RETURN_IF_ERROR(RemoveFilesIn(files, path));
+    return files->Remove(path);
+  }
   if (const auto kind = files->KindOf(manifest); kind.ok() && *kind == runtime::FileKind::kFile) {
     LEEWAY_RETURN_IF_ERROR(files->Remove(manifest));
     LEEWAY_RETURN_IF_ERROR(files->SyncDirectory(path));
@@ -249,7 +259,8 @@ std::vector<std::string> Superfluous(const std::vector<Found>& found, std::uint6
     if (!it->manifest.ok()) continue;
     ++roots;
     const Manifest* next = &*it->manifest;
-    while (kept.insert(next->name).second && next->base.has_value()) {
+    while (kept.insert(next->name).second && next->base.has_value() &&
+           !runtime::Planted<"bases-not-kept">()) {
       const auto base = finished.find(next->base->name);
       if (base == finished.end()) break;
       next = base->second;

@@ -253,6 +253,19 @@ TEST(FolderTest, OneThatCouldNotBeReadIsNotWritten) {
   EXPECT_THAT(*files.List(PathOf(1)), IsEmpty());
 }
 
+// An older one is perhaps not what is wanted.
+TEST(FolderTest, ADamagedOneIsNotPassedOver) {
+  runtime::SimFileSystem files(1);
+  Save(&files, 1);
+  Save(&files, 2);
+  EXPECT_EQ(*FindCheckpoint(&files, kFolder), PathOf(2));
+  const std::string path = JoinPath(PathOf(2), kManifestName);
+  std::string bytes = *files.Read(path);
+  bytes[bytes.size() / 2] ^= 1;
+  ASSERT_TRUE(runtime::WriteFileAtomically(&files, path, bytes).ok());
+  EXPECT_EQ(FindCheckpoint(&files, kFolder).status().code(), absl::StatusCode::kDataLoss);
+}
+
 TEST(FolderTest, OneThatWasRenamedIsNotBelieved) {
   runtime::SimFileSystem files(1);
   Manifest manifest = ManifestOf(1);

@@ -8,6 +8,7 @@
 #include "checkpoint/checksum.h"
 #include "checkpoint/manifest_tables.h"
 #include "checkpoint/strict_json.h"
+#include "runtime/mutants.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::checkpoint {
@@ -20,7 +21,7 @@ constexpr absl::string_view kChecksum = ",\"checksum\":\"";
 constexpr absl::string_view kBody = "\",\"manifest\":";
 constexpr absl::string_view kEnd = "}\n";
 constexpr std::size_t kChecksumBytes = 21;
-constexpr int kDepthMax = 8;
+constexpr int kManifestDepthMax = 8;
 
 absl::Status Wrong(absl::string_view problem) { return absl::DataLossError(problem); }
 
@@ -59,7 +60,7 @@ absl::StatusOr<std::optional<Base>> BaseFrom(const Json& json) {
 }
 
 absl::StatusOr<Manifest> BodyFrom(absl::string_view body) {
-  LEEWAY_ASSIGN_OR_RETURN(const Json json, ParseJson(body, kDepthMax));
+  LEEWAY_ASSIGN_OR_RETURN(const Json json, ParseJson(body, kManifestDepthMax));
   Members members(json, "the manifest");
   Manifest manifest;
   manifest.name = members.Text("name");
@@ -123,7 +124,8 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
   if (!absl::ConsumePrefix(&text, kBody) || !absl::ConsumeSuffix(&text, kEnd)) {
     return Wrong("it has been cut off");
   }
-  if (ChecksumOf(text) != *checksum) return Wrong("it does not agree with its checksum");
+  if (ChecksumOf(text) != *checksum && !runtime::Planted<"manifest-not-checked">())
+    return Wrong("it does not agree with its checksum");
   absl::StatusOr<Manifest> manifest = BodyFrom(text);
   if (!manifest.ok()) return Wrong(manifest.status().message());
   manifest->checksum = *checksum;

@@ -9,6 +9,7 @@
 #include "checkpoint/manifest.h"
 #include "proto/limits.h"
 #include "proto/table_difference.h"
+#include "runtime/mutants.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::checkpoint {
@@ -19,7 +20,7 @@ constexpr std::size_t kTimeBytesMax = 64;
 constexpr std::uint64_t kBytesMax = 1ull << 56;
 
 template <class... Parts>
-absl::Status Wrong(const Parts&... parts) {
+absl::Status WrongManifest(const Parts&... parts) {
   return absl::DataLossError(absl::StrCat(parts...));
 }
 
@@ -33,15 +34,16 @@ bool IsTime(absl::string_view text) {
 
 absl::Status CheckTables(const Manifest& manifest) {
   if (manifest.tables.size() > proto::kTablesMax) {
-    return Wrong("it has ", manifest.tables.size(), " tables");
+    return WrongManifest("it has ", manifest.tables.size(), " tables");
   }
   std::set<absl::string_view> names;
   std::uint32_t before = 0;  // no table has that id
   for (const TableEntry& table : manifest.tables) {
-    if (table.id <= before) return Wrong("its tables are mixed up");
-    if (table.id > proto::kTableIdMax) return Wrong("it has a table with the id ", table.id);
+    if (table.id <= before) return WrongManifest("its tables are mixed up");
+    if (table.id > proto::kTableIdMax)
+      return WrongManifest("it has a table with the id ", table.id);
     if (!names.insert(table.spec.name).second) {
-      return Wrong("it has two tables '", table.spec.name, "'");
+      return WrongManifest("it has two tables '", table.spec.name, "'");
     }
     LEEWAY_RETURN_IF_ERROR(table.spec.Validate());
     before = table.id;
@@ -51,15 +53,16 @@ absl::Status CheckTables(const Manifest& manifest) {
 
 absl::Status CheckFiles(const Manifest& manifest) {
   if (manifest.files.size() != manifest.num_shards) {
-    return Wrong("it has ", manifest.files.size(), " files for ", manifest.num_shards, " shards");
+    return WrongManifest("it has ", manifest.files.size(), " files for ", manifest.num_shards,
+                         " shards");
   }
   std::uint64_t left = kBytesMax;
   for (std::uint32_t shard = 0; shard < manifest.num_shards; ++shard) {
     const FileEntry& file = manifest.files[shard];
     if (file.shard != shard || file.name != ShardFileName(shard)) {
-      return Wrong("it has no file for shard ", shard);
+      return WrongManifest("it has no file for shard ", shard);
     }
-    if (file.bytes > left) return Wrong("its files have more bytes than can be");
+    if (file.bytes > left) return WrongManifest("its files have more bytes than can be");
     left -= file.bytes;
   }
   return absl::OkStatus();
@@ -69,18 +72,20 @@ absl::Status CheckFiles(const Manifest& manifest) {
 
 absl::Status CheckManifest(const Manifest& manifest) {
   const std::optional<std::uint64_t> number = CheckpointNumber(manifest.name);
-  if (!number.has_value()) return Wrong("its name is none of a checkpoint");
-  if (!IsTime(manifest.time)) return Wrong("its time is none");
-  if (manifest.clock > proto::kStartClockMax) return Wrong("it is of clock ", manifest.clock);
+  if (!number.has_value()) return WrongManifest("its name is none of a checkpoint");
+  if (!IsTime(manifest.time)) return WrongManifest("its time is none");
+  if (manifest.clock > proto::kStartClockMax)
+    return WrongManifest("it is of clock ", manifest.clock);
   if (manifest.num_shards == 0 || manifest.num_shards > proto::kShardsMax ||
       manifest.block_bytes < proto::kBlockBytesMin ||
       manifest.block_bytes > proto::kBlockBytesMax) {
-    return Wrong("its shards or blocks are out of range");
+    return WrongManifest("its shards or blocks are out of range");
   }
   // A base is older: so no chain of bases comes back to where it began.
   if (manifest.base.has_value()) {
     const std::optional<std::uint64_t> base = CheckpointNumber(manifest.base->name);
-    if (!base.has_value() || *base >= *number) return Wrong("its base is no earlier checkpoint");
+    if (!base.has_value() || (*base >= *number && !runtime::Planted<"later-base">()))
+      return WrongManifest("its base is no earlier checkpoint");
   }
   LEEWAY_RETURN_IF_ERROR(CheckTables(manifest));
   return CheckFiles(manifest);
@@ -95,22 +100,25 @@ bool IsSameTable(const TableEntry& a, const TableEntry& b) {
 }  // namespace
 
 absl::Status CheckBase(const Manifest& manifest, const Manifest& base) {
-  if (base.name != manifest.base->name || base.checksum != manifest.base->checksum) {
-    return Wrong("it is not the checkpoint that ", manifest.name, " adds to");
+  if (base.name != manifest.base->name ||
+      (base.checksum != manifest.base->checksum && !runtime::Planted<"another-base">())) {
+    return WrongManifest("it is not the checkpoint that ", manifest.name, " adds to");
   }
   if (base.cluster != manifest.cluster || base.num_shards != manifest.num_shards ||
       base.block_bytes != manifest.block_bytes) {
-    return Wrong("it is of another cluster, or cut otherwise, than ", manifest.name,
-                 ", which adds to it");
+    return WrongManifest("it is of another cluster, or cut otherwise, than ", manifest.name,
+                         ", which adds to it");
   }
   // Tables come, but none goes or becomes another. What does not shape its data may have changed.
   for (const TableEntry& table : base.tables) {
     const auto same =
         std::lower_bound(manifest.tables.begin(), manifest.tables.end(), table.id,
                          [](const TableEntry& entry, std::uint32_t id) { return entry.id < id; });
-    if (same != manifest.tables.end() && IsSameTable(*same, table)) continue;
-    return Wrong("its table '", table.spec.name, "' is not there, or is another one, in ",
-                 manifest.name, ", which adds to it");
+    if (runtime::Planted<"tables-of-base-not-compared">() ||
+        (same != manifest.tables.end() && IsSameTable(*same, table)))
+      continue;
+    return WrongManifest("its table '", table.spec.name, "' is not there, or is another one, in ",
+                         manifest.name, ", which adds to it");
   }
   return absl::OkStatus();
 }

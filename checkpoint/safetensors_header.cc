@@ -12,11 +12,11 @@ namespace leeway::checkpoint {
 namespace {
 
 constexpr char kMetadata[] = "__metadata__";
-constexpr int kDepthMax = 3;  // file, tensor, shape
+constexpr int kHeaderDepthMax = 3;  // file, tensor, shape
 constexpr std::size_t kAlignment = 8;
 
 template <class... Parts>
-absl::Status Wrong(const Parts&... parts) {
+absl::Status WrongHeader(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
 }
 
@@ -39,29 +39,31 @@ absl::StatusOr<TensorInfo> ParseTensor(const std::string& name, const Json& json
   const auto shape = Numbers(members.Of("shape"), kTensorDimensionsMax);
   const auto offsets = Numbers(members.Of("data_offsets"), 2);
   LEEWAY_RETURN_IF_ERROR(members.End());
-  if (!TensorTypeNamed(type).has_value()) return Wrong(what, " has the unknown dtype '", type, "'");
-  if (!shape.has_value()) return Wrong(what, " has no shape");
-  if (!offsets.has_value() || offsets->size() != 2) return Wrong(what, " has no place");
+  if (!TensorTypeNamed(type).has_value())
+    return WrongHeader(what, " has the unknown dtype '", type, "'");
+  if (!shape.has_value()) return WrongHeader(what, " has no shape");
+  if (!offsets.has_value() || offsets->size() != 2) return WrongHeader(what, " has no place");
   info.type = *TensorTypeNamed(type);
   info.shape = *shape;
   info.begin = (*offsets)[0];
   info.end = (*offsets)[1];
   LEEWAY_ASSIGN_OR_RETURN(const std::uint64_t bytes, BytesOf(info.type, info.shape));
   if (info.begin <= info.end && info.bytes() == bytes) return info;
-  return Wrong(what, " has bytes ", info.begin, " to ", info.end, ", but its shape takes ", bytes);
+  return WrongHeader(what, " has bytes ", info.begin, " to ", info.end, ", but its shape takes ",
+                     bytes);
 }
 
 absl::Status CheckPlaces(const std::vector<TensorInfo>& tensors, std::uint64_t data_bytes) {
   std::uint64_t end = 0;
   for (const TensorInfo& tensor : tensors) {
     if (tensor.begin != end) {
-      return Wrong("tensor '", tensor.name, "' begins at ", tensor.begin,
-                   ", but what is before it ends at ", end);
+      return WrongHeader("tensor '", tensor.name, "' begins at ", tensor.begin,
+                         ", but what is before it ends at ", end);
     }
     end = tensor.end;
   }
   if (end == data_bytes) return absl::OkStatus();
-  return Wrong("the tensors have ", end, " bytes, the file has ", data_bytes);
+  return WrongHeader("the tensors have ", end, " bytes, the file has ", data_bytes);
 }
 
 }  // namespace
@@ -75,7 +77,7 @@ absl::StatusOr<std::string> EncodeTensorHeader(TensorHeader* header) {
     tensor.begin = end;
     tensor.end = end += bytes;
     Json& entry = json[tensor.name];
-    if (!entry.is_null()) return Wrong("two tensors have the name '", tensor.name, "'");
+    if (!entry.is_null()) return WrongHeader("two tensors have the name '", tensor.name, "'");
     entry = {{"dtype", std::string(Name(tensor.type))},
              {"shape", tensor.shape},
              {"data_offsets", {tensor.begin, tensor.end}}};
@@ -96,21 +98,21 @@ absl::StatusOr<std::string> EncodeTensorHeader(TensorHeader* header) {
 }
 
 absl::StatusOr<TensorHeader> ParseTensorHeader(absl::string_view json, std::uint64_t data_bytes) {
-  if (json.empty() || json.front() != '{') return Wrong("the header is no JSON object");
-  LEEWAY_ASSIGN_OR_RETURN(const Json parsed, ParseJson(json, kDepthMax));
+  if (json.empty() || json.front() != '{') return WrongHeader("the header is no JSON object");
+  LEEWAY_ASSIGN_OR_RETURN(const Json parsed, ParseJson(json, kHeaderDepthMax));
   TensorHeader header;
   for (const auto& [name, value] : parsed.items()) {
     if (!proto::IsClean(name, proto::Lines::kOne)) {
-      return Wrong("the name ", proto::Quoted(name), " has control characters");
+      return WrongHeader("the name ", proto::Quoted(name), " has control characters");
     }
     if (name != kMetadata) {
       LEEWAY_ASSIGN_OR_RETURN(TensorInfo tensor, ParseTensor(name, value));
       header.tensors.push_back(std::move(tensor));
       continue;
     }
-    if (!value.is_object()) return Wrong("the metadata are no object");
+    if (!value.is_object()) return WrongHeader("the metadata are no object");
     for (const auto& [key, text] : value.items()) {
-      if (!text.is_string()) return Wrong(proto::Quoted(key), " of the metadata is no text");
+      if (!text.is_string()) return WrongHeader(proto::Quoted(key), " of the metadata is no text");
       header.metadata[key] = text.get<std::string>();
     }
   }

@@ -10,22 +10,31 @@ target_compile_options(leeway_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow 
 if(LEEWAY_SANITIZE)
   target_compile_options(leeway_flags INTERFACE -fsanitize=${LEEWAY_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(leeway_flags INTERFACE -fsanitize=${LEEWAY_SANITIZE})
-  # With sanitizers g++ 12 takes the unused half of an inlined vector for something that is read.
-  target_compile_options(leeway_flags INTERFACE -Wno-maybe-uninitialized)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # With sanitizers g++ 12 takes the unused half of an inlined vector for something that is read.
+    target_compile_options(leeway_flags INTERFACE -Wno-maybe-uninitialized)
+  endif()
   if(LEEWAY_SANITIZE MATCHES "undefined")
-    target_compile_options(leeway_flags INTERFACE -fno-sanitize-recover=undefined)
+    # What is left out AddressSanitizer finds, too; a check of it at each access is a fifth of the build.
+    target_compile_options(leeway_flags INTERFACE
+      -fno-sanitize=null,object-size,vptr -fno-sanitize-recover=undefined)
   endif()
 endif()
-option(LEEWAY_MUTANTS "Build in known bugs that the simulator can switch on (ps/mutants.h)" OFF)
+option(LEEWAY_MUTANTS "Build in known bugs that the simulator can switch on (runtime/mutants.h)" OFF)
 option(LEEWAY_WERROR "Treat warnings as errors" ON)
 if(LEEWAY_WERROR)
   target_compile_options(leeway_flags INTERFACE -Werror)
 endif()
 
 # Where headers are precompiled, and at -O1, g++ 12 sees std::string go out of bounds where it does
-# not. In the plain build of the libraries the warnings are right and stay on.
-set(LEEWAY_PRECOMPILED_OPTIONS -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread
-    -fpch-preprocess)  # for ccache
+# not. In the plain build of the libraries the warnings are right and stay on. The last option of each
+# compiler is for ccache.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(LEEWAY_PRECOMPILED_OPTIONS
+      -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread -fpch-preprocess)
+else()
+  set(LEEWAY_PRECOMPILED_OPTIONS "SHELL:-Xclang -fno-pch-timestamp")
+endif()
 # Tests are compiled often and run once: they need no -O3. With sanitizers, which put a check behind
 # every step of an expectation, to optimise them takes longer than everything else in the build.
 set(LEEWAY_TEST_OPTIONS $<$<CONFIG:Release>:-O1> ${LEEWAY_PRECOMPILED_OPTIONS})
@@ -57,11 +66,29 @@ function(_leeway_precompiled target kind)
   target_precompile_headers(${target} REUSE_FROM ${shared})
 endfunction()
 
-# leeway_library(NAME SOURCES a.cc b.cc DEPENDS x y): target leeway_NAME for the current folder,
+# Files of a target parse and instantiate much the same: two dozen of them compiled as one take less
+# than half the time. For builds from scratch: after a change, all files of its batch are compiled
+# again. Names in a target are distinct for it, also those that no header has.
+option(LEEWAY_UNITY "Compile several files of a target at once" OFF)
+
+# _leeway_unity(TARGET SOURCE …): the batches of a target are of much the same size. A file that has
+# options of its own is compiled alone; CMake sees to that.
+function(_leeway_unity target)
+  set(batch_max 24)  # as long as other cores have others to compile
+  list(LENGTH ARGN files)
+  if(LEEWAY_UNITY AND files GREATER 1)
+    math(EXPR batches "(${files} + ${batch_max} - 1) / ${batch_max}")
+    math(EXPR batch "(${files} + ${batches} - 1) / ${batches}")
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${batch})
+  endif()
+endfunction()
+
+# leeway_library(NAME SOURCES a.cc b.cc DEPENDS x y [NO_UNITY]): target leeway_NAME for the current folder,
 # alias leeway::NAME. DEPENDS may name other leeway folders (bare) or imported targets. The
 # headers are included by the folder's path from the top: "van/van.h", "ps/store/shard_store.h".
+# NO_UNITY, here and below: its files are always compiled one by one.
 function(leeway_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "NO_UNITY" "" "SOURCES;DEPENDS" ${ARGN})
   set(stage "${LEEWAY_STAGE}/${name}")
   file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
   get_filename_component(parent "${stage}/${folder}" DIRECTORY)
@@ -76,14 +103,24 @@ function(leeway_library name)
     target_compile_options(leeway_${name} PRIVATE ${LEEWAY_PRECOMPILED_OPTIONS})
     _leeway_precompiled(leeway_${name} library OPTIONS ${LEEWAY_PRECOMPILED_OPTIONS} DEPENDS absl::statusor)
   endif()
+  if(NOT ARG_NO_UNITY)
+    _leeway_unity(leeway_${name} ${ARG_SOURCES})
+  endif()
   _leeway_link(leeway_${name} PUBLIC ${ARG_DEPENDS})
 endfunction()
 
-# leeway_executable(NAME SOURCES … DEPENDS …)
+# leeway_executable(NAME SOURCES … DEPENDS … [UNTESTED] [NO_UNITY]). UNTESTED: no test runs it, so
+# that builds with sanitizers leave it out.
 function(leeway_executable name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(ARG "UNTESTED;NO_UNITY" "" "SOURCES;DEPENDS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE leeway_flags)
+  if(ARG_UNTESTED AND LEEWAY_SANITIZE)
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+  endif()
+  if(NOT ARG_NO_UNITY)
+    _leeway_unity(${name} ${ARG_SOURCES})
+  endif()
   _leeway_link(${name} PRIVATE ${ARG_DEPENDS})
 endfunction()
 
@@ -102,19 +139,17 @@ function(leeway_test_conditions test)
     TIMEOUT ${ARG_TIMEOUT} COST ${ARG_TIMEOUT} ENVIRONMENT "${LEEWAY_TEST_ENVIRONMENT}")
 endfunction()
 
-# Files of tests instantiate much the same: compiled several at once they take a quarter less time. For
-# builds in which nobody goes back and forth between a test and what it tests.
-option(LEEWAY_UNITY_TESTS "Compile several files of tests at once" OFF)
-
-# leeway_test(NAME SOURCES … DEPENDS … [TIMEOUT s] [LABELS …] [ARGS …] [ONE_THREAD]): one GoogleTest
-# program, one ctest entry. ONE_THREAD: nothing in it runs on two threads, so that ThreadSanitizer
-# has nothing to find; builds with that leave it out.
+# leeway_test(NAME SOURCES … DEPENDS … [TIMEOUT s] [LABELS …] [ARGS …] [ONE_THREAD] [NO_UNITY]): one
+# GoogleTest program, one ctest entry. ONE_THREAD: nothing in it runs on two threads, so that
+# ThreadSanitizer has nothing to find; builds with that leave it out.
 function(leeway_test name)
-  cmake_parse_arguments(ARG "ONE_THREAD" "TIMEOUT" "SOURCES;DEPENDS;LABELS;ARGS" ${ARGN})
+  cmake_parse_arguments(ARG "ONE_THREAD;NO_UNITY" "TIMEOUT" "SOURCES;DEPENDS;LABELS;ARGS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE leeway_flags GTest::gmock_main)
   target_compile_options(${name} PRIVATE ${LEEWAY_TEST_OPTIONS})
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ${LEEWAY_UNITY_TESTS} UNITY_BUILD_BATCH_SIZE 8)
+  if(NOT ARG_NO_UNITY)
+    _leeway_unity(${name} ${ARG_SOURCES})
+  endif()
   _leeway_precompiled(${name} test
     OPTIONS -fPIE ${LEEWAY_TEST_OPTIONS} HEADERS <gmock/gmock.h> <gtest/gtest.h> DEPENDS GTest::gmock_main)
   _leeway_link(${name} PRIVATE ${ARG_DEPENDS})

@@ -17,7 +17,8 @@ constexpr std::size_t kFew = 512;         // sorted partly rather than counted
 constexpr std::size_t kSampled = 4096;    // below this a sample says too little
 constexpr std::size_t kSampleShare = 64;  // one of so many
 constexpr std::size_t kLargestSample = 1 << 16;
-constexpr std::size_t kStretch = 4096;  // elements that are looked at in one call of a kernel
+constexpr std::size_t kElementsAtOnce =
+    4096;  // elements that are looked at in one call of a kernel
 constexpr int kCorrections = 3;
 
 std::uint32_t MagnitudeOf(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7fffffffu; }
@@ -102,8 +103,8 @@ bool PlaceFinder::AppendAtLeast(const float* values, std::size_t size, std::uint
                                 std::uint32_t first, std::vector<std::uint32_t>* places) {
   const auto select = ChosenKernels().sparse.select;
   std::size_t found = places->size();
-  for (std::size_t begin = 0; begin < size; begin += kStretch) {
-    const std::size_t stretch = std::min(kStretch, size - begin);
+  for (std::size_t begin = 0; begin < size; begin += kElementsAtOnce) {
+    const std::size_t stretch = std::min(kElementsAtOnce, size - begin);
     if (places->size() - found < stretch) {
       places->resize(std::max(found + stretch, places->size() + places->size() / 2));
     }
@@ -142,11 +143,11 @@ bool PlaceFinder::AppendBySample(const float* values, std::size_t size, std::siz
     }
     const std::uint32_t threshold = KthLargest(magnitudes_.data(), sampled, rank).magnitude;
     const std::size_t room =
-        static_cast<std::size_t>(2 * static_cast<double>(rank) / share) + kStretch;
+        static_cast<std::size_t>(2 * static_cast<double>(rank) / share) + kElementsAtOnce;
     if (candidates_.size() < room) candidates_.resize(room);
     std::size_t found = 0, begin = 0;
-    for (; begin < size; begin += kStretch) {
-      const std::size_t stretch = std::min(kStretch, size - begin);
+    for (; begin < size; begin += kElementsAtOnce) {
+      const std::size_t stretch = std::min(kElementsAtOnce, size - begin);
       if (room - found < stretch) break;
       found += select(values + begin, stretch, threshold, first + static_cast<std::uint32_t>(begin),
                       candidates_.data() + found);
@@ -195,9 +196,9 @@ bool PlaceFinder::AppendLargest(const float* values, std::size_t size, std::size
     last = {.magnitude = 0, .larger = 0};  // all of them, zeros too
   }
   Taker taker(values, first, last, k);
-  candidates_.resize(std::max(candidates_.size(), std::min(size, kStretch)));
-  for (std::size_t begin = 0; begin < size; begin += kStretch) {
-    const std::size_t stretch = std::min(kStretch, size - begin);
+  candidates_.resize(std::max(candidates_.size(), std::min(size, kElementsAtOnce)));
+  for (std::size_t begin = 0; begin < size; begin += kElementsAtOnce) {
+    const std::size_t stretch = std::min(kElementsAtOnce, size - begin);
     const std::size_t found =
         kernels.sparse.select(values + begin, stretch, last.magnitude,
                               first + static_cast<std::uint32_t>(begin), candidates_.data());

@@ -101,8 +101,8 @@ CodecId IdOf(absl::string_view text) {
 }
 
 // What a factory of a user's has made, or why not.
-static absl::StatusOr<std::unique_ptr<Codec>> Made(absl::string_view name,
-                                                   absl::StatusOr<std::unique_ptr<Codec>> codec) {
+static absl::StatusOr<std::unique_ptr<Codec>> MadeBy(absl::string_view name,
+                                                     absl::StatusOr<std::unique_ptr<Codec>> codec) {
   if (!codec.ok() || *codec != nullptr) return codec;
   return absl::InternalError(absl::StrCat("the factory of codec '", name, "' has made none"));
 }
@@ -110,12 +110,13 @@ static absl::StatusOr<std::unique_ptr<Codec>> Made(absl::string_view name,
 absl::StatusOr<NamedCodec> MakeCodec(absl::string_view text) {
   LEEWAY_ASSIGN_OR_RETURN(CodecText parsed, ParseCodecText(text));
   LEEWAY_ASSIGN_OR_RETURN(const CodecFactory factory, Registry::Get().Find(parsed.name));
-  absl::StatusOr<std::unique_ptr<Codec>> whole = Made(parsed.name, factory(parsed.options));
+  absl::StatusOr<std::unique_ptr<Codec>> whole = MadeBy(parsed.name, factory(parsed.options));
   if (whole.ok()) return NamedCodec{.name = parsed.name, .codec = *std::move(whole)};
   LEEWAY_ASSIGN_OR_RETURN(const std::optional<Momentum> momentum,
                           TakeMomentum(parsed.name, &parsed.options));
   if (!momentum.has_value()) return whole.status();
-  LEEWAY_ASSIGN_OR_RETURN(std::unique_ptr<Codec> codec, Made(parsed.name, factory(parsed.options)));
+  LEEWAY_ASSIGN_OR_RETURN(std::unique_ptr<Codec> codec,
+                          MadeBy(parsed.name, factory(parsed.options)));
   // One that keeps what it drops has a momentum of its own, or none that would be right.
   if (codec->keeps_residual()) return whole.status();
   if (codec->lossless()) {

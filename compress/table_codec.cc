@@ -32,7 +32,7 @@ absl::StatusOr<DType> MessageType(const TableSpec& spec, const Codec& codec) {
   return Refused(spec, "carries float32; of 16-bit tables only dense ones are widened for it");
 }
 
-absl::StatusOr<NamedCodec> Made(const TableSpec& spec) {
+absl::StatusOr<NamedCodec> MadeFor(const TableSpec& spec) {
   absl::StatusOr<NamedCodec> made = MakeCodec(spec.codec);
   if (made.ok()) return made;
   return absl::Status(made.status().code(),
@@ -90,7 +90,7 @@ absl::Status SetFeedback(const TableSpec& spec, TableCodec* table) {
 // One of several codecs that a table may have: error feedback that is asked for concerns those that
 // lose something. One with a residual of its own would take it along when it is switched off.
 absl::Status AllowAmongSeveral(TableSpec* one, bool* any_lossy) {
-  LEEWAY_ASSIGN_OR_RETURN(const NamedCodec made, Made(*one));
+  LEEWAY_ASSIGN_OR_RETURN(const NamedCodec made, MadeFor(*one));
   if (made.codec->lossless()) {
     one->error_feedback = ErrorFeedback::kAuto;
     return absl::OkStatus();
@@ -157,7 +157,7 @@ absl::StatusOr<TableCodecs> TableCodecsOf(const TableSpec& spec) {
 }
 
 absl::StatusOr<TableCodec> TableCodecOf(const TableSpec& spec) {
-  LEEWAY_ASSIGN_OR_RETURN(const NamedCodec made, Made(spec));
+  LEEWAY_ASSIGN_OR_RETURN(const NamedCodec made, MadeFor(spec));
   const bool feedback_wanted = WantsWorker(spec.error_feedback) || WantsServer(spec.error_feedback);
   if (made.codec->lossless() && feedback_wanted) {
     return Refused(spec,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
+#include <optional>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -9,6 +11,7 @@
 #include "proto/codec.h"
 #include "proto/messages.h"
 #include "runtime/log.h"
+#include "runtime/mutants.h"
 
 namespace leeway::node {
 
@@ -20,6 +23,8 @@ namespace {
 // Less than others take to tell of a stalled connection (van::Limits::stall_time), since a tick may
 // have been due just before the process stopped.
 constexpr absl::Duration kStandStillLogged = absl::Seconds(2);
+// Beats whose answers are waited for; of older ones nobody learns when they left.
+constexpr std::size_t kBeatsUnansweredMax = 64;
 
 }  // namespace
 
@@ -55,7 +60,7 @@ class Heartbeat::Beater final : private van::Handler {
     const absl::Time now = loop_->Now();
     // A process that was stopped or starved has not listened either: that time does not count.
     const absl::Duration late = now - last_tick_ - setup_.interval;
-    if (late > setup_.interval) last_answer_ += late;
+    if (late > setup_.interval && !runtime::Planted<"stopped-node-counts">()) last_answer_ += late;
     if (late > kStandStillLogged) {
       runtime::LogWarning("this process has stood still for ",
                           absl::FormatDuration(absl::Floor(late, absl::Milliseconds(100))),
@@ -91,6 +96,8 @@ class Heartbeat::Beater final : private van::Handler {
     beat.node = setup_.identity.node;
     beat.incarnation = setup_.identity.incarnation;
     beat.number = ++number_;
+    if (sent_.size() == kBeatsUnansweredMax) sent_.pop_front();
+    sent_.emplace_back(number_, loop_->Now());
     beat.uptime_ms = static_cast<std::uint64_t>(absl::ToInt64Milliseconds(loop_->Now() - started_));
     beat.resident_bytes = setup_.host->ResidentBytes();
     van::Message message;
@@ -98,6 +105,16 @@ class Heartbeat::Beater final : private van::Handler {
     if (absl::Status sent = van_->Send(peer_, std::move(message)); !sent.ok()) {
       runtime::LogDebug("heartbeat not sent: ", sent.message());
     }
+  }
+
+  void NoteAnswered(std::uint64_t number) {
+    std::optional<absl::Time> sent;
+    for (; !sent_.empty() && sent_.front().first <= number; sent_.pop_front()) {
+      if (sent_.front().first == number)
+        sent = runtime::Planted<"answer-to-the-newest-beat">() ? sent_.back().second
+                                                               : sent_.front().second;
+    }
+    if (sent.has_value()) Report([at = *sent](Reports& reports) { reports.answered(at); });
   }
 
   template <class F>
@@ -120,7 +137,7 @@ class Heartbeat::Beater final : private van::Handler {
     if (peer != peer_) return;
     runtime::LogDebug("heartbeat connection lost: ", why.message());
     peer_ = 0;
-    up_ = false;
+    if (std::exchange(up_, false)) Report([](Reports& reports) { reports.broken(); });
   }
 
   void OnMessage(PeerId peer, van::Message message) override {
@@ -135,6 +152,7 @@ class Heartbeat::Beater final : private van::Handler {
       if (ack->number > number_) return;
       answered_ = std::max(answered_, ack->number);
       last_answer_ = loop_->Now();
+      NoteAnswered(ack->number);
       if (std::exchange(silent_, false)) Report([](Reports& reports) { reports.heard_again(); });
     } else if (const auto* down = std::get_if<proto::NodeDown>(&*decoded)) {
       if (down->incarnation != setup_.identity.incarnation) return;
@@ -152,6 +170,7 @@ class Heartbeat::Beater final : private van::Handler {
   bool up_ = false, has_been_up_ = false;
   bool silent_ = false;
   std::uint64_t number_ = 0, answered_ = 0;
+  std::deque<std::pair<std::uint64_t, absl::Time>> sent_;  // beats that are not answered: when
   absl::Time started_, last_answer_, last_tick_, connecting_since_;
   TimerId timer_ = TimerId::kNone;
 };

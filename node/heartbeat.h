@@ -33,6 +33,10 @@ class Heartbeat {
     // At every beat while the scheduler has not answered for `failure_timeout`, how long.
     absl::AnyInvocable<void(absl::Duration)> silent;
     absl::AnyInvocable<void()> heard_again;
+    // The scheduler has answered a beat, which left at that time; no older one is told after it.
+    absl::AnyInvocable<void(absl::Time)> answered;
+    // The connection has broken that beats go over: the scheduler may know of it, too.
+    absl::AnyInvocable<void()> broken;
     // The connection broke and stands again, or leads elsewhere than to the scheduler that was
     // joined: it may be another one that is there now.
     absl::AnyInvocable<void()> connected_again;

@@ -2,10 +2,14 @@
 
 #include <utility>
 
+#include "runtime/mutants.h"
+
 namespace leeway::node {
 
 bool MapFollower::Take(std::shared_ptr<const proto::ClusterMap> map) {
-  if (newest_ != nullptr && map->version <= newest_->version) return false;
+  if (newest_ != nullptr && map->version <= newest_->version &&
+      !runtime::Planted<"older-map-taken">())
+    return false;
   newest_ = std::move(map);
   return true;
 }
@@ -16,7 +20,8 @@ std::vector<proto::NodeDown> MapFollower::Untold() {
   const auto tell = [&](proto::NodeDown down) {
     down.epoch = newest_->epoch;
     down.reason = "the cluster map says so";
-    if (Take(down)) untold.push_back(std::move(down));
+    if (!runtime::Planted<"deaths-in-map-untold">() && Take(down))
+      untold.push_back(std::move(down));
   };
   for (const proto::ServerEntry& server : newest_->servers) {
     if (server.alive) continue;

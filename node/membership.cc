@@ -9,6 +9,7 @@
 #include "node/membership_impl.h"
 #include "node/scheduler_url.h"
 #include "runtime/log.h"
+#include "runtime/mutants.h"
 #include "van/reason.h"
 
 namespace leeway::node {
@@ -161,7 +162,7 @@ void Membership::Impl::OnNoScheduler(const absl::Status& what) {
 
 void Membership::Impl::OnSchedulerMoved(const proto::SchedulerMoved& moved) {
   if (state_ != State::kMember && state_ != State::kLeaving) return;
-  if (moved.cluster != welcome_.cluster) return;
+  if (moved.cluster != welcome_.cluster && !runtime::Planted<"any-scheduler-followed">()) return;
   link_.TryAt(SchedulerUrl(moved.address));
 }
 
@@ -188,7 +189,7 @@ void Membership::Impl::SayWhatIsDue() {
 }
 
 void Membership::Impl::Resend() {
-  SayWhatIsDue();
+  if (state_ != State::kLeaving || !runtime::Planted<"leave-said-once">()) SayWhatIsDue();
   // The scheduler lives, or this node would be told of its silence; so it is the connection.
   if (state_ == State::kMember && !joined_here_) {
     link_.ConnectAnewIfSilentFor(absl::Milliseconds(welcome_.failure_timeout_ms));

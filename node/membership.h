@@ -38,6 +38,12 @@ class Membership {
     virtual void OnSchedulerMessage(proto::AnyMessage message) = 0;
     // The scheduler has been silent for longer than Config::failure_timeout, or is heard again.
     virtual void OnSchedulerHeard(bool /*heard*/) {}
+    // The scheduler has answered a heartbeat that left at that time, by this node's clock: it takes
+    // this node for alive until Welcome::failure_timeout_ms after that, at the least, unless the
+    // connections break.
+    virtual void OnSchedulerAnswered(absl::Time /*sent*/) {}
+    // The connection for heartbeats has broken, so that the scheduler may be about to give it up.
+    virtual void OnHeartbeatBroken() {}
     // Its answers in JSON (Admin and status).
     virtual void OnSchedulerText(proto::AnyMessage /*message*/, absl::string_view /*text*/) {}
     // The last call. OK: the scheduler ended the cluster in order (Shutdown). Otherwise: the

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "node/membership_impl.h"
 #include "runtime/log.h"
+#include "runtime/mutants.h"
 
 namespace leeway::node {
 
@@ -38,7 +39,8 @@ void Membership::Impl::TakeAsMember(proto::AnyMessage message, absl::string_view
              std::holds_alternative<proto::StatusRequest>(message) ||
              std::holds_alternative<proto::CheckpointPrepare>(message) ||
              std::holds_alternative<proto::CheckpointCut>(message) ||
-             std::holds_alternative<proto::RestoreShards>(message)) {
+             std::holds_alternative<proto::RestoreShards>(message) ||
+             std::holds_alternative<proto::LeadNow>(message)) {
     (*listener_)->OnSchedulerMessage(std::move(message));
   } else if (std::holds_alternative<proto::StatusReply>(message) ||
              std::holds_alternative<proto::AdminReply>(message)) {
@@ -49,7 +51,8 @@ void Membership::Impl::TakeAsMember(proto::AnyMessage message, absl::string_view
 void Membership::Impl::OnWelcome(const proto::Welcome& welcome) {
   joined_here_ = true;
   if (state_ == State::kMember) {
-    if (welcome.cluster != welcome_.cluster || welcome.node != welcome_.node) {
+    if (!runtime::Planted<"new-cluster-not-seen">() &&
+        (welcome.cluster != welcome_.cluster || welcome.node != welcome_.node)) {
       End(absl::AbortedError(
           absl::StrCat("the scheduler at ", url(), " was started anew: the old cluster is gone")));
     }
@@ -81,9 +84,13 @@ void Membership::Impl::StartHeartbeat(const van::Identity& identity) {
   Heartbeat::Reports reports;
   reports.silent = [this](absl::Duration silent) { OnSilence(silent); };
   reports.heard_again = [this] { HeardAgain(); };
+  reports.answered = [this](absl::Time sent) { (*listener_)->OnSchedulerAnswered(sent); };
+  reports.broken = [this] { (*listener_)->OnHeartbeatBroken(); };
   // A connection over which nothing is said does not notice that the other end is gone. Joining
   // again shows it: it breaks, or is answered.
-  reports.connected_again = [this] { joined_here_ = false; };
+  reports.connected_again = [this] {
+    joined_here_ = joined_here_ && runtime::Planted<"other-scheduler-not-joined">();
+  };
   reports.given_up = [this](const absl::Status& why) { End(why); };
   heartbeat_ = std::make_unique<Heartbeat>(std::move(setup), std::move(reports));
 }
@@ -95,7 +102,7 @@ void Membership::Impl::OnSilence(absl::Duration heartbeats) {
   const absl::Duration silent = std::min(heartbeats, loop_->Now() - link_.heard());
   if (silent <= absl::Milliseconds(welcome_.failure_timeout_ms)) return HeardAgain();
   const absl::Duration patience = setup_.config.scheduler_timeout;
-  if (silent > patience) {
+  if (silent > patience && !runtime::Planted<"silence-without-end">()) {
     return End(absl::UnavailableError(
         absl::StrCat("the scheduler at ", url(), " has not answered heartbeats for ",
                      absl::FormatDuration(patience), " (LEEWAY_SCHEDULER_TIMEOUT_MS)")));
@@ -120,7 +127,7 @@ void Membership::Impl::HeardAgain() {
 void Membership::Impl::OnMap(std::shared_ptr<const proto::ClusterMap> map) {
   if (!maps_.Take(map)) {
     // Again: the scheduler has not heard that it was taken.
-    if (acknowledged_ >= map->version) SendMapAck();
+    if (acknowledged_ >= map->version && !runtime::Planted<"map-acknowledged-once">()) SendMapAck();
     return;
   }
   for (const proto::NodeDown& down : maps_.Untold()) {
@@ -128,7 +135,8 @@ void Membership::Impl::OnMap(std::shared_ptr<const proto::ClusterMap> map) {
   }
   if (state_ != State::kMember) return;
   // A server acknowledges when its data threads have the map; for a worker, having it is all.
-  if (setup_.role != Role::kServer) AckMap(map->version);
+  if (setup_.role != Role::kServer || runtime::Planted<"acknowledged-before-taken">())
+    AckMap(map->version);
   (*listener_)->OnMap(std::move(map));
 }
 
@@ -137,7 +145,7 @@ void Membership::Impl::OnNodeDown(const proto::NodeDown& down) {
 }
 
 void Membership::Impl::Tell(const proto::NodeDown& down) {
-  if (down.node == welcome_.node) {
+  if (down.node == welcome_.node && !runtime::Planted<"own-death-unheard">()) {
     End(absl::AbortedError(
         absl::StrCat("the scheduler at ", url(), " has given up on this node: ", down.reason)));
   } else {
@@ -147,7 +155,9 @@ void Membership::Impl::Tell(const proto::NodeDown& down) {
 
 void Membership::Impl::SendMapAck() {
   if (state_ == State::kMember && acknowledged_ > 0) {
-    link_.SendQuietly(proto::MapAck{.version = acknowledged_, .clock = (*listener_)->clock()});
+    link_.SendQuietly(proto::MapAck{
+        .version = acknowledged_,
+        .clock = runtime::Planted<"acknowledged-without-clock">() ? 0 : (*listener_)->clock()});
   }
 }
 

@@ -191,6 +191,8 @@ class MembershipTest : public ::testing::Test, private Membership::Listener {
   std::vector<std::string> said_;    // names of other messages
   std::vector<absl::Status> overs_;
   std::optional<absl::Status> left_;
+  std::vector<absl::Duration> answered_;  // how long after it had left
+  int broken_ = 0;
 
  private:
   void OnWelcome(const proto::Welcome&) override { ++welcomes_; }
@@ -202,6 +204,8 @@ class MembershipTest : public ::testing::Test, private Membership::Listener {
     said_.emplace_back(proto::NameOf(message));
   }
   void OnOver(const absl::Status& why) override { overs_.push_back(why); }
+  void OnSchedulerAnswered(absl::Time sent) override { answered_.push_back(world_.Now() - sent); }
+  void OnHeartbeatBroken() override { ++broken_; }
 };
 
 // ---- joining ----
@@ -493,6 +497,20 @@ TEST_F(MembershipTest, ASchedulerThatComesBackElsewhereIsFoundOnceAServerSaysWhe
   EXPECT_EQ(membership_->scheduler_address(), "sim://scheduler2/0");
 }
 
+TEST_F(MembershipTest, WhereTheSchedulerWasAtFirstIsNotForgotten) {
+  Join(Role::kWorker);
+  CrashScheduler();
+  world_.RunFor(absl::Seconds(1));
+  for (int i = 0; i < 10; ++i) {
+    membership_->OnSchedulerMoved(
+        {.address = absl::StrCat("sim://nobody", i, "/0"), .cluster = 0xc1});
+    world_.RunFor(absl::Milliseconds(100));
+  }
+  StartScheduler();
+  EXPECT_TRUE(RunUntil([&] { return scheduler_->Count<proto::Join>() > 0; }, absl::Minutes(1)));
+  EXPECT_TRUE(overs_.empty());
+}
+
 // The heartbeats' connection never stood to the scheduler that was joined: nothing has broken.
 TEST_F(MembershipTest, ASchedulerThatCameBackBeforeTheFirstHeartbeatIsJoined) {
   Join(Role::kServer);
@@ -572,6 +590,36 @@ TEST_F(MembershipTest, ItBeatsAsTheSchedulerSaysAndGivesUpOnALongSilence) {
   EXPECT_EQ(overs_[0].code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(Text(overs_[0]),
               AllOf(HasSubstr(kScheduler), HasSubstr("LEEWAY_SCHEDULER_TIMEOUT_MS")));
+}
+
+// What the scheduler has promised counts from there.
+TEST_F(MembershipTest, ItSaysWhenTheHeartbeatLeftThatWasAnswered) {
+  Join(Role::kServer);
+  world_.RunFor(absl::Seconds(1));  // the connection for heartbeats stands
+  van::LinkFaults slow;
+  slow.delay_min = slow.delay_max = absl::Milliseconds(1200);  // several are under way
+  network_.SetFaults("scheduler", "node", slow);
+  world_.RunFor(absl::Seconds(5));
+  answered_.clear();
+  world_.RunFor(absl::Seconds(5));
+  EXPECT_GE(answered_.size(), 9u);
+  for (const absl::Duration ago : answered_) {
+    EXPECT_GE(ago, absl::Milliseconds(1200));
+    EXPECT_LT(ago, absl::Milliseconds(1210));
+  }
+  scheduler_->answer_beats = false;
+  world_.RunFor(absl::Seconds(2));
+  answered_.clear();
+  world_.RunFor(absl::Seconds(60));
+  EXPECT_TRUE(answered_.empty());
+  scheduler_->answer_beats = true;
+  network_.SetFaults("scheduler", "node", {});
+  world_.RunFor(absl::Seconds(5));
+  EXPECT_FALSE(answered_.empty());
+  EXPECT_EQ(broken_, 0);
+  CrashScheduler();
+  world_.RunFor(absl::Seconds(1));
+  EXPECT_EQ(broken_, 1);
 }
 
 TEST_F(MembershipTest, ASchedulerThatSpeaksIsNotSilentWhateverBecomesOfTheBeats) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/codec.h"
 #include "runtime/log.h"
+#include "runtime/mutants.h"
 
 namespace leeway::node {
 namespace {
@@ -79,7 +80,9 @@ void SchedulerLink::TryAt(const std::string& url) {
   std::erase(urls_, url);
   urls_.insert(urls_.begin() + (up_ ? 1 : 0), url);
   // Where it was at first is not forgotten.
-  if (urls_.size() > kAddressesMax) urls_.erase(urls_.end() - (urls_.back() == home_ ? 2 : 1));
+  if (urls_.size() > kAddressesMax)
+    urls_.erase(urls_.end() -
+                (urls_.back() == home_ && !runtime::Planted<"home-forgotten">() ? 2 : 1));
   if (up_) return;
   loop_->Cancel(connect_timer_);
   if (peer_ != 0) van_->Disconnect(std::exchange(peer_, 0), absl::OkStatus());

@@ -17,6 +17,21 @@ struct ReplicaReady {
   std::uint64_t epoch = 0;
   std::uint32_t shard = 0;
 };
+// server → scheduler: what it sends to the next replica of the shard, or to one that it fills, has
+// not been acknowledged for long. Said again for as long as that is so.
+struct LinkReport {
+  std::uint64_t epoch = 0;
+  std::uint32_t shard = 0;
+  std::uint32_t server = 0;  // rank: to whom it sends
+  bool handover = false;     // it was the head, and hands over to that one
+};
+// scheduler → server: it is the head of the shard, and need not wait for what server `from`, the
+// head before it, had to hand over: that one had stepped down in that epoch.
+struct LeadNow {
+  std::uint64_t epoch = 0;
+  std::uint32_t shard = 0;
+  std::uint32_t from = 0;  // rank
+};
 // server → scheduler, on every heartbeat interval.
 struct ShardLoad {
   std::uint32_t shard = 0;

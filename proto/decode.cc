@@ -118,6 +118,8 @@ absl::Status ReadHeader(const wire::Header& header, Input& in, AnyMessage* to) {
     LEEWAY_BODY(PushBatch);
     LEEWAY_BODY(PushAcks);
     LEEWAY_BODY(CodecReport);
+    LEEWAY_BODY(LinkReport);
+    LEEWAY_BODY(LeadNow);
 #undef LEEWAY_BODY
     case wire::Body::NONE:
       break;

@@ -126,6 +126,8 @@ absl::Status Read(const wire::Replicate& from, Input& in, Replicate* to);
 absl::Status Read(const wire::ReplicateAck& from, Input& in, ReplicateAck* to);
 absl::Status Read(const wire::ReplicaReady& from, Input& in, ReplicaReady* to);
 absl::Status Read(const wire::LoadReport& from, Input& in, LoadReport* to);
+absl::Status Read(const wire::LinkReport& from, Input& in, LinkReport* to);
+absl::Status Read(const wire::LeadNow& from, Input& in, LeadNow* to);
 // decode_admin.cc:
 absl::Status Read(const wire::Admin& from, Input& in, Admin* to);
 absl::Status Read(const wire::AdminReply& from, Input& in, AdminReply* to);

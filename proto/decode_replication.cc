@@ -19,6 +19,7 @@ struct Traits {
   bool one_window = false;   // exactly one of them
   bool block_alone = false;  // table and dense block, without a payload
   bool encodes = false;      // perhaps how workers are told of it: codec, or whole
+  std::size_t refusals_min = 0, refusals_max = 0;
 };
 
 constexpr Traits TraitsOf(ReplicaItem kind) {
@@ -32,6 +33,7 @@ constexpr Traits TraitsOf(ReplicaItem kind) {
     case ReplicaItem::kEnter:
       return {.index = true, .windows = true, .one_window = true};
     case ReplicaItem::kFillBegin:
+      return {.windows = true, .refusals_max = kRefusalsMax};
     case ReplicaItem::kHandoverEnd:
       return {.windows = true};
     case ReplicaItem::kFillPiece:
@@ -42,6 +44,10 @@ constexpr Traits TraitsOf(ReplicaItem kind) {
       return {.push = true, .target = true, .rate = true};
     case ReplicaItem::kVersion:
       return {.index = true, .block_alone = true, .encodes = true};
+    case ReplicaItem::kRefusal:
+      return {.index = true, .refusals_min = 1, .refusals_max = 1};
+    case ReplicaItem::kConfirm:
+      return {.index = true};
   }
   return {};
 }
@@ -55,7 +61,7 @@ absl::Status ReadPlace(const wire::Replicate& from, Replicate* to) {
   to->item = from.item();
   LEEWAY_RETURN_IF_ERROR(CheckRange("item", to->item, 1, kAny));
   LEEWAY_RETURN_IF_ERROR(
-      ReadEnum("kind", from.kind(), ReplicaItem::kPush, ReplicaItem::kVersion, &to->kind));
+      ReadEnum("kind", from.kind(), ReplicaItem::kPush, ReplicaItem::kConfirm, &to->kind));
   to->index = from.index();
   to->clock = from.clock();
   to->pushed_until = from.pushed_until();
@@ -159,6 +165,33 @@ absl::Status ReadWindows(const wire::Replicate& from, Replicate* to) {
   return absl::OkStatus();
 }
 
+absl::Status ReadRefusal(const wire::Refusal& from, Input& in, Refusal* to) {
+  to->worker = from.worker();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("refusal's worker", to->worker, 0, kWorkersMax - 1));
+  to->incarnation = from.incarnation();
+  to->sequence = from.sequence();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("refusal's sequence", to->sequence, 1, kAny));
+  to->held = from.held();
+  to->with_earlier = from.with_earlier();
+  LEEWAY_RETURN_IF_ERROR(ReadStatus(from.code(), from.reason(), in, &to->status));
+  if (to->status.ok()) return Wrong("refusal's code is 0, may be 1 to 16");
+  return CheckRange("length of refusal's reason", to->status.message().size(), 0,
+                    kRefusalReasonBytesMax);
+}
+
+absl::Status ReadRefusals(const wire::Replicate& from, Input& in, Replicate* to) {
+  const Traits has = TraitsOf(to->kind);
+  const std::size_t size = SizeOrZero(from.refusals());
+  LEEWAY_RETURN_IF_ERROR(
+      CheckRange("number of refusals", size, has.refusals_min, has.refusals_max));
+  to->refusals.resize(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    const wire::Refusal* const refusal = from.refusals()->Get(static_cast<std::uint32_t>(i));
+    LEEWAY_RETURN_IF_ERROR(ReadRefusal(*refusal, in, &to->refusals[i]));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status Read(const wire::Replicate& from, Input& in, Replicate* to) {
@@ -166,6 +199,7 @@ absl::Status Read(const wire::Replicate& from, Input& in, Replicate* to) {
   LEEWAY_RETURN_IF_ERROR(ReadPush(from, to));
   LEEWAY_RETURN_IF_ERROR(ReadTarget(from, to));
   LEEWAY_RETURN_IF_ERROR(ReadWindows(from, to));
+  LEEWAY_RETURN_IF_ERROR(ReadRefusals(from, in, to));
   return TakePayload(*to, in);
 }
 
@@ -184,6 +218,25 @@ absl::Status Read(const wire::ReplicaReady& from, Input&, ReplicaReady* to) {
   LEEWAY_RETURN_IF_ERROR(CheckRange("epoch", to->epoch, 1, kAny));
   to->shard = from.shard();
   return CheckRange("shard", to->shard, 0, kShardsMax - 1);
+}
+
+absl::Status Read(const wire::LinkReport& from, Input&, LinkReport* to) {
+  to->epoch = from.epoch();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("epoch", to->epoch, 1, kAny));
+  to->shard = from.shard();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("shard", to->shard, 0, kShardsMax - 1));
+  to->server = from.server();
+  to->handover = from.handover();
+  return CheckRange("server", to->server, 0, kServersMax - 1);
+}
+
+absl::Status Read(const wire::LeadNow& from, Input&, LeadNow* to) {
+  to->epoch = from.epoch();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("epoch", to->epoch, 1, kAny));
+  to->shard = from.shard();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("shard", to->shard, 0, kShardsMax - 1));
+  to->from = from.from();
+  return CheckRange("from", to->from, 0, kServersMax - 1);
 }
 
 absl::Status Read(const wire::LoadReport& from, Input&, LoadReport* to) {

@@ -47,9 +47,10 @@ WriteParameters(Builder& out, const std::map<std::string, double>& all) {
 
 // A reason may hold anything (a system's error text, a user's): what Decode would refuse is
 // replaced, for losing the whole message would be worse.
-inline Text WriteReason(Builder& out, absl::string_view reason) {
-  if (IsClean(reason, Lines::kMany)) return Write(out, Cut(reason, kReasonBytesMax));
-  return Write(out, Cut(Cleaned(Cut(reason, kReasonBytesMax), Lines::kMany), kReasonBytesMax));
+inline Text WriteReason(Builder& out, absl::string_view reason,
+                        std::size_t bytes_max = kReasonBytesMax) {
+  if (IsClean(reason, Lines::kMany)) return Write(out, Cut(reason, bytes_max));
+  return Write(out, Cut(Cleaned(Cut(reason, bytes_max), Lines::kMany), bytes_max));
 }
 
 inline Text WriteReason(Builder& out, const absl::Status& status) {
@@ -77,6 +78,8 @@ Offset<wire::Replicate> Write(Builder& out, const Replicate& m);
 Offset<wire::ReplicateAck> Write(Builder& out, const ReplicateAck& m);
 Offset<wire::ReplicaReady> Write(Builder& out, const ReplicaReady& m);
 Offset<wire::LoadReport> Write(Builder& out, const LoadReport& m);
+Offset<wire::LinkReport> Write(Builder& out, const LinkReport& m);
+Offset<wire::LeadNow> Write(Builder& out, const LeadNow& m);
 // encode_admin.cc:
 Offset<wire::Admin> Write(Builder& out, const Admin& m);
 Offset<wire::AdminReply> Write(Builder& out, const AdminReply& m);

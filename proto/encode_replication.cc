@@ -11,6 +11,15 @@ Offset<wire::Replicate> Write(Builder& out, const Replicate& m) {
     workers.emplace_back(w.incarnation, w.clock, w.since, w.admitted, w.admitted_held, w.rank);
   }
   const auto workers_at = out.CreateVectorOfStructs(workers);
+  std::vector<Offset<wire::Refusal>> refusals;
+  refusals.reserve(m.refusals.size());
+  for (const Refusal& r : m.refusals) {
+    const Text reason = WriteReason(out, r.status.message(), kRefusalReasonBytesMax);
+    refusals.push_back(wire::CreateRefusal(out, r.incarnation, r.sequence, r.worker, r.held,
+                                           r.with_earlier, Code(r.status), reason));
+  }
+  const auto refusals_at = refusals.empty() ? Offset<flatbuffers::Vector<Offset<wire::Refusal>>>()
+                                            : out.CreateVector(refusals);
   wire::ReplicateBuilder item(out);
   item.add_shard(m.shard);
   item.add_epoch(m.epoch);
@@ -37,6 +46,7 @@ Offset<wire::Replicate> Write(Builder& out, const Replicate& m) {
   item.add_version(m.version);
   item.add_whole(m.whole);
   item.add_settings(m.settings);
+  item.add_refusals(refusals_at);
   return item.Finish();
 }
 
@@ -46,6 +56,14 @@ Offset<wire::ReplicateAck> Write(Builder& out, const ReplicateAck& m) {
 
 Offset<wire::ReplicaReady> Write(Builder& out, const ReplicaReady& m) {
   return wire::CreateReplicaReady(out, m.epoch, m.shard);
+}
+
+Offset<wire::LinkReport> Write(Builder& out, const LinkReport& m) {
+  return wire::CreateLinkReport(out, m.epoch, m.shard, m.server, m.handover);
+}
+
+Offset<wire::LeadNow> Write(Builder& out, const LeadNow& m) {
+  return wire::CreateLeadNow(out, m.epoch, m.shard, m.from);
 }
 
 Offset<wire::LoadReport> Write(Builder& out, const LoadReport& m) {

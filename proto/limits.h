@@ -21,6 +21,9 @@ inline constexpr std::uint64_t kBatchBytesMax = 64 << 10;
 inline constexpr std::size_t kReplyPartsMax = 64;
 inline constexpr std::size_t kNameBytesMax = 255;     // tables, barriers, handlers, updaters
 inline constexpr std::size_t kReasonBytesMax = 4096;  // longer reasons are cut when encoded
+// Of a push that was refused, as its replicas are told of it; and so many in the state of a shard.
+inline constexpr std::size_t kRefusalReasonBytesMax = 512;
+inline constexpr std::size_t kRefusalsMax = 16384;
 inline constexpr std::size_t kAddressBytesMax = 512;
 inline constexpr std::size_t kPathBytesMax = 4095;      // directories of checkpoints
 inline constexpr std::size_t kArgumentBytesMax = 4095;  // of an Admin; as long as a path

@@ -377,7 +377,7 @@ using AnyMessage =
                  StatusRequest, StatusReply, EnterClock, EnterClockReply, Replicate, ReplicateAck,
                  ReplicaReady, LoadReport, Admin, AdminReply, CheckpointPrepare, CheckpointPrepared,
                  CheckpointCut, CheckpointWritten, RestoreShards, RestoreShardsReply,
-                 SchedulerMoved, PushBatch, PushAcks, CodecReport>;
+                 SchedulerMoved, PushBatch, PushAcks, CodecReport, LinkReport, LeadNow>;
 
 }  // namespace leeway::proto
 

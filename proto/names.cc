@@ -53,7 +53,9 @@ absl::string_view NameOf(const AnyMessage& message) {
                                                  "SchedulerMoved",
                                                  "PushBatch",
                                                  "PushAcks",
-                                                 "CodecReport"};
+                                                 "CodecReport",
+                                                 "LinkReport",
+                                                 "LeadNow"};
   static_assert(std::size(kNames) == std::variant_size_v<AnyMessage>);
   return message.valueless_by_exception() ? kNames[0] : kNames[message.index()];
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "leeway/dtype.h"
 #include "leeway/table_spec.h"
 
@@ -38,11 +39,27 @@ enum class ReplicaItem : std::uint8_t {
   kHeld = 8,       // handover: a push of a clock that has not closed; as kPush
   kHandoverEnd = 9,  // handover: that was all; `workers`
   kVersion = 10,     // a new version of a dense block is made for workers (ps/store/versions.h)
+  kRefusal = 11,     // a push was refused; `refusals` has that one
+  kConfirm = 12,     // nothing has changed; who takes it followed its head when it was logged
+};
+
+// A push that the head refused: every later head has to say the same of it, also where later pushes
+// of the worker have been applied since.
+struct Refusal {
+  std::uint32_t worker = 0;  // whose push: rank, incarnation, number
+  std::uint64_t incarnation = 0;
+  std::uint64_t sequence = 0;
+  bool held = false;          // to a table whose pushes are held (BSP)
+  bool with_earlier = false;  // and of earlier ones it is not known any more whether they were
+  absl::Status status =
+      absl::UnknownError("");  // not OK; its text is cut to kRefusalReasonBytesMax
+  friend bool operator==(const Refusal&, const Refusal&) = default;
 };
 
 // One item of the stream of a shard between two replicas. Items of a stream count 1, 2, 3, …; log
-// entries (kPush, kClose and the kUpdates before it, kEnter, kVersion) carry their index in the
-// shard's log, which counts from 1 as well. What a kind does not have is 0: Decode holds to it.
+// entries (kPush, kClose and the kUpdates before it, kEnter, kVersion, kRefusal, kConfirm) carry
+// their index in the shard's log, which counts from 1 as well. What a kind does not have is 0:
+// Decode holds to it.
 struct Replicate {
   std::uint32_t shard = 0;
   std::uint64_t epoch = 0;   // the sender's
@@ -68,6 +85,8 @@ struct Replicate {
   double learning_rate = 0;
   // kClose, kEnter, kFillBegin, kHandoverEnd. By rank, then incarnation; none twice.
   std::vector<WorkerWindow> workers = {};
+  // kRefusal: one. kFillBegin: what is remembered of all workers, in the order of sequences.
+  std::vector<Refusal> refusals = {};
   // kFillBegin: pushes that were applied at once are of clocks below it.
   std::uint64_t pushed_until = 0;
   // kPush, kHeld: as in Request. kUpdate, kVersion: of the message to workers that is made then.

@@ -59,9 +59,9 @@ TEST(StructureTest, Garbage) {
 TEST(StructureTest, BodyOfAnUnknownType) {
   Builder out;
   const auto body = wire::CreateGoodbye(out);
-  wire::FinishHeaderBuffer(out, wire::CreateHeader(out, static_cast<wire::Body>(48), body.Union()));
+  wire::FinishHeaderBuffer(out, wire::CreateHeader(out, static_cast<wire::Body>(50), body.Union()));
   EXPECT_EQ(Says(runtime::Buffer::CopyOf(out.GetBufferPointer(), out.GetSize())),
-            "malformed header: body's type is 48, may be 1 to 47");
+            "malformed header: body's type is 50, may be 1 to 49");
 }
 
 TEST(StructureTest, TypeWithoutBody) {

@@ -166,8 +166,8 @@ inline auto Fields(const EnterClockReply& m) {
   return std::tie(a, b);
 }
 inline auto Fields(const Replicate& m) {
-  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x, y, z] = m;
-  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x, y, z);
+  const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x, y, z, aa] = m;
+  return std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x, y, z, aa);
 }
 inline auto Fields(const ReplicateAck& m) {
   const auto& [a, b, c, d, e] = m;
@@ -176,6 +176,14 @@ inline auto Fields(const ReplicateAck& m) {
 inline auto Fields(const ReplicaReady& m) {
   const auto& [a, b] = m;
   return std::tie(a, b);
+}
+inline auto Fields(const LinkReport& m) {
+  const auto& [a, b, c, d] = m;
+  return std::tie(a, b, c, d);
+}
+inline auto Fields(const LeadNow& m) {
+  const auto& [a, b, c] = m;
+  return std::tie(a, b, c);
 }
 inline auto Fields(const CodecReport& m) {
   const auto& [a, b, c, d, e] = m;

@@ -138,6 +138,19 @@ void AddReplication(std::vector<Sample>* all) {
   Replicate enter = NewItem(ReplicaItem::kEnter);
   enter.workers = {Windows()[1]};
   all->push_back({enter});
+  Replicate refusal = NewItem(ReplicaItem::kRefusal);
+  refusal.refusals = {{.worker = 3,
+                       .incarnation = ~0ull,
+                       .sequence = 8,
+                       .held = true,
+                       .status = absl::ResourceExhaustedError("LEEWAY_HELD_BYTES_MAX")}};
+  all->push_back({refusal});
+  all->push_back({NewItem(ReplicaItem::kConfirm)});
+  Replicate remembered = NewItem(ReplicaItem::kFillBegin);
+  remembered.refusals = refusal.refusals;
+  remembered.refusals.push_back(
+      {.worker = 1, .sequence = 1, .with_earlier = true, .status = absl::UnknownError("")});
+  all->push_back({remembered});
   all->push_back({NewItem(ReplicaItem::kFillEnd)});
   Replicate first = NewItem(ReplicaItem::kFillBegin);
   first.index = 0;  // nothing has been logged yet
@@ -148,6 +161,11 @@ void AddReplication(std::vector<Sample>* all) {
 
   all->push_back({ReplicateAck{.shard = 7, .stream = 9, .item = 12, .committed = 3, .since = 4}});
   all->push_back({ReplicaReady{.epoch = 3, .shard = kShardsMax - 1}});
+  for (const bool handover : {false, true}) {
+    all->push_back({LinkReport{
+        .epoch = 3, .shard = kShardsMax - 1, .server = kServersMax - 1, .handover = handover}});
+  }
+  all->push_back({LeadNow{.epoch = 3, .shard = kShardsMax - 1, .from = kServersMax - 1}});
   all->push_back(
       {LoadReport{.shards = {{.shard = 0, .bytes = 1ull << 40, .requests = 5},
                              {.shard = kShardsMax - 1, .bytes = 1, .requests = ~0ull}}}});

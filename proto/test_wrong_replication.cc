@@ -33,6 +33,7 @@ Replicate GoodItem(ReplicaItem kind) {
   if (kind == ReplicaItem::kPush || kind == ReplicaItem::kHeld) m.sequence = 1;
   if (kind == ReplicaItem::kEnter || kind == ReplicaItem::kClose) m.workers = {{.rank = 1}};
   if (kind == ReplicaItem::kFillPiece) m.state_slots = 2;
+  if (kind == ReplicaItem::kRefusal) m.refusals = {{.sequence = 1}};
   if (m.sequence == 0 && kind != ReplicaItem::kUpdate && kind != ReplicaItem::kFillPiece) return m;
   m.table = 1;
   m.dtype = DType::kFloat16;
@@ -80,9 +81,36 @@ std::vector<Wrong> WrongReplication() {
       {"Item0", ItemWith(ReplicaItem::kFillEnd, [](Replicate& m) { m.item = 0; }),
        "malformed Replicate: item is 0, may be at least 1"},
       {"Kind0", ItemWith(ReplicaItem::kFillEnd, [](Replicate& m) { m.kind = ReplicaItem{0}; }),
-       "malformed Replicate: kind is 0, may be 1 to 10"},
-      {"Kind11", ItemWith(ReplicaItem::kFillEnd, [](Replicate& m) { m.kind = ReplicaItem{11}; }),
-       "malformed Replicate: kind is 11, may be 1 to 10"},
+       "malformed Replicate: kind is 0, may be 1 to 12"},
+      {"Kind13", ItemWith(ReplicaItem::kFillEnd, [](Replicate& m) { m.kind = ReplicaItem{13}; }),
+       "malformed Replicate: kind is 13, may be 1 to 12"},
+      {"RefusalOfNothing",
+       ItemWith(ReplicaItem::kRefusal, [](Replicate& m) { m.refusals.clear(); }),
+       "malformed Replicate: number of refusals is 0, may be 1"},
+      {"RefusalOfTwo", ItemWith(ReplicaItem::kRefusal, [](Replicate& m) { m.refusals.resize(2); }),
+       "malformed Replicate: number of refusals is 2, may be 1"},
+      {"RefusalThatIsNone",
+       ItemWith(ReplicaItem::kRefusal,
+                [](Replicate& m) { m.refusals[0].status = absl::OkStatus(); }),
+       "malformed Replicate: refusal's code is 0, may be 1 to 16"},
+      {"RefusalSequence0",
+       ItemWith(ReplicaItem::kRefusal, [](Replicate& m) { m.refusals[0].sequence = 0; }),
+       "malformed Replicate: refusal's sequence is 0, may be at least 1"},
+      {"RefusalWorkerAbove",
+       ItemWith(ReplicaItem::kRefusal, [](Replicate& m) { m.refusals[0].worker = kWorkersMax; }),
+       "malformed Replicate: refusal's worker is 65536, may be 0 to 65535"},
+      {"RefusalIndex0", ItemWith(ReplicaItem::kRefusal, [](Replicate& m) { m.index = 0; }),
+       "malformed Replicate: index is 0, may be at least 1"},
+      {"ConfirmIndex0", ItemWith(ReplicaItem::kConfirm, [](Replicate& m) { m.index = 0; }),
+       "malformed Replicate: index is 0, may be at least 1"},
+      {"ConfirmOfTable", ItemWith(ReplicaItem::kConfirm, [](Replicate& m) { m.table = 1; }),
+       "malformed Replicate: table is 1, may be 0"},
+      {"ConfirmWithWorkers",
+       ItemWith(ReplicaItem::kConfirm, [](Replicate& m) { m.workers = {{.rank = 1}}; }),
+       "malformed Replicate: number of workers is 1, may be 0"},
+      {"CloseWithRefusal",
+       ItemWith(ReplicaItem::kClose, [](Replicate& m) { m.refusals = {{.sequence = 1}}; }),
+       "malformed Replicate: number of refusals is 1, may be 0"},
       {"VersionOfNoTable", ItemWith(ReplicaItem::kVersion, [](Replicate&) {}),
        "malformed Replicate: table is 0, may be at least 1"},
       {"VersionBlock",

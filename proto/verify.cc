@@ -12,12 +12,12 @@ using flatbuffers::Verifier;
 // Header, body, table description, parameter: nothing lies deeper.
 constexpr flatbuffers::uoffset_t kDepthMax = 5;
 // The largest honest message is a map of the largest cluster.
-constexpr flatbuffers::uoffset_t kTablesMax = kServersMax + kWorkersMax + kParametersMax + 8;
+constexpr flatbuffers::uoffset_t kNestedTablesMax = kServersMax + kWorkersMax + kParametersMax + 8;
 
 Verifier NewVerifier(const std::uint8_t* data, std::size_t size) {
   Verifier::Options options;
   options.max_depth = kDepthMax;
-  options.max_tables = kTablesMax;
+  options.max_tables = kNestedTablesMax;
   return Verifier(data, size, options);
 }
 

@@ -45,6 +45,7 @@ void ChainBench::StartServer(std::uint32_t rank) {
   setup.options = options_.data;
   setup.tell_scheduler = [this](proto::AnyMessage message) {
     if (const auto* ready = std::get_if<proto::ReplicaReady>(&message)) ready_.insert(ready->shard);
+    if (const auto* link = std::get_if<proto::LinkReport>(&message)) link_reports.push_back(*link);
   };
   const std::vector<std::uint64_t>& limits = options_.table_bytes_max;
   server.memory = std::make_unique<TableMemory>(rank < limits.size() ? limits[rank] : 0);
@@ -62,6 +63,8 @@ void ChainBench::StartServer(std::uint32_t rank) {
   welcome.cluster = kCluster;
   welcome.block_bytes = kBlock * sizeof(float);
   welcome.replication = options_.replication;
+  welcome.failure_timeout_ms =
+      static_cast<std::uint32_t>(absl::ToInt64Milliseconds(options_.config.failure_timeout));
   server.thread->SetPlace(welcome);
   map.servers.push_back(
       {.node = 2 + rank, .rank = rank, .endpoints = {*endpoint}, .incarnation = 500 + rank});

@@ -59,9 +59,10 @@ class ChainBench {
   // Only these servers; workers hear nothing.
   void PublishTo(const std::vector<std::uint32_t>& servers);
   proto::ClusterMap map;
-  bool gives_up = false;               // some server is to; otherwise the test fails
-  std::vector<absl::Status> given_up;  // why
-  std::uint64_t timeout_ms = 0;        // of dense requests
+  bool gives_up = false;                        // some server is to; otherwise the test fails
+  std::vector<absl::Status> given_up;           // why
+  std::uint64_t timeout_ms = 0;                 // of dense requests
+  std::vector<proto::LinkReport> link_reports;  // of all servers
 
   // Dies, and the map without it is told: the rest of the chains goes on.
   void Kill(std::uint32_t server);

@@ -149,6 +149,115 @@ TEST_P(ChainChange, WhoeverDiesDuringAHandoverNothingIsLost) {
   }
 }
 
+// A head without replicas promises to keep them: nobody else does.
+TEST(FillOfFirmPushes, WaitsUntilTheirClockHasClosed) {
+  ChainBench bench({.servers = 2, .replication = 1});
+  const std::uint32_t table = bench.Install(Consistency::Bsp());
+  bench.SetChain({0});
+  bench.Publish();
+  for (std::uint64_t block = 0; block < ChainBench::kBlocks; ++block) {
+    bench.Push(0, table, 0, block, 1);
+  }
+  bench.UntilIdle();
+  EXPECT_TRUE(bench.worker(0).KeepsNothing());
+  bench.SetChain({0}, {1});
+  bench.Publish();
+  bench.RunFor(absl::Seconds(1));
+  EXPECT_TRUE(bench.ready().empty());
+  for (const std::uint32_t rank : {0u, 1u}) bench.worker(rank).Tick(1);
+  bench.Until([&] { return bench.ready().size() == bench.map.owners.size(); }, "until filled");
+}
+
+// What only the head has may be undone, and is neither told to a late worker nor saved.
+class HeadAlone : public testing::Test {
+ protected:
+  HeadAlone() {
+    bench_.SetChain({0, 1});
+    bench_.Publish();
+    bench_.UntilIdle();
+    bench_.network().Cut(ChainBench::HostOf(0), ChainBench::HostOf(1));
+  }
+  void Heal() { bench_.network().HealAll(); }
+
+  ChainBench bench_{{.servers = 2}};
+  const std::uint32_t table_ = bench_.Install(Consistency::Asp());
+};
+
+TEST_F(HeadAlone, LetsALateWorkerInWhenItsReplicasKnow) {
+  bench_.AddWorker(/*late=*/true);
+  bench_.Publish();
+  bench_.worker(2).Enter();
+  bench_.RunFor(absl::Milliseconds(200));
+  EXPECT_FALSE(bench_.worker(2).entered().has_value());
+  Heal();
+  bench_.Until([&] { return bench_.worker(2).entered().has_value(); }, "until it is let in");
+}
+
+TEST_F(HeadAlone, SavesNothingThatItsReplicasDoNotHave) {
+  for (std::uint64_t block = 0; block < ChainBench::kBlocks; ++block) {
+    bench_.Push(0, table_, 0, block, 1);
+  }
+  bench_.RunFor(absl::Milliseconds(50));
+  std::uint32_t saved = 0;
+  CutOrder order;
+  order.folder = "/saved/1";
+  const absl::StatusOr<std::uint32_t> shards =
+      bench_.thread(0).BeginCuts(order, [&](const auto& frozen) { saved += frozen.ok() ? 1 : 0; });
+  ASSERT_TRUE(shards.ok()) << shards.status();
+  bench_.RunFor(absl::Milliseconds(200));
+  EXPECT_EQ(saved, 0u);
+  Heal();
+  bench_.Until([&] { return saved == *shards; }, "until they are saved");
+}
+
+// Shards on their way to another server.
+TEST(HandoverUnderWay, IsNoTimeForACheckpoint) {
+  ChainBench bench({.servers = 2});
+  bench.Install(Consistency::Asp());
+  bench.SetChain({0, 1});
+  bench.Publish();
+  bench.UntilIdle();
+  bench.network().Cut(ChainBench::HostOf(0), ChainBench::HostOf(1));
+  bench.SetChain({1, 0});
+  bench.Publish();
+  bench.RunFor(absl::Milliseconds(100));
+  ASSERT_FALSE(bench.replica(1, 0)->leads());
+  EXPECT_EQ(bench.thread(1).BeginCuts(CutOrder(), [](const auto&) {}).status().code(),
+            absl::StatusCode::kAborted);
+}
+
+TEST(RestoredShards, ArePushedToAfterwards) {
+  ChainBench bench({.servers = 1, .replication = 1});
+  const std::uint32_t table = bench.Install(Consistency::Asp());
+  bench.SetChain({0});
+  bench.Publish();
+  ShardContent content;
+  content.num_shards = static_cast<std::uint32_t>(bench.map.owners.size());
+  bench.UntilIdle();
+  EXPECT_TRUE(bench.thread(0).Restore(content).ok());
+  for (std::uint64_t block = 0; block < ChainBench::kBlocks; ++block) {
+    bench.Push(0, table, 0, block, 1);
+  }
+  bench.UntilIdle();
+  EXPECT_EQ(bench.thread(0).Restore(content).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(Readers, AreServedByHeadsAlone) {
+  ChainBench bench({.servers = 2});
+  const std::uint32_t table = bench.Install(Consistency::Asp());
+  const std::uint32_t reader = bench.AddReader();
+  bench.SetChain({0, 1});
+  bench.Publish();
+  bench.UntilIdle();
+  proto::ClusterMap wrong = bench.map;
+  ++wrong.version;
+  for (proto::ShardOwner& owner : wrong.owners) owner.server_rank = 1;
+  bench.worker(reader).TakeMap(wrong);
+  const ChainWorker::Key read = bench.Pull(reader, table, 0, 0);
+  bench.RunFor(absl::Seconds(1));
+  EXPECT_TRUE(!bench.worker(reader).Answered(read) || !bench.worker(reader).ResultOf(read).ok());
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, ChainChange, testing::ValuesIn(kModes),
                          [](const auto& test) { return std::string(test.param.name); });
 
@@ -439,6 +548,31 @@ TEST(LateWorker, TheNextHeadWaitsForItsFirstIteration) {
   bench.network().HealAll();
   bench.UntilIdle();
   EXPECT_THAT(bench.worker(0).ValuesOf(read), Each(10));
+}
+
+// Where nothing is held the log has no clocks, but those of the pushes in it.
+TEST(LateWorker, IsNotLetInInThePastByANewHead) {
+  ChainBench bench({.servers = 2});
+  const std::uint32_t table = bench.Install(Consistency::Ssp(2));
+  bench.SetChain({0, 1});
+  bench.Publish();
+  for (std::uint64_t clock = 0; clock < 5; ++clock) {
+    for (const std::uint32_t rank : {0u, 1u}) {
+      for (std::uint64_t block = 0; block < ChainBench::kBlocks; ++block) {
+        bench.Push(rank, table, clock, block, 1);
+      }
+      bench.worker(rank).Tick(clock + 1);
+    }
+    bench.UntilIdle();
+  }
+  for (const std::uint32_t rank : {0u, 1u}) {
+    bench.network().Cut(ChainBench::WorkerHostOf(rank), ChainBench::HostOf(1));
+  }
+  bench.Kill(0);
+  LetInThirdWorker(&bench);
+  EXPECT_GE(*bench.worker(2).entered(), 5u);
+  bench.network().HealAll();
+  bench.UntilIdle();
 }
 
 void ExpectPullsOnceTheSchedulerIsHeard(ChainBench* bench, std::uint32_t table) {

@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "runtime/mutants.h"
+
 namespace leeway::ps {
 
 void Contributions::Add(std::uint64_t clock, const Target& target, Contribution contribution) {
@@ -14,7 +16,7 @@ void Contributions::Add(std::uint64_t clock, const Target& target, Contribution 
 
 void Contributions::Release(const Contribution& contribution) {
   bytes_ -= contribution.bytes;
-  budget_->bytes -= contribution.bytes;
+  if (!runtime::Planted<"held-not-given-back">()) budget_->bytes -= contribution.bytes;
 }
 
 std::optional<std::uint64_t> Contributions::FirstClock() const {
@@ -29,6 +31,7 @@ ClosedClock Contributions::Take(std::uint64_t clock) {
   for (auto& [target, list] : closed) {
     for (const Contribution& contribution : list) Release(contribution);
     std::sort(list.begin(), list.end(), [](const Contribution& a, const Contribution& b) {
+      if (runtime::Planted<"sums-in-order-of-arrival">()) return false;
       return std::tie(a.rank, a.incarnation, a.sequence) <
              std::tie(b.rank, b.incarnation, b.sequence);
     });
@@ -47,7 +50,9 @@ std::uint64_t Contributions::Discard(std::uint32_t rank, std::uint64_t incarnati
   for (auto it = clocks_.lower_bound(clock); it != clocks_.end();) {
     for (auto entry = it->second.begin(); entry != it->second.end();) {
       discarded += std::erase_if(entry->second, [&](const Contribution& contribution) {
-        const bool its = contribution.rank == rank && contribution.incarnation == incarnation;
+        const bool its =
+            contribution.rank == rank && (contribution.incarnation == incarnation ||
+                                          runtime::Planted<"discards-of-all-incarnations">());
         if (its) Release(contribution);
         return its;
       });

@@ -10,10 +10,15 @@
 #include "proto/codec.h"
 #include "ps/handlers.h"
 #include "ps/status_json.h"
+#include "runtime/mutants.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::ps {
 namespace {
+
+// Of the failure timeout: longer than it takes to find a server dead, which is the commoner reason
+// for a link that takes nothing.
+constexpr int kLinkPatience = 2;
 
 // Of an answer that holds a dense block as it is: what the worker may have posted its array for.
 std::uint64_t ReceiveTokenFor(const proto::Reply& reply, const van::Message& out) {
@@ -56,7 +61,6 @@ DataThread::DataThread(const Setup& setup)
   context_.late.bytes_max = setup.config.held_bytes_max;
   context_.held_grace = setup.config.failure_timeout;
   context_.test_only_never_hold = setup.options.test_only_never_hold;
-  context_.mutant = setup.options.mutant;
   replica_context_.host = this;
   replica_context_.shards = &context_;
   replica_context_.limits = {.window_bytes = setup.config.replication_window_bytes,
@@ -83,6 +87,7 @@ void DataThread::SetPlace(const proto::Welcome& welcome) {
   context_.start_clock = welcome.clock;
   replica_context_.place = {.server_rank = welcome.rank, .thread = setup_.index};
   replica_context_.replication = welcome.replication;
+  link_patience_ = kLinkPatience * absl::Milliseconds(welcome.failure_timeout_ms);
   van::Identity identity = van_->identity();
   identity.node = welcome.node;
   identity.cluster = welcome.cluster;
@@ -92,7 +97,7 @@ void DataThread::SetPlace(const proto::Welcome& welcome) {
 
 void DataThread::TakeMap(std::shared_ptr<const proto::ClusterMap> map,
                          absl::AnyInvocable<void()> taken) {
-  if (map->version <= map_->version) {
+  if (map->version <= map_->version && !runtime::Planted<"older-map-taken-by-shards">()) {
     if (taken != nullptr) taken();
     return;
   }
@@ -108,12 +113,12 @@ void DataThread::TakeMap(std::shared_ptr<const proto::ClusterMap> map,
   }
   TakeShards();
   if (new_epoch) {
-    workers_.ForgetTicks();
+    if (!runtime::Planted<"ticks-kept-over-epoch">()) workers_.ForgetTicks();
     stable_told_ = 0;
   }
   for (auto& [id, replica] : replicas_) {
     if (!replica->leads()) continue;
-    if (new_epoch) {
+    if (new_epoch && !runtime::Planted<"early-not-refused-in-new-epoch">()) {
       replica->shard().RefuseEarly(
           absl::AbortedError(absl::StrCat("epoch ", map_->epoch, " has begun")));
     }
@@ -178,6 +183,19 @@ std::string DataThread::StatusJson() const {
                   .fills = replica_context_.fills,
                   .replicas = AllReplicas()};
   return leeway::ps::StatusJson(view);
+}
+
+std::string DataThread::UnderWay() const {
+  std::string text;
+  for (const auto& [name, amount] : {std::pair("held bytes", context_.held.bytes),
+                                     std::pair("early bytes", context_.early.bytes),
+                                     std::pair("late bytes", context_.late.bytes),
+                                     std::pair("log bytes", replica_context_.log.bytes),
+                                     std::pair("bytes for readers", replica_context_.readers.bytes),
+                                     std::pair("fills", std::uint64_t{replica_context_.fills})}) {
+    if (amount != 0) absl::StrAppend(&text, text.empty() ? "" : ", ", name, " ", amount);
+  }
+  return text;
 }
 
 // ---- what the van says ----
@@ -289,7 +307,7 @@ void DataThread::OnRequest(const van::Identity& sender, Inbound inbound) {
 // known.
 absl::Status DataThread::CheckReader(const van::Identity& reader,
                                      const proto::Request& request) const {
-  if (reader.cluster != cluster_) {
+  if (reader.cluster != cluster_ && !runtime::Planted<"reader-of-another-cluster">()) {
     return absl::PermissionDeniedError(
         absl::StrCat("this reader belongs to another cluster: it says ", reader.cluster,
                      ", this server is in ", cluster_, "; check LEEWAY_SCHEDULER"));
@@ -298,7 +316,7 @@ absl::Status DataThread::CheckReader(const van::Identity& reader,
     return absl::PermissionDeniedError(
         "a request names another incarnation than the hello of its sender");
   }
-  if (request.op != proto::Op::kPull) {
+  if (request.op != proto::Op::kPull && !runtime::Planted<"reader-may-push">()) {
     return absl::PermissionDeniedError("a reader (LEEWAY_READ_ONLY=1) has sent a push");
   }
   return absl::OkStatus();
@@ -324,7 +342,9 @@ void DataThread::ServeReader(Inbound inbound) {
   }
   const std::uint32_t shard = inbound.request.id.shard;
   Replica* const replica = FindReplica(shard);
-  if (replica == nullptr || !replica->is_head()) return Refuse(inbound, NotHere(shard));
+  const bool there =
+      replica != nullptr && (replica->is_head() || runtime::Planted<"reader-at-a-follower">());
+  if (!there) return Refuse(inbound, NotHere(shard));
   if (absl::Status ready = replica->CanTake(inbound.request); !ready.ok()) {
     return Refuse(inbound, ready);
   }
@@ -381,7 +401,7 @@ absl::Status DataThread::CheckEpoch(std::uint64_t epoch) const {
   if (map_->epoch == 0) {
     return absl::UnavailableError("this server does not serve before the cluster is complete");
   }
-  if (epoch == map_->epoch || Is(context_.mutant, Mutant::kStaleEpochAccepted)) {
+  if (epoch == map_->epoch || runtime::Planted<"request-of-another-epoch">()) {
     return absl::OkStatus();
   }
   const std::string text =

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ps/data_thread.h"
+#include "runtime/mutants.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::ps {
@@ -21,13 +22,14 @@ absl::StatusOr<std::uint32_t> DataThread::BeginCuts(const CutOrder& order,
   std::uint32_t shards = 0;
   for (const auto& [id, replica] : replicas_) {
     if (!replica->is_head()) continue;
-    if (!replica->leads()) {
+    if (!replica->leads() && !runtime::Planted<"cut-while-handed-over">()) {
       return absl::AbortedError(absl::StrCat("shard ", id, " is being handed over"));
     }
     ++shards;
     // What is not on every replica may never have been.
     auto committed = [replica = replica.get(), done](absl::StatusOr<FrozenShard> frozen) {
       auto kept = std::make_shared<absl::StatusOr<FrozenShard>>(std::move(frozen));
+      if (runtime::Planted<"cut-before-replicas">()) return done(std::move(*kept));
       replica->WhenCommitted([kept, done] { done(std::move(*kept)); });
     };
     LEEWAY_RETURN_IF_ERROR(replica->shard().BeginCut(order, std::move(committed)));
@@ -49,7 +51,7 @@ absl::Status DataThread::Restore(const ShardContent& content) {
   for (const auto& [id, replica] : replicas_) {
     const bool same = content.num_shards == context_.num_shards;
     if (same && id != content.shard) continue;
-    if (replica->shard().index() != 0) {
+    if (replica->shard().index() != 0 && !runtime::Planted<"restored-over-pushes">()) {
       return absl::FailedPreconditionError(
           absl::StrCat("shard ", id,
                        " has been pushed to already: a checkpoint is restored before "

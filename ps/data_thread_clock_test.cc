@@ -194,6 +194,30 @@ TEST(Bsp, TheMeanIsOverWhoTookPart) {
   EXPECT_THAT(bench.PullNow(0, table, 2), Each(3 + 9 / 3));
 }
 
+// A worker that ended the clock and died counts in its mean, also if another process has its rank
+// by the time the clock closes.
+TEST(Bsp, TheMeanIsOverWhoTookPartThoughARankWasTakenAgain) {
+  for (const bool pushed : {true, false}) {
+    SCOPED_TRACE(pushed);
+    Bench bench;
+    TableSpec spec = AddTable("w", Consistency::Bsp());
+    spec.aggregate = Aggregate::kMean;
+    const std::uint32_t table = bench.Install(spec);
+    if (pushed) {
+      EXPECT_TRUE(bench.PushNow(1, table, 0, 10).ok());
+    }
+    bench.Tick(1, 1);
+    bench.SetState(1, proto::WorkerState::kDead);
+    bench.map.workers[1].incarnation = 5000;
+    bench.map.workers[1].late = true;
+    bench.SetState(1, proto::WorkerState::kAlive);
+    EXPECT_TRUE(bench.PushNow(0, table, 0, 20).ok());
+    bench.Tick(0, 1);
+    bench.Take(0);
+    EXPECT_THAT(bench.PullNow(0, table, 1), Each(pushed ? 15 : 10));
+  }
+}
+
 TEST(Bsp, WhatADyingWorkerGaveToItsOpenClockIsDiscarded) {
   Bench bench({.num_workers = 3});
   const std::uint32_t table = bench.Install(AddTable("w", Consistency::Bsp()));
@@ -238,6 +262,42 @@ TEST(Bsp, AWorkerThatComesBackCountsInTheOpenClock) {
   EXPECT_FALSE(bench.GotReply(0));  // it is waited for again
   bench.Tick(1, 4);
   EXPECT_THAT(bench.TakeReply(0).floats(), Each(5));
+}
+
+proto::Request RaggedPush(Bench& bench, std::uint32_t rank, std::uint32_t table,
+                          std::vector<std::uint64_t> keys, std::uint32_t width) {
+  proto::Request push = bench.SparsePull(rank, table, 0, 0, keys.size());
+  push.op = proto::Op::kPush;
+  push.kind = TableKind::kRagged;
+  push.elements = keys.size() * width;
+  Payload payload = Bench::Keys(keys);
+  const std::vector<std::uint32_t> widths(keys.size(), width);
+  payload.push_back(runtime::Buffer::CopyOf(widths.data(), widths.size() * sizeof(width)));
+  payload.push_back(Bench::Values(std::vector<float>(push.elements, rank + 1.0f))[0]);
+  bench.Send(rank, push, std::move(payload));
+  return push;
+}
+
+// Each fits by itself: the row is new. The one of the lower rank counts.
+TEST(Bsp, OfTwoWidthsOfANewRowOneIsLeftOutAlone) {
+  Bench bench({.num_workers = 3, .num_shards = 1});
+  TableSpec spec = TableSpec::Ragged("lists");
+  spec.consistency = Consistency::Bsp();
+  const std::uint32_t lists = bench.Install(spec);
+  RaggedPush(bench, 1, lists, {7, 8}, 3);
+  RaggedPush(bench, 0, lists, {1, 7}, 2);
+  RaggedPush(bench, 2, lists, {1, 9}, 2);
+  for (std::uint32_t rank : {0u, 1u, 2u}) {
+    EXPECT_TRUE(bench.TakeReply(rank).reply().result.ok());
+    bench.Tick(rank, 1);
+    bench.Take(rank);
+  }
+  EXPECT_EQ(bench.counters().apply_failures, 1u);
+  EXPECT_EQ(bench.counters().pushes_applied, 2u);
+  proto::Request pull = bench.SparsePull(0, lists, 1, 0, 4);
+  pull.kind = TableKind::kRagged;
+  bench.Send(0, pull, Bench::Keys({1, 7, 8, 9}));
+  EXPECT_THAT(bench.TakeReply(0).floats(), testing::ElementsAre(4, 4, 1, 1, 3, 3));
 }
 
 TEST(Bsp, HeldBytesHaveALimit) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "ps/data_thread.h"
+#include "runtime/mutants.h"
 
 namespace leeway::ps {
 
@@ -15,7 +16,8 @@ void DataThread::OnTick(van::PeerId peer, const van::Identity& sender, proto::Cl
       workers_.Find(sender, cluster_, tick.worker, tick.incarnation);
   if (absl::IsPermissionDenied(worker.status())) return Violation(peer, worker.status());
   // It is sent again until it is acknowledged, by which time the maps agree.
-  if (!worker.ok() || tick.epoch != map_->epoch || map_->epoch == 0) return;
+  if (!worker.ok() || map_->epoch == 0) return;
+  if (tick.epoch != map_->epoch && !runtime::Planted<"tick-of-another-epoch">()) return;
   if (tick.clock >= kClockMax) {
     return Violation(peer, absl::InvalidArgumentError(absl::StrCat(
                                "a tick of clock ", tick.clock, "; clocks are below ", kClockMax)));
@@ -59,7 +61,8 @@ void DataThread::AcknowledgeTickIfDue(WorkerRecord* worker) {
   for (const auto& [id, replica] : replicas_) {
     if (!replica->is_head()) continue;
     if (!replica->leads()) return;
-    if (replica->shard().progress().ClockOf(worker->entry.rank) < worker->tick_clock) return;
+    const std::uint64_t counted = replica->shard().progress().ClockOf(worker->entry.rank);
+    if (counted < worker->tick_clock && !runtime::Planted<"tick-acknowledged-early">()) return;
   }
   SendClockAck(worker->tick_peer, std::exchange(worker->tick_clock, 0));
 }
@@ -83,7 +86,10 @@ std::uint64_t DataThread::ClockOf(std::uint32_t rank) const {
 std::uint64_t DataThread::Stable() const {
   std::uint64_t stable = kClockMax;
   for (const auto& [id, replica] : replicas_) {
-    if (replica->is_head()) stable = std::min(stable, replica->leads() ? replica->stable() : 0);
+    if (!replica->is_head()) continue;
+    const std::uint64_t its = replica->leads() ? replica->stable() : 0;
+    const bool fastest = runtime::Planted<"stable-of-the-fastest-shard">() && stable != kClockMax;
+    stable = fastest ? std::max(stable, its) : std::min(stable, its);
   }
   return stable == kClockMax ? 0 : stable;
 }
@@ -120,7 +126,9 @@ void DataThread::OnEnter(van::PeerId peer, const van::Identity& sender,
   // It is sent again until it is answered.
   if (!worker.ok() || enter.epoch != map_->epoch || map_->epoch == 0) return;
   for (const auto& [id, replica] : replicas_) {
-    if (replica->is_head() && !replica->leads()) return;
+    if (replica->is_head() && !replica->leads() && !runtime::Planted<"enters-during-handover">()) {
+      return;
+    }
   }
   // One more than there are shards, so that it is not answered before all have been asked.
   struct Round {
@@ -136,7 +144,12 @@ void DataThread::OnEnter(van::PeerId peer, const van::Identity& sender,
     if (!replica->leads()) continue;
     ++round->missing;
     const std::uint64_t clock = replica->shard().Enter(enter.worker, enter.incarnation);
-    round->reply.clock = std::max(round->reply.clock, clock);
+    const bool largest = !runtime::Planted<"enters-at-the-last-shard">();
+    round->reply.clock = largest ? std::max(round->reply.clock, clock) : clock;
+    if (runtime::Planted<"enter-answered-too-soon">()) {
+      arrived();
+      continue;
+    }
     replica->WhenCommitted(arrived);
   }
   arrived();

@@ -3,6 +3,8 @@
 #include <iterator>
 #include <utility>
 
+#include "runtime/mutants.h"
+
 namespace leeway::ps {
 
 Downstream::~Downstream() {
@@ -15,7 +17,7 @@ void Downstream::Fill(Item begin, std::vector<Item> pieces) {
 }
 
 void Downstream::Append(Item item) {
-  if (pieces_.empty() && backlog_.empty()) {
+  if (pieces_.empty() && (backlog_.empty() || runtime::Planted<"backlog-overtaken">())) {
     outbox_.Append(std::move(item));
     return;
   }
@@ -37,7 +39,8 @@ void Downstream::Pump(absl::Time now, const std::function<bool(Item*)>& send) {
 
 // One at a time, so that what is still to come holds no more memory than it must.
 bool Downstream::Refill() {
-  std::deque<Item>& from = pieces_.empty() ? backlog_ : pieces_;
+  const bool early = runtime::Planted<"backlog-before-pieces">() && !backlog_.empty();
+  std::deque<Item>& from = pieces_.empty() || early ? backlog_ : pieces_;
   if (from.empty()) return false;
   if (&from == &backlog_) budget_->bytes -= from.front().bytes();
   outbox_.Append(std::move(from.front()));

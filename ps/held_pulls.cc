@@ -2,6 +2,8 @@
 
 #include <tuple>
 
+#include "runtime/mutants.h"
+
 namespace leeway::ps {
 
 bool HeldPulls::IdLess::operator()(const proto::RequestId& a, const proto::RequestId& b) const {
@@ -76,7 +78,7 @@ std::map<HeldPulls::Key, HeldPull>::iterator HeldPulls::Erase(std::map<Key, Held
                                                               HeldPull* taken) {
   HeldPull& pull = it->second;
   bytes_ -= pull.inbound.bytes();
-  budget_->bytes -= pull.inbound.bytes();
+  if (!runtime::Planted<"held-pull-not-given-back">()) budget_->bytes -= pull.inbound.bytes();
   by_id_.erase(pull.inbound.request.id);
   by_deadline_.erase({pull.deadline, it->first});
   *taken = std::move(pull);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace leeway::ps {
 namespace {
@@ -110,6 +111,13 @@ Item VersionItem(const Table& table, std::uint64_t block, const VersionBy& by) {
   item.header.block = block;
   item.header.codec = by.codec;
   item.header.whole = by.whole;
+  return item;
+}
+
+Item RefusalItem(proto::Refusal refusal) {
+  Item item;
+  item.header.kind = proto::ReplicaItem::kRefusal;
+  item.header.refusals = {std::move(refusal)};
   return item;
 }
 

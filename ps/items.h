@@ -18,6 +18,8 @@ Item UpdateItem(const Table& table, const AggregatedPush& aggregate, const Versi
 Item HeldItem(const Table& table, std::uint64_t clock, const Contribution& contribution);
 // A version of a dense block is made for workers.
 Item VersionItem(const Table& table, std::uint64_t block, const VersionBy& by);
+// A push was refused.
+Item RefusalItem(proto::Refusal refusal);
 Item PieceItem(const Table& table, const FrozenPiece& piece);
 
 // The other way, of items of the kinds that the functions above make. Share the buffers.

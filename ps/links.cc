@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/log.h"
+#include "runtime/mutants.h"
 
 namespace leeway::ps {
 
@@ -52,7 +53,8 @@ std::optional<proto::ShardOwner> Links::OnPeerUp(van::PeerId connection,
   if (it == links_.end()) return std::nullopt;
   Link& link = it->second;
   const std::optional<Peer> server = ServerOf(identity);
-  link.up = server.has_value() && server->server() == link.peer.server();
+  link.up = (server.has_value() && server->server() == link.peer.server()) ||
+            runtime::Planted<"link-to-another-server">();
   if (link.up) return link.peer.place;
   van_->Disconnect(connection, absl::OkStatus());  // somebody else listens there now
   return std::nullopt;
@@ -65,11 +67,11 @@ bool Links::OnPeerDown(van::PeerId connection) {
   return true;
 }
 
-std::optional<Peer> Links::ServerOf(const van::Identity& identity, bool dead_too) const {
+std::optional<Peer> Links::ServerOf(const van::Identity& identity) const {
   if (identity.role != Role::kServer) return std::nullopt;
   for (const proto::ServerEntry& server : map_->servers) {
-    if ((server.alive || dead_too) && server.node == identity.node &&
-        server.incarnation == identity.incarnation) {
+    const bool alive = server.alive || runtime::Planted<"item-of-dead-server">();
+    if (alive && server.node == identity.node && server.incarnation == identity.incarnation) {
       return Peer{.place = {.server_rank = server.rank}, .incarnation = server.incarnation};
     }
   }

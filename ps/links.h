@@ -33,8 +33,8 @@ class Links {
   std::optional<proto::ShardOwner> OnPeerUp(van::PeerId connection, const van::Identity& identity);
   bool OnPeerDown(van::PeerId connection);
 
-  // The living server that a process is; or the dead one as well, as far as the map has it still.
-  std::optional<Peer> ServerOf(const van::Identity& identity, bool dead_too = false) const;
+  // The living server that a process is.
+  std::optional<Peer> ServerOf(const van::Identity& identity) const;
 
  private:
   struct Link {

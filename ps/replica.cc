@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/log.h"
+#include "runtime/mutants.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::ps {
@@ -34,9 +35,17 @@ bool Replica::provisional() const {
   return context_->replication > 1 || members_.size() > 1 || !fillings_.empty();
 }
 
+// Another replica may be the head by now, so that what is read here may be of the past. Not where
+// no other can be: what is committed without any is all that there is.
+bool Replica::NeedsProof() const {
+  if (runtime::Planted<"proof-not-asked">()) return false;
+  return gating_ && context_->shards->loop->Now() >= context_->lease_until;
+}
+
 void Replica::Answer(van::PeerId peer, proto::Reply reply, Payload payload, absl::Time deadline) {
-  if (committed() == shard_.index() ||
-      Is(context_->shards->mutant, Mutant::kAcknowledgeBeforeReplicated)) {
+  const bool proof = HasPull(reply.op) && NeedsProof();
+  if ((committed() == shard_.index() && !proof) ||
+      runtime::Planted<"acknowledge-before-replicated">()) {
     context_->host->SendReply(peer, std::move(reply), std::move(payload));
     return;
   }
@@ -45,19 +54,21 @@ void Replica::Answer(van::PeerId peer, proto::Reply reply, Payload payload, absl
   waiting.peer = peer;
   waiting.reply = std::move(reply);
   waiting.payload = std::move(payload);
-  Wait(std::move(waiting));
+  Wait(std::move(waiting), proof);
 }
 
 absl::Status Replica::AnswerReader(van::PeerId peer, proto::Reply reply, Payload payload,
                                    absl::Time deadline) {
-  if (committed() == shard_.index() || Is(context_->shards->mutant, Mutant::kReadUncommitted)) {
+  const bool proof = NeedsProof();
+  if ((committed() == shard_.index() && !proof) || runtime::Planted<"read-uncommitted">()) {
     context_->host->SendReply(peer, std::move(reply), std::move(payload));
     return absl::OkStatus();
   }
   Waiting waiting;
   waiting.reader_bytes = kRequestOverheadBytes;
   for (const runtime::Buffer& frame : payload) waiting.reader_bytes += frame.size();
-  if (!context_->readers.HasRoom(waiting.reader_bytes) ||
+  if ((!context_->readers.HasRoom(waiting.reader_bytes) &&
+       !runtime::Planted<"reader-bytes-unlimited">()) ||
       waiting_.size() >= kAnswersWaitingMax / 2) {
     return absl::UnavailableError(
         absl::StrCat("answers of ", context_->readers.bytes,
@@ -68,7 +79,7 @@ absl::Status Replica::AnswerReader(van::PeerId peer, proto::Reply reply, Payload
   waiting.peer = peer;
   waiting.reply = std::move(reply);
   waiting.payload = std::move(payload);
-  Wait(std::move(waiting));
+  Wait(std::move(waiting), proof);
   return absl::OkStatus();
 }
 
@@ -99,22 +110,37 @@ void Replica::WhenCommitted(std::function<void()> then) {
   Wait(std::move(waiting));
 }
 
-void Replica::Wait(Waiting waiting) {
+// With `proof`: for an entry that is logged from now on.
+void Replica::Wait(Waiting waiting, bool proof) {
   const std::size_t most = waiting.then == nullptr ? kAnswersWaitingMax : 2 * kAnswersWaitingMax;
   if (waiting_.size() >= most) {
     ++context_->shards->counters->replies_unsent;
     return;
   }
-  waiting.index = shard_.index();
+  waiting.index = shard_.index() + (proof && !runtime::Planted<"proof-of-the-past">() ? 1 : 0);
+  if (proof) {
+    confirm_at_ = waiting.index;
+    context_->host->ConfirmSoon(shard_.id());
+  }
   waiting.since = context_->shards->loop->Now();
   first_deadline_ = std::min(first_deadline_, waiting.deadline);
   if (waiting.deadline != absl::InfiniteFuture()) context_->host->ResendAt(waiting.deadline);
   waiting_.push_back(std::move(waiting));
 }
 
+// One at a time: those that ask meanwhile share the next.
+void Replica::Confirm() {
+  if (!leads_) return;
+  if (confirm_at_ > shard_.index() && confirming_ <= committed()) {
+    if (!runtime::Planted<"confirm-not-logged">()) shard_.LogConfirm();
+    confirming_ = shard_.index();
+  }
+  if (!gating_) OnCommitted();
+}
+
 // Who asks gives up soon, and would blame this server.
 void Replica::RefuseOverdue(absl::Time now) {
-  if (now < first_deadline_) return;
+  if (now < first_deadline_ || runtime::Planted<"overdue-answers-wait-on">()) return;
   first_deadline_ = absl::InfiniteFuture();
   std::deque<Waiting> left;
   for (Waiting& waiting : std::exchange(waiting_, {})) {
@@ -156,19 +182,21 @@ absl::Status Replica::Overdue(const Waiting& waiting, absl::Time now) const {
 }
 
 absl::Status Replica::CanTake(const proto::Request& request) const {
-  if (!leads_) {
+  if (!leads_ && !runtime::Planted<"serves-before-handover">()) {
     return absl::UnavailableError(absl::StrCat(
         "shard ", shard_.id(),
         broken_ ? " is not served here any more" : " is being handed over to this server"));
   }
   // Somebody who is being filled may count by now as well.
   const bool alone = members_.size() <= 1 && fillings_.empty();
-  if (HasPull(request.op) && context_->isolated && !alone) {
+  if (HasPull(request.op) && context_->isolated && !alone &&
+      !runtime::Planted<"isolated-serves-pulls">()) {
     return absl::UnavailableError(
         "this server has heard neither the scheduler nor another replica for "
         "LEEWAY_FAILURE_TIMEOUT_MS, so others may serve its shards by now");
   }
-  if (HasPush(request.op) && has_follower() && !context_->log.HasRoom(0)) {
+  if (HasPush(request.op) && has_follower() && !context_->log.HasRoom(0) &&
+      !runtime::Planted<"log-limit-ignored">()) {
     return absl::UnavailableError(
         absl::StrCat("this server thread keeps ", context_->log.bytes, " bytes that server ",
                      downstream_->peer().place.server_rank,
@@ -180,10 +208,11 @@ absl::Status Replica::CanTake(const proto::Request& request) const {
 void Replica::OnCommitted() {
   const std::uint64_t index = committed();
   uncommitted_.Trim(index);
-  while (!waiting_.empty() && waiting_.front().index <= index) {
+  while (!waiting_.empty() && waiting_.front().index <=
+                                  index + (runtime::Planted<"answers-one-entry-early">() ? 1 : 0)) {
     Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
-    Release(next);
+    if (!runtime::Planted<"reader-bytes-kept">()) Release(next);
     if (next.then != nullptr) {
       next.then();
     } else {
@@ -191,6 +220,7 @@ void Replica::OnCommitted() {
     }
   }
   UpdateStable();
+  if (leads_ && confirm_at_ > shard_.index()) context_->host->ConfirmSoon(shard_.id());
   if (upstream_.has_value()) context_->host->AcknowledgeSoon(shard_.id());
 }
 
@@ -198,12 +228,12 @@ void Replica::UpdateStable() {
   if (!leads_) return;
   const std::uint64_t before = stable_;
   const std::uint64_t closed = shard_.closed();
-  if (committed() == shard_.index()) {
+  if (committed() == shard_.index() || runtime::Planted<"stable-before-committed">()) {
     closings_.clear();
     stable_ = std::max(stable_, closed);
   } else {
     for (; !closings_.empty() && closings_.front().first <= committed(); closings_.pop_front()) {
-      stable_ = closings_.front().second;
+      if (!runtime::Planted<"stable-grows-late">()) stable_ = closings_.front().second;
     }
     if (closed > (closings_.empty() ? stable_ : closings_.back().second)) {
       closings_.emplace_back(shard_.index(), closed);
@@ -217,16 +247,18 @@ void Replica::UpdateStable() {
 void Replica::OnItem(const Peer& sender, van::PeerId connection, Item item) {
   const proto::Replicate& header = item.header;
   bool mine = upstream_.has_value() && upstream_->peer.server() == sender.server();
-  if (Is(context_->shards->mutant, Mutant::kStaleEpochAccepted)) {
+  if (runtime::Planted<"item-of-anybody">()) {
     if (!mine) inbox_.Forget();
     if (!mine) upstream_ = Upstream{.peer = sender};
     mine = true;
   }
-  if (!mine || header.epoch < upstream_->since) {
+  const bool late = header.epoch < (mine ? upstream_->since : 0);
+  if (!mine || (late && !runtime::Planted<"item-of-earlier-epoch">())) {
     if (!mine) stray_ = Stray{sender.server(), connection, header.stream};
     // One that has stepped down sends that until it is heard; but an answer to one who has nothing
     // to hand over would be another question.
-    if (leads_ && header.kind == proto::ReplicaItem::kHandoverEnd && header.stream != 0) {
+    if (leads_ && header.kind == proto::ReplicaItem::kHandoverEnd && header.stream != 0 &&
+        !runtime::Planted<"late-handover-end-unanswered">()) {
       context_->host->SendBack(
           connection,
           proto::ReplicateAck{.shard = shard_.id(), .stream = header.stream, .item = header.item});
@@ -237,7 +269,10 @@ void Replica::OnItem(const Peer& sender, van::PeerId connection, Item item) {
   const bool of_handover =
       header.kind == proto::ReplicaItem::kHeld || header.kind == proto::ReplicaItem::kHandoverEnd;
   // The old head has heard of the handover first. It is asked for it when the map is here.
-  if (of_handover && !leads_ && !awaited_.has_value()) return;
+  if (of_handover && !leads_ && !awaited_.has_value() &&
+      !runtime::Planted<"handover-before-map">()) {
+    return;
+  }
   if (header.stream == 0) {
     if (!awaited_.has_value() || header.kind != proto::ReplicaItem::kHandoverEnd) return;
     handed_.clear();
@@ -249,6 +284,7 @@ void Replica::OnItem(const Peer& sender, van::PeerId connection, Item item) {
     case Inbox::Verdict::kOld:
       return;
     case Inbox::Verdict::kUnknown:
+      if (runtime::Planted<"unknown-stream-unanswered">()) return;
       context_->host->SendBack(
           connection,
           proto::ReplicateAck{.shard = shard_.id(), .stream = stream, .since = upstream_->since});
@@ -258,7 +294,8 @@ void Replica::OnItem(const Peer& sender, van::PeerId connection, Item item) {
       break;
     case Inbox::Verdict::kNext:
       // A stream that begins anew begins with whole entries.
-      if (stream != inbox_.stream()) updates_.clear();
+      if (stream != inbox_.stream() && !runtime::Planted<"updates-of-old-stream">())
+        updates_.clear();
       if (absl::Status taken = TakeItem(std::move(item)); !taken.ok()) {
         runtime::LogWarning("shard ", shard_.id(), ": what server ", sender.place.server_rank,
                             " sent is not taken: ", taken.message());
@@ -279,10 +316,11 @@ absl::Status Replica::TakeItem(Item item) {
       filled_ = broken_ = false;
       return absl::OkStatus();
     case Kind::kFillPiece:
-      if (!fill_begun_) return absl::FailedPreconditionError("a piece of a fill without its begin");
+      if (!fill_begun_ && !runtime::Planted<"piece-without-begin">())
+        return absl::FailedPreconditionError("a piece of a fill without its begin");
       return shard_.LoadPiece(item);
     case Kind::kFillEnd:
-      filled_ = fill_begun_;
+      filled_ = fill_begun_ || runtime::Planted<"fill-end-without-begin">();
       return absl::OkStatus();
     case Kind::kHeld:
     case Kind::kHandoverEnd:
@@ -290,12 +328,15 @@ absl::Status Replica::TakeItem(Item item) {
       if (item.header.kind == Kind::kHandoverEnd && awaited_.has_value()) EndHandover();
       return absl::OkStatus();
     case Kind::kUpdate:
-      if (item.header.index == shard_.index() + 1) updates_.push_back(std::move(item));
+      if (item.header.index == shard_.index() + 1 || runtime::Planted<"update-out-of-turn">())
+        updates_.push_back(std::move(item));
       return absl::OkStatus();
     case Kind::kPush:
     case Kind::kClose:
     case Kind::kEnter:
     case Kind::kVersion:
+    case Kind::kRefusal:
+    case Kind::kConfirm:
       return TakeEntry(std::move(item));
   }
   return absl::InvalidArgumentError("an unknown kind of item");
@@ -303,11 +344,12 @@ absl::Status Replica::TakeItem(Item item) {
 
 absl::Status Replica::TakeEntry(Item item) {
   const std::uint64_t index = item.header.index;
-  if (role_ == Role::kFilling && !fill_begun_) {
+  if (role_ == Role::kFilling && !fill_begun_ && !runtime::Planted<"entry-before-fill">()) {
     return absl::FailedPreconditionError("an entry of the log before the fill");
   }
-  if (index <= shard_.index()) return absl::OkStatus();
-  if (broken_ || index != shard_.index() + 1) {
+  if (index <= shard_.index() && !runtime::Planted<"entry-applied-again">())
+    return absl::OkStatus();
+  if (broken_ || (index != shard_.index() + 1 && !runtime::Planted<"entry-out-of-turn">())) {
     return absl::InternalError(
         absl::StrCat("entry ", index, " of the log cannot follow entry ", shard_.index()));
   }
@@ -324,8 +366,10 @@ absl::Status Replica::TakeEntry(Item item) {
     return followed;
   }
   if (has_follower()) {
-    for (const Item& update : updates) Log(update);
-    Log(std::move(item));
+    if (!runtime::Planted<"updates-not-passed-on">()) {
+      for (const Item& update : updates) Log(update);
+    }
+    if (!runtime::Planted<"log-not-passed-on">()) Log(std::move(item));
   }
   if (!gating_) OnCommitted();
   return absl::OkStatus();
@@ -341,13 +385,14 @@ void Replica::EndHandover() {
 // send that would make another: all items taken, and it waits for this word of what is committed.
 void Replica::Acknowledge() {
   if (!upstream_.has_value() || inbox_.stream() == 0) return;
-  const proto::ReplicateAck ack{.shard = shard_.id(),
-                                .stream = inbox_.stream(),
-                                .item = inbox_.received(),
-                                .committed = committed()};
+  const proto::ReplicateAck ack{
+      .shard = shard_.id(),
+      .stream = inbox_.stream(),
+      .item = inbox_.received(),
+      .committed = runtime::Planted<"received-told-as-committed">() ? shard_.index() : committed()};
   if (upstream_->connection != 0) {
     context_->host->SendBack(upstream_->connection, ack);
-  } else {
+  } else if (!runtime::Planted<"acknowledges-only-there">()) {
     context_->host->SendTo(upstream_->peer, ack, {});
   }
 }
@@ -359,31 +404,41 @@ void Replica::OnAck(const Peer& sender, van::PeerId connection, const proto::Rep
   if (mine) follower_heard_ = context_->shards->loop->Now();
   if (ack.stream == 0) {  // a new head asks for the handover
     if (mine && handing_over_) {
-      downstream_->outbox().Rewind();
+      if (!runtime::Planted<"handover-rewind-forgotten">()) downstream_->outbox().Rewind();
       Pump();
-    } else if (!leads_ && !members_.empty() && members_.front().server() == sender.server()) {
+    } else if (!runtime::Planted<"nothing-to-hand-over-unsaid">() && !leads_ && !members_.empty() &&
+               members_.front().server() == sender.server()) {
       proto::Replicate nothing{.shard = shard_.id(), .epoch = epoch_, .stream = 0, .item = 1};
       nothing.kind = proto::ReplicaItem::kHandoverEnd;
       context_->host->SendBack(connection, nothing);
     }
     return;
   }
-  if (!mine || ack.stream != downstream_->outbox().stream()) return;
+  if (!mine) return;
+  if (ack.stream != downstream_->outbox().stream() && !runtime::Planted<"ack-of-other-stream">())
+    return;
   // It has had others before it since this stream began, and forgotten what it had of it. That it
   // has not seen the beginning does not say so: it may have seen it since.
-  if (ack.item == 0 && ack.since > downstream_since_ && downstream_->outbox().acked() > 0 &&
-      !handing_over_) {
+  if (ack.item == 0 &&
+      (ack.since > downstream_since_ || runtime::Planted<"late-word-restarts-stream">()) &&
+      downstream_->outbox().acked() > 0 && !handing_over_ &&
+      !runtime::Planted<"restart-of-follower-ignored">()) {
     BeginDownstream(Peer(downstream_->peer()), to_filling_);
     return Pump();
   }
-  downstream_->outbox().TakeAck(ack.item, ack.committed, context_->shards->loop->Now());
+  const absl::Time now = context_->shards->loop->Now();
+  if (downstream_->outbox().TakeAck(ack.item, ack.committed, now) == Outbox::Outcome::kProgress) {
+    link_good_ = now;
+  }
   if (handing_over_ && downstream_->CaughtUp() && downstream_->outbox().all_acked()) {
     handing_over_ = false;
     EndDownstream();
     return LookDownstream();
   }
-  if (const std::uint64_t committed = std::min(ack.committed, shard_.index());
-      gating_ && committed > committed_) {
+  if (const std::uint64_t committed = runtime::Planted<"commit-beyond-log">()
+                                          ? ack.committed
+                                          : std::min(ack.committed, shard_.index());
+      gating_ && (committed > committed_ || runtime::Planted<"commit-goes-back">())) {
     committed_ = committed;
     OnCommitted();
   }
@@ -406,6 +461,7 @@ void Replica::Pump() {
 
 void Replica::ResendIfDue(absl::Time now) {
   RefuseOverdue(now);
+  if (runtime::Planted<"resend-off">()) return;
   if (downstream_ != nullptr && downstream_->outbox().RewindIfDue(now)) Pump();
 }
 
@@ -417,7 +473,9 @@ absl::Time Replica::due() const {
 void Replica::OnLinkUp(const proto::ShardOwner& place) {
   if (awaited_.has_value() && awaited_->place == place) Nudge();
   if (downstream_ == nullptr || !(downstream_->peer().place == place)) return;
+  if (runtime::Planted<"link-up-unnoticed">()) return;
   downstream_->outbox().Rewind();
+  BeginFillIfDue();
   Pump();
 }
 
@@ -425,7 +483,8 @@ void Replica::OnPeerDown(van::PeerId connection) {
   shard_.DropPeer(connection);
   // A worker comes back and asks again; a reader may be gone for good.
   std::erase_if(waiting_, [&](const Waiting& waiting) {
-    const bool lost = waiting.peer == connection && waiting.reader_bytes > 0;
+    const bool lost = waiting.peer == connection && waiting.reader_bytes > 0 &&
+                      !runtime::Planted<"lost-reader-kept">();
     if (lost) Release(waiting);
     return lost;
   });
@@ -434,7 +493,7 @@ void Replica::OnPeerDown(van::PeerId connection) {
 }
 
 void Replica::Nudge() {
-  if (awaited_.has_value()) {
+  if (awaited_.has_value() && !runtime::Planted<"handover-asked-once">()) {
     context_->host->SendTo(*awaited_, proto::ReplicateAck{.shard = shard_.id()}, {});
   }
   BeginFillIfDue();

@@ -38,6 +38,9 @@ inline constexpr std::uint32_t kFillsAtOnce = 2;
 class ReplicaHost {
  public:
   virtual ~ReplicaHost() = default;
+  // Whether the connection to that data thread stands; if not, it is made, and the replica hears of
+  // it (OnLinkUp).
+  virtual bool Reaches(const Peer& to) = 0;
   // To another data thread, by the connection made for it. False where that takes nothing now; the
   // replica is pumped when it does again.
   virtual bool SendTo(const Peer& to, const proto::AnyMessage& message, const Payload& payload) = 0;
@@ -48,6 +51,8 @@ class ReplicaHost {
   virtual void DropSoon(van::PeerId peer, const absl::Status& why) = 0;
   // Calls the replica's Acknowledge() soon, once for all that comes at once.
   virtual void AcknowledgeSoon(std::uint32_t shard) = 0;
+  // Calls the replica's Confirm() soon, likewise.
+  virtual void ConfirmSoon(std::uint32_t shard) = 0;
   // Calls ResendIfDue() then, or before.
   virtual void ResendAt(absl::Time time) = 0;
   virtual void StableHasGrown() = 0;
@@ -69,6 +74,8 @@ struct ReplicaContext {
   bool provisional_given = false;  // workers keep pushes until they hear that their clock is stable
   // Neither the scheduler nor another replica has been heard for long: others may lead by now.
   bool isolated = false;
+  // Until then the scheduler has made nobody else the head of what this thread leads.
+  absl::Time lease_until = absl::InfiniteFuture();
 };
 
 class Replica final : private Journal {
@@ -105,6 +112,11 @@ class Replica final : private Journal {
   void OnItem(const Peer& sender, van::PeerId connection, Item item);
   void OnAck(const Peer& sender, van::PeerId connection, const proto::ReplicateAck& ack);
   void Acknowledge();
+  // Logs what proves that this replica leads still, if answers wait for it.
+  void Confirm();
+  void OnLeadNow(const proto::LeadNow& lead);
+  // From time to time: what to tell the scheduler if the one behind has taken nothing for so long.
+  std::optional<proto::LinkReport> LookAtLink(absl::Time now, absl::Duration patience);
   // The connection to that place stands (again): what was sent over another may be lost.
   void OnLinkUp(const proto::ShardOwner& place);
   void OnPeerDown(van::PeerId connection);
@@ -150,7 +162,8 @@ class Replica final : private Journal {
   void AnswerNow(van::PeerId peer, proto::Reply reply) override;
   void Offended(van::PeerId peer, const absl::Status& why) override;
   void Broken(const absl::Status& why) override;
-  void Wait(Waiting waiting);
+  bool NeedsProof() const;
+  void Wait(Waiting waiting, bool proof = false);
   void Release(const Waiting& waiting) { context_->readers.bytes -= waiting.reader_bytes; }
   void ForgetWaiting();
   void RefuseOverdue(absl::Time now);
@@ -168,6 +181,7 @@ class Replica final : private Journal {
   void SetGating(bool gating);
   void BeginFillIfDue();
   void EndFillIfDue();
+  bool SendsNothing() const;
 
   void EndHandover();
 
@@ -192,8 +206,9 @@ class Replica final : private Journal {
   bool filled_ = false;
   bool broken_ = false;  // could not apply an entry: of no use until it is filled anew
   std::optional<Stray> stray_;
-  std::optional<Peer> awaited_;  // the old head that hands over
-  std::vector<Item> handed_;     // of its handover
+  std::optional<Peer> awaited_;      // the old head that hands over
+  std::uint64_t awaited_since_ = 0;  // the epoch
+  std::vector<Item> handed_;         // of its handover
 
   // Towards the tail.
   std::unique_ptr<Downstream> downstream_;
@@ -209,6 +224,9 @@ class Replica final : private Journal {
   std::deque<Waiting> waiting_;
   absl::Time first_deadline_ = absl::InfiniteFuture();  // of those, or earlier
   absl::Time follower_heard_;
+  absl::Time link_good_;          // the one behind took something, or there was nothing for it
+  std::uint64_t confirm_at_ = 0;  // index of a coming entry that answers wait for
+  std::uint64_t confirming_ = 0;  // of the last Confirm
   std::uint64_t stable_ = 0;
   std::deque<std::pair<std::uint64_t, std::uint64_t>> closings_;  // index, closed
 };

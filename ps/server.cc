@@ -8,10 +8,16 @@
 #include "proto/codec.h"
 #include "ps/endpoints.h"
 #include "runtime/log.h"
+#include "runtime/mutants.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::ps {
 namespace {
+
+// Of the scheduler's failure timeout, from the sending of a heartbeat that it has answered: so long
+// a server may take itself for the head without asking. The clock of a server may run at half the
+// speed of the scheduler's, and no slower (docs/consistency.md).
+constexpr double kLeaseShare = 0.5;
 
 // What a table needs on each data thread. Every thread has an updater of its own, so that a
 // user's need not be safe to call from several.
@@ -176,6 +182,8 @@ void Server::JoinCluster() {
 
 void Server::OnWelcome(const proto::Welcome& welcome) {
   rank_ = welcome.rank;
+  failure_timeout_ = absl::Milliseconds(welcome.failure_timeout_ms);
+  SetLease(absl::InfinitePast());
   if (setup_.on_welcome) setup_.on_welcome(welcome);
   runtime::LogInfo("server ", welcome.rank, " of the cluster of ", membership_->scheduler_address(),
                    " serves at ", absl::StrJoin(endpoints_, ", "));
@@ -208,7 +216,8 @@ void Server::OnMap(std::shared_ptr<const proto::ClusterMap> map) {
       if (seat.thread == nullptr) return;
       seat.thread->TakeMap(map, [this, version = map->version, missing] {
         control_->loop()->Post([this, version, missing] {
-          if (--*missing == 0 && membership_ != nullptr) membership_->AckMap(version);
+          const bool all = --*missing == 0 || runtime::Planted<"map-acknowledged-by-one-thread">();
+          if (all && membership_ != nullptr) membership_->AckMap(version);
         });
       });
     });
@@ -251,6 +260,9 @@ void Server::OnSchedulerMessage(proto::AnyMessage message) {
     checkpoints_->On(*cut);
   } else if (auto* restore = std::get_if<proto::RestoreShards>(&message)) {
     checkpoints_->On(*restore);
+  } else if (auto* lead = std::get_if<proto::LeadNow>(&message)) {
+    OnEveryThread([it = *lead](DataThread* thread, std::uint32_t) { thread->OnLeadNow(it); },
+                  [] {});
   } else {
     runtime::LogWarning("the scheduler sent a ", proto::NameOf(message),
                         ", which is not for servers; ignored");
@@ -289,6 +301,17 @@ void Server::Install(const proto::InstallTable& install) {
 void Server::OnSchedulerHeard(bool heard) {
   OnEveryThread([heard](DataThread* thread, std::uint32_t) { thread->SetSchedulerHeard(heard); },
                 [] {});
+}
+
+// Of what the scheduler waits, so that the lease is over first even where this clock is slower.
+void Server::OnSchedulerAnswered(absl::Time sent) {
+  if (runtime::Planted<"lease-from-answer">()) sent = control_->loop()->Now();
+  const double share = runtime::Planted<"lease-without-margin">() ? 1 : kLeaseShare;
+  SetLease(sent + share * failure_timeout_);
+}
+
+void Server::SetLease(absl::Time until) {
+  OnEveryThread([until](DataThread* thread, std::uint32_t) { thread->SetLease(until); }, [] {});
 }
 
 void Server::OnOver(const absl::Status& why) { Finish(why); }

@@ -69,6 +69,8 @@ class Server final : private node::Membership::Listener {
   void OnNodeDown(const proto::NodeDown& down) override;
   void OnSchedulerMessage(proto::AnyMessage message) override;
   void OnSchedulerHeard(bool heard) override;
+  void OnSchedulerAnswered(absl::Time sent) override;
+  void OnHeartbeatBroken() override { SetLease(absl::InfinitePast()); }
   void OnSchedulerText(proto::AnyMessage message, absl::string_view text) override;
   void OnOver(const absl::Status& why) override;
 
@@ -79,6 +81,7 @@ class Server final : private node::Membership::Listener {
   void OnEveryThread(std::function<void(DataThread*, std::uint32_t index)> task, Seen done);
   // Any thread.
   void TellScheduler(proto::AnyMessage message);
+  void SetLease(absl::Time until);
   void LookElsewhere(const proto::SchedulerMoved& moved);
   void GiveUp(const absl::Status& why);
   void Install(const proto::InstallTable& install);
@@ -105,6 +108,7 @@ class Server final : private node::Membership::Listener {
   std::optional<absl::Status> final_;  // set once it is ending
   bool leaving_ = false;
   std::optional<std::uint32_t> rank_;
+  absl::Duration failure_timeout_;                          // the scheduler's
   std::optional<absl::Status> draining_because_;            // while it waits to be drained
   runtime::TimerId drain_timer_ = runtime::TimerId::kNone;  // to give that up
   runtime::TimerId ask_timer_ = runtime::TimerId::kNone;    // to ask for it again

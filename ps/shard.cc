@@ -7,7 +7,9 @@
 
 #include "ps/items.h"
 #include "ps/store/checks.h"
+#include "ps/store/row_widths.h"
 #include "runtime/log.h"
+#include "runtime/mutants.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::ps {
@@ -40,7 +42,7 @@ ShardStore* Shard::StoreOf(const Table& table) {
 
 // Those of a push or a pull of that clock, where this is the head.
 const HeldSettings& Shard::SettingsFor(const Table& table, std::uint64_t clock) const {
-  return table.SettingsAt(Is(context_->mutant, Mutant::kSettingsWhenHeard) ? kClockMax : clock);
+  return table.SettingsAt(runtime::Planted<"settings-when-heard">() ? kClockMax : clock);
 }
 
 ShardStore* Shard::StoreOf(const Table& table, const HeldSettings& settings) {
@@ -66,7 +68,10 @@ bool Shard::Window::Reached(const Marks& marks) const {
 
 void Shard::SetWorker(const proto::WorkerEntry& entry) {
   const std::optional<std::uint64_t> before = progress_.IncarnationOf(entry.rank);
-  if (before.has_value() && *before != entry.incarnation) windows_.erase({entry.rank, *before});
+  const bool replaced = before.has_value() && *before != entry.incarnation;
+  if (replaced && !runtime::Planted<"window-of-replaced-worker-kept">()) {
+    windows_.erase({entry.rank, *before});
+  }
   std::erase_if(windows_, [&](const auto& window) {
     return window.second.restored && window.first.first == entry.rank &&
            window.first.second != entry.incarnation;
@@ -82,16 +87,21 @@ void Shard::SetWorker(const proto::WorkerEntry& entry) {
     progress_.Enter(entry.rank, entry.incarnation, window.clock, window.since);
   }
   if (progress_.slowest() < slowest_before) ForgetSlowest();
-  window.tick_clock = 0;
+  if (!runtime::Planted<"tick-kept-over-return">()) window.tick_clock = 0;
   // What a dead worker had admitted stays known: it may come back and send it again.
   for (Stream& stream : window.streams) stream.TakeAll();
   if (entry.state == proto::WorkerState::kAlive) return;
-  held_.DropWorker(entry.rank);
+  if (!runtime::Planted<"held-pulls-of-the-dead-kept">()) held_.DropWorker(entry.rank);
+  if (runtime::Planted<"last-pushes-of-leaving-discarded">()) {
+    contributions_.Discard(entry.rank, entry.incarnation, progress_.ClockOf(entry.rank));
+  }
   if (entry.state == proto::WorkerState::kLeft) {
     windows_.erase({entry.rank, entry.incarnation});
   } else {
-    context_->counters->pushes_discarded +=
-        contributions_.Discard(entry.rank, entry.incarnation, progress_.ClockOf(entry.rank));
+    if (runtime::Planted<"dead-worker-not-discarded">()) return;
+    context_->counters->pushes_discarded += contributions_.Discard(
+        entry.rank, entry.incarnation,
+        runtime::Planted<"ended-clocks-discarded">() ? 0 : progress_.ClockOf(entry.rank));
   }
 }
 
@@ -110,14 +120,20 @@ void Shard::EnterWindow(const WorkerKey& worker, std::uint64_t clock, std::uint6
 
 std::uint64_t Shard::Enter(std::uint32_t rank, std::uint64_t incarnation) {
   if (progress_.SinceOf(rank) == Progress::kNotEntered) {
+    // A head that has just taken over knows of workers' clocks what the log says: that they have
+    // pushed in clocks, where nothing is held.
+    const bool anyone = progress_.living() != 0 && !runtime::Planted<"enters-at-the-slowest">();
     const std::uint64_t clock =
-        progress_.living() == 0 ? closed_ : std::max(closed_, progress_.fastest() + 1);
+        !anyone
+            ? closed_
+            : std::max({closed_, progress_.fastest() + 1,
+                        runtime::Planted<"enters-below-what-was-pushed">() ? 0 : pushed_until_});
     EnterWindow({rank, incarnation}, clock, clock);
     Item entry;
     entry.header.kind = proto::ReplicaItem::kEnter;
     entry.header.workers = {
         {.rank = rank, .incarnation = incarnation, .clock = clock, .since = clock}};
-    LogEntry(std::move(entry));
+    if (!runtime::Planted<"entry-of-worker-not-logged">()) LogEntry(std::move(entry));
   }
   return progress_.ClockOf(rank);
 }
@@ -130,7 +146,7 @@ void Shard::TakeTick(std::uint32_t rank, std::uint64_t incarnation, std::uint64_
   BeginsAt(worker, since);
   if (clock <= progress_.ClockOf(rank)) return;
   Window& window = WindowOf(worker);
-  if (clock < window.tick_clock) return;
+  if (clock < window.tick_clock && !runtime::Planted<"older-tick-replaces-newer">()) return;
   window.tick_clock = clock;
   window.tick_marks = marks;
   CountTickIfDue(worker, &window);
@@ -141,13 +157,14 @@ void Shard::BeginsAt(const WorkerKey& worker, std::uint64_t since) {
   const std::uint64_t let_in = progress_.SinceOf(worker.first);
   if (progress_.IncarnationOf(worker.first) != worker.second) return;
   if (let_in == Progress::kNotEntered || since <= let_in) return;
+  if (runtime::Planted<"begins-where-one-shard-says">()) return;
   EnterWindow(worker, since, since);
   Settle();
 }
 
 bool Shard::CountTickIfDue(const WorkerKey& worker, Window* window) {
   if (window->tick_clock == 0) return false;
-  if (!window->Reached(window->tick_marks) && !Is(context_->mutant, Mutant::kClockBeforePushes)) {
+  if (!window->Reached(window->tick_marks) && !runtime::Planted<"clock-before-pushes">()) {
     return false;
   }
   const std::uint64_t clock = std::exchange(window->tick_clock, 0);
@@ -165,9 +182,13 @@ void Shard::Settle() {
   for (;;) {
     const std::optional<std::uint64_t> closing = contributions_.FirstClock();
     const std::optional<std::uint64_t> needed = held_.FirstNeeded();
-    const bool may_close = closing.has_value() && (nobody_left || *closing < slowest);
+    const bool may_close =
+        closing.has_value() &&
+        (nobody_left ||
+         *closing < slowest + (runtime::Planted<"closes-with-slowest-inside">() ? 1 : 0));
     const bool may_serve = needed.has_value() && *needed <= slowest;
-    if (may_close && (!may_serve || *closing < *needed)) {
+    const bool first = may_close && runtime::Planted<"closes-before-it-serves">();
+    if (first || (may_close && (!may_serve || *closing < *needed))) {
       Close(*closing);
     } else if (may_serve) {
       ServeNeeding(*needed);
@@ -176,12 +197,17 @@ void Shard::Settle() {
     }
   }
   closed_ = std::max(closed_, slowest);
+  progress_.ForgetEndedBelow(runtime::Planted<"closed-workers-forgotten-early">() ? kClockMax
+                                                                                  : closed_);
   FinishCutIfDue();
   ArmTimer();
 }
 
 void Shard::Close(std::uint64_t clock) {
-  if (cut_ != nullptr && clock >= cut_->clock()) FinishCut();
+  if (cut_ != nullptr &&
+      clock >= cut_->clock() + (runtime::Planted<"cut-after-its-clock-closes">() ? 1 : 0)) {
+    FinishCut();
+  }
   ClosedClock closed = contributions_.Take(clock);
   closed_ = std::max(closed_, clock + 1);
   ++context_->counters->clocks_closed;
@@ -189,25 +215,39 @@ void Shard::Close(std::uint64_t clock) {
   Item entry;
   entry.header.kind = proto::ReplicaItem::kClose;
   entry.header.clock = clock;
-  if (journal_->has_follower()) entry.header.workers = Windows(/*with_held=*/false);
+  if (journal_->has_follower() && !runtime::Planted<"close-without-windows">()) {
+    entry.header.workers = Windows(/*with_held=*/false);
+  }
   LogEntry(std::move(entry));
 }
 
 void Shard::CloseTarget(std::uint64_t clock, const Target& target, std::vector<Contribution> list) {
   // Those who ended the clock, and those who gave something to it and then left.
-  std::set<std::uint32_t> left_within;
+  std::set<WorkerKey> left_within;
   std::vector<PushView> pushes;
   pushes.reserve(list.size());
   for (Contribution& contribution : list) {
-    if (progress_.ClockOf(contribution.rank) <= clock) left_within.insert(contribution.rank);
-    Window& window = WindowOf({contribution.rank, contribution.incarnation});
-    window.in_state = std::max(window.in_state, contribution.sequence);
+    const WorkerKey worker{contribution.rank, contribution.incarnation};
+    if (!progress_.HasEnded(worker.first, worker.second, clock)) left_within.insert(worker);
+    Window& window = WindowOf(worker);
+    if (!runtime::Planted<"in-state-not-noted">()) {
+      window.in_state = std::max(window.in_state, contribution.sequence);
+    }
     pushes.push_back(std::move(contribution.push));
   }
   const Table& table = *context_->tables.Find(target.table);
-  const absl::Status applied =
-      ApplyAndLog(table, clock, pushes,
-                  progress_.CountEnded(clock) + static_cast<std::uint32_t>(left_within.size()));
+  const std::uint32_t contributors =
+      progress_.CountEnded(clock) + (runtime::Planted<"divisor-without-those-who-left">()
+                                         ? 0
+                                         : static_cast<std::uint32_t>(left_within.size()));
+  absl::Status applied = ApplyAndLog(table, clock, pushes, contributors);
+  // Rows that do not fit together were found before anything was changed.
+  if (absl::IsInvalidArgument(applied) && table.spec().kind == TableKind::kRagged &&
+      !runtime::Planted<"misfits-drop-everything">()) {
+    DropMisfits(table, clock, list, &pushes);
+    if (pushes.empty()) return;
+    applied = ApplyAndLog(table, clock, pushes, contributors);
+  }
   if (applied.ok()) {
     context_->counters->pushes_applied += pushes.size();
     return;
@@ -215,6 +255,26 @@ void Shard::CloseTarget(std::uint64_t clock, const Target& target, std::vector<C
   context_->counters->apply_failures += pushes.size();
   runtime::LogWarning("clock ", clock, " of table ", table.spec().name, ", shard ", id_,
                       ": accepted pushes could not be applied: ", applied.message());
+}
+
+// Pushes that fitted one by one need not fit together: two may give a new row different widths.
+// Then the one that comes later in the order of workers is left out, and no other. `list`: whose
+// they are.
+void Shard::DropMisfits(const Table& table, std::uint64_t clock, std::span<const Contribution> list,
+                        std::vector<PushView>* pushes) {
+  const std::vector<absl::Status> fit = CheckWidthsTogether(*StoreOf(table), *pushes);
+  std::vector<PushView> fitting;
+  for (std::size_t i = 0; i < fit.size(); ++i) {
+    if (fit[i].ok()) {
+      fitting.push_back(std::move((*pushes)[i]));
+      continue;
+    }
+    ++context_->counters->apply_failures;
+    runtime::LogWarning("clock ", clock, " of table ", table.spec().name, ", shard ", id_,
+                        ": an accepted push of worker ", list[i].rank,
+                        " could not be applied: ", fit[i].message());
+  }
+  *pushes = std::move(fitting);
 }
 
 absl::Status Shard::ApplyAndLog(const Table& table, std::uint64_t clock,
@@ -237,6 +297,12 @@ absl::Status Shard::ApplyAndLog(const Table& table, std::uint64_t clock,
   update.header.settings = settings.number;
   journal_->Log(std::move(update));
   return absl::OkStatus();
+}
+
+void Shard::LogConfirm() {
+  Item entry;
+  entry.header.kind = proto::ReplicaItem::kConfirm;
+  LogEntry(std::move(entry));
 }
 
 void Shard::LogEntry(Item entry) {

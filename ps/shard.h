@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,6 +69,8 @@ class Shard {
                 std::uint64_t since, const Marks& marks);
   // A worker that came late counts from now on. Returns its clock.
   std::uint64_t Enter(std::uint32_t rank, std::uint64_t incarnation);
+  // Logs that nothing has changed: an entry for others to wait for.
+  void LogConfirm();
   // Closes the clocks that everyone has ended and answers the pulls that waited for that.
   void Settle();
 
@@ -175,6 +178,8 @@ class Shard {
   bool CountTickIfDue(const WorkerKey& worker, Window* window);
   void Close(std::uint64_t clock);
   void CloseTarget(std::uint64_t clock, const Target& target, std::vector<Contribution> list);
+  void DropMisfits(const Table& table, std::uint64_t clock, std::span<const Contribution> list,
+                   std::vector<PushView>* pushes);
   absl::Status ApplyAndLog(const Table& table, std::uint64_t clock,
                            const std::vector<PushView>& pushes, std::uint32_t contributors);
   void ServeNeeding(std::uint64_t needed);
@@ -185,6 +190,8 @@ class Shard {
   void FinishCut();
   std::vector<proto::WorkerWindow> Windows(bool with_held) const;
   void TakeWindows(const std::vector<proto::WorkerWindow>& windows);
+  std::vector<proto::Refusal> Refusals() const;
+  void TakeRefusals(const std::vector<proto::Refusal>& refusals);
   void EnterWindow(const WorkerKey& worker, std::uint64_t clock, std::uint64_t since);
 
   const std::uint32_t id_;

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/table_difference.h"
 #include "ps/shard.h"
+#include "runtime/mutants.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::ps {
@@ -22,15 +23,18 @@ absl::Status Shard::BeginCut(const CutOrder& order, ShardCut::Done done) {
   }
   // Which clocks' pushes an earlier head has applied is not known before all workers have been
   // heard.
-  if (bounded && context_->loop->Now() < grace_until_) {
+  if (bounded && context_->loop->Now() < grace_until_ && !runtime::Planted<"cut-in-grace-time">()) {
     return absl::AbortedError(absl::StrCat("shard ", id_, " has just got another head"));
   }
-  if ((held && closed_ > order.clock) || (bounded && pushed_until_ > order.clock)) {
+  const bool past = (held && closed_ > order.clock) || (bounded && pushed_until_ > order.clock);
+  if (past && !runtime::Planted<"cut-of-a-past-clock">()) {
     return absl::OutOfRangeError(absl::StrCat("shard ", id_, " is beyond clock ", order.clock));
   }
   ShardCut::Admitted admitted;
   for (const auto& [worker, window] : windows_) {
-    admitted[worker] = window.streams[kAtOnce].admitted();
+    if (!runtime::Planted<"cut-without-admitted">()) {
+      admitted[worker] = window.streams[kAtOnce].admitted();
+    }
   }
   cut_ = std::make_unique<ShardCut>(order, &context_->tables, &stores_, &saved_, &context_->late,
                                     std::move(admitted), std::move(done));
@@ -44,7 +48,9 @@ void Shard::AbandonCut(const absl::Status& why) {
 }
 
 void Shard::FinishCutIfDue() {
-  if (cut_ == nullptr || (closed_ < cut_->clock() && progress_.living() != 0)) return;
+  if (cut_ == nullptr) return;
+  const bool early = closed_ < cut_->clock() && progress_.living() != 0;
+  if (early && !runtime::Planted<"cut-before-its-clock">()) return;
   FinishCut();
 }
 
@@ -74,13 +80,16 @@ absl::StatusOr<std::uint64_t> Shard::Restore(const ShardContent& content) {
       if (rows != 0) table->NoteAskedFor();
     }
   }
-  if (Is(context_->mutant, Mutant::kWindowsLostInRestore)) return taken;
+  if (runtime::Planted<"windows-lost-in-restore">()) return taken;
   // Numbers count for each shard, so that those of other shards mean nothing.
-  if (content.num_shards == context_->num_shards && content.shard == id_) {
+  if ((content.num_shards == context_->num_shards && content.shard == id_) ||
+      runtime::Planted<"windows-of-other-shards-restored">()) {
     for (const proto::WorkerWindow& saved : content.windows) {
       Window& window = WindowOf({saved.rank, saved.incarnation});
       window.restored = true;
-      window.in_state = std::max(window.in_state, saved.admitted_held);
+      if (!runtime::Planted<"held-window-lost-in-restore">()) {
+        window.in_state = std::max(window.in_state, saved.admitted_held);
+      }
       window.streams[kAtOnce].Restart(std::max(window.streams[kAtOnce].admitted(), saved.admitted));
       window.streams[kHeld].Restart(std::max(window.streams[kHeld].admitted(), window.in_state));
       window.inherited[kAtOnce] = window.streams[kAtOnce].admitted();

@@ -7,7 +7,6 @@
 #include "absl/time/time.h"
 #include "ps/counters.h"
 #include "ps/inbound.h"
-#include "ps/mutants.h"
 #include "ps/store/spare_memory.h"
 #include "ps/store/table_memory.h"
 #include "ps/table.h"
@@ -35,7 +34,6 @@ struct ShardContext {
   // Serves every pull at once, whatever its policy says: to show that the worker's own check of
   // the bound notices.
   bool test_only_never_hold = false;
-  Mutant mutant = Mutant::kNone;
 };
 
 }  // namespace leeway::ps

@@ -8,13 +8,14 @@
 #include "ps/items.h"
 #include "ps/shard.h"
 #include "ps/store/feedback.h"
+#include "runtime/mutants.h"
 #include "runtime/random.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::ps {
 namespace {
 
-// Mutant::kStateLostInFill, and kFeedbackLostInFill: all slots, or those from that one on.
+// For bugs of a fill: all slots are lost, or those from that one on.
 void LoseState(Item* piece, std::uint32_t from_slot) {
   const std::uint32_t slots = piece->header.state_slots;
   if (slots <= from_slot) return;
@@ -29,7 +30,7 @@ void LoseState(Item* piece, std::uint32_t from_slot) {
 
 // ---- the change of the head ----
 
-// Mutant::kFeedbackLostInFailover.
+// The bug of that name.
 void Shard::LoseFeedback() {
   for (auto& [id, store] : stores_) {
     if (FeedbackSlots(context_->tables.Find(id)->spec()) == 0) continue;
@@ -41,15 +42,19 @@ void Shard::LoseFeedback() {
 }
 
 void Shard::BecomeHead(bool inherited) {
-  if (Is(context_->mutant, Mutant::kFeedbackLostInFailover) && inherited) LoseFeedback();
-  if (inherited) grace_until_ = context_->loop->Now() + context_->held_grace;
+  if (runtime::Planted<"feedback-lost-in-failover">() && inherited) LoseFeedback();
+  if (inherited && !runtime::Planted<"grace-time-forgotten">()) {
+    grace_until_ = context_->loop->Now() + context_->held_grace;
+  }
   // The head before may have known of later clocks, and so have answered with the block itself, by
   // a codec that the table had from one of them on: no reader may now get an older version.
-  if (inherited) ForgetSlowest();
-  const bool forget = Is(context_->mutant, Mutant::kPromoteWithoutWindows) && inherited;
+  if (inherited && !runtime::Planted<"slowest-kept-in-failover">()) ForgetSlowest();
+  const bool forget = runtime::Planted<"promote-without-windows">() && inherited;
   for (auto& [worker, window] : windows_) {
     window.streams[kAtOnce].Restart(forget ? 0 : window.streams[kAtOnce].admitted());
-    window.streams[kHeld].Restart(forget ? 0 : window.in_state);
+    if (!runtime::Planted<"held-numbers-kept-in-failover">()) {
+      window.streams[kHeld].Restart(forget ? 0 : window.in_state);
+    }
     for (const RequestClass kind : {kAtOnce, kHeld}) {
       window.inherited[kind] = window.streams[kind].admitted();
     }
@@ -58,14 +63,14 @@ void Shard::BecomeHead(bool inherited) {
 }
 
 std::vector<Item> Shard::StepDown(const absl::Status& why) {
-  AbandonCut(why);
+  if (!runtime::Planted<"cut-kept-after-step-down">()) AbandonCut(why);
   std::vector<Item> rest;
   contributions_.ForEach(
       [&](std::uint64_t clock, const Target& target, const Contribution& contribution) {
         rest.push_back(HeldItem(*context_->tables.Find(target.table), clock, contribution));
       });
-  if (Is(context_->mutant, Mutant::kHandoverWithoutHeld)) rest.clear();
-  contributions_.Clear();
+  if (runtime::Planted<"handover-without-held">()) rest.clear();
+  if (!runtime::Planted<"held-kept-after-step-down">()) contributions_.Clear();
   firm_ = 0;
   Item end;
   end.header.kind = proto::ReplicaItem::kHandoverEnd;
@@ -73,11 +78,13 @@ std::vector<Item> Shard::StepDown(const absl::Status& why) {
   end.header.workers = Windows(/*with_held=*/true);
   rest.push_back(std::move(end));
 
-  for (const HeldPull& pull : held_.TakeAll()) Refuse(pull.inbound, why);
+  for (const HeldPull& pull : held_.TakeAll()) {
+    if (!runtime::Planted<"held-pulls-kept-after-step-down">()) Refuse(pull.inbound, why);
+  }
   RefuseEarly(why);
   // From here on it knows what the log says, like the others: if it leads again, it must not
   // believe that workers have ended clocks whose contributions it has given away.
-  progress_.ForgetFrom(closed_);
+  if (!runtime::Planted<"clocks-known-after-step-down">()) progress_.ForgetFrom(closed_);
   for (auto& [worker, window] : windows_) {
     window.streams[kHeld].Restart(window.in_state);
     const bool entered = window.since != Progress::kNotEntered;
@@ -104,12 +111,15 @@ void Shard::TakeOver(const std::vector<Item>& items) {
     closed_ = std::max(closed_, header.clock);
     for (const proto::WorkerWindow& worker : header.workers) {
       const WorkerKey key{worker.rank, worker.incarnation};
-      EnterWindow(key, worker.clock, worker.since);
+      if (!runtime::Planted<"handover-without-clocks">())
+        EnterWindow(key, worker.clock, worker.since);
       Window& window = WindowOf(key);
       for (const auto& [kind, admitted] :
            {std::pair(kAtOnce, worker.admitted), std::pair(kHeld, worker.admitted_held)}) {
         Stream& stream = window.streams[kind];
-        stream.Restart(std::max(stream.admitted(), admitted));
+        if (!runtime::Planted<"handover-without-numbers">()) {
+          stream.Restart(std::max(stream.admitted(), admitted));
+        }
         window.inherited[kind] = stream.admitted();
       }
     }
@@ -133,7 +143,9 @@ absl::Status Shard::Follow(const std::vector<Item>& updates, const Item& entry) 
             : absl::StrCat("this server has not heard of settings ", item.header.settings,
                            " of table ", item.header.table));
   };
-  for (const Item& update : updates) LEEWAY_RETURN_IF_ERROR(known(update));
+  if (!runtime::Planted<"followed-half-on-missing-table">()) {
+    for (const Item& update : updates) LEEWAY_RETURN_IF_ERROR(known(update));
+  }
   switch (header.kind) {
     case proto::ReplicaItem::kPush: {
       LEEWAY_RETURN_IF_ERROR(known(entry));
@@ -142,9 +154,13 @@ absl::Status Shard::Follow(const std::vector<Item>& updates, const Item& entry) 
       LEEWAY_RETURN_IF_ERROR(
           StoreOf(table, *table.FindSettings(header.settings))->Apply(ToPush(entry)));
       ++context_->counters->pushes_followed;
-      pushed_until_ = std::max(pushed_until_, header.clock + 1);
+      if (!runtime::Planted<"followed-pushed-until-not-noted">()) {
+        pushed_until_ = std::max(pushed_until_, header.clock + 1);
+      }
       Stream& stream = WindowOf({header.worker, header.incarnation}).streams[kAtOnce];
-      stream.Admit(std::max(stream.admitted(), header.sequence));
+      if (!runtime::Planted<"followed-push-not-noted">()) {
+        stream.Admit(std::max(stream.admitted(), header.sequence));
+      }
       break;
     }
     case proto::ReplicaItem::kClose:
@@ -157,7 +173,8 @@ absl::Status Shard::Follow(const std::vector<Item>& updates, const Item& entry) 
         LEEWAY_RETURN_IF_ERROR(store->MakeVersion(aggregate.block, header.clock + 1,
                                                   aggregate.learning_rate, ToVersionBy(update)));
       }
-      closed_ = std::max(closed_, header.clock + 1);
+      if (!runtime::Planted<"followed-clock-not-closed">())
+        closed_ = std::max(closed_, header.clock + 1);
       TakeWindows(header.workers);
       break;
     case proto::ReplicaItem::kEnter:
@@ -170,6 +187,11 @@ absl::Status Shard::Follow(const std::vector<Item>& updates, const Item& entry) 
                                  ->MakeVersion(header.block, 0,
                                                std::numeric_limits<double>::quiet_NaN(),
                                                ToVersionBy(entry)));
+      break;
+    case proto::ReplicaItem::kRefusal:
+      if (!runtime::Planted<"followed-refusals-ignored">()) TakeRefusals(header.refusals);
+      break;
+    case proto::ReplicaItem::kConfirm:
       break;
     default:
       return absl::InvalidArgumentError("this is no entry of a shard's log");
@@ -187,17 +209,18 @@ std::vector<proto::WorkerWindow> Shard::Windows(bool with_held) const {
     std::uint64_t clock = current ? progress_.ClockOf(worker.first) : window.clock;
     // Who is not told what is held may not believe either that a worker has ended the clocks it is
     // held for: it would close them without.
-    if (!with_held && !Is(context_->mutant, Mutant::kLogTellsOpenClocks)) {
+    if (!with_held && !runtime::Planted<"log-tells-open-clocks">()) {
       clock = std::min(clock, closed_);
     }
     if (since != Progress::kNotEntered) clock = std::max(clock, since);
-    all.push_back(
-        {.rank = worker.first,
-         .incarnation = worker.second,
-         .clock = clock,
-         .since = since,
-         .admitted = window.streams[kAtOnce].admitted(),
-         .admitted_held = with_held ? window.streams[kHeld].admitted() : window.in_state});
+    all.push_back({.rank = worker.first,
+                   .incarnation = worker.second,
+                   .clock = clock,
+                   .since = since,
+                   .admitted = window.streams[kAtOnce].admitted(),
+                   .admitted_held = with_held || runtime::Planted<"held-told-as-in-state">()
+                                        ? window.streams[kHeld].admitted()
+                                        : window.in_state});
   }
   return all;
 }
@@ -205,11 +228,53 @@ std::vector<proto::WorkerWindow> Shard::Windows(bool with_held) const {
 void Shard::TakeWindows(const std::vector<proto::WorkerWindow>& windows) {
   for (const proto::WorkerWindow& worker : windows) {
     const WorkerKey key{worker.rank, worker.incarnation};
-    if (worker.since != Progress::kNotEntered) EnterWindow(key, worker.clock, worker.since);
+    if (worker.since != Progress::kNotEntered && !runtime::Planted<"late-begin-not-told">()) {
+      EnterWindow(key, worker.clock, worker.since);
+    }
     Window& window = WindowOf(key);
     Stream& at_once = window.streams[kAtOnce];
     at_once.Admit(std::max(at_once.admitted(), worker.admitted));
     window.in_state = std::max(window.in_state, worker.admitted_held);
+  }
+}
+
+// By worker and class in the order of their numbers; the newest where there are too many.
+std::vector<proto::Refusal> Shard::Refusals() const {
+  std::vector<proto::Refusal> all;
+  for (const auto& [worker, window] : windows_) {
+    for (const RequestClass kind : {kAtOnce, kHeld}) {
+      const Stream& stream = window.streams[kind];
+      proto::Refusal refusal{
+          .worker = worker.first, .incarnation = worker.second, .held = kind == kHeld};
+      if (const std::uint64_t forgotten = stream.forgotten_failures(); forgotten > 0) {
+        refusal.sequence = forgotten;
+        refusal.with_earlier = true;
+        refusal.status = absl::UnknownError("");
+        all.push_back(refusal);
+      }
+      refusal.with_earlier = false;
+      for (const auto& [sequence, failure] : stream.failures()) {
+        refusal.sequence = sequence;
+        refusal.status = failure;
+        all.push_back(refusal);
+      }
+    }
+  }
+  if (all.size() <= proto::kRefusalsMax) return all;
+  return {all.end() - proto::kRefusalsMax, all.end()};
+}
+
+void Shard::TakeRefusals(const std::vector<proto::Refusal>& refusals) {
+  for (const proto::Refusal& refusal : refusals) {
+    Stream& stream =
+        WindowOf({refusal.worker, refusal.incarnation}).streams[refusal.held ? kHeld : kAtOnce];
+    if (refusal.with_earlier) {
+      stream.ForgetFailuresUpTo(refusal.sequence);
+      continue;
+    }
+    // Of the held class what counts as admitted is what is in the state.
+    if (!refusal.held) stream.Admit(std::max(stream.admitted(), refusal.sequence));
+    stream.RememberFailure(refusal.sequence, refusal.status);
   }
 }
 
@@ -222,6 +287,7 @@ Item Shard::FillBegin() const {
   begin.header.clock = closed_;
   begin.header.workers = Windows(/*with_held=*/false);
   begin.header.pushed_until = pushed_until_;
+  begin.header.refusals = Refusals();
   return begin;
 }
 
@@ -231,9 +297,9 @@ std::vector<Item> Shard::Freeze() {
     const Table& table = *context_->tables.Find(id);
     for (const FrozenPiece& piece : store->Freeze().pieces) {
       pieces.push_back(PieceItem(table, piece));
-      if (Is(context_->mutant, Mutant::kStateLostInFill)) LoseState(&pieces.back(), 0);
-      if (Is(context_->mutant, Mutant::kVersionLostInFill)) pieces.back().header.version = 0;
-      if (Is(context_->mutant, Mutant::kFeedbackLostInFill) && FeedbackSlots(table.spec()) > 0) {
+      if (runtime::Planted<"state-lost-in-fill">()) LoseState(&pieces.back(), 0);
+      if (runtime::Planted<"version-lost-in-fill">()) pieces.back().header.version = 0;
+      if (runtime::Planted<"feedback-lost-in-fill">() && FeedbackSlots(table.spec()) > 0) {
         LoseState(&pieces.back(), piece.state_slots - 1);
       }
     }
@@ -242,14 +308,16 @@ std::vector<Item> Shard::Freeze() {
 }
 
 void Shard::BeginFill(const Item& begin) {
-  stores_.clear();
+  if (!runtime::Planted<"stores-kept-in-fill">()) stores_.clear();
   settings_.clear();
-  saved_ = SavedGenerations();  // of the stores that were
-  windows_.clear();
+  if (!runtime::Planted<"saved-kept-in-fill">())
+    saved_ = SavedGenerations();  // of the stores that were
+  if (!runtime::Planted<"windows-kept-in-fill">()) windows_.clear();
   index_ = begin.header.index;
-  closed_ = begin.header.clock;
-  pushed_until_ = begin.header.pushed_until;
-  TakeWindows(begin.header.workers);
+  if (!runtime::Planted<"closed-lost-in-fill">()) closed_ = begin.header.clock;
+  if (!runtime::Planted<"pushed-until-lost-in-fill">()) pushed_until_ = begin.header.pushed_until;
+  if (!runtime::Planted<"windows-lost-in-fill">()) TakeWindows(begin.header.workers);
+  if (!runtime::Planted<"refusals-lost-in-fill">()) TakeRefusals(begin.header.refusals);
 }
 
 absl::Status Shard::LoadPiece(const Item& piece) {

@@ -10,12 +10,13 @@
 #include "ps/items.h"
 #include "ps/shard.h"
 #include "ps/store/decode_pushes.h"
+#include "runtime/mutants.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::ps {
 namespace {
 
-// Mutant::kMessagesSinceAnother.
+// The bug of that name.
 void LoseFirstMessage(PullResult* pulled) {
   if (pulled->parts.size() < 2) return;
   const std::uint64_t first_bytes = pulled->parts.front().bytes;
@@ -75,7 +76,7 @@ bool Shard::TakeRequest(Inbound inbound) {
   switch (stream.Judge(id.sequence, inbound.request.after)) {
     case Stream::Order::kSeen: {
       ++context_->counters->duplicates;
-      if (Is(context_->mutant, Mutant::kDedupeOff)) {
+      if (runtime::Planted<"dedupe-off">()) {
         Admit(std::move(inbound)).IgnoreError();
         return false;
       }
@@ -101,15 +102,27 @@ bool Shard::TakeRequest(Inbound inbound) {
 }
 
 void Shard::AdmitNext(Window* window, RequestClass kind, Inbound inbound) {
-  const std::uint64_t sequence = inbound.request.id.sequence;
-  window->streams[kind].Admit(sequence);
-  if (absl::Status outcome = Admit(std::move(inbound)); !outcome.ok()) {
-    window->streams[kind].RememberFailure(sequence, std::move(outcome));
+  const proto::RequestId id = inbound.request.id;
+  const bool pushes = HasPush(inbound.request.op);
+  window->streams[kind].Admit(id.sequence);
+  absl::Status outcome = Admit(std::move(inbound));
+  if (outcome.ok()) return;
+  // Not so where the worker asks again in any case.
+  if (pushes && !absl::IsUnavailable(outcome) && journal_->has_follower() &&
+      !runtime::Planted<"refusal-not-logged">()) {
+    LogEntry(RefusalItem({.worker = id.worker,
+                          .incarnation = id.incarnation,
+                          .sequence = id.sequence,
+                          .held = kind == kHeld,
+                          .status = outcome}));
   }
+  if (runtime::Planted<"failure-not-remembered">()) return;
+  window->streams[kind].RememberFailure(id.sequence, std::move(outcome));
 }
 
 void Shard::RefuseEarly(const absl::Status& why) {
   for (auto& [worker, window] : windows_) {
+    if (runtime::Planted<"early-kept-over-epoch">()) continue;
     window.tick_clock = 0;
     for (Stream& stream : window.streams) {
       for (const Inbound& inbound : stream.TakeAll()) Refuse(inbound, why);
@@ -118,7 +131,7 @@ void Shard::RefuseEarly(const absl::Status& why) {
 }
 
 void Shard::DropPeer(van::PeerId peer) {
-  held_.DropPeer(peer);
+  if (!runtime::Planted<"lost-connection-keeps-held">()) held_.DropPeer(peer);
   std::erase_if(early_from_, [&](const WorkerKey& worker) {
     const auto found = windows_.find(worker);
     if (found == windows_.end()) return true;
@@ -155,7 +168,9 @@ absl::Status Shard::Admit(Inbound inbound) {
 
 // One that was admitted before, without failing, here or at an earlier head of the chain.
 void Shard::AnswerAgain(const Window& window, RequestClass kind, Inbound inbound) {
-  if (held_.Redirect(inbound.request.id, inbound.peer)) return;
+  if (held_.Redirect(inbound.request.id, inbound.peer) &&
+      !runtime::Planted<"held-pull-answered-twice">())
+    return;
   absl::StatusOr<const Table*> table = TableFor(inbound.request);
   if (!table.ok()) return Refuse(inbound, table.status());
   // What an earlier head refused is not known here, but why it did can be seen again.
@@ -163,12 +178,13 @@ void Shard::AnswerAgain(const Window& window, RequestClass kind, Inbound inbound
     const PushView push = ToPush(inbound);
     absl::Status fits = CheckFinite(**table, inbound.request, push);
     if (fits.ok()) fits = StoreOf(**table)->Check(push);
-    if (!fits.ok()) return Refuse(inbound, fits);
+    if (!fits.ok() && !runtime::Planted<"inherited-refusal-unseen">()) return Refuse(inbound, fits);
   }
   if (HasPull(inbound.request.op)) {
     ServeOrHold(**table, std::move(inbound));
   } else {
-    Acknowledge(inbound, kind == kHeld && inbound.request.id.sequence > window.in_state);
+    Acknowledge(inbound, kind == kHeld && inbound.request.id.sequence > window.in_state &&
+                             !runtime::Planted<"held-again-called-applied">());
   }
 }
 
@@ -193,7 +209,7 @@ void Shard::Acknowledge(const Inbound& inbound, bool held) {
   proto::Reply reply = ReplyTo(inbound.request);
   reply.slowest_clock = progress_.slowest();
   reply.staleness = Policy::Staleness(reply.clock, reply.slowest_clock);
-  reply.provisional = held && journal_->provisional();
+  reply.provisional = held && journal_->provisional() && !runtime::Planted<"provisional-unsaid">();
   held ? journal_->AnswerNow(inbound.peer, std::move(reply))
        : journal_->Answer(inbound.peer, std::move(reply), {}, DeadlineOf(inbound));
 }
@@ -215,7 +231,8 @@ absl::StatusOr<const Table*> Shard::TableFor(const proto::Request& request) cons
 
 absl::Status Shard::ChargeHeld(std::uint64_t bytes) const {
   const runtime::ByteBudget& held = context_->held;
-  if (held.HasRoom(bytes) || context_->loop->Now() < grace_until_) return absl::OkStatus();
+  const bool room = held.HasRoom(bytes) || runtime::Planted<"held-unlimited">();
+  if (room || context_->loop->Now() < grace_until_) return absl::OkStatus();
   const std::string slow = progress_.DescribeBehind(progress_.slowest() + 1);
   return absl::ResourceExhaustedError(absl::StrCat(
       "this server thread holds ", held.bytes, " bytes of requests that wait for slower workers (",
@@ -229,7 +246,7 @@ absl::Status Shard::ChargePushPull(const Table& table, const Inbound& inbound) c
   const Policy& policy = SettingsFor(table, request.clock).policy;
   const bool held = policy.Push(request.clock, closed_).hold;
   const bool waits = policy.Pull(request.op, request.clock, progress_.slowest()).hold;
-  if (!waits) return absl::OkStatus();
+  if (!waits || runtime::Planted<"push-pull-refused-too-late">()) return absl::OkStatus();
   return ChargeHeld((held ? inbound.bytes() : 0) + BytesHeldFor(table, inbound));
 }
 
@@ -244,7 +261,7 @@ absl::Status Shard::CheckFinite(const Table& table, const proto::Request& reques
     LEEWAY_RETURN_IF_ERROR(StoreOf(table)->Check(push));
     LEEWAY_ASSIGN_OR_RETURN(nonfinite, StoreOf(table)->EncodedNonFinite(push));
   }
-  if (!nonfinite) return absl::OkStatus();
+  if (!nonfinite || runtime::Planted<"nonfinite-taken">()) return absl::OkStatus();
   ++context_->counters->nonfinite_pushes;
   if (table.SettingsAt(request.clock).spec.nonfinite != NonFinite::kRefuse) {
     return absl::OkStatus();
@@ -292,23 +309,31 @@ absl::Status Shard::TakePush(const Table& table, Inbound* inbound, bool* held, b
   if (!decision.hold) {
     // Before anything has changed, since there may be no memory for it.
     Item item = journal_->has_follower() ? PushItem(*inbound) : Item();
-    if (cut_ != nullptr) cut_->BeforePush(table, request.clock);
+    if (cut_ != nullptr && !runtime::Planted<"cut-after-the-push">()) {
+      cut_->BeforePush(table, request.clock);
+    }
     bool nonfinite = false;
     *begun = request.kind != TableKind::kDense;
     LEEWAY_RETURN_IF_ERROR(look_first ? store->Apply(push) : store->Apply(push, &nonfinite));
     *begun = true;
     if (nonfinite) ++context_->counters->nonfinite_pushes;
-    if (cut_ != nullptr) cut_->AfterPush(table, *inbound);
-    pushed_until_ = std::max(pushed_until_, request.clock + 1);
+    if (cut_ != nullptr && !runtime::Planted<"late-push-not-in-cut">()) {
+      cut_->AfterPush(table, *inbound);
+    }
+    if (!runtime::Planted<"pushed-until-not-noted">()) {
+      pushed_until_ = std::max(pushed_until_, request.clock + 1);
+    }
     ++context_->counters->pushes_applied;
-    item.header.settings = settings.number;
+    if (!runtime::Planted<"settings-not-logged">()) item.header.settings = settings.number;
     LogEntry(std::move(item));
     return absl::OkStatus();
   }
   LEEWAY_RETURN_IF_ERROR(store->Check(push));
   LEEWAY_RETURN_IF_ERROR(ChargeHeld(inbound->bytes()));
   if (decision.clock != request.clock) ++context_->counters->late_pushes;
-  if (!journal_->provisional()) firm_ = std::max(firm_, decision.clock + 1);
+  if (!journal_->provisional() && !runtime::Planted<"firm-not-noted">()) {
+    firm_ = std::max(firm_, decision.clock + 1);
+  }
   const bool dense = request.kind == TableKind::kDense;
   KeepApart(&inbound->payload);
   contributions_.Add(decision.clock, {.table = table.id(), .block = dense ? request.block : 0},
@@ -337,7 +362,7 @@ void Shard::ServeOrHold(const Table& table, Inbound inbound) {
   const proto::Request& request = inbound.request;
   const Policy& policy = SettingsFor(table, request.clock).policy;
   PullDecision decision = policy.Pull(request.op, request.clock, progress_.slowest());
-  if (Is(context_->mutant, Mutant::kHoldReleasedEarly) && decision.hold) {
+  if (runtime::Planted<"hold-released-early">() && decision.hold) {
     decision.hold = --decision.needed > progress_.slowest();
   }
   if (decision.hold && !context_->test_only_never_hold) {
@@ -353,7 +378,8 @@ void Shard::Serve(const Table& table, const Inbound& inbound, std::uint64_t need
   PullView view = ToPull(inbound);
   // Clocks are closed one by one, and held pulls answered in between: what is pulled is of the
   // clock that was closed last, however far all workers have gone on.
-  const std::uint64_t slowest = table.is_bsp() ? std::max(closed_, needed) : progress_.slowest();
+  const bool closed_ones = table.is_bsp() && !runtime::Planted<"serves-a-later-view">();
+  const std::uint64_t slowest = closed_ones ? std::max(closed_, needed) : progress_.slowest();
   view.codec = table.codec_schedule().KnownAt(slowest);
   // Before anything is said of it, all replicas have it: the answer waits for the log.
   const ReaderTerms terms{.needed = needed, .slowest = slowest, .workers = progress_.living()};
@@ -362,13 +388,13 @@ void Shard::Serve(const Table& table, const Inbound& inbound, std::uint64_t need
     const absl::Status made =
         store->MakeVersion(view.block, slowest, std::numeric_limits<double>::quiet_NaN(), by);
     if (!made.ok()) return RefusePull(inbound, made);
-    if (!Is(context_->mutant, Mutant::kVersionNotLogged)) {
+    if (!runtime::Planted<"version-not-logged">()) {
       LogEntry(VersionItem(table, view.block, by));
     }
   }
   absl::StatusOr<PullResult> pulled = PullFrom(store, view);
   if (!pulled.ok()) return RefusePull(inbound, pulled.status());
-  if (Is(context_->mutant, Mutant::kMessagesSinceAnother)) LoseFirstMessage(&*pulled);
+  if (runtime::Planted<"messages-since-another">()) LoseFirstMessage(&*pulled);
   proto::Reply reply = ReplyTo(inbound.request);
   reply.slowest_clock = pulled->slowest.value_or(progress_.slowest());
   reply.coded = pulled->coded;
@@ -385,7 +411,7 @@ void Shard::Serve(const Table& table, const Inbound& inbound, std::uint64_t need
 // answer leaves when it cannot be undone any more, like one to a worker.
 void Shard::Read(Inbound inbound) {
   ++requests_;
-  if (Is(context_->mutant, Mutant::kReaderCounts)) {
+  if (runtime::Planted<"reader-counts">()) {
     progress_.Set(proto::kWorkersMax, inbound.request.id.incarnation, proto::WorkerState::kAlive);
   }
   const absl::StatusOr<const Table*> table = TableFor(inbound.request);
@@ -395,7 +421,7 @@ void Shard::Read(Inbound inbound) {
   absl::StatusOr<PullResult> pulled = PullFrom(StoreOf(**table), view);
   if (!pulled.ok()) return Refuse(inbound, pulled.status());
   proto::Reply reply = ReplyTo(inbound.request);
-  const bool ahead = Is(context_->mutant, Mutant::kReaderClockAhead);
+  const bool ahead = runtime::Planted<"reader-clock-ahead">();
   reply.slowest_clock = ahead ? progress_.fastest() : ClockOfContent(**table);
   reply.staleness = Policy::Staleness(reply.clock, reply.slowest_clock);
   reply.version = index_;
@@ -409,7 +435,8 @@ void Shard::Read(Inbound inbound) {
 
 // All that living workers have pushed in clocks below it is in the table.
 std::uint64_t Shard::ClockOfContent(const Table& table) const {
-  return table.is_bsp() ? closed_ : progress_.slowest();
+  const bool closed = table.is_bsp() && !runtime::Planted<"reader-clock-of-fastest-bsp">();
+  return closed ? closed_ : progress_.slowest();
 }
 
 void Shard::Hold(const Table& table, Inbound inbound, const PullDecision& decision) {
@@ -423,7 +450,7 @@ void Shard::Hold(const Table& table, Inbound inbound, const PullDecision& decisi
   pull.deadline = DeadlineOf(inbound);
   pull.inbound = std::move(inbound);
   held_.Add(std::move(pull));
-  ArmTimer();
+  if (!runtime::Planted<"held-pull-without-deadline">()) ArmTimer();
 }
 
 // ---- deadlines ----
@@ -448,7 +475,7 @@ void Shard::OnTimer() {
   for (const HeldPull& pull : held_.TakeExpired(context_->loop->Now())) {
     Refuse(pull.inbound, DeadlineExceeded(pull));
   }
-  ArmTimer();
+  if (!runtime::Planted<"deadline-timer-once">()) ArmTimer();
 }
 
 absl::Status Shard::DeadlineExceeded(const HeldPull& pull) const {

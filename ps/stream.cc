@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "runtime/mutants.h"
+
 namespace leeway::ps {
 
 Stream::~Stream() {
@@ -10,14 +12,13 @@ Stream::~Stream() {
 
 Stream::Order Stream::Judge(std::uint64_t sequence, std::uint64_t after) const {
   if (sequence <= admitted_) return Order::kSeen;
+  if (runtime::Planted<"early-request-admitted">()) return Order::kNext;
   return after <= admitted_ ? Order::kNext : Order::kEarly;
 }
 
 void Stream::Restart(std::uint64_t admitted) {
   TakeAll();
   admitted_ = admitted;
-  failures_.clear();
-  forgotten_ = 0;
 }
 
 bool Stream::Keep(Inbound early) {
@@ -27,7 +28,8 @@ bool Stream::Keep(Inbound early) {
     early_.erase(it);
   }
   const std::uint64_t bytes = early.bytes();
-  if (early_.size() >= kEarlyRequestsMax || !budget_->HasRoom(bytes)) {
+  const bool room = budget_->HasRoom(bytes) || runtime::Planted<"early-unlimited">();
+  if (early_.size() >= kEarlyRequestsMax || !room) {
     return false;
   }
   budget_->bytes += bytes;
@@ -38,13 +40,16 @@ bool Stream::Keep(Inbound early) {
 
 std::optional<Inbound> Stream::TakeNext() {
   // What has been passed over was settled: its worker no longer waits for it.
-  while (!early_.empty() && early_.begin()->first <= admitted_) {
+  while (!early_.empty() && early_.begin()->first <= admitted_ &&
+         !runtime::Planted<"passed-over-admitted">()) {
     Release(early_.begin()->second);
     early_.erase(early_.begin());
   }
   auto it = early_.begin();
-  if (it == early_.end() || it->second.request.after > admitted_) return std::nullopt;
-  Release(it->second);
+  if (it == early_.end()) return std::nullopt;
+  const bool early = it->second.request.after > admitted_;
+  if (early && !runtime::Planted<"kept-request-out-of-turn">()) return std::nullopt;
+  if (!runtime::Planted<"early-not-given-back">()) Release(it->second);
   std::optional<Inbound> next(std::move(it->second));
   early_.erase(it);
   return next;
@@ -82,7 +87,7 @@ void Stream::RememberFailure(std::uint64_t sequence, absl::Status failure) {
 
 absl::Status Stream::OutcomeOf(std::uint64_t sequence) const {
   if (auto it = failures_.find(sequence); it != failures_.end()) return it->second;
-  if (sequence <= forgotten_) {
+  if (sequence <= forgotten_ && !runtime::Planted<"failures-forgotten-as-ok">()) {
     return absl::UnknownError("this request was answered so long ago that the answer is forgotten");
   }
   return absl::OkStatus();

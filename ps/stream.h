@@ -2,6 +2,7 @@
 #ifndef LEEWAY_PS_STREAM_H_
 #define LEEWAY_PS_STREAM_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "absl/status/status.h"
 #include "ps/inbound.h"
 #include "runtime/byte_budget.h"
+#include "runtime/mutants.h"
 
 namespace leeway::ps {
 
@@ -29,11 +31,15 @@ class Stream {
   // The highest number admitted; 0 before the first.
   std::uint64_t admitted() const { return admitted_; }
 
-  // The request of that number, judged to be next, is being admitted.
-  void Admit(std::uint64_t sequence) { admitted_ = sequence; }
+  // The request of that number, judged to be next, is being admitted. What was remembered of it is
+  // void: an earlier head may have refused it, and its worker never have heard.
+  void Admit(std::uint64_t sequence) {
+    admitted_ = sequence;
+    if (!runtime::Planted<"failure-kept-after-admission">()) failures_.erase(sequence);
+  }
 
   // From now on everything up to that number has been admitted, here or elsewhere, and nothing
-  // else. What was kept goes.
+  // else. What was kept goes; failures are still remembered.
   void Restart(std::uint64_t admitted);
 
   // Keeps an early request; one that is kept already is replaced (it may have come over a new
@@ -50,6 +56,10 @@ class Stream {
   // too long ago to be remembered.
   void RememberFailure(std::uint64_t sequence, absl::Status failure);
   absl::Status OutcomeOf(std::uint64_t sequence) const;
+  // Failures of requests up to that number may have been forgotten.
+  void ForgetFailuresUpTo(std::uint64_t sequence) { forgotten_ = std::max(forgotten_, sequence); }
+  const std::map<std::uint64_t, absl::Status>& failures() const { return failures_; }
+  std::uint64_t forgotten_failures() const { return forgotten_; }
 
  private:
   void Release(const Inbound& kept) { budget_->bytes -= kept.bytes(); }

@@ -12,7 +12,7 @@ constexpr std::uint64_t kBusyPollMaxUs = 1'000'000;
 constexpr std::uint64_t kTiB = 1ull << 40;
 constexpr std::uint64_t kHourMs = 3'600'000;
 constexpr std::uint64_t kWeekMs = 7 * 24 * kHourMs;
-constexpr const char* kBytes = " of bytes";
+constexpr const char* kOfBytes = " of bytes";
 constexpr const char* kMilliseconds = " of milliseconds";
 
 constexpr NumberSetting kSettings[] = {
@@ -22,7 +22,7 @@ constexpr NumberSetting kSettings[] = {
     {"LEEWAY_NUM_SHARDS", nullptr, &Config::num_shards, 0, kConfigShardsMax, ""},
     {"LEEWAY_REPLICATION", nullptr, &Config::replication, 1, kConfigReplicationMax, ""},
     {"LEEWAY_BLOCK_BYTES", nullptr, &Config::block_bytes, kConfigBlockBytesMin,
-     kConfigBlockBytesMax, kBytes},
+     kConfigBlockBytesMax, kOfBytes},
     {"LEEWAY_CHECKPOINT_EVERY_S", nullptr, &Config::checkpoint_every_s, 0, kWeekMs, " of seconds"},
     {"LEEWAY_CHECKPOINT_EVERY_CLOCKS", nullptr, &Config::checkpoint_every_clocks, 0, 1ull << 60,
      ""},
@@ -39,20 +39,20 @@ constexpr NumberSetting kSettings[] = {
     {"LEEWAY_CONNECT_TIMEOUT_MS", nullptr, &Config::connect_timeout, 1, kWeekMs, kMilliseconds},
     {"LEEWAY_REQUEST_TIMEOUT_MS", nullptr, &Config::request_timeout, 1, kWeekMs, kMilliseconds},
     {"LEEWAY_RESEND_INTERVAL_MS", nullptr, &Config::resend_interval, 1, kHourMs, kMilliseconds},
-    {"LEEWAY_SHM_BYTES", nullptr, &Config::shm_bytes, 1 << 20, 256 << 20, kBytes},
-    {"LEEWAY_RDMA_BYTES", nullptr, &Config::rdma_bytes, 1 << 20, 1 << 30, kBytes},
+    {"LEEWAY_SHM_BYTES", nullptr, &Config::shm_bytes, 1 << 20, 256 << 20, kOfBytes},
+    {"LEEWAY_RDMA_BYTES", nullptr, &Config::rdma_bytes, 1 << 20, 1 << 30, kOfBytes},
     {"LEEWAY_RDMA_PORT", nullptr, &Config::rdma_port, 0, 255, ""},
     {"LEEWAY_RDMA_GID_INDEX", nullptr, &Config::rdma_gid_index, 0, 256, ""},
-    {"LEEWAY_RDMA_MTU", nullptr, &Config::rdma_mtu_bytes, 0, 4096, kBytes},
+    {"LEEWAY_RDMA_MTU", nullptr, &Config::rdma_mtu_bytes, 0, 4096, kOfBytes},
     {"LEEWAY_BUSY_POLL_US", nullptr, &Config::busy_poll_us, 0, kBusyPollMaxUs, " of microseconds"},
-    {"LEEWAY_SEND_WINDOW_BYTES", nullptr, &Config::send_window_bytes, 4096, kTiB, kBytes},
-    {"LEEWAY_MESSAGE_BYTES_MAX", nullptr, &Config::message_bytes_max, 65536, kTiB, kBytes},
-    {"LEEWAY_RESIDUAL_BYTES_MAX", nullptr, &Config::residual_bytes_max, 1, kTiB, kBytes},
-    {"LEEWAY_HELD_BYTES_MAX", nullptr, &Config::held_bytes_max, 1, kTiB, kBytes},
-    {"LEEWAY_TABLE_BYTES_MAX", nullptr, &Config::table_bytes_max, 0, 1024 * kTiB, kBytes},
+    {"LEEWAY_SEND_WINDOW_BYTES", nullptr, &Config::send_window_bytes, 4096, kTiB, kOfBytes},
+    {"LEEWAY_MESSAGE_BYTES_MAX", nullptr, &Config::message_bytes_max, 65536, kTiB, kOfBytes},
+    {"LEEWAY_RESIDUAL_BYTES_MAX", nullptr, &Config::residual_bytes_max, 1, kTiB, kOfBytes},
+    {"LEEWAY_HELD_BYTES_MAX", nullptr, &Config::held_bytes_max, 1, kTiB, kOfBytes},
+    {"LEEWAY_TABLE_BYTES_MAX", nullptr, &Config::table_bytes_max, 0, 1024 * kTiB, kOfBytes},
     {"LEEWAY_REPLICATION_WINDOW_BYTES", nullptr, &Config::replication_window_bytes, 4096, kTiB,
-     kBytes},
-    {"LEEWAY_REPLICATION_LOG_BYTES", nullptr, &Config::replication_log_bytes, 4096, kTiB, kBytes},
+     kOfBytes},
+    {"LEEWAY_REPLICATION_LOG_BYTES", nullptr, &Config::replication_log_bytes, 4096, kTiB, kOfBytes},
 };
 
 template <class T>
@@ -116,8 +116,8 @@ bool IsRdmaMtu(std::uint64_t bytes) {
 }
 
 bool IsRdmaDevice(absl::string_view name) {
-  constexpr std::size_t kNameBytesMax = 63;  // the kernel's, less its final zero
-  return name.size() <= kNameBytesMax && name.find_first_of("/ \t\r\n") == name.npos;
+  constexpr std::size_t kDeviceNameBytesMax = 63;  // the kernel's, less its final zero
+  return name.size() <= kDeviceNameBytesMax && name.find_first_of("/ \t\r\n") == name.npos;
 }
 
 std::string Quote(absl::string_view value) {

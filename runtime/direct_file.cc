@@ -19,19 +19,19 @@ namespace {
 
 // That offsets, sizes and memory have to be multiples of. Disks with larger sectors refuse it, and
 // are written to as without O_DIRECT.
-constexpr std::size_t kAlignment = 4096;
+constexpr std::size_t kDirectAlignment = 4096;
 constexpr std::size_t kBytes = kDirectFileBytesAtOnce;
-static_assert(kBytes % kAlignment == 0);
+static_assert(kBytes % kDirectAlignment == 0);
 
 class DirectFile final : public WritableFile {
  public:
   DirectFile(int fd, const std::string& path)
       : fd_(fd),
         path_(path),
-        buffer_(static_cast<char*>(::operator new (kBytes, std::align_val_t{kAlignment}))) {}
+        buffer_(static_cast<char*>(::operator new (kBytes, std::align_val_t{kDirectAlignment}))) {}
   ~DirectFile() override {
     Close().IgnoreError();
-    ::operator delete (buffer_, std::align_val_t{kAlignment});
+    ::operator delete (buffer_, std::align_val_t{kDirectAlignment});
   }
   DirectFile(const DirectFile&) = delete;
   DirectFile& operator=(const DirectFile&) = delete;
@@ -72,7 +72,7 @@ class DirectFile final : public WritableFile {
   // again. It stays in the buffer, since what follows shares its last sector.
   absl::Status WriteRest() {
     if (used_ == written_) return absl::OkStatus();
-    const std::size_t whole = (used_ + kAlignment - 1) / kAlignment * kAlignment;
+    const std::size_t whole = (used_ + kDirectAlignment - 1) / kDirectAlignment * kDirectAlignment;
     std::memset(buffer_ + used_, 0, whole - used_);
     LEEWAY_RETURN_IF_ERROR(Write(whole));
     if (whole != used_ && ::ftruncate(fd_, static_cast<off_t>(offset_ + used_)) != 0) {

@@ -1,6 +1,7 @@
 #include "runtime/file_system.h"
 
 #include "absl/strings/str_cat.h"
+#include "runtime/mutants.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::runtime {
@@ -15,7 +16,7 @@ std::string FolderOf(const std::string& path) {
 absl::Status WriteWhole(FileSystem* files, const std::string& path, absl::string_view contents) {
   LEEWAY_ASSIGN_OR_RETURN(const std::unique_ptr<WritableFile> file, files->Create(path));
   LEEWAY_RETURN_IF_ERROR(file->Append(contents));
-  LEEWAY_RETURN_IF_ERROR(file->Sync());
+  if (!runtime::Planted<"renamed-unsynced">()) LEEWAY_RETURN_IF_ERROR(file->Sync());
   return file->Close();
 }
 
@@ -33,6 +34,7 @@ absl::Status WriteFileAtomically(FileSystem* files, const std::string& path,
     files->Remove(temporary).IgnoreError();
     return status;
   }
+  if (runtime::Planted<"name-unsynced">()) return absl::OkStatus();
   return files->SyncDirectory(FolderOf(path));
 }
 

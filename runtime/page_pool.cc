@@ -91,13 +91,13 @@ std::byte* PagePool::NewPage() {
 
 // Addresses only: memory comes with the first touch.
 void PagePool::Reserve() {
-  constexpr std::size_t kBytes = (kReserved + 1) * kPageBytes;
+  constexpr std::size_t kReservedBytes = (kReserved + 1) * kPageBytes;
   mapped_.reserve(mapped_.size() + 1);
   bare_.reserve((mapped_.size() + 1) * kReserved);  // all there are: to free a piece takes nothing
-  void* const memory = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE,
+  void* const memory = ::mmap(nullptr, kReservedBytes, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
-  mapped_.emplace_back(memory, kBytes);
+  mapped_.emplace_back(memory, kReservedBytes);
   std::byte* first = PageOf(static_cast<std::byte*>(memory) + kPageBytes - 1);
   ::madvise(first, kReserved * kPageBytes, MADV_HUGEPAGE);  // refused: small pages, then
   for (std::size_t i = kReserved; i > 0; --i) bare_.push_back(first + (i - 1) * kPageBytes);

@@ -22,6 +22,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/config.h"
+
 namespace leeway::runtime {
 
 // Any thread.
@@ -69,7 +71,7 @@ class PagePool {
   std::size_t held_bytes() const;  // of pages in use or kept at hand
 
  private:
-#ifdef __SANITIZE_ADDRESS__
+#ifdef ABSL_HAVE_ADDRESS_SANITIZER
   static constexpr bool kEnabled = false;  // from the heap it is seen who reads beyond an end
 #else
   static constexpr bool kEnabled = true;

@@ -14,16 +14,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/direct_file.h"
+#include "runtime/file_error.h"
 #include "runtime/file_system.h"
 #include "runtime/regular_file.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::runtime {
 namespace {
-
-absl::Status Error(int error, absl::string_view what, const std::string& path) {
-  return absl::ErrnoToStatus(error, absl::StrCat("cannot ", what, " ", path));
-}
 
 // A file descriptor that closes itself.
 class Descriptor {
@@ -49,7 +46,7 @@ absl::StatusOr<Descriptor> Open(const std::string& path, int flags, absl::string
 // What stands under that name itself: links are not followed.
 absl::StatusOr<mode_t> ModeOf(const std::string& path, absl::string_view what) {
   struct stat info;
-  if (::lstat(path.c_str(), &info) != 0) return Error(errno, what, path);
+  if (::lstat(path.c_str(), &info) != 0) return FileError(errno, what, path);
   return info.st_mode;
 }
 
@@ -62,14 +59,14 @@ class RealFile final : public WritableFile {
     while (!data.empty()) {
       const ssize_t written = ::write(descriptor_.get(), data.data(), data.size());
       if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return Error(errno, "write to", path_);
+      if (written < 0) return FileError(errno, "write to", path_);
       data.remove_prefix(static_cast<std::size_t>(written));
     }
     return absl::OkStatus();
   }
 
   absl::Status Sync() override {
-    if (::fsync(descriptor_.get()) != 0) return Error(errno, "sync", path_);
+    if (::fsync(descriptor_.get()) != 0) return FileError(errno, "sync", path_);
     return absl::OkStatus();
   }
 
@@ -77,7 +74,7 @@ class RealFile final : public WritableFile {
     const int fd = descriptor_.release();
     // Linux has closed it even when it says EINTR.
     if (fd < 0 || ::close(fd) == 0 || errno == EINTR) return absl::OkStatus();
-    return Error(errno, "close", path_);
+    return FileError(errno, "close", path_);
   }
 
  private:
@@ -97,7 +94,7 @@ class RealFileToRead final : public ReadableFile {
       const ssize_t got =
           ::pread(descriptor_.get(), to.data(), to.size(), static_cast<off_t>(offset));
       if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return Error(errno, "read", path_);
+      if (got < 0) return FileError(errno, "read", path_);
       if (got == 0) return absl::OutOfRangeError(absl::StrCat(path_, " ends at ", offset));
       to = to.subspan(static_cast<std::size_t>(got));
       offset += static_cast<std::uint64_t>(got);
@@ -127,7 +124,7 @@ class PosixFileSystem final : public FileSystem {
   absl::StatusOr<std::string> Read(const std::string& path) override {
     LEEWAY_ASSIGN_OR_RETURN(const Descriptor file, Open(path, O_RDONLY, "open"));
     struct stat info;
-    if (::fstat(file.get(), &info) != 0) return Error(errno, "read", path);
+    if (::fstat(file.get(), &info) != 0) return FileError(errno, "read", path);
     std::string contents;
     contents.resize(static_cast<std::size_t>(info.st_size));
     std::size_t size = 0;
@@ -136,7 +133,7 @@ class PosixFileSystem final : public FileSystem {
       if (size == contents.size()) contents.resize(size + std::max<std::size_t>(size / 2, 4096));
       const ssize_t got = ::read(file.get(), contents.data() + size, contents.size() - size);
       if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return Error(errno, "read", path);
+      if (got < 0) return FileError(errno, "read", path);
       if (got == 0) break;
       size += static_cast<std::size_t>(got);
     }
@@ -147,7 +144,7 @@ class PosixFileSystem final : public FileSystem {
   absl::StatusOr<std::unique_ptr<ReadableFile>> OpenToRead(const std::string& path) override {
     LEEWAY_ASSIGN_OR_RETURN(Descriptor file, Open(path, O_RDONLY, "open"));
     struct stat info;
-    if (::fstat(file.get(), &info) != 0) return Error(errno, "read", path);
+    if (::fstat(file.get(), &info) != 0) return FileError(errno, "read", path);
     return std::make_unique<RealFileToRead>(std::move(file),
                                             static_cast<std::uint64_t>(info.st_size), path);
   }
@@ -172,12 +169,12 @@ class PosixFileSystem final : public FileSystem {
                                                         path == to ? "that" : path, " is ",
                                                         KindName(*mode), ", not a file"));
     }
-    if (::rename(from.c_str(), to.c_str()) != 0) return Error(errno, what, to);
+    if (::rename(from.c_str(), to.c_str()) != 0) return FileError(errno, what, to);
     return absl::OkStatus();
   }
 
   absl::Status Remove(const std::string& path) override {
-    if (std::remove(path.c_str()) != 0) return Error(errno, "remove", path);
+    if (std::remove(path.c_str()) != 0) return FileError(errno, "remove", path);
     return absl::OkStatus();
   }
 
@@ -188,7 +185,7 @@ class PosixFileSystem final : public FileSystem {
     for (; !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
       names.push_back(it->path().filename().string());
     }
-    if (error) return Error(error.value(), "list", directory);
+    if (error) return FileError(error.value(), "list", directory);
     std::sort(names.begin(), names.end());
     return names;
   }
@@ -196,15 +193,15 @@ class PosixFileSystem final : public FileSystem {
   absl::Status CreateDirectories(const std::string& path) override {
     std::error_code error;
     std::filesystem::create_directories(path, error);
-    if (error) return Error(error.value(), "create the folder", path);
+    if (error) return FileError(error.value(), "create the folder", path);
     return absl::OkStatus();
   }
 
   absl::Status SyncDirectory(const std::string& path) override {
     const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return Error(errno, "open", path);
+    if (fd < 0) return FileError(errno, "open", path);
     const Descriptor folder(fd);
-    if (::fsync(folder.get()) != 0) return Error(errno, "sync", path);
+    if (::fsync(folder.get()) != 0) return FileError(errno, "sync", path);
     return absl::OkStatus();
   }
 
@@ -218,7 +215,7 @@ class PosixFileSystem final : public FileSystem {
 
   absl::StatusOr<std::uint64_t> BytesFree(const std::string& directory) override {
     struct statvfs info;
-    if (::statvfs(directory.c_str(), &info) != 0) return Error(errno, "look at", directory);
+    if (::statvfs(directory.c_str(), &info) != 0) return FileError(errno, "look at", directory);
     // Some do not count, and have no bytes at all by what they say.
     if (info.f_blocks == 0) return std::numeric_limits<std::uint64_t>::max();
     return std::uint64_t{info.f_bavail} * info.f_frsize;
@@ -228,7 +225,7 @@ class PosixFileSystem final : public FileSystem {
     for (int attempt = 0; attempt < kLockAttemptsMax; ++attempt) {
       LEEWAY_ASSIGN_OR_RETURN(Descriptor file, Open(path, O_RDWR | O_CREAT, "open"));
       if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-        if (errno != EWOULDBLOCK) return Error(errno, "lock", path);
+        if (errno != EWOULDBLOCK) return FileError(errno, "lock", path);
         break;
       }
       // A holder may have removed the file between the two calls: then whoever comes next locks

@@ -2,15 +2,17 @@
 // For tests that would rather try less than run into their time limit.
 #pragma once
 
+#include "absl/base/config.h"
+
 namespace leeway::runtime {
 
-#ifdef __SANITIZE_THREAD__
+#ifdef ABSL_HAVE_THREAD_SANITIZER
 inline constexpr bool kThreadSanitized = true;  // the slowest of them
 #else
 inline constexpr bool kThreadSanitized = false;
 #endif
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef ABSL_HAVE_ADDRESS_SANITIZER
 inline constexpr bool kSanitized = true;
 #else
 inline constexpr bool kSanitized = kThreadSanitized;

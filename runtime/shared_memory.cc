@@ -12,6 +12,7 @@
 #include <mutex>
 #include <utility>
 
+#include "absl/base/config.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/log.h"
@@ -39,9 +40,10 @@ Registry& TheRegistry() {
 bool MapPrivately(std::byte* data, std::size_t size, int fd) {
   constexpr int kProtection = PROT_READ | PROT_WRITE;
   constexpr int kFlags = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
-#ifdef __SANITIZE_THREAD__
-  // It takes every mapping for a write to all of it; but nothing there changes.
-  return ::syscall(SYS_mmap, data, size, kProtection, kFlags, fd, 0) != -1;
+#ifdef ABSL_HAVE_THREAD_SANITIZER
+  // It takes every mapping for a write to all of it; but nothing there changes. Of an argument on
+  // the stack, such as the offset, the kernel reads 64 bits.
+  return ::syscall(SYS_mmap, data, size, kProtection, kFlags, fd, off_t{0}) != -1;
 #else
   return ::mmap(data, size, kProtection, kFlags, fd, 0) != MAP_FAILED;
 #endif

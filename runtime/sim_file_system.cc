@@ -6,17 +6,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/file_error.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::runtime {
 namespace {
 
 constexpr std::size_t kSectorBytes = 512;
-
-// The same codes and texts as the real one's.
-absl::Status Error(int error, absl::string_view what, const std::string& path) {
-  return absl::ErrnoToStatus(error, absl::StrCat("cannot ", what, " ", path));
-}
 
 absl::Status IsFolder(absl::string_view what, const std::string& path) {
   return absl::FailedPreconditionError(
@@ -30,7 +26,7 @@ std::string Normal(const std::string& path) {
   return normal;
 }
 
-std::string FolderOf(const std::string& normal_path) {
+std::string ParentOf(const std::string& normal_path) {
   const std::string folder = std::filesystem::path(normal_path).parent_path().string();
   return folder.empty() ? "." : folder;
 }
@@ -60,7 +56,7 @@ class SimFileSystem::OpenFile final : public WritableFile {
   }
   absl::Status Sync() override {
     LEEWAY_RETURN_IF_ERROR(CheckOpen("sync"));
-    if (disk_->StrikesNow()) return Error(EIO, "sync", path_);
+    if (disk_->StrikesNow()) return FileError(EIO, "sync", path_);
     inode_->Sync();
     return absl::OkStatus();
   }
@@ -73,7 +69,7 @@ class SimFileSystem::OpenFile final : public WritableFile {
   // Not open any more, or opened by a process that went down with its machine.
   absl::Status CheckOpen(absl::string_view what) const {
     if (open_ && crashes_ == disk_->crashes_) return absl::OkStatus();
-    return Error(EBADF, what, path_);
+    return FileError(EBADF, what, path_);
   }
 
   SimFileSystem* const disk_;
@@ -143,8 +139,20 @@ void SimFileSystem::Make(Change change) {
 void SimFileSystem::Crash() {
   ++crashes_;
   locked_ = std::make_shared<std::set<std::string>>();
+  // A disk may write names in their order, or each when it likes.
+  const bool in_order = random_.Below(2) == 0;
   const std::uint64_t happened = random_.Below(changes_.size() + 1);
-  for (std::uint64_t i = 0; i < happened; ++i) Apply(changes_[i], &certain_names_);
+  std::set<std::string> lost;  // names that a change which has not happened was about
+  for (std::uint64_t i = 0; i < changes_.size(); ++i) {
+    const Change& change = changes_[i];
+    const bool follows_lost = lost.contains(change.path) || lost.contains(change.gone);
+    if (in_order ? i < happened : !follows_lost && random_.Below(2) == 0) {
+      Apply(change, &certain_names_);
+    } else {
+      lost.insert({change.path, change.gone});
+      lost.erase("");
+    }
+  }
   changes_.clear();
   names_ = certain_names_;
   for (auto& [path, inode] : names_) {
@@ -167,7 +175,7 @@ absl::StatusOr<std::string> SimFileSystem::Read(const std::string& path) {
   const std::string normal = Normal(path);
   if (folders_.contains(normal)) return IsFolder("open", path);
   const auto found = names_.find(normal);
-  if (found == names_.end()) return Error(ENOENT, "open", path);
+  if (found == names_.end()) return FileError(ENOENT, "open", path);
   return found->second->contents;
 }
 
@@ -175,7 +183,7 @@ absl::StatusOr<std::unique_ptr<ReadableFile>> SimFileSystem::OpenToRead(const st
   const std::string normal = Normal(path);
   if (folders_.contains(normal)) return IsFolder("open", path);
   const auto found = names_.find(normal);
-  if (found == names_.end()) return Error(ENOENT, "open", path);
+  if (found == names_.end()) return FileError(ENOENT, "open", path);
   return std::make_unique<FileToRead>(found->second, path);
 }
 
@@ -192,9 +200,9 @@ absl::StatusOr<std::unique_ptr<WritableFile>> SimFileSystem::Open(const std::str
                                                                   bool truncate) {
   const absl::string_view what = truncate ? "create" : "open";
   const std::string normal = Normal(path);
-  if (!folders_.contains(FolderOf(normal))) return Error(ENOENT, what, path);
+  if (!folders_.contains(ParentOf(normal))) return FileError(ENOENT, what, path);
   if (folders_.contains(normal)) return IsFolder(what, path);
-  if (StrikesNow()) return Error(EIO, what, path);
+  if (StrikesNow()) return FileError(EIO, what, path);
   const auto found = names_.find(normal);
   std::shared_ptr<Inode> inode = found != names_.end() ? found->second : nullptr;
   if (inode == nullptr) {
@@ -215,8 +223,8 @@ absl::Status SimFileSystem::Append(Inode* inode, const std::string& path, absl::
   const bool full = data.size() > room;
   if (full) data = data.substr(0, room);
   inode->contents.append(data.data(), data.size());
-  if (full) return Error(ENOSPC, "write to", path);
-  if (strikes) return Error(EIO, "write to", path);
+  if (full) return FileError(ENOSPC, "write to", path);
+  if (strikes) return FileError(EIO, "write to", path);
   return absl::OkStatus();
 }
 
@@ -230,10 +238,10 @@ absl::Status SimFileSystem::Rename(const std::string& from, const std::string& t
     return absl::FailedPreconditionError(absl::StrCat(
         "cannot ", what, " ", to, ": ", path == to ? "that" : path, " is a folder, not a file"));
   }
-  if (found == names_.end() || !folders_.contains(FolderOf(target))) {
-    return Error(ENOENT, what, to);
+  if (found == names_.end() || !folders_.contains(ParentOf(target))) {
+    return FileError(ENOENT, what, to);
   }
-  if (StrikesNow()) return Error(EIO, what, to);
+  if (StrikesNow()) return FileError(EIO, what, to);
   if (source == target) return absl::OkStatus();
   Make({.path = target, .inode = found->second, .gone = source});
   return absl::OkStatus();
@@ -243,22 +251,22 @@ absl::Status SimFileSystem::Remove(const std::string& path) {
   const std::string normal = Normal(path);
   if (folders_.contains(normal)) {
     LEEWAY_ASSIGN_OR_RETURN(const std::vector<std::string> names, List(path));
-    if (!names.empty()) return Error(ENOTEMPTY, "remove", path);
+    if (!names.empty()) return FileError(ENOTEMPTY, "remove", path);
     folders_.erase(normal);
     return absl::OkStatus();
   }
-  if (!names_.contains(normal)) return Error(ENOENT, "remove", path);
+  if (!names_.contains(normal)) return FileError(ENOENT, "remove", path);
   Make({.path = "", .inode = nullptr, .gone = normal});
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<std::string>> SimFileSystem::List(const std::string& directory) {
   const std::string folder = Normal(directory);
-  if (names_.contains(folder)) return Error(ENOTDIR, "list", directory);
-  if (!folders_.contains(folder)) return Error(ENOENT, "list", directory);
+  if (names_.contains(folder)) return FileError(ENOTDIR, "list", directory);
+  if (!folders_.contains(folder)) return FileError(ENOENT, "list", directory);
   std::set<std::string> names;  // files and folders together, sorted
   const auto add = [&](const std::string& path) {
-    if (path != "/" && path != "." && FolderOf(path) == folder) {
+    if (path != "/" && path != "." && ParentOf(path) == folder) {
       names.insert(std::filesystem::path(path).filename().string());
     }
   };
@@ -269,19 +277,19 @@ absl::StatusOr<std::vector<std::string>> SimFileSystem::List(const std::string& 
 
 absl::Status SimFileSystem::CreateDirectories(const std::string& path) {
   for (std::string folder = Normal(path); !folders_.contains(folder);) {
-    if (names_.contains(folder)) return Error(ENOTDIR, "create the folder", path);
+    if (names_.contains(folder)) return FileError(ENOTDIR, "create the folder", path);
     folders_.insert(folder);
-    folder = FolderOf(folder);
+    folder = ParentOf(folder);
   }
   return absl::OkStatus();
 }
 
 absl::Status SimFileSystem::SyncDirectory(const std::string& path) {
   const std::string folder = Normal(path);
-  if (!folders_.contains(folder)) return Error(ENOENT, "open", path);
-  if (StrikesNow()) return Error(EIO, "sync", path);
+  if (!folders_.contains(folder)) return FileError(ENOENT, "open", path);
+  if (StrikesNow()) return FileError(EIO, "sync", path);
   std::erase_if(changes_, [&](const Change& change) {
-    if (FolderOf(change.inode != nullptr ? change.path : change.gone) != folder) return false;
+    if (ParentOf(change.inode != nullptr ? change.path : change.gone) != folder) return false;
     Apply(change, &certain_names_);
     return true;
   });
@@ -296,12 +304,12 @@ bool SimFileSystem::Exists(const std::string& path) {
 absl::StatusOr<FileKind> SimFileSystem::KindOf(const std::string& path) {
   const std::string normal = Normal(path);
   if (folders_.contains(normal)) return FileKind::kFolder;
-  if (!names_.contains(normal)) return Error(ENOENT, "look at", path);
+  if (!names_.contains(normal)) return FileError(ENOENT, "look at", path);
   return FileKind::kFile;
 }
 
 absl::StatusOr<std::uint64_t> SimFileSystem::BytesFree(const std::string& directory) {
-  if (!folders_.contains(Normal(directory))) return Error(ENOENT, "look at", directory);
+  if (!folders_.contains(Normal(directory))) return FileError(ENOENT, "look at", directory);
   return faults_.bytes_max - std::min(faults_.bytes_max, bytes_used());
 }
 

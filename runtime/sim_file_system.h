@@ -3,7 +3,8 @@
 // As on a real machine, what was appended is certain only after Sync, and a name (created, renamed,
 // removed) only after SyncDirectory of its folder. At a crash, what is not certain is cut off at a
 // place that follows from the seed: each file's unsynced tail keeps some prefix, and of the changes
-// to names only the first few have happened. Folders themselves are certain at once.
+// to names only the first few have happened, or any few, those of one name in their order. Folders
+// themselves are certain at once.
 #ifndef LEEWAY_RUNTIME_SIM_FILE_SYSTEM_H_
 #define LEEWAY_RUNTIME_SIM_FILE_SYSTEM_H_
 

@@ -5,6 +5,8 @@
 #include <set>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+
 namespace leeway::runtime {
 namespace {
 
@@ -66,6 +68,18 @@ TEST(SimFileSystemTest, AnUnsyncedNameMayBeLost) {
                          EXPECT_TRUE(CreateWith(files, "file", "abc")->Sync().ok());
                        }),
             Outcomes({"-", "abc"}));
+}
+
+TEST(SimFileSystemTest, OfTwoUnsyncedNamesAnyMayBeLost) {
+  Outcomes found;
+  for (int seed = 0; seed < kSeeds; ++seed) {
+    SimFileSystem files(seed);
+    EXPECT_TRUE(CreateWith(&files, "first", "1")->Sync().ok());
+    EXPECT_TRUE(CreateWith(&files, "second", "2")->Sync().ok());
+    files.Crash();
+    found.insert(absl::StrCat(ContentsOf(&files, "first"), ContentsOf(&files, "second")));
+  }
+  EXPECT_EQ(found, Outcomes({"--", "1-", "-2", "12"}));
 }
 
 TEST(SimFileSystemTest, AnEmptiedFileMayBeFullAgain) {

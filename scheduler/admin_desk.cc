@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/mutants.h"
 
 namespace leeway::scheduler {
 
@@ -13,11 +14,13 @@ void AdminDesk::Register(std::string command, Handler handler) {
 
 void AdminDesk::OnAdmin(van::PeerId peer, std::uint64_t incarnation, const proto::Admin& admin) {
   const Ask ask{incarnation, admin.request};
-  if (const auto answered = answered_.find(ask); answered != answered_.end()) {
+  if (const auto answered = answered_.find(ask);
+      answered != answered_.end() && !runtime::Planted<"command-done-again">()) {
     return Say(peer, ask, answered->second);
   }
   const bool again = waiting_.contains(ask);
-  if (!again && waiting_.size() >= kAsksWaitingMax) {
+  if (!again && waiting_.size() >= kAsksWaitingMax &&
+      !runtime::Planted<"commands-without-limit">()) {
     return Say(peer, ask,
                absl::ResourceExhaustedError(
                    absl::StrCat(kAsksWaitingMax, " commands wait for the scheduler already")));

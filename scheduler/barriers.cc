@@ -4,12 +4,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "runtime/mutants.h"
+#include "scheduler/named_max.h"
 
 namespace leeway::scheduler {
 namespace {
 
 // An error names this many of the missing and counts the rest.
-constexpr std::size_t kNamedMax = 8;
 // Longer waits than this are taken for endless.
 constexpr std::uint64_t kTimeoutMsMax = 1000ull * 3600 * 24 * 365;
 
@@ -42,7 +43,8 @@ void Barriers::Enter(const Entrant& who, const proto::BarrierEnter& enter, absl:
     return;
   }
   const Key key(enter.name, enter.group, Translate(who, enter));
-  if (AnswerIfEnded(who.rank, key, enter.number)) return;
+  if (!runtime::Planted<"barrier-answered-once">() && AnswerIfEnded(who.rank, key, enter.number))
+    return;
   if (!pending_.contains(key) && pending_.size() >= kBarriersWaitingMax) {
     Answer(
         who.rank, key, enter.number,
@@ -54,8 +56,10 @@ void Barriers::Enter(const Entrant& who, const proto::BarrierEnter& enter, absl:
   if (first) pending->second.since = now;
   // Entering again changes nothing, not even the deadline.
   const Entry entry{DeadlineOf(enter, now), enter.number};
-  if (!pending->second.entered.emplace(who.rank, entry).second) return;
-  pending->second.deadline = std::min(pending->second.deadline, entry.deadline);
+  const bool news = pending->second.entered.emplace(who.rank, entry).second;
+  if (!news && !runtime::Planted<"barrier-deadline-put-off">()) return;
+  pending->second.deadline =
+      news ? std::min(pending->second.deadline, entry.deadline) : entry.deadline;
   if (pending->second.awaited.has_value() && pending->second.awaited != who.rank) return;
   if (IsFull(&pending->second)) Finish(pending, absl::OkStatus());
 }
@@ -65,11 +69,11 @@ void Barriers::Enter(const Entrant& who, const proto::BarrierEnter& enter, absl:
 bool Barriers::IsFull(Pending* pending) const {
   const std::vector<std::uint32_t> missing = Missing(*pending);
   pending->awaited = missing.empty() ? std::nullopt : std::optional(missing.back());
-  return missing.empty();
+  return missing.size() <= (runtime::Planted<"barrier-opens-early">() ? 1 : 0);
 }
 
 std::uint64_t Barriers::Translate(const Entrant& who, const proto::BarrierEnter& enter) {
-  if (who.late == 0) return enter.number;
+  if (who.late == 0 || runtime::Planted<"late-barriers-not-counted-on">()) return enter.number;
   const auto [shift, first] = shifts_.try_emplace({who.late, {enter.name, enter.group}});
   if (first) {
     ++changes_;
@@ -95,7 +99,7 @@ void Barriers::Gone(const Entrant& who) {
   }
   for (auto pending = pending_.begin(); pending != pending_.end();) {
     const auto current = pending++;
-    if (current->second.entered.erase(who.rank) > 0) {
+    if (!runtime::Planted<"dead-have-entered">() && current->second.entered.erase(who.rank) > 0) {
       current->second.deadline = absl::InfiniteFuture();
       for (const auto& [rank, entry] : current->second.entered) {
         current->second.deadline = std::min(current->second.deadline, entry.deadline);
@@ -205,7 +209,9 @@ void Barriers::Remember(const Key& key, const absl::Status& result) {
   if (ended.results.size() > kBarrierEndsRememberedMax) {
     ended.results.erase(ended.results.begin());
   }
-  if (ended_.size() <= kBarrierNamesRememberedMax) return;
+  if (ended_.size() <= kBarrierNamesRememberedMax ||
+      runtime::Planted<"barriers-remembered-for-ever">())
+    return;
   ended_.erase(std::min_element(ended_.begin(), ended_.end(), [](const auto& a, const auto& b) {
     return a.second.used < b.second.used;
   }));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "runtime/mutants.h"
+
 namespace leeway::scheduler {
 
 using proto::Chain;
@@ -30,7 +32,8 @@ class ChainPlanner::Fills {
   bool MayFeed(const Chain& chain) const { return Free(chain.members.back().server_rank); }
   bool Free(std::uint32_t rank) const {
     const auto busy = busy_.find(rank);
-    return busy == busy_.end() || busy->second < kFillsPerServerMax;
+    return busy == busy_.end() || busy->second < kFillsPerServerMax ||
+           runtime::Planted<"fills-without-limit">();
   }
 
  private:
@@ -86,19 +89,43 @@ bool ChainPlanner::Drop(std::uint32_t shard, std::uint32_t rank) {
   if (!was_member && !was_filling) return false;
   // Who is filled must say so again, to the chain as it is now: it may have been filled by the one
   // that is gone.
-  std::erase_if(ready_, [shard](const auto& ready) { return ready.first == shard; });
+  if (!runtime::Planted<"ready-before-the-change">())
+    std::erase_if(ready_, [shard](const auto& ready) { return ready.first == shard; });
   if (const auto move = state_.moves.find(shard);
       move != state_.moves.end() && (was_filling || move->second == rank)) {
     state_.moves.erase(move);
   }
+  if (chain.members.empty() && runtime::Planted<"filling-inherits">())
+    chain.members = chain.filling;
   if (chain.members.empty()) chain.filling.clear();  // lost: there is nobody left to fill from
   return true;
+}
+
+// The one before it has all that it has, so one that has everything is always left.
+bool ChainPlanner::Separate(std::uint32_t shard, std::uint32_t before, std::uint32_t behind) {
+  if (shard >= state_.chains.size()) return false;
+  const Chain& chain = state_.chains[shard];
+  std::vector<ShardOwner> row = chain.members;
+  row.insert(row.end(), chain.filling.begin(), chain.filling.end());
+  for (std::size_t i = 1; i < row.size(); ++i) {
+    if (row[i - 1].server_rank == before && row[i].server_rank == behind) {
+      return Drop(shard, runtime::Planted<"separates-the-feeder">() ? before : behind);
+    }
+  }
+  return false;
+}
+
+// The last member feeds it, and is the one before it then.
+bool ChainPlanner::MayFeed(const Chain& chain, std::uint32_t rank) const {
+  return runtime::Planted<"filled-though-apart">() ||
+         !apart_.contains(std::minmax(chain.members.back().server_rank, rank));
 }
 
 // ---- planned changes ----
 
 bool ChainPlanner::Step() {
   // Only what everyone knows to be members makes another superfluous.
+  if (runtime::Planted<"superfluous-at-once">()) (void)TakeReady();
   bool changed = DropSuperfluous();
   changed = TakeReady() || changed;
   changed = Repair() || changed;
@@ -144,7 +171,8 @@ std::uint32_t ChainPlanner::Superfluous(std::uint32_t shard, const ChainLoads& l
   const std::vector<ShardOwner>& members = state_.chains[shard].members;
   std::uint32_t most = members.back().server_rank;
   for (const ShardOwner& place : members) {
-    if (state_.servers.at(place.server_rank).draining) return place.server_rank;
+    if (state_.servers.at(place.server_rank).draining && !runtime::Planted<"keeps-the-draining">())
+      return place.server_rank;
     if (loads.Of(place.server_rank) > loads.Of(most)) most = place.server_rank;
   }
   const auto move = state_.moves.find(shard);
@@ -182,7 +210,7 @@ bool ChainPlanner::StartFill(std::uint32_t shard, ChainLoads* loads, Fills* fill
   Chain& chain = state_.chains[shard];
   if (!fills->MayFeed(chain)) return false;
   for (std::uint32_t rank : loads->LeastFirst()) {
-    if (IsOn(chain, rank) || !fills->Free(rank)) continue;
+    if (IsOn(chain, rank) || !fills->Free(rank) || !MayFeed(chain, rank)) continue;
     chain.filling.push_back(loads->PlaceOn(rank));
     loads->AddMember(shard, chain.filling.back());
     fills->Add(chain, rank);
@@ -229,7 +257,8 @@ std::optional<std::uint32_t> ChainPlanner::BestMove(std::uint32_t from, std::uin
   for (std::uint32_t shard = 0; shard < state_.chains.size(); ++shard) {
     const Chain& chain = state_.chains[shard];
     if (chain.members.size() != length || !chain.filling.empty() || IsOn(chain.members, to) ||
-        !IsOn(chain.members, from) || state_.moves.contains(shard) || !fills.MayFeed(chain)) {
+        !IsOn(chain.members, from) || state_.moves.contains(shard) || !fills.MayFeed(chain) ||
+        !MayFeed(chain, to)) {
       continue;
     }
     const double after = std::max(loads.With(shard, from, -1), loads.With(shard, to, +1));
@@ -328,6 +357,12 @@ bool ChainPlanner::Settled() const {
 std::size_t ChainPlanner::PlacesOn(std::uint32_t rank) const {
   return std::count_if(state_.chains.begin(), state_.chains.end(),
                        [rank](const Chain& chain) { return IsOn(chain, rank); });
+}
+
+bool ChainPlanner::IsLastOf(std::uint32_t rank) const {
+  return std::ranges::any_of(state_.chains, [rank](const Chain& chain) {
+    return chain.members.size() == 1 && chain.members[0].server_rank == rank;
+  });
 }
 
 std::size_t ChainPlanner::Stuck() const {

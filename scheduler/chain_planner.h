@@ -51,6 +51,14 @@ class ChainPlanner {
   // Shards are moved until the servers carry alike: by the first weights, then by the next, which
   // should not weigh what the ones before did. The first also decide where replicas are begun.
   void Balance(std::vector<ShardWeights> weights);
+  // These pairs of servers (the smaller rank first) cannot reach each other: from now on none is
+  // filled from the other.
+  void SetApart(std::set<std::pair<std::uint32_t, std::uint32_t>> pairs) {
+    apart_ = std::move(pairs);
+  }
+  // Server `before` cannot reach `behind`, which is next to it in the chain, as a member or to
+  // become one: that one goes off it. False: it is not next to it, and nothing has changed.
+  bool Separate(std::uint32_t shard, std::uint32_t before, std::uint32_t behind);
   // What is being filled there has caught up. Anything else is ignored.
   void Ready(std::uint32_t shard, std::uint32_t rank);
 
@@ -62,6 +70,8 @@ class ChainPlanner {
   bool Settled() const;
   // How many places of the server's are in chains; 0: a draining server is empty.
   std::size_t PlacesOn(std::uint32_t rank) const;
+  // Whether a shard has no other member.
+  bool IsLastOf(std::uint32_t rank) const;
   // Places that a chain has on a server that drains, with nowhere to go.
   std::size_t Stuck() const;
   std::size_t Filling() const;
@@ -82,6 +92,7 @@ class ChainPlanner {
   bool Drop(std::uint32_t shard, std::uint32_t rank);
   std::uint32_t Superfluous(std::uint32_t shard, const ChainLoads& loads) const;
   bool WantsReplica(const proto::Chain& chain) const;
+  bool MayFeed(const proto::Chain& chain, std::uint32_t rank) const;
   bool Repair();
   bool StartFill(std::uint32_t shard, ChainLoads* loads, Fills* fills);
   bool BalanceBy(const ShardWeights& weights);
@@ -100,6 +111,7 @@ class ChainPlanner {
   std::vector<ShardWeights>
       balance_;  // by which it is still to be balanced, from the last to the first
   std::set<std::pair<std::uint32_t, std::uint32_t>> ready_;  // shard, rank
+  std::set<std::pair<std::uint32_t, std::uint32_t>> apart_;  // ranks
 };
 
 }  // namespace leeway::scheduler

@@ -166,16 +166,41 @@ TEST_F(ChainsTest, WithoutReplicasHasteHelpsNobody) {
   EXPECT_EQ(lost, 32);
 }
 
+// All at once: it is the scheduler's own network that failed. Some: none that is a shard's last.
+TEST_F(ChainsTest, BrokenConnectionsOfASchedulerCostNoShard) {
+  for (const std::size_t broken : {3u, 2u}) {
+    SCOPED_TRACE(broken);
+    Begin(3, 4, 2);
+    const auto for_each = [&](const auto& what) {
+      for (std::size_t i = 0; i < broken; ++i) what(cluster_->servers[i]->name());
+    };
+    for_each([&](const std::string& server) { cluster_->network.Break(server, kSchedulerHost); });
+    cluster_->world.RunFor(absl::Microseconds(100));  // both ends have heard of it
+    for_each([&](const std::string& server) {
+      cluster_->network.Cut(server, kSchedulerHost);
+      cluster_->network.Cut(kSchedulerHost, server);
+    });
+    cluster_->world.RunFor(cluster_->config.suspicion + absl::Milliseconds(500));
+    cluster_->network.HealAll();
+    cluster_->world.RunFor(3 * cluster_->config.failure_timeout);
+    EXPECT_EQ(std::count(Map().owners.begin(), Map().owners.end(),
+                         proto::ShardOwner{proto::kNoServer, 0}),
+              0);
+    EXPECT_EQ(cluster_->workers[0]->downs.size(), broken == 3 ? 0u : 1u);
+    EXPECT_FALSE(cluster_->over.has_value());
+  }
+}
+
 TEST_F(ChainsTest, ASchedulerThatIsCutOffTakesNobodyForDead) {
-  for (const bool hears_a_neighbour : {false, true}) {
+  for (const std::size_t workers_heard : {0u, 1u, 4u}) {
     Begin(3, 4, 2);
     const auto cut = [&](const TestNode* node) {
       cluster_->network.Cut(node->name(), kSchedulerHost);
       cluster_->network.Cut(kSchedulerHost, node->name());
     };
     for (const TestNode* server : cluster_->servers) cut(server);
-    for (const TestNode* worker : cluster_->workers) {
-      if (!hears_a_neighbour || worker != cluster_->workers[0]) cut(worker);
+    for (std::size_t i = workers_heard; i < cluster_->workers.size(); ++i) {
+      cut(cluster_->workers[i]);
     }
     cluster_->world.RunFor(3 * cluster_->config.failure_timeout);
     cluster_->network.HealAll();

@@ -8,6 +8,7 @@
 #include "checkpoint/folder.h"
 #include "proto/limits.h"
 #include "runtime/log.h"
+#include "runtime/mutants.h"
 
 namespace leeway::scheduler {
 namespace {
@@ -16,7 +17,7 @@ constexpr absl::Duration kPauseFirst = absl::Milliseconds(20);
 constexpr absl::Duration kPauseMax = absl::Seconds(1);
 // How often servers are asked how far the workers are, where a clock makes a checkpoint due.
 constexpr absl::Duration kAskClocksInterval = absl::Seconds(1);
-constexpr std::uint64_t kMarginMax = 1024;
+constexpr std::uint64_t kCutMarginMax = 1024;
 constexpr std::size_t kDirectoryBytesMax = proto::kPathBytesMax - 64;  // and a checkpoint's name
 
 }  // namespace
@@ -58,7 +59,7 @@ void Checkpoints::Save(Wish wish, Done done) {
         "the folder's path is ", where.size(), " bytes long, may be ", kDirectoryBytesMax)));
   }
   if (stopped_) return done(absl::UnavailableError("the cluster has ended"));
-  if (wishes_.size() >= kSavesWaitingMax) {
+  if (wishes_.size() >= kSavesWaitingMax && !runtime::Planted<"saves-without-limit">()) {
     return done(absl::ResourceExhaustedError(
         absl::StrCat(kSavesWaitingMax, " checkpoints wait to be saved already")));
   }
@@ -116,7 +117,7 @@ void Checkpoints::OnPrepared(std::uint32_t node, const proto::CheckpointPrepared
   if (prepared.checkpoint != attempt_ || (phase_ != Phase::kPreparing && !asking_clocks_)) return;
   if (awaited_.erase(node) == 0) return;
   newest_clock_ = std::max(newest_clock_, prepared.fastest_clock);
-  if (!awaited_.empty()) return;
+  if (!awaited_.empty() && !runtime::Planted<"cut-by-the-first-clock">()) return;
   if (phase_ == Phase::kPreparing) return Cut(newest_clock_);
   asking_clocks_ = false;
   LookAtClocks(newest_clock_);
@@ -128,7 +129,8 @@ void Checkpoints::Cut(std::uint64_t newest_clock) {
   // or where they are held, that clock itself will do.
   const bool bounded = facts_.IsBounded();
   const bool at_end = wishes_.front().wish.at_end;
-  clock_ = newest_clock + (bounded && !at_end ? 1 : 0) + margin_;
+  clock_ = newest_clock +
+           (bounded && !at_end && !runtime::Planted<"cut-within-the-bound">() ? 1 : 0) + margin_;
   const std::optional<std::uint64_t> at = wishes_.front().wish.at;
   if (at.has_value() && !bounded && margin_ == 0) clock_ = *at;
   awaited_ = {facts_.servers.begin(), facts_.servers.end()};
@@ -152,8 +154,13 @@ void Checkpoints::SayAgain(absl::Time now) {
 }
 
 void Checkpoints::OnWritten(std::uint32_t node, const proto::CheckpointWritten& written) {
-  if (written.checkpoint != attempt_ || phase_ != Phase::kCutting) return;
-  if (absl::IsOutOfRange(written.result)) margin_ = std::min(margin_ * 2 + 1, kMarginMax);
+  if ((written.checkpoint != attempt_ && !runtime::Planted<"word-of-another-attempt">()) ||
+      phase_ != Phase::kCutting)
+    return;
+  if (absl::IsOutOfRange(written.result))
+    margin_ = runtime::Planted<"passed-cut-tried-again-there">()
+                  ? 0
+                  : std::min(margin_ * 2 + 1, kCutMarginMax);
   if (absl::IsOutOfRange(written.result) || absl::IsAborted(written.result)) {
     return TryAgain(written.result);
   }
@@ -164,7 +171,7 @@ void Checkpoints::OnWritten(std::uint32_t node, const proto::CheckpointWritten& 
   if (awaited_.erase(node) == 0) return;
   files_.insert(files_.end(), written.files.begin(), written.files.end());
   if (awaited_.empty()) return OnAllWritten();
-  if (Is(options_.mutant, Mutant::kManifestFirst)) {
+  if (runtime::Planted<"manifest-first">()) {
     checkpoint::Manifest early = *ManifestOf(/*whole=*/false);
     checkpoint::FinishCheckpoint(host_->files(), opened_.path, &early).IgnoreError();
   }
@@ -248,7 +255,9 @@ absl::Status Checkpoints::WithBytesNeeded(const absl::Status& why) const {
 
 void Checkpoints::Fail(const absl::Status& reason) {
   const absl::Status why = WithBytesNeeded(reason);
-  if (!opened_.path.empty() && phase_ != Phase::kPausing) disk_.Discard(opened_);
+  if (!opened_.path.empty() && phase_ != Phase::kPausing &&
+      !runtime::Planted<"failed-save-leaves-files">())
+    disk_.Discard(opened_);
   runtime::LogWarning("no checkpoint in ", wishes_.front().wish.directory, ": ", why.message());
   Over(why);
 }
@@ -298,13 +307,15 @@ absl::Status Checkpoints::TimedOut() const {
 
 bool Checkpoints::ServersHaveChanged() const {
   const Facts now = cluster_->GetFacts();
-  return !now.ready.ok() || now.epoch != facts_.epoch || now.servers != facts_.servers;
+  return !runtime::Planted<"changed-servers-not-seen">() &&
+         (!now.ready.ok() || now.epoch != facts_.epoch || now.servers != facts_.servers);
 }
 
 void Checkpoints::Tick(absl::Time now) {
   if (stopped_) return;
   if (phase_ == Phase::kIdle) return LookWhetherDue(now);
-  if (now >= wishes_.front().deadline) return Fail(TimedOut());
+  if (now >= wishes_.front().deadline && !runtime::Planted<"checkpoint-without-deadline">())
+    return Fail(TimedOut());
   switch (phase_) {
     case Phase::kPausing:
       if (now >= resend_at_) Open();
@@ -313,7 +324,7 @@ void Checkpoints::Tick(absl::Time now) {
     case Phase::kCutting:
       if (ServersHaveChanged()) {
         TryAgain(absl::AbortedError("servers have come or gone, or shards have moved"));
-      } else if (now >= resend_at_) {
+      } else if (now >= resend_at_ && !runtime::Planted<"checkpoint-said-once">()) {
         SayAgain(now);
       }
       break;
@@ -354,7 +365,8 @@ void Checkpoints::SavePeriodically() {
          // One that failed is due again after as long.
          if (options_.every > absl::ZeroDuration()) due_at_ = Now() + options_.every;
          const std::uint64_t clock = saved.ok() ? saved->manifest.clock : newest_clock_;
-         due_clock_ = std::max(due_clock_, clock) + options_.every_clocks;
+         if (!runtime::Planted<"due-clock-stays">())
+           due_clock_ = std::max(due_clock_, clock) + options_.every_clocks;
          if (!saved.ok()) saved_periodically_ = 0;  // the next one is full
        });
 }

@@ -24,7 +24,6 @@
 #include "proto/messages.h"
 #include "runtime/loop.h"
 #include "scheduler/checkpoint_disk.h"
-#include "scheduler/mutants.h"
 
 namespace leeway::scheduler {
 
@@ -64,7 +63,6 @@ class Checkpoints {
     std::uint64_t full_every = 1;                 // of those by time or clocks
     absl::Duration timeout = absl::Minutes(10);
     absl::Duration resend_interval = absl::Seconds(2);
-    Mutant mutant = Mutant::kNone;
   };
   // What has been saved: the path of the checkpoint and its manifest.
   struct Saved {

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <optional>
+#include <set>
+
 #include "absl/strings/str_cat.h"
 #include "checkpoint/checksum.h"
 #include "checkpoint/folder.h"
@@ -252,6 +256,92 @@ TEST_F(CheckpointsTest, IncrementalOnesAddToTheNewest) {
   EXPECT_EQ(cuts_.back().base, "ckpt-00000001");
   facts_.cluster = 78;  // another one knows nothing of what was written since
   EXPECT_EQ(Save(true)->manifest.base, std::nullopt);
+}
+
+// What a checkpoint is cut into is the cluster's setting.
+TEST_F(CheckpointsTest, AnIncrementalOneAddsToNoneOfOtherShards) {
+  Start({});
+  ASSERT_TRUE(Save().ok());
+  facts_.num_shards = 2;
+  missing_shard_ = 2;
+  const auto saved = Save(true);
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  EXPECT_EQ(saved->manifest.base, std::nullopt);
+}
+
+TEST_F(CheckpointsTest, ChainsEndWhereTheyCouldNotBeRead) {
+  Start({});
+  for (std::size_t i = 0; i < checkpoint::kChainMax; ++i) ASSERT_TRUE(Save(true).ok());
+  const auto saved = Save(true);
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  EXPECT_EQ(saved->manifest.base, std::nullopt);
+  EXPECT_TRUE(checkpoint::ReadChain(host_->files(), saved->path).ok());
+}
+
+// A server may be writing still into the folder of an attempt that was given up.
+TEST_F(CheckpointsTest, EachAttemptHasAFolderOfItsOwn) {
+  Start({});
+  aborts_ = 3;
+  ASSERT_TRUE(Save().ok());
+  std::map<std::string, std::uint64_t> attempts;
+  for (const proto::CheckpointCut& cut : cuts_) {
+    EXPECT_EQ(attempts.emplace(cut.directory, cut.checkpoint).first->second, cut.checkpoint);
+  }
+  EXPECT_GT(attempts.size(), 2u);
+}
+
+TEST_F(CheckpointsTest, WhatWasWrittenForAnotherAttemptDoesNotCount) {
+  Start({});
+  never_written_ = true;
+  std::optional<absl::StatusOr<Checkpoints::Saved>> saved;
+  checkpoints_->Save({.directory = kDirectory}, [&](const auto& result) { saved = result; });
+  ASSERT_TRUE(world_.RunUntil([&] { return !cuts_.empty(); }, absl::Seconds(5)).ok());
+  world_.RunFor(absl::Milliseconds(10));  // both have heard of it
+  never_written_ = false;
+  proto::CheckpointCut before = cuts_.back();
+  --before.checkpoint;
+  runner_->loop()->Post([&] {
+    for (const std::uint32_t node : {0, 1}) Write(node, before);
+  });
+  world_.RunFor(absl::Milliseconds(50));
+  EXPECT_FALSE(saved.has_value());
+}
+
+// What a failed one has written goes when it fails, not only when the next one is saved.
+TEST_F(CheckpointsTest, AFailedOneLeavesNothing) {
+  Start({});
+  bytes_said_ = 6;
+  EXPECT_FALSE(Save().ok());
+  world_.RunFor(absl::Seconds(1));
+  EXPECT_THAT(Names(), IsEmpty());
+}
+
+TEST_F(CheckpointsTest, WhatADeadSchedulerLeftIsSweptWhereFewAreKept) {
+  Start({.directory = kDirectory, .keep = 2});
+  ASSERT_TRUE(host_->files()->CreateDirectories("saved/ckpt-00000001").ok());
+  ASSERT_TRUE(Save().ok());
+  world_.RunFor(absl::Seconds(1));
+  EXPECT_THAT(Names(), ElementsAre("ckpt-00000002"));
+}
+
+TEST_F(CheckpointsTest, WhatIsKeptGoesOnlyOnceTheNextIsThere) {
+  Start({.directory = kDirectory, .keep = 1});
+  ASSERT_TRUE(Save().ok());
+  bytes_said_ = 6;
+  EXPECT_FALSE(Save().ok());
+  world_.RunFor(absl::Seconds(1));
+  EXPECT_THAT(Names(), ElementsAre("ckpt-00000001"));
+}
+
+TEST_F(CheckpointsTest, TooManyThatWaitAreRefused) {
+  Start({});
+  silent_ = {0, 1};
+  absl::Status last;
+  for (std::size_t i = 0; i <= kSavesWaitingMax; ++i) {
+    checkpoints_->Save({.directory = kDirectory},
+                       [&](const auto& result) { last = result.status(); });
+  }
+  EXPECT_EQ(last.code(), absl::StatusCode::kResourceExhausted);
 }
 
 TEST_F(CheckpointsTest, OnesThatAreAskedForTogetherComeOneAfterAnother) {

@@ -5,13 +5,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/limits.h"
+#include "runtime/mutants.h"
 
 namespace leeway::scheduler {
 namespace {
 
 // Clocks between the fastest worker and a switch that was missed before. A worker that makes so
 // many while a map travels is not waited for any longer than that.
-constexpr std::uint64_t kMarginMax = 1 << 20;
+constexpr std::uint64_t kSwitchMarginMax = 1 << 20;
 
 std::uint64_t NumberAfter(const std::optional<proto::CodecSwitch>& decided) {
   return decided.has_value() ? decided->number + 1 : 1;
@@ -38,7 +39,7 @@ CodecSwitches::Current CodecSwitches::CurrentOf(std::uint32_t id) const {
 
 void CodecSwitches::Switch(std::uint32_t id, std::uint32_t choice, Done done) {
   Table& table = tables_[id];
-  if (table.wishes.size() >= kSwitchesWaitingMax) {
+  if (table.wishes.size() >= kSwitchesWaitingMax && !runtime::Planted<"switches-without-limit">()) {
     return done(absl::ResourceExhaustedError(
         absl::StrCat(table.wishes.size(), " changes of the table's codec wait already")));
   }
@@ -86,15 +87,16 @@ void CodecSwitches::Published(std::uint64_t version) {
 
 void CodecSwitches::Hear(std::uint32_t worker, std::uint64_t clock, Table* table) {
   if (table->agreed.contains(worker)) return;
-  if (clock >= table->announced->clock && !Is(mutant_, Mutant::kSwitchTooLate)) {
-    table->margin = std::min(2 * table->margin, kMarginMax);
+  if (clock >= table->announced->clock && !runtime::Planted<"switch-too-late">()) {
+    table->margin = std::min(2 * table->margin, kSwitchMarginMax);
     Announce(table);
     ++changes_;
     return;
   }
   // It may still push in a clock before the last switch, of which the map after the next says
   // nothing any more.
-  if (table->decided.has_value() && clock < table->decided->clock) {
+  if (table->decided.has_value() && clock < table->decided->clock &&
+      !runtime::Planted<"switch-before-the-last-is-reached">()) {
     table->again = true;
     return;
   }
@@ -106,7 +108,8 @@ void CodecSwitches::OnAck(std::uint32_t worker, std::uint64_t version, std::uint
   const std::uint64_t before = changes_;
   bool decided = false;
   for (auto& [id, table] : tables_) {
-    if (!table.announced.has_value() || !table.version.has_value() || version < *table.version) {
+    if (!table.announced.has_value() || !table.version.has_value() ||
+        (version < *table.version && !runtime::Planted<"switch-by-an-older-map">())) {
       continue;
     }
     Hear(worker, clock, &table);
@@ -129,6 +132,8 @@ void CodecSwitches::Tick() {
   bool announced = false;
   for (auto& [id, table] : tables_) {
     if (!table.announced.has_value() || !table.again || !table.version.has_value()) continue;
+    if (runtime::Planted<"waiting-puts-switch-off">())
+      table.margin = std::min(2 * table.margin, kSwitchMarginMax);
     Announce(&table);
     announced = true;
   }
@@ -138,7 +143,9 @@ void CodecSwitches::Tick() {
 bool CodecSwitches::DecideIfAgreed(std::uint32_t id, Table* table) {
   if (!table->announced.has_value() || !table->version.has_value()) return false;
   for (const std::uint32_t worker : workers_()) {
-    if (!table->agreed.contains(worker)) return false;
+    if (!table->agreed.contains(worker) &&
+        !(runtime::Planted<"switch-by-one">() && !table->agreed.empty()))
+      return false;
   }
   table->decided = std::exchange(table->announced, std::nullopt);
   table->decided->decided = true;

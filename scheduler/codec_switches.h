@@ -22,7 +22,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/messages.h"
-#include "scheduler/mutants.h"
 
 namespace leeway::scheduler {
 
@@ -40,8 +39,8 @@ class CodecSwitches {
   // With the clock from which on the codec holds, once that is decided.
   using Done = std::function<void(const absl::StatusOr<std::uint64_t>&)>;
 
-  CodecSwitches(Workers workers, Changed changed, Mutant mutant = Mutant::kNone)
-      : workers_(std::move(workers)), changed_(std::move(changed)), mutant_(mutant) {}
+  CodecSwitches(Workers workers, Changed changed)
+      : workers_(std::move(workers)), changed_(std::move(changed)) {}
 
   // The table's codec number `choice` (compress::CodecTextsOf), after the switches asked for
   // before. RESOURCE_EXHAUSTED: too many wait.
@@ -100,7 +99,6 @@ class CodecSwitches {
 
   const Workers workers_;
   const Changed changed_;
-  const Mutant mutant_;
   std::map<std::uint32_t, Table> tables_;
   std::uint64_t newest_clock_ = 0;  // that any worker has told
   std::uint64_t changes_ = 0;

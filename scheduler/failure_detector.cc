@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "runtime/mutants.h"
+
 namespace leeway::scheduler {
 
 void FailureDetector::Heard(std::uint32_t node, absl::Time now) {
   absl::Time& heard = heard_.try_emplace(node, now).first->second;
-  heard = std::max(heard, now);
+  heard = runtime::Planted<"late-word-turns-back">() ? now : std::max(heard, now);
 }
 
 std::vector<std::uint32_t> FailureDetector::Silent(absl::Time now) {
@@ -15,8 +17,10 @@ std::vector<std::uint32_t> FailureDetector::Silent(absl::Time now) {
   asked_ = now;
   std::vector<std::uint32_t> silent;
   for (auto& [node, heard] : heard_) {
-    if (late > interval_) heard = std::min(now, heard + late);
-    if (now - heard > timeout_) silent.push_back(node);
+    if (late > interval_ && !runtime::Planted<"stopped-scheduler-counts">())
+      heard = std::min(now, heard + late);
+    if (now - heard > (runtime::Planted<"silent-at-half">() ? timeout_ / 2 : timeout_))
+      silent.push_back(node);
   }
   return silent;
 }

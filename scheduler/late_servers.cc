@@ -1,6 +1,7 @@
 #include "scheduler/late_servers.h"
 
 #include "absl/strings/str_cat.h"
+#include "runtime/mutants.h"
 
 namespace leeway::scheduler {
 
@@ -9,7 +10,8 @@ void LateServers::Begin(std::uint32_t node, const std::vector<TableCatalogue::En
   Server server;
   // What is being created just now the catalogue sees to.
   for (const TableCatalogue::Entry& table : tables) {
-    if (table.installed) server.missing.emplace(table.id, table);
+    if (table.installed && !runtime::Planted<"late-server-without-tables">())
+      server.missing.emplace(table.id, table);
   }
   if (server.missing.empty()) {
     owner_->OnPrepared(node);
@@ -47,7 +49,7 @@ bool LateServers::OnInstalled(std::uint32_t node, const proto::InstallTableReply
 
 void LateServers::Tick(absl::Time now) {
   for (auto& [node, server] : servers_) {
-    if (now < server.resend_at) continue;
+    if (now < server.resend_at || runtime::Planted<"late-installs-sent-once">()) continue;
     server.resend_at = now + resend_interval_;
     Send(node, server);
   }

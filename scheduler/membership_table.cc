@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/limits.h"
+#include "runtime/mutants.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::scheduler {
@@ -15,7 +16,7 @@ absl::string_view NumberSetting(Role role) {
 }
 
 absl::Status CheckNumber(Role role, std::uint32_t theirs, std::uint32_t ours) {
-  if (theirs == ours) return absl::OkStatus();
+  if (theirs == ours || runtime::Planted<"other-numbers-join">()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "it has ", NumberSetting(role), "=", theirs, ", but the scheduler has ", NumberSetting(role),
       "=", ours,
@@ -86,7 +87,7 @@ absl::StatusOr<Node*> MembershipTable::Admit(const proto::Join& join,
   node.role = join.role;
   node.rank = rank;
   node.incarnation = identity.incarnation;
-  node.late = complete_;
+  node.late = complete_ && !runtime::Planted<"late-not-said">();
   if (join.role == Role::kServer) node.endpoints = join.endpoints;
   node.codecs = join.codecs;
   ids_[node.incarnation] = node.id;
@@ -123,7 +124,9 @@ std::optional<std::uint32_t> MembershipTable::FreeRank(Role role) const {
     return [state](const Node* node) { return node != nullptr && node->state == state; };
   };
   if (auto rank = rank_where([](const Node* node) { return node == nullptr; })) return rank;
-  if (auto rank = rank_where(in_state(Node::State::kDead))) return rank;
+  if (auto rank = rank_where(in_state(runtime::Planted<"left-before-dead">() ? Node::State::kLeft
+                                                                             : Node::State::kDead)))
+    return rank;
   return rank_where(in_state(Node::State::kLeft));
 }
 
@@ -149,7 +152,7 @@ absl::StatusOr<std::uint32_t> MembershipTable::CheckRank(const proto::Join& join
                      join.elastic ? "; the next to come on top is the last + 1" : ""));
   }
   const Node* holder = nodes[rank];
-  if (holder == nullptr || !holder->alive()) return rank;
+  if (holder == nullptr || !holder->alive() || runtime::Planted<"living-rank-given">()) return rank;
   return absl::AlreadyExistsError(absl::StrCat(
       "LEEWAY_RANK=", rank, " is taken by ", holder->FullName(),
       FreeRank(join.role).has_value()
@@ -176,6 +179,7 @@ void MembershipTable::Restore(const std::vector<Node>& nodes, std::uint32_t next
     std::vector<Node*>& ranks = Ranks(own.role);
     if (ranks.size() <= own.rank) ranks.resize(own.rank + 1, nullptr);
     // By id: who came later has taken the rank.
+    if (ranks[own.rank] != nullptr && runtime::Planted<"predecessor-restored">()) continue;
     ranks[own.rank] = &own;
   }
 }

@@ -9,12 +9,12 @@
 #include "checkpoint/manifest.h"
 #include "proto/limits.h"
 #include "runtime/log.h"
+#include "runtime/mutants.h"
 #include "runtime/status_macros.h"
+#include "scheduler/named_max.h"
 
 namespace leeway::scheduler {
 namespace {
-
-constexpr std::size_t kNamedMax = 8;  // servers in an error
 
 absl::StatusOr<checkpoint::Manifest> ReadNewest(runtime::FileSystem* files,
                                                 const std::string& wanted, std::string* path) {
@@ -42,7 +42,8 @@ absl::Status Restoration::Open(runtime::FileSystem* files, const std::string& wa
   for (const checkpoint::TableEntry& table : manifest->tables) {
     tables_.push_back(
         {.id = table.id, .spec = table.spec, .combine = table.combine, .installed = true});
-    next_table_ = std::max(next_table_, table.id + 1);
+    if (!runtime::Planted<"restored-tables-number-again">())
+      next_table_ = std::max(next_table_, table.id + 1);
   }
   runtime::LogInfo("the cluster will start from ", state_.path, ": clock ", state_.clock, ", ",
                    tables_.size(), " tables, ", manifest->bytes(), " bytes",
@@ -63,7 +64,9 @@ void Restoration::Begin(const std::vector<std::uint32_t>& servers, std::uint64_t
 void Restoration::Prepared(std::uint32_t server) { preparing_.erase(server); }
 
 void Restoration::Load(absl::Time now) {
-  if (!loading_ || !preparing_.empty() || resend_at_ != absl::InfiniteFuture()) return;
+  if (!loading_ || (!preparing_.empty() && !runtime::Planted<"restores-unprepared">()) ||
+      resend_at_ != absl::InfiniteFuture())
+    return;
   Ask(now);
 }
 
@@ -85,7 +88,7 @@ absl::Status Restoration::OnReply(std::uint32_t server, const proto::RestoreShar
                         absl::StrCat("the cluster cannot start from ", state_.path, ": ",
                                      describe_(server), ": ", reply.result.message()));
   }
-  if (!waiting_.empty()) return absl::OkStatus();
+  if (!waiting_.empty() && !runtime::Planted<"restored-by-one">()) return absl::OkStatus();
   loading_ = false;
   state_.loaded = true;
   runtime::LogInfo("the cluster starts from ", state_.path, " at clock ", state_.clock);
@@ -94,7 +97,7 @@ absl::Status Restoration::OnReply(std::uint32_t server, const proto::RestoreShar
 
 absl::Status Restoration::Tick(absl::Time now) {
   if (!loading_) return absl::OkStatus();
-  if (now >= deadline_) {
+  if (now >= deadline_ && !runtime::Planted<"restored-without-end">()) {
     loading_ = false;
     std::vector<std::string> names;
     for (const std::uint32_t server : waiting_) {
@@ -107,7 +110,7 @@ absl::Status Restoration::Tick(absl::Time now) {
         waiting_.size() > kNamedMax ? absl::StrCat(" and ", waiting_.size() - kNamedMax, " more")
                                     : ""));
   }
-  if (now >= resend_at_) Ask(now);
+  if (now >= resend_at_ && !runtime::Planted<"restore-asked-once">()) Ask(now);
   return absl::OkStatus();
 }
 

@@ -90,6 +90,25 @@ TEST_F(RestorationTest, WorkersHearOfTheClusterWhenAllServersHaveLoaded) {
   EXPECT_EQ(cluster_.workers[1]->tables.at(1).table, 6u);
 }
 
+TEST_F(RestorationTest, NobodyLoadsBeforeAllServersHaveTheTables) {
+  Start();
+  cluster_.servers[1]->answers_installs = false;
+  cluster_.world.RunFor(absl::Seconds(10));
+  for (const TestNode* server : cluster_.servers) EXPECT_THAT(server->loads, IsEmpty());
+  cluster_.servers[1]->answers_installs = true;  // asked again
+  EXPECT_TRUE(cluster_.RunUntil([&] { return WorkersHaveTheMap(); }));
+}
+
+TEST_F(RestorationTest, BlocksOfAnotherSizeAreRefused) {
+  cluster_.config.restore = "saved";
+  PutCheckpoint(&cluster_);
+  cluster_.config.block_bytes *= 2;
+  cluster_.StartScheduler();
+  ASSERT_TRUE(cluster_.RunUntil([&] { return cluster_.over.has_value(); }));
+  EXPECT_EQ(cluster_.over->code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(cluster_.over->message()), HasSubstr("LEEWAY_BLOCK_BYTES"));
+}
+
 TEST_F(RestorationTest, AServerThatCannotLoadEndsTheClusterAndIsNamed) {
   Start();
   cluster_.servers[1]->load_result = absl::DataLossError("shard-00000 has the wrong checksum");

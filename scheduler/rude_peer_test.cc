@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "proto/codec.h"
 #include "runtime/log.h"
 #include "scheduler/test_cluster.h"
@@ -142,6 +143,8 @@ TEST_F(RudePeerTest, EveryMessageFromAStrangerInEveryRoleIsSurvived) {
       proto::Replicate{.epoch = 1, .item = 1, .kind = proto::ReplicaItem::kFillEnd},
       proto::ReplicateAck{},
       proto::ReplicaReady{.epoch = 1},
+      proto::LinkReport{.epoch = 1, .server = 1},
+      proto::LeadNow{.epoch = 1},
       proto::LoadReport{{{.shard = 0}}},
       proto::Admin{.request = 1, .command = "no-such-command"},
       proto::CheckpointPrepare{1},
@@ -230,6 +233,26 @@ TEST_F(RudePeerTest, AToolMayAskForTheStatus) {
   EXPECT_EQ(nlohmann::json::parse(peer.json())["role"], "scheduler");
 }
 
+// It may not have heard that it can go.
+TEST_F(RudePeerTest, AHeartbeatOfADrainedServerIsToldSo) {
+  ExpectUnharmed();
+  RudePeer peer(&cluster_, "rude", Role::kServer, 77);
+  proto::Join join = JoinAs(Role::kServer);
+  join.elastic = true;
+  peer.Say(join);
+  Pass();
+  ASSERT_EQ(peer.Heard<proto::Welcome>().size(), 1u);
+  const proto::Welcome welcome = peer.Heard<proto::Welcome>()[0];
+  const auto tool = cluster_.Ask("drain", {absl::StrCat("server:", welcome.rank)});
+  ASSERT_TRUE(cluster_.RunUntil([&] { return tool->answer.has_value(); }, absl::Seconds(5)));
+  ASSERT_TRUE(tool->answer->ok()) << *tool->answer;
+  Pass();
+  EXPECT_EQ(peer.Heard<proto::Shutdown>().size(), 1u);
+  peer.Say(proto::Heartbeat{welcome.node, 77, 1});
+  Pass();
+  EXPECT_EQ(peer.Heard<proto::Shutdown>().size(), 2u);
+}
+
 TEST_F(RudePeerTest, AHeartbeatOfTheDeadIsToldSo) {
   cluster_.Start(Role::kServer);
   RudePeer peer(&cluster_, "rude", Role::kWorker, 77);
@@ -243,6 +266,15 @@ TEST_F(RudePeerTest, AHeartbeatOfTheDeadIsToldSo) {
   cluster_.world.RunFor(absl::Seconds(12));
   const std::size_t told = peer.Heard<proto::NodeDown>().size();
   EXPECT_EQ(told, 1u);
+  // The word may have been lost.
+  peer.Say(proto::Heartbeat{node, 77, 2});
+  Pass();
+  EXPECT_EQ(peer.Heard<proto::NodeDown>().size(), 2u);
+  peer.Say(JoinAs(Role::kWorker));
+  Pass();
+  ASSERT_EQ(peer.Heard<proto::Refused>().size(), 1u);
+  EXPECT_TRUE(absl::IsAborted(peer.Heard<proto::Refused>()[0].why));
+  EXPECT_EQ(peer.Heard<proto::Welcome>().size(), 1u);
 }
 
 }  // namespace

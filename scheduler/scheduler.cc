@@ -10,6 +10,7 @@
 #include "node/scheduler_url.h"
 #include "proto/codec.h"
 #include "runtime/log.h"
+#include "runtime/mutants.h"
 #include "runtime/status_macros.h"
 #include "scheduler/scheduler_impl.h"
 
@@ -25,19 +26,21 @@ constexpr absl::Duration kSwitchInterval = absl::Milliseconds(50);
 // So the scheduler sends no more than a thousand maps a second that can wait, however many nodes.
 constexpr absl::Duration kMapRestPerNode = absl::Milliseconds(1);
 
+// Of the failure timeout: for how long a pair of servers is kept apart.
+constexpr int kApartFirst = 4, kApartLongest = 64;
+
 absl::Duration AtLeastOneMs(absl::Duration duration) {
   return std::max(duration, absl::Milliseconds(1));
 }
 
-Checkpoints::Options CheckpointOptions(const Config& config, Mutant mutant) {
+Checkpoints::Options CheckpointOptions(const Config& config) {
   return {.directory = config.checkpoint_dir,
           .every = absl::Seconds(config.checkpoint_every_s),
           .every_clocks = config.checkpoint_every_clocks,
           .keep = config.checkpoint_keep,
           .full_every = config.checkpoint_full_every,
           .timeout = config.checkpoint_timeout,
-          .resend_interval = AtLeastOneMs(config.resend_interval),
-          .mutant = mutant};
+          .resend_interval = AtLeastOneMs(config.resend_interval)};
 }
 
 std::string Rounded(absl::Duration duration) {
@@ -47,16 +50,16 @@ std::string Rounded(absl::Duration duration) {
 }  // namespace
 
 Scheduler::Impl::Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* factory,
-                      Config config, Mutant mutant)
+                      Config config)
     : host_(host),
       loop_(loop),
       factory_(factory),
       config_(std::move(config)),
-      mutant_(mutant),
       log_(loop),
       started_(loop->Now()),
       members_(config_.num_servers, config_.num_workers),
       planner_(config_.replication),
+      apart_(kApartFirst * config_.failure_timeout, kApartLongest * config_.failure_timeout),
       late_servers_(AtLeastOneMs(config_.resend_interval), this),
       publisher_(&members_, &readers_, AtLeastOneMs(config_.resend_interval),
                  [this](const Node& node, const proto::ClusterMap& map) { SendMap(node, map); }),
@@ -80,13 +83,12 @@ Scheduler::Impl::Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* fa
           config_.checkpoint_timeout, AtLeastOneMs(config_.resend_interval),
           [this](std::uint32_t id, const proto::AnyMessage& message) { Tell(id, message); },
           [this](std::uint32_t id) { return Describe(id); }),
-      checkpoints_(host, loop, this, CheckpointOptions(config_, mutant)),
+      checkpoints_(host, loop, this, CheckpointOptions(config_)),
       switches_([this] { return LivingWorkers(); },
                 [this] {
                   NextMap();
                   PublishSoon();
-                },
-                mutant),
+                }),
       table_changes_(
           this, AtLeastOneMs(config_.resend_interval), config_.request_timeout * 0.9,
           [this](std::uint32_t id, const proto::AnyMessage& message) { Tell(id, message); },
@@ -94,8 +96,7 @@ Scheduler::Impl::Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* fa
           [this] {
             NextMap();
             PublishSoon();
-          },
-          mutant) {
+          }) {
   desk_.Register("table", [this](const auto& ask, const auto& args) { TableCommand(ask, args); });
   desk_.Register("codec", [this](const auto& ask, const auto& args) { CodecCommand(ask, args); });
   desk_.Register("drain", [this](const auto& ask, const auto& args) { DrainCommand(ask, args); });
@@ -165,6 +166,7 @@ std::string Scheduler::Impl::StatusJson() const {
                        .barriers = barriers_,
                        .catalogue = catalogue_,
                        .switches = switches_,
+                       .table_changes = table_changes_,
                        .codec_reasons = codec_reasons_,
                        .pinned = pinned_,
                        .oddities = oddities_,
@@ -261,14 +263,17 @@ void Scheduler::Impl::Retire(Node* node, Node::State state, const std::string& w
   PublishSoon();
   if (node->role == Role::kWorker) {
     chooser_.Forget(node->id);
-    switches_.WorkersChanged();
-    table_changes_.WorkersChanged();
-    barriers_.Gone({.rank = node->rank, .late = node->late ? node->incarnation : 0});
+    if (!runtime::Planted<"dead-worker-decides-codec">()) switches_.WorkersChanged();
+    if (!runtime::Planted<"dead-worker-decides-change">()) table_changes_.WorkersChanged();
+    if (!runtime::Planted<"dead-worker-keeps-barrier">()) {
+      barriers_.Gone({.rank = node->rank, .late = node->late ? node->incarnation : 0});
+    }
   }
-  catalogue_.ServersChanged();
+  if (!runtime::Planted<"dead-server-holds-up-table">()) catalogue_.ServersChanged();
   table_changes_.ServersChanged();
   ArmBarrierTimer();
-  if (node->role == Role::kServer && restoration_.loading()) {
+  if (node->role == Role::kServer && restoration_.loading() &&
+      !runtime::Planted<"restore-outlives-server">()) {
     return RestorationFailed(absl::UnavailableError(
         absl::StrCat("the cluster cannot start from ", restoration_.state().path, ": ", line)));
   }
@@ -289,10 +294,10 @@ void Scheduler::Impl::FindDead() {
   }
 }
 
-// No server is heard any more, nor most of the others, and yet their connections have not broken
-// (or, after its return, have not come to be): then it is the scheduler that is cut off. To take
-// them for dead would be of use to nobody, since no server is left that could take over, and would
-// end a cluster that is in the best of health.
+// No server is heard any more (if there is but one, nor most of the others), and yet their
+// connections have not broken (or, after its return, have not come to be): then it is the scheduler
+// that is cut off. To take them for dead would be of use to nobody, since no server is left that
+// could take over, and would end a cluster that is in the best of health.
 bool Scheduler::Impl::HearsNobody() const {
   const absl::Duration quiet =
       std::min(3 * config_.heartbeat_interval, config_.failure_timeout / 2);
@@ -307,17 +312,21 @@ bool Scheduler::Impl::HearsNobody() const {
     quiet_servers += is_server;
     connected = connected || node->peer != 0 || node->pulse != 0;
   }
-  return connected && quiet_servers == servers && 2 * quiet_nodes > alive.size();
+  const bool most = servers > 1 || 2 * quiet_nodes > alive.size();
+  return connected && quiet_servers == servers && most;
 }
 
 // Not for ever: as long as nodes go on without it.
 bool Scheduler::Impl::IsCutOff(bool somebody_is_late) {
+  if (runtime::Planted<"cut-off-not-seen">()) return false;
   if (!HearsNobody()) {
     if (!cut_off_since_.has_value()) return false;
     cut_off_since_.reset();
     runtime::LogInfo("nodes are heard again");
     // The rest have been cut off from us as well.
-    for (const Node* node : members_.Alive()) detector_.Heard(node->id, Now());
+    if (!runtime::Planted<"rest-not-heard">()) {
+      for (const Node* node : members_.Alive()) detector_.Heard(node->id, Now());
+    }
     return true;
   }
   if (!cut_off_since_.has_value()) {
@@ -328,7 +337,8 @@ bool Scheduler::Impl::IsCutOff(bool somebody_is_late) {
         "for dead, for ",
         absl::FormatDuration(config_.scheduler_timeout), " (LEEWAY_SCHEDULER_TIMEOUT_MS)");
   }
-  return Now() - *cut_off_since_ < config_.scheduler_timeout;
+  return runtime::Planted<"cut-off-for-ever">() ||
+         Now() - *cut_off_since_ < config_.scheduler_timeout;
 }
 
 // Its connections have broken. Haste helps only where somebody can take over.
@@ -341,7 +351,7 @@ void Scheduler::Impl::Suspect(const Node& node) {
   suspect->second = loop_->After(patience, [this, id = node.id, patience] {
     suspects_.erase(id);
     Node* silent = members_.Find(id);
-    if (silent == nullptr || !silent->alive() || !running()) return;
+    if (silent == nullptr || !silent->alive() || !running() || !CanBeTakenOver(*silent)) return;
     Retire(
         silent, Node::State::kDead,
         absl::StrCat("its connections broke, and it has not come back for ", Rounded(patience),
@@ -349,7 +359,20 @@ void Scheduler::Impl::Suspect(const Node& node) {
   });
 }
 
+// Whether another server has all that it keeps, and one can be reached. If none is, it is rather
+// the scheduler whose connections broke; and of the last replica of a shard nobody is better off
+// without it. Then silence decides (FindDead).
+bool Scheduler::Impl::CanBeTakenOver(const Node& server) const {
+  if (planner_.IsLastOf(server.rank) && !runtime::Planted<"last-replica-suspected">()) return false;
+  const std::vector<Node*> servers = members_.Alive(Role::kServer);
+  return std::ranges::any_of(servers, [&server](const Node* other) {
+    return other->id != server.id && (runtime::Planted<"suspected-though-nobody-reached">() ||
+                                      other->peer != 0 || other->pulse != 0);
+  });
+}
+
 void Scheduler::Impl::Trust(std::uint32_t node) {
+  if (runtime::Planted<"suspicion-stays">()) return;
   const auto suspect = suspects_.find(node);
   if (suspect == suspects_.end()) return;
   loop_->Cancel(suspect->second);
@@ -423,6 +446,7 @@ void Scheduler::Impl::ResendWhatIsUnanswered() {
   late_servers_.Tick(Now());
   if (absl::Status loading = restoration_.Tick(Now()); !loading.ok()) RestorationFailed(loading);
   if (running()) checkpoints_.Tick(Now());
+  ExpireApart();
   if (keeper_ != nullptr) keeper_->Write();
   if (running()) NumberTables();
   TellWhereIAm();
@@ -482,7 +506,7 @@ void Scheduler::Impl::ArmBarrierTimer() {
 void Scheduler::Impl::EndIfDone(bool died) {
   if (!running() || !members_.complete() || !members_.Alive(Role::kWorker).empty()) return;
   if (return_timer_ != runtime::TimerId::kNone || saves_at_end_) return;
-  if (!died) {
+  if (!died || runtime::Planted<"no-time-to-come-back">()) {
     SaveAndEnd();
     return;
   }
@@ -494,7 +518,8 @@ void Scheduler::Impl::EndIfDone(bool died) {
 
 // A worker may come on top meanwhile: then it is not the end.
 void Scheduler::Impl::SaveAndEnd() {
-  if (!config_.checkpoint_at_end) return EndInOrder(absl::OkStatus());
+  if (!config_.checkpoint_at_end || runtime::Planted<"ends-unsaved">())
+    return EndInOrder(absl::OkStatus());
   saves_at_end_ = true;
   runtime::LogInfo("all workers have left: a checkpoint is saved (LEEWAY_CHECKPOINT_AT_END)");
   Checkpoints::Wish wish;
@@ -575,9 +600,8 @@ void Scheduler::Impl::Finish() {
 
 // ---- the public face ----
 
-Scheduler::Scheduler(runtime::Host* host, runtime::Loop* loop, van::Factory* factory, Config config,
-                     Mutant mutant)
-    : impl_(std::make_unique<Impl>(host, loop, factory, std::move(config), mutant)) {}
+Scheduler::Scheduler(runtime::Host* host, runtime::Loop* loop, van::Factory* factory, Config config)
+    : impl_(std::make_unique<Impl>(host, loop, factory, std::move(config))) {}
 Scheduler::~Scheduler() = default;
 absl::Status Scheduler::Start(Done done) { return impl_->Start(std::move(done)); }
 void Scheduler::Stop(const absl::Status& why) { impl_->Stop(why); }

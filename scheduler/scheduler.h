@@ -14,7 +14,6 @@
 #include "leeway/config.h"
 #include "proto/messages.h"
 #include "runtime/loop.h"
-#include "scheduler/mutants.h"
 #include "van/van.h"
 
 namespace leeway::scheduler {
@@ -27,9 +26,7 @@ class Scheduler {
   // those that never came; otherwise what Stop was given.
   using Done = absl::AnyInvocable<void(absl::Status)>;
 
-  // `mutant`: only in a build with LEEWAY_MUTANTS.
-  Scheduler(runtime::Host* host, runtime::Loop* loop, van::Factory* factory, Config config,
-            Mutant mutant = Mutant::kNone);
+  Scheduler(runtime::Host* host, runtime::Loop* loop, van::Factory* factory, Config config);
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;

@@ -8,6 +8,7 @@
 #include "absl/strings/strip.h"
 #include "proto/text.h"
 #include "runtime/log.h"
+#include "runtime/mutants.h"
 #include "runtime/status_macros.h"
 #include "scheduler/scheduler_impl.h"
 
@@ -50,12 +51,13 @@ void Scheduler::Impl::OnPrepared(std::uint32_t id) {
     return LoadIfPrepared();
   }
   // One that stands still before it has its first map would hold up all that wait for its next.
-  if (!publisher_.HasTakenOne(*server)) {
+  if (!publisher_.HasTakenOne(*server) && !runtime::Planted<"late-server-holds-up">()) {
     prepared_.insert(id);
     return;
   }
   planner_.Add(server->rank, static_cast<std::uint32_t>(server->endpoints.size()));
-  if (drains_.contains(server->rank)) planner_.Drain(server->rank);  // it was asked for meanwhile
+  if (drains_.contains(server->rank) && !runtime::Planted<"drain-forgotten-in-joining">())
+    planner_.Drain(server->rank);  // it was asked for meanwhile
   Balance(BalanceBy::kBytes);
 }
 
@@ -71,31 +73,43 @@ void Scheduler::Impl::ServerGone(const Node& server, const std::string& why) {
   loads_.Forget(server.rank);
   const std::size_t lost = planner_.Lost();
   const bool kept_shards = planner_.PlacesOn(server.rank) > 0;
+  apart_.Forget(server.rank);
+  planner_.SetApart(apart_.apart());
   planner_.Remove(server.rank);
   NextMap();
-  if (kept_shards) {
-    publisher_.Hurry(maps_.concerned(), Now());
-    loop_->Cancel(urgent_timer_);
-    urgent_timer_ = loop_->After(kUrgentPatience, [this] { publisher_.Advance(Now()); });
-    PutOffPlans(kPlanPauseAfterDeath);
-  }
+  if (kept_shards) HurryChains();
   if (planner_.Lost() > lost) {
     runtime::LogError(
         server.FullName(), " has gone (", why, ") and taken ", planner_.Lost() - lost, " of ",
         planner_.chains().size(),
         " shards with it: no other server had them (LEEWAY_REPLICATION=", config_.replication, ")");
   }
-  if (kept_shards && config_.replication > 1) {
-    if (!not_whole_since_.has_value()) not_whole_since_ = Now();
-    as_whole_as_can_be_ = false;
-  }
+  if (kept_shards) LacksReplicas("a server had gone");
   const auto drain = drains_.find(server.rank);
   if (drain == drains_.end()) return;
   for (const AdminDesk::Ask& ask : drain->second) {
+    if (runtime::Planted<"drain-unanswered-at-death">()) break;
     desk_.Answer(ask, absl::UnavailableError(
                           absl::StrCat(server.FullName(), " has gone before it was empty")));
   }
   drains_.erase(drain);
+}
+
+// The newest map, in which chains have lost members: workers get it as soon as those that are left
+// have it.
+void Scheduler::Impl::HurryChains() {
+  publisher_.Hurry(maps_.concerned(), Now());
+  loop_->Cancel(urgent_timer_);
+  urgent_timer_ = loop_->After(kUrgentPatience, [this] { publisher_.Advance(Now()); });
+  PutOffPlans(kPlanPauseAfterDeath);
+}
+
+void Scheduler::Impl::LacksReplicas(absl::string_view because) {
+  if (config_.replication < 2) return;
+  as_whole_as_can_be_ = false;
+  if (not_whole_since_.has_value()) return;
+  not_whole_since_ = Now();
+  not_whole_because_ = std::string(because);
 }
 
 // ---- planned changes ----
@@ -103,7 +117,8 @@ void Scheduler::Impl::ServerGone(const Node& server, const std::string& why) {
 void Scheduler::Impl::On(const Sender& sender, const proto::ReplicaReady& ready) {
   if (!IsMember(sender, Role::kServer)) return;
   // From before the chain changed: who feeds it may be another now.
-  if (maps_.Since(ready.shard) == 0 || ready.epoch < maps_.Since(ready.shard)) return;
+  if (maps_.Since(ready.shard) == 0) return;
+  if (ready.epoch < maps_.Since(ready.shard) && !runtime::Planted<"old-word-of-ready">()) return;
   planner_.Ready(ready.shard, sender.node->rank);
   PlanSoon();
 }
@@ -129,7 +144,7 @@ void Scheduler::Impl::PlanSoon() {
 // take the newest map brings us back here.
 void Scheduler::Impl::Plan() {
   if (!running() || publish_timer_ != runtime::TimerId::kNone || restoration_.loading()) return;
-  if (!publisher_.ServersHaveIt()) return;
+  if (!publisher_.ServersHaveIt() && !runtime::Planted<"plans-before-map-is-known">()) return;
   FinishDrains();
   if (publish_timer_ != runtime::TimerId::kNone || !running()) return;
   if (Now() < next_plan_) {
@@ -161,12 +176,12 @@ void Scheduler::Impl::SayIfWholeAgain() {
   const std::string time =
       absl::FormatDuration(absl::Floor(Now() - *not_whole_since_, absl::Milliseconds(100)));
   if (whole) {
-    runtime::LogInfo("replicas are whole again, ", time, " after a server had gone: all ", shards,
-                     " shards have ", replicas);
+    runtime::LogInfo("replicas are whole again, ", time, " after ", not_whole_because_, ": all ",
+                     shards, " shards have ", replicas);
     not_whole_since_.reset();
   } else {
-    runtime::LogWarning("replicas are as whole as they can be, ", time,
-                        " after a server had gone: ", shards, " shards have ", replicas,
+    runtime::LogWarning("replicas are as whole as they can be, ", time, " after ",
+                        not_whole_because_, ": ", shards, " shards have ", replicas,
                         " each, and LEEWAY_REPLICATION=", config_.replication,
                         " needs as many servers");
   }
@@ -215,7 +230,8 @@ void Scheduler::Impl::DrainCommand(const AdminDesk::Ask& ask,
         planner_.servers().begin(), planner_.servers().end(),
         [&](const auto& other) { return other.first != rank && !other.second.draining; }));
     const auto now = static_cast<std::uint32_t>(planner_.servers().size());
-    if (staying < std::min(config_.replication, now)) {
+    if (staying < std::min(config_.replication, now) &&
+        !runtime::Planted<"drain-of-the-needed">()) {
       return desk_.Answer(
           ask, absl::FailedPreconditionError(
                    absl::StrCat("cannot drain ", (*server)->FullName(), ": ", staying, " of ", now,
@@ -236,7 +252,8 @@ void Scheduler::Impl::DrainCommand(const AdminDesk::Ask& ask,
 void Scheduler::Impl::FinishDrains() {
   std::vector<std::uint32_t> empty;
   for (const auto& [rank, asks] : drains_) {
-    if (planner_.PlacesOn(rank) == 0) empty.push_back(rank);
+    if (planner_.PlacesOn(rank) <= (runtime::Planted<"drained-with-shards">() ? 1 : 0))
+      empty.push_back(rank);
   }
   for (const std::uint32_t rank : empty) {
     Node* server = members_.servers()[rank];
@@ -252,7 +269,7 @@ void Scheduler::Impl::FinishDrains() {
 
 void Scheduler::Impl::FailStuckDrains() {
   const std::size_t stuck = planner_.Stuck();
-  if (stuck == 0 || planner_.Filling() > 0) return;
+  if (stuck == 0 || planner_.Filling() > 0 || runtime::Planted<"stuck-drain-untold">()) return;
   for (auto& [rank, asks] : drains_) {
     for (const AdminDesk::Ask& ask : std::exchange(asks, {})) {
       desk_.Answer(ask, absl::FailedPreconditionError(absl::StrCat(
@@ -279,7 +296,9 @@ void Scheduler::Impl::RebalanceCommand(const AdminDesk::Ask& ask,
 }
 
 void Scheduler::Impl::FinishRebalances() {
-  if (rebalances_.empty() || planner_.balancing()) return;
+  if (rebalances_.empty() ||
+      (planner_.balancing() && !runtime::Planted<"rebalance-answered-early">()))
+    return;
   for (const AdminDesk::Ask& ask : std::exchange(rebalances_, {})) {
     desk_.Answer(ask, nlohmann::json({{"epoch", maps_.newest()->epoch}}).dump());
   }

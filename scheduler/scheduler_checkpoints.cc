@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "runtime/log.h"
+#include "runtime/mutants.h"
 #include "scheduler/scheduler_impl.h"
 
 namespace leeway::scheduler {
@@ -15,7 +16,7 @@ namespace leeway::scheduler {
 Checkpoints::Facts Scheduler::Impl::GetFacts() const {
   Checkpoints::Facts facts;
   facts.ready = Ready();
-  if (facts.ready.ok() && planner_.Lost() > 0) {
+  if (facts.ready.ok() && planner_.Lost() > 0 && !runtime::Planted<"lost-shards-saved">()) {
     facts.ready = absl::FailedPreconditionError(
         absl::StrCat(planner_.Lost(), " of ", planner_.chains().size(),
                      " shards are lost: the rest of the model is not worth saving"));
@@ -28,7 +29,8 @@ Checkpoints::Facts Scheduler::Impl::GetFacts() const {
   for (const TableCatalogue::Entry& table : catalogue_.tables()) {
     if (!table.installed) continue;
     facts.tables.push_back({.id = table.id, .spec = SpecOf(table), .combine = table.combine});
-    facts.bounded = facts.bounded || table_changes_.IsEverBounded(table);
+    facts.bounded = facts.bounded || (!runtime::Planted<"ever-bounded-forgotten">() &&
+                                      table_changes_.IsEverBounded(table));
   }
   std::uint64_t bytes = 0;  // of all replicas
   for (const auto& [rank, server] : planner_.servers()) bytes += loads_.BytesOn(rank);
@@ -94,7 +96,8 @@ absl::Status Scheduler::Impl::OpenCheckpoint() {
   if (absl::Status opened = restoration_.Open(host_->files(), config_.restore); !opened.ok()) {
     return opened;
   }
-  if (restoration_.block_bytes() != config_.block_bytes) {
+  if (restoration_.block_bytes() != config_.block_bytes &&
+      !runtime::Planted<"blocks-of-another-size-restored">()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "LEEWAY_BLOCK_BYTES=", config_.block_bytes, ", but the blocks of ",
         restoration_.state().path, " have ", restoration_.block_bytes(), ": set it alike"));

@@ -1,8 +1,8 @@
 // The scheduler's inside: scheduler.cc has its life, from Start to the end of the cluster,
 // scheduler_messages.cc what it does with each message, scheduler_chains.cc what becomes of the
-// shards, scheduler_checkpoints.cc how they are saved and restored, scheduler_codecs.cc how tables
-// get other codecs, scheduler_readers.cc who comes to read, and scheduler_recovery.cc how it goes
-// on after a restart.
+// shards, scheduler_links.cc where servers cannot reach each other, scheduler_checkpoints.cc how
+// they are saved and restored, scheduler_codecs.cc how tables get other codecs,
+// scheduler_readers.cc who comes to read, and scheduler_recovery.cc how it goes on after a restart.
 #ifndef LEEWAY_SCHEDULER_SCHEDULER_IMPL_H_
 #define LEEWAY_SCHEDULER_SCHEDULER_IMPL_H_
 
@@ -17,6 +17,7 @@
 #include "proto/messages.h"
 #include "runtime/log_limiter.h"
 #include "scheduler/admin_desk.h"
+#include "scheduler/apart_pairs.h"
 #include "scheduler/barriers.h"
 #include "scheduler/chain_planner.h"
 #include "scheduler/checkpoints.h"
@@ -48,8 +49,7 @@ class Scheduler::Impl final : private van::Handler,
                               private LateServers::Owner,
                               private Checkpoints::Cluster {
  public:
-  Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* factory, Config config,
-       Mutant mutant);
+  Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* factory, Config config);
   ~Impl() override;
 
   absl::Status Start(Done done);
@@ -85,6 +85,7 @@ class Scheduler::Impl final : private van::Handler,
   void On(const Sender& sender, const proto::StatusRequest& request);
   void On(const Sender& sender, const proto::ReplicaReady& ready);
   void On(const Sender& sender, const proto::LoadReport& report);
+  void On(const Sender& sender, const proto::LinkReport& report);
   void On(const Sender& sender, const proto::Admin& admin);
   void On(const Sender& sender, const proto::CheckpointPrepared& prepared);
   void On(const Sender& sender, const proto::CheckpointWritten& written);
@@ -128,6 +129,7 @@ class Scheduler::Impl final : private van::Handler,
   bool HearsNobody() const;
   bool IsCutOff(bool somebody_is_late);
   void Suspect(const Node& node);
+  bool CanBeTakenOver(const Node& server) const;
   void Trust(std::uint32_t node);
   std::vector<std::uint32_t> Needed() const override;
   std::string Describe(std::uint32_t rank, absl::Time now) const override;
@@ -141,6 +143,8 @@ class Scheduler::Impl final : private van::Handler,
   // ---- shards ----
   void DealShards();
   void ServerGone(const Node& server, const std::string& why);
+  void HurryChains();
+  void LacksReplicas(absl::string_view because);
   void SendTo(std::uint32_t node, const proto::InstallTable& install) override;
   void OnPrepared(std::uint32_t node) override;
   void OnUnfit(std::uint32_t node, const absl::Status& why) override;
@@ -155,6 +159,11 @@ class Scheduler::Impl final : private van::Handler,
   void DrainCommand(const AdminDesk::Ask& ask, const AdminDesk::Arguments& arguments);
   void RebalanceCommand(const AdminDesk::Ask& ask, const AdminDesk::Arguments& arguments);
   absl::StatusOr<const Node*> ServerToDrain(const AdminDesk::Arguments& arguments) const;
+
+  // ---- links between servers (scheduler_links.cc) ----
+  const Node* OtherEnd(const Sender& sender, const proto::LinkReport& report) const;
+  void NoteApart(const Node& server, const Node& other, const proto::LinkReport& report);
+  void ExpireApart();
 
   // ---- checkpoints ----
   Checkpoints::Facts GetFacts() const override;
@@ -220,7 +229,6 @@ class Scheduler::Impl final : private van::Handler,
   runtime::Loop* const loop_;
   van::Factory* const factory_;
   const Config config_;
-  const Mutant mutant_;
   runtime::LogLimiter log_;
   absl::Time started_;
   std::string address_;
@@ -232,6 +240,7 @@ class Scheduler::Impl final : private van::Handler,
   MembershipTable members_;
   Readers readers_;
   ChainPlanner planner_;
+  ApartPairs apart_;
   ShardLoads loads_;
   LateServers late_servers_;
   std::set<std::uint32_t> prepared_;  // of them: those that have all tables, and no map yet
@@ -248,7 +257,8 @@ class Scheduler::Impl final : private van::Handler,
   std::map<van::PeerId, absl::Time> turned_away_;                // first, though it may ask again
   std::map<std::uint32_t, std::vector<AdminDesk::Ask>> drains_;  // by rank: who waits for it
   std::vector<AdminDesk::Ask> rebalances_;
-  std::optional<absl::Time> not_whole_since_;  // a server has gone that kept replicas
+  std::optional<absl::Time> not_whole_since_;  // replicas have gone
+  std::string not_whole_because_;              // "a server had gone"
   bool as_whole_as_can_be_ = false;            // which has been said
   Restoration restoration_;
   Checkpoints checkpoints_;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/codec.h"
 #include "runtime/log.h"
+#include "runtime/mutants.h"
 #include "scheduler/scheduler_impl.h"
 
 namespace leeway::scheduler {
@@ -197,7 +198,7 @@ void Scheduler::Impl::JoinAgain(Node* node, const Sender& sender, const proto::J
     OutOfTurn(sender, "joins again in another role");
     Refuse(sender,
            absl::InvalidArgumentError(absl::StrCat("it has joined as ", node->Name(), " already")));
-  } else if (!node->alive()) {
+  } else if (!node->alive() && !runtime::Planted<"dead-join-again">()) {
     Refuse(sender,
            absl::AbortedError(absl::StrCat(node->Name(), " is ", Name(node->state), ": ",
                                            node->gone_because, "; only a new process can join")));
@@ -252,7 +253,7 @@ void Scheduler::Impl::On(const Sender& sender, const proto::Heartbeat& beat) {
     down.incarnation = node->incarnation;
     down.reason = node->gone_because;
     down.epoch = maps_.newest()->epoch;
-    SendTo(sender.peer, down);
+    if (!runtime::Planted<"dead-hear-nothing">()) SendTo(sender.peer, down);
   } else {
     node->uptime = absl::Milliseconds(std::min(beat.uptime_ms, kUptimeMsMax));
     node->uptime_told = Now();
@@ -261,7 +262,9 @@ void Scheduler::Impl::On(const Sender& sender, const proto::Heartbeat& beat) {
     raw.header = proto::Encode(proto::HeartbeatAck{beat.number});
     SendNow(sender.peer, std::move(raw), "HeartbeatAck");
     // A server that was drained may not have heard that it can go.
-    if (node->role == Role::kServer && !node->alive()) SendTo(*node, proto::Shutdown{});
+    if (node->role == Role::kServer && !node->alive() &&
+        !runtime::Planted<"drained-not-told-again">())
+      SendTo(*node, proto::Shutdown{});
   }
 }
 
@@ -273,7 +276,8 @@ void Scheduler::Impl::On(const Sender& sender, const proto::MapAck& ack) {
   } else if (sender.node->role == Role::kReader) {
     // It is no member: what it says decides nothing.
     publisher_.OnAck(*sender.node, std::min(ack.version, maps_.newest()->version), Now());
-  } else if (recovered() && ack.version > maps_.newest()->version) {
+  } else if (recovered() && ack.version > maps_.newest()->version &&
+             !runtime::Planted<"old-copy-goes-on">()) {
     EndAsOutdated(absl::StrCat(sender.node->FullName(), " has version ", ack.version,
                                " of the cluster's map, and the newest one here is ",
                                maps_.newest()->version));

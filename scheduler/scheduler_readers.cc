@@ -3,6 +3,7 @@
 
 #include "absl/status/statusor.h"
 #include "runtime/log.h"
+#include "runtime/mutants.h"
 #include "scheduler/scheduler_impl.h"
 
 namespace leeway::scheduler {
@@ -53,7 +54,7 @@ void Scheduler::Impl::ReaderIsSilent(const Node& reader) {
 void Scheduler::Impl::ForgetReader(const Node& reader, const std::string& why) {
   runtime::LogDebug(reader.FullName(), " has gone: ", why);
   const std::uint32_t id = reader.id;
-  readers_.Forget(id);
+  if (!runtime::Planted<"gone-readers-stay">()) readers_.Forget(id);
   detector_.Forget(id);
   publisher_.Forget(id);
   catalogue_.Forget(id);

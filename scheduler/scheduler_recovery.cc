@@ -4,6 +4,7 @@
 #include "node/scheduler_url.h"
 #include "runtime/address.h"
 #include "runtime/log.h"
+#include "runtime/mutants.h"
 #include "runtime/status_macros.h"
 #include "scheduler/scheduler_impl.h"
 
@@ -31,27 +32,30 @@ void Scheduler::Impl::GoOnFrom(State state) {
   address_before_ = state.address;
   recovered_at_ = Now();
   state_is_newest_ = false;
-  members_.Restore(state.nodes, state.next_node, state.complete);
+  members_.Restore(state.nodes,
+                   runtime::Planted<"ids-begin-again">() ? state.next_node - 1 : state.next_node,
+                   state.complete);
   planner_.Restore(std::move(state.chains));
   // Behind every version that anybody may have seen.
-  switches_.Restore(state.codecs);
-  pinned_ = std::move(state.pinned);
+  if (!runtime::Planted<"codecs-lost-in-restart">()) switches_.Restore(state.codecs);
+  if (!runtime::Planted<"pins-lost-in-restart">()) pinned_ = std::move(state.pinned);
   for (const std::uint32_t table : pinned_) codec_reasons_[table] = kAskedFor;
-  if (!Is(mutant_, Mutant::kSettingsLostInRestart)) {
+  if (!runtime::Planted<"settings-lost-in-restart">()) {
     table_changes_.Restore(state.settings, state.ever_bounded);
   }
-  maps_.Restore(state.version + 1, state.epoch, members_, planner_, switches_.entries(),
-                table_changes_.entries());
+  maps_.Restore(state.version + (runtime::Planted<"version-of-before">() ? 0 : 1), state.epoch,
+                members_, planner_, switches_.entries(), table_changes_.entries());
   switches_.Published(state.version + 1);
   table_changes_.Published(state.version + 1);
   // Nothing is sent before that version has been written.
-  checkpoints_.NumberFrom(state.version + 1);
-  catalogue_.Restore(state.tables, state.next_table);
+  if (!runtime::Planted<"numbers-begin-again">()) checkpoints_.NumberFrom(state.version + 1);
+  catalogue_.Restore(state.tables,
+                     runtime::Planted<"table-ids-begin-again">() ? 1 : state.next_table);
   tables_numbered_ = catalogue_.changes();
-  barriers_.Restore(std::move(state.barriers));
+  if (!runtime::Planted<"barriers-lost-in-restart">()) barriers_.Restore(std::move(state.barriers));
   restoration_.GoOnFrom(std::move(state.restoration));
   for (const auto& [rank, server] : planner_.servers()) {
-    if (server.draining) drains_[rank];
+    if (server.draining && !runtime::Planted<"drain-lost-in-restart">()) drains_[rank];
   }
 }
 
@@ -60,14 +64,18 @@ void Scheduler::Impl::GoOn() {
   const std::vector<Node*> alive = members_.Alive();
   runtime::LogInfo("going on with the cluster that ", keeper_->path(), " keeps: ", alive.size(),
                    " nodes alive, epoch ", maps_.newest()->epoch);
-  for (const Node* node : alive) detector_.Heard(node->id, Now());
+  if (!runtime::Planted<"restart-counts-nobody">()) {
+    for (const Node* node : alive) detector_.Heard(node->id, Now());
+  }
   nobody_came_back_ = !alive.empty();
   if (!members_.complete()) return;
   loop_->Cancel(nobody_timer_);
   if (restoration_.wanted()) BeginRestoration();
   Publish();
   for (const Node* server : members_.Alive(Role::kServer)) {
-    if (planner_.servers().contains(server->rank) || restoration_.loading()) continue;
+    if (planner_.servers().contains(server->rank) || restoration_.loading() ||
+        runtime::Planted<"late-servers-lost-in-restart">())
+      continue;
     late_servers_.Begin(server->id, catalogue_.tables(), Now());
   }
   EndIfDone(/*died=*/true);
@@ -83,7 +91,8 @@ void Scheduler::Impl::GoOn() {
 // The map's version is what nodes know the scheduler's state by (EndAsOutdated), so it grows with
 // the tables as well. Many that are created in a row are one more map.
 void Scheduler::Impl::NumberTables() {
-  if (keeper_ == nullptr || !members_.complete()) return;
+  if (keeper_ == nullptr || !members_.complete() || runtime::Planted<"tables-not-numbered">())
+    return;
   if (std::exchange(tables_numbered_, catalogue_.changes()) == catalogue_.changes()) return;
   NextMap();
   PublishSoon();
@@ -111,7 +120,7 @@ void Scheduler::Impl::EndAsOutdated(const std::string& evidence) {
 // known here, has joined a scheduler with a later state, or lies. Nobody is refused for good before
 // that is clear: known members tell which it is, and where none comes it is the former.
 bool Scheduler::Impl::IsOfUnknownPast(const Sender& sender) {
-  if (sender.identity.cluster == 0) return false;
+  if (sender.identity.cluster == 0 || runtime::Planted<"unknown-past-joins">()) return false;
   if (state_is_newest_) {
     Refuse(sender, absl::FailedPreconditionError(
                        "it says that it is of this cluster, but has never joined it"));
@@ -129,7 +138,8 @@ bool Scheduler::Impl::IsOfUnknownPast(const Sender& sender) {
 }
 
 void Scheduler::Impl::TellWhereIAm() {
-  if (moved_ != nullptr && running()) moved_->Tell(config_.resend_interval);
+  if (moved_ != nullptr && running() && !runtime::Planted<"moved-untold">())
+    moved_->Tell(config_.resend_interval);
 }
 
 // Where nodes find it: what they were given, unless that leaves the port to the system.
@@ -139,7 +149,9 @@ std::string Scheduler::Impl::PublicAddress() const {
 }
 
 std::uint64_t Scheduler::Impl::Stamp() const {
-  return members_.changes() + maps_.newest()->version + catalogue_.changes() + barriers_.changes() +
+  return (runtime::Planted<"stamp-without-members">() ? 0 : members_.changes()) +
+         maps_.newest()->version + catalogue_.changes() +
+         (runtime::Planted<"stamp-without-barriers">() ? 0 : barriers_.changes()) +
          switches_.changes() + table_changes_.changes() + pin_changes_ + plans_ +
          (restoration_.state().loaded ? 1 : 0);
 }
@@ -171,6 +183,7 @@ State Scheduler::Impl::Collect() const {
   state.ever_bounded = table_changes_.ever_bounded();
   state.pinned = pinned_;
   state.restoration = restoration_.state();
+  if (runtime::Planted<"loaded-not-kept">()) state.restoration.loaded = false;
   return state;
 }
 

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/log.h"
+#include "runtime/mutants.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::scheduler {
@@ -51,6 +52,9 @@ absl::StatusOr<std::optional<State>> StateKeeper::Open() {
   if (absl::Status made = files_->CreateDirectories(folder_); !made.ok()) return explain(made, "");
   absl::StatusOr<std::unique_ptr<runtime::FileLock>> lock =
       files_->Lock(absl::StrCat(folder_, "/", kLockFile));
+  if (!lock.ok() && runtime::Planted<"state-shared">()) {
+    lock = std::unique_ptr<runtime::FileLock>();
+  }
   if (!lock.ok()) {
     return explain(lock.status(), absl::IsAlreadyExists(lock.status())
                                       ? ": a scheduler runs with it; stop that one or give "
@@ -78,7 +82,8 @@ absl::StatusOr<std::optional<State>> StateKeeper::Open() {
 
 void StateKeeper::Once(runtime::Task send) {
   const std::uint64_t stamp = stamp_();
-  if (forgotten_ || (held_.empty() && stamp == durable_)) {
+  if (forgotten_ || (held_.empty() && stamp == durable_) ||
+      runtime::Planted<"said-before-kept">()) {
     send();
     return;
   }
@@ -109,14 +114,15 @@ void StateKeeper::StartWrite() {
 
 void StateKeeper::Written(std::uint64_t stamp, std::uint64_t version, const absl::Status& result) {
   if (forgotten_) return;
-  if (!result.ok()) {
+  if (!result.ok() && !runtime::Planted<"failed-write-counts">()) {
     if (trouble_.ok()) {
       trouble_since_ = loop_->Now();
       runtime::LogError("the scheduler cannot keep its state, and says nothing new until it can: ",
                         result.message(), " (LEEWAY_SCHEDULER_STATE)");
     }
     trouble_ = result;
-    retry_timer_ = loop_->After(kStateRetryInterval, [this] { StartWrite(); });
+    if (!runtime::Planted<"state-not-tried-again">())
+      retry_timer_ = loop_->After(kStateRetryInterval, [this] { StartWrite(); });
     return;
   }
   if (!trouble_.ok()) runtime::LogInfo("the scheduler can keep its state again");
@@ -124,7 +130,8 @@ void StateKeeper::Written(std::uint64_t stamp, std::uint64_t version, const absl
   writing_ = false;
   durable_ = stamp;
   written_version_ = version;
-  while (!held_.empty() && held_.front().first <= durable_) {
+  while (!held_.empty() &&
+         (held_.front().first <= durable_ || runtime::Planted<"held-by-any-write">())) {
     runtime::Task send = std::move(held_.front().second);
     held_.pop_front();
     send();
@@ -138,7 +145,8 @@ void StateKeeper::Forget() {
   loop_->Cancel(retry_timer_);
   // What is being written is written first.
   writer_.reset();
-  absl::Status removed = RemoveIfThere(files_, path_);
+  absl::Status removed =
+      runtime::Planted<"state-left-behind">() ? absl::OkStatus() : RemoveIfThere(files_, path_);
   if (removed.ok()) removed = files_->SyncDirectory(folder_);
   // Last, and while it is held: nobody else has it before the state is gone.
   if (removed.ok() && lock_ != nullptr) {

@@ -10,23 +10,23 @@
 namespace leeway::scheduler {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 std::int64_t MillisecondsSince(absl::Time since, const StatusSources& sources) {
   return absl::ToInt64Milliseconds(sources.now - since);
 }
 
 // By the node's own clock, as it has said; until it has, not known.
-void AddUptime(const Node& node, const StatusSources& sources, Json* entry) {
+void AddUptime(const Node& node, const StatusSources& sources, OrderedJson* entry) {
   if (node.uptime_told == absl::InfinitePast()) return;
   (*entry)["uptime_ms"] = absl::ToInt64Milliseconds(node.uptime + (sources.now - node.uptime_told));
   if (node.resident_bytes > 0) (*entry)["resident_bytes"] = node.resident_bytes;
 }
 
-Json NodesToJson(const std::vector<Node*>& nodes, const StatusSources& sources) {
-  Json list = Json::array();
+OrderedJson NodesToJson(const std::vector<Node*>& nodes, const StatusSources& sources) {
+  OrderedJson list = OrderedJson::array();
   for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
-    Json entry;
+    OrderedJson entry;
     entry["rank"] = rank;
     if (const Node* node = nodes[rank]; node == nullptr) {
       entry["state"] = "missing";
@@ -49,7 +49,7 @@ Json NodesToJson(const std::vector<Node*>& nodes, const StatusSources& sources) 
 }
 
 // Which chains each server is in, and as what.
-Json ShardsToJson(const StatusSources& sources) {
+OrderedJson ShardsToJson(const StatusSources& sources) {
   struct Counts {
     std::uint32_t heads = 0, replicas = 0, filling = 0;
   };
@@ -62,7 +62,7 @@ Json ShardsToJson(const StatusSources& sources) {
     }
     for (const proto::ShardOwner& place : chain.filling) ++counts[place.server_rank].filling;
   }
-  Json servers = Json::array();
+  OrderedJson servers = OrderedJson::array();
   for (const auto& [rank, of] : counts) {
     const auto server = sources.planner.servers().find(rank);
     servers.push_back(
@@ -85,34 +85,35 @@ const char* KindName(TableKind kind) {
   return kind == TableKind::kDense ? "dense" : kind == TableKind::kSparse ? "sparse" : "ragged";
 }
 
-Json TablesToJson(const StatusSources& sources) {
-  Json list = Json::array();
+OrderedJson TablesToJson(const StatusSources& sources) {
+  OrderedJson list = OrderedJson::array();
   for (const TableCatalogue::Entry& table : sources.catalogue.tables()) {
+    const TableSpec spec = sources.table_changes.SpecOf(table);  // with what was changed since
     const CodecSwitches::Current codec = sources.switches.CurrentOf(table.id);
-    const std::vector<std::string> codecs = compress::CodecTextsOf(table.spec);
+    const std::vector<std::string> codecs = compress::CodecTextsOf(spec);
     const auto reason = sources.codec_reasons.find(table.id);
     list.push_back({{"id", table.id},
-                    {"name", table.spec.name},
+                    {"name", spec.name},
                     {"installed", table.installed},
-                    {"kind", KindName(table.spec.kind)},
-                    {"dtype", std::string(Name(table.spec.dtype))},
-                    {"shape", table.spec.shape},
-                    {"row_width", table.spec.row_width},
-                    {"updater", table.spec.updater.name},
-                    {"consistency", table.spec.consistency.ToString()},
+                    {"kind", KindName(spec.kind)},
+                    {"dtype", std::string(Name(spec.dtype))},
+                    {"shape", spec.shape},
+                    {"row_width", spec.row_width},
+                    {"updater", spec.updater.name},
+                    {"consistency", spec.consistency.ToString()},
                     {"codec", codec.choice < codecs.size() ? codecs[codec.choice] : ""},
-                    {"codec_automatic", table.spec.codec == compress::kAutomaticCodec &&
-                                            !sources.pinned.contains(table.id)},
+                    {"codec_automatic",
+                     spec.codec == compress::kAutomaticCodec && !sources.pinned.contains(table.id)},
                     {"codec_since", codec.since},
                     {"codec_changing", codec.being_changed},
                     {"codec_reason", reason == sources.codec_reasons.end() ? "" : reason->second},
-                    {"spec", table.spec.ToString()}});
+                    {"spec", spec.ToString()}});
   }
   return list;
 }
 
-Json BarriersToJson(const Barriers& barriers) {
-  Json list = Json::array();
+OrderedJson BarriersToJson(const Barriers& barriers) {
+  OrderedJson list = OrderedJson::array();
   for (const Barriers::Waiting& barrier : barriers.waiting()) {
     list.push_back({{"name", barrier.name},
                     {"group", barrier.group == Group::kAll ? "all" : "workers"},
@@ -122,7 +123,7 @@ Json BarriersToJson(const Barriers& barriers) {
   return list;
 }
 
-Json CheckpointToJson(const Checkpoints::View& view) {
+OrderedJson CheckpointToJson(const Checkpoints::View& view) {
   return {{"path", view.path},
           {"phase", view.phase},
           {"clock", view.clock},
@@ -131,10 +132,10 @@ Json CheckpointToJson(const Checkpoints::View& view) {
 }
 
 // How the state that a restart goes on from is being kept.
-Json StateToJson(const StateKeeper& keeper, absl::Time now) {
-  Json state = {{"folder", keeper.folder()},
-                {"written_version", keeper.written_version()},
-                {"up_to_date", keeper.is_up_to_date()}};
+OrderedJson StateToJson(const StateKeeper& keeper, absl::Time now) {
+  OrderedJson state = {{"folder", keeper.folder()},
+                       {"written_version", keeper.written_version()},
+                       {"up_to_date", keeper.is_up_to_date()}};
   if (!keeper.trouble().ok()) {
     state["error"] = std::string(keeper.trouble().message());
     state["since_s"] = absl::ToInt64Seconds(now - keeper.trouble_since());
@@ -143,9 +144,9 @@ Json StateToJson(const StateKeeper& keeper, absl::Time now) {
 }
 
 // What has been saved by this process.
-Json HistoryToJson(const StatusSources& sources) {
+OrderedJson HistoryToJson(const StatusSources& sources) {
   const Checkpoints::History& history = sources.checkpoints;
-  Json json = Json::object();
+  OrderedJson json = OrderedJson::object();
   if (const auto& good = history.last_good) {
     json["last_good"] = {{"path", good->path},
                          {"clock", good->clock},
@@ -159,8 +160,8 @@ Json HistoryToJson(const StatusSources& sources) {
   return json;
 }
 
-Json StallsToJson(const StatusSources& sources) {
-  Json list = Json::array();
+OrderedJson StallsToJson(const StatusSources& sources) {
+  OrderedJson list = OrderedJson::array();
   for (const van::Stall& stall : sources.stalls) {
     list.push_back({{"peer", stall.peer},
                     {"for_ms", MillisecondsSince(stall.since, sources)},
@@ -169,7 +170,7 @@ Json StallsToJson(const StatusSources& sources) {
   return list;
 }
 
-Json CountersToJson(const StatusSources& sources) {
+OrderedJson CountersToJson(const StatusSources& sources) {
   const van::Counters& van = sources.van;
   return {{"messages_sent", van.messages_sent},
           {"messages_received", van.messages_received},
@@ -222,7 +223,7 @@ std::string Summary(const StatusSources& sources) {
 std::string StatusToJson(const StatusSources& sources) {
   const auto& servers = sources.members.servers();
   const auto& workers = sources.members.workers();
-  Json status;
+  OrderedJson status;
   status["role"] = "scheduler";
   status["address"] = sources.address;
   status["uptime_ms"] = MillisecondsSince(sources.started, sources);
@@ -246,7 +247,7 @@ std::string StatusToJson(const StatusSources& sources) {
   status["stalled"] = StallsToJson(sources);
   status["counters"] = CountersToJson(sources);
   // Names and reasons come from other processes: what is not UTF-8 is replaced, never thrown at.
-  return status.dump(2, ' ', false, Json::error_handler_t::replace);
+  return status.dump(2, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 }  // namespace leeway::scheduler

@@ -20,6 +20,7 @@
 #include "scheduler/shard_loads.h"
 #include "scheduler/state_keeper.h"
 #include "scheduler/table_catalogue.h"
+#include "scheduler/table_changes.h"
 #include "van/van.h"
 
 namespace leeway::scheduler {
@@ -48,6 +49,7 @@ struct StatusSources {
   const Barriers& barriers;
   const TableCatalogue& catalogue;
   const CodecSwitches& switches;
+  const TableChanges& table_changes;
   const std::map<std::uint32_t, std::string>& codec_reasons;  // by table
   const std::set<std::uint32_t>& pinned;  // tables with codec auto that somebody has given another
   const Oddities& oddities;

@@ -5,14 +5,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/table_difference.h"
+#include "runtime/mutants.h"
+#include "scheduler/named_max.h"
 
 namespace leeway::scheduler {
-namespace {
-
-constexpr std::size_t kNamedMax = 8;  // tables or servers in an error
-
-}  // namespace
-
 TableCatalogue::TableCatalogue(const Members* members, absl::Duration resend_interval,
                                absl::Duration install_timeout, Send send)
     : members_(members),
@@ -122,7 +118,8 @@ void TableCatalogue::OnInstalled(std::uint32_t server, const proto::InstallTable
                                                  name->second, "': ", reply.result.message())));
     return;
   }
-  if (!table.agreed.empty() && table.entry.combine != reply.combine) {
+  if (!table.agreed.empty() && table.entry.combine != reply.combine &&
+      !runtime::Planted<"updaters-not-compared">()) {
     Fail(name->second,
          absl::FailedPreconditionError(absl::StrCat(
              members_->Describe(*table.agreed.begin()), " and ", members_->Describe(server),
@@ -137,7 +134,7 @@ void TableCatalogue::OnInstalled(std::uint32_t server, const proto::InstallTable
 }
 
 void TableCatalogue::FinishIfInstalled(Table* table) {
-  if (!table->awaited.empty()) return;
+  if (!table->awaited.empty() && !runtime::Planted<"table-before-all-have-it">()) return;
   if (table->agreed.empty()) {
     const std::string name = table->entry.spec.name;
     Fail(name, absl::UnavailableError(
@@ -164,6 +161,7 @@ void TableCatalogue::Fail(const std::string& name, const absl::Status& why) {
 }
 
 void TableCatalogue::ServerCame(std::uint32_t server) {
+  if (runtime::Planted<"late-server-misses-creation">()) return;
   for (const auto& [id, name] : installing_) {
     Table& table = tables_.at(name);
     table.asked.insert(server);
@@ -203,7 +201,7 @@ void TableCatalogue::Tick(absl::Time now) {
       Fail(name, Timeout(table));
     } else if (now >= table.resend_at) {
       table.resend_at = now + resend_interval_;
-      SendInstall(table);
+      if (!runtime::Planted<"install-sent-once">()) SendInstall(table);
     }
   }
 }

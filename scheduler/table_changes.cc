@@ -8,13 +8,16 @@
 #include "proto/limits.h"
 #include "proto/settings_schedule.h"
 #include "proto/table_difference.h"
+#include "runtime/mutants.h"
 
 namespace leeway::scheduler {
 namespace {
 
 // Only where nobody has used the table: it decides how pushes are ordered and kept.
 absl::Status CheckHolding(const TableSpec& is, const TableSpec& wanted) {
-  if (is.consistency.is_bsp() == wanted.consistency.is_bsp()) return absl::OkStatus();
+  if (is.consistency.is_bsp() == wanted.consistency.is_bsp() ||
+      runtime::Planted<"bsp-becomes-asp">())
+    return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("the consistency of table '", is.name, "' is ", is.consistency.ToString(),
                    ", and cannot become ", wanted.consistency.ToString(),
@@ -30,13 +33,13 @@ bool IsBounded(std::uint64_t staleness) {
 
 TableChanges::TableChanges(const TableCatalogue::Members* members, absl::Duration resend_interval,
                            absl::Duration timeout, Send send, CodecSwitches::Workers workers,
-                           CodecSwitches::Changed changed, Mutant mutant)
+                           CodecSwitches::Changed changed)
     : members_(members),
       resend_interval_(resend_interval),
       timeout_(timeout),
       send_(std::move(send)),
       changed_(changed),
-      switches_(std::move(workers), std::move(changed), mutant) {}
+      switches_(std::move(workers), std::move(changed)) {}
 
 void TableChanges::Change(const TableCatalogue::Entry& table, const TableSpec& wanted,
                           std::uint32_t trial, std::optional<std::uint64_t> from, absl::Time now,
@@ -88,7 +91,8 @@ const proto::TableSettings* TableChanges::Announced(std::uint32_t table) const {
 bool TableChanges::AskedForAgain(const TableCatalogue::Entry& table, const TableSpec& wanted,
                                  std::optional<std::uint64_t> from) const {
   const proto::TableSettings* const announced = Announced(table.id);
-  return announced != nullptr && !from.has_value() && !pending_.contains(table.id) &&
+  return !runtime::Planted<"asked-again-is-another-change">() && announced != nullptr &&
+         !from.has_value() && !pending_.contains(table.id) &&
          proto::WithSettings(table.spec, *announced) == wanted;
 }
 
@@ -100,7 +104,8 @@ bool TableChanges::OnInstalled(std::uint32_t server, const proto::InstallTableRe
   const std::uint32_t table = found->first;
   Pending& pending = found->second;
   // One that has just joined is being given its tables: it is asked again.
-  if (absl::IsUnavailable(reply.result)) return true;
+  if (absl::IsUnavailable(reply.result) && !runtime::Planted<"joining-server-fails-change">())
+    return true;
   if (pending.agreed || pending.awaited.erase(server) == 0) return true;
   if (!reply.result.ok()) {
     Fail(table, absl::Status(reply.result.code(),
@@ -162,7 +167,9 @@ void TableChanges::Decided(std::uint32_t table, std::uint64_t clock) {
   std::vector<proto::TableSettings>& all = settings_[table];
   all.back().since = clock;
   all.back().decided = true;
-  if (all.size() > proto::kSettingsToldMax) all.erase(all.begin());
+  if (all.size() >
+      (runtime::Planted<"settings-of-slow-workers-forgotten">() ? 1 : proto::kSettingsToldMax))
+    all.erase(all.begin());
   ++changes_;
   const auto pending = pending_.extract(table);  // after a restart there is none
   if (!pending.empty()) pending.mapped().done(clock);
@@ -181,7 +188,9 @@ void TableChanges::Tick(absl::Time now) {
       late.push_back(table);
     } else if (now >= pending.resend_at) {
       pending.resend_at = now + resend_interval_;
-      for (const std::uint32_t server : pending.awaited) send_(server, pending.asked);
+      for (const std::uint32_t server : pending.awaited) {
+        if (!runtime::Planted<"change-asked-once">()) send_(server, pending.asked);
+      }
     }
   }
   for (const std::uint32_t table : late) {

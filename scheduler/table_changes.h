@@ -36,7 +36,7 @@ class TableChanges {
   // `members` as for the catalogue; `timeout`: how long servers may take to answer.
   TableChanges(const TableCatalogue::Members* members, absl::Duration resend_interval,
                absl::Duration timeout, Send send, CodecSwitches::Workers workers,
-               CodecSwitches::Changed changed, Mutant mutant = Mutant::kNone);
+               CodecSwitches::Changed changed);
 
   // The table gets what `wanted` says, which is alike but for what does not shape the data.
   // `trial`: an id that no table has. `from`: nobody uses the table, and it holds from that clock

@@ -1,5 +1,7 @@
 #include "scheduler/test_cluster.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -81,6 +83,13 @@ void TestNode::OnSchedulerMessage(proto::AnyMessage message) {
     loads.push_back(*restore);
     if (!answers_loads) return;
     Say(proto::RestoreShardsReply{.request = restore->request, .result = load_result});
+  } else if (const auto* lead = std::get_if<proto::LeadNow>(&message)) {
+    leads.push_back(*lead);
+  } else if (const auto* prepare = std::get_if<proto::CheckpointPrepare>(&message)) {
+    prepares.push_back(prepare->checkpoint);
+    Say(proto::CheckpointPrepared{.checkpoint = prepare->checkpoint, .fastest_clock = 5});
+  } else if (const auto* cut = std::get_if<proto::CheckpointCut>(&message)) {
+    cuts.push_back(*cut);
   } else if (const auto* failed = std::get_if<proto::InstallTableReply>(&message)) {
     installed.erase(failed->table);
   } else if (const auto* reply = std::get_if<proto::TableReply>(&message)) {
@@ -213,6 +222,14 @@ TestNode* TestCluster::Start(Role role, const std::function<void(Config*)>& edit
       &world, &network, absl::StrCat(Name(role), same.size()), role, std::move(its)));
   same.push_back(nodes.back().get());
   return nodes.back().get();
+}
+
+TestNode* TestCluster::StartWithoutTables() {
+  TestNode* const late = Start(Role::kServer, [](Config* its) { its->elastic = true; });
+  late->answers_installs = false;
+  EXPECT_TRUE(RunUntil([&] { return late->epoch() > 0; }));
+  world.RunFor(absl::Seconds(1));
+  return late;
 }
 
 void TestCluster::StartAll() {

@@ -51,6 +51,9 @@ class TestNode final : private node::Membership::Listener {
   std::map<std::pair<std::string, std::uint64_t>, absl::Status> barriers;  // by name, number
   std::set<std::uint32_t> installed;
   std::vector<proto::RestoreShards> loads;  // that it was asked for
+  std::vector<proto::LeadNow> leads;
+  std::vector<std::uint64_t> prepares;  // checkpoints' numbers
+  std::vector<proto::CheckpointCut> cuts;
   std::optional<absl::Status> over;
   std::optional<absl::Status> left;
   int welcomes = 0, overs = 0, maps = 0;
@@ -123,6 +126,9 @@ class TestCluster {
   void KillScheduler();
   // "server0", "worker0", "worker1", … in order of their start; `edit` changes its configuration.
   TestNode* Start(Role role, const std::function<void(Config*)>& edit = nullptr);
+  // An elastic server that does not take the tables that it is given: it is being taken in until it
+  // does (TestNode::answers_installs).
+  TestNode* StartWithoutTables();
   void StartAll();
   void Kill(TestNode* node);
 

@@ -19,6 +19,7 @@
 #include "tools/commands.h"
 #include "tools/progress_bar.h"
 #include "tools/role_config.h"
+#include "tools/spoken_units.h"
 
 namespace leeway::tools {
 namespace {
@@ -44,12 +45,6 @@ absl::StatusOr<std::string> Absolute(const std::string& path) {
   if (absolute.native().size() <= proto::kPathBytesMax) return absolute.string();
   return absl::InvalidArgumentError(absl::StrCat("the path is ", absolute.native().size(),
                                                  " bytes long, may be ", proto::kPathBytesMax));
-}
-
-std::string Megabytes(std::uint64_t bytes) {
-  char text[64];
-  std::snprintf(text, sizeof(text), "%.1f MB", static_cast<double>(bytes) / 1e6);
-  return text;
 }
 
 // What the scheduler's status says of a checkpoint that is being saved.

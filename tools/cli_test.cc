@@ -167,7 +167,7 @@ TEST(CliTest, CompressionRefusesWhatItCannotDo) {
   ExpectComplaint({"compression", "--codecs", "topk:2"}, 1, "--codecs: ");
   ExpectComplaint({"train", "--codec", "auto", "--codecs", "auto"}, 1, "--codecs: ");
   ExpectComplaint({"compression", "--codecs", "fp16;fp16"}, 1, "'fp16' stands there twice");
-  ExpectComplaint({"compression", "--modes", "bsp,sometimes"}, 1, "--mode: ");
+  ExpectComplaint({"compression", "--modes", "bsp,sometimes"}, 1, "--modes: ");
   ExpectComplaint({"compression", "--modes", ","}, 1, "--modes");
   ExpectComplaint({"compression", "--modes", "asp,asp"}, 1, "--modes");
   ExpectComplaint({"compression", "--seeds", "0"}, 1, "--seeds is 0");

@@ -182,6 +182,10 @@ absl::StatusOr<std::vector<Variant>> Check(const CompressionCommand& command,
     if (std::count(modes.begin(), modes.end(), mode) > 1) {
       return absl::InvalidArgumentError(absl::StrCat("--modes: '", mode, "' stands there twice"));
     }
+    if (const auto parsed = Consistency::Parse(mode); !parsed.ok()) {
+      return absl::Status(parsed.status().code(),
+                          absl::StrCat("--modes: ", parsed.status().message()));
+    }
     TrainCommand run = command.train;
     run.mode = mode;
     LEEWAY_ASSIGN_OR_RETURN(settings, SettingsFrom(run));

@@ -5,7 +5,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "leeway/config.h"
 #include "tools/commands.h"
 #include "tools/launch/cluster.h"
 #include "tools/launch/guard.h"
@@ -41,17 +40,6 @@ void NameWhatIsOverridden(absl::string_view scheduler) {
   }
 }
 
-// Whether servers that fail are replaced; if not, `*why` is what to say then.
-bool RestartsServers(const LaunchCommand& command, std::string* why) {
-  if (command.restart == "never") return false;
-  const absl::StatusOr<Config> config = Config::FromEnvironment();
-  if (!config.ok() || config->replication > 1) return true;
-  *why =
-      "with LEEWAY_REPLICATION=1 nobody else had what was on it, and none is started in its place "
-      "(LEEWAY_REPLICATION=2 keeps the cluster up)";
-  return false;
-}
-
 }  // namespace
 
 int RunLaunchCommand(const LaunchCommand& command) {
@@ -66,13 +54,7 @@ int RunLaunchCommand(const LaunchCommand& command) {
   absl::StatusOr<launch::LogFiles> logs = launch::LogFiles::Open(command.log_dir, *processes);
   if (!logs.ok()) return Complain(logs.status());
   NameWhatIsOverridden(command.scheduler);
-  std::string stays_down_because;
-  const bool restarts = RestartsServers(command, &stays_down_because);
-  for (launch::ProcessSpec& process : *processes) {
-    if (process.environment["LEEWAY_ROLE"] != "server") continue;
-    process.may_restart = restarts;
-    process.stays_down_because = stays_down_because;
-  }
+  if (command.restart != "never") launch::ReplaceFailedServers(&*processes);
   return launch::RunGuarded([&] {
     launch::SupervisorOptions options;
     options.settle = launch::SettleTime();

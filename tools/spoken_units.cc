@@ -22,7 +22,7 @@ std::string InUnits(double value, double step, const char* const (&units)[kUnits
     ++unit;
   }
   const bool fraction = unit > 0 && std::abs(value) < 9.95;
-  return absl::StrCat(absl::StrFormat(fraction ? "%.1f" : "%.0f", value), units[unit]);
+  return absl::StrFormat("%.*f%s", fraction ? 1 : 0, value, units[unit]);
 }
 
 }  // namespace
@@ -30,6 +30,10 @@ std::string InUnits(double value, double step, const char* const (&units)[kUnits
 std::string SpokenBytes(double bytes) {
   static constexpr const char* kUnits[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB"};
   return InUnits(bytes, 1024, kUnits);
+}
+
+std::string Megabytes(std::uint64_t bytes) {
+  return absl::StrFormat("%.1f MB", static_cast<double>(bytes) / 1e6);
 }
 
 std::string SpokenCount(double count) {

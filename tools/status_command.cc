@@ -22,28 +22,28 @@
 namespace leeway::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr absl::Duration kSchedulerPatience = absl::Seconds(10);
 constexpr absl::Duration kServersPatience = absl::Seconds(5);
 constexpr double kWatchMin = 0.1, kWatchMax = 86400;  // seconds
 
-Json ThreadEntry(const std::string& endpoint, const absl::StatusOr<std::string>& answer) {
+OrderedJson ThreadEntry(const std::string& endpoint, const absl::StatusOr<std::string>& answer) {
   if (!answer.ok()) {
     return {{"endpoint", endpoint}, {"error", std::string(answer.status().message())}};
   }
-  Json entry = Json::parse(*answer, nullptr, /*allow_exceptions=*/false);
+  OrderedJson entry = OrderedJson::parse(*answer, nullptr, /*allow_exceptions=*/false);
   if (entry.is_object()) return entry;
   return {{"endpoint", endpoint}, {"error", "it answers something that is not JSON"}};
 }
 
 // Under each living server, what its threads answer.
-void AddThreads(const Config& config, Json* status) {
+void AddThreads(const Config& config, OrderedJson* status) {
   std::vector<std::string> endpoints;
-  std::vector<Json*> homes;
-  for (Json& server : (*status)["servers"]) {
+  std::vector<OrderedJson*> homes;
+  for (OrderedJson& server : (*status)["servers"]) {
     if (server.value("state", "") != "alive" || !server.contains("endpoints")) continue;
-    for (const Json& endpoint : server["endpoints"]) {
+    for (const OrderedJson& endpoint : server["endpoints"]) {
       endpoints.push_back(endpoint.get<std::string>());
       homes.push_back(&server);
     }
@@ -62,11 +62,11 @@ absl::StatusOr<std::string> StatusText(const std::string& address, const Config&
       {address}, Role::kScheduler, std::min(kSchedulerPatience, config.connect_timeout), config)[0];
   if (!answer.ok()) return answer;
   try {
-    Json status = Json::parse(*answer);
+    OrderedJson status = OrderedJson::parse(*answer);
     AddThreads(config, &status);
-    return json ? status.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
+    return json ? status.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n"
                 : StatusTables(status);
-  } catch (const Json::exception& wrong) {
+  } catch (const OrderedJson::exception& wrong) {
     return absl::DataLossError(absl::StrCat("the scheduler at ", address,
                                             " (LEEWAY_SCHEDULER) answers what is no status: ",
                                             wrong.what(), "; is it of the same release?"));
@@ -79,12 +79,19 @@ void Watch(const std::string& address, const Config& config, const StatusCommand
   const bool terminal = isatty(STDOUT_FILENO) != 0;
   while (true) {
     const absl::StatusOr<std::string> text = StatusText(address, config, command.json);
-    std::printf(
-        "%s%s%s", terminal ? "\x1b[H\x1b[J" : "",
-        text.ok() ? text->c_str()
-                  : absl::StrCat(proto::Cleaned(text.status().message(), proto::Lines::kMany), "\n")
-                        .c_str(),
-        terminal || command.json ? "" : "\n");
+    if (command.json) {
+      // Standard output is for a program, which reads JSON there and nothing else.
+      if (text.ok()) std::fputs(text->c_str(), stdout);
+      if (!text.ok()) Complain(text.status());
+    } else {
+      std::printf(
+          "%s%s%s", terminal ? "\x1b[H\x1b[J" : "",
+          text.ok()
+              ? text->c_str()
+              : absl::StrCat(proto::Cleaned(text.status().message(), proto::Lines::kMany), "\n")
+                    .c_str(),
+          terminal ? "" : "\n");
+    }
     if (std::fflush(stdout) != 0) return;  // whoever read it has gone
     absl::SleepFor(absl::Seconds(*command.watch_s));
   }

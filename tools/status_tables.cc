@@ -18,60 +18,62 @@
 namespace leeway::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using Rows = std::vector<std::vector<std::string>>;
 
-const Json kNothing = Json::array();
+const OrderedJson kNothing = OrderedJson::array();
 
-const Json& Part(const Json& of, const char* name) {
+const OrderedJson& Part(const OrderedJson& of, const char* name) {
   const auto found = of.find(name);
   return found == of.end() ? kNothing : *found;
 }
 // Names, addresses and reasons come from other processes.
-std::string Text(const Json& of, const char* name) {
+std::string Text(const OrderedJson& of, const char* name) {
   return proto::Cleaned(of.value(name, ""), proto::Lines::kOne);
 }
-double Number(const Json& of, const char* name) { return of.value(name, 0.0); }
-std::uint64_t Count(const Json& of, const char* name) { return of.value(name, std::uint64_t{0}); }
-std::string Ago(const Json& of, const char* name) {
+double Number(const OrderedJson& of, const char* name) { return of.value(name, 0.0); }
+std::uint64_t Count(const OrderedJson& of, const char* name) {
+  return of.value(name, std::uint64_t{0});
+}
+std::string Ago(const OrderedJson& of, const char* name) {
   return SpokenTime(absl::Milliseconds(of.value(name, std::int64_t{0})));
 }
 
 // Sums over the threads of a server.
-double Sum(const Json& server, const char* part, const char* name) {
+double Sum(const OrderedJson& server, const char* part, const char* name) {
   double sum = 0;
-  for (const Json& thread : Part(server, "threads")) {
-    const Json& of = Part(thread, part);
+  for (const OrderedJson& thread : Part(server, "threads")) {
+    const OrderedJson& of = Part(thread, part);
     if (of.is_object()) sum += Number(of, name);
   }
   return sum;
 }
 
-double TableMemory(const Json& server) {
+double TableMemory(const OrderedJson& server) {
   double bytes = 0;
-  for (const Json& thread : Part(server, "threads")) {
-    for (const Json& table : Part(thread, "tables")) bytes += Number(table, "memory_bytes");
+  for (const OrderedJson& thread : Part(server, "threads")) {
+    for (const OrderedJson& table : Part(thread, "tables")) bytes += Number(table, "memory_bytes");
   }
   return bytes;
 }
 
 // ---- nodes ----
 
-std::string Uptime(const Json& node) {
+std::string Uptime(const OrderedJson& node) {
   return node.contains("uptime_ms") ? Ago(node, "uptime_ms") : "";
 }
-std::string Resident(const Json& node) {
+std::string Resident(const OrderedJson& node) {
   return node.contains("resident_bytes") ? SpokenBytes(Number(node, "resident_bytes")) : "";
 }
 
-std::string StateOf(const Json& node) {
+std::string StateOf(const OrderedJson& node) {
   constexpr std::int64_t kSilentMs = 3000;  // three beats of the default
   const std::int64_t silent = node.value("last_heard_ms", std::int64_t{0});
   const std::string state = Text(node, "state");
   return silent < kSilentMs ? state : absl::StrCat(state, ", silent ", Ago(node, "last_heard_ms"));
 }
 
-std::vector<std::string> NodeRow(const char* role, const Json& node) {
+std::vector<std::string> NodeRow(const char* role, const OrderedJson& node) {
   std::vector<std::string> row = {absl::StrCat(role, " ", Count(node, "rank")), StateOf(node),
                                   Text(node, "address"), Uptime(node), Resident(node)};
   if (Part(node, "threads").empty()) {
@@ -86,26 +88,27 @@ std::vector<std::string> NodeRow(const char* role, const Json& node) {
   return row;
 }
 
-std::string Nodes(const Json& status) {
+std::string Nodes(const OrderedJson& status) {
   Rows rows = {
       {"node", "state", "address", "up", "memory", "tables", "pushes/s", "pulls/s", "in", "out"}};
   rows.push_back({"scheduler", "alive", Text(status, "address"), Uptime(status), Resident(status),
                   "", "", "", "", ""});
-  for (const Json& node : Part(status, "servers")) rows.push_back(NodeRow("server", node));
-  for (const Json& node : Part(status, "workers")) rows.push_back(NodeRow("worker", node));
+  for (const OrderedJson& node : Part(status, "servers")) rows.push_back(NodeRow("server", node));
+  for (const OrderedJson& node : Part(status, "workers")) rows.push_back(NodeRow("worker", node));
   return TextTable(rows, 3);
 }
 
 // Why nodes have gone, and threads that do not answer.
-std::string NodeTroubles(const Json& status) {
+std::string NodeTroubles(const OrderedJson& status) {
   std::string text;
   for (const char* role : {"server", "worker"}) {
-    for (const Json& node : Part(status, role == std::string("server") ? "servers" : "workers")) {
+    for (const OrderedJson& node :
+         Part(status, role == std::string("server") ? "servers" : "workers")) {
       const std::string name = absl::StrCat(role, " ", Count(node, "rank"));
       if (const std::string reason = Text(node, "reason"); !reason.empty()) {
         absl::StrAppend(&text, name, " is ", Text(node, "state"), ": ", reason, "\n");
       }
-      for (const Json& thread : Part(node, "threads")) {
+      for (const OrderedJson& thread : Part(node, "threads")) {
         const std::string error = Text(thread, "error");
         if (!error.empty()) absl::StrAppend(&text, name, " does not answer: ", error, "\n");
       }
@@ -116,13 +119,14 @@ std::string NodeTroubles(const Json& status) {
 
 // ---- shards ----
 
-std::string Shards(const Json& status) {
-  const Json& shards = Part(status, "shards");
+std::string Shards(const OrderedJson& status) {
+  const OrderedJson& shards = Part(status, "shards");
   if (!shards.is_object() || Part(shards, "servers").empty()) return "";
-  std::map<std::uint64_t, const Json*> servers;
-  for (const Json& server : Part(status, "servers")) servers[Count(server, "rank")] = &server;
+  std::map<std::uint64_t, const OrderedJson*> servers;
+  for (const OrderedJson& server : Part(status, "servers"))
+    servers[Count(server, "rank")] = &server;
   Rows rows = {{"server", "heads", "replicas", "being filled", "fills others", "bytes", ""}};
-  for (const Json& of : Part(shards, "servers")) {
+  for (const OrderedJson& of : Part(shards, "servers")) {
     const auto server = servers.find(Count(of, "rank"));
     rows.push_back({absl::StrCat(Count(of, "rank")), absl::StrCat(Count(of, "heads")),
                     absl::StrCat(Count(of, "replicas")), absl::StrCat(Count(of, "filling")),
@@ -151,11 +155,11 @@ struct TableFacts {
   std::map<std::string, double> staleness;  // by clocks, the last with a "+"
 };
 
-std::map<std::uint64_t, TableFacts> FactsOf(const Json& status) {
+std::map<std::uint64_t, TableFacts> FactsOf(const OrderedJson& status) {
   std::map<std::uint64_t, TableFacts> facts;
-  for (const Json& server : Part(status, "servers")) {
-    for (const Json& thread : Part(server, "threads")) {
-      for (const Json& table : Part(thread, "tables")) {
+  for (const OrderedJson& server : Part(status, "servers")) {
+    for (const OrderedJson& thread : Part(server, "threads")) {
+      for (const OrderedJson& table : Part(thread, "tables")) {
         TableFacts& of = facts[Count(table, "id")];
         of.rows += Number(table, "rows");
         of.blocks += Number(table, "blocks");
@@ -183,12 +187,12 @@ std::string Staleness(const TableFacts& facts) {
                        [](std::string* out, const auto& one) { absl::StrAppend(out, one.second); });
 }
 
-std::string ShapeOf(const Json& table, const TableFacts& facts) {
+std::string ShapeOf(const OrderedJson& table, const TableFacts& facts) {
   const std::string kind = Text(table, "kind");
   if (kind == "dense") {
     return absl::StrCat("[",
                         absl::StrJoin(Part(table, "shape"), ", ",
-                                      [](std::string* out, const Json& size) {
+                                      [](std::string* out, const OrderedJson& size) {
                                         absl::StrAppend(out, size.get<std::uint64_t>());
                                       }),
                         "]");
@@ -197,12 +201,12 @@ std::string ShapeOf(const Json& table, const TableFacts& facts) {
   return kind == "sparse" ? absl::StrCat(rows, " of ", Count(table, "row_width")) : rows;
 }
 
-std::string Tables(const Json& status) {
+std::string Tables(const OrderedJson& status) {
   if (Part(status, "tables").empty()) return "";
   std::map<std::uint64_t, TableFacts> facts = FactsOf(status);
   Rows rows = {{"table", "kind", "type", "shape", "codec", "consistency", "updater", "memory",
                 "replies by staleness, clocks"}};
-  for (const Json& table : Part(status, "tables")) {
+  for (const OrderedJson& table : Part(status, "tables")) {
     const TableFacts& of = facts[Count(table, "id")];
     std::string codec = Text(table, "codec");
     if (table.value("codec_changing", false)) codec += " (changing)";
@@ -215,11 +219,11 @@ std::string Tables(const Json& status) {
 
 // ---- clocks, and who is waited for ----
 
-std::string Clocks(const Json& status) {
+std::string Clocks(const OrderedJson& status) {
   std::map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> clocks;  // least, largest
-  for (const Json& server : Part(status, "servers")) {
-    for (const Json& thread : Part(server, "threads")) {
-      for (const Json& worker : Part(thread, "workers")) {
+  for (const OrderedJson& server : Part(status, "servers")) {
+    for (const OrderedJson& thread : Part(server, "threads")) {
+      for (const OrderedJson& worker : Part(thread, "workers")) {
         const std::uint64_t clock = Count(worker, "clock");
         auto [it, is_new] = clocks.try_emplace(Count(worker, "worker"), clock, clock);
         it->second.first = std::min(it->second.first, clock);
@@ -242,17 +246,18 @@ std::string Clocks(const Json& status) {
 }
 
 // Of each table the pull that has waited longest, of all servers.
-std::string Waits(const Json& status) {
+std::string Waits(const OrderedJson& status) {
   std::map<std::uint64_t, std::string> names;
-  for (const Json& table : Part(status, "tables")) names[Count(table, "id")] = Text(table, "name");
+  for (const OrderedJson& table : Part(status, "tables"))
+    names[Count(table, "id")] = Text(table, "name");
   struct Wait {
     std::uint64_t pulls = 0;
-    const Json* longest = nullptr;
+    const OrderedJson* longest = nullptr;
   };
   std::map<std::uint64_t, Wait> waits;
-  for (const Json& server : Part(status, "servers")) {
-    for (const Json& thread : Part(server, "threads")) {
-      for (const Json& one : Part(thread, "waits")) {
+  for (const OrderedJson& server : Part(status, "servers")) {
+    for (const OrderedJson& thread : Part(server, "threads")) {
+      for (const OrderedJson& one : Part(thread, "waits")) {
         Wait& wait = waits[Count(one, "table")];
         wait.pulls += Count(one, "pulls");
         if (wait.longest == nullptr || Number(one, "for_ms") > Number(*wait.longest, "for_ms")) {
@@ -263,23 +268,23 @@ std::string Waits(const Json& status) {
   }
   std::string text;
   for (const auto& [table, wait] : waits) {
-    const Json& behind = Part(*wait.longest, "behind");
+    const OrderedJson& behind = Part(*wait.longest, "behind");
     const std::uint64_t all = Count(*wait.longest, "workers_behind");
     absl::StrAppend(&text, "waiting: ", wait.pulls, wait.pulls == 1 ? " pull" : " pulls",
                     " of table ", names[table], " for clock ", Count(*wait.longest, "clock"),
                     ", the longest for ", Ago(*wait.longest, "for_ms"), "; held up by ",
-                    absl::StrJoin(behind, ", ", [](std::string* out, const Json& worker) {
+                    absl::StrJoin(behind, ", ", [](std::string* out, const OrderedJson& worker) {
                       absl::StrAppend(out, "worker ", Count(worker, "worker"), " (at clock ",
                                       Count(worker, "clock"), ")");
                     }));
     if (all > behind.size()) absl::StrAppend(&text, " and ", all - behind.size(), " more");
     text += "\n";
   }
-  for (const Json& barrier : Part(status, "barriers")) {
+  for (const OrderedJson& barrier : Part(status, "barriers")) {
     absl::StrAppend(&text, "waiting: barrier '", Text(barrier, "name"), "' (entry ",
                     Count(barrier, "number"), "), held up by ",
                     absl::StrJoin(Part(barrier, "missing_workers"), ", ",
-                                  [](std::string* out, const Json& rank) {
+                                  [](std::string* out, const OrderedJson& rank) {
                                     absl::StrAppend(out, "worker ", rank.get<std::uint64_t>());
                                   }),
                     "\n");
@@ -289,39 +294,40 @@ std::string Waits(const Json& status) {
 
 // ---- checkpoints and troubles ----
 
-std::string Checkpoints(const Json& status) {
+std::string Checkpoints(const OrderedJson& status) {
   std::string text;
-  if (const Json& now = Part(status, "checkpoint"); now.is_object()) {
+  if (const OrderedJson& now = Part(status, "checkpoint"); now.is_object()) {
     absl::StrAppend(&text, "checkpoint: ", Text(now, "phase"), " ", Text(now, "path"), " of clock ",
                     Count(now, "clock"), ", ", Count(now, "servers_done"), " of ",
                     Count(now, "servers"), " servers are done\n");
   }
-  const Json& history = Part(status, "checkpoints");
+  const OrderedJson& history = Part(status, "checkpoints");
   if (!history.is_object()) return text;
-  if (const Json& good = Part(history, "last_good"); good.is_object()) {
+  if (const OrderedJson& good = Part(history, "last_good"); good.is_object()) {
     absl::StrAppend(&text, "checkpoint: the last good one is ", Text(good, "path"), " of clock ",
                     Count(good, "clock"), " (", SpokenBytes(Number(good, "bytes")), "), saved ",
                     Ago(good, "age_ms"), " ago\n");
   }
-  if (const Json& bad = Part(history, "last_failure"); bad.is_object()) {
+  if (const OrderedJson& bad = Part(history, "last_failure"); bad.is_object()) {
     absl::StrAppend(&text, "checkpoint: the last failure, ", Ago(bad, "age_ms"),
                     " ago: ", Text(bad, "reason"), "\n");
   }
   return text;
 }
 
-std::string Stalls(const Json& of, const std::string& who) {
+std::string Stalls(const OrderedJson& of, const std::string& who) {
   std::string text;
-  for (const Json& stall : Part(of, "stalled")) {
+  for (const OrderedJson& stall : Part(of, "stalled")) {
     absl::StrAppend(&text, "stalled: the connection of ", who, " to ", Text(stall, "peer"), " for ",
                     Ago(stall, "for_ms"), "\n");
   }
   return text;
 }
 
-std::string Troubles(const Json& status) {
+std::string Troubles(const OrderedJson& status) {
   std::string text;
-  if (const Json& state = Part(status, "state"); state.is_object() && state.contains("error")) {
+  if (const OrderedJson& state = Part(status, "state");
+      state.is_object() && state.contains("error")) {
     absl::StrAppend(&text, "the scheduler cannot write its state since ",
                     SpokenTime(absl::Seconds(Number(state, "since_s"))),
                     ", and says nothing new: ", Text(state, "error"),
@@ -331,8 +337,8 @@ std::string Troubles(const Json& status) {
     absl::StrAppend(&text, "restoring: ", restoring, "\n");
   }
   absl::StrAppend(&text, Stalls(status, "the scheduler"));
-  for (const Json& server : Part(status, "servers")) {
-    for (const Json& thread : Part(server, "threads")) {
+  for (const OrderedJson& server : Part(status, "servers")) {
+    for (const OrderedJson& thread : Part(server, "threads")) {
       absl::StrAppend(&text, Stalls(thread, absl::StrCat("server ", Count(server, "rank"))));
     }
   }
@@ -341,7 +347,7 @@ std::string Troubles(const Json& status) {
 
 }  // namespace
 
-std::string StatusTables(const Json& status) {
+std::string StatusTables(const OrderedJson& status) {
   const std::string head =
       absl::StrCat("cluster ", Text(status, "cluster"), ", epoch ", Count(status, "epoch"), ": ",
                    Text(status, "summary"), "\n");

@@ -100,14 +100,20 @@ std::vector<std::string> TrainArguments(const TrainCommand& command) {
 }
 
 int TrainOnOwnCluster(const TrainCommand& command, const fashion_mnist::Settings& settings) {
-  const absl::StatusOr<std::vector<launch::ProcessSpec>> processes =
+  absl::StatusOr<std::vector<launch::ProcessSpec>> processes =
       launch::PlanCluster(ClusterOf(command, settings));
   if (!processes.ok()) return Complain(processes.status());
+  launch::ReplaceFailedServers(&*processes);
   return launch::RunGuarded([&] {
     launch::SupervisorResult result;
     {
       ProgressBar bar(!command.quiet);
       launch::SupervisorOptions options;
+      options.settle = launch::SettleTime();
+      options.restarts_max = launch::kRestartsMax;
+      options.on_event = [](absl::string_view line) {
+        std::fprintf(stderr, "leeway: %s\n", std::string(line).c_str());
+      };
       options.on_line = [&](std::size_t i, launch::Stream stream, absl::string_view line) {
         return OnLine((*processes)[i], i, stream, line, &bar);
       };

@@ -8,10 +8,10 @@
 namespace leeway::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json SettingsToJson(const fashion_mnist::Settings& settings) {
-  Json slow = Json::object();
+OrderedJson SettingsToJson(const fashion_mnist::Settings& settings) {
+  OrderedJson slow = OrderedJson::object();
   for (const auto& [worker, pause] : settings.slow) {
     slow[absl::StrCat(worker)] = absl::ToInt64Milliseconds(pause);
   }
@@ -29,8 +29,8 @@ Json SettingsToJson(const fashion_mnist::Settings& settings) {
           {"data", settings.data}};
 }
 
-Json CurveToJson(const std::vector<fashion_mnist::CurvePoint>& curve) {
-  Json list = Json::array();
+OrderedJson CurveToJson(const std::vector<fashion_mnist::CurvePoint>& curve) {
+  OrderedJson list = OrderedJson::array();
   for (const fashion_mnist::CurvePoint& point : curve) {
     list.push_back({{"epoch", point.epoch},
                     {"step", point.step},
@@ -42,8 +42,8 @@ Json CurveToJson(const std::vector<fashion_mnist::CurvePoint>& curve) {
   return list;
 }
 
-Json HistogramToJson(const std::map<std::uint64_t, std::uint64_t>& histogram) {
-  Json object = Json::object();
+OrderedJson HistogramToJson(const std::map<std::uint64_t, std::uint64_t>& histogram) {
+  OrderedJson object = OrderedJson::object();
   for (const auto& [staleness, pulls] : histogram) object[absl::StrCat(staleness)] = pulls;
   return object;
 }
@@ -58,7 +58,7 @@ double PerWorkerStep(std::uint64_t bytes, const fashion_mnist::Settings& setting
 
 std::string TrainJson(const fashion_mnist::Settings& settings, absl::string_view mode,
                       const fashion_mnist::Outcome& outcome) {
-  Json json;
+  OrderedJson json;
   json["mode"] = std::string(mode);
   json["codec"] = settings.codec;
   json["error_feedback"] = std::string(Name(settings.error_feedback));
@@ -77,20 +77,20 @@ std::string TrainJson(const fashion_mnist::Settings& settings, absl::string_view
   json["curve"] = CurveToJson(outcome.curve);
   json["settings"] = SettingsToJson(settings);
   // Paths may hold any bytes: what is not UTF-8 is replaced, never thrown at.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 absl::StatusOr<TrainFacts> ParseTrainJson(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const OrderedJson json = OrderedJson::parse(text, nullptr, false);
   if (!json.is_object()) return absl::InvalidArgumentError("is not a JSON object");
   auto is_there = [&](const char* key, auto is_right) {
     return json.contains(key) && is_right(json[key]);
   };
-  auto is_number = [](const Json& value) { return value.is_number(); };
-  auto has_workers = [](const Json& value) {
+  auto is_number = [](const OrderedJson& value) { return value.is_number(); };
+  auto has_workers = [](const OrderedJson& value) {
     return value.is_object() && value.contains("workers") && value["workers"].is_number();
   };
-  if (!is_there("mode", [](const Json& value) { return value.is_string(); })) {
+  if (!is_there("mode", [](const OrderedJson& value) { return value.is_string(); })) {
     return absl::InvalidArgumentError("has no string \"mode\"");
   }
   for (const char* key : {"test_accuracy", "wall_time_s", "max_staleness"}) {

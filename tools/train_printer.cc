@@ -8,16 +8,13 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "runtime/monotonic_time.h"
+#include "tools/spoken_units.h"
 
 namespace leeway::tools {
 namespace {
 
 constexpr absl::Duration kStepInterval = absl::Milliseconds(100);
 constexpr char kStepMark[] = "@step";
-
-std::string Megabytes(std::uint64_t bytes) {
-  return absl::StrFormat("%.1f MB", static_cast<double>(bytes) * 1e-6);
-}
 
 std::string Seconds(double seconds) { return absl::StrFormat("%.1f", seconds); }
 

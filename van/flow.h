@@ -15,6 +15,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime/mutants.h"
+
 namespace leeway::van {
 
 class SendFlow {
@@ -36,7 +38,7 @@ class SendFlow {
 
   // A message larger than the window goes out alone.
   bool MaySend(std::uint64_t bytes) const {
-    if (in_flight() == 0) return true;
+    if (in_flight() == 0 || runtime::Planted<"window-ignored">()) return true;
     if (bytes > window_ || in_flight() > window_ - bytes) return false;
     if (!near_) return true;
     if (bytes < kLargeBytes) return in_flight() + bytes <= kNearBytes;
@@ -59,15 +61,15 @@ class SendFlow {
   }
   // Whether, being blocked, one has to ask in a message of its own because nothing under way does.
   bool TakeAskWhenBlocked() {
-    if (asked_ > consumed_) return false;
+    if (asked_ > consumed_ || runtime::Planted<"blocked-and-silent">()) return false;
     asked_ = sent_;
     return true;
   }
 
   // False for a report of bytes never sent.
   bool OnConsumed(std::uint64_t offset) {
-    if (offset > sent_) return false;
-    consumed_ = std::max(consumed_, offset);
+    if (offset > sent_) return runtime::Planted<"more-taken-than-sent">();
+    consumed_ = runtime::Planted<"taken-goes-back">() ? offset : std::max(consumed_, offset);
     return true;
   }
 

@@ -1,5 +1,7 @@
 #include "van/posted_receive.h"
 
+#include "runtime/mutants.h"
+
 namespace leeway::van {
 
 ReceiveHandle& ReceiveHandle::operator=(ReceiveHandle&& other) noexcept {
@@ -15,7 +17,7 @@ ReceiveHandle& ReceiveHandle::operator=(ReceiveHandle&& other) noexcept {
 void ReceiveHandle::Revoke() {
   if (receive_ == nullptr) return;
   const std::shared_ptr<PostedReceive> receive = std::exchange(receive_, nullptr);
-  receive->to_ = nullptr;
+  if (!runtime::Planted<"revoked-stays-posted">()) receive->to_ = nullptr;
   if (const auto posted = posted_.lock()) posted->Revoked(peer_, token_, receive.get());
 }
 
@@ -34,9 +36,13 @@ std::shared_ptr<const PostedReceive> PostedReceives::Find(PeerId peer, std::uint
   const auto of_peer = by_peer_.find(peer);
   if (of_peer == by_peer_.end()) return nullptr;
   const auto found = of_peer->second.find(token);
-  if (found == of_peer->second.end() || found->second.use_count() != 1) return nullptr;
+  if (found == of_peer->second.end() ||
+      (found->second.use_count() != 1 && !runtime::Planted<"posted-for-two-frames">())) {
+    return nullptr;
+  }
   std::shared_ptr<PostedReceive> receive = found->second.lock();
-  return receive->bytes() == bytes && receive->to() != nullptr ? receive : nullptr;
+  const bool fits = receive->bytes() == bytes || runtime::Planted<"posted-of-another-length">();
+  return fits && receive->to() != nullptr ? receive : nullptr;
 }
 
 const std::byte* PostedReceives::Answered(PeerId peer, std::uint64_t token) {
@@ -45,7 +51,7 @@ const std::byte* PostedReceives::Answered(PeerId peer, std::uint64_t token) {
   const auto found = of_peer->second.find(token);
   if (found == of_peer->second.end()) return nullptr;
   const std::shared_ptr<PostedReceive> receive = found->second.lock();
-  of_peer->second.erase(found);
+  if (!runtime::Planted<"answered-stays-posted">()) of_peer->second.erase(found);
   receive->answered_ = true;
   return receive->to();
 }
@@ -55,9 +61,12 @@ void PostedReceives::Revoked(PeerId peer, std::uint64_t token, const PostedRecei
   if (of_peer == by_peer_.end()) return;
   const auto found = of_peer->second.find(token);
   // Another may have been posted in its place.
-  if (found == of_peer->second.end() || found->second.lock().get() != receive) return;
+  if (found == of_peer->second.end() ||
+      (found->second.lock().get() != receive && !runtime::Planted<"later-posted-is-revoked">())) {
+    return;
+  }
   of_peer->second.erase(found);
-  if (on_revoked_) on_revoked_(peer, token);
+  if (on_revoked_ && !runtime::Planted<"revoked-untold">()) on_revoked_(peer, token);
 }
 
 }  // namespace leeway::van

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
+#include "runtime/monotonic_time.h"
 #include "van/test_world.h"
 
 namespace leeway::van {
@@ -38,11 +40,28 @@ class ServerAndFriend {
     EXPECT_TRUE(friend_->recorder->downs.empty());
     EXPECT_EQ(friend_->van->counters().offenders_dropped, 0u);
   }
+  // Each message takes so much of the server's time, but for the friend's.
+  void MakeMessagesCost(absl::Duration work) {
+    friend_at_server_ = server_->recorder->ups.at(0).peer;
+    server_->recorder->on_message = [this, work](PeerId peer, Message message) {
+      if (peer != friend_at_server_) {
+        const absl::Time begin = runtime::MonotonicNow();
+        while (runtime::MonotonicNow() - begin < work) {
+        }
+        ++handled_;
+        worked_ += runtime::MonotonicNow() - begin;
+      }
+      server_->van->Send(peer, std::move(message)).IgnoreError();
+    };
+  }
 
   const std::unique_ptr<TestWorld> world_;
   std::unique_ptr<Node> server_, friend_;
   std::string address_;
   PeerId friend_peer_ = 0;
+  PeerId friend_at_server_ = 0;
+  int handled_ = 0;        // messages that cost
+  absl::Duration worked_;  // on them; on a busy machine each takes longer than it has to
 };
 
 }  // namespace leeway::van

@@ -7,6 +7,7 @@
 #include "proto/codec.h"
 #include "proto/limits.h"
 #include "runtime/log.h"
+#include "runtime/mutants.h"
 #include "van/hello.h"
 #include "van/reason.h"
 #include "van/session_van.h"
@@ -111,14 +112,16 @@ void SessionVan::SayHello(PeerId id) {
 // ---- accepting ----
 
 void SessionVan::OnAccepted(ConnId conn) {
-  if (accepted_ >= limits_.peers_max) {
+  if (accepted_ >= limits_.peers_max && !runtime::Planted<"peers-unlimited">()) {
     log_.Warning("refused", absl::StrCat("refusing a connection from ", transport_->AddressOf(conn),
                                          ": ", limits_.peers_max, " are open (peers_max)"));
     transport_->Close(conn);
     return;
   }
   const bool guest = !transport_->own_user(conn);
-  if (guest && guests_ + newcomers_ >= limits_.guests_max && !MakeRoomForGuest()) {
+  const bool room =
+      guests_ + newcomers_ < limits_.guests_max || runtime::Planted<"guests-unlimited">();
+  if (guest && !room && !MakeRoomForGuest()) {
     transport_->Close(conn);
     return;
   }
@@ -134,6 +137,7 @@ void SessionVan::OnAccepted(ConnId conn) {
   peer.charged = GuestAcceptWork();
   guests_ += guest;
   by_conn_[conn] = id;
+  if (runtime::Planted<"silence-before-hello-endures">()) return;
   Restart(&peer.deadline, limits_.hello_timeout, &SessionVan::OnHelloTimeout, id);
 }
 
@@ -203,7 +207,7 @@ absl::StatusOr<Prefix> SessionVan::CheckArrival(const Arrival& arrival) const {
   absl::StatusOr<Prefix> prefix = GetPrefix(arrival.head);
   if (!prefix.ok()) return prefix;
   if (arrival.frames > std::uint64_t{limits_.payload_frames_max} + 1 ||
-      arrival.frames != prefix->frames) {
+      (arrival.frames != prefix->frames && !runtime::Planted<"frame-count-unchecked">())) {
     return absl::InvalidArgumentError(
         absl::StrCat("a message of ", arrival.frames, " frames that announces ", prefix->frames,
                      "; at most ", limits_.payload_frames_max, " of payload"));
@@ -217,7 +221,7 @@ absl::StatusOr<Prefix> SessionVan::CheckArrival(const Arrival& arrival) const {
                                                    " bytes; at most ", proto::kHeaderBytesMax));
   }
   for (const Buffer& frame : arrival.payload) {
-    if (frame.size() > limits_.message_bytes_max) {
+    if (frame.size() > limits_.message_bytes_max && !runtime::Planted<"frame-size-unchecked">()) {
       return absl::InvalidArgumentError(absl::StrCat("a payload of ", frame.size(),
                                                      " bytes; LEEWAY_MESSAGE_BYTES_MAX allows ",
                                                      limits_.message_bytes_max));
@@ -252,14 +256,17 @@ void SessionVan::OnMessage(PeerId id, Arrival arrival) {
   if (!peer.dialled && peer.stage == Stage::kGreeting) {
     peer.address = transport_->AddressOf(conn);
   }
-  if (arrival.damaged) return Lose(peer, Damaged(peer.address), Farewell::kReject);
+  if (arrival.damaged && !runtime::Planted<"damaged-message-taken">())
+    return Lose(peer, Damaged(peer.address), Farewell::kReject);
   const absl::StatusOr<Prefix> prefix = CheckArrival(arrival);
   if (!prefix.ok()) return BanMalformed(id, prefix.status());
   if (prefix->kind == Kind::kSession) return OnSession(peer, arrival);
   if (peer.stage != Stage::kUp) {
     // Where messages get lost, so may the hello that answered ours.
     if (peer.dialled && transport_->lossy()) return;
-    return BanMalformed(id, absl::FailedPreconditionError("sent a message before its hello"));
+    if (!runtime::Planted<"message-before-hello">()) {
+      return BanMalformed(id, absl::FailedPreconditionError("sent a message before its hello"));
+    }
   }
   if (!peer.flow.OnConsumed(prefix->consumed)) {
     return BanMalformed(
@@ -310,7 +317,9 @@ void SessionVan::OnEnvelope(PeerId id, const Prefix& prefix, const Arrival& arri
 bool SessionVan::HandOver(PeerId id, Message message) {
   ++counters_.messages_received;
   counters_.bytes_received += message.TotalBytes();
-  newcomers_ -= std::exchange(Find(id)->newcomer, false);
+  Peer& peer = *Find(id);
+  if (peer.newcomer) OnFirstMessage(peer);
+  ++peer.asked;
   const std::shared_ptr<bool> alive = alive_;
   handler_->OnMessage(id, std::move(message));
   return *alive;
@@ -350,7 +359,7 @@ void SessionVan::OnSession(Peer& peer, const Arrival& arrival) {
 
 void SessionVan::OnHello(Peer& peer, const proto::Hello& theirs) {
   if (peer.theirs.has_value()) {
-    if (!SameHello(*peer.theirs, theirs)) {
+    if (!SameHello(*peer.theirs, theirs) && !runtime::Planted<"second-hello-taken">()) {
       return BanMalformed(peer.id, absl::FailedPreconditionError("said a second, different hello"));
     }
     if (!peer.dialled) SendSession(peer, peer.hello);  // our answer may have been lost
@@ -363,7 +372,8 @@ void SessionVan::OnHello(Peer& peer, const proto::Hello& theirs) {
                  absl::StrCat("refusing ", peer.address, ": ", std::string(status.message())));
     return Drop(peer.id, About(peer.address, status), Farewell::kReject);
   }
-  if (const absl::Status status = CheckCluster(identity_, theirs); !status.ok()) {
+  if (const absl::Status status = CheckCluster(identity_, theirs);
+      !status.ok() && !runtime::Planted<"another-cluster-is-welcome">()) {
     return Ban(peer.id, status);
   }
   if (!peer.dialled) {

@@ -6,6 +6,7 @@
 #include "proto/codec.h"
 #include "proto/limits.h"
 #include "runtime/log.h"
+#include "runtime/mutants.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::van {
@@ -100,14 +101,16 @@ absl::Status SessionVan::Send(PeerId id, Message message, SendDone done) {
     if (done) Tell({std::move(done), 0, absl::OkStatus()});
     return absl::OkStatus();
   }
-  SendEnvelope(*peer);
+  if (!runtime::Planted<"large-overtakes-envelope">()) SendEnvelope(*peer);
   const std::uint64_t bytes = message.TotalBytes() + kPrefixBytes;
   Queued item{std::move(message), std::move(done), bytes};
-  if (peer->stage == Stage::kUp && peer->queue.empty() && peer->flow.MaySend(bytes)) {
+  const bool next = peer->queue.empty() || runtime::Planted<"queue-overtaken">();
+  if (peer->stage == Stage::kUp && next && peer->flow.MaySend(bytes)) {
     Transmit(*peer, std::move(item));
     return absl::OkStatus();
   }
-  if (bytes > limits_.send_queue_bytes_max - peer->queued_bytes) {
+  if (bytes > limits_.send_queue_bytes_max - peer->queued_bytes &&
+      !runtime::Planted<"queue-unlimited">()) {
     return absl::ResourceExhaustedError(absl::StrCat(
         peer->queued_bytes, " bytes wait to be sent to ", peer->address, " and ",
         limits_.send_queue_bytes_max, " may (send_queue_bytes_max); ",
@@ -179,7 +182,8 @@ SessionVan::Peer* SessionVan::Find(PeerId id) {
 // Small messages wait until the loop has nothing else to do, the envelope is full, or they have
 // waited long enough and large ones go on coming in (OnData), whichever is first.
 bool SessionVan::PutInEnvelope(Peer& peer, const Message& message) {
-  if (!peer.takes_envelopes || !peer.queue.empty()) return false;
+  const bool next = peer.queue.empty() || runtime::Planted<"envelope-overtakes-queue">();
+  if (!peer.takes_envelopes || !next) return false;
   const std::size_t size = peer.envelope.SizeWith(message);
   if (size == Envelope::kNever || !peer.flow.MaySend(kPrefixBytes + size)) return false;
   // What is larger than the window goes alone.
@@ -289,10 +293,13 @@ void SessionVan::Drop(PeerId id, absl::Status why, Farewell farewell) {
   loop_->Cancel(peer.deadline);
   loop_->Cancel(peer.retry);
   const bool was_up = peer.stage == Stage::kUp;
-  if (farewell != Farewell::kNone) SendEnvelope(peer);
+  if (farewell != Farewell::kNone && !runtime::Planted<"envelope-lost-at-goodbye">())
+    SendEnvelope(peer);
   if (was_up && farewell == Farewell::kGoodbye) {
     // Past the window: the other side has to take them anyway, and this is the last chance.
-    for (Queued& item : std::exchange(peer.queue, {})) Transmit(peer, std::move(item));
+    if (!runtime::Planted<"queue-lost-at-goodbye">()) {
+      for (Queued& item : std::exchange(peer.queue, {})) Transmit(peer, std::move(item));
+    }
     SendSession(peer, proto::Encode(proto::Goodbye()));
   } else if (peer.dialled && peer.stage == Stage::kGreeting && !transport_->lossy()) {
     // The other side may have accepted our hello already.
@@ -312,7 +319,7 @@ void SessionVan::Drop(PeerId id, absl::Status why, Farewell farewell) {
                                    : why;
     Tell({std::move(item.done), 0, std::move(status)});
   }
-  if (!peer.dialled) --accepted_;
+  if (!peer.dialled && !runtime::Planted<"accepted-not-given-back">()) --accepted_;
   guests_ -= peer.guest;
   newcomers_ -= peer.newcomer;
   if (peer.dialled || was_up) Tell({nullptr, id, std::move(why)});

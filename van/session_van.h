@@ -87,6 +87,7 @@ class SessionVan final : public Van, private TransportEvents {
     bool held_by_owner = false;
     absl::Time heard;          // a guest or newcomer: when it last said something
     absl::Duration charged;    // a guest: to the meter
+    std::uint64_t asked = 0;   // messages that the owner got
     Envelope envelope;         // what leaves before the loop sleeps; empty while there is a queue
     std::deque<Queued> queue;  // waits for the window, or for the peer to be up
     std::uint64_t queued_bytes = 0;
@@ -126,6 +127,7 @@ class SessionVan final : public Van, private TransportEvents {
   bool MakeRoomForGuest();
   void ServeGuest(PeerId id, ConnId conn, absl::FunctionRef<void()> work);
   void HoldGuest(Peer& peer);
+  void OnFirstMessage(Peer& peer);
   void ReleaseGuests();
   bool MaySendToGuest(const Peer& peer, std::uint64_t bytes);
   void DropGuest(PeerId id, absl::Status why);

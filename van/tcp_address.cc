@@ -20,7 +20,7 @@
 namespace leeway::van {
 namespace {
 
-absl::Status Senseless(absl::string_view address, absl::string_view why) {
+absl::Status SenselessTcpAddress(absl::string_view address, absl::string_view why) {
   return SenselessAddress(address, why, "tcp://HOST:PORT");
 }
 
@@ -108,26 +108,26 @@ absl::Status SenselessAddress(absl::string_view address, absl::string_view why,
 
 absl::StatusOr<TcpAddress> ParseTcpAddress(absl::string_view address) {
   absl::string_view rest = address;
-  if (absl::StrContains(address, '\0')) return Senseless(address, "it holds a zero byte");
+  if (absl::StrContains(address, '\0')) return SenselessTcpAddress(address, "it holds a zero byte");
   if (!absl::ConsumePrefix(&rest, "tcp://")) {
-    return Senseless(address, "it does not begin with tcp://");
+    return SenselessTcpAddress(address, "it does not begin with tcp://");
   }
   const std::size_t colon = rest.rfind(':');
-  if (colon == absl::string_view::npos) return Senseless(address, "there is no port");
+  if (colon == absl::string_view::npos) return SenselessTcpAddress(address, "there is no port");
   absl::string_view host = rest.substr(0, colon);
   const absl::string_view port = rest.substr(colon + 1);
   const bool bracketed = absl::ConsumePrefix(&host, "[") && absl::ConsumeSuffix(&host, "]");
   if (!bracketed && absl::StrContains(host, ":")) {
-    return Senseless(address, "an IPv6 address belongs in brackets");
+    return SenselessTcpAddress(address, "an IPv6 address belongs in brackets");
   }
   if (host == "*") host = "";
   for (const char c : host) {
-    if (!IsHostCharacter(c)) return Senseless(address, "no host is called that");
+    if (!IsHostCharacter(c)) return SenselessTcpAddress(address, "no host is called that");
   }
   std::uint32_t number = 0;
   if (port.empty() || !absl::ascii_isdigit(static_cast<unsigned char>(port[0])) ||
       !absl::SimpleAtoi(port, &number) || number > 65535) {
-    return Senseless(address, "the port is a number from 0 to 65535");
+    return SenselessTcpAddress(address, "the port is a number from 0 to 65535");
   }
   return TcpAddress{std::string(host), static_cast<std::uint16_t>(number)};
 }

@@ -12,6 +12,10 @@ namespace {
 
 constexpr absl::Duration kInterval = absl::Milliseconds(500);
 constexpr std::uint64_t kProbeBytes = 256 << 10;
+constexpr std::uint64_t kProbeBytesMax = 1 << 20;
+// A larger one follows where it takes little of the link, and where it may change what is chosen.
+constexpr absl::Duration kQuickProbe = absl::Milliseconds(10);
+constexpr double kFastLink = 1e9;  // bytes a second
 // What was measured longer ago says nothing of a link any more.
 constexpr absl::Duration kMemory = absl::Seconds(2);
 constexpr absl::Duration kCodecsEvery = absl::Seconds(20);
@@ -30,7 +34,7 @@ void CodecMeter::Watch(const std::shared_ptr<TableCoding>& table) {
   tables_[table->table_id].coding = table;
   table->sample.wanted = true;
   if (!probe_.empty()) return;
-  const std::string zeros(kProbeBytes, '\0');
+  const std::string zeros(kProbeBytesMax, '\0');
   probe_ = runtime::Buffer::CopyOf(zeros);
   bytes_before_ = world_.bytes_moved();
   tick_before_ = world_.loop->Now();
@@ -71,24 +75,27 @@ void CodecMeter::Probe(std::uint32_t rank, Server* server) {
   if (server->probe != 0) {
     // It takes its time: so slow the link is at least.
     const absl::Duration waited = world_.loop->Now() - server->probe_sent;
-    if (waited > 2 * kInterval) Note(server, kProbeBytes / absl::ToDoubleSeconds(waited));
+    if (waited > 2 * kInterval) {
+      const std::uint64_t bytes = std::max(server->probe_bytes, kProbeBytes);
+      Note(server, static_cast<double>(bytes) / absl::ToDoubleSeconds(waited));
+    }
     return;
   }
-  const std::uint64_t number = ++probes_;
-  server->probe = number;
-  server->probe_sent = world_.loop->Now();
-  Send(rank, number, runtime::Buffer());
+  server->probe = ++probes_;
+  server->probe_bytes = 0;
+  Send(rank, server);
 }
 
-void CodecMeter::Send(std::uint32_t rank, std::uint64_t number, runtime::Buffer bytes) {
-  const std::uint64_t size = bytes.size();
-  world_.probe(rank, std::move(bytes),
-               [this, rank, number, size, alive = std::weak_ptr<bool>(alive_)](const auto& answer) {
-                 if (!alive.expired()) OnProbe(rank, number, size, answer.ok());
+void CodecMeter::Send(std::uint32_t rank, Server* server) {
+  const std::uint64_t number = server->probe;
+  server->probe_sent = world_.loop->Now();
+  world_.probe(rank, probe_.Part(0, server->probe_bytes),
+               [this, rank, number, alive = std::weak_ptr<bool>(alive_)](const auto& answer) {
+                 if (!alive.expired()) OnProbe(rank, number, answer.ok());
                });
 }
 
-void CodecMeter::OnProbe(std::uint32_t rank, std::uint64_t number, std::uint64_t bytes, bool ok) {
+void CodecMeter::OnProbe(std::uint32_t rank, std::uint64_t number, bool ok) {
   const auto found = servers_.find(rank);
   if (found == servers_.end() || found->second.probe != number) return;
   Server& server = found->second;
@@ -97,14 +104,20 @@ void CodecMeter::OnProbe(std::uint32_t rank, std::uint64_t number, std::uint64_t
     server.probe = 0;
     return;
   }
-  if (bytes == 0) {
+  if (server.probe_bytes == 0) {
     server.round_trip = std::min(server.round_trip, took);
-    server.probe_sent = world_.loop->Now();
-    return Send(rank, number, probe_);
+    server.probe_bytes = kProbeBytes;
+    return Send(rank, &server);
+  }
+  const auto bytes = static_cast<double>(server.probe_bytes);
+  const double seconds = absl::ToDoubleSeconds(took - std::min(server.round_trip, took * 0.9));
+  const double bytes_per_s = bytes / std::max(seconds, bytes / kFastest);
+  Note(&server, bytes_per_s);
+  if (took < kQuickProbe && bytes_per_s < kFastLink && server.probe_bytes < kProbeBytesMax) {
+    server.probe_bytes *= 2;
+    return Send(rank, &server);
   }
   server.probe = 0;
-  const double seconds = absl::ToDoubleSeconds(took - std::min(server.round_trip, took * 0.9));
-  Note(&server, static_cast<double>(bytes) / std::max(seconds, kProbeBytes / kFastest));
 }
 
 void CodecMeter::Note(Server* server, double bytes_per_s) {

@@ -3,8 +3,9 @@
 //
 // The speed of a link is the fastest of some seconds: of probes, calls with 256 KiB that a server
 // answers with nothing, and of what training has sent and got itself. A probe that meets with
-// traffic seems slow, and traffic alone says nothing of a link that is hardly used. Codecs are
-// timed on values that were pushed.
+// traffic seems slow, and traffic alone says nothing of a link that is hardly used. A probe that
+// was over soon and yet seems slow has mostly waited for its turn at either end: larger ones
+// follow, of which that is a smaller part. Codecs are timed on values that were pushed.
 //
 // Lives on the worker's loop. Nothing happens before a table with codec "auto" is open.
 #ifndef LEEWAY_WORKER_CODEC_METER_H_
@@ -51,6 +52,7 @@ class CodecMeter {
   struct Server {
     std::uint64_t probe = 0;  // that is under way; 0: none
     absl::Time probe_sent;
+    std::uint64_t probe_bytes = 0;
     absl::Duration round_trip = absl::InfiniteDuration();  // the shortest, of an empty call
     std::deque<Speed> speeds;
   };
@@ -64,8 +66,9 @@ class CodecMeter {
 
   void Tick();
   void Probe(std::uint32_t rank, Server* server);
-  void Send(std::uint32_t rank, std::uint64_t number, runtime::Buffer bytes);
-  void OnProbe(std::uint32_t rank, std::uint64_t number, std::uint64_t bytes, bool ok);
+  // Bytes as many as it has grown to; 0 of them to learn how long an empty call takes.
+  void Send(std::uint32_t rank, Server* server);
+  void OnProbe(std::uint32_t rank, std::uint64_t number, bool ok);
   void Note(Server* server, double bytes_per_s);
   double LinkBytesPerSecond();
   void Measure(TableCoding* coding, Table* table);

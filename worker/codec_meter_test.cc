@@ -1,5 +1,6 @@
 #include "worker/codec_meter.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <vector>
@@ -43,7 +44,9 @@ class CodecMeterTest : public testing::Test {
   }
 
   void Probe(std::uint32_t rank, std::uint64_t bytes, Calls::Done done) {
-    const absl::Duration takes = kLatency + absl::Seconds(static_cast<double>(bytes) / link_[rank]);
+    largest_probe_ = std::max(largest_probe_, bytes);
+    const absl::Duration takes = kLatency + (bytes > 0 ? busy_ : absl::ZeroDuration()) +
+                                 absl::Seconds(static_cast<double>(bytes) / link_[rank]);
     auto kept = std::make_shared<Calls::Done>(std::move(done));
     runner_->loop()->After(takes, [kept] { (*kept)(std::string()); });
   }
@@ -60,6 +63,8 @@ class CodecMeterTest : public testing::Test {
   std::shared_ptr<TableCoding> coding_;
   std::unique_ptr<CodecMeter> meter_;
   std::vector<double> link_ = {1e9, 1e9};
+  absl::Duration busy_;              // what a probe waits for its turn
+  std::uint64_t largest_probe_ = 0;  // bytes
   std::uint64_t bytes_moved_ = 0;
   std::vector<proto::CodecReport> reports_;
 };
@@ -105,6 +110,23 @@ TEST_F(CodecMeterTest, TrafficShowsThatALinkIsFast) {
     bytes_moved_ += 160'000'000;  // over two links
   }
   EXPECT_GT(LastLink(), 6e8);
+}
+
+TEST_F(CodecMeterTest, AProbeThatWaitedForItsTurnIsFollowedByLargerOnes) {
+  link_[0] = link_[1] = 1e10;
+  busy_ = absl::Milliseconds(1);
+  Push();
+  world_.RunFor(absl::Seconds(5));
+  EXPECT_GT(LastLink(), 9e8);  // a quarter of that by the first probe
+  EXPECT_EQ(largest_probe_, 1u << 20);
+}
+
+TEST_F(CodecMeterTest, LargeProbesAreNotSentOverALinkThatIsSlow) {
+  link_[0] = link_[1] = 1e7;
+  Push();
+  world_.RunFor(absl::Seconds(5));
+  EXPECT_NEAR(LastLink(), 1e7, 1e6);
+  EXPECT_EQ(largest_probe_, 256u << 10);
 }
 
 TEST_F(CodecMeterTest, AProbeWithoutAnAnswerIsASlowOne) {

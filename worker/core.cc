@@ -8,8 +8,10 @@
 #include "proto/table_difference.h"
 #include "proto/text.h"
 #include "runtime/log.h"
+#include "runtime/mutants.h"
 #include "runtime/status_macros.h"
 #include "worker/cluster_status.h"
+#include "worker/prefixed.h"
 #include "worker/spoken_duration.h"
 #include "worker/table_coding.h"
 
@@ -21,10 +23,6 @@ namespace {
 constexpr absl::Duration kConnectGrace = absl::Seconds(1);
 // How long a server may take to answer a probe of the link, before another is sent.
 constexpr absl::Duration kProbeTimeout = absl::Seconds(30);
-
-absl::Status Prefixed(absl::string_view prefix, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(prefix, ": ", status.message()));
-}
 
 // A message that its receiver refuses to read costs the connection, and is sent again over the
 // next: so what the user may get wrong is looked at before it is put into one.
@@ -43,7 +41,6 @@ Core::Core(Setup setup)
       loop_(setup.loop),
       factory_(setup.factory),
       on_rank_(std::move(setup.on_rank)),
-      mutant_(setup.mutant),
       incarnation_(host_->Random()),
       poster_(std::make_shared<Poster>(loop_)),
       deadlines_(loop_, [this] { LookAtDeadlines(); }),
@@ -118,7 +115,7 @@ absl::Status Core::MayDo(absl::string_view what) const {
 void Core::OnWelcome(const proto::Welcome& welcome) {
   welcome_ = welcome;
   if (on_rank_ != nullptr) on_rank_(welcome.rank);
-  const Requests::Self self{.incarnation = incarnation_, .rank = welcome.rank, .mutant = mutant_};
+  const Requests::Self self{.incarnation = incarnation_, .rank = welcome.rank};
   servers_ = std::make_unique<Servers>(config_, loop_, factory_,
                                        van::Identity{.role = WireRole(config_),
                                                      .node = welcome.node,
@@ -202,7 +199,7 @@ void Core::Enter() {
       std::find_if(map_->workers.begin(), map_->workers.end(),
                    [this](const proto::WorkerEntry& w) { return w.node == welcome_.node; });
   if (self == map_->workers.end()) return;  // a map from before this worker came
-  if (!self->late) {
+  if (!self->late || runtime::Planted<"late-worker-is-a-founder">()) {
     if (welcome_.clock != 0) ticker_->Begin(welcome_.clock);
     return BeReady();
   }
@@ -322,7 +319,7 @@ void Core::TakeSettings(const proto::TableReply& reply, TableInfo* info) {
     if (settings.decided) info->spec = proto::WithSettings(info->spec, settings);
   }
   // Readers have no clock, and get no map that only changes tables.
-  if (config_.read_only) return;
+  if (config_.read_only && !runtime::Planted<"readers-wait-for-maps">()) return;
   std::shared_ptr<LiveSettings>& settings = settings_[reply.table];
   if (settings == nullptr) {
     settings = std::make_shared<LiveSettings>(reply.spec.consistency);
@@ -337,15 +334,14 @@ absl::Status Core::SetCoding(TableInfo* info) {
   LEEWAY_ASSIGN_OR_RETURN(compress::TableCodecs codecs, compress::TableCodecsOf(info->spec));
   if (!codecs.encodes() || config_.read_only) return absl::OkStatus();  // readers get values plain
   std::shared_ptr<TableCoding>& coding = codings_[info->id];
-  if (coding == nullptr) {
+  if (coding == nullptr || runtime::Planted<"coding-anew-for-each-open">()) {
     coding =
         std::make_shared<TableCoding>(info->spec, std::move(codecs),
                                       PushPlace{.table = info->id,
                                                 .rank = rank(),
                                                 .num_shards = info->num_shards,
                                                 .block_bytes = info->block_bytes,
-                                                .residual_bytes_max = config_.residual_bytes_max,
-                                                .mutant = mutant_});
+                                                .residual_bytes_max = config_.residual_bytes_max});
     FollowCodecs();
   }
   info->coding = coding;
@@ -458,13 +454,13 @@ void Core::Checkpoint(const std::string& directory, absl::Duration timeout,
 }
 
 SavedResiduals Core::Residuals() {
-  const bool any = std::ranges::any_of(
-      codings_, [](const auto& entry) { return entry.second->keeps_residuals(); });
+  const bool any =
+      std::ranges::any_of(codings_, [](const auto& entry) { return entry.second->keeps_state(); });
   // Encoding what waits ends the order that it could still take.
-  if (any) requests_->FillOpen();
+  if (any && !runtime::Planted<"residuals-before-what-waits">()) requests_->FillOpen();
   SavedResiduals residuals;
   for (const auto& [table, coding] : codings_) {
-    if (!coding->keeps_residuals()) continue;
+    if (!coding->keeps_state()) continue;
     residuals[coding->pushes.table_name()] = coding->pushes.Save();
   }
   return residuals;
@@ -476,8 +472,9 @@ absl::Status Core::TakeResiduals(const SavedResiduals& saved) {
   std::vector<std::pair<PushEncoder*, const SavedTable*>> taken;
   for (const auto& [table, coding] : codings_) {
     const auto found = saved.find(coding->pushes.table_name());
-    if (found == saved.end() || !coding->keeps_residuals()) continue;
-    LEEWAY_RETURN_IF_ERROR(coding->pushes.CheckSaved(found->second));
+    if (found == saved.end() || !coding->keeps_state()) continue;
+    if (!runtime::Planted<"any-residuals-loaded">())
+      LEEWAY_RETURN_IF_ERROR(coding->pushes.CheckSaved(found->second));
     taken.emplace_back(&coding->pushes, &found->second);
   }
   for (const auto& [pushes, residuals] : taken) pushes->Take(*residuals);

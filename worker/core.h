@@ -34,7 +34,6 @@
 #include "worker/entrance.h"
 #include "worker/errands.h"
 #include "worker/live_settings.h"
-#include "worker/mutants.h"
 #include "worker/operation.h"
 #include "worker/requests.h"
 #include "worker/residual_file.h"
@@ -55,7 +54,6 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
     van::Factory* factory = nullptr;
     // Called once, when the scheduler has given this worker its rank. Optional.
     std::function<void(std::uint32_t rank)> on_rank = {};
-    Mutant mutant = Mutant::kNone;  // only in a build with LEEWAY_MUTANTS
   };
   using Done = absl::AnyInvocable<void(const absl::Status&)>;
   using TableDone = absl::AnyInvocable<void(absl::StatusOr<std::shared_ptr<const TableInfo>>)>;
@@ -174,7 +172,6 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   runtime::Loop* const loop_;
   van::Factory* const factory_;
   const std::function<void(std::uint32_t rank)> on_rank_;
-  const Mutant mutant_;
   const std::uint64_t incarnation_;
   const std::shared_ptr<Poster> poster_;
 

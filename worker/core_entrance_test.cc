@@ -35,6 +35,7 @@ class EntranceTest : public ::testing::Test {
       if (!cluster_.scheduler->map.servers[i].alive) continue;
       ASSERT_FALSE(cluster_.servers[i]->ticks.empty());
       EXPECT_EQ(cluster_.servers[i]->ticks.back().clock, clock);
+      EXPECT_EQ(cluster_.servers[i]->ticks.back().since, clock);
     }
   }
 

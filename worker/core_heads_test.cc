@@ -314,7 +314,7 @@ TEST_F(HeadsTest, ARefusedPushThatHadBeenAcceptedIsToldOf) {
 TEST_F(HeadsTest, LeavingWaitsUntilItsIterationsAreSafe) {
   PushOk(bsp_, 1);
   Clock();
-  PushOk(bsp_, 1);  // of a clock that it does not end
+  PushOk(bsp_, 1);  // of a clock that leaving ends
   bool left = false;
   cluster_.core->Leave(absl::Seconds(30), [&](const absl::Status& status) {
     EXPECT_TRUE(status.ok()) << status;
@@ -322,10 +322,23 @@ TEST_F(HeadsTest, LeavingWaitsUntilItsIterationsAreSafe) {
   });
   cluster_.world.RunFor(absl::Seconds(2));
   EXPECT_FALSE(left);
-  head().silent_stable = true;  // the word is lost
   head().Close(1);
+  cluster_.world.RunFor(absl::Seconds(2));
+  EXPECT_FALSE(left);
+  EXPECT_EQ(cluster_.core->clock(), 2u);
+  head().silent_stable = true;  // the word is lost
+  head().Close(2);
   cluster_.world.RunFor(absl::Seconds(10));
   EXPECT_TRUE(left);
+}
+
+TEST_F(HeadsTest, LeavingInTimeSaysThatAnIterationIsNotSafe) {
+  PushOk(bsp_, 1);
+  absl::Status left = absl::UnknownError("not yet");
+  cluster_.core->Leave(absl::Seconds(3), [&](const absl::Status& status) { left = status; });
+  cluster_.world.RunFor(absl::Seconds(10));
+  EXPECT_EQ(left.code(), absl::StatusCode::kDeadlineExceeded) << left;
+  EXPECT_THAT(std::string(left.message()), HasSubstr("is lost if a server dies"));
 }
 
 class SmallHeadsTest : public HeadsTest {

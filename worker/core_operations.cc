@@ -7,11 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "proto/layout.h"
 #include "runtime/log.h"
+#include "runtime/mutants.h"
 #include "runtime/status_macros.h"
 #include "worker/answers.h"
 #include "worker/cluster_status.h"
 #include "worker/core.h"
 #include "worker/live_settings.h"
+#include "worker/prefixed.h"
 #include "worker/spoken_duration.h"
 
 namespace leeway::worker {
@@ -25,15 +27,12 @@ constexpr absl::Duration kStatusTimeout = absl::Seconds(1);
 // How often a worker that leaves looks whether its pushes have been answered.
 constexpr absl::Duration kLeaveLook = absl::Milliseconds(5);
 
-absl::Status Prefixed(absl::string_view prefix, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat(prefix, ": ", status.message()));
-}
-
 // The bound that holds in the request's clock.
 Consistency ConsistencyOf(const Request& request) {
   const TableInfo& table = *request.table;
-  return table.settings == nullptr ? table.spec.consistency
-                                   : table.settings->ConsistencyAt(request.clock);
+  return table.settings == nullptr || runtime::Planted<"bound-of-the-created-table">()
+             ? table.spec.consistency
+             : table.settings->ConsistencyAt(request.clock);
 }
 
 // A server does not read a request with another.
@@ -49,6 +48,12 @@ absl::Status MayBeApplied(const absl::Status& result) {
   return absl::UnknownError(absl::StrCat(
       result.message(), "; all or a part of the push may have been applied, or may be yet (",
       absl::StatusCodeToString(result.code()), ")"));
+}
+
+absl::Status LeftOpen() {
+  return absl::DeadlineExceededError(
+      "this worker has left its cluster before the others ended the iterations that it had pushed "
+      "in: what it pushed to tables in BSP counts, but is lost if a server dies before they have");
 }
 
 }  // namespace
@@ -106,7 +111,9 @@ void Core::OnAnswer(Request& request, const Link& link, const proto::Reply& repl
                     std::span<runtime::Buffer> payload) {
   const std::shared_ptr<Operation> operation = std::move(request.operation);
   const absl::Status answer = TakeAnswer(request, *operation, reply, payload);
-  if (proto::HasPush(operation->op) && RefusesPush(reply.result)) --operation->pushes_out;
+  if (proto::HasPush(operation->op) && RefusesPush(reply.result) &&
+      !runtime::Planted<"refused-push-may-be-applied">())
+    --operation->pushes_out;
   if (!answer.ok() && operation->result.ok()) {
     operation->result =
         Prefixed(absl::StrCat(operation->Describe(), " at ", link.Describe()), answer);
@@ -135,7 +142,9 @@ void Core::SettleSayingWhoIsSilent(const std::shared_ptr<Operation>& operation) 
 void Core::NoteInfo(const proto::Reply& reply, Operation* operation) {
   PullInfo& info = operation->info;
   const bool first = !std::exchange(operation->has_info, true);
-  info.clock = first ? reply.slowest_clock : std::min(info.clock, reply.slowest_clock);
+  info.clock = first || runtime::Planted<"oldest-answer-not-told">()
+                   ? reply.slowest_clock
+                   : std::min(info.clock, reply.slowest_clock);
   info.version += reply.version;
 }
 
@@ -162,7 +171,8 @@ void Core::FailOperation(const std::shared_ptr<Operation>& operation, absl::Stat
 }
 
 void Core::Settle(const std::shared_ptr<Operation>& operation) {
-  if (operation->pushes_out > 0) operation->result = MayBeApplied(operation->result);
+  if (operation->pushes_out > 0 && !runtime::Planted<"partial-push-is-nowhere">())
+    operation->result = MayBeApplied(operation->result);
   operation->source.reset();
   operation->sink.reset();
   if (!operation->memory) return Complete(operation);
@@ -170,7 +180,7 @@ void Core::Settle(const std::shared_ptr<Operation>& operation) {
     const std::shared_ptr<Operation> released = weak.lock();
     if (released != nullptr && released->stage != Operation::Stage::kOver) Complete(released);
   });
-  if (unused) return Complete(operation);
+  if (unused || runtime::Planted<"memory-back-before-it-is-unused">()) return Complete(operation);
   operation->stage = Operation::Stage::kReleasing;
   SetDue(operation, loop_->Now(), kReleaseGrace);
 }
@@ -267,9 +277,20 @@ void Core::Leave(absl::Duration timeout, Done done) {
 void Core::LeaveWhenQuiet() {
   if (phase_ != Phase::kLeaving) return;
   const absl::Time now = loop_->Now();
+  // Of what was pushed in the open iteration to tables whose pushes are held, one server may have
+  // the only copy but for this worker's. With the iteration ended it can close while this worker is
+  // here to send it again.
+  if (requests_->unanswered_pushes() == 0 && !requests_->RetainsBefore(ticker_->clock()) &&
+      requests_->RetainsBefore(ticker_->clock() + 1) &&
+      !runtime::Planted<"leaves-without-a-tick">()) {
+    ticker_->Tick();
+  }
   // What is retained of iterations that have ended is safe only when they have closed.
-  const bool quiet = requests_->unanswered_pushes() == 0 && ticker_->acknowledged() &&
-                     !requests_->RetainsBefore(ticker_->clock());
+  const bool quiet =
+      (requests_->unanswered_pushes() == 0 || runtime::Planted<"leaves-with-pushes-open">()) &&
+      (ticker_->acknowledged() || runtime::Planted<"leaves-with-tick-unheard">()) &&
+      (!requests_->RetainsBefore(ticker_->clock()) ||
+       runtime::Planted<"leaves-with-clocks-open">());
   ticker_->Look();
   if (!quiet && now < leave_by_) {
     leave_.SetBy(std::min(now + kLeaveLook, leave_by_));
@@ -277,11 +298,13 @@ void Core::LeaveWhenQuiet() {
   }
   // The scheduler is to hear of it even if the servers took all the time there was.
   const absl::Duration left = std::max(leave_by_ - now, absl::Seconds(1));
-  membership_->Leave(left, [this, poster = poster_](const absl::Status& status) {
+  const bool open = requests_->RetainsBefore(ticker_->clock());
+  membership_->Leave(left, [this, open, poster = poster_](const absl::Status& status) {
     if (poster->closed()) return;
     Done done = std::exchange(left_, nullptr);
     End(absl::FailedPreconditionError("this worker has left its cluster"));
-    if (done) done(status);
+    if (done)
+      done(status.ok() && open && !runtime::Planted<"left-open-untold">() ? LeftOpen() : status);
   });
 }
 

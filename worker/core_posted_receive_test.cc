@@ -18,8 +18,9 @@ namespace {
 class WatchedVan final : public van::Van {
  public:
   WatchedVan(std::unique_ptr<van::Van> inner, std::shared_ptr<van::PostedReceives> own,
-             std::vector<std::span<std::byte>>* seen)
-      : inner_(std::move(inner)), own_(std::move(own)), seen_(seen) {}
+             std::vector<std::span<std::byte>>* seen, const bool* keeps,
+             std::vector<runtime::Buffer>* kept)
+      : inner_(std::move(inner)), own_(std::move(own)), seen_(seen), keeps_(keeps), kept_(kept) {}
   absl::StatusOr<std::string> Listen(absl::string_view address) override {
     return inner_->Listen(address);
   }
@@ -27,6 +28,7 @@ class WatchedVan final : public van::Van {
     return inner_->Connect(address, timeout);
   }
   absl::Status Send(van::PeerId peer, van::Message message, van::SendDone done) override {
+    if (*keeps_) kept_->insert(kept_->end(), message.payload.begin(), message.payload.end());
     return inner_->Send(peer, std::move(message), std::move(done));
   }
   van::ReceiveHandle PostReceive(van::PeerId peer, std::uint64_t token,
@@ -47,6 +49,8 @@ class WatchedVan final : public van::Van {
   const std::unique_ptr<van::Van> inner_;
   const std::shared_ptr<van::PostedReceives> own_;
   std::vector<std::span<std::byte>>* const seen_;
+  const bool* const keeps_;
+  std::vector<runtime::Buffer>* const kept_;
 };
 
 // Stands between the core's vans and what they tell it.
@@ -56,7 +60,7 @@ class Between final : public van::Factory {
                                 const van::Limits& limits, van::Handler* handler) override {
     handlers_.push_back(std::make_unique<Ear>(this, handler));
     return std::make_unique<WatchedVan>(inner->New(loop, identity, limits, handlers_.back().get()),
-                                        own, &posted);
+                                        own, &posted, &keeps_sent, &sent);
   }
   std::string AnyAddress(absl::string_view host) const override { return inner->AnyAddress(host); }
 
@@ -65,6 +69,9 @@ class Between final : public van::Factory {
   van::Factory* inner = nullptr;
   std::shared_ptr<van::PostedReceives> own;  // null: the van's are posted
   std::vector<std::span<std::byte>> posted;
+  // As a transport whose peer takes nothing in.
+  bool keeps_sent = false;
+  std::vector<runtime::Buffer> sent;
   int in_place = 0;  // answers that lay where something was posted
 
  private:
@@ -155,6 +162,19 @@ TEST_F(CorePostedReceiveTest, NotThatOfAPushPull) {
   EXPECT_TRUE(between_.posted.empty());
 }
 
+TEST_F(CorePostedReceiveTest, APushEndsOnceNothingReadsTheUsersArray) {
+  const auto table = cluster_.MakeTable(TableSpec::Dense("w", {1024}));
+  server().intercept = [](const proto::Request&) { return true; };
+  between_.keeps_sent = true;
+  const std::vector<float> values(1024, 1);
+  const auto push = cluster_.Push(table, {}, values, {.timeout = absl::Seconds(1)});
+  cluster_.world.RunFor(absl::Seconds(10));
+  EXPECT_FALSE(push->done());
+  between_.keeps_sent = false;
+  between_.sent.clear();
+  EXPECT_EQ(cluster_.Await(push).code(), absl::StatusCode::kUnknown);
+}
+
 // Answers halt in their midst for up to a second, and most pulls are given up before that is over.
 TEST_F(CorePostedReceiveTest, NothingIsWrittenOnceAPullHasEnded) {
   const auto table = cluster_.MakeTable(TableSpec::Dense("w", {16}));
@@ -212,6 +232,19 @@ TEST_F(CoreOwnReceivesTest, WhatHasBegunToComeStaysWhole) {
 
   first = nullptr;  // its connection broke
   EXPECT_NE(Find(asked, 64), nullptr);
+}
+
+TEST_F(CoreOwnReceivesTest, WhatHasBegunToComeStaysWholeWhereAnotherConnectionIsAsked) {
+  const auto table = cluster_.MakeTable(TableSpec::Dense("w", {16}));
+  std::vector<float> got(16, -1);
+  const auto first = Find(PullInVain(table, &got), 64);
+  ASSERT_NE(first, nullptr);
+  const van::PeerId before = between_.PeerOf(server_node_);
+  server().Restart();
+  cluster_.world.RunFor(absl::Seconds(10));  // it is asked again
+  ASSERT_NE(between_.PeerOf(server_node_), before);
+  EXPECT_EQ(between_.posted.size(), 1u);
+  EXPECT_EQ(static_cast<const void*>(first->to()), got.data());
 }
 
 TEST_F(CoreOwnReceivesTest, AskedAgainItIsPostedAgainOnceAnAnswerHasComeToNothing) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/mutants.h"
 #include "worker/resend_delay.h"
 #include "worker/spoken_duration.h"
 
@@ -42,7 +43,9 @@ void Errands::OpenTable(const std::string& name, absl::Duration timeout, TableDo
 
 void Errands::Barrier(Group group, const std::string& name, absl::Duration timeout,
                       BarrierDone done) {
-  const std::uint64_t number = ++barrier_numbers_[{group, name}];
+  const std::uint64_t number = runtime::Planted<"barrier-number-again">()
+                                   ? std::uint64_t{1}
+                                   : ++barrier_numbers_[{group, name}];
   const BarrierKey key{group, name, number};
   BarrierErrand errand{.common = Start(absl::StrCat("barrier '", name, "'"), timeout),
                        .done = std::move(done)};
@@ -147,7 +150,7 @@ void Errands::LookAt(std::map<Key, Errand>& errands) {
       it = errands.erase(it);
       continue;
     }
-    if (errand.common.due <= now) Ask(it->first, errand);
+    if (errand.common.due <= now && !runtime::Planted<"errand-said-once">()) Ask(it->first, errand);
     look_.SetBy(std::min(errand.common.due, errand.common.deadline));
     ++it;
   }

@@ -119,8 +119,8 @@ std::optional<GroupedKeys> GroupAscending(std::span<const std::uint64_t> keys,
 // `key(i)` ascends; `repeats_last(i)` tells whether it is key(i - 1), and `place(i)` where it
 // stood.
 template <class KeyAt, class PlaceAt, class RepeatsLast>
-GroupedKeys Group(std::size_t size, std::uint32_t num_shards, const KeyAt& key,
-                  const PlaceAt& place, const RepeatsLast& repeats_last) {
+GroupedKeys GroupBy(std::size_t size, std::uint32_t num_shards, const KeyAt& key,
+                    const PlaceAt& place, const RepeatsLast& repeats_last) {
   // How many unique keys, and how many places, each shard has.
   const proto::ShardOfKeys shard_of_key(num_shards);
   const auto shard_of = std::make_unique_for_overwrite<std::uint32_t[]>(size);
@@ -184,7 +184,7 @@ GroupedKeys GroupKeys(std::span<const std::uint64_t> keys, std::uint32_t num_sha
     }
   }
   const std::vector<PlacedKey> sorted = SortedByKey(keys);
-  return Group(
+  return GroupBy(
       sorted.size(), num_shards, [&](std::size_t i) { return sorted[i].key; },
       [&](std::size_t i) { return static_cast<KeyPlace>(sorted[i].place); },
       [&](std::size_t i) { return i > 0 && sorted[i].key == sorted[i - 1].key; });

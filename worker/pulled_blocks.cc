@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "compress/halves.h"
 #include "runtime/copy_ahead.h"
+#include "runtime/mutants.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::worker {
@@ -35,7 +36,7 @@ absl::Status PulledBlocks::Take(std::uint64_t block, std::uint64_t elements,
     begin += part.bytes;
     // An answer that was asked for earlier may come later: it begins with what is held already.
     const bool late = part.version <= held.version;
-    if (late && !Is(mutant_, Mutant::kLateAnswerApplied)) continue;
+    if (late && !runtime::Planted<"late-answer-applied">()) continue;
     if (absl::Status changed = Change(&held, part, its, elements); !changed.ok()) {
       held_.erase(block);
       return changed;
@@ -60,7 +61,7 @@ const compress::TableCodec* PulledBlocks::ByItself(std::span<const proto::ReplyP
 
 absl::Status PulledBlocks::Change(Held* held, const proto::ReplyPart& part,
                                   std::span<const std::byte> bytes, std::uint64_t elements) const {
-  if (Is(mutant_, Mutant::kWholeNotTaken) && part.whole && held->version != 0) {
+  if (runtime::Planted<"whole-not-taken">() && part.whole && held->version != 0) {
     return absl::OkStatus();
   }
   if (part.codec == compress::kNoCodec && part.whole) {

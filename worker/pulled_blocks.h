@@ -17,16 +17,14 @@
 #include "compress/table_codec.h"
 #include "leeway/table_spec.h"
 #include "proto/messages.h"
-#include "worker/mutants.h"
 
 namespace leeway::worker {
 
 class PulledBlocks {
  public:
   // `codecs` outlive it.
-  PulledBlocks(const TableSpec& spec, const compress::TableCodecs* codecs,
-               Mutant mutant = Mutant::kNone)
-      : spec_(spec), codecs_(codecs), mutant_(mutant) {}
+  PulledBlocks(const TableSpec& spec, const compress::TableCodecs* codecs)
+      : spec_(spec), codecs_(codecs) {}
 
   // The version of the block that is held, to be told to the server; 0: none.
   std::uint64_t have(std::uint64_t block) const;
@@ -53,7 +51,6 @@ class PulledBlocks {
 
   const TableSpec spec_;
   const compress::TableCodecs* const codecs_;
-  const Mutant mutant_;
   std::map<std::uint64_t, Held> held_;
   std::vector<float> decoded_;
 };

@@ -10,8 +10,10 @@
 #include "compress/halves.h"
 #include "compress/kernels/kernels.h"
 #include "proto/layout.h"
+#include "runtime/mutants.h"
 #include "runtime/random.h"
 #include "runtime/status_macros.h"
+#include "worker/reduce.h"
 
 namespace leeway::worker {
 namespace {
@@ -21,8 +23,6 @@ constexpr double kFlushRateMin = 1e-20;
 
 // Updaters whose effect does not depend on a learning rate.
 bool HasNoRate(absl::string_view updater) { return updater == "add" || updater == "assign"; }
-
-const compress::ReduceKernels& Reduce() { return compress::ChosenKernels().reduce; }
 
 }  // namespace
 
@@ -105,7 +105,10 @@ PushEncoder::Floats PushEncoder::Zeros(std::uint64_t elements) {
 PushEncoder::BlockState* PushEncoder::StateOfBlock(std::uint32_t choice, std::uint64_t block) {
   if (!codecs_->choices[choice].encodes() && blocks_.find(block) == blocks_.end()) return nullptr;
   BlockState& state = blocks_[block];
-  if (state.choice.value_or(choice) != choice) state.codec_state.clear();
+  if (state.choice.value_or(choice) != choice) {
+    if (!runtime::Planted<"state-of-another-codec">()) state.codec_state.clear();
+    state.began = state.pushes;
+  }
   state.choice = choice;
   return &state;
 }
@@ -114,7 +117,7 @@ EncodeTerms PushEncoder::TermsFor(const compress::TableCodec& codec, std::uint64
                                   std::uint64_t elements, BlockState* state) {
   EncodeTerms terms{.shape = compress::BlockShape(spec_, codec, elements)};
   terms.step = state->step;
-  terms.seed = Seed(block, state->step++);
+  terms.seed = Seed(block, runtime::Planted<"draws-again">() ? state->step : state->step++);
   const std::size_t kept = codec.WorkerStateElements(terms.shape);
   if (state->codec_state.size() != kept) state->codec_state.assign(kept, 0.0f);
   terms.state = std::span(state->codec_state).first(codec.codec->StateElements(terms.shape));
@@ -122,7 +125,7 @@ EncodeTerms PushEncoder::TermsFor(const compress::TableCodec& codec, std::uint64
 }
 
 void PushEncoder::Settle(BlockState* state) const {
-  if (state->sent.empty()) return;
+  if (state->sent.empty() || runtime::Planted<"sent-stays-in-residual">()) return;
   const std::span<float> residual = state->residual.values;
   const CodecShape shape = compress::BlockShape(spec_, *state->sent_by, residual.size());
   // It cannot fail: the message is one that the codec has made of this very block.
@@ -166,6 +169,7 @@ EncodedValues PushEncoder::EncodeInOnePass(const compress::TableCodec& codec, co
 // made beside the residual and takes its place afterwards; what it is made in are the floats that
 // the block before had left, which the cache still has.
 bool PushEncoder::Carry(const Pushed& pushed, double rate, BlockState* state) {
+  if (runtime::Planted<"rate-not-carried">()) state->rate = rate;
   const std::uint64_t elements = pushed.elements;
   const float* const gradient = FloatsOf(pushed);
   if (state->residual.values.size() != elements) {
@@ -176,7 +180,7 @@ bool PushEncoder::Carry(const Pushed& pushed, double rate, BlockState* state) {
   const auto ratio = static_cast<float>(state->rate / rate);
   const float largest = Reduce().carry(gradient, state->residual.values.data(), elements, ratio,
                                        spare_.values.data());
-  if (!std::isfinite(largest)) return false;
+  if (!std::isfinite(largest) && !runtime::Planted<"infinite-carried">()) return false;
   std::swap(state->residual, spare_);
   state->rate = rate;
   state->carries = true;
@@ -210,15 +214,14 @@ EncodedValues PushEncoder::EncodeBlock(std::uint32_t choice, std::uint64_t block
   if (state == nullptr || (!codec.encodes() && !state->carries)) return {};
   const double rate = RateOf(learning_rate);
   const Pushed pushed{.values = values, .dtype = spec_.dtype, .elements = elements};
-  ++state->pushes;
+  const bool carried = state->carries;
   EncodedValues encoded = codec.momentum.has_value()
                               ? EncodeWithMomentum(codec, block, pushed, rate, state)
                               : Encode(codec, block, pushed, rate, state);
   if (encoded.bytes.empty()) return encoded;
-  // What is sent as it is and is not what was given has the residual or momentum in it.
-  const bool residual = encoded.codec == compress::kNoCodec || codec.worker_feedback;
+  const bool residual = codec.worker_feedback || carried;
   if (residual || codec.momentum.has_value() || codec.codec->keeps_residual()) {
-    encoded.traces = {.choice = choice, .step = state->pushes, .residual = residual};
+    encoded.traces = {.choice = choice, .step = ++state->pushes, .residual = residual};
   }
   return encoded;
 }
@@ -249,8 +252,7 @@ EncodedValues PushEncoder::Encode(const compress::TableCodec& codec, std::uint64
   if (rate == 0 && codec.encodes() && codec.codec->keeps_residual()) return {};
   if (!codec.worker_feedback || rate == 0) {
     Settle(state);
-    if (Is(place_.mutant, Mutant::kResidualDropped))
-      std::ranges::fill(state->residual.values, 0.0f);
+    if (runtime::Planted<"residual-dropped">()) std::ranges::fill(state->residual.values, 0.0f);
     if (state->carries && rate != 0) {
       return Carry(pushed, rate, state) ? SendCarried(state) : EncodedValues();
     }
@@ -350,10 +352,11 @@ EncodedRows PushEncoder::EncodeRows(std::uint32_t choice, std::uint32_t shard,
     }
     // No more than may have come: that keeps the limit, and the message short.
     while (rate >= kFlushRateMin && state.residuals.surplus() > 0 &&
-           encoded.flushed.size() < keys.size()) {
+           !runtime::Planted<"rows-kept-without-limit">() && encoded.flushed.size() < keys.size()) {
       encoded.flushed.push_back(state.residuals.TakeColdest(&flushed));
     }
-    for (float& value : flushed) value = static_cast<float>(static_cast<double>(value) / rate);
+    if (!runtime::Planted<"flushed-at-no-rate">())
+      for (float& value : flushed) value = static_cast<float>(static_cast<double>(value) / rate);
   }
   const auto plain = static_cast<std::uint32_t>(encoded.flushed.size());
   std::memcpy(encoded_.data(), &plain, sizeof(plain));
@@ -379,7 +382,7 @@ SavedTable PushEncoder::Save() const {
     Settle(&state);
     saved.blocks[index] = {.residual = {state.residual.values.begin(), state.residual.values.end()},
                            .codec_state = state.codec_state,
-                           .step = state.step,
+                           .step = runtime::Planted<"saved-without-step">() ? 0 : state.step,
                            .rate = state.rate};
   }
   for (const auto& [shard, state] : shards_) {

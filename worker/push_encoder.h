@@ -23,7 +23,6 @@
 #include "compress/table_codec.h"
 #include "leeway/table_spec.h"
 #include "runtime/buffer.h"
-#include "worker/mutants.h"
 #include "worker/residual_file.h"
 #include "worker/residual_rows.h"
 
@@ -32,7 +31,7 @@ namespace leeway::worker {
 // Which state a push has changed, for TakeBack.
 struct PushTraces {
   std::uint32_t choice = 0;  // of the table's codecs
-  std::uint64_t step = 0;    // pushes of the block up to this one
+  std::uint64_t step = 0;    // pushes of the block with traces up to this one
   bool residual = false;     // the residual went along with it, or has what it dropped
 };
 
@@ -72,7 +71,6 @@ struct PushPlace {
   std::uint32_t num_shards = 1;
   std::uint64_t block_bytes = 0;         // LEEWAY_BLOCK_BYTES
   std::uint64_t residual_bytes_max = 0;  // of the rows of a sparse table
-  Mutant mutant = Mutant::kNone;
 };
 
 class PushEncoder {
@@ -128,7 +126,8 @@ class PushEncoder {
     std::optional<std::uint32_t> choice;  // of the push before
     std::vector<float> codec_state;       // [TableCodec::WorkerStateElements]
     std::uint64_t step = 0;
-    std::uint64_t pushes = 0;  // since the worker has begun
+    std::uint64_t pushes = 0;  // that left traces, since the worker has begun
+    std::uint64_t began = 0;   // how many of them there were when codec_state began anew
     double rate = 1;           // of the push before
   };
   // Residuals of rows are kept times the learning rate: each row was pushed at another time.
@@ -172,6 +171,8 @@ class PushEncoder {
                     float* rows) const;
   // Refused pushes (push_encoder_refused.cc).
   const float* GivenOf(const RefusedPush& push);
+  static bool IsIn(const BlockState& state, const RefusedPush& push);
+  std::vector<float> FloatsOfBlock(const RefusedPush& push);
   std::vector<float> WithoutGiven(const compress::TableCodec& codec, const RefusedPush& push);
   std::vector<float> FloatsOfRows(const RefusedPush& push, std::uint64_t rows) const;
   void TakeBackResidual(const compress::TableCodec& codec, const RefusedPush& push,

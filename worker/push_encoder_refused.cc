@@ -9,17 +9,13 @@
 #include "compress/coded_rows.h"
 #include "compress/kernels/kernels.h"
 #include "worker/push_encoder.h"
+#include "worker/reduce.h"
 
 namespace leeway::worker {
-namespace {
+namespace {}  // namespace
 
-const compress::ReduceKernels& Reduce() { return compress::ChosenKernels().reduce; }
-
-}  // namespace
-
-// M − c·g, c the share of g that a codec with momentum sends at once.
-std::vector<float> PushEncoder::WithoutGiven(const compress::TableCodec& codec,
-                                             const RefusedPush& push) {
+// What a message of a block says.
+std::vector<float> PushEncoder::FloatsOfBlock(const RefusedPush& push) {
   std::vector<float> values(push.elements, 0.0f);
   if (push.codec == compress::kNoCodec) {
     const Pushed message{
@@ -31,6 +27,13 @@ std::vector<float> PushEncoder::WithoutGiven(const compress::TableCodec& codec,
     const CodecShape shape = compress::BlockShape(spec_, sender, push.elements);
     sender.codec->DecodeAdd(push.message, shape, 1, values.data()).IgnoreError();
   }
+  return values;
+}
+
+// M − c·g, c the share of g that a codec with momentum sends at once.
+std::vector<float> PushEncoder::WithoutGiven(const compress::TableCodec& codec,
+                                             const RefusedPush& push) {
+  std::vector<float> values = FloatsOfBlock(push);
   if (push.given == nullptr) return values;
   const bool nesterov = codec.momentum.has_value() && codec.momentum->nesterov();
   const float share = nesterov ? 1 + codec.momentum->factor() : 1;
@@ -45,6 +48,7 @@ const float* PushEncoder::GivenOf(const RefusedPush& push) {
 void PushEncoder::TakeBackResidual(const compress::TableCodec& codec, const RefusedPush& push,
                                    BlockState* state) {
   const double rate = RateOf(push.learning_rate);
+  if (rate == 0) return;  // it left the residual as it was
   Settle(state);
   if (state->residual.values.size() != push.elements) {
     state->residual = Zeros(push.elements);
@@ -60,23 +64,29 @@ void PushEncoder::TakeBackResidual(const compress::TableCodec& codec, const Refu
   state->carries = true;
 }
 
+// Whether what the codec keeps began before that push.
+bool PushEncoder::IsIn(const BlockState& state, const RefusedPush& push) {
+  return push.traces.step > state.began && push.traces.step <= state.pushes;
+}
+
 // Of a codec that is its own error feedback, and the only one of its table (docs/compression.md).
 void PushEncoder::TakeBackState(const compress::TableCodec& codec, const RefusedPush& push,
                                 BlockState* state) {
   EncodeTerms terms{.shape = compress::BlockShape(spec_, codec, push.elements),
                     .step = state->step};
   const std::size_t kept = codec.codec->StateElements(terms.shape);
-  if (state->codec_state.size() < kept) return;
+  if (!IsIn(*state, push) || state->codec_state.size() < kept) return;
   terms.state = std::span(state->codec_state).first(kept);
-  codec.codec->TakeBack(push.message, push.given == nullptr ? nullptr : GivenOf(push),
+  const std::vector<float> sent = FloatsOfBlock(push);
+  codec.codec->TakeBack(sent.data(), push.given == nullptr ? nullptr : GivenOf(push),
                         state->pushes - push.traces.step, terms);
 }
 
 // m ← m − μᵏ·g, k the pushes since.
 void PushEncoder::TakeBackMomentum(const compress::TableCodec& codec, const RefusedPush& push,
                                    BlockState* state) {
-  const bool same_codec = state->choice == push.traces.choice;
-  if (push.given == nullptr || !same_codec || state->codec_state.size() < push.elements) return;
+  if (push.given == nullptr || !IsIn(*state, push)) return;
+  if (state->codec_state.size() < push.elements) return;
   const auto since = static_cast<double>(state->pushes - push.traces.step);
   const auto left = static_cast<float>(std::pow(codec.momentum->factor(), since));
   float* const velocity = state->codec_state.data() + state->codec_state.size() - push.elements;

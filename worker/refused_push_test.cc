@@ -53,7 +53,10 @@ class Block {
     double rate;
   };
   Sent Send(std::uint64_t step, double rate, std::uint32_t choice = 0) {
-    Sent sent{.gradient = Normal(step, kElements), .values = {}, .rate = rate};
+    return Send(Normal(step, kElements), rate, choice);
+  }
+  Sent Send(std::vector<float> gradient, double rate, std::uint32_t choice = 0) {
+    Sent sent{.gradient = std::move(gradient), .values = {}, .rate = rate};
     sent.values = encoder_.EncodeBlock(choice, 0, BytesOf(sent.gradient), kElements, rate);
     return sent;
   }
@@ -77,7 +80,8 @@ class Block {
     for (std::uint64_t i = 0; i < kElements; ++i) total[i] += encoder_.Kept(0, i);
     return total;
   }
-  std::vector<float> StateOf() const { return encoder_.Save().blocks.at(0).codec_state; }
+  SavedBlock Saved() const { return encoder_.Save().blocks.at(0); }
+  std::vector<float> StateOf() const { return Saved().codec_state; }
 
  private:
   const TableSpec spec_;
@@ -167,9 +171,62 @@ TEST(RefusedPushes, LeaveNoMomentum) {
   }
 }
 
-// A codec that keeps its residual itself: all of it is sent in the end, once.
+// Pushes that went by the momentum, as they are, do not count.
+TEST(RefusedPushes, LeaveNoMomentumWherePushesWentByIt) {
+  Block refused(SpecOf("onebit,momentum=0.5")), plain(SpecOf("onebit,momentum=0.5"));
+  for (Block* block : {&refused, &plain}) block->Accept(block->Send(1, 0.1));
+  const Block::Sent sent = refused.Send(2, 0.1);
+  const std::vector<float> nan(kElements, std::nanf(""));
+  EXPECT_TRUE(refused.Send(nan, 0.1).values.bytes.empty());
+  refused.Refuse(sent);
+  const std::vector<float> velocity = plain.StateOf();
+  const std::vector<float> left = refused.StateOf();
+  for (std::uint64_t i = 0; i < kElements; ++i) ASSERT_NEAR(left[i], 0.5f * velocity[i], 1e-6);
+}
+
+// What has begun since, under the same codec, has nothing of them.
+TEST(RefusedPushes, OfBeforeTheCodecWasAwayLeaveItsMomentum) {
+  TableSpec spec = SpecOf("onebit,momentum=0.5");
+  spec.codecs = {"none"};
+  Block block(spec);
+  const Block::Sent early = block.Send(1, 0.1);
+  block.Send(2, 0.1, 1);
+  block.Send(3, 0.1);
+  block.Refuse(early);
+  EXPECT_EQ(block.StateOf(), Normal(3, kElements));
+}
+
+// A rate of 0 leaves the residual, and its own rate, as they were: a file of residuals has none
+// of 0.
+TEST(RefusedPushes, OfARateOfZeroChangeNothing) {
+  Block block(SpecOf("onebit"));
+  block.Refuse(block.Send(1, 0));
+  EXPECT_GT(block.Saved().rate, 0);
+  block.Accept(block.Send(2, 0.1));
+  const std::vector<double> before = block.Total();
+  block.Refuse(block.Send(3, 0));
+  EXPECT_EQ(block.Total(), before);
+}
+
+// Without error feedback nothing comes to be kept, also of a message that was no smaller encoded.
+TEST(RefusedPushes, LeaveNoResidualWithoutErrorFeedback) {
+  TableSpec spec = SpecOf("threshold:1e-30,momentum=0.5");
+  spec.error_feedback = ErrorFeedback::kOff;
+  Block block(spec);
+  block.Accept(block.Send(1, 0.1));
+  const Block::Sent sent = block.Send(2, 0.1);
+  EXPECT_EQ(sent.values.codec, compress::kNoCodec);
+  block.Refuse(sent);
+  EXPECT_TRUE(block.Saved().residual.empty());
+  const std::vector<float> velocity = block.StateOf(), first = Normal(1, kElements);
+  for (std::uint64_t i = 0; i < kElements; ++i) ASSERT_NEAR(velocity[i], 0.5f * first[i], 1e-6);
+}
+
+// A codec that keeps its residual itself: all of it is sent in the end, once. The last one's
+// messages would be no smaller than what they say, and travel as that.
 TEST(RefusedPushes, OfDgcCountOnce) {
-  for (const std::string text : {"dgc:0.1,momentum=0", "dgc:0.1,momentum=0,clip=3"}) {
+  for (const std::string text :
+       {"dgc:0.1,momentum=0", "dgc:0.1,momentum=0,clip=3", "dgc:0.97,momentum=0"}) {
     SCOPED_TRACE(text);
     Block refused(SpecOf(text)), plain(SpecOf(text));
     for (std::uint64_t step = 0; step < 5; ++step) {
@@ -301,6 +358,24 @@ TEST_F(RefusedPushInCluster, IsTakenBackWhetherItsMemoryIsLentOrCopied) {
     EXPECT_NEAR(Kept(), before, 1e-2);
     ASSERT_TRUE(cluster_.core->TakeResiduals({{"w", SavedTable()}}).ok());
   }
+}
+
+// What a worker keeps without error feedback is saved as well: momentum, and how many messages
+// there were.
+TEST(SavedResidualsTest, HaveMomentumWithoutErrorFeedback) {
+  TestCluster cluster({.servers = 1, .shards = 1});
+  cluster.Connect();
+  TableSpec spec = TableSpec::Dense("w", {1024});
+  spec.codec = "onebit,momentum=0.5";
+  spec.error_feedback = ErrorFeedback::kOff;
+  const auto table = cluster.MakeTable(spec);
+  const std::vector<float> values = Normal(1, 1024);
+  ASSERT_TRUE(cluster.Await(cluster.Push(table, {}, values)).ok());
+  const SavedResiduals saved = cluster.core->Residuals();
+  ASSERT_TRUE(saved.contains("w"));
+  EXPECT_EQ(saved.at("w").blocks.at(0).codec_state, values);
+  EXPECT_EQ(saved.at("w").blocks.at(0).step, 1u);
+  EXPECT_TRUE(cluster.core->TakeResiduals(saved).ok());
 }
 
 // Residuals that are saved are those after all pushes that were made, also where one could not

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/mutants.h"
 #include "worker/answers.h"
 #include "worker/live_settings.h"
 #include "worker/resend_delay.h"
@@ -38,7 +39,8 @@ absl::Status Requests::Admit(const Sliced& sliced) const {
   for (const Piece& piece : sliced.pieces) {
     const bool known = piece.shard < lanes_.size();
     // Who joins after a loss has never known a server of that shard.
-    if (known && lanes_[piece.shard].lost) return LossOf(piece.shard);
+    if (known && lanes_[piece.shard].lost && !runtime::Planted<"lost-shard-admitted">())
+      return LossOf(piece.shard);
     if (!known || lanes_[piece.shard].link == nullptr) {
       return absl::InternalError(absl::StrCat("shard ", piece.shard, " has no owner in the map"));
     }
@@ -49,8 +51,8 @@ absl::Status Requests::Admit(const Sliced& sliced) const {
                      " bytes have passed their deadlines and still wait for their servers; "
                      "push less at once or raise LEEWAY_REQUEST_TIMEOUT_MS"));
   }
-  if (retained_bytes_ > retained_bytes_max_ && proto::HasPush(sliced.op) &&
-      sliced.table->spec.consistency.is_bsp()) {
+  if (retained_bytes_ > retained_bytes_max_ && !runtime::Planted<"kept-without-limit">() &&
+      proto::HasPush(sliced.op) && sliced.table->spec.consistency.is_bsp()) {
     return absl::ResourceExhaustedError(
         absl::StrCat("push to table '", sliced.table->spec.name, "': ", retained_bytes_,
                      " bytes of earlier pushes are kept until their clocks have closed, more than "
@@ -100,7 +102,8 @@ void Requests::Submit(const std::shared_ptr<Operation>& operation, Pieces pieces
 void Requests::Withdraw(Lane& lane, Request* request) {
   if (lane.link != nullptr) {
     if (request->state == Request::State::kQueued) lane.link->queue.erase(request);
-    if (request->in_flight) lane.link->in_flight_bytes -= request->bytes;
+    if (request->in_flight && !runtime::Planted<"window-not-given-back">())
+      lane.link->in_flight_bytes -= request->bytes;
   }
   request->in_flight = false;
   request->state = Request::State::kWaiting;
@@ -117,6 +120,7 @@ bool Requests::MaySend(Link* link, const Request& request) const {
   }
   // What is sent again does not ask: those in flight may be waiting for its number.
   return request.op != proto::Op::kPush || request.times_sent > 0 || link->in_flight_bytes == 0 ||
+         runtime::Planted<"window-not-kept">() ||
          link->in_flight_bytes + request.bytes <= window_bytes_;
 }
 
@@ -151,14 +155,17 @@ proto::Request Requests::MessageFor(const Request& request, absl::Time now) cons
   if (coding != nullptr && proto::HasPull(request.op)) {
     message.have = coding->pulls.have(request.piece.block);
   }
-  message.after = request.earlier == nullptr ? 0 : request.earlier->sequence;
+  message.after = request.earlier == nullptr || runtime::Planted<"earlier-not-named">()
+                      ? 0
+                      : request.earlier->sequence;
   message.priority = request.priority;
   message.has_learning_rate = request.learning_rate.has_value();
   message.learning_rate = request.learning_rate.value_or(0);
   if (request.operation == nullptr) {
     // Nobody waits: a pull is not to be held. But a push that was accepted must not be refused
     // because it takes its time.
-    message.timeout_ms = proto::HasPull(request.op) ? 1 : 0;
+    message.timeout_ms =
+        proto::HasPull(request.op) || runtime::Planted<"told-of-death-timeout">() ? 1 : 0;
   } else if (request.deadline != absl::InfiniteFuture()) {
     const std::int64_t left_ms = absl::ToInt64Milliseconds(request.deadline - now);
     message.timeout_ms =
@@ -204,7 +211,9 @@ void Requests::TakeBack(Request* request) {
 // everything of a clock for which its settings are.
 bool Requests::Undecided(const Request& request) {
   const LiveSettings* const settings = request.table->settings.get();
-  if (settings != nullptr && settings->UndecidedAt(request.clock)) return true;
+  if (settings != nullptr && settings->UndecidedAt(request.clock) &&
+      !runtime::Planted<"settings-not-waited-for">())
+    return true;
   const TableCoding* const coding = request.table->coding.get();
   return !request.filled && coding != nullptr && !coding->ChoiceAt(request.clock).has_value();
 }
@@ -220,7 +229,7 @@ void Requests::SendUndecided() {
   for (const auto& [place, link] : servers_->links()) Pump(link.get());
 }
 
-// Mutant::kEncodesAgain.
+// The bug "encodes-again".
 void Requests::FillAgain(Request& request) {
   const bool can = request.operation != nullptr && request.operation->source != nullptr;
   if (!can || request.table->spec.kind != TableKind::kDense) return;
@@ -234,7 +243,7 @@ void Requests::SendNow(Link* link, Request* request, absl::Time now) {
   request->epoch_sent = epoch_;
   request->due = now + Jittered(request->resend_delay, loop_);
   request->resend_delay = NextResendDelay(request->resend_delay, resend_interval_);
-  if (request->times_sent > 0 && Is(self_.mutant, Mutant::kEncodesAgain)) FillAgain(*request);
+  if (request->times_sent > 0 && runtime::Planted<"encodes-again">()) FillAgain(*request);
   if (request->times_sent++ == 0) NoteFirstSent(*request, now);
   Fill(*request);
   if (const absl::Status sent = HandOver(link, *request, now); !sent.ok()) {
@@ -259,8 +268,11 @@ void Requests::NoteFirstSent(Request& request, absl::Time now) {
 // this one. Where an answer is coming in over another connection that may yet prove to be the right
 // one, nothing of it may be missing: that one keeps the array.
 void Requests::PostReceive(const Link& link, Request& request) {
-  if (request.op != proto::Op::kPull || request.operation == nullptr) return;
-  if (request.receive.busy() || request.receive.awaits(link.peer)) return;
+  if (request.op == proto::Op::kPush || request.operation == nullptr) return;
+  if (request.op == proto::Op::kPushPull && !runtime::Planted<"posted-for-a-push-pull">()) return;
+  if ((request.receive.busy() && !runtime::Planted<"posted-again-while-busy">()) ||
+      request.receive.awaits(link.peer))
+    return;
   PullSink* const sink = request.operation->sink.get();
   std::byte* const place = sink == nullptr ? nullptr : sink->Place(request.index);
   if (place == nullptr) return;
@@ -304,6 +316,7 @@ void Requests::ResendDue() {
       return false;
     }
     if (request.state != Request::State::kSent) return true;
+    if (runtime::Planted<"lost-not-sent-again">()) return false;
     if (!servers_->Writable(lane.link)) {  // slow, not lost: more of the same would not help
       request.due = now + Jittered(request.resend_delay, loop_);
       next = std::min(next, request.due);
@@ -327,6 +340,7 @@ void Requests::OnLinkUp(Link* link) {
   for (const std::uint32_t shard : link->shards) {
     EnqueueAll(lanes_[shard], [this](const Request& request) {
       if (request.state == Request::State::kKept) return false;
+      if (runtime::Planted<"nothing-on-a-new-connection">()) return false;
       if (request.times_sent > 0) ++resends_;
       return true;
     });
@@ -359,7 +373,7 @@ Request* Requests::Find(Lane& lane, std::uint64_t sequence) const {
 // What this link answers; null: nothing that was asked, or it is settled.
 Request* Requests::Asked(const Link* link, const proto::RequestId& id) {
   if (id.incarnation != self_.incarnation || id.worker != self_.rank || id.shard >= lanes_.size() ||
-      lanes_[id.shard].link != link) {
+      (lanes_[id.shard].link != link && !runtime::Planted<"answer-of-an-earlier-head">())) {
     return nullptr;
   }
   Request* const request = Find(lanes_[id.shard], id.sequence);
@@ -373,7 +387,8 @@ void Requests::OnReply(Link* link, const proto::Reply& reply, std::span<runtime:
   Lane& lane = lanes_[id.shard];
 
   const bool sent = request->state == Request::State::kSent;
-  if (absl::IsAborted(reply.result) || absl::IsUnavailable(reply.result)) {
+  if (!runtime::Planted<"not-yet-is-an-answer">() &&
+      (absl::IsAborted(reply.result) || absl::IsUnavailable(reply.result))) {
     if (!sent) return;
     const std::uint64_t epoch_sent = request->epoch_sent;
     Withdraw(lane, request);
@@ -383,14 +398,15 @@ void Requests::OnReply(Link* link, const proto::Reply& reply, std::span<runtime:
     } else {
       TryLater(request);
     }
-  } else if (reply.result.ok() && reply.provisional && request->op == proto::Op::kPush &&
-             request->held()) {
+  } else if (reply.result.ok() && reply.provisional && !runtime::Planted<"accepted-is-settled">() &&
+             request->op == proto::Op::kPush && request->held()) {
     if (!sent) return;  // of an earlier head, or said twice
     Withdraw(lane, request);
     Retain(*request, *link, reply);
   } else {
     const std::unique_ptr<Request> answered = TakeOut(lane, id.sequence);
-    if (RefusesPush(reply.result)) TakeBack(answered.get());
+    if (RefusesPush(reply.result) && !runtime::Planted<"refused-not-taken-back">())
+      TakeBack(answered.get());
     answered->piece.refundable.reset();  // its operation may end with this answer
     answered->piece.payload.clear();
     answered->receive.Revoke();
@@ -419,7 +435,7 @@ std::unique_ptr<Request> Requests::TakeOut(Lane& lane, std::uint64_t sequence) {
 void Requests::Retire(const Request& request) {
   if (request.retained) {
     --retained_;
-    retained_bytes_ -= request.bytes;
+    if (!runtime::Planted<"kept-bytes-not-given-back">()) retained_bytes_ -= request.bytes;
   } else if (proto::HasPush(request.op)) {
     --unanswered_pushes_;
   }

@@ -32,7 +32,6 @@
 #include "proto/messages.h"
 #include "runtime/loop.h"
 #include "worker/alarm.h"
-#include "worker/mutants.h"
 #include "worker/request.h"
 #include "worker/retained_memory.h"
 #include "worker/servers.h"
@@ -44,7 +43,6 @@ class Requests {
   struct Self {
     std::uint64_t incarnation = 0;
     std::uint32_t rank = 0;
-    Mutant mutant = Mutant::kNone;
   };
   // The answer to a request of an operation. Its payload is let go of already, or is a copy.
   using OnAnswer = std::function<void(Request& request, const Link& link, const proto::Reply& reply,

@@ -4,20 +4,22 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/mutants.h"
 #include "worker/requests.h"
 #include "worker/spoken_duration.h"
 
 namespace leeway::worker {
 
 void Requests::Abandon(Operation& operation) {
-  if (proto::HasPush(operation.op) && operation.pushes_out == 0 && !HasNumber(operation)) {
+  if (proto::HasPush(operation.op) && operation.pushes_out == 0 &&
+      (!HasNumber(operation) || runtime::Planted<"numbered-push-forgotten">())) {
     return Forget(operation);
   }
   ForEachOpen([&](Lane&, Request& request) {
     if (request.operation.get() != &operation) return;
     if (request.times_sent == 0 && proto::HasPush(request.op)) ++operation.pushes_out;
     Fill(request);
-    request.receive.Revoke();
+    if (!runtime::Planted<"array-posted-after-the-end">()) request.receive.Revoke();
     request.operation.reset();
     request.abandoned = true;
     abandoned_bytes_ += request.bytes;

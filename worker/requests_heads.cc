@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/log.h"
+#include "runtime/mutants.h"
 #include "worker/requests.h"
 
 namespace leeway::worker {
@@ -12,7 +13,8 @@ std::vector<Requests::Lost> Requests::Follow(const proto::ClusterMap& map) {
   if (map.epoch == 0) return {};
   // What happened in an epoch that this worker never saw is not known: a shard may have gone to
   // another head and back, and that one may have died with what it held.
-  const bool skipped = epoch_ != 0 && map.epoch > epoch_ + 1;
+  const bool skipped =
+      epoch_ != 0 && map.epoch > epoch_ + 1 && !runtime::Planted<"skipped-epoch-unseen">();
   epoch_ = map.epoch;
   if (lanes_.empty()) lanes_ = std::vector<Lane>(map.owners.size());
   for (const auto& [place, link] : servers_->links()) link->shards.clear();
@@ -31,6 +33,7 @@ std::vector<Requests::Lost> Requests::Follow(const proto::ClusterMap& map) {
   for (Lane& lane : lanes_) {
     if (lane.link == nullptr || lane.lost) continue;
     EnqueueAll(lane, [this](const Request& request) {
+      if (runtime::Planted<"kept-not-for-the-next-head">() && request.retained) return false;
       return request.state == Request::State::kWaiting && request.epoch_sent < epoch_;
     });
   }
@@ -48,7 +51,10 @@ std::vector<Requests::Lost> Requests::Follow(const proto::ClusterMap& map) {
 // closed over yet, in the order of the numbers.
 void Requests::Lead(std::uint32_t shard, Lane& lane, Link* head, bool anew) {
   const std::uint64_t generation = head == nullptr ? 0 : head->generation;
-  const bool same = head == lane.link && generation == lane.generation && !lane.lost;
+  const bool same =
+      head == lane.link &&
+      (generation == lane.generation || runtime::Planted<"successor-on-a-rank-unseen">()) &&
+      !lane.lost;
   if (same && !anew) return;
   NumberAll(lane.link);
   for (const std::unique_ptr<Request>& request : lane.open) {
@@ -63,6 +69,7 @@ void Requests::Lead(std::uint32_t shard, Lane& lane, Link* head, bool anew) {
                       " requests at most go there");
   }
   EnqueueAll(lane, [this](const Request& request) {
+    if (runtime::Planted<"kept-not-for-the-next-head">() && request.retained) return false;
     if (request.times_sent > 0) ++resends_;
     return true;
   });
@@ -79,7 +86,9 @@ void Requests::Lose(std::uint32_t shard, Lane& lane,
     accepted += request->retained ? 1 : 0;
     if (request->operation == nullptr) continue;
     // What nobody holds any more has it no more than what was never sent.
-    if (proto::HasPush(request->op) && request->times_sent > 0) --request->operation->pushes_out;
+    if (proto::HasPush(request->op) && request->times_sent > 0 &&
+        !runtime::Planted<"lost-may-be-applied">())
+      --request->operation->pushes_out;
     lost->emplace_back(request->order, Lost{std::move(request->operation), shard});
   }
   lane.open.clear();

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/mutants.h"
 #include "worker/requests.h"
 
 namespace leeway::worker {
@@ -62,6 +63,7 @@ void Requests::Raise(Lane& lane, Request* request, int priority) {
 
 // Those with smaller numbers go at least as soon. True if there were any.
 bool Requests::Hurry(Lane& lane, const Request& request) {
+  if (runtime::Planted<"earlier-numbers-wait">()) return false;
   bool any = false;
   for (Request* earlier = request.earlier;
        earlier != nullptr && earlier->state == Request::State::kQueued &&
@@ -97,7 +99,8 @@ void Requests::EnqueueNew(Lane& lane, std::unique_ptr<Request> owned) {
   for (auto it = lane.unnumbered.lower_bound(place); it != lane.unnumbered.begin();) {
     const auto& [before, earlier] = *--it;
     if (before.table != place.table || before.block != place.block) break;
-    if (earlier->priority >= request->priority) break;
+    if (earlier->priority >= request->priority || runtime::Planted<"same-element-overtaken">())
+      break;
     Raise(lane, earlier.get(), request->priority);
   }
   request->state = Request::State::kQueued;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/log.h"
+#include "runtime/mutants.h"
 #include "worker/requests.h"
 
 namespace leeway::worker {
@@ -19,7 +20,7 @@ void Requests::Retain(Request& request, const Link& link, const proto::Reply& re
   if (std::exchange(request.abandoned, false)) abandoned_bytes_ -= request.bytes;
   if (request.operation == nullptr) return;
   if (request.piece.refundable != nullptr) request.piece.refundable->given = {};
-  if (request.operation->memory) {
+  if (request.operation->memory && !runtime::Planted<"user-memory-kept">()) {
     for (runtime::Buffer& frame : request.piece.payload) frame = retained_memory_.CopyOf(frame);
   }
   on_answer_(request, link, reply, {});
@@ -29,8 +30,11 @@ std::vector<proto::ShardMark> Requests::MarksFor(const Link& link, std::uint64_t
   std::vector<proto::ShardMark> marks;
   for (const std::uint32_t shard : link.shards) {
     for (const bool held : {false, true}) {
+      if (!held && runtime::Planted<"marks-of-held-alone">()) continue;
       const Request* request = lanes_[shard].last[held ? 1 : 0];
-      while (request != nullptr && (request->clock >= clock || !proto::HasPush(request->op))) {
+      while (request != nullptr &&
+             (request->clock >= clock + (runtime::Planted<"marks-of-the-open-clock">() ? 1 : 0) ||
+              !proto::HasPush(request->op))) {
         request = request->earlier;
       }
       if (request == nullptr) continue;
@@ -41,13 +45,16 @@ std::vector<proto::ShardMark> Requests::MarksFor(const Link& link, std::uint64_t
 }
 
 void Requests::OnStable(const Link* link, std::uint64_t stable) {
-  if (retained_ == 0) return;
+  if (retained_ == 0 || runtime::Planted<"kept-for-ever">()) return;
   std::vector<std::uint64_t> closed;
   for (const std::uint32_t shard : link->shards) {
     Lane& lane = lanes_[shard];
     closed.clear();
     for (const std::unique_ptr<Request>& request : lane.open) {
-      if (request == nullptr || !request->retained || request->clock >= stable) continue;
+      if (request == nullptr || !request->retained ||
+          request->clock >= stable + (runtime::Planted<"let-go-a-clock-early">() ? 1 : 0)) {
+        continue;
+      }
       closed.push_back(request->sequence);
     }
     for (const std::uint64_t sequence : closed) TakeOut(lane, sequence);
@@ -72,7 +79,7 @@ bool Requests::RetainsBefore(std::uint64_t clock) const {
 }
 
 void Requests::ResendRetained(Link* link) {
-  if (retained_ == 0) return;
+  if (retained_ == 0 || runtime::Planted<"kept-not-sent-again">()) return;
   for (const std::uint32_t shard : link->shards) {
     EnqueueAll(lanes_[shard], [this](const Request& request) {
       const bool kept = request.state == Request::State::kKept;
@@ -87,7 +94,7 @@ void Requests::Refused(const Request& request, const Link& link, const absl::Sta
   runtime::LogError("a push to table '", request.table->spec.name,
                     "' that had been accepted was refused by ", link.Describe(), ": ",
                     why.message());
-  if (!refusal_.ok()) return;
+  if (!refusal_.ok() || runtime::Planted<"late-refusal-untold">()) return;
   refusal_ = absl::DataLossError(absl::StrCat(
       "a push to table '", request.table->spec.name, "' of clock ", request.clock,
       " that had been accepted was refused by ", link.Describe(), ": ", why.message()));

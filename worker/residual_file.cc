@@ -14,6 +14,7 @@
 #include "checkpoint/safetensors_reader.h"
 #include "checkpoint/safetensors_writer.h"
 #include "proto/limits.h"
+#include "runtime/mutants.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::worker {
@@ -148,7 +149,8 @@ absl::Status WriteResiduals(runtime::FileSystem* files, const std::string& folde
   tensors.header.metadata["worker"] = absl::StrCat(rank);
   for (const auto& [name, table] : residuals) AddTable(name, table, &last, &tensors);
   const std::string path = checkpoint::JoinPath(folder, checkpoint::ResidualFileName(rank));
-  const std::string temporary = runtime::TemporaryName(path);
+  const std::string temporary =
+      runtime::Planted<"residuals-written-in-place">() ? path : runtime::TemporaryName(path);
   LEEWAY_ASSIGN_OR_RETURN(const auto writer, checkpoint::SafetensorsWriter::Create(
                                                  files, temporary, std::move(tensors.header)));
   for (const std::span<const std::byte> bytes : tensors.bytes) {
@@ -156,7 +158,8 @@ absl::Status WriteResiduals(runtime::FileSystem* files, const std::string& folde
   }
   LEEWAY_RETURN_IF_ERROR(writer->Finish().status());
   LEEWAY_RETURN_IF_ERROR(files->Rename(temporary, path));
-  return files->SyncDirectory(folder);
+  return runtime::Planted<"residuals-name-unsynced">() ? absl::OkStatus()
+                                                       : files->SyncDirectory(folder);
 }
 
 absl::StatusOr<SavedResiduals> ReadResiduals(runtime::FileSystem* files, const std::string& folder,

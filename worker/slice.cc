@@ -19,7 +19,7 @@ absl::string_view Kind(TableKind kind) {
   return "unknown";
 }
 
-absl::string_view Calls(TableKind kind) {
+absl::string_view CallsFor(TableKind kind) {
   switch (kind) {
     case TableKind::kDense:
       return "Push, Pull and PushPull without keys";
@@ -107,7 +107,7 @@ absl::StatusOr<Sliced> Slice(const Access& access, const std::shared_ptr<Poster>
     return Invalid(table, "holds ", Name(table.spec.dtype), ", not ", Name(access.dtype));
   }
   if (access.kind != table.spec.kind) {
-    return Invalid(table, "is ", Kind(table.spec.kind), " and takes ", Calls(table.spec.kind));
+    return Invalid(table, "is ", Kind(table.spec.kind), " and takes ", CallsFor(table.spec.kind));
   }
   switch (table.spec.kind) {
     case TableKind::kDense:

@@ -63,7 +63,7 @@ class CodedDenseSource final : public PushSource {
   void Fill(std::size_t, const PushTerms& terms, Piece* piece) override {
     const std::optional<std::uint32_t> choice = coding_->ChoiceAt(terms.clock);
     if (!choice.has_value()) return;
-#ifdef LEEWAY_MUTANTS  // Mutant::kEncodesAgain takes the payload away
+#ifdef LEEWAY_MUTANTS  // "encodes-again" takes the payload away
     if (piece->payload.empty()) piece->payload.push_back(plain_[piece->block]);
     plain_[piece->block] = piece->payload.back();
 #endif

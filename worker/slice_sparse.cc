@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/limits.h"
 #include "runtime/copy_row.h"
+#include "runtime/mutants.h"
 #include "runtime/prefetch.h"
 #include "worker/arena.h"
 #include "worker/combine_rows.h"
@@ -26,7 +27,7 @@ template <int kWrite>
 }
 
 // How many rows ahead: their places lie far apart, since keys are spread over shards by a hash.
-constexpr std::size_t kAhead = 16;
+constexpr std::size_t kRowsAhead = 16;
 
 // The keys of all pieces, and which of them are whose.
 struct PiecedKeys {
@@ -66,15 +67,16 @@ class SparseSource final : public PushSource {
     std::byte* to = to_.data() + begin_[index] * row_bytes_;
     if (keys.repeats()) {
       for (std::size_t i = begin; i < end; ++i, to += row_bytes_) {
-        if (i + kAhead < end) PrefetchRow<0>(rows_, row_bytes_, keys.places(i + kAhead).front());
+        if (i + kRowsAhead < end)
+          PrefetchRow<0>(rows_, row_bytes_, keys.places(i + kRowsAhead).front());
         FillFrom(keys.places(i), to);
       }
       return;
     }
     for (std::size_t i = begin; i < end; ++i, to += row_bytes_) {
-      if (i + kAhead < end) {
-        PrefetchRow<0>(rows_, row_bytes_, keys.order[i + kAhead]);
-        PrefetchRow<1>(to, row_bytes_, kAhead);
+      if (i + kRowsAhead < end) {
+        PrefetchRow<0>(rows_, row_bytes_, keys.order[i + kRowsAhead]);
+        PrefetchRow<1>(to, row_bytes_, kRowsAhead);
       }
       runtime::CopyRow(rows_ + keys.order[i] * row_bytes_, row_bytes_, to);
     }
@@ -138,17 +140,19 @@ class SparseSink final : public PullSink {
     const auto [begin, end] = pieces_->pieces[index];
     if (keys.repeats()) {
       for (std::size_t i = begin; i < end; ++i, row += row_bytes_) {
-        if (i + kAhead < end) PrefetchRow<1>(result_, row_bytes_, keys.places(i + kAhead).front());
+        if (i + kRowsAhead < end)
+          PrefetchRow<1>(result_, row_bytes_, keys.places(i + kRowsAhead).front());
         for (const KeyPlace place : keys.places(i)) {
           runtime::CopyRow(row, row_bytes_, result_ + place * row_bytes_);
+          if (runtime::Planted<"rows-pulled-once">()) break;
         }
       }
       return absl::OkStatus();
     }
     for (std::size_t i = begin; i < end; ++i, row += row_bytes_) {
-      if (i + kAhead < end) {
-        PrefetchRow<0>(row, row_bytes_, kAhead);
-        PrefetchRow<1>(result_, row_bytes_, keys.order[i + kAhead]);
+      if (i + kRowsAhead < end) {
+        PrefetchRow<0>(row, row_bytes_, kRowsAhead);
+        PrefetchRow<1>(result_, row_bytes_, keys.order[i + kRowsAhead]);
       }
       runtime::CopyRow(row, row_bytes_, result_ + keys.order[i] * row_bytes_);
     }

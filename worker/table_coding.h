@@ -17,8 +17,8 @@
 #include "compress/codec_cost.h"
 #include "compress/codec_schedule.h"
 #include "compress/halves.h"
+#include "runtime/mutants.h"
 #include "runtime/status_macros.h"
-#include "worker/mutants.h"
 #include "worker/pulled_blocks.h"
 #include "worker/push_encoder.h"
 #include "worker/slice.h"
@@ -37,15 +37,14 @@ struct TableCoding {
         table_id(place.table),
         codecs(std::move(with)),
         pushes(of, &codecs, place),
-        pulls(of, &codecs, place.mutant),
-        mutant_(place.mutant) {}
+        pulls(of, &codecs) {}
   TableCoding(const TableCoding&) = delete;
   TableCoding& operator=(const TableCoding&) = delete;
 
   // What encodes a push of that clock. Where that is being decided, which a push waits for unless
   // nobody waits for it any more, nothing does.
   std::optional<std::uint32_t> ChoiceAt(std::uint64_t clock) const {
-    if (Is(mutant_, Mutant::kSendsUndecided)) return schedule.KnownAt(clock).choice;
+    if (runtime::Planted<"sends-undecided">()) return schedule.KnownAt(clock).choice;
     return schedule.At(clock);
   }
   // Takes what the newest map says of the table. True if that was new.
@@ -56,6 +55,13 @@ struct TableCoding {
 
   // Whether anything of what is pushed is kept here by one of its codecs.
   bool keeps_residuals() const { return codecs.AnyHas(&compress::TableCodec::worker_feedback); }
+  // Whether anything is kept from push to push: residuals, momentum, a codec's state, or how many
+  // messages there were, by which it draws at random.
+  bool keeps_state() const {
+    return std::ranges::any_of(codecs.choices, [](const compress::TableCodec& choice) {
+      return choice.encodes() && !choice.codec->lossless();
+    });
+  }
 
   // Keeps the beginning of what is pushed, where a sample is wanted.
   void TakeSample(const std::byte* values, std::uint64_t elements) {
@@ -110,9 +116,6 @@ struct TableCoding {
   ValueSample sample;
   PushEncoder pushes;
   PulledBlocks pulls;
-
- private:
-  const Mutant mutant_;
 };
 
 }  // namespace leeway::worker

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/mutants.h"
 #include "worker/resend_delay.h"
 
 namespace leeway::worker {
@@ -31,12 +32,13 @@ bool Ticker::Behind(const Link& link) const {
 }
 
 bool Ticker::Due(const Link& link) const {
-  return Behind(link) || requests_->RetainsBefore(clock_, link);
+  return Behind(link) ||
+         (requests_->RetainsBefore(clock_, link) && !runtime::Planted<"closed-not-asked-for">());
 }
 
 void Ticker::SetClock(std::uint64_t clock) {
   clock_ = clock;
-  requests_->NumberAll();
+  if (!runtime::Planted<"waiting-belongs-to-the-next-clock">()) requests_->NumberAll();
   for (const auto& [place, link] : servers_->links()) SendAnew(link.get(), resend_interval_);
 }
 
@@ -44,7 +46,7 @@ void Ticker::Follow(const proto::ClusterMap& map) {
   if (map.epoch == 0 || map.epoch == epoch_) return;
   epoch_ = map.epoch;
   for (const auto& [place, link] : servers_->links()) {
-    link->clock_acked = 0;
+    if (!runtime::Planted<"next-head-hears-no-clock">()) link->clock_acked = 0;
     SendAnew(link.get(), std::min(kNewEpochDelay, resend_interval_));
   }
 }
@@ -53,7 +55,7 @@ void Ticker::OnLinkUp(Link* link) { SendAnew(link, resend_interval_); }
 
 // What a thread says in another epoch it says of other shards.
 void Ticker::OnAck(Link* link, const proto::ClockAck& ack) {
-  if (ack.epoch != epoch_) return;
+  if (ack.epoch != epoch_ && !runtime::Planted<"ack-of-another-epoch">()) return;
   link->clock_acked = std::max(link->clock_acked, std::min(ack.clock, clock_));
   if (!Behind(*link)) {
     link->ticks_unanswered = 0;
@@ -81,7 +83,7 @@ void Ticker::Send(Link* link) {
                               .epoch = epoch_,
                               .clock = clock_,
                               .marks = requests_->MarksFor(*link, clock_),
-                              .since = since_};
+                              .since = runtime::Planted<"beginning-not-said">() ? 0 : since_};
   // A send that fails is one more lost message.
   servers_->Send(link, tick, {}).IgnoreError();
   link->tick_due = loop_->Now() + Jittered(link->tick_delay, loop_);
@@ -92,7 +94,7 @@ void Ticker::Send(Link* link) {
 void Ticker::Look() {
   const absl::Time now = loop_->Now();
   for (const auto& [place, link] : servers_->links()) {
-    if (!link->up || !Due(*link)) continue;
+    if (!link->up || !Due(*link) || runtime::Planted<"tick-sent-once">()) continue;
     if (link->tick_due > now) {
       resend_.SetBy(link->tick_due);
       continue;

@@ -35,7 +35,7 @@ int FreePort() {
   return ntohs(address.sin_port);
 }
 
-int Report(const absl::Status& status) {
+int ExitCodeOf(const absl::Status& status) {
   if (status.ok()) return 0;
   runtime::LogError(status.message());
   return 1;
@@ -44,7 +44,7 @@ int Report(const absl::Status& status) {
 int RunServerOver(const std::string& transport, Config config) {
   config.role = Role::kServer;
   const absl::StatusOr<std::unique_ptr<van::Factory>> factory = FactoryFor(transport);
-  if (!factory.ok()) return Report(factory.status());
+  if (!factory.ok()) return ExitCodeOf(factory.status());
   const std::unique_ptr<runtime::Host> host =
       runtime::NewRealHost(absl::Microseconds(config.busy_poll_us));
   ps::Server server({.config = config,
@@ -54,7 +54,7 @@ int RunServerOver(const std::string& transport, Config config) {
                      .on_welcome = nullptr});
   std::promise<absl::Status> over;
   server.Start([&](absl::Status why) { over.set_value(std::move(why)); });
-  return Report(over.get_future().get());
+  return ExitCodeOf(over.get_future().get());
 }
 
 bool IsRdma(const std::string& transport) {
@@ -96,12 +96,13 @@ Cluster::Cluster(const ClusterShape& shape) {
   scheduler_ = Child::Fork([this] {
     Config config = config_;
     config.role = Role::kScheduler;
-    return Report(scheduler::RunScheduler(config));
+    return ExitCodeOf(scheduler::RunScheduler(config));
   });
   for (int i = 0; i < shape.servers; ++i) {
     servers_.push_back(Child::Fork([&] {
       if (shape.place_server) {
-        if (const absl::Status placed = shape.place_server(); !placed.ok()) return Report(placed);
+        if (const absl::Status placed = shape.place_server(); !placed.ok())
+          return ExitCodeOf(placed);
       }
       Config config = config_;
       config.host = shape.server_host;

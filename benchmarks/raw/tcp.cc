@@ -72,7 +72,7 @@ void AddUp(int fd, const Command& command) {
 }
 
 // The other process: answers every message, or only the end of the stream.
-int Receive(int listener, const std::string& congestion, const Command& command) {
+int ReceiveTcp(int listener, const std::string& congestion, const Command& command) {
   const int fd = accept(listener, nullptr, nullptr);
   if (fd < 0) return 1;
   Prepare(fd, congestion);
@@ -109,7 +109,7 @@ int Listen(sockaddr_in* address) {
 }
 
 // The same memory again and again, or as many tensors as are in flight by turns.
-void Stream(int fd, const Command& command, const Stopwatch& watch, Measured* measured) {
+void StreamTcp(int fd, const Command& command, const Stopwatch& watch, Measured* measured) {
   const std::size_t count = command.op == "add" ? static_cast<std::size_t>(command.in_flight) : 1;
   const std::vector<char> memory(command.bytes * count, 1);
   while ((measured->operations == 0 || watch.Seconds() < command.seconds) &&
@@ -121,7 +121,7 @@ void Stream(int fd, const Command& command, const Stopwatch& watch, Measured* me
   if (!ReceiveAll(fd, &answer, 1)) measured->error = "the connection broke";
 }
 
-void PingPong(int fd, const Command& command, const Stopwatch& watch, Measured* measured) {
+void PingPongTcp(int fd, const Command& command, const Stopwatch& watch, Measured* measured) {
   std::vector<char> memory(command.bytes, 1);
   const std::size_t answer = command.op == "rtt" ? command.bytes : 1;
   for (double start = watch.Seconds(); measured->operations == 0 || start < command.seconds;) {
@@ -142,7 +142,7 @@ Measured MeasureTcp(const std::string& congestion, const Command& command) {
   Measured measured;
   sockaddr_in address;
   const int listener = Listen(&address);
-  Child receiver = Child::Fork([&] { return Receive(listener, congestion, command); });
+  Child receiver = Child::Fork([&] { return ReceiveTcp(listener, congestion, command); });
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   if (connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     measured.error = "cannot connect to loopback";
@@ -155,7 +155,7 @@ Measured MeasureTcp(const std::string& congestion, const Command& command) {
   }
   const Stopwatch watch({receiver.pid()});
   const bool one_way = command.op == "stream" || command.op == "add";
-  one_way ? Stream(fd, command, watch, &measured) : PingPong(fd, command, watch, &measured);
+  one_way ? StreamTcp(fd, command, watch, &measured) : PingPongTcp(fd, command, watch, &measured);
   measured.seconds = watch.Seconds();
   measured.cpu_seconds = watch.Cpu();
   measured.bytes = measured.operations * command.bytes;

@@ -67,7 +67,7 @@ bool Give(void* socket, const std::vector<char>& memory) {
 }
 
 // The other process: answers every message, or, in a stream, an empty one.
-int Receive(const std::string& endpoint, int ready, const Command& command) {
+int ReceiveZmq(const std::string& endpoint, int ready, const Command& command) {
   RecycleMemory();
   const Socket socket(ZMQ_PAIR, Queued(command));
   if (zmq_bind(socket.get(), endpoint.c_str()) != 0) return 1;
@@ -83,7 +83,7 @@ int Receive(const std::string& endpoint, int ready, const Command& command) {
   return 0;
 }
 
-void Stream(void* socket, const Command& command, const Stopwatch& watch, Measured* measured) {
+void StreamZmq(void* socket, const Command& command, const Stopwatch& watch, Measured* measured) {
   constexpr int kLook = 32;
   const std::uint64_t buffers = std::max<std::uint64_t>(1, kQueuedBytes / command.bytes);
   const std::vector<std::vector<char>> memory(std::min<std::uint64_t>(buffers, 16),
@@ -102,7 +102,7 @@ void Stream(void* socket, const Command& command, const Stopwatch& watch, Measur
   Take(socket, &size);
 }
 
-void PingPong(void* socket, const Command& command, const Stopwatch& watch, Measured* measured) {
+void PingPongZmq(void* socket, const Command& command, const Stopwatch& watch, Measured* measured) {
   const std::vector<char> memory(command.bytes, 1);
   std::size_t size = 0;
   for (double start = watch.Seconds(); measured->operations == 0 || start < command.seconds;) {
@@ -127,7 +127,7 @@ Measured MeasureZmq(const std::string& transport, const Command& command) {
     return measured;
   }
   const std::string endpoint = transport == "ipc" ? "ipc://*" : "tcp://127.0.0.1:*";
-  Child receiver = Child::Fork([&] { return Receive(endpoint, ready[1], command); });
+  Child receiver = Child::Fork([&] { return ReceiveZmq(endpoint, ready[1], command); });
   close(ready[1]);  // so that a receiver that ends is seen to have
   char bound[256] = {};
   const bool up = read(ready[0], bound, sizeof(bound) - 1) > 0;
@@ -137,7 +137,7 @@ Measured MeasureZmq(const std::string& transport, const Command& command) {
     measured.error = "cannot connect to " + endpoint;
     return measured;
   }
-  const auto run = command.op == "stream" ? Stream : PingPong;
+  const auto run = command.op == "stream" ? StreamZmq : PingPongZmq;
   Command warm_up = command;
   warm_up.seconds = 0.02;
   Measured ignored;

@@ -36,7 +36,7 @@ absl::Status Do(const std::string& command) {
 std::string NamespaceOf(pid_t pid) { return absl::StrCat("/proc/", pid, "/ns/net"); }
 
 // A process that sits in a namespace of its own, once it says so.
-absl::StatusOr<Child> Keep() {
+absl::StatusOr<Child> KeepNamespace() {
   int ends[2];
   if (pipe(ends) != 0) return Missing(std::strerror(errno));
   Child keeper = Child::Fork([&] {
@@ -62,7 +62,7 @@ std::string ShapedLink::there() { return kThere; }
 absl::StatusOr<ShapedLink> ShapedLink::Make(const std::string& rate, const std::string& burst) {
   if (unshare(CLONE_NEWNET) != 0) return Missing(absl::StrCat("unshare: ", std::strerror(errno)));
   ShapedLink link;
-  LEEWAY_ASSIGN_OR_RETURN(link.keeper_, Keep());
+  LEEWAY_ASSIGN_OR_RETURN(link.keeper_, KeepNamespace());
   const std::string other = absl::StrCat("nsenter --net=", NamespaceOf(link.keeper_.pid()), " ");
   const std::string shape = absl::StrCat(" root tbf rate ", rate, " burst ", burst, " ", kQueue);
   for (const std::string& command : std::initializer_list<std::string>{

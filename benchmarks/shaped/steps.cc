@@ -21,7 +21,7 @@ constexpr std::pair<int, std::uint64_t> kShape[] = {
     {1, 32 * kMiB},  {1, 16 * kMiB},   {1, 4 * kMiB},
 };
 // Of the first layer, which is an embedding: rows of a sparse table.
-constexpr std::uint64_t kRowWidth = 16;
+constexpr std::uint64_t kLayerRowWidth = 16;
 constexpr absl::Duration kForward = absl::Milliseconds(4);   // a layer
 constexpr absl::Duration kBackward = absl::Milliseconds(8);  // a layer
 
@@ -36,10 +36,10 @@ absl::Status LayeredModel::Build() {
     for (int i = 0; i < count; ++i) {
       const std::uint64_t elements = bytes / sizeof(float);
       const std::string name = absl::StrCat("layer ", layers_.size());
-      std::vector<std::uint64_t> keys(layers_.empty() ? elements / kRowWidth : 0);
+      std::vector<std::uint64_t> keys(layers_.empty() ? elements / kLayerRowWidth : 0);
       std::iota(keys.begin(), keys.end(), 0);
-      TableSpec spec =
-          keys.empty() ? TableSpec::Dense(name, {elements}) : TableSpec::Sparse(name, kRowWidth);
+      TableSpec spec = keys.empty() ? TableSpec::Dense(name, {elements})
+                                    : TableSpec::Sparse(name, kLayerRowWidth);
       spec.consistency = Consistency::Asp();
       LEEWAY_ASSIGN_OR_RETURN(const Table table, worker_->CreateTable(spec));
       layers_.push_back({.table = table,

@@ -40,9 +40,9 @@
 namespace leeway::compress {
 namespace {
 
-constexpr absl::string_view kName = "bloom";
-constexpr std::size_t kHeaderBytes = 11;
-constexpr std::size_t kStretch = 4096;  // places that are tested in one call
+constexpr absl::string_view kBloomName = "bloom";
+constexpr std::size_t kBloomHeaderBytes = 11;
+constexpr std::size_t kPlacesAtOnce = 4096;  // places that are tested in one call
 constexpr double kLn2 = 0.6931471805599453;
 constexpr std::uint64_t kMaxFilterBits = 0xffffffffu;
 
@@ -55,7 +55,7 @@ struct FilterTerms {
   std::uint64_t BitsFor(std::uint64_t places) const { return (places * bits_256 + 255) / 256; }
 };
 
-enum Form : std::uint8_t { kAllValues = 0, kFilter = 1 };
+enum GroupForm : std::uint8_t { kAllValues = 0, kFilter = 1 };
 
 class Bloom final : public FloatCodec {
  public:
@@ -69,7 +69,8 @@ class Bloom final : public FloatCodec {
   // No group takes more than its values and its form.
   std::size_t EncodedBytesMax(const CodecShape& shape) const override {
     if (shape.elements == 0) return 0;
-    return kHeaderBytes + NumGroups(shape.elements, GroupElements(shape, 0)) + 4 * shape.elements;
+    return kBloomHeaderBytes + NumGroups(shape.elements, GroupElements(shape, 0)) +
+           4 * shape.elements;
   }
   absl::StatusOr<std::size_t> Encode(const void* values, const EncodeTerms& terms,
                                      std::span<std::byte> out) const override {
@@ -114,7 +115,7 @@ class Bloom final : public FloatCodec {
           absl::StrCat("codec bloom: ", shape.elements, " elements in one message are too many"));
     }
     std::vector<std::uint32_t> largest, words, positive;
-    if (!FindLargest(values, shape, filter_.ratio, &largest)) return NotFinite(kName);
+    if (!FindLargest(values, shape, filter_.ratio, &largest)) return NotFinite(kBloomName);
     const SparseKernels& kernels = ChosenKernels().sparse;
     ByteWriter writer(out);
     writer.Put(filter_.ratio);
@@ -137,8 +138,8 @@ class Bloom final : public FloatCodec {
                                     .bits = static_cast<std::uint32_t>(bits),
                                     .hashes = filter_.hashes};
         std::size_t found = 0;
-        for (std::uint64_t i = 0; i < size && !all; i += kStretch) {
-          const std::uint64_t stretch = std::min<std::uint64_t>(kStretch, size - i);
+        for (std::uint64_t i = 0; i < size && !all; i += kPlacesAtOnce) {
+          const std::uint64_t stretch = std::min<std::uint64_t>(kPlacesAtOnce, size - i);
           positive.resize(std::max(positive.size(), found + stretch));
           found += kernels.select_in_filter(filter, static_cast<std::uint32_t>(i), stretch,
                                             positive.data() + found);
@@ -169,23 +170,24 @@ class Bloom final : public FloatCodec {
                                  const Each& each) {
     if (shape.elements == 0) {
       if (encoded.empty()) return absl::OkStatus();
-      return Malformed(kName, encoded.size(), " bytes for no elements");
+      return Malformed(kBloomName, encoded.size(), " bytes for no elements");
     }
-    if (shape.elements > kMaxSparseElements) return Malformed(kName, shape.elements, " elements");
+    if (shape.elements > kMaxSparseElements)
+      return Malformed(kBloomName, shape.elements, " elements");
     ByteReader reader(encoded);
     FilterTerms terms;
     if (!reader.Take(&terms.ratio) || !reader.Take(&terms.bits_256) ||
         !reader.Take(&terms.hashes)) {
-      return Malformed(kName, "only ", encoded.size(), " bytes");
+      return Malformed(kBloomName, "only ", encoded.size(), " bytes");
     }
     if (!(terms.ratio > 0 && terms.ratio <= 1) || terms.bits_256 == 0 || terms.hashes == 0 ||
         terms.hashes > 32) {
-      return Malformed(kName, "ratio ", terms.ratio, ", ", terms.bits_256, "/256 bits, ",
+      return Malformed(kBloomName, "ratio ", terms.ratio, ", ", terms.bits_256, "/256 bits, ",
                        static_cast<int>(terms.hashes), " hashes");
     }
     const SparseKernels& kernels = ChosenKernels().sparse;
     std::vector<std::uint32_t> words;
-    std::uint32_t places[kStretch];
+    std::uint32_t places[kPlacesAtOnce];
     bool finite = true;
     const auto take = [&](std::uint64_t place) {
       float value;
@@ -198,10 +200,10 @@ class Bloom final : public FloatCodec {
     for (std::uint64_t begin = 0; begin < shape.elements; begin += group) {
       const std::uint64_t size = std::min(group, shape.elements - begin);
       std::uint8_t form = 0;
-      if (!reader.Take(&form) || form > kFilter) return Malformed(kName, "no form of a group");
+      if (!reader.Take(&form) || form > kFilter) return Malformed(kBloomName, "no form of a group");
       if (form == kAllValues) {
         for (std::uint64_t i = 0; i < size; ++i) {
-          if (!take(begin + i)) return Malformed(kName, "too few values");
+          if (!take(begin + i)) return Malformed(kBloomName, "too few values");
         }
         continue;
       }
@@ -209,26 +211,26 @@ class Bloom final : public FloatCodec {
       const std::uint64_t filter_bytes = (bits + 7) / 8;
       const std::byte* const from = reader.Skip(filter_bytes);
       if (from == nullptr || bits > kMaxFilterBits) {
-        return Malformed(kName, reader.left(), " bytes for a filter of ", bits, " bits");
+        return Malformed(kBloomName, reader.left(), " bytes for a filter of ", bits, " bits");
       }
       if (bits % 8 != 0 && std::to_integer<unsigned>(from[filter_bytes - 1]) >> bits % 8 != 0) {
-        return Malformed(kName, "bits beyond a filter of ", bits);
+        return Malformed(kBloomName, "bits beyond a filter of ", bits);
       }
       words.assign((bits + 31) / 32, 0);
       std::memcpy(words.data(), from, filter_bytes);
       const BloomFilter filter = {
           .words = words.data(), .bits = static_cast<std::uint32_t>(bits), .hashes = terms.hashes};
-      for (std::uint64_t i = 0; i < size; i += kStretch) {
+      for (std::uint64_t i = 0; i < size; i += kPlacesAtOnce) {
         const std::size_t found =
             kernels.select_in_filter(filter, static_cast<std::uint32_t>(i),
-                                     std::min<std::uint64_t>(kStretch, size - i), places);
+                                     std::min<std::uint64_t>(kPlacesAtOnce, size - i), places);
         for (std::size_t j = 0; j < found; ++j) {
-          if (!take(begin + places[j])) return Malformed(kName, "too few values");
+          if (!take(begin + places[j])) return Malformed(kBloomName, "too few values");
         }
       }
     }
-    if (reader.left() > 0) return Malformed(kName, reader.left(), " bytes too many");
-    return finite ? absl::OkStatus() : Malformed(kName, "a value is not finite");
+    if (reader.left() > 0) return Malformed(kBloomName, reader.left(), " bytes too many");
+    return finite ? absl::OkStatus() : Malformed(kBloomName, "a value is not finite");
   }
 
   FilterTerms filter_;
@@ -237,7 +239,7 @@ class Bloom final : public FloatCodec {
 absl::StatusOr<std::unique_ptr<Codec>> MakeBloom(const CodecOptions& options) {
   double ratio = 0.01, fpr = 0.01;
   LEEWAY_RETURN_IF_ERROR(ReadOptions(
-      kName, options,
+      kBloomName, options,
       {{.name = "", .what = "ratio", .value = &ratio, .low = 0, .high = 1, .low_open = true},
        {.name = "fpr", .value = &fpr, .low = 0, .high = 0.5, .low_open = true}}));
   return std::make_unique<Bloom>(ratio, fpr);

@@ -102,13 +102,11 @@ class Dgc final : public SparseCodec {
   }
   // v = v + message − g; u = u − mᵏ g where nothing was sent. What u had where it was sent is gone:
   // it was masked.
-  void TakeBack(std::span<const std::byte> encoded, const float* values, std::uint64_t later,
+  void TakeBack(const float* sent, const float* values, std::uint64_t later,
                 const EncodeTerms& terms) const override {
     const std::uint64_t size = terms.shape.elements;
-    if (size == 0 || terms.state.size() != StateElements(terms.shape)) return;
+    if (terms.state.size() != StateElements(terms.shape)) return;
     float* const velocity = terms.state.data();
-    std::vector<float> sent(size, 0.0f);
-    if (!DecodeAdd(encoded, terms.shape, 1, sent.data()).ok()) return;
     const float factor = values == nullptr ? 0 : ClipFactor(values, size);
     const auto left = static_cast<float>(std::pow(options_.momentum, static_cast<double>(later)));
     for (std::uint64_t i = 0; i < size; ++i) {

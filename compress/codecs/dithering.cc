@@ -15,7 +15,7 @@ constexpr std::uint8_t kNatural = 0x80;
 constexpr int kMinBits = 2, kMaxBits = 8;
 // Elements whose codes, a byte each, are made or taken apart at a time; a multiple of 8, so that
 // each piece begins at a byte of the message.
-constexpr std::size_t kPiece = 1024;
+constexpr std::size_t kCodesAtOnce = 1024;
 
 const LevelKernels& KernelOf(bool natural) {
   const DitherKernels& kernels = ChosenKernels().dither;
@@ -89,11 +89,11 @@ void Dithering::PutGroup(const float* values, std::uint64_t key, std::size_t g,
   const auto pack = ChosenKernels().dither.pack;
   const std::size_t first = message->groups().First(g), size = message->groups().Elements(g);
   const float scale = message->Scale(g);
-  std::uint8_t codes[kPiece];
+  std::uint8_t codes[kCodesAtOnce];
   double sum = 0;  // of the magnitudes of elements that are sent
   std::size_t sent = 0;
-  for (std::size_t i = 0; i < size; i += kPiece) {
-    const std::size_t elements = std::min(kPiece, size - i);
+  for (std::size_t i = 0; i < size; i += kCodesAtOnce) {
+    const std::size_t elements = std::min(kCodesAtOnce, size - i);
     const float* const from = values + first + i;
     round(from, elements, scale, options_.bits, key, static_cast<std::uint32_t>(first + i), codes);
     pack(codes, elements, options_.bits, message->Codes(g) + PackedBytes(i, options_.bits));
@@ -112,9 +112,9 @@ template <class Piece>
 void Dithering::WalkGroup(std::size_t g, const GroupWriter& message, const Piece& piece) const {
   const auto unpack = ChosenKernels().dither.unpack;
   const std::size_t first = message.groups().First(g), size = message.groups().Elements(g);
-  std::uint8_t codes[kPiece];
-  for (std::size_t i = 0; i < size; i += kPiece) {
-    const std::size_t elements = std::min(kPiece, size - i);
+  std::uint8_t codes[kCodesAtOnce];
+  for (std::size_t i = 0; i < size; i += kCodesAtOnce) {
+    const std::size_t elements = std::min(kCodesAtOnce, size - i);
     unpack(message.Codes(g) + PackedBytes(i, options_.bits), elements, options_.bits, codes);
     piece(codes, first + i, elements);
   }
@@ -167,12 +167,12 @@ absl::Status Dithering::Walk(std::span<const std::byte> encoded, const CodecShap
                           GroupReader::Of(name_, shape, front.bits, &reader));
   const LevelKernels& kernel = KernelOf(front.natural);
   const auto unpack = ChosenKernels().dither.unpack;
-  std::uint8_t codes[kPiece];
+  std::uint8_t codes[kCodesAtOnce];
   for (std::size_t g = 0; g < message.groups().count(); ++g) {
     const std::size_t first = message.groups().First(g), size = message.groups().Elements(g);
     const float scale = message.Scale(g);
-    for (std::size_t i = 0; i < size; i += kPiece) {
-      const std::size_t elements = std::min(kPiece, size - i);
+    for (std::size_t i = 0; i < size; i += kCodesAtOnce) {
+      const std::size_t elements = std::min(kCodesAtOnce, size - i);
       unpack(message.Codes(g) + PackedBytes(i, front.bits), elements, front.bits, codes);
       piece(kernel, codes, first + i, elements, scale, front.bits);
     }

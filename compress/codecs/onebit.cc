@@ -33,11 +33,11 @@
 namespace leeway::compress {
 namespace {
 
-constexpr absl::string_view kName = "onebit";
+constexpr absl::string_view kOnebitName = "onebit";
 constexpr int kBits = 1;
 // What is read twice is read in pieces that stay in the first cache, and a multiple of the stretch
 // that sum_abs sums up in float, so that the sum is the same.
-constexpr std::size_t kPiece = 4096;
+constexpr std::size_t kSignsAtOnce = 4096;
 
 class OneBit final : public FloatCodec, public OnePassFeedback {
  public:
@@ -84,8 +84,8 @@ class OneBit final : public FloatCodec, public OnePassFeedback {
     }
     ByteReader reader(carry.sent);
     LEEWAY_ASSIGN_OR_RETURN(const GroupReader sent,
-                            GroupReader::Of(kName, terms.shape, kBits, &reader));
-    if (sent.groups().count() != count) return Malformed(kName, "other groups than before");
+                            GroupReader::Of(kOnebitName, terms.shape, kBits, &reader));
+    if (sent.groups().count() != count) return Malformed(kOnebitName, "other groups than before");
     for (std::size_t g = 0; g < count; ++g) {
       const auto shrink_and_carry = [scale = sent.Scale(g)](const float* values, const float* kept,
                                                             std::size_t size, float factor,
@@ -128,7 +128,8 @@ class OneBit final : public FloatCodec, public OnePassFeedback {
       const std::size_t size = groups.Elements(g);
       double sum = SumAndSigns(from, size, message->Codes(g));
       if (!std::isfinite(sum)) {
-        if (!std::isfinite(ChosenKernels().reduce.max_abs(from, size))) return NotFinite(kName);
+        if (!std::isfinite(ChosenKernels().reduce.max_abs(from, size)))
+          return NotFinite(kOnebitName);
         sum = SumInDouble(from, size);
       }
       message->PutScale(g, static_cast<float>(sum / static_cast<double>(size)));
@@ -143,15 +144,15 @@ class OneBit final : public FloatCodec, public OnePassFeedback {
                                  GroupWriter* message) {
     const std::size_t first = message->groups().First(g), size = message->groups().Elements(g);
     double sum = 0;
-    for (std::size_t i = 0; i < size; i += kPiece) {
-      const std::size_t piece = std::min(kPiece, size - i), at = first + i;
+    for (std::size_t i = 0; i < size; i += kSignsAtOnce) {
+      const std::size_t piece = std::min(kSignsAtOnce, size - i), at = first + i;
       float* const to = carry.carried + at;
       const float largest =
           carry_piece(carry.values + at, carry.kept + at, piece, carry.factor, to);
-      if (!std::isfinite(largest)) return NotFinite(kName);
+      if (!std::isfinite(largest)) return NotFinite(kOnebitName);
       sum += SumAndSigns(to, piece, message->Codes(g) + i / 8);
     }
-    if (!std::isfinite(sum)) return NotFinite(kName);
+    if (!std::isfinite(sum)) return NotFinite(kOnebitName);
     message->PutScale(g, static_cast<float>(sum / static_cast<double>(size)));
     return absl::OkStatus();
   }
@@ -159,8 +160,8 @@ class OneBit final : public FloatCodec, public OnePassFeedback {
   static double SumAndSigns(const float* values, std::size_t size, std::uint8_t* bits) {
     const Kernels& kernels = ChosenKernels();
     double sum = 0;
-    for (std::size_t i = 0; i < size; i += kPiece) {
-      const std::size_t piece = std::min(kPiece, size - i);
+    for (std::size_t i = 0; i < size; i += kSignsAtOnce) {
+      const std::size_t piece = std::min(kSignsAtOnce, size - i);
       sum += kernels.reduce.sum_abs(values + i, piece);
       kernels.sign.take(values + i, piece, bits + i / 8);
     }
@@ -177,10 +178,10 @@ class OneBit final : public FloatCodec, public OnePassFeedback {
   template <class Group>
   static absl::Status Walk(std::span<const std::byte> encoded, const CodecShape& shape,
                            const Group& group) {
-    if (shape.elements == 0) return CheckNothing(kName, encoded);
+    if (shape.elements == 0) return CheckNothing(kOnebitName, encoded);
     ByteReader reader(encoded);
     LEEWAY_ASSIGN_OR_RETURN(const GroupReader message,
-                            GroupReader::Of(kName, shape, kBits, &reader));
+                            GroupReader::Of(kOnebitName, shape, kBits, &reader));
     const Groups& groups = message.groups();
     for (std::size_t g = 0; g < groups.count(); ++g) {
       group(message.Codes(g), groups.First(g), groups.Elements(g), message.Scale(g));
@@ -193,8 +194,8 @@ class OneBit final : public FloatCodec, public OnePassFeedback {
 
 absl::StatusOr<std::unique_ptr<Codec>> MakeOneBit(const CodecOptions& options) {
   double group = 0;
-  LEEWAY_RETURN_IF_ERROR(ReadOptions(kName, options, {GroupOption(&group)}));
-  LEEWAY_RETURN_IF_ERROR(CheckGroupOption(kName, group));
+  LEEWAY_RETURN_IF_ERROR(ReadOptions(kOnebitName, options, {GroupOption(&group)}));
+  LEEWAY_RETURN_IF_ERROR(CheckGroupOption(kOnebitName, group));
   return std::make_unique<OneBit>(static_cast<std::uint64_t>(group));
 }
 

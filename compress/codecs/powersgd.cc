@@ -48,11 +48,11 @@
 namespace leeway::compress {
 namespace {
 
-constexpr float kLargest = 1e35f;
+constexpr float kFactoredMax = 1e35f;
 
-constexpr absl::string_view kName = "powersgd";
-constexpr std::size_t kHeaderBytes = 2;
-constexpr int kExponents[] = {0, 64};
+constexpr absl::string_view kPowerSgdName = "powersgd";
+constexpr std::size_t kPowerSgdHeaderBytes = 2;
+constexpr int kFactorExponents[] = {0, 64};
 // Of the largest elements of P and of Q, and the rank: no sum of products is larger.
 constexpr double kProductMax = 0x1p126;
 
@@ -101,27 +101,27 @@ struct Parsed {
   const std::byte* q = nullptr;
 };
 
-absl::StatusOr<Parsed> Parse(std::span<const std::byte> encoded, const CodecShape& shape) {
+absl::StatusOr<Parsed> ParseFactors(std::span<const std::byte> encoded, const CodecShape& shape) {
   ByteReader reader(encoded);
   std::uint8_t rank = 0, exponent = 0;
   if (!reader.Take(&rank) || !reader.Take(&exponent)) {
-    return Malformed(kName, encoded.size(), " bytes hold no header");
+    return Malformed(kPowerSgdName, encoded.size(), " bytes hold no header");
   }
   Parsed parsed{.matrix = MatrixOf(shape), .rank = rank};
   if (rank > 0 && (rank > kRankMax || !HasRank(parsed.matrix, rank))) {
-    return Malformed(kName, "rank ", static_cast<int>(rank), " of a matrix of ", parsed.matrix.rows,
-                     " rows and ", parsed.matrix.columns, " columns");
+    return Malformed(kPowerSgdName, "rank ", static_cast<int>(rank), " of a matrix of ",
+                     parsed.matrix.rows, " rows and ", parsed.matrix.columns, " columns");
   }
-  if (exponent != 0 && (exponent != kExponents[1] || rank == 0)) {
-    return Malformed(kName, "exponent ", static_cast<int>(exponent));
+  if (exponent != 0 && (exponent != kFactorExponents[1] || rank == 0)) {
+    return Malformed(kPowerSgdName, "exponent ", static_cast<int>(exponent));
   }
   const std::size_t floats = rank > 0 ? FactorElements(parsed.matrix, rank) : shape.elements;
   if (reader.left() != floats * sizeof(float)) {
-    return Malformed(kName, reader.left(), " bytes are not ", floats, " floats");
+    return Malformed(kPowerSgdName, reader.left(), " bytes are not ", floats, " floats");
   }
   parsed.values = reader.Skip(floats * sizeof(float));
   if (rank == 0) {
-    if (!AllFinite(parsed.values, floats)) return Malformed(kName, "a value is not finite");
+    if (!AllFinite(parsed.values, floats)) return Malformed(kPowerSgdName, "a value is not finite");
     return parsed;
   }
   const std::size_t p_elements = rank * parsed.matrix.rows;
@@ -131,7 +131,7 @@ absl::StatusOr<Parsed> Parse(std::span<const std::byte> encoded, const CodecShap
   if (!AllFinite(parsed.values, p_elements, &largest_p) ||
       !AllFinite(parsed.q, floats - p_elements, &largest_q) ||
       !ProductIsFinite(largest_p, largest_q, rank)) {
-    return Malformed(kName, "P·Qᵀ is not finite");
+    return Malformed(kPowerSgdName, "P·Qᵀ is not finite");
   }
   return parsed;
 }
@@ -181,21 +181,21 @@ class PowerSgd final : public FloatCodec {
     const MatrixShape matrix = MatrixOf(shape);
     const std::size_t floats =
         HasRank(matrix, rank_) ? FactorElements(matrix, rank_) : shape.elements;
-    return kHeaderBytes + floats * sizeof(float);
+    return kPowerSgdHeaderBytes + floats * sizeof(float);
   }
 
   // Of very large values what is left, value - decoded, may be no number: they go as they are.
   absl::StatusOr<std::size_t> EncodeAndSubtract(float* carried, const EncodeTerms& terms,
                                                 std::span<std::byte> out) const override {
     const std::size_t elements = terms.shape.elements;
-    if (ChosenKernels().reduce.max_abs(carried, elements) < kLargest) {
+    if (ChosenKernels().reduce.max_abs(carried, elements) < kFactoredMax) {
       return Codec::EncodeAndSubtract(carried, terms, out);
     }
     const std::vector<float> before(carried, carried + elements);
     absl::StatusOr<std::size_t> bytes = Codec::EncodeAndSubtract(carried, terms, out);
     if (std::isfinite(ChosenKernels().reduce.max_abs(carried, elements))) return bytes;
     std::copy(before.begin(), before.end(), carried);
-    return NotFinite(kName);
+    return NotFinite(kPowerSgdName);
   }
 
   absl::StatusOr<std::size_t> Encode(const void* values, const EncodeTerms& terms,
@@ -204,7 +204,7 @@ class PowerSgd final : public FloatCodec {
     const MatrixShape matrix = MatrixOf(terms.shape);
     if (!HasRank(matrix, rank_)) return EncodeAsItIs(m, terms.shape.elements, out);
     const std::vector<float> start = StartOf(terms.state, matrix.columns, rank_, terms.seed);
-    for (const int exponent : kExponents) {
+    for (const int exponent : kFactorExponents) {
       std::vector<float> p(rank_ * matrix.rows), q(start);
       if (!Step(m, matrix, std::ldexp(1.0f, -exponent), &p, &q)) continue;
       ByteWriter writer(out);
@@ -215,16 +215,16 @@ class PowerSgd final : public FloatCodec {
       KeepColumns(q, matrix.columns, rank_, terms.state);
       return writer.size();
     }
-    return NotFinite(kName);
+    return NotFinite(kPowerSgdName);
   }
 
   absl::Status Check(std::span<const std::byte> encoded, const CodecShape& shape) const override {
-    return Parse(encoded, shape).status();
+    return ParseFactors(encoded, shape).status();
   }
 
   absl::Status Decode(std::span<const std::byte> encoded, const CodecShape& shape,
                       void* values) const override {
-    LEEWAY_ASSIGN_OR_RETURN(const Parsed parsed, Parse(encoded, shape));
+    LEEWAY_ASSIGN_OR_RETURN(const Parsed parsed, ParseFactors(encoded, shape));
     if (parsed.rank > 0) {
       ChosenKernels().matrix.product(parsed.values, parsed.q, parsed.matrix, parsed.rank,
                                      parsed.scale, static_cast<float*>(values));
@@ -236,7 +236,7 @@ class PowerSgd final : public FloatCodec {
 
   absl::Status DecodeAdd(std::span<const std::byte> encoded, const CodecShape& shape, float factor,
                          float* sum) const override {
-    LEEWAY_ASSIGN_OR_RETURN(const Parsed parsed, Parse(encoded, shape));
+    LEEWAY_ASSIGN_OR_RETURN(const Parsed parsed, ParseFactors(encoded, shape));
     if (parsed.rank > 0) {
       ChosenKernels().matrix.add_product(parsed.values, parsed.q, parsed.matrix, parsed.rank,
                                          parsed.scale, factor, sum);
@@ -249,7 +249,8 @@ class PowerSgd final : public FloatCodec {
  private:
   static absl::StatusOr<std::size_t> EncodeAsItIs(const float* values, std::size_t elements,
                                                   std::span<std::byte> out) {
-    if (!std::isfinite(ChosenKernels().reduce.max_abs(values, elements))) return NotFinite(kName);
+    if (!std::isfinite(ChosenKernels().reduce.max_abs(values, elements)))
+      return NotFinite(kPowerSgdName);
     ByteWriter writer(out);
     writer.Put(std::uint8_t{0});
     writer.Put(std::uint8_t{0});
@@ -281,7 +282,7 @@ class PowerSgd final : public FloatCodec {
 
 absl::StatusOr<std::unique_ptr<Codec>> MakePowerSgd(const CodecOptions& options) {
   double rank = 2;
-  LEEWAY_RETURN_IF_ERROR(ReadOptions(kName, options,
+  LEEWAY_RETURN_IF_ERROR(ReadOptions(kPowerSgdName, options,
                                      {{.name = "",
                                        .what = "rank",
                                        .value = &rank,

@@ -38,21 +38,21 @@
 namespace leeway::compress {
 namespace {
 
-constexpr absl::string_view kName = "qsgd";
+constexpr absl::string_view kQsgdName = "qsgd";
 
 absl::StatusOr<std::unique_ptr<Codec>> MakeQsgd(const CodecOptions& given) {
   CodecOptions options = given;
-  LEEWAY_RETURN_IF_ERROR(NumberChoice(kName, "norm", {"max", "l2"}, &options));
-  LEEWAY_RETURN_IF_ERROR(NumberChoice(kName, "levels", {"uniform", "natural"}, &options));
+  LEEWAY_RETURN_IF_ERROR(NumberChoice(kQsgdName, "norm", {"max", "l2"}, &options));
+  LEEWAY_RETURN_IF_ERROR(NumberChoice(kQsgdName, "levels", {"uniform", "natural"}, &options));
   double bits = 4, group = 512, norm = 0, levels = 0;
   LEEWAY_RETURN_IF_ERROR(
-      ReadOptions(kName, options,
+      ReadOptions(kQsgdName, options,
                   {{.name = "bits", .value = &bits, .low = 2, .high = 8, .whole = true},
                    GroupOption(&group),
                    {.name = "norm", .value = &norm, .low = 0, .high = 1},
                    {.name = "levels", .value = &levels, .low = 0, .high = 1}}));
-  LEEWAY_RETURN_IF_ERROR(CheckGroupOption(kName, group));
-  return std::make_unique<Dithering>(kName,
+  LEEWAY_RETURN_IF_ERROR(CheckGroupOption(kQsgdName, group));
+  return std::make_unique<Dithering>(kQsgdName,
                                      DitheringOptions{.bits = static_cast<int>(bits),
                                                       .natural = levels != 0,
                                                       .group = static_cast<std::uint64_t>(group),

@@ -36,8 +36,8 @@
 namespace leeway::compress {
 namespace {
 
-constexpr absl::string_view kName = "randomk";
-constexpr std::size_t kHeaderBytes = 16;
+constexpr absl::string_view kRandomKName = "randomk";
+constexpr std::size_t kRandomKHeaderBytes = 16;
 
 std::uint64_t Draw(std::uint64_t seed, std::uint64_t row, std::uint64_t i, std::uint64_t below) {
   const std::uint64_t random = runtime::RandomAt(seed, row, i);
@@ -46,8 +46,8 @@ std::uint64_t Draw(std::uint64_t seed, std::uint64_t row, std::uint64_t i, std::
 
 // Calls each(place) for the k places of a row of `size` elements, in the order of the stretches.
 template <class Each>
-void ForEachPlace(std::uint64_t seed, std::uint64_t row, std::uint64_t size, std::uint64_t k,
-                  const Each& each) {
+void ForEachDrawnPlace(std::uint64_t seed, std::uint64_t row, std::uint64_t size, std::uint64_t k,
+                       const Each& each) {
   const std::uint64_t offset = Draw(seed, row, k, size), length = size / k, rest = size % k;
   // The stretch that begins at floor(i n / k), and i n modulo k: no division in the loop.
   std::uint64_t begin = 0, fraction = 0;
@@ -70,7 +70,7 @@ class RandomK final : public FloatCodec {
   bool contracts() const override { return !scale_; }
 
   std::size_t EncodedBytesMax(const CodecShape& shape) const override {
-    return shape.elements == 0 ? 0 : kHeaderBytes + 4 * CountOfRatio(ratio_, shape);
+    return shape.elements == 0 ? 0 : kRandomKHeaderBytes + 4 * CountOfRatio(ratio_, shape);
   }
   absl::StatusOr<std::size_t> Encode(const void* values, const EncodeTerms& terms,
                                      std::span<std::byte> out) const override {
@@ -112,21 +112,21 @@ class RandomK final : public FloatCodec {
     Message message;
     if (shape.elements == 0) {
       if (encoded.empty()) return message;
-      return Malformed(kName, encoded.size(), " bytes for no elements");
+      return Malformed(kRandomKName, encoded.size(), " bytes for no elements");
     }
     if (shape.elements > kMaxSparseElements) {
-      return Malformed(kName, shape.elements, " elements");
+      return Malformed(kRandomKName, shape.elements, " elements");
     }
     ByteReader reader(encoded);
     if (!reader.Take(&message.seed) || !reader.Take(&message.ratio)) {
-      return Malformed(kName, "only ", encoded.size(), " bytes");
+      return Malformed(kRandomKName, "only ", encoded.size(), " bytes");
     }
     if (!(message.ratio > 0 && message.ratio <= 1)) {
-      return Malformed(kName, "ratio ", message.ratio);
+      return Malformed(kRandomKName, "ratio ", message.ratio);
     }
     const std::uint64_t sent = CountOfRatio(message.ratio, shape);
     if (reader.left() != 4 * sent) {
-      return Malformed(kName, reader.left(), " bytes of values instead of ", 4 * sent);
+      return Malformed(kRandomKName, reader.left(), " bytes of values instead of ", 4 * sent);
     }
     message.values = reader.Skip(4 * sent);
     std::uint32_t largest = 0;
@@ -135,7 +135,7 @@ class RandomK final : public FloatCodec {
       std::memcpy(&bits, message.values + 4 * i, sizeof(bits));
       largest = std::max(largest, bits & 0x7fffffffu);
     }
-    if (largest >= kInfiniteMagnitude) return Malformed(kName, "a value is not finite");
+    if (largest >= kInfiniteMagnitude) return Malformed(kRandomKName, "a value is not finite");
     return message;
   }
 
@@ -145,13 +145,13 @@ class RandomK final : public FloatCodec {
     const std::uint64_t group = GroupElements(shape, 0);
     for (std::uint64_t begin = 0, row = 0; begin < shape.elements; begin += group, ++row) {
       const std::uint64_t size = std::min(group, shape.elements - begin);
-      ForEachPlace(message.seed, row, size, CountOfRatio(message.ratio, size),
-                   [&](std::uint64_t place) {
-                     float value;
-                     std::memcpy(&value, from, sizeof(value));
-                     from += sizeof(value);
-                     each(begin + place, value);
-                   });
+      ForEachDrawnPlace(message.seed, row, size, CountOfRatio(message.ratio, size),
+                        [&](std::uint64_t place) {
+                          float value;
+                          std::memcpy(&value, from, sizeof(value));
+                          from += sizeof(value);
+                          each(begin + place, value);
+                        });
     }
   }
 
@@ -171,7 +171,7 @@ class RandomK final : public FloatCodec {
                                                      kMaxSparseElements));
     }
     if (!std::isfinite(ChosenKernels().reduce.max_abs(values, shape.elements))) {
-      return NotFinite(kName);
+      return NotFinite(kRandomKName);
     }
     ByteWriter writer(out);
     // A caller whose seed stays the same still gets other places with each step.
@@ -183,7 +183,7 @@ class RandomK final : public FloatCodec {
       const std::uint64_t size = std::min(group, shape.elements - begin);
       const std::uint64_t k = CountOfRatio(ratio_, size);
       const double factor = scale_ ? static_cast<double>(size) / static_cast<double>(k) : 1;
-      ForEachPlace(seed, row, size, k, [&](std::uint64_t place) {
+      ForEachDrawnPlace(seed, row, size, k, [&](std::uint64_t place) {
         const float sent = Bounded(factor * static_cast<double>(values[begin + place]));
         writer.Put(sent);
         each(begin + place, sent);
@@ -199,7 +199,7 @@ class RandomK final : public FloatCodec {
 absl::StatusOr<std::unique_ptr<Codec>> MakeRandomK(const CodecOptions& options) {
   double ratio = 0.01, scale = 0;
   LEEWAY_RETURN_IF_ERROR(ReadOptions(
-      kName, options,
+      kRandomKName, options,
       {{.name = "", .what = "ratio", .value = &ratio, .low = 0, .high = 1, .low_open = true},
        {.name = "scale", .value = &scale, .low = 0, .high = 1, .whole = true}}));
   return std::make_unique<RandomK>(ratio, scale != 0);

@@ -50,10 +50,10 @@
 namespace leeway::compress {
 namespace {
 
-constexpr absl::string_view kName = "sketch";
+constexpr absl::string_view kSketchName = "sketch";
 constexpr std::uint64_t kSeed = 0x536b65746368;
-constexpr std::size_t kHeaderBytes = 1 + 8 + 8;
-constexpr int kExponents[] = {0, 64};
+constexpr std::size_t kSketchHeaderBytes = 1 + 8 + 8;
+constexpr int kCellExponents[] = {0, 64};
 
 // What stands at the front of a message.
 struct Header {
@@ -93,7 +93,7 @@ Group GroupOf(const Header& header, std::uint64_t begin, std::uint64_t elements,
 template <class With>
 std::size_t ForEachGroup(const Header& header, const CodecShape& shape, With with) {
   const std::uint64_t each = GroupElements(shape, 0);
-  std::size_t at = kHeaderBytes;
+  std::size_t at = kSketchHeaderBytes;
   for (std::uint64_t begin = 0; begin < shape.elements; begin += each) {
     const Group group = GroupOf(header, begin, std::min(each, shape.elements - begin), at);
     at += group.bytes();
@@ -105,9 +105,9 @@ std::size_t ForEachGroup(const Header& header, const CodecShape& shape, With wit
 // All full rows are alike, so that this takes no longer for many.
 std::size_t MessageBytes(const Header& header, const CodecShape& shape) {
   const std::uint64_t each = GroupElements(shape, 0);
-  if (each == 0) return kHeaderBytes;
+  if (each == 0) return kSketchHeaderBytes;
   const std::uint64_t last = shape.elements % each;
-  return kHeaderBytes + shape.elements / each * GroupOf(header, 0, each, 0).bytes() +
+  return kSketchHeaderBytes + shape.elements / each * GroupOf(header, 0, each, 0).bytes() +
          (last > 0 ? GroupOf(header, 0, last, 0).bytes() : 0);
 }
 
@@ -123,30 +123,30 @@ const std::byte* FloatsOf(std::span<const std::byte> message, const Group& group
 }
 
 // What a message says, checked.
-absl::StatusOr<Header> Parse(std::span<const std::byte> message, const CodecShape& shape) {
+absl::StatusOr<Header> ParseSketch(std::span<const std::byte> message, const CodecShape& shape) {
   ByteReader reader(message);
   Header header;
   if (!reader.Take(&header.rows) || !reader.Take(&header.ratio) || !reader.Take(&header.seed)) {
-    return Malformed(kName, message.size(), " bytes hold no header");
+    return Malformed(kSketchName, message.size(), " bytes hold no header");
   }
   if (header.rows % 2 == 0 || header.rows > kSketchRowsMax) {
-    return Malformed(kName, static_cast<int>(header.rows), " rows");
+    return Malformed(kSketchName, static_cast<int>(header.rows), " rows");
   }
   if (!(header.ratio > 0 && header.ratio <= 1)) {
-    return Malformed(kName, "ratio ", header.ratio);
+    return Malformed(kSketchName, "ratio ", header.ratio);
   }
   const std::size_t bytes = MessageBytes(header, shape);
   if (message.size() != bytes) {
-    return Malformed(kName, message.size(), " bytes are not the ", bytes, " of ", shape.elements,
-                     " elements");
+    return Malformed(kSketchName, message.size(), " bytes are not the ", bytes, " of ",
+                     shape.elements, " elements");
   }
   absl::Status status;
   ForEachGroup(header, shape, [&](const Group& group) {
     if (const int exponent = ExponentOf(message, group);
-        exponent != kExponents[0] && exponent != kExponents[1]) {
-      status = Malformed(kName, "exponent ", exponent);
+        exponent != kCellExponents[0] && exponent != kCellExponents[1]) {
+      status = Malformed(kSketchName, "exponent ", exponent);
     } else if (!AllFinite(FloatsOf(message, group), group.floats)) {
-      status = Malformed(kName, "a cell is not finite");
+      status = Malformed(kSketchName, "a cell is not finite");
     }
     return status.ok();
   });
@@ -193,17 +193,17 @@ class Sketch final : public FloatCodec {
       finite = EncodeGroup(floats + group.begin, header, group, out.data() + group.at);
       return finite;
     });
-    if (!finite) return NotFinite(kName);
+    if (!finite) return NotFinite(kSketchName);
     return bytes;
   }
 
   absl::Status Check(std::span<const std::byte> encoded, const CodecShape& shape) const override {
-    return Parse(encoded, shape).status();
+    return ParseSketch(encoded, shape).status();
   }
 
   absl::Status Decode(std::span<const std::byte> encoded, const CodecShape& shape,
                       void* values) const override {
-    LEEWAY_ASSIGN_OR_RETURN(const Header header, Parse(encoded, shape));
+    LEEWAY_ASSIGN_OR_RETURN(const Header header, ParseSketch(encoded, shape));
     auto* const floats = static_cast<float*>(values);
     ForEachGroup(header, shape, [&](const Group& group) {
       const std::byte* const cells = FloatsOf(encoded, group);
@@ -221,7 +221,7 @@ class Sketch final : public FloatCodec {
 
   absl::Status DecodeAdd(std::span<const std::byte> encoded, const CodecShape& shape, float factor,
                          float* sum) const override {
-    LEEWAY_ASSIGN_OR_RETURN(const Header header, Parse(encoded, shape));
+    LEEWAY_ASSIGN_OR_RETURN(const Header header, ParseSketch(encoded, shape));
     ForEachGroup(header, shape, [&](const Group& group) {
       const std::byte* const cells = FloatsOf(encoded, group);
       if (!group.has_table) {
@@ -245,9 +245,9 @@ class Sketch final : public FloatCodec {
 
   absl::Status AddEncoded(std::span<const std::byte> encoded, const CodecShape& shape,
                           std::span<std::byte> sum) const override {
-    LEEWAY_ASSIGN_OR_RETURN(const Header header, Parse(encoded, shape));
-    LEEWAY_RETURN_IF_ERROR(Parse(sum, shape).status());
-    if (std::memcmp(encoded.data(), sum.data(), kHeaderBytes) != 0) {
+    LEEWAY_ASSIGN_OR_RETURN(const Header header, ParseSketch(encoded, shape));
+    LEEWAY_RETURN_IF_ERROR(ParseSketch(sum, shape).status());
+    if (std::memcmp(encoded.data(), sum.data(), kSketchHeaderBytes) != 0) {
       return absl::InvalidArgumentError(
           "sketches of different rows, ratio or seed cannot be added up");
     }
@@ -256,7 +256,7 @@ class Sketch final : public FloatCodec {
     ForEachGroup(header, shape, [&](const Group& group) {
       const int theirs = ExponentOf(encoded, group), ours = ExponentOf(sum, group);
       finite = false;
-      for (const int exponent : kExponents) {
+      for (const int exponent : kCellExponents) {
         if (exponent < std::max(theirs, ours) || (exponent > 0 && !group.has_table)) continue;
         std::byte* const at = added.data() + group.at;
         std::memcpy(at, sum.data() + group.at, group.bytes());
@@ -288,7 +288,7 @@ class Sketch final : public FloatCodec {
       std::memcpy(out, values, group.floats * sizeof(float));
       return AllFinite(out, group.floats);
     }
-    for (const int exponent : kExponents) {
+    for (const int exponent : kCellExponents) {
       *out = static_cast<std::byte>(exponent);
       std::memset(out + 1, 0, group.floats * sizeof(float));
       ChosenKernels().sketch.add(values, group.elements, std::ldexp(1.0f, -exponent),
@@ -305,7 +305,7 @@ class Sketch final : public FloatCodec {
 absl::StatusOr<std::unique_ptr<Codec>> MakeSketch(const CodecOptions& options) {
   double rows = 5, ratio = 0.1;
   LEEWAY_RETURN_IF_ERROR(
-      ReadOptions(kName, options,
+      ReadOptions(kSketchName, options,
                   {{.name = "rows",
                     .value = &rows,
                     .low = 1,
@@ -314,8 +314,9 @@ absl::StatusOr<std::unique_ptr<Codec>> MakeSketch(const CodecOptions& options) {
                    {.name = "ratio", .value = &ratio, .low = 0, .high = 1, .low_open = true}}));
   const auto whole = static_cast<std::uint8_t>(rows);
   if (whole % 2 == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "codec ", kName, ": rows is ", static_cast<int>(whole), ", has to be odd, for a median"));
+    return absl::InvalidArgumentError(absl::StrCat("codec ", kSketchName, ": rows is ",
+                                                   static_cast<int>(whole),
+                                                   ", has to be odd, for a median"));
   }
   return std::make_unique<Sketch>(whole, ratio);
 }

@@ -39,23 +39,23 @@
 namespace leeway::compress {
 namespace {
 
-constexpr absl::string_view kName = "ternary";
+constexpr absl::string_view kTernaryName = "ternary";
 
 absl::StatusOr<std::unique_ptr<Codec>> MakeTernary(const CodecOptions& given) {
   CodecOptions options = given;
-  LEEWAY_RETURN_IF_ERROR(NumberChoice(kName, "scale", {"fit", "max"}, &options));
+  LEEWAY_RETURN_IF_ERROR(NumberChoice(kTernaryName, "scale", {"fit", "max"}, &options));
   double clip = 0, group = 512, scale = 0;
-  LEEWAY_RETURN_IF_ERROR(ReadOptions(kName, options,
+  LEEWAY_RETURN_IF_ERROR(ReadOptions(kTernaryName, options,
                                      {{.name = "clip", .value = &clip, .low = 0, .high = 100},
                                       GroupOption(&group),
                                       {.name = "scale", .value = &scale, .low = 0, .high = 1}}));
-  LEEWAY_RETURN_IF_ERROR(CheckGroupOption(kName, group));
+  LEEWAY_RETURN_IF_ERROR(CheckGroupOption(kTernaryName, group));
   if (clip > 0 && clip < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("codec ternary: clip is ", clip, ", may be 0 or from 1 to 100"));
   }
   return std::make_unique<Dithering>(
-      kName,
+      kTernaryName,
       DitheringOptions{
           .bits = 2, .group = static_cast<std::uint64_t>(group), .clip = clip, .fit = scale == 0});
 }

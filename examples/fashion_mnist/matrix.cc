@@ -83,6 +83,7 @@ PanelFunction ChoosePanel() {
 
 void Multiply(Left left, const float* b, float* c, std::size_t rows, std::size_t inner,
               std::size_t columns) {
+  if (rows == 0 || inner == 0) return;  // what is empty may be at no address
   static const PanelFunction panel = ChoosePanel();
   std::size_t column = 0;
   for (; column + kTileColumns <= columns; column += kTileColumns) {

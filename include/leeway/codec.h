@@ -104,13 +104,13 @@ class Codec {
   virtual absl::StatusOr<std::size_t> EncodeAndSubtract(float* carried, const EncodeTerms& terms,
                                                         std::span<std::byte> out) const;
 
-  // For codecs that keep their residual themselves: servers have refused `encoded`, a message that
-  // was encoded from `values`, [elements] of float32, and nothing of it was applied. What it took
-  // out of the state returns, and what the values brought leaves it, so that they may be pushed
-  // again. Null: they cannot be, and stay in the state. `later`: messages encoded since. By
-  // default nothing.
-  virtual void TakeBack(std::span<const std::byte> /*encoded*/, const float* /*values*/,
-                        std::uint64_t /*later*/, const EncodeTerms& /*terms*/) const {}
+  // For codecs that keep their residual themselves: servers have refused a message, which decodes
+  // to `sent` and was encoded from `values`, both [elements] of float32, and nothing of it was
+  // applied. What it took out of the state returns, and what the values brought leaves it, so that
+  // they may be pushed again. Null: they cannot be, and stay in the state. `later`: messages
+  // encoded since. By default nothing.
+  virtual void TakeBack(const float* /*sent*/, const float* /*values*/, std::uint64_t /*later*/,
+                        const EncodeTerms& /*terms*/) const {}
 };
 
 // What stands behind a codec's name: "topk:0.01,exact=1" gives {"": "0.01", "exact": "1"}.

@@ -301,8 +301,11 @@ class Worker {
   absl::Status LoadResiduals(absl::string_view directory,
                              std::optional<std::uint32_t> rank = std::nullopt);
 
-  // Leaves the cluster: the others no longer wait for this worker. Later calls fail with
-  // FAILED_PRECONDITION. Idempotent.
+  // Leaves the cluster: the others no longer wait for this worker. What it has pushed is answered
+  // first. With replicas an iteration in which it has pushed to a BSP table is ended as by Clock(),
+  // and waited for until the others have ended it, too, for at most Config::request_timeout: after
+  // that DEADLINE_EXCEEDED says that it has left, and that a server's death may still lose these
+  // pushes. Later calls fail with FAILED_PRECONDITION. Idempotent.
   absl::Status Leave();
 
   WorkerStats stats() const;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/mutants.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::ps {
@@ -17,7 +18,8 @@ struct RestoreJob::Needed {
 };
 
 void RestoreJob::AnswerAgain() {
-  if (reply_.has_value()) setup_.tell_scheduler(*reply_);
+  if (reply_.has_value() && !runtime::Planted<"restored-said-once">())
+    setup_.tell_scheduler(*reply_);
 }
 
 void RestoreJob::Start() {
@@ -41,7 +43,8 @@ void RestoreJob::ReadManifests(std::uint32_t num_shards, const std::vector<bool>
   auto chain = ReadModelChain(setup_.files, restore_.directory);
   if (!chain.ok()) return Finish(chain.status());
   chain_ = *std::move(chain);
-  if (chain_.front().checksum != restore_.checksum) {
+  if (chain_.front().checksum != restore_.checksum &&
+      !runtime::Planted<"another-checkpoint-restored">()) {
     return Finish(absl::DataLossError(absl::StrCat(
         restore_.directory, " is another checkpoint here than where the scheduler runs (",
         checkpoint::kManifestName, " differs): every server needs the folder that LEEWAY_RESTORE ",
@@ -50,7 +53,9 @@ void RestoreJob::ReadManifests(std::uint32_t num_shards, const std::vector<bool>
   // With another number of shards, rows lie anywhere.
   const std::uint32_t saved = chain_.front().num_shards;
   for (std::uint32_t shard = saved; shard-- > 0;) {
-    if (saved != num_shards || here[shard]) to_read_.push_back(shard);
+    if ((saved != num_shards && !runtime::Planted<"reads-own-shards-alone">()) ||
+        (shard < here.size() && here[shard]))
+      to_read_.push_back(shard);
   }
   ReadNext();
 }

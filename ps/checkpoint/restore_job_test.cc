@@ -65,5 +65,25 @@ TEST_F(RestoreJobTest, OnlyTheCheckpointThatTheSchedulerHasReadIsTaken) {
   EXPECT_THAT(std::string(refused.message()), HasSubstr("LEEWAY_RESTORE"));
 }
 
+// The scheduler asks until it is answered.
+TEST_F(RestoreJobTest, WhatIsAskedAgainIsAnsweredAgain) {
+  PutCheckpoint(41);
+  int replies = 0;
+  const auto job = std::make_shared<RestoreJob>(
+      RestoreJob::Setup{.files = host_->files(),
+                        .loop = loop_->loop(),
+                        .reader = loop_->loop(),
+                        .on_every_thread = [](auto, absl::AnyInvocable<void()> done) { done(); },
+                        .tell_scheduler = [&](const proto::AnyMessage&) { ++replies; }},
+      proto::RestoreShards{.request = 1, .directory = kPath, .checksum = 0});
+  job->AnswerAgain();
+  EXPECT_EQ(replies, 0) << "it has not ended";
+  job->Start();
+  world_.RunFor(absl::Seconds(1));
+  EXPECT_EQ(replies, 1);
+  job->AnswerAgain();
+  EXPECT_EQ(replies, 2);
+}
+
 }  // namespace
 }  // namespace leeway::ps

@@ -6,6 +6,7 @@
 #include "checkpoint/folder.h"
 #include "proto/settings_schedule.h"
 #include "ps/store/feedback.h"
+#include "runtime/mutants.h"
 #include "runtime/status_macros.h"
 
 namespace leeway::ps {
@@ -18,7 +19,7 @@ constexpr std::size_t kSavedMax = 4;
 
 const SavedGenerations::ByTable* SavedGenerations::Find(const std::string& folder) const {
   for (const auto& [name, generations] : saved_) {
-    if (name == folder) return &generations;
+    if (name == folder || runtime::Planted<"generation-of-another-folder">()) return &generations;
   }
   return nullptr;
 }
@@ -63,24 +64,29 @@ void ShardCut::Freeze(std::uint32_t table, bool may_be_late) {
   Frozen& frozen = frozen_[table];
   frozen.since = store->FreezeSince(since);
   // A push that comes late needs the row that it changes, however old that is.
-  if (may_be_late && since != 0) frozen.full = store->Freeze();
+  if (may_be_late && since != 0 && !runtime::Planted<"late-rows-without-their-past">()) {
+    frozen.full = store->Freeze();
+  }
 }
 
 void ShardCut::BeforePush(const Table& table, std::uint64_t clock) {
   if (frozen_.contains(table.id()) || !stores_->contains(table.id())) return;
   // One that is not taken by its clock and was not there at the beginning is empty.
   if (!ByClock(table)) return Freeze(table.id(), /*may_be_late=*/false);
-  if (clock >= order_.clock) Freeze(table.id(), /*may_be_late=*/true);
+  const std::uint64_t first = order_.clock + (runtime::Planted<"frozen-a-clock-late">() ? 1 : 0);
+  if (clock >= first) Freeze(table.id(), /*may_be_late=*/true);
 }
 
 void ShardCut::AfterPush(const Table& table, const Inbound& push) {
-  if (push.request.clock >= order_.clock || !ByClock(table) || done_ == nullptr) return;
+  const bool later =
+      push.request.clock >= order_.clock + (runtime::Planted<"push-of-cut-clock-in-cut">() ? 1 : 0);
+  if (later || !ByClock(table) || done_ == nullptr) return;
   const proto::RequestId& id = push.request.id;
   std::uint64_t& admitted = admitted_[{id.worker, id.incarnation}];
-  admitted = std::max(admitted, id.sequence);
+  if (!runtime::Planted<"late-push-without-number">()) admitted = std::max(admitted, id.sequence);
   const auto frozen = frozen_.find(table.id());
   if (frozen == frozen_.end()) return;
-  if (!late_budget_->HasRoom(push.bytes())) {
+  if (!late_budget_->HasRoom(push.bytes()) && !runtime::Planted<"late-unlimited">()) {
     return Fail(absl::ResourceExhaustedError(
         absl::StrCat("pushes of slower workers that belong to the checkpoint and came after it had "
                      "begun take more than LEEWAY_HELD_BYTES_MAX (",
@@ -93,9 +99,13 @@ void ShardCut::AfterPush(const Table& table, const Inbound& push) {
   late.keys = late.keys.ToKeep();
   late.widths = late.widths.ToKeep();
   late.values = late.values.ToKeep();  // its worker is answered before the checkpoint is written
-  late_.push_back({.table = table.id(),
-                   .settings = proto::SettingsOf(table.SettingsAt(push.request.clock).spec),
-                   .push = std::move(late)});
+  if (runtime::Planted<"late-push-counted-but-lacking">()) return;
+  late_.push_back(
+      {.table = table.id(),
+       .settings = proto::SettingsOf(
+           table.SettingsAt(runtime::Planted<"late-settings-of-now">() ? 0 : push.request.clock)
+               .spec),
+       .push = std::move(late)});
 }
 
 void ShardCut::Finish(std::vector<proto::WorkerWindow> windows, ShardContent place) {

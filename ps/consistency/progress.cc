@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/mutants.h"
 
 namespace leeway::ps {
 namespace {
@@ -17,7 +18,10 @@ void Progress::Set(std::uint32_t rank, std::uint64_t incarnation, proto::WorkerS
   Worker& worker = it->second;
   if (worker.counts()) Uncount(worker.clock);
   if (is_new || worker.incarnation != incarnation) {
-    worker = {.incarnation = incarnation, .since = late ? kNotEntered : 0};
+    if (!is_new && worker.clock > 0 && !runtime::Planted<"replaced-worker-not-counted">())
+      replaced_.push_back({.rank = rank, .worker = worker});
+    const bool apart = late && !runtime::Planted<"late-workers-waited-for-at-once">();
+    worker = {.incarnation = incarnation, .since = apart ? kNotEntered : 0};
   }
   worker.state = state;
   if (worker.counts()) Count(worker.clock);
@@ -41,7 +45,8 @@ bool Progress::Advance(std::uint32_t rank, std::uint64_t incarnation, std::uint6
   if (it == workers_.end()) return false;
   Worker& worker = it->second;
   if (worker.incarnation != incarnation || !worker.counts()) return false;
-  if (clock <= worker.clock) return false;
+  if (clock == worker.clock) return false;
+  if (clock < worker.clock && !runtime::Planted<"clock-goes-back">()) return false;
   Uncount(worker.clock);
   worker.clock = clock;
   Count(worker.clock);
@@ -55,6 +60,9 @@ void Progress::ForgetFrom(std::uint64_t clock) {
     const std::uint64_t known = worker.since == kNotEntered ? clock : std::max(clock, worker.since);
     worker.clock = std::min(worker.clock, known);
     if (worker.counts()) Count(worker.clock);
+  }
+  for (Replaced& replaced : replaced_) {
+    replaced.worker.clock = std::min(replaced.worker.clock, clock);
   }
   UpdateSlowest();
 }
@@ -81,10 +89,27 @@ std::optional<std::uint64_t> Progress::IncarnationOf(std::uint32_t rank) const {
 }
 
 std::uint32_t Progress::CountEnded(std::uint64_t clock) const {
-  return static_cast<std::uint32_t>(
-      std::count_if(workers_.begin(), workers_.end(), [clock](const auto& entry) {
-        return entry.second.clock > clock && entry.second.since <= clock;
-      }));
+  const auto now = std::ranges::count_if(
+      workers_, [clock](const auto& entry) { return entry.second.has_ended(clock); });
+  const auto before = std::ranges::count_if(
+      replaced_, [clock](const Replaced& replaced) { return replaced.worker.has_ended(clock); });
+  return static_cast<std::uint32_t>(now + before);
+}
+
+bool Progress::HasEnded(std::uint32_t rank, std::uint64_t incarnation, std::uint64_t clock) const {
+  const auto found = workers_.find(rank);
+  if (found != workers_.end() && found->second.incarnation == incarnation) {
+    return found->second.has_ended(clock);
+  }
+  return std::ranges::any_of(replaced_, [&](const Replaced& replaced) {
+    return replaced.rank == rank && replaced.worker.incarnation == incarnation &&
+           replaced.worker.has_ended(clock);
+  });
+}
+
+void Progress::ForgetEndedBelow(std::uint64_t clock) {
+  std::erase_if(replaced_,
+                [clock](const Replaced& replaced) { return replaced.worker.clock <= clock; });
 }
 
 std::vector<Progress::WorkerClock> Progress::Behind(std::uint64_t clock) const {

@@ -10,6 +10,7 @@
 
 #include "proto/messages.h"
 #include "ps/consistency/policy.h"
+#include "runtime/mutants.h"
 
 namespace leeway::ps {
 
@@ -57,8 +58,13 @@ class Progress {
   std::uint64_t SinceOf(std::uint32_t rank) const;
   bool IsAlive(std::uint32_t rank) const;
   std::optional<std::uint64_t> IncarnationOf(std::uint32_t rank) const;
-  // How many known workers, living or not, took part in iteration `clock` and have ended it.
+  // How many workers, living or not, took part in iteration `clock` and have ended it; each
+  // incarnation of a rank counts.
   std::uint32_t CountEnded(std::uint64_t clock) const;
+  // Whether that one is among them.
+  bool HasEnded(std::uint32_t rank, std::uint64_t incarnation, std::uint64_t clock) const;
+  // Nobody asks for iterations below `clock` any more.
+  void ForgetEndedBelow(std::uint64_t clock);
 
   // Living workers that have not reached `clock`, slowest first, then by rank.
   std::vector<WorkerClock> Behind(std::uint64_t clock) const;
@@ -75,14 +81,28 @@ class Progress {
     std::uint64_t since = 0;
     proto::WorkerState state = proto::WorkerState::kDead;
 
-    bool counts() const { return state == proto::WorkerState::kAlive && since != kNotEntered; }
+    bool counts() const {
+      const bool alive =
+          state == proto::WorkerState::kAlive ||
+          (state == proto::WorkerState::kDead && runtime::Planted<"the-dead-are-waited-for">());
+      return alive && since != kNotEntered;
+    }
+    bool has_ended(std::uint64_t iteration) const {
+      return clock > iteration && since <= iteration;
+    }
+  };
+  // An earlier incarnation of a rank, with iterations that may not have closed yet.
+  struct Replaced {
+    std::uint32_t rank = 0;
+    Worker worker;
   };
 
   void Count(std::uint64_t clock);
   void Uncount(std::uint64_t clock);
   void UpdateSlowest();
 
-  std::map<std::uint32_t, Worker> workers_;           // by rank
+  std::map<std::uint32_t, Worker> workers_;  // by rank
+  std::vector<Replaced> replaced_;
   std::map<std::uint64_t, std::uint32_t> living_at_;  // clock → living workers at it
   std::uint32_t living_ = 0;
   std::uint64_t slowest_ = 0;

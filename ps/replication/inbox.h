@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "runtime/mutants.h"
+
 namespace leeway::ps {
 
 class Inbox {
@@ -18,9 +20,17 @@ class Inbox {
 
   // Streams of one sender have growing numbers; none is 0.
   Verdict Judge(std::uint64_t stream, std::uint64_t item) const {
-    if (stream < stream_ || stream == 0) return Verdict::kOld;
-    if (stream > stream_) return item == 1 ? Verdict::kNext : Verdict::kUnknown;
-    if (item <= received_) return Verdict::kSeen;
+    const bool old = stream < stream_ && !runtime::Planted<"old-stream-taken">();
+    if (old || stream == 0) return Verdict::kOld;
+    if (stream < stream_) return item == 1 ? Verdict::kNext : Verdict::kSeen;
+    if (stream > stream_) {
+      const bool joins = item == 1 || runtime::Planted<"stream-joined-midway">();
+      return joins ? Verdict::kNext : Verdict::kUnknown;
+    }
+    if (item <= received_) {
+      return runtime::Planted<"item-taken-again">() ? Verdict::kNext : Verdict::kSeen;
+    }
+    if (runtime::Planted<"item-after-gap-taken">()) return Verdict::kNext;
     return item == received_ + 1 ? Verdict::kNext : Verdict::kGap;
   }
   // The item judged to be next has been taken.

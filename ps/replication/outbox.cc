@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/mutants.h"
+
 namespace leeway::ps {
 
 std::uint64_t Outbox::Append(Item item) {
@@ -19,7 +21,7 @@ Item* Outbox::Next() {
   const bool fits =
       in_flight_bytes_ == 0 || (in_flight_bytes_ < limits_.window_bytes &&
                                 next.bytes() <= limits_.window_bytes - in_flight_bytes_);
-  return fits ? &next : nullptr;
+  return fits || runtime::Planted<"outbox-window-ignored">() ? &next : nullptr;
 }
 
 void Outbox::NoteSent(absl::Time now) {
@@ -35,7 +37,7 @@ Outbox::Outcome Outbox::TakeAck(std::uint64_t item, std::uint64_t committed, abs
   if (item > acked_ + items_.size()) return Outcome::kNothing;  // of nobody we know
   if (item <= acked_) {
     if (item == acked_ && !commits && !recovering_ && sent_ > 0) {
-      Rewind();
+      if (!runtime::Planted<"gap-not-resent">()) Rewind();
       recovering_ = true;
     }
     return Outcome::kNothing;
@@ -43,7 +45,8 @@ Outbox::Outcome Outbox::TakeAck(std::uint64_t item, std::uint64_t committed, abs
   for (; acked_ < item; ++acked_) {
     if (sent_ > 0) {
       --sent_;
-      in_flight_bytes_ -= items_.front().bytes();
+      if (!runtime::Planted<"in-flight-not-given-back">())
+        in_flight_bytes_ -= items_.front().bytes();
     }
     items_.pop_front();
   }

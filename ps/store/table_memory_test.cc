@@ -9,7 +9,7 @@
 
 #include "ps/store/shard_store.h"
 
-namespace leeway::ps {
+namespace leeway::ps::table_memory_test {
 namespace {
 
 using ::testing::AllOf;
@@ -132,4 +132,4 @@ TEST(TableMemory, WithoutALimitThereIsRoom) {
 }
 
 }  // namespace
-}  // namespace leeway::ps
+}  // namespace leeway::ps::table_memory_test

@@ -94,10 +94,12 @@ void ApplyToRun(const Updater& updater, const StoredRun<Stored>& run,
                 std::span<const Stored* const> pushes, const UpdateTerms& terms) {
   const Share<Stored> share(updater, pushes, terms);
   alignas(64) ComputeOf<Stored> combined[kStretch];
-  UpdateStretches(updater, run, terms.learning_rate, [&](std::size_t offset, std::size_t size) {
+  const auto combine = [&, from = share.pushes, mean_of = share.mean_of](std::size_t offset,
+                                                                         std::size_t size) {
     if (terms.nonfinite != nullptr) LookForNonFinite(pushes, offset, size, terms.nonfinite);
-    return Combine(share.pushes, offset, size, share.mean_of, combined);
-  });
+    return Combine(from, offset, size, mean_of, combined);
+  };
+  UpdateStretches(updater, run, terms.learning_rate, combine);
 }
 
 template <class Stored>

@@ -13,7 +13,7 @@
 namespace leeway::ps {
 namespace {
 
-struct Options {
+struct AdagradOptions {
   double learning_rate = 1e-2;
   double learning_rate_decay = 0;
   double weight_decay = 0;
@@ -23,7 +23,7 @@ struct Options {
 
 class Adagrad final : public FloatUpdater<Adagrad> {
  public:
-  explicit Adagrad(const Options& options) : options_(options) {}
+  explicit Adagrad(const AdagradOptions& options) : options_(options) {}
   int state_slots() const override { return 1; }
   double initial_state(int) const override { return options_.initial_accumulator; }
 
@@ -38,13 +38,13 @@ class Adagrad final : public FloatUpdater<Adagrad> {
   }
 
  private:
-  const Options options_;
+  const AdagradOptions options_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Updater>> MakeAdagrad(const UpdaterParameters& parameters) {
-  Options options;
+  AdagradOptions options;
   LEEWAY_RETURN_IF_ERROR(
       ReadParameters("adagrad", parameters,
                      {{"learning_rate", &options.learning_rate, kNotNegative},

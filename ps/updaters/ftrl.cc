@@ -16,7 +16,7 @@
 namespace leeway::ps {
 namespace {
 
-struct Options {
+struct FtrlOptions {
   double learning_rate = 0.1;
   double beta = 1;
   double l1 = 0;
@@ -25,7 +25,7 @@ struct Options {
 
 class Ftrl final : public FloatUpdater<Ftrl> {
  public:
-  explicit Ftrl(const Options& options) : options_(options) {}
+  explicit Ftrl(const FtrlOptions& options) : options_(options) {}
   int state_slots() const override { return 2; }
 
   template <class T>
@@ -40,13 +40,13 @@ class Ftrl final : public FloatUpdater<Ftrl> {
   }
 
  private:
-  const Options options_;
+  const FtrlOptions options_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Updater>> MakeFtrl(const UpdaterParameters& parameters) {
-  Options options;
+  FtrlOptions options;
   LEEWAY_RETURN_IF_ERROR(ReadParameters("ftrl", parameters,
                                         {{"learning_rate", &options.learning_rate, kPositive},
                                          {"beta", &options.beta, kNotNegative},

@@ -12,7 +12,7 @@
 namespace leeway::ps {
 namespace {
 
-struct Options {
+struct MomentumOptions {
   double learning_rate = 1e-3;
   double momentum = 0.9;
   double weight_decay = 0;
@@ -20,7 +20,7 @@ struct Options {
 
 class Momentum final : public FloatUpdater<Momentum> {
  public:
-  explicit Momentum(const Options& options) : options_(options) {}
+  explicit Momentum(const MomentumOptions& options) : options_(options) {}
   int state_slots() const override { return 1; }
 
   template <class T>
@@ -32,13 +32,13 @@ class Momentum final : public FloatUpdater<Momentum> {
   }
 
  private:
-  const Options options_;
+  const MomentumOptions options_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Updater>> MakeMomentum(const UpdaterParameters& parameters) {
-  Options options;
+  MomentumOptions options;
   LEEWAY_RETURN_IF_ERROR(ReadParameters("momentum", parameters,
                                         {{"learning_rate", &options.learning_rate, kNotNegative},
                                          {"momentum", &options.momentum, kFraction},

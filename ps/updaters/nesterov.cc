@@ -12,7 +12,7 @@
 namespace leeway::ps {
 namespace {
 
-struct Options {
+struct NesterovOptions {
   double learning_rate = 1e-3;
   double momentum = 0.9;
   double weight_decay = 0;
@@ -20,7 +20,7 @@ struct Options {
 
 class Nesterov final : public FloatUpdater<Nesterov> {
  public:
-  explicit Nesterov(const Options& options) : options_(options) {}
+  explicit Nesterov(const NesterovOptions& options) : options_(options) {}
   int state_slots() const override { return 1; }
 
   template <class T>
@@ -32,13 +32,13 @@ class Nesterov final : public FloatUpdater<Nesterov> {
   }
 
  private:
-  const Options options_;
+  const NesterovOptions options_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Updater>> MakeNesterov(const UpdaterParameters& parameters) {
-  Options options;
+  NesterovOptions options;
   LEEWAY_RETURN_IF_ERROR(ReadParameters("nesterov", parameters,
                                         {{"learning_rate", &options.learning_rate, kNotNegative},
                                          {"momentum", &options.momentum, kFraction},

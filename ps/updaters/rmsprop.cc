@@ -15,7 +15,7 @@
 namespace leeway::ps {
 namespace {
 
-struct Options {
+struct RmspropOptions {
   double learning_rate = 1e-2;
   double alpha = 0.99;
   double epsilon = 1e-8;
@@ -25,7 +25,7 @@ struct Options {
 
 class Rmsprop final : public FloatUpdater<Rmsprop> {
  public:
-  explicit Rmsprop(const Options& options) : options_(options) {}
+  explicit Rmsprop(const RmspropOptions& options) : options_(options) {}
   int state_slots() const override { return options_.momentum > 0 ? 2 : 1; }
 
   template <class T>
@@ -40,13 +40,13 @@ class Rmsprop final : public FloatUpdater<Rmsprop> {
   }
 
  private:
-  const Options options_;
+  const RmspropOptions options_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Updater>> MakeRmsprop(const UpdaterParameters& parameters) {
-  Options options;
+  RmspropOptions options;
   LEEWAY_RETURN_IF_ERROR(ReadParameters("rmsprop", parameters,
                                         {{"learning_rate", &options.learning_rate, kNotNegative},
                                          {"alpha", &options.alpha, kFraction},

@@ -11,14 +11,14 @@
 namespace leeway::ps {
 namespace {
 
-struct Options {
+struct SgdOptions {
   double learning_rate = 1e-3;
   double weight_decay = 0;
 };
 
 class Sgd final : public FloatUpdater<Sgd> {
  public:
-  explicit Sgd(const Options& options) : options_(options) {}
+  explicit Sgd(const SgdOptions& options) : options_(options) {}
 
   template <class T>
   void Run(const UpdateRun<T>& run) const {
@@ -28,13 +28,13 @@ class Sgd final : public FloatUpdater<Sgd> {
   }
 
  private:
-  const Options options_;
+  const SgdOptions options_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Updater>> MakeSgd(const UpdaterParameters& parameters) {
-  Options options;
+  SgdOptions options;
   LEEWAY_RETURN_IF_ERROR(ReadParameters("sgd", parameters,
                                         {{"learning_rate", &options.learning_rate, kNotNegative},
                                          {"weight_decay", &options.weight_decay, kNotNegative}}));

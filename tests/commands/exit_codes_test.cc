@@ -109,6 +109,13 @@ TEST_F(ExitCodesTest, AServerThatCannotBeDrained) {
   EXPECT_EQ(CodeOf(cluster_->server(0)), 1);
 }
 
+// It does not wait until its shards are elsewhere, though another server could take them.
+TEST_F(ExitCodesTest, AServerThatIsInterrupted) {
+  ASSERT_NO_FATAL_FAILURE(Start(2, {}));
+  cluster_->server(0)->Signal(SIGINT);
+  EXPECT_EQ(CodeOf(cluster_->server(0)), 1);
+}
+
 TEST_F(ExitCodesTest, ASchedulerThatIsStopped) {
   ASSERT_NO_FATAL_FAILURE(Start());
   cluster_->scheduler()->Signal(SIGTERM);
@@ -152,6 +159,29 @@ TEST_F(ExitCodesTest, ALaunchedClusterWhoseServerDies) {
       RunToEnd({kLeeway, "launch", "-s", "3", "--", kRudeWorker, "nan", again}, environment);
   EXPECT_EQ(ended.code, 0) << ended.errors;
   EXPECT_THAT(ended.errors, testing::HasSubstr("another is started in its place (1 of 20)"));
+}
+
+// So is one of `leeway train`, whose launcher is a child of its own.
+std::string TrainAndKillAServer(const std::string& arguments) {
+  return absl::StrCat(
+      kLeeway, " train --quiet --model softmax --workers 1 ", arguments, " & train=$!; ",
+      "until kill -9 $(pgrep -P $(pgrep -P $train) -f 'leeway [s]erver' | tail -1); do ",
+      "sleep 0.05; done 2>/dev/null; wait $train");
+}
+
+TEST_F(ExitCodesTest, ATrainingWhoseServerDies) {
+  Environment environment = kQuick;
+  environment["LEEWAY_SUSPICION_MS"] = "200";
+  const Ended lost =
+      RunToEnd({"sh", "-c", TrainAndKillAServer("--servers 2 --steps 100000")}, environment);
+  EXPECT_EQ(lost.code, 128 + SIGKILL) << lost.errors;
+  EXPECT_THAT(lost.errors, testing::HasSubstr("LEEWAY_REPLICATION=2 keeps the cluster up"));
+
+  environment["LEEWAY_REPLICATION"] = "2";
+  const Ended replaced =
+      RunToEnd({"sh", "-c", TrainAndKillAServer("--servers 3 --steps 500")}, environment);
+  EXPECT_EQ(replaced.code, 0) << replaced.errors;
+  EXPECT_THAT(replaced.errors, testing::HasSubstr("another is started in its place (1 of 20)"));
 }
 
 TEST_F(ExitCodesTest, ALaunchedClusterThatRestartsNobody) {

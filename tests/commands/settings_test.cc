@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/sanitized.h"
 #include "tests/commands/cluster.h"
 #include "tests/commands/programs.h"
 
@@ -161,8 +162,9 @@ TEST_F(SettingsTest, ANodeOrTwoTooMany) {
 }
 
 TEST_F(SettingsTest, TheClusterIsNeverComplete) {
-  const Environment soon = {{"LEEWAY_CONNECT_TIMEOUT_MS", "1000"}};
-  Cluster cluster(1, 2, soon);
+  // Longer than a server takes to start.
+  const char* const timeout_ms = runtime::kSanitized ? "5000" : "1000";
+  Cluster cluster(1, 2, {{"LEEWAY_CONNECT_TIMEOUT_MS", timeout_ms}});
   ExpectComplaint(RunToEnd({kHello}, cluster.environment()), 1,
                   {"missing worker 1", "LEEWAY_CONNECT_TIMEOUT_MS"});
   ExpectComplaint(cluster.scheduler()->Finish(Patience()), 1,

@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class StatusTest : public CommandsTest {};
 
@@ -54,6 +55,18 @@ TEST_F(StatusTest, WatchDrawsAnewUntilItIsInterrupted) {
   const Ended ended = watch.Finish(Patience());
   EXPECT_TRUE(ended.in_time);
   EXPECT_EQ(ended.code, 128 + SIGINT);
+}
+
+// Programs read one JSON text after the other; what is no status goes to standard error.
+TEST_F(StatusTest, WatchForProgramsPrintsJsonAlone) {
+  Cluster cluster;
+  Command watch({kLeeway, "status", "--json", "--watch", "0.2"},
+                cluster.With({{"LEEWAY_CONNECT_TIMEOUT_MS", "1000"}}));
+  ASSERT_TRUE(watch.Says("\"servers\""));
+  EXPECT_EQ(RunToEnd({kHello}, cluster.environment()).code, 0);
+  EXPECT_THAT(watch.ErrorLineWith("no scheduler answers at"), HasSubstr("leeway: "));
+  watch.Signal(SIGINT);
+  EXPECT_THAT(watch.Finish(Patience()).output, Not(HasSubstr("no scheduler answers at")));
 }
 
 // Both sides tell of it: who is waited for, and afterwards the process that stood still.

@@ -168,6 +168,23 @@ TEST(TableChangesTest, NaNIsRefusedFromAClockOn) {
   EXPECT_TRUE(ran.ok()) << ran;
 }
 
+TEST(TableChangesTest, TheStatusShowsWhatATableHasBecome) {
+  auto cluster = Start(1);
+  ASSERT_TRUE(cluster.ok()) << cluster.status();
+  const absl::Status ran = (*cluster)->RunWorkers([&](Worker* worker) {
+    ASSERT_TRUE(worker->CreateTable(SgdTable(Consistency::Ssp(1))).ok());
+    TableChange change = Rate(0.25);
+    change.consistency = Consistency::Ssp(7);
+    change.nonfinite = NonFinite::kRefuse;
+    ASSERT_TRUE(worker->ChangeTable("w", change).ok());
+    const std::string status = (*cluster)->SchedulerStatus();
+    EXPECT_THAT(status, HasSubstr("\"consistency\": \"ssp:7\""));
+    EXPECT_THAT(status, HasSubstr("learning_rate\\\": 0.25"));
+    EXPECT_THAT(status, HasSubstr("nonfinite refuse"));
+  });
+  EXPECT_TRUE(ran.ok()) << ran;
+}
+
 TEST(TableChangesTest, WhatCannotBeIsRefusedAndChangesNothing) {
   auto cluster = Start(1);
   ASSERT_TRUE(cluster.ok()) << cluster.status();

@@ -49,6 +49,7 @@ std::vector<Said> Items() {
       {DenseItem(ReplicaItem::kUpdate), {values}},
       {DenseItem(ReplicaItem::kFillPiece), {values, "", step}},
       {Item(ReplicaItem::kFillEnd)},
+      {Item(ReplicaItem::kConfirm)},
   };
   for (const auto kind : {ReplicaItem::kClose, ReplicaItem::kEnter, ReplicaItem::kFillBegin,
                           ReplicaItem::kHandoverEnd}) {
@@ -65,6 +66,8 @@ std::vector<Said> Others() {
       {proto::EnterClockReply{.clock = ~0ull}},
       {proto::ReplicateAck{.stream = 1, .item = ~0ull, .committed = ~0ull}},
       {proto::ReplicaReady{.epoch = 1, .shard = 0}},
+      {proto::LinkReport{.epoch = 1, .shard = 0, .server = 1, .handover = true}},
+      {proto::LeadNow{.epoch = ~0ull, .shard = 0, .from = 0}},
       {proto::LoadReport{{{.shard = 0, .bytes = ~0ull, .requests = ~0ull}}}},
       {proto::Admin{.request = 1, .command = "no-such-command", .arguments = {"../..", ""}}},
       {proto::AdminReply{.request = 1}, {"{}"}},

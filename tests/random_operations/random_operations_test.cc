@@ -21,8 +21,8 @@ namespace leeway::tests {
 namespace {
 
 constexpr std::uint32_t kServers = 2, kWorkers = 3;
-// Of all workers together. What ThreadSanitizer looks for is there from the beginning or never.
-constexpr std::uint64_t kOperations = runtime::kThreadSanitized ? 200'000 : 1'000'000;
+// Of all workers together. What sanitizers look for is there from the beginning or never.
+constexpr std::uint64_t kOperations = runtime::kSanitized ? 200'000 : 1'000'000;
 constexpr std::size_t kUnderWay = 64;  // a worker
 constexpr std::uint64_t kSharedKeys = 100;
 

@@ -28,7 +28,7 @@ void ForEachPlace(const SimTable& table, const ps::Inbound& sent, const Visit& v
 std::string RestoreChecker::Judge(const checkpoint::Manifest& manifest,
                                   const std::vector<ps::ShardContent>& contents) const {
   const std::uint32_t shard = contents.back().shard;
-  RestoredShard restored(manifest, shard, history_, mutant_);
+  RestoredShard restored(manifest, shard, history_);
   if (const absl::Status begun = restored.Begin(manifest, contents); !begun.ok()) {
     return absl::StrCat("shard ", shard, ": ", begun.ToString());
   }

@@ -13,7 +13,6 @@
 #include "checkpoint/manifest.h"
 #include "ps/checkpoint/shard_file.h"
 #include "ps/inbound.h"
-#include "ps/mutants.h"
 #include "tests/simulation/history.h"
 #include "tests/simulation/restored_shard.h"
 #include "tests/simulation/sent_pushes.h"
@@ -23,10 +22,9 @@ namespace leeway::simulation {
 
 class RestoreChecker {
  public:
-  // `mutant`: of the servers.
   RestoreChecker(const std::vector<SimTable>* tables, const History* history,
-                 const SentPushes* sent, ps::Mutant mutant)
-      : tables_(tables), history_(history), sent_(sent), mutant_(mutant) {}
+                 const SentPushes* sent)
+      : tables_(tables), history_(history), sent_(sent) {}
 
   // One shard of a checkpoint, with all that its file builds on (ps::ReadShard). What is wrong with
   // what comes of it; empty: nothing.
@@ -48,7 +46,6 @@ class RestoreChecker {
   const std::vector<SimTable>* const tables_;
   const History* const history_;
   const SentPushes* const sent_;
-  const ps::Mutant mutant_;
 };
 
 }  // namespace leeway::simulation

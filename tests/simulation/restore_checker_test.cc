@@ -57,7 +57,7 @@ class RestoreCheckerTest : public testing::TestWithParam<Consistency> {
 
   // A checkpoint that has the first pushes, and says of the worker that they were `admitted`.
   ps::ShardContent Saved(std::size_t pushes, std::uint64_t admitted) {
-    RestoredShard shard(manifest_, 0, &history_, ps::Mutant::kNone);
+    RestoredShard shard(manifest_, 0, &history_);
     ps::ShardContent content;
     content.num_shards = 1;
     content.block_bytes = kBlockBytes;
@@ -80,8 +80,7 @@ class RestoreCheckerTest : public testing::TestWithParam<Consistency> {
   }
 
   std::string Judge(const ps::ShardContent& content) const {
-    return RestoreChecker(&tables_, &history_, &sent_, ps::Mutant::kNone)
-        .Judge(manifest_, {content});
+    return RestoreChecker(&tables_, &history_, &sent_).Judge(manifest_, {content});
   }
 
   runtime::Random random_{1};

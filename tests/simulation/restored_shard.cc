@@ -14,7 +14,7 @@ constexpr std::uint64_t kBytesMax = std::uint64_t{1} << 40;
 }  // namespace
 
 RestoredShard::RestoredShard(const checkpoint::Manifest& manifest, std::uint32_t shard,
-                             const History* history, ps::Mutant mutant)
+                             const History* history)
     : history_(history), fastest_(manifest.clock) {
   context_.loop = loop_->loop();
   context_.counters = &counters_;
@@ -23,7 +23,6 @@ RestoredShard::RestoredShard(const checkpoint::Manifest& manifest, std::uint32_t
   context_.start_clock = manifest.clock;
   context_.message_bytes_max = kBytesMax;
   context_.held.bytes_max = context_.late.bytes_max = kBytesMax;
-  context_.mutant = mutant;
   shard_ = std::make_unique<ps::Shard>(shard, &context_, &alone_);
 }
 

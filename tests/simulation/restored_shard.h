@@ -17,7 +17,6 @@
 #include "ps/checkpoint/shard_file.h"
 #include "ps/counters.h"
 #include "ps/journal.h"
-#include "ps/mutants.h"
 #include "ps/shard.h"
 #include "ps/shard_context.h"
 #include "runtime/sim_world.h"
@@ -27,8 +26,7 @@ namespace leeway::simulation {
 
 class RestoredShard {
  public:
-  RestoredShard(const checkpoint::Manifest& manifest, std::uint32_t shard, const History* history,
-                ps::Mutant mutant);
+  RestoredShard(const checkpoint::Manifest& manifest, std::uint32_t shard, const History* history);
 
   // As a server does when its cluster begins: all of what the shard's file builds on, in order.
   absl::Status Begin(const checkpoint::Manifest& manifest,

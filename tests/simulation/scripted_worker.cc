@@ -12,7 +12,7 @@ namespace leeway::simulation {
 namespace {
 
 // Longer than any fault: what promised faults delay must succeed within it.
-constexpr absl::Duration kTimeout = absl::Minutes(2);
+constexpr absl::Duration kScriptTimeout = absl::Minutes(2);
 constexpr std::uint64_t kCallsPerIterationMax = 8;
 constexpr int kTicksAtGate = 10;
 
@@ -23,6 +23,20 @@ float SmallNumber(runtime::Random* random) {
 }
 
 }  // namespace
+
+struct ScriptedWorker::Call {
+  std::uint64_t number = 0;
+  proto::Op op = proto::Op::kPush;
+  const SimTable* table = nullptr;
+  absl::Time submitted;
+  std::uint64_t places = 0;
+  std::vector<std::uint64_t> keys;
+  std::vector<std::int64_t> counts;
+  std::vector<float> floats;
+  std::optional<double> rate;  // coded tables
+  std::size_t push = 0;        // its number in the history
+  Read read;
+};
 
 ScriptedWorker::ScriptedWorker(std::uint32_t rank, const Script* script, SimCluster* cluster,
                                History* history, Checker* checker, CodedChecker* coded,
@@ -67,7 +81,7 @@ void ScriptedWorker::OnReady() {
   Waits("creating tables");
   for (const SimTable& table : script_->tables) {
     core_->CreateTable(
-        table.spec, kTimeout,
+        table.spec, kScriptTimeout,
         [this, &table](absl::StatusOr<std::shared_ptr<const worker::TableInfo>> info) {
           if (!Expect(info.status(), "creating a table")) return;
           infos_[table.index] = *std::move(info);
@@ -180,7 +194,7 @@ void ScriptedWorker::ReadVersions() {
 void ScriptedWorker::Leave() {
   Waits("leaving");
   history_->lives[rank_].leaving = true;
-  core_->Leave(kTimeout, [this](const absl::Status& status) {
+  core_->Leave(kScriptTimeout, [this](const absl::Status& status) {
     if (!Expect(status, "leaving")) return;
     waits_for_.clear();
     finished_ = true;
@@ -189,20 +203,6 @@ void ScriptedWorker::Leave() {
 }
 
 // ---- operations ----
-
-struct ScriptedWorker::Call {
-  std::uint64_t number = 0;
-  proto::Op op = proto::Op::kPush;
-  const SimTable* table = nullptr;
-  absl::Time submitted;
-  std::uint64_t places = 0;
-  std::vector<std::uint64_t> keys;
-  std::vector<std::int64_t> counts;
-  std::vector<float> floats;
-  std::optional<double> rate;  // coded tables
-  std::size_t push = 0;        // its number in the history
-  Read read;
-};
 
 std::uint64_t ScriptedWorker::SomePlaces(const SimTable& table) {
   const std::uint64_t places = random_.Next() & random_.Next() & table.AllPlaces();
@@ -304,7 +304,7 @@ void ScriptedWorker::Submit(const SimTable& table, proto::Op op, std::uint64_t p
   calls_[call->number] = call;
   const int priority = static_cast<int>(random_.Below(3)) - 1;
   core_->Submit(worker::Slice(access, core_->poster()),
-                {.timeout = kTimeout, .learning_rate = call->rate, .priority = priority},
+                {.timeout = kScriptTimeout, .learning_rate = call->rate, .priority = priority},
                 [this, call](const std::shared_ptr<worker::Operation>& operation) {
                   OnDone(call, operation->result);
                 });
@@ -345,7 +345,7 @@ void ScriptedWorker::WhenIdle(std::function<void()> next) {
 
 void ScriptedWorker::Barrier(const std::string& name, std::function<void()> next) {
   Waits(absl::StrCat("barrier ", name));
-  core_->Barrier(Group::kWorkers, name, kTimeout,
+  core_->Barrier(Group::kWorkers, name, kScriptTimeout,
                  [this, name, next = std::move(next)](const absl::Status& status) {
                    if (!Expect(status, absl::StrCat("barrier ", name))) return;
                    cluster_->Note(absl::StrCat(Name(), " passes barrier ", name));

@@ -22,8 +22,8 @@ std::string SettingsLedger::OnMap(const proto::ClusterMap& map) {
   for (const auto& [id, table] : tables_) {
     if (table.decided.empty()) continue;
     const auto told = proto::SettingsOf(map.settings, id);
-    const auto has_it = [&](const proto::TableSettings& one) {
-      return one.decided && one.number >= table.decided.rbegin()->first;
+    const auto has_it = [newest = table.decided.rbegin()->first](const proto::TableSettings& one) {
+      return one.decided && one.number >= newest;
     };
     if (std::any_of(told.begin(), told.end(), has_it)) continue;
     return absl::StrCat(Describe(table.decided.rbegin()->second), ", is not in the map of version ",

@@ -21,9 +21,7 @@ SimCluster::SimCluster(const Setup& setup)
       place_{.world = &world_,
              .network = &network_,
              .rdma = rdma_.get(),
-             .data_options = setup.data_options,
-             .scheduler_mutant = setup.scheduler_mutant,
-             .worker_mutant = setup.worker_mutant} {
+             .data_options = setup.data_options} {
   config_.scheduler = rdma_ != nullptr
                           ? std::string(kRdmaScheduler)
                           : absl::StrCat("sim://", HostName(Role::kScheduler, 0), "/0");

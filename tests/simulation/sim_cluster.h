@@ -29,8 +29,6 @@ class SimCluster {
     std::uint64_t seed = 1;
     Config config;  // role, scheduler and rank are filled in
     ps::DataOptions data_options;
-    scheduler::Mutant scheduler_mutant = scheduler::Mutant::kNone;
-    worker::Mutant worker_mutant = worker::Mutant::kNone;
     std::uint32_t spare_servers = 0;  // hosts on which servers may be started on top
     bool over_rdma = false;           // SimRdma instead of SimNetwork
   };

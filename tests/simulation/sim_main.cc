@@ -12,10 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/log.h"
-#include "tests/simulation/mutants.h"
 #include "tests/simulation/seed_runner.h"
 
 namespace leeway::simulation {
@@ -67,34 +65,6 @@ int RunMany(Campaign campaign) {
   return failed == 0 ? 0 : 1;
 }
 
-// Each has to be caught within that many seeds.
-int RunMutants(Campaign campaign, const std::string& only) {
-  if (!HasMutants()) {
-    std::cerr << "leeway-sim: this build has no mutants: ./dev sim --mutants makes one that has"
-              << std::endl;
-    return 2;
-  }
-  std::size_t planted = 0, caught = 0;
-  for (const NamedMutant& mutant : AllMutants()) {
-    if (!absl::StrContains(mutant.name, only)) continue;
-    ++planted;
-    campaign.options.data_options.mutant = mutant.server;
-    campaign.options.scheduler_mutant = mutant.scheduler;
-    campaign.options.worker_mutant = mutant.worker;
-    const std::optional<SeedResult> failure = FirstFailure(campaign);
-    std::cout << std::left << std::setw(46) << mutant.name;
-    if (failure.has_value()) {
-      ++caught;
-      std::cout << "caught by seed " << failure->seed << ": " << failure->violation->invariant;
-    } else {
-      std::cout << "not caught by any of " << campaign.seeds << " seeds";
-    }
-    std::cout << std::endl;
-  }
-  std::cout << caught << " of " << planted << " mutants caught" << std::endl;
-  return caught == planted && planted > 0 ? 0 : 1;
-}
-
 // Seeds that nobody has run before.
 std::uint64_t FreshStart() { return static_cast<std::uint64_t>(std::time(nullptr)) * 1000; }
 
@@ -103,16 +73,15 @@ int Main(int argc, char** argv) {
       "Runs whole clusters on virtual time under seeded faults, and checks what they "
       "promise.");
   Campaign campaign;
+  campaign.seeds = 100;
   campaign.jobs = std::max(1u, std::thread::hardware_concurrency());
   std::optional<std::uint64_t> seed;
-  bool fresh = false, mutants = false;
-  std::string faults = "all", only;
-  auto* seeds = app.add_option("--seeds", campaign.seeds, "how many seeds to run");
+  bool fresh = false;
+  std::string faults = "all";
+  app.add_option("--seeds", campaign.seeds, "how many seeds to run")->capture_default_str();
   app.add_option("--start", campaign.start, "the first of them")->capture_default_str();
   app.add_flag("--fresh", fresh, "begin where nobody has, by the time of day");
   app.add_option("--seed", seed, "run this one alone");
-  app.add_flag("--mutants", mutants, "plant each known bug in turn, and tell which seed finds it");
-  app.add_option("--only", only, "with --mutants: those whose names contain this");
   app.add_flag("--trace", campaign.options.keep_trace, "with --seed: print everything it did");
   app.add_option("--faults", faults,
                  "which kinds: all, none, or names with commas; with a leading - all but these")
@@ -128,14 +97,13 @@ int Main(int argc, char** argv) {
   }
   campaign.options.faults = *kinds;
   runtime::SetLogLevel(runtime::LogLevel::kOff);
-  if (seeds->count() == 0) campaign.seeds = mutants ? 500 : 100;
   if (fresh) {
     campaign.start = FreshStart();
     std::cout << "seeds from " << campaign.start << std::endl;
   }
   if (!seed.has_value()) {
     campaign.options.keep_trace = false;
-    return mutants ? RunMutants(std::move(campaign), only) : RunMany(std::move(campaign));
+    return RunMany(std::move(campaign));
   }
   campaign.options.seed = *seed;
   return Replay(campaign.options);

@@ -15,8 +15,7 @@ SimProcess::SimProcess(const SimWorkplace& place, const std::string& host)
       runner_(host_->Spawn("main")) {}
 
 void SimProcess::RunScheduler(const Config& config) {
-  scheduler_ = std::make_unique<scheduler::Scheduler>(host_.get(), loop(), factory_.get(), config,
-                                                      place_.scheduler_mutant);
+  scheduler_ = std::make_unique<scheduler::Scheduler>(host_.get(), loop(), factory_.get(), config);
   loop()->Post([this] {
     const absl::Status started = scheduler_->Start([this](absl::Status status) {
       over_ = std::move(status);
@@ -38,11 +37,8 @@ void SimProcess::RunServer(const Config& config) {
 }
 
 void SimProcess::RunWorker(const Config& config) {
-  core_ = std::make_unique<worker::Core>(worker::Core::Setup{.config = config,
-                                                             .host = host_.get(),
-                                                             .loop = loop(),
-                                                             .factory = factory_.get(),
-                                                             .mutant = place_.worker_mutant});
+  core_ = std::make_unique<worker::Core>(worker::Core::Setup{
+      .config = config, .host = host_.get(), .loop = loop(), .factory = factory_.get()});
 }
 
 }  // namespace leeway::simulation

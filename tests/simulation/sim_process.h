@@ -25,8 +25,6 @@ struct SimWorkplace {
   van::SimNetwork* network = nullptr;
   SimRdma* rdma = nullptr;       // null: over `network`
   ps::DataOptions data_options;  // the servers'
-  scheduler::Mutant scheduler_mutant = scheduler::Mutant::kNone;
-  worker::Mutant worker_mutant = worker::Mutant::kNone;
 
   std::unique_ptr<van::Factory> NewFactory(const std::string& host) const;
 };

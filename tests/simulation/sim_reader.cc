@@ -6,7 +6,7 @@
 namespace leeway::simulation {
 namespace {
 
-constexpr absl::Duration kTimeout = absl::Minutes(2);
+constexpr absl::Duration kReaderTimeout = absl::Minutes(2);
 constexpr absl::Duration kRestMax = absl::Milliseconds(200);
 constexpr absl::Duration kAwayMax = absl::Seconds(2);
 constexpr std::uint64_t kPullsPerVisitMax = 12;
@@ -49,7 +49,7 @@ void SimReader::OpenTables() {
   for (const SimTable& table : *tables_) tables_asked_ += table.counter;
   for (const SimTable& table : *tables_) {
     if (!table.counter) continue;
-    core_->OpenTable(table.spec.name, kTimeout,
+    core_->OpenTable(table.spec.name, kReaderTimeout,
                      [this, &table](absl::StatusOr<std::shared_ptr<const worker::TableInfo>> info) {
                        if (!Expect(info.status(), "opening a table")) return;
                        infos_[table.index] = *std::move(info);
@@ -81,7 +81,7 @@ void SimReader::Go() {
     return After(kAwayMax * random_.Uniform(), &SimReader::ComeBack);
   }
   Waits("leaving");
-  core_->Leave(kTimeout, [this](const absl::Status& status) {
+  core_->Leave(kReaderTimeout, [this](const absl::Status& status) {
     if (!Expect(status, "leaving")) return;
     After(kAwayMax * random_.Uniform(), &SimReader::ComeBack);
   });
@@ -130,7 +130,7 @@ void SimReader::Pull() {
   access.result = read.counts.data();
   access.result_size = read.counts.size();
   Waits(absl::StrCat("a pull of '", table.spec.name, "'"));
-  core_->Submit(worker::Slice(access, core_->poster()), {.timeout = kTimeout},
+  core_->Submit(worker::Slice(access, core_->poster()), {.timeout = kReaderTimeout},
                 [this, call](const std::shared_ptr<worker::Operation>& operation) {
                   OnPulled(call, *operation);
                 });

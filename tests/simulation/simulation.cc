@@ -36,12 +36,18 @@ constexpr absl::Duration kLookEvery = absl::Milliseconds(500);
 // By then everything has reached all replicas, also what has to be sent again.
 constexpr absl::Duration kRestBeforeComparing = absl::Seconds(2);
 
+// In some seeds so little may be under way that queues are full now and then, of each kind by
+// itself.
+void ChooseLimits(std::uint64_t seed, Config* config) {
+  runtime::Random random(runtime::RandomAt(seed, runtime::StableHash("limits"), 0));
+  if (random.Below(2) == 0) config->replication_window_bytes = 512 + random.Below(4096);
+  if (random.Below(3) == 0) config->send_window_bytes = 2048 + random.Below(8192);
+}
+
 SimCluster::Setup ChooseCluster(const SeedOptions& options, runtime::Random* random) {
   SimCluster::Setup setup;
   setup.seed = options.seed;
   setup.data_options = options.data_options;
-  setup.scheduler_mutant = options.scheduler_mutant;
-  setup.worker_mutant = options.worker_mutant;
   setup.spare_servers = kSpareServers;
   setup.over_rdma = options.over_rdma;
   Config& config = setup.config;
@@ -71,6 +77,7 @@ SimCluster::Setup ChooseCluster(const SeedOptions& options, runtime::Random* ran
   }
   // Short, so that a lost message does not keep the script out of the faults for long.
   config.resend_interval = absl::Milliseconds(30);
+  ChooseLimits(options.seed, &config);
   return setup;
 }
 
@@ -86,7 +93,7 @@ class Run {
         history_(script_.tables.size(), cluster_.config().num_workers),
         checker_(&history_),
         coded_(&script_.tables, &history_, &checker_),
-        restores_(&script_.tables, &history_, &sent_, options.data_options.mutant),
+        restores_(&script_.tables, &history_, &sent_),
         checkpoints_(cluster_.world().files(kSharedFolder), &script_.tables, &history_, &restores_,
                      &checker_),
         striker_(&cluster_, &script_.tables, &workers_, &checker_),
@@ -114,6 +121,7 @@ class Run {
 
   // Operations that have not ended write to memory of the scripts, so the processes go first.
   ~Run() {
+    cluster_.SetTap(nullptr);  // vans that close send what waits for the window
     for (const auto& worker : workers_) cluster_.Kill(WorkerName(worker->rank()));
     for (const auto& reader : readers_) reader->End();
   }
@@ -240,6 +248,22 @@ class Run {
     }
   }
 
+  // Nothing is asked for any more, nor kept for anybody: all that was charged is given back.
+  void JudgeBudgets() {
+    const auto waits = [](const auto& reader) { return reader->waits(); };
+    if (std::any_of(readers_.begin(), readers_.end(), waits)) return;
+    const std::shared_ptr<const proto::ClusterMap> map = striker_.scheduler()->map();
+    for (const proto::ServerEntry& entry : map->servers) {
+      ps::Server* const server = striker_.ServerOf(*map, entry.rank);
+      for (std::uint32_t i = 0; server != nullptr && i < cluster_.config().server_threads; ++i) {
+        const std::string under_way = server->data_thread(i)->UnderWay();
+        if (under_way.empty()) continue;
+        checker_.Fail("budgets are given back", absl::StrCat("server ", entry.rank, ", thread ", i,
+                                                             ", at rest: ", under_way));
+      }
+    }
+  }
+
   // Over rdma: nothing is asked for any more, so nobody may write an answer.
   void CompareGrants() {
     const auto waits = [](const auto& reader) { return reader->waits(); };
@@ -278,6 +302,7 @@ class Run {
       leaving_ = true;
       for (const auto& reader : readers_) reader->MayFail();
       CompareGrants();
+      JudgeBudgets();
       CompareReplicas(living.front()->clock());
       for (ScriptedWorker* worker : living) coded_.JudgeWorker(worker->rank(), worker->infos());
       for (ScriptedWorker* worker : living) worker->Leave();

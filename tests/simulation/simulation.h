@@ -9,11 +9,9 @@
 
 #include "absl/time/time.h"
 #include "ps/data_thread.h"
-#include "scheduler/mutants.h"
 #include "tests/simulation/checker.h"
 #include "tests/simulation/fault_kinds.h"
 #include "van/rdma/testing/fake_verbs.h"
-#include "worker/mutants.h"
 
 namespace leeway::simulation {
 
@@ -26,8 +24,6 @@ struct SeedOptions {
   bool over_rdma = false;
   // To see the invariants fail.
   ps::DataOptions data_options;
-  scheduler::Mutant scheduler_mutant = scheduler::Mutant::kNone;
-  worker::Mutant worker_mutant = worker::Mutant::kNone;
 };
 
 struct SeedResult {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t kDrained = 1;
 constexpr double kDifferenceMax = 0.1;
-constexpr absl::Duration kARun = absl::Seconds(20);  // of the training, at least
+constexpr absl::Duration kElasticRun = absl::Seconds(20);  // of the training, at least
 
 // Of the largest to the smallest, as part of their mean.
 double DifferenceOf(const View& view) {
@@ -40,14 +40,14 @@ std::string BytesOf(const View& view) {
   return text;
 }
 
-absl::Status RunMode(const StormOptions& options, const std::string& mode) {
+absl::Status GrowAndShrink(const StormOptions& options, const std::string& mode) {
   const ClusterOptions wanted = ClusterFor(options, mode, "elastic");
   Cluster cluster(wanted);
   std::printf("\n%s, a server is added and server %d drained\n", mode.c_str(),
               static_cast<int>(kDrained));
   std::fflush(stdout);
   LEEWAY_RETURN_IF_ERROR(cluster.Start());
-  cluster.pace().Set(kARun / static_cast<double>(options.steps));
+  cluster.pace().Set(kElasticRun / static_cast<double>(options.steps));
   LEEWAY_RETURN_IF_ERROR(cluster.Await("the training is under way", absl::Minutes(2), [&] {
     return cluster.witness().StepsDone() > options.steps / 20;
   }));
@@ -88,7 +88,8 @@ absl::Status RunMode(const StormOptions& options, const std::string& mode) {
 }  // namespace
 
 absl::Status RunElastic(const StormOptions& options) {
-  for (const std::string& mode : options.modes) LEEWAY_RETURN_IF_ERROR(RunMode(options, mode));
+  for (const std::string& mode : options.modes)
+    LEEWAY_RETURN_IF_ERROR(GrowAndShrink(options, mode));
   return absl::OkStatus();
 }
 

@@ -11,26 +11,26 @@
 namespace leeway::storm {
 namespace {
 
-constexpr std::uint32_t kVictim = 2;
-constexpr absl::Duration kGrace = absl::Seconds(1);  // on top of the failure timeout
-constexpr absl::Duration kARun = absl::Seconds(25);  // of the training, at least
+constexpr std::uint32_t kLostWorker = 2;
+constexpr absl::Duration kGrace = absl::Seconds(1);           // on top of the failure timeout
+constexpr absl::Duration kLostWorkerRun = absl::Seconds(25);  // of the training, at least
 
 }  // namespace
 
 absl::Status RunLostWorker(const StormOptions& options) {
   const ClusterOptions wanted = ClusterFor(options, "bsp", "worker");
   Cluster cluster(wanted);
-  std::printf("\nbsp, worker %d is killed and comes back\n", static_cast<int>(kVictim));
+  std::printf("\nbsp, worker %d is killed and comes back\n", static_cast<int>(kLostWorker));
   std::fflush(stdout);
   LEEWAY_RETURN_IF_ERROR(cluster.Start());
-  cluster.pace().Set(kARun / static_cast<double>(options.steps));
+  cluster.pace().Set(kLostWorkerRun / static_cast<double>(options.steps));
   Witness& witness = cluster.witness();
   LEEWAY_RETURN_IF_ERROR(cluster.Await("the training is under way", absl::Minutes(2),
                                        [&] { return witness.StepsDone() > options.steps / 20; }));
-  cluster.Expect(cluster.worker(kVictim));
-  cluster.worker(kVictim)->Signal(SIGKILL);
+  cluster.Expect(cluster.worker(kLostWorker));
+  cluster.worker(kLostWorker)->Signal(SIGKILL);
   const absl::Time killed = absl::Now();
-  witness.Killed(kVictim);
+  witness.Killed(kLostWorker);
   const auto steps = [&] { return *witness.lives()[0].last_step; };
   std::uint64_t before = 0;
   LEEWAY_RETURN_IF_ERROR(
@@ -41,7 +41,7 @@ absl::Status RunLostWorker(const StormOptions& options) {
   LEEWAY_RETURN_IF_ERROR(
       cluster.Await("the others go on", absl::Seconds(60), [&] { return steps() > before + 20; }));
   const absl::Duration longest = witness.LongestWait(killed, absl::Now());
-  LEEWAY_RETURN_IF_ERROR(cluster.StartWorker(kVictim).status());
+  LEEWAY_RETURN_IF_ERROR(cluster.StartWorker(kLostWorker).status());
   const std::size_t second = witness.lives().size() - 1;
   LEEWAY_RETURN_IF_ERROR(cluster.Await("it is back, and trains", absl::Seconds(60), [&] {
     const Witness::Life& life = witness.lives()[second];

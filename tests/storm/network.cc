@@ -16,7 +16,7 @@ namespace leeway::storm {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(10);
-constexpr char kNobody[] = "02:00:00:00:ff:ff";
+constexpr char kNoAddress[] = "02:00:00:00:ff:ff";
 constexpr int kOwnNumber = 250;  // of this process, on the bridge
 
 // Of documentation and tests; in a namespace of its own it collides with nothing.
@@ -95,7 +95,7 @@ std::string Network::AddressOf(const std::string& place) const {
 }
 
 absl::Status Network::Cut(const std::string& from, const std::string& to) {
-  return Tell(Of(from), Of(to), kNobody);
+  return Tell(Of(from), Of(to), kNoAddress);
 }
 
 absl::Status Network::Mend(const std::string& from, const std::string& to) {

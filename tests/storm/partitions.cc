@@ -17,10 +17,10 @@
 namespace leeway::storm {
 namespace {
 
-constexpr std::uint32_t kServers = 3;
+constexpr std::uint32_t kPartitionedServers = 3;
 constexpr std::uint32_t kWorkers = 4;
 constexpr absl::Duration kShort = absl::Milliseconds(1500);
-constexpr absl::Duration kARound = absl::Seconds(12);  // of the training, at least
+constexpr absl::Duration kPartitionRound = absl::Seconds(12);  // of the training, at least
 const absl::Duration kLong = 2 * Cluster::kFailureTimeout;
 
 enum class Dies { kNobody, kVictim, kMayBe };
@@ -102,7 +102,7 @@ class PartitionStorm {
     for (std::size_t i = 0; i < breaks_.size(); ++i) {
       const double steps_left =
           static_cast<double>(options_.steps - cluster_.witness().StepsDone());
-      cluster_.pace().Set(kARound * static_cast<double>(breaks_.size() - i) / steps_left);
+      cluster_.pace().Set(kPartitionRound * static_cast<double>(breaks_.size() - i) / steps_left);
       const absl::Status held = Suffer(breaks_[i]);
       if (!held.ok()) {
         return absl::Status(held.code(), absl::StrCat(breaks_[i].what, ": ", held.message()));
@@ -153,7 +153,7 @@ class PartitionStorm {
       LEEWAY_RETURN_IF_ERROR(
           cluster_.StartServer({{"LEEWAY_RANK", absl::StrCat(*server)}}).status());
     }
-    LEEWAY_RETURN_IF_ERROR(cluster_.AwaitWhole(kServers));
+    LEEWAY_RETURN_IF_ERROR(cluster_.AwaitWhole(kPartitionedServers));
     const std::uint64_t then = cluster_.witness().StepsDone();
     LEEWAY_RETURN_IF_ERROR(cluster_.Await("training goes on", absl::Seconds(30), [&] {
       return cluster_.witness().StepsDone() > then + 5;

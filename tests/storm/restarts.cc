@@ -16,7 +16,7 @@ namespace leeway::storm {
 namespace {
 
 // Of the training, for each restart: more than that takes. The rest of the steps follows unpaced.
-constexpr absl::Duration kARound = absl::Seconds(runtime::kSanitized ? 40 : 10);
+constexpr absl::Duration kRestartRound = absl::Seconds(runtime::kSanitized ? 40 : 10);
 
 absl::Status RestartOne(Cluster* cluster, std::uint32_t rank, absl::Duration* took) {
   Child* const server = cluster->ServerOf(rank);
@@ -37,7 +37,7 @@ absl::Status RestartOne(Cluster* cluster, std::uint32_t rank, absl::Duration* to
   return cluster->StartServer({{"LEEWAY_ELASTIC", "1"}}).status();
 }
 
-absl::Status RunMode(const StormOptions& options, const std::string& mode) {
+absl::Status RestartServers(const StormOptions& options, const std::string& mode) {
   ClusterOptions wanted = ClusterFor(options, mode, "restarts");
   wanted.settings.insert_or_assign("LEEWAY_REPLICATION", std::string(1, '1'));
   Cluster cluster(wanted);
@@ -45,7 +45,7 @@ absl::Status RunMode(const StormOptions& options, const std::string& mode) {
               static_cast<int>(wanted.servers));
   std::fflush(stdout);
   LEEWAY_RETURN_IF_ERROR(cluster.Start());
-  cluster.pace().Set(kARound * wanted.servers / static_cast<double>(options.steps));
+  cluster.pace().Set(kRestartRound * wanted.servers / static_cast<double>(options.steps));
   LEEWAY_RETURN_IF_ERROR(cluster.AwaitWhole(wanted.servers));
   LEEWAY_RETURN_IF_ERROR(cluster.Await("the training is under way", absl::Minutes(2), [&] {
     return cluster.witness().StepsDone() > options.steps / 20;
@@ -72,7 +72,8 @@ absl::Status RunMode(const StormOptions& options, const std::string& mode) {
 }  // namespace
 
 absl::Status RunRestarts(const StormOptions& options) {
-  for (const std::string& mode : options.modes) LEEWAY_RETURN_IF_ERROR(RunMode(options, mode));
+  for (const std::string& mode : options.modes)
+    LEEWAY_RETURN_IF_ERROR(RestartServers(options, mode));
   return absl::OkStatus();
 }
 

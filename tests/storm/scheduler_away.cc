@@ -12,9 +12,9 @@ namespace leeway::storm {
 namespace {
 
 constexpr absl::Duration kAway = absl::Seconds(10);
-constexpr absl::Duration kARun = absl::Seconds(25);  // of the training, at least
+constexpr absl::Duration kSchedulerAwayRun = absl::Seconds(25);  // of the training, at least
 
-absl::Status RunMode(const StormOptions& options, const std::string& mode) {
+absl::Status LoseScheduler(const StormOptions& options, const std::string& mode) {
   ClusterOptions wanted = ClusterFor(options, mode, "scheduler");
   wanted.keeps_scheduler_state = true;
   Cluster cluster(wanted);
@@ -22,7 +22,7 @@ absl::Status RunMode(const StormOptions& options, const std::string& mode) {
               absl::FormatDuration(kAway).c_str());
   std::fflush(stdout);
   LEEWAY_RETURN_IF_ERROR(cluster.Start());
-  cluster.pace().Set(kARun / static_cast<double>(options.steps));
+  cluster.pace().Set(kSchedulerAwayRun / static_cast<double>(options.steps));
   const auto steps = [&] { return cluster.witness().StepsDone(); };
   LEEWAY_RETURN_IF_ERROR(cluster.Await("the training is under way", absl::Minutes(2),
                                        [&] { return steps() > options.steps / 20; }));
@@ -54,7 +54,8 @@ absl::Status RunMode(const StormOptions& options, const std::string& mode) {
 }  // namespace
 
 absl::Status RunSchedulerAway(const StormOptions& options) {
-  for (const std::string& mode : options.modes) LEEWAY_RETURN_IF_ERROR(RunMode(options, mode));
+  for (const std::string& mode : options.modes)
+    LEEWAY_RETURN_IF_ERROR(LoseScheduler(options, mode));
   return absl::OkStatus();
 }
 

@@ -45,12 +45,12 @@ std::unique_ptr<van::Factory> NewFactory(LocalCluster::Net net,
   return van::NewTcpFactory();
 }
 
+}  // namespace
+
 struct ServerProcess {
   std::promise<absl::Status> over;
   std::unique_ptr<ps::Server> server;
 };
-
-}  // namespace
 
 struct LocalCluster::State {
   Setup setup;

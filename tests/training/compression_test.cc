@@ -69,5 +69,11 @@ TEST(CompressionTest, NamesACodecThatIsNotThereAndTakesOneOfAPlugin) {
   std::filesystem::remove_all(folder);
 }
 
+TEST(CompressionTest, NamesItsOwnOptionWhereAModeIsWrong) {
+  const auto [status, said] = RunToEnd(absl::StrCat(LEEWAY_BINARY, " compression --modes bsp,foo"));
+  EXPECT_NE(status, 0);
+  EXPECT_THAT(said, HasSubstr("leeway: --modes: consistency is \"foo\""));
+}
+
 }  // namespace
 }  // namespace leeway::tests

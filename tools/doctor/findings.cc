@@ -58,7 +58,7 @@ std::string PortText(const FoundPort& port) {
 
 // ---- one finding each ----
 
-Finding Settings(const DoctorFacts& facts) {
+Finding SettingsFinding(const DoctorFacts& facts) {
   if (facts.settings.ok()) return {Mark::kOk, "settings", "make sense", ""};
   return {Mark::kBad, "settings", Said(facts.settings),
           "set it as docs/operations.md says, or unset it; what follows is for none set"};
@@ -222,8 +222,8 @@ Choice OnOthers(const DoctorFacts& facts) {
 }
 
 std::vector<Finding> Findings(const DoctorFacts& facts) {
-  std::vector<Finding> findings = {Settings(facts), Address(facts), Descriptors(facts), Shm(facts),
-                                   Rdma(facts)};
+  std::vector<Finding> findings = {SettingsFinding(facts), Address(facts), Descriptors(facts),
+                                   Shm(facts), Rdma(facts)};
   AddPorts(facts, &findings);
   AddRdmaPath(facts, &findings);
   AddRdmaAddress(facts, &findings);

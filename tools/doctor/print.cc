@@ -10,10 +10,10 @@
 namespace leeway::tools {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json PortJson(const van::verbs::FoundPort& port) {
-  Json gids = Json::array();
+OrderedJson PortJson(const van::verbs::FoundPort& port) {
+  OrderedJson gids = OrderedJson::array();
   for (const van::verbs::FoundGid& gid : port.gids) {
     gids.push_back(
         {{"index", gid.index}, {"gid", gid.gid}, {"type", gid.type}, {"card", gid.card}});
@@ -23,17 +23,17 @@ Json PortJson(const van::verbs::FoundPort& port) {
           {"mtu_bytes", port.mtu_bytes}, {"gids", gids}};
 }
 
-Json DevicesJson(const van::verbs::Inventory& inventory) {
-  Json devices = Json::array();
+OrderedJson DevicesJson(const van::verbs::Inventory& inventory) {
+  OrderedJson devices = OrderedJson::array();
   for (const van::verbs::FoundDevice& device : inventory.devices) {
-    Json ports = Json::array();
+    OrderedJson ports = OrderedJson::array();
     for (const van::verbs::FoundPort& port : device.ports) ports.push_back(PortJson(port));
     devices.push_back({{"name", device.name}, {"ports", ports}});
   }
   return devices;
 }
 
-Json ChoiceJson(const Choice& choice) {
+OrderedJson ChoiceJson(const Choice& choice) {
   return {{"transport", choice.transport}, {"why", choice.why}};
 }
 
@@ -55,26 +55,26 @@ std::string DoctorText(const std::vector<Finding>& findings) {
 }
 
 std::string DoctorJson(const DoctorFacts& facts, const std::vector<Finding>& findings) {
-  Json listed = Json::array();
+  OrderedJson listed = OrderedJson::array();
   for (const Finding& finding : findings) {
     listed.push_back({{"mark", NameOf(finding.mark)},
                       {"what", finding.what},
                       {"found", finding.found},
                       {"mend", finding.mend}});
   }
-  Json locked;  // null: no limit
+  OrderedJson locked;  // null: no limit
   if (facts.locked_bytes != van::verbs::kNoLimit) locked = facts.locked_bytes;
-  const Json all = {{"van", facts.config.van},
-                    {"this_machine", ChoiceJson(OnThisMachine(facts))},
-                    {"other_machines", ChoiceJson(OnOthers(facts))},
-                    {"address", facts.address},
-                    {"shared_memory", facts.shm.ok()},
-                    {"rdma", facts.rdma_usable.ok()},
-                    {"rdma_devices", DevicesJson(facts.rdma)},
-                    {"locked_bytes_max", locked},
-                    {"descriptors_max", facts.descriptors},
-                    {"findings", listed}};
-  return all.dump(2, ' ', false, Json::error_handler_t::replace);
+  const OrderedJson all = {{"van", facts.config.van},
+                           {"this_machine", ChoiceJson(OnThisMachine(facts))},
+                           {"other_machines", ChoiceJson(OnOthers(facts))},
+                           {"address", facts.address},
+                           {"shared_memory", facts.shm.ok()},
+                           {"rdma", facts.rdma_usable.ok()},
+                           {"rdma_devices", DevicesJson(facts.rdma)},
+                           {"locked_bytes_max", locked},
+                           {"descriptors_max", facts.descriptors},
+                           {"findings", listed}};
+  return all.dump(2, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 }  // namespace leeway::tools

@@ -127,4 +127,17 @@ absl::StatusOr<std::vector<ProcessSpec>> PlanCluster(const ClusterSpec& cluster)
   return processes;
 }
 
+void ReplaceFailedServers(std::vector<ProcessSpec>* processes) {
+  const absl::StatusOr<Config> config = Config::FromEnvironment();
+  const bool others_have_it = !config.ok() || config->replication > 1;
+  for (ProcessSpec& process : *processes) {
+    if (process.environment["LEEWAY_ROLE"] != "server") continue;
+    process.may_restart = others_have_it;
+    if (others_have_it) continue;
+    process.stays_down_because =
+        "with LEEWAY_REPLICATION=1 nobody else had what was on it, and none is started in its "
+        "place (LEEWAY_REPLICATION=2 keeps the cluster up)";
+  }
+}
+
 }  // namespace leeway::launch

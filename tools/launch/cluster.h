@@ -33,6 +33,13 @@ absl::Duration SettleTime();
 // The scheduler, then the servers, then the workers, each told its place by LEEWAY_* variables.
 absl::StatusOr<std::vector<ProcessSpec>> PlanCluster(const ClusterSpec& cluster);
 
+// How many servers are replaced unless somebody says otherwise, before one more is the end.
+inline constexpr std::uint32_t kRestartsMax = 20;
+
+// Has servers replaced that fail, where others have their shards (LEEWAY_REPLICATION in this
+// process's environment); where not, what is said then is why none is.
+void ReplaceFailedServers(std::vector<ProcessSpec>* processes);
+
 }  // namespace leeway::launch
 
 #endif  // LEEWAY_TOOLS_LAUNCH_CLUSTER_H_

@@ -4,18 +4,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/mutants.h"
 #include "runtime/status_macros.h"
+#include "van/shm/shm_broken.h"
 
 namespace leeway::van {
-namespace {
-
-template <class... Parts>
-absl::Status Broken(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat("its shared memory makes no sense: ", parts...));
-}
-
-}  // namespace
-
 // Any thread; it may outlive the connection.
 class ShmBorrowed::Loan final : public runtime::BufferOwner {
  public:
@@ -40,19 +33,22 @@ absl::StatusOr<Buffer> ShmBorrowed::Take(const ShmPlace& place) {
     LEEWAY_RETURN_IF_ERROR(ReadSocketOnce(&nothing));
   }
   const auto file = files_.find(place.file);
-  if (file == files_.end()) return Broken("a frame in memory file ", place.file, ", which is not");
+  if (file == files_.end())
+    return BrokenMemory("a frame in memory file ", place.file, ", which is not");
   const std::uint64_t bytes = file->second->size();
-  if (place.loan >= kShmLoansMax || place.size == 0 || place.at >= bytes ||
-      place.size > bytes - place.at) {
-    return Broken("loan ", place.loan, ": a frame of ", place.size, " bytes at ", place.at, " of ",
-                  bytes);
+  const bool outside = place.at >= bytes || place.size > bytes - place.at;
+  if (place.loan >= kShmLoansMax || place.size == 0 ||
+      (outside && !runtime::Planted<"lent-place-unchecked">())) {
+    return BrokenMemory("loan ", place.loan, ": a frame of ", place.size, " bytes at ", place.at,
+                        " of ", bytes);
   }
   return Buffer(file->second->data() + place.at, place.size, new Loan(link_, file->second, place));
 }
 
 absl::Status ShmBorrowed::Drop(std::uint32_t file) {
   const auto found = files_.find(file);
-  if (found == files_.end()) return Broken("memory file ", file, " is taken back, which is not");
+  if (found == files_.end())
+    return BrokenMemory("memory file ", file, " is taken back, which is not");
   bytes_ -= found->second->size();
   files_.erase(found);
   return absl::OkStatus();
@@ -78,9 +74,10 @@ absl::Status ShmBorrowed::Add(UniqueFd descriptor) {
         "it lends memory, but there are no file descriptors left for it (ulimit -n)");
   }
   LEEWAY_ASSIGN_OR_RETURN(const std::size_t bytes, runtime::SealedSize(descriptor.get()));
-  if (files_.size() >= kShmLentFilesMax || bytes == 0 || bytes > kShmLentBytesMax - bytes_) {
-    return Broken("it lends ", bytes, " bytes more, having lent ", bytes_, " in ", files_.size(),
-                  " files");
+  const bool many = files_.size() >= kShmLentFilesMax || bytes > kShmLentBytesMax - bytes_;
+  if (bytes == 0 || (many && !runtime::Planted<"borrowed-memory-unlimited">())) {
+    return BrokenMemory("it lends ", bytes, " bytes more, having lent ", bytes_, " in ",
+                        files_.size(), " files");
   }
   absl::StatusOr<ShmMapping> mapping = runtime::MapToRead(descriptor.get(), bytes);
   if (!mapping.ok()) return absl::ResourceExhaustedError(mapping.status().message());

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/mutants.h"
+
 namespace leeway::van {
 
 ShmLender::ShmLender(std::shared_ptr<ShmLink> link, DoneList* done)
@@ -60,7 +62,10 @@ void ShmLender::Follow(Message message, SendDone done, ShmLoanList loans) {
 }
 
 bool ShmLender::IsBack(const ShmLoan& loan) const {
-  return link_->peer->given_back(loan.slot) == loan.generation;
+  const bool any = runtime::Planted<"loan-of-before-counts">();
+  if (any && link_->peer->given_back(loan.slot) != 0) return true;
+  return link_->peer->given_back(loan.slot) == loan.generation ||
+         runtime::Planted<"loan-back-unasked">();
 }
 
 // Whether all of them are back.
@@ -93,7 +98,7 @@ bool ShmLender::Collect() {
 
 void ShmLender::End(ShmLoanList* loans) {
   for (const ShmLoan& loan : *loans) {
-    if (!IsBack(loan)) loan.memory->Separate();
+    if (!IsBack(loan) && !runtime::Planted<"lent-memory-changes">()) loan.memory->Separate();
   }
   loans->clear();
 }
@@ -125,7 +130,7 @@ void ShmLender::DropToldFiles() {
   const std::uint64_t head = link_->peer->control().head.load(std::memory_order_acquire);
   std::erase_if(files_, [&](const auto& entry) {
     const bool over = entry.second.told_at != 0 && entry.second.told_at <= head;
-    if (over) bytes_ -= entry.second.bytes;
+    if (over && !runtime::Planted<"lent-files-not-given-back">()) bytes_ -= entry.second.bytes;
     return over;
   });
 }

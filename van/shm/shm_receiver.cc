@@ -5,17 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/status_macros.h"
+#include "van/shm/shm_broken.h"
 
 namespace leeway::van {
-namespace {
-
-template <class... Parts>
-absl::Status Broken(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat("its shared memory makes no sense: ", parts...));
-}
-
-}  // namespace
-
 // ---- frames that stay where they are ----
 
 class ShmLoans::Loan final : public runtime::BufferOwner {
@@ -66,12 +58,13 @@ absl::StatusOr<ShmReceiver::Got> ShmReceiver::Next() {
   if (tail == head_) return Got::kNothing;
   const std::uint64_t unread = tail - head_;
   if (unread > link_->peer->sizes().ring_bytes || unread % kShmRecordAlign != 0) {
-    return Broken("it claims to have written up to ", tail, " when ", head_, " has been read");
+    return BrokenMemory("it claims to have written up to ", tail, " when ", head_,
+                        " has been read");
   }
   ShmRecordHead head;
   LEEWAY_RETURN_IF_ERROR(ReadRecord(&head));
   if (head.bytes > unread)
-    return Broken("a record of ", head.bytes, " bytes, ", unread, " written");
+    return BrokenMemory("a record of ", head.bytes, " bytes, ", unread, " written");
   absl::Status status;
   const auto type = static_cast<ShmRecordType>(head.type);
   if (type == ShmRecordType::kMessage) {
@@ -80,10 +73,10 @@ absl::StatusOr<ShmReceiver::Got> ShmReceiver::Next() {
     status = TakePiece(head);
   } else if (type == ShmRecordType::kTakenBack) {
     status = head.bytes < sizeof(head) + sizeof(ShmPlace)
-                 ? Broken("a memory file without a number")
+                 ? BrokenMemory("a memory file without a number")
                  : borrowed_.Drop(PlaceAt(sizeof(head)).file);
   } else if (type != ShmRecordType::kPad) {
-    status = Broken("a record of unknown type ", head.type);
+    status = BrokenMemory("a record of unknown type ", head.type);
   }
   LEEWAY_RETURN_IF_ERROR(status);
   head_ += head.bytes;
@@ -103,7 +96,7 @@ absl::Status ShmReceiver::ReadRecord(ShmRecordHead* head) {
   std::memcpy(head, from, sizeof(*head));
   if (head->bytes < sizeof(*head) || head->bytes > kShmRecordBytesMax ||
       head->bytes % kShmRecordAlign != 0 || head->bytes > ring_bytes - position) {
-    return Broken("a record of ", head->bytes, " bytes at ", position);
+    return BrokenMemory("a record of ", head->bytes, " bytes at ", position);
   }
   std::memcpy(record_.data() + sizeof(*head), from + sizeof(*head), head->bytes - sizeof(*head));
   return absl::OkStatus();
@@ -118,7 +111,7 @@ ShmPlace ShmReceiver::PlaceAt(std::uint64_t offset) const {
 absl::Status ShmReceiver::CheckArenaPlace(const ShmPlace& place) const {
   const std::uint64_t units = link_->peer->sizes().arena_units;
   if (place.size == 0 || place.at >= units || place.size > (units - place.at) * kShmUnitBytes) {
-    return Broken("a frame of ", place.size, " bytes at unit ", place.at, " of ", units);
+    return BrokenMemory("a frame of ", place.size, " bytes at unit ", place.at, " of ", units);
   }
   return absl::OkStatus();
 }
@@ -128,10 +121,10 @@ const std::byte* ShmReceiver::ArenaAt(const ShmPlace& place) const {
 }
 
 absl::Status ShmReceiver::BeginMessage(const ShmRecordHead& head) {
-  if (!unfinished_.empty()) return Broken("a message within another");
+  if (!unfinished_.empty()) return BrokenMemory("a message within another");
   const std::uint64_t frames = head.frames;
   if (frames == 0 || frames > (head.bytes - sizeof(head)) / sizeof(ShmPlace)) {
-    return Broken("a message of ", frames, " frames in ", head.bytes, " bytes");
+    return BrokenMemory("a message of ", frames, " frames in ", head.bytes, " bytes");
   }
   payload_.clear();
   frames_ = 0;
@@ -149,12 +142,13 @@ absl::Status ShmReceiver::TakeFrame(const ShmPlace& place, std::uint64_t* cursor
   const bool first = frames_ == 0;
   const bool kept = !first && payload_.size() < limits_.payload_frames_max;
   if (first && place.size > limits_.first_bytes_max) {
-    return Broken("a first frame of ", place.size, " bytes, at most ", limits_.first_bytes_max);
+    return BrokenMemory("a first frame of ", place.size, " bytes, at most ",
+                        limits_.first_bytes_max);
   }
   switch (static_cast<ShmPlaceKind>(place.kind)) {
     case ShmPlaceKind::kInline: {
       if (*cursor > end || place.size > end - *cursor) {
-        return Broken("a frame of ", place.size, " bytes where ", end, " end");
+        return BrokenMemory("a frame of ", place.size, " bytes where ", end, " end");
       }
       const std::byte* bytes = record_.data() + *cursor;
       *cursor += ShmAligned(place.size);
@@ -173,7 +167,7 @@ absl::Status ShmReceiver::TakeFrame(const ShmPlace& place, std::uint64_t* cursor
       return absl::OkStatus();
     case ShmPlaceKind::kPieces: {
       if (place.size == 0 || place.size > limits_.frame_bytes_max) {
-        return Broken("a frame of ", place.size, " bytes in pieces");
+        return BrokenMemory("a frame of ", place.size, " bytes in pieces");
       }
       std::byte* to = nullptr;
       if (first) {
@@ -188,12 +182,12 @@ absl::Status ShmReceiver::TakeFrame(const ShmPlace& place, std::uint64_t* cursor
     case ShmPlaceKind::kLent:
       return TakeLent(place, kept);
   }
-  return Broken("a frame of unknown kind ", place.kind);
+  return BrokenMemory("a frame of unknown kind ", place.kind);
 }
 
 // Prefix and header are checked and then read again, so they never lie in memory of a user's.
 absl::Status ShmReceiver::TakeLent(const ShmPlace& place, bool kept) {
-  if (frames_ == 0) return Broken("a first frame in lent memory");
+  if (frames_ == 0) return BrokenMemory("a first frame in lent memory");
   LEEWAY_ASSIGN_OR_RETURN(Buffer frame, borrowed_.Take(place));
   if (kept) payload_.push_back(std::move(frame));
   return absl::OkStatus();
@@ -201,13 +195,13 @@ absl::Status ShmReceiver::TakeLent(const ShmPlace& place, bool kept) {
 
 absl::Status ShmReceiver::TakePiece(const ShmRecordHead& head) {
   if (unfinished_.empty() || head.bytes < sizeof(head) + sizeof(ShmPlace)) {
-    return Broken("a piece of nothing");
+    return BrokenMemory("a piece of nothing");
   }
   const ShmPlace place = PlaceAt(sizeof(head));
   LEEWAY_RETURN_IF_ERROR(CheckArenaPlace(place));
   Unfinished& frame = unfinished_.front();
   if (place.size > frame.left) {
-    return Broken("a piece of ", place.size, " bytes where ", frame.left, " are missing");
+    return BrokenMemory("a piece of ", place.size, " bytes where ", frame.left, " are missing");
   }
   if (frame.to != nullptr) {
     std::memcpy(frame.to, ArenaAt(place), place.size);

@@ -11,13 +11,13 @@ namespace {
 
 constexpr std::size_t kLooksPerAllocation = 8;
 // A frame may take this share of the arena; longer ones come in pieces.
-constexpr std::uint64_t kArenaShare = 4;
+constexpr std::uint64_t kShmArenaShare = 4;
 // A record with a place and nothing else.
 constexpr std::uint64_t kSmallRecordBytes = ShmAligned(sizeof(ShmRecordHead) + sizeof(ShmPlace));
 
 std::uint64_t PieceBytesMax(const ShmSizes& sizes) {
   return std::max<std::uint64_t>(kShmUnitBytes,
-                                 std::min(kShmPieceBytesMax, sizes.ArenaBytes() / kArenaShare));
+                                 std::min(kShmPieceBytesMax, sizes.ArenaBytes() / kShmArenaShare));
 }
 
 }  // namespace
@@ -148,7 +148,7 @@ bool ShmSender::PlanFrames(Outgoing& out, Plan* plan) {
       continue;
     }
     if (i > 0 && lender_.Lend(out.message.payload[i - 1], &place, &plan->loans)) continue;
-    if (place.size <= arena_.units() / kArenaShare * kShmUnitBytes) {
+    if (place.size <= arena_.units() / kShmArenaShare * kShmUnitBytes) {
       if (PlaceInArena(place.size, plan, &place)) continue;
       // Everything has been read and still it does not fit: what is held is held for long, and
       // lies in between.

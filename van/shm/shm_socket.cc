@@ -13,12 +13,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "van/accepting.h"
 
 namespace leeway::van {
 namespace {
 
 constexpr absl::string_view kNamePrefix = "leeway/";
-constexpr int kBacklog = 1024;
 
 struct Name {
   sockaddr_un address{};
@@ -101,7 +101,7 @@ absl::StatusOr<UniqueFd> ListenOnShmName(const std::string& name) {
     if (errno == EADDRINUSE) return absl::AlreadyExistsError("it is in use");
     return SocketError("bind");
   }
-  if (::listen(fd.get(), kBacklog) != 0) return SocketError("listen");
+  if (::listen(fd.get(), kAcceptBacklog) != 0) return SocketError("listen");
   return fd;
 }
 

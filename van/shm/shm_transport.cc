@@ -12,18 +12,14 @@
 #include "runtime/log.h"
 #include "runtime/shared_memory.h"
 #include "runtime/status_macros.h"
+#include "van/accepting.h"
 
 namespace leeway::van {
 namespace {
 
 constexpr absl::string_view kScheme = "shm://";
-// What was sent before a close may take this long to leave.
-constexpr absl::Duration kLinger = absl::Seconds(1);
-constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);
 // A loop that never sleeps looks at the sockets every so often, to see those that have ended.
-constexpr unsigned kPollsPerLook = 64;
-constexpr int kAcceptsPerTurn = 16;
-constexpr std::uint64_t kListenerTag = 1ull << 63;
+constexpr unsigned kPollsPerSocketLook = 64;
 
 }  // namespace
 
@@ -167,7 +163,7 @@ void ShmTransport::Close(ConnId conn) {
     by_id_.erase(conn);
     return;
   }
-  shared_.loop->After(kLinger, [this, conn, alive = shared_.alive] {
+  shared_.loop->After(kSocketLinger, [this, conn, alive = shared_.alive] {
     if (!*alive) return;
     if (ShmConn* late = Find(conn); late != nullptr) late->Shut();
   });
@@ -185,7 +181,7 @@ bool ShmTransport::FlushClosed() {
 
 // Waits for those who are slow to take what was sent to them.
 void ShmTransport::FlushBriefly() {
-  const absl::Time until = shared_.loop->Now() + kLinger;
+  const absl::Time until = shared_.loop->Now() + kSocketLinger;
   while (FlushClosed() && shared_.loop->Now() < until) {
     // Room is told by a byte on the socket; that the other side has gone, as well.
     pollfd any{shared_.epoll.get(), POLLIN, 0};
@@ -201,7 +197,7 @@ bool ShmTransport::Poll() {
   if (polling_ == 0) RemoveFinished();
   ++polling_;
   bool any = false;
-  if (shared_.glance->TakeSlept() || ++polls_ % kPollsPerLook == 0) any = PollSockets();
+  if (shared_.glance->TakeSlept() || ++polls_ % kPollsPerSocketLook == 0) any = PollSockets();
   if (!*alive) return true;
   for (const auto& [conn, why] : std::exchange(failed_dials_, {})) {
     any = true;

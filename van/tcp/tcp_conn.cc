@@ -15,7 +15,7 @@ namespace leeway::van {
 namespace {
 
 // A connection hands over about so much before the loop looks at its others.
-constexpr std::size_t kBytesPerTurn = 1 << 20;
+constexpr std::size_t kBytesReadPerTurn = 1 << 20;
 // From so much on what waits is sent at once rather than with what else is sent in this turn.
 constexpr std::uint64_t kAtOnceBytes = 16 << 10;
 
@@ -194,7 +194,7 @@ void TcpConn::Receive(bool* more) {
     HandOver();
     if (!*alive) return;
     if (closed_ || held_ || drained || !lost_.ok()) break;
-    if (taken >= kBytesPerTurn) {
+    if (taken >= kBytesReadPerTurn) {
       *more = true;
       break;
     }
@@ -287,7 +287,7 @@ void TcpConn::Close() {
 void TcpConn::DropInput() {
   TcpScratch::Memory memory = shared_->scratch.Take();
   std::size_t taken = 0;
-  while (!finished() && taken < kBytesPerTurn) {
+  while (!finished() && taken < kBytesReadPerTurn) {
     const ssize_t got = ::recv(fd_.get(), memory.get(), TcpScratch::kBytes, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) break;

@@ -13,7 +13,7 @@
 #include "van/tcp/tcp_format.h"
 #include "van/tcp/tcp_receiver.h"
 
-namespace leeway::van {
+namespace leeway::van::tcp_posted_receive_test {
 namespace {
 
 constexpr std::size_t kFrame = 200'000;
@@ -161,4 +161,4 @@ TEST_F(TcpPostedReceiveTest, NorIsThatOfAHandleThatHasGone) {
 }
 
 }  // namespace
-}  // namespace leeway::van
+}  // namespace leeway::van::tcp_posted_receive_test

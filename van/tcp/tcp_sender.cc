@@ -14,13 +14,13 @@
 namespace leeway::van {
 namespace {
 
-constexpr std::size_t kCopyBelowBytes = 4096;
+constexpr std::size_t kChunkBelowBytes = 4096;
 constexpr std::size_t kChunkBytes = 32 << 10;
 constexpr std::size_t kPiecesAtOnce = 64;
-constexpr std::size_t kBytesPerTurn = 4 << 20;
+constexpr std::size_t kBytesWrittenPerTurn = 4 << 20;
 // Of frames with checksums: what a processor's own cache holds.
 constexpr std::size_t kSummedAtOnce = 512 << 10;
-static_assert(kCopyBelowBytes <= kChunkBytes);
+static_assert(kChunkBelowBytes <= kChunkBytes);
 
 }  // namespace
 
@@ -56,7 +56,7 @@ void TcpSender::AddBytes(const std::byte* bytes, std::size_t size) {
 
 void TcpSender::AddFrame(const Buffer& frame) {
   if (frame.empty()) return;
-  if (frame.size() < kCopyBelowBytes) return AddBytes(frame.data(), frame.size());
+  if (frame.size() < kChunkBelowBytes) return AddBytes(frame.data(), frame.size());
   added_ += frame.size();
   pieces_.push_back({.data = frame.data(), .size = frame.size(), .keeps = frame});
 }
@@ -70,7 +70,7 @@ void TcpSender::AddPayload(const Buffer& frame) {
   Put(std::uint64_t{frame.size()}, length);
   PutChecksum(length, sizeof(std::uint64_t), length + sizeof(std::uint64_t));
   AddFrame(frame);
-  const bool later = checksums_ && frame.size() >= kCopyBelowBytes;
+  const bool later = checksums_ && frame.size() >= kChunkBelowBytes;
   const std::size_t at = pieces_.size() - 1;
   std::byte* const checksum = Room(kTcpChecksumBytes);
   if (later) {
@@ -113,7 +113,7 @@ bool TcpSender::SumUp(Piece* piece) {
 
 TcpSender::Wrote TcpSender::Write(int fd) {
   for (std::size_t turn = 0; first_piece_ < pieces_.size();) {
-    if (turn >= kBytesPerTurn) return Wrote::kMuch;
+    if (turn >= kBytesWrittenPerTurn) return Wrote::kMuch;
     std::array<iovec, kPiecesAtOnce> places;
     std::size_t count = 0, bytes = 0;
     for (bool whole = true; whole && count < places.size() && first_piece_ + count < pieces_.size();

@@ -13,11 +13,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/status_macros.h"
+#include "van/accepting.h"
 
 namespace leeway::van {
 namespace {
 
-constexpr int kBacklog = 1024;
 // A peer whose machine is gone says nothing at all: asked after a minute, given up after another.
 constexpr int kKeepIdleS = 60;
 constexpr int kKeepIntervalS = 10;
@@ -130,7 +130,7 @@ absl::StatusOr<TcpListening> ListenOnTcp(absl::string_view address) {
   if (parsed.port != 0) Set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
   if (::bind(fd, local.generic(), local.size) != 0) return CannotListen(address, errno);
   Set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-  if (::listen(fd, kBacklog) != 0) return CannotListen(address, errno);
+  if (::listen(fd, kAcceptBacklog) != 0) return CannotListen(address, errno);
   local.size = sizeof(sockaddr_storage);
   if (::getsockname(fd, local.generic(), &local.size) != 0) return CannotListen(address, errno);
   const std::string bound = TcpName(local.address);

@@ -9,17 +9,13 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/log.h"
 #include "runtime/status_macros.h"
+#include "van/accepting.h"
 #include "van/tcp/tcp_socket.h"
 
 namespace leeway::van {
 namespace {
 
-// What was sent before a close may take this long to leave.
-constexpr absl::Duration kLinger = absl::Seconds(1);
-constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);
-constexpr int kAcceptsPerTurn = 16;
 constexpr int kNewsPerTurn = 64;
-constexpr std::uint64_t kListenerTag = 1ull << 63;
 // When all that there was has been read, the next poll need not ask again, nor the one after it if
 // what was answered has just been sent: the loop sleeps on the epoll descriptor, which tells of
 // whatever has come since. For a loop that does not sleep it is a short delay.
@@ -142,7 +138,7 @@ void TcpTransport::Close(ConnId conn) {
   if (found == nullptr || found->closed()) return;
   found->Close();
   if (found->finished()) return;
-  shared_.loop->After(kLinger, [this, conn, alive = shared_.alive] {
+  shared_.loop->After(kSocketLinger, [this, conn, alive = shared_.alive] {
     if (!*alive) return;
     if (TcpConn* late = Find(conn); late != nullptr) late->Shut();
   });
@@ -175,7 +171,7 @@ bool TcpTransport::AllDelivered() const {
 
 // Waits for those who are slow to take what was sent to them.
 void TcpTransport::FlushBriefly() {
-  const absl::Time until = shared_.loop->Now() + kLinger;
+  const absl::Time until = shared_.loop->Now() + kSocketLinger;
   while (!AllDelivered() && shared_.loop->Now() < until) {
     // That the system has sent what it took is told by nothing: hence the short wait.
     pollfd any{shared_.epoll.get(), POLLIN, 0};

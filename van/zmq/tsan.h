@@ -4,7 +4,9 @@
 #ifndef LEEWAY_VAN_ZMQ_TSAN_H_
 #define LEEWAY_VAN_ZMQ_TSAN_H_
 
-#ifdef __SANITIZE_THREAD__
+#include "absl/base/config.h"
+
+#ifdef ABSL_HAVE_THREAD_SANITIZER
 #include <sanitizer/tsan_interface.h>
 extern "C" {
 void AnnotateIgnoreReadsBegin(const char* file, int line);
@@ -16,14 +18,14 @@ namespace leeway::van {
 
 // What this thread did so far happens before…
 inline void HandOver([[maybe_unused]] const void* address) {
-#ifdef __SANITIZE_THREAD__
+#ifdef ABSL_HAVE_THREAD_SANITIZER
   __tsan_release(const_cast<void*>(address));
 #endif
 }
 
 // …what the thread does that takes the same address over.
 inline void TakeOver([[maybe_unused]] const void* address) {
-#ifdef __SANITIZE_THREAD__
+#ifdef ABSL_HAVE_THREAD_SANITIZER
   __tsan_acquire(const_cast<void*>(address));
 #endif
 }
@@ -33,12 +35,12 @@ inline void TakeOver([[maybe_unused]] const void* address) {
 class ReadingFromZmq {
  public:
   ReadingFromZmq() {
-#ifdef __SANITIZE_THREAD__
+#ifdef ABSL_HAVE_THREAD_SANITIZER
     AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
 #endif
   }
   ~ReadingFromZmq() {
-#ifdef __SANITIZE_THREAD__
+#ifdef ABSL_HAVE_THREAD_SANITIZER
     AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
 #endif
   }

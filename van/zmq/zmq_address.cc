@@ -17,7 +17,7 @@
 namespace leeway::van {
 namespace {
 
-absl::Status Senseless(absl::string_view address, absl::string_view why) {
+absl::Status SenselessZmqAddress(absl::string_view address, absl::string_view why) {
   return SenselessAddress(address, why, "tcp://HOST:PORT, ipc://PATH or inproc://NAME");
 }
 
@@ -26,7 +26,7 @@ absl::Status Senseless(absl::string_view address, absl::string_view why) {
 absl::StatusOr<ZmqAddress> ParseZmqAddress(absl::string_view address) {
   ZmqAddress parsed;
   absl::string_view rest = address;
-  if (absl::StrContains(address, '\0')) return Senseless(address, "it holds a zero byte");
+  if (absl::StrContains(address, '\0')) return SenselessZmqAddress(address, "it holds a zero byte");
   if (absl::StartsWith(address, "tcp://")) {
     LEEWAY_ASSIGN_OR_RETURN(TcpAddress tcp, ParseTcpAddress(address));
     parsed.host = std::move(tcp.host);
@@ -36,16 +36,17 @@ absl::StatusOr<ZmqAddress> ParseZmqAddress(absl::string_view address) {
   if (absl::ConsumePrefix(&rest, "ipc://")) {
     parsed.scheme = ZmqScheme::kIpc;
     if (rest.size() >= sizeof(sockaddr_un::sun_path)) {
-      return Senseless(address, absl::StrCat("a path has at most ",
-                                             sizeof(sockaddr_un::sun_path) - 1, " bytes"));
+      return SenselessZmqAddress(
+          address,
+          absl::StrCat("a path has at most ", sizeof(sockaddr_un::sun_path) - 1, " bytes"));
     }
   } else if (absl::ConsumePrefix(&rest, "inproc://")) {
     parsed.scheme = ZmqScheme::kInproc;
-    if (rest.size() > 200) return Senseless(address, "a name has at most 200 bytes");
+    if (rest.size() > 200) return SenselessZmqAddress(address, "a name has at most 200 bytes");
   } else {
-    return Senseless(address, "it does not begin with tcp://, ipc:// or inproc://");
+    return SenselessZmqAddress(address, "it does not begin with tcp://, ipc:// or inproc://");
   }
-  if (rest.empty()) return Senseless(address, "it ends too early");
+  if (rest.empty()) return SenselessZmqAddress(address, "it ends too early");
   parsed.name = std::string(rest);
   return parsed;
 }

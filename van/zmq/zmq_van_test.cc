@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/codec.h"
 #include "runtime/real_loop.h"
+#include "van/guest_meter.h"
 #include "van/prefix.h"
 #include "van/server_and_friend.h"
 #include "van/test_processes.h"
@@ -226,6 +227,42 @@ TEST_F(ZmqVanTest, WhoHasLongBeenSilentIsHeard) {
 
 TEST(ZmqSharedLoop, ASenderOnAnotherThreadDoesNotLoseTheSleepersWakeUp) {
   ExpectNoWakeUpIsLostByASharedLoop(NewZmqFactory().get(), "127.0.0.1");
+}
+
+// ---- guests: a connection of ZeroMQ cannot be held back, only dropped ----
+
+// It does not know the cluster's id, and so is a guest.
+Identity Guest() {
+  Identity identity = IdentityOf(Role::kWorker, 4);
+  identity.cluster = 0;
+  return identity;
+}
+
+TEST_F(ZmqVanTest, AGuestIsNotDroppedBecauseItsOnlyRequestTookLong) {
+  MakeMessagesCost(2 * GuestMeter::kSaved);
+  Node guest(world_.get(), Guest());
+  const PeerId peer = guest.ConnectTo(server_.get(), address_);
+  for (std::size_t i = 1; i <= 3; ++i) {
+    ASSERT_TRUE(guest.van->Send(peer, TextMessage("drain")).ok());
+    ASSERT_TRUE(RunUntil([&] { return guest.recorder->messages.size() == i; }));
+  }
+  EXPECT_TRUE(guest.recorder->downs.empty());
+  EXPECT_EQ(server_->van->counters().guests_dropped, 0u);
+}
+
+TEST_F(ZmqVanTest, AGuestThatAsksForMuchAgainAndAgainIsDropped) {
+  MakeMessagesCost(GuestMeter::kSaved / 8);
+  Node guest(world_.get(), Guest());
+  const PeerId peer = guest.ConnectTo(server_.get(), address_);
+  for (std::size_t i = 1; i <= 100 && !guest.recorder->IsDown(peer); ++i) {
+    guest.van->Send(peer, TextMessage("status")).IgnoreError();
+    ASSERT_TRUE(RunUntil(
+        [&] { return guest.recorder->messages.size() == i || guest.recorder->IsDown(peer); }));
+  }
+  ASSERT_TRUE(guest.recorder->IsDown(peer));
+  EXPECT_THAT(guest.recorder->WhyDown(peer).message(), testing::HasSubstr("asks for too much"));
+  EXPECT_LT(guest.recorder->messages.size(), 30u);
+  EXPECT_EQ(server_->van->counters().guests_dropped, 1u);
 }
 
 }  // namespace

@@ -77,7 +77,11 @@ inline float Carry(const float* values, const float* kept, std::size_t size, flo
                    float* to) {
   std::uint32_t largest = 0;
   // Where they are the same memory each element depends on itself alone.
+#ifdef __clang__
+#pragma clang loop vectorize(assume_safety)
+#else
 #pragma GCC ivdep
+#endif
   for (std::size_t i = 0; i < size; ++i) {
     const float sum = values[i] + factor * kept[i];
     largest = LargerMagnitude(largest, sum);

@@ -13,7 +13,7 @@ namespace leeway::simulation {
 namespace {
 
 // Of what one step moves a value by, which is 0.02 and more.
-constexpr float kTolerance = 1e-3f;
+constexpr float kStateTolerance = 1e-3f;
 
 class OptimizerStates final : public Invariant {
  public:
@@ -73,7 +73,8 @@ class OptimizerStates final : public Invariant {
 
   static bool Holds(std::span<const float> values, const std::vector<float>* state) {
     for (std::size_t e = 0; e < values.size(); ++e) {
-      if (std::abs(values[e] - (state == nullptr ? 0.0f : (*state)[e])) > kTolerance) return false;
+      if (std::abs(values[e] - (state == nullptr ? 0.0f : (*state)[e])) > kStateTolerance)
+        return false;
     }
     return true;
   }

@@ -18,7 +18,7 @@ namespace leeway::simulation {
 namespace {
 
 // Of what one step moves a value by, which is 1/16 and more.
-constexpr float kTolerance = 1e-3f;
+constexpr float kValueTolerance = 1e-3f;
 
 class VersionsRead final : public Invariant {
  public:
@@ -97,7 +97,7 @@ class VersionsRead final : public Invariant {
     const auto found = states_.find({table.index, place});
     if (found == states_.end()) return 0;
     for (std::uint64_t n = std::max<std::uint64_t>(least, 2) - 1; n <= found->second.size(); ++n) {
-      const auto near = [](float a, float b) { return std::abs(a - b) <= kTolerance; };
+      const auto near = [](float a, float b) { return std::abs(a - b) <= kValueTolerance; };
       if (std::equal(values.begin(), values.end(), found->second[n - 1].begin(), near))
         return n + 1;
     }

@@ -1,0 +1,142 @@
+// Heartbeats of a process that stands still.
+#include "node/heartbeat.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "proto/codec.h"
+#include "proto/messages.h"
+#include "runtime/sim_world.h"
+#include "van/sim/sim_van.h"
+
+namespace leeway::node::heartbeat_test {
+namespace {
+
+constexpr char kScheduler[] = "sim://scheduler/0";
+
+// A loop whose time can go on without it.
+class StoppedLoop final : public runtime::Loop {
+ public:
+  StoppedLoop(runtime::Loop* loop, const absl::Duration* stopped)
+      : loop_(loop), stopped_(stopped) {}
+  absl::Time Now() const override { return loop_->Now() + *stopped_; }
+  void Post(runtime::Task task) override { loop_->Post(std::move(task)); }
+  runtime::TimerId After(absl::Duration delay, runtime::Task task) override {
+    return loop_->After(delay, std::move(task));
+  }
+  bool Cancel(runtime::TimerId timer) override { return loop_->Cancel(timer); }
+  std::uint64_t Random() override { return loop_->Random(); }
+  void AddSource(runtime::Source* source) override { loop_->AddSource(source); }
+  void RemoveSource(runtime::Source* source) override { loop_->RemoveSource(source); }
+
+ private:
+  runtime::Loop* const loop_;
+  const absl::Duration* const stopped_;
+};
+
+class StoppedRunner final : public runtime::LoopRunner {
+ public:
+  StoppedRunner(std::unique_ptr<runtime::LoopRunner> runner, const absl::Duration* stopped)
+      : runner_(std::move(runner)), loop_(runner_->loop(), stopped) {}
+  runtime::Loop* loop() override { return &loop_; }
+  void Stop() override { runner_->Stop(); }
+  void Join() override { runner_->Join(); }
+
+ private:
+  const std::unique_ptr<runtime::LoopRunner> runner_;
+  StoppedLoop loop_;
+};
+
+class StoppedHost final : public runtime::Host {
+ public:
+  explicit StoppedHost(std::unique_ptr<runtime::Host> host) : host_(std::move(host)) {}
+  std::unique_ptr<runtime::LoopRunner> Spawn(const std::string& name) override {
+    return std::make_unique<StoppedRunner>(host_->Spawn(name), &stopped);
+  }
+  runtime::FileSystem* files() override { return host_->files(); }
+  std::uint64_t Random() override { return host_->Random(); }
+  absl::Time WallTime() override { return host_->WallTime(); }
+
+  absl::Duration stopped;  // for so long altogether
+
+ private:
+  const std::unique_ptr<runtime::Host> host_;
+};
+
+// Answers beats.
+class Scheduler final : public van::Handler {
+ public:
+  Scheduler(runtime::SimWorld* world, van::SimNetwork* network)
+      : host_(world->NewHost("scheduler")),
+        factory_(network->NewFactory("scheduler")),
+        runner_(host_->Spawn("loop")) {
+    van_ = factory_->New(runner_->loop(), {.role = Role::kScheduler, .node = 1, .incarnation = 5},
+                         {}, this);
+    EXPECT_TRUE(van_->Listen(kScheduler).ok());
+  }
+  bool answers = true;
+
+ private:
+  void OnPeerUp(van::PeerId, const van::Identity&) override {}
+  void OnPeerDown(van::PeerId, const absl::Status&) override {}
+  void OnMessage(van::PeerId peer, van::Message raw) override {
+    const auto message = proto::Decode(raw.header, {});
+    ASSERT_TRUE(message.ok()) << message.status();
+    const auto* beat = std::get_if<proto::Heartbeat>(&*message);
+    if (beat == nullptr || !answers) return;
+    EXPECT_TRUE(van_->Send(peer, {.header = proto::Encode(proto::HeartbeatAck{beat->number}),
+                                  .payload = {}})
+                    .ok());
+  }
+
+  const std::unique_ptr<runtime::Host> host_;
+  const std::unique_ptr<van::Factory> factory_;
+  const std::unique_ptr<runtime::LoopRunner> runner_;
+  std::unique_ptr<van::Van> van_;
+};
+
+// While it stood still it could not listen, so that nobody was silent for that long.
+TEST(HeartbeatTest, TimeInWhichTheProcessStoodStillIsNoSilenceOfTheScheduler) {
+  runtime::SimWorld world(1);
+  van::SimNetwork network(&world);
+  Scheduler scheduler(&world, &network);
+  StoppedHost host(world.NewHost("node"));
+  const auto factory = network.NewFactory("node");
+  const auto owner = host.Spawn("owner");
+  int answered = 0;
+  absl::Duration silent;
+  Heartbeat::Reports reports;
+  reports.silent = [&](absl::Duration length) { silent = std::max(silent, length); };
+  reports.heard_again = [] {};
+  reports.answered = [&](absl::Time) { ++answered; };
+  reports.broken = [] {};
+  reports.connected_again = [] {};
+  reports.given_up = [](const absl::Status& why) { FAIL() << why; };
+  Heartbeat heartbeat({.scheduler = kScheduler,
+                       .scheduler_incarnation = 5,
+                       .identity = {.role = Role::kWorker, .node = 7, .incarnation = 9},
+                       .limits = {},
+                       .interval = absl::Milliseconds(500),
+                       .failure_timeout = absl::Seconds(3),
+                       .host = &host,
+                       .owner = owner->loop(),
+                       .factory = factory.get()},
+                      std::move(reports));
+  world.RunFor(absl::Milliseconds(5250));  // between two beats
+  EXPECT_GT(answered, 5);
+  host.stopped += absl::Minutes(10);
+  world.RunFor(absl::Seconds(5));
+  EXPECT_EQ(silent, absl::ZeroDuration());
+  EXPECT_GT(answered, 10);
+  scheduler.answers = false;
+  world.RunFor(absl::Seconds(10));
+  EXPECT_GT(silent, absl::Seconds(3));
+  EXPECT_LT(silent, absl::Seconds(11));
+}
+
+}  // namespace
+}  // namespace leeway::node::heartbeat_test

@@ -1,0 +1,203 @@
+// `leeway-mutants`: switches on one known bug at a time and tells what sees it.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <iomanip>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "runtime/log.h"
+#include "runtime/mutants.h"
+#include "tests/mutants/catalogue.h"
+#include "tests/simulation/seed_runner.h"
+
+namespace leeway::mutants {
+namespace {
+
+constexpr int kTestSeconds = 60;       // a test that takes longer hangs
+constexpr unsigned kSeedSeconds = 10;  // a seed that takes longer on average hangs
+constexpr int kTimeoutCode = 124;      // of timeout(1)
+
+struct Verdict {
+  bool caught = false;
+  std::string text;
+};
+
+// How a test program ends that has the bug; "": none.
+struct TestRun {
+  int code = 0;
+  std::string failed;  // the first test that failed, as far as the program got to say so
+};
+
+TestRun RunTest(const std::filesystem::path& build, absl::string_view test, absl::string_view bug) {
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(test, absl::MaxSplits(' ', 1));
+  const std::string command = absl::StrCat("LEEWAY_MUTANT=", bug, " timeout -k 5 ", kTestSeconds,
+                                           " '", (build / std::string(parts.first)).string(),
+                                           "' --gtest_filter='", parts.second, "' 2>/dev/null");
+  TestRun run;
+  run.code = 128;
+  FILE* const output = popen(command.c_str(), "r");
+  if (output == nullptr) return run;
+  char line[512];
+  while (std::fgets(line, sizeof(line), output) != nullptr) {
+    constexpr absl::string_view kFailed = "[  FAILED  ] ";
+    if (run.failed.empty() && absl::StartsWith(line, kFailed)) {
+      const std::vector<absl::string_view> words =
+          absl::StrSplit(absl::string_view(line).substr(kFailed.size()), absl::ByAnyChar(" \n,"));
+      run.failed = std::string(words[0]);
+    }
+  }
+  const int status = pclose(output);
+  if (WIFEXITED(status)) run.code = WEXITSTATUS(status);
+  return run;
+}
+
+class Trial {
+ public:
+  explicit Trial(simulation::Campaign campaign) : campaign_(std::move(campaign)) {
+    // <build>/tests/mutants/leeway-mutants
+    build_ =
+        std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path().parent_path();
+  }
+
+  Verdict Of(const KnownBug& bug) { return bug.test.empty() ? OfSeeds(bug) : OfTest(bug); }
+
+ private:
+  Verdict OfTest(const KnownBug& bug) {
+    const std::string test(bug.test);
+    if (!healthy_.contains(test)) healthy_[test] = RunTest(build_, test, "").code == 0;
+    if (!healthy_[test]) return {false, absl::StrCat(test, " fails without it, or is not built")};
+    const TestRun run = RunTest(build_, test, bug.name);
+    if (run.code == 0) return {false, absl::StrCat(test, " passes with it")};
+    const std::string program = test.substr(0, test.find(' '));
+    if (run.code == kTimeoutCode) return {true, absl::StrCat(test, ", which hangs")};
+    return {true, absl::StrCat(program, " ", run.failed.empty() ? "which crashes" : run.failed)};
+  }
+
+  // In a process of their own: a wrong program may crash, or go on for ever.
+  Verdict OfSeeds(const KnownBug& bug) {
+    int ends[2];
+    if (pipe(ends) != 0) return {false, "there is no pipe to be had"};
+    const pid_t child = fork();
+    if (child == 0) RunSeeds(bug, ends[1]);
+    close(ends[1]);
+    std::string told;
+    char bytes[512];
+    for (ssize_t got; (got = read(ends[0], bytes, sizeof(bytes))) > 0;) {
+      told.append(bytes, static_cast<std::size_t>(got));
+    }
+    close(ends[0]);
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (WIFSIGNALED(status)) {
+      return {true, WTERMSIG(status) == SIGALRM ? "a seed, which hangs" : "a seed, which crashes"};
+    }
+    if (WEXITSTATUS(status) != 0) return {true, "a seed, which crashes"};
+    if (told.empty()) return {false, absl::StrCat("none of ", campaign_.seeds, " seeds")};
+    return {true, told};
+  }
+
+  [[noreturn]] void RunSeeds(const KnownBug& bug, int to) {
+    campaign_.options.over_rdma = bug.over_rdma;
+    alarm(static_cast<unsigned>(campaign_.seeds) * kSeedSeconds);
+    runtime::PlantMutant(std::string(bug.name));
+    const std::optional<simulation::SeedResult> failure = simulation::FirstFailure(campaign_);
+    std::string told;
+    if (failure.has_value()) {
+      told = absl::StrCat("seed ", failure->seed, ": ", failure->violation->invariant);
+    }
+    _exit(write(to, told.data(), told.size()) < 0 ? 1 : 0);
+  }
+
+  simulation::Campaign campaign_;
+  std::filesystem::path build_;
+  std::map<std::string, bool> healthy_;  // tests, without a bug
+};
+
+std::vector<KnownBug> Chosen(const std::string& only, double share) {
+  std::vector<KnownBug> bugs;
+  for (const KnownBug& bug : Catalogue()) {
+    const bool named = absl::StrContains(bug.name, only) || absl::StrContains(bug.file, only);
+    if (named) bugs.push_back(bug);
+  }
+  if (share >= 1) return bugs;
+  std::shuffle(bugs.begin(), bugs.end(), std::random_device());
+  bugs.resize(static_cast<std::size_t>(static_cast<double>(bugs.size()) * share + 0.5));
+  return bugs;
+}
+
+int Run(const std::vector<KnownBug>& bugs, simulation::Campaign campaign) {
+  Trial trial(std::move(campaign));
+  int caught = 0, survived = 0, harmless = 0;
+  for (const KnownBug& bug : bugs) {
+    std::cout << std::left << std::setw(40) << bug.name << " " << std::flush;
+    if (!bug.harmless.empty()) {
+      ++harmless;
+      std::cout << "harmless: " << bug.harmless << std::endl;
+      continue;
+    }
+    const Verdict verdict = trial.Of(bug);
+    ++(verdict.caught ? caught : survived);
+    std::cout << (verdict.caught ? "caught by " : "SURVIVED: ") << verdict.text << std::endl;
+  }
+  std::cout << caught << " caught, " << survived << " survived, " << harmless << " harmless"
+            << std::endl;
+  return survived == 0 && !bugs.empty() ? 0 : 1;
+}
+
+void List(const std::vector<KnownBug>& bugs) {
+  for (const KnownBug& bug : bugs) {
+    std::cout << bug.name << " (" << bug.file << "): " << bug.what << "; breaks: " << bug.promise
+              << "\n";
+  }
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app(
+      "Switches on one known bug at a time (tests/mutants/catalogue.cc) and tells which "
+      "seed of the simulator, or which test, sees it.");
+  simulation::Campaign campaign;
+  campaign.seeds = 500;
+  campaign.jobs = std::max(1u, std::thread::hardware_concurrency());
+  std::string only;
+  double share = 1;
+  bool mutants = false, list = false;
+  app.add_flag("--mutants", mutants, "nothing else is done here");
+  app.add_option("--only", only, "those whose name or file contains this");
+  app.add_option("--share", share, "a share of them, chosen anew each time")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--seeds", campaign.seeds, "how many seeds look for a bug")->capture_default_str();
+  app.add_option("--start", campaign.start, "the first of them")->capture_default_str();
+  app.add_option("--jobs", campaign.jobs, "seeds run at a time")->capture_default_str();
+  app.add_flag("--list", list, "only say what there is");
+  CLI11_PARSE(app, argc, argv);
+  runtime::SetLogLevel(runtime::LogLevel::kOff);
+  const std::vector<KnownBug> bugs = Chosen(only, share);
+  if (list) {
+    List(bugs);
+    return 0;
+  }
+  return Run(bugs, std::move(campaign));
+}
+
+}  // namespace
+}  // namespace leeway::mutants
+
+int main(int argc, char** argv) { return leeway::mutants::Main(argc, argv); }
