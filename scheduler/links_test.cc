@@ -41,6 +41,19 @@ class LinksTest : public ::testing::Test {
     }
     return nullptr;
   }
+  void SilenceAtScheduler(std::uint32_t rank) {
+    cluster_->network.Cut(Server(rank)->name(), kSchedulerHost);
+    cluster_->world.RunFor(cluster_->config.heartbeat_interval);  // what is under way arrives
+  }
+  // A server says it with each heartbeat, until the chain has changed.
+  void ReportHandover(std::uint32_t from, std::uint32_t to) {
+    const std::uint64_t epoch = Epoch();
+    for (int i = 0; i < 4; ++i) {
+      Server(from)->Say(
+          proto::LinkReport{.epoch = epoch, .shard = 0, .server = to, .handover = true});
+      cluster_->world.RunFor(cluster_->config.heartbeat_interval);
+    }
+  }
   void Report(std::uint32_t from, std::uint32_t to, std::uint64_t epoch, std::uint32_t shard = 0,
               bool handover = false) {
     Server(from)->Say(
@@ -102,12 +115,31 @@ TEST_F(LinksTest, WhoWaitsForAHandoverThatDoesNotComeIsToldToLead) {
   Begin(2, 2);
   const std::vector<std::uint32_t> before = Members();
   Server(before[0])->leads.clear();
-  Report(before[1], before[0], Epoch(), 0, /*handover=*/true);
-  ASSERT_EQ(Server(before[0])->leads.size(), 1u);
+  ReportHandover(before[1], before[0]);
+  ASSERT_FALSE(Server(before[0])->leads.empty());
   const auto& lead = Server(before[0])->leads[0];
   EXPECT_EQ(lead.shard, 0u);
   EXPECT_EQ(lead.from, before[1]);
   EXPECT_THAT(Members(), ElementsAre(before[0]));  // the one that had been the head was behind it
+}
+
+// It died before it could take the shard over, and its deadline has not passed.
+TEST_F(LinksTest, TheOldHeadStaysWhereTheNewOneIsNotHeard) {
+  Begin(2, 2);
+  const std::vector<std::uint32_t> before = Members();
+  SilenceAtScheduler(before[0]);
+  ReportHandover(before[1], before[0]);
+  EXPECT_EQ(Members(), before);
+}
+
+TEST_F(LinksTest, AReportOfAnEarlierHandoverDoesNotShowThatTheNewHeadLives) {
+  Begin(2, 2);
+  const std::vector<std::uint32_t> before = Members();
+  Report(before[1], before[0], Epoch(), 0, /*handover=*/true);
+  cluster_->world.RunFor(cluster_->config.failure_timeout);
+  SilenceAtScheduler(before[0]);
+  ReportHandover(before[1], before[0]);
+  EXPECT_EQ(Members(), before);
 }
 
 // ---- the planner ----

@@ -162,6 +162,7 @@ class Scheduler::Impl final : private van::Handler,
 
   // ---- links between servers (scheduler_links.cc) ----
   const Node* OtherEnd(const Sender& sender, const proto::LinkReport& report) const;
+  bool HeardBetweenReports(std::uint32_t shard, const Node& other);
   void NoteApart(const Node& server, const Node& other, const proto::LinkReport& report);
   void ExpireApart();
 
@@ -241,6 +242,11 @@ class Scheduler::Impl final : private van::Handler,
   Readers readers_;
   ChainPlanner planner_;
   ApartPairs apart_;
+  struct HandoverReport {  // the latest of a shard
+    absl::Time at = absl::InfinitePast();
+    std::uint32_t new_head = 0;  // node id
+  };
+  std::map<std::uint32_t, HandoverReport> handover_reports_;  // by shard
   ShardLoads loads_;
   LateServers late_servers_;
   std::set<std::uint32_t> prepared_;  // of them: those that have all tables, and no map yet

@@ -1,4 +1,6 @@
 // What the scheduler does where two servers reach it, but not each other.
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "runtime/log.h"
 #include "runtime/mutants.h"
@@ -13,6 +15,7 @@ void Scheduler::Impl::On(const Sender& sender, const proto::LinkReport& report) 
   const Node* const other = OtherEnd(sender, report);
   if (other == nullptr) return;
   const Node& server = *sender.node;
+  if (report.handover && !HeardBetweenReports(report.shard, *other)) return;
   // The old head has acted by the map in which it is no head any more, or it could not hand over.
   if (report.handover && !runtime::Planted<"nobody-told-to-lead">()) {
     SendTo(*other,
@@ -40,6 +43,21 @@ const Node* Scheduler::Impl::OtherEnd(const Sender& sender, const proto::LinkRep
   const proto::Chain& chain = planner_.chains()[report.shard];
   const bool to_head = !chain.members.empty() && chain.members[0].server_rank == other->rank;
   return report.handover == to_head || runtime::Planted<"link-word-of-anybody">() ? other : nullptr;
+}
+
+// True if the new head `other` of a shard was heard between the last report of its handover and
+// this one. A dead server counts as alive until its deadline, which a restart of the scheduler puts
+// off, and the old head may be the only living server that has the shard: it is not taken off the
+// chain before the new head has been heard.
+bool Scheduler::Impl::HeardBetweenReports(std::uint32_t shard, const Node& other) {
+  const absl::Time now = Now();
+  HandoverReport& last = handover_reports_[shard];
+  const absl::Duration since = now - std::exchange(last.at, now);
+  const bool of_the_same = std::exchange(last.new_head, other.id) == other.id;
+  if (runtime::Planted<"unheard-head-leads">()) return true;
+  // A server says it again with each heartbeat: what came long before is of another handover.
+  if (!of_the_same || since > config_.failure_timeout / 2) return false;
+  return detector_.SilentFor(other.id, now) < since;
 }
 
 void Scheduler::Impl::NoteApart(const Node& server, const Node& other,

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@ class ServersApart : public PromiseTest {
              const Consistency& consistency = Consistency::Asp()) {
     SimCluster::Setup setup = Base(servers, 2, replication, shards);
     setup.config.request_timeout = absl::Minutes(5);
+    setup.config.scheduler_state = "/scheduler";
     StartAll(setup);
     table_ = Create(Dense(consistency));
     shard_ = proto::ShardOfBlock(table_->id, 0, shards);
@@ -131,6 +133,38 @@ TEST_F(ServersApart, WithNothingToSayNothingHappens) {
   Part(Members()[0], Members()[1]);
   Run(absl::Minutes(5));
   EXPECT_EQ(Map()->epoch, epoch);
+}
+
+// A shard changes its head, and the new one dies before it can lead. The scheduler comes back and
+// does not know yet that it is dead when the old head, the last that has the shard, reports that it
+// cannot hand it over.
+TEST_F(ServersApart, TheOldHeadKeepsItsShardWhereTheNewOneDiedUnnoticed) {
+  Begin(2, 2, /*shards=*/2);
+  std::map<std::uint32_t, Table> tables = {{shard_, table_}};
+  for (int i = 0; i < 20 && tables.size() < 2; ++i) {
+    TableSpec spec = Dense(Consistency::Asp());
+    spec.name = absl::StrCat("table ", i);
+    const Table table = Create(spec);
+    ASSERT_TRUE(Wait(Push(0, table, 1)).ok());
+    tables.emplace(proto::ShardOfBlock(table->id, 0, 2), table);
+  }
+  ASSERT_EQ(tables.size(), 2u);
+  // All heads are on one server.
+  cluster_->Kill(ServerHost(1));
+  ASSERT_TRUE(Until([&] { return Head(0) == 0 && Head(1) == 0; }, 2 * kFailureTimeout));
+  cluster_->Start(Role::kServer, 1);
+  ASSERT_TRUE(Until([&] { return Whole(2); }, 2 * kFailureTimeout));
+  const SimTool tool(cluster_.get(), "tool", "rebalance", {}, [](const absl::Status&) {});
+  ASSERT_TRUE(Until([&] { return Head(0) == 1 || Head(1) == 1; }, absl::Seconds(20)));
+  table_ = tables.at(Head(0) == 1 ? 0 : 1);
+  ASSERT_EQ(Members(Head(0) == 1 ? 0 : 1), (std::vector<std::uint32_t>{1, 0}));
+
+  cluster_->Kill(ServerHost(1));
+  Run(absl::Milliseconds(10));  // the old head hears that it is the head no more
+  cluster_->Kill("scheduler");
+  Run(2 * kFailureTimeout - absl::Seconds(1));
+  cluster_->Start(Role::kScheduler);
+  ExpectPushAndPull(absl::Seconds(30), 2);
 }
 
 // The old head and the new one part just when the shard is to be handed over.
