@@ -153,6 +153,8 @@ class Planner {
         it.host = AnyHost();
         it.amount = 0.6 + 0.9 * random_->Uniform();
         break;
+      case FaultKind::kAimed:  // planned by aimed_faults.h
+        return;
     }
     plan_.over = std::max(plan_.over, it.start + it.length);
     plan_.episodes.push_back(std::move(it));
@@ -174,7 +176,8 @@ FaultPlan MakeFaultPlan(const Config& config, std::uint32_t spare_servers, Fault
   Planner planner(config, spare_servers, window, random);
   for (std::size_t kind = 0; kind < kFaultKinds; ++kind) {
     const auto planned = static_cast<FaultKind>(kind);
-    const bool apart = planned == FaultKind::kSwitchCodec || planned == FaultKind::kChangeTable;
+    const bool apart = planned == FaultKind::kSwitchCodec || planned == FaultKind::kChangeTable ||
+                       planned == FaultKind::kAimed;
     if (kinds.test(kind) && !apart) planner.Add(planned);
   }
   return planner.Take();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -14,9 +15,11 @@
 #include "proto/chain.h"
 #include "runtime/random.h"
 #include "runtime/sim_file_system.h"
+#include "tests/simulation/aimed_faults.h"
 #include "tests/simulation/checkpoint_checker.h"
 #include "tests/simulation/coded_checker.h"
 #include "tests/simulation/fault_injector.h"
+#include "tests/simulation/log_history.h"
 #include "tests/simulation/restore_checker.h"
 #include "tests/simulation/scripted_worker.h"
 #include "tests/simulation/sent_pushes.h"
@@ -99,10 +102,17 @@ class Run {
         striker_(&cluster_, &script_.tables, &workers_, &checker_),
         injector_(&cluster_, plan_, [this](const Episode& episode) { return Strike(episode); }) {
     if (options.over_rdma) verbs_.emplace(&cluster_, options.seed);
+    if (options.faults.test(static_cast<std::size_t>(FaultKind::kAimed)) && !options.over_rdma) {
+      const bool workers_come_back =
+          plan_.Has(FaultKind::kRestartWorker) || plan_.Has(FaultKind::kLongPartition);
+      aimed_.emplace(&cluster_, workers_come_back, window_, options.seed,
+                     [this](const Episode& episode) { (void)Strike(episode); });
+    }
     cluster_.SetTap(
         [this](const std::string& from, const std::string&, const van::Message& message) {
           sent_.Hear(from, message);
           coded_.Hear(from, message, cluster_.world().Now());
+          logs_.Hear(from, message);
         });
     cluster_.world().ShareFolder(kSharedFolder);
     (void)cluster_.world().files(kSharedFolder)->CreateDirectories(kSavedFolder);
@@ -132,6 +142,7 @@ class Run {
     StartAll();
     injector_.Start();
     if (verbs_.has_value()) verbs_->Start(window_);
+    if (aimed_.has_value()) aimed_->Start();
     Look();
     const bool ended =
         cluster_.RunUntil([this] { return checker_.violation().has_value() || Ended(); }, kRunMax);
@@ -198,7 +209,8 @@ class Run {
   }
 
   bool FaultsAreOver() const {
-    return injector_.over() && striker_.over() && (!verbs_.has_value() || verbs_->over());
+    return injector_.over() && striker_.over() && (!verbs_.has_value() || verbs_->over()) &&
+           (!aimed_.has_value() || aimed_->over());
   }
 
   static std::string WorkerName(std::uint32_t rank) {
@@ -245,6 +257,28 @@ class Run {
         checker_.Fail("replicas are equal", absl::StrCat("shard ", shard, ":", text));
       }
       if (head != nullptr) coded_.JudgeShard(head, clock);
+    }
+  }
+
+  // In the midst of everything: replicas that have applied as many entries have the same state.
+  void CompareAtEqualIndex() {
+    const std::shared_ptr<const proto::ClusterMap> map = striker_.KeptMap();
+    for (std::uint32_t shard = 0; map != nullptr && shard < map->owners.size(); ++shard) {
+      std::map<std::uint64_t, std::pair<std::uint32_t, std::uint64_t>> states;  // by index
+      for (const proto::ShardOwner& place : proto::ChainOf(*map, shard).members) {
+        ps::Server* const server = striker_.ServerOf(*map, place.server_rank);
+        ps::Replica* const replica =
+            server == nullptr ? nullptr : server->data_thread(place.thread)->FindReplica(shard);
+        if (replica == nullptr) continue;
+        const std::uint64_t digest = replica->shard().Digest();
+        const auto [known, first] =
+            states.try_emplace(replica->shard().index(), place.server_rank, digest);
+        if (first || known->second.second == digest) continue;
+        checker_.Fail("replicas are equal",
+                      absl::StrCat("shard ", shard, " after entry ", known->first, ": server ",
+                                   known->second.first, " has ", absl::Hex(known->second.second),
+                                   ", server ", place.server_rank, " ", absl::Hex(digest)));
+      }
     }
   }
 
@@ -317,6 +351,7 @@ class Run {
       for (const auto& reader : readers_) reader->Come();
     }
     if (!leaving_) striker_.Replace();
+    CompareAtEqualIndex();
     GoOnTogether();
     if (!quiet_ && FaultsAreOver()) {
       quiet_ = true;
@@ -359,6 +394,9 @@ class Run {
     result.trace = world.trace();
     result.trace_hash = world.trace_hash();
     result.faults = injector_.counts();
+    if (aimed_.has_value()) {
+      result.faults[static_cast<std::size_t>(FaultKind::kAimed)] = aimed_->struck();
+    }
     for (const auto& worker : workers_) result.operations += worker->operations();
     result.reads = checker_.reads();
     result.table_changes = striker_.table_changes();
@@ -385,7 +423,8 @@ class Run {
                         table.spec.updater.name, table.one_writer ? " of one writer" : "");
       }
     }
-    return absl::StrCat(text, "\n", injector_.plan().ToString());
+    return absl::StrCat(text, "\n", injector_.plan().ToString(),
+                        aimed_.has_value() ? aimed_->ToString() : "");
   }
 
   std::vector<std::string> Tail() {
@@ -407,6 +446,7 @@ class Run {
   History history_;
   Checker checker_;
   CodedChecker coded_;
+  LogHistory logs_{&checker_};
   SentPushes sent_;
   const RestoreChecker restores_;
   CheckpointChecker checkpoints_;
@@ -414,6 +454,7 @@ class Run {
   Striker striker_;
   FaultInjector injector_;
   std::optional<VerbsFaults> verbs_;  // over rdma
+  std::optional<AimedFaults> aimed_;  // not over rdma
   const absl::Time started_ = cluster_.world().Now();
   std::vector<std::unique_ptr<SimReader>> readers_;
   bool readers_come_ = false;

@@ -119,6 +119,8 @@ void SimNetwork::HealAll() { state_->cuts.clear(); }
 
 void SimNetwork::SetTap(Tap tap) { state_->tap = std::move(tap); }
 
+void SimNetwork::SetDirector(Director director) { state_->director = std::move(director); }
+
 void SimNetwork::Kill(const std::string& host_name) {
   std::vector<SimTransport*> dying;
   for (const auto& [id, transport] : state_->transports) {

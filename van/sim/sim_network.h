@@ -71,7 +71,8 @@ struct SimNetworkState : std::enable_shared_from_this<SimNetworkState> {
   std::map<std::uint64_t, SimConnection> connections;  // by id
   std::uint64_t next_id = 1;                           // of transports, connections and names
   SimNetwork::Faulted faulted;
-  SimNetwork::Tap tap;  // null: nobody listens
+  SimNetwork::Tap tap;            // null: nobody listens
+  SimNetwork::Director director;  // null: the faults of links decide
 };
 
 }  // namespace leeway::van

@@ -164,6 +164,11 @@ void SimTransport::Send(ConnId conn, const Prefix& prefix, Message message, Send
   if (network_->tap != nullptr && prefix.kind == Kind::kData) {
     network_->tap(link.first, link.second, packet->Content());
   }
+  SimNetwork::Fate fate;
+  if (network_->director != nullptr && prefix.kind == Kind::kData) {
+    fate = network_->director(link.first, link.second, packet->Content());
+  }
+  if (fate.lost) return;
   const LinkFaults& faults = network_->FaultsOf(link);
   if (network_->IsCut(link)) {
     ++network_->faulted.cut;
@@ -188,12 +193,16 @@ void SimTransport::Send(ConnId conn, const Prefix& prefix, Message message, Send
     ++network_->faulted.reordered;
     trip = put_off(trip, late());
   }
+  trip = put_off(trip, fate.late);
   const auto arrive = [there, packet](SimNetworkState& network) {
     ArrivePacket(network, there, packet);
   };
   if (network_->Strikes(faults.duplicate_probability)) {
     ++network_->faulted.duplicated;
     network_->Arrive(put_off(trip, late()), packet->bytes, end.nic, arrive);
+  }
+  if (fate.repeat > absl::ZeroDuration()) {
+    network_->Arrive(put_off(trip, fate.repeat), packet->bytes, end.nic, arrive);
   }
   network_->Arrive(trip, packet->bytes, end.nic, arrive);
 }

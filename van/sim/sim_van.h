@@ -82,6 +82,17 @@ class SimNetwork {
                                  const Message& message)>;
   void SetTap(Tap tap);
 
+  // What happens to one message, on top of the faults of its link.
+  struct Fate {
+    bool lost = false;
+    absl::Duration late;    // it arrives so much later than it would
+    absl::Duration repeat;  // it arrives a second time, so long after the first; zero: it does not
+  };
+  // Decides on every message of which the tap hears. It may change nothing of the network.
+  using Director = std::function<Fate(const std::string& from_host, const std::string& to_host,
+                                      const Message& message)>;
+  void SetDirector(Director director);
+
   struct Faulted {  // how often each fault struck
     std::uint64_t dropped = 0, duplicated = 0, reordered = 0, cut = 0;
   };

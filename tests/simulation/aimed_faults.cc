@@ -1,0 +1,224 @@
+#include "tests/simulation/aimed_faults.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <variant>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "proto/codec.h"
+
+namespace leeway::simulation {
+namespace {
+
+// What there is to aim at, each with the same chance.
+constexpr absl::string_view kAims[] = {"Join",
+                                       "Welcome",
+                                       "ClusterMap",
+                                       "MapAck",
+                                       "Heartbeat",
+                                       "HeartbeatAck",
+                                       "NodeDown",
+                                       "BarrierEnter",
+                                       "CreateTable",
+                                       "TableReply",
+                                       "InstallTable",
+                                       "InstallTableReply",
+                                       "Request",
+                                       "Reply",
+                                       "ClockTick",
+                                       "ClockAck",
+                                       "EnterClock",
+                                       "EnterClockReply",
+                                       "ReplicateAck",
+                                       "ReplicaReady",
+                                       "Admin",
+                                       "AdminReply",
+                                       "CheckpointPrepare",
+                                       "CheckpointPrepared",
+                                       "CheckpointCut",
+                                       "CheckpointWritten",
+                                       "PushBatch",
+                                       "PushAcks",
+                                       "CodecReport",
+                                       "LinkReport",
+                                       "LeadNow",
+                                       "BarrierRelease",
+                                       "Replicate 1",
+                                       "Replicate 2",
+                                       "Replicate 3",
+                                       "Replicate 4",
+                                       "Replicate 5",
+                                       "Replicate 6",
+                                       "Replicate 7",
+                                       "Replicate 8",
+                                       "Replicate 9",
+                                       "Replicate 10",
+                                       "Replicate 11",
+                                       "Replicate 12"};
+
+constexpr std::uint64_t kShotsMax = 7;
+// Of messages that go by first: up to 2^kPassesLog.
+constexpr std::uint64_t kPassesLog = 7;
+constexpr absl::Duration kShortest = absl::Microseconds(200);
+// Together with the partitions of a plan well below the failure timeout.
+constexpr absl::Duration kLongestCut = absl::Milliseconds(600);
+constexpr absl::Duration kLatestHeartbeat = absl::Milliseconds(300);
+constexpr absl::Duration kLongestReaction = absl::Milliseconds(3);
+constexpr absl::Duration kBackAfterMax = absl::Seconds(4);
+
+// Short ones are as likely as ones that are ten times as long.
+absl::Duration LogUniform(absl::Duration low, absl::Duration high, runtime::Random* random) {
+  return low * std::pow(absl::FDivDuration(high, low), random->Uniform());
+}
+
+bool IsHeartbeat(absl::string_view aim) { return absl::StartsWith(aim, "Heartbeat"); }
+
+}  // namespace
+
+std::string AimOf(const proto::AnyMessage& message) {
+  const auto* const item = std::get_if<proto::Replicate>(&message);
+  if (item == nullptr) return std::string(proto::NameOf(message));
+  return absl::StrCat("Replicate ", static_cast<int>(item->kind));
+}
+
+AimedFaults::AimedFaults(SimCluster* cluster, bool workers_come_back, absl::Duration window,
+                         std::uint64_t seed, Strike strike)
+    : cluster_(cluster), workers_come_back_(workers_come_back), strike_(std::move(strike)) {
+  runtime::Random random(runtime::RandomAt(seed, runtime::StableHash("aimed faults"), 0));
+  for (std::uint64_t left = random.Below(kShotsMax + 1); left > 0; --left) {
+    shots_.push_back(Choose(window, &random));
+  }
+  waiting_ = shots_.size();
+  cluster_->network().SetDirector(
+      [this](const std::string& from, const std::string& to, const van::Message& message) {
+        return Direct(from, to, message);
+      });
+}
+
+AimedFaults::~AimedFaults() { cluster_->network().SetDirector(nullptr); }
+
+AimedFaults::Shot AimedFaults::Choose(absl::Duration window, runtime::Random* random) const {
+  Shot shot;
+  shot.aim = std::string(kAims[random->Below(std::size(kAims))]);
+  shot.start = window * random->Uniform();
+  shot.patience = window / 3;
+  shot.passes = random->Below(std::uint64_t{1} << random->Below(kPassesLog + 1));
+  const bool both = random->Below(4) == 0;
+  const bool changed = both || random->Below(2) == 0;
+  if (changed) shot.change = static_cast<Change>(1 + random->Below(3));
+  if (both || !changed) shot.deed = static_cast<Deed>(1 + random->Below(5));
+  const absl::Duration longest =
+      IsHeartbeat(shot.aim) ? kLatestHeartbeat : 1.5 * cluster_->config().failure_timeout;
+  shot.length = LogUniform(kShortest, longest, random);
+  shot.reaction =
+      random->Below(2) == 0 ? absl::ZeroDuration() : kLongestReaction * random->Uniform();
+  return shot;
+}
+
+void AimedFaults::Start() {
+  for (std::size_t i = 0; i < shots_.size(); ++i) {
+    cluster_->world().Schedule(shots_[i].start, [this, i] {
+      shots_[i].armed = true;
+      ++armed_;
+    });
+    cluster_->world().Schedule(shots_[i].start + shots_[i].patience, [this, i] {
+      if (!shots_[i].armed) return;
+      shots_[i].armed = false;
+      --armed_;
+      --waiting_;
+    });
+  }
+}
+
+van::SimNetwork::Fate AimedFaults::Direct(const std::string& from, const std::string& to,
+                                          const van::Message& message) {
+  van::SimNetwork::Fate fate;
+  if (armed_ == 0 && cut_until_.empty()) return fate;
+  van::Message content = message;
+  const auto decoded =
+      proto::Decode(content.header, {content.payload.data(), content.payload.size()});
+  if (!decoded.ok()) return fate;
+  const std::string aim = AimOf(*decoded);
+  if (const auto cut = cut_until_.find({from, to}); cut != cut_until_.end()) {
+    if (cut->second <= cluster_->world().Now()) {
+      cut_until_.erase(cut);
+    } else if (!IsHeartbeat(aim)) {
+      fate.lost = true;
+      return fate;
+    }
+  }
+  for (Shot& shot : shots_) {
+    if (!shot.armed || shot.aim != aim || shot.passed++ < shot.passes) continue;
+    shot.armed = false;
+    --armed_;
+    ++struck_;
+    return Hit(shot, from, to);
+  }
+  return fate;
+}
+
+van::SimNetwork::Fate AimedFaults::Hit(const Shot& shot, const std::string& from,
+                                       const std::string& to) {
+  cluster_->Note(absl::StrCat("aimed fault at ", shot.aim, " ", from, ">", to, ": ",
+                              static_cast<int>(shot.change), " ", static_cast<int>(shot.deed)));
+  // Nothing of the network may change in the midst of a send.
+  const bool kills = shot.deed == Deed::kKillSender || shot.deed == Deed::kKillReceiver;
+  cluster_->world().Schedule(kills ? shot.reaction : absl::ZeroDuration(), [this, shot, from, to] {
+    Do(shot, from, to);
+    --waiting_;
+  });
+  van::SimNetwork::Fate fate;
+  fate.lost = shot.change == Change::kLost;
+  if (shot.change == Change::kLate) fate.late = shot.length;
+  if (shot.change == Change::kRepeated) fate.repeat = shot.length;
+  return fate;
+}
+
+void AimedFaults::Do(const Shot& shot, const std::string& from, const std::string& to) {
+  const absl::Time until = cluster_->world().Now() + std::min(shot.length, kLongestCut);
+  switch (shot.deed) {
+    case Deed::kNone:
+      return;
+    case Deed::kBreak:
+      return cluster_->network().Break(from, to);
+    case Deed::kCutThere:
+      cut_until_[{from, to}] = until;
+      return;
+    case Deed::kCutBack:
+      cut_until_[{to, from}] = until;
+      return;
+    case Deed::kKillSender:
+      return Kill(shot, from);
+    case Deed::kKillReceiver:
+      return Kill(shot, to);
+  }
+}
+
+void AimedFaults::Kill(const Shot& shot, const std::string& host) {
+  Episode episode;
+  episode.host = host;
+  episode.length = std::min(shot.length, kBackAfterMax);
+  if (absl::StartsWith(host, Name(Role::kScheduler))) {
+    episode.kind = FaultKind::kKillScheduler;
+  } else if (absl::StartsWith(host, Name(Role::kServer))) {
+    episode.kind = FaultKind::kKillServer;
+  } else if (absl::StartsWith(host, Name(Role::kWorker))) {
+    episode.kind = workers_come_back_ ? FaultKind::kRestartWorker : FaultKind::kKillWorker;
+  } else {
+    return;  // a tool or a reader
+  }
+  strike_(episode);
+}
+
+std::string AimedFaults::ToString() const {
+  std::string text;
+  for (const Shot& shot : shots_) {
+    absl::StrAppend(&text, "  ", absl::FormatDuration(shot.start), " aimed at ", shot.aim,
+                    " after ", shot.passes, "\n");
+  }
+  return text;
+}
+
+}  // namespace leeway::simulation

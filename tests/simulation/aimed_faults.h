@@ -1,0 +1,77 @@
+// Faults that strike one message, chosen by its type: a message of which a run has two (the word
+// to lead a shard, the cut of a checkpoint) meets them as often as one of which it has thousands.
+//
+// A seed plans a few shots. Each waits for the n-th message of its type from some moment on; then
+// that message is lost, late or repeated, or its link is cut for a while, its connection breaks, or
+// its sender or receiver is killed at that moment; or one of the first three and one of the others.
+#ifndef LEEWAY_TESTS_SIMULATION_AIMED_FAULTS_H_
+#define LEEWAY_TESTS_SIMULATION_AIMED_FAULTS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "proto/messages.h"
+#include "runtime/random.h"
+#include "tests/simulation/fault_plan.h"
+#include "tests/simulation/sim_cluster.h"
+#include "van/sim/sim_van.h"
+
+namespace leeway::simulation {
+
+// "ClusterMap"; of the items of a replication stream with their kind: "Replicate 7".
+std::string AimOf(const proto::AnyMessage& message);
+
+class AimedFaults {
+ public:
+  // Kills a process, as FaultInjector::Strike; it may be refused.
+  using Strike = std::function<void(const Episode&)>;
+  // `workers_come_back`: of those that are killed another incarnation is started.
+  AimedFaults(SimCluster* cluster, bool workers_come_back, absl::Duration window,
+              std::uint64_t seed, Strike strike);
+  ~AimedFaults();
+
+  void Start();
+  bool over() const { return waiting_ == 0; }
+  std::uint64_t struck() const { return struck_; }  // shots that have hit
+  std::string ToString() const;                     // what is planned, a line each
+
+ private:
+  enum class Change { kNone, kLost, kLate, kRepeated };
+  enum class Deed { kNone, kBreak, kCutThere, kCutBack, kKillSender, kKillReceiver };
+  struct Shot {
+    std::string aim;
+    absl::Duration start, patience;  // it waits from `start` on, for so long
+    std::uint64_t passes = 0;        // messages that go by first
+    std::uint64_t passed = 0;
+    Change change = Change::kNone;
+    Deed deed = Deed::kNone;
+    absl::Duration length;    // of what it does to the message or its link
+    absl::Duration reaction;  // from the message to the kill
+    bool armed = false;
+  };
+
+  Shot Choose(absl::Duration window, runtime::Random* random) const;
+  van::SimNetwork::Fate Direct(const std::string& from, const std::string& to,
+                               const van::Message& message);
+  van::SimNetwork::Fate Hit(const Shot& shot, const std::string& from, const std::string& to);
+  void Do(const Shot& shot, const std::string& from, const std::string& to);
+  void Kill(const Shot& shot, const std::string& host);
+
+  SimCluster* const cluster_;
+  const bool workers_come_back_;
+  const Strike strike_;
+  std::vector<Shot> shots_;
+  std::map<std::pair<std::string, std::string>, absl::Time> cut_until_;  // from, to
+  std::size_t waiting_ = 0;  // shots that have neither hit nor given up
+  std::size_t armed_ = 0;
+  std::uint64_t struck_ = 0;
+};
+
+}  // namespace leeway::simulation
+
+#endif  // LEEWAY_TESTS_SIMULATION_AIMED_FAULTS_H_

@@ -1,0 +1,80 @@
+#include "tests/simulation/log_history.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "leeway/config.h"
+#include "proto/codec.h"
+#include "runtime/random.h"
+
+namespace leeway::simulation {
+namespace {
+
+bool IsLogEntry(proto::ReplicaItem kind) {
+  switch (kind) {
+    case proto::ReplicaItem::kPush:
+    case proto::ReplicaItem::kUpdate:
+    case proto::ReplicaItem::kClose:
+    case proto::ReplicaItem::kEnter:
+    case proto::ReplicaItem::kVersion:
+    case proto::ReplicaItem::kRefusal:
+    case proto::ReplicaItem::kConfirm:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::uint64_t Hash(const runtime::Buffer& bytes) {
+  return runtime::StableHash({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+// Of everything that is part of the entry, and not of the stream that it comes with.
+std::uint64_t DigestOf(proto::Replicate item, const van::Message& message) {
+  item.epoch = item.stream = item.item = 0;
+  std::uint64_t digest = Hash(proto::Encode(item));
+  for (const runtime::Buffer& frame : message.payload) {
+    digest = runtime::StableHash(digest ^ Hash(frame));
+  }
+  return digest;
+}
+
+}  // namespace
+
+void LogHistory::Hear(const std::string& from_host, const van::Message& message) {
+  if (!absl::StartsWith(from_host, Name(Role::kServer))) return;
+  van::Message content = message;
+  const auto decoded =
+      proto::Decode(content.header, {content.payload.data(), content.payload.size()});
+  if (!decoded.ok()) return;
+  if (const auto* const ack = std::get_if<proto::ReplicateAck>(&*decoded)) {
+    std::uint64_t& committed = logs_[ack->shard].committed;
+    committed = std::max(committed, ack->committed);
+  } else if (const auto* const item = std::get_if<proto::Replicate>(&*decoded)) {
+    if (IsLogEntry(item->kind)) HearEntry(from_host, *item, DigestOf(*item, message));
+  }
+}
+
+void LogHistory::HearEntry(const std::string& from, const proto::Replicate& item,
+                           std::uint64_t digest) {
+  ++entries_;
+  Log& log = logs_[item.shard];
+  const auto entry = [&] {
+    return absl::StrCat(from, " sends as entry ", item.index, " of shard ", item.shard,
+                        " in epoch ", item.epoch, " (kind ", static_cast<int>(item.kind), ")");
+  };
+  const bool is_new = log.entries[item.index].insert(digest).second;
+  if (is_new && item.index <= log.committed) {
+    checker_->Fail("committed entries stay", absl::StrCat(entry(), " what nobody had sent before ",
+                                                          log.committed, " was committed"));
+  }
+  if (item.kind == proto::ReplicaItem::kUpdate) return;  // one of several items of an entry
+  const auto [known, first] = log.of_epoch.try_emplace({item.epoch, item.index}, digest);
+  if (!first && known->second != digest) {
+    checker_->Fail("one head an epoch", absl::StrCat(entry(), " another one than was sent before"));
+  }
+}
+
+}  // namespace leeway::simulation

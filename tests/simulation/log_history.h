@@ -1,0 +1,48 @@
+// The replication logs of a run, as they went over the network: the material of two invariants.
+//
+// "committed entries stay": once the tail of a chain has said that it has applied entry i, whatever
+// is sent as entry i of that shard's log afterwards is one that had been sent as such before. A new
+// head that decides otherwise, or a replica that counts differently, is seen at once, and not only
+// when the replicas are compared at the end of the run.
+// "one head an epoch": in one epoch all servers send the same entry i.
+#ifndef LEEWAY_TESTS_SIMULATION_LOG_HISTORY_H_
+#define LEEWAY_TESTS_SIMULATION_LOG_HISTORY_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "proto/messages.h"
+#include "tests/simulation/checker.h"
+#include "van/van.h"
+
+namespace leeway::simulation {
+
+class LogHistory {
+ public:
+  explicit LogHistory(Checker* checker) : checker_(checker) {}
+
+  // A message that leaves a host (SimNetwork::Tap). Those of others than servers are passed over.
+  void Hear(const std::string& from_host, const van::Message& message);
+  std::uint64_t entries() const { return entries_; }  // that were heard
+
+ private:
+  struct Log {
+    std::uint64_t committed = 0;
+    std::map<std::uint64_t, std::set<std::uint64_t>> entries;  // digests by index
+    // By epoch and index; of entries that are one item.
+    std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> of_epoch;
+  };
+
+  void HearEntry(const std::string& from, const proto::Replicate& item, std::uint64_t digest);
+
+  Checker* const checker_;
+  std::map<std::uint32_t, Log> logs_;  // by shard
+  std::uint64_t entries_ = 0;
+};
+
+}  // namespace leeway::simulation
+
+#endif  // LEEWAY_TESTS_SIMULATION_LOG_HISTORY_H_
