@@ -116,7 +116,18 @@ class SimFileSystem::HeldLock final : public FileLock {
 SimFileSystem::SimFileSystem(std::uint64_t seed) : random_(seed), folders_{"/", "."} {}
 SimFileSystem::~SimFileSystem() = default;
 
+void SimFileSystem::HaltAfter(std::uint64_t operations, std::function<void()> halted) {
+  halt_ = {.planned = true, .left = operations, .halted = std::move(halted)};
+}
+
 bool SimFileSystem::StrikesNow() {
+  if (halt_.now) return true;
+  if (halt_.planned && halt_.left-- == 0) {
+    halt_.planned = false;
+    halt_.now = true;
+    halt_.halted();
+    return true;
+  }
   return faults_.error_probability > 0 && random_.Uniform() < faults_.error_probability;
 }
 

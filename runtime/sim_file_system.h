@@ -9,6 +9,7 @@
 #define LEEWAY_RUNTIME_SIM_FILE_SYSTEM_H_
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -37,6 +38,10 @@ class SimFileSystem final : public FileSystem {
   ~SimFileSystem() override;
 
   void SetFaults(const SimDiskFaults& faults) { faults_ = faults; }
+  // After so many more of those operations that SimDiskFaults may fail, each fails, and `halted` is
+  // called at the first: so that a machine can go down between any two of them. Until Resume.
+  void HaltAfter(std::uint64_t operations, std::function<void()> halted);
+  void Resume() { halt_ = {}; }
   // The machine goes down: what was not certain may be lost, and files that were open stay so in
   // name only (their calls fail). SimWorld::Kill does it.
   void Crash();
@@ -75,8 +80,15 @@ class SimFileSystem final : public FileSystem {
   absl::StatusOr<std::unique_ptr<WritableFile>> Open(const std::string& path, bool truncate);
   absl::Status Append(Inode* inode, const std::string& path, absl::string_view data);
 
+  struct Halt {
+    bool planned = false, now = false;
+    std::uint64_t left = 0;
+    std::function<void()> halted;
+  };
+
   Random random_;
   SimDiskFaults faults_;
+  Halt halt_;
   std::set<std::string> folders_;
   Names names_;          // as they are now
   Names certain_names_;  // as they would be after a crash, before `changes_`

@@ -211,5 +211,30 @@ TEST(SimFileSystemTest, ACrashLetsGoOfLocks) {
   EXPECT_EQ(files.Lock("lock").status().code(), absl::StatusCode::kAlreadyExists);
 }
 
+TEST(SimFileSystemTest, AMachineMayHaltBetweenAnyTwoOperations) {
+  std::set<std::string> found;
+  for (std::uint64_t operations = 0; operations < 6; ++operations) {
+    SimFileSystem files(1);
+    int halts = 0;
+    files.HaltAfter(operations, [&] { ++halts; });
+    // Create, append, sync, rename, sync of the folder.
+    const auto made = files.Create("partial");
+    absl::Status status = made.status();
+    if (status.ok()) status = (*made)->Append("abc");
+    if (status.ok()) status = (*made)->Sync();
+    if (status.ok()) status = files.Rename("partial", "file");
+    if (status.ok()) status = files.SyncDirectory(".");
+    EXPECT_EQ(status.ok(), operations == 5);
+    EXPECT_EQ(halts, operations == 5 ? 0 : 1);
+    EXPECT_EQ(files.SyncDirectory(".").ok(), false) << operations;  // the sixth, or it has halted
+    files.Crash();
+    files.Resume();
+    found.insert(ContentsOf(&files, "file"));
+    EXPECT_TRUE(files.SyncDirectory(".").ok());
+  }
+  EXPECT_TRUE(found.contains("abc"));
+  EXPECT_TRUE(found.contains("-"));
+}
+
 }  // namespace
 }  // namespace leeway::runtime

@@ -3,14 +3,19 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <utility>
 #include <variant>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/codec.h"
+#include "runtime/sim_file_system.h"
 
 namespace leeway::simulation {
 namespace {
+
+constexpr absl::string_view kStateDisk = "the scheduler's disk";
+constexpr absl::string_view kSharedDisk = "the disk of checkpoints";
 
 // What there is to aim at, each with the same chance.
 constexpr absl::string_view kAims[] = {"Join",
@@ -56,7 +61,11 @@ constexpr absl::string_view kAims[] = {"Join",
                                        "Replicate 9",
                                        "Replicate 10",
                                        "Replicate 11",
-                                       "Replicate 12"};
+                                       "Replicate 12",
+                                       kStateDisk,
+                                       kStateDisk,
+                                       kSharedDisk,
+                                       kSharedDisk};
 
 constexpr std::uint64_t kShotsMax = 7;
 // Of messages that go by first: up to 2^kPassesLog.
@@ -122,14 +131,41 @@ void AimedFaults::Start() {
     cluster_->world().Schedule(shots_[i].start, [this, i] {
       shots_[i].armed = true;
       ++armed_;
+      if (shots_[i].aim == kStateDisk) ArmDisk(i, SimCluster::HostName(Role::kScheduler, 0));
+      if (shots_[i].aim == kSharedDisk) ArmDisk(i, kSharedFolder);
     });
-    cluster_->world().Schedule(shots_[i].start + shots_[i].patience, [this, i] {
-      if (!shots_[i].armed) return;
-      shots_[i].armed = false;
-      --armed_;
-      --waiting_;
-    });
+    cluster_->world().Schedule(shots_[i].start + shots_[i].patience, [this, i] { Disarm(i); });
   }
+}
+
+void AimedFaults::ArmDisk(std::size_t index, const std::string& disk) {
+  runtime::SimFileSystem* const files = cluster_->world().files(disk);
+  files->HaltAfter(shots_[index].passes, [this, index, disk, files] {
+    ++struck_;
+    cluster_->Note(absl::StrCat("aimed fault at ", shots_[index].aim));
+    // What fails from here on is part of the moment at which the machine goes down.
+    cluster_->world().Schedule(absl::ZeroDuration(), [this, index, disk, files] {
+      if (disk == kSharedFolder) {
+        files->Crash();
+      } else {
+        Kill(shots_[index], disk);
+      }
+      files->Resume();
+      Disarm(index);
+    });
+  });
+}
+
+// It has hit, or given up.
+void AimedFaults::Disarm(std::size_t index) {
+  Shot& shot = shots_[index];
+  if (!std::exchange(shot.armed, false)) return;
+  --armed_;
+  --waiting_;
+  if (shot.aim == kStateDisk) {
+    cluster_->world().files(SimCluster::HostName(Role::kScheduler, 0))->Resume();
+  }
+  if (shot.aim == kSharedDisk) cluster_->world().files(kSharedFolder)->Resume();
 }
 
 van::SimNetwork::Fate AimedFaults::Direct(const std::string& from, const std::string& to,

@@ -4,6 +4,8 @@
 // A seed plans a few shots. Each waits for the n-th message of its type from some moment on; then
 // that message is lost, late or repeated, or its link is cut for a while, its connection breaks, or
 // its sender or receiver is killed at that moment; or one of the first three and one of the others.
+// Or a shot waits for the n-th operation on a disk: the scheduler's machine goes down in the midst
+// of what it writes, or the disk that checkpoints lie on loses what was not synced.
 #ifndef LEEWAY_TESTS_SIMULATION_AIMED_FAULTS_H_
 #define LEEWAY_TESTS_SIMULATION_AIMED_FAULTS_H_
 
@@ -55,6 +57,8 @@ class AimedFaults {
     bool armed = false;
   };
 
+  void ArmDisk(std::size_t index, const std::string& disk);
+  void Disarm(std::size_t index);
   Shot Choose(absl::Duration window, runtime::Random* random) const;
   van::SimNetwork::Fate Direct(const std::string& from, const std::string& to,
                                const van::Message& message);

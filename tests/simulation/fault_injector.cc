@@ -1,10 +1,12 @@
 #include "tests/simulation/fault_injector.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/random.h"
 #include "runtime/sim_file_system.h"
 
 namespace leeway::simulation {
@@ -38,6 +40,12 @@ van::LinkFaults Quiet() {
   link.delay_min = absl::Microseconds(50);
   link.delay_max = absl::Microseconds(400);
   return link;
+}
+
+// 50 us to 65 ms, each of five with the same chance.
+absl::Duration PriorityDelay(std::uint64_t choice, const std::string& from, const std::string& to) {
+  const std::uint64_t link = runtime::StableHash(absl::StrCat(from, ">", to));
+  return absl::Microseconds(50) * std::pow(6, runtime::StableHash(choice ^ link) % 5);
 }
 
 // The worse of both.
@@ -109,7 +117,10 @@ van::LinkFaults FaultInjector::Conditions(const std::string& from, const std::st
     const Episode& it = plan_.episodes[index];
     const bool there = Matches(it.from, from) && Matches(it.to, to);
     const bool back = Matches(it.from, to) && Matches(it.to, from);
-    if (CutsBothWays(it.kind)) {
+    if (it.kind == FaultKind::kPriorities) {
+      link.delay_min = std::max(link.delay_min, PriorityDelay(it.choice, from, to));
+      link.delay_max = std::max(link.delay_max, 1.01 * link.delay_min);
+    } else if (CutsBothWays(it.kind)) {
       *cut = *cut || there || back;
     } else if (it.kind == FaultKind::kOneWayPartition) {
       *cut = *cut || there;

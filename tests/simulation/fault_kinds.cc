@@ -8,11 +8,11 @@ namespace leeway::simulation {
 namespace {
 
 constexpr std::array<absl::string_view, kFaultKinds> kNames = {
-    "drop",        "duplicate",    "delay",          "reorder",        "partition",
-    "one-way",     "slow-link",    "kill-worker",    "restart-worker", "long-partition",
-    "kill-server", "kill-filler",  "kill-scheduler", "disk-full",      "disk-errors",
-    "clock-skew",  "aimed",        "add-server",     "drain",          "rebalance",
-    "checkpoint",  "switch-codec", "change-table",
+    "drop",        "duplicate",   "delay",          "reorder",        "partition",
+    "one-way",     "slow-link",   "kill-worker",    "restart-worker", "long-partition",
+    "kill-server", "kill-filler", "kill-scheduler", "disk-full",      "disk-errors",
+    "clock-skew",  "priorities",  "aimed",          "add-server",     "drain",
+    "rebalance",   "checkpoint",  "switch-codec",   "change-table",
 };
 
 }  // namespace
@@ -26,7 +26,7 @@ FaultSet FaultsOfLinks() {
   for (const FaultKind kind :
        {FaultKind::kDrop, FaultKind::kDuplicate, FaultKind::kDelay, FaultKind::kReorder,
         FaultKind::kPartition, FaultKind::kOneWayPartition, FaultKind::kSlowLink,
-        FaultKind::kLongPartition, FaultKind::kAimed}) {
+        FaultKind::kLongPartition, FaultKind::kPriorities, FaultKind::kAimed}) {
     links.set(static_cast<std::size_t>(kind));
   }
   return links;

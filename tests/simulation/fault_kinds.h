@@ -30,6 +30,7 @@ enum class FaultKind : std::uint8_t {
   kDiskFull,       // the scheduler's, or the one that checkpoints lie on: nothing more fits
   kDiskErrors,     // likewise: writes fail, some of them halfway
   kClockSkew,      // a host's clock goes faster or slower
+  kPriorities,     // some links are much slower than others, which changes now and then
   kAimed,          // at one message, chosen by its type (aimed_faults.h)
   // Not faults, but changes on purpose that are to go well under faults.
   kAddServer,
@@ -39,7 +40,7 @@ enum class FaultKind : std::uint8_t {
   kSwitchCodec,  // of a table that has several
   kChangeTable,  // the staleness bound of one that has one
 };
-inline constexpr std::size_t kFaultKinds = 23;
+inline constexpr std::size_t kFaultKinds = 24;
 absl::string_view NameOf(FaultKind kind);
 
 using FaultSet = std::bitset<kFaultKinds>;

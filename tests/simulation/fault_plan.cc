@@ -153,7 +153,8 @@ class Planner {
         it.host = AnyHost();
         it.amount = 0.6 + 0.9 * random_->Uniform();
         break;
-      case FaultKind::kAimed:  // planned by aimed_faults.h
+      case FaultKind::kPriorities:  // by AddPriorities
+      case FaultKind::kAimed:       // by AimedFaults
         return;
     }
     plan_.over = std::max(plan_.over, it.start + it.length);
@@ -177,7 +178,7 @@ FaultPlan MakeFaultPlan(const Config& config, std::uint32_t spare_servers, Fault
   for (std::size_t kind = 0; kind < kFaultKinds; ++kind) {
     const auto planned = static_cast<FaultKind>(kind);
     const bool apart = planned == FaultKind::kSwitchCodec || planned == FaultKind::kChangeTable ||
-                       planned == FaultKind::kAimed;
+                       planned == FaultKind::kPriorities || planned == FaultKind::kAimed;
     if (kinds.test(kind) && !apart) planner.Add(planned);
   }
   return planner.Take();
@@ -195,6 +196,23 @@ void AddChanges(FaultKind kind, absl::Duration window, runtime::Random* random, 
     it.amount = random->Uniform();
     plan->episodes.push_back(std::move(it));
     plan->over = std::max(plan->over, start);
+  }
+  std::stable_sort(plan->episodes.begin(), plan->episodes.end(),
+                   [](const Episode& a, const Episode& b) { return a.start < b.start; });
+}
+
+void AddPriorities(absl::Duration window, runtime::Random* random, FaultPlan* plan) {
+  if (random->Below(2) == 0) return;
+  absl::Duration start = window * random->Uniform() / 2;
+  for (std::uint64_t left = 1 + random->Below(5); left > 0 && start < window; --left) {
+    Episode it;
+    it.kind = FaultKind::kPriorities;
+    it.start = start;
+    it.length = std::min(window - start, window * random->Uniform() / 4);
+    it.choice = random->Next();
+    start += it.length;
+    plan->over = std::max(plan->over, start);
+    plan->episodes.push_back(std::move(it));
   }
   std::stable_sort(plan->episodes.begin(), plan->episodes.end(),
                    [](const Episode& a, const Episode& b) { return a.start < b.start; });

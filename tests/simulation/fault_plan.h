@@ -2,6 +2,7 @@
 #ifndef LEEWAY_TESTS_SIMULATION_FAULT_PLAN_H_
 #define LEEWAY_TESTS_SIMULATION_FAULT_PLAN_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct Episode {
   van::LinkFaults link;
   std::string host;   // kills, clocks
   double amount = 0;  // of a clock's rate, the probability that a write fails, or a choice
+  // Priorities: from which the delay of each link follows.
+  std::uint64_t choice = 0;
 };
 
 struct FaultPlan {
@@ -37,6 +40,12 @@ FaultPlan MakeFaultPlan(const Config& config, std::uint32_t spare_servers, Fault
 // A few changes of codecs on top, some of them soon after another. `random`: one of their own, so
 // that all else stays what it is without them.
 void AddChanges(FaultKind kind, absl::Duration window, runtime::Random* random, FaultPlan* plan);
+
+// Schedules by priority, after PCT (Burckhardt et al., ASPLOS 2010): in every other seed each link
+// has a delay of its own, of several orders of magnitude, and a few times all are drawn anew. What
+// two nodes do then comes in one order for long, which random delays of each message hardly ever
+// bring about. `random`: one of their own.
+void AddPriorities(absl::Duration window, runtime::Random* random, FaultPlan* plan);
 
 }  // namespace leeway::simulation
 

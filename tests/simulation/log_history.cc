@@ -50,8 +50,11 @@ void LogHistory::Hear(const std::string& from_host, const van::Message& message)
       proto::Decode(content.header, {content.payload.data(), content.payload.size()});
   if (!decoded.ok()) return;
   if (const auto* const ack = std::get_if<proto::ReplicateAck>(&*decoded)) {
-    std::uint64_t& committed = logs_[ack->shard].committed;
-    committed = std::max(committed, ack->committed);
+    // A tail that was the head before has more than its new head, until it has handed that over: of
+    // that nothing is committed yet.
+    Log& log = logs_[ack->shard];
+    const std::uint64_t sent = log.entries.empty() ? 0 : log.entries.rbegin()->first;
+    log.committed = std::max(log.committed, std::min(ack->committed, sent));
   } else if (const auto* const item = std::get_if<proto::Replicate>(&*decoded)) {
     if (IsLogEntry(item->kind)) HearEntry(from_host, *item, DigestOf(*item, message));
   }

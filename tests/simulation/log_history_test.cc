@@ -65,6 +65,13 @@ TEST_F(LogHistoryTest, ACommittedEntryStaysWhatItIs) {
   EXPECT_EQ(Violation(), "committed entries stay");
 }
 
+TEST_F(LogHistoryTest, WhatNobodyHasSentIsNotCommitted) {
+  Send("server0", Entry(1, 5));
+  Commit(6);
+  Send("server0", Entry(1, 6));
+  EXPECT_EQ(Violation(), "");
+}
+
 TEST_F(LogHistoryTest, NobodyElseWritesInTheSameEpoch) {
   Send("server0", Entry(1, 5));
   Send("server1", Entry(1, 5, /*worker=*/1));

@@ -170,6 +170,10 @@ class Run {
           runtime::RandomAt(options_.seed, runtime::StableHash("table changes"), 0));
       AddChanges(FaultKind::kChangeTable, window_, &own, &plan);
     }
+    if (kinds.test(static_cast<std::size_t>(FaultKind::kPriorities))) {
+      runtime::Random own(runtime::RandomAt(options_.seed, runtime::StableHash("priorities"), 0));
+      AddPriorities(window_, &own, &plan);
+    }
     return plan;
   }
 

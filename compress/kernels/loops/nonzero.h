@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "compress/kernels/nonzero_kernels.h"
 
@@ -16,21 +17,30 @@ namespace {
 
 constexpr std::size_t kMarkedAtOnce = 64;
 
+// At any address: a vector of elements may begin in the midst of a frame.
 template <class Unsigned>
-using MarkedElement [[gnu::aligned(1), gnu::may_alias]] = Unsigned;
+inline Unsigned MarkedElement(const std::byte* from, std::size_t i) {
+  Unsigned element;
+  std::memcpy(&element, from + i * sizeof(Unsigned), sizeof(Unsigned));
+  return element;
+}
 
 template <class Unsigned>
-inline std::uint64_t MarkSome(const MarkedElement<Unsigned>* from, std::size_t size) {
+inline std::uint64_t MarkSome(const std::byte* from, std::size_t size) {
   std::uint64_t word = 0;
-  for (std::size_t i = 0; i < size; ++i) word |= static_cast<std::uint64_t>(from[i] != 0) << i;
+  for (std::size_t i = 0; i < size; ++i) {
+    word |= static_cast<std::uint64_t>(MarkedElement<Unsigned>(from, i) != 0) << i;
+  }
   return word;
 }
 
 // 64 elements. Mostly there is nothing, which is seen sooner than where it would be.
 template <class Unsigned>
-inline std::uint64_t MarkWord(const MarkedElement<Unsigned>* from) {
+inline std::uint64_t MarkWord(const std::byte* from) {
   Unsigned any = 0;
-  for (std::size_t i = 0; i < kMarkedAtOnce; ++i) any = static_cast<Unsigned>(any | from[i]);
+  for (std::size_t i = 0; i < kMarkedAtOnce; ++i) {
+    any = static_cast<Unsigned>(any | MarkedElement<Unsigned>(from, i));
+  }
   return any == 0 ? 0 : MarkSome<Unsigned>(from, kMarkedAtOnce);
 }
 
@@ -40,7 +50,7 @@ inline __m256i MarkVector(const void* from, std::size_t vector) {
 }
 
 template <>
-inline std::uint64_t MarkWord<std::uint16_t>(const MarkedElement<std::uint16_t>* from) {
+inline std::uint64_t MarkWord<std::uint16_t>(const std::byte* from) {
   const __m256i zero = _mm256_setzero_si256();
   std::uint64_t zeros = 0;
   for (std::size_t half = 0; half < 2; ++half) {
@@ -55,7 +65,7 @@ inline std::uint64_t MarkWord<std::uint16_t>(const MarkedElement<std::uint16_t>*
 }
 
 template <>
-inline std::uint64_t MarkWord<std::uint32_t>(const MarkedElement<std::uint32_t>* from) {
+inline std::uint64_t MarkWord<std::uint32_t>(const std::byte* from) {
   const __m256i zero = _mm256_setzero_si256();
   std::uint64_t zeros = 0;
   for (std::size_t v = 0; v < 8; ++v) {
@@ -67,7 +77,7 @@ inline std::uint64_t MarkWord<std::uint32_t>(const MarkedElement<std::uint32_t>*
 }
 
 template <>
-inline std::uint64_t MarkWord<std::uint64_t>(const MarkedElement<std::uint64_t>* from) {
+inline std::uint64_t MarkWord<std::uint64_t>(const std::byte* from) {
   const __m256i zero = _mm256_setzero_si256();
   std::uint64_t zeros = 0;
   for (std::size_t v = 0; v < 16; ++v) {
@@ -81,12 +91,12 @@ inline std::uint64_t MarkWord<std::uint64_t>(const MarkedElement<std::uint64_t>*
 
 template <class Unsigned>
 void Mark(const std::byte* from, std::size_t size, std::uint64_t* words) {
-  const auto* const elements = reinterpret_cast<const MarkedElement<Unsigned>*>(from);
   std::size_t i = 0;
   for (; i + kMarkedAtOnce <= size; i += kMarkedAtOnce) {
-    words[i / kMarkedAtOnce] = MarkWord<Unsigned>(elements + i);
+    words[i / kMarkedAtOnce] = MarkWord<Unsigned>(from + i * sizeof(Unsigned));
   }
-  if (i < size) words[i / kMarkedAtOnce] = MarkSome<Unsigned>(elements + i, size - i);
+  if (i < size)
+    words[i / kMarkedAtOnce] = MarkSome<Unsigned>(from + i * sizeof(Unsigned), size - i);
 }
 
 constexpr NonzeroKernels kNonzeroLoops = {
