@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -12,6 +13,7 @@
 #include <iomanip>
 #include <iostream>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <random>
 #include <string>
@@ -131,9 +133,10 @@ class Trial {
   std::map<std::string, bool> healthy_;  // tests, without a bug
 };
 
-std::vector<KnownBug> Chosen(const std::string& only, double share) {
+std::vector<KnownBug> Chosen(const std::string& only, double share, bool tests_only) {
   std::vector<KnownBug> bugs;
   for (const KnownBug& bug : Catalogue()) {
+    if (tests_only && bug.test.empty()) continue;
     const bool named = absl::StrContains(bug.name, only) || absl::StrContains(bug.file, only);
     if (named) bugs.push_back(bug);
   }
@@ -143,23 +146,61 @@ std::vector<KnownBug> Chosen(const std::string& only, double share) {
   return bugs;
 }
 
-int Run(const std::vector<KnownBug>& bugs, simulation::Campaign campaign) {
-  Trial trial(std::move(campaign));
-  int caught = 0, survived = 0, harmless = 0;
-  for (const KnownBug& bug : bugs) {
-    std::cout << std::left << std::setw(40) << bug.name << " " << std::flush;
-    if (!bug.harmless.empty()) {
-      ++harmless;
-      std::cout << "harmless: " << bug.harmless << std::endl;
-      continue;
-    }
-    const Verdict verdict = trial.Of(bug);
-    ++(verdict.caught ? caught : survived);
-    std::cout << (verdict.caught ? "caught by " : "SURVIVED: ") << verdict.text << std::endl;
+// Prints a line as soon as it is known, and counts.
+class Table {
+ public:
+  void Harmless(const KnownBug& bug) {
+    Print(bug, absl::StrCat("harmless: ", bug.harmless), &harmless_);
   }
-  std::cout << caught << " caught, " << survived << " survived, " << harmless << " harmless"
-            << std::endl;
-  return survived == 0 && !bugs.empty() ? 0 : 1;
+  void Add(const KnownBug& bug, const Verdict& verdict) {
+    Print(bug, absl::StrCat(verdict.caught ? "caught by " : "SURVIVED: ", verdict.text),
+          verdict.caught ? &caught_ : &survived_);
+  }
+  // The exit code.
+  int Sum() const {
+    std::cout << caught_ << " caught, " << survived_ << " survived, " << harmless_ << " harmless"
+              << std::endl;
+    return survived_ == 0 && caught_ + harmless_ > 0 ? 0 : 1;
+  }
+
+ private:
+  void Print(const KnownBug& bug, const std::string& text, int* count) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    ++*count;
+    std::cout << std::left << std::setw(40) << bug.name << " " << text << std::endl;
+  }
+
+  std::mutex mutex_;
+  int caught_ = 0, survived_ = 0, harmless_ = 0;
+};
+
+// Tests run in processes of their own, several at a time; seeds use all cores by themselves.
+int Run(const std::vector<KnownBug>& bugs, const simulation::Campaign& campaign) {
+  Table table;
+  std::vector<KnownBug> by_tests;
+  for (const KnownBug& bug : bugs) {
+    if (!bug.harmless.empty()) {
+      table.Harmless(bug);
+    } else if (!bug.test.empty()) {
+      by_tests.push_back(bug);
+    }
+  }
+  std::atomic<std::size_t> next = 0;
+  std::vector<std::thread> threads;
+  for (unsigned i = 0; i < campaign.jobs; ++i) {
+    threads.emplace_back([&] {
+      Trial trial(campaign);
+      for (std::size_t mine; (mine = next++) < by_tests.size();) {
+        table.Add(by_tests[mine], trial.Of(by_tests[mine]));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  Trial trial(campaign);
+  for (const KnownBug& bug : bugs) {
+    if (bug.harmless.empty() && bug.test.empty()) table.Add(bug, trial.Of(bug));
+  }
+  return table.Sum();
 }
 
 void List(const std::vector<KnownBug>& bugs) {
@@ -178,23 +219,24 @@ int Main(int argc, char** argv) {
   campaign.jobs = std::max(1u, std::thread::hardware_concurrency());
   std::string only;
   double share = 1;
-  bool mutants = false, list = false;
+  bool mutants = false, list = false, tests_only = false;
   app.add_flag("--mutants", mutants, "nothing else is done here");
   app.add_option("--only", only, "those whose name or file contains this");
   app.add_option("--share", share, "a share of them, chosen anew each time")
       ->check(CLI::Range(0.0, 1.0));
+  app.add_flag("--tests-only", tests_only, "those that a test sees, which is quick");
   app.add_option("--seeds", campaign.seeds, "how many seeds look for a bug")->capture_default_str();
   app.add_option("--start", campaign.start, "the first of them")->capture_default_str();
   app.add_option("--jobs", campaign.jobs, "seeds run at a time")->capture_default_str();
   app.add_flag("--list", list, "only say what there is");
   CLI11_PARSE(app, argc, argv);
   runtime::SetLogLevel(runtime::LogLevel::kOff);
-  const std::vector<KnownBug> bugs = Chosen(only, share);
+  const std::vector<KnownBug> bugs = Chosen(only, share, tests_only);
   if (list) {
     List(bugs);
     return 0;
   }
-  return Run(bugs, std::move(campaign));
+  return Run(bugs, campaign);
 }
 
 }  // namespace

@@ -84,7 +84,8 @@ class RestoreCheckerTest : public testing::TestWithParam<Consistency> {
   }
 
   runtime::Random random_{1};
-  std::vector<SimTable> tables_ = ChooseTables(1, &random_);  // the first: dense counters
+  std::vector<SimTable> tables_ =
+      ChooseTables(1, /*ragged=*/false, &random_);  // the first: dense counters
   History history_;
   SentPushes sent_;
   checkpoint::Manifest manifest_;

@@ -33,8 +33,10 @@ struct ScriptedWorker::Call {
   std::vector<std::uint64_t> keys;
   std::vector<std::int64_t> counts;
   std::vector<float> floats;
-  std::optional<double> rate;  // coded tables
-  std::size_t push = 0;        // its number in the history
+  std::vector<std::uint32_t> widths;  // ragged tables: of each row pushed
+  RaggedRows ragged;                  // likewise: what is pulled
+  std::optional<double> rate;         // coded tables
+  std::size_t push = 0;               // its number in the history
   Read read;
 };
 
@@ -283,6 +285,10 @@ void ScriptedWorker::Submit(const SimTable& table, proto::Op op, std::uint64_t p
   access.op = op;
   access.dtype = table.spec.dtype;
   access.keys = call->keys;
+  if (table.ragged() && proto::HasPush(op)) {
+    call->widths.assign(call->keys.size(), static_cast<std::uint32_t>(table.width));
+    access.widths = call->widths;
+  }
   if (proto::HasPush(op)) {
     access.values = table.counter ? static_cast<void*>(call->counts.data()) : call->floats.data();
     access.size = size;
@@ -292,6 +298,13 @@ void ScriptedWorker::Submit(const SimTable& table, proto::Op op, std::uint64_t p
     table.counter ? make_room(&read.counts) : make_room(&read.floats);
     access.result = table.counter ? static_cast<void*>(read.counts.data()) : read.floats.data();
     access.result_size = size;
+    if (table.ragged()) {
+      access.result_widths = &call->ragged.widths;
+      access.resize = [rows = &call->ragged](std::size_t elements) {
+        rows->values.resize(elements);
+        return static_cast<void*>(rows->values.data());
+      };
+    }
     read.table = &table;
     read.reader = rank_;
     read.incarnation = history_->lives[rank_].incarnation;
@@ -325,6 +338,10 @@ void ScriptedWorker::OnDone(const std::shared_ptr<Call>& call, const absl::Statu
     checker_->OnWaited(absl::StrCat(Name(), "'s ", what), call->submitted, now);
     if (proto::HasPull(call->op)) {
       call->read.completed = now;
+      if (table.ragged()) call->read.counts = call->ragged.Spread(table);
+      if (table.ragged() && call->read.counts.empty()) {
+        return checker_->Fail("widths of rows", absl::StrCat(Name(), "'s ", what));
+      }
       call->read.reader_clock = core_->clock();
       checker_->OnRead(call->read);
       if (reads_last_) coded_->OnLastRead(call->read);

@@ -129,6 +129,13 @@ void SimReader::Pull() {
   access.keys = call->keys;
   access.result = read.counts.data();
   access.result_size = read.counts.size();
+  if (table.ragged()) {
+    access.result_widths = &call->ragged.widths;
+    access.resize = [rows = &call->ragged](std::size_t elements) {
+      rows->values.resize(elements);
+      return static_cast<void*>(rows->values.data());
+    };
+  }
   Waits(absl::StrCat("a pull of '", table.spec.name, "'"));
   core_->Submit(worker::Slice(access, core_->poster()), {.timeout = kReaderTimeout},
                 [this, call](const std::shared_ptr<worker::Operation>& operation) {
@@ -141,6 +148,10 @@ void SimReader::OnPulled(const std::shared_ptr<Call>& call, const worker::Operat
   if (!Expect(operation.result, absl::StrCat("a pull of '", table, "'"))) return;
   ++reads_;
   Read& read = call->read;
+  if (read.table->ragged()) {
+    read.counts = call->ragged.Spread(*read.table);
+    if (read.counts.empty()) return checker_->Fail("widths of rows", Name());
+  }
   read.completed = cluster_->world().Now();
   read.clock = read.effective = read.reader_clock = operation.info.clock;
   cluster_->Note(absl::StrCat(Name(), " has read '", table, "' of clock ", operation.info.clock,

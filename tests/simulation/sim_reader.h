@@ -44,6 +44,7 @@ class SimReader {
   struct Call {
     Read read;
     std::vector<std::uint64_t> keys;
+    RaggedRows ragged;
   };
 
   std::string Host() const;

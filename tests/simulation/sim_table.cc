@@ -66,7 +66,8 @@ Consistency ChooseMode(runtime::Random* random) {
   }
 }
 
-std::vector<SimTable> ChooseTables(std::uint32_t num_workers, runtime::Random* random) {
+std::vector<SimTable> ChooseTables(std::uint32_t num_workers, bool ragged,
+                                   runtime::Random* random) {
   std::vector<SimTable> tables;
   for (const bool counter : {true, false}) {
     for (const bool dense : {true, false}) {
@@ -79,12 +80,28 @@ std::vector<SimTable> ChooseTables(std::uint32_t num_workers, runtime::Random* r
       const std::string name =
           absl::StrCat(dense ? "dense" : "sparse", counter ? " counters" : " floats");
       SetPlaces(&table, name, counter ? DType::kInt64 : DType::kFloat32, dense, random);
+      if (ragged && counter && !dense) {
+        table.spec = TableSpec::Ragged("ragged counters", DType::kInt64);
+      }
       table.spec.consistency = ChooseMode(random);
       if (!counter) table.spec.updater = ChooseOptimizer(random);
       tables.push_back(std::move(table));
     }
   }
   return tables;
+}
+
+std::vector<std::int64_t> RaggedRows::Spread(const SimTable& table) const {
+  std::vector<std::int64_t> spread(widths.size() * table.width);
+  std::size_t from = 0;
+  for (std::size_t i = 0; i < widths.size(); ++i) {
+    if (widths[i] == 0) continue;
+    if (widths[i] != table.width || values.size() - from < table.width) return {};
+    std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(from), table.width,
+                spread.begin() + static_cast<std::ptrdiff_t>(i * table.width));
+    from += table.width;
+  }
+  return spread;
 }
 
 std::optional<std::uint32_t> PlaceOf(const SimTable& table, std::uint64_t key) {

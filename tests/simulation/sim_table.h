@@ -45,6 +45,7 @@ struct SimTable {
   compress::TableCodecs codecs = {};  // coded tables
 
   bool dense() const { return spec.kind == TableKind::kDense; }
+  bool ragged() const { return spec.kind == TableKind::kRagged; }
   bool bsp() const { return spec.consistency.is_bsp(); }
   std::uint64_t AllPlaces() const { return places == 64 ? ~0ull : (1ull << places) - 1; }
   // Replies say what has changed since a version (worker/pulled_blocks.h), at least while the table
@@ -63,10 +64,20 @@ struct SimTable {
   }
 };
 
+// Where a pull of a ragged table lands: rows that nobody has pushed to have no elements.
+struct RaggedRows {
+  std::vector<std::uint32_t> widths;
+  std::vector<std::int64_t> values;
+  // Row after row of `table`'s width, with zeros where there is no row. Empty: a width that no push
+  // had.
+  std::vector<std::int64_t> Spread(const SimTable& table) const;
+};
+
 Consistency ChooseMode(runtime::Random* random);
 
 // The tables of one run: counters and floats, dense and sparse, each in a mode of its own.
-std::vector<SimTable> ChooseTables(std::uint32_t num_workers, runtime::Random* random);
+// `ragged`: the counters that would be sparse are in a ragged table.
+std::vector<SimTable> ChooseTables(std::uint32_t num_workers, bool ragged, runtime::Random* random);
 
 // Those of one run that are coded, to stand behind the ones above (sim_coded_tables.cc).
 void AddCodedTables(std::uint32_t num_workers, runtime::Random* random,

@@ -179,7 +179,8 @@ class Run {
 
   Script ChooseScript() {
     Script script;
-    script.tables = ChooseTables(cluster_.config().num_workers, &random_);
+    runtime::Random ragged(runtime::RandomAt(options_.seed, runtime::StableHash("ragged"), 0));
+    script.tables = ChooseTables(cluster_.config().num_workers, ragged.Below(2) == 0, &random_);
     runtime::Random coded(runtime::RandomAt(options_.seed, runtime::StableHash("coded tables"), 0));
     AddCodedTables(cluster_.config().num_workers, &coded, &script.tables);
     // Whoever comes back would have missed some.
