@@ -187,6 +187,12 @@ absl::Status Replica::CanTake(const proto::Request& request) const {
         "shard ", shard_.id(),
         broken_ ? " is not served here any more" : " is being handed over to this server"));
   }
+  // It was created while the scheduler took this server for dead, which has not heard that yet.
+  if (context_->shards->tables.Find(request.table) == nullptr &&
+      !runtime::Planted<"unknown-table-refused">()) {
+    return absl::UnavailableError(
+        absl::StrCat("table ", request.table, " is not installed on this server yet"));
+  }
   // Somebody who is being filled may count by now as well.
   const bool alone = members_.size() <= 1 && fillings_.empty();
   if (HasPull(request.op) && context_->isolated && !alone &&

@@ -84,6 +84,10 @@ absl::Duration LogUniform(absl::Duration low, absl::Duration high, runtime::Rand
 
 bool IsHeartbeat(absl::string_view aim) { return absl::StartsWith(aim, "Heartbeat"); }
 
+// A node whose connection to it breaks, and which does not come back in time over a slow link, is
+// taken for dead.
+bool IsScheduler(const std::string& host) { return absl::StartsWith(host, Name(Role::kScheduler)); }
+
 }  // namespace
 
 std::string AimOf(const proto::AnyMessage& message) {
@@ -218,6 +222,7 @@ void AimedFaults::Do(const Shot& shot, const std::string& from, const std::strin
     case Deed::kNone:
       return;
     case Deed::kBreak:
+      if (IsScheduler(from) || IsScheduler(to)) return;
       return cluster_->network().Break(from, to);
     case Deed::kCutThere:
       cut_until_[{from, to}] = until;
@@ -236,7 +241,7 @@ void AimedFaults::Kill(const Shot& shot, const std::string& host) {
   Episode episode;
   episode.host = host;
   episode.length = std::min(shot.length, kBackAfterMax);
-  if (absl::StartsWith(host, Name(Role::kScheduler))) {
+  if (IsScheduler(host)) {
     episode.kind = FaultKind::kKillScheduler;
   } else if (absl::StartsWith(host, Name(Role::kServer))) {
     episode.kind = FaultKind::kKillServer;

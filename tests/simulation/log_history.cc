@@ -50,13 +50,22 @@ void LogHistory::Hear(const std::string& from_host, const van::Message& message)
       proto::Decode(content.header, {content.payload.data(), content.payload.size()});
   if (!decoded.ok()) return;
   if (const auto* const ack = std::get_if<proto::ReplicateAck>(&*decoded)) {
-    // A tail that was the head before has more than its new head, until it has handed that over: of
-    // that nothing is committed yet.
-    Log& log = logs_[ack->shard];
-    const std::uint64_t sent = log.entries.empty() ? 0 : log.entries.rbegin()->first;
-    log.committed = std::max(log.committed, std::min(ack->committed, sent));
+    HearAck(from_host, *ack);
   } else if (const auto* const item = std::get_if<proto::Replicate>(&*decoded)) {
     if (IsLogEntry(item->kind)) HearEntry(from_host, *item, DigestOf(*item, message));
+  }
+}
+
+// A tail that was the head before has entries that its new head may not have yet: that it says so
+// of what it was the first to send commits nothing.
+void LogHistory::HearAck(const std::string& from, const proto::ReplicateAck& ack) {
+  Log& log = logs_[ack.shard];
+  for (auto entry = log.origins.upper_bound(ack.committed); entry != log.origins.begin();) {
+    --entry;
+    if (entry->first <= log.committed) return;
+    if (entry->second == from) continue;
+    log.committed = entry->first;
+    return;
   }
 }
 
@@ -73,7 +82,8 @@ void LogHistory::HearEntry(const std::string& from, const proto::Replicate& item
     checker_->Fail("committed entries stay", absl::StrCat(entry(), " what nobody had sent before ",
                                                           log.committed, " was committed"));
   }
-  if (item.kind == proto::ReplicaItem::kUpdate) return;  // one of several items of an entry
+  if (item.kind == proto::ReplicaItem::kUpdate) return;  // the entry's last item comes later
+  log.origins.try_emplace(item.index, from);
   const auto [known, first] = log.of_epoch.try_emplace({item.epoch, item.index}, digest);
   if (!first && known->second != digest) {
     checker_->Fail("one head an epoch", absl::StrCat(entry(), " another one than was sent before"));

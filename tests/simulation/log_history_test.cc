@@ -72,6 +72,17 @@ TEST_F(LogHistoryTest, WhatNobodyHasSentIsNotCommitted) {
   EXPECT_EQ(Violation(), "");
 }
 
+// It was the head, and may die before the new one has what it sends it.
+TEST_F(LogHistoryTest, ATailCommitsNothingThatItWasTheFirstToSend) {
+  Send("server0", Entry(1, 4));
+  Send("server1", Entry(1, 5));
+  Commit(5);
+  Send("server0", Entry(2, 5, /*worker=*/1));
+  EXPECT_EQ(Violation(), "");
+  Send("server0", Entry(2, 4, /*worker=*/1));
+  EXPECT_EQ(Violation(), "committed entries stay");
+}
+
 TEST_F(LogHistoryTest, NobodyElseWritesInTheSameEpoch) {
   Send("server0", Entry(1, 5));
   Send("server1", Entry(1, 5, /*worker=*/1));
