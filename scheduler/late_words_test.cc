@@ -108,11 +108,14 @@ TEST_F(LateWordsTest, AReplicaDoesNotBreakUpTheLinkBeforeIt) {
   Begin(3, 3);
   const proto::Chain chain = proto::ChainOf(Map(), 0);
   ASSERT_EQ(chain.members.size(), 3u);
-  Server(chain.members[2].server_rank)
-      ->Say(proto::LinkReport{.epoch = Map().epoch,
-                              .shard = 0,
-                              .server = chain.members[1].server_rank,
-                              .handover = true});
+  for (int i = 0; i < 3; ++i) {
+    Server(chain.members[2].server_rank)
+        ->Say(proto::LinkReport{.epoch = Map().epoch,
+                                .shard = 0,
+                                .server = chain.members[1].server_rank,
+                                .handover = true});
+    cluster_->world.RunFor(cluster_->config.heartbeat_interval);
+  }
   cluster_->world.RunFor(absl::Seconds(3));
   EXPECT_EQ(Map().epoch, 1u);
 }

@@ -127,8 +127,12 @@ TEST_P(VanOffencesTest, NoMorePeersThanAllowed) {
   a.Greet(world_.get(), address_, GoodHello());
   b.Greet(world_.get(), address_, GoodHello());
   ASSERT_TRUE(RunUntil([&] { return server_->recorder->ups.size() == 3; }));
-  ASSERT_TRUE(c.transport().Dial(address_).ok());
-  ASSERT_TRUE(RunUntil([&] { return !c.closed.empty(); }));
+  const auto dialled = c.transport().Dial(address_);
+  ASSERT_TRUE(dialled.ok());
+  ASSERT_TRUE(RunUntil([&] { return !c.closed.empty() || !c.opened.empty(); }));
+  if (c.closed.empty()) c.SendSession(*dialled, GoodHello());
+  ASSERT_TRUE(RunUntil([&] { return !c.closed.empty() || server_->recorder->ups.size() > 3; }));
+  EXPECT_EQ(server_->recorder->ups.size(), 3u);
   EXPECT_TRUE(a.closed.empty() && b.closed.empty());
   ExpectFriendUnharmed();
   a.transport().Close(a.opened.at(0));  // makes room again

@@ -133,10 +133,11 @@ class Trial {
   std::map<std::string, bool> healthy_;  // tests, without a bug
 };
 
-std::vector<KnownBug> Chosen(const std::string& only, double share, bool tests_only) {
+std::vector<KnownBug> Chosen(const std::string& only, double share, bool tests_only,
+                             bool seeds_only) {
   std::vector<KnownBug> bugs;
   for (const KnownBug& bug : Catalogue()) {
-    if (tests_only && bug.test.empty()) continue;
+    if (bug.test.empty() ? tests_only : seeds_only) continue;
     const bool named = absl::StrContains(bug.name, only) || absl::StrContains(bug.file, only);
     if (named) bugs.push_back(bug);
   }
@@ -219,19 +220,20 @@ int Main(int argc, char** argv) {
   campaign.jobs = std::max(1u, std::thread::hardware_concurrency());
   std::string only;
   double share = 1;
-  bool mutants = false, list = false, tests_only = false;
+  bool mutants = false, list = false, tests_only = false, seeds_only = false;
   app.add_flag("--mutants", mutants, "nothing else is done here");
   app.add_option("--only", only, "those whose name or file contains this");
   app.add_option("--share", share, "a share of them, chosen anew each time")
       ->check(CLI::Range(0.0, 1.0));
   app.add_flag("--tests-only", tests_only, "those that a test sees, which is quick");
+  app.add_flag("--seeds-only", seeds_only, "those that seeds see");
   app.add_option("--seeds", campaign.seeds, "how many seeds look for a bug")->capture_default_str();
   app.add_option("--start", campaign.start, "the first of them")->capture_default_str();
   app.add_option("--jobs", campaign.jobs, "seeds run at a time")->capture_default_str();
   app.add_flag("--list", list, "only say what there is");
   CLI11_PARSE(app, argc, argv);
   runtime::SetLogLevel(runtime::LogLevel::kOff);
-  const std::vector<KnownBug> bugs = Chosen(only, share, tests_only);
+  const std::vector<KnownBug> bugs = Chosen(only, share, tests_only, seeds_only);
   if (list) {
     List(bugs);
     return 0;

@@ -65,6 +65,7 @@ void LogHistory::HearAck(const std::string& from, const proto::ReplicateAck& ack
     if (entry->first <= log.committed) return;
     if (entry->second == from) continue;
     log.committed = entry->first;
+    log.committed_in = log.epoch;
     return;
   }
 }
@@ -77,8 +78,10 @@ void LogHistory::HearEntry(const std::string& from, const proto::Replicate& item
     return absl::StrCat(from, " sends as entry ", item.index, " of shard ", item.shard,
                         " in epoch ", item.epoch, " (kind ", static_cast<int>(item.kind), ")");
   };
+  log.epoch = std::max(log.epoch, item.epoch);
   const bool is_new = log.entries[item.index].insert(digest).second;
-  if (is_new && item.index <= log.committed) {
+  // A head that has been deposed and does not know it may send what will never be committed.
+  if (is_new && item.index <= log.committed && item.epoch >= log.committed_in) {
     checker_->Fail("committed entries stay", absl::StrCat(entry(), " what nobody had sent before ",
                                                           log.committed, " was committed"));
   }

@@ -31,6 +31,8 @@ class LogHistory {
  private:
   struct Log {
     std::uint64_t committed = 0;
+    std::uint64_t committed_in = 0;  // the newest epoch that was heard of when it was committed
+    std::uint64_t epoch = 0;         // likewise, now
     std::map<std::uint64_t, std::set<std::uint64_t>> entries;  // digests by index
     std::map<std::uint64_t, std::string> origins;  // by index: the first that sent all of it
     // By epoch and index; of entries that are one item.

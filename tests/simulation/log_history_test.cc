@@ -83,6 +83,13 @@ TEST_F(LogHistoryTest, ATailCommitsNothingThatItWasTheFirstToSend) {
   EXPECT_EQ(Violation(), "committed entries stay");
 }
 
+TEST_F(LogHistoryTest, ADeposedHeadMaySendWhatIsNeverCommitted) {
+  Send("server2", Entry(2, 5));
+  Commit(5);
+  Send("server0", Entry(1, 5, /*worker=*/1));
+  EXPECT_EQ(Violation(), "");
+}
+
 TEST_F(LogHistoryTest, NobodyElseWritesInTheSameEpoch) {
   Send("server0", Entry(1, 5));
   Send("server1", Entry(1, 5, /*worker=*/1));

@@ -313,6 +313,26 @@ ShmPlace Lent(std::uint64_t size, std::uint64_t at = 0, std::uint32_t file = 0,
   return {size, at, static_cast<std::uint32_t>(ShmPlaceKind::kLent), 1, file, loan};
 }
 
+// As a member does, so that the van tells why it is dropped. How many bytes of the ring that takes.
+std::uint32_t SayHello(ShmAttacker& attacker, std::uint32_t node) {
+  proto::Hello hello;
+  hello.role = Role::kWorker;
+  hello.node = node;
+  hello.incarnation = 1;
+  const Buffer header = proto::Encode(hello);
+  Prefix prefix;
+  prefix.kind = Kind::kSession;
+  std::vector<std::byte> head(kPrefixBytes + header.size());
+  PutPrefix(prefix, head.data());
+  std::memcpy(head.data() + kPrefixBytes, header.data(), header.size());
+  const auto bytes = static_cast<std::uint32_t>(48 + ShmAligned(head.size()));
+  attacker.PutRecord(0, bytes, ShmRecordType::kMessage, 1,
+                     {Place(ShmPlaceKind::kInline, head.size())});
+  std::memcpy(attacker.own->ring() + 48, head.data(), head.size());
+  attacker.Publish(bytes);
+  return bytes;
+}
+
 // A message whose first frame is no valid one, so that it ends the connection as well if it is
 // taken: what matters is why, and that it is read without harm.
 void PutMessageWith(ShmAttacker& a, const ShmPlace& place) {
@@ -389,6 +409,23 @@ TEST_F(ShmHostileTest, LentMemoryThatIsNoneEndsTheConnection) {
     attacker.Greet();
     attack(attacker);
     ASSERT_TRUE(RunUntil([&] { return attacker.Gone(); }));
+  }
+  // The message with it would end the connection, too: it must not have been looked at.
+  std::uint32_t node = 100;
+  for (const ShmPlace& outside : {Lent(kFileBytes + 1), Lent(2, kFileBytes - 1),
+                                  Lent(1, kFileBytes), Lent(~0ull, 2), Lent(2, ~0ull)}) {
+    ShmAttacker attacker(address_);
+    attacker.Greet();
+    const std::uint32_t said = SayHello(attacker, ++node);
+    const std::size_t known = server_->recorder->ups.size();
+    ASSERT_TRUE(RunUntil([&] { return server_->recorder->ups.size() == known + 1; }));
+    const PeerId peer = server_->recorder->ups.back().peer;
+    ASSERT_TRUE(attacker.socket->HandOver(fd));
+    attacker.PutRecord(said, 96, ShmRecordType::kMessage, 2,
+                       {Place(ShmPlaceKind::kInline, 8), outside});
+    attacker.Publish(said + 96);
+    ASSERT_TRUE(RunUntil([&] { return server_->recorder->IsDown(peer); }));
+    EXPECT_THAT(std::string(server_->recorder->WhyDown(peer).message()), HasSubstr("loan 0"));
   }
   ExpectFriendUnharmed();
 }
@@ -485,21 +522,7 @@ TEST_F(ShmHostileTest, MemoryThatChangesWhileItIsRead) {
 TEST_F(ShmHostileTest, AReaderThatClaimsTooMuch) {
   ShmAttacker attacker(address_);
   attacker.Greet();
-  proto::Hello hello;
-  hello.role = Role::kWorker;
-  hello.node = 99;
-  hello.incarnation = 1;
-  const Buffer header = proto::Encode(hello);
-  Prefix prefix;
-  prefix.kind = Kind::kSession;
-  std::vector<std::byte> head(kPrefixBytes + header.size());
-  PutPrefix(prefix, head.data());
-  std::memcpy(head.data() + kPrefixBytes, header.data(), header.size());
-  const auto bytes = static_cast<std::uint32_t>(48 + ShmAligned(head.size()));
-  attacker.PutRecord(0, bytes, ShmRecordType::kMessage, 1,
-                     {Place(ShmPlaceKind::kInline, head.size())});
-  std::memcpy(attacker.own->ring() + 48, head.data(), head.size());
-  attacker.Publish(bytes);
+  SayHello(attacker, 99);
   ASSERT_TRUE(RunUntil([&] { return server_->recorder->ups.size() == 2; }));
   const PeerId peer = server_->recorder->ups[1].peer;
   attacker.own->control().head.store(1ull << 40);

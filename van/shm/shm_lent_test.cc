@@ -96,6 +96,20 @@ TEST_F(ShmLentTest, AFrameIsReadWhereItLiesAndDoneWhenItIsGivenBack) {
   EXPECT_EQ(done(), 0);  // `frame` is left
 }
 
+TEST_F(ShmLentTest, ALoanIsNotBackBecauseAnEarlierOneOfItsPlaceWas) {
+  const auto memory = Filled('a');
+  for (int before = 0; before < 2; ++before) {
+    Send(Lending(*memory));
+    ASSERT_TRUE(RunUntilKept(1));
+    kept_.clear();
+    ASSERT_TRUE(RunUntil([&] { return done() == before + 1; }));
+  }
+  Send(Lending(*memory));
+  ASSERT_TRUE(RunUntilKept(1));
+  for (int i = 0; i < 10; ++i) Turn();
+  EXPECT_EQ(done(), 2);
+}
+
 TEST_F(ShmLentTest, DoneComesWithTheLastOfItsFrames) {
   const auto one = Filled('1'), two = Filled('2');
   Message message = Lending(*one);
@@ -201,6 +215,19 @@ TEST_F(ShmLentTest, MoreMemoryThanOneCanHaveMappedComesOneAfterTheOther) {
     ASSERT_TRUE(RunUntil([&] { return done() == static_cast<int>(i + 1); }));
   }
   EXPECT_TRUE(RunUntil([&] { return SharedMappings() == before; }));
+}
+
+// Nobody touches more of it than a page or two.
+TEST_F(ShmLentTest, MemoryThatIsFreedDoesNotCountAmongWhatMayBeLent) {
+  constexpr std::size_t kEach = kShmLentBytesMax / kShmLentFilesMax;
+  for (std::size_t i = 0; i < kShmLentFilesMax + 2; ++i) {
+    const std::shared_ptr<SharedMemory> memory = SharedMemory::New(kEach).value();
+    Send(Lending(*memory, 0, 8192));
+    ASSERT_TRUE(RunUntilKept(1));
+    EXPECT_TRUE(kept_[0].payload[0].lent()) << i;
+    kept_.clear();
+    ASSERT_TRUE(RunUntil([&] { return done() == static_cast<int>(i + 1); }));
+  }
 }
 
 // ---- a peer that does not give back ----
