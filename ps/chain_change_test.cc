@@ -519,6 +519,68 @@ TEST(LateWorker, EntersAtTheFastestClockAndIsWaitedFor) {
   EXPECT_THAT(bench.worker(0).ValuesOf(read), Each(9));
 }
 
+// Where the shard that it is handed has been pushed in later clocks, nobody would know.
+TEST(LateWorker, IsNotLetInWhileAShardIsBeingHandedOver) {
+  ChainBench bench({.servers = 2});
+  const std::uint32_t table = bench.Install(Consistency::Asp());
+  bench.SetChain({0, 1});
+  bench.Publish();
+  bench.Push(0, table, 0, 0, 1);
+  bench.UntilIdle();
+  bench.network().Cut(ChainBench::HostOf(0), ChainBench::HostOf(1));
+  bench.network().Cut(ChainBench::HostOf(1), ChainBench::HostOf(0));
+  bench.AddWorker(/*late=*/true);
+  bench.SetChain({1, 0});
+  bench.Publish();
+  bench.worker(2).TakeMap(bench.map);  // sooner than a scheduler tells it
+  bench.worker(2).Enter();
+  bench.RunFor(absl::Milliseconds(300));
+  EXPECT_FALSE(bench.worker(2).entered().has_value());
+  bench.network().HealAll();
+  bench.Until([&] { return bench.worker(2).entered().has_value(); }, "until it is let in");
+}
+
+// A late worker for which shard 0 says clock 10 and shard 1 clock 6.
+class ShardsApart : public testing::Test {
+ protected:
+  ShardsApart() {
+    TableSpec means = TableSpec::Dense("", {ChainBench::kBlocks * ChainBench::kBlock});
+    means.consistency = Consistency::Bsp();
+    means.aggregate = Aggregate::kMean;
+    means_ = bench_.Install(means);
+    const std::uint32_t counts = bench_.Install(Consistency::Asp());
+    bench_.SetChain({0, 1});
+    bench_.Publish();
+    for (const std::uint32_t rank : {0u, 1u}) bench_.worker(rank).Tick(5);
+    bench_.Push(0, counts, 9, BlockIn(0, counts), 1);
+    bench_.UntilIdle();
+    LetInThirdWorker(&bench_);
+  }
+  static std::uint64_t BlockIn(std::uint32_t shard, std::uint32_t table) {
+    std::uint64_t block = 0;
+    while (proto::ShardOfBlock(table, block, 2) != shard) ++block;
+    return block;
+  }
+  ChainBench bench_{{.servers = 2}};
+  std::uint32_t means_ = 0;
+};
+
+TEST_F(ShardsApart, ALateWorkerBeginsAtTheLatestClockOfAll) {
+  EXPECT_EQ(*bench_.worker(2).entered(), 10u);
+}
+
+TEST_F(ShardsApart, ALateWorkerHasNoPartInEarlierClocksOfAnyShard) {
+  bench_.worker(2).Tick(10);
+  const std::uint64_t block = BlockIn(1, means_);
+  for (const std::uint32_t rank : {0u, 1u}) bench_.worker(rank).Tick(7);
+  bench_.Push(0, means_, 7, block, 8);
+  for (const std::uint32_t rank : {0u, 1u}) bench_.worker(rank).Tick(8);
+  bench_.UntilIdle();
+  const auto read = bench_.Pull(0, means_, 8, block);
+  bench_.UntilIdle();
+  EXPECT_THAT(bench_.worker(0).ValuesOf(read), Each(4));  // 8 over two workers
+}
+
 // The next head hears of it from the log, perhaps before it has heard from it.
 TEST(LateWorker, TheNextHeadWaitsForItsFirstIteration) {
   ChainBench bench({.servers = 2});

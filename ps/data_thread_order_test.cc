@@ -202,6 +202,22 @@ TEST(Identity, PretendersAreDropped) {
   EXPECT_EQ(bench.counters().violations, 6u);
 }
 
+// Another process has its rank and its node by now, or its map has not come yet.
+TEST(Identity, AProcessThatTheMapKnowsFromAnotherStartIsToldToTryAgain) {
+  Bench bench;
+  const std::uint32_t table = bench.Install(AddTable("w", kAsp));
+  const van::PeerId other =
+      bench.ConnectAs({Role::kWorker, 10, 1001, Bench::kCluster, 0});  // known as 1000
+  proto::Request pull = bench.DensePull(0, table, 0);
+  pull.id.incarnation = 1001;
+  bench.SendFrom(other, pull);
+  const std::vector<Answer> answers = bench.TakeFrom(other);
+  ASSERT_EQ(answers.size(), 1u);
+  const absl::Status result = answers[0].reply().result;
+  EXPECT_EQ(result.code(), StatusCode::kUnavailable) << result;
+  EXPECT_THAT(std::string(result.message()), HasSubstr("another start of its process"));
+}
+
 TEST(Identity, TheDeadAndTheGoneAreNotServed) {
   Bench bench;
   const std::uint32_t table = bench.Install(AddTable("w", kAsp));

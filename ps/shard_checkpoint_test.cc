@@ -88,8 +88,9 @@ class ShardCutTest : public ::testing::Test {
     Push(rank, tables_[random_.Below(tables_.size())]);
   }
 
-  void Push(std::uint32_t rank, std::uint32_t table) {
-    const std::uint64_t key = random_.Below(kKeys);
+  void Push(std::uint32_t rank, std::uint32_t table) { PushTo(rank, table, random_.Below(kKeys)); }
+
+  void PushTo(std::uint32_t rank, std::uint32_t table, std::uint64_t key) {
     const float values[2] = {static_cast<float>(random_.Below(100)), 1};
     Inbound push;
     push.request.id = {
@@ -105,6 +106,15 @@ class ShardCutTest : public ::testing::Test {
                     runtime::Buffer::CopyOf(values, sizeof(values))};
     pushed_.push_back(push);
     shard_->TakeRequest(std::move(push));
+  }
+
+  void Tick(std::uint32_t rank, std::uint64_t clock) {
+    clocks_[rank] = clock;
+    shard_->TakeTick(rank, 100 + rank, clock, 0, {});
+  }
+  // Everyone ends the clocks below.
+  void TickAll(std::uint64_t clock) {
+    for (std::uint32_t rank = 0; rank < kWorkers; ++rank) Tick(rank, clock);
   }
 
   bool IsBsp(std::uint32_t table) {
@@ -146,6 +156,23 @@ class ShardCutTest : public ::testing::Test {
       if (one.id == table) return &one;
     }
     return nullptr;
+  }
+
+  // Its values and its state, as bytes.
+  static std::string RowOf(const std::vector<FrozenPiece>& pieces, std::uint64_t key) {
+    std::string bytes;
+    const auto add = [&](std::span<const std::byte> part) {
+      bytes.append(reinterpret_cast<const char*>(part.data()), part.size());
+    };
+    for (const FrozenPiece& piece : pieces) {
+      ForEachRow(piece, [&](const FrozenRow& row) {
+        if (row.key != key) return;
+        add(row.values);
+        add(row.state);
+      });
+    }
+    EXPECT_FALSE(bytes.empty());
+    return bytes;
   }
 
   // A store that has had the pushes of clocks below `clock` alone, as they came; of BSP clock by
@@ -265,6 +292,47 @@ TEST_F(ShardCutTest, ToldOfABoundItIsTakenByTheClock) {
   for (int i = 0; i < 5000 && !taken_.has_value(); ++i) Step(3);
   const std::vector<ShardContent> saved = {*Taken()};
   ExpectExactly(saved, clock);
+}
+
+// It is not in the incremental checkpoint as it was before the push.
+TEST_F(ShardCutTest, APushThatComesLateMayChangeARowThatTheBaseHas) {
+  Install(1, Consistency::Ssp(3));
+  Join();
+  PushTo(1, 1, 7);
+  ASSERT_TRUE(Begin(1, "ckpt-00000001").ok());
+  TickAll(1);
+  std::vector<ShardContent> saved = {*Taken()};
+  ExpectExactly(saved, 1);
+
+  ASSERT_TRUE(Begin(2, "ckpt-00000002", "ckpt-00000001").ok());
+  Tick(0, 2);
+  PushTo(0, 1, 9);  // of a clock that is not in it
+  PushTo(1, 1, 7);  // of clock 1, and late
+  TickAll(2);
+  saved.push_back(*Taken());
+  EXPECT_EQ(saved.back().base, "ckpt-00000001");
+  ExpectExactly(saved, 2);
+}
+
+TEST_F(ShardCutTest, APushThatComesLateIsAppliedWithTheSettingsOfItsClock) {
+  Install(1, Consistency::Ssp(3));
+  Join();
+  proto::TableSettings changed{.table = 1, .number = 1, .since = 1, .decided = true};
+  changed.staleness = 3;
+  changed.parameters = context_.tables.Find(1)->spec().updater.parameters;
+  changed.parameters["beta1"] = 0.25;
+  ASSERT_TRUE(context_.tables.Follow({changed}).ok());
+  PushTo(1, 1, 7);
+  TickAll(1);
+  ASSERT_TRUE(Begin(2, "ckpt-00000001").ok());
+  Tick(0, 2);
+  PushTo(0, 1, 9);  // of a clock that is not in it
+  PushTo(1, 1, 7);  // of clock 1, and late
+  TickAll(2);
+  const std::vector<ShardContent> saved = {*Taken()};
+  const ShardContent::Table* const table = Find(saved.back(), 1);
+  ASSERT_NE(table, nullptr);
+  EXPECT_EQ(RowOf(table->pieces, 7), RowOf(shard_->stores().at(1)->Freeze().pieces, 7));
 }
 
 // The checkpoint says that nobody has pushed to it: should anybody send that again, it counts.

@@ -6,9 +6,12 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "proto/codec.h"
 #include "proto/layout.h"
 #include "tests/simulation/promise_testing.h"
 #include "tests/simulation/sim_tool.h"
@@ -22,8 +25,9 @@ constexpr absl::Duration kWithin = absl::Seconds(12);
 class ServersApart : public PromiseTest {
  protected:
   void Begin(std::uint32_t servers, std::uint32_t replication, std::uint32_t shards = 1,
-             const Consistency& consistency = Consistency::Asp()) {
+             const Consistency& consistency = Consistency::Asp(), std::uint32_t threads = 1) {
     SimCluster::Setup setup = Base(servers, 2, replication, shards);
+    setup.config.server_threads = threads;
     setup.config.request_timeout = absl::Minutes(5);
     setup.config.scheduler_state = "/scheduler";
     StartAll(setup);
@@ -40,6 +44,19 @@ class ServersApart : public PromiseTest {
       ASSERT_TRUE(pulled.status.ok()) << pulled.status;
       EXPECT_EQ(pulled.values, std::vector<float>(4, then));
     }
+  }
+  // Of two shards: a table that has something in it, by shard.
+  std::map<std::uint32_t, Table> TableInEach() {
+    std::map<std::uint32_t, Table> tables = {{shard_, table_}};
+    for (int i = 0; i < 20 && tables.size() < 2; ++i) {
+      TableSpec spec = Dense(Consistency::Asp());
+      spec.name = absl::StrCat("table ", i);
+      const Table table = Create(spec);
+      EXPECT_TRUE(Wait(Push(0, table, 1)).ok());
+      tables.emplace(proto::ShardOfBlock(table->id, 0, 2), table);
+    }
+    EXPECT_EQ(tables.size(), 2u);
+    return tables;
   }
   void Part(std::uint32_t one, std::uint32_t other) { CutBoth(ServerHost(one), ServerHost(other)); }
 
@@ -140,15 +157,7 @@ TEST_F(ServersApart, WithNothingToSayNothingHappens) {
 // cannot hand it over.
 TEST_F(ServersApart, TheOldHeadKeepsItsShardWhereTheNewOneDiedUnnoticed) {
   Begin(2, 2, /*shards=*/2);
-  std::map<std::uint32_t, Table> tables = {{shard_, table_}};
-  for (int i = 0; i < 20 && tables.size() < 2; ++i) {
-    TableSpec spec = Dense(Consistency::Asp());
-    spec.name = absl::StrCat("table ", i);
-    const Table table = Create(spec);
-    ASSERT_TRUE(Wait(Push(0, table, 1)).ok());
-    tables.emplace(proto::ShardOfBlock(table->id, 0, 2), table);
-  }
-  ASSERT_EQ(tables.size(), 2u);
+  std::map<std::uint32_t, Table> tables = TableInEach();
   // All heads are on one server.
   cluster_->Kill(ServerHost(1));
   ASSERT_TRUE(Until([&] { return Head(0) == 0 && Head(1) == 0; }, 2 * kFailureTimeout));
@@ -165,6 +174,34 @@ TEST_F(ServersApart, TheOldHeadKeepsItsShardWhereTheNewOneDiedUnnoticed) {
   Run(2 * kFailureTimeout - absl::Seconds(1));
   cluster_->Start(Role::kScheduler);
   ExpectPushAndPull(absl::Seconds(30), 2);
+}
+
+// One thread of a server waits for a handover, the other has nothing to wait for.
+TEST_F(ServersApart, WorkersHearOfAMapOnceAllThreadsActByIt) {
+  Begin(2, 2, /*shards=*/2, Consistency::Asp(), /*threads=*/2);
+  std::uint64_t told = 0;  // the newest epoch that a worker was told of
+  cluster_->SetTap([&](const std::string&, const std::string& to, const van::Message& message) {
+    van::Message content = message;
+    const auto decoded =
+        proto::Decode(content.header, {content.payload.data(), content.payload.size()});
+    const auto* const map = decoded.ok() ? std::get_if<proto::ClusterMap>(&*decoded) : nullptr;
+    if (map != nullptr && absl::StartsWith(to, "worker")) told = std::max(told, map->epoch);
+  });
+  TableInEach();
+  cluster_->Kill(ServerHost(1));
+  ASSERT_TRUE(Until([&] { return Head(0) == 0 && Head(1) == 0; }, 2 * kFailureTimeout));
+  cluster_->Start(Role::kServer, 1);
+  ASSERT_TRUE(Until([&] { return Whole(2); }, 2 * kFailureTimeout));
+  const SimTool tool(cluster_.get(), "tool", "rebalance", {}, [](const absl::Status&) {});
+  ASSERT_TRUE(Until([&] { return Head(0) == 1 || Head(1) == 1; }, absl::Seconds(20)));
+  const std::uint64_t epoch = Map()->epoch;
+  Part(0, 1);
+  Run(absl::Seconds(2));
+  ASSERT_EQ(Map()->epoch, epoch);
+  EXPECT_LT(told, epoch);
+  cluster_->network().HealAll();
+  EXPECT_TRUE(Until([&] { return told == epoch; }, kFailureTimeout));
+  cluster_->SetTap(nullptr);
 }
 
 // The old head and the new one part just when the shard is to be handed over.
