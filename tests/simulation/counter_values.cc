@@ -32,7 +32,8 @@ std::vector<std::int64_t> CounterValues::Of(const SimTable& table, std::uint32_t
 int CounterValues::TimesApplied(const SimTable& table, std::uint32_t place, std::uint32_t worker,
                                 std::size_t number) const {
   const auto found = values_.find({table.index, place});
-  return found == values_.end() ? 0 : simulation::TimesApplied(found->second, worker, number);
+  return found == values_.end() ? 0
+                                : simulation::TimesApplied(table, found->second, worker, number);
 }
 
 }  // namespace leeway::simulation

@@ -1,4 +1,5 @@
-// What the workers of a simulated run have done and seen: the material of the invariants.
+// What the workers of a run have done and seen: the material of the invariants. Times are of one
+// clock for all workers: the virtual one of a simulation, or the monotonic one of a machine.
 #ifndef LEEWAY_TESTS_SIMULATION_HISTORY_H_
 #define LEEWAY_TESTS_SIMULATION_HISTORY_H_
 

@@ -88,9 +88,9 @@ std::string RestoreChecker::Compare(const SimTable& table, std::uint32_t place,
   for (std::uint32_t worker = 0; worker < history_->lives.size(); ++worker) {
     const std::vector<Push>& pushes = history_->pushes(table, worker);
     for (std::size_t number = 0; number < pushes.size(); ++number) {
-      const int times = TimesApplied(found, worker, number);
-      if (times >= TimesApplied(wanted.must, worker, number) &&
-          times <= TimesApplied(wanted.may, worker, number)) {
+      const int times = TimesApplied(table, found, worker, number);
+      if (times >= TimesApplied(table, wanted.must, worker, number) &&
+          times <= TimesApplied(table, wanted.may, worker, number)) {
         continue;
       }
       return absl::StrCat("push ", number, " of worker ", worker, " (clock ", pushes[number].clock,

@@ -50,7 +50,7 @@ class RestoreCheckerTest : public testing::TestWithParam<Consistency> {
     request.clock = number;
     std::vector<std::int64_t> values(kBlockBytes / sizeof(std::int64_t));
     request.elements = values.size();
-    AddPush(values, 0, number);
+    AddPush(tables_[0], values, 0, number);
     return {proto::Encode(request),
             {runtime::Buffer::CopyOf(values.data(), values.size() * sizeof(std::int64_t))}};
   }

@@ -213,7 +213,7 @@ std::uint64_t ScriptedWorker::SomePlaces(const SimTable& table) {
 
 // Those this worker may push to now; 0: none.
 std::uint64_t ScriptedWorker::PlacesToPush(const SimTable& table) {
-  if (history_->pushes(table, rank_).size() >= kPushesPerWorkerMax) return 0;
+  if (history_->pushes(table, rank_).size() >= table.pushes_per_worker_max()) return 0;
   const std::uint64_t wanted = table.dense() ? table.AllPlaces() : SomePlaces(table);
   if (!table.one_writer) return wanted;
   // Nobody knows which of the pushes it made before it was killed have arrived.
@@ -240,7 +240,7 @@ void ScriptedWorker::FillPush(Call* call) {
                     .submitted = call->submitted});
   for (std::size_t i = 0; i < call->read.places.size(); ++i) {
     if (table.counter) {
-      AddPush({call->counts.data() + i * table.stride, table.width}, rank_, call->push);
+      AddPush(table, {call->counts.data() + i * table.stride, table.width}, rank_, call->push);
       continue;
     }
     const std::uint32_t place = call->read.places[i];

@@ -180,7 +180,7 @@ void SimReader::JudgeClock(const Read& read, const PullInfo& info) {
       const bool failed = push.outcome == Outcome::kFailed;
       for (std::size_t i = 0; i < read.places.size(); ++i) {
         if (((push.places >> read.places[i]) & 1) == 0) continue;
-        const bool seen = TimesApplied(read.CountsOf(i), worker, number) > 0;
+        const bool seen = TimesApplied(*read.table, read.CountsOf(i), worker, number) > 0;
         if (push.clock < info.clock && !seen && !killed && !failed) {
           checker_->Fail(
               "readers: the clock that is said",
@@ -199,7 +199,7 @@ void SimReader::JudgeClock(const Read& read, const PullInfo& info) {
 }
 
 void SimReader::JudgeVersion(const Read& read, const PullInfo& info) {
-  const std::uint64_t what = read.places.size() == 1 ? read.places[0] : kPushesPerWorkerMax;
+  const std::uint64_t what = read.places.size() == 1 ? read.places[0] : read.table->places;
   auto& [version, values] = newest_[{read.table->index, what}];
   const std::string where =
       absl::StrCat("'", read.table->spec.name, "' at ", what, " for ", Name());

@@ -46,8 +46,8 @@ void SetPlaces(SimTable* table, const std::string& name, DType dtype, bool dense
   for (std::uint32_t i = 0; i < kKeys; ++i) table->keys.push_back(random->Next());
 }
 
-std::size_t ElementOf(std::uint32_t rank, std::size_t number) {
-  return rank * kElementsPerWorker + number / kDigitsPerElement;
+std::size_t ElementOf(const SimTable& table, std::uint32_t rank, std::size_t number) {
+  return rank * table.elements_per_worker() + number / kDigitsPerElement;
 }
 int ShiftOf(std::size_t number) {
   return static_cast<int>(number % kDigitsPerElement) * kDigitBits;
@@ -113,13 +113,20 @@ std::optional<std::uint32_t> PlaceOf(const SimTable& table, std::uint64_t key) {
   return static_cast<std::uint32_t>(found - table.keys.begin());
 }
 
-int TimesApplied(std::span<const std::int64_t> place, std::uint32_t rank, std::size_t number) {
-  const auto bits = static_cast<std::uint64_t>(place[ElementOf(rank, number)]);
+int TimesApplied(const SimTable& table, std::span<const std::int64_t> place, std::uint32_t rank,
+                 std::size_t number) {
+  const auto bits = static_cast<std::uint64_t>(place[ElementOf(table, rank, number)]);
   return static_cast<int>((bits >> ShiftOf(number)) & ((1u << kDigitBits) - 1));
 }
 
-void AddPush(std::span<std::int64_t> place, std::uint32_t rank, std::size_t number) {
-  place[ElementOf(rank, number)] += std::int64_t{1} << ShiftOf(number);
+void AddPush(const SimTable& table, std::span<std::int64_t> place, std::uint32_t rank,
+             std::size_t number) {
+  place[ElementOf(table, rank, number)] += std::int64_t{1} << ShiftOf(number);
+}
+
+std::string DescribeDigit(const SimTable& table, std::uint32_t rank, std::size_t number) {
+  return absl::StrCat("digit ", number % kDigitsPerElement, " of element ",
+                      ElementOf(table, rank, number));
 }
 
 }  // namespace leeway::simulation

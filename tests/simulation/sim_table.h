@@ -1,5 +1,5 @@
-// The tables of a simulated run, and how pushes are written into them so that they can be told
-// apart again.
+// The tables of a run that is checked, and how pushes are written into them so that they can be
+// told apart again.
 //
 // Counter tables (int64, updater "add") give every push a digit of its own: three bits of one
 // element, to which the push adds 1 in every place (block or row) that it touches. A read thus says
@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "compress/table_codec.h"
@@ -28,8 +29,7 @@ namespace leeway::simulation {
 inline constexpr std::uint64_t kBlockBytes = 4096;
 inline constexpr int kDigitBits = 3;
 inline constexpr std::size_t kDigitsPerElement = 21;
-inline constexpr std::size_t kElementsPerWorker = 24;
-inline constexpr std::size_t kPushesPerWorkerMax = kElementsPerWorker * kDigitsPerElement;
+inline constexpr std::size_t kElementsPerWorker = 24;  // of the tables of a simulated run
 
 struct SimTable {
   TableSpec spec;
@@ -47,6 +47,9 @@ struct SimTable {
   bool dense() const { return spec.kind == TableKind::kDense; }
   bool ragged() const { return spec.kind == TableKind::kRagged; }
   bool bsp() const { return spec.consistency.is_bsp(); }
+  // Counter tables: elements of a place that a worker's digits are in, and how many digits that is.
+  std::size_t elements_per_worker() const { return width / num_workers; }
+  std::size_t pushes_per_worker_max() const { return elements_per_worker() * kDigitsPerElement; }
   std::uint64_t AllPlaces() const { return places == 64 ? ~0ull : (1ull << places) - 1; }
   // Replies say what has changed since a version (worker/pulled_blocks.h), at least while the table
   // has one of its codecs.
@@ -87,8 +90,12 @@ void AddCodedTables(std::uint32_t num_workers, runtime::Random* random,
 std::optional<std::uint32_t> PlaceOf(const SimTable& table, std::uint64_t key);
 
 // How often push `number` of worker `rank` has been applied to a place of a counter table.
-int TimesApplied(std::span<const std::int64_t> place, std::uint32_t rank, std::size_t number);
-void AddPush(std::span<std::int64_t> place, std::uint32_t rank, std::size_t number);
+int TimesApplied(const SimTable& table, std::span<const std::int64_t> place, std::uint32_t rank,
+                 std::size_t number);
+void AddPush(const SimTable& table, std::span<std::int64_t> place, std::uint32_t rank,
+             std::size_t number);
+// "digit 3 of element 27": where that is.
+std::string DescribeDigit(const SimTable& table, std::uint32_t rank, std::size_t number);
 
 }  // namespace leeway::simulation
 

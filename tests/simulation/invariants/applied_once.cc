@@ -15,14 +15,16 @@ class AppliedOnce final : public Invariant {
       const std::span<const std::int64_t> counts = read.CountsOf(i);
       for (std::uint32_t worker = 0; worker < history.lives.size(); ++worker) {
         const std::vector<Push>& pushes = history.pushes(*read.table, worker);
-        for (std::size_t number = 0; number < kPushesPerWorkerMax; ++number) {
-          const int times = TimesApplied(counts, worker, number);
+        for (std::size_t number = 0; number < read.table->pushes_per_worker_max(); ++number) {
+          const int times = TimesApplied(*read.table, counts, worker, number);
           const bool exists =
               number < pushes.size() && ((pushes[number].places >> read.places[i]) & 1) != 0;
           if (times <= (exists ? 1 : 0)) continue;
           const Push push = number < pushes.size() ? pushes[number] : Push();
           return absl::StrCat(Describe(read, read.places[i], worker, number, push), " is applied ",
-                              times, " times", exists ? "" : ", but was never made");
+                              times, " times", exists ? "" : ", but was never made", ": ",
+                              DescribeDigit(*read.table, worker, number), " is ", times, " for ",
+                              DescribeReader(read));
         }
       }
     }

@@ -1,4 +1,4 @@
-// A promise that is checked throughout a simulated run.
+// A promise that is checked throughout a run.
 #ifndef LEEWAY_TESTS_SIMULATION_INVARIANTS_INVARIANT_H_
 #define LEEWAY_TESTS_SIMULATION_INVARIANTS_INVARIANT_H_
 

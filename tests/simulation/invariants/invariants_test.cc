@@ -49,7 +49,7 @@ class InvariantsTest : public testing::Test {
     return read;
   }
   static void See(Read* read, std::uint32_t worker, std::size_t number) {
-    AddPush(read->counts, worker, number);
+    AddPush(*read->table, read->counts, worker, number);
   }
 
   SimTable table_;

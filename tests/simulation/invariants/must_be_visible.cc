@@ -22,9 +22,10 @@ class MustBeVisible final : public Invariant {
         if (!promised_({read, history, worker, number, push})) continue;
         for (std::size_t i = 0; i < read.places.size(); ++i) {
           if (((push.places >> read.places[i]) & 1) == 0) continue;
-          if (TimesApplied(read.CountsOf(i), worker, number) > 0) continue;
+          if (TimesApplied(*read.table, read.CountsOf(i), worker, number) > 0) continue;
           return absl::StrCat(Describe(read, read.places[i], worker, number, push),
-                              " is not seen by ", DescribeReader(read));
+                              " is not seen by ", DescribeReader(read), ": ",
+                              DescribeDigit(*read.table, worker, number), " is 0 and not 1");
         }
       }
     }

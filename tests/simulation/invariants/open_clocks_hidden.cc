@@ -17,10 +17,11 @@ class OpenClocksHidden final : public Invariant {
       for (std::size_t number = 0; number < pushes.size(); ++number) {
         if (pushes[number].clock < read.reader_clock) continue;
         for (std::size_t i = 0; i < read.places.size(); ++i) {
-          if (TimesApplied(read.CountsOf(i), worker, number) == 0) continue;
+          if (TimesApplied(*read.table, read.CountsOf(i), worker, number) == 0) continue;
           return absl::StrCat(Describe(read, read.places[i], worker, number, pushes[number]),
                               " is seen by ", DescribeReader(read), ", which is in clock ",
-                              read.reader_clock);
+                              read.reader_clock, ": ", DescribeDigit(*read.table, worker, number),
+                              " is not 0");
         }
       }
     }
