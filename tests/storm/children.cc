@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "absl/time/clock.h"
+#include "runtime/monotonic_time.h"
 #include "tools/launch/signals.h"
 
 namespace leeway::storm {
@@ -81,7 +81,7 @@ void Children::Poll(absl::Duration patience) {
       if (channel->fd >= 0) fds.push_back({channel->fd, POLLIN, 0});
     }
   }
-  poll(fds.data(), fds.size(), launch::PollMilliseconds(absl::Now() + patience));
+  poll(fds.data(), fds.size(), launch::PollMilliseconds(runtime::MonotonicNow() + patience));
   for (const auto& child : children_) {
     child->Read(/*to_the_end=*/false);
     child->Reap();
