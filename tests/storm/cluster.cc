@@ -18,8 +18,10 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "leeway/config.h"
+#include "runtime/monotonic_time.h"
 #include "runtime/sanitized.h"
 #include "runtime/status_macros.h"
+#include "tests/storm/history_file.h"
 #include "tools/inquiry.h"
 
 namespace leeway::storm {
@@ -85,7 +87,6 @@ absl::Status Cluster::Start() {
   for (std::uint32_t i = 0; i < options_.servers; ++i) {
     LEEWAY_RETURN_IF_ERROR(StartServer({{"LEEWAY_RANK", absl::StrCat(i)}}).status());
   }
-  workers_.resize(options_.workers);
   for (std::uint32_t i = 0; i < options_.workers; ++i) {
     LEEWAY_RETURN_IF_ERROR(StartWorker(i).status());
   }
@@ -130,16 +131,40 @@ absl::StatusOr<Child*> Cluster::StartServer(const std::map<std::string, std::str
 }
 
 absl::StatusOr<Child*> Cluster::StartWorker(std::uint32_t rank) {
-  const std::size_t life = witness_.NewLife(rank);
+  const std::string name = absl::StrCat("worker ", rank);
+  std::uint64_t pushes_before = 0;
+  for (const WorkerProcess& before : worker_processes_) {
+    if (before.rank != rank) continue;
+    LEEWAY_ASSIGN_OR_RETURN(pushes_before, PushesNumbered(before.history, pushes_before));
+  }
+  WorkerProcess process;
+  process.rank = rank;
+  process.life = witness_.NewLife(rank);
+  process.history =
+      absl::StrCat(options_.folder, "/worker-", rank, ".", started_[name] + 1, ".history");
   const WorkerOptions& training = options_.training;
   LEEWAY_ASSIGN_OR_RETURN(
-      Child * child,
-      StartNode(absl::StrCat("worker ", rank),
-                {launch::OwnProgram(), "work", "--mode", training.mode, "--model", training.model,
-                 "--steps", absl::StrCat(training.steps), "--pace", options_.folder + "/pace"},
-                {{"LEEWAY_RANK", absl::StrCat(rank)}},
-                [this, life](absl::string_view line) { witness_.OnLine(life, line); }, {}));
-  return workers_[rank] = child;
+      process.child,
+      StartNode(
+          name,
+          {launch::OwnProgram(), "work", "--mode", training.mode, "--model", training.model,
+           "--steps", absl::StrCat(training.steps), "--pace", options_.folder + "/pace",
+           "--history", process.history, "--pushes-before", absl::StrCat(pushes_before)},
+          {{"LEEWAY_RANK", absl::StrCat(rank)}},
+          [this, life = process.life](absl::string_view line) { witness_.OnLine(life, line); },
+          {}));
+  worker_processes_.push_back(process);
+  return process.child;
+}
+
+void Cluster::KillWorker(std::uint32_t rank) {
+  const auto newest =
+      std::find_if(worker_processes_.rbegin(), worker_processes_.rend(),
+                   [&](const WorkerProcess& process) { return process.rank == rank; });
+  Expect(newest->child);
+  newest->killed_at = runtime::MonotonicNow();
+  newest->child->Signal(SIGKILL);
+  witness_.Killed(newest->life);
 }
 
 absl::StatusOr<Child*> Cluster::StartTool(const std::string& name,
@@ -260,8 +285,8 @@ Child* Cluster::ServerOf(std::uint32_t rank) const {
 }
 
 bool Cluster::TrainingIsOver() const {
-  return std::all_of(workers_.begin(), workers_.end(),
-                     [](const Child* worker) { return !worker->running(); });
+  return std::all_of(worker_processes_.begin(), worker_processes_.end(),
+                     [](const WorkerProcess& process) { return !process.child->running(); });
 }
 
 absl::Status Cluster::AwaitEnd(absl::Duration patience) {

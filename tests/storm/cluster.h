@@ -47,6 +47,15 @@ struct View {
   std::uint64_t living_servers() const;
 };
 
+// A worker's process, and the file of its history.
+struct WorkerProcess {
+  std::uint32_t rank = 0;
+  std::string history;
+  Child* child = nullptr;
+  std::size_t life = 0;                           // of the witness
+  absl::Time killed_at = absl::InfiniteFuture();  // by the monotonic clock, or shortly before
+};
+
 // A node that the scheduler has declared dead.
 struct Death {
   std::string who;  // "server 1"
@@ -64,7 +73,9 @@ class Cluster {
   absl::Status Start();
   absl::Status StartScheduler();
   absl::StatusOr<Child*> StartServer(const std::map<std::string, std::string>& more = {});
+  // In a later process than the first the one before has ended.
   absl::StatusOr<Child*> StartWorker(std::uint32_t rank);
+  void KillWorker(std::uint32_t rank);
   // Some other program of the cluster's.
   absl::StatusOr<Child*> StartTool(const std::string& name,
                                    const std::vector<std::string>& command);
@@ -83,11 +94,13 @@ class Cluster {
   Child* ServerOf(std::uint32_t rank) const;
   Child* scheduler() const { return scheduler_; }
   const std::string& address() const { return address_; }
-  Child* worker(std::uint32_t rank) const { return workers_.at(rank); }
+  // In the order in which they were started.
+  const std::vector<WorkerProcess>& worker_processes() const { return worker_processes_; }
   // It may end as it likes from now on.
   void Expect(const Child* end) { may_end_.push_back(end); }
 
   const std::vector<Death>& deaths() const { return deaths_; }
+  const ClusterOptions& options() const { return options_; }
   Witness& witness() { return witness_; }
   Pace& pace() { return *pace_; }
   bool TrainingIsOver() const;
@@ -109,7 +122,7 @@ class Cluster {
   Witness witness_;
   Child* scheduler_ = nullptr;
   bool scheduler_listens_ = false;
-  std::vector<Child*> workers_;                  // by rank, the newest process
+  std::vector<WorkerProcess> worker_processes_;
   std::map<const Child*, std::uint32_t> ranks_;  // of servers, as they say
   std::vector<Child*> servers_;                  // in the order in which they were started
   std::vector<const Child*> may_end_;

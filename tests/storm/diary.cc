@@ -1,13 +1,11 @@
 #include "tests/storm/diary.h"
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "tests/storm/words.h"
 
 namespace leeway::storm {
 namespace {
-
-using Words = std::vector<std::string>;
 
 std::string Text(const Began& began) {
   return absl::StrCat("began ", began.rank, " ", began.clock);
@@ -30,45 +28,15 @@ std::string Text(const Finished& finished) {
                       finished.max_staleness);
 }
 
-template <class T>
-bool To(const std::string& word, T* value) {
-  return absl::SimpleAtoi(word, value);
-}
-bool To(const std::string& word, double* value) { return absl::SimpleAtod(word, value); }
-bool To(const std::string& word, std::string* value) {
-  *value = word;
-  return true;
-}
-bool To(const std::string& word, absl::Time* value) {
-  std::int64_t microseconds = 0;
-  if (!To(word, &microseconds)) return false;
-  *value = absl::FromUnixMicros(microseconds);
-  return true;
-}
-bool To(const std::string& word, absl::Duration* value) {
-  std::int64_t microseconds = 0;
-  if (!To(word, &microseconds)) return false;
-  *value = absl::Microseconds(microseconds);
-  return true;
-}
-
-// All words after the first, one for each of these.
-template <class... Values>
-bool Read(const Words& words, Values*... values) {
-  if (words.size() != sizeof...(values) + 1) return false;
-  std::size_t at = 0;
-  return (To(words[++at], values) && ...);
-}
-
 std::optional<Entry> ParseStep(Words words) {
   Step step;
   while (words.size() > 4) {
     absl::Time time;
-    if (!To(words.back(), &time)) return std::nullopt;
+    if (!FromWord(words.back(), &time)) return std::nullopt;
     step.acknowledged.insert(step.acknowledged.begin(), time);
     words.pop_back();
   }
-  if (!Read(words, &step.step, &step.end, &step.waited)) return std::nullopt;
+  if (!FromWords(words, &step.step, &step.end, &step.waited)) return std::nullopt;
   return step;
 }
 
@@ -82,17 +50,17 @@ std::optional<Entry> Parse(absl::string_view line) {
   const Words words = absl::StrSplit(line, ' ');
   if (words[0] == "step") return ParseStep(words);
   Began began;
-  if (words[0] == "began" && Read(words, &began.rank, &began.clock)) return began;
+  if (words[0] == "began" && FromWords(words, &began.rank, &began.clock)) return began;
   Accuracy accuracy;
-  if (words[0] == "accuracy" && Read(words, &accuracy.part)) return accuracy;
+  if (words[0] == "accuracy" && FromWords(words, &accuracy.part)) return accuracy;
   Tally tally;
   if (words[0] == "tally" &&
-      Read(words, &tally.table, &tally.worker, &tally.pushes, &tally.marks, &tally.elements)) {
+      FromWords(words, &tally.table, &tally.worker, &tally.pushes, &tally.marks, &tally.elements)) {
     return tally;
   }
   Finished finished;
-  if (words[0] == "finished" &&
-      Read(words, &finished.resends, &finished.staleness_violations, &finished.max_staleness)) {
+  if (words[0] == "finished" && FromWords(words, &finished.resends, &finished.staleness_violations,
+                                          &finished.max_staleness)) {
     return finished;
   }
   return std::nullopt;

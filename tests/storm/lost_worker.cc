@@ -1,6 +1,4 @@
 // A worker dies in the middle of a BSP training, and comes back.
-#include <signal.h>
-
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
@@ -27,10 +25,8 @@ absl::Status RunLostWorker(const StormOptions& options) {
   Witness& witness = cluster.witness();
   LEEWAY_RETURN_IF_ERROR(cluster.Await("the training is under way", absl::Minutes(2),
                                        [&] { return witness.StepsDone() > options.steps / 20; }));
-  cluster.Expect(cluster.worker(kLostWorker));
-  cluster.worker(kLostWorker)->Signal(SIGKILL);
+  cluster.KillWorker(kLostWorker);
   const absl::Time killed = absl::Now();
-  witness.Killed(kLostWorker);
   const auto steps = [&] { return *witness.lives()[0].last_step; };
   std::uint64_t before = 0;
   LEEWAY_RETURN_IF_ERROR(

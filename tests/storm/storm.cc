@@ -2,13 +2,33 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
+#include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "runtime/status_macros.h"
+#include "tests/storm/history_judge.h"
+#include "tests/storm/traced_tables.h"
 
 namespace leeway::storm {
+namespace {
+
+absl::StatusOr<HistoryVerdict> JudgeHistory(const Cluster& cluster) {
+  const std::uint32_t workers = cluster.options().workers;
+  LEEWAY_ASSIGN_OR_RETURN(const Consistency consistency,
+                          Consistency::Parse(cluster.options().training.mode));
+  HistoryJudge judge(TracedTables(workers, cluster.options().training.steps, consistency), workers);
+  for (const WorkerProcess& process : cluster.worker_processes()) {
+    judge.AddProcess(process.rank, std::make_unique<std::ifstream>(process.history),
+                     process.killed_at);
+  }
+  return judge.Judge();
+}
+
+}  // namespace
 
 ClusterOptions ClusterFor(const StormOptions& options, const std::string& mode,
                           const std::string& name) {
@@ -35,8 +55,19 @@ absl::Status Finish(Cluster* cluster) {
   PrintRow("acknowledged pushes lost", absl::StrCat(verdict.lost));
   PrintRow("pushes applied twice", absl::StrCat(verdict.applied_twice));
   PrintRow("replies staler than allowed", absl::StrCat(totals.staleness_violations));
+  LEEWAY_ASSIGN_OR_RETURN(const HistoryVerdict history, JudgeHistory(*cluster));
+  PrintRow("pushes of the history that were judged",
+           absl::StrCat(history.pushes, ", ", history.acknowledged, " acknowledged"));
+  PrintRow("reads of the history that were judged", absl::StrCat(history.reads));
+  if (history.violation.has_value()) {
+    PrintRow(absl::StrCat("broken: ", history.violation->invariant), history.violation->what);
+  }
   if (verdict.tallies == 0) return absl::InternalError("nobody has read the counters");
   if (!verdict.good()) return absl::DataLossError(verdict.first_mistake);
+  if (history.violation.has_value()) {
+    return absl::DataLossError(
+        absl::StrCat(history.violation->invariant, ": ", history.violation->what));
+  }
   if (totals.staleness_violations > 0) {
     return absl::InternalError(
         absl::StrCat(totals.staleness_violations, " replies were staler than allowed"));

@@ -35,7 +35,8 @@ ClusterOptions ClusterFor(const StormOptions& options, const std::string& mode,
 // Prints "name   value" for tables at the end.
 void PrintRow(const std::string& name, const std::string& value);
 
-// Waits for the end of the training, and says whether the counters are right. Prints them.
+// Waits for the end of the training, and says whether the counters are right, and whether the
+// history of the workers breaks no promise. Prints both.
 absl::Status Finish(Cluster* cluster);
 
 absl::Duration MedianOf(std::vector<absl::Duration> durations);

@@ -65,6 +65,8 @@ int Main(int argc, char** argv) {
   worker->add_option("--model", work.model);
   worker->add_option("--steps", work.steps);
   worker->add_option("--pace", work.pace);
+  worker->add_option("--history", work.history);
+  worker->add_option("--pushes-before", work.pushes_before);
   std::string attack;
   std::vector<std::string> addresses;
   CLI::App* attacker = app.add_subcommand("attack", "what a hostile peer runs")->group("");

@@ -23,6 +23,7 @@
 #include "tests/storm/counters.h"
 #include "tests/storm/diary.h"
 #include "tests/storm/pace.h"
+#include "tests/storm/traced_tables.h"
 
 namespace leeway::storm {
 namespace {
@@ -63,9 +64,10 @@ class Acknowledgements {
 
 class StormRun {
  public:
-  StormRun(fm::Settings settings, const fm::Dataset* data, std::unique_ptr<fm::Model> model,
-           Worker* worker, const Pace* pace)
+  StormRun(fm::Settings settings, TracerOptions tracing, const fm::Dataset* data,
+           std::unique_ptr<fm::Model> model, Worker* worker, const Pace* pace)
       : settings_(std::move(settings)),
+        tracing_(std::move(tracing)),
         data_(data),
         model_(std::move(model)),
         worker_(worker),
@@ -77,12 +79,13 @@ class StormRun {
     Say(Began{worker_->rank(), worker_->clock()});
     for (std::uint64_t step = worker_->clock(); step < settings_.steps; ++step) {
       const absl::Time before = absl::Now();
-      LEEWAY_RETURN_IF_ERROR(PullParameters());
+      LEEWAY_RETURN_IF_ERROR(PullParameters(tracer_->Read(step)));
       absl::Duration waited = absl::Now() - before;
       ComputeGradients(step);
       absl::SleepFor(pace_->Get());
       Push(step);
       const absl::Time pushed = absl::Now();
+      LEEWAY_RETURN_IF_ERROR(tracer_->BeforeClock());
       LEEWAY_RETURN_IF_ERROR(worker_->Clock());
       const absl::Time end = absl::Now();
       waited += end - pushed;
@@ -90,6 +93,7 @@ class StormRun {
     }
     LEEWAY_RETURN_IF_ERROR(worker_->Wait(std::exchange(pushes_, {})));
     LEEWAY_RETURN_IF_ERROR(worker_->Barrier(Group::kWorkers, "done", kClosingTimeout));
+    LEEWAY_RETURN_IF_ERROR(worker_->Wait(tracer_->ReadAll()));
     if (worker_->rank() == 0) LEEWAY_RETURN_IF_ERROR(TellResults());
     const WorkerStats stats = worker_->stats();
     Say(Finished{stats.resends, stats.staleness_violations, stats.max_staleness});
@@ -110,12 +114,15 @@ class StormRun {
       LEEWAY_ASSIGN_OR_RETURN(Counters counters, Counters::Create(name, consistency, worker_));
       counters_.push_back(std::move(counters));
     }
+    LEEWAY_ASSIGN_OR_RETURN(Tracer tracer,
+                            Tracer::Create(tracing_, settings_.consistency, worker_));
+    tracer_.emplace(std::move(tracer));
     return absl::OkStatus();
   }
 
-  // And waits for the pushes of the step before.
-  absl::Status PullParameters() {
-    std::vector<Ticket> tickets = std::exchange(pushes_, {});
+  // And waits for these and the pushes of the step before.
+  absl::Status PullParameters(std::vector<Ticket> tickets) {
+    Move(std::exchange(pushes_, {}), &tickets);
     for (std::size_t i = 0; i < tables_.size(); ++i) {
       tickets.push_back(tables_[i].Pull(std::span<float>(values_[i])));
     }
@@ -135,14 +142,17 @@ class StormRun {
       pushes_.push_back(tables_[i].Push(std::span<const float>(gradients_[i]), options));
     }
     for (Counters& counters : counters_) {
-      for (Ticket& ticket : counters.Push(step, [told = acknowledgements_] { told->Add(); })) {
-        pushes_.push_back(std::move(ticket));
-      }
+      Move(counters.Push(step, [told = acknowledgements_] { told->Add(); }), &pushes_);
     }
+    Move(tracer_->Push(step), &pushes_);
+  }
+
+  static void Move(std::vector<Ticket> from, std::vector<Ticket>* to) {
+    for (Ticket& ticket : from) to->push_back(std::move(ticket));
   }
 
   absl::Status TellResults() {
-    LEEWAY_RETURN_IF_ERROR(PullParameters());
+    LEEWAY_RETURN_IF_ERROR(PullParameters({}));
     const fm::Observer nobody;
     fm::Recorder recorder(&data_->test, model_.get(), &nobody, settings_.steps);
     recorder.AddPoint(0, values_);
@@ -161,6 +171,7 @@ class StormRun {
   }
 
   const fm::Settings settings_;
+  const TracerOptions tracing_;
   const fm::Dataset* const data_;
   const std::unique_ptr<fm::Model> model_;
   Worker* const worker_;
@@ -169,6 +180,7 @@ class StormRun {
   std::vector<Table> tables_;  // like values_ and gradients_: by parameter
   std::vector<fm::Tensor> values_, gradients_;
   std::vector<Counters> counters_;
+  std::optional<Tracer> tracer_;
   std::vector<Ticket> pushes_;
   std::shared_ptr<Acknowledgements> acknowledgements_ = std::make_shared<Acknowledgements>();
   fm::Batch batch_;
@@ -182,7 +194,10 @@ absl::Status Train(const WorkerOptions& options) {
   fm::Settings settings = SettingsFor(options, consistency, *worker);
   LEEWAY_ASSIGN_OR_RETURN(std::unique_ptr<fm::Model> model,
                           fm::MakeModel(settings.model, settings.seed));
-  StormRun run(std::move(settings), &data, std::move(model), worker.get(), &pace);
+  TracerOptions tracing{
+      .file = options.history, .steps = settings.steps, .pushes_before = options.pushes_before};
+  StormRun run(std::move(settings), std::move(tracing), &data, std::move(model), worker.get(),
+               &pace);
   const absl::Status status = run.Run();
   worker.reset();  // before the gradients that it may still be sending
   return status;
