@@ -266,9 +266,12 @@ absl::Status Cluster::AwaitWhole(std::uint32_t servers) {
 }
 
 absl::StatusOr<View> Cluster::Look() {
-  LEEWAY_ASSIGN_OR_RETURN(
-      const std::string text,
-      tools::AskForStatus({address_}, Role::kScheduler, kStatusPatience, Config())[0]);
+  Config config;
+  if (const auto van = options_.settings.find("LEEWAY_VAN"); van != options_.settings.end()) {
+    config.van = van->second;  // the scheduler speaks no other
+  }
+  LEEWAY_ASSIGN_OR_RETURN(const std::string text, tools::AskForStatus({address_}, Role::kScheduler,
+                                                                      kStatusPatience, config)[0]);
   try {
     return ViewFrom(nlohmann::json::parse(text));
   } catch (const nlohmann::json::exception& wrong) {
