@@ -91,8 +91,8 @@ TEST_F(BatchTest, OneThatIsRefusedTakesNoneAlong) {
   EXPECT_TRUE(results[0].ok());
   EXPECT_THAT(results[1].message(), HasSubstr("NaN"));
   EXPECT_TRUE(results[2].ok());
-  EXPECT_EQ(results[3].code(), StatusCode::kNotFound);
-  EXPECT_THAT(bench_.PullNow(0, table, 0), Each(3));
+  EXPECT_EQ(results[3].code(), StatusCode::kUnavailable);  // it is not installed yet
+  EXPECT_THAT(bench_.PullNow(1, table, 0), Each(3));
 }
 
 TEST_F(BatchTest, WhatComesEarlyWaits) {
