@@ -519,6 +519,41 @@ TEST(LateWorker, EntersAtTheFastestClockAndIsWaitedFor) {
   EXPECT_THAT(bench.worker(0).ValuesOf(read), Each(9));
 }
 
+// The head in between may have answered from later clocks, and the log does not tell of them: the
+// one that leads again makes a version for whoever needs a clock, however late its newest one was
+// made.
+TEST(LeadsAgain, DoesNotGoByTheClockOfTheVersionThatItMade) {
+  ChainBench bench({.servers = 2});
+  TableSpec spec = TableSpec::Dense("", {ChainBench::kBlocks * ChainBench::kBlock});
+  spec.consistency = Consistency::Asp();
+  spec.codec = "onebit";
+  const std::uint32_t table = bench.Install(spec);
+  bench.SetChain({0, 1});
+  bench.Publish();
+  bench.Push(0, table, 0, 0, 1);
+  for (const std::uint32_t rank : {0u, 1u}) bench.worker(rank).Tick(100);
+  bench.UntilIdle();
+  bench.Pull(0, table, 100, 0);  // makes a version
+  bench.UntilIdle();
+  bench.SetChain({1, 0});
+  bench.Publish();
+  bench.Until([&] { return bench.Published(); }, "until it has been handed over");
+  bench.Push(0, table, 100, 0, 1);
+  bench.UntilIdle();
+  ShardStore* const store =
+      bench.replica(0, proto::ShardOfBlock(table, 0, 2))->shard().stores().at(table).get();
+  const auto wants = [&] {
+    PullView view;
+    view.elements = ChainBench::kBlock;
+    view.have = 2;
+    return store->WantsVersion(view, {.needed = 100, .slowest = 100, .workers = 2});
+  };
+  EXPECT_FALSE(wants());
+  bench.Kill(1);
+  bench.UntilIdle();
+  EXPECT_TRUE(wants());
+}
+
 // Where the shard that it is handed has been pushed in later clocks, nobody would know.
 TEST(LateWorker, IsNotLetInWhileAShardIsBeingHandedOver) {
   ChainBench bench({.servers = 2});

@@ -400,6 +400,27 @@ TEST(Versions, OfTheTimeWhenAWorkerWasDeadAreNotWhatItsPushesAreIn) {
   EXPECT_EQ(answer.reply().slowest_clock, 4u);
 }
 
+// Clocks close one by one, and what was held for the first of them is answered in between.
+TEST(Versions, APullIsAnsweredByTheCodecOfTheClockThatHasClosed) {
+  Bench bench;
+  TableSpec spec = VersionsTable(Consistency::Bsp());
+  spec.codecs = {"onebit", "none"};
+  const std::uint32_t table = bench.Install(spec);
+  bench.map.codecs = {
+      {.table = table, .number = 1, .before = 0, .choice = 1, .clock = 2, .decided = true}};
+  bench.Publish();
+  EXPECT_TRUE(bench.PushNow(0, table, 0, 1).ok());
+  bench.Tick(0, 1);
+  bench.Take(0);
+  bench.Send(0, bench.DensePull(0, table, 1));
+  bench.Tick(0, 3);
+  EXPECT_FALSE(bench.GotReply(0));
+  bench.Tick(1, 3);
+  const Answer answer = bench.TakeReply(0);
+  EXPECT_TRUE(answer.reply().result.ok()) << answer.reply().result;
+  EXPECT_TRUE(answer.reply().coded);
+}
+
 TEST(Versions, AreAtMostOneClockStalerThanTheTable) {
   Bench bench;
   const std::uint32_t table = bench.Install(VersionsTable(Consistency::Asp()));
