@@ -11,6 +11,7 @@
 #include "tools/launch/log_files.h"
 #include "tools/launch/output.h"
 #include "tools/launch/supervisor.h"
+#include "tools/role_config.h"
 
 namespace leeway::tools {
 namespace {
@@ -51,6 +52,7 @@ int RunLaunchCommand(const LaunchCommand& command) {
   cluster.program = command.program;
   absl::StatusOr<std::vector<launch::ProcessSpec>> processes = launch::PlanCluster(cluster);
   if (!processes.ok()) return Complain(processes.status());
+  if (absl::Status status = CheckTransport(); !status.ok()) return Complain(status);
   absl::StatusOr<launch::LogFiles> logs = launch::LogFiles::Open(command.log_dir, *processes);
   if (!logs.ok()) return Complain(logs.status());
   NameWhatIsOverridden(command.scheduler);

@@ -11,6 +11,7 @@
 #include "scheduler/scheduler.h"
 #include "tools/commands.h"
 #include "tools/role_config.h"
+#include "van/mixed/mixed_van.h"
 
 namespace leeway::tools {
 
@@ -19,6 +20,11 @@ int Complain(const absl::Status& why) {
   const std::string text = proto::Cleaned(why.message(), proto::Lines::kMany);
   std::fprintf(stderr, "leeway: %s\n", text.c_str());
   return 1;
+}
+
+absl::Status CheckTransport() {
+  const absl::StatusOr<Config> config = Config::FromEnvironment();
+  return config.ok() ? van::NewFactory(*config)->Viable() : config.status();
 }
 
 absl::StatusOr<Config> ConfigFor(Role role, const RoleCommand& command) {

@@ -12,6 +12,10 @@ namespace leeway::tools {
 // another role is an error. Sets the log's level as they say.
 absl::StatusOr<Config> ConfigFor(Role role, const RoleCommand& command);
 
+// Whether the transport that the environment asks for can be used on this machine: what each of a
+// cluster's processes would say for itself, said once and before any has started.
+absl::Status CheckTransport();
+
 }  // namespace leeway::tools
 
 #endif  // LEEWAY_TOOLS_ROLE_CONFIG_H_

@@ -16,6 +16,7 @@
 #include "tools/launch/output.h"
 #include "tools/launch/supervisor.h"
 #include "tools/progress_bar.h"
+#include "tools/role_config.h"
 #include "tools/train_printer.h"
 
 namespace leeway::tools {
@@ -103,6 +104,7 @@ int TrainOnOwnCluster(const TrainCommand& command, const fashion_mnist::Settings
   absl::StatusOr<std::vector<launch::ProcessSpec>> processes =
       launch::PlanCluster(ClusterOf(command, settings));
   if (!processes.ok()) return Complain(processes.status());
+  if (absl::Status status = CheckTransport(); !status.ok()) return Complain(status);
   launch::ReplaceFailedServers(&*processes);
   return launch::RunGuarded([&] {
     launch::SupervisorResult result;

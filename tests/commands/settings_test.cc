@@ -1,6 +1,8 @@
 // What a user gets who starts a role with the wrong settings, or where it cannot run.
 #include <signal.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -60,6 +62,24 @@ TEST_F(SettingsTest, Contradictory) {
     environment["LEEWAY_SCHEDULER"] = kNowhere;
     ExpectRefused({kLeeway, "server"}, environment, parts);
   }
+}
+
+// As on a machine without the libraries of rdma: whatever is started ends with one line, and no
+// process that was started along with it says the same once more.
+TEST_F(SettingsTest, RdmaWithoutItsLibraries) {
+  const std::string folder = absl::StrCat(testing::TempDir(), "/no_rdma");
+  std::filesystem::create_directories(folder);
+  for (const char* const name : {"libibverbs.so.1", "librdmacm.so.1"}) {
+    std::ofstream(absl::StrCat(folder, "/", name)).flush();
+  }
+  const Environment rdma = {{"LD_LIBRARY_PATH", folder}, {"LEEWAY_VAN", "rdma"}};
+  Environment of_role = rdma;
+  of_role["LEEWAY_SCHEDULER"] = kNowhere;
+  ExpectComplaint(RunToEnd({kLeeway, "server"}, of_role), 1,
+                  {"LEEWAY_VAN is \"rdma\"", "libibverbs.so.1"});
+  ExpectRefused({kLeeway, "train"}, rdma, {"LEEWAY_VAN is \"rdma\"", "libibverbs.so.1"});
+  ExpectRefused({kLeeway, "launch", "--servers", "1", "--workers", "1", "--", kHello}, rdma,
+                {"LEEWAY_VAN is \"rdma\"", "libibverbs.so.1"});
 }
 
 TEST_F(SettingsTest, Senseless) {

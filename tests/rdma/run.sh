@@ -24,6 +24,15 @@ programs=(/sbin/ip /sbin/tc /usr/bin/rdma /usr/bin/ibv_devinfo
 
 die() { echo "rdma: $*" >&2; exit 1; }
 
+# A step that is not there would be passed by not running it.
+check_steps() {
+  local step known
+  known=$(cd tests/rdma/steps && printf '%s\n' *.sh | sed 's/^[0-9]*-//; s/\.sh$//')
+  for step in "${steps[@]}"; do
+    grep -qxF -- "$step" <<<"$known" || die "there is no step '$step'; there are" $known
+  done
+}
+
 kernel_package() {
   apt-cache depends linux-image-amd64 2>/dev/null | grep -o 'linux-image-[0-9][^ ]*' | head -1 || true
 }
@@ -86,6 +95,8 @@ image() {
       grep -qx "$(basename "$file")" "$root/modules/order" || basename "$file" >>"$root/modules/order"
     done < <(modprobe -d "$work/kernel" -S "$release" --show-depends "$module" | grep ^insmod)
   done
+  rm -rf "$root/steps"  # those that are no longer there would be run
+  mkdir "$root/steps"
   cp tests/rdma/init "$root/init"
   cp tests/rdma/steps/*.sh "$root/steps/"
   printf 'root:x:0:0:root:/:/bin/sh\n' >"$root/etc/passwd"
@@ -108,9 +119,9 @@ boot() {
     die "qemu ended with $? (124: after $timeout_s s); $out/console.log has the console"
 }
 
-# Each step leaves lines "NAME NUMBER" in NAME.results.
+# A step leaves lines "NAME NUMBER" in NAME.results, or none.
 results() {
-  cat "$out"/*.results 2>/dev/null | awk '
+  find "$out" -name '*.results' -print0 | sort -z | xargs -0r cat | awk '
     BEGIN { print "{" }
     NF == 2 { printf "%s  \"%s\": %s", (n++ ? ",\n" : ""), $1, $2 }
     END { print "\n}" }' >"$out/results.json"
@@ -133,6 +144,7 @@ report() {
   return $failed
 }
 
+check_steps
 kernel
 image
 boot

@@ -134,6 +134,7 @@ class SimRdmaTransport final : public van::Transport {
   void EndReceive(van::ConnId conn, std::uint64_t token) override {
     rdma_->EndReceive(conn, token);
   }
+  void Admit(van::ConnId conn) override { rdma_->Admit(conn); }
   std::optional<std::uint64_t> ReceivedOfUnfinished(van::ConnId conn) const override {
     return rdma_->ReceivedOfUnfinished(conn);
   }

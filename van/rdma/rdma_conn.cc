@@ -26,6 +26,16 @@ RdmaPort& RdmaConn::port() {
 
 // ---- getting open ----
 
+RdmaReceiver::Limits RdmaConn::MemberLimits() const {
+  return {.first_bytes_max = kFirstBytesMax,
+          .frame_bytes_max = FrameBytesMax(shared_->limits),
+          .payload_frames_max = shared_->limits.payload_frames_max};
+}
+
+void RdmaConn::Admit() {
+  if (receiver_ != nullptr) receiver_->SetLimits(MemberLimits());
+}
+
 // What has to be there before the other side may send.
 absl::Status RdmaConn::Prepare() {
   const RdmaSizes& sizes = shared_->sizes;
@@ -33,9 +43,11 @@ absl::Status RdmaConn::Prepare() {
       slots_,
       RdmaMemory::New(connection_->device(), std::size_t{sizes.packets} * sizes.slot_bytes, false));
   receiver_ = std::make_unique<RdmaReceiver>(
-      RdmaReceiver::Limits{.first_bytes_max = kFirstBytesMax,
-                           .frame_bytes_max = FrameBytesMax(shared_->limits),
-                           .payload_frames_max = shared_->limits.payload_frames_max},
+      // What guests say has no payload: none takes memory.
+      dialled ? MemberLimits()
+              : RdmaReceiver::Limits{.first_bytes_max = kGuestFrameBytesMax,
+                                     .frame_bytes_max = kGuestFrameBytesMax,
+                                     .payload_frames_max = 0},
       sizes, [notify = shared_->notify, conn = id] { notify(conn); });
   LEEWAY_RETURN_IF_ERROR(port().Add(connection_->queue_pair(), this));
   has_port_ = true;
@@ -94,8 +106,10 @@ void RdmaConn::OnPacket(std::span<const std::byte> packet) {
   if (*got == RdmaReceiver::Got::kPart) return;
   if (*got == RdmaReceiver::Got::kEnd) return Lose(absl::UnavailableError("the connection broke"));
   Arrival arrival = receiver_->TakeArrival();
-  NoLongerStranger();
-  if (!closed_) shared_->events->OnArrival(id, std::move(arrival));
+  if (closed_) return;
+  const std::shared_ptr<bool> alive = shared_->alive;
+  shared_->events->OnArrival(id, std::move(arrival));
+  if (*alive && !closed_) NoLongerStranger();
 }
 
 void RdmaConn::OnSent(const verbs::Completion& completion) {

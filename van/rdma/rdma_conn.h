@@ -50,7 +50,7 @@ struct RdmaShared {
   std::vector<ConnId> finished;  // to be removed
   std::vector<RdmaRemains> remains;
   bool unsettled = false;       // a sender holds memory without having asked for a completion
-  std::uint32_t strangers = 0;  // accepted connections that have sent no message yet
+  std::uint32_t strangers = 0;  // accepted connections that have sent no good message yet
   // Has a connection pumped soon; any thread, as long as the transport lives.
   std::function<void(ConnId)> notify;
   // False once the transport is gone, which may happen within any event.
@@ -90,6 +90,8 @@ class RdmaConn {
   void Send(const Prefix& prefix, Message message, SendDone done);
   void PostReceive(std::uint64_t token, std::span<std::byte> into);
   void EndReceive(std::uint64_t token);
+  // Transport::Admit.
+  void Admit();
   // Sends, reports and answers what waits, as far as there is room. Calls no events.
   void Pump();
   // Asks for the completion that gives memory back.
@@ -106,6 +108,7 @@ class RdmaConn {
  private:
   enum class Stage { kResolving, kConnecting, kOpen, kShut };
 
+  RdmaReceiver::Limits MemberLimits() const;
   absl::Status Prepare();
   void Open(const RdmaGreeting& theirs);
   absl::Status TryPump();

@@ -40,10 +40,14 @@ void RdmaGrantsGiven::End(std::uint64_t token) {
   ++ends_untold_;
 }
 
-absl::StatusOr<runtime::Buffer> RdmaGrantsGiven::Take(std::uint32_t number, std::uint64_t bytes) {
+absl::StatusOr<runtime::Buffer> RdmaGrantsGiven::Take(std::uint32_t number, std::uint64_t token,
+                                                      std::uint64_t bytes) {
   const auto found = open_.find(number);
   if (found == open_.end()) {
     return absl::UnavailableError("an answer was written to memory that is no longer posted");
+  }
+  if (token != found->second.token) {
+    return absl::InvalidArgumentError("an answer written to where another one was posted");
   }
   const std::span<std::byte> into = found->second.into;
   if (bytes != into.size()) {

@@ -36,10 +36,11 @@ class RdmaGrantsGiven {
   // Of all, without telling: nothing is written any more.
   void EndAll() { open_.clear(); }
 
-  // The other side has written the answer to this grant: the memory, to which nothing more is
-  // written. UNAVAILABLE: the grant has ended meanwhile, and what was written is not to be trusted.
-  // INVALID_ARGUMENT: more than was granted.
-  absl::StatusOr<runtime::Buffer> Take(std::uint32_t number, std::uint64_t bytes);
+  // The other side has written the answer with this token to this grant: the memory, to which
+  // nothing more is written. UNAVAILABLE: the grant has ended meanwhile, and what was written is
+  // not to be trusted. INVALID_ARGUMENT: it is of another length, or another answer's.
+  absl::StatusOr<runtime::Buffer> Take(std::uint32_t number, std::uint64_t token,
+                                       std::uint64_t bytes);
 
   // What the other side is still to be told, of grants and their ends, in this order.
   std::size_t untold() const { return untold_.size(); }

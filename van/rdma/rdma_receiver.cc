@@ -8,6 +8,7 @@
 #include "runtime/log.h"
 #include "runtime/status_macros.h"
 #include "van/little_endian.h"
+#include "van/prefix.h"
 
 namespace leeway::van {
 namespace {
@@ -143,13 +144,14 @@ absl::StatusOr<RdmaReceiver::Got> RdmaReceiver::TakeMessage(const RdmaHead& head
     return Broken("a message of ", frames, " frames in ", body.size(), " bytes");
   }
   payload_.clear();
+  granted_ = std::nullopt;
   frames_ = 0;
   std::span<const std::byte> rest = body.subspan(frames * kRdmaPlaceBytes);
   for (std::size_t i = 0; i < frames; ++i) {
     LEEWAY_RETURN_IF_ERROR(TakeFrame(GetRdmaPlace(body.data() + i * kRdmaPlaceBytes), &rest));
     ++frames_;
   }
-  if (unfinished_.empty()) return Got::kMessage;
+  if (unfinished_.empty()) return Complete();
   // The packet will have gone when the pieces are there.
   if (head_.data() != long_head_.data()) {
     long_head_.assign(head_.begin(), head_.end());
@@ -185,12 +187,12 @@ absl::Status RdmaReceiver::TakeFrame(const RdmaPlace& place, std::span<const std
       return absl::OkStatus();
     case RdmaPlaceKind::kPieces:
       return BeginPieces(place, kept);
-    case RdmaPlaceKind::kGranted: {
-      if (first) return Broken("a first frame where an answer was posted");
-      LEEWAY_ASSIGN_OR_RETURN(Buffer frame, grants_.Take(place.unit, place.bytes));
-      if (kept) payload_.push_back(std::move(frame));
+    case RdmaPlaceKind::kGranted:
+      if (first || frames_ > 1 || granted_.has_value()) {
+        return Broken("frame ", frames_, " where an answer was posted, which has one of payload");
+      }
+      granted_ = {place.unit, place.bytes};
       return absl::OkStatus();
-    }
   }
   return Broken("a frame of unknown kind ", static_cast<std::uint32_t>(place.kind));
 }
@@ -237,7 +239,24 @@ absl::StatusOr<RdmaReceiver::Got> RdmaReceiver::TakePiece(std::span<const std::b
   if (place.kind == RdmaPlaceKind::kArena) loans_->Release(place.unit, place.bytes);
   frame.left -= place.bytes;
   if (frame.left == 0) unfinished_.pop_front();
-  return unfinished_.empty() ? Got::kMessage : Got::kPart;
+  if (!unfinished_.empty()) return Got::kPart;
+  return Complete();
+}
+
+// What was posted stays its owner's to revoke until all of the message is here: of a message whose
+// header is still to come, the memory could be gone by then. And it was posted for the answer with
+// its token, not for any other message.
+absl::StatusOr<RdmaReceiver::Got> RdmaReceiver::Complete() {
+  if (!granted_.has_value()) return Got::kMessage;
+  const Granted granted = *std::exchange(granted_, std::nullopt);
+  const absl::StatusOr<Prefix> prefix = GetPrefix(head_);
+  if (frames_ != 2 || !prefix.ok() || prefix->kind != Kind::kData) {
+    return Broken("what is no answer where an answer was posted");
+  }
+  LEEWAY_ASSIGN_OR_RETURN(Buffer frame,
+                          grants_.Take(granted.number, prefix->receive_token, granted.bytes));
+  if (payload_.size() < limits_.payload_frames_max) payload_.push_back(std::move(frame));
+  return Got::kMessage;
 }
 
 absl::Status RdmaReceiver::CheckArenaPlace(const RdmaPlace& place) const {

@@ -77,6 +77,9 @@ class RdmaReceiver final : public RdmaPacketSource {
       : limits_(limits), sizes_(sizes), notify_(std::move(notify)) {}
   ~RdmaReceiver() override;
 
+  // Of messages that begin from now on.
+  void SetLimits(const Limits& limits) { limits_ = limits; }
+
   // A packet, whose bytes nobody changes meanwhile; what it reports goes to `sender`. kMessage:
   // with it a message is complete, see TakeArrival. An error: the other side does not keep to the
   // format.
@@ -109,13 +112,20 @@ class RdmaReceiver final : public RdmaPacketSource {
     std::uint64_t left = 0;
   };
 
+  // A frame that was written to where its answer was posted.
+  struct Granted {
+    std::uint32_t number = 0;  // of the grant
+    std::uint64_t bytes = 0;
+  };
+
   absl::StatusOr<Got> TakeMessage(const RdmaHead& head, std::span<const std::byte> body);
   absl::Status TakeFrame(const RdmaPlace& place, std::span<const std::byte>* rest);
   absl::Status BeginPieces(const RdmaPlace& place, bool kept);
   absl::StatusOr<Got> TakePiece(std::span<const std::byte> body);
   absl::Status CheckArenaPlace(const RdmaPlace& place) const;
+  absl::StatusOr<Got> Complete();
 
-  const Limits limits_;
+  Limits limits_;
   const RdmaSizes sizes_;
   const std::function<void()> notify_;
   std::uint32_t taken_ = 0, reported_ = 0;
@@ -132,6 +142,7 @@ class RdmaReceiver final : public RdmaPacketSource {
   absl::InlinedVector<Buffer, 3> payload_;
   std::uint64_t frames_ = 0;
   std::deque<Unfinished> unfinished_;
+  std::optional<Granted> granted_;
 };
 
 }  // namespace leeway::van

@@ -161,6 +161,10 @@ void RdmaTransport::EndReceive(ConnId conn, std::uint64_t token) {
   PumpSoon();
 }
 
+void RdmaTransport::Admit(ConnId conn) {
+  if (RdmaConn* const found = Find(conn); found != nullptr) found->Admit();
+}
+
 bool RdmaTransport::PumpAll() {
   const bool any = !shared_.to_pump.empty();
   for (const ConnId conn : std::exchange(shared_.to_pump, {})) {

@@ -37,6 +37,7 @@ class RdmaTransport final : public Transport {
   }
   void PostReceive(ConnId conn, std::uint64_t token, std::span<std::byte> into) override;
   void EndReceive(ConnId conn, std::uint64_t token) override;
+  void Admit(ConnId conn) override;
   std::optional<std::uint64_t> ReceivedOfUnfinished(ConnId conn) const override;
   bool lossy() const override { return false; }
 

@@ -1,5 +1,5 @@
 // What only the rdma van can be asked: devices that fail, memory that cannot be locked, an arena
-// that is full, peers that break the rules of packets.
+// that is full. Peers that break the rules of packets are in rdma_hostile_test.cc.
 #include "van/rdma/rdma_van.h"
 
 #include <gmock/gmock.h>
@@ -14,11 +14,10 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/page_pool.h"
 #include "runtime/random.h"
-#include "runtime/real_loop.h"
 #include "runtime/sanitized.h"
 #include "runtime/shared_memory.h"
 #include "van/little_endian.h"
-#include "van/rdma/testing/fake_verbs.h"
+#include "van/rdma/testing/fabric_world.h"
 #include "van/test_world.h"
 
 namespace leeway::van::rdma_van_test {
@@ -28,50 +27,6 @@ using testing::HasSubstr;
 using verbs::FakeFabric;
 using verbs::FakeFaults;
 using verbs::Outcome;
-
-// Processes over one fabric, all turned by the test's thread.
-class FabricWorld final : public TestWorld {
- public:
-  explicit FabricWorld(const RdmaSizes& sizes = {})
-      : TestWorld(NetKind::kRdma),
-        sizes_(sizes),
-        provider_(verbs::NewFakeProvider(fabric)),
-        factory_(NewRdmaFactory(provider_, sizes)) {}
-
-  int NewProcess() override {
-    loops_.push_back(std::make_unique<runtime::RealLoop>(loops_.size() + 1));
-    return static_cast<int>(loops_.size()) - 1;
-  }
-  runtime::Loop* loop(int process) override { return loops_[process].get(); }
-  Factory* factory(int) override { return factory_.get(); }
-  std::unique_ptr<Transport> NewTransport(int process, const Limits& limits) override {
-    return NewRdmaTransport(provider_.get(), loop(process), limits, sizes_);
-  }
-  std::string AnyAddress(int) override { return factory_->AnyAddress("127.0.0.1"); }
-  bool RunUntil(const std::function<bool()>& done,
-                absl::Duration limit = absl::Seconds(20)) override {
-    const absl::Time until = loops_[0]->Now() + limit;
-    while (!done()) {
-      if (loops_[0]->Now() >= until) return false;
-      for (const auto& loop : loops_) loop->RunReady();
-    }
-    return true;
-  }
-  void RunFor(absl::Duration duration) override {
-    RunUntil([] { return false; }, duration);
-  }
-  void Freeze(int) override {}
-  void Thaw(int) override {}
-
-  FakeFabric fabric;
-  verbs::Provider& provider() { return *provider_; }
-
- private:
-  const RdmaSizes sizes_;
-  std::vector<std::unique_ptr<runtime::RealLoop>> loops_;
-  std::shared_ptr<verbs::Provider> provider_;
-  std::unique_ptr<Factory> factory_;
-};
 
 std::string Bytes(std::size_t size, std::uint64_t seed) {
   std::string bytes(size, '\0');
@@ -141,6 +96,43 @@ TEST_F(RdmaVanTest, LargeFramesAreWrittenAndNotCopied) {
   const verbs::FakeCounters counters = world_->fabric.counters();
   EXPECT_EQ(counters.written_bytes, 40 * kBytes);
   EXPECT_LT(counters.sent_bytes, 64u << 10);
+}
+
+// The one copy that is made is the device's: it reads the sender's array itself, and what it writes
+// is what the receiver is handed.
+TEST_F(RdmaVanTest, TheDeviceReadsTheSendersArrayAndTheReceiverGetsWhatItWrote) {
+  Start();
+  constexpr std::size_t kBytes = 512 << 10;
+  struct Written {
+    const std::byte* from;
+    std::size_t bytes;
+    const std::byte* to;
+  };
+  std::vector<Written> written;
+  world_->fabric.OnWrite([&](std::span<const std::byte> from, const std::byte* to) {
+    written.push_back({from.data(), from.size(), to});
+  });
+  const auto allocated = runtime::SharedMemory::New(kBytes).value();
+  const std::vector<std::byte> own(kBytes);
+  for (const std::byte* const array :
+       {static_cast<const std::byte*>(allocated->data()), own.data()}) {
+    for (int round = 0; round < 3; ++round) {
+      written.clear();
+      Message message = TextMessage("m");
+      message.payload.push_back(Buffer::Unowned(array, kBytes));
+      DoneProbe done;
+      ASSERT_TRUE(worker_->van->Send(peer_, std::move(message), done.New()).ok());
+      ASSERT_TRUE(RunUntilReceived(1));
+      const Buffer& payload = server_->recorder->messages[0].message.payload[0];
+      ASSERT_EQ(written.size(), 1u);
+      EXPECT_EQ(written[0].from, array);
+      EXPECT_EQ(written[0].bytes, kBytes);
+      EXPECT_EQ(written[0].to, payload.data());
+      server_->recorder->messages.clear();
+      ASSERT_TRUE(world_->RunUntil([&] { return done.state().called == 1; }));
+    }
+  }
+  world_->fabric.OnWrite(nullptr);
 }
 
 // Memory of which it is known how long it lives is registered once, as a whole, and until it is

@@ -24,7 +24,11 @@ cpu_per_byte() { divide "$(field "$1" "$2" cpu_seconds)" "$(field "$1" "$2" byte
 cpu_per_mb() { echo "$(cpu_per_byte "$1" "$2")" | awk '{printf "%.4g", $1 * 1048576}'; }
 p50_us() { field "$1" "$2" p50_us; }
 limit() { sed -n "s/^$1 //p" "$OUT"/20-perftest.results; }
-say() { echo "$1 $2" >>"$RESULTS"; }
+# A number that could not be measured fails the step.
+say() {
+  case $2 in '' | *[!0-9.e+-]*) echo "$1 is not a number: '$2'"; exit 1 ;; esac
+  echo "$1 $2" >>"$RESULTS"
+}
 say push_1m_mb_s "$(mb_s rdma 2)"
 say pull_1m_mb_s "$(mb_s rdma 3)"
 say push_1m_vs_tcp "$(divide "$(mb_s rdma 2)" "$(mb_s tcp 2)")"

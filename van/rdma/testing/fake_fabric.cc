@@ -202,6 +202,9 @@ FakeFabric::State::Tried FakeFabric::State::Try(FakePair& pair, const FakeReques
   }
   for (const Segment& segment : request.segments) {
     const std::size_t bytes = std::min<std::uint64_t>(segment.bytes, left);
+    if (bytes > 0 && on_write != nullptr && request.request.opcode == Opcode::kWrite) {
+      on_write({segment.data, bytes}, to);
+    }
     if (bytes > 0) std::memmove(to, segment.data, bytes);
     to += bytes;
     left -= bytes;
@@ -384,6 +387,12 @@ void FakeFabric::FailNth(std::uint64_t skipped, Outcome outcome, bool arrived) {
 void FakeFabric::FailRequest(std::uint32_t queue_pair, std::uint64_t index, Outcome outcome) {
   const Lock lock(state_->mutex);
   state_->fail_requests[{queue_pair, index}] = outcome;
+}
+
+void FakeFabric::OnWrite(
+    std::function<void(std::span<const std::byte> from, const std::byte* to)> told) {
+  const Lock lock(state_->mutex);
+  state_->on_write = std::move(told);
 }
 
 void FakeFabric::Pause() {

@@ -127,6 +127,7 @@ class FakeFabric::State : public std::enable_shared_from_this<FakeFabric::State>
     bool arrived = false;
   };
   std::optional<Failure> fail_next;
+  std::function<void(std::span<const std::byte>, const std::byte*)> on_write;
   std::map<std::pair<std::uint32_t, std::uint64_t>, Outcome> fail_requests;
 
  private:

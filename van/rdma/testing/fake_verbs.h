@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "absl/time/time.h"
@@ -121,6 +122,9 @@ class FakeFabric {
   void FailNth(std::uint64_t skipped, Outcome outcome, bool arrived = false);
   // The request with that index, counted from 0 on that connection.
   void FailRequest(std::uint32_t queue_pair, std::uint64_t index, Outcome outcome);
+  // Is told of each write that is carried out: from where the sender's device read it, and to where
+  // the receiver's wrote it. Called under the fabric's mutex.
+  void OnWrite(std::function<void(std::span<const std::byte> from, const std::byte* to)> told);
   // Nothing is carried out until Resume.
   void Pause();
   void Resume();
