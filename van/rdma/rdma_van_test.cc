@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <string>
@@ -162,6 +164,46 @@ TEST_F(RdmaVanTest, AllocatedMemoryStaysRegistered) {
     EXPECT_EQ(world_->fabric.counters().regions, regions + 1);
   }
   ASSERT_TRUE(world_->RunUntil([&] { return world_->fabric.counters().regions == regions; }));
+}
+
+// Memory of the user's own is registered for each message: what lay at the same address before, or
+// lies at a part of it no more, does not matter.
+TEST_F(RdmaVanTest, MemoryThatIsMappedAnewIsSentAsItIsNow) {
+  Start();
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t most = 64 * page;
+  const auto map = [&](void* where, std::size_t bytes) {
+    void* const memory =
+        mmap(where, bytes, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | (where == nullptr ? 0 : MAP_FIXED), -1, 0);
+    EXPECT_NE(memory, MAP_FAILED);
+    return static_cast<std::byte*>(memory);
+  };
+  const auto send = [&](std::byte* data, std::size_t bytes, int value) {
+    std::memset(data, value, bytes);
+    const std::uint64_t before = world_->fabric.counters().registrations;
+    Message message = TextMessage("m");
+    message.payload.push_back(Buffer::Unowned(data, bytes));
+    DoneProbe done;
+    ASSERT_TRUE(worker_->van->Send(peer_, std::move(message), done.New()).ok());
+    ASSERT_TRUE(RunUntilReceived(1));
+    ASSERT_TRUE(world_->RunUntil([&] { return done.state().called == 1; }));
+    const Buffer got = server_->recorder->messages[0].message.payload[0];
+    EXPECT_EQ(got.text(), std::string(bytes, static_cast<char>(value)));
+    EXPECT_GT(world_->fabric.counters().registrations, before);
+    server_->recorder->messages.clear();
+  };
+  std::byte* const memory = map(nullptr, most);
+  send(memory, most / 2, 1);
+  const std::uint64_t regions = world_->fabric.counters().regions;
+  ASSERT_EQ(munmap(memory, most), 0);
+  ASSERT_EQ(map(memory, most), memory);
+  send(memory, most / 2, 2);  // other memory at the same address
+  send(memory, most, 3);      // and more of it
+  ASSERT_EQ(munmap(memory + most / 2, most / 2), 0);
+  send(memory, most / 2, 4);  // what is left of it
+  EXPECT_EQ(world_->fabric.counters().regions, regions);
+  ASSERT_EQ(munmap(memory, most / 2), 0);
 }
 
 // The pages that a server's blocks lie in are registered once, too, until their memory is given
