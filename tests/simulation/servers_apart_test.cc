@@ -58,6 +58,15 @@ class ServersApart : public PromiseTest {
     EXPECT_EQ(tables.size(), 2u);
     return tables;
   }
+  // Of two servers and two shards: server 0 leads both, and just now server 1 is to lead one.
+  void TurnAHeadTo1() {
+    cluster_->Kill(ServerHost(1));
+    ASSERT_TRUE(Until([&] { return Head(0) == 0 && Head(1) == 0; }, 2 * kFailureTimeout));
+    cluster_->Start(Role::kServer, 1);
+    ASSERT_TRUE(Until([&] { return Whole(2); }, 2 * kFailureTimeout));
+    const SimTool tool(cluster_.get(), "tool", "rebalance", {}, [](const absl::Status&) {});
+    ASSERT_TRUE(Until([&] { return Head(0) == 1 || Head(1) == 1; }, absl::Seconds(20)));
+  }
   void Part(std::uint32_t one, std::uint32_t other) { CutBoth(ServerHost(one), ServerHost(other)); }
 
   Table table_;
@@ -158,13 +167,7 @@ TEST_F(ServersApart, WithNothingToSayNothingHappens) {
 TEST_F(ServersApart, TheOldHeadKeepsItsShardWhereTheNewOneDiedUnnoticed) {
   Begin(2, 2, /*shards=*/2);
   std::map<std::uint32_t, Table> tables = TableInEach();
-  // All heads are on one server.
-  cluster_->Kill(ServerHost(1));
-  ASSERT_TRUE(Until([&] { return Head(0) == 0 && Head(1) == 0; }, 2 * kFailureTimeout));
-  cluster_->Start(Role::kServer, 1);
-  ASSERT_TRUE(Until([&] { return Whole(2); }, 2 * kFailureTimeout));
-  const SimTool tool(cluster_.get(), "tool", "rebalance", {}, [](const absl::Status&) {});
-  ASSERT_TRUE(Until([&] { return Head(0) == 1 || Head(1) == 1; }, absl::Seconds(20)));
+  ASSERT_NO_FATAL_FAILURE(TurnAHeadTo1());
   table_ = tables.at(Head(0) == 1 ? 0 : 1);
   ASSERT_EQ(Members(Head(0) == 1 ? 0 : 1), (std::vector<std::uint32_t>{1, 0}));
 
@@ -188,12 +191,7 @@ TEST_F(ServersApart, WorkersHearOfAMapOnceAllThreadsActByIt) {
     if (map != nullptr && absl::StartsWith(to, "worker")) told = std::max(told, map->epoch);
   });
   TableInEach();
-  cluster_->Kill(ServerHost(1));
-  ASSERT_TRUE(Until([&] { return Head(0) == 0 && Head(1) == 0; }, 2 * kFailureTimeout));
-  cluster_->Start(Role::kServer, 1);
-  ASSERT_TRUE(Until([&] { return Whole(2); }, 2 * kFailureTimeout));
-  const SimTool tool(cluster_.get(), "tool", "rebalance", {}, [](const absl::Status&) {});
-  ASSERT_TRUE(Until([&] { return Head(0) == 1 || Head(1) == 1; }, absl::Seconds(20)));
+  ASSERT_NO_FATAL_FAILURE(TurnAHeadTo1());
   const std::uint64_t epoch = Map()->epoch;
   Part(0, 1);
   Run(absl::Seconds(2));
