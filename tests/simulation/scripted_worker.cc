@@ -301,8 +301,7 @@ void ScriptedWorker::Submit(const SimTable& table, proto::Op op, std::uint64_t p
     if (table.ragged()) {
       access.result_widths = &call->ragged.widths;
       access.resize = [rows = &call->ragged](std::size_t elements) {
-        rows->values.resize(elements);
-        return static_cast<void*>(rows->values.data());
+        return rows->Resize(elements);
       };
     }
     read.table = &table;

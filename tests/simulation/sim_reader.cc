@@ -131,10 +131,7 @@ void SimReader::Pull() {
   access.result_size = read.counts.size();
   if (table.ragged()) {
     access.result_widths = &call->ragged.widths;
-    access.resize = [rows = &call->ragged](std::size_t elements) {
-      rows->values.resize(elements);
-      return static_cast<void*>(rows->values.data());
-    };
+    access.resize = [rows = &call->ragged](std::size_t elements) { return rows->Resize(elements); };
   }
   Waits(absl::StrCat("a pull of '", table.spec.name, "'"));
   core_->Submit(worker::Slice(access, core_->poster()), {.timeout = kReaderTimeout},

@@ -71,6 +71,11 @@ struct SimTable {
 struct RaggedRows {
   std::vector<std::uint32_t> widths;
   std::vector<std::int64_t> values;
+  // Makes room for the values of a pull (worker::Access::resize).
+  void* Resize(std::size_t elements) {
+    values.resize(elements);
+    return values.data();
+  }
   // Row after row of `table`'s width, with zeros where there is no row. Empty: a width that no push
   // had.
   std::vector<std::int64_t> Spread(const SimTable& table) const;
