@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "runtime/mutants.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/mutants.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::checkpoint {
 namespace {

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "checkpoint/manifest.h"
-#include "runtime/file_system.h"
+#include "runtime/files/file_system.h"
 
 namespace leeway::checkpoint {
 

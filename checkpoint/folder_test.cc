@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "checkpoint/checksum.h"
-#include "runtime/sim_file_system.h"
+#include "runtime/sim/sim_file_system.h"
 
 namespace leeway::checkpoint {
 namespace {

@@ -8,8 +8,8 @@
 #include "checkpoint/checksum.h"
 #include "checkpoint/manifest_tables.h"
 #include "checkpoint/strict_json.h"
-#include "runtime/mutants.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/mutants.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::checkpoint {
 namespace {

@@ -7,10 +7,10 @@
 #include "absl/strings/string_view.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/manifest.h"
-#include "proto/limits.h"
-#include "proto/table_difference.h"
-#include "runtime/mutants.h"
-#include "runtime/status_macros.h"
+#include "proto/messages/limits.h"
+#include "proto/tables/table_difference.h"
+#include "runtime/base/mutants.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::checkpoint {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "checkpoint/safetensors.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::checkpoint {
 namespace {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_replace.h"
 #include "checkpoint/checksum.h"
 #include "checkpoint/folder.h"
-#include "proto/text.h"
+#include "proto/tables/text.h"
 
 namespace leeway::checkpoint {
 namespace {

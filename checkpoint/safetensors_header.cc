@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/strict_json.h"
-#include "proto/text.h"
-#include "runtime/status_macros.h"
+#include "proto/tables/text.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::checkpoint {
 namespace {

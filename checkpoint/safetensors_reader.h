@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "checkpoint/checksum.h"
 #include "checkpoint/safetensors.h"
-#include "runtime/buffer.h"
-#include "runtime/file_system.h"
+#include "runtime/files/file_system.h"
+#include "runtime/memory/buffer.h"
 
 namespace leeway::checkpoint {
 

@@ -8,7 +8,7 @@
 #include "checkpoint/checksum.h"
 #include "checkpoint/safetensors_reader.h"
 #include "checkpoint/safetensors_writer.h"
-#include "runtime/sim_file_system.h"
+#include "runtime/sim/sim_file_system.h"
 
 namespace leeway::checkpoint {
 namespace {

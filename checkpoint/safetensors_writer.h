@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "checkpoint/checksum.h"
 #include "checkpoint/safetensors.h"
-#include "runtime/file_system.h"
+#include "runtime/files/file_system.h"
 
 namespace leeway::checkpoint {
 

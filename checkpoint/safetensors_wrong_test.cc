@@ -3,9 +3,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "checkpoint/safetensors_reader.h"
-#include "proto/text.h"
-#include "runtime/random.h"
-#include "runtime/sim_file_system.h"
+#include "proto/tables/text.h"
+#include "runtime/base/random.h"
+#include "runtime/sim/sim_file_system.h"
 
 namespace leeway::checkpoint {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "proto/text.h"
+#include "proto/tables/text.h"
 
 namespace leeway::checkpoint {
 namespace {

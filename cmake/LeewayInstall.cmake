@@ -5,11 +5,20 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/leeway")
-# What users link with; the others are what these are made of.
+# What users link with, and what these are made of, in the order in which static libraries are linked:
+# each before what it needs.
 set(leeway_public_libraries worker server)
+set(leeway_worker_libraries worker_core worker_requests worker_slicing worker_encoding)
+set(leeway_server_libraries
+    ps_data ps_replication ps_shard ps_table ps_replication_log ps_checkpoint ps_consistency
+    ps_store_factory ps_store_dense ps_store_sparse ps_store ps_store_memory ps_updaters ps_kernels)
+set(leeway_shared_libraries
+    node checkpoint van_mixed van_rdma van_rdma_memory van_rdma_verbs van_shm van_shm_memory van_tcp van_zmq
+    van_session van_address van compress compress_codecs compress_sparse compress_common compress_kernels
+    proto_encoding proto_tables proto_messages runtime_config runtime_loop runtime_files runtime_memory
+    runtime_log runtime_base)
 set(leeway_inner_libraries
-    node checkpoint van compress compress_kernels proto runtime ps_checkpoint ps_store ps_consistency
-    ps_replication ps_updaters ps_kernels)
+    ${leeway_worker_libraries} ${leeway_server_libraries} ${leeway_shared_libraries} proto runtime)
 
 add_library(leeway::server ALIAS leeway_ps)
 set_target_properties(leeway_ps PROPERTIES EXPORT_NAME server OUTPUT_NAME leeway_server)
@@ -40,14 +49,12 @@ write_basic_package_version_file("${CMAKE_BINARY_DIR}/leewayConfigVersion.cmake"
 install(FILES "${CMAKE_BINARY_DIR}/leewayConfig.cmake" "${CMAKE_BINARY_DIR}/leewayConfigVersion.cmake"
   DESTINATION "${package_dir}")
 
-# A static library is linked before what it needs, so the order is from top to bottom.
-set(LEEWAY_PC_INNER "")
-foreach(library node checkpoint van compress compress_kernels proto runtime)
-  string(APPEND LEEWAY_PC_INNER " -lleeway_${library}")
-endforeach()
-set(LEEWAY_PC_SERVER "")
-foreach(library ps_checkpoint ps_store ps_consistency ps_replication ps_updaters ps_kernels)
-  string(APPEND LEEWAY_PC_SERVER " -lleeway_${library}")
+foreach(kind worker server shared)
+  string(TOUPPER ${kind} KIND)
+  set(LEEWAY_PC_${KIND} "")
+  foreach(library ${leeway_${kind}_libraries})
+    string(APPEND LEEWAY_PC_${KIND} " -lleeway_${library}")
+  endforeach()
 endforeach()
 # The installed tree may be moved, and installed elsewhere than it was configured for.
 file(RELATIVE_PATH LEEWAY_PC_TO_PREFIX "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")

@@ -1,5 +1,5 @@
-# One library target a folder, and an include path per target that holds only that
-# folder: `#include "van/van.h"` compiles only in a target that depends on leeway::van.
+# One library target a folder, and an include path per target that holds only the headers of
+# that folder: `#include "van/van.h"` compiles only in a target that depends on leeway::van.
 # That is how the build holds the rule of who may include whom (docs/architecture.md).
 
 set(LEEWAY_STAGE "${CMAKE_BINARY_DIR}/stage")
@@ -20,7 +20,7 @@ if(LEEWAY_SANITIZE)
       -fno-sanitize=null,object-size,vptr -fno-sanitize-recover=undefined)
   endif()
 endif()
-option(LEEWAY_MUTANTS "Build in known bugs that the simulator can switch on (runtime/mutants.h)" OFF)
+option(LEEWAY_MUTANTS "Build in known bugs that the simulator can switch on (runtime/base/mutants.h)" OFF)
 option(LEEWAY_WERROR "Treat warnings as errors" ON)
 if(LEEWAY_WERROR)
   target_compile_options(leeway_flags INTERFACE -Werror)
@@ -83,17 +83,42 @@ function(_leeway_unity target)
   endif()
 endfunction()
 
-# leeway_library(NAME SOURCES a.cc b.cc DEPENDS x y [NO_UNITY]): target leeway_NAME for the current folder,
-# alias leeway::NAME. DEPENDS may name other leeway folders (bare) or imported targets. The
+# _leeway_stage(NAME): an include path that holds the headers of the current folder and of those folders
+# below it that have no target of their own.
+function(_leeway_stage name)
+  file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
+  set(stage "${LEEWAY_STAGE}/${name}")
+  file(REMOVE_RECURSE "${stage}")  # a header that has gone is not found any more
+  file(MAKE_DIRECTORY "${stage}/${folder}")
+  file(GLOB entries CONFIGURE_DEPENDS LIST_DIRECTORIES true "${CMAKE_CURRENT_SOURCE_DIR}/*")
+  foreach(entry ${entries})
+    get_filename_component(base "${entry}" NAME)
+    set(has_target FALSE)
+    if(EXISTS "${entry}/CMakeLists.txt")
+      file(STRINGS "${entry}/CMakeLists.txt" libraries REGEX "^leeway_library")
+      list(LENGTH libraries has_target)
+    endif()
+    if((IS_DIRECTORY "${entry}" AND NOT has_target) OR base MATCHES "\\.h$")
+      file(CREATE_LINK "${entry}" "${stage}/${folder}/${base}" SYMBOLIC)
+    endif()
+  endforeach()
+endfunction()
+
+# leeway_library(NAME [SOURCES a.cc b.cc] DEPENDS x y [NO_UNITY]): target leeway_NAME for the current
+# folder, alias leeway::NAME. DEPENDS may name other leeway folders (bare) or imported targets. The
 # headers are included by the folder's path from the top: "van/van.h", "ps/store/shard_store.h".
 # NO_UNITY, here and below: its files are always compiled one by one.
 function(leeway_library name)
   cmake_parse_arguments(ARG "NO_UNITY" "" "SOURCES;DEPENDS" ${ARGN})
+  _leeway_stage(${name})
   set(stage "${LEEWAY_STAGE}/${name}")
-  file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
-  get_filename_component(parent "${stage}/${folder}" DIRECTORY)
-  file(MAKE_DIRECTORY "${parent}")
-  file(CREATE_LINK "${CMAKE_CURRENT_SOURCE_DIR}" "${stage}/${folder}" SYMBOLIC)
+  if(NOT ARG_SOURCES)
+    add_library(leeway_${name} INTERFACE)
+    add_library(leeway::${name} ALIAS leeway_${name})
+    target_include_directories(leeway_${name} INTERFACE "$<BUILD_INTERFACE:${stage}>")
+    _leeway_link(leeway_${name} INTERFACE ${ARG_DEPENDS})
+    return()
+  endif()
   add_library(leeway_${name} STATIC ${ARG_SOURCES})
   add_library(leeway::${name} ALIAS leeway_${name})
   target_include_directories(leeway_${name} PUBLIC "$<BUILD_INTERFACE:${stage}>")
@@ -107,6 +132,13 @@ function(leeway_library name)
     _leeway_unity(leeway_${name} ${ARG_SOURCES})
   endif()
   _leeway_link(leeway_${name} PUBLIC ${ARG_DEPENDS})
+endfunction()
+
+# leeway_rooms(NAME x y …): one name for several folders that are mostly wanted together.
+function(leeway_rooms name)
+  add_library(leeway_${name} INTERFACE)
+  add_library(leeway::${name} ALIAS leeway_${name})
+  _leeway_link(leeway_${name} INTERFACE ${ARGN})
 endfunction()
 
 # leeway_executable(NAME SOURCES … DEPENDS … [UNTESTED] [NO_UNITY]). UNTESTED: no test runs it, so
@@ -170,6 +202,8 @@ function(_leeway_link target scope)
       target_link_libraries(${target} ${scope} leeway_${dep})
     elseif(dep STREQUAL "nlohmann_json::nlohmann_json")  # headers: nothing for those who only link
       target_link_libraries(${target} ${scope} $<BUILD_INTERFACE:${dep}>)
+    elseif(dep MATCHES "^[a-z_]+$" AND NOT TARGET ${dep} AND NOT dep STREQUAL "${CMAKE_DL_LIBS}")
+      message(FATAL_ERROR "${target} depends on ${dep}, which no folder before it defines")
     else()
       target_link_libraries(${target} ${scope} ${dep})
     endif()

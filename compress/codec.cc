@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway {
 

@@ -10,7 +10,7 @@
 #include <deque>
 #include <optional>
 
-#include "proto/messages.h"
+#include "proto/messages/messages.h"
 
 namespace leeway::compress {
 

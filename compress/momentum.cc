@@ -4,8 +4,8 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "compress/options.h"
-#include "runtime/status_macros.h"
+#include "compress/common/options.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::compress {
 namespace {

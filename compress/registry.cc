@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compress/codecs/builtin.h"
-#include "compress/options.h"
-#include "proto/limits.h"
-#include "runtime/random.h"
-#include "runtime/status_macros.h"
+#include "compress/common/options.h"
+#include "proto/messages/limits.h"
+#include "runtime/base/random.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway {
 namespace compress {

@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "compress/momentum.h"
 #include "leeway/codec.h"
-#include "proto/messages.h"
+#include "proto/messages/messages.h"
 
 namespace leeway::compress {
 

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "compress/codecs/float_codec.h"
+#include "compress/common/float_codec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

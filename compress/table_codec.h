@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "compress/one_pass_feedback.h"
+#include "compress/common/one_pass_feedback.h"
 #include "compress/registry.h"
 #include "leeway/codec.h"
 #include "leeway/table_spec.h"

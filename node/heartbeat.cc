@@ -8,10 +8,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "proto/codec.h"
-#include "proto/messages.h"
-#include "runtime/log.h"
-#include "runtime/mutants.h"
+#include "proto/encoding/encoding.h"
+#include "proto/messages/messages.h"
+#include "runtime/base/mutants.h"
+#include "runtime/log/log.h"
 
 namespace leeway::node {
 

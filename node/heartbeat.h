@@ -8,7 +8,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "runtime/loop.h"
+#include "runtime/loop/loop.h"
 #include "van/van.h"
 
 namespace leeway::node {

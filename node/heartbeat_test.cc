@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "proto/codec.h"
-#include "proto/messages.h"
-#include "runtime/sim_world.h"
+#include "proto/encoding/encoding.h"
+#include "proto/messages/messages.h"
+#include "runtime/sim/sim_world.h"
 #include "van/sim/sim_van.h"
 
 namespace leeway::node::heartbeat_test {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "compress/registry.h"
-#include "proto/limits.h"
+#include "proto/messages/limits.h"
 
 namespace leeway::node {
 

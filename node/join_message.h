@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "leeway/config.h"
-#include "proto/messages.h"
+#include "proto/messages/messages.h"
 
 namespace leeway::node {
 

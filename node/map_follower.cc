@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "runtime/mutants.h"
+#include "runtime/base/mutants.h"
 
 namespace leeway::node {
 

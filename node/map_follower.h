@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "proto/messages.h"
+#include "proto/messages/messages.h"
 
 namespace leeway::node {
 

@@ -8,9 +8,9 @@
 #include "node/join_message.h"
 #include "node/membership_impl.h"
 #include "node/scheduler_url.h"
-#include "runtime/log.h"
-#include "runtime/mutants.h"
-#include "van/reason.h"
+#include "runtime/base/mutants.h"
+#include "runtime/log/log.h"
+#include "van/address/reason.h"
 
 namespace leeway::node {
 namespace {

@@ -10,9 +10,9 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "leeway/config.h"
-#include "proto/messages.h"
-#include "runtime/buffer.h"
-#include "runtime/loop.h"
+#include "proto/messages/messages.h"
+#include "runtime/loop/loop.h"
+#include "runtime/memory/buffer.h"
 #include "van/van.h"
 
 namespace leeway::node {

@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "node/membership_impl.h"
-#include "runtime/log.h"
-#include "runtime/mutants.h"
+#include "runtime/base/mutants.h"
+#include "runtime/log/log.h"
 
 namespace leeway::node {
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "proto/codec.h"
-#include "runtime/sim_world.h"
+#include "proto/encoding/encoding.h"
+#include "runtime/sim/sim_world.h"
 #include "van/sim/sim_van.h"
 
 namespace leeway::node {

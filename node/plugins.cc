@@ -7,8 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "runtime/log.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/log/log.h"
 
 namespace leeway::node {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "proto/codec.h"
-#include "runtime/log.h"
-#include "runtime/mutants.h"
+#include "proto/encoding/encoding.h"
+#include "runtime/base/mutants.h"
+#include "runtime/log/log.h"
 
 namespace leeway::node {
 namespace {

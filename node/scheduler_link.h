@@ -12,8 +12,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "proto/messages.h"
-#include "runtime/loop.h"
+#include "proto/messages/messages.h"
+#include "runtime/loop/loop.h"
 #include "van/van.h"
 
 namespace leeway::node {

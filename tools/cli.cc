@@ -9,8 +9,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "examples/fashion_mnist/idx_data.h"
-#include "tools/commands.h"
 #include "tools/compression/plan.h"
+#include "tools/options/commands.h"
 
 namespace leeway::tools {
 namespace {

@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tools/train_printer.h"
-#include "tools/train_settings.h"
+#include "tools/train/train_printer.h"
+#include "tools/train/train_settings.h"
 
 namespace leeway::tools {
 namespace {

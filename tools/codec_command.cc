@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tools/admin_call.h"
-#include "tools/commands.h"
-#include "tools/role_config.h"
+#include "tools/admin/admin_call.h"
+#include "tools/options/commands.h"
+#include "tools/options/role_config.h"
 
 namespace leeway::tools {
 

@@ -5,9 +5,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "runtime/file_system.h"
-#include "tools/commands.h"
-#include "tools/text_table.h"
+#include "runtime/files/file_system.h"
+#include "tools/format/text_table.h"
+#include "tools/options/commands.h"
 
 namespace leeway::tools {
 namespace {

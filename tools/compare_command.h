@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/train_json.h"
+#include "tools/train/train_json.h"
 
 namespace leeway::tools {
 

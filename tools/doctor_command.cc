@@ -1,10 +1,10 @@
 // `leeway doctor`: what is wrong with this machine for a node, and how to mend it.
 #include <cstdio>
 
-#include "proto/text.h"
-#include "tools/commands.h"
+#include "proto/tables/text.h"
 #include "tools/doctor/facts.h"
 #include "tools/doctor/findings.h"
+#include "tools/options/commands.h"
 
 namespace leeway::tools {
 

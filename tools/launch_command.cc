@@ -5,13 +5,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "tools/commands.h"
 #include "tools/launch/cluster.h"
 #include "tools/launch/guard.h"
 #include "tools/launch/log_files.h"
 #include "tools/launch/output.h"
 #include "tools/launch/supervisor.h"
-#include "tools/role_config.h"
+#include "tools/options/commands.h"
+#include "tools/options/role_config.h"
 
 namespace leeway::tools {
 namespace {

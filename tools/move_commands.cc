@@ -6,11 +6,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "tools/admin_call.h"
-#include "tools/commands.h"
-#include "tools/move_progress.h"
-#include "tools/progress_bar.h"
-#include "tools/role_config.h"
+#include "tools/admin/admin_call.h"
+#include "tools/format/move_progress.h"
+#include "tools/format/progress_bar.h"
+#include "tools/options/commands.h"
+#include "tools/options/role_config.h"
 
 namespace leeway::tools {
 namespace {

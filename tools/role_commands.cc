@@ -6,11 +6,11 @@
 #include "absl/strings/str_cat.h"
 #include "leeway/config.h"
 #include "leeway/server.h"
-#include "proto/text.h"
-#include "runtime/log.h"
-#include "scheduler/scheduler.h"
-#include "tools/commands.h"
-#include "tools/role_config.h"
+#include "proto/tables/text.h"
+#include "runtime/log/log.h"
+#include "scheduler/control/scheduler.h"
+#include "tools/options/commands.h"
+#include "tools/options/role_config.h"
 #include "van/mixed/mixed_van.h"
 
 namespace leeway::tools {

@@ -12,12 +12,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "proto/text.h"
-#include "runtime/address.h"
-#include "tools/commands.h"
-#include "tools/inquiry.h"
-#include "tools/role_config.h"
-#include "tools/status_tables.h"
+#include "proto/tables/text.h"
+#include "runtime/config/address.h"
+#include "tools/admin/inquiry.h"
+#include "tools/format/status_tables.h"
+#include "tools/options/commands.h"
+#include "tools/options/role_config.h"
 
 namespace leeway::tools {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/admin_call.h"
-#include "tools/commands.h"
-#include "tools/role_config.h"
+#include "tools/admin/admin_call.h"
+#include "tools/options/commands.h"
+#include "tools/options/role_config.h"
 
 namespace leeway::tools {
 

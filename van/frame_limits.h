@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "proto/limits.h"
+#include "proto/messages/limits.h"
 #include "van/prefix.h"
 #include "van/van.h"
 

@@ -1,6 +1,6 @@
 #include "van/posted_receive.h"
 
-#include "runtime/mutants.h"
+#include "runtime/base/mutants.h"
 
 namespace leeway::van {
 

@@ -36,8 +36,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "leeway/config.h"
-#include "runtime/buffer.h"
-#include "runtime/loop.h"
+#include "runtime/loop/loop.h"
+#include "runtime/memory/buffer.h"
 #include "van/posted_receive.h"
 
 namespace leeway::van {
@@ -53,7 +53,7 @@ struct Identity {
   std::uint64_t capabilities = 0;  // bits of proto::Capability
 };
 
-// A header (proto/codec.h makes and reads them) and raw payload frames.
+// A header (proto/encoding/encoding.h makes and reads them) and raw payload frames.
 struct Message {
   Buffer header;
   absl::InlinedVector<Buffer, 3> payload;

@@ -8,15 +8,15 @@
 #include <future>
 
 #include "absl/strings/str_cat.h"
-#include "ps/server.h"
-#include "runtime/log.h"
-#include "runtime/real_loop.h"
-#include "runtime/status_macros.h"
-#include "scheduler/scheduler.h"
+#include "ps/control/server.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/log/log.h"
+#include "runtime/loop/real_loop.h"
+#include "scheduler/control/scheduler.h"
 #include "van/mixed/mixed_van.h"
 #include "van/tcp/tcp_van.h"
 #include "van/zmq/zmq_van.h"
-#include "worker/client.h"
+#include "worker/client/client.h"
 
 namespace leeway::bench {
 namespace {

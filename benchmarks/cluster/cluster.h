@@ -12,7 +12,7 @@
 #include "harness/child.h"
 #include "leeway/config.h"
 #include "leeway/worker.h"
-#include "runtime/loop.h"
+#include "runtime/loop/loop.h"
 #include "van/van.h"
 
 namespace leeway::bench {

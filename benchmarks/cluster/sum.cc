@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "harness/stopwatch.h"
+#include "ps/store/factory/new_shard_store.h"
 #include "ps/store/shard_store.h"
-#include "runtime/buffer.h"
+#include "runtime/memory/buffer.h"
 
 namespace leeway::bench {
 namespace {

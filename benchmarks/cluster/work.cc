@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "harness/normal_values.h"
 #include "harness/stopwatch.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::bench {
 namespace {

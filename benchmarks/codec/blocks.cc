@@ -5,7 +5,7 @@
 #include "compress/kernels/kernels.h"
 #include "compress/registry.h"
 #include "harness/normal_values.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::bench {
 namespace {

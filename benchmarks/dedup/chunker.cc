@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "runtime/random.h"
+#include "runtime/base/random.h"
 
 namespace leeway::bench {
 namespace {

@@ -16,8 +16,8 @@
 #include "compress/registry.h"
 #include "dedup/chunker.h"
 #include "dedup/streams.h"
-#include "runtime/random.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/random.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::bench {
 namespace {

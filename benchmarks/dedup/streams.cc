@@ -17,8 +17,8 @@
 #include "examples/wordnet/graph.h"
 #include "examples/wordnet/sampler.h"
 #include "examples/wordnet/synsets.h"
-#include "runtime/random.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/random.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::bench {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/random.h"
+#include "runtime/base/random.h"
 
 namespace leeway::bench {
 

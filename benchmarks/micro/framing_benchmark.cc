@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "benchmark/benchmark.h"
-#include "proto/codec.h"
+#include "proto/encoding/encoding.h"
 
 namespace leeway {
 namespace {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "benchmark/benchmark.h"
-#include "runtime/random.h"
-#include "worker/group_keys.h"
-#include "worker/slice.h"
+#include "runtime/base/random.h"
+#include "worker/slicing/group_keys.h"
+#include "worker/slicing/slice.h"
 
 namespace leeway {
 namespace {

@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "benchmark/benchmark.h"
-#include "proto/layout.h"
+#include "proto/messages/layout.h"
+#include "ps/store/factory/new_shard_store.h"
 #include "ps/store/shard_store.h"
-#include "runtime/random.h"
+#include "runtime/base/random.h"
 
 namespace leeway {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "benchmark/benchmark.h"
-#include "runtime/real_loop.h"
+#include "runtime/loop/real_loop.h"
 #include "van/shm/shm_van.h"
 #include "van/tcp/tcp_van.h"
 #include "van/zmq/zmq_van.h"

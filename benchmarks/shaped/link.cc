@@ -11,7 +11,7 @@
 #include <initializer_list>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::bench {
 namespace {

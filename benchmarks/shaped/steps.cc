@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "harness/stopwatch.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::bench {
 namespace {

@@ -29,13 +29,13 @@
 #include <memory>
 #include <vector>
 
-#include "compress/byte_io.h"
 #include "compress/codecs/builtin.h"
-#include "compress/codecs/float_codec.h"
+#include "compress/common/byte_io.h"
+#include "compress/common/float_codec.h"
+#include "compress/common/options.h"
 #include "compress/kernels/kernels.h"
-#include "compress/largest.h"
-#include "compress/options.h"
-#include "runtime/status_macros.h"
+#include "compress/sparse/largest.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::compress {
 namespace {

@@ -3,11 +3,11 @@
 #include <memory>
 #include <vector>
 
-#include "compress/byte_io.h"
+#include "compress/common/byte_io.h"
 #include "compress/registry.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/random.h"
+#include "runtime/base/random.h"
 
 namespace leeway::compress {
 namespace bloom_test {

@@ -19,7 +19,7 @@
 // Options: RATIO (default 0.01, above 0 and at most 1); momentum = m (default 0.9, from 0 to below
 // 1); clip (default 0: off; up to 1e30), the largest L2 norm of a message's gradient: for N workers
 // give the paper's N^(-1/2) times the threshold; warmup (default 0, whole, up to 1e9), in messages.
-// Message: compress/sparse_message.h.
+// Message: compress/sparse/sparse_message.h.
 // NaN and infinity are refused, and the state stays as it is. A state that is given with either in
 // it, which no call here has left there, is refused too.
 // Limits: 2^32 − 1 elements in a message; no separate rows, since it has a state. A −0 that
@@ -30,12 +30,12 @@
 #include <vector>
 
 #include "compress/codecs/builtin.h"
+#include "compress/common/options.h"
 #include "compress/kernels/kernels.h"
-#include "compress/largest.h"
-#include "compress/options.h"
-#include "compress/rms.h"
-#include "compress/sparse_message.h"
-#include "runtime/status_macros.h"
+#include "compress/sparse/largest.h"
+#include "compress/sparse/rms.h"
+#include "compress/sparse/sparse_message.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::compress {
 namespace {

@@ -6,7 +6,7 @@
 #include "compress/registry.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/random.h"
+#include "runtime/base/random.h"
 
 namespace leeway::compress {
 namespace dgc_test {

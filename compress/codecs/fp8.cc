@@ -25,7 +25,7 @@
 #include <memory>
 
 #include "compress/codecs/builtin.h"
-#include "compress/codecs/scaled_bytes.h"
+#include "compress/common/scaled_bytes.h"
 
 namespace leeway::compress {
 namespace {

@@ -15,10 +15,10 @@
 #include <string>
 
 #include "compress/codecs/builtin.h"
-#include "compress/codecs/float_codec.h"
+#include "compress/common/float_codec.h"
+#include "compress/common/options.h"
 #include "compress/kernels/kernels.h"
-#include "compress/options.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::compress {
 namespace {

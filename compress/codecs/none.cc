@@ -3,9 +3,9 @@
 #include <memory>
 
 #include "compress/codecs/builtin.h"
-#include "compress/codecs/float_codec.h"
-#include "compress/options.h"
-#include "runtime/status_macros.h"
+#include "compress/common/float_codec.h"
+#include "compress/common/options.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::compress {
 namespace {

@@ -21,14 +21,14 @@
 #include <cmath>
 #include <memory>
 
-#include "compress/byte_io.h"
 #include "compress/codecs/builtin.h"
-#include "compress/codecs/float_codec.h"
-#include "compress/codecs/groups.h"
+#include "compress/common/byte_io.h"
+#include "compress/common/float_codec.h"
+#include "compress/common/groups.h"
+#include "compress/common/one_pass_feedback.h"
+#include "compress/common/options.h"
 #include "compress/kernels/kernels.h"
-#include "compress/one_pass_feedback.h"
-#include "compress/options.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::compress {
 namespace {

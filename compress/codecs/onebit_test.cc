@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "compress/codecs/descent.h"
-#include "compress/codecs/groups_testing.h"
+#include "compress/common/descent.h"
 #include "compress/registry.h"
+#include "compress/testing/groups_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

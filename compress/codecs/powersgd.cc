@@ -36,14 +36,14 @@
 #include <memory>
 #include <vector>
 
-#include "compress/byte_io.h"
 #include "compress/codecs/builtin.h"
-#include "compress/codecs/float_codec.h"
-#include "compress/codecs/message_floats.h"
+#include "compress/common/byte_io.h"
+#include "compress/common/float_codec.h"
+#include "compress/common/message_floats.h"
+#include "compress/common/options.h"
 #include "compress/kernels/kernels.h"
-#include "compress/options.h"
-#include "runtime/random.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/random.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::compress {
 namespace {

@@ -30,10 +30,10 @@
 #include <memory>
 
 #include "compress/codecs/builtin.h"
-#include "compress/codecs/dithering.h"
-#include "compress/codecs/groups.h"
-#include "compress/options.h"
-#include "runtime/status_macros.h"
+#include "compress/common/dithering.h"
+#include "compress/common/groups.h"
+#include "compress/common/options.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::compress {
 namespace {

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "compress/codecs/descent.h"
-#include "compress/codecs/groups_testing.h"
+#include "compress/common/descent.h"
 #include "compress/registry.h"
+#include "compress/testing/groups_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/random.h"
+#include "runtime/base/random.h"
 
 namespace leeway::compress::groups_testing {
 namespace {

@@ -7,7 +7,7 @@
 //   floor((i + 1) n / k), one place is drawn in each, and all are moved on by one offset drawn from
 //   [0, n), modulo n. So there are exactly k different ones, and each place is taken with
 //   probability k / n, whatever the lengths of the stretches. A draw from [0, m) is floor(r m /
-//   2^64) with the random number r = RandomAt(seed, row, i) of runtime/random.h, i = k for the
+//   2^64) with the random number r = RandomAt(seed, row, i) of runtime/base/random.h, i = k for the
 //   offset.
 //
 // Options: RATIO (default 0.01, above 0 and at most 1); scale=1 sends n / k times the value, so
@@ -24,14 +24,14 @@
 #include <limits>
 #include <memory>
 
-#include "compress/byte_io.h"
 #include "compress/codecs/builtin.h"
-#include "compress/codecs/float_codec.h"
+#include "compress/common/byte_io.h"
+#include "compress/common/float_codec.h"
+#include "compress/common/options.h"
 #include "compress/kernels/kernels.h"
-#include "compress/largest.h"
-#include "compress/options.h"
-#include "runtime/random.h"
-#include "runtime/status_macros.h"
+#include "compress/sparse/largest.h"
+#include "runtime/base/random.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::compress {
 namespace {

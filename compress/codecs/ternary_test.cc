@@ -3,11 +3,11 @@
 #include <cmath>
 #include <vector>
 
-#include "compress/codecs/descent.h"
-#include "compress/codecs/groups_testing.h"
+#include "compress/common/descent.h"
+#include "compress/testing/groups_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/random.h"
+#include "runtime/base/random.h"
 
 namespace leeway::compress::groups_testing {
 namespace {

@@ -7,9 +7,8 @@
 //
 // Options: T (default 0.001, above 0 and at most 1e30); relative=1: T times the root mean square of
 // the message, or of each row where rows are separate, is the threshold (default 0: T itself).
-// Message: compress/sparse_message.h; many elements make it a bitmap and then all the values, so
-// that it is never more than a byte longer than these.
-// NaN and infinity are refused.
+// Message: compress/sparse/sparse_message.h; many elements make it a bitmap and then all the
+// values, so that it is never more than a byte longer than these. NaN and infinity are refused.
 // Limits: 2^32 − 1 elements in a message. A −0 that DecodeAdd meets where nothing was sent stays.
 #include <algorithm>
 #include <bit>
@@ -19,11 +18,11 @@
 #include <vector>
 
 #include "compress/codecs/builtin.h"
-#include "compress/largest.h"
-#include "compress/options.h"
-#include "compress/rms.h"
-#include "compress/sparse_message.h"
-#include "runtime/status_macros.h"
+#include "compress/common/options.h"
+#include "compress/sparse/largest.h"
+#include "compress/sparse/rms.h"
+#include "compress/sparse/sparse_message.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::compress {
 namespace {

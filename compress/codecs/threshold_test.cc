@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "compress/registry.h"
-#include "compress/rms.h"
+#include "compress/sparse/rms.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/random.h"
+#include "runtime/base/random.h"
 
 namespace leeway::compress {
 namespace threshold_test {

@@ -8,17 +8,17 @@
 // Options: RATIO (default 0.01, above 0 and at most 1); values=fp32 or values=fp16 (default fp32):
 // what the values are sent as. fp16 rounds to nearest, magnitudes above 65504 to that; error
 // feedback keeps the difference.
-// Message: compress/sparse_message.h. At 1 % that is 1.07 bytes for a place and 4 for its value.
-// NaN and infinity anywhere in the message are refused.
-// Limits: 2^32 − 1 elements in a message. A −0 that DecodeAdd meets where nothing was sent stays.
+// Message: compress/sparse/sparse_message.h. At 1 % that is 1.07 bytes for a place and 4 for its
+// value. NaN and infinity anywhere in the message are refused. Limits: 2^32 − 1 elements in a
+// message. A −0 that DecodeAdd meets where nothing was sent stays.
 #include <memory>
 #include <vector>
 
 #include "compress/codecs/builtin.h"
-#include "compress/largest.h"
-#include "compress/options.h"
-#include "compress/sparse_message.h"
-#include "runtime/status_macros.h"
+#include "compress/common/options.h"
+#include "compress/sparse/largest.h"
+#include "compress/sparse/sparse_message.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::compress {
 namespace {

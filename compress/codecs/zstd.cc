@@ -23,12 +23,12 @@
 #include <memory>
 #include <new>
 
-#include "compress/byte_io.h"
 #include "compress/codecs/builtin.h"
-#include "compress/codecs/float_codec.h"
+#include "compress/common/byte_io.h"
+#include "compress/common/float_codec.h"
+#include "compress/common/options.h"
 #include "compress/kernels/kernels.h"
-#include "compress/options.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::compress {
 namespace {

@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "compress/codec_samples.h"
 #include "compress/fuzz/codec_input.h"
 #include "compress/registry.h"
+#include "compress/testing/codec_samples.h"
 
 namespace leeway::compress {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "compress/codec_samples.h"
 #include "compress/fuzz/codec_input.h"
+#include "compress/testing/codec_samples.h"
 #include "gtest/gtest.h"
 
 namespace leeway::compress {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "compress/codec_samples.h"
 #include "compress/fuzz/codec_input.h"
 #include "compress/registry.h"
-#include "runtime/random.h"
+#include "compress/testing/codec_samples.h"
+#include "runtime/base/random.h"
 
 namespace leeway::compress {
 namespace {

@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "leeway/dtype.h"
-#include "runtime/random.h"
+#include "runtime/base/random.h"
 
 namespace leeway::compress {
 namespace halves_test {

@@ -18,7 +18,7 @@
 #include "compress/kernels/sign_kernels.h"
 #include "compress/kernels/sketch_kernels.h"
 #include "compress/kernels/sparse_kernels.h"
-#include "runtime/instruction_level.h"
+#include "runtime/base/instruction_level.h"
 
 namespace leeway::compress {
 

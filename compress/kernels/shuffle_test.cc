@@ -4,7 +4,7 @@
 #include "compress/kernels/kernels.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/random.h"
+#include "runtime/base/random.h"
 
 namespace leeway::compress {
 namespace shuffle_test {

@@ -6,8 +6,8 @@
 #include "compress/kernels/kernels.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/mix.h"
-#include "runtime/random.h"
+#include "runtime/base/mix.h"
+#include "runtime/base/random.h"
 
 namespace leeway::compress {
 namespace sketch_test {

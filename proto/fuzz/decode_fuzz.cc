@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "proto/codec.h"
+#include "proto/encoding/encoding.h"
 
 namespace {
 

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "checkpoint/folder.h"
-#include "ps/checkpoint/test_model.h"
+#include "ps/checkpoint/testing/test_model.h"
 #include "ps/checkpoint/verify.h"
-#include "runtime/sim_file_system.h"
+#include "runtime/sim/sim_file_system.h"
 
 namespace leeway::ps {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "ps/checkpoint/export_tables.h"
 #include "ps/checkpoint/shard_file.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
 namespace {

@@ -8,7 +8,7 @@
 #include "checkpoint/manifest.h"
 #include "checkpoint/safetensors_writer.h"
 #include "ps/checkpoint/verify.h"
-#include "runtime/file_system.h"
+#include "runtime/files/file_system.h"
 
 namespace leeway::ps {
 

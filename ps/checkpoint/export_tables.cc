@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "proto/layout.h"
+#include "proto/messages/layout.h"
 #include "ps/store/elements.h"
 #include "ps/store/initial_values.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
 namespace {

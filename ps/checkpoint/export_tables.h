@@ -12,7 +12,7 @@
 #include "checkpoint/safetensors_writer.h"
 #include "leeway/table_spec.h"
 #include "ps/store/frozen_piece.h"
-#include "runtime/file_system.h"
+#include "runtime/files/file_system.h"
 
 namespace leeway::ps {
 

@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/safetensors_reader.h"
-#include "ps/checkpoint/test_model.h"
+#include "ps/checkpoint/testing/test_model.h"
 #include "ps/store/frozen_piece.h"
-#include "runtime/sim_file_system.h"
+#include "runtime/sim/sim_file_system.h"
 
 namespace leeway::ps {
 namespace {

@@ -9,9 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "checkpoint/checksum.h"
 #include "ps/checkpoint/export.h"
-#include "ps/checkpoint/test_model.h"
+#include "ps/checkpoint/testing/test_model.h"
 #include "ps/checkpoint/verify.h"
-#include "runtime/sim_file_system.h"
+#include "ps/store/factory/new_shard_store.h"
+#include "runtime/sim/sim_file_system.h"
 
 namespace leeway::ps {
 namespace {

@@ -4,7 +4,7 @@
 #include "ps/checkpoint/shard_file.h"
 #include "ps/store/feedback.h"
 #include "ps/store/shard_store.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
 

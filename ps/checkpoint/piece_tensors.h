@@ -13,7 +13,7 @@
 #include "checkpoint/safetensors.h"
 #include "leeway/table_spec.h"
 #include "ps/store/frozen_piece.h"
-#include "runtime/buffer.h"
+#include "runtime/memory/buffer.h"
 
 namespace leeway::ps {
 

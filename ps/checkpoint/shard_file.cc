@@ -6,7 +6,7 @@
 #include "checkpoint/safetensors_writer.h"
 #include "ps/checkpoint/piece_tensors.h"
 #include "ps/checkpoint/shard_metadata.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
 

@@ -10,9 +10,9 @@
 #include "absl/status/statusor.h"
 #include "checkpoint/folder.h"
 #include "leeway/table_spec.h"
-#include "proto/messages.h"
+#include "proto/messages/messages.h"
 #include "ps/store/frozen_piece.h"
-#include "runtime/file_system.h"
+#include "runtime/files/file_system.h"
 
 namespace leeway::ps {
 

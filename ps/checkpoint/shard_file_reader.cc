@@ -8,13 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "checkpoint/checksum.h"
 #include "checkpoint/safetensors_reader.h"
-#include "proto/layout.h"
-#include "proto/limits.h"
+#include "proto/messages/layout.h"
+#include "proto/messages/limits.h"
 #include "ps/checkpoint/manifest_updaters.h"
 #include "ps/checkpoint/piece_tensors.h"
 #include "ps/checkpoint/shard_file.h"
 #include "ps/checkpoint/shard_metadata.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "ps/checkpoint/piece_tensors.h"
-#include "ps/checkpoint/test_model.h"
-#include "runtime/sim_file_system.h"
+#include "ps/checkpoint/testing/test_model.h"
+#include "runtime/sim/sim_file_system.h"
 
 namespace leeway::ps {
 namespace {
@@ -102,7 +102,6 @@ TEST_F(ShardFileTest, TensorsAreNamedShapedAndAlignedAsDescribed) {
     EXPECT_EQ(tensor["data_offsets"][0].get<std::size_t>() % sizes.at(tensor["dtype"]), 0u) << name;
   }
   // 9000 elements of 2 bytes: blocks of 2048.
-  using Json = nlohmann::json;
   const Json& block = header["table/w/block/1/block/4/values"];
   EXPECT_EQ(block["dtype"], "BF16");
   EXPECT_EQ(block["shape"], Json({808}));

@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "checkpoint/strict_json.h"
-#include "proto/limits.h"
-#include "runtime/status_macros.h"
+#include "proto/messages/limits.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
 namespace {

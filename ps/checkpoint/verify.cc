@@ -1,7 +1,7 @@
 #include "ps/checkpoint/verify.h"
 
 #include "ps/checkpoint/shard_file.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
 

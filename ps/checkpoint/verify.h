@@ -9,7 +9,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "checkpoint/manifest.h"
-#include "runtime/file_system.h"
+#include "runtime/files/file_system.h"
 
 namespace leeway::ps {
 

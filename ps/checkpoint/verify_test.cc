@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "checkpoint/checksum.h"
-#include "ps/checkpoint/test_model.h"
-#include "runtime/sim_file_system.h"
+#include "ps/checkpoint/testing/test_model.h"
+#include "runtime/sim/sim_file_system.h"
 
 namespace leeway::ps {
 namespace {

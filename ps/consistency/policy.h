@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "leeway/consistency.h"
-#include "proto/messages.h"
+#include "proto/messages/messages.h"
 
 namespace leeway::ps {
 

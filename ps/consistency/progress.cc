@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/mutants.h"
+#include "runtime/base/mutants.h"
 
 namespace leeway::ps {
 namespace {

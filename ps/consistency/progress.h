@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "proto/messages.h"
+#include "proto/messages/messages.h"
 #include "ps/consistency/policy.h"
-#include "runtime/mutants.h"
+#include "runtime/base/mutants.h"
 
 namespace leeway::ps {
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "ps/kernels/hard_values.h"
 #include "ps/kernels/kernels.h"
-#include "runtime/random.h"
+#include "ps/kernels/testing/hard_values.h"
+#include "runtime/base/random.h"
 
 namespace leeway::ps {
 namespace {

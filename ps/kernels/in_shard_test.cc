@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "proto/layout.h"
+#include "proto/messages/layout.h"
 #include "ps/kernels/kernels.h"
-#include "runtime/random.h"
+#include "runtime/base/random.h"
 
 namespace leeway::ps {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "leeway/dtype.h"
 #include "ps/kernels/update_terms.h"
-#include "runtime/instruction_level.h"
+#include "runtime/base/instruction_level.h"
 
 namespace leeway::ps {
 

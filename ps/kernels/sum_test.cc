@@ -2,8 +2,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "ps/kernels/hard_values.h"
 #include "ps/kernels/kernels.h"
+#include "ps/kernels/testing/hard_values.h"
 
 namespace leeway::ps {
 namespace {

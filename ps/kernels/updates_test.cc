@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "ps/kernels/hard_values.h"
 #include "ps/kernels/kernels.h"
+#include "ps/kernels/testing/hard_values.h"
 
 namespace leeway::ps {
 namespace {

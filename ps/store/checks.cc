@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include "proto/layout.h"
+#include "proto/messages/layout.h"
 #include "ps/kernels/kernels.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
 namespace {

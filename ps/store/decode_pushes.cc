@@ -6,12 +6,12 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_join.h"
-#include "compress/coded_rows.h"
-#include "compress/halves.h"
+#include "compress/common/halves.h"
 #include "compress/kernels/kernels.h"
-#include "proto/layout.h"
+#include "compress/sparse/coded_rows.h"
+#include "proto/messages/layout.h"
 #include "ps/store/checks.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
 

@@ -8,7 +8,7 @@
 
 #include "compress/registry.h"
 #include "compress/table_codec.h"
-#include "ps/store/store_test_util.h"
+#include "ps/store/testing/store_test_util.h"
 
 namespace leeway::ps::feedback_test {
 namespace {

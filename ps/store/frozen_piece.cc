@@ -1,10 +1,10 @@
 #include "ps/store/frozen_piece.h"
 
-#include "proto/limits.h"
+#include "proto/messages/limits.h"
 #include "ps/store/checks.h"
 #include "ps/store/feedback.h"
-#include "runtime/random.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/random.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
 namespace {

@@ -10,7 +10,7 @@
 #include "leeway/dtype.h"
 #include "leeway/table_spec.h"
 #include "leeway/updater.h"
-#include "runtime/buffer.h"
+#include "runtime/memory/buffer.h"
 
 namespace leeway::ps {
 

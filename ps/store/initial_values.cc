@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ps/store/elements.h"
-#include "runtime/random.h"
+#include "runtime/base/random.h"
 
 namespace leeway::ps {
 namespace {

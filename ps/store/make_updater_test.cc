@@ -1,4 +1,4 @@
-#include "ps/store/store_test_util.h"
+#include "ps/store/testing/store_test_util.h"
 
 namespace leeway::ps {
 namespace {

@@ -1,38 +1,6 @@
 #include "ps/store/shard_store.h"
 
-#include <utility>
-
-#include "compress/table_codec.h"
-#include "ps/store/coded_store.h"
-#include "ps/store/dense_store.h"
-#include "ps/store/ragged_store.h"
-#include "ps/store/sparse_store.h"
-
 namespace leeway::ps {
-namespace {
-
-std::unique_ptr<ShardStore> NewPlainStore(const TableSpec& spec, const StorePlace& place,
-                                          const Updater* updater) {
-  switch (spec.kind) {
-    case TableKind::kSparse:
-      return NewSparseStore(spec, place, updater);
-    case TableKind::kRagged:
-      return NewRaggedStore(spec, place, updater);
-    case TableKind::kDense:
-      break;
-  }
-  return NewDenseStore(spec, place, updater);
-}
-
-}  // namespace
-
-std::unique_ptr<ShardStore> NewShardStore(const TableSpec& spec, const StorePlace& place,
-                                          const Updater* updater) {
-  std::unique_ptr<ShardStore> plain = NewPlainStore(spec, place, updater);
-  absl::StatusOr<compress::TableCodecs> codecs = compress::TableCodecsOf(spec);
-  if (!codecs.ok() || !codecs->encodes()) return plain;
-  return NewCodedStore(spec, place, updater, *std::move(codecs), std::move(plain));
-}
 
 absl::StatusOr<FeedbackBlock> ShardStore::OpenFeedback(std::uint64_t, bool) {
   return absl::FailedPreconditionError("only dense tables have blocks with feedback");

@@ -16,10 +16,10 @@
 #include "compress/codec_schedule.h"
 #include "leeway/table_spec.h"
 #include "leeway/updater.h"
-#include "proto/messages.h"
+#include "proto/messages/messages.h"
 #include "ps/store/frozen_piece.h"
-#include "ps/store/table_memory.h"
-#include "runtime/buffer.h"
+#include "ps/store/memory/table_memory.h"
+#include "runtime/memory/buffer.h"
 
 namespace leeway::ps {
 
@@ -128,7 +128,7 @@ class ShardStore {
   virtual absl::StatusOr<bool> EncodedNonFinite(const PushView& /*push*/) const { return false; }
 
   // From now on updates are made by `updater`, of the same kind with the same state, and with the
-  // rates of `spec`: of the same table with other settings (proto/settings_schedule.h).
+  // rates of `spec`: of the same table with other settings (proto/messages/settings_schedule.h).
   virtual void UseSettings(const TableSpec& spec, const Updater* updater) = 0;
 
   // Checks and applies one push. Where there is no memory std::bad_alloc is thrown; nothing of a
@@ -176,7 +176,8 @@ class ShardStore {
   virtual absl::StatusOr<std::uint64_t> LoadElsewhere(const FrozenPiece& piece,
                                                       std::uint64_t block_bytes) = 0;
 
-  // ---- dense tables whose replies are encoded (ps/store/coded_store.h); of others nothing happens
+  // ---- dense tables whose replies are encoded (ps/store/dense/coded_store.h); of others nothing
+  // happens
 
   // Whether a new version of the block has to be made before such a pull is answered. Replicas make
   // theirs when they are told.
@@ -226,10 +227,6 @@ struct StorePlace {
   // Decides how keys are hashed, and nothing that can be seen. Who chooses keys must not know it.
   std::uint64_t hash_seed = 0;
 };
-
-// `updater` outlives the store and supports the table's dtype.
-std::unique_ptr<ShardStore> NewShardStore(const TableSpec& spec, const StorePlace& place,
-                                          const Updater* updater);
 
 // The updater a description asks for, or why there is none: NOT_FOUND names the known ones,
 // INVALID_ARGUMENT an unknown hyper-parameter, a value out of range or an unsupported dtype.

@@ -4,7 +4,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "ps/store/shard_store.h"
-#include "runtime/prefetch.h"
+#include "runtime/memory/prefetch.h"
 
 namespace leeway::ps {
 namespace {

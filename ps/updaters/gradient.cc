@@ -10,7 +10,7 @@
 #include "ps/updaters/builtin.h"
 #include "ps/updaters/kernel.h"
 #include "ps/updaters/parameters.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
 namespace {

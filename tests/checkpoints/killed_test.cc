@@ -11,11 +11,11 @@
 #include "checkpoint/folder.h"
 #include "ps/checkpoint/export.h"
 #include "ps/checkpoint/verify.h"
-#include "runtime/sanitized.h"
-#include "runtime/sim_file_system.h"
+#include "runtime/memory/sanitized.h"
+#include "runtime/sim/sim_file_system.h"
 #include "tests/checkpoints/plain_reader.h"
 #include "tests/simulation/sim_cluster.h"
-#include "worker/slice.h"
+#include "worker/slicing/slice.h"
 
 namespace leeway::simulation {
 namespace {

@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "ps/checkpoint/export.h"
 #include "ps/checkpoint/verify.h"
-#include "runtime/file_system.h"
+#include "runtime/files/file_system.h"
 #include "tests/checkpoints/plain_reader.h"
 #include "tests/checkpoints/training.h"
 #include "tests/support/local_cluster.h"

@@ -12,8 +12,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
-#include "runtime/log.h"
-#include "runtime/sanitized.h"
+#include "runtime/log/log.h"
+#include "runtime/memory/sanitized.h"
 
 namespace leeway::tests {
 namespace {

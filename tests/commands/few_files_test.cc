@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/commands/cluster.h"
 #include "tests/commands/programs.h"
-#include "van/tcp/tcp_attacker.h"
+#include "van/testing/tcp_attacker.h"
 
 namespace leeway::tests {
 namespace {

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "proto/messages.h"
+#include "proto/messages/messages.h"
 #include "tests/commands/cluster.h"
 #include "tests/commands/programs.h"
 #include "tests/commands/raw_peer.h"

@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "proto/codec.h"
-#include "runtime/address.h"
+#include "proto/encoding/encoding.h"
+#include "runtime/config/address.h"
 #include "tests/commands/command.h"
 #include "van/prefix.h"
 #include "van/tcp/tcp_format.h"

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/sanitized.h"
+#include "runtime/memory/sanitized.h"
 #include "tests/commands/cluster.h"
 #include "tests/commands/programs.h"
 

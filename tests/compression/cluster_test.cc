@@ -11,7 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "leeway/worker.h"
-#include "runtime/random.h"
+#include "runtime/base/random.h"
 #include "tests/support/local_cluster.h"
 
 namespace leeway::tests {

@@ -14,14 +14,15 @@
 #include <string>
 #include <vector>
 
-#include "compress/codec_samples.h"
 #include "compress/table_codec.h"
+#include "compress/testing/codec_samples.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "ps/store/factory/new_shard_store.h"
 #include "ps/store/shard_store.h"
-#include "runtime/random.h"
-#include "worker/pulled_blocks.h"
-#include "worker/push_encoder.h"
+#include "runtime/base/random.h"
+#include "worker/encoding/push_encoder.h"
+#include "worker/slicing/pulled_blocks.h"
 
 namespace leeway {
 namespace {

@@ -19,7 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "leeway/worker.h"
-#include "runtime/random.h"
+#include "runtime/base/random.h"
 #include "tests/commands/cluster.h"
 
 namespace leeway::tests {

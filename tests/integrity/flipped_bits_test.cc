@@ -14,8 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
-#include "runtime/random.h"
-#include "runtime/sanitized.h"
+#include "runtime/base/random.h"
+#include "runtime/memory/sanitized.h"
 #include "tests/integrity/flipping_proxy.h"
 #include "tests/support/local_cluster.h"
 

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/unique_fd.h"
+#include "runtime/base/unique_fd.h"
 #include "van/van.h"
 
 namespace leeway::tests {

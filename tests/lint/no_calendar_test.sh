@@ -3,7 +3,7 @@
 # time it is, each for people to read.
 set -euo pipefail
 cd "$1"
-allowed='^(runtime/real_host\.cc|runtime/log\.cc):'
+allowed='^(runtime/loop/real_host\.cc|runtime/log/log\.cc):'
 found=$(grep -rnE 'absl::Now\(|system_clock|gettimeofday|CLOCK_REALTIME|[^_a-z]time\((NULL|nullptr|0)\)' \
   --include='*.cc' --include='*.h' \
   checkpoint compress examples include node proto ps runtime scheduler tools van worker |
@@ -12,7 +12,7 @@ found=$(grep -rnE 'absl::Now\(|system_clock|gettimeofday|CLOCK_REALTIME|[^_a-z]t
 wall=$(grep -rnE '\bWallTime\(' --include='*.cc' checkpoint node ps scheduler worker |
   grep -vE '_test\.cc:|manifest\.time = ' || true)
 if [[ -n $found$wall ]]; then
-  echo "these go by the calendar; runtime/monotonic_time.h does not:"
+  echo "these go by the calendar; runtime/base/monotonic_time.h does not:"
   echo "$found"
   echo "$wall"
   exit 1

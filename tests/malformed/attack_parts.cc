@@ -1,6 +1,6 @@
 #include "tests/malformed/attack_parts.h"
 
-#include "proto/codec.h"
+#include "proto/encoding/encoding.h"
 
 namespace leeway::tests {
 namespace {

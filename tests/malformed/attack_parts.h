@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "proto/messages.h"
-#include "runtime/random.h"
+#include "proto/messages/messages.h"
+#include "runtime/base/random.h"
 #include "van/prefix.h"
 
 namespace leeway::tests {

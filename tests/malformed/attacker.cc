@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "proto/codec.h"
+#include "proto/encoding/encoding.h"
 #include "tests/malformed/attack_parts.h"
-#include "van/envelope.h"
+#include "van/session/envelope.h"
 
 namespace leeway::tests {
 namespace {

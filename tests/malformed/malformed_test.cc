@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "tests/malformed/attacker.h"
 #include "tests/support/local_cluster.h"
-#include "tools/inquiry.h"
+#include "tools/admin/inquiry.h"
 
 namespace leeway::tests {
 namespace {

@@ -1,4 +1,4 @@
-// The known bugs of runtime/mutants.h: what each breaks, and what sees it.
+// The known bugs of runtime/base/mutants.h: what each breaks, and what sees it.
 #ifndef LEEWAY_TESTS_MUTANTS_CATALOGUE_H_
 #define LEEWAY_TESTS_MUTANTS_CATALOGUE_H_
 

@@ -24,8 +24,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "runtime/log.h"
-#include "runtime/mutants.h"
+#include "runtime/base/mutants.h"
+#include "runtime/log/log.h"
 #include "tests/mutants/catalogue.h"
 #include "tests/simulation/seed_runner.h"
 

@@ -12,8 +12,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/random.h"
-#include "runtime/sanitized.h"
+#include "runtime/base/random.h"
+#include "runtime/memory/sanitized.h"
 #include "tests/random_operations/random_table.h"
 #include "tests/support/local_cluster.h"
 

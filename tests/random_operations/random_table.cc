@@ -1,6 +1,6 @@
 #include "tests/random_operations/random_table.h"
 
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::tests {
 

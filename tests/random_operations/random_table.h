@@ -18,7 +18,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "leeway/worker.h"
-#include "runtime/random.h"
+#include "runtime/base/random.h"
 #include "tests/random_operations/plain_updater.h"
 
 namespace leeway::tests {

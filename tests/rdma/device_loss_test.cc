@@ -5,11 +5,11 @@
 
 #include "gtest/gtest.h"
 #include "tests/support/local_cluster.h"
+#include "van/address/tcp_address.h"
 #include "van/mixed/mixed_transport.h"
 #include "van/rdma/rdma_van.h"
 #include "van/rdma/testing/fake_verbs.h"
-#include "van/session_van.h"
-#include "van/tcp_address.h"
+#include "van/session/session_van.h"
 
 namespace leeway::tests {
 namespace {

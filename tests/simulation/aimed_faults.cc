@@ -8,8 +8,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "proto/codec.h"
-#include "runtime/sim_file_system.h"
+#include "proto/encoding/encoding.h"
+#include "runtime/sim/sim_file_system.h"
 
 namespace leeway::simulation {
 namespace {

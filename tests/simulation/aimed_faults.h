@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "proto/messages.h"
-#include "runtime/random.h"
+#include "proto/messages/messages.h"
+#include "runtime/base/random.h"
 #include "tests/simulation/fault_plan.h"
 #include "tests/simulation/sim_cluster.h"
 #include "van/sim/sim_van.h"

@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "checkpoint/manifest.h"
 #include "ps/checkpoint/shard_file.h"
-#include "runtime/file_system.h"
+#include "runtime/files/file_system.h"
 #include "tests/simulation/checker.h"
 #include "tests/simulation/counter_values.h"
 #include "tests/simulation/history.h"

@@ -1,7 +1,7 @@
 // What servers make of checkpoints that cannot be written, and of several shards in one.
 #include <optional>
 
-#include "runtime/sim_file_system.h"
+#include "runtime/sim/sim_file_system.h"
 #include "tests/simulation/promise_testing.h"
 
 namespace leeway::simulation::checkpoint_errors_test {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "leeway/config.h"
-#include "proto/codec.h"
+#include "proto/encoding/encoding.h"
 
 namespace leeway::simulation {
 namespace {

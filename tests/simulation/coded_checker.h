@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "ps/shard.h"
+#include "ps/shard/shard.h"
 #include "tests/simulation/checker.h"
 #include "tests/simulation/codec_ledger.h"
 #include "tests/simulation/coded_pushes.h"
@@ -22,7 +22,7 @@
 #include "tests/simulation/sim_table.h"
 #include "tests/simulation/version_ledger.h"
 #include "van/van.h"
-#include "worker/table_info.h"
+#include "worker/slicing/table_info.h"
 
 namespace leeway::simulation {
 

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
-#include "compress/coded_rows.h"
-#include "runtime/random.h"
+#include "compress/sparse/coded_rows.h"
+#include "runtime/base/random.h"
 
 namespace leeway::simulation {
 namespace {

@@ -20,12 +20,12 @@
 #include <utility>
 #include <vector>
 
-#include "proto/messages.h"
-#include "ps/inbound.h"
-#include "ps/shard.h"
+#include "proto/messages/messages.h"
+#include "ps/shard/shard.h"
+#include "ps/table/inbound.h"
 #include "tests/simulation/history.h"
 #include "tests/simulation/sim_table.h"
-#include "worker/table_coding.h"
+#include "worker/slicing/table_coding.h"
 
 namespace leeway::simulation {
 

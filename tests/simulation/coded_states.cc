@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "absl/strings/string_view.h"
-#include "runtime/random.h"
+#include "runtime/base/random.h"
 
 namespace leeway::simulation {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "runtime/buffer.h"
+#include "runtime/memory/buffer.h"
 #include "tests/simulation/sim_table.h"
 
 namespace leeway::simulation::coded_table_testing {

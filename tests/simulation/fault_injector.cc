@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/random.h"
-#include "runtime/sim_file_system.h"
+#include "runtime/base/random.h"
+#include "runtime/sim/sim_file_system.h"
 
 namespace leeway::simulation {
 namespace {

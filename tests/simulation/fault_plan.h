@@ -8,7 +8,7 @@
 
 #include "absl/time/time.h"
 #include "leeway/config.h"
-#include "runtime/random.h"
+#include "runtime/base/random.h"
 #include "tests/simulation/fault_kinds.h"
 #include "van/sim/sim_van.h"
 

@@ -7,8 +7,8 @@
 #include <map>
 #include <optional>
 
-#include "proto/chain.h"
-#include "proto/messages.h"
+#include "proto/messages/chain.h"
+#include "proto/messages/messages.h"
 
 namespace leeway::simulation {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "proto/messages.h"
+#include "proto/messages/messages.h"
 #include "tests/simulation/sim_table.h"
 
 namespace leeway::simulation {

@@ -6,8 +6,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "leeway/config.h"
-#include "proto/codec.h"
-#include "runtime/random.h"
+#include "proto/encoding/encoding.h"
+#include "runtime/base/random.h"
 
 namespace leeway::simulation {
 namespace {

@@ -14,7 +14,7 @@
 #include <string>
 #include <utility>
 
-#include "proto/messages.h"
+#include "proto/messages/messages.h"
 #include "tests/simulation/checker.h"
 #include "van/van.h"
 

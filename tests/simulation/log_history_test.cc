@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "proto/codec.h"
+#include "proto/encoding/encoding.h"
 
 namespace leeway::simulation::log_history_test {
 namespace {

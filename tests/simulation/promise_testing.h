@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "proto/chain.h"
-#include "runtime/log.h"
+#include "proto/messages/chain.h"
+#include "runtime/log/log.h"
 #include "tests/simulation/sim_cluster.h"
-#include "worker/slice.h"
+#include "worker/slicing/slice.h"
 
 namespace leeway::simulation {
 

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/log.h"
-#include "runtime/sanitized.h"
+#include "runtime/log/log.h"
+#include "runtime/memory/sanitized.h"
 #include "tests/simulation/seed_runner.h"
 
 namespace leeway::simulation {

@@ -12,7 +12,7 @@
 
 #include "checkpoint/manifest.h"
 #include "ps/checkpoint/shard_file.h"
-#include "ps/inbound.h"
+#include "ps/table/inbound.h"
 #include "tests/simulation/history.h"
 #include "tests/simulation/restored_shard.h"
 #include "tests/simulation/sent_pushes.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "proto/codec.h"
-#include "runtime/random.h"
+#include "proto/encoding/encoding.h"
+#include "runtime/base/random.h"
 
 namespace leeway::simulation {
 namespace {

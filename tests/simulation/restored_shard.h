@@ -15,11 +15,11 @@
 #include "absl/status/status.h"
 #include "checkpoint/manifest.h"
 #include "ps/checkpoint/shard_file.h"
-#include "ps/counters.h"
-#include "ps/journal.h"
-#include "ps/shard.h"
-#include "ps/shard_context.h"
-#include "runtime/sim_world.h"
+#include "ps/replication/log/log.h"
+#include "ps/shard/shard.h"
+#include "ps/shard/shard_context.h"
+#include "ps/table/counters.h"
+#include "runtime/sim/sim_world.h"
 #include "tests/simulation/history.h"
 
 namespace leeway::simulation {

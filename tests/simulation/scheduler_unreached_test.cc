@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/sim_file_system.h"
+#include "runtime/sim/sim_file_system.h"
 #include "tests/simulation/promise_testing.h"
 
 namespace leeway::simulation::scheduler_unreached_test {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "worker/slice.h"
+#include "worker/slicing/slice.h"
 
 namespace leeway::simulation {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "leeway/config.h"
-#include "proto/codec.h"
+#include "proto/encoding/encoding.h"
 
 namespace leeway::simulation {
 

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "ps/inbound.h"
+#include "ps/table/inbound.h"
 #include "van/van.h"
 
 namespace leeway::simulation {

@@ -11,8 +11,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "proto/codec.h"
-#include "proto/layout.h"
+#include "proto/encoding/encoding.h"
+#include "proto/messages/layout.h"
 #include "tests/simulation/promise_testing.h"
 #include "tests/simulation/sim_tool.h"
 

@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
-#include "proto/settings_schedule.h"
+#include "proto/messages/settings_schedule.h"
 
 namespace leeway::simulation {
 namespace {

@@ -14,8 +14,8 @@
 #include <map>
 #include <string>
 
-#include "proto/messages.h"
-#include "proto/replication_messages.h"
+#include "proto/messages/messages.h"
+#include "proto/messages/replication_messages.h"
 #include "tests/simulation/history.h"
 
 namespace leeway::simulation {

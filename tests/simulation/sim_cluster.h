@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "leeway/config.h"
-#include "runtime/sim_world.h"
+#include "runtime/sim/sim_world.h"
 #include "tests/simulation/sim_process.h"
 #include "van/sim/sim_van.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/log.h"
-#include "worker/slice.h"
+#include "runtime/log/log.h"
+#include "worker/slicing/slice.h"
 
 namespace leeway::simulation {
 namespace {

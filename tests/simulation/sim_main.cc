@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/log.h"
+#include "runtime/log/log.h"
 #include "tests/simulation/seed_runner.h"
 
 namespace leeway::simulation {

@@ -9,13 +9,13 @@
 
 #include "absl/status/status.h"
 #include "leeway/config.h"
-#include "ps/server.h"
-#include "runtime/loop.h"
-#include "runtime/sim_world.h"
-#include "scheduler/scheduler.h"
+#include "ps/control/server.h"
+#include "runtime/loop/loop.h"
+#include "runtime/sim/sim_world.h"
+#include "scheduler/control/scheduler.h"
 #include "tests/simulation/sim_rdma.h"
 #include "van/sim/sim_van.h"
-#include "worker/core.h"
+#include "worker/core/core.h"
 
 namespace leeway::simulation {
 

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "proto/codec.h"
-#include "van/envelope.h"
-#include "van/rdma/rdma_format.h"
+#include "proto/encoding/encoding.h"
+#include "van/rdma/memory/rdma_format.h"
 #include "van/rdma/rdma_van.h"
-#include "van/session_van.h"
+#include "van/session/envelope.h"
+#include "van/session/session_van.h"
 #include "van/transport.h"
 
 namespace leeway::simulation {

@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
-#include "runtime/sim_world.h"
-#include "van/rdma/rdma_memory.h"
+#include "runtime/sim/sim_world.h"
+#include "van/rdma/memory/rdma_memory.h"
 #include "van/rdma/testing/fake_verbs.h"
 #include "van/sim/sim_van.h"
 #include "van/van.h"

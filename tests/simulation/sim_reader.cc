@@ -1,7 +1,7 @@
 #include "tests/simulation/sim_reader.h"
 
 #include "absl/strings/str_cat.h"
-#include "worker/slice.h"
+#include "worker/slicing/slice.h"
 
 namespace leeway::simulation {
 namespace {

@@ -12,12 +12,12 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "runtime/random.h"
+#include "runtime/base/random.h"
 #include "tests/simulation/checker.h"
 #include "tests/simulation/history.h"
 #include "tests/simulation/sim_cluster.h"
 #include "tests/simulation/sim_table.h"
-#include "worker/core.h"
+#include "worker/core/core.h"
 
 namespace leeway::simulation {
 

@@ -22,7 +22,7 @@
 
 #include "compress/table_codec.h"
 #include "leeway/table_spec.h"
-#include "runtime/random.h"
+#include "runtime/base/random.h"
 
 namespace leeway::simulation {
 
@@ -51,8 +51,8 @@ struct SimTable {
   std::size_t elements_per_worker() const { return width / num_workers; }
   std::size_t pushes_per_worker_max() const { return elements_per_worker() * kDigitsPerElement; }
   std::uint64_t AllPlaces() const { return places == 64 ? ~0ull : (1ull << places) - 1; }
-  // Replies say what has changed since a version (worker/pulled_blocks.h), at least while the table
-  // has one of its codecs.
+  // Replies say what has changed since a version (worker/slicing/pulled_blocks.h), at least while
+  // the table has one of its codecs.
   bool versions() const { return coded && codecs.AnyHas(&compress::TableCodec::versions); }
   bool switches() const { return coded && codecs.choices.size() > 1; }
   // A place holds one of the states that its writer's pushes lead to, and a read shows it.

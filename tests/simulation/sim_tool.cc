@@ -3,7 +3,7 @@
 #include <utility>
 #include <variant>
 
-#include "proto/codec.h"
+#include "proto/encoding/encoding.h"
 
 namespace leeway::simulation {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "proto/messages.h"
+#include "proto/messages/messages.h"
 #include "tests/simulation/sim_cluster.h"
 #include "van/van.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "ps/data_thread.h"
+#include "ps/data/data_thread.h"
 #include "tests/simulation/checker.h"
 #include "tests/simulation/fault_kinds.h"
 #include "van/rdma/testing/fake_verbs.h"

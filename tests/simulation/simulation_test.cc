@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/log.h"
-#include "runtime/sanitized.h"
+#include "runtime/log/log.h"
+#include "runtime/memory/sanitized.h"
 #include "tests/simulation/seed_runner.h"
 
 namespace leeway::simulation {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "worker/slice.h"
+#include "worker/slicing/slice.h"
 
 namespace leeway::simulation {
 

@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "runtime/sim_world.h"
-#include "worker/core.h"
+#include "runtime/sim/sim_world.h"
+#include "worker/core/core.h"
 
 namespace leeway::simulation {
 

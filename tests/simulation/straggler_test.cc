@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/log.h"
+#include "runtime/log/log.h"
 #include "tests/simulation/sim_cluster.h"
 #include "tests/simulation/stepping_worker.h"
 

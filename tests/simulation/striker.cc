@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "proto/chain.h"
+#include "proto/messages/chain.h"
 
 namespace leeway::simulation {
 namespace {

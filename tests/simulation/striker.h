@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "proto/messages.h"
+#include "proto/messages/messages.h"
 #include "tests/simulation/checker.h"
 #include "tests/simulation/fault_injector.h"
 #include "tests/simulation/fill_watch.h"

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "runtime/random.h"
+#include "runtime/base/random.h"
 #include "tests/simulation/checker.h"
 #include "tests/simulation/sim_cluster.h"
 

@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "proto/messages.h"
-#include "runtime/buffer.h"
+#include "proto/messages/messages.h"
+#include "runtime/memory/buffer.h"
 #include "tests/simulation/history.h"
 #include "tests/simulation/sim_table.h"
 

@@ -17,8 +17,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-#include "proto/codec.h"
-#include "runtime/unique_fd.h"
+#include "proto/encoding/encoding.h"
+#include "runtime/base/unique_fd.h"
 #include "tests/malformed/attack_parts.h"
 #include "van/tcp/tcp_format.h"
 

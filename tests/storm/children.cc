@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "runtime/monotonic_time.h"
+#include "runtime/base/monotonic_time.h"
 #include "tools/launch/signals.h"
 
 namespace leeway::storm {

@@ -18,11 +18,11 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "leeway/config.h"
-#include "runtime/monotonic_time.h"
-#include "runtime/sanitized.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/monotonic_time.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/memory/sanitized.h"
 #include "tests/storm/history_file.h"
-#include "tools/inquiry.h"
+#include "tools/admin/inquiry.h"
 
 namespace leeway::storm {
 namespace {

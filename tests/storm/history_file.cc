@@ -10,8 +10,8 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/monotonic_time.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/monotonic_time.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::storm {
 

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
 #include "tests/storm/network.h"
 #include "tests/storm/storm.h"
 

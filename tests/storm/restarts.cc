@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "runtime/sanitized.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/memory/sanitized.h"
 #include "tests/storm/storm.h"
 
 namespace leeway::storm {

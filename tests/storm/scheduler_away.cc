@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
 #include "tests/storm/storm.h"
 
 namespace leeway::storm {

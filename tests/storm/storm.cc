@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
 #include "tests/storm/history_judge.h"
 #include "tests/storm/traced_tables.h"
 

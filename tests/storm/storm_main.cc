@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "runtime/log.h"
+#include "runtime/log/log.h"
 #include "tests/storm/attack.h"
 #include "tests/storm/storm.h"
 #include "tests/storm/storm_worker.h"

@@ -19,7 +19,7 @@
 #include "examples/fashion_mnist/settings.h"
 #include "examples/fashion_mnist/sharding.h"
 #include "leeway/worker.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
 #include "tests/storm/counters.h"
 #include "tests/storm/diary.h"
 #include "tests/storm/pace.h"

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "leeway/worker.h"
-#include "runtime/random.h"
+#include "runtime/base/random.h"
 #include "tests/simulation/sim_table.h"
 #include "tests/storm/history_file.h"
 

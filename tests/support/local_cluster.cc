@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "ps/server.h"
-#include "runtime/real_loop.h"
-#include "scheduler/scheduler.h"
+#include "ps/control/server.h"
+#include "runtime/loop/real_loop.h"
+#include "scheduler/control/scheduler.h"
 #include "van/rdma/rdma_van.h"
 #include "van/rdma/testing/fake_verbs.h"
 #include "van/tcp/tcp_van.h"
 #include "van/zmq/zmq_van.h"
-#include "worker/client.h"
+#include "worker/client/client.h"
 
 namespace leeway::tests {
 namespace {

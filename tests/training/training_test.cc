@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/sanitized.h"
+#include "runtime/memory/sanitized.h"
 
 namespace leeway::tests {
 namespace {

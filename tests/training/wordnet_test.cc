@@ -9,7 +9,7 @@
 #include "examples/wordnet/train_worker.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/sanitized.h"
+#include "runtime/memory/sanitized.h"
 #include "tests/support/local_cluster.h"
 
 namespace leeway::tests {

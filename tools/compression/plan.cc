@@ -7,7 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "compress/registry.h"
 #include "compress/table_codec.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::tools {
 namespace {

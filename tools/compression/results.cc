@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_format.h"
-#include "tools/text_table.h"
-#include "tools/train_settings.h"
+#include "tools/format/text_table.h"
+#include "tools/train/train_settings.h"
 
 namespace leeway::tools {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tools/compression/plan.h"
-#include "tools/train_json.h"
+#include "tools/train/train_json.h"
 
 namespace leeway::tools {
 

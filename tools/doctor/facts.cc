@@ -4,17 +4,18 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "ps/endpoints.h"
-#include "ps/own_host.h"
+#include "ps/control/endpoints.h"
+#include "ps/control/own_host.h"
+#include "van/address/tcp_address.h"
 #include "van/mixed/mixed_van.h"
 #include "van/rdma/verbs/locked_memory.h"
-#include "van/shm/shm_segment.h"
-#include "van/tcp_address.h"
+#include "van/shm/memory/shm_segment.h"
 
 namespace leeway::tools {
 namespace {
 
-// As a server does it (ps/own_host.h): an address or a card to bind, and what is said of it.
+// As a server does it (ps/control/own_host.h): an address or a card to bind, and what is said of
+// it.
 void FindAddress(DoctorFacts* facts) {
   Config config = facts->config;
   const absl::StatusOr<ps::OwnHost> own = ps::FindOwnHost(config);

@@ -4,7 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tools/doctor/findings.h"
-#include "tools/text_table.h"
+#include "tools/format/text_table.h"
 #include "van/rdma/verbs/locked_memory.h"
 
 namespace leeway::tools {

@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "runtime/monotonic_time.h"
+#include "runtime/base/monotonic_time.h"
 #include "tools/launch/process.h"
 #include "tools/launch/signals.h"
 #include "tools/launch/supervisor.h"

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "runtime/monotonic_time.h"
+#include "runtime/base/monotonic_time.h"
 
 namespace leeway::launch {
 

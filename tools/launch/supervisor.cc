@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/monotonic_time.h"
+#include "runtime/base/monotonic_time.h"
 #include "tools/launch/lines.h"
 #include "tools/launch/signals.h"
 

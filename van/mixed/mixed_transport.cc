@@ -9,10 +9,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/address.h"
-#include "runtime/log.h"
-#include "runtime/status_macros.h"
-#include "van/tcp_address.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/config/address.h"
+#include "runtime/log/log.h"
+#include "van/address/tcp_address.h"
 
 namespace leeway::van {
 namespace {

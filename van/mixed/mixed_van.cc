@@ -4,15 +4,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/log.h"
+#include "runtime/log/log.h"
+#include "van/address/tcp_address.h"
 #include "van/mixed/mixed_transport.h"
-#include "van/rdma/rdma_format.h"
+#include "van/rdma/memory/rdma_format.h"
 #include "van/rdma/rdma_van.h"
 #include "van/rdma/verbs/system_verbs.h"
-#include "van/session_van.h"
+#include "van/session/session_van.h"
 #include "van/tcp/tcp_transport.h"
 #include "van/tcp/tcp_van.h"
-#include "van/tcp_address.h"
 #include "van/zmq/zmq_van.h"
 
 namespace leeway::van {

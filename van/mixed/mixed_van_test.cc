@@ -5,13 +5,13 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/address.h"
-#include "runtime/real_loop.h"
+#include "runtime/config/address.h"
+#include "runtime/loop/real_loop.h"
 #include "van/mixed/mixed_transport.h"
 #include "van/rdma/rdma_van.h"
 #include "van/rdma/testing/fake_verbs.h"
-#include "van/session_van.h"
-#include "van/test_world.h"
+#include "van/session/session_van.h"
+#include "van/testing/test_world.h"
 
 namespace leeway::van {
 namespace {

@@ -1,9 +1,9 @@
 #include "van/rdma/rdma_conn.h"
 
 #include "absl/strings/str_cat.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
+#include "van/address/tcp_address.h"
 #include "van/frame_limits.h"
-#include "van/tcp_address.h"
 
 namespace leeway::van {
 

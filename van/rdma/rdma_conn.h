@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/loop.h"
+#include "runtime/loop/loop.h"
 #include "van/done_list.h"
 #include "van/rdma/rdma_port.h"
 #include "van/rdma/rdma_receiver.h"

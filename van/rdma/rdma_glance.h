@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/loop.h"
+#include "runtime/loop/loop.h"
 #include "van/rdma/verbs/verbs.h"
 
 namespace leeway::van {

@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "proto/codec.h"
-#include "van/hello.h"
+#include "proto/encoding/encoding.h"
+#include "van/address/tcp_address.h"
 #include "van/little_endian.h"
 #include "van/prefix.h"
-#include "van/rdma/rdma_format.h"
+#include "van/rdma/memory/rdma_format.h"
 #include "van/rdma/testing/fabric_world.h"
-#include "van/tcp_address.h"
+#include "van/session/hello.h"
 
 namespace leeway::van::rdma_hostile_test {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "van/rdma/rdma_memory.h"
-#include "van/rdma/rdma_regions.h"
+#include "van/rdma/memory/rdma_memory.h"
+#include "van/rdma/memory/rdma_regions.h"
 #include "van/rdma/verbs/verbs.h"
 
 namespace leeway::van {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/log.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/log/log.h"
 #include "van/little_endian.h"
 #include "van/prefix.h"
 

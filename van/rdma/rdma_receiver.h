@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/sealed_memory.h"
-#include "van/rdma/rdma_format.h"
-#include "van/rdma/rdma_grants.h"
-#include "van/rdma/rdma_memory.h"
+#include "runtime/memory/sealed_memory.h"
+#include "van/rdma/memory/rdma_format.h"
+#include "van/rdma/memory/rdma_grants.h"
+#include "van/rdma/memory/rdma_memory.h"
 #include "van/rdma/rdma_sender.h"
 #include "van/transport.h"
 

@@ -6,10 +6,10 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/log.h"
-#include "runtime/shared_memory.h"
-#include "runtime/status_macros.h"
-#include "van/tcp_address.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/log/log.h"
+#include "runtime/memory/shared_memory.h"
+#include "van/address/tcp_address.h"
 
 namespace leeway::van {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <utility>
 
+#include "van/address/tcp_address.h"
 #include "van/rdma/rdma_transport.h"
-#include "van/session_van.h"
-#include "van/tcp_address.h"
+#include "van/session/session_van.h"
 
 namespace leeway::van {
 namespace {

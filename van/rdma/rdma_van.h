@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "van/rdma/rdma_memory.h"
+#include "van/rdma/memory/rdma_memory.h"
 #include "van/rdma/verbs/verbs.h"
 #include "van/transport.h"
 #include "van/van.h"

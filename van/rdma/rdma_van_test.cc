@@ -14,13 +14,13 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/page_pool.h"
-#include "runtime/random.h"
-#include "runtime/sanitized.h"
-#include "runtime/shared_memory.h"
+#include "runtime/base/random.h"
+#include "runtime/memory/page_pool.h"
+#include "runtime/memory/sanitized.h"
+#include "runtime/memory/shared_memory.h"
 #include "van/little_endian.h"
 #include "van/rdma/testing/fabric_world.h"
-#include "van/test_world.h"
+#include "van/testing/test_world.h"
 
 namespace leeway::van::rdma_van_test {
 namespace {

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/mutants.h"
-#include "runtime/status_macros.h"
-#include "van/shm/shm_broken.h"
+#include "runtime/base/mutants.h"
+#include "runtime/base/status_macros.h"
+#include "van/shm/memory/shm_broken.h"
 
 namespace leeway::van {
 // Any thread; it may outlive the connection.

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/loop.h"
+#include "runtime/loop/loop.h"
 #include "van/done_list.h"
 #include "van/shm/shm_link.h"
 #include "van/shm/shm_receiver.h"

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "proto/codec.h"
-#include "van/server_and_friend.h"
+#include "proto/encoding/encoding.h"
 #include "van/shm/shm_transport.h"
+#include "van/testing/server_and_client.h"
 
 namespace leeway::van {
 namespace {
@@ -468,10 +468,10 @@ TEST_F(ShmHostileTest, ManyDescriptorsAtOnceEndTheConnectionAndStayClosed) {
   const auto memory = runtime::SealedMemory::New(4096).value();
   ShmAttacker attacker(address_);
   attacker.Greet();
-  constexpr std::size_t kMany = 200;
+  constexpr std::size_t kFdsSent = 200;
   char byte = 0;
   iovec bytes{&byte, 1};
-  alignas(cmsghdr) char space[CMSG_SPACE(kMany * sizeof(int))] = {};
+  alignas(cmsghdr) char space[CMSG_SPACE(kFdsSent * sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &bytes;
   message.msg_iovlen = 1;
@@ -480,9 +480,9 @@ TEST_F(ShmHostileTest, ManyDescriptorsAtOnceEndTheConnectionAndStayClosed) {
   cmsghdr* part = CMSG_FIRSTHDR(&message);
   part->cmsg_level = SOL_SOCKET;
   part->cmsg_type = SCM_RIGHTS;
-  part->cmsg_len = CMSG_LEN(kMany * sizeof(int));
-  const std::vector<int> fds(kMany, memory.fd.get());
-  std::memcpy(CMSG_DATA(part), fds.data(), kMany * sizeof(int));
+  part->cmsg_len = CMSG_LEN(kFdsSent * sizeof(int));
+  const std::vector<int> fds(kFdsSent, memory.fd.get());
+  std::memcpy(CMSG_DATA(part), fds.data(), kFdsSent * sizeof(int));
   ASSERT_EQ(::sendmsg(attacker.socket->fd(), &message, MSG_NOSIGNAL), 1);
   ASSERT_TRUE(RunUntil([&] { return attacker.Gone(); }));
   ExpectFriendUnharmed();

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/mutants.h"
+#include "runtime/base/mutants.h"
 
 namespace leeway::van {
 

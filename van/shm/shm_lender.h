@@ -1,6 +1,7 @@
 // The sender's part of what is lent: frames that lie in memory the user allocated for it
-// (runtime/shared_memory.h) are not copied into the arena; the other side reads them there. The
-// message's `done` waits until it has given them back, or until it cannot see them change any more.
+// (runtime/memory/shared_memory.h) are not copied into the arena; the other side reads them there.
+// The message's `done` waits until it has given them back, or until it cannot see them change any
+// more.
 #ifndef LEEWAY_VAN_SHM_SHM_LENDER_H_
 #define LEEWAY_VAN_SHM_SHM_LENDER_H_
 
@@ -13,7 +14,7 @@
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
-#include "runtime/shared_memory.h"
+#include "runtime/memory/shared_memory.h"
 #include "van/done_list.h"
 #include "van/shm/shm_link.h"
 #include "van/van.h"

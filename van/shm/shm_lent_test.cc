@@ -12,11 +12,11 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/real_loop.h"
-#include "runtime/shared_memory.h"
-#include "van/shm/shm_format.h"
+#include "runtime/loop/real_loop.h"
+#include "runtime/memory/shared_memory.h"
+#include "van/shm/memory/shm_format.h"
 #include "van/shm/shm_van.h"
-#include "van/test_processes.h"
+#include "van/testing/test_processes.h"
 
 namespace leeway::van {
 namespace {

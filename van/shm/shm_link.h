@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/loop.h"
-#include "van/shm/shm_segment.h"
+#include "runtime/loop/loop.h"
+#include "van/shm/memory/shm_segment.h"
 #include "van/shm/shm_socket.h"
 
 namespace leeway::van {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/status_macros.h"
-#include "van/shm/shm_broken.h"
+#include "runtime/base/status_macros.h"
+#include "van/shm/memory/shm_broken.h"
 
 namespace leeway::van {
 // ---- frames that stay where they are ----

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "van/done_list.h"
-#include "van/shm/shm_arena.h"
+#include "van/shm/memory/shm_arena.h"
 #include "van/shm/shm_lender.h"
 #include "van/shm/shm_link.h"
 #include "van/transport.h"

@@ -14,8 +14,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "van/shm/shm_format.h"
-#include "van/shm/shm_segment.h"
+#include "van/shm/memory/shm_format.h"
+#include "van/shm/memory/shm_segment.h"
 
 namespace leeway::van {
 

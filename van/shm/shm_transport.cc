@@ -9,9 +9,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/log.h"
-#include "runtime/shared_memory.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/log/log.h"
+#include "runtime/memory/shared_memory.h"
 #include "van/accepting.h"
 
 namespace leeway::van {

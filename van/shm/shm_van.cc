@@ -6,7 +6,7 @@
 #include <atomic>
 
 #include "absl/strings/str_cat.h"
-#include "van/session_van.h"
+#include "van/session/session_van.h"
 #include "van/shm/shm_transport.h"
 
 namespace leeway::van {

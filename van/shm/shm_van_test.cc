@@ -12,9 +12,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/real_loop.h"
+#include "runtime/loop/real_loop.h"
 #include "van/shm/shm_transport.h"
-#include "van/test_processes.h"
+#include "van/testing/test_processes.h"
 
 namespace leeway::van {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "van/session_van.h"
+#include "van/session/session_van.h"
 #include "van/sim/sim_transport.h"
 
 namespace leeway::van {

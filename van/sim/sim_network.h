@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "runtime/sim_world.h"
+#include "runtime/sim/sim_world.h"
 #include "van/sim/sim_van.h"
 
 namespace leeway::van {

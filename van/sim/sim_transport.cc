@@ -7,8 +7,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "proto/codec.h"
-#include "runtime/status_macros.h"
+#include "proto/encoding/encoding.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::van {
 namespace {

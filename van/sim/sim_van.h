@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "runtime/sim_world.h"
+#include "runtime/sim/sim_world.h"
 #include "van/van.h"
 
 namespace leeway::van {

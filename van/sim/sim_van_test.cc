@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "van/test_world.h"
+#include "van/testing/test_world.h"
 
 namespace leeway::van {
 namespace {

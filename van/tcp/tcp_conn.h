@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/loop.h"
-#include "runtime/unique_fd.h"
+#include "runtime/base/unique_fd.h"
+#include "runtime/loop/loop.h"
 #include "van/done_list.h"
 #include "van/tcp/tcp_format.h"
 #include "van/tcp/tcp_receiver.h"

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "runtime/address.h"
-#include "runtime/unique_fd.h"
+#include "runtime/base/unique_fd.h"
+#include "runtime/config/address.h"
 #include "van/frame_limits.h"
-#include "van/guest_meter.h"
-#include "van/server_and_friend.h"
-#include "van/tcp/tcp_attacker.h"
+#include "van/session/guest_meter.h"
+#include "van/testing/server_and_client.h"
+#include "van/testing/tcp_attacker.h"
 
 namespace leeway::van {
 namespace {

@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "proto/codec.h"
-#include "proto/limits.h"
-#include "runtime/page_pool.h"
-#include "van/server_and_friend.h"
-#include "van/tcp/tcp_attacker.h"
-#include "van/test_processes.h"
+#include "proto/encoding/encoding.h"
+#include "proto/messages/limits.h"
+#include "runtime/memory/page_pool.h"
+#include "van/testing/server_and_client.h"
+#include "van/testing/tcp_attacker.h"
+#include "van/testing/test_processes.h"
 
 namespace leeway::van {
 namespace {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "van/posted_receive.h"
-#include "van/tcp/feed_receiver.h"
 #include "van/tcp/tcp_format.h"
 #include "van/tcp/tcp_receiver.h"
+#include "van/testing/tcp_feed_receiver.h"
 
 namespace leeway::van::tcp_posted_receive_test {
 namespace {

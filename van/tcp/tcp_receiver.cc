@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/mutants.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/mutants.h"
+#include "runtime/base/status_macros.h"
 
 namespace leeway::van {
 namespace {

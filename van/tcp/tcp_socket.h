@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/unique_fd.h"
-#include "van/tcp_address.h"
+#include "runtime/base/unique_fd.h"
+#include "van/address/tcp_address.h"
 
 namespace leeway::van {
 

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "van/tcp_address.h"
+#include "van/address/tcp_address.h"
 
 namespace leeway::van {
 namespace {

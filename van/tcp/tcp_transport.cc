@@ -7,8 +7,8 @@
 #include <array>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/log.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/log/log.h"
 #include "van/accepting.h"
 #include "van/tcp/tcp_socket.h"
 

@@ -1,8 +1,8 @@
 #include "van/tcp/tcp_van.h"
 
-#include "van/session_van.h"
+#include "van/address/tcp_address.h"
+#include "van/session/session_van.h"
 #include "van/tcp/tcp_transport.h"
-#include "van/tcp_address.h"
 
 namespace leeway::van {
 namespace {

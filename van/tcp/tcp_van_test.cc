@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "van/tcp/feed_receiver.h"
 #include "van/tcp/tcp_receiver.h"
 #include "van/tcp/tcp_sender.h"
 #include "van/tcp/tcp_transport.h"
-#include "van/test_processes.h"
+#include "van/testing/tcp_feed_receiver.h"
+#include "van/testing/test_processes.h"
 
 namespace leeway::van {
 namespace {

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "van/tcp_address.h"
+#include "van/address/tcp_address.h"
 #include "van/zmq/zmq_van.h"
 
 namespace leeway::van {

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
+#include "van/address/tcp_address.h"
 #include "van/frame_limits.h"
-#include "van/tcp_address.h"
 
 namespace leeway::van {
 

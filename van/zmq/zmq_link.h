@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/loop.h"
+#include "runtime/loop/loop.h"
 #include "van/transport.h"
 #include "van/zmq/zmq_context.h"
 #include "van/zmq/zmq_frames.h"

@@ -6,7 +6,7 @@
 #include <functional>
 #include <utility>
 
-#include "runtime/loop.h"
+#include "runtime/loop/loop.h"
 
 namespace leeway::van {
 

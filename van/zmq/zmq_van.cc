@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "van/session_van.h"
-#include "van/tcp_address.h"
+#include "van/address/tcp_address.h"
+#include "van/session/session_van.h"
 #include "van/zmq/zmq_transport.h"
 
 namespace leeway::van {

@@ -16,12 +16,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "proto/codec.h"
-#include "runtime/real_loop.h"
-#include "van/guest_meter.h"
+#include "proto/encoding/encoding.h"
+#include "runtime/loop/real_loop.h"
 #include "van/prefix.h"
-#include "van/server_and_friend.h"
-#include "van/test_processes.h"
+#include "van/session/guest_meter.h"
+#include "van/testing/server_and_client.h"
+#include "van/testing/test_processes.h"
 #include "van/zmq/zmq_address.h"
 
 namespace leeway::van {

@@ -2,7 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
-#include "runtime/log.h"
+#include "runtime/log/log.h"
 #include "tests/simulation/scale/scale_run.h"
 
 int main(int argc, char** argv) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
 #include "tests/simulation/sim_cluster.h"
 #include "tests/simulation/stepping_worker.h"
 

@@ -1,7 +1,7 @@
 // That Leeway goes on growing as it should, at a size that takes seconds.
 #include <gtest/gtest.h>
 
-#include "runtime/log.h"
+#include "runtime/log/log.h"
 #include "tests/simulation/scale/scale_run.h"
 
 namespace leeway::simulation {

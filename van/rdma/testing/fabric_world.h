@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/real_loop.h"
+#include "runtime/loop/real_loop.h"
 #include "van/rdma/rdma_van.h"
 #include "van/rdma/testing/fake_verbs.h"
-#include "van/test_world.h"
+#include "van/testing/test_world.h"
 
 namespace leeway::van {
 

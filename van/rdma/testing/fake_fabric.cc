@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "runtime/random.h"
+#include "runtime/base/random.h"
 #include "van/rdma/testing/fake_device.h"
 #include "van/rdma/testing/fake_state.h"
 

@@ -9,7 +9,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/unique_fd.h"
+#include "runtime/base/unique_fd.h"
 #include "van/rdma/testing/fake_device.h"
 #include "van/rdma/testing/fake_state.h"
 

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
 #include "van/rdma/verbs/device_words.h"
 #include "van/rdma/verbs/library.h"
 #include "van/rdma/verbs/locked_memory.h"

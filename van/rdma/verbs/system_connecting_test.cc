@@ -3,8 +3,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "runtime/unique_fd.h"
-#include "van/rdma/verbs/system_verbs_fixture.h"
+#include "runtime/base/unique_fd.h"
+#include "van/rdma/testing/system_verbs_fixture.h"
 
 namespace leeway::van::verbs {
 namespace {

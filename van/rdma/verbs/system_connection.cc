@@ -9,11 +9,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
+#include "van/address/tcp_address.h"
 #include "van/little_endian.h"
 #include "van/rdma/verbs/device_words.h"
 #include "van/rdma/verbs/inventory.h"
-#include "van/tcp_address.h"
 
 namespace leeway::van::verbs {
 namespace {

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/log.h"
-#include "runtime/status_macros.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/log/log.h"
 #include "van/rdma/verbs/device_words.h"
 #include "van/rdma/verbs/locked_memory.h"
 

@@ -13,9 +13,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/log.h"
-#include "runtime/status_macros.h"
-#include "runtime/unique_fd.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/base/unique_fd.h"
+#include "runtime/log/log.h"
 #include "van/rdma/verbs/inventory.h"
 #include "van/rdma/verbs/library.h"
 #include "van/rdma/verbs/system_connection.h"

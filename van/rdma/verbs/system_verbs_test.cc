@@ -9,7 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "van/rdma/verbs/system_verbs_fixture.h"
+#include "van/rdma/testing/system_verbs_fixture.h"
 
 namespace leeway::van::verbs {
 namespace {

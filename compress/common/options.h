@@ -1,0 +1,47 @@
+// A codec's options: "topk:0.01,exact=1" taken apart, and read into numbers with their ranges.
+#ifndef LEEWAY_COMPRESS_COMMON_OPTIONS_H_
+#define LEEWAY_COMPRESS_COMMON_OPTIONS_H_
+
+#include <initializer_list>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "leeway/codec.h"
+
+namespace leeway::compress {
+
+struct CodecText {
+  std::string name;
+  CodecOptions options;
+};
+
+// NAME[:OPTION][,OPTION…], an option being KEY=VALUE; the one behind the colon may be a VALUE
+// alone, whose key is empty. INVALID_ARGUMENT: no name, an empty option, a key twice.
+absl::StatusOr<CodecText> ParseCodecText(absl::string_view text);
+
+// One option that is a number. Infinite and NaN values are outside every range.
+struct NumberOption {
+  absl::string_view name = "";  // "": the one without a key
+  absl::string_view what = "";  // what it is called in errors, where it has no key
+  double* value = nullptr;      // holds the default
+  double low = 0;
+  double high = 0;
+  bool whole = false;     // whether it has to be a whole number
+  bool low_open = false;  // whether `low` itself is out of range
+};
+
+// Writes the given options over the defaults. INVALID_ARGUMENT names the codec and the option, and
+// lists the known ones or shows the range. What is not a number is no business of this function.
+absl::Status ReadOptions(absl::string_view codec, const CodecOptions& given,
+                         std::initializer_list<NumberOption> known);
+
+// Puts the number of a choice (0, 1, …) in the place of its name, where `option` is given, so that
+// ReadOptions reads it. INVALID_ARGUMENT for a name that is none of them.
+absl::Status NumberChoice(absl::string_view codec, absl::string_view option,
+                          std::initializer_list<absl::string_view> choices, CodecOptions* options);
+
+}  // namespace leeway::compress
+
+#endif  // LEEWAY_COMPRESS_COMMON_OPTIONS_H_

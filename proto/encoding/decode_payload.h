@@ -1,0 +1,75 @@
+// The payload of a message against what its header says of it. Private to the decode_*.cc files.
+#ifndef LEEWAY_PROTO_ENCODING_DECODE_PAYLOAD_H_
+#define LEEWAY_PROTO_ENCODING_DECODE_PAYLOAD_H_
+
+#include <cmath>
+#include <cstdint>
+#include <initializer_list>
+
+#include "proto/encoding/decode_parts.h"
+
+namespace leeway::proto::decode {
+
+// One payload frame as the header describes it: `count` items of `width` bytes.
+struct Frame {
+  absl::string_view name;
+  std::uint64_t count = 0;
+  std::uint64_t width = 1;
+  bool trusted = false;  // what is checked of it is relied upon afterwards
+  bool coded = false;    // of a codec: fewer bytes than count × width, but not none
+};
+
+inline Frame KeysFrame(std::uint64_t keys) { return {"keys", keys, sizeof(std::uint64_t), true}; }
+inline Frame WidthsFrame(std::uint64_t keys) {
+  return {"widths", keys, sizeof(std::uint32_t), true};
+}
+inline Frame ValuesFrame(std::uint64_t elements, DType dtype) {
+  return {"values", elements, SizeOf(dtype)};
+}
+
+absl::Status CheckFrameCount(const Input& in, std::size_t count);
+
+// One frame of any bytes, for somebody to parse: a copy where its sender could change it meanwhile.
+absl::Status TakeBytes(Input& in);
+
+// These frames and no others. One that is not aligned for its items is replaced by a copy that is,
+// and so is one that is trusted but could be changed by its sender.
+// Counts are bounded before they come here, so that count × width cannot overflow.
+absl::Status TakeFrames(Input& in, std::initializer_list<Frame> frames);
+
+// That the widths add up to the elements.
+absl::Status CheckWidths(const runtime::Buffer& widths, std::uint64_t elements);
+
+absl::Status CheckDense(std::uint64_t block, std::uint64_t keys, std::uint64_t elements,
+                        DType dtype);
+
+// Rows of one width, which only the table knows: as many elements to each key.
+absl::Status CheckRows(std::uint64_t keys, std::uint64_t elements);
+
+// A dense block, or rows of a sparse or ragged table, with a value for each element.
+struct Target {
+  TableKind kind = TableKind::kDense;
+  DType dtype = DType::kFloat32;
+  std::uint64_t block = 0;
+  std::uint64_t keys = 0;      // at most kKeysPerRequestMax
+  std::uint64_t elements = 0;  // at most kTableElementsMax
+  bool coded = false;          // the values, by a codec
+};
+
+// The target's counts and frames: keys, widths, values of type `values` (which may be another than
+// the table's), and `more` behind them.
+absl::Status TakeTarget(const Target& target, DType values, std::initializer_list<Frame> more,
+                        Input& in);
+
+template <class Wire, class Message>
+absl::Status ReadLearningRate(const Wire& from, Message* to) {
+  to->has_learning_rate = from.has_learning_rate();
+  if (!to->has_learning_rate) return absl::OkStatus();
+  to->learning_rate = from.learning_rate();
+  if (std::isfinite(to->learning_rate)) return absl::OkStatus();
+  return Wrong("learning_rate is ", to->learning_rate, ", may be finite");
+}
+
+}  // namespace leeway::proto::decode
+
+#endif  // LEEWAY_PROTO_ENCODING_DECODE_PAYLOAD_H_

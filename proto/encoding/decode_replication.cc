@@ -1,0 +1,258 @@
+#include <tuple>
+
+#include "proto/encoding/decode_parts.h"
+#include "proto/encoding/decode_payload.h"
+#include "proto/messages/limits.h"
+#include "runtime/base/status_macros.h"
+
+namespace leeway::proto::decode {
+namespace {
+
+// What items of a kind have; what they do not have is 0.
+struct Traits {
+  bool push = false;         // whose it is: worker, incarnation, sequence
+  bool target = false;       // table, block or rows, and their payload
+  bool state = false;        // the state and steps of the target as well
+  bool rate = false;         // perhaps a learning rate
+  bool index = false;        // a place in the log, which counts from 1
+  bool windows = false;      // `workers`
+  bool one_window = false;   // exactly one of them
+  bool block_alone = false;  // table and dense block, without a payload
+  bool encodes = false;      // perhaps how workers are told of it: codec, or whole
+  std::size_t refusals_min = 0, refusals_max = 0;
+};
+
+constexpr Traits TraitsOf(ReplicaItem kind) {
+  switch (kind) {
+    case ReplicaItem::kPush:
+      return {.push = true, .target = true, .rate = true, .index = true};
+    case ReplicaItem::kUpdate:
+      return {.target = true, .rate = true, .index = true, .encodes = true};
+    case ReplicaItem::kClose:
+      return {.index = true, .windows = true};
+    case ReplicaItem::kEnter:
+      return {.index = true, .windows = true, .one_window = true};
+    case ReplicaItem::kFillBegin:
+      return {.windows = true, .refusals_max = kRefusalsMax};
+    case ReplicaItem::kHandoverEnd:
+      return {.windows = true};
+    case ReplicaItem::kFillPiece:
+      return {.target = true, .state = true};
+    case ReplicaItem::kFillEnd:
+      return {};
+    case ReplicaItem::kHeld:
+      return {.push = true, .target = true, .rate = true};
+    case ReplicaItem::kVersion:
+      return {.index = true, .block_alone = true, .encodes = true};
+    case ReplicaItem::kRefusal:
+      return {.index = true, .refusals_min = 1, .refusals_max = 1};
+    case ReplicaItem::kConfirm:
+      return {.index = true};
+  }
+  return {};
+}
+
+absl::Status ReadPlace(const wire::Replicate& from, Replicate* to) {
+  to->shard = from.shard();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("shard", to->shard, 0, kShardsMax - 1));
+  to->epoch = from.epoch();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("epoch", to->epoch, 1, kAny));
+  to->stream = from.stream();
+  to->item = from.item();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("item", to->item, 1, kAny));
+  LEEWAY_RETURN_IF_ERROR(
+      ReadEnum("kind", from.kind(), ReplicaItem::kPush, ReplicaItem::kConfirm, &to->kind));
+  to->index = from.index();
+  to->clock = from.clock();
+  to->pushed_until = from.pushed_until();
+  const bool fill = to->kind == ReplicaItem::kFillBegin;
+  LEEWAY_RETURN_IF_ERROR(CheckRange("pushed_until", to->pushed_until, 0, fill ? kAny : 0));
+  return CheckRange("index", to->index, TraitsOf(to->kind).index ? 1 : 0, kAny);
+}
+
+absl::Status ReadPush(const wire::Replicate& from, Replicate* to) {
+  const bool push = TraitsOf(to->kind).push;
+  to->worker = from.worker();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("worker", to->worker, 0, push ? kWorkersMax - 1 : 0));
+  to->incarnation = from.incarnation();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("incarnation", to->incarnation, 0, push ? kAny : 0));
+  to->sequence = from.sequence();
+  return CheckRange("sequence", to->sequence, push ? 1 : 0, push ? kAny : 0);
+}
+
+absl::Status ReadTarget(const wire::Replicate& from, Replicate* to) {
+  const Traits has = TraitsOf(to->kind);
+  const bool place = has.target || has.block_alone;
+  to->table = from.table();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("table", to->table, place, place ? kAny : 0));
+  LEEWAY_RETURN_IF_ERROR(ReadEnum("table_kind", from.table_kind(), TableKind::kDense,
+                                  has.target ? TableKind::kRagged : TableKind::kDense,
+                                  &to->table_kind));
+  LEEWAY_RETURN_IF_ERROR(ReadEnum("dtype", from.dtype(), DType::kFloat32,
+                                  has.target ? DType::kInt64 : DType::kFloat32, &to->dtype));
+  to->block = from.block();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("block", to->block, 0, place ? kTableElementsMax - 1 : 0));
+  to->keys = from.keys();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("keys", to->keys, 0, has.target ? kKeysPerRequestMax : 0));
+  to->elements = from.elements();
+  LEEWAY_RETURN_IF_ERROR(
+      CheckRange("elements", to->elements, 0, has.target ? kTableElementsMax : 0));
+  to->state_slots = from.state_slots();
+  LEEWAY_RETURN_IF_ERROR(
+      CheckRange("state_slots", to->state_slots, 0, has.state ? kStateSlotsMax : 0));
+  to->codec = from.codec();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("codec", to->codec, 0, has.push || has.encodes ? kAny : 0));
+  to->whole = from.whole();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("whole", to->whole, 0, has.encodes));
+  to->settings = from.settings();
+  const bool applied = to->kind == ReplicaItem::kPush || to->kind == ReplicaItem::kUpdate;
+  LEEWAY_RETURN_IF_ERROR(CheckRange("settings", to->settings, 0, applied ? kSettingsMax : 0));
+  to->version = from.version();
+  const bool dense_piece = has.state && to->table_kind == TableKind::kDense;
+  LEEWAY_RETURN_IF_ERROR(CheckRange("version", to->version, 0, dense_piece ? kAny : 0));
+  LEEWAY_RETURN_IF_ERROR(ReadLearningRate(from, to));
+  return CheckRange("has_learning_rate", to->has_learning_rate, 0, has.rate);
+}
+
+absl::Status TakePayload(const Replicate& item, Input& in) {
+  const Target target{.kind = item.table_kind,
+                      .dtype = item.dtype,
+                      .block = item.block,
+                      .keys = item.keys,
+                      .elements = item.elements,
+                      .coded = TraitsOf(item.kind).push && item.codec != 0};
+  const DType compute = ComputeType(item.dtype);
+  switch (item.kind) {
+    case ReplicaItem::kPush:
+    case ReplicaItem::kHeld:
+      return TakeTarget(target, item.dtype, {}, in);
+    case ReplicaItem::kUpdate:
+      return TakeTarget(target, compute, {}, in);
+    case ReplicaItem::kFillPiece: {
+      const Frame state{"state", item.state_slots * item.elements, SizeOf(compute)};
+      const bool dense = item.table_kind == TableKind::kDense;
+      const Frame steps{"steps", dense ? 1 : item.keys, sizeof(std::uint64_t)};
+      return TakeTarget(target, item.dtype, {state, steps}, in);
+    }
+    default:
+      return CheckFrameCount(in, 0);
+  }
+}
+
+absl::Status ReadWindows(const wire::Replicate& from, Replicate* to) {
+  const Traits has = TraitsOf(to->kind);
+  const std::size_t size = SizeOrZero(from.workers());
+  LEEWAY_RETURN_IF_ERROR(CheckRange("number of workers", size, has.one_window,
+                                    has.one_window ? 1
+                                    : has.windows  ? kWorkersMax
+                                                   : 0));
+  LEEWAY_RETURN_IF_ERROR(CheckAligned("workers", from.workers(), alignof(wire::WorkerWindow)));
+  to->workers.resize(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    const wire::WorkerWindow& window = *from.workers()->Get(static_cast<std::uint32_t>(i));
+    WorkerWindow& worker = to->workers[i];
+    worker = {window.rank(),  window.incarnation(), window.clock(),
+              window.since(), window.admitted(),    window.admitted_held()};
+    LEEWAY_RETURN_IF_ERROR(CheckRange("worker's rank", worker.rank, 0, kWorkersMax - 1));
+    if (i == 0) continue;
+    const WorkerWindow& before = to->workers[i - 1];
+    if (std::tie(before.rank, before.incarnation) >= std::tie(worker.rank, worker.incarnation)) {
+      return Wrong("worker ", worker.rank, " of incarnation ", worker.incarnation,
+                   " comes after worker ", before.rank, " of incarnation ", before.incarnation,
+                   ", may come in ascending order");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadRefusal(const wire::Refusal& from, Input& in, Refusal* to) {
+  to->worker = from.worker();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("refusal's worker", to->worker, 0, kWorkersMax - 1));
+  to->incarnation = from.incarnation();
+  to->sequence = from.sequence();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("refusal's sequence", to->sequence, 1, kAny));
+  to->held = from.held();
+  to->with_earlier = from.with_earlier();
+  LEEWAY_RETURN_IF_ERROR(ReadStatus(from.code(), from.reason(), in, &to->status));
+  if (to->status.ok()) return Wrong("refusal's code is 0, may be 1 to 16");
+  return CheckRange("length of refusal's reason", to->status.message().size(), 0,
+                    kRefusalReasonBytesMax);
+}
+
+absl::Status ReadRefusals(const wire::Replicate& from, Input& in, Replicate* to) {
+  const Traits has = TraitsOf(to->kind);
+  const std::size_t size = SizeOrZero(from.refusals());
+  LEEWAY_RETURN_IF_ERROR(
+      CheckRange("number of refusals", size, has.refusals_min, has.refusals_max));
+  to->refusals.resize(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    const wire::Refusal* const refusal = from.refusals()->Get(static_cast<std::uint32_t>(i));
+    LEEWAY_RETURN_IF_ERROR(ReadRefusal(*refusal, in, &to->refusals[i]));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Read(const wire::Replicate& from, Input& in, Replicate* to) {
+  LEEWAY_RETURN_IF_ERROR(ReadPlace(from, to));
+  LEEWAY_RETURN_IF_ERROR(ReadPush(from, to));
+  LEEWAY_RETURN_IF_ERROR(ReadTarget(from, to));
+  LEEWAY_RETURN_IF_ERROR(ReadWindows(from, to));
+  LEEWAY_RETURN_IF_ERROR(ReadRefusals(from, in, to));
+  return TakePayload(*to, in);
+}
+
+absl::Status Read(const wire::ReplicateAck& from, Input&, ReplicateAck* to) {
+  to->shard = from.shard();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("shard", to->shard, 0, kShardsMax - 1));
+  to->stream = from.stream();
+  to->item = from.item();
+  to->committed = from.committed();
+  to->since = from.since();
+  return absl::OkStatus();
+}
+
+absl::Status Read(const wire::ReplicaReady& from, Input&, ReplicaReady* to) {
+  to->epoch = from.epoch();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("epoch", to->epoch, 1, kAny));
+  to->shard = from.shard();
+  return CheckRange("shard", to->shard, 0, kShardsMax - 1);
+}
+
+absl::Status Read(const wire::LinkReport& from, Input&, LinkReport* to) {
+  to->epoch = from.epoch();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("epoch", to->epoch, 1, kAny));
+  to->shard = from.shard();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("shard", to->shard, 0, kShardsMax - 1));
+  to->server = from.server();
+  to->handover = from.handover();
+  return CheckRange("server", to->server, 0, kServersMax - 1);
+}
+
+absl::Status Read(const wire::LeadNow& from, Input&, LeadNow* to) {
+  to->epoch = from.epoch();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("epoch", to->epoch, 1, kAny));
+  to->shard = from.shard();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("shard", to->shard, 0, kShardsMax - 1));
+  to->from = from.from();
+  return CheckRange("from", to->from, 0, kServersMax - 1);
+}
+
+absl::Status Read(const wire::LoadReport& from, Input&, LoadReport* to) {
+  const std::size_t size = SizeOrZero(from.shards());
+  LEEWAY_RETURN_IF_ERROR(CheckRange("number of shards", size, 0, kShardsMax));
+  LEEWAY_RETURN_IF_ERROR(CheckAligned("shards", from.shards(), alignof(wire::ShardLoad)));
+  to->shards.resize(size);
+  std::int64_t before = -1;
+  for (std::size_t i = 0; i < size; ++i) {
+    const wire::ShardLoad& load = *from.shards()->Get(static_cast<std::uint32_t>(i));
+    LEEWAY_RETURN_IF_ERROR(
+        CheckRange("shard", load.shard(), static_cast<std::uint64_t>(before + 1), kShardsMax - 1));
+    before = load.shard();
+    to->shards[i] = {load.shard(), load.bytes(), load.requests()};
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace leeway::proto::decode

@@ -1,0 +1,269 @@
+// What is encoded arrives: every field of every type, whatever the frames' alignment.
+#include "proto/encoding/encoding.h"
+
+#include <array>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/messages/limits.h"
+#include "proto/testing/samples.h"
+
+namespace leeway::proto {
+namespace {
+
+using ::testing::HasSubstr;
+
+// Which fields of `m` differ from a new message's, as bits.
+template <class Message>
+std::uint64_t FieldsSet(const Message& m) {
+  const Message fresh;
+  const auto was = Fields(fresh), is = Fields(m);
+  return [&]<std::size_t... i>(std::index_sequence<i...>) {
+    return (std::uint64_t{0} | ... | (std::uint64_t{std::get<i>(is) != std::get<i>(was)} << i));
+  }
+  (std::make_index_sequence<std::tuple_size_v<decltype(is)>>());
+}
+
+// The value whose bits are all fields of the type.
+template <class Message>
+std::uint64_t AllFieldsOf(const Message& m) {
+  return (std::uint64_t{1} << std::tuple_size_v<decltype(Fields(m))>)-1;
+}
+
+TEST(SamplesTest, SetEveryFieldOfEveryType) {
+  std::array<std::uint64_t, std::variant_size_v<AnyMessage>> set{}, all{};
+  std::set<std::size_t> types;
+  for (const Sample& sample : AllSamples()) {
+    const std::size_t type = sample.message.index();
+    types.insert(type);
+    std::visit(
+        [&](const auto& m) {
+          if constexpr (!std::is_same_v<std::decay_t<decltype(m)>, std::monostate>) {
+            set[type] |= FieldsSet(m);
+            all[type] = AllFieldsOf(m);
+          }
+        },
+        sample.message);
+  }
+  EXPECT_EQ(types.size(), std::variant_size_v<AnyMessage> - 1);
+  EXPECT_EQ(set, all);
+}
+
+struct SameFields {
+  const AnyMessage& other;
+  template <class Message>
+  bool operator()(const Message& m) const {
+    return Fields(m) == Fields(std::get<Message>(other));
+  }
+  bool operator()(std::monostate) const { return false; }
+};
+
+TEST(CodecTest, EveryMessageArrivesWhole) {
+  for (const Sample& sample : AllSamples()) {
+    SCOPED_TRACE(std::string(NameOf(sample.message)));
+    const auto arrived = Arrive(sample);
+    ASSERT_TRUE(arrived.ok()) << arrived.status();
+    ASSERT_EQ(arrived->index(), sample.message.index());
+    EXPECT_TRUE(std::visit(SameFields{*arrived}, sample.message));
+  }
+}
+
+// Bytes at an address that is `offset` beyond a multiple of 64.
+runtime::Buffer Shifted(const runtime::Buffer& buffer, std::size_t offset,
+                        std::vector<runtime::Buffer>* keep) {
+  std::byte* bytes = nullptr;
+  keep->push_back(runtime::Buffer::Allocate(buffer.size() + offset + 1, &bytes));
+  if (!buffer.empty()) std::memcpy(bytes + offset, buffer.data(), buffer.size());
+  return runtime::Buffer::Unowned(bytes + offset, buffer.size());
+}
+
+TEST(CodecTest, FramesMayLieAnywhere) {
+  for (const Sample& sample : AllSamples()) {
+    SCOPED_TRACE(std::string(NameOf(sample.message)));
+    const runtime::Buffer header = Encode(sample.message);
+    for (std::size_t offset = 0; offset < 8; ++offset) {
+      std::vector<runtime::Buffer> keep, payload;
+      for (const auto& frame : sample.payload) payload.push_back(Shifted(frame, offset, &keep));
+      const auto arrived = Decode(Shifted(header, offset, &keep), payload);
+      ASSERT_TRUE(arrived.ok()) << arrived.status();
+      EXPECT_TRUE(std::visit(SameFields{*arrived}, sample.message));
+      for (std::size_t i = 0; i < payload.size(); ++i) {
+        EXPECT_EQ(payload[i].text(), sample.payload[i].text());
+      }
+    }
+  }
+}
+
+TEST(CodecTest, MisalignedPayloadIsReplacedByAnAlignedCopy) {
+  Request request{.id = {.sequence = 1}, .table = 1, .kind = TableKind::kRagged};
+  request.dtype = DType::kFloat64;
+  request.keys = 1;
+  request.elements = 1;
+  std::vector<runtime::Buffer> keep;
+  std::vector<runtime::Buffer> payload = {Shifted(FrameOf<std::uint64_t>({7}), 4, &keep),
+                                          Shifted(FrameOf<std::uint32_t>({1}), 2, &keep),
+                                          Shifted(FrameOf<double>({2.5}), 1, &keep)};
+  ASSERT_TRUE(Decode(Encode(request), payload).ok());
+  EXPECT_TRUE(payload[0].aligned_to(8));
+  EXPECT_TRUE(payload[1].aligned_to(4));
+  EXPECT_TRUE(payload[2].aligned_to(8));
+  EXPECT_EQ(payload[0].as<std::uint64_t>()[0], 7u);
+  EXPECT_EQ(payload[1].as<std::uint32_t>()[0], 1u);
+  EXPECT_EQ(payload[2].as<double>()[0], 2.5);
+}
+
+// Memory that its sender shares with us.
+class SharedBytes final : public runtime::BufferOwner {
+ public:
+  bool may_change() const override { return true; }
+};
+
+TEST(CodecTest, WhatIsReliedUponIsCopiedWhereItsSenderCouldChangeIt) {
+  Request request{.id = {.sequence = 1}, .table = 1, .kind = TableKind::kRagged};
+  request.keys = 2;
+  request.elements = 3;
+  alignas(8) std::uint64_t keys[] = {7, 8};
+  alignas(8) std::uint32_t widths[] = {1, 2};
+  alignas(8) float values[] = {1, 2, 3};
+  const auto shared = [](const auto& array) {
+    return runtime::Buffer(array, sizeof(array), new SharedBytes);
+  };
+  std::vector<runtime::Buffer> payload = {shared(keys), shared(widths), shared(values)};
+  ASSERT_TRUE(Decode(Encode(request), payload).ok());
+  keys[0] = widths[0] = 1000;
+  EXPECT_EQ(payload[0].as<std::uint64_t>()[0], 7u);
+  EXPECT_EQ(payload[1].as<std::uint32_t>()[0], 1u);
+  EXPECT_EQ(payload[2].data(), reinterpret_cast<const std::byte*>(values)) << "only values";
+}
+
+TEST(CodecTest, WhatSomebodyWillParseIsCopiedWhereItsSenderCouldChangeIt) {
+  char json[] = "{}";
+  for (const AnyMessage& message :
+       {AnyMessage(Call{.request = 1, .handler = "h"}), AnyMessage(StatusReply{.request = 1})}) {
+    std::vector<runtime::Buffer> payload = {runtime::Buffer(json, 2, new SharedBytes)};
+    json[0] = '{';
+    ASSERT_TRUE(Decode(Encode(message), payload).ok());
+    json[0] = '[';
+    EXPECT_EQ(payload[0].text(), "{}");
+  }
+}
+
+TEST(CodecTest, AlignedPayloadIsNotCopied) {
+  const runtime::Buffer values = FrameOf<float>({1, 2, 3});
+  Request request{.id = {.sequence = 1}, .table = 1};
+  request.elements = 3;
+  std::vector<runtime::Buffer> payload = {values};
+  ASSERT_TRUE(Decode(Encode(request), payload).ok());
+  EXPECT_EQ(payload[0].data(), values.data());
+}
+
+TEST(CodecTest, ALargeHeaderMayLieAnywhereToo) {
+  ClusterMap map{.version = 1, .epoch = 1, .servers = {{.node = 2, .endpoints = {"tcp://a:1"}}}};
+  map.owners.resize(100'000);
+  std::vector<runtime::Buffer> keep, none;
+  const auto arrived = Decode(Shifted(Encode(map), 3, &keep), none);
+  ASSERT_TRUE(arrived.ok()) << arrived.status();
+  EXPECT_EQ(std::get<ClusterMap>(*arrived), map);
+}
+
+TEST(CodecTest, TheLargestClusterFits) {
+  ClusterMap map{.version = 1, .epoch = 1};
+  for (std::uint32_t rank = 0; rank < kServersMax; ++rank) {
+    map.servers.push_back({rank, rank, true, {"tcp://server-" + std::to_string(rank) + ":4711"}});
+    for (int i = 0; i < 32; ++i) map.owners.push_back({rank, 0});
+  }
+  for (std::uint32_t rank = 0; rank < kWorkersMax; ++rank) {
+    map.workers.push_back({rank, rank, rank, WorkerState::kAlive});
+  }
+  for (std::uint32_t shard = 0; shard < map.owners.size(); ++shard) {
+    for (std::uint32_t next = 1; next < 3; ++next) {
+      map.replicas.push_back({shard, {(shard / 32 + next) % kServersMax, 0}, false});
+    }
+  }
+  const auto arrived = Arrive({map});
+  ASSERT_TRUE(arrived.ok()) << arrived.status();
+  EXPECT_EQ(std::get<ClusterMap>(*arrived), map);
+}
+
+TEST(CodecTest, LongReasonsAreCutAtACharacter) {
+  std::string reason(kReasonBytesMax - 1, 'x');
+  const Leave leave{.reason = reason + "\xc3\xa4 and more"};
+  const auto arrived = Arrive({leave});
+  ASSERT_TRUE(arrived.ok()) << arrived.status();
+  EXPECT_EQ(std::get<Leave>(*arrived).reason, reason);
+}
+
+TEST(CodecTest, ReasonsAreCleaned) {
+  const auto arrived = Arrive({Reject{absl::InternalError("a\x1b[31mb\xff\nc\td")}});
+  ASSERT_TRUE(arrived.ok()) << arrived.status();
+  EXPECT_EQ(std::get<Reject>(*arrived).why, absl::InternalError("a?[31mb?\nc\td"));
+}
+
+TEST(CodecTest, LongNamesAreCut) {
+  const auto arrived = Arrive({OpenTable{.request = 1, .name = std::string(300, 'n')}});
+  ASSERT_TRUE(arrived.ok()) << arrived.status();
+  EXPECT_EQ(std::get<OpenTable>(*arrived).name, std::string(kNameBytesMax, 'n'));
+}
+
+TEST(CodecTest, ARateThatIsNotGivenIsNotSent) {
+  Request request{.id = {.sequence = 1}, .table = 1, .op = Op::kPull, .elements = 1};
+  request.learning_rate = std::numeric_limits<double>::quiet_NaN();
+  const auto arrived = Arrive({request});
+  ASSERT_TRUE(arrived.ok()) << arrived.status();
+  EXPECT_EQ(std::get<Request>(*arrived).learning_rate, 0);
+}
+
+// Half a path would be another one.
+TEST(CodecTest, PathsAreNotCut) {
+  const std::string path(kPathBytesMax + 1, 'd');
+  const RestoreShards restore{.directory = path};
+  EXPECT_THAT(Arrive({restore}).status().message(), HasSubstr("directory is 4096 bytes long"));
+}
+
+// What a replicated push holds has the types of the table; sums have those they are computed in.
+TEST(CodecTest, MisalignedStateAndStepsAreReplacedByAlignedCopies) {
+  Replicate piece{.epoch = 1, .item = 1, .kind = ReplicaItem::kFillPiece, .table = 1};
+  piece.dtype = DType::kFloat16;
+  piece.elements = 2;
+  piece.state_slots = 1;
+  std::vector<runtime::Buffer> keep;
+  std::vector<runtime::Buffer> payload = {Shifted(FrameOf<std::uint16_t>({1, 2}), 1, &keep),
+                                          Shifted(FrameOf<float>({3, 4}), 2, &keep),
+                                          Shifted(FrameOf<std::uint64_t>({5}), 4, &keep)};
+  ASSERT_TRUE(Decode(Encode(piece), payload).ok());
+  EXPECT_TRUE(payload[0].aligned_to(2));
+  EXPECT_TRUE(payload[1].aligned_to(4));
+  EXPECT_TRUE(payload[2].aligned_to(8));
+  EXPECT_EQ(payload[1].as<float>()[1], 4.f);
+  EXPECT_EQ(payload[2].as<std::uint64_t>()[0], 5u);
+}
+
+TEST(CodecTest, AnotherVersionsRoleDoesNotHideTheVersion) {
+  Hello hello{.protocol = 9, .protocol_min = 8, .role = static_cast<Role>(17)};
+  const auto arrived = Arrive({hello});
+  ASSERT_TRUE(arrived.ok()) << arrived.status();
+  EXPECT_EQ(std::get<Hello>(*arrived).role, Role::kUnknown);
+  EXPECT_EQ(std::get<Hello>(*arrived).protocol_min, 8u);
+}
+
+TEST(CodecTest, NothingEncodesToWhatIsRefused) {
+  EXPECT_THAT(Arrive({AnyMessage()}).status().message(), HasSubstr("it has no body"));
+  EXPECT_EQ(NameOf(AnyMessage()), "nothing");
+}
+
+TEST(CodecTest, NamesAreThoseOfTheTypes) {
+  EXPECT_EQ(NameOf(Hello{}), "Hello");
+  EXPECT_EQ(NameOf(InstallTableReply{}), "InstallTableReply");
+  EXPECT_EQ(NameOf(StatusReply{}), "StatusReply");
+  EXPECT_EQ(NameOf(EnterClock{}), "EnterClock");
+  EXPECT_EQ(NameOf(Replicate{}), "Replicate");
+  EXPECT_EQ(NameOf(CheckpointCut{}), "CheckpointCut");
+  EXPECT_EQ(NameOf(SchedulerMoved{}), "SchedulerMoved");
+  EXPECT_EQ(NameOf(PushAcks{}), "PushAcks");
+}
+
+}  // namespace
+}  // namespace leeway::proto

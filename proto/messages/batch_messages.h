@@ -1,0 +1,54 @@
+// Many small pushes in one message, and their answers in another. Each is what it would be by
+// itself (a Request, a Reply); what they have in common is said once.
+#ifndef LEEWAY_PROTO_MESSAGES_BATCH_MESSAGES_H_
+#define LEEWAY_PROTO_MESSAGES_BATCH_MESSAGES_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "leeway/dtype.h"
+
+namespace leeway::proto {
+
+// One push of a block of a dense table; the fields are a Request's.
+struct BatchedPush {
+  std::uint64_t sequence = 0;
+  std::uint64_t after = 0;
+  std::uint64_t block = 0;
+  std::uint32_t elements = 0;
+  std::uint32_t shard = 0;
+  std::uint32_t table = 0;
+  friend bool operator==(const BatchedPush&, const BatchedPush&) = default;
+};
+
+// Payload: the values of all, one after the other. To be admitted in this order.
+struct PushBatch {
+  std::uint64_t incarnation = 0;
+  std::uint32_t worker = 0;  // rank
+  std::uint64_t epoch = 0;
+  DType dtype = DType::kFloat32;
+  std::uint64_t clock = 0;
+  std::uint64_t timeout_ms = 0;
+  double learning_rate = 0;
+  bool has_learning_rate = false;
+  std::int32_t priority = 0;
+  std::vector<BatchedPush> pushes = {};
+};
+
+struct PushAck {
+  std::uint64_t sequence = 0;
+  std::uint32_t shard = 0;
+  bool provisional = false;  // as in a Reply
+  friend bool operator==(const PushAck&, const PushAck&) = default;
+};
+
+// Pushes that were accepted, whichever way they came.
+struct PushAcks {
+  std::uint64_t incarnation = 0;
+  std::uint32_t worker = 0;  // rank
+  std::vector<PushAck> acks = {};
+};
+
+}  // namespace leeway::proto
+
+#endif  // LEEWAY_PROTO_MESSAGES_BATCH_MESSAGES_H_

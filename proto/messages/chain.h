@@ -1,0 +1,34 @@
+// Who keeps a shard: its head, which orders and answers, and the replicas that follow it.
+#ifndef LEEWAY_PROTO_MESSAGES_CHAIN_H_
+#define LEEWAY_PROTO_MESSAGES_CHAIN_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "proto/messages/messages.h"
+
+namespace leeway::proto {
+
+struct Chain {
+  std::vector<ShardOwner> members = {};  // head first; empty: the shard is lost
+  std::vector<ShardOwner> filling = {};  // fed by the last member, and not members yet
+  friend bool operator==(const Chain&, const Chain&) = default;
+};
+
+// Empty if the map has no such shard.
+Chain ChainOf(const ClusterMap& map, std::uint32_t shard);
+
+// Who sends to `place`: the member before it; the last member, if it is filling. None for the head
+// and for who does not keep the shard.
+std::optional<ShardOwner> PredecessorOf(const ClusterMap& map, std::uint32_t shard,
+                                        const ShardOwner& place);
+
+// The member after `place`. None for the last one (ChainOf().filling has who it fills), for who is
+// filling, and for who does not keep the shard.
+std::optional<ShardOwner> SuccessorOf(const ClusterMap& map, std::uint32_t shard,
+                                      const ShardOwner& place);
+
+}  // namespace leeway::proto
+
+#endif  // LEEWAY_PROTO_MESSAGES_CHAIN_H_

@@ -1,0 +1,46 @@
+#include "proto/messages/settings_schedule.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace leeway::proto {
+
+TableSettings SettingsOf(const TableSpec& spec) {
+  TableSettings settings;
+  settings.parameters = spec.updater.parameters;
+  settings.staleness = spec.consistency.staleness;
+  settings.nonfinite = spec.nonfinite;
+  return settings;
+}
+
+TableSpec WithSettings(TableSpec spec, const TableSettings& settings) {
+  spec.updater.parameters = settings.parameters;
+  spec.consistency.staleness = settings.staleness;
+  spec.nonfinite = settings.nonfinite;
+  return spec;
+}
+
+std::span<const TableSettings> SettingsOf(std::span<const TableSettings> all, std::uint32_t table) {
+  const auto [first, last] = std::equal_range(
+      all.begin(), all.end(), TableSettings{.table = table},
+      [](const TableSettings& a, const TableSettings& b) { return a.table < b.table; });
+  return {first, last};
+}
+
+const TableSettings* SettingsSchedule::At(std::uint64_t clock) const {
+  const TableSettings* found = nullptr;
+  // Of those that were changed long ago a map tells no more.
+  if (!settings_.empty() && settings_.front().number > 1) found = &settings_.front();
+  for (const TableSettings& settings : settings_) {
+    if (settings.decided && settings.since <= clock) found = &settings;
+  }
+  return found;
+}
+
+bool SettingsSchedule::UndecidedAt(std::uint64_t clock) const {
+  return std::any_of(settings_.begin(), settings_.end(), [clock](const TableSettings& settings) {
+    return !settings.decided && settings.since <= clock;
+  });
+}
+
+}  // namespace leeway::proto

@@ -1,0 +1,214 @@
+#include "proto/messages/limits.h"
+#include "proto/testing/samples.h"
+
+namespace leeway::proto {
+namespace {
+
+const std::vector<WorkerWindow>& Windows() {
+  static const auto& windows = *new std::vector<WorkerWindow>{
+      {.rank = 0, .incarnation = 5, .clock = 7, .since = 0, .admitted = 90, .admitted_held = 88},
+      {.rank = 0, .incarnation = 6, .clock = 6, .since = 4, .admitted = 3},
+      {.rank = kWorkersMax - 1,
+       .incarnation = 1,
+       .clock = 8,
+       .since = 2,
+       .admitted = 2,
+       .admitted_held = ~0ull}};
+  return windows;
+}
+
+Replicate NewItem(ReplicaItem kind) {
+  return {.shard = kShardsMax - 1,
+          .epoch = 3,
+          .stream = 0xfedcba9876543210,
+          .item = 12,
+          .kind = kind,
+          .index = 4,
+          .clock = 6};
+}
+
+Replicate NewItem(ReplicaItem kind, TableKind table_kind, DType dtype) {
+  Replicate item = NewItem(kind);
+  item.table = 2;
+  item.table_kind = table_kind;
+  item.dtype = dtype;
+  return item;
+}
+
+Replicate OfWorker(Replicate item) {
+  item.worker = 3;
+  item.incarnation = 0x1122334455667788;
+  item.sequence = 41;
+  return item;
+}
+
+void AddPushes(std::vector<Sample>* all) {
+  Replicate dense = OfWorker(NewItem(ReplicaItem::kPush, TableKind::kDense, DType::kFloat16));
+  dense.block = 5;
+  dense.elements = 3;
+  dense.has_learning_rate = true;
+  dense.learning_rate = 0.5;
+  all->push_back({dense, {FrameOf<std::uint16_t>({1, 2, 3})}});
+  dense.codec = 9;
+  all->push_back({dense, {FrameOf<char>({'x', 'y'})}});
+
+  Replicate sparse = OfWorker(NewItem(ReplicaItem::kHeld, TableKind::kSparse, DType::kInt64));
+  sparse.keys = 2;
+  sparse.elements = 2;
+  all->push_back({sparse, {FrameOf<std::uint64_t>({8, 9}), FrameOf<std::int64_t>({-1, 1})}});
+
+  Replicate ragged = OfWorker(NewItem(ReplicaItem::kPush, TableKind::kRagged, DType::kFloat32));
+  ragged.keys = 2;
+  ragged.elements = 3;
+  all->push_back({ragged,
+                  {FrameOf<std::uint64_t>({8, 9}), FrameOf<std::uint32_t>({0, 3}),
+                   FrameOf<float>({1, 2, 3})}});
+}
+
+// Aggregates are in what is computed in: float for halves.
+void AddUpdates(std::vector<Sample>* all) {
+  Replicate dense = NewItem(ReplicaItem::kUpdate, TableKind::kDense, DType::kBFloat16);
+  dense.elements = 3;
+  dense.settings = 2;
+  all->push_back({dense, {FrameOf<float>({1, 2, 3})}});
+
+  Replicate sparse = NewItem(ReplicaItem::kUpdate, TableKind::kSparse, DType::kFloat16);
+  sparse.keys = 1;
+  sparse.elements = 2;
+  all->push_back({sparse, {FrameOf<std::uint64_t>({7}), FrameOf<float>({1, 2})}});
+
+  Replicate ragged = NewItem(ReplicaItem::kUpdate, TableKind::kRagged, DType::kFloat64);
+  ragged.keys = 2;
+  ragged.elements = 1;
+  all->push_back(
+      {ragged,
+       {FrameOf<std::uint64_t>({7, 8}), FrameOf<std::uint32_t>({1, 0}), FrameOf<double>({1})}});
+}
+
+void AddFill(std::vector<Sample>* all) {
+  Replicate version = NewItem(ReplicaItem::kVersion);
+  version.table = 2;
+  version.block = kTableElementsMax - 1;
+  version.codec = 7;
+  all->push_back({version});
+  version.codec = 0;
+  version.whole = true;
+  all->push_back({version});
+
+  Replicate dense = NewItem(ReplicaItem::kFillPiece, TableKind::kDense, DType::kFloat16);
+  dense.elements = 2;
+  dense.state_slots = 2;
+  dense.version = ~0ull;
+  all->push_back({dense,
+                  {FrameOf<std::uint16_t>({1, 2}), FrameOf<float>({1, 2, 3, 4}),
+                   FrameOf<std::uint64_t>({17})}});
+
+  Replicate sparse = NewItem(ReplicaItem::kFillPiece, TableKind::kSparse, DType::kFloat64);
+  sparse.keys = 2;
+  sparse.elements = 2;
+  sparse.state_slots = 1;
+  all->push_back({sparse,
+                  {FrameOf<std::uint64_t>({7, 8}), FrameOf<double>({1, 2}), FrameOf<double>({3, 4}),
+                   FrameOf<std::uint64_t>({17, 18})}});
+
+  Replicate ragged = NewItem(ReplicaItem::kFillPiece, TableKind::kRagged, DType::kInt32);
+  ragged.keys = 2;
+  ragged.elements = 3;
+  all->push_back(
+      {ragged,
+       {FrameOf<std::uint64_t>({7, 8}), FrameOf<std::uint32_t>({1, 2}),
+        FrameOf<std::int32_t>({1, 2, 3}), runtime::Buffer(), FrameOf<std::uint64_t>({17, 18})}});
+
+  Replicate nothing = NewItem(ReplicaItem::kFillPiece, TableKind::kSparse, DType::kFloat32);
+  nothing.state_slots = kStateSlotsMax;
+  all->push_back(
+      {nothing, {runtime::Buffer(), runtime::Buffer(), runtime::Buffer(), runtime::Buffer()}});
+}
+
+void AddReplication(std::vector<Sample>* all) {
+  AddPushes(all);
+  AddUpdates(all);
+  AddFill(all);
+  for (const ReplicaItem kind :
+       {ReplicaItem::kClose, ReplicaItem::kFillBegin, ReplicaItem::kHandoverEnd}) {
+    all->push_back({NewItem(kind)});
+    all->push_back({NewItem(kind)});
+    std::get<Replicate>(all->back().message).workers = Windows();
+  }
+  Replicate enter = NewItem(ReplicaItem::kEnter);
+  enter.workers = {Windows()[1]};
+  all->push_back({enter});
+  Replicate refusal = NewItem(ReplicaItem::kRefusal);
+  refusal.refusals = {{.worker = 3,
+                       .incarnation = ~0ull,
+                       .sequence = 8,
+                       .held = true,
+                       .status = absl::ResourceExhaustedError("LEEWAY_HELD_BYTES_MAX")}};
+  all->push_back({refusal});
+  all->push_back({NewItem(ReplicaItem::kConfirm)});
+  Replicate remembered = NewItem(ReplicaItem::kFillBegin);
+  remembered.refusals = refusal.refusals;
+  remembered.refusals.push_back(
+      {.worker = 1, .sequence = 1, .with_earlier = true, .status = absl::UnknownError("")});
+  all->push_back({remembered});
+  all->push_back({NewItem(ReplicaItem::kFillEnd)});
+  Replicate first = NewItem(ReplicaItem::kFillBegin);
+  first.index = 0;  // nothing has been logged yet
+  all->push_back({first});
+  first.index = 9;
+  first.pushed_until = 12;
+  all->push_back({first});
+
+  all->push_back({ReplicateAck{.shard = 7, .stream = 9, .item = 12, .committed = 3, .since = 4}});
+  all->push_back({ReplicaReady{.epoch = 3, .shard = kShardsMax - 1}});
+  for (const bool handover : {false, true}) {
+    all->push_back({LinkReport{
+        .epoch = 3, .shard = kShardsMax - 1, .server = kServersMax - 1, .handover = handover}});
+  }
+  all->push_back({LeadNow{.epoch = 3, .shard = kShardsMax - 1, .from = kServersMax - 1}});
+  all->push_back(
+      {LoadReport{.shards = {{.shard = 0, .bytes = 1ull << 40, .requests = 5},
+                             {.shard = kShardsMax - 1, .bytes = 1, .requests = ~0ull}}}});
+  all->push_back({LoadReport{}});
+}
+
+void AddAdministration(std::vector<Sample>* all) {
+  all->push_back({CodecReport{.table = 3,
+                              .lossy = 6,
+                              .costs = {80.5, 3.25, 1e-9},
+                              .link_bytes_per_s = 12.5e6,
+                              .clock = 9}});
+  all->push_back({Admin{.request = 3,
+                        .command = "checkpoint-save",
+                        .arguments = {"", "/data/größe", std::string(kArgumentBytesMax, 'x')}}});
+  all->push_back({AdminReply{.request = 3, .result = absl::NotFoundError("there is no server 9")},
+                  {runtime::Buffer()}});
+  all->push_back({AdminReply{.request = 3}, {runtime::Buffer::CopyOf("{}")}});
+  all->push_back({CheckpointPrepare{.checkpoint = 5}});
+  all->push_back({CheckpointPrepared{.checkpoint = 5, .fastest_clock = 40}});
+  all->push_back({CheckpointCut{.checkpoint = 5,
+                                .clock = 41,
+                                .directory = "/data/ckpt-5",
+                                .base = "/data/ckpt-4",
+                                .bounded = true}});
+  all->push_back({CheckpointCut{.checkpoint = 5, .directory = std::string(kPathBytesMax, 'd')}});
+  all->push_back({CheckpointWritten{
+      .checkpoint = 5,
+      .result = absl::ResourceExhaustedError("the disk is full"),
+      .files = {{.name = "shard-00001.safetensors", .bytes = 1ull << 40, .checksum = 0xabcdef}}}});
+  all->push_back(
+      {RestoreShards{.request = 6, .directory = "/data/ckpt-5", .checksum = 1ull << 63}});
+  all->push_back({RestoreShardsReply{.request = 6, .result = absl::DataLossError("checksum")}});
+  all->push_back({SchedulerMoved{.address = "tcp://10.0.0.8:4711", .cluster = 77}});
+}
+
+}  // namespace
+
+void AddClusterSamples(std::vector<Sample>* all) {
+  all->push_back({EnterClock{.worker = kWorkersMax - 1, .incarnation = 5, .epoch = 2}});
+  all->push_back({EnterClockReply{.clock = 9, .epoch = 3}});
+  AddReplication(all);
+  AddAdministration(all);
+}
+
+}  // namespace leeway::proto

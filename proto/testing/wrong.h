@@ -1,0 +1,62 @@
+// For tests: a row for each way of being wrong in meaning.
+#ifndef LEEWAY_PROTO_TESTING_WRONG_H_
+#define LEEWAY_PROTO_TESTING_WRONG_H_
+
+#include <ostream>
+#include <string>
+#include <variant>
+
+#include "proto/testing/samples.h"
+
+namespace leeway::proto {
+
+// What is sent, and how the answer starts.
+struct Wrong {
+  const char* name;
+  Sample sent;
+  std::string says;
+};
+
+inline void PrintTo(const Wrong& wrong, std::ostream* out) { *out << wrong.name; }
+
+// `message` after `change`.
+template <class Message, class Change>
+AnyMessage With(Message message, Change change) {
+  change(message);
+  return message;
+}
+
+// The first sample of that type.
+template <class Message>
+Message SampleOf() {
+  for (const Sample& sample : AllSamples()) {
+    if (const Message* message = std::get_if<Message>(&sample.message)) return *message;
+  }
+  return {};
+}
+
+template <class Message>
+AnyMessage Changed(void (*change)(Message&)) {
+  return With(SampleOf<Message>(), change);
+}
+
+// A frame of two keys.
+inline const runtime::Buffer& TwoKeys() {
+  static const auto& keys = *new runtime::Buffer(FrameOf<std::uint64_t>({1, 2}));
+  return keys;
+}
+
+// Requests and replies, whose counts must fit their payload: test_wrong_data.cc.
+std::vector<Wrong> WrongRequests();
+std::vector<Wrong> WrongReplies();
+// Small pushes and acknowledgements that travel together: test_wrong_batches.cc.
+std::vector<Wrong> WrongBatches();
+// Items between replicas, whose fields and payload must fit their kind: test_wrong_replication.cc.
+std::vector<Wrong> WrongReplication();
+// The map's chains, and what schedulers, servers and tools say: test_wrong_admin.cc.
+std::vector<Wrong> WrongReplicas();
+std::vector<Wrong> WrongAdministration();
+
+}  // namespace leeway::proto
+
+#endif  // LEEWAY_PROTO_TESTING_WRONG_H_

@@ -1,0 +1,66 @@
+#include "ps/data/handlers.h"
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/messages/limits.h"
+#include "proto/messages/messages.h"
+
+namespace leeway {
+namespace {
+
+struct Registry {
+  std::mutex mutex;
+  std::map<std::string, RequestHandler> handlers;  // guarded by mutex
+};
+
+// Never destroyed: a plugin may register, and a server may still call, while statics go.
+Registry& TheRegistry() {
+  static Registry* const registry = new Registry;
+  return *registry;
+}
+
+}  // namespace
+
+absl::Status RegisterHandler(absl::string_view name, RequestHandler handler) {
+  if (name.empty() || name.size() > proto::kNameBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a handler's name has 1 to ", proto::kNameBytesMax, " bytes; this one has ", name.size()));
+  }
+  if (name == proto::kProbeHandler) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("a handler named \"", name, "\" is part of every server"));
+  }
+  if (handler == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("handler \"", name, "\" is an empty function"));
+  }
+  Registry& registry = TheRegistry();
+  const std::lock_guard<std::mutex> lock(registry.mutex);
+  if (!registry.handlers.emplace(std::string(name), std::move(handler)).second) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("a handler named \"", name, "\" is registered already"));
+  }
+  return absl::OkStatus();
+}
+
+namespace ps {
+
+absl::StatusOr<RequestHandler> FindHandler(absl::string_view name) {
+  Registry& registry = TheRegistry();
+  const std::lock_guard<std::mutex> lock(registry.mutex);
+  auto it = registry.handlers.find(std::string(name));
+  if (it != registry.handlers.end()) return it->second;
+  std::string known;
+  for (const auto& [other, handler] : registry.handlers) {
+    absl::StrAppend(&known, known.empty() ? "" : ", ", other);
+  }
+  return absl::NotFoundError(absl::StrCat("no handler named \"", name,
+                                          "\" is registered on this server",
+                                          known.empty() ? "" : "; there are: ", known));
+}
+
+}  // namespace ps
+}  // namespace leeway

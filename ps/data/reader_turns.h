@@ -1,0 +1,92 @@
+// The turns of readers (Config::read_only): what they ask for waits here until the data thread has
+// time for it, after what others ask for.
+//
+// While workers or other servers speak, all readers together get a share of the thread's time; when
+// nobody else has spoken for a little while, all of it. Either way they are served from tasks of
+// their own, a few requests in one turn of the loop, so that a worker's request never waits for
+// more than those. Readers take turns, one request each. From one of which much waits nothing more
+// is taken in (Van::Hold), and where the transport cannot do that the rest is refused.
+//
+// Lives on the data thread's loop.
+#ifndef LEEWAY_PS_DATA_READER_TURNS_H_
+#define LEEWAY_PS_DATA_READER_TURNS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "ps/table/inbound.h"
+#include "runtime/loop/loop.h"
+#include "van/session/share_meter.h"
+
+namespace leeway::ps {
+
+class ReaderTurns {
+ public:
+  // While others speak.
+  static constexpr double kShare = 0.1;
+  static constexpr absl::Duration kSaved = absl::Milliseconds(1);
+  // Others are taken to speak for so long after each message.
+  static constexpr absl::Duration kQuiet = absl::Milliseconds(10);
+  // In one turn of the loop; the request that is under way when the time is up is finished.
+  static constexpr int kTurnRequestsMax = 16;
+  static constexpr absl::Duration kTurnTimeMax = absl::Milliseconds(1);
+  // What waits of one reader before nothing more is taken in, until half of that is left.
+  static constexpr std::size_t kReaderRequestsMax = 256;
+  static constexpr std::uint64_t kReaderBytesMax = 4 << 20;
+  // What waits of all readers of a thread; beyond it requests are refused.
+  static constexpr std::size_t kRequestsMax = 16384;
+  static constexpr std::uint64_t kBytesMax = 64 << 20;
+
+  struct Owner {
+    std::function<void(Inbound)> serve;
+    std::function<bool(van::PeerId)> hold;  // false: it cannot be held
+    std::function<void(van::PeerId)> release;
+  };
+  ReaderTurns(runtime::Loop* loop, Owner owner);
+  ~ReaderTurns();
+  ReaderTurns(const ReaderTurns&) = delete;
+  ReaderTurns& operator=(const ReaderTurns&) = delete;
+
+  // Whether there is room for it. UNAVAILABLE: not now.
+  absl::Status Check(const Inbound& inbound) const;
+  void Add(Inbound inbound);
+  void DropPeer(van::PeerId peer);
+  // Somebody else than a reader has asked for something, or said something.
+  void OthersSpoke() { others_spoke_ = true; }
+  std::size_t waiting() const { return requests_; }
+
+ private:
+  struct Queue {
+    std::deque<Inbound> requests;
+    std::uint64_t bytes = 0;
+    bool held = false;
+  };
+
+  void Turn();
+  void TurnLater(absl::Time now);
+  bool Quiet(absl::Time now);
+  Inbound TakeNext();
+
+  runtime::Loop* const loop_;
+  const Owner owner_;
+  std::map<van::PeerId, Queue> queues_;  // none is empty
+  van::PeerId last_ = 0;                 // that was served
+  std::size_t requests_ = 0;
+  std::uint64_t bytes_ = 0;
+  van::ShareMeter meter_{kShare, kSaved};
+  bool others_spoke_ = false;  // since `others_heard_` was noted
+  absl::Time others_heard_ = absl::InfinitePast();
+  bool turn_is_due_ = false;  // posted, or the timer runs
+  runtime::TimerId timer_ = runtime::TimerId::kNone;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_DATA_READER_TURNS_H_

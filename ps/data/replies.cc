@@ -1,0 +1,162 @@
+#include "ps/data/replies.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/messages/limits.h"
+
+namespace leeway::ps {
+namespace {
+
+// What a reply that waits takes beside its payload.
+constexpr std::uint64_t kWaitingBytes = 512;
+// Requests of a reader while nothing more can be sent to it.
+constexpr std::uint64_t kUnreadMax = 4096;
+
+}  // namespace
+
+void Replies::DropPeer(van::PeerId peer) {
+  gathered_.erase(peer);
+  const auto found = queues_.find(peer);
+  if (found == queues_.end()) return;
+  Release(found->second, found->second.bytes);
+  queues_.erase(found);
+}
+
+bool Replies::HasRoom(const Queue& queue, std::uint64_t bytes) const {
+  if (!queue.reader) return queue.bytes + bytes <= kWaitingBytesMax;
+  if (readers_bytes_ == 0) return true;
+  return queue.bytes + bytes <= kReaderBytesMax && readers_bytes_ + bytes <= kReadersBytesMax;
+}
+
+void Replies::Charge(Queue& queue, std::uint64_t bytes) {
+  queue.bytes += bytes;
+  if (queue.reader) readers_bytes_ += bytes;
+}
+
+void Replies::Release(Queue& queue, std::uint64_t bytes) {
+  queue.bytes -= bytes;
+  if (queue.reader) readers_bytes_ -= bytes;
+}
+
+absl::Status Replies::CheckReader(van::PeerId peer) {
+  Queue& queue = queues_[peer];
+  queue.reader = true;
+  queue.unread = writable_(peer) ? 0 : queue.unread + 1;
+  if (queue.unread > kUnreadMax) {
+    return absl::PermissionDeniedError(
+        "a reader goes on asking, and does not read what it is told");
+  }
+  if (HasRoom(queue, kWaitingBytes)) return absl::OkStatus();
+  return absl::UnavailableError(
+      absl::StrCat(readers_bytes_, " bytes of replies wait for readers already; ask again"));
+}
+
+void Replies::Add(van::PeerId peer, proto::Reply reply, Payload payload, bool reader) {
+  if (payload.empty()) {
+    const bool pushed = reply.op == proto::Op::kPush && reply.result.ok();
+    return gathering_ && pushed ? Gather(peer, std::move(reply))
+                                : SendWithoutValues(peer, std::move(reply));
+  }
+  Waiting waiting{std::move(reply), std::move(payload), 0};
+  for (const runtime::Buffer& frame : waiting.payload) waiting.bytes += frame.size();
+  Queue& queue = queues_[peer];
+  queue.reader = reader;
+  const bool room = HasRoom(queue, waiting.bytes + kWaitingBytes);
+  if ((room || !reader) && queue.waiting.empty() && MaySend(peer, queue, waiting)) {
+    return SendNow(peer, queue, std::move(waiting));
+  }
+  const std::pair id(waiting.reply.id.shard, waiting.reply.id.sequence);
+  if (queue.ids.contains(id)) return;
+  if (!room) {
+    return failed_(
+        peer, std::move(waiting.reply),
+        absl::ResourceExhaustedError(absl::StrCat(queue.bytes, " bytes of replies wait for a ",
+                                                  reader ? "reader" : "worker", " already")));
+  }
+  queue.ids.insert(id);
+  Charge(queue, waiting.bytes + kWaitingBytes);
+  queue.waiting.emplace(Place{waiting.reply.priority, next_order_++}, std::move(waiting));
+}
+
+void Replies::SendWithoutValues(van::PeerId peer, proto::Reply reply) {
+  const absl::Status sent = send_(peer, reply, {}, nullptr);
+  if (!sent.ok()) failed_(peer, std::move(reply), sent);
+}
+
+void Replies::Gather(van::PeerId peer, proto::Reply reply) {
+  Gathered& gathered = gathered_[peer];
+  gathered.acks.push_back(
+      {.sequence = reply.id.sequence, .shard = reply.id.shard, .provisional = reply.provisional});
+  if (gathered.acks.size() == 1) {
+    gathered.first = std::move(reply);
+  } else if (gathered.acks.size() == proto::kPushesPerBatchMax) {
+    SendGathered(peer);
+  }
+}
+
+void Replies::SendGathered(van::PeerId peer) {
+  if (gathered_.empty()) return;
+  const auto found = gathered_.find(peer);
+  if (found == gathered_.end()) return;
+  Gathered gathered = std::move(found->second);
+  gathered_.erase(found);
+  if (gathered.acks.size() == 1) return SendWithoutValues(peer, std::move(gathered.first));
+  proto::Reply& reply = gathered.first;
+  proto::PushAcks acks{.incarnation = reply.id.incarnation,
+                       .worker = reply.id.worker,
+                       .acks = std::move(gathered.acks)};
+  const absl::Status sent = send_(peer, acks, {}, nullptr);
+  if (sent.ok()) return;
+  for (const proto::PushAck& ack : acks.acks) {
+    reply.id.sequence = ack.sequence;
+    reply.id.shard = ack.shard;
+    failed_(peer, reply, sent);
+  }
+}
+
+void Replies::EndGathering() {
+  gathering_ = false;
+  while (!gathered_.empty()) SendGathered(gathered_.begin()->first);
+}
+
+bool Replies::MaySend(van::PeerId peer, Queue& queue, const Waiting& next) const {
+  return queue.ahead.MayHandOver(next.bytes, writable_(peer));
+}
+
+void Replies::SendNow(van::PeerId peer, Queue& queue, Waiting waiting) {
+  const std::uint64_t followed =
+      queue.ahead.OnHandOver(waiting.bytes, writable_(peer), loop_->Now());
+  const std::uint64_t charged = queue.reader ? waiting.bytes + kWaitingBytes : 0;
+  Charge(queue, charged);
+  van::SendDone done;
+  if (followed > 0 || charged > 0) {
+    done = [this, peer, followed, charged](const absl::Status&) {
+      OnDone(peer, followed, charged);
+    };
+  }
+  const absl::Status sent = send_(peer, waiting.reply, std::move(waiting.payload), std::move(done));
+  if (sent.ok()) return;
+  Release(queue, charged);
+  queue.ahead.OnDone(followed, loop_->Now());
+  failed_(peer, std::move(waiting.reply), sent);
+}
+
+void Replies::OnDone(van::PeerId peer, std::uint64_t followed, std::uint64_t charged) {
+  const auto found = queues_.find(peer);
+  if (found == queues_.end()) return;
+  Queue& queue = found->second;
+  Release(queue, charged);
+  queue.ahead.OnDone(followed, loop_->Now());
+  while (!queue.waiting.empty()) {
+    const auto first = queue.waiting.begin();
+    if (!MaySend(peer, queue, first->second)) return;
+    Waiting next = std::move(first->second);
+    queue.waiting.erase(first);
+    queue.ids.erase({next.reply.id.shard, next.reply.id.sequence});
+    Release(queue, next.bytes + kWaitingBytes);
+    SendNow(peer, queue, std::move(next));
+  }
+}
+
+}  // namespace leeway::ps

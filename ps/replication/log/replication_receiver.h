@@ -1,0 +1,54 @@
+// The receiver's end of a stream of items: each taken once, in order.
+#ifndef LEEWAY_PS_REPLICATION_LOG_REPLICATION_RECEIVER_H_
+#define LEEWAY_PS_REPLICATION_LOG_REPLICATION_RECEIVER_H_
+
+#include <cstdint>
+
+#include "runtime/base/mutants.h"
+
+namespace leeway::ps {
+
+class Inbox {
+ public:
+  enum class Verdict {
+    kNext,     // to be taken now
+    kSeen,     // taken before
+    kGap,      // something before it is missing
+    kUnknown,  // of a stream whose beginning was not seen
+    kOld,      // of a stream that the sender has given up
+  };
+
+  // Streams of one sender have growing numbers; none is 0.
+  Verdict Judge(std::uint64_t stream, std::uint64_t item) const {
+    const bool old = stream < stream_ && !runtime::Planted<"old-stream-taken">();
+    if (old || stream == 0) return Verdict::kOld;
+    if (stream < stream_) return item == 1 ? Verdict::kNext : Verdict::kSeen;
+    if (stream > stream_) {
+      const bool joins = item == 1 || runtime::Planted<"stream-joined-midway">();
+      return joins ? Verdict::kNext : Verdict::kUnknown;
+    }
+    if (item <= received_) {
+      return runtime::Planted<"item-taken-again">() ? Verdict::kNext : Verdict::kSeen;
+    }
+    if (runtime::Planted<"item-after-gap-taken">()) return Verdict::kNext;
+    return item == received_ + 1 ? Verdict::kNext : Verdict::kGap;
+  }
+  // The item judged to be next has been taken.
+  void Take(std::uint64_t stream, std::uint64_t item) {
+    stream_ = stream;
+    received_ = item;
+  }
+  // Another sender comes, with streams of its own.
+  void Forget() { stream_ = received_ = 0; }
+
+  std::uint64_t stream() const { return stream_; }      // 0: none
+  std::uint64_t received() const { return received_; }  // everything up to it has been taken
+
+ private:
+  std::uint64_t stream_ = 0;
+  std::uint64_t received_ = 0;
+};
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_REPLICATION_LOG_REPLICATION_RECEIVER_H_

@@ -1,0 +1,66 @@
+// What one replica of a shard sends to the next, or to one that it fills: first the pieces of the
+// state, if any, then the log.
+#ifndef LEEWAY_PS_REPLICATION_SUCCESSOR_H_
+#define LEEWAY_PS_REPLICATION_SUCCESSOR_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "proto/messages/messages.h"
+#include "ps/replication/log/log_entry.h"
+#include "ps/replication/log/replication_sender.h"
+#include "runtime/memory/byte_budget.h"
+
+namespace leeway::ps {
+
+// A data thread of one start of one server.
+struct Peer {
+  proto::ShardOwner place;
+  std::uint64_t incarnation = 0;
+  friend bool operator==(const Peer&, const Peer&) = default;
+
+  // A connection says which server it comes from, but not which of its threads.
+  std::pair<std::uint32_t, std::uint64_t> server() const {
+    return {place.server_rank, incarnation};
+  }
+};
+
+class Downstream {
+ public:
+  // `budget` is charged for what has to wait until a fill is over.
+  Downstream(const Peer& peer, std::uint64_t stream, const Outbox::Limits& limits,
+             runtime::ByteBudget* budget)
+      : peer_(peer), outbox_(stream, limits), budget_(budget) {}
+  ~Downstream();
+  Downstream(const Downstream&) = delete;
+  Downstream& operator=(const Downstream&) = delete;
+
+  // A fill: the pieces go out as the window allows, and what is appended meanwhile after them.
+  void Fill(Item begin, std::vector<Item> pieces);
+  void Append(Item item);
+
+  // Sends what may be sent; `send` returns false where the connection takes nothing now.
+  void Pump(absl::Time now, const std::function<bool(Item*)>& send);
+
+  const Peer& peer() const { return peer_; }
+  Outbox& outbox() { return outbox_; }
+  const Outbox& outbox() const { return outbox_; }
+  // Nothing is left that has not been sent.
+  bool CaughtUp() const { return pieces_.empty() && backlog_.empty() && outbox_.all_sent(); }
+
+ private:
+  bool Refill();
+
+  const Peer peer_;
+  Outbox outbox_;
+  runtime::ByteBudget* const budget_;
+  std::deque<Item> pieces_;
+  std::deque<Item> backlog_;  // appended while there were pieces
+};
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_REPLICATION_SUCCESSOR_H_

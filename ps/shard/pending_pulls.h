@@ -1,0 +1,77 @@
+// Pulls that wait for the slowest worker, by the clock they wait for and by their deadlines.
+#ifndef LEEWAY_PS_SHARD_PENDING_PULLS_H_
+#define LEEWAY_PS_SHARD_PENDING_PULLS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "ps/table/inbound.h"
+#include "runtime/memory/byte_budget.h"
+
+namespace leeway::ps {
+
+struct HeldPull {
+  Inbound inbound;
+  std::uint64_t needed = 0;     // served when the slowest worker has reached it
+  std::uint64_t effective = 0;  // Policy::Pull
+  absl::Time since;
+  absl::Time deadline = absl::InfiniteFuture();
+};
+
+class HeldPulls {
+ public:
+  explicit HeldPulls(runtime::ByteBudget* budget) : budget_(budget) {}
+  ~HeldPulls() { budget_->bytes -= bytes_; }
+  HeldPulls(const HeldPulls&) = delete;
+  HeldPulls& operator=(const HeldPulls&) = delete;
+
+  void Add(HeldPull pull);
+
+  // A held request was sent again: its answer goes to where it came from last. False if no such
+  // request is held.
+  bool Redirect(const proto::RequestId& id, van::PeerId peer);
+
+  // The smallest clock that is waited for, and everything that waits for it, in the order it came.
+  std::optional<std::uint64_t> FirstNeeded() const;
+  std::vector<HeldPull> TakeNeeding(std::uint64_t needed);
+
+  std::optional<absl::Time> FirstDeadline() const;
+  std::vector<HeldPull> TakeExpired(absl::Time now);
+
+  std::vector<HeldPull> TakeAll();
+
+  void DropPeer(van::PeerId peer);
+  void DropWorker(std::uint32_t rank);
+
+  // In the order of the clocks that they wait for.
+  template <class F>
+  void ForEach(F f) const {
+    for (const auto& [key, pull] : by_order_) f(pull);
+  }
+  std::size_t size() const { return by_order_.size(); }
+  std::uint64_t bytes() const { return bytes_; }
+
+ private:
+  using Key = std::pair<std::uint64_t, std::uint64_t>;  // needed, arrival
+  struct IdLess {
+    bool operator()(const proto::RequestId& a, const proto::RequestId& b) const;
+  };
+
+  std::map<Key, HeldPull>::iterator Erase(std::map<Key, HeldPull>::iterator it, HeldPull* taken);
+
+  runtime::ByteBudget* budget_;
+  std::uint64_t arrivals_ = 0;
+  std::uint64_t bytes_ = 0;
+  std::map<Key, HeldPull> by_order_;
+  std::map<proto::RequestId, Key, IdLess> by_id_;
+  std::set<std::pair<absl::Time, Key>> by_deadline_;
+};
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_SHARD_PENDING_PULLS_H_

@@ -1,0 +1,96 @@
+#include "ps/shard/request_order.h"
+
+#include <utility>
+
+#include "runtime/base/mutants.h"
+
+namespace leeway::ps {
+
+Stream::~Stream() {
+  for (const auto& [sequence, kept] : early_) Release(kept);
+}
+
+Stream::Order Stream::Judge(std::uint64_t sequence, std::uint64_t after) const {
+  if (sequence <= admitted_) return Order::kSeen;
+  if (runtime::Planted<"early-request-admitted">()) return Order::kNext;
+  return after <= admitted_ ? Order::kNext : Order::kEarly;
+}
+
+void Stream::Restart(std::uint64_t admitted) {
+  TakeAll();
+  admitted_ = admitted;
+}
+
+bool Stream::Keep(Inbound early) {
+  const std::uint64_t sequence = early.request.id.sequence;
+  if (auto it = early_.find(sequence); it != early_.end()) {
+    Release(it->second);
+    early_.erase(it);
+  }
+  const std::uint64_t bytes = early.bytes();
+  const bool room = budget_->HasRoom(bytes) || runtime::Planted<"early-unlimited">();
+  if (early_.size() >= kEarlyRequestsMax || !room) {
+    return false;
+  }
+  budget_->bytes += bytes;
+  KeepApart(&early.payload);
+  early_.emplace(sequence, std::move(early));
+  return true;
+}
+
+std::optional<Inbound> Stream::TakeNext() {
+  // What has been passed over was settled: its worker no longer waits for it.
+  while (!early_.empty() && early_.begin()->first <= admitted_ &&
+         !runtime::Planted<"passed-over-admitted">()) {
+    Release(early_.begin()->second);
+    early_.erase(early_.begin());
+  }
+  auto it = early_.begin();
+  if (it == early_.end()) return std::nullopt;
+  const bool early = it->second.request.after > admitted_;
+  if (early && !runtime::Planted<"kept-request-out-of-turn">()) return std::nullopt;
+  if (!runtime::Planted<"early-not-given-back">()) Release(it->second);
+  std::optional<Inbound> next(std::move(it->second));
+  early_.erase(it);
+  return next;
+}
+
+std::vector<Inbound> Stream::TakeAll() {
+  std::vector<Inbound> all;
+  all.reserve(early_.size());
+  for (auto& [sequence, kept] : early_) {
+    Release(kept);
+    all.push_back(std::move(kept));
+  }
+  early_.clear();
+  return all;
+}
+
+void Stream::DropPeer(van::PeerId peer) {
+  for (auto it = early_.begin(); it != early_.end();) {
+    if (it->second.peer == peer) {
+      Release(it->second);
+      it = early_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+}
+
+void Stream::RememberFailure(std::uint64_t sequence, absl::Status failure) {
+  failures_.insert_or_assign(sequence, std::move(failure));
+  if (failures_.size() > kFailuresRememberedMax) {
+    forgotten_ = failures_.begin()->first;
+    failures_.erase(failures_.begin());
+  }
+}
+
+absl::Status Stream::OutcomeOf(std::uint64_t sequence) const {
+  if (auto it = failures_.find(sequence); it != failures_.end()) return it->second;
+  if (sequence <= forgotten_ && !runtime::Planted<"failures-forgotten-as-ok">()) {
+    return absl::UnknownError("this request was answered so long ago that the answer is forgotten");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace leeway::ps

@@ -1,0 +1,41 @@
+// What the shards of one data thread share.
+#ifndef LEEWAY_PS_SHARD_SHARD_CONTEXT_H_
+#define LEEWAY_PS_SHARD_SHARD_CONTEXT_H_
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "ps/store/memory/spare_memory.h"
+#include "ps/store/memory/table_memory.h"
+#include "ps/table/counters.h"
+#include "ps/table/inbound.h"
+#include "ps/table/table.h"
+#include "runtime/loop/loop.h"
+#include "runtime/memory/byte_budget.h"
+
+namespace leeway::ps {
+
+// Outlives the shards.
+struct ShardContext {
+  runtime::Loop* loop = nullptr;
+  Counters* counters = nullptr;
+  Tables tables;
+  SpareMemory spare;
+  TableMemory* table_memory = nullptr;  // the server's; null: nobody counts
+  std::uint32_t num_shards = 0;
+  std::uint64_t block_bytes = 0;
+  std::uint64_t message_bytes_max = 0;
+  std::uint64_t start_clock = 0;  // where the workers that were there first begin
+  // For so long, a shard with a new head takes what is sent to it again without regard to `held`.
+  absl::Duration held_grace = absl::ZeroDuration();
+  runtime::ByteBudget early{.bytes_max = kEarlyBytesMax};
+  runtime::ByteBudget held;  // pushes and pulls that wait for slower workers
+  runtime::ByteBudget late;  // pushes that belong to a checkpoint and came after it had begun
+  // Serves every pull at once, whatever its policy says: to show that the worker's own check of
+  // the bound notices.
+  bool test_only_never_hold = false;
+};
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_SHARD_SHARD_CONTEXT_H_

@@ -1,0 +1,178 @@
+#include "ps/shard/shard_cut.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "checkpoint/folder.h"
+#include "proto/messages/settings_schedule.h"
+#include "ps/store/factory/new_shard_store.h"
+#include "ps/store/feedback.h"
+#include "runtime/base/mutants.h"
+#include "runtime/base/status_macros.h"
+
+namespace leeway::ps {
+namespace {
+
+// Checkpoints that a shard remembers: incremental ones are taken on top of the newest as a rule.
+constexpr std::size_t kSavedMax = 4;
+
+}  // namespace
+
+const SavedGenerations::ByTable* SavedGenerations::Find(const std::string& folder) const {
+  for (const auto& [name, generations] : saved_) {
+    if (name == folder || runtime::Planted<"generation-of-another-folder">()) return &generations;
+  }
+  return nullptr;
+}
+
+void SavedGenerations::Remember(const std::string& folder, ByTable generations) {
+  std::erase_if(saved_, [&](const auto& one) { return one.first == folder; });
+  saved_.emplace_back(folder, std::move(generations));
+  if (saved_.size() > kSavedMax) saved_.erase(saved_.begin());
+}
+
+ShardCut::ShardCut(const CutOrder& order, Tables* tables, const Stores* stores,
+                   SavedGenerations* saved, runtime::ByteBudget* late, Admitted admitted, Done done)
+    : order_(order),
+      base_folder_(order.base.empty() ? ""
+                                      : checkpoint::JoinPath(
+                                            checkpoint::SplitPath(order.folder).first, order.base)),
+      tables_(tables),
+      stores_(stores),
+      saved_(saved),
+      late_budget_(late),
+      admitted_(std::move(admitted)),
+      done_(std::move(done)) {
+  by_clock_ = order.bounded;
+  for (const auto& [id, table] : tables_->all()) {
+    by_clock_ = by_clock_ || table.is_ever_bounded();
+  }
+  for (const auto& [id, store] : *stores_) {
+    const Table& table = *tables_->Find(id);
+    if (!table.is_bsp() && !ByClock(table)) Freeze(id, /*may_be_late=*/false);
+  }
+}
+
+ShardCut::~ShardCut() { late_budget_->bytes -= late_bytes_; }
+
+bool ShardCut::ByClock(const Table& table) const { return by_clock_ || table.is_bsp(); }
+
+void ShardCut::Freeze(std::uint32_t table, bool may_be_late) {
+  const SavedGenerations::ByTable* before = saved_->Find(base_folder_);
+  std::uint64_t since = 0;
+  if (before != nullptr && before->contains(table)) since = before->at(table);
+  ShardStore* store = stores_->at(table).get();
+  Frozen& frozen = frozen_[table];
+  frozen.since = store->FreezeSince(since);
+  // A push that comes late needs the row that it changes, however old that is.
+  if (may_be_late && since != 0 && !runtime::Planted<"late-rows-without-their-past">()) {
+    frozen.full = store->Freeze();
+  }
+}
+
+void ShardCut::BeforePush(const Table& table, std::uint64_t clock) {
+  if (frozen_.contains(table.id()) || !stores_->contains(table.id())) return;
+  // One that is not taken by its clock and was not there at the beginning is empty.
+  if (!ByClock(table)) return Freeze(table.id(), /*may_be_late=*/false);
+  const std::uint64_t first = order_.clock + (runtime::Planted<"frozen-a-clock-late">() ? 1 : 0);
+  if (clock >= first) Freeze(table.id(), /*may_be_late=*/true);
+}
+
+void ShardCut::AfterPush(const Table& table, const Inbound& push) {
+  const bool later =
+      push.request.clock >= order_.clock + (runtime::Planted<"push-of-cut-clock-in-cut">() ? 1 : 0);
+  if (later || !ByClock(table) || done_ == nullptr) return;
+  const proto::RequestId& id = push.request.id;
+  std::uint64_t& admitted = admitted_[{id.worker, id.incarnation}];
+  if (!runtime::Planted<"late-push-without-number">()) admitted = std::max(admitted, id.sequence);
+  const auto frozen = frozen_.find(table.id());
+  if (frozen == frozen_.end()) return;
+  if (!late_budget_->HasRoom(push.bytes()) && !runtime::Planted<"late-unlimited">()) {
+    return Fail(absl::ResourceExhaustedError(
+        absl::StrCat("pushes of slower workers that belong to the checkpoint and came after it had "
+                     "begun take more than LEEWAY_HELD_BYTES_MAX (",
+                     late_budget_->bytes_max, " bytes a thread)")));
+  }
+  late_budget_->bytes += push.bytes();
+  late_bytes_ += push.bytes();
+  frozen->second.has_late = true;
+  PushView late = ToPush(push);
+  late.keys = late.keys.ToKeep();
+  late.widths = late.widths.ToKeep();
+  late.values = late.values.ToKeep();  // its worker is answered before the checkpoint is written
+  if (runtime::Planted<"late-push-counted-but-lacking">()) return;
+  late_.push_back(
+      {.table = table.id(),
+       .settings = proto::SettingsOf(
+           table.SettingsAt(runtime::Planted<"late-settings-of-now">() ? 0 : push.request.clock)
+               .spec),
+       .push = std::move(late)});
+}
+
+void ShardCut::Finish(std::vector<proto::WorkerWindow> windows, ShardContent place) {
+  if (done_ == nullptr) return;
+  for (const auto& [id, store] : *stores_) {
+    if (!frozen_.contains(id)) Freeze(id, /*may_be_late=*/false);
+  }
+  FrozenShard frozen{.content = std::move(place), .late = std::move(late_)};
+  ShardContent& content = frozen.content;
+  content.clock = order_.clock;
+  content.base = saved_->Find(base_folder_) != nullptr ? order_.base : "";
+  for (proto::WorkerWindow& window : windows) {
+    window.clock = std::min(window.clock, order_.clock);
+    const auto admitted = admitted_.find({window.rank, window.incarnation});
+    window.admitted = admitted == admitted_.end() ? 0 : admitted->second;
+  }
+  content.windows = std::move(windows);
+  SavedGenerations::ByTable generations;
+  for (auto& [id, snapshots] : frozen_) {
+    const Table& table = *tables_->Find(id);
+    generations[id] = snapshots.since.generation;
+    const bool needs_full = snapshots.has_late && snapshots.full.has_value();
+    content.tables.push_back(
+        {.id = id,
+         .spec = table.spec(),
+         .state_slots = StateSlots(table.spec(), *table.updater()),
+         .pieces = std::move(needs_full ? snapshots.full->pieces : snapshots.since.pieces)});
+  }
+  saved_->Remember(order_.folder, std::move(generations));
+  std::exchange(done_, nullptr)(std::move(frozen));
+}
+
+void ShardCut::Fail(absl::Status why) {
+  if (done_ != nullptr) std::exchange(done_, nullptr)(std::move(why));
+}
+
+absl::StatusOr<ShardContent> ApplyLatePushes(FrozenShard frozen) {
+  for (ShardContent::Table& table : frozen.content.tables) {
+    const auto is_its = [&](const FrozenShard::LatePush& push) { return push.table == table.id; };
+    if (std::none_of(frozen.late.begin(), frozen.late.end(), is_its)) continue;
+    LEEWAY_ASSIGN_OR_RETURN(std::unique_ptr<Updater> updater, MakeUpdater(table.spec));
+    proto::TableSettings used = proto::SettingsOf(table.spec);
+    const std::unique_ptr<ShardStore> copy =
+        NewShardStore(table.spec,
+                      {.table = table.id,
+                       .shard = frozen.content.shard,
+                       .num_shards = frozen.content.num_shards,
+                       .block_bytes = frozen.content.block_bytes},
+                      updater.get());
+    for (const FrozenPiece& piece : std::exchange(table.pieces, {})) {
+      LEEWAY_RETURN_IF_ERROR(copy->Load(piece));
+    }
+    for (const FrozenShard::LatePush& late : frozen.late) {
+      if (!is_its(late)) continue;
+      if (late.settings != used) {
+        const TableSpec spec = proto::WithSettings(table.spec, late.settings);
+        LEEWAY_ASSIGN_OR_RETURN(std::unique_ptr<Updater> other, MakeUpdater(spec));
+        copy->UseSettings(spec, other.get());
+        updater = std::move(other);
+        used = late.settings;
+      }
+      LEEWAY_RETURN_IF_ERROR(copy->Apply(late.push));
+    }
+    table.pieces = copy->Freeze().pieces;
+  }
+  return std::move(frozen.content);
+}
+
+}  // namespace leeway::ps

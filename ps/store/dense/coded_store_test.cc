@@ -1,0 +1,182 @@
+// Tables whose replies are differences between versions: when a version is made, and what a reader
+// is told.
+#include "ps/store/dense/coded_store.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "compress/registry.h"
+#include "compress/table_codec.h"
+#include "ps/store/dense/versions.h"
+#include "ps/store/testing/store_test_util.h"
+
+namespace leeway::ps::coded_store_testing {
+namespace {
+
+constexpr std::uint64_t kElements = 64;
+constexpr std::uint64_t kWorkers = 4;
+
+// One block, at version 1, that `workers` push to and pull from.
+class CodedStoreTest : public testing::Test {
+ protected:
+  static TableSpec Spec() {
+    TableSpec spec = TableSpec::Dense("w", {kElements});
+    spec.consistency = Consistency::Asp();
+    spec.codec = "onebit";
+    return spec;
+  }
+  void Push(int times = 1) {
+    for (int i = 0; i < times; ++i) {
+      ASSERT_TRUE(store_->Apply(DensePush<float>(0, std::vector<float>(kElements, 1))).ok());
+    }
+  }
+  // Of a reader that holds that version, when the slowest worker is at `slowest`.
+  bool Wants(std::uint64_t have, std::uint64_t slowest, std::uint64_t needed = 0,
+             bool own_push = false) {
+    return store_->WantsVersion(ViewOf(have, own_push),
+                                {.needed = needed, .slowest = slowest, .workers = kWorkers});
+  }
+  void Make(std::uint64_t slowest) {
+    ASSERT_TRUE(store_->MakeVersion(0, slowest, kNoRate, {.codec = compress::IdOf("onebit")}).ok());
+  }
+  PullResult Pull(std::uint64_t have) {
+    const auto result = store_->Pull(ViewOf(have, false));
+    EXPECT_TRUE(result.ok()) << result.status();
+    return *result;
+  }
+  static PullView ViewOf(std::uint64_t have, bool own_push) {
+    return {.block = 0,
+            .elements = kElements,
+            .keys = {},
+            .have = have,
+            .own_push = own_push,
+            .codec = {}};
+  }
+
+  Shard store_{Spec()};
+};
+
+TEST_F(CodedStoreTest, WhereNothingWasPushedNoVersionIsMade) {
+  EXPECT_FALSE(Wants(1, 0));
+  EXPECT_FALSE(Wants(1, 100, 100, true));
+  Push();
+  Make(5);
+  EXPECT_FALSE(Wants(2, 100, 100, true));
+}
+
+TEST_F(CodedStoreTest, AVersionIsMadeWhenTheSlowestWorkerHasGoneOn) {
+  Push();
+  Make(5);
+  Push();
+  EXPECT_FALSE(Wants(2, 5));
+  EXPECT_TRUE(Wants(2, 6));
+  Make(6);
+  Push();
+  EXPECT_FALSE(Wants(3, 6));
+}
+
+TEST_F(CodedStoreTest, OneThatLacksTheNewestVersionGetsThatUnlessItIsTooOld) {
+  Push();
+  Make(5);
+  Push();
+  for (const std::uint64_t have : {0, 1}) {
+    EXPECT_FALSE(Wants(have, 5 + kLagMax)) << have;
+    EXPECT_TRUE(Wants(have, 5 + kLagMax + 1)) << have;
+  }
+  const PullResult told = Pull(1);
+  ASSERT_EQ(told.parts.size(), 1u);
+  EXPECT_EQ(told.parts[0].version, 2u);
+  EXPECT_EQ(told.slowest, 5u);
+}
+
+TEST_F(CodedStoreTest, WhereTheSlowestWorkerStandsAVersionIsMadeEveryTwoRoundsOfUpdates) {
+  Push();
+  Make(5);
+  Push(kRoundsMax * kWorkers - 1);
+  EXPECT_FALSE(Wants(2, 5));
+  Push();
+  EXPECT_TRUE(Wants(2, 5));
+  EXPECT_FALSE(Wants(1, 5));  // it is told of version 2
+}
+
+TEST_F(CodedStoreTest, WhoAsksInVainOftenEnoughIsToldOfEverything) {
+  Push();
+  for (std::uint64_t i = 0; i < kRoundsMax * kWorkers; ++i) {
+    EXPECT_FALSE(Wants(1, 0)) << i;
+    const PullResult told = Pull(1);
+    EXPECT_TRUE(told.parts.empty());
+    EXPECT_EQ(told.slowest, 0u);
+  }
+  EXPECT_TRUE(Wants(1, 0));
+  Make(0);
+  EXPECT_EQ(Pull(1).parts.size(), 1u);
+  Push();
+  EXPECT_FALSE(Wants(2, 0));  // counted anew
+}
+
+TEST_F(CodedStoreTest, ThoseWhoAreToldSomethingHaveNotAskedInVain) {
+  Push();
+  Make(0);
+  Push();
+  for (std::uint64_t i = 0; i < 3 * kRoundsMax * kWorkers; ++i) EXPECT_FALSE(Pull(1).parts.empty());
+  EXPECT_FALSE(Wants(2, 0));
+}
+
+TEST_F(CodedStoreTest, ABoundOrAPushOfItsOwnMakesAVersion) {
+  Push();
+  Make(5);
+  Push();
+  EXPECT_FALSE(Wants(1, 5, 5));
+  EXPECT_TRUE(Wants(1, 6, 6));
+  EXPECT_TRUE(Wants(1, 5, 5, true));
+}
+
+TEST_F(CodedStoreTest, WithNobodyLivingAVersionIsMadeAllTheSame) {
+  Push(static_cast<int>(kRoundsMax));
+  EXPECT_TRUE(store_->WantsVersion(ViewOf(1, false), {.workers = 0}));
+}
+
+TEST_F(CodedStoreTest, WhenClocksWentBackVersionsAreOfNoClock) {
+  Push();
+  Make(5);
+  Push();
+  EXPECT_FALSE(Wants(1, 4, 4));
+  store_->ForgetSlowest();
+  EXPECT_TRUE(Wants(1, 4, 4));
+  EXPECT_TRUE(Wants(1, 0, 0));
+  EXPECT_EQ(Pull(1).slowest, 0u);
+}
+
+// Rows that travel as they are beside encoded ones are nothing that a codec vouches for.
+TEST(CodedRowsTest, PlainRowsAreLookedAtForNan) {
+  constexpr std::uint64_t kWidth = 4;
+  TableSpec spec = TableSpec::Sparse("s", kWidth);
+  spec.codec = "int8";
+  Shard store{spec};
+  const compress::TableCodec codec = *compress::TableCodecOf(spec);
+  const EncodeTerms terms{.shape = compress::RowsShape(spec, codec, 1)};
+  const std::vector<float> ones(kWidth, 1);
+  std::vector<std::byte> encoded(codec.codec->EncodedBytesMax(terms.shape));
+  encoded.resize(*codec.codec->Encode(ones.data(), terms, encoded));
+  for (const float value : {1.0f, std::numeric_limits<float>::quiet_NaN()}) {
+    const std::vector<float> row(kWidth, value);
+    const std::uint32_t plain = 1;
+    std::string frame(reinterpret_cast<const char*>(&plain), sizeof(plain));
+    frame.append(reinterpret_cast<const char*>(encoded.data()), encoded.size());
+    frame.append(reinterpret_cast<const char*>(row.data()), row.size() * sizeof(float));
+    const std::uint64_t keys[] = {1, 2};
+    const PushView push{.keys = runtime::Buffer::CopyOf(keys, sizeof(keys)),
+                        .values = runtime::Buffer::CopyOf(frame.data(), frame.size()),
+                        .codec = compress::IdOf("int8")};
+    const absl::StatusOr<bool> nonfinite = store->EncodedNonFinite(push);
+    ASSERT_TRUE(nonfinite.ok()) << nonfinite.status();
+    EXPECT_EQ(*nonfinite, value != 1.0f);
+  }
+}
+
+}  // namespace
+}  // namespace leeway::ps::coded_store_testing

@@ -1,0 +1,37 @@
+#include "ps/store/factory/new_shard_store.h"
+
+#include <utility>
+
+#include "compress/table_codec.h"
+#include "ps/store/dense/coded_store.h"
+#include "ps/store/dense/dense_store.h"
+#include "ps/store/sparse/ragged_store.h"
+#include "ps/store/sparse/sparse_store.h"
+
+namespace leeway::ps {
+namespace {
+
+std::unique_ptr<ShardStore> NewPlainStore(const TableSpec& spec, const StorePlace& place,
+                                          const Updater* updater) {
+  switch (spec.kind) {
+    case TableKind::kSparse:
+      return NewSparseStore(spec, place, updater);
+    case TableKind::kRagged:
+      return NewRaggedStore(spec, place, updater);
+    case TableKind::kDense:
+      break;
+  }
+  return NewDenseStore(spec, place, updater);
+}
+
+}  // namespace
+
+std::unique_ptr<ShardStore> NewShardStore(const TableSpec& spec, const StorePlace& place,
+                                          const Updater* updater) {
+  std::unique_ptr<ShardStore> plain = NewPlainStore(spec, place, updater);
+  absl::StatusOr<compress::TableCodecs> codecs = compress::TableCodecsOf(spec);
+  if (!codecs.ok() || !codecs->encodes()) return plain;
+  return NewCodedStore(spec, place, updater, *std::move(codecs), std::move(plain));
+}
+
+}  // namespace leeway::ps

@@ -1,0 +1,74 @@
+// Memory of one data thread's blocks and slabs that is not in use just now, kept to be used again.
+//
+// While somebody reads a snapshot, all that is written has to be made anew. Memory that is fresh
+// from the system is slow at its first touch, sometimes by far: the kernel finds and clears page
+// after page, and a virtual machine may have to ask its host for each. The thread that serves
+// workers would stand still meanwhile. So what readers let go of comes back here, on whatever
+// thread that happens, and before a large snapshot a thread that nobody waits for makes more
+// ready. Nothing here ever waits for a lock.
+#ifndef LEEWAY_PS_STORE_MEMORY_SPARE_MEMORY_H_
+#define LEEWAY_PS_STORE_MEMORY_SPARE_MEMORY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "ps/store/memory/shared_bytes.h"
+
+namespace leeway::ps {
+
+class SpareMemory {
+ public:
+  // Less than this comes from the heap and goes back to it.
+  static constexpr std::size_t kBytesMin = 64 << 10;
+
+  SpareMemory();
+  ~SpareMemory();  // what is still in use then goes to the heap when it is let go of
+  SpareMemory(const SpareMemory&) = delete;
+  SpareMemory& operator=(const SpareMemory&) = delete;
+
+  // Uninitialised.
+  SharedBytes New(std::size_t bytes);
+  static SharedBytes New(SpareMemory* spare, std::size_t bytes);  // null: from the heap
+
+  // Snapshots of all there is come and go between these two: meanwhile whatever is let go of is
+  // kept. Afterwards so much stays here as was in use at most, above what is now, since the next
+  // ones will need as much again, and the system has had to do without it once anyway. What lies
+  // here beyond that goes as TakeSurplus says.
+  void BeginCopies();
+  void EndCopies();
+  // Whether that has happened, so that it is known how much copies take.
+  bool copies_known() const { return copies_known_; }
+  // At least so much is to lie here from now on, of each size as its part of what is in use is, but
+  // no more than that. Refill makes it ready.
+  void Reserve(std::uint64_t bytes);
+
+  // For another thread, which may outlive this object.
+  class Refiller {
+   public:
+    // Makes ready what is missing, at most about `bytes_max`. Returns how much that was.
+    std::uint64_t Refill(std::uint64_t bytes_max) const;
+
+   private:
+    friend class SpareMemory;
+    explicit Refiller(std::shared_ptr<SpareShelf> shelf) : shelf_(std::move(shelf)) {}
+    std::shared_ptr<SpareShelf> shelf_;
+  };
+  Refiller refiller() const { return Refiller(shelf_); }
+
+  // What goes back to the system where this is destroyed, which takes its time.
+  using Surplus = std::vector<std::shared_ptr<void>>;
+  Surplus TakeSurplus();
+
+  std::uint64_t ready_bytes() const;   // that lie here
+  std::uint64_t in_use_bytes() const;  // of the sizes that are kept here
+
+ private:
+  const std::shared_ptr<SpareShelf> shelf_;
+  bool copies_known_ = false;
+};
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_STORE_MEMORY_SPARE_MEMORY_H_

@@ -1,0 +1,134 @@
+#include "ps/store/memory/spare_memory.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace leeway::ps {
+namespace {
+
+constexpr std::size_t kBlock = 1 << 20;
+constexpr std::size_t kSlab = 256 << 10;
+constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
+
+std::vector<SharedBytes> Several(SpareMemory* spare, int number, std::size_t bytes = kBlock) {
+  std::vector<SharedBytes> several;
+  for (int i = 0; i < number; ++i) several.push_back(spare->New(bytes));
+  return several;
+}
+
+TEST(SpareMemory, WhatIsLetGoOfIsUsedAgain) {
+  SpareMemory spare;
+  SharedBytes first = spare.New(kBlock);
+  const std::byte* const place = first.data();
+  std::optional<runtime::Buffer> view = first.View();
+  first = SharedBytes();
+  EXPECT_EQ(spare.ready_bytes(), 0u);  // somebody looks at it still
+  std::thread([&] { view.reset(); }).join();
+  EXPECT_EQ(spare.ready_bytes(), kBlock);
+  const SharedBytes again = spare.New(kBlock);
+  EXPECT_EQ(again.data(), place);
+  EXPECT_TRUE(again.Writable());
+  EXPECT_EQ(spare.ready_bytes(), 0u);
+  EXPECT_EQ(spare.in_use_bytes(), kBlock);
+}
+
+TEST(SpareMemory, OnlyForItsSizeAndNotForSmallOnes) {
+  SpareMemory spare;
+  spare.New(kBlock);
+  const SharedBytes slab = spare.New(kSlab);
+  EXPECT_EQ(slab.size(), kSlab);
+  EXPECT_EQ(spare.ready_bytes(), kBlock);
+  spare.New(SpareMemory::kBytesMin - 1);
+  EXPECT_EQ(spare.ready_bytes(), kBlock);
+}
+
+TEST(SpareMemory, FewAreKeptWhereNobodyMakesCopies) {
+  SpareMemory spare;
+  Several(&spare, 100);
+  EXPECT_LE(spare.ready_bytes(), 8 * kBlock);
+}
+
+TEST(SpareMemory, AsMuchAsTheCopiesTookIsKeptForTheNext) {
+  SpareMemory spare;
+  const std::vector<SharedBytes> model = Several(&spare, 50);
+  spare.BeginCopies();
+  Several(&spare, 30);  // at a time
+  EXPECT_FALSE(spare.copies_known());
+  for (int i = 0; i < 100; ++i) Several(&spare, 1);
+  EXPECT_EQ(spare.ready_bytes(), 30 * kBlock);
+  spare.EndCopies();
+  EXPECT_TRUE(spare.copies_known());
+  EXPECT_TRUE(spare.TakeSurplus().empty());
+  EXPECT_EQ(spare.ready_bytes(), 30 * kBlock);
+
+  spare.BeginCopies();
+  Several(&spare, 20);
+  spare.EndCopies();
+  EXPECT_EQ(spare.ready_bytes(), 30 * kBlock);
+  SpareMemory::Surplus surplus = spare.TakeSurplus();
+  EXPECT_EQ(surplus.size(), 10u);
+  EXPECT_EQ(spare.ready_bytes(), 20 * kBlock);
+  std::thread([taken = std::move(surplus)]() mutable { taken.clear(); }).join();
+  EXPECT_EQ(spare.in_use_bytes(), 50 * kBlock);
+}
+
+TEST(SpareMemory, IsMadeReadyByPart) {
+  SpareMemory spare;
+  const std::vector<SharedBytes> blocks = Several(&spare, 30), slabs = Several(&spare, 40, kSlab);
+  spare.Reserve(20 * kBlock);  // of 40 MiB
+  EXPECT_EQ(spare.ready_bytes(), 0u);
+  std::thread([refiller = spare.refiller()] {
+    EXPECT_EQ(refiller.Refill(2 * kBlock), 2 * kBlock);
+    EXPECT_EQ(refiller.Refill(kAll), 18 * kBlock);
+    EXPECT_EQ(refiller.Refill(kAll), 0u);
+  }).join();
+  EXPECT_EQ(spare.ready_bytes(), 20 * kBlock);
+  const std::vector<SharedBytes> copies = Several(&spare, 15);
+  EXPECT_EQ(spare.ready_bytes(), 5 * kBlock);  // slabs
+  spare.Reserve(kAll);                         // not more than there is in use
+  spare.refiller().Refill(kAll);
+  EXPECT_EQ(spare.ready_bytes(), (30 + 15 + 10) * kBlock);
+}
+
+TEST(SpareMemory, WhatIsInUseOutlivesIt) {
+  std::optional<SpareMemory> spare(std::in_place);
+  std::vector<SharedBytes> blocks = Several(&*spare, 3);
+  const SpareMemory::Refiller refiller = spare->refiller();
+  blocks.pop_back();
+  const runtime::Buffer view = blocks[0].View();
+  spare.reset();
+  blocks.clear();
+  std::memset(const_cast<std::byte*>(view.data()), 1, view.size());
+  EXPECT_EQ(refiller.Refill(kAll), 0u);
+}
+
+// Readers let go of what the owner takes again, on several threads at a time.
+TEST(SpareMemory, AnyThreadLetsGo) {
+  SpareMemory spare;
+  spare.BeginCopies();
+  constexpr int kThreads = 3, kRounds = 300;
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<std::thread> readers;
+    for (int i = 0; i < kThreads; ++i) {
+      SharedBytes bytes = spare.New(SpareMemory::kBytesMin);
+      bytes.data()[0] = static_cast<std::byte>(i);
+      readers.emplace_back([view = bytes.View(), i]() mutable {
+        EXPECT_EQ(view.data()[0], static_cast<std::byte>(i));
+        view = runtime::Buffer();
+      });
+    }
+    const SharedBytes own = spare.New(SpareMemory::kBytesMin);
+    for (std::thread& reader : readers) reader.join();
+  }
+  EXPECT_EQ(spare.in_use_bytes(), 0u);
+  EXPECT_LE(spare.ready_bytes(), (kThreads + 1) * SpareMemory::kBytesMin);
+}
+
+}  // namespace
+}  // namespace leeway::ps

@@ -1,0 +1,254 @@
+#include "ps/store/sparse/sparse_store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ps/store/checks.h"
+#include "ps/store/initial_values.h"
+#include "ps/store/key_groups.h"
+#include "ps/store/sparse/row_pieces.h"
+#include "ps/store/sparse/rows.h"
+#include "ps/store/update_run.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/memory/copy_row.h"
+#include "runtime/memory/prefetch.h"
+
+namespace leeway::ps {
+namespace {
+
+template <class Stored>
+class SparseStore final : public ShardStore {
+ public:
+  SparseStore(const TableSpec& spec, const StorePlace& place, const Updater* updater)
+      : spec_(spec),
+        place_(place),
+        updater_(updater),
+        initial_(spec),
+        rows_(spec, *updater, place.spare, place.hash_seed),
+        share_(place.memory) {}
+
+  void UseSettings(const TableSpec& spec, const Updater* updater) override {
+    spec_ = spec;
+    updater_ = updater;
+  }
+
+  absl::Status Check(const PushView& push) const override {
+    if (!push.widths.empty()) return Invalid(spec_, "it is sparse, but the push has widths");
+    LEEWAY_RETURN_IF_ERROR(CheckKeys(spec_, place_, push.keys));
+    const std::uint64_t keys = push.keys.as<std::uint64_t>().size();
+    if (push.values.size() != keys * RowBytes()) {
+      return Invalid(spec_, "a push of ", push.values.size(), " bytes for ", Count(keys, "key"),
+                     ", but it has rows of ", Count(spec_.row_width, "element"), " of ",
+                     sizeof(Stored), " bytes each");
+    }
+    return CheckRate(spec_, push.learning_rate);
+  }
+
+  absl::Status CheckMemory(const PushView& push) const override {
+    const auto keys = push.keys.as<std::uint64_t>();
+    const std::uint64_t width = spec_.row_width;
+    if (share_.HasRoom(rows_.BytesForNew(keys.size(), keys.size() * width))) {
+      return absl::OkStatus();
+    }
+    const std::uint64_t more = rows_.BytesForNew(keys, [width](std::size_t) { return width; });
+    return more == 0 ? absl::OkStatus() : share_.Check(spec_, more);
+  }
+
+  absl::Status Apply(const PushView& push) override { return ApplyCombined({&push, 1}, 1); }
+
+  absl::Status Apply(const PushView& push, bool* nonfinite) override {
+    *nonfinite = HasNonFinite(spec_.dtype, push.values.bytes());
+    return Apply(push);
+  }
+
+  absl::Status ApplyCombined(std::span<const PushView> pushes,
+                             std::uint32_t contributors) override {
+    for (const PushView& push : pushes) LEEWAY_RETURN_IF_ERROR(Check(push));
+    const UpdateTerms terms = TermsOf(spec_, pushes, contributors);
+    if (pushes.size() == 1 && StrictlyIncreasing(pushes.front())) {
+      return ApplyRows(pushes.front(), terms);
+    }
+    const KeyGroups<Stored> groups(pushes, spec_.row_width);
+    LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, groups.size()));
+    const Charging charging(this);
+    Batch batch(rows_, groups.keys(), Batch::For::kUpdating);
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      ApplyToRun(*updater_, RunOf(batch.Next(i)), groups.rows(i), terms);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<AggregatedPush> Combine(std::span<const PushView> pushes,
+                                         std::uint32_t contributors) const override {
+    for (const PushView& push : pushes) LEEWAY_RETURN_IF_ERROR(Check(push));
+    AggregatedPush aggregate = CombineRows(*updater_, KeyGroups<Stored>(pushes, spec_.row_width),
+                                           spec_.row_width, TermsOf(spec_, pushes, contributors));
+    aggregate.learning_rate = LastRate(pushes);
+    return aggregate;
+  }
+
+  absl::Status ApplyAggregate(const AggregatedPush& aggregate) override {
+    if (!aggregate.widths.empty()) {
+      return Invalid(spec_, "it is sparse, but the aggregate has widths");
+    }
+    LEEWAY_RETURN_IF_ERROR(CheckKeys(spec_, place_, aggregate.keys));
+    const auto keys = aggregate.keys.as<std::uint64_t>();
+    LEEWAY_RETURN_IF_ERROR(
+        CheckAggregate<Compute>(spec_, aggregate, keys.size() * spec_.row_width));
+    const Compute* values = aggregate.values.template as<Compute>().data();
+    const double rate = RateOrTables(spec_, aggregate.learning_rate);
+    LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, keys.size()));
+    const Charging charging(this);
+    Batch batch(rows_, keys, Batch::For::kUpdating);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      ApplyCombinedToRun(*updater_, RunOf(batch.Next(i)), values, rate);
+      values += spec_.row_width;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<PullResult> Pull(const PullView& pull) override {
+    LEEWAY_RETURN_IF_ERROR(CheckKeys(spec_, place_, pull.keys));
+    const auto keys = pull.keys.as<std::uint64_t>();
+    LEEWAY_RETURN_IF_ERROR(CheckPullSize(spec_, place_, keys.size() * RowBytes()));
+    std::byte* data = nullptr;
+    PullResult result;
+    result.payload.push_back(runtime::Buffer::Allocate(keys.size() * RowBytes(), &data));
+    result.keys = keys.size();
+    result.elements = keys.size() * spec_.row_width;
+    Stored* to = reinterpret_cast<Stored*>(data);
+    const std::uint64_t width = spec_.row_width;
+    Batch batch(rows_, keys, Batch::For::kReading);
+    for (std::size_t i = 0; i < keys.size(); ++i, to += width) {
+      if (const auto values = rows_.Find(batch.Next(i))) [[likely]] {
+        runtime::CopyRow(values->data(), width * sizeof(Stored), to);
+      } else {
+        initial_.Fill(PlaceOfRow(keys[i]), width, to);
+      }
+    }
+    return result;
+  }
+
+  StoreSnapshot FreezeSince(std::uint64_t generation) override {
+    return rows_.FreezeSince(generation);
+  }
+
+  absl::Status Load(const FrozenPiece& piece) override {
+    LEEWAY_RETURN_IF_ERROR(CheckRowsHere(spec_, place_, *updater_, piece));
+    LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, piece.rows()));
+    const Charging charging(this);
+    PutRows(rows_, place_, piece);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::uint64_t> LoadElsewhere(const FrozenPiece& piece, std::uint64_t) override {
+    LEEWAY_RETURN_IF_ERROR(CheckPiece(spec_, *updater_, piece));
+    LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, piece.rows()));
+    const Charging charging(this);
+    return PutRows(rows_, place_, piece);
+  }
+
+  StoreStats stats() const override {
+    return {.rows = rows_.size(),
+            .value_bytes = rows_.bytes(),
+            .memory_bytes = rows_.memory_bytes(),
+            .copies_on_write = rows_.moves()};
+  }
+
+ private:
+  using Batch = typename Rows<Stored>::Batch;
+  using Row = typename Rows<Stored>::Row;
+  using Sought = typename Rows<Stored>::Sought;
+  using Compute = ComputeOf<Stored>;
+  static constexpr std::uint64_t kPushedAhead = 24;  // rows
+
+  // At its end the store's share of the memory is what its rows take.
+  class Charging {
+   public:
+    explicit Charging(SparseStore* store) : store_(store) {}
+    ~Charging() { store_->share_.Set(store_->rows_.charged_bytes()); }
+
+   private:
+    SparseStore* const store_;
+  };
+
+  std::uint64_t RowBytes() const { return spec_.row_width * sizeof(Stored); }
+
+  // A push without repeated keys.
+  absl::Status ApplyRows(const PushView& push, const UpdateTerms& terms) {
+    const auto keys = push.keys.as<std::uint64_t>();
+    LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, keys.size()));
+    const Charging charging(this);
+    const RowUpdater<Stored> update(*updater_, spec_.row_width, terms);
+    const Stored* const pushed = push.values.template as<Stored>().data();
+    if constexpr (!kIsHalf<Stored>) {
+      if (update.only_adds()) {
+        AddRows(keys, pushed);
+        return absl::OkStatus();
+      }
+    }
+    UpdateRows(keys, pushed, update);
+    return absl::OkStatus();
+  }
+
+  // Two functions, since what is done to a row is so little that what the other would keep in
+  // registers counts.
+  [[gnu::noinline]] void AddRows(std::span<const std::uint64_t> keys, const Stored* pushed) {
+    ForEachRow(keys, pushed, [width = spec_.row_width](const Row& row, const Stored* values) {
+      AddRow(values, width, row.values);
+    });
+  }
+  [[gnu::noinline]] void UpdateRows(std::span<const std::uint64_t> keys, const Stored* pushed,
+                                    const RowUpdater<Stored>& update) {
+    ForEachRow(keys, pushed, [&update](const Row& row, const Stored* values) {
+      update.Update(row.values, row.state, *row.steps, values);
+    });
+  }
+
+  // Calls `take(row, pushed values)` for the next update of each row.
+  template <class Take>
+  [[gnu::always_inline]] void ForEachRow(std::span<const std::uint64_t> keys, const Stored* pushed,
+                                         const Take& take) {
+    const std::uint64_t width = spec_.row_width;
+    Batch batch(rows_, keys, Batch::For::kUpdating);
+    for (std::size_t i = 0; i < keys.size(); ++i, pushed += width) {
+      if (i + kPushedAhead < keys.size()) Prefetch(pushed + kPushedAhead * width);
+      const Row row = rows_.Update(batch.Next(i), width);
+      ++*row.steps;
+      take(row, pushed);
+    }
+  }
+
+  // What a transport has just written is in the cache of another core, if in any: rows begin anew
+  // at each page, for what the processor fetches by itself.
+  [[gnu::always_inline]] void Prefetch(const Stored* row) const {
+    const auto* bytes = reinterpret_cast<const std::byte*>(row);
+    const std::uint64_t first = std::min<std::uint64_t>(RowBytes(), 4 * runtime::kCacheLine);
+    for (std::uint64_t at = 0; at < first; at += runtime::kCacheLine)
+      __builtin_prefetch(bytes + at);
+  }
+
+  // The next update of a row.
+  StoredRun<Stored> RunOf(const Sought& sought) {
+    const auto row = rows_.Update(sought, spec_.row_width);
+    return {row.values, row.values, row.state, row.state, spec_.row_width, ++*row.steps};
+  }
+
+  TableSpec spec_;
+  const StorePlace place_;
+  const Updater* updater_;
+  const InitialValues initial_;
+  Rows<Stored> rows_;
+  TableMemoryShare share_;
+};
+
+}  // namespace
+
+std::unique_ptr<ShardStore> NewSparseStore(const TableSpec& spec, const StorePlace& place,
+                                           const Updater* updater) {
+  return VisitStored(spec.dtype, [&]<class Stored>(Stored*) -> std::unique_ptr<ShardStore> {
+    return std::make_unique<SparseStore<Stored>>(spec, place, updater);
+  });
+}
+
+}  // namespace leeway::ps

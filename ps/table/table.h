@@ -1,0 +1,112 @@
+// The tables of one data thread: what each is like and how a push changes it. What they hold lies
+// in the shards.
+#ifndef LEEWAY_PS_TABLE_TABLE_H_
+#define LEEWAY_PS_TABLE_TABLE_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "compress/codec_schedule.h"
+#include "compress/table_codec.h"
+#include "proto/messages/settings_schedule.h"
+#include "ps/consistency/policy.h"
+#include "ps/store/shard_store.h"
+#include "ps/table/inbound.h"
+#include "ps/table/staleness_counts.h"
+
+namespace leeway::ps {
+
+// What does not shape a table's data, as it holds for some clocks.
+struct HeldSettings {
+  std::uint32_t number = 0;  // proto::TableSettings::number; 0: as it was created
+  TableSpec spec;
+  std::unique_ptr<Updater> updater;
+  Policy policy;
+};
+
+class Table {
+ public:
+  Table(std::uint32_t id, const TableSpec& spec, std::unique_ptr<Updater> updater)
+      : id_(id), codecs_(CodecsOf(spec)) {
+    settings_.push_back(NewSettings(0, spec, std::move(updater)));
+  }
+
+  std::uint32_t id() const { return id_; }
+  // As it was created. What may change since then is in SettingsAt.
+  const TableSpec& spec() const { return settings_.front()->spec; }
+  const Updater* updater() const { return settings_.front()->updater.get(); }
+
+  // What holds for that clock. The reference is good for as long as the table is.
+  const HeldSettings& SettingsAt(std::uint64_t clock) const;
+  // Those of that number, also if they are only announced; null: not known here yet.
+  const HeldSettings* FindSettings(std::uint32_t number) const;
+  const HeldSettings& newest_settings() const { return SettingsAt(kClockMax); }
+  // Pushes are held until their clock closes: the same in all clocks in which there are any.
+  bool is_bsp() const { return newest_settings().policy.consistency().is_bsp(); }
+  // Workers of it may be in several clocks at a time and yet are bounded, by some settings.
+  bool is_ever_bounded() const;
+  // Takes what the newest map says of it. An error, and it keeps what it has: an updater of this
+  // server cannot do what it is asked for.
+  absl::Status Follow(std::span<const proto::TableSettings> settings);
+  // Whether it could have such settings: the updater's state has to stay as it is.
+  absl::Status CouldHave(const TableSpec& spec, const Updater& updater) const;
+
+  // Whether a request speaks of a table like this one, and of a reply that may be sent.
+  absl::Status Fits(const proto::Request& request, std::uint64_t message_bytes_max) const;
+
+  // Its codecs, and which of them holds from which clock on.
+  const compress::TableCodecs& codecs() const { return codecs_; }
+  const compress::CodecSchedule& codec_schedule() const { return schedule_; }
+  void Follow(const proto::CodecSwitch& change);
+
+  // How stale its replies were. It is counted, and changes nothing else.
+  const StalenessCounts& staleness() const { return staleness_; }
+  void CountStaleness(std::uint64_t clocks) const { staleness_.Count(clocks); }
+
+  // Whether a request has ever been let through to it.
+  bool asked_for() const { return asked_for_; }
+  void NoteAskedFor() { asked_for_ = true; }
+
+ private:
+  static compress::TableCodecs CodecsOf(const TableSpec& spec);
+  static std::unique_ptr<HeldSettings> NewSettings(std::uint32_t number, const TableSpec& spec,
+                                                   std::unique_ptr<Updater> updater);
+
+  std::uint32_t id_;
+  // By number, the first as it was created. None is ever dropped: stores point to updaters.
+  std::vector<std::unique_ptr<HeldSettings>> settings_;
+  proto::SettingsSchedule settings_schedule_;
+  compress::TableCodecs codecs_;
+  compress::CodecSchedule schedule_;
+  mutable StalenessCounts staleness_;
+  bool asked_for_ = false;
+};
+
+class Tables {
+ public:
+  // OK too where an equal table of that id is installed already.
+  absl::Status Install(std::uint32_t id, const TableSpec& spec, std::unique_ptr<Updater> updater);
+  // The table was not created after all: another server did not take it. Nobody is ever given the
+  // id of such a table; if somebody has asked for it all the same it stays, since what waits here
+  // may speak of it.
+  void Forget(std::uint32_t id);
+  // What the newest map says of codecs; of tables that are not here nothing happens.
+  void Follow(const std::vector<proto::CodecSwitch>& changes);
+  // Likewise of their settings.
+  absl::Status Follow(const std::vector<proto::TableSettings>& settings);
+  // Null where there is none.
+  Table* Find(std::uint32_t id);
+  const std::map<std::uint32_t, Table>& all() const { return tables_; }
+
+ private:
+  std::map<std::uint32_t, Table> tables_;
+};
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_TABLE_TABLE_H_

@@ -1,0 +1,23 @@
+// Copies of rows: most are a few cache lines, so that no call is made for them.
+#ifndef LEEWAY_RUNTIME_MEMORY_COPY_ROW_H_
+#define LEEWAY_RUNTIME_MEMORY_COPY_ROW_H_
+
+#include <cstddef>
+#include <cstring>
+
+namespace leeway::runtime {
+
+// They do not overlap.
+inline void CopyRow(const void* from, std::size_t bytes, void* to) {
+  constexpr std::size_t kStep = 32;
+  const auto* source = static_cast<const std::byte*>(from);
+  auto* target = static_cast<std::byte*>(to);
+  for (; bytes >= kStep; bytes -= kStep, source += kStep, target += kStep) {
+    std::memcpy(target, source, kStep);
+  }
+  if (bytes != 0) std::memcpy(target, source, bytes);
+}
+
+}  // namespace leeway::runtime
+
+#endif  // LEEWAY_RUNTIME_MEMORY_COPY_ROW_H_

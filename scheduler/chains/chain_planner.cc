@@ -1,0 +1,393 @@
+#include "scheduler/chains/chain_planner.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "runtime/base/mutants.h"
+
+namespace leeway::scheduler {
+
+using proto::Chain;
+using proto::ShardOwner;
+
+namespace {
+
+// Loads are sums of doubles: what differs by less is the same.
+constexpr double kNothing = 1e-9;
+
+}  // namespace
+
+// A fill loads who feeds it, the last member, as well as who is fed.
+class ChainPlanner::Fills {
+ public:
+  explicit Fills(const std::vector<Chain>& chains) {
+    for (const Chain& chain : chains) {
+      for (const ShardOwner& place : chain.filling) Add(chain, place.server_rank);
+    }
+  }
+  void Add(const Chain& chain, std::uint32_t to) {
+    ++busy_[to];
+    ++busy_[chain.members.back().server_rank];
+  }
+  bool MayFeed(const Chain& chain) const { return Free(chain.members.back().server_rank); }
+  bool Free(std::uint32_t rank) const {
+    const auto busy = busy_.find(rank);
+    return busy == busy_.end() || busy->second < kFillsPerServerMax ||
+           runtime::Planted<"fills-without-limit">();
+  }
+
+ private:
+  std::map<std::uint32_t, std::uint32_t> busy_;
+};
+
+// ---- what happens to servers ----
+
+void ChainPlanner::Add(std::uint32_t rank, std::uint32_t threads) {
+  state_.servers[rank] = {.threads = threads, .draining = false};
+}
+
+void ChainPlanner::Remove(std::uint32_t rank) {
+  state_.servers.erase(rank);
+  for (std::uint32_t shard = 0; shard < state_.chains.size(); ++shard) {
+    Drop(shard, rank);
+  }
+  Repair();
+}
+
+void ChainPlanner::Drain(std::uint32_t rank) {
+  const auto server = state_.servers.find(rank);
+  if (server == state_.servers.end()) return;
+  server->second.draining = true;
+  // What is only being filled there is better filled elsewhere.
+  for (std::uint32_t shard = 0; shard < state_.chains.size(); ++shard) {
+    std::vector<ShardOwner>& filling = state_.chains[shard].filling;
+    if (!IsOn(filling, rank)) continue;
+    filling.clear();
+    ready_.erase({shard, rank});
+    state_.moves.erase(shard);
+  }
+}
+
+void ChainPlanner::Balance(std::vector<ShardWeights> weights) {
+  weights_ = weights.empty() ? ShardWeights() : weights.front();
+  balance_.assign(weights.rbegin(), weights.rend());
+  state_.balancing = true;
+}
+
+void ChainPlanner::Ready(std::uint32_t shard, std::uint32_t rank) {
+  if (shard < state_.chains.size() && IsOn(state_.chains[shard].filling, rank)) {
+    ready_.insert({shard, rank});
+  }
+}
+
+// Off a chain, wherever it is in it.
+bool ChainPlanner::Drop(std::uint32_t shard, std::uint32_t rank) {
+  Chain& chain = state_.chains[shard];
+  const auto there = [rank](const ShardOwner& place) { return place.server_rank == rank; };
+  const bool was_member = std::erase_if(chain.members, there) > 0;
+  const bool was_filling = std::erase_if(chain.filling, there) > 0;
+  if (!was_member && !was_filling) return false;
+  // Who is filled must say so again, to the chain as it is now: it may have been filled by the one
+  // that is gone.
+  if (!runtime::Planted<"ready-before-the-change">())
+    std::erase_if(ready_, [shard](const auto& ready) { return ready.first == shard; });
+  if (const auto move = state_.moves.find(shard);
+      move != state_.moves.end() && (was_filling || move->second == rank)) {
+    state_.moves.erase(move);
+  }
+  if (chain.members.empty() && runtime::Planted<"filling-inherits">())
+    chain.members = chain.filling;
+  if (chain.members.empty()) chain.filling.clear();  // lost: there is nobody left to fill from
+  return true;
+}
+
+// The one before it has all that it has, so one that has everything is always left.
+bool ChainPlanner::Separate(std::uint32_t shard, std::uint32_t before, std::uint32_t behind) {
+  if (shard >= state_.chains.size()) return false;
+  const Chain& chain = state_.chains[shard];
+  std::vector<ShardOwner> row = chain.members;
+  row.insert(row.end(), chain.filling.begin(), chain.filling.end());
+  for (std::size_t i = 1; i < row.size(); ++i) {
+    if (row[i - 1].server_rank == before && row[i].server_rank == behind) {
+      return Drop(shard, runtime::Planted<"separates-the-feeder">() ? before : behind);
+    }
+  }
+  return false;
+}
+
+// The last member feeds it, and is the one before it then.
+bool ChainPlanner::MayFeed(const Chain& chain, std::uint32_t rank) const {
+  return runtime::Planted<"filled-though-apart">() ||
+         !apart_.contains(std::minmax(chain.members.back().server_rank, rank));
+}
+
+// ---- planned changes ----
+
+bool ChainPlanner::Step() {
+  // Only what everyone knows to be members makes another superfluous.
+  if (runtime::Planted<"superfluous-at-once">()) (void)TakeReady();
+  bool changed = DropSuperfluous();
+  changed = TakeReady() || changed;
+  changed = Repair() || changed;
+  if (!state_.balancing) return changed;
+  if (balance_.empty()) balance_.push_back(weights_);  // after a restart
+  changed = BalanceMembers(balance_.back()) || changed;
+  if (changed || Filling() > 0) return changed;
+  if (BalanceHeads(balance_.back())) return true;
+  balance_.pop_back();
+  if (!balance_.empty()) return Step();
+  state_.balancing = false;
+  return false;
+}
+
+bool ChainPlanner::TakeReady() {
+  for (const auto& [shard, rank] : ready_) {
+    Chain& chain = state_.chains[shard];
+    chain.members.push_back(chain.filling.front());
+    chain.filling.clear();
+  }
+  return !std::exchange(ready_, {}).empty();
+}
+
+bool ChainPlanner::DropSuperfluous() {
+  std::optional<ChainLoads> loads;
+  bool changed = false;
+  for (std::uint32_t shard = 0; shard < state_.chains.size(); ++shard) {
+    const Chain& chain = state_.chains[shard];
+    if (chain.members.size() <= replication_) {
+      // A death has done what the move was about to do.
+      if (chain.filling.empty()) state_.moves.erase(shard);
+      continue;
+    }
+    if (!loads.has_value()) loads.emplace(Loads(weights_));
+    changed = Drop(shard, Superfluous(shard, *loads)) || changed;
+    state_.moves.erase(shard);
+  }
+  return changed;
+}
+
+// Whom a chain with one member too many can do without.
+std::uint32_t ChainPlanner::Superfluous(std::uint32_t shard, const ChainLoads& loads) const {
+  const std::vector<ShardOwner>& members = state_.chains[shard].members;
+  std::uint32_t most = members.back().server_rank;
+  for (const ShardOwner& place : members) {
+    if (state_.servers.at(place.server_rank).draining && !runtime::Planted<"keeps-the-draining">())
+      return place.server_rank;
+    if (loads.Of(place.server_rank) > loads.Of(most)) most = place.server_rank;
+  }
+  const auto move = state_.moves.find(shard);
+  return move != state_.moves.end() && IsOn(members, move->second) ? move->second : most;
+}
+
+bool ChainPlanner::WantsReplica(const Chain& chain) const {
+  if (chain.members.empty() || !chain.filling.empty()) return false;
+  if (chain.members.size() < replication_) return true;
+  return chain.members.size() == replication_ &&
+         std::any_of(chain.members.begin(), chain.members.end(), [this](const ShardOwner& place) {
+           return state_.servers.at(place.server_rank).draining;
+         });
+}
+
+bool ChainPlanner::Repair() {
+  std::optional<ChainLoads> loads;
+  std::optional<Fills> fills;
+  bool changed = false;
+  // Who has the fewest members left comes first.
+  for (std::size_t members = 1; members <= replication_; ++members) {
+    for (std::uint32_t shard = 0; shard < state_.chains.size(); ++shard) {
+      const Chain& chain = state_.chains[shard];
+      if (chain.members.size() != members || !WantsReplica(chain)) continue;
+      if (!loads.has_value()) loads.emplace(Loads(weights_));
+      if (!fills.has_value()) fills.emplace(state_.chains);
+      changed = StartFill(shard, &*loads, &*fills) || changed;
+    }
+  }
+  return changed;
+}
+
+// On the least loaded server that is not in the chain yet.
+bool ChainPlanner::StartFill(std::uint32_t shard, ChainLoads* loads, Fills* fills) {
+  Chain& chain = state_.chains[shard];
+  if (!fills->MayFeed(chain)) return false;
+  for (std::uint32_t rank : loads->LeastFirst()) {
+    if (IsOn(chain, rank) || !fills->Free(rank) || !MayFeed(chain, rank)) continue;
+    chain.filling.push_back(loads->PlaceOn(rank));
+    loads->AddMember(shard, chain.filling.back());
+    fills->Add(chain, rank);
+    return true;
+  }
+  return false;
+}
+
+// ---- evening out ----
+
+bool ChainPlanner::BalanceMembers(const ShardWeights& weights) {
+  ChainLoads loads = Loads(weights);
+  Fills fills(state_.chains);
+  bool changed = false;
+  while (MoveOne(weights, &loads, &fills)) changed = true;
+  return changed;
+}
+
+bool ChainPlanner::MoveOne(const ShardWeights& weights, ChainLoads* loads, Fills* fills) {
+  const std::vector<std::uint32_t> ranks = loads->LeastFirst();
+  for (auto from = ranks.rbegin(); from != ranks.rend(); ++from) {
+    const double high = loads->Of(*from);
+    for (const std::uint32_t to : ranks) {
+      if (high - loads->Of(to) <= weights.tolerance * high) break;
+      if (!fills->Free(to)) continue;
+      const std::optional<std::uint32_t> shard =
+          BestMove(*from, to, weights.least_gain, *loads, *fills);
+      if (!shard.has_value()) continue;
+      StartMove(*shard, *from, to, loads, fills);
+      return true;
+    }
+  }
+  return false;
+}
+
+// The shard whose move makes those two most alike; where it makes no other difference, the one
+// whose headship goes to who has less of it.
+std::optional<std::uint32_t> ChainPlanner::BestMove(std::uint32_t from, std::uint32_t to,
+                                                    double least_gain, const ChainLoads& loads,
+                                                    const Fills& fills) const {
+  const std::size_t length = std::min<std::size_t>(replication_, Usable());
+  std::optional<std::uint32_t> best;
+  std::pair<double, double> best_score;
+  for (std::uint32_t shard = 0; shard < state_.chains.size(); ++shard) {
+    const Chain& chain = state_.chains[shard];
+    if (chain.members.size() != length || !chain.filling.empty() || IsOn(chain.members, to) ||
+        !IsOn(chain.members, from) || state_.moves.contains(shard) || !fills.MayFeed(chain) ||
+        !MayFeed(chain, to)) {
+      continue;
+    }
+    const double after = std::max(loads.With(shard, from, -1), loads.With(shard, to, +1));
+    if (after >= loads.Of(from) * (1 - kNothing) - least_gain) continue;
+    double heads = 0;
+    if (chain.members.front().server_rank == from) {
+      heads = loads.HeadsOf(length > 1 ? chain.members[1].server_rank : to) - loads.HeadsOf(from);
+    }
+    const std::pair<double, double> score(after, heads);
+    if (best.has_value() && score >= best_score) continue;
+    best = shard;
+    best_score = score;
+  }
+  return best;
+}
+
+void ChainPlanner::StartMove(std::uint32_t shard, std::uint32_t from, std::uint32_t to,
+                             ChainLoads* loads, Fills* fills) {
+  Chain& chain = state_.chains[shard];
+  const auto leaving =
+      std::find_if(chain.members.begin(), chain.members.end(),
+                   [from](const ShardOwner& place) { return place.server_rank == from; });
+  state_.moves[shard] = from;
+  loads->RemoveMember(shard, *leaving);
+  if (leaving == chain.members.begin()) {
+    loads->RemoveHead(shard, from);
+    loads->AddHead(shard, chain.members.size() > 1 ? chain.members[1].server_rank : to);
+  }
+  chain.filling.push_back(loads->PlaceOn(to));
+  loads->AddMember(shard, chain.filling.back());
+  fills->Add(chain, to);
+}
+
+bool ChainPlanner::BalanceHeads(const ShardWeights& weights) {
+  ChainLoads loads = Loads(weights);
+  std::uint32_t turns = 0;
+  while (turns < kTurnsMax && TurnOne(weights, &loads)) ++turns;
+  return turns > 0;
+}
+
+bool ChainPlanner::TurnOne(const ShardWeights& weights, ChainLoads* loads) {
+  std::optional<std::uint32_t> best;
+  double best_gain = kNothing + weights.least_gain;
+  for (std::uint32_t shard = 0; shard < state_.chains.size(); ++shard) {
+    const Chain& chain = state_.chains[shard];
+    if (chain.members.size() != 2) continue;
+    const std::uint32_t head = chain.members[0].server_rank, tail = chain.members[1].server_rank;
+    const double before = loads->HeadsOf(head);
+    const double gain =
+        before - std::max(loads->HeadsWith(shard, head, -1), loads->HeadsWith(shard, tail, +1));
+    if (gain <= best_gain || before - loads->HeadsOf(tail) <= weights.tolerance * before) continue;
+    best = shard;
+    best_gain = gain;
+  }
+  if (!best.has_value()) return false;
+  std::vector<ShardOwner>& members = state_.chains[*best].members;
+  loads->RemoveHead(*best, members[0].server_rank);
+  std::swap(members[0], members[1]);
+  loads->AddHead(*best, members[0].server_rank);
+  return true;
+}
+
+// ---- what there is ----
+
+ChainLoads ChainPlanner::Loads(const ShardWeights& weights) const {
+  ChainLoads loads(state_.servers, weights);
+  for (std::uint32_t shard = 0; shard < state_.chains.size(); ++shard) {
+    const Chain& chain = state_.chains[shard];
+    if (chain.members.empty()) continue;
+    const auto move = state_.moves.find(shard);
+    const auto leaves = [&](const ShardOwner& place) {
+      return move != state_.moves.end() && move->second == place.server_rank;
+    };
+    std::vector<ShardOwner> staying;
+    for (const ShardOwner& place : chain.members) {
+      if (!leaves(place)) staying.push_back(place);
+    }
+    staying.insert(staying.end(), chain.filling.begin(), chain.filling.end());
+    for (const ShardOwner& place : staying) loads.AddMember(shard, place);
+    if (!staying.empty()) loads.AddHead(shard, staying.front().server_rank);
+  }
+  return loads;
+}
+
+std::size_t ChainPlanner::Usable() const {
+  return std::count_if(state_.servers.begin(), state_.servers.end(),
+                       [](const auto& server) { return !server.second.draining; });
+}
+
+bool ChainPlanner::Settled() const {
+  if (state_.balancing || !state_.moves.empty() || !ready_.empty()) return false;
+  ChainPlanner trial = *this;
+  return Filling() == 0 && !trial.Step();
+}
+
+std::size_t ChainPlanner::PlacesOn(std::uint32_t rank) const {
+  return std::count_if(state_.chains.begin(), state_.chains.end(),
+                       [rank](const Chain& chain) { return IsOn(chain, rank); });
+}
+
+bool ChainPlanner::IsLastOf(std::uint32_t rank) const {
+  return std::ranges::any_of(state_.chains, [rank](const Chain& chain) {
+    return chain.members.size() == 1 && chain.members[0].server_rank == rank;
+  });
+}
+
+std::size_t ChainPlanner::Stuck() const {
+  std::size_t stuck = 0;
+  for (const Chain& chain : state_.chains) {
+    if (!WantsReplica(chain)) continue;
+    const bool room = std::any_of(
+        state_.servers.begin(), state_.servers.end(),
+        [&](const auto& server) { return !server.second.draining && !IsOn(chain, server.first); });
+    if (room) continue;
+    stuck += std::count_if(chain.members.begin(), chain.members.end(), [&](const ShardOwner& p) {
+      return state_.servers.at(p.server_rank).draining;
+    });
+  }
+  return stuck;
+}
+
+std::size_t ChainPlanner::Filling() const {
+  return std::count_if(state_.chains.begin(), state_.chains.end(),
+                       [](const Chain& chain) { return !chain.filling.empty(); });
+}
+
+std::size_t ChainPlanner::Lost() const {
+  return std::count_if(state_.chains.begin(), state_.chains.end(),
+                       [](const Chain& chain) { return chain.members.empty(); });
+}
+
+}  // namespace leeway::scheduler

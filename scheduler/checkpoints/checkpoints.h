@@ -1,0 +1,188 @@
+// Saves checkpoints of a running cluster, one at a time: asks the servers how far the workers are,
+// chooses the clock, has every server take its shards at it, and writes the manifest when all have
+// been written. When that cannot be (a server died, shards moved, the clock had passed) it begins
+// anew until its time is up. docs/checkpoint-format.md has the protocol.
+//
+// Knows no network. Lives on the scheduler's loop; what waits for disks happens on another.
+#ifndef LEEWAY_SCHEDULER_CHECKPOINTS_CHECKPOINTS_H_
+#define LEEWAY_SCHEDULER_CHECKPOINTS_CHECKPOINTS_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "checkpoint/manifest.h"
+#include "proto/messages/messages.h"
+#include "runtime/loop/loop.h"
+#include "scheduler/checkpoints/checkpoint_disk.h"
+
+namespace leeway::scheduler {
+
+inline constexpr std::size_t kSavesWaitingMax = 64;
+
+class Checkpoints {
+ public:
+  // The cluster as it is now.
+  struct Facts {
+    absl::Status ready;  // or why nothing can be saved
+    std::uint64_t cluster = 0;
+    std::uint64_t epoch = 0;
+    std::uint32_t num_shards = 0;
+    std::uint64_t block_bytes = 0;
+    std::vector<std::uint32_t> servers;  // the living ones' nodes
+    std::vector<checkpoint::TableEntry> tables;
+    bool bounded = false;           // workers of one of them have been in several clocks at a time
+    std::uint64_t model_bytes = 0;  // of all shards once, as servers last said; 0: not known
+
+    bool IsBounded() const;  // or may be
+  };
+  class Cluster {
+   public:
+    virtual ~Cluster() = default;
+    virtual Facts GetFacts() const = 0;
+    virtual std::string Describe(std::uint32_t node) const = 0;
+    virtual std::string LastHeard(std::uint32_t node) const = 0;  // "last heard 3s ago"
+    // The living worker that has not been heard for longest, and since when; empty: there is none.
+    virtual std::string MostSilentWorker() const = 0;
+    virtual void Tell(std::uint32_t node, const proto::AnyMessage& message) = 0;
+  };
+  struct Options {
+    std::string directory = {};                   // where nobody names one; empty: none
+    absl::Duration every = absl::ZeroDuration();  // 0: not by time
+    std::uint64_t every_clocks = 0;               // 0: not by clocks
+    std::uint64_t keep = 0;                       // 0: all
+    std::uint64_t full_every = 1;                 // of those by time or clocks
+    absl::Duration timeout = absl::Minutes(10);
+    absl::Duration resend_interval = absl::Seconds(2);
+  };
+  // What has been saved: the path of the checkpoint and its manifest.
+  struct Saved {
+    std::string path;
+    checkpoint::Manifest manifest;
+  };
+  using Done = std::function<void(const absl::StatusOr<Saved>&)>;
+
+  Checkpoints(runtime::Host* host, runtime::Loop* loop, Cluster* cluster, Options options);
+  ~Checkpoints();
+  Checkpoints(const Checkpoints&) = delete;
+  Checkpoints& operator=(const Checkpoints&) = delete;
+
+  struct Wish {
+    std::string directory;  // empty: the one of the options
+    bool incremental = false;
+    std::optional<std::uint64_t> at =
+        {};               // a clock at which somebody waits; taken if that is possible
+    bool at_end = false;  // all workers have left: of the clock that they have reached
+  };
+  // Attempts are numbered from this on. Servers take no lower number than they have seen, so
+  // `generation` grows with every start of the scheduler, whatever the calendar says.
+  void NumberFrom(std::uint64_t generation) { attempt_ = generation << 32; }
+  // After those asked for before.
+  void Save(Wish wish, Done done);
+
+  void OnPrepared(std::uint32_t node, const proto::CheckpointPrepared& prepared);
+  void OnWritten(std::uint32_t node, const proto::CheckpointWritten& written);
+  // To be called often: what is due is done, what was not answered is said again.
+  void Tick(absl::Time now);
+  // The cluster ends: nothing more is begun.
+  void Stop();
+
+  // What is being done, for people; empty: nothing.
+  struct View {
+    std::string path;
+    std::string phase;
+    std::uint64_t clock = 0;
+    std::size_t servers = 0, servers_done = 0;
+  };
+  std::optional<View> view() const;
+
+  // How those ended that were saved by this process, by the loop's clock.
+  struct History {
+    struct Good {
+      std::string path;
+      std::uint64_t clock = 0, bytes = 0;
+      absl::Time at;
+    };
+    struct Bad {
+      std::string reason;
+      absl::Time at;
+    };
+    std::optional<Good> last_good;
+    std::optional<Bad> last_failure;
+  };
+  const History& history() const { return history_; }
+
+ private:
+  struct Waiting {
+    Wish wish;
+    Done done;
+    absl::Time deadline;
+  };
+  enum class Phase { kIdle, kOpening, kPreparing, kCutting, kFinishing, kPausing };
+
+  void NextWish();
+  void Open();
+  void OnOpened(std::uint64_t attempt, absl::StatusOr<CheckpointDisk::Opened> opened);
+  void Prepare();
+  void Cut(std::uint64_t newest_clock);
+  absl::StatusOr<checkpoint::Manifest> ManifestOf(bool whole) const;
+  void OnAllWritten();
+  void OnFinished(const absl::StatusOr<checkpoint::Manifest>& manifest);
+  void TryAgain(const absl::Status& why);
+  void Fail(const absl::Status& reason);
+  absl::Status WithBytesNeeded(const absl::Status& why) const;
+  void Over(const absl::StatusOr<Saved>& result);
+  void SayAgain(absl::Time now);
+  absl::Status TimedOut() const;
+  bool ServersHaveChanged() const;
+  void LookWhetherDue(absl::Time now);
+  void LookAtClocks(std::uint64_t newest_clock);
+  void SavePeriodically();
+  absl::Time Now() const { return loop_->Now(); }
+
+  runtime::Loop* const loop_;
+  runtime::Host* const host_;
+  Cluster* const cluster_;
+  const Options options_;
+  bool stopped_ = false;
+  std::deque<Waiting> wishes_;  // the first one is being seen to
+
+  // Of the first wish.
+  Phase phase_ = Phase::kIdle;
+  std::uint64_t attempt_ = 0;  // its number; grows for ever
+  std::uint64_t margin_ = 0;   // clocks between the fastest worker and the cut
+  Facts facts_;
+  CheckpointDisk::Opened opened_;
+  std::uint64_t clock_ = 0;
+  std::uint64_t newest_clock_ = 0;
+  std::set<std::uint32_t> awaited_;  // servers that have not answered
+  std::vector<proto::CheckpointFile> files_;
+  absl::Time resend_at_ = absl::InfiniteFuture();
+  absl::Duration pause_ = absl::ZeroDuration();
+  absl::Status trouble_;  // of the last attempt
+  History history_;
+
+  // Periodic ones.
+  absl::Time due_at_ = absl::InfiniteFuture();
+  std::uint64_t due_clock_ = 0;
+  bool asking_clocks_ = false;
+  absl::Time ask_at_ = absl::InfinitePast();
+  std::uint64_t saved_periodically_ = 0;
+
+  // For calls on their way from the other loop: null once this object has gone.
+  std::shared_ptr<Checkpoints*> self_ = std::make_shared<Checkpoints*>(this);
+  CheckpointDisk disk_;  // last, so that its loop stops first
+};
+
+}  // namespace leeway::scheduler
+
+#endif  // LEEWAY_SCHEDULER_CHECKPOINTS_CHECKPOINTS_H_

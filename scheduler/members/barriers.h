@@ -1,0 +1,121 @@
+// Barriers among workers: counted, released when every living member has entered, failed for
+// everyone when the first deadline passes, so that all see the same end of the same barrier.
+//
+// Workers number their entries into a name 1, 2, 3, …. One that came late counts from 1 as well:
+// its first entry joins the barrier of that name that the others wait in, or the next, and the
+// numbers that follow are shifted alike.
+#ifndef LEEWAY_SCHEDULER_MEMBERS_BARRIERS_H_
+#define LEEWAY_SCHEDULER_MEMBERS_BARRIERS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "proto/messages/messages.h"
+
+namespace leeway::scheduler {
+
+inline constexpr std::size_t kBarriersWaitingMax = 1 << 16;
+// How barriers ended is remembered for members whose answer was lost: for so many names, the
+// longest unused is forgotten first, and so many numbers of each.
+inline constexpr std::size_t kBarrierNamesRememberedMax = 4096;
+inline constexpr std::size_t kBarrierEndsRememberedMax = 16;
+// Names that late workers have entered.
+inline constexpr std::size_t kLateNamesMax = 1 << 18;
+
+class Barriers {
+ public:
+  // What the barriers ask about the workers.
+  class Workers {
+   public:
+    virtual ~Workers() = default;
+    // Ranks whose entry is needed: the announced ones but for those that died or left.
+    virtual std::vector<std::uint32_t> Needed() const = 0;
+    // "worker 2 (tcp://10.0.0.7:40123), last heard 3.1s ago".
+    virtual std::string Describe(std::uint32_t rank, absl::Time now) const = 0;
+  };
+  using Send = std::function<void(std::uint32_t rank, const proto::BarrierRelease&)>;
+
+  Barriers(const Workers* workers, Send send) : workers_(workers), send_(std::move(send)) {}
+
+  struct Entrant {
+    std::uint32_t rank = 0;
+    std::uint64_t late =
+        0;  // its incarnation, if it came after the cluster was complete; 0: founder
+  };
+  // The worker has entered, perhaps not for the first time.
+  void Enter(const Entrant& who, const proto::BarrierEnter& enter, absl::Time now);
+  // It has gone and is no longer waited for; who takes its rank has not entered anything yet.
+  void Gone(const Entrant& who);
+  // Fails the barriers whose time is up.
+  void Expire(absl::Time now);
+  absl::Time NextDeadline() const;
+
+  struct Waiting {
+    std::string name;
+    Group group;
+    std::uint64_t number;
+    std::vector<std::uint32_t> missing;  // ranks
+  };
+  std::vector<Waiting> waiting() const;
+
+  using Name = std::pair<std::string, Group>;
+  // What has to be kept for barriers to go on where others were: what ended how, and how late
+  // workers count. Who waits says so again.
+  struct State {
+    std::map<Name, std::map<std::uint64_t, absl::Status>> ended;
+    std::map<std::pair<std::uint64_t, Name>, std::uint64_t> shifts;
+    friend bool operator==(const State&, const State&) = default;
+  };
+  State state() const;
+  void Restore(State state);
+  // Grows whenever that changes.
+  std::uint64_t changes() const { return changes_; }
+
+ private:
+  using Key = std::tuple<std::string, Group, std::uint64_t>;
+  struct Entry {
+    absl::Time deadline;
+    std::uint64_t number;  // as the worker counts
+  };
+  struct Pending {
+    std::map<std::uint32_t, Entry> entered;  // by rank
+    std::optional<std::uint32_t> awaited;    // one of those that are missing, as far as is known
+    absl::Time since;
+    absl::Time deadline = absl::InfiniteFuture();  // of the first member to lose patience
+  };
+  struct Ended {
+    // By number.
+    std::map<std::uint64_t, absl::Status> results;
+    std::uint64_t used = 0;
+  };
+
+  std::vector<std::uint32_t> Missing(const Pending& pending) const;
+  bool IsFull(Pending* pending) const;
+  // How the others count what the worker calls enter.number.
+  std::uint64_t Translate(const Entrant& who, const proto::BarrierEnter& enter);
+  std::uint64_t OpenNumber(const proto::BarrierEnter& enter) const;
+  bool AnswerIfEnded(std::uint32_t rank, const Key& key, std::uint64_t said);
+  void Answer(std::uint32_t rank, const Key& key, std::uint64_t said, const absl::Status& result);
+  void Finish(std::map<Key, Pending>::iterator pending, const absl::Status& result);
+  void Remember(const Key& key, const absl::Status& result);
+
+  const Workers* const workers_;
+  const Send send_;
+  std::map<Key, Pending> pending_;
+  std::map<Name, Ended> ended_;
+  // What a late worker's numbers lack; by incarnation and name.
+  std::map<std::pair<std::uint64_t, Name>, std::uint64_t> shifts_;
+  std::uint64_t uses_ = 0, changes_ = 0;
+};
+
+}  // namespace leeway::scheduler
+
+#endif  // LEEWAY_SCHEDULER_MEMBERS_BARRIERS_H_

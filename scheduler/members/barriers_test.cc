@@ -1,0 +1,230 @@
+#include "scheduler/members/barriers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace leeway::scheduler {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class BarriersTest : public ::testing::Test, private Barriers::Workers {
+ protected:
+  void Enter(std::uint32_t rank, std::uint64_t number = 1, int timeout_s = 0,
+             std::string name = "b", Group group = Group::kWorkers) {
+    proto::BarrierEnter enter;
+    enter.name = std::move(name);
+    enter.group = group;
+    enter.number = number;
+    enter.timeout_ms = static_cast<std::uint64_t>(timeout_s) * 1000;
+    barriers_.Enter({.rank = rank, .late = late_[rank]}, enter, now_);
+  }
+  void PassSeconds(int seconds) {
+    now_ += absl::Seconds(seconds);
+    barriers_.Expire(now_);
+  }
+  // "rank:number:code" of what was answered since the last call.
+  std::vector<std::string> Answers() { return std::exchange(answers_, {}); }
+
+  std::vector<std::uint32_t> needed_ = {0, 1, 2};
+  std::map<std::uint32_t, std::uint64_t> late_;  // rank → incarnation
+  std::vector<std::string> answers_;
+  absl::Status last_;
+  mutable int asked_who_is_needed_ = 0;
+  absl::Time now_ = absl::UnixEpoch();
+  Barriers barriers_{
+      this, [this](std::uint32_t rank, const proto::BarrierRelease& release) {
+        answers_.push_back(absl::StrCat(rank, ":", release.number, ":",
+                                        absl::StatusCodeToString(release.result.code())));
+        last_ = release.result;
+      }};
+
+ private:
+  std::vector<std::uint32_t> Needed() const override {
+    ++asked_who_is_needed_;
+    return needed_;
+  }
+  std::string Describe(std::uint32_t rank, absl::Time) const override {
+    return absl::StrCat("worker ", rank, ", last heard 3s ago");
+  }
+};
+
+// All workers are looked at a few times, not at each entry: there may be thousands.
+TEST_F(BarriersTest, AnEntryDoesNotCostMoreWhereThereAreManyWorkers) {
+  for (std::uint32_t rank = 3; rank < 1000; ++rank) needed_.push_back(rank);
+  for (std::uint32_t rank = 0; rank < 1000; ++rank) Enter(rank);
+  EXPECT_EQ(Answers().size(), 1000u);
+  EXPECT_LE(asked_who_is_needed_, 2);
+  asked_who_is_needed_ = 0;
+  for (std::uint32_t i = 0; i < 1000; ++i) Enter(i * 617 % 1000, 2);  // in no order
+  EXPECT_EQ(Answers().size(), 1000u);
+  EXPECT_LE(asked_who_is_needed_, 40);
+}
+
+TEST_F(BarriersTest, OpensWhenTheLastHasEntered) {
+  Enter(0);
+  Enter(2);
+  EXPECT_THAT(Answers(), IsEmpty());
+  ASSERT_EQ(barriers_.waiting().size(), 1u);
+  EXPECT_THAT(barriers_.waiting()[0].missing, ElementsAre(1));
+  Enter(1);
+  EXPECT_THAT(Answers(), ElementsAre("0:1:OK", "1:1:OK", "2:1:OK"));
+  EXPECT_THAT(barriers_.waiting(), IsEmpty());
+}
+
+TEST_F(BarriersTest, EnteringAgainCountsOnceAndIsAnsweredAgainAfterwards) {
+  Enter(0);
+  Enter(0);
+  Enter(1);
+  EXPECT_THAT(Answers(), IsEmpty());
+  Enter(2);
+  Answers();
+  Enter(1);
+  EXPECT_THAT(Answers(), ElementsAre("1:1:OK"));
+}
+
+TEST_F(BarriersTest, NumbersNamesAndGroupsAreApart) {
+  Enter(0, 1);
+  Enter(1, 2);
+  Enter(2, 1, 0, "c");
+  Enter(1, 1, 0, "b", Group::kAll);
+  EXPECT_THAT(Answers(), IsEmpty());
+  EXPECT_EQ(barriers_.waiting().size(), 4u);
+}
+
+TEST_F(BarriersTest, ServersCountAsEntered) {
+  for (std::uint32_t rank : {0, 1, 2}) Enter(rank, 1, 0, "b", Group::kAll);
+  EXPECT_EQ(Answers().size(), 3u);
+  Enter(0, 1, 0, "b", Group::kServers);
+  EXPECT_THAT(Answers(), ElementsAre("0:1:INVALID_ARGUMENT"));
+}
+
+TEST_F(BarriersTest, ADeathWhileWaitingOpensIt) {
+  Enter(0);
+  Enter(1);
+  needed_ = {0, 1};
+  barriers_.Gone({.rank = 2});
+  EXPECT_THAT(Answers(), ElementsAre("0:1:OK", "1:1:OK"));
+}
+
+TEST_F(BarriersTest, TheDeathOfOneThatHasEnteredDoesNotOpenIt) {
+  Enter(0);
+  needed_ = {1, 2};
+  barriers_.Gone({.rank = 0});
+  EXPECT_THAT(Answers(), IsEmpty());
+}
+
+TEST_F(BarriersTest, TheFirstToLosePatienceEndsItForAllAndTheMissingAreNamed) {
+  Enter(0, 1, 60);
+  PassSeconds(5);
+  Enter(1, 1, 10);
+  EXPECT_EQ(barriers_.NextDeadline(), absl::UnixEpoch() + absl::Seconds(15));
+  PassSeconds(9);
+  EXPECT_THAT(Answers(), IsEmpty());
+  PassSeconds(1);
+  EXPECT_THAT(Answers(), ElementsAre("0:1:DEADLINE_EXCEEDED", "1:1:DEADLINE_EXCEEDED"));
+  EXPECT_THAT(std::string(last_.message()),
+              AllOf(HasSubstr("'b'"), HasSubstr("15s"), HasSubstr("worker 2, last heard 3s ago"),
+                    Not(HasSubstr("worker 1"))));
+  // Whoever comes late sees the same end, so that the next number finds all together again.
+  Enter(2, 1, 60);
+  EXPECT_THAT(Answers(), ElementsAre("2:1:DEADLINE_EXCEEDED"));
+  for (std::uint32_t rank : {0, 1, 2}) Enter(rank, 2);
+  EXPECT_THAT(Answers(), ElementsAre("0:2:OK", "1:2:OK", "2:2:OK"));
+  EXPECT_EQ(barriers_.NextDeadline(), absl::InfiniteFuture());
+}
+
+TEST_F(BarriersTest, EnteringAgainDoesNotPutOffTheDeadline) {
+  Enter(0, 1, 10);
+  PassSeconds(9);
+  Enter(0, 1, 10);
+  PassSeconds(1);
+  EXPECT_THAT(Answers(), ElementsAre("0:1:DEADLINE_EXCEEDED"));
+}
+
+TEST_F(BarriersTest, WhatIsRememberedIsBounded) {
+  const std::uint64_t last = kBarrierEndsRememberedMax + 5;
+  for (std::uint64_t number = 1; number <= last; ++number) {
+    for (std::uint32_t rank : {0, 1, 2}) Enter(rank, number);
+  }
+  Answers();
+  Enter(0, last);
+  Enter(0, 6);
+  Enter(0, 5);
+  EXPECT_THAT(Answers(),
+              ElementsAre(absl::StrCat("0:", last, ":OK"), "0:6:OK", "0:5:FAILED_PRECONDITION"));
+  needed_ = {0};
+  for (std::size_t i = 0; i <= kBarrierNamesRememberedMax; ++i) {
+    Enter(0, 1, 0, absl::StrCat("name ", i));
+  }
+  Answers();
+  needed_ = {0, 1};
+  Enter(0, last);  // forgotten with its name
+  EXPECT_THAT(Answers(), IsEmpty());
+}
+
+TEST_F(BarriersTest, TooManyWaitingAreRefused) {
+  for (std::uint64_t number = 1; number <= kBarriersWaitingMax; ++number) Enter(0, number);
+  EXPECT_THAT(Answers(), IsEmpty());
+  Enter(0, kBarriersWaitingMax + 1);
+  EXPECT_EQ(last_.code(), absl::StatusCode::kResourceExhausted);
+  Enter(0, 1);
+  EXPECT_EQ(Answers().size(), 1u);
+}
+
+TEST_F(BarriersTest, AReturnedWorkerJoinsTheBarrierThatTheOthersWaitIn) {
+  for (std::uint64_t number : {1, 2, 3}) {
+    for (std::uint32_t rank : {0, 1, 2}) Enter(rank, number);
+  }
+  needed_ = {0, 1};
+  barriers_.Gone({.rank = 2});
+  Enter(0, 4);
+  needed_ = {0, 1, 2};
+  late_[2] = 77;
+  Answers();
+  Enter(2, 1);
+  Enter(2, 1);  // said again
+  EXPECT_THAT(Answers(), IsEmpty());
+  Enter(1, 4);
+  EXPECT_THAT(Answers(), ElementsAre("0:4:OK", "1:4:OK", "2:1:OK"));
+  Enter(2, 1);  // the answer was lost
+  EXPECT_THAT(Answers(), ElementsAre("2:1:OK"));
+  for (std::uint32_t rank : {0, 1}) Enter(rank, 5);
+  EXPECT_THAT(Answers(), IsEmpty());
+  Enter(2, 2);
+  EXPECT_THAT(Answers(), ElementsAre("0:5:OK", "1:5:OK", "2:2:OK"));
+}
+
+TEST_F(BarriersTest, AReturnedWorkerThatIsFirstOpensTheNextBarrier) {
+  for (std::uint64_t number : {1, 2, 3}) {
+    for (std::uint32_t rank : {0, 1, 2}) Enter(rank, number);
+  }
+  Answers();
+  late_[1] = 77;
+  Enter(1, 1);
+  Enter(1, 1, 0, "new name");
+  EXPECT_THAT(Answers(), IsEmpty());
+  for (std::uint32_t rank : {0, 2}) Enter(rank, 4);
+  EXPECT_THAT(Answers(), ElementsAre("0:4:OK", "1:1:OK", "2:4:OK"));
+}
+
+TEST_F(BarriersTest, WhatADeadWorkerEnteredItsSuccessorHasNot) {
+  Enter(2, 1, 5);
+  Enter(0, 1);
+  barriers_.Gone({.rank = 2});
+  late_[2] = 77;
+  Enter(1, 1);
+  EXPECT_THAT(Answers(), IsEmpty());
+  PassSeconds(60);  // the dead one's deadline is nobody's
+  EXPECT_THAT(Answers(), IsEmpty());
+  Enter(2, 1);
+  EXPECT_THAT(Answers(), ElementsAre("0:1:OK", "1:1:OK", "2:1:OK"));
+}
+
+}  // namespace
+}  // namespace leeway::scheduler

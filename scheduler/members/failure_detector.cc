@@ -1,0 +1,33 @@
+#include "scheduler/members/failure_detector.h"
+
+#include <algorithm>
+
+#include "runtime/base/mutants.h"
+
+namespace leeway::scheduler {
+
+void FailureDetector::Heard(std::uint32_t node, absl::Time now) {
+  absl::Time& heard = heard_.try_emplace(node, now).first->second;
+  heard = runtime::Planted<"late-word-turns-back">() ? now : std::max(heard, now);
+}
+
+std::vector<std::uint32_t> FailureDetector::Silent(absl::Time now) {
+  const absl::Duration late =
+      asked_ == absl::InfinitePast() ? absl::ZeroDuration() : now - asked_ - interval_;
+  asked_ = now;
+  std::vector<std::uint32_t> silent;
+  for (auto& [node, heard] : heard_) {
+    if (late > interval_ && !runtime::Planted<"stopped-scheduler-counts">())
+      heard = std::min(now, heard + late);
+    if (now - heard > (runtime::Planted<"silent-at-half">() ? timeout_ / 2 : timeout_))
+      silent.push_back(node);
+  }
+  return silent;
+}
+
+absl::Duration FailureDetector::SilentFor(std::uint32_t node, absl::Time now) const {
+  const auto heard = heard_.find(node);
+  return heard == heard_.end() ? absl::ZeroDuration() : now - heard->second;
+}
+
+}  // namespace leeway::scheduler

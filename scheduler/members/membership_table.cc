@@ -1,0 +1,233 @@
+#include "scheduler/members/membership_table.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/messages/limits.h"
+#include "runtime/base/mutants.h"
+#include "runtime/base/status_macros.h"
+
+namespace leeway::scheduler {
+namespace {
+
+absl::string_view NumberSetting(Role role) {
+  return role == Role::kServer ? "LEEWAY_NUM_SERVERS" : "LEEWAY_NUM_WORKERS";
+}
+
+absl::Status CheckNumber(Role role, std::uint32_t theirs, std::uint32_t ours) {
+  if (theirs == ours || runtime::Planted<"other-numbers-join">()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "it has ", NumberSetting(role), "=", theirs, ", but the scheduler has ", NumberSetting(role),
+      "=", ours,
+      "; give all nodes the same number (or LEEWAY_ELASTIC=1 to one that comes on top)"));
+}
+
+std::uint32_t RanksMax(Role role) {
+  return role == Role::kServer ? proto::kServersMax : proto::kWorkersMax;
+}
+
+absl::Status CheckWellFormed(const proto::Join& join, const van::Identity& identity) {
+  if (join.role != Role::kServer && join.role != Role::kWorker) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a ", Name(join.role), " cannot join; servers and workers can"));
+  }
+  if (join.role != identity.role) {
+    return absl::InvalidArgumentError(absl::StrCat("it joins as a ", Name(join.role),
+                                                   ", but its hello said ", Name(identity.role)));
+  }
+  if (identity.incarnation == 0) return absl::InvalidArgumentError("its incarnation is 0");
+  if (join.role == Role::kServer &&
+      (join.endpoints.empty() || join.endpoints.size() > proto::kServerThreadsMax)) {
+    return absl::InvalidArgumentError(absl::StrCat("it has ", join.endpoints.size(),
+                                                   " data threads (LEEWAY_SERVER_THREADS): 1 to ",
+                                                   proto::kServerThreadsMax, " are allowed"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string Node::Name() const { return absl::StrCat(leeway::Name(role), " ", rank); }
+
+std::string Node::FullName() const {
+  return address.empty() ? Name() : absl::StrCat(Name(), " (", address, ")");
+}
+
+absl::string_view Name(Node::State state) {
+  switch (state) {
+    case Node::State::kAlive:
+      return "alive";
+    case Node::State::kLeft:
+      return "left";
+    case Node::State::kDead:
+      return "dead";
+  }
+  return "unknown";
+}
+
+MembershipTable::MembershipTable(std::uint32_t num_servers, std::uint32_t num_workers)
+    : num_servers_(num_servers),
+      num_workers_(num_workers),
+      servers_(num_servers, nullptr),
+      workers_(num_workers, nullptr) {}
+
+absl::StatusOr<Node*> MembershipTable::Admit(const proto::Join& join,
+                                             const van::Identity& identity) {
+  LEEWAY_RETURN_IF_ERROR(CheckWellFormed(join, identity));
+  LEEWAY_RETURN_IF_ERROR(CheckAnnounced(join));
+  LEEWAY_ASSIGN_OR_RETURN(const std::uint32_t rank, ChooseRank(join));
+  if (nodes_.size() >= kNodesMax) {
+    return absl::ResourceExhaustedError(absl::StrCat("the scheduler has admitted ", kNodesMax,
+                                                     " nodes already; start the cluster anew"));
+  }
+  ++changes_;
+  Node& node = nodes_[next_id_];
+  node.id = next_id_++;
+  node.role = join.role;
+  node.rank = rank;
+  node.incarnation = identity.incarnation;
+  node.late = complete_ && !runtime::Planted<"late-not-said">();
+  if (join.role == Role::kServer) node.endpoints = join.endpoints;
+  node.codecs = join.codecs;
+  ids_[node.incarnation] = node.id;
+  std::vector<Node*>& ranks = Ranks(node.role);
+  if (rank == ranks.size()) ranks.push_back(nullptr);
+  ranks[rank] = &node;
+  return &node;
+}
+
+// One that comes on top of the announced numbers need not know them.
+absl::Status MembershipTable::CheckAnnounced(const proto::Join& join) const {
+  if (join.elastic) return absl::OkStatus();
+  LEEWAY_RETURN_IF_ERROR(CheckNumber(Role::kServer, join.num_servers, num_servers_));
+  return CheckNumber(Role::kWorker, join.num_workers, num_workers_);
+}
+
+absl::StatusOr<std::uint32_t> MembershipTable::ChooseRank(const proto::Join& join) const {
+  if (join.rank_wanted >= 0) return CheckRank(join, static_cast<std::uint32_t>(join.rank_wanted));
+  if (const std::optional<std::uint32_t> free = FreeRank(join.role)) return *free;
+  const std::size_t ranks = Of(join.role).size();
+  if (!join.elastic || ranks >= RanksMax(join.role)) return Full(join);
+  return static_cast<std::uint32_t>(ranks);
+}
+
+// Where nobody is; then where somebody died; then where somebody has left.
+std::optional<std::uint32_t> MembershipTable::FreeRank(Role role) const {
+  const std::vector<Node*>& nodes = Of(role);
+  const auto rank_where = [&](auto holds) -> std::optional<std::uint32_t> {
+    const auto found = std::find_if(nodes.begin(), nodes.end(), holds);
+    if (found == nodes.end()) return std::nullopt;
+    return static_cast<std::uint32_t>(found - nodes.begin());
+  };
+  const auto in_state = [](Node::State state) {
+    return [state](const Node* node) { return node != nullptr && node->state == state; };
+  };
+  if (auto rank = rank_where([](const Node* node) { return node == nullptr; })) return rank;
+  if (auto rank = rank_where(in_state(runtime::Planted<"left-before-dead">() ? Node::State::kLeft
+                                                                             : Node::State::kDead)))
+    return rank;
+  return rank_where(in_state(Node::State::kLeft));
+}
+
+absl::Status MembershipTable::Full(const proto::Join& join) const {
+  const std::size_t ranks = Of(join.role).size();
+  if (ranks >= RanksMax(join.role)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("there are ", ranks, " ", Name(join.role), "s, and there cannot be more"));
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "it would be ", Name(join.role), " number ", ranks + 1, ", but ", NumberSetting(join.role),
+      "=", ranks, " were announced and have joined; LEEWAY_ELASTIC=1 lets it come on top"));
+}
+
+absl::StatusOr<std::uint32_t> MembershipTable::CheckRank(const proto::Join& join,
+                                                         std::uint32_t rank) const {
+  const std::vector<Node*>& nodes = Of(join.role);
+  if (rank == nodes.size() && join.elastic && rank < RanksMax(join.role)) return rank;
+  if (rank >= nodes.size()) {
+    return absl::OutOfRangeError(
+        absl::StrCat("LEEWAY_RANK=", rank, " is out of range: ", NumberSetting(join.role), "=",
+                     nodes.size(), ", and ranks count from 0",
+                     join.elastic ? "; the next to come on top is the last + 1" : ""));
+  }
+  const Node* holder = nodes[rank];
+  if (holder == nullptr || !holder->alive() || runtime::Planted<"living-rank-given">()) return rank;
+  return absl::AlreadyExistsError(absl::StrCat(
+      "LEEWAY_RANK=", rank, " is taken by ", holder->FullName(),
+      FreeRank(join.role).has_value()
+          ? "; choose another rank or leave LEEWAY_RANK unset"
+          : absl::StrCat("; all ", NumberSetting(join.role), "=", nodes.size(), " have joined")));
+}
+
+void MembershipTable::Retire(Node* node, Node::State state, std::string why) {
+  ++changes_;
+  node->state = state;
+  node->gone_because = std::move(why);
+  node->codecs.clear();  // the dead are many
+  if (!complete_) (node->role == Role::kServer ? servers_ : workers_)[node->rank] = nullptr;
+}
+
+void MembershipTable::Restore(const std::vector<Node>& nodes, std::uint32_t next_id,
+                              bool complete) {
+  complete_ = complete;
+  next_id_ = next_id;
+  for (const Node& node : nodes) {
+    Node& own = nodes_[node.id] = node;
+    ids_[own.incarnation] = own.id;
+    if (!complete && !own.alive()) continue;
+    std::vector<Node*>& ranks = Ranks(own.role);
+    if (ranks.size() <= own.rank) ranks.resize(own.rank + 1, nullptr);
+    // By id: who came later has taken the rank.
+    if (ranks[own.rank] != nullptr && runtime::Planted<"predecessor-restored">()) continue;
+    ranks[own.rank] = &own;
+  }
+}
+
+bool MembershipTable::UpdateComplete() {
+  const auto full = [](const std::vector<Node*>& nodes) {
+    return std::find(nodes.begin(), nodes.end(), nullptr) == nodes.end();
+  };
+  if (!complete_ && full(servers_) && full(workers_)) {
+    ++changes_;
+    complete_ = true;
+  }
+  return complete_;
+}
+
+Node* MembershipTable::FindIncarnation(std::uint64_t incarnation) {
+  const auto id = ids_.find(incarnation);
+  return id == ids_.end() ? nullptr : Find(id->second);
+}
+
+Node* MembershipTable::Find(std::uint32_t id) {
+  const auto node = nodes_.find(id);
+  return node == nodes_.end() ? nullptr : &node->second;
+}
+
+std::vector<Node*> MembershipTable::Alive(Role role) const {
+  std::vector<Node*> alive;
+  for (Node* node : Of(role)) {
+    if (node != nullptr && node->alive()) alive.push_back(node);
+  }
+  return alive;
+}
+
+std::vector<Node*> MembershipTable::Alive() const {
+  std::vector<Node*> alive = Alive(Role::kServer);
+  const std::vector<Node*> workers = Alive(Role::kWorker);
+  alive.insert(alive.end(), workers.begin(), workers.end());
+  return alive;
+}
+
+std::vector<const Node*> MembershipTable::Dead() const {
+  std::vector<const Node*> dead;
+  for (const std::vector<Node*>* nodes : {&servers_, &workers_}) {
+    for (const Node* node : *nodes) {
+      if (node != nullptr && node->state == Node::State::kDead) dead.push_back(node);
+    }
+  }
+  return dead;
+}
+
+}  // namespace leeway::scheduler

@@ -1,0 +1,113 @@
+// Who is in the cluster: nodes, their ranks, incarnations and states.
+#ifndef LEEWAY_SCHEDULER_MEMBERS_MEMBERSHIP_TABLE_H_
+#define LEEWAY_SCHEDULER_MEMBERS_MEMBERSHIP_TABLE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "leeway/config.h"
+#include "proto/messages/messages.h"
+#include "van/van.h"
+
+namespace leeway::scheduler {
+
+inline constexpr std::uint32_t kSchedulerNode = 1;
+// Nodes ever admitted. A rank whose node went is given again, so that nodes which die over and over
+// could otherwise fill the memory.
+inline constexpr std::size_t kNodesMax = 1 << 18;
+
+struct Node {
+  enum class State { kAlive, kLeft, kDead };
+
+  std::uint32_t id = 0;
+  Role role = Role::kUnknown;
+  std::uint32_t rank = 0;
+  std::uint64_t incarnation = 0;
+  State state = State::kAlive;
+  std::string gone_because;  // not alive: why
+  std::string address;       // for people
+  std::vector<std::string> endpoints;
+  // That it has, by name; empty: it did not say, or has gone.
+  std::vector<proto::CodecVersion> codecs;
+  bool late = false;      // came after the cluster was complete
+  van::PeerId peer = 0;   // its newest connection that said Join; 0: none just now
+  van::PeerId pulse = 0;  // the connection its heartbeats come over; 0: none just now
+
+  // As it last said (Heartbeat): how long it has been a member, when that was said, and its RSS.
+  absl::Duration uptime = absl::ZeroDuration();
+  absl::Time uptime_told = absl::InfinitePast();
+  std::uint64_t resident_bytes = 0;
+
+  bool alive() const { return state == State::kAlive; }
+  std::string Name() const;      // "worker 2"; of a reader (readers.h) its rank is for people only
+  std::string FullName() const;  // "worker 2 (tcp://10.0.0.7:40123)"
+};
+absl::string_view Name(Node::State state);  // "alive", "left", "dead"
+
+class MembershipTable {
+ public:
+  MembershipTable(std::uint32_t num_servers, std::uint32_t num_workers);
+
+  // Takes in a node not known before, or says in one line why not.
+  absl::StatusOr<Node*> Admit(const proto::Join& join, const van::Identity& identity);
+
+  // The node has died or left. Before the cluster is complete its rank is nobody's again, since
+  // nobody has worked with it; afterwards it keeps it until a new process takes it.
+  void Retire(Node* node, Node::State state, std::string why);
+
+  // Every announced server and worker is there, or was. From the first time on, those who come are
+  // late: they take the ranks of those who have gone, or come on top as elastic nodes.
+  bool UpdateComplete();
+  bool complete() const { return complete_; }
+
+  Node* FindIncarnation(std::uint64_t incarnation);
+  const Node* FindIncarnation(std::uint64_t incarnation) const {
+    return const_cast<MembershipTable*>(this)->FindIncarnation(incarnation);
+  }
+  Node* Find(std::uint32_t id);
+  // By rank; null where nobody is (before the cluster is complete). More than were announced, once
+  // elastic nodes have come.
+  const std::vector<Node*>& servers() const { return servers_; }
+  const std::vector<Node*>& workers() const { return workers_; }
+  const std::vector<Node*>& Of(Role role) const {
+    return role == Role::kServer ? servers_ : workers_;
+  }
+  // By rank; servers first.
+  std::vector<Node*> Alive(Role role) const;
+  std::vector<Node*> Alive() const;
+  // Those that died since the cluster was complete, and whose rank nobody has taken.
+  std::vector<const Node*> Dead() const;
+
+  // What has to be kept for a table to go on where another one was: everyone ever admitted, by id.
+  const std::map<std::uint32_t, Node>& nodes() const { return nodes_; }
+  std::uint32_t next_id() const { return next_id_; }
+  // Grows whenever that changes.
+  std::uint64_t changes() const { return changes_; }
+  void Restore(const std::vector<Node>& nodes, std::uint32_t next_id, bool complete);
+
+ private:
+  absl::Status CheckAnnounced(const proto::Join& join) const;
+  absl::StatusOr<std::uint32_t> ChooseRank(const proto::Join& join) const;
+  absl::StatusOr<std::uint32_t> CheckRank(const proto::Join& join, std::uint32_t rank) const;
+  std::optional<std::uint32_t> FreeRank(Role role) const;
+  absl::Status Full(const proto::Join& join) const;
+  std::vector<Node*>& Ranks(Role role) { return role == Role::kServer ? servers_ : workers_; }
+
+  const std::uint32_t num_servers_, num_workers_;  // announced
+  std::map<std::uint32_t, Node> nodes_;            // by id
+  std::map<std::uint64_t, std::uint32_t> ids_;     // by incarnation
+  std::vector<Node*> servers_, workers_;
+  std::uint32_t next_id_ = kSchedulerNode + 1;
+  bool complete_ = false;
+  std::uint64_t changes_ = 0;
+};
+
+}  // namespace leeway::scheduler
+
+#endif  // LEEWAY_SCHEDULER_MEMBERS_MEMBERSHIP_TABLE_H_

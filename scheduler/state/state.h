@@ -1,0 +1,55 @@
+// What a scheduler has to remember in order to go on after a restart, and how it lies in a file.
+#ifndef LEEWAY_SCHEDULER_STATE_STATE_H_
+#define LEEWAY_SCHEDULER_STATE_STATE_H_
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "leeway/config.h"
+#include "scheduler/chains/chain_planner.h"
+#include "scheduler/checkpoints/restoration.h"
+#include "scheduler/members/barriers.h"
+#include "scheduler/members/membership_table.h"
+#include "scheduler/tables/table_catalogue.h"
+
+namespace leeway::scheduler {
+
+inline constexpr int kStateFormat = 2;
+
+struct State {
+  std::uint64_t cluster = 0;
+  std::string address;  // where nodes found the scheduler
+  // The settings that a cluster keeps for its life.
+  std::uint32_t num_servers = 0, num_workers = 0, replication = 0;
+  std::uint64_t block_bytes = 0;
+
+  std::vector<Node> nodes;  // everyone ever admitted, by id; without their connections
+  std::uint32_t next_node = 0;
+  bool complete = false;
+  std::uint64_t version = 0, epoch = 0;  // of the newest map
+  ChainPlanner::State chains;
+  std::vector<TableCatalogue::Entry> tables;  // that are installed
+  std::uint32_t next_table = 1;
+  Barriers::State barriers;
+  std::vector<proto::CodecSwitch> codecs;      // CodecSwitches::entries
+  std::vector<proto::TableSettings> settings;  // TableChanges::entries
+  std::set<std::uint32_t> ever_bounded;        // TableChanges::ever_bounded
+  std::set<std::uint32_t> pinned;  // tables with codec auto that somebody has given another
+  Restoration::State restoration;
+};
+
+// A line that says what it is and holds a checksum, and JSON.
+std::string EncodeState(const State& state);
+// DATA_LOSS, in one line, for anything that EncodeState has not written.
+absl::StatusOr<State> DecodeState(absl::string_view bytes);
+
+// Whether a scheduler with these settings may go on with it; the error names the setting.
+absl::Status CheckStateFits(const State& state, const Config& config);
+
+}  // namespace leeway::scheduler
+
+#endif  // LEEWAY_SCHEDULER_STATE_STATE_H_

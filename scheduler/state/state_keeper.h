@@ -1,0 +1,84 @@
+// Keeps a scheduler's state in a folder, so that nothing it says is ever forgotten: what is to be
+// sent waits until everything that it may rest on has been written and synced.
+#ifndef LEEWAY_SCHEDULER_STATE_STATE_KEEPER_H_
+#define LEEWAY_SCHEDULER_STATE_STATE_KEEPER_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "runtime/files/file_system.h"
+#include "runtime/loop/loop.h"
+#include "scheduler/state/state.h"
+
+namespace leeway::scheduler {
+
+// What waits to be sent. Beyond it the newest is dropped, since everything is said again.
+inline constexpr std::size_t kSendsHeldMax = 1 << 18;
+// After a write that failed.
+inline constexpr absl::Duration kStateRetryInterval = absl::Milliseconds(500);
+
+// Lives on the scheduler's loop; a loop of its own does the writing.
+class StateKeeper {
+ public:
+  // Which state a scheduler is in: grows whenever something changes that is to be kept.
+  using Stamp = std::function<std::uint64_t()>;
+  using Collect = std::function<State()>;
+
+  StateKeeper(runtime::Host* host, runtime::Loop* loop, std::string folder, Stamp stamp,
+              Collect collect);
+  ~StateKeeper();
+
+  // Takes the folder for this process and reads what is there; nullopt: nothing. The error says
+  // what to do.
+  absl::StatusOr<std::optional<State>> Open();
+
+  // Runs `send` once the present state is on the disk: at once if it is.
+  void Once(runtime::Task send);
+  // Writes if something has changed, though nobody waits for it.
+  void Write();
+  // The cluster is over: there is nothing to go on with. What is held is sent.
+  void Forget();
+
+  const std::string& folder() const { return folder_; }
+  const std::string& path() const { return path_; }
+  // The present state is on the disk.
+  bool is_up_to_date() const { return stamp_() == durable_; }
+  // Why the newest state is not on the disk yet; OK: it is, or is on its way.
+  const absl::Status& trouble() const { return trouble_; }
+  // Since when, while there is trouble.
+  absl::Time trouble_since() const { return trouble_since_; }
+  // Of the map in what was written last by this process; 0: nothing was.
+  std::uint64_t written_version() const { return written_version_; }
+
+ private:
+  void StartWrite();
+  void Written(std::uint64_t stamp, std::uint64_t version, const absl::Status& result);
+
+  const std::string folder_, path_;
+  runtime::Loop* const loop_;
+  runtime::FileSystem* const files_;
+  const Stamp stamp_;
+  const Collect collect_;
+  std::unique_ptr<runtime::FileLock> lock_;
+  std::uint64_t durable_ = 0;  // stamp
+  bool writing_ = false, forgotten_ = false;
+  absl::Status trouble_;
+  absl::Time trouble_since_;
+  std::uint64_t written_version_ = 0;
+  std::deque<std::pair<std::uint64_t, runtime::Task>> held_;  // by stamp
+  runtime::TimerId retry_timer_ = runtime::TimerId::kNone;
+  // For calls on their way between the loops: null once this object has gone.
+  std::shared_ptr<StateKeeper*> self_ = std::make_shared<StateKeeper*>(this);
+  std::unique_ptr<runtime::LoopRunner> writer_;  // last, so that it stops first
+};
+
+}  // namespace leeway::scheduler
+
+#endif  // LEEWAY_SCHEDULER_STATE_STATE_KEEPER_H_

@@ -1,0 +1,204 @@
+#include "scheduler/tables/codec_switches.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/messages/limits.h"
+#include "runtime/base/mutants.h"
+
+namespace leeway::scheduler {
+namespace {
+
+// Clocks between the fastest worker and a switch that was missed before. A worker that makes so
+// many while a map travels is not waited for any longer than that.
+constexpr std::uint64_t kSwitchMarginMax = 1 << 20;
+
+std::uint64_t NumberAfter(const std::optional<proto::CodecSwitch>& decided) {
+  return decided.has_value() ? decided->number + 1 : 1;
+}
+
+}  // namespace
+
+void CodecSwitches::NoteChange() {
+  ++changes_;
+  changed_();
+}
+
+CodecSwitches::Current CodecSwitches::CurrentOf(std::uint32_t id) const {
+  const auto found = tables_.find(id);
+  if (found == tables_.end()) return {};
+  const Table& table = found->second;
+  Current current{.being_changed = table.announced.has_value()};
+  if (table.decided.has_value()) {
+    current.choice = table.decided->choice;
+    current.since = table.decided->clock;
+  }
+  return current;
+}
+
+void CodecSwitches::Switch(std::uint32_t id, std::uint32_t choice, Done done) {
+  Table& table = tables_[id];
+  if (table.wishes.size() >= kSwitchesWaitingMax && !runtime::Planted<"switches-without-limit">()) {
+    return done(absl::ResourceExhaustedError(
+        absl::StrCat(table.wishes.size(), " changes of the table's codec wait already")));
+  }
+  table.wishes.push_back({.choice = choice, .done = std::move(done)});
+  if (!table.announced.has_value()) Begin(id, &table);
+}
+
+// The first wish whose codec the table does not have.
+void CodecSwitches::Begin(std::uint32_t id, Table* table) {
+  while (!table->wishes.empty()) {
+    const Current current = CurrentOf(id);
+    const Wish& wish = table->wishes.front();
+    if (wish.choice != current.choice) {
+      table->announced = proto::CodecSwitch{.table = id,
+                                            .number = NumberAfter(table->decided),
+                                            .before = current.choice,
+                                            .choice = wish.choice};
+      table->margin = kMarginMin;
+      Announce(table);
+      NoteChange();
+      // Where nobody is there to agree.
+      if (DecideIfAgreed(id, table)) NoteChange();
+      return;
+    }
+    const Done done = std::move(table->wishes.front().done);
+    table->wishes.pop_front();
+    if (done != nullptr) done(current.since);
+  }
+}
+
+void CodecSwitches::Announce(Table* table) {
+  const std::uint64_t after = table->decided.has_value() ? table->decided->clock + 1 : 0;
+  table->announced->clock = std::min<std::uint64_t>(std::max(newest_clock_ + table->margin, after),
+                                                    proto::kStartClockMax);
+  table->version.reset();
+  table->agreed.clear();
+  table->again = false;
+}
+
+void CodecSwitches::Published(std::uint64_t version) {
+  for (auto& [id, table] : tables_) {
+    if (table.announced.has_value() && !table.version.has_value()) table.version = version;
+  }
+}
+
+void CodecSwitches::Hear(std::uint32_t worker, std::uint64_t clock, Table* table) {
+  if (table->agreed.contains(worker)) return;
+  if (clock >= table->announced->clock && !runtime::Planted<"switch-too-late">()) {
+    table->margin = std::min(2 * table->margin, kSwitchMarginMax);
+    Announce(table);
+    ++changes_;
+    return;
+  }
+  // It may still push in a clock before the last switch, of which the map after the next says
+  // nothing any more.
+  if (table->decided.has_value() && clock < table->decided->clock &&
+      !runtime::Planted<"switch-before-the-last-is-reached">()) {
+    table->again = true;
+    return;
+  }
+  table->agreed.insert(worker);
+}
+
+void CodecSwitches::OnAck(std::uint32_t worker, std::uint64_t version, std::uint64_t clock) {
+  OnClock(clock);
+  const std::uint64_t before = changes_;
+  bool decided = false;
+  for (auto& [id, table] : tables_) {
+    if (!table.announced.has_value() || !table.version.has_value() ||
+        (version < *table.version && !runtime::Planted<"switch-by-an-older-map">())) {
+      continue;
+    }
+    Hear(worker, clock, &table);
+    decided = DecideIfAgreed(id, &table) || decided;
+  }
+  if (decided || changes_ != before) NoteChange();
+}
+
+void CodecSwitches::OnClock(std::uint64_t clock) {
+  newest_clock_ = std::max(newest_clock_, std::min(clock, proto::kStartClockMax));
+}
+
+void CodecSwitches::WorkersChanged() {
+  bool decided = false;
+  for (auto& [id, table] : tables_) decided = DecideIfAgreed(id, &table) || decided;
+  if (decided) NoteChange();
+}
+
+void CodecSwitches::Tick() {
+  bool announced = false;
+  for (auto& [id, table] : tables_) {
+    if (!table.announced.has_value() || !table.again || !table.version.has_value()) continue;
+    if (runtime::Planted<"waiting-puts-switch-off">())
+      table.margin = std::min(2 * table.margin, kSwitchMarginMax);
+    Announce(&table);
+    announced = true;
+  }
+  if (announced) NoteChange();
+}
+
+bool CodecSwitches::DecideIfAgreed(std::uint32_t id, Table* table) {
+  if (!table->announced.has_value() || !table->version.has_value()) return false;
+  for (const std::uint32_t worker : workers_()) {
+    if (!table->agreed.contains(worker) &&
+        !(runtime::Planted<"switch-by-one">() && !table->agreed.empty()))
+      return false;
+  }
+  table->decided = std::exchange(table->announced, std::nullopt);
+  table->decided->decided = true;
+  table->version.reset();
+  ++changes_;  // before anybody is told: what is answered waits until that is kept
+  if (!table->wishes.empty()) {  // those of before a restart have none
+    const Done done = std::move(table->wishes.front().done);
+    table->wishes.pop_front();
+    if (done != nullptr) done(table->decided->clock);
+  }
+  if (!table->wishes.empty()) Begin(id, table);
+  return true;
+}
+
+std::vector<proto::CodecSwitch> CodecSwitches::entries() const {
+  std::vector<proto::CodecSwitch> entries;
+  for (const auto& [id, table] : tables_) {
+    if (table.decided.has_value()) entries.push_back(*table.decided);
+    if (table.announced.has_value()) entries.push_back(*table.announced);
+  }
+  return entries;
+}
+
+void CodecSwitches::Set(std::uint32_t id, std::uint32_t choice, std::uint64_t clock) {
+  Table& table = tables_[id];
+  table.decided = proto::CodecSwitch{.table = id,
+                                     .number = NumberAfter(table.decided),
+                                     .before = CurrentOf(id).choice,
+                                     .choice = choice,
+                                     .clock = clock,
+                                     .decided = true};
+  ++changes_;
+}
+
+void CodecSwitches::Restore(const std::vector<proto::CodecSwitch>& entries,
+                            const Decided& decided) {
+  tables_.clear();
+  for (const proto::CodecSwitch& entry : entries) {
+    Table& table = tables_[entry.table];
+    if (entry.decided) {
+      table.decided = entry;
+    } else {
+      table.announced = entry;
+      Done done = nullptr;
+      if (decided != nullptr) {
+        done = [decided, id = entry.table](const absl::StatusOr<std::uint64_t>& clock) {
+          if (clock.ok()) decided(id, *clock);
+        };
+      }
+      table.wishes.push_back({.choice = entry.choice, .done = std::move(done)});
+    }
+    newest_clock_ = std::max(newest_clock_, entry.clock);
+  }
+}
+
+}  // namespace leeway::scheduler

@@ -1,0 +1,109 @@
+// Switches of tables' codecs: each takes effect for all workers at one clock.
+//
+// A switch is announced in the cluster map with a clock that no worker is known to have reached.
+// From then on a worker that has not reached it keeps what it pushes to the table in that clock and
+// later. When all living workers have taken the map before reaching the clock the switch is
+// decided, which the next map says. A worker that was there already lets it fail: it is announced
+// again, for a later clock. docs/compression.md, "Changing a table's codec".
+//
+// Knows no network. Lives on the scheduler's loop.
+#ifndef LEEWAY_SCHEDULER_TABLES_CODEC_SWITCHES_H_
+#define LEEWAY_SCHEDULER_TABLES_CODEC_SWITCHES_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "proto/messages/messages.h"
+
+namespace leeway::scheduler {
+
+inline constexpr std::size_t kSwitchesWaitingMax = 64;  // of one table
+// Clocks between the fastest worker that is known and a switch: a map may take one or two where
+// links are busy. It doubles whenever a worker was there before the map.
+inline constexpr std::uint64_t kMarginMin = 3;
+
+class CodecSwitches {
+ public:
+  // The nodes of the living workers.
+  using Workers = std::function<std::vector<std::uint32_t>()>;
+  // entries() has changed: a new map is to say so, and Published to be called with its version.
+  using Changed = std::function<void()>;
+  // With the clock from which on the codec holds, once that is decided.
+  using Done = std::function<void(const absl::StatusOr<std::uint64_t>&)>;
+
+  CodecSwitches(Workers workers, Changed changed)
+      : workers_(std::move(workers)), changed_(std::move(changed)) {}
+
+  // The table's codec number `choice` (compress::CodecTextsOf), after the switches asked for
+  // before. RESOURCE_EXHAUSTED: too many wait.
+  void Switch(std::uint32_t table, std::uint32_t choice, Done done);
+
+  // Nobody uses the table: it has had that choice from that clock on.
+  void Set(std::uint32_t table, std::uint32_t choice, std::uint64_t clock);
+
+  // The newest map, of that version, says what entries() does.
+  void Published(std::uint64_t version);
+  // A worker has taken a map of that version, in that clock.
+  void OnAck(std::uint32_t worker, std::uint64_t version, std::uint64_t clock);
+  // A worker is in that clock: the next switch is announced for a later one.
+  void OnClock(std::uint64_t clock);
+  // Some have come, or gone.
+  void WorkersChanged();
+  // To be called often: what could not be decided is announced again.
+  void Tick();
+
+  // By table: the last switch that was decided, and the one that is announced.
+  std::vector<proto::CodecSwitch> entries() const;
+  // Goes on where another scheduler was. `decided` (may be null) hears of what was announced.
+  using Decided = std::function<void(std::uint32_t table, std::uint64_t clock)>;
+  void Restore(const std::vector<proto::CodecSwitch>& entries, const Decided& decided = nullptr);
+  // Grows whenever entries() changes.
+  std::uint64_t changes() const { return changes_; }
+
+  // The codec that holds, and from which clock on.
+  struct Current {
+    std::uint32_t choice = 0;
+    std::uint64_t since = 0;
+    bool being_changed = false;
+  };
+  Current CurrentOf(std::uint32_t table) const;
+
+ private:
+  struct Wish {
+    std::uint32_t choice = 0;
+    Done done;
+  };
+  struct Table {
+    std::optional<proto::CodecSwitch> decided;
+    std::optional<proto::CodecSwitch> announced;
+    std::optional<std::uint64_t> version;  // of the first map with `announced`
+    std::set<std::uint32_t> agreed;        // workers that had not reached its clock
+    bool again = false;                    // somebody has not reached the switch before
+    std::uint64_t margin = kMarginMin;
+    std::deque<Wish> wishes;  // the first is the one that is announced
+  };
+
+  void Begin(std::uint32_t id, Table* table);
+  void Announce(Table* table);
+  void Hear(std::uint32_t worker, std::uint64_t clock, Table* table);
+  bool DecideIfAgreed(std::uint32_t id, Table* table);
+  void NoteChange();
+
+  const Workers workers_;
+  const Changed changed_;
+  std::map<std::uint32_t, Table> tables_;
+  std::uint64_t newest_clock_ = 0;  // that any worker has told
+  std::uint64_t changes_ = 0;
+};
+
+}  // namespace leeway::scheduler
+
+#endif  // LEEWAY_SCHEDULER_TABLES_CODEC_SWITCHES_H_

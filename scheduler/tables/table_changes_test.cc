@@ -1,0 +1,284 @@
+#include "scheduler/tables/table_changes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+
+namespace leeway::scheduler {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class TableChangesTest : public testing::Test, public TableCatalogue::Members {
+ protected:
+  TableChangesTest() { Start(); }
+  void Start() {
+    changes_ = std::make_unique<TableChanges>(
+        this, absl::Seconds(1), absl::Seconds(10),
+        [this](std::uint32_t server, const proto::AnyMessage& message) {
+          asked_.emplace_back(server, std::get<proto::InstallTable>(message));
+        },
+        [this] { return workers_; },
+        [this] {
+          ++version_;
+          changes_->Published(version_);
+        });
+    table_.id = 4;
+    table_.spec = TableSpec::Dense("w", {8});
+    table_.spec.updater = {"sgd", {{"learning_rate", 0.5}}};
+    table_.spec.consistency = Consistency::Ssp(2);
+    table_.installed = true;
+  }
+  void Change(const TableSpec& wanted, std::optional<std::uint64_t> from = std::nullopt) {
+    told_.reset();
+    changes_->Change(table_, wanted, ++trial_, from, now_,
+                     [this](const absl::StatusOr<std::uint64_t>& clock) { told_ = clock; });
+  }
+  void Agree(std::uint32_t server, absl::Status result = absl::OkStatus()) {
+    EXPECT_TRUE(changes_->OnInstalled(server, {.table = trial_, .result = result}));
+  }
+  TableSpec WithRate(double rate) const {
+    TableSpec spec = table_.spec;
+    spec.updater.parameters["learning_rate"] = rate;
+    return spec;
+  }
+  void Ack(std::uint32_t worker, std::uint64_t clock) { changes_->OnAck(worker, version_, clock); }
+
+  std::vector<std::uint32_t> LivingServers() const override { return servers_; }
+  std::string Describe(std::uint32_t node) const override { return absl::StrCat("server ", node); }
+  std::string LastHeard(std::uint32_t) const override { return "last heard 1s ago"; }
+  absl::Status CheckCodecs(const TableSpec&) const override { return absl::OkStatus(); }
+
+  std::vector<std::uint32_t> servers_ = {2, 3}, workers_ = {10, 11};
+  std::uint64_t version_ = 5;
+  std::uint32_t trial_ = 100;
+  absl::Time now_ = absl::UnixEpoch();
+  std::vector<std::pair<std::uint32_t, proto::InstallTable>> asked_;
+  std::optional<absl::StatusOr<std::uint64_t>> told_;
+  TableCatalogue::Entry table_;
+  std::unique_ptr<TableChanges> changes_;
+};
+
+TEST_F(TableChangesTest, HoldsFromAClockThatNobodyHadReachedOnceServersAndWorkersKnow) {
+  changes_->OnAck(10, 5, 7);
+  Change(WithRate(0.25));
+  ASSERT_THAT(asked_, SizeIs(2));
+  EXPECT_EQ(asked_[0].second.of, 4u);
+  EXPECT_EQ(asked_[0].second.spec, WithRate(0.25));
+  EXPECT_THAT(changes_->entries(), IsEmpty());  // not announced before all servers have agreed
+  Agree(2);
+  EXPECT_THAT(changes_->entries(), IsEmpty());
+  Agree(3);
+  ASSERT_THAT(changes_->entries(), SizeIs(1));
+  EXPECT_FALSE(changes_->entries()[0].decided);
+  EXPECT_EQ(changes_->entries()[0].since, 7 + kMarginMin);
+  EXPECT_EQ(changes_->SpecOf(table_), table_.spec);
+  Ack(10, 7);
+  EXPECT_FALSE(told_.has_value());
+  Ack(11, 6);
+  ASSERT_TRUE(told_.has_value());
+  EXPECT_EQ(told_->value(), 7 + kMarginMin);
+  EXPECT_TRUE(changes_->entries()[0].decided);
+  EXPECT_EQ(changes_->SpecOf(table_), WithRate(0.25));
+}
+
+TEST_F(TableChangesTest, AWorkerThatWasThereAlreadyPutsItOff) {
+  Change(WithRate(0.25));
+  Agree(2);
+  Agree(3);
+  const std::uint64_t clock = changes_->entries()[0].since;
+  Ack(10, 0);
+  Ack(11, clock + 20);
+  EXPECT_FALSE(told_.has_value());
+  EXPECT_GT(changes_->entries()[0].since, clock + 20);
+  Ack(10, 0);
+  Ack(11, clock + 20);
+  EXPECT_TRUE(told_.has_value());
+}
+
+TEST_F(TableChangesTest, AServerThatRefusesLeavesTheTableAsItIs) {
+  Change(WithRate(-1));
+  Agree(2, absl::InvalidArgumentError("learning_rate is -1"));
+  ASSERT_TRUE(told_.has_value());
+  EXPECT_EQ(told_->status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(told_->status().message()), HasSubstr("server 2"));
+  EXPECT_THAT(changes_->entries(), IsEmpty());
+  EXPECT_FALSE(changes_->changing(4));
+}
+
+TEST_F(TableChangesTest, AServerThatIsBeingGivenTheTableIsAskedAgain) {
+  Change(WithRate(0.25));
+  Agree(2);
+  Agree(3, absl::UnavailableError("table 4 is not installed on this server yet"));
+  EXPECT_FALSE(told_.has_value());
+  EXPECT_THAT(changes_->entries(), IsEmpty());
+  asked_.clear();
+  changes_->Tick(now_ + absl::Seconds(2));
+  ASSERT_THAT(asked_, SizeIs(1));
+  EXPECT_EQ(asked_[0].first, 3u);
+  Agree(3);
+  EXPECT_THAT(changes_->entries(), SizeIs(1));
+}
+
+TEST_F(TableChangesTest, WhatShapesTheDataIsRefusedWithTheDifferenceAlone) {
+  TableSpec other = WithRate(0.25);
+  other.shape = {9};
+  Change(other);
+  ASSERT_TRUE(told_.has_value());
+  EXPECT_EQ(told_->status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(told_->status().message()), HasSubstr("shape is [8], wanted [9]"));
+  other = table_.spec;
+  other.consistency = Consistency::Bsp();
+  Change(other);
+  EXPECT_EQ(told_->status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(told_->status().message()), HasSubstr("LEEWAY_RESTORE"));
+  EXPECT_THAT(asked_, IsEmpty());
+}
+
+TEST_F(TableChangesTest, OfATableThatNobodyUsesItHoldsAtOnceAndMayBecomeBsp) {
+  TableSpec other = table_.spec;
+  other.consistency = Consistency::Bsp();
+  Change(other, /*from=*/40);
+  Agree(2);
+  Agree(3);
+  EXPECT_EQ(told_->value(), 40u);
+  EXPECT_EQ(changes_->SpecOf(table_), other);
+  EXPECT_TRUE(changes_->IsEverBounded(table_));
+}
+
+// Pushes of before are there however often it was changed since, and after a restart as well.
+TEST_F(TableChangesTest, WhetherItEverWasBoundedIsNotForgotten) {
+  table_.spec.consistency = Consistency::Asp();
+  TableSpec wanted = table_.spec;
+  const auto change = [&](const Consistency& consistency, double rate) {
+    wanted.consistency = consistency;
+    wanted.updater.parameters["learning_rate"] = rate;
+    Change(wanted, /*from=*/0);
+    for (const std::uint32_t server : servers_) Agree(server);
+    ASSERT_TRUE(told_.has_value() && told_->ok());
+  };
+  change(Consistency::Asp(), 1);
+  EXPECT_FALSE(changes_->IsEverBounded(table_));
+  change(Consistency::Ssp(2), 1);
+  EXPECT_TRUE(changes_->IsEverBounded(table_));
+  for (int i = 2; i < 20; ++i) change(Consistency::Asp(), i);
+  for (const proto::TableSettings& told : changes_->entries()) {
+    EXPECT_EQ(told.staleness, Consistency::kUnbounded);
+  }
+  EXPECT_TRUE(changes_->IsEverBounded(table_));
+  const std::vector<proto::TableSettings> kept = changes_->entries();
+  const std::set<std::uint32_t> bounded = changes_->ever_bounded();
+  Start();
+  table_.spec.consistency = Consistency::Asp();
+  changes_->Restore(kept, bounded);
+  EXPECT_TRUE(changes_->IsEverBounded(table_));
+  TableCatalogue::Entry other = table_;
+  other.id = 5;
+  EXPECT_FALSE(changes_->IsEverBounded(other));
+}
+
+TEST_F(TableChangesTest, OneAtATime) {
+  Change(WithRate(0.25));
+  Change(WithRate(0.125));
+  EXPECT_EQ(told_->status().code(), absl::StatusCode::kAborted);
+}
+
+TEST_F(TableChangesTest, AsksAgainAndGivesUpNamingTheServer) {
+  Change(WithRate(0.25));
+  Agree(2);
+  asked_.clear();
+  changes_->Tick(now_ + absl::Seconds(2));
+  ASSERT_THAT(asked_, SizeIs(1));
+  EXPECT_EQ(asked_[0].first, 3u);
+  changes_->Tick(now_ + absl::Seconds(11));
+  EXPECT_EQ(told_->status().code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(std::string(told_->status().message()), HasSubstr("server 3"));
+}
+
+TEST_F(TableChangesTest, DoesNotWaitForAServerThatHasGone) {
+  Change(WithRate(0.25));
+  Agree(2);
+  servers_ = {2};
+  changes_->ServersChanged();
+  EXPECT_THAT(changes_->entries(), SizeIs(1));
+}
+
+// One that came after the question has not been asked.
+TEST_F(TableChangesTest, IsRefusedWhereNoServerThatAcceptedItLives) {
+  Change(WithRate(0.25));
+  servers_ = {7};
+  changes_->ServersChanged();
+  ASSERT_TRUE(told_.has_value());
+  EXPECT_EQ(told_->status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(changes_->entries(), IsEmpty());
+  EXPECT_FALSE(changes_->changing(4));
+}
+
+TEST_F(TableChangesTest, GoesOnAfterARestart) {
+  Change(WithRate(0.25));
+  Agree(2);
+  Agree(3);
+  Ack(10, 0);
+  Ack(11, 0);
+  Change(WithRate(0.125));
+  Agree(2);
+  Agree(3);
+  const std::vector<proto::TableSettings> kept = changes_->entries();
+  ASSERT_THAT(kept, SizeIs(2));
+  Start();
+  changes_->Restore(kept, changes_->ever_bounded());
+  changes_->Published(++version_);
+  EXPECT_EQ(changes_->entries(), kept);
+  EXPECT_EQ(changes_->SpecOf(table_), WithRate(0.25));
+  // It is decided once all have passed the one before.
+  Ack(10, kept[0].since);
+  Ack(11, kept[0].since);
+  EXPECT_EQ(changes_->SpecOf(table_), WithRate(0.125));
+  EXPECT_TRUE(changes_->entries()[1].decided);
+}
+
+// The scheduler that was asked first has ended before it could answer.
+TEST_F(TableChangesTest, AskedForAgainAfterARestartItIsTheSameChange) {
+  Change(WithRate(0.25));
+  Agree(2);
+  Agree(3);
+  const std::vector<proto::TableSettings> kept = changes_->entries();
+  Start();
+  changes_->Restore(kept, changes_->ever_bounded());
+  changes_->Published(++version_);
+  Change(WithRate(0.125));
+  ASSERT_TRUE(told_.has_value());
+  EXPECT_EQ(told_->status().code(), absl::StatusCode::kAborted);
+  Change(WithRate(0.25));
+  EXPECT_FALSE(told_.has_value());
+  EXPECT_EQ(changes_->entries(), kept);
+  changes_->ServersChanged();
+  changes_->Tick(now_ + absl::Seconds(60));
+  Ack(10, 0);
+  Ack(11, 0);
+  ASSERT_TRUE(told_.has_value());
+  EXPECT_EQ(told_->value(), kept[0].since);
+  ASSERT_THAT(changes_->entries(), SizeIs(1));
+  EXPECT_TRUE(changes_->entries()[0].decided);
+  EXPECT_EQ(changes_->SpecOf(table_), WithRate(0.25));
+  EXPECT_FALSE(changes_->changing(4));
+}
+
+TEST_F(TableChangesTest, TellsTheLastOnesAlone) {
+  for (std::uint32_t i = 1; i <= 2 * proto::kSettingsToldMax; ++i) {
+    Change(WithRate(1.0 / i), /*from=*/i);
+    Agree(2);
+    Agree(3);
+  }
+  EXPECT_THAT(changes_->entries(), SizeIs(proto::kSettingsToldMax));
+  EXPECT_EQ(changes_->entries().back().number, 2 * proto::kSettingsToldMax);
+}
+
+}  // namespace
+}  // namespace leeway::scheduler

@@ -1,0 +1,401 @@
+// What a SessionVan does when its transport tells it something.
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "proto/encoding/encoding.h"
+#include "proto/messages/limits.h"
+#include "runtime/base/mutants.h"
+#include "runtime/log/log.h"
+#include "van/address/reason.h"
+#include "van/session/hello.h"
+#include "van/session/session_van.h"
+
+namespace leeway::van {
+namespace {
+
+constexpr absl::Duration kDialPauseMax = absl::Milliseconds(500);
+constexpr absl::Duration kHelloPauseMin = absl::Milliseconds(250);
+constexpr absl::Duration kHelloPauseMax = absl::Seconds(2);
+constexpr std::uint64_t kLargeBytes = 64 << 10;
+// How long small messages wait at least while large ones come in: each one that leaves wakes
+// several threads, here and at its peer.
+constexpr absl::Duration kEnvelopeWait = absl::Microseconds(250);
+
+// The same status with who it is about in front.
+absl::Status About(const std::string& address, const absl::Status& why) {
+  return absl::Status(why.code(), absl::StrCat(address, ": ", std::string(why.message())));
+}
+
+}  // namespace
+
+void SessionVan::Restart(runtime::TimerId* timer, absl::Duration delay,
+                         void (SessionVan::*what)(PeerId), PeerId id) {
+  loop_->Cancel(*timer);
+  // Timers are cancelled with their peer, so both are there when it strikes.
+  *timer = loop_->After(delay, [this, timer, what, id] {
+    *timer = runtime::TimerId::kNone;
+    (this->*what)(id);
+  });
+}
+
+absl::Duration SessionVan::NextPause(Peer& peer, absl::Duration max) {
+  peer.retry_delay = std::min(peer.retry_delay * 2, max);
+  const double jitter = static_cast<double>(loop_->Random() >> 11) * 0x1p-53;
+  return peer.retry_delay * (0.75 + 0.5 * jitter);
+}
+
+// ---- dialling ----
+
+void SessionVan::DialNow(PeerId id) {
+  Peer& peer = *Find(id);
+  if (peer.conn != 0) {  // the attempt before has neither succeeded nor failed
+    by_conn_.erase(peer.conn);
+    transport_->Close(std::exchange(peer.conn, 0));
+  }
+  absl::StatusOr<ConnId> conn = transport_->Dial(peer.address);
+  if (!conn.ok()) return DialLater(peer, conn.status());
+  peer.stage = Stage::kDialling;
+  peer.conn = *conn;
+  by_conn_[*conn] = id;
+  Restart(&peer.retry, kDialAttemptMax, &SessionVan::DialNow, id);
+}
+
+void SessionVan::DialLater(Peer& peer, absl::Status why) {
+  peer.stage = Stage::kDialling;
+  peer.conn = 0;
+  peer.last_failure = std::move(why);
+  Restart(&peer.retry, NextPause(peer, kDialPauseMax), &SessionVan::DialNow, peer.id);
+}
+
+void SessionVan::OnConnectTimeout(PeerId id) {
+  Peer& peer = *Find(id);
+  std::string last = peer.stage == Stage::kGreeting ? "it takes connections but does not answer"
+                                                    : std::string(peer.last_failure.message());
+  absl::Status why = absl::DeadlineExceededError(
+      absl::StrCat(peer.address, ": not reached within ",
+                   absl::FormatDuration(absl::Ceil(peer.timeout, absl::Milliseconds(1))),
+                   last.empty() ? "" : " (last: ", last, last.empty() ? "" : ")",
+                   "; check that it runs there, or raise LEEWAY_CONNECT_TIMEOUT_MS"));
+  Drop(id, WithReason(std::move(why), last.empty() ? "no answer" : last), Farewell::kNone);
+}
+
+void SessionVan::OnOpened(ConnId conn) {
+  const auto found = by_conn_.find(conn);
+  if (found == by_conn_.end()) return;
+  Peer& peer = *Find(found->second);
+  peer.stage = Stage::kGreeting;
+  // Who dials asks for work to be done, and the other side does it in its own time. What that
+  // answers is little, or is taken as fast as it comes.
+  peer.flow.SetNear(transport_->near(conn));
+  peer.hello = proto::Encode(OwnHello());
+  SendSession(peer, peer.hello);
+  Restart(&peer.retry, kHelloPauseMin, &SessionVan::SayHello, peer.id);
+}
+
+// Where messages may be lost, each is to be lost by itself: the simulator's faults would otherwise
+// never come between two that were sent in one turn.
+proto::Hello SessionVan::OwnHello() const {
+  proto::Hello hello = HelloFrom(identity_);
+  if (!transport_->lossy()) hello.capabilities |= proto::kEnvelopes;
+  return hello;
+}
+
+void SessionVan::SayHello(PeerId id) {
+  Peer& peer = *Find(id);
+  SendSession(peer, peer.hello);
+  peer.retry_delay = std::max(peer.retry_delay, kHelloPauseMin);
+  Restart(&peer.retry, NextPause(peer, kHelloPauseMax), &SessionVan::SayHello, id);
+}
+
+// ---- accepting ----
+
+void SessionVan::OnAccepted(ConnId conn) {
+  if (accepted_ >= limits_.peers_max && !runtime::Planted<"peers-unlimited">()) {
+    log_.Warning("refused", absl::StrCat("refusing a connection from ", transport_->AddressOf(conn),
+                                         ": ", limits_.peers_max, " are open (peers_max)"));
+    transport_->Close(conn);
+    return;
+  }
+  const bool guest = !transport_->own_user(conn);
+  const bool room =
+      guests_ + newcomers_ < limits_.guests_max || runtime::Planted<"guests-unlimited">();
+  if (guest && !room && !MakeRoomForGuest()) {
+    transport_->Close(conn);
+    return;
+  }
+  ++accepted_;
+  const PeerId id = next_peer_++;
+  Peer& peer = peers_.try_emplace(id, limits_.send_window_bytes).first->second;
+  peer.id = id;
+  peer.address = transport_->AddressOf(conn);
+  peer.stage = Stage::kGreeting;
+  peer.conn = conn;
+  peer.guest = guest;
+  peer.heard = loop_->Now();
+  peer.charged = GuestAcceptWork();
+  guests_ += guest;
+  by_conn_[conn] = id;
+  if (runtime::Planted<"silence-before-hello-endures">()) return;
+  Restart(&peer.deadline, limits_.hello_timeout, &SessionVan::OnHelloTimeout, id);
+}
+
+void SessionVan::OnHelloTimeout(PeerId id) {
+  Ban(id, absl::DeadlineExceededError(absl::StrCat("connected but said no hello within ",
+                                                   absl::FormatDuration(limits_.hello_timeout))));
+}
+
+void SessionVan::OnHandshakeFailed(const std::string& address, const absl::Status& why) {
+  const std::uint64_t count = ++counters_.handshakes_failed;
+  log_.Warning("handshake", absl::StrCat("dropping ", address, ": ", std::string(why.message()),
+                                         " (", count, " failed handshakes)"));
+}
+
+// ---- the end ----
+
+void SessionVan::OnClosed(ConnId conn, const absl::Status& why) {
+  const auto found = by_conn_.find(conn);
+  if (found == by_conn_.end()) return;
+  const PeerId id = found->second;
+  by_conn_.erase(found);
+  Peer& peer = *Find(id);
+  peer.conn = 0;
+  Lose(peer, absl::IsDataLoss(why) ? Damaged(peer.address) : why, Farewell::kNone);
+}
+
+// What came over it is not what was sent. The other side did nothing wrong, so that it may come
+// again; nor is anything lost that a broken connection would not lose.
+absl::Status SessionVan::Damaged(const std::string& address) {
+  const std::uint64_t count = ++counters_.checksums_failed;
+  log_.Warning("checksum",
+               absl::StrCat("dropping the connection to ", address,
+                            ": a checksum does not match: bytes change on the way, in a network "
+                            "card, a switch or memory (",
+                            count, " so far, checksums_failed in the status)"));
+  return absl::UnavailableError("a checksum did not match: bytes change on the way");
+}
+
+void SessionVan::Lose(Peer& peer, const absl::Status& why, Farewell farewell) {
+  if (!peer.dialled || peer.stage == Stage::kUp) {
+    return Drop(peer.id, About(peer.address, why), farewell);
+  }
+  if (peer.conn != 0) {
+    by_conn_.erase(peer.conn);
+    transport_->Close(peer.conn);
+  }
+  DialLater(peer, why);
+}
+
+void SessionVan::Ban(PeerId id, absl::Status why) {
+  ++counters_.offenders_dropped;
+  const std::string address = Find(id)->address;
+  const std::uint64_t count = counters_.offenders_dropped;
+  log_.Warning("offender", absl::StrCat("dropping ", address, ": ", std::string(why.message()),
+                                        " (offender ", count, ")"));
+  Drop(id, About(address, why), Farewell::kReject);
+}
+
+void SessionVan::BanMalformed(PeerId id, const absl::Status& why) {
+  ++counters_.malformed_messages;
+  Ban(id, why);
+}
+
+// ---- messages ----
+
+absl::StatusOr<Prefix> SessionVan::CheckArrival(const Arrival& arrival) const {
+  absl::StatusOr<Prefix> prefix = GetPrefix(arrival.head);
+  if (!prefix.ok()) return prefix;
+  if (arrival.frames > std::uint64_t{limits_.payload_frames_max} + 1 ||
+      (arrival.frames != prefix->frames && !runtime::Planted<"frame-count-unchecked">())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a message of ", arrival.frames, " frames that announces ", prefix->frames,
+                     "; at most ", limits_.payload_frames_max, " of payload"));
+  }
+  if (prefix->kind != Kind::kData && arrival.frames != 1) {
+    return absl::InvalidArgumentError("a control message with payload");
+  }
+  if (arrival.head.size() - kPrefixBytes > proto::kHeaderBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat("a header of ",
+                                                   arrival.head.size() - kPrefixBytes,
+                                                   " bytes; at most ", proto::kHeaderBytesMax));
+  }
+  for (const Buffer& frame : arrival.payload) {
+    if (frame.size() > limits_.message_bytes_max && !runtime::Planted<"frame-size-unchecked">()) {
+      return absl::InvalidArgumentError(absl::StrCat("a payload of ", frame.size(),
+                                                     " bytes; LEEWAY_MESSAGE_BYTES_MAX allows ",
+                                                     limits_.message_bytes_max));
+    }
+  }
+  return prefix;
+}
+
+// What is wrong with the message shows when all of it is here.
+std::shared_ptr<const PostedReceive> SessionVan::PostedFor(ConnId conn,
+                                                           std::span<const std::byte> head,
+                                                           std::uint64_t bytes) {
+  const auto found = by_conn_.find(conn);
+  if (found == by_conn_.end()) return nullptr;
+  const absl::StatusOr<Prefix> prefix = GetPrefix(head);
+  if (!prefix.ok() || prefix->kind != Kind::kData || prefix->receive_token == 0) return nullptr;
+  return posted_->Find(found->second, prefix->receive_token, bytes);
+}
+
+void SessionVan::OnArrival(ConnId conn, Arrival arrival) {
+  const auto found = by_conn_.find(conn);
+  if (found == by_conn_.end()) return;
+  const PeerId id = found->second;
+  if (!Find(id)->guest) return OnMessage(id, std::move(arrival));
+  ServeGuest(id, conn, [&] { OnMessage(id, std::move(arrival)); });
+}
+
+void SessionVan::OnMessage(PeerId id, Arrival arrival) {
+  Peer& peer = *Find(id);
+  const ConnId conn = peer.conn;
+  // A message tells more of one that had gone before it could be asked for its address.
+  if (!peer.dialled && peer.stage == Stage::kGreeting) {
+    peer.address = transport_->AddressOf(conn);
+  }
+  if (arrival.damaged && !runtime::Planted<"damaged-message-taken">())
+    return Lose(peer, Damaged(peer.address), Farewell::kReject);
+  const absl::StatusOr<Prefix> prefix = CheckArrival(arrival);
+  if (!prefix.ok()) return BanMalformed(id, prefix.status());
+  if (prefix->kind == Kind::kSession) return OnSession(peer, arrival);
+  if (peer.stage != Stage::kUp) {
+    // Where messages get lost, so may the hello that answered ours.
+    if (peer.dialled && transport_->lossy()) return;
+    if (!runtime::Planted<"message-before-hello">()) {
+      return BanMalformed(id, absl::FailedPreconditionError("sent a message before its hello"));
+    }
+  }
+  if (!peer.flow.OnConsumed(prefix->consumed)) {
+    return BanMalformed(
+        id, absl::InvalidArgumentError(absl::StrCat("claims to have taken ", prefix->consumed,
+                                                    " bytes of ", peer.flow.sent(), " sent")));
+  }
+  // What was sent before this message has been handed over or is lost.
+  peer.handed = std::max(peer.handed, prefix->sent);
+  if (prefix->kind == Kind::kData) return OnData(id, *prefix, std::move(arrival));
+  if (prefix->kind == Kind::kEnvelope) return OnEnvelope(id, *prefix, arrival);
+  if (prefix->flags & kCreditWanted) SendCredit(peer, kNoFlags);
+  TransmitQueue(peer);
+}
+
+void SessionVan::EndReceive(PeerId id, std::uint64_t token, const Arrival& arrival) {
+  const std::byte* const to = posted_->Answered(id, token);
+  if (to == nullptr) return;
+  transport_->EndReceive(Find(id)->conn, token);
+  if (arrival.payload.size() == 1 && arrival.payload[0].data() == to) {
+    counters_.in_place_bytes += arrival.payload[0].size();
+  }
+}
+
+void SessionVan::OnData(PeerId id, const Prefix& prefix, Arrival arrival) {
+  if (prefix.receive_token != 0) EndReceive(id, prefix.receive_token, arrival);
+  Message message;
+  const auto header = arrival.head.subspan(kPrefixBytes);
+  message.header = Buffer::CopyOf(header.data(), header.size());
+  message.payload = std::move(arrival.payload);
+  // What there is to be done with a large one may take its time, and there may be many of them.
+  if (message.TotalBytes() >= kLargeBytes && !with_envelope_.empty() &&
+      loop_->Now() - in_envelope_since_ >= kEnvelopeWait) {
+    SendEnvelopes();
+  }
+  if (HandOver(id, std::move(message))) AfterData(id, prefix);
+}
+
+void SessionVan::OnEnvelope(PeerId id, const Prefix& prefix, const Arrival& arrival) {
+  absl::StatusOr<std::vector<Message>> messages =
+      OpenEnvelope(arrival.head.subspan(kPrefixBytes), limits_);
+  if (!messages.ok()) return BanMalformed(id, messages.status());
+  for (Message& message : *messages) {
+    if (!HandOver(id, std::move(message)) || Find(id) == nullptr) return;
+  }
+  AfterData(id, prefix);
+}
+
+bool SessionVan::HandOver(PeerId id, Message message) {
+  ++counters_.messages_received;
+  counters_.bytes_received += message.TotalBytes();
+  Peer& peer = *Find(id);
+  if (peer.newcomer) OnFirstMessage(peer);
+  ++peer.asked;
+  const std::shared_ptr<bool> alive = alive_;
+  handler_->OnMessage(id, std::move(message));
+  return *alive;
+}
+
+void SessionVan::AfterData(PeerId id, const Prefix& prefix) {
+  Peer* peer = Find(id);
+  if (peer == nullptr) return;
+  if ((prefix.flags & kCreditWanted) && peer->reported < peer->handed) {
+    SendEnvelope(*peer);
+    if (peer->reported < peer->handed) SendCredit(*peer, kNoFlags);
+  }
+  if (!peer->queue.empty()) TransmitQueue(*peer);
+}
+
+void SessionVan::OnSession(Peer& peer, const Arrival& arrival) {
+  const auto header = arrival.head.subspan(kPrefixBytes);
+  const absl::StatusOr<proto::AnyMessage> message =
+      proto::Decode(Buffer::CopyOf(header.data(), header.size()), {});
+  if (!message.ok()) return BanMalformed(peer.id, message.status());
+  if (const auto* hello = std::get_if<proto::Hello>(&*message)) return OnHello(peer, *hello);
+  if (const auto* reject = std::get_if<proto::Reject>(&*message)) {
+    absl::Status why = reject->why.ok() ? absl::UnavailableError("no reason given") : reject->why;
+    why = absl::Status(
+        why.code(),
+        absl::StrCat(peer.address, " refused the connection: ", std::string(why.message())));
+    log_.Warning("rejected", std::string(why.message()));
+    return Drop(peer.id, std::move(why), Farewell::kNone);
+  }
+  if (std::holds_alternative<proto::Goodbye>(*message) && peer.stage == Stage::kUp) {
+    return Drop(peer.id, absl::OkStatus(), Farewell::kNone);
+  }
+  BanMalformed(peer.id,
+               absl::FailedPreconditionError(absl::StrCat(
+                   "sent a ", std::string(proto::NameOf(*message)), " where a hello was due")));
+}
+
+void SessionVan::OnHello(Peer& peer, const proto::Hello& theirs) {
+  if (peer.theirs.has_value()) {
+    if (!SameHello(*peer.theirs, theirs) && !runtime::Planted<"second-hello-taken">()) {
+      return BanMalformed(peer.id, absl::FailedPreconditionError("said a second, different hello"));
+    }
+    if (!peer.dialled) SendSession(peer, peer.hello);  // our answer may have been lost
+    return;
+  }
+  const proto::Hello mine = OwnHello();
+  if (const absl::Status status = CheckVersions(mine, theirs); !status.ok()) {
+    ++counters_.refused_versions;
+    log_.Warning("version",
+                 absl::StrCat("refusing ", peer.address, ": ", std::string(status.message())));
+    return Drop(peer.id, About(peer.address, status), Farewell::kReject);
+  }
+  if (const absl::Status status = CheckCluster(identity_, theirs);
+      !status.ok() && !runtime::Planted<"another-cluster-is-welcome">()) {
+    return Ban(peer.id, status);
+  }
+  if (!peer.dialled) {
+    peer.hello = proto::Encode(mine);
+    SendSession(peer, peer.hello);
+  }
+  peer.theirs = theirs;
+  if (theirs.cluster != 0 && theirs.cluster == identity_.cluster) {
+    peer.newcomer = peer.guest;
+    newcomers_ += peer.newcomer;
+    Admit(peer.id);
+  }
+  peer.takes_envelopes = (theirs.capabilities & proto::kEnvelopes) != 0;
+  peer.stage = Stage::kUp;
+  loop_->Cancel(std::exchange(peer.deadline, runtime::TimerId::kNone));
+  loop_->Cancel(std::exchange(peer.retry, runtime::TimerId::kNone));
+  if (!transport_->lossy()) WatchForStalls();
+  const PeerId id = peer.id;
+  const std::shared_ptr<bool> alive = alive_;
+  handler_->OnPeerUp(id, IdentityFrom(theirs));
+  if (!*alive) return;
+  if (Peer* still = Find(id); still != nullptr) TransmitQueue(*still);
+}
+
+}  // namespace leeway::van

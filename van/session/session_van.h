@@ -1,0 +1,208 @@
+// The van over any transport: what is the same for all of them.
+//
+//   peer (dialled):   kDialling ──opened──▶ kGreeting ──their hello──▶ kUp
+//                        ▲                     │ closed
+//                        └──── after a pause ──┘            until the connect timeout
+//   peer (accepted):                        kGreeting ──their hello──▶ kUp
+//
+// The side that dialled says hello first and repeats it until it is answered. A peer leaves the
+// table the moment its end is known; the handler hears of it from a task of its own, so that it is
+// never called from within a call to the van. The van may be destroyed from within a handler.
+#ifndef LEEWAY_VAN_SESSION_SESSION_VAN_H_
+#define LEEWAY_VAN_SESSION_SESSION_VAN_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
+#include "proto/messages/messages.h"
+#include "runtime/loop/log_limiter.h"
+#include "runtime/loop/loop.h"
+#include "van/session/envelope.h"
+#include "van/session/flow.h"
+#include "van/session/guest_meter.h"
+#include "van/session/stall_watch.h"
+#include "van/transport.h"
+#include "van/van.h"
+
+namespace leeway::van {
+
+class SessionVan final : public Van, private TransportEvents {
+ public:
+  SessionVan(runtime::Loop* loop, const Identity& identity, const Limits& limits, Handler* handler,
+             std::unique_ptr<Transport> transport);
+  ~SessionVan() override;
+
+  absl::StatusOr<std::string> Listen(absl::string_view address) override;
+  absl::StatusOr<PeerId> Connect(absl::string_view address, absl::Duration timeout) override;
+  absl::Status Send(PeerId peer, Message message, SendDone done) override;
+  ReceiveHandle PostReceive(PeerId peer, std::uint64_t token, std::span<std::byte> into) override;
+  void Disconnect(PeerId peer, absl::Status why) override;
+  void Admit(PeerId peer) override;
+  bool Hold(PeerId peer) override;
+  void Release(PeerId peer) override;
+  bool Writable(PeerId peer) const override;
+  std::string AddressOf(PeerId peer) const override;
+  Identity identity() const override { return identity_; }
+  void SetIdentity(const Identity& identity) override { identity_ = identity; }
+  Counters counters() const override { return counters_; }
+  std::vector<Stall> stalls() const override;
+
+ private:
+  // An attempt to connect that has come to nothing by then is given up for another.
+  static constexpr absl::Duration kDialAttemptMax = absl::Seconds(5);
+
+  enum class Stage { kDialling, kGreeting, kUp };
+  enum class Farewell { kNone, kReject, kGoodbye };
+
+  struct Queued {
+    Message message;
+    SendDone done;
+    std::uint64_t bytes = 0;
+  };
+
+  struct Peer {
+    explicit Peer(std::uint64_t window) : flow(window) {}
+    PeerId id = 0;
+    bool dialled = false;
+    std::string address;
+    Stage stage = Stage::kDialling;
+    ConnId conn = 0;
+    Buffer hello;                        // ours on this connection, repeated word for word
+    std::optional<proto::Hello> theirs;  // once accepted
+    SendFlow flow;
+    StallWatch sending, receiving;
+    std::uint64_t handed = 0;    // their largest offset handed over
+    std::uint64_t reported = 0;  // of which they know
+    bool takes_envelopes = false;
+    bool guest = false;
+    bool newcomer = false;  // admitted for its hello, and has said nothing since
+    bool held = false;      // a guest: nothing is taken from it until it is its turn
+    bool held_by_owner = false;
+    absl::Time heard;          // a guest or newcomer: when it last said something
+    absl::Duration charged;    // a guest: to the meter
+    std::uint64_t asked = 0;   // messages that the owner got
+    Envelope envelope;         // what leaves before the loop sleeps; empty while there is a queue
+    std::deque<Queued> queue;  // waits for the window, or for the peer to be up
+    std::uint64_t queued_bytes = 0;
+    runtime::TimerId deadline = runtime::TimerId::kNone;  // to be up by
+    runtime::TimerId retry = runtime::TimerId::kNone;     // dial, say hello or ask again
+    absl::Duration retry_delay;
+    absl::Duration timeout;  // Connect's
+    absl::Status last_failure;
+  };
+
+  // What the owner is still to be told: how a send ended, or that a peer is down.
+  struct Notice {
+    SendDone done;
+    PeerId peer = 0;
+    absl::Status status;
+  };
+
+  // session_van.cc: what the owner asks for
+  absl::Status CheckSizes(const Message& message) const;
+  bool PutInEnvelope(Peer& peer, const Message& message);
+  void SendEnvelope(Peer& peer);
+  void SendEnvelopes();
+  void Transmit(Peer& peer, Queued item);
+  void TransmitQueue(Peer& peer);
+  void OnBlocked(Peer& peer);
+  void AskAgain(PeerId id);
+  void SendSession(Peer& peer, Buffer header);
+  void SendCredit(Peer& peer, std::uint8_t flags);
+  void Drop(PeerId id, absl::Status why, Farewell farewell);
+  void Tell(Notice notice);
+  void RunNotices();
+  Peer* Find(PeerId id);
+
+  // guests.cc: those who have not been admitted
+  bool MayAccept(absl::Duration* pause) override;
+  static absl::Duration GuestAcceptWork();
+  bool MakeRoomForGuest();
+  void ServeGuest(PeerId id, ConnId conn, absl::FunctionRef<void()> work);
+  void HoldGuest(Peer& peer);
+  void OnFirstMessage(Peer& peer);
+  void ReleaseGuests();
+  bool MaySendToGuest(const Peer& peer, std::uint64_t bytes);
+  void DropGuest(PeerId id, absl::Status why);
+
+  // stalls.cc: connections that stand still
+  void WatchForStalls();
+  void LookForStalls();
+  void LookAtSending(Peer& peer, absl::Time now);
+  void LookAtReceiving(Peer& peer, absl::Time now);
+  void TellOfStall(const Peer& peer, const StallWatch& watch, StallWatch::News news,
+                   const std::string& what);
+  void EndStall(const Peer& peer, const absl::Status& why);
+  std::string NameOf(const Peer& peer) const;
+
+  // session_events.cc: what the transport tells
+  void OnAccepted(ConnId conn) override;
+  void OnOpened(ConnId conn) override;
+  void OnArrival(ConnId conn, Arrival arrival) override;
+  std::shared_ptr<const PostedReceive> PostedFor(ConnId conn, std::span<const std::byte> head,
+                                                 std::uint64_t bytes) override;
+  void OnClosed(ConnId conn, const absl::Status& why) override;
+  void OnHandshakeFailed(const std::string& address, const absl::Status& why) override;
+  absl::Status Damaged(const std::string& address);
+  void Lose(Peer& peer, const absl::Status& why, Farewell farewell);
+  void DialNow(PeerId id);
+  void DialLater(Peer& peer, absl::Status why);
+  proto::Hello OwnHello() const;
+  void SayHello(PeerId id);
+  void OnConnectTimeout(PeerId id);
+  void OnHelloTimeout(PeerId id);
+  absl::StatusOr<Prefix> CheckArrival(const Arrival& arrival) const;
+  void OnSession(Peer& peer, const Arrival& arrival);
+  void OnHello(Peer& peer, const proto::Hello& theirs);
+  void OnMessage(PeerId id, Arrival arrival);
+  void OnData(PeerId id, const Prefix& prefix, Arrival arrival);
+  // The answer to a posted receive has come, wherever it lies.
+  void EndReceive(PeerId id, std::uint64_t token, const Arrival& arrival);
+  void OnEnvelope(PeerId id, const Prefix& prefix, const Arrival& arrival);
+  // To the handler; false if this van is no more.
+  bool HandOver(PeerId id, Message message);
+  void AfterData(PeerId id, const Prefix& prefix);
+  void Ban(PeerId id, absl::Status why);
+  void BanMalformed(PeerId id, const absl::Status& why);
+  // For a pause that doubles up to `max`, with jitter so that many do not come at once.
+  absl::Duration NextPause(Peer& peer, absl::Duration max);
+  void Restart(runtime::TimerId* timer, absl::Duration delay, void (SessionVan::*what)(PeerId),
+               PeerId id);
+
+  runtime::Loop* loop_;
+  Identity identity_;
+  Limits limits_;
+  Handler* handler_;
+  std::unique_ptr<Transport> transport_;
+  Counters counters_;
+  PeerId next_peer_ = 1;
+  std::uint32_t accepted_ = 0;
+  std::uint32_t guests_ = 0;
+  std::uint32_t newcomers_ = 0;
+  // Somebody who throws garbage at a port must not fill the log as well.
+  runtime::LogLimiter log_;
+  runtime::TimerId stall_timer_ = runtime::TimerId::kNone;
+  absl::Time looked_for_stalls_;
+  GuestMeter meter_;
+  std::deque<PeerId> held_guests_;  // in the order of their turns
+  runtime::TimerId guests_timer_ = runtime::TimerId::kNone;
+  std::map<PeerId, Peer> peers_;  // ordered: goodbyes are sent in the same order in every run
+  absl::flat_hash_map<ConnId, PeerId> by_conn_;
+  const std::shared_ptr<PostedReceives> posted_;
+  std::vector<PeerId> with_envelope_;  // peers for which something waits in one
+  absl::Time in_envelope_since_;       // when the first of that began to wait
+  std::vector<Notice> notices_;
+  bool notices_posted_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace leeway::van
+
+#endif  // LEEWAY_VAN_SESSION_SESSION_VAN_H_

@@ -1,0 +1,50 @@
+// A server and its friend, and raw peers that misbehave.
+#ifndef LEEWAY_VAN_TESTING_ERRORS_FIXTURE_H_
+#define LEEWAY_VAN_TESTING_ERRORS_FIXTURE_H_
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "van/testing/server_and_client.h"
+
+namespace leeway::van {
+
+class VanErrorsTest : public testing::TestWithParam<NetKind>, protected ServerAndFriend {
+ protected:
+  VanErrorsTest() : ServerAndFriend(GetParam()) {}
+  void StartServer(const Limits& limits = {}) {
+    Identity identity = IdentityOf(Role::kServer, 2);
+    identity.cluster = 0xc1;
+    ServerAndFriend::StartServer(limits, identity);
+  }
+  RawPeer NewRaw() {
+    const int process = world_->NewProcess();
+    return RawPeer(world_->NewTransport(process, {}));
+  }
+  proto::Hello GoodHello() {
+    proto::Hello hello;
+    hello.role = Role::kWorker;
+    hello.node = 99;
+    hello.incarnation = 1;
+    hello.cluster = kTestCluster;
+    return hello;
+  }
+  // Within any limits.
+  void ExpectFriendUnharmed() { ServerAndFriend::ExpectFriendUnharmed({}); }
+  // The offender hears why and is cut off if it does not go by itself.
+  void ExpectBanned(RawPeer* raw, absl::StatusCode code, const std::string& why) {
+    ASSERT_TRUE(RunUntil([&] { return !raw->Rejection().ok(); }));
+    EXPECT_EQ(raw->Rejection().code(), code) << raw->Rejection();
+    EXPECT_THAT(std::string(raw->Rejection().message()), testing::HasSubstr(why));
+    if (GetParam() != NetKind::kInproc) {
+      EXPECT_TRUE(RunUntil([&] { return !raw->closed.empty(); }));
+    }
+    ExpectFriendUnharmed();
+  }
+};
+
+}  // namespace leeway::van
+
+#endif  // LEEWAY_VAN_TESTING_ERRORS_FIXTURE_H_

@@ -1,0 +1,69 @@
+// A server that sends back what it gets, and a friend of it that must never notice what others do.
+#ifndef LEEWAY_VAN_TESTING_SERVER_AND_CLIENT_H_
+#define LEEWAY_VAN_TESTING_SERVER_AND_CLIENT_H_
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "runtime/base/monotonic_time.h"
+#include "van/testing/test_world.h"
+
+namespace leeway::van {
+
+// For fixtures to derive from.
+class ServerAndFriend {
+ protected:
+  explicit ServerAndFriend(NetKind net) : world_(TestWorld::New(net)) {}
+
+  void StartServer(const Limits& limits = {},
+                   const Identity& identity = IdentityOf(Role::kServer, 2)) {
+    friend_.reset();
+    server_ = std::make_unique<Node>(world_.get(), identity, limits);
+    server_->recorder->on_message = [this](PeerId peer, Message message) {
+      EXPECT_TRUE(server_->van->Send(peer, std::move(message)).ok());
+    };
+    address_ = server_->Listen();
+    friend_ = std::make_unique<Node>(world_.get(), IdentityOf(Role::kWorker, 3));
+    friend_peer_ = friend_->ConnectTo(server_.get(), address_);
+  }
+  bool RunUntil(const std::function<bool()>& done) { return world_->RunUntil(done); }
+  // The peer that was there all the while is served as before.
+  void ExpectFriendUnharmed(const std::vector<std::string>& payload = {std::string(10'000, 'x')}) {
+    const std::size_t before = friend_->recorder->messages.size();
+    ASSERT_TRUE(friend_->van->Send(friend_peer_, TextMessage("still there?", payload)).ok());
+    EXPECT_TRUE(RunUntil([&] { return friend_->recorder->messages.size() == before + 1; }));
+    EXPECT_TRUE(friend_->recorder->downs.empty());
+    EXPECT_EQ(friend_->van->counters().offenders_dropped, 0u);
+  }
+  // Each message takes so much of the server's time, but for the friend's.
+  void MakeMessagesCost(absl::Duration work) {
+    friend_at_server_ = server_->recorder->ups.at(0).peer;
+    server_->recorder->on_message = [this, work](PeerId peer, Message message) {
+      if (peer != friend_at_server_) {
+        const absl::Time begin = runtime::MonotonicNow();
+        while (runtime::MonotonicNow() - begin < work) {
+        }
+        ++handled_;
+        worked_ += runtime::MonotonicNow() - begin;
+      }
+      server_->van->Send(peer, std::move(message)).IgnoreError();
+    };
+  }
+
+  const std::unique_ptr<TestWorld> world_;
+  std::unique_ptr<Node> server_, friend_;
+  std::string address_;
+  PeerId friend_peer_ = 0;
+  PeerId friend_at_server_ = 0;
+  int handled_ = 0;        // messages that cost
+  absl::Duration worked_;  // on them; on a busy machine each takes longer than it has to
+};
+
+}  // namespace leeway::van
+
+#endif  // LEEWAY_VAN_TESTING_SERVER_AND_CLIENT_H_

@@ -1,0 +1,154 @@
+#include "worker/client/loop_driver.h"
+
+#include <chrono>
+#include <utility>
+
+namespace leeway::worker {
+namespace {
+
+// How long no user's thread must have driven before the helper takes over: as late may what was
+// submitted leave when nobody waits.
+constexpr absl::Duration kIdle = absl::Milliseconds(1);
+
+// Calls of which many are expected turn the loop this often.
+constexpr int kCallsATurn = 32;
+
+// Whose callbacks this thread is running.
+thread_local const Progress* in_callback = nullptr;
+
+}  // namespace
+
+Progress::Progress(std::uint64_t seed, absl::Duration busy_poll)
+    : loop_(seed, busy_poll), helper_([this] { Help(); }) {}
+
+Progress::~Progress() { Stop(); }
+
+void Progress::Stop() {
+  {
+    Lock lock(mutex_);
+    stop_ = true;
+    helper_wake_.notify_all();
+    loop_.Wake();
+  }
+  if (helper_.joinable()) helper_.join();
+}
+
+bool Progress::InCallback() const { return in_callback == this; }
+
+void Progress::CallUnlocked(runtime::Task callback) { callbacks_.push_back(std::move(callback)); }
+
+void Progress::Do(absl::FunctionRef<void()> f) {
+  Lock lock(mutex_);
+  f();
+  Turn(lock);
+  last_driven_ = loop_.Now();
+}
+
+void Progress::DoOneOfMany(absl::FunctionRef<void()> f) {
+  Lock lock(mutex_);
+  f();
+  // Who sleeps on the loop's descriptors may miss what this call has used up the notice of.
+  if (sleepers_ == 0 && !news_ && callbacks_.empty() && ++not_turned_ < kCallsATurn) return;
+  Turn(lock);
+  last_driven_ = loop_.Now();
+}
+
+void Progress::Look(absl::FunctionRef<void()> f) {
+  Lock lock(mutex_);
+  f();
+}
+
+// Turns the loop until nothing is ready, runs what callbacks that made, tells who must know.
+void Progress::Turn(Lock& lock) {
+  not_turned_ = 0;
+  while (loop_.RunReady()) {
+  }
+  // Within a callback the outer turn runs them: no deeper stack, and one after the other.
+  while (!callbacks_.empty() && !InCallback()) {
+    std::vector<runtime::Task> callbacks = std::exchange(callbacks_, {});
+    lock.unlock();
+    in_callback = this;
+    for (runtime::Task& callback : callbacks) {
+      callback();
+      callback = nullptr;
+    }
+    in_callback = nullptr;
+    lock.lock();
+    news_ = true;
+    while (loop_.RunReady()) {
+    }
+  }
+  TellOthers();
+}
+
+// Threads in the poll do not see what others did under the lock: neither that they are done, nor
+// that there is now an earlier timer to wake up for.
+void Progress::TellOthers() {
+  const bool news = std::exchange(news_, false);
+  if (news && waiting_ > 0) turn_.notify_all();
+  if (sleepers_ > 0 && (news || loop_.PrepareWait(sleep_until_).until < sleep_until_)) {
+    loop_.Wake();
+  }
+}
+
+void Progress::Sleep(Lock& lock) {
+  const runtime::RealLoop::WaitSet set = loop_.PrepareWait(absl::InfiniteFuture());
+  sleep_until_ = set.until;
+  ++sleepers_;
+  lock.unlock();
+  runtime::RealLoop::Wait(set);
+  lock.lock();
+  --sleepers_;
+  // A helper on its way out may have taken the wake-up that was meant for the one that drives.
+  if (sleepers_ > 0) loop_.Wake();
+}
+
+bool Progress::WaitUntil(absl::FunctionRef<bool()> done) {
+  if (InCallback()) return false;
+  Lock lock(mutex_);
+  Turn(lock);
+  bool driving = false;
+  while (!done()) {
+    if (!driving && driver_ == Driver::kUser) {
+      ++waiting_;
+      turn_.wait(lock);
+      --waiting_;
+      continue;
+    }
+    if (!driving) {
+      // The helper goes back to watching once it sees that a user's thread drives.
+      if (driver_ == Driver::kHelper && sleepers_ > 0) loop_.Wake();
+      driver_ = Driver::kUser;
+      driving = true;
+    }
+    Sleep(lock);
+    Turn(lock);
+  }
+  if (driving) driver_ = Driver::kNobody;
+  // The next one drives; one that need not any more passes it on just here.
+  if (driver_ == Driver::kNobody && waiting_ > 0) turn_.notify_one();
+  last_driven_ = loop_.Now();
+  return true;
+}
+
+void Progress::Help() {
+  Lock lock(mutex_);
+  while (!stop_) {
+    const absl::Duration idle = loop_.Now() - last_driven_;
+    if (driver_ == Driver::kUser || idle < kIdle) {
+      const absl::Duration rest = driver_ == Driver::kUser ? kIdle : kIdle - idle;
+      helper_wake_.wait_for(lock, absl::ToChronoNanoseconds(rest));
+      continue;
+    }
+    driver_ = Driver::kHelper;
+    Turn(lock);
+    if (driver_ != Driver::kHelper || stop_) continue;
+    Sleep(lock);
+    if (driver_ != Driver::kHelper) continue;
+    Turn(lock);
+    if (driver_ == Driver::kHelper) driver_ = Driver::kNobody;
+  }
+  if (driver_ == Driver::kHelper) driver_ = Driver::kNobody;
+}
+
+}  // namespace leeway::worker

@@ -1,0 +1,86 @@
+// Who turns the loop when several threads use the library.
+//
+// The loop and all that lives on it are guarded by one lock. A thread that waits turns the loop
+// itself, so that an answer reaches it without a hand-over; of several waiting threads one drives
+// and the others sleep. A helper thread drives only when no user thread has for a millisecond; it
+// is not woken while they do.
+#ifndef LEEWAY_WORKER_CLIENT_LOOP_DRIVER_H_
+#define LEEWAY_WORKER_CLIENT_LOOP_DRIVER_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/time/time.h"
+#include "runtime/loop/loop.h"
+#include "runtime/loop/real_loop.h"
+
+namespace leeway::worker {
+
+class Progress {
+ public:
+  // `busy_poll`: how long a thread polls before it blocks.
+  explicit Progress(std::uint64_t seed, absl::Duration busy_poll = absl::Microseconds(100));
+  ~Progress();  // Stop
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  runtime::RealLoop* loop() { return &loop_; }
+
+  // Runs `f` under the lock, then whatever is ready on the loop (a send may have used up the only
+  // notice of something to receive), then the callbacks.
+  void Do(absl::FunctionRef<void()> f);
+
+  // The same for a call that many follow: runs `f` and, now and then, what is ready. The rest is
+  // done when somebody waits, or by the helper thread once nobody calls any more.
+  void DoOneOfMany(absl::FunctionRef<void()> f);
+
+  // Runs `f` under the lock and nothing else. It must not touch the network.
+  void Look(absl::FunctionRef<void()> f);
+
+  // Drives, or waits for who drives, until `done` holds; it is asked under the lock. Something
+  // on the loop must make it hold in the end: nothing here has a deadline.
+  // False, at once, from within a callback: it would wait for itself.
+  bool WaitUntil(absl::FunctionRef<bool()> done);
+
+  // Under the lock: runs `callback` without it, on the thread that is driving, in the order of
+  // these calls. It may use Do.
+  void CallUnlocked(runtime::Task callback);
+  // Under the lock: something that a thread may be waiting for has happened.
+  void Notify() { news_ = true; }
+
+  // Ends the helper thread. Other calls still work.
+  void Stop();
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  enum class Driver { kNobody, kUser, kHelper };
+
+  void Turn(Lock& lock);
+  void TellOthers();
+  void Sleep(Lock& lock);
+  void Help();
+  bool InCallback() const;
+
+  std::mutex mutex_;
+  runtime::RealLoop loop_;
+  Driver driver_ = Driver::kNobody;
+  int sleepers_ = 0;              // in the loop's poll
+  absl::Time sleep_until_;        // of the last to go to sleep
+  int waiting_ = 0;               // on turn_
+  std::condition_variable turn_;  // threads that wait while another one drives
+  bool news_ = false;
+  absl::Time last_driven_;  // by a user's thread
+  int not_turned_ = 0;      // calls since the loop was last turned
+  std::vector<runtime::Task> callbacks_;
+  bool stop_ = false;
+  std::condition_variable helper_wake_;
+  std::thread helper_;
+};
+
+}  // namespace leeway::worker
+
+#endif  // LEEWAY_WORKER_CLIENT_LOOP_DRIVER_H_

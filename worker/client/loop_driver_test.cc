@@ -1,0 +1,130 @@
+// Real threads around a real loop. What they wait for is made by timers, tasks and each other.
+#include "worker/client/loop_driver.h"
+
+#include <atomic>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace leeway::worker {
+namespace {
+
+class ProgressTest : public ::testing::Test {
+ protected:
+  // Something that happens on the loop after `delay`.
+  void Later(absl::Duration delay, std::function<void()> what) {
+    progress_.Do([&] {
+      progress_.loop()->After(delay, [this, what = std::move(what)] {
+        what();
+        progress_.Notify();
+      });
+    });
+  }
+
+  Progress progress_{1};
+};
+
+TEST_F(ProgressTest, AWaitingThreadDrives) {
+  bool done = false;
+  std::thread::id driver;
+  Later(absl::Milliseconds(20), [&] {
+    done = true;
+    driver = std::this_thread::get_id();
+  });
+  EXPECT_TRUE(progress_.WaitUntil([&] { return done; }));
+  EXPECT_EQ(driver, std::this_thread::get_id());
+}
+
+TEST_F(ProgressTest, TheHelperDrivesWhenNobodyElseDoes) {
+  std::atomic<bool> done = false;
+  std::atomic<bool> by_other = false;
+  const std::thread::id self = std::this_thread::get_id();
+  Later(absl::Milliseconds(1), [&] {
+    by_other = std::this_thread::get_id() != self;
+    done = true;
+    done.notify_all();
+  });
+  done.wait(false);  // without driving
+  EXPECT_TRUE(by_other);
+}
+
+TEST_F(ProgressTest, WhatIsLeftOfManyCallsIsDoneThoughNobodyWaits) {
+  std::atomic<bool> done = false;
+  progress_.DoOneOfMany([&] {
+    progress_.loop()->BeforeSleep([&] {
+      done = true;
+      done.notify_all();
+    });
+  });
+  done.wait(false);
+}
+
+TEST_F(ProgressTest, AnEarlierTimerReachesAThreadThatSleepsUntilALaterOne) {
+  std::atomic<int> fired = 0;
+  Later(absl::Hours(1), [&] {});
+  std::thread waiter([&] { progress_.WaitUntil([&] { return fired == 1; }); });
+  Later(absl::Milliseconds(10), [&] { fired = 1; });
+  waiter.join();
+  EXPECT_EQ(fired, 1);
+}
+
+TEST_F(ProgressTest, ManyThreadsWaitAndSubmit) {
+  constexpr int kThreads = 6;
+  constexpr int kRounds = 300;
+  std::vector<std::thread> threads;
+  std::atomic<int> finished = 0;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kRounds; ++i) {
+        bool done = false;  // under the lock
+        Later(absl::Microseconds((t * 37 + i * 11) % 300), [&] { done = true; });
+        EXPECT_TRUE(progress_.WaitUntil([&] { return done; }));
+      }
+      ++finished;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(finished, kThreads);
+}
+
+TEST_F(ProgressTest, OneThreadsNewsReachesAnotherThatSleeps) {
+  bool done = false;
+  std::thread waiter([&] { EXPECT_TRUE(progress_.WaitUntil([&] { return done; })); });
+  progress_.Do([&] {
+    done = true;
+    progress_.Notify();
+  });
+  waiter.join();
+}
+
+TEST_F(ProgressTest, CallbacksRunUnlockedAndMaySubmit) {
+  int called = 0;
+  bool chained = false;
+  progress_.Do([&] {
+    progress_.CallUnlocked([&] {
+      ++called;
+      progress_.Do([&] {
+        progress_.CallUnlocked([&] {
+          ++called;
+          chained = true;
+        });
+      });
+      EXPECT_EQ(called, 1) << "callbacks must not nest";
+      EXPECT_FALSE(progress_.WaitUntil([] { return false; })) << "it would wait for itself";
+    });
+  });
+  EXPECT_TRUE(progress_.WaitUntil([&] { return chained; }));
+  EXPECT_EQ(called, 2);
+}
+
+TEST_F(ProgressTest, StopsWhileTheHelperSleeps) {
+  progress_.Stop();
+  bool done = false;
+  Later(absl::Milliseconds(1), [&] { done = true; });
+  EXPECT_TRUE(progress_.WaitUntil([&] { return done; }));
+}
+
+}  // namespace
+}  // namespace leeway::worker

@@ -1,0 +1,351 @@
+#include "worker/client/session.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/tables/table_texts.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/log/log.h"
+#include "worker/core/cluster_status.h"
+
+namespace leeway::worker {
+namespace {
+
+// How long a worker that is destroyed waits for its pushes and for the scheduler.
+constexpr absl::Duration kCloseTimeout = absl::Seconds(5);
+
+absl::Status Left() { return absl::FailedPreconditionError("this worker has left its cluster"); }
+
+// As the scheduler's command `table` takes them.
+std::vector<std::string> TextsOf(const TableChange& change) {
+  std::vector<std::string> texts;
+  for (const auto& [name, value] : change.parameters) {
+    texts.push_back(
+        absl::StrCat("updater.", name, "=", value.has_value() ? proto::Exact(*value) : "default"));
+  }
+  if (change.consistency.has_value()) {
+    texts.push_back(absl::StrCat("consistency=", change.consistency->ToString()));
+  }
+  if (change.nonfinite.has_value()) {
+    const bool counts = *change.nonfinite == NonFinite::kCount;
+    texts.push_back(absl::StrCat("nonfinite=", counts ? "count" : "refuse"));
+  }
+  return texts;
+}
+
+absl::Status InCallback() {
+  return absl::FailedPreconditionError(
+      "an operation's callback must not wait: it runs on the thread that would be waited for");
+}
+
+absl::StatusOr<Sliced> SliceIfThereIsMemory(const Access& access,
+                                            const std::shared_ptr<Poster>& poster) {
+  try {
+    return Slice(access, poster);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        "there is no memory left in this process for the operation; nothing of it was sent");
+  }
+}
+
+}  // namespace
+
+Session::Session(const Config& config, World world)
+    : config_(config),
+      world_(std::move(world)),
+      progress_(world_.host->Random(), absl::Microseconds(config.busy_poll_us)) {
+  progress_.Look([this] {
+    core_ = std::make_unique<Core>(
+        Core::Setup{.config = config_,
+                    .host = world_.host,
+                    .loop = progress_.loop(),
+                    .factory = world_.factory,
+                    .on_rank = [this](std::uint32_t rank) { log_name_.SetRank(rank); }});
+    poster_ = core_->poster();
+  });
+}
+
+Session::~Session() { Close(); }
+
+absl::StatusOr<std::shared_ptr<Session>> Session::Connect(const Config& config, World world) {
+  std::shared_ptr<Session> session(new Session(config, std::move(world)));
+  absl::Status status =
+      session->AskStatus([&](Core& core, Core::Done ready) { core.Start(std::move(ready)); });
+  LEEWAY_RETURN_IF_ERROR(status);
+  session->progress_.Look([&] {
+    session->rank_ = session->core_->rank();
+    session->num_workers_ = session->core_->num_workers();
+    session->num_servers_ = session->core_->num_servers();
+  });
+  return session;
+}
+
+template <class T>
+absl::StatusOr<T> Session::Ask(
+    absl::FunctionRef<void(Core&, absl::AnyInvocable<void(absl::StatusOr<T>)>)> start) {
+  // Shared with the answer, which may come after a waiter that was not allowed to wait has gone.
+  auto answer = std::make_shared<std::optional<absl::StatusOr<T>>>();
+  progress_.Do([&] {
+    if (core_ == nullptr) {
+      answer->emplace(Left());
+      return;
+    }
+    start(*core_, [this, answer](absl::StatusOr<T> result) {
+      answer->emplace(std::move(result));
+      progress_.Notify();
+    });
+  });
+  if (!progress_.WaitUntil([&] { return answer->has_value(); })) return InCallback();
+  return std::move(**answer);
+}
+
+absl::Status Session::AskStatus(absl::FunctionRef<void(Core&, Core::Done)> start) {
+  struct Nothing {};
+  return Ask<Nothing>([&](Core& core, absl::AnyInvocable<void(absl::StatusOr<Nothing>)> done) {
+           start(core, [done = std::move(done)](const absl::Status& status) mutable {
+             status.ok() ? done(Nothing{}) : done(status);
+           });
+         })
+      .status();
+}
+
+absl::StatusOr<std::shared_ptr<const TableInfo>> Session::CreateTable(const TableSpec& spec) {
+  return Ask<std::shared_ptr<const TableInfo>>([&](Core& core, Core::TableDone done) {
+    core.CreateTable(spec, config_.request_timeout, std::move(done));
+  });
+}
+
+absl::StatusOr<std::shared_ptr<const TableInfo>> Session::OpenTable(absl::string_view name) {
+  return Ask<std::shared_ptr<const TableInfo>>([&](Core& core, Core::TableDone done) {
+    core.OpenTable(std::string(name), config_.request_timeout, std::move(done));
+  });
+}
+
+Ticket Session::Submit(Access access, Options options) {
+  absl::StatusOr<Sliced> sliced = SliceIfThereIsMemory(access, poster_);
+  const Core::Terms terms{.timeout = options.timeout,
+                          .learning_rate = options.learning_rate,
+                          .priority = options.priority};
+  Operation::Completion completion = [this](const std::shared_ptr<Operation>& operation) {
+    operation->MarkDone(operation->result);
+    progress_.Notify();
+  };
+  if (options.done != nullptr) {
+    completion = [this, done = std::move(options.done)](
+                     const std::shared_ptr<Operation>& operation) mutable {
+      // Waiters return only after the callback has run.
+      progress_.CallUnlocked([operation, done = std::move(done)] {
+        done(operation->result);
+        operation->MarkDone(operation->result);
+      });
+    };
+  }
+  std::shared_ptr<Operation> operation;
+  progress_.DoOneOfMany([&] {
+    if (core_ != nullptr) {
+      operation = core_->Submit(std::move(sliced), terms, std::move(completion));
+    } else {
+      operation = Operation::New();
+      operation->result = Left();
+      completion(operation);
+    }
+  });
+  return Ticket(std::move(operation));
+}
+
+absl::Status Session::Wait(std::span<const Ticket> tickets) {
+  const auto all_done = [&] {
+    return std::all_of(tickets.begin(), tickets.end(), [](const Ticket& ticket) {
+      return ticket.operation() == nullptr || ticket.operation()->done();
+    });
+  };
+  if (!all_done()) {
+    const absl::Time start = progress_.loop()->Now();
+    absl::Status never;
+    const bool waited = progress_.WaitUntil([&] {
+      const std::uint64_t clock = core_ == nullptr ? last_clock_ : core_->clock();
+      for (const Ticket& ticket : tickets) {
+        const Operation* operation = ticket.operation().get();
+        if (operation == nullptr || operation->done() || operation->clock_needed <= clock) continue;
+        never = absl::FailedPreconditionError(
+            absl::StrCat("a push-pull of a BSP table is answered after Clock(): call it before "
+                         "Wait() (this worker is at clock ",
+                         clock, ")"));
+        return true;
+      }
+      return all_done();
+    });
+    CountWait(start);
+    if (!waited) return InCallback();
+    LEEWAY_RETURN_IF_ERROR(never);
+  }
+  for (const Ticket& ticket : tickets) {
+    if (ticket.operation() != nullptr) LEEWAY_RETURN_IF_ERROR(ticket.operation()->status());
+  }
+  return absl::OkStatus();
+}
+
+// Looks for progress, so that a program that only ever asks gets there.
+bool Session::Done(const Ticket& ticket) {
+  if (ticket.operation() == nullptr || ticket.operation()->done()) return true;
+  progress_.Do([] {});
+  return ticket.operation()->done();
+}
+
+absl::Status Session::Clock() {
+  const absl::Time start = progress_.loop()->Now();
+  absl::Status status;
+  progress_.Do([&] { status = core_ == nullptr ? Left() : core_->Clock(); });
+  CountWait(start);
+  return status;
+}
+
+std::uint64_t Session::clock() const {
+  std::uint64_t clock = 0;
+  progress_.Look([&] { clock = core_ == nullptr ? last_clock_ : core_->clock(); });
+  return clock;
+}
+
+absl::Status Session::Barrier(Group group, absl::string_view name,
+                              std::optional<absl::Duration> timeout) {
+  const absl::Time start = progress_.loop()->Now();
+  const absl::Status status = AskStatus([&](Core& core, Core::Done done) {
+    core.Barrier(group, std::string(name), timeout.value_or(config_.request_timeout),
+                 std::move(done));
+  });
+  CountWait(start);
+  return status;
+}
+
+absl::StatusOr<std::string> Session::Call(std::uint32_t server_rank, absl::string_view handler,
+                                          absl::string_view request, const Options& options) {
+  absl::StatusOr<std::string> reply = Ask<std::string>([&](Core& core, Calls::Done done) {
+    core.Call(server_rank, std::string(handler), runtime::Buffer::CopyOf(request),
+              options.timeout.value_or(config_.request_timeout), std::move(done));
+  });
+  if (options.done != nullptr) options.done(reply.status());
+  return reply;
+}
+
+absl::StatusOr<std::uint64_t> Session::SetCodec(absl::string_view table, absl::string_view codec,
+                                                std::optional<absl::Duration> timeout) {
+  const absl::Time start = progress_.loop()->Now();
+  const absl::StatusOr<std::string> json =
+      Ask<std::string>([&](Core& core, Errands::TextDone done) {
+        core.SetCodec(std::string(table), std::string(codec),
+                      timeout.value_or(config_.request_timeout), std::move(done));
+      });
+  CountWait(start);
+  LEEWAY_RETURN_IF_ERROR(json.status());
+  return ClockOfSwitch(*json);
+}
+
+absl::StatusOr<std::uint64_t> Session::ChangeTable(absl::string_view table,
+                                                   const TableChange& change,
+                                                   std::optional<absl::Duration> timeout) {
+  const absl::Time start = progress_.loop()->Now();
+  const absl::StatusOr<std::string> json =
+      Ask<std::string>([&](Core& core, Errands::TextDone done) {
+        core.ChangeTable(std::string(table), TextsOf(change),
+                         timeout.value_or(config_.request_timeout), std::move(done));
+      });
+  CountWait(start);
+  LEEWAY_RETURN_IF_ERROR(json.status());
+  return ClockOfSwitch(*json);
+}
+
+absl::StatusOr<std::string> Session::Checkpoint(absl::string_view directory,
+                                                std::optional<absl::Duration> timeout) {
+  const absl::Time start = progress_.loop()->Now();
+  const absl::StatusOr<SavedResiduals> residuals = Residuals();
+  LEEWAY_RETURN_IF_ERROR(residuals.status());
+  absl::StatusOr<std::string> path = Ask<std::string>([&](Core& core, Errands::TextDone done) {
+    core.Checkpoint(std::string(directory), timeout.value_or(config_.request_timeout),
+                    std::move(done));
+  });
+  CountWait(start);
+  if (!path.ok() || residuals->empty()) return path;
+  LEEWAY_RETURN_IF_ERROR(WriteResiduals(runtime::RealFileSystem(), *path, rank_, *residuals));
+  return path;
+}
+
+absl::StatusOr<SavedResiduals> Session::Residuals() {
+  absl::StatusOr<SavedResiduals> residuals = Left();
+  progress_.Do([&] {
+    if (core_ != nullptr) residuals = core_->Residuals();
+  });
+  return residuals;
+}
+
+// A reader, which pushes nothing, has none.
+absl::Status Session::MayKeepResiduals() {
+  absl::Status status = Left();
+  progress_.Do([&] {
+    if (core_ != nullptr) status = core_->MayDo("saving and loading residuals");
+  });
+  return status;
+}
+
+absl::Status Session::SaveResiduals(const std::string& directory) {
+  LEEWAY_RETURN_IF_ERROR(MayKeepResiduals());
+  LEEWAY_ASSIGN_OR_RETURN(const SavedResiduals residuals, Residuals());
+  return WriteResiduals(runtime::RealFileSystem(), directory, rank_, residuals);
+}
+
+absl::Status Session::LoadResiduals(const std::string& directory,
+                                    std::optional<std::uint32_t> rank) {
+  LEEWAY_RETURN_IF_ERROR(MayKeepResiduals());
+  LEEWAY_ASSIGN_OR_RETURN(
+      const SavedResiduals residuals,
+      ReadResiduals(runtime::RealFileSystem(), directory, rank.value_or(rank_)));
+  absl::Status status = Left();
+  progress_.Do([&] {
+    if (core_ != nullptr) status = core_->TakeResiduals(residuals);
+  });
+  return status;
+}
+
+absl::Status Session::Leave(absl::Duration timeout) {
+  bool left_before = false;
+  progress_.Look([&] { left_before = std::exchange(left_, true); });
+  if (left_before) return absl::OkStatus();
+  return AskStatus([&](Core& core, Core::Done done) { core.Leave(timeout, std::move(done)); });
+}
+
+void Session::Close() {
+  bool open = false;
+  progress_.Look([&] { open = core_ != nullptr; });
+  if (!open) return;
+  const absl::Status left = Leave(std::min(kCloseTimeout, config_.request_timeout));
+  if (!left.ok()) runtime::LogWarning("left the cluster, but not in order: ", left.message());
+  progress_.Do([&] {
+    core_->Stop();
+    last_stats_ = core_->stats();
+    last_clock_ = core_->clock();
+    core_.reset();
+    progress_.Notify();
+  });
+  progress_.Stop();
+  // With its network the last user memory is let go of.
+  world_.owned_factory.reset();
+  world_.owned_host.reset();
+  log_name_.Clear();
+}
+
+void Session::CountWait(absl::Time since) {
+  const absl::Duration waited = progress_.loop()->Now() - since;
+  progress_.Look([&] { waited_ += waited; });
+}
+
+WorkerStats Session::stats() const {
+  WorkerStats stats;
+  progress_.Look([&] {
+    stats = core_ == nullptr ? last_stats_ : core_->stats();
+    stats.waited = waited_;
+  });
+  return stats;
+}
+
+}  // namespace leeway::worker

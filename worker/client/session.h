@@ -1,0 +1,110 @@
+// The calls that block, above the core that does not.
+#ifndef LEEWAY_WORKER_CLIENT_SESSION_H_
+#define LEEWAY_WORKER_CLIENT_SESSION_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "leeway/config.h"
+#include "leeway/worker.h"
+#include "runtime/loop/loop.h"
+#include "van/van.h"
+#include "worker/client/log_name.h"
+#include "worker/client/loop_driver.h"
+#include "worker/core/core.h"
+#include "worker/requests/operation.h"
+#include "worker/slicing/slice.h"
+#include "worker/slicing/table_info.h"
+
+namespace leeway::worker {
+
+// One worker: its core, and the threads that take turns at driving it. Any thread, except that
+// nothing may wait from within an operation's `done`. Tables share in it, so that one used after
+// its worker has gone gets an error.
+class Session {
+ public:
+  // What a session needs of the world. `factory` and `host` outlive it unless owned here.
+  struct World {
+    runtime::Host* host = nullptr;
+    van::Factory* factory = nullptr;
+    std::unique_ptr<runtime::Host> owned_host = nullptr;
+    std::unique_ptr<van::Factory> owned_factory = nullptr;
+  };
+
+  static absl::StatusOr<std::shared_ptr<Session>> Connect(const Config& config, World world);
+  ~Session();
+
+  std::uint32_t rank() const { return rank_; }
+  std::uint32_t num_workers() const { return num_workers_; }
+  std::uint32_t num_servers() const { return num_servers_; }
+
+  absl::StatusOr<std::shared_ptr<const TableInfo>> CreateTable(const TableSpec& spec);
+  absl::StatusOr<std::shared_ptr<const TableInfo>> OpenTable(absl::string_view name);
+
+  Ticket Submit(Access access, Options options);
+  absl::Status Wait(std::span<const Ticket> tickets);
+  bool Done(const Ticket& ticket);
+
+  absl::Status Clock();
+  std::uint64_t clock() const;
+  absl::Status Barrier(Group group, absl::string_view name, std::optional<absl::Duration> timeout);
+  absl::StatusOr<std::string> Call(std::uint32_t server_rank, absl::string_view handler,
+                                   absl::string_view request, const Options& options);
+
+  absl::StatusOr<std::uint64_t> SetCodec(absl::string_view table, absl::string_view codec,
+                                         std::optional<absl::Duration> timeout);
+  absl::StatusOr<std::uint64_t> ChangeTable(absl::string_view table, const TableChange& change,
+                                            std::optional<absl::Duration> timeout);
+  absl::StatusOr<std::string> Checkpoint(absl::string_view directory,
+                                         std::optional<absl::Duration> timeout);
+  absl::Status SaveResiduals(const std::string& directory);
+  absl::Status LoadResiduals(const std::string& directory, std::optional<std::uint32_t> rank);
+
+  // Idempotent; what is submitted afterwards fails with FAILED_PRECONDITION.
+  absl::Status Leave(absl::Duration timeout);
+  absl::Duration request_timeout() const { return config_.request_timeout; }
+  bool may_share_memory() const {
+    return config_.van == "auto" || config_.van == "shm" || config_.van == "rdma";
+  }
+  // Leaves, not taking long, and takes everything down.
+  void Close();
+
+  WorkerStats stats() const;
+
+ private:
+  absl::StatusOr<SavedResiduals> Residuals();
+  absl::Status MayKeepResiduals();
+  Session(const Config& config, World world);
+
+  // Runs `start` with the core and a place for the answer; waits until the answer is there.
+  template <class T>
+  absl::StatusOr<T> Ask(
+      absl::FunctionRef<void(Core&, absl::AnyInvocable<void(absl::StatusOr<T>)>)> start);
+  absl::Status AskStatus(absl::FunctionRef<void(Core&, Core::Done)> start);
+  void CountWait(absl::Time since);
+
+  const Config config_;
+  World world_;
+  LogName log_name_;
+  std::uint32_t rank_ = 0, num_workers_ = 0, num_servers_ = 0;
+  mutable Progress progress_;
+  std::shared_ptr<Poster> poster_;
+  std::unique_ptr<Core> core_;    // under the lock of progress_; null once closed
+  absl::Duration waited_;         // under the lock of progress_
+  WorkerStats last_stats_;        // under the lock: the core's, once it is gone
+  std::uint64_t last_clock_ = 0;  // likewise
+  bool left_ = false;             // likewise
+};
+
+}  // namespace leeway::worker
+
+#endif  // LEEWAY_WORKER_CLIENT_SESSION_H_

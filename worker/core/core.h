@@ -1,0 +1,210 @@
+// The client library without anything that blocks: submit, and hear of the completion.
+//
+// Lives on one loop, real or simulated, and calls everything back on it. The blocking calls of
+// leeway::Worker are a thin layer above (client.h); scripted workers in the simulator use this
+// class directly.
+#ifndef LEEWAY_WORKER_CORE_CORE_H_
+#define LEEWAY_WORKER_CORE_CORE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "leeway/config.h"
+#include "leeway/worker.h"
+#include "node/membership.h"
+#include "proto/messages/messages.h"
+#include "runtime/loop/loop.h"
+#include "runtime/loop/timer.h"
+#include "van/van.h"
+#include "worker/core/calls.h"
+#include "worker/core/codec_meter.h"
+#include "worker/core/late_join.h"
+#include "worker/core/scheduler_requests.h"
+#include "worker/core/staleness.h"
+#include "worker/core/ticker.h"
+#include "worker/encoding/residual_file.h"
+#include "worker/requests/due_operations.h"
+#include "worker/requests/live_settings.h"
+#include "worker/requests/operation.h"
+#include "worker/requests/requests.h"
+#include "worker/requests/servers.h"
+#include "worker/slicing/slice.h"
+#include "worker/slicing/table_info.h"
+
+namespace leeway::worker {
+
+class Core final : public node::Membership::Listener, public Servers::Listener {
+ public:
+  struct Setup {
+    Config config;
+    runtime::Host* host = nullptr;
+    runtime::Loop* loop = nullptr;
+    van::Factory* factory = nullptr;
+    // Called once, when the scheduler has given this worker its rank. Optional.
+    std::function<void(std::uint32_t rank)> on_rank = {};
+  };
+  using Done = absl::AnyInvocable<void(const absl::Status&)>;
+  using TableDone = absl::AnyInvocable<void(absl::StatusOr<std::shared_ptr<const TableInfo>>)>;
+
+  // Construct, use and destroy on the loop. Destroying it calls nothing.
+  explicit Core(Setup setup);
+  ~Core() override;
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  // Joins; `ready` once the cluster is complete, or with the reason why it will not be.
+  void Start(Done ready);
+  // Ready, and neither left nor over.
+  absl::Status Usable() const;
+  // Likewise, and no reader: FAILED_PRECONDITION says that it may not do that (Config::read_only).
+  absl::Status MayDo(absl::string_view what) const;
+
+  std::uint32_t rank() const { return welcome_.rank; }
+  // By which servers tell this start of the process from others of the same rank.
+  std::uint64_t incarnation() const { return incarnation_; }
+  std::uint32_t num_workers() const { return welcome_.num_workers; }
+  std::uint32_t num_servers() const { return welcome_.num_servers; }
+
+  void CreateTable(const TableSpec& spec, absl::Duration timeout, TableDone done);
+  void OpenTable(const std::string& name, absl::Duration timeout, TableDone done);
+
+  struct Terms {
+    std::optional<absl::Duration> timeout = {};  // none: Config::request_timeout
+    std::optional<double> learning_rate = {};
+    int priority = 0;
+  };
+  // `completion` may be called before this returns, where the error is known at once; without one
+  // the operation is marked done instead.
+  std::shared_ptr<Operation> Submit(absl::StatusOr<Sliced> sliced, const Terms& terms,
+                                    Operation::Completion completion);
+  // What Slice needs to lend the user's memory out. Any thread.
+  const std::shared_ptr<Poster>& poster() const { return poster_; }
+
+  absl::Status Clock();
+  std::uint64_t clock() const override { return ticker_ == nullptr ? 0 : ticker_->clock(); }
+  void Barrier(Group group, const std::string& name, absl::Duration timeout, Done done);
+  void Call(std::uint32_t server_rank, const std::string& handler, runtime::Buffer request,
+            absl::Duration timeout, Calls::Done done);
+  // `done` with what the scheduler says once it is decided (ClockOfSwitch).
+  void SetCodec(const std::string& table, const std::string& codec, absl::Duration timeout,
+                Errands::TextDone done);
+  // Likewise. `changes`: "updater.learning_rate=0.1", "consistency=asp", … (the scheduler's command
+  // `table`).
+  void ChangeTable(const std::string& table, const std::vector<std::string>& changes,
+                   absl::Duration timeout, Errands::TextDone done);
+  // `done` with the folder of the checkpoint, once it is complete.
+  void Checkpoint(const std::string& directory, absl::Duration timeout, Errands::TextDone done);
+
+  // What pushes have lost and still carry, of all tables that are open; and such of another worker.
+  SavedResiduals Residuals();
+  absl::Status TakeResiduals(const SavedResiduals& saved);
+
+  // Waits for pushes and clocks under way, then leaves; `done` when the scheduler knows or
+  // `timeout` has passed. Everything else fails with FAILED_PRECONDITION.
+  void Leave(absl::Duration timeout, Done done);
+
+  // At once: ends everything that is under way and lets go of the network.
+  void Stop();
+
+  // All but `waited`, which the blocking layer knows.
+  WorkerStats stats() const;
+
+ private:
+  // node::Membership::Listener
+  void OnWelcome(const proto::Welcome& welcome) override;
+  void OnMap(std::shared_ptr<const proto::ClusterMap> map) override;
+  void OnNodeDown(const proto::NodeDown& down) override;
+  void OnSchedulerMessage(proto::AnyMessage message) override;
+  void OnSchedulerText(proto::AnyMessage message, absl::string_view text) override;
+  void OnOver(const absl::Status& why) override;
+  // Servers::Listener
+  void OnLinkUp(Link* link) override;
+  void OnLinkDown(Link* link, const absl::Status& why) override;
+  void OnServerMessage(Link* link, proto::AnyMessage message,
+                       std::span<runtime::Buffer> payload) override;
+
+  // DEADLINE_EXCEEDED where there is no time to do anything in.
+  static absl::Status CheckTimeout(absl::Duration timeout);
+  void OnAnswer(Request& request, const Link& link, const proto::Reply& reply,
+                std::span<runtime::Buffer> payload);
+  static void NoteInfo(const proto::Reply& reply, Operation* operation);
+  absl::Status TakeAnswer(const Request& request, Operation& operation, const proto::Reply& reply,
+                          std::span<runtime::Buffer> payload);
+  void FailOperation(const std::shared_ptr<Operation>& operation, absl::Status why);
+  void SettleSayingWhoIsSilent(const std::shared_ptr<Operation>& operation);
+  // The result is known: complete, as soon as nobody reads the user's memory any more.
+  void Settle(const std::shared_ptr<Operation>& operation);
+  void Complete(const std::shared_ptr<Operation>& operation);
+  void SetDue(const std::shared_ptr<Operation>& operation, absl::Time now, absl::Duration after);
+  void LookAtDeadlines();
+  void Overdue(const std::shared_ptr<Operation>& operation);
+  void BreakOff(const Operation& operation);
+  Errands::TableDone TableAnswer(TableDone done);
+  void OpenEqualTable(const TableSpec& spec, absl::Duration timeout, TableDone done);
+  absl::Status SetCoding(TableInfo* info);
+  std::vector<std::uint32_t> LivingServers() const;
+  void Tell(proto::CodecReport report);
+  void FollowCodecs();
+  void FollowSettings();
+  void TakeSettings(const proto::TableReply& reply, TableInfo* info);
+  void Enter();
+  void BeReady();
+  void DropDeadServers();
+  void FailLost(const std::vector<Requests::Lost>& lost);
+  void ConnectDeadline();
+  void LeaveWhenQuiet();
+  void End(const absl::Status& why);
+
+  const Config config_;
+  runtime::Host* const host_;
+  runtime::Loop* const loop_;
+  van::Factory* const factory_;
+  const std::function<void(std::uint32_t rank)> on_rank_;
+  const std::uint64_t incarnation_;
+  const std::shared_ptr<Poster> poster_;
+
+  enum class Phase { kJoining, kReady, kLeaving, kOver };
+  Phase phase_ = Phase::kJoining;
+  absl::Status over_;  // why
+  Done ready_;
+  proto::Welcome welcome_;
+  std::shared_ptr<const proto::ClusterMap> map_;
+
+  std::uint64_t next_operation_ = 1;
+  DueOperations due_;
+  StalenessLedger staleness_;
+  std::map<std::uint32_t, std::shared_ptr<TableCoding>> codings_;    // by table
+  std::map<std::uint32_t, std::shared_ptr<LiveSettings>> settings_;  // by table
+  std::uint64_t bytes_pulled_ = 0;
+  bool connect_grace_ = false;  // the membership is being given the last word
+  Done left_;
+  absl::Time leave_by_;
+
+  Alarm deadlines_;
+  Alarm connect_;
+  Alarm leave_;
+  std::unique_ptr<node::Membership> membership_;
+  std::unique_ptr<Servers> servers_;  // from the welcome on
+  std::unique_ptr<Requests> requests_;
+  std::unique_ptr<Ticker> ticker_;
+  std::unique_ptr<Calls> calls_;
+  std::unique_ptr<CodecMeter> meter_;
+  std::unique_ptr<Errands> errands_;
+  std::unique_ptr<Entrance> entrance_;  // of a worker that came late
+};
+
+}  // namespace leeway::worker
+
+#endif  // LEEWAY_WORKER_CORE_CORE_H_

@@ -1,0 +1,96 @@
+// What is asked of the scheduler: tables, barriers, checkpoints, its status. Asked again until it
+// is answered, which is harmless: the scheduler knows a request by its number. While the scheduler
+// is away this waits for it, until the deadline.
+#ifndef LEEWAY_WORKER_CORE_SCHEDULER_REQUESTS_H_
+#define LEEWAY_WORKER_CORE_SCHEDULER_REQUESTS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "leeway/config.h"
+#include "node/membership.h"
+#include "proto/messages/messages.h"
+#include "runtime/loop/loop.h"
+#include "runtime/loop/timer.h"
+
+namespace leeway::worker {
+
+class Errands {
+ public:
+  using TableDone = absl::AnyInvocable<void(absl::StatusOr<proto::TableReply>)>;
+  using BarrierDone = absl::AnyInvocable<void(const absl::Status&)>;
+  using TextDone = absl::AnyInvocable<void(absl::StatusOr<std::string> json)>;
+
+  Errands(const Config& config, runtime::Loop* loop, node::Membership* membership);
+
+  void CreateTable(const TableSpec& spec, absl::Duration timeout, TableDone done);
+  void OpenTable(const std::string& name, absl::Duration timeout, TableDone done);
+  void Barrier(Group group, const std::string& name, absl::Duration timeout, BarrierDone done);
+
+  // `what`, for errors: "saving a checkpoint in '/data'".
+  void Admin(std::string what, const std::string& command, std::vector<std::string> arguments,
+             absl::Duration timeout, TextDone done);
+  void Status(absl::Duration timeout, TextDone done);
+
+  void OnTableReply(proto::TableReply reply);
+  void OnBarrierRelease(const proto::BarrierRelease& release);
+  // An AdminReply or a StatusReply.
+  void OnText(const proto::AnyMessage& message, absl::string_view json);
+  // All that are under way end with `why`.
+  void Fail(const absl::Status& why);
+
+ private:
+  struct Common {
+    std::string what;
+    absl::Time started, deadline, due;
+    absl::Duration resend_delay;
+  };
+  struct TableErrand {
+    Common common;
+    proto::AnyMessage message;
+    TableDone done;
+  };
+  struct TextErrand {
+    Common common;
+    proto::AnyMessage message;
+    TextDone done;
+  };
+  struct BarrierErrand {
+    Common common;
+    BarrierDone done;
+  };
+  using BarrierKey = std::tuple<Group, std::string, std::uint64_t>;
+
+  Common Start(std::string what, absl::Duration timeout);
+  void Resent(Common& common);
+  template <class Key, class Errand>
+  void Ask(const Key& key, Errand& errand);
+  void Ask(const BarrierKey& key, BarrierErrand& errand);
+  template <class Key, class Errand>
+  void LookAt(std::map<Key, Errand>& errands);
+  void Look();
+  absl::Status Late(const Common& common) const;
+
+  const absl::Duration resend_interval_;
+  runtime::Loop* const loop_;
+  node::Membership* const membership_;
+  std::uint64_t next_request_ = 1;
+  std::map<std::uint64_t, TableErrand> tables_;  // by request
+  std::map<std::uint64_t, TextErrand> texts_;    // likewise
+  std::map<std::pair<Group, std::string>, std::uint64_t> barrier_numbers_;
+  std::map<BarrierKey, BarrierErrand> barriers_;
+  Alarm look_;
+};
+
+}  // namespace leeway::worker
+
+#endif  // LEEWAY_WORKER_CORE_SCHEDULER_REQUESTS_H_

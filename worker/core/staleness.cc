@@ -1,0 +1,32 @@
+#include "worker/core/staleness.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/mutants.h"
+
+namespace leeway::worker {
+
+absl::Status StalenessLedger::Check(const Consistency& bound, std::uint64_t clock,
+                                    const proto::Reply& reply) {
+  // By the worker's own clock, so that a server cannot make a reply look fresher than it is.
+  const std::uint64_t computed = clock > reply.slowest_clock ? clock - reply.slowest_clock : 0;
+  const std::uint64_t staleness = runtime::Planted<"servers-word-on-staleness">()
+                                      ? reply.staleness
+                                      : std::max(computed, reply.staleness);
+  ++histogram_[staleness];
+  const bool contradicts = !runtime::Planted<"contradiction-unseen">() &&
+                           (reply.staleness != computed || reply.clock != clock);
+  if (staleness <= bound.staleness + (runtime::Planted<"one-clock-staler">() ? 1 : 0) &&
+      !contradicts)
+    return absl::OkStatus();
+  ++violations_;
+  return absl::InternalError(absl::StrCat(
+      "staleness bound violated: the values are ", staleness, " clocks old (asked at clock ", clock,
+      ", slowest worker at clock ", reply.slowest_clock, ") where ", bound.ToString(), " holds",
+      contradicts
+          ? absl::StrCat("; the reply says clock ", reply.clock, ", staleness ", reply.staleness)
+          : ""));
+}
+
+}  // namespace leeway::worker

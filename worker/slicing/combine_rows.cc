@@ -1,0 +1,51 @@
+#include "worker/slicing/combine_rows.h"
+
+#include <cstring>
+
+#include "runtime/base/mutants.h"
+
+namespace leeway::worker {
+namespace {
+
+// User memory is aligned for T: it came as a span of T.
+template <class T, class Sum>
+void SumRows(const std::byte* rows, std::uint64_t width, std::span<const std::uint32_t> which,
+             std::byte* out) {
+  const T* from = reinterpret_cast<const T*>(rows);
+  T* to = reinterpret_cast<T*>(out);
+  for (std::uint64_t e = 0; e < width; ++e) {
+    Sum sum = static_cast<Sum>(from[std::uint64_t{which[0]} * width + e]);
+    for (const std::uint64_t row : which.subspan(1)) {
+      sum += static_cast<Sum>(from[row * width + e]);
+    }
+    to[e] = static_cast<T>(sum);
+  }
+}
+
+}  // namespace
+
+void CombineRows(Updater::Combine combine, DType dtype, const std::byte* rows, std::uint64_t width,
+                 std::span<const std::uint32_t> which, std::byte* out) {
+  if (combine == Updater::Combine::kLast || runtime::Planted<"repeated-keys-last">() ||
+      which.size() == 1) {
+    const std::uint64_t bytes = width * SizeOf(dtype);
+    std::memcpy(out, rows + which.back() * bytes, bytes);
+    return;
+  }
+  switch (dtype) {
+    case DType::kFloat32:
+      return SumRows<float, float>(rows, width, which, out);
+    case DType::kFloat64:
+      return SumRows<double, double>(rows, width, which, out);
+    case DType::kFloat16:
+      return SumRows<Float16, float>(rows, width, which, out);
+    case DType::kBFloat16:
+      return SumRows<BFloat16, float>(rows, width, which, out);
+    case DType::kInt32:
+      return SumRows<std::int32_t, std::uint32_t>(rows, width, which, out);
+    case DType::kInt64:
+      return SumRows<std::int64_t, std::uint64_t>(rows, width, which, out);
+  }
+}
+
+}  // namespace leeway::worker

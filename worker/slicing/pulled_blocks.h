@@ -1,0 +1,60 @@
+// Replies of a table that are encoded: decodes them, and keeps what this worker holds of each block
+// where a reply says only what has changed since (EF21-P: Gruntkowska et al., ICML 2023,
+// Algorithm 1; the server's half is ps/store/dense/versions.h).
+//
+// Lives on the worker's loop. A user's array may be changed by its user, so what is held is a copy
+// of its own: as large as the table, where its replies are differences.
+#ifndef LEEWAY_WORKER_SLICING_PULLED_BLOCKS_H_
+#define LEEWAY_WORKER_SLICING_PULLED_BLOCKS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "compress/table_codec.h"
+#include "leeway/table_spec.h"
+#include "proto/messages/messages.h"
+
+namespace leeway::worker {
+
+class PulledBlocks {
+ public:
+  // `codecs` outlive it.
+  PulledBlocks(const TableSpec& spec, const compress::TableCodecs* codecs)
+      : spec_(spec), codecs_(codecs) {}
+
+  // The version of the block that is held, to be told to the server; 0: none.
+  std::uint64_t have(std::uint64_t block) const;
+
+  // Writes the block, [elements] of the table's dtype, as a reply says it, to `to`. `bytes` are its
+  // parts, one after the other. INVALID_ARGUMENT if they are malformed or do not follow on what is
+  // held: then what is held of the block is forgotten, and its next pull gets all of it.
+  absl::Status Take(std::uint64_t block, std::uint64_t elements,
+                    std::span<const proto::ReplyPart> parts, std::span<const std::byte> bytes,
+                    std::byte* to);
+
+ private:
+  struct Held {
+    std::vector<float> values;
+    std::uint64_t version = 0;
+  };
+
+  absl::Status Change(Held* held, const proto::ReplyPart& part, std::span<const std::byte> bytes,
+                      std::uint64_t elements) const;
+  const compress::TableCodec* ByItself(std::span<const proto::ReplyPart> parts) const;
+  absl::Status DecodeWhole(const compress::TableCodec& codec, std::uint64_t elements,
+                           std::span<const std::byte> bytes, std::byte* to);
+  void Store(std::span<const float> values, std::byte* to) const;
+
+  const TableSpec spec_;
+  const compress::TableCodecs* const codecs_;
+  std::map<std::uint64_t, Held> held_;
+  std::vector<float> decoded_;
+};
+
+}  // namespace leeway::worker
+
+#endif  // LEEWAY_WORKER_SLICING_PULLED_BLOCKS_H_

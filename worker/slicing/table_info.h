@@ -1,0 +1,29 @@
+// What a worker needs to know of an open table to slice its tensors and check its replies.
+#ifndef LEEWAY_WORKER_SLICING_TABLE_INFO_H_
+#define LEEWAY_WORKER_SLICING_TABLE_INFO_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "leeway/table_spec.h"
+#include "leeway/updater.h"
+
+namespace leeway::worker {
+
+struct TableCoding;
+class LiveSettings;
+
+struct TableInfo {
+  std::uint32_t id = 0;
+  TableSpec spec;  // as it was when the table was opened; `settings` has what changes
+  Updater::Combine combine = Updater::Combine::kSum;  // how repeated keys are made into one
+  std::uint32_t num_shards = 1;
+  std::uint64_t block_bytes = 0;                 // the cluster's: LEEWAY_BLOCK_BYTES
+  std::uint64_t message_bytes_max = 1ull << 30;  // one payload frame
+  std::shared_ptr<TableCoding> coding;           // null: values travel as they are
+  std::shared_ptr<LiveSettings> settings;        // null: as `spec` says
+};
+
+}  // namespace leeway::worker
+
+#endif  // LEEWAY_WORKER_SLICING_TABLE_INFO_H_
