@@ -18,7 +18,7 @@
 
 namespace leeway::van {
 
-class Ahead {
+class SendPacer {
  public:
   static constexpr absl::Duration kTime = absl::Milliseconds(10);
   static constexpr std::uint64_t kBytesMin = 256 << 10;

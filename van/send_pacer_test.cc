@@ -11,7 +11,7 @@ constexpr std::uint64_t kBlock = 64 << 10;
 
 // A transport that takes `rate` bytes a second, and a sender that has as much as it will take.
 struct Wire {
-  Ahead ahead;
+  SendPacer ahead;
   double rate = 0;
   absl::Time now = absl::UnixEpoch();
   std::deque<std::uint64_t> out = {};
@@ -33,8 +33,8 @@ struct Wire {
   }
 };
 
-TEST(AheadTest, AMessageMayAlwaysBeUnderWayAndAnotherOnlyWithinTheLimit) {
-  Ahead ahead;
+TEST(SendPacerTest, AMessageMayAlwaysBeUnderWayAndAnotherOnlyWithinTheLimit) {
+  SendPacer ahead;
   const absl::Time now = absl::UnixEpoch();
   EXPECT_TRUE(ahead.MayHandOver(1ull << 40, true));
   const std::uint64_t out = ahead.OnHandOver(1ull << 40, true, now);
@@ -43,23 +43,23 @@ TEST(AheadTest, AMessageMayAlwaysBeUnderWayAndAnotherOnlyWithinTheLimit) {
   EXPECT_TRUE(ahead.MayHandOver(1, true));
 }
 
-TEST(AheadTest, AFastWireGetsMoreThanASlowOne) {
+TEST(SendPacerTest, AFastWireGetsMoreThanASlowOne) {
   Wire fast{.ahead = {}, .rate = 2e9};
   fast.Run(absl::Seconds(1));
   EXPECT_NEAR(static_cast<double>(fast.ahead.limit()), 20e6, 2e6);  // what it takes in 10 ms
   Wire slow{.ahead = {}, .rate = 1e6};
   slow.Run(absl::Seconds(10));
-  EXPECT_EQ(slow.ahead.limit(), Ahead::kBytesMin);
-  EXPECT_LE(slow.most, Ahead::kBytesMin);
+  EXPECT_EQ(slow.ahead.limit(), SendPacer::kBytesMin);
+  EXPECT_LE(slow.most, SendPacer::kBytesMin);
 }
 
-TEST(AheadTest, AFastWireThatTellsOfManyAtOnceGetsAsMuch) {
+TEST(SendPacerTest, AFastWireThatTellsOfManyAtOnceGetsAsMuch) {
   Wire wire{.ahead = {}, .rate = 2e9, .all_at_once = true};
   wire.Run(absl::Seconds(1));
   EXPECT_NEAR(static_cast<double>(wire.ahead.limit()), 20e6, 2e6);
 }
 
-TEST(AheadTest, AWireThatHasBecomeSlowGetsLessAgain) {
+TEST(SendPacerTest, AWireThatHasBecomeSlowGetsLessAgain) {
   Wire wire{.ahead = {}, .rate = 2e9};
   wire.Run(absl::Seconds(1));
   wire.rate = 50e6;
@@ -68,8 +68,8 @@ TEST(AheadTest, AWireThatHasBecomeSlowGetsLessAgain) {
 }
 
 // Single messages vanish into the transport's buffers; that says nothing of the wire.
-TEST(AheadTest, WhoHasNeverHadToWaitGetsNoMore) {
-  Ahead ahead;
+TEST(SendPacerTest, WhoHasNeverHadToWaitGetsNoMore) {
+  SendPacer ahead;
   absl::Time now = absl::UnixEpoch();
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(ahead.MayHandOver(1 << 20, true));
@@ -78,19 +78,19 @@ TEST(AheadTest, WhoHasNeverHadToWaitGetsNoMore) {
     ahead.OnDone(out, now);
     now += absl::Milliseconds(1);
   }
-  EXPECT_EQ(ahead.limit(), Ahead::kBytesMin);
+  EXPECT_EQ(ahead.limit(), SendPacer::kBytesMin);
 }
 
-TEST(AheadTest, AnotherConnectionBeginsWithNothingUnderWay) {
-  Ahead ahead;
+TEST(SendPacerTest, AnotherConnectionBeginsWithNothingUnderWay) {
+  SendPacer ahead;
   ahead.OnHandOver(1 << 20, true, absl::UnixEpoch());
   ahead.Reset();
   EXPECT_EQ(ahead.out(), 0u);
   EXPECT_TRUE(ahead.MayHandOver(1 << 20, true));
 }
 
-TEST(AheadTest, SmallOnesAreCountedTogetherAndOneInManyIsFollowed) {
-  Ahead ahead;
+TEST(SendPacerTest, SmallOnesAreCountedTogetherAndOneInManyIsFollowed) {
+  SendPacer ahead;
   std::uint64_t followed = 0;
   for (int i = 0; i < 1000; ++i) {
     if (ahead.OnHandOver(1 << 10, true, absl::UnixEpoch()) != 0) ++followed;
@@ -100,8 +100,8 @@ TEST(AheadTest, SmallOnesAreCountedTogetherAndOneInManyIsFollowed) {
   EXPECT_FALSE(ahead.MayHandOver(1, true));
 }
 
-TEST(AheadTest, OneGoesBeyondWhatTheTransportTakesAtOnceAndIsFollowed) {
-  Ahead ahead;
+TEST(SendPacerTest, OneGoesBeyondWhatTheTransportTakesAtOnceAndIsFollowed) {
+  SendPacer ahead;
   EXPECT_TRUE(ahead.MayHandOver(1, false));
   const std::uint64_t out = ahead.OnHandOver(1, false, absl::UnixEpoch());
   EXPECT_GT(out, 0u);

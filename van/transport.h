@@ -111,7 +111,7 @@ class Transport {
 
   // Whether the other end of a dialled connection that stands is on this machine and takes what is
   // sent while it is being sent, no thread of the transport's in between.
-  virtual bool near(ConnId /*conn*/) const { return false; }
+  virtual bool same_host(ConnId /*conn*/) const { return false; }
 
   // Whether messages may be lost or overtake each other while a connection stands.
   virtual bool lossy() const = 0;

@@ -151,14 +151,15 @@ absl::Status Read(const wire::ClockTick& from, Input&, ClockTick* to) {
   to->clock = from.clock();
   to->since = from.since();
   LEEWAY_RETURN_IF_ERROR(CheckRange("since", to->since, 0, to->clock));
-  const std::size_t size = SizeOrZero(from.marks());
-  LEEWAY_RETURN_IF_ERROR(CheckRange("number of marks", size, 0, 2 * kShardsMax));
-  LEEWAY_RETURN_IF_ERROR(CheckAligned("marks", from.marks(), alignof(wire::ShardMark)));
-  to->marks.resize(size);
+  const std::size_t size = SizeOrZero(from.watermarks());
+  LEEWAY_RETURN_IF_ERROR(CheckRange("number of watermarks", size, 0, 2 * kShardsMax));
+  LEEWAY_RETURN_IF_ERROR(
+      CheckAligned("watermarks", from.watermarks(), alignof(wire::ShardWatermark)));
+  to->watermarks.resize(size);
   for (std::size_t i = 0; i < size; ++i) {
-    const wire::ShardMark& mark = *from.marks()->Get(static_cast<std::uint32_t>(i));
+    const wire::ShardWatermark& mark = *from.watermarks()->Get(static_cast<std::uint32_t>(i));
     LEEWAY_RETURN_IF_ERROR(CheckRange("mark's shard", mark.shard(), 0, kShardsMax - 1));
-    to->marks[i] = {mark.sequence(), mark.shard(), mark.held()};
+    to->watermarks[i] = {mark.sequence(), mark.shard(), mark.held()};
   }
   return absl::OkStatus();
 }

@@ -10,7 +10,7 @@
 
 namespace leeway::proto::decode {
 
-// One payload frame as the header describes it: `count` items of `width` bytes.
+// One payload frame as the header describes it: `count` entries of `width` bytes.
 struct Frame {
   absl::string_view name;
   std::uint64_t count = 0;
@@ -32,9 +32,9 @@ absl::Status CheckFrameCount(const Input& in, std::size_t count);
 // One frame of any bytes, for somebody to parse: a copy where its sender could change it meanwhile.
 absl::Status TakeBytes(Input& in);
 
-// These frames and no others. One that is not aligned for its items is replaced by a copy that is,
-// and so is one that is trusted but could be changed by its sender.
-// Counts are bounded before they come here, so that count × width cannot overflow.
+// These frames and no others. One that is not aligned for its entries is replaced by a copy that
+// is, and so is one that is trusted but could be changed by its sender. Counts are bounded before
+// they come here, so that count × width cannot overflow.
 absl::Status TakeFrames(Input& in, std::initializer_list<Frame> frames);
 
 // That the widths add up to the elements.

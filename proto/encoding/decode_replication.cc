@@ -8,45 +8,45 @@
 namespace leeway::proto::decode {
 namespace {
 
-// What items of a kind have; what they do not have is 0.
+// What entries of a kind have; what they do not have is 0.
 struct Traits {
   bool push = false;         // whose it is: worker, incarnation, sequence
   bool target = false;       // table, block or rows, and their payload
   bool state = false;        // the state and steps of the target as well
   bool rate = false;         // perhaps a learning rate
   bool index = false;        // a place in the log, which counts from 1
-  bool windows = false;      // `workers`
-  bool one_window = false;   // exactly one of them
+  bool sessions = false;     // `workers`
+  bool one_session = false;  // exactly one of them
   bool block_alone = false;  // table and dense block, without a payload
   bool encodes = false;      // perhaps how workers are told of it: codec, or whole
   std::size_t refusals_min = 0, refusals_max = 0;
 };
 
-constexpr Traits TraitsOf(ReplicaItem kind) {
+constexpr Traits TraitsOf(LogEntryKind kind) {
   switch (kind) {
-    case ReplicaItem::kPush:
+    case LogEntryKind::kPush:
       return {.push = true, .target = true, .rate = true, .index = true};
-    case ReplicaItem::kUpdate:
+    case LogEntryKind::kUpdate:
       return {.target = true, .rate = true, .index = true, .encodes = true};
-    case ReplicaItem::kClose:
-      return {.index = true, .windows = true};
-    case ReplicaItem::kEnter:
-      return {.index = true, .windows = true, .one_window = true};
-    case ReplicaItem::kFillBegin:
-      return {.windows = true, .refusals_max = kRefusalsMax};
-    case ReplicaItem::kHandoverEnd:
-      return {.windows = true};
-    case ReplicaItem::kFillPiece:
+    case LogEntryKind::kClose:
+      return {.index = true, .sessions = true};
+    case LogEntryKind::kEnter:
+      return {.index = true, .sessions = true, .one_session = true};
+    case LogEntryKind::kFillBegin:
+      return {.sessions = true, .refusals_max = kRefusalsMax};
+    case LogEntryKind::kHandoverEnd:
+      return {.sessions = true};
+    case LogEntryKind::kFillPiece:
       return {.target = true, .state = true};
-    case ReplicaItem::kFillEnd:
+    case LogEntryKind::kFillEnd:
       return {};
-    case ReplicaItem::kHeld:
+    case LogEntryKind::kHeld:
       return {.push = true, .target = true, .rate = true};
-    case ReplicaItem::kVersion:
+    case LogEntryKind::kVersion:
       return {.index = true, .block_alone = true, .encodes = true};
-    case ReplicaItem::kRefusal:
+    case LogEntryKind::kRefusal:
       return {.index = true, .refusals_min = 1, .refusals_max = 1};
-    case ReplicaItem::kConfirm:
+    case LogEntryKind::kConfirm:
       return {.index = true};
   }
   return {};
@@ -58,14 +58,14 @@ absl::Status ReadPlace(const wire::Replicate& from, Replicate* to) {
   to->epoch = from.epoch();
   LEEWAY_RETURN_IF_ERROR(CheckRange("epoch", to->epoch, 1, kAny));
   to->stream = from.stream();
-  to->item = from.item();
-  LEEWAY_RETURN_IF_ERROR(CheckRange("item", to->item, 1, kAny));
+  to->entry = from.entry();
+  LEEWAY_RETURN_IF_ERROR(CheckRange("entry", to->entry, 1, kAny));
   LEEWAY_RETURN_IF_ERROR(
-      ReadEnum("kind", from.kind(), ReplicaItem::kPush, ReplicaItem::kConfirm, &to->kind));
+      ReadEnum("kind", from.kind(), LogEntryKind::kPush, LogEntryKind::kConfirm, &to->kind));
   to->index = from.index();
   to->clock = from.clock();
   to->pushed_until = from.pushed_until();
-  const bool fill = to->kind == ReplicaItem::kFillBegin;
+  const bool fill = to->kind == LogEntryKind::kFillBegin;
   LEEWAY_RETURN_IF_ERROR(CheckRange("pushed_until", to->pushed_until, 0, fill ? kAny : 0));
   return CheckRange("index", to->index, TraitsOf(to->kind).index ? 1 : 0, kAny);
 }
@@ -105,7 +105,7 @@ absl::Status ReadTarget(const wire::Replicate& from, Replicate* to) {
   to->whole = from.whole();
   LEEWAY_RETURN_IF_ERROR(CheckRange("whole", to->whole, 0, has.encodes));
   to->settings = from.settings();
-  const bool applied = to->kind == ReplicaItem::kPush || to->kind == ReplicaItem::kUpdate;
+  const bool applied = to->kind == LogEntryKind::kPush || to->kind == LogEntryKind::kUpdate;
   LEEWAY_RETURN_IF_ERROR(CheckRange("settings", to->settings, 0, applied ? kSettingsMax : 0));
   to->version = from.version();
   const bool dense_piece = has.state && to->table_kind == TableKind::kDense;
@@ -114,48 +114,48 @@ absl::Status ReadTarget(const wire::Replicate& from, Replicate* to) {
   return CheckRange("has_learning_rate", to->has_learning_rate, 0, has.rate);
 }
 
-absl::Status TakePayload(const Replicate& item, Input& in) {
-  const Target target{.kind = item.table_kind,
-                      .dtype = item.dtype,
-                      .block = item.block,
-                      .keys = item.keys,
-                      .elements = item.elements,
-                      .coded = TraitsOf(item.kind).push && item.codec != 0};
-  const DType compute = ComputeType(item.dtype);
-  switch (item.kind) {
-    case ReplicaItem::kPush:
-    case ReplicaItem::kHeld:
-      return TakeTarget(target, item.dtype, {}, in);
-    case ReplicaItem::kUpdate:
+absl::Status TakePayload(const Replicate& entry, Input& in) {
+  const Target target{.kind = entry.table_kind,
+                      .dtype = entry.dtype,
+                      .block = entry.block,
+                      .keys = entry.keys,
+                      .elements = entry.elements,
+                      .coded = TraitsOf(entry.kind).push && entry.codec != 0};
+  const DType compute = ComputeType(entry.dtype);
+  switch (entry.kind) {
+    case LogEntryKind::kPush:
+    case LogEntryKind::kHeld:
+      return TakeTarget(target, entry.dtype, {}, in);
+    case LogEntryKind::kUpdate:
       return TakeTarget(target, compute, {}, in);
-    case ReplicaItem::kFillPiece: {
-      const Frame state{"state", item.state_slots * item.elements, SizeOf(compute)};
-      const bool dense = item.table_kind == TableKind::kDense;
-      const Frame steps{"steps", dense ? 1 : item.keys, sizeof(std::uint64_t)};
-      return TakeTarget(target, item.dtype, {state, steps}, in);
+    case LogEntryKind::kFillPiece: {
+      const Frame state{"state", entry.state_slots * entry.elements, SizeOf(compute)};
+      const bool dense = entry.table_kind == TableKind::kDense;
+      const Frame steps{"steps", dense ? 1 : entry.keys, sizeof(std::uint64_t)};
+      return TakeTarget(target, entry.dtype, {state, steps}, in);
     }
     default:
       return CheckFrameCount(in, 0);
   }
 }
 
-absl::Status ReadWindows(const wire::Replicate& from, Replicate* to) {
+absl::Status ReadSessions(const wire::Replicate& from, Replicate* to) {
   const Traits has = TraitsOf(to->kind);
   const std::size_t size = SizeOrZero(from.workers());
-  LEEWAY_RETURN_IF_ERROR(CheckRange("number of workers", size, has.one_window,
-                                    has.one_window ? 1
-                                    : has.windows  ? kWorkersMax
-                                                   : 0));
-  LEEWAY_RETURN_IF_ERROR(CheckAligned("workers", from.workers(), alignof(wire::WorkerWindow)));
+  LEEWAY_RETURN_IF_ERROR(CheckRange("number of workers", size, has.one_session,
+                                    has.one_session ? 1
+                                    : has.sessions  ? kWorkersMax
+                                                    : 0));
+  LEEWAY_RETURN_IF_ERROR(CheckAligned("workers", from.workers(), alignof(wire::ClientSession)));
   to->workers.resize(size);
   for (std::size_t i = 0; i < size; ++i) {
-    const wire::WorkerWindow& window = *from.workers()->Get(static_cast<std::uint32_t>(i));
-    WorkerWindow& worker = to->workers[i];
+    const wire::ClientSession& window = *from.workers()->Get(static_cast<std::uint32_t>(i));
+    ClientSession& worker = to->workers[i];
     worker = {window.rank(),  window.incarnation(), window.clock(),
               window.since(), window.admitted(),    window.admitted_held()};
     LEEWAY_RETURN_IF_ERROR(CheckRange("worker's rank", worker.rank, 0, kWorkersMax - 1));
     if (i == 0) continue;
-    const WorkerWindow& before = to->workers[i - 1];
+    const ClientSession& before = to->workers[i - 1];
     if (std::tie(before.rank, before.incarnation) >= std::tie(worker.rank, worker.incarnation)) {
       return Wrong("worker ", worker.rank, " of incarnation ", worker.incarnation,
                    " comes after worker ", before.rank, " of incarnation ", before.incarnation,
@@ -198,7 +198,7 @@ absl::Status Read(const wire::Replicate& from, Input& in, Replicate* to) {
   LEEWAY_RETURN_IF_ERROR(ReadPlace(from, to));
   LEEWAY_RETURN_IF_ERROR(ReadPush(from, to));
   LEEWAY_RETURN_IF_ERROR(ReadTarget(from, to));
-  LEEWAY_RETURN_IF_ERROR(ReadWindows(from, to));
+  LEEWAY_RETURN_IF_ERROR(ReadSessions(from, to));
   LEEWAY_RETURN_IF_ERROR(ReadRefusals(from, in, to));
   return TakePayload(*to, in);
 }
@@ -207,7 +207,7 @@ absl::Status Read(const wire::ReplicateAck& from, Input&, ReplicateAck* to) {
   to->shard = from.shard();
   LEEWAY_RETURN_IF_ERROR(CheckRange("shard", to->shard, 0, kShardsMax - 1));
   to->stream = from.stream();
-  to->item = from.item();
+  to->entry = from.entry();
   to->committed = from.committed();
   to->since = from.since();
   return absl::OkStatus();

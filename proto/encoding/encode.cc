@@ -241,11 +241,13 @@ Offset<wire::Reply> Write(Builder& out, const Reply& m) {
 }
 
 Offset<wire::ClockTick> Write(Builder& out, const ClockTick& m) {
-  std::vector<wire::ShardMark> marks;
-  marks.reserve(m.marks.size());
-  for (const ShardMark& mark : m.marks) marks.emplace_back(mark.sequence, mark.shard, mark.held);
-  const auto marks_at = out.CreateVectorOfStructs(marks);
-  return wire::CreateClockTick(out, m.worker, m.incarnation, m.epoch, m.clock, marks_at, m.since);
+  std::vector<wire::ShardWatermark> watermarks;
+  watermarks.reserve(m.watermarks.size());
+  for (const ShardWatermark& mark : m.watermarks)
+    watermarks.emplace_back(mark.sequence, mark.shard, mark.held);
+  const auto watermarks_at = out.CreateVectorOfStructs(watermarks);
+  return wire::CreateClockTick(out, m.worker, m.incarnation, m.epoch, m.clock, watermarks_at,
+                               m.since);
 }
 
 Offset<wire::ClockAck> Write(Builder& out, const ClockAck& m) {

@@ -5,9 +5,9 @@
 namespace leeway::proto::encode {
 
 Offset<wire::Replicate> Write(Builder& out, const Replicate& m) {
-  std::vector<wire::WorkerWindow> workers;
+  std::vector<wire::ClientSession> workers;
   workers.reserve(m.workers.size());
-  for (const WorkerWindow& w : m.workers) {
+  for (const ClientSession& w : m.workers) {
     workers.emplace_back(w.incarnation, w.clock, w.since, w.admitted, w.admitted_held, w.rank);
   }
   const auto workers_at = out.CreateVectorOfStructs(workers);
@@ -20,38 +20,38 @@ Offset<wire::Replicate> Write(Builder& out, const Replicate& m) {
   }
   const auto refusals_at = refusals.empty() ? Offset<flatbuffers::Vector<Offset<wire::Refusal>>>()
                                             : out.CreateVector(refusals);
-  wire::ReplicateBuilder item(out);
-  item.add_shard(m.shard);
-  item.add_epoch(m.epoch);
-  item.add_stream(m.stream);
-  item.add_item(m.item);
-  item.add_kind(Byte(m.kind));
-  item.add_index(m.index);
-  item.add_worker(m.worker);
-  item.add_incarnation(m.incarnation);
-  item.add_sequence(m.sequence);
-  item.add_table(m.table);
-  item.add_table_kind(Byte(m.table_kind));
-  item.add_dtype(Byte(m.dtype));
-  item.add_clock(m.clock);
-  item.add_block(m.block);
-  item.add_keys(m.keys);
-  item.add_elements(m.elements);
-  item.add_state_slots(m.state_slots);
-  item.add_has_learning_rate(m.has_learning_rate);
-  item.add_learning_rate(m.has_learning_rate ? m.learning_rate : 0);
-  item.add_workers(workers_at);
-  item.add_pushed_until(m.pushed_until);
-  item.add_codec(m.codec);
-  item.add_version(m.version);
-  item.add_whole(m.whole);
-  item.add_settings(m.settings);
-  item.add_refusals(refusals_at);
-  return item.Finish();
+  wire::ReplicateBuilder entry(out);
+  entry.add_shard(m.shard);
+  entry.add_epoch(m.epoch);
+  entry.add_stream(m.stream);
+  entry.add_entry(m.entry);
+  entry.add_kind(Byte(m.kind));
+  entry.add_index(m.index);
+  entry.add_worker(m.worker);
+  entry.add_incarnation(m.incarnation);
+  entry.add_sequence(m.sequence);
+  entry.add_table(m.table);
+  entry.add_table_kind(Byte(m.table_kind));
+  entry.add_dtype(Byte(m.dtype));
+  entry.add_clock(m.clock);
+  entry.add_block(m.block);
+  entry.add_keys(m.keys);
+  entry.add_elements(m.elements);
+  entry.add_state_slots(m.state_slots);
+  entry.add_has_learning_rate(m.has_learning_rate);
+  entry.add_learning_rate(m.has_learning_rate ? m.learning_rate : 0);
+  entry.add_workers(workers_at);
+  entry.add_pushed_until(m.pushed_until);
+  entry.add_codec(m.codec);
+  entry.add_version(m.version);
+  entry.add_whole(m.whole);
+  entry.add_settings(m.settings);
+  entry.add_refusals(refusals_at);
+  return entry.Finish();
 }
 
 Offset<wire::ReplicateAck> Write(Builder& out, const ReplicateAck& m) {
-  return wire::CreateReplicateAck(out, m.shard, m.stream, m.item, m.committed, m.since);
+  return wire::CreateReplicateAck(out, m.shard, m.stream, m.entry, m.committed, m.since);
 }
 
 Offset<wire::ReplicaReady> Write(Builder& out, const ReplicaReady& m) {

@@ -225,7 +225,7 @@ TEST(CodecTest, PathsAreNotCut) {
 
 // What a replicated push holds has the types of the table; sums have those they are computed in.
 TEST(CodecTest, MisalignedStateAndStepsAreReplacedByAlignedCopies) {
-  Replicate piece{.epoch = 1, .item = 1, .kind = ReplicaItem::kFillPiece, .table = 1};
+  Replicate piece{.epoch = 1, .entry = 1, .kind = LogEntryKind::kFillPiece, .table = 1};
   piece.dtype = DType::kFloat16;
   piece.elements = 2;
   piece.state_slots = 1;

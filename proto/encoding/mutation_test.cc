@@ -48,7 +48,7 @@ TEST(MutationTest, TruncatedAtEveryByte) {
 // Whether the last frame is a codec's.
 bool IsEncoded(const AnyMessage& message) {
   if (const auto* request = std::get_if<Request>(&message)) return request->codec != 0;
-  if (const auto* item = std::get_if<Replicate>(&message)) return item->codec != 0;
+  if (const auto* entry = std::get_if<Replicate>(&message)) return entry->codec != 0;
   return false;
 }
 
@@ -90,8 +90,8 @@ bool HasWidths(const AnyMessage& message) {
   if (const auto* request = std::get_if<Request>(&message)) {
     return request->kind == TableKind::kRagged && HasPush(request->op);
   }
-  const auto* item = std::get_if<Replicate>(&message);
-  return item != nullptr && item->table_kind == TableKind::kRagged;
+  const auto* entry = std::get_if<Replicate>(&message);
+  return entry != nullptr && entry->table_kind == TableKind::kRagged;
 }
 
 TEST(MutationTest, EveryBitOfWidths) {

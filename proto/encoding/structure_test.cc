@@ -165,11 +165,12 @@ std::uint32_t MisalignedVector(Builder& out, std::size_t element_bytes) {
   return out.PushElement<std::uint32_t>(1);
 }
 
-TEST(StructureTest, MisalignedMarks) {
+TEST(StructureTest, MisalignedWatermarks) {
   Builder out;
-  const Offset<flatbuffers::Vector<const wire::ShardMark*>> marks(MisalignedVector(out, 16));
-  EXPECT_EQ(SaysTo(out, wire::CreateClockTick(out, 0, 0, 0, 1, marks)),
-            "malformed ClockTick: marks are not aligned to 8 bytes");
+  const Offset<flatbuffers::Vector<const wire::ShardWatermark*>> watermarks(
+      MisalignedVector(out, 16));
+  EXPECT_EQ(SaysTo(out, wire::CreateClockTick(out, 0, 0, 0, 1, watermarks)),
+            "malformed ClockTick: watermarks are not aligned to 8 bytes");
 }
 
 TEST(StructureTest, MisalignedBatches) {
@@ -181,15 +182,15 @@ TEST(StructureTest, MisalignedBatches) {
   EXPECT_EQ(SaysTo(out, batch.Finish()), "malformed PushBatch: pushes are not aligned to 8 bytes");
 }
 
-TEST(StructureTest, MisalignedWindows) {
+TEST(StructureTest, MisalignedSessions) {
   Builder out;
-  const Offset<flatbuffers::Vector<const wire::WorkerWindow*>> workers(MisalignedVector(out, 48));
-  wire::ReplicateBuilder item(out);
-  item.add_epoch(1);
-  item.add_item(1);
-  item.add_kind(std::uint8_t(ReplicaItem::kFillBegin));
-  item.add_workers(workers);
-  EXPECT_EQ(SaysTo(out, item.Finish()), "malformed Replicate: workers are not aligned to 8 bytes");
+  const Offset<flatbuffers::Vector<const wire::ClientSession*>> workers(MisalignedVector(out, 48));
+  wire::ReplicateBuilder entry(out);
+  entry.add_epoch(1);
+  entry.add_entry(1);
+  entry.add_kind(std::uint8_t(LogEntryKind::kFillBegin));
+  entry.add_workers(workers);
+  EXPECT_EQ(SaysTo(out, entry.Finish()), "malformed Replicate: workers are not aligned to 8 bytes");
 }
 
 TEST(StructureTest, MisalignedLoads) {

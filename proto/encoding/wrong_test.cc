@@ -239,10 +239,10 @@ std::vector<Wrong> WrongOthers() {
        {Changed<ClockTick>([](ClockTick& m) { m.worker = kWorkersMax; })},
        "malformed ClockTick: worker is 65536, may be 0 to 65535"},
       {"TickShard",
-       {Changed<ClockTick>([](ClockTick& m) { m.marks[1].shard = kShardsMax; })},
+       {Changed<ClockTick>([](ClockTick& m) { m.watermarks[1].shard = kShardsMax; })},
        "malformed ClockTick: mark's shard is 1048576, may be 0 to 1048575"},
       {"TickLength",
-       {Changed<ClockTick>([](ClockTick& m) { m.marks.resize(kShardsMax + 1); })},
+       {Changed<ClockTick>([](ClockTick& m) { m.watermarks.resize(kShardsMax + 1); })},
        "malformed header: it is 16777"},  // so many do not fit into a header either
       {"EnterWorker",
        {Changed<EnterClock>([](EnterClock& m) { m.worker = kWorkersMax; })},

@@ -322,18 +322,18 @@ inline Reply ReplyOf(const PushAcks& acks, const PushAck& ack) {
   return reply;
 }
 
-struct ShardMark {
+struct ShardWatermark {
   std::uint64_t sequence = 0;
   std::uint32_t shard = 0;
   bool held = false;  // of BSP tables; the other class has numbers of its own to be reached
-  friend bool operator==(const ShardMark&, const ShardMark&) = default;
+  friend bool operator==(const ShardWatermark&, const ShardWatermark&) = default;
 };
 struct ClockTick {
   std::uint32_t worker = 0;
   std::uint64_t incarnation = 0;
   std::uint64_t epoch = 0;
   std::uint64_t clock = 0;
-  std::vector<ShardMark> marks = {};
+  std::vector<ShardWatermark> watermarks = {};
   std::uint64_t since = 0;  // the first iteration that it takes part in
 };
 struct ClockAck {

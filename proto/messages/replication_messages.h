@@ -13,7 +13,7 @@
 namespace leeway::proto {
 
 // What a shard knows of one worker.
-struct WorkerWindow {
+struct ClientSession {
   std::uint32_t rank = 0;
   std::uint64_t incarnation = 0;
   std::uint64_t clock = 0;  // iterations ended
@@ -23,12 +23,12 @@ struct WorkerWindow {
   // once a later one was applied at once.
   std::uint64_t admitted = 0;
   std::uint64_t admitted_held = 0;
-  friend bool operator==(const WorkerWindow&, const WorkerWindow&) = default;
+  friend bool operator==(const ClientSession&, const ClientSession&) = default;
 };
 
 // Payload frames of rows: keys (sparse, ragged), widths (ragged), values. Of a push the values have
 // the table's type, of an aggregate the type it is computed in (ComputeType).
-enum class ReplicaItem : std::uint8_t {
+enum class LogEntryKind : std::uint8_t {
   kPush = 1,       // a push, applied at once; as a Request's push
   kUpdate = 2,     // BSP: the aggregate of one target, part of the Close that follows
   kClose = 3,      // BSP: a clock has closed; `workers`
@@ -56,7 +56,7 @@ struct Refusal {
   friend bool operator==(const Refusal&, const Refusal&) = default;
 };
 
-// One item of the stream of a shard between two replicas. Items of a stream count 1, 2, 3, …; log
+// One entry of the stream of a shard between two replicas. Items of a stream count 1, 2, 3, …; log
 // entries (kPush, kClose and the kUpdates before it, kEnter, kVersion, kRefusal, kConfirm) carry
 // their index in the shard's log, which counts from 1 as well. What a kind does not have is 0:
 // Decode holds to it.
@@ -64,8 +64,8 @@ struct Replicate {
   std::uint32_t shard = 0;
   std::uint64_t epoch = 0;   // the sender's
   std::uint64_t stream = 0;  // which stream; a new one replaces an older one
-  std::uint64_t item = 0;
-  ReplicaItem kind = ReplicaItem::kPush;
+  std::uint64_t entry = 0;
+  LogEntryKind kind = LogEntryKind::kPush;
   std::uint64_t index = 0;
   // kPush, kHeld: whose push.
   std::uint32_t worker = 0;
@@ -84,7 +84,7 @@ struct Replicate {
   bool has_learning_rate = false;
   double learning_rate = 0;
   // kClose, kEnter, kFillBegin, kHandoverEnd. By rank, then incarnation; none twice.
-  std::vector<WorkerWindow> workers = {};
+  std::vector<ClientSession> workers = {};
   // kRefusal: one. kFillBegin: what is remembered of all workers, in the order of sequences.
   std::vector<Refusal> refusals = {};
   // kFillBegin: pushes that were applied at once are of clocks below it.
@@ -100,9 +100,9 @@ struct Replicate {
 struct ReplicateAck {
   std::uint32_t shard = 0;
   std::uint64_t stream = 0;
-  std::uint64_t item = 0;       // everything up to it has arrived
+  std::uint64_t entry = 0;      // everything up to it has arrived
   std::uint64_t committed = 0;  // log index that the tail has applied
-  // With item 0: whatever came before that epoch has been forgotten.
+  // With entry 0: whatever came before that epoch has been forgotten.
   std::uint64_t since = 0;
 };
 

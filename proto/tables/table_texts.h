@@ -51,8 +51,8 @@ inline std::string InitializerText(const Initializer& init) {
 
 inline std::string UpdaterText(const UpdaterSpec& updater) {
   const std::string parameters = absl::StrJoin(
-      updater.parameters, ", ", [](std::string* out, const std::pair<std::string, double>& item) {
-        absl::StrAppend(out, Quoted(item.first), ": ", Exact(item.second));
+      updater.parameters, ", ", [](std::string* out, const std::pair<std::string, double>& entry) {
+        absl::StrAppend(out, Quoted(entry.first), ": ", Exact(entry.second));
       });
   return absl::StrCat(Quoted(updater.name), " {", parameters, "}");
 }

@@ -260,7 +260,7 @@ void AddOthers(std::vector<Sample>* all) {
                             .incarnation = 5,
                             .epoch = 2,
                             .clock = 8,
-                            .marks = {{100, 0, true}, {200, kShardsMax - 1}},
+                            .watermarks = {{100, 0, true}, {200, kShardsMax - 1}},
                             .since = 7}});
   all->push_back({ClockAck{.clock = 8, .stable = 7, .epoch = 4}});
   all->push_back({Call{.request = 4, .handler = "echo"}, {runtime::Buffer::CopyOf("question")}});

@@ -25,10 +25,10 @@ std::vector<Sample> AllSamples();
 // Of these AllSamples has test_samples_cluster.cc's: replication, entering, administration.
 void AddClusterSamples(std::vector<Sample>* all);
 
-// A frame that holds these items.
+// A frame that holds these entries.
 template <class T>
-runtime::Buffer FrameOf(const std::vector<T>& items) {
-  return runtime::Buffer::CopyOf(items.data(), items.size() * sizeof(T));
+runtime::Buffer FrameOf(const std::vector<T>& entries) {
+  return runtime::Buffer::CopyOf(entries.data(), entries.size() * sizeof(T));
 }
 
 // `sample` as it arrives: encoded, then decoded.

@@ -4,8 +4,8 @@
 namespace leeway::proto {
 namespace {
 
-const std::vector<WorkerWindow>& Windows() {
-  static const auto& windows = *new std::vector<WorkerWindow>{
+const std::vector<ClientSession>& Windows() {
+  static const auto& sessions = *new std::vector<ClientSession>{
       {.rank = 0, .incarnation = 5, .clock = 7, .since = 0, .admitted = 90, .admitted_held = 88},
       {.rank = 0, .incarnation = 6, .clock = 6, .since = 4, .admitted = 3},
       {.rank = kWorkersMax - 1,
@@ -14,36 +14,36 @@ const std::vector<WorkerWindow>& Windows() {
        .since = 2,
        .admitted = 2,
        .admitted_held = ~0ull}};
-  return windows;
+  return sessions;
 }
 
-Replicate NewItem(ReplicaItem kind) {
+Replicate NewEntry(LogEntryKind kind) {
   return {.shard = kShardsMax - 1,
           .epoch = 3,
           .stream = 0xfedcba9876543210,
-          .item = 12,
+          .entry = 12,
           .kind = kind,
           .index = 4,
           .clock = 6};
 }
 
-Replicate NewItem(ReplicaItem kind, TableKind table_kind, DType dtype) {
-  Replicate item = NewItem(kind);
-  item.table = 2;
-  item.table_kind = table_kind;
-  item.dtype = dtype;
-  return item;
+Replicate NewEntry(LogEntryKind kind, TableKind table_kind, DType dtype) {
+  Replicate entry = NewEntry(kind);
+  entry.table = 2;
+  entry.table_kind = table_kind;
+  entry.dtype = dtype;
+  return entry;
 }
 
-Replicate OfWorker(Replicate item) {
-  item.worker = 3;
-  item.incarnation = 0x1122334455667788;
-  item.sequence = 41;
-  return item;
+Replicate OfWorker(Replicate entry) {
+  entry.worker = 3;
+  entry.incarnation = 0x1122334455667788;
+  entry.sequence = 41;
+  return entry;
 }
 
 void AddPushes(std::vector<Sample>* all) {
-  Replicate dense = OfWorker(NewItem(ReplicaItem::kPush, TableKind::kDense, DType::kFloat16));
+  Replicate dense = OfWorker(NewEntry(LogEntryKind::kPush, TableKind::kDense, DType::kFloat16));
   dense.block = 5;
   dense.elements = 3;
   dense.has_learning_rate = true;
@@ -52,12 +52,12 @@ void AddPushes(std::vector<Sample>* all) {
   dense.codec = 9;
   all->push_back({dense, {FrameOf<char>({'x', 'y'})}});
 
-  Replicate sparse = OfWorker(NewItem(ReplicaItem::kHeld, TableKind::kSparse, DType::kInt64));
+  Replicate sparse = OfWorker(NewEntry(LogEntryKind::kHeld, TableKind::kSparse, DType::kInt64));
   sparse.keys = 2;
   sparse.elements = 2;
   all->push_back({sparse, {FrameOf<std::uint64_t>({8, 9}), FrameOf<std::int64_t>({-1, 1})}});
 
-  Replicate ragged = OfWorker(NewItem(ReplicaItem::kPush, TableKind::kRagged, DType::kFloat32));
+  Replicate ragged = OfWorker(NewEntry(LogEntryKind::kPush, TableKind::kRagged, DType::kFloat32));
   ragged.keys = 2;
   ragged.elements = 3;
   all->push_back({ragged,
@@ -67,17 +67,17 @@ void AddPushes(std::vector<Sample>* all) {
 
 // Aggregates are in what is computed in: float for halves.
 void AddUpdates(std::vector<Sample>* all) {
-  Replicate dense = NewItem(ReplicaItem::kUpdate, TableKind::kDense, DType::kBFloat16);
+  Replicate dense = NewEntry(LogEntryKind::kUpdate, TableKind::kDense, DType::kBFloat16);
   dense.elements = 3;
   dense.settings = 2;
   all->push_back({dense, {FrameOf<float>({1, 2, 3})}});
 
-  Replicate sparse = NewItem(ReplicaItem::kUpdate, TableKind::kSparse, DType::kFloat16);
+  Replicate sparse = NewEntry(LogEntryKind::kUpdate, TableKind::kSparse, DType::kFloat16);
   sparse.keys = 1;
   sparse.elements = 2;
   all->push_back({sparse, {FrameOf<std::uint64_t>({7}), FrameOf<float>({1, 2})}});
 
-  Replicate ragged = NewItem(ReplicaItem::kUpdate, TableKind::kRagged, DType::kFloat64);
+  Replicate ragged = NewEntry(LogEntryKind::kUpdate, TableKind::kRagged, DType::kFloat64);
   ragged.keys = 2;
   ragged.elements = 1;
   all->push_back(
@@ -86,7 +86,7 @@ void AddUpdates(std::vector<Sample>* all) {
 }
 
 void AddFill(std::vector<Sample>* all) {
-  Replicate version = NewItem(ReplicaItem::kVersion);
+  Replicate version = NewEntry(LogEntryKind::kVersion);
   version.table = 2;
   version.block = kTableElementsMax - 1;
   version.codec = 7;
@@ -95,7 +95,7 @@ void AddFill(std::vector<Sample>* all) {
   version.whole = true;
   all->push_back({version});
 
-  Replicate dense = NewItem(ReplicaItem::kFillPiece, TableKind::kDense, DType::kFloat16);
+  Replicate dense = NewEntry(LogEntryKind::kFillPiece, TableKind::kDense, DType::kFloat16);
   dense.elements = 2;
   dense.state_slots = 2;
   dense.version = ~0ull;
@@ -103,7 +103,7 @@ void AddFill(std::vector<Sample>* all) {
                   {FrameOf<std::uint16_t>({1, 2}), FrameOf<float>({1, 2, 3, 4}),
                    FrameOf<std::uint64_t>({17})}});
 
-  Replicate sparse = NewItem(ReplicaItem::kFillPiece, TableKind::kSparse, DType::kFloat64);
+  Replicate sparse = NewEntry(LogEntryKind::kFillPiece, TableKind::kSparse, DType::kFloat64);
   sparse.keys = 2;
   sparse.elements = 2;
   sparse.state_slots = 1;
@@ -111,7 +111,7 @@ void AddFill(std::vector<Sample>* all) {
                   {FrameOf<std::uint64_t>({7, 8}), FrameOf<double>({1, 2}), FrameOf<double>({3, 4}),
                    FrameOf<std::uint64_t>({17, 18})}});
 
-  Replicate ragged = NewItem(ReplicaItem::kFillPiece, TableKind::kRagged, DType::kInt32);
+  Replicate ragged = NewEntry(LogEntryKind::kFillPiece, TableKind::kRagged, DType::kInt32);
   ragged.keys = 2;
   ragged.elements = 3;
   all->push_back(
@@ -119,7 +119,7 @@ void AddFill(std::vector<Sample>* all) {
        {FrameOf<std::uint64_t>({7, 8}), FrameOf<std::uint32_t>({1, 2}),
         FrameOf<std::int32_t>({1, 2, 3}), runtime::Buffer(), FrameOf<std::uint64_t>({17, 18})}});
 
-  Replicate nothing = NewItem(ReplicaItem::kFillPiece, TableKind::kSparse, DType::kFloat32);
+  Replicate nothing = NewEntry(LogEntryKind::kFillPiece, TableKind::kSparse, DType::kFloat32);
   nothing.state_slots = kStateSlotsMax;
   all->push_back(
       {nothing, {runtime::Buffer(), runtime::Buffer(), runtime::Buffer(), runtime::Buffer()}});
@@ -129,37 +129,37 @@ void AddReplication(std::vector<Sample>* all) {
   AddPushes(all);
   AddUpdates(all);
   AddFill(all);
-  for (const ReplicaItem kind :
-       {ReplicaItem::kClose, ReplicaItem::kFillBegin, ReplicaItem::kHandoverEnd}) {
-    all->push_back({NewItem(kind)});
-    all->push_back({NewItem(kind)});
+  for (const LogEntryKind kind :
+       {LogEntryKind::kClose, LogEntryKind::kFillBegin, LogEntryKind::kHandoverEnd}) {
+    all->push_back({NewEntry(kind)});
+    all->push_back({NewEntry(kind)});
     std::get<Replicate>(all->back().message).workers = Windows();
   }
-  Replicate enter = NewItem(ReplicaItem::kEnter);
+  Replicate enter = NewEntry(LogEntryKind::kEnter);
   enter.workers = {Windows()[1]};
   all->push_back({enter});
-  Replicate refusal = NewItem(ReplicaItem::kRefusal);
+  Replicate refusal = NewEntry(LogEntryKind::kRefusal);
   refusal.refusals = {{.worker = 3,
                        .incarnation = ~0ull,
                        .sequence = 8,
                        .held = true,
                        .status = absl::ResourceExhaustedError("LEEWAY_HELD_BYTES_MAX")}};
   all->push_back({refusal});
-  all->push_back({NewItem(ReplicaItem::kConfirm)});
-  Replicate remembered = NewItem(ReplicaItem::kFillBegin);
+  all->push_back({NewEntry(LogEntryKind::kConfirm)});
+  Replicate remembered = NewEntry(LogEntryKind::kFillBegin);
   remembered.refusals = refusal.refusals;
   remembered.refusals.push_back(
       {.worker = 1, .sequence = 1, .with_earlier = true, .status = absl::UnknownError("")});
   all->push_back({remembered});
-  all->push_back({NewItem(ReplicaItem::kFillEnd)});
-  Replicate first = NewItem(ReplicaItem::kFillBegin);
+  all->push_back({NewEntry(LogEntryKind::kFillEnd)});
+  Replicate first = NewEntry(LogEntryKind::kFillBegin);
   first.index = 0;  // nothing has been logged yet
   all->push_back({first});
   first.index = 9;
   first.pushed_until = 12;
   all->push_back({first});
 
-  all->push_back({ReplicateAck{.shard = 7, .stream = 9, .item = 12, .committed = 3, .since = 4}});
+  all->push_back({ReplicateAck{.shard = 7, .stream = 9, .entry = 12, .committed = 3, .since = 4}});
   all->push_back({ReplicaReady{.epoch = 3, .shard = kShardsMax - 1}});
   for (const bool handover : {false, true}) {
     all->push_back({LinkReport{

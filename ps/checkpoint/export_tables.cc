@@ -60,7 +60,7 @@ class DenseExport final : public ExportTable {
   }
 
  private:
-  struct Place {
+  struct Values {
     const std::string* file = nullptr;
     std::uint64_t at = 0;
   };
@@ -76,7 +76,7 @@ class DenseExport final : public ExportTable {
   const TableSpec spec_;
   const std::uint64_t block_bytes_;
   const InitialValues initial_;
-  absl::flat_hash_map<std::uint64_t, Place> blocks_;
+  absl::flat_hash_map<std::uint64_t, Values> blocks_;
 };
 
 class RowsExport final : public ExportTable {

@@ -34,7 +34,7 @@ struct ShardContent {
   // The checkpoint's base, which these pieces are to be loaded on top of; empty: this is all.
   std::string base;
   // Each worker's, as of the clock.
-  std::vector<proto::WorkerWindow> windows;
+  std::vector<proto::ClientSession> sessions;
   std::vector<Table> tables;  // by id
 };
 

@@ -58,12 +58,12 @@ absl::Status TakeSpecs(const Manifest& manifest, ShardContent* content) {
   return absl::OkStatus();
 }
 
-absl::Status CheckWindows(const ShardContent& content) {
-  for (const proto::WorkerWindow& window : content.windows) {
-    if (window.rank >= proto::kWorkersMax || window.admitted > proto::kCountMax ||
-        window.admitted_held > proto::kCountMax) {
-      return Wrong("it has a worker ", window.rank, " with ", window.admitted, " and ",
-                   window.admitted_held, " pushes");
+absl::Status CheckSessions(const ShardContent& content) {
+  for (const proto::ClientSession& session : content.sessions) {
+    if (session.rank >= proto::kWorkersMax || session.admitted > proto::kCountMax ||
+        session.admitted_held > proto::kCountMax) {
+      return Wrong("it has a worker ", session.rank, " with ", session.admitted, " and ",
+                   session.admitted_held, " pushes");
     }
   }
   return absl::OkStatus();
@@ -195,7 +195,7 @@ absl::StatusOr<ShardContent> Read(runtime::FileSystem* files, const std::string&
   LEEWAY_ASSIGN_OR_RETURN(ShardContent content, FromMetadata(reader->header().metadata));
   LEEWAY_RETURN_IF_ERROR(CheckPlace(content, manifest, entry.shard));
   LEEWAY_RETURN_IF_ERROR(TakeSpecs(manifest, &content));
-  LEEWAY_RETURN_IF_ERROR(CheckWindows(content));
+  LEEWAY_RETURN_IF_ERROR(CheckSessions(content));
   LEEWAY_RETURN_IF_ERROR(ReadPieces(reader.get(), &content, progress));
   if (reader->checksum() != entry.checksum) {
     return Wrong("it has the checksum ", checkpoint::ChecksumText(reader->checksum()),

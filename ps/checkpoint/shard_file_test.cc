@@ -73,16 +73,16 @@ TEST_F(ShardFileTest, IncrementalOnesAddUp) {
   EXPECT_LT(2 * added->bytes(), full->bytes());
 }
 
-TEST_F(ShardFileTest, WindowsAndClockComeBack) {
+TEST_F(ShardFileTest, SessionsAndClockComeBack) {
   TestModel model(3);
   Save(&model, 4);
   const auto manifest = checkpoint::ReadManifest(&files_, SavedPath(4));
   const auto content = ReadShardFile(&files_, SavedPath(4), *manifest, 2, [](std::uint64_t) {});
   ASSERT_TRUE(content.ok()) << content.status();
   EXPECT_EQ(content->clock, 40u);
-  ASSERT_EQ(content->windows.size(), 1u);
-  EXPECT_EQ(content->windows[0],
-            (proto::WorkerWindow{.rank = 2, .incarnation = ~0ull, .admitted_held = 2}));
+  ASSERT_EQ(content->sessions.size(), 1u);
+  EXPECT_EQ(content->sessions[0],
+            (proto::ClientSession{.rank = 2, .incarnation = ~0ull, .admitted_held = 2}));
 }
 
 // As another program would: by the layout's description alone.

@@ -17,17 +17,17 @@ using checkpoint::Members;
 constexpr char kKey[] = "leeway";
 constexpr int kDepthMax = 4;
 
-absl::StatusOr<proto::WorkerWindow> WindowFrom(const Json& json) {
+absl::StatusOr<proto::ClientSession> SessionFrom(const Json& json) {
   Members members(json, "a worker");
-  proto::WorkerWindow window;
-  window.rank = members.Number32("rank");
-  window.incarnation = members.Number("incarnation");
-  window.clock = members.Number("clock");
-  window.since = members.Number("since");
-  window.admitted = members.Number("admitted");
-  window.admitted_held = members.Number("admitted_held");
+  proto::ClientSession session;
+  session.rank = members.Number32("rank");
+  session.incarnation = members.Number("incarnation");
+  session.clock = members.Number("clock");
+  session.since = members.Number("since");
+  session.admitted = members.Number("admitted");
+  session.admitted_held = members.Number("admitted_held");
   LEEWAY_RETURN_IF_ERROR(members.End());
-  return window;
+  return session;
 }
 
 absl::StatusOr<ShardContent::Table> TableFrom(const Json& json) {
@@ -43,14 +43,14 @@ absl::StatusOr<ShardContent::Table> TableFrom(const Json& json) {
 }  // namespace
 
 std::map<std::string, std::string> ToMetadata(const ShardContent& content) {
-  Json windows = Json::array(), tables = Json::array();
-  for (const proto::WorkerWindow& window : content.windows) {
-    windows.push_back({{"rank", window.rank},
-                       {"incarnation", window.incarnation},
-                       {"clock", window.clock},
-                       {"since", window.since},
-                       {"admitted", window.admitted},
-                       {"admitted_held", window.admitted_held}});
+  Json sessions = Json::array(), tables = Json::array();
+  for (const proto::ClientSession& session : content.sessions) {
+    sessions.push_back({{"rank", session.rank},
+                        {"incarnation", session.incarnation},
+                        {"clock", session.clock},
+                        {"since", session.since},
+                        {"admitted", session.admitted},
+                        {"admitted_held", session.admitted_held}});
   }
   for (const ShardContent::Table& table : content.tables) {
     tables.push_back({{"id", table.id}, {"state_slots", table.state_slots}});
@@ -62,7 +62,7 @@ std::map<std::string, std::string> ToMetadata(const ShardContent& content) {
                      {"block_bytes", content.block_bytes},
                      {"clock", content.clock},
                      {"base", content.base},
-                     {"windows", std::move(windows)},
+                     {"windows", std::move(sessions)},
                      {"tables", std::move(tables)}};
   return {{kKey, json.dump()}};
 }
@@ -82,15 +82,15 @@ absl::StatusOr<ShardContent> FromMetadata(const std::map<std::string, std::strin
   content.block_bytes = members.Number("block_bytes");
   content.clock = members.Number("clock");
   content.base = members.Text("base");
-  const Json& windows = members.Of("windows");
+  const Json& sessions = members.Of("windows");
   const Json& tables = members.Of("tables");
   LEEWAY_RETURN_IF_ERROR(members.End());
-  if (!windows.is_array() || !tables.is_array()) {
-    return absl::InvalidArgumentError("the metadata have no windows or no tables");
+  if (!sessions.is_array() || !tables.is_array()) {
+    return absl::InvalidArgumentError("the metadata have no sessions or no tables");
   }
-  for (const Json& one : windows) {
-    LEEWAY_ASSIGN_OR_RETURN(proto::WorkerWindow window, WindowFrom(one));
-    content.windows.push_back(window);
+  for (const Json& one : sessions) {
+    LEEWAY_ASSIGN_OR_RETURN(proto::ClientSession session, SessionFrom(one));
+    content.sessions.push_back(session);
   }
   for (const Json& one : tables) {
     LEEWAY_ASSIGN_OR_RETURN(ShardContent::Table table, TableFrom(one));

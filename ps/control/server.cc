@@ -148,7 +148,7 @@ void Server::Bind(std::uint32_t index) {
         .tell_scheduler = [this](proto::AnyMessage message) { TellScheduler(std::move(message)); },
         .scheduler_moved = [this](const proto::SchedulerMoved& moved) { LookElsewhere(moved); },
         .give_up = [this](const absl::Status& why) { GiveUp(why); },
-        .hold_up_lines = hold_up_lines_});
+        .straggler_lines = straggler_lines_});
     absl::StatusOr<std::string> endpoint =
         ListenWithin(setup_.config, setup_.factory->AnyAddress(BindHost(setup_.config)),
                      [&](const std::string& address) { return seat.thread->Listen(address); });

@@ -94,7 +94,7 @@ class Server final : private node::Membership::Listener {
   const Setup setup_;
   const std::uint64_t incarnation_;
   TableMemory table_memory_;  // before the threads whose tables it counts
-  const std::shared_ptr<HoldUpLines> hold_up_lines_ = std::make_shared<HoldUpLines>();
+  const std::shared_ptr<StragglerLines> straggler_lines_ = std::make_shared<StragglerLines>();
   std::unique_ptr<runtime::LoopRunner> control_;
   std::vector<Seat> seats_;
 

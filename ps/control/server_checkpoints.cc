@@ -26,7 +26,7 @@ constexpr std::uint64_t kSpareBytes = 128 << 20;
 constexpr std::uint64_t kFirstPart = 4;
 constexpr std::uint64_t kFirstBytesMax = 1 << 30;
 
-std::uint64_t SpareBytes(const SpareMemory& spare) {
+std::uint64_t SpareBytes(const BlockPool& spare) {
   if (spare.copies_known()) return kSpareBytes;
   return std::clamp(spare.in_use_bytes() / kFirstPart, kSpareBytes, kFirstBytesMax);
 }
@@ -79,7 +79,7 @@ void ServerCheckpoints::On(const proto::CheckpointPrepare& prepare) {
   auto found = std::make_shared<Found>();
   setup_.on_every_thread(
       [found](DataThread* thread, std::uint32_t) {
-        SpareMemory* const spare = thread->spare_memory();
+        BlockPool* const spare = thread->block_pool();
         spare->Reserve(SpareBytes(*spare));
         const std::lock_guard lock(found->mutex);
         found->refillers.push_back(spare->refiller());
@@ -93,7 +93,7 @@ void ServerCheckpoints::On(const proto::CheckpointPrepare& prepare) {
 // Before anything is frozen: from then on workers wait for it.
 void ServerCheckpoints::MakeReady(std::uint64_t checkpoint) {
   writer()->Post([this, checkpoint, refillers = refillers_] {
-    for (const SpareMemory::Refiller& refiller : refillers) {
+    for (const BlockPool::Refiller& refiller : refillers) {
       refiller.Refill(std::numeric_limits<std::uint64_t>::max());
     }
     setup_.loop->Post([this, checkpoint] { SayNewestClock(checkpoint); });
@@ -154,7 +154,7 @@ void ServerCheckpoints::Begin(const std::shared_ptr<Save>& save) {
   auto begun = std::make_shared<Begun>();
   setup_.on_every_thread(
       [save, done, begun](DataThread* thread, std::uint32_t) {
-        thread->spare_memory()->BeginCopies();
+        thread->block_pool()->BeginCopies();
         const absl::StatusOr<std::uint32_t> shards = thread->BeginCuts(save->order, done);
         const std::lock_guard lock(begun->mutex);
         begun->result.Update(shards.status());
@@ -174,7 +174,7 @@ void ServerCheckpoints::Write(const std::shared_ptr<Save>& save,
   if (save->given_up) return;
   auto file = WriteFrozen(setup_.host->files(), save->order, std::move(frozen));
   // What the threads have used up meanwhile, as far as it has not come back.
-  for (const SpareMemory::Refiller& refiller : save->refillers) refiller.Refill(kRefillBytes);
+  for (const BlockPool::Refiller& refiller : save->refillers) refiller.Refill(kRefillBytes);
   setup_.loop->Post(
       [this, save, file = std::move(file)]() mutable { OnWritten(save, std::move(file)); });
 }
@@ -209,10 +209,9 @@ void ServerCheckpoints::ReportIfOver(const std::shared_ptr<Save>& save) {
 void ServerCheckpoints::LetGoOfSpare() {
   setup_.on_every_thread(
       [writer = writer()](DataThread* thread, std::uint32_t) {
-        thread->spare_memory()->EndCopies();
-        auto surplus =
-            std::make_shared<SpareMemory::Surplus>(thread->spare_memory()->TakeSurplus());
-        if (!surplus->empty()) writer->Post([surplus] { surplus->clear(); });
+        thread->block_pool()->EndCopies();
+        auto excess = std::make_shared<BlockPool::Excess>(thread->block_pool()->TakeExcess());
+        if (!excess->empty()) writer->Post([excess] { excess->clear(); });
       },
       [] {});
 }

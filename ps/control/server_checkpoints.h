@@ -42,7 +42,7 @@ class ServerCheckpoints {
   void On(const proto::RestoreShards& restore);
 
  private:
-  using Refillers = std::vector<SpareMemory::Refiller>;
+  using Refillers = std::vector<BlockPool::Refiller>;
 
   // One checkpoint. Its own loop and the writer's have a share in it.
   struct Save {

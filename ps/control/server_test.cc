@@ -221,7 +221,7 @@ TEST_F(ServerTest, ServesFromJoiningToTheEnd) {
     proto::ClockTick tick{.worker = 0, .incarnation = 33, .epoch = 1, .clock = 1};
     for (const auto& [shard, sequence] : sequences) {
       if (map.owners[shard].thread == thread)
-        tick.marks.push_back({.sequence = sequence, .shard = shard, .held = true});
+        tick.watermarks.push_back({.sequence = sequence, .shard = shard, .held = true});
     }
     worker.Send(threads[thread], tick);
   }

@@ -31,8 +31,8 @@ std::uint64_t ReceiveTokenFor(const proto::Reply& reply, const van::Message& out
 DataThread::DataThread(const Setup& setup)
     : setup_(setup),
       log_(setup.loop),
-      hold_up_lines_(setup.hold_up_lines != nullptr ? setup.hold_up_lines
-                                                    : std::make_shared<HoldUpLines>()),
+      straggler_lines_(setup.straggler_lines != nullptr ? setup.straggler_lines
+                                                        : std::make_shared<StragglerLines>()),
       map_(std::make_shared<const proto::ClusterMap>()),
       links_(setup.config.failure_timeout),
       replies_(
@@ -270,8 +270,8 @@ void DataThread::Dispatch(van::PeerId peer, const van::Identity& sender, proto::
     OnRequest(sender, {peer, std::move(*request), std::move(payload)});
   } else if (auto* tick = std::get_if<proto::ClockTick>(any)) {
     OnTick(peer, sender, std::move(*tick));
-  } else if (auto* item = std::get_if<proto::Replicate>(any)) {
-    OnReplicate(peer, sender, std::move(*item), std::move(payload));
+  } else if (auto* entry = std::get_if<proto::Replicate>(any)) {
+    OnReplicate(peer, sender, std::move(*entry), std::move(payload));
   } else if (auto* ack = std::get_if<proto::ReplicateAck>(any)) {
     OnReplicateAck(peer, sender, *ack);
   } else if (auto* enter = std::get_if<proto::EnterClock>(any)) {

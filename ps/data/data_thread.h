@@ -55,7 +55,7 @@ class DataThread final : private van::Handler, private ReplicaHost {
     // This server is of no more use, and others should take its place. Optional.
     std::function<void(const absl::Status&)> give_up;
     // Of all data threads of the server. Optional.
-    std::shared_ptr<HoldUpLines> hold_up_lines = {};
+    std::shared_ptr<StragglerLines> straggler_lines = {};
   };
 
   explicit DataThread(const Setup& setup);
@@ -94,7 +94,7 @@ class DataThread final : private van::Handler, private ReplicaHost {
   absl::StatusOr<std::uint32_t> BeginCuts(const CutOrder& order, const ShardCut::Done& done);
   void AbandonCuts(const absl::Status& why);
   // For the copies of what changes while a checkpoint is written.
-  SpareMemory* spare_memory() { return &context_.spare; }
+  BlockPool* block_pool() { return &context_.spare; }
 
   std::uint32_t num_shards() const { return context_.num_shards; }
   // That have a replica here.
@@ -187,7 +187,7 @@ class DataThread final : private van::Handler, private ReplicaHost {
 
   const Setup setup_;
   runtime::LogLimiter log_;
-  const std::shared_ptr<HoldUpLines> hold_up_lines_;
+  const std::shared_ptr<StragglerLines> straggler_lines_;
   Counters counters_;
   Rates rates_;
   std::uint64_t cluster_ = 0;

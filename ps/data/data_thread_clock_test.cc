@@ -14,7 +14,7 @@ using absl::StatusCode;
 using testing::Each;
 using testing::HasSubstr;
 
-TEST(Ticks, AreAcknowledgedOnceTheirMarksHaveBeenAdmitted) {
+TEST(Ticks, AreAcknowledgedOnceTheirWatermarksHaveBeenAdmitted) {
   Bench bench;
   const std::uint32_t table = bench.Install(AddTable("w", Consistency::Asp()));
   const proto::Request push = bench.DensePush(0, table, 0);
@@ -44,7 +44,7 @@ TEST(Ticks, AreCumulative) {
   EXPECT_EQ(bench.counters().clocks_closed, 2u);
 }
 
-TEST(Ticks, CountInAShardOnceItsOwnMarkIsReached) {
+TEST(Ticks, CountInAShardOnceItsOwnWatermarkIsReached) {
   Bench bench;
   const std::uint32_t table = bench.Install(AddTable("w", Consistency::Bsp()));
   EXPECT_TRUE(bench.PushNow(1, table, 0, 2, /*block=*/0).ok());
@@ -72,7 +72,7 @@ TEST(Ticks, ThatMakeNoSenseDropTheirSender) {
                                  .incarnation = 1001,
                                  .epoch = 1,
                                  .clock = 1,
-                                 .marks = {{.sequence = 1, .shard = 55}}});
+                                 .watermarks = {{.sequence = 1, .shard = 55}}});
   EXPECT_TRUE(bench.van().Dropped(bench.PeerOf(1)).has_value());
 }
 

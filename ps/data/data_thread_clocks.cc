@@ -22,11 +22,11 @@ void DataThread::OnTick(van::PeerId peer, const van::Identity& sender, proto::Cl
     return Violation(peer, absl::InvalidArgumentError(absl::StrCat(
                                "a tick of clock ", tick.clock, "; clocks are below ", kClockMax)));
   }
-  for (const proto::ShardMark& mark : tick.marks) {
-    const Replica* replica = FindReplica(mark.shard);
+  for (const proto::ShardWatermark& watermark : tick.watermarks) {
+    const Replica* replica = FindReplica(watermark.shard);
     if (replica != nullptr && replica->is_head()) continue;
     return Violation(peer, absl::InvalidArgumentError(
-                               absl::StrCat("a tick with a mark of shard ", mark.shard,
+                               absl::StrCat("a tick with a watermark of shard ", watermark.shard,
                                             ", which does not belong to this server thread")));
   }
   if (tick.clock >= (*worker)->tick_clock) {
@@ -37,17 +37,18 @@ void DataThread::OnTick(van::PeerId peer, const van::Identity& sender, proto::Cl
   AcknowledgeTickIfDue(*worker);
 }
 
-// Every shard hears of it, with its own marks where it has any.
+// Every shard hears of it, with its own watermarks where it has any.
 void DataThread::TellShards(const WorkerRecord& worker, proto::ClockTick* tick) {
-  std::vector<proto::ShardMark>& marks = tick->marks;
-  std::sort(marks.begin(), marks.end(), [](const proto::ShardMark& a, const proto::ShardMark& b) {
-    return std::tie(a.shard, a.sequence) < std::tie(b.shard, b.sequence);
-  });
-  auto mark = marks.begin();
+  std::vector<proto::ShardWatermark>& watermarks = tick->watermarks;
+  std::sort(watermarks.begin(), watermarks.end(),
+            [](const proto::ShardWatermark& a, const proto::ShardWatermark& b) {
+              return std::tie(a.shard, a.sequence) < std::tie(b.shard, b.sequence);
+            });
+  auto watermark = watermarks.begin();
   for (auto& [id, replica] : replicas_) {
-    Shard::Marks here;
-    for (; mark != marks.end() && mark->shard == id; ++mark) {
-      here.by_class[mark->held ? kHeld : kAtOnce] = mark->sequence;
+    Shard::Watermarks here;
+    for (; watermark != watermarks.end() && watermark->shard == id; ++watermark) {
+      here.by_class[watermark->held ? kHeld : kAtOnce] = watermark->sequence;
     }
     if (!replica->leads()) continue;
     replica->shard().TakeTick(worker.entry.rank, worker.entry.incarnation, tick->clock, tick->since,

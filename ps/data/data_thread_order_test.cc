@@ -195,9 +195,9 @@ TEST(Identity, PretendersAreDropped) {
     EXPECT_TRUE(bench.TakeFrom(peer).empty());
   }
   const van::PeerId peer = bench.ConnectAs({Role::kWorker, 11, 1001, Bench::kCluster, 0});
-  proto::Request borrowed = pull;
-  borrowed.id.incarnation = 1001;  // its own, with worker 0's rank
-  bench.SendFrom(peer, borrowed);
+  proto::Request imported = pull;
+  imported.id.incarnation = 1001;  // its own, with worker 0's rank
+  bench.SendFrom(peer, imported);
   EXPECT_THAT(bench.van().Dropped(peer)->message(), HasSubstr("in the name of worker 0"));
   EXPECT_EQ(bench.counters().violations, 6u);
 }

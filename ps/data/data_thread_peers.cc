@@ -91,8 +91,8 @@ void DataThread::OnReplicate(van::PeerId peer, const van::Identity& sender, prot
   if (!server.ok() || replica == nullptr) return;
   replica_heard_ = setup_.loop->Now();
   const bool ready = replica->ready();
-  KeepApart(&payload);
-  replica->OnItem(*server, peer, {std::move(header), std::move(payload)});
+  EnsureOwned(&payload);
+  replica->OnEntry(*server, peer, {std::move(header), std::move(payload)});
   if (!ready && replica->ready()) SayReady(*replica);
   SayTakenIfSo();
 }
@@ -107,8 +107,8 @@ void DataThread::OnReplicateAck(van::PeerId peer, const van::Identity& sender,
   if (it == replicas_.end()) {
     if (ack.stream != 0) return;
     // A new head asks for a shard that has been handed over, or has never been here.
-    proto::Replicate nothing{.shard = ack.shard, .epoch = map_->epoch, .stream = 0, .item = 1};
-    nothing.kind = proto::ReplicaItem::kHandoverEnd;
+    proto::Replicate nothing{.shard = ack.shard, .epoch = map_->epoch, .stream = 0, .entry = 1};
+    nothing.kind = proto::LogEntryKind::kHandoverEnd;
     const proto::Chain chain = proto::ChainOf(*map_, ack.shard);
     if (chain.members.empty() || chain.members[0].server_rank != server->place.server_rank) return;
     return SendBack(peer, nothing);
@@ -197,12 +197,12 @@ std::vector<const Replica*> DataThread::AllReplicas() const {
 void DataThread::SayWhoHoldsUpWhom() {
   if (context_.held.bytes == 0) return;  // no pull waits
   const absl::Time now = setup_.loop->Now();
-  const std::vector<HoldUp> hold_ups = FindHoldUps(AllReplicas());
+  const std::vector<Straggler> stragglers = FindStragglers(AllReplicas());
   const auto longest =
-      std::min_element(hold_ups.begin(), hold_ups.end(),
-                       [](const HoldUp& a, const HoldUp& b) { return a.since < b.since; });
-  if (longest == hold_ups.end() || now - longest->since < kHoldUpLoggedAfter) return;
-  if (!hold_up_lines_->Take(now)) return;
+      std::min_element(stragglers.begin(), stragglers.end(),
+                       [](const Straggler& a, const Straggler& b) { return a.since < b.since; });
+  if (longest == stragglers.end() || now - longest->since < kStragglerLoggedAfter) return;
+  if (!straggler_lines_->Take(now)) return;
   runtime::LogWarning(Describe(*longest, context_.tables.Find(longest->table)->spec().name, now));
 }
 

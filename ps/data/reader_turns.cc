@@ -25,7 +25,7 @@ absl::Status ReaderTurns::Check(const Inbound& inbound) const {
 
 void ReaderTurns::Add(Inbound inbound) {
   const van::PeerId peer = inbound.peer;
-  KeepApart(&inbound.payload);
+  EnsureOwned(&inbound.payload);
   Queue& queue = queues_[peer];
   ++requests_;
   bytes_ += inbound.bytes();

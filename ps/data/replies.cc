@@ -76,7 +76,7 @@ void Replies::Add(van::PeerId peer, proto::Reply reply, Payload payload, bool re
   }
   queue.ids.insert(id);
   Charge(queue, waiting.bytes + kWaitingBytes);
-  queue.waiting.emplace(Place{waiting.reply.priority, next_order_++}, std::move(waiting));
+  queue.waiting.emplace(QueuePosition{waiting.reply.priority, next_order_++}, std::move(waiting));
 }
 
 void Replies::SendWithoutValues(van::PeerId peer, proto::Reply reply) {

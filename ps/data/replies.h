@@ -86,16 +86,16 @@ class Replies {
     std::uint64_t bytes = 0;  // of the payload
   };
   // The highest priority first; within it, as they came.
-  struct Place {
+  struct QueuePosition {
     std::int32_t priority = 0;
     std::uint64_t order = 0;
-    friend bool operator<(const Place& a, const Place& b) {
+    friend bool operator<(const QueuePosition& a, const QueuePosition& b) {
       return a.priority != b.priority ? a.priority > b.priority : a.order < b.order;
     }
   };
   struct Queue {
-    van::Ahead ahead;
-    std::map<Place, Waiting> waiting;
+    van::SendPacer ahead;
+    std::map<QueuePosition, Waiting> waiting;
     std::set<std::pair<std::uint32_t, std::uint64_t>> ids;  // waiting: shard, sequence
     std::uint64_t bytes = 0;  // that they take; of a reader those handed over, too
     bool reader = false;

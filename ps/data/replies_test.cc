@@ -105,7 +105,7 @@ TEST_F(RepliesTest, WhatCarriesNothingGoesAtOnce) {
 TEST_F(RepliesTest, SmallOnesAreCountedTogether) {
   for (std::uint64_t i = 1; i <= 1000; ++i) Add(kOne, i, 0, 8 << 10);
   const std::vector<std::uint64_t> sent = Sequences();
-  EXPECT_LE(sent.size() * (8 << 10), van::Ahead::kBytesMin + (128 << 10));
+  EXPECT_LE(sent.size() * (8 << 10), van::SendPacer::kBytesMin + (128 << 10));
   Add(kOne, 2000, 1, 8 << 10);
   for (std::size_t i = 0; i < sent.size(); ++i) {
     if (sent_[i].done != nullptr) Done(i);

@@ -88,16 +88,17 @@ Json StalenessOf(const StalenessCounts& staleness) {
 Json WaitsOf(const StatusView& view) {
   constexpr std::size_t kWorkersShown = 16;
   Json waits = Json::array();
-  for (const HoldUp& hold_up : FindHoldUps(view.replicas)) {
+  for (const Straggler& straggler : FindStragglers(view.replicas)) {
     Json behind = Json::array();
-    for (std::size_t i = 0; i < hold_up.behind.size() && i < kWorkersShown; ++i) {
-      behind.push_back({{"worker", hold_up.behind[i].rank}, {"clock", hold_up.behind[i].clock}});
+    for (std::size_t i = 0; i < straggler.behind.size() && i < kWorkersShown; ++i) {
+      behind.push_back(
+          {{"worker", straggler.behind[i].rank}, {"clock", straggler.behind[i].clock}});
     }
-    waits.push_back({{"table", hold_up.table},
-                     {"pulls", hold_up.pulls},
-                     {"clock", hold_up.clock},
-                     {"for_ms", MillisecondsSince(hold_up.since, view)},
-                     {"workers_behind", hold_up.behind.size()},
+    waits.push_back({{"table", straggler.table},
+                     {"pulls", straggler.pulls},
+                     {"clock", straggler.clock},
+                     {"for_ms", MillisecondsSince(straggler.since, view)},
+                     {"workers_behind", straggler.behind.size()},
                      {"behind", std::move(behind)}});
   }
   return waits;
@@ -158,7 +159,7 @@ Json ClocksOf(const std::vector<const Replica*>& replicas) {
   std::map<std::uint32_t, std::uint64_t> slowest;
   for (const Replica* replica : replicas) {
     if (!replica->leads()) continue;
-    for (const Progress::WorkerClock& worker : replica->shard().progress().Living()) {
+    for (const WorkerClocks::WorkerClock& worker : replica->shard().progress().Living()) {
       auto [it, is_new] = slowest.try_emplace(worker.rank, worker.clock);
       if (!is_new) it->second = std::min(it->second, worker.clock);
     }
@@ -182,7 +183,7 @@ Json ReplicationOf(const StatusView& view) {
           {"pushes_followed", view.counters->pushes_followed}};
 }
 
-std::size_t HeldPullsOf(const std::vector<const Replica*>& replicas) {
+std::size_t PendingPullsOf(const std::vector<const Replica*>& replicas) {
   std::size_t held = 0;
   for (const Replica* replica : replicas) held += replica->shard().held().size();
   return held;
@@ -204,7 +205,7 @@ std::string StatusJson(const StatusView& view) {
                        {"map_version", view.map->version},
                        {"slowest_clock", SlowestOf(view.replicas)},
                        {"workers", ClocksOf(view.replicas)},
-                       {"held_pulls", HeldPullsOf(view.replicas)},
+                       {"pending_pulls", PendingPullsOf(view.replicas)},
                        {"held_bytes", view.context->held.bytes},
                        {"server_table_bytes", MemoryOf(view, &TableMemory::bytes)},
                        {"server_table_bytes_max", MemoryOf(view, &TableMemory::bytes_max)},

@@ -9,39 +9,39 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "ps/consistency/progress.h"
+#include "ps/consistency/worker_clocks.h"
 #include "ps/replication/replica.h"
 
 namespace leeway::ps {
 
 // Pulls that have waited so long are logged.
-inline constexpr absl::Duration kHoldUpLoggedAfter = absl::Seconds(5);
+inline constexpr absl::Duration kStragglerLoggedAfter = absl::Seconds(5);
 // Not before so long after the last time, by all data threads of a server together.
-inline constexpr absl::Duration kHoldUpLogInterval = absl::Minutes(1);
+inline constexpr absl::Duration kStragglerLogInterval = absl::Minutes(1);
 
 // Of one table.
-struct HoldUp {
+struct Straggler {
   std::uint32_t table = 0;
   std::uint64_t pulls = 0;  // that wait
   // Of the one that has waited longest: since when, for which clock, and for whom (slowest first).
   absl::Time since = absl::InfiniteFuture();
   std::uint64_t clock = 0;
-  std::vector<Progress::WorkerClock> behind;
+  std::vector<WorkerClocks::WorkerClock> behind;
 };
 
 // By table. Takes time in proportion to the pulls that wait.
-std::vector<HoldUp> FindHoldUps(const std::vector<const Replica*>& replicas);
+std::vector<Straggler> FindStragglers(const std::vector<const Replica*>& replicas);
 
 // "12 pulls of table w have waited for clock 43 for 34.5s: worker 2 is at clock 41".
-std::string Describe(const HoldUp& hold_up, const std::string& table, absl::Time now);
+std::string Describe(const Straggler& straggler, const std::string& table, absl::Time now);
 
 // When the next line about it is due. Shared by the data threads of a server: any thread.
-class HoldUpLines {
+class StragglerLines {
  public:
   bool Take(absl::Time now) {
     const std::lock_guard lock(mutex_);
     if (now < next_) return false;
-    next_ = now + kHoldUpLogInterval;
+    next_ = now + kStragglerLogInterval;
     return true;
   }
 

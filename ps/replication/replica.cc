@@ -18,16 +18,16 @@ Replica::~Replica() {
   ForgetWaiting();
 }
 
-// ---- what the shard does (Journal) ----
+// ---- what the shard does (ShardEffects) ----
 
 bool Replica::has_follower() const {
-  return downstream_ != nullptr && !handing_over_ && !fill_waits_;
+  return successor_ != nullptr && !handing_over_ && !fill_waits_;
 }
 
-void Replica::Log(Item item) {
-  if (gating_) uncommitted_.Append(item);
-  const bool complete = item.header.kind != proto::ReplicaItem::kUpdate;
-  downstream_->Append(std::move(item));
+void Replica::Log(LogEntry entry) {
+  if (gating_) uncommitted_.Append(entry);
+  const bool complete = entry.header.kind != proto::LogEntryKind::kUpdate;
+  successor_->Append(std::move(entry));
   if (complete) Pump();  // not between the updates and their Close: a fill might end there
 }
 
@@ -163,10 +163,9 @@ absl::Status Replica::Overdue(const Waiting& waiting, absl::Time now) const {
     return absl::FormatDuration(absl::Trunc(time, absl::Milliseconds(1)));
   };
   const std::string who =
-      downstream_ == nullptr
-          ? "its next replica"
-          : absl::StrCat("server ", downstream_->peer().place.server_rank, ", last heard ",
-                         rounded(now - follower_heard_), " ago");
+      successor_ == nullptr ? "its next replica"
+                            : absl::StrCat("server ", successor_->peer().place.server_rank,
+                                           ", last heard ", rounded(now - follower_heard_), " ago");
   const std::string waited =
       absl::StrCat("waiting for ", who, ", to have what is in shard ", shard_.id(),
                    " as well; waited ", rounded(now - waiting.since));
@@ -205,7 +204,7 @@ absl::Status Replica::CanTake(const proto::Request& request) const {
       !runtime::Planted<"log-limit-ignored">()) {
     return absl::UnavailableError(
         absl::StrCat("this server thread keeps ", context_->log.bytes, " bytes that server ",
-                     downstream_->peer().place.server_rank,
+                     successor_->peer().place.server_rank,
                      " has not acknowledged, more than LEEWAY_REPLICATION_LOG_BYTES"));
   }
   return absl::OkStatus();
@@ -227,7 +226,7 @@ void Replica::OnCommitted() {
   }
   UpdateStable();
   if (leads_ && confirm_at_ > shard_.index()) context_->host->ConfirmSoon(shard_.id());
-  if (upstream_.has_value()) context_->host->AcknowledgeSoon(shard_.id());
+  if (predecessor_.has_value()) context_->host->AcknowledgeSoon(shard_.id());
 }
 
 void Replica::UpdateStable() {
@@ -250,92 +249,92 @@ void Replica::UpdateStable() {
 
 // ---- from the one before ----
 
-void Replica::OnItem(const Peer& sender, van::PeerId connection, Item item) {
-  const proto::Replicate& header = item.header;
-  bool mine = upstream_.has_value() && upstream_->peer.server() == sender.server();
-  if (runtime::Planted<"item-of-anybody">()) {
-    if (!mine) inbox_.Forget();
-    if (!mine) upstream_ = Upstream{.peer = sender};
+void Replica::OnEntry(const Peer& sender, van::PeerId connection, LogEntry entry) {
+  const proto::Replicate& header = entry.header;
+  bool mine = predecessor_.has_value() && predecessor_->peer.server() == sender.server();
+  if (runtime::Planted<"entry-of-anybody">()) {
+    if (!mine) receiver_.Forget();
+    if (!mine) predecessor_ = Predecessor{.peer = sender};
     mine = true;
   }
-  const bool late = header.epoch < (mine ? upstream_->since : 0);
-  if (!mine || (late && !runtime::Planted<"item-of-earlier-epoch">())) {
+  const bool late = header.epoch < (mine ? predecessor_->since : 0);
+  if (!mine || (late && !runtime::Planted<"entry-of-earlier-epoch">())) {
     if (!mine) stray_ = Stray{sender.server(), connection, header.stream};
     // One that has stepped down sends that until it is heard; but an answer to one who has nothing
     // to hand over would be another question.
-    if (leads_ && header.kind == proto::ReplicaItem::kHandoverEnd && header.stream != 0 &&
+    if (leads_ && header.kind == proto::LogEntryKind::kHandoverEnd && header.stream != 0 &&
         !runtime::Planted<"late-handover-end-unanswered">()) {
       context_->host->SendBack(
-          connection,
-          proto::ReplicateAck{.shard = shard_.id(), .stream = header.stream, .item = header.item});
+          connection, proto::ReplicateAck{
+                          .shard = shard_.id(), .stream = header.stream, .entry = header.entry});
     }
     return;
   }
-  upstream_->connection = connection;
+  predecessor_->connection = connection;
   const bool of_handover =
-      header.kind == proto::ReplicaItem::kHeld || header.kind == proto::ReplicaItem::kHandoverEnd;
+      header.kind == proto::LogEntryKind::kHeld || header.kind == proto::LogEntryKind::kHandoverEnd;
   // The old head has heard of the handover first. It is asked for it when the map is here.
   if (of_handover && !leads_ && !awaited_.has_value() &&
       !runtime::Planted<"handover-before-map">()) {
     return;
   }
   if (header.stream == 0) {
-    if (!awaited_.has_value() || header.kind != proto::ReplicaItem::kHandoverEnd) return;
+    if (!awaited_.has_value() || header.kind != proto::LogEntryKind::kHandoverEnd) return;
     handed_.clear();
     return EndHandover();
   }
   const std::uint64_t stream = header.stream;
-  const std::uint64_t number = header.item;
-  switch (inbox_.Judge(stream, number)) {
-    case Inbox::Verdict::kOld:
+  const std::uint64_t number = header.entry;
+  switch (receiver_.Judge(stream, number)) {
+    case ReplicationReceiver::Verdict::kOld:
       return;
-    case Inbox::Verdict::kUnknown:
+    case ReplicationReceiver::Verdict::kUnknown:
       if (runtime::Planted<"unknown-stream-unanswered">()) return;
       context_->host->SendBack(
-          connection,
-          proto::ReplicateAck{.shard = shard_.id(), .stream = stream, .since = upstream_->since});
+          connection, proto::ReplicateAck{
+                          .shard = shard_.id(), .stream = stream, .since = predecessor_->since});
       return;
-    case Inbox::Verdict::kSeen:
-    case Inbox::Verdict::kGap:
+    case ReplicationReceiver::Verdict::kSeen:
+    case ReplicationReceiver::Verdict::kGap:
       break;
-    case Inbox::Verdict::kNext:
+    case ReplicationReceiver::Verdict::kNext:
       // A stream that begins anew begins with whole entries.
-      if (stream != inbox_.stream() && !runtime::Planted<"updates-of-old-stream">())
+      if (stream != receiver_.stream() && !runtime::Planted<"updates-of-old-stream">())
         updates_.clear();
-      if (absl::Status taken = TakeItem(std::move(item)); !taken.ok()) {
+      if (absl::Status taken = TakeStreamed(std::move(entry)); !taken.ok()) {
         runtime::LogWarning("shard ", shard_.id(), ": what server ", sender.place.server_rank,
                             " sent is not taken: ", taken.message());
         return;  // it will be sent again
       }
-      inbox_.Take(stream, number);
+      receiver_.Take(stream, number);
   }
   context_->host->AcknowledgeSoon(shard_.id());
 }
 
-absl::Status Replica::TakeItem(Item item) {
-  using Kind = proto::ReplicaItem;
-  switch (item.header.kind) {
+absl::Status Replica::TakeStreamed(LogEntry entry) {
+  using Kind = proto::LogEntryKind;
+  switch (entry.header.kind) {
     case Kind::kFillBegin:
       if (role_ != Role::kFilling) return absl::FailedPreconditionError("nothing is to be filled");
-      shard_.BeginFill(item);
+      shard_.BeginFill(entry);
       fill_begun_ = true;
       filled_ = broken_ = false;
       return absl::OkStatus();
     case Kind::kFillPiece:
       if (!fill_begun_ && !runtime::Planted<"piece-without-begin">())
         return absl::FailedPreconditionError("a piece of a fill without its begin");
-      return shard_.LoadPiece(item);
+      return shard_.LoadPiece(entry);
     case Kind::kFillEnd:
       filled_ = fill_begun_ || runtime::Planted<"fill-end-without-begin">();
       return absl::OkStatus();
     case Kind::kHeld:
     case Kind::kHandoverEnd:
-      if (awaited_.has_value()) handed_.push_back(item);
-      if (item.header.kind == Kind::kHandoverEnd && awaited_.has_value()) EndHandover();
+      if (awaited_.has_value()) handed_.push_back(entry);
+      if (entry.header.kind == Kind::kHandoverEnd && awaited_.has_value()) EndHandover();
       return absl::OkStatus();
     case Kind::kUpdate:
-      if (item.header.index == shard_.index() + 1 || runtime::Planted<"update-out-of-turn">())
-        updates_.push_back(std::move(item));
+      if (entry.header.index == shard_.index() + 1 || runtime::Planted<"update-out-of-turn">())
+        updates_.push_back(std::move(entry));
       return absl::OkStatus();
     case Kind::kPush:
     case Kind::kClose:
@@ -343,13 +342,13 @@ absl::Status Replica::TakeItem(Item item) {
     case Kind::kVersion:
     case Kind::kRefusal:
     case Kind::kConfirm:
-      return TakeEntry(std::move(item));
+      return TakeEntry(std::move(entry));
   }
-  return absl::InvalidArgumentError("an unknown kind of item");
+  return absl::InvalidArgumentError("an unknown kind of entry");
 }
 
-absl::Status Replica::TakeEntry(Item item) {
-  const std::uint64_t index = item.header.index;
+absl::Status Replica::TakeEntry(LogEntry entry) {
+  const std::uint64_t index = entry.header.index;
   if (role_ == Role::kFilling && !fill_begun_ && !runtime::Planted<"entry-before-fill">()) {
     return absl::FailedPreconditionError("an entry of the log before the fill");
   }
@@ -359,8 +358,8 @@ absl::Status Replica::TakeEntry(Item item) {
     return absl::InternalError(
         absl::StrCat("entry ", index, " of the log cannot follow entry ", shard_.index()));
   }
-  const std::vector<Item> updates = std::exchange(updates_, {});
-  if (absl::Status followed = shard_.Follow(updates, item); !followed.ok()) {
+  const std::vector<LogEntry> updates = std::exchange(updates_, {});
+  if (absl::Status followed = shard_.Follow(updates, entry); !followed.ok()) {
     if (absl::IsFailedPrecondition(followed)) {
       updates_ = updates;  // nothing has changed: it will be tried again
     } else {
@@ -373,73 +372,75 @@ absl::Status Replica::TakeEntry(Item item) {
   }
   if (has_follower()) {
     if (!runtime::Planted<"updates-not-passed-on">()) {
-      for (const Item& update : updates) Log(update);
+      for (const LogEntry& update : updates) Log(update);
     }
-    if (!runtime::Planted<"log-not-passed-on">()) Log(std::move(item));
+    if (!runtime::Planted<"log-not-passed-on">()) Log(std::move(entry));
   }
   if (!gating_) OnCommitted();
   return absl::OkStatus();
 }
 
-// The upstream stays for now: it may not have heard that its last item has arrived.
+// The predecessor stays for now: it may not have heard that its last entry has arrived.
 void Replica::EndHandover() {
   awaited_.reset();
   TakeLead();
 }
 
-// The connection that the items came over may have broken since. The one before may have nothing to
-// send that would make another: all items taken, and it waits for this word of what is committed.
+// The connection that the entries came over may have broken since. The one before may have nothing
+// to send that would make another: all entries taken, and it waits for this word of what is
+// committed.
 void Replica::Acknowledge() {
-  if (!upstream_.has_value() || inbox_.stream() == 0) return;
+  if (!predecessor_.has_value() || receiver_.stream() == 0) return;
   const proto::ReplicateAck ack{
       .shard = shard_.id(),
-      .stream = inbox_.stream(),
-      .item = inbox_.received(),
+      .stream = receiver_.stream(),
+      .entry = receiver_.received(),
       .committed = runtime::Planted<"received-told-as-committed">() ? shard_.index() : committed()};
-  if (upstream_->connection != 0) {
-    context_->host->SendBack(upstream_->connection, ack);
+  if (predecessor_->connection != 0) {
+    context_->host->SendBack(predecessor_->connection, ack);
   } else if (!runtime::Planted<"acknowledges-only-there">()) {
-    context_->host->SendTo(upstream_->peer, ack, {});
+    context_->host->SendTo(predecessor_->peer, ack, {});
   }
 }
 
 // ---- from the one behind ----
 
 void Replica::OnAck(const Peer& sender, van::PeerId connection, const proto::ReplicateAck& ack) {
-  const bool mine = downstream_ != nullptr && downstream_->peer().server() == sender.server();
+  const bool mine = successor_ != nullptr && successor_->peer().server() == sender.server();
   if (mine) follower_heard_ = context_->shards->loop->Now();
   if (ack.stream == 0) {  // a new head asks for the handover
     if (mine && handing_over_) {
-      if (!runtime::Planted<"handover-rewind-forgotten">()) downstream_->outbox().Rewind();
+      if (!runtime::Planted<"handover-rewind-forgotten">()) successor_->sender().Rewind();
       Pump();
     } else if (!runtime::Planted<"nothing-to-hand-over-unsaid">() && !leads_ && !members_.empty() &&
                members_.front().server() == sender.server()) {
-      proto::Replicate nothing{.shard = shard_.id(), .epoch = epoch_, .stream = 0, .item = 1};
-      nothing.kind = proto::ReplicaItem::kHandoverEnd;
+      proto::Replicate nothing{.shard = shard_.id(), .epoch = epoch_, .stream = 0, .entry = 1};
+      nothing.kind = proto::LogEntryKind::kHandoverEnd;
       context_->host->SendBack(connection, nothing);
     }
     return;
   }
   if (!mine) return;
-  if (ack.stream != downstream_->outbox().stream() && !runtime::Planted<"ack-of-other-stream">())
+  if (ack.stream != successor_->sender().stream() && !runtime::Planted<"ack-of-other-stream">())
     return;
   // It has had others before it since this stream began, and forgotten what it had of it. That it
   // has not seen the beginning does not say so: it may have seen it since.
-  if (ack.item == 0 &&
-      (ack.since > downstream_since_ || runtime::Planted<"late-word-restarts-stream">()) &&
-      downstream_->outbox().acked() > 0 && !handing_over_ &&
+  if (ack.entry == 0 &&
+      (ack.since > successor_since_ || runtime::Planted<"late-word-restarts-stream">()) &&
+      successor_->sender().acked() > 0 && !handing_over_ &&
       !runtime::Planted<"restart-of-follower-ignored">()) {
-    BeginDownstream(Peer(downstream_->peer()), to_filling_);
+    BeginSuccessor(Peer(successor_->peer()), to_filling_);
     return Pump();
   }
   const absl::Time now = context_->shards->loop->Now();
-  if (downstream_->outbox().TakeAck(ack.item, ack.committed, now) == Outbox::Outcome::kProgress) {
+  if (successor_->sender().TakeAck(ack.entry, ack.committed, now) ==
+      ReplicationSender::Outcome::kProgress) {
     link_good_ = now;
   }
-  if (handing_over_ && downstream_->CaughtUp() && downstream_->outbox().all_acked()) {
+  if (handing_over_ && successor_->CaughtUp() && successor_->sender().all_acked()) {
     handing_over_ = false;
-    EndDownstream();
-    return LookDownstream();
+    EndSuccessor();
+    return CheckSuccessor();
   }
   if (const std::uint64_t committed = runtime::Planted<"commit-beyond-log">()
                                           ? ack.committed
@@ -454,12 +455,12 @@ void Replica::OnAck(const Peer& sender, van::PeerId connection, const proto::Rep
 // ---- sending ----
 
 void Replica::Pump() {
-  if (downstream_ == nullptr || fill_waits_) return;
-  const Peer to = downstream_->peer();
-  downstream_->Pump(context_->shards->loop->Now(), [this, &to](Item* item) {
-    item->header.shard = shard_.id();
-    item->header.epoch = epoch_;
-    return context_->host->SendTo(to, item->header, item->payload);
+  if (successor_ == nullptr || fill_waits_) return;
+  const Peer to = successor_->peer();
+  successor_->Pump(context_->shards->loop->Now(), [this, &to](LogEntry* entry) {
+    entry->header.shard = shard_.id();
+    entry->header.epoch = epoch_;
+    return context_->host->SendTo(to, entry->header, entry->payload);
   });
   if (due() != absl::InfiniteFuture()) context_->host->ResendAt(due());
   EndFillIfDue();
@@ -468,19 +469,19 @@ void Replica::Pump() {
 void Replica::ResendIfDue(absl::Time now) {
   RefuseOverdue(now);
   if (runtime::Planted<"resend-off">()) return;
-  if (downstream_ != nullptr && downstream_->outbox().RewindIfDue(now)) Pump();
+  if (successor_ != nullptr && successor_->sender().RewindIfDue(now)) Pump();
 }
 
 absl::Time Replica::due() const {
-  return downstream_ == nullptr ? first_deadline_
-                                : std::min(first_deadline_, downstream_->outbox().due());
+  return successor_ == nullptr ? first_deadline_
+                               : std::min(first_deadline_, successor_->sender().due());
 }
 
 void Replica::OnLinkUp(const proto::ShardOwner& place) {
   if (awaited_.has_value() && awaited_->place == place) Nudge();
-  if (downstream_ == nullptr || !(downstream_->peer().place == place)) return;
+  if (successor_ == nullptr || !(successor_->peer().place == place)) return;
   if (runtime::Planted<"link-up-unnoticed">()) return;
-  downstream_->outbox().Rewind();
+  successor_->sender().Rewind();
   BeginFillIfDue();
   Pump();
 }
@@ -494,7 +495,8 @@ void Replica::OnPeerDown(van::PeerId connection) {
     if (lost) Release(waiting);
     return lost;
   });
-  if (upstream_.has_value() && upstream_->connection == connection) upstream_->connection = 0;
+  if (predecessor_.has_value() && predecessor_->connection == connection)
+    predecessor_->connection = 0;
   if (stray_.has_value() && stray_->connection == connection) stray_.reset();
 }
 

@@ -17,8 +17,8 @@
 
 #include "absl/status/status.h"
 #include "proto/messages/chain.h"
-#include "ps/replication/log/log.h"
 #include "ps/replication/log/replication_receiver.h"
+#include "ps/replication/log/shard_effects.h"
 #include "ps/replication/log/uncommitted.h"
 #include "ps/replication/successor.h"
 #include "ps/shard/shard.h"
@@ -65,7 +65,7 @@ struct ReplicaContext {
   ReplicaHost* host = nullptr;
   ShardContext* shards = nullptr;
   proto::ShardOwner place;
-  Outbox::Limits limits;
+  ReplicationSender::Limits limits;
   runtime::ByteBudget log;  // entries that are not on every replica yet
   runtime::ByteBudget readers{.bytes_max = kReadersWaitingBytesMax};  // answers to them
   std::uint32_t replication = 1;   // members that a chain should have
@@ -78,7 +78,7 @@ struct ReplicaContext {
   absl::Time lease_until = absl::InfiniteFuture();
 };
 
-class Replica final : private Journal {
+class Replica final : private ShardEffects {
  public:
   Replica(std::uint32_t shard, ReplicaContext* context);
   ~Replica() override;
@@ -109,7 +109,7 @@ class Replica final : private Journal {
   void WhenCommitted(std::function<void()> then);
 
   // ---- what other servers say ----
-  void OnItem(const Peer& sender, van::PeerId connection, Item item);
+  void OnEntry(const Peer& sender, van::PeerId connection, LogEntry entry);
   void OnAck(const Peer& sender, van::PeerId connection, const proto::ReplicateAck& ack);
   void Acknowledge();
   // Logs what proves that this replica leads still, if answers wait for it.
@@ -130,12 +130,12 @@ class Replica final : private Journal {
 
  private:
   enum class Role { kNone, kHead, kFollower, kFilling };
-  struct Upstream {
+  struct Predecessor {
     Peer peer;
     std::uint64_t since = 0;  // the epoch in which it became that
     van::PeerId connection = 0;
   };
-  // An item that came from one who was not upstream then.
+  // An entry that came from one who was not predecessor then.
   struct Stray {
     std::pair<std::uint32_t, std::uint64_t> sender;
     van::PeerId connection = 0;
@@ -152,9 +152,9 @@ class Replica final : private Journal {
     std::function<void()> then;      // instead of an answer
   };
 
-  // Journal.
+  // ShardEffects.
   bool has_follower() const override;
-  void Log(Item item) override;
+  void Log(LogEntry entry) override;
   bool provisional() const override;
   void Answer(van::PeerId peer, proto::Reply reply, Payload payload, absl::Time deadline) override;
   absl::Status AnswerReader(van::PeerId peer, proto::Reply reply, Payload payload,
@@ -174,10 +174,10 @@ class Replica final : private Journal {
   void RefuseMembership();
   void StepDown();
   void TakeLead();
-  void LookUpstream();
-  void LookDownstream();
-  void BeginDownstream(const Peer& peer, bool to_filling);
-  void EndDownstream();
+  void CheckPredecessor();
+  void CheckSuccessor();
+  void BeginSuccessor(const Peer& peer, bool to_filling);
+  void EndSuccessor();
   void SetGating(bool gating);
   void BeginFillIfDue();
   void EndFillIfDue();
@@ -185,8 +185,8 @@ class Replica final : private Journal {
 
   void EndHandover();
 
-  absl::Status TakeItem(Item item);
-  absl::Status TakeEntry(Item item);
+  absl::Status TakeStreamed(LogEntry entry);
+  absl::Status TakeEntry(LogEntry entry);
   void OnCommitted();
 
   ReplicaContext* const context_;
@@ -199,27 +199,27 @@ class Replica final : private Journal {
   bool was_replica_ = false;  // before it became the head
 
   // Towards the head.
-  std::optional<Upstream> upstream_;
-  Inbox inbox_;
-  std::vector<Item> updates_;  // of the Close that is to come
+  std::optional<Predecessor> predecessor_;
+  ReplicationReceiver receiver_;
+  std::vector<LogEntry> updates_;  // of the Close that is to come
   bool fill_begun_ = false;
   bool filled_ = false;
   bool broken_ = false;  // could not apply an entry: of no use until it is filled anew
   std::optional<Stray> stray_;
   std::optional<Peer> awaited_;      // the old head that hands over
   std::uint64_t awaited_since_ = 0;  // the epoch
-  std::vector<Item> handed_;         // of its handover
+  std::vector<LogEntry> handed_;     // of its handover
 
   // Towards the tail.
-  std::unique_ptr<Downstream> downstream_;
-  std::uint64_t downstream_since_ = 0;  // the epoch in which its stream began
-  bool to_filling_ = false;             // it is one that is being filled
-  bool fill_waits_ = false;             // its fill has not begun yet
-  bool filling_ = false;                // its fill is under way
-  bool gating_ = false;                 // nothing is committed that it does not have
-  std::uint64_t committed_ = 0;         // while gating
+  std::unique_ptr<Successor> successor_;
+  std::uint64_t successor_since_ = 0;  // the epoch in which its stream began
+  bool to_filling_ = false;            // it is one that is being filled
+  bool fill_waits_ = false;            // its fill has not begun yet
+  bool filling_ = false;               // its fill is under way
+  bool gating_ = false;                // nothing is committed that it does not have
+  std::uint64_t committed_ = 0;        // while gating
   Uncommitted uncommitted_;
-  bool handing_over_ = false;  // downstream is the new head
+  bool handing_over_ = false;  // successor is the new head
 
   std::deque<Waiting> waiting_;
   absl::Time first_deadline_ = absl::InfiniteFuture();  // of those, or earlier

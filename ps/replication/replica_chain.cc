@@ -65,13 +65,13 @@ void Replica::TakeMap(const proto::ClusterMap& map) {
       !runtime::Planted<"handover-of-the-dead-awaited">()) {
     awaited_.reset();
   }
-  LookUpstream();
-  LookDownstream();
+  CheckPredecessor();
+  CheckSuccessor();
   if (role_ == Role::kHead && !leads_ && !awaited_.has_value()) TakeLead();
   if (!changed) return;
   // What was sent before may have come to one who did not know yet from whom to take it.
-  if (downstream_ != nullptr && !runtime::Planted<"map-change-without-rewind">())
-    downstream_->outbox().Rewind();
+  if (successor_ != nullptr && !runtime::Planted<"map-change-without-rewind">())
+    successor_->sender().Rewind();
   Pump();
   Nudge();
 }
@@ -112,14 +112,14 @@ void Replica::StepDown() {
   leads_ = false;
   if (!runtime::Planted<"answers-wait-on-after-step-down">()) ForgetWaiting();
   closings_.clear();
-  std::vector<Item> rest =
+  std::vector<LogEntry> rest =
       shard_.StepDown(absl::AbortedError(absl::StrCat("epoch ", epoch_, " has begun")));
   if (members_.empty()) return;
   const Peer& head = members_.front();
-  if (downstream_ == nullptr || !(downstream_->peer() == head)) {
-    BeginDownstream(head, /*to_filling=*/false);
+  if (successor_ == nullptr || !(successor_->peer() == head)) {
+    BeginSuccessor(head, /*to_filling=*/false);
   }
-  for (Item& item : rest) downstream_->Append(std::move(item));
+  for (LogEntry& entry : rest) successor_->Append(std::move(entry));
   handing_over_ = true;
   SetGating(false);
 }
@@ -133,13 +133,13 @@ void Replica::OnLeadNow(const proto::LeadNow& lead) {
   if (lead.epoch < awaited_since_ && !runtime::Planted<"lead-now-of-another-handover">())
     return;  // of another handover
   awaited_.reset();
-  LookUpstream();
+  CheckPredecessor();
   TakeLead();
 }
 
 // ---- neighbours ----
 
-void Replica::LookUpstream() {
+void Replica::CheckPredecessor() {
   std::optional<Peer> wanted = awaited_;
   if (role_ == Role::kFilling) {
     wanted = members_.empty() ? std::nullopt : std::optional(members_.back());
@@ -148,15 +148,15 @@ void Replica::LookUpstream() {
       return peer.place == context_->place;
     }));
   }
-  if (upstream_.has_value() && wanted == upstream_->peer) return;
-  if (!upstream_.has_value() && !wanted.has_value()) return;
-  upstream_.reset();
-  if (!runtime::Planted<"inbox-kept-for-new-upstream">()) inbox_.Forget();
-  if (!runtime::Planted<"updates-kept-for-new-upstream">()) updates_.clear();
-  if (!runtime::Planted<"handed-kept-for-new-upstream">()) handed_.clear();
-  if (!runtime::Planted<"filled-kept-for-new-upstream">()) fill_begun_ = filled_ = false;
+  if (predecessor_.has_value() && wanted == predecessor_->peer) return;
+  if (!predecessor_.has_value() && !wanted.has_value()) return;
+  predecessor_.reset();
+  if (!runtime::Planted<"receiver-kept-for-new-predecessor">()) receiver_.Forget();
+  if (!runtime::Planted<"updates-kept-for-new-predecessor">()) updates_.clear();
+  if (!runtime::Planted<"handed-kept-for-new-predecessor">()) handed_.clear();
+  if (!runtime::Planted<"filled-kept-for-new-predecessor">()) fill_begun_ = filled_ = false;
   if (!wanted.has_value()) return;
-  upstream_ = Upstream{.peer = *wanted, .since = epoch_};
+  predecessor_ = Predecessor{.peer = *wanted, .since = epoch_};
   if (stray_.has_value() && stray_->sender == wanted->server()) {
     context_->host->SendBack(
         stray_->connection,
@@ -165,11 +165,11 @@ void Replica::LookUpstream() {
   stray_.reset();
 }
 
-void Replica::LookDownstream() {
+void Replica::CheckSuccessor() {
   if (handing_over_) {
-    if (!members_.empty() && downstream_->peer() == members_.front()) return;
+    if (!members_.empty() && successor_->peer() == members_.front()) return;
     handing_over_ = false;  // it is head no more: nobody waits for that
-    EndDownstream();
+    EndSuccessor();
   }
   std::optional<Peer> wanted;
   bool to_filling = false;
@@ -181,55 +181,55 @@ void Replica::LookDownstream() {
     if (!to_filling) wanted = *std::next(here);
     if (to_filling && !fillings_.empty()) wanted = fillings_.front();
   }
-  if (downstream_ != nullptr && wanted == downstream_->peer() && (to_filling_ || !to_filling)) {
+  if (successor_ != nullptr && wanted == successor_->peer() && (to_filling_ || !to_filling)) {
     if (to_filling_ && !to_filling) SetGating(true);
     to_filling_ = to_filling;
     return;
   }
   if (!wanted.has_value()) {
-    EndDownstream();
+    EndSuccessor();
     SetGating(false);
   } else {
-    BeginDownstream(*wanted, to_filling);
+    BeginSuccessor(*wanted, to_filling);
   }
 }
 
-void Replica::BeginDownstream(const Peer& peer, bool to_filling) {
-  EndDownstream();
+void Replica::BeginSuccessor(const Peer& peer, bool to_filling) {
+  EndSuccessor();
   // Greater than any before it, of this start of the server.
   const std::uint64_t stream = (epoch_ << 24) + (++context_->streams & 0xffffff);
-  downstream_ = std::make_unique<Downstream>(peer, stream, context_->limits, &context_->log);
+  successor_ = std::make_unique<Successor>(peer, stream, context_->limits, &context_->log);
   follower_heard_ = link_good_ = context_->shards->loop->Now();
-  downstream_since_ = epoch_;
+  successor_since_ = epoch_;
   to_filling_ = fill_waits_ = to_filling;
   SetGating(!to_filling && !runtime::Planted<"new-follower-not-waited-for">());
   if (to_filling) return BeginFillIfDue();
   if (runtime::Planted<"uncommitted-not-sent-to-new-follower">()) return;
-  for (const Item& item : uncommitted_.items()) downstream_->Append(item);
+  for (const LogEntry& entry : uncommitted_.entries()) successor_->Append(entry);
 }
 
-void Replica::EndDownstream() {
+void Replica::EndSuccessor() {
   if (std::exchange(filling_, false) && !runtime::Planted<"fills-not-given-back">())
     --context_->fills;
   fill_waits_ = to_filling_ = false;
-  downstream_.reset();
+  successor_.reset();
 }
 
 // It waits for nothing of the one behind; or others are filled first.
 bool Replica::SendsNothing() const {
-  if (downstream_ == nullptr) return true;
+  if (successor_ == nullptr) return true;
   if (fill_waits_) return context_->fills >= kFillsAtOnce;
-  return downstream_->CaughtUp() && downstream_->outbox().all_acked();
+  return successor_->CaughtUp() && successor_->sender().all_acked();
 }
 
 std::optional<proto::LinkReport> Replica::LookAtLink(absl::Time now, absl::Duration patience) {
   if (SendsNothing()) link_good_ = now;
   if (now - link_good_ <= patience) return std::nullopt;
-  const auto on_its_way = static_cast<double>(downstream_->outbox().in_flight_bytes());
+  const auto on_its_way = static_cast<double>(successor_->sender().in_flight_bytes());
   if (now - link_good_ <= patience + absl::Seconds(on_its_way / kSlowestLink)) return std::nullopt;
   return proto::LinkReport{.epoch = epoch_,
                            .shard = shard_.id(),
-                           .server = downstream_->peer().place.server_rank,
+                           .server = successor_->peer().place.server_rank,
                            .handover = handing_over_};
 }
 
@@ -247,25 +247,25 @@ void Replica::SetGating(bool gating) {
 // it.
 void Replica::BeginFillIfDue() {
   if (!fill_waits_ || context_->fills >= kFillsAtOnce) return;
-  if (!context_->host->Reaches(downstream_->peer())) return;
+  if (!context_->host->Reaches(successor_->peer())) return;
   fill_waits_ = false;
   filling_ = true;
   ++context_->fills;
-  downstream_->Fill(shard_.FillBegin(), shard_.Freeze());
+  successor_->Fill(shard_.FillBegin(), shard_.Freeze());
   Pump();
 }
 
 // From here on the new replica counts: nothing is committed that it does not have. What has been
 // committed before, it is sent before the end of the fill.
 void Replica::EndFillIfDue() {
-  if (!filling_ || !downstream_->CaughtUp()) return;
+  if (!filling_ || !successor_->CaughtUp()) return;
   if (shard_.HoldsFirmly() && !runtime::Planted<"fill-ends-with-firm-pushes">()) return;
   filling_ = false;
   --context_->fills;
-  Item end;
-  end.header.kind = proto::ReplicaItem::kFillEnd;
+  LogEntry end;
+  end.header.kind = proto::LogEntryKind::kFillEnd;
   end.header.index = shard_.index();
-  downstream_->Append(std::move(end));
+  successor_->Append(std::move(end));
   if (!runtime::Planted<"fill-not-waited-for">()) SetGating(true);
   Pump();
 }

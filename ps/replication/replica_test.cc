@@ -11,7 +11,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
-using Kind = proto::ReplicaItem;
+using Kind = proto::LogEntryKind;
 
 // ---- one that follows ----
 
@@ -27,7 +27,7 @@ TEST_F(Follower, TakesTheLogInTurn) {
   EXPECT_EQ(Value(), 11);
 }
 
-TEST_F(Follower, TakesNoItemTwice) {
+TEST_F(Follower, TakesNoEntryTwice) {
   Say(0, 100, 1, Entry(1, 1));
   Say(0, 100, 1, Entry(1, 1));
   EXPECT_EQ(Value(), 1);
@@ -80,7 +80,7 @@ TEST_F(Follower, AsksForTheBeginningOfAStreamThatItHasNotSeen) {
   EXPECT_EQ(index(), 0u);
   ASSERT_EQ(back_.size(), 1u);
   EXPECT_EQ(back_[0].stream, 100u);
-  EXPECT_EQ(back_[0].item, 0u);
+  EXPECT_EQ(back_[0].entry, 0u);
   EXPECT_EQ(back_[0].since, epoch());
 }
 
@@ -118,7 +118,7 @@ TEST_F(Follower, JudgesTheStreamsOfANewPredecessorByThemselves) {
 }
 
 // The one before may have nothing to send that would make another.
-TEST_F(Follower, SaysWhatIsCommittedWhereTheConnectionOfItemsIsGone) {
+TEST_F(Follower, SaysWhatIsCommittedWhereTheConnectionOfEntriesIsGone) {
   Say(0, 100, 1, Entry(1, 1));
   replica().OnPeerDown(kConnection);
   replica().Acknowledge();
@@ -127,14 +127,14 @@ TEST_F(Follower, SaysWhatIsCommittedWhereTheConnectionOfItemsIsGone) {
 }
 
 TEST_F(Follower, KnowsWhichClocksHaveClosed) {
-  Item close = Of(Kind::kClose, 1);
+  LogEntry close = Of(Kind::kClose, 1);
   close.header.clock = 3;
   Say(0, 100, 1, close);
   EXPECT_EQ(replica().shard().closed(), 4u);
 }
 
 TEST_F(Follower, AppliesNothingOfAnEntryThatHasATableItDoesNotKnowYet) {
-  Item unknown = Update(1, 10);
+  LogEntry unknown = Update(1, 10);
   unknown.header.table = kBspTable + 1;
   Say(0, 100, 1, Update(1, 1));
   Say(0, 100, 2, unknown);
@@ -178,7 +178,7 @@ TEST_F(Filling, TakesNoPiecesBeforeItsBeginning) {
 }
 
 TEST_F(Filling, KnowsWhichClocksHaveClosed) {
-  Item begin = Of(Kind::kFillBegin, 5);
+  LogEntry begin = Of(Kind::kFillBegin, 5);
   begin.header.clock = 7;
   Say(0, 100, 1, begin);
   EXPECT_EQ(replica().shard().closed(), 7u);
@@ -352,9 +352,9 @@ TEST_F(Head, CountsAFillNoLongerThanItLasts) {
 TEST_F(Head, KnowsThatAClockIsStableThoughLaterEntriesAreUnderWay) {
   replica().shard().SetWorker({.node = 20, .rank = 0, .incarnation = kWorker});
   PushAs(1, 5, kBspTable);
-  Shard::Marks marks;
-  marks.by_class[kHeld] = 1;
-  replica().shard().TakeTick(0, kWorker, 1, 0, marks);
+  Shard::Watermarks watermarks;
+  watermarks.by_class[kHeld] = 1;
+  replica().shard().TakeTick(0, kWorker, 1, 0, watermarks);
   replica().UpdateStable();
   ASSERT_TRUE(Push(1).ok());
   EXPECT_THAT(SentTo(2), ElementsAre(1, 1, 2));
@@ -374,7 +374,7 @@ TEST_F(Head, TakesPushesWithTheNumbersThatAnotherShardOfACheckpointHas) {
   ShardContent content;
   content.num_shards = 2;
   content.shard = 1;
-  content.windows = {{.rank = 0, .incarnation = kWorker, .admitted = 5}};
+  content.sessions = {{.rank = 0, .incarnation = kWorker, .admitted = 5}};
   ASSERT_TRUE(replica().shard().Restore(content).ok());
   PushAs(1, 7);
   EXPECT_EQ(Value(), 7);
@@ -426,8 +426,8 @@ TEST_F(OldHead, SaysThatThereIsNothingMoreWhenAllWasTaken) {
   SentTo(2);
   Acknowledge(2, stream(), 3, 2);
   Acknowledge(2, 0, 0, 0);
-  ASSERT_EQ(items_back_.size(), 1u);
-  EXPECT_EQ(items_back_[0].kind, Kind::kHandoverEnd);
+  ASSERT_EQ(entries_back_.size(), 1u);
+  EXPECT_EQ(entries_back_[0].kind, Kind::kHandoverEnd);
 }
 
 TEST_F(OldHead, GivesUpItsPartOfACheckpoint) {
@@ -462,7 +462,7 @@ TEST_F(NewHead, ServesWhenTheOldOneHasHandedOver) {
 TEST_F(NewHead, IsHandedTheClocksOfWorkers) {
   replica().shard().SetWorker({.node = 20, .rank = 0, .incarnation = kWorker});
   TakeChain({1, 0});
-  Item end = Of(Kind::kHandoverEnd);
+  LogEntry end = Of(Kind::kHandoverEnd);
   end.header.workers = {{.rank = 0, .incarnation = kWorker, .clock = 4}};
   Say(0, 100, 2, end);
   EXPECT_EQ(replica().shard().progress().ClockOf(0), 4u);
@@ -484,7 +484,7 @@ TEST_F(NewHead, AcknowledgesAnEndThatIsSentAgain) {
   back_.clear();
   Say(0, 100, 2, Of(Kind::kHandoverEnd));
   ASSERT_EQ(back_.size(), 1u);
-  EXPECT_EQ(back_[0].item, 2u);
+  EXPECT_EQ(back_[0].entry, 2u);
 }
 
 TEST_F(NewHead, TakesNoHandoverBeforeTheMapThatSaysSo) {

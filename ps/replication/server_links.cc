@@ -70,7 +70,7 @@ bool Links::OnPeerDown(van::PeerId connection) {
 std::optional<Peer> Links::ServerOf(const van::Identity& identity) const {
   if (identity.role != Role::kServer) return std::nullopt;
   for (const proto::ServerEntry& server : map_->servers) {
-    const bool alive = server.alive || runtime::Planted<"item-of-dead-server">();
+    const bool alive = server.alive || runtime::Planted<"entry-of-dead-server">();
     if (alive && server.node == identity.node && server.incarnation == identity.incarnation) {
       return Peer{.place = {.server_rank = server.rank}, .incarnation = server.incarnation};
     }

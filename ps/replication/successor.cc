@@ -7,43 +7,43 @@
 
 namespace leeway::ps {
 
-Downstream::~Downstream() {
-  for (const Item& item : backlog_) budget_->bytes -= item.bytes();
+Successor::~Successor() {
+  for (const LogEntry& entry : backlog_) budget_->bytes -= entry.bytes();
 }
 
-void Downstream::Fill(Item begin, std::vector<Item> pieces) {
-  outbox_.Append(std::move(begin));
+void Successor::Fill(LogEntry begin, std::vector<LogEntry> pieces) {
+  sender_.Append(std::move(begin));
   pieces_.assign(std::make_move_iterator(pieces.begin()), std::make_move_iterator(pieces.end()));
 }
 
-void Downstream::Append(Item item) {
+void Successor::Append(LogEntry entry) {
   if (pieces_.empty() && (backlog_.empty() || runtime::Planted<"backlog-overtaken">())) {
-    outbox_.Append(std::move(item));
+    sender_.Append(std::move(entry));
     return;
   }
-  budget_->bytes += item.bytes();
-  backlog_.push_back(std::move(item));
+  budget_->bytes += entry.bytes();
+  backlog_.push_back(std::move(entry));
 }
 
-void Downstream::Pump(absl::Time now, const std::function<bool(Item*)>& send) {
+void Successor::Pump(absl::Time now, const std::function<bool(LogEntry*)>& send) {
   for (;;) {
-    Item* next = outbox_.Next();
+    LogEntry* next = sender_.Next();
     if (next == nullptr) {
-      if (!outbox_.all_sent() || !Refill()) return;
+      if (!sender_.all_sent() || !Refill()) return;
       continue;
     }
     if (!send(next)) return;
-    outbox_.NoteSent(now);
+    sender_.NoteSent(now);
   }
 }
 
 // One at a time, so that what is still to come holds no more memory than it must.
-bool Downstream::Refill() {
+bool Successor::Refill() {
   const bool early = runtime::Planted<"backlog-before-pieces">() && !backlog_.empty();
-  std::deque<Item>& from = pieces_.empty() || early ? backlog_ : pieces_;
+  std::deque<LogEntry>& from = pieces_.empty() || early ? backlog_ : pieces_;
   if (from.empty()) return false;
   if (&from == &backlog_) budget_->bytes -= from.front().bytes();
-  outbox_.Append(std::move(from.front()));
+  sender_.Append(std::move(from.front()));
   from.pop_front();
   return true;
 }

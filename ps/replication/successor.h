@@ -28,37 +28,37 @@ struct Peer {
   }
 };
 
-class Downstream {
+class Successor {
  public:
   // `budget` is charged for what has to wait until a fill is over.
-  Downstream(const Peer& peer, std::uint64_t stream, const Outbox::Limits& limits,
-             runtime::ByteBudget* budget)
-      : peer_(peer), outbox_(stream, limits), budget_(budget) {}
-  ~Downstream();
-  Downstream(const Downstream&) = delete;
-  Downstream& operator=(const Downstream&) = delete;
+  Successor(const Peer& peer, std::uint64_t stream, const ReplicationSender::Limits& limits,
+            runtime::ByteBudget* budget)
+      : peer_(peer), sender_(stream, limits), budget_(budget) {}
+  ~Successor();
+  Successor(const Successor&) = delete;
+  Successor& operator=(const Successor&) = delete;
 
   // A fill: the pieces go out as the window allows, and what is appended meanwhile after them.
-  void Fill(Item begin, std::vector<Item> pieces);
-  void Append(Item item);
+  void Fill(LogEntry begin, std::vector<LogEntry> pieces);
+  void Append(LogEntry entry);
 
   // Sends what may be sent; `send` returns false where the connection takes nothing now.
-  void Pump(absl::Time now, const std::function<bool(Item*)>& send);
+  void Pump(absl::Time now, const std::function<bool(LogEntry*)>& send);
 
   const Peer& peer() const { return peer_; }
-  Outbox& outbox() { return outbox_; }
-  const Outbox& outbox() const { return outbox_; }
+  ReplicationSender& sender() { return sender_; }
+  const ReplicationSender& sender() const { return sender_; }
   // Nothing is left that has not been sent.
-  bool CaughtUp() const { return pieces_.empty() && backlog_.empty() && outbox_.all_sent(); }
+  bool CaughtUp() const { return pieces_.empty() && backlog_.empty() && sender_.all_sent(); }
 
  private:
   bool Refill();
 
   const Peer peer_;
-  Outbox outbox_;
+  ReplicationSender sender_;
   runtime::ByteBudget* const budget_;
-  std::deque<Item> pieces_;
-  std::deque<Item> backlog_;  // appended while there were pieces
+  std::deque<LogEntry> pieces_;
+  std::deque<LogEntry> backlog_;  // appended while there were pieces
 };
 
 }  // namespace leeway::ps

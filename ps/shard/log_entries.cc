@@ -11,145 +11,145 @@ double RateOf(const proto::Replicate& header) {
   return header.has_learning_rate ? header.learning_rate : std::numeric_limits<double>::quiet_NaN();
 }
 
-Item ItemFor(proto::ReplicaItem kind, const Table& table) {
-  Item item;
-  item.header.kind = kind;
-  item.header.table = table.id();
-  item.header.table_kind = table.spec().kind;
-  item.header.dtype = table.spec().dtype;
-  return item;
+LogEntry EntryFor(proto::LogEntryKind kind, const Table& table) {
+  LogEntry entry;
+  entry.header.kind = kind;
+  entry.header.table = table.id();
+  entry.header.table_kind = table.spec().kind;
+  entry.header.dtype = table.spec().dtype;
+  return entry;
 }
 
 // The payload of a push, an aggregate or a piece, as far as they are alike: keys, widths, values.
 template <class Rows>
-void PutRows(const Rows& rows, DType values, Item* item) {
-  item->header.block = rows.block;
-  item->header.keys = rows.keys.size() / sizeof(std::uint64_t);
-  item->header.elements = rows.values.size() / SizeOf(values);
-  if (item->header.table_kind != TableKind::kDense) item->payload.push_back(rows.keys);
-  if (item->header.table_kind == TableKind::kRagged) item->payload.push_back(rows.widths);
-  item->payload.push_back(rows.values);
+void PutRows(const Rows& rows, DType values, LogEntry* entry) {
+  entry->header.block = rows.block;
+  entry->header.keys = rows.keys.size() / sizeof(std::uint64_t);
+  entry->header.elements = rows.values.size() / SizeOf(values);
+  if (entry->header.table_kind != TableKind::kDense) entry->payload.push_back(rows.keys);
+  if (entry->header.table_kind == TableKind::kRagged) entry->payload.push_back(rows.widths);
+  entry->payload.push_back(rows.values);
 }
 
 template <class Rows>
-std::size_t TakeRows(const Item& item, Rows* rows) {
+std::size_t TakeRows(const LogEntry& entry, Rows* rows) {
   std::size_t next = 0;
-  rows->block = item.header.block;
-  if (item.header.table_kind != TableKind::kDense) rows->keys = item.payload[next++];
-  if (item.header.table_kind == TableKind::kRagged) rows->widths = item.payload[next++];
-  rows->values = item.payload[next++];
+  rows->block = entry.header.block;
+  if (entry.header.table_kind != TableKind::kDense) rows->keys = entry.payload[next++];
+  if (entry.header.table_kind == TableKind::kRagged) rows->widths = entry.payload[next++];
+  rows->values = entry.payload[next++];
   return next;
 }
 
-void PutRate(double rate, Item* item) {
-  item->header.has_learning_rate = !std::isnan(rate);
-  if (item->header.has_learning_rate) item->header.learning_rate = rate;
+void PutRate(double rate, LogEntry* entry) {
+  entry->header.has_learning_rate = !std::isnan(rate);
+  if (entry->header.has_learning_rate) entry->header.learning_rate = rate;
 }
 
 }  // namespace
 
-Item PushItem(const Inbound& inbound) {
+LogEntry PushEntry(const Inbound& inbound) {
   const proto::Request& request = inbound.request;
-  Item item;
-  item.header.kind = proto::ReplicaItem::kPush;
-  item.header.worker = request.id.worker;
-  item.header.incarnation = request.id.incarnation;
-  item.header.sequence = request.id.sequence;
-  item.header.table = request.table;
-  item.header.table_kind = request.kind;
-  item.header.dtype = request.dtype;
-  item.header.clock = request.clock;
-  item.header.block = request.block;
-  item.header.keys = request.keys;
-  item.header.has_learning_rate = request.has_learning_rate;
-  item.header.learning_rate = request.learning_rate;
-  item.header.elements = request.elements;
-  item.header.codec = request.codec;
-  item.payload = inbound.payload;
-  KeepApart(&item.payload);
-  return item;
+  LogEntry entry;
+  entry.header.kind = proto::LogEntryKind::kPush;
+  entry.header.worker = request.id.worker;
+  entry.header.incarnation = request.id.incarnation;
+  entry.header.sequence = request.id.sequence;
+  entry.header.table = request.table;
+  entry.header.table_kind = request.kind;
+  entry.header.dtype = request.dtype;
+  entry.header.clock = request.clock;
+  entry.header.block = request.block;
+  entry.header.keys = request.keys;
+  entry.header.has_learning_rate = request.has_learning_rate;
+  entry.header.learning_rate = request.learning_rate;
+  entry.header.elements = request.elements;
+  entry.header.codec = request.codec;
+  entry.payload = inbound.payload;
+  EnsureOwned(&entry.payload);
+  return entry;
 }
 
-Item UpdateItem(const Table& table, const AggregatedPush& aggregate, const VersionBy& by) {
-  Item item = ItemFor(proto::ReplicaItem::kUpdate, table);
-  PutRows(aggregate, ComputeDType(table.spec().dtype), &item);
-  PutRate(aggregate.learning_rate, &item);
-  item.header.codec = by.codec;
-  item.header.whole = by.whole;
-  return item;
+LogEntry UpdateEntry(const Table& table, const AggregatedPush& aggregate, const VersionBy& by) {
+  LogEntry entry = EntryFor(proto::LogEntryKind::kUpdate, table);
+  PutRows(aggregate, ComputeDType(table.spec().dtype), &entry);
+  PutRate(aggregate.learning_rate, &entry);
+  entry.header.codec = by.codec;
+  entry.header.whole = by.whole;
+  return entry;
 }
 
-Item HeldItem(const Table& table, std::uint64_t clock, const Contribution& contribution) {
-  Item item = ItemFor(proto::ReplicaItem::kHeld, table);
-  item.header.worker = contribution.rank;
-  item.header.incarnation = contribution.incarnation;
-  item.header.sequence = contribution.sequence;
-  item.header.clock = clock;
-  PutRows(contribution.push, table.spec().dtype, &item);
+LogEntry HeldEntry(const Table& table, std::uint64_t clock, const Contribution& contribution) {
+  LogEntry entry = EntryFor(proto::LogEntryKind::kHeld, table);
+  entry.header.worker = contribution.rank;
+  entry.header.incarnation = contribution.incarnation;
+  entry.header.sequence = contribution.sequence;
+  entry.header.clock = clock;
+  PutRows(contribution.push, table.spec().dtype, &entry);
   if (contribution.push.codec != 0) {
-    item.header.codec = contribution.push.codec;
-    item.header.elements = contribution.elements;
+    entry.header.codec = contribution.push.codec;
+    entry.header.elements = contribution.elements;
   }
-  PutRate(contribution.push.learning_rate, &item);
-  return item;
+  PutRate(contribution.push.learning_rate, &entry);
+  return entry;
 }
 
-Item PieceItem(const Table& table, const FrozenPiece& piece) {
-  Item item = ItemFor(proto::ReplicaItem::kFillPiece, table);
-  PutRows(piece, piece.dtype, &item);
-  item.header.state_slots = piece.state_slots;
-  item.header.version = piece.version;
-  item.payload.push_back(piece.state);
-  item.payload.push_back(piece.steps);
-  return item;
+LogEntry PieceEntry(const Table& table, const FrozenPiece& piece) {
+  LogEntry entry = EntryFor(proto::LogEntryKind::kFillPiece, table);
+  PutRows(piece, piece.dtype, &entry);
+  entry.header.state_slots = piece.state_slots;
+  entry.header.version = piece.version;
+  entry.payload.push_back(piece.state);
+  entry.payload.push_back(piece.steps);
+  return entry;
 }
 
-Item VersionItem(const Table& table, std::uint64_t block, const VersionBy& by) {
-  Item item;
-  item.header.kind = proto::ReplicaItem::kVersion;
-  item.header.table = table.id();
-  item.header.block = block;
-  item.header.codec = by.codec;
-  item.header.whole = by.whole;
-  return item;
+LogEntry VersionEntry(const Table& table, std::uint64_t block, const VersionBy& by) {
+  LogEntry entry;
+  entry.header.kind = proto::LogEntryKind::kVersion;
+  entry.header.table = table.id();
+  entry.header.block = block;
+  entry.header.codec = by.codec;
+  entry.header.whole = by.whole;
+  return entry;
 }
 
-Item RefusalItem(proto::Refusal refusal) {
-  Item item;
-  item.header.kind = proto::ReplicaItem::kRefusal;
-  item.header.refusals = {std::move(refusal)};
-  return item;
+LogEntry RefusalEntry(proto::Refusal refusal) {
+  LogEntry entry;
+  entry.header.kind = proto::LogEntryKind::kRefusal;
+  entry.header.refusals = {std::move(refusal)};
+  return entry;
 }
 
-VersionBy ToVersionBy(const Item& item) {
-  return {.codec = item.header.codec, .whole = item.header.whole};
+VersionBy ToVersionBy(const LogEntry& entry) {
+  return {.codec = entry.header.codec, .whole = entry.header.whole};
 }
 
-PushView ToPush(const Item& item) {
+PushView ToPush(const LogEntry& entry) {
   PushView push;
-  TakeRows(item, &push);
-  push.learning_rate = RateOf(item.header);
-  push.codec = item.header.codec;
+  TakeRows(entry, &push);
+  push.learning_rate = RateOf(entry.header);
+  push.codec = entry.header.codec;
   return push;
 }
 
-AggregatedPush ToAggregate(const Item& item) {
+AggregatedPush ToAggregate(const LogEntry& entry) {
   AggregatedPush aggregate;
-  TakeRows(item, &aggregate);
-  aggregate.learning_rate = RateOf(item.header);
+  TakeRows(entry, &aggregate);
+  aggregate.learning_rate = RateOf(entry.header);
   return aggregate;
 }
 
-FrozenPiece ToPiece(const Item& item) {
+FrozenPiece ToPiece(const LogEntry& entry) {
   FrozenPiece piece;
-  std::size_t next = TakeRows(item, &piece);
-  piece.kind = item.header.table_kind;
-  piece.dtype = item.header.dtype;
-  piece.elements = item.header.elements;
-  piece.state_slots = item.header.state_slots;
-  piece.version = item.header.version;
-  piece.state = item.payload[next++];
-  piece.steps = item.payload[next];
+  std::size_t next = TakeRows(entry, &piece);
+  piece.kind = entry.header.table_kind;
+  piece.dtype = entry.header.dtype;
+  piece.elements = entry.header.elements;
+  piece.state_slots = entry.header.state_slots;
+  piece.version = entry.header.version;
+  piece.state = entry.payload[next++];
+  piece.steps = entry.payload[next];
   return piece;
 }
 

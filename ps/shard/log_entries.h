@@ -1,4 +1,4 @@
-// Between what a shard works with and the items in which its replicas hear of it.
+// Between what a shard works with and the entries in which its replicas hear of it.
 #ifndef LEEWAY_PS_SHARD_LOG_ENTRIES_H_
 #define LEEWAY_PS_SHARD_LOG_ENTRIES_H_
 
@@ -11,23 +11,23 @@
 namespace leeway::ps {
 
 // A push that was applied at once.
-Item PushItem(const Inbound& inbound);
+LogEntry PushEntry(const Inbound& inbound);
 // The aggregate of what one clock brought to one target, and how workers are told of the result.
-Item UpdateItem(const Table& table, const AggregatedPush& aggregate, const VersionBy& by);
+LogEntry UpdateEntry(const Table& table, const AggregatedPush& aggregate, const VersionBy& by);
 // A push that is held for clock `clock`.
-Item HeldItem(const Table& table, std::uint64_t clock, const Contribution& contribution);
+LogEntry HeldEntry(const Table& table, std::uint64_t clock, const Contribution& contribution);
 // A version of a dense block is made for workers.
-Item VersionItem(const Table& table, std::uint64_t block, const VersionBy& by);
+LogEntry VersionEntry(const Table& table, std::uint64_t block, const VersionBy& by);
 // A push was refused.
-Item RefusalItem(proto::Refusal refusal);
-Item PieceItem(const Table& table, const FrozenPiece& piece);
+LogEntry RefusalEntry(proto::Refusal refusal);
+LogEntry PieceEntry(const Table& table, const FrozenPiece& piece);
 
-// The other way, of items of the kinds that the functions above make. Share the buffers.
-PushView ToPush(const Item& item);
-AggregatedPush ToAggregate(const Item& item);
-FrozenPiece ToPiece(const Item& item);
+// The other way, of entries of the kinds that the functions above make. Share the buffers.
+PushView ToPush(const LogEntry& entry);
+AggregatedPush ToAggregate(const LogEntry& entry);
+FrozenPiece ToPiece(const LogEntry& entry);
 // Of an update or a version: how workers are told of it.
-VersionBy ToVersionBy(const Item& item);
+VersionBy ToVersionBy(const LogEntry& entry);
 
 }  // namespace leeway::ps
 

@@ -6,12 +6,12 @@
 
 namespace leeway::ps {
 
-bool HeldPulls::IdLess::operator()(const proto::RequestId& a, const proto::RequestId& b) const {
+bool PendingPulls::IdLess::operator()(const proto::RequestId& a, const proto::RequestId& b) const {
   return std::tie(a.worker, a.shard, a.sequence, a.incarnation) <
          std::tie(b.worker, b.shard, b.sequence, b.incarnation);
 }
 
-void HeldPulls::Add(HeldPull pull) {
+void PendingPulls::Add(PendingPull pull) {
   const Key key{pull.needed, arrivals_++};
   bytes_ += pull.inbound.bytes();
   budget_->bytes += pull.inbound.bytes();
@@ -20,20 +20,20 @@ void HeldPulls::Add(HeldPull pull) {
   by_order_.emplace(key, std::move(pull));
 }
 
-bool HeldPulls::Redirect(const proto::RequestId& id, van::PeerId peer) {
+bool PendingPulls::Redirect(const proto::RequestId& id, van::PeerId peer) {
   auto it = by_id_.find(id);
   if (it == by_id_.end()) return false;
   by_order_.find(it->second)->second.inbound.peer = peer;
   return true;
 }
 
-std::optional<std::uint64_t> HeldPulls::FirstNeeded() const {
+std::optional<std::uint64_t> PendingPulls::FirstNeeded() const {
   if (by_order_.empty()) return std::nullopt;
   return by_order_.begin()->first.first;
 }
 
-std::vector<HeldPull> HeldPulls::TakeNeeding(std::uint64_t needed) {
-  std::vector<HeldPull> taken;
+std::vector<PendingPull> PendingPulls::TakeNeeding(std::uint64_t needed) {
+  std::vector<PendingPull> taken;
   auto it = by_order_.lower_bound({needed, 0});
   while (it != by_order_.end() && it->first.first == needed) {
     it = Erase(it, &taken.emplace_back());
@@ -41,42 +41,42 @@ std::vector<HeldPull> HeldPulls::TakeNeeding(std::uint64_t needed) {
   return taken;
 }
 
-std::optional<absl::Time> HeldPulls::FirstDeadline() const {
+std::optional<absl::Time> PendingPulls::FirstDeadline() const {
   if (by_deadline_.empty()) return std::nullopt;
   return by_deadline_.begin()->first;
 }
 
-std::vector<HeldPull> HeldPulls::TakeExpired(absl::Time now) {
-  std::vector<HeldPull> taken;
+std::vector<PendingPull> PendingPulls::TakeExpired(absl::Time now) {
+  std::vector<PendingPull> taken;
   while (!by_deadline_.empty() && by_deadline_.begin()->first <= now) {
     Erase(by_order_.find(by_deadline_.begin()->second), &taken.emplace_back());
   }
   return taken;
 }
 
-std::vector<HeldPull> HeldPulls::TakeAll() {
-  std::vector<HeldPull> taken;
+std::vector<PendingPull> PendingPulls::TakeAll() {
+  std::vector<PendingPull> taken;
   for (auto it = by_order_.begin(); it != by_order_.end();) it = Erase(it, &taken.emplace_back());
   return taken;
 }
 
-void HeldPulls::DropPeer(van::PeerId peer) {
+void PendingPulls::DropPeer(van::PeerId peer) {
   for (auto it = by_order_.begin(); it != by_order_.end();) {
-    HeldPull dropped;
+    PendingPull dropped;
     it = it->second.inbound.peer == peer ? Erase(it, &dropped) : std::next(it);
   }
 }
 
-void HeldPulls::DropWorker(std::uint32_t rank) {
+void PendingPulls::DropWorker(std::uint32_t rank) {
   for (auto it = by_order_.begin(); it != by_order_.end();) {
-    HeldPull dropped;
+    PendingPull dropped;
     it = it->second.inbound.request.id.worker == rank ? Erase(it, &dropped) : std::next(it);
   }
 }
 
-std::map<HeldPulls::Key, HeldPull>::iterator HeldPulls::Erase(std::map<Key, HeldPull>::iterator it,
-                                                              HeldPull* taken) {
-  HeldPull& pull = it->second;
+std::map<PendingPulls::Key, PendingPull>::iterator PendingPulls::Erase(
+    std::map<Key, PendingPull>::iterator it, PendingPull* taken) {
+  PendingPull& pull = it->second;
   bytes_ -= pull.inbound.bytes();
   if (!runtime::Planted<"held-pull-not-given-back">()) budget_->bytes -= pull.inbound.bytes();
   by_id_.erase(pull.inbound.request.id);

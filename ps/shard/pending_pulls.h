@@ -15,7 +15,7 @@
 
 namespace leeway::ps {
 
-struct HeldPull {
+struct PendingPull {
   Inbound inbound;
   std::uint64_t needed = 0;     // served when the slowest worker has reached it
   std::uint64_t effective = 0;  // Policy::Pull
@@ -23,14 +23,14 @@ struct HeldPull {
   absl::Time deadline = absl::InfiniteFuture();
 };
 
-class HeldPulls {
+class PendingPulls {
  public:
-  explicit HeldPulls(runtime::ByteBudget* budget) : budget_(budget) {}
-  ~HeldPulls() { budget_->bytes -= bytes_; }
-  HeldPulls(const HeldPulls&) = delete;
-  HeldPulls& operator=(const HeldPulls&) = delete;
+  explicit PendingPulls(runtime::ByteBudget* budget) : budget_(budget) {}
+  ~PendingPulls() { budget_->bytes -= bytes_; }
+  PendingPulls(const PendingPulls&) = delete;
+  PendingPulls& operator=(const PendingPulls&) = delete;
 
-  void Add(HeldPull pull);
+  void Add(PendingPull pull);
 
   // A held request was sent again: its answer goes to where it came from last. False if no such
   // request is held.
@@ -38,12 +38,12 @@ class HeldPulls {
 
   // The smallest clock that is waited for, and everything that waits for it, in the order it came.
   std::optional<std::uint64_t> FirstNeeded() const;
-  std::vector<HeldPull> TakeNeeding(std::uint64_t needed);
+  std::vector<PendingPull> TakeNeeding(std::uint64_t needed);
 
   std::optional<absl::Time> FirstDeadline() const;
-  std::vector<HeldPull> TakeExpired(absl::Time now);
+  std::vector<PendingPull> TakeExpired(absl::Time now);
 
-  std::vector<HeldPull> TakeAll();
+  std::vector<PendingPull> TakeAll();
 
   void DropPeer(van::PeerId peer);
   void DropWorker(std::uint32_t rank);
@@ -62,12 +62,13 @@ class HeldPulls {
     bool operator()(const proto::RequestId& a, const proto::RequestId& b) const;
   };
 
-  std::map<Key, HeldPull>::iterator Erase(std::map<Key, HeldPull>::iterator it, HeldPull* taken);
+  std::map<Key, PendingPull>::iterator Erase(std::map<Key, PendingPull>::iterator it,
+                                             PendingPull* taken);
 
   runtime::ByteBudget* budget_;
   std::uint64_t arrivals_ = 0;
   std::uint64_t bytes_ = 0;
-  std::map<Key, HeldPull> by_order_;
+  std::map<Key, PendingPull> by_order_;
   std::map<proto::RequestId, Key, IdLess> by_id_;
   std::set<std::pair<absl::Time, Key>> by_deadline_;
 };

@@ -33,7 +33,7 @@ bool Stream::Keep(Inbound early) {
     return false;
   }
   budget_->bytes += bytes;
-  KeepApart(&early.payload);
+  EnsureOwned(&early.payload);
   early_.emplace(sequence, std::move(early));
   return true;
 }

@@ -15,10 +15,10 @@
 
 namespace leeway::ps {
 
-Shard::Shard(std::uint32_t id, ShardContext* context, Journal* journal)
+Shard::Shard(std::uint32_t id, ShardContext* context, ShardEffects* effects)
     : id_(id),
       context_(context),
-      journal_(journal),
+      effects_(effects),
       closed_(context->start_clock),
       contributions_(&context->held),
       held_(&context->held) {}
@@ -56,53 +56,53 @@ ShardStore* Shard::StoreOf(const Table& table, const HeldSettings& settings) {
   return store;
 }
 
-Shard::Window& Shard::WindowOf(const WorkerKey& worker) {
-  return windows_.try_emplace(worker, &context_->early).first->second;
+Shard::ClientSession& Shard::SessionOf(const WorkerKey& worker) {
+  return sessions_.try_emplace(worker, &context_->early).first->second;
 }
 
-bool Shard::Window::Reached(const Marks& marks) const {
-  return marks.by_class[kAtOnce] <= streams[kAtOnce].admitted() &&
-         marks.by_class[kHeld] <= streams[kHeld].admitted();
+bool Shard::ClientSession::Reached(const Watermarks& watermarks) const {
+  return watermarks.by_class[kAtOnce] <= streams[kAtOnce].admitted() &&
+         watermarks.by_class[kHeld] <= streams[kHeld].admitted();
 }
 
 // ---- workers ----
 
 void Shard::SetWorker(const proto::WorkerEntry& entry) {
-  const std::optional<std::uint64_t> before = progress_.IncarnationOf(entry.rank);
+  const std::optional<std::uint64_t> before = clocks_.IncarnationOf(entry.rank);
   const bool replaced = before.has_value() && *before != entry.incarnation;
   if (replaced && !runtime::Planted<"window-of-replaced-worker-kept">()) {
-    windows_.erase({entry.rank, *before});
+    sessions_.erase({entry.rank, *before});
   }
-  std::erase_if(windows_, [&](const auto& window) {
-    return window.second.restored && window.first.first == entry.rank &&
-           window.first.second != entry.incarnation;
+  std::erase_if(sessions_, [&](const auto& session) {
+    return session.second.restored && session.first.first == entry.rank &&
+           session.first.second != entry.incarnation;
   });
-  const std::uint64_t slowest_before = progress_.slowest();
-  progress_.Set(entry.rank, entry.incarnation, entry.state, entry.late);
+  const std::uint64_t slowest_before = clocks_.slowest();
+  clocks_.Set(entry.rank, entry.incarnation, entry.state, entry.late);
   if (!entry.late && context_->start_clock != 0) {
-    EnterWindow({entry.rank, entry.incarnation}, context_->start_clock, context_->start_clock);
+    EnterSession({entry.rank, entry.incarnation}, context_->start_clock, context_->start_clock);
   }
-  Window& window = WindowOf({entry.rank, entry.incarnation});
+  ClientSession& session = SessionOf({entry.rank, entry.incarnation});
   // The log may have spoken of it before the map did.
-  if (window.since != Progress::kNotEntered) {
-    progress_.Enter(entry.rank, entry.incarnation, window.clock, window.since);
+  if (session.since != WorkerClocks::kNotEntered) {
+    clocks_.Enter(entry.rank, entry.incarnation, session.clock, session.since);
   }
-  if (progress_.slowest() < slowest_before) ForgetSlowest();
-  if (!runtime::Planted<"tick-kept-over-return">()) window.tick_clock = 0;
+  if (clocks_.slowest() < slowest_before) ForgetSlowest();
+  if (!runtime::Planted<"tick-kept-over-return">()) session.tick_clock = 0;
   // What a dead worker had admitted stays known: it may come back and send it again.
-  for (Stream& stream : window.streams) stream.TakeAll();
+  for (Stream& stream : session.streams) stream.TakeAll();
   if (entry.state == proto::WorkerState::kAlive) return;
   if (!runtime::Planted<"held-pulls-of-the-dead-kept">()) held_.DropWorker(entry.rank);
   if (runtime::Planted<"last-pushes-of-leaving-discarded">()) {
-    contributions_.Discard(entry.rank, entry.incarnation, progress_.ClockOf(entry.rank));
+    contributions_.Discard(entry.rank, entry.incarnation, clocks_.ClockOf(entry.rank));
   }
   if (entry.state == proto::WorkerState::kLeft) {
-    windows_.erase({entry.rank, entry.incarnation});
+    sessions_.erase({entry.rank, entry.incarnation});
   } else {
     if (runtime::Planted<"dead-worker-not-discarded">()) return;
     context_->counters->pushes_discarded += contributions_.Discard(
         entry.rank, entry.incarnation,
-        runtime::Planted<"ended-clocks-discarded">() ? 0 : progress_.ClockOf(entry.rank));
+        runtime::Planted<"ended-clocks-discarded">() ? 0 : clocks_.ClockOf(entry.rank));
   }
 }
 
@@ -112,64 +112,64 @@ void Shard::ForgetSlowest() {
   for (auto& [id, store] : stores_) store->ForgetSlowest();
 }
 
-void Shard::EnterWindow(const WorkerKey& worker, std::uint64_t clock, std::uint64_t since) {
-  Window& window = WindowOf(worker);
-  window.since = since;
-  window.clock = std::max(window.clock, clock);
-  progress_.Enter(worker.first, worker.second, clock, since);
+void Shard::EnterSession(const WorkerKey& worker, std::uint64_t clock, std::uint64_t since) {
+  ClientSession& session = SessionOf(worker);
+  session.since = since;
+  session.clock = std::max(session.clock, clock);
+  clocks_.Enter(worker.first, worker.second, clock, since);
 }
 
 std::uint64_t Shard::Enter(std::uint32_t rank, std::uint64_t incarnation) {
-  if (progress_.SinceOf(rank) == Progress::kNotEntered) {
+  if (clocks_.SinceOf(rank) == WorkerClocks::kNotEntered) {
     // A head that has just taken over knows of workers' clocks what the log says: that they have
     // pushed in clocks, where nothing is held.
-    const bool anyone = progress_.living() != 0 && !runtime::Planted<"enters-at-the-slowest">();
+    const bool anyone = clocks_.living() != 0 && !runtime::Planted<"enters-at-the-slowest">();
     const std::uint64_t clock =
         !anyone
             ? closed_
-            : std::max({closed_, progress_.fastest() + 1,
+            : std::max({closed_, clocks_.fastest() + 1,
                         runtime::Planted<"enters-below-what-was-pushed">() ? 0 : pushed_until_});
-    EnterWindow({rank, incarnation}, clock, clock);
-    Item entry;
-    entry.header.kind = proto::ReplicaItem::kEnter;
+    EnterSession({rank, incarnation}, clock, clock);
+    LogEntry entry;
+    entry.header.kind = proto::LogEntryKind::kEnter;
     entry.header.workers = {
         {.rank = rank, .incarnation = incarnation, .clock = clock, .since = clock}};
-    if (!runtime::Planted<"entry-of-worker-not-logged">()) LogEntry(std::move(entry));
+    if (!runtime::Planted<"entry-of-worker-not-logged">()) AppendToLog(std::move(entry));
   }
-  return progress_.ClockOf(rank);
+  return clocks_.ClockOf(rank);
 }
 
 // ---- clocks ----
 
 void Shard::TakeTick(std::uint32_t rank, std::uint64_t incarnation, std::uint64_t clock,
-                     std::uint64_t since, const Marks& marks) {
+                     std::uint64_t since, const Watermarks& watermarks) {
   const WorkerKey worker{rank, incarnation};
   BeginsAt(worker, since);
-  if (clock <= progress_.ClockOf(rank)) return;
-  Window& window = WindowOf(worker);
-  if (clock < window.tick_clock && !runtime::Planted<"older-tick-replaces-newer">()) return;
-  window.tick_clock = clock;
-  window.tick_marks = marks;
-  CountTickIfDue(worker, &window);
+  if (clock <= clocks_.ClockOf(rank)) return;
+  ClientSession& session = SessionOf(worker);
+  if (clock < session.tick_clock && !runtime::Planted<"older-tick-replaces-newer">()) return;
+  session.tick_clock = clock;
+  session.tick_watermarks = watermarks;
+  CountTickIfDue(worker, &session);
 }
 
 // A worker that came late begins where the last of all shards has let it in.
 void Shard::BeginsAt(const WorkerKey& worker, std::uint64_t since) {
-  const std::uint64_t let_in = progress_.SinceOf(worker.first);
-  if (progress_.IncarnationOf(worker.first) != worker.second) return;
-  if (let_in == Progress::kNotEntered || since <= let_in) return;
+  const std::uint64_t let_in = clocks_.SinceOf(worker.first);
+  if (clocks_.IncarnationOf(worker.first) != worker.second) return;
+  if (let_in == WorkerClocks::kNotEntered || since <= let_in) return;
   if (runtime::Planted<"begins-where-one-shard-says">()) return;
-  EnterWindow(worker, since, since);
+  EnterSession(worker, since, since);
   Settle();
 }
 
-bool Shard::CountTickIfDue(const WorkerKey& worker, Window* window) {
-  if (window->tick_clock == 0) return false;
-  if (!window->Reached(window->tick_marks) && !runtime::Planted<"clock-before-pushes">()) {
+bool Shard::CountTickIfDue(const WorkerKey& worker, ClientSession* session) {
+  if (session->tick_clock == 0) return false;
+  if (!session->Reached(session->tick_watermarks) && !runtime::Planted<"clock-before-pushes">()) {
     return false;
   }
-  const std::uint64_t clock = std::exchange(window->tick_clock, 0);
-  progress_.Advance(worker.first, worker.second, clock);
+  const std::uint64_t clock = std::exchange(session->tick_clock, 0);
+  clocks_.Advance(worker.first, worker.second, clock);
   Settle();
   return true;
 }
@@ -178,8 +178,8 @@ bool Shard::CountTickIfDue(const WorkerKey& worker, Window* window) {
 // has closed and before clock c does, so that what it sees does not depend on how far the slowest
 // worker has jumped meanwhile.
 void Shard::Settle() {
-  const std::uint64_t slowest = progress_.slowest();
-  const bool nobody_left = progress_.living() == 0;
+  const std::uint64_t slowest = clocks_.slowest();
+  const bool nobody_left = clocks_.living() == 0;
   for (;;) {
     const std::optional<std::uint64_t> closing = contributions_.FirstClock();
     const std::optional<std::uint64_t> needed = held_.FirstNeeded();
@@ -198,8 +198,8 @@ void Shard::Settle() {
     }
   }
   closed_ = std::max(closed_, slowest);
-  progress_.ForgetEndedBelow(runtime::Planted<"closed-workers-forgotten-early">() ? kClockMax
-                                                                                  : closed_);
+  clocks_.ForgetEndedBelow(runtime::Planted<"closed-workers-forgotten-early">() ? kClockMax
+                                                                                : closed_);
   FinishCutIfDue();
   ArmTimer();
 }
@@ -213,13 +213,13 @@ void Shard::Close(std::uint64_t clock) {
   closed_ = std::max(closed_, clock + 1);
   ++context_->counters->clocks_closed;
   for (auto& [target, list] : closed) CloseTarget(clock, target, std::move(list));
-  Item entry;
-  entry.header.kind = proto::ReplicaItem::kClose;
+  LogEntry entry;
+  entry.header.kind = proto::LogEntryKind::kClose;
   entry.header.clock = clock;
-  if (journal_->has_follower() && !runtime::Planted<"close-without-windows">()) {
+  if (effects_->has_follower() && !runtime::Planted<"close-without-windows">()) {
     entry.header.workers = Windows(/*with_held=*/false);
   }
-  LogEntry(std::move(entry));
+  AppendToLog(std::move(entry));
 }
 
 void Shard::CloseTarget(std::uint64_t clock, const Target& target, std::vector<Contribution> list) {
@@ -229,18 +229,18 @@ void Shard::CloseTarget(std::uint64_t clock, const Target& target, std::vector<C
   pushes.reserve(list.size());
   for (Contribution& contribution : list) {
     const WorkerKey worker{contribution.rank, contribution.incarnation};
-    if (!progress_.HasEnded(worker.first, worker.second, clock)) left_within.insert(worker);
-    Window& window = WindowOf(worker);
+    if (!clocks_.HasEnded(worker.first, worker.second, clock)) left_within.insert(worker);
+    ClientSession& session = SessionOf(worker);
     if (!runtime::Planted<"in-state-not-noted">()) {
-      window.in_state = std::max(window.in_state, contribution.sequence);
+      session.in_state = std::max(session.in_state, contribution.sequence);
     }
     pushes.push_back(std::move(contribution.push));
   }
   const Table& table = *context_->tables.Find(target.table);
   const std::uint32_t contributors =
-      progress_.CountEnded(clock) + (runtime::Planted<"divisor-without-those-who-left">()
-                                         ? 0
-                                         : static_cast<std::uint32_t>(left_within.size()));
+      clocks_.CountEnded(clock) + (runtime::Planted<"divisor-without-those-who-left">()
+                                       ? 0
+                                       : static_cast<std::uint32_t>(left_within.size()));
   absl::Status applied = ApplyAndLog(table, clock, pushes, contributors);
   // Rows that do not fit together were found before anything was changed.
   if (absl::IsInvalidArgument(applied) && table.spec().kind == TableKind::kRagged &&
@@ -285,7 +285,7 @@ absl::Status Shard::ApplyAndLog(const Table& table, std::uint64_t clock,
   const std::uint64_t block = pushes.front().block;
   const double rate = LastRate(pushes);
   const VersionBy by = store->NextVersion(block, table.codec_schedule(), closed_);
-  if (!journal_->has_follower()) {
+  if (!effects_->has_follower()) {
     LEEWAY_RETURN_IF_ERROR(store->ApplyCombined(pushes, contributors));
     return store->MakeVersion(block, closed_, rate, by);
   }
@@ -293,26 +293,26 @@ absl::Status Shard::ApplyAndLog(const Table& table, std::uint64_t clock,
   if (!aggregate.ok()) return aggregate.status();
   LEEWAY_RETURN_IF_ERROR(store->ApplyAggregate(*aggregate));
   LEEWAY_RETURN_IF_ERROR(store->MakeVersion(block, closed_, rate, by));
-  Item update = UpdateItem(table, *aggregate, by);
+  LogEntry update = UpdateEntry(table, *aggregate, by);
   update.header.index = index_ + 1;
   update.header.settings = settings.number;
-  journal_->Log(std::move(update));
+  effects_->Log(std::move(update));
   return absl::OkStatus();
 }
 
 void Shard::LogConfirm() {
-  Item entry;
-  entry.header.kind = proto::ReplicaItem::kConfirm;
-  LogEntry(std::move(entry));
+  LogEntry entry;
+  entry.header.kind = proto::LogEntryKind::kConfirm;
+  AppendToLog(std::move(entry));
 }
 
-void Shard::LogEntry(Item entry) {
+void Shard::AppendToLog(LogEntry entry) {
   entry.header.index = ++index_;
-  if (journal_->has_follower()) journal_->Log(std::move(entry));
+  if (effects_->has_follower()) effects_->Log(std::move(entry));
 }
 
 void Shard::ServeNeeding(std::uint64_t needed) {
-  for (HeldPull& pull : held_.TakeNeeding(needed)) {
+  for (PendingPull& pull : held_.TakeNeeding(needed)) {
     Serve(*context_->tables.Find(pull.inbound.request.table), pull.inbound, pull.needed,
           pull.effective);
   }

@@ -1,7 +1,7 @@
 // One shard: its part of every table, and all that decides what happens to them: which requests of
 // each worker have been admitted, how far the workers are, the pushes that wait for their clock to
 // close and the pulls that wait for slow workers. Knows no other shard and no network: what it
-// does goes to a Journal.
+// does goes to a ShardEffects.
 //
 // It is a state machine that the head of its chain drives with what workers say, and that the
 // other replicas drive with what the head has logged (shard_replica.cc): then all are equal.
@@ -19,9 +19,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "ps/consistency/progress.h"
-#include "ps/replication/log/log.h"
+#include "ps/consistency/worker_clocks.h"
 #include "ps/replication/log/log_entry.h"
+#include "ps/replication/log/shard_effects.h"
 #include "ps/shard/pending_pulls.h"
 #include "ps/shard/request_order.h"
 #include "ps/shard/shard_context.h"
@@ -37,7 +37,7 @@ enum RequestClass : std::size_t { kAtOnce = 0, kHeld = 1, kRequestClasses = 2 };
 
 class Shard {
  public:
-  Shard(std::uint32_t id, ShardContext* context, Journal* journal);
+  Shard(std::uint32_t id, ShardContext* context, ShardEffects* effects);
   ~Shard();
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
@@ -59,14 +59,14 @@ class Shard {
 
   // ---- as head: clocks (shard.cc) ----
 
-  struct Marks {
+  struct Watermarks {
     std::uint64_t by_class[kRequestClasses] = {0, 0};
   };
-  // The worker has ended its iterations up to `clock`. Counts once its requests up to the marks
-  // have been admitted. Ticks are cumulative, so one that waits gives way to a later one.
-  // It takes part in those from `since` on.
+  // The worker has ended its iterations up to `clock`. Counts once its requests up to the
+  // watermarks have been admitted. Ticks are cumulative, so one that waits gives way to a later
+  // one. It takes part in those from `since` on.
   void TakeTick(std::uint32_t rank, std::uint64_t incarnation, std::uint64_t clock,
-                std::uint64_t since, const Marks& marks);
+                std::uint64_t since, const Watermarks& watermarks);
   // A worker that came late counts from now on. Returns its clock.
   std::uint64_t Enter(std::uint32_t rank, std::uint64_t incarnation);
   // Logs that nothing has changed: an entry for others to wait for.
@@ -79,20 +79,20 @@ class Shard {
   // `inherited`: another replica was the head before.
   void BecomeHead(bool inherited);
   // Another replica is the head now. Answers what waits with `why`, forgets what is not in the log
-  // and returns it, for the new head: Held items and a HandoverEnd.
-  std::vector<Item> StepDown(const absl::Status& why);
+  // and returns it, for the new head: Held entries and a HandoverEnd.
+  std::vector<LogEntry> StepDown(const absl::Status& why);
   // What StepDown of the old head returned.
-  void TakeOver(const std::vector<Item>& items);
+  void TakeOver(const std::vector<LogEntry>& entries);
 
   // The next entry of the log: its updates, if it is a Close, and the entry itself. An error if it
   // cannot be applied here (now); then nothing has changed.
-  absl::Status Follow(const std::vector<Item>& updates, const Item& entry);
+  absl::Status Follow(const std::vector<LogEntry>& updates, const LogEntry& entry);
 
   // The whole state: BeginFill, LoadPiece for each piece; the log goes on after it.
-  Item FillBegin() const;
-  std::vector<Item> Freeze();
-  void BeginFill(const Item& begin);
-  absl::Status LoadPiece(const Item& piece);
+  LogEntry FillBegin() const;
+  std::vector<LogEntry> Freeze();
+  void BeginFill(const LogEntry& begin);
+  absl::Status LoadPiece(const LogEntry& piece);
 
   // ---- checkpoints (shard_checkpoint.cc) ----
 
@@ -113,9 +113,9 @@ class Shard {
   std::uint64_t closed() const { return closed_; }  // clocks below it have closed, for good
   // Whether pushes are held that their workers do not keep as well.
   bool HoldsFirmly() const;
-  const Progress& progress() const { return progress_; }
+  const WorkerClocks& progress() const { return clocks_; }
   const std::map<std::uint32_t, std::unique_ptr<ShardStore>>& stores() const { return stores_; }
-  const HeldPulls& held() const { return held_; }
+  const PendingPulls& held() const { return held_; }
   std::uint64_t requests() const { return requests_; }
   // Of all that the state machine is, but not of what only a head has.
   std::uint64_t Digest();
@@ -124,30 +124,30 @@ class Shard {
   using WorkerKey = std::pair<std::uint32_t, std::uint64_t>;  // rank, incarnation
 
   // What is known of one start of a worker's process.
-  struct Window {
-    explicit Window(runtime::ByteBudget* early) : streams{Stream(early), Stream(early)} {}
+  struct ClientSession {
+    explicit ClientSession(runtime::ByteBudget* early) : streams{Stream(early), Stream(early)} {}
 
-    bool Reached(const Marks& marks) const;
+    bool Reached(const Watermarks& watermarks) const;
 
     Stream streams[kRequestClasses];
     // Of the held class: the highest number that is in the state, since its clock has closed.
     std::uint64_t in_state = 0;
     // Up to these numbers an earlier head admitted.
     std::uint64_t inherited[kRequestClasses] = {0, 0};
-    // By the log; Progress knows it too, of workers that the map shows.
+    // By the log; WorkerClocks knows it too, of workers that the map shows.
     std::uint64_t clock = 0;
-    std::uint64_t since = Progress::kNotEntered;
+    std::uint64_t since = WorkerClocks::kNotEntered;
     bool restored = false;  // of a worker of another cluster, as a checkpoint knows it
     // The newest tick that cannot count yet; clock 0: none.
     std::uint64_t tick_clock = 0;
-    Marks tick_marks;
+    Watermarks tick_watermarks;
   };
 
-  Window& WindowOf(const WorkerKey& worker);
+  ClientSession& SessionOf(const WorkerKey& worker);
   RequestClass ClassOf(const proto::Request& request) const;
-  void AdmitNext(Window* window, RequestClass kind, Inbound inbound);
+  void AdmitNext(ClientSession* session, RequestClass kind, Inbound inbound);
   absl::Status Admit(Inbound inbound);
-  void AnswerAgain(const Window& window, RequestClass kind, Inbound inbound);
+  void AnswerAgain(const ClientSession& session, RequestClass kind, Inbound inbound);
   void Refuse(const Inbound& inbound, const absl::Status& why);
   void RefusePull(const Inbound& inbound, const absl::Status& why);
   void Acknowledge(const Inbound& inbound, bool held);
@@ -172,10 +172,10 @@ class Shard {
   void ArmTimer();
   void OnTimer();
   absl::Time DeadlineOf(const Inbound& inbound) const;
-  absl::Status DeadlineExceeded(const HeldPull& pull) const;
+  absl::Status DeadlineExceeded(const PendingPull& pull) const;
 
   void BeginsAt(const WorkerKey& worker, std::uint64_t since);
-  bool CountTickIfDue(const WorkerKey& worker, Window* window);
+  bool CountTickIfDue(const WorkerKey& worker, ClientSession* session);
   void Close(std::uint64_t clock);
   void CloseTarget(std::uint64_t clock, const Target& target, std::vector<Contribution> list);
   void DropMisfits(const Table& table, std::uint64_t clock, std::span<const Contribution> list,
@@ -183,29 +183,29 @@ class Shard {
   absl::Status ApplyAndLog(const Table& table, std::uint64_t clock,
                            const std::vector<PushView>& pushes, std::uint32_t contributors);
   void ServeNeeding(std::uint64_t needed);
-  void LogEntry(Item entry);
+  void AppendToLog(LogEntry entry);
   void LoseFeedback();
   void ForgetSlowest();
   void FinishCutIfDue();
   void FinishCut();
-  std::vector<proto::WorkerWindow> Windows(bool with_held) const;
-  void TakeWindows(const std::vector<proto::WorkerWindow>& windows);
+  std::vector<proto::ClientSession> Windows(bool with_held) const;
+  void TakeSessions(const std::vector<proto::ClientSession>& sessions);
   std::vector<proto::Refusal> Refusals() const;
   void TakeRefusals(const std::vector<proto::Refusal>& refusals);
-  void EnterWindow(const WorkerKey& worker, std::uint64_t clock, std::uint64_t since);
+  void EnterSession(const WorkerKey& worker, std::uint64_t clock, std::uint64_t since);
 
   const std::uint32_t id_;
   ShardContext* const context_;
-  Journal* const journal_;
+  ShardEffects* const effects_;
 
-  // The state that is replicated; of the windows, not what waits in them.
+  // The state that is replicated; of the sessions, not what waits in them.
   std::map<std::uint32_t, std::unique_ptr<ShardStore>> stores_;  // by table
   std::map<std::uint32_t, std::uint32_t> settings_;  // by table: which the store uses; none: 0
-  std::map<WorkerKey, Window> windows_;
-  // Those whose windows keep, or have kept, what has come early: when one of many connections goes
+  std::map<WorkerKey, ClientSession> sessions_;
+  // Those whose sessions keep, or have kept, what has come early: when one of many connections goes
   // only these are looked at.
   std::set<WorkerKey> early_from_;
-  Progress progress_;
+  WorkerClocks clocks_;
   std::uint64_t closed_ = 0;
   std::uint64_t index_ = 0;
   std::uint64_t pushed_until_ = 0;  // pushes that were applied at once are of clocks below it
@@ -213,7 +213,7 @@ class Shard {
   // The head's own.
   Contributions contributions_;
   std::uint64_t firm_ = 0;  // contributions to clocks below it may be here alone
-  HeldPulls held_;
+  PendingPulls held_;
   absl::Time grace_until_ = absl::InfinitePast();
   std::uint64_t requests_ = 0;
   runtime::TimerId timer_ = runtime::TimerId::kNone;

@@ -11,7 +11,7 @@
 namespace leeway::ps {
 
 std::uint64_t Shard::newest_clock() const {
-  return std::max(pushed_until_ == 0 ? 0 : pushed_until_ - 1, progress_.fastest());
+  return std::max(pushed_until_ == 0 ? 0 : pushed_until_ - 1, clocks_.fastest());
 }
 
 absl::Status Shard::BeginCut(const CutOrder& order, ShardCut::Done done) {
@@ -31,9 +31,9 @@ absl::Status Shard::BeginCut(const CutOrder& order, ShardCut::Done done) {
     return absl::OutOfRangeError(absl::StrCat("shard ", id_, " is beyond clock ", order.clock));
   }
   ShardCut::Admitted admitted;
-  for (const auto& [worker, window] : windows_) {
+  for (const auto& [worker, session] : sessions_) {
     if (!runtime::Planted<"cut-without-admitted">()) {
-      admitted[worker] = window.streams[kAtOnce].admitted();
+      admitted[worker] = session.streams[kAtOnce].admitted();
     }
   }
   cut_ = std::make_unique<ShardCut>(order, &context_->tables, &stores_, &saved_, &context_->late,
@@ -49,7 +49,7 @@ void Shard::AbandonCut(const absl::Status& why) {
 
 void Shard::FinishCutIfDue() {
   if (cut_ == nullptr) return;
-  const bool early = closed_ < cut_->clock() && progress_.living() != 0;
+  const bool early = closed_ < cut_->clock() && clocks_.living() != 0;
   if (early && !runtime::Planted<"cut-before-its-clock">()) return;
   FinishCut();
 }
@@ -84,16 +84,17 @@ absl::StatusOr<std::uint64_t> Shard::Restore(const ShardContent& content) {
   // Numbers count for each shard, so that those of other shards mean nothing.
   if ((content.num_shards == context_->num_shards && content.shard == id_) ||
       runtime::Planted<"windows-of-other-shards-restored">()) {
-    for (const proto::WorkerWindow& saved : content.windows) {
-      Window& window = WindowOf({saved.rank, saved.incarnation});
-      window.restored = true;
-      if (!runtime::Planted<"held-window-lost-in-restore">()) {
-        window.in_state = std::max(window.in_state, saved.admitted_held);
+    for (const proto::ClientSession& saved : content.sessions) {
+      ClientSession& session = SessionOf({saved.rank, saved.incarnation});
+      session.restored = true;
+      if (!runtime::Planted<"held-session-lost-in-restore">()) {
+        session.in_state = std::max(session.in_state, saved.admitted_held);
       }
-      window.streams[kAtOnce].Restart(std::max(window.streams[kAtOnce].admitted(), saved.admitted));
-      window.streams[kHeld].Restart(std::max(window.streams[kHeld].admitted(), window.in_state));
-      window.inherited[kAtOnce] = window.streams[kAtOnce].admitted();
-      window.inherited[kHeld] = window.in_state;
+      session.streams[kAtOnce].Restart(
+          std::max(session.streams[kAtOnce].admitted(), saved.admitted));
+      session.streams[kHeld].Restart(std::max(session.streams[kHeld].admitted(), session.in_state));
+      session.inherited[kAtOnce] = session.streams[kAtOnce].admitted();
+      session.inherited[kHeld] = session.in_state;
     }
   }
   return taken;

@@ -17,10 +17,10 @@ namespace {
 constexpr std::uint32_t kWorkers = 3;
 constexpr std::uint64_t kKeys = 40;
 
-class NoReplicas final : public Journal {
+class NoReplicas final : public ShardEffects {
  public:
   bool has_follower() const override { return false; }
-  void Log(Item) override {}
+  void Log(LogEntry) override {}
   bool provisional() const override { return false; }
   void Answer(van::PeerId, proto::Reply reply, Payload, absl::Time) override { Take(reply); }
   absl::Status AnswerReader(van::PeerId, proto::Reply reply, Payload, absl::Time) override {
@@ -58,7 +58,7 @@ class ShardCutTest : public ::testing::Test {
     context_.block_bytes = 1 << 20;
     context_.message_bytes_max = 1 << 20;
     context_.held.bytes_max = context_.late.bytes_max = 1 << 30;
-    shard_ = std::make_unique<Shard>(0, &context_, &journal_);
+    shard_ = std::make_unique<Shard>(0, &context_, &effects_);
   }
 
   void Install(std::uint32_t id, const Consistency& consistency) {
@@ -205,14 +205,14 @@ class ShardCutTest : public ::testing::Test {
       if (Find(contents.back(), table) == nullptr) continue;
       EXPECT_EQ(DigestOf(contents, table), Expected(table, clock)) << "table " << table;
     }
-    for (const proto::WorkerWindow& window : contents.back().windows) {
+    for (const proto::ClientSession& session : contents.back().sessions) {
       std::uint64_t admitted = 0, held = 0;
       for (const Inbound& push : pushed_) {
-        if (push.request.id.worker != window.rank || push.request.clock >= clock) continue;
+        if (push.request.id.worker != session.rank || push.request.clock >= clock) continue;
         (IsBsp(push.request.table) ? held : admitted) = push.request.id.sequence;
       }
-      EXPECT_EQ(window.admitted, admitted) << "worker " << window.rank;
-      EXPECT_EQ(window.admitted_held, held) << "worker " << window.rank;
+      EXPECT_EQ(session.admitted, admitted) << "worker " << session.rank;
+      EXPECT_EQ(session.admitted_held, held) << "worker " << session.rank;
     }
   }
 
@@ -220,7 +220,7 @@ class ShardCutTest : public ::testing::Test {
   std::unique_ptr<runtime::Host> host_ = world_.NewHost("server");
   std::unique_ptr<runtime::LoopRunner> loop_ = host_->Spawn("loop");
   Counters counters_;
-  NoReplicas journal_;
+  NoReplicas effects_;
   ShardContext context_;
   std::unique_ptr<Shard> shard_;
   runtime::Random random_;
@@ -350,7 +350,7 @@ TEST_F(ShardCutTest, WithoutABoundWhatIsPushedToFirstAfterwardsIsLeftOut) {
   const ShardContent content = *Taken();
   const ShardContent::Table* const saved = Find(content, 2);
   EXPECT_TRUE(saved == nullptr || saved->pieces.empty());
-  for (const proto::WorkerWindow& window : content.windows) EXPECT_EQ(window.admitted, 0u);
+  for (const proto::ClientSession& session : content.sessions) EXPECT_EQ(session.admitted, 0u);
 }
 
 TEST_F(ShardCutTest, AClockThatHasPassedIsRefused) {
@@ -424,7 +424,7 @@ TEST_F(ShardCutTest, ARestoredShardKnowsWhatItHas) {
   ASSERT_TRUE(Begin(clock, "ckpt-00000001").ok());
   for (int i = 0; i < 2000 && !taken_.has_value(); ++i) Step(4);
   const ShardContent content = *Taken();
-  Shard restored(0, &context_, &journal_);
+  Shard restored(0, &context_, &effects_);
   ASSERT_TRUE(restored.Restore(content).ok());
   EXPECT_EQ(restored.stores().at(1)->Digest(), Expected(1, clock));
   // Everything is sent again: what was in it counts once.
@@ -453,7 +453,7 @@ TEST_F(ShardCutTest, OtherSettingsMayBeRestoredButNoOtherShape) {
   ShardContent content = *Taken();
   content.tables[0].spec.consistency = Consistency::Ssp(1);
   content.tables[0].spec.updater.parameters["learning_rate"] = 0.5;
-  Shard restored(0, &context_, &journal_);
+  Shard restored(0, &context_, &effects_);
   ASSERT_TRUE(restored.Restore(content).ok());
   EXPECT_EQ(restored.stores().at(1)->Digest(), Expected(1, clock));
   content.tables[0].spec.row_width = 3;
@@ -466,10 +466,10 @@ TEST_F(ShardCutTest, AFilledShardKnowsOfNoBase) {
   for (int i = 0; i < 50; ++i) Step(50);
   ASSERT_TRUE(Begin(shard_->newest_clock(), "ckpt-00000001").ok());
   ASSERT_TRUE(Taken().ok());
-  const Item begin = shard_->FillBegin();
-  const std::vector<Item> pieces = shard_->Freeze();
+  const LogEntry begin = shard_->FillBegin();
+  const std::vector<LogEntry> pieces = shard_->Freeze();
   shard_->BeginFill(begin);
-  for (const Item& piece : pieces) ASSERT_TRUE(shard_->LoadPiece(piece).ok());
+  for (const LogEntry& piece : pieces) ASSERT_TRUE(shard_->LoadPiece(piece).ok());
   ASSERT_TRUE(Begin(shard_->newest_clock(), "ckpt-00000002", "ckpt-00000001").ok());
   const auto content = Taken();
   ASSERT_TRUE(content.ok());
@@ -482,9 +482,9 @@ TEST_F(ShardCutTest, AFilledShardKnowsHowFarWasPushed) {
   Install(1, Consistency::Ssp(3));
   Join();
   for (int i = 0; i < 200; ++i) Step(4);
-  Shard filled(0, &context_, &journal_);
+  Shard filled(0, &context_, &effects_);
   filled.BeginFill(shard_->FillBegin());
-  for (const Item& piece : shard_->Freeze()) ASSERT_TRUE(filled.LoadPiece(piece).ok());
+  for (const LogEntry& piece : shard_->Freeze()) ASSERT_TRUE(filled.LoadPiece(piece).ok());
   EXPECT_EQ(filled.newest_clock(), shard_->newest_clock());
 }
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "absl/time/time.h"
-#include "ps/store/memory/spare_memory.h"
+#include "ps/store/memory/block_pool.h"
 #include "ps/store/memory/table_memory.h"
 #include "ps/table/counters.h"
 #include "ps/table/inbound.h"
@@ -20,7 +20,7 @@ struct ShardContext {
   runtime::Loop* loop = nullptr;
   Counters* counters = nullptr;
   Tables tables;
-  SpareMemory spare;
+  BlockPool spare;
   TableMemory* table_memory = nullptr;  // the server's; null: nobody counts
   std::uint32_t num_shards = 0;
   std::uint64_t block_bytes = 0;

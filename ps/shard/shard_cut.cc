@@ -97,9 +97,10 @@ void ShardCut::AfterPush(const Table& table, const Inbound& push) {
   late_bytes_ += push.bytes();
   frozen->second.has_late = true;
   PushView late = ToPush(push);
-  late.keys = late.keys.ToKeep();
-  late.widths = late.widths.ToKeep();
-  late.values = late.values.ToKeep();  // its worker is answered before the checkpoint is written
+  late.keys = late.keys.EnsureOwned();
+  late.widths = late.widths.EnsureOwned();
+  late.values =
+      late.values.EnsureOwned();  // its worker is answered before the checkpoint is written
   if (runtime::Planted<"late-push-counted-but-lacking">()) return;
   late_.push_back(
       {.table = table.id(),
@@ -109,7 +110,7 @@ void ShardCut::AfterPush(const Table& table, const Inbound& push) {
        .push = std::move(late)});
 }
 
-void ShardCut::Finish(std::vector<proto::WorkerWindow> windows, ShardContent place) {
+void ShardCut::Finish(std::vector<proto::ClientSession> sessions, ShardContent place) {
   if (done_ == nullptr) return;
   for (const auto& [id, store] : *stores_) {
     if (!frozen_.contains(id)) Freeze(id, /*may_be_late=*/false);
@@ -118,12 +119,12 @@ void ShardCut::Finish(std::vector<proto::WorkerWindow> windows, ShardContent pla
   ShardContent& content = frozen.content;
   content.clock = order_.clock;
   content.base = saved_->Find(base_folder_) != nullptr ? order_.base : "";
-  for (proto::WorkerWindow& window : windows) {
-    window.clock = std::min(window.clock, order_.clock);
-    const auto admitted = admitted_.find({window.rank, window.incarnation});
-    window.admitted = admitted == admitted_.end() ? 0 : admitted->second;
+  for (proto::ClientSession& session : sessions) {
+    session.clock = std::min(session.clock, order_.clock);
+    const auto admitted = admitted_.find({session.rank, session.incarnation});
+    session.admitted = admitted == admitted_.end() ? 0 : admitted->second;
   }
-  content.windows = std::move(windows);
+  content.sessions = std::move(sessions);
   SavedGenerations::ByTable generations;
   for (auto& [id, snapshots] : frozen_) {
     const Table& table = *tables_->Find(id);

@@ -82,8 +82,8 @@ class ShardCut {
   void AfterPush(const Table& table, const Inbound& push);
 
   // Nothing of the clocks below will come any more, and nothing of later ones has been applied to
-  // the tables that are held: freezes what has not been frozen. `windows`: of the workers, now.
-  void Finish(std::vector<proto::WorkerWindow> windows, ShardContent place);
+  // the tables that are held: freezes what has not been frozen. `sessions`: of the workers, now.
+  void Finish(std::vector<proto::ClientSession> sessions, ShardContent place);
   // It will not come to that.
   void Fail(absl::Status why);
 

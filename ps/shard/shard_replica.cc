@@ -17,7 +17,7 @@ namespace leeway::ps {
 namespace {
 
 // For bugs of a fill: all slots are lost, or those from that one on.
-void LoseState(Item* piece, std::uint32_t from_slot) {
+void LoseState(LogEntry* piece, std::uint32_t from_slot) {
   const std::uint32_t slots = piece->header.state_slots;
   if (slots <= from_slot) return;
   runtime::Buffer& state = piece->payload[piece->payload.size() - 2];
@@ -51,77 +51,77 @@ void Shard::BecomeHead(bool inherited) {
   // a codec that the table had from one of them on: no reader may now get an older version.
   if (inherited && !runtime::Planted<"slowest-kept-in-failover">()) ForgetSlowest();
   const bool forget = runtime::Planted<"promote-without-windows">() && inherited;
-  for (auto& [worker, window] : windows_) {
-    window.streams[kAtOnce].Restart(forget ? 0 : window.streams[kAtOnce].admitted());
+  for (auto& [worker, session] : sessions_) {
+    session.streams[kAtOnce].Restart(forget ? 0 : session.streams[kAtOnce].admitted());
     if (!runtime::Planted<"held-numbers-kept-in-failover">()) {
-      window.streams[kHeld].Restart(forget ? 0 : window.in_state);
+      session.streams[kHeld].Restart(forget ? 0 : session.in_state);
     }
     for (const RequestClass kind : {kAtOnce, kHeld}) {
-      window.inherited[kind] = window.streams[kind].admitted();
+      session.inherited[kind] = session.streams[kind].admitted();
     }
   }
   Settle();
 }
 
-std::vector<Item> Shard::StepDown(const absl::Status& why) {
+std::vector<LogEntry> Shard::StepDown(const absl::Status& why) {
   if (!runtime::Planted<"cut-kept-after-step-down">()) AbandonCut(why);
-  std::vector<Item> rest;
+  std::vector<LogEntry> rest;
   contributions_.ForEach(
       [&](std::uint64_t clock, const Target& target, const Contribution& contribution) {
-        rest.push_back(HeldItem(*context_->tables.Find(target.table), clock, contribution));
+        rest.push_back(HeldEntry(*context_->tables.Find(target.table), clock, contribution));
       });
   if (runtime::Planted<"handover-without-held">()) rest.clear();
   if (!runtime::Planted<"held-kept-after-step-down">()) contributions_.Clear();
   firm_ = 0;
-  Item end;
-  end.header.kind = proto::ReplicaItem::kHandoverEnd;
+  LogEntry end;
+  end.header.kind = proto::LogEntryKind::kHandoverEnd;
   end.header.clock = closed_;
   end.header.workers = Windows(/*with_held=*/true);
   rest.push_back(std::move(end));
 
-  for (const HeldPull& pull : held_.TakeAll()) {
+  for (const PendingPull& pull : held_.TakeAll()) {
     if (!runtime::Planted<"held-pulls-kept-after-step-down">()) Refuse(pull.inbound, why);
   }
   RefuseEarly(why);
   // From here on it knows what the log says, like the others: if it leads again, it must not
   // believe that workers have ended clocks whose contributions it has given away.
-  if (!runtime::Planted<"clocks-known-after-step-down">()) progress_.ForgetFrom(closed_);
-  for (auto& [worker, window] : windows_) {
-    window.streams[kHeld].Restart(window.in_state);
-    const bool entered = window.since != Progress::kNotEntered;
-    window.clock = std::min(window.clock, entered ? std::max(closed_, window.since) : closed_);
+  if (!runtime::Planted<"clocks-known-after-step-down">()) clocks_.ForgetFrom(closed_);
+  for (auto& [worker, session] : sessions_) {
+    session.streams[kHeld].Restart(session.in_state);
+    const bool entered = session.since != WorkerClocks::kNotEntered;
+    session.clock = std::min(session.clock, entered ? std::max(closed_, session.since) : closed_);
   }
   return rest;
 }
 
-void Shard::TakeOver(const std::vector<Item>& items) {
-  for (const Item& item : items) {
-    const proto::Replicate& header = item.header;
-    if (header.kind == proto::ReplicaItem::kHeld) {
+void Shard::TakeOver(const std::vector<LogEntry>& entries) {
+  for (const LogEntry& entry : entries) {
+    const proto::Replicate& header = entry.header;
+    if (header.kind == proto::LogEntryKind::kHeld) {
       if (context_->tables.Find(header.table) == nullptr) continue;  // it can have come to nobody
       const bool dense = header.table_kind == TableKind::kDense;
       contributions_.Add(header.clock, {.table = header.table, .block = dense ? header.block : 0},
                          {.rank = header.worker,
                           .incarnation = header.incarnation,
                           .sequence = header.sequence,
-                          .bytes = item.bytes(),
+                          .bytes = entry.bytes(),
                           .elements = header.elements,
-                          .push = ToPush(item)});
+                          .push = ToPush(entry)});
       continue;
     }
     closed_ = std::max(closed_, header.clock);
-    for (const proto::WorkerWindow& worker : header.workers) {
+    for (const proto::ClientSession& worker : header.workers) {
       const WorkerKey key{worker.rank, worker.incarnation};
       if (!runtime::Planted<"handover-without-clocks">())
-        EnterWindow(key, worker.clock, worker.since);
-      Window& window = WindowOf(key);
+        EnterSession(key, worker.clock, worker.since);
+      ClientSession& session = SessionOf(key);
       for (const auto& [kind, admitted] :
            {std::pair(kAtOnce, worker.admitted), std::pair(kHeld, worker.admitted_held)}) {
-        Stream& stream = window.streams[kind];
+        Stream& stream = session.streams[kind];
         if (!runtime::Planted<"handover-without-numbers">()) {
           stream.Restart(std::max(stream.admitted(), admitted));
         }
-        window.inherited[kind] = stream.admitted();
+        session.inherited[kind] = stream.admitted();
       }
     }
   }
@@ -130,25 +130,25 @@ void Shard::TakeOver(const std::vector<Item>& items) {
 
 // ---- the log ----
 
-absl::Status Shard::Follow(const std::vector<Item>& updates, const Item& entry) {
+absl::Status Shard::Follow(const std::vector<LogEntry>& updates, const LogEntry& entry) {
   const proto::Replicate& header = entry.header;
   // All that could be missing, before anything is changed.
-  auto known = [this](const Item& item) {
-    const Table* const table = context_->tables.Find(item.header.table);
-    if (table != nullptr && table->FindSettings(item.header.settings) != nullptr) {
+  auto known = [this](const LogEntry& one) {
+    const Table* const table = context_->tables.Find(one.header.table);
+    if (table != nullptr && table->FindSettings(one.header.settings) != nullptr) {
       return absl::OkStatus();
     }
     return absl::FailedPreconditionError(
         table == nullptr
-            ? absl::StrCat("table ", item.header.table, " is not installed on this server")
-            : absl::StrCat("this server has not heard of settings ", item.header.settings,
-                           " of table ", item.header.table));
+            ? absl::StrCat("table ", one.header.table, " is not installed on this server")
+            : absl::StrCat("this server has not heard of settings ", one.header.settings,
+                           " of table ", one.header.table));
   };
   if (!runtime::Planted<"followed-half-on-missing-table">()) {
-    for (const Item& update : updates) LEEWAY_RETURN_IF_ERROR(known(update));
+    for (const LogEntry& update : updates) LEEWAY_RETURN_IF_ERROR(known(update));
   }
   switch (header.kind) {
-    case proto::ReplicaItem::kPush: {
+    case proto::LogEntryKind::kPush: {
       LEEWAY_RETURN_IF_ERROR(known(entry));
       Table& table = *context_->tables.Find(header.table);
       table.NoteAskedFor();
@@ -158,14 +158,14 @@ absl::Status Shard::Follow(const std::vector<Item>& updates, const Item& entry) 
       if (!runtime::Planted<"followed-pushed-until-not-noted">()) {
         pushed_until_ = std::max(pushed_until_, header.clock + 1);
       }
-      Stream& stream = WindowOf({header.worker, header.incarnation}).streams[kAtOnce];
+      Stream& stream = SessionOf({header.worker, header.incarnation}).streams[kAtOnce];
       if (!runtime::Planted<"followed-push-not-noted">()) {
         stream.Admit(std::max(stream.admitted(), header.sequence));
       }
       break;
     }
-    case proto::ReplicaItem::kClose:
-      for (const Item& update : updates) {
+    case proto::LogEntryKind::kClose:
+      for (const LogEntry& update : updates) {
         Table& table = *context_->tables.Find(update.header.table);
         table.NoteAskedFor();
         const AggregatedPush aggregate = ToAggregate(update);
@@ -176,12 +176,12 @@ absl::Status Shard::Follow(const std::vector<Item>& updates, const Item& entry) 
       }
       if (!runtime::Planted<"followed-clock-not-closed">())
         closed_ = std::max(closed_, header.clock + 1);
-      TakeWindows(header.workers);
+      TakeSessions(header.workers);
       break;
-    case proto::ReplicaItem::kEnter:
-      TakeWindows(header.workers);
+    case proto::LogEntryKind::kEnter:
+      TakeSessions(header.workers);
       break;
-    case proto::ReplicaItem::kVersion:
+    case proto::LogEntryKind::kVersion:
       LEEWAY_RETURN_IF_ERROR(known(entry));
       // How far the slowest worker is the log does not say: a head that takes over finds out anew.
       LEEWAY_RETURN_IF_ERROR(StoreOf(*context_->tables.Find(header.table))
@@ -189,10 +189,10 @@ absl::Status Shard::Follow(const std::vector<Item>& updates, const Item& entry) 
                                                std::numeric_limits<double>::quiet_NaN(),
                                                ToVersionBy(entry)));
       break;
-    case proto::ReplicaItem::kRefusal:
+    case proto::LogEntryKind::kRefusal:
       if (!runtime::Planted<"followed-refusals-ignored">()) TakeRefusals(header.refusals);
       break;
-    case proto::ReplicaItem::kConfirm:
+    case proto::LogEntryKind::kConfirm:
       break;
     default:
       return absl::InvalidArgumentError("this is no entry of a shard's log");
@@ -201,50 +201,50 @@ absl::Status Shard::Follow(const std::vector<Item>& updates, const Item& entry) 
   return absl::OkStatus();
 }
 
-std::vector<proto::WorkerWindow> Shard::Windows(bool with_held) const {
-  std::vector<proto::WorkerWindow> all;
-  all.reserve(windows_.size());
-  for (const auto& [worker, window] : windows_) {
-    const bool current = progress_.IncarnationOf(worker.first) == worker.second;
-    const std::uint64_t since = current ? progress_.SinceOf(worker.first) : window.since;
-    std::uint64_t clock = current ? progress_.ClockOf(worker.first) : window.clock;
+std::vector<proto::ClientSession> Shard::Windows(bool with_held) const {
+  std::vector<proto::ClientSession> all;
+  all.reserve(sessions_.size());
+  for (const auto& [worker, session] : sessions_) {
+    const bool current = clocks_.IncarnationOf(worker.first) == worker.second;
+    const std::uint64_t since = current ? clocks_.SinceOf(worker.first) : session.since;
+    std::uint64_t clock = current ? clocks_.ClockOf(worker.first) : session.clock;
     // Who is not told what is held may not believe either that a worker has ended the clocks it is
     // held for: it would close them without.
     if (!with_held && !runtime::Planted<"log-tells-open-clocks">()) {
       clock = std::min(clock, closed_);
     }
-    if (since != Progress::kNotEntered) clock = std::max(clock, since);
+    if (since != WorkerClocks::kNotEntered) clock = std::max(clock, since);
     all.push_back({.rank = worker.first,
                    .incarnation = worker.second,
                    .clock = clock,
                    .since = since,
-                   .admitted = window.streams[kAtOnce].admitted(),
+                   .admitted = session.streams[kAtOnce].admitted(),
                    .admitted_held = with_held || runtime::Planted<"held-told-as-in-state">()
-                                        ? window.streams[kHeld].admitted()
-                                        : window.in_state});
+                                        ? session.streams[kHeld].admitted()
+                                        : session.in_state});
   }
   return all;
 }
 
-void Shard::TakeWindows(const std::vector<proto::WorkerWindow>& windows) {
-  for (const proto::WorkerWindow& worker : windows) {
+void Shard::TakeSessions(const std::vector<proto::ClientSession>& sessions) {
+  for (const proto::ClientSession& worker : sessions) {
     const WorkerKey key{worker.rank, worker.incarnation};
-    if (worker.since != Progress::kNotEntered && !runtime::Planted<"late-begin-not-told">()) {
-      EnterWindow(key, worker.clock, worker.since);
+    if (worker.since != WorkerClocks::kNotEntered && !runtime::Planted<"late-begin-not-told">()) {
+      EnterSession(key, worker.clock, worker.since);
     }
-    Window& window = WindowOf(key);
-    Stream& at_once = window.streams[kAtOnce];
+    ClientSession& session = SessionOf(key);
+    Stream& at_once = session.streams[kAtOnce];
     at_once.Admit(std::max(at_once.admitted(), worker.admitted));
-    window.in_state = std::max(window.in_state, worker.admitted_held);
+    session.in_state = std::max(session.in_state, worker.admitted_held);
   }
 }
 
 // By worker and class in the order of their numbers; the newest where there are too many.
 std::vector<proto::Refusal> Shard::Refusals() const {
   std::vector<proto::Refusal> all;
-  for (const auto& [worker, window] : windows_) {
+  for (const auto& [worker, session] : sessions_) {
     for (const RequestClass kind : {kAtOnce, kHeld}) {
-      const Stream& stream = window.streams[kind];
+      const Stream& stream = session.streams[kind];
       proto::Refusal refusal{
           .worker = worker.first, .incarnation = worker.second, .held = kind == kHeld};
       if (const std::uint64_t forgotten = stream.forgotten_failures(); forgotten > 0) {
@@ -268,7 +268,7 @@ std::vector<proto::Refusal> Shard::Refusals() const {
 void Shard::TakeRefusals(const std::vector<proto::Refusal>& refusals) {
   for (const proto::Refusal& refusal : refusals) {
     Stream& stream =
-        WindowOf({refusal.worker, refusal.incarnation}).streams[refusal.held ? kHeld : kAtOnce];
+        SessionOf({refusal.worker, refusal.incarnation}).streams[refusal.held ? kHeld : kAtOnce];
     if (refusal.with_earlier) {
       stream.ForgetFailuresUpTo(refusal.sequence);
       continue;
@@ -281,9 +281,9 @@ void Shard::TakeRefusals(const std::vector<proto::Refusal>& refusals) {
 
 // ---- the whole state ----
 
-Item Shard::FillBegin() const {
-  Item begin;
-  begin.header.kind = proto::ReplicaItem::kFillBegin;
+LogEntry Shard::FillBegin() const {
+  LogEntry begin;
+  begin.header.kind = proto::LogEntryKind::kFillBegin;
   begin.header.index = index_;
   begin.header.clock = closed_;
   begin.header.workers = Windows(/*with_held=*/false);
@@ -292,12 +292,12 @@ Item Shard::FillBegin() const {
   return begin;
 }
 
-std::vector<Item> Shard::Freeze() {
-  std::vector<Item> pieces;
+std::vector<LogEntry> Shard::Freeze() {
+  std::vector<LogEntry> pieces;
   for (auto& [id, store] : stores_) {
     const Table& table = *context_->tables.Find(id);
     for (const FrozenPiece& piece : store->Freeze().pieces) {
-      pieces.push_back(PieceItem(table, piece));
+      pieces.push_back(PieceEntry(table, piece));
       if (runtime::Planted<"state-lost-in-fill">()) LoseState(&pieces.back(), 0);
       if (runtime::Planted<"version-lost-in-fill">()) pieces.back().header.version = 0;
       if (runtime::Planted<"feedback-lost-in-fill">() && FeedbackSlots(table.spec()) > 0) {
@@ -308,20 +308,20 @@ std::vector<Item> Shard::Freeze() {
   return pieces;
 }
 
-void Shard::BeginFill(const Item& begin) {
+void Shard::BeginFill(const LogEntry& begin) {
   if (!runtime::Planted<"stores-kept-in-fill">()) stores_.clear();
   settings_.clear();
   if (!runtime::Planted<"saved-kept-in-fill">())
     saved_ = SavedGenerations();  // of the stores that were
-  if (!runtime::Planted<"windows-kept-in-fill">()) windows_.clear();
+  if (!runtime::Planted<"windows-kept-in-fill">()) sessions_.clear();
   index_ = begin.header.index;
   if (!runtime::Planted<"closed-lost-in-fill">()) closed_ = begin.header.clock;
   if (!runtime::Planted<"pushed-until-lost-in-fill">()) pushed_until_ = begin.header.pushed_until;
-  if (!runtime::Planted<"windows-lost-in-fill">()) TakeWindows(begin.header.workers);
+  if (!runtime::Planted<"windows-lost-in-fill">()) TakeSessions(begin.header.workers);
   if (!runtime::Planted<"refusals-lost-in-fill">()) TakeRefusals(begin.header.refusals);
 }
 
-absl::Status Shard::LoadPiece(const Item& piece) {
+absl::Status Shard::LoadPiece(const LogEntry& piece) {
   Table* table = context_->tables.Find(piece.header.table);
   if (table == nullptr) {
     return absl::FailedPreconditionError(

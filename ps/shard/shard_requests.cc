@@ -71,8 +71,8 @@ bool Shard::TakeRequest(Inbound inbound) {
   const proto::RequestId id = inbound.request.id;
   const WorkerKey worker{id.worker, id.incarnation};
   const RequestClass kind = ClassOf(inbound.request);
-  Window& window = WindowOf(worker);
-  Stream& stream = window.streams[kind];
+  ClientSession& session = SessionOf(worker);
+  Stream& stream = session.streams[kind];
   switch (stream.Judge(id.sequence, inbound.request.after)) {
     case Stream::Order::kSeen: {
       ++context_->counters->duplicates;
@@ -81,7 +81,7 @@ bool Shard::TakeRequest(Inbound inbound) {
         return false;
       }
       const absl::Status outcome = stream.OutcomeOf(id.sequence);
-      outcome.ok() ? AnswerAgain(window, kind, std::move(inbound)) : Refuse(inbound, outcome);
+      outcome.ok() ? AnswerAgain(session, kind, std::move(inbound)) : Refuse(inbound, outcome);
       return false;
     }
     case Stream::Order::kEarly:
@@ -93,38 +93,38 @@ bool Shard::TakeRequest(Inbound inbound) {
       }
       return false;
     case Stream::Order::kNext:
-      AdmitNext(&window, kind, std::move(inbound));
+      AdmitNext(&session, kind, std::move(inbound));
       while (std::optional<Inbound> next = stream.TakeNext()) {
-        AdmitNext(&window, kind, *std::move(next));
+        AdmitNext(&session, kind, *std::move(next));
       }
   }
-  return CountTickIfDue(worker, &window);
+  return CountTickIfDue(worker, &session);
 }
 
-void Shard::AdmitNext(Window* window, RequestClass kind, Inbound inbound) {
+void Shard::AdmitNext(ClientSession* session, RequestClass kind, Inbound inbound) {
   const proto::RequestId id = inbound.request.id;
   const bool pushes = HasPush(inbound.request.op);
-  window->streams[kind].Admit(id.sequence);
+  session->streams[kind].Admit(id.sequence);
   absl::Status outcome = Admit(std::move(inbound));
   if (outcome.ok()) return;
   // Not so where the worker asks again in any case.
-  if (pushes && !absl::IsUnavailable(outcome) && journal_->has_follower() &&
+  if (pushes && !absl::IsUnavailable(outcome) && effects_->has_follower() &&
       !runtime::Planted<"refusal-not-logged">()) {
-    LogEntry(RefusalItem({.worker = id.worker,
-                          .incarnation = id.incarnation,
-                          .sequence = id.sequence,
-                          .held = kind == kHeld,
-                          .status = outcome}));
+    AppendToLog(RefusalEntry({.worker = id.worker,
+                              .incarnation = id.incarnation,
+                              .sequence = id.sequence,
+                              .held = kind == kHeld,
+                              .status = outcome}));
   }
   if (runtime::Planted<"failure-not-remembered">()) return;
-  window->streams[kind].RememberFailure(id.sequence, std::move(outcome));
+  session->streams[kind].RememberFailure(id.sequence, std::move(outcome));
 }
 
 void Shard::RefuseEarly(const absl::Status& why) {
-  for (auto& [worker, window] : windows_) {
+  for (auto& [worker, session] : sessions_) {
     if (runtime::Planted<"early-kept-over-epoch">()) continue;
-    window.tick_clock = 0;
-    for (Stream& stream : window.streams) {
+    session.tick_clock = 0;
+    for (Stream& stream : session.streams) {
       for (const Inbound& inbound : stream.TakeAll()) Refuse(inbound, why);
     }
   }
@@ -133,8 +133,8 @@ void Shard::RefuseEarly(const absl::Status& why) {
 void Shard::DropPeer(van::PeerId peer) {
   if (!runtime::Planted<"lost-connection-keeps-held">()) held_.DropPeer(peer);
   std::erase_if(early_from_, [&](const WorkerKey& worker) {
-    const auto found = windows_.find(worker);
-    if (found == windows_.end()) return true;
+    const auto found = sessions_.find(worker);
+    if (found == sessions_.end()) return true;
     bool none_left = true;
     for (Stream& stream : found->second.streams) {
       stream.DropPeer(peer);
@@ -167,14 +167,14 @@ absl::Status Shard::Admit(Inbound inbound) {
 }
 
 // One that was admitted before, without failing, here or at an earlier head of the chain.
-void Shard::AnswerAgain(const Window& window, RequestClass kind, Inbound inbound) {
+void Shard::AnswerAgain(const ClientSession& session, RequestClass kind, Inbound inbound) {
   if (held_.Redirect(inbound.request.id, inbound.peer) &&
       !runtime::Planted<"held-pull-answered-twice">())
     return;
   absl::StatusOr<const Table*> table = TableFor(inbound.request);
   if (!table.ok()) return Refuse(inbound, table.status());
   // What an earlier head refused is not known here, but why it did can be seen again.
-  if (HasPush(inbound.request.op) && inbound.request.id.sequence <= window.inherited[kind]) {
+  if (HasPush(inbound.request.op) && inbound.request.id.sequence <= session.inherited[kind]) {
     const PushView push = ToPush(inbound);
     absl::Status fits = CheckFinite(**table, inbound.request, push);
     if (fits.ok()) fits = StoreOf(**table)->Check(push);
@@ -183,7 +183,7 @@ void Shard::AnswerAgain(const Window& window, RequestClass kind, Inbound inbound
   if (HasPull(inbound.request.op)) {
     ServeOrHold(**table, std::move(inbound));
   } else {
-    Acknowledge(inbound, kind == kHeld && inbound.request.id.sequence > window.in_state &&
+    Acknowledge(inbound, kind == kHeld && inbound.request.id.sequence > session.in_state &&
                              !runtime::Planted<"held-again-called-applied">());
   }
 }
@@ -192,8 +192,8 @@ void Shard::Refuse(const Inbound& inbound, const absl::Status& why) {
   CountRefusal(why, context_->counters);
   proto::Reply reply = ReplyTo(inbound.request);
   reply.result = why;
-  journal_->AnswerNow(inbound.peer, std::move(reply));
-  if (IsMalformedEncoding(why)) journal_->Offended(inbound.peer, why);
+  effects_->AnswerNow(inbound.peer, std::move(reply));
+  if (IsMalformedEncoding(why)) effects_->Offended(inbound.peer, why);
 }
 
 // The pull failed. If a push came with it, that has been taken, and the answer says so.
@@ -207,11 +207,11 @@ void Shard::RefusePull(const Inbound& inbound, const absl::Status& why) {
 // One that is held is not in the state yet, so there is nothing to be replicated either.
 void Shard::Acknowledge(const Inbound& inbound, bool held) {
   proto::Reply reply = ReplyTo(inbound.request);
-  reply.slowest_clock = progress_.slowest();
+  reply.slowest_clock = clocks_.slowest();
   reply.staleness = Policy::Staleness(reply.clock, reply.slowest_clock);
-  reply.provisional = held && journal_->provisional() && !runtime::Planted<"provisional-unsaid">();
-  held ? journal_->AnswerNow(inbound.peer, std::move(reply))
-       : journal_->Answer(inbound.peer, std::move(reply), {}, DeadlineOf(inbound));
+  reply.provisional = held && effects_->provisional() && !runtime::Planted<"provisional-unsaid">();
+  held ? effects_->AnswerNow(inbound.peer, std::move(reply))
+       : effects_->Answer(inbound.peer, std::move(reply), {}, DeadlineOf(inbound));
 }
 
 absl::StatusOr<const Table*> Shard::TableFor(const proto::Request& request) const {
@@ -233,7 +233,7 @@ absl::Status Shard::ChargeHeld(std::uint64_t bytes) const {
   const runtime::ByteBudget& held = context_->held;
   const bool room = held.HasRoom(bytes) || runtime::Planted<"held-unlimited">();
   if (room || context_->loop->Now() < grace_until_) return absl::OkStatus();
-  const std::string slow = progress_.DescribeBehind(progress_.slowest() + 1);
+  const std::string slow = clocks_.DescribeBehind(clocks_.slowest() + 1);
   return absl::ResourceExhaustedError(absl::StrCat(
       "this server thread holds ", held.bytes, " bytes of requests that wait for slower workers (",
       slow, "), and ", bytes, " more would be over LEEWAY_HELD_BYTES_MAX (", held.bytes_max,
@@ -245,7 +245,7 @@ absl::Status Shard::ChargePushPull(const Table& table, const Inbound& inbound) c
   const proto::Request& request = inbound.request;
   const Policy& policy = SettingsFor(table, request.clock).policy;
   const bool held = policy.Push(request.clock, closed_).hold;
-  const bool waits = policy.Pull(request.op, request.clock, progress_.slowest()).hold;
+  const bool waits = policy.Pull(request.op, request.clock, clocks_.slowest()).hold;
   if (!waits || runtime::Planted<"push-pull-refused-too-late">()) return absl::OkStatus();
   return ChargeHeld((held ? inbound.bytes() : 0) + BytesHeldFor(table, inbound));
 }
@@ -289,8 +289,8 @@ absl::Status Shard::OutOfMemory(const Table& table, const Inbound& inbound, bool
                                         ": give it more, lower LEEWAY_TABLE_BYTES_MAX so that it "
                                         "refuses sooner, or use more servers");
   if (!begun) return absl::ResourceExhaustedError(text);
-  if (!journal_->has_follower()) return absl::UnknownError(text);
-  journal_->Broken(absl::ResourceExhaustedError(absl::StrCat(
+  if (!effects_->has_follower()) return absl::UnknownError(text);
+  effects_->Broken(absl::ResourceExhaustedError(absl::StrCat(
       text, "; as some of its rows have been updated, the replicas go on without this server")));
   return absl::UnavailableError(text);
 }
@@ -308,7 +308,7 @@ absl::Status Shard::TakePush(const Table& table, Inbound* inbound, bool* held, b
   LEEWAY_RETURN_IF_ERROR(store->CheckMemory(push));
   if (!decision.hold) {
     // Before anything has changed, since there may be no memory for it.
-    Item item = journal_->has_follower() ? PushItem(*inbound) : Item();
+    LogEntry entry = effects_->has_follower() ? PushEntry(*inbound) : LogEntry();
     if (cut_ != nullptr && !runtime::Planted<"cut-after-the-push">()) {
       cut_->BeforePush(table, request.clock);
     }
@@ -324,18 +324,18 @@ absl::Status Shard::TakePush(const Table& table, Inbound* inbound, bool* held, b
       pushed_until_ = std::max(pushed_until_, request.clock + 1);
     }
     ++context_->counters->pushes_applied;
-    if (!runtime::Planted<"settings-not-logged">()) item.header.settings = settings.number;
-    LogEntry(std::move(item));
+    if (!runtime::Planted<"settings-not-logged">()) entry.header.settings = settings.number;
+    AppendToLog(std::move(entry));
     return absl::OkStatus();
   }
   LEEWAY_RETURN_IF_ERROR(store->Check(push));
   LEEWAY_RETURN_IF_ERROR(ChargeHeld(inbound->bytes()));
   if (decision.clock != request.clock) ++context_->counters->late_pushes;
-  if (!journal_->provisional() && !runtime::Planted<"firm-not-noted">()) {
+  if (!effects_->provisional() && !runtime::Planted<"firm-not-noted">()) {
     firm_ = std::max(firm_, decision.clock + 1);
   }
   const bool dense = request.kind == TableKind::kDense;
-  KeepApart(&inbound->payload);
+  EnsureOwned(&inbound->payload);
   contributions_.Add(decision.clock, {.table = table.id(), .block = dense ? request.block : 0},
                      {.rank = request.id.worker,
                       .incarnation = request.id.incarnation,
@@ -361,9 +361,9 @@ absl::StatusOr<PullResult> Shard::PullFrom(ShardStore* store, const PullView& vi
 void Shard::ServeOrHold(const Table& table, Inbound inbound) {
   const proto::Request& request = inbound.request;
   const Policy& policy = SettingsFor(table, request.clock).policy;
-  PullDecision decision = policy.Pull(request.op, request.clock, progress_.slowest());
+  PullDecision decision = policy.Pull(request.op, request.clock, clocks_.slowest());
   if (runtime::Planted<"hold-released-early">() && decision.hold) {
-    decision.hold = --decision.needed > progress_.slowest();
+    decision.hold = --decision.needed > clocks_.slowest();
   }
   if (decision.hold && !context_->test_only_never_hold) {
     Hold(table, std::move(inbound), decision);
@@ -379,24 +379,24 @@ void Shard::Serve(const Table& table, const Inbound& inbound, std::uint64_t need
   // Clocks are closed one by one, and held pulls answered in between: what is pulled is of the
   // clock that was closed last, however far all workers have gone on.
   const bool closed_ones = table.is_bsp() && !runtime::Planted<"serves-a-later-view">();
-  const std::uint64_t slowest = closed_ones ? std::max(closed_, needed) : progress_.slowest();
+  const std::uint64_t slowest = closed_ones ? std::max(closed_, needed) : clocks_.slowest();
   view.codec = table.codec_schedule().KnownAt(slowest);
   // Before anything is said of it, all replicas have it: the answer waits for the log.
-  const ReaderTerms terms{.needed = needed, .slowest = slowest, .workers = progress_.living()};
+  const ReaderTerms terms{.needed = needed, .slowest = slowest, .workers = clocks_.living()};
   if (store->WantsVersion(view, terms)) {
     const VersionBy by = store->NextVersion(view.block, table.codec_schedule(), slowest);
     const absl::Status made =
         store->MakeVersion(view.block, slowest, std::numeric_limits<double>::quiet_NaN(), by);
     if (!made.ok()) return RefusePull(inbound, made);
     if (!runtime::Planted<"version-not-logged">()) {
-      LogEntry(VersionItem(table, view.block, by));
+      AppendToLog(VersionEntry(table, view.block, by));
     }
   }
   absl::StatusOr<PullResult> pulled = PullFrom(store, view);
   if (!pulled.ok()) return RefusePull(inbound, pulled.status());
   if (runtime::Planted<"messages-since-another">()) LoseFirstMessage(&*pulled);
   proto::Reply reply = ReplyTo(inbound.request);
-  reply.slowest_clock = pulled->slowest.value_or(progress_.slowest());
+  reply.slowest_clock = pulled->slowest.value_or(clocks_.slowest());
   reply.coded = pulled->coded;
   reply.parts = std::move(pulled->parts);
   reply.staleness = Policy::Staleness(effective, reply.slowest_clock);
@@ -404,7 +404,7 @@ void Shard::Serve(const Table& table, const Inbound& inbound, std::uint64_t need
   Payload payload = TakeValues(*pulled, &reply);
   ++context_->counters->pulls_served;
   table.CountStaleness(reply.staleness);
-  journal_->Answer(inbound.peer, std::move(reply), std::move(payload), DeadlineOf(inbound));
+  effects_->Answer(inbound.peer, std::move(reply), std::move(payload), DeadlineOf(inbound));
 }
 
 // The table is read as it is now, with all that has been applied, however slow a worker is. The
@@ -412,7 +412,7 @@ void Shard::Serve(const Table& table, const Inbound& inbound, std::uint64_t need
 void Shard::Read(Inbound inbound) {
   ++requests_;
   if (runtime::Planted<"reader-counts">()) {
-    progress_.Set(proto::kWorkersMax, inbound.request.id.incarnation, proto::WorkerState::kAlive);
+    clocks_.Set(proto::kWorkersMax, inbound.request.id.incarnation, proto::WorkerState::kAlive);
   }
   const absl::StatusOr<const Table*> table = TableFor(inbound.request);
   if (!table.ok()) return Refuse(inbound, table.status());
@@ -422,11 +422,11 @@ void Shard::Read(Inbound inbound) {
   if (!pulled.ok()) return Refuse(inbound, pulled.status());
   proto::Reply reply = ReplyTo(inbound.request);
   const bool ahead = runtime::Planted<"reader-clock-ahead">();
-  reply.slowest_clock = ahead ? progress_.fastest() : ClockOfContent(**table);
+  reply.slowest_clock = ahead ? clocks_.fastest() : ClockOfContent(**table);
   reply.staleness = Policy::Staleness(reply.clock, reply.slowest_clock);
   reply.version = index_;
   Payload payload = TakeValues(*pulled, &reply);
-  const absl::Status answered = journal_->AnswerReader(inbound.peer, std::move(reply),
+  const absl::Status answered = effects_->AnswerReader(inbound.peer, std::move(reply),
                                                        std::move(payload), DeadlineOf(inbound));
   if (!answered.ok()) return Refuse(inbound, answered);
   ++context_->counters->reads_served;
@@ -436,14 +436,14 @@ void Shard::Read(Inbound inbound) {
 // All that living workers have pushed in clocks below it is in the table.
 std::uint64_t Shard::ClockOfContent(const Table& table) const {
   const bool closed = table.is_bsp() && !runtime::Planted<"reader-clock-of-fastest-bsp">();
-  return closed ? closed_ : progress_.slowest();
+  return closed ? closed_ : clocks_.slowest();
 }
 
 void Shard::Hold(const Table& table, Inbound inbound, const PullDecision& decision) {
   inbound.payload.resize(FramesHeld(table, inbound));
   if (absl::Status room = ChargeHeld(inbound.bytes()); !room.ok()) return RefusePull(inbound, room);
-  KeepApart(&inbound.payload);
-  HeldPull pull;
+  EnsureOwned(&inbound.payload);
+  PendingPull pull;
   pull.needed = decision.needed;
   pull.effective = decision.effective;
   pull.since = context_->loop->Now();
@@ -472,17 +472,17 @@ void Shard::ArmTimer() {
 void Shard::OnTimer() {
   timer_ = runtime::TimerId::kNone;
   timer_at_ = absl::InfiniteFuture();
-  for (const HeldPull& pull : held_.TakeExpired(context_->loop->Now())) {
+  for (const PendingPull& pull : held_.TakeExpired(context_->loop->Now())) {
     Refuse(pull.inbound, DeadlineExceeded(pull));
   }
   if (!runtime::Planted<"deadline-timer-once">()) ArmTimer();
 }
 
-absl::Status Shard::DeadlineExceeded(const HeldPull& pull) const {
+absl::Status Shard::DeadlineExceeded(const PendingPull& pull) const {
   const proto::Request& request = pull.inbound.request;
   const TableSpec& spec = context_->tables.Find(request.table)->SettingsAt(request.clock).spec;
   return absl::DeadlineExceededError(absl::StrCat(
-      progress_.DescribeBehind(pull.needed), "; waiting for clock ", pull.needed, " of table ",
+      clocks_.DescribeBehind(pull.needed), "; waiting for clock ", pull.needed, " of table ",
       spec.name, " (", spec.consistency.ToString(), "; worker ", request.id.worker, " is in clock ",
       request.clock, "; waited ",
       absl::FormatDuration(absl::Trunc(context_->loop->Now() - pull.since, absl::Milliseconds(1))),

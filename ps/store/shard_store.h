@@ -23,7 +23,7 @@
 
 namespace leeway::ps {
 
-class SpareMemory;
+class BlockPool;
 
 // A push, as it lies in its message: sizes already agree with each other (proto::Decode), but not
 // yet with the table. Buffers are shared, so a view may be kept.
@@ -222,7 +222,7 @@ struct StorePlace {
   std::uint64_t block_bytes = 0;  // the cluster's: LEEWAY_BLOCK_BYTES
   // Most bytes one pull of keys may gather: what one frame may hold.
   std::uint64_t pull_bytes_max = 1ull << 30;  // LEEWAY_MESSAGE_BYTES_MAX
-  SpareMemory* spare = nullptr;               // outlives the store; null: all is from the heap
+  BlockPool* spare = nullptr;                 // outlives the store; null: all is from the heap
   TableMemory* memory = nullptr;              // outlives the store; null: nobody counts
   // Decides how keys are hashed, and nothing that can be seen. Who chooses keys must not know it.
   std::uint64_t hash_seed = 0;

@@ -27,11 +27,11 @@ void ForEachPush(van::PeerId peer, const proto::PushBatch& batch, const runtime:
   }
 }
 
-// So that ToKeep copies what came in a batch.
+// So that EnsureOwned copies what came in a batch.
 static_assert(proto::kBatchedPushBytesMax < runtime::Buffer::kMayShareBytes);
 
-void KeepApart(Payload* payload) {
-  for (runtime::Buffer& frame : *payload) frame = frame.ToKeep();
+void EnsureOwned(Payload* payload) {
+  for (runtime::Buffer& frame : *payload) frame = frame.EnsureOwned();
 }
 
 PushView ToPush(const Inbound& inbound) {

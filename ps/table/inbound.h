@@ -41,7 +41,7 @@ void ForEachPush(van::PeerId peer, const proto::PushBatch& batch, const runtime:
 // For what is kept after its request has been answered. Small frames may share their memory with
 // all that came in the same envelope or batch, which would stay as well; and a worker gives its
 // user's memory free when it has its answer: that is not to be read any more. These are copied.
-void KeepApart(Payload* payload);
+void EnsureOwned(Payload* payload);
 
 // The frames by their meaning (proto/messages/messages.h has their order). Shares the buffers.
 PushView ToPush(const Inbound& inbound);

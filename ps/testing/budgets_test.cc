@@ -81,11 +81,11 @@ TEST_F(EarlyRequests, OfTooManyRefusalsTheOldestAreNotTakenForSuccess) {
 
 // ---- pulls that wait for a clock ----
 
-TEST(HeldPullsTest, WhatTheyAreChargedIsGivenBack) {
+TEST(PendingPullsTest, WhatTheyAreChargedIsGivenBack) {
   runtime::ByteBudget budget{.bytes_max = 1 << 20};
-  HeldPulls held(&budget);
+  PendingPulls held(&budget);
   for (std::uint64_t sequence = 1; sequence <= 3; ++sequence) {
-    HeldPull pull;
+    PendingPull pull;
     pull.needed = sequence;
     pull.inbound = Request(sequence, 0);
     held.Add(std::move(pull));
@@ -96,15 +96,15 @@ TEST(HeldPullsTest, WhatTheyAreChargedIsGivenBack) {
   EXPECT_EQ(budget.bytes, 0u);
 }
 
-TEST(HeldPullsTest, OneThatIsSentAgainStaysOne) {
+TEST(PendingPullsTest, OneThatIsSentAgainStaysOne) {
   runtime::ByteBudget budget{.bytes_max = 1 << 20};
-  HeldPulls held(&budget);
-  HeldPull pull;
+  PendingPulls held(&budget);
+  PendingPull pull;
   pull.inbound = Request(1, 0);
   const proto::RequestId id = pull.inbound.request.id;
   held.Add(std::move(pull));
   EXPECT_TRUE(held.Redirect(id, 8));
-  const std::vector<HeldPull> taken = held.TakeAll();
+  const std::vector<PendingPull> taken = held.TakeAll();
   ASSERT_EQ(taken.size(), 1u);
   EXPECT_EQ(taken[0].inbound.peer, 8u);
 }

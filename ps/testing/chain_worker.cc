@@ -174,19 +174,19 @@ void ChainWorker::SendTick(std::uint32_t server) {
                         .incarnation = incarnation_,
                         .epoch = map_.epoch,
                         .clock = clock_,
-                        .marks = {},
+                        .watermarks = {},
                         .since = since_};
   for (std::uint32_t shard = 0; shard < map_.owners.size(); ++shard) {
     if (map_.owners[shard].server_rank != server) continue;
-    std::uint64_t marks[2] = {0, 0};
+    std::uint64_t watermarks[2] = {0, 0};
     for (const auto& [key, open] : open_) {
       if (key.first == shard && HasPush(open.request.op) && open.request.clock < clock_) {
-        marks[open.held] = key.second;
+        watermarks[open.held] = key.second;
       }
     }
     for (const bool held : {false, true}) {
-      if (marks[held] != 0) {
-        tick.marks.push_back({.sequence = marks[held], .shard = shard, .held = held});
+      if (watermarks[held] != 0) {
+        tick.watermarks.push_back({.sequence = watermarks[held], .shard = shard, .held = held});
       }
     }
   }

@@ -86,12 +86,12 @@ class ReplicaBench : public testing::Test, private ReplicaHost {
     return {.place = {.server_rank = rank}, .incarnation = 500 + rank};
   }
   // Number `number` of a stream; of the newest epoch unless another is said.
-  void Say(std::uint32_t server, std::uint64_t stream, std::uint64_t number, Item item,
+  void Say(std::uint32_t server, std::uint64_t stream, std::uint64_t number, LogEntry entry,
            std::optional<std::uint64_t> epoch = std::nullopt) {
-    item.header.stream = stream;
-    item.header.item = number;
-    item.header.epoch = epoch.value_or(epoch_);
-    replica_->OnItem(Server(server), kConnection, std::move(item));
+    entry.header.stream = stream;
+    entry.header.entry = number;
+    entry.header.epoch = epoch.value_or(epoch_);
+    replica_->OnEntry(Server(server), kConnection, std::move(entry));
   }
   static Inbound PushOf(std::uint64_t sequence, float value, std::uint32_t table = kTable) {
     Inbound inbound;
@@ -106,35 +106,35 @@ class ReplicaBench : public testing::Test, private ReplicaHost {
     return inbound;
   }
   // Entry `index` of the log: a push that adds `value`.
-  static Item Entry(std::uint64_t index, float value) {
-    Item item = PushItem(PushOf(index, value));
-    item.header.index = index;
-    return item;
+  static LogEntry Entry(std::uint64_t index, float value) {
+    LogEntry entry = PushEntry(PushOf(index, value));
+    entry.header.index = index;
+    return entry;
   }
   // What entry `index`, a Close, changes: it adds `value`.
-  Item Update(std::uint64_t index, float value) {
+  LogEntry Update(std::uint64_t index, float value) {
     const std::vector<PushView> pushes = {ToPush(PushOf(index, value))};
     absl::StatusOr<AggregatedPush> aggregate = scratch_->Combine(pushes, 1);
     EXPECT_TRUE(aggregate.ok()) << aggregate.status();
-    Item item = UpdateItem(*shards_.tables.Find(kTable), *aggregate, {});
-    item.header.index = index;
-    return item;
+    LogEntry entry = UpdateEntry(*shards_.tables.Find(kTable), *aggregate, {});
+    entry.header.index = index;
+    return entry;
   }
   // A piece of the state that a fill brings: what one push of `value` leads to.
-  Item Piece(float value) {
+  LogEntry Piece(float value) {
     EXPECT_TRUE(scratch_->Apply(ToPush(PushOf(1, value))).ok());
-    return PieceItem(*shards_.tables.Find(kTable), scratch_->Freeze().pieces.at(0));
+    return PieceEntry(*shards_.tables.Find(kTable), scratch_->Freeze().pieces.at(0));
   }
-  static Item Held(std::uint64_t sequence, float value) {
-    Item item = PushItem(PushOf(sequence, value));
-    item.header.kind = proto::ReplicaItem::kHeld;
-    return item;
+  static LogEntry Held(std::uint64_t sequence, float value) {
+    LogEntry entry = PushEntry(PushOf(sequence, value));
+    entry.header.kind = proto::LogEntryKind::kHeld;
+    return entry;
   }
-  static Item Of(proto::ReplicaItem kind, std::uint64_t index = 0) {
-    Item item;
-    item.header.kind = kind;
-    item.header.index = index;
-    return item;
+  static LogEntry Of(proto::LogEntryKind kind, std::uint64_t index = 0) {
+    LogEntry entry;
+    entry.header.kind = kind;
+    entry.header.index = index;
+    return entry;
   }
 
   // ---- a worker ----
@@ -164,18 +164,18 @@ class ReplicaBench : public testing::Test, private ReplicaHost {
   void Acknowledge(std::uint32_t server, std::uint64_t stream, std::uint64_t number,
                    std::uint64_t committed, std::uint64_t since = 0) {
     replica_->OnAck(Server(server), kConnection,
-                    {.stream = stream, .item = number, .committed = committed, .since = since});
+                    {.stream = stream, .entry = number, .committed = committed, .since = since});
   }
   // The entries that it was sent since this was asked last.
   std::vector<std::uint64_t> SentTo(std::uint32_t server) {
     std::vector<std::uint64_t> indexes;
-    for (const auto& [rank, item] : std::exchange(items_, {})) {
-      if (rank == server) indexes.push_back(item.index);
-      stream_ = item.stream;
+    for (const auto& [rank, entry] : std::exchange(entries_, {})) {
+      if (rank == server) indexes.push_back(entry.index);
+      stream_ = entry.stream;
     }
     return indexes;
   }
-  std::uint64_t stream() const { return stream_; }  // of the items that were sent last
+  std::uint64_t stream() const { return stream_; }  // of the entries that were sent last
 
   // ---- what there is ----
 
@@ -195,17 +195,17 @@ class ReplicaBench : public testing::Test, private ReplicaHost {
     replica_->ResendIfDue(shards_.loop->Now());
   }
 
-  std::vector<proto::ReplicateAck> back_;     // sent back to where something came from
-  std::vector<proto::Replicate> items_back_;  // likewise
-  std::vector<proto::ReplicateAck> asked_;    // sent to another server
+  std::vector<proto::ReplicateAck> back_;       // sent back to where something came from
+  std::vector<proto::Replicate> entries_back_;  // likewise
+  std::vector<proto::ReplicateAck> asked_;      // sent to another server
   std::vector<proto::Reply> replies_;
   std::vector<absl::Status> broken_;
 
  private:
   bool Reaches(const Peer&) override { return true; }
   bool SendTo(const Peer& to, const proto::AnyMessage& message, const Payload&) override {
-    if (const auto* item = std::get_if<proto::Replicate>(&message)) {
-      items_.emplace_back(to.place.server_rank, *item);
+    if (const auto* entry = std::get_if<proto::Replicate>(&message)) {
+      entries_.emplace_back(to.place.server_rank, *entry);
     } else {
       asked_.push_back(std::get<proto::ReplicateAck>(message));
     }
@@ -213,7 +213,8 @@ class ReplicaBench : public testing::Test, private ReplicaHost {
   }
   void SendBack(van::PeerId, const proto::AnyMessage& message) override {
     if (const auto* ack = std::get_if<proto::ReplicateAck>(&message)) back_.push_back(*ack);
-    if (const auto* item = std::get_if<proto::Replicate>(&message)) items_back_.push_back(*item);
+    if (const auto* entry = std::get_if<proto::Replicate>(&message))
+      entries_back_.push_back(*entry);
   }
   void SendReply(van::PeerId, proto::Reply reply, Payload) override { replies_.push_back(reply); }
   void DropSoon(van::PeerId, const absl::Status&) override {}
@@ -234,7 +235,7 @@ class ReplicaBench : public testing::Test, private ReplicaHost {
   std::optional<Replica> replica_;
   std::uint64_t epoch_ = 0, pushes_ = 0, stream_ = 0;
   std::uint32_t dead_ = 99;
-  std::vector<std::pair<std::uint32_t, proto::Replicate>> items_;
+  std::vector<std::pair<std::uint32_t, proto::Replicate>> entries_;
 };
 
 }  // namespace leeway::ps

@@ -59,7 +59,7 @@ class StatusTest : public ::testing::Test {
     return absl::StrSplit(::testing::internal::GetCapturedStderr(), '\n', absl::SkipEmpty());
   }
   // Worker 0, in clock 5, pulls what worker 1, in clock 0, holds up.
-  std::uint32_t HoldUp() {
+  std::uint32_t Straggler() {
     const std::uint32_t table = bench_.Install(AddTable("w", Consistency::Ssp(1)));
     bench_.Tick(0, 5);
     for (std::uint64_t block : {0, 1}) bench_.Send(0, bench_.DensePull(0, table, 5, block));
@@ -72,7 +72,7 @@ class StatusTest : public ::testing::Test {
 
 TEST_F(StatusTest, SaysWhoHoldsUpWhomAndSinceWhen) {
   EXPECT_THAT(Status()["waits"], IsEmpty());
-  const std::uint32_t table = HoldUp();
+  const std::uint32_t table = Straggler();
   bench_.world().RunFor(absl::Seconds(3));
   const nlohmann::json waits = Status()["waits"];
   ASSERT_EQ(waits.size(), 1u);
@@ -87,7 +87,7 @@ TEST_F(StatusTest, SaysWhoHoldsUpWhomAndSinceWhen) {
 }
 
 TEST_F(StatusTest, WhoHoldsUpWhomIsLoggedOnceAMinute) {
-  HoldUp();
+  Straggler();
   EXPECT_THAT(LinesWithin(absl::Seconds(4.9)), IsEmpty());
   EXPECT_THAT(LinesWithin(absl::Seconds(2)),
               ElementsAre(EndsWith("warning 2 pulls of table w have waited for clock 4 for 5s: "
@@ -110,8 +110,8 @@ TEST_F(StatusTest, NobodyIsNamedWhereNobodyWaitsLong) {
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
-TEST(HoldUpLinesTest, AreOfAllThreadsOfAServerTogether) {
-  HoldUpLines lines;
+TEST(StragglerLinesTest, AreOfAllThreadsOfAServerTogether) {
+  StragglerLines lines;
   EXPECT_TRUE(lines.Take(At(100)));
   EXPECT_FALSE(lines.Take(At(159)));
   EXPECT_TRUE(lines.Take(At(160)));

@@ -214,14 +214,14 @@ void Bench::Tick(std::uint32_t rank, std::uint64_t clock) {
   for (const auto& [shard, numbers] : numbers_[rank]) {
     for (const bool held : {false, true}) {
       const std::uint64_t last = numbers.last_of_class[held];
-      if (last != 0) tick.marks.push_back({.sequence = last, .shard = shard, .held = held});
+      if (last != 0) tick.watermarks.push_back({.sequence = last, .shard = shard, .held = held});
     }
   }
   Send(rank, tick);
 }
 
 std::vector<Answer> Bench::TakeFrom(van::PeerId peer) {
-  std::vector<Answer> answers = std::exchange(inbox_[peer], {});
+  std::vector<Answer> answers = std::exchange(receiver_[peer], {});
   for (van::Message& message : van().TakeSent(peer)) {
     absl::StatusOr<proto::AnyMessage> decoded = proto::Decode(
         message.header, std::span<runtime::Buffer>(message.payload.data(), message.payload.size()));
@@ -252,7 +252,7 @@ bool Bench::GotReply(std::uint32_t rank) {
   for (const Answer& answer : answers) {
     got = got || std::holds_alternative<proto::Reply>(answer.message);
   }
-  inbox_[PeerOf(rank)] = std::move(answers);
+  receiver_[PeerOf(rank)] = std::move(answers);
   return got;
 }
 

@@ -113,7 +113,7 @@ class Bench {
   void Send(std::uint32_t rank, const proto::AnyMessage& message, Payload payload = {});
   void SendFrom(van::PeerId peer, const proto::AnyMessage& message, Payload payload = {});
   void SendRaw(van::PeerId peer, van::Message message);
-  // Ends the worker's iterations up to `clock`, with all it has sent as marks.
+  // Ends the worker's iterations up to `clock`, with all it has sent as watermarks.
   void Tick(std::uint32_t rank, std::uint64_t clock);
 
   // Everything the worker got since it last asked.
@@ -153,7 +153,7 @@ class Bench {
   std::map<std::uint32_t, van::PeerId> peers_;                         // by rank
   std::map<std::uint32_t, std::map<std::uint32_t, Numbers>> numbers_;  // by rank and shard
   std::set<std::uint32_t> held_tables_;
-  std::map<van::PeerId, std::vector<Answer>> inbox_;
+  std::map<van::PeerId, std::vector<Answer>> receiver_;
 };
 
 // The table most tests use: 32 floats in two blocks, updater "add".

@@ -6,15 +6,15 @@
 
 #include "absl/time/time.h"
 
-namespace leeway::worker {
+namespace leeway::runtime {
 
 // Rounded to what matters: "4.9s", "35ms".
-inline std::string Spoken(absl::Duration duration) {
+inline std::string FormatDuration(absl::Duration duration) {
   const absl::Duration unit =
       duration < absl::Seconds(1) ? absl::Milliseconds(1) : absl::Milliseconds(100);
   return absl::FormatDuration(absl::Floor(duration + unit / 2, unit));
 }
 
-}  // namespace leeway::worker
+}  // namespace leeway::runtime
 
 #endif  // LEEWAY_RUNTIME_BASE_FORMAT_DURATION_H_

@@ -4,7 +4,7 @@
 
 namespace leeway::runtime {
 
-int SpinPace::CoresOfThisProcess() {
+int AdaptiveBusyPoll::CoresOfThisProcess() {
   cpu_set_t cores;
   // More cores than fit into the set are more than one.
   return ::sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 2;

@@ -21,12 +21,12 @@
 namespace leeway::runtime {
 
 // Any thread; what several of them say at once may be lost.
-class SpinPace {
+class AdaptiveBusyPoll {
  public:
   static constexpr absl::Duration kBusyPoll = absl::Microseconds(100);
 
   // `busy_poll`: how long at most (LEEWAY_BUSY_POLL_US); 0: never.
-  explicit SpinPace(absl::Duration busy_poll = kBusyPoll, int cores = CoresOfThisProcess())
+  explicit AdaptiveBusyPoll(absl::Duration busy_poll = kBusyPoll, int cores = CoresOfThisProcess())
       : spin_max_ns_(absl::ToInt64Nanoseconds(busy_poll)), cores_(cores) {}
 
   // How long to look before the next sleep.

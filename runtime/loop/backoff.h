@@ -9,7 +9,7 @@
 #include "leeway/config.h"
 #include "runtime/loop/loop.h"
 
-namespace leeway::worker {
+namespace leeway::runtime {
 
 inline absl::Duration ResendInterval(const Config& config) {
   return std::max(config.resend_interval, absl::Milliseconds(1));
@@ -23,11 +23,11 @@ inline absl::Duration NextResendDelay(absl::Duration delay, absl::Duration inter
 
 // Up to a quarter more, so that many do not ask at once. In whole numbers: it is asked for each
 // request, and products of durations are slow.
-inline absl::Duration Jittered(absl::Duration delay, runtime::Loop* loop) {
+inline absl::Duration Jittered(absl::Duration delay, Loop* loop) {
   const std::int64_t step_ns = absl::ToInt64Nanoseconds(delay) / 4096;
   return delay + absl::Nanoseconds(step_ns * static_cast<std::int64_t>(loop->Random() % 1024));
 }
 
-}  // namespace leeway::worker
+}  // namespace leeway::runtime
 
 #endif  // LEEWAY_RUNTIME_LOOP_BACKOFF_H_

@@ -19,11 +19,11 @@ namespace leeway::runtime {
 using Task = absl::AnyInvocable<void()>;
 enum class TimerId : std::uint64_t { kNone = 0 };
 
-// News that lie in memory, where a glance is cheaper than a call to the system. For a thread that
-// is about to sleep and holds no lock, so: any thread, and it may outlive its source.
-class Glance {
+// News that lie in memory, where a busy_poll is cheaper than a call to the system. For a thread
+// that is about to sleep and holds no lock, so: any thread, and it may outlive its source.
+class BusyPollSource {
  public:
-  virtual ~Glance() = default;
+  virtual ~BusyPollSource() = default;
   // Whether Poll would find something now. Called in a tight loop.
   virtual bool Ready() const = 0;
   // Around a sleep: in between, news make the source's fd readable. What came before BeginSleep may
@@ -42,7 +42,7 @@ class Source {
   // The loop sleeps on fd() only after Poll has returned false, so edge-triggered fds are fine.
   virtual bool Poll() = 0;
   // Null: only the fd tells.
-  virtual std::shared_ptr<Glance> glance() { return nullptr; }
+  virtual std::shared_ptr<BusyPollSource> busy_poll() { return nullptr; }
 };
 
 class Loop {

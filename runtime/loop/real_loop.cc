@@ -21,18 +21,18 @@ namespace {
 constexpr absl::Duration kBlindSleep = absl::Milliseconds(1);
 
 // Between two looks at the clock and at what only other threads of this process do.
-constexpr int kGlancesPerLook = 32;
+constexpr int kBusyPollsPerSystemPoll = 32;
 // How often a loop that looks at memory looks at descriptors too, where it has sources of both
 // kinds.
 constexpr absl::Duration kDescriptorsEvery = absl::Microseconds(10);
 
 bool AnyReady(const RealLoop::WaitSet& set) {
-  return std::any_of(set.glances.begin(), set.glances.end(),
-                     [](const auto& glance) { return glance->Ready(); });
+  return std::any_of(set.busy_polls.begin(), set.busy_polls.end(),
+                     [](const auto& busy_poll) { return busy_poll->Ready(); });
 }
 
-bool GlanceAt(const RealLoop::WaitSet& set) {
-  for (int i = 0; i < kGlancesPerLook && !set.glances.empty(); ++i) {
+bool BusyPoll(const RealLoop::WaitSet& set) {
+  for (int i = 0; i < kBusyPollsPerSystemPoll && !set.busy_polls.empty(); ++i) {
     if (AnyReady(set)) return true;
     PauseBriefly();
   }
@@ -41,7 +41,7 @@ bool GlanceAt(const RealLoop::WaitSet& set) {
 
 // Whether some of its sources have nothing but descriptors to tell by, and one of them tells.
 bool AnyReadable(const RealLoop::WaitSet& set) {
-  if (set.fds.size() <= set.glances.size() + 1) return false;
+  if (set.fds.size() <= set.busy_polls.size() + 1) return false;
   std::vector<pollfd> fds = set.fds;
   return ::poll(fds.data(), fds.size(), /*timeout=*/0) > 0;
 }
@@ -51,10 +51,10 @@ bool AnyReadable(const RealLoop::WaitSet& set) {
 bool Spin(const RealLoop::WaitSet& set, absl::Time start) {
   const absl::Time until = std::min(start + set.pace->Limit(start), set.until);
   const absl::Duration descriptors_every =
-      set.glances.empty() ? absl::ZeroDuration() : kDescriptorsEvery;
+      set.busy_polls.empty() ? absl::ZeroDuration() : kDescriptorsEvery;
   absl::Time descriptors_at = start + descriptors_every;
   for (absl::Time now = start; now < until;) {
-    if (GlanceAt(set)) return true;
+    if (BusyPoll(set)) return true;
     if (set.signal->is_set()) return false;
     if (now >= descriptors_at) {
       if (AnyReadable(set)) return false;
@@ -75,7 +75,7 @@ struct RealLoop::State {
   State(std::uint64_t seed, absl::Duration busy_poll) : pace(busy_poll), random(seed) {}
 
   WakeSignal signal;
-  SpinPace pace;
+  AdaptiveBusyPoll pace;
   std::atomic<bool> stopped{false};
 
   std::mutex mutex;
@@ -274,7 +274,8 @@ RealLoop::WaitSet RealLoop::PrepareWait(absl::Time until) const {
   set.fds.push_back({.fd = state_->signal.fd(), .events = POLLIN, .revents = 0});
   for (Source* source : state_->sources) {
     set.fds.push_back({.fd = source->fd(), .events = POLLIN, .revents = 0});
-    if (std::shared_ptr<Glance> glance = source->glance()) set.glances.push_back(std::move(glance));
+    if (std::shared_ptr<BusyPollSource> busy_poll = source->busy_poll())
+      set.busy_polls.push_back(std::move(busy_poll));
   }
   bool ready = !state_->quiet || state_->stopped || !state_->before_sleep.empty();
   {
@@ -301,7 +302,7 @@ void RealLoop::WaitForAny(std::span<const WaitSet> sets) {
   for (const WaitSet& set : sets) {
     until = std::min(until, set.until);
     fds.insert(fds.end(), set.fds.begin(), set.fds.end());
-    for (const auto& glance : set.glances) glance->BeginSleep();
+    for (const auto& busy_poll : set.busy_polls) busy_poll->BeginSleep();
     news = news || AnyReady(set);
   }
   if (news) until = absl::InfinitePast();
@@ -315,7 +316,7 @@ void RealLoop::WaitForAny(std::span<const WaitSet> sets) {
               /*sigmask=*/nullptr);
   std::size_t first = 0;
   for (const WaitSet& set : sets) {
-    for (const auto& glance : set.glances) glance->EndSleep();
+    for (const auto& busy_poll : set.busy_polls) busy_poll->EndSleep();
     if (ready > 0 && fds[first].revents != 0) set.signal->Clear();
     first += set.fds.size();
   }

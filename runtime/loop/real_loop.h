@@ -13,7 +13,7 @@
 
 namespace leeway::runtime {
 
-class SpinPace;
+class AdaptiveBusyPoll;
 class WakeSignal;
 
 // Can be turned in two ways.
@@ -50,14 +50,14 @@ class RealLoop final : public Loop {
   // everything that may have used up the edge of its fd.
   struct WaitSet {
     std::vector<pollfd> fds;  // the first is what Wake() writes to
-    std::vector<std::shared_ptr<Glance>> glances;
+    std::vector<std::shared_ptr<BusyPollSource>> busy_polls;
     absl::Time until = absl::InfiniteFuture();
     WakeSignal* signal = nullptr;
-    SpinPace* pace = nullptr;
+    AdaptiveBusyPoll* pace = nullptr;
   };
   WaitSet PrepareWait(absl::Time until) const;
   // Sleeps until something may be ready or `set.until`. Needs no lock. Wake() ends it.
-  // It looks at glances, or else at descriptors, for a moment first, if that has paid lately
+  // It looks at busy_polls, or else at descriptors, for a moment first, if that has paid lately
   // (runtime/loop/adaptive_busy_poll.h).
   static void Wait(const WaitSet& set);
   // On those of several loops at once.

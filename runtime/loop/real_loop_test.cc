@@ -46,7 +46,7 @@ class FakeSource final : public Source {
 };
 
 // News in memory: the fd tells only who said that it sleeps.
-class FakeGlance final : public Glance {
+class FakeBusyPollSource final : public BusyPollSource {
  public:
   bool Ready() const override {
     ++looks;
@@ -64,40 +64,42 @@ class FakeGlance final : public Glance {
   int sleeps = 0, wakes = 0;
 };
 
-class GlancedSource final : public Source {
+class BusyPolledSource final : public Source {
  public:
-  explicit GlancedSource(std::shared_ptr<FakeGlance> glance) : glance_(std::move(glance)) {}
+  explicit BusyPolledSource(std::shared_ptr<FakeBusyPollSource> busy_poll)
+      : busy_poll_(std::move(busy_poll)) {}
   int fd() const override { return fake_.fd(); }
-  bool Poll() override { return glance_->ready.exchange(false); }
-  std::shared_ptr<Glance> glance() override { return glance_; }
+  bool Poll() override { return busy_poll_->ready.exchange(false); }
+  std::shared_ptr<BusyPollSource> busy_poll() override { return busy_poll_; }
 
  private:
   FakeSource fake_{[] { return false; }};
-  const std::shared_ptr<FakeGlance> glance_;
+  const std::shared_ptr<FakeBusyPollSource> busy_poll_;
 };
 
 TEST(RealLoopTest, WhoSleepsSaysSoAndLooksOnceMore) {
   RealLoop loop(1);
-  const auto glance = std::make_shared<FakeGlance>();
-  GlancedSource source(glance);
+  const auto busy_poll = std::make_shared<FakeBusyPollSource>();
+  BusyPolledSource source(busy_poll);
   loop.AddSource(&source);
   while (loop.RunReady()) {
   }
-  glance->news_before_sleep = true;
+  busy_poll->news_before_sleep = true;
   const absl::Time start = loop.Now();
   loop.Wait(loop.PrepareWait(start + absl::Seconds(30)));
   EXPECT_LT(loop.Now() - start, absl::Seconds(20)) << "it slept through the news";
-  EXPECT_EQ(glance->sleeps, 1);
-  EXPECT_EQ(glance->wakes, 1);
+  EXPECT_EQ(busy_poll->sleeps, 1);
+  EXPECT_EQ(busy_poll->wakes, 1);
   EXPECT_TRUE(loop.RunReady());
   loop.RemoveSource(&source);
 }
 
 TEST(RealLoopTest, WhoLooksForNewsIsEndedByAPost) {
-  if (SpinPace::CoresOfThisProcess() < 2) GTEST_SKIP() << "nobody looks where there is one core";
+  if (AdaptiveBusyPoll::CoresOfThisProcess() < 2)
+    GTEST_SKIP() << "nobody looks where there is one core";
   RealLoop loop(1);
-  const auto glance = std::make_shared<FakeGlance>();
-  GlancedSource source(glance);
+  const auto busy_poll = std::make_shared<FakeBusyPollSource>();
+  BusyPolledSource source(busy_poll);
   loop.AddSource(&source);
   int ran = 0;
   // Short waits, so that it takes to looking.
@@ -111,38 +113,39 @@ TEST(RealLoopTest, WhoLooksForNewsIsEndedByAPost) {
     }
     EXPECT_EQ(ran, i + 1);
   }
-  EXPECT_GT(glance->looks, 20);
+  EXPECT_GT(busy_poll->looks, 20);
   loop.RemoveSource(&source);
 }
 
 // Who looks at memory is not blind to descriptors meanwhile.
 TEST(RealLoopTest, WhoLooksForNewsSeesDescriptorsToo) {
-  if (SpinPace::CoresOfThisProcess() < 2) GTEST_SKIP() << "nobody looks where there is one core";
+  if (AdaptiveBusyPoll::CoresOfThisProcess() < 2)
+    GTEST_SKIP() << "nobody looks where there is one core";
   RealLoop loop(1);
-  const auto glance = std::make_shared<FakeGlance>();
-  GlancedSource glanced(glance);
+  const auto busy_poll = std::make_shared<FakeBusyPollSource>();
+  BusyPolledSource busy_polled(busy_poll);
   FakeSource plain([] { return false; });
-  loop.AddSource(&glanced);
+  loop.AddSource(&busy_polled);
   loop.AddSource(&plain);
   while (loop.RunReady()) {
   }
   plain.Signal();
-  SpinPace pace(SpinPace::kBusyPoll, /*cores=*/2);
+  AdaptiveBusyPoll pace(AdaptiveBusyPoll::kBusyPoll, /*cores=*/2);
   for (int i = 0; i < 20; ++i) pace.Saw(absl::Microseconds(1));
   RealLoop::WaitSet set = loop.PrepareWait(absl::InfiniteFuture());
   set.pace = &pace;
-  glance->looks = 0;
+  busy_poll->looks = 0;
   loop.Wait(set);
-  EXPECT_GT(glance->looks, 1);
-  EXPECT_LT(glance->looks, 1000) << "it looked for as long as it may";
+  EXPECT_GT(busy_poll->looks, 1);
+  EXPECT_LT(busy_poll->looks, 1000) << "it looked for as long as it may";
   loop.RemoveSource(&plain);
-  loop.RemoveSource(&glanced);
+  loop.RemoveSource(&busy_polled);
 }
 
 constexpr absl::Time kBegin = absl::FromUnixSeconds(1000);
 
 TEST(SpinPaceTest, LooksOnlyWhereWaitsHaveBeenShort) {
-  SpinPace pace(SpinPace::kBusyPoll, /*cores=*/2);
+  AdaptiveBusyPoll pace(AdaptiveBusyPoll::kBusyPoll, /*cores=*/2);
   EXPECT_EQ(pace.Limit(kBegin), absl::ZeroDuration());
   for (int i = 0; i < 20; ++i) pace.Saw(absl::Microseconds(10));
   EXPECT_GT(pace.Limit(kBegin), absl::ZeroDuration());
@@ -153,13 +156,13 @@ TEST(SpinPaceTest, LooksOnlyWhereWaitsHaveBeenShort) {
   EXPECT_GT(pace.Limit(kBegin), absl::ZeroDuration());
   for (int i = 0; i < 20; ++i) pace.Saw(absl::Milliseconds(5));
   EXPECT_EQ(pace.Limit(kBegin), absl::ZeroDuration());
-  SpinPace alone(SpinPace::kBusyPoll, /*cores=*/1);
+  AdaptiveBusyPoll alone(AdaptiveBusyPoll::kBusyPoll, /*cores=*/1);
   for (int i = 0; i < 20; ++i) alone.Saw(absl::Microseconds(10));
   EXPECT_EQ(alone.Limit(kBegin), absl::ZeroDuration());
 }
 
 TEST(SpinPaceTest, DoesNotLookForLongWhereOthersWantTheCores) {
-  SpinPace pace(SpinPace::kBusyPoll, /*cores=*/2);
+  AdaptiveBusyPoll pace(AdaptiveBusyPoll::kBusyPoll, /*cores=*/2);
   const auto short_waits = [&pace] {
     for (int i = 0; i < 20; ++i) pace.Saw(absl::Microseconds(10));
   };

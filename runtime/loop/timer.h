@@ -9,41 +9,41 @@
 #include "absl/time/time.h"
 #include "runtime/loop/loop.h"
 
-namespace leeway::worker {
+namespace leeway::runtime {
 
-class Alarm {
+class Timer {
  public:
-  Alarm(runtime::Loop* loop, std::function<void()> ring) : loop_(loop), ring_(std::move(ring)) {}
-  ~Alarm() { Clear(); }
-  Alarm(const Alarm&) = delete;
-  Alarm& operator=(const Alarm&) = delete;
+  Timer(Loop* loop, std::function<void()> ring) : loop_(loop), ring_(std::move(ring)) {}
+  ~Timer() { Clear(); }
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
 
   // Rings once at `when`, or earlier if it is set to earlier already.
   void SetBy(absl::Time when) {
     if (when == absl::InfiniteFuture()) return;
-    if (timer_ != runtime::TimerId::kNone) {
+    if (timer_ != TimerId::kNone) {
       if (when_ <= when) return;
       loop_->Cancel(timer_);
     }
     when_ = when;
     const absl::Duration delay = std::max(absl::ZeroDuration(), when - loop_->Now());
     timer_ = loop_->After(delay, [this] {
-      timer_ = runtime::TimerId::kNone;
+      timer_ = TimerId::kNone;
       ring_();
     });
   }
   void Clear() {
     loop_->Cancel(timer_);
-    timer_ = runtime::TimerId::kNone;
+    timer_ = TimerId::kNone;
   }
 
  private:
-  runtime::Loop* loop_;
+  Loop* loop_;
   std::function<void()> ring_;
-  runtime::TimerId timer_ = runtime::TimerId::kNone;
+  TimerId timer_ = TimerId::kNone;
   absl::Time when_;
 };
 
-}  // namespace leeway::worker
+}  // namespace leeway::runtime
 
 #endif  // LEEWAY_RUNTIME_LOOP_TIMER_H_

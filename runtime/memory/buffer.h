@@ -27,9 +27,9 @@ class BufferOwner {
   // Whether somebody else could change the bytes meanwhile (memory shared with another process):
   // what has been checked in them must not be read again.
   virtual bool may_change() const { return false; }
-  // Whether somebody waits for them to be given back, as for a user's array that was lent: who
-  // keeps them for longer than the message is being dealt with takes a copy (Buffer::ToKeep).
-  virtual bool lent() const { return false; }
+  // Whether somebody waits for them to be given back, as for a user's array that was exported: who
+  // keeps them for longer than the message is being dealt with takes a copy (Buffer::EnsureOwned).
+  virtual bool exported() const { return false; }
   // Whether exactly one Buffer (or holder) is left: then its bytes may be changed in place.
   bool unique() const { return refs_.load(std::memory_order_acquire) == 1; }
 
@@ -90,11 +90,13 @@ class Buffer {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   absl::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
   bool may_change() const { return owner_ != nullptr && owner_->may_change(); }
-  bool lent() const { return owner_ != nullptr && owner_->lent(); }
+  bool exported() const { return owner_ != nullptr && owner_->exported(); }
   // For what is kept longer than the message it came in: the same bytes, in memory of our own if
   // somebody waits for these, or if there are so few of them that they may be a part of much else
   // that came with them (an envelope, a batch) and would stay as well.
-  Buffer ToKeep() const { return lent() || size_ < kMayShareBytes ? CopyOf(data_, size_) : *this; }
+  Buffer EnsureOwned() const {
+    return exported() || size_ < kMayShareBytes ? CopyOf(data_, size_) : *this;
+  }
   bool aligned_to(std::size_t alignment) const {
     return reinterpret_cast<std::uintptr_t>(data_) % alignment == 0;
   }

@@ -140,10 +140,10 @@ TEST(BufferTest, ASmallPartOfMuchIsKeptByItself) {
   std::byte* data = nullptr;
   const Buffer all = Buffer::Allocate(1 << 20, &data);
   std::memset(data, 'x', 1 << 20);
-  const Buffer small = all.Part(5, Buffer::kMayShareBytes - 1).ToKeep();
+  const Buffer small = all.Part(5, Buffer::kMayShareBytes - 1).EnsureOwned();
   EXPECT_NE(small.data(), all.data() + 5);
   EXPECT_EQ(small.text(), std::string(Buffer::kMayShareBytes - 1, 'x'));
-  const Buffer large = all.Part(5, Buffer::kMayShareBytes).ToKeep();
+  const Buffer large = all.Part(5, Buffer::kMayShareBytes).EnsureOwned();
   EXPECT_EQ(large.data(), all.data() + 5);
 }
 

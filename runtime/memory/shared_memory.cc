@@ -77,7 +77,7 @@ SharedMemory::~SharedMemory() {
   for (const auto& [number, freed] : registry.listeners) freed();
 }
 
-std::optional<SharedMemory::Place> SharedMemory::Find(const void* data, std::size_t size) {
+std::optional<SharedMemory::Location> SharedMemory::Find(const void* data, std::size_t size) {
   Registry& registry = TheRegistry();
   if (registry.live.load(std::memory_order_relaxed) == 0) return std::nullopt;
   const auto address = reinterpret_cast<std::uintptr_t>(data);
@@ -87,8 +87,8 @@ std::optional<SharedMemory::Place> SharedMemory::Find(const void* data, std::siz
   SharedMemory* const memory = std::prev(after)->second;
   const std::uint64_t offset = address - std::prev(after)->first;
   if (offset >= memory->size() || size > memory->size() - offset) return std::nullopt;
-  if (memory->separate_) return std::nullopt;
-  Place place{memory->weak_from_this().lock(), offset};
+  if (memory->detached_) return std::nullopt;
+  Location place{memory->weak_from_this().lock(), offset};
   if (place.memory == nullptr) return std::nullopt;  // it is just going
   return place;
 }
@@ -96,9 +96,9 @@ std::optional<SharedMemory::Place> SharedMemory::Find(const void* data, std::siz
 // One mapping takes the other's place at once: a private one of the same file, whose pages are
 // those of the file until they are written to. A thread that writes meanwhile does so before, and
 // all see it, or after. The lock keeps Find from promising what is written after it to others.
-void SharedMemory::Separate() {
+void SharedMemory::Detach() {
   const std::lock_guard lock(TheRegistry().mutex);
-  if (std::exchange(separate_, true)) return;
+  if (std::exchange(detached_, true)) return;
   if (MapPrivately(data(), size(), fd())) return;
   const int error = errno;
   LogError("an array of ", size(),

@@ -3,7 +3,7 @@
 //
 // Whoever sends looks an address up (Find) and hands the descriptor over. That the other side does
 // not read what the user writes later, though it may still have the memory mapped, is a matter of
-// Separate: from then on this process has pages of its own, which begin as copies when they are
+// Detach: from then on this process has pages of its own, which begin as copies when they are
 // written to, and the other side goes on seeing what was there. It needs nobody's consent, so
 // memory can always be given back to its user at once, whatever a peer does or fails to do.
 #ifndef LEEWAY_RUNTIME_MEMORY_SHARED_MEMORY_H_
@@ -36,16 +36,16 @@ class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
   int fd() const { return memory_.fd.get(); }
   std::uint64_t id() const { return id_; }  // never that of another
 
-  // Where these bytes lie, if all of them are in one such memory that is not separated.
-  struct Place {
+  // Where these bytes lie, if all of them are in one such memory that is not detached.
+  struct Location {
     std::shared_ptr<SharedMemory> memory;
     std::uint64_t offset = 0;
   };
-  static std::optional<Place> Find(const void* data, std::size_t size);
+  static std::optional<Location> Find(const void* data, std::size_t size);
 
   // For good. What is written from here on only this process sees, at the same addresses. Writes
   // and reads of other threads that fall together with it are not disturbed.
-  void Separate();
+  void Detach();
 
   // Calls `freed` whenever one of them has gone, on the thread that dropped it, until Forget, which
   // waits for a call under way. It must not block nor call anything here.
@@ -57,7 +57,7 @@ class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
 
   const SealedMemory memory_;
   const std::uint64_t id_;
-  bool separate_ = false;  // under the registry's lock
+  bool detached_ = false;  // under the registry's lock
 };
 
 }  // namespace leeway::runtime

@@ -56,22 +56,22 @@ TEST(SharedMemoryTest, NobodyElseCanWriteOrShortenIt) {
   EXPECT_EQ(::pwrite(memory->fd(), "x", 1, 0), -1);
 }
 
-TEST(SharedMemoryTest, WhatIsWrittenAfterItIsSeparatedOthersDoNotSee) {
+TEST(SharedMemoryTest, WhatIsWrittenAfterItIsDetachedOthersDoNotSee) {
   const auto memory = SharedMemory::New(kBytes).value();
   const MemoryMapping other = MapToRead(memory->fd(), kBytes).value();
   std::memset(memory->data(), 'a', kBytes);
   EXPECT_EQ(std::memcmp(other.data(), memory->data(), kBytes), 0);
-  memory->Separate();
+  memory->Detach();
   EXPECT_EQ(std::memcmp(other.data(), memory->data(), kBytes), 0);
   EXPECT_FALSE(SharedMemory::Find(memory->data(), 1).has_value());
   std::memset(memory->data(), 'b', kBytes);
   EXPECT_EQ(std::string(reinterpret_cast<char*>(memory->data()), kBytes), std::string(kBytes, 'b'));
   EXPECT_EQ(std::string(reinterpret_cast<char*>(other.data()), kBytes), std::string(kBytes, 'a'));
-  memory->Separate();  // again
+  memory->Detach();  // again
   EXPECT_EQ(memory->data()[kBytes - 1], std::byte{'b'});
 }
 
-TEST(SharedMemoryTest, NoWriteIsLostWhileItIsSeparated) {
+TEST(SharedMemoryTest, NoWriteIsLostWhileItIsDetached) {
   for (int round = 0; round < 50; ++round) {
     const auto memory = SharedMemory::New(kBytes).value();
     auto* const words = reinterpret_cast<std::atomic<std::uint32_t>*>(memory->data());
@@ -85,7 +85,7 @@ TEST(SharedMemoryTest, NoWriteIsLostWhileItIsSeparated) {
     });
     while (!begun) {
     }
-    memory->Separate();
+    memory->Detach();
     writer.join();
     for (std::uint32_t i = 0; i < kWords; ++i) ASSERT_EQ(words[i], 3 * kWords + i) << round;
   }

@@ -8,11 +8,11 @@
 
 namespace leeway::scheduler {
 
-void AdminDesk::Register(std::string command, Handler handler) {
+void AdminService::Register(std::string command, Handler handler) {
   handlers_[std::move(command)] = std::move(handler);
 }
 
-void AdminDesk::OnAdmin(van::PeerId peer, std::uint64_t incarnation, const proto::Admin& admin) {
+void AdminService::OnAdmin(van::PeerId peer, std::uint64_t incarnation, const proto::Admin& admin) {
   const Ask ask{incarnation, admin.request};
   if (const auto answered = answered_.find(ask);
       answered != answered_.end() && !runtime::Planted<"command-done-again">()) {
@@ -37,7 +37,7 @@ void AdminDesk::OnAdmin(van::PeerId peer, std::uint64_t incarnation, const proto
                   }))));
 }
 
-void AdminDesk::Answer(const Ask& ask, const absl::StatusOr<std::string>& json) {
+void AdminService::Answer(const Ask& ask, const absl::StatusOr<std::string>& json) {
   const auto asked = waiting_.extract(ask);
   if (asked.empty()) return;
   answered_.insert_or_assign(ask, json);
@@ -49,7 +49,7 @@ void AdminDesk::Answer(const Ask& ask, const absl::StatusOr<std::string>& json) 
   Say(asked.mapped(), ask, json);
 }
 
-void AdminDesk::Say(van::PeerId peer, const Ask& ask, const absl::StatusOr<std::string>& json) {
+void AdminService::Say(van::PeerId peer, const Ask& ask, const absl::StatusOr<std::string>& json) {
   send_(peer, {.request = ask.request, .result = json.status()}, json.ok() ? *json : "{}");
 }
 

@@ -21,7 +21,7 @@ namespace leeway::scheduler {
 inline constexpr std::size_t kAsksWaitingMax = 1024;
 inline constexpr std::size_t kAnswersRememberedMax = 256;
 
-class AdminDesk {
+class AdminService {
  public:
   // A question, and whose it is.
   struct Ask {
@@ -34,7 +34,7 @@ class AdminDesk {
   using Handler = std::function<void(const Ask& ask, const Arguments& arguments)>;
   using Send = std::function<void(van::PeerId peer, const proto::AdminReply&, std::string json)>;
 
-  explicit AdminDesk(Send send) : send_(std::move(send)) {}
+  explicit AdminService(Send send) : send_(std::move(send)) {}
 
   void Register(std::string command, Handler handler);
   void OnAdmin(van::PeerId peer, std::uint64_t incarnation, const proto::Admin& admin);

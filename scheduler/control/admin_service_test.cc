@@ -14,54 +14,56 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-class AdminDeskTest : public ::testing::Test {
+class AdminServiceTest : public ::testing::Test {
  protected:
-  AdminDeskTest() {
-    desk_.Register("wait", [this](const AdminDesk::Ask& ask, const AdminDesk::Arguments&) {
-      asked_.push_back(ask);
-    });
+  AdminServiceTest() {
+    admin_service_.Register("wait",
+                            [this](const AdminService::Ask& ask, const AdminService::Arguments&) {
+                              asked_.push_back(ask);
+                            });
   }
   void Ask(van::PeerId peer, std::uint64_t who, std::uint64_t request,
            std::string command = "wait") {
-    desk_.OnAdmin(peer, who, {.request = request, .command = std::move(command), .arguments = {}});
+    admin_service_.OnAdmin(peer, who,
+                           {.request = request, .command = std::move(command), .arguments = {}});
   }
   std::vector<std::string> Said() { return std::exchange(said_, {}); }
 
-  std::vector<AdminDesk::Ask> asked_;
+  std::vector<AdminService::Ask> asked_;
   std::vector<std::string> said_;  // "peer:request:answer"
-  AdminDesk desk_{[this](van::PeerId peer, const proto::AdminReply& reply,
-                         const std::string& json) {
+  AdminService admin_service_{[this](van::PeerId peer, const proto::AdminReply& reply,
+                                     const std::string& json) {
     said_.push_back(absl::StrCat(peer, ":", reply.request, ":",
                                  reply.result.ok() ? json : std::string(reply.result.message())));
   }};
 };
 
-TEST_F(AdminDeskTest, WhatIsAskedAgainIsDoneOnceAndAnsweredWhereItWasAskedLast) {
+TEST_F(AdminServiceTest, WhatIsAskedAgainIsDoneOnceAndAnsweredWhereItWasAskedLast) {
   Ask(1, 77, 5);
   Ask(1, 77, 5);
   Ask(2, 77, 5);  // it has connected anew
   Ask(3, 78, 5);
   ASSERT_EQ(asked_.size(), 2u);
-  desk_.Answer(asked_[0], std::string("[1]"));
-  desk_.Answer(asked_[0], std::string("[2]"));
+  admin_service_.Answer(asked_[0], std::string("[1]"));
+  admin_service_.Answer(asked_[0], std::string("[2]"));
   EXPECT_THAT(Said(), ElementsAre("2:5:[1]"));
   Ask(4, 77, 5);  // the answer was lost
   EXPECT_THAT(Said(), ElementsAre("4:5:[1]"));
-  desk_.Answer(asked_[1], absl::AbortedError("no"));
+  admin_service_.Answer(asked_[1], absl::AbortedError("no"));
   EXPECT_THAT(Said(), ElementsAre("3:5:no"));
   EXPECT_EQ(asked_.size(), 2u);
 }
 
-TEST_F(AdminDeskTest, WhatNobodyDoesIsSaidToBeUnknown) {
+TEST_F(AdminServiceTest, WhatNobodyDoesIsSaidToBeUnknown) {
   Ask(1, 77, 1, "dance");
   EXPECT_THAT(Said(), ElementsAre(HasSubstr("no command 'dance'; it knows wait")));
 }
 
-TEST_F(AdminDeskTest, OnlySoManyWait) {
+TEST_F(AdminServiceTest, OnlySoManyWait) {
   for (std::uint64_t request = 0; request <= kAsksWaitingMax; ++request) Ask(1, 77, request);
   EXPECT_EQ(asked_.size(), kAsksWaitingMax);
   EXPECT_THAT(Said(), ElementsAre(HasSubstr("1024 commands wait")));
-  desk_.Answer(asked_[0], std::string("{}"));
+  admin_service_.Answer(asked_[0], std::string("{}"));
   Said();
   Ask(1, 77, kAsksWaitingMax);
   EXPECT_THAT(Said(), IsEmpty());

@@ -140,7 +140,7 @@ TEST_F(RudePeerTest, EveryMessageFromAStrangerInEveryRoleIsSurvived) {
       proto::StatusReply{1},
       proto::EnterClock{},
       proto::EnterClockReply{},
-      proto::Replicate{.epoch = 1, .item = 1, .kind = proto::ReplicaItem::kFillEnd},
+      proto::Replicate{.epoch = 1, .entry = 1, .kind = proto::LogEntryKind::kFillEnd},
       proto::ReplicateAck{},
       proto::ReplicaReady{.epoch = 1},
       proto::LinkReport{.epoch = 1, .server = 1},

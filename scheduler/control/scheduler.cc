@@ -73,7 +73,7 @@ Scheduler::Impl::Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* fa
                  [this](std::uint32_t id, const proto::AnyMessage& message) {
                    if (const Node* node = FindNode(id)) SendTo(*node, message);
                  }),
-      desk_([this](van::PeerId peer, const proto::AdminReply& reply, std::string json) {
+      admin_service_([this](van::PeerId peer, const proto::AdminReply& reply, std::string json) {
         van::Message raw;
         raw.header = proto::Encode(reply);
         raw.payload.push_back(runtime::Buffer::CopyOf(json));
@@ -97,13 +97,16 @@ Scheduler::Impl::Impl(runtime::Host* host, runtime::Loop* loop, van::Factory* fa
             NextMap();
             PublishSoon();
           }) {
-  desk_.Register("table", [this](const auto& ask, const auto& args) { TableCommand(ask, args); });
-  desk_.Register("codec", [this](const auto& ask, const auto& args) { CodecCommand(ask, args); });
-  desk_.Register("drain", [this](const auto& ask, const auto& args) { DrainCommand(ask, args); });
-  desk_.Register("rebalance",
-                 [this](const auto& ask, const auto& args) { RebalanceCommand(ask, args); });
-  desk_.Register("checkpoint-save",
-                 [this](const auto& ask, const auto& args) { SaveCommand(ask, args); });
+  admin_service_.Register("table",
+                          [this](const auto& ask, const auto& args) { TableCommand(ask, args); });
+  admin_service_.Register("codec",
+                          [this](const auto& ask, const auto& args) { CodecCommand(ask, args); });
+  admin_service_.Register("drain",
+                          [this](const auto& ask, const auto& args) { DrainCommand(ask, args); });
+  admin_service_.Register(
+      "rebalance", [this](const auto& ask, const auto& args) { RebalanceCommand(ask, args); });
+  admin_service_.Register("checkpoint-save",
+                          [this](const auto& ask, const auto& args) { SaveCommand(ask, args); });
 }
 
 Scheduler::Impl::~Impl() {
@@ -169,7 +172,7 @@ std::string Scheduler::Impl::StatusJson() const {
                        .table_changes = table_changes_,
                        .codec_reasons = codec_reasons_,
                        .pinned = pinned_,
-                       .oddities = oddities_,
+                       .protocol_errors = protocol_errors_,
                        .checkpoint = checkpoints_.view(),
                        .checkpoints = checkpoints_.history(),
                        .restoring = restoration_.loading() ? restoration_.Progress() : "",

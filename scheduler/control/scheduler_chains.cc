@@ -87,10 +87,10 @@ void Scheduler::Impl::ServerGone(const Node& server, const std::string& why) {
   if (kept_shards) LacksReplicas("a server had gone");
   const auto drain = drains_.find(server.rank);
   if (drain == drains_.end()) return;
-  for (const AdminDesk::Ask& ask : drain->second) {
+  for (const AdminService::Ask& ask : drain->second) {
     if (runtime::Planted<"drain-unanswered-at-death">()) break;
-    desk_.Answer(ask, absl::UnavailableError(
-                          absl::StrCat(server.FullName(), " has gone before it was empty")));
+    admin_service_.Answer(ask, absl::UnavailableError(absl::StrCat(
+                                   server.FullName(), " has gone before it was empty")));
   }
   drains_.erase(drain);
 }
@@ -198,7 +198,7 @@ void Scheduler::Impl::Balance(BalanceBy by) {
 // ---- leeway drain ----
 
 absl::StatusOr<const Node*> Scheduler::Impl::ServerToDrain(
-    const AdminDesk::Arguments& arguments) const {
+    const AdminService::Arguments& arguments) const {
   if (arguments.size() != 1) return absl::InvalidArgumentError("drain needs a server: server:RANK");
   absl::string_view text = arguments[0];
   (void)absl::ConsumePrefix(&text, "server:");
@@ -220,10 +220,10 @@ absl::StatusOr<const Node*> Scheduler::Impl::ServerToDrain(
   return servers[rank];
 }
 
-void Scheduler::Impl::DrainCommand(const AdminDesk::Ask& ask,
-                                   const AdminDesk::Arguments& arguments) {
+void Scheduler::Impl::DrainCommand(const AdminService::Ask& ask,
+                                   const AdminService::Arguments& arguments) {
   const absl::StatusOr<const Node*> server = ServerToDrain(arguments);
-  if (!server.ok()) return desk_.Answer(ask, server.status());
+  if (!server.ok()) return admin_service_.Answer(ask, server.status());
   const std::uint32_t rank = (*server)->rank;
   if (!drains_.contains(rank)) {
     const auto staying = static_cast<std::uint32_t>(std::count_if(
@@ -232,7 +232,7 @@ void Scheduler::Impl::DrainCommand(const AdminDesk::Ask& ask,
     const auto now = static_cast<std::uint32_t>(planner_.servers().size());
     if (staying < std::min(config_.replication, now) &&
         !runtime::Planted<"drain-of-the-needed">()) {
-      return desk_.Answer(
+      return admin_service_.Answer(
           ask, absl::FailedPreconditionError(
                    absl::StrCat("cannot drain ", (*server)->FullName(), ": ", staying, " of ", now,
                                 " servers would stay, and LEEWAY_REPLICATION=", config_.replication,
@@ -257,12 +257,12 @@ void Scheduler::Impl::FinishDrains() {
   }
   for (const std::uint32_t rank : empty) {
     Node* server = members_.servers()[rank];
-    const std::vector<AdminDesk::Ask> asks = std::move(drains_.extract(rank).mapped());
+    const std::vector<AdminService::Ask> asks = std::move(drains_.extract(rank).mapped());
     SendTo(*server, proto::Shutdown{});
     Retire(server, Node::State::kLeft, "it was drained");
     Balance(BalanceBy::kBytes);
-    for (const AdminDesk::Ask& ask : asks) {
-      desk_.Answer(ask, nlohmann::json({{"drained", rank}}).dump());
+    for (const AdminService::Ask& ask : asks) {
+      admin_service_.Answer(ask, nlohmann::json({{"drained", rank}}).dump());
     }
   }
 }
@@ -271,26 +271,27 @@ void Scheduler::Impl::FailStuckDrains() {
   const std::size_t stuck = planner_.Stuck();
   if (stuck == 0 || planner_.Filling() > 0 || runtime::Planted<"stuck-drain-untold">()) return;
   for (auto& [rank, asks] : drains_) {
-    for (const AdminDesk::Ask& ask : std::exchange(asks, {})) {
-      desk_.Answer(ask, absl::FailedPreconditionError(absl::StrCat(
-                            stuck, " replicas have nowhere to go: LEEWAY_REPLICATION=",
-                            config_.replication, " needs as many servers that stay; server ", rank,
-                            " is drained on when another server has joined")));
+    for (const AdminService::Ask& ask : std::exchange(asks, {})) {
+      admin_service_.Answer(
+          ask, absl::FailedPreconditionError(absl::StrCat(
+                   stuck, " replicas have nowhere to go: LEEWAY_REPLICATION=", config_.replication,
+                   " needs as many servers that stay; server ", rank,
+                   " is drained on when another server has joined")));
     }
   }
 }
 
 // ---- leeway rebalance ----
 
-void Scheduler::Impl::RebalanceCommand(const AdminDesk::Ask& ask,
-                                       const AdminDesk::Arguments& arguments) {
+void Scheduler::Impl::RebalanceCommand(const AdminService::Ask& ask,
+                                       const AdminService::Arguments& arguments) {
   if (arguments.size() > 1) {
-    return desk_.Answer(ask,
-                        absl::InvalidArgumentError("rebalance takes bytes, requests or count"));
+    return admin_service_.Answer(
+        ask, absl::InvalidArgumentError("rebalance takes bytes, requests or count"));
   }
-  if (absl::Status ready = Ready(); !ready.ok()) return desk_.Answer(ask, ready);
+  if (absl::Status ready = Ready(); !ready.ok()) return admin_service_.Answer(ask, ready);
   const absl::StatusOr<BalanceBy> by = ParseBalanceBy(arguments.empty() ? "bytes" : arguments[0]);
-  if (!by.ok()) return desk_.Answer(ask, by.status());
+  if (!by.ok()) return admin_service_.Answer(ask, by.status());
   rebalances_.push_back(ask);
   Balance(*by);
 }
@@ -299,13 +300,13 @@ void Scheduler::Impl::FinishRebalances() {
   if (rebalances_.empty() ||
       (planner_.balancing() && !runtime::Planted<"rebalance-answered-early">()))
     return;
-  for (const AdminDesk::Ask& ask : std::exchange(rebalances_, {})) {
-    desk_.Answer(ask, nlohmann::json({{"epoch", maps_.newest()->epoch}}).dump());
+  for (const AdminService::Ask& ask : std::exchange(rebalances_, {})) {
+    admin_service_.Answer(ask, nlohmann::json({{"epoch", maps_.newest()->epoch}}).dump());
   }
 }
 
 void Scheduler::Impl::On(const Sender& sender, const proto::Admin& admin) {
-  desk_.OnAdmin(sender.peer, sender.identity.incarnation, admin);
+  admin_service_.OnAdmin(sender.peer, sender.identity.incarnation, admin);
 }
 
 }  // namespace leeway::scheduler

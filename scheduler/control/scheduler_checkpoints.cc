@@ -44,8 +44,8 @@ void Scheduler::Impl::Tell(std::uint32_t id, const proto::AnyMessage& message) {
   if (const Node* node = members_.Find(id)) SendTo(*node, message);
 }
 
-void Scheduler::Impl::SaveCommand(const AdminDesk::Ask& ask,
-                                  const AdminDesk::Arguments& arguments) {
+void Scheduler::Impl::SaveCommand(const AdminService::Ask& ask,
+                                  const AdminService::Arguments& arguments) {
   Checkpoints::Wish wish;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     absl::string_view text = arguments[i];
@@ -57,21 +57,22 @@ void Scheduler::Impl::SaveCommand(const AdminDesk::Ask& ask,
     } else if (absl::ConsumePrefix(&text, "at:") && absl::SimpleAtoi(text, &clock)) {
       wish.at = clock;
     } else {
-      return desk_.Answer(ask, absl::InvalidArgumentError(absl::StrCat(
-                                   "checkpoint-save takes a folder, and perhaps 'incremental' and "
-                                   "'at:CLOCK', but not '",
-                                   arguments[i], "'")));
+      return admin_service_.Answer(
+          ask, absl::InvalidArgumentError(
+                   absl::StrCat("checkpoint-save takes a folder, and perhaps 'incremental' and "
+                                "'at:CLOCK', but not '",
+                                arguments[i], "'")));
     }
   }
   checkpoints_.Save(std::move(wish), [this, ask](const absl::StatusOr<Checkpoints::Saved>& saved) {
-    if (!saved.ok()) return desk_.Answer(ask, saved.status());
+    if (!saved.ok()) return admin_service_.Answer(ask, saved.status());
     const checkpoint::Manifest& manifest = saved->manifest;
     const nlohmann::json json = {{"path", saved->path},
                                  {"clock", manifest.clock},
                                  {"bytes", manifest.bytes()},
                                  {"files", manifest.files.size()},
                                  {"base", manifest.base.has_value() ? manifest.base->name : ""}};
-    desk_.Answer(ask, json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    admin_service_.Answer(ask, json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   });
 }
 

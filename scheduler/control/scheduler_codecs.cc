@@ -18,17 +18,18 @@ absl::Status Scheduler::Impl::CheckCodecs(const TableSpec& spec) const {
 }
 
 // codec TABLE CODEC. Answered when it is decided from which clock on the codec holds.
-void Scheduler::Impl::CodecCommand(const AdminDesk::Ask& ask,
-                                   const AdminDesk::Arguments& arguments) {
+void Scheduler::Impl::CodecCommand(const AdminService::Ask& ask,
+                                   const AdminService::Arguments& arguments) {
   if (arguments.size() != 2) {
-    return desk_.Answer(ask, absl::InvalidArgumentError("codec takes a table and a codec"));
+    return admin_service_.Answer(ask,
+                                 absl::InvalidArgumentError("codec takes a table and a codec"));
   }
-  if (const absl::Status ready = Ready(); !ready.ok()) return desk_.Answer(ask, ready);
+  if (const absl::Status ready = Ready(); !ready.ok()) return admin_service_.Answer(ask, ready);
   const std::string& name = arguments[0];
   const std::string& codec = arguments[1];
   const std::optional<TableCatalogue::Entry> table = catalogue_.Installed(name);
   if (!table.has_value()) {
-    return desk_.Answer(
+    return admin_service_.Answer(
         ask, absl::NotFoundError(absl::StrCat("there is no table ", proto::QuotedBriefly(name))));
   }
   const bool automatic = table->spec.codec == compress::kAutomaticCodec;
@@ -36,24 +37,25 @@ void Scheduler::Impl::CodecCommand(const AdminDesk::Ask& ask,
     pin_changes_ += pinned_.erase(table->id);
     const nlohmann::json json = {
         {"table", name}, {"codec", codec}, {"clock", switches_.CurrentOf(table->id).since}};
-    return desk_.Answer(ask, json.dump());
+    return admin_service_.Answer(ask, json.dump());
   }
   const std::vector<std::string> texts = compress::CodecTextsOf(table->spec);
   const auto found = std::find(texts.begin(), texts.end(), codec);
   if (found == texts.end()) {
-    return desk_.Answer(ask, absl::InvalidArgumentError(absl::StrCat(
-                                 "table '", name, "' may have codec ", absl::StrJoin(texts, "; "),
-                                 ", but not ", proto::QuotedBriefly(codec),
-                                 ": name it in TableSpec::codecs when the ", "table is created")));
+    return admin_service_.Answer(
+        ask, absl::InvalidArgumentError(
+                 absl::StrCat("table '", name, "' may have codec ", absl::StrJoin(texts, "; "),
+                              ", but not ", proto::QuotedBriefly(codec),
+                              ": name it in TableSpec::codecs when the ", "table is created")));
   }
   const auto choice = static_cast<std::uint32_t>(found - texts.begin());
   if (automatic && pinned_.insert(table->id).second) ++pin_changes_;
   codec_reasons_[table->id] = kAskedFor;
   switches_.Switch(table->id, choice, [=, this](const absl::StatusOr<std::uint64_t>& clock) {
-    if (!clock.ok()) return desk_.Answer(ask, clock.status());
+    if (!clock.ok()) return admin_service_.Answer(ask, clock.status());
     runtime::LogInfo("table '", name, "' has codec ", codec, " from clock ", *clock, " on");
     const nlohmann::json json = {{"table", name}, {"codec", codec}, {"clock", *clock}};
-    desk_.Answer(ask, json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    admin_service_.Answer(ask, json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
   });
 }
 

@@ -102,7 +102,7 @@ class Scheduler::Impl final : private van::Handler,
   bool MayOpenTables(const Sender& sender);
   bool IsComplete(const Node& worker, std::uint64_t request);
   void OutOfTurn(const Sender& sender, absl::string_view what);
-  void LogOddity(std::uint64_t count, absl::string_view what, van::PeerId peer);
+  void LogProtocolError(std::uint64_t count, absl::string_view what, van::PeerId peer);
 
   // Says it once what it may rest on is kept (LEEWAY_SCHEDULER_STATE); SendNow: at once.
   void Send(van::PeerId peer, van::Message message, absl::string_view what);
@@ -156,9 +156,9 @@ class Scheduler::Impl final : private van::Handler,
   void FailStuckDrains();
   void FinishRebalances();
   void SayIfWholeAgain();
-  void DrainCommand(const AdminDesk::Ask& ask, const AdminDesk::Arguments& arguments);
-  void RebalanceCommand(const AdminDesk::Ask& ask, const AdminDesk::Arguments& arguments);
-  absl::StatusOr<const Node*> ServerToDrain(const AdminDesk::Arguments& arguments) const;
+  void DrainCommand(const AdminService::Ask& ask, const AdminService::Arguments& arguments);
+  void RebalanceCommand(const AdminService::Ask& ask, const AdminService::Arguments& arguments);
+  absl::StatusOr<const Node*> ServerToDrain(const AdminService::Arguments& arguments) const;
 
   // ---- links between servers (scheduler_links.cc) ----
   const Node* OtherEnd(const Sender& sender, const proto::LinkReport& report) const;
@@ -169,7 +169,7 @@ class Scheduler::Impl final : private van::Handler,
   // ---- checkpoints ----
   Checkpoints::Facts GetFacts() const override;
   void Tell(std::uint32_t node, const proto::AnyMessage& message) override;
-  void SaveCommand(const AdminDesk::Ask& ask, const AdminDesk::Arguments& arguments);
+  void SaveCommand(const AdminService::Ask& ask, const AdminService::Arguments& arguments);
   absl::Status OpenCheckpoint();
   void BeginRestoration();
   void LoadIfPrepared();
@@ -178,12 +178,12 @@ class Scheduler::Impl final : private van::Handler,
   // ---- codecs (scheduler_codecs.cc) ----
   void On(const Sender& sender, const proto::CodecReport& report);
   void ChooseCodecs();
-  void CodecCommand(const AdminDesk::Ask& ask, const AdminDesk::Arguments& arguments);
+  void CodecCommand(const AdminService::Ask& ask, const AdminService::Arguments& arguments);
 
   // ---- tables that change (scheduler_tables.cc) ----
   TableSpec SpecOf(const TableCatalogue::Entry& table) const override;
   std::vector<proto::TableSettings> SettingsOf(std::uint32_t table) const override;
-  void TableCommand(const AdminDesk::Ask& ask, const AdminDesk::Arguments& arguments);
+  void TableCommand(const AdminService::Ask& ask, const AdminService::Arguments& arguments);
   bool Renews(const Node& worker, const proto::CreateTable& create);
   bool IsRenewed(const std::string& name) const;
   void AnswerLater(std::uint32_t worker, const proto::CreateTable& create);
@@ -255,14 +255,14 @@ class Scheduler::Impl final : private van::Handler,
   FailureDetector detector_;
   Barriers barriers_;
   TableCatalogue catalogue_;
-  AdminDesk desk_;
+  AdminService admin_service_;
   std::map<std::uint32_t, runtime::TimerId> suspects_;  // by node
   std::optional<absl::Time> cut_off_since_;
   bool nobody_came_back_ =
       false;  // it goes on from a state that was kept, and has heard nobody yet
-  std::map<van::PeerId, absl::Time> turned_away_;                // first, though it may ask again
-  std::map<std::uint32_t, std::vector<AdminDesk::Ask>> drains_;  // by rank: who waits for it
-  std::vector<AdminDesk::Ask> rebalances_;
+  std::map<van::PeerId, absl::Time> turned_away_;  // first, though it may ask again
+  std::map<std::uint32_t, std::vector<AdminService::Ask>> drains_;  // by rank: who waits for it
+  std::vector<AdminService::Ask> rebalances_;
   std::optional<absl::Time> not_whole_since_;  // replicas have gone
   std::string not_whole_because_;              // "a server had gone"
   bool as_whole_as_can_be_ = false;            // which has been said
@@ -279,7 +279,7 @@ class Scheduler::Impl final : private van::Handler,
   std::uint64_t pin_changes_ = 0;
   absl::Time next_plan_ = absl::InfinitePast();
   std::optional<Ending> ending_;
-  Oddities oddities_;
+  ProtocolErrors protocol_errors_;
 
   std::unique_ptr<StateKeeper> keeper_;  // null: nothing is kept
   std::unique_ptr<MovedNotice> moved_;   // null: it is where it was

@@ -67,7 +67,7 @@ void Scheduler::Impl::OnMessage(van::PeerId peer, van::Message raw) {
   absl::StatusOr<proto::AnyMessage> message =
       proto::Decode(raw.header, {raw.payload.data(), raw.payload.size()});
   if (!message.ok()) {
-    LogOddity(++oddities_.malformed, message.status().message(), peer);
+    LogProtocolError(++protocol_errors_.malformed, message.status().message(), peer);
     van_->Disconnect(peer, message.status());
     return;
   }
@@ -92,16 +92,17 @@ template <class Message>
 void Scheduler::Impl::On(const Sender& sender, const Message& message) {
   const absl::Status why = absl::InvalidArgumentError(
       absl::StrCat("a ", proto::NameOf(message), " is nothing one says to a scheduler"));
-  LogOddity(++oddities_.forbidden, why.message(), sender.peer);
+  LogProtocolError(++protocol_errors_.forbidden, why.message(), sender.peer);
   van_->Disconnect(sender.peer, why);
 }
 
 void Scheduler::Impl::OutOfTurn(const Sender& sender, absl::string_view what) {
-  LogOddity(++oddities_.out_of_turn, what, sender.peer);
+  LogProtocolError(++protocol_errors_.out_of_turn, what, sender.peer);
 }
 
-void Scheduler::Impl::LogOddity(std::uint64_t count, absl::string_view what, van::PeerId peer) {
-  log_.Warning("oddity",
+void Scheduler::Impl::LogProtocolError(std::uint64_t count, absl::string_view what,
+                                       van::PeerId peer) {
+  log_.Warning("protocol error",
                absl::StrCat("from ", van_->AddressOf(peer), ": ", what, " (", count, " so far)"));
 }
 
@@ -212,9 +213,9 @@ void Scheduler::Impl::JoinAgain(Node* node, const Sender& sender, const proto::J
 }
 
 void Scheduler::Impl::Refuse(const Sender& sender, absl::Status why) {
-  LogOddity(++oddities_.joins_refused,
-            absl::StrCat("a ", Name(sender.identity.role), " is refused: ", why.message()),
-            sender.peer);
+  LogProtocolError(++protocol_errors_.joins_refused,
+                   absl::StrCat("a ", Name(sender.identity.role), " is refused: ", why.message()),
+                   sender.peer);
   SendTo(sender.peer, proto::Refused{std::move(why)});
 }
 

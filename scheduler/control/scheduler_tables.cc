@@ -67,7 +67,7 @@ absl::Status ChangeField(const std::string& argument, std::set<std::string>* giv
       proto::QuotedBriefly(argument), " changes nothing of a table: it may be ", kChangeUsage));
 }
 
-absl::StatusOr<TableSpec> Changed(TableSpec spec, const AdminDesk::Arguments& arguments) {
+absl::StatusOr<TableSpec> Changed(TableSpec spec, const AdminService::Arguments& arguments) {
   std::set<std::string> given;
   for (std::size_t i = 1; i < arguments.size(); ++i) {
     LEEWAY_RETURN_IF_ERROR(ChangeField(arguments[i], &given, &spec));
@@ -90,22 +90,22 @@ std::vector<proto::TableSettings> Scheduler::Impl::SettingsOf(std::uint32_t tabl
 }
 
 // table NAME [FIELD=VALUE …]. Answered when it is decided from which clock on the table is so.
-void Scheduler::Impl::TableCommand(const AdminDesk::Ask& ask,
-                                   const AdminDesk::Arguments& arguments) {
+void Scheduler::Impl::TableCommand(const AdminService::Ask& ask,
+                                   const AdminService::Arguments& arguments) {
   if (arguments.empty()) {
-    return desk_.Answer(
+    return admin_service_.Answer(
         ask, absl::InvalidArgumentError(absl::StrCat("table takes a name, and ", kChangeUsage)));
   }
-  if (const absl::Status ready = Ready(); !ready.ok()) return desk_.Answer(ask, ready);
+  if (const absl::Status ready = Ready(); !ready.ok()) return admin_service_.Answer(ask, ready);
   const std::string& name = arguments[0];
   const std::optional<TableCatalogue::Entry> table = catalogue_.Installed(name);
   if (!table.has_value()) {
-    return desk_.Answer(
+    return admin_service_.Answer(
         ask, absl::NotFoundError(absl::StrCat("there is no table ", proto::QuotedBriefly(name))));
   }
   const TableSpec before = SpecOf(*table);
   const absl::StatusOr<TableSpec> wanted = Changed(before, arguments);
-  if (!wanted.ok()) return desk_.Answer(ask, wanted.status());
+  if (!wanted.ok()) return admin_service_.Answer(ask, wanted.status());
   const std::string changes = proto::DescribeDifferences(proto::DifferencesOf(before, *wanted));
   // Nobody uses one that no worker has opened since the start from a checkpoint.
   const std::optional<std::uint64_t> from =
@@ -114,11 +114,11 @@ void Scheduler::Impl::TableCommand(const AdminDesk::Ask& ask,
   table_changes_.Change(
       *table, *wanted, trial, from, Now(),
       [=, this, spec = wanted->ToString()](const absl::StatusOr<std::uint64_t>& clock) {
-        if (!clock.ok()) return desk_.Answer(ask, clock.status());
+        if (!clock.ok()) return admin_service_.Answer(ask, clock.status());
         if (!changes.empty()) {
           runtime::LogInfo("table '", name, "' is changed from clock ", *clock, " on: ", changes);
         }
-        desk_.Answer(ask, Dump({{"table", name}, {"clock", *clock}, {"spec", spec}}));
+        admin_service_.Answer(ask, Dump({{"table", name}, {"clock", *clock}, {"spec", spec}}));
       });
 }
 

@@ -26,7 +26,7 @@
 namespace leeway::scheduler {
 
 // Messages that were not as they should be, beside what the van counts.
-struct Oddities {
+struct ProtocolErrors {
   std::uint64_t malformed = 0;    // could not be decoded; the peer was dropped
   std::uint64_t forbidden = 0;    // nothing one says to a scheduler; the peer was dropped
   std::uint64_t out_of_turn = 0;  // ignored
@@ -52,7 +52,7 @@ struct StatusSources {
   const TableChanges& table_changes;
   const std::map<std::uint32_t, std::string>& codec_reasons;  // by table
   const std::set<std::uint32_t>& pinned;  // tables with codec auto that somebody has given another
-  const Oddities& oddities;
+  const ProtocolErrors& protocol_errors;
   std::optional<Checkpoints::View> checkpoint;  // that is being saved
   const Checkpoints::History& checkpoints;
   std::string restoring;                // how far that is; empty: it is not

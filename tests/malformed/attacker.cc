@@ -165,7 +165,7 @@ std::vector<ZmqAttack> SessionAttacks() {
       [](Forge&) {
         proto::ClockTick tick;
         tick.clock = ~0ull;
-        tick.marks.push_back({.sequence = ~0ull, .shard = 3});
+        tick.watermarks.push_back({.sequence = ~0ull, .shard = 3});
         return std::vector<Frames>{{Hello()}, {Data(tick, 0)}};
       },
       [](Forge&) {

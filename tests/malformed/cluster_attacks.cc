@@ -13,49 +13,49 @@ struct Said {
   Frames payload = {};
 };
 
-proto::Replicate Item(proto::ReplicaItem kind) {
-  proto::Replicate item;
-  item.epoch = 1;
-  item.stream = 1;
-  item.item = 1;
-  item.kind = kind;
-  item.index = 1;
-  item.clock = 1;
-  return item;
+proto::Replicate Entry(proto::LogEntryKind kind) {
+  proto::Replicate entry;
+  entry.epoch = 1;
+  entry.stream = 1;
+  entry.entry = 1;
+  entry.kind = kind;
+  entry.index = 1;
+  entry.clock = 1;
+  return entry;
 }
 
-proto::Replicate DenseItem(proto::ReplicaItem kind) {
-  proto::Replicate item = Item(kind);
-  item.table = 1;
-  item.dtype = DType::kInt64;
-  item.elements = 2;
-  return item;
+proto::Replicate DenseEntry(proto::LogEntryKind kind) {
+  proto::Replicate entry = Entry(kind);
+  entry.table = 1;
+  entry.dtype = DType::kInt64;
+  entry.elements = 2;
+  return entry;
 }
 
-proto::Replicate PushItem(proto::ReplicaItem kind) {
-  proto::Replicate item = DenseItem(kind);
-  item.incarnation = kForeignIncarnation;
-  item.sequence = 1;
-  return item;
+proto::Replicate PushEntry(proto::LogEntryKind kind) {
+  proto::Replicate entry = DenseEntry(kind);
+  entry.incarnation = kForeignIncarnation;
+  entry.sequence = 1;
+  return entry;
 }
 
 // Well-formed: nothing but who says it is wrong.
 std::vector<Said> Items() {
-  using proto::ReplicaItem;
+  using proto::LogEntryKind;
   const std::string values(16, '\1'), step(8, '\1');
   std::vector<Said> all = {
-      {PushItem(ReplicaItem::kPush), {values}},
-      {PushItem(ReplicaItem::kHeld), {values}},
-      {DenseItem(ReplicaItem::kUpdate), {values}},
-      {DenseItem(ReplicaItem::kFillPiece), {values, "", step}},
-      {Item(ReplicaItem::kFillEnd)},
-      {Item(ReplicaItem::kConfirm)},
+      {PushEntry(LogEntryKind::kPush), {values}},
+      {PushEntry(LogEntryKind::kHeld), {values}},
+      {DenseEntry(LogEntryKind::kUpdate), {values}},
+      {DenseEntry(LogEntryKind::kFillPiece), {values, "", step}},
+      {Entry(LogEntryKind::kFillEnd)},
+      {Entry(LogEntryKind::kConfirm)},
   };
-  for (const auto kind : {ReplicaItem::kClose, ReplicaItem::kEnter, ReplicaItem::kFillBegin,
-                          ReplicaItem::kHandoverEnd}) {
-    proto::Replicate item = Item(kind);
-    item.workers = {{.rank = 0, .incarnation = kForeignIncarnation, .clock = ~0ull}};
-    all.push_back({item});
+  for (const auto kind : {LogEntryKind::kClose, LogEntryKind::kEnter, LogEntryKind::kFillBegin,
+                          LogEntryKind::kHandoverEnd}) {
+    proto::Replicate entry = Entry(kind);
+    entry.workers = {{.rank = 0, .incarnation = kForeignIncarnation, .clock = ~0ull}};
+    all.push_back({entry});
   }
   return all;
 }
@@ -64,7 +64,7 @@ std::vector<Said> Others() {
   return {
       {proto::EnterClock{.worker = 0, .incarnation = kForeignIncarnation, .epoch = 1}},
       {proto::EnterClockReply{.clock = ~0ull}},
-      {proto::ReplicateAck{.stream = 1, .item = ~0ull, .committed = ~0ull}},
+      {proto::ReplicateAck{.stream = 1, .entry = ~0ull, .committed = ~0ull}},
       {proto::ReplicaReady{.epoch = 1, .shard = 0}},
       {proto::LinkReport{.epoch = 1, .shard = 0, .server = 1, .handover = true}},
       {proto::LeadNow{.epoch = ~0ull, .shard = 0, .from = 0}},
@@ -126,7 +126,7 @@ std::vector<ZmqAttack> ClusterAttacks() {
     }
   }
   // Rows that no memory could hold.
-  proto::Replicate huge = PushItem(proto::ReplicaItem::kPush);
+  proto::Replicate huge = PushEntry(proto::LogEntryKind::kPush);
   huge.table_kind = TableKind::kRagged;
   huge.keys = 1ull << 61;
   huge.elements = ~0ull;

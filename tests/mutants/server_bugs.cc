@@ -18,7 +18,7 @@ constexpr KnownBug kServerBugs[] = {
      .test = "ps/ps_chain_test Handover.TakesContributionsAlong"},
     {.name = "ticks-kept-over-epoch",
      .file = "ps/data/data_thread.cc",
-     .what = "a tick is acknowledged though its marks were those of another epoch",
+     .what = "a tick is acknowledged though its watermarks were those of another epoch",
      .promise = "an acknowledged push is in the state",
      .harmless =
          "a tick is acknowledged when all shards have counted it, whichever epoch it came in"},
@@ -59,7 +59,7 @@ constexpr KnownBug kServerBugs[] = {
      .test = "ps/ps_chain_test HandoverUnderWay.IsNoTimeForACheckpoint"},
     {.name = "tick-of-another-epoch",
      .file = "ps/data/data_thread_clocks.cc",
-     .what = "a tick of another epoch, whose marks are void, is taken",
+     .what = "a tick of another epoch, whose watermarks are void, is taken",
      .promise = "an acknowledged push is in the state",
      .test = "ps/ps_test Ticks.OfAnotherEpochWaitToBeSentAgain"},
     {.name = "tick-acknowledged-early",

@@ -91,9 +91,9 @@ bool IsScheduler(const std::string& host) { return absl::StartsWith(host, Name(R
 }  // namespace
 
 std::string AimOf(const proto::AnyMessage& message) {
-  const auto* const item = std::get_if<proto::Replicate>(&message);
-  if (item == nullptr) return std::string(proto::NameOf(message));
-  return absl::StrCat("Replicate ", static_cast<int>(item->kind));
+  const auto* const entry = std::get_if<proto::Replicate>(&message);
+  if (entry == nullptr) return std::string(proto::NameOf(message));
+  return absl::StrCat("Replicate ", static_cast<int>(entry->kind));
 }
 
 AimedFaults::AimedFaults(SimCluster* cluster, bool workers_come_back, absl::Duration window,

@@ -25,7 +25,7 @@
 
 namespace leeway::simulation {
 
-// "ClusterMap"; of the items of a replication stream with their kind: "Replicate 7".
+// "ClusterMap"; of the entries of a replication stream with their kind: "Replicate 7".
 std::string AimOf(const proto::AnyMessage& message);
 
 class AimedFaults {

@@ -50,9 +50,9 @@ void CodedChecker::Hear(const std::string& from_host, const van::Message& messag
     if (!wrong.empty()) checker_->Fail(kOneClock, std::move(wrong));
     wrong = settings_.OnMap(*map);
     if (!wrong.empty()) checker_->Fail(kTableAtOneClock, std::move(wrong));
-  } else if (const auto* const item = std::get_if<proto::Replicate>(&*decoded);
-             server && item != nullptr) {
-    std::string wrong = settings_.OnItem(*item);
+  } else if (const auto* const entry = std::get_if<proto::Replicate>(&*decoded);
+             server && entry != nullptr) {
+    std::string wrong = settings_.OnEntry(*entry);
     if (!wrong.empty()) checker_->Fail(kTableAtOneClock, std::move(wrong));
   } else if (const auto* const reply = std::get_if<proto::Reply>(&*decoded);
              server && reply != nullptr) {

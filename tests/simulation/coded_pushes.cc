@@ -189,7 +189,7 @@ CodedPushes::Heard CodedPushes::Hear(const SimTable& table, const ps::Inbound& p
 }
 
 std::string CodedPushes::JudgeShard(ps::Shard* head) const {
-  const std::vector<proto::WorkerWindow> windows = head->FillBegin().header.workers;
+  const std::vector<proto::ClientSession> windows = head->FillBegin().header.workers;
   for (const auto& [id, store] : head->stores()) {
     const SimTable* const table = Find(id);
     if (table == nullptr || !HasAccount(*table)) continue;
@@ -214,7 +214,7 @@ std::string CodedPushes::JudgeShard(ps::Shard* head) const {
 // all up to some message.
 std::string CodedPushes::JudgePlace(const SimTable& table, std::uint32_t place,
                                     std::span<const float> values,
-                                    const std::vector<proto::WorkerWindow>& windows) const {
+                                    const std::vector<proto::ClientSession>& windows) const {
   const auto found = sent_.find({table.index, place});
   if (found == sent_.end()) return absl::StrCat("nobody has pushed to ", Where(table, place));
   std::vector<double> left(values.begin(), values.end());

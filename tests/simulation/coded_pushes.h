@@ -86,7 +86,7 @@ class CodedPushes {
   bool Grows(const SimTable& table, const compress::TableCodec& codec,
              const ps::PushView& push) const;
   std::string JudgePlace(const SimTable& table, std::uint32_t place, std::span<const float> values,
-                         const std::vector<proto::WorkerWindow>& windows) const;
+                         const std::vector<proto::ClientSession>& windows) const;
 
   const std::vector<SimTable>* const tables_;
   const History* const history_;

@@ -50,9 +50,9 @@ def main(source, target):
     sums = collections.defaultdict(lambda: [0, 0])
     code = {}
     with open(target, "w", encoding="utf-8") as out:
-        for (name, line), at in sorted(branches.items()):
+        for (name, line), at in sorted(branches.entries()):
             folder = name.split("/")[0]
-            untaken = [key for key, count in at.items() if not count]
+            untaken = [key for key, count in at.entries() if not count]
             sums[folder][0] += len(at) - len(untaken)
             sums[folder][1] += len(at)
             if not untaken:

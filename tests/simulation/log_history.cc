@@ -12,15 +12,15 @@
 namespace leeway::simulation {
 namespace {
 
-bool IsLogEntry(proto::ReplicaItem kind) {
+bool IsLogEntry(proto::LogEntryKind kind) {
   switch (kind) {
-    case proto::ReplicaItem::kPush:
-    case proto::ReplicaItem::kUpdate:
-    case proto::ReplicaItem::kClose:
-    case proto::ReplicaItem::kEnter:
-    case proto::ReplicaItem::kVersion:
-    case proto::ReplicaItem::kRefusal:
-    case proto::ReplicaItem::kConfirm:
+    case proto::LogEntryKind::kPush:
+    case proto::LogEntryKind::kUpdate:
+    case proto::LogEntryKind::kClose:
+    case proto::LogEntryKind::kEnter:
+    case proto::LogEntryKind::kVersion:
+    case proto::LogEntryKind::kRefusal:
+    case proto::LogEntryKind::kConfirm:
       return true;
     default:
       return false;
@@ -32,9 +32,9 @@ std::uint64_t Hash(const runtime::Buffer& bytes) {
 }
 
 // Of everything that is part of the entry, and not of the stream that it comes with.
-std::uint64_t DigestOf(proto::Replicate item, const van::Message& message) {
-  item.epoch = item.stream = item.item = 0;
-  std::uint64_t digest = Hash(proto::Encode(item));
+std::uint64_t DigestOf(proto::Replicate entry, const van::Message& message) {
+  entry.epoch = entry.stream = entry.entry = 0;
+  std::uint64_t digest = Hash(proto::Encode(entry));
   for (const runtime::Buffer& frame : message.payload) {
     digest = runtime::StableHash(digest ^ Hash(frame));
   }
@@ -51,8 +51,8 @@ void LogHistory::Hear(const std::string& from_host, const van::Message& message)
   if (!decoded.ok()) return;
   if (const auto* const ack = std::get_if<proto::ReplicateAck>(&*decoded)) {
     HearAck(from_host, *ack);
-  } else if (const auto* const item = std::get_if<proto::Replicate>(&*decoded)) {
-    if (IsLogEntry(item->kind)) HearEntry(from_host, *item, DigestOf(*item, message));
+  } else if (const auto* const entry = std::get_if<proto::Replicate>(&*decoded)) {
+    if (IsLogEntry(entry->kind)) HearEntry(from_host, *entry, DigestOf(*entry, message));
   }
 }
 
@@ -70,26 +70,28 @@ void LogHistory::HearAck(const std::string& from, const proto::ReplicateAck& ack
   }
 }
 
-void LogHistory::HearEntry(const std::string& from, const proto::Replicate& item,
+void LogHistory::HearEntry(const std::string& from, const proto::Replicate& entry,
                            std::uint64_t digest) {
   ++entries_;
-  Log& log = logs_[item.shard];
-  const auto entry = [&] {
-    return absl::StrCat(from, " sends as entry ", item.index, " of shard ", item.shard,
-                        " in epoch ", item.epoch, " (kind ", static_cast<int>(item.kind), ")");
+  Log& log = logs_[entry.shard];
+  const auto described = [&] {
+    return absl::StrCat(from, " sends as entry ", entry.index, " of shard ", entry.shard,
+                        " in epoch ", entry.epoch, " (kind ", static_cast<int>(entry.kind), ")");
   };
-  log.epoch = std::max(log.epoch, item.epoch);
-  const bool is_new = log.entries[item.index].insert(digest).second;
+  log.epoch = std::max(log.epoch, entry.epoch);
+  const bool is_new = log.entries[entry.index].insert(digest).second;
   // A head that has been deposed and does not know it may send what will never be committed.
-  if (is_new && item.index <= log.committed && item.epoch >= log.committed_in) {
-    checker_->Fail("committed entries stay", absl::StrCat(entry(), " what nobody had sent before ",
-                                                          log.committed, " was committed"));
+  if (is_new && entry.index <= log.committed && entry.epoch >= log.committed_in) {
+    checker_->Fail("committed entries stay",
+                   absl::StrCat(described(), " what nobody had sent before ", log.committed,
+                                " was committed"));
   }
-  if (item.kind == proto::ReplicaItem::kUpdate) return;  // the entry's last item comes later
-  log.origins.try_emplace(item.index, from);
-  const auto [known, first] = log.of_epoch.try_emplace({item.epoch, item.index}, digest);
+  if (entry.kind == proto::LogEntryKind::kUpdate) return;  // the entry's last part comes later
+  log.origins.try_emplace(entry.index, from);
+  const auto [known, first] = log.of_epoch.try_emplace({entry.epoch, entry.index}, digest);
   if (!first && known->second != digest) {
-    checker_->Fail("one head an epoch", absl::StrCat(entry(), " another one than was sent before"));
+    checker_->Fail("one head an epoch",
+                   absl::StrCat(described(), " another one than was sent before"));
   }
 }
 

@@ -35,12 +35,12 @@ class LogHistory {
     std::uint64_t epoch = 0;         // likewise, now
     std::map<std::uint64_t, std::set<std::uint64_t>> entries;  // digests by index
     std::map<std::uint64_t, std::string> origins;  // by index: the first that sent all of it
-    // By epoch and index; of entries that are one item.
+    // By epoch and index; of entries that are one entry.
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> of_epoch;
   };
 
   void HearAck(const std::string& from, const proto::ReplicateAck& ack);
-  void HearEntry(const std::string& from, const proto::Replicate& item, std::uint64_t digest);
+  void HearEntry(const std::string& from, const proto::Replicate& entry, std::uint64_t digest);
 
   Checker* const checker_;
   std::map<std::uint32_t, Log> logs_;  // by shard

@@ -17,8 +17,8 @@ class LogHistoryTest : public ::testing::Test {
     return {.shard = 2,
             .epoch = epoch,
             .stream = 1,
-            .item = index,
-            .kind = proto::ReplicaItem::kEnter,
+            .entry = index,
+            .kind = proto::LogEntryKind::kEnter,
             .index = index,
             .workers = {{.rank = worker, .incarnation = 7}}};
   }
@@ -29,7 +29,7 @@ class LogHistoryTest : public ::testing::Test {
   }
   void Commit(std::uint64_t index) {
     Send("server1",
-         proto::ReplicateAck{.shard = 2, .stream = 1, .item = index, .committed = index});
+         proto::ReplicateAck{.shard = 2, .stream = 1, .entry = index, .committed = index});
   }
   std::string Violation() const {
     return checker_.violation().has_value() ? checker_.violation()->invariant : "";

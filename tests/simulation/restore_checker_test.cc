@@ -71,7 +71,7 @@ class RestoreCheckerTest : public testing::TestWithParam<Consistency> {
                                 .state_slots = 0,
                                 .pieces = store->Freeze().pieces});
     }
-    content.windows = {{.rank = 0,
+    content.sessions = {{.rank = 0,
                         .incarnation = kKnownAs,
                         .clock = 2,
                         .admitted = GetParam().is_bsp() ? 0 : admitted,
@@ -116,7 +116,7 @@ TEST_P(RestoreCheckerTest, OneThatKnowsTooLittle) {
   EXPECT_THAT(Judge(Saved(2, 1)), HasSubstr("push 1 of worker 0 (clock 1) to place 0"));
   EXPECT_THAT(Judge(Saved(2, 1)), HasSubstr(" 2 times"));
   ps::ShardContent content = Saved(2, 2);
-  content.windows.clear();
+  content.sessions.clear();
   EXPECT_THAT(Judge(content), HasSubstr(" 2 times"));
 }
 
@@ -139,7 +139,7 @@ TEST_P(RestoreCheckerTest, AWorkerThatCameBack) {
   history_.lives[0].known_as.push_back(kKnownAs + 1);
   ps::ShardContent content = Saved(2, 0);
   EXPECT_THAT(Judge(content), HasSubstr(" 2 times"));
-  content.windows.push_back({.rank = 0, .incarnation = kKnownAs + 1});
+  content.sessions.push_back({.rank = 0, .incarnation = kKnownAs + 1});
   EXPECT_EQ(Judge(content), "");
 }
 

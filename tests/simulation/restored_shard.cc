@@ -48,7 +48,7 @@ absl::Status RestoredShard::Begin(const checkpoint::Manifest& manifest,
 std::uint32_t RestoredShard::NewestIn(const ps::ShardContent& content, std::uint32_t rank) const {
   const WorkerLife& life = history_->lives[rank];
   std::uint32_t newest = life.leaving || life.known_as.empty() ? 0 : 1;
-  for (const proto::WorkerWindow& window : content.windows) {
+  for (const proto::ClientSession& window : content.sessions) {
     if (window.rank == rank) newest = std::max(newest, life.Incarnation(window.incarnation));
   }
   return newest;

@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "checkpoint/manifest.h"
 #include "ps/checkpoint/shard_file.h"
-#include "ps/replication/log/log.h"
+#include "ps/replication/log/shard_effects.h"
 #include "ps/shard/shard.h"
 #include "ps/shard/shard_context.h"
 #include "ps/table/counters.h"
@@ -45,14 +45,14 @@ class RestoredShard {
     std::uint32_t incarnation = 0;  // counted from 1
     std::uint64_t known_as = 0;
     std::uint64_t clock = 0;
-    ps::Shard::Marks sent = {};
+    ps::Shard::Watermarks sent = {};
   };
 
   // A chain of one, to whose answers nobody listens.
-  class Alone final : public ps::Journal {
+  class Alone final : public ps::ShardEffects {
    public:
     bool has_follower() const override { return false; }
-    void Log(ps::Item) override {}
+    void Log(ps::LogEntry) override {}
     bool provisional() const override { return false; }
     void Answer(van::PeerId, proto::Reply, ps::Payload, absl::Time) override {}
     absl::Status AnswerReader(van::PeerId, proto::Reply, ps::Payload, absl::Time) override {

@@ -52,13 +52,14 @@ std::string SettingsLedger::OnDecision(Table* table, const proto::TableSettings&
                       Describe(std::prev(known)->second));
 }
 
-std::string SettingsLedger::OnItem(const proto::Replicate& item) {
-  if (item.kind != proto::ReplicaItem::kPush) return "";
-  Table& table = tables_[item.table];
-  const Pusher pusher{.settings = item.settings, .rank = item.worker, .known_as = item.incarnation};
+std::string SettingsLedger::OnEntry(const proto::Replicate& entry) {
+  if (entry.kind != proto::LogEntryKind::kPush) return "";
+  Table& table = tables_[entry.table];
+  const Pusher pusher{
+      .settings = entry.settings, .rank = entry.worker, .known_as = entry.incarnation};
   std::uint64_t& newest = table.newest[pusher];
-  newest = std::max(newest, item.clock);
-  return Judge(table, pusher, item.clock);
+  newest = std::max(newest, entry.clock);
+  return Judge(table, pusher, entry.clock);
 }
 
 std::string SettingsLedger::Judge(const Table& table, const Pusher& pusher,

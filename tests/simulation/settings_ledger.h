@@ -27,7 +27,7 @@ class SettingsLedger {
   // A scheduler sends that map. What is wrong with it; empty: nothing.
   std::string OnMap(const proto::ClusterMap& map);
   // A server tells another one what it has applied. Likewise.
-  std::string OnItem(const proto::Replicate& item);
+  std::string OnEntry(const proto::Replicate& entry);
 
  private:
   struct Pusher {

@@ -1,4 +1,5 @@
-// What the oracle of changed tables accepts and what it must not, on maps and items made up for it.
+// What the oracle of changed tables accepts and what it must not, on maps and entries made up for
+// it.
 #include "tests/simulation/settings_ledger.h"
 
 #include <gmock/gmock.h>
@@ -31,12 +32,12 @@ class SettingsLedgerTest : public testing::Test {
     return ledger_.OnMap({.version = ++version_, .settings = std::move(settings)});
   }
   std::string Push(std::uint64_t clock, std::uint32_t settings) {
-    return ledger_.OnItem({.kind = proto::ReplicaItem::kPush,
-                           .worker = 1,
-                           .incarnation = 77,
-                           .table = kId,
-                           .clock = clock,
-                           .settings = settings});
+    return ledger_.OnEntry({.kind = proto::LogEntryKind::kPush,
+                            .worker = 1,
+                            .incarnation = 77,
+                            .table = kId,
+                            .clock = clock,
+                            .settings = settings});
   }
 
   History history_;

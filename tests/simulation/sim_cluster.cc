@@ -27,7 +27,7 @@ SimCluster::SimCluster(const Setup& setup)
                           : absl::StrCat("sim://", HostName(Role::kScheduler, 0), "/0");
 }
 
-// Workers first: what a script holds may point into what servers lent it.
+// Workers first: what a script holds may point into what servers exported it.
 SimCluster::~SimCluster() {
   while (!processes_.empty()) processes_.erase(std::prev(processes_.end()));
 }

@@ -46,7 +46,7 @@ class SourceLoop final : public runtime::Loop {
   std::uint64_t Random() override { return loop_->Random(); }
   void AddSource(runtime::Source* source) override {
     source_ = source;
-    glance_ = source->glance();
+    busy_poll_ = source->busy_poll();
     TurnSoon();
   }
   void RemoveSource(runtime::Source*) override { source_ = nullptr; }
@@ -70,20 +70,20 @@ class SourceLoop final : public runtime::Loop {
   }
   void Turn() {
     if (source_ == nullptr) return;
-    if (std::exchange(asleep_, false)) glance_->EndSleep();
+    if (std::exchange(asleep_, false)) busy_poll_->EndSleep();
     const std::shared_ptr<bool> alive = alive_;
     const bool any = source_->Poll();
     if (!*alive || source_ == nullptr) return;
     if (any) return TurnSoon();
     asleep_ = true;
-    glance_->BeginSleep();
+    busy_poll_->BeginSleep();
     pollfd readable{source_->fd(), POLLIN, 0};
-    if (glance_->Ready() || ::poll(&readable, 1, /*timeout=*/0) > 0) TurnSoon();
+    if (busy_poll_->Ready() || ::poll(&readable, 1, /*timeout=*/0) > 0) TurnSoon();
   }
 
   runtime::Loop* const loop_;
   runtime::Source* source_ = nullptr;
-  std::shared_ptr<runtime::Glance> glance_;
+  std::shared_ptr<runtime::BusyPollSource> busy_poll_;
   bool planned_ = false, asleep_ = false;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

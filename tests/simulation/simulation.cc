@@ -20,12 +20,12 @@
 #include "tests/simulation/coded_checker.h"
 #include "tests/simulation/fault_injector.h"
 #include "tests/simulation/log_history.h"
+#include "tests/simulation/process_faults.h"
 #include "tests/simulation/restore_checker.h"
 #include "tests/simulation/scripted_worker.h"
 #include "tests/simulation/sent_pushes.h"
 #include "tests/simulation/sim_cluster.h"
 #include "tests/simulation/sim_reader.h"
-#include "tests/simulation/striker.h"
 #include "tests/simulation/verbs_faults.h"
 
 namespace leeway::simulation {
@@ -99,7 +99,7 @@ class Run {
         restores_(&script_.tables, &history_, &sent_),
         checkpoints_(cluster_.world().files(kSharedFolder), &script_.tables, &history_, &restores_,
                      &checker_),
-        striker_(&cluster_, &script_.tables, &workers_, &checker_),
+        process_faults_(&cluster_, &script_.tables, &workers_, &checker_),
         injector_(&cluster_, plan_, [this](const Episode& episode) { return Strike(episode); }) {
     if (options.over_rdma) verbs_.emplace(&cluster_, options.seed);
     if (options.faults.test(static_cast<std::size_t>(FaultKind::kAimed)) && !options.over_rdma) {
@@ -210,11 +210,11 @@ class Run {
     using Struck = FaultInjector::Struck;
     if (gate_open_) return Struck::kNo;
     if (!complete_) return Struck::kAskAgain;
-    return striker_.Strike(episode);
+    return process_faults_.Strike(episode);
   }
 
   bool FaultsAreOver() const {
-    return injector_.over() && striker_.over() && (!verbs_.has_value() || verbs_->over()) &&
+    return injector_.over() && process_faults_.over() && (!verbs_.has_value() || verbs_->over()) &&
            (!aimed_.has_value() || aimed_->over());
   }
 
@@ -224,13 +224,13 @@ class Run {
 
   // Every chain has as many members as it should have.
   bool IsWhole() const {
-    if (striker_.scheduler() == nullptr) return false;
-    const std::shared_ptr<const proto::ClusterMap> map = striker_.scheduler()->map();
+    if (process_faults_.scheduler() == nullptr) return false;
+    const std::shared_ptr<const proto::ClusterMap> map = process_faults_.scheduler()->map();
     for (std::uint32_t shard = 0; shard < map->owners.size(); ++shard) {
       const proto::Chain chain = proto::ChainOf(*map, shard);
       if (!chain.filling.empty() || chain.members.size() < cluster_.config().replication ||
           std::any_of(chain.members.begin(), chain.members.end(), [&](const auto& place) {
-            return striker_.ServerOf(*map, place.server_rank) == nullptr;
+            return process_faults_.ServerOf(*map, place.server_rank) == nullptr;
           })) {
         return false;
       }
@@ -239,14 +239,14 @@ class Run {
   }
 
   void CompareReplicas(std::uint64_t clock) {
-    const std::shared_ptr<const proto::ClusterMap> map = striker_.scheduler()->map();
+    const std::shared_ptr<const proto::ClusterMap> map = process_faults_.scheduler()->map();
     for (std::uint32_t shard = 0; shard < map->owners.size(); ++shard) {
       std::string text;
       std::set<std::uint64_t> digests;
       ps::Shard* head = nullptr;
       for (const proto::ShardOwner& place : proto::ChainOf(*map, shard).members) {
         ps::DataThread* thread =
-            striker_.ServerOf(*map, place.server_rank)->data_thread(place.thread);
+            process_faults_.ServerOf(*map, place.server_rank)->data_thread(place.thread);
         ps::Replica* replica = thread->FindReplica(shard);
         if (replica == nullptr) {
           checker_.Fail("replicas are equal",
@@ -267,11 +267,11 @@ class Run {
 
   // In the midst of everything: replicas that have applied as many entries have the same state.
   void CompareAtEqualIndex() {
-    const std::shared_ptr<const proto::ClusterMap> map = striker_.KeptMap();
+    const std::shared_ptr<const proto::ClusterMap> map = process_faults_.KeptMap();
     for (std::uint32_t shard = 0; map != nullptr && shard < map->owners.size(); ++shard) {
       std::map<std::uint64_t, std::pair<std::uint32_t, std::uint64_t>> states;  // by index
       for (const proto::ShardOwner& place : proto::ChainOf(*map, shard).members) {
-        ps::Server* const server = striker_.ServerOf(*map, place.server_rank);
+        ps::Server* const server = process_faults_.ServerOf(*map, place.server_rank);
         ps::Replica* const replica =
             server == nullptr ? nullptr : server->data_thread(place.thread)->FindReplica(shard);
         if (replica == nullptr) continue;
@@ -291,9 +291,9 @@ class Run {
   void JudgeBudgets() {
     const auto waits = [](const auto& reader) { return reader->waits(); };
     if (std::any_of(readers_.begin(), readers_.end(), waits)) return;
-    const std::shared_ptr<const proto::ClusterMap> map = striker_.scheduler()->map();
+    const std::shared_ptr<const proto::ClusterMap> map = process_faults_.scheduler()->map();
     for (const proto::ServerEntry& entry : map->servers) {
-      ps::Server* const server = striker_.ServerOf(*map, entry.rank);
+      ps::Server* const server = process_faults_.ServerOf(*map, entry.rank);
       for (std::uint32_t i = 0; server != nullptr && i < cluster_.config().server_threads; ++i) {
         const std::string under_way = server->data_thread(i)->UnderWay();
         if (under_way.empty()) continue;
@@ -323,7 +323,7 @@ class Run {
       const bool over = complete_ && FaultsAreOver();
       if (!all([](auto* worker) { return worker->at_gate(); })) return;
       if (!over) {
-        if (!striker_.switches()) return;
+        if (!process_faults_.switches()) return;
         for (ScriptedWorker* worker : living) worker->TickAtGate();
         return;
       }
@@ -355,7 +355,7 @@ class Run {
     if (complete_ && !std::exchange(readers_come_, true)) {
       for (const auto& reader : readers_) reader->Come();
     }
-    if (!leaving_) striker_.Replace();
+    if (!leaving_) process_faults_.Replace();
     CompareAtEqualIndex();
     GoOnTogether();
     if (!quiet_ && FaultsAreOver()) {
@@ -366,7 +366,7 @@ class Run {
     }
     for (const auto& worker : workers_) worker->CheckWaiting();
     for (const auto& reader : readers_) reader->CheckWaiting();
-    striker_.CheckWaiting();
+    process_faults_.CheckWaiting();
     checkpoints_.Look(cluster_.world().Now());
     if (!quiet_ || leaving_ || IsWhole()) not_whole_since_ = cluster_.world().Now();
     checker_.OnWaited("the filling of replicas", not_whole_since_, cluster_.world().Now());
@@ -404,7 +404,7 @@ class Run {
     }
     for (const auto& worker : workers_) result.operations += worker->operations();
     result.reads = checker_.reads();
-    result.table_changes = striker_.table_changes();
+    result.table_changes = process_faults_.table_changes();
     for (const auto& reader : readers_) {
       result.reader_visits += reader->visits();
       result.reader_reads += reader->reads();
@@ -455,8 +455,8 @@ class Run {
   SentPushes sent_;
   const RestoreChecker restores_;
   CheckpointChecker checkpoints_;
-  Striker::Workers workers_;
-  Striker striker_;
+  ProcessFaults::Workers workers_;
+  ProcessFaults process_faults_;
   FaultInjector injector_;
   std::optional<VerbsFaults> verbs_;  // over rdma
   std::optional<AimedFaults> aimed_;  // not over rdma

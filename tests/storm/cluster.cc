@@ -139,7 +139,7 @@ absl::StatusOr<Child*> Cluster::StartWorker(std::uint32_t rank) {
   }
   WorkerProcess process;
   process.rank = rank;
-  process.life = witness_.NewLife(rank);
+  process.life = acknowledged_.NewLife(rank);
   process.history =
       absl::StrCat(options_.folder, "/worker-", rank, ".", started_[name] + 1, ".history");
   const WorkerOptions& training = options_.training;
@@ -151,7 +151,7 @@ absl::StatusOr<Child*> Cluster::StartWorker(std::uint32_t rank) {
            "--steps", absl::StrCat(training.steps), "--pace", options_.folder + "/pace",
            "--history", process.history, "--pushes-before", absl::StrCat(pushes_before)},
           {{"LEEWAY_RANK", absl::StrCat(rank)}},
-          [this, life = process.life](absl::string_view line) { witness_.OnLine(life, line); },
+          [this, life = process.life](absl::string_view line) { acknowledged_.OnLine(life, line); },
           {}));
   worker_processes_.push_back(process);
   return process.child;
@@ -164,7 +164,7 @@ void Cluster::KillWorker(std::uint32_t rank) {
   Expect(newest->child);
   newest->killed_at = runtime::MonotonicNow();
   newest->child->Signal(SIGKILL);
-  witness_.Killed(newest->life);
+  acknowledged_.Killed(newest->life);
 }
 
 absl::StatusOr<Child*> Cluster::StartTool(const std::string& name,

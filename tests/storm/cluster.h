@@ -11,10 +11,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "tests/storm/acknowledged_pushes.h"
 #include "tests/storm/children.h"
 #include "tests/storm/pace.h"
 #include "tests/storm/storm_worker.h"
-#include "tests/storm/witness.h"
 
 namespace leeway::storm {
 
@@ -52,7 +52,7 @@ struct WorkerProcess {
   std::uint32_t rank = 0;
   std::string history;
   Child* child = nullptr;
-  std::size_t life = 0;                           // of the witness
+  std::size_t life = 0;                           // of the acknowledged
   absl::Time killed_at = absl::InfiniteFuture();  // by the monotonic clock, or shortly before
 };
 
@@ -101,7 +101,7 @@ class Cluster {
 
   const std::vector<Death>& deaths() const { return deaths_; }
   const ClusterOptions& options() const { return options_; }
-  Witness& witness() { return witness_; }
+  AcknowledgedPushes& acknowledged() { return acknowledged_; }
   Pace& pace() { return *pace_; }
   bool TrainingIsOver() const;
   // Waits until all have ended: in order, all who were not expected to end otherwise.
@@ -119,7 +119,7 @@ class Cluster {
   const ClusterOptions options_;
   std::string address_;  // the scheduler's, once it is known
   std::optional<Pace> pace_;
-  Witness witness_;
+  AcknowledgedPushes acknowledged_;
   Child* scheduler_ = nullptr;
   bool scheduler_listens_ = false;
   std::vector<WorkerProcess> worker_processes_;

@@ -49,7 +49,7 @@ absl::Status GrowAndShrink(const StormOptions& options, const std::string& mode)
   LEEWAY_RETURN_IF_ERROR(cluster.Start());
   cluster.pace().Set(kElasticRun / static_cast<double>(options.steps));
   LEEWAY_RETURN_IF_ERROR(cluster.Await("the training is under way", absl::Minutes(2), [&] {
-    return cluster.witness().StepsDone() > options.steps / 20;
+    return cluster.acknowledged().StepsDone() > options.steps / 20;
   }));
   const absl::Time begin = absl::Now();
   LEEWAY_RETURN_IF_ERROR(cluster.StartServer({{"LEEWAY_ELASTIC", "1"}}).status());
@@ -65,7 +65,7 @@ absl::Status GrowAndShrink(const StormOptions& options, const std::string& mode)
   LEEWAY_RETURN_IF_ERROR(cluster.AwaitWhole(wanted.servers));
   LEEWAY_ASSIGN_OR_RETURN(const View after, cluster.Look());
   const absl::Time end = absl::Now();
-  const std::uint64_t steps = cluster.witness().StepsDone();
+  const std::uint64_t steps = cluster.acknowledged().StepsDone();
   const absl::Status finished = Finish(&cluster);
   PrintRow("until the new one had its share", absl::FormatDuration(added));
   PrintRow("until the other was drained", absl::FormatDuration(end - begin - added));
@@ -74,7 +74,7 @@ absl::Status GrowAndShrink(const StormOptions& options, const std::string& mode)
   PrintRow("largest difference", absl::StrFormat("%.1f %%, %.1f %%", 100 * DifferenceOf(with_four),
                                                  100 * DifferenceOf(after)));
   PrintRow("longest wait of a worker meanwhile",
-           absl::FormatDuration(cluster.witness().LongestWait(begin, end)));
+           absl::FormatDuration(cluster.acknowledged().LongestWait(begin, end)));
   LEEWAY_RETURN_IF_ERROR(finished);
   if (steps >= options.steps) {
     return absl::FailedPreconditionError("the training was over too early: it needs more --steps");

@@ -58,7 +58,7 @@ absl::StatusOr<Spell> Watch(Cluster* cluster, const std::vector<const Child*>& n
   for (const Child* node : nodes) before[node] = ResidentBytes(node->pid());
   Spell spell;
   const absl::Time begin = absl::Now();
-  const std::uint64_t steps = cluster->witness().StepsDone();
+  const std::uint64_t steps = cluster->acknowledged().StepsDone();
   LEEWAY_RETURN_IF_ERROR(cluster->Await("a while passes", 2 * kSpell, [&] {
     for (const Child* node : nodes) {
       const std::uint64_t now = ResidentBytes(node->pid());
@@ -66,7 +66,7 @@ absl::StatusOr<Spell> Watch(Cluster* cluster, const std::vector<const Child*>& n
     }
     return absl::Now() - begin >= kSpell;
   }));
-  spell.steps_per_s = static_cast<double>(cluster->witness().StepsDone() - steps) /
+  spell.steps_per_s = static_cast<double>(cluster->acknowledged().StepsDone() - steps) /
                       absl::ToDoubleSeconds(absl::Now() - begin);
   return spell;
 }
@@ -125,7 +125,7 @@ absl::Status RunHostile(const StormOptions& options) {
   LEEWAY_RETURN_IF_ERROR(cluster.Start());
   LEEWAY_RETURN_IF_ERROR(cluster.AwaitWhole(wanted.servers));
   LEEWAY_RETURN_IF_ERROR(cluster.Await("the training is under way", absl::Minutes(2),
-                                       [&] { return cluster.witness().StepsDone() > 20; }));
+                                       [&] { return cluster.acknowledged().StepsDone() > 20; }));
   LEEWAY_ASSIGN_OR_RETURN(const View view, cluster.Look());
   std::vector<std::string> addresses = {cluster.address()};
   std::vector<const Child*> nodes = {cluster.scheduler()};
@@ -136,7 +136,7 @@ absl::Status RunHostile(const StormOptions& options) {
   absl::Status result;
   for (const Attack& attack : Attacks()) {
     const absl::Status one = RunOne(&cluster, nodes, addresses, attack, options.judges_times);
-    if (cluster.witness().StepsDone() + 50 >= options.steps) {
+    if (cluster.acknowledged().StepsDone() + 50 >= options.steps) {
       return absl::FailedPreconditionError(
           "the training was over too early: it needs more --steps");
     }

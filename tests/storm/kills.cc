@@ -73,7 +73,7 @@ class KillStorm {
       LEEWAY_RETURN_IF_ERROR(AwaitWhole());
       SetPace();
       LEEWAY_RETURN_IF_ERROR(SomeTime(absl::Milliseconds(random_() % 500)));
-      if (cluster_.witness().StepsDone() >= options_.steps) break;
+      if (cluster_.acknowledged().StepsDone() >= options_.steps) break;
       LEEWAY_RETURN_IF_ERROR(KillOne());
     }
     LEEWAY_RETURN_IF_ERROR(AwaitWhole());
@@ -87,17 +87,17 @@ class KillStorm {
   }
 
   std::size_t kills() const { return kills_.size(); }
-  std::optional<double> accuracy() { return cluster_.witness().accuracy(); }
+  std::optional<double> accuracy() { return cluster_.acknowledged().accuracy(); }
 
   Figures Summary() {
     Figures figures;
-    const Witness& witness = cluster_.witness();
+    const AcknowledgedPushes& acknowledged = cluster_.acknowledged();
     for (const Kill& kill : kills_) {
       figures.detection.push_back(kill.detected - kill.at);
-      figures.recovery.push_back(witness.FirstAcknowledgement(kill.detected) - kill.detected);
-      figures.recovery_of_all.push_back(witness.LastFirstAcknowledgement(kill.detected) -
+      figures.recovery.push_back(acknowledged.FirstAcknowledgement(kill.detected) - kill.detected);
+      figures.recovery_of_all.push_back(acknowledged.LastFirstAcknowledgement(kill.detected) -
                                         kill.detected);
-      figures.pause.push_back(witness.LongestWait(kill.at, kill.next));
+      figures.pause.push_back(acknowledged.LongestWait(kill.at, kill.next));
     }
     return figures;
   }
@@ -156,7 +156,7 @@ class KillStorm {
   // So that the training is over soon after the last kill, and not before: as many steps a round as
   // there are steps for each of those to come.
   void SetPace() {
-    const std::uint64_t steps = cluster_.witness().StepsDone();
+    const std::uint64_t steps = cluster_.acknowledged().StepsDone();
     const auto done = static_cast<double>(steps - std::exchange(steps_before_, steps));
     const double wanted = static_cast<double>(options_.steps - steps) /
                           static_cast<double>(kills_wanted_ - kills_.size() + 1);
@@ -170,15 +170,15 @@ class KillStorm {
 
   void Show() {
     const Kill& kill = kills_.back();
-    const Witness& witness = cluster_.witness();
-    const absl::Time first = witness.FirstAcknowledgement(kill.detected);
+    const AcknowledgedPushes& acknowledged = cluster_.acknowledged();
+    const absl::Time first = acknowledged.FirstAcknowledgement(kill.detected);
     bar_.Print(
         absl::StrFormat("%s kill %d/%d  server %d %s  dead after %4s  first push %s later  whole "
                         "after %4s  step %d/%d",
                         mode_, kills_.size(), kills_wanted_, kill.server,
                         kill.stopped ? "stopped" : "killed ", Shown(kill.detected - kill.at),
                         first == absl::InfiniteFuture() ? "…" : Shown(first - kill.detected),
-                        Shown(kill.next - kill.at), witness.StepsDone(), options_.steps));
+                        Shown(kill.next - kill.at), acknowledged.StepsDone(), options_.steps));
   }
 
   const StormOptions& options_;
@@ -197,7 +197,7 @@ absl::StatusOr<double> AccuracyWithout(const StormOptions& options, const std::s
   LEEWAY_RETURN_IF_ERROR(cluster.Start());
   std::printf("\n%s, nobody killed\n", mode.c_str());
   LEEWAY_RETURN_IF_ERROR(Finish(&cluster));
-  return cluster.witness().accuracy().value_or(0);
+  return cluster.acknowledged().accuracy().value_or(0);
 }
 
 absl::Status RunMode(const StormOptions& options, const std::string& mode, std::uint32_t kills,

@@ -22,12 +22,13 @@ absl::Status RunLostWorker(const StormOptions& options) {
   std::fflush(stdout);
   LEEWAY_RETURN_IF_ERROR(cluster.Start());
   cluster.pace().Set(kLostWorkerRun / static_cast<double>(options.steps));
-  Witness& witness = cluster.witness();
-  LEEWAY_RETURN_IF_ERROR(cluster.Await("the training is under way", absl::Minutes(2),
-                                       [&] { return witness.StepsDone() > options.steps / 20; }));
+  AcknowledgedPushes& acknowledged = cluster.acknowledged();
+  LEEWAY_RETURN_IF_ERROR(cluster.Await("the training is under way", absl::Minutes(2), [&] {
+    return acknowledged.StepsDone() > options.steps / 20;
+  }));
   cluster.KillWorker(kLostWorker);
   const absl::Time killed = absl::Now();
-  const auto steps = [&] { return *witness.lives()[0].last_step; };
+  const auto steps = [&] { return *acknowledged.lives()[0].last_step; };
   std::uint64_t before = 0;
   LEEWAY_RETURN_IF_ERROR(
       cluster.Await("the scheduler finds the worker dead", absl::Seconds(60), [&] {
@@ -36,16 +37,16 @@ absl::Status RunLostWorker(const StormOptions& options) {
       }));
   LEEWAY_RETURN_IF_ERROR(
       cluster.Await("the others go on", absl::Seconds(60), [&] { return steps() > before + 20; }));
-  const absl::Duration longest = witness.LongestWait(killed, absl::Now());
+  const absl::Duration longest = acknowledged.LongestWait(killed, absl::Now());
   LEEWAY_RETURN_IF_ERROR(cluster.StartWorker(kLostWorker).status());
-  const std::size_t second = witness.lives().size() - 1;
+  const std::size_t second = acknowledged.lives().size() - 1;
   LEEWAY_RETURN_IF_ERROR(cluster.Await("it is back, and trains", absl::Seconds(60), [&] {
-    const Witness::Life& life = witness.lives()[second];
+    const AcknowledgedPushes::Life& life = acknowledged.lives()[second];
     return life.last_step.has_value() && *life.last_step > life.began + 20;
   }));
   const absl::Status finished = Finish(&cluster);
   PrintRow("the others' longest wait", absl::FormatDuration(longest));
-  PrintRow("it came back at step", absl::StrCat(witness.lives()[second].began));
+  PrintRow("it came back at step", absl::StrCat(acknowledged.lives()[second].began));
   LEEWAY_RETURN_IF_ERROR(finished);
   if (longest <= Cluster::kFailureTimeout + kGrace) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("the others waited for ", absl::FormatDuration(longest),

@@ -101,14 +101,14 @@ class PartitionStorm {
     LEEWAY_RETURN_IF_ERROR(cluster_.Start());
     for (std::size_t i = 0; i < breaks_.size(); ++i) {
       const double steps_left =
-          static_cast<double>(options_.steps - cluster_.witness().StepsDone());
+          static_cast<double>(options_.steps - cluster_.acknowledged().StepsDone());
       cluster_.pace().Set(kPartitionRound * static_cast<double>(breaks_.size() - i) / steps_left);
       const absl::Status held = Suffer(breaks_[i]);
       if (!held.ok()) {
         return absl::Status(held.code(), absl::StrCat(breaks_[i].what, ": ", held.message()));
       }
     }
-    if (cluster_.witness().StepsDone() >= options_.steps) {
+    if (cluster_.acknowledged().StepsDone() >= options_.steps) {
       return absl::FailedPreconditionError("the training was over early: it needs more --steps");
     }
     return Finish(&cluster_);
@@ -154,14 +154,14 @@ class PartitionStorm {
           cluster_.StartServer({{"LEEWAY_RANK", absl::StrCat(*server)}}).status());
     }
     LEEWAY_RETURN_IF_ERROR(cluster_.AwaitWhole(kPartitionedServers));
-    const std::uint64_t then = cluster_.witness().StepsDone();
+    const std::uint64_t then = cluster_.acknowledged().StepsDone();
     LEEWAY_RETURN_IF_ERROR(cluster_.Await("training goes on", absl::Seconds(30), [&] {
-      return cluster_.witness().StepsDone() > then + 5;
+      return cluster_.acknowledged().StepsDone() > then + 5;
     }));
-    PrintRow(
-        wound.what,
-        absl::StrFormat("%s; longest wait %.1f s", died ? "declared dead" : "nobody died",
-                        absl::ToDoubleSeconds(cluster_.witness().LongestWait(begin, absl::Now()))));
+    PrintRow(wound.what,
+             absl::StrFormat(
+                 "%s; longest wait %.1f s", died ? "declared dead" : "nobody died",
+                 absl::ToDoubleSeconds(cluster_.acknowledged().LongestWait(begin, absl::Now()))));
     std::fflush(stdout);
     return absl::OkStatus();
   }

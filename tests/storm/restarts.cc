@@ -48,7 +48,7 @@ absl::Status RestartServers(const StormOptions& options, const std::string& mode
   cluster.pace().Set(kRestartRound * wanted.servers / static_cast<double>(options.steps));
   LEEWAY_RETURN_IF_ERROR(cluster.AwaitWhole(wanted.servers));
   LEEWAY_RETURN_IF_ERROR(cluster.Await("the training is under way", absl::Minutes(2), [&] {
-    return cluster.witness().StepsDone() > options.steps / 20;
+    return cluster.acknowledged().StepsDone() > options.steps / 20;
   }));
   const absl::Time begin = absl::Now();
   absl::Duration longest;
@@ -59,11 +59,11 @@ absl::Status RestartServers(const StormOptions& options, const std::string& mode
     LEEWAY_RETURN_IF_ERROR(cluster.AwaitWhole(wanted.servers));
   }
   const absl::Time end = absl::Now();
-  const bool too_early = cluster.witness().StepsDone() >= options.steps;
+  const bool too_early = cluster.acknowledged().StepsDone() >= options.steps;
   const absl::Status finished = Finish(&cluster);
   PrintRow("from SIGTERM to the end of a server, at most", absl::FormatDuration(longest));
   PrintRow("longest wait of a worker meanwhile",
-           absl::FormatDuration(cluster.witness().LongestWait(begin, end)));
+           absl::FormatDuration(cluster.acknowledged().LongestWait(begin, end)));
   LEEWAY_RETURN_IF_ERROR(finished);
   if (!too_early) return absl::OkStatus();
   return absl::FailedPreconditionError("the training was over too early: it needs more --steps");

@@ -23,7 +23,7 @@ absl::Status LoseScheduler(const StormOptions& options, const std::string& mode)
   std::fflush(stdout);
   LEEWAY_RETURN_IF_ERROR(cluster.Start());
   cluster.pace().Set(kSchedulerAwayRun / static_cast<double>(options.steps));
-  const auto steps = [&] { return cluster.witness().StepsDone(); };
+  const auto steps = [&] { return cluster.acknowledged().StepsDone(); };
   LEEWAY_RETURN_IF_ERROR(cluster.Await("the training is under way", absl::Minutes(2),
                                        [&] { return steps() > options.steps / 20; }));
   cluster.Expect(cluster.scheduler());
@@ -40,8 +40,8 @@ absl::Status LoseScheduler(const StormOptions& options, const std::string& mode)
   const absl::Status finished = Finish(&cluster);
   PrintRow("steps while it was away", absl::StrCat(meanwhile));
   PrintRow("from its start until it had everyone again", absl::FormatDuration(back));
-  PrintRow("longest wait of a worker",
-           absl::FormatDuration(cluster.witness().LongestWait(killed, absl::InfiniteFuture())));
+  PrintRow("longest wait of a worker", absl::FormatDuration(cluster.acknowledged().LongestWait(
+                                           killed, absl::InfiniteFuture())));
   LEEWAY_RETURN_IF_ERROR(finished);
   if (meanwhile == 0) return absl::InternalError("nobody trained while the scheduler was away");
   if (!cluster.deaths().empty()) {

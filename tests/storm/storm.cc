@@ -49,8 +49,8 @@ void PrintRow(const std::string& name, const std::string& value) {
 absl::Status Finish(Cluster* cluster) {
   cluster->pace().Set(absl::ZeroDuration());
   LEEWAY_RETURN_IF_ERROR(cluster->AwaitEnd(absl::Minutes(15)));
-  const Verdict verdict = cluster->witness().Judge();
-  const Finished totals = cluster->witness().Totals();
+  const Verdict verdict = cluster->acknowledged().Judge();
+  const Finished totals = cluster->acknowledged().Totals();
   PrintRow("steps of all workers", absl::StrCat(verdict.pushes));
   PrintRow("acknowledged pushes lost", absl::StrCat(verdict.lost));
   PrintRow("pushes applied twice", absl::StrCat(verdict.applied_twice));

@@ -11,8 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "tests/storm/acknowledged_pushes.h"
 #include "tests/storm/cluster.h"
-#include "tests/storm/witness.h"
 
 namespace leeway::storm {
 

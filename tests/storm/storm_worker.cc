@@ -21,9 +21,9 @@
 #include "leeway/worker.h"
 #include "runtime/base/status_macros.h"
 #include "tests/storm/counters.h"
-#include "tests/storm/diary.h"
 #include "tests/storm/pace.h"
 #include "tests/storm/traced_tables.h"
+#include "tests/storm/worker_reports.h"
 
 namespace leeway::storm {
 namespace {

@@ -1,6 +1,6 @@
 // A worker in a storm: trains Fashion-MNIST, counts beside it (counters.h), tells its parent on
-// standard output what it sees (diary.h), and writes a history of what it does to other tables
-// (traced_tables.h).
+// standard output what it sees (worker_reports.h), and writes a history of what it does to other
+// tables (traced_tables.h).
 #ifndef LEEWAY_TESTS_STORM_STORM_WORKER_H_
 #define LEEWAY_TESTS_STORM_STORM_WORKER_H_
 

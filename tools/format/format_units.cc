@@ -27,7 +27,7 @@ std::string InUnits(double value, double step, const char* const (&units)[kUnits
 
 }  // namespace
 
-std::string SpokenBytes(double bytes) {
+std::string FormatBytes(double bytes) {
   static constexpr const char* kUnits[] = {" B", " KiB", " MiB", " GiB", " TiB", " PiB"};
   return InUnits(bytes, 1024, kUnits);
 }
@@ -36,12 +36,12 @@ std::string Megabytes(std::uint64_t bytes) {
   return absl::StrFormat("%.1f MB", static_cast<double>(bytes) / 1e6);
 }
 
-std::string SpokenCount(double count) {
+std::string FormatCount(double count) {
   static constexpr const char* kUnits[] = {"", "k", "M", "G", "T"};
   return InUnits(count, 1000, kUnits);
 }
 
-std::string SpokenTime(absl::Duration duration) {
+std::string FormatTime(absl::Duration duration) {
   const auto seconds = std::max<std::int64_t>(absl::ToInt64Seconds(duration), 0);
   if (seconds < 60) return absl::StrCat(seconds, "s");
   if (seconds < 3600) return absl::StrCat(seconds / 60, "m ", seconds % 60, "s");

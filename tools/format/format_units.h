@@ -10,13 +10,13 @@
 namespace leeway::tools {
 
 // "0 B", "512 B", "1.5 KiB", "23 MiB", "1.2 GiB": three digits at most.
-std::string SpokenBytes(double bytes);
+std::string FormatBytes(double bytes);
 // "0.0 MB", "1.5 MB", "3400.0 MB".
 std::string Megabytes(std::uint64_t bytes);
 // "0", "12", "3.4k", "120k", "1.2M": likewise.
-std::string SpokenCount(double count);
+std::string FormatCount(double count);
 // The two largest units: "0s", "34s", "5m 12s", "2h 3m", "4d 11h".
-std::string SpokenTime(absl::Duration duration);
+std::string FormatTime(absl::Duration duration);
 
 }  // namespace leeway::tools
 

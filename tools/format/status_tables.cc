@@ -36,7 +36,7 @@ std::uint64_t Count(const OrderedJson& of, const char* name) {
   return of.value(name, std::uint64_t{0});
 }
 std::string Ago(const OrderedJson& of, const char* name) {
-  return SpokenTime(absl::Milliseconds(of.value(name, std::int64_t{0})));
+  return FormatTime(absl::Milliseconds(of.value(name, std::int64_t{0})));
 }
 
 // Sums over the threads of a server.
@@ -63,7 +63,7 @@ std::string Uptime(const OrderedJson& node) {
   return node.contains("uptime_ms") ? Ago(node, "uptime_ms") : "";
 }
 std::string Resident(const OrderedJson& node) {
-  return node.contains("resident_bytes") ? SpokenBytes(Number(node, "resident_bytes")) : "";
+  return node.contains("resident_bytes") ? FormatBytes(Number(node, "resident_bytes")) : "";
 }
 
 std::string StateOf(const OrderedJson& node) {
@@ -80,11 +80,11 @@ std::vector<std::string> NodeRow(const char* role, const OrderedJson& node) {
     row.resize(10);
     return row;
   }
-  row.push_back(SpokenBytes(TableMemory(node)));
-  row.push_back(SpokenCount(Sum(node, "rates", "pushes")));
-  row.push_back(SpokenCount(Sum(node, "rates", "pulls")));
-  row.push_back(absl::StrCat(SpokenBytes(Sum(node, "rates", "bytes_in")), "/s"));
-  row.push_back(absl::StrCat(SpokenBytes(Sum(node, "rates", "bytes_out")), "/s"));
+  row.push_back(FormatBytes(TableMemory(node)));
+  row.push_back(FormatCount(Sum(node, "rates", "pushes")));
+  row.push_back(FormatCount(Sum(node, "rates", "pulls")));
+  row.push_back(absl::StrCat(FormatBytes(Sum(node, "rates", "bytes_in")), "/s"));
+  row.push_back(absl::StrCat(FormatBytes(Sum(node, "rates", "bytes_out")), "/s"));
   return row;
 }
 
@@ -133,7 +133,7 @@ std::string Shards(const OrderedJson& status) {
                     server == servers.end()
                         ? ""
                         : absl::StrCat(Sum(*server->second, "replication", "filling_others")),
-                    SpokenBytes(Number(of, "bytes")),
+                    FormatBytes(Number(of, "bytes")),
                     of.value("draining", false) ? "draining" : ""});
   }
   std::string text = absl::StrCat(
@@ -197,7 +197,7 @@ std::string ShapeOf(const OrderedJson& table, const TableFacts& facts) {
                                       }),
                         "]");
   }
-  const std::string rows = absl::StrCat(SpokenCount(facts.rows), " rows");
+  const std::string rows = absl::StrCat(FormatCount(facts.rows), " rows");
   return kind == "sparse" ? absl::StrCat(rows, " of ", Count(table, "row_width")) : rows;
 }
 
@@ -212,7 +212,7 @@ std::string Tables(const OrderedJson& status) {
     if (table.value("codec_changing", false)) codec += " (changing)";
     rows.push_back({Text(table, "name"), Text(table, "kind"), Text(table, "dtype"),
                     ShapeOf(table, of), codec, Text(table, "consistency"), Text(table, "updater"),
-                    SpokenBytes(of.memory_bytes), Staleness(of)});
+                    FormatBytes(of.memory_bytes), Staleness(of)});
   }
   return TextTable(rows, rows[0].size());
 }
@@ -305,7 +305,7 @@ std::string Checkpoints(const OrderedJson& status) {
   if (!history.is_object()) return text;
   if (const OrderedJson& good = Part(history, "last_good"); good.is_object()) {
     absl::StrAppend(&text, "checkpoint: the last good one is ", Text(good, "path"), " of clock ",
-                    Count(good, "clock"), " (", SpokenBytes(Number(good, "bytes")), "), saved ",
+                    Count(good, "clock"), " (", FormatBytes(Number(good, "bytes")), "), saved ",
                     Ago(good, "age_ms"), " ago\n");
   }
   if (const OrderedJson& bad = Part(history, "last_failure"); bad.is_object()) {
@@ -329,7 +329,7 @@ std::string Troubles(const OrderedJson& status) {
   if (const OrderedJson& state = Part(status, "state");
       state.is_object() && state.contains("error")) {
     absl::StrAppend(&text, "the scheduler cannot write its state since ",
-                    SpokenTime(absl::Seconds(Number(state, "since_s"))),
+                    FormatTime(absl::Seconds(Number(state, "since_s"))),
                     ", and says nothing new: ", Text(state, "error"),
                     " (LEEWAY_SCHEDULER_STATE)\n");
   }

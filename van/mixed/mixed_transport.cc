@@ -257,9 +257,9 @@ std::string MixedTransport::AddressOf(ConnId conn) const {
   return below.transport->AddressOf(below.conn);
 }
 
-bool MixedTransport::near(ConnId conn) const {
+bool MixedTransport::same_host(ConnId conn) const {
   const Route below = Below(conn);
-  return below.transport->near(below.conn);
+  return below.transport->same_host(below.conn);
 }
 
 std::optional<std::uint64_t> MixedTransport::ReceivedOfUnfinished(ConnId conn) const {

@@ -39,7 +39,7 @@ class MixedTransport final : public Transport {
   void Send(ConnId conn, const Prefix& prefix, Message message, SendDone done) override;
   void Close(ConnId conn) override;
   std::string AddressOf(ConnId conn) const override;
-  bool near(ConnId conn) const override;
+  bool same_host(ConnId conn) const override;
   std::uint64_t posted_bytes_min(ConnId conn) const override;
   void PostReceive(ConnId conn, std::uint64_t token, std::span<std::byte> into) override;
   void EndReceive(ConnId conn, std::uint64_t token) override;

@@ -223,7 +223,7 @@ class RdmaHostileTest : public testing::Test {
  protected:
   RdmaHostileTest() {
     address_ = node_.Listen();
-    friend_peer_ = friend_.ConnectTo(&node_, address_);
+    client_peer_ = client_.ConnectTo(&node_, address_);
   }
   std::unique_ptr<RdmaAttacker> Stranger() {
     auto made = std::make_unique<RdmaAttacker>(&world_);
@@ -245,13 +245,13 @@ class RdmaHostileTest : public testing::Test {
     EXPECT_TRUE(made->RunUntil([&] { return made->arena().has_value(); }));
     return made;
   }
-  void ExpectFriendUnharmed() {
+  void ExpectClientUnharmed() {
     const std::size_t before = node_.recorder->messages.size();
     ASSERT_TRUE(
-        friend_.van->Send(friend_peer_, TextMessage("still there?", {std::string(99'000, 'x')}))
+        client_.van->Send(client_peer_, TextMessage("still there?", {std::string(99'000, 'x')}))
             .ok());
     EXPECT_TRUE(world_.RunUntil([&] { return node_.recorder->messages.size() == before + 1; }));
-    EXPECT_TRUE(friend_.recorder->downs.empty());
+    EXPECT_TRUE(client_.recorder->downs.empty());
     node_.recorder->messages.clear();
   }
   ReceiveHandle Post(std::uint64_t token, std::string* memory) {
@@ -266,9 +266,9 @@ class RdmaHostileTest : public testing::Test {
 
   FabricWorld world_;
   Node node_{&world_, IdentityOf(Role::kServer, 2)};
-  Node friend_{&world_, IdentityOf(Role::kWorker, 3)};
+  Node client_{&world_, IdentityOf(Role::kWorker, 3)};
   std::string address_;
-  PeerId friend_peer_ = 0;
+  PeerId client_peer_ = 0;
   PeerId peer_ = 0;  // the attacker's
   std::size_t members_ = 1;
 };
@@ -351,7 +351,7 @@ TEST_F(RdmaHostileTest, WhatIsNoPacketEndsTheConnection) {
     EXPECT_TRUE(attacker->RunUntil([&] { return node_.recorder->downs.size() > downs; })) << name;
     EXPECT_TRUE(attacker->RunUntil([&] { return attacker->Gone(); })) << name;
     node_.recorder->messages.clear();
-    ExpectFriendUnharmed();
+    ExpectClientUnharmed();
   }
 }
 
@@ -375,7 +375,7 @@ TEST_F(RdmaHostileTest, PlacesBeyondTheArenaEndTheConnection) {
     attacker->SendFrames(2, body);
     EXPECT_TRUE(attacker->RunUntil([&] { return node_.recorder->downs.size() > downs; }))
         << bytes << " bytes at unit " << unit;
-    ExpectFriendUnharmed();
+    ExpectClientUnharmed();
   }
 }
 
@@ -408,7 +408,7 @@ TEST_F(RdmaHostileTest, WritesOutsideOfWhatWasGrantedAreRefused) {
   EXPECT_TRUE(
       after_end->RunUntil([&] { return after_end->worst() == verbs::Outcome::kRemoteAccess; }));
   EXPECT_EQ(memory, std::string(memory.size(), '.'));
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 // The header of an answer may still be to come when its payload has been written to where it was
@@ -438,7 +438,7 @@ TEST_F(RdmaHostileTest, AnAnswerIsNotTakenFromMemoryThatWasRevokedBeforeItWasCom
       [&] { return !node_.recorder->messages.empty() || !node_.recorder->downs.empty(); }));
   EXPECT_TRUE(node_.recorder->messages.empty()) << "with a payload in memory that was freed";
   node_.recorder->messages.clear();
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 TEST_F(RdmaHostileTest, AnAnswerMayLieOnlyWhereItselfWasPosted) {
@@ -461,7 +461,7 @@ TEST_F(RdmaHostileTest, AnAnswerMayLieOnlyWhereItselfWasPosted) {
     EXPECT_TRUE(node_.recorder->messages.empty()) << "with token " << token;
     node_.recorder->messages.clear();
   }
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 // Before its hello nobody takes memory by saying that much will come.
@@ -479,7 +479,7 @@ TEST_F(RdmaHostileTest, AStrangerAnnouncesNothingLong) {
   for (int i = 0; i < 8; ++i) AppendPlace(&places, RdmaPlaceKind::kPieces, 64 << 20);
   with_payload->SendFrames(9, places);
   EXPECT_TRUE(with_payload->RunUntil([&] { return with_payload->Gone(); }));
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 TEST_F(RdmaHostileTest, AStrangerGetsNoArena) {

@@ -22,24 +22,24 @@ absl::Status Broken(const Parts&... parts) {
 
 // ---- frames that stay where they are ----
 
-class RdmaLoans::Loan final : public runtime::BufferOwner {
+class RdmaExports::Export final : public runtime::BufferOwner {
  public:
-  Loan(std::shared_ptr<RdmaLoans> loans, std::uint32_t unit, std::uint64_t bytes)
-      : loans_(std::move(loans)), unit_(unit), bytes_(bytes) {}
+  Export(std::shared_ptr<RdmaExports> exports, std::uint32_t unit, std::uint64_t bytes)
+      : exports_(std::move(exports)), unit_(unit), bytes_(bytes) {}
   // The other side may write there whenever it likes.
   bool may_change() const override { return true; }
-  ~Loan() override {
-    loans_->held_bytes_.fetch_sub(bytes_, std::memory_order_relaxed);
-    loans_->Release(unit_, bytes_);
+  ~Export() override {
+    exports_->held_bytes_.fetch_sub(bytes_, std::memory_order_relaxed);
+    exports_->Release(unit_, bytes_);
   }
 
  private:
-  const std::shared_ptr<RdmaLoans> loans_;
+  const std::shared_ptr<RdmaExports> exports_;
   const std::uint32_t unit_;
   const std::uint64_t bytes_;
 };
 
-Buffer RdmaLoans::Take(std::uint32_t unit, std::uint64_t bytes) {
+Buffer RdmaExports::Take(std::uint32_t unit, std::uint64_t bytes) {
   const std::uint64_t most = memory_->size() / 2;
   const std::uint64_t held = held_bytes_.load(std::memory_order_relaxed);
   if (held > most || bytes > most - held) {
@@ -48,10 +48,10 @@ Buffer RdmaLoans::Take(std::uint32_t unit, std::uint64_t bytes) {
     return copy;
   }
   held_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  return Buffer(At(unit), bytes, new Loan(shared_from_this(), unit, bytes));
+  return Buffer(At(unit), bytes, new Export(shared_from_this(), unit, bytes));
 }
 
-void RdmaLoans::Release(std::uint32_t unit, std::uint64_t bytes) {
+void RdmaExports::Release(std::uint32_t unit, std::uint64_t bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
   released_.push_back(unit);
   released_bytes_ += bytes;
@@ -62,7 +62,7 @@ void RdmaLoans::Release(std::uint32_t unit, std::uint64_t bytes) {
   if (!due_.exchange(true, std::memory_order_release) && notify_ != nullptr) notify_();
 }
 
-std::size_t RdmaLoans::Report(std::span<std::uint32_t> units) {
+std::size_t RdmaExports::Report(std::span<std::uint32_t> units) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const std::size_t count = std::min(units.size(), released_.size());
   std::copy_n(released_.begin(), count, units.begin());
@@ -76,12 +76,12 @@ std::size_t RdmaLoans::Report(std::span<std::uint32_t> units) {
   return count;
 }
 
-void RdmaLoans::WantRoom() {
+void RdmaExports::WantRoom() {
   const std::lock_guard<std::mutex> lock(mutex_);
   room_wanted_ = released_.empty();
 }
 
-void RdmaLoans::Deafen() {
+void RdmaExports::Deafen() {
   const std::lock_guard<std::mutex> lock(mutex_);
   notify_ = nullptr;
 }
@@ -89,7 +89,7 @@ void RdmaLoans::Deafen() {
 // ---- packets ----
 
 RdmaReceiver::~RdmaReceiver() {
-  if (loans_ != nullptr) loans_->Deafen();
+  if (exports_ != nullptr) exports_->Deafen();
 }
 
 absl::StatusOr<RdmaReceiver::Got> RdmaReceiver::Take(std::span<const std::byte> packet,
@@ -124,7 +124,7 @@ absl::StatusOr<RdmaReceiver::Got> RdmaReceiver::Take(std::span<const std::byte> 
       return Got::kPart;
     case RdmaPacketType::kRoomWanted:
       report_now_ = true;
-      if (loans_ != nullptr) loans_->WantRoom();
+      if (exports_ != nullptr) exports_->WantRoom();
       return Got::kPart;
     case RdmaPacketType::kArena:
       if (body.size() < kRdmaArenaBytes) return Broken("an arena in ", body.size(), " bytes");
@@ -180,9 +180,9 @@ absl::Status RdmaReceiver::TakeFrame(const RdmaPlace& place, std::span<const std
       if (first) return Broken("a first frame in the arena");
       LEEWAY_RETURN_IF_ERROR(CheckArenaPlace(place));
       if (kept) {
-        payload_.push_back(loans_->Take(place.unit, place.bytes));
+        payload_.push_back(exports_->Take(place.unit, place.bytes));
       } else {
-        loans_->Release(place.unit, place.bytes);
+        exports_->Release(place.unit, place.bytes);
       }
       return absl::OkStatus();
     case RdmaPlaceKind::kPieces:
@@ -228,7 +228,7 @@ absl::StatusOr<RdmaReceiver::Got> RdmaReceiver::TakePiece(std::span<const std::b
   const std::byte* from = body.data() + kRdmaPlaceBytes;
   if (place.kind == RdmaPlaceKind::kArena) {
     LEEWAY_RETURN_IF_ERROR(CheckArenaPlace(place));
-    from = loans_->At(place.unit);
+    from = exports_->At(place.unit);
   } else if (place.kind != RdmaPlaceKind::kInline || place.bytes > body.size() - kRdmaPlaceBytes) {
     return Broken("a piece of ", place.bytes, " bytes in ", body.size());
   }
@@ -236,7 +236,7 @@ absl::StatusOr<RdmaReceiver::Got> RdmaReceiver::TakePiece(std::span<const std::b
     std::memcpy(frame.to, from, place.bytes);
     frame.to += place.bytes;
   }
-  if (place.kind == RdmaPlaceKind::kArena) loans_->Release(place.unit, place.bytes);
+  if (place.kind == RdmaPlaceKind::kArena) exports_->Release(place.unit, place.bytes);
   frame.left -= place.bytes;
   if (frame.left == 0) unfinished_.pop_front();
   if (!unfinished_.empty()) return Got::kPart;
@@ -260,7 +260,7 @@ absl::StatusOr<RdmaReceiver::Got> RdmaReceiver::Complete() {
 }
 
 absl::Status RdmaReceiver::CheckArenaPlace(const RdmaPlace& place) const {
-  const std::uint64_t units = loans_ == nullptr ? 0 : sizes_.arena_units;
+  const std::uint64_t units = exports_ == nullptr ? 0 : sizes_.arena_units;
   if (place.bytes == 0 || place.unit >= units ||
       place.bytes > (units - place.unit) * kRdmaUnitBytes) {
     return Broken("a frame of ", place.bytes, " bytes at unit ", place.unit, " of ", units);
@@ -290,7 +290,7 @@ absl::StatusOr<bool> RdmaReceiver::AnswerArena(verbs::Device* device, bool allow
     arena_refused_ = !memory.ok();
     if (memory.ok()) {
       arena_.emplace(*std::move(memory));
-      loans_ = std::make_shared<RdmaLoans>(arena_->mapping(), notify_);
+      exports_ = std::make_shared<RdmaExports>(arena_->mapping(), notify_);
     } else if (allowed) {
       runtime::LogWarning("large messages of a peer come in pieces over rdma: ",
                           std::string(memory.status().message()));
@@ -307,7 +307,7 @@ absl::StatusOr<bool> RdmaReceiver::AnswerArena(verbs::Device* device, bool allow
 
 bool RdmaReceiver::report_due() const {
   return report_now_ || grants_.ends_untold() || taken_ - reported_ >= sizes_.packets / 2 ||
-         (loans_ != nullptr && loans_->report_due());
+         (exports_ != nullptr && exports_->report_due());
 }
 
 void RdmaReceiver::Report(RdmaHead* head, std::array<std::uint32_t, kRdmaReleasesMax>* units,
@@ -316,8 +316,8 @@ void RdmaReceiver::Report(RdmaHead* head, std::array<std::uint32_t, kRdmaRelease
   head->taken = taken_;
   reported_ = taken_;
   report_now_ = false;
-  if (loans_ == nullptr) return;
-  head->releases = static_cast<std::uint8_t>(loans_->Report(*units));
+  if (exports_ == nullptr) return;
+  head->releases = static_cast<std::uint8_t>(exports_->Report(*units));
 }
 
 }  // namespace leeway::van

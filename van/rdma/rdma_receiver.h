@@ -26,11 +26,11 @@ namespace leeway::van {
 
 // What has been handed out of an arena, and what is to be reported as released. Kept alive by the
 // connection and by every received frame; any thread, but for what is said to be the loop's.
-class RdmaLoans : public std::enable_shared_from_this<RdmaLoans> {
+class RdmaExports : public std::enable_shared_from_this<RdmaExports> {
  public:
   // `notify` is called, on any thread, when there is so much to report that it should not wait for
   // a packet that leaves anyway.
-  RdmaLoans(std::shared_ptr<runtime::MemoryMapping> memory, std::function<void()> notify)
+  RdmaExports(std::shared_ptr<runtime::MemoryMapping> memory, std::function<void()> notify)
       : memory_(std::move(memory)), notify_(std::move(notify)) {}
 
   // The frame where it lies; or a copy, when much is held already: whoever sends must find room
@@ -51,7 +51,7 @@ class RdmaLoans : public std::enable_shared_from_this<RdmaLoans> {
   void Deafen();
 
  private:
-  class Loan;
+  class Export;
 
   const std::shared_ptr<runtime::MemoryMapping> memory_;
   std::atomic<std::uint64_t> held_bytes_{0};
@@ -133,7 +133,7 @@ class RdmaReceiver final : public RdmaPacketSource {
   bool arena_wanted_ = false;
   std::optional<RdmaMemory> arena_;
   bool arena_refused_ = false;
-  std::shared_ptr<RdmaLoans> loans_;
+  std::shared_ptr<RdmaExports> exports_;
   RdmaGrantsGiven grants_;
 
   // The message so far.

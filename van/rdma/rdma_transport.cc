@@ -48,7 +48,7 @@ RdmaTransport::~RdmaTransport() {
   if (shared_.events != nullptr) shared_.loop->RemoveSource(&source_);
   for (const auto& [id, conn] : conns_) conn->Close();
   FlushBriefly();
-  glance_->SetDevices({});
+  busy_poll_->SetDevices({});
   conns_.clear();
   BuryFirst(shared_.remains.size());
   shared_.ports.clear();
@@ -222,7 +222,7 @@ void RdmaTransport::FlushBriefly() {
 bool RdmaTransport::Poll() {
   const std::shared_ptr<bool> alive = shared_.alive;
   if (PollOnce() || !*alive) return true;
-  return glance_->ArmForSleepers() && PollOnce();
+  return busy_poll_->ArmForSleepers() && PollOnce();
 }
 
 bool RdmaTransport::PollOnce() {
@@ -242,7 +242,7 @@ bool RdmaTransport::PollOnce() {
     shared_.lost.insert(shared_.lost.end(), lost.begin(), lost.end());
   }
   if (!*alive) return true;
-  if (glance_->TakeSlept() || ++polls_ % kPollsPerLook == 0) {
+  if (busy_poll_->TakeSlept() || ++polls_ % kPollsPerLook == 0) {
     if (PollEvents()) any = true;
     if (!*alive) return true;
   }
@@ -309,7 +309,7 @@ bool RdmaTransport::PollEvents() {
     if (*alive != was_alive) return true;
     event = verbs::Event();
   }
-  if (any) glance_->SetDevices(verbs_->devices());
+  if (any) busy_poll_->SetDevices(verbs_->devices());
   return any;
 }
 

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "van/rdma/rdma_busy_poll.h"
 #include "van/rdma/rdma_conn.h"
-#include "van/rdma/rdma_glance.h"
 #include "van/rdma/verbs/verbs.h"
 #include "van/transport.h"
 
@@ -47,7 +47,7 @@ class RdmaTransport final : public Transport {
     explicit Device(RdmaTransport* transport) : transport_(transport) {}
     int fd() const override { return transport_->verbs_->fd(); }
     bool Poll() override { return transport_->Poll(); }
-    std::shared_ptr<runtime::Glance> glance() override { return transport_->glance_; }
+    std::shared_ptr<runtime::BusyPollSource> busy_poll() override { return transport_->busy_poll_; }
 
    private:
     RdmaTransport* const transport_;
@@ -77,7 +77,7 @@ class RdmaTransport final : public Transport {
   RdmaShared shared_;
   // Before the connections, which are on it, go all of them and their memory.
   std::unique_ptr<verbs::Verbs> verbs_;
-  const std::shared_ptr<RdmaGlance> glance_ = std::make_shared<RdmaGlance>();
+  const std::shared_ptr<RdmaBusyPoll> busy_poll_ = std::make_shared<RdmaBusyPoll>();
   Device source_{this};
   std::map<ConnId, std::unique_ptr<RdmaConn>> conns_;  // finished ones are removed between polls
   absl::flat_hash_map<const verbs::Connection*, ConnId> by_connection_;

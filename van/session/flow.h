@@ -21,41 +21,41 @@ namespace leeway::van {
 
 class SendFlow {
  public:
-  // What may be under way to a near peer: of large messages, such as blocks of a tensor, as many as
-  // a second cache holds; of smaller ones, such as rows, which take longer than it takes to read
-  // them, enough to be busy with while the sender is.
+  // What may be under way to a same_host peer: of large messages, such as blocks of a tensor, as
+  // many as a second cache holds; of smaller ones, such as rows, which take longer than it takes to
+  // read them, enough to be busy with while the sender is.
   static constexpr std::uint64_t kLargeBytes = 256 << 10;
-  static constexpr std::size_t kNearLarge = 4;
-  static constexpr std::uint64_t kNearBytes = 4 << 20;
+  static constexpr std::size_t kSameHostLarge = 4;
+  static constexpr std::uint64_t kSameHostBytes = 4 << 20;
 
   explicit SendFlow(std::uint64_t window) : window_(std::max<std::uint64_t>(window, 1)) {}
 
   std::uint64_t sent() const { return sent_; }
   std::uint64_t in_flight() const { return sent_ - consumed_; }
 
-  void SetNear(bool near) { near_ = near; }
-  bool near() const { return near_; }
+  void SetSameHost(bool same_host) { same_host_ = same_host; }
+  bool same_host() const { return same_host_; }
 
   // A message larger than the window goes out alone.
   bool MaySend(std::uint64_t bytes) const {
     if (in_flight() == 0 || runtime::Planted<"window-ignored">()) return true;
     if (bytes > window_ || in_flight() > window_ - bytes) return false;
-    if (!near_) return true;
-    if (bytes < kLargeBytes) return in_flight() + bytes <= kNearBytes;
+    if (!same_host_) return true;
+    if (bytes < kLargeBytes) return in_flight() + bytes <= kSameHostBytes;
     return large_ends_[oldest_large_] <= consumed_;
   }
   void OnSend(std::uint64_t bytes) {
     sent_ += bytes;
     if (bytes < kLargeBytes) return;
     large_ends_[oldest_large_] = sent_;
-    oldest_large_ = (oldest_large_ + 1) % kNearLarge;
+    oldest_large_ = (oldest_large_ + 1) % kSameHostLarge;
   }
 
-  // Whether the message that is just being sent should ask for a report: twice a window. A near
-  // peer, which answers at once, is asked later, and so interrupts its work less often.
+  // Whether the message that is just being sent should ask for a report: twice a window. A
+  // same_host peer, which answers at once, is asked later, and so interrupts its work less often.
   bool TakeAsk() {
     const std::uint64_t half = (window_ + 1) / 2;
-    if (sent_ - asked_ < (near_ ? std::min(half, kNearAskBytes) : half)) return false;
+    if (sent_ - asked_ < (same_host_ ? std::min(half, kSameHostAskBytes) : half)) return false;
     asked_ = sent_;
     return true;
   }
@@ -75,15 +75,15 @@ class SendFlow {
 
  private:
   // Three blocks of the usual size, of the four that may be under way.
-  static constexpr std::uint64_t kNearAskBytes = 1536 << 10;
+  static constexpr std::uint64_t kSameHostAskBytes = 1536 << 10;
 
   std::uint64_t window_;
   std::uint64_t sent_ = 0;
   std::uint64_t consumed_ = 0;  // as reported
   std::uint64_t asked_ = 0;     // `sent_` when a report was last asked for
-  bool near_ = false;
+  bool same_host_ = false;
   // `sent_` after each of the last large messages, the oldest of which is next to be forgotten.
-  std::array<std::uint64_t, kNearLarge> large_ends_ = {};
+  std::array<std::uint64_t, kSameHostLarge> large_ends_ = {};
   std::size_t oldest_large_ = 0;
 };
 

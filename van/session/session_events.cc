@@ -88,7 +88,7 @@ void SessionVan::OnOpened(ConnId conn) {
   peer.stage = Stage::kGreeting;
   // Who dials asks for work to be done, and the other side does it in its own time. What that
   // answers is little, or is taken as fast as it comes.
-  peer.flow.SetNear(transport_->near(conn));
+  peer.flow.SetSameHost(transport_->same_host(conn));
   peer.hello = proto::Encode(OwnHello());
   SendSession(peer, peer.hello);
   Restart(&peer.retry, kHelloPauseMin, &SessionVan::SayHello, peer.id);

@@ -116,9 +116,9 @@ absl::Status SessionVan::Send(PeerId id, Message message, SendDone done) {
         limits_.send_queue_bytes_max, " may (send_queue_bytes_max); ",
         peer->stage == Stage::kUp ? "it is slow to take them: wait for earlier requests"
                                   : "it is not connected yet",
-        // The window is not what holds them back from a near peer.
-        peer->stage == Stage::kUp && !peer->flow.near() ? ", or raise LEEWAY_SEND_WINDOW_BYTES"
-                                                        : ""));
+        // The window is not what holds them back from a same_host peer.
+        peer->stage == Stage::kUp && !peer->flow.same_host() ? ", or raise LEEWAY_SEND_WINDOW_BYTES"
+                                                             : ""));
   }
   peer->queued_bytes += bytes;
   peer->queue.push_back(std::move(item));

@@ -15,7 +15,7 @@ namespace {
 // A connection hands over at most so many records before the loop looks at its others.
 constexpr int kRecordsPerTurn = 64;
 
-// After memory that was lent could not be mapped, new connections do without for so long.
+// After memory that was exported could not be mapped, new connections do without for so long.
 constexpr absl::Duration kDecline = absl::Minutes(1);
 
 }  // namespace
@@ -41,7 +41,7 @@ absl::Status ShmConn::ReadGreeting() {
                                  .frame_bytes_max = FrameBytesMax(shared_->limits),
                                  .payload_frames_max = shared_->limits.payload_frames_max});
   sender_ = std::make_unique<ShmSender>(link_, &shared_->owed);
-  shared_->glance->Add(link_);
+  shared_->busy_poll->Add(link_);
   return absl::OkStatus();
 }
 
@@ -54,7 +54,7 @@ void ShmConn::PollSocket() {
     } else if (!status.ok()) {
       Break(status);
     }
-    shared_->glance->Woken(link_.get());
+    shared_->busy_poll->Woken(link_.get());
     return;
   }
   if (closed_) return;
@@ -148,7 +148,7 @@ void ShmConn::FlushClosed() {
 void ShmConn::Shut() {
   if (std::exchange(shut_, true)) return;
   if (link_ != nullptr) {
-    shared_->glance->Remove(link_.get());
+    shared_->busy_poll->Remove(link_.get());
     sender_->Fail(absl::UnavailableError(absl::StrCat(address, ": the connection broke")));
   }
   // The descriptor itself stays for as long as frames that were received are held.

@@ -21,9 +21,9 @@ struct ShmShared {
   ShmSizes sizes;
   UniqueFd epoll;
   TransportEvents* events = nullptr;
-  std::shared_ptr<ShmGlance> glance = std::make_shared<ShmGlance>();
+  std::shared_ptr<ShmBusyPoll> busy_poll = std::make_shared<ShmBusyPoll>();
   DoneList owed;
-  absl::Time declines_until = absl::InfinitePast();  // what others would lend
+  absl::Time declines_until = absl::InfinitePast();  // what others would export
   // False once the transport is gone, which may happen within any event.
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);
 };

@@ -68,9 +68,9 @@ ShmPlace Place(ShmPlaceKind kind, std::uint64_t size, std::uint64_t at = 0) {
   return {size, at, static_cast<std::uint32_t>(kind), 1, 0, 0};
 }
 
-class ShmHostileTest : public testing::Test, protected ServerAndFriend {
+class ShmHostileTest : public testing::Test, protected ServerAndClient {
  protected:
-  ShmHostileTest() : ServerAndFriend(NetKind::kShm) { StartServer(); }
+  ShmHostileTest() : ServerAndClient(NetKind::kShm) { StartServer(); }
 };
 
 TEST_F(ShmHostileTest, WhatIsNoRecordEndsTheConnection) {
@@ -221,7 +221,7 @@ TEST_F(ShmHostileTest, WhatIsNoRecordEndsTheConnection) {
     EXPECT_EQ(server_->van->counters().messages_received,
               server_->van->counters().messages_sent);  // the friend's
   }
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 TEST_F(ShmHostileTest, WhatIsNoGreetingEndsTheConnection) {
@@ -288,7 +288,7 @@ TEST_F(ShmHostileTest, WhatIsNoGreetingEndsTheConnection) {
   ShmAttacker garbage(address_);
   ASSERT_EQ(::send(garbage.socket->fd(), "GET / HTTP/1.0\r\n\r\n", 18, 0), 18);
   EXPECT_TRUE(RunUntil([&] { return garbage.Gone(); }));
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 TEST_F(ShmHostileTest, RandomBytesInTheRing) {
@@ -303,14 +303,14 @@ TEST_F(ShmHostileTest, RandomBytesInTheRing) {
     attacker.Publish(random() % 256 * 16);
     world_->RunFor(absl::Microseconds(200));
   }
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
-// ---- memory that is lent ----
+// ---- memory that is exported ----
 
-ShmPlace Lent(std::uint64_t size, std::uint64_t at = 0, std::uint32_t file = 0,
-              std::uint32_t loan = 0) {
-  return {size, at, static_cast<std::uint32_t>(ShmPlaceKind::kLent), 1, file, loan};
+ShmPlace Exported(std::uint64_t size, std::uint64_t at = 0, std::uint32_t file = 0,
+                  std::uint32_t exported = 0) {
+  return {size, at, static_cast<std::uint32_t>(ShmPlaceKind::kExported), 1, file, exported};
 }
 
 // As a member does, so that the van tells why it is dropped. How many bytes of the ring that takes.
@@ -340,7 +340,7 @@ void PutMessageWith(ShmAttacker& a, const ShmPlace& place) {
   a.Publish(96);
 }
 
-TEST_F(ShmHostileTest, LentMemoryThatIsNoneEndsTheConnection) {
+TEST_F(ShmHostileTest, ExportedMemoryThatIsNoneEndsTheConnection) {
   constexpr std::size_t kFileBytes = 8192;
   const auto memory = runtime::SealedMemory::New(kFileBytes).value();
   const UniqueFd unsealed(::memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -348,13 +348,13 @@ TEST_F(ShmHostileTest, LentMemoryThatIsNoneEndsTheConnection) {
   const UniqueFd empty(::memfd_create("empty", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(::fcntl(empty.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
   const UniqueFd enormous(::memfd_create("enormous", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  ASSERT_EQ(::ftruncate(enormous.get(), kShmLentBytesMax + 1), 0);
+  ASSERT_EQ(::ftruncate(enormous.get(), kShmExportedBytesMax + 1), 0);
   ASSERT_EQ(::fcntl(enormous.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
   const UniqueFd file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const UniqueFd pipe_out(ends[0]), pipe_in(ends[1]);
-  const auto lending = [&](int fd, const ShmPlace& place) {
+  const auto exporting = [&](int fd, const ShmPlace& place) {
     return [=](ShmAttacker& a) {
       ASSERT_TRUE(a.socket->HandOver(fd));
       PutMessageWith(a, place);
@@ -362,39 +362,39 @@ TEST_F(ShmHostileTest, LentMemoryThatIsNoneEndsTheConnection) {
   };
   const int fd = memory.fd.get();
   const std::vector<std::pair<const char*, std::function<void(ShmAttacker&)>>> cases = {
-      {"nothing handed over", [](ShmAttacker& a) { PutMessageWith(a, Lent(1)); }},
-      {"another file", lending(fd, Lent(1, 0, 1))},
-      {"file 2^32 - 1", lending(fd, Lent(1, 0, ~0u))},
-      {"no bytes", lending(fd, Lent(0))},
-      {"one too many", lending(fd, Lent(kFileBytes + 1))},
-      {"over the end", lending(fd, Lent(2, kFileBytes - 1))},
-      {"behind the end", lending(fd, Lent(1, kFileBytes))},
-      {"that wraps around", lending(fd, Lent(~0ull, 2))},
-      {"from 2^64 - 1", lending(fd, Lent(2, ~0ull))},
-      {"a loan beyond all", lending(fd, Lent(1, 0, 0, kShmLoansMax))},
-      {"loan 2^32 - 1", lending(fd, Lent(1, 0, 0, ~0u))},
-      {"can be shortened", lending(unsealed.get(), Lent(1))},
-      {"empty", lending(empty.get(), Lent(1))},
-      {"more than may be", lending(enormous.get(), Lent(1))},
-      {"a file", lending(file.get(), Lent(1))},
-      {"a pipe", lending(pipe_out.get(), Lent(1))},
+      {"nothing handed over", [](ShmAttacker& a) { PutMessageWith(a, Exported(1)); }},
+      {"another file", exporting(fd, Exported(1, 0, 1))},
+      {"file 2^32 - 1", exporting(fd, Exported(1, 0, ~0u))},
+      {"no bytes", exporting(fd, Exported(0))},
+      {"one too many", exporting(fd, Exported(kFileBytes + 1))},
+      {"over the end", exporting(fd, Exported(2, kFileBytes - 1))},
+      {"behind the end", exporting(fd, Exported(1, kFileBytes))},
+      {"that wraps around", exporting(fd, Exported(~0ull, 2))},
+      {"from 2^64 - 1", exporting(fd, Exported(2, ~0ull))},
+      {"an export beyond all", exporting(fd, Exported(1, 0, 0, kShmExportsMax))},
+      {"export 2^32 - 1", exporting(fd, Exported(1, 0, 0, ~0u))},
+      {"can be shortened", exporting(unsealed.get(), Exported(1))},
+      {"empty", exporting(empty.get(), Exported(1))},
+      {"more than may be", exporting(enormous.get(), Exported(1))},
+      {"a file", exporting(file.get(), Exported(1))},
+      {"a pipe", exporting(pipe_out.get(), Exported(1))},
       {"a header in it",
        [&](ShmAttacker& a) {
          ASSERT_TRUE(a.socket->HandOver(fd));
-         a.PutRecord(0, 64, ShmRecordType::kMessage, 1, {Lent(100)});
+         a.PutRecord(0, 64, ShmRecordType::kMessage, 1, {Exported(100)});
          a.Publish(64);
        }},
       {"taken back before",
        [&](ShmAttacker& a) {
          ASSERT_TRUE(a.socket->HandOver(fd));
-         a.PutRecord(0, 48, ShmRecordType::kTakenBack, 1, {Lent(0)});
+         a.PutRecord(0, 48, ShmRecordType::kTakenBack, 1, {Exported(0)});
          a.PutRecord(48, 96, ShmRecordType::kMessage, 2,
-                     {Place(ShmPlaceKind::kInline, 8), Lent(1)});
+                     {Place(ShmPlaceKind::kInline, 8), Exported(1)});
          a.Publish(144);
        }},
       {"taken back, never given",
        [](ShmAttacker& a) {
-         a.PutRecord(0, 48, ShmRecordType::kTakenBack, 1, {Lent(0)});
+         a.PutRecord(0, 48, ShmRecordType::kTakenBack, 1, {Exported(0)});
          a.Publish(48);
        }},
       {"taken back without saying what",
@@ -412,8 +412,9 @@ TEST_F(ShmHostileTest, LentMemoryThatIsNoneEndsTheConnection) {
   }
   // The message with it would end the connection, too: it must not have been looked at.
   std::uint32_t node = 100;
-  for (const ShmPlace& outside : {Lent(kFileBytes + 1), Lent(2, kFileBytes - 1),
-                                  Lent(1, kFileBytes), Lent(~0ull, 2), Lent(2, ~0ull)}) {
+  for (const ShmPlace& outside :
+       {Exported(kFileBytes + 1), Exported(2, kFileBytes - 1), Exported(1, kFileBytes),
+        Exported(~0ull, 2), Exported(2, ~0ull)}) {
     ShmAttacker attacker(address_);
     attacker.Greet();
     const std::uint32_t said = SayHello(attacker, ++node);
@@ -425,9 +426,9 @@ TEST_F(ShmHostileTest, LentMemoryThatIsNoneEndsTheConnection) {
                        {Place(ShmPlaceKind::kInline, 8), outside});
     attacker.Publish(said + 96);
     ASSERT_TRUE(RunUntil([&] { return server_->recorder->IsDown(peer); }));
-    EXPECT_THAT(std::string(server_->recorder->WhyDown(peer).message()), HasSubstr("loan 0"));
+    EXPECT_THAT(std::string(server_->recorder->WhyDown(peer).message()), HasSubstr("export 0"));
   }
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 int MappingsOf(const char* name) {
@@ -457,9 +458,9 @@ TEST_F(ShmHostileTest, AThousandMemoryFilesAreTooManyAndLeaveNothing) {
     }
     ASSERT_TRUE(RunUntil([&] { return attacker.Gone(); }));
     EXPECT_GT(most, 10);
-    EXPECT_LE(most, static_cast<int>(kShmLentFilesMax));
+    EXPECT_LE(most, static_cast<int>(kShmExportedFilesMax));
   }
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
   EXPECT_EQ(MappingsOf("of-a-thousand"), 0);
   EXPECT_EQ(descriptors(), before);
 }
@@ -485,7 +486,7 @@ TEST_F(ShmHostileTest, ManyDescriptorsAtOnceEndTheConnectionAndStayClosed) {
   std::memcpy(CMSG_DATA(part), fds.data(), kFdsSent * sizeof(int));
   ASSERT_EQ(::sendmsg(attacker.socket->fd(), &message, MSG_NOSIGNAL), 1);
   ASSERT_TRUE(RunUntil([&] { return attacker.Gone(); }));
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 // The same memory changes while it is read.
@@ -515,7 +516,7 @@ TEST_F(ShmHostileTest, MemoryThatChangesWhileItIsRead) {
     stop = true;
     scribbler.join();
   }
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 // One that says hello properly, and then claims to have read what was never sent.
@@ -535,7 +536,7 @@ TEST_F(ShmHostileTest, AReaderThatClaimsTooMuch) {
   EXPECT_EQ(server_->recorder->WhyDown(peer).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(server_->recorder->WhyDown(peer).message()),
               HasSubstr("claims to have read"));
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 }  // namespace

@@ -4,36 +4,36 @@
 
 namespace leeway::van {
 
-bool ShmGlance::Ready() const {
+bool ShmBusyPoll::Ready() const {
   const std::lock_guard lock(mutex_);
   return std::any_of(links_.begin(), links_.end(), [](const auto& link) { return link->Ready(); });
 }
 
-void ShmGlance::BeginSleep() {
+void ShmBusyPoll::BeginSleep() {
   const std::lock_guard lock(mutex_);
   ++sleepers_;
   for (const auto& link : links_) link->AskForMessages();
 }
 
-void ShmGlance::EndSleep() {
+void ShmBusyPoll::EndSleep() {
   const std::lock_guard lock(mutex_);
   slept_.store(true, std::memory_order_relaxed);
   if (--sleepers_ > 0) return;
   for (const auto& link : links_) link->TakeBackAsking();
 }
 
-void ShmGlance::Add(std::shared_ptr<ShmLink> link) {
+void ShmBusyPoll::Add(std::shared_ptr<ShmLink> link) {
   const std::lock_guard lock(mutex_);
   if (sleepers_ > 0) link->AskForMessages();
   links_.push_back(std::move(link));
 }
 
-void ShmGlance::Remove(const ShmLink* link) {
+void ShmBusyPoll::Remove(const ShmLink* link) {
   const std::lock_guard lock(mutex_);
   std::erase_if(links_, [link](const auto& other) { return other.get() == link; });
 }
 
-void ShmGlance::Woken(ShmLink* link) {
+void ShmBusyPoll::Woken(ShmLink* link) {
   const std::lock_guard lock(mutex_);
   if (sleepers_ > 0) link->AskForMessages();
 }

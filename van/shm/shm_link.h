@@ -40,20 +40,20 @@ class ShmLink {
     WakeFor(peer->control().wants_room, &woken_for_room_);
   }
 
-  // After giving something back that was lent to us.
-  void WakeForLoans() {
+  // After giving something back that was exported to us.
+  void WakeForExports() {
     own->control().gave_back.fetch_add(1, std::memory_order_release);
-    WakeFor(peer->control().wants_back, &woken_for_loans_);
+    WakeFor(peer->control().wants_back, &woken_for_exports_);
   }
 
-  // Whether there is something new to read, or room or a loan that was waited for.
+  // Whether there is something new to read, or room or an export that was waited for.
   bool Ready() const {
     if (!deaf_.load(std::memory_order_relaxed) &&
         peer->control().tail.load(std::memory_order_acquire) !=
             own->control().head.load(std::memory_order_relaxed)) {
       return true;
     }
-    return Differs(peer->control().freed, waits_) || Differs(peer->control().gave_back, lent_);
+    return Differs(peer->control().freed, waits_) || Differs(peer->control().gave_back, exported_);
   }
 
   // For room: until the other side's `freed` is another one than that.
@@ -67,15 +67,15 @@ class ShmLink {
     }
   }
 
-  // For what was lent, likewise. False: this has been said before, and nothing has come since.
-  bool WaitForLoans(std::uint64_t gave_back) {
-    if (lent_.load(std::memory_order_relaxed) == gave_back) return false;
-    lent_.store(gave_back, std::memory_order_relaxed);
+  // For what was exported, likewise. False: this has been said before, and nothing has come since.
+  bool WaitForExports(std::uint64_t gave_back) {
+    if (exported_.load(std::memory_order_relaxed) == gave_back) return false;
+    exported_.store(gave_back, std::memory_order_relaxed);
     Ask(&own->control().wants_back);
     return true;
   }
-  void WaitForNoLoans() {
-    if (lent_.exchange(kWaitsForNothing, std::memory_order_relaxed) != kWaitsForNothing) {
+  void WaitForNoExports() {
+    if (exported_.exchange(kWaitsForNothing, std::memory_order_relaxed) != kWaitsForNothing) {
       TakeBack(&own->control().wants_back);
     }
   }
@@ -113,15 +113,15 @@ class ShmLink {
   }
 
   std::atomic<std::uint64_t> waits_{kWaitsForNothing};
-  std::atomic<std::uint64_t> lent_{kWaitsForNothing};
+  std::atomic<std::uint64_t> exported_{kWaitsForNothing};
   std::atomic<bool> deaf_{false};
   std::atomic<std::uint32_t> woken_for_message_{0};
   std::atomic<std::uint32_t> woken_for_room_{0};
-  std::atomic<std::uint32_t> woken_for_loans_{0};
+  std::atomic<std::uint32_t> woken_for_exports_{0};
 };
 
 // All links of a transport, for a thread that sleeps or is about to.
-class ShmGlance final : public runtime::Glance {
+class ShmBusyPoll final : public runtime::BusyPollSource {
  public:
   bool Ready() const override;
   void BeginSleep() override;

@@ -10,22 +10,22 @@
 namespace leeway::van {
 // ---- frames that stay where they are ----
 
-class ShmLoans::Loan final : public runtime::BufferOwner {
+class ShmImports::Export final : public runtime::BufferOwner {
  public:
-  Loan(std::shared_ptr<ShmLoans> loans, const ShmPlace& place)
-      : loans_(std::move(loans)), place_(place) {}
+  Export(std::shared_ptr<ShmImports> exports, const ShmPlace& place)
+      : exports_(std::move(exports)), place_(place) {}
   bool may_change() const override { return true; }
-  ~Loan() override {
-    loans_->held_bytes_.fetch_sub(place_.size, std::memory_order_relaxed);
-    loans_->Release(place_);
+  ~Export() override {
+    exports_->held_bytes_.fetch_sub(place_.size, std::memory_order_relaxed);
+    exports_->Release(place_);
   }
 
  private:
-  const std::shared_ptr<ShmLoans> loans_;
+  const std::shared_ptr<ShmImports> exports_;
   const ShmPlace place_;
 };
 
-Buffer ShmLoans::Take(const ShmPlace& place) {
+Buffer ShmImports::Take(const ShmPlace& place) {
   const std::byte* data = link_->peer->arena() + place.at * kShmUnitBytes;
   const std::uint64_t most = link_->peer->sizes().ArenaBytes() / 2;
   const std::uint64_t held = held_bytes_.load(std::memory_order_relaxed);
@@ -35,10 +35,10 @@ Buffer ShmLoans::Take(const ShmPlace& place) {
     return copy;
   }
   held_bytes_.fetch_add(place.size, std::memory_order_relaxed);
-  return Buffer(data, place.size, new Loan(shared_from_this(), place));
+  return Buffer(data, place.size, new Export(shared_from_this(), place));
 }
 
-void ShmLoans::Release(const ShmPlace& place) {
+void ShmImports::Release(const ShmPlace& place) {
   link_->own->released(static_cast<std::uint32_t>(place.at))
       .store(place.generation, std::memory_order_release);
   link_->WakeForRoom();
@@ -48,8 +48,8 @@ void ShmLoans::Release(const ShmPlace& place) {
 
 ShmReceiver::ShmReceiver(std::shared_ptr<ShmLink> link, const Limits& limits)
     : link_(std::move(link)),
-      loans_(std::make_shared<ShmLoans>(link_)),
-      borrowed_(link_),
+      exports_(std::make_shared<ShmImports>(link_)),
+      imported_(link_),
       limits_(limits),
       record_(kShmRecordBytesMax) {}
 
@@ -74,7 +74,7 @@ absl::StatusOr<ShmReceiver::Got> ShmReceiver::Next() {
   } else if (type == ShmRecordType::kTakenBack) {
     status = head.bytes < sizeof(head) + sizeof(ShmPlace)
                  ? BrokenMemory("a memory file without a number")
-                 : borrowed_.Drop(PlaceAt(sizeof(head)).file);
+                 : imported_.Drop(PlaceAt(sizeof(head)).file);
   } else if (type != ShmRecordType::kPad) {
     status = BrokenMemory("a record of unknown type ", head.type);
   }
@@ -159,11 +159,11 @@ absl::Status ShmReceiver::TakeFrame(const ShmPlace& place, std::uint64_t* cursor
     case ShmPlaceKind::kArena:
       LEEWAY_RETURN_IF_ERROR(CheckArenaPlace(place));
       if (kept) {
-        payload_.push_back(loans_->Take(place));
+        payload_.push_back(exports_->Take(place));
         return absl::OkStatus();
       }
       if (first) first_.assign(ArenaAt(place), ArenaAt(place) + place.size);
-      loans_->Release(place);
+      exports_->Release(place);
       return absl::OkStatus();
     case ShmPlaceKind::kPieces: {
       if (place.size == 0 || place.size > limits_.frame_bytes_max) {
@@ -179,16 +179,16 @@ absl::Status ShmReceiver::TakeFrame(const ShmPlace& place, std::uint64_t* cursor
       unfinished_.push_back({to, place.size});
       return absl::OkStatus();
     }
-    case ShmPlaceKind::kLent:
-      return TakeLent(place, kept);
+    case ShmPlaceKind::kExported:
+      return TakeExported(place, kept);
   }
   return BrokenMemory("a frame of unknown kind ", place.kind);
 }
 
 // Prefix and header are checked and then read again, so they never lie in memory of a user's.
-absl::Status ShmReceiver::TakeLent(const ShmPlace& place, bool kept) {
-  if (frames_ == 0) return BrokenMemory("a first frame in lent memory");
-  LEEWAY_ASSIGN_OR_RETURN(Buffer frame, borrowed_.Take(place));
+absl::Status ShmReceiver::TakeExported(const ShmPlace& place, bool kept) {
+  if (frames_ == 0) return BrokenMemory("a first frame in exported memory");
+  LEEWAY_ASSIGN_OR_RETURN(Buffer frame, imported_.Take(place));
   if (kept) payload_.push_back(std::move(frame));
   return absl::OkStatus();
 }
@@ -207,7 +207,7 @@ absl::Status ShmReceiver::TakePiece(const ShmRecordHead& head) {
     std::memcpy(frame.to, ArenaAt(place), place.size);
     frame.to += place.size;
   }
-  loans_->Release(place);
+  exports_->Release(place);
   frame.left -= place.size;
   if (frame.left == 0) unfinished_.pop_front();
   return absl::OkStatus();

@@ -9,16 +9,16 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "van/shm/shm_borrowed.h"
+#include "van/shm/shm_imported.h"
 #include "van/shm/shm_link.h"
 #include "van/transport.h"
 
 namespace leeway::van {
 
 // A link with what has been handed out of the other side's arena. Any thread.
-class ShmLoans : public std::enable_shared_from_this<ShmLoans> {
+class ShmImports : public std::enable_shared_from_this<ShmImports> {
  public:
-  explicit ShmLoans(std::shared_ptr<ShmLink> link) : link_(std::move(link)) {}
+  explicit ShmImports(std::shared_ptr<ShmLink> link) : link_(std::move(link)) {}
 
   // The frame where it lies; or a copy, when much is held already: whoever sends must find room
   // again without anybody's doing.
@@ -26,7 +26,7 @@ class ShmLoans : public std::enable_shared_from_this<ShmLoans> {
   void Release(const ShmPlace& place);
 
  private:
-  class Loan;
+  class Export;
 
   const std::shared_ptr<ShmLink> link_;
   std::atomic<std::uint64_t> held_bytes_{0};
@@ -46,8 +46,8 @@ class ShmReceiver {
   // The next record; kMessage: with it a message is complete, see TakeArrival. An error: the other
   // side does not keep to the layout.
   absl::StatusOr<Got> Next();
-  // As ShmBorrowed::ReadSocket.
-  absl::Status ReadSocket() { return borrowed_.ReadSocket(); }
+  // As ShmImported::ReadSocket.
+  absl::Status ReadSocket() { return imported_.ReadSocket(); }
   // Its head is valid until the next call of Next.
   Arrival TakeArrival();
   // Transport::ReceivedOfUnfinished, in bytes of records.
@@ -65,15 +65,15 @@ class ShmReceiver {
   absl::Status ReadRecord(ShmRecordHead* head);
   absl::Status BeginMessage(const ShmRecordHead& head);
   absl::Status TakeFrame(const ShmPlace& place, std::uint64_t* cursor, std::uint64_t end);
-  absl::Status TakeLent(const ShmPlace& place, bool kept);
+  absl::Status TakeExported(const ShmPlace& place, bool kept);
   absl::Status TakePiece(const ShmRecordHead& head);
   absl::Status CheckArenaPlace(const ShmPlace& place) const;
   ShmPlace PlaceAt(std::uint64_t offset) const;
   const std::byte* ArenaAt(const ShmPlace& place) const;
 
   const std::shared_ptr<ShmLink> link_;
-  const std::shared_ptr<ShmLoans> loans_;
-  ShmBorrowed borrowed_;
+  const std::shared_ptr<ShmImports> exports_;
+  ShmImported imported_;
   const Limits limits_;
   std::uint64_t head_ = 0;
   std::vector<std::byte> record_;  // the one that is being read, in memory of our own

@@ -26,7 +26,7 @@ ShmSender::ShmSender(std::shared_ptr<ShmLink> link, DoneList* done)
     : link_(std::move(link)),
       done_(done),
       arena_(link_->own->sizes().arena_units),
-      lender_(link_, done) {}
+      exporter_(link_, done) {}
 
 void ShmSender::Send(const Prefix& prefix, Message message, SendDone done) {
   Outgoing out;
@@ -74,16 +74,16 @@ bool ShmSender::Flush() {
 void ShmSender::Fail(const absl::Status& why) {
   if (status_.ok()) status_ = why;
   for (Outgoing& out : std::exchange(queue_, {})) {
-    lender_.End(&out.loans);
+    exporter_.End(&out.exports);
     done_->Add(std::move(out.done), why);
   }
-  lender_.EndAll(why);
+  exporter_.EndAll(why);
 }
 
-// All of it has been written; what was lent is to come back.
+// All of it has been written; what was exported is to come back.
 void ShmSender::Finish(Outgoing out) {
-  if (out.loans.empty()) return done_->Add(std::move(out.done), absl::OkStatus());
-  lender_.Follow(std::move(out.message), std::move(out.done), std::move(out.loans));
+  if (out.exports.empty()) return done_->Add(std::move(out.done), absl::OkStatus());
+  exporter_.Follow(std::move(out.message), std::move(out.done), std::move(out.exports));
 }
 
 bool ShmSender::Write(Outgoing& out) {
@@ -104,7 +104,7 @@ bool ShmSender::Begin(Outgoing& out) {
   Plan plan;
   if (!PlanFrames(out, &plan)) {
     for (; !plan.extents.empty(); plan.extents.pop_back()) arena_.Undo(plan.extents.back());
-    lender_.Undo(&plan.loans);
+    exporter_.Undo(&plan.exports);
     out.pieces.clear();
     return false;
   }
@@ -114,7 +114,7 @@ bool ShmSender::Begin(Outgoing& out) {
     std::memcpy(link_->own->arena() + place.at * kShmUnitBytes, FrameOf(out, i).data(), place.size);
   }
   WriteRecord(out, plan);
-  out.loans = std::move(plan.loans);
+  out.exports = std::move(plan.exports);
   out.begun = true;
   return true;
 }
@@ -147,7 +147,7 @@ bool ShmSender::PlanFrames(Outgoing& out, Plan* plan) {
       inlined += ShmAligned(place.size);
       continue;
     }
-    if (i > 0 && lender_.Lend(out.message.payload[i - 1], &place, &plan->loans)) continue;
+    if (i > 0 && exporter_.Export(out.message.payload[i - 1], &place, &plan->exports)) continue;
     if (place.size <= arena_.units() / kShmArenaShare * kShmUnitBytes) {
       if (PlaceInArena(place.size, plan, &place)) continue;
       // Everything has been read and still it does not fit: what is held is held for long, and
@@ -221,12 +221,12 @@ bool ShmSender::WritePiece(Outgoing& out) {
 
 // Whether the other side has been told of all memory that is gone.
 bool ShmSender::WriteTakenBack() {
-  while (const std::optional<std::uint32_t> file = lender_.TakenBack()) {
+  while (const std::optional<std::uint32_t> file = exporter_.TakenBack()) {
     if (!HasRoom(kSmallRecordBytes)) return false;
     ShmPlace place{};
     place.file = *file;
     WriteSmallRecord(ShmRecordType::kTakenBack, place);
-    lender_.NoteTold(*file, tail_);
+    exporter_.NoteTold(*file, tail_);
   }
   return true;
 }

@@ -10,7 +10,7 @@
 
 #include "van/done_list.h"
 #include "van/shm/memory/shm_arena.h"
-#include "van/shm/shm_lender.h"
+#include "van/shm/shm_exporter.h"
 #include "van/shm/shm_link.h"
 #include "van/transport.h"
 
@@ -25,9 +25,9 @@ class ShmSender {
   // What waits for room, as far as there is some now; true if anything was written.
   bool Flush();
   bool idle() const { return queue_.empty() && !memory_freed_; }
-  // Ends the sends whose loans have been given back; true if there were any.
-  bool Collect() { return lender_.Collect(); }
-  // Some of the memory that can be lent has gone: the other side is to unmap it.
+  // Ends the sends whose exports have been given back; true if there were any.
+  bool Collect() { return exporter_.Collect(); }
+  // Some of the memory that can be exported has gone: the other side is to unmap it.
   void OnMemoryFreed() { memory_freed_ = true; }
   // Not OK once the other side has claimed what cannot be.
   const absl::Status& status() const { return status_; }
@@ -46,13 +46,13 @@ class ShmSender {
       std::uint64_t written;
     };
     std::deque<Pieces> pieces;  // frames that follow in pieces
-    ShmLoanList loans;          // frames that are not copied
+    ShmExportList exports;      // frames that are not copied
   };
   struct Plan {
     std::uint64_t record_bytes = 0;
     absl::InlinedVector<ShmPlace, 4> places;
     absl::InlinedVector<ShmExtent, 4> extents;
-    ShmLoanList loans;
+    ShmExportList exports;
   };
 
   // Whether all of it has been written.
@@ -77,7 +77,7 @@ class ShmSender {
   const std::shared_ptr<ShmLink> link_;
   DoneList* const done_;
   ShmArena arena_;
-  ShmLender lender_;
+  ShmExporter exporter_;
   bool memory_freed_ = false;
   std::deque<Outgoing> queue_;
   std::uint64_t tail_ = 0;

@@ -197,7 +197,7 @@ bool ShmTransport::Poll() {
   if (polling_ == 0) RemoveFinished();
   ++polling_;
   bool any = false;
-  if (shared_.glance->TakeSlept() || ++polls_ % kPollsPerSocketLook == 0) any = PollSockets();
+  if (shared_.busy_poll->TakeSlept() || ++polls_ % kPollsPerSocketLook == 0) any = PollSockets();
   if (!*alive) return true;
   for (const auto& [conn, why] : std::exchange(failed_dials_, {})) {
     any = true;

@@ -25,7 +25,7 @@ class ShmTransport final : public Transport {
   void Send(ConnId conn, const Prefix& prefix, Message message, SendDone done) override;
   void Close(ConnId conn) override;
   std::string AddressOf(ConnId conn) const override;
-  bool near(ConnId /*conn*/) const override { return true; }
+  bool same_host(ConnId /*conn*/) const override { return true; }
   bool own_user(ConnId /*conn*/) const override { return true; }  // or it would be refused
   std::optional<std::uint64_t> ReceivedOfUnfinished(ConnId conn) const override;
   bool lossy() const override { return false; }
@@ -43,7 +43,9 @@ class ShmTransport final : public Transport {
     explicit Sockets(ShmTransport* transport) : transport_(transport) {}
     int fd() const override { return transport_->shared_.epoll.get(); }
     bool Poll() override { return transport_->Poll(); }
-    std::shared_ptr<runtime::Glance> glance() override { return transport_->shared_.glance; }
+    std::shared_ptr<runtime::BusyPollSource> busy_poll() override {
+      return transport_->shared_.busy_poll;
+    }
 
    private:
     ShmTransport* const transport_;

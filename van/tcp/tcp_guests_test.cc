@@ -21,9 +21,9 @@ namespace {
 
 using testing::HasSubstr;
 
-class TcpGuestsTest : public testing::Test, protected ServerAndFriend {
+class TcpGuestsTest : public testing::Test, protected ServerAndClient {
  protected:
-  TcpGuestsTest() : ServerAndFriend(NetKind::kTcp) {}
+  TcpGuestsTest() : ServerAndClient(NetKind::kTcp) {}
 
   // Says hello and so becomes a peer, of whom nothing else is known.
   std::unique_ptr<TcpAttacker> NewGuest() {
@@ -52,7 +52,7 @@ class TcpGuestsTest : public testing::Test, protected ServerAndFriend {
       static_cast<void>(::send(fd.get(), words.data(), words.size(), MSG_NOSIGNAL));
       world_->RunFor(absl::Microseconds(10));
     }
-    ExpectFriendUnharmed();
+    ExpectClientUnharmed();
     return absl::Now() - begin;
   }
   PeerId LastPeer() const { return server_->recorder->ups.back().peer; }
@@ -77,7 +77,7 @@ TEST_F(TcpGuestsTest, GetASmallShareOfTheTime) {
   guest->Say(Messages(1000));
   another->Say(Messages(1000));
   const absl::Time begin = absl::Now();
-  while (absl::Now() - begin < absl::Seconds(2)) ExpectFriendUnharmed({});
+  while (absl::Now() - begin < absl::Seconds(2)) ExpectClientUnharmed({});
   const absl::Duration took = absl::Now() - begin;
   // What was saved, the share, and what may overdraw.
   const absl::Duration most =
@@ -97,7 +97,7 @@ TEST_F(TcpGuestsTest, TakeTurns) {
   std::vector<PeerId> order;
   server_->recorder->on_message = [&, inner = server_->recorder->on_message](PeerId peer,
                                                                              Message message) {
-    if (peer != friend_at_server_) order.push_back(peer);
+    if (peer != client_at_server_) order.push_back(peer);
     inner(peer, std::move(message));
   };
   greedy->Say(Messages(100));
@@ -126,7 +126,7 @@ TEST_F(TcpGuestsTest, OfAMemberThatIsHeldNothingIsHandedOverUntilItIsReleased) {
   server_->van->Admit(peer);
   ASSERT_TRUE(server_->van->Hold(peer));
   member->Say(Messages(30));
-  for (int i = 0; i < 50; ++i) ExpectFriendUnharmed({});
+  for (int i = 0; i < 50; ++i) ExpectClientUnharmed({});
   EXPECT_EQ(handled_, 0);
   server_->van->Release(peer);
   EXPECT_TRUE(RunUntil([&] { return handled_ == 30; }));
@@ -139,7 +139,7 @@ TEST_F(TcpGuestsTest, OfAMemberThatIsHeldNothingIsHandedOverUntilItIsReleased) {
   };
   member->Say(Messages(30));
   ASSERT_TRUE(RunUntil([&] { return handled_ == 40; }));
-  for (int i = 0; i < 50; ++i) ExpectFriendUnharmed({});
+  for (int i = 0; i < 50; ++i) ExpectClientUnharmed({});
   EXPECT_EQ(handled_, 40);
   server_->van->Release(peer);
   EXPECT_TRUE(RunUntil([&] { return handled_ == 60; }));
@@ -159,7 +159,7 @@ TEST_F(TcpGuestsTest, OneThatDoesNotReadIsDropped) {
   ASSERT_TRUE(RunUntil([&] { return !server_->recorder->downs.empty(); }));
   EXPECT_THAT(std::string(server_->recorder->downs[0].why.message()), HasSubstr("does not read"));
   EXPECT_EQ(server_->van->counters().guests_dropped, 1u);
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 TEST_F(TcpGuestsTest, TogetherTheyKeepNoMoreThanTheirBudget) {
@@ -176,7 +176,7 @@ TEST_F(TcpGuestsTest, TogetherTheyKeepNoMoreThanTheirBudget) {
   ASSERT_TRUE(RunUntil([&] { return server_->recorder->downs.size() >= 6; }));
   EXPECT_FALSE(server_->recorder->IsDown(LastPeer()));
   EXPECT_EQ(server_->recorder->downs.size(), 6u);
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 TEST_F(TcpGuestsTest, ALargeAnswerGoesToOneThatReads) {
@@ -189,7 +189,7 @@ TEST_F(TcpGuestsTest, OfTooManyTheMostSilentGoes) {
   Limits limits;
   limits.guests_max = 3;
   StartServer(limits);
-  ExpectFriendUnharmed();  // which has said something then, and does not count
+  ExpectClientUnharmed();  // which has said something then, and does not count
   const auto first = NewGuest(), second = NewGuest(), third = NewGuest();
   const PeerId second_peer = server_->recorder->ups[2].peer;
   // None has been silent for long.
@@ -202,7 +202,7 @@ TEST_F(TcpGuestsTest, OfTooManyTheMostSilentGoes) {
   ASSERT_TRUE(RunUntil([&] { return server_->recorder->downs.size() == 1; }));
   EXPECT_EQ(server_->recorder->downs[0].peer, second_peer);
   EXPECT_THAT(std::string(server_->recorder->downs[0].why.message()), HasSubstr("silent"));
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
   // Members have room.
   Node member(world_.get(), IdentityOf(Role::kWorker, 9));
   member.ConnectTo(server_.get(), address_);
@@ -214,7 +214,7 @@ TEST_F(TcpGuestsTest, MembersThatNeverSaidAnythingMakeRoom) {
   Limits limits;
   limits.guests_max = 3;
   StartServer(limits);
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
   TcpAttacker member(address_);
   member.Say(Greeting() + HelloMessage(kTestCluster) + Messages(1));
   ASSERT_TRUE(RunUntil([&] { return server_->recorder->ups.size() == 2; }));
@@ -232,7 +232,7 @@ TEST_F(TcpGuestsTest, MembersThatNeverSaidAnythingMakeRoom) {
   const auto guest = NewGuest();  // asks for the status, for example
   EXPECT_FALSE(server_->recorder->IsDown(LastPeer()));
   EXPECT_FALSE(member.Gone());
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 TEST_F(TcpGuestsTest, SayNothingLong) {
@@ -240,7 +240,7 @@ TEST_F(TcpGuestsTest, SayNothingLong) {
   const auto guest = NewGuest();
   guest->Say(Framed(Kind::kData, std::string(kGuestFrameBytesMax, 'x')));
   ASSERT_TRUE(RunUntilGone(*guest));
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 // One that has been held, and goes, is not listened to.
@@ -253,7 +253,7 @@ TEST_F(TcpGuestsTest, OneThatGoesWhileItIsHeldIsForgotten) {
   guest->Reset();
   guest.reset();
   ASSERT_TRUE(RunUntil([&] { return server_->recorder->downs.size() == 1; }));
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 TEST_F(TcpGuestsTest, AFloodOfConnectionsIsAcceptedBitByBit) {

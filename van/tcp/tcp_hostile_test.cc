@@ -33,9 +33,9 @@ std::uint64_t ResidentBytes() {
   return resident * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-class TcpHostileTest : public testing::Test, protected ServerAndFriend {
+class TcpHostileTest : public testing::Test, protected ServerAndClient {
  protected:
-  TcpHostileTest() : ServerAndFriend(NetKind::kTcp) { StartServer(); }
+  TcpHostileTest() : ServerAndClient(NetKind::kTcp) { StartServer(); }
   // What a raw socket sees, no loop is woken for.
   bool RunUntilGone(const TcpAttacker& attacker) {
     return RunUntil([&] {
@@ -57,7 +57,7 @@ TEST_F(TcpHostileTest, WhatIsNoGreetingEndsTheConnection) {
     ASSERT_TRUE(RunUntilGone(attacker)) << bytes;
     EXPECT_EQ(server_->van->counters().handshakes_failed, before + 1) << bytes;
   }
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 TEST_F(TcpHostileTest, WhoeverComesAndGoesIsForgotten) {
@@ -68,7 +68,7 @@ TEST_F(TcpHostileTest, WhoeverComesAndGoesIsForgotten) {
     if (i % 3 == 2) attacker.Reset();
   }
   EXPECT_TRUE(RunUntil([&] { return server_->van->counters().handshakes_failed == 200; }));
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
   EXPECT_EQ(OpenDescriptors(), descriptors);
 }
 
@@ -83,7 +83,7 @@ TEST_F(TcpHostileTest, AGreetingThatDoesNotComeHoldsNoPlaceForEver) {
   ASSERT_TRUE(RunUntilGone(slow));
   ASSERT_TRUE(RunUntilGone(halted));
   EXPECT_EQ(server_->van->counters().offenders_dropped, 3u);
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 TEST_F(TcpHostileTest, WhatComesByteByByteIsUnderstood) {
@@ -95,7 +95,7 @@ TEST_F(TcpHostileTest, WhatComesByteByByteIsUnderstood) {
     world_->RunFor(absl::Microseconds(100));
   }
   ASSERT_TRUE(RunUntil([&] { return server_->van->counters().messages_received == 1; }));
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 TEST_F(TcpHostileTest, WhatIsNoMessageEndsTheConnection) {
@@ -124,7 +124,7 @@ TEST_F(TcpHostileTest, WhatIsNoMessageEndsTheConnection) {
   }
   EXPECT_EQ(server_->recorder->ups.size(), 1u);
   EXPECT_EQ(server_->van->counters().messages_received, 0u);
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 // Who announces much gets no memory for it before it has sent something.
@@ -140,7 +140,7 @@ TEST_F(TcpHostileTest, WhatIsAnnouncedCostsNothingUntilItComes) {
   }
   world_->RunFor(absl::Milliseconds(50));
   EXPECT_LT(ResidentBytes(), before + (64 << 20));
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 // Nor does who has not said who he is get any for what would be a block, with its first bytes.
@@ -156,7 +156,7 @@ TEST_F(TcpHostileTest, AStrangersPayloadTakesNoMemory) {
   world_->RunFor(absl::Milliseconds(50));
   EXPECT_EQ(runtime::PagePool::Shared().in_use_bytes(), in_pages_before);
   EXPECT_LT(ResidentBytes(), before + (32 << 20));
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
   // The rest of it tells that it is no hello.
   attackers.back()->Say(std::string((1 << 20) - 1, 'x'));
   EXPECT_TRUE(RunUntilGone(*attackers.back()));
@@ -176,7 +176,7 @@ TEST_F(TcpHostileTest, FramesTooManyAreCountedAndThrownAway) {
   EXPECT_TRUE(attacker.Gone());
   EXPECT_EQ(server_->van->counters().malformed_messages, 1u);
   EXPECT_THAT(std::string(server_->recorder->downs.at(0).why.message()), HasSubstr("5001 frames"));
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 TEST_F(TcpHostileTest, WhoBreaksOffAnywhereIsGone) {
@@ -195,7 +195,7 @@ TEST_F(TcpHostileTest, WhoBreaksOffAnywhereIsGone) {
     return OpenDescriptors() == descriptors &&
            server_->recorder->ups.size() == server_->recorder->downs.size() + 1;
   }));
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 TEST_F(TcpHostileTest, RandomBytes) {
@@ -212,7 +212,7 @@ TEST_F(TcpHostileTest, RandomBytes) {
     attacker.Say(bytes);
     world_->RunFor(absl::Microseconds(200));
   }
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 // It fills what there is to fill, and is cut off; nobody waits for it.
@@ -228,10 +228,10 @@ TEST_F(TcpHostileTest, OneThatNeverReadsHoldsNobodyUp) {
     ASSERT_TRUE(
         server_->van->Send(peer, TextMessage("m", {std::string(1 << 20, 'x')}), done.New()).ok());
   }
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
   server_->van->Disconnect(peer, absl::InternalError("enough"));
   EXPECT_TRUE(RunUntil([&] { return done.state().called == 32; }));
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 TEST_F(TcpHostileTest, OutOfDescriptorsItWaitsForSome) {
@@ -250,7 +250,7 @@ TEST_F(TcpHostileTest, OutOfDescriptorsItWaitsForSome) {
   waits.Say("x");
   EXPECT_TRUE(RunUntilGone(waits));
   EXPECT_EQ(server_->van->counters().handshakes_failed, 1u);
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ std::string TcpTransport::AddressOf(ConnId conn) const {
   return found == nullptr ? std::string() : found->address;
 }
 
-bool TcpTransport::near(ConnId conn) const {
+bool TcpTransport::same_host(ConnId conn) const {
   const TcpConn* found = Find(conn);
   return found != nullptr && found->within_machine();
 }

@@ -11,13 +11,13 @@
 
 namespace leeway::van {
 
-class VanErrorsTest : public testing::TestWithParam<NetKind>, protected ServerAndFriend {
+class VanErrorsTest : public testing::TestWithParam<NetKind>, protected ServerAndClient {
  protected:
-  VanErrorsTest() : ServerAndFriend(GetParam()) {}
+  VanErrorsTest() : ServerAndClient(GetParam()) {}
   void StartServer(const Limits& limits = {}) {
     Identity identity = IdentityOf(Role::kServer, 2);
     identity.cluster = 0xc1;
-    ServerAndFriend::StartServer(limits, identity);
+    ServerAndClient::StartServer(limits, identity);
   }
   RawPeer NewRaw() {
     const int process = world_->NewProcess();
@@ -32,7 +32,7 @@ class VanErrorsTest : public testing::TestWithParam<NetKind>, protected ServerAn
     return hello;
   }
   // Within any limits.
-  void ExpectFriendUnharmed() { ServerAndFriend::ExpectFriendUnharmed({}); }
+  void ExpectClientUnharmed() { ServerAndClient::ExpectClientUnharmed({}); }
   // The offender hears why and is cut off if it does not go by itself.
   void ExpectBanned(RawPeer* raw, absl::StatusCode code, const std::string& why) {
     ASSERT_TRUE(RunUntil([&] { return !raw->Rejection().ok(); }));
@@ -41,7 +41,7 @@ class VanErrorsTest : public testing::TestWithParam<NetKind>, protected ServerAn
     if (GetParam() != NetKind::kInproc) {
       EXPECT_TRUE(RunUntil([&] { return !raw->closed.empty(); }));
     }
-    ExpectFriendUnharmed();
+    ExpectClientUnharmed();
   }
 };
 

@@ -16,35 +16,35 @@
 namespace leeway::van {
 
 // For fixtures to derive from.
-class ServerAndFriend {
+class ServerAndClient {
  protected:
-  explicit ServerAndFriend(NetKind net) : world_(TestWorld::New(net)) {}
+  explicit ServerAndClient(NetKind net) : world_(TestWorld::New(net)) {}
 
   void StartServer(const Limits& limits = {},
                    const Identity& identity = IdentityOf(Role::kServer, 2)) {
-    friend_.reset();
+    client_.reset();
     server_ = std::make_unique<Node>(world_.get(), identity, limits);
     server_->recorder->on_message = [this](PeerId peer, Message message) {
       EXPECT_TRUE(server_->van->Send(peer, std::move(message)).ok());
     };
     address_ = server_->Listen();
-    friend_ = std::make_unique<Node>(world_.get(), IdentityOf(Role::kWorker, 3));
-    friend_peer_ = friend_->ConnectTo(server_.get(), address_);
+    client_ = std::make_unique<Node>(world_.get(), IdentityOf(Role::kWorker, 3));
+    client_peer_ = client_->ConnectTo(server_.get(), address_);
   }
   bool RunUntil(const std::function<bool()>& done) { return world_->RunUntil(done); }
   // The peer that was there all the while is served as before.
-  void ExpectFriendUnharmed(const std::vector<std::string>& payload = {std::string(10'000, 'x')}) {
-    const std::size_t before = friend_->recorder->messages.size();
-    ASSERT_TRUE(friend_->van->Send(friend_peer_, TextMessage("still there?", payload)).ok());
-    EXPECT_TRUE(RunUntil([&] { return friend_->recorder->messages.size() == before + 1; }));
-    EXPECT_TRUE(friend_->recorder->downs.empty());
-    EXPECT_EQ(friend_->van->counters().offenders_dropped, 0u);
+  void ExpectClientUnharmed(const std::vector<std::string>& payload = {std::string(10'000, 'x')}) {
+    const std::size_t before = client_->recorder->messages.size();
+    ASSERT_TRUE(client_->van->Send(client_peer_, TextMessage("still there?", payload)).ok());
+    EXPECT_TRUE(RunUntil([&] { return client_->recorder->messages.size() == before + 1; }));
+    EXPECT_TRUE(client_->recorder->downs.empty());
+    EXPECT_EQ(client_->van->counters().offenders_dropped, 0u);
   }
   // Each message takes so much of the server's time, but for the friend's.
   void MakeMessagesCost(absl::Duration work) {
-    friend_at_server_ = server_->recorder->ups.at(0).peer;
+    client_at_server_ = server_->recorder->ups.at(0).peer;
     server_->recorder->on_message = [this, work](PeerId peer, Message message) {
-      if (peer != friend_at_server_) {
+      if (peer != client_at_server_) {
         const absl::Time begin = runtime::MonotonicNow();
         while (runtime::MonotonicNow() - begin < work) {
         }
@@ -56,10 +56,10 @@ class ServerAndFriend {
   }
 
   const std::unique_ptr<TestWorld> world_;
-  std::unique_ptr<Node> server_, friend_;
+  std::unique_ptr<Node> server_, client_;
   std::string address_;
-  PeerId friend_peer_ = 0;
-  PeerId friend_at_server_ = 0;
+  PeerId client_peer_ = 0;
+  PeerId client_at_server_ = 0;
   int handled_ = 0;        // messages that cost
   absl::Duration worked_;  // on them; on a busy machine each takes longer than it has to
 };

@@ -99,7 +99,7 @@ TEST_P(VanFailuresTest, AnAddressInUseIsNamed) {
       GetParam() == NetKind::kSim ? server_->van->Listen(address_) : other.van->Listen(address_);
   EXPECT_EQ(taken.status().code(), absl::StatusCode::kAlreadyExists) << taken.status();
   EXPECT_THAT(std::string(taken.status().message()), HasSubstr(address_));
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 TEST_P(VanFailuresTest, SenselessAddressesAreRefused) {
@@ -201,7 +201,7 @@ TEST_P(VanFailuresTest, AWorkerThatDiesIsNoticed) {
   ASSERT_TRUE(RunUntil([&] { return server_->recorder->IsDown(peer); }));
   EXPECT_EQ(server_->recorder->WhyDown(peer).code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(server_->van->counters().offenders_dropped, 0u);
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 INSTANTIATE_TEST_SUITE_P(Nets, VanFailuresTest, testing::ValuesIn(kAllNets),

@@ -41,11 +41,11 @@ TEST(SendFlow, AsksTwiceAWindowAndWhenNothingElseWill) {
   EXPECT_FALSE(flow.TakeAskWhenBlocked());
 }
 
-TEST(SendFlow, ANearPeerIsSentFourLargeMessagesAhead) {
+TEST(SendFlow, APeerOnTheSameHostIsSentFourLargeMessagesAhead) {
   constexpr std::uint64_t kLarge = 1 << 20;
   SendFlow flow(64 << 20);
-  flow.SetNear(true);
-  for (std::uint64_t i = 0; i < SendFlow::kNearLarge; ++i) {
+  flow.SetSameHost(true);
+  for (std::uint64_t i = 0; i < SendFlow::kSameHostLarge; ++i) {
     EXPECT_TRUE(flow.MaySend(kLarge)) << i;
     flow.OnSend(kLarge);
   }
@@ -56,23 +56,23 @@ TEST(SendFlow, ANearPeerIsSentFourLargeMessagesAhead) {
   EXPECT_FALSE(flow.MaySend(kLarge)) << "the first is still under way";
   EXPECT_TRUE(flow.OnConsumed(kLarge));
   EXPECT_TRUE(flow.MaySend(kLarge));
-  flow.SetNear(false);
+  flow.SetSameHost(false);
   flow.OnSend(kLarge);
   EXPECT_TRUE(flow.MaySend(kLarge)) << "far away again";
 }
 
-TEST(SendFlow, ANearPeerIsSentManySmallMessagesAhead) {
+TEST(SendFlow, APeerOnTheSameHostIsSentManySmallMessagesAhead) {
   constexpr std::uint64_t kSmall = 1000;
   SendFlow flow(64 << 20);
-  flow.SetNear(true);
+  flow.SetSameHost(true);
   std::uint64_t sent = 0;
   for (; flow.MaySend(kSmall); ++sent) flow.OnSend(kSmall);
-  EXPECT_EQ(sent, SendFlow::kNearBytes / kSmall);
+  EXPECT_EQ(sent, SendFlow::kSameHostBytes / kSmall);
 }
 
-TEST(SendFlow, ANearPeerIsAskedBeforeItHasAllItMay) {
+TEST(SendFlow, APeerOnTheSameHostIsAskedBeforeItHasAllItMay) {
   SendFlow flow(64 << 20);
-  flow.SetNear(true);
+  flow.SetSameHost(true);
   std::uint64_t asked_at = 0;
   for (std::uint64_t i = 1; flow.MaySend(512 << 10); ++i) {
     flow.OnSend(512 << 10);
@@ -80,7 +80,7 @@ TEST(SendFlow, ANearPeerIsAskedBeforeItHasAllItMay) {
   }
   EXPECT_EQ(asked_at, 3u);
   SendFlow narrow(1000);  // a smaller window still holds
-  narrow.SetNear(true);
+  narrow.SetSameHost(true);
   narrow.OnSend(500);
   EXPECT_TRUE(narrow.TakeAsk());
   EXPECT_FALSE(narrow.MaySend(501));
@@ -125,7 +125,7 @@ TEST_P(VanFlowTest, AReceiverThatStandsStillBoundsWhatIsUnderWay) {
 // Not what those that were dialled answer: that is taken as it comes.
 TEST_P(VanFlowTest, LittleIsUnderWayToWhoWasDialledOnTheSameMachine) {
   constexpr std::uint64_t kMessages = 100, kBytes = 100'000;
-  const bool near =
+  const bool same_host =
       GetParam() == NetKind::kTcp || GetParam() == NetKind::kShm || GetParam() == NetKind::kMixed;
   Node server(world_.get(), IdentityOf(Role::kServer, 2));
   Node worker(world_.get(), IdentityOf(Role::kWorker, 3));
@@ -138,9 +138,9 @@ TEST_P(VanFlowTest, LittleIsUnderWayToWhoWasDialledOnTheSameMachine) {
   };
   world_->Freeze(server.process);
   send_many(worker, there);
-  if (near) {
-    EXPECT_LE(worker.van->counters().bytes_sent, SendFlow::kNearBytes);
-    EXPECT_GE(worker.van->counters().bytes_sent, SendFlow::kNearBytes - 2 * kBytes);
+  if (same_host) {
+    EXPECT_LE(worker.van->counters().bytes_sent, SendFlow::kSameHostBytes);
+    EXPECT_GE(worker.van->counters().bytes_sent, SendFlow::kSameHostBytes - 2 * kBytes);
   } else {
     EXPECT_GE(worker.van->counters().bytes_sent, kMessages * kBytes);
   }

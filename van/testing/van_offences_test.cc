@@ -115,7 +115,7 @@ TEST_P(VanOffencesTest, SilenceIsCutOff) {
   ASSERT_TRUE(raw.transport().Dial(address_).ok());
   ASSERT_TRUE(RunUntil([&] { return !raw.closed.empty(); }));
   EXPECT_EQ(server_->van->counters().offenders_dropped, 1u);
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 TEST_P(VanOffencesTest, NoMorePeersThanAllowed) {
@@ -134,7 +134,7 @@ TEST_P(VanOffencesTest, NoMorePeersThanAllowed) {
   ASSERT_TRUE(RunUntil([&] { return !c.closed.empty() || server_->recorder->ups.size() > 3; }));
   EXPECT_EQ(server_->recorder->ups.size(), 3u);
   EXPECT_TRUE(a.closed.empty() && b.closed.empty());
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
   a.transport().Close(a.opened.at(0));  // makes room again
   RawPeer d = NewRaw();
   ASSERT_TRUE(RunUntil([&] { return server_->recorder->downs.size() == 1; }));
@@ -207,7 +207,7 @@ TEST_P(VanOffencesTest, EveryMalformedMessageIsAnOffence) {
     world_->RunFor(absl::Milliseconds(5));
   }
   EXPECT_EQ(server_->van->counters().messages_received, 0u);
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 TEST_P(VanOffencesTest, AnOffenderTheRoleFindsIsToldWhy) {
@@ -226,7 +226,7 @@ TEST_P(VanOffencesTest, AnOffenderTheRoleFindsIsToldWhy) {
               HasSubstr("table 7 has no such key"));
   EXPECT_EQ(server_->recorder->WhyDown(offender).code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(server_->van->counters().offenders_dropped, 1u);
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 INSTANTIATE_TEST_SUITE_P(Nets, VanOffencesTest, testing::ValuesIn(kAllNets),

@@ -307,7 +307,7 @@ TEST_P(VanMemoryTest, AllocatedMemoryIsSentAsItIs) {
     if (!memory.ok()) GTEST_SKIP() << memory.status();
     SendAndExpect((*memory)->data(), bytes, with++);
     SendAndExpect((*memory)->data() + bytes / 4, bytes / 2, with++);
-    (*memory)->Separate();  // its pages are copies from here on
+    (*memory)->Detach();  // its pages are copies from here on
     SendAndExpect((*memory)->data(), bytes, with++);
     if (HasFatalFailure()) return;
   }

@@ -42,10 +42,10 @@ absl::Status ZmqDialled::Open(const std::string& endpoint, bool inproc, bool v6)
 
 bool ZmqDialled::Writable() const { return (socket_.Get(ZMQ_EVENTS) & ZMQ_POLLOUT) != 0; }
 
-ZmqSent ZmqDialled::Send(const Prefix& prefix, const Message& message, ZmqLoans::Ticket* ticket) {
+ZmqSent ZmqDialled::Send(const Prefix& prefix, const Message& message, ZmqExports::Ticket* ticket) {
   if (data_source_ != nullptr) data_source_->Touch();
   return SendFrames(socket_.get(), std::string(), prefix, message,
-                    shared_->sends_checksums(over_tcp_), !inproc_, shared_->loans, ticket);
+                    shared_->sends_checksums(over_tcp_), !inproc_, shared_->exports, ticket);
 }
 
 void ZmqDialled::Shut() {

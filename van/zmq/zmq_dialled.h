@@ -20,7 +20,7 @@ class ZmqDialled {
 
   // `endpoint` as ZeroMQ wants it.
   absl::Status Open(const std::string& endpoint, bool inproc, bool v6);
-  ZmqSent Send(const Prefix& prefix, const Message& message, ZmqLoans::Ticket* ticket);
+  ZmqSent Send(const Prefix& prefix, const Message& message, ZmqExports::Ticket* ticket);
   // No event follows; what was sent lingers.
   void Shut();
   const std::string& address() const { return address_; }

@@ -17,18 +17,18 @@ namespace {
 
 constexpr std::size_t kZmqChecksumBytes = 4;
 
-// What keeps a lent frame's bytes alive until ZeroMQ is done with them.
-struct Loan {
+// What keeps an exported frame's bytes alive until ZeroMQ is done with them.
+struct Export {
   Buffer bytes;
-  std::shared_ptr<ZmqLoans> loans;
-  ZmqLoans::Ticket* ticket;  // may be null
+  std::shared_ptr<ZmqExports> exports;
+  ZmqExports::Ticket* ticket;  // may be null
 };
 
-void ReturnLoan(void*, void* hint) {
+void ReturnExport(void*, void* hint) {
   TakeOver(hint);
-  const std::unique_ptr<Loan> loan(static_cast<Loan*>(hint));
-  loan->bytes = Buffer();  // first: whoever waits for the loans may then reuse the memory
-  loan->loans->Return(loan->ticket);
+  const std::unique_ptr<Export> exported(static_cast<Export*>(hint));
+  exported->bytes = Buffer();  // first: whoever waits for the exports may then reuse the memory
+  exported->exports->Return(exported->ticket);
 }
 
 // A received frame's memory, used in place.
@@ -79,17 +79,17 @@ ZmqSent SendOne(void* socket, zmq_msg_t* message, bool more) {
   return error == EAGAIN ? ZmqSent::kWouldBlock : ZmqSent::kUnreachable;
 }
 
-bool InitPayload(zmq_msg_t* message, const Buffer& frame, bool lend,
-                 const std::shared_ptr<ZmqLoans>& loans, ZmqLoans::Ticket* ticket) {
-  if (lend && frame.size() >= kCopyBelowBytes) {
-    auto loan = std::make_unique<Loan>(Loan{frame, loans, ticket});
-    HandOver(loan.get());
-    if (zmq_msg_init_data(message, const_cast<std::byte*>(frame.data()), frame.size(), ReturnLoan,
-                          loan.get()) != 0) {
+bool InitPayload(zmq_msg_t* message, const Buffer& frame, bool by_reference,
+                 const std::shared_ptr<ZmqExports>& exports, ZmqExports::Ticket* ticket) {
+  if (by_reference && frame.size() >= kCopyBelowBytes) {
+    auto exported = std::make_unique<Export>(Export{frame, exports, ticket});
+    HandOver(exported.get());
+    if (zmq_msg_init_data(message, const_cast<std::byte*>(frame.data()), frame.size(), ReturnExport,
+                          exported.get()) != 0) {
       return false;
     }
-    loan.release();
-    loans->Lend();
+    exported.release();
+    exports->Export();
     if (ticket != nullptr) ticket->frames_out.fetch_add(1, std::memory_order_relaxed);
     return true;
   }
@@ -100,18 +100,18 @@ bool InitPayload(zmq_msg_t* message, const Buffer& frame, bool lend,
 
 }  // namespace
 
-ZmqLoans::ZmqLoans() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
+ZmqExports::ZmqExports() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {}
 
-ZmqLoans::~ZmqLoans() {
+ZmqExports::~ZmqExports() {
   if (fd_ >= 0) close(fd_);
 }
 
-void ZmqLoans::Lend() {
+void ZmqExports::Export() {
   const std::lock_guard<std::mutex> lock(mutex_);
   ++out_;
 }
 
-void ZmqLoans::Return(Ticket* ticket) {
+void ZmqExports::Return(Ticket* ticket) {
   if (ticket != nullptr && ticket->frames_out.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     End(ticket, /*wake=*/true);
   }
@@ -119,13 +119,13 @@ void ZmqLoans::Return(Ticket* ticket) {
   if (--out_ == 0) returned_.notify_all();
 }
 
-void ZmqLoans::Finish(Ticket* ticket) {
+void ZmqExports::Finish(Ticket* ticket) {
   if (ticket == nullptr) return;
   // On the loop, which looks before it sleeps: no need to wake it.
   if (ticket->frames_out.fetch_sub(1, std::memory_order_acq_rel) == 1) End(ticket, /*wake=*/false);
 }
 
-void ZmqLoans::End(Ticket* ticket, bool wake) {
+void ZmqExports::End(Ticket* ticket, bool wake) {
   const std::lock_guard<std::mutex> lock(mutex_);
   ended_.emplace_back(ticket);
   any_ended_.store(true, std::memory_order_release);
@@ -136,7 +136,7 @@ void ZmqLoans::End(Ticket* ticket, bool wake) {
   [[maybe_unused]] const ssize_t written = write(fd_, &one, sizeof(one));
 }
 
-std::vector<std::unique_ptr<ZmqLoans::Ticket>> ZmqLoans::Take() {
+std::vector<std::unique_ptr<ZmqExports::Ticket>> ZmqExports::Take() {
   if (!any_ended_.load(std::memory_order_acquire)) return {};
   const std::lock_guard<std::mutex> lock(mutex_);
   std::uint64_t count = 0;
@@ -145,14 +145,14 @@ std::vector<std::unique_ptr<ZmqLoans::Ticket>> ZmqLoans::Take() {
   return std::exchange(ended_, {});
 }
 
-bool ZmqLoans::WaitForAll(absl::Duration limit) {
+bool ZmqExports::WaitForAll(absl::Duration limit) {
   std::unique_lock<std::mutex> lock(mutex_);
   return returned_.wait_for(lock, absl::ToChronoMilliseconds(limit), [this] { return out_ == 0; });
 }
 
 ZmqSent SendFrames(void* socket, const std::string& routing_id, const Prefix& prefix,
-                   const Message& message, bool checksum, bool lend,
-                   const std::shared_ptr<ZmqLoans>& loans, ZmqLoans::Ticket* ticket) {
+                   const Message& message, bool checksum, bool by_reference,
+                   const std::shared_ptr<ZmqExports>& exports, ZmqExports::Ticket* ticket) {
   if (!routing_id.empty() &&
       zmq_send(socket, routing_id.data(), routing_id.size(), ZMQ_DONTWAIT | ZMQ_SNDMORE) < 0) {
     return zmq_errno() == EAGAIN ? ZmqSent::kWouldBlock : ZmqSent::kUnreachable;
@@ -171,7 +171,8 @@ ZmqSent SendFrames(void* socket, const std::string& routing_id, const Prefix& pr
       head + head_bytes);
   ZmqSent sent = SendOne(socket, &frame, !message.payload.empty());
   for (std::size_t i = 0; sent == ZmqSent::kSent && i < message.payload.size(); ++i) {
-    if (!InitPayload(&frame, message.payload[i], lend, loans, ticket)) return ZmqSent::kUnreachable;
+    if (!InitPayload(&frame, message.payload[i], by_reference, exports, ticket))
+      return ZmqSent::kUnreachable;
     sent = SendOne(socket, &frame, i + 1 < message.payload.size());
   }
   return sent;

@@ -1,8 +1,9 @@
 // Messages into and out of ZeroMQ's frames.
 //
-// Small payloads are copied. Larger ones are lent to ZeroMQ: it points into them, and returns them
-// on whatever thread it is done with them. ZmqLoans keeps the books, so that a send is reported
-// done on its loop and a van is not destroyed while its senders' memory is still being read.
+// Small payloads are copied. Larger ones are exported to ZeroMQ: it points into them, and returns
+// them on whatever thread it is done with them. ZmqExports keeps the books, so that a send is
+// reported done on its loop and a van is not destroyed while its senders' memory is still being
+// read.
 #ifndef LEEWAY_VAN_ZMQ_ZMQ_FRAMES_H_
 #define LEEWAY_VAN_ZMQ_ZMQ_FRAMES_H_
 
@@ -22,9 +23,9 @@ namespace leeway::van {
 
 inline constexpr std::size_t kCopyBelowBytes = 4096;
 
-// Frames lent to ZeroMQ by one transport, and whose sends are to be reported. Frames come back on
-// any thread, also after the transport has gone.
-class ZmqLoans {
+// Frames exported to ZeroMQ by one transport, and whose sends are to be reported. Frames come back
+// on any thread, also after the transport has gone.
+class ZmqExports {
  public:
   // One send. It has ended when `frames_out` is 0.
   struct Ticket {
@@ -33,13 +34,13 @@ class ZmqLoans {
     absl::Status status;
   };
 
-  ZmqLoans();
-  ~ZmqLoans();
+  ZmqExports();
+  ~ZmqExports();
 
   // Readable when Take may have something that came back on another thread.
   int fd() const { return fd_; }
 
-  void Lend();                                  // a frame goes out
+  void Export();                                // a frame goes out
   void Return(Ticket* ticket);                  // a frame came back; any thread
   void Finish(Ticket* ticket);                  // the sender itself is through with it
   std::vector<std::unique_ptr<Ticket>> Take();  // those that have ended
@@ -63,11 +64,11 @@ enum class ZmqSent { kSent, kWouldBlock, kUnreachable };
 // of all frames' lengths and bytes, or kNoChecksum (checksum.h).
 //
 // The frames of one message to a socket. `checksum`: whether to compute it. `routing_id` (for a
-// ROUTER) may be empty. `lend`: whether large payloads may be lent (not inproc, where the receiver
-// would hold them for as long as it likes).
+// ROUTER) may be empty. `by_reference`: whether large payloads may be exported (not inproc, where
+// the receiver would hold them for as long as it likes).
 ZmqSent SendFrames(void* socket, const std::string& routing_id, const Prefix& prefix,
-                   const Message& message, bool checksum, bool lend,
-                   const std::shared_ptr<ZmqLoans>& loans, ZmqLoans::Ticket* ticket);
+                   const Message& message, bool checksum, bool by_reference,
+                   const std::shared_ptr<ZmqExports>& exports, ZmqExports::Ticket* ticket);
 
 // One message from a socket.
 class ZmqReceived {

@@ -17,7 +17,7 @@ struct ZmqShared {
   runtime::Loop* loop = nullptr;
   Limits limits;
   TransportEvents* events = nullptr;
-  std::shared_ptr<ZmqLoans> loans = std::make_shared<ZmqLoans>();
+  std::shared_ptr<ZmqExports> exports = std::make_shared<ZmqExports>();
   ConnId next_conn = 1;
   std::vector<ConnId> ended;  // dialled connections whose end has been told
   bool verifies_checksums() const { return limits.checksums != Limits::Checksums::kOff; }

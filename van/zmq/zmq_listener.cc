@@ -265,13 +265,13 @@ bool ZmqListener::PollData() {
 }
 
 ZmqSent ZmqListener::Send(ConnId id, const Prefix& prefix, const Message& message,
-                          ZmqLoans::Ticket* ticket) {
+                          ZmqExports::Ticket* ticket) {
   const Conn& conn = conns_.at(id);
   if (conn.routing_id.empty() || conn.lost) return ZmqSent::kUnreachable;
   if (data_source_ != nullptr) data_source_->Touch();
   const ZmqSent sent =
       SendFrames(socket_.get(), conn.routing_id, prefix, message,
-                 shared_->sends_checksums(over_tcp_), conn.fd >= 0, shared_->loans, ticket);
+                 shared_->sends_checksums(over_tcp_), conn.fd >= 0, shared_->exports, ticket);
   if (sent != ZmqSent::kSent) Lose(id);
   return sent;
 }

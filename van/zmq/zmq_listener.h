@@ -28,7 +28,8 @@ class ZmqListener {
   // The address others connect to.
   absl::StatusOr<std::string> Open(absl::string_view address);
   bool Has(ConnId conn) const { return conns_.contains(conn); }
-  ZmqSent Send(ConnId conn, const Prefix& prefix, const Message& message, ZmqLoans::Ticket* ticket);
+  ZmqSent Send(ConnId conn, const Prefix& prefix, const Message& message,
+               ZmqExports::Ticket* ticket);
   // No event about it follows. ZeroMQ cannot close one connection of a ROUTER: the other side is
   // given a moment to do it, and then its descriptor is shut down.
   void Close(ConnId conn);

@@ -1,4 +1,4 @@
-// What of ZeroMQ is on the loop: a socket, its monitor, or the loans, by a file descriptor.
+// What of ZeroMQ is on the loop: a socket, its monitor, or the exports, by a file descriptor.
 #ifndef LEEWAY_VAN_ZMQ_ZMQ_SOCKET_SOURCE_H_
 #define LEEWAY_VAN_ZMQ_ZMQ_SOCKET_SOURCE_H_
 

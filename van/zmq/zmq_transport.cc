@@ -10,8 +10,8 @@
 namespace leeway::van {
 namespace {
 
-// How long a closing transport waits for the memory it lent; a little more than what is sent may
-// linger.
+// How long a closing transport waits for the memory it exported; a little more than what is sent
+// may linger.
 constexpr absl::Duration kReturnWait = absl::Milliseconds(kLingerMs + 1000);
 
 }  // namespace
@@ -29,16 +29,16 @@ ZmqTransport::~ZmqTransport() {
   dialled_.clear();
   shut_.clear();
   listeners_.clear();
-  if (!shared_.loans->WaitForAll(kReturnWait)) {
+  if (!shared_.exports->WaitForAll(kReturnWait)) {
     runtime::LogWarning("a closing van could not get all memory back from ZeroMQ in time");
   }
-  for (auto& ticket : shared_.loans->Take()) std::move(ticket->done)(ticket->status);
+  for (auto& ticket : shared_.exports->Take()) std::move(ticket->done)(ticket->status);
 }
 
 void ZmqTransport::Start(TransportEvents* events) {
   shared_.events = events;
-  owed_source_ =
-      std::make_unique<ZmqSource>(shared_.loop, shared_.loans->fd(), [this] { return PollOwed(); });
+  owed_source_ = std::make_unique<ZmqSource>(shared_.loop, shared_.exports->fd(),
+                                             [this] { return PollOwed(); });
 }
 
 absl::StatusOr<std::string> ZmqTransport::Listen(absl::string_view address) {
@@ -81,9 +81,9 @@ ZmqListener* ZmqTransport::ListenerOf(ConnId conn) const {
 }
 
 void ZmqTransport::Send(ConnId conn, const Prefix& prefix, Message message, SendDone done) {
-  ZmqLoans::Ticket* ticket = nullptr;
+  ZmqExports::Ticket* ticket = nullptr;
   if (done) {
-    ticket = new ZmqLoans::Ticket;
+    ticket = new ZmqExports::Ticket;
     ticket->done = std::move(done);
   }
   ZmqSent sent = ZmqSent::kUnreachable;
@@ -96,7 +96,7 @@ void ZmqTransport::Send(ConnId conn, const Prefix& prefix, Message message, Send
     ticket->status =
         absl::UnavailableError(absl::StrCat(AddressOf(conn), ": the connection broke"));
   }
-  shared_.loans->Finish(ticket);
+  shared_.exports->Finish(ticket);
 }
 
 void ZmqTransport::Close(ConnId conn) {
@@ -129,7 +129,7 @@ bool ZmqTransport::PollOwed() {
     if (!*alive) return true;
   }
   DoneList ended;
-  for (auto& ticket : shared_.loans->Take()) {
+  for (auto& ticket : shared_.exports->Take()) {
     any = true;
     ended.Add(std::move(ticket->done), std::move(ticket->status));
   }

@@ -29,9 +29,9 @@ namespace {
 
 using testing::HasSubstr;
 
-class ZmqVanTest : public testing::Test, protected ServerAndFriend {
+class ZmqVanTest : public testing::Test, protected ServerAndClient {
  protected:
-  ZmqVanTest() : ServerAndFriend(NetKind::kZmqTcp) {
+  ZmqVanTest() : ServerAndClient(NetKind::kZmqTcp) {
     Limits limits;
     limits.message_bytes_max = 1 << 20;
     StartServer(limits);
@@ -56,7 +56,7 @@ TEST_F(ZmqVanTest, GarbageBytesAreCountedAndHarmNobody) {
     return counters.handshakes_failed + counters.offenders_dropped >= 50;
   }));
   EXPECT_EQ(server_->recorder->ups.size(), 1u);
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 TEST_F(ZmqVanTest, OddFramesFromARawSocketAreOffences) {
@@ -91,7 +91,7 @@ TEST_F(ZmqVanTest, OddFramesFromARawSocketAreOffences) {
         world_->RunUntil([&] { return server_->van->counters().offenders_dropped >= expected; }));
   }
   EXPECT_EQ(server_->recorder->ups.size(), 1u);
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
   for (void* socket : sockets) zmq_close(socket);
   zmq_ctx_term(context);
 }
@@ -120,7 +120,7 @@ TEST_F(ZmqVanTest, AnOffenderThatHasGoneIsNamedAllTheSame) {
   testing::internal::CaptureStderr();
   EXPECT_TRUE(world_->RunUntil([&] { return server_->van->counters().offenders_dropped == 1; }));
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("dropping 127.0.0.1 (gone): "));
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 TEST_F(ZmqVanTest, AFrameFarBeyondTheLimitIsCutOffBeforeItIsTaken) {
@@ -132,7 +132,7 @@ TEST_F(ZmqVanTest, AFrameFarBeyondTheLimitIsCutOffBeforeItIsTaken) {
   raw.SendData(conn, "m", {Buffer::CopyOf(std::string(64 << 20, 'x'))});
   EXPECT_TRUE(world_->RunUntil([&] { return server_->recorder->downs.size() == 1; }));
   EXPECT_EQ(server_->van->counters().messages_received, 0u);
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 TEST_F(ZmqVanTest, DescriptorsThatAreReusedAreNotConfused) {
@@ -147,7 +147,7 @@ TEST_F(ZmqVanTest, DescriptorsThatAreReusedAreNotConfused) {
     EXPECT_TRUE(node.recorder->downs.empty());
   }
   EXPECT_EQ(server_->van->counters().offenders_dropped, 0u);
-  ExpectFriendUnharmed();
+  ExpectClientUnharmed();
 }
 
 TEST(ZmqIpc, SocketFilesAreTakenOverOnlyWhenNobodyListens) {
@@ -210,14 +210,14 @@ TEST(ZmqShutdown, NeverHangsWhateverIsUnsent) {
 TEST_F(ZmqVanTest, WhoHasLongBeenSilentIsHeard) {
   Node silent(world_.get(), IdentityOf(Role::kWorker, 4));
   const PeerId to_server = silent.ConnectTo(server_.get(), address_);
-  for (int i = 0; i < 200; ++i) ExpectFriendUnharmed();
+  for (int i = 0; i < 200; ++i) ExpectClientUnharmed();
   ASSERT_TRUE(silent.van->Send(to_server, TextMessage("hello?")).ok());
   EXPECT_TRUE(world_->RunUntil([&] { return silent.recorder->messages.size() == 1; }));
-  for (int i = 0; i < 200; ++i) ExpectFriendUnharmed();
+  for (int i = 0; i < 200; ++i) ExpectClientUnharmed();
   // Only the monitor's descriptor tells of this one's end.
   const int raw = DialRaw(address_);
   const std::uint64_t failed = server_->van->counters().handshakes_failed;
-  for (int i = 0; i < 200; ++i) ExpectFriendUnharmed();
+  for (int i = 0; i < 200; ++i) ExpectClientUnharmed();
   close(raw);
   EXPECT_TRUE(
       world_->RunUntil([&] { return server_->van->counters().handshakes_failed > failed; }));

@@ -13,7 +13,7 @@
 namespace leeway {
 namespace {
 
-// Below this copying costs no more than lending.
+// Below this copying costs no more than exporting.
 constexpr std::uint64_t kSharedBytesMin = 16 << 10;
 
 }  // namespace

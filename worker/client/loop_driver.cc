@@ -14,16 +14,16 @@ constexpr absl::Duration kIdle = absl::Milliseconds(1);
 constexpr int kCallsATurn = 32;
 
 // Whose callbacks this thread is running.
-thread_local const Progress* in_callback = nullptr;
+thread_local const LoopDriver* in_callback = nullptr;
 
 }  // namespace
 
-Progress::Progress(std::uint64_t seed, absl::Duration busy_poll)
+LoopDriver::LoopDriver(std::uint64_t seed, absl::Duration busy_poll)
     : loop_(seed, busy_poll), helper_([this] { Help(); }) {}
 
-Progress::~Progress() { Stop(); }
+LoopDriver::~LoopDriver() { Stop(); }
 
-void Progress::Stop() {
+void LoopDriver::Stop() {
   {
     Lock lock(mutex_);
     stop_ = true;
@@ -33,18 +33,18 @@ void Progress::Stop() {
   if (helper_.joinable()) helper_.join();
 }
 
-bool Progress::InCallback() const { return in_callback == this; }
+bool LoopDriver::InCallback() const { return in_callback == this; }
 
-void Progress::CallUnlocked(runtime::Task callback) { callbacks_.push_back(std::move(callback)); }
+void LoopDriver::CallUnlocked(runtime::Task callback) { callbacks_.push_back(std::move(callback)); }
 
-void Progress::Do(absl::FunctionRef<void()> f) {
+void LoopDriver::Do(absl::FunctionRef<void()> f) {
   Lock lock(mutex_);
   f();
   Turn(lock);
   last_driven_ = loop_.Now();
 }
 
-void Progress::DoOneOfMany(absl::FunctionRef<void()> f) {
+void LoopDriver::DoOneOfMany(absl::FunctionRef<void()> f) {
   Lock lock(mutex_);
   f();
   // Who sleeps on the loop's descriptors may miss what this call has used up the notice of.
@@ -53,13 +53,13 @@ void Progress::DoOneOfMany(absl::FunctionRef<void()> f) {
   last_driven_ = loop_.Now();
 }
 
-void Progress::Look(absl::FunctionRef<void()> f) {
+void LoopDriver::Look(absl::FunctionRef<void()> f) {
   Lock lock(mutex_);
   f();
 }
 
 // Turns the loop until nothing is ready, runs what callbacks that made, tells who must know.
-void Progress::Turn(Lock& lock) {
+void LoopDriver::Turn(Lock& lock) {
   not_turned_ = 0;
   while (loop_.RunReady()) {
   }
@@ -83,7 +83,7 @@ void Progress::Turn(Lock& lock) {
 
 // Threads in the poll do not see what others did under the lock: neither that they are done, nor
 // that there is now an earlier timer to wake up for.
-void Progress::TellOthers() {
+void LoopDriver::TellOthers() {
   const bool news = std::exchange(news_, false);
   if (news && waiting_ > 0) turn_.notify_all();
   if (sleepers_ > 0 && (news || loop_.PrepareWait(sleep_until_).until < sleep_until_)) {
@@ -91,7 +91,7 @@ void Progress::TellOthers() {
   }
 }
 
-void Progress::Sleep(Lock& lock) {
+void LoopDriver::Sleep(Lock& lock) {
   const runtime::RealLoop::WaitSet set = loop_.PrepareWait(absl::InfiniteFuture());
   sleep_until_ = set.until;
   ++sleepers_;
@@ -103,7 +103,7 @@ void Progress::Sleep(Lock& lock) {
   if (sleepers_ > 0) loop_.Wake();
 }
 
-bool Progress::WaitUntil(absl::FunctionRef<bool()> done) {
+bool LoopDriver::WaitUntil(absl::FunctionRef<bool()> done) {
   if (InCallback()) return false;
   Lock lock(mutex_);
   Turn(lock);
@@ -131,7 +131,7 @@ bool Progress::WaitUntil(absl::FunctionRef<bool()> done) {
   return true;
 }
 
-void Progress::Help() {
+void LoopDriver::Help() {
   Lock lock(mutex_);
   while (!stop_) {
     const absl::Duration idle = loop_.Now() - last_driven_;

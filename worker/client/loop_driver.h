@@ -20,13 +20,13 @@
 
 namespace leeway::worker {
 
-class Progress {
+class LoopDriver {
  public:
   // `busy_poll`: how long a thread polls before it blocks.
-  explicit Progress(std::uint64_t seed, absl::Duration busy_poll = absl::Microseconds(100));
-  ~Progress();  // Stop
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
+  explicit LoopDriver(std::uint64_t seed, absl::Duration busy_poll = absl::Microseconds(100));
+  ~LoopDriver();  // Stop
+  LoopDriver(const LoopDriver&) = delete;
+  LoopDriver& operator=(const LoopDriver&) = delete;
 
   runtime::RealLoop* loop() { return &loop_; }
 

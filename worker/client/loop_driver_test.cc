@@ -11,33 +11,33 @@
 namespace leeway::worker {
 namespace {
 
-class ProgressTest : public ::testing::Test {
+class LoopDriverTest : public ::testing::Test {
  protected:
   // Something that happens on the loop after `delay`.
   void Later(absl::Duration delay, std::function<void()> what) {
-    progress_.Do([&] {
-      progress_.loop()->After(delay, [this, what = std::move(what)] {
+    driver_.Do([&] {
+      driver_.loop()->After(delay, [this, what = std::move(what)] {
         what();
-        progress_.Notify();
+        driver_.Notify();
       });
     });
   }
 
-  Progress progress_{1};
+  LoopDriver driver_{1};
 };
 
-TEST_F(ProgressTest, AWaitingThreadDrives) {
+TEST_F(LoopDriverTest, AWaitingThreadDrives) {
   bool done = false;
   std::thread::id driver;
   Later(absl::Milliseconds(20), [&] {
     done = true;
     driver = std::this_thread::get_id();
   });
-  EXPECT_TRUE(progress_.WaitUntil([&] { return done; }));
+  EXPECT_TRUE(driver_.WaitUntil([&] { return done; }));
   EXPECT_EQ(driver, std::this_thread::get_id());
 }
 
-TEST_F(ProgressTest, TheHelperDrivesWhenNobodyElseDoes) {
+TEST_F(LoopDriverTest, TheHelperDrivesWhenNobodyElseDoes) {
   std::atomic<bool> done = false;
   std::atomic<bool> by_other = false;
   const std::thread::id self = std::this_thread::get_id();
@@ -50,10 +50,10 @@ TEST_F(ProgressTest, TheHelperDrivesWhenNobodyElseDoes) {
   EXPECT_TRUE(by_other);
 }
 
-TEST_F(ProgressTest, WhatIsLeftOfManyCallsIsDoneThoughNobodyWaits) {
+TEST_F(LoopDriverTest, WhatIsLeftOfManyCallsIsDoneThoughNobodyWaits) {
   std::atomic<bool> done = false;
-  progress_.DoOneOfMany([&] {
-    progress_.loop()->BeforeSleep([&] {
+  driver_.DoOneOfMany([&] {
+    driver_.loop()->BeforeSleep([&] {
       done = true;
       done.notify_all();
     });
@@ -61,16 +61,16 @@ TEST_F(ProgressTest, WhatIsLeftOfManyCallsIsDoneThoughNobodyWaits) {
   done.wait(false);
 }
 
-TEST_F(ProgressTest, AnEarlierTimerReachesAThreadThatSleepsUntilALaterOne) {
+TEST_F(LoopDriverTest, AnEarlierTimerReachesAThreadThatSleepsUntilALaterOne) {
   std::atomic<int> fired = 0;
   Later(absl::Hours(1), [&] {});
-  std::thread waiter([&] { progress_.WaitUntil([&] { return fired == 1; }); });
+  std::thread waiter([&] { driver_.WaitUntil([&] { return fired == 1; }); });
   Later(absl::Milliseconds(10), [&] { fired = 1; });
   waiter.join();
   EXPECT_EQ(fired, 1);
 }
 
-TEST_F(ProgressTest, ManyThreadsWaitAndSubmit) {
+TEST_F(LoopDriverTest, ManyThreadsWaitAndSubmit) {
   constexpr int kThreads = 6;
   constexpr int kRounds = 300;
   std::vector<std::thread> threads;
@@ -80,7 +80,7 @@ TEST_F(ProgressTest, ManyThreadsWaitAndSubmit) {
       for (int i = 0; i < kRounds; ++i) {
         bool done = false;  // under the lock
         Later(absl::Microseconds((t * 37 + i * 11) % 300), [&] { done = true; });
-        EXPECT_TRUE(progress_.WaitUntil([&] { return done; }));
+        EXPECT_TRUE(driver_.WaitUntil([&] { return done; }));
       }
       ++finished;
     });
@@ -89,41 +89,41 @@ TEST_F(ProgressTest, ManyThreadsWaitAndSubmit) {
   EXPECT_EQ(finished, kThreads);
 }
 
-TEST_F(ProgressTest, OneThreadsNewsReachesAnotherThatSleeps) {
+TEST_F(LoopDriverTest, OneThreadsNewsReachesAnotherThatSleeps) {
   bool done = false;
-  std::thread waiter([&] { EXPECT_TRUE(progress_.WaitUntil([&] { return done; })); });
-  progress_.Do([&] {
+  std::thread waiter([&] { EXPECT_TRUE(driver_.WaitUntil([&] { return done; })); });
+  driver_.Do([&] {
     done = true;
-    progress_.Notify();
+    driver_.Notify();
   });
   waiter.join();
 }
 
-TEST_F(ProgressTest, CallbacksRunUnlockedAndMaySubmit) {
+TEST_F(LoopDriverTest, CallbacksRunUnlockedAndMaySubmit) {
   int called = 0;
   bool chained = false;
-  progress_.Do([&] {
-    progress_.CallUnlocked([&] {
+  driver_.Do([&] {
+    driver_.CallUnlocked([&] {
       ++called;
-      progress_.Do([&] {
-        progress_.CallUnlocked([&] {
+      driver_.Do([&] {
+        driver_.CallUnlocked([&] {
           ++called;
           chained = true;
         });
       });
       EXPECT_EQ(called, 1) << "callbacks must not nest";
-      EXPECT_FALSE(progress_.WaitUntil([] { return false; })) << "it would wait for itself";
+      EXPECT_FALSE(driver_.WaitUntil([] { return false; })) << "it would wait for itself";
     });
   });
-  EXPECT_TRUE(progress_.WaitUntil([&] { return chained; }));
+  EXPECT_TRUE(driver_.WaitUntil([&] { return chained; }));
   EXPECT_EQ(called, 2);
 }
 
-TEST_F(ProgressTest, StopsWhileTheHelperSleeps) {
-  progress_.Stop();
+TEST_F(LoopDriverTest, StopsWhileTheHelperSleeps) {
+  driver_.Stop();
   bool done = false;
   Later(absl::Milliseconds(1), [&] { done = true; });
-  EXPECT_TRUE(progress_.WaitUntil([&] { return done; }));
+  EXPECT_TRUE(driver_.WaitUntil([&] { return done; }));
 }
 
 }  // namespace

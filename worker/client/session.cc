@@ -55,12 +55,12 @@ absl::StatusOr<Sliced> SliceIfThereIsMemory(const Access& access,
 Session::Session(const Config& config, World world)
     : config_(config),
       world_(std::move(world)),
-      progress_(world_.host->Random(), absl::Microseconds(config.busy_poll_us)) {
-  progress_.Look([this] {
+      driver_(world_.host->Random(), absl::Microseconds(config.busy_poll_us)) {
+  driver_.Look([this] {
     core_ = std::make_unique<Core>(
         Core::Setup{.config = config_,
                     .host = world_.host,
-                    .loop = progress_.loop(),
+                    .loop = driver_.loop(),
                     .factory = world_.factory,
                     .on_rank = [this](std::uint32_t rank) { log_name_.SetRank(rank); }});
     poster_ = core_->poster();
@@ -74,7 +74,7 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Connect(const Config& config, 
   absl::Status status =
       session->AskStatus([&](Core& core, Core::Done ready) { core.Start(std::move(ready)); });
   LEEWAY_RETURN_IF_ERROR(status);
-  session->progress_.Look([&] {
+  session->driver_.Look([&] {
     session->rank_ = session->core_->rank();
     session->num_workers_ = session->core_->num_workers();
     session->num_servers_ = session->core_->num_servers();
@@ -87,17 +87,17 @@ absl::StatusOr<T> Session::Ask(
     absl::FunctionRef<void(Core&, absl::AnyInvocable<void(absl::StatusOr<T>)>)> start) {
   // Shared with the answer, which may come after a waiter that was not allowed to wait has gone.
   auto answer = std::make_shared<std::optional<absl::StatusOr<T>>>();
-  progress_.Do([&] {
+  driver_.Do([&] {
     if (core_ == nullptr) {
       answer->emplace(Left());
       return;
     }
     start(*core_, [this, answer](absl::StatusOr<T> result) {
       answer->emplace(std::move(result));
-      progress_.Notify();
+      driver_.Notify();
     });
   });
-  if (!progress_.WaitUntil([&] { return answer->has_value(); })) return InCallback();
+  if (!driver_.WaitUntil([&] { return answer->has_value(); })) return InCallback();
   return std::move(**answer);
 }
 
@@ -130,20 +130,20 @@ Ticket Session::Submit(Access access, Options options) {
                           .priority = options.priority};
   Operation::Completion completion = [this](const std::shared_ptr<Operation>& operation) {
     operation->MarkDone(operation->result);
-    progress_.Notify();
+    driver_.Notify();
   };
   if (options.done != nullptr) {
     completion = [this, done = std::move(options.done)](
                      const std::shared_ptr<Operation>& operation) mutable {
       // Waiters return only after the callback has run.
-      progress_.CallUnlocked([operation, done = std::move(done)] {
+      driver_.CallUnlocked([operation, done = std::move(done)] {
         done(operation->result);
         operation->MarkDone(operation->result);
       });
     };
   }
   std::shared_ptr<Operation> operation;
-  progress_.DoOneOfMany([&] {
+  driver_.DoOneOfMany([&] {
     if (core_ != nullptr) {
       operation = core_->Submit(std::move(sliced), terms, std::move(completion));
     } else {
@@ -162,9 +162,9 @@ absl::Status Session::Wait(std::span<const Ticket> tickets) {
     });
   };
   if (!all_done()) {
-    const absl::Time start = progress_.loop()->Now();
+    const absl::Time start = driver_.loop()->Now();
     absl::Status never;
-    const bool waited = progress_.WaitUntil([&] {
+    const bool waited = driver_.WaitUntil([&] {
       const std::uint64_t clock = core_ == nullptr ? last_clock_ : core_->clock();
       for (const Ticket& ticket : tickets) {
         const Operation* operation = ticket.operation().get();
@@ -190,27 +190,27 @@ absl::Status Session::Wait(std::span<const Ticket> tickets) {
 // Looks for progress, so that a program that only ever asks gets there.
 bool Session::Done(const Ticket& ticket) {
   if (ticket.operation() == nullptr || ticket.operation()->done()) return true;
-  progress_.Do([] {});
+  driver_.Do([] {});
   return ticket.operation()->done();
 }
 
 absl::Status Session::Clock() {
-  const absl::Time start = progress_.loop()->Now();
+  const absl::Time start = driver_.loop()->Now();
   absl::Status status;
-  progress_.Do([&] { status = core_ == nullptr ? Left() : core_->Clock(); });
+  driver_.Do([&] { status = core_ == nullptr ? Left() : core_->Clock(); });
   CountWait(start);
   return status;
 }
 
 std::uint64_t Session::clock() const {
   std::uint64_t clock = 0;
-  progress_.Look([&] { clock = core_ == nullptr ? last_clock_ : core_->clock(); });
+  driver_.Look([&] { clock = core_ == nullptr ? last_clock_ : core_->clock(); });
   return clock;
 }
 
 absl::Status Session::Barrier(Group group, absl::string_view name,
                               std::optional<absl::Duration> timeout) {
-  const absl::Time start = progress_.loop()->Now();
+  const absl::Time start = driver_.loop()->Now();
   const absl::Status status = AskStatus([&](Core& core, Core::Done done) {
     core.Barrier(group, std::string(name), timeout.value_or(config_.request_timeout),
                  std::move(done));
@@ -231,9 +231,9 @@ absl::StatusOr<std::string> Session::Call(std::uint32_t server_rank, absl::strin
 
 absl::StatusOr<std::uint64_t> Session::SetCodec(absl::string_view table, absl::string_view codec,
                                                 std::optional<absl::Duration> timeout) {
-  const absl::Time start = progress_.loop()->Now();
+  const absl::Time start = driver_.loop()->Now();
   const absl::StatusOr<std::string> json =
-      Ask<std::string>([&](Core& core, Errands::TextDone done) {
+      Ask<std::string>([&](Core& core, SchedulerRequests::TextDone done) {
         core.SetCodec(std::string(table), std::string(codec),
                       timeout.value_or(config_.request_timeout), std::move(done));
       });
@@ -245,9 +245,9 @@ absl::StatusOr<std::uint64_t> Session::SetCodec(absl::string_view table, absl::s
 absl::StatusOr<std::uint64_t> Session::ChangeTable(absl::string_view table,
                                                    const TableChange& change,
                                                    std::optional<absl::Duration> timeout) {
-  const absl::Time start = progress_.loop()->Now();
+  const absl::Time start = driver_.loop()->Now();
   const absl::StatusOr<std::string> json =
-      Ask<std::string>([&](Core& core, Errands::TextDone done) {
+      Ask<std::string>([&](Core& core, SchedulerRequests::TextDone done) {
         core.ChangeTable(std::string(table), TextsOf(change),
                          timeout.value_or(config_.request_timeout), std::move(done));
       });
@@ -258,13 +258,14 @@ absl::StatusOr<std::uint64_t> Session::ChangeTable(absl::string_view table,
 
 absl::StatusOr<std::string> Session::Checkpoint(absl::string_view directory,
                                                 std::optional<absl::Duration> timeout) {
-  const absl::Time start = progress_.loop()->Now();
+  const absl::Time start = driver_.loop()->Now();
   const absl::StatusOr<SavedResiduals> residuals = Residuals();
   LEEWAY_RETURN_IF_ERROR(residuals.status());
-  absl::StatusOr<std::string> path = Ask<std::string>([&](Core& core, Errands::TextDone done) {
-    core.Checkpoint(std::string(directory), timeout.value_or(config_.request_timeout),
-                    std::move(done));
-  });
+  absl::StatusOr<std::string> path =
+      Ask<std::string>([&](Core& core, SchedulerRequests::TextDone done) {
+        core.Checkpoint(std::string(directory), timeout.value_or(config_.request_timeout),
+                        std::move(done));
+      });
   CountWait(start);
   if (!path.ok() || residuals->empty()) return path;
   LEEWAY_RETURN_IF_ERROR(WriteResiduals(runtime::RealFileSystem(), *path, rank_, *residuals));
@@ -273,7 +274,7 @@ absl::StatusOr<std::string> Session::Checkpoint(absl::string_view directory,
 
 absl::StatusOr<SavedResiduals> Session::Residuals() {
   absl::StatusOr<SavedResiduals> residuals = Left();
-  progress_.Do([&] {
+  driver_.Do([&] {
     if (core_ != nullptr) residuals = core_->Residuals();
   });
   return residuals;
@@ -282,7 +283,7 @@ absl::StatusOr<SavedResiduals> Session::Residuals() {
 // A reader, which pushes nothing, has none.
 absl::Status Session::MayKeepResiduals() {
   absl::Status status = Left();
-  progress_.Do([&] {
+  driver_.Do([&] {
     if (core_ != nullptr) status = core_->MayDo("saving and loading residuals");
   });
   return status;
@@ -301,7 +302,7 @@ absl::Status Session::LoadResiduals(const std::string& directory,
       const SavedResiduals residuals,
       ReadResiduals(runtime::RealFileSystem(), directory, rank.value_or(rank_)));
   absl::Status status = Left();
-  progress_.Do([&] {
+  driver_.Do([&] {
     if (core_ != nullptr) status = core_->TakeResiduals(residuals);
   });
   return status;
@@ -309,25 +310,25 @@ absl::Status Session::LoadResiduals(const std::string& directory,
 
 absl::Status Session::Leave(absl::Duration timeout) {
   bool left_before = false;
-  progress_.Look([&] { left_before = std::exchange(left_, true); });
+  driver_.Look([&] { left_before = std::exchange(left_, true); });
   if (left_before) return absl::OkStatus();
   return AskStatus([&](Core& core, Core::Done done) { core.Leave(timeout, std::move(done)); });
 }
 
 void Session::Close() {
   bool open = false;
-  progress_.Look([&] { open = core_ != nullptr; });
+  driver_.Look([&] { open = core_ != nullptr; });
   if (!open) return;
   const absl::Status left = Leave(std::min(kCloseTimeout, config_.request_timeout));
   if (!left.ok()) runtime::LogWarning("left the cluster, but not in order: ", left.message());
-  progress_.Do([&] {
+  driver_.Do([&] {
     core_->Stop();
     last_stats_ = core_->stats();
     last_clock_ = core_->clock();
     core_.reset();
-    progress_.Notify();
+    driver_.Notify();
   });
-  progress_.Stop();
+  driver_.Stop();
   // With its network the last user memory is let go of.
   world_.owned_factory.reset();
   world_.owned_host.reset();
@@ -335,13 +336,13 @@ void Session::Close() {
 }
 
 void Session::CountWait(absl::Time since) {
-  const absl::Duration waited = progress_.loop()->Now() - since;
-  progress_.Look([&] { waited_ += waited; });
+  const absl::Duration waited = driver_.loop()->Now() - since;
+  driver_.Look([&] { waited_ += waited; });
 }
 
 WorkerStats Session::stats() const {
   WorkerStats stats;
-  progress_.Look([&] {
+  driver_.Look([&] {
     stats = core_ == nullptr ? last_stats_ : core_->stats();
     stats.waited = waited_;
   });

@@ -96,10 +96,10 @@ class Session {
   World world_;
   LogName log_name_;
   std::uint32_t rank_ = 0, num_workers_ = 0, num_servers_ = 0;
-  mutable Progress progress_;
+  mutable LoopDriver driver_;
   std::shared_ptr<Poster> poster_;
-  std::unique_ptr<Core> core_;    // under the lock of progress_; null once closed
-  absl::Duration waited_;         // under the lock of progress_
+  std::unique_ptr<Core> core_;    // under the lock of driver_; null once closed
+  absl::Duration waited_;         // under the lock of driver_
   WorkerStats last_stats_;        // under the lock: the core's, once it is gone
   std::uint64_t last_clock_ = 0;  // likewise
   bool left_ = false;             // likewise

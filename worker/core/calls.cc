@@ -109,8 +109,8 @@ void Calls::Look() {
         return absl::DeadlineExceededError(
             absl::StrCat(pending.link->Describe(), pending.link->Silence(now),
                          pending.sent ? " has not answered for " : " could not be reached for ",
-                         Spoken(now - pending.started), pending.link->trouble.ok() ? "" : ": ",
-                         pending.link->trouble.message()));
+                         runtime::FormatDuration(now - pending.started),
+                         pending.link->trouble.ok() ? "" : ": ", pending.link->trouble.message()));
       });
   for (const auto& [number, pending] : pending_) look_.SetBy(pending.deadline);
 }

@@ -57,7 +57,7 @@ class Calls {
   Servers* const servers_;
   std::uint64_t next_ = 1;
   Map pending_;
-  Alarm look_;
+  runtime::Timer look_;
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for posted tasks
 };
 

@@ -75,7 +75,7 @@ class CodecMeter {
   void Report(const TableCoding& coding, double link_bytes_per_s, Table* table);
 
   const World world_;
-  Alarm tick_;
+  runtime::Timer tick_;
   runtime::Buffer probe_;
   std::map<std::uint32_t, Server> servers_;
   std::map<std::uint32_t, Table> tables_;  // by id

@@ -62,7 +62,7 @@ void Core::Start(Done ready) {
   setup.loop = loop_;
   setup.factory = factory_;
   membership_ = std::make_unique<node::Membership>(std::move(setup), this);
-  errands_ = std::make_unique<Errands>(config_, loop_, membership_.get());
+  scheduler_requests_ = std::make_unique<SchedulerRequests>(config_, loop_, membership_.get());
   connect_.SetBy(loop_->Now() + config_.connect_timeout);
   membership_->Start();
 }
@@ -78,12 +78,12 @@ void Core::ConnectDeadline() {
       map_ == nullptr
           ? absl::StrCat(membership_->DescribeScheduler(), "; it has not said who is missing",
                          welcome_.clock == 0 ? "" : ", and may be loading its checkpoint")
-      : entrance_ != nullptr
-          ? entrance_->DescribeWait()
+      : late_join_ != nullptr
+          ? late_join_->DescribeWait()
           : node::DescribeMissing(*map_, welcome_.num_servers, welcome_.num_workers);
   End(absl::DeadlineExceededError(absl::StrCat("the cluster was not complete within ",
-                                               Spoken(config_.connect_timeout), ": ", missing,
-                                               " (LEEWAY_CONNECT_TIMEOUT_MS)")));
+                                               runtime::FormatDuration(config_.connect_timeout),
+                                               ": ", missing, " (LEEWAY_CONNECT_TIMEOUT_MS)")));
 }
 
 absl::Status Core::Usable() const {
@@ -194,7 +194,7 @@ void Core::FollowSettings() {
 // where the others are.
 void Core::Enter() {
   if (config_.read_only) return BeReady();  // nobody waits for it
-  if (entrance_ != nullptr) return entrance_->Follow(*map_);
+  if (late_join_ != nullptr) return late_join_->Follow(*map_);
   const auto self =
       std::find_if(map_->workers.begin(), map_->workers.end(),
                    [this](const proto::WorkerEntry& w) { return w.node == welcome_.node; });
@@ -203,7 +203,7 @@ void Core::Enter() {
     if (welcome_.clock != 0) ticker_->Begin(welcome_.clock);
     return BeReady();
   }
-  entrance_ = std::make_unique<Entrance>(
+  late_join_ = std::make_unique<LateJoin>(
       config_, loop_, servers_.get(),
       Requests::Self{.incarnation = incarnation_, .rank = welcome_.rank},
       [this](std::uint64_t clock) {
@@ -211,7 +211,7 @@ void Core::Enter() {
         ticker_->Begin(clock);
         BeReady();
       });
-  entrance_->Follow(*map_);
+  late_join_->Follow(*map_);
 }
 
 void Core::BeReady() {
@@ -248,14 +248,14 @@ void Core::OnNodeDown(const proto::NodeDown& down) {
 
 void Core::OnSchedulerMessage(proto::AnyMessage message) {
   if (auto* table = std::get_if<proto::TableReply>(&message)) {
-    errands_->OnTableReply(std::move(*table));
+    scheduler_requests_->OnTableReply(std::move(*table));
   } else if (auto* release = std::get_if<proto::BarrierRelease>(&message)) {
-    errands_->OnBarrierRelease(*release);
+    scheduler_requests_->OnBarrierRelease(*release);
   }
 }
 
 void Core::OnSchedulerText(proto::AnyMessage message, absl::string_view text) {
-  errands_->OnText(message, text);
+  scheduler_requests_->OnText(message, text);
 }
 
 void Core::OnOver(const absl::Status& why) {
@@ -265,7 +265,7 @@ void Core::OnOver(const absl::Status& why) {
 // ---- servers ----
 
 void Core::OnLinkUp(Link* link) {
-  if (entrance_ != nullptr) entrance_->OnLinkUp(link);
+  if (late_join_ != nullptr) late_join_->OnLinkUp(link);
   requests_->OnLinkUp(link);
   ticker_->OnLinkUp(link);
   calls_->OnLinkUp(link);
@@ -285,7 +285,7 @@ void Core::OnServerMessage(Link* link, proto::AnyMessage message,
   } else if (auto* ack = std::get_if<proto::ClockAck>(&message)) {
     ticker_->OnAck(link, *ack);
   } else if (auto* entered = std::get_if<proto::EnterClockReply>(&message)) {
-    if (entrance_ != nullptr) entrance_->OnReply(link, *entered);
+    if (late_join_ != nullptr) late_join_->OnReply(link, *entered);
   } else if (auto* call = std::get_if<proto::CallReply>(&message)) {
     calls_->OnReply(*call, payload);
   } else if (auto* moved = std::get_if<proto::SchedulerMoved>(&message)) {
@@ -297,7 +297,7 @@ void Core::OnServerMessage(Link* link, proto::AnyMessage message,
 
 // ---- tables, barriers, calls ----
 
-Errands::TableDone Core::TableAnswer(TableDone done) {
+SchedulerRequests::TableDone Core::TableAnswer(TableDone done) {
   return [this, done = std::move(done)](absl::StatusOr<proto::TableReply> reply) mutable {
     if (!reply.ok()) return done(reply.status());
     auto info = std::make_shared<TableInfo>();
@@ -356,12 +356,12 @@ void Core::CreateTable(const TableSpec& spec, absl::Duration timeout, TableDone 
   if (config_.read_only) return OpenEqualTable(spec, timeout, std::move(done));
   status = compress::TableCodecsOf(spec).status();
   if (!status.ok()) return done(status);
-  errands_->CreateTable(spec, timeout, TableAnswer(std::move(done)));
+  scheduler_requests_->CreateTable(spec, timeout, TableAnswer(std::move(done)));
 }
 
 // What a reader gets for a table that it describes as its workers do.
 void Core::OpenEqualTable(const TableSpec& spec, absl::Duration timeout, TableDone done) {
-  errands_->OpenTable(
+  scheduler_requests_->OpenTable(
       spec.name, timeout,
       TableAnswer([this, spec, done = std::move(done)](
                       absl::StatusOr<std::shared_ptr<const TableInfo>> info) mutable {
@@ -382,7 +382,7 @@ void Core::OpenTable(const std::string& name, absl::Duration timeout, TableDone 
   absl::Status status = Usable();
   if (status.ok()) status = CheckName("a table's name", name);
   if (!status.ok()) return done(status);
-  errands_->OpenTable(name, timeout, TableAnswer(std::move(done)));
+  scheduler_requests_->OpenTable(name, timeout, TableAnswer(std::move(done)));
 }
 
 void Core::Barrier(Group group, const std::string& name, absl::Duration timeout, Done done) {
@@ -394,7 +394,7 @@ void Core::Barrier(Group group, const std::string& name, absl::Duration timeout,
   }
   if (status.ok()) status = CheckTimeout(timeout);
   if (!status.ok()) return done(status);
-  errands_->Barrier(group, name, timeout, std::move(done));
+  scheduler_requests_->Barrier(group, name, timeout, std::move(done));
 }
 
 void Core::Call(std::uint32_t server_rank, const std::string& handler, runtime::Buffer request,
@@ -407,18 +407,18 @@ void Core::Call(std::uint32_t server_rank, const std::string& handler, runtime::
 }
 
 void Core::SetCodec(const std::string& table, const std::string& codec, absl::Duration timeout,
-                    Errands::TextDone done) {
+                    SchedulerRequests::TextDone done) {
   absl::Status status = MayDo("changing a table's codec");
   if (status.ok()) status = CheckName("a table's name", table);
   if (status.ok()) status = CheckName("a codec", codec);
   if (status.ok()) status = CheckTimeout(timeout);
   if (!status.ok()) return done(status);
-  errands_->Admin(absl::StrCat("giving table '", table, "' codec ", codec), "codec", {table, codec},
-                  timeout, std::move(done));
+  scheduler_requests_->Admin(absl::StrCat("giving table '", table, "' codec ", codec), "codec",
+                             {table, codec}, timeout, std::move(done));
 }
 
 void Core::ChangeTable(const std::string& table, const std::vector<std::string>& changes,
-                       absl::Duration timeout, Errands::TextDone done) {
+                       absl::Duration timeout, SchedulerRequests::TextDone done) {
   absl::Status status = MayDo("changing a table");
   if (status.ok()) status = CheckName("a table's name", table);
   for (const std::string& change : changes) {
@@ -434,23 +434,23 @@ void Core::ChangeTable(const std::string& table, const std::vector<std::string>&
   if (!status.ok()) return done(status);
   std::vector<std::string> arguments = {table};
   arguments.insert(arguments.end(), changes.begin(), changes.end());
-  errands_->Admin(absl::StrCat("changing table '", table, "'"), "table", std::move(arguments),
-                  timeout, std::move(done));
+  scheduler_requests_->Admin(absl::StrCat("changing table '", table, "'"), "table",
+                             std::move(arguments), timeout, std::move(done));
 }
 
 void Core::Checkpoint(const std::string& directory, absl::Duration timeout,
-                      Errands::TextDone done) {
+                      SchedulerRequests::TextDone done) {
   absl::Status status = MayDo("saving a checkpoint");
   if (status.ok()) {
     status = proto::CheckText("a checkpoint's folder", directory, 0, proto::kArgumentBytesMax);
   }
   if (status.ok()) status = CheckTimeout(timeout);
   if (!status.ok()) return done(status);
-  errands_->Admin(absl::StrCat("saving a checkpoint in '", directory, "'"), "checkpoint-save",
-                  {directory, absl::StrCat("at:", clock())}, timeout,
-                  [done = std::move(done)](absl::StatusOr<std::string> json) mutable {
-                    done(json.ok() ? CheckpointPath(*json) : std::move(json));
-                  });
+  scheduler_requests_->Admin(absl::StrCat("saving a checkpoint in '", directory, "'"),
+                             "checkpoint-save", {directory, absl::StrCat("at:", clock())}, timeout,
+                             [done = std::move(done)](absl::StatusOr<std::string> json) mutable {
+                               done(json.ok() ? CheckpointPath(*json) : std::move(json));
+                             });
 }
 
 SavedResiduals Core::Residuals() {

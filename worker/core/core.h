@@ -89,7 +89,7 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   // the operation is marked done instead.
   std::shared_ptr<Operation> Submit(absl::StatusOr<Sliced> sliced, const Terms& terms,
                                     Operation::Completion completion);
-  // What Slice needs to lend the user's memory out. Any thread.
+  // What Slice needs to export the user's memory out. Any thread.
   const std::shared_ptr<Poster>& poster() const { return poster_; }
 
   absl::Status Clock();
@@ -99,13 +99,14 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
             absl::Duration timeout, Calls::Done done);
   // `done` with what the scheduler says once it is decided (ClockOfSwitch).
   void SetCodec(const std::string& table, const std::string& codec, absl::Duration timeout,
-                Errands::TextDone done);
+                SchedulerRequests::TextDone done);
   // Likewise. `changes`: "updater.learning_rate=0.1", "consistency=asp", … (the scheduler's command
   // `table`).
   void ChangeTable(const std::string& table, const std::vector<std::string>& changes,
-                   absl::Duration timeout, Errands::TextDone done);
+                   absl::Duration timeout, SchedulerRequests::TextDone done);
   // `done` with the folder of the checkpoint, once it is complete.
-  void Checkpoint(const std::string& directory, absl::Duration timeout, Errands::TextDone done);
+  void Checkpoint(const std::string& directory, absl::Duration timeout,
+                  SchedulerRequests::TextDone done);
 
   // What pushes have lost and still carry, of all tables that are open; and such of another worker.
   SavedResiduals Residuals();
@@ -151,7 +152,7 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   void LookAtDeadlines();
   void Overdue(const std::shared_ptr<Operation>& operation);
   void BreakOff(const Operation& operation);
-  Errands::TableDone TableAnswer(TableDone done);
+  SchedulerRequests::TableDone TableAnswer(TableDone done);
   void OpenEqualTable(const TableSpec& spec, absl::Duration timeout, TableDone done);
   absl::Status SetCoding(TableInfo* info);
   std::vector<std::uint32_t> LivingServers() const;
@@ -192,17 +193,17 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   Done left_;
   absl::Time leave_by_;
 
-  Alarm deadlines_;
-  Alarm connect_;
-  Alarm leave_;
+  runtime::Timer deadlines_;
+  runtime::Timer connect_;
+  runtime::Timer leave_;
   std::unique_ptr<node::Membership> membership_;
   std::unique_ptr<Servers> servers_;  // from the welcome on
   std::unique_ptr<Requests> requests_;
   std::unique_ptr<Ticker> ticker_;
   std::unique_ptr<Calls> calls_;
   std::unique_ptr<CodecMeter> meter_;
-  std::unique_ptr<Errands> errands_;
-  std::unique_ptr<Entrance> entrance_;  // of a worker that came late
+  std::unique_ptr<SchedulerRequests> scheduler_requests_;
+  std::unique_ptr<LateJoin> late_join_;  // of a worker that came late
 };
 
 }  // namespace leeway::worker

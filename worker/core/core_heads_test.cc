@@ -109,8 +109,8 @@ TEST_F(HeadsTest, AcceptedPushesGoToTheNextHeadWithTheUsersValuesAndTheTick) {
   EXPECT_EQ(ValueOf(next().admitted[2]), 4);
   ASSERT_EQ(next().ticks.size(), 1u);
   EXPECT_EQ(next().ticks[0].clock, 1u);
-  ASSERT_EQ(next().ticks[0].marks.size(), 1u);
-  EXPECT_EQ(next().ticks[0].marks[0].sequence, 2u);  // what belongs to the clock, and no more
+  ASSERT_EQ(next().ticks[0].watermarks.size(), 1u);
+  EXPECT_EQ(next().ticks[0].watermarks[0].sequence, 2u);  // what belongs to the clock, and no more
   next().Close(1);
   EXPECT_EQ(next().blocks.at(0)[0], 3);
   Settle();
@@ -173,7 +173,7 @@ TEST_F(HeadsTest, WithoutReplicasNothingIsKept) {
   Settle();
   EXPECT_TRUE(next().arrived.empty());
   ASSERT_EQ(next().ticks.size(), 1u);
-  EXPECT_TRUE(next().ticks[0].marks.empty());
+  EXPECT_TRUE(next().ticks[0].watermarks.empty());
 }
 
 TEST_F(HeadsTest, ALostWordOnClosedClocksIsAskedForAgain) {

@@ -10,9 +10,9 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-class EntranceTest : public ::testing::Test {
+class LateJoinTest : public ::testing::Test {
  protected:
-  EntranceTest()
+  LateJoinTest()
       : cluster_({.servers = 3, .shards = 3, .late = true, .configure = [](Config* config) {
                     config->connect_timeout = absl::Minutes(5);
                   }}) {
@@ -44,7 +44,7 @@ class EntranceTest : public ::testing::Test {
   absl::Status result_;
 };
 
-TEST_F(EntranceTest, ALateWorkerStartsWhereTheFastestThreadSays) {
+TEST_F(LateJoinTest, ALateWorkerStartsWhereTheFastestThreadSays) {
   Start();
   ExpectStartsAt(42);
   const auto table = cluster_.MakeTable(TableSpec::Dense("w", {16}));
@@ -57,7 +57,7 @@ TEST_F(EntranceTest, ALateWorkerStartsWhereTheFastestThreadSays) {
   }
 }
 
-TEST_F(EntranceTest, AFounderEntersNowhere) {
+TEST_F(LateJoinTest, AFounderEntersNowhere) {
   cluster_.scheduler->map.workers[0].late = false;
   Start();
   cluster_.RunUntil([&] { return ready_; });
@@ -65,7 +65,7 @@ TEST_F(EntranceTest, AFounderEntersNowhere) {
   EXPECT_TRUE(cluster_.servers[0]->enters.empty());
 }
 
-TEST_F(EntranceTest, AMapFromBeforeItCameDoesNotCount) {
+TEST_F(LateJoinTest, AMapFromBeforeItCameDoesNotCount) {
   cluster_.scheduler->map.workers.clear();
   Start();
   Settle();
@@ -75,7 +75,7 @@ TEST_F(EntranceTest, AMapFromBeforeItCameDoesNotCount) {
   ExpectStartsAt(42);
 }
 
-TEST_F(EntranceTest, EntersThoughEverySecondMessageIsLost) {
+TEST_F(LateJoinTest, EntersThoughEverySecondMessageIsLost) {
   van::LinkFaults faults;
   faults.drop_probability = 0.5;
   for (const char* server : {"server0", "server1", "server2"}) {
@@ -88,7 +88,7 @@ TEST_F(EntranceTest, EntersThoughEverySecondMessageIsLost) {
   EXPECT_EQ(cluster_.core->clock(), 42u);
 }
 
-TEST_F(EntranceTest, AServerThatDiesMeanwhileIsNotWaitedForAndItsHeirIsAskedAgain) {
+TEST_F(LateJoinTest, AServerThatDiesMeanwhileIsNotWaitedForAndItsHeirIsAskedAgain) {
   cluster_.servers[1]->enter_at.reset();
   Start();
   Settle();
@@ -100,7 +100,7 @@ TEST_F(EntranceTest, AServerThatDiesMeanwhileIsNotWaitedForAndItsHeirIsAskedAgai
   EXPECT_EQ(cluster_.servers[0]->enters.back().epoch, 2u);
 }
 
-TEST_F(EntranceTest, AnAnswerOfAnotherEpochIsOfOtherShards) {
+TEST_F(LateJoinTest, AnAnswerOfAnotherEpochIsOfOtherShards) {
   for (auto& server : cluster_.servers) server->enter_at.reset();
   Start();
   Settle();
@@ -113,7 +113,7 @@ TEST_F(EntranceTest, AnAnswerOfAnotherEpochIsOfOtherShards) {
   ExpectStartsAt(9);
 }
 
-TEST_F(EntranceTest, WhoDoesNotLetItInIsNamedAtTheDeadline) {
+TEST_F(LateJoinTest, WhoDoesNotLetItInIsNamedAtTheDeadline) {
   cluster_.servers[1]->enter_at.reset();
   Start();
   cluster_.RunUntil([&] { return ready_; });

@@ -127,15 +127,15 @@ void Core::OnAnswer(Request& request, const Link& link, const proto::Reply& repl
 // The server has said whom the pull waited for, and in the last tenth of the operation's time; when
 // these were last heard the scheduler knows.
 void Core::SettleSayingWhoIsSilent(const std::shared_ptr<Operation>& operation) {
-  errands_->Status(std::min(kStatusTimeout, operation->deadline - loop_->Now()),
-                   [this, operation](const absl::StatusOr<std::string>& status) {
-                     if (operation->stage != Operation::Stage::kAsking) return;
-                     if (status.ok()) {
-                       operation->result = absl::DeadlineExceededError(
-                           WithLastHeard(operation->result.message(), *status));
-                     }
-                     Settle(operation);
-                   });
+  scheduler_requests_->Status(std::min(kStatusTimeout, operation->deadline - loop_->Now()),
+                              [this, operation](const absl::StatusOr<std::string>& status) {
+                                if (operation->stage != Operation::Stage::kAsking) return;
+                                if (status.ok()) {
+                                  operation->result = absl::DeadlineExceededError(
+                                      WithLastHeard(operation->result.message(), *status));
+                                }
+                                Settle(operation);
+                              });
 }
 
 // The oldest of what its requests were answered with.
@@ -212,11 +212,12 @@ void Core::LookAtDeadlines() {
 void Core::Overdue(const std::shared_ptr<Operation>& operation) {
   switch (operation->stage) {
     case Operation::Stage::kAsking:
-      return FailOperation(operation, absl::DeadlineExceededError(absl::StrCat(
-                                          operation->Describe(), " took longer than ",
-                                          Spoken(operation->deadline - operation->submitted), ": ",
-                                          requests_->DescribeWait(*operation),
-                                          " (Options::timeout, LEEWAY_REQUEST_TIMEOUT_MS)")));
+      return FailOperation(
+          operation, absl::DeadlineExceededError(absl::StrCat(
+                         operation->Describe(), " took longer than ",
+                         runtime::FormatDuration(operation->deadline - operation->submitted), ": ",
+                         requests_->DescribeWait(*operation),
+                         " (Options::timeout, LEEWAY_REQUEST_TIMEOUT_MS)")));
     case Operation::Stage::kReleasing:
       operation->stage = Operation::Stage::kBreakingOff;
       SetDue(operation, loop_->Now(), kLingerGrace);
@@ -269,7 +270,7 @@ void Core::Leave(absl::Duration timeout, Done done) {
   left_ = std::move(done);
   leave_by_ = loop_->Now() + timeout;
   const absl::Status left = absl::FailedPreconditionError("this worker has left its cluster");
-  errands_->Fail(left);
+  scheduler_requests_->Fail(left);
   calls_->Fail(left);
   LeaveWhenQuiet();
 }
@@ -315,7 +316,7 @@ void Core::End(const absl::Status& why) {
   over_ = why;
   connect_.Clear();
   leave_.Clear();
-  if (errands_ != nullptr) errands_->Fail(why);
+  if (scheduler_requests_ != nullptr) scheduler_requests_->Fail(why);
   if (calls_ != nullptr) calls_->Fail(why);
   if (ticker_ != nullptr) ticker_->Stop();
   if (meter_ != nullptr) meter_->Stop();

@@ -125,8 +125,8 @@ TEST_F(PriorityTest, WhatWaitsWhenTheClockEndsBelongsToIt) {
   const auto next = cluster_.Push(small_, {}, few_, Urgent(2));
   cluster_.RunUntil([&] { return !cluster_.servers[0]->ticks.empty(); });
   const proto::ClockTick tick = cluster_.servers[0]->ticks.front();
-  ASSERT_EQ(tick.marks.size(), 1u);
-  EXPECT_EQ(tick.marks[0].sequence, kBlocks + 1);
+  ASSERT_EQ(tick.watermarks.size(), 1u);
+  EXPECT_EQ(tick.watermarks[0].sequence, kBlocks + 1);
   EXPECT_TRUE(cluster_.Await(next).ok());
   EXPECT_TRUE(push->done() && front->done());  // it has a larger number than all of the clock
   for (const auto& seen : cluster_.servers[0]->admitted) {

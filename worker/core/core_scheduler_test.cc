@@ -28,7 +28,7 @@ class SchedulerTest : public ::testing::Test {
   std::shared_ptr<const TableInfo> table_;
 };
 
-TEST_F(SchedulerTest, TrainingGoesOnWhileItIsAwayAndErrandsWaitForIt) {
+TEST_F(SchedulerTest, TrainingGoesOnWhileItIsAwayAndRequestsToItWait) {
   cluster_.CrashScheduler();
   cluster_.world.RunFor(absl::Seconds(10));
   ExpectTrains();
@@ -42,7 +42,7 @@ TEST_F(SchedulerTest, TrainingGoesOnWhileItIsAwayAndErrandsWaitForIt) {
   ExpectTrains();
 }
 
-TEST_F(SchedulerTest, AnErrandThatWaitedInVainSaysSinceWhenTheSchedulerIsSilent) {
+TEST_F(SchedulerTest, ARequestThatWaitedInVainSaysSinceWhenTheSchedulerIsSilent) {
   cluster_.CrashScheduler();
   cluster_.world.RunFor(absl::Seconds(10));
   absl::Status opened;

@@ -301,12 +301,12 @@ TEST(CoreTest, TicksCarryTheLastPushesThatAreNotSettledAndAreResent) {
   ASSERT_EQ(cluster.servers[1]->ticks.size(), 3u);
   const proto::ClockTick& tick = cluster.servers[1]->ticks[0];
   EXPECT_EQ(tick.clock, 1u);
-  ASSERT_EQ(tick.marks.size(), 2u);
-  EXPECT_EQ(tick.marks[0].shard, 1u);
-  EXPECT_EQ(tick.marks[0].sequence, 2u);
-  EXPECT_TRUE(tick.marks[0].held);
-  EXPECT_EQ(tick.marks[1].shard, 3u);
-  EXPECT_TRUE(cluster.servers[1]->ticks[2].marks.empty());  // all of it was answered meanwhile
+  ASSERT_EQ(tick.watermarks.size(), 2u);
+  EXPECT_EQ(tick.watermarks[0].shard, 1u);
+  EXPECT_EQ(tick.watermarks[0].sequence, 2u);
+  EXPECT_TRUE(tick.watermarks[0].held);
+  EXPECT_EQ(tick.watermarks[1].shard, 3u);
+  EXPECT_TRUE(cluster.servers[1]->ticks[2].watermarks.empty());  // all of it was answered meanwhile
 }
 
 }  // namespace

@@ -14,16 +14,16 @@ constexpr absl::Duration kFirstDelay = absl::Milliseconds(20);
 
 }  // namespace
 
-Entrance::Entrance(const Config& config, runtime::Loop* loop, Servers* servers, Requests::Self self,
+LateJoin::LateJoin(const Config& config, runtime::Loop* loop, Servers* servers, Requests::Self self,
                    Done done)
-    : resend_interval_(ResendInterval(config)),
+    : resend_interval_(runtime::ResendInterval(config)),
       loop_(loop),
       servers_(servers),
       self_(self),
       done_(std::move(done)),
       resend_(loop, [this] { AskAll(); }) {}
 
-void Entrance::Follow(const proto::ClusterMap& map) {
+void LateJoin::Follow(const proto::ClusterMap& map) {
   if (done_ == nullptr || map.epoch == epoch_) return;
   epoch_ = map.epoch;
   answered_.clear();
@@ -32,11 +32,11 @@ void Entrance::Follow(const proto::ClusterMap& map) {
   FinishIfAllAnswered();
 }
 
-bool Entrance::Waits(const Link& link) const {
+bool LateJoin::Waits(const Link& link) const {
   return link.alive && !link.shards.empty() && !answered_.contains({link.server_rank, link.thread});
 }
 
-void Entrance::Ask(Link* link) {
+void LateJoin::Ask(Link* link) {
   if (done_ == nullptr || !link->up || !Waits(*link)) return;
   const proto::EnterClock enter{
       .worker = self_.rank, .incarnation = self_.incarnation, .epoch = epoch_};
@@ -44,17 +44,17 @@ void Entrance::Ask(Link* link) {
   servers_->Send(link, enter, {}).IgnoreError();
 }
 
-void Entrance::AskAll() {
+void LateJoin::AskAll() {
   if (done_ == nullptr) return;
-  if (delay_ > kFirstDelay && runtime::Planted<"entrance-asked-once">()) return;
+  if (delay_ > kFirstDelay && runtime::Planted<"late join-asked-once">()) return;
   for (const auto& [place, link] : servers_->links()) Ask(link.get());
-  resend_.SetBy(loop_->Now() + Jittered(delay_, loop_));
+  resend_.SetBy(loop_->Now() + runtime::Jittered(delay_, loop_));
   delay_ = std::min(2 * delay_, resend_interval_);
 }
 
-void Entrance::OnLinkUp(Link* link) { Ask(link); }
+void LateJoin::OnLinkUp(Link* link) { Ask(link); }
 
-void Entrance::OnReply(Link* link, const proto::EnterClockReply& reply) {
+void LateJoin::OnReply(Link* link, const proto::EnterClockReply& reply) {
   if (done_ == nullptr ||
       (reply.epoch != epoch_ && !runtime::Planted<"entered-in-another-epoch">()))
     return;
@@ -64,7 +64,7 @@ void Entrance::OnReply(Link* link, const proto::EnterClockReply& reply) {
   FinishIfAllAnswered();
 }
 
-void Entrance::FinishIfAllAnswered() {
+void LateJoin::FinishIfAllAnswered() {
   const auto& links = servers_->links();
   if (!(runtime::Planted<"entered-by-one-word">() && clock_ > 0) &&
       std::any_of(links.begin(), links.end(),
@@ -75,7 +75,7 @@ void Entrance::FinishIfAllAnswered() {
   std::exchange(done_, nullptr)(clock_);
 }
 
-std::string Entrance::DescribeWait() const {
+std::string LateJoin::DescribeWait() const {
   std::string text;
   for (const auto& [place, link] : servers_->links()) {
     if (!Waits(*link)) continue;

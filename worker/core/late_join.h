@@ -19,11 +19,11 @@
 namespace leeway::worker {
 
 // Asking again is harmless: who has let the worker in says the same clock again.
-class Entrance {
+class LateJoin {
  public:
   using Done = absl::AnyInvocable<void(std::uint64_t clock)>;
   // `done` once, from within Follow or OnReply.
-  Entrance(const Config& config, runtime::Loop* loop, Servers* servers, Requests::Self self,
+  LateJoin(const Config& config, runtime::Loop* loop, Servers* servers, Requests::Self self,
            Done done);
 
   // Asks everybody; of a newer epoch everybody again, since shards may have other heads. Servers
@@ -49,7 +49,7 @@ class Entrance {
   std::uint64_t clock_ = 0;
   std::set<std::pair<std::uint32_t, std::uint32_t>> answered_;  // by rank and thread, in this epoch
   absl::Duration delay_;
-  Alarm resend_;
+  runtime::Timer resend_;
 };
 
 }  // namespace leeway::worker

@@ -9,13 +9,14 @@
 
 namespace leeway::worker {
 
-Errands::Errands(const Config& config, runtime::Loop* loop, node::Membership* membership)
-    : resend_interval_(ResendInterval(config)),
+SchedulerRequests::SchedulerRequests(const Config& config, runtime::Loop* loop,
+                                     node::Membership* membership)
+    : resend_interval_(runtime::ResendInterval(config)),
       loop_(loop),
       membership_(membership),
       look_(loop, [this] { Look(); }) {}
 
-Errands::Common Errands::Start(std::string what, absl::Duration timeout) {
+SchedulerRequests::Common SchedulerRequests::Start(std::string what, absl::Duration timeout) {
   const absl::Time now = loop_->Now();
   look_.SetBy(now + timeout);
   return {.what = std::move(what),
@@ -25,79 +26,80 @@ Errands::Common Errands::Start(std::string what, absl::Duration timeout) {
           .resend_delay = resend_interval_};
 }
 
-void Errands::CreateTable(const TableSpec& spec, absl::Duration timeout, TableDone done) {
+void SchedulerRequests::CreateTable(const TableSpec& spec, absl::Duration timeout, TableDone done) {
   const std::uint64_t request = next_request_++;
-  TableErrand errand{.common = Start(absl::StrCat("creating table '", spec.name, "'"), timeout),
-                     .message = proto::CreateTable{.request = request, .spec = spec},
-                     .done = std::move(done)};
-  Ask(request, tables_.emplace(request, std::move(errand)).first->second);
+  TableRequest pending{.common = Start(absl::StrCat("creating table '", spec.name, "'"), timeout),
+                       .message = proto::CreateTable{.request = request, .spec = spec},
+                       .done = std::move(done)};
+  Ask(request, tables_.emplace(request, std::move(pending)).first->second);
 }
 
-void Errands::OpenTable(const std::string& name, absl::Duration timeout, TableDone done) {
+void SchedulerRequests::OpenTable(const std::string& name, absl::Duration timeout, TableDone done) {
   const std::uint64_t request = next_request_++;
-  TableErrand errand{.common = Start(absl::StrCat("opening table '", name, "'"), timeout),
-                     .message = proto::OpenTable{.request = request, .name = name},
-                     .done = std::move(done)};
-  Ask(request, tables_.emplace(request, std::move(errand)).first->second);
+  TableRequest pending{.common = Start(absl::StrCat("opening table '", name, "'"), timeout),
+                       .message = proto::OpenTable{.request = request, .name = name},
+                       .done = std::move(done)};
+  Ask(request, tables_.emplace(request, std::move(pending)).first->second);
 }
 
-void Errands::Barrier(Group group, const std::string& name, absl::Duration timeout,
-                      BarrierDone done) {
+void SchedulerRequests::Barrier(Group group, const std::string& name, absl::Duration timeout,
+                                BarrierDone done) {
   const std::uint64_t number = runtime::Planted<"barrier-number-again">()
                                    ? std::uint64_t{1}
                                    : ++barrier_numbers_[{group, name}];
   const BarrierKey key{group, name, number};
-  BarrierErrand errand{.common = Start(absl::StrCat("barrier '", name, "'"), timeout),
-                       .done = std::move(done)};
-  Ask(key, barriers_.emplace(key, std::move(errand)).first->second);
+  BarrierRequest pending{.common = Start(absl::StrCat("barrier '", name, "'"), timeout),
+                         .done = std::move(done)};
+  Ask(key, barriers_.emplace(key, std::move(pending)).first->second);
 }
 
-void Errands::Admin(std::string what, const std::string& command,
-                    std::vector<std::string> arguments, absl::Duration timeout, TextDone done) {
+void SchedulerRequests::Admin(std::string what, const std::string& command,
+                              std::vector<std::string> arguments, absl::Duration timeout,
+                              TextDone done) {
   const std::uint64_t request = next_request_++;
-  TextErrand errand{
+  TextRequest pending{
       .common = Start(std::move(what), timeout),
       .message =
           proto::Admin{.request = request, .command = command, .arguments = std::move(arguments)},
       .done = std::move(done)};
-  Ask(request, texts_.emplace(request, std::move(errand)).first->second);
+  Ask(request, texts_.emplace(request, std::move(pending)).first->second);
 }
 
-void Errands::Status(absl::Duration timeout, TextDone done) {
+void SchedulerRequests::Status(absl::Duration timeout, TextDone done) {
   const std::uint64_t request = next_request_++;
-  TextErrand errand{.common = Start("asking for the cluster's status", timeout),
-                    .message = proto::StatusRequest{request},
-                    .done = std::move(done)};
-  Ask(request, texts_.emplace(request, std::move(errand)).first->second);
+  TextRequest pending{.common = Start("asking for the cluster's status", timeout),
+                      .message = proto::StatusRequest{request},
+                      .done = std::move(done)};
+  Ask(request, texts_.emplace(request, std::move(pending)).first->second);
 }
 
 // A message that cannot be sent is one more lost message.
-template <class Key, class Errand>
-void Errands::Ask(const Key& /*request*/, Errand& errand) {
-  membership_->Send(errand.message).IgnoreError();
-  Resent(errand.common);
+template <class Key, class SchedulerRequest>
+void SchedulerRequests::Ask(const Key& /*request*/, SchedulerRequest& pending) {
+  membership_->Send(pending.message).IgnoreError();
+  Resent(pending.common);
 }
 
-void Errands::Ask(const BarrierKey& key, BarrierErrand& errand) {
+void SchedulerRequests::Ask(const BarrierKey& key, BarrierRequest& pending) {
   proto::BarrierEnter enter{
       .name = std::get<1>(key), .group = std::get<0>(key), .number = std::get<2>(key)};
   // The scheduler knows who is missing, so it is given the time to say so before we give up.
-  if (errand.common.deadline != absl::InfiniteFuture()) {
-    const absl::Duration left = (errand.common.deadline - loop_->Now()) * 9 / 10;
+  if (pending.common.deadline != absl::InfiniteFuture()) {
+    const absl::Duration left = (pending.common.deadline - loop_->Now()) * 9 / 10;
     enter.timeout_ms =
         static_cast<std::uint64_t>(std::max<std::int64_t>(1, absl::ToInt64Milliseconds(left)));
   }
   membership_->Send(enter).IgnoreError();
-  Resent(errand.common);
+  Resent(pending.common);
 }
 
-void Errands::Resent(Common& common) {
-  common.due = loop_->Now() + Jittered(common.resend_delay, loop_);
-  common.resend_delay = NextResendDelay(common.resend_delay, resend_interval_);
+void SchedulerRequests::Resent(Common& common) {
+  common.due = loop_->Now() + runtime::Jittered(common.resend_delay, loop_);
+  common.resend_delay = runtime::NextResendDelay(common.resend_delay, resend_interval_);
   look_.SetBy(std::min(common.due, common.deadline));
 }
 
-void Errands::OnTableReply(proto::TableReply reply) {
+void SchedulerRequests::OnTableReply(proto::TableReply reply) {
   const auto found = tables_.find(reply.request);
   if (found == tables_.end()) return;
   TableDone done = std::move(found->second.done);
@@ -106,7 +108,7 @@ void Errands::OnTableReply(proto::TableReply reply) {
   done(std::move(reply));
 }
 
-void Errands::OnBarrierRelease(const proto::BarrierRelease& release) {
+void SchedulerRequests::OnBarrierRelease(const proto::BarrierRelease& release) {
   const auto found = barriers_.find({release.group, release.name, release.number});
   if (found == barriers_.end()) return;
   BarrierDone done = std::move(found->second.done);
@@ -114,7 +116,7 @@ void Errands::OnBarrierRelease(const proto::BarrierRelease& release) {
   done(release.result);
 }
 
-void Errands::OnText(const proto::AnyMessage& message, absl::string_view json) {
+void SchedulerRequests::OnText(const proto::AnyMessage& message, absl::string_view json) {
   std::uint64_t request = 0;
   absl::Status result;
   if (const auto* admin = std::get_if<proto::AdminReply>(&message)) {
@@ -131,46 +133,48 @@ void Errands::OnText(const proto::AnyMessage& message, absl::string_view json) {
   done(std::string(json));
 }
 
-absl::Status Errands::Late(const Common& common) const {
-  return absl::DeadlineExceededError(absl::StrCat(
-      common.what, ": ", membership_->DescribeScheduler(), "; waited ",
-      Spoken(loop_->Now() - common.started), " for its answer (", "LEEWAY_REQUEST_TIMEOUT_MS)"));
+absl::Status SchedulerRequests::Late(const Common& common) const {
+  return absl::DeadlineExceededError(
+      absl::StrCat(common.what, ": ", membership_->DescribeScheduler(), "; waited ",
+                   runtime::FormatDuration(loop_->Now() - common.started), " for its answer (",
+                   "LEEWAY_REQUEST_TIMEOUT_MS)"));
 }
 
 // Ends what is past its deadline, asks again what is due. What ends is taken out first: its
 // `done` may ask for more.
-template <class Key, class Errand>
-void Errands::LookAt(std::map<Key, Errand>& errands) {
+template <class Key, class SchedulerRequest>
+void SchedulerRequests::LookAt(std::map<Key, SchedulerRequest>& requests) {
   const absl::Time now = loop_->Now();
-  std::vector<Errand> late;
-  for (auto it = errands.begin(); it != errands.end();) {
-    Errand& errand = it->second;
-    if (errand.common.deadline <= now) {
-      late.push_back(std::move(errand));
-      it = errands.erase(it);
+  std::vector<SchedulerRequest> late;
+  for (auto it = requests.begin(); it != requests.end();) {
+    SchedulerRequest& pending = it->second;
+    if (pending.common.deadline <= now) {
+      late.push_back(std::move(pending));
+      it = requests.erase(it);
       continue;
     }
-    if (errand.common.due <= now && !runtime::Planted<"errand-said-once">()) Ask(it->first, errand);
-    look_.SetBy(std::min(errand.common.due, errand.common.deadline));
+    if (pending.common.due <= now && !runtime::Planted<"request-said-once">())
+      Ask(it->first, pending);
+    look_.SetBy(std::min(pending.common.due, pending.common.deadline));
     ++it;
   }
-  for (Errand& errand : late) errand.done(Late(errand.common));
+  for (SchedulerRequest& pending : late) pending.done(Late(pending.common));
 }
 
-void Errands::Look() {
+void SchedulerRequests::Look() {
   LookAt(tables_);
   LookAt(barriers_);
   LookAt(texts_);
 }
 
-void Errands::Fail(const absl::Status& why) {
+void SchedulerRequests::Fail(const absl::Status& why) {
   look_.Clear();
-  std::map<std::uint64_t, TableErrand> tables = std::exchange(tables_, {});
-  std::map<BarrierKey, BarrierErrand> barriers = std::exchange(barriers_, {});
-  std::map<std::uint64_t, TextErrand> texts = std::exchange(texts_, {});
-  for (auto& [request, errand] : tables) errand.done(why);
-  for (auto& [key, errand] : barriers) errand.done(why);
-  for (auto& [request, errand] : texts) errand.done(why);
+  std::map<std::uint64_t, TableRequest> tables = std::exchange(tables_, {});
+  std::map<BarrierKey, BarrierRequest> barriers = std::exchange(barriers_, {});
+  std::map<std::uint64_t, TextRequest> texts = std::exchange(texts_, {});
+  for (auto& [request, pending] : tables) pending.done(why);
+  for (auto& [key, pending] : barriers) pending.done(why);
+  for (auto& [request, pending] : texts) pending.done(why);
 }
 
 }  // namespace leeway::worker

@@ -24,13 +24,13 @@
 
 namespace leeway::worker {
 
-class Errands {
+class SchedulerRequests {
  public:
   using TableDone = absl::AnyInvocable<void(absl::StatusOr<proto::TableReply>)>;
   using BarrierDone = absl::AnyInvocable<void(const absl::Status&)>;
   using TextDone = absl::AnyInvocable<void(absl::StatusOr<std::string> json)>;
 
-  Errands(const Config& config, runtime::Loop* loop, node::Membership* membership);
+  SchedulerRequests(const Config& config, runtime::Loop* loop, node::Membership* membership);
 
   void CreateTable(const TableSpec& spec, absl::Duration timeout, TableDone done);
   void OpenTable(const std::string& name, absl::Duration timeout, TableDone done);
@@ -54,17 +54,17 @@ class Errands {
     absl::Time started, deadline, due;
     absl::Duration resend_delay;
   };
-  struct TableErrand {
+  struct TableRequest {
     Common common;
     proto::AnyMessage message;
     TableDone done;
   };
-  struct TextErrand {
+  struct TextRequest {
     Common common;
     proto::AnyMessage message;
     TextDone done;
   };
-  struct BarrierErrand {
+  struct BarrierRequest {
     Common common;
     BarrierDone done;
   };
@@ -72,11 +72,11 @@ class Errands {
 
   Common Start(std::string what, absl::Duration timeout);
   void Resent(Common& common);
-  template <class Key, class Errand>
-  void Ask(const Key& key, Errand& errand);
-  void Ask(const BarrierKey& key, BarrierErrand& errand);
-  template <class Key, class Errand>
-  void LookAt(std::map<Key, Errand>& errands);
+  template <class Key, class SchedulerRequest>
+  void Ask(const Key& key, SchedulerRequest& pending);
+  void Ask(const BarrierKey& key, BarrierRequest& pending);
+  template <class Key, class SchedulerRequest>
+  void LookAt(std::map<Key, SchedulerRequest>& requests);
   void Look();
   absl::Status Late(const Common& common) const;
 
@@ -84,11 +84,11 @@ class Errands {
   runtime::Loop* const loop_;
   node::Membership* const membership_;
   std::uint64_t next_request_ = 1;
-  std::map<std::uint64_t, TableErrand> tables_;  // by request
-  std::map<std::uint64_t, TextErrand> texts_;    // likewise
+  std::map<std::uint64_t, TableRequest> tables_;  // by request
+  std::map<std::uint64_t, TextRequest> texts_;    // likewise
   std::map<std::pair<Group, std::string>, std::uint64_t> barrier_numbers_;
-  std::map<BarrierKey, BarrierErrand> barriers_;
-  Alarm look_;
+  std::map<BarrierKey, BarrierRequest> barriers_;
+  runtime::Timer look_;
 };
 
 }  // namespace leeway::worker

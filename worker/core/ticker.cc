@@ -20,7 +20,7 @@ constexpr absl::Duration kNewEpochDelay = absl::Milliseconds(20);
 
 Ticker::Ticker(const Config& config, runtime::Loop* loop, Servers* servers, Requests* requests,
                Requests::Self self)
-    : resend_interval_(ResendInterval(config)),
+    : resend_interval_(runtime::ResendInterval(config)),
       loop_(loop),
       servers_(servers),
       requests_(requests),
@@ -82,12 +82,12 @@ void Ticker::Send(Link* link) {
                               .incarnation = self_.incarnation,
                               .epoch = epoch_,
                               .clock = clock_,
-                              .marks = requests_->MarksFor(*link, clock_),
+                              .watermarks = requests_->WatermarksFor(*link, clock_),
                               .since = runtime::Planted<"beginning-not-said">() ? 0 : since_};
   // A send that fails is one more lost message.
   servers_->Send(link, tick, {}).IgnoreError();
-  link->tick_due = loop_->Now() + Jittered(link->tick_delay, loop_);
-  link->tick_delay = NextResendDelay(link->tick_delay, resend_interval_);
+  link->tick_due = loop_->Now() + runtime::Jittered(link->tick_delay, loop_);
+  link->tick_delay = runtime::NextResendDelay(link->tick_delay, resend_interval_);
   resend_.SetBy(link->tick_due);
 }
 

@@ -54,7 +54,7 @@ class Ticker {
   std::uint64_t since_ = 0;  // the first iteration of this worker
   std::uint64_t clock_ = 0;
   std::uint64_t epoch_ = 0;
-  Alarm resend_;
+  runtime::Timer resend_;
 };
 
 }  // namespace leeway::worker

@@ -328,7 +328,7 @@ TEST(PushResiduals, NothingIsLostOrOverflowsInSixteenBits) {
 }
 
 // The memory of residuals goes from block to block, and a push that is not finite gives up halfway.
-TEST(PushResiduals, OfSeveralBlocksKeepApart) {
+TEST(PushResiduals, OfSeveralBlocksStayApart) {
   const TableSpec spec = SpecOf("onebit");
   const compress::TableCodecs codecs = *compress::TableCodecsOf(spec);
   PushEncoder all(spec, &codecs, kTestPlace);

@@ -341,7 +341,7 @@ class RefusedPushInCluster : public testing::Test {
   std::vector<float> values_;
 };
 
-TEST_F(RefusedPushInCluster, IsTakenBackWhetherItsMemoryIsLentOrCopied) {
+TEST_F(RefusedPushInCluster, IsTakenBackWhetherItsMemoryIsExportedOrCopied) {
   for (const bool copy : {false, true}) {
     SCOPED_TRACE(copy);
     AnswerWith(absl::ResourceExhaustedError("LEEWAY_HELD_BYTES_MAX"));

@@ -104,13 +104,13 @@ struct Link {
   absl::Time down_since = absl::InfinitePast();        // while it does not stand
   absl::Time said_unreachable = absl::InfinitePast();  // in the log; past: not since it was up
   absl::Duration reconnect_delay;
-  std::unique_ptr<Alarm> reconnect;
+  std::unique_ptr<runtime::Timer> reconnect;
   PushBatch batch;  // waits to be sent (Servers)
 
   // Requests' (requests.h).
   std::set<Request*, SentSooner> queue;
   std::uint64_t in_flight_bytes = 0;  // pushes sent and unanswered
-  van::Ahead ahead;                   // what the transport has yet to report done
+  van::SendPacer ahead;               // what the transport has yet to report done
 
   // Ticker's (ticker.h).
   std::vector<std::uint32_t> shards;  // it is the head of, ascending

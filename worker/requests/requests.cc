@@ -26,7 +26,7 @@ constexpr int kSweepsPerInterval = 8;
 
 Requests::Requests(const Config& config, runtime::Loop* loop, Servers* servers, Self self,
                    OnAnswer on_answer)
-    : resend_interval_(ResendInterval(config)),
+    : resend_interval_(runtime::ResendInterval(config)),
       window_bytes_(config.send_window_bytes),
       retained_bytes_max_(config.held_bytes_max),
       loop_(loop),
@@ -37,11 +37,11 @@ Requests::Requests(const Config& config, runtime::Loop* loop, Servers* servers, 
 
 absl::Status Requests::Admit(const Sliced& sliced) const {
   for (const Piece& piece : sliced.pieces) {
-    const bool known = piece.shard < lanes_.size();
+    const bool known = piece.shard < queues_.size();
     // Who joins after a loss has never known a server of that shard.
-    if (known && lanes_[piece.shard].lost && !runtime::Planted<"lost-shard-admitted">())
+    if (known && queues_[piece.shard].lost && !runtime::Planted<"lost-shard-admitted">())
       return LossOf(piece.shard);
-    if (!known || lanes_[piece.shard].link == nullptr) {
+    if (!known || queues_[piece.shard].link == nullptr) {
       return absl::InternalError(absl::StrCat("shard ", piece.shard, " has no owner in the map"));
     }
   }
@@ -66,7 +66,7 @@ void Requests::Submit(const std::shared_ptr<Operation>& operation, Pieces pieces
                       std::optional<double> learning_rate, int priority) {
   const absl::Time now = operation->submitted;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    Lane& lane = lanes_[pieces[i].shard];
+    ShardQueue& queue = queues_[pieces[i].shard];
     std::unique_ptr<Request> request(new Request);  // () would fill it with zeros first
     request->operation = operation;
     request->index = i;
@@ -87,23 +87,23 @@ void Requests::Submit(const std::shared_ptr<Operation>& operation, Pieces pieces
       if (request->filled) pushed_bytes_ += request->piece.payload.back().size();
     }
     // With a free connection the first piece leaves while the next is still being made.
-    if (lane.link->queue.empty() && MaySend(lane.link, *request)) {
-      SendNow(lane.link, Number(lane, std::move(request)), i == 0 ? now : loop_->Now());
+    if (queue.link->queue.empty() && MaySend(queue.link, *request)) {
+      SendNow(queue.link, Number(queue, std::move(request)), i == 0 ? now : loop_->Now());
     } else {
       const Request* const queued = request.get();
-      EnqueueNew(lane, std::move(request));
+      EnqueueNew(queue, std::move(request));
       // What stands before it may wait for something that it need not wait for.
-      if (*lane.link->queue.begin() == queued) Pump(lane.link);
+      if (*queue.link->queue.begin() == queued) Pump(queue.link);
     }
   }
 }
 
 // Leaves its queue and its link's account.
-void Requests::Withdraw(Lane& lane, Request* request) {
-  if (lane.link != nullptr) {
-    if (request->state == Request::State::kQueued) lane.link->queue.erase(request);
+void Requests::Withdraw(ShardQueue& queue, Request* request) {
+  if (queue.link != nullptr) {
+    if (request->state == Request::State::kQueued) queue.link->queue.erase(request);
     if (request->in_flight && !runtime::Planted<"window-not-given-back">())
-      lane.link->in_flight_bytes -= request->bytes;
+      queue.link->in_flight_bytes -= request->bytes;
   }
   request->in_flight = false;
   request->state = Request::State::kWaiting;
@@ -197,7 +197,7 @@ void Requests::Fill(Request& request) {
 
 void Requests::FillOpen() {
   NumberAll();
-  ForEachOpen([this](Lane&, Request& request) {
+  ForEachOpen([this](ShardQueue&, Request& request) {
     if (!request.filled && !Undecided(request)) Fill(request);
   });
 }
@@ -219,9 +219,9 @@ bool Requests::Undecided(const Request& request) {
 }
 
 void Requests::SendUndecided() {
-  for (Lane& lane : lanes_) {
-    if (lane.link == nullptr) continue;
-    EnqueueAll(lane, [](const Request& request) {
+  for (ShardQueue& queue : queues_) {
+    if (queue.link == nullptr) continue;
+    EnqueueAll(queue, [](const Request& request) {
       return request.times_sent == 0 && request.state == Request::State::kWaiting &&
              !Undecided(request);
     });
@@ -241,8 +241,8 @@ void Requests::SendNow(Link* link, Request* request, absl::Time now) {
   if (Undecided(*request)) return TryLater(request);
   request->state = Request::State::kSent;
   request->epoch_sent = epoch_;
-  request->due = now + Jittered(request->resend_delay, loop_);
-  request->resend_delay = NextResendDelay(request->resend_delay, resend_interval_);
+  request->due = now + runtime::Jittered(request->resend_delay, loop_);
+  request->resend_delay = runtime::NextResendDelay(request->resend_delay, resend_interval_);
   if (request->times_sent > 0 && runtime::Planted<"encodes-again">()) FillAgain(*request);
   if (request->times_sent++ == 0) NoteFirstSent(*request, now);
   Fill(*request);
@@ -301,7 +301,7 @@ absl::Status Requests::HandOver(Link* link, Request& request, absl::Time now) {
 // Not now, but soon: a queue was full, or the server and we do not know the same map yet.
 void Requests::TryLater(Request* request) {
   request->state = Request::State::kWaiting;
-  request->due = loop_->Now() + Jittered(request->back_off, loop_);
+  request->due = loop_->Now() + runtime::Jittered(request->back_off, loop_);
   request->back_off = std::min(2 * request->back_off, std::min(kBackOffMax, resend_interval_));
   resend_.SetBy(request->due);
 }
@@ -309,7 +309,7 @@ void Requests::TryLater(Request* request) {
 void Requests::ResendDue() {
   const absl::Time now = loop_->Now();
   absl::Time next = absl::InfiniteFuture();
-  const auto due = [&](const Lane& lane, Request& request) {
+  const auto due = [&](const ShardQueue& queue, Request& request) {
     if (request.state == Request::State::kKept) return false;
     if (request.due > now) {
       next = std::min(next, request.due);
@@ -317,17 +317,17 @@ void Requests::ResendDue() {
     }
     if (request.state != Request::State::kSent) return true;
     if (runtime::Planted<"lost-not-sent-again">()) return false;
-    if (!servers_->Writable(lane.link)) {  // slow, not lost: more of the same would not help
-      request.due = now + Jittered(request.resend_delay, loop_);
+    if (!servers_->Writable(queue.link)) {  // slow, not lost: more of the same would not help
+      request.due = now + runtime::Jittered(request.resend_delay, loop_);
       next = std::min(next, request.due);
       return false;
     }
     ++resends_;
     return true;
   };
-  for (Lane& lane : lanes_) {
-    if (lane.link == nullptr) continue;
-    EnqueueAll(lane, [&](Request& request) { return due(lane, request); });
+  for (ShardQueue& queue : queues_) {
+    if (queue.link == nullptr) continue;
+    EnqueueAll(queue, [&](Request& request) { return due(queue, request); });
   }
   if (next != absl::InfiniteFuture()) {
     resend_.SetBy(std::max(next, now + resend_interval_ / kSweepsPerInterval));
@@ -338,7 +338,7 @@ void Requests::ResendDue() {
 void Requests::OnLinkUp(Link* link) {
   link->ahead.Reset();
   for (const std::uint32_t shard : link->shards) {
-    EnqueueAll(lanes_[shard], [this](const Request& request) {
+    EnqueueAll(queues_[shard], [this](const Request& request) {
       if (request.state == Request::State::kKept) return false;
       if (runtime::Planted<"nothing-on-a-new-connection">()) return false;
       if (request.times_sent > 0) ++resends_;
@@ -350,7 +350,7 @@ void Requests::OnLinkUp(Link* link) {
 
 void Requests::OnLinkDown(Link* link) {
   for (const std::uint32_t shard : link->shards) {
-    for (const std::unique_ptr<Request>& request : lanes_[shard].open) {
+    for (const std::unique_ptr<Request>& request : queues_[shard].open) {
       if (request == nullptr || request->state == Request::State::kQueued ||
           request->state == Request::State::kKept) {
         continue;
@@ -364,19 +364,20 @@ void Requests::OnLinkDown(Link* link) {
   link->ahead.Reset();
 }
 
-Request* Requests::Find(Lane& lane, std::uint64_t sequence) const {
-  const std::uint64_t first = lane.next - lane.open.size();
-  if (sequence < first || sequence >= lane.next) return nullptr;
-  return lane.open[sequence - first].get();
+Request* Requests::Find(ShardQueue& queue, std::uint64_t sequence) const {
+  const std::uint64_t first = queue.next - queue.open.size();
+  if (sequence < first || sequence >= queue.next) return nullptr;
+  return queue.open[sequence - first].get();
 }
 
 // What this link answers; null: nothing that was asked, or it is settled.
 Request* Requests::Asked(const Link* link, const proto::RequestId& id) {
-  if (id.incarnation != self_.incarnation || id.worker != self_.rank || id.shard >= lanes_.size() ||
-      (lanes_[id.shard].link != link && !runtime::Planted<"answer-of-an-earlier-head">())) {
+  if (id.incarnation != self_.incarnation || id.worker != self_.rank ||
+      id.shard >= queues_.size() ||
+      (queues_[id.shard].link != link && !runtime::Planted<"answer-of-an-earlier-head">())) {
     return nullptr;
   }
-  Request* const request = Find(lanes_[id.shard], id.sequence);
+  Request* const request = Find(queues_[id.shard], id.sequence);
   return request != nullptr && request->times_sent > 0 ? request : nullptr;
 }
 
@@ -384,27 +385,27 @@ void Requests::OnReply(Link* link, const proto::Reply& reply, std::span<runtime:
   const proto::RequestId& id = reply.id;
   Request* const request = Asked(link, id);
   if (request == nullptr) return;
-  Lane& lane = lanes_[id.shard];
+  ShardQueue& queue = queues_[id.shard];
 
   const bool sent = request->state == Request::State::kSent;
   if (!runtime::Planted<"not-yet-is-an-answer">() &&
       (absl::IsAborted(reply.result) || absl::IsUnavailable(reply.result))) {
     if (!sent) return;
     const std::uint64_t epoch_sent = request->epoch_sent;
-    Withdraw(lane, request);
+    Withdraw(queue, request);
     request->resend_delay = resend_interval_;
     if (epoch_sent < epoch_) {
-      Enqueue(lane, request);
+      Enqueue(queue, request);
     } else {
       TryLater(request);
     }
   } else if (reply.result.ok() && reply.provisional && !runtime::Planted<"accepted-is-settled">() &&
              request->op == proto::Op::kPush && request->held()) {
     if (!sent) return;  // of an earlier head, or said twice
-    Withdraw(lane, request);
+    Withdraw(queue, request);
     Retain(*request, *link, reply);
   } else {
-    const std::unique_ptr<Request> answered = TakeOut(lane, id.sequence);
+    const std::unique_ptr<Request> answered = TakeOut(queue, id.sequence);
     if (RefusesPush(reply.result) && !runtime::Planted<"refused-not-taken-back">())
       TakeBack(answered.get());
     answered->piece.refundable.reset();  // its operation may end with this answer
@@ -420,14 +421,14 @@ void Requests::OnAcks(Link* link, const proto::PushAcks& acks) {
   for (const proto::PushAck& ack : acks.acks) OnReply(link, proto::ReplyOf(acks, ack), {});
 }
 
-std::unique_ptr<Request> Requests::TakeOut(Lane& lane, std::uint64_t sequence) {
-  const std::uint64_t first = lane.next - lane.open.size();
-  std::unique_ptr<Request> request = std::move(lane.open[sequence - first]);
-  Withdraw(lane, request.get());
-  Request*& last = lane.last[request->held() ? 1 : 0];
+std::unique_ptr<Request> Requests::TakeOut(ShardQueue& queue, std::uint64_t sequence) {
+  const std::uint64_t first = queue.next - queue.open.size();
+  std::unique_ptr<Request> request = std::move(queue.open[sequence - first]);
+  Withdraw(queue, request.get());
+  Request*& last = queue.last[request->held() ? 1 : 0];
   (request->later == nullptr ? last : request->later->earlier) = request->earlier;
   if (request->earlier != nullptr) request->earlier->later = request->later;
-  while (!lane.open.empty() && lane.open.front() == nullptr) lane.open.pop_front();
+  while (!queue.open.empty() && queue.open.front() == nullptr) queue.open.pop_front();
   Retire(*request);
   return request;
 }

@@ -1,7 +1,7 @@
 // Requests to shards: numbered, queued by priority, sent within limits, resent until answered, and
 // sent anew to the next head of a shard that has lost or given up its head.
 //
-// Each shard has a lane: its requests in the order of their numbers, from the oldest one on that
+// Each shard has a queue: its requests in the order of their numbers, from the oldest one on that
 // is not settled, and those that wait for a number (requests_order.cc). A request is of one of two
 // classes: of BSP tables, whose pushes are held until their clock closes, or of the others. A
 // server admits the requests of each class in order; each one says which one before it is not
@@ -85,11 +85,11 @@ class Requests {
   // it is. What is kept of tables then has to do with every push that was submitted.
   void FillOpen();
 
-  // Gives all that waits its number: the clock ends. Before MarksFor of the new one.
+  // Gives all that waits its number: the clock ends. Before WatermarksFor of the new one.
   void NumberAll();
   // What a tick to `clock` has to say of the link's shards: the last push to each, by class, that
   // was made before it and is not settled.
-  std::vector<proto::ShardMark> MarksFor(const Link& link, std::uint64_t clock) const;
+  std::vector<proto::ShardWatermark> WatermarksFor(const Link& link, std::uint64_t clock) const;
   // Clocks below `stable` have closed on all replicas of the shards that the link leads to.
   void OnStable(const Link* link, std::uint64_t stable);
   // Whether pushes of clocks below `clock` are retained for that link, or for any.
@@ -115,7 +115,7 @@ class Requests {
     std::uint64_t order = 0;
     friend auto operator<=>(const Place&, const Place&) = default;
   };
-  struct Lane {
+  struct ShardQueue {
     Link* link = nullptr;  // to the head; where `lost`: to the last one there was
     std::uint64_t generation = 0;
     bool lost = false;
@@ -127,21 +127,22 @@ class Requests {
     std::map<Place, std::unique_ptr<Request>> unnumbered;
   };
 
-  void Lead(std::uint32_t shard, Lane& lane, Link* head, bool anew);
-  void Lose(std::uint32_t shard, Lane& lane, std::vector<std::pair<std::uint64_t, Lost>>* lost);
+  void Lead(std::uint32_t shard, ShardQueue& queue, Link* head, bool anew);
+  void Lose(std::uint32_t shard, ShardQueue& queue,
+            std::vector<std::pair<std::uint64_t, Lost>>* lost);
   // Order (requests_order.cc).
-  Request* Number(Lane& lane, std::unique_ptr<Request> owned);
+  Request* Number(ShardQueue& queue, std::unique_ptr<Request> owned);
   bool NumberQueued(Request* request);
   void NumberAll(Link* link);
   static Place PlaceOf(const Request& request);
-  void Raise(Lane& lane, Request* request, int priority);
-  bool Hurry(Lane& lane, const Request& request);
-  void Enqueue(Lane& lane, Request* request);
-  void EnqueueNew(Lane& lane, std::unique_ptr<Request> owned);
+  void Raise(ShardQueue& queue, Request* request, int priority);
+  bool Hurry(ShardQueue& queue, const Request& request);
+  void Enqueue(ShardQueue& queue, Request* request);
+  void EnqueueNew(ShardQueue& queue, std::unique_ptr<Request> owned);
   // From the newest to the oldest, so that each finds the urgency of those after it.
   template <class Which>
-  void EnqueueAll(Lane& lane, Which&& which);
-  void Withdraw(Lane& lane, Request* request);
+  void EnqueueAll(ShardQueue& queue, Which&& which);
+  void Withdraw(ShardQueue& queue, Request* request);
   bool MaySend(Link* link, const Request& request) const;
   void Pump(Link* link);
   void Fill(Request& request);
@@ -156,15 +157,15 @@ class Requests {
   static bool Undecided(const Request& request);
   void TryLater(Request* request);
   void ResendDue();
-  Request* Find(Lane& lane, std::uint64_t sequence) const;
+  Request* Find(ShardQueue& queue, std::uint64_t sequence) const;
   Request* Asked(const Link* link, const proto::RequestId& id);
-  std::unique_ptr<Request> TakeOut(Lane& lane, std::uint64_t sequence);
+  std::unique_ptr<Request> TakeOut(ShardQueue& queue, std::uint64_t sequence);
   void Retire(const Request& request);
   bool HasNumber(const Operation& operation) const;
   void Forget(const Operation& operation);
   void Retain(Request& request, const Link& link, const proto::Reply& reply);
   void Refused(const Request& request, const Link& link, const absl::Status& why);
-  std::string DescribeRequestWait(const Lane& lane, const Request& request) const;
+  std::string DescribeRequestWait(const ShardQueue& queue, const Request& request) const;
   template <class F>
   void ForEachOpen(F&& f);
 
@@ -175,9 +176,9 @@ class Requests {
   Servers* const servers_;
   const Self self_;
   const OnAnswer on_answer_;
-  RetainedMemory retained_memory_;  // before the lanes that use it
+  RetainedMemory retained_memory_;  // before the queues that use it
   std::uint64_t epoch_ = 0;
-  std::vector<Lane> lanes_;  // by shard
+  std::vector<ShardQueue> queues_;  // by shard
   std::uint64_t next_order_ = 1;
   std::uint64_t resends_ = 0;
   std::uint64_t pushed_bytes_ = 0;
@@ -186,27 +187,27 @@ class Requests {
   std::uint64_t retained_bytes_ = 0;
   std::uint64_t abandoned_bytes_ = 0;
   absl::Status refusal_;
-  Alarm resend_;
+  runtime::Timer resend_;
 };
 
 template <class F>
 void Requests::ForEachOpen(F&& f) {
-  for (Lane& lane : lanes_) {
-    for (const std::unique_ptr<Request>& request : lane.open) {
-      if (request != nullptr) f(lane, *request);
+  for (ShardQueue& queue : queues_) {
+    for (const std::unique_ptr<Request>& request : queue.open) {
+      if (request != nullptr) f(queue, *request);
     }
-    for (const auto& [place, request] : lane.unnumbered) f(lane, *request);
+    for (const auto& [place, request] : queue.unnumbered) f(queue, *request);
   }
 }
 
 template <class Which>
-void Requests::EnqueueAll(Lane& lane, Which&& which) {
-  for (auto it = lane.open.rbegin(); it != lane.open.rend(); ++it) {
+void Requests::EnqueueAll(ShardQueue& queue, Which&& which) {
+  for (auto it = queue.open.rbegin(); it != queue.open.rend(); ++it) {
     Request* request = it->get();
     if (request == nullptr || request->state == Request::State::kQueued || !which(*request)) {
       continue;
     }
-    Enqueue(lane, request);
+    Enqueue(queue, request);
   }
 }
 

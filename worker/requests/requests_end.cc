@@ -15,7 +15,7 @@ void Requests::Abandon(Operation& operation) {
       (!HasNumber(operation) || runtime::Planted<"numbered-push-forgotten">())) {
     return Forget(operation);
   }
-  ForEachOpen([&](Lane&, Request& request) {
+  ForEachOpen([&](ShardQueue&, Request& request) {
     if (request.operation.get() != &operation) return;
     if (request.times_sent == 0 && proto::HasPush(request.op)) ++operation.pushes_out;
     Fill(request);
@@ -31,47 +31,47 @@ void Requests::Abandon(Operation& operation) {
 
 // A number that is in use has to be answered: ticks, and the requests after it, may speak of it.
 bool Requests::HasNumber(const Operation& operation) const {
-  return std::any_of(lanes_.begin(), lanes_.end(), [&](const Lane& lane) {
-    return std::any_of(lane.open.begin(), lane.open.end(), [&](const auto& request) {
+  return std::any_of(queues_.begin(), queues_.end(), [&](const ShardQueue& queue) {
+    return std::any_of(queue.open.begin(), queue.open.end(), [&](const auto& request) {
       return request != nullptr && request->operation.get() == &operation;
     });
   });
 }
 
 void Requests::Forget(const Operation& operation) {
-  for (Lane& lane : lanes_) {
-    for (auto it = lane.unnumbered.begin(); it != lane.unnumbered.end();) {
+  for (ShardQueue& queue : queues_) {
+    for (auto it = queue.unnumbered.begin(); it != queue.unnumbered.end();) {
       Request* const request = it->second.get();
       if (request->operation.get() != &operation) {
         ++it;
         continue;
       }
-      Withdraw(lane, request);
+      Withdraw(queue, request);
       Retire(*request);
-      it = lane.unnumbered.erase(it);
+      it = queue.unnumbered.erase(it);
     }
   }
 }
 
 void Requests::Clear() {
   NumberAll();
-  for (Lane& lane : lanes_) {
-    for (const std::unique_ptr<Request>& request : lane.open) {
+  for (ShardQueue& queue : queues_) {
+    for (const std::unique_ptr<Request>& request : queue.open) {
       if (request == nullptr) continue;
-      Withdraw(lane, request.get());
+      Withdraw(queue, request.get());
       Retire(*request);
     }
-    lane.open.clear();
-    lane.last = {};
+    queue.open.clear();
+    queue.last = {};
   }
   resend_.Clear();
 }
 
-std::string Requests::DescribeRequestWait(const Lane& lane, const Request& request) const {
-  if (lane.link == nullptr) {
+std::string Requests::DescribeRequestWait(const ShardQueue& queue, const Request& request) const {
+  if (queue.link == nullptr) {
     return absl::StrCat("a server for shard ", request.piece.shard, ", which has none now");
   }
-  const Link& link = *lane.link;
+  const Link& link = *queue.link;
   std::string text = link.Describe();
   if (!link.up) {
     absl::StrAppend(&text, ", which is not connected", link.trouble.ok() ? "" : ": ",
@@ -83,8 +83,8 @@ std::string Requests::DescribeRequestWait(const Lane& lane, const Request& reque
   } else if (request.times_sent == 0) {
     absl::StrAppend(&text, ", to which it could not be sent yet");
   } else {
-    absl::StrAppend(&text, " for ", Spoken(loop_->Now() - request.first_sent), ", sent ",
-                    request.times_sent, request.times_sent == 1 ? " time" : " times");
+    absl::StrAppend(&text, " for ", runtime::FormatDuration(loop_->Now() - request.first_sent),
+                    ", sent ", request.times_sent, request.times_sent == 1 ? " time" : " times");
   }
   return text + link.Silence(loop_->Now());
 }
@@ -93,12 +93,12 @@ std::string Requests::DescribeWait(const Operation& operation) {
   constexpr int kNamedMax = 4;
   std::vector<const Link*> links;
   std::string names;
-  ForEachOpen([&](const Lane& lane, const Request& request) {
+  ForEachOpen([&](const ShardQueue& queue, const Request& request) {
     if (request.operation.get() != &operation) return;
-    if (std::find(links.begin(), links.end(), lane.link) != links.end()) return;
-    links.push_back(lane.link);
+    if (std::find(links.begin(), links.end(), queue.link) != links.end()) return;
+    links.push_back(queue.link);
     if (links.size() > kNamedMax) return;
-    absl::StrAppend(&names, names.empty() ? "" : ", ", DescribeRequestWait(lane, request));
+    absl::StrAppend(&names, names.empty() ? "" : ", ", DescribeRequestWait(queue, request));
   });
   if (links.size() > kNamedMax) {
     absl::StrAppend(&names, " and ", links.size() - kNamedMax, " more server threads");

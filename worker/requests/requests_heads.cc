@@ -16,23 +16,23 @@ std::vector<Requests::Lost> Requests::Follow(const proto::ClusterMap& map) {
   const bool skipped =
       epoch_ != 0 && map.epoch > epoch_ + 1 && !runtime::Planted<"skipped-epoch-unseen">();
   epoch_ = map.epoch;
-  if (lanes_.empty()) lanes_ = std::vector<Lane>(map.owners.size());
+  if (queues_.empty()) queues_ = std::vector<ShardQueue>(map.owners.size());
   for (const auto& [place, link] : servers_->links()) link->shards.clear();
   std::vector<std::pair<std::uint64_t, Lost>> lost;  // by the order of submission
-  for (std::uint32_t shard = 0; shard < lanes_.size() && shard < map.owners.size(); ++shard) {
+  for (std::uint32_t shard = 0; shard < queues_.size() && shard < map.owners.size(); ++shard) {
     const proto::ShardOwner& owner = map.owners[shard];
     Link* head = servers_->Find(owner.server_rank, owner.thread);
     if (owner.server_rank == proto::kNoServer || (head != nullptr && !head->alive)) {
-      if (lanes_[shard].link == nullptr) lanes_[shard].link = head;
-      Lose(shard, lanes_[shard], &lost);
+      if (queues_[shard].link == nullptr) queues_[shard].link = head;
+      Lose(shard, queues_[shard], &lost);
       continue;
     }
     if (head != nullptr) head->shards.push_back(shard);
-    Lead(shard, lanes_[shard], head, skipped);
+    Lead(shard, queues_[shard], head, skipped);
   }
-  for (Lane& lane : lanes_) {
-    if (lane.link == nullptr || lane.lost) continue;
-    EnqueueAll(lane, [this](const Request& request) {
+  for (ShardQueue& queue : queues_) {
+    if (queue.link == nullptr || queue.lost) continue;
+    EnqueueAll(queue, [this](const Request& request) {
       if (runtime::Planted<"kept-not-for-the-next-head">() && request.retained) return false;
       return request.state == Request::State::kWaiting && request.epoch_sent < epoch_;
     });
@@ -49,39 +49,39 @@ std::vector<Requests::Lost> Requests::Follow(const proto::ClusterMap& map) {
 
 // The next head has what was settled. It is sent the rest, which for BSP is what no clock has
 // closed over yet, in the order of the numbers.
-void Requests::Lead(std::uint32_t shard, Lane& lane, Link* head, bool anew) {
+void Requests::Lead(std::uint32_t shard, ShardQueue& queue, Link* head, bool anew) {
   const std::uint64_t generation = head == nullptr ? 0 : head->generation;
   const bool same =
-      head == lane.link &&
-      (generation == lane.generation || runtime::Planted<"successor-on-a-rank-unseen">()) &&
-      !lane.lost;
+      head == queue.link &&
+      (generation == queue.generation || runtime::Planted<"successor-on-a-rank-unseen">()) &&
+      !queue.lost;
   if (same && !anew) return;
-  NumberAll(lane.link);
-  for (const std::unique_ptr<Request>& request : lane.open) {
-    if (request != nullptr) Withdraw(lane, request.get());
+  NumberAll(queue.link);
+  for (const std::unique_ptr<Request>& request : queue.open) {
+    if (request != nullptr) Withdraw(queue, request.get());
   }
-  lane.link = head;
-  lane.generation = generation;
-  lane.lost = false;
+  queue.link = head;
+  queue.generation = generation;
+  queue.lost = false;
   if (head == nullptr) return;
-  if (!lane.open.empty()) {
-    runtime::LogDebug("shard ", shard, " is led by ", head->Describe(), "; ", lane.open.size(),
+  if (!queue.open.empty()) {
+    runtime::LogDebug("shard ", shard, " is led by ", head->Describe(), "; ", queue.open.size(),
                       " requests at most go there");
   }
-  EnqueueAll(lane, [this](const Request& request) {
+  EnqueueAll(queue, [this](const Request& request) {
     if (runtime::Planted<"kept-not-for-the-next-head">() && request.retained) return false;
     if (request.times_sent > 0) ++resends_;
     return true;
   });
 }
 
-void Requests::Lose(std::uint32_t shard, Lane& lane,
+void Requests::Lose(std::uint32_t shard, ShardQueue& queue,
                     std::vector<std::pair<std::uint64_t, Lost>>* lost) {
-  NumberAll(lane.link);
+  NumberAll(queue.link);
   std::uint64_t accepted = 0;
-  for (const std::unique_ptr<Request>& request : lane.open) {
+  for (const std::unique_ptr<Request>& request : queue.open) {
     if (request == nullptr) continue;
-    Withdraw(lane, request.get());
+    Withdraw(queue, request.get());
     Retire(*request);
     accepted += request->retained ? 1 : 0;
     if (request->operation == nullptr) continue;
@@ -91,15 +91,15 @@ void Requests::Lose(std::uint32_t shard, Lane& lane,
       --request->operation->pushes_out;
     lost->emplace_back(request->order, Lost{std::move(request->operation), shard});
   }
-  lane.open.clear();
-  lane.last = {};
-  lane.lost = true;
+  queue.open.clear();
+  queue.last = {};
+  queue.lost = true;
   if (accepted > 0)
     runtime::LogError(accepted, " accepted pushes are lost: ", LossOf(shard).message());
 }
 
 absl::Status Requests::LossOf(std::uint32_t shard) const {
-  const Link* last = lanes_[shard].link;
+  const Link* last = queues_[shard].link;
   std::string text = absl::StrCat("all servers that held shard ", shard, " are gone");
   if (last != nullptr) {
     absl::StrAppend(&text, ", the last of them server ", last->server_rank, " (", last->address,

@@ -21,25 +21,25 @@ Requests::Place Requests::PlaceOf(const Request& request) {
 
 // It is in no queue: its place there follows from its number from now on, so that those of one
 // priority leave in the order of their numbers.
-Request* Requests::Number(Lane& lane, std::unique_ptr<Request> owned) {
+Request* Requests::Number(ShardQueue& queue, std::unique_ptr<Request> owned) {
   Request* const request = owned.get();
-  Request*& last = lane.last[request->held() ? 1 : 0];
-  request->sequence = lane.next++;
+  Request*& last = queue.last[request->held() ? 1 : 0];
+  request->sequence = queue.next++;
   request->order = next_order_++;
   request->earlier = last;
   if (last != nullptr) last->later = request;
   last = request;
-  lane.open.push_back(std::move(owned));
+  queue.open.push_back(std::move(owned));
   return request;
 }
 
 // True if others have to be sent before it now.
 bool Requests::NumberQueued(Request* request) {
-  Lane& lane = lanes_[request->piece.shard];
-  lane.link->queue.erase(request);
-  Number(lane, std::move(lane.unnumbered.extract(PlaceOf(*request)).mapped()));
-  lane.link->queue.insert(request);
-  return Hurry(lane, *request);
+  ShardQueue& queue = queues_[request->piece.shard];
+  queue.link->queue.erase(request);
+  Number(queue, std::move(queue.unnumbered.extract(PlaceOf(*request)).mapped()));
+  queue.link->queue.insert(request);
+  return Hurry(queue, *request);
 }
 
 void Requests::NumberAll() {
@@ -55,57 +55,57 @@ void Requests::NumberAll(Link* link) {
   for (Request* request : unnumbered) NumberQueued(request);
 }
 
-void Requests::Raise(Lane& lane, Request* request, int priority) {
-  lane.link->queue.erase(request);
+void Requests::Raise(ShardQueue& queue, Request* request, int priority) {
+  queue.link->queue.erase(request);
   request->priority = priority;
-  lane.link->queue.insert(request);
+  queue.link->queue.insert(request);
 }
 
 // Those with smaller numbers go at least as soon. True if there were any.
-bool Requests::Hurry(Lane& lane, const Request& request) {
+bool Requests::Hurry(ShardQueue& queue, const Request& request) {
   if (runtime::Planted<"earlier-numbers-wait">()) return false;
   bool any = false;
   for (Request* earlier = request.earlier;
        earlier != nullptr && earlier->state == Request::State::kQueued &&
        earlier->priority < request.priority;
        earlier = earlier->earlier) {
-    Raise(lane, earlier, request.priority);
+    Raise(queue, earlier, request.priority);
     any = true;
   }
   return any;
 }
 
 // Stands in its queue as soon as possible.
-void Requests::Enqueue(Lane& lane, Request* request) {
+void Requests::Enqueue(ShardQueue& queue, Request* request) {
   for (const Request* later = request->later; later != nullptr; later = later->later) {
     if (later->state != Request::State::kQueued) continue;
     request->priority = std::max(request->priority, later->priority);
     break;
   }
-  Hurry(lane, *request);
+  Hurry(queue, *request);
   if (request->in_flight) {
     request->in_flight = false;
-    lane.link->in_flight_bytes -= request->bytes;
+    queue.link->in_flight_bytes -= request->bytes;
   }
   request->state = Request::State::kQueued;
-  lane.link->queue.insert(request);
+  queue.link->queue.insert(request);
 }
 
 // What touches the same elements goes before it: those of higher priority do, so from the newest
 // on there are only as many to raise as have a lower one.
-void Requests::EnqueueNew(Lane& lane, std::unique_ptr<Request> owned) {
+void Requests::EnqueueNew(ShardQueue& queue, std::unique_ptr<Request> owned) {
   Request* const request = owned.get();
   const Place place = PlaceOf(*request);
-  for (auto it = lane.unnumbered.lower_bound(place); it != lane.unnumbered.begin();) {
+  for (auto it = queue.unnumbered.lower_bound(place); it != queue.unnumbered.begin();) {
     const auto& [before, earlier] = *--it;
     if (before.table != place.table || before.block != place.block) break;
     if (earlier->priority >= request->priority || runtime::Planted<"same-element-overtaken">())
       break;
-    Raise(lane, earlier.get(), request->priority);
+    Raise(queue, earlier.get(), request->priority);
   }
   request->state = Request::State::kQueued;
-  lane.link->queue.insert(request);
-  lane.unnumbered.emplace(place, std::move(owned));
+  queue.link->queue.insert(request);
+  queue.unnumbered.emplace(place, std::move(owned));
 }
 
 }  // namespace leeway::worker

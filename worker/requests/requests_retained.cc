@@ -26,45 +26,47 @@ void Requests::Retain(Request& request, const Link& link, const proto::Reply& re
   on_answer_(request, link, reply, {});
 }
 
-std::vector<proto::ShardMark> Requests::MarksFor(const Link& link, std::uint64_t clock) const {
-  std::vector<proto::ShardMark> marks;
+std::vector<proto::ShardWatermark> Requests::WatermarksFor(const Link& link,
+                                                           std::uint64_t clock) const {
+  std::vector<proto::ShardWatermark> watermarks;
   for (const std::uint32_t shard : link.shards) {
     for (const bool held : {false, true}) {
-      if (!held && runtime::Planted<"marks-of-held-alone">()) continue;
-      const Request* request = lanes_[shard].last[held ? 1 : 0];
-      while (request != nullptr &&
-             (request->clock >= clock + (runtime::Planted<"marks-of-the-open-clock">() ? 1 : 0) ||
-              !proto::HasPush(request->op))) {
+      if (!held && runtime::Planted<"watermarks-of-held-alone">()) continue;
+      const Request* request = queues_[shard].last[held ? 1 : 0];
+      while (
+          request != nullptr &&
+          (request->clock >= clock + (runtime::Planted<"watermarks-of-the-open-clock">() ? 1 : 0) ||
+           !proto::HasPush(request->op))) {
         request = request->earlier;
       }
       if (request == nullptr) continue;
-      marks.push_back({.sequence = request->sequence, .shard = shard, .held = held});
+      watermarks.push_back({.sequence = request->sequence, .shard = shard, .held = held});
     }
   }
-  return marks;
+  return watermarks;
 }
 
 void Requests::OnStable(const Link* link, std::uint64_t stable) {
   if (retained_ == 0 || runtime::Planted<"kept-for-ever">()) return;
   std::vector<std::uint64_t> closed;
   for (const std::uint32_t shard : link->shards) {
-    Lane& lane = lanes_[shard];
+    ShardQueue& queue = queues_[shard];
     closed.clear();
-    for (const std::unique_ptr<Request>& request : lane.open) {
+    for (const std::unique_ptr<Request>& request : queue.open) {
       if (request == nullptr || !request->retained ||
           request->clock >= stable + (runtime::Planted<"let-go-a-clock-early">() ? 1 : 0)) {
         continue;
       }
       closed.push_back(request->sequence);
     }
-    for (const std::uint64_t sequence : closed) TakeOut(lane, sequence);
+    for (const std::uint64_t sequence : closed) TakeOut(queue, sequence);
   }
 }
 
 bool Requests::RetainsBefore(std::uint64_t clock, const Link& link) const {
   if (retained_ == 0) return false;
   for (const std::uint32_t shard : link.shards) {
-    for (const std::unique_ptr<Request>& request : lanes_[shard].open) {
+    for (const std::unique_ptr<Request>& request : queues_[shard].open) {
       if (request != nullptr && request->retained && request->clock < clock) return true;
     }
   }
@@ -81,7 +83,7 @@ bool Requests::RetainsBefore(std::uint64_t clock) const {
 void Requests::ResendRetained(Link* link) {
   if (retained_ == 0 || runtime::Planted<"kept-not-sent-again">()) return;
   for (const std::uint32_t shard : link->shards) {
-    EnqueueAll(lanes_[shard], [this](const Request& request) {
+    EnqueueAll(queues_[shard], [this](const Request& request) {
       const bool kept = request.state == Request::State::kKept;
       resends_ += kept ? 1 : 0;
       return kept;

@@ -26,8 +26,9 @@ std::string Link::Describe() const {
 }
 
 std::string Link::Silence(absl::Time now) const {
-  return heard == absl::InfinitePast() ? ""
-                                       : absl::StrCat(", last heard ", Spoken(now - heard), " ago");
+  return heard == absl::InfinitePast()
+             ? ""
+             : absl::StrCat(", last heard ", runtime::FormatDuration(now - heard), " ago");
 }
 
 Servers::Servers(const Config& config, runtime::Loop* loop, van::Factory* factory,
@@ -52,7 +53,8 @@ void Servers::Place(const proto::ServerEntry& server, std::uint32_t thread) {
     slot->server_rank = server.rank;
     slot->thread = thread;
     slot->alive = false;
-    slot->reconnect = std::make_unique<Alarm>(loop_, [this, link = slot.get()] { Connect(link); });
+    slot->reconnect =
+        std::make_unique<runtime::Timer>(loop_, [this, link = slot.get()] { Connect(link); });
   }
   Link* link = slot.get();
   const std::string& address = server.endpoints[thread];
@@ -229,7 +231,7 @@ void Servers::OnPeerUp(van::PeerId peer, const van::Identity& identity) {
   link->reconnect_delay = kReconnectDelayMin;
   if (std::exchange(link->said_unreachable, absl::InfinitePast()) != absl::InfinitePast()) {
     runtime::LogInfo("connected to ", link->Describe(), " after ",
-                     Spoken(loop_->Now() - link->down_since));
+                     runtime::FormatDuration(loop_->Now() - link->down_since));
   }
   link->down_since = absl::InfinitePast();
   listener_->OnLinkUp(link);
@@ -240,8 +242,9 @@ void Servers::SayUnreachable(Link* link, const absl::Status& why) {
   const absl::Time now = loop_->Now();
   if (now - link->down_since < kAttemptMax / 2 || now - link->said_unreachable < kSayAgain) return;
   link->said_unreachable = now;
-  runtime::LogWarning("cannot reach ", link->Describe(), " for ", Spoken(now - link->down_since),
-                      ": ", van::ReasonOf(why), "; trying on. If it runs, but at an address that ",
+  runtime::LogWarning("cannot reach ", link->Describe(), " for ",
+                      runtime::FormatDuration(now - link->down_since), ": ", van::ReasonOf(why),
+                      "; trying on. If it runs, but at an address that ",
                       "this machine has no way to, set LEEWAY_HOST or LEEWAY_INTERFACE there");
 }
 

@@ -75,7 +75,7 @@ class PushSource {
  public:
   virtual ~PushSource() = default;
   // Makes the values frame of `piece`, which is number `index`. To be called once for each piece
-  // before its payload is read, while the user's memory is still lent.
+  // before its payload is read, while the user's memory is still exported.
   virtual void Fill(std::size_t index, const PushTerms& terms, Piece* piece) = 0;
 };
 

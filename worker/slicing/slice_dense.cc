@@ -1,6 +1,6 @@
 // A tensor is cut into the blocks that proto/messages/layout.h says; every block is one request,
 // whose payload points into the user's array. A small tensor is copied: that costs less than to
-// lend it.
+// export it.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -105,7 +105,7 @@ class PlainParts {
   }
   runtime::Buffer Part(std::uint64_t offset, std::uint64_t size) {
     if (copies_ && size == bytes_) return std::move(copy_);
-    return copies_ ? copy_.Part(offset, size) : sliced_->memory->Lend(values_ + offset, size);
+    return copies_ ? copy_.Part(offset, size) : sliced_->memory->Export(values_ + offset, size);
   }
 
  private:

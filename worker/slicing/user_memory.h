@@ -1,6 +1,6 @@
-// The user's arrays, lent to the transport without a copy. A ticket must not complete while the
+// The user's arrays, exported to the transport without a copy. A ticket must not complete while the
 // transport may still read the array, even if the answer is there (a request that was resent, for
-// example); so the loans are counted, and the operation hears when the last one is back.
+// example); so the exports are counted, and the operation hears when the last one is back.
 #ifndef LEEWAY_WORKER_SLICING_USER_MEMORY_H_
 #define LEEWAY_WORKER_SLICING_USER_MEMORY_H_
 
@@ -34,25 +34,25 @@ class UserMemory final : public runtime::BufferOwner {
  public:
   explicit UserMemory(std::shared_ptr<Poster> poster) : poster_(std::move(poster)) {}
 
-  runtime::Buffer Lend(const void* data, std::size_t size) {
+  runtime::Buffer Export(const void* data, std::size_t size) {
     Ref();
     return {data, size, this};
   }
 
-  // Gives up the lender's own share, once, and the use of this object. True: nobody reads the
+  // Gives up the exporter's own share, once, and the use of this object. True: nobody reads the
   // memory any more. False: `then` is posted to the loop as soon as that is so.
   bool Release(runtime::Task then);
 
  private:
   void OnUnused() override;
 
-  enum State { kLent, kReleased, kUnused };
+  enum State { kExported, kReleased, kUnused };
   std::shared_ptr<Poster> poster_;
   runtime::Task then_;
-  std::atomic<int> state_ = kLent;
+  std::atomic<int> state_ = kExported;
 };
 
-// Holds the lender's share; dropping it releases without a word.
+// Holds the exporter's share; dropping it releases without a word.
 class UserMemoryHold {
  public:
   UserMemoryHold() = default;

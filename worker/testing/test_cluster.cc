@@ -203,7 +203,7 @@ void ScriptedServer::Admit(Admission& shard, const Seen& seen) {
 // What a tick says counts once all it speaks of is there.
 bool ScriptedServer::TickCounts() const {
   if (!tick_.has_value()) return false;
-  return std::all_of(tick_->marks.begin(), tick_->marks.end(), [this](const auto& mark) {
+  return std::all_of(tick_->watermarks.begin(), tick_->watermarks.end(), [this](const auto& mark) {
     const auto shard = shards_.find({mark.shard, mark.held});
     return shard != shards_.end() && shard->second.admitted >= mark.sequence;
   });

@@ -96,7 +96,7 @@ ShardContent TestModel::ContentOf(std::uint32_t shard, const std::string& name, 
                        .block_bytes = kTestBlockBytes,
                        .clock = clock,
                        .base = base.has_value() ? base->name : "",
-                       .windows = {{.rank = 2, .incarnation = ~0ull, .admitted_held = shard}},
+                       .sessions = {{.rank = 2, .incarnation = ~0ull, .admitted_held = shard}},
                        .tables = {}};
   for (Table& table : tables_) {
     std::uint64_t since = 0;

@@ -12,16 +12,17 @@ namespace leeway::ps {
 
 using Payload = absl::InlinedVector<runtime::Buffer, 3>;
 
-// What an item is charged on top of its payload.
-inline constexpr std::uint64_t kItemOverheadBytes = 256;
+// What an entry is charged on top of its payload.
+inline constexpr std::uint64_t kEntryOverheadBytes = 256;
 
 // Copies share the payload.
-struct Item {
+struct LogEntry {
   proto::Replicate header;
   Payload payload;
 
   std::uint64_t bytes() const {
-    std::uint64_t total = kItemOverheadBytes + header.workers.size() * sizeof(proto::WorkerWindow);
+    std::uint64_t total =
+        kEntryOverheadBytes + header.workers.size() * sizeof(proto::ClientSession);
     for (const runtime::Buffer& frame : payload) total += frame.size();
     return total;
   }

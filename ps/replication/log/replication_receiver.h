@@ -1,4 +1,4 @@
-// The receiver's end of a stream of items: each taken once, in order.
+// The receiver's end of a stream of entries: each taken once, in order.
 #ifndef LEEWAY_PS_REPLICATION_LOG_REPLICATION_RECEIVER_H_
 #define LEEWAY_PS_REPLICATION_LOG_REPLICATION_RECEIVER_H_
 
@@ -8,7 +8,7 @@
 
 namespace leeway::ps {
 
-class Inbox {
+class ReplicationReceiver {
  public:
   enum class Verdict {
     kNext,     // to be taken now
@@ -19,24 +19,24 @@ class Inbox {
   };
 
   // Streams of one sender have growing numbers; none is 0.
-  Verdict Judge(std::uint64_t stream, std::uint64_t item) const {
+  Verdict Judge(std::uint64_t stream, std::uint64_t entry) const {
     const bool old = stream < stream_ && !runtime::Planted<"old-stream-taken">();
     if (old || stream == 0) return Verdict::kOld;
-    if (stream < stream_) return item == 1 ? Verdict::kNext : Verdict::kSeen;
+    if (stream < stream_) return entry == 1 ? Verdict::kNext : Verdict::kSeen;
     if (stream > stream_) {
-      const bool joins = item == 1 || runtime::Planted<"stream-joined-midway">();
+      const bool joins = entry == 1 || runtime::Planted<"stream-joined-midway">();
       return joins ? Verdict::kNext : Verdict::kUnknown;
     }
-    if (item <= received_) {
-      return runtime::Planted<"item-taken-again">() ? Verdict::kNext : Verdict::kSeen;
+    if (entry <= received_) {
+      return runtime::Planted<"entry-taken-again">() ? Verdict::kNext : Verdict::kSeen;
     }
-    if (runtime::Planted<"item-after-gap-taken">()) return Verdict::kNext;
-    return item == received_ + 1 ? Verdict::kNext : Verdict::kGap;
+    if (runtime::Planted<"entry-after-gap-taken">()) return Verdict::kNext;
+    return entry == received_ + 1 ? Verdict::kNext : Verdict::kGap;
   }
-  // The item judged to be next has been taken.
-  void Take(std::uint64_t stream, std::uint64_t item) {
+  // The entry judged to be next has been taken.
+  void Take(std::uint64_t stream, std::uint64_t entry) {
     stream_ = stream;
-    received_ = item;
+    received_ = entry;
   }
   // Another sender comes, with streams of its own.
   void Forget() { stream_ = received_ = 0; }

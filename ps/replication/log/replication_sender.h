@@ -1,6 +1,6 @@
-// The sender's end of a stream of items to another replica: what has not been acknowledged, in
+// The sender's end of a stream of entries to another replica: what has not been acknowledged, in
 // order, and how much of it is on its way. Go-back-N: what is lost is sent again together with all
-// that came after it, since the receiver takes items in order alone.
+// that came after it, since the receiver takes entries in order alone.
 #ifndef LEEWAY_PS_REPLICATION_LOG_REPLICATION_SENDER_H_
 #define LEEWAY_PS_REPLICATION_LOG_REPLICATION_SENDER_H_
 
@@ -12,7 +12,7 @@
 
 namespace leeway::ps {
 
-class Outbox {
+class ReplicationSender {
  public:
   struct Limits {
     std::uint64_t window_bytes = 16 << 20;           // sent and not acknowledged
@@ -20,25 +20,26 @@ class Outbox {
     absl::Duration resend_max = absl::Seconds(16);
   };
 
-  Outbox(std::uint64_t stream, const Limits& limits) : stream_(stream), limits_(limits) {}
+  ReplicationSender(std::uint64_t stream, const Limits& limits)
+      : stream_(stream), limits_(limits) {}
 
   std::uint64_t stream() const { return stream_; }
 
-  // Numbers the item: 1, 2, 3, …. Returns its number.
-  std::uint64_t Append(Item item);
+  // Numbers the entry: 1, 2, 3, …. Returns its number.
+  std::uint64_t Append(LogEntry entry);
 
-  // The item to be sent next; null when all have been sent or the window is full.
-  Item* Next();
+  // The entry to be sent next; null when all have been sent or the window is full.
+  LogEntry* Next();
   // It has left.
   void NoteSent(absl::Time now);
 
   enum class Outcome {
-    kProgress,  // items were acknowledged
+    kProgress,  // entries were acknowledged
     kNothing,
   };
-  // Everything up to `item` has been taken. One that says nothing new tells of a gap: what is on
+  // Everything up to `entry` has been taken. One that says nothing new tells of a gap: what is on
   // its way is sent again, once.
-  Outcome TakeAck(std::uint64_t item, std::uint64_t committed, absl::Time now);
+  Outcome TakeAck(std::uint64_t entry, std::uint64_t committed, absl::Time now);
 
   // Sends all again that has not been acknowledged.
   void Rewind();
@@ -46,16 +47,16 @@ class Outbox {
   bool RewindIfDue(absl::Time now);
   absl::Time due() const { return due_; }
 
-  bool all_sent() const { return sent_ == items_.size(); }
-  bool all_acked() const { return items_.empty(); }
+  bool all_sent() const { return sent_ == entries_.size(); }
+  bool all_acked() const { return entries_.empty(); }
   std::uint64_t acked() const { return acked_; }
   std::uint64_t in_flight_bytes() const { return in_flight_bytes_; }
 
  private:
   const std::uint64_t stream_;
   const Limits limits_;
-  std::deque<Item> items_;  // number acked_ + 1 and on
-  std::size_t sent_ = 0;    // how many of them have been sent
+  std::deque<LogEntry> entries_;  // number acked_ + 1 and on
+  std::size_t sent_ = 0;          // how many of them have been sent
   std::uint64_t in_flight_bytes_ = 0;
   std::uint64_t acked_ = 0;
   std::uint64_t committed_ = 0;

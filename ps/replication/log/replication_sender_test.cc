@@ -12,131 +12,131 @@ constexpr std::uint64_t kStream = 7;
 
 absl::Time At(int milliseconds) { return absl::UnixEpoch() + absl::Milliseconds(milliseconds); }
 
-Item ItemOf(std::size_t payload_bytes) {
-  Item item;
-  item.payload = {runtime::Buffer::CopyOf(std::string(payload_bytes, 'x'))};
-  return item;
+LogEntry EntryOf(std::size_t payload_bytes) {
+  LogEntry entry;
+  entry.payload = {runtime::Buffer::CopyOf(std::string(payload_bytes, 'x'))};
+  return entry;
 }
 
-Outbox WithItems(int count, const Outbox::Limits& limits = {}) {
-  Outbox outbox(kStream, limits);
-  for (int i = 0; i < count; ++i) outbox.Append(ItemOf(100));
-  return outbox;
+ReplicationSender WithEntries(int count, const ReplicationSender::Limits& limits = {}) {
+  ReplicationSender sender(kStream, limits);
+  for (int i = 0; i < count; ++i) sender.Append(EntryOf(100));
+  return sender;
 }
 
 // Sends what may be sent; the numbers that left.
-std::vector<std::uint64_t> SendAll(Outbox& outbox, absl::Time now = At(0)) {
+std::vector<std::uint64_t> SendAll(ReplicationSender& sender, absl::Time now = At(0)) {
   std::vector<std::uint64_t> sent;
-  while (Item* next = outbox.Next()) {
+  while (LogEntry* next = sender.Next()) {
     EXPECT_EQ(next->header.stream, kStream);
-    sent.push_back(next->header.item);
-    outbox.NoteSent(now);
+    sent.push_back(next->header.entry);
+    sender.NoteSent(now);
   }
   return sent;
 }
 
 using Numbers = std::vector<std::uint64_t>;
 
-TEST(Outbox, NumbersItemsAndSendsEachOnce) {
-  Outbox outbox = WithItems(3);
-  EXPECT_EQ(SendAll(outbox), Numbers({1, 2, 3}));
-  EXPECT_TRUE(outbox.all_sent());
-  EXPECT_EQ(outbox.Append(ItemOf(1)), 4u);
-  EXPECT_EQ(SendAll(outbox), Numbers({4}));
-  EXPECT_EQ(outbox.TakeAck(2, 0, At(0)), Outbox::Outcome::kProgress);
-  EXPECT_FALSE(outbox.all_acked());
-  EXPECT_EQ(outbox.TakeAck(4, 0, At(0)), Outbox::Outcome::kProgress);
-  EXPECT_TRUE(outbox.all_acked());
-  EXPECT_EQ(outbox.in_flight_bytes(), 0u);
-  EXPECT_EQ(outbox.Append(ItemOf(1)), 5u);
+TEST(ReplicationSender, NumbersEntriesAndSendsEachOnce) {
+  ReplicationSender sender = WithEntries(3);
+  EXPECT_EQ(SendAll(sender), Numbers({1, 2, 3}));
+  EXPECT_TRUE(sender.all_sent());
+  EXPECT_EQ(sender.Append(EntryOf(1)), 4u);
+  EXPECT_EQ(SendAll(sender), Numbers({4}));
+  EXPECT_EQ(sender.TakeAck(2, 0, At(0)), ReplicationSender::Outcome::kProgress);
+  EXPECT_FALSE(sender.all_acked());
+  EXPECT_EQ(sender.TakeAck(4, 0, At(0)), ReplicationSender::Outcome::kProgress);
+  EXPECT_TRUE(sender.all_acked());
+  EXPECT_EQ(sender.in_flight_bytes(), 0u);
+  EXPECT_EQ(sender.Append(EntryOf(1)), 5u);
 }
 
-TEST(Outbox, SendsNoMoreThanTheWindow) {
-  const std::uint64_t one = ItemOf(100).bytes();
-  Outbox outbox = WithItems(5, {.window_bytes = 2 * one});
-  EXPECT_EQ(SendAll(outbox), Numbers({1, 2}));
-  outbox.TakeAck(1, 0, At(0));
-  EXPECT_EQ(SendAll(outbox), Numbers({3}));
-  EXPECT_EQ(outbox.in_flight_bytes(), 2 * one);
+TEST(ReplicationSender, SendsNoMoreThanTheWindow) {
+  const std::uint64_t one = EntryOf(100).bytes();
+  ReplicationSender sender = WithEntries(5, {.window_bytes = 2 * one});
+  EXPECT_EQ(SendAll(sender), Numbers({1, 2}));
+  sender.TakeAck(1, 0, At(0));
+  EXPECT_EQ(SendAll(sender), Numbers({3}));
+  EXPECT_EQ(sender.in_flight_bytes(), 2 * one);
 }
 
-TEST(Outbox, WhatIsLargerThanTheWindowGoesAlone) {
-  Outbox outbox = WithItems(1, {.window_bytes = 1000});
-  outbox.Append(ItemOf(5000));
-  outbox.Append(ItemOf(100));
-  EXPECT_EQ(SendAll(outbox), Numbers({1}));
-  outbox.TakeAck(1, 0, At(0));
-  EXPECT_EQ(SendAll(outbox), Numbers({2}));
-  outbox.TakeAck(2, 0, At(0));
-  EXPECT_EQ(SendAll(outbox), Numbers({3}));
+TEST(ReplicationSender, WhatIsLargerThanTheWindowGoesAlone) {
+  ReplicationSender sender = WithEntries(1, {.window_bytes = 1000});
+  sender.Append(EntryOf(5000));
+  sender.Append(EntryOf(100));
+  EXPECT_EQ(SendAll(sender), Numbers({1}));
+  sender.TakeAck(1, 0, At(0));
+  EXPECT_EQ(SendAll(sender), Numbers({2}));
+  sender.TakeAck(2, 0, At(0));
+  EXPECT_EQ(SendAll(sender), Numbers({3}));
 }
 
-TEST(Outbox, SendsAgainWhenNothingIsHeardAndWaitsTwiceAsLongEachTime) {
-  Outbox outbox =
-      WithItems(2, {.resend_first = absl::Milliseconds(10), .resend_max = absl::Milliseconds(40)});
-  EXPECT_EQ(outbox.due(), absl::InfiniteFuture());
-  SendAll(outbox, At(0));
+TEST(ReplicationSender, SendsAgainWhenNothingIsHeardAndWaitsTwiceAsLongEachTime) {
+  ReplicationSender sender = WithEntries(
+      2, {.resend_first = absl::Milliseconds(10), .resend_max = absl::Milliseconds(40)});
+  EXPECT_EQ(sender.due(), absl::InfiniteFuture());
+  SendAll(sender, At(0));
   for (const int due : {10, 30, 70, 110}) {
-    EXPECT_EQ(outbox.due(), At(due));
-    EXPECT_FALSE(outbox.RewindIfDue(At(due - 1)));
-    EXPECT_TRUE(outbox.RewindIfDue(At(due)));
-    EXPECT_EQ(SendAll(outbox, At(due)), Numbers({1, 2}));
+    EXPECT_EQ(sender.due(), At(due));
+    EXPECT_FALSE(sender.RewindIfDue(At(due - 1)));
+    EXPECT_TRUE(sender.RewindIfDue(At(due)));
+    EXPECT_EQ(SendAll(sender, At(due)), Numbers({1, 2}));
   }
-  outbox.TakeAck(1, 0, At(120));
-  EXPECT_EQ(outbox.due(), At(130));  // progress: patient no longer
-  outbox.TakeAck(2, 0, At(120));
-  EXPECT_EQ(outbox.due(), absl::InfiniteFuture());
+  sender.TakeAck(1, 0, At(120));
+  EXPECT_EQ(sender.due(), At(130));  // progress: patient no longer
+  sender.TakeAck(2, 0, At(120));
+  EXPECT_EQ(sender.due(), absl::InfiniteFuture());
 }
 
-TEST(Outbox, AGapIsFilledAtOnceButOnlyOnce) {
-  Outbox outbox = WithItems(4);
-  SendAll(outbox);
-  outbox.TakeAck(1, 0, At(0));
-  EXPECT_EQ(outbox.TakeAck(1, 0, At(0)), Outbox::Outcome::kNothing);
-  EXPECT_EQ(SendAll(outbox), Numbers({2, 3, 4}));
-  outbox.TakeAck(1, 0, At(0));
-  EXPECT_EQ(SendAll(outbox), Numbers());
-  outbox.TakeAck(2, 0, At(0));
-  outbox.TakeAck(2, 0, At(0));
-  EXPECT_EQ(SendAll(outbox), Numbers({3, 4}));
+TEST(ReplicationSender, AGapIsFilledAtOnceButOnlyOnce) {
+  ReplicationSender sender = WithEntries(4);
+  SendAll(sender);
+  sender.TakeAck(1, 0, At(0));
+  EXPECT_EQ(sender.TakeAck(1, 0, At(0)), ReplicationSender::Outcome::kNothing);
+  EXPECT_EQ(SendAll(sender), Numbers({2, 3, 4}));
+  sender.TakeAck(1, 0, At(0));
+  EXPECT_EQ(SendAll(sender), Numbers());
+  sender.TakeAck(2, 0, At(0));
+  sender.TakeAck(2, 0, At(0));
+  EXPECT_EQ(SendAll(sender), Numbers({3, 4}));
 }
 
-TEST(Outbox, NewsOfWhatIsCommittedIsNoGap) {
-  Outbox outbox = WithItems(3);
-  SendAll(outbox);
-  outbox.TakeAck(2, 0, At(0));
-  outbox.TakeAck(2, 1, At(0));
-  outbox.TakeAck(2, 2, At(0));
-  EXPECT_EQ(SendAll(outbox), Numbers());
+TEST(ReplicationSender, NewsOfWhatIsCommittedIsNoGap) {
+  ReplicationSender sender = WithEntries(3);
+  SendAll(sender);
+  sender.TakeAck(2, 0, At(0));
+  sender.TakeAck(2, 1, At(0));
+  sender.TakeAck(2, 2, At(0));
+  EXPECT_EQ(SendAll(sender), Numbers());
 }
 
-TEST(Outbox, WhatWasSaidBeforeTheBeginningHadArrivedIsNoNewsLater) {
-  Outbox outbox = WithItems(3);
-  SendAll(outbox);
-  EXPECT_EQ(outbox.TakeAck(0, 0, At(0)), Outbox::Outcome::kNothing);
-  EXPECT_EQ(SendAll(outbox), Numbers({1, 2, 3}));
-  outbox.TakeAck(2, 0, At(0));
-  SendAll(outbox);
-  EXPECT_EQ(outbox.TakeAck(0, 0, At(0)), Outbox::Outcome::kNothing);
-  EXPECT_EQ(outbox.acked(), 2u);
-  EXPECT_EQ(SendAll(outbox), Numbers());
+TEST(ReplicationSender, WhatWasSaidBeforeTheBeginningHadArrivedIsNoNewsLater) {
+  ReplicationSender sender = WithEntries(3);
+  SendAll(sender);
+  EXPECT_EQ(sender.TakeAck(0, 0, At(0)), ReplicationSender::Outcome::kNothing);
+  EXPECT_EQ(SendAll(sender), Numbers({1, 2, 3}));
+  sender.TakeAck(2, 0, At(0));
+  SendAll(sender);
+  EXPECT_EQ(sender.TakeAck(0, 0, At(0)), ReplicationSender::Outcome::kNothing);
+  EXPECT_EQ(sender.acked(), 2u);
+  EXPECT_EQ(SendAll(sender), Numbers());
 }
 
-TEST(Outbox, AnAcknowledgementOfWhatWasNeverSentIsIgnored) {
-  Outbox outbox = WithItems(2);
-  SendAll(outbox);
-  EXPECT_EQ(outbox.TakeAck(99, 0, At(0)), Outbox::Outcome::kNothing);
-  EXPECT_EQ(outbox.acked(), 0u);
+TEST(ReplicationSender, AnAcknowledgementOfWhatWasNeverSentIsIgnored) {
+  ReplicationSender sender = WithEntries(2);
+  SendAll(sender);
+  EXPECT_EQ(sender.TakeAck(99, 0, At(0)), ReplicationSender::Outcome::kNothing);
+  EXPECT_EQ(sender.acked(), 0u);
 }
 
-TEST(Outbox, AnAcknowledgementMayComeBetweenRewindingAndSendingAgain) {
-  Outbox outbox = WithItems(3);
-  SendAll(outbox);
-  outbox.Rewind();
-  EXPECT_EQ(outbox.TakeAck(2, 0, At(0)), Outbox::Outcome::kProgress);
-  EXPECT_EQ(SendAll(outbox), Numbers({3}));
-  outbox.TakeAck(3, 0, At(0));
-  EXPECT_EQ(outbox.in_flight_bytes(), 0u);
+TEST(ReplicationSender, AnAcknowledgementMayComeBetweenRewindingAndSendingAgain) {
+  ReplicationSender sender = WithEntries(3);
+  SendAll(sender);
+  sender.Rewind();
+  EXPECT_EQ(sender.TakeAck(2, 0, At(0)), ReplicationSender::Outcome::kProgress);
+  EXPECT_EQ(SendAll(sender), Numbers({3}));
+  sender.TakeAck(3, 0, At(0));
+  EXPECT_EQ(sender.in_flight_bytes(), 0u);
 }
 
 }  // namespace

@@ -21,31 +21,31 @@ class Uncommitted {
   Uncommitted(const Uncommitted&) = delete;
   Uncommitted& operator=(const Uncommitted&) = delete;
 
-  void Append(Item item) {
-    budget_->bytes += item.bytes();
-    items_.push_back(std::move(item));
+  void Append(LogEntry entry) {
+    budget_->bytes += entry.bytes();
+    entries_.push_back(std::move(entry));
   }
   // Entries up to `index` are on every replica.
   void Trim(std::uint64_t index) {
-    while (!items_.empty() &&
-           items_.front().header.index <= index + (runtime::Planted<"trimmed-too-far">() ? 1 : 0)) {
+    while (!entries_.empty() && entries_.front().header.index <=
+                                    index + (runtime::Planted<"trimmed-too-far">() ? 1 : 0)) {
       PopFront();
     }
   }
   void Clear() {
-    while (!items_.empty()) PopFront();
+    while (!entries_.empty()) PopFront();
   }
 
-  const std::deque<Item>& items() const { return items_; }
+  const std::deque<LogEntry>& entries() const { return entries_; }
 
  private:
   void PopFront() {
-    budget_->bytes -= items_.front().bytes();
-    items_.pop_front();
+    budget_->bytes -= entries_.front().bytes();
+    entries_.pop_front();
   }
 
   runtime::ByteBudget* budget_;
-  std::deque<Item> items_;
+  std::deque<LogEntry> entries_;
 };
 
 }  // namespace leeway::ps

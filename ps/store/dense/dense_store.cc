@@ -11,8 +11,8 @@
 #include "ps/store/checks.h"
 #include "ps/store/feedback.h"
 #include "ps/store/initial_values.h"
+#include "ps/store/memory/block_pool.h"
 #include "ps/store/memory/shared_bytes.h"
-#include "ps/store/memory/spare_memory.h"
 #include "ps/store/update_run.h"
 #include "runtime/base/status_macros.h"
 
@@ -281,7 +281,7 @@ class DenseStore final : public ShardStore {
     return block;
   }
 
-  SharedBytes NewBytes(std::size_t bytes) const { return SpareMemory::New(place_.spare, bytes); }
+  SharedBytes NewBytes(std::size_t bytes) const { return BlockPool::New(place_.spare, bytes); }
 
   // To be written by the caller.
   void MakeValues(Block& block, std::uint64_t elements) {

@@ -13,7 +13,7 @@
 
 namespace leeway::ps {
 
-class SpareShelf;
+class BlockFreeList;
 
 // Uninitialised, 64-byte aligned: in large pages where that may help, else on the heap.
 inline std::byte* NewPiece(std::size_t bytes) {
@@ -65,8 +65,8 @@ class SharedBytes {
     const std::size_t bytes;
     std::byte* const data;
     // Where it goes when nobody uses it any more; null: to the heap.
-    std::shared_ptr<SpareShelf> home;
-    Memory* next = nullptr;  // on the shelf
+    std::shared_ptr<BlockFreeList> home;
+    Memory* next = nullptr;  // on the free list
   };
 
  private:

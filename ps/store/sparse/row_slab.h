@@ -9,8 +9,8 @@
 
 #include "ps/store/elements.h"
 #include "ps/store/frozen_piece.h"
+#include "ps/store/memory/block_pool.h"
 #include "ps/store/memory/shared_bytes.h"
-#include "ps/store/memory/spare_memory.h"
 
 namespace leeway::ps {
 
@@ -29,9 +29,9 @@ class RowSlab {
  public:
   using Compute = ComputeOf<Stored>;
 
-  RowSlab(const SlabShape& shape, SpareMemory* spare)
+  RowSlab(const SlabShape& shape, BlockPool* spare)
       : shape_(shape),
-        memory_(SpareMemory::New(spare, BytesOf(shape))),
+        memory_(BlockPool::New(spare, BytesOf(shape))),
         step_memory_(shape.rows * sizeof(std::uint64_t)) {
     std::byte* next = memory_.data();
     values_ = Take<Stored>(next, shape.elements);
@@ -96,16 +96,17 @@ class RowSlab {
       steps_[row] = 0;
       return;
     }
-    if (marks_.empty()) marks_.resize((shape_.rows + kBits - 1) / kBits);
-    marks_[row / kBits] |= std::uint64_t{1} << row % kBits;
+    if (watermarks_.empty()) watermarks_.resize((shape_.rows + kBits - 1) / kBits);
+    watermarks_[row / kBits] |= std::uint64_t{1} << row % kBits;
   }
   // Whether the row has not moved elsewhere.
   bool IsThere(std::uint32_t row) const {
-    return steps_[row] != 0 && (marks_.empty() || (marks_[row / kBits] >> row % kBits & 1) == 0);
+    return steps_[row] != 0 &&
+           (watermarks_.empty() || (watermarks_[row / kBits] >> row % kBits & 1) == 0);
   }
 
   std::uint64_t memory_bytes() const {
-    return memory_.size() + step_memory_.size() + marks_.capacity() * sizeof(std::uint64_t);
+    return memory_.size() + step_memory_.size() + watermarks_.capacity() * sizeof(std::uint64_t);
   }
   // As memory_bytes, but the same from the slab's beginning to its end.
   std::uint64_t own_bytes() const { return memory_.size() + step_memory_.size(); }
@@ -143,7 +144,7 @@ class RowSlab {
 
  private:
   static constexpr std::uint64_t kAlignment = 64;
-  static constexpr std::uint32_t kBits = 64;  // of a word of marks
+  static constexpr std::uint32_t kBits = 64;  // of a word of watermarks
 
   // Where a row of its own width lies; slabs are far smaller than 2^32 elements.
   struct Extent {
@@ -182,7 +183,7 @@ class RowSlab {
 
   // The steps of rows that are marked become 0; in a copy, if somebody still looks at them.
   void ClearMarked() {
-    if (marks_.empty()) return;
+    if (watermarks_.empty()) return;
     if (!step_memory_.Writable()) {
       SharedBytes copy(step_memory_.size());
       std::copy_n(steps_, used_, reinterpret_cast<std::uint64_t*>(copy.data()));
@@ -190,9 +191,9 @@ class RowSlab {
       steps_ = reinterpret_cast<std::uint64_t*>(step_memory_.data());
     }
     for (std::uint32_t row = 0; row < used_; ++row) {
-      if ((marks_[row / kBits] >> row % kBits & 1) != 0) steps_[row] = 0;
+      if ((watermarks_[row / kBits] >> row % kBits & 1) != 0) steps_[row] = 0;
     }
-    marks_.clear();
+    watermarks_.clear();
   }
 
   // What an update needs comes first.
@@ -205,7 +206,8 @@ class RowSlab {
   std::uint32_t* widths_ = nullptr;  // ragged: once more, as snapshots show them
   std::uint64_t* keys_ = nullptr;
   SlabShape shape_;
-  std::vector<std::uint64_t> marks_;  // bits: rows that were left behind, whose steps say otherwise
+  std::vector<std::uint64_t>
+      watermarks_;  // bits: rows that were left behind, whose steps say otherwise
   SharedBytes memory_;
   SharedBytes step_memory_;
   std::uint64_t used_elements_ = 0;

@@ -44,7 +44,7 @@ class Rows {
   static constexpr std::uint64_t kRowsMax = std::uint64_t{1} << 30;
 
   // `seed`: of what decides where keys lie in memory.
-  Rows(const TableSpec& spec, const Updater& updater, SpareMemory* spare, std::uint64_t seed)
+  Rows(const TableSpec& spec, const Updater& updater, BlockPool* spare, std::uint64_t seed)
       : spare_(spare),
         width_(spec.row_width),
         initial_(spec),
@@ -497,7 +497,7 @@ class Rows {
     return shape;
   }
 
-  SpareMemory* const spare_;
+  BlockPool* const spare_;
   const std::uint64_t width_;  // 0: each row has its own
   const InitialValues initial_;
   const std::uint32_t state_slots_;

@@ -26,7 +26,7 @@ std::shared_ptr<verbs::MemoryRegion> RdmaRegions::Find(std::span<const std::byte
 }
 
 std::shared_ptr<verbs::MemoryRegion> RdmaRegions::OfArray(
-    const runtime::SharedMemory::Place& place) {
+    const runtime::SharedMemory::Location& place) {
   const auto [found, added] = kept_.try_emplace(place.memory->id());
   if (added) {
     found->second = {place.memory, Register({place.memory->data(), place.memory->size()})};

@@ -49,7 +49,7 @@ class RdmaRegions {
     std::shared_ptr<verbs::MemoryRegion> region;  // null: it could not be registered
   };
 
-  std::shared_ptr<verbs::MemoryRegion> OfArray(const runtime::SharedMemory::Place& place);
+  std::shared_ptr<verbs::MemoryRegion> OfArray(const runtime::SharedMemory::Location& place);
   std::shared_ptr<verbs::MemoryRegion> OfPage(const runtime::PagePool::Memory& memory);
   std::shared_ptr<verbs::MemoryRegion> Register(std::span<const std::byte> bytes);
 

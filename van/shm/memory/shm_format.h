@@ -5,14 +5,15 @@
 // A segment is, in this order:
 //
 //   control    one page       how far this side has written and read, when it wants to be woken,
-//                             and which of the loans of the other side it is done with
+//                             and which of the exports of the other side it is done with
 //   released   256 KiB        a generation for each unit of the *other* side's arena: what this
 //                             side is done with
 //   ring       ring_bytes     records, one after the other: the messages, small frames included
 //   arena      arena_units    where large frames lie until the other side releases them
 //
-// Frames may also lie in memory that was lent: a user's arrays, in memory files of their own whose
-// descriptors follow over the socket. They are numbered from 0 in the order in which they come.
+// Frames may also lie in memory that was exported: a user's arrays, in memory files of their own
+// whose descriptors follow over the socket. They are numbered from 0 in the order in which they
+// come.
 //
 // Nothing the other side writes is believed: what is read of it is read once, into memory of one's
 // own, and checked there.
@@ -33,11 +34,11 @@ inline constexpr std::uint32_t kShmRecordAlign = 16;
 inline constexpr std::uint32_t kShmRecordBytesMax = 1 << 16;  // half the smallest ring
 inline constexpr std::uint32_t kShmInlineBytesMax = 4096;     // larger frames go into the arena
 inline constexpr std::uint64_t kShmPieceBytesMax = 1 << 20;
-// What one side of a connection may have lent to the other: memory files, their bytes together, and
-// frames that it has not been given back.
-inline constexpr std::uint64_t kShmLentFilesMax = 256;
-inline constexpr std::uint64_t kShmLentBytesMax = 1ull << 38;
-inline constexpr std::uint32_t kShmLoansMax = 512;
+// What one side of a connection may have exported to the other: memory files, their bytes together,
+// and frames that it has not been given back.
+inline constexpr std::uint64_t kShmExportedFilesMax = 256;
+inline constexpr std::uint64_t kShmExportedBytesMax = 1ull << 38;
+inline constexpr std::uint32_t kShmExportsMax = 512;
 static_assert(2 * kShmRecordBytesMax <= kShmRingBytesMin,
               "a record and what is left of the end fit");
 
@@ -49,9 +50,9 @@ struct ShmControl {
   // Odd: a byte on the socket, please, when there is a message, or room again. One for each value.
   alignas(64) std::atomic<std::uint32_t> wants_message;
   std::atomic<std::uint32_t> wants_room;
-  std::atomic<std::uint32_t> wants_back;             // what it has lent
-  std::atomic<std::uint32_t> declines;               // not 0: it can map nothing that is lent
-  alignas(64) std::atomic<std::uint64_t> gave_back;  // grows with every loan given back
+  std::atomic<std::uint32_t> wants_back;             // what it has exported
+  std::atomic<std::uint32_t> declines;               // not 0: it can map nothing that is exported
+  alignas(64) std::atomic<std::uint64_t> gave_back;  // grows with every export given back
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(sizeof(ShmControl) == 256 && alignof(ShmControl) == 64);
@@ -63,7 +64,7 @@ struct ShmSizes {
   static constexpr std::size_t kGivenBackAt = 2048;
   static constexpr std::size_t kReleasedAt = 4096;
   static_assert(sizeof(ShmControl) <= kGivenBackAt &&
-                kGivenBackAt + 4ull * kShmLoansMax <= kReleasedAt);
+                kGivenBackAt + 4ull * kShmExportsMax <= kReleasedAt);
   static constexpr std::size_t kRingAt = kReleasedAt + 4ull * kShmUnitsMax;
   std::size_t ArenaAt() const { return kRingAt + ring_bytes; }
   std::size_t Total() const { return ArenaAt() + std::size_t{arena_units} * kShmUnitBytes; }
@@ -90,10 +91,10 @@ struct ShmRecordHead {
 static_assert(sizeof(ShmRecordHead) == 16);
 
 enum class ShmPlaceKind : std::uint32_t {
-  kInline = 1,  // in this record, behind the places, each padded to kShmRecordAlign
-  kArena = 2,   // in the sender's arena, from unit `at`
-  kPieces = 3,  // follows in records of its own
-  kLent = 4,    // in the memory file `file`, from byte `at`
+  kInline = 1,    // in this record, behind the places, each padded to kShmRecordAlign
+  kArena = 2,     // in the sender's arena, from unit `at`
+  kPieces = 3,    // follows in records of its own
+  kExported = 4,  // in the memory file `file`, from byte `at`
 };
 
 // Where the bytes of a frame are.
@@ -101,11 +102,11 @@ struct ShmPlace {
   std::uint64_t size;
   std::uint64_t at;
   std::uint32_t kind;
-  // kArena: what to write into `released` of unit `at` to release it; kLent: into `given_back` of
-  // `loan` to give it back.
+  // kArena: what to write into `released` of unit `at` to release it; kExported: into `given_back`
+  // of `export` to give it back.
   std::uint32_t generation;
   std::uint32_t file;
-  std::uint32_t loan;
+  std::uint32_t exported;
 };
 static_assert(sizeof(ShmPlace) == 32);
 

@@ -31,10 +31,11 @@ class ShmOwnSegment {
     return reinterpret_cast<std::atomic<std::uint32_t>*>(mapping_.data() +
                                                          ShmSizes::kReleasedAt)[unit];
   }
-  // Of what the other side has lent: the generation it was lent with, once we are done with it.
-  std::atomic<std::uint32_t>& given_back(std::uint32_t loan) const {
+  // Of what the other side has exported: the generation it was exported with, once we are done with
+  // it.
+  std::atomic<std::uint32_t>& given_back(std::uint32_t exported) const {
     return reinterpret_cast<std::atomic<std::uint32_t>*>(mapping_.data() +
-                                                         ShmSizes::kGivenBackAt)[loan];
+                                                         ShmSizes::kGivenBackAt)[exported];
   }
   std::byte* ring() const { return mapping_.data() + ShmSizes::kRingAt; }
   std::byte* arena() const { return mapping_.data() + sizes_.ArenaAt(); }
@@ -63,9 +64,9 @@ class ShmPeerSegment {
                                                                ShmSizes::kReleasedAt)[unit]
         .load(std::memory_order_acquire);
   }
-  std::uint32_t given_back(std::uint32_t loan) const {
+  std::uint32_t given_back(std::uint32_t exported) const {
     return reinterpret_cast<const std::atomic<std::uint32_t>*>(mapping_.data() +
-                                                               ShmSizes::kGivenBackAt)[loan]
+                                                               ShmSizes::kGivenBackAt)[exported]
         .load(std::memory_order_acquire);
   }
   const std::byte* ring() const { return mapping_.data() + ShmSizes::kRingAt; }

@@ -1,4 +1,4 @@
-#include "ps/consistency/progress.h"
+#include "ps/consistency/worker_clocks.h"
 
 #include <algorithm>
 
@@ -12,8 +12,8 @@ constexpr std::size_t kNamedMax = 8;  // slow workers named in one error text
 
 }  // namespace
 
-void Progress::Set(std::uint32_t rank, std::uint64_t incarnation, proto::WorkerState state,
-                   bool late) {
+void WorkerClocks::Set(std::uint32_t rank, std::uint64_t incarnation, proto::WorkerState state,
+                       bool late) {
   auto [it, is_new] = workers_.try_emplace(rank);
   Worker& worker = it->second;
   if (worker.counts()) Uncount(worker.clock);
@@ -28,8 +28,8 @@ void Progress::Set(std::uint32_t rank, std::uint64_t incarnation, proto::WorkerS
   UpdateSlowest();
 }
 
-void Progress::Enter(std::uint32_t rank, std::uint64_t incarnation, std::uint64_t clock,
-                     std::uint64_t since) {
+void WorkerClocks::Enter(std::uint32_t rank, std::uint64_t incarnation, std::uint64_t clock,
+                         std::uint64_t since) {
   auto it = workers_.find(rank);
   if (it == workers_.end() || it->second.incarnation != incarnation) return;
   Worker& worker = it->second;
@@ -40,7 +40,7 @@ void Progress::Enter(std::uint32_t rank, std::uint64_t incarnation, std::uint64_
   UpdateSlowest();
 }
 
-bool Progress::Advance(std::uint32_t rank, std::uint64_t incarnation, std::uint64_t clock) {
+bool WorkerClocks::Advance(std::uint32_t rank, std::uint64_t incarnation, std::uint64_t clock) {
   auto it = workers_.find(rank);
   if (it == workers_.end()) return false;
   Worker& worker = it->second;
@@ -54,7 +54,7 @@ bool Progress::Advance(std::uint32_t rank, std::uint64_t incarnation, std::uint6
   return true;
 }
 
-void Progress::ForgetFrom(std::uint64_t clock) {
+void WorkerClocks::ForgetFrom(std::uint64_t clock) {
   for (auto& [rank, worker] : workers_) {
     if (worker.counts()) Uncount(worker.clock);
     const std::uint64_t known = worker.since == kNotEntered ? clock : std::max(clock, worker.since);
@@ -67,28 +67,28 @@ void Progress::ForgetFrom(std::uint64_t clock) {
   UpdateSlowest();
 }
 
-std::uint64_t Progress::ClockOf(std::uint32_t rank) const {
+std::uint64_t WorkerClocks::ClockOf(std::uint32_t rank) const {
   auto it = workers_.find(rank);
   return it == workers_.end() ? 0 : it->second.clock;
 }
 
-std::uint64_t Progress::SinceOf(std::uint32_t rank) const {
+std::uint64_t WorkerClocks::SinceOf(std::uint32_t rank) const {
   auto it = workers_.find(rank);
   return it == workers_.end() ? 0 : it->second.since;
 }
 
-bool Progress::IsAlive(std::uint32_t rank) const {
+bool WorkerClocks::IsAlive(std::uint32_t rank) const {
   auto it = workers_.find(rank);
   return it != workers_.end() && it->second.state == proto::WorkerState::kAlive;
 }
 
-std::optional<std::uint64_t> Progress::IncarnationOf(std::uint32_t rank) const {
+std::optional<std::uint64_t> WorkerClocks::IncarnationOf(std::uint32_t rank) const {
   auto it = workers_.find(rank);
   if (it == workers_.end()) return std::nullopt;
   return it->second.incarnation;
 }
 
-std::uint32_t Progress::CountEnded(std::uint64_t clock) const {
+std::uint32_t WorkerClocks::CountEnded(std::uint64_t clock) const {
   const auto now = std::ranges::count_if(
       workers_, [clock](const auto& entry) { return entry.second.has_ended(clock); });
   const auto before = std::ranges::count_if(
@@ -96,7 +96,8 @@ std::uint32_t Progress::CountEnded(std::uint64_t clock) const {
   return static_cast<std::uint32_t>(now + before);
 }
 
-bool Progress::HasEnded(std::uint32_t rank, std::uint64_t incarnation, std::uint64_t clock) const {
+bool WorkerClocks::HasEnded(std::uint32_t rank, std::uint64_t incarnation,
+                            std::uint64_t clock) const {
   const auto found = workers_.find(rank);
   if (found != workers_.end() && found->second.incarnation == incarnation) {
     return found->second.has_ended(clock);
@@ -107,12 +108,12 @@ bool Progress::HasEnded(std::uint32_t rank, std::uint64_t incarnation, std::uint
   });
 }
 
-void Progress::ForgetEndedBelow(std::uint64_t clock) {
+void WorkerClocks::ForgetEndedBelow(std::uint64_t clock) {
   std::erase_if(replaced_,
                 [clock](const Replaced& replaced) { return replaced.worker.clock <= clock; });
 }
 
-std::vector<Progress::WorkerClock> Progress::Behind(std::uint64_t clock) const {
+std::vector<WorkerClocks::WorkerClock> WorkerClocks::Behind(std::uint64_t clock) const {
   std::vector<WorkerClock> behind = Living();
   std::erase_if(behind, [clock](const WorkerClock& worker) { return worker.clock >= clock; });
   std::stable_sort(behind.begin(), behind.end(),
@@ -120,7 +121,7 @@ std::vector<Progress::WorkerClock> Progress::Behind(std::uint64_t clock) const {
   return behind;
 }
 
-std::string Progress::DescribeBehind(std::uint64_t clock) const {
+std::string WorkerClocks::DescribeBehind(std::uint64_t clock) const {
   const std::vector<WorkerClock> behind = Behind(clock);
   const std::size_t named = std::min(behind.size(), kNamedMax);
   std::string text;
@@ -132,7 +133,7 @@ std::string Progress::DescribeBehind(std::uint64_t clock) const {
   return text;
 }
 
-std::vector<Progress::WorkerClock> Progress::Living() const {
+std::vector<WorkerClocks::WorkerClock> WorkerClocks::Living() const {
   std::vector<WorkerClock> living;
   for (const auto& [rank, worker] : workers_) {
     if (worker.counts()) living.push_back({rank, worker.clock});
@@ -140,18 +141,18 @@ std::vector<Progress::WorkerClock> Progress::Living() const {
   return living;
 }
 
-void Progress::Count(std::uint64_t clock) {
+void WorkerClocks::Count(std::uint64_t clock) {
   ++living_at_[clock];
   ++living_;
 }
 
-void Progress::Uncount(std::uint64_t clock) {
+void WorkerClocks::Uncount(std::uint64_t clock) {
   auto it = living_at_.find(clock);
   if (--it->second == 0) living_at_.erase(it);
   --living_;
 }
 
-void Progress::UpdateSlowest() {
+void WorkerClocks::UpdateSlowest() {
   if (!living_at_.empty()) slowest_ = living_at_.begin()->first;
 }
 

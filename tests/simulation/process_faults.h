@@ -1,8 +1,8 @@
 // Does to a cluster what a plan of faults says of its processes: kills them and starts others in
 // their stead, cuts hosts off until they are taken for dead, adds servers, drains them. It knows
 // what is promised to be survived, and leaves the rest alone.
-#ifndef LEEWAY_TESTS_SIMULATION_STRIKER_H_
-#define LEEWAY_TESTS_SIMULATION_STRIKER_H_
+#ifndef LEEWAY_TESTS_SIMULATION_PROCESS_FAULTS_H_
+#define LEEWAY_TESTS_SIMULATION_PROCESS_FAULTS_H_
 
 #include <cstdint>
 #include <functional>
@@ -22,13 +22,13 @@
 
 namespace leeway::simulation {
 
-class Striker {
+class ProcessFaults {
  public:
   using Struck = FaultInjector::Struck;
   using Workers = std::vector<std::unique_ptr<ScriptedWorker>>;
 
-  Striker(SimCluster* cluster, const std::vector<SimTable>* tables, const Workers* workers,
-          Checker* checker)
+  ProcessFaults(SimCluster* cluster, const std::vector<SimTable>* tables, const Workers* workers,
+                Checker* checker)
       : cluster_(cluster), tables_(tables), workers_(workers), checker_(checker) {}
 
   Struck Strike(const Episode& episode);
@@ -90,4 +90,4 @@ class Striker {
 
 }  // namespace leeway::simulation
 
-#endif  // LEEWAY_TESTS_SIMULATION_STRIKER_H_
+#endif  // LEEWAY_TESTS_SIMULATION_PROCESS_FAULTS_H_

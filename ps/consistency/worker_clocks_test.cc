@@ -1,4 +1,4 @@
-#include "ps/consistency/progress.h"
+#include "ps/consistency/worker_clocks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,18 +8,18 @@ namespace {
 
 using proto::WorkerState;
 using testing::ElementsAre;
-using Clock = Progress::WorkerClock;
+using Clock = WorkerClocks::WorkerClock;
 
-Progress ThreeWorkers() {
-  Progress progress;
+WorkerClocks ThreeWorkers() {
+  WorkerClocks progress;
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
     progress.Set(rank, 100 + rank, WorkerState::kAlive);
   }
   return progress;
 }
 
-TEST(Progress, StartsAtZero) {
-  Progress nobody;
+TEST(WorkerClocks, StartsAtZero) {
+  WorkerClocks nobody;
   EXPECT_EQ(nobody.slowest(), 0u);
   EXPECT_EQ(nobody.living(), 0u);
   EXPECT_EQ(nobody.DescribeBehind(5), "");
@@ -27,8 +27,8 @@ TEST(Progress, StartsAtZero) {
   EXPECT_EQ(ThreeWorkers().living(), 3u);
 }
 
-TEST(Progress, TheSlowestDecides) {
-  Progress progress = ThreeWorkers();
+TEST(WorkerClocks, TheSlowestDecides) {
+  WorkerClocks progress = ThreeWorkers();
   EXPECT_TRUE(progress.Advance(0, 100, 4));
   EXPECT_TRUE(progress.Advance(1, 101, 2));
   EXPECT_EQ(progress.slowest(), 0u);
@@ -39,8 +39,8 @@ TEST(Progress, TheSlowestDecides) {
   EXPECT_EQ(progress.DescribeBehind(2), "");
 }
 
-TEST(Progress, ClocksOnlyGrowAndOnlyForTheLivingOne) {
-  Progress progress = ThreeWorkers();
+TEST(WorkerClocks, ClocksOnlyGrowAndOnlyForTheLivingOne) {
+  WorkerClocks progress = ThreeWorkers();
   EXPECT_TRUE(progress.Advance(0, 100, 4));
   EXPECT_FALSE(progress.Advance(0, 100, 4));
   EXPECT_FALSE(progress.Advance(0, 100, 3));
@@ -50,9 +50,9 @@ TEST(Progress, ClocksOnlyGrowAndOnlyForTheLivingOne) {
   EXPECT_EQ(progress.ClockOf(7), 0u);
 }
 
-TEST(Progress, TheDeadAndThoseWhoLeftAreNotWaitedFor) {
+TEST(WorkerClocks, TheDeadAndThoseWhoLeftAreNotWaitedFor) {
   for (WorkerState gone : {WorkerState::kLeft, WorkerState::kDead}) {
-    Progress progress = ThreeWorkers();
+    WorkerClocks progress = ThreeWorkers();
     progress.Advance(0, 100, 5);
     progress.Advance(1, 101, 4);
     progress.Advance(2, 102, 1);
@@ -68,8 +68,8 @@ TEST(Progress, TheDeadAndThoseWhoLeftAreNotWaitedFor) {
   }
 }
 
-TEST(Progress, AWorkerThatComesBackKeepsItsClock) {
-  Progress progress = ThreeWorkers();
+TEST(WorkerClocks, AWorkerThatComesBackKeepsItsClock) {
+  WorkerClocks progress = ThreeWorkers();
   for (std::uint32_t rank = 0; rank < 3; ++rank) progress.Advance(rank, 100 + rank, 3);
   progress.Set(2, 102, WorkerState::kDead);
   progress.Advance(0, 100, 6);
@@ -81,8 +81,8 @@ TEST(Progress, AWorkerThatComesBackKeepsItsClock) {
   EXPECT_EQ(progress.slowest(), 6u);
 }
 
-TEST(Progress, ANewIncarnationStartsAtZero) {
-  Progress progress = ThreeWorkers();
+TEST(WorkerClocks, ANewIncarnationStartsAtZero) {
+  WorkerClocks progress = ThreeWorkers();
   for (std::uint32_t rank = 0; rank < 3; ++rank) progress.Advance(rank, 100 + rank, 3);
   progress.Set(1, 555, WorkerState::kAlive);
   EXPECT_EQ(progress.slowest(), 0u);
@@ -92,16 +92,16 @@ TEST(Progress, ANewIncarnationStartsAtZero) {
   EXPECT_EQ(progress.slowest(), 3u);
 }
 
-TEST(Progress, WithNobodyLeftTheLastSlowestClockStands) {
-  Progress progress = ThreeWorkers();
+TEST(WorkerClocks, WithNobodyLeftTheLastSlowestClockStands) {
+  WorkerClocks progress = ThreeWorkers();
   for (std::uint32_t rank = 0; rank < 3; ++rank) progress.Advance(rank, 100 + rank, rank + 1);
   for (std::uint32_t rank = 0; rank < 3; ++rank) progress.Set(rank, 100 + rank, WorkerState::kLeft);
   EXPECT_EQ(progress.living(), 0u);
   EXPECT_EQ(progress.slowest(), 3u);
 }
 
-TEST(Progress, ForgetsWhatIsNotCertainButNotWhereAWorkerBegan) {
-  Progress progress = ThreeWorkers();
+TEST(WorkerClocks, ForgetsWhatIsNotCertainButNotWhereAWorkerBegan) {
+  WorkerClocks progress = ThreeWorkers();
   progress.Set(3, 103, WorkerState::kAlive, /*late=*/true);
   progress.Enter(3, 103, 6, 6);
   for (std::uint32_t rank = 0; rank < 3; ++rank) progress.Advance(rank, 100 + rank, 4 + rank);
@@ -113,8 +113,8 @@ TEST(Progress, ForgetsWhatIsNotCertainButNotWhereAWorkerBegan) {
   EXPECT_EQ(progress.slowest(), 2u);
 }
 
-TEST(Progress, NamesAFewAndCountsTheRest) {
-  Progress progress;
+TEST(WorkerClocks, NamesAFewAndCountsTheRest) {
+  WorkerClocks progress;
   for (std::uint32_t rank = 0; rank < 11; ++rank) progress.Set(rank, 1, WorkerState::kAlive);
   EXPECT_EQ(progress.DescribeBehind(1),
             "worker 0 is at clock 0, worker 1 at clock 0, worker 2 at clock 0, "

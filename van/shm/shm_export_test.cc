@@ -31,7 +31,7 @@ std::shared_ptr<SharedMemory> Filled(char with, std::size_t bytes = kBytes) {
   return memory;
 }
 
-Message Lending(const SharedMemory& memory, std::size_t at = 0, std::size_t size = kBytes) {
+Message Exporting(const SharedMemory& memory, std::size_t at = 0, std::size_t size = kBytes) {
   Message message = TextMessage("m");
   message.payload.push_back(Buffer::Unowned(memory.data() + at, size));
   return message;
@@ -39,10 +39,10 @@ Message Lending(const SharedMemory& memory, std::size_t at = 0, std::size_t size
 
 std::string All(char with, std::size_t size = kBytes) { return std::string(size, with); }
 
-// A worker that lends to a server which keeps what it gets, on loops that this thread turns.
-class ShmLentTest : public testing::Test {
+// A worker that exports to a server which keeps what it gets, on loops that this thread turns.
+class ShmExportTest : public testing::Test {
  protected:
-  ShmLentTest() { Connect(); }
+  ShmExportTest() { Connect(); }
   void Connect() {
     server_ = factory_->New(&server_loop_, IdentityOf(Role::kServer, 2), {}, &at_server_);
     worker_ = factory_->New(&worker_loop_, IdentityOf(Role::kWorker, 3), {}, &at_worker_);
@@ -79,12 +79,12 @@ class ShmLentTest : public testing::Test {
   DoneProbe done_;
 };
 
-TEST_F(ShmLentTest, AFrameIsReadWhereItLiesAndDoneWhenItIsGivenBack) {
+TEST_F(ShmExportTest, AFrameIsReadWhereItLiesAndDoneWhenItIsGivenBack) {
   const auto memory = Filled('a');
-  Send(Lending(*memory, 4096, 100'000));
+  Send(Exporting(*memory, 4096, 100'000));
   ASSERT_TRUE(RunUntilKept(1));
   const Buffer frame = kept_[0].payload[0];
-  EXPECT_TRUE(frame.lent());
+  EXPECT_TRUE(frame.exported());
   EXPECT_TRUE(frame.may_change());
   EXPECT_EQ(frame.text(), All('a', 100'000));
   std::memset(memory->data() + 4096, 'b', 100'000);  // it is the same memory
@@ -96,23 +96,23 @@ TEST_F(ShmLentTest, AFrameIsReadWhereItLiesAndDoneWhenItIsGivenBack) {
   EXPECT_EQ(done(), 0);  // `frame` is left
 }
 
-TEST_F(ShmLentTest, ALoanIsNotBackBecauseAnEarlierOneOfItsPlaceWas) {
+TEST_F(ShmExportTest, AnExportIsNotBackBecauseAnEarlierOneOfItsPlaceWas) {
   const auto memory = Filled('a');
   for (int before = 0; before < 2; ++before) {
-    Send(Lending(*memory));
+    Send(Exporting(*memory));
     ASSERT_TRUE(RunUntilKept(1));
     kept_.clear();
     ASSERT_TRUE(RunUntil([&] { return done() == before + 1; }));
   }
-  Send(Lending(*memory));
+  Send(Exporting(*memory));
   ASSERT_TRUE(RunUntilKept(1));
   for (int i = 0; i < 10; ++i) Turn();
   EXPECT_EQ(done(), 2);
 }
 
-TEST_F(ShmLentTest, DoneComesWithTheLastOfItsFrames) {
+TEST_F(ShmExportTest, DoneComesWithTheLastOfItsFrames) {
   const auto one = Filled('1'), two = Filled('2');
-  Message message = Lending(*one);
+  Message message = Exporting(*one);
   message.payload.push_back(Buffer::CopyOf("copied"));
   message.payload.push_back(Buffer::Unowned(two->data(), kBytes));
   message.payload.push_back(Buffer::CopyOf(All('c', 50'000)));
@@ -125,7 +125,7 @@ TEST_F(ShmLentTest, DoneComesWithTheLastOfItsFrames) {
   EXPECT_EQ(payload[2].text(), All('2'));
   EXPECT_EQ(payload[3].text(), All('c', 50'000));
   EXPECT_EQ(payload[4].text(), All('p', 3'000'000));
-  EXPECT_FALSE(payload[1].lent() || payload[3].lent() || payload[4].lent());
+  EXPECT_FALSE(payload[1].exported() || payload[3].exported() || payload[4].exported());
   payload[0] = Buffer();
   for (int i = 0; i < 10; ++i) Turn();
   EXPECT_EQ(done(), 0);
@@ -134,9 +134,9 @@ TEST_F(ShmLentTest, DoneComesWithTheLastOfItsFrames) {
   EXPECT_TRUE(done_.state().results[0].ok());
 }
 
-TEST_F(ShmLentTest, GivingBackInAnyOrderOnAnyThreadWakesTheLender) {
+TEST_F(ShmExportTest, GivingBackInAnyOrderOnAnyThreadWakesTheExporter) {
   const auto memory = Filled('x');
-  for (int i = 0; i < 64; ++i) Send(Lending(*memory, i * 8192, 8192));
+  for (int i = 0; i < 64; ++i) Send(Exporting(*memory, i * 8192, 8192));
   ASSERT_TRUE(RunUntilKept(64));
   std::thread giver([&] {
     for (std::size_t i = 0; i < 64; ++i) kept_[i * 37 % 64] = Message();
@@ -149,40 +149,40 @@ TEST_F(ShmLentTest, GivingBackInAnyOrderOnAnyThreadWakesTheLender) {
   giver.join();
 }
 
-TEST_F(ShmLentTest, WhereNoMoreCanBeLentFramesAreCopied) {
+TEST_F(ShmExportTest, WhereNoMoreCanBeExportedFramesAreCopied) {
   const auto memory = Filled('x', 8 << 20);
-  const std::size_t most = kShmLoansMax;
-  for (std::size_t i = 0; i < most + 10; ++i) Send(Lending(*memory, i * 5000, 5000));
+  const std::size_t most = kShmExportsMax;
+  for (std::size_t i = 0; i < most + 10; ++i) Send(Exporting(*memory, i * 5000, 5000));
   ASSERT_TRUE(RunUntilKept(most + 10));
   for (std::size_t i = 0; i < kept_.size(); ++i) {
-    EXPECT_EQ(kept_[i].payload[0].lent(), i < most) << i;
+    EXPECT_EQ(kept_[i].payload[0].exported(), i < most) << i;
     EXPECT_EQ(kept_[i].payload[0].text(), All('x', 5000));
   }
   kept_.clear();
   ASSERT_TRUE(RunUntil([&] { return done() == static_cast<int>(most + 10); }));
-  Send(Lending(*memory));
+  Send(Exporting(*memory));
   ASSERT_TRUE(RunUntilKept(1));
-  EXPECT_TRUE(kept_[0].payload[0].lent());
+  EXPECT_TRUE(kept_[0].payload[0].exported());
 }
 
-TEST_F(ShmLentTest, SmallFramesAndOthersAreCopiedAsEver) {
+TEST_F(ShmExportTest, SmallFramesAndOthersAreCopiedAsEver) {
   const auto memory = Filled('x');
-  Message message = Lending(*memory, 0, kShmInlineBytesMax);
+  Message message = Exporting(*memory, 0, kShmInlineBytesMax);
   message.payload.push_back(Buffer::CopyOf(All('y')));
   Send(std::move(message));
   ASSERT_TRUE(RunUntilKept(1));
-  EXPECT_FALSE(kept_[0].payload[0].lent());
-  EXPECT_FALSE(kept_[0].payload[1].lent());
+  EXPECT_FALSE(kept_[0].payload[0].exported());
+  EXPECT_FALSE(kept_[0].payload[1].exported());
   EXPECT_TRUE(RunUntil([&] { return done() == 1; }));
 }
 
 // ---- the end of memory ----
 
-TEST_F(ShmLentTest, MemoryThatIsFreedIsUnmappedOnBothSidesThoughNothingMoreIsSent) {
+TEST_F(ShmExportTest, MemoryThatIsFreedIsUnmappedOnBothSidesThoughNothingMoreIsSent) {
   const int before = SharedMappings();
   for (int i = 0; i < 5; ++i) {
     auto memory = Filled(static_cast<char>('a' + i));
-    Send(Lending(*memory));
+    Send(Exporting(*memory));
     ASSERT_TRUE(RunUntilKept(1));
     EXPECT_EQ(SharedMappings(), before + 2);
     kept_.clear();
@@ -192,9 +192,9 @@ TEST_F(ShmLentTest, MemoryThatIsFreedIsUnmappedOnBothSidesThoughNothingMoreIsSen
   }
 }
 
-TEST_F(ShmLentTest, MemoryThatIsFreedWhileItIsReadStays) {
+TEST_F(ShmExportTest, MemoryThatIsFreedWhileItIsReadStays) {
   auto memory = Filled('a');
-  Send(Lending(*memory));
+  Send(Exporting(*memory));
   ASSERT_TRUE(RunUntilKept(1));
   memory.reset();  // against the rules
   for (int i = 0; i < 10; ++i) Turn();
@@ -204,13 +204,13 @@ TEST_F(ShmLentTest, MemoryThatIsFreedWhileItIsReadStays) {
   EXPECT_TRUE(RunUntil([&] { return done() == 1 && SharedMappings() == mapped - 2; }));
 }
 
-TEST_F(ShmLentTest, MoreMemoryThanOneCanHaveMappedComesOneAfterTheOther) {
+TEST_F(ShmExportTest, MoreMemoryThanOneCanHaveMappedComesOneAfterTheOther) {
   const int before = SharedMappings();
-  for (std::size_t i = 0; i < kShmLentFilesMax + 50; ++i) {
+  for (std::size_t i = 0; i < kShmExportedFilesMax + 50; ++i) {
     const auto memory = Filled('a', 8192);
-    Send(Lending(*memory, 0, 8192));
+    Send(Exporting(*memory, 0, 8192));
     ASSERT_TRUE(RunUntilKept(1));
-    EXPECT_TRUE(kept_[0].payload[0].lent()) << i;
+    EXPECT_TRUE(kept_[0].payload[0].exported()) << i;
     kept_.clear();
     ASSERT_TRUE(RunUntil([&] { return done() == static_cast<int>(i + 1); }));
   }
@@ -218,13 +218,13 @@ TEST_F(ShmLentTest, MoreMemoryThanOneCanHaveMappedComesOneAfterTheOther) {
 }
 
 // Nobody touches more of it than a page or two.
-TEST_F(ShmLentTest, MemoryThatIsFreedDoesNotCountAmongWhatMayBeLent) {
-  constexpr std::size_t kEach = kShmLentBytesMax / kShmLentFilesMax;
-  for (std::size_t i = 0; i < kShmLentFilesMax + 2; ++i) {
+TEST_F(ShmExportTest, MemoryThatIsFreedDoesNotCountAmongWhatMayBeExported) {
+  constexpr std::size_t kEach = kShmExportedBytesMax / kShmExportedFilesMax;
+  for (std::size_t i = 0; i < kShmExportedFilesMax + 2; ++i) {
     const std::shared_ptr<SharedMemory> memory = SharedMemory::New(kEach).value();
-    Send(Lending(*memory, 0, 8192));
+    Send(Exporting(*memory, 0, 8192));
     ASSERT_TRUE(RunUntilKept(1));
-    EXPECT_TRUE(kept_[0].payload[0].lent()) << i;
+    EXPECT_TRUE(kept_[0].payload[0].exported()) << i;
     kept_.clear();
     ASSERT_TRUE(RunUntil([&] { return done() == static_cast<int>(i + 1); }));
   }
@@ -232,24 +232,24 @@ TEST_F(ShmLentTest, MemoryThatIsFreedDoesNotCountAmongWhatMayBeLent) {
 
 // ---- a peer that does not give back ----
 
-TEST_F(ShmLentTest, WhenTheConnectionIsDroppedTheMemoryIsFreeAndTheOtherSideSeesItAsItWas) {
+TEST_F(ShmExportTest, WhenTheConnectionIsDroppedTheMemoryIsFreeAndTheOtherSideSeesItAsItWas) {
   const auto memory = Filled('a');
-  Send(Lending(*memory));
+  Send(Exporting(*memory));
   ASSERT_TRUE(RunUntilKept(1));
-  Send(Lending(*memory, 8192, 100'000));  // which is still in the ring when the end comes
+  Send(Exporting(*memory, 8192, 100'000));  // which is still in the ring when the end comes
   worker_->Disconnect(peer_, absl::OkStatus());
   while (done() < 2) worker_loop_.RunReady();
   std::memset(memory->data(), 'b', kBytes);
   EXPECT_EQ(kept_[0].payload[0].text(), All('a'));
   ASSERT_TRUE(RunUntilKept(2));
-  EXPECT_TRUE(kept_[1].payload[0].lent());
+  EXPECT_TRUE(kept_[1].payload[0].exported());
   EXPECT_EQ(kept_[1].payload[0].text(), All('a', 100'000));
   EXPECT_EQ(memory->data()[kBytes - 1], std::byte{'b'});
 }
 
-TEST_F(ShmLentTest, WhatWasSeparatedIsCopiedFromThenOn) {
+TEST_F(ShmExportTest, WhatWasDetachedIsCopiedFromThenOn) {
   const auto memory = Filled('a');
-  Send(Lending(*memory));
+  Send(Exporting(*memory));
   ASSERT_TRUE(RunUntilKept(1));
   worker_->Disconnect(peer_, absl::OkStatus());
   ASSERT_TRUE(RunUntil([&] { return done() == 1; }));
@@ -260,15 +260,15 @@ TEST_F(ShmLentTest, WhatWasSeparatedIsCopiedFromThenOn) {
   at_server_ = Recorder();
   std::memset(memory->data(), 'b', kBytes);
   Connect();
-  Send(Lending(*memory));
+  Send(Exporting(*memory));
   ASSERT_TRUE(RunUntilKept(1));
-  EXPECT_FALSE(kept_[0].payload[0].lent());
+  EXPECT_FALSE(kept_[0].payload[0].exported());
   EXPECT_EQ(kept_[0].payload[0].text(), All('b'));
 }
 
-TEST_F(ShmLentTest, AVanThatGoesEndsWhatItLent) {
+TEST_F(ShmExportTest, AVanThatGoesEndsWhatItExported) {
   const auto memory = Filled('a');
-  Send(Lending(*memory));
+  Send(Exporting(*memory));
   ASSERT_TRUE(RunUntilKept(1));
   worker_.reset();
   EXPECT_EQ(done(), 1);
@@ -276,9 +276,9 @@ TEST_F(ShmLentTest, AVanThatGoesEndsWhatItLent) {
   EXPECT_EQ(kept_[0].payload[0].text(), All('a'));
 }
 
-TEST_F(ShmLentTest, AServerThatGoesEndsTheLoansOfItsWorker) {
+TEST_F(ShmExportTest, AServerThatGoesEndsTheExportsOfItsWorker) {
   const auto memory = Filled('a');
-  Send(Lending(*memory));
+  Send(Exporting(*memory));
   ASSERT_TRUE(RunUntilKept(1));
   const Message kept = std::move(kept_[0]);
   server_.reset();
@@ -305,7 +305,7 @@ TEST_F(ShmLentTest, AServerThatGoesEndsTheLoansOfItsWorker) {
   ::_exit(0);
 }
 
-TEST(ShmLentKilled, AServerThatIsKilledGivesEverythingBack) {
+TEST(ShmExportKilled, AServerThatIsKilledGivesEverythingBack) {
   const int mappings = SharedMappings();
   {
     const auto factory = NewShmFactory();
@@ -320,7 +320,7 @@ TEST(ShmLentKilled, AServerThatIsKilledGivesEverythingBack) {
       ASSERT_TRUE(TurnUntil(&loop, [&] { return recorder.IsUp(peer); }));
       DoneProbe done;
       for (int i = 0; i < 10; ++i) {
-        ASSERT_TRUE(worker->Send(peer, Lending(*memory, i * 8192, 8192), done.New()).ok());
+        ASSERT_TRUE(worker->Send(peer, Exporting(*memory, i * 8192, 8192), done.New()).ok());
       }
       const std::size_t answers = recorder.messages.size();
       ASSERT_TRUE(TurnUntil(&loop, [&] { return recorder.messages.size() > answers; }));
@@ -334,7 +334,7 @@ TEST(ShmLentKilled, AServerThatIsKilledGivesEverythingBack) {
   EXPECT_EQ(SharedMappings(), mappings);
 }
 
-TEST(ShmLentKilled, WhatAWorkerThatIsKilledHasLentStaysReadable) {
+TEST(ShmExportKilled, WhatAKilledWorkerExportedStaysReadable) {
   const int mappings = SharedMappings();
   const auto factory = NewShmFactory();
   runtime::RealLoop loop(1);
@@ -350,7 +350,7 @@ TEST(ShmLentKilled, WhatAWorkerThatIsKilledHasLentStaysReadable) {
     const PeerId peer = van->Connect(address, absl::Seconds(30)).value();
     TurnUntil(&child_loop, [&] { return child_recorder.IsUp(peer); });
     const auto memory = Filled('k');
-    for (int i = 0; i < 10; ++i) van->Send(peer, Lending(*memory)).IgnoreError();
+    for (int i = 0; i < 10; ++i) van->Send(peer, Exporting(*memory)).IgnoreError();
     TurnUntil(
         &child_loop, [] { return false; }, absl::Minutes(10));
   });
@@ -358,7 +358,7 @@ TEST(ShmLentKilled, WhatAWorkerThatIsKilledHasLentStaysReadable) {
   Kill(child);
   ASSERT_TRUE(TurnUntil(&loop, [&] { return recorder.downs.size() == 1; }));
   for (const Message& message : kept) {
-    ASSERT_TRUE(message.payload[0].lent());
+    ASSERT_TRUE(message.payload[0].exported());
     ASSERT_EQ(message.payload[0].text(), All('k'));
   }
   kept.clear();
@@ -367,7 +367,7 @@ TEST(ShmLentKilled, WhatAWorkerThatIsKilledHasLentStaysReadable) {
   EXPECT_EQ(SharedMappings(), mappings);
 }
 
-TEST(ShmLentKilled, OneThatIsStoppedKeepsNothingOnceItIsGivenUp) {
+TEST(ShmExportKilled, OneThatIsStoppedKeepsNothingOnceItIsGivenUp) {
   const auto factory = NewShmFactory();
   const std::string address = factory->AnyAddress("");
   runtime::RealLoop loop(1);
@@ -381,7 +381,7 @@ TEST(ShmLentKilled, OneThatIsStoppedKeepsNothingOnceItIsGivenUp) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, WUNTRACED), child);
   DoneProbe done;
-  ASSERT_TRUE(worker->Send(peer, Lending(*memory), done.New()).ok());
+  ASSERT_TRUE(worker->Send(peer, Exporting(*memory), done.New()).ok());
   EXPECT_FALSE(TurnUntil(
       &loop, [&] { return done.state().called == 1; }, absl::Milliseconds(50)));
   worker->Disconnect(peer, absl::OkStatus());

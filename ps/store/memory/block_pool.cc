@@ -1,28 +1,28 @@
-#include "ps/store/memory/spare_memory.h"
+#include "ps/store/memory/block_pool.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "ps/store/memory/spare_shelf.h"
+#include "ps/store/memory/block_free_list.h"
 
 namespace leeway::ps {
 
 using Memory = SharedBytes::Memory;
 
-// ---- the shelf ----
+// ---- the free list ----
 
 void Memory::OnUnused() {
-  if (const std::shared_ptr<SpareShelf> shelf = std::move(home)) return shelf->Put(this);
+  if (const std::shared_ptr<BlockFreeList> free_list = std::move(home)) return free_list->Put(this);
   delete this;
 }
 
-SpareShelf::~SpareShelf() {
+BlockFreeList::~BlockFreeList() {
   for (Size& size : sizes) {
     while (Memory* const memory = Pop(&size)) Delete(&size, memory);
   }
 }
 
-SpareShelf::Size* SpareShelf::Find(std::size_t bytes) {
+BlockFreeList::Size* BlockFreeList::Find(std::size_t bytes) {
   for (Size& size : sizes) {
     if (size.bytes == bytes) return &size;
     if (size.bytes != 0) continue;
@@ -32,7 +32,7 @@ SpareShelf::Size* SpareShelf::Find(std::size_t bytes) {
   return nullptr;
 }
 
-Memory* SpareShelf::Pop(Size* size) {
+Memory* BlockFreeList::Pop(Size* size) {
   if (size->ready == nullptr) {
     size->ready = size->returned.exchange(nullptr, std::memory_order_acquire);
   }
@@ -43,7 +43,7 @@ Memory* SpareShelf::Pop(Size* size) {
   return memory;
 }
 
-Memory* SpareShelf::Take(Size* size) {
+Memory* BlockFreeList::Take(Size* size) {
   Memory* memory = Pop(size);
   if (memory != nullptr) {
     memory->Ref();
@@ -56,7 +56,7 @@ Memory* SpareShelf::Take(Size* size) {
   return memory;
 }
 
-void SpareShelf::Push(Size* size, Memory* memory) {
+void BlockFreeList::Push(Size* size, Memory* memory) {
   ++size->here;
   memory->next = size->returned.load(std::memory_order_relaxed);
   while (!size->returned.compare_exchange_weak(memory->next, memory, std::memory_order_release,
@@ -64,13 +64,13 @@ void SpareShelf::Push(Size* size, Memory* memory) {
   }
 }
 
-void SpareShelf::Put(Memory* memory) {
+void BlockFreeList::Put(Memory* memory) {
   Size* const size = Find(memory->bytes);
   const bool full = !keep_all && size->here >= size->kept();
   closed || full ? Delete(size, memory) : Push(size, memory);
 }
 
-void SpareShelf::Add(Size* size) {
+void BlockFreeList::Add(Size* size) {
   constexpr std::size_t kPage = 4096;
   auto* const memory = new Memory(size->bytes, /*refs=*/0);
   for (std::size_t i = 0; i < memory->bytes; i += kPage) memory->data[i] = std::byte{0};
@@ -78,81 +78,83 @@ void SpareShelf::Add(Size* size) {
   Push(size, memory);
 }
 
-void SpareShelf::Delete(Size* size, Memory* memory) {
+void BlockFreeList::Delete(Size* size, Memory* memory) {
   --size->made;
   delete memory;
 }
 
 // ---- what its owner does with it ----
 
-SpareMemory::SpareMemory() : shelf_(std::make_shared<SpareShelf>()) {}
-SpareMemory::~SpareMemory() { shelf_->closed = true; }
+BlockPool::BlockPool() : free_list_(std::make_shared<BlockFreeList>()) {}
+BlockPool::~BlockPool() { free_list_->closed = true; }
 
-SharedBytes SpareMemory::New(SpareMemory* spare, std::size_t bytes) {
+SharedBytes BlockPool::New(BlockPool* spare, std::size_t bytes) {
   return spare == nullptr ? SharedBytes(bytes) : spare->New(bytes);
 }
 
-SharedBytes SpareMemory::New(std::size_t bytes) {
-  SpareShelf::Size* const size = bytes < kBytesMin ? nullptr : shelf_->Find(bytes);
-  return size == nullptr ? SharedBytes(bytes) : SharedBytes(shelf_->Take(size));
+SharedBytes BlockPool::New(std::size_t bytes) {
+  BlockFreeList::Size* const size = bytes < kBytesMin ? nullptr : free_list_->Find(bytes);
+  return size == nullptr ? SharedBytes(bytes) : SharedBytes(free_list_->Take(size));
 }
 
-void SpareMemory::BeginCopies() {
-  for (SpareShelf::Size& size : shelf_->sizes) size.most_in_use = size.in_use();
-  shelf_->keep_all = true;
+void BlockPool::BeginCopies() {
+  for (BlockFreeList::Size& size : free_list_->sizes) size.most_in_use = size.in_use();
+  free_list_->keep_all = true;
 }
 
-void SpareMemory::EndCopies() {
-  if (!shelf_->keep_all.exchange(false)) return;
-  for (SpareShelf::Size& size : shelf_->sizes) size.wanted = size.most_in_use - size.in_use();
+void BlockPool::EndCopies() {
+  if (!free_list_->keep_all.exchange(false)) return;
+  for (BlockFreeList::Size& size : free_list_->sizes)
+    size.wanted = size.most_in_use - size.in_use();
   copies_known_ = true;
 }
 
-void SpareMemory::Reserve(std::uint64_t bytes) {
+void BlockPool::Reserve(std::uint64_t bytes) {
   const std::uint64_t in_use = in_use_bytes();
   if (in_use == 0) return;
   const double part = std::min(1.0, static_cast<double>(bytes) / static_cast<double>(in_use));
-  for (SpareShelf::Size& size : shelf_->sizes) {
+  for (BlockFreeList::Size& size : free_list_->sizes) {
     const auto least = static_cast<std::int64_t>(part * static_cast<double>(size.in_use()));
     size.wanted = std::max(size.wanted.load(), least);
   }
 }
 
-std::uint64_t SpareMemory::Refiller::Refill(std::uint64_t bytes_max) const {
+std::uint64_t BlockPool::Refiller::Refill(std::uint64_t bytes_max) const {
   std::uint64_t added = 0;
-  for (SpareShelf::Size& size : shelf_->sizes) {
-    while (size.here < size.wanted && added < bytes_max && !shelf_->closed) {
-      shelf_->Add(&size);
+  for (BlockFreeList::Size& size : free_list_->sizes) {
+    while (size.here < size.wanted && added < bytes_max && !free_list_->closed) {
+      free_list_->Add(&size);
       added += size.bytes;
     }
   }
   return added;
 }
 
-SpareMemory::Surplus SpareMemory::TakeSurplus() {
-  Surplus surplus;
-  for (SpareShelf::Size& size : shelf_->sizes) {
+BlockPool::Excess BlockPool::TakeExcess() {
+  Excess excess;
+  for (BlockFreeList::Size& size : free_list_->sizes) {
     while (size.bytes != 0 && size.here > size.kept()) {
-      Memory* const memory = shelf_->Pop(&size);
+      Memory* const memory = free_list_->Pop(&size);
       if (memory == nullptr) break;  // counted, but not there yet
-      surplus.emplace_back(
-          memory, [shelf = shelf_, &size](Memory* one) { SpareShelf::Delete(&size, one); });
+      excess.emplace_back(memory, [free_list = free_list_, &size](Memory* one) {
+        BlockFreeList::Delete(&size, one);
+      });
     }
   }
-  return surplus;
+  return excess;
 }
 
-std::uint64_t SpareMemory::ready_bytes() const {
+std::uint64_t BlockPool::ready_bytes() const {
   std::uint64_t bytes = 0;
-  for (const SpareShelf::Size& size : shelf_->sizes) {
+  for (const BlockFreeList::Size& size : free_list_->sizes) {
     bytes += static_cast<std::uint64_t>(std::max<std::int64_t>(0, size.here)) * size.bytes;
   }
   return bytes;
 }
 
-std::uint64_t SpareMemory::in_use_bytes() const {
+std::uint64_t BlockPool::in_use_bytes() const {
   std::uint64_t bytes = 0;
-  for (const SpareShelf::Size& size : shelf_->sizes) {
+  for (const BlockFreeList::Size& size : free_list_->sizes) {
     bytes +=
         static_cast<std::uint64_t>(std::max<std::int64_t>(0, size.made - size.here)) * size.bytes;
   }

@@ -1,4 +1,4 @@
-#include "van/shm/shm_lender.h"
+#include "van/shm/shm_exporter.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,45 +7,45 @@
 
 namespace leeway::van {
 
-ShmLender::ShmLender(std::shared_ptr<ShmLink> link, DoneList* done)
+ShmExporter::ShmExporter(std::shared_ptr<ShmLink> link, DoneList* done)
     : link_(std::move(link)), done_(done) {
-  free_slots_.reserve(kShmLoansMax);
-  for (std::uint32_t slot = kShmLoansMax; slot > 0; --slot) free_slots_.push_back(slot - 1);
+  free_slots_.reserve(kShmExportsMax);
+  for (std::uint32_t slot = kShmExportsMax; slot > 0; --slot) free_slots_.push_back(slot - 1);
 }
 
-// ---- lending ----
+// ---- exporting ----
 
-bool ShmLender::Lend(const Buffer& frame, ShmPlace* place, ShmLoanList* loans) {
+bool ShmExporter::Export(const Buffer& frame, ShmPlace* place, ShmExportList* exports) {
   if (free_slots_.empty()) return false;
-  std::optional<runtime::SharedMemory::Place> found =
+  std::optional<runtime::SharedMemory::Location> found =
       runtime::SharedMemory::Find(frame.data(), frame.size());
   if (!found.has_value()) return false;
   const std::optional<std::uint32_t> file = FileOf(found->memory);
   if (!file.has_value()) return false;
   if (++generation_ == 0) ++generation_;
-  place->kind = static_cast<std::uint32_t>(ShmPlaceKind::kLent);
+  place->kind = static_cast<std::uint32_t>(ShmPlaceKind::kExported);
   place->at = found->offset;
   place->generation = generation_;
   place->file = *file;
-  place->loan = free_slots_.back();
+  place->exported = free_slots_.back();
   free_slots_.pop_back();
-  loans->push_back({place->loan, generation_, std::move(found->memory)});
+  exports->push_back({place->exported, generation_, std::move(found->memory)});
   return true;
 }
 
-void ShmLender::Undo(ShmLoanList* loans) {
-  for (; !loans->empty(); loans->pop_back()) free_slots_.push_back(loans->back().slot);
+void ShmExporter::Undo(ShmExportList* exports) {
+  for (; !exports->empty(); exports->pop_back()) free_slots_.push_back(exports->back().slot);
 }
 
 // Its number on this connection. None where the other side cannot take it (now).
-std::optional<std::uint32_t> ShmLender::FileOf(
+std::optional<std::uint32_t> ShmExporter::FileOf(
     const std::shared_ptr<runtime::SharedMemory>& memory) {
   if (const auto known = by_memory_.find(memory->id()); known != by_memory_.end()) {
     return known->second;
   }
   if (link_->peer->control().declines.load(std::memory_order_relaxed) != 0) return std::nullopt;
-  if (files_.size() >= kShmLentFilesMax) DropToldFiles();
-  if (files_.size() >= kShmLentFilesMax || memory->size() > kShmLentBytesMax - bytes_ ||
+  if (files_.size() >= kShmExportedFilesMax) DropToldFiles();
+  if (files_.size() >= kShmExportedFilesMax || memory->size() > kShmExportedBytesMax - bytes_ ||
       !link_->socket->HandOver(memory->fd())) {
     return std::nullopt;
   }
@@ -57,80 +57,81 @@ std::optional<std::uint32_t> ShmLender::FileOf(
 
 // ---- getting back ----
 
-void ShmLender::Follow(Message message, SendDone done, ShmLoanList loans) {
-  out_.push_back({std::move(message), std::move(done), std::move(loans)});
+void ShmExporter::Follow(Message message, SendDone done, ShmExportList exports) {
+  out_.push_back({std::move(message), std::move(done), std::move(exports)});
 }
 
-bool ShmLender::IsBack(const ShmLoan& loan) const {
-  const bool any = runtime::Planted<"loan-of-before-counts">();
-  if (any && link_->peer->given_back(loan.slot) != 0) return true;
-  return link_->peer->given_back(loan.slot) == loan.generation ||
-         runtime::Planted<"loan-back-unasked">();
+bool ShmExporter::IsBack(const ShmExport& exported) const {
+  const bool any = runtime::Planted<"export-of-before-counts">();
+  if (any && link_->peer->given_back(exported.slot) != 0) return true;
+  return link_->peer->given_back(exported.slot) == exported.generation ||
+         runtime::Planted<"export-back-unasked">();
 }
 
 // Whether all of them are back.
-bool ShmLender::TakeBack(ShmLoanList* loans) {
-  while (!loans->empty()) {
-    if (!IsBack(loans->back())) return false;
-    free_slots_.push_back(loans->back().slot);
-    loans->pop_back();
+bool ShmExporter::TakeBack(ShmExportList* exports) {
+  while (!exports->empty()) {
+    if (!IsBack(exports->back())) return false;
+    free_slots_.push_back(exports->back().slot);
+    exports->pop_back();
   }
   return true;
 }
 
-bool ShmLender::Collect() {
+bool ShmExporter::Collect() {
   bool any = false;
   while (!out_.empty()) {
     const std::uint64_t seen = link_->peer->control().gave_back.load(std::memory_order_acquire);
     const auto back = std::stable_partition(out_.begin(), out_.end(),
-                                            [this](Out& out) { return !TakeBack(&out.loans); });
+                                            [this](Out& out) { return !TakeBack(&out.exports); });
     for (auto out = back; out != out_.end(); ++out) done_->Add(std::move(out->done), {});
     any = any || back != out_.end();
     out_.erase(back, out_.end());
     // Once more after having said so: what came back before that is not told.
-    if (out_.empty() || !link_->WaitForLoans(seen)) break;
+    if (out_.empty() || !link_->WaitForExports(seen)) break;
   }
-  if (out_.empty()) link_->WaitForNoLoans();
+  if (out_.empty()) link_->WaitForNoExports();
   return any;
 }
 
 // ---- the end ----
 
-void ShmLender::End(ShmLoanList* loans) {
-  for (const ShmLoan& loan : *loans) {
-    if (!IsBack(loan) && !runtime::Planted<"lent-memory-changes">()) loan.memory->Separate();
+void ShmExporter::End(ShmExportList* exports) {
+  for (const ShmExport& exported : *exports) {
+    if (!IsBack(exported) && !runtime::Planted<"exported-memory-changes">())
+      exported.memory->Detach();
   }
-  loans->clear();
+  exports->clear();
 }
 
-void ShmLender::EndAll(const absl::Status& why) {
+void ShmExporter::EndAll(const absl::Status& why) {
   for (Out& out : std::exchange(out_, {})) {
-    End(&out.loans);
+    End(&out.exports);
     done_->Add(std::move(out.done), why);
   }
 }
 
 // ---- files ----
 
-std::optional<std::uint32_t> ShmLender::TakenBack() const {
+std::optional<std::uint32_t> ShmExporter::TakenBack() const {
   for (const auto& [number, file] : files_) {
     if (file.told_at == 0 && file.memory.expired()) return number;
   }
   return std::nullopt;
 }
 
-void ShmLender::NoteTold(std::uint32_t file, std::uint64_t position) {
+void ShmExporter::NoteTold(std::uint32_t file, std::uint64_t position) {
   File& told = files_.at(file);
   told.told_at = position;
   by_memory_.erase(told.id);
 }
 
 // Those that the other side knows to be gone no longer count.
-void ShmLender::DropToldFiles() {
+void ShmExporter::DropToldFiles() {
   const std::uint64_t head = link_->peer->control().head.load(std::memory_order_acquire);
   std::erase_if(files_, [&](const auto& entry) {
     const bool over = entry.second.told_at != 0 && entry.second.told_at <= head;
-    if (over && !runtime::Planted<"lent-files-not-given-back">()) bytes_ -= entry.second.bytes;
+    if (over && !runtime::Planted<"exported-files-not-given-back">()) bytes_ -= entry.second.bytes;
     return over;
   });
 }

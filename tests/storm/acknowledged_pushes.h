@@ -1,6 +1,6 @@
 // What the workers of a storm have told, and whether their counters bear it out.
-#ifndef LEEWAY_TESTS_STORM_WITNESS_H_
-#define LEEWAY_TESTS_STORM_WITNESS_H_
+#ifndef LEEWAY_TESTS_STORM_ACKNOWLEDGED_PUSHES_H_
+#define LEEWAY_TESTS_STORM_ACKNOWLEDGED_PUSHES_H_
 
 #include <cstdint>
 #include <map>
@@ -11,7 +11,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "tests/storm/diary.h"
+#include "tests/storm/worker_reports.h"
 
 namespace leeway::storm {
 
@@ -26,7 +26,7 @@ struct Verdict {
   bool good() const { return lost == 0 && applied_twice == 0 && tallies > 0; }
 };
 
-class Witness {
+class AcknowledgedPushes {
  public:
   // One process that worked.
   struct Life {
@@ -68,4 +68,4 @@ class Witness {
 
 }  // namespace leeway::storm
 
-#endif  // LEEWAY_TESTS_STORM_WITNESS_H_
+#endif  // LEEWAY_TESTS_STORM_ACKNOWLEDGED_PUSHES_H_

@@ -1,9 +1,9 @@
-// The sender's part of what is lent: frames that lie in memory the user allocated for it
+// The sender's part of what is exported: frames that lie in memory the user allocated for it
 // (runtime/memory/shared_memory.h) are not copied into the arena; the other side reads them there.
 // The message's `done` waits until it has given them back, or until it cannot see them change any
 // more.
-#ifndef LEEWAY_VAN_SHM_SHM_LENDER_H_
-#define LEEWAY_VAN_SHM_SHM_LENDER_H_
+#ifndef LEEWAY_VAN_SHM_SHM_EXPORTER_H_
+#define LEEWAY_VAN_SHM_SHM_EXPORTER_H_
 
 #include <array>
 #include <cstdint>
@@ -21,33 +21,33 @@
 
 namespace leeway::van {
 
-struct ShmLoan {
+struct ShmExport {
   std::uint32_t slot = 0;
   std::uint32_t generation = 0;
   std::shared_ptr<runtime::SharedMemory> memory;
 };
-using ShmLoanList = absl::InlinedVector<ShmLoan, 1>;
+using ShmExportList = absl::InlinedVector<ShmExport, 1>;
 
-class ShmLender {
+class ShmExporter {
  public:
-  // `done` gets the sends whose loans have come back.
-  ShmLender(std::shared_ptr<ShmLink> link, DoneList* done);
+  // `done` gets the sends whose exports have come back.
+  ShmExporter(std::shared_ptr<ShmLink> link, DoneList* done);
 
-  // Turns the place of that frame into a lent one, where that can be; the other side has been given
-  // the descriptor then. `loans` gets the loan.
-  bool Lend(const Buffer& frame, ShmPlace* place, ShmLoanList* loans);
-  // Loans that were never shown to anybody.
-  void Undo(ShmLoanList* loans);
+  // Turns the place of that frame into an exported one, where that can be; the other side has been
+  // given the descriptor then. `exports` gets the export.
+  bool Export(const Buffer& frame, ShmPlace* place, ShmExportList* exports);
+  // Exports that were never shown to anybody.
+  void Undo(ShmExportList* exports);
 
-  // A message that has been written, with the loans it needs.
-  void Follow(Message message, SendDone done, ShmLoanList loans);
-  // Ends those whose loans have come back; true if there were any.
+  // A message that has been written, with the exports it needs.
+  void Follow(Message message, SendDone done, ShmExportList exports);
+  // Ends those whose exports have come back; true if there were any.
   bool Collect();
   bool idle() const { return out_.empty(); }
 
-  // Nothing will be given back any more: makes loans of no consequence, so that their memory may be
-  // written to again.
-  void End(ShmLoanList* loans);
+  // Nothing will be given back any more: makes exports of no consequence, so that their memory may
+  // be written to again.
+  void End(ShmExportList* exports);
   void EndAll(const absl::Status& why);
 
   // A file whose memory is gone, of which the other side is to be told; then that it will have been
@@ -65,13 +65,13 @@ class ShmLender {
   struct Out {
     Message message;
     SendDone done;
-    ShmLoanList loans;
+    ShmExportList exports;
   };
 
   std::optional<std::uint32_t> FileOf(const std::shared_ptr<runtime::SharedMemory>& memory);
   void DropToldFiles();
-  bool IsBack(const ShmLoan& loan) const;
-  bool TakeBack(ShmLoanList* loans);
+  bool IsBack(const ShmExport& exported) const;
+  bool TakeBack(ShmExportList* exports);
 
   const std::shared_ptr<ShmLink> link_;
   DoneList* const done_;
@@ -86,4 +86,4 @@ class ShmLender {
 
 }  // namespace leeway::van
 
-#endif  // LEEWAY_VAN_SHM_SHM_LENDER_H_
+#endif  // LEEWAY_VAN_SHM_SHM_EXPORTER_H_

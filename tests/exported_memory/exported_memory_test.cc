@@ -65,7 +65,7 @@ struct Case {
   int replication;
 };
 
-class LentMemoryTest : public testing::TestWithParam<Case> {};
+class ExportedMemoryTest : public testing::TestWithParam<Case> {};
 
 void Train(Worker* worker, const Consistency& consistency) {
   TableSpec spec = TableSpec::Dense("w", {kElements});
@@ -93,7 +93,7 @@ void Train(Worker* worker, const Consistency& consistency) {
   ExpectAll(pulled, all);
 }
 
-TEST_P(LentMemoryTest, WhatIsWrittenAfterATicketHasCompletedReachesNobody) {
+TEST_P(ExportedMemoryTest, WhatIsWrittenAfterATicketHasCompletedReachesNobody) {
   constexpr int kServers = 2;
   const Cluster cluster(kServers, kWorkers, Shm(GetParam().replication));
   std::vector<std::thread> threads;
@@ -114,14 +114,14 @@ std::string NameOf(const testing::TestParamInfo<Case>& param) {
                                            : "Ssp",
                       "Replication", param.param.replication);
 }
-INSTANTIATE_TEST_SUITE_P(Policies, LentMemoryTest,
+INSTANTIATE_TEST_SUITE_P(Policies, ExportedMemoryTest,
                          testing::Values(Case{Consistency::Bsp(), 1}, Case{Consistency::Ssp(1), 1},
                                          Case{Consistency::Asp(), 1}, Case{Consistency::Bsp(), 2},
                                          Case{Consistency::Ssp(1), 2}, Case{Consistency::Asp(), 2}),
                          NameOf);
 
 // One server, and a worker that has pushed ones from memory of its own once.
-class LentToOneServerTest : public testing::Test {
+class ExportedToOneServerTest : public testing::Test {
  protected:
   void SetUp() override {
     worker_ = Worker::Connect(WorkerConfig(cluster_, 1, 1));
@@ -149,7 +149,7 @@ class LentToOneServerTest : public testing::Test {
 
 // The server is stopped while a push waits for it in its memory; by the time it goes on the user
 // has other things there.
-TEST_F(LentToOneServerTest, AFailedTicketGivesTheMemoryBackAndThePushKeepsItsValues) {
+TEST_F(ExportedToOneServerTest, AFailedTicketGivesTheMemoryBackAndThePushKeepsItsValues) {
   Fill(8);
   Stop(cluster_.server(0));
   Options options;
@@ -173,7 +173,7 @@ TEST_F(LentToOneServerTest, AFailedTicketGivesTheMemoryBackAndThePushKeepsItsVal
   ExpectAll(pulled, 11);
 }
 
-TEST_F(LentToOneServerTest, TheTicketsOfADeadOneEndAndTheMemoryIsTheUsersAgain) {
+TEST_F(ExportedToOneServerTest, TheTicketsOfADeadOneEndAndTheMemoryIsTheUsersAgain) {
   Stop(cluster_.server(0));
   Options options;
   options.timeout = absl::Seconds(1);

@@ -6,8 +6,8 @@
 // workers would stand still meanwhile. So what readers let go of comes back here, on whatever
 // thread that happens, and before a large snapshot a thread that nobody waits for makes more
 // ready. Nothing here ever waits for a lock.
-#ifndef LEEWAY_PS_STORE_MEMORY_SPARE_MEMORY_H_
-#define LEEWAY_PS_STORE_MEMORY_SPARE_MEMORY_H_
+#ifndef LEEWAY_PS_STORE_MEMORY_BLOCK_POOL_H_
+#define LEEWAY_PS_STORE_MEMORY_BLOCK_POOL_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -18,24 +18,24 @@
 
 namespace leeway::ps {
 
-class SpareMemory {
+class BlockPool {
  public:
   // Less than this comes from the heap and goes back to it.
   static constexpr std::size_t kBytesMin = 64 << 10;
 
-  SpareMemory();
-  ~SpareMemory();  // what is still in use then goes to the heap when it is let go of
-  SpareMemory(const SpareMemory&) = delete;
-  SpareMemory& operator=(const SpareMemory&) = delete;
+  BlockPool();
+  ~BlockPool();  // what is still in use then goes to the heap when it is let go of
+  BlockPool(const BlockPool&) = delete;
+  BlockPool& operator=(const BlockPool&) = delete;
 
   // Uninitialised.
   SharedBytes New(std::size_t bytes);
-  static SharedBytes New(SpareMemory* spare, std::size_t bytes);  // null: from the heap
+  static SharedBytes New(BlockPool* spare, std::size_t bytes);  // null: from the heap
 
   // Snapshots of all there is come and go between these two: meanwhile whatever is let go of is
   // kept. Afterwards so much stays here as was in use at most, above what is now, since the next
   // ones will need as much again, and the system has had to do without it once anyway. What lies
-  // here beyond that goes as TakeSurplus says.
+  // here beyond that goes as TakeExcess says.
   void BeginCopies();
   void EndCopies();
   // Whether that has happened, so that it is known how much copies take.
@@ -51,24 +51,25 @@ class SpareMemory {
     std::uint64_t Refill(std::uint64_t bytes_max) const;
 
    private:
-    friend class SpareMemory;
-    explicit Refiller(std::shared_ptr<SpareShelf> shelf) : shelf_(std::move(shelf)) {}
-    std::shared_ptr<SpareShelf> shelf_;
+    friend class BlockPool;
+    explicit Refiller(std::shared_ptr<BlockFreeList> free_list)
+        : free_list_(std::move(free_list)) {}
+    std::shared_ptr<BlockFreeList> free_list_;
   };
-  Refiller refiller() const { return Refiller(shelf_); }
+  Refiller refiller() const { return Refiller(free_list_); }
 
   // What goes back to the system where this is destroyed, which takes its time.
-  using Surplus = std::vector<std::shared_ptr<void>>;
-  Surplus TakeSurplus();
+  using Excess = std::vector<std::shared_ptr<void>>;
+  Excess TakeExcess();
 
   std::uint64_t ready_bytes() const;   // that lie here
   std::uint64_t in_use_bytes() const;  // of the sizes that are kept here
 
  private:
-  const std::shared_ptr<SpareShelf> shelf_;
+  const std::shared_ptr<BlockFreeList> free_list_;
   bool copies_known_ = false;
 };
 
 }  // namespace leeway::ps
 
-#endif  // LEEWAY_PS_STORE_MEMORY_SPARE_MEMORY_H_
+#endif  // LEEWAY_PS_STORE_MEMORY_BLOCK_POOL_H_

@@ -1,4 +1,4 @@
-#include "tests/storm/diary.h"
+#include "tests/storm/worker_reports.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"

@@ -1,7 +1,7 @@
 // The busy-poll source of an rdma transport: completion queues, for a thread that is about to block
 // and may not be the one that owns the loop. Any thread; it may outlive the transport.
-#ifndef LEEWAY_VAN_RDMA_RDMA_GLANCE_H_
-#define LEEWAY_VAN_RDMA_RDMA_GLANCE_H_
+#ifndef LEEWAY_VAN_RDMA_RDMA_BUSY_POLL_H_
+#define LEEWAY_VAN_RDMA_RDMA_BUSY_POLL_H_
 
 #include <algorithm>
 #include <mutex>
@@ -14,7 +14,7 @@
 
 namespace leeway::van {
 
-class RdmaGlance final : public runtime::Glance {
+class RdmaBusyPoll final : public runtime::BusyPollSource {
  public:
   bool Ready() const override {
     const std::lock_guard lock(mutex_);
@@ -68,4 +68,4 @@ class RdmaGlance final : public runtime::Glance {
 
 }  // namespace leeway::van
 
-#endif  // LEEWAY_VAN_RDMA_RDMA_GLANCE_H_
+#endif  // LEEWAY_VAN_RDMA_RDMA_BUSY_POLL_H_

@@ -1,6 +1,6 @@
 // What a worker of a storm tells its parent, a line each.
-#ifndef LEEWAY_TESTS_STORM_DIARY_H_
-#define LEEWAY_TESTS_STORM_DIARY_H_
+#ifndef LEEWAY_TESTS_STORM_WORKER_REPORTS_H_
+#define LEEWAY_TESTS_STORM_WORKER_REPORTS_H_
 
 #include <cstdint>
 #include <optional>
@@ -45,4 +45,4 @@ std::optional<Entry> Parse(absl::string_view line);
 
 }  // namespace leeway::storm
 
-#endif  // LEEWAY_TESTS_STORM_DIARY_H_
+#endif  // LEEWAY_TESTS_STORM_WORKER_REPORTS_H_

@@ -1,4 +1,4 @@
-#include "tests/simulation/striker.h"
+#include "tests/simulation/process_faults.h"
 
 #include <algorithm>
 #include <utility>
@@ -23,7 +23,7 @@ constexpr absl::Duration kLastMoments = absl::Milliseconds(30);
 
 }  // namespace
 
-FaultInjector::Struck Striker::Strike(const Episode& episode) {
+FaultInjector::Struck ProcessFaults::Strike(const Episode& episode) {
   if (episode.kind == FaultKind::kRebalance) {
     AskFor("rebalance", {}, [](const absl::Status&) {});
     return Struck::kYes;
@@ -47,7 +47,7 @@ FaultInjector::Struck Striker::Strike(const Episode& episode) {
   return Struck::kNo;
 }
 
-FaultInjector::Struck Striker::StrikeScheduler(const Episode& episode) {
+FaultInjector::Struck ProcessFaults::StrikeScheduler(const Episode& episode) {
   if (scheduler() == nullptr) return Struck::kNo;
   cluster_->Kill(episode.host);
   Later(episode.length, [this] { cluster_->Start(Role::kScheduler); });
@@ -55,7 +55,7 @@ FaultInjector::Struck Striker::StrikeScheduler(const Episode& episode) {
 }
 
 // Only while every shard is on another living server as well.
-FaultInjector::Struck Striker::StrikeServer(std::uint32_t rank, const Episode& episode) {
+FaultInjector::Struck ProcessFaults::StrikeServer(std::uint32_t rank, const Episode& episode) {
   if (cluster_->config().replication < 2) return Struck::kNo;
   if (!CanDoWithout(rank)) return Struck::kAskAgain;
   if (episode.kind == FaultKind::kLongPartition) {
@@ -72,13 +72,13 @@ FaultInjector::Struck Striker::StrikeServer(std::uint32_t rank, const Episode& e
   return Struck::kYes;
 }
 
-void Striker::ReplaceServer(std::uint32_t rank, absl::Duration after) {
+void ProcessFaults::ReplaceServer(std::uint32_t rank, absl::Duration after) {
   cluster_->Kill(ServerName(rank));
   Later(after, [this, rank] { cluster_->Start(Role::kServer, rank); });
 }
 
 // Before the map that says so can have reached who did the filling.
-void Striker::KillFillerWhenDue(std::shared_ptr<FillWatch> watch, absl::Time until) {
+void ProcessFaults::KillFillerWhenDue(std::shared_ptr<FillWatch> watch, absl::Time until) {
   if (cluster_->world().Now() >= until) return;
   std::optional<FillWatch::Ended> ended;
   if (const auto map = KeptMap()) ended = watch->Look(*map);
@@ -89,7 +89,7 @@ void Striker::KillFillerWhenDue(std::shared_ptr<FillWatch> watch, absl::Time unt
 
 // What is pushed to it in its last moments does not reach the new one, and it does not hear that
 // this one counts: nothing of that may be acknowledged.
-void Striker::KillCutOff(const FillWatch::Ended& ended) {
+void ProcessFaults::KillCutOff(const FillWatch::Ended& ended) {
   const std::string filler = ServerName(ended.filler);
   const std::vector<std::pair<std::string, std::string>> links = {
       {filler, ServerName(ended.filled)}, {SchedulerName(), filler}};
@@ -103,7 +103,7 @@ void Striker::KillCutOff(const FillWatch::Ended& ended) {
 }
 
 // One worker stays in any case.
-FaultInjector::Struck Striker::StrikeWorker(ScriptedWorker* victim, const Episode& episode) {
+FaultInjector::Struck ProcessFaults::StrikeWorker(ScriptedWorker* victim, const Episode& episode) {
   const auto works = [](const auto& worker) {
     return worker->at_work() && !worker->may_be_given_up();
   };
@@ -128,7 +128,7 @@ FaultInjector::Struck Striker::StrikeWorker(ScriptedWorker* victim, const Episod
 // ---- changes on purpose ----
 
 // Ranks on top come one after the other.
-FaultInjector::Struck Striker::AddServer(std::uint32_t rank) {
+FaultInjector::Struck ProcessFaults::AddServer(std::uint32_t rank) {
   const auto begun = [this](std::uint32_t server) {
     return cluster_->Find(ServerName(server)) != nullptr || cluster_->WasKilled(ServerName(server));
   };
@@ -138,7 +138,7 @@ FaultInjector::Struck Striker::AddServer(std::uint32_t rank) {
   return Struck::kYes;
 }
 
-FaultInjector::Struck Striker::Drain(std::uint32_t rank) {
+FaultInjector::Struck ProcessFaults::Drain(std::uint32_t rank) {
   SimProcess* const process = cluster_->Find(ServerName(rank));
   if (process == nullptr || process->server() == nullptr) return Struck::kNo;
   AskFor("drain", {absl::StrCat("server:", rank)},
@@ -153,7 +153,7 @@ FaultInjector::Struck Striker::Drain(std::uint32_t rank) {
 }
 
 // Some table gets some codec, which may be the one that it has.
-FaultInjector::Struck Striker::SwitchCodec(double choice) {
+FaultInjector::Struck ProcessFaults::SwitchCodec(double choice) {
   std::vector<std::pair<std::string, std::string>> may;
   for (const SimTable& table : *tables_) {
     if (!table.switches()) continue;
@@ -175,7 +175,7 @@ FaultInjector::Struck Striker::SwitchCodec(double choice) {
 
 // To a tighter bound, or back to what it was created with: so the invariants, which know that one,
 // hold all the same. The workers' cores know which bound holds in which clock, and check it.
-FaultInjector::Struck Striker::ChangeTable(double choice) {
+FaultInjector::Struck ProcessFaults::ChangeTable(double choice) {
   std::vector<std::pair<std::string, std::string>> may;
   for (const SimTable& table : *tables_) {
     const Consistency& created = table.spec.consistency;
@@ -202,8 +202,8 @@ FaultInjector::Struck Striker::ChangeTable(double choice) {
   return Struck::kYes;
 }
 
-void Striker::AskFor(const std::string& command, std::vector<std::string> arguments,
-                     std::function<void(const absl::Status&)> then) {
+void ProcessFaults::AskFor(const std::string& command, std::vector<std::string> arguments,
+                           std::function<void(const absl::Status&)> then) {
   ++to_come_;
   asks_.push_back(std::make_unique<Ask>());
   Ask* const ask = asks_.back().get();
@@ -220,7 +220,7 @@ void Striker::AskFor(const std::string& command, std::vector<std::string> argume
       });
 }
 
-void Striker::CheckWaiting() {
+void ProcessFaults::CheckWaiting() {
   for (const auto& ask : asks_) {
     if (!ask->answered) checker_->OnWaited(ask->what, ask->since, cluster_->world().Now());
   }
@@ -228,7 +228,7 @@ void Striker::CheckWaiting() {
 
 // ---- what ended by itself ----
 
-void Striker::Replace() {
+void ProcessFaults::Replace() {
   ReplaceScheduler();
   for (std::uint32_t rank = 0; rank < cluster_->server_hosts(); ++rank) {
     SimProcess* const process = cluster_->Find(ServerName(rank));
@@ -247,7 +247,7 @@ void Striker::Replace() {
 }
 
 // It may not start where it cannot keep its state.
-void Striker::ReplaceScheduler() {
+void ProcessFaults::ReplaceScheduler() {
   SimProcess* const process = cluster_->Find(SchedulerName());
   if (process == nullptr || !process->over().has_value() || process->over()->ok()) return;
   const std::string why = process->over()->ToString();
@@ -259,7 +259,7 @@ void Striker::ReplaceScheduler() {
   cluster_->Start(Role::kScheduler);
 }
 
-void Striker::Later(absl::Duration delay, std::function<void()> what) {
+void ProcessFaults::Later(absl::Duration delay, std::function<void()> what) {
   ++to_come_;
   cluster_->world().Schedule(delay, [this, what = std::move(what)] {
     --to_come_;
@@ -269,17 +269,17 @@ void Striker::Later(absl::Duration delay, std::function<void()> what) {
 
 // ---- who is there ----
 
-scheduler::Scheduler* Striker::scheduler() const {
+scheduler::Scheduler* ProcessFaults::scheduler() const {
   SimProcess* const process = cluster_->Find(SchedulerName());
   return process == nullptr ? nullptr : process->scheduler();
 }
 
-std::shared_ptr<const proto::ClusterMap> Striker::KeptMap() const {
+std::shared_ptr<const proto::ClusterMap> ProcessFaults::KeptMap() const {
   const scheduler::Scheduler* const known = scheduler();
   return known == nullptr || !known->map_is_kept() ? nullptr : known->map();
 }
 
-ps::Server* Striker::ServerOf(const proto::ClusterMap& map, std::uint32_t rank) const {
+ps::Server* ProcessFaults::ServerOf(const proto::ClusterMap& map, std::uint32_t rank) const {
   SimProcess* const process = cluster_->Find(ServerName(rank));
   if (process == nullptr || doomed_.contains(ServerName(rank))) return nullptr;
   const bool same = std::any_of(map.servers.begin(), map.servers.end(), [&](const auto& entry) {
@@ -288,7 +288,7 @@ ps::Server* Striker::ServerOf(const proto::ClusterMap& map, std::uint32_t rank) 
   return same ? process->server() : nullptr;
 }
 
-bool Striker::CanDoWithout(std::uint32_t rank) const {
+bool ProcessFaults::CanDoWithout(std::uint32_t rank) const {
   const std::shared_ptr<const proto::ClusterMap> map = KeptMap();
   if (map == nullptr || ServerOf(*map, rank) == nullptr) return false;
   // Where a chain has more members than it needs, the scheduler may send any away that it believes

@@ -1,4 +1,4 @@
-#include "van/shm/shm_borrowed.h"
+#include "van/shm/shm_imported.h"
 
 #include <utility>
 #include <vector>
@@ -10,15 +10,16 @@
 
 namespace leeway::van {
 // Any thread; it may outlive the connection.
-class ShmBorrowed::Loan final : public runtime::BufferOwner {
+class ShmImported::Export final : public runtime::BufferOwner {
  public:
-  Loan(std::shared_ptr<ShmLink> link, std::shared_ptr<const ShmMapping> file, const ShmPlace& place)
+  Export(std::shared_ptr<ShmLink> link, std::shared_ptr<const ShmMapping> file,
+         const ShmPlace& place)
       : link_(std::move(link)), file_(std::move(file)), place_(place) {}
   bool may_change() const override { return true; }
-  bool lent() const override { return true; }
-  ~Loan() override {
-    link_->own->given_back(place_.loan).store(place_.generation, std::memory_order_release);
-    link_->WakeForLoans();
+  bool exported() const override { return true; }
+  ~Export() override {
+    link_->own->given_back(place_.exported).store(place_.generation, std::memory_order_release);
+    link_->WakeForExports();
   }
 
  private:
@@ -27,8 +28,8 @@ class ShmBorrowed::Loan final : public runtime::BufferOwner {
   const ShmPlace place_;
 };
 
-absl::StatusOr<Buffer> ShmBorrowed::Take(const ShmPlace& place) {
-  // Who lends sends the descriptor first, so it is there.
+absl::StatusOr<Buffer> ShmImported::Take(const ShmPlace& place) {
+  // Who exports sends the descriptor first, so it is there.
   for (bool nothing = false; place.file >= next_file_ && !nothing;) {
     LEEWAY_RETURN_IF_ERROR(ReadSocketOnce(&nothing));
   }
@@ -37,15 +38,16 @@ absl::StatusOr<Buffer> ShmBorrowed::Take(const ShmPlace& place) {
     return BrokenMemory("a frame in memory file ", place.file, ", which is not");
   const std::uint64_t bytes = file->second->size();
   const bool outside = place.at >= bytes || place.size > bytes - place.at;
-  if (place.loan >= kShmLoansMax || place.size == 0 ||
-      (outside && !runtime::Planted<"lent-place-unchecked">())) {
-    return BrokenMemory("loan ", place.loan, ": a frame of ", place.size, " bytes at ", place.at,
-                        " of ", bytes);
+  if (place.exported >= kShmExportsMax || place.size == 0 ||
+      (outside && !runtime::Planted<"exported-place-unchecked">())) {
+    return BrokenMemory("export ", place.exported, ": a frame of ", place.size, " bytes at ",
+                        place.at, " of ", bytes);
   }
-  return Buffer(file->second->data() + place.at, place.size, new Loan(link_, file->second, place));
+  return Buffer(file->second->data() + place.at, place.size,
+                new Export(link_, file->second, place));
 }
 
-absl::Status ShmBorrowed::Drop(std::uint32_t file) {
+absl::Status ShmImported::Drop(std::uint32_t file) {
   const auto found = files_.find(file);
   if (found == files_.end())
     return BrokenMemory("memory file ", file, " is taken back, which is not");
@@ -54,12 +56,12 @@ absl::Status ShmBorrowed::Drop(std::uint32_t file) {
   return absl::OkStatus();
 }
 
-absl::Status ShmBorrowed::ReadSocket() {
+absl::Status ShmImported::ReadSocket() {
   bool nothing = false;
   return ReadSocketOnce(&nothing);
 }
 
-absl::Status ShmBorrowed::ReadSocketOnce(bool* nothing) {
+absl::Status ShmImported::ReadSocketOnce(bool* nothing) {
   std::vector<UniqueFd> descriptors;
   const ShmSocket::Drained drained = link_->socket->Drain(&descriptors);
   if (drained == ShmSocket::Drained::kClosed) return absl::UnavailableError("the connection broke");
@@ -68,15 +70,15 @@ absl::Status ShmBorrowed::ReadSocketOnce(bool* nothing) {
   return absl::OkStatus();
 }
 
-absl::Status ShmBorrowed::Add(UniqueFd descriptor) {
+absl::Status ShmImported::Add(UniqueFd descriptor) {
   if (!descriptor) {
     return absl::ResourceExhaustedError(
-        "it lends memory, but there are no file descriptors left for it (ulimit -n)");
+        "it exports memory, but there are no file descriptors left for it (ulimit -n)");
   }
   LEEWAY_ASSIGN_OR_RETURN(const std::size_t bytes, runtime::SealedSize(descriptor.get()));
-  const bool many = files_.size() >= kShmLentFilesMax || bytes > kShmLentBytesMax - bytes_;
-  if (bytes == 0 || (many && !runtime::Planted<"borrowed-memory-unlimited">())) {
-    return BrokenMemory("it lends ", bytes, " bytes more, having lent ", bytes_, " in ",
+  const bool many = files_.size() >= kShmExportedFilesMax || bytes > kShmExportedBytesMax - bytes_;
+  if (bytes == 0 || (many && !runtime::Planted<"imported-memory-unlimited">())) {
+    return BrokenMemory("it exports ", bytes, " bytes more, having exported ", bytes_, " in ",
                         files_.size(), " files");
   }
   absl::StatusOr<ShmMapping> mapping = runtime::MapToRead(descriptor.get(), bytes);

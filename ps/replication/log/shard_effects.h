@@ -1,7 +1,7 @@
 // Where a shard's effects go: what its replicas have to be told, and its answers to workers, which
 // must not say more than what is on every replica.
-#ifndef LEEWAY_PS_REPLICATION_LOG_LOG_H_
-#define LEEWAY_PS_REPLICATION_LOG_LOG_H_
+#ifndef LEEWAY_PS_REPLICATION_LOG_SHARD_EFFECTS_H_
+#define LEEWAY_PS_REPLICATION_LOG_SHARD_EFFECTS_H_
 
 #include "absl/time/time.h"
 #include "proto/messages/messages.h"
@@ -10,14 +10,14 @@
 
 namespace leeway::ps {
 
-class Journal {
+class ShardEffects {
  public:
-  virtual ~Journal() = default;
+  virtual ~ShardEffects() = default;
 
   // Whether there is anybody to tell.
   virtual bool has_follower() const = 0;
   // Tells the followers. Updates come before their Close, all with its index.
-  virtual void Log(Item item) = 0;
+  virtual void Log(LogEntry entry) = 0;
   // Whether what is held should be kept by its worker as well, since a head that dies loses it.
   virtual bool provisional() const = 0;
 
@@ -37,4 +37,4 @@ class Journal {
 
 }  // namespace leeway::ps
 
-#endif  // LEEWAY_PS_REPLICATION_LOG_LOG_H_
+#endif  // LEEWAY_PS_REPLICATION_LOG_SHARD_EFFECTS_H_

@@ -1,6 +1,6 @@
 // How far each worker is, as one shard knows it from the ticks that reached it.
-#ifndef LEEWAY_PS_CONSISTENCY_PROGRESS_H_
-#define LEEWAY_PS_CONSISTENCY_PROGRESS_H_
+#ifndef LEEWAY_PS_CONSISTENCY_WORKER_CLOCKS_H_
+#define LEEWAY_PS_CONSISTENCY_WORKER_CLOCKS_H_
 
 #include <cstdint>
 #include <map>
@@ -16,7 +16,7 @@ namespace leeway::ps {
 
 // The clock of a worker is the number of iterations it has ended: a worker at clock c is in
 // iteration c, and iteration c has closed once every living worker's clock is above c.
-class Progress {
+class WorkerClocks {
  public:
   struct WorkerClock {
     std::uint32_t rank = 0;
@@ -110,4 +110,4 @@ class Progress {
 
 }  // namespace leeway::ps
 
-#endif  // LEEWAY_PS_CONSISTENCY_PROGRESS_H_
+#endif  // LEEWAY_PS_CONSISTENCY_WORKER_CLOCKS_H_

@@ -1,7 +1,7 @@
-// The receiver's part of what is lent: the memory files of the other side that are mapped here, and
-// frames that lie in them.
-#ifndef LEEWAY_VAN_SHM_SHM_BORROWED_H_
-#define LEEWAY_VAN_SHM_SHM_BORROWED_H_
+// The receiver's part of what is exported: the memory files of the other side that are mapped here,
+// and frames that lie in them.
+#ifndef LEEWAY_VAN_SHM_SHM_IMPORTED_H_
+#define LEEWAY_VAN_SHM_SHM_IMPORTED_H_
 
 #include <cstdint>
 #include <map>
@@ -14,9 +14,9 @@
 
 namespace leeway::van {
 
-class ShmBorrowed {
+class ShmImported {
  public:
-  explicit ShmBorrowed(std::shared_ptr<ShmLink> link) : link_(std::move(link)) {}
+  explicit ShmImported(std::shared_ptr<ShmLink> link) : link_(std::move(link)) {}
 
   // Takes some of what has come over the socket. UNAVAILABLE once that has ended;
   // RESOURCE_EXHAUSTED when this process can map no more; INVALID_ARGUMENT for what is no memory.
@@ -28,7 +28,7 @@ class ShmBorrowed {
   absl::Status Drop(std::uint32_t file);
 
  private:
-  class Loan;
+  class Export;
 
   absl::Status ReadSocketOnce(bool* nothing);
   absl::Status Add(UniqueFd descriptor);
@@ -41,4 +41,4 @@ class ShmBorrowed {
 
 }  // namespace leeway::van
 
-#endif  // LEEWAY_VAN_SHM_SHM_BORROWED_H_
+#endif  // LEEWAY_VAN_SHM_SHM_IMPORTED_H_

@@ -1,4 +1,4 @@
-#include "ps/store/memory/spare_memory.h"
+#include "ps/store/memory/block_pool.h"
 
 #include <gtest/gtest.h>
 
@@ -16,14 +16,14 @@ constexpr std::size_t kBlock = 1 << 20;
 constexpr std::size_t kSlab = 256 << 10;
 constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
 
-std::vector<SharedBytes> Several(SpareMemory* spare, int number, std::size_t bytes = kBlock) {
+std::vector<SharedBytes> Several(BlockPool* spare, int number, std::size_t bytes = kBlock) {
   std::vector<SharedBytes> several;
   for (int i = 0; i < number; ++i) several.push_back(spare->New(bytes));
   return several;
 }
 
-TEST(SpareMemory, WhatIsLetGoOfIsUsedAgain) {
-  SpareMemory spare;
+TEST(BlockPool, WhatIsLetGoOfIsUsedAgain) {
+  BlockPool spare;
   SharedBytes first = spare.New(kBlock);
   const std::byte* const place = first.data();
   std::optional<runtime::Buffer> view = first.View();
@@ -38,24 +38,24 @@ TEST(SpareMemory, WhatIsLetGoOfIsUsedAgain) {
   EXPECT_EQ(spare.in_use_bytes(), kBlock);
 }
 
-TEST(SpareMemory, OnlyForItsSizeAndNotForSmallOnes) {
-  SpareMemory spare;
+TEST(BlockPool, OnlyForItsSizeAndNotForSmallOnes) {
+  BlockPool spare;
   spare.New(kBlock);
   const SharedBytes slab = spare.New(kSlab);
   EXPECT_EQ(slab.size(), kSlab);
   EXPECT_EQ(spare.ready_bytes(), kBlock);
-  spare.New(SpareMemory::kBytesMin - 1);
+  spare.New(BlockPool::kBytesMin - 1);
   EXPECT_EQ(spare.ready_bytes(), kBlock);
 }
 
-TEST(SpareMemory, FewAreKeptWhereNobodyMakesCopies) {
-  SpareMemory spare;
+TEST(BlockPool, FewAreKeptWhereNobodyMakesCopies) {
+  BlockPool spare;
   Several(&spare, 100);
   EXPECT_LE(spare.ready_bytes(), 8 * kBlock);
 }
 
-TEST(SpareMemory, AsMuchAsTheCopiesTookIsKeptForTheNext) {
-  SpareMemory spare;
+TEST(BlockPool, AsMuchAsTheCopiesTookIsKeptForTheNext) {
+  BlockPool spare;
   const std::vector<SharedBytes> model = Several(&spare, 50);
   spare.BeginCopies();
   Several(&spare, 30);  // at a time
@@ -64,22 +64,22 @@ TEST(SpareMemory, AsMuchAsTheCopiesTookIsKeptForTheNext) {
   EXPECT_EQ(spare.ready_bytes(), 30 * kBlock);
   spare.EndCopies();
   EXPECT_TRUE(spare.copies_known());
-  EXPECT_TRUE(spare.TakeSurplus().empty());
+  EXPECT_TRUE(spare.TakeExcess().empty());
   EXPECT_EQ(spare.ready_bytes(), 30 * kBlock);
 
   spare.BeginCopies();
   Several(&spare, 20);
   spare.EndCopies();
   EXPECT_EQ(spare.ready_bytes(), 30 * kBlock);
-  SpareMemory::Surplus surplus = spare.TakeSurplus();
-  EXPECT_EQ(surplus.size(), 10u);
+  BlockPool::Excess excess = spare.TakeExcess();
+  EXPECT_EQ(excess.size(), 10u);
   EXPECT_EQ(spare.ready_bytes(), 20 * kBlock);
-  std::thread([taken = std::move(surplus)]() mutable { taken.clear(); }).join();
+  std::thread([taken = std::move(excess)]() mutable { taken.clear(); }).join();
   EXPECT_EQ(spare.in_use_bytes(), 50 * kBlock);
 }
 
-TEST(SpareMemory, IsMadeReadyByPart) {
-  SpareMemory spare;
+TEST(BlockPool, IsMadeReadyByPart) {
+  BlockPool spare;
   const std::vector<SharedBytes> blocks = Several(&spare, 30), slabs = Several(&spare, 40, kSlab);
   spare.Reserve(20 * kBlock);  // of 40 MiB
   EXPECT_EQ(spare.ready_bytes(), 0u);
@@ -96,10 +96,10 @@ TEST(SpareMemory, IsMadeReadyByPart) {
   EXPECT_EQ(spare.ready_bytes(), (30 + 15 + 10) * kBlock);
 }
 
-TEST(SpareMemory, WhatIsInUseOutlivesIt) {
-  std::optional<SpareMemory> spare(std::in_place);
+TEST(BlockPool, WhatIsInUseOutlivesIt) {
+  std::optional<BlockPool> spare(std::in_place);
   std::vector<SharedBytes> blocks = Several(&*spare, 3);
-  const SpareMemory::Refiller refiller = spare->refiller();
+  const BlockPool::Refiller refiller = spare->refiller();
   blocks.pop_back();
   const runtime::Buffer view = blocks[0].View();
   spare.reset();
@@ -109,25 +109,25 @@ TEST(SpareMemory, WhatIsInUseOutlivesIt) {
 }
 
 // Readers let go of what the owner takes again, on several threads at a time.
-TEST(SpareMemory, AnyThreadLetsGo) {
-  SpareMemory spare;
+TEST(BlockPool, AnyThreadLetsGo) {
+  BlockPool spare;
   spare.BeginCopies();
   constexpr int kThreads = 3, kRounds = 300;
   for (int round = 0; round < kRounds; ++round) {
     std::vector<std::thread> readers;
     for (int i = 0; i < kThreads; ++i) {
-      SharedBytes bytes = spare.New(SpareMemory::kBytesMin);
+      SharedBytes bytes = spare.New(BlockPool::kBytesMin);
       bytes.data()[0] = static_cast<std::byte>(i);
       readers.emplace_back([view = bytes.View(), i]() mutable {
         EXPECT_EQ(view.data()[0], static_cast<std::byte>(i));
         view = runtime::Buffer();
       });
     }
-    const SharedBytes own = spare.New(SpareMemory::kBytesMin);
+    const SharedBytes own = spare.New(BlockPool::kBytesMin);
     for (std::thread& reader : readers) reader.join();
   }
   EXPECT_EQ(spare.in_use_bytes(), 0u);
-  EXPECT_LE(spare.ready_bytes(), (kThreads + 1) * SpareMemory::kBytesMin);
+  EXPECT_LE(spare.ready_bytes(), (kThreads + 1) * BlockPool::kBytesMin);
 }
 
 }  // namespace

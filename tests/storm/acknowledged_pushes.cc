@@ -1,4 +1,4 @@
-#include "tests/storm/witness.h"
+#include "tests/storm/acknowledged_pushes.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -8,12 +8,12 @@
 
 namespace leeway::storm {
 
-std::size_t Witness::NewLife(std::uint32_t rank) {
+std::size_t AcknowledgedPushes::NewLife(std::uint32_t rank) {
   lives_.emplace_back().rank = rank;
   return lives_.size() - 1;
 }
 
-void Witness::OnLine(std::size_t number, absl::string_view line) {
+void AcknowledgedPushes::OnLine(std::size_t number, absl::string_view line) {
   const std::optional<Entry> entry = Parse(line);
   if (!entry.has_value()) return;
   Life& life = lives_[number];
@@ -33,7 +33,7 @@ void Witness::OnLine(std::size_t number, absl::string_view line) {
   }
 }
 
-std::uint64_t Witness::StepsDone() const {
+std::uint64_t AcknowledgedPushes::StepsDone() const {
   std::map<std::uint32_t, std::uint64_t> done;
   for (const Life& life : lives_) {
     done[life.rank] = std::max(done[life.rank], life.last_step ? *life.last_step + 1 : life.began);
@@ -43,7 +43,7 @@ std::uint64_t Witness::StepsDone() const {
   return done.empty() ? 0 : least;
 }
 
-absl::Duration Witness::LongestWait(absl::Time from, absl::Time to) const {
+absl::Duration AcknowledgedPushes::LongestWait(absl::Time from, absl::Time to) const {
   absl::Duration longest;
   for (const Life& life : lives_) {
     for (const Step& step : life.steps) {
@@ -56,7 +56,7 @@ absl::Duration Witness::LongestWait(absl::Time from, absl::Time to) const {
 
 namespace {
 
-absl::Time FirstOf(const Witness::Life& life, absl::Time after) {
+absl::Time FirstOf(const AcknowledgedPushes::Life& life, absl::Time after) {
   absl::Time first = absl::InfiniteFuture();
   for (const absl::Time time : life.acknowledged) {
     if (time > after) first = std::min(first, time);
@@ -66,13 +66,13 @@ absl::Time FirstOf(const Witness::Life& life, absl::Time after) {
 
 }  // namespace
 
-absl::Time Witness::FirstAcknowledgement(absl::Time after) const {
+absl::Time AcknowledgedPushes::FirstAcknowledgement(absl::Time after) const {
   absl::Time first = absl::InfiniteFuture();
   for (const Life& life : lives_) first = std::min(first, FirstOf(life, after));
   return first;
 }
 
-absl::Time Witness::LastFirstAcknowledgement(absl::Time after) const {
+absl::Time AcknowledgedPushes::LastFirstAcknowledgement(absl::Time after) const {
   absl::Time last = absl::InfinitePast();
   for (const Life& life : lives_) {
     if (!life.was_killed) last = std::max(last, FirstOf(life, after));
@@ -80,7 +80,7 @@ absl::Time Witness::LastFirstAcknowledgement(absl::Time after) const {
   return last;
 }
 
-Finished Witness::Totals() const {
+Finished AcknowledgedPushes::Totals() const {
   Finished totals;
   for (const Life& life : lives_) {
     if (!life.finished.has_value()) continue;
@@ -92,7 +92,7 @@ Finished Witness::Totals() const {
 }
 
 // Nobody knows of a killed worker's last two steps whether their pushes had left it.
-void Witness::Judge(const Tally& tally, Verdict* verdict) const {
+void AcknowledgedPushes::Judge(const Tally& tally, Verdict* verdict) const {
   std::int64_t pushes = 0, marks = 0;
   std::vector<std::int64_t> in_doubt;
   for (const Life& life : lives_) {
@@ -136,7 +136,7 @@ void Witness::Judge(const Tally& tally, Verdict* verdict) const {
   }
 }
 
-Verdict Witness::Judge() const {
+Verdict AcknowledgedPushes::Judge() const {
   Verdict verdict;
   for (const Life& life : lives_) verdict.pushes += life.steps.size();
   verdict.tallies = tallies_.size();

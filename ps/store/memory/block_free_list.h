@@ -1,7 +1,7 @@
-// Where spare memory lies (spare_memory.h): one stack for each size, which any thread may put
+// Where spare memory lies (block_pool.h): one stack for each size, which any thread may put
 // something on and one thread takes from.
-#ifndef LEEWAY_PS_STORE_MEMORY_SPARE_SHELF_H_
-#define LEEWAY_PS_STORE_MEMORY_SPARE_SHELF_H_
+#ifndef LEEWAY_PS_STORE_MEMORY_BLOCK_FREE_LIST_H_
+#define LEEWAY_PS_STORE_MEMORY_BLOCK_FREE_LIST_H_
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace leeway::ps {
 
-class SpareShelf : public std::enable_shared_from_this<SpareShelf> {
+class BlockFreeList : public std::enable_shared_from_this<BlockFreeList> {
  public:
   using Memory = SharedBytes::Memory;
   // Blocks and slabs come in few sizes: those of full ones, and of each table's last.
@@ -40,7 +40,7 @@ class SpareShelf : public std::enable_shared_from_this<SpareShelf> {
     }
   };
 
-  ~SpareShelf();
+  ~BlockFreeList();
 
   // The owner's.
   Size* Find(std::size_t bytes);  // null: there are too many sizes
@@ -62,4 +62,4 @@ class SpareShelf : public std::enable_shared_from_this<SpareShelf> {
 
 }  // namespace leeway::ps
 
-#endif  // LEEWAY_PS_STORE_MEMORY_SPARE_SHELF_H_
+#endif  // LEEWAY_PS_STORE_MEMORY_BLOCK_FREE_LIST_H_
