@@ -186,7 +186,7 @@ absl::StatusOr<std::vector<Manifest>> ReadChain(runtime::FileSystem* files,
   const auto [directory, name] = SplitPath(path);
   std::vector<Manifest> chain;
   LEEWAY_ASSIGN_OR_RETURN(Manifest newest, ReadManifest(files, path));
-  if (newest.name != name) {
+  if (newest.name != name && !runtime::Planted<"renamed-folder-read">()) {
     return absl::DataLossError(absl::StrCat(path, " holds a checkpoint with the name ", newest.name,
                                             ": its folder may not be renamed"));
   }
@@ -194,7 +194,7 @@ absl::StatusOr<std::vector<Manifest>> ReadChain(runtime::FileSystem* files,
   while (chain.back().base.has_value()) {
     const Base base = *chain.back().base;
     const std::string base_path = JoinPath(directory, base.name);
-    if (chain.size() >= kChainMax) {
+    if (chain.size() >= kChainMax && !runtime::Planted<"read-chain-without-end">()) {
       return absl::DataLossError(
           absl::StrCat(path, " builds on more than ", kChainMax, " checkpoints"));
     }
@@ -219,6 +219,7 @@ absl::Status StartCheckpoint(runtime::FileSystem* files, const std::string& path
   if (finished && !runtime::Planted<"finished-written-over">())
     return absl::AlreadyExistsError(absl::StrCat(path, " is a checkpoint already"));
   LEEWAY_RETURN_IF_ERROR(RemoveFilesIn(files, path));
+  if (runtime::Planted<"folder-name-unsynced">()) return absl::OkStatus();
   return files->SyncDirectory(SplitPath(path).first);
 }
 
@@ -241,7 +242,8 @@ absl::Status RemoveCheckpoint(runtime::FileSystem* files, const std::string& pat
   }
   if (const auto kind = files->KindOf(manifest); kind.ok() && *kind == runtime::FileKind::kFile) {
     LEEWAY_RETURN_IF_ERROR(files->Remove(manifest));
-    LEEWAY_RETURN_IF_ERROR(files->SyncDirectory(path));
+    if (!runtime::Planted<"manifest-removal-unsynced">())
+      LEEWAY_RETURN_IF_ERROR(files->SyncDirectory(path));
   }
   LEEWAY_RETURN_IF_ERROR(RemoveFilesIn(files, path));
   LEEWAY_RETURN_IF_ERROR(files->Remove(path));

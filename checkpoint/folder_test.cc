@@ -206,6 +206,16 @@ TEST(FolderTest, ABrokenChainIsFound) {
   EXPECT_EQ(ReadChain(&files, PathOf(2)).status().code(), absl::StatusCode::kDataLoss);
 }
 
+TEST(FolderTest, AChainHasAnEnd) {
+  runtime::SimFileSystem files(1);
+  std::optional<Base> base;
+  for (std::uint64_t number = 1; number <= kChainMax + 1; ++number) {
+    base = Save(&files, number, base);
+  }
+  EXPECT_TRUE(ReadChain(&files, PathOf(kChainMax)).ok());
+  EXPECT_EQ(ReadChain(&files, PathOf(kChainMax + 1)).status().code(), absl::StatusCode::kDataLoss);
+}
+
 // Tables come between a checkpoint and one that adds to it; none goes or becomes another.
 TEST(FolderTest, AChainsTablesStayWhatTheyAre) {
   const TableEntry dense{.id = 1, .spec = TableSpec::Dense("w", {3, 5})};

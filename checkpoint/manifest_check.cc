@@ -42,7 +42,7 @@ absl::Status CheckTables(const Manifest& manifest) {
     if (table.id <= before) return WrongManifest("its tables are mixed up");
     if (table.id > proto::kTableIdMax)
       return WrongManifest("it has a table with the id ", table.id);
-    if (!names.insert(table.spec.name).second) {
+    if (!names.insert(table.spec.name).second && !runtime::Planted<"duplicate-table-names">()) {
       return WrongManifest("it has two tables '", table.spec.name, "'");
     }
     LEEWAY_RETURN_IF_ERROR(table.spec.Validate());
@@ -104,8 +104,8 @@ absl::Status CheckBase(const Manifest& manifest, const Manifest& base) {
       (base.checksum != manifest.base->checksum && !runtime::Planted<"another-base">())) {
     return WrongManifest("it is not the checkpoint that ", manifest.name, " adds to");
   }
-  if (base.cluster != manifest.cluster || base.num_shards != manifest.num_shards ||
-      base.block_bytes != manifest.block_bytes) {
+  if ((base.cluster != manifest.cluster && !runtime::Planted<"base-of-a-foreign-cluster">()) ||
+      base.num_shards != manifest.num_shards || base.block_bytes != manifest.block_bytes) {
     return WrongManifest("it is of another cluster, or cut otherwise, than ", manifest.name,
                          ", which adds to it");
   }

@@ -100,6 +100,7 @@ void Membership::Impl::Leave(absl::Duration timeout, LeaveDone done, std::string
       return;
     }
     loop_->Cancel(deadline_timer_);
+    if (runtime::Planted<"leaves-without-end">()) timeout = absl::Hours(1000);
     deadline_timer_ = loop_->After(timeout, [this, timeout] {
       End(absl::DeadlineExceededError(
           absl::StrCat("the scheduler at ", url(), " has not acknowledged within ",
@@ -131,7 +132,8 @@ void Membership::Impl::OnLinkUp() {
   if (std::exchange(redialling_, false)) {
     runtime::LogInfo("connected to the scheduler at ", url(), " again");
   }
-  if (heartbeat_ != nullptr) heartbeat_->Redirect(url());
+  if (heartbeat_ != nullptr && !runtime::Planted<"heartbeats-not-redirected">())
+    heartbeat_->Redirect(url());
   SayWhatIsDue();
 }
 
@@ -191,7 +193,7 @@ void Membership::Impl::SayWhatIsDue() {
 void Membership::Impl::Resend() {
   if (state_ != State::kLeaving || !runtime::Planted<"leave-said-once">()) SayWhatIsDue();
   // The scheduler lives, or this node would be told of its silence; so it is the connection.
-  if (state_ == State::kMember && !joined_here_) {
+  if (state_ == State::kMember && !joined_here_ && !runtime::Planted<"silent-link-kept">()) {
     link_.ConnectAnewIfSilentFor(absl::Milliseconds(welcome_.failure_timeout_ms));
   }
   const absl::Duration pause = std::min(kResendInterval, setup_.config.resend_interval);

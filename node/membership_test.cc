@@ -193,6 +193,7 @@ class MembershipTest : public ::testing::Test, private Membership::Listener {
   std::optional<absl::Status> left_;
   std::vector<absl::Duration> answered_;  // how long after it had left
   int broken_ = 0;
+  std::vector<bool> heard_;  // what it was told of the scheduler
 
  private:
   void OnWelcome(const proto::Welcome&) override { ++welcomes_; }
@@ -206,6 +207,7 @@ class MembershipTest : public ::testing::Test, private Membership::Listener {
   void OnOver(const absl::Status& why) override { overs_.push_back(why); }
   void OnSchedulerAnswered(absl::Time sent) override { answered_.push_back(world_.Now() - sent); }
   void OnHeartbeatBroken() override { ++broken_; }
+  void OnSchedulerHeard(bool heard) override { heard_.push_back(heard); }
 };
 
 // ---- joining ----
@@ -624,12 +626,28 @@ TEST_F(MembershipTest, ItSaysWhenTheHeartbeatLeftThatWasAnswered) {
 
 TEST_F(MembershipTest, ASchedulerThatSpeaksIsNotSilentWhateverBecomesOfTheBeats) {
   Join(Role::kWorker);
+  world_.RunFor(absl::Seconds(1));
   scheduler_->answer_beats = false;
+  const std::size_t before = scheduler_->connections();
   for (int second = 1; second <= 20; ++second) {
     scheduler_->Say(proto::BarrierRelease{.name = "b", .number = 1});
     world_.RunFor(absl::Seconds(1));
   }
   EXPECT_TRUE(overs_.empty());
+  EXPECT_TRUE(heard_.empty());
+  EXPECT_GT(scheduler_->connections(), before) << "another one for the beats may be answered";
+}
+
+// A server that hears nobody may be none that leads any more, until it does.
+TEST_F(MembershipTest, ItSaysWhenTheSchedulerIsSilentAndWhenItIsHeardAgain) {
+  Join(Role::kServer);
+  world_.RunFor(absl::Seconds(1));
+  scheduler_->answer_beats = scheduler_->answer_joins = false;
+  world_.RunFor(absl::Seconds(10));
+  EXPECT_THAT(heard_, ElementsAre(false));
+  scheduler_->answer_beats = scheduler_->answer_joins = true;
+  world_.RunFor(absl::Seconds(10));
+  EXPECT_THAT(heard_, ElementsAre(false, true));
 }
 
 // ---- the end ----

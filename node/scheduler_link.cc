@@ -54,7 +54,8 @@ void SchedulerLink::Connect() {
 void SchedulerLink::ConnectAgain() {
   if (closed_ || peer_ != 0) return;
   if (!flapping_) return Connect();
-  std::rotate(urls_.begin(), urls_.begin() + 1, urls_.end());
+  if (!runtime::Planted<"one-address-alone">())
+    std::rotate(urls_.begin(), urls_.begin() + 1, urls_.end());
   loop_->Cancel(connect_timer_);
   // Up to a quarter more, lest a scheduler that comes back be met by everybody at once.
   const double jitter = 1.0 + static_cast<double>(loop_->Random() % 1024) / 4096;
@@ -80,7 +81,7 @@ void SchedulerLink::TryAt(const std::string& url) {
   std::erase(urls_, url);
   urls_.insert(urls_.begin() + (up_ ? 1 : 0), url);
   // Where it was at first is not forgotten.
-  if (urls_.size() > kAddressesMax)
+  if (urls_.size() > kAddressesMax && !runtime::Planted<"addresses-unlimited">())
     urls_.erase(urls_.end() -
                 (urls_.back() == home_ && !runtime::Planted<"home-forgotten">() ? 2 : 1));
   if (up_) return;

@@ -62,7 +62,8 @@ void WorkerClocks::ForgetFrom(std::uint64_t clock) {
     if (worker.counts()) Count(worker.clock);
   }
   for (Replaced& replaced : replaced_) {
-    replaced.worker.clock = std::min(replaced.worker.clock, clock);
+    if (!runtime::Planted<"replaced-kept-after-step-down">())
+      replaced.worker.clock = std::min(replaced.worker.clock, clock);
   }
   UpdateSlowest();
 }

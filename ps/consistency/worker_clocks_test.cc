@@ -113,6 +113,17 @@ TEST(WorkerClocks, ForgetsWhatIsNotCertainButNotWhereAWorkerBegan) {
   EXPECT_EQ(progress.slowest(), 2u);
 }
 
+// Another has its rank: it counts in the means of the clocks that it had ended for certain.
+TEST(WorkerClocks, ForgetsOfReplacedWorkersWhatIsNotCertain) {
+  WorkerClocks progress = ThreeWorkers();
+  progress.Advance(0, 100, 6);
+  progress.Set(0, 200, WorkerState::kAlive, /*late=*/true);
+  ASSERT_TRUE(progress.HasEnded(0, 100, 5));
+  progress.ForgetFrom(4);
+  EXPECT_FALSE(progress.HasEnded(0, 100, 4));
+  EXPECT_TRUE(progress.HasEnded(0, 100, 3));
+}
+
 TEST(WorkerClocks, NamesAFewAndCountsTheRest) {
   WorkerClocks progress;
   for (std::uint32_t rank = 0; rank < 11; ++rank) progress.Set(rank, 1, WorkerState::kAlive);

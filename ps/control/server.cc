@@ -1,5 +1,6 @@
 #include "ps/control/server.h"
 
+#include <map>
 #include <utility>
 #include <variant>
 
@@ -45,7 +46,8 @@ Server::Server(Setup setup)
       table_memory_(setup_.config.table_bytes_max),
       control_(setup_.host->Spawn("server control")),
       seats_(setup_.config.server_threads),
-      endpoints_(setup_.config.server_threads) {
+      endpoints_(setup_.config.server_threads),
+      loads_(setup_.config.server_threads) {
   for (std::size_t i = 0; i < seats_.size(); ++i) {
     seats_[i].runner = setup_.host->Spawn(absl::StrCat("server data ", i));
   }
@@ -118,6 +120,7 @@ void Server::AskToBeDrained() {
   const absl::Status sent = membership_->Send(proto::Admin{
       .request = 1, .command = "drain", .arguments = {absl::StrCat("server:", *rank_)}});
   if (!sent.ok()) runtime::LogDebug("asking to be drained: ", sent.message());
+  if (runtime::Planted<"drain-asked-once">()) return;
   ask_timer_ = control_->loop()->After(setup_.config.resend_interval, [this] { AskToBeDrained(); });
 }
 
@@ -145,7 +148,13 @@ void Server::Bind(std::uint32_t index) {
         .factory = setup_.factory,
         .options = setup_.options,
         .table_memory = &table_memory_,
-        .tell_scheduler = [this](proto::AnyMessage message) { TellScheduler(std::move(message)); },
+        .tell_scheduler =
+            [this, index](proto::AnyMessage message) {
+              if (auto* const load = std::get_if<proto::LoadReport>(&message)) {
+                return TellLoad(index, std::move(*load));
+              }
+              TellScheduler(std::move(message));
+            },
         .scheduler_moved = [this](const proto::SchedulerMoved& moved) { LookElsewhere(moved); },
         .give_up = [this](const absl::Status& why) { GiveUp(why); },
         .straggler_lines = straggler_lines_});
@@ -241,6 +250,24 @@ void Server::TellScheduler(proto::AnyMessage message) {
   });
 }
 
+// The scheduler takes a report for all that the server has: it is told of all threads together,
+// once for each time that the first of them reports.
+void Server::TellLoad(std::uint32_t index, proto::LoadReport report) {
+  control_->loop()->Post([this, index, report = std::move(report)]() mutable {
+    std::map<std::uint32_t, proto::ShardLoad> all;
+    loads_[index] = std::move(report.shards);
+    for (const std::vector<proto::ShardLoad>& of_thread : loads_) {
+      if (runtime::Planted<"load-of-one-thread">()) all.clear();
+      for (const proto::ShardLoad& load : of_thread) all[load.shard] = load;
+    }
+    if (index != 0 || membership_ == nullptr) return;
+    proto::LoadReport told;
+    for (const auto& [shard, load] : all) told.shards.push_back(load);
+    const bool any = std::exchange(load_told_, !told.shards.empty());
+    if (any || load_told_) membership_->Send(told).IgnoreError();
+  });
+}
+
 void Server::OnNodeDown(const proto::NodeDown& down) {
   runtime::LogInfo(Name(down.role), " ", down.rank,
                    down.left ? " has left: " : " is down: ", down.reason);
@@ -293,7 +320,10 @@ void Server::Install(const proto::InstallTable& install) {
                             : thread->CheckSettings(install.of, install.spec, *updater);
       },
       [reply, results, send] {
-        for (const absl::Status& result : *results) reply->result.Update(result);
+        for (const absl::Status& result : *results) {
+          reply->result.Update(result);
+          if (runtime::Planted<"one-thread-installs">()) break;
+        }
         send();
       });
 }

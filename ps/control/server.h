@@ -81,6 +81,7 @@ class Server final : private node::Membership::Listener {
   void OnEveryThread(std::function<void(DataThread*, std::uint32_t index)> task, Seen done);
   // Any thread.
   void TellScheduler(proto::AnyMessage message);
+  void TellLoad(std::uint32_t index, proto::LoadReport report);
   void SetLease(absl::Time until);
   void LookElsewhere(const proto::SchedulerMoved& moved);
   void GiveUp(const absl::Status& why);
@@ -102,7 +103,9 @@ class Server final : private node::Membership::Listener {
 
   // On the control loop:
   absl::AnyInvocable<void(absl::Status)> over_;
-  std::vector<std::string> endpoints_;  // by data thread
+  std::vector<std::string> endpoints_;                // by data thread
+  std::vector<std::vector<proto::ShardLoad>> loads_;  // by data thread, as it reported last
+  bool load_told_ = false;                            // the scheduler knows of some
   std::uint32_t bound_ = 0;
   absl::Status bind_failure_;
   std::optional<absl::Status> final_;  // set once it is ending

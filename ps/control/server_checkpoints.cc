@@ -69,7 +69,9 @@ void ServerCheckpoints::GiveUp(const absl::Status& why) {
 
 void ServerCheckpoints::On(const proto::CheckpointPrepare& prepare) {
   if (prepare.checkpoint < newest_ && !runtime::Planted<"older-prepare-obeyed">()) return;
-  if (prepare.checkpoint == newest_ && save_ != nullptr) return;  // it is further already
+  if (prepare.checkpoint == newest_ && save_ != nullptr &&
+      !runtime::Planted<"late-prepare-gives-up-the-cut">())
+    return;  // it is further already
   newest_ = prepare.checkpoint;
   GiveUp(absl::AbortedError("another checkpoint has begun"));
   struct Found {
@@ -189,7 +191,9 @@ void ServerCheckpoints::OnWritten(const std::shared_ptr<Save>& save,
 
 void ServerCheckpoints::ReportIfOver(const std::shared_ptr<Save>& save) {
   const bool failed = !save->report.result.ok();
-  if (save->reported || save->given_up || !save->begun) return;
+  if (save->reported || save->given_up ||
+      (!save->begun && !runtime::Planted<"reported-before-all-began">()))
+    return;
   if (!failed && save->written < save->shards && !runtime::Planted<"written-before-all-are">())
     return;
   if (failed) {

@@ -171,6 +171,27 @@ class ServerTest : public testing::Test {
   std::optional<absl::Status> over_;
 };
 
+// The scheduler keeps the last report of a server.
+TEST_F(ServerTest, ReportsTheShardsOfAllItsThreadsTogether) {
+  StartServer();
+  Until([&] { return scheduler_.Count<proto::Join>() == 1; });
+  scheduler_.Send(server_peer_, Map(4));
+  const auto newest = [&] {
+    const auto reports = scheduler_.All<proto::LoadReport>();
+    return reports.empty() ? std::size_t{0} : reports.back().message.shards.size();
+  };
+  Until([&] { return newest() == 6; });
+  const std::size_t before = scheduler_.Count<proto::LoadReport>();
+  world_.RunFor(absl::Seconds(5));
+  EXPECT_LE(scheduler_.Count<proto::LoadReport>() - before, 6u);  // one each heartbeat interval
+  EXPECT_EQ(newest(), 6u);
+  proto::ClusterMap moved = Map(5);
+  moved.epoch = 2;
+  for (proto::ShardOwner& owner : moved.owners) owner = {proto::kNoServer, 0};
+  scheduler_.Send(server_peer_, moved);
+  Until([&] { return newest() == 0; });
+}
+
 TEST_F(ServerTest, ServesFromJoiningToTheEnd) {
   StartServer();
   Until([&] { return scheduler_.Count<proto::Join>() == 1; });
@@ -283,6 +304,30 @@ TEST_F(ServerTest, ATableThatAnotherServerDidNotTakeIsForgotten) {
   Until([&] { return scheduler_.Count<proto::InstallTableReply>() == 2; });
   const auto answers = scheduler_.All<proto::InstallTableReply>();
   EXPECT_TRUE(answers[1].message.result.ok()) << answers[1].message.result;
+}
+
+// All shards are on the second one, which has no room for them.
+TEST_F(ServerTest, ATableThatOneThreadCannotTakeIsNotInstalled) {
+  config_.table_bytes_max = 1000;
+  StartServer();
+  Until([&] { return scheduler_.Count<proto::Join>() == 1; });
+  proto::ClusterMap map = Map(4);
+  for (proto::ShardOwner& owner : map.owners) owner.thread = 1;
+  scheduler_.Send(server_peer_, map);
+  Until([&] { return scheduler_.Count<proto::MapAck>() > 0; });
+  scheduler_.Send(server_peer_, proto::InstallTable{1, TableSpec::Dense("w", {10000})});
+  Until([&] { return scheduler_.Count<proto::InstallTableReply>() == 1; });
+  EXPECT_EQ(scheduler_.All<proto::InstallTableReply>()[0].message.result.code(),
+            absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(ServerTest, AsksToBeDrainedUntilItIsAnswered) {
+  StartServer();
+  Until([&] { return scheduler_.Count<proto::Join>() == 1; });
+  scheduler_.Send(server_peer_, Map(4));
+  Until([&] { return scheduler_.Count<proto::MapAck>() > 0; });
+  server_->Drain(absl::CancelledError("SIGTERM"));
+  Until([&] { return scheduler_.Count<proto::Admin>() == 3; });
 }
 
 TEST_F(ServerTest, StoppingLeavesInOrder) {

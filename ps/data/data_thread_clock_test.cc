@@ -300,6 +300,20 @@ TEST(Bsp, OfTwoWidthsOfANewRowOneIsLeftOutAlone) {
   EXPECT_THAT(bench.TakeReply(0).floats(), testing::ElementsAre(4, 4, 1, 1, 3, 3));
 }
 
+// When its clock closes it would be too late: its worker has been told that it was accepted.
+TEST(Bsp, APushOfAnotherWidthThanItsRowIsRefusedAtOnce) {
+  Bench bench({.num_workers = 1, .num_shards = 1});
+  TableSpec spec = TableSpec::Ragged("lists");
+  spec.consistency = Consistency::Bsp();
+  const std::uint32_t lists = bench.Install(spec);
+  RaggedPush(bench, 0, lists, {7}, 3);
+  EXPECT_TRUE(bench.TakeReply(0).reply().result.ok());
+  bench.Tick(0, 1);
+  bench.Take(0);
+  RaggedPush(bench, 0, lists, {7}, 2);
+  EXPECT_EQ(bench.TakeReply(0).reply().result.code(), StatusCode::kInvalidArgument);
+}
+
 TEST(Bsp, HeldBytesHaveALimit) {
   Bench bench({.held_bytes_max = 3 * (kRequestOverheadBytes + Bench::kBlock * sizeof(float))});
   const std::uint32_t table = bench.Install(AddTable("w", Consistency::Bsp()));

@@ -18,7 +18,7 @@ void DataThread::OnTick(van::PeerId peer, const van::Identity& sender, proto::Cl
   // It is sent again until it is acknowledged, by which time the maps agree.
   if (!worker.ok() || map_->epoch == 0) return;
   if (tick.epoch != map_->epoch && !runtime::Planted<"tick-of-another-epoch">()) return;
-  if (tick.clock >= kClockMax) {
+  if (tick.clock >= kClockMax && !runtime::Planted<"tick-beyond-clocks">()) {
     return Violation(peer, absl::InvalidArgumentError(absl::StrCat(
                                "a tick of clock ", tick.clock, "; clocks are below ", kClockMax)));
   }
@@ -61,6 +61,7 @@ void DataThread::AcknowledgeTickIfDue(WorkerRecord* worker) {
   if (worker->tick_clock == 0) return;
   for (const auto& [id, replica] : replicas_) {
     if (!replica->is_head()) continue;
+    if (!replica->leads() && runtime::Planted<"tick-acknowledged-in-handover">()) continue;
     if (!replica->leads()) return;
     const std::uint64_t counted = replica->shard().progress().ClockOf(worker->entry.rank);
     if (counted < worker->tick_clock && !runtime::Planted<"tick-acknowledged-early">()) return;
@@ -88,6 +89,7 @@ std::uint64_t DataThread::Stable() const {
   std::uint64_t stable = kClockMax;
   for (const auto& [id, replica] : replicas_) {
     if (!replica->is_head()) continue;
+    if (!replica->leads() && runtime::Planted<"stable-without-awaited">()) continue;
     const std::uint64_t its = replica->leads() ? replica->stable() : 0;
     const bool fastest = runtime::Planted<"stable-of-the-fastest-shard">() && stable != kClockMax;
     stable = fastest ? std::max(stable, its) : std::min(stable, its);

@@ -21,7 +21,8 @@ Replica::~Replica() {
 // ---- what the shard does (ShardEffects) ----
 
 bool Replica::has_follower() const {
-  return successor_ != nullptr && !handing_over_ && !fill_waits_;
+  return successor_ != nullptr && (!handing_over_ || runtime::Planted<"logs-to-the-next-head">()) &&
+         !fill_waits_;
 }
 
 void Replica::Log(LogEntry entry) {
@@ -113,7 +114,7 @@ void Replica::WhenCommitted(std::function<void()> then) {
 // With `proof`: for an entry that is logged from now on.
 void Replica::Wait(Waiting waiting, bool proof) {
   const std::size_t most = waiting.then == nullptr ? kAnswersWaitingMax : 2 * kAnswersWaitingMax;
-  if (waiting_.size() >= most) {
+  if (waiting_.size() >= most && !runtime::Planted<"answers-unlimited">()) {
     ++context_->shards->counters->replies_unsent;
     return;
   }
@@ -145,11 +146,12 @@ void Replica::RefuseOverdue(absl::Time now) {
   std::deque<Waiting> left;
   for (Waiting& waiting : std::exchange(waiting_, {})) {
     if (waiting.deadline > now) {
-      first_deadline_ = std::min(first_deadline_, waiting.deadline);
+      if (!runtime::Planted<"later-deadline-forgotten">())
+        first_deadline_ = std::min(first_deadline_, waiting.deadline);
       left.push_back(std::move(waiting));
       continue;
     }
-    Release(waiting);
+    if (!runtime::Planted<"overdue-reader-bytes-kept">()) Release(waiting);
     proto::Reply reply = std::move(waiting.reply);
     reply.result = Overdue(waiting, now);
     reply.keys = reply.elements = reply.version = 0;
@@ -304,7 +306,7 @@ void Replica::OnEntry(const Peer& sender, van::PeerId connection, LogEntry entry
       if (absl::Status taken = TakeStreamed(std::move(entry)); !taken.ok()) {
         runtime::LogWarning("shard ", shard_.id(), ": what server ", sender.place.server_rank,
                             " sent is not taken: ", taken.message());
-        return;  // it will be sent again
+        if (!runtime::Planted<"untaken-entry-counts">()) return;  // it will be sent again
       }
       receiver_.Take(stream, number);
   }
@@ -318,7 +320,8 @@ absl::Status Replica::TakeStreamed(LogEntry entry) {
       if (role_ != Role::kFilling) return absl::FailedPreconditionError("nothing is to be filled");
       shard_.BeginFill(entry);
       fill_begun_ = true;
-      filled_ = broken_ = false;
+      broken_ = false;
+      if (!runtime::Planted<"filled-by-an-earlier-fill">()) filled_ = false;
       return absl::OkStatus();
     case Kind::kFillPiece:
       if (!fill_begun_ && !runtime::Planted<"piece-without-begin">())
@@ -361,7 +364,8 @@ absl::Status Replica::TakeEntry(LogEntry entry) {
   const std::vector<LogEntry> updates = std::exchange(updates_, {});
   if (absl::Status followed = shard_.Follow(updates, entry); !followed.ok()) {
     if (absl::IsFailedPrecondition(followed)) {
-      updates_ = updates;  // nothing has changed: it will be tried again
+      if (!runtime::Planted<"updates-lost-on-second-try">())
+        updates_ = updates;  // nothing has changed: it will be tried again
     } else {
       broken_ = true;
       context_->host->OnBroken(absl::DataLossError(
@@ -437,7 +441,8 @@ void Replica::OnAck(const Peer& sender, van::PeerId connection, const proto::Rep
       ReplicationSender::Outcome::kProgress) {
     link_good_ = now;
   }
-  if (handing_over_ && successor_->CaughtUp() && successor_->sender().all_acked()) {
+  if (handing_over_ && successor_->CaughtUp() &&
+      (successor_->sender().all_acked() || runtime::Planted<"handover-over-when-sent">())) {
     handing_over_ = false;
     EndSuccessor();
     return CheckSuccessor();
@@ -495,7 +500,8 @@ void Replica::OnPeerDown(van::PeerId connection) {
     if (lost) Release(waiting);
     return lost;
   });
-  if (predecessor_.has_value() && predecessor_->connection == connection)
+  if (predecessor_.has_value() && predecessor_->connection == connection &&
+      !runtime::Planted<"acknowledges-over-the-dead">())
     predecessor_->connection = 0;
   if (stray_.has_value() && stray_->connection == connection) stray_.reset();
 }

@@ -53,7 +53,9 @@ void Replica::TakeMap(const proto::ClusterMap& map) {
   }
   was_replica_ = was_replica_ || role_ != Role::kHead;
 
-  if (leads_ && role_ != Role::kHead) StepDown();
+  if (leads_ && role_ != Role::kHead &&
+      !(runtime::Planted<"leads-on-off-the-chain">() && role_ == Role::kNone))
+    StepDown();
   if (role_ != Role::kHead) {
     awaited_.reset();
   } else if (before != Role::kHead && old_head.has_value() &&
@@ -197,7 +199,9 @@ void Replica::CheckSuccessor() {
 void Replica::BeginSuccessor(const Peer& peer, bool to_filling) {
   EndSuccessor();
   // Greater than any before it, of this start of the server.
-  const std::uint64_t stream = (epoch_ << 24) + (++context_->streams & 0xffffff);
+  const std::uint64_t stream =
+      (epoch_ << 24) +
+      ((runtime::Planted<"stream-number-again">() ? 1 : ++context_->streams) & 0xffffff);
   successor_ = std::make_unique<Successor>(peer, stream, context_->limits, &context_->log);
   follower_heard_ = link_good_ = context_->shards->loop->Now();
   successor_since_ = epoch_;
@@ -223,7 +227,9 @@ bool Replica::SendsNothing() const {
 }
 
 std::optional<proto::LinkReport> Replica::LookAtLink(absl::Time now, absl::Duration patience) {
-  if (SendsNothing()) link_good_ = now;
+  if (SendsNothing() && !(successor_ != nullptr && runtime::Planted<"idle-link-is-dead">())) {
+    link_good_ = now;
+  }
   if (now - link_good_ <= patience) return std::nullopt;
   const auto on_its_way = static_cast<double>(successor_->sender().in_flight_bytes());
   if (now - link_good_ <= patience + absl::Seconds(on_its_way / kSlowestLink)) return std::nullopt;
@@ -246,7 +252,9 @@ void Replica::SetGating(bool gating) {
 // Not before the other one is there: from the beginning of a fill on, what is pushed is kept for
 // it.
 void Replica::BeginFillIfDue() {
-  if (!fill_waits_ || context_->fills >= kFillsAtOnce) return;
+  if (!fill_waits_ ||
+      (context_->fills >= kFillsAtOnce && !runtime::Planted<"fills-at-once-unlimited">()))
+    return;
   if (!context_->host->Reaches(successor_->peer())) return;
   fill_waits_ = false;
   filling_ = true;

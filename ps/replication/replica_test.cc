@@ -370,6 +370,29 @@ TEST_F(Head, ForgetsAWorkerWhoseRankAnotherHas) {
   EXPECT_EQ(replica().shard().FillBegin().header.workers.size(), 1u);
 }
 
+// What it had pushed in clocks that it had ended counts, whenever they close.
+TEST_F(Head, ForgetsAWorkerWhoseRankAnotherHasThoughItsClockClosesLater) {
+  replica().shard().SetWorker({.node = 20, .rank = 0, .incarnation = kWorker});
+  replica().shard().SetWorker({.node = 21, .rank = 1, .incarnation = kWorker + 1});
+  PushAs(1, 5, kBspTable);
+  Shard::Watermarks watermarks;
+  watermarks.by_class[kHeld] = 1;
+  replica().shard().TakeTick(0, kWorker, 1, 0, watermarks);
+  replica().shard().SetWorker({.node = 22, .rank = 0, .incarnation = kWorker + 2, .late = true});
+  replica().shard().TakeTick(1, kWorker + 1, 1, 0, {});
+  EXPECT_EQ(replica().shard().closed(), 1u);
+  EXPECT_EQ(counters().pushes_applied, 1u);
+  EXPECT_EQ(replica().shard().FillBegin().header.workers.size(), 2u);
+}
+
+TEST_F(Follower, ForgetsAWorkerWhoseRankAnotherHasThoughItsHeadHasNotHeardOfIt) {
+  replica().shard().SetWorker({.node = 20, .rank = 0, .incarnation = kWorker});
+  replica().shard().SetWorker({.node = 21, .rank = 0, .incarnation = kWorker + 1});
+  Say(0, 100, 1, Entry(1, 1));  // of the one before
+  EXPECT_EQ(Value(), 1);
+  EXPECT_EQ(replica().shard().FillBegin().header.workers.size(), 1u);
+}
+
 TEST_F(Head, TakesPushesWithTheNumbersThatAnotherShardOfACheckpointHas) {
   ShardContent content;
   content.num_shards = 2;

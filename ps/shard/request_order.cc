@@ -29,7 +29,8 @@ bool Stream::Keep(Inbound early) {
   }
   const std::uint64_t bytes = early.bytes();
   const bool room = budget_->HasRoom(bytes) || runtime::Planted<"early-unlimited">();
-  if (early_.size() >= kEarlyRequestsMax || !room) {
+  if ((early_.size() >= kEarlyRequestsMax && !runtime::Planted<"early-number-unlimited">()) ||
+      !room) {
     return false;
   }
   budget_->bytes += bytes;
@@ -69,7 +70,7 @@ std::vector<Inbound> Stream::TakeAll() {
 void Stream::DropPeer(van::PeerId peer) {
   for (auto it = early_.begin(); it != early_.end();) {
     if (it->second.peer == peer) {
-      Release(it->second);
+      if (!runtime::Planted<"early-bytes-kept-with-connection">()) Release(it->second);
       it = early_.erase(it);
     } else {
       ++it;
@@ -79,7 +80,7 @@ void Stream::DropPeer(van::PeerId peer) {
 
 void Stream::RememberFailure(std::uint64_t sequence, absl::Status failure) {
   failures_.insert_or_assign(sequence, std::move(failure));
-  if (failures_.size() > kFailuresRememberedMax) {
+  if (failures_.size() > kFailuresRememberedMax && !runtime::Planted<"failures-kept-for-ever">()) {
     forgotten_ = failures_.begin()->first;
     failures_.erase(failures_.begin());
   }

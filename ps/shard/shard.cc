@@ -60,6 +60,12 @@ Shard::ClientSession& Shard::SessionOf(const WorkerKey& worker) {
   return sessions_.try_emplace(worker, &context_->early).first->second;
 }
 
+bool Shard::IsReplaced(const WorkerKey& worker) const {
+  const auto replaced = replaced_.find(worker.first);
+  return replaced != replaced_.end() && replaced->second == worker.second &&
+         !runtime::Planted<"window-of-replaced-worker-comes-back">();
+}
+
 bool Shard::ClientSession::Reached(const Watermarks& watermarks) const {
   return watermarks.by_class[kAtOnce] <= streams[kAtOnce].admitted() &&
          watermarks.by_class[kHeld] <= streams[kHeld].admitted();
@@ -72,6 +78,7 @@ void Shard::SetWorker(const proto::WorkerEntry& entry) {
   const bool replaced = before.has_value() && *before != entry.incarnation;
   if (replaced && !runtime::Planted<"window-of-replaced-worker-kept">()) {
     sessions_.erase({entry.rank, *before});
+    replaced_[entry.rank] = *before;
   }
   std::erase_if(sessions_, [&](const auto& session) {
     return session.second.restored && session.first.first == entry.rank &&
@@ -87,10 +94,12 @@ void Shard::SetWorker(const proto::WorkerEntry& entry) {
   if (session.since != WorkerClocks::kNotEntered) {
     clocks_.Enter(entry.rank, entry.incarnation, session.clock, session.since);
   }
-  if (clocks_.slowest() < slowest_before) ForgetSlowest();
+  if (clocks_.slowest() < slowest_before && !runtime::Planted<"slowest-kept-over-return">())
+    ForgetSlowest();
   if (!runtime::Planted<"tick-kept-over-return">()) session.tick_clock = 0;
   // What a dead worker had admitted stays known: it may come back and send it again.
-  for (Stream& stream : session.streams) stream.TakeAll();
+  if (!runtime::Planted<"early-of-the-dead-kept">())
+    for (Stream& stream : session.streams) stream.TakeAll();
   if (entry.state == proto::WorkerState::kAlive) return;
   if (!runtime::Planted<"held-pulls-of-the-dead-kept">()) held_.DropWorker(entry.rank);
   if (runtime::Planted<"last-pushes-of-leaving-discarded">()) {
@@ -127,8 +136,10 @@ std::uint64_t Shard::Enter(std::uint32_t rank, std::uint64_t incarnation) {
     const std::uint64_t clock =
         !anyone
             ? closed_
-            : std::max({closed_, clocks_.fastest() + 1,
-                        runtime::Planted<"enters-below-what-was-pushed">() ? 0 : pushed_until_});
+            : std::max(
+                  {closed_,
+                   clocks_.fastest() + (runtime::Planted<"enters-beside-the-fastest">() ? 0 : 1),
+                   runtime::Planted<"enters-below-what-was-pushed">() ? 0 : pushed_until_});
     EnterSession({rank, incarnation}, clock, clock);
     LogEntry entry;
     entry.header.kind = proto::LogEntryKind::kEnter;
@@ -179,7 +190,7 @@ bool Shard::CountTickIfDue(const WorkerKey& worker, ClientSession* session) {
 // worker has jumped meanwhile.
 void Shard::Settle() {
   const std::uint64_t slowest = clocks_.slowest();
-  const bool nobody_left = clocks_.living() == 0;
+  const bool nobody_left = clocks_.living() == 0 && !runtime::Planted<"last-clock-stays-open">();
   for (;;) {
     const std::optional<std::uint64_t> closing = contributions_.FirstClock();
     const std::optional<std::uint64_t> needed = held_.FirstNeeded();
@@ -197,7 +208,7 @@ void Shard::Settle() {
       break;
     }
   }
-  closed_ = std::max(closed_, slowest);
+  if (!runtime::Planted<"empty-clocks-stay-open">()) closed_ = std::max(closed_, slowest);
   clocks_.ForgetEndedBelow(runtime::Planted<"closed-workers-forgotten-early">() ? kClockMax
                                                                                 : closed_);
   FinishCutIfDue();
@@ -210,7 +221,7 @@ void Shard::Close(std::uint64_t clock) {
     FinishCut();
   }
   ClosedClock closed = contributions_.Take(clock);
-  closed_ = std::max(closed_, clock + 1);
+  closed_ = std::max(closed_, clock + (runtime::Planted<"closes-a-clock-short">() ? 0 : 1));
   ++context_->counters->clocks_closed;
   for (auto& [target, list] : closed) CloseTarget(clock, target, std::move(list));
   LogEntry entry;
@@ -230,9 +241,12 @@ void Shard::CloseTarget(std::uint64_t clock, const Target& target, std::vector<C
   for (Contribution& contribution : list) {
     const WorkerKey worker{contribution.rank, contribution.incarnation};
     if (!clocks_.HasEnded(worker.first, worker.second, clock)) left_within.insert(worker);
-    ClientSession& session = SessionOf(worker);
-    if (!runtime::Planted<"in-state-not-noted">()) {
-      session.in_state = std::max(session.in_state, contribution.sequence);
+    // None: it has left, or another process has its rank.
+    const auto session = sessions_.find(worker);
+    if (session != sessions_.end() && !runtime::Planted<"in-state-not-noted">()) {
+      const bool last = runtime::Planted<"in-state-of-the-last-target">();
+      std::uint64_t& in_state = session->second.in_state;
+      in_state = std::max(last ? 0 : in_state, contribution.sequence);
     }
     pushes.push_back(std::move(contribution.push));
   }

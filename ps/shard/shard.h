@@ -144,6 +144,8 @@ class Shard {
   };
 
   ClientSession& SessionOf(const WorkerKey& worker);
+  // Another process has its rank: what a head that has not heard of that says of it is passed over.
+  bool IsReplaced(const WorkerKey& worker) const;
   RequestClass ClassOf(const proto::Request& request) const;
   void AdmitNext(ClientSession* session, RequestClass kind, Inbound inbound);
   absl::Status Admit(Inbound inbound);
@@ -202,6 +204,7 @@ class Shard {
   std::map<std::uint32_t, std::unique_ptr<ShardStore>> stores_;  // by table
   std::map<std::uint32_t, std::uint32_t> settings_;  // by table: which the store uses; none: 0
   std::map<WorkerKey, ClientSession> sessions_;
+  std::map<std::uint32_t, std::uint64_t> replaced_;  // by rank: the incarnation before this one
   // Those whose sessions keep, or have kept, what has come early: when one of many connections goes
   // only these are looked at.
   std::set<WorkerKey> early_from_;

@@ -53,7 +53,9 @@ ShardCut::ShardCut(const CutOrder& order, Tables* tables, const Stores* stores,
   }
 }
 
-ShardCut::~ShardCut() { late_budget_->bytes -= late_bytes_; }
+ShardCut::~ShardCut() {
+  if (!runtime::Planted<"late-bytes-kept">()) late_budget_->bytes -= late_bytes_;
+}
 
 bool ShardCut::ByClock(const Table& table) const { return by_clock_ || table.is_bsp(); }
 
@@ -118,9 +120,13 @@ void ShardCut::Finish(std::vector<proto::ClientSession> sessions, ShardContent p
   FrozenShard frozen{.content = std::move(place), .late = std::move(late_)};
   ShardContent& content = frozen.content;
   content.clock = order_.clock;
-  content.base = saved_->Find(base_folder_) != nullptr ? order_.base : "";
+  content.base =
+      saved_->Find(base_folder_) != nullptr || runtime::Planted<"adds-to-what-it-has-not">()
+          ? order_.base
+          : "";
   for (proto::ClientSession& session : sessions) {
-    session.clock = std::min(session.clock, order_.clock);
+    if (!runtime::Planted<"windows-beyond-the-cut">())
+      session.clock = std::min(session.clock, order_.clock);
     const auto admitted = admitted_.find({session.rank, session.incarnation});
     session.admitted = admitted == admitted_.end() ? 0 : admitted->second;
   }

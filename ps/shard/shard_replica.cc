@@ -89,7 +89,8 @@ std::vector<LogEntry> Shard::StepDown(const absl::Status& why) {
   for (auto& [worker, session] : sessions_) {
     session.streams[kHeld].Restart(session.in_state);
     const bool entered = session.since != WorkerClocks::kNotEntered;
-    session.clock = std::min(session.clock, entered ? std::max(closed_, session.since) : closed_);
+    if (!runtime::Planted<"window-clocks-kept-after-step-down">())
+      session.clock = std::min(session.clock, entered ? std::max(closed_, session.since) : closed_);
   }
   return rest;
 }
@@ -109,9 +110,10 @@ void Shard::TakeOver(const std::vector<LogEntry>& entries) {
                           .push = ToPush(entry)});
       continue;
     }
-    closed_ = std::max(closed_, header.clock);
+    if (!runtime::Planted<"handover-without-closed">()) closed_ = std::max(closed_, header.clock);
     for (const proto::ClientSession& worker : header.workers) {
       const WorkerKey key{worker.rank, worker.incarnation};
+      if (IsReplaced(key)) continue;
       if (!runtime::Planted<"handover-without-clocks">())
         EnterSession(key, worker.clock, worker.since);
       ClientSession& session = SessionOf(key);
@@ -158,6 +160,7 @@ absl::Status Shard::Follow(const std::vector<LogEntry>& updates, const LogEntry&
       if (!runtime::Planted<"followed-pushed-until-not-noted">()) {
         pushed_until_ = std::max(pushed_until_, header.clock + 1);
       }
+      if (IsReplaced({header.worker, header.incarnation})) break;
       Stream& stream = SessionOf({header.worker, header.incarnation}).streams[kAtOnce];
       if (!runtime::Planted<"followed-push-not-noted">()) {
         stream.Admit(std::max(stream.admitted(), header.sequence));
@@ -229,6 +232,7 @@ std::vector<proto::ClientSession> Shard::Windows(bool with_held) const {
 void Shard::TakeSessions(const std::vector<proto::ClientSession>& sessions) {
   for (const proto::ClientSession& worker : sessions) {
     const WorkerKey key{worker.rank, worker.incarnation};
+    if (IsReplaced(key)) continue;
     if (worker.since != WorkerClocks::kNotEntered && !runtime::Planted<"late-begin-not-told">()) {
       EnterSession(key, worker.clock, worker.since);
     }
@@ -247,7 +251,8 @@ std::vector<proto::Refusal> Shard::Refusals() const {
       const Stream& stream = session.streams[kind];
       proto::Refusal refusal{
           .worker = worker.first, .incarnation = worker.second, .held = kind == kHeld};
-      if (const std::uint64_t forgotten = stream.forgotten_failures(); forgotten > 0) {
+      if (const std::uint64_t forgotten = stream.forgotten_failures();
+          forgotten > 0 && !runtime::Planted<"forgotten-refusals-unsaid">()) {
         refusal.sequence = forgotten;
         refusal.with_earlier = true;
         refusal.status = absl::UnknownError("");
@@ -267,6 +272,7 @@ std::vector<proto::Refusal> Shard::Refusals() const {
 
 void Shard::TakeRefusals(const std::vector<proto::Refusal>& refusals) {
   for (const proto::Refusal& refusal : refusals) {
+    if (IsReplaced({refusal.worker, refusal.incarnation})) continue;
     Stream& stream =
         SessionOf({refusal.worker, refusal.incarnation}).streams[refusal.held ? kHeld : kAtOnce];
     if (refusal.with_earlier) {
@@ -310,7 +316,7 @@ std::vector<LogEntry> Shard::Freeze() {
 
 void Shard::BeginFill(const LogEntry& begin) {
   if (!runtime::Planted<"stores-kept-in-fill">()) stores_.clear();
-  settings_.clear();
+  if (!runtime::Planted<"settings-kept-in-fill">()) settings_.clear();
   if (!runtime::Planted<"saved-kept-in-fill">())
     saved_ = SavedGenerations();  // of the stores that were
   if (!runtime::Planted<"windows-kept-in-fill">()) sessions_.clear();

@@ -232,7 +232,9 @@ absl::StatusOr<const Table*> Shard::TableFor(const proto::Request& request) cons
 absl::Status Shard::ChargeHeld(std::uint64_t bytes) const {
   const runtime::ByteBudget& held = context_->held;
   const bool room = held.HasRoom(bytes) || runtime::Planted<"held-unlimited">();
-  if (room || context_->loop->Now() < grace_until_) return absl::OkStatus();
+  if (room ||
+      (context_->loop->Now() < grace_until_ && !runtime::Planted<"held-limit-in-grace-time">()))
+    return absl::OkStatus();
   const std::string slow = clocks_.DescribeBehind(clocks_.slowest() + 1);
   return absl::ResourceExhaustedError(absl::StrCat(
       "this server thread holds ", held.bytes, " bytes of requests that wait for slower workers (",
@@ -247,7 +249,9 @@ absl::Status Shard::ChargePushPull(const Table& table, const Inbound& inbound) c
   const bool held = policy.Push(request.clock, closed_).hold;
   const bool waits = policy.Pull(request.op, request.clock, clocks_.slowest()).hold;
   if (!waits || runtime::Planted<"push-pull-refused-too-late">()) return absl::OkStatus();
-  return ChargeHeld((held ? inbound.bytes() : 0) + BytesHeldFor(table, inbound));
+  return ChargeHeld(
+      (held && !runtime::Planted<"push-pull-charged-in-part">() ? inbound.bytes() : 0) +
+      BytesHeldFor(table, inbound));
 }
 
 // ---- pushes ----
@@ -305,7 +309,8 @@ absl::Status Shard::TakePush(const Table& table, Inbound* inbound, bool* held, b
   const bool look_first = decision.hold || settings.spec.nonfinite == NonFinite::kRefuse;
   if (look_first) LEEWAY_RETURN_IF_ERROR(CheckFinite(table, request, push));
   ShardStore* store = StoreOf(table, settings);
-  LEEWAY_RETURN_IF_ERROR(store->CheckMemory(push));
+  if (!runtime::Planted<"table-memory-unlimited">())
+    LEEWAY_RETURN_IF_ERROR(store->CheckMemory(push));
   if (!decision.hold) {
     // Before anything has changed, since there may be no memory for it.
     LogEntry entry = effects_->has_follower() ? PushEntry(*inbound) : LogEntry();
@@ -321,15 +326,18 @@ absl::Status Shard::TakePush(const Table& table, Inbound* inbound, bool* held, b
       cut_->AfterPush(table, *inbound);
     }
     if (!runtime::Planted<"pushed-until-not-noted">()) {
-      pushed_until_ = std::max(pushed_until_, request.clock + 1);
+      pushed_until_ =
+          std::max(pushed_until_,
+                   request.clock + (runtime::Planted<"pushed-until-a-clock-short">() ? 0 : 1));
     }
     ++context_->counters->pushes_applied;
     if (!runtime::Planted<"settings-not-logged">()) entry.header.settings = settings.number;
     AppendToLog(std::move(entry));
     return absl::OkStatus();
   }
-  LEEWAY_RETURN_IF_ERROR(store->Check(push));
-  LEEWAY_RETURN_IF_ERROR(ChargeHeld(inbound->bytes()));
+  if (!runtime::Planted<"held-push-unchecked">()) LEEWAY_RETURN_IF_ERROR(store->Check(push));
+  if (!runtime::Planted<"held-pushes-unlimited">())
+    LEEWAY_RETURN_IF_ERROR(ChargeHeld(inbound->bytes()));
   if (decision.clock != request.clock) ++context_->counters->late_pushes;
   if (!effects_->provisional() && !runtime::Planted<"firm-not-noted">()) {
     firm_ = std::max(firm_, decision.clock + 1);

@@ -47,7 +47,9 @@ void Contributions::Clear() {
 std::uint64_t Contributions::Discard(std::uint32_t rank, std::uint64_t incarnation,
                                      std::uint64_t clock) {
   std::uint64_t discarded = 0;
-  for (auto it = clocks_.lower_bound(clock); it != clocks_.end();) {
+  for (auto it = runtime::Planted<"open-clock-not-discarded">() ? clocks_.upper_bound(clock)
+                                                                : clocks_.lower_bound(clock);
+       it != clocks_.end();) {
     for (auto entry = it->second.begin(); entry != it->second.end();) {
       discarded += std::erase_if(entry->second, [&](const Contribution& contribution) {
         const bool its =

@@ -227,6 +227,48 @@ TEST(HandoverUnderWay, IsNoTimeForACheckpoint) {
             absl::StatusCode::kAborted);
 }
 
+// Two shards of a server: one that it leads alone, and one that is being handed over to it. After a
+// death workers hear of such a map before the handover has come.
+class HandoverOfOneOfTwo : public testing::Test {
+ protected:
+  HandoverOfOneOfTwo() {
+    const std::uint32_t table = bench_.Install(Consistency::Bsp());
+    bench_.SetChain({0, 1});
+    bench_.map.owners[1] = {.server_rank = 1};
+    std::erase_if(bench_.map.replicas, [](const auto& replica) { return replica.shard == 1; });
+    bench_.Publish();
+    for (std::uint64_t block = 0; block < ChainBench::kBlocks; ++block) {
+      for (const std::uint32_t rank : {0u, 1u}) bench_.Push(rank, table, 0, block, 1);
+    }
+    bench_.UntilIdle();
+    bench_.network().Cut(ChainBench::HostOf(0), ChainBench::HostOf(1));
+    bench_.network().Cut(ChainBench::HostOf(1), ChainBench::HostOf(0));
+    bench_.map.owners[0] = {.server_rank = 1};
+    bench_.map.replicas[0].place = {.server_rank = 0};
+    bench_.Publish();
+    bench_.RunFor(absl::Milliseconds(100));
+    EXPECT_FALSE(bench_.replica(1, 0)->leads());
+    EXPECT_TRUE(bench_.replica(1, 1)->leads());
+    for (const std::uint32_t rank : {0u, 1u}) {
+      bench_.worker(rank).TakeMap(bench_.map);
+      bench_.worker(rank).Tick(1);
+    }
+    bench_.RunFor(absl::Milliseconds(300));
+  }
+
+  ChainBench bench_{{.servers = 2}};
+};
+
+// What was pushed to the other shard only its old head and the workers have.
+TEST_F(HandoverOfOneOfTwo, WorkersKeepTheirPushesThoughTheOtherShardHasClosedTheClock) {
+  EXPECT_EQ(bench_.replica(1, 1)->stable(), 1u);
+  EXPECT_EQ(bench_.worker(0).stable_told(), 0u);
+}
+
+TEST_F(HandoverOfOneOfTwo, ATickIsNotAcknowledgedThatOneShardHasNotCounted) {
+  EXPECT_FALSE(bench_.worker(0).TickCounted(1));
+}
+
 TEST(RestoredShards, ArePushedToAfterwards) {
   ChainBench bench({.servers = 1, .replication = 1});
   const std::uint32_t table = bench.Install(Consistency::Asp());

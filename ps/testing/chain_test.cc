@@ -209,6 +209,7 @@ TEST(Chain, WhoWaitsForAReplicaThatTakesNothingIsToldItsName) {
   const auto later = bench.Pull(1, table, 0, 0);
   bench.UntilIdle();
   EXPECT_THAT(bench.worker(1).ValuesOf(later), Each(2));
+  EXPECT_EQ(bench.thread(0).UnderWay(), "");
 }
 
 // A push to that block in a chain of three. The middle has acknowledged the entry; its word that

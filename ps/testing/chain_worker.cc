@@ -39,6 +39,7 @@ void ChainWorker::TakeMap(const proto::ClusterMap& map) {
     moved = true;
   }
   clock_acked_.clear();
+  stable_told_ = 0;
   if (moved) ResendAll(/*kept_too=*/true);
   for (const std::uint32_t server : Heads()) SendTick(server);
 }
@@ -140,6 +141,7 @@ void ChainWorker::OnReply(const proto::Reply& reply, const Payload& payload) {
 
 void ChainWorker::OnClockAck(van::PeerId peer, const proto::ClockAck& ack) {
   if (ack.epoch != map_.epoch) return;
+  stable_told_ = std::max(stable_told_, ack.stable);
   for (const auto& [server, known] : peers_) {
     if (known != peer) continue;
     clock_acked_[server] = std::max(clock_acked_[server], ack.clock);

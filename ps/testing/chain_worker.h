@@ -36,6 +36,11 @@ class ChainWorker final : private van::Handler {
 
   // Every request has been answered and the newest tick is counted everywhere.
   bool Idle() const;
+  // That server has acknowledged its newest tick.
+  bool TickCounted(std::uint32_t server) const {
+    const auto acked = clock_acked_.find(server);
+    return acked != clock_acked_.end() && acked->second >= clock_;
+  }
   // Nothing is kept for a clock that has not closed on all replicas.
   bool KeepsNothing() const;
   bool Answered(const Key& key) const { return !open_.contains(key) || open_.at(key).answered; }
@@ -44,6 +49,8 @@ class ChainWorker final : private van::Handler {
   // The clock it has entered at, once all data threads have said theirs.
   std::optional<std::uint64_t> entered() const;
   std::uint64_t resends() const { return resends_; }
+  // Clocks below it have closed on all replicas, as servers told it since its newest map.
+  std::uint64_t stable_told() const { return stable_told_; }
 
  private:
   struct Open {
@@ -86,7 +93,7 @@ class ChainWorker final : private van::Handler {
   std::map<std::uint32_t, std::uint64_t> clock_acked_;  // by server
   std::map<std::uint32_t, std::uint64_t> entered_;      // by server
   bool entering_ = false;
-  std::uint64_t resends_ = 0;
+  std::uint64_t resends_ = 0, stable_told_ = 0;
 };
 
 }  // namespace leeway::ps

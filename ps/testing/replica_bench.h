@@ -189,6 +189,7 @@ class ReplicaBench : public testing::Test, private ReplicaHost {
   std::uint64_t index() { return replica_->shard().index(); }
   ReplicaContext& context() { return context_; }
   ShardContext& shard_context() { return shards_; }
+  const Counters& counters() const { return counters_; }
   // Advances the clock and does what is due.
   void Pass(absl::Duration time) {
     world_.RunFor(time);

@@ -4,6 +4,7 @@
 #ifndef LEEWAY_RUNTIME_LOOP_TIMER_QUEUE_H_
 #define LEEWAY_RUNTIME_LOOP_TIMER_QUEUE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -52,6 +53,14 @@ class TimerQueue {
       if (which(here->second)) removed.push_back(Take(here));
     }
     return removed;
+  }
+
+  // How many satisfy `which`.
+  template <class Predicate>
+  std::size_t CountIf(Predicate which) const {
+    std::size_t count = 0;
+    for (const auto& [key, value] : by_time_) count += which(value) ? 1 : 0;
+    return count;
   }
 
   // When the first one is due; InfiniteFuture if there is none.

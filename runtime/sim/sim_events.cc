@@ -34,6 +34,12 @@ bool SimEvents::Step(absl::Time limit) {
 
 bool SimEvents::stuck() const { return events_this_moment_ >= kEventsPerMomentMax; }
 
+std::size_t SimEvents::PendingOf(const SimLife& process) const {
+  return events_.CountIf([&](const Event& event) {
+    return event.life != nullptr && event.life->parent.get() == &process && !event.life->over();
+  });
+}
+
 void SimEvents::DropTheDead() {
   // They are destroyed on return, in their order, when the queue is whole again.
   const std::vector<Event> dropped = events_.RemoveIf(

@@ -2,6 +2,7 @@
 #ifndef LEEWAY_RUNTIME_SIM_SIM_EVENTS_H_
 #define LEEWAY_RUNTIME_SIM_SIM_EVENTS_H_
 
+#include <cstddef>
 #include <memory>
 
 #include "absl/time/time.h"
@@ -34,6 +35,9 @@ class SimEvents {
   void AdvanceTo(absl::Time time) { now_ = time; }
   // Whether so many events in a row have happened at one moment that time stands still.
   bool stuck() const;
+
+  // Of the loops of that process.
+  std::size_t PendingOf(const SimLife& process) const;
 
   // Destroys the events of those whose life is over.
   void DropTheDead();

@@ -48,7 +48,14 @@ struct SimFileSystem::Inode {
 class SimFileSystem::OpenFile final : public WritableFile {
  public:
   OpenFile(SimFileSystem* disk, std::shared_ptr<Inode> inode, const std::string& path)
-      : disk_(disk), inode_(std::move(inode)), path_(path), crashes_(disk->crashes_) {}
+      : disk_(disk),
+        inode_(std::move(inode)),
+        path_(path),
+        crashes_(disk->crashes_),
+        counted_(disk->open_) {
+    ++counted_->to_write;
+  }
+  ~OpenFile() override { (void)Close(); }
 
   absl::Status Append(absl::string_view data) override {
     LEEWAY_RETURN_IF_ERROR(CheckOpen("write to"));
@@ -61,7 +68,7 @@ class SimFileSystem::OpenFile final : public WritableFile {
     return absl::OkStatus();
   }
   absl::Status Close() override {
-    open_ = false;
+    if (std::exchange(open_, false)) --counted_->to_write;
     return absl::OkStatus();
   }
 
@@ -76,13 +83,21 @@ class SimFileSystem::OpenFile final : public WritableFile {
   const std::shared_ptr<Inode> inode_;
   const std::string path_;
   const std::uint64_t crashes_;
+  const std::shared_ptr<Handles> counted_;
   bool open_ = true;
 };
 
 class SimFileSystem::FileToRead final : public ReadableFile {
  public:
-  FileToRead(std::shared_ptr<Inode> inode, const std::string& path)
-      : inode_(std::move(inode)), path_(path), size_(inode_->contents.size()) {}
+  FileToRead(std::shared_ptr<Handles> counted, std::shared_ptr<Inode> inode,
+             const std::string& path)
+      : counted_(std::move(counted)),
+        inode_(std::move(inode)),
+        path_(path),
+        size_(inode_->contents.size()) {
+    ++counted_->to_read;
+  }
+  ~FileToRead() override { --counted_->to_read; }
 
   std::uint64_t size() const override { return size_; }
 
@@ -97,6 +112,7 @@ class SimFileSystem::FileToRead final : public ReadableFile {
   }
 
  private:
+  const std::shared_ptr<Handles> counted_;
   const std::shared_ptr<Inode> inode_;
   const std::string path_;
   const std::uint64_t size_;
@@ -150,6 +166,7 @@ void SimFileSystem::Make(Change change) {
 void SimFileSystem::Crash() {
   ++crashes_;
   locked_ = std::make_shared<std::set<std::string>>();
+  open_ = std::make_shared<Handles>();
   // A disk may write names in their order, or each when it likes.
   const bool in_order = random_.Below(2) == 0;
   const std::uint64_t happened = random_.Below(changes_.size() + 1);
@@ -195,7 +212,7 @@ absl::StatusOr<std::unique_ptr<ReadableFile>> SimFileSystem::OpenToRead(const st
   if (folders_.contains(normal)) return IsFolder("open", path);
   const auto found = names_.find(normal);
   if (found == names_.end()) return FileError(ENOENT, "open", path);
-  return std::make_unique<FileToRead>(found->second, path);
+  return std::make_unique<FileToRead>(open_, found->second, path);
 }
 
 absl::StatusOr<std::unique_ptr<WritableFile>> SimFileSystem::Create(const std::string& path) {

@@ -46,6 +46,11 @@ class SimFileSystem final : public FileSystem {
   // name only (their calls fail). SimWorld::Kill does it.
   void Crash();
   std::uint64_t bytes_used() const;
+  // What is open since the last crash, and has not been closed or let go of.
+  struct Handles {
+    std::uint64_t to_write = 0, to_read = 0, locks = 0;
+  };
+  Handles open() const { return {open_->to_write, open_->to_read, locked_->size()}; }
 
   absl::StatusOr<std::string> Read(const std::string& path) override;
   absl::StatusOr<std::unique_ptr<ReadableFile>> OpenToRead(const std::string& path) override;
@@ -96,6 +101,8 @@ class SimFileSystem final : public FileSystem {
   // Of each crash-free time, which files are locked.
   std::shared_ptr<std::set<std::string>> locked_ = std::make_shared<std::set<std::string>>();
   std::uint64_t crashes_ = 0;
+  // Likewise, files; those that know it may outlive the disk.
+  std::shared_ptr<Handles> open_ = std::make_shared<Handles>();
 };
 
 }  // namespace leeway::runtime

@@ -81,6 +81,14 @@ void SimWorld::Kill(const std::string& host_name) {
   machine.disk->Crash();
 }
 
+std::size_t SimWorld::PendingOf(const std::string& host_name) const {
+  std::size_t pending = 0;
+  for (const auto& process : state_->machine(host_name).processes) {
+    pending += state_->events->PendingOf(*process);
+  }
+  return pending;
+}
+
 void SimWorld::ShareFolder(const std::string& folder) { state_->shared_folder = folder; }
 
 SimFileSystem* SimWorld::files(const std::string& host_name) {

@@ -37,6 +37,9 @@ class SimWorld {
   // The disk of the hosts of that name (what their Host::files() is), to make it fail.
   SimFileSystem* files(const std::string& host_name);
 
+  // Tasks and timers of the loops of the processes of that name, to come.
+  std::size_t PendingOf(const std::string& host_name) const;
+
   // What lies below that folder ("/shared") is the same to all hosts that are made from now on; it
   // stays when one is killed, and is a disk of its own: files(folder).
   void ShareFolder(const std::string& folder);

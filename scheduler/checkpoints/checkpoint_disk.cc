@@ -33,8 +33,9 @@ std::optional<checkpoint::Base> BaseAmong(const std::vector<Found>& found,
       return std::nullopt;
     }
     const auto chain = checkpoint::ReadChain(files, JoinPath(plan.directory, it->name));
-    if (!chain.ok() ||
-        (chain->size() + 1 > checkpoint::kChainMax && !runtime::Planted<"chain-without-end">()))
+    if ((!chain.ok() && !runtime::Planted<"unreadable-base">()) ||
+        (chain.ok() && chain->size() + 1 > checkpoint::kChainMax &&
+         !runtime::Planted<"chain-without-end">()))
       return std::nullopt;
     return checkpoint::Base{.name = manifest.name, .checksum = manifest.checksum};
   }
@@ -78,10 +79,11 @@ void CheckpointDisk::Discard(const Opened& opened) {
 absl::StatusOr<CheckpointDisk::Opened> CheckpointDisk::DoOpen(const Plan& plan) {
   runtime::FileSystem* files = host_->files();
   // A server may have been writing still.
-  std::erase_if(discarded_, [&](const std::string& path) {
-    const absl::Status removed = checkpoint::RemoveCheckpoint(files, path);
-    return removed.ok() || absl::IsNotFound(removed);
-  });
+  if (!runtime::Planted<"discarded-not-tried-again">())
+    std::erase_if(discarded_, [&](const std::string& path) {
+      const absl::Status removed = checkpoint::RemoveCheckpoint(files, path);
+      return removed.ok() || absl::IsNotFound(removed);
+    });
   LEEWAY_ASSIGN_OR_RETURN(const std::vector<Found> found,
                           checkpoint::ListCheckpoints(files, plan.directory));
   LEEWAY_ASSIGN_OR_RETURN(const std::vector<std::string> foreign,

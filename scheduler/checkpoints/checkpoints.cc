@@ -97,7 +97,7 @@ void Checkpoints::Open() {
 
 void Checkpoints::OnOpened(std::uint64_t attempt, absl::StatusOr<CheckpointDisk::Opened> opened) {
   if (phase_ != Phase::kOpening || attempt != attempt_) {
-    if (opened.ok()) disk_.Discard(*opened);
+    if (opened.ok() && !runtime::Planted<"late-open-leaves-folder">()) disk_.Discard(*opened);
     return;
   }
   if (!opened.ok()) return Fail(opened.status());
@@ -114,7 +114,9 @@ void Checkpoints::Prepare() {
 }
 
 void Checkpoints::OnPrepared(std::uint32_t node, const proto::CheckpointPrepared& prepared) {
-  if (prepared.checkpoint != attempt_ || (phase_ != Phase::kPreparing && !asking_clocks_)) return;
+  if ((prepared.checkpoint != attempt_ && !runtime::Planted<"clock-of-another-attempt">()) ||
+      (phase_ != Phase::kPreparing && !asking_clocks_))
+    return;
   if (awaited_.erase(node) == 0) return;
   newest_clock_ = std::max(newest_clock_, prepared.fastest_clock);
   if (!awaited_.empty() && !runtime::Planted<"cut-by-the-first-clock">()) return;
@@ -233,7 +235,7 @@ void Checkpoints::OnFinished(const absl::StatusOr<checkpoint::Manifest>& manifes
 // ---- how it ends ----
 
 void Checkpoints::TryAgain(const absl::Status& why) {
-  disk_.Discard(opened_);
+  if (!runtime::Planted<"retried-save-leaves-files">()) disk_.Discard(opened_);
   trouble_ = why;
   phase_ = Phase::kPausing;
   awaited_.clear();

@@ -258,6 +258,15 @@ TEST_F(CheckpointsTest, IncrementalOnesAddToTheNewest) {
   EXPECT_EQ(Save(true)->manifest.base, std::nullopt);
 }
 
+// Nobody could read it.
+TEST_F(CheckpointsTest, AnIncrementalOneAddsToNoneWhoseOwnBaseIsGone) {
+  Start({});
+  ASSERT_TRUE(Save().ok());
+  ASSERT_TRUE(Save(true)->manifest.base.has_value());
+  ASSERT_TRUE(checkpoint::RemoveCheckpoint(host_->files(), "saved/ckpt-00000001").ok());
+  EXPECT_EQ(Save(true)->manifest.base, std::nullopt);
+}
+
 // What a checkpoint is cut into is the cluster's setting.
 TEST_F(CheckpointsTest, AnIncrementalOneAddsToNoneOfOtherShards) {
   Start({});
@@ -460,6 +469,62 @@ TEST_F(CheckpointsTest, WhenTheClusterEndsThoseWhoWaitAreTold) {
   world_.RunFor(absl::Seconds(1));
   checkpoints_->Stop();
   EXPECT_EQ(told.code(), absl::StatusCode::kUnavailable);
+}
+
+// Somebody may have been writing there still.
+TEST_F(CheckpointsTest, WhatCouldNotBeRemovedGoesBeforeTheNextOne) {
+  Start({});
+  silent_ = {0, 1};
+  checkpoints_->Save({.directory = kDirectory}, [](const auto&) {});
+  world_.RunFor(absl::Milliseconds(300));
+  const std::string foreign = "saved/ckpt-00000001/notes";
+  ASSERT_TRUE(host_->files()->Create(foreign).ok());
+  failure_ = absl::InternalError("no");
+  silent_.clear();
+  world_.RunFor(absl::Seconds(3));
+  failure_ = absl::OkStatus();
+  ASSERT_EQ(Names(), std::vector<std::string>{"ckpt-00000001?"});
+  ASSERT_TRUE(host_->files()->Remove(foreign).ok());
+  ASSERT_TRUE(Save().ok());
+  EXPECT_THAT(Names(), ElementsAre("ckpt-00000002"));
+}
+
+// The folder may be there only when nobody waits for it any more.
+TEST_F(CheckpointsTest, GivenUpWhileItIsOpenedItLeavesNothing) {
+  Start({});
+  absl::Status told;
+  checkpoints_->Save({.directory = kDirectory},
+                     [&](const auto& result) { told = result.status(); });
+  checkpoints_->Stop();
+  EXPECT_EQ(told.code(), absl::StatusCode::kUnavailable);
+  world_.RunFor(absl::Seconds(1));
+  EXPECT_THAT(Names(), IsEmpty());
+}
+
+// What is written for an attempt that is tried again goes as well.
+TEST_F(CheckpointsTest, AnAttemptThatIsTriedAgainLeavesNothing) {
+  Start({});
+  aborts_ = 1;
+  ASSERT_TRUE(Save().ok());
+  world_.RunFor(absl::Seconds(1));
+  EXPECT_EQ(Names().size(), 1u);
+}
+
+// The workers may have gone on since.
+TEST_F(CheckpointsTest, ClocksThatWereToldBeforeAnAttemptDoNotCount) {
+  Start({});
+  silent_ = {0, 1};
+  checkpoints_->Save({.directory = kDirectory}, [](const auto&) {});
+  world_.RunFor(absl::Milliseconds(500));
+  for (const std::uint32_t node : {0u, 1u}) {
+    checkpoints_->OnPrepared(node, {.checkpoint = 0, .fastest_clock = 5});
+  }
+  silent_.clear();
+  world_.RunFor(absl::Milliseconds(200));
+  EXPECT_THAT(cuts_, IsEmpty());
+  world_.RunFor(absl::Seconds(2));
+  ASSERT_FALSE(cuts_.empty());
+  EXPECT_EQ(cuts_[0].clock, 41u);
 }
 
 TEST_F(CheckpointsTest, RemembersTheLastGoodOneAndTheLastFailure) {

@@ -140,6 +140,18 @@ TEST_F(RestorationTest, WhoDoesNotLoadInTimeIsNamed) {
   EXPECT_THAT(std::string(cluster_.over->message()), HasSubstr("server"));
 }
 
+// What it did for a scheduler before this one.
+TEST(RestorationOfServersTest, AWordOnAnotherRequestDoesNotCount) {
+  Restoration restoration(
+      absl::Minutes(1), absl::Seconds(1), [](std::uint32_t, const proto::AnyMessage&) {},
+      [](std::uint32_t) { return std::string("a server"); });
+  restoration.Begin({2}, /*request=*/5, absl::UnixEpoch());
+  EXPECT_TRUE(restoration.OnReply(2, {.request = 4}).ok());
+  EXPECT_TRUE(restoration.loading());
+  EXPECT_TRUE(restoration.OnReply(2, {.request = 5}).ok());
+  EXPECT_FALSE(restoration.loading());
+}
+
 TEST_F(RestorationTest, ASchedulerThatComesBackMeanwhileLoadsAgain) {
   cluster_.config.scheduler_state = "state";
   Start();

@@ -42,7 +42,8 @@ void AdminService::Answer(const Ask& ask, const absl::StatusOr<std::string>& jso
   if (asked.empty()) return;
   answered_.insert_or_assign(ask, json);
   answered_in_turn_.push_back(ask);
-  if (answered_in_turn_.size() > kAnswersRememberedMax) {
+  if (answered_in_turn_.size() > kAnswersRememberedMax &&
+      !runtime::Planted<"commands-remembered-for-ever">()) {
     answered_.erase(answered_in_turn_.front());
     answered_in_turn_.pop_front();
   }

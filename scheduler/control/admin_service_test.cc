@@ -69,5 +69,17 @@ TEST_F(AdminServiceTest, OnlySoManyWait) {
   EXPECT_THAT(Said(), IsEmpty());
 }
 
+TEST_F(AdminServiceTest, OnlySoManyAnswersAreRemembered) {
+  for (std::uint64_t request = 0; request <= kAnswersRememberedMax; ++request) {
+    Ask(1, 77, request);
+    admin_service_.Answer(asked_.back(), std::string("{}"));
+  }
+  const std::size_t done = asked_.size();
+  Ask(1, 77, 1);
+  EXPECT_EQ(asked_.size(), done);
+  Ask(1, 77, 0);
+  EXPECT_EQ(asked_.size(), done + 1);
+}
+
 }  // namespace
 }  // namespace leeway::scheduler

@@ -405,6 +405,22 @@ TEST_F(ChainsTest, WhatCannotBeDrainedIsRefusedInOneLine) {
   EXPECT_THAT(Text(*unknown->answer), HasSubstr("drain, rebalance"));
 }
 
+// Of three servers two are needed: while the first is being drained no other one can be.
+TEST_F(ChainsTest, AServerThatIsBeingDrainedIsNoneThatStays) {
+  Begin(3, 1, 2);
+  for (TestNode* server : cluster_->servers) server->fills = false;
+  const auto drain = [&](int index) {
+    return cluster_->Ask("drain",
+                         {absl::StrCat("server:", cluster_->servers[index]->welcome->rank)});
+  };
+  const auto first = drain(0);
+  cluster_->world.RunFor(absl::Seconds(1));
+  ASSERT_FALSE(first->answer.has_value());
+  const auto second = drain(1);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return second->answer.has_value(); }, absl::Seconds(5)));
+  EXPECT_THAT(Text(*second->answer), HasSubstr("LEEWAY_REPLICATION=2"));
+}
+
 TEST_F(ChainsTest, ADrainWhoseServerDiesSaysSo) {
   Begin(3, 1, 2);
   for (TestNode* server : cluster_->servers) server->fills = false;

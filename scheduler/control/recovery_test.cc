@@ -161,6 +161,41 @@ TEST_F(RecoveryTest, ACodecThatWasAskedForIsNotChosenAutomaticallyAgain) {
   EXPECT_EQ(Status()["tables"][0]["codec_automatic"], true);
 }
 
+// It is created anew: some servers have it, and others do not.
+TEST_F(RecoveryTest, ATableThatWasBeingCreatedIsNotTakenForThere) {
+  Begin();
+  TestNode* const slow = cluster_->servers[0];
+  slow->answers_installs = false;
+  cluster_->workers[0]->CreateTable(1, TableSpec::Dense("w", {8}));
+  cluster_->world.RunFor(absl::Seconds(1));
+  Restart();
+  cluster_->world.RunFor(absl::Seconds(2));
+  EXPECT_TRUE(cluster_->workers[0]->tables.empty());
+  slow->answers_installs = true;
+  EXPECT_TRUE(cluster_->RunUntil([&] { return !cluster_->workers[0]->tables.empty(); }));
+}
+
+// Nothing else has changed then that would be kept.
+TEST_F(RecoveryTest, ACodecThatMayBeChosenAgainIsNotGivenBackBeforeThatIsKept) {
+  Begin();
+  TableSpec spec = TableSpec::Dense("w", {8});
+  spec.codec = "auto";
+  spec.codecs = {"none", "onebit"};
+  cluster_->workers[0]->CreateTable(1, spec);
+  ASSERT_TRUE(cluster_->RunUntil([&] { return !cluster_->workers[0]->tables.empty(); }));
+  const auto give = [&](const std::string& codec) {
+    const auto tool = cluster_->Ask("codec", {"w", codec});
+    EXPECT_TRUE(cluster_->RunUntil([&] { return tool->answer.has_value(); }));
+  };
+  give("none");
+  cluster_->world.RunFor(absl::Seconds(1));
+  give("auto");
+  cluster_->KillScheduler();
+  cluster_->StartScheduler();
+  ASSERT_TRUE(cluster_->RunUntil([&] { return !Status()["tables"].empty(); }));
+  EXPECT_EQ(Status()["tables"][0]["codec_automatic"], true);
+}
+
 TEST_F(RecoveryTest, AMoveThatWasUnderWayIsFinished) {
   Begin();
   TestNode* late = cluster_->Start(Role::kServer, [](Config* config) { config->elastic = true; });

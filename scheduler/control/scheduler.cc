@@ -583,6 +583,7 @@ void Scheduler::Impl::SayShutdown() {
     if (node != nullptr && node->alive()) SendTo(*node, proto::Shutdown{ending_->word()});
   }
   for (const Node* reader : readers_.All()) SendTo(*reader, proto::Shutdown{ending_->word()});
+  if (runtime::Planted<"shutdown-said-once">()) return;
   ending_timer_ = loop_->After(kEndingResendInterval, [this] { SayShutdown(); });
 }
 

@@ -150,9 +150,11 @@ std::string Scheduler::Impl::PublicAddress() const {
 
 std::uint64_t Scheduler::Impl::Stamp() const {
   return (runtime::Planted<"stamp-without-members">() ? 0 : members_.changes()) +
-         maps_.newest()->version + catalogue_.changes() +
+         maps_.newest()->version +
+         (runtime::Planted<"stamp-without-tables">() ? 0 : catalogue_.changes()) +
          (runtime::Planted<"stamp-without-barriers">() ? 0 : barriers_.changes()) +
-         switches_.changes() + table_changes_.changes() + pin_changes_ + plans_ +
+         switches_.changes() + table_changes_.changes() +
+         (runtime::Planted<"stamp-without-pins">() ? 0 : pin_changes_) + plans_ +
          (restoration_.state().loaded ? 1 : 0);
 }
 
@@ -174,7 +176,8 @@ State Scheduler::Impl::Collect() const {
   state.epoch = maps_.newest()->epoch;
   state.chains = planner_.state();
   for (TableCatalogue::Entry& table : catalogue_.tables()) {
-    if (table.installed) state.tables.push_back(std::move(table));
+    if (table.installed || runtime::Planted<"uninstalled-tables-kept">())
+      state.tables.push_back(std::move(table));
   }
   state.next_table = catalogue_.next_id();
   state.barriers = barriers_.state();

@@ -45,7 +45,8 @@ void Barriers::Enter(const Entrant& who, const proto::BarrierEnter& enter, absl:
   const Key key(enter.name, enter.group, Translate(who, enter));
   if (!runtime::Planted<"barrier-answered-once">() && AnswerIfEnded(who.rank, key, enter.number))
     return;
-  if (!pending_.contains(key) && pending_.size() >= kBarriersWaitingMax) {
+  if (!pending_.contains(key) && pending_.size() >= kBarriersWaitingMax &&
+      !runtime::Planted<"barriers-unlimited">()) {
     Answer(
         who.rank, key, enter.number,
         absl::ResourceExhaustedError(absl::StrCat(Title(enter.name, enter.number), ": ",
@@ -94,13 +95,14 @@ std::uint64_t Barriers::OpenNumber(const proto::BarrierEnter& enter) const {
 }
 
 void Barriers::Gone(const Entrant& who) {
-  if (who.late != 0) {
+  if (who.late != 0 && !runtime::Planted<"shifts-of-the-gone">()) {
     std::erase_if(shifts_, [&](const auto& shift) { return shift.first.first == who.late; });
   }
   for (auto pending = pending_.begin(); pending != pending_.end();) {
     const auto current = pending++;
     if (!runtime::Planted<"dead-have-entered">() && current->second.entered.erase(who.rank) > 0) {
-      current->second.deadline = absl::InfiniteFuture();
+      if (!runtime::Planted<"deadline-of-the-dead">())
+        current->second.deadline = absl::InfiniteFuture();
       for (const auto& [rank, entry] : current->second.entered) {
         current->second.deadline = std::min(current->second.deadline, entry.deadline);
       }

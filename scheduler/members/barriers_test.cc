@@ -226,5 +226,14 @@ TEST_F(BarriersTest, WhatADeadWorkerEnteredItsSuccessorHasNot) {
   EXPECT_THAT(Answers(), ElementsAre("0:1:OK", "1:1:OK", "2:1:OK"));
 }
 
+TEST_F(BarriersTest, OfLateWorkersThatHaveGoneNothingIsKept) {
+  late_[1] = 77;
+  Enter(1, 1);
+  Enter(1, 1, 0, "another");
+  EXPECT_EQ(barriers_.state().shifts.size(), 2u);
+  barriers_.Gone({.rank = 1, .late = 77});
+  EXPECT_TRUE(barriers_.state().shifts.empty());
+}
+
 }  // namespace
 }  // namespace leeway::scheduler

@@ -165,7 +165,8 @@ void MembershipTable::Retire(Node* node, Node::State state, std::string why) {
   node->state = state;
   node->gone_because = std::move(why);
   node->codecs.clear();  // the dead are many
-  if (!complete_) (node->role == Role::kServer ? servers_ : workers_)[node->rank] = nullptr;
+  if (!complete_ && !runtime::Planted<"early-leaver-keeps-rank">())
+    (node->role == Role::kServer ? servers_ : workers_)[node->rank] = nullptr;
 }
 
 void MembershipTable::Restore(const std::vector<Node>& nodes, std::uint32_t next_id,

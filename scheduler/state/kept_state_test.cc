@@ -101,6 +101,22 @@ TEST(StateKeeperTest, WhatIsSaidIsInTheFile) {
   EXPECT_EQ(said, 400);
 }
 
+// Where the disk takes nothing for long.
+TEST(StateKeeperTest, HoldsBackNoMoreThanItMay) {
+  runtime::SimWorld world(1);
+  const auto host = world.NewHost("scheduler");
+  const auto runner = host->Spawn("loop");
+  std::uint64_t version = 0;
+  std::size_t said = 0;
+  StateKeeper keeper(
+      host.get(), runner->loop(), kFolder, [&] { return version; }, [] { return State(); });
+  ASSERT_TRUE(keeper.Open().ok());
+  ++version;
+  for (std::size_t i = 0; i < kSendsHeldMax + 1; ++i) keeper.Once([&] { ++said; });
+  world.RunFor(absl::Seconds(1));
+  EXPECT_EQ(said, kSendsHeldMax);
+}
+
 // Its answer may have been lost.
 TEST_F(KeptStateTest, WhoAsksAgainForABarrierThatHasOpenedIsAnswered) {
   Begin(2);

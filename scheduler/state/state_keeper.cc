@@ -87,7 +87,7 @@ void StateKeeper::Once(runtime::Task send) {
     send();
     return;
   }
-  if (held_.size() >= kSendsHeldMax) return;
+  if (held_.size() >= kSendsHeldMax && !runtime::Planted<"sends-held-unlimited">()) return;
   held_.emplace_back(stamp, std::move(send));
   Write();
 }
@@ -128,7 +128,7 @@ void StateKeeper::Written(std::uint64_t stamp, std::uint64_t version, const absl
   if (!trouble_.ok()) runtime::LogInfo("the scheduler can keep its state again");
   trouble_ = absl::OkStatus();
   writing_ = false;
-  durable_ = stamp;
+  durable_ = runtime::Planted<"durable-is-newest">() ? stamp_() : stamp;
   written_version_ = version;
   while (!held_.empty() &&
          (held_.front().first <= durable_ || runtime::Planted<"held-by-any-write">())) {

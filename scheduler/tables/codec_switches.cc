@@ -71,11 +71,14 @@ void CodecSwitches::Begin(std::uint32_t id, Table* table) {
 }
 
 void CodecSwitches::Announce(Table* table) {
-  const std::uint64_t after = table->decided.has_value() ? table->decided->clock + 1 : 0;
+  const std::uint64_t after =
+      table->decided.has_value()
+          ? table->decided->clock + (runtime::Planted<"switch-at-the-last-ones-clock">() ? 0 : 1)
+          : 0;
   table->announced->clock = std::min<std::uint64_t>(std::max(newest_clock_ + table->margin, after),
                                                     proto::kStartClockMax);
   table->version.reset();
-  table->agreed.clear();
+  if (!runtime::Planted<"agreed-to-another-clock">()) table->agreed.clear();
   table->again = false;
 }
 

@@ -82,7 +82,7 @@ void TableCatalogue::StartInstall(const Request& request, const TableSpec& spec,
     Refuse(request, known);
     return;
   }
-  if (tables_.size() >= kTablesMax) {
+  if (tables_.size() >= kTablesMax && !runtime::Planted<"tables-unlimited">()) {
     Refuse(request, absl::ResourceExhaustedError(absl::StrCat("cannot create table '", spec.name,
                                                               "': there are ", kTablesMax)));
     return;
@@ -155,7 +155,8 @@ void TableCatalogue::Fail(const std::string& name, const absl::Status& why) {
   requests_waiting_ -= table.waiting.size();
   // Once: a server that misses it keeps an id that is never given to anybody.
   for (std::uint32_t server : table.asked) {
-    send_(server, proto::InstallTableReply{.table = table.entry.id, .result = why});
+    if (!runtime::Planted<"failed-table-stays">())
+      send_(server, proto::InstallTableReply{.table = table.entry.id, .result = why});
   }
   for (const Request& request : table.waiting) Refuse(request, why);
 }
@@ -179,7 +180,7 @@ void TableCatalogue::ServersChanged() {
       return std::find(living.begin(), living.end(), server) == living.end();
     };
     std::erase_if(table.awaited, gone);
-    std::erase_if(table.agreed, gone);
+    if (!runtime::Planted<"gone-server-agreed">()) std::erase_if(table.agreed, gone);
     FinishIfInstalled(&table);
   }
 }
@@ -187,9 +188,10 @@ void TableCatalogue::ServersChanged() {
 void TableCatalogue::Forget(std::uint32_t worker_node) {
   replies_.Forget(worker_node);
   for (const auto& [id, name] : installing_) {
-    requests_waiting_ -= std::erase_if(tables_.at(name).waiting, [&](const Request& request) {
-      return request.node == worker_node;
-    });
+    requests_waiting_ -= (runtime::Planted<"waiting-workers-kept">() ? 0 : 1) *
+                         std::erase_if(tables_.at(name).waiting, [&](const Request& request) {
+                           return request.node == worker_node;
+                         });
   }
 }
 

@@ -9,6 +9,7 @@ namespace leeway::scheduler {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -202,6 +203,25 @@ TEST_F(TableCatalogueTest, WithoutServersThereAreNoTables) {
   EXPECT_THAT(Sent(), ElementsAre("10:2:UNAVAILABLE:0"));
 }
 
+// The one that had it has died.
+TEST_F(TableCatalogueTest, ATableThatOnlyTheDeadHadIsNotThere) {
+  Create(10, 1, w_);
+  Installed(2, 1);
+  Sent();
+  living_ = {};
+  catalogue_.ServersChanged();
+  EXPECT_THAT(Sent(), Contains("10:1:UNAVAILABLE:0"));
+}
+
+TEST_F(TableCatalogueTest, TheNumberOfTablesIsLimited) {
+  for (std::size_t i = 0; i < kTablesMax; ++i) {
+    Create(10, i + 1, TableSpec::Dense(absl::StrCat("t", i), {1}));
+  }
+  Sent();
+  Create(10, kTablesMax + 1, w_);
+  EXPECT_THAT(Sent(), ElementsAre(absl::StrCat("10:", kTablesMax + 1, ":RESOURCE_EXHAUSTED:0")));
+}
+
 TEST_F(TableCatalogueTest, AWorkerThatIsGoneIsNotAnswered) {
   Create(10, 1, w_);
   Create(11, 1, w_);
@@ -210,6 +230,17 @@ TEST_F(TableCatalogueTest, AWorkerThatIsGoneIsNotAnswered) {
   Installed(2, 1);
   Installed(3, 1);
   EXPECT_THAT(Sent(), ElementsAre("11:1:OK:1"));
+}
+
+TEST_F(TableCatalogueTest, RequestsWaitWithinALimitInWhichNobodyWhoIsGoneCounts) {
+  Create(10, 0, w_);
+  for (std::uint64_t request = 1; request < kRequestsWaitingMax; ++request) Open(10, request, "w");
+  Sent();
+  Open(11, 1, "w");
+  EXPECT_THAT(Sent(), ElementsAre("11:1:RESOURCE_EXHAUSTED:0"));
+  catalogue_.Forget(10);
+  Open(11, 2, "w");
+  EXPECT_THAT(Sent(), IsEmpty());
 }
 
 TEST_F(TableCatalogueTest, NonsenseIsRefused) {

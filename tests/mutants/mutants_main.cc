@@ -35,13 +35,15 @@ namespace {
 constexpr int kTestSeconds = 60;       // a test that takes longer hangs
 constexpr unsigned kSeedSeconds = 10;  // a seed that takes longer on average hangs
 constexpr int kTimeoutCode = 124;      // of timeout(1)
+// Of no bug. A test that fails where LEEWAY_MUTANT is set at all would seem to see every bug.
+constexpr absl::string_view kNoBug = "none";
 
 struct Verdict {
   bool caught = false;
   std::string text;
 };
 
-// How a test program ends that has the bug; "": none.
+// How a test program ends that has the bug.
 struct TestRun {
   int code = 0;
   std::string failed;  // the first test that failed, as far as the program got to say so
@@ -84,7 +86,7 @@ class Trial {
  private:
   Verdict OfTest(const KnownBug& bug) {
     const std::string test(bug.test);
-    if (!healthy_.contains(test)) healthy_[test] = RunTest(build_, test, "").code == 0;
+    if (!healthy_.contains(test)) healthy_[test] = RunTest(build_, test, kNoBug).code == 0;
     if (!healthy_[test]) return {false, absl::StrCat(test, " fails without it, or is not built")};
     const TestRun run = RunTest(build_, test, bug.name);
     if (run.code == 0) return {false, absl::StrCat(test, " passes with it")};
@@ -227,9 +229,13 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(0.0, 1.0));
   app.add_flag("--tests-only", tests_only, "those that a test sees, which is quick");
   app.add_flag("--seeds-only", seeds_only, "those that seeds see");
-  app.add_option("--seeds", campaign.seeds, "how many seeds look for a bug")->capture_default_str();
+  app.add_option("--seeds", campaign.seeds, "how many seeds look for a bug")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
   app.add_option("--start", campaign.start, "the first of them")->capture_default_str();
-  app.add_option("--jobs", campaign.jobs, "seeds run at a time")->capture_default_str();
+  app.add_option("--jobs", campaign.jobs, "seeds run at a time")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
   app.add_flag("--list", list, "only say what there is");
   CLI11_PARSE(app, argc, argv);
   runtime::SetLogLevel(runtime::LogLevel::kOff);

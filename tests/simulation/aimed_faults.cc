@@ -104,10 +104,7 @@ AimedFaults::AimedFaults(SimCluster* cluster, bool workers_come_back, absl::Dura
     shots_.push_back(Choose(window, &random));
   }
   waiting_ = shots_.size();
-  cluster_->network().SetDirector(
-      [this](const std::string& from, const std::string& to, const van::Message& message) {
-        return Direct(from, to, message);
-      });
+  cluster_->network().SetDirector([this](const van::Overheard& heard) { return Direct(heard); });
 }
 
 AimedFaults::~AimedFaults() { cluster_->network().SetDirector(nullptr); }
@@ -172,16 +169,12 @@ void AimedFaults::Disarm(std::size_t index) {
   if (shot.aim == kSharedDisk) cluster_->world().files(kSharedFolder)->Resume();
 }
 
-van::SimNetwork::Fate AimedFaults::Direct(const std::string& from, const std::string& to,
-                                          const van::Message& message) {
+van::SimNetwork::Fate AimedFaults::Direct(const van::Overheard& heard) {
   van::SimNetwork::Fate fate;
   if (armed_ == 0 && cut_until_.empty()) return fate;
-  van::Message content = message;
-  const auto decoded =
-      proto::Decode(content.header, {content.payload.data(), content.payload.size()});
-  if (!decoded.ok()) return fate;
-  const std::string aim = AimOf(*decoded);
-  if (const auto cut = cut_until_.find({from, to}); cut != cut_until_.end()) {
+  if (std::holds_alternative<std::monostate>(heard.message)) return fate;
+  const std::string aim = AimOf(heard.message);
+  if (const auto cut = cut_until_.find({heard.from, heard.to}); cut != cut_until_.end()) {
     if (cut->second <= cluster_->world().Now()) {
       cut_until_.erase(cut);
     } else if (!IsHeartbeat(aim)) {
@@ -194,7 +187,7 @@ van::SimNetwork::Fate AimedFaults::Direct(const std::string& from, const std::st
     shot.armed = false;
     --armed_;
     ++struck_;
-    return Hit(shot, from, to);
+    return Hit(shot, heard.from, heard.to);
   }
   return fate;
 }

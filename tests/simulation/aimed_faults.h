@@ -60,8 +60,7 @@ class AimedFaults {
   void ArmDisk(std::size_t index, const std::string& disk);
   void Disarm(std::size_t index);
   Shot Choose(absl::Duration window, runtime::Random* random) const;
-  van::SimNetwork::Fate Direct(const std::string& from, const std::string& to,
-                               const van::Message& message);
+  van::SimNetwork::Fate Direct(const van::Overheard& heard);
   van::SimNetwork::Fate Hit(const Shot& shot, const std::string& from, const std::string& to);
   void Do(const Shot& shot, const std::string& from, const std::string& to);
   void Kill(const Shot& shot, const std::string& host);

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "leeway/config.h"
-#include "proto/encoding/encoding.h"
 
 namespace leeway::simulation {
 namespace {
@@ -36,34 +35,31 @@ CodedChecker::CodedChecker(const std::vector<SimTable>* tables, const History* h
   checker_->Add(NewVersionsRead(&ledger_));
 }
 
-void CodedChecker::Hear(const std::string& from_host, const van::Message& message, absl::Time now) {
-  const bool worker = absl::StartsWith(from_host, Name(Role::kWorker));
-  const bool server = absl::StartsWith(from_host, Name(Role::kServer));
-  const bool scheduler = absl::StartsWith(from_host, Name(Role::kScheduler));
-  if (!worker && !server && !scheduler) return;
-  ps::Payload payload(message.payload.begin(), message.payload.end());
-  const auto decoded = proto::Decode(message.header, {payload.data(), payload.size()});
-  if (!decoded.ok()) return;
-  if (const auto* const map = std::get_if<proto::ClusterMap>(&*decoded);
+void CodedChecker::Hear(const van::Overheard& heard, absl::Time now) {
+  const bool worker = absl::StartsWith(heard.from, Name(Role::kWorker));
+  const bool server = absl::StartsWith(heard.from, Name(Role::kServer));
+  const bool scheduler = absl::StartsWith(heard.from, Name(Role::kScheduler));
+  const auto& payload = heard.raw.payload;
+  if (const auto* const map = std::get_if<proto::ClusterMap>(&heard.message);
       scheduler && map != nullptr) {
     std::string wrong = codecs_.OnMap(*map, now);
     if (!wrong.empty()) checker_->Fail(kOneClock, std::move(wrong));
     wrong = settings_.OnMap(*map);
     if (!wrong.empty()) checker_->Fail(kTableAtOneClock, std::move(wrong));
-  } else if (const auto* const entry = std::get_if<proto::Replicate>(&*decoded);
+  } else if (const auto* const entry = std::get_if<proto::Replicate>(&heard.message);
              server && entry != nullptr) {
     std::string wrong = settings_.OnEntry(*entry);
     if (!wrong.empty()) checker_->Fail(kTableAtOneClock, std::move(wrong));
-  } else if (const auto* const reply = std::get_if<proto::Reply>(&*decoded);
+  } else if (const auto* const reply = std::get_if<proto::Reply>(&heard.message);
              server && reply != nullptr) {
     HearReply(*reply, {payload.data(), payload.size()});
-  } else if (const auto* const request = std::get_if<proto::Request>(&*decoded);
+  } else if (const auto* const request = std::get_if<proto::Request>(&heard.message);
              worker && request != nullptr) {
     HearRequest(*request);
     if (proto::HasPush(request->op)) {
-      HearPush({.request = *request, .payload = std::move(payload)}, now);
+      HearPush({.request = *request, .payload = payload}, now);
     }
-  } else if (const auto* const batch = std::get_if<proto::PushBatch>(&*decoded);
+  } else if (const auto* const batch = std::get_if<proto::PushBatch>(&heard.message);
              worker && batch != nullptr) {
     ps::ForEachPush(0, *batch, payload[0], [&](const ps::Inbound& push) { HearPush(push, now); });
   }

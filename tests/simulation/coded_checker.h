@@ -21,7 +21,7 @@
 #include "tests/simulation/settings_ledger.h"
 #include "tests/simulation/sim_table.h"
 #include "tests/simulation/version_ledger.h"
-#include "van/van.h"
+#include "van/sim/sim_van.h"
 #include "worker/slicing/table_info.h"
 
 namespace leeway::simulation {
@@ -36,7 +36,7 @@ class CodedChecker {
     if (table.coded) codecs_.Know(id, table);
   }
   // A message leaves a host at that time (SimNetwork::Tap).
-  void Hear(const std::string& from_host, const van::Message& message, absl::Time now);
+  void Hear(const van::Overheard& heard, absl::Time now);
   void OnPush(const SimTable& table, std::uint32_t rank, std::uint32_t place,
               std::span<const float> gradient, double rate) {
     pushes_.OnPush(table, rank, place, gradient, rate);

@@ -3,16 +3,48 @@
 #include <algorithm>
 #include <variant>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "leeway/config.h"
-#include "proto/encoding/encoding.h"
-#include "runtime/base/random.h"
 
 namespace leeway::simulation {
 namespace {
 
-bool IsLogEntry(proto::LogEntryKind kind) {
+std::size_t HashOf(const proto::ClientSession& window) {
+  const auto& [rank, incarnation, clock, since, admitted, admitted_held] = window;
+  return absl::HashOf(rank, incarnation, clock, since, admitted, admitted_held);
+}
+
+std::size_t HashOf(const proto::Refusal& refusal) {
+  const auto& [worker, incarnation, sequence, held, with_earlier, status] = refusal;
+  return absl::HashOf(worker, incarnation, sequence, held, with_earlier, status.code(),
+                      status.message());
+}
+
+// Of everything that is part of the entry, and not of the stream that it comes with. (All parts are
+// named, so that one that is new is not left out.)
+std::uint64_t DigestOf(const proto::Replicate& sent, const van::Message& message) {
+  const auto& [shard, epoch, stream, entry, kind, index, worker, incarnation, sequence, table,
+               table_kind, dtype, clock, block, keys, elements, state_slots, has_learning_rate,
+               learning_rate, workers, refusals, pushed_until, codec, version, whole, settings] =
+      sent;
+  std::size_t digest =
+      absl::HashOf(shard, kind, index, worker, incarnation, sequence, table, table_kind, dtype,
+                   clock, block, keys, elements, state_slots, has_learning_rate, learning_rate,
+                   pushed_until, codec, version, whole, settings, workers.size(), refusals.size());
+  for (const proto::ClientSession& window : workers) digest = absl::HashOf(digest, HashOf(window));
+  for (const proto::Refusal& refusal : refusals) digest = absl::HashOf(digest, HashOf(refusal));
+  for (const runtime::Buffer& frame : message.payload) {
+    digest = absl::HashOf(
+        digest, absl::string_view(reinterpret_cast<const char*>(frame.data()), frame.size()));
+  }
+  return digest;
+}
+
+}  // namespace
+
+bool LogHistory::IsOfEntry(proto::LogEntryKind kind) {
   switch (kind) {
     case proto::LogEntryKind::kPush:
     case proto::LogEntryKind::kUpdate:
@@ -27,32 +59,12 @@ bool IsLogEntry(proto::LogEntryKind kind) {
   }
 }
 
-std::uint64_t Hash(const runtime::Buffer& bytes) {
-  return runtime::StableHash({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-}
-
-// Of everything that is part of the entry, and not of the stream that it comes with.
-std::uint64_t DigestOf(proto::Replicate entry, const van::Message& message) {
-  entry.epoch = entry.stream = entry.entry = 0;
-  std::uint64_t digest = Hash(proto::Encode(entry));
-  for (const runtime::Buffer& frame : message.payload) {
-    digest = runtime::StableHash(digest ^ Hash(frame));
-  }
-  return digest;
-}
-
-}  // namespace
-
-void LogHistory::Hear(const std::string& from_host, const van::Message& message) {
-  if (!absl::StartsWith(from_host, Name(Role::kServer))) return;
-  van::Message content = message;
-  const auto decoded =
-      proto::Decode(content.header, {content.payload.data(), content.payload.size()});
-  if (!decoded.ok()) return;
-  if (const auto* const ack = std::get_if<proto::ReplicateAck>(&*decoded)) {
-    HearAck(from_host, *ack);
-  } else if (const auto* const entry = std::get_if<proto::Replicate>(&*decoded)) {
-    if (IsLogEntry(entry->kind)) HearEntry(from_host, *entry, DigestOf(*entry, message));
+void LogHistory::Hear(const van::Overheard& heard) {
+  if (!absl::StartsWith(heard.from, Name(Role::kServer))) return;
+  if (const auto* const ack = std::get_if<proto::ReplicateAck>(&heard.message)) {
+    HearAck(heard.from, *ack);
+  } else if (const auto* const sent = std::get_if<proto::Replicate>(&heard.message)) {
+    if (IsOfEntry(sent->kind)) HearEntry(heard.from, *sent, DigestOf(*sent, heard.raw));
   }
 }
 
@@ -70,28 +82,26 @@ void LogHistory::HearAck(const std::string& from, const proto::ReplicateAck& ack
   }
 }
 
-void LogHistory::HearEntry(const std::string& from, const proto::Replicate& entry,
+void LogHistory::HearEntry(const std::string& from, const proto::Replicate& sent,
                            std::uint64_t digest) {
   ++entries_;
-  Log& log = logs_[entry.shard];
-  const auto described = [&] {
-    return absl::StrCat(from, " sends as entry ", entry.index, " of shard ", entry.shard,
-                        " in epoch ", entry.epoch, " (kind ", static_cast<int>(entry.kind), ")");
+  Log& log = logs_[sent.shard];
+  const auto entry = [&] {
+    return absl::StrCat(from, " sends as entry ", sent.index, " of shard ", sent.shard,
+                        " in epoch ", sent.epoch, " (kind ", static_cast<int>(sent.kind), ")");
   };
-  log.epoch = std::max(log.epoch, entry.epoch);
-  const bool is_new = log.entries[entry.index].insert(digest).second;
+  log.epoch = std::max(log.epoch, sent.epoch);
+  const bool is_new = log.entries[sent.index].insert(digest).second;
   // A head that has been deposed and does not know it may send what will never be committed.
-  if (is_new && entry.index <= log.committed && entry.epoch >= log.committed_in) {
-    checker_->Fail("committed entries stay",
-                   absl::StrCat(described(), " what nobody had sent before ", log.committed,
-                                " was committed"));
+  if (is_new && sent.index <= log.committed && sent.epoch >= log.committed_in) {
+    checker_->Fail("committed entries stay", absl::StrCat(entry(), " what nobody had sent before ",
+                                                          log.committed, " was committed"));
   }
-  if (entry.kind == proto::LogEntryKind::kUpdate) return;  // the entry's last part comes later
-  log.origins.try_emplace(entry.index, from);
-  const auto [known, first] = log.of_epoch.try_emplace({entry.epoch, entry.index}, digest);
+  if (sent.kind == proto::LogEntryKind::kUpdate) return;  // the entry's last part comes later
+  log.origins.try_emplace(sent.index, from);
+  const auto [known, first] = log.of_epoch.try_emplace({sent.epoch, sent.index}, digest);
   if (!first && known->second != digest) {
-    checker_->Fail("one head an epoch",
-                   absl::StrCat(described(), " another one than was sent before"));
+    checker_->Fail("one head an epoch", absl::StrCat(entry(), " another one than was sent before"));
   }
 }
 

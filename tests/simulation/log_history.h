@@ -16,7 +16,7 @@
 
 #include "proto/messages/messages.h"
 #include "tests/simulation/checker.h"
-#include "van/van.h"
+#include "van/sim/sim_van.h"
 
 namespace leeway::simulation {
 
@@ -25,8 +25,15 @@ class LogHistory {
   explicit LogHistory(Checker* checker) : checker_(checker) {}
 
   // A message that leaves a host (SimNetwork::Tap). Those of others than servers are passed over.
-  void Hear(const std::string& from_host, const van::Message& message);
+  void Hear(const van::Overheard& heard);
+  // Whether an entry of that kind is an entry of the log, or the part of one.
+  static bool IsOfEntry(proto::LogEntryKind kind);
   std::uint64_t entries() const { return entries_; }  // that were heard
+  // The last entry of a shard's log that is committed, of those that were heard.
+  std::uint64_t committed(std::uint32_t shard) const {
+    const auto found = logs_.find(shard);
+    return found == logs_.end() ? 0 : found->second.committed;
+  }
 
  private:
   struct Log {

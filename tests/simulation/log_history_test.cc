@@ -25,7 +25,7 @@ class LogHistoryTest : public ::testing::Test {
   void Send(const std::string& from, const proto::AnyMessage& message) {
     van::Message raw;
     raw.header = proto::Encode(message);
-    logs_.Hear(from, raw);
+    logs_.Hear(van::Overheard(from, "", {}, std::move(raw)));
   }
   void Commit(std::uint64_t index) {
     Send("server1",

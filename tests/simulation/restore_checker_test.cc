@@ -34,9 +34,9 @@ class RestoreCheckerTest : public testing::TestWithParam<Consistency> {
     for (std::size_t i = 0; i < kPushes; ++i) {
       history_.pushes(tables_.front(), 0)
           .push_back({.clock = i, .incarnation = 1, .places = 1, .submitted = absl::UnixEpoch()});
-      sent_.Hear("worker0", MessageOf(i));
-      sent_.Hear("worker0", MessageOf(i));
-      sent_.Hear("server0", MessageOf(i + kPushes));
+      sent_.Hear(van::Overheard("worker0", "", {}, MessageOf(i)));
+      sent_.Hear(van::Overheard("worker0", "", {}, MessageOf(i)));
+      sent_.Hear(van::Overheard("server0", "", {}, MessageOf(i + kPushes)));
     }
   }
 
@@ -72,10 +72,10 @@ class RestoreCheckerTest : public testing::TestWithParam<Consistency> {
                                 .pieces = store->Freeze().pieces});
     }
     content.sessions = {{.rank = 0,
-                        .incarnation = kKnownAs,
-                        .clock = 2,
-                        .admitted = GetParam().is_bsp() ? 0 : admitted,
-                        .admitted_held = GetParam().is_bsp() ? admitted : 0}};
+                         .incarnation = kKnownAs,
+                         .clock = 2,
+                         .admitted = GetParam().is_bsp() ? 0 : admitted,
+                         .admitted_held = GetParam().is_bsp() ? admitted : 0}};
     return content;
   }
 
@@ -104,7 +104,8 @@ TEST_P(RestoreCheckerTest, OneThatIsRight) {
 // A push that was kept back while a change of its table was being decided.
 TEST_P(RestoreCheckerTest, WhatLeftLaterThanWhatFollowsItIsSentAgainFirst) {
   sent_ = SentPushes();
-  for (const std::size_t number : {0, 2, 3, 1}) sent_.Hear("worker0", MessageOf(number));
+  for (const std::size_t number : {0, 2, 3, 1})
+    sent_.Hear(van::Overheard("worker0", "", {}, MessageOf(number)));
   ASSERT_EQ(sent_.To(0).size(), kPushes);
   for (std::size_t i = 0; i < kPushes; ++i) {
     EXPECT_EQ(sent_.To(0)[i].request.id.sequence, i + 1);

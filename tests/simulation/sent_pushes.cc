@@ -5,19 +5,16 @@
 
 #include "absl/strings/match.h"
 #include "leeway/config.h"
-#include "proto/encoding/encoding.h"
 
 namespace leeway::simulation {
 
-void SentPushes::Hear(const std::string& from_host, const van::Message& message) {
-  if (!absl::StartsWith(from_host, Name(Role::kWorker))) return;
-  ps::Payload payload(message.payload.begin(), message.payload.end());
-  const auto decoded = proto::Decode(message.header, {payload.data(), payload.size()});
-  if (!decoded.ok()) return;
-  if (const auto* const request = std::get_if<proto::Request>(&*decoded)) {
-    if (proto::HasPush(request->op)) Note({.request = *request, .payload = std::move(payload)});
-  } else if (const auto* const batch = std::get_if<proto::PushBatch>(&*decoded)) {
-    ps::ForEachPush(0, *batch, payload[0], [this](ps::Inbound push) { Note(std::move(push)); });
+void SentPushes::Hear(const van::Overheard& heard) {
+  if (!absl::StartsWith(heard.from, Name(Role::kWorker))) return;
+  if (const auto* const request = std::get_if<proto::Request>(&heard.message)) {
+    if (proto::HasPush(request->op)) Note({.request = *request, .payload = heard.raw.payload});
+  } else if (const auto* const batch = std::get_if<proto::PushBatch>(&heard.message)) {
+    ps::ForEachPush(0, *batch, heard.raw.payload[0],
+                    [this](ps::Inbound push) { Note(std::move(push)); });
   }
 }
 

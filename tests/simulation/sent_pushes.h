@@ -5,12 +5,11 @@
 #include <cstdint>
 #include <map>
 #include <set>
-#include <string>
 #include <tuple>
 #include <vector>
 
 #include "ps/table/inbound.h"
-#include "van/van.h"
+#include "van/sim/sim_van.h"
 
 namespace leeway::simulation {
 
@@ -18,7 +17,7 @@ class SentPushes {
  public:
   // A message that leaves a host (SimNetwork::Tap). Those of others than workers are passed over,
   // and what is no push or has been sent before.
-  void Hear(const std::string& from_host, const van::Message& message);
+  void Hear(const van::Overheard& heard);
 
   // In the order in which each was first sent, but those of one worker by their numbers.
   const std::vector<ps::Inbound>& To(std::uint32_t shard) const;

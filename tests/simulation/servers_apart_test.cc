@@ -183,12 +183,9 @@ TEST_F(ServersApart, TheOldHeadKeepsItsShardWhereTheNewOneDiedUnnoticed) {
 TEST_F(ServersApart, WorkersHearOfAMapOnceAllThreadsActByIt) {
   Begin(2, 2, /*shards=*/2, Consistency::Asp(), /*threads=*/2);
   std::uint64_t told = 0;  // the newest epoch that a worker was told of
-  cluster_->SetTap([&](const std::string&, const std::string& to, const van::Message& message) {
-    van::Message content = message;
-    const auto decoded =
-        proto::Decode(content.header, {content.payload.data(), content.payload.size()});
-    const auto* const map = decoded.ok() ? std::get_if<proto::ClusterMap>(&*decoded) : nullptr;
-    if (map != nullptr && absl::StartsWith(to, "worker")) told = std::max(told, map->epoch);
+  cluster_->SetTap([&](const van::Overheard& heard) {
+    const auto* const map = std::get_if<proto::ClusterMap>(&heard.message);
+    if (map != nullptr && absl::StartsWith(heard.to, "worker")) told = std::max(told, map->epoch);
   });
   TableInEach();
   ASSERT_NO_FATAL_FAILURE(TurnAHeadTo1());

@@ -19,6 +19,9 @@
 namespace leeway::simulation {
 namespace {
 
+constexpr std::uint64_t kSeedsMax = 1'000'000'000;
+constexpr unsigned kJobsMax = 1024;
+
 int Replay(const SeedOptions& options) {
   const SeedResult result = RunSeed(options);
   std::cout << result.trace << "seed " << result.seed << ": " << result.setting;
@@ -78,7 +81,9 @@ int Main(int argc, char** argv) {
   std::optional<std::uint64_t> seed;
   bool fresh = false;
   std::string faults = "all";
-  app.add_option("--seeds", campaign.seeds, "how many seeds to run")->capture_default_str();
+  app.add_option("--seeds", campaign.seeds, "how many seeds to run")
+      ->check(CLI::Range(std::uint64_t{1}, kSeedsMax))
+      ->capture_default_str();
   app.add_option("--start", campaign.start, "the first of them")->capture_default_str();
   app.add_flag("--fresh", fresh, "begin where nobody has, by the time of day");
   app.add_option("--seed", seed, "run this one alone");
@@ -88,7 +93,9 @@ int Main(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--rdma", campaign.options.over_rdma,
                "over the rdma transport on verbs in memory, which fail instead of links");
-  app.add_option("--jobs", campaign.jobs, "seeds run at a time")->capture_default_str();
+  app.add_option("--jobs", campaign.jobs, "seeds run at a time")
+      ->check(CLI::Range(1u, kJobsMax))
+      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   const absl::StatusOr<FaultSet> kinds = ParseFaults(faults);
   if (!kinds.ok()) {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "proto/encoding/encoding.h"
 #include "van/rdma/memory/rdma_format.h"
 #include "van/rdma/rdma_van.h"
 #include "van/session/envelope.h"
@@ -161,7 +160,7 @@ class SimRdmaTransport final : public van::Transport {
     for (const van::Buffer& frame : message.payload) {
       copy.payload.push_back(van::Buffer::CopyOf(frame.data(), frame.size()));
     }
-    Heard(conn, copy);
+    Heard(conn, std::move(copy));
   }
   void TellEach(van::ConnId conn, const van::Buffer& body) {
     const absl::StatusOr<std::vector<Message>> messages = van::OpenEnvelope(body.bytes(), limits_);
@@ -169,16 +168,15 @@ class SimRdmaTransport final : public van::Transport {
     for (const Message& message : *messages) Heard(conn, message);
   }
   void Heard(van::ConnId conn, Message message) {
-    const auto decoded =
-        proto::Decode(message.header, {message.payload.data(), message.payload.size()});
+    const van::Overheard heard(host_, "", {van_, conn}, std::move(message));
     state_->world->Trace(absl::StrCat("rdma ", host_, ">", rdma_->AddressOf(conn), " ",
-                                      decoded.ok() ? std::string(proto::NameOf(*decoded)) : "?",
-                                      " ", message.TotalBytes()));
-    if (state_->tap != nullptr) state_->tap(host_, "", message);
+                                      heard.name(), " ", heard.raw.TotalBytes()));
+    if (state_->tap != nullptr) state_->tap(heard);
   }
 
   const std::shared_ptr<SimRdma::State> state_;
   const std::string host_;
+  const std::uint64_t van_ = ++state_->vans;
   const van::Limits limits_;
   const std::shared_ptr<bool> hurry_ = std::make_shared<bool>(false);
   const std::shared_ptr<SourceLoop> loop_;

@@ -34,6 +34,7 @@ class SimRdma {
     runtime::SimWorld* world;
     van::verbs::FakeFabric fabric;
     van::SimNetwork::Tap tap;
+    std::uint64_t vans = 0;  // that there have been
   };
 
  private:

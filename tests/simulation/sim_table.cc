@@ -119,6 +119,16 @@ int TimesApplied(const SimTable& table, std::span<const std::int64_t> place, std
   return static_cast<int>((bits >> ShiftOf(number)) & ((1u << kDigitBits) - 1));
 }
 
+bool NoneAppliedFrom(const SimTable& table, std::span<const std::int64_t> place, std::uint32_t rank,
+                     std::size_t number) {
+  for (; number < table.pushes_per_worker_max();
+       number += kDigitsPerElement - number % kDigitsPerElement) {
+    const auto bits = static_cast<std::uint64_t>(place[ElementOf(table, rank, number)]);
+    if (bits >> ShiftOf(number) != 0) return false;
+  }
+  return true;
+}
+
 void AddPush(const SimTable& table, std::span<std::int64_t> place, std::uint32_t rank,
              std::size_t number) {
   place[ElementOf(table, rank, number)] += std::int64_t{1} << ShiftOf(number);

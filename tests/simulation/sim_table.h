@@ -97,6 +97,9 @@ std::optional<std::uint32_t> PlaceOf(const SimTable& table, std::uint64_t key);
 // How often push `number` of worker `rank` has been applied to a place of a counter table.
 int TimesApplied(const SimTable& table, std::span<const std::int64_t> place, std::uint32_t rank,
                  std::size_t number);
+// Whether no push of worker `rank` from `number` on has been applied.
+bool NoneAppliedFrom(const SimTable& table, std::span<const std::int64_t> place, std::uint32_t rank,
+                     std::size_t number);
 void AddPush(const SimTable& table, std::span<std::int64_t> place, std::uint32_t rank,
              std::size_t number);
 // "digit 3 of element 27": where that is.

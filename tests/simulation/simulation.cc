@@ -19,6 +19,10 @@
 #include "tests/simulation/checkpoint_checker.h"
 #include "tests/simulation/coded_checker.h"
 #include "tests/simulation/fault_injector.h"
+#include "tests/simulation/invariants/closed_clocks.h"
+#include "tests/simulation/invariants/nothing_left.h"
+#include "tests/simulation/invariants/said_clocks.h"
+#include "tests/simulation/invariants/status_is_so.h"
 #include "tests/simulation/log_history.h"
 #include "tests/simulation/process_faults.h"
 #include "tests/simulation/restore_checker.h"
@@ -36,8 +40,13 @@ constexpr std::uint32_t kReaders = 2;
 constexpr std::size_t kLinesKept = 2000, kLinesShown = 40;
 constexpr absl::Duration kRunMax = absl::Minutes(10);
 constexpr absl::Duration kLookEvery = absl::Milliseconds(500);
+// Whatever a worker's clock may have been, its operations' deadlines have passed by then.
+constexpr absl::Duration kLastWords = absl::Minutes(5);
 // By then everything has reached all replicas, also what has to be sent again.
 constexpr absl::Duration kRestBeforeComparing = absl::Seconds(2);
+
+constexpr absl::string_view kNothingLeft = "nothing is left behind";
+constexpr absl::string_view kClocksStay = "acknowledged clocks never go back";
 
 // In some seeds so little may be under way that queues are full now and then, of each kind by
 // itself.
@@ -108,12 +117,12 @@ class Run {
       aimed_.emplace(&cluster_, workers_come_back, window_, options.seed,
                      [this](const Episode& episode) { (void)Strike(episode); });
     }
-    cluster_.SetTap(
-        [this](const std::string& from, const std::string&, const van::Message& message) {
-          sent_.Hear(from, message);
-          coded_.Hear(from, message, cluster_.world().Now());
-          logs_.Hear(from, message);
-        });
+    cluster_.SetTap([this](const van::Overheard& heard) {
+      sent_.Hear(heard);
+      coded_.Hear(heard, cluster_.world().Now());
+      logs_.Hear(heard);
+      HearClocks(heard);
+    });
     cluster_.world().ShareFolder(kSharedFolder);
     (void)cluster_.world().files(kSharedFolder)->CreateDirectories(kSavedFolder);
     cluster_.world().KeepTrace(options.keep_trace);
@@ -144,10 +153,12 @@ class Run {
     if (verbs_.has_value()) verbs_->Start(window_);
     if (aimed_.has_value()) aimed_->Start();
     Look();
-    const bool ended =
-        cluster_.RunUntil([this] { return checker_.violation().has_value() || Ended(); }, kRunMax);
+    const bool ended = cluster_.RunUntil(
+        [this] { return checker_.violation().has_value() || (leaving_ && Ended()); }, kRunMax);
     if (!ended) checker_.Fail("the run ends", "it is not over after 10 minutes");
-    return Result();
+    SeedResult result = Result();
+    if (!result.violation.has_value()) result.violation = LeftBehind();
+    return result;
   }
 
  private:
@@ -255,6 +266,10 @@ class Run {
         }
         if (head == nullptr) head = &replica->shard();
         digests.insert(replica->shard().Digest());
+        std::string forgotten = FindForgotten(replica->shard(), *map);
+        if (!forgotten.empty()) {
+          checker_.Fail(kNothingLeft, absl::StrCat("server ", place.server_rank, ": ", forgotten));
+        }
         absl::StrAppend(&text, " server ", place.server_rank, " at entry ",
                         replica->shard().index(), " has ", absl::Hex(replica->shard().Digest()));
       }
@@ -275,6 +290,13 @@ class Run {
         ps::Replica* const replica =
             server == nullptr ? nullptr : server->data_thread(place.thread)->FindReplica(shard);
         if (replica == nullptr) continue;
+        if (const auto closed = closed_clocks_.ClosedIn(shard);
+            replica->shard().closed() < closed) {
+          checker_.Fail(kClocksStay,
+                        absl::StrCat("server ", place.server_rank, ", of the chain of shard ",
+                                     shard, ", knows of clocks below ", replica->shard().closed(),
+                                     " that they have closed, not of those below ", closed));
+        }
         const std::uint64_t digest = replica->shard().Digest();
         const auto [known, first] =
             states.try_emplace(replica->shard().index(), place.server_rank, digest);
@@ -284,6 +306,12 @@ class Run {
                                    known->second.first, " has ", absl::Hex(known->second.second),
                                    ", server ", place.server_rank, " ", absl::Hex(digest)));
       }
+    }
+  }
+
+  void HearClocks(const van::Overheard& heard) {
+    for (std::string wrong : {said_clocks_.Hear(heard), closed_clocks_.Hear(heard)}) {
+      if (!wrong.empty()) checker_.Fail(kClocksStay, std::move(wrong));
     }
   }
 
@@ -312,6 +340,13 @@ class Run {
                   "memory is open to a peer when all requests have ended");
   }
 
+  bool StatusIsJudged() {
+    std::optional<std::string> wrong = status_.Look();
+    if (!wrong.has_value()) return false;
+    if (!wrong->empty()) checker_.Fail("what status says is so", *std::move(wrong));
+    return true;
+  }
+
   // The end of the script: all read everything, the replicas are compared, and all leave.
   void GoOnTogether() {
     std::vector<ScriptedWorker*> living;
@@ -338,6 +373,7 @@ class Run {
       }
       whole_since_ = std::min(whole_since_, cluster_.world().Now());
       if (cluster_.world().Now() - whole_since_ < kRestBeforeComparing) return;
+      if (!StatusIsJudged()) return;
       leaving_ = true;
       for (const auto& reader : readers_) reader->MayFail();
       CompareGrants();
@@ -350,6 +386,7 @@ class Run {
 
   // Every second: is anyone waiting for too long?
   void Look() {
+    if (ended_) return;
     complete_ = complete_ || std::all_of(workers_.begin(), workers_.end(),
                                          [](const auto& worker) { return worker->begun(); });
     if (complete_ && !std::exchange(readers_come_, true)) {
@@ -387,6 +424,17 @@ class Run {
       if (!is_worker && process != nullptr && !process->over().has_value()) return false;
     }
     return true;
+  }
+
+  // What was on its way when all had ended has come by then, and what was to be looked at later has
+  // been found to be over.
+  std::optional<Violation> LeftBehind() {
+    ended_ = true;
+    for (const auto& reader : readers_) reader->End();
+    cluster_.world().RunFor(kLastWords);
+    std::string left = FindLeftBehind(&cluster_);
+    if (left.empty()) return std::nullopt;
+    return Violation{std::string(kNothingLeft), std::move(left)};
   }
 
   SeedResult Result() {
@@ -452,18 +500,21 @@ class Run {
   Checker checker_;
   CodedChecker coded_;
   LogHistory logs_{&checker_};
+  SaidClocks said_clocks_;
+  ClosedClocks closed_clocks_{&logs_};
   SentPushes sent_;
   const RestoreChecker restores_;
   CheckpointChecker checkpoints_;
   ProcessFaults::Workers workers_;
   ProcessFaults process_faults_;
+  StatusIsSo status_{&cluster_, &process_faults_, &script_.tables, &workers_};
   FaultInjector injector_;
   std::optional<VerbsFaults> verbs_;  // over rdma
   std::optional<AimedFaults> aimed_;  // not over rdma
   const absl::Time started_ = cluster_.world().Now();
   std::vector<std::unique_ptr<SimReader>> readers_;
   bool readers_come_ = false;
-  bool complete_ = false, quiet_ = false, gate_open_ = false, leaving_ = false;
+  bool complete_ = false, quiet_ = false, gate_open_ = false, leaving_ = false, ended_ = false;
   absl::Time whole_since_ = absl::InfiniteFuture(), not_whole_since_ = absl::InfinitePast();
 };
 

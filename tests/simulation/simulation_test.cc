@@ -86,6 +86,17 @@ TEST_F(SimulationTest, TheSameSeedGivesTheSameTraceInAnotherProcess) {
   EXPECT_TRUE(first.compare(0, here.trace.size(), here.trace) == 0);
 }
 
+// A script that has lost a number would have seen nothing fail.
+TEST_F(SimulationTest, NoSeedsAreAMistakeAndNoSuccess) {
+  for (const char* arguments :
+       {"--seeds 0", "--seeds -1", "--seeds 1 --jobs 0", "--seeds 1 --jobs 999999999"}) {
+    const std::string output =
+        OutputOf(absl::StrCat("timeout 10 ", LEEWAY_SIM_BINARY, " ", arguments, " 2>&1"));
+    EXPECT_THAT(output, HasSubstr("not in range")) << arguments;
+    EXPECT_THAT(output, testing::Not(HasSubstr("passed"))) << arguments;
+  }
+}
+
 TEST_F(SimulationTest, ServersThatNeverHoldAreCaught) {
   SeedOptions options;
   options.data_options.test_only_never_hold = true;

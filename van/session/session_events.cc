@@ -106,6 +106,7 @@ void SessionVan::SayHello(PeerId id) {
   Peer& peer = *Find(id);
   SendSession(peer, peer.hello);
   peer.retry_delay = std::max(peer.retry_delay, kHelloPauseMin);
+  if (runtime::Planted<"hello-said-once">()) return;
   Restart(&peer.retry, NextPause(peer, kHelloPauseMax), &SessionVan::SayHello, id);
 }
 
@@ -212,10 +213,12 @@ absl::StatusOr<Prefix> SessionVan::CheckArrival(const Arrival& arrival) const {
         absl::StrCat("a message of ", arrival.frames, " frames that announces ", prefix->frames,
                      "; at most ", limits_.payload_frames_max, " of payload"));
   }
-  if (prefix->kind != Kind::kData && arrival.frames != 1) {
+  if (prefix->kind != Kind::kData && arrival.frames != 1 &&
+      !runtime::Planted<"control-with-payload">()) {
     return absl::InvalidArgumentError("a control message with payload");
   }
-  if (arrival.head.size() - kPrefixBytes > proto::kHeaderBytesMax) {
+  if (arrival.head.size() - kPrefixBytes > proto::kHeaderBytesMax &&
+      !runtime::Planted<"header-size-unchecked">()) {
     return absl::InvalidArgumentError(absl::StrCat("a header of ",
                                                    arrival.head.size() - kPrefixBytes,
                                                    " bytes; at most ", proto::kHeaderBytesMax));
@@ -362,7 +365,8 @@ void SessionVan::OnHello(Peer& peer, const proto::Hello& theirs) {
     if (!SameHello(*peer.theirs, theirs) && !runtime::Planted<"second-hello-taken">()) {
       return BanMalformed(peer.id, absl::FailedPreconditionError("said a second, different hello"));
     }
-    if (!peer.dialled) SendSession(peer, peer.hello);  // our answer may have been lost
+    if (!peer.dialled && !runtime::Planted<"hello-answered-once">())
+      SendSession(peer, peer.hello);  // our answer may have been lost
     return;
   }
   const proto::Hello mine = OwnHello();

@@ -243,7 +243,7 @@ void SessionVan::TransmitQueue(Peer& peer) {
   while (!peer.queue.empty() && peer.flow.MaySend(peer.queue.front().bytes)) {
     Queued item = std::move(peer.queue.front());
     peer.queue.pop_front();
-    peer.queued_bytes -= item.bytes;
+    if (!runtime::Planted<"queued-bytes-not-given-back">()) peer.queued_bytes -= item.bytes;
     Transmit(peer, std::move(item));
   }
   if (!peer.queue.empty()) {
@@ -320,7 +320,7 @@ void SessionVan::Drop(PeerId id, absl::Status why, Farewell farewell) {
     Tell({std::move(item.done), 0, std::move(status)});
   }
   if (!peer.dialled && !runtime::Planted<"accepted-not-given-back">()) --accepted_;
-  guests_ -= peer.guest;
+  if (!runtime::Planted<"guests-not-given-back">()) guests_ -= peer.guest;
   newcomers_ -= peer.newcomer;
   if (peer.dialled || was_up) Tell({nullptr, id, std::move(why)});
 }

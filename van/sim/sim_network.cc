@@ -1,8 +1,11 @@
 #include "van/sim/sim_network.h"
 
 #include <algorithm>
+#include <utility>
+#include <variant>
 #include <vector>
 
+#include "proto/encoding/encoding.h"
 #include "van/session/session_van.h"
 #include "van/sim/sim_transport.h"
 
@@ -34,6 +37,16 @@ absl::Duration TimeFor(std::uint64_t bytes, double bytes_per_second) {
 }
 
 }  // namespace
+
+Overheard::Overheard(std::string from_host, std::string to_host, const Way& by, Message content)
+    : from(std::move(from_host)), to(std::move(to_host)), way(by), raw(std::move(content)) {
+  auto decoded = proto::Decode(raw.header, {raw.payload.data(), raw.payload.size()});
+  if (decoded.ok()) message = *std::move(decoded);
+}
+
+absl::string_view Overheard::name() const {
+  return std::holds_alternative<std::monostate>(message) ? "?" : proto::NameOf(message);
+}
 
 const LinkFaults& SimNetworkState::FaultsOf(const HostPair& link) const {
   const auto found = faults.find(link);
@@ -105,6 +118,16 @@ void SimNetwork::SetNics(const Nic& nic) { state_->nic = nic; }
 SimNetwork::Traffic SimNetwork::TrafficOf(const std::string& host_name) const {
   const auto found = state_->nics.find(host_name);
   return found == state_->nics.end() ? Traffic() : found->second.traffic;
+}
+
+std::size_t SimNetwork::ConnectionsOf(const std::string& host_name) const {
+  std::size_t ends = 0;
+  for (const auto& [id, connection] : state_->connections) {
+    for (const SimConnection::End& end : connection.ends) {
+      ends += end.transport != nullptr && end.host == host_name ? 1 : 0;
+    }
+  }
+  return ends;
 }
 
 void SimNetwork::Cut(const std::string& from_host, const std::string& to_host) {

@@ -60,17 +60,17 @@ struct SimTransport::Packet {
   std::vector<std::byte> head;
   Frames payload;
   std::uint64_t bytes = 0;
+  mutable absl::string_view name;  // Name(), once it is known
 
   // Without the prefix; shares the payload.
   Message Content() const {
     return {Buffer::CopyOf(head.data() + kPrefixBytes, head.size() - kPrefixBytes), payload};
   }
-  std::string Name() const {
+  // Decoded when it is first wanted: by those that listen as it leaves, otherwise as it arrives.
+  absl::string_view Name() const {
     if (head.size() <= kPrefixBytes) return "Credit";
-    Message content = Content();
-    const auto message =
-        proto::Decode(content.header, {content.payload.data(), content.payload.size()});
-    return message.ok() ? std::string(proto::NameOf(*message)) : "?";
+    if (name.empty()) name = Overheard("", "", {}, Content()).name();
+    return name;
   }
 };
 
@@ -161,12 +161,13 @@ void SimTransport::Send(ConnId conn, const Prefix& prefix, Message message, Send
   const ConnId there = OtherEnd(conn);
   SimConnection::End& end = connection->ends[SideOf(there)];
   const SimNetworkState::HostPair link = LinkTo(*connection, there);
-  if (network_->tap != nullptr && prefix.kind == Kind::kData) {
-    network_->tap(link.first, link.second, packet->Content());
-  }
   SimNetwork::Fate fate;
-  if (network_->director != nullptr && prefix.kind == Kind::kData) {
-    fate = network_->director(link.first, link.second, packet->Content());
+  const bool heard_by_any = network_->tap != nullptr || network_->director != nullptr;
+  if (heard_by_any && prefix.kind == Kind::kData) {
+    const Overheard heard(link.first, link.second, {id_, conn}, packet->Content());
+    packet->name = heard.name();
+    if (network_->tap != nullptr) network_->tap(heard);
+    if (network_->director != nullptr) fate = network_->director(heard);
   }
   if (fate.lost) return;
   const LinkFaults& faults = network_->FaultsOf(link);

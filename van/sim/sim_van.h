@@ -2,11 +2,15 @@
 #ifndef LEEWAY_VAN_SIM_SIM_VAN_H_
 #define LEEWAY_VAN_SIM_SIM_VAN_H_
 
+#include <compare>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "proto/messages/messages.h"
 #include "runtime/sim/sim_world.h"
 #include "van/van.h"
 
@@ -23,6 +27,24 @@ struct LinkFaults {
   // receiver's (van/posted_receive.h), halted in its midst for so long.
   double reorder_probability = 0;
   absl::Duration reorder_delay = absl::Milliseconds(5);
+};
+
+// A message as those hear it that listen to a simulated network: it is decoded once for all of
+// them.
+struct Overheard {
+  // What sends it, and over which of its connections: each has an order of its own.
+  struct Way {
+    std::uint64_t van = 0, connection = 0;
+    friend auto operator<=>(const Way&, const Way&) = default;
+  };
+  Overheard(std::string from_host, std::string to_host, const Way& by, Message content);
+
+  std::string from, to;  // hosts
+  Way way;
+  Message raw;                // its payload as proto::Decode leaves it
+  proto::AnyMessage message;  // monostate: it does not decode
+  // The name of its type; "?": it does not decode.
+  absl::string_view name() const;
 };
 
 // A host's network card, which all its connections share. Each way takes one message at a time, in
@@ -63,6 +85,9 @@ class SimNetwork {
   };
   Traffic TrafficOf(const std::string& host_name) const;
 
+  // Ends of connections that the vans of a host hold.
+  std::size_t ConnectionsOf(const std::string& host_name) const;
+
   // One-way: nothing from `from` reaches `to`. Messages are lost; connections do not notice.
   void Cut(const std::string& from_host, const std::string& to_host);
   void Heal(const std::string& from_host, const std::string& to_host);
@@ -78,8 +103,7 @@ class SimNetwork {
   // Hears of every message that a van's owner sends, once, as it leaves: before it is lost,
   // repeated or delayed. Greetings and credits, which are the vans' own, are left out. What it
   // keeps of the message stays as it was. It may change nothing of the network.
-  using Tap = std::function<void(const std::string& from_host, const std::string& to_host,
-                                 const Message& message)>;
+  using Tap = std::function<void(const Overheard& heard)>;
   void SetTap(Tap tap);
 
   // What happens to one message, on top of the faults of its link.
@@ -89,8 +113,7 @@ class SimNetwork {
     absl::Duration repeat;  // it arrives a second time, so long after the first; zero: it does not
   };
   // Decides on every message of which the tap hears. It may change nothing of the network.
-  using Director = std::function<Fate(const std::string& from_host, const std::string& to_host,
-                                      const Message& message)>;
+  using Director = std::function<Fate(const Overheard& heard)>;
   void SetDirector(Director director);
 
   struct Faulted {  // how often each fault struck

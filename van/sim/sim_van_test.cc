@@ -110,11 +110,12 @@ TEST_F(SimVanTest, ATapHearsWhatIsSentWhateverBecomesOfIt) {
   faults.drop_probability = faults.duplicate_probability = faults.reorder_probability = 0.3;
   network().SetFaults(faults);
   std::vector<int> heard;
-  network().SetTap([&](const std::string& from, const std::string& to, const Message& message) {
-    EXPECT_EQ(from, "host1");
-    EXPECT_EQ(to, "host0");
-    EXPECT_EQ(message.payload[0].size(), 100u);
-    heard.push_back(std::stoi(std::string(message.header.text())));
+  network().SetTap([&](const Overheard& message) {
+    EXPECT_EQ(message.from, "host1");
+    EXPECT_EQ(message.to, "host0");
+    EXPECT_EQ(message.raw.payload[0].size(), 100u);
+    EXPECT_EQ(message.name(), "?");
+    heard.push_back(std::stoi(std::string(message.raw.header.text())));
   });
   SendNumbers(500);
   network().Cut("host1", "host0");

@@ -208,6 +208,18 @@ TEST_F(TcpGuestsTest, OfTooManyTheMostSilentGoes) {
   member.ConnectTo(server_.get(), address_);
 }
 
+TEST_F(TcpGuestsTest, OnesThatHaveGoneCountNoMore) {
+  Limits limits;
+  limits.guests_max = 3;
+  StartServer(limits);
+  for (std::size_t gone = 1; gone <= 5; ++gone) {
+    auto guest = NewGuest();
+    guest->Reset();
+    guest.reset();
+    ASSERT_TRUE(RunUntil([&] { return server_->recorder->downs.size() == gone; }));
+  }
+}
+
 // Anyone who has seen a cluster's id may say it. One that says nothing else makes room, and leaves
 // it to a guest as well; a member that has said something stays, however silent it is.
 TEST_F(TcpGuestsTest, MembersThatNeverSaidAnythingMakeRoom) {

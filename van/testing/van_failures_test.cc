@@ -90,6 +90,28 @@ TEST_P(VanFailuresTest, SendRefusesWhatIsOverALimit) {
   EXPECT_TRUE(send(peer, {std::string(900, 'x')}).ok()) << "there is room again";
 }
 
+// Where the window lets one message go at a time the others wait.
+TEST_P(VanFailuresTest, WhatHasLeftTheQueueCountsInItNoMore) {
+  StartServer();
+  Limits limits;
+  limits.send_window_bytes = 1000;
+  limits.send_queue_bytes_max = 5000;
+  Node worker(world_.get(), IdentityOf(Role::kWorker, 4), limits);
+  const PeerId peer = worker.van->Connect(address_, absl::Seconds(30)).value();
+  DoneProbe done;
+  int sent = 0;
+  for (int round = 0; round < 4; ++round) {
+    int taken = 0;  // more than wait where a near peer has taken some at once
+    while (taken < 20 &&
+           worker.van->Send(peer, TextMessage("m", {std::string(900, 'x')}), done.New()).ok()) {
+      ++taken;
+    }
+    EXPECT_GE(taken, 5) << "round " << round;
+    sent += taken;
+    ASSERT_TRUE(RunUntil([&] { return done.state().called == sent; }));
+  }
+}
+
 // ---- addresses ----
 
 TEST_P(VanFailuresTest, AnAddressInUseIsNamed) {

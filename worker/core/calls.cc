@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/format_duration.h"
+#include "runtime/base/mutants.h"
 
 namespace leeway::worker {
 
@@ -31,7 +32,7 @@ void Calls::Call(std::uint32_t server_rank, const std::string& handler, runtime:
              .started = now,
              .deadline = now + timeout,
              .done = std::move(done)};
-  look_.SetBy(pending.deadline);
+  if (!runtime::Planted<"call-without-deadline">()) look_.SetBy(pending.deadline);
   if (link->up) Send(number, pending);
 }
 
@@ -85,7 +86,11 @@ void Calls::OnLinkUp(Link* link) {
 }
 
 void Calls::OnLinkDown(Link* link, const absl::Status& why) {
-  End([link](const Pending& pending) { return pending.link == link && pending.sent; },
+  End(
+      [link](const Pending& pending) {
+        return pending.link == link && pending.sent &&
+               !runtime::Planted<"call-over-lost-connection">();
+      },
       [&](const Pending&) {
         return absl::UnavailableError(absl::StrCat("the connection to ", link->Describe(),
                                                    " broke before the answer: ", why.message()));

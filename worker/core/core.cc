@@ -187,7 +187,7 @@ void Core::FollowSettings() {
   for (const auto& [table, settings] : settings_) {
     settings->Follow(proto::SettingsOf(map_->settings, table));
   }
-  requests_->SendUndecided();
+  if (!runtime::Planted<"settings-follow-no-map">()) requests_->SendUndecided();
 }
 
 // Who was there when the cluster became complete counts from where it begins; who came later from
@@ -224,7 +224,7 @@ void Core::BeReady() {
 void Core::DropDeadServers() {
   for (const proto::ServerEntry& server : map_->servers) {
     const Link* link = servers_->Find(server.rank, 0);
-    if (server.alive || link == nullptr) continue;
+    if (server.alive || link == nullptr || runtime::Planted<"calls-to-the-dead-wait">()) continue;
     calls_->DropServer(
         server.rank, absl::UnavailableError(absl::StrCat(
                          "server ", server.rank, " (", link->address, ") is gone: ", link->death)));
@@ -386,7 +386,7 @@ void Core::OpenTable(const std::string& name, absl::Duration timeout, TableDone 
 }
 
 void Core::Barrier(Group group, const std::string& name, absl::Duration timeout, Done done) {
-  absl::Status status = MayDo("a barrier");
+  absl::Status status = runtime::Planted<"reader-does-a-barrier">() ? Usable() : MayDo("a barrier");
   if (status.ok()) status = CheckName("a barrier's name", name, 0);
   if (status.ok() && (group < Group::kWorkers || group > Group::kAll)) {
     status = absl::InvalidArgumentError(

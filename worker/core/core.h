@@ -121,6 +121,10 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
 
   // All but `waited`, which the blocking layer knows.
   WorkerStats stats() const;
+  // Of pushes that it keeps to send them again.
+  std::uint64_t retained_bytes() const {
+    return requests_ == nullptr ? 0 : requests_->retained_bytes();
+  }
 
  private:
   // node::Membership::Listener

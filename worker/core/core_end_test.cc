@@ -259,6 +259,19 @@ TEST(CoreEndTest, CallsAreAnsweredOrFailWithTheirConnection) {
   EXPECT_EQ(results.at(4).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST(CoreEndTest, CallsToAServerThatIsGivenUpFailAtOnce) {
+  TestCluster cluster;
+  cluster.Connect();
+  absl::Status result;
+  cluster.core->Call(1, "h", runtime::Buffer::CopyOf("text"), absl::Seconds(5),
+                     [&](const auto& answer) { result = answer.status(); });
+  const absl::Time start = cluster.world.Now();
+  cluster.KillServer(1, "not heard for 10s");
+  cluster.RunUntil([&] { return !result.ok(); });
+  EXPECT_LT(cluster.world.Now() - start, absl::Seconds(1));
+  EXPECT_EQ(result.code(), absl::StatusCode::kUnavailable);
+}
+
 TEST(CoreEndTest, LeavingWaitsForPushesAndThenRefuses) {
   TestCluster cluster({.servers = 1, .shards = 1});
   cluster.Connect();

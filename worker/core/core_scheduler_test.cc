@@ -158,5 +158,14 @@ TEST(ReaderTest, WaitsForNoSettings) {
       cluster.Await(cluster.Pull(cluster.MakeTable(TableSpec::Dense("w", {16})), {}, &got)).ok());
 }
 
+TEST(ReaderTest, EntersNoBarrier) {
+  TestCluster cluster({.configure = [](Config* config) { config->read_only = true; }});
+  cluster.Connect();
+  absl::Status result;
+  cluster.core->Barrier(Group::kWorkers, "b", absl::Seconds(5),
+                        [&](const absl::Status& status) { result = status; });
+  EXPECT_EQ(result.code(), absl::StatusCode::kFailedPrecondition);
+}
+
 }  // namespace
 }  // namespace leeway::worker

@@ -262,6 +262,21 @@ TEST(CoreTest, UnansweredPushesStayBelowTheWindow) {
   EXPECT_TRUE(cluster.Await(push).ok());
 }
 
+TEST(CoreTest, WhatWasUnderWayOverALostConnectionLeavesTheWindow) {
+  TestCluster cluster({.servers = 1, .shards = 4, .configure = [](Config* config) {
+                         config->send_window_bytes = 64 << 10;
+                       }});
+  cluster.Connect();
+  const auto table = cluster.MakeTable(TableSpec::Dense("w", {1 << 18}));
+  cluster.servers[0]->intercept = [](const proto::Request&) { return true; };
+  const std::vector<float> values(1 << 18);
+  const auto push = cluster.Push(table, {}, values);
+  cluster.world.RunFor(absl::Seconds(1));
+  cluster.servers[0]->Restart();
+  cluster.servers[0]->intercept = nullptr;
+  EXPECT_TRUE(cluster.Await(push).ok());
+}
+
 TEST(CoreTest, HeldPushPullsDoNotStopThePushesBehindThem) {
   TestCluster cluster({.servers = 1, .shards = 4, .configure = [](Config* config) {
                          config->send_window_bytes = 64 << 10;

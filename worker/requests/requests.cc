@@ -119,8 +119,9 @@ bool Requests::MaySend(Link* link, const Request& request) const {
     return false;
   }
   // What is sent again does not ask: those in flight may be waiting for its number.
-  return request.op != proto::Op::kPush || request.times_sent > 0 || link->in_flight_bytes == 0 ||
-         runtime::Planted<"window-not-kept">() ||
+  return request.op != proto::Op::kPush ||
+         (request.times_sent > 0 && !runtime::Planted<"resends-wait-for-the-window">()) ||
+         link->in_flight_bytes == 0 || runtime::Planted<"window-not-kept">() ||
          link->in_flight_bytes + request.bytes <= window_bytes_;
 }
 
@@ -360,7 +361,7 @@ void Requests::OnLinkDown(Link* link) {
       request->due = absl::InfiniteFuture();
     }
   }
-  link->in_flight_bytes = 0;
+  if (!runtime::Planted<"window-kept-over-lost-connection">()) link->in_flight_bytes = 0;
   link->ahead.Reset();
 }
 

@@ -24,7 +24,7 @@ void Requests::Abandon(Operation& operation) {
     request.abandoned = true;
     abandoned_bytes_ += request.bytes;
     if (request.piece.refundable != nullptr) request.piece.refundable->given = {};
-    if (!operation.memory) return;
+    if (!operation.memory || runtime::Planted<"abandoned-reads-user-memory">()) return;
     for (runtime::Buffer& frame : request.piece.payload) frame = retained_memory_.CopyOf(frame);
   });
 }

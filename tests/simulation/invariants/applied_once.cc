@@ -15,7 +15,9 @@ class AppliedOnce final : public Invariant {
       const std::span<const std::int64_t> counts = read.CountsOf(i);
       for (std::uint32_t worker = 0; worker < history.lives.size(); ++worker) {
         const std::vector<Push>& pushes = history.pushes(*read.table, worker);
-        for (std::size_t number = 0; number < read.table->pushes_per_worker_max(); ++number) {
+        const bool only_made = NoneAppliedFrom(*read.table, counts, worker, pushes.size());
+        const std::size_t numbers = only_made ? pushes.size() : read.table->pushes_per_worker_max();
+        for (std::size_t number = 0; number < numbers; ++number) {
           const int times = TimesApplied(*read.table, counts, worker, number);
           const bool exists =
               number < pushes.size() && ((pushes[number].places >> read.places[i]) & 1) != 0;
