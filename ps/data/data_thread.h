@@ -24,7 +24,7 @@
 #include "ps/data/workers.h"
 #include "ps/replication/replica.h"
 #include "ps/replication/server_links.h"
-#include "ps/shard/shard_context.h"
+#include "ps/shard/state/shard_context.h"
 #include "ps/table/counters.h"
 #include "runtime/loop/log_limiter.h"
 #include "runtime/loop/loop.h"

@@ -63,7 +63,7 @@ void DataThread::AcknowledgeTickIfDue(WorkerRecord* worker) {
     if (!replica->is_head()) continue;
     if (!replica->leads() && runtime::Planted<"tick-acknowledged-in-handover">()) continue;
     if (!replica->leads()) return;
-    const std::uint64_t counted = replica->shard().progress().ClockOf(worker->entry.rank);
+    const std::uint64_t counted = replica->shard().clocks().ClockOf(worker->entry.rank);
     if (counted < worker->tick_clock && !runtime::Planted<"tick-acknowledged-early">()) return;
   }
   SendClockAck(worker->tick_peer, std::exchange(worker->tick_clock, 0));
@@ -78,7 +78,7 @@ void DataThread::SendClockAck(van::PeerId peer, std::uint64_t clock) {
 std::uint64_t DataThread::ClockOf(std::uint32_t rank) const {
   std::uint64_t clock = kClockMax;
   for (const auto& [id, replica] : replicas_) {
-    if (replica->leads()) clock = std::min(clock, replica->shard().progress().ClockOf(rank));
+    if (replica->leads()) clock = std::min(clock, replica->shard().clocks().ClockOf(rank));
   }
   return clock == kClockMax ? 0 : clock;
 }

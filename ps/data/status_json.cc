@@ -124,7 +124,7 @@ std::uint64_t SlowestOf(const std::vector<const Replica*>& replicas) {
   std::optional<std::uint64_t> slowest;
   for (const Replica* replica : replicas) {
     if (!replica->leads()) continue;
-    const std::uint64_t one = replica->shard().progress().slowest();
+    const std::uint64_t one = replica->shard().clocks().slowest();
     slowest = std::min(slowest.value_or(one), one);
   }
   return slowest.value_or(0);
@@ -159,7 +159,7 @@ Json ClocksOf(const std::vector<const Replica*>& replicas) {
   std::map<std::uint32_t, std::uint64_t> slowest;
   for (const Replica* replica : replicas) {
     if (!replica->leads()) continue;
-    for (const WorkerClocks::WorkerClock& worker : replica->shard().progress().Living()) {
+    for (const WorkerClocks::WorkerClock& worker : replica->shard().clocks().Living()) {
       auto [it, is_new] = slowest.try_emplace(worker.rank, worker.clock);
       if (!is_new) it->second = std::min(it->second, worker.clock);
     }
@@ -185,7 +185,7 @@ Json ReplicationOf(const StatusView& view) {
 
 std::size_t PendingPullsOf(const std::vector<const Replica*>& replicas) {
   std::size_t held = 0;
-  for (const Replica* replica : replicas) held += replica->shard().held().size();
+  for (const Replica* replica : replicas) held += replica->shard().pending_pulls().size();
   return held;
 }
 

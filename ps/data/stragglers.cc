@@ -16,7 +16,7 @@ std::vector<Straggler> FindStragglers(const std::vector<const Replica*>& replica
   std::map<std::uint32_t, std::pair<Straggler, const Shard*>> by_table;
   for (const Replica* replica : replicas) {
     const Shard& shard = replica->shard();
-    shard.held().ForEach([&](const PendingPull& pull) {
+    shard.pending_pulls().ForEach([&](const PendingPull& pull) {
       auto& [straggler, oldest_in] = by_table[pull.inbound.request.table];
       ++straggler.pulls;
       if (pull.since >= straggler.since) return;
@@ -28,7 +28,7 @@ std::vector<Straggler> FindStragglers(const std::vector<const Replica*>& replica
   std::vector<Straggler> stragglers;
   for (auto& [table, found] : by_table) {
     found.first.table = table;
-    found.first.behind = found.second->progress().Behind(found.first.clock);
+    found.first.behind = found.second->clocks().Behind(found.first.clock);
     stragglers.push_back(std::move(found.first));
   }
   return stragglers;

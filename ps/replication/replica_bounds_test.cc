@@ -164,10 +164,10 @@ TEST_F(TriedAgain, AFormerHeadForgetsThatADeadWorkerEndedClocksThatItGaveAway) {
   LogEntry end = Of(Kind::kHandoverEnd);
   end.header.workers = {{.rank = 0, .incarnation = kWorker, .clock = 4, .since = 1}};
   Say(0, 100, 1, end);
-  ASSERT_TRUE(replica().shard().progress().HasEnded(0, kWorker, 2));
+  ASSERT_TRUE(replica().shard().clocks().HasEnded(0, kWorker, 2));
   TakeChain({0, 1});
   set(proto::WorkerState::kDead);
-  EXPECT_FALSE(replica().shard().progress().HasEnded(0, kWorker, 2));
+  EXPECT_FALSE(replica().shard().clocks().HasEnded(0, kWorker, 2));
 }
 
 TEST_F(TriedAgain, ANewHeadKnowsWhichClocksHadClosedWithoutAPush) {

@@ -267,7 +267,7 @@ void Replica::BeginFillIfDue() {
 // committed before, it is sent before the end of the fill.
 void Replica::EndFillIfDue() {
   if (!filling_ || !successor_->CaughtUp()) return;
-  if (shard_.HoldsFirmly() && !runtime::Planted<"fill-ends-with-firm-pushes">()) return;
+  if (shard_.HoldsUnkept() && !runtime::Planted<"fill-ends-with-firm-pushes">()) return;
   filling_ = false;
   --context_->fills;
   LogEntry end;

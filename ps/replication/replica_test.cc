@@ -488,7 +488,7 @@ TEST_F(NewHead, IsHandedTheClocksOfWorkers) {
   LogEntry end = Of(Kind::kHandoverEnd);
   end.header.workers = {{.rank = 0, .incarnation = kWorker, .clock = 4}};
   Say(0, 100, 2, end);
-  EXPECT_EQ(replica().shard().progress().ClockOf(0), 4u);
+  EXPECT_EQ(replica().shard().clocks().ClockOf(0), 4u);
 }
 
 TEST_F(NewHead, AsksForTheHandoverUntilItComes) {

@@ -2,152 +2,110 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <utility>
 
-#include "ps/shard/log_entries.h"
-#include "ps/store/checks.h"
-#include "ps/store/factory/new_shard_store.h"
-#include "ps/store/row_widths.h"
+#include "proto/messages/limits.h"
 #include "runtime/base/mutants.h"
-#include "runtime/base/status_macros.h"
-#include "runtime/log/log.h"
 
 namespace leeway::ps {
 
 Shard::Shard(std::uint32_t id, ShardContext* context, ShardEffects* effects)
-    : id_(id),
-      context_(context),
-      effects_(effects),
-      closed_(context->start_clock),
-      contributions_(&context->held),
-      held_(&context->held) {}
-
-Shard::~Shard() { context_->loop->Cancel(timer_); }
-
-ShardStore* Shard::StoreOf(const Table& table) {
-  std::unique_ptr<ShardStore>& store = stores_[table.id()];
-  if (store == nullptr) {
-    const StorePlace place{.table = table.id(),
-                           .shard = id_,
-                           .num_shards = context_->num_shards,
-                           .block_bytes = context_->block_bytes,
-                           .pull_bytes_max = context_->message_bytes_max,
-                           .spare = &context_->spare,
-                           .memory = context_->table_memory,
-                           .hash_seed = context_->loop->Random()};
-    store = NewShardStore(table.spec(), place, table.updater());
-  }
-  return store.get();
-}
-
-// Those of a push or a pull of that clock, where this is the head.
-const HeldSettings& Shard::SettingsFor(const Table& table, std::uint64_t clock) const {
-  return table.SettingsAt(runtime::Planted<"settings-when-heard">() ? kClockMax : clock);
-}
-
-ShardStore* Shard::StoreOf(const Table& table, const HeldSettings& settings) {
-  ShardStore* const store = StoreOf(table);
-  std::uint32_t& used = settings_[table.id()];
-  if (used != settings.number) {
-    store->UseSettings(settings.spec, settings.updater.get());
-    used = settings.number;
-  }
-  return store;
-}
-
-Shard::ClientSession& Shard::SessionOf(const WorkerKey& worker) {
-  return sessions_.try_emplace(worker, &context_->early).first->second;
-}
-
-bool Shard::IsReplaced(const WorkerKey& worker) const {
-  const auto replaced = replaced_.find(worker.first);
-  return replaced != replaced_.end() && replaced->second == worker.second &&
-         !runtime::Planted<"window-of-replaced-worker-comes-back">();
-}
-
-bool Shard::ClientSession::Reached(const Watermarks& watermarks) const {
-  return watermarks.by_class[kAtOnce] <= streams[kAtOnce].admitted() &&
-         watermarks.by_class[kHeld] <= streams[kHeld].admitted();
-}
+    : state_(id, context, effects),
+      open_clocks_(&state_),
+      cuts_(&state_),
+      pushes_(&state_, &open_clocks_, &cuts_),
+      pulls_(&state_),
+      admission_(&state_, &pushes_, &pulls_) {}
 
 // ---- workers ----
 
 void Shard::SetWorker(const proto::WorkerEntry& entry) {
-  const std::optional<std::uint64_t> before = clocks_.IncarnationOf(entry.rank);
-  const bool replaced = before.has_value() && *before != entry.incarnation;
-  if (replaced && !runtime::Planted<"window-of-replaced-worker-kept">()) {
-    sessions_.erase({entry.rank, *before});
-    replaced_[entry.rank] = *before;
+  WorkerClocks& clocks = state_.clocks;
+  const WorkerKey worker{entry.rank, entry.incarnation};
+  const std::optional<std::uint64_t> before = clocks.IncarnationOf(entry.rank);
+  if (before.has_value() && *before != entry.incarnation) {
+    state_.sessions.Replace({entry.rank, *before});
   }
-  std::erase_if(sessions_, [&](const auto& session) {
-    return session.second.restored && session.first.first == entry.rank &&
-           session.first.second != entry.incarnation;
-  });
-  const std::uint64_t slowest_before = clocks_.slowest();
-  clocks_.Set(entry.rank, entry.incarnation, entry.state, entry.late);
-  if (!entry.late && context_->start_clock != 0) {
-    EnterSession({entry.rank, entry.incarnation}, context_->start_clock, context_->start_clock);
-  }
-  ClientSession& session = SessionOf({entry.rank, entry.incarnation});
+  state_.sessions.DropRestored(worker);
+  const std::uint64_t slowest_before = clocks.slowest();
+  clocks.Set(entry.rank, entry.incarnation, entry.state, entry.late);
+  const std::uint64_t start_clock = state_.context->start_clock;
+  if (!entry.late && start_clock != 0) state_.sessions.Enter(worker, start_clock, start_clock);
+  ClientSession& session = state_.sessions.Of(worker);
   // The log may have spoken of it before the map did.
   if (session.since != WorkerClocks::kNotEntered) {
-    clocks_.Enter(entry.rank, entry.incarnation, session.clock, session.since);
+    clocks.Enter(entry.rank, entry.incarnation, session.clock, session.since);
   }
-  if (clocks_.slowest() < slowest_before && !runtime::Planted<"slowest-kept-over-return">())
-    ForgetSlowest();
+  if (clocks.slowest() < slowest_before && !runtime::Planted<"slowest-kept-over-return">())
+    state_.stores.ForgetSlowest();
   if (!runtime::Planted<"tick-kept-over-return">()) session.tick_clock = 0;
   // What a dead worker had admitted stays known: it may come back and send it again.
   if (!runtime::Planted<"early-of-the-dead-kept">())
-    for (Stream& stream : session.streams) stream.TakeAll();
+    for (RequestOrder& order : session.orders) order.TakeAll();
   if (entry.state == proto::WorkerState::kAlive) return;
-  if (!runtime::Planted<"held-pulls-of-the-dead-kept">()) held_.DropWorker(entry.rank);
+  if (!runtime::Planted<"held-pulls-of-the-dead-kept">()) pulls_.DropWorker(entry.rank);
   if (runtime::Planted<"last-pushes-of-leaving-discarded">()) {
-    contributions_.Discard(entry.rank, entry.incarnation, clocks_.ClockOf(entry.rank));
+    open_clocks_.Discard(worker, clocks.ClockOf(entry.rank));
   }
   if (entry.state == proto::WorkerState::kLeft) {
-    sessions_.erase({entry.rank, entry.incarnation});
+    state_.sessions.Drop(worker);
   } else {
     if (runtime::Planted<"dead-worker-not-discarded">()) return;
-    context_->counters->pushes_discarded += contributions_.Discard(
-        entry.rank, entry.incarnation,
-        runtime::Planted<"ended-clocks-discarded">() ? 0 : clocks_.ClockOf(entry.rank));
+    state_.context->counters->pushes_discarded += open_clocks_.Discard(
+        worker, runtime::Planted<"ended-clocks-discarded">() ? 0 : clocks.ClockOf(entry.rank));
   }
-}
-
-// After clocks went back: a worker that was dead pushes again to clocks that versions were said to
-// be complete in, or a new head has not yet heard of clocks that the one before knew.
-void Shard::ForgetSlowest() {
-  for (auto& [id, store] : stores_) store->ForgetSlowest();
-}
-
-void Shard::EnterSession(const WorkerKey& worker, std::uint64_t clock, std::uint64_t since) {
-  ClientSession& session = SessionOf(worker);
-  session.since = since;
-  session.clock = std::max(session.clock, clock);
-  clocks_.Enter(worker.first, worker.second, clock, since);
 }
 
 std::uint64_t Shard::Enter(std::uint32_t rank, std::uint64_t incarnation) {
-  if (clocks_.SinceOf(rank) == WorkerClocks::kNotEntered) {
+  const WorkerClocks& clocks = state_.clocks;
+  if (clocks.SinceOf(rank) == WorkerClocks::kNotEntered) {
     // A head that has just taken over knows of workers' clocks what the log says: that they have
     // pushed in clocks, where nothing is held.
-    const bool anyone = clocks_.living() != 0 && !runtime::Planted<"enters-at-the-slowest">();
+    const bool anyone = clocks.living() != 0 && !runtime::Planted<"enters-at-the-slowest">();
     const std::uint64_t clock =
         !anyone
-            ? closed_
+            ? state_.closed
             : std::max(
-                  {closed_,
-                   clocks_.fastest() + (runtime::Planted<"enters-beside-the-fastest">() ? 0 : 1),
-                   runtime::Planted<"enters-below-what-was-pushed">() ? 0 : pushed_until_});
-    EnterSession({rank, incarnation}, clock, clock);
+                  {state_.closed,
+                   clocks.fastest() + (runtime::Planted<"enters-beside-the-fastest">() ? 0 : 1),
+                   runtime::Planted<"enters-below-what-was-pushed">() ? 0 : state_.pushed_until});
+    state_.sessions.Enter({rank, incarnation}, clock, clock);
     LogEntry entry;
     entry.header.kind = proto::LogEntryKind::kEnter;
     entry.header.workers = {
         {.rank = rank, .incarnation = incarnation, .clock = clock, .since = clock}};
-    if (!runtime::Planted<"entry-of-worker-not-logged">()) AppendToLog(std::move(entry));
+    if (!runtime::Planted<"entry-of-worker-not-logged">()) state_.AppendToLog(std::move(entry));
   }
-  return clocks_.ClockOf(rank);
+  return clocks.ClockOf(rank);
+}
+
+// ---- requests ----
+
+bool Shard::TakeRequest(Inbound inbound) {
+  ++requests_;
+  const WorkerKey worker{inbound.request.id.worker, inbound.request.id.incarnation};
+  ClientSession* const session = admission_.Take(std::move(inbound));
+  return session != nullptr && CountTickIfDue(worker, session);
+}
+
+void Shard::Read(Inbound inbound) {
+  ++requests_;
+  if (runtime::Planted<"reader-counts">()) {
+    state_.clocks.Set(proto::kWorkersMax, inbound.request.id.incarnation,
+                      proto::WorkerState::kAlive);
+  }
+  const absl::StatusOr<const Table*> table = admission_.TableFor(inbound.request);
+  if (!table.ok()) return Refuse(state_, inbound, table.status());
+  pulls_.Read(**table, inbound);
+}
+
+void Shard::RefuseEarly(const absl::Status& why) {
+  state_.sessions.ForgetEarly([&](const Inbound& inbound) { Refuse(state_, inbound, why); });
+}
+
+void Shard::DropPeer(van::PeerId peer) {
+  if (!runtime::Planted<"lost-connection-keeps-held">()) pulls_.DropPeer(peer);
+  state_.sessions.DropPeer(peer);
 }
 
 // ---- clocks ----
@@ -156,21 +114,22 @@ void Shard::TakeTick(std::uint32_t rank, std::uint64_t incarnation, std::uint64_
                      std::uint64_t since, const Watermarks& watermarks) {
   const WorkerKey worker{rank, incarnation};
   BeginsAt(worker, since);
-  if (clock <= clocks_.ClockOf(rank)) return;
-  ClientSession& session = SessionOf(worker);
+  if (clock <= state_.clocks.ClockOf(rank)) return;
+  ClientSession& session = state_.sessions.Of(worker);
   if (clock < session.tick_clock && !runtime::Planted<"older-tick-replaces-newer">()) return;
   session.tick_clock = clock;
   session.tick_watermarks = watermarks;
   CountTickIfDue(worker, &session);
 }
 
-// A worker that came late begins where the last of all shards has let it in.
+// A worker that joined late begins at the largest clock that a shard has answered: it may be larger
+// than the one that this shard has.
 void Shard::BeginsAt(const WorkerKey& worker, std::uint64_t since) {
-  const std::uint64_t let_in = clocks_.SinceOf(worker.first);
-  if (clocks_.IncarnationOf(worker.first) != worker.second) return;
+  const std::uint64_t let_in = state_.clocks.SinceOf(worker.first);
+  if (state_.clocks.IncarnationOf(worker.first) != worker.second) return;
   if (let_in == WorkerClocks::kNotEntered || since <= let_in) return;
   if (runtime::Planted<"begins-where-one-shard-says">()) return;
-  EnterSession(worker, since, since);
+  state_.sessions.Enter(worker, since, since);
   Settle();
 }
 
@@ -180,7 +139,7 @@ bool Shard::CountTickIfDue(const WorkerKey& worker, ClientSession* session) {
     return false;
   }
   const std::uint64_t clock = std::exchange(session->tick_clock, 0);
-  clocks_.Advance(worker.first, worker.second, clock);
+  state_.clocks.Advance(worker.first, worker.second, clock);
   Settle();
   return true;
 }
@@ -189,11 +148,12 @@ bool Shard::CountTickIfDue(const WorkerKey& worker, ClientSession* session) {
 // has closed and before clock c does, so that what it sees does not depend on how far the slowest
 // worker has jumped meanwhile.
 void Shard::Settle() {
-  const std::uint64_t slowest = clocks_.slowest();
-  const bool nobody_left = clocks_.living() == 0 && !runtime::Planted<"last-clock-stays-open">();
+  const std::uint64_t slowest = state_.clocks.slowest();
+  const bool nobody_left =
+      state_.clocks.living() == 0 && !runtime::Planted<"last-clock-stays-open">();
   for (;;) {
-    const std::optional<std::uint64_t> closing = contributions_.FirstClock();
-    const std::optional<std::uint64_t> needed = held_.FirstNeeded();
+    const std::optional<std::uint64_t> closing = open_clocks_.First();
+    const std::optional<std::uint64_t> needed = pulls_.FirstNeeded();
     const bool may_close =
         closing.has_value() &&
         (nobody_left ||
@@ -201,135 +161,83 @@ void Shard::Settle() {
     const bool may_serve = needed.has_value() && *needed <= slowest;
     const bool first = may_close && runtime::Planted<"closes-before-it-serves">();
     if (first || (may_close && (!may_serve || *closing < *needed))) {
-      Close(*closing);
+      cuts_.BeforeClosing(*closing);
+      open_clocks_.Close(*closing);
     } else if (may_serve) {
-      ServeNeeding(*needed);
+      pulls_.ServeNeeding(*needed);
     } else {
       break;
     }
   }
-  if (!runtime::Planted<"empty-clocks-stay-open">()) closed_ = std::max(closed_, slowest);
-  clocks_.ForgetEndedBelow(runtime::Planted<"closed-workers-forgotten-early">() ? kClockMax
-                                                                                : closed_);
-  FinishCutIfDue();
-  ArmTimer();
-}
-
-void Shard::Close(std::uint64_t clock) {
-  if (cut_ != nullptr &&
-      clock >= cut_->clock() + (runtime::Planted<"cut-after-its-clock-closes">() ? 1 : 0)) {
-    FinishCut();
-  }
-  ClosedClock closed = contributions_.Take(clock);
-  closed_ = std::max(closed_, clock + (runtime::Planted<"closes-a-clock-short">() ? 0 : 1));
-  ++context_->counters->clocks_closed;
-  for (auto& [target, list] : closed) CloseTarget(clock, target, std::move(list));
-  LogEntry entry;
-  entry.header.kind = proto::LogEntryKind::kClose;
-  entry.header.clock = clock;
-  if (effects_->has_follower() && !runtime::Planted<"close-without-windows">()) {
-    entry.header.workers = Windows(/*with_held=*/false);
-  }
-  AppendToLog(std::move(entry));
-}
-
-void Shard::CloseTarget(std::uint64_t clock, const Target& target, std::vector<Contribution> list) {
-  // Those who ended the clock, and those who gave something to it and then left.
-  std::set<WorkerKey> left_within;
-  std::vector<PushView> pushes;
-  pushes.reserve(list.size());
-  for (Contribution& contribution : list) {
-    const WorkerKey worker{contribution.rank, contribution.incarnation};
-    if (!clocks_.HasEnded(worker.first, worker.second, clock)) left_within.insert(worker);
-    // None: it has left, or another process has its rank.
-    const auto session = sessions_.find(worker);
-    if (session != sessions_.end() && !runtime::Planted<"in-state-not-noted">()) {
-      const bool last = runtime::Planted<"in-state-of-the-last-target">();
-      std::uint64_t& in_state = session->second.in_state;
-      in_state = std::max(last ? 0 : in_state, contribution.sequence);
-    }
-    pushes.push_back(std::move(contribution.push));
-  }
-  const Table& table = *context_->tables.Find(target.table);
-  const std::uint32_t contributors =
-      clocks_.CountEnded(clock) + (runtime::Planted<"divisor-without-those-who-left">()
-                                       ? 0
-                                       : static_cast<std::uint32_t>(left_within.size()));
-  absl::Status applied = ApplyAndLog(table, clock, pushes, contributors);
-  // Rows that do not fit together were found before anything was changed.
-  if (absl::IsInvalidArgument(applied) && table.spec().kind == TableKind::kRagged &&
-      !runtime::Planted<"misfits-drop-everything">()) {
-    DropMisfits(table, clock, list, &pushes);
-    if (pushes.empty()) return;
-    applied = ApplyAndLog(table, clock, pushes, contributors);
-  }
-  if (applied.ok()) {
-    context_->counters->pushes_applied += pushes.size();
-    return;
-  }
-  context_->counters->apply_failures += pushes.size();
-  runtime::LogWarning("clock ", clock, " of table ", table.spec().name, ", shard ", id_,
-                      ": accepted pushes could not be applied: ", applied.message());
-}
-
-// Pushes that fitted one by one need not fit together: two may give a new row different widths.
-// Then the one that comes later in the order of workers is left out, and no other. `list`: whose
-// they are.
-void Shard::DropMisfits(const Table& table, std::uint64_t clock, std::span<const Contribution> list,
-                        std::vector<PushView>* pushes) {
-  const std::vector<absl::Status> fit = CheckWidthsTogether(*StoreOf(table), *pushes);
-  std::vector<PushView> fitting;
-  for (std::size_t i = 0; i < fit.size(); ++i) {
-    if (fit[i].ok()) {
-      fitting.push_back(std::move((*pushes)[i]));
-      continue;
-    }
-    ++context_->counters->apply_failures;
-    runtime::LogWarning("clock ", clock, " of table ", table.spec().name, ", shard ", id_,
-                        ": an accepted push of worker ", list[i].rank,
-                        " could not be applied: ", fit[i].message());
-  }
-  *pushes = std::move(fitting);
-}
-
-absl::Status Shard::ApplyAndLog(const Table& table, std::uint64_t clock,
-                                const std::vector<PushView>& pushes, std::uint32_t contributors) {
-  const HeldSettings& settings = SettingsFor(table, clock);
-  ShardStore* store = StoreOf(table, settings);
-  const std::uint64_t block = pushes.front().block;
-  const double rate = LastRate(pushes);
-  const VersionBy by = store->NextVersion(block, table.codec_schedule(), closed_);
-  if (!effects_->has_follower()) {
-    LEEWAY_RETURN_IF_ERROR(store->ApplyCombined(pushes, contributors));
-    return store->MakeVersion(block, closed_, rate, by);
-  }
-  absl::StatusOr<AggregatedPush> aggregate = store->Combine(pushes, contributors);
-  if (!aggregate.ok()) return aggregate.status();
-  LEEWAY_RETURN_IF_ERROR(store->ApplyAggregate(*aggregate));
-  LEEWAY_RETURN_IF_ERROR(store->MakeVersion(block, closed_, rate, by));
-  LogEntry update = UpdateEntry(table, *aggregate, by);
-  update.header.index = index_ + 1;
-  update.header.settings = settings.number;
-  effects_->Log(std::move(update));
-  return absl::OkStatus();
+  if (!runtime::Planted<"empty-clocks-stay-open">())
+    state_.closed = std::max(state_.closed, slowest);
+  state_.clocks.ForgetEndedBelow(
+      runtime::Planted<"closed-workers-forgotten-early">() ? kClockMax : state_.closed);
+  cuts_.FinishIfDue();
+  pulls_.ArmTimer();
 }
 
 void Shard::LogConfirm() {
   LogEntry entry;
   entry.header.kind = proto::LogEntryKind::kConfirm;
-  AppendToLog(std::move(entry));
+  state_.AppendToLog(std::move(entry));
 }
 
-void Shard::AppendToLog(LogEntry entry) {
-  entry.header.index = ++index_;
-  if (effects_->has_follower()) effects_->Log(std::move(entry));
-}
+// ---- changes of the head ----
 
-void Shard::ServeNeeding(std::uint64_t needed) {
-  for (PendingPull& pull : held_.TakeNeeding(needed)) {
-    Serve(*context_->tables.Find(pull.inbound.request.table), pull.inbound, pull.needed,
-          pull.effective);
+void Shard::BecomeHead(bool inherited) {
+  if (runtime::Planted<"feedback-lost-in-failover">() && inherited) state_.stores.LoseFeedback();
+  if (inherited && !runtime::Planted<"grace-time-forgotten">()) {
+    state_.grace_until = state_.context->loop->Now() + state_.context->held_grace;
   }
+  // The head before may have known of later clocks, and so have answered with the block itself, by
+  // a codec that the table had from one of them on: no reader may now get an older version.
+  if (inherited && !runtime::Planted<"slowest-kept-in-failover">()) state_.stores.ForgetSlowest();
+  state_.sessions.RestartAsHead(
+      /*forget=*/runtime::Planted<"promote-without-windows">() && inherited);
+  Settle();
+}
+
+std::vector<LogEntry> Shard::StepDown(const absl::Status& why) {
+  if (!runtime::Planted<"cut-kept-after-step-down">()) cuts_.Abandon(why);
+  std::vector<LogEntry> rest = open_clocks_.HandOver();
+  LogEntry end;
+  end.header.kind = proto::LogEntryKind::kHandoverEnd;
+  end.header.clock = state_.closed;
+  end.header.workers = state_.sessions.Export(state_.closed, /*with_held=*/true);
+  rest.push_back(std::move(end));
+
+  pulls_.RefuseAll(why);
+  RefuseEarly(why);
+  // From here on it knows what the log says, like the others: if it leads again, it must not
+  // believe that workers have ended clocks whose contributions it has given away.
+  if (!runtime::Planted<"clocks-known-after-step-down">()) state_.clocks.ForgetFrom(state_.closed);
+  state_.sessions.RestartAsFollower(state_.closed);
+  return rest;
+}
+
+void Shard::TakeOver(const std::vector<LogEntry>& entries) {
+  for (const LogEntry& entry : entries) {
+    if (entry.header.kind == proto::LogEntryKind::kHeld) {
+      open_clocks_.TakeHeld(entry);
+      continue;
+    }
+    if (!runtime::Planted<"handover-without-closed">())
+      state_.closed = std::max(state_.closed, entry.header.clock);
+    state_.sessions.TakeHandover(entry.header.workers);
+  }
+  Settle();
+}
+
+// ---- state transfer and checkpoints ----
+
+void Shard::BeginFill(const LogEntry& begin) {
+  if (!runtime::Planted<"saved-kept-in-fill">()) cuts_.ForgetSaved();
+  ImportBegin(begin, &state_);
+}
+
+std::uint64_t Shard::newest_clock() const {
+  return std::max(state_.pushed_until == 0 ? 0 : state_.pushed_until - 1, state_.clocks.fastest());
 }
 
 }  // namespace leeway::ps

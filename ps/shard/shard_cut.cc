@@ -182,4 +182,61 @@ absl::StatusOr<ShardContent> ApplyLatePushes(FrozenShard frozen) {
   return std::move(frozen.content);
 }
 
+// ---- the cuts of a shard ----
+
+absl::Status ShardCuts::Begin(const CutOrder& order, ShardCut::Done done) {
+  Abandon(absl::AbortedError("another checkpoint has begun"));
+  bool bounded = order.bounded, held = false;
+  for (const auto& [id, table] : state_->context->tables.all()) {
+    held = held || table.is_bsp();
+    bounded = bounded || table.is_ever_bounded();
+  }
+  // Which clocks' pushes an earlier head has applied is not known before all workers have been
+  // heard.
+  if (bounded && state_->context->loop->Now() < state_->grace_until &&
+      !runtime::Planted<"cut-in-grace-time">()) {
+    return absl::AbortedError(absl::StrCat("shard ", state_->id, " has just got another head"));
+  }
+  const bool past =
+      (held && state_->closed > order.clock) || (bounded && state_->pushed_until > order.clock);
+  if (past && !runtime::Planted<"cut-of-a-past-clock">()) {
+    return absl::OutOfRangeError(
+        absl::StrCat("shard ", state_->id, " is beyond clock ", order.clock));
+  }
+  ShardCut::Admitted admitted;
+  if (!runtime::Planted<"cut-without-admitted">()) admitted = state_->sessions.AdmittedAtOnce();
+  cut_ = std::make_unique<ShardCut>(order, &state_->context->tables, &state_->stores.all(), &saved_,
+                                    &state_->context->late, std::move(admitted), std::move(done));
+  // Without any bound there is no clock to wait for.
+  bounded || held ? FinishIfDue() : Finish();
+  return absl::OkStatus();
+}
+
+void ShardCuts::Abandon(const absl::Status& why) {
+  if (const std::unique_ptr<ShardCut> cut = std::move(cut_)) cut->Fail(why);
+}
+
+void ShardCuts::BeforeClosing(std::uint64_t clock) {
+  if (cut_ != nullptr &&
+      clock >= cut_->clock() + (runtime::Planted<"cut-after-its-clock-closes">() ? 1 : 0)) {
+    Finish();
+  }
+}
+
+void ShardCuts::FinishIfDue() {
+  if (cut_ == nullptr) return;
+  const bool early = state_->closed < cut_->clock() && state_->clocks.living() != 0;
+  if (early && !runtime::Planted<"cut-before-its-clock">()) return;
+  Finish();
+}
+
+void ShardCuts::Finish() {
+  ShardContent place;
+  place.shard = state_->id;
+  place.num_shards = state_->context->num_shards;
+  place.block_bytes = state_->context->block_bytes;
+  const std::unique_ptr<ShardCut> cut = std::move(cut_);
+  cut->Finish(state_->ExportSessions(), std::move(place));
+}
+
 }  // namespace leeway::ps

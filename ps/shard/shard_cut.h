@@ -1,11 +1,15 @@
-// Takes what one shard is at a clock, while the shard goes on: of every table exactly the pushes of
-// the clocks below it. docs/checkpoint-format.md says why this is consistent.
+// A cut: the state of one shard at a clock, taken for a checkpoint while the shard goes on. It has
+// of every table exactly the pushes of the clocks below its own; docs/checkpoint-format.md says why
+// such cuts are consistent.
 //
 // Tables whose pushes are held (BSP) are frozen between the closing of two clocks. The others take
 // pushes of several clocks at a time: such a table is frozen before the first push of the cut's
 // clock or a later one, and the pushes of earlier clocks that come after that are kept, to be
-// applied to the copy. Where all of those have no bound (ASP) there is no clock to go by, and they
-// are frozen at once.
+// applied to the copy. Where none of those tables has a bound on its staleness (ASP) there is no
+// clock to go by, and they are frozen at once.
+//
+// All of it lives on the data thread's loop, but what a cut results in (FrozenShard), which any
+// thread may have.
 #ifndef LEEWAY_PS_SHARD_SHARD_CUT_H_
 #define LEEWAY_PS_SHARD_SHARD_CUT_H_
 
@@ -20,6 +24,7 @@
 
 #include "absl/status/statusor.h"
 #include "ps/checkpoint/shard_file.h"
+#include "ps/shard/state/shard_state.h"
 #include "ps/store/shard_store.h"
 #include "ps/table/inbound.h"
 #include "ps/table/table.h"
@@ -27,7 +32,7 @@
 
 namespace leeway::ps {
 
-// What the scheduler asks for.
+// The scheduler's order to take a cut.
 struct CutOrder {
   std::uint64_t checkpoint = 0;  // the number of the attempt
   std::uint64_t clock = 0;
@@ -36,7 +41,7 @@ struct CutOrder {
   bool bounded = false;  // the scheduler knows of a table with a bound on its staleness
 };
 
-// One shard, on its way into a file.
+// The result of a cut: one shard, to be written into a file.
 struct FrozenShard {
   struct LatePush {
     std::uint32_t table = 0;
@@ -47,13 +52,13 @@ struct FrozenShard {
   std::vector<LatePush> late;  // in order; to be applied to the pieces of their tables
 };
 
-// Up to which point earlier checkpoints have a shard's tables: the store's generations by the
+// The newest checkpoints that have this shard, and up to which generation of its stores: by the
 // checkpoint's folder, then by table.
 class SavedGenerations {
  public:
   using ByTable = std::map<std::uint32_t, std::uint64_t>;
 
-  // Null where it is not known: then everything has to be saved.
+  // Null for a folder that is not known: then everything has to be saved.
   const ByTable* Find(const std::string& folder) const;
   void Remember(const std::string& folder, ByTable generations);
 
@@ -61,14 +66,15 @@ class SavedGenerations {
   std::vector<std::pair<std::string, ByTable>> saved_;  // the newest last
 };
 
+// A cut that has begun.
 class ShardCut {
  public:
-  using Stores = std::map<std::uint32_t, std::unique_ptr<ShardStore>>;
+  using Stores = ShardStores::ByTable;
   using Done = std::function<void(absl::StatusOr<FrozenShard>)>;
   // The highest number admitted of each worker (rank, incarnation), of pushes that are not held.
   using Admitted = std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint64_t>;
 
-  // `late`: what pushes that are kept are charged to; `done` is given the result once.
+  // `late`: the budget of pushes that are kept. `done` is called with the result, once.
   ShardCut(const CutOrder& order, Tables* tables, const Stores* stores, SavedGenerations* saved,
            runtime::ByteBudget* late, Admitted admitted, Done done);
   ~ShardCut();
@@ -77,14 +83,14 @@ class ShardCut {
 
   std::uint64_t clock() const { return order_.clock; }
 
-  // Around a push that is applied at once.
+  // Called before and after a push that is applied at once.
   void BeforePush(const Table& table, std::uint64_t clock);
   void AfterPush(const Table& table, const Inbound& push);
 
-  // Nothing of the clocks below will come any more, and nothing of later ones has been applied to
-  // the tables that are held: freezes what has not been frozen. `sessions`: of the workers, now.
+  // Freezes what has not been frozen. Nothing of the clocks below the cut's will come any more, and
+  // nothing of later ones has been applied to BSP tables. `sessions`: of the workers, now.
   void Finish(std::vector<proto::ClientSession> sessions, ShardContent place);
-  // It will not come to that.
+  // The cut fails: `done` is called with that error.
   void Fail(absl::Status why);
 
  private:
@@ -111,8 +117,35 @@ class ShardCut {
   Done done_;  // null once it was called
 };
 
-// The pieces of each table with the pushes that came late. On whatever thread.
+// The pieces of each table with the pushes that came late. Any thread.
 absl::StatusOr<ShardContent> ApplyLatePushes(FrozenShard frozen);
+
+// The cuts of one shard, of which one at a time is under way. Used by the head alone.
+class ShardCuts {
+ public:
+  explicit ShardCuts(ShardState* state) : state_(state) {}
+
+  // Takes the cut when its clock has come; another one that is under way fails. OUT_OF_RANGE: the
+  // clock has passed. ABORTED: it is not known yet whether it has.
+  absl::Status Begin(const CutOrder& order, ShardCut::Done done);
+  void Abandon(const absl::Status& why);
+  // The cut that is under way; null: none.
+  ShardCut* current() const { return cut_.get(); }
+
+  // Clock `clock` closes now: a cut at it, or at an earlier one, is finished first.
+  void BeforeClosing(std::uint64_t clock);
+  // After clocks have closed.
+  void FinishIfDue();
+  // The stores begin anew: earlier checkpoints are of others.
+  void ForgetSaved() { saved_ = SavedGenerations(); }
+
+ private:
+  void Finish();
+
+  ShardState* const state_;
+  SavedGenerations saved_;
+  std::unique_ptr<ShardCut> cut_;
+};
 
 }  // namespace leeway::ps
 

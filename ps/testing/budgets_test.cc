@@ -5,7 +5,7 @@
 #include <string>
 
 #include "ps/shard/pending_pulls.h"
-#include "ps/shard/request_order.h"
+#include "ps/shard/state/request_order.h"
 #include "ps/table/contributions.h"
 
 namespace leeway::ps::budgets_test {
@@ -25,58 +25,58 @@ Inbound Request(std::uint64_t sequence, std::uint64_t after) {
 class EarlyRequests : public testing::Test {
  protected:
   runtime::ByteBudget budget_{.bytes_max = 2000};
-  Stream stream_{&budget_};
+  RequestOrder order_{&budget_};
 };
 
 TEST_F(EarlyRequests, AreAdmittedWhenTheOneBeforeThemWas) {
-  EXPECT_EQ(stream_.Judge(2, 1), Stream::Order::kEarly);
-  ASSERT_TRUE(stream_.Keep(Request(2, 1)));
-  EXPECT_FALSE(stream_.TakeNext().has_value());
+  EXPECT_EQ(order_.Judge(2, 1), RequestOrder::Verdict::kEarly);
+  ASSERT_TRUE(order_.Keep(Request(2, 1)));
+  EXPECT_FALSE(order_.TakeNext().has_value());
   EXPECT_GT(budget_.bytes, 0u);
-  EXPECT_EQ(stream_.Judge(1, 0), Stream::Order::kNext);
-  stream_.Admit(1);
-  const std::optional<Inbound> next = stream_.TakeNext();
+  EXPECT_EQ(order_.Judge(1, 0), RequestOrder::Verdict::kNext);
+  order_.Admit(1);
+  const std::optional<Inbound> next = order_.TakeNext();
   ASSERT_TRUE(next.has_value());
   EXPECT_EQ(next->request.id.sequence, 2u);
   EXPECT_EQ(budget_.bytes, 0u);
 }
 
 TEST_F(EarlyRequests, AreNotAdmittedAgain) {
-  ASSERT_TRUE(stream_.Keep(Request(2, 1)));
-  stream_.Admit(2);
-  EXPECT_FALSE(stream_.TakeNext().has_value());
+  ASSERT_TRUE(order_.Keep(Request(2, 1)));
+  order_.Admit(2);
+  EXPECT_FALSE(order_.TakeNext().has_value());
   EXPECT_EQ(budget_.bytes, 0u);
 }
 
 TEST_F(EarlyRequests, AreKeptWithinTheBudget) {
   std::uint64_t kept = 0;
-  while (kept < 100 && stream_.Keep(Request(kept + 2, kept + 1))) ++kept;
+  while (kept < 100 && order_.Keep(Request(kept + 2, kept + 1))) ++kept;
   EXPECT_GE(kept, 2u);
   EXPECT_LE(kept, 3u);
 }
 
 TEST_F(EarlyRequests, OfALostPeerAreForgotten) {
-  ASSERT_TRUE(stream_.Keep(Request(2, 1)));
-  stream_.DropPeer(3);
-  EXPECT_TRUE(stream_.keeps_nothing());
+  ASSERT_TRUE(order_.Keep(Request(2, 1)));
+  order_.DropPeer(3);
+  EXPECT_TRUE(order_.keeps_nothing());
   EXPECT_EQ(budget_.bytes, 0u);
 }
 
 // ---- what is remembered of refusals ----
 
 TEST_F(EarlyRequests, ARefusalIsVoidWhenItsNumberIsAdmittedAgain) {
-  stream_.RememberFailure(1, absl::InternalError("no"));
-  EXPECT_FALSE(stream_.OutcomeOf(1).ok());
-  stream_.Admit(1);
-  EXPECT_TRUE(stream_.OutcomeOf(1).ok());
+  order_.RememberFailure(1, absl::InternalError("no"));
+  EXPECT_FALSE(order_.OutcomeOf(1).ok());
+  order_.Admit(1);
+  EXPECT_TRUE(order_.OutcomeOf(1).ok());
 }
 
 TEST_F(EarlyRequests, OfTooManyRefusalsTheOldestAreNotTakenForSuccess) {
   for (std::uint64_t sequence = 1; sequence <= kFailuresRememberedMax + 1; ++sequence) {
-    stream_.RememberFailure(sequence, absl::InternalError("no"));
+    order_.RememberFailure(sequence, absl::InternalError("no"));
   }
-  EXPECT_EQ(stream_.OutcomeOf(1).code(), absl::StatusCode::kUnknown);
-  EXPECT_EQ(stream_.OutcomeOf(2).code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(order_.OutcomeOf(1).code(), absl::StatusCode::kUnknown);
+  EXPECT_EQ(order_.OutcomeOf(2).code(), absl::StatusCode::kInternal);
 }
 
 // ---- pulls that wait for a clock ----

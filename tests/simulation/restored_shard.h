@@ -17,7 +17,7 @@
 #include "ps/checkpoint/shard_file.h"
 #include "ps/replication/log/shard_effects.h"
 #include "ps/shard/shard.h"
-#include "ps/shard/shard_context.h"
+#include "ps/shard/state/shard_context.h"
 #include "ps/table/counters.h"
 #include "runtime/sim/sim_world.h"
 #include "tests/simulation/history.h"

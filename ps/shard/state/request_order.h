@@ -1,6 +1,6 @@
 // The requests of one worker to one shard: each admitted once, in the order of their numbers.
-#ifndef LEEWAY_PS_SHARD_REQUEST_ORDER_H_
-#define LEEWAY_PS_SHARD_REQUEST_ORDER_H_
+#ifndef LEEWAY_PS_SHARD_STATE_REQUEST_ORDER_H_
+#define LEEWAY_PS_SHARD_STATE_REQUEST_ORDER_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -15,19 +15,19 @@
 
 namespace leeway::ps {
 
-class Stream {
+class RequestOrder {
  public:
-  enum class Order { kSeen, kNext, kEarly };
+  enum class Verdict { kSeen, kNext, kEarly };
 
   // `budget` is what all streams of a thread may keep waiting together.
-  explicit Stream(runtime::ByteBudget* budget) : budget_(budget) {}
-  ~Stream();
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
+  explicit RequestOrder(runtime::ByteBudget* budget) : budget_(budget) {}
+  ~RequestOrder();
+  RequestOrder(const RequestOrder&) = delete;
+  RequestOrder& operator=(const RequestOrder&) = delete;
 
   // `after`: the number of the request before it that its worker still waits for or keeps. The
   // numbers in between are settled and will not come again.
-  Order Judge(std::uint64_t sequence, std::uint64_t after) const;
+  Verdict Judge(std::uint64_t sequence, std::uint64_t after) const;
   // The highest number admitted; 0 before the first.
   std::uint64_t admitted() const { return admitted_; }
 
@@ -73,4 +73,4 @@ class Stream {
 
 }  // namespace leeway::ps
 
-#endif  // LEEWAY_PS_SHARD_REQUEST_ORDER_H_
+#endif  // LEEWAY_PS_SHARD_STATE_REQUEST_ORDER_H_

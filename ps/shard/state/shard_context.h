@@ -1,6 +1,6 @@
 // What the shards of one data thread share.
-#ifndef LEEWAY_PS_SHARD_SHARD_CONTEXT_H_
-#define LEEWAY_PS_SHARD_SHARD_CONTEXT_H_
+#ifndef LEEWAY_PS_SHARD_STATE_SHARD_CONTEXT_H_
+#define LEEWAY_PS_SHARD_STATE_SHARD_CONTEXT_H_
 
 #include <cstdint>
 
@@ -38,4 +38,4 @@ struct ShardContext {
 
 }  // namespace leeway::ps
 
-#endif  // LEEWAY_PS_SHARD_SHARD_CONTEXT_H_
+#endif  // LEEWAY_PS_SHARD_STATE_SHARD_CONTEXT_H_

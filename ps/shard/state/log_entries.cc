@@ -1,4 +1,4 @@
-#include "ps/shard/log_entries.h"
+#include "ps/shard/state/log_entries.h"
 
 #include <cmath>
 #include <limits>

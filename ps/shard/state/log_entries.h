@@ -1,6 +1,6 @@
 // Between what a shard works with and the entries in which its replicas hear of it.
-#ifndef LEEWAY_PS_SHARD_LOG_ENTRIES_H_
-#define LEEWAY_PS_SHARD_LOG_ENTRIES_H_
+#ifndef LEEWAY_PS_SHARD_STATE_LOG_ENTRIES_H_
+#define LEEWAY_PS_SHARD_STATE_LOG_ENTRIES_H_
 
 #include "ps/replication/log/log_entry.h"
 #include "ps/store/shard_store.h"
@@ -31,4 +31,4 @@ VersionBy ToVersionBy(const LogEntry& entry);
 
 }  // namespace leeway::ps
 
-#endif  // LEEWAY_PS_SHARD_LOG_ENTRIES_H_
+#endif  // LEEWAY_PS_SHARD_STATE_LOG_ENTRIES_H_

@@ -1,4 +1,4 @@
-#include "ps/shard/request_order.h"
+#include "ps/shard/state/request_order.h"
 
 #include <utility>
 
@@ -6,22 +6,22 @@
 
 namespace leeway::ps {
 
-Stream::~Stream() {
+RequestOrder::~RequestOrder() {
   for (const auto& [sequence, kept] : early_) Release(kept);
 }
 
-Stream::Order Stream::Judge(std::uint64_t sequence, std::uint64_t after) const {
-  if (sequence <= admitted_) return Order::kSeen;
-  if (runtime::Planted<"early-request-admitted">()) return Order::kNext;
-  return after <= admitted_ ? Order::kNext : Order::kEarly;
+RequestOrder::Verdict RequestOrder::Judge(std::uint64_t sequence, std::uint64_t after) const {
+  if (sequence <= admitted_) return Verdict::kSeen;
+  if (runtime::Planted<"early-request-admitted">()) return Verdict::kNext;
+  return after <= admitted_ ? Verdict::kNext : Verdict::kEarly;
 }
 
-void Stream::Restart(std::uint64_t admitted) {
+void RequestOrder::Restart(std::uint64_t admitted) {
   TakeAll();
   admitted_ = admitted;
 }
 
-bool Stream::Keep(Inbound early) {
+bool RequestOrder::Keep(Inbound early) {
   const std::uint64_t sequence = early.request.id.sequence;
   if (auto it = early_.find(sequence); it != early_.end()) {
     Release(it->second);
@@ -39,7 +39,7 @@ bool Stream::Keep(Inbound early) {
   return true;
 }
 
-std::optional<Inbound> Stream::TakeNext() {
+std::optional<Inbound> RequestOrder::TakeNext() {
   // What has been passed over was settled: its worker no longer waits for it.
   while (!early_.empty() && early_.begin()->first <= admitted_ &&
          !runtime::Planted<"passed-over-admitted">()) {
@@ -56,7 +56,7 @@ std::optional<Inbound> Stream::TakeNext() {
   return next;
 }
 
-std::vector<Inbound> Stream::TakeAll() {
+std::vector<Inbound> RequestOrder::TakeAll() {
   std::vector<Inbound> all;
   all.reserve(early_.size());
   for (auto& [sequence, kept] : early_) {
@@ -67,7 +67,7 @@ std::vector<Inbound> Stream::TakeAll() {
   return all;
 }
 
-void Stream::DropPeer(van::PeerId peer) {
+void RequestOrder::DropPeer(van::PeerId peer) {
   for (auto it = early_.begin(); it != early_.end();) {
     if (it->second.peer == peer) {
       if (!runtime::Planted<"early-bytes-kept-with-connection">()) Release(it->second);
@@ -78,7 +78,7 @@ void Stream::DropPeer(van::PeerId peer) {
   }
 }
 
-void Stream::RememberFailure(std::uint64_t sequence, absl::Status failure) {
+void RequestOrder::RememberFailure(std::uint64_t sequence, absl::Status failure) {
   failures_.insert_or_assign(sequence, std::move(failure));
   if (failures_.size() > kFailuresRememberedMax && !runtime::Planted<"failures-kept-for-ever">()) {
     forgotten_ = failures_.begin()->first;
@@ -86,7 +86,7 @@ void Stream::RememberFailure(std::uint64_t sequence, absl::Status failure) {
   }
 }
 
-absl::Status Stream::OutcomeOf(std::uint64_t sequence) const {
+absl::Status RequestOrder::OutcomeOf(std::uint64_t sequence) const {
   if (auto it = failures_.find(sequence); it != failures_.end()) return it->second;
   if (sequence <= forgotten_ && !runtime::Planted<"failures-forgotten-as-ok">()) {
     return absl::UnknownError("this request was answered so long ago that the answer is forgotten");

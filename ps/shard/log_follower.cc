@@ -1,0 +1,108 @@
+#include "ps/shard/log_follower.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "ps/shard/state/log_entries.h"
+#include "runtime/base/mutants.h"
+#include "runtime/base/status_macros.h"
+
+namespace leeway::ps {
+namespace {
+
+// Whether the table of an entry, and the settings it names, are here.
+absl::Status CheckKnown(const LogEntry& entry, ShardState* state) {
+  const Table* const table = state->context->tables.Find(entry.header.table);
+  if (table != nullptr && table->FindSettings(entry.header.settings) != nullptr) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      table == nullptr
+          ? absl::StrCat("table ", entry.header.table, " is not installed on this server")
+          : absl::StrCat("this server has not heard of settings ", entry.header.settings,
+                         " of table ", entry.header.table));
+}
+
+absl::Status FollowPush(const LogEntry& entry, ShardState* state) {
+  const proto::Replicate& header = entry.header;
+  LEEWAY_RETURN_IF_ERROR(CheckKnown(entry, state));
+  Table& table = *state->context->tables.Find(header.table);
+  table.NoteAskedFor();
+  LEEWAY_RETURN_IF_ERROR(
+      state->stores.Of(table, *table.FindSettings(header.settings))->Apply(ToPush(entry)));
+  ++state->context->counters->pushes_followed;
+  if (!runtime::Planted<"followed-pushed-until-not-noted">()) {
+    state->pushed_until = std::max(state->pushed_until, header.clock + 1);
+  }
+  const WorkerKey worker{header.worker, header.incarnation};
+  if (state->sessions.IsReplaced(worker)) return absl::OkStatus();
+  RequestOrder& order = state->sessions.Of(worker).orders[kAtOnce];
+  if (!runtime::Planted<"followed-push-not-noted">()) {
+    order.Admit(std::max(order.admitted(), header.sequence));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FollowClose(const std::vector<LogEntry>& updates, const LogEntry& entry,
+                         ShardState* state) {
+  const proto::Replicate& header = entry.header;
+  for (const LogEntry& update : updates) {
+    Table& table = *state->context->tables.Find(update.header.table);
+    table.NoteAskedFor();
+    const AggregatedPush aggregate = ToAggregate(update);
+    ShardStore* const store = state->stores.Of(table, *table.FindSettings(update.header.settings));
+    LEEWAY_RETURN_IF_ERROR(store->ApplyAggregate(aggregate));
+    LEEWAY_RETURN_IF_ERROR(store->MakeVersion(aggregate.block, header.clock + 1,
+                                              aggregate.learning_rate, ToVersionBy(update)));
+  }
+  if (!runtime::Planted<"followed-clock-not-closed">())
+    state->closed = std::max(state->closed, header.clock + 1);
+  state->sessions.Take(header.workers);
+  return absl::OkStatus();
+}
+
+absl::Status FollowVersion(const LogEntry& entry, ShardState* state) {
+  LEEWAY_RETURN_IF_ERROR(CheckKnown(entry, state));
+  // How far the slowest worker is the log does not say: a head that takes over finds out anew.
+  return state->stores.Of(*state->context->tables.Find(entry.header.table))
+      ->MakeVersion(entry.header.block, 0, std::numeric_limits<double>::quiet_NaN(),
+                    ToVersionBy(entry));
+}
+
+}  // namespace
+
+absl::Status FollowLog(const std::vector<LogEntry>& updates, const LogEntry& entry,
+                       ShardState* state) {
+  const proto::Replicate& header = entry.header;
+  // All that could be missing is looked for before anything is changed.
+  if (!runtime::Planted<"followed-half-on-missing-table">()) {
+    for (const LogEntry& update : updates) LEEWAY_RETURN_IF_ERROR(CheckKnown(update, state));
+  }
+  switch (header.kind) {
+    case proto::LogEntryKind::kPush:
+      LEEWAY_RETURN_IF_ERROR(FollowPush(entry, state));
+      break;
+    case proto::LogEntryKind::kClose:
+      LEEWAY_RETURN_IF_ERROR(FollowClose(updates, entry, state));
+      break;
+    case proto::LogEntryKind::kEnter:
+      state->sessions.Take(header.workers);
+      break;
+    case proto::LogEntryKind::kVersion:
+      LEEWAY_RETURN_IF_ERROR(FollowVersion(entry, state));
+      break;
+    case proto::LogEntryKind::kRefusal:
+      if (!runtime::Planted<"followed-refusals-ignored">())
+        state->sessions.TakeRefusals(header.refusals);
+      break;
+    case proto::LogEntryKind::kConfirm:
+      break;
+    default:
+      return absl::InvalidArgumentError("this is no entry of a shard's log");
+  }
+  ++state->index;
+  return absl::OkStatus();
+}
+
+}  // namespace leeway::ps

@@ -1,0 +1,209 @@
+#include "ps/shard/pulls.h"
+
+#include <algorithm>
+#include <limits>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "ps/shard/state/answers.h"
+#include "ps/shard/state/log_entries.h"
+#include "runtime/base/mutants.h"
+#include "runtime/base/status_macros.h"
+
+namespace leeway::ps {
+namespace {
+
+// The known bug messages-since-another.
+void LoseFirstMessage(PullResult* pulled) {
+  if (pulled->parts.size() < 2) return;
+  const std::uint64_t first_bytes = pulled->parts.front().bytes;
+  pulled->parts.erase(pulled->parts.begin());
+  const runtime::Buffer& all = pulled->payload[0];
+  pulled->payload[0] = all.Part(first_bytes, all.size() - first_bytes);
+}
+
+// What is kept of a pull that waits: its keys. What was pushed along has been taken.
+std::size_t FramesHeld(const Table& table, const Inbound& inbound) {
+  return std::min<std::size_t>(inbound.payload.size(),
+                               table.spec().kind == TableKind::kDense ? 0 : 1);
+}
+
+std::uint64_t BytesHeldFor(const Table& table, const Inbound& inbound) {
+  std::uint64_t bytes = kRequestOverheadBytes;
+  for (std::size_t i = 0; i < FramesHeld(table, inbound); ++i) bytes += inbound.payload[i].size();
+  return bytes;
+}
+
+// The sizes of what a pull has found go into the reply, its values into the reply's payload.
+Payload TakeValues(PullResult& pulled, proto::Reply* reply) {
+  reply->keys = pulled.keys;
+  reply->elements = pulled.elements;
+  Payload payload;
+  for (runtime::Buffer& frame : pulled.payload) payload.push_back(std::move(frame));
+  return payload;
+}
+
+absl::StatusOr<PullResult> PullFrom(ShardStore* store, const PullView& view) {
+  try {
+    return store->Pull(view);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(
+        "there is no memory left on this server for the answer: pull less at a time, give it more, "
+        "or lower LEEWAY_TABLE_BYTES_MAX");
+  }
+}
+
+}  // namespace
+
+absl::Status Pulls::CheckRoom(const Table& table, const Inbound& inbound) const {
+  const proto::Request& request = inbound.request;
+  const Policy& policy = SettingsFor(table, request.clock).policy;
+  const bool held = policy.Push(request.clock, state_->closed).hold;
+  const bool waits = policy.Pull(request.op, request.clock, state_->clocks.slowest()).hold;
+  if (!waits || runtime::Planted<"push-pull-refused-too-late">()) return absl::OkStatus();
+  return CheckRoomToHold(
+      *state_, (held && !runtime::Planted<"push-pull-charged-in-part">() ? inbound.bytes() : 0) +
+                   BytesHeldFor(table, inbound));
+}
+
+void Pulls::ServeOrHold(const Table& table, Inbound inbound) {
+  const proto::Request& request = inbound.request;
+  const Policy& policy = SettingsFor(table, request.clock).policy;
+  PullDecision decision = policy.Pull(request.op, request.clock, state_->clocks.slowest());
+  if (runtime::Planted<"hold-released-early">() && decision.hold) {
+    decision.hold = --decision.needed > state_->clocks.slowest();
+  }
+  if (decision.hold && !state_->context->test_only_never_hold) {
+    Hold(table, std::move(inbound), decision);
+  } else {
+    Serve(table, inbound, decision.needed, decision.effective);
+  }
+}
+
+void Pulls::Serve(const Table& table, const Inbound& inbound, std::uint64_t needed,
+                  std::uint64_t effective) {
+  ShardStore* const store = state_->stores.Of(table);
+  PullView view = ToPull(inbound);
+  // Clocks are closed one by one, and pending pulls answered in between: what is pulled is of the
+  // clock that was closed last, however far all workers have gone on.
+  const bool closed_ones = table.is_bsp() && !runtime::Planted<"serves-a-later-view">();
+  const std::uint64_t slowest =
+      closed_ones ? std::max(state_->closed, needed) : state_->clocks.slowest();
+  view.codec = table.codec_schedule().KnownAt(slowest);
+  // A version that is made here is logged first, and the answer waits for the log: all replicas
+  // have the version before a worker hears of it.
+  const ReaderTerms terms{.needed = needed, .slowest = slowest, .workers = state_->clocks.living()};
+  if (store->WantsVersion(view, terms)) {
+    const VersionBy by = store->NextVersion(view.block, table.codec_schedule(), slowest);
+    const absl::Status made =
+        store->MakeVersion(view.block, slowest, std::numeric_limits<double>::quiet_NaN(), by);
+    if (!made.ok()) return RefusePull(*state_, inbound, made);
+    if (!runtime::Planted<"version-not-logged">()) {
+      state_->AppendToLog(VersionEntry(table, view.block, by));
+    }
+  }
+  absl::StatusOr<PullResult> pulled = PullFrom(store, view);
+  if (!pulled.ok()) return RefusePull(*state_, inbound, pulled.status());
+  if (runtime::Planted<"messages-since-another">()) LoseFirstMessage(&*pulled);
+  proto::Reply reply = ReplyTo(inbound.request);
+  reply.slowest_clock = pulled->slowest.value_or(state_->clocks.slowest());
+  reply.coded = pulled->coded;
+  reply.parts = std::move(pulled->parts);
+  reply.staleness = Policy::Staleness(effective, reply.slowest_clock);
+  reply.version = state_->index;
+  Payload payload = TakeValues(*pulled, &reply);
+  ++state_->context->counters->pulls_served;
+  table.CountStaleness(reply.staleness);
+  state_->effects->Answer(inbound.peer, std::move(reply), std::move(payload),
+                          DeadlineOf(*state_, inbound));
+}
+
+void Pulls::Read(const Table& table, const Inbound& inbound) {
+  PullView view = ToPull(inbound);
+  view.plain = true;
+  absl::StatusOr<PullResult> pulled = PullFrom(state_->stores.Of(table), view);
+  if (!pulled.ok()) return Refuse(*state_, inbound, pulled.status());
+  proto::Reply reply = ReplyTo(inbound.request);
+  const bool ahead = runtime::Planted<"reader-clock-ahead">();
+  reply.slowest_clock = ahead ? state_->clocks.fastest() : ClockOfContent(table);
+  reply.staleness = Policy::Staleness(reply.clock, reply.slowest_clock);
+  reply.version = state_->index;
+  Payload payload = TakeValues(*pulled, &reply);
+  const absl::Status answered = state_->effects->AnswerReader(
+      inbound.peer, std::move(reply), std::move(payload), DeadlineOf(*state_, inbound));
+  if (!answered.ok()) return Refuse(*state_, inbound, answered);
+  ++state_->context->counters->reads_served;
+  ++state_->context->counters->pulls_served;
+}
+
+// The table has all that living workers have pushed in clocks below this one.
+std::uint64_t Pulls::ClockOfContent(const Table& table) const {
+  const bool closed = table.is_bsp() && !runtime::Planted<"reader-clock-of-fastest-bsp">();
+  return closed ? state_->closed : state_->clocks.slowest();
+}
+
+// ---- pulls that wait ----
+
+void Pulls::Hold(const Table& table, Inbound inbound, const PullDecision& decision) {
+  inbound.payload.resize(FramesHeld(table, inbound));
+  if (absl::Status room = CheckRoomToHold(*state_, inbound.bytes()); !room.ok()) {
+    return RefusePull(*state_, inbound, room);
+  }
+  EnsureOwned(&inbound.payload);
+  PendingPull pull;
+  pull.needed = decision.needed;
+  pull.effective = decision.effective;
+  pull.since = state_->context->loop->Now();
+  pull.deadline = DeadlineOf(*state_, inbound);
+  pull.inbound = std::move(inbound);
+  pending_.Add(std::move(pull));
+  if (!runtime::Planted<"held-pull-without-deadline">()) ArmTimer();
+}
+
+void Pulls::ServeNeeding(std::uint64_t needed) {
+  for (PendingPull& pull : pending_.TakeNeeding(needed)) {
+    Serve(*state_->context->tables.Find(pull.inbound.request.table), pull.inbound, pull.needed,
+          pull.effective);
+  }
+}
+
+void Pulls::RefuseAll(const absl::Status& why) {
+  for (const PendingPull& pull : pending_.TakeAll()) {
+    if (!runtime::Planted<"held-pulls-kept-after-step-down">()) Refuse(*state_, pull.inbound, why);
+  }
+}
+
+void Pulls::ArmTimer() {
+  const absl::Time first = pending_.FirstDeadline().value_or(absl::InfiniteFuture());
+  if (first >= timer_at_) return;  // it fires early at worst, and arms itself again
+  runtime::Loop* const loop = state_->context->loop;
+  loop->Cancel(timer_);
+  timer_at_ = first;
+  timer_ = loop->After(first - loop->Now(), [this] { OnTimer(); });
+}
+
+void Pulls::OnTimer() {
+  timer_ = runtime::TimerId::kNone;
+  timer_at_ = absl::InfiniteFuture();
+  for (const PendingPull& pull : pending_.TakeExpired(state_->context->loop->Now())) {
+    Refuse(*state_, pull.inbound, DeadlineExceeded(pull));
+  }
+  if (!runtime::Planted<"deadline-timer-once">()) ArmTimer();
+}
+
+absl::Status Pulls::DeadlineExceeded(const PendingPull& pull) const {
+  const proto::Request& request = pull.inbound.request;
+  const TableSpec& spec =
+      state_->context->tables.Find(request.table)->SettingsAt(request.clock).spec;
+  const absl::Duration waited = state_->context->loop->Now() - pull.since;
+  return absl::DeadlineExceededError(absl::StrCat(
+      state_->clocks.DescribeBehind(pull.needed), "; waiting for clock ", pull.needed, " of table ",
+      spec.name, " (", spec.consistency.ToString(), "; worker ", request.id.worker, " is in clock ",
+      request.clock, "; waited ", absl::FormatDuration(absl::Trunc(waited, absl::Milliseconds(1))),
+      HasPush(request.op) ? "; what it pushed along was accepted" : "",
+      "; LEEWAY_REQUEST_TIMEOUT_MS says how long)"));
+}
+
+}  // namespace leeway::ps

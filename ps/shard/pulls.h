@@ -1,0 +1,72 @@
+// The pulls of one shard: each is answered with the values there are, or waits until the slowest
+// worker has come within the table's bound on staleness.
+//
+// Used by the head alone, on the data thread's loop. Pulls that wait are charged to
+// ShardContext::held and answered DEADLINE_EXCEEDED when their worker stops waiting. Readers' pulls
+// (Read) never wait for workers.
+#ifndef LEEWAY_PS_SHARD_PULLS_H_
+#define LEEWAY_PS_SHARD_PULLS_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "ps/shard/pending_pulls.h"
+#include "ps/shard/state/shard_state.h"
+#include "ps/table/inbound.h"
+#include "ps/table/table.h"
+#include "runtime/loop/loop.h"
+
+namespace leeway::ps {
+
+class Pulls {
+ public:
+  // `state` outlives this.
+  explicit Pulls(ShardState* state) : state_(state), pending_(&state->context->held) {}
+  ~Pulls() { state_->context->loop->Cancel(timer_); }
+  Pulls(const Pulls&) = delete;
+  Pulls& operator=(const Pulls&) = delete;
+
+  // Answers the pull, or the pull of a push-pull, now or later.
+  void ServeOrHold(const Table& table, Inbound inbound);
+  // Answers a reader with the table as it is now, with all that has been applied, however slow a
+  // worker is. Like an answer to a worker it leaves when no failure can undo what it says.
+  void Read(const Table& table, const Inbound& inbound);
+  // Whether the pull of a push-pull could be held if it has to be; asked before its push is
+  // applied.
+  absl::Status CheckRoom(const Table& table, const Inbound& inbound) const;
+
+  // The smallest clock that a pull waits for, and answers to those that wait for it.
+  std::optional<std::uint64_t> FirstNeeded() const { return pending_.FirstNeeded(); }
+  void ServeNeeding(std::uint64_t needed);
+  // After pulls have been answered or come: the timer is set to the first deadline.
+  void ArmTimer();
+
+  // A pull that waits was sent again: its answer goes to that connection. False: none such waits.
+  bool Redirect(const proto::RequestId& id, van::PeerId peer) {
+    return pending_.Redirect(id, peer);
+  }
+  // Answers all that wait with an error.
+  void RefuseAll(const absl::Status& why);
+  void DropPeer(van::PeerId peer) { pending_.DropPeer(peer); }
+  void DropWorker(std::uint32_t rank) { pending_.DropWorker(rank); }
+  const PendingPulls& pending() const { return pending_; }
+
+ private:
+  void Serve(const Table& table, const Inbound& inbound, std::uint64_t needed,
+             std::uint64_t effective);
+  void Hold(const Table& table, Inbound inbound, const PullDecision& decision);
+  std::uint64_t ClockOfContent(const Table& table) const;
+  void OnTimer();
+  absl::Status DeadlineExceeded(const PendingPull& pull) const;
+
+  ShardState* const state_;
+  PendingPulls pending_;
+  runtime::TimerId timer_ = runtime::TimerId::kNone;
+  absl::Time timer_at_ = absl::InfiniteFuture();
+};
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_SHARD_PULLS_H_

@@ -1,0 +1,115 @@
+#include "ps/shard/pushes.h"
+
+#include <algorithm>
+#include <new>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ps/shard/state/answers.h"
+#include "ps/shard/state/log_entries.h"
+#include "runtime/base/mutants.h"
+#include "runtime/base/status_macros.h"
+
+namespace leeway::ps {
+
+absl::Status Pushes::CheckFinite(const Table& table, const proto::Request& request,
+                                 const PushView& push) {
+  bool nonfinite = false;
+  if (push.codec == 0) {
+    nonfinite = HasNonFinite(request.dtype, push.values.bytes());
+  } else {
+    LEEWAY_RETURN_IF_ERROR(state_->stores.Of(table)->Check(push));
+    LEEWAY_ASSIGN_OR_RETURN(nonfinite, state_->stores.Of(table)->EncodedNonFinite(push));
+  }
+  if (!nonfinite || runtime::Planted<"nonfinite-taken">()) return absl::OkStatus();
+  ++state_->context->counters->nonfinite_pushes;
+  if (table.SettingsAt(request.clock).spec.nonfinite != NonFinite::kRefuse) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("a push of worker ", request.id.worker, " to table ", table.spec().name,
+                   " holds NaN or infinity, which the table refuses (TableSpec::nonfinite)"));
+}
+
+absl::Status Pushes::CheckAgain(const Table& table, const Inbound& inbound) {
+  const PushView push = ToPush(inbound);
+  LEEWAY_RETURN_IF_ERROR(CheckFinite(table, inbound.request, push));
+  return state_->stores.Of(table)->Check(push);
+}
+
+absl::Status Pushes::Take(const Table& table, Inbound* inbound, bool* held) {
+  bool begun = false;
+  try {
+    return Take(table, inbound, held, &begun);
+  } catch (const std::bad_alloc&) {
+    return OutOfMemory(table, *inbound, begun);
+  }
+}
+
+// `begun`: some of the push's rows may have been updated. Then it was neither refused nor applied:
+// replicas go on without this server, and where there are none the worker is told that the outcome
+// is not known.
+absl::Status Pushes::OutOfMemory(const Table& table, const Inbound& inbound, bool begun) {
+  const std::string text = absl::StrCat("there is no memory left on this server for a push of ",
+                                        inbound.bytes(), " bytes to table ", table.spec().name,
+                                        ": give it more, lower LEEWAY_TABLE_BYTES_MAX so that it "
+                                        "refuses sooner, or use more servers");
+  if (!begun) return absl::ResourceExhaustedError(text);
+  if (!state_->effects->has_follower()) return absl::UnknownError(text);
+  state_->effects->Broken(absl::ResourceExhaustedError(absl::StrCat(
+      text, "; as some of its rows have been updated, the replicas go on without this server")));
+  return absl::UnavailableError(text);
+}
+
+absl::Status Pushes::Take(const Table& table, Inbound* inbound, bool* held, bool* begun) {
+  const proto::Request& request = inbound->request;
+  const PushView push = ToPush(*inbound);
+  const HeldSettings& settings = SettingsFor(table, request.clock);
+  const PushDecision decision = settings.policy.Push(request.clock, state_->closed);
+  *held = decision.hold;
+  // A push that is applied now whatever its values are is looked at while it is applied.
+  const bool look_first = decision.hold || settings.spec.nonfinite == NonFinite::kRefuse;
+  if (look_first) LEEWAY_RETURN_IF_ERROR(CheckFinite(table, request, push));
+  ShardStore* store = state_->stores.Of(table, settings);
+  if (!runtime::Planted<"table-memory-unlimited">())
+    LEEWAY_RETURN_IF_ERROR(store->CheckMemory(push));
+  if (!decision.hold) return ApplyNow(table, settings, store, look_first, push, *inbound, begun);
+  if (!runtime::Planted<"held-push-unchecked">()) LEEWAY_RETURN_IF_ERROR(store->Check(push));
+  if (!runtime::Planted<"held-pushes-unlimited">())
+    LEEWAY_RETURN_IF_ERROR(CheckRoomToHold(*state_, inbound->bytes()));
+  open_clocks_->Hold(table, decision.clock, inbound);
+  return absl::OkStatus();
+}
+
+// `checked`: NaN and infinity have been looked for.
+absl::Status Pushes::ApplyNow(const Table& table, const HeldSettings& settings, ShardStore* store,
+                              bool checked, const PushView& push, const Inbound& inbound,
+                              bool* begun) {
+  const proto::Request& request = inbound.request;
+  // Before anything has changed, since there may be no memory for it.
+  LogEntry entry = state_->effects->has_follower() ? PushEntry(inbound) : LogEntry();
+  ShardCut* const cut = cuts_->current();
+  if (cut != nullptr && !runtime::Planted<"cut-after-the-push">()) {
+    cut->BeforePush(table, request.clock);
+  }
+  bool nonfinite = false;
+  *begun = request.kind != TableKind::kDense;
+  LEEWAY_RETURN_IF_ERROR(checked ? store->Apply(push) : store->Apply(push, &nonfinite));
+  *begun = true;
+  if (nonfinite) ++state_->context->counters->nonfinite_pushes;
+  if (cut != nullptr && !runtime::Planted<"late-push-not-in-cut">()) {
+    cut->AfterPush(table, inbound);
+  }
+  if (!runtime::Planted<"pushed-until-not-noted">()) {
+    state_->pushed_until =
+        std::max(state_->pushed_until,
+                 request.clock + (runtime::Planted<"pushed-until-a-clock-short">() ? 0 : 1));
+  }
+  ++state_->context->counters->pushes_applied;
+  if (!runtime::Planted<"settings-not-logged">()) entry.header.settings = settings.number;
+  state_->AppendToLog(std::move(entry));
+  return absl::OkStatus();
+}
+
+}  // namespace leeway::ps

@@ -1,0 +1,133 @@
+#include "ps/shard/request_admission.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ps/shard/state/answers.h"
+#include "ps/shard/state/log_entries.h"
+#include "runtime/base/mutants.h"
+#include "runtime/base/status_macros.h"
+
+namespace leeway::ps {
+
+RequestClass RequestAdmission::ClassOf(const proto::Request& request) const {
+  const Table* table = state_->context->tables.Find(request.table);
+  return table != nullptr && table->is_bsp() ? kHeld : kAtOnce;
+}
+
+ClientSession* RequestAdmission::Take(Inbound inbound) {
+  const proto::RequestId id = inbound.request.id;
+  const WorkerKey worker{id.worker, id.incarnation};
+  const RequestClass kind = ClassOf(inbound.request);
+  ClientSession& session = state_->sessions.Of(worker);
+  RequestOrder& order = session.orders[kind];
+  switch (order.Judge(id.sequence, inbound.request.after)) {
+    case RequestOrder::Verdict::kSeen: {
+      ++state_->context->counters->duplicates;
+      if (runtime::Planted<"dedupe-off">()) {
+        Admit(std::move(inbound)).IgnoreError();
+        return nullptr;
+      }
+      const absl::Status outcome = order.OutcomeOf(id.sequence);
+      outcome.ok() ? AnswerAgain(session, kind, std::move(inbound))
+                   : Refuse(*state_, inbound, outcome);
+      return nullptr;
+    }
+    case RequestOrder::Verdict::kEarly:
+      if (order.Keep(std::move(inbound))) {
+        ++state_->context->counters->early;
+        state_->sessions.NoteEarly(worker);
+      } else {
+        ++state_->context->counters->early_dropped;
+      }
+      return nullptr;
+    case RequestOrder::Verdict::kNext:
+      AdmitNext(&session, kind, std::move(inbound));
+      while (std::optional<Inbound> next = order.TakeNext()) {
+        AdmitNext(&session, kind, *std::move(next));
+      }
+  }
+  return &session;
+}
+
+void RequestAdmission::AdmitNext(ClientSession* session, RequestClass kind, Inbound inbound) {
+  const proto::RequestId id = inbound.request.id;
+  const bool pushes = HasPush(inbound.request.op);
+  session->orders[kind].Admit(id.sequence);
+  absl::Status outcome = Admit(std::move(inbound));
+  if (outcome.ok()) return;
+  // A worker that is answered UNAVAILABLE asks again in any case: there is nothing to remember.
+  if (pushes && !absl::IsUnavailable(outcome) && state_->effects->has_follower() &&
+      !runtime::Planted<"refusal-not-logged">()) {
+    state_->AppendToLog(RefusalEntry({.worker = id.worker,
+                                      .incarnation = id.incarnation,
+                                      .sequence = id.sequence,
+                                      .held = kind == kHeld,
+                                      .status = outcome}));
+  }
+  if (runtime::Planted<"failure-not-remembered">()) return;
+  session->orders[kind].RememberFailure(id.sequence, std::move(outcome));
+}
+
+// Takes the request's effect, and answers it, now or later. The status is what the same request is
+// to be told should it be sent again.
+absl::Status RequestAdmission::Admit(Inbound inbound) {
+  absl::StatusOr<const Table*> table = TableFor(inbound.request);
+  absl::Status status = table.status();
+  bool held = false;
+  if (status.ok() && HasPush(inbound.request.op)) {
+    // A pull that cannot be held is refused before the push that comes with it is applied.
+    if (HasPull(inbound.request.op)) status = pulls_->CheckRoom(**table, inbound);
+    if (status.ok()) status = pushes_->Take(**table, &inbound, &held);
+  }
+  if (!status.ok()) {
+    Refuse(*state_, inbound, status);
+  } else if (HasPull(inbound.request.op)) {
+    pulls_->ServeOrHold(**table, std::move(inbound));
+  } else {
+    Acknowledge(*state_, inbound, held);
+  }
+  return status;
+}
+
+// A request that was admitted before, without failing, here or at an earlier head of the chain.
+void RequestAdmission::AnswerAgain(const ClientSession& session, RequestClass kind,
+                                   Inbound inbound) {
+  if (pulls_->Redirect(inbound.request.id, inbound.peer) &&
+      !runtime::Planted<"held-pull-answered-twice">())
+    return;
+  absl::StatusOr<const Table*> table = TableFor(inbound.request);
+  if (!table.ok()) return Refuse(*state_, inbound, table.status());
+  // What an earlier head refused is not known here, but the reason can be seen again.
+  if (HasPush(inbound.request.op) && inbound.request.id.sequence <= session.inherited[kind]) {
+    const absl::Status fits = pushes_->CheckAgain(**table, inbound);
+    if (!fits.ok() && !runtime::Planted<"inherited-refusal-unseen">()) {
+      return Refuse(*state_, inbound, fits);
+    }
+  }
+  if (HasPull(inbound.request.op)) {
+    pulls_->ServeOrHold(**table, std::move(inbound));
+  } else {
+    const bool held = kind == kHeld && inbound.request.id.sequence > session.in_state &&
+                      !runtime::Planted<"held-again-called-applied">();
+    Acknowledge(*state_, inbound, held);
+  }
+}
+
+absl::StatusOr<const Table*> RequestAdmission::TableFor(const proto::Request& request) const {
+  Table* table = state_->context->tables.Find(request.table);
+  if (table == nullptr) {
+    return absl::NotFoundError(
+        absl::StrCat("table ", request.table, " is not installed on this server"));
+  }
+  if (request.clock >= kClockMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("clock ", request.clock, " is beyond what a clock may be, ", kClockMax));
+  }
+  LEEWAY_RETURN_IF_ERROR(table->Fits(request, state_->context->message_bytes_max));
+  table->NoteAskedFor();
+  return table;
+}
+
+}  // namespace leeway::ps

@@ -1,0 +1,68 @@
+#include "ps/shard/state/answers.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ps/store/decode_pushes.h"
+#include "runtime/base/mutants.h"
+
+namespace leeway::ps {
+
+proto::Reply ReplyTo(const proto::Request& request) {
+  proto::Reply reply;
+  reply.id = request.id;
+  reply.op = request.op;
+  reply.kind = request.kind;
+  reply.dtype = request.dtype;
+  reply.clock = request.clock;
+  reply.priority = request.priority;
+  return reply;
+}
+
+absl::Time DeadlineOf(const ShardState& state, const Inbound& inbound) {
+  const std::uint64_t timeout = inbound.request.timeout_ms;
+  return timeout == 0 ? absl::InfiniteFuture()
+                      : state.context->loop->Now() + absl::Milliseconds(timeout);
+}
+
+void Refuse(const ShardState& state, const Inbound& inbound, const absl::Status& why) {
+  CountRefusal(why, state.context->counters);
+  proto::Reply reply = ReplyTo(inbound.request);
+  reply.result = why;
+  state.effects->AnswerNow(inbound.peer, std::move(reply));
+  if (IsMalformedEncoding(why)) state.effects->Offended(inbound.peer, why);
+}
+
+void RefusePull(const ShardState& state, const Inbound& inbound, const absl::Status& why) {
+  if (!HasPush(inbound.request.op)) return Refuse(state, inbound, why);
+  Refuse(state, inbound,
+         absl::UnknownError(absl::StrCat(why.message(), " (", absl::StatusCodeToString(why.code()),
+                                         "); what it pushed along was accepted")));
+}
+
+void Acknowledge(const ShardState& state, const Inbound& inbound, bool held) {
+  proto::Reply reply = ReplyTo(inbound.request);
+  reply.slowest_clock = state.clocks.slowest();
+  reply.staleness = Policy::Staleness(reply.clock, reply.slowest_clock);
+  reply.provisional =
+      held && state.effects->provisional() && !runtime::Planted<"provisional-unsaid">();
+  held ? state.effects->AnswerNow(inbound.peer, std::move(reply))
+       : state.effects->Answer(inbound.peer, std::move(reply), {}, DeadlineOf(state, inbound));
+}
+
+absl::Status CheckRoomToHold(const ShardState& state, std::uint64_t bytes) {
+  const runtime::ByteBudget& held = state.context->held;
+  const bool room = held.HasRoom(bytes) || runtime::Planted<"held-unlimited">();
+  if (room || (state.context->loop->Now() < state.grace_until &&
+               !runtime::Planted<"held-limit-in-grace-time">())) {
+    return absl::OkStatus();
+  }
+  const std::string slow = state.clocks.DescribeBehind(state.clocks.slowest() + 1);
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "this server thread holds ", held.bytes, " bytes of requests that wait for slower workers (",
+      slow, "), and ", bytes, " more would be over LEEWAY_HELD_BYTES_MAX (", held.bytes_max,
+      "): raise it, or use more servers or LEEWAY_SERVER_THREADS"));
+}
+
+}  // namespace leeway::ps

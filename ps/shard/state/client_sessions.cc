@@ -1,0 +1,201 @@
+#include "ps/shard/state/client_sessions.h"
+
+#include <algorithm>
+
+#include "proto/messages/limits.h"
+#include "runtime/base/mutants.h"
+
+namespace leeway::ps {
+
+ClientSession* ClientSessions::Find(const WorkerKey& worker) {
+  const auto found = sessions_.find(worker);
+  return found == sessions_.end() ? nullptr : &found->second;
+}
+
+// ---- workers ----
+
+void ClientSessions::Replace(const WorkerKey& before) {
+  if (runtime::Planted<"window-of-replaced-worker-kept">()) return;
+  sessions_.erase(before);
+  replaced_[before.first] = before.second;
+}
+
+bool ClientSessions::IsReplaced(const WorkerKey& worker) const {
+  const auto replaced = replaced_.find(worker.first);
+  return replaced != replaced_.end() && replaced->second == worker.second &&
+         !runtime::Planted<"window-of-replaced-worker-comes-back">();
+}
+
+void ClientSessions::DropRestored(const WorkerKey& worker) {
+  std::erase_if(sessions_, [&](const auto& session) {
+    return session.second.restored && session.first.first == worker.first &&
+           session.first.second != worker.second;
+  });
+}
+
+void ClientSessions::Enter(const WorkerKey& worker, std::uint64_t clock, std::uint64_t since) {
+  ClientSession& session = Of(worker);
+  session.since = since;
+  session.clock = std::max(session.clock, clock);
+  clocks_->Enter(worker.first, worker.second, clock, since);
+}
+
+void ClientSessions::DropPeer(van::PeerId peer) {
+  std::erase_if(early_from_, [&](const WorkerKey& worker) {
+    ClientSession* const session = Find(worker);
+    if (session == nullptr) return true;
+    bool none_left = true;
+    for (RequestOrder& order : session->orders) {
+      order.DropPeer(peer);
+      none_left = none_left && order.keeps_nothing();
+    }
+    return none_left;
+  });
+}
+
+// ---- changes of the head ----
+
+void ClientSessions::RestartAsHead(bool forget) {
+  for (auto& [worker, session] : sessions_) {
+    session.orders[kAtOnce].Restart(forget ? 0 : session.orders[kAtOnce].admitted());
+    if (!runtime::Planted<"held-numbers-kept-in-failover">()) {
+      session.orders[kHeld].Restart(forget ? 0 : session.in_state);
+    }
+    for (const RequestClass kind : {kAtOnce, kHeld}) {
+      session.inherited[kind] = session.orders[kind].admitted();
+    }
+  }
+}
+
+void ClientSessions::RestartAsFollower(std::uint64_t closed) {
+  for (auto& [worker, session] : sessions_) {
+    session.orders[kHeld].Restart(session.in_state);
+    const bool entered = session.since != WorkerClocks::kNotEntered;
+    if (!runtime::Planted<"window-clocks-kept-after-step-down">())
+      session.clock = std::min(session.clock, entered ? std::max(closed, session.since) : closed);
+  }
+}
+
+void ClientSessions::TakeHandover(const std::vector<proto::ClientSession>& sessions) {
+  for (const proto::ClientSession& worker : sessions) {
+    const WorkerKey key{worker.rank, worker.incarnation};
+    if (IsReplaced(key)) continue;
+    if (!runtime::Planted<"handover-without-clocks">()) Enter(key, worker.clock, worker.since);
+    ClientSession& session = Of(key);
+    for (const auto& [kind, admitted] :
+         {std::pair(kAtOnce, worker.admitted), std::pair(kHeld, worker.admitted_held)}) {
+      RequestOrder& order = session.orders[kind];
+      if (!runtime::Planted<"handover-without-numbers">()) {
+        order.Restart(std::max(order.admitted(), admitted));
+      }
+      session.inherited[kind] = order.admitted();
+    }
+  }
+}
+
+// ---- the log, state transfers and checkpoints ----
+
+std::vector<proto::ClientSession> ClientSessions::Export(std::uint64_t closed,
+                                                         bool with_held) const {
+  std::vector<proto::ClientSession> all;
+  all.reserve(sessions_.size());
+  for (const auto& [worker, session] : sessions_) {
+    const bool current = clocks_->IncarnationOf(worker.first) == worker.second;
+    const std::uint64_t since = current ? clocks_->SinceOf(worker.first) : session.since;
+    std::uint64_t clock = current ? clocks_->ClockOf(worker.first) : session.clock;
+    if (!with_held && !runtime::Planted<"log-tells-open-clocks">()) {
+      clock = std::min(clock, closed);
+    }
+    if (since != WorkerClocks::kNotEntered) clock = std::max(clock, since);
+    all.push_back({.rank = worker.first,
+                   .incarnation = worker.second,
+                   .clock = clock,
+                   .since = since,
+                   .admitted = session.orders[kAtOnce].admitted(),
+                   .admitted_held = with_held || runtime::Planted<"held-told-as-in-state">()
+                                        ? session.orders[kHeld].admitted()
+                                        : session.in_state});
+  }
+  return all;
+}
+
+void ClientSessions::Take(const std::vector<proto::ClientSession>& sessions) {
+  for (const proto::ClientSession& worker : sessions) {
+    const WorkerKey key{worker.rank, worker.incarnation};
+    if (IsReplaced(key)) continue;
+    if (worker.since != WorkerClocks::kNotEntered && !runtime::Planted<"late-begin-not-told">()) {
+      Enter(key, worker.clock, worker.since);
+    }
+    ClientSession& session = Of(key);
+    RequestOrder& at_once = session.orders[kAtOnce];
+    at_once.Admit(std::max(at_once.admitted(), worker.admitted));
+    session.in_state = std::max(session.in_state, worker.admitted_held);
+  }
+}
+
+void ClientSessions::Restore(const std::vector<proto::ClientSession>& sessions) {
+  for (const proto::ClientSession& saved : sessions) {
+    ClientSession& session = Of({saved.rank, saved.incarnation});
+    session.restored = true;
+    if (!runtime::Planted<"held-session-lost-in-restore">()) {
+      session.in_state = std::max(session.in_state, saved.admitted_held);
+    }
+    RequestOrder& at_once = session.orders[kAtOnce];
+    RequestOrder& held = session.orders[kHeld];
+    at_once.Restart(std::max(at_once.admitted(), saved.admitted));
+    held.Restart(std::max(held.admitted(), session.in_state));
+    session.inherited[kAtOnce] = at_once.admitted();
+    session.inherited[kHeld] = session.in_state;
+  }
+}
+
+std::vector<proto::Refusal> ClientSessions::Refusals() const {
+  std::vector<proto::Refusal> all;
+  for (const auto& [worker, session] : sessions_) {
+    for (const RequestClass kind : {kAtOnce, kHeld}) {
+      const RequestOrder& order = session.orders[kind];
+      proto::Refusal refusal{
+          .worker = worker.first, .incarnation = worker.second, .held = kind == kHeld};
+      if (const std::uint64_t forgotten = order.forgotten_failures();
+          forgotten > 0 && !runtime::Planted<"forgotten-refusals-unsaid">()) {
+        refusal.sequence = forgotten;
+        refusal.with_earlier = true;
+        refusal.status = absl::UnknownError("");
+        all.push_back(refusal);
+      }
+      refusal.with_earlier = false;
+      for (const auto& [sequence, failure] : order.failures()) {
+        refusal.sequence = sequence;
+        refusal.status = failure;
+        all.push_back(refusal);
+      }
+    }
+  }
+  if (all.size() <= proto::kRefusalsMax) return all;
+  return {all.end() - proto::kRefusalsMax, all.end()};
+}
+
+void ClientSessions::TakeRefusals(const std::vector<proto::Refusal>& refusals) {
+  for (const proto::Refusal& refusal : refusals) {
+    if (IsReplaced({refusal.worker, refusal.incarnation})) continue;
+    RequestOrder& order =
+        Of({refusal.worker, refusal.incarnation}).orders[refusal.held ? kHeld : kAtOnce];
+    if (refusal.with_earlier) {
+      order.ForgetFailuresUpTo(refusal.sequence);
+      continue;
+    }
+    // Of the held class what counts as admitted is what is in the state.
+    if (!refusal.held) order.Admit(std::max(order.admitted(), refusal.sequence));
+    order.RememberFailure(refusal.sequence, refusal.status);
+  }
+}
+
+std::map<WorkerKey, std::uint64_t> ClientSessions::AdmittedAtOnce() const {
+  std::map<WorkerKey, std::uint64_t> admitted;
+  for (const auto& [worker, session] : sessions_) {
+    admitted[worker] = session.orders[kAtOnce].admitted();
+  }
+  return admitted;
+}
+
+}  // namespace leeway::ps

@@ -1,0 +1,144 @@
+// The client sessions of one shard: what it knows of each start of each worker's process, that is
+// which of its requests were admitted, how the refused ones failed, and its newest tick.
+//
+// Lives on the data thread's loop, as part of a ShardState. Sessions come into being when they are
+// first asked for, and end when their worker leaves or another process takes its rank. A follower
+// learns of sessions from the log (Take), the head from requests.
+#ifndef LEEWAY_PS_SHARD_STATE_CLIENT_SESSIONS_H_
+#define LEEWAY_PS_SHARD_STATE_CLIENT_SESSIONS_H_
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "proto/messages/chain.h"
+#include "ps/consistency/worker_clocks.h"
+#include "ps/shard/state/request_order.h"
+#include "runtime/memory/byte_budget.h"
+
+namespace leeway::ps {
+
+// The two orders that requests have: those to tables whose pushes are held (BSP), and all others.
+// They are apart so that what is in the state of the shard, of either, is all up to one number.
+enum RequestClass : std::size_t { kAtOnce = 0, kHeld = 1, kRequestClasses = 2 };
+
+// The numbers of a worker's last pushes before a tick.
+struct Watermarks {
+  std::uint64_t by_class[kRequestClasses] = {0, 0};
+};
+
+using WorkerKey = std::pair<std::uint32_t, std::uint64_t>;  // rank, incarnation
+
+// What a shard knows of one start of one worker's process.
+struct ClientSession {
+  explicit ClientSession(runtime::ByteBudget* early)
+      : orders{RequestOrder(early), RequestOrder(early)} {}
+
+  // All requests up to the watermarks have been admitted.
+  bool Reached(const Watermarks& watermarks) const {
+    return watermarks.by_class[kAtOnce] <= orders[kAtOnce].admitted() &&
+           watermarks.by_class[kHeld] <= orders[kHeld].admitted();
+  }
+
+  RequestOrder orders[kRequestClasses];
+  // Of the held class: the highest number that is in the state, since its clock has closed.
+  std::uint64_t in_state = 0;
+  // Up to these numbers an earlier head admitted.
+  std::uint64_t inherited[kRequestClasses] = {0, 0};
+  // As the log says; WorkerClocks has the same of workers that the map shows.
+  std::uint64_t clock = 0;
+  std::uint64_t since = WorkerClocks::kNotEntered;
+  bool restored = false;  // of a worker of another cluster, read from a checkpoint
+  // The newest tick that cannot count yet; clock 0: none.
+  std::uint64_t tick_clock = 0;
+  Watermarks tick_watermarks;
+};
+
+class ClientSessions {
+ public:
+  // `clocks` and `early`, the budget of requests that came early, outlive this.
+  ClientSessions(WorkerClocks* clocks, runtime::ByteBudget* early)
+      : clocks_(clocks), early_(early) {}
+
+  // The session of that worker, made where there is none; and null where there is none.
+  ClientSession& Of(const WorkerKey& worker) {
+    return sessions_.try_emplace(worker, early_).first->second;
+  }
+  ClientSession* Find(const WorkerKey& worker);
+
+  // ---- workers ----
+
+  // Another process has the rank of that one now: its session ends.
+  void Replace(const WorkerKey& before);
+  // Whether another process has its rank. Entries of a head that has not heard of that still speak
+  // of it, and are passed over.
+  bool IsReplaced(const WorkerKey& worker) const;
+  // The cluster's own worker of that rank has come: sessions of a checkpoint's workers end.
+  void DropRestored(const WorkerKey& worker);
+  void Drop(const WorkerKey& worker) { sessions_.erase(worker); }
+  // The worker takes part in the clocks from `since` on, and has reached `clock`.
+  void Enter(const WorkerKey& worker, std::uint64_t clock, std::uint64_t since);
+
+  // ---- requests that came early ----
+
+  // The session keeps, or has just kept, an early request. When one of many connections goes, only
+  // such sessions are looked at.
+  void NoteEarly(const WorkerKey& worker) { early_from_.insert(worker); }
+  // Drops what came early over that connection.
+  void DropPeer(van::PeerId peer);
+  // Forgets ticks that do not count yet, and calls `refuse(inbound)` for each request that came
+  // early.
+  template <class Refuse>
+  void ForgetEarly(const Refuse& refuse) {
+    for (auto& [worker, session] : sessions_) {
+      if (runtime::Planted<"early-kept-over-epoch">()) continue;
+      session.tick_clock = 0;
+      for (RequestOrder& order : session.orders) {
+        for (const Inbound& inbound : order.TakeAll()) refuse(inbound);
+      }
+    }
+  }
+
+  // ---- changes of the head ----
+
+  // This replica becomes the head: what is in the state has been admitted, nothing else. `forget`:
+  // for a known bug, not even that.
+  void RestartAsHead(bool forget);
+  // This replica is head no more: it knows what the log says, of clocks up to `closed`.
+  void RestartAsFollower(std::uint64_t closed);
+  // What the old head knew, held pushes included.
+  void TakeHandover(const std::vector<proto::ClientSession>& sessions);
+
+  // ---- the log, state transfers and checkpoints ----
+
+  // What others are told. `with_held`: to one that gets the held pushes as well; others may not
+  // believe that a worker has ended the clocks that it has held pushes of, as they would close
+  // those clocks without them. `closed`: clocks below it have closed.
+  std::vector<proto::ClientSession> Export(std::uint64_t closed, bool with_held) const;
+  // What the log, or the beginning of a state transfer, says.
+  void Take(const std::vector<proto::ClientSession>& sessions);
+  // What a checkpoint of this shard says.
+  void Restore(const std::vector<proto::ClientSession>& sessions);
+  void Clear() { sessions_.clear(); }
+
+  // How requests failed, by worker and class in the order of their numbers; the newest where there
+  // are more than a message takes.
+  std::vector<proto::Refusal> Refusals() const;
+  void TakeRefusals(const std::vector<proto::Refusal>& refusals);
+
+  // The highest number admitted of each worker, of the class that is applied at once.
+  std::map<WorkerKey, std::uint64_t> AdmittedAtOnce() const;
+
+ private:
+  WorkerClocks* const clocks_;
+  runtime::ByteBudget* const early_;
+  std::map<WorkerKey, ClientSession> sessions_;
+  std::map<std::uint32_t, std::uint64_t> replaced_;  // by rank: the incarnation before this one
+  std::set<WorkerKey> early_from_;
+};
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_SHARD_STATE_CLIENT_SESSIONS_H_

@@ -1,0 +1,105 @@
+#include "ps/shard/state_transfer.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "proto/tables/table_difference.h"
+#include "ps/shard/state/log_entries.h"
+#include "ps/store/feedback.h"
+#include "runtime/base/mutants.h"
+#include "runtime/base/status_macros.h"
+
+namespace leeway::ps {
+namespace {
+
+// For known bugs of a state transfer: all slots are lost, or those from that one on.
+void LoseState(LogEntry* piece, std::uint32_t from_slot) {
+  const std::uint32_t slots = piece->header.state_slots;
+  if (slots <= from_slot) return;
+  runtime::Buffer& state = piece->payload[piece->payload.size() - 2];
+  std::string lost(state.text());
+  std::fill(lost.begin() + static_cast<std::ptrdiff_t>(lost.size() / slots * from_slot), lost.end(),
+            '\0');
+  state = runtime::Buffer::CopyOf(lost);
+}
+
+}  // namespace
+
+LogEntry ExportBegin(const ShardState& state) {
+  LogEntry begin;
+  begin.header.kind = proto::LogEntryKind::kFillBegin;
+  begin.header.index = state.index;
+  begin.header.clock = state.closed;
+  begin.header.workers = state.ExportSessions();
+  begin.header.pushed_until = state.pushed_until;
+  begin.header.refusals = state.sessions.Refusals();
+  return begin;
+}
+
+std::vector<LogEntry> ExportPieces(ShardState* state) {
+  std::vector<LogEntry> pieces;
+  for (const auto& [id, store] : state->stores.all()) {
+    const Table& table = *state->context->tables.Find(id);
+    for (const FrozenPiece& piece : store->Freeze().pieces) {
+      pieces.push_back(PieceEntry(table, piece));
+      if (runtime::Planted<"state-lost-in-fill">()) LoseState(&pieces.back(), 0);
+      if (runtime::Planted<"version-lost-in-fill">()) pieces.back().header.version = 0;
+      if (runtime::Planted<"feedback-lost-in-fill">() && FeedbackSlots(table.spec()) > 0) {
+        LoseState(&pieces.back(), piece.state_slots - 1);
+      }
+    }
+  }
+  return pieces;
+}
+
+void ImportBegin(const LogEntry& begin, ShardState* state) {
+  const proto::Replicate& header = begin.header;
+  state->stores.Clear();
+  if (!runtime::Planted<"windows-kept-in-fill">()) state->sessions.Clear();
+  state->index = header.index;
+  if (!runtime::Planted<"closed-lost-in-fill">()) state->closed = header.clock;
+  if (!runtime::Planted<"pushed-until-lost-in-fill">()) state->pushed_until = header.pushed_until;
+  if (!runtime::Planted<"windows-lost-in-fill">()) state->sessions.Take(header.workers);
+  if (!runtime::Planted<"refusals-lost-in-fill">()) state->sessions.TakeRefusals(header.refusals);
+}
+
+absl::Status ImportPiece(const LogEntry& piece, ShardState* state) {
+  Table* table = state->context->tables.Find(piece.header.table);
+  if (table == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("table ", piece.header.table, " is not installed on this server"));
+  }
+  table->NoteAskedFor();
+  FrozenPiece frozen = ToPiece(piece);
+  LEEWAY_RETURN_IF_ERROR(CheckPiece(table->spec(), *table->updater(), frozen));
+  return state->stores.Of(*table)->Load(frozen);
+}
+
+absl::StatusOr<std::uint64_t> Restore(const ShardContent& content, ShardState* state) {
+  std::uint64_t taken = 0;
+  for (const ShardContent::Table& saved : content.tables) {
+    Table* const table = state->context->tables.Find(saved.id);
+    if (table == nullptr) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "table ", saved.spec.name, " of the checkpoint is not installed on this server"));
+    }
+    // Settings may have changed between a checkpoint and one that builds on it.
+    LEEWAY_RETURN_IF_ERROR(proto::CheckShapedAlike(table->spec(), saved.spec));
+    for (const FrozenPiece& piece : saved.pieces) {
+      LEEWAY_ASSIGN_OR_RETURN(const std::uint64_t rows,
+                              state->stores.Of(*table)->LoadElsewhere(piece, content.block_bytes));
+      taken += rows;
+      if (rows != 0) table->NoteAskedFor();
+    }
+  }
+  if (runtime::Planted<"windows-lost-in-restore">()) return taken;
+  // Requests are numbered for each shard, so that the numbers of other shards mean nothing.
+  if ((content.num_shards == state->context->num_shards && content.shard == state->id) ||
+      runtime::Planted<"windows-of-other-shards-restored">()) {
+    state->sessions.Restore(content.sessions);
+  }
+  return taken;
+}
+
+}  // namespace leeway::ps
