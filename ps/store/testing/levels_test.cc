@@ -82,6 +82,8 @@ TYPED_TEST(OnEveryLevel, AShardHoldsTheSameBits) {
     for (TableSpec spec : {TableSpec::Dense("t", {kElements}), TableSpec::Sparse("t", 19)}) {
       spec.dtype = DTypeOf<TypeParam>;
       spec.updater.name = name;
+      // Other tests of this program register updaters that cannot be made.
+      if (absl::IsInternal(MakeUpdater(spec).status())) continue;
       if (!std::is_integral_v<TypeParam> && name != "assign") spec.aggregate = Aggregate::kMean;
       std::vector<std::vector<std::byte>> expected;
       for (const Level level : LevelsHere()) {
