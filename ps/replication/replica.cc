@@ -1,7 +1,9 @@
 #include "ps/replication/replica.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/mutants.h"
@@ -11,87 +13,36 @@
 namespace leeway::ps {
 
 Replica::Replica(std::uint32_t shard, ReplicaContext* context)
-    : context_(context), shard_(shard, context->shards, this), uncommitted_(&context->log) {}
+    : context_(context),
+      shard_(shard, context->shards, this),
+      place_(shard, &context->place),
+      received_(&shard_),
+      successor_(shard, context),
+      commit_(&context->log),
+      waiting_(context, &shard_, &commit_) {}
 
-Replica::~Replica() {
-  if (filling_) --context_->fills;
-  ForgetWaiting();
-}
-
-// ---- what the shard does (ShardEffects) ----
-
-bool Replica::has_follower() const {
-  return successor_ != nullptr && (!handing_over_ || runtime::Planted<"logs-to-the-next-head">()) &&
-         !fill_waits_;
-}
+// ---- the shard's effects (ShardEffects) ----
 
 void Replica::Log(LogEntry entry) {
-  if (gating_) uncommitted_.Append(entry);
+  commit_.Append(entry);
   const bool complete = entry.header.kind != proto::LogEntryKind::kUpdate;
   successor_->Append(std::move(entry));
-  if (complete) Pump();  // not between the updates and their Close: a fill might end there
+  if (complete) Pump();  // not between the updates and their Close: a transfer might end there
 }
 
-bool Replica::provisional() const {
-  return context_->replication > 1 || members_.size() > 1 || !fillings_.empty();
-}
-
-// Another replica may be the head by now, so that what is read here may be of the past. Not where
-// no other can be: what is committed without any is all that there is.
-bool Replica::NeedsProof() const {
-  if (runtime::Planted<"proof-not-asked">()) return false;
-  return gating_ && context_->shards->loop->Now() >= context_->lease_until;
-}
+bool Replica::provisional() const { return context_->replication > 1 || !place_.alone(); }
 
 void Replica::Answer(van::PeerId peer, proto::Reply reply, Payload payload, absl::Time deadline) {
-  const bool proof = HasPull(reply.op) && NeedsProof();
-  if ((committed() == shard_.index() && !proof) ||
-      runtime::Planted<"acknowledge-before-replicated">()) {
-    context_->host->SendReply(peer, std::move(reply), std::move(payload));
-    return;
-  }
-  Waiting waiting;
-  waiting.deadline = deadline;
-  waiting.peer = peer;
-  waiting.reply = std::move(reply);
-  waiting.payload = std::move(payload);
-  Wait(std::move(waiting), proof);
+  waiting_.Answer(peer, std::move(reply), std::move(payload), deadline);
 }
 
 absl::Status Replica::AnswerReader(van::PeerId peer, proto::Reply reply, Payload payload,
                                    absl::Time deadline) {
-  const bool proof = NeedsProof();
-  if ((committed() == shard_.index() && !proof) || runtime::Planted<"read-uncommitted">()) {
-    context_->host->SendReply(peer, std::move(reply), std::move(payload));
-    return absl::OkStatus();
-  }
-  Waiting waiting;
-  waiting.reader_bytes = kRequestOverheadBytes;
-  for (const runtime::Buffer& frame : payload) waiting.reader_bytes += frame.size();
-  if ((!context_->readers.HasRoom(waiting.reader_bytes) &&
-       !runtime::Planted<"reader-bytes-unlimited">()) ||
-      waiting_.size() >= kAnswersWaitingMax / 2) {
-    return absl::UnavailableError(
-        absl::StrCat("answers of ", context_->readers.bytes,
-                     " bytes to readers wait for other replicas already; ask again"));
-  }
-  context_->readers.bytes += waiting.reader_bytes;
-  waiting.deadline = deadline;
-  waiting.peer = peer;
-  waiting.reply = std::move(reply);
-  waiting.payload = std::move(payload);
-  Wait(std::move(waiting), proof);
-  return absl::OkStatus();
-}
-
-void Replica::ForgetWaiting() {
-  for (const Waiting& waiting : waiting_) Release(waiting);
-  waiting_.clear();
+  return waiting_.AnswerReader(peer, std::move(reply), std::move(payload), deadline);
 }
 
 void Replica::AnswerNow(van::PeerId peer, proto::Reply reply) {
-  context_->provisional_given = context_->provisional_given || reply.provisional;
-  context_->host->SendReply(peer, std::move(reply), {});
+  waiting_.AnswerNow(peer, std::move(reply));
 }
 
 void Replica::Offended(van::PeerId peer, const absl::Status& why) {
@@ -100,103 +51,51 @@ void Replica::Offended(van::PeerId peer, const absl::Status& why) {
 
 void Replica::Broken(const absl::Status& why) {
   leads_ = false;
-  broken_ = true;
+  received_.Break();
   context_->host->OnBroken(why);
 }
 
-void Replica::WhenCommitted(std::function<void()> then) {
-  if (committed() == shard_.index()) return then();
-  Waiting waiting;
-  waiting.then = std::move(then);
-  Wait(std::move(waiting));
-}
+// ---- what is committed ----
 
-// With `proof`: for an entry that is logged from now on.
-void Replica::Wait(Waiting waiting, bool proof) {
-  const std::size_t most = waiting.then == nullptr ? kAnswersWaitingMax : 2 * kAnswersWaitingMax;
-  if (waiting_.size() >= most && !runtime::Planted<"answers-unlimited">()) {
-    ++context_->shards->counters->replies_unsent;
-    return;
-  }
-  waiting.index = shard_.index() + (proof && !runtime::Planted<"proof-of-the-past">() ? 1 : 0);
-  if (proof) {
-    confirm_at_ = waiting.index;
-    context_->host->ConfirmSoon(shard_.id());
-  }
-  waiting.since = context_->shards->loop->Now();
-  first_deadline_ = std::min(first_deadline_, waiting.deadline);
-  if (waiting.deadline != absl::InfiniteFuture()) context_->host->ResendAt(waiting.deadline);
-  waiting_.push_back(std::move(waiting));
-}
-
-// One at a time: those that ask meanwhile share the next.
 void Replica::Confirm() {
   if (!leads_) return;
-  if (confirm_at_ > shard_.index() && confirming_ <= committed()) {
+  if (waiting_.NeedConfirm()) {
     if (!runtime::Planted<"confirm-not-logged">()) shard_.LogConfirm();
-    confirming_ = shard_.index();
+    waiting_.NoteConfirm();
   }
-  if (!gating_) OnCommitted();
+  if (!commit_.gating()) OnCommitted();
 }
 
-// Who asks gives up soon, and would blame this server.
-void Replica::RefuseOverdue(absl::Time now) {
-  if (now < first_deadline_ || runtime::Planted<"overdue-answers-wait-on">()) return;
-  first_deadline_ = absl::InfiniteFuture();
-  std::deque<Waiting> left;
-  for (Waiting& waiting : std::exchange(waiting_, {})) {
-    if (waiting.deadline > now) {
-      if (!runtime::Planted<"later-deadline-forgotten">())
-        first_deadline_ = std::min(first_deadline_, waiting.deadline);
-      left.push_back(std::move(waiting));
-      continue;
-    }
-    if (!runtime::Planted<"overdue-reader-bytes-kept">()) Release(waiting);
-    proto::Reply reply = std::move(waiting.reply);
-    reply.result = Overdue(waiting, now);
-    reply.keys = reply.elements = reply.version = 0;
-    AnswerNow(waiting.peer, std::move(reply));
-  }
-  waiting_ = std::move(left);
+void Replica::OnCommitted() {
+  const std::uint64_t index = committed();
+  commit_.Trim(index);
+  waiting_.Release(index);
+  UpdateStable();
+  if (leads_ && waiting_.WaitForLaterEntry()) context_->host->ConfirmSoon(shard_.id());
+  if (predecessor_.peer() != nullptr) context_->host->AcknowledgeSoon(shard_.id());
 }
 
-absl::Status Replica::Overdue(const Waiting& waiting, absl::Time now) const {
-  const auto rounded = [](absl::Duration time) {
-    return absl::FormatDuration(absl::Trunc(time, absl::Milliseconds(1)));
-  };
-  const std::string who =
-      successor_ == nullptr ? "its next replica"
-                            : absl::StrCat("server ", successor_->peer().place.server_rank,
-                                           ", last heard ", rounded(now - follower_heard_), " ago");
-  const std::string waited =
-      absl::StrCat("waiting for ", who, ", to have what is in shard ", shard_.id(),
-                   " as well; waited ", rounded(now - waiting.since));
-  if (waiting.reader_bytes > 0) {
-    return absl::DeadlineExceededError(
-        absl::StrCat(waited,
-                     " (LEEWAY_REQUEST_TIMEOUT_MS says how long). A reader is told only what is on "
-                     "all replicas: pull again, or wait longer (Options::timeout)"));
+void Replica::UpdateStable() {
+  if (leads_ && commit_.UpdateStable(shard_.index(), shard_.closed())) {
+    context_->host->StableHasGrown();
   }
-  return absl::DeadlineExceededError(absl::StrCat(
-      waited, HasPush(waiting.reply.op) ? "; whether the push was accepted is not known" : "",
-      " (LEEWAY_REQUEST_TIMEOUT_MS says how long)"));
 }
 
 absl::Status Replica::CanTake(const proto::Request& request) const {
   if (!leads_ && !runtime::Planted<"serves-before-handover">()) {
-    return absl::UnavailableError(absl::StrCat(
-        "shard ", shard_.id(),
-        broken_ ? " is not served here any more" : " is being handed over to this server"));
+    return absl::UnavailableError(absl::StrCat("shard ", shard_.id(),
+                                               received_.broken()
+                                                   ? " is not served here any more"
+                                                   : " is being handed over to this server"));
   }
-  // It was created while the scheduler took this server for dead, which has not heard that yet.
+  // The table was created while the scheduler took this server, which has not heard of that yet,
+  // for dead.
   if (context_->shards->tables.Find(request.table) == nullptr &&
       !runtime::Planted<"unknown-table-refused">()) {
     return absl::UnavailableError(
         absl::StrCat("table ", request.table, " is not installed on this server yet"));
   }
-  // Somebody who is being filled may count by now as well.
-  const bool alone = members_.size() <= 1 && fillings_.empty();
-  if (HasPull(request.op) && context_->isolated && !alone &&
+  if (HasPull(request.op) && context_->isolated && !place_.alone() &&
       !runtime::Planted<"isolated-serves-pulls">()) {
     return absl::UnavailableError(
         "this server has heard neither the scheduler nor another replica for "
@@ -206,138 +105,215 @@ absl::Status Replica::CanTake(const proto::Request& request) const {
       !runtime::Planted<"log-limit-ignored">()) {
     return absl::UnavailableError(
         absl::StrCat("this server thread keeps ", context_->log.bytes, " bytes that server ",
-                     successor_->peer().place.server_rank,
+                     successor_.peer().place.server_rank,
                      " has not acknowledged, more than LEEWAY_REPLICATION_LOG_BYTES"));
   }
   return absl::OkStatus();
 }
 
-void Replica::OnCommitted() {
-  const std::uint64_t index = committed();
-  uncommitted_.Trim(index);
-  while (!waiting_.empty() && waiting_.front().index <=
-                                  index + (runtime::Planted<"answers-one-entry-early">() ? 1 : 0)) {
-    Waiting next = std::move(waiting_.front());
-    waiting_.pop_front();
-    if (!runtime::Planted<"reader-bytes-kept">()) Release(next);
-    if (next.then != nullptr) {
-      next.then();
-    } else {
-      context_->host->SendReply(next.peer, std::move(next.reply), std::move(next.payload));
-    }
+// ---- changes of the chain ----
+
+void Replica::TakeMap(const proto::ClusterMap& map) {
+  const std::optional<Peer> old_head = place_.head();
+  const bool was_head = is_head(), was_joining = place_.is_joining();
+  const bool changed = place_.TakeMap(map);
+  if (was_joining && is_member() && !received_.filled() &&
+      !runtime::Planted<"membership-without-fill">()) {
+    RefuseMembership();
+  }
+  was_replica_ = was_replica_ || !is_head();
+
+  if (leads_ && !is_head() &&
+      !(runtime::Planted<"leads-on-off-the-chain">() && place_.role() == ChainPlace::Role::kNone))
+    StepDown();
+  if (!is_head()) {
+    predecessor_.StopAwaiting();
+  } else if (!was_head && old_head.has_value() && !runtime::Planted<"handover-not-awaited">()) {
+    predecessor_.AwaitHandover(old_head, place_.epoch());
+  }
+  if (awaits_handover() && !IsAlive(map, *predecessor_.awaited()) &&
+      !runtime::Planted<"handover-of-the-dead-awaited">()) {
+    predecessor_.StopAwaiting();
+  }
+  CheckPredecessor();
+  CheckSuccessor();
+  if (is_head() && !leads_ && !awaits_handover()) TakeLead();
+  if (!changed) return;
+  // What was sent before may have been ignored by a replica that did not have the map yet.
+  if (successor_.exists() && !runtime::Planted<"map-change-without-rewind">())
+    successor_->sender().Rewind();
+  Pump();
+  Nudge();
+}
+
+// A replica is appended to its chain only after it has said that it has the state. Should a map say
+// otherwise, what is here must be neither served nor handed on.
+void Replica::RefuseMembership() {
+  place_.StayJoining();
+  received_.Break();
+  context_->host->OnBroken(absl::DataLossError(absl::StrCat(
+      "the map of epoch ", place_.epoch(), " makes this server a member of the chain of shard ",
+      shard_.id(), ", of which it has been given nothing or only a part")));
+}
+
+void Replica::TakeLead() {
+  leads_ = true;
+  waiting_.RestartConfirms();
+  commit_.RestartStable();
+  shard_.BecomeHead(/*inherited=*/was_replica_ &&
+                    !runtime::Planted<"new-head-thinks-it-is-first">());
+  if (!runtime::Planted<"handed-over-forgotten">()) {
+    shard_.TakeOver(received_.ReleaseHandedOver());
   }
   UpdateStable();
-  if (leads_ && confirm_at_ > shard_.index()) context_->host->ConfirmSoon(shard_.id());
-  if (predecessor_.has_value()) context_->host->AcknowledgeSoon(shard_.id());
 }
 
-void Replica::UpdateStable() {
-  if (!leads_) return;
-  const std::uint64_t before = stable_;
-  const std::uint64_t closed = shard_.closed();
-  if (committed() == shard_.index() || runtime::Planted<"stable-before-committed">()) {
-    closings_.clear();
-    stable_ = std::max(stable_, closed);
-  } else {
-    for (; !closings_.empty() && closings_.front().first <= committed(); closings_.pop_front()) {
-      if (!runtime::Planted<"stable-grows-late">()) stable_ = closings_.front().second;
-    }
-    if (closed > (closings_.empty() ? stable_ : closings_.back().second)) {
-      closings_.emplace_back(shard_.index(), closed);
-    }
+// What is not in the log goes to the new head behind what is. Nothing of it has been answered but
+// provisionally, so that it is no loss if this replica does not live to hand it over.
+void Replica::StepDown() {
+  leads_ = false;
+  if (!runtime::Planted<"answers-wait-on-after-step-down">()) waiting_.Clear();
+  commit_.ForgetClosings();
+  std::vector<LogEntry> rest =
+      shard_.StepDown(absl::AbortedError(absl::StrCat("epoch ", place_.epoch(), " has begun")));
+  const std::optional<Peer> head = place_.head();
+  if (!head.has_value()) return;
+  if (!successor_.Is(*head)) BeginSuccessor(*head, /*joining=*/false);
+  successor_.BeginHandover(std::move(rest));
+  SetGating(false);
+}
+
+void Replica::OnLeadNow(const proto::LeadNow& lead) {
+  if (!predecessor_.IsAbout(lead)) return;
+  predecessor_.StopAwaiting();
+  CheckPredecessor();
+  TakeLead();
+}
+
+// The predecessor stays for now: it may not have heard that its last entry has arrived.
+void Replica::EndHandover() {
+  predecessor_.StopAwaiting();
+  TakeLead();
+}
+
+void Replica::CheckPredecessor() {
+  const std::optional<Peer> wanted = is_head() || place_.role() == ChainPlace::Role::kNone
+                                         ? predecessor_.awaited()
+                                         : place_.predecessor();
+  std::optional<PredecessorLink::Greeting> greeting;
+  if (!predecessor_.Set(wanted, place_.epoch(), &greeting)) return;
+  received_.OnNewPredecessor();
+  if (!greeting.has_value()) return;
+  context_->host->SendBack(greeting->connection, proto::ReplicateAck{.shard = shard_.id(),
+                                                                     .stream = greeting->stream,
+                                                                     .since = place_.epoch()});
+}
+
+void Replica::CheckSuccessor() {
+  if (successor_.handing_over()) {
+    if (place_.head().has_value() && successor_.Is(*place_.head())) return;
+    successor_.EndHandover();  // that one is head no more: nobody waits for the handover
+    successor_.End();
   }
-  if (stable_ > before) context_->host->StableHasGrown();
+  const std::optional<Peer> wanted = place_.successor();
+  const bool joining = place_.is_tail();
+  if (wanted.has_value() && successor_.Is(*wanted) && (successor_.joining() || !joining)) {
+    if (successor_.joining() && !joining) SetGating(true);
+    successor_.set_joining(joining);
+    return;
+  }
+  if (!wanted.has_value()) {
+    successor_.End();
+    SetGating(false);
+  } else {
+    BeginSuccessor(*wanted, joining);
+  }
 }
 
-// ---- from the one before ----
+void Replica::BeginSuccessor(const Peer& peer, bool joining) {
+  successor_.Begin(peer, joining, place_.epoch(), Now());
+  SetGating(!joining && !runtime::Planted<"new-follower-not-waited-for">());
+  if (joining) return BeginTransferIfDue();
+  if (runtime::Planted<"uncommitted-not-sent-to-new-follower">()) return;
+  for (const LogEntry& entry : commit_.uncommitted()) successor_->Append(entry);
+}
+
+// While no replica has to follow, all is committed that is here.
+void Replica::SetGating(bool gating) {
+  commit_.SetGating(gating, shard_.index());
+  OnCommitted();
+}
+
+// Not before the other one is there: from the beginning of a transfer on, what is pushed is kept
+// for it.
+void Replica::BeginTransferIfDue() {
+  if (!successor_.MayBeginTransfer()) return;
+  if (!context_->host->Reaches(successor_.peer())) return;
+  successor_.BeginTransfer(shard_.FillBegin(), shard_.Freeze());
+  Pump();
+}
+
+// From here on the new replica counts: nothing is committed that it does not have. What has been
+// committed before, it is sent before the end of the transfer.
+void Replica::EndTransferIfDue() {
+  if (!successor_.TransferIsSent()) return;
+  if (shard_.HoldsUnkept() && !runtime::Planted<"fill-ends-with-firm-pushes">()) return;
+  successor_.EndTransfer(shard_.index());
+  if (!runtime::Planted<"fill-not-waited-for">()) SetGating(true);
+  Pump();
+}
+
+// ---- from the predecessor ----
 
 void Replica::OnEntry(const Peer& sender, van::PeerId connection, LogEntry entry) {
-  const proto::Replicate& header = entry.header;
-  bool mine = predecessor_.has_value() && predecessor_->peer.server() == sender.server();
-  if (runtime::Planted<"entry-of-anybody">()) {
-    if (!mine) receiver_.Forget();
-    if (!mine) predecessor_ = Predecessor{.peer = sender};
-    mine = true;
-  }
-  const bool late = header.epoch < (mine ? predecessor_->since : 0);
-  if (!mine || (late && !runtime::Planted<"entry-of-earlier-epoch">())) {
-    if (!mine) stray_ = Stray{sender.server(), connection, header.stream};
-    // One that has stepped down sends that until it is heard; but an answer to one who has nothing
-    // to hand over would be another question.
-    if (leads_ && header.kind == proto::LogEntryKind::kHandoverEnd && header.stream != 0 &&
-        !runtime::Planted<"late-handover-end-unanswered">()) {
-      context_->host->SendBack(
-          connection, proto::ReplicateAck{
-                          .shard = shard_.id(), .stream = header.stream, .entry = header.entry});
-    }
-    return;
-  }
-  predecessor_->connection = connection;
-  const bool of_handover =
-      header.kind == proto::LogEntryKind::kHeld || header.kind == proto::LogEntryKind::kHandoverEnd;
-  // The old head has heard of the handover first. It is asked for it when the map is here.
-  if (of_handover && !leads_ && !awaited_.has_value() &&
-      !runtime::Planted<"handover-before-map">()) {
-    return;
-  }
-  if (header.stream == 0) {
-    if (!awaited_.has_value() || header.kind != proto::LogEntryKind::kHandoverEnd) return;
-    handed_.clear();
-    return EndHandover();
-  }
-  const std::uint64_t stream = header.stream;
-  const std::uint64_t number = header.entry;
-  switch (receiver_.Judge(stream, number)) {
-    case ReplicationReceiver::Verdict::kOld:
+  const std::uint64_t stream = entry.header.stream;
+  const std::uint64_t number = entry.header.entry;
+  proto::ReplicateAck ack{.shard = shard_.id(), .stream = stream};
+  switch (predecessor_.Judge(sender, connection, entry.header, leads_)) {
+    case PredecessorLink::Verdict::kIgnore:
       return;
-    case ReplicationReceiver::Verdict::kUnknown:
-      if (runtime::Planted<"unknown-stream-unanswered">()) return;
-      context_->host->SendBack(
-          connection, proto::ReplicateAck{
-                          .shard = shard_.id(), .stream = stream, .since = predecessor_->since});
-      return;
-    case ReplicationReceiver::Verdict::kSeen:
-    case ReplicationReceiver::Verdict::kGap:
+    case PredecessorLink::Verdict::kLateHandoverEnd:
+      ack.entry = number;
+      return context_->host->SendBack(connection, ack);
+    case PredecessorLink::Verdict::kUnknownStream:
+      ack.since = predecessor_.since();
+      return context_->host->SendBack(connection, ack);
+    case PredecessorLink::Verdict::kNothingHandedOver:
+      received_.ForgetHandedOver();
+      return EndHandover();
+    case PredecessorLink::Verdict::kAcknowledge:
       break;
-    case ReplicationReceiver::Verdict::kNext:
-      // A stream that begins anew begins with whole entries.
-      if (stream != receiver_.stream() && !runtime::Planted<"updates-of-old-stream">())
-        updates_.clear();
-      if (absl::Status taken = TakeStreamed(std::move(entry)); !taken.ok()) {
+    case PredecessorLink::Verdict::kTake:
+      if (stream != predecessor_.stream() && !runtime::Planted<"updates-of-old-stream">())
+        received_.OnNewStream();
+      if (absl::Status taken = TakeReceived(std::move(entry)); !taken.ok()) {
         runtime::LogWarning("shard ", shard_.id(), ": what server ", sender.place.server_rank,
                             " sent is not taken: ", taken.message());
         if (!runtime::Planted<"untaken-entry-counts">()) return;  // it will be sent again
       }
-      receiver_.Take(stream, number);
+      predecessor_.NoteTaken(stream, number);
   }
   context_->host->AcknowledgeSoon(shard_.id());
 }
 
-absl::Status Replica::TakeStreamed(LogEntry entry) {
+absl::Status Replica::TakeReceived(LogEntry entry) {
   using Kind = proto::LogEntryKind;
   switch (entry.header.kind) {
     case Kind::kFillBegin:
-      if (role_ != Role::kFilling) return absl::FailedPreconditionError("nothing is to be filled");
-      shard_.BeginFill(entry);
-      fill_begun_ = true;
-      broken_ = false;
-      if (!runtime::Planted<"filled-by-an-earlier-fill">()) filled_ = false;
-      return absl::OkStatus();
+      return received_.BeginTransfer(entry, place_.is_joining());
     case Kind::kFillPiece:
-      if (!fill_begun_ && !runtime::Planted<"piece-without-begin">())
-        return absl::FailedPreconditionError("a piece of a fill without its begin");
-      return shard_.LoadPiece(entry);
+      return received_.TakePiece(entry);
     case Kind::kFillEnd:
-      filled_ = fill_begun_ || runtime::Planted<"fill-end-without-begin">();
+      received_.EndTransfer();
       return absl::OkStatus();
     case Kind::kHeld:
     case Kind::kHandoverEnd:
-      if (awaited_.has_value()) handed_.push_back(entry);
-      if (entry.header.kind == Kind::kHandoverEnd && awaited_.has_value()) EndHandover();
+      if (!awaits_handover()) return absl::OkStatus();
+      received_.TakeHandedOver(entry);
+      if (entry.header.kind == Kind::kHandoverEnd) EndHandover();
       return absl::OkStatus();
     case Kind::kUpdate:
-      if (entry.header.index == shard_.index() + 1 || runtime::Planted<"update-out-of-turn">())
-        updates_.push_back(std::move(entry));
+      received_.TakeUpdate(std::move(entry));
       return absl::OkStatus();
     case Kind::kPush:
     case Kind::kClose:
@@ -351,166 +327,139 @@ absl::Status Replica::TakeStreamed(LogEntry entry) {
 }
 
 absl::Status Replica::TakeEntry(LogEntry entry) {
-  const std::uint64_t index = entry.header.index;
-  if (role_ == Role::kFilling && !fill_begun_ && !runtime::Planted<"entry-before-fill">()) {
-    return absl::FailedPreconditionError("an entry of the log before the fill");
+  std::vector<LogEntry> updates;
+  ReceivedLog::Outcome outcome = ReceivedLog::Outcome::kNothing;
+  absl::Status taken = received_.TakeEntry(entry, place_.is_joining(), &updates, &outcome);
+  if (outcome == ReceivedLog::Outcome::kBroken) {
+    context_->host->OnBroken(absl::DataLossError(absl::StrCat(
+        "the replica of shard ", shard_.id(), " could not apply entry ", entry.header.index,
+        " of the log, which its head had applied: ", taken.message())));
   }
-  if (index <= shard_.index() && !runtime::Planted<"entry-applied-again">())
-    return absl::OkStatus();
-  if (broken_ || (index != shard_.index() + 1 && !runtime::Planted<"entry-out-of-turn">())) {
-    return absl::InternalError(
-        absl::StrCat("entry ", index, " of the log cannot follow entry ", shard_.index()));
-  }
-  const std::vector<LogEntry> updates = std::exchange(updates_, {});
-  if (absl::Status followed = shard_.Follow(updates, entry); !followed.ok()) {
-    if (absl::IsFailedPrecondition(followed)) {
-      if (!runtime::Planted<"updates-lost-on-second-try">())
-        updates_ = updates;  // nothing has changed: it will be tried again
-    } else {
-      broken_ = true;
-      context_->host->OnBroken(absl::DataLossError(
-          absl::StrCat("the replica of shard ", shard_.id(), " could not apply entry ", index,
-                       " of the log, which its head had applied: ", followed.message())));
-    }
-    return followed;
-  }
+  if (outcome != ReceivedLog::Outcome::kApplied) return taken;
   if (has_follower()) {
     if (!runtime::Planted<"updates-not-passed-on">()) {
-      for (const LogEntry& update : updates) Log(update);
+      for (LogEntry& update : updates) Log(std::move(update));
     }
     if (!runtime::Planted<"log-not-passed-on">()) Log(std::move(entry));
   }
-  if (!gating_) OnCommitted();
+  if (!commit_.gating()) OnCommitted();
   return absl::OkStatus();
 }
 
-// The predecessor stays for now: it may not have heard that its last entry has arrived.
-void Replica::EndHandover() {
-  awaited_.reset();
-  TakeLead();
-}
-
-// The connection that the entries came over may have broken since. The one before may have nothing
+// The connection that the entries came over may have broken since. The predecessor may have nothing
 // to send that would make another: all entries taken, and it waits for this word of what is
 // committed.
 void Replica::Acknowledge() {
-  if (!predecessor_.has_value() || receiver_.stream() == 0) return;
+  if (predecessor_.peer() == nullptr || predecessor_.stream() == 0) return;
   const proto::ReplicateAck ack{
       .shard = shard_.id(),
-      .stream = receiver_.stream(),
-      .entry = receiver_.received(),
+      .stream = predecessor_.stream(),
+      .entry = predecessor_.received(),
       .committed = runtime::Planted<"received-told-as-committed">() ? shard_.index() : committed()};
-  if (predecessor_->connection != 0) {
-    context_->host->SendBack(predecessor_->connection, ack);
+  if (predecessor_.connection() != 0) {
+    context_->host->SendBack(predecessor_.connection(), ack);
   } else if (!runtime::Planted<"acknowledges-only-there">()) {
-    context_->host->SendTo(predecessor_->peer, ack, {});
+    context_->host->SendTo(*predecessor_.peer(), ack, {});
   }
 }
 
-// ---- from the one behind ----
+// ---- from the successor ----
 
 void Replica::OnAck(const Peer& sender, van::PeerId connection, const proto::ReplicateAck& ack) {
-  const bool mine = successor_ != nullptr && successor_->peer().server() == sender.server();
-  if (mine) follower_heard_ = context_->shards->loop->Now();
-  if (ack.stream == 0) {  // a new head asks for the handover
-    if (mine && handing_over_) {
-      if (!runtime::Planted<"handover-rewind-forgotten">()) successor_->sender().Rewind();
-      Pump();
-    } else if (!runtime::Planted<"nothing-to-hand-over-unsaid">() && !leads_ && !members_.empty() &&
-               members_.front().server() == sender.server()) {
-      proto::Replicate nothing{.shard = shard_.id(), .epoch = epoch_, .stream = 0, .entry = 1};
-      nothing.kind = proto::LogEntryKind::kHandoverEnd;
-      context_->host->SendBack(connection, nothing);
-    }
-    return;
-  }
+  const bool mine = successor_.IsServer(sender);
+  if (mine) successor_.NoteHeard(Now());
+  if (ack.stream == 0) return TakeHandoverRequest(sender, connection);
   if (!mine) return;
-  if (ack.stream != successor_->sender().stream() && !runtime::Planted<"ack-of-other-stream">())
-    return;
-  // It has had others before it since this stream began, and forgotten what it had of it. That it
-  // has not seen the beginning does not say so: it may have seen it since.
+  ReplicationSender& stream = successor_->sender();
+  if (ack.stream != stream.stream() && !runtime::Planted<"ack-of-other-stream">()) return;
+  // The successor has had other predecessors since this stream began, and forgotten what it had of
+  // it. That it has not seen the beginning does not say so: it may have seen it since.
   if (ack.entry == 0 &&
-      (ack.since > successor_since_ || runtime::Planted<"late-word-restarts-stream">()) &&
-      successor_->sender().acked() > 0 && !handing_over_ &&
+      (ack.since > successor_.since() || runtime::Planted<"late-word-restarts-stream">()) &&
+      stream.acked() > 0 && !successor_.handing_over() &&
       !runtime::Planted<"restart-of-follower-ignored">()) {
-    BeginSuccessor(Peer(successor_->peer()), to_filling_);
+    BeginSuccessor(Peer(successor_.peer()), successor_.joining());
     return Pump();
   }
-  const absl::Time now = context_->shards->loop->Now();
-  if (successor_->sender().TakeAck(ack.entry, ack.committed, now) ==
-      ReplicationSender::Outcome::kProgress) {
-    link_good_ = now;
+  const absl::Time now = Now();
+  if (stream.TakeAck(ack.entry, ack.committed, now) == ReplicationSender::Outcome::kProgress) {
+    successor_.NoteTaken(now);
   }
-  if (handing_over_ && successor_->CaughtUp() &&
-      (successor_->sender().all_acked() || runtime::Planted<"handover-over-when-sent">())) {
-    handing_over_ = false;
-    EndSuccessor();
+  if (successor_.HandoverIsOver()) {
+    successor_.EndHandover();
+    successor_.End();
     return CheckSuccessor();
   }
-  if (const std::uint64_t committed = runtime::Planted<"commit-beyond-log">()
-                                          ? ack.committed
-                                          : std::min(ack.committed, shard_.index());
-      gating_ && (committed > committed_ || runtime::Planted<"commit-goes-back">())) {
-    committed_ = committed;
-    OnCommitted();
-  }
+  const std::uint64_t committed = runtime::Planted<"commit-beyond-log">()
+                                      ? ack.committed
+                                      : std::min(ack.committed, shard_.index());
+  if (commit_.Advance(committed)) OnCommitted();
   Pump();
+}
+
+// A new head asks for the handover.
+void Replica::TakeHandoverRequest(const Peer& sender, van::PeerId connection) {
+  if (successor_.IsServer(sender) && successor_.handing_over()) {
+    if (!runtime::Planted<"handover-rewind-forgotten">()) successor_->sender().Rewind();
+    return Pump();
+  }
+  const bool asks_rightly = place_.head().has_value() && place_.head()->server() == sender.server();
+  if (leads_ || !asks_rightly || runtime::Planted<"nothing-to-hand-over-unsaid">()) return;
+  proto::Replicate nothing{.shard = shard_.id(), .epoch = place_.epoch(), .stream = 0, .entry = 1};
+  nothing.kind = proto::LogEntryKind::kHandoverEnd;
+  context_->host->SendBack(connection, nothing);
 }
 
 // ---- sending ----
 
 void Replica::Pump() {
-  if (successor_ == nullptr || fill_waits_) return;
-  const Peer to = successor_->peer();
-  successor_->Pump(context_->shards->loop->Now(), [this, &to](LogEntry* entry) {
+  if (!successor_.exists() || successor_.transfer_waits()) return;
+  const Peer to = successor_.peer();
+  successor_->Pump(Now(), [this, &to](LogEntry* entry) {
     entry->header.shard = shard_.id();
-    entry->header.epoch = epoch_;
+    entry->header.epoch = place_.epoch();
     return context_->host->SendTo(to, entry->header, entry->payload);
   });
   if (due() != absl::InfiniteFuture()) context_->host->ResendAt(due());
-  EndFillIfDue();
+  EndTransferIfDue();
 }
 
 void Replica::ResendIfDue(absl::Time now) {
-  RefuseOverdue(now);
+  waiting_.RefuseOverdue(now, [&]() -> std::string {
+    if (!successor_.exists()) return "its next replica";
+    const absl::Duration ago = absl::Trunc(now - successor_.heard(), absl::Milliseconds(1));
+    return absl::StrCat("server ", successor_.peer().place.server_rank, ", last heard ",
+                        absl::FormatDuration(ago), " ago");
+  });
   if (runtime::Planted<"resend-off">()) return;
-  if (successor_ != nullptr && successor_->sender().RewindIfDue(now)) Pump();
+  if (successor_.exists() && successor_->sender().RewindIfDue(now)) Pump();
 }
 
 absl::Time Replica::due() const {
-  return successor_ == nullptr ? first_deadline_
-                               : std::min(first_deadline_, successor_->sender().due());
+  return successor_.exists() ? std::min(waiting_.first_deadline(), successor_->sender().due())
+                             : waiting_.first_deadline();
 }
 
 void Replica::OnLinkUp(const proto::ShardOwner& place) {
-  if (awaited_.has_value() && awaited_->place == place) Nudge();
-  if (successor_ == nullptr || !(successor_->peer().place == place)) return;
+  if (awaits_handover() && predecessor_.awaited()->place == place) Nudge();
+  if (!successor_.exists() || !(successor_.peer().place == place)) return;
   if (runtime::Planted<"link-up-unnoticed">()) return;
   successor_->sender().Rewind();
-  BeginFillIfDue();
+  BeginTransferIfDue();
   Pump();
 }
 
 void Replica::OnPeerDown(van::PeerId connection) {
   shard_.DropPeer(connection);
-  // A worker comes back and asks again; a reader may be gone for good.
-  std::erase_if(waiting_, [&](const Waiting& waiting) {
-    const bool lost = waiting.peer == connection && waiting.reader_bytes > 0 &&
-                      !runtime::Planted<"lost-reader-kept">();
-    if (lost) Release(waiting);
-    return lost;
-  });
-  if (predecessor_.has_value() && predecessor_->connection == connection &&
-      !runtime::Planted<"acknowledges-over-the-dead">())
-    predecessor_->connection = 0;
-  if (stray_.has_value() && stray_->connection == connection) stray_.reset();
+  waiting_.DropReader(connection);
+  predecessor_.OnPeerDown(connection);
 }
 
 void Replica::Nudge() {
-  if (awaited_.has_value() && !runtime::Planted<"handover-asked-once">()) {
-    context_->host->SendTo(*awaited_, proto::ReplicateAck{.shard = shard_.id()}, {});
+  if (awaits_handover() && !runtime::Planted<"handover-asked-once">()) {
+    context_->host->SendTo(*predecessor_.awaited(), proto::ReplicateAck{.shard = shard_.id()}, {});
   }
-  BeginFillIfDue();
+  BeginTransferIfDue();
 }
 
 }  // namespace leeway::ps

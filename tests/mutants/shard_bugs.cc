@@ -1,4 +1,4 @@
-// A shard: its requests and clocks: ps/shard/shard.cc, ps/shard/shard_requests.cc, ps/consistency/.
+// A shard: its requests and clocks: ps/shard/, ps/consistency/.
 #include "tests/mutants/catalogue.h"
 
 namespace leeway::mutants {

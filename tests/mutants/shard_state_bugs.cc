@@ -1,5 +1,5 @@
-// The state of a shard on its way to replicas and into checkpoints: ps/shard/shard_replica.cc,
-// ps/shard/shard_checkpoint.cc.
+// The state of a shard on its way to replicas and into checkpoints: ps/shard/state_transfer.cc,
+// ps/shard/log_follower.cc, ps/shard/shard_cut.cc.
 #include "tests/mutants/catalogue.h"
 
 namespace leeway::mutants {

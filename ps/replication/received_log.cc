@@ -1,0 +1,64 @@
+#include "ps/replication/received_log.h"
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/mutants.h"
+
+namespace leeway::ps {
+
+void ReceivedLog::TakeUpdate(LogEntry update) {
+  if (update.header.index == shard_->index() + 1 || runtime::Planted<"update-out-of-turn">())
+    updates_.push_back(std::move(update));
+}
+
+absl::Status ReceivedLog::TakeEntry(const LogEntry& entry, bool joining,
+                                    std::vector<LogEntry>* updates, Outcome* outcome) {
+  *outcome = Outcome::kNothing;
+  const std::uint64_t index = entry.header.index;
+  if (joining && !fill_begun_ && !runtime::Planted<"entry-before-fill">()) {
+    return absl::FailedPreconditionError("an entry of the log before the fill");
+  }
+  if (index <= shard_->index() && !runtime::Planted<"entry-applied-again">())
+    return absl::OkStatus();
+  if (broken_ || (index != shard_->index() + 1 && !runtime::Planted<"entry-out-of-turn">())) {
+    return absl::InternalError(
+        absl::StrCat("entry ", index, " of the log cannot follow entry ", shard_->index()));
+  }
+  *updates = std::exchange(updates_, {});
+  absl::Status followed = shard_->Follow(*updates, entry);
+  if (followed.ok()) {
+    *outcome = Outcome::kApplied;
+  } else if (absl::IsFailedPrecondition(followed)) {
+    if (!runtime::Planted<"updates-lost-on-second-try">()) updates_ = std::move(*updates);
+  } else {
+    broken_ = true;
+    *outcome = Outcome::kBroken;
+  }
+  return followed;
+}
+
+absl::Status ReceivedLog::BeginTransfer(const LogEntry& begin, bool joining) {
+  if (!joining) return absl::FailedPreconditionError("nothing is to be filled");
+  shard_->BeginFill(begin);
+  fill_begun_ = true;
+  broken_ = false;
+  if (!runtime::Planted<"filled-by-an-earlier-fill">()) filled_ = false;
+  return absl::OkStatus();
+}
+
+absl::Status ReceivedLog::TakePiece(const LogEntry& piece) {
+  if (!fill_begun_ && !runtime::Planted<"piece-without-begin">())
+    return absl::FailedPreconditionError("a piece of a fill without its begin");
+  return shard_->LoadPiece(piece);
+}
+
+void ReceivedLog::EndTransfer() {
+  filled_ = fill_begun_ || runtime::Planted<"fill-end-without-begin">();
+}
+
+void ReceivedLog::OnNewPredecessor() {
+  if (!runtime::Planted<"updates-kept-for-new-predecessor">()) updates_.clear();
+  if (!runtime::Planted<"handed-kept-for-new-predecessor">()) handed_over_.clear();
+  if (!runtime::Planted<"filled-kept-for-new-predecessor">()) fill_begun_ = filled_ = false;
+}
+
+}  // namespace leeway::ps
