@@ -166,7 +166,7 @@ def missing_paths(house):
                     continue
                 known = os.path.normpath(
                     os.path.join(os.path.dirname(name), path.split("#")[0])) in house.paths
-            elif re.search(r"\b(?!README|CONTRIBUTING|LICENSE)[A-Z]{2,}\b", path):
+            elif re.search(r"(?<![A-Za-z])(?!README|CONTRIBUTING|LICENSE)[A-Z]{2,}(?![a-z])", path):
                 continue
             elif "*" in path:
                 pattern = "^" + re.escape(path.rstrip("/")).replace(r"\*", "[^/\n]*") + "$"

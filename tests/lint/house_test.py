@@ -64,7 +64,7 @@ class HouseTest(unittest.TestCase):
         files = {"ps/shard/shard.h": "// S.\n", "docs/y.md": "", "ps/a_test.cc": ""}
         for text in ("`ps/shard/shard.h`, `ps/shard/`, `ps`, `shard/shard.h` and `shard.h`",
                      "[a page](y.md), [a part](y.md#part), [a file](../ps/a_test.cc), `y.md`",
-                     "`docs/*.md`, `ps/NAME.h`, `out/x.h.log`, `DIR/a.h`, `make/believe`",
+                     "`docs/*.md`, `ps/NAME.h`, `ps/NAME_test.cc`, `out/x.h.log`, `DIR/a.h`, `make/believe`",
                      "[elsewhere](https://example.org/ps/b.h), [below](#part)",
                      "```\nps/b.h `ps/b.h`\n```\n",
                      "```mermaid\na[ps/shard/shard.h] --> b[and/or]\n```\n"):
