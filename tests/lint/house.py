@@ -181,8 +181,23 @@ def missing_paths(house):
                 yield f"{name}:{number}: there is no {path}"
 
 
+def missing_names(house):
+    """A document names no constant (`kName`) and no setting (LEEWAY_NAME) that the code lacks."""
+    name_of = re.compile(r"(?<![A-Za-z0-9_])(k[A-Z][A-Za-z0-9]+|LEEWAY_[A-Z0-9_]*[A-Z0-9])"
+                         r"(?=_\*|(?![A-Za-z0-9_]))")
+    there = set()
+    for name, text in house.texts.items():
+        if not name.endswith(".md"):
+            there.update(name_of.findall(text))
+    for name in house.docs():
+        for number, line in enumerate(house.texts[name].split("\n"), 1):
+            for word in name_of.findall(line):
+                if word not in there and not any(other.startswith(word + "_") for other in there):
+                    yield f"{name}:{number}: the code has no {word}"
+
+
 RULES = (large_folders, long_files, wide_docs, headers_without_comment, include_cycles,
-         retired_words, missing_paths)
+         retired_words, missing_paths, missing_names)
 
 
 def violations(root):

@@ -75,6 +75,13 @@ class HouseTest(unittest.TestCase):
             self.assertEqual(len(found), 1, text)
             self.assertIn("there is no", found[0])
 
+    def test_a_document_names_no_constant_and_no_setting_that_is_not_there(self):
+        files = {"ps/a.cc": "int kRowsMax; // \"LEEWAY_VAN_BYTES\"\n"}
+        self.assertEqual(self.violations(files | {
+            "docs/x.md": "`kRowsMax`, `Rows::kRowsMax`, LEEWAY_VAN_BYTES, `LEEWAY_VAN_*`, kilo\n"}), [])
+        for text in ("`kRowMax`", "`Rows::kRows`", "LEEWAY_VAN_BYTE", "`LEEWAY_VEN_*`"):
+            self.assertEqual(len(self.violations(files | {"docs/x.md": text})), 1, text)
+
 
 if __name__ == "__main__":
     unittest.main()
