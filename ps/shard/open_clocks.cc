@@ -6,7 +6,6 @@
 
 #include "ps/shard/state/log_entries.h"
 #include "ps/store/checks.h"
-#include "ps/store/row_widths.h"
 #include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "absl/container/flat_hash_map.h"
 #include "proto/messages/layout.h"
 #include "ps/kernels/kernels.h"
 #include "runtime/base/status_macros.h"
@@ -19,6 +20,21 @@ bool AllBelongHere(const StorePlace& place, std::span<const std::uint64_t> keys)
   }
   return std::all_of(keys.begin(), keys.end(),
                      [&](std::uint64_t key) { return BelongsHere(place, key); });
+}
+
+using Widths = absl::flat_hash_map<std::uint64_t, std::uint32_t>;
+
+absl::Status CheckAgainst(const Widths& widths, const PushView& push) {
+  const auto keys = push.keys.as<std::uint64_t>();
+  const auto own = push.widths.as<std::uint32_t>();
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const auto found = widths.find(keys[i]);
+    if (found == widths.end() || found->second == own[i]) continue;
+    return absl::InvalidArgumentError(absl::StrCat("it has ", own[i], " elements for key ", keys[i],
+                                                   ", to which another worker pushed ",
+                                                   found->second, " in this clock"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -92,6 +108,23 @@ UpdateTerms TermsOf(const TableSpec& spec, std::span<const PushView> pushes,
   UpdateTerms terms{.learning_rate = RateOrTables(spec, LastRate(pushes))};
   if (spec.aggregate == Aggregate::kMean) terms.mean_of = contributors;
   return terms;
+}
+
+std::vector<absl::Status> CheckWidthsTogether(const ShardStore& store,
+                                              std::span<const PushView> pushes) {
+  Widths widths;
+  std::vector<absl::Status> all;
+  all.reserve(pushes.size());
+  for (const PushView& push : pushes) {
+    absl::Status fits = store.Check(push);
+    if (fits.ok()) fits = CheckAgainst(widths, push);
+    all.push_back(fits);
+    if (!fits.ok()) continue;
+    const auto keys = push.keys.as<std::uint64_t>();
+    const auto own = push.widths.as<std::uint32_t>();
+    for (std::size_t i = 0; i < keys.size(); ++i) widths.try_emplace(keys[i], own[i]);
+  }
+  return all;
 }
 
 }  // namespace leeway::ps

@@ -1,10 +1,11 @@
-// What the stores have in common: the checks of what a peer sent, and the terms of an update.
+// The checks that all stores make of what a peer has sent, and the terms of an update.
 #ifndef LEEWAY_PS_STORE_CHECKS_H_
 #define LEEWAY_PS_STORE_CHECKS_H_
 
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -45,6 +46,14 @@ absl::Status CheckAggregate(const TableSpec& spec, const AggregatedPush& aggrega
 // CheckPiece, and whether all rows that are there belong to the shard.
 absl::Status CheckRowsHere(const TableSpec& spec, const StorePlace& place, const Updater& updater,
                            const FrozenPiece& piece);
+
+// Which pushes of rows can be combined: those that give a row the same width. Of each push, in that
+// order, whether it can be combined with those before it that can: OK, or INVALID_ARGUMENT that
+// names the row. A row has the width it has in the store, or else the one
+// that the first of these pushes gives it. For pushes to a ragged table that the store has checked,
+// one by one, before.
+std::vector<absl::Status> CheckWidthsTogether(const ShardStore& store,
+                                              std::span<const PushView> pushes);
 
 // Whether a pull may gather so much.
 absl::Status CheckPullSize(const TableSpec& spec, const StorePlace& place, std::uint64_t bytes);

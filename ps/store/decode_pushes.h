@@ -1,4 +1,4 @@
-// Encoded pushes made into what a plain store takes.
+// The decoding of encoded pushes into what a plain store takes.
 #ifndef LEEWAY_PS_STORE_DECODE_PUSHES_H_
 #define LEEWAY_PS_STORE_DECODE_PUSHES_H_
 

@@ -1,4 +1,4 @@
-// Elements as they lie in a table, and as they are computed with.
+// The types of elements as tables store them, and the types that they are computed in.
 #ifndef LEEWAY_PS_STORE_ELEMENTS_H_
 #define LEEWAY_PS_STORE_ELEMENTS_H_
 

@@ -1,5 +1,5 @@
-// What a server keeps beside the values of a dense table whose replies are encoded: one more state
-// value for each element, behind those of the updater (compress::TableCodec::server_feedback).
+// The error feedback slot of a dense table whose replies are encoded: one more state value for each
+// element, behind those of the updater (compress::TableCodec::server_feedback).
 //
 // Of a gradient table it is the residual: what the replies have lost, times the learning rate at
 // which they were made. Of any other it is what workers hold of the block. Being state it is

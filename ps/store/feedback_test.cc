@@ -124,7 +124,7 @@ TEST(GradientFeedback, NothingOverflowsSixteenBits) {
   EXPECT_EQ(shard->stats().feedback_squares, 0);
 }
 
-TEST(ServerFeedback, WhatIsHeldBackIsKnownAfterALoad) {
+TEST(ServerFeedback, ResidualsAreKnownAfterALoad) {
   for (const bool gradient : {true, false}) {
     TableSpec spec = Gradients("onebit");
     if (!gradient) spec.updater = {"add", {}};

@@ -1,4 +1,4 @@
-// Snapshots of stores: what Freeze gives, what checkpoints write and what fills a new replica.
+// Snapshots of stores: Freeze makes them, checkpoints and state transfers consist of them.
 #ifndef LEEWAY_PS_STORE_FROZEN_PIECE_H_
 #define LEEWAY_PS_STORE_FROZEN_PIECE_H_
 
@@ -14,7 +14,7 @@
 
 namespace leeway::ps {
 
-// What optimiser state and aggregates of a table of `dtype` are kept in: float32 for the 16-bit
+// The type of optimiser state and aggregates of a table of `dtype`: float32 for the 16-bit
 // types, otherwise `dtype` itself.
 DType ComputeDType(DType dtype);
 

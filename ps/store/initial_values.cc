@@ -8,7 +8,7 @@
 namespace leeway::ps {
 namespace {
 
-// What an integer table starts with is a whole number in range (TableSpec::Validate).
+// The initial value of an integer table is a whole number in range (TableSpec::Validate).
 template <class Stored>
 Stored Rounded(double value) {
   const auto computed = static_cast<ComputeOf<Stored>>(value);

@@ -1,5 +1,5 @@
-// The values that elements have before their first push. They depend on the seed, the table's
-// name and the element's place alone.
+// The values that elements have before their first push. They depend on the seed, the table's name
+// and the element's place alone.
 #ifndef LEEWAY_PS_STORE_INITIAL_VALUES_H_
 #define LEEWAY_PS_STORE_INITIAL_VALUES_H_
 
@@ -10,7 +10,7 @@
 
 namespace leeway::ps {
 
-// Where the elements of a row begin among the places: rows of any width hardly ever meet.
+// The place of a row's first element: rows of any width hardly ever meet.
 std::uint64_t PlaceOfRow(std::uint64_t key);
 
 class InitialValues {

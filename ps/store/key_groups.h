@@ -1,4 +1,4 @@
-// The rows of one or several pushes, brought together by key.
+// The rows of one or several pushes, grouped by key.
 #ifndef LEEWAY_PS_STORE_KEY_GROUPS_H_
 #define LEEWAY_PS_STORE_KEY_GROUPS_H_
 

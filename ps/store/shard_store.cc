@@ -1,6 +1,28 @@
 #include "ps/store/shard_store.h"
 
+#include "absl/strings/str_cat.h"
+#include "compress/table_codec.h"
+#include "ps/kernels/kernels.h"
+#include "ps/store/checks.h"
+#include "ps/store/feedback.h"
+#include "ps/updaters/registry.h"
+#include "runtime/base/status_macros.h"
+
 namespace leeway::ps {
+namespace {
+
+constexpr int kStateSlotsMax = 16;  // state values an element
+
+absl::Status OfTable(const TableSpec& spec, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat("table '", spec.name, "': ", status.message()));
+}
+
+template <class T>
+bool Any(NonFiniteKernel<T> kernel, std::span<const std::byte> values) {
+  return kernel(reinterpret_cast<const T*>(values.data()), values.size() / sizeof(T));
+}
+
+}  // namespace
 
 absl::StatusOr<FeedbackBlock> ShardStore::OpenFeedback(std::uint64_t, bool) {
   return absl::FailedPreconditionError("only dense tables have blocks with feedback");
@@ -8,6 +30,52 @@ absl::StatusOr<FeedbackBlock> ShardStore::OpenFeedback(std::uint64_t, bool) {
 
 absl::StatusOr<runtime::Buffer> ShardStore::FeedbackView(std::uint64_t) {
   return absl::FailedPreconditionError("only dense tables have blocks with feedback");
+}
+
+absl::StatusOr<std::unique_ptr<Updater>> MakeUpdater(const TableSpec& spec) {
+  // A server that cannot decode a table's pushes does not take the table.
+  LEEWAY_ASSIGN_OR_RETURN(const compress::TableCodecs codecs, compress::TableCodecsOf(spec));
+  absl::StatusOr<UpdaterFactory> factory = FindUpdater(spec.updater.name);
+  if (!factory.ok()) return OfTable(spec, factory.status());
+  absl::StatusOr<std::unique_ptr<Updater>> updater = (*factory)(spec.updater.parameters);
+  if (!updater.ok()) return OfTable(spec, updater.status());
+  if (*updater == nullptr) {
+    return absl::InternalError(absl::StrCat("table '", spec.name, "': the factory of updater '",
+                                            spec.updater.name, "' made none"));
+  }
+  if (!(*updater)->Supports(spec.dtype)) {
+    return Invalid(spec, "updater '", spec.updater.name, "' does not support ", Name(spec.dtype));
+  }
+  if ((*updater)->combine() == Updater::Combine::kLast &&
+      codecs.AnyHas(&compress::TableCodec::worker_feedback)) {
+    return Invalid(spec, "updater '", spec.updater.name,
+                   "' stores the last push, where error feedback would add up values: use a "
+                   "lossless codec, or error_feedback off");
+  }
+  const int slots = (*updater)->state_slots() + static_cast<int>(FeedbackSlots(spec));
+  if (slots < 0 || slots > kStateSlotsMax) {
+    return Invalid(spec, "updater '", spec.updater.name, "' wants ", slots,
+                   " state values an element, but may have 0 to ", kStateSlotsMax);
+  }
+  return updater;
+}
+
+bool HasNonFinite(DType dtype, std::span<const std::byte> values) {
+  const Kernels::NonFinites& any = ChosenKernels().any_non_finite;
+  switch (dtype) {
+    case DType::kFloat32:
+      return Any<float>(any.of_float, values);
+    case DType::kFloat64:
+      return Any<double>(any.of_double, values);
+    case DType::kFloat16:
+      return Any<Float16>(any.of_float16, values);
+    case DType::kBFloat16:
+      return Any<BFloat16>(any.of_bfloat16, values);
+    case DType::kInt32:
+    case DType::kInt64:
+      return false;
+  }
+  return false;
 }
 
 }  // namespace leeway::ps

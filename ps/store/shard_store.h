@@ -1,5 +1,6 @@
-// What one shard holds of one table: values and optimiser state. Knows no network, no clocks and
-// no workers; consistency decides what reaches it and when (ps/data).
+// The store of one table's part in one shard: values and optimiser state. Lives on the data
+// thread's loop. Knows no network, no clocks and no workers: ps/shard decides what reaches it and
+// when.
 #ifndef LEEWAY_PS_STORE_SHARD_STORE_H_
 #define LEEWAY_PS_STORE_SHARD_STORE_H_
 
@@ -36,7 +37,7 @@ struct PushView {
   std::uint32_t codec = 0;  // compress::CodecId; 0: values are as they are
 };
 
-// What the pushes of one BSP clock to one dense block, or to a sparse or ragged shard, add up to:
+// The sum of the pushes of one BSP clock to one dense block, or to a sparse or ragged shard:
 // summed, divided where the table asks for the mean, or the last one (Updater::combine).
 struct AggregatedPush {
   std::uint64_t block = 0;      // dense
@@ -56,21 +57,21 @@ struct PullView {
   compress::CodecSchedule::Known codec = {};  // of the table, where the slowest worker is
 };
 
-// How workers are told of a new state of a dense block: by a message of `codec`
+// How workers get a new state of a dense block: by a message of `codec`
 // (compress::CodecId), or the block itself, or (neither) they are not sent messages now.
 struct VersionBy {
   std::uint32_t codec = 0;
   bool whole = false;
 };
 
-// What decides, beside what a reader holds, whether a version is made for it.
+// The terms, beside what a reader holds, on which a version is made for it.
 struct ReaderTerms {
   std::uint64_t needed = 0;   // the table allows it to miss what was pushed from that clock on
   std::uint64_t slowest = 0;  // clock of the slowest living worker
   std::uint64_t workers = 1;  // living
 };
 
-// What goes into a reply, in wire order: ragged: widths, values; otherwise: values.
+// The values of a reply, in wire order: ragged: widths, values; otherwise: values.
 struct PullResult {
   absl::InlinedVector<runtime::Buffer, 2> payload;
   std::uint64_t keys = 0;
@@ -78,7 +79,7 @@ struct PullResult {
   // Encoded: the only frame holds `parts`, one after the other.
   bool coded = false;
   std::vector<proto::ReplyPart> parts = {};
-  // Where what is answered is of an earlier time: how far the slowest worker was then.
+  // If the values are of an earlier time: the clock of the slowest worker then.
   std::optional<std::uint64_t> slowest = std::nullopt;
 };
 
@@ -97,7 +98,7 @@ struct StoreStats {
   std::uint64_t value_bytes = 0;  // values and state, exactly
   // All that is allocated for them: keys, index, state and what encoded replies need as well.
   std::uint64_t memory_bytes = 0;
-  std::uint64_t copies_on_write = 0;  // of blocks or rows that somebody still looked at
+  std::uint64_t copies_on_write = 0;  // of blocks or rows that a snapshot or reader still had
   // Of what encoded replies hold back: the square of the norm of a gradient table's residuals,
   // times their learning rates, or of values minus what workers hold, as the last versions left it.
   double feedback_squares = 0;
@@ -156,7 +157,7 @@ class ShardStore {
   virtual absl::StatusOr<PullResult> Pull(const PullView& pull) = 0;
 
   // The content as it is now, without copying it: pushes go on, and write a copy of a block (both
-  // its values and its state) or of a row for as long as somebody holds its piece. Takes time in
+  // its values and its state) or of a row for as long as its piece exists. Takes time in
   // proportion to the number of pieces, of which a full one has a dense block or 256 KiB of rows.
   StoreSnapshot Freeze() { return FreezeSince(0); }
 
@@ -176,7 +177,7 @@ class ShardStore {
   virtual absl::StatusOr<std::uint64_t> LoadElsewhere(const FrozenPiece& piece,
                                                       std::uint64_t block_bytes) = 0;
 
-  // ---- dense tables whose replies are encoded (ps/store/dense/coded_store.h); of others nothing
+  // ---- dense tables whose replies are encoded (ps/store/dense/dense_stores.h); of others nothing
   // happens
 
   // Whether a new version of the block has to be made before such a pull is answered. Replicas make
@@ -188,8 +189,8 @@ class ShardStore {
   // again, or another replica has become the head): what versions were known to have of all clocks
   // does not hold, and the next reader of each block gets a new version.
   virtual void ForgetSlowest() {}
-  // How the block's next version is to be made, when the slowest worker is at clock `slowest`:
-  // the head asks, and the log tells the replicas.
+  // The way in which the block's next version is made, when the slowest worker is at clock
+  // `slowest`: the head asks, and the log tells the replicas.
   virtual VersionBy NextVersion(std::uint64_t /*block*/, const compress::CodecSchedule& /*codecs*/,
                                 std::uint64_t /*slowest*/) {
     return {};
@@ -206,7 +207,7 @@ class ShardStore {
   virtual absl::StatusOr<FeedbackBlock> OpenFeedback(std::uint64_t block, bool write_values);
   // The slot as it is now.
   virtual absl::StatusOr<runtime::Buffer> FeedbackView(std::uint64_t block);
-  // Whether the block exists with updates; how many.
+  // The number of updates of the block; none if it does not exist.
   virtual std::uint64_t StepsOf(std::uint64_t /*block*/) const { return 0; }
 
   virtual StoreStats stats() const = 0;
@@ -224,7 +225,7 @@ struct StorePlace {
   std::uint64_t pull_bytes_max = 1ull << 30;  // LEEWAY_MESSAGE_BYTES_MAX
   BlockPool* spare = nullptr;                 // outlives the store; null: all is from the heap
   TableMemory* memory = nullptr;              // outlives the store; null: nobody counts
-  // Decides how keys are hashed, and nothing that can be seen. Who chooses keys must not know it.
+  // The seed of the hash of keys. Changes no result; a user that chooses keys must not know it.
   std::uint64_t hash_seed = 0;
 };
 

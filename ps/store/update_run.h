@@ -1,4 +1,4 @@
-// One update of stored values with what one or several pushes add up to, in one pass over memory.
+// One update of stored values with the sum of one or several pushes, in one pass over memory.
 #ifndef LEEWAY_PS_STORE_UPDATE_RUN_H_
 #define LEEWAY_PS_STORE_UPDATE_RUN_H_
 
@@ -13,7 +13,7 @@
 
 namespace leeway::ps {
 
-// What holds for a whole update, however many runs it has.
+// The terms of a whole update, of all its runs.
 struct UpdateTerms {
   double learning_rate = 0;   // NaN: the updater's own
   std::uint32_t mean_of = 1;  // what is added up is divided by this
@@ -47,7 +47,7 @@ template <class Stored>
 void ApplyCombinedToRun(const Updater& updater, const StoredRun<Stored>& run,
                         const ComputeOf<Stored>* combined, double learning_rate);
 
-// What the updater `add` does to a row that is short. Integers wrap around.
+// The updater `add` for a row that is short. Integers wrap around.
 template <class T>
 inline void AddRow(const T* __restrict pushed, std::size_t width, T* __restrict values) {
   const auto add = [&](std::size_t i) {
@@ -81,7 +81,7 @@ class RowUpdater {
                 (terms.mean_of <= 1 || updater.combine() == Updater::Combine::kLast)),
         only_adds_(direct_ && width <= kShortMax && OnlyAdds(updater)) {}
 
-  // Whether AddRow does the same, where to call somebody would take longer.
+  // Whether AddRow does the same: for rows so short that a call would take longer.
   bool only_adds() const { return only_adds_; }
 
   void Update(Stored* values, ComputeOf<Stored>* state, std::uint64_t step,

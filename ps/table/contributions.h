@@ -1,4 +1,5 @@
-// BSP: pushes that were accepted and wait for their clock to close.
+// The contributions to the open clocks of one shard (BSP): pushes that were accepted and wait for
+// their clock to close. Charged to a budget that the shards of a thread share.
 #ifndef LEEWAY_PS_TABLE_CONTRIBUTIONS_H_
 #define LEEWAY_PS_TABLE_CONTRIBUTIONS_H_
 
@@ -22,7 +23,8 @@ struct Contribution {
   PushView push;
 };
 
-// What is combined into one update: a dense block, or all that the shard got of a sparse table.
+// The target of one combined update: a dense block, or the whole part of a sparse table in the
+// shard.
 struct Target {
   std::uint32_t table = 0;
   std::uint64_t block = 0;
@@ -56,7 +58,8 @@ class Contributions {
     }
   }
 
-  // Discards what a worker that died gave to clocks it had not ended: `clock` and later ones.
+  // Discards the contributions of a worker that died to clocks that it had not ended: `clock` and
+  // later ones.
   // Returns how many pushes that were.
   std::uint64_t Discard(std::uint32_t rank, std::uint64_t incarnation, std::uint64_t clock);
 

@@ -1,13 +1,17 @@
-// What a data thread counts, for operators and tests.
+// The counters of a data thread and of its tables, for operators and tests.
 #ifndef LEEWAY_PS_TABLE_COUNTERS_H_
 #define LEEWAY_PS_TABLE_COUNTERS_H_
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/status/status.h"
 
 namespace leeway::ps {
 
+// Of one data thread.
 struct Counters {
   std::uint64_t requests = 0;          // that came in, all of them
   std::uint64_t pushes_applied = 0;    // each counted once, when it reached the table
@@ -31,6 +35,20 @@ struct Counters {
   std::uint64_t replies_unsent = 0;  // the van would not take them; the worker asks again
   std::uint64_t malformed = 0;       // messages that did not decode
   std::uint64_t violations = 0;      // peers dropped for what they said
+};
+
+// The staleness of the replies of one table, counted by the server thread that gave them.
+class StalenessCounts {
+ public:
+  // Replies that were staler than this count together.
+  static constexpr std::size_t kMax = 64;
+
+  void Count(std::uint64_t clocks) { ++counts_[std::min<std::uint64_t>(clocks, kMax)]; }
+  // By clocks; the last: kMax or more.
+  const std::array<std::uint64_t, kMax + 1>& counts() const { return counts_; }
+
+ private:
+  std::array<std::uint64_t, kMax + 1> counts_ = {};
 };
 
 // Counts an answer that is an error by what it says.

@@ -14,12 +14,12 @@
 namespace leeway::ps {
 
 // A worker's request that came before its predecessors waits for them, within these.
-inline constexpr std::size_t kEarlyRequestsMax = 1024;                   // a stream
+inline constexpr std::size_t kEarlyRequestsMax = 1024;                   // a session and class
 inline constexpr std::uint64_t kEarlyBytesMax = std::uint64_t{1} << 30;  // a thread
-// Outcomes other than OK that a stream remembers, to give a request that is sent again the same
+// Outcomes other than OK that a session remembers, to give a request that is sent again the same
 // answer.
 inline constexpr std::size_t kFailuresRememberedMax = 256;
-// What a request that waits is charged on top of its payload.
+// The bytes that a request that waits is charged on top of its payload.
 inline constexpr std::uint64_t kRequestOverheadBytes = 512;
 
 struct Inbound {
@@ -38,9 +38,9 @@ struct Inbound {
 void ForEachPush(van::PeerId peer, const proto::PushBatch& batch, const runtime::Buffer& values,
                  absl::FunctionRef<void(Inbound)> take);
 
-// For what is kept after its request has been answered. Small frames may share their memory with
-// all that came in the same envelope or batch, which would stay as well; and a worker gives its
-// user's memory free when it has its answer: that is not to be read any more. These are copied.
+// Copies the frames that may not be kept after their request has been answered: small ones, which
+// may share their memory with all that came in the same envelope or batch, and imports of a
+// worker's memory, which its user may write to once it has the answer.
 void EnsureOwned(Payload* payload);
 
 // The frames by their meaning (proto/messages/messages.h has their order). Shares the buffers.

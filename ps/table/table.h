@@ -1,5 +1,5 @@
-// The tables of one data thread: what each is like and how a push changes it. What they hold lies
-// in the shards.
+// The tables of one data thread: the description of each, its settings by clock, and its codecs.
+// The values lie in the stores of the shards.
 #ifndef LEEWAY_PS_TABLE_TABLE_H_
 #define LEEWAY_PS_TABLE_TABLE_H_
 
@@ -16,12 +16,12 @@
 #include "proto/messages/settings_schedule.h"
 #include "ps/consistency/policy.h"
 #include "ps/store/shard_store.h"
+#include "ps/table/counters.h"
 #include "ps/table/inbound.h"
-#include "ps/table/staleness_counts.h"
 
 namespace leeway::ps {
 
-// What does not shape a table's data, as it holds for some clocks.
+// The settings of a table, which do not shape its data, as they hold for some clocks.
 struct HeldSettings {
   std::uint32_t number = 0;  // proto::TableSettings::number; 0: as it was created
   TableSpec spec;
@@ -41,9 +41,9 @@ class Table {
   const TableSpec& spec() const { return settings_.front()->spec; }
   const Updater* updater() const { return settings_.front()->updater.get(); }
 
-  // What holds for that clock. The reference is good for as long as the table is.
+  // The settings of that clock. The reference is good for as long as the table is.
   const HeldSettings& SettingsAt(std::uint64_t clock) const;
-  // Those of that number, also if they are only announced; null: not known here yet.
+  // The settings of that number, also if they are only announced; null: not known here yet.
   const HeldSettings* FindSettings(std::uint32_t number) const;
   const HeldSettings& newest_settings() const { return SettingsAt(kClockMax); }
   // Pushes are held until their clock closes: the same in all clocks in which there are any.
@@ -56,7 +56,7 @@ class Table {
   // Whether it could have such settings: the updater's state has to stay as it is.
   absl::Status CouldHave(const TableSpec& spec, const Updater& updater) const;
 
-  // Whether a request speaks of a table like this one, and of a reply that may be sent.
+  // Whether a request is for a table like this one, and its reply may be sent.
   absl::Status Fits(const proto::Request& request, std::uint64_t message_bytes_max) const;
 
   // Its codecs, and which of them holds from which clock on.
@@ -64,11 +64,11 @@ class Table {
   const compress::CodecSchedule& codec_schedule() const { return schedule_; }
   void Follow(const proto::CodecSwitch& change);
 
-  // How stale its replies were. It is counted, and changes nothing else.
+  // The staleness of its replies, which is counted and changes nothing else.
   const StalenessCounts& staleness() const { return staleness_; }
   void CountStaleness(std::uint64_t clocks) const { staleness_.Count(clocks); }
 
-  // Whether a request has ever been let through to it.
+  // Whether a request has ever been admitted to it.
   bool asked_for() const { return asked_for_; }
   void NoteAskedFor() { asked_for_ = true; }
 
@@ -91,11 +91,11 @@ class Tables {
  public:
   // OK too where an equal table of that id is installed already.
   absl::Status Install(std::uint32_t id, const TableSpec& spec, std::unique_ptr<Updater> updater);
-  // The table was not created after all: another server did not take it. Nobody is ever given the
-  // id of such a table; if somebody has asked for it all the same it stays, since what waits here
-  // may speak of it.
+  // The table was not created after all: another server did not take it. No worker is ever given
+  // the id of such a table; if a request has named it all the same the table stays, since what
+  // waits here may refer to it.
   void Forget(std::uint32_t id);
-  // What the newest map says of codecs; of tables that are not here nothing happens.
+  // Takes the codecs of the newest map; those of tables that are not here are ignored.
   void Follow(const std::vector<proto::CodecSwitch>& changes);
   // Likewise of their settings.
   absl::Status Follow(const std::vector<proto::TableSettings>& settings);

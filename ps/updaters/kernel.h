@@ -1,4 +1,4 @@
-// What the built-in updaters have in common.
+// Base classes of the built-in updaters, and access to their kernels.
 #ifndef LEEWAY_PS_UPDATERS_KERNEL_H_
 #define LEEWAY_PS_UPDATERS_KERNEL_H_
 

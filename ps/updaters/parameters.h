@@ -1,4 +1,4 @@
-// Hyper-parameters: read by name into an updater's options, with their ranges.
+// The hyper-parameters of updaters: read by name into an updater's options, with their ranges.
 #ifndef LEEWAY_PS_UPDATERS_PARAMETERS_H_
 #define LEEWAY_PS_UPDATERS_PARAMETERS_H_
 

@@ -1,4 +1,5 @@
-// Updaters by name: the built-in ones, and those added with leeway::RegisterUpdater.
+// The registry of updaters by name: the built-in ones, and those added with
+// leeway::RegisterUpdater.
 #ifndef LEEWAY_PS_UPDATERS_REGISTRY_H_
 #define LEEWAY_PS_UPDATERS_REGISTRY_H_
 

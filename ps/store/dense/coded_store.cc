@@ -1,5 +1,3 @@
-#include "ps/store/dense/coded_store.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -13,6 +11,7 @@
 #include "proto/messages/layout.h"
 #include "ps/store/checks.h"
 #include "ps/store/decode_pushes.h"
+#include "ps/store/dense/dense_stores.h"
 #include "ps/store/dense/versions.h"
 #include "runtime/base/random.h"
 #include "runtime/base/status_macros.h"
@@ -211,7 +210,7 @@ class CodedStore final : public ShardStore {
   }
 
  private:
-  // What a reply says of a whole block, as long as its version is that of the block.
+  // The encoded block of replies, as long as its version is that of the block.
   struct Whole {
     std::uint64_t version = 0;
     compress::CodecId codec = compress::kNoCodec;
@@ -302,7 +301,7 @@ class CodedStore final : public ShardStore {
     return Reduce().sum_squares(slot.data(), slot.size());
   }
 
-  // What workers hold becomes the block.
+  // Workers hold the block itself from now on.
   absl::Status GiveWhole(std::uint64_t block, std::uint64_t slowest) {
     LEEWAY_ASSIGN_OR_RETURN(const FeedbackBlock open, plain_->OpenFeedback(block, false));
     const std::vector<float> values = ValuesOf(open);

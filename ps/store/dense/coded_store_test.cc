@@ -1,7 +1,5 @@
 // Tables whose replies are differences between versions: when a version is made, and what a reader
 // is told.
-#include "ps/store/dense/coded_store.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -11,6 +9,7 @@
 
 #include "compress/registry.h"
 #include "compress/table_codec.h"
+#include "ps/store/dense/dense_stores.h"
 #include "ps/store/dense/versions.h"
 #include "ps/store/testing/store_test_util.h"
 
@@ -79,7 +78,7 @@ TEST_F(CodedStoreTest, AVersionIsMadeWhenTheSlowestWorkerHasGoneOn) {
   EXPECT_FALSE(Wants(3, 6));
 }
 
-TEST_F(CodedStoreTest, OneThatLacksTheNewestVersionGetsThatUnlessItIsTooOld) {
+TEST_F(CodedStoreTest, AReaderGetsTheNewestVersionUnlessItIsTooOld) {
   Push();
   Make(5);
   Push();
@@ -103,7 +102,7 @@ TEST_F(CodedStoreTest, WhereTheSlowestWorkerStandsAVersionIsMadeEveryTwoRoundsOf
   EXPECT_FALSE(Wants(1, 5));  // it is told of version 2
 }
 
-TEST_F(CodedStoreTest, WhoAsksInVainOftenEnoughIsToldOfEverything) {
+TEST_F(CodedStoreTest, RepeatedPullsWithoutNewsGetEverything) {
   Push();
   for (std::uint64_t i = 0; i < kRoundsMax * kWorkers; ++i) {
     EXPECT_FALSE(Wants(1, 0)) << i;
@@ -118,7 +117,7 @@ TEST_F(CodedStoreTest, WhoAsksInVainOftenEnoughIsToldOfEverything) {
   EXPECT_FALSE(Wants(2, 0));  // counted anew
 }
 
-TEST_F(CodedStoreTest, ThoseWhoAreToldSomethingHaveNotAskedInVain) {
+TEST_F(CodedStoreTest, PullsWithNewsAreNotCountedAsWithout) {
   Push();
   Make(0);
   Push();
@@ -135,7 +134,7 @@ TEST_F(CodedStoreTest, ABoundOrAPushOfItsOwnMakesAVersion) {
   EXPECT_TRUE(Wants(1, 5, 5, true));
 }
 
-TEST_F(CodedStoreTest, WithNobodyLivingAVersionIsMadeAllTheSame) {
+TEST_F(CodedStoreTest, AVersionIsMadeWithoutLivingWorkers) {
   Push(static_cast<int>(kRoundsMax));
   EXPECT_TRUE(store_->WantsVersion(ViewOf(1, false), {.workers = 0}));
 }

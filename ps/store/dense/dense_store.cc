@@ -1,5 +1,3 @@
-#include "ps/store/dense/dense_store.h"
-
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -9,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "proto/messages/layout.h"
 #include "ps/store/checks.h"
+#include "ps/store/dense/dense_stores.h"
 #include "ps/store/feedback.h"
 #include "ps/store/initial_values.h"
 #include "ps/store/memory/block_pool.h"
@@ -264,7 +263,7 @@ class DenseStore final : public ShardStore {
     const bool has_values = found != blocks_.end() && !found->second.values.empty();
     const bool has_state = found != blocks_.end() && !found->second.state.empty();
     if (has_values && (has_state || !state)) return absl::OkStatus();
-    if (!CheckBlock(index).ok()) return absl::OkStatus();  // whoever asks for it says so
+    if (!CheckBlock(index).ok()) return absl::OkStatus();  // a pull of it fails with the reason
     const std::uint64_t elements = ElementsIn(index);
     return share_.Check(spec_, (has_values ? 0 : elements * sizeof(Stored)) +
                                    (has_state || !state ? 0 : StateBytes(elements)));
@@ -303,7 +302,7 @@ class DenseStore final : public ShardStore {
     share_.Set(stats_.value_bytes);
   }
 
-  // Nothing is held back yet: a residual of zeros, or what the block is.
+  // Feedback begins as a residual of zeros, or as the block itself.
   void FillFeedback(Block& block, std::uint64_t elements) {
     Compute* const slot = SlotOf(block, elements);
     if (!feedback_is_value_) {
@@ -318,7 +317,7 @@ class DenseStore final : public ShardStore {
     return reinterpret_cast<Compute*>(block.state.data()) + (slots_ - 1) * elements;
   }
 
-  // New bytes in the place of those that somebody still looks at.
+  // New bytes in the place of those that a snapshot or reader still has.
   SharedBytes Fresh(const SharedBytes& bytes) const {
     return bytes.Writable() ? SharedBytes() : NewBytes(bytes.size());
   }

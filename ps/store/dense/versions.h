@@ -1,5 +1,5 @@
-// The versions of one dense block that workers are told of, and the messages that lead from one to
-// the next.
+// The versions of one dense block that workers have been told of, and the messages that lead from
+// one to the next.
 #ifndef LEEWAY_PS_STORE_DENSE_VERSIONS_H_
 #define LEEWAY_PS_STORE_DENSE_VERSIONS_H_
 
@@ -21,7 +21,7 @@ static_assert(kMessagesMax <= proto::kReplyPartsMax);
 // A version is due for whom holds the newest one after so many rounds of updates, at the latest: a
 // round is one update for each living worker.
 inline constexpr std::uint64_t kRoundsMax = 2;
-// What an answer may be staler than its table, in clocks.
+// The clocks that an answer may be staler than its table.
 inline constexpr std::uint64_t kLagMax = 1;
 
 class Versions {
@@ -30,7 +30,7 @@ class Versions {
   std::uint64_t version() const { return version_; }
   std::uint64_t slowest() const { return slowest_; }
 
-  // It is not known how far it was: the next reader gets a new one.
+  // The slowest clock of the version is not known: the next reader gets a new one.
   void ForgetSlowest() {
     slowest_ = 0;
     forgotten_ = true;
@@ -48,15 +48,15 @@ class Versions {
   // Everyone is sent every version, so one for each round of updates is what bytes allow. It is
   // made where it makes answers less stale: when the slowest worker has gone on since the newest
   // one. Where that one stands, or nobody's clock goes on, it is made for each kRoundsMax rounds of
-  // updates, or of pulls that were told nothing.
+  // updates, or of pulls that were answered without a message.
   struct Since {
     std::uint64_t updates = 0;  // that the newest version lacks
     std::uint64_t slowest = 0;  // how far the slowest worker is now
     std::uint64_t workers = 1;  // that live
-    bool reader_holds = false;  // the newest version: it would be told nothing
+    bool reader_holds = false;  // the newest version: it would get no message
   };
   bool IsDue(const Since& since) const;
-  // A reader that held the newest version was told nothing, though there were updates since.
+  // A reader that held the newest version got no message, though there were updates since.
   void NoteInVain() { ++in_vain_; }
   // Of the messages that are kept.
   std::uint64_t bytes() const { return bytes_; }

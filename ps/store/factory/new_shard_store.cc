@@ -3,10 +3,8 @@
 #include <utility>
 
 #include "compress/table_codec.h"
-#include "ps/store/dense/coded_store.h"
-#include "ps/store/dense/dense_store.h"
-#include "ps/store/sparse/ragged_store.h"
-#include "ps/store/sparse/sparse_store.h"
+#include "ps/store/dense/dense_stores.h"
+#include "ps/store/sparse/row_stores.h"
 
 namespace leeway::ps {
 namespace {

@@ -1,5 +1,5 @@
-// Where spare memory lies (block_pool.h): one stack for each size, which any thread may put
-// something on and one thread takes from.
+// The free lists of a block pool (block_pool.h): one stack for each size, which any thread may put
+// a block on, and one thread takes from.
 #ifndef LEEWAY_PS_STORE_MEMORY_BLOCK_FREE_LIST_H_
 #define LEEWAY_PS_STORE_MEMORY_BLOCK_FREE_LIST_H_
 

@@ -1,11 +1,11 @@
-// Memory of one data thread's blocks and slabs that is not in use just now, kept to be used again.
+// A pool of the memory of one data thread's blocks and slabs: what is not in use just now, kept to
+// be used again.
 //
-// While somebody reads a snapshot, all that is written has to be made anew. Memory that is fresh
-// from the system is slow at its first touch, sometimes by far: the kernel finds and clears page
-// after page, and a virtual machine may have to ask its host for each. The thread that serves
-// workers would stand still meanwhile. So what readers let go of comes back here, on whatever
-// thread that happens, and before a large snapshot a thread that nobody waits for makes more
-// ready. Nothing here ever waits for a lock.
+// While a snapshot is read, all that is written has to be made anew. Memory that is fresh from the
+// system is slow at its first touch, sometimes by far: the kernel finds and clears page after page,
+// and a virtual machine may have to ask its host for each; the thread that serves workers would
+// stand still meanwhile. So readers return memory to the pool, on any thread, and before a large
+// snapshot a thread that nothing waits for makes more ready. No call waits for a lock.
 #ifndef LEEWAY_PS_STORE_MEMORY_BLOCK_POOL_H_
 #define LEEWAY_PS_STORE_MEMORY_BLOCK_POOL_H_
 
@@ -38,7 +38,7 @@ class BlockPool {
   // here beyond that goes as TakeExcess says.
   void BeginCopies();
   void EndCopies();
-  // Whether that has happened, so that it is known how much copies take.
+  // Whether that has happened, so that the memory of copies is known.
   bool copies_known() const { return copies_known_; }
   // At least so much is to lie here from now on, of each size as its part of what is in use is, but
   // no more than that. Refill makes it ready.
@@ -58,7 +58,7 @@ class BlockPool {
   };
   Refiller refiller() const { return Refiller(free_list_); }
 
-  // What goes back to the system where this is destroyed, which takes its time.
+  // Memory that goes back to the system when this is destroyed, which takes its time.
   using Excess = std::vector<std::shared_ptr<void>>;
   Excess TakeExcess();
 

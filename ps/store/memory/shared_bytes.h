@@ -1,5 +1,5 @@
-// Bytes of a store that readers and snapshots share, and that who wants to change them first asks
-// about: whether anybody else still looks at them.
+// Bytes of a store that it shares with readers and snapshots. Before a write the store asks whether
+// it is the only owner, and copies them if not.
 #ifndef LEEWAY_PS_STORE_MEMORY_SHARED_BYTES_H_
 #define LEEWAY_PS_STORE_MEMORY_SHARED_BYTES_H_
 
@@ -64,7 +64,7 @@ class SharedBytes {
 
     const std::size_t bytes;
     std::byte* const data;
-    // Where it goes when nobody uses it any more; null: to the heap.
+    // The pool that it returns to when it is not used any more; null: the heap.
     std::shared_ptr<BlockFreeList> home;
     Memory* next = nullptr;  // on the free list
   };

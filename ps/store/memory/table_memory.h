@@ -1,7 +1,8 @@
-// How much memory the tables of one server may take, all its data threads together, and take now.
+// The memory of the tables of one server, of all its data threads together: how much they take now
+// and may take. Any thread.
 //
-// The head of a shard asks before it lets a push, or a pull, add a row or a block. Nobody else
-// does: what a head has accepted its replicas apply, and a clock that closes is applied whole,
+// The head of a shard asks before it lets a push, or a pull, add a row or a block. No other replica
+// does: what a head has accepted its followers apply, and a clock that closes is applied whole,
 // since they could not refuse it any more. So the limit may be passed a little, by what is under
 // way, and copies that snapshots make do not count: it belongs well below what the machine has.
 #ifndef LEEWAY_PS_STORE_MEMORY_TABLE_MEMORY_H_
@@ -40,7 +41,7 @@ class TableMemory {
   std::atomic<std::uint64_t> bytes_ = 0;
 };
 
-// What one store takes of it. On the store's thread.
+// The share of one store. On the store's thread.
 class TableMemoryShare {
  public:
   // Null: nobody counts.

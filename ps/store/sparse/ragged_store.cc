@@ -1,5 +1,3 @@
-#include "ps/store/sparse/ragged_store.h"
-
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -7,8 +5,8 @@
 #include "proto/messages/limits.h"
 #include "ps/store/checks.h"
 #include "ps/store/key_groups.h"
-#include "ps/store/sparse/row_pieces.h"
-#include "ps/store/sparse/rows.h"
+#include "ps/store/sparse/row_store.h"
+#include "ps/store/sparse/row_stores.h"
 #include "ps/store/update_run.h"
 #include "runtime/base/status_macros.h"
 
@@ -16,19 +14,19 @@ namespace leeway::ps {
 namespace {
 
 template <class Stored>
-class RaggedStore final : public ShardStore {
+class RaggedStore final : public RowStore<Stored, RaggedStore<Stored>> {
+  using Base = RowStore<Stored, RaggedStore>;
+  using Base::place_;
+  using Base::rows_;
+  using Base::spec_;
+  using Base::updater_;
+  using typename Base::Batch;
+  using typename Base::Charging;
+  using typename Base::Compute;
+
  public:
   RaggedStore(const TableSpec& spec, const StorePlace& place, const Updater* updater)
-      : spec_(spec),
-        place_(place),
-        updater_(updater),
-        rows_(spec, *updater, place.spare, place.hash_seed),
-        share_(place.memory) {}
-
-  void UseSettings(const TableSpec& spec, const Updater* updater) override {
-    spec_ = spec;
-    updater_ = updater;
-  }
+      : Base(spec, place, updater) {}
 
   absl::Status Check(const PushView& push) const override {
     LEEWAY_RETURN_IF_ERROR(CheckSizes(push));
@@ -36,20 +34,9 @@ class RaggedStore final : public ShardStore {
   }
 
   absl::Status CheckMemory(const PushView& push) const override {
-    const auto keys = push.keys.as<std::uint64_t>();
     const auto widths = push.widths.as<std::uint32_t>();
-    const std::uint64_t elements = push.values.size() / sizeof(Stored);
-    if (share_.HasRoom(rows_.BytesForNew(keys.size(), elements))) return absl::OkStatus();
-    const std::uint64_t more =
-        rows_.BytesForNew(keys, [&widths](std::size_t i) { return widths[i]; });
-    return more == 0 ? absl::OkStatus() : share_.Check(spec_, more);
-  }
-
-  absl::Status Apply(const PushView& push) override { return ApplyCombined({&push, 1}, 1); }
-
-  absl::Status Apply(const PushView& push, bool* nonfinite) override {
-    *nonfinite = HasNonFinite(spec_.dtype, push.values.bytes());
-    return Apply(push);
+    return this->CheckMemoryFor(push.keys.as<std::uint64_t>(), push.values.size() / sizeof(Stored),
+                                [&widths](std::size_t i) { return widths[i]; });
   }
 
   absl::Status ApplyCombined(std::span<const PushView> pushes,
@@ -57,12 +44,13 @@ class RaggedStore final : public ShardStore {
     for (const PushView& push : pushes) LEEWAY_RETURN_IF_ERROR(CheckSizes(push));
     const KeyGroups<Stored> groups(pushes, 0);
     LEEWAY_RETURN_IF_ERROR(CheckWidths(groups));
-    LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, groups.size()));
+    LEEWAY_RETURN_IF_ERROR(this->CheckRoomFor(groups.size()));
     const UpdateTerms terms = TermsOf(spec_, pushes, contributors);
     const Charging charging(this);
     Batch batch(rows_, groups.keys(), Batch::For::kUpdating);
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      ApplyToRun(*updater_, RunOf(batch.Next(i), groups.widths(i).back()), groups.rows(i), terms);
+      ApplyToRun(*updater_, this->RunOf(batch.Next(i), groups.widths(i).back()), groups.rows(i),
+                 terms);
     }
     return absl::OkStatus();
   }
@@ -89,11 +77,11 @@ class RaggedStore final : public ShardStore {
     }
     const Compute* values = aggregate.values.template as<Compute>().data();
     const double rate = RateOrTables(spec_, aggregate.learning_rate);
-    LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, keys.size()));
+    LEEWAY_RETURN_IF_ERROR(this->CheckRoomFor(keys.size()));
     const Charging charging(this);
     Batch batch(rows_, keys, Batch::For::kUpdating);
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      ApplyCombinedToRun(*updater_, RunOf(batch.Next(i), widths[i]), values, rate);
+      ApplyCombinedToRun(*updater_, this->RunOf(batch.Next(i), widths[i]), values, rate);
       values += widths[i];
     }
     return absl::OkStatus();
@@ -121,47 +109,7 @@ class RaggedStore final : public ShardStore {
     return result;
   }
 
-  StoreSnapshot FreezeSince(std::uint64_t generation) override {
-    return rows_.FreezeSince(generation);
-  }
-
-  absl::Status Load(const FrozenPiece& piece) override {
-    LEEWAY_RETURN_IF_ERROR(CheckRowsHere(spec_, place_, *updater_, piece));
-    LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, piece.rows()));
-    const Charging charging(this);
-    PutRows(rows_, place_, piece);
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<std::uint64_t> LoadElsewhere(const FrozenPiece& piece, std::uint64_t) override {
-    LEEWAY_RETURN_IF_ERROR(CheckPiece(spec_, *updater_, piece));
-    LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, piece.rows()));
-    const Charging charging(this);
-    return PutRows(rows_, place_, piece);
-  }
-
-  StoreStats stats() const override {
-    return {.rows = rows_.size(),
-            .value_bytes = rows_.bytes(),
-            .memory_bytes = rows_.memory_bytes(),
-            .copies_on_write = rows_.moves()};
-  }
-
  private:
-  using Batch = typename Rows<Stored>::Batch;
-  using Sought = typename Rows<Stored>::Sought;
-  using Compute = ComputeOf<Stored>;
-
-  // At its end the store's share of the memory is what its rows take.
-  class Charging {
-   public:
-    explicit Charging(RaggedStore* store) : store_(store) {}
-    ~Charging() { store_->share_.Set(store_->rows_.charged_bytes()); }
-
-   private:
-    RaggedStore* const store_;
-  };
-
   bool last_wins() const { return updater_->combine() == Updater::Combine::kLast; }
 
   // Each key has a width, within limits; what they add up to.
@@ -215,18 +163,6 @@ class RaggedStore final : public ShardStore {
     }
     return absl::OkStatus();
   }
-
-  // The next update of a row.
-  StoredRun<Stored> RunOf(const Sought& sought, std::uint32_t width) {
-    const auto row = rows_.Update(sought, width);
-    return {row.values, row.values, row.state, row.state, width, ++*row.steps};
-  }
-
-  TableSpec spec_;
-  const StorePlace place_;
-  const Updater* updater_;
-  Rows<Stored> rows_;
-  TableMemoryShare share_;
 };
 
 }  // namespace

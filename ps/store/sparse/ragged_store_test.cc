@@ -75,7 +75,7 @@ TEST(RaggedStore, APushThatPassedMayBeRefusedLater) {
   EXPECT_THAT(PullOf(shard, {1, 2}).values, ElementsAre(1));  // nothing of it was applied
 }
 
-TEST(RaggedStore, WhatIsAddedUpHasOneWidth) {
+TEST(RaggedStore, RowsThatAreAddedUpHaveOneWidth) {
   const Shard shard(Lists("add"));
   const std::vector<PushView> pushes = {RaggedPush<float>({1, 2}, {2, 1}, {1, 2, 3}),
                                         RaggedPush<float>({1}, {2}, {10, 20})};

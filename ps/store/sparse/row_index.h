@@ -1,4 +1,4 @@
-// Where the rows of a shard lie, by key: an open-addressing table of places.
+// The index of a shard's rows: an open-addressing hash table from keys to places.
 //
 // A group of twelve places and a byte of each one's hash fill one cache line, so that to look a key
 // up takes one line here, and one to see whether the row there is the key's. The keys themselves
@@ -45,8 +45,8 @@ class RowIndex {
     __builtin_prefetch(part.groups + HomeOf(hash, part.num_groups));
   }
 
-  // Where the look-up of a key begins: found out once, and of use again when the group that is
-  // there has come into the cache.
+  // The place where the look-up of a key begins: found once, and of use again when the group that
+  // is there has come into the cache.
   class Home {
    public:
     Home() = default;

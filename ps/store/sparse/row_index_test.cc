@@ -45,7 +45,7 @@ class Indexed {
   KeyList list_;
 };
 
-TEST(RowIndex, FindsWhatIsThereAndNothingElse) {
+TEST(RowIndex, FindsExistingKeysOnly) {
   for (const std::uint64_t size : {0, 1, 9, 10, 11, 12, 13, 1000, 3000, 4100, 100'000}) {
     Indexed rows;
     runtime::Random random(size);
@@ -99,7 +99,7 @@ TEST(RowIndex, AGuessIsNearlyAlwaysRight) {
   EXPECT_TRUE(some_beyond);
 }
 
-TEST(RowIndex, WhatIsNotThereIsSeldomGuessed) {
+TEST(RowIndex, MissingKeysAreSeldomGuessed) {
   Indexed rows;
   runtime::Random random(1);
   EXPECT_EQ(GuessOf(rows.index_, 1), nullptr);
@@ -154,7 +154,7 @@ TEST(RowIndex, RegularKeysDoNotMeet) {
 }
 
 // Chosen by one who knows the seed: their hashes all begin with the same bits.
-TEST(RowIndex, KeysThatCannotBeToldApartAtFirstAreFoundAllTheSame) {
+TEST(RowIndex, KeysWithEqualHashBytesAreFound) {
   constexpr std::uint64_t kKeys = 6000;
   Indexed known(1), other(2);
   for (std::uint64_t key = 0; known.index_.size() < kKeys; ++key) {

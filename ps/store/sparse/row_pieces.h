@@ -1,5 +1,5 @@
-// What sparse and ragged stores do alike with rows: combining those of several pushes, and loading
-// those of a piece.
+// The operations on whole sets of rows that sparse and ragged stores share: combining the rows of
+// several pushes, and loading the rows of a piece.
 #ifndef LEEWAY_PS_STORE_SPARSE_ROW_PIECES_H_
 #define LEEWAY_PS_STORE_SPARSE_ROW_PIECES_H_
 
@@ -62,7 +62,7 @@ void PutRow(Rows<Stored>& rows, const FrozenRow& from) {
   *to.steps = from.steps;
 }
 
-// Those rows of a checked piece that belong to the shard; how many those were.
+// Puts in those rows of a checked piece that belong to the shard. Returns their number.
 template <class Stored>
 std::uint64_t PutRows(Rows<Stored>& rows, const StorePlace& place, const FrozenPiece& piece) {
   std::uint64_t taken = 0;

@@ -1,4 +1,4 @@
-// Some rows, in one allocation: where they lie, and which of them a snapshot looks at.
+// A slab: some rows in one allocation, with a mark of those that a snapshot looks at.
 #ifndef LEEWAY_PS_STORE_SPARSE_ROW_SLAB_H_
 #define LEEWAY_PS_STORE_SPARSE_ROW_SLAB_H_
 
@@ -111,12 +111,12 @@ class RowSlab {
   // As memory_bytes, but the same from the slab's beginning to its end.
   std::uint64_t own_bytes() const { return memory_.size() + step_memory_.size(); }
   bool HasRows() const { return left_ < used_; }
-  // Whether what was left behind takes up more than what is still there.
+  // Whether gaps take up more than the rows that are still there.
   bool MostlyLeft() const {
     return 2 * BytesOf(left_, left_elements_) > BytesOf(used_, used_elements_);
   }
 
-  // The rows that lie in it now. They are not written while anybody has the piece.
+  // The rows that lie in it now. They are not written while the piece exists.
   FrozenPiece Freeze() {
     const auto view = [this](const auto* begin, std::uint64_t size) {
       const auto* first = reinterpret_cast<const std::byte*>(begin);
@@ -146,7 +146,7 @@ class RowSlab {
   static constexpr std::uint64_t kAlignment = 64;
   static constexpr std::uint32_t kBits = 64;  // of a word of watermarks
 
-  // Where a row of its own width lies; slabs are far smaller than 2^32 elements.
+  // The place of a row with a width of its own; slabs are far smaller than 2^32 elements.
   struct Extent {
     std::uint32_t offset;
     std::uint32_t width;
@@ -181,7 +181,7 @@ class RowSlab {
     return true;
   }
 
-  // The steps of rows that are marked become 0; in a copy, if somebody still looks at them.
+  // The steps of rows that are marked become 0; in a copy, if a snapshot has them too.
   void ClearMarked() {
     if (watermarks_.empty()) return;
     if (!step_memory_.Writable()) {
@@ -196,7 +196,7 @@ class RowSlab {
     watermarks_.clear();
   }
 
-  // What an update needs comes first.
+  // The members that an update needs come first.
   std::uint32_t frozen_ = 0;  // rows before it may be seen by a snapshot
   std::uint32_t used_ = 0;
   Stored* values_ = nullptr;

@@ -43,7 +43,7 @@ class Rows {
   // More than these and there might be no number for a place.
   static constexpr std::uint64_t kRowsMax = std::uint64_t{1} << 30;
 
-  // `seed`: of what decides where keys lie in memory.
+  // `seed`: of the hash of keys.
   Rows(const TableSpec& spec, const Updater& updater, BlockPool* spare, std::uint64_t seed)
       : spare_(spare),
         width_(spec.row_width),
@@ -62,21 +62,21 @@ class Rows {
   std::uint64_t size() const { return index_.size(); }
   std::uint64_t bytes() const { return bytes_; }  // of values and state
   std::uint64_t moves() const { return moves_; }  // rows that moved for a snapshot's sake
-  // Whether there may be so many more.
+  // Whether there may be so many more rows.
   bool HasRoomFor(std::uint64_t rows) const {
     return size() + rows <= kRowsMax && slabs_.size() + rows <= std::uint64_t{1}
                                                                     << (32 - row_bits_);
   }
-  // That all of it takes up, empty places included.
+  // The memory of all of it, empty places included.
   std::uint64_t memory_bytes() const {
     std::uint64_t bytes = index_.bytes() + slabs_.capacity() * sizeof(Slab);
     for (const Slab& slab : slabs_) bytes += slab.memory_bytes();
     return bytes;
   }
 
-  // The same as far as it is allocated for rows, which takes no time to tell.
+  // The part of it that is allocated for rows; takes no time to compute.
   std::uint64_t charged_bytes() const { return slab_bytes_ + size() * kIndexBytes; }
-  // What the keys' rows, with so many elements each, would add at most, and what exactly: rows
+  // The bytes that the keys' rows, with so many elements each, would add at most, and exactly: rows
   // that are there in that width add nothing.
   std::uint64_t BytesForNew(std::uint64_t rows, std::uint64_t elements) const {
     return rows * (Slab::kRowBytes + kIndexBytes + (width_ == 0 ? kExtentBytes : 0)) +
@@ -94,166 +94,18 @@ class Rows {
     return BytesForNew(rows, elements);
   }
 
-  // Some keys, and how they are looked up: one after the other, what later ones need being on its
-  // way into the cache meanwhile, so that the processor waits for many of them at once. Some keys
-  // at a time go through each step, so that what the step needs stays in registers. What a step has
-  // found out the next one takes as it is: in a large table it is instructions that take the time.
-  class Batch {
-   public:
-    enum class For { kReading, kUpdating };
+  // A key, and where its row most likely lies.
+  struct Sought {
+    std::uint64_t key = 0;
+    const std::uint64_t* key_there = nullptr;  // null: nothing is known of it
+    Stored* values = nullptr;
+    std::uint64_t* steps = nullptr;
+    Slab* slab = nullptr;
 
-    Batch(Rows& rows, std::span<const std::uint64_t> keys, For use)
-        : rows_(rows),
-          keys_(keys),
-          use_(use),
-          layout_(rows.index_.layout()),
-          displaced_(rows.displaced_) {
-      for (std::size_t i = 0; i < kIndexAhead; i += kStep) FetchIndex(i);
-      for (std::size_t i = 0; i < kRowAhead; i += kStep) FetchRows(i);
-    }
-    // A key, and where its row most likely lies.
-    struct Sought {
-      std::uint64_t key = 0;
-      const std::uint64_t* key_there = nullptr;  // null: nothing is known of it
-      Stored* values = nullptr;
-      std::uint64_t* steps = nullptr;
-      Slab* slab = nullptr;
-
-      bool IsRight() const { return key_there != nullptr && *key_there == key; }
-    };
-
-    // To be called for 0, 1, 2, … in turn.
-    [[gnu::always_inline]] const Sought& Next(std::size_t i) {
-      if (rows_.displaced_ != displaced_) [[unlikely]]
-        ForgetRows(i);
-      if (i % kStep == 0) Fetch(i);
-      return sought_[i % kSought];
-    }
-
-   private:
-    static constexpr std::size_t kStep = 8;  // keys
-    static constexpr std::size_t kIndexAhead = 8 * kStep;
-    static constexpr std::size_t kRowAhead = 4 * kStep;
-    static constexpr std::size_t kSought = 16 * kStep;  // no less than kIndexAhead + kStep
-    static_assert(kSought >= kIndexAhead + kStep);
-
-    // Apart from the loop around it, so that what each of them needs stays in registers.
-    [[gnu::noinline]] void Fetch(std::size_t i) {
-      if (rows_.index_.layout() != layout_) [[unlikely]]
-        FindHomesAgain(i);
-      FetchIndex(i + kIndexAhead);
-      FetchRows(i + kRowAhead);
-    }
-    // Does something for the places from `begin` on that there are, in a loop of a known length for
-    // all steps but the last.
-    template <class OfOne>
-    [[gnu::always_inline]] void ForStep(std::size_t begin, const OfOne& of_one) {
-      if (begin + kStep <= keys_.size()) [[likely]] {
-        for (std::size_t i = 0; i < kStep; ++i) of_one(i);
-      } else {
-        for (std::size_t i = 0; begin + i < keys_.size(); ++i) of_one(i);
-      }
-    }
-    [[gnu::always_inline]] void FetchIndex(std::size_t begin) {
-      const RowIndex::Homes homes(rows_.index_);
-      const std::uint64_t* const keys = keys_.data() + std::min(begin, keys_.size());
-      RowIndex::Home* const to = homes_ + begin % kSought;
-      ForStep(
-          begin, [&](std::size_t i) __attribute__((always_inline)) {
-            const RowIndex::Home home = homes.Of(keys[i]);
-            home.Prefetch();
-            to[i] = home;
-          });
-    }
-    [[gnu::always_inline]] void FetchRows(std::size_t begin) {
-      use_ == For::kUpdating ? FetchRowsFor<true>(begin) : FetchRowsFor<false>(begin);
-    }
-    template <bool kUpdating>
-    [[gnu::always_inline]] void FetchRowsFor(std::size_t begin) {
-      rows_.one_line_each_ ? FetchLines<kUpdating>(begin) : FetchAnyRows<kUpdating>(begin);
-    }
-    // Of rows of one width and without state, each of which lies in one line of the cache.
-    template <bool kUpdating>
-    [[gnu::always_inline]] void FetchLines(std::size_t begin) {
-      const std::uint64_t width = rows_.width_;
-      FetchStep<kUpdating>(
-          begin,
-          [width](const Slab& slab, std::uint32_t row)
-              __attribute__((always_inline)) { return slab.values(row * width); },
-          [](const Sought& sought)
-              __attribute__((always_inline)) { __builtin_prefetch(sought.values); });
-    }
-    template <bool kUpdating>
-    [[gnu::noinline]] void FetchAnyRows(std::size_t begin) {
-      const Rows& rows = rows_;
-      FetchStep<kUpdating>(
-          begin,
-          [&rows](const Slab& slab, std::uint32_t row) {
-            return slab.values(slab.OffsetOf(row, rows.width_));
-          },
-          [&rows](const Sought& sought) { rows.PrefetchRow(sought, kUpdating); });
-    }
-    // `values(slab, row)`: where the row's are; `fetch(sought)` begins to bring it into the cache,
-    // all but its key and, which who only reads does not need, its steps.
-    template <bool kSteps, class Values, class FetchRow>
-    [[gnu::always_inline]] void FetchStep(std::size_t begin, const Values& values,
-                                          const FetchRow& fetch) {
-      // Copies: after each write to what is sought they would have to be read again.
-      const int row_bits = rows_.row_bits_;
-      const Place row_mask = rows_.row_mask_;
-      Slab* const slabs = rows_.slabs_.data();
-      const std::uint64_t* const keys = keys_.data() + std::min(begin, keys_.size());
-      const RowIndex::Home* const homes = homes_ + begin % kSought;
-      Sought* const to = sought_ + begin % kSought;
-      ForStep(
-          begin, [&](std::size_t i) __attribute__((always_inline)) {
-            const Place* guess = homes[i].Guess();
-            if (guess == nullptr && homes[i].full()) [[unlikely]] {
-              guess = rows_.index_.GuessBeyondHome(keys[i]);
-            }
-            if (guess == nullptr) [[unlikely]] {
-              to[i] = {.key = keys[i]};
-              return;
-            }
-            Slab& slab = slabs[*guess >> row_bits];
-            const std::uint32_t row = *guess & row_mask;
-            const Sought found{.key = keys[i],
-                               .key_there = slab.key_memory(row),
-                               .values = values(slab, row),
-                               .steps = slab.step_counter(row),
-                               .slab = &slab};
-            __builtin_prefetch(found.key_there);
-            if (kSteps) __builtin_prefetch(found.steps);
-            fetch(found);
-            to[i] = found;
-          });
-    }
-    // Of those whose rows have not been guessed yet, since the index has grown.
-    [[gnu::noinline]] void FindHomesAgain(std::size_t i) {
-      layout_ = rows_.index_.layout();
-      const RowIndex::Homes homes(rows_.index_);
-      const std::size_t end = std::min(i + kIndexAhead, keys_.size());
-      for (std::size_t at = i + kRowAhead; at < end; ++at) {
-        homes_[at % kSought] = homes.Of(keys_[at]);
-      }
-    }
-    // Where rows were before some left their places is of no use any more.
-    [[gnu::noinline]] void ForgetRows(std::size_t i) {
-      displaced_ = rows_.displaced_;
-      const std::size_t step = i / kStep * kStep;
-      const std::size_t end = std::min(step + kRowAhead + kStep, keys_.size());
-      for (std::size_t at = i; at < end; ++at) sought_[at % kSought].key_there = nullptr;
-    }
-
-    Rows& rows_;
-    const std::span<const std::uint64_t> keys_;
-    const For use_;
-    std::uint64_t layout_;           // of the index when homes were found
-    std::uint64_t displaced_;        // of the rows when those that are known of were found
-    RowIndex::Home homes_[kSought];  // of the next keys
-    Sought sought_[kSought];         // the next ones, fewer
+    bool IsRight() const { return key_there != nullptr && *key_there == key; }
   };
-  using Sought = typename Batch::Sought;
+  // Looks up many keys, one after the other: row_batch.h.
+  class Batch;
 
   // The values, or nothing if the row has never been written.
   std::optional<std::span<const Stored>> Find(std::uint64_t key) const {
@@ -356,8 +208,8 @@ class Rows {
     return sought.slab->Writable(sought.slab->RowAt(sought.key_there)) && WidthOf(sought) == width;
   }
 
-  // Where the row of a key may be updated, which may be new, of another width, not where it was
-  // thought to be, or not to be written where it is.
+  // The place where the row of a key may be updated. The row may be new, of another width, at
+  // another place than was guessed, or not to be written where it is.
   [[gnu::noinline]] Place MakeReady(std::uint64_t key, std::uint64_t width) {
     const auto [place, fresh] = Open(key, width);
     if (fresh) {
@@ -370,7 +222,8 @@ class Rows {
     return place;
   }
 
-  // Where it may be written, and whether its values and state are still to be written.
+  // The place where the row may be written, and whether its values and state are still to be
+  // written.
   std::pair<Place, bool> Open(std::uint64_t key, std::uint64_t width) {
     const std::uint64_t hash = index_.HashOf(key);
     Place* const found = index_.Find(key, hash, *this);

@@ -1,13 +1,11 @@
-#include "ps/store/sparse/sparse_store.h"
-
 #include <algorithm>
 #include <utility>
 
 #include "ps/store/checks.h"
 #include "ps/store/initial_values.h"
 #include "ps/store/key_groups.h"
-#include "ps/store/sparse/row_pieces.h"
-#include "ps/store/sparse/rows.h"
+#include "ps/store/sparse/row_store.h"
+#include "ps/store/sparse/row_stores.h"
 #include "ps/store/update_run.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/memory/copy_row.h"
@@ -17,20 +15,20 @@ namespace leeway::ps {
 namespace {
 
 template <class Stored>
-class SparseStore final : public ShardStore {
+class SparseStore final : public RowStore<Stored, SparseStore<Stored>> {
+  using Base = RowStore<Stored, SparseStore>;
+  using Base::place_;
+  using Base::rows_;
+  using Base::spec_;
+  using Base::updater_;
+  using typename Base::Batch;
+  using typename Base::Charging;
+  using typename Base::Compute;
+  using typename Base::Row;
+
  public:
   SparseStore(const TableSpec& spec, const StorePlace& place, const Updater* updater)
-      : spec_(spec),
-        place_(place),
-        updater_(updater),
-        initial_(spec),
-        rows_(spec, *updater, place.spare, place.hash_seed),
-        share_(place.memory) {}
-
-  void UseSettings(const TableSpec& spec, const Updater* updater) override {
-    spec_ = spec;
-    updater_ = updater;
-  }
+      : Base(spec, place, updater), initial_(spec) {}
 
   absl::Status Check(const PushView& push) const override {
     if (!push.widths.empty()) return Invalid(spec_, "it is sparse, but the push has widths");
@@ -47,18 +45,7 @@ class SparseStore final : public ShardStore {
   absl::Status CheckMemory(const PushView& push) const override {
     const auto keys = push.keys.as<std::uint64_t>();
     const std::uint64_t width = spec_.row_width;
-    if (share_.HasRoom(rows_.BytesForNew(keys.size(), keys.size() * width))) {
-      return absl::OkStatus();
-    }
-    const std::uint64_t more = rows_.BytesForNew(keys, [width](std::size_t) { return width; });
-    return more == 0 ? absl::OkStatus() : share_.Check(spec_, more);
-  }
-
-  absl::Status Apply(const PushView& push) override { return ApplyCombined({&push, 1}, 1); }
-
-  absl::Status Apply(const PushView& push, bool* nonfinite) override {
-    *nonfinite = HasNonFinite(spec_.dtype, push.values.bytes());
-    return Apply(push);
+    return this->CheckMemoryFor(keys, keys.size() * width, [width](std::size_t) { return width; });
   }
 
   absl::Status ApplyCombined(std::span<const PushView> pushes,
@@ -69,11 +56,11 @@ class SparseStore final : public ShardStore {
       return ApplyRows(pushes.front(), terms);
     }
     const KeyGroups<Stored> groups(pushes, spec_.row_width);
-    LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, groups.size()));
+    LEEWAY_RETURN_IF_ERROR(this->CheckRoomFor(groups.size()));
     const Charging charging(this);
     Batch batch(rows_, groups.keys(), Batch::For::kUpdating);
     for (std::size_t i = 0; i < groups.size(); ++i) {
-      ApplyToRun(*updater_, RunOf(batch.Next(i)), groups.rows(i), terms);
+      ApplyToRun(*updater_, this->RunOf(batch.Next(i), spec_.row_width), groups.rows(i), terms);
     }
     return absl::OkStatus();
   }
@@ -97,11 +84,11 @@ class SparseStore final : public ShardStore {
         CheckAggregate<Compute>(spec_, aggregate, keys.size() * spec_.row_width));
     const Compute* values = aggregate.values.template as<Compute>().data();
     const double rate = RateOrTables(spec_, aggregate.learning_rate);
-    LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, keys.size()));
+    LEEWAY_RETURN_IF_ERROR(this->CheckRoomFor(keys.size()));
     const Charging charging(this);
     Batch batch(rows_, keys, Batch::For::kUpdating);
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      ApplyCombinedToRun(*updater_, RunOf(batch.Next(i)), values, rate);
+      ApplyCombinedToRun(*updater_, this->RunOf(batch.Next(i), spec_.row_width), values, rate);
       values += spec_.row_width;
     }
     return absl::OkStatus();
@@ -129,55 +116,15 @@ class SparseStore final : public ShardStore {
     return result;
   }
 
-  StoreSnapshot FreezeSince(std::uint64_t generation) override {
-    return rows_.FreezeSince(generation);
-  }
-
-  absl::Status Load(const FrozenPiece& piece) override {
-    LEEWAY_RETURN_IF_ERROR(CheckRowsHere(spec_, place_, *updater_, piece));
-    LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, piece.rows()));
-    const Charging charging(this);
-    PutRows(rows_, place_, piece);
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<std::uint64_t> LoadElsewhere(const FrozenPiece& piece, std::uint64_t) override {
-    LEEWAY_RETURN_IF_ERROR(CheckPiece(spec_, *updater_, piece));
-    LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, piece.rows()));
-    const Charging charging(this);
-    return PutRows(rows_, place_, piece);
-  }
-
-  StoreStats stats() const override {
-    return {.rows = rows_.size(),
-            .value_bytes = rows_.bytes(),
-            .memory_bytes = rows_.memory_bytes(),
-            .copies_on_write = rows_.moves()};
-  }
-
  private:
-  using Batch = typename Rows<Stored>::Batch;
-  using Row = typename Rows<Stored>::Row;
-  using Sought = typename Rows<Stored>::Sought;
-  using Compute = ComputeOf<Stored>;
   static constexpr std::uint64_t kPushedAhead = 24;  // rows
-
-  // At its end the store's share of the memory is what its rows take.
-  class Charging {
-   public:
-    explicit Charging(SparseStore* store) : store_(store) {}
-    ~Charging() { store_->share_.Set(store_->rows_.charged_bytes()); }
-
-   private:
-    SparseStore* const store_;
-  };
 
   std::uint64_t RowBytes() const { return spec_.row_width * sizeof(Stored); }
 
   // A push without repeated keys.
   absl::Status ApplyRows(const PushView& push, const UpdateTerms& terms) {
     const auto keys = push.keys.as<std::uint64_t>();
-    LEEWAY_RETURN_IF_ERROR(CheckRoom(spec_, place_, rows_, keys.size()));
+    LEEWAY_RETURN_IF_ERROR(this->CheckRoomFor(keys.size()));
     const Charging charging(this);
     const RowUpdater<Stored> update(*updater_, spec_.row_width, terms);
     const Stored* const pushed = push.values.template as<Stored>().data();
@@ -219,8 +166,8 @@ class SparseStore final : public ShardStore {
     }
   }
 
-  // What a transport has just written is in the cache of another core, if in any: rows begin anew
-  // at each page, for what the processor fetches by itself.
+  // Values that a transport has just written are in the cache of another core, if in any, and the
+  // processor's own prefetching begins anew at each page.
   [[gnu::always_inline]] void Prefetch(const Stored* row) const {
     const auto* bytes = reinterpret_cast<const std::byte*>(row);
     const std::uint64_t first = std::min<std::uint64_t>(RowBytes(), 4 * runtime::kCacheLine);
@@ -228,18 +175,7 @@ class SparseStore final : public ShardStore {
       __builtin_prefetch(bytes + at);
   }
 
-  // The next update of a row.
-  StoredRun<Stored> RunOf(const Sought& sought) {
-    const auto row = rows_.Update(sought, spec_.row_width);
-    return {row.values, row.values, row.state, row.state, spec_.row_width, ++*row.steps};
-  }
-
-  TableSpec spec_;
-  const StorePlace place_;
-  const Updater* updater_;
   const InitialValues initial_;
-  Rows<Stored> rows_;
-  TableMemoryShare share_;
 };
 
 }  // namespace

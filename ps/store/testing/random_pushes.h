@@ -38,7 +38,7 @@ class RandomPushes {
 
   PushView Next() { return To(AnyKey()); }
 
-  // What several workers push in one clock: dense: all to one block.
+  // Pushes of several workers in one clock; of a dense table all to one block.
   std::vector<PushView> Several() {
     const std::uint64_t block = AnyKey();
     std::vector<PushView> pushes;

@@ -1,4 +1,4 @@
-// What the tests of the stores share.
+// Helpers that the tests of the stores share.
 #ifndef LEEWAY_PS_STORE_TESTING_STORE_TEST_UTIL_H_
 #define LEEWAY_PS_STORE_TESTING_STORE_TEST_UTIL_H_
 
@@ -72,7 +72,7 @@ class Shard {
   ShardStore* operator->() const { return store_.get(); }
   const Updater& updater() const { return *updater_; }
 
-  // What is pulled: of a dense table all of a block, of a sparse one the rows.
+  // The values of a pull: of a dense table a whole block, of a sparse one the rows.
   template <class T>
   std::vector<T> Block(std::uint64_t block, std::uint64_t elements) const {
     const auto result = store_->Pull({.block = block, .elements = elements});

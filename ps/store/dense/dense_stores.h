@@ -1,5 +1,7 @@
-#ifndef LEEWAY_PS_STORE_DENSE_CODED_STORE_H_
-#define LEEWAY_PS_STORE_DENSE_CODED_STORE_H_
+// The stores of dense tables: plain blocks, and a store around another for values that travel
+// encoded.
+#ifndef LEEWAY_PS_STORE_DENSE_DENSE_STORES_H_
+#define LEEWAY_PS_STORE_DENSE_DENSE_STORES_H_
 
 #include <memory>
 
@@ -8,9 +10,15 @@
 
 namespace leeway::ps {
 
-// A store of a table whose values travel encoded, around one that knows nothing of it. Pushes stay
-// as they came until they are applied: then they are decoded into what they are added up in.
-// Replies of dense tables are encoded once for each version of a block, whoever asks.
+// The blocks of one tensor that lie in one shard. A block comes into being when it is first
+// pushed to or pulled from; its optimiser state with the first push. A pull hands out the block
+// itself, and the next push writes to a copy if the reader still has it.
+std::unique_ptr<ShardStore> NewDenseStore(const TableSpec& spec, const StorePlace& place,
+                                          const Updater* updater);
+
+// A store of a table whose values travel encoded, around `plain`, which knows nothing of it. Pushes
+// stay encoded until they are applied: then they are decoded into what they are added up in.
+// Replies of dense tables are encoded once for each version of a block, for all workers.
 //
 // Versions. A block's version is 1 + the number of its updates that it has in it. Of tables with
 // error feedback on the server, other than gradient tables, a version is made from the one before
@@ -28,4 +36,4 @@ std::unique_ptr<ShardStore> NewCodedStore(const TableSpec& spec, const StorePlac
 
 }  // namespace leeway::ps
 
-#endif  // LEEWAY_PS_STORE_DENSE_CODED_STORE_H_
+#endif  // LEEWAY_PS_STORE_DENSE_DENSE_STORES_H_

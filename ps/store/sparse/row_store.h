@@ -1,0 +1,121 @@
+// The part that sparse and ragged stores have in common: rows by key in slabs (Rows), the memory
+// that they are charged, snapshots and loading. How a push gives a row its width is the business of
+// the derived class.
+#ifndef LEEWAY_PS_STORE_SPARSE_ROW_STORE_H_
+#define LEEWAY_PS_STORE_SPARSE_ROW_STORE_H_
+
+#include <cstdint>
+
+#include "ps/store/checks.h"
+#include "ps/store/memory/table_memory.h"
+#include "ps/store/shard_store.h"
+#include "ps/store/sparse/row_batch.h"
+#include "ps/store/sparse/row_pieces.h"
+#include "ps/store/sparse/rows.h"
+#include "ps/store/update_run.h"
+#include "runtime/base/status_macros.h"
+
+namespace leeway::ps {
+
+// `Derived` is final, and known here so that Apply calls no virtual function.
+template <class Stored, class Derived>
+class RowStore : public ShardStore {
+ public:
+  RowStore(const TableSpec& spec, const StorePlace& place, const Updater* updater)
+      : spec_(spec),
+        place_(place),
+        updater_(updater),
+        rows_(spec, *updater, place.spare, place.hash_seed),
+        share_(place.memory) {}
+
+  void UseSettings(const TableSpec& spec, const Updater* updater) final {
+    spec_ = spec;
+    updater_ = updater;
+  }
+
+  absl::Status Apply(const PushView& push) final {
+    return static_cast<Derived*>(this)->ApplyCombined({&push, 1}, 1);
+  }
+
+  absl::Status Apply(const PushView& push, bool* nonfinite) final {
+    *nonfinite = HasNonFinite(spec_.dtype, push.values.bytes());
+    return Apply(push);
+  }
+
+  StoreSnapshot FreezeSince(std::uint64_t generation) final {
+    return rows_.FreezeSince(generation);
+  }
+
+  absl::Status Load(const FrozenPiece& piece) final {
+    LEEWAY_RETURN_IF_ERROR(CheckRowsHere(spec_, place_, *updater_, piece));
+    return Put(piece).status();
+  }
+
+  absl::StatusOr<std::uint64_t> LoadElsewhere(const FrozenPiece& piece, std::uint64_t) final {
+    LEEWAY_RETURN_IF_ERROR(CheckPiece(spec_, *updater_, piece));
+    return Put(piece);
+  }
+
+  StoreStats stats() const final {
+    return {.rows = rows_.size(),
+            .value_bytes = rows_.bytes(),
+            .memory_bytes = rows_.memory_bytes(),
+            .copies_on_write = rows_.moves()};
+  }
+
+ protected:
+  using Batch = typename Rows<Stored>::Batch;
+  using Row = typename Rows<Stored>::Row;
+  using Sought = typename Rows<Stored>::Sought;
+  using Compute = ComputeOf<Stored>;
+
+  // At its end the store's share of the memory is what its rows take.
+  class Charging {
+   public:
+    explicit Charging(RowStore* store) : store_(store) {}
+    ~Charging() { store_->share_.Set(store_->rows_.charged_bytes()); }
+    Charging(const Charging&) = delete;
+    Charging& operator=(const Charging&) = delete;
+
+   private:
+    RowStore* const store_;
+  };
+
+  // Whether so many more rows may come into being.
+  absl::Status CheckRoomFor(std::uint64_t more) const {
+    return CheckRoom(spec_, place_, rows_, more);
+  }
+
+  // Whether there is memory for a push of those keys, whose rows have `elements` elements together
+  // and `width(i)` each.
+  template <class WidthOfKey>
+  absl::Status CheckMemoryFor(std::span<const std::uint64_t> keys, std::uint64_t elements,
+                              const WidthOfKey& width) const {
+    if (share_.HasRoom(rows_.BytesForNew(keys.size(), elements))) return absl::OkStatus();
+    const std::uint64_t more = rows_.BytesForNew(keys, width);
+    return more == 0 ? absl::OkStatus() : share_.Check(spec_, more);
+  }
+
+  // The next update of a row.
+  StoredRun<Stored> RunOf(const Sought& sought, std::uint64_t width) {
+    const Row row = rows_.Update(sought, width);
+    return {row.values, row.values, row.state, row.state, width, ++*row.steps};
+  }
+
+  TableSpec spec_;
+  const StorePlace place_;
+  const Updater* updater_;
+  Rows<Stored> rows_;
+  TableMemoryShare share_;
+
+ private:
+  absl::StatusOr<std::uint64_t> Put(const FrozenPiece& piece) {
+    LEEWAY_RETURN_IF_ERROR(CheckRoomFor(piece.rows()));
+    const Charging charging(this);
+    return PutRows(rows_, place_, piece);
+  }
+};
+
+}  // namespace leeway::ps
+
+#endif  // LEEWAY_PS_STORE_SPARSE_ROW_STORE_H_
