@@ -10,7 +10,8 @@ set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/leeway")
 set(leeway_public_libraries worker server)
 set(leeway_worker_libraries worker_core worker_requests worker_slicing worker_encoding)
 set(leeway_server_libraries
-    ps_data ps_replication ps_shard ps_shard_state ps_table ps_replication_log ps_checkpoint ps_consistency
+    ps_data ps_data_state ps_replication ps_shard ps_shard_state ps_table ps_replication_log
+    ps_checkpoint ps_consistency
     ps_store_factory ps_store_dense ps_store_sparse ps_store ps_store_memory ps_updaters ps_kernels)
 set(leeway_shared_libraries
     node checkpoint van_mixed van_rdma van_rdma_memory van_rdma_verbs van_shm van_shm_memory van_tcp van_zmq

@@ -78,7 +78,7 @@ TEST_F(BatchTest, SentAgainItIsAcknowledgedAndNotApplied) {
   EXPECT_EQ(bench_.counters().duplicates, 4u);
 }
 
-TEST_F(BatchTest, OneThatIsRefusedTakesNoneAlong) {
+TEST_F(BatchTest, ARefusedPushDoesNotAffectTheOthers) {
   TableSpec spec = AddTable("refuses", Consistency::Asp());
   spec.nonfinite = NonFinite::kRefuse;
   const std::uint32_t table = bench_.Install(spec);
@@ -95,7 +95,7 @@ TEST_F(BatchTest, OneThatIsRefusedTakesNoneAlong) {
   EXPECT_THAT(bench_.PullNow(1, table, 0), Each(3));
 }
 
-TEST_F(BatchTest, WhatComesEarlyWaits) {
+TEST_F(BatchTest, EarlyPushesWait) {
   const std::uint32_t table = bench_.Install(AddTable("w", Consistency::Asp()));
   const proto::Request missing = bench_.DensePush(0, table, 0);
   Add(table, 1);

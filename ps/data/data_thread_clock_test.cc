@@ -167,7 +167,7 @@ std::vector<float> RunInOrder(const std::vector<std::uint32_t>& order) {
   return bench.PullNow(0, table, 3);
 }
 
-TEST(Bsp, TheSameBitsInWhateverOrderContributionsCome) {
+TEST(Bsp, TheOrderOfContributionsDoesNotChangeTheBits) {
   const std::vector<float> reference = RunInOrder({0, 1, 2, 3, 4});
   std::vector<std::uint32_t> order = {0, 1, 2, 3, 4};
   while (std::next_permutation(order.begin(), order.end())) {
@@ -175,7 +175,7 @@ TEST(Bsp, TheSameBitsInWhateverOrderContributionsCome) {
   }
 }
 
-TEST(Bsp, TheMeanIsOverWhoTookPart) {
+TEST(Bsp, TheMeanIsOverWorkersThatTookPart) {
   Bench bench({.num_workers = 4});
   TableSpec spec = AddTable("w", Consistency::Bsp());
   spec.aggregate = Aggregate::kMean;
@@ -196,7 +196,7 @@ TEST(Bsp, TheMeanIsOverWhoTookPart) {
 
 // A worker that ended the clock and died counts in its mean, also if another process has its rank
 // by the time the clock closes.
-TEST(Bsp, TheMeanIsOverWhoTookPartThoughARankWasTakenAgain) {
+TEST(Bsp, TheMeanCountsEachIncarnationOfARank) {
   for (const bool pushed : {true, false}) {
     SCOPED_TRACE(pushed);
     Bench bench;
@@ -218,7 +218,7 @@ TEST(Bsp, TheMeanIsOverWhoTookPartThoughARankWasTakenAgain) {
   }
 }
 
-TEST(Bsp, WhatADyingWorkerGaveToItsOpenClockIsDiscarded) {
+TEST(Bsp, ADeadWorkersPushesToItsOpenClockAreDiscarded) {
   Bench bench({.num_workers = 3});
   const std::uint32_t table = bench.Install(AddTable("w", Consistency::Bsp()));
   EXPECT_TRUE(bench.PushNow(2, table, 0, 100).ok());
@@ -236,7 +236,7 @@ TEST(Bsp, WhatADyingWorkerGaveToItsOpenClockIsDiscarded) {
   EXPECT_EQ(bench.counters().pushes_discarded, 1u);
 }
 
-TEST(Bsp, WhatALeavingWorkerGaveCounts) {
+TEST(Bsp, ALeavingWorkersPushesCount) {
   Bench bench;
   const std::uint32_t table = bench.Install(AddTable("w", Consistency::Bsp()));
   EXPECT_TRUE(bench.PushNow(1, table, 0, 7).ok());
@@ -477,7 +477,7 @@ TEST(TestSwitch, NeverHoldServesStalerThanAllowedAndSaysSo) {
   EXPECT_EQ(bench.TakeReply(0).reply().staleness, 4u);
 }
 
-TEST(Deadlines, NameWhoWasWaitedFor) {
+TEST(Deadlines, NameTheStragglers) {
   Bench bench({.num_workers = 3});
   const std::uint32_t table = bench.Install(AddTable("fc1", Consistency::Ssp(3)));
   bench.Tick(0, 45);
@@ -586,7 +586,7 @@ TEST(Held, ANewIncarnationOfAWorkerTakesItsPlace) {
   EXPECT_THAT(bench.PullNow(0, table, 1), Each(9));
 }
 
-TEST(Held, WithNobodyLeftWhatWasAcceptedIsApplied) {
+TEST(Held, AcceptedPushesAreAppliedWhenNoWorkerIsLeft) {
   Bench bench;
   const std::uint32_t table = bench.Install(AddTable("w", Consistency::Bsp()));
   EXPECT_TRUE(bench.PushNow(0, table, 0, 7).ok());

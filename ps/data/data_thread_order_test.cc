@@ -84,7 +84,7 @@ TEST(Order, EarlyRequestsWaitForTheMissingOnes) {
   EXPECT_THAT(bench.PullNow(0, table, 0), Each(3));
 }
 
-TEST(Order, WhatIsFarTooEarlyIsDroppedAndTakenWhenItComesAgain) {
+TEST(Order, ARequestBeyondTheLimitIsDroppedAndTakenWhenResent) {
   Bench bench;
   const std::uint32_t table = bench.Install(AddTable("w", kAsp));
   const proto::Request first = bench.DensePush(0, table, 0);
@@ -133,7 +133,7 @@ TEST(Order, AnOlderEpochIsAbortedAndLeavesTheNumberUnused) {
   EXPECT_THAT(bench.PullNow(0, table, 0), Each(1));
 }
 
-TEST(Order, ANewEpochSendsBackWhatWaited) {
+TEST(Order, ANewEpochRefusesEarlyRequests) {
   Bench bench;
   const std::uint32_t table = bench.Install(AddTable("w", kAsp));
   bench.DensePush(0, table, 0);  // lost
@@ -218,7 +218,7 @@ TEST(Identity, AProcessThatTheMapKnowsFromAnotherStartIsToldToTryAgain) {
   EXPECT_THAT(std::string(result.message()), HasSubstr("another start of its process"));
 }
 
-TEST(Identity, TheDeadAndTheGoneAreNotServed) {
+TEST(Identity, DeadAndLeftWorkersAreNotServed) {
   Bench bench;
   const std::uint32_t table = bench.Install(AddTable("w", kAsp));
   bench.SetState(0, proto::WorkerState::kDead);

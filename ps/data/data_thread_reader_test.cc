@@ -50,7 +50,7 @@ class ReaderTest : public testing::Test {
   Bench bench_;
 };
 
-TEST_F(ReaderTest, SeesWhatWasAppliedAtOnceAndWhichClockThatIs) {
+TEST_F(ReaderTest, SeesAppliedPushesAndTheirClock) {
   const std::uint32_t table = bench_.Install(AddTable("w", Consistency::Ssp(1)));
   const van::PeerId reader = Come();
   Answer answer = Read(reader, table);
@@ -71,7 +71,7 @@ TEST_F(ReaderTest, SeesWhatWasAppliedAtOnceAndWhichClockThatIs) {
   EXPECT_EQ(answer.reply().staleness, 0u);
 }
 
-TEST_F(ReaderTest, InBspSeesClosedClocksAloneAndIsNotHeld) {
+TEST_F(ReaderTest, InBspSeesClosedClocksOnlyAndDoesNotWait) {
   const std::uint32_t table = bench_.Install(AddTable("w", Consistency::Bsp()));
   const van::PeerId reader = Come();
   EXPECT_TRUE(bench_.PushNow(0, table, 0, 2).ok());
@@ -89,7 +89,7 @@ TEST_F(ReaderTest, InBspSeesClosedClocksAloneAndIsNotHeld) {
   EXPECT_EQ(answer.reply().slowest_clock, 1u);
 }
 
-TEST_F(ReaderTest, IsNoWorkerThatAnyoneWaitsFor) {
+TEST_F(ReaderTest, IsNotWaitedFor) {
   const std::uint32_t table = bench_.Install(AddTable("w", Consistency::Bsp()));
   const van::PeerId reader = Come();
   Read(reader, table);

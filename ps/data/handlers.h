@@ -1,4 +1,4 @@
-// The process's request handlers, by name (leeway::RegisterHandler fills it).
+// The process's request handlers, by name; leeway::RegisterHandler adds one.
 #ifndef LEEWAY_PS_DATA_HANDLERS_H_
 #define LEEWAY_PS_DATA_HANDLERS_H_
 

@@ -1,4 +1,4 @@
-// What a data thread does per second, over the last seconds.
+// The rates of a data thread: its pushes, pulls and bytes per second, over the last seconds.
 #ifndef LEEWAY_PS_DATA_RATES_H_
 #define LEEWAY_PS_DATA_RATES_H_
 
@@ -11,10 +11,10 @@
 
 namespace leeway::ps {
 
-// Lives on the data thread's loop, by whose clock it goes.
+// Lives on the data thread's loop, and takes its times from it.
 class Rates {
  public:
-  // The rates are those of about so long.
+  // The time that rates are computed over, about.
   static constexpr absl::Duration kWindow = absl::Seconds(5);
 
   struct PerSecond {
@@ -25,7 +25,7 @@ class Rates {
   // The counters as they are now; to be called about once a second.
   void Note(absl::Time now, const Counters& counters, const van::Counters& van) {
     samples_.push_back(SampleOf(now, counters, van));
-    // One that is as old as the window stays.
+    // The newest sample that is as old as the window stays.
     while (samples_.size() > 2 && now - samples_[1].at >= kWindow) samples_.pop_front();
   }
 

@@ -10,10 +10,7 @@ namespace leeway::ps {
 ReaderTurns::ReaderTurns(runtime::Loop* loop, Owner owner)
     : loop_(loop), owner_(std::move(owner)) {}
 
-ReaderTurns::~ReaderTurns() {
-  *alive_ = false;
-  loop_->Cancel(timer_);
-}
+ReaderTurns::~ReaderTurns() { loop_->Cancel(timer_); }
 
 absl::Status ReaderTurns::Check(const Inbound& inbound) const {
   if (requests_ < kRequestsMax && (bytes_ == 0 || bytes_ + inbound.bytes() <= kBytesMax)) {
@@ -70,14 +67,14 @@ Inbound ReaderTurns::TakeNext() {
 
 void ReaderTurns::Turn() {
   turn_is_due_ = false;
-  const std::shared_ptr<bool> alive = alive_;
+  const runtime::Lifetime::Watch here = lifetime_.watch();
   const absl::Time begin = loop_->Now();
   absl::Time now = begin;
   for (int served = 0; served < kTurnRequestsMax && now - begin < kTurnTimeMax; ++served) {
     const bool quiet = Quiet(now);
     if (queues_.empty() || (!quiet && !meter_.MayWork(now))) break;
     owner_.serve(TakeNext());
-    if (!*alive) return;
+    if (!here) return;
     const absl::Time after = loop_->Now();
     if (!quiet) meter_.Charge(after - now, after);
     now = after;
@@ -94,8 +91,8 @@ void ReaderTurns::TurnLater(absl::Time now) {
     timer_ = loop_->After(wait, [this] { Turn(); });
     return;
   }
-  loop_->Post([this, alive = alive_] {
-    if (*alive) Turn();
+  loop_->Post([this, here = lifetime_.watch()] {
+    if (here) Turn();
   });
 }
 

@@ -1,13 +1,12 @@
-// The turns of readers (Config::read_only): what they ask for waits here until the data thread has
-// time for it, after what others ask for.
+// The queue of readers' requests (Config::read_only) on one data thread, which are served after
+// those of workers and servers.
 //
-// While workers or other servers speak, all readers together get a share of the thread's time; when
-// nobody else has spoken for a little while, all of it. Either way they are served from tasks of
-// their own, a few requests in one turn of the loop, so that a worker's request never waits for
-// more than those. Readers take turns, one request each. From one of which much waits nothing more
-// is taken in (Van::Hold), and where the transport cannot do that the rest is refused.
-//
-// Lives on the data thread's loop.
+// Lives on the data thread's loop. While workers or other servers send something, all readers
+// together get a share of the thread's time; when nothing else has come for a little while, all of
+// it. Either way they are served from tasks of their own, a few requests in one turn of the loop,
+// so that a worker's request never waits for more than those. Readers take turns, one request each.
+// Backpressure: from a reader with much in the queue nothing more is read (Van::Hold), and where
+// the transport cannot do that its requests are refused.
 #ifndef LEEWAY_PS_DATA_READER_TURNS_H_
 #define LEEWAY_PS_DATA_READER_TURNS_H_
 
@@ -16,11 +15,11 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <memory>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "ps/table/inbound.h"
+#include "runtime/loop/lifetime.h"
 #include "runtime/loop/loop.h"
 #include "van/session/share_meter.h"
 
@@ -36,10 +35,10 @@ class ReaderTurns {
   // In one turn of the loop; the request that is under way when the time is up is finished.
   static constexpr int kTurnRequestsMax = 16;
   static constexpr absl::Duration kTurnTimeMax = absl::Milliseconds(1);
-  // What waits of one reader before nothing more is taken in, until half of that is left.
+  // The requests of one reader that wait before nothing more is read from it, until half are left.
   static constexpr std::size_t kReaderRequestsMax = 256;
   static constexpr std::uint64_t kReaderBytesMax = 4 << 20;
-  // What waits of all readers of a thread; beyond it requests are refused.
+  // The requests of all readers of a thread that wait; beyond it requests are refused.
   static constexpr std::size_t kRequestsMax = 16384;
   static constexpr std::uint64_t kBytesMax = 64 << 20;
 
@@ -57,7 +56,7 @@ class ReaderTurns {
   absl::Status Check(const Inbound& inbound) const;
   void Add(Inbound inbound);
   void DropPeer(van::PeerId peer);
-  // Somebody else than a reader has asked for something, or said something.
+  // A worker or a server has sent something.
   void OthersSpoke() { others_spoke_ = true; }
   std::size_t waiting() const { return requests_; }
 
@@ -84,7 +83,7 @@ class ReaderTurns {
   absl::Time others_heard_ = absl::InfinitePast();
   bool turn_is_due_ = false;  // posted, or the timer runs
   runtime::TimerId timer_ = runtime::TimerId::kNone;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  runtime::Lifetime lifetime_;
 };
 
 }  // namespace leeway::ps

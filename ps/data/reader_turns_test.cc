@@ -69,7 +69,7 @@ class ReaderTurnsTest : public testing::Test {
                       .release = [this](van::PeerId reader) { held_.erase(reader); }}};
 };
 
-TEST_F(ReaderTurnsTest, SoManyAreServedInATurnAndNoneBefore) {
+TEST_F(ReaderTurnsTest, ATurnServesALimitedNumber) {
   Ask(1, 40);
   EXPECT_EQ(served_.size(), 0u);
   loop_.Turn();
@@ -111,7 +111,7 @@ TEST_F(ReaderTurnsTest, WhileOthersSpeakTheyGetAShare) {
   EXPECT_GT(took, 0.8 * ReaderTurns::kShare * time);
 }
 
-TEST_F(ReaderTurnsTest, WhenNobodyElseSpeaksTheyGetAll) {
+TEST_F(ReaderTurnsTest, ReadersGetAllTheTimeWhileOthersAreSilent) {
   cost_ = absl::Microseconds(100);
   turns_.OthersSpoke();
   Ask(1, 200);
@@ -125,7 +125,7 @@ TEST_F(ReaderTurnsTest, WhenNobodyElseSpeaksTheyGetAll) {
   EXPECT_LT(loop_.now - begin, ReaderTurns::kQuiet + 200 * cost_ + absl::Milliseconds(2));
 }
 
-TEST_F(ReaderTurnsTest, NothingMoreIsTakenFromOneOfWhichMuchWaits) {
+TEST_F(ReaderTurnsTest, AReaderWithManyRequestsIsHeld) {
   Ask(1, ReaderTurns::kReaderRequestsMax - 1);
   Ask(2);
   EXPECT_TRUE(held_.empty());
@@ -138,7 +138,7 @@ TEST_F(ReaderTurnsTest, NothingMoreIsTakenFromOneOfWhichMuchWaits) {
   EXPECT_GT(turns_.waiting(), 0u);
 }
 
-TEST_F(ReaderTurnsTest, SoIsItFromOneThatSendsLongRequests) {
+TEST_F(ReaderTurnsTest, AReaderWithLongRequestsIsHeld) {
   Inbound inbound;
   inbound.peer = 1;
   inbound.payload = {runtime::Buffer::CopyOf(std::string(ReaderTurns::kReaderBytesMax, 'k'))};
@@ -149,7 +149,7 @@ TEST_F(ReaderTurnsTest, SoIsItFromOneThatSendsLongRequests) {
   EXPECT_TRUE(held_.empty());
 }
 
-TEST_F(ReaderTurnsTest, WhereTheyCannotBeHeldWhatWaitsIsLimited) {
+TEST_F(ReaderTurnsTest, WithoutHoldingTheQueueIsLimited) {
   can_hold_ = false;
   turns_.OthersSpoke();
   for (van::PeerId reader = 1; reader <= 4; ++reader) Ask(reader, ReaderTurns::kRequestsMax / 4);
@@ -162,7 +162,7 @@ TEST_F(ReaderTurnsTest, WhereTheyCannotBeHeldWhatWaitsIsLimited) {
   EXPECT_TRUE(turns_.Check(more).ok());
 }
 
-TEST_F(ReaderTurnsTest, WhatOneThatHasGoneAskedForIsForgotten) {
+TEST_F(ReaderTurnsTest, RequestsOfALostReaderAreDropped) {
   Ask(1, 300);
   Ask(2, 2);
   turns_.DropPeer(1);

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json Requests(const Counters& counters) {
+Json CountersOf(const Counters& counters) {
   return {{"requests", counters.requests},
           {"pushes_applied", counters.pushes_applied},
           {"pulls_served", counters.pulls_served},
@@ -130,7 +130,7 @@ std::uint64_t SlowestOf(const std::vector<const Replica*>& replicas) {
   return slowest.value_or(0);
 }
 
-// Where the slowest worker is.
+// The codec at the clock of the slowest worker.
 std::string CodecOf(const Table& table, const std::vector<const Replica*>& replicas) {
   return table.codecs().texts[table.codec_schedule().KnownAt(SlowestOf(replicas)).choice];
 }
@@ -214,7 +214,7 @@ std::string StatusJson(const StatusView& view) {
                        {"stalled", StallsOf(view)},
                        {"tables", TablesOf(view)},
                        {"replication", ReplicationOf(view)},
-                       {"counters", Requests(*view.counters)},
+                       {"counters", CountersOf(*view.counters)},
                        {"van", Network(view.van)}};
   // A table's name is UTF-8 (TableSpec::Validate), but a name is no reason to throw.
   return status.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -1,4 +1,4 @@
-// What a data thread answers to a StatusRequest.
+// The answer of a data thread to a StatusRequest, as JSON.
 #ifndef LEEWAY_PS_DATA_STATUS_JSON_H_
 #define LEEWAY_PS_DATA_STATUS_JSON_H_
 
@@ -30,7 +30,7 @@ struct StatusView {
   std::vector<const Replica*> replicas;
 };
 
-// One object: role, rank, thread, epoch, clocks, who is waited for, tables, replication, rates and
+// One object: role, rank, thread, epoch, clocks, stragglers, tables, replication, rates and
 // counters. Clocks, what waits and how stale replies were are of the shards whose head is here,
 // tables of all replicas.
 std::string StatusJson(const StatusView& view);

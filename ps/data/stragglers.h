@@ -1,5 +1,4 @@
-// Who holds up whom: the pulls that wait in the shards of one data thread, and the workers that
-// they wait for.
+// The stragglers of one data thread: the workers that its pending pulls wait for.
 #ifndef LEEWAY_PS_DATA_STRAGGLERS_H_
 #define LEEWAY_PS_DATA_STRAGGLERS_H_
 
@@ -35,7 +34,8 @@ std::vector<Straggler> FindStragglers(const std::vector<const Replica*>& replica
 // "12 pulls of table w have waited for clock 43 for 34.5s: worker 2 is at clock 41".
 std::string Describe(const Straggler& straggler, const std::string& table, absl::Time now);
 
-// When the next line about it is due. Shared by the data threads of a server: any thread.
+// The time at which the next log line about stragglers is due. Shared by the data threads of a
+// server: any thread.
 class StragglerLines {
  public:
   bool Take(absl::Time now) {

@@ -103,7 +103,7 @@ TEST_F(BoundedHead, KeepsNoMoreAnswersThanItMay) {
   EXPECT_EQ(shard_context().counters->replies_unsent, 1u);
 }
 
-TEST_F(BoundedHead, FillsNoMoreReplicasThanItMay) {
+TEST_F(BoundedHead, LimitsStateTransfersUnderWay) {
   ASSERT_TRUE(Push(1).ok());
   SentTo(2);
   context().fills = kFillsAtOnce;  // other shards
@@ -124,7 +124,7 @@ TEST_F(BoundedHead, LetsGoOfEarlyRequestsOfADeadWorker) {
 }
 
 // It is the next clock then that somebody who comes late pushes to.
-TEST_F(BoundedHead, HasClosedTheLastClockWhenNobodyIsLeft) {
+TEST_F(BoundedHead, HasClosedTheLastClockWhenNoWorkerIsLeft) {
   SetWorker(proto::WorkerState::kAlive);
   PushAs(1, 5, kBspTable);
   SetWorker(proto::WorkerState::kLeft);

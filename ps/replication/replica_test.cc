@@ -33,7 +33,7 @@ TEST_F(Follower, TakesNoEntryTwice) {
   EXPECT_EQ(Value(), 1);
 }
 
-TEST_F(Follower, WaitsForWhatIsMissing) {
+TEST_F(Follower, WaitsForMissingEntries) {
   Say(0, 100, 1, Entry(1, 1));
   Say(0, 100, 3, Entry(3, 100));
   EXPECT_EQ(index(), 1u);
@@ -118,7 +118,7 @@ TEST_F(Follower, JudgesTheStreamsOfANewPredecessorByThemselves) {
 }
 
 // The one before may have nothing to send that would make another.
-TEST_F(Follower, SaysWhatIsCommittedWhereTheConnectionOfEntriesIsGone) {
+TEST_F(Follower, ReportsTheCommitPointOverAnotherConnection) {
   Say(0, 100, 1, Entry(1, 1));
   replica().OnPeerDown(kConnection);
   replica().Acknowledge();
@@ -151,7 +151,7 @@ class Filling : public ReplicaBench {
   Filling() { TakeChain({0}, {1}); }
 };
 
-TEST_F(Filling, IsReadyWhenAllHasCome) {
+TEST_F(Filling, IsReadyAfterTheWholeState) {
   Say(0, 100, 1, Of(Kind::kFillBegin, 5));
   EXPECT_FALSE(replica().ready());
   Say(0, 100, 2, Of(Kind::kFillEnd, 5));
@@ -196,9 +196,9 @@ class FilledAnew : public ReplicaBench {
   }
 };
 
-TEST_F(FilledAnew, KeepsNothingOfWhatItHad) { EXPECT_EQ(Value(), 0); }
+TEST_F(FilledAnew, KeepsNoOldState) { EXPECT_EQ(Value(), 0); }
 
-TEST_F(FilledAnew, ForgetsWhichPushesItHad) {
+TEST_F(FilledAnew, ForgetsOldSessions) {
   TakeChain({0, 1});
   Die(0);
   TakeChain({1});
@@ -206,7 +206,7 @@ TEST_F(FilledAnew, ForgetsWhichPushesItHad) {
   EXPECT_EQ(Value(), 7);
 }
 
-TEST_F(Filling, BeginsAnewWithAnotherThatFillsIt) {
+TEST_F(Filling, BeginsAnewWithANewPredecessor) {
   Say(0, 100, 1, Of(Kind::kFillBegin, 5));
   Say(0, 100, 2, Of(Kind::kFillEnd, 5));
   ASSERT_TRUE(replica().ready());
@@ -254,7 +254,7 @@ TEST_F(Head, BelievesNoMoreToBeCommittedThanThereIs) {
   EXPECT_EQ(replies_.size(), 2u);
 }
 
-TEST_F(Head, WhatIsCommittedStaysCommitted) {
+TEST_F(Head, TheCommitPointDoesNotGoBack) {
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(Push(1).ok());
   SentTo(2);
   Acknowledge(2, stream(), 2, 2);
@@ -262,7 +262,7 @@ TEST_F(Head, WhatIsCommittedStaysCommitted) {
   EXPECT_EQ(replica().committed(), 2u);
 }
 
-TEST_F(Head, SendsAgainWhatIsNotAcknowledged) {
+TEST_F(Head, ResendsUnacknowledgedEntries) {
   ASSERT_TRUE(Push(1).ok());
   EXPECT_THAT(SentTo(2), ElementsAre(1));
   Pass(absl::Milliseconds(150));
@@ -284,7 +284,7 @@ TEST_F(Head, SendsAgainWhenTheChainHasChanged) {
   EXPECT_THAT(SentTo(2), ElementsAre(1));
 }
 
-TEST_F(Head, SendsANewSuccessorWhatIsNotCommittedAndNoMore) {
+TEST_F(Head, SendsANewSuccessorTheUncommittedEntriesOnly) {
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(Push(1).ok());
   SentTo(2);
   Acknowledge(2, stream(), 3, 1);
@@ -339,7 +339,7 @@ TEST_F(Head, KeepsAnswersToReadersWithinABudget) {
   EXPECT_EQ(context().readers.bytes, 0u);
 }
 
-TEST_F(Head, CountsAFillNoLongerThanItLasts) {
+TEST_F(Head, CountsAStateTransferWhileItLasts) {
   ASSERT_TRUE(Push(1).ok());
   context().limits.window_bytes = 1;
   TakeChain({1}, {2});
@@ -363,7 +363,7 @@ TEST_F(Head, KnowsThatAClockIsStableThoughLaterEntriesAreUnderWay) {
   EXPECT_EQ(replica().stable(), 1u);
 }
 
-TEST_F(Head, ForgetsAWorkerWhoseRankAnotherHas) {
+TEST_F(Head, ForgetsAReplacedWorker) {
   replica().shard().SetWorker({.node = 20, .rank = 0, .incarnation = kWorker});
   PushAs(1, 5);
   replica().shard().SetWorker({.node = 21, .rank = 0, .incarnation = kWorker + 1});
@@ -371,7 +371,7 @@ TEST_F(Head, ForgetsAWorkerWhoseRankAnotherHas) {
 }
 
 // What it had pushed in clocks that it had ended counts, whenever they close.
-TEST_F(Head, ForgetsAWorkerWhoseRankAnotherHasThoughItsClockClosesLater) {
+TEST_F(Head, ForgetsAReplacedWorkerWhoseClockClosesLater) {
   replica().shard().SetWorker({.node = 20, .rank = 0, .incarnation = kWorker});
   replica().shard().SetWorker({.node = 21, .rank = 1, .incarnation = kWorker + 1});
   PushAs(1, 5, kBspTable);
@@ -385,7 +385,7 @@ TEST_F(Head, ForgetsAWorkerWhoseRankAnotherHasThoughItsClockClosesLater) {
   EXPECT_EQ(replica().shard().FillBegin().header.workers.size(), 2u);
 }
 
-TEST_F(Follower, ForgetsAWorkerWhoseRankAnotherHasThoughItsHeadHasNotHeardOfIt) {
+TEST_F(Follower, ForgetsAReplacedWorkerBeforeItsHeadDoes) {
   replica().shard().SetWorker({.node = 20, .rank = 0, .incarnation = kWorker});
   replica().shard().SetWorker({.node = 21, .rank = 0, .incarnation = kWorker + 1});
   Say(0, 100, 1, Entry(1, 1));  // of the one before
@@ -473,7 +473,7 @@ class NewHead : public ReplicaBench {
   }
 };
 
-TEST_F(NewHead, ServesWhenTheOldOneHasHandedOver) {
+TEST_F(NewHead, ServesAfterTheHandover) {
   TakeChain({1, 0});
   EXPECT_FALSE(Push(1).ok());
   Say(0, 100, 2, Of(Kind::kHandoverEnd));
@@ -528,13 +528,13 @@ TEST_F(NewHead, TakesNothingOfAHandoverThatWasBrokenOff) {
   EXPECT_EQ(Value(), 1);
 }
 
-TEST_F(NewHead, DoesNotWaitForOneThatIsDead) {
+TEST_F(NewHead, DoesNotAwaitAHandoverOfADeadHead) {
   Die(0);
   TakeChain({1, 2});
   EXPECT_TRUE(replica().leads());
 }
 
-TEST_F(NewHead, LeadsWithoutAHandoverWhenItIsToldTo) {
+TEST_F(NewHead, LeadsWithoutAHandoverOnLeadNow) {
   TakeChain({1, 0});
   replica().OnLeadNow({.epoch = epoch() - 1, .shard = 0, .from = 0});
   EXPECT_FALSE(replica().leads()) << "that was said of an earlier handover";

@@ -24,7 +24,7 @@ void LoseFirstMessage(PullResult* pulled) {
   pulled->payload[0] = all.Part(first_bytes, all.size() - first_bytes);
 }
 
-// What is kept of a pull that waits: its keys. What was pushed along has been taken.
+// The frames that are kept of a pull that waits: its keys. A push that came along has been taken.
 std::size_t FramesHeld(const Table& table, const Inbound& inbound) {
   return std::min<std::size_t>(inbound.payload.size(),
                                table.spec().kind == TableKind::kDense ? 0 : 1);
@@ -175,18 +175,7 @@ void Pulls::RefuseAll(const absl::Status& why) {
   }
 }
 
-void Pulls::ArmTimer() {
-  const absl::Time first = pending_.FirstDeadline().value_or(absl::InfiniteFuture());
-  if (first >= timer_at_) return;  // it fires early at worst, and arms itself again
-  runtime::Loop* const loop = state_->context->loop;
-  loop->Cancel(timer_);
-  timer_at_ = first;
-  timer_ = loop->After(first - loop->Now(), [this] { OnTimer(); });
-}
-
 void Pulls::OnTimer() {
-  timer_ = runtime::TimerId::kNone;
-  timer_at_ = absl::InfiniteFuture();
   for (const PendingPull& pull : pending_.TakeExpired(state_->context->loop->Now())) {
     Refuse(*state_, pull.inbound, DeadlineExceeded(pull));
   }

@@ -16,17 +16,17 @@
 #include "ps/shard/state/shard_state.h"
 #include "ps/table/inbound.h"
 #include "ps/table/table.h"
-#include "runtime/loop/loop.h"
+#include "runtime/loop/timer.h"
 
 namespace leeway::ps {
 
 class Pulls {
  public:
   // `state` outlives this.
-  explicit Pulls(ShardState* state) : state_(state), pending_(&state->context->held) {}
-  ~Pulls() { state_->context->loop->Cancel(timer_); }
-  Pulls(const Pulls&) = delete;
-  Pulls& operator=(const Pulls&) = delete;
+  explicit Pulls(ShardState* state)
+      : state_(state),
+        pending_(&state->context->held),
+        timer_(state->context->loop, [this] { OnTimer(); }) {}
 
   // Answers the pull, or the pull of a push-pull, now or later.
   void ServeOrHold(const Table& table, Inbound inbound);
@@ -41,7 +41,7 @@ class Pulls {
   std::optional<std::uint64_t> FirstNeeded() const { return pending_.FirstNeeded(); }
   void ServeNeeding(std::uint64_t needed);
   // After pulls have been answered or come: the timer is set to the first deadline.
-  void ArmTimer();
+  void ArmTimer() { timer_.SetBy(pending_.FirstDeadline().value_or(absl::InfiniteFuture())); }
 
   // A pull that waits was sent again: its answer goes to that connection. False: none such waits.
   bool Redirect(const proto::RequestId& id, van::PeerId peer) {
@@ -63,8 +63,7 @@ class Pulls {
 
   ShardState* const state_;
   PendingPulls pending_;
-  runtime::TimerId timer_ = runtime::TimerId::kNone;
-  absl::Time timer_at_ = absl::InfiniteFuture();
+  runtime::Timer timer_;  // rings at the first deadline, or earlier
 };
 
 }  // namespace leeway::ps

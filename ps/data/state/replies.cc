@@ -1,4 +1,4 @@
-#include "ps/data/replies.h"
+#include "ps/data/state/replies.h"
 
 #include <utility>
 
@@ -8,7 +8,7 @@
 namespace leeway::ps {
 namespace {
 
-// What a reply that waits takes beside its payload.
+// The bytes that a reply that waits is charged beside its payload.
 constexpr std::uint64_t kWaitingBytes = 512;
 // Requests of a reader while nothing more can be sent to it.
 constexpr std::uint64_t kUnreadMax = 4096;

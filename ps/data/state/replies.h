@@ -1,11 +1,12 @@
-// Replies on their way to workers: what was pulled waits here, for each worker, and leaves by the
-// priority of its request, as the transport takes it (van/send_pacer.h).
+// The queues of replies, one for each worker or reader: replies with values leave by the priority
+// of their requests, as the transport takes them (van/send_pacer.h).
 //
-// A reply without values goes at once: it is small, and workers wait for it to send more. But the
-// pushes that are acknowledged while one message is dealt with are acknowledged to each worker
-// together. One that is asked for again while it waits is not sent twice.
-#ifndef LEEWAY_PS_DATA_REPLIES_H_
-#define LEEWAY_PS_DATA_REPLIES_H_
+// Lives on the data thread's loop. A reply without values goes at once: it is small, and workers
+// wait for it to send more. The pushes that are acknowledged while one message is dealt with are
+// acknowledged to each worker in one message. A reply that is asked for again while it waits is not
+// sent twice.
+#ifndef LEEWAY_PS_DATA_STATE_REPLIES_H_
+#define LEEWAY_PS_DATA_STATE_REPLIES_H_
 
 #include <cstdint>
 #include <functional>
@@ -25,18 +26,18 @@ namespace leeway::ps {
 
 class Replies {
  public:
-  // What waits for one worker; beyond it a reply is dropped, and asked for again.
+  // The bytes that wait for one worker; beyond it a reply is dropped, and asked for again.
   static constexpr std::uint64_t kWaitingBytesMax = 4ull << 30;
 
-  // Likewise for one reader, and for all of a thread, with what the transport has taken and not
-  // got rid of: they may be many, and need not be quick. One answer may be longer.
+  // Likewise for one reader, and for all readers of a thread, with what the transport has taken and
+  // not sent yet: readers may be many, and slow. One answer may be longer.
   static constexpr std::uint64_t kReaderBytesMax = 64 << 20;
   static constexpr std::uint64_t kReadersBytesMax = 256 << 20;
 
   // Sends, and says how; `done` (may be null) as in van::Van::Send.
   using Send =
       std::function<absl::Status(van::PeerId, const proto::AnyMessage&, Payload, van::SendDone)>;
-  // Whether what is sent now would leave rather than be queued.
+  // Whether a message that is sent now would leave rather than be queued.
   using Writable = std::function<bool(van::PeerId)>;
   // A reply that could not be sent.
   using Failed = std::function<void(van::PeerId, proto::Reply, const absl::Status&)>;
@@ -58,16 +59,16 @@ class Replies {
    private:
     Replies* const replies_;
   };
-  // Before anything else is sent to `peer`, which is not to hear of it before its pushes.
+  // Called before anything else is sent to `peer`, so that acknowledgements keep their place.
   void SendGathered(van::PeerId peer);
 
   // `peer` is up. `reader`: it is one (Config::read_only).
   void Add(van::PeerId peer, proto::Reply reply, Payload payload, bool reader = false);
-  // Before what a reader asks for is gathered. UNAVAILABLE: there is no room now.
-  // PERMISSION_DENIED: it goes on asking, and does not read what it is told.
+  // Called before the values that a reader asks for are gathered. UNAVAILABLE: there is no room
+  // now. PERMISSION_DENIED: it goes on asking, and does not read the answers.
   absl::Status CheckReader(van::PeerId peer);
   void DropPeer(van::PeerId peer);
-  // Before what sends goes: sends that it reports done from here on are of no consequence.
+  // The van goes: sends that it reports done from here on are of no consequence.
   void Clear() {
     queues_.clear();
     readers_bytes_ = 0;
@@ -125,4 +126,4 @@ class Replies {
 
 }  // namespace leeway::ps
 
-#endif  // LEEWAY_PS_DATA_REPLIES_H_
+#endif  // LEEWAY_PS_DATA_STATE_REPLIES_H_

@@ -1,7 +1,7 @@
-// The workers as one data thread knows them: who they are by the newest map, and the tick that each
-// waits to be acknowledged.
-#ifndef LEEWAY_PS_DATA_WORKERS_H_
-#define LEEWAY_PS_DATA_WORKERS_H_
+// The workers as one data thread knows them from the newest map, and the tick of each that has not
+// been acknowledged. Lives on the thread's loop.
+#ifndef LEEWAY_PS_DATA_STATE_WORKERS_H_
+#define LEEWAY_PS_DATA_STATE_WORKERS_H_
 
 #include <cstdint>
 #include <map>
@@ -25,8 +25,8 @@ struct WorkerRecord {
 
 class Workers {
  public:
-  // What a map changes, in the order to be told: of a rank that starts anew, first the death of
-  // who had it before.
+  // Takes a map. Returns the entries that have changed, in the order in which shards take them: of
+  // a rank that starts anew, first the death of the process that had it before.
   std::vector<proto::WorkerEntry> TakeMap(const proto::ClusterMap& map);
 
   // The living worker that a peer is.
@@ -46,4 +46,4 @@ class Workers {
 
 }  // namespace leeway::ps
 
-#endif  // LEEWAY_PS_DATA_WORKERS_H_
+#endif  // LEEWAY_PS_DATA_STATE_WORKERS_H_

@@ -1,4 +1,4 @@
-#include "ps/data/workers.h"
+#include "ps/data/state/workers.h"
 
 #include "absl/strings/str_cat.h"
 #include "runtime/base/mutants.h"

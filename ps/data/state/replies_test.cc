@@ -1,4 +1,4 @@
-#include "ps/data/replies.h"
+#include "ps/data/state/replies.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -78,7 +78,7 @@ class RepliesTest : public ::testing::Test {
       }};
 };
 
-TEST_F(RepliesTest, WhatIsUrgentOvertakesWhatWaits) {
+TEST_F(RepliesTest, HigherPriorityLeavesFirst) {
   Add(kOne, 1, 0);
   Add(kOne, 2, 0);
   Add(kOne, 3, 0);
@@ -95,14 +95,14 @@ TEST_F(RepliesTest, WorkersDoNotWaitForEachOther) {
   EXPECT_THAT(Sequences(), ElementsAre(1, 2));
 }
 
-TEST_F(RepliesTest, WhatCarriesNothingGoesAtOnce) {
+TEST_F(RepliesTest, RepliesWithoutValuesLeaveAtOnce) {
   Add(kOne, 1, 0);
   Add(kOne, 2, 0);
   Add(kOne, 3, -5, 0);
   EXPECT_THAT(Sequences(), ElementsAre(1, 3));
 }
 
-TEST_F(RepliesTest, SmallOnesAreCountedTogether) {
+TEST_F(RepliesTest, SmallRepliesAreCountedTogether) {
   for (std::uint64_t i = 1; i <= 1000; ++i) Add(kOne, i, 0, 8 << 10);
   const std::vector<std::uint64_t> sent = Sequences();
   EXPECT_LE(sent.size() * (8 << 10), van::SendPacer::kBytesMin + (128 << 10));
@@ -113,7 +113,7 @@ TEST_F(RepliesTest, SmallOnesAreCountedTogether) {
   EXPECT_EQ(Sequences().at(0), 2000u);
 }
 
-TEST_F(RepliesTest, WhatIsAskedForAgainWhileItWaitsIsSentOnce) {
+TEST_F(RepliesTest, AReplyThatIsAskedForAgainIsSentOnce) {
   Add(kOne, 1, 0);
   Add(kOne, 2, 0);
   Add(kOne, 2, 0);
@@ -124,7 +124,7 @@ TEST_F(RepliesTest, WhatIsAskedForAgainWhileItWaitsIsSentOnce) {
   EXPECT_THAT(Sequences(), ElementsAre(2));
 }
 
-TEST_F(RepliesTest, APeerThatIsGoneIsForgotten) {
+TEST_F(RepliesTest, ALostPeerIsForgotten) {
   Add(kOne, 1, 0);
   Add(kOne, 2, 0);
   replies_.DropPeer(kOne);
@@ -132,7 +132,7 @@ TEST_F(RepliesTest, APeerThatIsGoneIsForgotten) {
   EXPECT_THAT(Sequences(), ElementsAre(1));
 }
 
-TEST_F(RepliesTest, WhatCannotBeSentIsSaidAndDoesNotStopTheRest) {
+TEST_F(RepliesTest, AReplyThatCannotBeSentIsReportedAndTheRestLeaves) {
   Add(kOne, 1, 0);
   Add(kOne, 2, 0);
   result_ = absl::InvalidArgumentError("too large");
@@ -170,7 +170,7 @@ TEST_F(RepliesTest, ErrorsAndValuesAreNotGathered) {
   EXPECT_THAT(Sequences(), ElementsAre(1, 2, 3));
 }
 
-TEST_F(RepliesTest, WhatIsGatheredGoesBeforeWhatElseIsSaid) {
+TEST_F(RepliesTest, GatheredAcknowledgementsGoBeforeOtherMessages) {
   const Replies::Gathering gathering(&replies_);
   Add(kOne, 1, 0, 0);
   Add(kOne, 2, 0, 0);
@@ -188,7 +188,7 @@ TEST_F(RepliesTest, NoMessageHasMoreAcknowledgementsThanItMay) {
   EXPECT_EQ(Sequences().size(), proto::kPushesPerBatchMax + 2);
 }
 
-TEST_F(RepliesTest, GatheredAcknowledgementsOfAPeerThatIsGoneGoWithIt) {
+TEST_F(RepliesTest, GatheredAcknowledgementsOfALostPeerAreDropped) {
   {
     const Replies::Gathering gathering(&replies_);
     Add(kOne, 1, 0, 0);
@@ -252,7 +252,7 @@ TEST_F(RepliesTest, AReaderThatAsksAndDoesNotReadIsFoundOut) {
   EXPECT_TRUE(replies_.CheckReader(10).ok());
 }
 
-TEST_F(RepliesTest, OneGoesBeyondWhatLeavesAtOnceToTellWhenMoreMay) {
+TEST_F(RepliesTest, OneReplyBeyondTheTransportsRoomReportsWhenMoreMayGo) {
   writable_ = false;
   Add(kOne, 1, 0, 16);
   Add(kOne, 2, 0, 16);

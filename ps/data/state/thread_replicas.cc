@@ -1,0 +1,167 @@
+#include "ps/data/state/thread_replicas.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/mutants.h"
+#include "runtime/base/status_macros.h"
+
+namespace leeway::ps {
+
+ThreadReplicas::ThreadReplicas(runtime::Loop* loop, Counters* counters, ReplicaHost* host)
+    : loop_(loop), resend_(loop, [this] { OnResendTimer(); }) {
+  shards_.loop = loop;
+  shards_.counters = counters;
+  context_.host = host;
+  context_.shards = &shards_;
+}
+
+void ThreadReplicas::TakeMap(const proto::ClusterMap& map) {
+  for (std::uint32_t id = 0; id < map.owners.size(); ++id) {
+    auto it = replicas_.find(id);
+    if (it == replicas_.end()) {
+      const proto::Chain chain = proto::ChainOf(map, id);
+      const auto here = [this](const proto::ShardOwner& place) { return place == context_.place; };
+      if (std::none_of(chain.members.begin(), chain.members.end(), here) &&
+          std::none_of(chain.filling.begin(), chain.filling.end(), here)) {
+        continue;
+      }
+      it = replicas_.emplace(id, std::make_unique<Replica>(id, &context_)).first;
+      for (const proto::WorkerEntry& worker : map.workers) it->second->shard().SetWorker(worker);
+    }
+    it->second->TakeMap(map);
+  }
+  std::erase_if(replicas_, [](const auto& entry) { return entry.second->gone(); });
+}
+
+Replica* ThreadReplicas::Find(std::uint32_t shard) const {
+  auto it = replicas_.find(shard);
+  return it == replicas_.end() ? nullptr : it->second.get();
+}
+
+std::vector<const Replica*> ThreadReplicas::List() const {
+  std::vector<const Replica*> replicas;
+  for (const auto& [id, replica] : replicas_) replicas.push_back(replica.get());
+  return replicas;
+}
+
+std::vector<std::uint32_t> ThreadReplicas::Shards() const {
+  std::vector<std::uint32_t> shards;
+  for (const auto& [id, replica] : replicas_) shards.push_back(id);
+  return shards;
+}
+
+bool ThreadReplicas::AwaitHandover() const {
+  return std::any_of(replicas_.begin(), replicas_.end(),
+                     [](const auto& entry) { return entry.second->awaits_handover(); });
+}
+
+// ---- clocks ----
+
+std::uint64_t ThreadReplicas::ClockOf(std::uint32_t rank) const {
+  std::uint64_t clock = kClockMax;
+  for (const auto& [id, replica] : replicas_) {
+    if (replica->leads()) clock = std::min(clock, replica->shard().clocks().ClockOf(rank));
+  }
+  return clock == kClockMax ? 0 : clock;
+}
+
+std::uint64_t ThreadReplicas::Stable() const {
+  std::uint64_t stable = kClockMax;
+  for (const auto& [id, replica] : replicas_) {
+    if (!replica->is_head()) continue;
+    if (!replica->leads() && runtime::Planted<"stable-without-awaited">()) continue;
+    const std::uint64_t its = replica->leads() ? replica->stable() : 0;
+    const bool fastest = runtime::Planted<"stable-of-the-fastest-shard">() && stable != kClockMax;
+    stable = fastest ? std::max(stable, its) : std::min(stable, its);
+  }
+  return stable == kClockMax ? 0 : stable;
+}
+
+// ---- calls that replicas ask for ----
+
+// Once for each of `shards`, a member of this, however often it is asked for until then.
+void ThreadReplicas::CallSoon(void (Replica::*call)(), std::uint32_t shard,
+                              std::set<std::uint32_t>* shards) {
+  const bool posted = !shards->empty();
+  shards->insert(shard);
+  if (posted) return;
+  loop_->Post([this, call, shards, here = lifetime_.watch()] {
+    if (!here) return;
+    for (const std::uint32_t one : std::exchange(*shards, {})) {
+      if (Replica* replica = Find(one)) (replica->*call)();
+    }
+  });
+}
+
+void ThreadReplicas::OnResendTimer() {
+  const absl::Time now = loop_->Now();
+  for (auto& [id, replica] : replicas_) {
+    replica->ResendIfDue(now);
+    ResendAt(replica->due());
+  }
+}
+
+// ---- checkpoints ----
+
+std::uint64_t ThreadReplicas::NewestClock() const {
+  std::uint64_t newest = 0;
+  for (const auto& [id, replica] : replicas_) {
+    if (replica->is_head()) newest = std::max(newest, replica->shard().newest_clock());
+  }
+  return newest;
+}
+
+absl::StatusOr<std::uint32_t> ThreadReplicas::BeginCuts(const CutOrder& order,
+                                                        const ShardCut::Done& done) {
+  std::uint32_t shards = 0;
+  for (const auto& [id, replica] : replicas_) {
+    if (!replica->is_head()) continue;
+    if (!replica->leads() && !runtime::Planted<"cut-while-handed-over">()) {
+      return absl::AbortedError(absl::StrCat("shard ", id, " is being handed over"));
+    }
+    ++shards;
+    // What is not on every replica may be lost with this server: a checkpoint may not have it.
+    auto committed = [replica = replica.get(), done](absl::StatusOr<FrozenShard> frozen) {
+      auto kept = std::make_shared<absl::StatusOr<FrozenShard>>(std::move(frozen));
+      if (runtime::Planted<"cut-before-replicas">()) return done(std::move(*kept));
+      replica->WhenCommitted([kept, done] { done(std::move(*kept)); });
+    };
+    LEEWAY_RETURN_IF_ERROR(replica->shard().BeginCut(order, std::move(committed)));
+  }
+  return shards;
+}
+
+void ThreadReplicas::AbandonCuts(const absl::Status& why) {
+  for (const auto& [id, replica] : replicas_) replica->shard().AbandonCut(why);
+}
+
+absl::Status ThreadReplicas::Restore(const ShardContent& content) {
+  for (const auto& [id, replica] : replicas_) {
+    const bool same = content.num_shards == shards_.num_shards;
+    if (same && id != content.shard) continue;
+    if (replica->shard().index() != 0 && !runtime::Planted<"restored-over-pushes">()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("shard ", id,
+                       " has been pushed to already: a checkpoint is restored before "
+                       "the workers begin"));
+    }
+    LEEWAY_RETURN_IF_ERROR(replica->shard().Restore(content).status());
+  }
+  return absl::OkStatus();
+}
+
+std::string ThreadReplicas::UnderWay() const {
+  std::string text;
+  for (const auto& [name, amount] :
+       {std::pair("held bytes", shards_.held.bytes), std::pair("early bytes", shards_.early.bytes),
+        std::pair("late bytes", shards_.late.bytes), std::pair("log bytes", context_.log.bytes),
+        std::pair("bytes for readers", context_.readers.bytes),
+        std::pair("fills", std::uint64_t{context_.fills})}) {
+    if (amount != 0) absl::StrAppend(&text, text.empty() ? "" : ", ", name, " ", amount);
+  }
+  return text;
+}
+
+}  // namespace leeway::ps

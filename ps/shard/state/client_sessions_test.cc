@@ -1,0 +1,73 @@
+#include "ps/shard/state/client_sessions.h"
+
+#include <gtest/gtest.h>
+
+namespace leeway::ps::client_sessions_test {
+
+constexpr WorkerKey kWorker{0, 100};
+
+class ClientSessionsTest : public testing::Test {
+ protected:
+  ClientSessionsTest() { clocks_.Set(0, 100, proto::WorkerState::kAlive); }
+
+  WorkerClocks clocks_;
+  runtime::ByteBudget early_{.bytes_max = 1 << 20};
+  ClientSessions sessions_{&clocks_, &early_};
+};
+
+TEST_F(ClientSessionsTest, WatermarksAreReachedWhenBothClassesHaveBeenAdmitted) {
+  ClientSession& session = sessions_.Of(kWorker);
+  const Watermarks watermarks{.by_class = {2, 1}};
+  EXPECT_FALSE(session.Reached(watermarks));
+  session.orders[kAtOnce].Admit(2);
+  EXPECT_FALSE(session.Reached(watermarks));
+  session.orders[kHeld].Admit(1);
+  EXPECT_TRUE(session.Reached(watermarks));
+}
+
+TEST_F(ClientSessionsTest, ANewHeadKnowsOfHeldPushesThoseThatAreInTheState) {
+  ClientSession& session = sessions_.Of(kWorker);
+  session.orders[kAtOnce].Admit(5);
+  session.orders[kHeld].Admit(4);
+  session.in_state = 3;
+  sessions_.RestartAsHead(/*forget=*/false);
+  EXPECT_EQ(session.orders[kAtOnce].admitted(), 5u);
+  EXPECT_EQ(session.orders[kHeld].admitted(), 3u);
+  EXPECT_EQ(session.inherited[kHeld], 3u);
+}
+
+TEST_F(ClientSessionsTest, WithoutHeldPushesNoOpenClockIsExported) {
+  clocks_.Advance(0, 100, 4);
+  ClientSession& session = sessions_.Of(kWorker);
+  session.orders[kHeld].Admit(4);
+  session.in_state = 2;
+  const auto follower = sessions_.Export(/*closed=*/3, /*with_held=*/false);
+  ASSERT_EQ(follower.size(), 1u);
+  EXPECT_EQ(follower[0].clock, 3u);
+  EXPECT_EQ(follower[0].admitted_held, 2u);
+  const auto head = sessions_.Export(/*closed=*/3, /*with_held=*/true);
+  EXPECT_EQ(head[0].clock, 4u);
+  EXPECT_EQ(head[0].admitted_held, 4u);
+}
+
+TEST_F(ClientSessionsTest, WhatIsSaidOfAReplacedWorkerIsPassedOver) {
+  sessions_.Of(kWorker).orders[kAtOnce].Admit(5);
+  sessions_.Replace(kWorker);
+  EXPECT_EQ(sessions_.Find(kWorker), nullptr);
+  EXPECT_TRUE(sessions_.IsReplaced(kWorker));
+  sessions_.Take({{.rank = 0, .incarnation = 100, .clock = 2, .since = 0, .admitted = 7}});
+  EXPECT_EQ(sessions_.Find(kWorker), nullptr);
+}
+
+TEST_F(ClientSessionsTest, RefusalsAreTheSameAfterTheyWereTakenElsewhere) {
+  RequestOrder& order = sessions_.Of(kWorker).orders[kAtOnce];
+  order.Admit(3);
+  order.RememberFailure(3, absl::InvalidArgumentError("bad"));
+  WorkerClocks clocks;
+  ClientSessions other(&clocks, &early_);
+  other.TakeRefusals(sessions_.Refusals());
+  EXPECT_EQ(other.Of(kWorker).orders[kAtOnce].admitted(), 3u);
+  EXPECT_TRUE(absl::IsInvalidArgument(other.Of(kWorker).orders[kAtOnce].OutcomeOf(3)));
+}
+
+}  // namespace leeway::ps::client_sessions_test
