@@ -21,7 +21,7 @@ struct Model {
   std::deque<std::string> files;                                 // that they may point to
 };
 
-// What is not there can be made without a loss.
+// A path where nothing exists can be created without a loss.
 absl::Status CheckFree(runtime::FileSystem* files, const std::string& path) {
   const absl::Status there = files->KindOf(path).status();
   if (absl::IsNotFound(there)) return absl::OkStatus();

@@ -1,4 +1,4 @@
-// `leeway checkpoint export`: the model of a checkpoint in one plain file.
+// The command `leeway checkpoint export`: writes the model of a checkpoint into one plain file.
 #ifndef LEEWAY_PS_CHECKPOINT_EXPORT_H_
 #define LEEWAY_PS_CHECKPOINT_EXPORT_H_
 

@@ -1,4 +1,4 @@
-// What an export has of each table: gathered from the shards, then written.
+// The tables of an export: gathered from the shards of a checkpoint, then written.
 #ifndef LEEWAY_PS_CHECKPOINT_EXPORT_TABLES_H_
 #define LEEWAY_PS_CHECKPOINT_EXPORT_TABLES_H_
 

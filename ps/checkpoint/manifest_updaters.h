@@ -1,5 +1,5 @@
-// What a manifest says of its tables' updaters, as far as this program knows them: those of plugins
-// that are not loaded here are for the servers to judge.
+// The updaters that a manifest names, checked as far as this program knows them. Updaters of
+// plugins that are not loaded here are checked by the servers.
 #ifndef LEEWAY_PS_CHECKPOINT_MANIFEST_UPDATERS_H_
 #define LEEWAY_PS_CHECKPOINT_MANIFEST_UPDATERS_H_
 

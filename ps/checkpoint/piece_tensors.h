@@ -1,5 +1,5 @@
-// Between the pieces of a snapshot and the tensors of a file. docs/checkpoint-format.md has the
-// names and shapes.
+// The conversion between pieces of a snapshot and tensors of a file. docs/checkpoint-format.md has
+// the names and shapes of the tensors.
 #ifndef LEEWAY_PS_CHECKPOINT_PIECE_TENSORS_H_
 #define LEEWAY_PS_CHECKPOINT_PIECE_TENSORS_H_
 
@@ -26,7 +26,7 @@ struct PieceTensor {
 std::vector<PieceTensor> ToTensors(const TableSpec& spec, std::uint64_t index,
                                    const FrozenPiece& piece);
 
-// Where a tensor belongs.
+// The table and piece that a tensor belongs to.
 struct PieceTensorName {
   std::string table;
   bool dense = false;

@@ -25,7 +25,7 @@ absl::StatusOr<proto::CheckpointFile> WriteShardFile(runtime::FileSystem* files,
       ++index;
     }
   }
-  // Those of wide types first: so each lies at a multiple of its type's size.
+  // Tensors of wide types come first: so each lies at a multiple of its type's size.
   std::stable_sort(tensors.begin(), tensors.end(), [](const PieceTensor& a, const PieceTensor& b) {
     return checkpoint::SizeOf(a.info.type) > checkpoint::SizeOf(b.info.type);
   });

@@ -1,4 +1,4 @@
-// The file that has one shard: its part of every table, and what it knows of the workers.
+// The file of one shard: its part of every table, and its client sessions.
 #ifndef LEEWAY_PS_CHECKPOINT_SHARD_FILE_H_
 #define LEEWAY_PS_CHECKPOINT_SHARD_FILE_H_
 
@@ -22,7 +22,7 @@ struct ShardContent {
     TableSpec spec;
     std::uint32_t state_slots = 0;
     std::vector<FrozenPiece> pieces;
-    // Where in the file that it was read from the values of each piece begin.
+    // The offsets of the values of each piece in the file that it was read from.
     std::vector<std::uint64_t> values_at = {};
   };
 
@@ -45,7 +45,7 @@ absl::StatusOr<proto::CheckpointFile> WriteShardFile(runtime::FileSystem* files,
 
 // Reads the file of a shard. DATA_LOSS, naming it, unless it is in every bit what the manifest
 // speaks of, belongs to that checkpoint and shard, and has nothing in it that does not belong
-// there. `progress` is told the bytes as they are read.
+// there. `progress` is called with the bytes as they are read.
 absl::StatusOr<ShardContent> ReadShardFile(runtime::FileSystem* files, const std::string& folder,
                                            const checkpoint::Manifest& manifest,
                                            std::uint32_t shard,

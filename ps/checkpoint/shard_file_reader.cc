@@ -26,7 +26,7 @@ absl::Status Wrong(const Parts&... parts) {
   return absl::DataLossError(absl::StrCat(parts...));
 }
 
-// Whether the file belongs where it lies, by what it says of itself.
+// Whether the file's own description fits the place where it lies.
 absl::Status CheckPlace(const ShardContent& content, const Manifest& manifest,
                         std::uint32_t shard) {
   if (content.checkpoint != manifest.name || content.shard != shard ||
@@ -151,7 +151,7 @@ absl::Status CheckContent(const ShardContent& content) {
   return absl::OkStatus();
 }
 
-// What one tensor of it can have at most, whatever its header says: a row of the largest, with its
+// The most that one tensor of it can have, whatever its header says: a row of the largest, with its
 // state, or a block. (Where rows are small, so are the pieces that have many.)
 std::uint64_t TensorBytesMax(const ShardContent::Table& table) {
   constexpr std::uint64_t kElementBytesMax = 8;

@@ -1,4 +1,4 @@
-// The "__metadata__" of a shard's file.
+// The "__metadata__" entry of a shard's file, written and read.
 #ifndef LEEWAY_PS_CHECKPOINT_SHARD_METADATA_H_
 #define LEEWAY_PS_CHECKPOINT_SHARD_METADATA_H_
 

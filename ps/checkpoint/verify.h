@@ -1,4 +1,4 @@
-// `leeway checkpoint verify`: whether a checkpoint can be believed.
+// The command `leeway checkpoint verify`: checks that a checkpoint is whole and what it says it is.
 #ifndef LEEWAY_PS_CHECKPOINT_VERIFY_H_
 #define LEEWAY_PS_CHECKPOINT_VERIFY_H_
 

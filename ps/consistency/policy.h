@@ -1,5 +1,7 @@
-// The one policy behind BSP, SSP and ASP: what happens to a push and to a pull, given how far the
-// workers are. Knows no network, no tables and no memory; docs/consistency.md has the definitions.
+// The consistency policy of a table, for BSP, SSP and ASP alike: it decides whether a push is
+// applied or held, and whether a pull is answered or waits, given how far the workers are. A value
+// without state; knows no network, no tables and no memory. docs/consistency.md has the
+// definitions.
 #ifndef LEEWAY_PS_CONSISTENCY_POLICY_H_
 #define LEEWAY_PS_CONSISTENCY_POLICY_H_
 
@@ -11,7 +13,7 @@
 
 namespace leeway::ps {
 
-// Clocks and sums of them stay far from overflow; what claims a later clock is refused.
+// Clocks are below it, so that sums of them do not overflow; a request of a later one is refused.
 inline constexpr std::uint64_t kClockMax = std::uint64_t{1} << 62;
 
 struct PushDecision {
@@ -41,7 +43,7 @@ class Policy {
   // ended `slowest` iterations.
   PullDecision Pull(proto::Op op, std::uint64_t clock, std::uint64_t slowest) const;
 
-  // How many clocks the slowest worker is behind a reader of the view at `effective`.
+  // The number of clocks that the slowest worker is behind a reader of the view at `effective`.
   static std::uint64_t Staleness(std::uint64_t effective, std::uint64_t slowest);
 
   const Consistency& consistency() const { return consistency_; }

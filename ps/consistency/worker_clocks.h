@@ -1,4 +1,4 @@
-// How far each worker is, as one shard knows it from the ticks that reached it.
+// The clocks of all workers, as one shard knows them from the ticks that reached it.
 #ifndef LEEWAY_PS_CONSISTENCY_WORKER_CLOCKS_H_
 #define LEEWAY_PS_CONSISTENCY_WORKER_CLOCKS_H_
 
@@ -42,7 +42,7 @@ class WorkerClocks {
   // such worker is living.
   bool Advance(std::uint32_t rank, std::uint64_t incarnation, std::uint64_t clock);
 
-  // That workers have ended iterations from `clock` on is not known any more; but where they begin.
+  // Forgets which iterations from `clock` on workers have ended, but not the ones they began at.
   void ForgetFrom(std::uint64_t clock);
 
   // Living workers that count.
@@ -58,10 +58,10 @@ class WorkerClocks {
   std::uint64_t SinceOf(std::uint32_t rank) const;
   bool IsAlive(std::uint32_t rank) const;
   std::optional<std::uint64_t> IncarnationOf(std::uint32_t rank) const;
-  // How many workers, living or not, took part in iteration `clock` and have ended it; each
-  // incarnation of a rank counts.
+  // The number of workers, living or not, that took part in iteration `clock` and have ended it;
+  // each incarnation of a rank counts.
   std::uint32_t CountEnded(std::uint64_t clock) const;
-  // Whether that one is among them.
+  // Whether that worker is among them.
   bool HasEnded(std::uint32_t rank, std::uint64_t incarnation, std::uint64_t clock) const;
   // Nobody asks for iterations below `clock` any more.
   void ForgetEndedBelow(std::uint64_t clock);

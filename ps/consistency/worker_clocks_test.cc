@@ -50,7 +50,7 @@ TEST(WorkerClocks, ClocksOnlyGrowAndOnlyForTheLivingOne) {
   EXPECT_EQ(progress.ClockOf(7), 0u);
 }
 
-TEST(WorkerClocks, TheDeadAndThoseWhoLeftAreNotWaitedFor) {
+TEST(WorkerClocks, DeadAndLeftWorkersAreNotWaitedFor) {
   for (WorkerState gone : {WorkerState::kLeft, WorkerState::kDead}) {
     WorkerClocks progress = ThreeWorkers();
     progress.Advance(0, 100, 5);
@@ -92,7 +92,7 @@ TEST(WorkerClocks, ANewIncarnationStartsAtZero) {
   EXPECT_EQ(progress.slowest(), 3u);
 }
 
-TEST(WorkerClocks, WithNobodyLeftTheLastSlowestClockStands) {
+TEST(WorkerClocks, WithoutLivingWorkersTheLastSlowestClockStands) {
   WorkerClocks progress = ThreeWorkers();
   for (std::uint32_t rank = 0; rank < 3; ++rank) progress.Advance(rank, 100 + rank, rank + 1);
   for (std::uint32_t rank = 0; rank < 3; ++rank) progress.Set(rank, 100 + rank, WorkerState::kLeft);
@@ -100,7 +100,7 @@ TEST(WorkerClocks, WithNobodyLeftTheLastSlowestClockStands) {
   EXPECT_EQ(progress.slowest(), 3u);
 }
 
-TEST(WorkerClocks, ForgetsWhatIsNotCertainButNotWhereAWorkerBegan) {
+TEST(WorkerClocks, ForgetFromKeepsTheClockAWorkerBeganAt) {
   WorkerClocks progress = ThreeWorkers();
   progress.Set(3, 103, WorkerState::kAlive, /*late=*/true);
   progress.Enter(3, 103, 6, 6);
@@ -114,7 +114,7 @@ TEST(WorkerClocks, ForgetsWhatIsNotCertainButNotWhereAWorkerBegan) {
 }
 
 // Another has its rank: it counts in the means of the clocks that it had ended for certain.
-TEST(WorkerClocks, ForgetsOfReplacedWorkersWhatIsNotCertain) {
+TEST(WorkerClocks, ForgetFromAppliesToReplacedWorkers) {
   WorkerClocks progress = ThreeWorkers();
   progress.Advance(0, 100, 6);
   progress.Set(0, 200, WorkerState::kAlive, /*late=*/true);

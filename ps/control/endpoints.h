@@ -1,4 +1,5 @@
-// Where a server's data threads listen, and by which address workers are told to find them.
+// The endpoints of a server's data threads: the addresses that they listen at, and those that
+// workers are told.
 #ifndef LEEWAY_PS_CONTROL_ENDPOINTS_H_
 #define LEEWAY_PS_CONTROL_ENDPOINTS_H_
 
@@ -19,8 +20,8 @@ struct SchedulerPlace {
 // Of "host:port" or "tcp://host:port".
 SchedulerPlace PlaceOf(absl::string_view scheduler);
 
-// What to bind: the network card where one is named; this machine alone where the scheduler (or
-// Config::host) is on the loopback; otherwise every address of the machine (empty).
+// The address to bind: the network card where one is named; this machine alone where the scheduler
+// (or Config::host) is on the loopback; otherwise every address of the machine (empty).
 std::string BindHost(const Config& config);
 
 // Has `listen` listen at `any_address` (van::Factory::AnyAddress): at any port, or at the first

@@ -67,7 +67,7 @@ absl::Status AwaitOwnHost(Config* config) {
       }
       return absl::OkStatus();
     }
-    // What was set by hand is wrong or right.
+    // A setting is used, or is an error.
     if (!config->host.empty()) return own.status();
     const std::string reason = van::ReasonOf(own.status());
     const Clock::time_point now = Clock::now();

@@ -1,4 +1,4 @@
-// At which address of this machine others are told to find a server.
+// The host name or address of this machine that others are told to find a server at.
 #ifndef LEEWAY_PS_CONTROL_OWN_HOST_H_
 #define LEEWAY_PS_CONTROL_OWN_HOST_H_
 

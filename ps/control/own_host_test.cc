@@ -32,7 +32,7 @@ TEST(OwnHost, IsTheSourceOfTheRouteToTheScheduler) {
   EXPECT_FALSE(route->v6);
 }
 
-TEST(OwnHost, WhatIsSetByHandComesFirst) {
+TEST(OwnHost, ASettingComesFirst) {
   Config config = Of("192.0.2.1:9000");
   config.host = "127.0.0.3";
   EXPECT_EQ(FindOwnHost(config)->host, "127.0.0.3");

@@ -9,7 +9,7 @@
 
 namespace leeway::ps {
 
-// What the threads say of themselves.
+// The outcomes of all threads.
 struct RestoreJob::Needed {
   std::mutex mutex;
   std::uint32_t num_shards = 0;

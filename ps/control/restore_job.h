@@ -1,5 +1,5 @@
-// A server begins with what a checkpoint has of its shards. The files are read one after another on
-// a loop that may wait for disks; the data threads take what is theirs from each before the next is
+// The restoring of a server's shards from a checkpoint. The files are read one after another on a
+// loop that may wait for disks; the data threads take what is theirs from each before the next is
 // read, so that no more than one shard lies in between.
 #ifndef LEEWAY_PS_CONTROL_RESTORE_JOB_H_
 #define LEEWAY_PS_CONTROL_RESTORE_JOB_H_

@@ -66,7 +66,7 @@ TEST_F(RestoreJobTest, OnlyTheCheckpointThatTheSchedulerHasReadIsTaken) {
 }
 
 // The scheduler asks until it is answered.
-TEST_F(RestoreJobTest, WhatIsAskedAgainIsAnsweredAgain) {
+TEST_F(RestoreJobTest, ARepeatedOrderIsAnsweredAgain) {
   PutCheckpoint(41);
   int replies = 0;
   const auto job = std::make_shared<RestoreJob>(

@@ -21,7 +21,7 @@
 namespace leeway {
 namespace {
 
-// How it ended, handed from the control loop to the thread that waits.
+// The outcome, handed from the control loop to the thread that waits.
 class Outcome {
  public:
   void Set(absl::Status status) {

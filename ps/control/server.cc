@@ -20,7 +20,7 @@ namespace {
 // speed of the scheduler's, and no slower (docs/consistency.md).
 constexpr double kLeaseShare = 0.5;
 
-// What a table needs on each data thread. Every thread has an updater of its own, so that a
+// The parts of a table on each data thread. Every thread has an updater of its own, so that a
 // user's need not be safe to call from several.
 struct Kit {
   std::vector<std::unique_ptr<Updater>> updaters;
@@ -217,7 +217,8 @@ void Server::OnEveryThread(std::function<void(DataThread*, std::uint32_t)> task,
   }
 }
 
-// The scheduler is told once all threads act by the map; they may have to wait for other servers.
+// The scheduler hears of it once all threads act by the map; they may have to wait for other
+// servers.
 void Server::OnMap(std::shared_ptr<const proto::ClusterMap> map) {
   auto missing = std::make_shared<std::size_t>(seats_.size());
   for (Seat& seat : seats_) {
@@ -245,7 +246,7 @@ void Server::LookElsewhere(const proto::SchedulerMoved& moved) {
 
 void Server::TellScheduler(proto::AnyMessage message) {
   control_->loop()->Post([this, message = std::move(message)] {
-    // What it does not hear now it is told again.
+    // A message that is lost now is repeated.
     if (membership_ != nullptr) membership_->Send(message).IgnoreError();
   });
 }

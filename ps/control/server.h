@@ -1,5 +1,5 @@
-// A server: a control loop with its membership in the cluster, and some data threads, each with a
-// loop and an endpoint of its own.
+// A server process: a control loop, which is a member of the cluster, and some data threads, each
+// with a loop and an endpoint of its own.
 #ifndef LEEWAY_PS_CONTROL_SERVER_H_
 #define LEEWAY_PS_CONTROL_SERVER_H_
 

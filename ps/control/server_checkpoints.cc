@@ -18,7 +18,8 @@ namespace {
 
 // Made ready after each file at most, so that the next one is not kept waiting for long.
 constexpr std::uint64_t kRefillBytes = 32 << 20;
-// That lie ready on each thread when its shards are frozen, or more if the last time took more.
+// The bytes that lie ready on each thread when its shards are frozen, or more if the last
+// checkpoint took more.
 constexpr std::uint64_t kSpareBytes = 128 << 20;
 // The first time: this part of what the thread has in use. Where workers push as fast as files are
 // written, more than that does not change before it is written. But a machine need not have so much
@@ -175,7 +176,7 @@ void ServerCheckpoints::Write(const std::shared_ptr<Save>& save,
                               absl::StatusOr<FrozenShard> frozen) {
   if (save->given_up) return;
   auto file = WriteFrozen(setup_.host->files(), save->order, std::move(frozen));
-  // What the threads have used up meanwhile, as far as it has not come back.
+  // The memory that the threads have used meanwhile, as far as it has not come back.
   for (const BlockPool::Refiller& refiller : save->refillers) refiller.Refill(kRefillBytes);
   setup_.loop->Post(
       [this, save, file = std::move(file)]() mutable { OnWritten(save, std::move(file)); });
@@ -208,7 +209,7 @@ void ServerCheckpoints::ReportIfOver(const std::shared_ptr<Save>& save) {
   LetGoOfSpare();
 }
 
-// What more came together than is to lie ready goes back to the system: on the writer's loop, since
+// Memory beyond what is to lie ready goes back to the system: on the writer's loop, since
 // that takes its time.
 void ServerCheckpoints::LetGoOfSpare() {
   setup_.on_every_thread(

@@ -1,6 +1,6 @@
-// A server's part in checkpoints: has its data threads take their shards at a clock, and writes
-// those into files on a thread of its own, so that nobody else ever waits for a disk. Lives on the
-// server's control loop.
+// A server's part in checkpoints: it has the data threads take cuts of their shards at a clock, and
+// writes these into files on a thread of its own, so that no other thread waits for a disk. Lives
+// on the server's control loop.
 #ifndef LEEWAY_PS_CONTROL_SERVER_CHECKPOINTS_H_
 #define LEEWAY_PS_CONTROL_SERVER_CHECKPOINTS_H_
 
@@ -44,7 +44,7 @@ class ServerCheckpoints {
  private:
   using Refillers = std::vector<BlockPool::Refiller>;
 
-  // One checkpoint. Its own loop and the writer's have a share in it.
+  // One checkpoint. Shared by the control loop and the writer's loop.
   struct Save {
     CutOrder order;
     Refillers refillers;

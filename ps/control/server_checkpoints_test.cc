@@ -56,7 +56,7 @@ class ServerCheckpointsTest : public ::testing::Test {
                                   .tell_scheduler = [this](auto message) { Said(message); }}};
 };
 
-TEST_F(ServerCheckpointsTest, SaysAgainWhatItIsAskedAgain) {
+TEST_F(ServerCheckpointsTest, ARepeatedOrderIsAnsweredAgain) {
   Prepare(5);
   Prepare(5);
   EXPECT_THAT(TakePrepared(), ElementsAre(5, 5));
@@ -68,7 +68,7 @@ TEST_F(ServerCheckpointsTest, SaysAgainWhatItIsAskedAgain) {
   EXPECT_EQ(turns_, turns) << "nothing is begun again";
 }
 
-TEST_F(ServerCheckpointsTest, WhatIsOverIsNotBegunAgain) {
+TEST_F(ServerCheckpointsTest, AFinishedCheckpointIsNotBegunAgain) {
   Prepare(5);
   Cut(5);
   TakePrepared();

@@ -19,7 +19,7 @@ std::atomic<int> the_fd{kNone};
 std::atomic<int> the_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free, "used in a signal handler");
 
-// Nothing but what a signal handler may do: note which, and make the descriptor readable.
+// Does only what a signal handler may: notes the signal, and makes the descriptor readable.
 void OnSignal(int signal) {
   const int saved = errno;
   int none = 0;

@@ -1,4 +1,4 @@
-// SIGTERM and SIGINT as work for a loop.
+// SIGTERM and SIGINT, delivered as tasks of a loop.
 #ifndef LEEWAY_PS_CONTROL_STOP_SIGNALS_H_
 #define LEEWAY_PS_CONTROL_STOP_SIGNALS_H_
 

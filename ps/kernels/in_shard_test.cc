@@ -21,7 +21,7 @@ std::vector<std::uint64_t> KeysIn(std::uint32_t shard, std::uint32_t num_shards,
 }
 
 // Vectors of exactly that size, so that who reads beyond an end is seen.
-TEST(InShardTest, OneKeyElsewhereIsFoundWhereverItStands) {
+TEST(InShardTest, FindsAKeyOfAnotherShardAtEveryPosition) {
   runtime::Random random(1);
   for (const std::uint32_t num_shards : {2u, 32u}) {
     const std::uint32_t shard = num_shards - 2;
@@ -43,7 +43,7 @@ TEST(InShardTest, OneKeyElsewhereIsFoundWhereverItStands) {
   }
 }
 
-TEST(InShardTest, OfOneShardAreAll) {
+TEST(InShardTest, AllKeysBelongToTheOnlyShard) {
   const std::vector<std::uint64_t> keys = {0, 1, ~0ull};
   for (const Level level : LevelsHere()) {
     EXPECT_TRUE(KernelsOf(level).all_in_shard(keys.data(), keys.size(), 0, 0)) << Name(level);

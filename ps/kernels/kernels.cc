@@ -26,7 +26,7 @@ const Kernels& KernelsOf(Level level) {
   }
 }
 
-// Whoever comes first chooses; who comes at the same time chooses the same.
+// The first caller chooses; threads that call at the same time choose the same.
 const Kernels& ChosenKernels() {
   const Kernels* kernels = chosen.load(std::memory_order_relaxed);
   if (kernels == nullptr) {

@@ -1,5 +1,5 @@
-// The loops over elements, and over keys, that a server spends its time in, compiled for several
-// instruction sets; the best one that this machine has is chosen when the first of them is wanted.
+// The kernels: the loops over elements and keys that a server spends its time in, compiled for
+// several instruction sets. The best one that the machine has is chosen at the first use.
 //
 // All levels compute the same bits: each element's operations are done in the same order and
 // rounded one by one (no fused multiply-add), by IEEE 754. Only which NaN a NaN is may differ.
@@ -24,7 +24,7 @@ using runtime::LevelsHere;
 template <class Stored>
 inline constexpr bool kIsHalf = std::is_same_v<Stored, Float16> || std::is_same_v<Stored, BFloat16>;
 
-// What an updater sees, and what optimiser state is kept in: float for 16-bit tables.
+// The type that updaters compute in, and that optimiser state has: float for 16-bit tables.
 template <class Stored>
 using ComputeOf = std::conditional_t<kIsHalf<Stored>, float, Stored>;
 
@@ -64,7 +64,7 @@ struct HalfKernels {
   void (*narrow)(const float* from, std::size_t size, Half* to);
 };
 
-// Whether any of them is NaN or infinite. They may lie anywhere.
+// Whether any value is NaN or infinite.
 template <class T>
 using NonFiniteKernel = bool (*)(const T* from, std::size_t size);
 
@@ -89,7 +89,7 @@ struct Kernels {
     NonFiniteKernel<Float16> of_float16;
     NonFiniteKernel<BFloat16> of_bfloat16;
   } any_non_finite;
-  // Whether all of them lie in a shard of mask + 1, a power of two (proto::ShardOfKey).
+  // Whether all keys lie in a shard, of mask + 1 shards, a power of two (proto::ShardOfKey).
   bool (*all_in_shard)(const std::uint64_t* keys, std::size_t size, std::uint64_t mask,
                        std::uint64_t shard);
 

@@ -7,13 +7,13 @@
 namespace leeway::ps {
 namespace {
 
-TEST(Levels, TheBestOneIsChosen) {
+TEST(Levels, TheBestLevelIsChosen) {
   EXPECT_THAT(LevelsHere(), testing::IsSupersetOf({Level::kScalar, Level::kBaseline}));
   EXPECT_TRUE(std::is_sorted(LevelsHere().begin(), LevelsHere().end()));
   EXPECT_EQ(ChosenLevel(), LevelsHere().back());
 }
 
-TEST(Levels, AnotherOneCanBeChosen) {
+TEST(Levels, AnotherLevelCanBeChosen) {
   for (const Level level : LevelsHere()) {
     ChooseLevel(level);
     EXPECT_EQ(ChosenLevel(), level);

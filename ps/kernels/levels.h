@@ -1,4 +1,4 @@
-// The kernels of each level; a level's file is compiled for its instruction set.
+// The table of kernels of each level; a level's file is compiled for its instruction set.
 #ifndef LEEWAY_PS_KERNELS_LEVELS_H_
 #define LEEWAY_PS_KERNELS_LEVELS_H_
 

@@ -35,7 +35,7 @@ T Infinity() {
 }
 
 // Vectors of exactly that size, so that who reads beyond an end is seen.
-TYPED_TEST(NonFiniteOf, OneIsFoundWhereverItStands) {
+TYPED_TEST(NonFiniteOf, IsFoundAtEveryPosition) {
   for (const std::size_t size : {1, 2, 31, 63, 64, 65, 127, 128, 129, 700, 1300, 2600}) {
     std::vector<TypeParam> values(size, TypeParam(-1.5f));
     for (const Level level : LevelsHere()) {

@@ -1,5 +1,6 @@
-// What stays the same over one update, rounded once to the type that it is computed in. The
-// updaters (ps/updaters) make these; each one's file says what is computed with them.
+// The terms of one update: the numbers that are the same for all its elements, rounded once to the
+// type that it is computed in. The updaters (ps/updaters) make these; the file of each has the
+// formula.
 #ifndef LEEWAY_PS_KERNELS_UPDATE_TERMS_H_
 #define LEEWAY_PS_KERNELS_UPDATE_TERMS_H_
 
@@ -7,7 +8,7 @@
 
 namespace leeway::ps {
 
-// What is updated, and with what; none of them overlap.
+// The arrays of an update; none of them overlap.
 template <class T>
 struct Elements {
   T* value;           // [size]

@@ -56,7 +56,7 @@ class ChainPlace {
   Role role_ = Role::kNone;
 };
 
-// Whether the map shows that start of that server as living.
+// Whether the map shows that incarnation of that server as living.
 bool IsAlive(const proto::ClusterMap& map, const Peer& peer);
 
 }  // namespace leeway::ps

@@ -46,8 +46,8 @@ class PredecessorLink {
   van::PeerId connection() const { return predecessor_->connection; }
 
   // The replica to take the log from in that epoch. True if that is another one than before; then
-  // what was received is forgotten, and `greeting` is what it is told, over that connection, if it
-  // has sent entries already.
+  // what was received is forgotten. `greeting`: it has sent entries already, over that connection,
+  // and has to hear from which epoch on they are taken.
   struct Greeting {
     van::PeerId connection = 0;
     std::uint64_t stream = 0;
@@ -65,7 +65,7 @@ class PredecessorLink {
     awaited_since_ = epoch;
   }
   void StopAwaiting() { awaited_.reset(); }
-  // Whether that message speaks of the handover that is awaited.
+  // Whether that message is about the handover that is awaited.
   bool IsAbout(const proto::LeadNow& lead) const;
 
  private:

@@ -244,8 +244,8 @@ void Replica::SetGating(bool gating) {
   OnCommitted();
 }
 
-// Not before the other one is there: from the beginning of a transfer on, what is pushed is kept
-// for it.
+// Not before the joining server can be reached: from the beginning of a transfer on, what is pushed
+// is kept for it.
 void Replica::BeginTransferIfDue() {
   if (!successor_.MayBeginTransfer()) return;
   if (!context_->host->Reaches(successor_.peer())) return;

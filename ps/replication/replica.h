@@ -36,7 +36,7 @@ class Replica final : private ShardEffects {
  public:
   Replica(std::uint32_t shard, ReplicaContext* context);
 
-  // The shard's place in a newer map. Workers have been told to the shard before.
+  // The shard's place in a newer map, whose workers the shard has got before.
   void TakeMap(const proto::ClusterMap& map);
 
   Shard& shard() { return shard_; }
@@ -50,7 +50,7 @@ class Replica final : private ShardEffects {
   // It has the state, and every later entry waits for this replica; the map does not show it as a
   // member yet.
   bool ready() const { return place_.is_joining() && received_.filled(); }
-  // Nothing holds it here any more.
+  // The replica can be deleted.
   bool gone() const {
     return place_.role() == ChainPlace::Role::kNone && !successor_.handing_over();
   }

@@ -56,7 +56,7 @@ std::optional<proto::ShardOwner> Links::OnPeerUp(van::PeerId connection,
   link.up = (server.has_value() && server->server() == link.peer.server()) ||
             runtime::Planted<"link-to-another-server">();
   if (link.up) return link.peer.place;
-  van_->Disconnect(connection, absl::OkStatus());  // somebody else listens there now
+  van_->Disconnect(connection, absl::OkStatus());  // another process listens there now
   return std::nullopt;
 }
 

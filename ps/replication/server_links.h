@@ -1,6 +1,6 @@
 // A data thread's connections to the data threads of other servers. They are made when they are
-// needed, to the endpoints that the map names, and believed only when who answers is who the map
-// says.
+// needed, to the endpoints that the map names, and used once the process at the other end has
+// proved to be the one that the map names.
 #ifndef LEEWAY_PS_REPLICATION_SERVER_LINKS_H_
 #define LEEWAY_PS_REPLICATION_SERVER_LINKS_H_
 
@@ -29,7 +29,7 @@ class Links {
   // The connection to that data thread; none while it is being made.
   std::optional<van::PeerId> To(const Peer& peer);
 
-  // Whether it is one of these connections, and the place at its other end.
+  // If it is one of these connections, the place at its other end.
   std::optional<proto::ShardOwner> OnPeerUp(van::PeerId connection, const van::Identity& identity);
   bool OnPeerDown(van::PeerId connection);
 

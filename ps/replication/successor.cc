@@ -37,7 +37,7 @@ void Successor::Pump(absl::Time now, const std::function<bool(LogEntry*)>& send)
   }
 }
 
-// One at a time, so that what is still to come holds no more memory than it must.
+// One at a time, so that pieces that are still to be sent hold no more memory than they must.
 bool Successor::Refill() {
   const bool early = runtime::Planted<"backlog-before-pieces">() && !backlog_.empty();
   std::deque<LogEntry>& from = pieces_.empty() || early ? backlog_ : pieces_;

@@ -1,5 +1,5 @@
-// What one replica of a shard sends to the next, or to one that it fills: first the pieces of the
-// state, if any, then the log.
+// The queue of what one replica sends to the next: for a state transfer first the pieces of the
+// state, then the log.
 #ifndef LEEWAY_PS_REPLICATION_SUCCESSOR_H_
 #define LEEWAY_PS_REPLICATION_SUCCESSOR_H_
 
@@ -30,7 +30,7 @@ struct Peer {
 
 class Successor {
  public:
-  // `budget` is charged for what has to wait until a fill is over.
+  // `budget` is charged for entries that wait until a state transfer is over.
   Successor(const Peer& peer, std::uint64_t stream, const ReplicationSender::Limits& limits,
             runtime::ByteBudget* budget)
       : peer_(peer), sender_(stream, limits), budget_(budget) {}
@@ -38,7 +38,8 @@ class Successor {
   Successor(const Successor&) = delete;
   Successor& operator=(const Successor&) = delete;
 
-  // A fill: the pieces go out as the window allows, and what is appended meanwhile after them.
+  // A state transfer: the pieces go out as the window allows, and what is appended meanwhile after
+  // them.
   void Fill(LogEntry begin, std::vector<LogEntry> pieces);
   void Append(LogEntry entry);
 
@@ -48,7 +49,7 @@ class Successor {
   const Peer& peer() const { return peer_; }
   ReplicationSender& sender() { return sender_; }
   const ReplicationSender& sender() const { return sender_; }
-  // Nothing is left that has not been sent.
+  // Everything has been sent.
   bool CaughtUp() const { return pieces_.empty() && backlog_.empty() && sender_.all_sent(); }
 
  private:

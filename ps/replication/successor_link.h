@@ -73,9 +73,10 @@ class SuccessorLink {
 
   void NoteHeard(absl::Time now) { heard_ = now; }
   absl::Time heard() const { return heard_; }
-  // It has taken something.
+  // The successor has taken something.
   void NoteTaken(absl::Time now) { link_good_ = now; }
-  // What to tell the scheduler if it has taken nothing for `patience`. Called from time to time.
+  // The report for the scheduler if the successor has taken nothing for `patience`. Called from
+  // time to time.
   std::optional<proto::LinkReport> Look(std::uint64_t epoch, absl::Time now,
                                         absl::Duration patience);
 

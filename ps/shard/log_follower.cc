@@ -64,7 +64,7 @@ absl::Status FollowClose(const std::vector<LogEntry>& updates, const LogEntry& e
 
 absl::Status FollowVersion(const LogEntry& entry, ShardState* state) {
   LEEWAY_RETURN_IF_ERROR(CheckKnown(entry, state));
-  // How far the slowest worker is the log does not say: a head that takes over finds out anew.
+  // The log does not say how far the slowest worker is: a head that takes over finds out anew.
   return state->stores.Of(*state->context->tables.Find(entry.header.table))
       ->MakeVersion(entry.header.block, 0, std::numeric_limits<double>::quiet_NaN(),
                     ToVersionBy(entry));

@@ -1,4 +1,4 @@
-// What a follower does with entries of its shard's log: the same changes that the head made.
+// The follower's side of a shard's log: applies an entry as the head has applied it.
 #ifndef LEEWAY_PS_SHARD_LOG_FOLLOWER_H_
 #define LEEWAY_PS_SHARD_LOG_FOLLOWER_H_
 

@@ -1,4 +1,5 @@
-// Pulls that wait for the slowest worker, by the clock they wait for and by their deadlines.
+// The pending pulls of one shard: pulls that wait for the slowest worker, by the clock that they
+// wait for and by their deadlines. Charged to a budget that the shards of a thread share.
 #ifndef LEEWAY_PS_SHARD_PENDING_PULLS_H_
 #define LEEWAY_PS_SHARD_PENDING_PULLS_H_
 
@@ -32,8 +33,8 @@ class PendingPulls {
 
   void Add(PendingPull pull);
 
-  // A held request was sent again: its answer goes to where it came from last. False if no such
-  // request is held.
+  // A pending request was sent again: its answer goes to the connection that it came from last.
+  // False if no such request is pending.
   bool Redirect(const proto::RequestId& id, van::PeerId peer);
 
   // The smallest clock that is waited for, and everything that waits for it, in the order it came.

@@ -38,8 +38,7 @@ class Shard {
   Shard(const Shard&) = delete;
   Shard& operator=(const Shard&) = delete;
 
-  // What the map says of a worker; to every replica. The head calls Settle() after the last of a
-  // row.
+  // A worker as the map shows it; at every replica. The head calls Settle() after the last one.
   void SetWorker(const proto::WorkerEntry& entry);
 
   // ---- as head: requests ----
@@ -77,7 +76,7 @@ class Shard {
   // Another replica is the head now. Answers what waits with `why`, forgets what is not in the log
   // and returns it, for the new head: Held entries and a HandoverEnd.
   std::vector<LogEntry> StepDown(const absl::Status& why);
-  // What StepDown of the old head returned.
+  // Takes the entries that StepDown of the old head returned.
   void TakeOver(const std::vector<LogEntry>& entries);
 
   // ---- as another replica (log_follower.h, state_transfer.h) ----

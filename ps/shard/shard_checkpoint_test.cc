@@ -283,7 +283,7 @@ TEST_F(ShardCutTest, WithoutABoundItIsTakenAtOnce) {
 }
 
 // The scheduler knows of a bound of which this server has not heard yet.
-TEST_F(ShardCutTest, ToldOfABoundItIsTakenByTheClock) {
+TEST_F(ShardCutTest, AnOrderWithABoundIsTakenByTheClock) {
   Install(1, Consistency::Asp());
   Join();
   for (int i = 0; i < 100; ++i) Step(3);
@@ -337,7 +337,7 @@ TEST_F(ShardCutTest, APushThatComesLateIsAppliedWithTheSettingsOfItsClock) {
 }
 
 // The checkpoint says that nobody has pushed to it: should anybody send that again, it counts.
-TEST_F(ShardCutTest, WithoutABoundWhatIsPushedToFirstAfterwardsIsLeftOut) {
+TEST_F(ShardCutTest, WithoutABoundATableFirstPushedToLaterIsLeftOut) {
   Install(1, Consistency::Bsp());
   Install(2, Consistency::Asp());
   Join();
@@ -364,7 +364,7 @@ TEST_F(ShardCutTest, AClockThatHasPassedIsRefused) {
   EXPECT_TRUE(Begin(3, "ckpt-00000001").ok());
 }
 
-TEST_F(ShardCutTest, AnotherOneTakesItsPlace) {
+TEST_F(ShardCutTest, ANewCutReplacesTheOneUnderWay) {
   Install(1, Consistency::Ssp(3));
   Join();
   ASSERT_TRUE(Begin(5, "ckpt-00000001").ok());
@@ -400,7 +400,7 @@ TEST_F(ShardCutTest, ABaseThatIsNotKnownMeansAll) {
   EXPECT_EQ(content->base, "");
 }
 
-TEST_F(ShardCutTest, WhenAllWorkersHaveGoneThereIsNothingToWaitFor) {
+TEST_F(ShardCutTest, WithoutLivingWorkersItIsTakenAtOnce) {
   Install(1, Consistency::Ssp(3));
   Join();
   for (int i = 0; i < 50; ++i) Step(4);
@@ -416,7 +416,7 @@ TEST_F(ShardCutTest, WhenAllWorkersHaveGoneThereIsNothingToWaitFor) {
   ASSERT_TRUE(taken_.has_value());
 }
 
-TEST_F(ShardCutTest, ARestoredShardKnowsWhatItHas) {
+TEST_F(ShardCutTest, ARestoredShardKeepsItsSessions) {
   Install(1, Consistency::Ssp(3));
   Join();
   for (int i = 0; i < 200; ++i) Step(4);
@@ -460,7 +460,7 @@ TEST_F(ShardCutTest, OtherSettingsMayBeRestoredButNoOtherShape) {
   EXPECT_FALSE(restored.Restore(content).ok());
 }
 
-TEST_F(ShardCutTest, AFilledShardKnowsOfNoBase) {
+TEST_F(ShardCutTest, AfterAStateTransferNoBaseIsKnown) {
   Install(1, Consistency::Asp());
   Join();
   for (int i = 0; i < 50; ++i) Step(50);
@@ -478,7 +478,7 @@ TEST_F(ShardCutTest, AFilledShardKnowsOfNoBase) {
 
 // A worker has pushed of a clock ahead of all others and died: the clock of a checkpoint has to be
 // beyond that also where the head was filled after it.
-TEST_F(ShardCutTest, AFilledShardKnowsHowFarWasPushed) {
+TEST_F(ShardCutTest, AStateTransferCarriesPushedUntil) {
   Install(1, Consistency::Ssp(3));
   Join();
   for (int i = 0; i < 200; ++i) Step(4);

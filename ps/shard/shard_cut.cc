@@ -74,7 +74,7 @@ void ShardCut::Freeze(std::uint32_t table, bool may_be_late) {
 
 void ShardCut::BeforePush(const Table& table, std::uint64_t clock) {
   if (frozen_.contains(table.id()) || !stores_->contains(table.id())) return;
-  // One that is not taken by its clock and was not there at the beginning is empty.
+  // A table that is not taken by its clock and was not there at the beginning is empty.
   if (!ByClock(table)) return Freeze(table.id(), /*may_be_late=*/false);
   const std::uint64_t first = order_.clock + (runtime::Planted<"frozen-a-clock-late">() ? 1 : 0);
   if (clock >= first) Freeze(table.id(), /*may_be_late=*/true);

@@ -1,5 +1,5 @@
-// Some servers of one data thread each, in the simulator, with workers by script. The test is the
-// scheduler: it says who is where, and kills.
+// A cluster of servers of one data thread each, in the simulator, with scripted workers, for tests
+// of chains. The test plays the scheduler: it sends maps, and kills servers.
 #ifndef LEEWAY_PS_TESTING_CHAIN_BENCH_H_
 #define LEEWAY_PS_TESTING_CHAIN_BENCH_H_
 
@@ -17,7 +17,7 @@
 
 namespace leeway::ps {
 
-// What chains are tested in.
+// The fixture of chain tests.
 struct Mode {
   const char* name;
   Consistency consistency;
@@ -49,10 +49,10 @@ class ChainBench {
   std::uint32_t Install(const Consistency& consistency);
   std::uint32_t Install(TableSpec spec);
 
-  // The chain of every shard: its members, head first, and those that are being filled. Takes
+  // The chain of every shard: its members, head first, and those that are joining. Takes
   // effect with Publish.
   void SetChain(std::vector<std::uint32_t> members, std::vector<std::uint32_t> filling = {});
-  // Tells all living servers the map; workers are told when all have taken it.
+  // Sends all living servers the map, and workers when all servers have taken it.
   void Publish();
   // Everybody has taken the newest map.
   bool Published() const { return published_ == map.version; }
@@ -64,7 +64,7 @@ class ChainBench {
   std::uint64_t timeout_ms = 0;                 // of dense requests
   std::vector<proto::LinkReport> link_reports;  // of all servers
 
-  // Dies, and the map without it is told: the rest of the chains goes on.
+  // The server dies, and the map without it is sent: the rest of the chains goes on.
   void Kill(std::uint32_t server);
   // Leaves the dead out of the chains of the map.
   void DropFromChains(std::uint32_t server);
@@ -90,7 +90,7 @@ class ChainBench {
   bool Idle() const;
   void UntilIdle();
   void RunFor(absl::Duration time) { world_.RunFor(time); }
-  // What the first worker reads at `clock`: the first element of each block.
+  // The values that the first worker reads at `clock`: the first element of each block.
   std::vector<float> ReadAll(std::uint32_t table, std::uint64_t clock);
   // All members of all chains have the same content and end of log.
   void ExpectReplicasEqual();
@@ -100,7 +100,7 @@ class ChainBench {
   Replica* replica(std::uint32_t server, std::uint32_t shard) {
     return thread(server).FindReplica(shard);
   }
-  // The shards of which some server says that its replica has been filled.
+  // The shards of which some server says that its replica has the state.
   std::set<std::uint32_t>& ready() { return ready_; }
   runtime::SimWorld& world() { return world_; }
   van::SimNetwork& network() { return network_; }

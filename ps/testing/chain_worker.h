@@ -1,5 +1,5 @@
-// A worker by script, for tests of chains of replicas: it numbers, keeps and sends again as
-// docs/fault-tolerance.md asks of workers, and nothing else.
+// A scripted worker for tests of chains of replicas: it numbers requests, keeps them and sends them
+// again as docs/fault-tolerance.md asks of workers, and nothing else.
 #ifndef LEEWAY_PS_TESTING_CHAIN_WORKER_H_
 #define LEEWAY_PS_TESTING_CHAIN_WORKER_H_
 
@@ -41,7 +41,7 @@ class ChainWorker final : private van::Handler {
     const auto acked = clock_acked_.find(server);
     return acked != clock_acked_.end() && acked->second >= clock_;
   }
-  // Nothing is kept for a clock that has not closed on all replicas.
+  // No push is kept for a clock that has not closed on all replicas.
   bool KeepsNothing() const;
   bool Answered(const Key& key) const { return !open_.contains(key) || open_.at(key).answered; }
   absl::Status ResultOf(const Key& key) const;
@@ -49,7 +49,7 @@ class ChainWorker final : private van::Handler {
   // The clock it has entered at, once all data threads have said theirs.
   std::optional<std::uint64_t> entered() const;
   std::uint64_t resends() const { return resends_; }
-  // Clocks below it have closed on all replicas, as servers told it since its newest map.
+  // Clocks below it have closed on all replicas, as servers have said since its newest map.
   std::uint64_t stable_told() const { return stable_told_; }
 
  private:

@@ -1,5 +1,5 @@
-// One replica of a shard, for tests that play all its neighbours: what each says, in which order,
-// and what the replica says back.
+// One replica of a shard under test. The test plays all its neighbours: it says what each sends, in
+// which order, and sees what the replica sends back.
 #ifndef LEEWAY_PS_TESTING_REPLICA_BENCH_H_
 #define LEEWAY_PS_TESTING_REPLICA_BENCH_H_
 
@@ -80,7 +80,7 @@ class ReplicaBench : public testing::Test, private ReplicaHost {
   std::uint64_t epoch() const { return epoch_; }
   void Die(std::uint32_t rank) { dead_ = rank; }
 
-  // ---- the one before ----
+  // ---- the predecessor ----
 
   static Peer Server(std::uint32_t rank) {
     return {.place = {.server_rank = rank}, .incarnation = 500 + rank};
@@ -111,7 +111,7 @@ class ReplicaBench : public testing::Test, private ReplicaHost {
     entry.header.index = index;
     return entry;
   }
-  // What entry `index`, a Close, changes: it adds `value`.
+  // The update of entry `index`, a Close: it adds `value`.
   LogEntry Update(std::uint64_t index, float value) {
     const std::vector<PushView> pushes = {ToPush(PushOf(index, value))};
     absl::StatusOr<AggregatedPush> aggregate = scratch_->Combine(pushes, 1);
@@ -120,7 +120,7 @@ class ReplicaBench : public testing::Test, private ReplicaHost {
     entry.header.index = index;
     return entry;
   }
-  // A piece of the state that a fill brings: what one push of `value` leads to.
+  // A piece of a state transfer: what one push of `value` leads to.
   LogEntry Piece(float value) {
     EXPECT_TRUE(scratch_->Apply(ToPush(PushOf(1, value))).ok());
     return PieceEntry(*shards_.tables.Find(kTable), scratch_->Freeze().pieces.at(0));
@@ -146,7 +146,7 @@ class ReplicaBench : public testing::Test, private ReplicaHost {
     return absl::OkStatus();
   }
 
-  // One of a worker that asks again, or for the first time, for what has that number.
+  // A push with that number, sent for the first time or again.
   void PushAs(std::uint64_t sequence, float value, std::uint32_t table = kTable) {
     replica_->shard().TakeRequest(PushOf(sequence, value, table));
   }
@@ -159,7 +159,7 @@ class ReplicaBench : public testing::Test, private ReplicaHost {
     replica_->shard().Read(std::move(inbound));
   }
 
-  // ---- the one behind ----
+  // ---- the successor ----
 
   void Acknowledge(std::uint32_t server, std::uint64_t stream, std::uint64_t number,
                    std::uint64_t committed, std::uint64_t since = 0) {

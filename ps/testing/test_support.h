@@ -1,5 +1,5 @@
-// A data thread in the hands of a test: a van that only takes notes, virtual time, and workers
-// that say exactly what the test wants.
+// A data thread under test: with a van that only records, virtual time, and workers that send
+// exactly what the test says.
 #ifndef LEEWAY_PS_TESTING_TEST_SUPPORT_H_
 #define LEEWAY_PS_TESTING_TEST_SUPPORT_H_
 

@@ -1,4 +1,4 @@
-// A model in stores, which tests push to, save and load: a table of each kind.
+// A model in stores, with a table of each kind, that tests push to, save and load.
 #ifndef LEEWAY_PS_CHECKPOINT_TESTING_TEST_MODEL_H_
 #define LEEWAY_PS_CHECKPOINT_TESTING_TEST_MODEL_H_
 
@@ -20,13 +20,13 @@ namespace leeway::ps {
 
 inline constexpr std::uint64_t kTestBlockBytes = 4096;
 
-// Where tests save it.
+// The folder that tests save it in.
 inline constexpr char kSavedFolder[] = "saved";
 inline std::string SavedPath(std::uint64_t number) {
   return checkpoint::JoinPath(kSavedFolder, checkpoint::CheckpointName(number));
 }
 
-// For those who are not waiting.
+// For tests that do not wait.
 inline void NoProgress(std::uint64_t, std::uint64_t) {}
 
 class TestModel {
@@ -44,7 +44,7 @@ class TestModel {
   absl::Status Load(runtime::FileSystem* files, const std::string& path);
 
   std::uint64_t Digest();
-  // What a pull of that row or block of a table (counted from 0) gives.
+  // The values of a pull of that row or block of a table (counted from 0).
   std::vector<std::byte> Pull(std::size_t table, std::uint64_t key);
   std::uint64_t Rows(std::size_t table);  // or blocks that were ever pushed to
 

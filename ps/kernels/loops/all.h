@@ -1,7 +1,7 @@
-// Everything a level has. Included by the levels' files only, each of which is compiled for another
-// instruction set. All of it is therefore in unnamed namespaces, and nothing is called that the
-// linker might merge with a copy from elsewhere: an inline function of the standard library
-// compiled here could end up in code that runs before anybody asked what the processor can do.
+// All loops of one level. Included only by the files of levels, each of which is compiled for
+// another instruction set. All of it is therefore in unnamed namespaces, and nothing is called that
+// the linker might merge with a copy from elsewhere: an inline function of the standard library
+// compiled here could end up in code that runs before the processor has been asked what it can do.
 #ifndef LEEWAY_PS_KERNELS_LOOPS_ALL_H_
 #define LEEWAY_PS_KERNELS_LOOPS_ALL_H_
 

@@ -1,5 +1,5 @@
-// 16-bit floating-point numbers to float and back, without branches, so that the compiler
-// vectorises it where no instruction does it.
+// The conversion of 16-bit floating-point numbers to float and back, without branches, so that the
+// compiler vectorises it where no instruction does it.
 #ifndef LEEWAY_PS_KERNELS_LOOPS_HALVES_H_
 #define LEEWAY_PS_KERNELS_LOOPS_HALVES_H_
 
@@ -55,7 +55,7 @@ LEEWAY_INLINE void Narrow(float value, BFloat16* to) {
   to->bits = static_cast<std::uint16_t>((bits & 0x7fffffffu) > kInfinity ? nan : rounded);
 }
 
-// How many of the first elements an instruction has converted.
+// Returns the number of leading elements that an instruction has converted.
 template <class Half>
 LEEWAY_INLINE std::size_t WidenVectors(const Half*, std::size_t, float*) {
   return 0;

@@ -1,4 +1,4 @@
-// Whether keys lie in a shard: proto::ShardOfKey of each of them, so that it vectorises.
+// The check that keys lie in a shard: proto::ShardOfKey of each, in a form that vectorises.
 #ifndef LEEWAY_PS_KERNELS_LOOPS_IN_SHARD_H_
 #define LEEWAY_PS_KERNELS_LOOPS_IN_SHARD_H_
 
@@ -26,7 +26,7 @@ LEEWAY_INLINE std::uint64_t Differing(const std::uint64_t* keys, std::size_t siz
   return differ;
 }
 
-// What has just been received is fetched ahead, as in non_finite.h.
+// Keys that have just been received are prefetched, as in non_finite.h.
 bool AllInShard(const std::uint64_t* keys, std::size_t size, std::uint64_t mask,
                 std::uint64_t shard) {
   constexpr std::size_t kStretch = 32;  // keys

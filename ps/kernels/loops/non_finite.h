@@ -1,4 +1,4 @@
-// Whether any number is NaN or infinite.
+// The search for a NaN or an infinity among numbers.
 //
 // A number is not finite when its exponent is all ones: then, and only then, adding one to the
 // exponent carries into the sign bit. Integer operations alone, so that it vectorises.
@@ -37,7 +37,7 @@ struct ExponentOf<BFloat16> {
   static constexpr Bits all = 0x7f80u, one = 0x0080u;
 };
 
-// What carries, in the sign bit.
+// The carry of the addition, in the sign bit.
 template <class T>
 LEEWAY_INLINE typename ExponentOf<T>::Bits Carried(const T* from, std::size_t size) {
   using Exponent = ExponentOf<T>;
@@ -50,7 +50,7 @@ LEEWAY_INLINE typename ExponentOf<T>::Bits Carried(const T* from, std::size_t si
   return carried;
 }
 
-// What has just been received was written by another core, and to wait for each page of it takes
+// Values that have just been received were written by another core, and to wait for each page takes
 // longer than to look at it: hence the prefetching, as far as what is looked at goes.
 template <class T>
 bool AnyNonFinite(const T* from, std::size_t size) {

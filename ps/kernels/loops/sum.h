@@ -1,10 +1,10 @@
 // The sum of several arrays in one pass: a few vectors of the sum at a time stay in registers while
 // all arrays are added to them.
 //
-// Each array is fetched some way ahead. The processor sees by itself that there are as many streams
-// as arrays, but keeps too few lines of each under way where memory answers late (as on a machine
+// Each array is prefetched some way ahead. The processor finds as many streams as there are arrays
+// by itself, but keeps too few lines of each under way where memory answers late (as on a machine
 // whose last cache is shared with others), and begins anew on each page. Where memory answers at
-// once it costs nothing.
+// once the prefetches cost nothing.
 #ifndef LEEWAY_PS_KERNELS_LOOPS_SUM_H_
 #define LEEWAY_PS_KERNELS_LOOPS_SUM_H_
 

@@ -1,5 +1,5 @@
-// What the built-in updaters do to a run of elements. Plain loops over pointers that do not
-// overlap, so that the compiler vectorises them.
+// The updates of the built-in updaters over a run of elements: plain loops over pointers that do
+// not overlap, so that the compiler vectorises them.
 #ifndef LEEWAY_PS_KERNELS_LOOPS_UPDATES_H_
 #define LEEWAY_PS_KERNELS_LOOPS_UPDATES_H_
 

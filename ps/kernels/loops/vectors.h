@@ -1,4 +1,4 @@
-// Vectors of the width that the file including this is compiled for.
+// Vectors of the width of the instruction set that the including file is compiled for.
 #ifndef LEEWAY_PS_KERNELS_LOOPS_VECTORS_H_
 #define LEEWAY_PS_KERNELS_LOOPS_VECTORS_H_
 
@@ -16,7 +16,7 @@
 namespace leeway::ps {
 namespace {
 
-// What a sum is computed in: unsigned for integers, whose overflow is then defined.
+// The type that a sum is computed in: unsigned for integers, whose overflow is then defined.
 template <class T>
 struct AddedAs {
   using Type = T;

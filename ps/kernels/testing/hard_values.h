@@ -1,4 +1,4 @@
-// For tests: values at which arithmetic goes wrong, and what counts as the same.
+// Values at which arithmetic goes wrong, for tests, and a comparison under which NaNs are equal.
 #ifndef LEEWAY_PS_KERNELS_TESTING_HARD_VALUES_H_
 #define LEEWAY_PS_KERNELS_TESTING_HARD_VALUES_H_
 
@@ -57,7 +57,7 @@ std::vector<T> HardValues(std::size_t size, runtime::Random& random) {
   return values;
 }
 
-// Whether they have the same bits, or both are NaN.
+// Whether both have the same bits, or both are NaN.
 template <class T>
 bool Same(T a, T b) {
   if (std::memcmp(&a, &b, sizeof(T)) == 0) return true;

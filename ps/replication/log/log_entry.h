@@ -1,4 +1,4 @@
-// What replicas of a shard send each other, as it waits to be sent.
+// An entry of a shard's log, as it waits to be sent to another replica.
 #ifndef LEEWAY_PS_REPLICATION_LOG_LOG_ENTRY_H_
 #define LEEWAY_PS_REPLICATION_LOG_LOG_ENTRY_H_
 
@@ -12,7 +12,7 @@ namespace leeway::ps {
 
 using Payload = absl::InlinedVector<runtime::Buffer, 3>;
 
-// What an entry is charged on top of its payload.
+// The bytes that an entry is charged on top of its payload.
 inline constexpr std::uint64_t kEntryOverheadBytes = 256;
 
 // Copies share the payload.

@@ -1,4 +1,4 @@
-// The receiver's end of a stream of entries: each taken once, in order.
+// The receiving end of a stream of log entries: each is taken once, in order.
 #ifndef LEEWAY_PS_REPLICATION_LOG_REPLICATION_RECEIVER_H_
 #define LEEWAY_PS_REPLICATION_LOG_REPLICATION_RECEIVER_H_
 

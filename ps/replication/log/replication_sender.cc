@@ -17,7 +17,7 @@ std::uint64_t ReplicationSender::Append(LogEntry entry) {
 LogEntry* ReplicationSender::Next() {
   if (all_sent()) return nullptr;
   LogEntry& next = entries_[sent_];
-  // One that is larger than the window goes alone.
+  // An entry that is larger than the window goes alone.
   const bool fits =
       in_flight_bytes_ == 0 || (in_flight_bytes_ < limits_.window_bytes &&
                                 next.bytes() <= limits_.window_bytes - in_flight_bytes_);
@@ -35,7 +35,7 @@ ReplicationSender::Outcome ReplicationSender::TakeAck(std::uint64_t entry, std::
                                                       absl::Time now) {
   const bool commits = committed > committed_;
   committed_ = std::max(committed_, committed);
-  if (entry > acked_ + entries_.size()) return Outcome::kNothing;  // of nobody we know
+  if (entry > acked_ + entries_.size()) return Outcome::kNothing;  // no entry of this stream
   if (entry <= acked_) {
     if (entry == acked_ && !commits && !recovering_ && sent_ > 0) {
       if (!runtime::Planted<"gap-not-resent">()) Rewind();

@@ -1,6 +1,6 @@
-// The sender's end of a stream of entries to another replica: what has not been acknowledged, in
-// order, and how much of it is on its way. Go-back-N: what is lost is sent again together with all
-// that came after it, since the receiver takes entries in order alone.
+// The sending end of a stream of log entries: the entries that are not acknowledged, in order, and
+// how many of them are on their way. Go-back-N: what is lost is sent again together with all that
+// came after it, since the receiver takes entries in order alone.
 #ifndef LEEWAY_PS_REPLICATION_LOG_REPLICATION_SENDER_H_
 #define LEEWAY_PS_REPLICATION_LOG_REPLICATION_SENDER_H_
 
@@ -30,20 +30,20 @@ class ReplicationSender {
 
   // The entry to be sent next; null when all have been sent or the window is full.
   LogEntry* Next();
-  // It has left.
+  // The entry that Next returned has been sent.
   void NoteSent(absl::Time now);
 
   enum class Outcome {
     kProgress,  // entries were acknowledged
     kNothing,
   };
-  // Everything up to `entry` has been taken. One that says nothing new tells of a gap: what is on
-  // its way is sent again, once.
+  // Everything up to `entry` has been taken. An acknowledgement without news means a gap: what is
+  // on its way is sent again, once.
   Outcome TakeAck(std::uint64_t entry, std::uint64_t committed, absl::Time now);
 
-  // Sends all again that has not been acknowledged.
+  // All that has not been acknowledged is to be sent again.
   void Rewind();
-  // Does so when it is time to.
+  // Rewinds if no acknowledgement has come for too long.
   bool RewindIfDue(absl::Time now);
   absl::Time due() const { return due_; }
 

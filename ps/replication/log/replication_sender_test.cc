@@ -60,7 +60,7 @@ TEST(ReplicationSender, SendsNoMoreThanTheWindow) {
   EXPECT_EQ(sender.in_flight_bytes(), 2 * one);
 }
 
-TEST(ReplicationSender, WhatIsLargerThanTheWindowGoesAlone) {
+TEST(ReplicationSender, AnEntryLargerThanTheWindowGoesAlone) {
   ReplicationSender sender = WithEntries(1, {.window_bytes = 1000});
   sender.Append(EntryOf(5000));
   sender.Append(EntryOf(100));
@@ -71,7 +71,7 @@ TEST(ReplicationSender, WhatIsLargerThanTheWindowGoesAlone) {
   EXPECT_EQ(SendAll(sender), Numbers({3}));
 }
 
-TEST(ReplicationSender, SendsAgainWhenNothingIsHeardAndWaitsTwiceAsLongEachTime) {
+TEST(ReplicationSender, ResendsWithoutAcknowledgementsAtDoublingIntervals) {
   ReplicationSender sender = WithEntries(
       2, {.resend_first = absl::Milliseconds(10), .resend_max = absl::Milliseconds(40)});
   EXPECT_EQ(sender.due(), absl::InfiniteFuture());
@@ -101,7 +101,7 @@ TEST(ReplicationSender, AGapIsFilledAtOnceButOnlyOnce) {
   EXPECT_EQ(SendAll(sender), Numbers({3, 4}));
 }
 
-TEST(ReplicationSender, NewsOfWhatIsCommittedIsNoGap) {
+TEST(ReplicationSender, ANewCommitPointIsNoGap) {
   ReplicationSender sender = WithEntries(3);
   SendAll(sender);
   sender.TakeAck(2, 0, At(0));
@@ -110,7 +110,7 @@ TEST(ReplicationSender, NewsOfWhatIsCommittedIsNoGap) {
   EXPECT_EQ(SendAll(sender), Numbers());
 }
 
-TEST(ReplicationSender, WhatWasSaidBeforeTheBeginningHadArrivedIsNoNewsLater) {
+TEST(ReplicationSender, AnOldAcknowledgementIsNoNewsLater) {
   ReplicationSender sender = WithEntries(3);
   SendAll(sender);
   EXPECT_EQ(sender.TakeAck(0, 0, At(0)), ReplicationSender::Outcome::kNothing);
@@ -122,7 +122,7 @@ TEST(ReplicationSender, WhatWasSaidBeforeTheBeginningHadArrivedIsNoNewsLater) {
   EXPECT_EQ(SendAll(sender), Numbers());
 }
 
-TEST(ReplicationSender, AnAcknowledgementOfWhatWasNeverSentIsIgnored) {
+TEST(ReplicationSender, AnAcknowledgementOfAnEntryNeverSentIsIgnored) {
   ReplicationSender sender = WithEntries(2);
   SendAll(sender);
   EXPECT_EQ(sender.TakeAck(99, 0, At(0)), ReplicationSender::Outcome::kNothing);

@@ -1,5 +1,5 @@
-// Where a shard's effects go: what its replicas have to be told, and its answers to workers, which
-// must not say more than what is on every replica.
+// The effects of a shard, as an interface: what it appends to the log, and its answers to workers,
+// which must not say more than what is on every replica. Implemented by Replica.
 #ifndef LEEWAY_PS_REPLICATION_LOG_SHARD_EFFECTS_H_
 #define LEEWAY_PS_REPLICATION_LOG_SHARD_EFFECTS_H_
 
@@ -14,24 +14,25 @@ class ShardEffects {
  public:
   virtual ~ShardEffects() = default;
 
-  // Whether there is anybody to tell.
+  // Whether another replica follows the log.
   virtual bool has_follower() const = 0;
-  // Tells the followers. Updates come before their Close, all with its index.
+  // Passes an entry on to the follower. Updates come before their Close, all with its index.
   virtual void Log(LogEntry entry) = 0;
-  // Whether what is held should be kept by its worker as well, since a head that dies loses it.
+  // Whether workers should keep pushes that are held as well, since a head that dies loses them.
   virtual bool provisional() const = 0;
 
-  // Answers once everything logged so far is on every replica; or now. At the deadline it says,
-  // instead of that, who has not taken it.
+  // Answers once everything logged so far is on every replica; or now. At the deadline the answer
+  // is an error that names the replica that is waited for.
   virtual void Answer(van::PeerId peer, proto::Reply reply, Payload payload,
                       absl::Time deadline) = 0;
   // Likewise to a reader, within what readers may have waiting. UNAVAILABLE: that is too much.
   virtual absl::Status AnswerReader(van::PeerId peer, proto::Reply reply, Payload payload,
                                     absl::Time deadline) = 0;
   virtual void AnswerNow(van::PeerId peer, proto::Reply reply) = 0;
-  // What is here may not be what its replicas have, or would come to have: others are to lead.
+  // The state here may differ from that of the other replicas, which are to lead.
   virtual void Broken(const absl::Status& why) = 0;
-  // It has sent what no honest worker sends: its connection ends once this message is dealt with.
+  // The peer has sent what no honest worker sends: its connection ends once this message is dealt
+  // with.
   virtual void Offended(van::PeerId peer, const absl::Status& why) = 0;
 };
 

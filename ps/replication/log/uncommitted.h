@@ -1,4 +1,4 @@
-// The end of a shard's log that is not yet on every replica: what a new successor has to be sent.
+// The end of a shard's log that is not yet on every replica, kept for a new successor.
 #ifndef LEEWAY_PS_REPLICATION_LOG_UNCOMMITTED_H_
 #define LEEWAY_PS_REPLICATION_LOG_UNCOMMITTED_H_
 
@@ -14,8 +14,8 @@ namespace leeway::ps {
 
 class Uncommitted {
  public:
-  // `budget`: what all shards of a thread keep together. It is charged whether it has room or not:
-  // those who would make it grow ask first.
+  // `budget`: of all shards of a thread together. It is charged whether it has room or not:
+  // Replica::CanTake asks for room before a push is taken.
   explicit Uncommitted(runtime::ByteBudget* budget) : budget_(budget) {}
   ~Uncommitted() { Clear(); }
   Uncommitted(const Uncommitted&) = delete;

@@ -1,5 +1,5 @@
-// The client sessions of one shard: what it knows of each start of each worker's process, that is
-// which of its requests were admitted, how the refused ones failed, and its newest tick.
+// The client sessions of one shard: for each incarnation of a worker, which of its requests were
+// admitted, how the refused ones failed, and its newest tick.
 //
 // Lives on the data thread's loop, as part of a ShardState. Sessions come into being when they are
 // first asked for, and end when their worker leaves or another process takes its rank. A follower
@@ -31,7 +31,7 @@ struct Watermarks {
 
 using WorkerKey = std::pair<std::uint32_t, std::uint64_t>;  // rank, incarnation
 
-// What a shard knows of one start of one worker's process.
+// The session of one incarnation of a worker.
 struct ClientSession {
   explicit ClientSession(runtime::ByteBudget* early)
       : orders{RequestOrder(early), RequestOrder(early)} {}
@@ -108,18 +108,18 @@ class ClientSessions {
   void RestartAsHead(bool forget);
   // This replica is head no more: it knows what the log says, of clocks up to `closed`.
   void RestartAsFollower(std::uint64_t closed);
-  // What the old head knew, held pushes included.
+  // Takes the sessions of the old head, held pushes included.
   void TakeHandover(const std::vector<proto::ClientSession>& sessions);
 
   // ---- the log, state transfers and checkpoints ----
 
-  // What others are told. `with_held`: to one that gets the held pushes as well; others may not
-  // believe that a worker has ended the clocks that it has held pushes of, as they would close
-  // those clocks without them. `closed`: clocks below it have closed.
+  // The sessions for other replicas. `with_held`: for the one that gets the held pushes as well;
+  // others may not believe that a worker has ended the clocks that it has held pushes of, as they
+  // would close those clocks without them. `closed`: clocks below it have closed.
   std::vector<proto::ClientSession> Export(std::uint64_t closed, bool with_held) const;
-  // What the log, or the beginning of a state transfer, says.
+  // Takes the sessions of a log entry, or of the beginning of a state transfer.
   void Take(const std::vector<proto::ClientSession>& sessions);
-  // What a checkpoint of this shard says.
+  // Takes the sessions of a checkpoint of this shard.
   void Restore(const std::vector<proto::ClientSession>& sessions);
   void Clear() { sessions_.clear(); }
 

@@ -1,4 +1,5 @@
-// Between what a shard works with and the entries in which its replicas hear of it.
+// The conversion between pushes, aggregates and pieces of a shard and the log entries that carry
+// them.
 #ifndef LEEWAY_PS_SHARD_STATE_LOG_ENTRIES_H_
 #define LEEWAY_PS_SHARD_STATE_LOG_ENTRIES_H_
 
@@ -12,7 +13,7 @@ namespace leeway::ps {
 
 // A push that was applied at once.
 LogEntry PushEntry(const Inbound& inbound);
-// The aggregate of what one clock brought to one target, and how workers are told of the result.
+// The aggregate of what one clock brought to one target, and how workers get the new version.
 LogEntry UpdateEntry(const Table& table, const AggregatedPush& aggregate, const VersionBy& by);
 // A push that is held for clock `clock`.
 LogEntry HeldEntry(const Table& table, std::uint64_t clock, const Contribution& contribution);
@@ -26,7 +27,7 @@ LogEntry PieceEntry(const Table& table, const FrozenPiece& piece);
 PushView ToPush(const LogEntry& entry);
 AggregatedPush ToAggregate(const LogEntry& entry);
 FrozenPiece ToPiece(const LogEntry& entry);
-// Of an update or a version: how workers are told of it.
+// Of an update or a version: how workers get it.
 VersionBy ToVersionBy(const LogEntry& entry);
 
 }  // namespace leeway::ps

@@ -40,7 +40,7 @@ bool RequestOrder::Keep(Inbound early) {
 }
 
 std::optional<Inbound> RequestOrder::TakeNext() {
-  // What has been passed over was settled: its worker no longer waits for it.
+  // Requests that have been passed over were settled: their worker no longer waits for them.
   while (!early_.empty() && early_.begin()->first <= admitted_ &&
          !runtime::Planted<"passed-over-admitted">()) {
     Release(early_.begin()->second);

@@ -1,4 +1,6 @@
-// The requests of one worker to one shard: each admitted once, in the order of their numbers.
+// The order of one worker's requests to one shard: each is admitted once, in the order of their
+// numbers. Part of a ClientSession. A request that comes early is kept within the limits of
+// table/inbound.h; how requests failed is remembered for kFailuresRememberedMax of them.
 #ifndef LEEWAY_PS_SHARD_STATE_REQUEST_ORDER_H_
 #define LEEWAY_PS_SHARD_STATE_REQUEST_ORDER_H_
 
@@ -19,7 +21,7 @@ class RequestOrder {
  public:
   enum class Verdict { kSeen, kNext, kEarly };
 
-  // `budget` is what all streams of a thread may keep waiting together.
+  // `budget`: of the early requests of all sessions of a thread together.
   explicit RequestOrder(runtime::ByteBudget* budget) : budget_(budget) {}
   ~RequestOrder();
   RequestOrder(const RequestOrder&) = delete;
@@ -32,7 +34,7 @@ class RequestOrder {
   std::uint64_t admitted() const { return admitted_; }
 
   // The request of that number, judged to be next, is being admitted. What was remembered of it is
-  // void: an earlier head may have refused it, and its worker never have heard.
+  // void: an earlier head may have refused it without its worker hearing of that.
   void Admit(std::uint64_t sequence) {
     admitted_ = sequence;
     if (!runtime::Planted<"failure-kept-after-admission">()) failures_.erase(sequence);

@@ -1,4 +1,4 @@
-// What the shards of one data thread share.
+// What the shards of one data thread share: the loop, tables, counters and budgets.
 #ifndef LEEWAY_PS_SHARD_STATE_SHARD_CONTEXT_H_
 #define LEEWAY_PS_SHARD_STATE_SHARD_CONTEXT_H_
 
@@ -21,18 +21,19 @@ struct ShardContext {
   Counters* counters = nullptr;
   Tables tables;
   BlockPool spare;
-  TableMemory* table_memory = nullptr;  // the server's; null: nobody counts
+  TableMemory* table_memory = nullptr;  // the server's; null: not counted
   std::uint32_t num_shards = 0;
   std::uint64_t block_bytes = 0;
   std::uint64_t message_bytes_max = 0;
   std::uint64_t start_clock = 0;  // where the workers that were there first begin
-  // For so long, a shard with a new head takes what is sent to it again without regard to `held`.
+  // For so long, a shard with a new head takes requests that are sent again without regard to
+  // `held`.
   absl::Duration held_grace = absl::ZeroDuration();
   runtime::ByteBudget early{.bytes_max = kEarlyBytesMax};
   runtime::ByteBudget held;  // pushes and pulls that wait for slower workers
   runtime::ByteBudget late;  // pushes that belong to a checkpoint and came after it had begun
-  // Serves every pull at once, whatever its policy says: to show that the worker's own check of
-  // the bound notices.
+  // Serves every pull at once, whatever its policy says: a test that the worker's own check of the
+  // bound fails then.
   bool test_only_never_hold = false;
 };
 
