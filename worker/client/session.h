@@ -21,7 +21,7 @@
 #include "worker/client/log_name.h"
 #include "worker/client/loop_driver.h"
 #include "worker/core/core.h"
-#include "worker/requests/operation.h"
+#include "worker/operations/operation.h"
 #include "worker/slicing/slice.h"
 #include "worker/slicing/table_info.h"
 

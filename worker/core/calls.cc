@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/format_duration.h"
 #include "runtime/base/mutants.h"
+#include "runtime/base/prefixed.h"
 
 namespace leeway::worker {
 
@@ -70,10 +71,9 @@ void Calls::End(Which&& which, const std::function<absl::Status(const Pending&)>
       ++it;
       continue;
     }
-    const absl::Status status = why(it->second);
-    ended.emplace_back(absl::Status(status.code(), absl::StrCat("call of '", it->second.handler,
-                                                                "': ", status.message())),
-                       std::move(it->second.done));
+    ended.emplace_back(
+        runtime::Prefixed(absl::StrCat("call of '", it->second.handler, "'"), why(it->second)),
+        std::move(it->second.done));
     it = pending_.erase(it);
   }
   for (auto& [status, done] : ended) done(status);

@@ -17,7 +17,7 @@
 #include "runtime/loop/loop.h"
 #include "runtime/loop/timer.h"
 #include "runtime/memory/buffer.h"
-#include "worker/requests/servers.h"
+#include "worker/links/servers.h"
 
 namespace leeway::worker {
 

@@ -9,10 +9,10 @@
 #include "proto/tables/text.h"
 #include "runtime/base/format_duration.h"
 #include "runtime/base/mutants.h"
+#include "runtime/base/prefixed.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
 #include "worker/core/cluster_status.h"
-#include "worker/core/prefixed.h"
 #include "worker/slicing/table_coding.h"
 
 namespace leeway::worker {
@@ -234,7 +234,7 @@ void Core::DropDeadServers() {
 void Core::FailLost(const std::vector<Requests::Lost>& lost) {
   for (const auto& [operation, shard] : lost) {
     if (operation->stage != Operation::Stage::kAsking) continue;
-    FailOperation(operation, Prefixed(operation->Describe(), requests_->LossOf(shard)));
+    FailOperation(operation, runtime::Prefixed(operation->Describe(), requests_->LossOf(shard)));
   }
 }
 

@@ -8,13 +8,13 @@
 #include "proto/messages/layout.h"
 #include "runtime/base/format_duration.h"
 #include "runtime/base/mutants.h"
+#include "runtime/base/prefixed.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
 #include "worker/core/cluster_status.h"
 #include "worker/core/core.h"
-#include "worker/core/prefixed.h"
-#include "worker/requests/answers.h"
-#include "worker/requests/live_settings.h"
+#include "worker/operations/answers.h"
+#include "worker/slicing/live_settings.h"
 
 namespace leeway::worker {
 namespace {
@@ -116,7 +116,7 @@ void Core::OnAnswer(Request& request, const Link& link, const proto::Reply& repl
     --operation->pushes_out;
   if (!answer.ok() && operation->result.ok()) {
     operation->result =
-        Prefixed(absl::StrCat(operation->Describe(), " at ", link.Describe()), answer);
+        runtime::Prefixed(absl::StrCat(operation->Describe(), " at ", link.Describe()), answer);
   }
   if (--operation->unanswered > 0) return;
   if (absl::IsDeadlineExceeded(operation->result)) return SettleSayingWhoIsSilent(operation);
@@ -326,7 +326,7 @@ void Core::End(const absl::Status& why) {
   }
   if (requests_ != nullptr) requests_->Clear();
   for (const std::shared_ptr<Operation>& operation : asking) {
-    operation->result = Prefixed(operation->Describe(), why);
+    operation->result = runtime::Prefixed(operation->Describe(), why);
     Settle(operation);
   }
   // Not from within one of its own calls.

@@ -13,8 +13,8 @@
 #include "proto/messages/messages.h"
 #include "runtime/loop/loop.h"
 #include "runtime/loop/timer.h"
+#include "worker/links/servers.h"
 #include "worker/requests/requests.h"
-#include "worker/requests/servers.h"
 
 namespace leeway::worker {
 

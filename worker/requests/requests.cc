@@ -6,8 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "runtime/base/mutants.h"
 #include "runtime/loop/backoff.h"
-#include "worker/requests/answers.h"
-#include "worker/requests/live_settings.h"
+#include "worker/operations/answers.h"
+#include "worker/slicing/live_settings.h"
 #include "worker/slicing/table_coding.h"
 
 namespace leeway::worker {

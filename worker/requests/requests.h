@@ -32,9 +32,9 @@
 #include "proto/messages/messages.h"
 #include "runtime/loop/loop.h"
 #include "runtime/loop/timer.h"
-#include "worker/requests/request.h"
+#include "worker/links/servers.h"
+#include "worker/operations/request.h"
 #include "worker/requests/retained_memory.h"
-#include "worker/requests/servers.h"
 
 namespace leeway::worker {
 

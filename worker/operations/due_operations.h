@@ -3,15 +3,15 @@
 // Operations are as a rule given the same time as the one before, so what is new comes last of all
 // that were given as much: for each length of time there is a list in order, and the earliest of
 // all is the first of one of them.
-#ifndef LEEWAY_WORKER_REQUESTS_DUE_OPERATIONS_H_
-#define LEEWAY_WORKER_REQUESTS_DUE_OPERATIONS_H_
+#ifndef LEEWAY_WORKER_OPERATIONS_DUE_OPERATIONS_H_
+#define LEEWAY_WORKER_OPERATIONS_DUE_OPERATIONS_H_
 
 #include <map>
 #include <memory>
 #include <vector>
 
 #include "absl/time/time.h"
-#include "worker/requests/operation.h"
+#include "worker/operations/operation.h"
 
 namespace leeway::worker {
 
@@ -37,4 +37,4 @@ class DueOperations {
 
 }  // namespace leeway::worker
 
-#endif  // LEEWAY_WORKER_REQUESTS_DUE_OPERATIONS_H_
+#endif  // LEEWAY_WORKER_OPERATIONS_DUE_OPERATIONS_H_

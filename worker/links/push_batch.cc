@@ -1,4 +1,4 @@
-#include "worker/requests/push_batch.h"
+#include "worker/links/push_batch.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,6 +1,6 @@
 // What a ticket stands for: one push, pull or push-pull under way, cut into requests.
-#ifndef LEEWAY_WORKER_REQUESTS_OPERATION_H_
-#define LEEWAY_WORKER_REQUESTS_OPERATION_H_
+#ifndef LEEWAY_WORKER_OPERATIONS_OPERATION_H_
+#define LEEWAY_WORKER_OPERATIONS_OPERATION_H_
 
 #include <atomic>
 #include <cstddef>
@@ -13,6 +13,7 @@
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "leeway/worker.h"
 #include "proto/messages/messages.h"
@@ -56,7 +57,13 @@ class Operation {
     kOver,
   };
 
-  std::string Describe() const;  // "pull of table 'w'"
+  // "pull of table 'w'"
+  std::string Describe() const {
+    const char* verb = op == proto::Op::kPush   ? "push to"
+                       : op == proto::Op::kPull ? "pull of"
+                                                : "push-pull of";
+    return absl::StrCat(verb, " table '", table->spec.name, "'");
+  }
 
   std::uint64_t number = 0;  // 1, 2, … in the order of submission
   Stage stage = Stage::kAsking;
@@ -88,4 +95,4 @@ class Operation {
 
 }  // namespace leeway::worker
 
-#endif  // LEEWAY_WORKER_REQUESTS_OPERATION_H_
+#endif  // LEEWAY_WORKER_OPERATIONS_OPERATION_H_

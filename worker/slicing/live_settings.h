@@ -1,7 +1,7 @@
 // What holds for a table in each clock, where that has been changed since it was created
 // (docs/consistency.md, "Changing a table"). One for each table that a worker has opened.
-#ifndef LEEWAY_WORKER_REQUESTS_LIVE_SETTINGS_H_
-#define LEEWAY_WORKER_REQUESTS_LIVE_SETTINGS_H_
+#ifndef LEEWAY_WORKER_SLICING_LIVE_SETTINGS_H_
+#define LEEWAY_WORKER_SLICING_LIVE_SETTINGS_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -74,4 +74,4 @@ class LiveSettings {
 
 }  // namespace leeway::worker
 
-#endif  // LEEWAY_WORKER_REQUESTS_LIVE_SETTINGS_H_
+#endif  // LEEWAY_WORKER_SLICING_LIVE_SETTINGS_H_

@@ -1,4 +1,4 @@
-#include "worker/requests/due_operations.h"
+#include "worker/operations/due_operations.h"
 
 #include <memory>
 #include <vector>

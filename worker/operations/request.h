@@ -1,25 +1,19 @@
-// One request under way to one shard, and the connection it takes.
-#ifndef LEEWAY_WORKER_REQUESTS_REQUEST_H_
-#define LEEWAY_WORKER_REQUESTS_REQUEST_H_
+// One request to one shard: a piece of an operation, from its submission until it is settled.
+//
+// Lives on the core's loop, in the queue of its shard (requests/shard_queue.h).
+#ifndef LEEWAY_WORKER_OPERATIONS_REQUEST_H_
+#define LEEWAY_WORKER_OPERATIONS_REQUEST_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <set>
-#include <string>
-#include <vector>
 
-#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "proto/messages/messages.h"
-#include "runtime/loop/timer.h"
 #include "runtime/memory/free_list.h"
 #include "van/posted_receive.h"
-#include "van/send_pacer.h"
-#include "van/van.h"
-#include "worker/requests/operation.h"
-#include "worker/requests/push_batch.h"
+#include "worker/operations/operation.h"
 #include "worker/slicing/slice.h"
 
 namespace leeway::worker {
@@ -86,43 +80,6 @@ struct SentSooner {
   }
 };
 
-// The connection to one data thread of one server. Lives as long as the core.
-struct Link {
-  std::uint32_t server_rank = 0;
-  std::uint32_t thread = 0;
-  // Which process, as the map says. A server's rank may be taken by another one.
-  std::uint32_t node = 0;
-  std::uint64_t incarnation = 0;  // 0: the map does not say
-  std::uint64_t generation = 0;   // counts the processes this link has led to
-  std::string address;
-  bool alive = true;  // its server, as the map says
-  std::string death;  // why not
-  van::PeerId peer = 0;
-  bool up = false;
-  absl::Status trouble;  // why it is not up, where that is known
-  absl::Time heard = absl::InfinitePast();
-  absl::Time down_since = absl::InfinitePast();        // while it does not stand
-  absl::Time said_unreachable = absl::InfinitePast();  // in the log; past: not since it was up
-  absl::Duration reconnect_delay;
-  std::unique_ptr<runtime::Timer> reconnect;
-  PushBatch batch;  // waits to be sent (Servers)
-
-  // Requests' (requests.h).
-  std::set<Request*, SentSooner> queue;
-  std::uint64_t in_flight_bytes = 0;  // pushes sent and unanswered
-  van::SendPacer ahead;               // what the transport has yet to report done
-
-  // Ticker's (ticker.h).
-  std::vector<std::uint32_t> shards;  // it is the head of, ascending
-  std::uint64_t clock_acked = 0;      // in the newest epoch
-  int ticks_unanswered = 0;
-  absl::Time tick_due = absl::InfiniteFuture();
-  absl::Duration tick_delay;
-
-  std::string Describe() const;               // "server 1 thread 0 (tcp://10.0.0.7:4001)"
-  std::string Silence(absl::Time now) const;  // ", last heard 3s ago"; "": never
-};
-
 }  // namespace leeway::worker
 
-#endif  // LEEWAY_WORKER_REQUESTS_REQUEST_H_
+#endif  // LEEWAY_WORKER_OPERATIONS_REQUEST_H_

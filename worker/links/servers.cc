@@ -1,4 +1,4 @@
-#include "worker/requests/servers.h"
+#include "worker/links/servers.h"
 
 #include <algorithm>
 #include <optional>
@@ -20,16 +20,6 @@ constexpr absl::Duration kAttemptMax = absl::Seconds(5);
 constexpr absl::Duration kSayAgain = absl::Minutes(1);
 
 }  // namespace
-
-std::string Link::Describe() const {
-  return absl::StrCat("server ", server_rank, " thread ", thread, " (", address, ")");
-}
-
-std::string Link::Silence(absl::Time now) const {
-  return heard == absl::InfinitePast()
-             ? ""
-             : absl::StrCat(", last heard ", runtime::FormatDuration(now - heard), " ago");
-}
 
 Servers::Servers(const Config& config, runtime::Loop* loop, van::Factory* factory,
                  const van::Identity& identity, Listener* listener)

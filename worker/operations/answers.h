@@ -1,15 +1,15 @@
 // What a reply means: whether it is what its request asked for, and whether a push was refused. The
 // proto layer has checked that it is sound in itself; a server that answers another question must
 // not make the worker write out of bounds.
-#ifndef LEEWAY_WORKER_REQUESTS_ANSWERS_H_
-#define LEEWAY_WORKER_REQUESTS_ANSWERS_H_
+#ifndef LEEWAY_WORKER_OPERATIONS_ANSWERS_H_
+#define LEEWAY_WORKER_OPERATIONS_ANSWERS_H_
 
 #include <span>
 
 #include "absl/status/status.h"
 #include "proto/messages/messages.h"
 #include "runtime/memory/buffer.h"
-#include "worker/requests/request.h"
+#include "worker/operations/request.h"
 
 namespace leeway::worker {
 
@@ -24,4 +24,4 @@ bool RefusesPush(const absl::Status& answer);
 
 }  // namespace leeway::worker
 
-#endif  // LEEWAY_WORKER_REQUESTS_ANSWERS_H_
+#endif  // LEEWAY_WORKER_OPERATIONS_ANSWERS_H_

@@ -1,4 +1,4 @@
-#include "worker/requests/answers.h"
+#include "worker/operations/answers.h"
 
 #include "absl/strings/str_cat.h"
 #include "worker/slicing/table_coding.h"

@@ -2,8 +2,8 @@
 //
 // What a small push costs is hardly its bytes: it is a message to be encoded, checked and answered.
 // So those that are sent before the loop sleeps travel together, and are acknowledged together.
-#ifndef LEEWAY_WORKER_REQUESTS_PUSH_BATCH_H_
-#define LEEWAY_WORKER_REQUESTS_PUSH_BATCH_H_
+#ifndef LEEWAY_WORKER_LINKS_PUSH_BATCH_H_
+#define LEEWAY_WORKER_LINKS_PUSH_BATCH_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -41,4 +41,4 @@ class PushBatch {
 
 }  // namespace leeway::worker
 
-#endif  // LEEWAY_WORKER_REQUESTS_PUSH_BATCH_H_
+#endif  // LEEWAY_WORKER_LINKS_PUSH_BATCH_H_

@@ -1,4 +1,4 @@
-#include "worker/requests/live_settings.h"
+#include "worker/slicing/live_settings.h"
 
 #include <gtest/gtest.h>
 

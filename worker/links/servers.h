@@ -1,6 +1,6 @@
 // The connections to every data thread of every server: made, kept and remade as the map says.
-#ifndef LEEWAY_WORKER_REQUESTS_SERVERS_H_
-#define LEEWAY_WORKER_REQUESTS_SERVERS_H_
+#ifndef LEEWAY_WORKER_LINKS_SERVERS_H_
+#define LEEWAY_WORKER_LINKS_SERVERS_H_
 
 #include <cstdint>
 #include <map>
@@ -15,7 +15,7 @@
 #include "proto/messages/messages.h"
 #include "runtime/loop/loop.h"
 #include "van/van.h"
-#include "worker/requests/request.h"
+#include "worker/links/link.h"
 
 namespace leeway::worker {
 
@@ -90,4 +90,4 @@ class Servers final : public van::Handler {
 
 }  // namespace leeway::worker
 
-#endif  // LEEWAY_WORKER_REQUESTS_SERVERS_H_
+#endif  // LEEWAY_WORKER_LINKS_SERVERS_H_
