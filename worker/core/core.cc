@@ -115,7 +115,7 @@ absl::Status Core::MayDo(absl::string_view what) const {
 void Core::OnWelcome(const proto::Welcome& welcome) {
   welcome_ = welcome;
   if (on_rank_ != nullptr) on_rank_(welcome.rank);
-  const Requests::Self self{.incarnation = incarnation_, .rank = welcome.rank};
+  const WorkerId self{.incarnation = incarnation_, .rank = welcome.rank};
   servers_ = std::make_unique<Servers>(config_, loop_, factory_,
                                        van::Identity{.role = WireRole(config_),
                                                      .node = welcome.node,
@@ -128,16 +128,16 @@ void Core::OnWelcome(const proto::Welcome& welcome) {
              std::span<runtime::Buffer> payload) { OnAnswer(request, link, reply, payload); });
   ticker_ = std::make_unique<Ticker>(config_, loop_, servers_.get(), requests_.get(), self);
   calls_ = std::make_unique<Calls>(loop_, servers_.get());
-  meter_ = std::make_unique<CodecMeter>(
-      CodecMeter::World{.loop = loop_,
-                        .servers = [this] { return LivingServers(); },
-                        .probe =
-                            [this](std::uint32_t rank, runtime::Buffer bytes, Calls::Done done) {
-                              calls_->Call(rank, proto::kProbeHandler, std::move(bytes),
-                                           kProbeTimeout, std::move(done));
-                            },
-                        .bytes_moved = [this] { return requests_->pushed_bytes() + bytes_pulled_; },
-                        .tell = [this](const proto::CodecReport& report) { Tell(report); }});
+  meter_ = std::make_unique<CodecMeter>(CodecMeter::World{
+      .loop = loop_,
+      .servers = [this] { return LivingServers(); },
+      .probe =
+          [this](std::uint32_t rank, runtime::Buffer bytes, Calls::Done done) {
+            calls_->Call(rank, proto::kProbeHandler, std::move(bytes), kProbeTimeout,
+                         std::move(done));
+          },
+      .bytes_moved = [this] { return requests_->totals().pushed_bytes() + bytes_pulled_; },
+      .tell = [this](const proto::CodecReport& report) { Tell(report); }});
 }
 
 void Core::OnMap(std::shared_ptr<const proto::ClusterMap> map) {
@@ -204,8 +204,7 @@ void Core::Enter() {
     return BeReady();
   }
   late_join_ = std::make_unique<LateJoin>(
-      config_, loop_, servers_.get(),
-      Requests::Self{.incarnation = incarnation_, .rank = welcome_.rank},
+      config_, loop_, servers_.get(), WorkerId{.incarnation = incarnation_, .rank = welcome_.rank},
       [this](std::uint64_t clock) {
         runtime::LogInfo("worker ", welcome_.rank, " enters at clock ", clock);
         ticker_->Begin(clock);
@@ -231,7 +230,7 @@ void Core::DropDeadServers() {
   }
 }
 
-void Core::FailLost(const std::vector<Requests::Lost>& lost) {
+void Core::FailLost(const std::vector<Failover::Lost>& lost) {
   for (const auto& [operation, shard] : lost) {
     if (operation->stage != Operation::Stage::kAsking) continue;
     FailOperation(operation, runtime::Prefixed(operation->Describe(), requests_->LossOf(shard)));
@@ -492,13 +491,13 @@ WorkerStats Core::stats() const {
   stats.staleness_histogram = staleness_.histogram();
   stats.max_staleness = staleness_.max();
   stats.staleness_violations = staleness_.violations();
-  stats.bytes_pushed = requests_ == nullptr ? 0 : requests_->pushed_bytes();
+  stats.bytes_pushed = requests_ == nullptr ? 0 : requests_->totals().pushed_bytes();
   stats.bytes_pulled = bytes_pulled_;
   for (const auto& [table, coding] : codings_) {
     if (!coding->keeps_residuals()) continue;
     stats.residual_norms[coding->pushes.table_name()] = coding->pushes.ResidualNorm();
   }
-  stats.resends = requests_ == nullptr ? 0 : requests_->resends();
+  stats.resends = requests_ == nullptr ? 0 : requests_->totals().resends();
   return stats;
 }
 

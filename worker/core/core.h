@@ -123,7 +123,7 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   WorkerStats stats() const;
   // Of pushes that it keeps to send them again.
   std::uint64_t retained_bytes() const {
-    return requests_ == nullptr ? 0 : requests_->retained_bytes();
+    return requests_ == nullptr ? 0 : requests_->totals().retained_bytes();
   }
 
  private:
@@ -167,7 +167,7 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   void Enter();
   void BeReady();
   void DropDeadServers();
-  void FailLost(const std::vector<Requests::Lost>& lost);
+  void FailLost(const std::vector<Failover::Lost>& lost);
   void ConnectDeadline();
   void LeaveWhenQuiet();
   void End(const absl::Status& why);

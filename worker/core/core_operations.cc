@@ -281,17 +281,17 @@ void Core::LeaveWhenQuiet() {
   // Of what was pushed in the open iteration to tables whose pushes are held, one server may have
   // the only copy but for this worker's. With the iteration ended it can close while this worker is
   // here to send it again.
-  if (requests_->unanswered_pushes() == 0 && !requests_->RetainsBefore(ticker_->clock()) &&
+  if (requests_->totals().unanswered_pushes() == 0 && !requests_->RetainsBefore(ticker_->clock()) &&
       requests_->RetainsBefore(ticker_->clock() + 1) &&
       !runtime::Planted<"leaves-without-a-tick">()) {
     ticker_->Tick();
   }
   // What is retained of iterations that have ended is safe only when they have closed.
-  const bool quiet =
-      (requests_->unanswered_pushes() == 0 || runtime::Planted<"leaves-with-pushes-open">()) &&
-      (ticker_->acknowledged() || runtime::Planted<"leaves-with-tick-unheard">()) &&
-      (!requests_->RetainsBefore(ticker_->clock()) ||
-       runtime::Planted<"leaves-with-clocks-open">());
+  const bool quiet = (requests_->totals().unanswered_pushes() == 0 ||
+                      runtime::Planted<"leaves-with-pushes-open">()) &&
+                     (ticker_->acknowledged() || runtime::Planted<"leaves-with-tick-unheard">()) &&
+                     (!requests_->RetainsBefore(ticker_->clock()) ||
+                      runtime::Planted<"leaves-with-clocks-open">());
   ticker_->Look();
   if (!quiet && (now < leave_by_ || runtime::Planted<"leaves-past-its-time">())) {
     leave_.SetBy(std::min(now + kLeaveLook, leave_by_));

@@ -14,7 +14,7 @@ constexpr absl::Duration kFirstDelay = absl::Milliseconds(20);
 
 }  // namespace
 
-LateJoin::LateJoin(const Config& config, runtime::Loop* loop, Servers* servers, Requests::Self self,
+LateJoin::LateJoin(const Config& config, runtime::Loop* loop, Servers* servers, WorkerId self,
                    Done done)
     : resend_interval_(runtime::ResendInterval(config)),
       loop_(loop),

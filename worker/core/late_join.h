@@ -23,8 +23,7 @@ class LateJoin {
  public:
   using Done = absl::AnyInvocable<void(std::uint64_t clock)>;
   // `done` once, from within Follow or OnReply.
-  LateJoin(const Config& config, runtime::Loop* loop, Servers* servers, Requests::Self self,
-           Done done);
+  LateJoin(const Config& config, runtime::Loop* loop, Servers* servers, WorkerId self, Done done);
 
   // Asks everybody; of a newer epoch everybody again, since shards may have other heads. Servers
   // and Requests have followed the map already.
@@ -43,7 +42,7 @@ class LateJoin {
   const absl::Duration resend_interval_;
   runtime::Loop* const loop_;
   Servers* const servers_;
-  const Requests::Self self_;
+  const WorkerId self_;
   Done done_;
   std::uint64_t epoch_ = 0;
   std::uint64_t clock_ = 0;

@@ -19,7 +19,7 @@ constexpr absl::Duration kNewEpochDelay = absl::Milliseconds(20);
 }  // namespace
 
 Ticker::Ticker(const Config& config, runtime::Loop* loop, Servers* servers, Requests* requests,
-               Requests::Self self)
+               WorkerId self)
     : resend_interval_(runtime::ResendInterval(config)),
       loop_(loop),
       servers_(servers),

@@ -21,7 +21,7 @@ namespace leeway::worker {
 class Ticker {
  public:
   Ticker(const Config& config, runtime::Loop* loop, Servers* servers, Requests* requests,
-         Requests::Self self);
+         WorkerId self);
 
   std::uint64_t clock() const { return clock_; }
   void Tick() { SetClock(clock_ + 1); }
@@ -50,7 +50,7 @@ class Ticker {
   runtime::Loop* const loop_;
   Servers* const servers_;
   Requests* const requests_;
-  const Requests::Self self_;
+  const WorkerId self_;
   std::uint64_t since_ = 0;  // the first iteration of this worker
   std::uint64_t clock_ = 0;
   std::uint64_t epoch_ = 0;
