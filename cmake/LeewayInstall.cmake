@@ -9,7 +9,7 @@ set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/leeway")
 # each before what it needs.
 set(leeway_public_libraries worker server)
 set(leeway_worker_libraries
-    worker_core worker_requests worker_links worker_operations worker_slicing worker_encoding)
+    worker_core worker_control worker_requests worker_links worker_operations worker_slicing worker_encoding)
 set(leeway_server_libraries
     ps_data ps_replication ps_shard ps_table ps_replication_log ps_checkpoint ps_consistency
     ps_store_factory ps_store_dense ps_store_sparse ps_store ps_store_memory ps_updaters ps_kernels)

@@ -8,7 +8,7 @@
 #include "proto/tables/table_texts.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
-#include "worker/core/cluster_status.h"
+#include "worker/control/cluster_status.h"
 
 namespace leeway::worker {
 namespace {

@@ -28,18 +28,17 @@
 #include "runtime/loop/loop.h"
 #include "runtime/loop/timer.h"
 #include "van/van.h"
-#include "worker/core/calls.h"
-#include "worker/core/codec_meter.h"
-#include "worker/core/late_join.h"
-#include "worker/core/scheduler_requests.h"
-#include "worker/core/staleness.h"
-#include "worker/core/ticker.h"
+#include "worker/control/calls.h"
+#include "worker/control/codec_meter.h"
+#include "worker/control/late_join.h"
+#include "worker/control/scheduler_requests.h"
+#include "worker/control/ticker.h"
+#include "worker/core/operations.h"
+#include "worker/core/tables.h"
 #include "worker/encoding/residual_file.h"
 #include "worker/links/servers.h"
-#include "worker/operations/due_operations.h"
 #include "worker/operations/operation.h"
 #include "worker/requests/requests.h"
-#include "worker/slicing/live_settings.h"
 #include "worker/slicing/slice.h"
 #include "worker/slicing/table_info.h"
 
@@ -80,11 +79,7 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   void CreateTable(const TableSpec& spec, absl::Duration timeout, TableDone done);
   void OpenTable(const std::string& name, absl::Duration timeout, TableDone done);
 
-  struct Terms {
-    std::optional<absl::Duration> timeout = {};  // none: Config::request_timeout
-    std::optional<double> learning_rate = {};
-    int priority = 0;
-  };
+  using Terms = Operations::Terms;
   // `completion` may be called before this returns, where the error is known at once; without one
   // the operation is marked done instead.
   std::shared_ptr<Operation> Submit(absl::StatusOr<Sliced> sliced, const Terms& terms,
@@ -140,34 +135,13 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   void OnServerMessage(Link* link, proto::AnyMessage message,
                        std::span<runtime::Buffer> payload) override;
 
-  // DEADLINE_EXCEEDED where there is no time to do anything in.
-  static absl::Status CheckTimeout(absl::Duration timeout);
-  void OnAnswer(Request& request, const Link& link, const proto::Reply& reply,
-                std::span<runtime::Buffer> payload);
-  static void NoteInfo(const proto::Reply& reply, Operation* operation);
-  absl::Status TakeAnswer(const Request& request, Operation& operation, const proto::Reply& reply,
-                          std::span<runtime::Buffer> payload);
-  void FailOperation(const std::shared_ptr<Operation>& operation, absl::Status why);
-  void SettleSayingWhoIsSilent(const std::shared_ptr<Operation>& operation);
-  // The result is known: complete, as soon as nobody reads the user's memory any more.
-  void Settle(const std::shared_ptr<Operation>& operation);
-  void Complete(const std::shared_ptr<Operation>& operation);
-  void SetDue(const std::shared_ptr<Operation>& operation, absl::Time now, absl::Duration after);
-  void LookAtDeadlines();
-  void Overdue(const std::shared_ptr<Operation>& operation);
-  void BreakOff(const Operation& operation);
   SchedulerRequests::TableDone TableAnswer(TableDone done);
   void OpenEqualTable(const TableSpec& spec, absl::Duration timeout, TableDone done);
-  absl::Status SetCoding(TableInfo* info);
   std::vector<std::uint32_t> LivingServers() const;
   void Tell(proto::CodecReport report);
-  void FollowCodecs();
-  void FollowSettings();
-  void TakeSettings(const proto::TableReply& reply, TableInfo* info);
   void Enter();
   void BeReady();
   void DropDeadServers();
-  void FailLost(const std::vector<Failover::Lost>& lost);
   void ConnectDeadline();
   void LeaveWhenQuiet();
   void End(const absl::Status& why);
@@ -187,17 +161,11 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   proto::Welcome welcome_;
   std::shared_ptr<const proto::ClusterMap> map_;
 
-  std::uint64_t next_operation_ = 1;
-  DueOperations due_;
-  StalenessLedger staleness_;
-  std::map<std::uint32_t, std::shared_ptr<TableCoding>> codings_;    // by table
-  std::map<std::uint32_t, std::shared_ptr<LiveSettings>> settings_;  // by table
-  std::uint64_t bytes_pulled_ = 0;
+  Operations operations_;
   bool connect_grace_ = false;  // the membership is being given the last word
   Done left_;
   absl::Time leave_by_;
 
-  runtime::Timer deadlines_;
   runtime::Timer connect_;
   runtime::Timer leave_;
   std::unique_ptr<node::Membership> membership_;
@@ -206,6 +174,7 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   std::unique_ptr<Ticker> ticker_;
   std::unique_ptr<Calls> calls_;
   std::unique_ptr<CodecMeter> meter_;
+  std::unique_ptr<Tables> tables_;
   std::unique_ptr<SchedulerRequests> scheduler_requests_;
   std::unique_ptr<LateJoin> late_join_;  // of a worker that came late
 };

@@ -1,6 +1,6 @@
 // What the scheduler knows, in JSON, and a worker wants to tell its user.
-#ifndef LEEWAY_WORKER_CORE_CLUSTER_STATUS_H_
-#define LEEWAY_WORKER_CORE_CLUSTER_STATUS_H_
+#ifndef LEEWAY_WORKER_CONTROL_CLUSTER_STATUS_H_
+#define LEEWAY_WORKER_CONTROL_CLUSTER_STATUS_H_
 
 #include <string>
 
@@ -22,4 +22,4 @@ absl::StatusOr<std::uint64_t> ClockOfSwitch(absl::string_view json);
 
 }  // namespace leeway::worker
 
-#endif  // LEEWAY_WORKER_CORE_CLUSTER_STATUS_H_
+#endif  // LEEWAY_WORKER_CONTROL_CLUSTER_STATUS_H_

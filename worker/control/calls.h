@@ -1,7 +1,7 @@
 // Calls to users' request handlers on servers. A call is sent once, to thread 0 of its server;
 // whether it ran is not known if the connection breaks, so it is never repeated.
-#ifndef LEEWAY_WORKER_CORE_CALLS_H_
-#define LEEWAY_WORKER_CORE_CALLS_H_
+#ifndef LEEWAY_WORKER_CONTROL_CALLS_H_
+#define LEEWAY_WORKER_CONTROL_CALLS_H_
 
 #include <cstdint>
 #include <functional>
@@ -63,4 +63,4 @@ class Calls {
 
 }  // namespace leeway::worker
 
-#endif  // LEEWAY_WORKER_CORE_CALLS_H_
+#endif  // LEEWAY_WORKER_CONTROL_CALLS_H_

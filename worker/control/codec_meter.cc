@@ -1,4 +1,4 @@
-#include "worker/core/codec_meter.h"
+#include "worker/control/codec_meter.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "worker/core/late_join.h"
+#include "worker/control/late_join.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "worker/core/cluster_status.h"
+#include "worker/control/cluster_status.h"
 
 #include "gtest/gtest.h"
 

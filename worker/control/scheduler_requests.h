@@ -1,8 +1,8 @@
 // What is asked of the scheduler: tables, barriers, checkpoints, its status. Asked again until it
 // is answered, which is harmless: the scheduler knows a request by its number. While the scheduler
 // is away this waits for it, until the deadline.
-#ifndef LEEWAY_WORKER_CORE_SCHEDULER_REQUESTS_H_
-#define LEEWAY_WORKER_CORE_SCHEDULER_REQUESTS_H_
+#ifndef LEEWAY_WORKER_CONTROL_SCHEDULER_REQUESTS_H_
+#define LEEWAY_WORKER_CONTROL_SCHEDULER_REQUESTS_H_
 
 #include <cstdint>
 #include <functional>
@@ -36,9 +36,16 @@ class SchedulerRequests {
   void OpenTable(const std::string& name, absl::Duration timeout, TableDone done);
   void Barrier(Group group, const std::string& name, absl::Duration timeout, BarrierDone done);
 
-  // `what`, for errors: "saving a checkpoint in '/data'".
-  void Admin(std::string what, const std::string& command, std::vector<std::string> arguments,
-             absl::Duration timeout, TextDone done);
+  // `done` gets what the scheduler says once it is decided (ClockOfSwitch).
+  void SetCodec(const std::string& table, const std::string& codec, absl::Duration timeout,
+                TextDone done);
+  // Likewise. `changes`: as the scheduler's command `table` takes them,
+  // "updater.learning_rate=0.1".
+  void ChangeTable(const std::string& table, const std::vector<std::string>& changes,
+                   absl::Duration timeout, TextDone done);
+  // Of a worker at `clock`. `done` gets the folder once the checkpoint is complete.
+  void Checkpoint(const std::string& directory, std::uint64_t clock, absl::Duration timeout,
+                  TextDone done);
   void Status(absl::Duration timeout, TextDone done);
 
   void OnTableReply(proto::TableReply reply);
@@ -70,6 +77,9 @@ class SchedulerRequests {
   };
   using BarrierKey = std::tuple<Group, std::string, std::uint64_t>;
 
+  // `what`, for errors: "saving a checkpoint in '/data'".
+  void Admin(std::string what, const std::string& command, std::vector<std::string> arguments,
+             absl::Duration timeout, TextDone done);
   Common Start(std::string what, absl::Duration timeout);
   void Resent(Common& common);
   template <class Key, class SchedulerRequest>
@@ -93,4 +103,4 @@ class SchedulerRequests {
 
 }  // namespace leeway::worker
 
-#endif  // LEEWAY_WORKER_CORE_SCHEDULER_REQUESTS_H_
+#endif  // LEEWAY_WORKER_CONTROL_SCHEDULER_REQUESTS_H_

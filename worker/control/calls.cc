@@ -1,4 +1,4 @@
-#include "worker/core/calls.h"
+#include "worker/control/calls.h"
 
 #include <utility>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "worker/core/ticker.h"
+#include "worker/control/ticker.h"
 
 #include <algorithm>
 

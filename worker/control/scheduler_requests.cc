@@ -1,4 +1,4 @@
-#include "worker/core/scheduler_requests.h"
+#include "worker/control/scheduler_requests.h"
 
 #include <algorithm>
 
@@ -6,6 +6,8 @@
 #include "runtime/base/format_duration.h"
 #include "runtime/base/mutants.h"
 #include "runtime/loop/backoff.h"
+#include "worker/control/argument_checks.h"
+#include "worker/control/cluster_status.h"
 
 namespace leeway::worker {
 
@@ -44,6 +46,13 @@ void SchedulerRequests::OpenTable(const std::string& name, absl::Duration timeou
 
 void SchedulerRequests::Barrier(Group group, const std::string& name, absl::Duration timeout,
                                 BarrierDone done) {
+  absl::Status status = CheckName("a barrier's name", name, 0);
+  if (status.ok() && (group < Group::kWorkers || group > Group::kAll)) {
+    status = absl::InvalidArgumentError(
+        absl::StrCat("a barrier's group is ", static_cast<int>(group), ", may be 1 to 3"));
+  }
+  if (status.ok()) status = CheckTimeout(timeout);
+  if (!status.ok()) return done(status);
   const std::uint64_t number = runtime::Planted<"barrier-number-again">()
                                    ? std::uint64_t{1}
                                    : ++barrier_numbers_[{group, name}];
@@ -63,6 +72,50 @@ void SchedulerRequests::Admin(std::string what, const std::string& command,
           proto::Admin{.request = request, .command = command, .arguments = std::move(arguments)},
       .done = std::move(done)};
   Ask(request, texts_.emplace(request, std::move(pending)).first->second);
+}
+
+void SchedulerRequests::SetCodec(const std::string& table, const std::string& codec,
+                                 absl::Duration timeout, TextDone done) {
+  absl::Status status = CheckName("a table's name", table);
+  if (status.ok()) status = CheckName("a codec", codec);
+  if (status.ok()) status = CheckTimeout(timeout);
+  if (!status.ok()) return done(status);
+  Admin(absl::StrCat("giving table '", table, "' codec ", codec), "codec", {table, codec}, timeout,
+        std::move(done));
+}
+
+void SchedulerRequests::ChangeTable(const std::string& table,
+                                    const std::vector<std::string>& changes, absl::Duration timeout,
+                                    TextDone done) {
+  absl::Status status = CheckName("a table's name", table);
+  for (const std::string& change : changes) {
+    if (status.ok()) {
+      status = proto::CheckText("a change of a table", change, 1, proto::kArgumentBytesMax);
+    }
+  }
+  if (status.ok() && changes.size() >= proto::kArgumentsMax) {
+    status = absl::InvalidArgumentError(absl::StrCat(
+        "a change of a table has ", changes.size(), " parts, may have ", proto::kArgumentsMax - 1));
+  }
+  if (status.ok()) status = CheckTimeout(timeout);
+  if (!status.ok()) return done(status);
+  std::vector<std::string> arguments = {table};
+  arguments.insert(arguments.end(), changes.begin(), changes.end());
+  Admin(absl::StrCat("changing table '", table, "'"), "table", std::move(arguments), timeout,
+        std::move(done));
+}
+
+void SchedulerRequests::Checkpoint(const std::string& directory, std::uint64_t clock,
+                                   absl::Duration timeout, TextDone done) {
+  absl::Status status =
+      proto::CheckText("a checkpoint's folder", directory, 0, proto::kArgumentBytesMax);
+  if (status.ok()) status = CheckTimeout(timeout);
+  if (!status.ok()) return done(status);
+  Admin(absl::StrCat("saving a checkpoint in '", directory, "'"), "checkpoint-save",
+        {directory, absl::StrCat("at:", clock)}, timeout,
+        [done = std::move(done)](absl::StatusOr<std::string> json) mutable {
+          done(json.ok() ? CheckpointPath(*json) : std::move(json));
+        });
 }
 
 void SchedulerRequests::Status(absl::Duration timeout, TextDone done) {

@@ -4,8 +4,8 @@
 // them. Ticks are cumulative, so only the newest is ever sent, and resent until it is acknowledged;
 // to everybody again when the epoch changes, since a shard may have got another head. While pushes
 // are retained it is repeated now and then, since its answer says which clocks have closed.
-#ifndef LEEWAY_WORKER_CORE_TICKER_H_
-#define LEEWAY_WORKER_CORE_TICKER_H_
+#ifndef LEEWAY_WORKER_CONTROL_TICKER_H_
+#define LEEWAY_WORKER_CONTROL_TICKER_H_
 
 #include <cstdint>
 
@@ -59,4 +59,4 @@ class Ticker {
 
 }  // namespace leeway::worker
 
-#endif  // LEEWAY_WORKER_CORE_TICKER_H_
+#endif  // LEEWAY_WORKER_CONTROL_TICKER_H_

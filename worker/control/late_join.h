@@ -1,7 +1,7 @@
 // How a worker that came when the others were under way finds its place: every thread that leads a
 // shard gives it a clock from which on it is waited for, and it starts at the largest of them.
-#ifndef LEEWAY_WORKER_CORE_LATE_JOIN_H_
-#define LEEWAY_WORKER_CORE_LATE_JOIN_H_
+#ifndef LEEWAY_WORKER_CONTROL_LATE_JOIN_H_
+#define LEEWAY_WORKER_CONTROL_LATE_JOIN_H_
 
 #include <cstdint>
 #include <set>
@@ -53,4 +53,4 @@ class LateJoin {
 
 }  // namespace leeway::worker
 
-#endif  // LEEWAY_WORKER_CORE_LATE_JOIN_H_
+#endif  // LEEWAY_WORKER_CONTROL_LATE_JOIN_H_

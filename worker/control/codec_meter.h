@@ -8,8 +8,8 @@
 // follow, of which that is a smaller part. Codecs are timed on values that were pushed.
 //
 // Lives on the worker's loop. Nothing happens before a table with codec "auto" is open.
-#ifndef LEEWAY_WORKER_CORE_CODEC_METER_H_
-#define LEEWAY_WORKER_CORE_CODEC_METER_H_
+#ifndef LEEWAY_WORKER_CONTROL_CODEC_METER_H_
+#define LEEWAY_WORKER_CONTROL_CODEC_METER_H_
 
 #include <cstdint>
 #include <deque>
@@ -23,7 +23,7 @@
 #include "runtime/loop/loop.h"
 #include "runtime/loop/timer.h"
 #include "runtime/memory/buffer.h"
-#include "worker/core/calls.h"
+#include "worker/control/calls.h"
 #include "worker/slicing/table_coding.h"
 
 namespace leeway::worker {
@@ -88,4 +88,4 @@ class CodecMeter {
 
 }  // namespace leeway::worker
 
-#endif  // LEEWAY_WORKER_CORE_CODEC_METER_H_
+#endif  // LEEWAY_WORKER_CONTROL_CODEC_METER_H_
