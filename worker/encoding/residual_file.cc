@@ -27,7 +27,7 @@ using checkpoint::TensorType;
 constexpr absl::string_view kDense = "dense/";
 constexpr absl::string_view kSparse = "sparse/";
 
-// The file's tensors and their bytes, in one order.
+// The tensors of the file and their bytes, in the same order.
 class Tensors {
  public:
   template <class T>
