@@ -13,12 +13,12 @@
 namespace leeway::worker {
 namespace {
 
-// How long a worker that is destroyed waits for its pushes and for the scheduler.
+// How long the destruction of a worker waits for its pushes and for the scheduler.
 constexpr absl::Duration kCloseTimeout = absl::Seconds(5);
 
 absl::Status Left() { return absl::FailedPreconditionError("this worker has left its cluster"); }
 
-// As the scheduler's command `table` takes them.
+// The changes as arguments of the scheduler's command `table`.
 std::vector<std::string> TextsOf(const TableChange& change) {
   std::vector<std::string> texts;
   for (const auto& [name, value] : change.parameters) {
@@ -85,7 +85,7 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Connect(const Config& config, 
 template <class T>
 absl::StatusOr<T> Session::Ask(
     absl::FunctionRef<void(Core&, absl::AnyInvocable<void(absl::StatusOr<T>)>)> start) {
-  // Shared with the answer, which may come after a waiter that was not allowed to wait has gone.
+  // Shared with the callback, which may run after a thread that must not wait has returned.
   auto answer = std::make_shared<std::optional<absl::StatusOr<T>>>();
   driver_.Do([&] {
     if (core_ == nullptr) {
@@ -187,7 +187,7 @@ absl::Status Session::Wait(std::span<const Ticket> tickets) {
   return absl::OkStatus();
 }
 
-// Looks for progress, so that a program that only ever asks gets there.
+// Runs what is ready, so that a program that only polls makes progress.
 bool Session::Done(const Ticket& ticket) {
   if (ticket.operation() == nullptr || ticket.operation()->done()) return true;
   driver_.Do([] {});
@@ -280,7 +280,7 @@ absl::StatusOr<SavedResiduals> Session::Residuals() {
   return residuals;
 }
 
-// A reader, which pushes nothing, has none.
+// A reader pushes nothing and has no residuals.
 absl::Status Session::MayKeepResiduals() {
   absl::Status status = Left();
   driver_.Do([&] {
@@ -329,7 +329,7 @@ void Session::Close() {
     driver_.Notify();
   });
   driver_.Stop();
-  // With its network the last user memory is let go of.
+  // The network releases the last of the user's memory.
   world_.owned_factory.reset();
   world_.owned_host.reset();
   log_name_.Clear();

@@ -43,7 +43,7 @@ void Calls::Send(std::uint64_t number, Pending& pending) {
   const absl::Status sent = servers_->Send(
       pending.link, proto::Call{.request = number, .handler = pending.handler}, {&request, 1});
   if (sent.ok()) return;
-  // Not within the caller's own call.
+  // The caller's `done` must not run within its own call.
   loop_->Post([this, alive = std::weak_ptr<bool>(alive_), number, sent] {
     if (alive.expired()) return;
     const auto found = pending_.find(number);

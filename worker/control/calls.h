@@ -1,5 +1,7 @@
-// Calls to users' request handlers on servers. A call is sent once, to thread 0 of its server;
-// whether it ran is not known if the connection breaks, so it is never repeated.
+// The calls of users' request handlers on servers that are not answered yet.
+//
+// A call is sent once, to thread 0 of its server. If the connection breaks, whether the handler ran
+// is unknown, so the call fails with UNAVAILABLE and is never repeated. Lives on the core's loop.
 #ifndef LEEWAY_WORKER_CONTROL_CALLS_H_
 #define LEEWAY_WORKER_CONTROL_CALLS_H_
 
@@ -27,12 +29,16 @@ class Calls {
 
   Calls(runtime::Loop* loop, Servers* servers);
 
+  // `done` once, with the handler's answer or an error; from within Call where the server is known
+  // to be missing.
   void Call(std::uint32_t server_rank, const std::string& handler, runtime::Buffer request,
             absl::Duration timeout, Done done);
 
+  // Ends a call with its reply. Replies to calls that have ended are ignored.
   void OnReply(const proto::CallReply& reply, std::span<const runtime::Buffer> payload);
   void OnLinkUp(Link* link);
   void OnLinkDown(Link* link, const absl::Status& why);
+  // Ends the calls to a server, or all, with `why`.
   void DropServer(std::uint32_t server_rank, const absl::Status& why);
   void Fail(const absl::Status& why);
 
@@ -49,7 +55,7 @@ class Calls {
 
   void Send(std::uint64_t number, Pending& pending);
   void Look();
-  // Ends those that `which` picks, in the order they were made.
+  // Ends the calls that `which` picks, in the order they were made.
   template <class Which>
   void End(Which&& which, const std::function<absl::Status(const Pending&)>& why);
 

@@ -49,8 +49,8 @@ std::size_t DigitsAt(absl::string_view text, std::size_t at) {
   return digits;
 }
 
-// Where a name like "worker 3 is at clock 41" or "worker 4 at clock 40" ends that starts at `at`,
-// and whose it is; npos where there is none.
+// If text like "worker 3 is at clock 41" or "worker 4 at clock 40" starts at `at`: where it ends,
+// and the worker's rank. Otherwise npos.
 std::size_t EndOfName(absl::string_view text, std::size_t at, std::uint64_t* rank) {
   constexpr absl::string_view kWorker = "worker ";
   if (!absl::StartsWith(text.substr(at), kWorker)) return absl::string_view::npos;

@@ -10,7 +10,7 @@ constexpr char kStatus[] = R"({"workers": [
   {"rank": 3, "state": "alive", "address": "10.0.0.7", "last_heard_ms": 12000},
   {"rank": 4, "state": "dead", "address": "10.0.0.8", "reason": "not heard"}]})";
 
-TEST(ClusterStatusTest, SaysSinceWhenThoseAreMissingThatAreWaitedFor) {
+TEST(ClusterStatusTest, AddsWhenTheAwaitedWorkersWereLastHeard) {
   EXPECT_EQ(
       WithLastHeard("pull of table 'fc1' at server 1: worker 3 is at clock 41, worker 0 at "
                     "clock 42; waiting for clock 43 of table fc1 (ssp:3; worker 9 is in clock "
@@ -21,7 +21,7 @@ TEST(ClusterStatusTest, SaysSinceWhenThoseAreMissingThatAreWaitedFor) {
       "43 of table fc1 (ssp:3; worker 9 is in clock 45)");
 }
 
-TEST(ClusterStatusTest, WhatCannotBeReadChangesNothing) {
+TEST(ClusterStatusTest, AnUnreadableStatusChangesNothing) {
   const std::string text = "worker 3 is at clock 41; waiting for clock 42 of table fc1";
   for (const char* status : {"", "{", "[]", "{}", R"({"workers": 3})", R"({"workers": [3, {}]})",
                              R"({"workers": [{"rank": -3, "last_heard_ms": 1}]})",

@@ -13,16 +13,18 @@ namespace {
 constexpr absl::Duration kInterval = absl::Milliseconds(500);
 constexpr std::uint64_t kProbeBytes = 256 << 10;
 constexpr std::uint64_t kProbeBytesMax = 1 << 20;
-// A larger one follows where it takes little of the link, and where it may change what is chosen.
+// A larger probe follows if the last one took less than this, and if the link seems slower than
+// this: only then may the result change the choice.
 constexpr absl::Duration kQuickProbe = absl::Milliseconds(10);
 constexpr double kFastLink = 1e9;  // bytes a second
-// What was measured longer ago says nothing of a link any more.
+// Older measurements of a link do not count.
 constexpr absl::Duration kMemory = absl::Seconds(2);
 constexpr absl::Duration kCodecsEvery = absl::Seconds(20);
-// A report that says nothing new is made now and then, since any may be lost.
+// A report is made if a cost has changed by this share, and otherwise now and then, since a report
+// may be lost.
 constexpr double kNews = 0.1;
 constexpr absl::Duration kReportEvery = absl::Seconds(5);
-// Faster than that no link is taken for: a probe may be answered before its time was read.
+// The upper bound of a measured speed: a probe may be answered before its start was read.
 constexpr double kFastest = 1e11;
 
 }  // namespace
@@ -47,7 +49,7 @@ void CodecMeter::Tick() {
   std::erase_if(servers_, [&](const auto& server) {
     return std::find(living.begin(), living.end(), server.first) == living.end();
   });
-  // What training moves over all links goes over each in equal parts.
+  // The traffic of training is taken to be spread evenly over all links.
   const std::uint64_t bytes = world_.bytes_moved();
   const double seconds = absl::ToDoubleSeconds(now - std::exchange(tick_before_, now));
   const auto moved = static_cast<double>(bytes - std::exchange(bytes_before_, bytes));
@@ -69,11 +71,11 @@ void CodecMeter::Tick() {
   tick_.SetBy(now + kInterval);
 }
 
-// An empty call and one with many bytes, one after the other: what the second takes longer the
-// bytes took.
+// Sends an empty call and then one with many bytes: the difference of the times is that of the
+// bytes.
 void CodecMeter::Probe(std::uint32_t rank, Server* server) {
   if (server->probe != 0) {
-    // It takes its time: so slow the link is at least.
+    // The probe under way is an upper bound of the speed.
     const absl::Duration waited = world_.loop->Now() - server->probe_sent;
     if (waited > 2 * kInterval) {
       const std::uint64_t bytes = std::max(server->probe_bytes, kProbeBytes);
@@ -124,7 +126,7 @@ void CodecMeter::Note(Server* server, double bytes_per_s) {
   server->speeds.push_back({world_.loop->Now(), bytes_per_s});
 }
 
-// Of the slowest server; 0: not known yet.
+// The speed of the link to the slowest server; 0: not known yet.
 double CodecMeter::LinkBytesPerSecond() {
   const absl::Time old = world_.loop->Now() - kMemory;
   const auto fastest = [&](std::deque<Speed>* speeds) {
@@ -143,7 +145,7 @@ double CodecMeter::LinkBytesPerSecond() {
   return slowest;
 }
 
-// On values that were pushed since; the codecs one after the other, some milliseconds in all.
+// Times the codecs one after the other on values that were pushed since; takes some milliseconds.
 void CodecMeter::Measure(TableCoding* coding, Table* table) {
   const absl::Time now = world_.loop->Now();
   if (now - table->measured_at < kCodecsEvery) return;
@@ -155,7 +157,7 @@ void CodecMeter::Measure(TableCoding* coding, Table* table) {
     compress::CodecSpeed speed;
     if (codec.encodes()) {
       const auto measured = coding->MeasureSample(codec, [this] { return world_.loop->Now(); });
-      // Values that it cannot carry would travel as they are.
+      // Values that the codec cannot carry would be sent unchanged.
       if (measured.ok()) speed = *measured;
     }
     speeds.push_back(speed);

@@ -1,11 +1,11 @@
-// Measures what the codecs of tables with codec "auto" would cost this worker, and tells the
-// scheduler, which chooses (compress/codec_cost.h).
+// The meter of what the codecs of tables with codec "auto" would cost this worker; reports the
+// costs to the scheduler, which chooses a codec (compress/codec_cost.h).
 //
-// The speed of a link is the fastest of some seconds: of probes, calls with 256 KiB that a server
-// answers with nothing, and of what training has sent and got itself. A probe that meets with
-// traffic seems slow, and traffic alone says nothing of a link that is hardly used. A probe that
-// was over soon and yet seems slow has mostly waited for its turn at either end: larger ones
-// follow, of which that is a smaller part. Codecs are timed on values that were pushed.
+// The speed of a link is the fastest that was seen in the last seconds: by probes, which are calls
+// with 256 KiB that a server answers with nothing, and by the traffic of training. Both are needed:
+// a probe beside traffic looks slow, and traffic alone does not show the speed of a link that is
+// hardly used. A short probe that looks slow has mostly waited for its turn at either end; larger
+// probes follow, of which the wait is a smaller part. Codecs are timed on values that were pushed.
 //
 // Lives on the worker's loop. Nothing happens before a table with codec "auto" is open.
 #ifndef LEEWAY_WORKER_CONTROL_CODEC_METER_H_
@@ -40,7 +40,7 @@ class CodecMeter {
   };
   explicit CodecMeter(World world);
 
-  // From now on the table's codecs are measured, as long as it is there.
+  // Measures the table's codecs from now on, until the table is gone.
   void Watch(const std::shared_ptr<TableCoding>& table);
   void Stop() { tick_.Clear(); }
 
@@ -50,7 +50,7 @@ class CodecMeter {
     double bytes_per_s = 0;
   };
   struct Server {
-    std::uint64_t probe = 0;  // that is under way; 0: none
+    std::uint64_t probe = 0;  // number of the unanswered one; 0: none
     absl::Time probe_sent;
     std::uint64_t probe_bytes = 0;
     absl::Duration round_trip = absl::InfiniteDuration();  // the shortest, of an empty call
@@ -66,7 +66,7 @@ class CodecMeter {
 
   void Tick();
   void Probe(std::uint32_t rank, Server* server);
-  // Bytes as many as it has grown to; 0 of them to learn how long an empty call takes.
+  // Sends a probe of `probe_bytes`; of 0 bytes to measure an empty call.
   void Send(std::uint32_t rank, Server* server);
   void OnProbe(std::uint32_t rank, std::uint64_t number, bool ok);
   void Note(Server* server, double bytes_per_s);

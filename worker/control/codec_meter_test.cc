@@ -63,13 +63,13 @@ class CodecMeterTest : public testing::Test {
   std::shared_ptr<TableCoding> coding_;
   std::unique_ptr<CodecMeter> meter_;
   std::vector<double> link_ = {1e9, 1e9};
-  absl::Duration busy_;              // what a probe waits for its turn
+  absl::Duration busy_;              // the wait of a probe for its turn
   std::uint64_t largest_probe_ = 0;  // bytes
   std::uint64_t bytes_moved_ = 0;
   std::vector<proto::CodecReport> reports_;
 };
 
-TEST_F(CodecMeterTest, SaysNothingBeforeSomethingWasPushed) {
+TEST_F(CodecMeterTest, ReportsNothingBeforeAPush) {
   world_.RunFor(absl::Seconds(5));
   EXPECT_TRUE(reports_.empty());
   Push();
@@ -101,7 +101,7 @@ TEST_F(CodecMeterTest, ALinkThatBecomesSlowOrFastIsNoticedWithinSeconds) {
   EXPECT_NEAR(LastLink(), 1e9, 1e8);
 }
 
-// Probes that meet with a queue of values are slow, but the values are not.
+// Probes behind a queue of values are slow, but the values are not.
 TEST_F(CodecMeterTest, TrafficShowsThatALinkIsFast) {
   link_ = {5e6, 5e6};
   Push();
@@ -112,7 +112,7 @@ TEST_F(CodecMeterTest, TrafficShowsThatALinkIsFast) {
   EXPECT_GT(LastLink(), 6e8);
 }
 
-TEST_F(CodecMeterTest, AProbeThatWaitedForItsTurnIsFollowedByLargerOnes) {
+TEST_F(CodecMeterTest, AShortProbeThatSeemsSlowIsFollowedByLargerOnes) {
   link_[0] = link_[1] = 1e10;
   busy_ = absl::Milliseconds(1);
   Push();
@@ -121,7 +121,7 @@ TEST_F(CodecMeterTest, AProbeThatWaitedForItsTurnIsFollowedByLargerOnes) {
   EXPECT_EQ(largest_probe_, 1u << 20);
 }
 
-TEST_F(CodecMeterTest, LargeProbesAreNotSentOverALinkThatIsSlow) {
+TEST_F(CodecMeterTest, NoLargeProbesOverASlowLink) {
   link_[0] = link_[1] = 1e7;
   Push();
   world_.RunFor(absl::Seconds(5));
@@ -129,7 +129,7 @@ TEST_F(CodecMeterTest, LargeProbesAreNotSentOverALinkThatIsSlow) {
   EXPECT_EQ(largest_probe_, 256u << 10);
 }
 
-TEST_F(CodecMeterTest, AProbeWithoutAnAnswerIsASlowOne) {
+TEST_F(CodecMeterTest, AnUnansweredProbeCountsAsSlow) {
   Push();
   world_.RunFor(absl::Seconds(2));
   link_ = {1e4, 1e4};  // 26 s a probe
@@ -137,7 +137,7 @@ TEST_F(CodecMeterTest, AProbeWithoutAnAnswerIsASlowOne) {
   EXPECT_LT(LastLink(), 3e5);
 }
 
-TEST_F(CodecMeterTest, WhatHasNotChangedIsSaidSeldom) {
+TEST_F(CodecMeterTest, UnchangedCostsAreReportedSeldom) {
   Push();
   world_.RunFor(absl::Seconds(20));
   EXPECT_LE(reports_.size(), 6u);

@@ -9,7 +9,8 @@
 namespace leeway::worker {
 namespace {
 
-// A server that has not heard of this worker yet says nothing; it will have in no time.
+// A server that does not know this worker yet does not answer. It soon will, so the first
+// repetition comes early.
 constexpr absl::Duration kFirstDelay = absl::Milliseconds(20);
 
 }  // namespace
@@ -40,7 +41,7 @@ void LateJoin::Ask(Link* link) {
   if (done_ == nullptr || !link->up || !Waits(*link)) return;
   const proto::EnterClock enter{
       .worker = self_.rank, .incarnation = self_.incarnation, .epoch = epoch_};
-  // One that fails is one more lost message.
+  // A failed send is like a lost message.
   servers_->Send(link, enter, {}).IgnoreError();
 }
 

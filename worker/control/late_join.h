@@ -1,5 +1,8 @@
-// How a worker that came when the others were under way finds its place: every thread that leads a
-// shard gives it a clock from which on it is waited for, and it starts at the largest of them.
+// The late join of a worker, which enters a cluster whose workers are training already.
+//
+// Every server thread that leads a shard answers with a clock from which on it waits for this
+// worker; the worker starts at the largest of them. It asks again until all have answered, which is
+// harmless: a thread that has answered says the same clock again. Lives on the core's loop.
 #ifndef LEEWAY_WORKER_CONTROL_LATE_JOIN_H_
 #define LEEWAY_WORKER_CONTROL_LATE_JOIN_H_
 
@@ -18,15 +21,14 @@
 
 namespace leeway::worker {
 
-// Asking again is harmless: who has let the worker in says the same clock again.
 class LateJoin {
  public:
   using Done = absl::AnyInvocable<void(std::uint64_t clock)>;
   // `done` once, from within Follow or OnReply.
   LateJoin(const Config& config, runtime::Loop* loop, Servers* servers, WorkerId self, Done done);
 
-  // Asks everybody; of a newer epoch everybody again, since shards may have other heads. Servers
-  // and Requests have followed the map already.
+  // Asks all heads of shards; in a newer epoch all of them again, since heads may have changed.
+  // Servers and Requests have followed the map already.
   void Follow(const proto::ClusterMap& map);
   void OnLinkUp(Link* link);
   void OnReply(Link* link, const proto::EnterClockReply& reply);

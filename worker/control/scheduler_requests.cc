@@ -126,7 +126,7 @@ void SchedulerRequests::Status(absl::Duration timeout, TextDone done) {
   Ask(request, texts_.emplace(request, std::move(pending)).first->second);
 }
 
-// A message that cannot be sent is one more lost message.
+// A message that cannot be sent is like a lost one.
 template <class Key, class SchedulerRequest>
 void SchedulerRequests::Ask(const Key& /*request*/, SchedulerRequest& pending) {
   membership_->Send(pending.message).IgnoreError();
@@ -136,7 +136,8 @@ void SchedulerRequests::Ask(const Key& /*request*/, SchedulerRequest& pending) {
 void SchedulerRequests::Ask(const BarrierKey& key, BarrierRequest& pending) {
   proto::BarrierEnter enter{
       .name = std::get<1>(key), .group = std::get<0>(key), .number = std::get<2>(key)};
-  // The scheduler knows who is missing, so it is given the time to say so before we give up.
+  // The scheduler gets a shorter timeout, so that its answer, which names the missing members,
+  // comes before the deadline here.
   if (pending.common.deadline != absl::InfiniteFuture()) {
     const absl::Duration left = (pending.common.deadline - loop_->Now()) * 9 / 10;
     enter.timeout_ms =
@@ -193,8 +194,8 @@ absl::Status SchedulerRequests::Late(const Common& common) const {
                    "LEEWAY_REQUEST_TIMEOUT_MS)"));
 }
 
-// Ends what is past its deadline, asks again what is due. What ends is taken out first: its
-// `done` may ask for more.
+// Ends requests that are past their deadlines, and sends again those that are due. Requests that
+// end are taken out first, because `done` may make new ones.
 template <class Key, class SchedulerRequest>
 void SchedulerRequests::LookAt(std::map<Key, SchedulerRequest>& requests) {
   const absl::Time now = loop_->Now();

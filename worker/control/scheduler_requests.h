@@ -1,6 +1,10 @@
-// What is asked of the scheduler: tables, barriers, checkpoints, its status. Asked again until it
-// is answered, which is harmless: the scheduler knows a request by its number. While the scheduler
-// is away this waits for it, until the deadline.
+// The requests to the scheduler that are not answered yet: for tables, barriers, checkpoints,
+// status.
+//
+// A request is sent again until it is answered or its deadline has passed; the scheduler recognises
+// it by its number. While the scheduler is away, requests wait for it. Arguments that the scheduler
+// would refuse to read fail at once with INVALID_ARGUMENT. Lives on the core's loop; each `done` is
+// called once, possibly from within the call.
 #ifndef LEEWAY_WORKER_CONTROL_SCHEDULER_REQUESTS_H_
 #define LEEWAY_WORKER_CONTROL_SCHEDULER_REQUESTS_H_
 
@@ -52,7 +56,7 @@ class SchedulerRequests {
   void OnBarrierRelease(const proto::BarrierRelease& release);
   // An AdminReply or a StatusReply.
   void OnText(const proto::AnyMessage& message, absl::string_view json);
-  // All that are under way end with `why`.
+  // Ends all requests with `why`.
   void Fail(const absl::Status& why);
 
  private:

@@ -8,12 +8,11 @@
 namespace leeway::worker {
 namespace {
 
-// A tick that is unanswered after so many attempts, over a connection that is up, waits for a push
-// that the server does not have.
+// If a tick is unanswered after so many attempts over a connection that is up, the server lacks one
+// of the pushes that the tick names.
 constexpr int kTicksPatience = 3;
 
-// A server may come to know of an epoch a little later than a worker, and drops ticks of it till
-// then.
+// A server may hear of an epoch a little later than a worker, and drops ticks of it until then.
 constexpr absl::Duration kNewEpochDelay = absl::Milliseconds(20);
 
 }  // namespace
@@ -53,7 +52,7 @@ void Ticker::Follow(const proto::ClusterMap& map) {
 
 void Ticker::OnLinkUp(Link* link) { SendAnew(link, resend_interval_); }
 
-// What a thread says in another epoch it says of other shards.
+// An acknowledgement of another epoch is about other shards.
 void Ticker::OnAck(Link* link, const proto::ClockAck& ack) {
   if (ack.epoch != epoch_ && !runtime::Planted<"ack-of-another-epoch">()) return;
   link->clock_acked = std::max(link->clock_acked, std::min(ack.clock, clock_));
@@ -77,14 +76,14 @@ void Ticker::SendAnew(Link* link, absl::Duration delay) {
 }
 
 void Ticker::Send(Link* link) {
-  if (!link->up) return;  // OnLinkUp will
+  if (!link->up) return;  // OnLinkUp sends it
   const proto::ClockTick tick{.worker = self_.rank,
                               .incarnation = self_.incarnation,
                               .epoch = epoch_,
                               .clock = clock_,
                               .watermarks = requests_->WatermarksFor(*link, clock_),
                               .since = runtime::Planted<"beginning-not-said">() ? 0 : since_};
-  // A send that fails is one more lost message.
+  // A failed send is like a lost message.
   servers_->Send(link, tick, {}).IgnoreError();
   link->tick_due = loop_->Now() + runtime::Jittered(link->tick_delay, loop_);
   link->tick_delay = runtime::NextResendDelay(link->tick_delay, resend_interval_);

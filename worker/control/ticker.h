@@ -1,9 +1,10 @@
-// The worker's clock, as every server thread that leads a shard is told it.
+// The worker's clock, and the sender of its ticks to every server thread that leads a shard.
 //
-// A tick says: iterations up to `clock` are over, and these are the last pushes that belong to
-// them. Ticks are cumulative, so only the newest is ever sent, and resent until it is acknowledged;
-// to everybody again when the epoch changes, since a shard may have got another head. While pushes
-// are retained it is repeated now and then, since its answer says which clocks have closed.
+// A tick says that all clocks below `clock` are over, and which pushes are the last that belong to
+// them (watermarks). Ticks are cumulative: only the newest is sent, and sent again until it is
+// acknowledged. When the epoch changes it is sent to all threads again, since heads may have
+// changed. While pushes are retained it is repeated now and then, because its answer says which
+// clocks are stable. Lives on the core's loop.
 #ifndef LEEWAY_WORKER_CONTROL_TICKER_H_
 #define LEEWAY_WORKER_CONTROL_TICKER_H_
 
@@ -25,7 +26,8 @@ class Ticker {
 
   std::uint64_t clock() const { return clock_; }
   void Tick() { SetClock(clock_ + 1); }
-  // A worker that came late starts there, as all do where the cluster started from a checkpoint.
+  // The first clock: of a worker that joined late, or of all where the cluster started from a
+  // checkpoint.
   void Begin(std::uint64_t clock) {
     since_ = clock;
     SetClock(clock);
@@ -33,7 +35,7 @@ class Ticker {
   void Follow(const proto::ClusterMap& map);
   void OnLinkUp(Link* link);
   void OnAck(Link* link, const proto::ClockAck& ack);
-  // Sends what is due again.
+  // Sends again what is due.
   void Look();
   // Whether every thread that leads a shard knows the clock.
   bool acknowledged() const;
@@ -51,7 +53,7 @@ class Ticker {
   Servers* const servers_;
   Requests* const requests_;
   const WorkerId self_;
-  std::uint64_t since_ = 0;  // the first iteration of this worker
+  std::uint64_t since_ = 0;  // the first clock of this worker
   std::uint64_t clock_ = 0;
   std::uint64_t epoch_ = 0;
   runtime::Timer resend_;

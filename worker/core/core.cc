@@ -14,10 +14,10 @@
 namespace leeway::worker {
 namespace {
 
-// When there is no time left to connect: the membership reports an absent scheduler itself, and a
-// scheduler that is there says who is missing; only if neither does do we.
+// How long after the time to connect the scheduler may still answer, saying which members are
+// missing. The membership reports an absent scheduler by itself.
 constexpr absl::Duration kConnectGrace = absl::Seconds(1);
-// How long a server may take to answer a probe of the link, before another is sent.
+// How long a server may take to answer a probe of the link before another is sent.
 constexpr absl::Duration kProbeTimeout = absl::Seconds(30);
 // How often a worker that leaves looks whether its pushes have been answered.
 constexpr absl::Duration kLeaveLook = absl::Milliseconds(5);
@@ -168,21 +168,20 @@ std::vector<std::uint32_t> Core::LivingServers() const {
   return ranks;
 }
 
-// One that is lost is made again.
+// A lost report is made again by the meter.
 void Core::Tell(proto::CodecReport report) {
   report.clock = clock();
   membership_->Send(report).IgnoreError();
 }
 
-// Who was there when the cluster became complete counts from where it begins; who came later from
-// where the others are.
+// A founding worker starts at the cluster's first clock; a late one where the others are.
 void Core::Enter() {
-  if (config_.read_only) return BeReady();  // nobody waits for it
+  if (config_.read_only) return BeReady();  // servers wait for no clock of a reader
   if (late_join_ != nullptr) return late_join_->Follow(*map_);
   const auto self =
       std::find_if(map_->workers.begin(), map_->workers.end(),
                    [this](const proto::WorkerEntry& w) { return w.node == welcome_.node; });
-  if (self == map_->workers.end()) return;  // a map from before this worker came
+  if (self == map_->workers.end()) return;  // a map from before this worker joined
   if (!self->late || runtime::Planted<"late-worker-is-a-founder">()) {
     if (welcome_.clock != 0) ticker_->Begin(welcome_.clock);
     return BeReady();
@@ -203,7 +202,7 @@ void Core::BeReady() {
   if (ready_) std::exchange(ready_, nullptr)(absl::OkStatus());
 }
 
-// Calls are for a server; requests are for a shard, and go to its next head.
+// A call is for a server and fails with it; a request is for a shard and goes to its next head.
 void Core::DropDeadServers() {
   for (const proto::ServerEntry& server : map_->servers) {
     const Link* link = servers_->Find(server.rank, 0);
@@ -290,7 +289,7 @@ void Core::CreateTable(const TableSpec& spec, absl::Duration timeout, TableDone 
   scheduler_requests_->CreateTable(spec, timeout, TableAnswer(std::move(done)));
 }
 
-// What a reader gets for a table that it describes as its workers do.
+// A reader that creates a table opens it, if it exists and is described alike.
 void Core::OpenEqualTable(const TableSpec& spec, absl::Duration timeout, TableDone done) {
   scheduler_requests_->OpenTable(
       spec.name, timeout,
@@ -411,15 +410,14 @@ void Core::Leave(absl::Duration timeout, Done done) {
 void Core::LeaveWhenQuiet() {
   if (phase_ != Phase::kLeaving) return;
   const absl::Time now = loop_->Now();
-  // Of what was pushed in the open iteration to tables whose pushes are held, one server may have
-  // the only copy but for this worker's. With the iteration ended it can close while this worker is
-  // here to send it again.
+  // Of pushes of the open clock to BSP tables only the head of the shard and this worker may have a
+  // copy. A tick lets the clock close while this worker can still send them again.
   if (requests_->totals().unanswered_pushes() == 0 && !requests_->RetainsBefore(ticker_->clock()) &&
       requests_->RetainsBefore(ticker_->clock() + 1) &&
       !runtime::Planted<"leaves-without-a-tick">()) {
     ticker_->Tick();
   }
-  // What is retained of iterations that have ended is safe only when they have closed.
+  // Retained pushes of ended clocks are safe only when these clocks are stable.
   const bool quiet = (requests_->totals().unanswered_pushes() == 0 ||
                       runtime::Planted<"leaves-with-pushes-open">()) &&
                      (ticker_->acknowledged() || runtime::Planted<"leaves-with-tick-unheard">()) &&
@@ -430,7 +428,7 @@ void Core::LeaveWhenQuiet() {
     leave_.SetBy(std::min(now + kLeaveLook, leave_by_));
     return;
   }
-  // The scheduler is to hear of it even if the servers took all the time there was.
+  // The scheduler is told even if the servers took all the time.
   const absl::Duration left = std::max(leave_by_ - now, absl::Seconds(1));
   const bool open = requests_->RetainsBefore(ticker_->clock());
   membership_->Leave(left, [this, open, poster = poster_](const absl::Status& status) {
@@ -442,7 +440,7 @@ void Core::LeaveWhenQuiet() {
   });
 }
 
-// Nothing more will be heard: ends whatever is under way.
+// Nothing arrives from here on: ends everything that is under way.
 void Core::End(const absl::Status& why) {
   if (phase_ == Phase::kOver) return;
   phase_ = Phase::kOver;
@@ -454,7 +452,7 @@ void Core::End(const absl::Status& why) {
   if (ticker_ != nullptr) ticker_->Stop();
   if (meter_ != nullptr) meter_->Stop();
   operations_.End(why);
-  // Not from within one of its own calls.
+  // Posted, because this may run within a call of the van.
   poster_->Post([this] {
     if (servers_ != nullptr) servers_->Close();
   });

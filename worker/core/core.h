@@ -1,8 +1,11 @@
-// The client library without anything that blocks: submit, and hear of the completion.
+// A worker without anything that blocks: its membership of the cluster, and the entry of all its
+// calls, whose completions are called back.
 //
 // Lives on one loop, real or simulated, and calls everything back on it. The blocking calls of
-// leeway::Worker are a thin layer above (client.h); scripted workers in the simulator use this
-// class directly.
+// leeway::Worker are a thin layer above (client/session.h); workers in the simulator use Core
+// directly. Phases: joining, ready, leaving, over. Parts: Operations (pushes and pulls), Tables
+// (settings, codecs and residuals), Requests (what is sent to shards), Ticker (the clock), Calls,
+// SchedulerRequests, LateJoin.
 #ifndef LEEWAY_WORKER_CORE_CORE_H_
 #define LEEWAY_WORKER_CORE_CORE_H_
 
@@ -63,15 +66,16 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
-  // Joins; `ready` once the cluster is complete, or with the reason why it will not be.
+  // Joins the cluster. `ready` once the cluster is complete, or with an error.
   void Start(Done ready);
-  // Ready, and neither left nor over.
+  // OK if this worker is ready; otherwise the error that calls fail with.
   absl::Status Usable() const;
-  // Likewise, and no reader: FAILED_PRECONDITION says that it may not do that (Config::read_only).
+  // Likewise, and FAILED_PRECONDITION if this is a reader (Config::read_only), which may not do
+  // `what`.
   absl::Status MayDo(absl::string_view what) const;
 
   std::uint32_t rank() const { return welcome_.rank; }
-  // By which servers tell this start of the process from others of the same rank.
+  // Distinguishes this process from others that have or had the same rank.
   std::uint64_t incarnation() const { return incarnation_; }
   std::uint32_t num_workers() const { return welcome_.num_workers; }
   std::uint32_t num_servers() const { return welcome_.num_servers; }
@@ -80,13 +84,14 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   void OpenTable(const std::string& name, absl::Duration timeout, TableDone done);
 
   using Terms = Operations::Terms;
-  // `completion` may be called before this returns, where the error is known at once; without one
-  // the operation is marked done instead.
+  // `completion` may be called before this returns, if the error is known at once. Without one the
+  // operation is marked done instead.
   std::shared_ptr<Operation> Submit(absl::StatusOr<Sliced> sliced, const Terms& terms,
                                     Operation::Completion completion);
-  // What Slice needs to export the user's memory out. Any thread.
+  // For Slice, which exports the user's memory. Any thread.
   const std::shared_ptr<Poster>& poster() const { return poster_; }
 
+  // Ends this worker's clock. DATA_LOSS if a push that had been accepted was refused since.
   absl::Status Clock();
   std::uint64_t clock() const override { return ticker_ == nullptr ? 0 : ticker_->clock(); }
   void Barrier(Group group, const std::string& name, absl::Duration timeout, Done done);
@@ -103,20 +108,21 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   void Checkpoint(const std::string& directory, absl::Duration timeout,
                   SchedulerRequests::TextDone done);
 
-  // What pushes have lost and still carry, of all tables that are open; and such of another worker.
+  // Tables::Residuals and TakeResiduals.
   SavedResiduals Residuals();
   absl::Status TakeResiduals(const SavedResiduals& saved);
 
-  // Waits for pushes and clocks under way, then leaves; `done` when the scheduler knows or
-  // `timeout` has passed. Everything else fails with FAILED_PRECONDITION.
+  // Waits until all pushes are answered, the last tick is acknowledged and no push of an ended
+  // clock is retained; then leaves. `done` when the scheduler has confirmed, or `timeout` has
+  // passed. Everything else fails with FAILED_PRECONDITION from the call on.
   void Leave(absl::Duration timeout, Done done);
 
-  // At once: ends everything that is under way and lets go of the network.
+  // Ends everything at once and closes the network.
   void Stop();
 
-  // All but `waited`, which the blocking layer knows.
+  // All fields but `waited`, which the blocking layer measures.
   WorkerStats stats() const;
-  // Of pushes that it keeps to send them again.
+  // Of pushes that are retained until their clock is stable.
   std::uint64_t retained_bytes() const {
     return requests_ == nullptr ? 0 : requests_->totals().retained_bytes();
   }
@@ -156,13 +162,13 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
 
   enum class Phase { kJoining, kReady, kLeaving, kOver };
   Phase phase_ = Phase::kJoining;
-  absl::Status over_;  // why
+  absl::Status over_;  // why it is over
   Done ready_;
   proto::Welcome welcome_;
   std::shared_ptr<const proto::ClusterMap> map_;
 
   Operations operations_;
-  bool connect_grace_ = false;  // the membership is being given the last word
+  bool connect_grace_ = false;  // the time to connect is up; an answer of the scheduler may come
   Done left_;
   absl::Time leave_by_;
 
@@ -176,7 +182,7 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   std::unique_ptr<CodecMeter> meter_;
   std::unique_ptr<Tables> tables_;
   std::unique_ptr<SchedulerRequests> scheduler_requests_;
-  std::unique_ptr<LateJoin> late_join_;  // of a worker that came late
+  std::unique_ptr<LateJoin> late_join_;  // null unless this worker joined late
 };
 
 }  // namespace leeway::worker

@@ -21,7 +21,7 @@ namespace leeway::worker {
 namespace {
 
 // How long a transport may read the user's memory after an operation's result is known, before the
-// connections are dropped; and how often an error says that they still read it afterwards.
+// connections are dropped; and how often this is logged and done again if it still reads it.
 constexpr absl::Duration kReleaseGrace = absl::Seconds(1);
 constexpr absl::Duration kLingerGrace = absl::Seconds(4);
 constexpr absl::Duration kStatusTimeout = absl::Seconds(1);

@@ -25,30 +25,30 @@ namespace leeway::worker {
 struct Link {
   std::uint32_t server_rank = 0;
   std::uint32_t thread = 0;
-  // Which process, as the map says. A server's rank may be taken by another one.
+  // The server process, as the map says. Another process may take a server's rank.
   std::uint32_t node = 0;
   std::uint64_t incarnation = 0;  // 0: the map does not say
   std::uint64_t generation = 0;   // counts the processes this link has led to
   std::string address;
-  bool alive = true;  // its server, as the map says
-  std::string death;  // why not
+  bool alive = true;  // the map says that the server is
+  std::string death;  // why it is not
   van::PeerId peer = 0;
   bool up = false;
   absl::Status trouble;  // why it is not up, where that is known
   absl::Time heard = absl::InfinitePast();
-  absl::Time down_since = absl::InfinitePast();        // while it does not stand
+  absl::Time down_since = absl::InfinitePast();        // while it is not up
   absl::Time said_unreachable = absl::InfinitePast();  // in the log; past: not since it was up
   absl::Duration reconnect_delay;
   std::unique_ptr<runtime::Timer> reconnect;
-  PushBatch batch;  // waits to be sent (Servers)
+  PushBatch batch;  // small pushes that wait to be sent together (Servers)
 
-  // Requests' (requests.h).
+  // For ShardQueue and RequestSender.
   std::set<Request*, SentSooner> queue;
   std::uint64_t in_flight_bytes = 0;  // pushes sent and unanswered
-  van::SendPacer ahead;               // what the transport has yet to report done
+  van::SendPacer ahead;               // bytes that the transport has not reported sent
 
-  // Ticker's (ticker.h).
-  std::vector<std::uint32_t> shards;  // it is the head of, ascending
+  // For Ticker (control/ticker.h).
+  std::vector<std::uint32_t> shards;  // of which the thread is the head, ascending
   std::uint64_t clock_acked = 0;      // in the newest epoch
   int ticks_unanswered = 0;
   absl::Time tick_due = absl::InfiniteFuture();

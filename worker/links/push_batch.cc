@@ -10,7 +10,7 @@
 namespace leeway::worker {
 namespace {
 
-// Pushes whose times are up so close to each other are given the same.
+// Pushes whose timeouts differ by no more get the same timeout.
 constexpr std::uint64_t kTimeoutSlackMs = 10;
 
 bool About(std::uint64_t a_ms, std::uint64_t b_ms) {

@@ -47,7 +47,7 @@ TEST(PushBatchTest, TakesSmallPushesToDenseTables) {
   EXPECT_FALSE(Takes(request, 8));
 }
 
-TEST(PushBatchTest, EachIsWhatItWouldBeAlone) {
+TEST(PushBatchTest, EachPushIsAsInAMessageOfItsOwn) {
   PushBatch batch;
   const proto::Request first = NewPush(9, 3), second = NewPush(4, 8);
   batch.Add(first, Values(1, 2));
@@ -72,7 +72,7 @@ TEST(PushBatchTest, EachIsWhatItWouldBeAlone) {
   EXPECT_THAT(message.values.as<float>(), ElementsAre(1, 2, 3, 4));
 }
 
-TEST(PushBatchTest, OneAloneIsARequest) {
+TEST(PushBatchTest, ASinglePushIsARequest) {
   PushBatch batch;
   batch.Add(NewPush(9), Values(1, 2));
   const PushBatch::Message message = batch.Take();
@@ -80,7 +80,7 @@ TEST(PushBatchTest, OneAloneIsARequest) {
   EXPECT_THAT(message.values.as<float>(), ElementsAre(1, 2));
 }
 
-TEST(PushBatchTest, OnlyWhatAgreesGoesTogether) {
+TEST(PushBatchTest, OnlyPushesThatAgreeShareAMessage) {
   PushBatch batch;
   EXPECT_TRUE(batch.Fits(NewPush(1), 8));
   batch.Add(NewPush(1), Values(1, 2));
@@ -100,7 +100,7 @@ TEST(PushBatchTest, OnlyWhatAgreesGoesTogether) {
   EXPECT_TRUE(fits([](auto& m) { m.timeout_ms = 999; }));
 }
 
-TEST(PushBatchTest, TheShorterTimeCounts) {
+TEST(PushBatchTest, TheShortestTimeoutCounts) {
   PushBatch batch;
   proto::Request later = NewPush(2);
   later.timeout_ms = 995;
@@ -126,8 +126,8 @@ TEST(PushBatchTest, IsFullAtItsLimits) {
   EXPECT_EQ(pushes, proto::kBatchBytesMax / proto::kBatchedPushBytesMax);
 }
 
-// However many there are, each a little sooner than the one before.
-TEST(PushBatchTest, NoPushIsGivenMuchLessTimeThanItsOwn) {
+// Even for many pushes, each with a slightly shorter timeout than the one before.
+TEST(PushBatchTest, NoPushGetsAMuchShorterTimeout) {
   PushBatch batch;
   proto::Request request = NewPush(1);
   request.timeout_ms = 30'000;
@@ -138,7 +138,7 @@ TEST(PushBatchTest, NoPushIsGivenMuchLessTimeThanItsOwn) {
     ASSERT_TRUE(batch.Fits(request, 8));
     batch.Add(request, Values(1, 2));
   }
-  request.timeout_ms = 29'985;  // of 30 s it would take too much
+  request.timeout_ms = 29'985;  // too much shorter than 30 s
   EXPECT_FALSE(batch.Fits(request, 8));
   EXPECT_EQ(std::get<proto::PushBatch>(batch.Take().header).timeout_ms, 29'990u);
 }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr absl::Duration kReconnectDelayMin = absl::Milliseconds(50);
 constexpr absl::Duration kReconnectDelayMax = absl::Seconds(2);
-// An attempt that has come to nothing by then is told of, and another made.
+// An attempt to connect that takes longer is reported, and another one made.
 constexpr absl::Duration kAttemptMax = absl::Seconds(5);
 constexpr absl::Duration kSayAgain = absl::Minutes(1);
 
@@ -117,7 +117,7 @@ void Servers::SendBatches() {
   for (Link* link : std::exchange(with_batch_, {})) SendBatch(link);
 }
 
-// What does not leave is sent again like anything that is not answered.
+// A batch that cannot be sent is lost; its requests are sent again because no answer comes.
 void Servers::SendBatch(Link* link) {
   if (link->batch.empty()) return;
   PushBatch::Message batch = link->batch.Take();
@@ -134,7 +134,7 @@ void Servers::Connect(Link* link) {
   if (link->down_since == absl::InfinitePast()) link->down_since = loop_->Now();
   absl::StatusOr<van::PeerId> peer = van_->Connect(link->address, connect_timeout_);
   if (!peer.ok()) {
-    // It is tried again and again; the log need not say it as often.
+    // Only a change of the reason is logged.
     if (link->trouble != peer.status()) {
       runtime::LogWarning("cannot connect to ", link->Describe(), ": ", peer.status().message());
     }
@@ -158,7 +158,7 @@ void Servers::Reconnect(Link* link) {
   ConnectLater(link);
 }
 
-// From here on nothing the van says of that peer is for this link.
+// What the van reports of that peer from here on is not for this link.
 void Servers::Drop(Link* link, const absl::Status& why) {
   link->reconnect->Clear();
   link->up = false;
@@ -177,7 +177,7 @@ void Servers::Close() {
     link->peer = 0;
     link->batch.Clear();
   }
-  van_.reset();  // last: it reports sends that are under way
+  van_.reset();  // last: it reports the end of sends that are under way
 }
 
 Link* Servers::Of(van::PeerId peer) const {
@@ -191,7 +191,7 @@ std::string Servers::NameOf(van::PeerId peer, const van::Identity& /*identity*/)
                          : absl::StrCat("server ", link->server_rank, " thread ", link->thread);
 }
 
-// Another process at the same address is not the one that has what this worker pushed.
+// Another process at the same address does not have what this worker has pushed.
 absl::Status Servers::CheckPeer(const Link& link, const van::Identity& identity) {
   if (identity.role != Role::kServer) {
     return absl::UnavailableError(
@@ -227,7 +227,7 @@ void Servers::OnPeerUp(van::PeerId peer, const van::Identity& identity) {
   listener_->OnLinkUp(link);
 }
 
-// A connection that does not come to stand, at most once a minute for each.
+// Logs that a link does not come up, at most once a minute for each.
 void Servers::SayUnreachable(Link* link, const absl::Status& why) {
   const absl::Time now = loop_->Now();
   if (now - link->down_since < kAttemptMax / 2 || now - link->said_unreachable < kSayAgain) return;

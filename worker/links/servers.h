@@ -1,4 +1,9 @@
-// The connections to every data thread of every server: made, kept and remade as the map says.
+// The links to all data threads of all servers: connects them, connects them again, and leads them
+// to new processes, as the cluster map says.
+//
+// A connection that breaks is made again with a growing delay until the map calls its server dead.
+// Owned by Core, from the welcome on; lives on its loop. Messages that cannot be read cost the
+// connection.
 #ifndef LEEWAY_WORKER_LINKS_SERVERS_H_
 #define LEEWAY_WORKER_LINKS_SERVERS_H_
 
@@ -34,10 +39,11 @@ class Servers final : public van::Handler {
           const van::Identity& identity, Listener* listener);
   ~Servers() override { *alive_ = false; }
 
-  // Connects to servers that are new in the map, drops those it calls dead (without OnLinkDown:
-  // the map has said it), and leads the links of a rank that a new process has taken to that one.
+  // Connects to servers that are new in the map, drops those that it calls dead (without
+  // OnLinkDown: the map has said it), and leads the links of a rank that a new process has taken to
+  // that process.
   void Follow(const proto::ClusterMap& map);
-  // Why a server died, as far as it is known; to be told before the map.
+  // Why a server died, for errors; to be called before Follow of the map that says so.
   void NoteDeath(std::uint32_t node, std::string reason);
 
   // Null where the map has no such thread.
@@ -47,8 +53,8 @@ class Servers final : public van::Handler {
 
   absl::Status Send(Link* link, const proto::AnyMessage& message,
                     std::span<const runtime::Buffer> payload, van::SendDone done = nullptr);
-  // Sends a small push with others, before the loop sleeps or anything else is sent over the link.
-  // False: it cannot be, and is to be sent by itself. Its payload is copied.
+  // Adds a small push, whose payload it copies, to a message that is sent before the loop sleeps or
+  // anything else is sent over the link. False if the push has to be sent by itself.
   bool SendWithOthers(Link* link, const proto::Request& request,
                       std::span<const runtime::Buffer> payload);
   // As van::Van::PostReceive.
@@ -58,7 +64,7 @@ class Servers final : public van::Handler {
   bool Writable(const Link* link) const { return link->up && van_->Writable(link->peer); }
   // Drops the connection and makes a new one.
   void Reconnect(Link* link);
-  // Says goodbye to all; nothing is called from here on.
+  // Closes all connections in order. The listener is not called from here on.
   void Close();
 
  private:
@@ -83,7 +89,7 @@ class Servers final : public van::Handler {
   std::map<std::uint32_t, std::string> deaths_;  // by node
   Links links_;
   std::map<van::PeerId, Link*> by_peer_;
-  std::vector<Link*> with_batch_;  // which the loop is to send before it sleeps
+  std::vector<Link*> with_batch_;  // whose batches are to be sent before the loop sleeps
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   std::unique_ptr<van::Van> van_;
 };

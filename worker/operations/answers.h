@@ -1,6 +1,6 @@
-// What a reply means: whether it is what its request asked for, and whether a push was refused. The
-// proto layer has checked that it is sound in itself; a server that answers another question must
-// not make the worker write out of bounds.
+// Checks of replies against the requests that they answer. The proto layer has checked that a reply
+// is well-formed; these checks keep a reply to another question from making the worker write out of
+// bounds.
 #ifndef LEEWAY_WORKER_OPERATIONS_ANSWERS_H_
 #define LEEWAY_WORKER_OPERATIONS_ANSWERS_H_
 
@@ -13,13 +13,13 @@
 
 namespace leeway::worker {
 
-// INTERNAL, saying what was expected. For replies whose result is OK.
+// INTERNAL if the reply is not what the request asked for. For replies whose result is OK.
 absl::Status CheckAnswer(const Request& request, const proto::Reply& reply,
                          std::span<const runtime::Buffer> payload);
 
-// Whether a server that answers with it has not applied the push, and never will. It ends the wait
-// of a pull that came with a push, or of an answer that waits for a replica, with
-// DEADLINE_EXCEEDED, and says UNKNOWN where a pull fails after its push was applied.
+// Whether a server that answers so has not applied the push and never will. DEADLINE_EXCEEDED does
+// not say so (it ends the wait of a push-pull's pull, or for a replica), nor does UNKNOWN (a pull
+// failed after its push was applied).
 bool RefusesPush(const absl::Status& answer);
 
 }  // namespace leeway::worker

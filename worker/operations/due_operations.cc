@@ -25,7 +25,7 @@ void DueOperations::Remove(Operation& operation) {
   const auto list = lists_.find(operation.due_after);
   const Operation::List::iterator place = *operation.place;
   operation.place.reset();
-  // The list may have been what kept it alive: not to be touched from here on.
+  // The list may hold the last reference: `operation` is not used from here on.
   list->second.erase(place);
   if (list->second.empty()) lists_.erase(list);
 }

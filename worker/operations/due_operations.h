@@ -1,8 +1,8 @@
-// All operations that are not over, by when something is to be done about each of them.
+// The operations that are not over, by the time at which each is due for attention.
 //
-// Operations are as a rule given the same time as the one before, so what is new comes last of all
-// that were given as much: for each length of time there is a list in order, and the earliest of
-// all is the first of one of them.
+// There is a list for each timeout. Most operations have the same timeout, and a new one is the
+// last to become due of all with its timeout, so each list is in order without a search, and the
+// earliest operation is the first of some list. Lives on the core's loop, in Operations.
 #ifndef LEEWAY_WORKER_OPERATIONS_DUE_OPERATIONS_H_
 #define LEEWAY_WORKER_OPERATIONS_DUE_OPERATIONS_H_
 
@@ -17,17 +17,16 @@ namespace leeway::worker {
 
 class DueOperations {
  public:
-  // Due at `now` + `after`, and no longer when it was before, if it is here already. `now` is never
-  // earlier than in the call before.
+  // Makes the operation due at `now` + `after`, in place of an earlier Set. `now` never decreases
+  // from call to call.
   void Set(const std::shared_ptr<Operation>& operation, absl::Time now, absl::Duration after);
-  // Nothing, if it is not here.
+  // Does nothing if the operation is not here.
   void Remove(Operation& operation);
 
   bool empty() const { return lists_.empty(); }
-  // When the first one is due; there is one.
+  // When the first one is due. There must be one.
   absl::Time First() const;
-  // Those that are due by then, the earliest first, of the same time the one first that was
-  // submitted first.
+  // The operations that are due by then, in the order of their due times, then of submission.
   std::vector<std::shared_ptr<Operation>> By(absl::Time time) const;
   std::vector<std::shared_ptr<Operation>> All() const { return By(absl::InfiniteFuture()); }
 

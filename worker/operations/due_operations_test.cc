@@ -32,7 +32,7 @@ class DueOperationsTest : public ::testing::Test {
   std::uint64_t made_ = 0;
 };
 
-TEST_F(DueOperationsTest, TheEarliestComesFirstWhateverTimeEachWasGiven) {
+TEST_F(DueOperationsTest, TheEarliestComesFirstWhateverItsTimeout) {
   due_.Set(Make(), kStart, absl::Seconds(9));                     // 1: at 9
   due_.Set(Make(), kStart + absl::Seconds(1), absl::Seconds(2));  // 2: at 3
   due_.Set(Make(), kStart + absl::Seconds(2), absl::Seconds(9));  // 3: at 11
@@ -43,7 +43,7 @@ TEST_F(DueOperationsTest, TheEarliestComesFirstWhateverTimeEachWasGiven) {
   EXPECT_THAT(Numbers(due_.All()), ElementsAre(2, 1, 4, 3));
 }
 
-TEST_F(DueOperationsTest, WhatIsRemovedIsNotDue) {
+TEST_F(DueOperationsTest, ARemovedOperationIsNotDue) {
   const auto first = Make();
   const auto second = Make();
   due_.Set(first, kStart, absl::Seconds(1));
@@ -55,7 +55,7 @@ TEST_F(DueOperationsTest, WhatIsRemovedIsNotDue) {
   EXPECT_TRUE(due_.empty());
 }
 
-TEST_F(DueOperationsTest, SetAgainItIsDueAtTheNewTimeOnly) {
+TEST_F(DueOperationsTest, ASecondSetReplacesTheFirst) {
   const auto operation = Make();
   due_.Set(operation, kStart, absl::Seconds(9));
   due_.Set(Make(), kStart, absl::Seconds(4));
@@ -64,7 +64,7 @@ TEST_F(DueOperationsTest, SetAgainItIsDueAtTheNewTimeOnly) {
   EXPECT_THAT(Numbers(due_.All()), ElementsAre(1, 2));
 }
 
-TEST_F(DueOperationsTest, KeepsWhatIsInItAlive) {
+TEST_F(DueOperationsTest, KeepsItsOperationsAlive) {
   std::weak_ptr<Operation> weak;
   {
     const auto operation = Make();

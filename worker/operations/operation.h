@@ -1,4 +1,7 @@
-// What a ticket stands for: one push, pull or push-pull under way, cut into requests.
+// One push, pull or push-pull, cut into requests: what a Ticket of the public interface refers to.
+//
+// Owned by shared pointers: of its requests, of the core's list of due operations, and of tickets.
+// Apart from the fields that are marked otherwise it lives on the core's loop.
 #ifndef LEEWAY_WORKER_OPERATIONS_OPERATION_H_
 #define LEEWAY_WORKER_OPERATIONS_OPERATION_H_
 
@@ -26,7 +29,7 @@ namespace leeway::worker {
 
 class Operation {
  public:
-  // Called once, on the loop, with `result` set. Who passes one is also the one to call MarkDone.
+  // Called once, on the loop, with `result` set. A completion has to call MarkDone.
   using Completion = absl::AnyInvocable<void(const std::shared_ptr<Operation>&)>;
 
   Operation() {}  // "= default" would have New() fill it with zeros first
@@ -38,7 +41,7 @@ class Operation {
   bool done() const { return done_.load(std::memory_order_acquire); }
   // Only once it is done.
   const absl::Status& status() const { return status_; }
-  // What its values are of, if it pulled any. Only once it is done.
+  // The clock and version of pulled values, if `has_info`. Only once it is done.
   PullInfo info;
   bool has_info = false;
   // Once.
@@ -46,14 +49,15 @@ class Operation {
     status_ = std::move(status);
     done_.store(true, std::memory_order_release);
   }
-  // It cannot be answered before this worker's clock has reached this. Constant once submitted.
+  // The operation cannot be answered before the worker's clock has reached this. Constant once
+  // submitted.
   std::uint64_t clock_needed = 0;
 
   // ---- The core's, on its loop ----
   enum class Stage {
     kAsking,       // requests are unanswered
     kReleasing,    // the result is known; the transport may still read the user's memory
-    kBreakingOff,  // it read it for too long: its connections are being dropped
+    kBreakingOff,  // that took too long: the connections are being dropped
     kOver,
   };
 
@@ -72,15 +76,15 @@ class Operation {
   std::uint64_t clock = 0;  // the worker's when it was submitted
   absl::Time submitted;
   absl::Time deadline = absl::InfiniteFuture();
-  // Its place among the core's deadlines, if it has one (due_operations.h).
+  // Its place among the due operations, if it has one (due_operations.h).
   using List = std::list<std::shared_ptr<Operation>, runtime::Recycled<std::shared_ptr<Operation>>>;
   absl::Time due;
   absl::Duration due_after;
   std::optional<List::iterator> place;
   std::size_t requests = 0;
   std::size_t unanswered = 0;
-  // Requests with a push that has been sent, or is sent yet, and that no server has refused: where
-  // there are any, the operation may have been applied, in part at least.
+  // Requests with a push that has been sent, or will be, and that no server has refused. If there
+  // are any, the operation may have been applied, at least in part.
   std::size_t pushes_out = 0;
   absl::Status result;
   std::unique_ptr<PushSource> source;

@@ -20,32 +20,32 @@ namespace leeway::worker {
 
 struct Request {
   enum class State {
-    kQueued,   // stands in its link's queue
+    kQueued,   // in its link's queue, to be sent
     kSent,     // waits for its answer, or to be resent
     kWaiting,  // for a newer map, for the end of a back-off or for its link to come up
-    kKept,     // retained, and its shard's head has it
+    kKept,     // retained, and the head of its shard has it
   };
 
   static void* operator new(std::size_t) { return runtime::Recycled<Request>::List::Take(); }
   static void operator delete(void* memory) { runtime::Recycled<Request>::List::Give(memory); }
 
-  bool held() const { return table->spec.consistency.is_bsp(); }  // its class (requests.h)
+  bool held() const { return table->spec.consistency.is_bsp(); }  // its class (shard_queue.h)
 
   // Null once the operation has ended: with the answer (`retained`) or without (`abandoned`).
   std::shared_ptr<Operation> operation;
-  // Its time was up before it was answered. Its number is in use, so it is asked on, with a copy
-  // of the user's data, until it is answered.
+  // Its operation ended before it was answered. Its number is in use, so it is still sent, with a
+  // copy of the user's data, until it is answered.
   bool abandoned = false;
-  // A push that was accepted, but is nowhere but at the head of its shard until its clock has
-  // closed. Kept, with a copy of the user's data, to be sent again to the next head.
+  // A push that was accepted provisionally: only the head of its shard has it until its clock has
+  // closed. It stays here, with a copy of the user's data, to be sent to the next head.
   bool retained = false;
-  std::size_t index = 0;  // of its piece
+  std::size_t index = 0;  // of its piece in the operation
   Piece piece;
-  bool filled = false;      // its payload; false only as long as its operation goes on
+  bool filled = false;      // the payload is made; false only while the operation goes on
   std::uint64_t bytes = 0;  // payload
 
-  // The user's array, posted for the answer where that may be received straight into it. Goes
-  // before `operation`, which holds that array.
+  // The user's array, posted as the receive buffer for the answer where possible. Is destroyed
+  // before `operation`, which keeps that array in use.
   van::ReceiveHandle receive;
 
   std::shared_ptr<const TableInfo> table;
@@ -54,11 +54,11 @@ struct Request {
   std::optional<double> learning_rate;
   absl::Time deadline;
 
-  std::uint64_t sequence = 0;  // 0: none yet
-  Request* earlier = nullptr;  // of its shard and class that is not settled
+  std::uint64_t sequence = 0;  // its number; 0: none yet
+  Request* earlier = nullptr;  // the previous unsettled request of its shard and class
   Request* later = nullptr;
   std::uint64_t order = 0;  // of submission, then of numbering, over all shards
-  int priority = 0;         // raised to that of any later one that has to wait for it
+  int priority = 0;         // at least that of each later request that has to wait for it
 
   State state = State::kQueued;
   bool in_flight = false;  // its bytes count against its link's
@@ -70,8 +70,9 @@ struct Request {
   absl::Duration back_off;
 };
 
-// Of the same priority what has a number goes first: a server lets what comes after it wait for it,
-// and what waits there may be all that the window holds.
+// The order of a link's queue: by priority, then by whether the request has a number, then by age.
+// A numbered request goes before one without, because the server makes all later numbers wait for
+// it, and these may fill the whole send window.
 struct SentSooner {
   bool operator()(const Request* a, const Request* b) const {
     if (a->priority != b->priority) return a->priority > b->priority;

@@ -1,11 +1,11 @@
 // The requests of a worker to all shards, from the submission of their operation until they are
 // settled.
 //
-// A request is settled when it has its final answer: what it pushed is on every replica of its
-// shard. Requests says for each which parts do what: ShardQueue keeps the order and gives numbers,
-// RequestSender sends and resends, RetainedPushes keeps what was accepted provisionally, Failover
-// turns to the next head of a shard. Requests itself admits, submits, takes answers and ends
-// requests early.
+// A request is settled when it has its final answer: its push is on every replica of the shard.
+// ShardQueue keeps the requests of a shard in order and gives them numbers, RequestSender sends and
+// resends them, RetainedPushes keeps those that were accepted provisionally, and Failover sends
+// them to the next head of a shard. Requests itself admits and submits requests, takes answers, and
+// ends requests early.
 //
 // Lives on the core's loop, in Core, from the welcome on.
 #ifndef LEEWAY_WORKER_REQUESTS_REQUESTS_H_

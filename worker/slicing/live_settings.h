@@ -1,5 +1,7 @@
-// What holds for a table in each clock, where that has been changed since it was created
-// (docs/consistency.md, "Changing a table"). One for each table that a worker has opened.
+// The settings of a table in each clock, as changed since it was created (docs/consistency.md,
+// "Changing a table").
+//
+// One for each table that a worker has opened. Lives on the core's loop, in Tables.
 #ifndef LEEWAY_WORKER_SLICING_LIVE_SETTINGS_H_
 #define LEEWAY_WORKER_SLICING_LIVE_SETTINGS_H_
 
@@ -19,16 +21,16 @@ class LiveSettings {
  public:
   explicit LiveSettings(const Consistency& created) : created_(created) {}
 
-  // What a map says; older news than is known is ignored.
+  // Takes what a map says. Ignores an older state than is known.
   void Follow(std::span<const proto::TableSettings> settings) {
     if (!IsOlder(settings)) schedule_.Follow(settings);
   }
 
-  // What the answer that opened the table says. It may be ahead of the map, and so of servers, who
-  // have a map before workers do: nothing is asked for by what is new in it before a map has that.
+  // Takes what the answer says that opened the table. It may be ahead of the map and so of servers,
+  // which get maps before workers: what is new in it counts as undecided until a map has it.
   void Hear(std::span<const proto::TableSettings> settings) {
     if (IsOlder(settings)) return;
-    // An answer may be late: it does not take back what a map has said is decided.
+    // The answer may be late: it does not take back what a map has said is decided.
     const auto& known = schedule_.all();
     if (!runtime::Planted<"late-answer-takes-back">() && !known.empty() && known.back().decided &&
         known.back().number == settings.back().number) {
@@ -53,7 +55,7 @@ class LiveSettings {
     const auto found = settings->parameters.find("learning_rate");
     return found == settings->parameters.end() ? 1 : found->second;
   }
-  // Nothing of that clock may be asked for yet.
+  // Whether the settings of that clock are being decided: no request of it may be sent yet.
   bool UndecidedAt(std::uint64_t clock) const { return schedule_.UndecidedAt(clock); }
 
  private:

@@ -12,8 +12,8 @@ proto::TableSettings Bound(std::uint32_t number, std::uint64_t since, std::uint6
   return {.table = 3, .number = number, .since = since, .decided = decided, .staleness = staleness};
 }
 
-// An answer to what was asked for in clock 12 already has the bound before.
-TEST(LiveSettings, WhatIsAnnouncedDoesNotHoldYet) {
+// A request of clock 12 has the earlier bound.
+TEST(LiveSettings, AnAnnouncedChangeDoesNotHoldYet) {
   LiveSettings settings(Consistency::Asp());
   settings.Follow(std::vector{Bound(1, 12, 2, /*decided=*/false)});
   EXPECT_TRUE(settings.UndecidedAt(12));
@@ -24,15 +24,15 @@ TEST(LiveSettings, WhatIsAnnouncedDoesNotHoldYet) {
   EXPECT_EQ(settings.ConsistencyAt(20), Consistency::Ssp(2));
 }
 
-// Servers may not know yet what the answer that opened the table says.
-TEST(LiveSettings, WhatNoMapHasSaidIsWaitedFor) {
+// Servers may not know yet the change that is in the answer that opened the table.
+TEST(LiveSettings, AChangeThatNoMapHasIsUndecided) {
   LiveSettings settings(Consistency::Ssp(4));
   settings.Follow(std::vector{Bound(1, 5, 2)});
   settings.Hear(std::vector{Bound(1, 5, 2), Bound(2, 9, 1)});
   EXPECT_FALSE(settings.UndecidedAt(8));
   EXPECT_EQ(settings.ConsistencyAt(8), Consistency::Ssp(2));
   EXPECT_TRUE(settings.UndecidedAt(9));
-  settings.Follow(std::vector{Bound(1, 5, 2)});  // a map from before
+  settings.Follow(std::vector{Bound(1, 5, 2)});  // an older map
   EXPECT_TRUE(settings.UndecidedAt(9));
   settings.Follow(std::vector{Bound(1, 5, 2), Bound(2, 9, 1)});
   EXPECT_FALSE(settings.UndecidedAt(9));
@@ -41,7 +41,7 @@ TEST(LiveSettings, WhatNoMapHasSaidIsWaitedFor) {
   EXPECT_FALSE(settings.UndecidedAt(9));
 }
 
-// It was sent before the change was decided.
+// The answer was sent before the change was decided.
 TEST(LiveSettings, ALateAnswerTakesBackNothing) {
   LiveSettings settings(Consistency::Ssp(4));
   settings.Follow(std::vector{Bound(1, 12, 2)});
@@ -50,8 +50,8 @@ TEST(LiveSettings, ALateAnswerTakesBackNothing) {
   EXPECT_EQ(settings.ConsistencyAt(12), Consistency::Ssp(2));
 }
 
-// What a worker has held back is scaled by it.
-TEST(LiveSettings, SayTheLearningRateOfAClock) {
+// The rate scales residuals.
+TEST(LiveSettings, HaveTheLearningRateOfEachClock) {
   LiveSettings settings(Consistency::Ssp(4));
   EXPECT_EQ(settings.LearningRateAt(3), std::nullopt);
   proto::TableSettings slower = Bound(1, 12, 4), by_default = Bound(2, 20, 4);
