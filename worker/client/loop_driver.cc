@@ -49,12 +49,12 @@ void LoopDriver::DoOneOfMany(absl::FunctionRef<void()> f) {
   f();
   // A thread that sleeps on the loop's descriptors may miss a notification that this call has
   // consumed.
-  if (sleepers_ == 0 && !news_ && callbacks_.empty() && ++not_turned_ < kCallsATurn) return;
+  if (sleepers_ == 0 && !notified_ && callbacks_.empty() && ++not_turned_ < kCallsATurn) return;
   Turn(lock);
   last_driven_ = loop_.Now();
 }
 
-void LoopDriver::Look(absl::FunctionRef<void()> f) {
+void LoopDriver::DoLocked(absl::FunctionRef<void()> f) {
   Lock lock(mutex_);
   f();
 }
@@ -76,19 +76,19 @@ void LoopDriver::Turn(Lock& lock) {
     }
     in_callback = nullptr;
     lock.lock();
-    news_ = true;
+    notified_ = true;
     while (loop_.RunReady()) {
     }
   }
-  TellOthers();
+  WakeOthers();
 }
 
 // Threads in the poll do not see changes that others make under the lock: that what they wait for
 // holds, or that there is an earlier timer.
-void LoopDriver::TellOthers() {
-  const bool news = std::exchange(news_, false);
-  if (news && waiting_ > 0) turn_.notify_all();
-  if (sleepers_ > 0 && (news || loop_.PrepareWait(sleep_until_).until < sleep_until_)) {
+void LoopDriver::WakeOthers() {
+  const bool notified = std::exchange(notified_, false);
+  if (notified && waiting_ > 0) turn_.notify_all();
+  if (sleepers_ > 0 && (notified || loop_.PrepareWait(sleep_until_).until < sleep_until_)) {
     loop_.Wake();
   }
 }

@@ -41,7 +41,7 @@ class LoopDriver {
   void DoOneOfMany(absl::FunctionRef<void()> f);
 
   // Runs `f` under the lock and nothing else. It must not touch the network.
-  void Look(absl::FunctionRef<void()> f);
+  void DoLocked(absl::FunctionRef<void()> f);
 
   // Drives the loop, or waits while another thread does, until `done` holds, which is called under
   // the lock. Something on the loop must make it hold: there is no deadline here. False at once
@@ -52,7 +52,7 @@ class LoopDriver {
   // calls. It may use Do.
   void CallUnlocked(runtime::Task callback);
   // Under the lock: what a thread waits for may hold now.
-  void Notify() { news_ = true; }
+  void Notify() { notified_ = true; }
 
   // Ends the helper thread. Other calls still work.
   void Stop();
@@ -62,7 +62,7 @@ class LoopDriver {
   enum class Driver { kNobody, kUser, kHelper };
 
   void Turn(Lock& lock);
-  void TellOthers();
+  void WakeOthers();
   void Sleep(Lock& lock);
   void Help();
   bool InCallback() const;
@@ -74,7 +74,7 @@ class LoopDriver {
   absl::Time sleep_until_;        // of the last of them
   int waiting_ = 0;               // on turn_
   std::condition_variable turn_;  // threads that wait while another one drives
-  bool news_ = false;
+  bool notified_ = false;
   absl::Time last_driven_;  // by a user's thread
   int not_turned_ = 0;      // calls since the loop was last turned
   std::vector<runtime::Task> callbacks_;

@@ -56,7 +56,7 @@ Session::Session(const Config& config, World world)
     : config_(config),
       world_(std::move(world)),
       driver_(world_.host->Random(), absl::Microseconds(config.busy_poll_us)) {
-  driver_.Look([this] {
+  driver_.DoLocked([this] {
     core_ = std::make_unique<Core>(
         Core::Setup{.config = config_,
                     .host = world_.host,
@@ -74,7 +74,7 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Connect(const Config& config, 
   absl::Status status =
       session->AskStatus([&](Core& core, Core::Done ready) { core.Start(std::move(ready)); });
   LEEWAY_RETURN_IF_ERROR(status);
-  session->driver_.Look([&] {
+  session->driver_.DoLocked([&] {
     session->rank_ = session->core_->rank();
     session->num_workers_ = session->core_->num_workers();
     session->num_servers_ = session->core_->num_servers();
@@ -204,7 +204,7 @@ absl::Status Session::Clock() {
 
 std::uint64_t Session::clock() const {
   std::uint64_t clock = 0;
-  driver_.Look([&] { clock = core_ == nullptr ? last_clock_ : core_->clock(); });
+  driver_.DoLocked([&] { clock = core_ == nullptr ? last_clock_ : core_->clock(); });
   return clock;
 }
 
@@ -310,14 +310,14 @@ absl::Status Session::LoadResiduals(const std::string& directory,
 
 absl::Status Session::Leave(absl::Duration timeout) {
   bool left_before = false;
-  driver_.Look([&] { left_before = std::exchange(left_, true); });
+  driver_.DoLocked([&] { left_before = std::exchange(left_, true); });
   if (left_before) return absl::OkStatus();
   return AskStatus([&](Core& core, Core::Done done) { core.Leave(timeout, std::move(done)); });
 }
 
 void Session::Close() {
   bool open = false;
-  driver_.Look([&] { open = core_ != nullptr; });
+  driver_.DoLocked([&] { open = core_ != nullptr; });
   if (!open) return;
   const absl::Status left = Leave(std::min(kCloseTimeout, config_.request_timeout));
   if (!left.ok()) runtime::LogWarning("left the cluster, but not in order: ", left.message());
@@ -337,12 +337,12 @@ void Session::Close() {
 
 void Session::CountWait(absl::Time since) {
   const absl::Duration waited = driver_.loop()->Now() - since;
-  driver_.Look([&] { waited_ += waited; });
+  driver_.DoLocked([&] { waited_ += waited; });
 }
 
 WorkerStats Session::stats() const {
   WorkerStats stats;
-  driver_.Look([&] {
+  driver_.DoLocked([&] {
     stats = core_ == nullptr ? last_stats_ : core_->stats();
     stats.waited = waited_;
   });

@@ -22,7 +22,7 @@ constexpr absl::Duration kMemory = absl::Seconds(2);
 constexpr absl::Duration kCodecsEvery = absl::Seconds(20);
 // A report is made if a cost has changed by this share, and otherwise now and then, since a report
 // may be lost.
-constexpr double kNews = 0.1;
+constexpr double kReportedChange = 0.1;
 constexpr absl::Duration kReportEvery = absl::Seconds(5);
 // The upper bound of a measured speed: a probe may be answered before its start was read.
 constexpr double kFastest = 1e11;
@@ -170,18 +170,18 @@ void CodecMeter::Measure(TableCoding* coding, Table* table) {
 void CodecMeter::Report(const TableCoding& coding, double link_bytes_per_s, Table* table) {
   const absl::Time now = world_.loop->Now();
   proto::CodecReport report{.table = coding.table_id, .link_bytes_per_s = link_bytes_per_s};
-  bool news = table->told.empty() || now - table->told_at >= kReportEvery;
+  bool changed = table->reported.empty() || now - table->reported_at >= kReportEvery;
   for (std::size_t i = 0; i < table->speeds.size(); ++i) {
     const compress::TableCodec& codec = coding.codecs.choices[i];
     if (codec.encodes() && !codec.codec->lossless()) report.lossy |= std::uint64_t{1} << i;
     const double cost = compress::NanosecondsPerByte(table->speeds[i], link_bytes_per_s);
     report.costs.push_back(cost);
-    news = news || std::abs(cost - table->told[i]) > kNews * table->told[i];
+    changed = changed || std::abs(cost - table->reported[i]) > kReportedChange * table->reported[i];
   }
-  if (!news) return;
-  table->told = report.costs;
-  table->told_at = now;
-  world_.tell(report);
+  if (!changed) return;
+  table->reported = report.costs;
+  table->reported_at = now;
+  world_.report(report);
 }
 
 }  // namespace leeway::worker

@@ -35,8 +35,8 @@ class CodecMeter {
     std::function<std::vector<std::uint32_t>()> servers;  // ranks of the living ones
     // Sends bytes to that server, which answers with nothing (proto::kProbeHandler).
     std::function<void(std::uint32_t rank, runtime::Buffer bytes, Calls::Done done)> probe;
-    std::function<std::uint64_t()> bytes_moved;                  // payload, in all, both ways
-    std::function<void(const proto::CodecReport& report)> tell;  // the scheduler
+    std::function<std::uint64_t()> bytes_moved;                    // payload, in all, both ways
+    std::function<void(const proto::CodecReport& report)> report;  // the scheduler
   };
   explicit CodecMeter(World world);
 
@@ -60,8 +60,8 @@ class CodecMeter {
     std::weak_ptr<TableCoding> coding;
     std::vector<compress::CodecSpeed> speeds;  // by codec; empty: not measured yet
     absl::Time measured_at = absl::InfinitePast();
-    std::vector<double> told;
-    absl::Time told_at = absl::InfinitePast();
+    std::vector<double> reported;
+    absl::Time reported_at = absl::InfinitePast();
   };
 
   void Tick();

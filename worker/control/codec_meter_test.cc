@@ -33,7 +33,7 @@ class CodecMeterTest : public testing::Test {
           .probe = [this](std::uint32_t rank, runtime::Buffer bytes,
                           Calls::Done done) { Probe(rank, bytes.size(), std::move(done)); },
           .bytes_moved = [this] { return bytes_moved_; },
-          .tell = [this](const proto::CodecReport& report) { reports_.push_back(report); }});
+          .report = [this](const proto::CodecReport& report) { reports_.push_back(report); }});
       meter_->Watch(coding_);
     });
     world_.RunFor(absl::Milliseconds(1));

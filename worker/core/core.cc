@@ -139,7 +139,7 @@ void Core::OnWelcome(const proto::Welcome& welcome) {
           },
       .bytes_moved =
           [this] { return requests_->totals().pushed_bytes() + operations_.bytes_pulled(); },
-      .tell = [this](const proto::CodecReport& report) { Tell(report); }});
+      .report = [this](const proto::CodecReport& report) { SendCodecReport(report); }});
   tables_ = std::make_unique<Tables>(config_, welcome_, requests_.get(), meter_.get());
 }
 
@@ -169,7 +169,7 @@ std::vector<std::uint32_t> Core::LivingServers() const {
 }
 
 // A lost report is made again by the meter.
-void Core::Tell(proto::CodecReport report) {
+void Core::SendCodecReport(proto::CodecReport report) {
   report.clock = clock();
   membership_->Send(report).IgnoreError();
 }

@@ -144,7 +144,7 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   SchedulerRequests::TableDone TableAnswer(TableDone done);
   void OpenEqualTable(const TableSpec& spec, absl::Duration timeout, TableDone done);
   std::vector<std::uint32_t> LivingServers() const;
-  void Tell(proto::CodecReport report);
+  void SendCodecReport(proto::CodecReport report);
   void Enter();
   void BeReady();
   void DropDeadServers();

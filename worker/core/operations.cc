@@ -127,14 +127,14 @@ void Operations::OnAnswer(Request& request, const Link& link, const proto::Reply
         runtime::Prefixed(absl::StrCat(operation->Describe(), " at ", link.Describe()), answer);
   }
   if (--operation->unanswered > 0) return;
-  if (absl::IsDeadlineExceeded(operation->result)) return SettleSayingWhoIsSilent(operation);
+  if (absl::IsDeadlineExceeded(operation->result)) return SettleNamingSilentWorkers(operation);
   if (operation->result.ok() && operation->sink != nullptr) operation->sink->Finish();
   Settle(operation);
 }
 
 // The server has named the workers that the pull waited for, within the last tenth of the
 // operation's time; the scheduler knows when it last heard of each.
-void Operations::SettleSayingWhoIsSilent(const std::shared_ptr<Operation>& operation) {
+void Operations::SettleNamingSilentWorkers(const std::shared_ptr<Operation>& operation) {
   scheduler_requests_->Status(std::min(kStatusTimeout, operation->deadline - loop_->Now()),
                               [this, operation](const absl::StatusOr<std::string>& status) {
                                 if (operation->stage != Operation::Stage::kAsking) return;

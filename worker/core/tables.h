@@ -35,8 +35,8 @@ class Tables {
   // The table that the scheduler describes; after Follow.
   absl::StatusOr<std::shared_ptr<const TableInfo>> Open(const proto::TableReply& reply);
 
-  // What pushes have lost and still carry, of all open tables. Encodes all waiting pushes first,
-  // which ends the order that they could still take.
+  // The residuals and other kept state of all open tables. Encodes all waiting pushes first, which
+  // fixes their order.
   SavedResiduals Residuals();
   // Takes over residuals of another worker: for all tables that are open, or none.
   // INVALID_ARGUMENT where they do not fit a table.

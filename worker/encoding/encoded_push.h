@@ -1,5 +1,5 @@
-// What the encoders of pushes share: a push as a table's codecs encode it, and what it takes to
-// take it back.
+// Types and helpers of the encoders of pushes: an encoded push, and the record by which a refused
+// one is taken back.
 #ifndef LEEWAY_WORKER_ENCODING_ENCODED_PUSH_H_
 #define LEEWAY_WORKER_ENCODING_ENCODED_PUSH_H_
 
@@ -47,8 +47,8 @@ struct RefusedPush {
   compress::CodecId codec = compress::kNoCodec;
   // Its values frame: of `codec`, or values of the table's dtype.
   std::span<const std::byte> message;
-  // What the user pushed, of the table's dtype. Null if it is not there any more: then it stays in
-  // the residual, and is sent with a later push.
+  // The values that the user pushed, of the table's dtype. Null if it is not there any more: then
+  // it stays in the residual, and is sent with a later push.
   const std::byte* given = nullptr;
   std::uint64_t elements = 0;
   std::optional<double> learning_rate;

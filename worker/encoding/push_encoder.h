@@ -59,7 +59,7 @@ class PushEncoder {
     rows_.TakeBack(shard, keys, push);
   }
 
-  // What is kept of an element of a dense block, times the learning rate of its last push.
+  // The residual of an element of a dense block, times the learning rate of the block's last push.
   double Kept(std::uint64_t block, std::uint64_t element) const {
     return blocks_.Kept(block, element);
   }

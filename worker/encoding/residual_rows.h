@@ -31,7 +31,7 @@ class ResidualRows {
   std::span<float> Find(std::uint64_t key);
 
   // How many rows there are above the limit.
-  std::size_t surplus() const { return size() > rows_max_ ? size() - rows_max_ : 0; }
+  std::size_t excess() const { return size() > rows_max_ ? size() - rows_max_ : 0; }
   // Takes out the row that was used longest ago, of which there must be one: returns its key and
   // appends its values to `values`.
   std::uint64_t TakeColdest(std::vector<float>* values);

@@ -25,12 +25,12 @@ TEST(ResidualRows, TheColdestRowIsTakenFirst) {
   ASSERT_EQ(rows.rows_max(), 3u);
   for (const std::uint64_t key : {1, 2, 3, 4, 5}) rows.Use(key)[0] = static_cast<float>(key);
   rows.Use(1);  // used again: now 2 is the coldest
-  EXPECT_EQ(rows.surplus(), 2u);
+  EXPECT_EQ(rows.excess(), 2u);
   std::vector<float> values;
   EXPECT_EQ(rows.TakeColdest(&values), 2u);
   EXPECT_EQ(rows.TakeColdest(&values), 3u);
   EXPECT_THAT(values, ElementsAre(2, 3));
-  EXPECT_EQ(rows.surplus(), 0u);
+  EXPECT_EQ(rows.excess(), 0u);
   EXPECT_THAT(rows.Use(2), Each(0));  // in the memory of a row that was taken out
   std::vector<std::uint64_t> order;
   rows.ForEach([&](std::uint64_t key, std::span<const float>) { order.push_back(key); });

@@ -101,7 +101,7 @@ EncodedRows RowEncoder::Encode(std::uint32_t choice, std::uint32_t shard,
       }
     }
     // No more rows than this push may have added: that keeps the limit, and the message short.
-    while (rate >= kFlushRateMin && state.residuals.surplus() > 0 &&
+    while (rate >= kFlushRateMin && state.residuals.excess() > 0 &&
            !runtime::Planted<"rows-kept-without-limit">() && encoded.flushed.size() < keys.size()) {
       encoded.flushed.push_back(state.residuals.TakeColdest(&flushed));
     }

@@ -36,8 +36,8 @@ struct Link {
   bool up = false;
   absl::Status trouble;  // why it is not up, where that is known
   absl::Time heard = absl::InfinitePast();
-  absl::Time down_since = absl::InfinitePast();        // while it is not up
-  absl::Time said_unreachable = absl::InfinitePast();  // in the log; past: not since it was up
+  absl::Time down_since = absl::InfinitePast();            // while it is not up
+  absl::Time reported_unreachable = absl::InfinitePast();  // in the log; past: not since it was up
   absl::Duration reconnect_delay;
   std::unique_ptr<runtime::Timer> reconnect;
   PushBatch batch;  // small pushes that wait to be sent together (Servers)
@@ -45,7 +45,7 @@ struct Link {
   // For ShardQueue and RequestSender.
   std::set<Request*, SentSooner> queue;
   std::uint64_t in_flight_bytes = 0;  // pushes sent and unanswered
-  van::SendPacer ahead;               // bytes that the transport has not reported sent
+  van::SendPacer pacer;               // bytes that the transport has not reported sent
 
   // For Ticker (control/ticker.h).
   std::vector<std::uint32_t> shards;  // of which the thread is the head, ascending

@@ -17,7 +17,7 @@ constexpr absl::Duration kReconnectDelayMin = absl::Milliseconds(50);
 constexpr absl::Duration kReconnectDelayMax = absl::Seconds(2);
 // An attempt to connect that takes longer is reported, and another one made.
 constexpr absl::Duration kAttemptMax = absl::Seconds(5);
-constexpr absl::Duration kSayAgain = absl::Minutes(1);
+constexpr absl::Duration kReportInterval = absl::Minutes(1);
 
 }  // namespace
 
@@ -70,7 +70,7 @@ void Servers::Place(const proto::ServerEntry& server, std::uint32_t thread) {
   link->alive = true;
   link->death.clear();
   link->address = address;
-  link->down_since = link->said_unreachable = absl::InfinitePast();
+  link->down_since = link->reported_unreachable = absl::InfinitePast();
   link->trouble = absl::OkStatus();
   link->reconnect_delay = kReconnectDelayMin;
   if (replaced) {
@@ -158,7 +158,7 @@ void Servers::Reconnect(Link* link) {
   ConnectLater(link);
 }
 
-// What the van reports of that peer from here on is not for this link.
+// Reports of the van about that peer are not for this link from here on.
 void Servers::Drop(Link* link, const absl::Status& why) {
   link->reconnect->Clear();
   link->up = false;
@@ -219,7 +219,7 @@ void Servers::OnPeerUp(van::PeerId peer, const van::Identity& identity) {
   link->heard = loop_->Now();
   link->trouble = absl::OkStatus();
   link->reconnect_delay = kReconnectDelayMin;
-  if (std::exchange(link->said_unreachable, absl::InfinitePast()) != absl::InfinitePast()) {
+  if (std::exchange(link->reported_unreachable, absl::InfinitePast()) != absl::InfinitePast()) {
     runtime::LogInfo("connected to ", link->Describe(), " after ",
                      runtime::FormatDuration(loop_->Now() - link->down_since));
   }
@@ -228,10 +228,12 @@ void Servers::OnPeerUp(van::PeerId peer, const van::Identity& identity) {
 }
 
 // Logs that a link does not come up, at most once a minute for each.
-void Servers::SayUnreachable(Link* link, const absl::Status& why) {
+void Servers::ReportUnreachable(Link* link, const absl::Status& why) {
   const absl::Time now = loop_->Now();
-  if (now - link->down_since < kAttemptMax / 2 || now - link->said_unreachable < kSayAgain) return;
-  link->said_unreachable = now;
+  if (now - link->down_since < kAttemptMax / 2 ||
+      now - link->reported_unreachable < kReportInterval)
+    return;
+  link->reported_unreachable = now;
   runtime::LogWarning("cannot reach ", link->Describe(), " for ",
                       runtime::FormatDuration(now - link->down_since), ": ", van::ReasonOf(why),
                       "; trying on. If it runs, but at an address that ",
@@ -242,7 +244,7 @@ void Servers::OnPeerDown(van::PeerId peer, const absl::Status& why) {
   Link* link = Of(peer);
   if (link == nullptr) return;
   by_peer_.erase(peer);
-  if (!link->up) SayUnreachable(link, why);
+  if (!link->up) ReportUnreachable(link, why);
   link->peer = 0;
   link->up = false;
   link->batch.Clear();

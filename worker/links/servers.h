@@ -77,7 +77,7 @@ class Servers final : public van::Handler {
   void Place(const proto::ServerEntry& server, std::uint32_t thread);
   void Connect(Link* link);
   void ConnectLater(Link* link);
-  void SayUnreachable(Link* link, const absl::Status& why);
+  void ReportUnreachable(Link* link, const absl::Status& why);
   void Drop(Link* link, const absl::Status& why);
   void SendBatch(Link* link);
   void SendBatches();

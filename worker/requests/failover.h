@@ -39,7 +39,7 @@ class Failover {
   // retained requests to new heads. Drops the requests to shards that are lost, and returns their
   // operations, oldest first.
   std::vector<Lost> Follow(const proto::ClusterMap& map);
-  // UNAVAILABLE, which says who had the shard that is lost and what helps.
+  // UNAVAILABLE, which names the last head of the lost shard and says what helps.
   absl::Status LossOf(std::uint32_t shard) const;
 
  private:

@@ -57,7 +57,7 @@ void RequestSender::Prepare(Request* request) const {
 
 bool RequestSender::MaySend(Link* link, const Request& request) const {
   if (!link->up) return false;
-  if (link->ahead.out() > 0 && !link->ahead.MayHandOver(request.bytes, servers_->Writable(link))) {
+  if (link->pacer.out() > 0 && !link->pacer.MayHandOver(request.bytes, servers_->Writable(link))) {
     return false;
   }
   return request.op != proto::Op::kPush ||
@@ -177,14 +177,14 @@ absl::Status RequestSender::HandOver(Link* link, Request* request, absl::Time no
   const proto::Request message = MessageFor(*request, now);
   const std::span<const runtime::Buffer> payload(request->piece.payload);
   // Behind a large message whose end is awaited, a small one keeps its place.
-  if (link->ahead.out() == 0 && servers_->SendWithOthers(link, message, payload)) {
+  if (link->pacer.out() == 0 && servers_->SendWithOthers(link, message, payload)) {
     return absl::OkStatus();
   }
   const std::uint64_t reported =
-      link->ahead.OnHandOver(request->bytes, servers_->Writable(link), now);
+      link->pacer.OnHandOver(request->bytes, servers_->Writable(link), now);
   absl::Status sent =
       servers_->Send(link, message, payload, reported > 0 ? ReportTo(link, reported) : nullptr);
-  if (!sent.ok()) link->ahead.OnDone(reported, now);
+  if (!sent.ok()) link->pacer.OnDone(reported, now);
   return sent;
 }
 
@@ -211,7 +211,7 @@ void RequestSender::PostReceive(const Link& link, Request* request) {
 van::SendDone RequestSender::ReportTo(Link* link, std::uint64_t bytes) {
   return [this, link, bytes, peer = link->peer](const absl::Status&) {
     if (link->peer != peer) return;
-    link->ahead.OnDone(bytes, loop_->Now());
+    link->pacer.OnDone(bytes, loop_->Now());
     Pump(link);
   };
 }
@@ -267,7 +267,7 @@ void RequestSender::ResendDue() {
 }
 
 void RequestSender::OnLinkUp(Link* link) {
-  link->ahead.Reset();
+  link->pacer.Reset();
   for (const std::uint32_t shard : link->shards) {
     (*queues_)[shard].EnqueueAll([this](const Request& request) {
       if (request.state == Request::State::kKept) return false;
@@ -291,7 +291,7 @@ void RequestSender::OnLinkDown(Link* link) {
     });
   }
   if (!runtime::Planted<"window-kept-over-lost-connection">()) link->in_flight_bytes = 0;
-  link->ahead.Reset();
+  link->pacer.Reset();
 }
 
 }  // namespace leeway::worker

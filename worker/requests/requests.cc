@@ -103,7 +103,7 @@ void Requests::FillOpen() {
   }
 }
 
-// What the link's server was asked under that number; null: nothing, or it is settled.
+// The request that the link's server was sent under that number; null: none, or it is settled.
 Request* Requests::Asked(const Link* link, const proto::RequestId& id) {
   if (id.incarnation != self_.incarnation || id.worker != self_.rank ||
       id.shard >= queues_.size() ||

@@ -86,7 +86,7 @@ class Requests {
   std::vector<proto::ShardWatermark> WatermarksFor(const Link& link, std::uint64_t clock) const {
     return retained_.WatermarksFor(link, clock);
   }
-  // What is retained, as RetainedPushes says it.
+  // As in RetainedPushes.
   void OnStable(const Link* link, std::uint64_t stable) { retained_.OnStable(*link, stable); }
   bool RetainsBefore(std::uint64_t clock, const Link& link) const {
     return retained_.HasBefore(clock, link);

@@ -41,7 +41,7 @@ struct Access {
   bool copy = false;
 };
 
-// What PushEncoder needs to take back an encoded push that servers refuse.
+// A record of an encoded push by which PushEncoder takes it back if servers refuse it.
 struct Refundable {
   PushTraces traces;
   runtime::Buffer given;  // the values that the user pushed; empty once the user may change them
