@@ -8,7 +8,8 @@ set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/leeway")
 # What users link with, and what these are made of, in the order in which static libraries are linked:
 # each before what it needs.
 set(leeway_public_libraries worker server)
-set(leeway_worker_libraries worker_core worker_requests worker_slicing worker_encoding)
+set(leeway_worker_libraries
+    worker_core worker_control worker_requests worker_links worker_operations worker_slicing worker_encoding)
 set(leeway_server_libraries
     ps_data ps_data_state ps_replication ps_shard ps_shard_state ps_table ps_replication_log
     ps_checkpoint ps_consistency

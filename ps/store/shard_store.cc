@@ -6,6 +6,7 @@
 #include "ps/store/checks.h"
 #include "ps/store/feedback.h"
 #include "ps/updaters/registry.h"
+#include "runtime/base/prefixed.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::ps {
@@ -14,7 +15,7 @@ namespace {
 constexpr int kStateSlotsMax = 16;  // state values an element
 
 absl::Status OfTable(const TableSpec& spec, const absl::Status& status) {
-  return absl::Status(status.code(), absl::StrCat("table '", spec.name, "': ", status.message()));
+  return runtime::Prefixed(absl::StrCat("table '", spec.name, "'"), status);
 }
 
 template <class T>

@@ -1,4 +1,4 @@
-// Memory for the user's tensors: such that servers of this machine can read it, where there is.
+// Allocates memory for the user's tensors that servers on the same host can read, where possible.
 #include "leeway/array.h"
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 namespace leeway {
 namespace {
 
-// Below this copying costs no more than exporting.
+// Smaller arrays cost no more to copy than to export.
 constexpr std::uint64_t kSharedBytesMin = 16 << 10;
 
 }  // namespace

@@ -1,4 +1,7 @@
-// What leeway::Worker and leeway::Table are made of.
+// The implementations of leeway::Worker and leeway::Table: handles of a Session.
+//
+// Client is owned by its Worker and closes the session with it; TableState is shared by the copies
+// of a Table.
 #ifndef LEEWAY_WORKER_CLIENT_CLIENT_H_
 #define LEEWAY_WORKER_CLIENT_CLIENT_H_
 
@@ -24,8 +27,8 @@ class Client {
 
   const std::shared_ptr<Session>& session() const { return session_; }
 
-  // As Worker::Connect, over a network that others share in: whole clusters in one process.
-  // `host` and `factory` outlive the worker; the factory's loops must be real ones.
+  // As Worker::Connect, over a network that is shared with others, for whole clusters in one
+  // process. `host` and `factory` outlive the worker; the factory's loops must be real ones.
   static absl::StatusOr<std::unique_ptr<Worker>> ConnectWith(const Config& config,
                                                              runtime::Host* host,
                                                              van::Factory* factory);

@@ -14,10 +14,10 @@ namespace {
 struct Ranks {
   std::mutex mutex;
   std::multiset<std::uint32_t> all;  // two clusters may have workers of one rank here
-  std::string shown;                 // as it was set last
+  std::string shown;                 // the name that was set last
 };
 
-// Never destroyed: workers may go until the process has.
+// Never destroyed: workers may be destroyed as late as at the exit of the process.
 Ranks& TheRanks() {
   static Ranks* const ranks = new Ranks;
   return *ranks;
@@ -25,7 +25,7 @@ Ranks& TheRanks() {
 
 // Under the mutex.
 void Show(Ranks& ranks) {
-  if (runtime::LogName() != ranks.shown) return;  // somebody else has named the process
+  if (runtime::LogName() != ranks.shown) return;  // the process has another name
   ranks.shown = ranks.all.empty() ? ""
                                   : absl::StrCat(ranks.all.size() == 1 ? "worker " : "workers ",
                                                  absl::StrJoin(ranks.all, ", "));

@@ -1,4 +1,4 @@
-// The name that log lines of a process with workers carry.
+// The part of a worker in the name that the log lines of its process carry.
 #ifndef LEEWAY_WORKER_CLIENT_LOG_NAME_H_
 #define LEEWAY_WORKER_CLIENT_LOG_NAME_H_
 
@@ -7,9 +7,9 @@
 
 namespace leeway::worker {
 
-// Lines carry the rank ("worker 3") from SetRank until this object goes; where the process has
-// several workers, all their ranks ("workers 3, 4"). A name that the process has been given
-// otherwise stays. Any thread.
+// Lines carry the rank ("worker 3") from SetRank until this object is destroyed; in a process with
+// several workers, all their ranks ("workers 3, 4"). A name that the process has got otherwise
+// stays. Any thread.
 class LogName {
  public:
   LogName() = default;

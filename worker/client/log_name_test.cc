@@ -7,7 +7,7 @@
 namespace leeway::worker {
 namespace {
 
-TEST(LogNameTest, IsTheRankOfTheWorkersOfTheProcess) {
+TEST(LogNameTest, HasTheRanksOfTheWorkersOfTheProcess) {
   ASSERT_EQ(runtime::LogName(), "");
   {
     LogName first;
@@ -25,7 +25,7 @@ TEST(LogNameTest, IsTheRankOfTheWorkersOfTheProcess) {
   EXPECT_EQ(runtime::LogName(), "");
 }
 
-TEST(LogNameTest, ANameOfTheProcessItselfStays) {
+TEST(LogNameTest, KeepsAnotherNameOfTheProcess) {
   runtime::SetLogName("trainer");
   {
     LogName name;

@@ -6,14 +6,14 @@
 namespace leeway::worker {
 namespace {
 
-// How long no user's thread must have driven before the helper takes over: as late may what was
-// submitted leave when nobody waits.
+// How long no user's thread must have driven before the helper takes over. An operation that no
+// thread waits for may be sent as much later.
 constexpr absl::Duration kIdle = absl::Milliseconds(1);
 
-// Calls of which many are expected turn the loop this often.
+// Calls of DoOneOfMany run what is ready once in so many.
 constexpr int kCallsATurn = 32;
 
-// Whose callbacks this thread is running.
+// The driver whose callbacks this thread is running.
 thread_local const LoopDriver* in_callback = nullptr;
 
 }  // namespace
@@ -47,23 +47,25 @@ void LoopDriver::Do(absl::FunctionRef<void()> f) {
 void LoopDriver::DoOneOfMany(absl::FunctionRef<void()> f) {
   Lock lock(mutex_);
   f();
-  // Who sleeps on the loop's descriptors may miss what this call has used up the notice of.
-  if (sleepers_ == 0 && !news_ && callbacks_.empty() && ++not_turned_ < kCallsATurn) return;
+  // A thread that sleeps on the loop's descriptors may miss a notification that this call has
+  // consumed.
+  if (sleepers_ == 0 && !notified_ && callbacks_.empty() && ++not_turned_ < kCallsATurn) return;
   Turn(lock);
   last_driven_ = loop_.Now();
 }
 
-void LoopDriver::Look(absl::FunctionRef<void()> f) {
+void LoopDriver::DoLocked(absl::FunctionRef<void()> f) {
   Lock lock(mutex_);
   f();
 }
 
-// Turns the loop until nothing is ready, runs what callbacks that made, tells who must know.
+// Runs the loop until nothing is ready, runs the callbacks that this made, and wakes other threads
+// that need to know.
 void LoopDriver::Turn(Lock& lock) {
   not_turned_ = 0;
   while (loop_.RunReady()) {
   }
-  // Within a callback the outer turn runs them: no deeper stack, and one after the other.
+  // Within a callback the outer Turn runs them: one after the other, without a deeper stack.
   while (!callbacks_.empty() && !InCallback()) {
     std::vector<runtime::Task> callbacks = std::exchange(callbacks_, {});
     lock.unlock();
@@ -74,19 +76,19 @@ void LoopDriver::Turn(Lock& lock) {
     }
     in_callback = nullptr;
     lock.lock();
-    news_ = true;
+    notified_ = true;
     while (loop_.RunReady()) {
     }
   }
-  TellOthers();
+  WakeOthers();
 }
 
-// Threads in the poll do not see what others did under the lock: neither that they are done, nor
-// that there is now an earlier timer to wake up for.
-void LoopDriver::TellOthers() {
-  const bool news = std::exchange(news_, false);
-  if (news && waiting_ > 0) turn_.notify_all();
-  if (sleepers_ > 0 && (news || loop_.PrepareWait(sleep_until_).until < sleep_until_)) {
+// Threads in the poll do not see changes that others make under the lock: that what they wait for
+// holds, or that there is an earlier timer.
+void LoopDriver::WakeOthers() {
+  const bool notified = std::exchange(notified_, false);
+  if (notified && waiting_ > 0) turn_.notify_all();
+  if (sleepers_ > 0 && (notified || loop_.PrepareWait(sleep_until_).until < sleep_until_)) {
     loop_.Wake();
   }
 }
@@ -99,7 +101,7 @@ void LoopDriver::Sleep(Lock& lock) {
   runtime::RealLoop::Wait(set);
   lock.lock();
   --sleepers_;
-  // A helper on its way out may have taken the wake-up that was meant for the one that drives.
+  // This thread may have taken the wake-up that was meant for the driving one.
   if (sleepers_ > 0) loop_.Wake();
 }
 
@@ -125,7 +127,7 @@ bool LoopDriver::WaitUntil(absl::FunctionRef<bool()> done) {
     Turn(lock);
   }
   if (driving) driver_ = Driver::kNobody;
-  // The next one drives; one that need not any more passes it on just here.
+  // The next thread drives, or passes it on here if what it waits for holds.
   if (driver_ == Driver::kNobody && waiting_ > 0) turn_.notify_one();
   last_driven_ = loop_.Now();
   return true;

@@ -1,9 +1,11 @@
-// Who turns the loop when several threads use the library.
+// A loop, and the threads that take turns at driving it.
 //
-// The loop and all that lives on it are guarded by one lock. A thread that waits turns the loop
+// One lock guards the loop and everything that lives on it. A thread that waits drives the loop
 // itself, so that an answer reaches it without a hand-over; of several waiting threads one drives
-// and the others sleep. A helper thread drives only when no user thread has for a millisecond; it
-// is not woken while they do.
+// and the others sleep. A helper thread drives only if no user's thread has for a millisecond; it
+// is not woken while one does.
+//
+// Owned by Session; any thread.
 #ifndef LEEWAY_WORKER_CLIENT_LOOP_DRIVER_H_
 #define LEEWAY_WORKER_CLIENT_LOOP_DRIVER_H_
 
@@ -30,27 +32,27 @@ class LoopDriver {
 
   runtime::RealLoop* loop() { return &loop_; }
 
-  // Runs `f` under the lock, then whatever is ready on the loop (a send may have used up the only
-  // notice of something to receive), then the callbacks.
+  // Runs `f` under the lock, then everything that is ready on the loop (a send may have consumed
+  // the only notification of a received message), then the callbacks.
   void Do(absl::FunctionRef<void()> f);
 
-  // The same for a call that many follow: runs `f` and, now and then, what is ready. The rest is
-  // done when somebody waits, or by the helper thread once nobody calls any more.
+  // The same for one of many calls: runs `f`, but only now and then what is ready. The rest is done
+  // when a thread waits, or by the helper thread once the calls stop.
   void DoOneOfMany(absl::FunctionRef<void()> f);
 
   // Runs `f` under the lock and nothing else. It must not touch the network.
-  void Look(absl::FunctionRef<void()> f);
+  void DoLocked(absl::FunctionRef<void()> f);
 
-  // Drives, or waits for who drives, until `done` holds; it is asked under the lock. Something
-  // on the loop must make it hold in the end: nothing here has a deadline.
-  // False, at once, from within a callback: it would wait for itself.
+  // Drives the loop, or waits while another thread does, until `done` holds, which is called under
+  // the lock. Something on the loop must make it hold: there is no deadline here. False at once
+  // from within a callback, which would wait for itself.
   bool WaitUntil(absl::FunctionRef<bool()> done);
 
-  // Under the lock: runs `callback` without it, on the thread that is driving, in the order of
-  // these calls. It may use Do.
+  // Under the lock: has the driving thread run `callback` without the lock, in the order of these
+  // calls. It may use Do.
   void CallUnlocked(runtime::Task callback);
-  // Under the lock: something that a thread may be waiting for has happened.
-  void Notify() { news_ = true; }
+  // Under the lock: what a thread waits for may hold now.
+  void Notify() { notified_ = true; }
 
   // Ends the helper thread. Other calls still work.
   void Stop();
@@ -60,7 +62,7 @@ class LoopDriver {
   enum class Driver { kNobody, kUser, kHelper };
 
   void Turn(Lock& lock);
-  void TellOthers();
+  void WakeOthers();
   void Sleep(Lock& lock);
   void Help();
   bool InCallback() const;
@@ -69,10 +71,10 @@ class LoopDriver {
   runtime::RealLoop loop_;
   Driver driver_ = Driver::kNobody;
   int sleepers_ = 0;              // in the loop's poll
-  absl::Time sleep_until_;        // of the last to go to sleep
+  absl::Time sleep_until_;        // of the last of them
   int waiting_ = 0;               // on turn_
   std::condition_variable turn_;  // threads that wait while another one drives
-  bool news_ = false;
+  bool notified_ = false;
   absl::Time last_driven_;  // by a user's thread
   int not_turned_ = 0;      // calls since the loop was last turned
   std::vector<runtime::Task> callbacks_;

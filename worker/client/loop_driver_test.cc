@@ -1,4 +1,4 @@
-// Real threads around a real loop. What they wait for is made by timers, tasks and each other.
+// Real threads around a real loop, which wait for timers, tasks and each other.
 #include "worker/client/loop_driver.h"
 
 #include <atomic>
@@ -13,7 +13,7 @@ namespace {
 
 class LoopDriverTest : public ::testing::Test {
  protected:
-  // Something that happens on the loop after `delay`.
+  // Runs a task on the loop after `delay`.
   void Later(absl::Duration delay, std::function<void()> what) {
     driver_.Do([&] {
       driver_.loop()->After(delay, [this, what = std::move(what)] {
@@ -37,7 +37,7 @@ TEST_F(LoopDriverTest, AWaitingThreadDrives) {
   EXPECT_EQ(driver, std::this_thread::get_id());
 }
 
-TEST_F(LoopDriverTest, TheHelperDrivesWhenNobodyElseDoes) {
+TEST_F(LoopDriverTest, TheHelperDrivesWhenNoOtherThreadDoes) {
   std::atomic<bool> done = false;
   std::atomic<bool> by_other = false;
   const std::thread::id self = std::this_thread::get_id();
@@ -50,7 +50,7 @@ TEST_F(LoopDriverTest, TheHelperDrivesWhenNobodyElseDoes) {
   EXPECT_TRUE(by_other);
 }
 
-TEST_F(LoopDriverTest, WhatIsLeftOfManyCallsIsDoneThoughNobodyWaits) {
+TEST_F(LoopDriverTest, TheHelperFinishesManyCallsIfNoThreadWaits) {
   std::atomic<bool> done = false;
   driver_.DoOneOfMany([&] {
     driver_.loop()->BeforeSleep([&] {
@@ -89,7 +89,7 @@ TEST_F(LoopDriverTest, ManyThreadsWaitAndSubmit) {
   EXPECT_EQ(finished, kThreads);
 }
 
-TEST_F(LoopDriverTest, OneThreadsNewsReachesAnotherThatSleeps) {
+TEST_F(LoopDriverTest, ANotificationReachesASleepingThread) {
   bool done = false;
   std::thread waiter([&] { EXPECT_TRUE(driver_.WaitUntil([&] { return done; })); });
   driver_.Do([&] {

@@ -8,17 +8,17 @@
 #include "proto/tables/table_texts.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
-#include "worker/core/cluster_status.h"
+#include "worker/control/cluster_status.h"
 
 namespace leeway::worker {
 namespace {
 
-// How long a worker that is destroyed waits for its pushes and for the scheduler.
+// How long the destruction of a worker waits for its pushes and for the scheduler.
 constexpr absl::Duration kCloseTimeout = absl::Seconds(5);
 
 absl::Status Left() { return absl::FailedPreconditionError("this worker has left its cluster"); }
 
-// As the scheduler's command `table` takes them.
+// The changes as arguments of the scheduler's command `table`.
 std::vector<std::string> TextsOf(const TableChange& change) {
   std::vector<std::string> texts;
   for (const auto& [name, value] : change.parameters) {
@@ -56,7 +56,7 @@ Session::Session(const Config& config, World world)
     : config_(config),
       world_(std::move(world)),
       driver_(world_.host->Random(), absl::Microseconds(config.busy_poll_us)) {
-  driver_.Look([this] {
+  driver_.DoLocked([this] {
     core_ = std::make_unique<Core>(
         Core::Setup{.config = config_,
                     .host = world_.host,
@@ -74,7 +74,7 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Connect(const Config& config, 
   absl::Status status =
       session->AskStatus([&](Core& core, Core::Done ready) { core.Start(std::move(ready)); });
   LEEWAY_RETURN_IF_ERROR(status);
-  session->driver_.Look([&] {
+  session->driver_.DoLocked([&] {
     session->rank_ = session->core_->rank();
     session->num_workers_ = session->core_->num_workers();
     session->num_servers_ = session->core_->num_servers();
@@ -85,7 +85,7 @@ absl::StatusOr<std::shared_ptr<Session>> Session::Connect(const Config& config, 
 template <class T>
 absl::StatusOr<T> Session::Ask(
     absl::FunctionRef<void(Core&, absl::AnyInvocable<void(absl::StatusOr<T>)>)> start) {
-  // Shared with the answer, which may come after a waiter that was not allowed to wait has gone.
+  // Shared with the callback, which may run after a thread that must not wait has returned.
   auto answer = std::make_shared<std::optional<absl::StatusOr<T>>>();
   driver_.Do([&] {
     if (core_ == nullptr) {
@@ -187,7 +187,7 @@ absl::Status Session::Wait(std::span<const Ticket> tickets) {
   return absl::OkStatus();
 }
 
-// Looks for progress, so that a program that only ever asks gets there.
+// Runs what is ready, so that a program that only polls makes progress.
 bool Session::Done(const Ticket& ticket) {
   if (ticket.operation() == nullptr || ticket.operation()->done()) return true;
   driver_.Do([] {});
@@ -204,7 +204,7 @@ absl::Status Session::Clock() {
 
 std::uint64_t Session::clock() const {
   std::uint64_t clock = 0;
-  driver_.Look([&] { clock = core_ == nullptr ? last_clock_ : core_->clock(); });
+  driver_.DoLocked([&] { clock = core_ == nullptr ? last_clock_ : core_->clock(); });
   return clock;
 }
 
@@ -280,7 +280,7 @@ absl::StatusOr<SavedResiduals> Session::Residuals() {
   return residuals;
 }
 
-// A reader, which pushes nothing, has none.
+// A reader pushes nothing and has no residuals.
 absl::Status Session::MayKeepResiduals() {
   absl::Status status = Left();
   driver_.Do([&] {
@@ -310,14 +310,14 @@ absl::Status Session::LoadResiduals(const std::string& directory,
 
 absl::Status Session::Leave(absl::Duration timeout) {
   bool left_before = false;
-  driver_.Look([&] { left_before = std::exchange(left_, true); });
+  driver_.DoLocked([&] { left_before = std::exchange(left_, true); });
   if (left_before) return absl::OkStatus();
   return AskStatus([&](Core& core, Core::Done done) { core.Leave(timeout, std::move(done)); });
 }
 
 void Session::Close() {
   bool open = false;
-  driver_.Look([&] { open = core_ != nullptr; });
+  driver_.DoLocked([&] { open = core_ != nullptr; });
   if (!open) return;
   const absl::Status left = Leave(std::min(kCloseTimeout, config_.request_timeout));
   if (!left.ok()) runtime::LogWarning("left the cluster, but not in order: ", left.message());
@@ -329,7 +329,7 @@ void Session::Close() {
     driver_.Notify();
   });
   driver_.Stop();
-  // With its network the last user memory is let go of.
+  // The network releases the last of the user's memory.
   world_.owned_factory.reset();
   world_.owned_host.reset();
   log_name_.Clear();
@@ -337,12 +337,12 @@ void Session::Close() {
 
 void Session::CountWait(absl::Time since) {
   const absl::Duration waited = driver_.loop()->Now() - since;
-  driver_.Look([&] { waited_ += waited; });
+  driver_.DoLocked([&] { waited_ += waited; });
 }
 
 WorkerStats Session::stats() const {
   WorkerStats stats;
-  driver_.Look([&] {
+  driver_.DoLocked([&] {
     stats = core_ == nullptr ? last_stats_ : core_->stats();
     stats.waited = waited_;
   });

@@ -1,4 +1,7 @@
-// The calls that block, above the core that does not.
+// One worker with calls that block: its core, and the threads that take turns at driving it.
+//
+// Any thread, except that nothing may wait from within an operation's `done`. Shared by the Client
+// and by tables, so that a table that outlives its worker gets an error.
 #ifndef LEEWAY_WORKER_CLIENT_SESSION_H_
 #define LEEWAY_WORKER_CLIENT_SESSION_H_
 
@@ -21,18 +24,15 @@
 #include "worker/client/log_name.h"
 #include "worker/client/loop_driver.h"
 #include "worker/core/core.h"
-#include "worker/requests/operation.h"
+#include "worker/operations/operation.h"
 #include "worker/slicing/slice.h"
 #include "worker/slicing/table_info.h"
 
 namespace leeway::worker {
 
-// One worker: its core, and the threads that take turns at driving it. Any thread, except that
-// nothing may wait from within an operation's `done`. Tables share in it, so that one used after
-// its worker has gone gets an error.
 class Session {
  public:
-  // What a session needs of the world. `factory` and `host` outlive it unless owned here.
+  // The network and clocks of a session. `factory` and `host` outlive it unless owned here.
   struct World {
     runtime::Host* host = nullptr;
     van::Factory* factory = nullptr;
@@ -69,13 +69,13 @@ class Session {
   absl::Status SaveResiduals(const std::string& directory);
   absl::Status LoadResiduals(const std::string& directory, std::optional<std::uint32_t> rank);
 
-  // Idempotent; what is submitted afterwards fails with FAILED_PRECONDITION.
+  // Idempotent; operations that are submitted afterwards fail with FAILED_PRECONDITION.
   absl::Status Leave(absl::Duration timeout);
   absl::Duration request_timeout() const { return config_.request_timeout; }
   bool may_share_memory() const {
     return config_.van == "auto" || config_.van == "shm" || config_.van == "rdma";
   }
-  // Leaves, not taking long, and takes everything down.
+  // Leaves within a short time, and destroys everything.
   void Close();
 
   WorkerStats stats() const;
@@ -85,7 +85,7 @@ class Session {
   absl::Status MayKeepResiduals();
   Session(const Config& config, World world);
 
-  // Runs `start` with the core and a place for the answer; waits until the answer is there.
+  // Runs `start` with the core and a callback for the answer; waits for the answer.
   template <class T>
   absl::StatusOr<T> Ask(
       absl::FunctionRef<void(Core&, absl::AnyInvocable<void(absl::StatusOr<T>)>)> start);

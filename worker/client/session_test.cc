@@ -1,4 +1,4 @@
-// The blocking layer, with real threads and loops, among scripted peers over inproc.
+// Tests of the blocking layer with real threads and loops, among scripted peers over inproc.
 #include <atomic>
 #include <functional>
 #include <future>
@@ -126,7 +126,7 @@ TEST_F(SessionTest, ACallbackRunsBeforeItsWaitReturnsAndMaySubmit) {
     ++called;
     Options next;
     next.done = [&](const absl::Status&) { end.set_value(); };
-    // Not answered before it is waited for, though the helper drives meanwhile.
+    // The answer does not come before the wait, though the helper drives meanwhile.
     OnPeers([&] { server_->intercept = [](const proto::Request&) { return true; }; });
     const Ticket second = table.Push(std::span<const float>(ones), next);
     waited_in_callback = worker_->Wait(second);
@@ -138,10 +138,10 @@ TEST_F(SessionTest, ACallbackRunsBeforeItsWaitReturnsAndMaySubmit) {
   EXPECT_TRUE(worker_->Wait(table.Push(std::span<const float>(ones), options)).ok());
   EXPECT_EQ(called, 1);
   EXPECT_EQ(waited_in_callback.code(), absl::StatusCode::kFailedPrecondition);
-  end.get_future().wait();  // nobody waits within the library: its helper drives
+  end.get_future().wait();  // no thread waits within the library: its helper drives
 }
 
-TEST_F(SessionTest, APushPullOfABspTableIsNotWaitedForBeforeItsClockEnds) {
+TEST_F(SessionTest, WaitingForABspPushPullBeforeItsClockEndsIsAnError) {
   Connect();
   const Table table = Open(TableSpec::Dense("w", {16}));
   OnPeers([&] { server_->intercept = [](const proto::Request&) { return true; }; });
@@ -161,7 +161,7 @@ TEST_F(SessionTest, APushPullOfABspTableIsNotWaitedForBeforeItsClockEnds) {
   EXPECT_EQ(got[3], 1);
 }
 
-TEST_F(SessionTest, ErrorsKnownAtOnceComeThroughTheTicket) {
+TEST_F(SessionTest, TheTicketHasErrorsKnownAtOnce) {
   Connect();
   const Table table = Open(TableSpec::Dense("w", {16}));
   const std::vector<double> wrong(16);
@@ -189,7 +189,7 @@ TEST_F(SessionTest, DeadlinesHoldWhileTheServerIsSilent) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("server 0 thread 0 (inproc://server)"));
 }
 
-TEST_F(SessionTest, ATableOutlivesItsWorkerAndSaysSo) {
+TEST_F(SessionTest, ATableThatOutlivesItsWorkerFails) {
   Connect();
   const Table table = Open(TableSpec::Dense("w", {16}));
   EXPECT_TRUE(worker_->Leave().ok());
@@ -211,7 +211,7 @@ TEST_F(SessionTest, ATableOutlivesItsWorkerAndSaysSo) {
   EXPECT_EQ(called.code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(SessionTest, GivesUpOnASchedulerThatIsNotThere) {
+TEST_F(SessionTest, GivesUpOnAMissingScheduler) {
   Config config;
   config.role = Role::kWorker;
   config.scheduler = "inproc://nobody";
@@ -226,7 +226,7 @@ TEST_F(SessionTest, GivesUpOnASchedulerThatIsNotThere) {
             absl::StatusCode::kInvalidArgument);
 }
 
-TEST(ConnectTest, SaysNoMoreThanTheLogLevelAllows) {
+TEST(ConnectTest, LogsNoMoreThanTheLogLevelAllows) {
   Config config;
   config.scheduler = "127.0.0.1:1";
   config.connect_timeout = absl::Milliseconds(20);

@@ -12,7 +12,7 @@
 namespace leeway {
 namespace {
 
-// A table that was never opened.
+// The ticket of an operation on a table that was never opened.
 Ticket NoTable(const Options& options) {
   auto operation = worker::Operation::New();
   const absl::Status status =

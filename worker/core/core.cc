@@ -3,31 +3,29 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "proto/messages/layout.h"
 #include "proto/messages/limits.h"
 #include "proto/tables/table_difference.h"
-#include "proto/tables/text.h"
 #include "runtime/base/format_duration.h"
 #include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
-#include "worker/core/cluster_status.h"
-#include "worker/core/prefixed.h"
-#include "worker/slicing/table_coding.h"
+#include "worker/control/argument_checks.h"
 
 namespace leeway::worker {
 namespace {
 
-// When there is no time left to connect: the membership reports an absent scheduler itself, and a
-// scheduler that is there says who is missing; only if neither does do we.
+// How long after the time to connect the scheduler may still answer, saying which members are
+// missing. The membership reports an absent scheduler by itself.
 constexpr absl::Duration kConnectGrace = absl::Seconds(1);
-// How long a server may take to answer a probe of the link, before another is sent.
+// How long a server may take to answer a probe of the link before another is sent.
 constexpr absl::Duration kProbeTimeout = absl::Seconds(30);
+// How often a worker that leaves looks whether its pushes have been answered.
+constexpr absl::Duration kLeaveLook = absl::Milliseconds(5);
 
-// A message that its receiver refuses to read costs the connection, and is sent again over the
-// next: so what the user may get wrong is looked at before it is put into one.
-absl::Status CheckName(absl::string_view field, absl::string_view name, std::size_t min = 1) {
-  return proto::CheckText(field, name, min, proto::kNameBytesMax);
+absl::Status LeftOpen() {
+  return absl::DeadlineExceededError(
+      "this worker has left its cluster before the others ended the iterations that it had pushed "
+      "in: what it pushed to tables in BSP counts, but is lost if a server dies before they have");
 }
 
 // The role by which the scheduler and servers know this client.
@@ -43,7 +41,7 @@ Core::Core(Setup setup)
       on_rank_(std::move(setup.on_rank)),
       incarnation_(host_->Random()),
       poster_(std::make_shared<Poster>(loop_)),
-      deadlines_(loop_, [this] { LookAtDeadlines(); }),
+      operations_(config_, loop_),
       connect_(loop_, [this] { ConnectDeadline(); }),
       leave_(loop_, [this] { LeaveWhenQuiet(); }) {}
 
@@ -115,7 +113,7 @@ absl::Status Core::MayDo(absl::string_view what) const {
 void Core::OnWelcome(const proto::Welcome& welcome) {
   welcome_ = welcome;
   if (on_rank_ != nullptr) on_rank_(welcome.rank);
-  const Requests::Self self{.incarnation = incarnation_, .rank = welcome.rank};
+  const WorkerId self{.incarnation = incarnation_, .rank = welcome.rank};
   servers_ = std::make_unique<Servers>(config_, loop_, factory_,
                                        van::Identity{.role = WireRole(config_),
                                                      .node = welcome.node,
@@ -125,19 +123,24 @@ void Core::OnWelcome(const proto::Welcome& welcome) {
   requests_ = std::make_unique<Requests>(
       config_, loop_, servers_.get(), self,
       [this](Request& request, const Link& link, const proto::Reply& reply,
-             std::span<runtime::Buffer> payload) { OnAnswer(request, link, reply, payload); });
+             std::span<runtime::Buffer> payload) {
+        operations_.OnAnswer(request, link, reply, payload);
+      });
+  operations_.Connect(servers_.get(), requests_.get(), scheduler_requests_.get());
   ticker_ = std::make_unique<Ticker>(config_, loop_, servers_.get(), requests_.get(), self);
   calls_ = std::make_unique<Calls>(loop_, servers_.get());
-  meter_ = std::make_unique<CodecMeter>(
-      CodecMeter::World{.loop = loop_,
-                        .servers = [this] { return LivingServers(); },
-                        .probe =
-                            [this](std::uint32_t rank, runtime::Buffer bytes, Calls::Done done) {
-                              calls_->Call(rank, proto::kProbeHandler, std::move(bytes),
-                                           kProbeTimeout, std::move(done));
-                            },
-                        .bytes_moved = [this] { return requests_->pushed_bytes() + bytes_pulled_; },
-                        .tell = [this](const proto::CodecReport& report) { Tell(report); }});
+  meter_ = std::make_unique<CodecMeter>(CodecMeter::World{
+      .loop = loop_,
+      .servers = [this] { return LivingServers(); },
+      .probe =
+          [this](std::uint32_t rank, runtime::Buffer bytes, Calls::Done done) {
+            calls_->Call(rank, proto::kProbeHandler, std::move(bytes), kProbeTimeout,
+                         std::move(done));
+          },
+      .bytes_moved =
+          [this] { return requests_->totals().pushed_bytes() + operations_.bytes_pulled(); },
+      .report = [this](const proto::CodecReport& report) { SendCodecReport(report); }});
+  tables_ = std::make_unique<Tables>(config_, welcome_, requests_.get(), meter_.get());
 }
 
 void Core::OnMap(std::shared_ptr<const proto::ClusterMap> map) {
@@ -147,11 +150,11 @@ void Core::OnMap(std::shared_ptr<const proto::ClusterMap> map) {
     if (connect_grace_) ConnectDeadline();
     return;
   }
-  FollowSettings();
-  FollowCodecs();
+  operations_.Follow(map_);
+  tables_->Follow(map_);
   servers_->Follow(*map_);
   DropDeadServers();
-  FailLost(requests_->Follow(*map_));
+  operations_.FailLost(requests_->Follow(*map_));
   ticker_->Follow(*map_);
   if (phase_ == Phase::kJoining) Enter();
 }
@@ -165,47 +168,26 @@ std::vector<std::uint32_t> Core::LivingServers() const {
   return ranks;
 }
 
-// One that is lost is made again.
-void Core::Tell(proto::CodecReport report) {
+// A lost report is made again by the meter.
+void Core::SendCodecReport(proto::CodecReport report) {
   report.clock = clock();
   membership_->Send(report).IgnoreError();
 }
 
-// What waited for a codec to be decided goes on.
-void Core::FollowCodecs() {
-  bool news = false;
-  for (const proto::CodecSwitch& change : map_->codecs) {
-    const auto coding = codings_.find(change.table);
-    news = (coding != codings_.end() && coding->second->Follow(change)) || news;
-  }
-  if (news) requests_->SendUndecided();
-}
-
-// Likewise what waited for settings.
-void Core::FollowSettings() {
-  if (map_->settings.empty() || settings_.empty()) return;
-  for (const auto& [table, settings] : settings_) {
-    settings->Follow(proto::SettingsOf(map_->settings, table));
-  }
-  if (!runtime::Planted<"settings-follow-no-map">()) requests_->SendUndecided();
-}
-
-// Who was there when the cluster became complete counts from where it begins; who came later from
-// where the others are.
+// A founding worker starts at the cluster's first clock; a late one where the others are.
 void Core::Enter() {
-  if (config_.read_only) return BeReady();  // nobody waits for it
+  if (config_.read_only) return BeReady();  // servers wait for no clock of a reader
   if (late_join_ != nullptr) return late_join_->Follow(*map_);
   const auto self =
       std::find_if(map_->workers.begin(), map_->workers.end(),
                    [this](const proto::WorkerEntry& w) { return w.node == welcome_.node; });
-  if (self == map_->workers.end()) return;  // a map from before this worker came
+  if (self == map_->workers.end()) return;  // a map from before this worker joined
   if (!self->late || runtime::Planted<"late-worker-is-a-founder">()) {
     if (welcome_.clock != 0) ticker_->Begin(welcome_.clock);
     return BeReady();
   }
   late_join_ = std::make_unique<LateJoin>(
-      config_, loop_, servers_.get(),
-      Requests::Self{.incarnation = incarnation_, .rank = welcome_.rank},
+      config_, loop_, servers_.get(), WorkerId{.incarnation = incarnation_, .rank = welcome_.rank},
       [this](std::uint64_t clock) {
         runtime::LogInfo("worker ", welcome_.rank, " enters at clock ", clock);
         ticker_->Begin(clock);
@@ -220,7 +202,7 @@ void Core::BeReady() {
   if (ready_) std::exchange(ready_, nullptr)(absl::OkStatus());
 }
 
-// Calls are for a server; requests are for a shard, and go to its next head.
+// A call is for a server and fails with it; a request is for a shard and goes to its next head.
 void Core::DropDeadServers() {
   for (const proto::ServerEntry& server : map_->servers) {
     const Link* link = servers_->Find(server.rank, 0);
@@ -228,13 +210,6 @@ void Core::DropDeadServers() {
     calls_->DropServer(
         server.rank, absl::UnavailableError(absl::StrCat(
                          "server ", server.rank, " (", link->address, ") is gone: ", link->death)));
-  }
-}
-
-void Core::FailLost(const std::vector<Requests::Lost>& lost) {
-  for (const auto& [operation, shard] : lost) {
-    if (operation->stage != Operation::Stage::kAsking) continue;
-    FailOperation(operation, Prefixed(operation->Describe(), requests_->LossOf(shard)));
   }
 }
 
@@ -298,55 +273,10 @@ void Core::OnServerMessage(Link* link, proto::AnyMessage message,
 // ---- tables, barriers, calls ----
 
 SchedulerRequests::TableDone Core::TableAnswer(TableDone done) {
-  return [this, done = std::move(done)](absl::StatusOr<proto::TableReply> reply) mutable {
+  return [this, done = std::move(done)](const absl::StatusOr<proto::TableReply>& reply) mutable {
     if (!reply.ok()) return done(reply.status());
-    auto info = std::make_shared<TableInfo>();
-    info->id = reply->table;
-    TakeSettings(*reply, info.get());
-    info->combine = reply->combine;
-    info->num_shards = static_cast<std::uint32_t>(map_->owners.size());
-    info->block_bytes = welcome_.block_bytes;
-    info->message_bytes_max = config_.message_bytes_max;
-    if (absl::Status coding = SetCoding(info.get()); !coding.ok()) return done(std::move(coding));
-    done(std::move(info));
+    done(tables_->Open(*reply));
   };
-}
-
-// The description with the newest settings, and those of each clock.
-void Core::TakeSettings(const proto::TableReply& reply, TableInfo* info) {
-  info->spec = reply.spec;
-  for (const proto::TableSettings& settings : reply.settings) {
-    if (settings.decided) info->spec = proto::WithSettings(info->spec, settings);
-  }
-  // Readers have no clock, and get no map that only changes tables.
-  if (config_.read_only && !runtime::Planted<"readers-wait-for-maps">()) return;
-  std::shared_ptr<LiveSettings>& settings = settings_[reply.table];
-  if (settings == nullptr) {
-    settings = std::make_shared<LiveSettings>(reply.spec.consistency);
-    settings->Follow(proto::SettingsOf(map_->settings, reply.table));
-  }
-  settings->Hear(reply.settings);
-  info->settings = settings;
-}
-
-// One for each table, also where it is opened again: residuals are the worker's.
-absl::Status Core::SetCoding(TableInfo* info) {
-  LEEWAY_ASSIGN_OR_RETURN(compress::TableCodecs codecs, compress::TableCodecsOf(info->spec));
-  if (!codecs.encodes() || config_.read_only) return absl::OkStatus();  // readers get values plain
-  std::shared_ptr<TableCoding>& coding = codings_[info->id];
-  if (coding == nullptr || runtime::Planted<"coding-anew-for-each-open">()) {
-    coding =
-        std::make_shared<TableCoding>(info->spec, std::move(codecs),
-                                      PushPlace{.table = info->id,
-                                                .rank = rank(),
-                                                .num_shards = info->num_shards,
-                                                .block_bytes = info->block_bytes,
-                                                .residual_bytes_max = config_.residual_bytes_max});
-    FollowCodecs();
-  }
-  info->coding = coding;
-  if (info->spec.codec == compress::kAutomaticCodec) meter_->Watch(coding);
-  return absl::OkStatus();
 }
 
 void Core::CreateTable(const TableSpec& spec, absl::Duration timeout, TableDone done) {
@@ -359,7 +289,7 @@ void Core::CreateTable(const TableSpec& spec, absl::Duration timeout, TableDone 
   scheduler_requests_->CreateTable(spec, timeout, TableAnswer(std::move(done)));
 }
 
-// What a reader gets for a table that it describes as its workers do.
+// A reader that creates a table opens it, if it exists and is described alike.
 void Core::OpenEqualTable(const TableSpec& spec, absl::Duration timeout, TableDone done) {
   scheduler_requests_->OpenTable(
       spec.name, timeout,
@@ -386,14 +316,9 @@ void Core::OpenTable(const std::string& name, absl::Duration timeout, TableDone 
 }
 
 void Core::Barrier(Group group, const std::string& name, absl::Duration timeout, Done done) {
-  absl::Status status = runtime::Planted<"reader-does-a-barrier">() ? Usable() : MayDo("a barrier");
-  if (status.ok()) status = CheckName("a barrier's name", name, 0);
-  if (status.ok() && (group < Group::kWorkers || group > Group::kAll)) {
-    status = absl::InvalidArgumentError(
-        absl::StrCat("a barrier's group is ", static_cast<int>(group), ", may be 1 to 3"));
-  }
-  if (status.ok()) status = CheckTimeout(timeout);
-  if (!status.ok()) return done(status);
+  const absl::Status may =
+      runtime::Planted<"reader-does-a-barrier">() ? Usable() : MayDo("a barrier");
+  if (!may.ok()) return done(may);
   scheduler_requests_->Barrier(group, name, timeout, std::move(done));
 }
 
@@ -408,77 +333,42 @@ void Core::Call(std::uint32_t server_rank, const std::string& handler, runtime::
 
 void Core::SetCodec(const std::string& table, const std::string& codec, absl::Duration timeout,
                     SchedulerRequests::TextDone done) {
-  absl::Status status = MayDo("changing a table's codec");
-  if (status.ok()) status = CheckName("a table's name", table);
-  if (status.ok()) status = CheckName("a codec", codec);
-  if (status.ok()) status = CheckTimeout(timeout);
-  if (!status.ok()) return done(status);
-  scheduler_requests_->Admin(absl::StrCat("giving table '", table, "' codec ", codec), "codec",
-                             {table, codec}, timeout, std::move(done));
+  if (absl::Status may = MayDo("changing a table's codec"); !may.ok()) return done(may);
+  scheduler_requests_->SetCodec(table, codec, timeout, std::move(done));
 }
 
 void Core::ChangeTable(const std::string& table, const std::vector<std::string>& changes,
                        absl::Duration timeout, SchedulerRequests::TextDone done) {
-  absl::Status status = MayDo("changing a table");
-  if (status.ok()) status = CheckName("a table's name", table);
-  for (const std::string& change : changes) {
-    if (status.ok()) {
-      status = proto::CheckText("a change of a table", change, 1, proto::kArgumentBytesMax);
-    }
-  }
-  if (status.ok() && changes.size() >= proto::kArgumentsMax) {
-    status = absl::InvalidArgumentError(absl::StrCat(
-        "a change of a table has ", changes.size(), " parts, may have ", proto::kArgumentsMax - 1));
-  }
-  if (status.ok()) status = CheckTimeout(timeout);
-  if (!status.ok()) return done(status);
-  std::vector<std::string> arguments = {table};
-  arguments.insert(arguments.end(), changes.begin(), changes.end());
-  scheduler_requests_->Admin(absl::StrCat("changing table '", table, "'"), "table",
-                             std::move(arguments), timeout, std::move(done));
+  if (absl::Status may = MayDo("changing a table"); !may.ok()) return done(may);
+  scheduler_requests_->ChangeTable(table, changes, timeout, std::move(done));
 }
 
 void Core::Checkpoint(const std::string& directory, absl::Duration timeout,
                       SchedulerRequests::TextDone done) {
-  absl::Status status = MayDo("saving a checkpoint");
-  if (status.ok()) {
-    status = proto::CheckText("a checkpoint's folder", directory, 0, proto::kArgumentBytesMax);
-  }
-  if (status.ok()) status = CheckTimeout(timeout);
-  if (!status.ok()) return done(status);
-  scheduler_requests_->Admin(absl::StrCat("saving a checkpoint in '", directory, "'"),
-                             "checkpoint-save", {directory, absl::StrCat("at:", clock())}, timeout,
-                             [done = std::move(done)](absl::StatusOr<std::string> json) mutable {
-                               done(json.ok() ? CheckpointPath(*json) : std::move(json));
-                             });
+  if (absl::Status may = MayDo("saving a checkpoint"); !may.ok()) return done(may);
+  scheduler_requests_->Checkpoint(directory, clock(), timeout, std::move(done));
 }
 
 SavedResiduals Core::Residuals() {
-  const bool any =
-      std::ranges::any_of(codings_, [](const auto& entry) { return entry.second->keeps_state(); });
-  // Encoding what waits ends the order that it could still take.
-  if (any && !runtime::Planted<"residuals-before-what-waits">()) requests_->FillOpen();
-  SavedResiduals residuals;
-  for (const auto& [table, coding] : codings_) {
-    if (!coding->keeps_state()) continue;
-    residuals[coding->pushes.table_name()] = coding->pushes.Save();
-  }
-  return residuals;
+  return tables_ == nullptr ? SavedResiduals() : tables_->Residuals();
 }
 
-// All of them or none.
 absl::Status Core::TakeResiduals(const SavedResiduals& saved) {
   LEEWAY_RETURN_IF_ERROR(MayDo("loading residuals"));
-  std::vector<std::pair<PushEncoder*, const SavedTable*>> taken;
-  for (const auto& [table, coding] : codings_) {
-    const auto found = saved.find(coding->pushes.table_name());
-    if (found == saved.end() || !coding->keeps_state()) continue;
-    if (!runtime::Planted<"any-residuals-loaded">())
-      LEEWAY_RETURN_IF_ERROR(coding->pushes.CheckSaved(found->second));
-    taken.emplace_back(&coding->pushes, &found->second);
+  return tables_->TakeResiduals(saved);
+}
+
+// ---- operations and clocks ----
+
+std::shared_ptr<Operation> Core::Submit(absl::StatusOr<Sliced> sliced, const Terms& terms,
+                                        Operation::Completion completion) {
+  absl::Status status = Usable();
+  if (status.ok()) status = sliced.status();
+  if (status.ok() && proto::HasPush(sliced->op)) {
+    status = MayDo(absl::StrCat("push to table '", sliced->table->spec.name, "'"));
   }
-  for (const auto& [pushes, residuals] : taken) pushes->Take(*residuals);
-  return absl::OkStatus();
+  if (!status.ok()) return operations_.Refuse(std::move(status), std::move(completion));
+  return operations_.Submit(*std::move(sliced), clock(), terms, std::move(completion));
 }
 
 absl::Status Core::Clock() {
@@ -489,17 +379,91 @@ absl::Status Core::Clock() {
 
 WorkerStats Core::stats() const {
   WorkerStats stats;
-  stats.staleness_histogram = staleness_.histogram();
-  stats.max_staleness = staleness_.max();
-  stats.staleness_violations = staleness_.violations();
-  stats.bytes_pushed = requests_ == nullptr ? 0 : requests_->pushed_bytes();
-  stats.bytes_pulled = bytes_pulled_;
-  for (const auto& [table, coding] : codings_) {
-    if (!coding->keeps_residuals()) continue;
-    stats.residual_norms[coding->pushes.table_name()] = coding->pushes.ResidualNorm();
-  }
-  stats.resends = requests_ == nullptr ? 0 : requests_->resends();
+  const StalenessLedger& staleness = operations_.staleness();
+  stats.staleness_histogram = staleness.histogram();
+  stats.max_staleness = staleness.max();
+  stats.staleness_violations = staleness.violations();
+  stats.bytes_pushed = requests_ == nullptr ? 0 : requests_->totals().pushed_bytes();
+  stats.bytes_pulled = operations_.bytes_pulled();
+  if (tables_ != nullptr) stats.residual_norms = tables_->ResidualNorms();
+  stats.resends = requests_ == nullptr ? 0 : requests_->totals().resends();
   return stats;
+}
+
+// ---- the end ----
+
+void Core::Leave(absl::Duration timeout, Done done) {
+  if (phase_ == Phase::kLeaving) return done(Usable());
+  if (phase_ != Phase::kReady) {
+    End(absl::FailedPreconditionError("this worker has left its cluster"));
+    return done(absl::OkStatus());
+  }
+  phase_ = Phase::kLeaving;
+  left_ = std::move(done);
+  leave_by_ = loop_->Now() + timeout;
+  const absl::Status left = absl::FailedPreconditionError("this worker has left its cluster");
+  scheduler_requests_->Fail(left);
+  calls_->Fail(left);
+  LeaveWhenQuiet();
+}
+
+void Core::LeaveWhenQuiet() {
+  if (phase_ != Phase::kLeaving) return;
+  const absl::Time now = loop_->Now();
+  // Of pushes of the open clock to BSP tables only the head of the shard and this worker may have a
+  // copy. A tick lets the clock close while this worker can still send them again.
+  if (requests_->totals().unanswered_pushes() == 0 && !requests_->RetainsBefore(ticker_->clock()) &&
+      requests_->RetainsBefore(ticker_->clock() + 1) &&
+      !runtime::Planted<"leaves-without-a-tick">()) {
+    ticker_->Tick();
+  }
+  // Retained pushes of ended clocks are safe only when these clocks are stable.
+  const bool quiet = (requests_->totals().unanswered_pushes() == 0 ||
+                      runtime::Planted<"leaves-with-pushes-open">()) &&
+                     (ticker_->acknowledged() || runtime::Planted<"leaves-with-tick-unheard">()) &&
+                     (!requests_->RetainsBefore(ticker_->clock()) ||
+                      runtime::Planted<"leaves-with-clocks-open">());
+  ticker_->Look();
+  if (!quiet && (now < leave_by_ || runtime::Planted<"leaves-past-its-time">())) {
+    leave_.SetBy(std::min(now + kLeaveLook, leave_by_));
+    return;
+  }
+  // The scheduler is told even if the servers took all the time.
+  const absl::Duration left = std::max(leave_by_ - now, absl::Seconds(1));
+  const bool open = requests_->RetainsBefore(ticker_->clock());
+  membership_->Leave(left, [this, open, poster = poster_](const absl::Status& status) {
+    if (poster->closed()) return;
+    Done done = std::exchange(left_, nullptr);
+    End(absl::FailedPreconditionError("this worker has left its cluster"));
+    if (done)
+      done(status.ok() && open && !runtime::Planted<"left-open-untold">() ? LeftOpen() : status);
+  });
+}
+
+// Nothing arrives from here on: ends everything that is under way.
+void Core::End(const absl::Status& why) {
+  if (phase_ == Phase::kOver) return;
+  phase_ = Phase::kOver;
+  over_ = why;
+  connect_.Clear();
+  leave_.Clear();
+  if (scheduler_requests_ != nullptr) scheduler_requests_->Fail(why);
+  if (calls_ != nullptr) calls_->Fail(why);
+  if (ticker_ != nullptr) ticker_->Stop();
+  if (meter_ != nullptr) meter_->Stop();
+  operations_.End(why);
+  // Posted, because this may run within a call of the van.
+  poster_->Post([this] {
+    if (servers_ != nullptr) servers_->Close();
+  });
+  if (left_) std::exchange(left_, nullptr)(why);
+  if (ready_) std::exchange(ready_, nullptr)(why);
+}
+
+void Core::Stop() {
+  End(absl::FailedPreconditionError("this worker has left its cluster"));
+  if (servers_ != nullptr) servers_->Close();
+  operations_.Stop();
 }
 
 }  // namespace leeway::worker

@@ -1,8 +1,11 @@
-// The client library without anything that blocks: submit, and hear of the completion.
+// A worker without anything that blocks: its membership of the cluster, and the entry of all its
+// calls, whose completions are called back.
 //
 // Lives on one loop, real or simulated, and calls everything back on it. The blocking calls of
-// leeway::Worker are a thin layer above (client.h); scripted workers in the simulator use this
-// class directly.
+// leeway::Worker are a thin layer above (client/session.h); workers in the simulator use Core
+// directly. Phases: joining, ready, leaving, over. Parts: Operations (pushes and pulls), Tables
+// (settings, codecs and residuals), Requests (what is sent to shards), Ticker (the clock), Calls,
+// SchedulerRequests, LateJoin.
 #ifndef LEEWAY_WORKER_CORE_CORE_H_
 #define LEEWAY_WORKER_CORE_CORE_H_
 
@@ -28,18 +31,17 @@
 #include "runtime/loop/loop.h"
 #include "runtime/loop/timer.h"
 #include "van/van.h"
-#include "worker/core/calls.h"
-#include "worker/core/codec_meter.h"
-#include "worker/core/late_join.h"
-#include "worker/core/scheduler_requests.h"
-#include "worker/core/staleness.h"
-#include "worker/core/ticker.h"
+#include "worker/control/calls.h"
+#include "worker/control/codec_meter.h"
+#include "worker/control/late_join.h"
+#include "worker/control/scheduler_requests.h"
+#include "worker/control/ticker.h"
+#include "worker/core/operations.h"
+#include "worker/core/tables.h"
 #include "worker/encoding/residual_file.h"
-#include "worker/requests/due_operations.h"
-#include "worker/requests/live_settings.h"
-#include "worker/requests/operation.h"
+#include "worker/links/servers.h"
+#include "worker/operations/operation.h"
 #include "worker/requests/requests.h"
-#include "worker/requests/servers.h"
 #include "worker/slicing/slice.h"
 #include "worker/slicing/table_info.h"
 
@@ -64,15 +66,16 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
-  // Joins; `ready` once the cluster is complete, or with the reason why it will not be.
+  // Joins the cluster. `ready` once the cluster is complete, or with an error.
   void Start(Done ready);
-  // Ready, and neither left nor over.
+  // OK if this worker is ready; otherwise the error that calls fail with.
   absl::Status Usable() const;
-  // Likewise, and no reader: FAILED_PRECONDITION says that it may not do that (Config::read_only).
+  // Likewise, and FAILED_PRECONDITION if this is a reader (Config::read_only), which may not do
+  // `what`.
   absl::Status MayDo(absl::string_view what) const;
 
   std::uint32_t rank() const { return welcome_.rank; }
-  // By which servers tell this start of the process from others of the same rank.
+  // Distinguishes this process from others that have or had the same rank.
   std::uint64_t incarnation() const { return incarnation_; }
   std::uint32_t num_workers() const { return welcome_.num_workers; }
   std::uint32_t num_servers() const { return welcome_.num_servers; }
@@ -80,18 +83,15 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   void CreateTable(const TableSpec& spec, absl::Duration timeout, TableDone done);
   void OpenTable(const std::string& name, absl::Duration timeout, TableDone done);
 
-  struct Terms {
-    std::optional<absl::Duration> timeout = {};  // none: Config::request_timeout
-    std::optional<double> learning_rate = {};
-    int priority = 0;
-  };
-  // `completion` may be called before this returns, where the error is known at once; without one
-  // the operation is marked done instead.
+  using Terms = Operations::Terms;
+  // `completion` may be called before this returns, if the error is known at once. Without one the
+  // operation is marked done instead.
   std::shared_ptr<Operation> Submit(absl::StatusOr<Sliced> sliced, const Terms& terms,
                                     Operation::Completion completion);
-  // What Slice needs to export the user's memory out. Any thread.
+  // For Slice, which exports the user's memory. Any thread.
   const std::shared_ptr<Poster>& poster() const { return poster_; }
 
+  // Ends this worker's clock. DATA_LOSS if a push that had been accepted was refused since.
   absl::Status Clock();
   std::uint64_t clock() const override { return ticker_ == nullptr ? 0 : ticker_->clock(); }
   void Barrier(Group group, const std::string& name, absl::Duration timeout, Done done);
@@ -108,22 +108,23 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   void Checkpoint(const std::string& directory, absl::Duration timeout,
                   SchedulerRequests::TextDone done);
 
-  // What pushes have lost and still carry, of all tables that are open; and such of another worker.
+  // Tables::Residuals and TakeResiduals.
   SavedResiduals Residuals();
   absl::Status TakeResiduals(const SavedResiduals& saved);
 
-  // Waits for pushes and clocks under way, then leaves; `done` when the scheduler knows or
-  // `timeout` has passed. Everything else fails with FAILED_PRECONDITION.
+  // Waits until all pushes are answered, the last tick is acknowledged and no push of an ended
+  // clock is retained; then leaves. `done` when the scheduler has confirmed, or `timeout` has
+  // passed. Everything else fails with FAILED_PRECONDITION from the call on.
   void Leave(absl::Duration timeout, Done done);
 
-  // At once: ends everything that is under way and lets go of the network.
+  // Ends everything at once and closes the network.
   void Stop();
 
-  // All but `waited`, which the blocking layer knows.
+  // All fields but `waited`, which the blocking layer measures.
   WorkerStats stats() const;
-  // Of pushes that it keeps to send them again.
+  // Of pushes that are retained until their clock is stable.
   std::uint64_t retained_bytes() const {
-    return requests_ == nullptr ? 0 : requests_->retained_bytes();
+    return requests_ == nullptr ? 0 : requests_->totals().retained_bytes();
   }
 
  private:
@@ -140,34 +141,13 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   void OnServerMessage(Link* link, proto::AnyMessage message,
                        std::span<runtime::Buffer> payload) override;
 
-  // DEADLINE_EXCEEDED where there is no time to do anything in.
-  static absl::Status CheckTimeout(absl::Duration timeout);
-  void OnAnswer(Request& request, const Link& link, const proto::Reply& reply,
-                std::span<runtime::Buffer> payload);
-  static void NoteInfo(const proto::Reply& reply, Operation* operation);
-  absl::Status TakeAnswer(const Request& request, Operation& operation, const proto::Reply& reply,
-                          std::span<runtime::Buffer> payload);
-  void FailOperation(const std::shared_ptr<Operation>& operation, absl::Status why);
-  void SettleSayingWhoIsSilent(const std::shared_ptr<Operation>& operation);
-  // The result is known: complete, as soon as nobody reads the user's memory any more.
-  void Settle(const std::shared_ptr<Operation>& operation);
-  void Complete(const std::shared_ptr<Operation>& operation);
-  void SetDue(const std::shared_ptr<Operation>& operation, absl::Time now, absl::Duration after);
-  void LookAtDeadlines();
-  void Overdue(const std::shared_ptr<Operation>& operation);
-  void BreakOff(const Operation& operation);
   SchedulerRequests::TableDone TableAnswer(TableDone done);
   void OpenEqualTable(const TableSpec& spec, absl::Duration timeout, TableDone done);
-  absl::Status SetCoding(TableInfo* info);
   std::vector<std::uint32_t> LivingServers() const;
-  void Tell(proto::CodecReport report);
-  void FollowCodecs();
-  void FollowSettings();
-  void TakeSettings(const proto::TableReply& reply, TableInfo* info);
+  void SendCodecReport(proto::CodecReport report);
   void Enter();
   void BeReady();
   void DropDeadServers();
-  void FailLost(const std::vector<Requests::Lost>& lost);
   void ConnectDeadline();
   void LeaveWhenQuiet();
   void End(const absl::Status& why);
@@ -182,22 +162,16 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
 
   enum class Phase { kJoining, kReady, kLeaving, kOver };
   Phase phase_ = Phase::kJoining;
-  absl::Status over_;  // why
+  absl::Status over_;  // why it is over
   Done ready_;
   proto::Welcome welcome_;
   std::shared_ptr<const proto::ClusterMap> map_;
 
-  std::uint64_t next_operation_ = 1;
-  DueOperations due_;
-  StalenessLedger staleness_;
-  std::map<std::uint32_t, std::shared_ptr<TableCoding>> codings_;    // by table
-  std::map<std::uint32_t, std::shared_ptr<LiveSettings>> settings_;  // by table
-  std::uint64_t bytes_pulled_ = 0;
-  bool connect_grace_ = false;  // the membership is being given the last word
+  Operations operations_;
+  bool connect_grace_ = false;  // the time to connect is up; an answer of the scheduler may come
   Done left_;
   absl::Time leave_by_;
 
-  runtime::Timer deadlines_;
   runtime::Timer connect_;
   runtime::Timer leave_;
   std::unique_ptr<node::Membership> membership_;
@@ -206,8 +180,9 @@ class Core final : public node::Membership::Listener, public Servers::Listener {
   std::unique_ptr<Ticker> ticker_;
   std::unique_ptr<Calls> calls_;
   std::unique_ptr<CodecMeter> meter_;
+  std::unique_ptr<Tables> tables_;
   std::unique_ptr<SchedulerRequests> scheduler_requests_;
-  std::unique_ptr<LateJoin> late_join_;  // of a worker that came late
+  std::unique_ptr<LateJoin> late_join_;  // null unless this worker joined late
 };
 
 }  // namespace leeway::worker

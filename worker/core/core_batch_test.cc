@@ -1,4 +1,4 @@
-// Small pushes of the core that leave together.
+// Tests of small pushes that share a message.
 #include <string>
 #include <vector>
 
@@ -33,7 +33,7 @@ class CoreBatchTest : public ::testing::Test {
   void AwaitAll(const std::vector<std::shared_ptr<Operation>>& pushes) {
     for (const auto& push : pushes) EXPECT_TRUE(cluster_.Await(push).ok());
   }
-  // What was pushed to all of them: the scripted server keeps block 0 of all tables in one place.
+  // The sum of the pushes to all tables: the scripted server keeps block 0 of all in one place.
   std::vector<float> PullSum() {
     std::vector<float> got(16, -1);
     EXPECT_TRUE(cluster_.Await(cluster_.Pull(tables_[0], {}, &got)).ok());
@@ -66,21 +66,21 @@ TEST_F(CoreBatchTest, LearningRatesDoNotMix) {
   EXPECT_EQ(server().batches[1].learning_rate, 0.25);
 }
 
-TEST_F(CoreBatchTest, WhatIsSentNextDoesNotOvertakeThem) {
+TEST_F(CoreBatchTest, TheNextRequestDoesNotOvertakeThem) {
   const auto pushes = PushAll();
   EXPECT_THAT(PullSum(), Each(kTensors));
   EXPECT_EQ(server().admitted.back().request.op, proto::Op::kPull);
   AwaitAll(pushes);
 }
 
-TEST_F(CoreBatchTest, LargeTensorsTravelAlone) {
+TEST_F(CoreBatchTest, LargeTensorsHaveMessagesOfTheirOwn) {
   const auto large = cluster_.MakeTable(TableSpec::Dense("large", {1024}));
   const auto push = cluster_.Push(large, {}, std::vector<float>(1024));
   EXPECT_TRUE(cluster_.Await(push).ok());
   EXPECT_EQ(InBatches(), 0u);
 }
 
-TEST_F(CoreBatchTest, OneThatIsRefusedFailsAlone) {
+TEST_F(CoreBatchTest, ARefusedPushFailsAlone) {
   server().edit = [&](const proto::Request& request, proto::Reply* reply) {
     if (request.table == tables_[7]->id) reply->result = absl::InvalidArgumentError("no such");
   };
@@ -90,7 +90,7 @@ TEST_F(CoreBatchTest, OneThatIsRefusedFailsAlone) {
   }
 }
 
-TEST_F(CoreBatchTest, OneThatIsLostIsSentAgain) {
+TEST_F(CoreBatchTest, ALostBatchIsSentAgain) {
   bool drop = true;
   server().intercept = [&](const proto::Request& request) {
     return drop && request.table == tables_[7]->id;
@@ -116,14 +116,14 @@ TEST_F(CoreBatchTest, AcknowledgementsMayComeTogether) {
   for (const proto::Request& request : kept) {
     acks.acks.push_back({.sequence = request.id.sequence, .shard = request.id.shard});
   }
-  // Who says too much is not believed, and does no harm.
+  // Acknowledgements of requests that were never sent are ignored.
   acks.acks.push_back({.sequence = 1000, .shard = 0});
   acks.acks.push_back({.sequence = 1, .shard = 1000});
   server().Say(acks);
   AwaitAll(pushes);
 }
 
-TEST_F(CoreBatchTest, AConnectionThatBreaksTakesNoneAlong) {
+TEST_F(CoreBatchTest, ABrokenConnectionLosesNoPush) {
   const auto before = PushAll();
   cluster_.RunUntil([&] { return !server().arrived.empty(); });
   const auto pushes = PushAll();

@@ -1,4 +1,4 @@
-// The core against scripted peers: how operations end, and what is not an operation.
+// Tests of the core against scripted peers: the end of operations, and tables, barriers and calls.
 #include <numeric>
 
 #include "gmock/gmock.h"
@@ -12,9 +12,9 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// ---- how operations end ----
+// ---- the end of operations ----
 
-TEST(CoreEndTest, DeadlinesSayWhoWasWaitedFor) {
+TEST(CoreEndTest, DeadlinesNameTheAwaitedServers) {
   TestCluster cluster({.servers = 1, .shards = 1});
   cluster.Connect();
   const auto table = cluster.MakeTable(TableSpec::Dense("weights", {16}));
@@ -35,7 +35,7 @@ TEST(CoreEndTest, DeadlinesSayWhoWasWaitedFor) {
   EXPECT_EQ(got, std::vector<float>(16, 3));
 }
 
-TEST(CoreEndTest, TheServerIsGivenNineTenthsOfTheTimeToSayWhoIsLate) {
+TEST(CoreEndTest, TheServerGetsNineTenthsOfTheTimeout) {
   TestCluster cluster({.servers = 1, .shards = 1});
   cluster.Connect();
   const auto table = cluster.MakeTable(TableSpec::Dense("w", {16}));
@@ -75,13 +75,14 @@ TEST(CoreEndTest, AbandonedRequestsLeaveNoHoleAndKeepTheirData) {
   EXPECT_TRUE(cluster.Await(cluster.Pull(table, {}, &later)).ok());
   EXPECT_EQ(later, std::vector<float>(16, 7.0f));
   EXPECT_EQ(cluster.servers[0]->admitted.size(), 4u);
-  EXPECT_EQ(cluster.servers[0]->admitted[1].request.timeout_ms, 0u);  // not to be refused
-  EXPECT_EQ(cluster.servers[0]->admitted[2].request.timeout_ms, 1u);  // not to be held
+  EXPECT_EQ(cluster.servers[0]->admitted[1].request.timeout_ms,
+            0u);  // must not be refused for its age
+  EXPECT_EQ(cluster.servers[0]->admitted[2].request.timeout_ms, 1u);  // must not be held
   cluster.ExpectNoHoles();
 }
 
-// Their values are gathered when they leave, which here is after their operation's end.
-TEST(CoreEndTest, RowsThatHadToWaitKeepTheirValues) {
+// The values are gathered when the request is sent, which here is after the operation's end.
+TEST(CoreEndTest, RowsGatheredAfterTheDeadlineKeepTheirValues) {
   TestCluster cluster({.servers = 1, .shards = 1, .configure = [](Config* config) {
                          config->send_window_bytes = 1024;
                        }});
@@ -94,7 +95,7 @@ TEST(CoreEndTest, RowsThatHadToWaitKeepTheirValues) {
   const auto sent = cluster.Push(table, keys, first);
   auto values = std::make_unique<std::vector<float>>(100, 7.0f);
   const auto waiting = cluster.Push(table, keys, *values, Within(absl::Seconds(1)));
-  EXPECT_TRUE(cluster.core->Clock().ok());  // so that it has a number, and cannot be forgotten
+  EXPECT_TRUE(cluster.core->Clock().ok());  // gives it a number: it cannot be forgotten
   EXPECT_EQ(cluster.Await(waiting).code(), absl::StatusCode::kUnknown);
   ASSERT_EQ(cluster.servers[0]->arrived.size(), 1u);
   std::fill(values->begin(), values->end(), -1.0f);  // the user's again
@@ -106,7 +107,7 @@ TEST(CoreEndTest, RowsThatHadToWaitKeepTheirValues) {
   cluster.ExpectNoHoles();
 }
 
-TEST(CoreEndTest, ADeadServerFailsWhatWaitsForItAndSaysWhy) {
+TEST(CoreEndTest, ADeadServerFailsItsRequestsWithTheReason) {
   TestCluster cluster({.servers = 2, .shards = 2});
   cluster.Connect();
   const auto table = cluster.MakeTable(TableSpec::Dense("w", {2048}));
@@ -133,7 +134,7 @@ TEST(CoreEndTest, ADeadServerFailsWhatWaitsForItAndSaysWhy) {
   cluster.ExpectNoHoles();
 }
 
-TEST(CoreEndTest, ABrokenConnectionIsMadeAgainAndNothingIsLost) {
+TEST(CoreEndTest, ABrokenConnectionIsReplacedWithoutLoss) {
   TestCluster cluster({.servers = 1, .shards = 2});
   cluster.Connect();
   const auto table = cluster.MakeTable(TableSpec::Dense("w", {2048}));
@@ -146,7 +147,7 @@ TEST(CoreEndTest, ABrokenConnectionIsMadeAgainAndNothingIsLost) {
   cluster.ExpectNoHoles();
 }
 
-TEST(CoreEndTest, ALyingServerIsCaught) {
+TEST(CoreEndTest, AStaleReplyOfALyingServerIsRefused) {
   TestCluster cluster({.servers = 1, .shards = 1});
   cluster.Connect();
   TableSpec spec = TableSpec::Dense("w", {16});
@@ -180,9 +181,9 @@ TEST(CoreEndTest, AReplyOfAnotherSizeIsRefused) {
   EXPECT_EQ(got, std::vector<float>(16, 5));
 }
 
-// ---- the rest ----
+// ---- tables, barriers, calls, leaving ----
 
-TEST(CoreEndTest, TablesAreAskedForUntilTheSchedulerAnswers) {
+TEST(CoreEndTest, TablesAreRequestedUntilTheSchedulerAnswers) {
   TestCluster cluster;
   cluster.Connect();
   cluster.scheduler->answer_tables = false;
@@ -259,7 +260,7 @@ TEST(CoreEndTest, CallsAreAnsweredOrFailWithTheirConnection) {
   EXPECT_EQ(results.at(4).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST(CoreEndTest, CallsToAServerThatIsGivenUpFailAtOnce) {
+TEST(CoreEndTest, CallsToADeadServerFailAtOnce) {
   TestCluster cluster;
   cluster.Connect();
   absl::Status result;

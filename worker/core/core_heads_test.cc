@@ -1,5 +1,5 @@
-// The core against scripted peers: what happens to requests when the head of their shard dies, is
-// replaced or forgets.
+// Tests of the core against scripted peers: requests whose shard's head dies, is replaced or
+// forgets.
 #include <algorithm>
 #include <memory>
 
@@ -15,7 +15,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr std::size_t kOneBlock = 1024;  // and one shard
+constexpr std::size_t kOneBlock = 1024;  // one block and one shard
 
 TableSpec Asynchronous() {
   TableSpec spec = TableSpec::Dense("async", {kOneBlock});
@@ -35,7 +35,7 @@ class HeadsTest : public ::testing::Test {
   }
 
   void PushOk(const std::shared_ptr<const TableInfo>& table, float value) {
-    // Gone, and written over, once the operation has completed.
+    // The array is overwritten and freed once the operation has completed.
     auto values = std::make_unique<std::vector<float>>(kOneBlock, value);
     const auto push = cluster_.Push(table, {}, *values);
     EXPECT_TRUE(cluster_.Await(push).ok()) << push->status();
@@ -67,12 +67,13 @@ TEST_F(HeadsTest, APushThatWasAppliedAndNotAnsweredIsNotAppliedAgain) {
   cluster_.FailOver(0);
   const absl::Time start = cluster_.world.Now();
   EXPECT_TRUE(cluster_.Await(push).ok());
-  EXPECT_LT(cluster_.world.Now() - start, absl::Milliseconds(100));  // by the map, not by a timer
+  EXPECT_LT(cluster_.world.Now() - start,
+            absl::Milliseconds(100));  // because of the map, not of a timer
   EXPECT_TRUE(next().admitted.empty());
   EXPECT_EQ(next().blocks.at(0)[0], 1);
 }
 
-TEST_F(HeadsTest, WhatWasAskedOfADeadHeadWaitsForTheNextOne) {
+TEST_F(HeadsTest, RequestsToADeadHeadWaitForTheNextOne) {
   cluster_.Crash(0);
   const std::vector<float> values(kOneBlock, 1);
   std::vector<float> got(kOneBlock);
@@ -86,7 +87,7 @@ TEST_F(HeadsTest, WhatWasAskedOfADeadHeadWaitsForTheNextOne) {
   EXPECT_EQ(got[7], 1);
 }
 
-TEST_F(HeadsTest, WithoutANextHeadTheDeadlineSaysWhoIsSilent) {
+TEST_F(HeadsTest, WithoutANextHeadTheDeadlineNamesTheSilentServer) {
   Settle();
   cluster_.Crash(0);
   const std::vector<float> values(kOneBlock, 1);
@@ -110,11 +111,11 @@ TEST_F(HeadsTest, AcceptedPushesGoToTheNextHeadWithTheUsersValuesAndTheTick) {
   ASSERT_EQ(next().ticks.size(), 1u);
   EXPECT_EQ(next().ticks[0].clock, 1u);
   ASSERT_EQ(next().ticks[0].watermarks.size(), 1u);
-  EXPECT_EQ(next().ticks[0].watermarks[0].sequence, 2u);  // what belongs to the clock, and no more
+  EXPECT_EQ(next().ticks[0].watermarks[0].sequence, 2u);  // the pushes of the clock, and no more
   next().Close(1);
   EXPECT_EQ(next().blocks.at(0)[0], 3);
   Settle();
-  // What has closed is not sent any more, whatever happens.
+  // Pushes of a closed clock are never sent again.
   next().arrived.clear();
   ++cluster_.scheduler->map.epoch;
   cluster_.PublishNewEpoch();
@@ -123,8 +124,8 @@ TEST_F(HeadsTest, AcceptedPushesGoToTheNextHeadWithTheUsersValuesAndTheTick) {
   EXPECT_EQ(next().arrived[0].request.id.sequence, 3u);
 }
 
-// A push that is applied at once may be on all replicas while one before it is held at the head.
-TEST_F(HeadsTest, AHeldPushIsNotTakenForSeenBecauseALaterOneWasApplied) {
+// A push that is applied at once may be on all replicas while an earlier one is held at the head.
+TEST_F(HeadsTest, AHeldPushIsSentAgainThoughALaterOneWasApplied) {
   PushOk(bsp_, 1);
   PushOk(asp_, 2);
   Clock();
@@ -138,7 +139,7 @@ TEST_F(HeadsTest, AHeldPushIsNotTakenForSeenBecauseALaterOneWasApplied) {
   EXPECT_EQ(next().admitted.back().request.after, 0u);
 }
 
-TEST_F(HeadsTest, SettledRequestsLeaveHolesThatNobodyWaitsFor) {
+TEST_F(HeadsTest, TheNextHeadDoesNotWaitForSettledRequests) {
   PushOk(bsp_, 1);
   std::vector<float> got(kOneBlock);
   PushOk(asp_, 1);                                                  // 2, settled
@@ -151,7 +152,7 @@ TEST_F(HeadsTest, SettledRequestsLeaveHolesThatNobodyWaitsFor) {
   EXPECT_THAT(Numbers(next()), ElementsAre(1, 4, 5));
 }
 
-TEST_F(HeadsTest, ARequestThatWaitsForOneThatIsAnsweredMeanwhileIsAskedAnew) {
+TEST_F(HeadsTest, ARequestBehindOneThatIsAnsweredMeanwhileIsSentAgain) {
   head().intercept = [&](const proto::Request& request) { return request.id.sequence == 1; };
   const std::vector<float> values(kOneBlock, 1);
   std::vector<float> got(kOneBlock);
@@ -165,7 +166,7 @@ TEST_F(HeadsTest, ARequestThatWaitsForOneThatIsAnsweredMeanwhileIsAskedAnew) {
   EXPECT_EQ(head().admitted[0].request.after, 0u);
 }
 
-TEST_F(HeadsTest, WithoutReplicasNothingIsKept) {
+TEST_F(HeadsTest, WithoutReplicasNothingIsRetained) {
   head().provisional = false;
   PushOk(bsp_, 1);
   Clock();
@@ -176,7 +177,7 @@ TEST_F(HeadsTest, WithoutReplicasNothingIsKept) {
   EXPECT_TRUE(next().ticks[0].watermarks.empty());
 }
 
-TEST_F(HeadsTest, ALostWordOnClosedClocksIsAskedForAgain) {
+TEST_F(HeadsTest, ALostReportOfStableClocksIsRequestedAgain) {
   PushOk(bsp_, 1);
   Clock();
   Settle();
@@ -186,13 +187,13 @@ TEST_F(HeadsTest, ALostWordOnClosedClocksIsAskedForAgain) {
   EXPECT_GE(head().ticks.size(), 2u);
   const std::size_t ticks = head().ticks.size();
   cluster_.world.RunFor(absl::Minutes(1));
-  EXPECT_EQ(head().ticks.size(), ticks);  // and no longer than needed
+  EXPECT_EQ(head().ticks.size(), ticks);  // the tick is not repeated any more
   cluster_.FailOver(0);
   Settle();
   EXPECT_TRUE(next().arrived.empty());
 }
 
-TEST_F(HeadsTest, WhatAThreadSaysInAnotherEpochIsOfOtherShards) {
+TEST_F(HeadsTest, AnAcknowledgementOfAnotherEpochDoesNotCount) {
   PushOk(bsp_, 1);
   Clock();
   Settle();
@@ -204,7 +205,7 @@ TEST_F(HeadsTest, WhatAThreadSaysInAnotherEpochIsOfOtherShards) {
   EXPECT_THAT(Numbers(next()), ElementsAre(1));
 }
 
-TEST_F(HeadsTest, AHeadThatLostWhatItHeldIsGivenItAgain) {
+TEST_F(HeadsTest, AHeadThatForgotHeldPushesGetsThemAgain) {
   PushOk(bsp_, 1);
   PushOk(bsp_, 2);
   head().ForgetHeld();
@@ -214,8 +215,8 @@ TEST_F(HeadsTest, AHeadThatLostWhatItHeldIsGivenItAgain) {
   EXPECT_EQ(head().blocks.at(0)[0], 3);
 }
 
-// It may have had another head in between, which took what was held with it.
-TEST_F(HeadsTest, AfterAnEpochItNeverSawEverythingIsSentAgain) {
+// The shard may have had another head in between, which died with the held pushes.
+TEST_F(HeadsTest, AfterASkippedEpochEverythingIsSentAgain) {
   PushOk(bsp_, 1);
   head().ForgetHeld();
   ++cluster_.scheduler->map.epoch;
@@ -224,7 +225,7 @@ TEST_F(HeadsTest, AfterAnEpochItNeverSawEverythingIsSentAgain) {
   EXPECT_THAT(Numbers(head()), ElementsAre(1, 1));
 }
 
-TEST_F(HeadsTest, ARankThatIsTakenByANewProcessIsAnotherServer) {
+TEST_F(HeadsTest, ANewProcessOfTheSameRankIsAnotherServer) {
   PushOk(bsp_, 1);
   proto::ServerEntry& entry = cluster_.scheduler->map.servers[0];
   entry.node = 77;
@@ -234,16 +235,16 @@ TEST_F(HeadsTest, ARankThatIsTakenByANewProcessIsAnotherServer) {
   const std::vector<float> values(kOneBlock, 1);
   const auto push = cluster_.Push(bsp_, {}, values);
   cluster_.world.RunFor(absl::Seconds(5));
-  EXPECT_FALSE(push->done());  // who listens there is not who is meant
+  EXPECT_FALSE(push->done());  // another process listens there
   EXPECT_EQ(head().arrived.size(), 1u);
   entry.node = 2;
   entry.incarnation = 100;
   cluster_.PublishNewEpoch();
   EXPECT_TRUE(cluster_.Await(push).ok());
-  EXPECT_EQ(head().arrived.size(), 3u);  // with what the other one might have had to get
+  EXPECT_EQ(head().arrived.size(), 3u);  // all that the other head may have lacked
 }
 
-TEST_F(HeadsTest, AServerThatLearnsOfTheEpochLaterHearsTheClockSoon) {
+TEST_F(HeadsTest, AServerThatLearnsTheEpochLateSoonGetsTheTick) {
   PushOk(bsp_, 1);
   Clock();
   Settle();
@@ -255,13 +256,13 @@ TEST_F(HeadsTest, AServerThatLearnsOfTheEpochLaterHearsTheClockSoon) {
   cluster_.PublishNewEpoch();
   cluster_.world.RunFor(absl::Milliseconds(250));
   EXPECT_GE(head().ticks.size(), before + 3);
-  EXPECT_EQ(head().arrived.size(), 1u);  // that alone is no reason to send what is kept again
+  EXPECT_EQ(head().arrived.size(), 1u);  // no reason to send retained pushes again
   const std::size_t heard = head().ticks.size();
   cluster_.world.RunFor(absl::Milliseconds(500));
   EXPECT_LE(head().ticks.size(), heard + 1);
 }
 
-TEST_F(HeadsTest, ALostShardFailsAndSaysWhatHelps) {
+TEST_F(HeadsTest, ALostShardFailsWithAdvice) {
   const std::vector<float> values(kOneBlock, 1);
   head().intercept = [](const proto::Request&) { return true; };
   const auto push = cluster_.Push(asp_, {}, values);
@@ -274,7 +275,7 @@ TEST_F(HeadsTest, ALostShardFailsAndSaysWhatHelps) {
               AllOf(HasSubstr("push to table 'async': all servers that held shard 0 are gone"),
                     HasSubstr("server 0 (sim://server0/data): not heard for 10s"),
                     HasSubstr("LEEWAY_REPLICATION=2")));
-  // Should it come back, it is used again; what was given up leaves no hole.
+  // If the server comes back it is used again; requests that were given up leave no hole.
   cluster_.scheduler->map.owners[0].server_rank = 1;
   cluster_.PublishNewEpoch();
   Settle();
@@ -282,7 +283,7 @@ TEST_F(HeadsTest, ALostShardFailsAndSaysWhatHelps) {
   EXPECT_THAT(Numbers(next()), ElementsAre(2));
 }
 
-TEST(LateHeadsTest, WhoJoinsAfterALossIsToldOfIt) {
+TEST(LateHeadsTest, AWorkerThatJoinsAfterALossIsToldOfIt) {
   TestCluster cluster({.servers = 2, .shards = 1});
   cluster.scheduler->map.owners[0].server_rank = proto::kNoServer;
   cluster.Connect();
@@ -294,7 +295,7 @@ TEST(LateHeadsTest, WhoJoinsAfterALossIsToldOfIt) {
                                                    HasSubstr("LEEWAY_REPLICATION=2")));
 }
 
-TEST_F(HeadsTest, ARefusedPushThatHadBeenAcceptedIsToldOf) {
+TEST_F(HeadsTest, ALateRefusalOfAnAcceptedPushIsReported) {
   PushOk(bsp_, 1);
   next().intercept = [&](const proto::Request& request) {
     next().Reply(request, absl::ResourceExhaustedError("LEEWAY_HELD_BYTES_MAX"));
@@ -311,10 +312,10 @@ TEST_F(HeadsTest, ARefusedPushThatHadBeenAcceptedIsToldOf) {
   EXPECT_EQ(cluster_.core->clock(), 2u);
 }
 
-TEST_F(HeadsTest, LeavingWaitsUntilItsIterationsAreSafe) {
+TEST_F(HeadsTest, LeavingWaitsUntilItsClocksAreStable) {
   PushOk(bsp_, 1);
   Clock();
-  PushOk(bsp_, 1);  // of a clock that leaving ends
+  PushOk(bsp_, 1);  // of the open clock, which leaving ends
   bool left = false;
   cluster_.core->Leave(absl::Seconds(30), [&](const absl::Status& status) {
     EXPECT_TRUE(status.ok()) << status;
@@ -326,13 +327,13 @@ TEST_F(HeadsTest, LeavingWaitsUntilItsIterationsAreSafe) {
   cluster_.world.RunFor(absl::Seconds(2));
   EXPECT_FALSE(left);
   EXPECT_EQ(cluster_.core->clock(), 2u);
-  head().silent_stable = true;  // the word is lost
+  head().silent_stable = true;  // the report is lost
   head().Close(2);
   cluster_.world.RunFor(absl::Seconds(10));
   EXPECT_TRUE(left);
 }
 
-TEST_F(HeadsTest, LeavingInTimeSaysThatAnIterationIsNotSafe) {
+TEST_F(HeadsTest, LeavingAtItsDeadlineReportsAnUnstableClock) {
   PushOk(bsp_, 1);
   absl::Status left = absl::UnknownError("not yet");
   cluster_.core->Leave(absl::Seconds(3), [&](const absl::Status& status) { left = status; });
@@ -347,7 +348,7 @@ class SmallHeadsTest : public HeadsTest {
       : HeadsTest([](Config* config) { config->held_bytes_max = 2 * kOneBlock * sizeof(float); }) {}
 };
 
-TEST_F(SmallHeadsTest, WhatIsKeptHasALimitThatIsNamed) {
+TEST_F(SmallHeadsTest, RetainedBytesHaveANamedLimit) {
   for (int i = 0; i < 3; ++i) PushOk(bsp_, 1);
   const std::vector<float> values(kOneBlock, 1);
   const absl::Status status = cluster_.Await(cluster_.Push(bsp_, {}, values));
@@ -355,14 +356,14 @@ TEST_F(SmallHeadsTest, WhatIsKeptHasALimitThatIsNamed) {
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("push to table 'bsp'"), HasSubstr("12288 bytes"),
                     HasSubstr("LEEWAY_HELD_BYTES_MAX"), HasSubstr("Clock()")));
-  PushOk(asp_, 1);  // which is not kept
+  PushOk(asp_, 1);  // which is not retained
   Clock();
   head().Close(1);
   Settle();
   PushOk(bsp_, 1);
 }
 
-// The head dies at whatever moment; so may the next one. Every push counts once.
+// The head dies at some moment, and so may the next one. Every push counts once.
 TEST(HeadsStormTest, NoPushIsLostOrAppliedTwiceWheneverTheHeadDies) {
   constexpr int kIterations = 12;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
@@ -385,7 +386,7 @@ TEST(HeadsStormTest, NoPushIsLostOrAppliedTwiceWheneverTheHeadDies) {
     const std::vector<float> ones(2 * kOneBlock, 1);
     std::vector<std::shared_ptr<Operation>> pushes;
     const auto close = [&] {
-      // A clock closes where all its pushes are.
+      // A clock closes at the server that has all its pushes.
       for (auto& server : cluster.servers) {
         server->CloseUpToTick();
       }

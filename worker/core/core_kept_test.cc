@@ -1,4 +1,4 @@
-// The core against scripted peers: what it keeps, and for how long; whose answers count.
+// Tests of the core against scripted peers: the state that it keeps, and the answers that count.
 #include <cmath>
 #include <memory>
 #include <vector>
@@ -38,8 +38,8 @@ class CoreKeptTest : public ::testing::Test {
   TestCluster cluster_{{.servers = 2, .shards = 1}};
 };
 
-// The shard has moved, and what its old head says of it has come late.
-TEST_F(CoreKeptTest, WhoHeadsAShardNoMoreDoesNotAnswerForIt) {
+// The shard has moved, and an answer of its former head comes late.
+TEST_F(CoreKeptTest, AnAnswerOfAFormerHeadDoesNotCount) {
   const auto table = cluster_.MakeTable(Asynchronous(kOneBlock));
   proto::Request asked;
   for (auto& server : cluster_.servers) {
@@ -87,8 +87,8 @@ TEST_F(CoreKeptTest, ResidualsOfAnotherShapeAreRefusedAndNothingIsTaken) {
   EXPECT_EQ(Kept(), kept);
 }
 
-// Others wait for it until servers know that it has ended its clock.
-TEST_F(CoreKeptTest, LeavingWaitsUntilServersHaveHeardTheLastTick) {
+// Other workers wait for this one until servers know that it has ended its clock.
+TEST_F(CoreKeptTest, LeavingWaitsForTheAcknowledgementOfTheLastTick) {
   const auto table = cluster_.MakeTable(Asynchronous(kOneBlock));
   for (auto& server : cluster_.servers) {
     server->drop_tick = [](const proto::ClockTick&) { return true; };
@@ -105,7 +105,7 @@ TEST_F(CoreKeptTest, LeavingWaitsUntilServersHaveHeardTheLastTick) {
   cluster_.RunUntil([&] { return left; });
 }
 
-TEST(CorePullInfoTest, IsOfTheOldestAnswer) {
+TEST(CorePullInfoTest, HasTheClockOfTheOldestAnswer) {
   for (const std::uint64_t first : {3, 5}) {
     TestCluster cluster({.servers = 2, .shards = 2});
     cluster.Connect();

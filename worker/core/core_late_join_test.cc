@@ -1,4 +1,4 @@
-// The core against scripted peers: a worker that comes when the others are under way.
+// Tests of the core against scripted peers: a worker that joins while others are training.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/core/core.h"
@@ -44,7 +44,7 @@ class LateJoinTest : public ::testing::Test {
   absl::Status result_;
 };
 
-TEST_F(LateJoinTest, ALateWorkerStartsWhereTheFastestThreadSays) {
+TEST_F(LateJoinTest, ALateWorkerStartsAtTheLargestClock) {
   Start();
   ExpectStartsAt(42);
   const auto table = cluster_.MakeTable(TableSpec::Dense("w", {16}));
@@ -57,7 +57,7 @@ TEST_F(LateJoinTest, ALateWorkerStartsWhereTheFastestThreadSays) {
   }
 }
 
-TEST_F(LateJoinTest, AFounderEntersNowhere) {
+TEST_F(LateJoinTest, AFoundingWorkerAsksNoServer) {
   cluster_.scheduler->map.workers[0].late = false;
   Start();
   cluster_.RunUntil([&] { return ready_; });
@@ -65,7 +65,7 @@ TEST_F(LateJoinTest, AFounderEntersNowhere) {
   EXPECT_TRUE(cluster_.servers[0]->enters.empty());
 }
 
-TEST_F(LateJoinTest, AMapFromBeforeItCameDoesNotCount) {
+TEST_F(LateJoinTest, AMapFromBeforeItJoinedDoesNotCount) {
   cluster_.scheduler->map.workers.clear();
   Start();
   Settle();
@@ -75,7 +75,7 @@ TEST_F(LateJoinTest, AMapFromBeforeItCameDoesNotCount) {
   ExpectStartsAt(42);
 }
 
-TEST_F(LateJoinTest, EntersThoughEverySecondMessageIsLost) {
+TEST_F(LateJoinTest, JoinsThoughEverySecondMessageIsLost) {
   van::LinkFaults faults;
   faults.drop_probability = 0.5;
   for (const char* server : {"server0", "server1", "server2"}) {
@@ -88,19 +88,19 @@ TEST_F(LateJoinTest, EntersThoughEverySecondMessageIsLost) {
   EXPECT_EQ(cluster_.core->clock(), 42u);
 }
 
-TEST_F(LateJoinTest, AServerThatDiesMeanwhileIsNotWaitedForAndItsHeirIsAskedAgain) {
+TEST_F(LateJoinTest, WhenAServerDiesItsSuccessorIsAskedAgain) {
   cluster_.servers[1]->enter_at.reset();
   Start();
   Settle();
   EXPECT_FALSE(ready_);
   EXPECT_FALSE(cluster_.servers[2]->enters.empty());
-  cluster_.servers[2]->enter_at = 50;  // the next head of the shard has another worker further on
+  cluster_.servers[2]->enter_at = 50;  // at the next head another worker is further on
   cluster_.FailOver(1);
   ExpectStartsAt(50);
   EXPECT_EQ(cluster_.servers[0]->enters.back().epoch, 2u);
 }
 
-TEST_F(LateJoinTest, AnAnswerOfAnotherEpochIsOfOtherShards) {
+TEST_F(LateJoinTest, AnAnswerOfAnotherEpochDoesNotCount) {
   for (auto& server : cluster_.servers) server->enter_at.reset();
   Start();
   Settle();
@@ -113,7 +113,7 @@ TEST_F(LateJoinTest, AnAnswerOfAnotherEpochIsOfOtherShards) {
   ExpectStartsAt(9);
 }
 
-TEST_F(LateJoinTest, WhoDoesNotLetItInIsNamedAtTheDeadline) {
+TEST_F(LateJoinTest, TheDeadlineNamesTheServersThatDidNotAnswer) {
   cluster_.servers[1]->enter_at.reset();
   Start();
   cluster_.RunUntil([&] { return ready_; });

@@ -1,4 +1,4 @@
-// What the status of a push that failed says about what the servers have done with it.
+// Tests of the status of a failed push: whether servers may have applied it.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/core/core.h"
@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 constexpr auto kIgnore = [](const proto::Request&) { return true; };
 
-// Shard 0 is server 0's, shard 1 server 1's; the table has a block in each.
+// Server 0 has shard 0, server 1 shard 1; the table has a block in each.
 class CoreOutcomeTest : public testing::Test {
  protected:
   CoreOutcomeTest() {
@@ -49,7 +49,7 @@ class CoreOutcomeTest : public testing::Test {
   std::shared_ptr<const TableInfo> table_;
 };
 
-TEST_F(CoreOutcomeTest, WithoutTimeNothingIsBegun) {
+TEST_F(CoreOutcomeTest, WithoutTimeNothingIsSent) {
   for (const absl::Duration timeout :
        {absl::ZeroDuration(), absl::Seconds(-1), -absl::InfiniteDuration()}) {
     const std::shared_ptr<Operation> operations[] = {
@@ -81,13 +81,13 @@ TEST_F(CoreOutcomeTest, WithoutTimeNothingIsBegun) {
   EXPECT_TRUE(cluster_.scheduler->admins.empty());
 }
 
-TEST_F(CoreOutcomeTest, RefusedByAllItIsNowhere) {
+TEST_F(CoreOutcomeTest, APushRefusedByAllServersIsNotApplied) {
   Refuse(0, absl::ResourceExhaustedError("LEEWAY_HELD_BYTES_MAX"));
   Refuse(1, absl::ResourceExhaustedError("LEEWAY_HELD_BYTES_MAX"));
   EXPECT_EQ(cluster_.Await(Push()).code(), StatusCode::kResourceExhausted);
 }
 
-TEST_F(CoreOutcomeTest, RefusedByOneItMayBeThereInPart) {
+TEST_F(CoreOutcomeTest, APushRefusedByOneServerMayBeAppliedInPart) {
   Refuse(1, absl::ResourceExhaustedError("LEEWAY_HELD_BYTES_MAX"));
   const absl::Status status = cluster_.Await(Push());
   EXPECT_EQ(status.code(), StatusCode::kUnknown) << status;
@@ -97,7 +97,7 @@ TEST_F(CoreOutcomeTest, RefusedByOneItMayBeThereInPart) {
                     HasSubstr("RESOURCE_EXHAUSTED")));
 }
 
-TEST_F(CoreOutcomeTest, UnderWayAtItsDeadlineItMayBeThereAndComesOnce) {
+TEST_F(CoreOutcomeTest, APushUnderWayAtItsDeadlineIsAppliedAtMostOnce) {
   for (auto& server : cluster_.servers) server->intercept = kIgnore;
   const absl::Status status = cluster_.Await(Push(Within(absl::Seconds(2))));
   EXPECT_EQ(status.code(), StatusCode::kUnknown) << status;
@@ -112,14 +112,14 @@ TEST_F(CoreOutcomeTest, UnderWayAtItsDeadlineItMayBeThereAndComesOnce) {
   }
 }
 
-TEST_F(CoreOutcomeTest, APullAtItsDeadlineHasThatCode) {
+TEST_F(CoreOutcomeTest, APullAtItsDeadlineExceedsIt) {
   for (auto& server : cluster_.servers) server->intercept = kIgnore;
   const auto pull = cluster_.Pull(table_, {}, &got_, Within(absl::Seconds(2)));
   EXPECT_EQ(cluster_.Await(pull).code(), StatusCode::kDeadlineExceeded);
 }
 
-// Its pull was held too long; its push was taken.
-TEST_F(CoreOutcomeTest, APushPullWhosePullIsLateHasPushed) {
+// The pull was held too long; the push was applied.
+TEST_F(CoreOutcomeTest, APushPullWithALatePullHasPushed) {
   for (auto& server : cluster_.servers) {
     server->edit = [](const proto::Request&, proto::Reply* reply) {
       reply->result = absl::DeadlineExceededError("waiting for worker 3");
@@ -130,7 +130,7 @@ TEST_F(CoreOutcomeTest, APushPullWhosePullIsLateHasPushed) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("waiting for worker 3"));
 }
 
-TEST_F(CoreOutcomeTest, WithAShardLostTheRestMayBeThere) {
+TEST_F(CoreOutcomeTest, WithOneShardLostTheRestMayBeApplied) {
   cluster_.servers[1]->intercept = kIgnore;
   const auto push = Push();
   cluster_.world.RunFor(absl::Milliseconds(10));
@@ -140,12 +140,12 @@ TEST_F(CoreOutcomeTest, WithAShardLostTheRestMayBeThere) {
   EXPECT_THAT(std::string(status.message()), AllOf(HasSubstr("gone"), HasSubstr("UNAVAILABLE")));
 }
 
-TEST_F(CoreOutcomeTest, WithAllItsShardsLostItIsNowhere) {
+TEST_F(CoreOutcomeTest, WithAllShardsLostNothingIsApplied) {
   for (auto& server : cluster_.servers) server->intercept = kIgnore;
   const auto push = Push();
   cluster_.world.RunFor(absl::Milliseconds(10));
   cluster_.KillServer(0, "gone");
-  // Its other part is still asked for.
+  // The other part is still sent until it is answered.
   EXPECT_EQ(cluster_.Await(push).code(), StatusCode::kUnknown);
   cluster_.KillServer(1, "gone");
   const auto again = Push();
@@ -153,7 +153,7 @@ TEST_F(CoreOutcomeTest, WithAllItsShardsLostItIsNowhere) {
   EXPECT_EQ(again->status().code(), StatusCode::kUnavailable);
 }
 
-TEST_F(CoreOutcomeTest, WhenAllEndsWhatIsUnderWayMayBeThere) {
+TEST_F(CoreOutcomeTest, APushUnderWayAtTheEndMayBeApplied) {
   for (auto& server : cluster_.servers) server->intercept = kIgnore;
   const auto push = Push();
   cluster_.world.RunFor(absl::Milliseconds(10));
@@ -161,8 +161,8 @@ TEST_F(CoreOutcomeTest, WhenAllEndsWhatIsUnderWayMayBeThere) {
   EXPECT_EQ(cluster_.Await(push).code(), StatusCode::kUnknown);
 }
 
-// The window is full, so nothing of the second push leaves.
-TEST(CoreOutcomeWindowTest, UnsentAtItsDeadlineItIsForgotten) {
+// The window is full, so nothing of the second push is sent.
+TEST(CoreOutcomeWindowTest, APushUnsentAtItsDeadlineIsForgotten) {
   TestCluster cluster({.servers = 1, .shards = 1, .configure = [](Config* config) {
                          config->send_window_bytes = 1024;
                        }});

@@ -1,4 +1,4 @@
-// Pulls that are received straight into the user's array.
+// Tests of pulls that are received straight into the user's array.
 #include <map>
 #include <memory>
 #include <span>
@@ -14,7 +14,7 @@
 namespace leeway::worker {
 namespace {
 
-// A van whose owner's posted receives the test can see, and answer as a transport would.
+// A van whose posted receive buffers the test can see, and fill as a transport would.
 class WatchedVan final : public van::Van {
  public:
   WatchedVan(std::unique_ptr<van::Van> inner, std::shared_ptr<van::PostedReceives> own,
@@ -53,12 +53,12 @@ class WatchedVan final : public van::Van {
   std::vector<runtime::Buffer>* const kept_;
 };
 
-// Stands between the core's vans and what they tell it.
-class Between final : public van::Factory {
+// A factory between the core and its vans, which sees their posted buffers, sends and messages.
+class WatchingFactory final : public van::Factory {
  public:
   std::unique_ptr<van::Van> New(runtime::Loop* loop, const van::Identity& identity,
                                 const van::Limits& limits, van::Handler* handler) override {
-    handlers_.push_back(std::make_unique<Ear>(this, handler));
+    handlers_.push_back(std::make_unique<WatchingHandler>(this, handler));
     return std::make_unique<WatchedVan>(inner->New(loop, identity, limits, handlers_.back().get()),
                                         own, &posted, &keeps_sent, &sent);
   }
@@ -67,17 +67,18 @@ class Between final : public van::Factory {
   van::PeerId PeerOf(std::uint32_t server_node) const { return peers_.at(server_node); }
 
   van::Factory* inner = nullptr;
-  std::shared_ptr<van::PostedReceives> own;  // null: the van's are posted
+  std::shared_ptr<van::PostedReceives> own;  // null: buffers are posted to the van
   std::vector<std::span<std::byte>> posted;
-  // As a transport whose peer takes nothing in.
+  // Behaves as a transport whose peer takes nothing in.
   bool keeps_sent = false;
   std::vector<runtime::Buffer> sent;
-  int in_place = 0;  // answers that lay where something was posted
+  int in_place = 0;  // answers that were received into a posted buffer
 
  private:
-  class Ear final : public van::Handler {
+  class WatchingHandler final : public van::Handler {
    public:
-    Ear(Between* between, van::Handler* handler) : between_(between), handler_(handler) {}
+    WatchingHandler(WatchingFactory* between, van::Handler* handler)
+        : between_(between), handler_(handler) {}
     void OnPeerUp(van::PeerId peer, const van::Identity& identity) override {
       if (identity.role == Role::kServer) between_->peers_[identity.node] = peer;
       handler_->OnPeerUp(peer, identity);
@@ -94,11 +95,11 @@ class Between final : public van::Factory {
     }
 
    private:
-    Between* const between_;
+    WatchingFactory* const between_;
     van::Handler* const handler_;
   };
 
-  std::vector<std::unique_ptr<Ear>> handlers_;
+  std::vector<std::unique_ptr<WatchingHandler>> handlers_;
   std::map<std::uint32_t, van::PeerId> peers_;
 };
 
@@ -109,7 +110,7 @@ class CorePostedReceiveTest : public ::testing::Test {
     cluster_.Connect();
   }
 
-  // Pulls and is not answered; what the server was asked.
+  // Pulls without an answer; returns the request that the server got.
   proto::Request PullInVain(const std::shared_ptr<const TableInfo>& table, std::vector<float>* to,
                             absl::Duration timeout = absl::Minutes(1)) {
     proto::Request asked;
@@ -122,7 +123,7 @@ class CorePostedReceiveTest : public ::testing::Test {
     server().intercept = [](const proto::Request&) { return true; };
     return asked;
   }
-  // What a transport finds when the answer to that request begins to come.
+  // The posted buffer that a transport finds when the answer to that request begins to come.
   std::shared_ptr<const van::PostedReceive> Find(const proto::Request& request,
                                                  std::uint64_t bytes) const {
     return between_.own->Find(between_.PeerOf(server_node_), proto::ReceiveTokenOf(request.id),
@@ -130,7 +131,7 @@ class CorePostedReceiveTest : public ::testing::Test {
   }
   ScriptedServer& server() { return *cluster_.servers[0]; }
 
-  Between between_;
+  WatchingFactory between_;
   const std::uint32_t server_node_ = 2;
   TestCluster cluster_{{.servers = 1, .shards = 1, .wrap = [this](van::Factory* inner) {
                           between_.inner = inner;
@@ -152,8 +153,9 @@ TEST_F(CorePostedReceiveTest, EveryBlockOfADenseTableIsReceivedInPlace) {
   EXPECT_EQ(between_.in_place, 3);
 }
 
-// If its answer breaks off, it may be sent again from an array that is also where the answer goes.
-TEST_F(CorePostedReceiveTest, NotThatOfAPushPull) {
+// If its answer breaks off, the push may be sent again from the array that the answer is written
+// to.
+TEST_F(CorePostedReceiveTest, ThatOfAPushPullIsNot) {
   const auto table = cluster_.MakeTable(TableSpec::Dense("w", {16}));
   const std::vector<float> values(16, 2);
   std::vector<float> got(16, -1);
@@ -175,7 +177,7 @@ TEST_F(CorePostedReceiveTest, APushEndsOnceNothingReadsTheUsersArray) {
   EXPECT_EQ(cluster_.Await(push).code(), absl::StatusCode::kUnknown);
 }
 
-// Answers halt in their midst for up to a second, and most pulls are given up before that is over.
+// Answers stop half way for up to a second, and most pulls are given up before.
 TEST_F(CorePostedReceiveTest, NothingIsWrittenOnceAPullHasEnded) {
   const auto table = cluster_.MakeTable(TableSpec::Dense("w", {16}));
   const std::vector<float> ones(16, 1);
@@ -198,7 +200,7 @@ TEST_F(CorePostedReceiveTest, NothingIsWrittenOnceAPullHasEnded) {
   EXPECT_GT(torn, 10);
 }
 
-// Where the test answers as a transport would.
+// The test fills posted buffers as a transport would.
 class CoreOwnReceivesTest : public CorePostedReceiveTest {
  protected:
   CoreOwnReceivesTest() : CorePostedReceiveTest(/*own=*/true) {}
@@ -217,15 +219,15 @@ TEST_F(CoreOwnReceivesTest, TheUsersArrayIsPostedForTheRequest) {
   EXPECT_EQ(static_cast<const void*>(receive->to()), got.data());
 }
 
-// An answer may be on its way that has halted; asked again over the same connection or over
-// another, nothing of it may be missing, since it counts where it is the first that is whole.
-TEST_F(CoreOwnReceivesTest, WhatHasBegunToComeStaysWhole) {
+// An answer may have stopped half way. If the request is sent again, over the same connection or
+// another, the first answer must stay whole, because it counts if it is complete first.
+TEST_F(CoreOwnReceivesTest, AnAnswerThatHasBegunIsNotInterrupted) {
   const auto table = cluster_.MakeTable(TableSpec::Dense("w", {16}));
   std::vector<float> got(16, -1);
   const proto::Request asked = PullInVain(table, &got);
   auto first = Find(asked, 64);
   ASSERT_NE(first, nullptr);
-  cluster_.world.RunFor(absl::Seconds(10));  // it is asked again
+  cluster_.world.RunFor(absl::Seconds(10));  // the request is sent again
   EXPECT_EQ(between_.posted.size(), 1u);
   EXPECT_EQ(static_cast<const void*>(first->to()), got.data());
   EXPECT_EQ(Find(asked, 64), nullptr);
@@ -234,20 +236,20 @@ TEST_F(CoreOwnReceivesTest, WhatHasBegunToComeStaysWhole) {
   EXPECT_NE(Find(asked, 64), nullptr);
 }
 
-TEST_F(CoreOwnReceivesTest, WhatHasBegunToComeStaysWholeWhereAnotherConnectionIsAsked) {
+TEST_F(CoreOwnReceivesTest, AnAnswerThatHasBegunIsNotInterruptedOverAnotherConnection) {
   const auto table = cluster_.MakeTable(TableSpec::Dense("w", {16}));
   std::vector<float> got(16, -1);
   const auto first = Find(PullInVain(table, &got), 64);
   ASSERT_NE(first, nullptr);
   const van::PeerId before = between_.PeerOf(server_node_);
   server().Restart();
-  cluster_.world.RunFor(absl::Seconds(10));  // it is asked again
+  cluster_.world.RunFor(absl::Seconds(10));  // the request is sent again
   ASSERT_NE(between_.PeerOf(server_node_), before);
   EXPECT_EQ(between_.posted.size(), 1u);
   EXPECT_EQ(static_cast<const void*>(first->to()), got.data());
 }
 
-TEST_F(CoreOwnReceivesTest, AskedAgainItIsPostedAgainOnceAnAnswerHasComeToNothing) {
+TEST_F(CoreOwnReceivesTest, TheArrayIsPostedAgainAfterABrokenAnswer) {
   const auto table = cluster_.MakeTable(TableSpec::Dense("w", {16}));
   std::vector<float> got(16, -1);
   const proto::Request asked = PullInVain(table, &got);
@@ -259,7 +261,7 @@ TEST_F(CoreOwnReceivesTest, AskedAgainItIsPostedAgainOnceAnAnswerHasComeToNothin
   EXPECT_NE(Find(asked, 64), nullptr);
 }
 
-TEST_F(CoreOwnReceivesTest, WhenItsTimeIsUpTheArrayIsTheUsersAgain) {
+TEST_F(CoreOwnReceivesTest, TheArrayIsTheUsersAgainAtTheDeadline) {
   const auto table = cluster_.MakeTable(TableSpec::Dense("w", {16}));
   std::vector<float> got(16, -1);
   const proto::Request asked = PullInVain(table, &got, absl::Seconds(2));
@@ -270,19 +272,19 @@ TEST_F(CoreOwnReceivesTest, WhenItsTimeIsUpTheArrayIsTheUsersAgain) {
   EXPECT_EQ(Find(asked, 64), nullptr);
 }
 
-TEST_F(CoreOwnReceivesTest, SoItIsOnceItIsAnswered) {
+TEST_F(CoreOwnReceivesTest, TheArrayIsTheUsersAgainOnceAnswered) {
   const auto table = cluster_.MakeTable(TableSpec::Dense("w", {16}));
   std::vector<float> got(16, -1);
   const proto::Request asked = PullInVain(table, &got);
   const auto receive = Find(asked, 64);
   ASSERT_NE(receive, nullptr);
-  server().intercept = nullptr;  // it is asked again
+  server().intercept = nullptr;  // the request is sent again
   EXPECT_TRUE(cluster_.Await(pull_).ok());
   EXPECT_EQ(got, std::vector<float>(16, 0));
   EXPECT_EQ(receive->to(), nullptr);
 }
 
-TEST_F(CoreOwnReceivesTest, AndWhenTheWorkerStops) {
+TEST_F(CoreOwnReceivesTest, TheArrayIsTheUsersAgainWhenTheWorkerStops) {
   const auto table = cluster_.MakeTable(TableSpec::Dense("w", {16}));
   std::vector<float> got(16, -1);
   const auto receive = Find(PullInVain(table, &got), 64);

@@ -1,4 +1,4 @@
-// The core against scripted peers: what is urgent goes first, and what that must not change.
+// Tests of the core against scripted peers: the order of requests by priority, and its limits.
 #include <memory>
 #include <random>
 #include <vector>
@@ -21,7 +21,7 @@ TableSpec Asynchronous(TableSpec spec) {
   return spec;
 }
 
-// One server and a window of 16 blocks, so that most of what is pushed waits.
+// One server and a window of 16 blocks, so that most pushes wait.
 class PriorityTest : public ::testing::Test {
  protected:
   explicit PriorityTest(std::uint32_t servers = 1, std::uint32_t shards = 1)
@@ -46,7 +46,7 @@ class PriorityTest : public ::testing::Test {
   const std::vector<float> few_ = std::vector<float>(16, 1);
 };
 
-TEST_F(PriorityTest, WhatIsUrgentLeavesOthersOfItsShardBehind) {
+TEST_F(PriorityTest, AnUrgentRequestOvertakesOthersOfItsShard) {
   const auto slow = cluster_.Push(big_, {}, values_);
   const auto fast = cluster_.Push(small_, {}, few_, Urgent());
   EXPECT_TRUE(cluster_.Await(fast).ok());
@@ -55,7 +55,7 @@ TEST_F(PriorityTest, WhatIsUrgentLeavesOthersOfItsShardBehind) {
   EXPECT_EQ(Admitted(), kBlocks + 1);
 }
 
-TEST_F(PriorityTest, WhatIsLessUrgentWaitsForTheRest) {
+TEST_F(PriorityTest, ALessUrgentRequestIsSentLast) {
   const auto some = cluster_.Push(big_, {}, values_);
   const auto last = cluster_.Push(small_, {}, few_, Urgent(-1));
   const auto more = cluster_.Push(big_, {}, values_);
@@ -103,9 +103,9 @@ TEST_F(PriorityTest, RowsOvertakeThoseOfOtherTables) {
   EXPECT_TRUE(slow->done());
 }
 
-// What is urgent has a larger number than what waited when the clock ended, and pulls it along: in
-// the order of the numbers, so that a server keeps none of it back.
-TEST_F(PriorityTest, WhatIsHurriedAlongKeepsTheOrderOfItsNumbers) {
+// An urgent request has a larger number than those that waited when the clock ended, and raises
+// them: they are sent in the order of their numbers, so that the server holds none of them back.
+TEST_F(PriorityTest, RaisedRequestsKeepTheOrderOfTheirNumbers) {
   const auto slow = cluster_.Push(big_, {}, values_);
   const auto front = cluster_.Push(small_, {}, few_, Urgent());
   EXPECT_TRUE(cluster_.core->Clock().ok());
@@ -118,7 +118,7 @@ TEST_F(PriorityTest, WhatIsHurriedAlongKeepsTheOrderOfItsNumbers) {
   }
 }
 
-TEST_F(PriorityTest, WhatWaitsWhenTheClockEndsBelongsToIt) {
+TEST_F(PriorityTest, RequestsThatWaitWhenTheClockEndsBelongToIt) {
   const auto push = cluster_.Push(big_, {}, values_);
   const auto front = cluster_.Push(small_, {}, few_, Urgent());
   EXPECT_TRUE(cluster_.core->Clock().ok());
@@ -128,13 +128,13 @@ TEST_F(PriorityTest, WhatWaitsWhenTheClockEndsBelongsToIt) {
   ASSERT_EQ(tick.watermarks.size(), 1u);
   EXPECT_EQ(tick.watermarks[0].sequence, kBlocks + 1);
   EXPECT_TRUE(cluster_.Await(next).ok());
-  EXPECT_TRUE(push->done() && front->done());  // it has a larger number than all of the clock
+  EXPECT_TRUE(push->done() && front->done());  // its number is larger than all of the clock
   for (const auto& seen : cluster_.servers[0]->admitted) {
     EXPECT_EQ(seen.request.clock, seen.request.id.sequence <= kBlocks + 1 ? 0u : 1u);
   }
 }
 
-// What is urgent is not the last of its clock any more when all get their numbers.
+// An urgent request gets its number before the others of its clock.
 TEST_F(PriorityTest, NumbersOfAClockThatEndsFollowPriority) {
   const auto push = cluster_.Push(big_, {}, values_);
   const auto front = cluster_.Push(small_, {}, few_, Urgent());
@@ -144,7 +144,7 @@ TEST_F(PriorityTest, NumbersOfAClockThatEndsFollowPriority) {
   EXPECT_TRUE(cluster_.Await(push).ok());
 }
 
-TEST_F(PriorityTest, TheServerIsToldThePriority) {
+TEST_F(PriorityTest, RequestsCarryTheirPriority) {
   std::vector<float> result(16);
   EXPECT_TRUE(cluster_.Await(cluster_.Pull(small_, {}, &result, Urgent(-7))).ok());
   EXPECT_EQ(cluster_.servers[0]->admitted.back().request.priority, -7);
@@ -155,7 +155,7 @@ class PriorityFailOverTest : public PriorityTest {
   PriorityFailOverTest() : PriorityTest(2, 1) {}
 };
 
-TEST_F(PriorityFailOverTest, WhatHasNoNumberYetGoesToTheNextHeadAsWell) {
+TEST_F(PriorityFailOverTest, RequestsWithoutANumberGoToTheNextHead) {
   const auto push = cluster_.Push(big_, {}, values_);
   const auto fast = cluster_.Push(small_, {}, few_, Urgent());
   cluster_.FailOver(0);
@@ -163,7 +163,7 @@ TEST_F(PriorityFailOverTest, WhatHasNoNumberYetGoesToTheNextHeadAsWell) {
   EXPECT_TRUE(cluster_.Await(push).ok()) << push->status();
 }
 
-TEST_F(PriorityFailOverTest, WhatHasNoNumberYetIsLostWithItsShard) {
+TEST_F(PriorityFailOverTest, RequestsWithoutANumberAreLostWithTheirShard) {
   const auto push = cluster_.Push(big_, {}, values_);
   const auto fast = cluster_.Push(small_, {}, few_, Urgent());
   cluster_.KillServer(0, "it was too hot");
@@ -171,7 +171,7 @@ TEST_F(PriorityFailOverTest, WhatHasNoNumberYetIsLostWithItsShard) {
   EXPECT_EQ(cluster_.Await(fast).code(), absl::StatusCode::kUnavailable);
 }
 
-TEST_F(PriorityTest, WhatIsOverdueBeforeItHasANumberIsSentAllTheSame) {
+TEST_F(PriorityTest, AnOverduePushOfAnEndedClockIsStillSent) {
   cluster_.servers[0]->intercept = [](const proto::Request&) { return true; };
   Core::Terms soon;
   soon.timeout = absl::Seconds(1);
@@ -182,9 +182,9 @@ TEST_F(PriorityTest, WhatIsOverdueBeforeItHasANumberIsSentAllTheSame) {
   cluster_.RunUntil([&] { return Admitted() == kBlocks + 1; });
 }
 
-// What has a number must not wait behind what has none: those after it, which a server cannot admit
-// before it, would come to fill the window, and nothing would move until something is sent again.
-TEST(PriorityWindowTest, NothingIsEverStuckInTheWindow) {
+// A numbered request must not wait behind one without a number: later numbers, which the server
+// cannot admit before it, would fill the window, and nothing would be sent until a resend.
+TEST(PriorityWindowTest, TheSendWindowNeverLocksUp) {
   TestCluster cluster({.servers = 1, .shards = 8, .configure = [](Config* config) {
                          config->send_window_bytes = 4096;
                        }});

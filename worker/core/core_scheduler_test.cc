@@ -1,5 +1,5 @@
-// The core against scripted peers: the scheduler goes away, comes back, moves, and is asked for
-// what only it knows.
+// Tests of the core against scripted peers: a scheduler that goes away, comes back or moves, and
+// requests to it.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "worker/core/core.h"
@@ -28,7 +28,7 @@ class SchedulerTest : public ::testing::Test {
   std::shared_ptr<const TableInfo> table_;
 };
 
-TEST_F(SchedulerTest, TrainingGoesOnWhileItIsAwayAndRequestsToItWait) {
+TEST_F(SchedulerTest, WithoutASchedulerTrainingContinuesAndItsRequestsWait) {
   cluster_.CrashScheduler();
   cluster_.world.RunFor(absl::Seconds(10));
   ExpectTrains();
@@ -42,7 +42,7 @@ TEST_F(SchedulerTest, TrainingGoesOnWhileItIsAwayAndRequestsToItWait) {
   ExpectTrains();
 }
 
-TEST_F(SchedulerTest, ARequestThatWaitedInVainSaysSinceWhenTheSchedulerIsSilent) {
+TEST_F(SchedulerTest, AnUnansweredRequestSaysHowLongTheSchedulerIsSilent) {
   cluster_.CrashScheduler();
   cluster_.world.RunFor(absl::Seconds(10));
   absl::Status opened;
@@ -60,12 +60,12 @@ TEST_F(SchedulerTest, ARequestThatWaitedInVainSaysSinceWhenTheSchedulerIsSilent)
   ExpectTrains();
 }
 
-TEST_F(SchedulerTest, AServerTellsWhereItIsNow) {
+TEST_F(SchedulerTest, AServerTellsItsNewAddress) {
   cluster_.CrashScheduler();
   cluster_.world.RunFor(absl::Seconds(5));
   cluster_.StartScheduler("sim://elsewhere/main");
-  cluster_.servers[0]->Say(
-      proto::SchedulerMoved{.address = "sim://elsewhere/main", .cluster = 98});  // another's
+  cluster_.servers[0]->Say(proto::SchedulerMoved{.address = "sim://elsewhere/main",
+                                                 .cluster = 98});  // of another cluster
   cluster_.world.RunFor(absl::Seconds(5));
   EXPECT_EQ(cluster_.scheduler->joins, 0);
   cluster_.servers[0]->Say(proto::SchedulerMoved{.address = "sim://elsewhere/main", .cluster = 99});
@@ -73,12 +73,12 @@ TEST_F(SchedulerTest, AServerTellsWhereItIsNow) {
   cluster_.core->Barrier(Group::kWorkers, "b", absl::Seconds(60),
                          [&](const absl::Status& status) { released = status; });
   cluster_.RunUntil([&] { return released.ok(); });
-  // It beats there, too: else the new scheduler would give it up.
+  // The worker sends heartbeats there, too: else the new scheduler would give it up.
   cluster_.RunUntil([&] { return cluster_.scheduler->beats > 3; });
   ExpectTrains();
 }
 
-TEST_F(SchedulerTest, AWaitIsSaidToBeForWhomSinceWhen) {
+TEST_F(SchedulerTest, ADeadlineSaysWhenTheAwaitedWorkersWereLastHeard) {
   cluster_.scheduler->status_text =
       R"({"workers": [{"rank": 3, "state": "alive", "address": "10.0.0.7", "last_heard_ms": 12000}]})";
   cluster_.servers[0]->intercept = [&](const proto::Request& request) {
@@ -93,7 +93,7 @@ TEST_F(SchedulerTest, AWaitIsSaidToBeForWhomSinceWhen) {
   EXPECT_THAT(std::string(status.message()),
               HasSubstr("worker 3 is at clock 41, last heard 12.0s ago from 10.0.0.7; waiting for "
                         "clock 42 of table w"));
-  // Without a scheduler the deadline holds all the same.
+  // The deadline holds without a scheduler, too.
   cluster_.CrashScheduler();
   const absl::Time start = cluster_.world.Now();
   const absl::Status plain =
@@ -102,7 +102,7 @@ TEST_F(SchedulerTest, AWaitIsSaidToBeForWhomSinceWhen) {
   EXPECT_THAT(std::string(plain.message()), HasSubstr("worker 3 is at clock 41; waiting"));
 }
 
-TEST_F(SchedulerTest, ACheckpointIsAskedForUntilItIsThere) {
+TEST_F(SchedulerTest, ACheckpointIsRequestedUntilItIsComplete) {
   cluster_.scheduler->answer_admins = false;
   absl::StatusOr<std::string> path = absl::UnknownError("none");
   const auto keep = [&](absl::StatusOr<std::string> result) { path = std::move(result); };
@@ -125,8 +125,8 @@ TEST_F(SchedulerTest, ACheckpointIsAskedForUntilItIsThere) {
               HasSubstr("saving a checkpoint in '/data': the scheduler at"));
 }
 
-// The scheduler tells who opens a table of a change that no map has told servers of yet.
-TEST_F(SchedulerTest, AskingBySettingsThatServersMayNotKnowWaitsForTheMapThatHasThem) {
+// The answer that opens a table has a change that no map has told servers of yet.
+TEST_F(SchedulerTest, RequestsUnderNewSettingsWaitForTheirMap) {
   TableSpec spec = TableSpec::Dense("changed", {16});
   spec.consistency = Consistency::Ssp(2);
   cluster_.scheduler->settings = {
@@ -145,7 +145,7 @@ TEST_F(SchedulerTest, AskingBySettingsThatServersMayNotKnowWaitsForTheMapThatHas
   EXPECT_TRUE(cluster_.Await(pull).ok());
 }
 
-// It has no clock, and gets no map that only changes a table.
+// A reader has no clock, and gets no map that only changes a table.
 TEST(ReaderTest, WaitsForNoSettings) {
   TestCluster cluster(
       {.servers = 1, .shards = 1, .configure = [](Config* config) { config->read_only = true; }});

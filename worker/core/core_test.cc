@@ -1,4 +1,4 @@
-// The core against scripted peers: what is sent where and when.
+// Tests of the core against scripted peers: which messages are sent, to which server, and when.
 #include "worker/core/core.h"
 
 #include <cmath>
@@ -54,7 +54,7 @@ TEST(CoreTest, PushesAndPullsRowsWithRepeatedKeys) {
   EXPECT_THAT(got, ElementsAre(3, 4, 6, 8, 0, 0, 6, 8));
 }
 
-TEST(CoreTest, NoKeysIsDoneAtOnce) {
+TEST(CoreTest, AnOperationWithoutKeysIsDoneAtOnce) {
   TestCluster cluster;
   cluster.Connect();
   const auto table = cluster.MakeTable(TableSpec::Sparse("e", 2));
@@ -63,7 +63,7 @@ TEST(CoreTest, NoKeysIsDoneAtOnce) {
   EXPECT_TRUE(operation->status().ok());
 }
 
-TEST(CoreTest, WrongLengthsComeBackThroughTheOperation) {
+TEST(CoreTest, TheOperationFailsForWrongLengths) {
   TestCluster cluster;
   cluster.Connect();
   const auto table = cluster.MakeTable(TableSpec::Dense("w", {10}));
@@ -74,8 +74,8 @@ TEST(CoreTest, WrongLengthsComeBackThroughTheOperation) {
   EXPECT_TRUE(cluster.servers[0]->arrived.empty() && cluster.servers[1]->arrived.empty());
 }
 
-// It would be refused with the connection, and sent again over the next, for ever.
-TEST(CoreTest, WhatNoPeerWouldReadIsNotSent) {
+// Such a message would cost the connection, and be sent again over the next one, for ever.
+TEST(CoreTest, ArgumentsThatNoPeerReadsAreRefused) {
   TestCluster cluster;
   cluster.Connect();
   const auto table = cluster.MakeTable(TableSpec::Sparse("e", 2));
@@ -168,7 +168,7 @@ TEST(CoreTest, ResendsWithLongerAndLongerPauses) {
   EXPECT_GE(times[3] - times[2], absl::Seconds(8));
 }
 
-TEST(CoreTest, AnOlderEpochIsSentAgainUnderTheSameNumberOnceTheMapIsThere) {
+TEST(CoreTest, ARequestOfAnOlderEpochIsSentAgainWithTheNextMap) {
   TestCluster cluster({.servers = 1, .shards = 1});
   cluster.Connect();
   const auto table = cluster.MakeTable(TableSpec::Dense("w", {16}));
@@ -188,7 +188,7 @@ TEST(CoreTest, AnOlderEpochIsSentAgainUnderTheSameNumberOnceTheMapIsThere) {
   EXPECT_EQ(cluster.servers[0]->admitted.at(0).request.id.sequence, 1u);
 }
 
-TEST(CoreTest, AServerThatIsNotReadyIsAskedAgainSoon) {
+TEST(CoreTest, ARequestToAServerThatIsNotReadyIsRepeatedSoon) {
   TestCluster cluster({.servers = 1, .shards = 1});
   cluster.Connect();
   const auto table = cluster.MakeTable(TableSpec::Dense("w", {16}));
@@ -203,7 +203,7 @@ TEST(CoreTest, AServerThatIsNotReadyIsAskedAgainSoon) {
   cluster.ExpectNoHoles();
 }
 
-TEST(CoreTest, ShardsThatMoveAreAskedForAtTheirNewOwner) {
+TEST(CoreTest, RequestsFollowAShardToItsNewOwner) {
   TestCluster cluster({.servers = 2, .shards = 1});
   cluster.Connect();
   const auto table = cluster.MakeTable(TableSpec::Dense("w", {16}));
@@ -224,7 +224,7 @@ TEST(CoreTest, ShardsThatMoveAreAskedForAtTheirNewOwner) {
   cluster.ExpectNoHoles();
 }
 
-TEST(CoreTest, UrgentRequestsOvertakeThoseThatWait) {
+TEST(CoreTest, UrgentRequestsOvertakeWaitingOnes) {
   TestCluster cluster({.servers = 1, .shards = 8, .configure = [](Config* config) {
                          config->send_window_bytes = 1 << 20;
                        }});
@@ -262,7 +262,7 @@ TEST(CoreTest, UnansweredPushesStayBelowTheWindow) {
   EXPECT_TRUE(cluster.Await(push).ok());
 }
 
-TEST(CoreTest, WhatWasUnderWayOverALostConnectionLeavesTheWindow) {
+TEST(CoreTest, RequestsOverALostConnectionLeaveTheWindow) {
   TestCluster cluster({.servers = 1, .shards = 4, .configure = [](Config* config) {
                          config->send_window_bytes = 64 << 10;
                        }});
@@ -292,7 +292,7 @@ TEST(CoreTest, HeldPushPullsDoNotStopThePushesBehindThem) {
   std::vector<float> result(1 << 18);
   const auto operation = cluster.PushPull(table, values, &result, Within(absl::Minutes(20)));
   cluster.world.RunFor(absl::Seconds(1));
-  EXPECT_EQ(held, 256u);  // all of it is there, though nothing was answered
+  EXPECT_EQ(held, 256u);  // all have arrived, though none was answered
   EXPECT_EQ(operation->clock_needed, 1u);
 }
 
@@ -321,7 +321,7 @@ TEST(CoreTest, TicksCarryTheLastPushesThatAreNotSettledAndAreResent) {
   EXPECT_EQ(tick.watermarks[0].sequence, 2u);
   EXPECT_TRUE(tick.watermarks[0].held);
   EXPECT_EQ(tick.watermarks[1].shard, 3u);
-  EXPECT_TRUE(cluster.servers[1]->ticks[2].watermarks.empty());  // all of it was answered meanwhile
+  EXPECT_TRUE(cluster.servers[1]->ticks[2].watermarks.empty());  // all were answered meanwhile
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace leeway::worker {
 
 absl::Status StalenessLedger::Check(const Consistency& bound, std::uint64_t clock,
                                     const proto::Reply& reply) {
-  // By the worker's own clock, so that a server cannot make a reply look fresher than it is.
+  // Computed from the worker's own clock: a server cannot make a reply look fresher than it is.
   const std::uint64_t computed = clock > reply.slowest_clock ? clock - reply.slowest_clock : 0;
   const std::uint64_t staleness = runtime::Planted<"servers-word-on-staleness">()
                                       ? reply.staleness

@@ -1,4 +1,6 @@
-// The staleness bound, checked on every pull reply: proved while it runs, not only promised.
+// The ledger of the staleness of pull replies, which checks each of them against its table's bound.
+//
+// Lives on the core's loop, in Operations.
 #ifndef LEEWAY_WORKER_CORE_STALENESS_H_
 #define LEEWAY_WORKER_CORE_STALENESS_H_
 
@@ -13,8 +15,8 @@ namespace leeway::worker {
 
 class StalenessLedger {
  public:
-  // Counts the reply, made to a request of `clock`. INTERNAL "staleness bound violated: …" if it
-  // is staler than `bound` allows, or says other than its own clocks do.
+  // Counts the reply to a request of `clock`. INTERNAL "staleness bound violated: …" if it is
+  // staler than `bound` allows, or if its staleness contradicts its clocks.
   absl::Status Check(const Consistency& bound, std::uint64_t clock, const proto::Reply& reply);
 
   const std::map<std::uint64_t, std::uint64_t>& histogram() const { return histogram_; }

@@ -18,7 +18,7 @@ proto::Reply ReplyOf(std::uint64_t clock, std::uint64_t slowest) {
   return reply;
 }
 
-TEST(StalenessTest, CountsWhatIsWithinTheBound) {
+TEST(StalenessTest, CountsRepliesWithinTheBound) {
   StalenessLedger ledger;
   EXPECT_TRUE(ledger.Check(Consistency::Ssp(2), 5, ReplyOf(5, 3)).ok());
   EXPECT_TRUE(ledger.Check(Consistency::Ssp(2), 5, ReplyOf(5, 6)).ok());
@@ -28,7 +28,7 @@ TEST(StalenessTest, CountsWhatIsWithinTheBound) {
   EXPECT_EQ(ledger.violations(), 0u);
 }
 
-TEST(StalenessTest, SeesTooStaleARead) {
+TEST(StalenessTest, RefusesAReplyThatIsTooStale) {
   StalenessLedger ledger;
   const absl::Status status = ledger.Check(Consistency::Ssp(2), 5, ReplyOf(5, 2));
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
@@ -38,12 +38,12 @@ TEST(StalenessTest, SeesTooStaleARead) {
   EXPECT_EQ(ledger.violations(), 1u);
 }
 
-TEST(StalenessTest, SeesThroughAServerThatSaysLessThanItsClocksDo) {
+TEST(StalenessTest, RefusesAReplyThatContradictsItsClocks) {
   StalenessLedger ledger;
   proto::Reply lying = ReplyOf(5, 1);
   lying.staleness = 0;
   EXPECT_EQ(ledger.Check(Consistency::Bsp(), 5, lying).code(), absl::StatusCode::kInternal);
-  // Another clock than was asked with would make the reply look fresh.
+  // A clock other than the request's would make the reply look fresh.
   EXPECT_FALSE(ledger.Check(Consistency::Bsp(), 5, ReplyOf(1, 1)).ok());
   EXPECT_FALSE(ledger.Check(Consistency::Asp(), 5, lying).ok());
   EXPECT_EQ(ledger.violations(), 3u);

@@ -1,5 +1,5 @@
-// What becomes of the user's memory when a peer's process stops reading: over real TCP, through a
-// proxy that stands still when told to, as a process does that was sent SIGSTOP.
+// Tests of the user's memory when a peer stops reading: over real TCP, through a proxy that stops
+// on command, like a process that got SIGSTOP.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -34,7 +34,7 @@ namespace {
 constexpr std::size_t kElements = 16 << 20;  // 64 MiB: more than sockets buffer
 constexpr std::size_t kBytes = kElements * sizeof(float);
 
-// Passes bytes on between TCP connections and a listener on a Unix socket.
+// A proxy that passes bytes between TCP connections and a listener on a Unix socket.
 class Proxy {
  public:
   explicit Proxy(std::string to) : to_(std::move(to)) {
@@ -59,7 +59,7 @@ class Proxy {
   }
 
   std::string address() const { return absl::StrCat("tcp://127.0.0.1:", port_); }
-  // Reads nothing from here on, and closes nothing. Returns once that is so.
+  // Stops reading, without closing anything. Returns once that is so.
   void StandStill() { End(); }
   void GoOn() {
     end_ = false;
@@ -125,7 +125,7 @@ class Proxy {
   const int listener_ = socket(AF_INET, SOCK_STREAM, 0);
   const int wake_ = eventfd(0, 0);
   int port_ = 0;
-  std::vector<std::pair<int, int>> pairs_;  // the thread's, or nobody's
+  std::vector<std::pair<int, int>> pairs_;  // used by the thread alone
   std::atomic<bool> end_ = false;
   std::thread thread_;
 };
@@ -189,10 +189,10 @@ class StoppedPeerTest : public ::testing::Test {
   std::unique_ptr<Worker> worker_;
 };
 
-TEST_F(StoppedPeerTest, TheUsersMemoryComesBackAndIsNeverReadAgain) {
+TEST_F(StoppedPeerTest, TheUsersMemoryIsReleasedAndNeverReadAgain) {
   absl::StatusOr<Table> table = worker_->CreateTable(TableSpec::Dense("w", {kElements}));
   ASSERT_TRUE(table.ok()) << table.status();
-  // Memory whose every later use is seen.
+  // Memory of which every later use is detected.
   void* const memory =
       mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
@@ -212,7 +212,7 @@ TEST_F(StoppedPeerTest, TheUsersMemoryComesBackAndIsNeverReadAgain) {
   EXPECT_GT(absl::Now() - start, absl::Seconds(1));
   EXPECT_LT(absl::Now() - start, absl::Seconds(30));
 
-  // What was pushed in vain for a while is there in the end, once.
+  // In the end the push that was stopped is applied, once.
   proxy_.GoOn();
   const absl::Status pulled = worker_->Wait(table->Pull(std::span<float>(got)));
   ASSERT_TRUE(pulled.ok()) << pulled;

@@ -1,5 +1,5 @@
-// Momentum in a worker's pushes, and where residuals lie; error feedback itself is tested by
-// tests/compression/identity_test.cc.
+// Tests of momentum in a worker's pushes, and of the limits of residuals; error feedback itself is
+// tested by tests/compression/identity_test.cc.
 #include "worker/encoding/push_encoder.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ constexpr std::uint64_t kElements = 64;
 
 TableSpec SpecOf(const std::string& codec) { return SgdTable(codec, kElements); }
 
-// One block of one table.
+// A table of one block, and its encoder.
 class Pusher {
  public:
   explicit Pusher(TableSpec spec)
@@ -42,7 +42,7 @@ class Pusher {
   EncodedValues Push(float all, std::uint32_t choice = 0, double rate = 0.1) {
     return Push(std::vector<float>(kElements, all), choice, rate);
   }
-  // What a server makes of it; empty where the gradient travels as it is.
+  // The values that a server decodes; empty where they are sent unchanged.
   std::vector<float> Received(const EncodedValues& pushed) const {
     return ReceivedOf(pushed, spec_, codecs_, kElements);
   }
@@ -53,8 +53,8 @@ class Pusher {
   PushEncoder encoder_;
 };
 
-// onebit drops nothing of elements that are all alike.
-TEST(PushMomentum, IsWhatTravels) {
+// onebit drops nothing of elements that are all equal.
+TEST(PushMomentum, IsInTheMessage) {
   Pusher plain(SpecOf("onebit,momentum=0.5"));
   EXPECT_THAT(plain.Received(plain.Push(4)), Each(4));
   EXPECT_THAT(plain.Received(plain.Push(1)), Each(3));
@@ -64,7 +64,7 @@ TEST(PushMomentum, IsWhatTravels) {
   EXPECT_THAT(nesterov.Received(nesterov.Push(1)), Each(2.5));
 }
 
-TEST(PushMomentum, IsThereWithoutErrorFeedback) {
+TEST(PushMomentum, WorksWithoutErrorFeedback) {
   TableSpec spec = SpecOf("onebit,momentum=0.5");
   spec.error_feedback = ErrorFeedback::kOff;
   Pusher pusher(spec);
@@ -72,14 +72,14 @@ TEST(PushMomentum, IsThereWithoutErrorFeedback) {
   EXPECT_THAT(pusher.Received(pusher.Push(1)), Each(3));
 }
 
-TEST(PushMomentum, GoesOnAtALearningRateOfZero) {
+TEST(PushMomentum, IsUpdatedAtALearningRateOfZero) {
   Pusher pusher(SpecOf("onebit,momentum=0.5"));
   pusher.Push(4);
   pusher.Push(2, 0, /*rate=*/0);
   EXPECT_THAT(pusher.Received(pusher.Push(0)), Each(2));
 }
 
-TEST(PushMomentum, NothingNonFiniteEntersIt) {
+TEST(PushMomentum, TakesNoNonFiniteValues) {
   for (const auto feedback : {ErrorFeedback::kWorker, ErrorFeedback::kOff}) {
     TableSpec spec = SpecOf("onebit,momentum=0.5");
     spec.error_feedback = feedback;
@@ -95,9 +95,9 @@ TEST(PushMomentum, NothingNonFiniteEntersIt) {
   }
 }
 
-TEST(PushMomentum, TravelsWhereTheCodecMakesNothingSmaller) {
+TEST(PushMomentum, IsSentUnencodedIfTheCodecSavesNothing) {
   for (const auto feedback : {ErrorFeedback::kWorker, ErrorFeedback::kOff}) {
-    TableSpec spec = SpecOf("topk:1,momentum=0.5");  // places take more bytes than they save
+    TableSpec spec = SpecOf("topk:1,momentum=0.5");  // indices take more bytes than they save
     spec.error_feedback = feedback;
     Pusher pusher(spec);
     pusher.Push(4);
@@ -107,7 +107,7 @@ TEST(PushMomentum, TravelsWhereTheCodecMakesNothingSmaller) {
   }
 }
 
-TEST(PushMomentum, BeginsAnewWithAnotherCodec) {
+TEST(PushMomentum, StartsAgainWithAnotherCodec) {
   for (const std::string other : {"none", "zstd", "topk:0.5,momentum=0.5"}) {
     TableSpec spec = SpecOf("onebit,momentum=0.5");
     spec.codecs = {other};
@@ -119,7 +119,7 @@ TEST(PushMomentum, BeginsAnewWithAnotherCodec) {
   }
 }
 
-TEST(PushMomentum, Of16BitTablesIsCountedInFloat) {
+TEST(PushMomentum, Of16BitTablesIsKeptInFloat) {
   TableSpec spec = SpecOf("onebit,momentum=0.5");
   spec.dtype = DType::kFloat16;
   const compress::TableCodecs codecs = *compress::TableCodecsOf(spec);
@@ -144,9 +144,9 @@ TableSpec RowsOf(const std::string& codec, std::uint64_t width) {
   return spec;
 }
 
-// A codec that puts the subtraction off makes the same messages and residuals as one that does not,
-// at changing rates, with messages between that are not encoded, and wherever it is looked at.
-TEST(PushResiduals, InOnePassAreThoseOfTwo) {
+// A codec that postpones the subtraction makes the same messages and residuals as one that does
+// not: at changing rates, with unencoded messages in between, and whenever the residuals are read.
+TEST(PushResiduals, OfOnePassEqualThoseOfTwo) {
   constexpr std::uint64_t kMany = 3 * 4096 + 5;
   for (const std::string text : {"onebit", "onebit:group=64", "onebit:group=8192"}) {
     SCOPED_TRACE(text);
@@ -190,8 +190,8 @@ TEST(PushResiduals, InOnePassAreThoseOfTwo) {
   }
 }
 
-// A codec that keeps what it holds back in its own state loses none of it to a push at a rate of 0.
-TEST(PushResiduals, OfDgcStayAsTheyAreAtARateOfZero) {
+// A codec that keeps its residual in its own state loses none of it to a push at a rate of 0.
+TEST(PushResiduals, OfDgcDoNotChangeAtARateOfZero) {
   Pusher pauses(SpecOf("dgc:0.1")), goes_on(SpecOf("dgc:0.1"));
   std::vector<float> gradient(kElements);
   for (std::size_t i = 0; i < kElements; ++i) gradient[i] = static_cast<float>(i + 1);
@@ -201,9 +201,9 @@ TEST(PushResiduals, OfDgcStayAsTheyAreAtARateOfZero) {
   }
 }
 
-// Rows that are pushed once and never again: what is kept of them stays within its limit, and no
-// message has more than as many of them again.
-TEST(PushResiduals, OfEverNewRowsStayWithinTheirLimit) {
+// Each row is pushed once: the residuals stay within their limit, and no message has more flushed
+// rows than pushed ones.
+TEST(PushResiduals, OfManyRowsStayWithinTheirLimit) {
   constexpr std::uint64_t kWidth = 64, kRows = 100;
   const TableSpec spec = RowsOf("onebit", kWidth);
   const auto codecs = *compress::TableCodecsOf(spec);
@@ -226,8 +226,9 @@ TEST(PushResiduals, OfEverNewRowsStayWithinTheirLimit) {
   EXPECT_GE(flushed, 48 * kRows);
 }
 
-// Where a rate is so small that what was kept, divided by it, is no number, it waits for another.
-TEST(PushResiduals, StayWhereTheyAreAtTinyRates) {
+// At a rate so small that the residual divided by it overflows, the residual waits for another
+// rate.
+TEST(PushResiduals, OfRowsAreNotSentAtTinyRates) {
   constexpr std::uint64_t kWidth = 64;
   const TableSpec spec = RowsOf("onebit", kWidth);
   const auto codecs = *compress::TableCodecsOf(spec);
@@ -252,7 +253,7 @@ TEST(PushResiduals, StayWhereTheyAreAtTinyRates) {
   for (const float value : push(1e300)) EXPECT_TRUE(std::isfinite(value));
 }
 
-TEST(PushResiduals, OfBlocksWaitAtTinyRatesToo) {
+TEST(PushResiduals, OfBlocksAreNotSentAtTinyRates) {
   Pusher pusher(SpecOf("onebit"));
   std::vector<float> gradient(kElements);
   for (std::size_t i = 0; i < kElements; ++i) gradient[i] = static_cast<float>(i % 7) - 3;
@@ -266,8 +267,8 @@ TEST(PushResiduals, OfBlocksWaitAtTinyRatesToo) {
   }
 }
 
-// A sum beyond what floats hold does not take the place of what is kept.
-TEST(PushResiduals, WaitWhereTheSumWouldOverflow) {
+// A sum that overflows does not replace the residual.
+TEST(PushResiduals, AreNotSentIfTheSumOverflows) {
   Pusher pusher(SpecOf("onebit"));
   std::vector<float> gradient(kElements, 1e38f);
   gradient[0] = 3e38f;  // onebit sends the mean of each sign: 1.97e38 of this is kept
@@ -284,8 +285,8 @@ TEST(PushResiduals, WaitWhereTheSumWouldOverflow) {
   EXPECT_NEAR((static_cast<double>(sent[0]) + rest) / 3e38, 1, 0.01);
 }
 
-// A table of 16 bits: what they do not hold of what was kept goes with later pushes.
-TEST(PushResiduals, NothingIsLostOrOverflowsInSixteenBits) {
+// In a table of 16 bits the rest of the residual that they cannot hold is sent with later pushes.
+TEST(PushResiduals, Of16BitTablesAreNeitherLostNorOverflow) {
   TableSpec spec = SpecOf("onebit");
   spec.codecs = {"onebit", "none"};
   spec.dtype = DType::kFloat16;
@@ -320,15 +321,15 @@ TEST(PushResiduals, NothingIsLostOrOverflowsInSixteenBits) {
               169984 + 3 * static_cast<double>(static_cast<float>(Float16(0.3f))), 0.1);
   for (int i = 0; i < 3; ++i) push(1, 0);
   EXPECT_LE(std::abs(encoder.Kept(0, 5)) / 0.1, 16);  // half a unit in the last place
-  // The rounding waits for a codec with feedback: pushes without go as they are.
+  // The rounding error waits for a codec with feedback: other pushes are sent unchanged.
   const std::vector<Float16> gradient(kElements, Float16(1.0f));
   EXPECT_TRUE(
       encoder.EncodeBlock(1, 0, reinterpret_cast<const std::byte*>(gradient.data()), kElements, 0.1)
           .bytes.empty());
 }
 
-// The memory of residuals goes from block to block, and a push that is not finite gives up halfway.
-TEST(PushResiduals, OfSeveralBlocksStayApart) {
+// Blocks pass on the memory of their residuals, and a push that is not finite is given up half way.
+TEST(PushResiduals, OfBlocksAreSeparate) {
   const TableSpec spec = SpecOf("onebit");
   const compress::TableCodecs codecs = *compress::TableCodecsOf(spec);
   PushEncoder all(spec, &codecs, kTestPlace);

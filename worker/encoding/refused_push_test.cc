@@ -1,5 +1,5 @@
-// A push that servers have refused leaves what is kept of its table as a push of zeros would of
-// which nothing was sent: so that pushing it again counts it once, and what it carried is not lost.
+// Tests of refused pushes: each leaves the residuals as a push of zeros of which nothing was sent.
+// Pushing it again counts it once, and the residuals that it carried are not lost.
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -39,7 +39,7 @@ const std::byte* BytesOf(const std::vector<float>& values) {
   return reinterpret_cast<const std::byte*>(values.data());
 }
 
-// One block of one table, and the sum of what servers have accepted, times its learning rates.
+// A table of one block, and the sum of accepted pushes, each times its learning rate.
 class Block {
  public:
   explicit Block(const TableSpec& spec)
@@ -74,7 +74,7 @@ class Block {
                                .elements = kElements,
                                .learning_rate = sent.rate});
   }
-  // What was accepted and what is kept.
+  // The sum of the accepted pushes and the residual.
   std::vector<double> Total() const {
     std::vector<double> total = accepted_;
     for (std::uint64_t i = 0; i < kElements; ++i) total[i] += encoder_.Kept(0, i);
@@ -97,8 +97,8 @@ void ExpectNear(const std::vector<double>& a, const std::vector<double>& b, doub
 
 class RefusedPush : public testing::TestWithParam<compress::CodecSample> {};
 
-// Refused at once, refused when later pushes were encoded, refused and not there to be pushed
-// again.
+// The push is refused at once, refused after later pushes were encoded, or refused when its values
+// are not there any more.
 TEST_P(RefusedPush, CountsOnceWhenItIsPushedAgain) {
   const TableSpec spec = SpecOf(GetParam().text);
   const auto codecs = compress::TableCodecsOf(spec);
@@ -138,8 +138,8 @@ TEST_P(RefusedPush, CountsOnceWhenItIsPushedAgain) {
 
 INSTANTIATE_TEST_SUITE_P(Codecs, RefusedPush, testing::ValuesIn(compress::CodecSamples()));
 
-// The residual leaves with a push that is not encoded, and comes back.
-TEST(RefusedPushes, OfACodecThatEncodesNothingGiveBackWhatTheyCarried) {
+// The residual is sent with an unencoded push, and comes back when that is refused.
+TEST(RefusedPushes, WithoutEncodingReturnTheirResiduals) {
   TableSpec spec = SpecOf("onebit");
   spec.codecs = {"none"};
   Block block(spec);
@@ -151,14 +151,14 @@ TEST(RefusedPushes, OfACodecThatEncodesNothingGiveBackWhatTheyCarried) {
   ExpectNear(block.Total(), before, 1e-6);
 }
 
-// With momentum what is kept is as after a push of zeros.
+// With momentum the kept state is as after a push of zeros.
 TEST(RefusedPushes, LeaveNoMomentum) {
   for (const std::string text : {"onebit,momentum=0.5", "topk:0.1,momentum=0.5,nesterov=1"}) {
     SCOPED_TRACE(text);
     Block refused(SpecOf(text)), zeros(SpecOf(text));
     for (Block* block : {&refused, &zeros}) block->Accept(block->Send(1, 0.1));
     refused.Refuse(refused.Send(2, 0.1));
-    // Of a push of zeros nothing was accepted, and all that it carried stays.
+    // Nothing of a push of zeros is accepted, and all that it carried stays.
     const std::vector<float> velocity = zeros.StateOf();
     const std::vector<float> left = refused.StateOf();
     for (std::uint64_t i = 0; i < kElements; ++i) {
@@ -171,8 +171,8 @@ TEST(RefusedPushes, LeaveNoMomentum) {
   }
 }
 
-// Pushes that went by the momentum, as they are, do not count.
-TEST(RefusedPushes, LeaveNoMomentumWherePushesWentByIt) {
+// Pushes that are sent unchanged, without the momentum, do not count.
+TEST(RefusedPushes, LeaveNoMomentumAfterLaterPushes) {
   Block refused(SpecOf("onebit,momentum=0.5")), plain(SpecOf("onebit,momentum=0.5"));
   for (Block* block : {&refused, &plain}) block->Accept(block->Send(1, 0.1));
   const Block::Sent sent = refused.Send(2, 0.1);
@@ -184,8 +184,8 @@ TEST(RefusedPushes, LeaveNoMomentumWherePushesWentByIt) {
   for (std::uint64_t i = 0; i < kElements; ++i) ASSERT_NEAR(left[i], 0.5f * velocity[i], 1e-6);
 }
 
-// What has begun since, under the same codec, has nothing of them.
-TEST(RefusedPushes, OfBeforeTheCodecWasAwayLeaveItsMomentum) {
+// Momentum that began again since, under the same codec, has nothing of them.
+TEST(RefusedPushes, BeforeACodecChangeLeaveItsNewMomentum) {
   TableSpec spec = SpecOf("onebit,momentum=0.5");
   spec.codecs = {"none"};
   Block block(spec);
@@ -196,9 +196,9 @@ TEST(RefusedPushes, OfBeforeTheCodecWasAwayLeaveItsMomentum) {
   EXPECT_EQ(block.StateOf(), Normal(3, kElements));
 }
 
-// A rate of 0 leaves the residual, and its own rate, as they were: a file of residuals has none
+// A rate of 0 changes neither the residual nor its rate, because a file of residuals has no rate
 // of 0.
-TEST(RefusedPushes, OfARateOfZeroChangeNothing) {
+TEST(RefusedPushes, AtARateOfZeroChangeNothing) {
   Block block(SpecOf("onebit"));
   block.Refuse(block.Send(1, 0));
   EXPECT_GT(block.Saved().rate, 0);
@@ -208,7 +208,7 @@ TEST(RefusedPushes, OfARateOfZeroChangeNothing) {
   EXPECT_EQ(block.Total(), before);
 }
 
-// Without error feedback nothing comes to be kept, also of a message that was no smaller encoded.
+// Without error feedback no residual is made, even of a message that encoding did not make smaller.
 TEST(RefusedPushes, LeaveNoResidualWithoutErrorFeedback) {
   TableSpec spec = SpecOf("threshold:1e-30,momentum=0.5");
   spec.error_feedback = ErrorFeedback::kOff;
@@ -222,8 +222,8 @@ TEST(RefusedPushes, LeaveNoResidualWithoutErrorFeedback) {
   for (std::uint64_t i = 0; i < kElements; ++i) ASSERT_NEAR(velocity[i], 0.5f * first[i], 1e-6);
 }
 
-// A codec that keeps its residual itself: all of it is sent in the end, once. The last one's
-// messages would be no smaller than what they say, and travel as that.
+// A codec that keeps its residual itself sends all of it in the end, once. The messages of the last
+// one would be no smaller than plain values, and are sent as such.
 TEST(RefusedPushes, OfDgcCountOnce) {
   for (const std::string text :
        {"dgc:0.1,momentum=0", "dgc:0.1,momentum=0,clip=3", "dgc:0.97,momentum=0"}) {
@@ -244,7 +244,7 @@ TEST(RefusedPushes, OfDgcCountOnce) {
   }
 }
 
-// Rows, with memory for a few of them, so that others leave with each message.
+// Rows with memory for a few residuals, so that each message has others at its end.
 TEST(RefusedPushes, OfRowsCountOnce) {
   TableSpec spec = TableSpec::Sparse("s", kWidth, DType::kFloat32);
   spec.updater = {"sgd", {{"learning_rate", 0.1}}};
@@ -309,7 +309,7 @@ TEST(RefusedPushes, OfRowsCountOnce) {
   EXPECT_TRUE(any_flushed);
 }
 
-// In a cluster whose servers refuse.
+// A cluster whose servers refuse.
 class RefusedPushInCluster : public testing::Test {
  protected:
   RefusedPushInCluster() {
@@ -319,7 +319,7 @@ class RefusedPushInCluster : public testing::Test {
     table_ = cluster_.MakeTable(spec);
     values_ = Normal(1, 2048);
   }
-  // All servers answer with it from now on.
+  // All servers answer with this status from now on.
   void AnswerWith(const absl::Status& result) {
     for (auto& server : cluster_.servers) {
       server->edit = [result](const proto::Request&, proto::Reply* reply) {
@@ -341,14 +341,14 @@ class RefusedPushInCluster : public testing::Test {
   std::vector<float> values_;
 };
 
-TEST_F(RefusedPushInCluster, IsTakenBackWhetherItsMemoryIsExportedOrCopied) {
+TEST_F(RefusedPushInCluster, IsTakenBackFromExportedAndCopiedMemory) {
   for (const bool copy : {false, true}) {
     SCOPED_TRACE(copy);
     AnswerWith(absl::ResourceExhaustedError("LEEWAY_HELD_BYTES_MAX"));
     const auto push = cluster_.Push(table_, {}, values_, {}, copy);
     EXPECT_TRUE(absl::IsResourceExhausted(cluster_.Await(push))) << push->status();
     EXPECT_LT(Kept(), 1e-3);
-    // UNKNOWN says that it may have been applied: what was dropped stays.
+    // UNKNOWN says that the push may have been applied: the residual stays.
     AnswerWith(absl::UnknownError("the pull has failed"));
     EXPECT_FALSE(cluster_.Await(cluster_.Push(table_, {}, values_, {}, copy)).ok());
     EXPECT_GT(Kept(), 100);
@@ -360,9 +360,8 @@ TEST_F(RefusedPushInCluster, IsTakenBackWhetherItsMemoryIsExportedOrCopied) {
   }
 }
 
-// What a worker keeps without error feedback is saved as well: momentum, and how many messages
-// there were.
-TEST(SavedResidualsTest, HaveMomentumWithoutErrorFeedback) {
+// State without error feedback is saved as well: momentum, and the number of messages.
+TEST(SavedResidualsTest, IncludeMomentumWithoutErrorFeedback) {
   TestCluster cluster({.servers = 1, .shards = 1});
   cluster.Connect();
   TableSpec spec = TableSpec::Dense("w", {1024});
@@ -378,9 +377,8 @@ TEST(SavedResidualsTest, HaveMomentumWithoutErrorFeedback) {
   EXPECT_TRUE(cluster.core->TakeResiduals(saved).ok());
 }
 
-// Residuals that are saved are those after all pushes that were made, also where one could not
-// leave yet.
-TEST(SavedResidualsTest, HaveToDoWithPushesThatCouldNotLeaveYet) {
+// Saved residuals include all pushes that were made, even those that could not be sent yet.
+TEST(SavedResidualsTest, IncludePushesThatWaitToBeSent) {
   TestCluster cluster({.servers = 1, .shards = 1, .configure = [](Config* config) {
                          config->send_window_bytes = 16;
                        }});

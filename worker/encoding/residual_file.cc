@@ -15,6 +15,7 @@
 #include "checkpoint/safetensors_writer.h"
 #include "proto/messages/limits.h"
 #include "runtime/base/mutants.h"
+#include "runtime/base/prefixed.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::worker {
@@ -26,7 +27,7 @@ using checkpoint::TensorType;
 constexpr absl::string_view kDense = "dense/";
 constexpr absl::string_view kSparse = "sparse/";
 
-// The file's tensors and their bytes, in one order.
+// The tensors of the file and their bytes, in the same order.
 class Tensors {
  public:
   template <class T>
@@ -175,7 +176,7 @@ absl::StatusOr<SavedResiduals> ReadResiduals(runtime::FileSystem* files, const s
   for (const TensorInfo& info : reader->header().tensors) {
     LEEWAY_ASSIGN_OR_RETURN(const runtime::Buffer bytes, reader->ReadNext());
     if (absl::Status taken = TakeTensor(info, bytes, &residuals); !taken.ok()) {
-      return absl::Status(taken.code(), absl::StrCat(path, ": ", taken.message()));
+      return runtime::Prefixed(path, taken);
     }
   }
   for (const auto& [name, table] : residuals) {

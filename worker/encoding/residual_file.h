@@ -1,12 +1,12 @@
-// The file in which a worker keeps its residuals beside a checkpoint: a safetensors file of what
-// its pushes have lost to lossy codecs and still carry.
+// The file of a worker's residuals beside a checkpoint: a safetensors file of what lossy codecs
+// have dropped of its pushes and the worker still carries.
 //
 // Tensors, of each table by its name:
-//     dense/TABLE/BLOCK/residual   F32 [elements]      what is carried
+//     dense/TABLE/BLOCK/residual   F32 [elements]      the residual
 //     dense/TABLE/BLOCK/state      F32 [n]             the codec's own state, where it has one
 //     dense/TABLE/BLOCK/last       F64 [2]             messages so far; learning rate of the last
 //     sparse/TABLE/keys            U64 [rows]          from the one used longest ago to the latest
-//     sparse/TABLE/rows            F32 [rows, width]   what is carried, times the learning rate
+//     sparse/TABLE/rows            F32 [rows, width]   the residuals, times the learning rate
 //     sparse/TABLE/steps           U64 [shards]        messages so far, by shard
 #ifndef LEEWAY_WORKER_ENCODING_RESIDUAL_FILE_H_
 #define LEEWAY_WORKER_ENCODING_RESIDUAL_FILE_H_
@@ -36,10 +36,10 @@ struct SavedTable {
 };
 using SavedResiduals = std::map<std::string, SavedTable>;  // by table
 
-// Replaces the file; it is whole or not there.
+// Replaces the file: after a crash it is the old one or the new one, whole.
 absl::Status WriteResiduals(runtime::FileSystem* files, const std::string& folder,
                             std::uint32_t rank, const SavedResiduals& residuals);
-// NOT_FOUND: there is none. DATA_LOSS names the file and says what is wrong with it.
+// NOT_FOUND: there is no file. DATA_LOSS names the file and says what is wrong with it.
 absl::StatusOr<SavedResiduals> ReadResiduals(runtime::FileSystem* files, const std::string& folder,
                                              std::uint32_t rank);
 

@@ -38,7 +38,7 @@ class ResidualFileTest : public testing::Test {
   std::unique_ptr<runtime::Host> host_;
 };
 
-TEST_F(ResidualFileTest, IsReadAsItWasWritten) {
+TEST_F(ResidualFileTest, ReadsWhatItWrote) {
   ASSERT_TRUE(WriteResiduals(files(), "/ckpt", 3, Some()).ok());
   EXPECT_TRUE(files()->Exists("/ckpt/residuals-worker-3.safetensors"));
   EXPECT_TRUE(checkpoint::IsFileOfCheckpoint("residuals-worker-3.safetensors"));
@@ -55,8 +55,8 @@ TEST_F(ResidualFileTest, IsReadAsItWasWritten) {
   EXPECT_EQ(read->at("rows").steps, (std::vector<std::uint64_t>{0, 7}));
 }
 
-// What is saved takes the place of what was there at once, and counts when it is safe.
-TEST(ResidualCrashTest, LeavesThoseBeforeOrThoseThatWereWritten) {
+// A new file replaces the old one atomically, and is durable before the call returns.
+TEST(ResidualCrashTest, LeavesTheOldFileOrTheNewOne) {
   int written = 0, failed = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(seed);
@@ -80,15 +80,15 @@ TEST(ResidualCrashTest, LeavesThoseBeforeOrThoseThatWereWritten) {
   EXPECT_GT(failed, 50);
 }
 
-TEST_F(ResidualFileTest, OfAnotherRankThereIsNone) {
+TEST_F(ResidualFileTest, HasOneFileForEachRank) {
   ASSERT_TRUE(WriteResiduals(files(), "/ckpt", 3, Some()).ok());
   const absl::Status status = ReadResiduals(files(), "/ckpt", 4).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(status.message(), HasSubstr("no residuals of worker 4"));
 }
 
-// Where a byte of the header, or the length, is another the file is refused or read: never more.
-TEST_F(ResidualFileTest, ADamagedOneIsRefusedOrRead) {
+// A file with another byte in its header, or of another length, is refused or read without harm.
+TEST_F(ResidualFileTest, ADamagedFileIsRefusedOrRead) {
   ASSERT_TRUE(WriteResiduals(files(), "/ckpt", 0, Some()).ok());
   const std::string path = "/ckpt/residuals-worker-0.safetensors";
   const std::string whole = *files()->Read(path);
@@ -111,7 +111,7 @@ PushEncoder EncoderOf(const TableSpec& spec, const compress::TableCodecs& codecs
                       .residual_bytes_max = 1 << 20});
 }
 
-TEST(SavedResiduals, AnotherEncoderGoesOnAsTheFirstWouldHave) {
+TEST(SavedResiduals, AnotherEncoderContinuesLikeTheFirst) {
   for (const std::string codec : {"onebit", "topk:0.1", "powersgd:2", "qsgd", "onebit,momentum=0.9",
                                   "topk:0.1,momentum=0.5,nesterov=1", "powersgd:2,momentum=0.9"}) {
     TableSpec spec = TableSpec::Dense("w", {8, 8});
@@ -157,8 +157,8 @@ TEST(SavedResiduals, RowsAreKeptByTheirKeys) {
   EXPECT_THAT(second.CheckSaved(saved).message(), HasSubstr("another kind of table"));
 }
 
-// What is drawn at random goes on where it was.
-TEST(SavedResiduals, RowsOfAStochasticCodecGoOnBitForBit) {
+// Random choices continue where they stopped.
+TEST(SavedResiduals, RowsOfAStochasticCodecContinueBitForBit) {
   TableSpec spec = TableSpec::Sparse("e", 16);
   spec.codec = "qsgd";
   const compress::TableCodecs codecs = *compress::TableCodecsOf(spec);

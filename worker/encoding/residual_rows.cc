@@ -5,7 +5,7 @@
 namespace leeway::worker {
 namespace {
 
-// What a row takes beside its values: its link, and its place in the hash table at half load.
+// The memory of a row beside its values: its link, and its place in the hash table at half load.
 constexpr std::uint64_t kOverheadBytes = 48;
 // Places have 32 bits, and one of them is none.
 constexpr std::uint64_t kRowsMax = 0xfffffffe;

@@ -1,8 +1,8 @@
-// What the rows of a sparse table that were pushed to one shard have lost to a lossy codec: a row
-// of residuals for each key, in memory that is bounded.
+// The residuals of a sparse table's rows in one shard: for each key a row of what a lossy codec has
+// dropped, in bounded memory.
 //
-// Lives on the worker's loop. At the limit the rows that were used longest ago are taken out, for
-// the caller to send them as they are: nothing is dropped.
+// Lives on the worker's loop. Above the limit the caller takes out the rows that were used longest
+// ago and sends them unencoded: nothing is dropped.
 #ifndef LEEWAY_WORKER_ENCODING_RESIDUAL_ROWS_H_
 #define LEEWAY_WORKER_ENCODING_RESIDUAL_ROWS_H_
 
@@ -23,17 +23,17 @@ class ResidualRows {
   std::size_t size() const { return places_.size(); }
   std::size_t rows_max() const { return rows_max_; }
 
-  // The row of `key`, zeros if there was none; from here on it was used last. Valid until the next
-  // call that is not const.
+  // The row of `key`, zeros if there was none; marks it as used last. Valid until the next call
+  // that is not const.
   std::span<float> Use(std::uint64_t key);
 
   // The row of `key`, empty if there is none. Valid until the next call that is not const.
   std::span<float> Find(std::uint64_t key);
 
-  // More rows than there may be: those that go next.
-  std::size_t surplus() const { return size() > rows_max_ ? size() - rows_max_ : 0; }
-  // Takes out the row that was used longest ago: its key, and its values appended to `values`.
-  // There is one.
+  // How many rows there are above the limit.
+  std::size_t excess() const { return size() > rows_max_ ? size() - rows_max_ : 0; }
+  // Takes out the row that was used longest ago, of which there must be one: returns its key and
+  // appends its values to `values`.
   std::uint64_t TakeColdest(std::vector<float>* values);
 
   // Calls `visitor(key, span of the row)` from the coldest to the latest.

@@ -40,7 +40,7 @@ class RetainedMemory::FreeList {
       bytes_ -= size;
       return slab;
     }
-    // The sizes in use have changed: those of old make room.
+    // The sizes in use have changed: blocks of other sizes make room.
     for (std::size_t made = 0; made < size && !slabs_.empty();) {
       made += slabs_.begin()->first;
       bytes_ -= slabs_.begin()->first;

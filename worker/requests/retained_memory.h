@@ -1,5 +1,7 @@
-// Memory for copies of pushes that a worker retains. What is let go of is used again, since an
-// iteration's copies are of the same sizes as the last one's.
+// The memory for copies of pushes that a worker retains: a free list of blocks by size.
+//
+// Freed blocks are used again, because the copies of one iteration have the same sizes as those of
+// the previous one. Copies may be freed on any thread, and after this object.
 #ifndef LEEWAY_WORKER_REQUESTS_RETAINED_MEMORY_H_
 #define LEEWAY_WORKER_REQUESTS_RETAINED_MEMORY_H_
 
@@ -10,7 +12,6 @@
 
 namespace leeway::worker {
 
-// Copies may be let go of on any thread, and after this object.
 class RetainedMemory {
  public:
   RetainedMemory();
@@ -19,7 +20,8 @@ class RetainedMemory {
   RetainedMemory& operator=(const RetainedMemory&) = delete;
 
   runtime::Buffer CopyOf(const runtime::Buffer& frame);
-  // Not in use at the moment. What is held in all never exceeds the most that was in use at once.
+  // The size of the blocks on the free list. Used and free blocks together never exceed the most
+  // that was in use at once.
   std::size_t free_bytes() const;
 
  private:

@@ -11,7 +11,7 @@ namespace {
 
 using runtime::Buffer;
 
-TEST(RetainedMemoryTest, CopiesAndUsesAgainWhatIsLetGoOf) {
+TEST(RetainedMemoryTest, CopiesIntoFreedMemory) {
   RetainedMemory memory;
   std::string text = "some data";
   Buffer copy = memory.CopyOf(Buffer::CopyOf(text));
@@ -19,13 +19,13 @@ TEST(RetainedMemoryTest, CopiesAndUsesAgainWhatIsLetGoOf) {
   const std::byte* place = copy.data();
   const Buffer share = copy;
   copy = {};
-  EXPECT_EQ(memory.free_bytes(), 0u);  // the share is in use
+  EXPECT_EQ(memory.free_bytes(), 0u);  // the part is in use
   EXPECT_EQ(share.text(), "some data");
   const Buffer other = memory.CopyOf(Buffer::CopyOf("more data"));
   EXPECT_NE(other.data(), place);
 }
 
-TEST(RetainedMemoryTest, TheSameSizeComesFromTheSamePlace) {
+TEST(RetainedMemoryTest, UsesTheSameBlockForTheSameSize) {
   RetainedMemory memory;
   const std::byte* place = nullptr;
   {
@@ -39,7 +39,7 @@ TEST(RetainedMemoryTest, TheSameSizeComesFromTheSamePlace) {
   EXPECT_EQ(memory.free_bytes(), 0u);
 }
 
-TEST(RetainedMemoryTest, NeverHoldsMoreThanWasInUseAtOnce) {
+TEST(RetainedMemoryTest, NeverKeepsMoreThanWasInUseAtOnce) {
   RetainedMemory memory;
   {
     std::vector<Buffer> copies;

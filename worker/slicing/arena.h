@@ -1,4 +1,5 @@
-// One piece of memory that several Buffers share: what slicing gathers for all shards at once.
+// One piece of memory that several Buffers share: the keys or rows of all shards that slicing
+// gathers at once. Freed with the last of them.
 #ifndef LEEWAY_WORKER_SLICING_ARENA_H_
 #define LEEWAY_WORKER_SLICING_ARENA_H_
 
@@ -27,7 +28,8 @@ class Arena {
   }
 
   std::byte* data() const { return data_; }
-  // Shares in the whole. The part must lie within it, and not be written once it is shared.
+  // A buffer that shares the memory. The part must lie within it, and must not be written once it
+  // is shared.
   runtime::Buffer Part(std::size_t offset, std::size_t size) const {
     if (holder_ == nullptr) return {};
     holder_->Ref();

@@ -7,7 +7,7 @@
 namespace leeway::worker {
 namespace {
 
-// User memory is aligned for T: it came as a span of T.
+// The user's memory is aligned for T: it was given as a span of T.
 template <class T, class Sum>
 void SumRows(const std::byte* rows, std::uint64_t width, std::span<const std::uint32_t> which,
              std::byte* out) {

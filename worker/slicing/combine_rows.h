@@ -1,4 +1,4 @@
-// Several rows pushed to one key in one batch become one row.
+// Combines the rows that one batch pushes to one key into one row.
 #ifndef LEEWAY_WORKER_SLICING_COMBINE_ROWS_H_
 #define LEEWAY_WORKER_SLICING_COMBINE_ROWS_H_
 

@@ -21,7 +21,7 @@ void MakeRoom(std::size_t unique, std::size_t places, GroupedKeys* grouped) {
   grouped->order = {reinterpret_cast<KeyPlace*>(grouped->order_memory.data()), places};
 }
 
-// Where those of each shard begin, from how many each has; and how many all have.
+// Where the range of each shard begins, from the number of each; and the sum of all.
 std::vector<std::size_t> BeginOfEach(const std::vector<std::size_t>& counts, std::size_t* all) {
   std::vector<std::size_t> begin(counts.size());
   *all = 0;
@@ -35,8 +35,9 @@ void SetShards(const std::vector<std::size_t>& begin, const std::vector<std::siz
   for (std::size_t s = 0; s < begin.size(); ++s) grouped->shards[s] = {begin[s], end[s]};
 }
 
-// Keys and places are dealt out to as many ranges as there are shards, more than the processor
-// follows by itself: each write would wait for its line. So each line is asked for before its turn.
+// Writes one element. Keys and places are distributed over one range for each shard, which are more
+// streams than the processor prefetches by itself; each write would wait for its cache line. So the
+// line after the next is prefetched.
 template <class T>
 [[gnu::always_inline]] inline void Deal(const T& one, std::size_t to, T* all) {
   constexpr std::size_t kAhead = 2 * runtime::kCacheLine / sizeof(T);
@@ -44,11 +45,11 @@ template <class T>
   all[to] = one;
 }
 
-// For loops over all keys.
-constexpr std::size_t kStretch = 32;  // keys
+// Loops over all keys prefetch so many keys at a time.
+constexpr std::size_t kStretch = 32;
 
-// Room for the keys of each of so many shards, where a hash has spread as many over them: one in
-// millions of such batches has a shard with more keys than six standard deviations above the mean.
+// Room for the keys of each shard where a hash spreads the keys: in fewer than one of a million
+// such batches a shard has more keys than six standard deviations above the mean.
 std::size_t RoomOfEach(std::size_t keys, std::uint32_t num_shards) {
   constexpr std::size_t kLine = runtime::kCacheLine / sizeof(KeyPlace);
   const double mean = static_cast<double>(keys) / num_shards;
@@ -58,8 +59,8 @@ std::size_t RoomOfEach(std::size_t keys, std::uint32_t num_shards) {
 
 enum class Outcome { kGrouped, kNotAscending, kNoRoom };
 
-// A batch whose keys each ascend above the one before, which is how large ones mostly come. In one
-// pass over them: what a server waits for before it has anything to do.
+// Groups a batch of ascending keys, as most large ones are, in one pass: servers have nothing to do
+// before it is over.
 Outcome GroupInOnePass(std::span<const std::uint64_t> keys, std::uint32_t num_shards,
                        GroupedKeys* grouped) {
   const proto::ShardOfKeys shard_of_key(num_shards);
@@ -88,8 +89,8 @@ Outcome GroupInOnePass(std::span<const std::uint64_t> keys, std::uint32_t num_sh
   return Outcome::kGrouped;
 }
 
-// The same in two passes, the first of which counts: of a small batch, or one whose keys a hash
-// does not spread. Nothing if they do not ascend.
+// The same in two passes, the first of which counts: for a small batch, or one whose keys the hash
+// does not spread. Nothing if the keys do not ascend.
 std::optional<GroupedKeys> GroupAscending(std::span<const std::uint64_t> keys,
                                           std::uint32_t num_shards) {
   const proto::ShardOfKeys shard_of_key(num_shards);
@@ -116,12 +117,12 @@ std::optional<GroupedKeys> GroupAscending(std::span<const std::uint64_t> keys,
   return grouped;
 }
 
-// `key(i)` ascends; `repeats_last(i)` tells whether it is key(i - 1), and `place(i)` where it
-// stood.
+// Groups keys that ascend by `key(i)`: `repeats_last(i)` says whether it equals key(i - 1), and
+// `place(i)` is its place in the user's batch.
 template <class KeyAt, class PlaceAt, class RepeatsLast>
 GroupedKeys GroupBy(std::size_t size, std::uint32_t num_shards, const KeyAt& key,
                     const PlaceAt& place, const RepeatsLast& repeats_last) {
-  // How many unique keys, and how many places, each shard has.
+  // Counts the unique keys, and the places, of each shard.
   const proto::ShardOfKeys shard_of_key(num_shards);
   const auto shard_of = std::make_unique_for_overwrite<std::uint32_t[]>(size);
   std::vector<std::size_t> keys_in(num_shards, 0), places_in(num_shards, 0);
@@ -136,7 +137,7 @@ GroupedKeys GroupBy(std::size_t size, std::uint32_t num_shards, const KeyAt& key
   const std::vector<std::size_t> begin = BeginOfEach(keys_in, &grouped.size);
   std::vector<std::size_t> next_place = BeginOfEach(places_in, &places);
 
-  // Ascending keys drop into their shards' ranges one after the other, so each range ascends.
+  // Keys ascend, so the range of each shard ascends.
   std::vector<std::size_t> end = begin;
   MakeRoom(grouped.size, size, &grouped);
   const bool repeats = grouped.size != size;
@@ -157,7 +158,7 @@ GroupedKeys GroupBy(std::size_t size, std::uint32_t num_shards, const KeyAt& key
   return grouped;
 }
 
-// Most batches that do not ascend show it here, before memory is taken for those that do.
+// Finds most batches that do not ascend before memory is taken for those that do.
 bool AscendAtFirst(std::span<const std::uint64_t> keys) {
   const auto first = keys.first(std::min(keys.size(), kStretch));
   return std::adjacent_find(first.begin(), first.end(), std::greater_equal<>()) == first.end();
@@ -165,7 +166,8 @@ bool AscendAtFirst(std::span<const std::uint64_t> keys) {
 
 std::optional<GroupedKeys> GroupIfAscending(std::span<const std::uint64_t> keys,
                                             std::uint32_t num_shards) {
-  constexpr std::size_t kManyOfEach = 64;  // keys of a shard; with fewer the room would be large
+  constexpr std::size_t kManyOfEach =
+      64;  // keys of a shard; with fewer the room would be mostly unused
   if (keys.size() / kManyOfEach >= num_shards) {
     GroupedKeys grouped;
     const Outcome outcome = GroupInOnePass(keys, num_shards, &grouped);

@@ -34,7 +34,7 @@ absl::Status PulledBlocks::Take(std::uint64_t block, std::uint64_t elements,
   for (const proto::ReplyPart& part : parts) {
     const auto its = bytes.subspan(begin, part.bytes);
     begin += part.bytes;
-    // An answer that was asked for earlier may come later: it begins with what is held already.
+    // The answer to an earlier pull may come later: its first parts are in the copy already.
     const bool late = part.version <= held.version;
     if (late && !runtime::Planted<"late-answer-applied">()) continue;
     if (absl::Status changed = Change(&held, part, its, elements); !changed.ok()) {
@@ -51,8 +51,8 @@ absl::Status PulledBlocks::Take(std::uint64_t block, std::uint64_t elements,
   return absl::OkStatus();
 }
 
-// The codec of a reply that is one message of a whole block, whatever is held of it; null: it is
-// none.
+// The codec of a reply that is one message of a whole block and needs no copy; null: it is not such
+// a reply.
 const compress::TableCodec* PulledBlocks::ByItself(std::span<const proto::ReplyPart> parts) const {
   if (parts.size() != 1 || !parts[0].whole) return nullptr;
   const compress::TableCodec* const codec = codecs_->Find(parts[0].codec);
@@ -84,7 +84,7 @@ absl::Status PulledBlocks::Change(Held* held, const proto::ReplyPart& part,
   return codec->codec->DecodeAdd(bytes, shape, 1, held->values.data());
 }
 
-// The block by itself: one message of the codec.
+// Decodes a block from one message of the codec.
 absl::Status PulledBlocks::DecodeWhole(const compress::TableCodec& codec, std::uint64_t elements,
                                        std::span<const std::byte> bytes, std::byte* to) {
   const CodecShape shape = compress::BlockShape(spec_, codec, elements);

@@ -1,9 +1,9 @@
-// Replies of a table that are encoded: decodes them, and keeps what this worker holds of each block
-// where a reply says only what has changed since (EF21-P: Gruntkowska et al., ICML 2023,
-// Algorithm 1; the server's half is ps/store/dense/versions.h).
+// The decoder of a table's encoded replies, which keeps a copy of each block where replies are
+// differences to the previous one (EF21-P: Gruntkowska et al., ICML 2023, Algorithm 1; the server's
+// half is ps/store/dense/versions.h).
 //
-// Lives on the worker's loop. A user's array may be changed by its user, so what is held is a copy
-// of its own: as large as the table, where its replies are differences.
+// The copy is needed because the user may change the pulled array; all copies are as large as the
+// table. Lives on the worker's loop, in TableCoding.
 #ifndef LEEWAY_WORKER_SLICING_PULLED_BLOCKS_H_
 #define LEEWAY_WORKER_SLICING_PULLED_BLOCKS_H_
 
@@ -26,12 +26,12 @@ class PulledBlocks {
   PulledBlocks(const TableSpec& spec, const compress::TableCodecs* codecs)
       : spec_(spec), codecs_(codecs) {}
 
-  // The version of the block that is held, to be told to the server; 0: none.
+  // The version of the copy of a block, which pulls tell the server; 0: there is none.
   std::uint64_t have(std::uint64_t block) const;
 
-  // Writes the block, [elements] of the table's dtype, as a reply says it, to `to`. `bytes` are its
-  // parts, one after the other. INVALID_ARGUMENT if they are malformed or do not follow on what is
-  // held: then what is held of the block is forgotten, and its next pull gets all of it.
+  // Decodes a reply and writes the block, [elements] of the table's dtype, to `to`. `bytes` are its
+  // parts, one after the other. INVALID_ARGUMENT if they are malformed or do not follow the copy:
+  // then the copy is forgotten, and the next pull gets the whole block.
   absl::Status Take(std::uint64_t block, std::uint64_t elements,
                     std::span<const proto::ReplyPart> parts, std::span<const std::byte> bytes,
                     std::byte* to);

@@ -57,7 +57,7 @@ absl::Status CheckDense(const Access& access) {
   return absl::OkStatus();
 }
 
-// Places of keys are kept in 32 bits (worker/slicing/group_keys.h).
+// Places of keys have 32 bits (group_keys.h).
 absl::Status CheckKeyCount(const Access& access) {
   if (access.keys.size() <= kKeysMax) return absl::OkStatus();
   return Invalid(*access.table, access.keys.size(), " keys were given at once, at most ", kKeysMax,

@@ -1,5 +1,6 @@
-// From a user's arrays to requests: a tensor is cut into blocks, keys are sorted, made unique and
-// grouped by shard. Pure functions; they need neither the loop nor its lock.
+// Slicing: cuts a user's arrays into pieces, one for each request. A tensor is cut into blocks;
+// keys are sorted, made unique and grouped by shard. Pure functions, which need neither the loop
+// nor its lock.
 #ifndef LEEWAY_WORKER_SLICING_SLICE_H_
 #define LEEWAY_WORKER_SLICING_SLICE_H_
 
@@ -23,10 +24,10 @@
 
 namespace leeway::worker {
 
-// What the user asked for, as plain values.
+// The arguments of a user's call.
 struct Access {
   std::shared_ptr<const TableInfo> table;
-  TableKind kind = TableKind::kDense;  // which of the calls of leeway::Table was made
+  TableKind kind = TableKind::kDense;  // of tables that the call is for
   proto::Op op = proto::Op::kPush;
   DType dtype = DType::kFloat32;
   std::span<const std::uint64_t> keys;                  // sparse, ragged
@@ -40,76 +41,76 @@ struct Access {
   bool copy = false;
 };
 
-// What it takes to take back an encoded push that servers refuse (push_encoder.h).
+// A record of an encoded push by which PushEncoder takes it back if servers refuse it.
 struct Refundable {
   PushTraces traces;
-  runtime::Buffer given;  // the values that the user pushed; empty once they are the user's again
+  runtime::Buffer given;  // the values that the user pushed; empty once the user may change them
   std::optional<double> learning_rate;
 };
 
-// One request's share.
+// The part of an operation that one request carries.
 struct Piece {
   std::uint32_t shard = 0;
   std::uint64_t block = 0;           // dense
   std::uint64_t keys = 0;            // sparse, ragged
   std::uint64_t elements = 0;        // in the values frame, or (dense pull) expected
-  std::uint64_t reply_elements = 0;  // what a pull is answered with; unknown for ragged
+  std::uint64_t reply_elements = 0;  // of the answer to a pull; unknown for ragged
   std::uint32_t codec = 0;           // of the values frame; 0: values as they are
   absl::InlinedVector<runtime::Buffer, 3> payload = {};
-  std::unique_ptr<Refundable> refundable = nullptr;  // of a push that has changed what is kept
+  std::unique_ptr<Refundable> refundable = nullptr;  // of a push that has changed kept state
 };
 
-// Most operations have one.
+// Of one operation, which mostly has one piece.
 using Pieces = std::vector<Piece, runtime::Recycled<Piece>>;
 
-// How a push is meant: the iteration that it belongs to, and its learning rate; none: the table's.
+// The clock that a push belongs to, and its learning rate; none: the table's.
 struct PushTerms {
   std::uint64_t clock = 0;
   std::optional<double> learning_rate = {};
 };
 
-// Where the values of a push come from, if they are gathered only when a piece is about to leave:
-// the first ones are under way then while the next are gathered, and what was just written is still
-// in the cache when the transport reads it.
+// The source of the values of a push that are gathered or encoded only when a piece is about to be
+// sent: the first pieces are under way while the next are gathered, and the values just written are
+// still in the cache when the transport reads them.
 class PushSource {
  public:
   virtual ~PushSource() = default;
-  // Makes the values frame of `piece`, which is number `index`. To be called once for each piece
-  // before its payload is read, while the user's memory is still exported.
+  // Makes the values frame of `piece`, which is number `index`. Called once for each piece, before
+  // its payload is read and while the user's memory is exported.
   virtual void Fill(std::size_t index, const PushTerms& terms, Piece* piece) = 0;
 };
 
-// Where the values of a pull go.
+// The destination of the values of a pull.
 class PullSink {
  public:
   virtual ~PullSink() = default;
-  // Where all of the reply to piece `index` goes, as it is; null: there is no such place. Take is
-  // called all the same.
+  // The memory that the reply to piece `index` may be received straight into; null: there is none.
+  // Take is called in either case.
   virtual std::byte* Place(std::size_t /*index*/) { return nullptr; }
-  // The reply to piece `index`: its payload's sizes are those the piece asked for, or it is coded.
-  // An error where that cannot be decoded.
+  // Takes the reply to piece `index`, whose payload has the sizes that the piece asked for, or is
+  // encoded. An error if it cannot be decoded.
   virtual absl::Status Take(std::size_t index, const proto::Reply& reply,
                             std::span<const runtime::Buffer> payload) = 0;
-  // All pieces have been taken.
+  // Called once all pieces have been taken.
   virtual void Finish() {}
 };
 
 struct Sliced {
-  // Fills all pieces now, as pushed in the first iteration with the table's learning rate.
+  // Fills all pieces now, as pushes of clock 0 with the table's learning rate.
   void Fill();
 
   std::shared_ptr<const TableInfo> table;
   proto::Op op = proto::Op::kPush;
   Pieces pieces = {};
-  std::unique_ptr<PushSource> source = nullptr;  // pushes whose pieces are still to be filled
+  std::unique_ptr<PushSource> source = nullptr;  // of pushes whose pieces are still to be filled
   std::unique_ptr<PullSink> sink = nullptr;      // pulls
   UserMemoryHold memory = {};                    // where pieces point into the user's memory
 };
 
-// INVALID_ARGUMENT for what cannot be: lengths, dtype, kind of table, repeated ragged keys.
+// INVALID_ARGUMENT for wrong lengths, dtype or kind of table, and for repeated ragged keys.
 absl::StatusOr<Sliced> Slice(const Access& access, const std::shared_ptr<Poster>& poster);
 
-// The three kinds of table; what Slice has checked holds.
+// The three kinds of table, for arguments that Slice has checked.
 absl::StatusOr<Sliced> SliceDense(const Access& access, const std::shared_ptr<Poster>& poster);
 absl::StatusOr<Sliced> SliceSparse(const Access& access);
 absl::StatusOr<Sliced> SliceRagged(const Access& access);

@@ -1,6 +1,6 @@
-// A tensor is cut into the blocks that proto/messages/layout.h says; every block is one request,
-// whose payload points into the user's array. A small tensor is copied: that costs less than to
-// export it.
+// Slicing of dense tables: a tensor is cut into blocks (proto/messages/layout.h), and every block
+// is one request, whose payload points into the user's array. A small tensor is copied, which costs
+// less than to export it.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -24,7 +24,7 @@ class DenseSink final : public PullSink {
   std::byte* Place(std::size_t index) override { return result_ + index * block_bytes_; }
   absl::Status Take(std::size_t index, const proto::Reply&,
                     std::span<const runtime::Buffer> payload) override {
-    if (payload[0].data() == Place(index)) return absl::OkStatus();  // it has landed there
+    if (payload[0].data() == Place(index)) return absl::OkStatus();  // received straight into it
     runtime::CopyAhead(payload[0].data(), payload[0].size(), Place(index));
     return absl::OkStatus();
   }
@@ -34,7 +34,7 @@ class DenseSink final : public PullSink {
   std::uint64_t block_bytes_;
 };
 
-// Of a table whose replies are encoded. Some may come as they are all the same.
+// For a table whose replies are encoded. A reply may still be plain.
 class CodedDenseSink final : public PullSink {
  public:
   CodedDenseSink(const Access& access, std::uint64_t block_bytes)
@@ -57,14 +57,14 @@ class CodedDenseSink final : public PullSink {
   const std::uint64_t block_bytes_;
 };
 
-// Encodes each block when it is about to leave: its payload until then is the values themselves.
+// Encodes each block when it is about to be sent; until then its payload is the plain values.
 class CodedDenseSource final : public PushSource {
  public:
   explicit CodedDenseSource(std::shared_ptr<TableCoding> coding) : coding_(std::move(coding)) {}
   void Fill(std::size_t, const PushTerms& terms, Piece* piece) override {
     const std::optional<std::uint32_t> choice = coding_->ChoiceAt(terms.clock);
     if (!choice.has_value()) return;
-#ifdef LEEWAY_MUTANTS  // "encodes-again" takes the payload away
+#ifdef LEEWAY_MUTANTS  // the known bug "encodes-again" removes the payload
     if (piece->payload.empty()) piece->payload.push_back(plain_[piece->block]);
     plain_[piece->block] = piece->payload.back();
 #endif
@@ -88,7 +88,7 @@ class CodedDenseSource final : public PushSource {
 #endif
 };
 
-// Blocks whose payload is there from the beginning: it points into the user's array.
+// The plain payloads of blocks: parts of the user's array, or of a copy of it.
 class PlainParts {
  public:
   PlainParts(const Access& access, std::uint64_t bytes, const std::shared_ptr<Poster>& poster,

@@ -1,5 +1,6 @@
-// Rows of their own widths: as sparse, but a pull learns only from the replies how much room its
-// values need, so these are kept until the last one is there.
+// Slicing of ragged tables, whose rows have widths of their own. It works as for sparse tables, but
+// only the replies to a pull say how much room its values need, so they are kept until the last one
+// has come.
 #include <algorithm>
 #include <cstring>
 
@@ -109,7 +110,7 @@ absl::StatusOr<std::vector<Share>> CutByShard(const Access& access, const Groupe
   return shares;
 }
 
-// Widths and values in the order of the grouped keys, side by side.
+// Widths and values in the order of the grouped keys, without gaps.
 struct Gathered {
   Arena widths, values;
   std::vector<std::uint64_t> begin;  // [shares + 1], elements

@@ -1,5 +1,5 @@
-// Rows by key: keys are grouped by shard, repeated ones combined, and every shard gets one
-// request (more only where a frame would grow too large).
+// Slicing of sparse tables: keys are grouped by shard, repeated ones combined, and every shard gets
+// one request, or more where a frame would become too large.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -16,8 +16,8 @@
 namespace leeway::worker {
 namespace {
 
-// A row of the user's that will be read or written soon. Has to be inlined: the compiler leaves out
-// calls of what does nothing else.
+// Prefetches a row of the user's that is read or written soon. Has to be inlined: the compiler
+// drops calls of functions that only prefetch.
 template <int kWrite>
 [[gnu::always_inline]] inline void PrefetchRow(const std::byte* rows, std::uint64_t row_bytes,
                                                std::uint64_t place) {
@@ -26,10 +26,10 @@ template <int kWrite>
   if (row_bytes > runtime::kCacheLine / 2) __builtin_prefetch(row + row_bytes - 1, kWrite);
 }
 
-// How many rows ahead: their places lie far apart, since keys are spread over shards by a hash.
+// How many rows ahead to prefetch: a hash spreads keys over shards, so their places lie far apart.
 constexpr std::size_t kRowsAhead = 16;
 
-// The keys of all pieces, and which of them are whose.
+// The keys of all pieces, and the range of each piece.
 struct PiecedKeys {
   GroupedKeys keys;
   std::vector<GroupedKeys::Range> pieces;  // of keys.keys
@@ -37,7 +37,7 @@ struct PiecedKeys {
 
 class SparseSource final : public PushSource {
  public:
-  // `to`: rows, as many as there are keys; those of each piece are its values frame.
+  // `to` has room for a row of each key; the rows of a piece are its values frame.
   SparseSource(const Access& access, std::shared_ptr<const PiecedKeys> pieces, Arena to,
                std::vector<std::size_t> begin)
       : table_(access.table),
@@ -60,7 +60,7 @@ class SparseSource final : public PushSource {
   }
 
  private:
-  // The rows of a piece, side by side.
+  // Copies the rows of a piece into its values frame.
   void Gather(std::size_t index) {
     const GroupedKeys& keys = pieces_->keys;
     const auto [begin, end] = pieces_->pieces[index];
@@ -82,7 +82,7 @@ class SparseSource final : public PushSource {
     }
   }
 
-  // Rows that have to leave the residuals' memory go along, under keys of their own.
+  // Encodes a piece. Residual rows that have to make room are added to it, with their keys.
   void Encode(std::size_t index, std::uint32_t choice, std::optional<double> learning_rate,
               Piece* piece) {
     const auto keys = piece->payload[0].as<std::uint64_t>();
@@ -104,7 +104,7 @@ class SparseSource final : public PushSource {
     piece->payload[0] = runtime::Buffer::CopyOf(all.data(), all.size() * sizeof(std::uint64_t));
     piece->keys = all.size();
     piece->elements = all.size() * table_->spec.row_width;
-    // A pull is answered with their rows, too; they come last, and nobody wants them.
+    // A push-pull is answered with these rows, too; they are last, and are ignored.
     piece->reply_elements = piece->elements;
   }
 
@@ -170,7 +170,7 @@ class SparseSink final : public PullSink {
 absl::StatusOr<Sliced> SliceSparse(const Access& access) {
   const TableInfo& table = *access.table;
   const std::uint64_t row_bytes = table.spec.row_width * SizeOf(table.spec.dtype);
-  // As many rows again may leave the residuals' memory with a push (PushEncoder::EncodeRows).
+  // A push may get as many rows again from the residuals (PushEncoder::EncodeRows).
   const std::uint64_t times = table.coding != nullptr && proto::HasPush(access.op) ? 2 : 1;
   const std::uint64_t rows_max =
       std::min<std::uint64_t>(

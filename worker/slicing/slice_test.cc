@@ -82,7 +82,7 @@ TEST_F(SliceTest, CutsATensorIntoBlocksThatPointIntoIt) {
   }
 }
 
-TEST_F(SliceTest, CopiesWhereAsked) {
+TEST_F(SliceTest, CopiesIfAsked) {
   const auto info = Info(TableSpec::Dense("w", {2000}));
   std::vector<float> values(2000, 1.5f);
   Access access = Dense(info, proto::Op::kPush, &values);
@@ -94,7 +94,7 @@ TEST_F(SliceTest, CopiesWhereAsked) {
   EXPECT_EQ(As<float>(sliced->pieces[1].payload[0]), std::vector<float>(976, 1.5f));
 }
 
-TEST_F(SliceTest, RowsAreGatheredWhenTheyAreWantedOrAtOnce) {
+TEST_F(SliceTest, RowsAreGatheredWhenFilledOrAtOnceIfCopied) {
   const auto info = Info(TableSpec::Sparse("e", 1), 1);
   for (const bool copy : {false, true}) {
     const std::vector<std::uint64_t> keys = {4, 5};
@@ -140,7 +140,7 @@ TEST_F(SliceTest, GroupsSortsAndSumsKeys) {
   EXPECT_THAT(rows[1], ElementsAre(7, 70));
 }
 
-TEST_F(SliceTest, LastRowWinsWhereTheUpdaterSaysSo) {
+TEST_F(SliceTest, TheLastRowOfAKeyCountsIfTheUpdaterStores) {
   auto info = Info(TableSpec::Sparse("e", 1), 1);
   info->combine = Updater::Combine::kLast;
   std::vector<float> values = {1, 2, 3};
@@ -241,7 +241,7 @@ TEST_F(SliceTest, RaggedRowsComeBackInTheOrderAsked) {
   EXPECT_EQ(got, values);
 }
 
-TEST_F(SliceTest, SaysWhatIsWrong) {
+TEST_F(SliceTest, RefusesWrongArguments) {
   const auto dense = Info(TableSpec::Dense("w", {2, 3}));
   const auto sparse = Info(TableSpec::Sparse("e", 2));
   const auto ragged = Info(TableSpec::Ragged("r"));
@@ -256,7 +256,7 @@ TEST_F(SliceTest, SaysWhatIsWrong) {
   EXPECT_THAT(Error(Sparse(sparse, proto::Op::kPush, {1, 2}, &six)), HasSubstr("2 keys × 2 a row"));
   EXPECT_THAT(Error(Sparse(dense, proto::Op::kPush, {1, 2, 3}, &six)), HasSubstr("is dense"));
   EXPECT_THAT(Error(Dense(sparse, proto::Op::kPush, &six)), HasSubstr("is sparse"));
-  // So many that their places would not fit where they are kept. Nobody looks at them.
+  // More keys than 32-bit places can number. They are never read.
   Access endless = Sparse(sparse, proto::Op::kPush, {}, &six);
   endless.keys = {reinterpret_cast<const std::uint64_t*>(six.data()), std::size_t{1} << 32};
   EXPECT_THAT(Error(endless), HasSubstr("4294967296 keys were given at once, at most 4294967295"));
@@ -290,7 +290,7 @@ TEST(CombineRowsTest, SumsHalvesInFloatAndWrapsIntegers) {
   EXPECT_EQ(sum, -2147483647);
 }
 
-TEST(GroupKeysTest, LeavesSortedKeysAloneButForTheirShards) {
+TEST(GroupKeysTest, KeepsTheOrderOfAscendingKeysWithinShards) {
   const std::vector<std::uint64_t> keys = {0, 1, 2, 3, ~0ull};
   const GroupedKeys grouped = GroupKeys(keys, 1);
   EXPECT_THAT(grouped.keys, ElementsAreArray(keys));
@@ -298,7 +298,7 @@ TEST(GroupKeysTest, LeavesSortedKeysAloneButForTheirShards) {
   EXPECT_THAT(grouped.shards, ElementsAre(GroupedKeys::Range{0, 5}));
 }
 
-// Whatever way they are grouped: by shard, ascending, each with all of its places.
+// The result of every way of grouping: by shard, ascending, each key with all of its places.
 void ExpectGrouped(const std::vector<std::uint64_t>& keys, std::uint32_t shards) {
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::vector<std::uint64_t>> expected;
   for (std::uint64_t i = 0; i < keys.size(); ++i) {
@@ -323,7 +323,7 @@ void ExpectGrouped(const std::vector<std::uint64_t>& keys, std::uint32_t shards)
   EXPECT_TRUE(next == expected.end());
 }
 
-TEST(GroupKeysTest, GroupsKeysThatAscendUntilSomewhere) {
+TEST(GroupKeysTest, GroupsKeysThatAscendOnlyAtFirst) {
   for (const std::uint32_t shards : {1u, 3u, 32u}) {
     for (const std::size_t size : {0u, 1u, 2u, 63u, 64u, 65u, 128u, 300u}) {
       std::vector<std::uint64_t> keys(size);
@@ -360,8 +360,8 @@ TEST(GroupKeysTest, GroupsManyKeys) {
   }
 }
 
-// More of one shard than a hash would ever send there.
-TEST(GroupKeysTest, GroupsManyKeysThatAreNotSpread) {
+// More keys of one shard than a hash would ever give it.
+TEST(GroupKeysTest, GroupsManyKeysOfOneShard) {
   constexpr std::uint32_t kShards = 8;
   for (const std::uint32_t crowded : {0u, 3u, kShards - 1}) {
     std::vector<std::uint64_t> keys = AscendingKeys(40'000);

@@ -1,5 +1,4 @@
-// A radix sort from the last byte to the first, which leaves out bytes that all keys have in
-// common.
+// A radix sort from the last byte to the first, which skips bytes that all keys share.
 #include "worker/slicing/sort_keys.h"
 
 #include <algorithm>
@@ -10,9 +9,9 @@ namespace {
 
 constexpr int kBits = 8;
 constexpr std::size_t kDigits = 1 << kBits;
-constexpr std::size_t kFew = 64;  // are sorted faster by comparing them
+constexpr std::size_t kFew = 64;  // up to so many keys a comparison sort is faster
 
-// `from` in ascending order of one digit; those with the same one stay in their order.
+// Sorts stably by one digit.
 void SortByDigit(const std::vector<PlacedKey>& from, int shift, std::vector<PlacedKey>* to) {
   const auto digit = [shift](const PlacedKey& one) { return one.key >> shift & (kDigits - 1); };
   std::array<std::size_t, kDigits> next{};
@@ -30,7 +29,7 @@ void SortByDigit(const std::vector<PlacedKey>& from, int shift, std::vector<Plac
 
 std::vector<PlacedKey> SortedByKey(std::span<const std::uint64_t> keys) {
   std::vector<PlacedKey> sorted(keys.size());
-  std::uint64_t differ = 0;  // bits that do not all keys have in common
+  std::uint64_t differ = 0;  // bits in which keys differ
   for (std::size_t i = 0; i < keys.size(); ++i) {
     sorted[i] = {keys[i], i};
     differ |= keys[i] ^ keys[0];

@@ -1,3 +1,4 @@
+// Sorts keys and remembers where each of them stood.
 #ifndef LEEWAY_WORKER_SLICING_SORT_KEYS_H_
 #define LEEWAY_WORKER_SLICING_SORT_KEYS_H_
 

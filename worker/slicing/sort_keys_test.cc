@@ -12,7 +12,7 @@ namespace {
 TEST(SortKeys, OrdersByKeyThenByPlace) {
   runtime::Random random(1);
   for (const std::size_t size : {0, 1, 2, 63, 64, 65, 1000, 5000}) {
-    // Few keys, so that they repeat; keys alike in most bytes; any keys, the largest among them.
+    // Few keys, so that they repeat; keys equal in most bytes; any keys, the largest among them.
     for (const std::uint64_t below :
          {std::uint64_t{10}, std::uint64_t{1} << 40, ~std::uint64_t{0}}) {
       std::vector<std::uint64_t> keys(size);

@@ -1,5 +1,8 @@
-// What a worker keeps of a table whose values are encoded: one for each table, however often it is
-// opened. Lives on the worker's loop.
+// The codecs of a table on a worker, with what they keep from message to message: the encoder of
+// pushes, the decoder of replies, and the schedule of codec changes.
+//
+// One for each table whose values are encoded, however often it is opened. Owned by Tables and by
+// TableInfo; lives on the worker's loop.
 #ifndef LEEWAY_WORKER_SLICING_TABLE_CODING_H_
 #define LEEWAY_WORKER_SLICING_TABLE_CODING_H_
 
@@ -25,7 +28,7 @@
 
 namespace leeway::worker {
 
-// Some values that were pushed, for codecs to be measured on (codec_meter.h).
+// Some pushed values, on which codecs are measured (control/codec_meter.h).
 struct ValueSample {
   bool wanted = false;
   std::vector<std::byte> values;  // of the table's dtype; empty: there are none yet
@@ -41,29 +44,29 @@ struct TableCoding {
   TableCoding(const TableCoding&) = delete;
   TableCoding& operator=(const TableCoding&) = delete;
 
-  // What encodes a push of that clock. Where that is being decided, which a push waits for unless
-  // nobody waits for it any more, nothing does.
+  // The number of the codec that encodes a push of that clock. None while that is being decided:
+  // such a push waits, and one that cannot (its operation has ended) is sent unencoded.
   std::optional<std::uint32_t> ChoiceAt(std::uint64_t clock) const {
     if (runtime::Planted<"sends-undecided">()) return schedule.KnownAt(clock).choice;
     return schedule.At(clock);
   }
-  // Takes what the newest map says of the table. True if that was new.
+  // Takes what the newest map says of the table's codec. True if that was new.
   bool Follow(const proto::CodecSwitch& change) {
     const std::size_t choices = codecs.choices.size();
     return change.choice < choices && change.before < choices && schedule.Follow(change);
   }
 
-  // Whether anything of what is pushed is kept here by one of its codecs.
+  // Whether one of the codecs keeps residuals on the worker.
   bool keeps_residuals() const { return codecs.AnyHas(&compress::TableCodec::worker_feedback); }
-  // Whether anything is kept from push to push: residuals, momentum, a codec's state, or how many
-  // messages there were, by which it draws at random.
+  // Whether anything is kept from push to push: residuals, momentum, a codec's state, or the number
+  // of messages, which seeds random choices.
   bool keeps_state() const {
     return std::ranges::any_of(codecs.choices, [](const compress::TableCodec& choice) {
       return choice.encodes() && !choice.codec->lossless();
     });
   }
 
-  // Keeps the beginning of what is pushed, where a sample is wanted.
+  // Keeps the first of the pushed values if a sample is wanted.
   void TakeSample(const std::byte* values, std::uint64_t elements) {
     if (!sample.wanted || elements == 0) return;
     const std::uint64_t row = std::max<std::uint64_t>(1, spec.row_width);
@@ -85,15 +88,15 @@ struct TableCoding {
     LEEWAY_ASSIGN_OR_RETURN(
         compress::CodecSpeed speed,
         compress::MeasureCodec(*codec.codec, shape, std::as_bytes(std::span(widened)), now));
-    // Of the bytes that would travel otherwise; a message that is no smaller does not travel.
+    // In terms of the bytes that would be sent unencoded; a message that is no smaller is not sent.
     const double wider = static_cast<double>(sizeof(float)) / SizeOf(spec.dtype);
     speed.code_seconds_per_byte *= wider;
     speed.ratio = std::min(1.0, speed.ratio * wider);
     return speed;
   }
 
-  // Servers have refused a push for good, nothing of which was applied: undoes what it did to what
-  // is kept (push_encoder.h).
+  // Servers have refused a push for good, and applied nothing of it: undoes its effect on kept
+  // state (push_encoder.h).
   void TakeBack(const Piece& piece, const Refundable& refundable) {
     const runtime::Buffer& given = refundable.given;
     RefusedPush push{.traces = refundable.traces,

@@ -1,4 +1,6 @@
-// What a worker needs to know of an open table to slice its tensors and check its replies.
+// The description of an open table on a worker: what slicing and the checks of replies need.
+//
+// Constant once the table is open; shared by the user's handles and by requests.
 #ifndef LEEWAY_WORKER_SLICING_TABLE_INFO_H_
 #define LEEWAY_WORKER_SLICING_TABLE_INFO_H_
 
@@ -16,12 +18,12 @@ class LiveSettings;
 struct TableInfo {
   std::uint32_t id = 0;
   TableSpec spec;  // as it was when the table was opened; `settings` has what changes
-  Updater::Combine combine = Updater::Combine::kSum;  // how repeated keys are made into one
+  Updater::Combine combine = Updater::Combine::kSum;  // how rows of repeated keys become one
   std::uint32_t num_shards = 1;
   std::uint64_t block_bytes = 0;                 // the cluster's: LEEWAY_BLOCK_BYTES
   std::uint64_t message_bytes_max = 1ull << 30;  // one payload frame
-  std::shared_ptr<TableCoding> coding;           // null: values travel as they are
-  std::shared_ptr<LiveSettings> settings;        // null: as `spec` says
+  std::shared_ptr<TableCoding> coding;           // null: values are not encoded
+  std::shared_ptr<LiveSettings> settings;        // null: `spec` holds in every clock
 };
 
 }  // namespace leeway::worker

@@ -5,7 +5,7 @@ namespace leeway::worker {
 void Poster::Post(runtime::Task task) {
   std::lock_guard lock(mutex_);
   if (loop_ == nullptr) return;
-  // Closed between now and the task's turn: the objects it speaks of are gone.
+  // If the poster is closed before the task runs, the objects that the task uses are gone.
   loop_->Post([self = shared_from_this(), task = std::move(task)]() mutable {
     if (!self->closed()) task();
   });
@@ -21,8 +21,8 @@ void Poster::Close() {
   loop_ = nullptr;
 }
 
-// Release and the last Unref may happen on two threads at once; the later of the two finds the
-// other's mark, reports and deletes.
+// Release and the last Unref may run on two threads at once; the later of the two finds the state
+// of the other, reports and deletes.
 bool UserMemory::Release(runtime::Task then) {
   then_ = std::move(then);
   Unref();

@@ -1,6 +1,7 @@
-// The user's arrays, exported to the transport without a copy. A ticket must not complete while the
-// transport may still read the array, even if the answer is there (a request that was resent, for
-// example); so the exports are counted, and the operation hears when the last one is back.
+// The user's array as an owner of buffers: zero-copy exports of it to the transport, counted.
+//
+// A ticket must not complete while the transport may still read the array, even if the answer has
+// come (for example to a resent request). So the operation learns when the last export is released.
 #ifndef LEEWAY_WORKER_SLICING_USER_MEMORY_H_
 #define LEEWAY_WORKER_SLICING_USER_MEMORY_H_
 
@@ -15,13 +16,13 @@
 
 namespace leeway::worker {
 
-// A way to a loop's objects from other threads that may outlive both.
+// A handle by which other threads post tasks to a loop; it may outlive the loop and its objects.
 class Poster : public std::enable_shared_from_this<Poster> {
  public:
   explicit Poster(runtime::Loop* loop) : loop_(loop) {}
   // Any thread. After Close the task is dropped.
   void Post(runtime::Task task);
-  // On the loop: nothing posted runs from here on.
+  // On the loop: no posted task runs from here on.
   void Close();
   bool closed();
 
@@ -39,8 +40,8 @@ class UserMemory final : public runtime::BufferOwner {
     return {data, size, this};
   }
 
-  // Gives up the exporter's own share, once, and the use of this object. True: nobody reads the
-  // memory any more. False: `then` is posted to the loop as soon as that is so.
+  // Gives up the exporter's own share, once; the object must not be used afterwards. True: nothing
+  // reads the memory any more. False: `then` is posted to the loop as soon as that is so.
   bool Release(runtime::Task then);
 
  private:
@@ -52,7 +53,7 @@ class UserMemory final : public runtime::BufferOwner {
   std::atomic<int> state_ = kExported;
 };
 
-// Holds the exporter's share; dropping it releases without a word.
+// The exporter's share. Its destructor releases the share without a notification.
 class UserMemoryHold {
  public:
   UserMemoryHold() = default;

@@ -1,4 +1,4 @@
-// What tests of what workers push share: a table, its place, and what a server makes of a push.
+// Fixtures for tests of encoded pushes: a table, its place, and the values that a server decodes.
 #ifndef LEEWAY_WORKER_TESTING_PUSH_ENCODER_TESTING_H_
 #define LEEWAY_WORKER_TESTING_PUSH_ENCODER_TESTING_H_
 
@@ -16,7 +16,7 @@ namespace leeway::worker {
 inline constexpr PushPlace kTestPlace = {
     .table = 1, .block_bytes = 1 << 20, .residual_bytes_max = 1 << 20};
 
-// Of one block.
+// A table of one block.
 inline TableSpec SgdTable(const std::string& codec, std::uint64_t elements) {
   TableSpec spec = TableSpec::Dense("w", {elements});
   spec.updater = {"sgd", {{"learning_rate", 0.1}}};
@@ -24,7 +24,8 @@ inline TableSpec SgdTable(const std::string& codec, std::uint64_t elements) {
   return spec;
 }
 
-// What a server makes of a push of a block of float32; empty where the gradient travels as it is.
+// The values that a server decodes of a push of a block of float32; empty where they are sent
+// unchanged.
 inline std::vector<float> ReceivedOf(const EncodedValues& pushed, const TableSpec& spec,
                                      const compress::TableCodecs& codecs, std::uint64_t elements) {
   std::vector<float> values;

@@ -200,7 +200,7 @@ void ScriptedServer::Admit(Admission& shard, const Seen& seen) {
   if (proto::HasPush(seen.request.op)) shard.committed = seen.request.id.sequence;
 }
 
-// What a tick says counts once all it speaks of is there.
+// A tick counts once all pushes that it names are there.
 bool ScriptedServer::TickCounts() const {
   if (!tick_.has_value()) return false;
   return std::all_of(tick_->watermarks.begin(), tick_->watermarks.end(), [this](const auto& mark) {
@@ -261,7 +261,7 @@ void ScriptedServer::TakeOver(const ScriptedServer& old, std::uint32_t shard) {
 void ScriptedServer::Say(const proto::AnyMessage& message) { SendTo(van_.get(), peer_, message); }
 
 void ScriptedServer::Apply(const Seen& seen) {
-  if (seen.request.codec != 0) return;  // it has no codecs, and adds nothing up
+  if (seen.request.codec != 0) return;  // the scripted server has no codecs, and does not decode
   const proto::Request& request = seen.request;
   const auto floats = [](const std::vector<std::byte>& bytes) {
     return reinterpret_cast<const float*>(bytes.data());

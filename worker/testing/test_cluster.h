@@ -1,5 +1,5 @@
-// A worker's core among scripted peers: a scheduler and servers that speak the protocol over the
-// simulated network and do what a test tells them to.
+// A cluster for tests of a worker's core: scripted scheduler and servers that speak the protocol
+// over the simulated network and do what a test tells them to.
 #ifndef LEEWAY_WORKER_TESTING_TEST_CLUSTER_H_
 #define LEEWAY_WORKER_TESTING_TEST_CLUSTER_H_
 
@@ -33,15 +33,15 @@ class ScriptedScheduler final : public van::Handler {
   ScriptedScheduler(runtime::Loop* loop, van::Factory* factory, const proto::Welcome& welcome,
                     const std::string& address = "sim://scheduler/main");
 
-  // Sends the map as it stands to everybody who joined.
+  // Sends the map as it stands to all members that have joined.
   void Publish();
   void Tell(const proto::AnyMessage& message);
 
-  // As if somebody had created it.
+  // As if another worker had created it.
   void AddTable(const TableSpec& spec);
 
   proto::ClusterMap map;
-  std::vector<proto::TableSettings> settings;  // that answers say of each table
+  std::vector<proto::TableSettings> settings;  // in the answers about each table
   bool release_barriers = true;
   bool answer_tables = true;
   Updater::Combine combine = Updater::Combine::kSum;
@@ -68,8 +68,8 @@ class ScriptedScheduler final : public van::Handler {
   std::unique_ptr<van::Van> van_;
 };
 
-// One data thread. Admits each shard's requests in order, adds what is pushed, answers again what
-// it has answered before.
+// A scripted data thread: admits each shard's requests in order, adds what is pushed, and answers
+// duplicates again.
 class ScriptedServer final : public van::Handler {
  public:
   struct Seen {
@@ -80,32 +80,32 @@ class ScriptedServer final : public van::Handler {
   ScriptedServer(runtime::Loop* loop, van::Factory* factory, const van::Identity& identity,
                  const std::string& address);
 
-  // Called with every request as it arrives; true: the server has nothing more to do with it.
+  // Called with every request as it arrives; true: the server ignores it.
   std::function<bool(const proto::Request&)> intercept;
   // May change a reply to a request that is admitted.
   std::function<void(const proto::Request&, proto::Reply*)> edit;
   std::function<bool(const proto::ClockTick&)> drop_tick;
   std::function<absl::StatusOr<std::string>(const std::string& request)> handler;
-  std::function<bool(const proto::Request&)> mute;  // does what is asked, but does not answer
+  std::function<bool(const proto::Request&)> mute;  // true: applies the request without an answer
   bool provisional = false;                         // holds pushes to BSP tables until Close
-  bool silent_stable = false;                       // does not tell of what is stable unasked
+  bool silent_stable = false;                       // reports stable clocks only in answers
   std::optional<std::uint64_t> enter_at;            // lets late workers in at that clock
 
   void Reply(const proto::Request& request, const absl::Status& result);
-  // The van goes and comes back under the same address; what was admitted is not forgotten.
+  // Makes a new van under the same address; keeps what was admitted.
   void Restart();
-  // Clocks before `clock` close: adds what is held of them.
+  // Closes the clocks below `clock`: adds the pushes that are held of them.
   void Close(std::uint64_t clock);
-  // Those that the newest tick ends, once all it speaks of is there.
+  // Closes the clocks that the newest tick ends, once all pushes that it names are there.
   void CloseUpToTick();
-  // Forgets what it holds, though it said it had it.
+  // Forgets the held pushes that it has accepted.
   void ForgetHeld();
-  // Leads the shard from here on, from what the old head had on all replicas.
+  // Becomes the head of the shard, with what the old head had on all replicas.
   void TakeOver(const ScriptedServer& old, std::uint32_t shard);
   void Say(const proto::AnyMessage& message);
 
   std::vector<Seen> arrived;              // everything, resends included
-  std::vector<proto::PushBatch> batches;  // in which some of it came
+  std::vector<proto::PushBatch> batches;  // that had some of it
   std::vector<Seen> admitted;             // each once, in order
   std::vector<proto::ClockTick> ticks;
   std::vector<proto::EnterClock> enters;
@@ -115,7 +115,7 @@ class ScriptedServer final : public van::Handler {
   std::map<std::uint32_t, bool> bsp;  // by table; as in the catalogue
 
  private:
-  // Of a shard and a class (held: of BSP tables).
+  // A shard and a class (held: of BSP tables).
   using Key = std::pair<std::uint32_t, bool>;
   struct Admission {
     std::uint64_t admitted = 0;
@@ -155,7 +155,7 @@ struct TestClusterOptions {
   bool late = false;  // the worker
   absl::Duration failure_timeout = absl::Minutes(10);
   std::function<void(Config*)> configure = nullptr;
-  // What the core is given instead of that factory.
+  // Makes the factory that the core gets instead.
   std::function<van::Factory*(van::Factory*)> wrap = nullptr;
 };
 
@@ -164,7 +164,7 @@ class TestCluster {
   explicit TestCluster(TestClusterOptions options = {});
   ~TestCluster();
 
-  // Connects; the rest of a test starts here.
+  // Connects the core.
   void Connect();
   std::shared_ptr<const TableInfo> MakeTable(const TableSpec& spec);
 
@@ -179,21 +179,21 @@ class TestCluster {
   std::shared_ptr<Operation> PushPull(const std::shared_ptr<const TableInfo>& table,
                                       const std::vector<float>& values, std::vector<float>* result,
                                       Core::Terms terms = {});
-  // Runs the world until it is done.
+  // Runs the world until the operation is done.
   absl::Status Await(const std::shared_ptr<Operation>& operation);
   void RunUntil(const std::function<bool()>& done);
-  // Its shards are lost.
+  // The server dies, and its shards are lost.
   void KillServer(std::uint32_t rank, const std::string& reason);
-  // Its shards go to the living server after it, as if that had been next in their chains.
+  // The server dies; its shards go to the living server after it, as if to their successor.
   void FailOver(std::uint32_t rank);
-  // The process alone; nobody says so yet.
+  // The process dies; the map still calls it alive.
   void Crash(std::uint32_t rank);
   void CrashScheduler();
-  // With the map and the tables of the last one, as "sim://HOST/NAME".
+  // Starts a scheduler at "sim://HOST/NAME" with the map and the tables of the last one.
   void StartScheduler(const std::string& address);
-  // The map changes: of a newer epoch.
+  // Publishes the map with a newer epoch.
   void PublishNewEpoch();
-  // No number is missing between the first and the last admitted, on any shard.
+  // Expects that on no shard a number is missing between the first and the last admitted.
   void ExpectNoHoles();
   ScriptedServer& OwnerOf(std::uint32_t shard) { return *servers[shard % servers.size()]; }
 

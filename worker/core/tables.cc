@@ -1,0 +1,119 @@
+#include "worker/core/tables.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "proto/tables/table_difference.h"
+#include "runtime/base/mutants.h"
+#include "runtime/base/status_macros.h"
+
+namespace leeway::worker {
+
+void Tables::Follow(std::shared_ptr<const proto::ClusterMap> map) {
+  map_ = std::move(map);
+  FollowSettings();
+  FollowCodecs();
+}
+
+absl::StatusOr<std::shared_ptr<const TableInfo>> Tables::Open(const proto::TableReply& reply) {
+  auto info = std::make_shared<TableInfo>();
+  info->id = reply.table;
+  TakeSettings(reply, info.get());
+  info->combine = reply.combine;
+  info->num_shards = static_cast<std::uint32_t>(map_->owners.size());
+  info->block_bytes = welcome_.block_bytes;
+  info->message_bytes_max = config_.message_bytes_max;
+  LEEWAY_RETURN_IF_ERROR(SetCoding(info.get()));
+  return info;
+}
+
+void Tables::FollowCodecs() {
+  bool news = false;
+  for (const proto::CodecSwitch& change : map_->codecs) {
+    const auto coding = codings_.find(change.table);
+    news = (coding != codings_.end() && coding->second->Follow(change)) || news;
+  }
+  if (news) requests_->SendUndecided();
+}
+
+void Tables::FollowSettings() {
+  if (map_->settings.empty() || settings_.empty()) return;
+  for (const auto& [table, settings] : settings_) {
+    settings->Follow(proto::SettingsOf(map_->settings, table));
+  }
+  if (!runtime::Planted<"settings-follow-no-map">()) requests_->SendUndecided();
+}
+
+// Sets the description with the newest settings, and the settings of each clock.
+void Tables::TakeSettings(const proto::TableReply& reply, TableInfo* info) {
+  info->spec = reply.spec;
+  for (const proto::TableSettings& settings : reply.settings) {
+    if (settings.decided) info->spec = proto::WithSettings(info->spec, settings);
+  }
+  // A reader has no clock, and gets no map that only changes tables.
+  if (config_.read_only && !runtime::Planted<"readers-wait-for-maps">()) return;
+  std::shared_ptr<LiveSettings>& settings = settings_[reply.table];
+  if (settings == nullptr) {
+    settings = std::make_shared<LiveSettings>(reply.spec.consistency);
+    settings->Follow(proto::SettingsOf(map_->settings, reply.table));
+  }
+  settings->Hear(reply.settings);
+  info->settings = settings;
+}
+
+// A table that is opened again keeps its coding: residuals belong to the worker.
+absl::Status Tables::SetCoding(TableInfo* info) {
+  LEEWAY_ASSIGN_OR_RETURN(compress::TableCodecs codecs, compress::TableCodecsOf(info->spec));
+  if (!codecs.encodes() || config_.read_only) return absl::OkStatus();  // readers get plain values
+  std::shared_ptr<TableCoding>& coding = codings_[info->id];
+  if (coding == nullptr || runtime::Planted<"coding-anew-for-each-open">()) {
+    coding =
+        std::make_shared<TableCoding>(info->spec, std::move(codecs),
+                                      PushPlace{.table = info->id,
+                                                .rank = welcome_.rank,
+                                                .num_shards = info->num_shards,
+                                                .block_bytes = info->block_bytes,
+                                                .residual_bytes_max = config_.residual_bytes_max});
+    FollowCodecs();
+  }
+  info->coding = coding;
+  if (info->spec.codec == compress::kAutomaticCodec) meter_->Watch(coding);
+  return absl::OkStatus();
+}
+
+SavedResiduals Tables::Residuals() {
+  const bool any =
+      std::ranges::any_of(codings_, [](const auto& entry) { return entry.second->keeps_state(); });
+  if (any && !runtime::Planted<"residuals-before-what-waits">()) requests_->FillOpen();
+  SavedResiduals residuals;
+  for (const auto& [table, coding] : codings_) {
+    if (!coding->keeps_state()) continue;
+    residuals[coding->pushes.table_name()] = coding->pushes.Save();
+  }
+  return residuals;
+}
+
+absl::Status Tables::TakeResiduals(const SavedResiduals& saved) {
+  std::vector<std::pair<PushEncoder*, const SavedTable*>> taken;
+  for (const auto& [table, coding] : codings_) {
+    const auto found = saved.find(coding->pushes.table_name());
+    if (found == saved.end() || !coding->keeps_state()) continue;
+    if (!runtime::Planted<"any-residuals-loaded">())
+      LEEWAY_RETURN_IF_ERROR(coding->pushes.CheckSaved(found->second));
+    taken.emplace_back(&coding->pushes, &found->second);
+  }
+  for (const auto& [pushes, residuals] : taken) pushes->Take(*residuals);
+  return absl::OkStatus();
+}
+
+std::map<std::string, double> Tables::ResidualNorms() const {
+  std::map<std::string, double> norms;
+  for (const auto& [table, coding] : codings_) {
+    if (!coding->keeps_residuals()) continue;
+    norms[coding->pushes.table_name()] = coding->pushes.ResidualNorm();
+  }
+  return norms;
+}
+
+}  // namespace leeway::worker
