@@ -178,15 +178,15 @@ OrderedJson CountersToJson(const StatusSources& sources) {
           {"bytes_received", van.bytes_received},
           {"offenders_dropped", van.offenders_dropped},
           {"malformed_frames", van.malformed_messages},
-          {"malformed_messages", sources.protocol_errors.malformed},
-          {"forbidden_messages", sources.protocol_errors.forbidden},
-          {"out_of_turn_messages", sources.protocol_errors.out_of_turn},
+          {"malformed_messages", sources.protocol_errors.count(ProtocolErrors::Kind::kMalformed)},
+          {"forbidden_messages", sources.protocol_errors.count(ProtocolErrors::Kind::kForbidden)},
+          {"out_of_turn_messages", sources.protocol_errors.count(ProtocolErrors::Kind::kOutOfTurn)},
           {"checksums_failed", van.checksums_failed},
           {"handshakes_failed", van.handshakes_failed},
           {"refused_versions", van.refused_versions},
           {"guests_dropped", van.guests_dropped},
           {"stalls", van.stalls},
-          {"joins_refused", sources.protocol_errors.joins_refused}};
+          {"joins_refused", sources.protocol_errors.count(ProtocolErrors::Kind::kJoinRefused)}};
 }
 
 // Who is there: until the cluster is complete, who has joined; from then on, who lives.

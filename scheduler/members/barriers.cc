@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/mutants.h"
-#include "scheduler/members/named_max.h"
+#include "scheduler/members/membership_table.h"
 
 namespace leeway::scheduler {
 namespace {

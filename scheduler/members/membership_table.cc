@@ -214,6 +214,19 @@ std::vector<Node*> MembershipTable::Alive(Role role) const {
   return alive;
 }
 
+std::vector<std::uint32_t> MembershipTable::AliveIds(Role role) const {
+  std::vector<std::uint32_t> ids;
+  for (const Node* node : Alive(role)) ids.push_back(node->id);
+  return ids;
+}
+
+std::string MembershipTable::DescribeServer(std::uint32_t id) const {
+  for (const Node* server : servers_) {
+    if (server != nullptr && server->id == id) return server->FullName();
+  }
+  return absl::StrCat("node ", id);
+}
+
 std::vector<Node*> MembershipTable::Alive() const {
   std::vector<Node*> alive = Alive(Role::kServer);
   const std::vector<Node*> workers = Alive(Role::kWorker);

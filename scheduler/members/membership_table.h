@@ -21,6 +21,8 @@ inline constexpr std::uint32_t kSchedulerNode = 1;
 // Nodes ever admitted. A rank whose node went is given again, so that nodes which die over and over
 // could otherwise fill the memory.
 inline constexpr std::size_t kNodesMax = 1 << 18;
+// How many names, of nodes or tables, the text of an error lists at most.
+inline constexpr std::size_t kNamedMax = 8;
 
 struct Node {
   enum class State { kAlive, kLeft, kDead };
@@ -81,8 +83,13 @@ class MembershipTable {
   // By rank; servers first.
   std::vector<Node*> Alive(Role role) const;
   std::vector<Node*> Alive() const;
+  // Likewise their nodes' ids.
+  std::vector<std::uint32_t> AliveIds(Role role) const;
   // Those that died since the cluster was complete, and whose rank nobody has taken.
   std::vector<const Node*> Dead() const;
+
+  // "server 1 (tcp://…)" for the id of a server; "node 7" for any other.
+  std::string DescribeServer(std::uint32_t id) const;
 
   // What has to be kept for a table to go on where another one was: everyone ever admitted, by id.
   const std::map<std::uint32_t, Node>& nodes() const { return nodes_; }

@@ -6,7 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "proto/tables/table_difference.h"
 #include "runtime/base/mutants.h"
-#include "scheduler/members/named_max.h"
+#include "scheduler/members/membership_table.h"
 
 namespace leeway::scheduler {
 TableCatalogue::TableCatalogue(const Members* members, absl::Duration resend_interval,
