@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "node/scheduler_url.h"
+#include "node/joining.h"
 #include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/config/address.h"

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "node/scheduler_url.h"
+#include "node/joining.h"
 #include "proto/encoding/encoding.h"
 #include "runtime/log/log.h"
 #include "runtime/loop/timer.h"
@@ -281,7 +281,7 @@ std::string Scheduler::Impl::StatusJson() const {
 
 // ---- timers ----
 
-// Calls `what` again and again until this object is destroyed.
+// Calls `what` at every interval until this object is destroyed.
 void Scheduler::Impl::Every(absl::Duration interval, std::function<void()> what) {
   const std::size_t index = periodic_.size();
   periodic_.push_back(
