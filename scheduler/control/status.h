@@ -1,4 +1,4 @@
-// What the scheduler knows, as JSON for people and tools.
+// The status of the scheduler, as JSON for people and tools. A pure function of its sources.
 #ifndef LEEWAY_SCHEDULER_CONTROL_STATUS_H_
 #define LEEWAY_SCHEDULER_CONTROL_STATUS_H_
 
@@ -44,7 +44,7 @@ struct StatusSources {
   const CodecSwitches& switches;
   const TableChanges& table_changes;
   const std::map<std::uint32_t, std::string>& codec_reasons;  // by table
-  const std::set<std::uint32_t>& pinned;  // tables with codec auto that somebody has given another
+  const std::set<std::uint32_t>& pinned;  // tables with codec auto whose codec a command has set
   const ProtocolErrors& protocol_errors;
   std::optional<Checkpoints::View> checkpoint;  // that is being saved
   const Checkpoints::History& checkpoints;

@@ -1,9 +1,9 @@
 // The newest cluster map: makes it when something changes, and has it published soon after.
 //
-// Owns the MapBuilder (what a map says) and the MapPublisher (which node is sent it when). Changes
-// within one turn of the loop go out as one map. In large clusters maps of the same epoch, with
-// changes of workers alone, are at most one a millisecond and node, since a map for each of many
-// workers that leave in a row would be a message for each pair of nodes. Before the cluster is
+// Owns the MapBuilder, which makes maps, and the MapPublisher, which sends them in the right order.
+// Changes within one turn of the loop go out as one map. In large clusters maps of the same epoch,
+// with changes of workers alone, are at most one a millisecond and node, since a map for each of
+// many workers that leave in a row would be a message for each pair of nodes. Before the cluster is
 // complete no map is published, as nobody could use it. Lives on the scheduler's loop.
 #ifndef LEEWAY_SCHEDULER_MAPS_CLUSTER_MAPS_H_
 #define LEEWAY_SCHEDULER_MAPS_CLUSTER_MAPS_H_
@@ -26,7 +26,7 @@ namespace leeway::scheduler {
 
 class ClusterMaps {
  public:
-  // What a map says beside the members.
+  // The parts of a map beside the members.
   class Source {
    public:
     virtual ~Source() = default;
@@ -58,7 +58,7 @@ class ClusterMaps {
   void Restore(std::uint64_t version, std::uint64_t epoch);
 
   const std::shared_ptr<const proto::ClusterMap>& newest() const { return builder_.newest(); }
-  // The epoch in which the shard's chain became what it is; 0: there is no such shard.
+  // The epoch in which the shard's chain changed last; 0: there is no such shard.
   std::uint64_t Since(std::uint32_t shard) const { return builder_.Since(shard); }
   // The newest map has not been published yet.
   bool publish_pending() const { return publish_timer_.pending(); }

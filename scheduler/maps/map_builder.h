@@ -1,4 +1,5 @@
-// The cluster map: which server threads keep which shard, and who there is.
+// The builder of cluster maps: which server threads keep which shard, and which nodes there are.
+// Gives each map its version and epoch. No network and no clock.
 #ifndef LEEWAY_SCHEDULER_MAPS_MAP_BUILDER_H_
 #define LEEWAY_SCHEDULER_MAPS_MAP_BUILDER_H_
 
@@ -34,7 +35,7 @@ class MapBuilder {
 
   // Ranks of the servers that are members of chains that the newest map has changed.
   const std::set<std::uint32_t>& concerned() const { return concerned_; }
-  // In which epoch the shard's chain became what it is; 0: there is no such shard.
+  // The epoch in which the shard's chain changed last; 0: there is no such shard.
   std::uint64_t Since(std::uint32_t shard) const {
     return shard < since_.size() ? since_[shard] : 0;
   }

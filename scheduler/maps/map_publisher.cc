@@ -53,8 +53,8 @@ void MapPublisher::Publish(std::shared_ptr<const proto::ClusterMap> map, absl::T
   Advance(now);
 }
 
-// Those that had some by the map before as well: what they hand over waits for them. All, while
-// none of them has what it will have.
+// The servers with shards by the newest map or the one before, as handovers wait for the latter.
+// All servers, while workers are held as a checkpoint is loaded.
 void MapPublisher::NoteWhoKeepsShards() {
   const std::set<std::uint32_t> before = std::exchange(keepers_, KeepersOf(*map_));
   for (const Node* server : members_->Alive(Role::kServer)) {
@@ -109,7 +109,7 @@ bool MapPublisher::WorkersMayHaveIt(absl::Time now) {
   if (runtime::Planted<"workers-before-servers">()) return true;
   if (workers_held_ && !runtime::Planted<"held-workers-told">()) return false;
   if (ServersHaveIt()) return true;
-  // A server would answer by the settings before, of a table that workers know to be changed.
+  // Otherwise a server would answer by the old settings of a table that workers know to be changed.
   if (!ServersHave(settings_version_) && !runtime::Planted<"urgent-settings-early">()) return false;
   if (urgent_until_ == absl::InfiniteFuture()) return false;
   if (now >= urgent_until_ && !runtime::Planted<"urgent-waits-for-all">()) return true;

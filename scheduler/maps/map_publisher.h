@@ -1,11 +1,12 @@
-// Who gets the newest map when: servers first, and workers once every living server that keeps
-// shards has it, so that a worker never knows more than a server that it asks for something. One
-// without shards, as one that has just joined, keeps nobody waiting; one that has lost its last
-// ones does until it knows. After a death it is enough that the servers whose chains have changed
-// have it: those who lost a server wait for nobody else, unless the map changes a table's settings,
-// which every living server that keeps shards must know before any worker does.
-// Readers get it when workers do, if it is of another epoch than the last that they were sent: of
-// the rest of a map they have no use.
+// The publisher of the newest map: sends it to servers first, and to workers once every living
+// server that keeps shards has it, so that a worker never knows more than a server that it sends
+// requests to. Lives on the scheduler's loop.
+//
+// Workers do not wait for a server without shards, such as one that has just joined; they do wait
+// for one that has lost its last shards, until it knows. After a death only the servers whose
+// chains have changed must have the map, unless it changes a table's settings, which every living
+// server that keeps shards must know before any worker does. Readers get the map when workers do,
+// if its epoch differs from the last one they were sent: the rest of a map does not concern them.
 #ifndef LEEWAY_SCHEDULER_MAPS_MAP_PUBLISHER_H_
 #define LEEWAY_SCHEDULER_MAPS_MAP_PUBLISHER_H_
 
@@ -22,14 +23,14 @@
 
 namespace leeway::scheduler {
 
-// A map that is urgent goes to workers after this, even if one of its servers has not taken it: it
-// may be as dead as the first, and will tell workers to wait.
+// An urgent map goes to workers after this, even if one of its servers has not taken it: that
+// server may be dead, too, and if not, it tells workers to wait.
 inline constexpr absl::Duration kUrgentPatience = absl::Milliseconds(100);
 
 class MapPublisher {
  public:
   using Send = std::function<void(const Node& node, const proto::ClusterMap& map)>;
-  // What a node has not acknowledged is sent again after `resend_interval`, which doubles up to
+  // A map that is not acknowledged is resent after `resend_interval`, which doubles up to
   // sixteenfold, since a large map to a slow node must not become a flood.
   MapPublisher(const MembershipTable* members, Readers* readers, absl::Duration resend_interval,
                Send send);
@@ -38,20 +39,20 @@ class MapPublisher {
   // The next map is one that workers wait for; only the servers of these ranks need have it first.
   void Hurry(const std::set<std::uint32_t>& concerned, absl::Time now);
   void OnAck(const Node& node, std::uint64_t version, absl::Time now);
-  // The node has connected anew: what it was sent may be lost.
+  // The node has connected anew: the map that it was sent may be lost.
   void OnRejoin(const Node& node, absl::Time now);
   void Resend(absl::Time now);
-  // Of a node that will not be heard of again.
+  // The node does not come back.
   void Forget(std::uint32_t node) { progress_.erase(node); }
-  // Sends the map to whoever may now have it and was not sent it yet.
+  // Sends the map to the nodes that may now have it and were not sent it yet.
   void Advance(absl::Time now);
 
-  // Workers are not told of any map before this is taken back, however urgent.
+  // While held, workers get no map, however urgent.
   void HoldWorkers(bool hold, absl::Time now);
 
-  // Every living server has taken the newest map, as far as workers wait for it.
+  // True if every living server that workers wait for has taken the newest map.
   bool ServersHaveIt();
-  // It has taken some map.
+  // True if the node has taken some map.
   bool HasTakenOne(const Node& node) { return progress_[node.id].acknowledged > 0; }
 
  private:
@@ -69,7 +70,7 @@ class MapPublisher {
   bool Due(const Node& node, absl::Time now);  // may have the map, and has not acknowledged it
   bool WorkersMayHaveIt(absl::Time now);
   void NoteWhoKeepsShards();
-  // Likewise of a map of that version or a later one.
+  // Likewise for a map of that version or a later one.
   bool ServersHave(std::uint64_t version);
   void SendTo(const Node& node, absl::Time now);
 

@@ -51,7 +51,7 @@ absl::Status Check(absl::string_view table, const std::string& codec,
 absl::Status CheckCodecsAreKnown(const TableSpec& spec, const std::vector<Node*>& living) {
   for (const std::string& text : compress::CodecTextsOf(spec)) {
     const auto parsed = compress::ParseCodecText(text);
-    if (!parsed.ok()) continue;  // the servers say what is wrong with it
+    if (!parsed.ok()) continue;  // the servers refuse it with the reason
     LEEWAY_RETURN_IF_ERROR(Check(spec.name, parsed->name, living));
   }
   return absl::OkStatus();
