@@ -38,7 +38,7 @@ class AdminServiceTest : public ::testing::Test {
   }};
 };
 
-TEST_F(AdminServiceTest, WhatIsAskedAgainIsDoneOnceAndAnsweredWhereItWasAskedLast) {
+TEST_F(AdminServiceTest, ARepeatedCommandIsDoneOnceAndAnsweredOnItsLastConnection) {
   Ask(1, 77, 5);
   Ask(1, 77, 5);
   Ask(2, 77, 5);  // it has connected anew
@@ -54,7 +54,7 @@ TEST_F(AdminServiceTest, WhatIsAskedAgainIsDoneOnceAndAnsweredWhereItWasAskedLas
   EXPECT_EQ(answers_.size(), 2u);
 }
 
-TEST_F(AdminServiceTest, WhatNobodyDoesIsSaidToBeUnknown) {
+TEST_F(AdminServiceTest, AnUnknownCommandIsRefused) {
   Ask(1, 77, 1, "dance");
   EXPECT_THAT(Said(), ElementsAre(HasSubstr("no command 'dance'; it knows wait")));
 }

@@ -24,7 +24,7 @@ TEST(DealShards, NeighboursLieOnDifferentServers) {
                           ShardOwner{1, 0}));
 }
 
-TEST(DealShards, ThirtyTwoAThreadUnlessSaidOtherwise) {
+TEST(DealShards, ThirtyTwoAThreadByDefault) {
   EXPECT_EQ(DealShards({2, 3}, 0).size(), 160u);
   EXPECT_EQ(DealShards({2, 3}, 7).size(), 7u);
   EXPECT_THAT(DealShards({}, 7), IsEmpty());
@@ -34,7 +34,7 @@ TEST(DealShards, StaysWithinTheLimit) {
   EXPECT_EQ(DealShards(std::vector<std::uint32_t>(4096, 256), 0).size(), proto::kShardsMax);
 }
 
-// A cluster of two servers and a worker; what the publisher sends is (node, which map).
+// A cluster of two servers and a worker; maps that are sent are recorded as (node, version).
 class MapTest : public ::testing::Test {
  protected:
   MapTest() {
@@ -102,7 +102,7 @@ TEST_F(MapTest, TheEpochIsOneWhenCompleteAndGrowsWithServersAndChains) {
   EXPECT_EQ(maps_.Since(9), 0u);
 }
 
-TEST_F(MapTest, AShardThatIsLostIsNobodys) {
+TEST_F(MapTest, ALostShardHasNoOwner) {
   Complete();
   Die(0);
   Die(1);
@@ -134,7 +134,7 @@ TEST_F(MapTest, AnUrgentMapWaitsOnlyForThoseItConcerns) {
   EXPECT_THAT(Sent(), IsEmpty());
 }
 
-TEST_F(MapTest, AnUrgentMapWaitsForNobodyForLong) {
+TEST_F(MapTest, AnUrgentMapWaitsOnlyBriefly) {
   Complete();
   publisher_.Hurry({0, 1}, now_);
   Publish();
@@ -193,7 +193,7 @@ TEST_F(MapTest, AcknowledgementsOfTheFutureAreIgnored) {
   EXPECT_THAT(Sent(), IsEmpty());
 }
 
-TEST_F(MapTest, WhatIsNotAcknowledgedIsSentAgainEverMoreRarely) {
+TEST_F(MapTest, UnacknowledgedMapsAreResentEverMoreRarely) {
   Complete();
   Publish();
   publisher_.OnAck(*nodes_[0], 1 * kVersionStride, now_);
@@ -210,7 +210,7 @@ TEST_F(MapTest, WhatIsNotAcknowledgedIsSentAgainEverMoreRarely) {
   EXPECT_THAT(seconds, ElementsAre(1, 3, 7, 15, 31, 47));
 }
 
-TEST_F(MapTest, WhoConnectsAnewGetsWhatItMayHave) {
+TEST_F(MapTest, ANodeThatConnectsAnewGetsTheMapItMayHave) {
   Complete();
   Publish();
   Sent();
@@ -220,8 +220,8 @@ TEST_F(MapTest, WhoConnectsAnewGetsWhatItMayHave) {
   EXPECT_THAT(Sent(), ElementsAre(Pair(2, 1)));
 }
 
-// One that has just joined, and takes its time or does nothing at all.
-TEST_F(MapTest, AServerWithoutShardsKeepsNobodyWaiting) {
+// A server that has just joined, and is slow or stalls.
+TEST_F(MapTest, WorkersDoNotWaitForAServerWithoutShards) {
   Complete();
   Publish();
   for (int server : {0, 1}) publisher_.OnAck(*nodes_[server], 1 * kVersionStride, now_);
@@ -272,7 +272,7 @@ TEST_F(MapTest, AServerThatHasLostItsShardsIsWaitedForUntilItKnows) {
   EXPECT_TRUE(publisher_.ServersHaveIt());
 }
 
-// Where shards come from a checkpoint, all servers are to know which are theirs.
+// When shards come from a checkpoint, all servers must know their own.
 TEST_F(MapTest, WhileWorkersAreHeldAllServersAreWaitedFor) {
   Complete();
   nodes_.push_back(Admit(Role::kServer, 13, /*elastic=*/true));

@@ -63,7 +63,7 @@ TEST_F(KnownCodecsTest, TellVersionsApart) {
               HasSubstr("worker 1 has version 2 of codec 'mine', and server 0 version 1"));
 }
 
-TEST_F(KnownCodecsTest, LeaveToTheServersWhatNobodyHas) {
+TEST_F(KnownCodecsTest, LeaveUnknownCodecsToTheServers) {
   EXPECT_TRUE(Check("nosuch").ok());
   EXPECT_TRUE(Check("a:b:c=").ok());
 }

@@ -1,4 +1,4 @@
-// What the scheduler makes of words that come late, and of servers that are late.
+// Messages that arrive late, and servers that join late or stall, under the whole scheduler.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -7,12 +7,12 @@
 #include "proto/messages/chain.h"
 #include "scheduler/testing/test_cluster.h"
 
-namespace leeway::scheduler::late_words_test {
+namespace leeway::scheduler::late_messages_test {
 namespace {
 
 using ::testing::IsEmpty;
 
-class LateWordsTest : public ::testing::Test {
+class LateMessagesTest : public ::testing::Test {
  protected:
   void Begin(std::uint32_t servers, std::uint32_t replication = 2) {
     cluster_ = std::make_unique<TestCluster>(1, servers, 1);
@@ -32,8 +32,8 @@ class LateWordsTest : public ::testing::Test {
   std::unique_ptr<TestCluster> cluster_;
 };
 
-// Whoever feeds it by now may have filled nothing yet.
-TEST_F(LateWordsTest, ThatAReplicaWasFullBeforeItsChainChangedMeansNothing) {
+// The member that feeds it now may have sent no state yet.
+TEST_F(LateMessagesTest, AReplicaReadyBeforeItsChainChangedDoesNotCount) {
   Begin(3);
   for (TestNode* server : cluster_->servers) server->fills = false;
   cluster_->Kill(cluster_->servers[1]);
@@ -55,8 +55,8 @@ TEST_F(LateWordsTest, ThatAReplicaWasFullBeforeItsChainChangedMeansNothing) {
   EXPECT_THAT(filling(shard), IsEmpty());
 }
 
-// What is handed over by one change must have arrived before the next.
-TEST_F(LateWordsTest, ChainsChangeOnceEveryServerKnowsOfTheChangeBefore) {
+// Handovers of one change must have arrived before the next change.
+TEST_F(LateMessagesTest, ChainsChangeOnceEveryServerKnowsOfTheChangeBefore) {
   Begin(4);
   cluster_->servers[3]->acknowledges_maps = false;
   cluster_->Kill(cluster_->servers[1]);
@@ -65,7 +65,7 @@ TEST_F(LateWordsTest, ChainsChangeOnceEveryServerKnowsOfTheChangeBefore) {
   EXPECT_EQ(Map().epoch, 2u);
 }
 
-TEST_F(LateWordsTest, AServerIsNotSuspectedOnceItIsThereAgain) {
+TEST_F(LateMessagesTest, AServerIsNotSuspectedOnceItIsThereAgain) {
   Begin(3);
   cluster_->network.Break(cluster_->servers[0]->name(), kSchedulerHost);
   cluster_->world.RunFor(3 * cluster_->config.suspicion);
@@ -73,7 +73,7 @@ TEST_F(LateWordsTest, AServerIsNotSuspectedOnceItIsThereAgain) {
   EXPECT_EQ(Map().epoch, 1u);
 }
 
-TEST_F(LateWordsTest, ATableDoesNotWaitForAServerThatHasDied) {
+TEST_F(LateMessagesTest, ATableDoesNotWaitForAServerThatHasDied) {
   Begin(3);
   cluster_->servers[0]->answers_installs = false;
   cluster_->workers[0]->CreateTable(1, TableSpec::Dense("w", {8}));
@@ -85,8 +85,8 @@ TEST_F(LateWordsTest, ATableDoesNotWaitForAServerThatHasDied) {
       << cluster_->workers[0]->tables.at(1).result;
 }
 
-// Nobody is left who could say that it has not reached that clock.
-TEST_F(LateWordsTest, ChangesOfTablesDoNotWaitForWorkersThatHaveDied) {
+// No worker is left that could report that it has not reached that clock.
+TEST_F(LateMessagesTest, ChangesOfTablesDoNotWaitForWorkersThatHaveDied) {
   Begin(2);
   TableSpec spec = TableSpec::Dense("w", {8});
   spec.codecs = {"none", "onebit"};
@@ -103,8 +103,8 @@ TEST_F(LateWordsTest, ChangesOfTablesDoNotWaitForWorkersThatHaveDied) {
   EXPECT_TRUE(codec->answer->ok()) << *codec->answer;
 }
 
-// Of a link that it does not send over, as if it were the head before.
-TEST_F(LateWordsTest, AReplicaDoesNotBreakUpTheLinkBeforeIt) {
+// The report is of a link that the replica does not send over.
+TEST_F(LateMessagesTest, AReplicaCannotBreakItsPredecessorsLink) {
   Begin(3, 3);
   const proto::Chain chain = proto::ChainOf(Map(), 0);
   ASSERT_EQ(chain.members.size(), 3u);
@@ -121,4 +121,4 @@ TEST_F(LateWordsTest, AReplicaDoesNotBreakUpTheLinkBeforeIt) {
 }
 
 }  // namespace
-}  // namespace leeway::scheduler::late_words_test
+}  // namespace leeway::scheduler::late_messages_test
