@@ -8,6 +8,7 @@
 
 #include "checkpoint/checksum.h"
 #include "runtime/sim/sim_file_system.h"
+#include "runtime/testing/temp_folder.h"
 
 namespace leeway::checkpoint {
 namespace {
@@ -126,8 +127,8 @@ TEST(FolderTest, WhatOthersPutThereStays) {
 // Where a link leads is not ours to empty.
 TEST(FolderTest, LinksAreNotFollowed) {
   runtime::FileSystem* const files = runtime::RealFileSystem();
-  std::string root = (std::filesystem::temp_directory_path() / "leeway-XXXXXX").string();
-  ASSERT_NE(::mkdtemp(root.data()), nullptr);
+  const runtime::TempFolder temp_folder;
+  const std::string& root = temp_folder.path();
   const std::string elsewhere = JoinPath(root, "elsewhere"), link = JoinPath(root, "ckpt-00000001");
   ASSERT_TRUE(files->CreateDirectories(elsewhere).ok());
   ASSERT_TRUE(runtime::WriteFileAtomically(files, JoinPath(elsewhere, kManifestName), "x").ok());
@@ -143,14 +144,13 @@ TEST(FolderTest, LinksAreNotFollowed) {
                                   JoinPath(real, ShardFileName(0)));
   EXPECT_FALSE(RemoveCheckpoint(files, real).ok());
   EXPECT_THAT(*files->List(real), ElementsAre(ShardFileName(0)));
-  std::filesystem::remove_all(root);
 }
 
 // Permissions are not asked of a superuser, so that a link to itself is what cannot be looked into.
 TEST(FolderTest, WhatCannotBeReadIsNotTakenForNothing) {
   runtime::FileSystem* const files = runtime::RealFileSystem();
-  std::string root = (std::filesystem::temp_directory_path() / "leeway-XXXXXX").string();
-  ASSERT_NE(::mkdtemp(root.data()), nullptr);
+  const runtime::TempFolder temp_folder;
+  const std::string& root = temp_folder.path();
   const std::string loop = JoinPath(root, "loop");
   std::filesystem::create_symlink(loop, loop);
   for (const absl::Status& looked :
@@ -159,7 +159,6 @@ TEST(FolderTest, WhatCannotBeReadIsNotTakenForNothing) {
     EXPECT_FALSE(looked.ok() || absl::IsNotFound(looked)) << looked;
   }
   EXPECT_EQ(ListCheckpoints(files, JoinPath(root, "none"))->size(), 0u);
-  std::filesystem::remove_all(root);
 }
 
 TEST(FolderTest, AFinishedOneIsNotStartedAnew) {

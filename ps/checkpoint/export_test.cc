@@ -13,6 +13,7 @@
 #include "ps/checkpoint/testing/test_model.h"
 #include "ps/store/frozen_piece.h"
 #include "runtime/sim/sim_file_system.h"
+#include "runtime/testing/temp_folder.h"
 
 namespace leeway::ps {
 namespace {
@@ -103,8 +104,8 @@ TEST_F(ExportTest, OfAChainTheNewestValues) {
 // Before it has read anything.
 TEST_F(ExportTest, ReplacesNothingButAFile) {
   runtime::FileSystem* const files = runtime::RealFileSystem();
-  std::string root = (std::filesystem::temp_directory_path() / "leeway-XXXXXX").string();
-  ASSERT_NE(::mkdtemp(root.data()), nullptr);
+  const runtime::TempFolder temp_folder;
+  const std::string& root = temp_folder.path();
   const std::string saved = checkpoint::JoinPath(root, kSavedFolder);
   ASSERT_TRUE(model_.Save(files, saved, 1).ok());
   const std::string path = checkpoint::JoinPath(saved, checkpoint::CheckpointName(1));
@@ -126,7 +127,6 @@ TEST_F(ExportTest, ReplacesNothingButAFile) {
   EXPECT_FALSE(files->Exists(root + "/elsewhere"));
   EXPECT_TRUE(Export(files, path, root + "/model", NoProgress).ok());
   EXPECT_TRUE(Export(files, path, root + "/model", NoProgress).ok());
-  std::filesystem::remove_all(root);
 }
 
 TEST_F(ExportTest, ReplacesNeitherACheckpointNorWhatIsUnfinished) {

@@ -1,3 +1,4 @@
+// An owned file descriptor: closed when its owner goes.
 #ifndef LEEWAY_RUNTIME_BASE_UNIQUE_FD_H_
 #define LEEWAY_RUNTIME_BASE_UNIQUE_FD_H_
 

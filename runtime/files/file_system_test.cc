@@ -11,6 +11,7 @@
 
 #include "runtime/files/direct_file.h"
 #include "runtime/sim/sim_file_system.h"
+#include "runtime/testing/temp_folder.h"
 
 namespace leeway::runtime {
 namespace {
@@ -29,12 +30,8 @@ class FileSystemTest : public ::testing::TestWithParam<bool> {
       EXPECT_TRUE(files_->CreateDirectories(root_).ok());
     } else {
       files_ = RealFileSystem();
-      std::string pattern = (std::filesystem::temp_directory_path() / "leeway-XXXXXX").string();
-      root_ = ::mkdtemp(pattern.data());
+      root_ = temp_folder_.path();
     }
-  }
-  ~FileSystemTest() override {
-    if (!GetParam()) std::filesystem::remove_all(root_);
   }
 
   std::string At(const std::string& name) const { return root_ + "/" + name; }
@@ -52,6 +49,7 @@ class FileSystemTest : public ::testing::TestWithParam<bool> {
 
   std::unique_ptr<SimFileSystem> simulated_;
   FileSystem* files_ = nullptr;
+  const runtime::TempFolder temp_folder_;
   std::string root_;
 };
 

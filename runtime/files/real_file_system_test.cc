@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "runtime/files/file_system.h"
+#include "runtime/testing/temp_folder.h"
 
 namespace leeway::runtime {
 namespace {
@@ -23,18 +24,14 @@ using ::testing::HasSubstr;
 class RealFileSystemTest : public ::testing::Test {
  protected:
   RealFileSystemTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "leeway-XXXXXX").string();
-    root_ = ::mkdtemp(pattern.data());
+    root_ = temp_folder_.path();
     EXPECT_EQ(::mkfifo(At("pipe").c_str(), 0600), 0);
     MakeSocket(At("socket"));
     std::ofstream(At("file")) << "contents";
     std::filesystem::create_symlink("file", At("link"));
     std::filesystem::create_symlink("nowhere", At("dangling"));
   }
-  ~RealFileSystemTest() override {
-    ::close(socket_);
-    std::filesystem::remove_all(root_);
-  }
+  ~RealFileSystemTest() override { ::close(socket_); }
 
   void MakeSocket(const std::string& path) {
     socket_ = ::socket(AF_UNIX, SOCK_STREAM, 0);
@@ -51,6 +48,7 @@ class RealFileSystemTest : public ::testing::Test {
   }
 
   FileSystem* const files_ = RealFileSystem();
+  const runtime::TempFolder temp_folder_;
   std::string root_;
   int socket_ = -1;
 };

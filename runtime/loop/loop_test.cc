@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "runtime/loop/real_loop.h"
-#include "runtime/loop/test_event.h"
 #include "runtime/sim/sim_world.h"
+#include "runtime/testing/test_event.h"
 
 namespace leeway::runtime {
 namespace {

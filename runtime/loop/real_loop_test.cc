@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "runtime/loop/adaptive_busy_poll.h"
-#include "runtime/loop/test_event.h"
+#include "runtime/testing/test_event.h"
 
 namespace leeway::runtime {
 namespace {

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "runtime/testing/temp_folder.h"
+
 namespace leeway::runtime {
 namespace {
 
@@ -16,11 +18,7 @@ constexpr std::uint64_t kMachine = 1000;
 
 class MachineMemoryTest : public ::testing::Test {
  protected:
-  MachineMemoryTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "leeway-XXXXXX").string();
-    root_ = std::string(::mkdtemp(pattern.data())) + "/";
-  }
-  ~MachineMemoryTest() override { std::filesystem::remove_all(root_); }
+  MachineMemoryTest() { root_ = temp_folder_.path() + "/"; }
 
   void Write(const std::string& path, const std::string& text) {
     std::filesystem::create_directories(std::filesystem::path(root_ + path).parent_path());
@@ -28,6 +26,7 @@ class MachineMemoryTest : public ::testing::Test {
   }
   std::uint64_t Bytes() { return MachineMemoryUnder(root_, kMachine).bytes; }
 
+  const runtime::TempFolder temp_folder_;
   std::string root_;
 };
 

@@ -15,6 +15,7 @@
 #include "ps/checkpoint/export.h"
 #include "ps/checkpoint/verify.h"
 #include "runtime/files/file_system.h"
+#include "runtime/testing/temp_folder.h"
 #include "tests/checkpoints/plain_reader.h"
 #include "tests/checkpoints/training.h"
 #include "tests/support/local_cluster.h"
@@ -36,15 +37,11 @@ void NoProgress(std::uint64_t, std::uint64_t) {}
 class RestoreTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "leeway-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
     setup_.workers = kWorkers;
     setup_.config.block_bytes = 4096;
     setup_.config.num_shards = 10;
     setup_.config.resend_interval = absl::Milliseconds(300);
   }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   // Trains until `end` in a cluster of `setup_`; `begin` is told the clock at which it starts.
   ModelValues Train(std::uint64_t end, std::uint64_t* begin) {
@@ -105,7 +102,9 @@ class RestoreTest : public ::testing::Test {
     return nlohmann::json::parse(Contents(path_ + "/manifest.json")).at("manifest").at("clock");
   }
 
-  std::string folder_, path_;
+  const runtime::TempFolder temp_folder_;
+  const std::string folder_ = temp_folder_.path();
+  std::string path_;
   LocalCluster::Setup setup_;
   std::atomic<std::uint64_t> end_ = 0;
 };

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/testing/temp_folder.h"
 #include "tests/checkpoints/training.h"
 #include "tests/support/local_cluster.h"
 #include "tools/cli.h"
@@ -42,13 +43,6 @@ void ExpectComplaint(std::vector<std::string> arguments, const std::string& text
 
 class ToolTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "leeway-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   // Two checkpoints of a cluster that trains: the second adds to the first.
   void SaveTwo() {
     LocalCluster::Setup setup{.servers = 2, .net = LocalCluster::Net::kTcp, .config = {}};
@@ -77,7 +71,8 @@ class ToolTest : public ::testing::Test {
     return saved.output.substr(folder_.size() + 1, 13);
   }
 
-  std::string folder_;
+  const runtime::TempFolder temp_folder_;
+  const std::string folder_ = temp_folder_.path();
   Said first_, second_;
 };
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/testing/temp_folder.h"
 #include "tests/commands/cluster.h"
 #include "tests/commands/programs.h"
 
@@ -33,14 +34,7 @@ std::string FreeAddress() { return TakenPort(/*listens=*/false).address(); }
 class DeployTest : public CommandsTest {
  protected:
   void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "leeway-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
     path_ = absl::StrCat(FolderOf(kLeeway), ":", FolderOf(kHello), ":", std::getenv("PATH"));
-  }
-  void TearDown() override {
-    std::filesystem::remove_all(folder_);
-    CommandsTest::TearDown();
   }
 
   void Write(const std::string& name, const std::string& text) const {
@@ -48,7 +42,8 @@ class DeployTest : public CommandsTest {
     chmod((folder_ + "/" + name).c_str(), 0755);
   }
 
-  std::string folder_;
+  const runtime::TempFolder temp_folder_;
+  const std::string folder_ = temp_folder_.path();
   std::string path_;
 };
 

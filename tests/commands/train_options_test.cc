@@ -8,6 +8,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/testing/temp_folder.h"
 #include "tests/commands/cluster.h"
 #include "tests/commands/programs.h"
 
@@ -16,16 +17,6 @@ namespace {
 
 class TrainOptionsTest : public CommandsTest {
  protected:
-  void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "leeway-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override {
-    std::filesystem::remove_all(folder_);
-    CommandsTest::TearDown();
-  }
-
   static void ExpectRefused(const std::string& option, const std::string& value, int code,
                             const std::string& part) {
     SCOPED_TRACE(option + " " + value);
@@ -34,7 +25,8 @@ class TrainOptionsTest : public CommandsTest {
     EXPECT_EQ(ended.output, "");
   }
 
-  std::string folder_;
+  const runtime::TempFolder temp_folder_;
+  const std::string folder_ = temp_folder_.path();
 };
 
 TEST_F(TrainOptionsTest, ThatMakeNoSense) {

@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "leeway/worker.h"
 #include "runtime/base/random.h"
+#include "runtime/testing/temp_folder.h"
 #include "tests/commands/cluster.h"
 
 namespace leeway::tests {
@@ -136,13 +137,6 @@ class Trainer {
 
 class CompressedProcessesTest : public CommandsTest {
  protected:
-  CompressedProcessesTest() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "leeway-XXXXXX").string();
-    EXPECT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  ~CompressedProcessesTest() override { std::filesystem::remove_all(folder_); }
-
   // The models of both workers.
   std::vector<Model> Train(const std::string& van, const std::string& codec, Event event) {
     std::vector<Model> models(kWorkers);
@@ -240,7 +234,8 @@ class CompressedProcessesTest : public CommandsTest {
     EXPECT_TRUE(written.ok()) << written;
   }
 
-  std::string folder_;
+  const runtime::TempFolder temp_folder_;
+  const std::string folder_ = temp_folder_.path();
 };
 
 TEST_F(CompressedProcessesTest, EndWithTheSameBitsWhateverHappensToServers) {

@@ -31,9 +31,12 @@ class House:
             ["git", "-C", root, "ls-files", "--cached", "--others", "--exclude-standard"],
             check=True, capture_output=True, text=True).stdout.split("\n")
         self.texts = {}
+        self.paths = set()  # of all files, and of the folders that they are in
         for name in listed:
             path = os.path.join(root, name)
             if name and os.path.isfile(path) and not os.path.islink(path):
+                parts = name.split("/")
+                self.paths.update("/".join(parts[:end]) for end in range(1, len(parts) + 1))
                 if name.endswith(CODE + (".md", ".txt", ".py", ".sh", ".fbs", ".cmake")) or name == "dev":
                     with open(path, encoding="utf-8") as file:
                         self.texts[name] = file.read()
@@ -112,7 +115,7 @@ def read_retired_words(text):
     words = []
     for line in text.split("\n"):
         if line.strip() and not line.startswith("#"):
-            word, instead, *folders = [part.strip() for part in line.split("|")]
+            word, instead, *folders = [part.strip() for part in line.split(" | ")]
             words.append((re.compile(r"(?<![A-Za-z])(?:" + word + r")(?![a-z])"), instead,
                           tuple(folders[0].split()) if folders else ()))
     return words
@@ -131,8 +134,70 @@ def retired_words(house):
                 yield f"{name}:{number}: '{match.group()}' is retired; say {instead}"
 
 
+def named_paths(text):
+    """[(line, path, whether it is a link)] of what a document names: links, and paths in backticks
+    and in pictures. Fenced blocks other than pictures are programs
+    and commands."""
+    found = []
+    fence = None
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.lstrip().startswith("```"):
+            fence = line.strip()[3:].strip() if fence is None else None
+        elif fence == "mermaid":
+            found += [(number, path, False)
+                      for path in re.findall(r"(?<![\w./-])[\w.-]+(?:/[\w.*-]+)+/?", line)]
+        elif fence is None:
+            found += [(number, path, False) for path in re.findall(r"`([\w./*-]+)`", line)]
+            found += [(number, path, True) for path in re.findall(r"\]\(([^)\s]+)\)", line)]
+    return found
+
+
+def missing_paths(house):
+    """A document names no file or folder of the repository that is not there. A path begins with a
+    folder of the root, or is the end of one; a name in capitals (`NAME.h`) stands for any."""
+    roots = set(path for path in house.paths if "/" not in path)
+    tails = set(tail for path in house.paths
+                for tail in ("/".join(path.split("/")[start:]) for start in range(path.count("/") + 1)))
+    folded = "\n".join(sorted(house.paths))
+    for name in house.docs():
+        for number, path, link in named_paths(house.texts[name]):
+            if link:
+                if re.match(r"[a-z]+:|#", path):
+                    continue
+                known = os.path.normpath(
+                    os.path.join(os.path.dirname(name), path.split("#")[0])) in house.paths
+            elif re.search(r"(?<![A-Za-z])(?!README|CONTRIBUTING|LICENSE)[A-Z]{2,}(?![a-z])", path):
+                continue
+            elif "*" in path:
+                pattern = "^" + re.escape(path.rstrip("/")).replace(r"\*", "[^/\n]*") + "$"
+                known = path.split("/")[0] not in roots or re.search(pattern, folded, re.M)
+            elif "/" in path.rstrip("/") and path.split("/")[0] in roots:
+                known = path.rstrip("/") in house.paths
+            elif path.endswith((".h", ".fbs", ".md")) or ("/" in path and path.endswith(CODE)):
+                known = path in tails
+            else:
+                continue
+            if not known:
+                yield f"{name}:{number}: there is no {path}"
+
+
+def missing_names(house):
+    """A document names no constant (`kName`) and no setting (LEEWAY_NAME) that the code lacks."""
+    name_of = re.compile(r"(?<![A-Za-z0-9_])(k[A-Z][A-Za-z0-9]+|LEEWAY_[A-Z0-9_]*[A-Z0-9])"
+                         r"(?=_\*|(?![A-Za-z0-9_]))")
+    there = set()
+    for name, text in house.texts.items():
+        if not name.endswith(".md"):
+            there.update(name_of.findall(text))
+    for name in house.docs():
+        for number, line in enumerate(house.texts[name].split("\n"), 1):
+            for word in name_of.findall(line):
+                if word not in there and not any(other.startswith(word + "_") for other in there):
+                    yield f"{name}:{number}: the code has no {word}"
+
+
 RULES = (large_folders, long_files, wide_docs, headers_without_comment, include_cycles,
-         retired_words)
+         retired_words, missing_paths, missing_names)
 
 
 def violations(root):

@@ -60,6 +60,28 @@ class HouseTest(unittest.TestCase):
                            ("tests/x.cc", "errands_\n"), ("tests/y.cc", "ErrandTest\n")):
             self.assertEqual(len(self.violations(files | {name: text})), 1, name)
 
+    def test_a_document_names_no_path_that_is_not_there(self):
+        files = {"ps/shard/shard.h": "// S.\n", "docs/y.md": "", "ps/a_test.cc": ""}
+        for text in ("`ps/shard/shard.h`, `ps/shard/`, `ps`, `shard/shard.h` and `shard.h`",
+                     "[a page](y.md), [a part](y.md#part), [a file](../ps/a_test.cc), `y.md`",
+                     "`docs/*.md`, `ps/NAME.h`, `ps/NAME_test.cc`, `out/x.h.log`, `DIR/a.h`, `make/believe`",
+                     "[elsewhere](https://example.org/ps/b.h), [below](#part)",
+                     "```\nps/b.h `ps/b.h`\n```\n",
+                     "```mermaid\na[ps/shard/shard.h] --> b[and/or]\n```\n"):
+            self.assertEqual(self.violations(files | {"docs/x.md": text + "\n"}), [], text)
+        for text in ("`ps/b.h`", "`ps/table/`", "`b.h`", "`shard/b.h`", "`b.md`", "[b](b.md)",
+                     "[b](../ps/b.h)", "`ps/*.fbs`", "```mermaid\na[ps/b.h]\n```\n"):
+            found = self.violations(files | {"docs/x.md": "A page.\n" + text + "\n"})
+            self.assertEqual(len(found), 1, text)
+            self.assertIn("there is no", found[0])
+
+    def test_a_document_names_no_constant_and_no_setting_that_is_not_there(self):
+        files = {"ps/a.cc": "int kRowsMax; // \"LEEWAY_VAN_BYTES\"\n"}
+        self.assertEqual(self.violations(files | {
+            "docs/x.md": "`kRowsMax`, `Rows::kRowsMax`, LEEWAY_VAN_BYTES, `LEEWAY_VAN_*`, kilo\n"}), [])
+        for text in ("`kRowMax`", "`Rows::kRows`", "LEEWAY_VAN_BYTE", "`LEEWAY_VEN_*`"):
+            self.assertEqual(len(self.violations(files | {"docs/x.md": text})), 1, text)
+
 
 if __name__ == "__main__":
     unittest.main()

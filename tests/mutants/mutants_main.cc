@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/config.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -38,6 +39,13 @@ constexpr int kTimeoutCode = 124;      // of timeout(1)
 // Of no bug. A test that fails where LEEWAY_MUTANT is set at all would seem to see every bug.
 constexpr absl::string_view kNoBug = "none";
 
+// A bug may be a limit that does not hold: its test must not take the memory of the machine.
+#ifdef ABSL_HAVE_ADDRESS_SANITIZER
+constexpr absl::string_view kMemoryLimit = "ASAN_OPTIONS=\"$ASAN_OPTIONS:hard_rss_limit_mb=6144\" ";
+#else
+constexpr absl::string_view kMemoryLimit = "ulimit -v 16777216; ";  // KiB
+#endif
+
 struct Verdict {
   bool caught = false;
   std::string text;
@@ -52,9 +60,10 @@ struct TestRun {
 TestRun RunTest(const std::filesystem::path& build, absl::string_view test, absl::string_view bug) {
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(test, absl::MaxSplits(' ', 1));
-  const std::string command = absl::StrCat("LEEWAY_MUTANT=", bug, " timeout -k 5 ", kTestSeconds,
-                                           " '", (build / std::string(parts.first)).string(),
-                                           "' --gtest_filter='", parts.second, "' 2>/dev/null");
+  const std::string command =
+      absl::StrCat(kMemoryLimit, "LEEWAY_MUTANT=", bug, " timeout -k 5 ", kTestSeconds, " '",
+                   (build / std::string(parts.first)).string(), "' --gtest_filter='", parts.second,
+                   "' 2>/dev/null");
   TestRun run;
   run.code = 128;
   FILE* const output = popen(command.c_str(), "r");

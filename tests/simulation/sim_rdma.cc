@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "runtime/loop/lifetime.h"
 #include "van/rdma/memory/rdma_format.h"
 #include "van/rdma/rdma_van.h"
 #include "van/session/envelope.h"
@@ -34,7 +35,7 @@ van::RdmaSizes SmallSizes() {
 class SourceLoop final : public runtime::Loop {
  public:
   explicit SourceLoop(runtime::Loop* loop) : loop_(loop) {}
-  ~SourceLoop() override { *alive_ = false; }
+  ~SourceLoop() override { lifetime_.End(); }
 
   absl::Time Now() const override { return loop_->Now(); }
   void Post(runtime::Task task) override { loop_->Post(ThenTurn(std::move(task))); }
@@ -53,8 +54,8 @@ class SourceLoop final : public runtime::Loop {
   // The source may have news, or a task has run that has used it.
   void TurnSoon() {
     if (source_ == nullptr || std::exchange(planned_, true)) return;
-    loop_->Post([this, alive = alive_] {
-      if (!*alive) return;
+    loop_->Post([this, alive = lifetime_.watch()] {
+      if (!alive) return;
       planned_ = false;
       Turn();
     });
@@ -62,17 +63,17 @@ class SourceLoop final : public runtime::Loop {
 
  private:
   runtime::Task ThenTurn(runtime::Task task) {
-    return [this, alive = alive_, task = std::move(task)]() mutable {
+    return [this, alive = lifetime_.watch(), task = std::move(task)]() mutable {
       task();
-      if (*alive) TurnSoon();
+      if (alive) TurnSoon();
     };
   }
   void Turn() {
     if (source_ == nullptr) return;
     if (std::exchange(asleep_, false)) busy_poll_->EndSleep();
-    const std::shared_ptr<bool> alive = alive_;
+    const runtime::Lifetime::Watch alive = lifetime_.watch();
     const bool any = source_->Poll();
-    if (!*alive || source_ == nullptr) return;
+    if (!alive || source_ == nullptr) return;
     if (any) return TurnSoon();
     asleep_ = true;
     busy_poll_->BeginSleep();
@@ -84,7 +85,7 @@ class SourceLoop final : public runtime::Loop {
   runtime::Source* source_ = nullptr;
   std::shared_ptr<runtime::BusyPollSource> busy_poll_;
   bool planned_ = false, asleep_ = false;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  runtime::Lifetime lifetime_;
 };
 
 // The rdma transport of one van, which tells of what is sent.

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/testing/temp_folder.h"
 
 namespace leeway::tests {
 namespace {
@@ -29,8 +30,8 @@ std::pair<int, std::string> RunToEnd(const std::string& command) {
 }
 
 TEST(CompressionTest, ComparesCodecs) {
-  std::string pattern = (std::filesystem::temp_directory_path() / "leeway-XXXXXX").string();
-  ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+  const runtime::TempFolder temp_folder;
+  const std::string& pattern = temp_folder.path();
   const std::string folder = pattern + "/new/folder";
   const auto [status, said] =
       RunToEnd(absl::StrCat(LEEWAY_BINARY, " compression --model softmax --workers 2 --servers 1",
@@ -51,12 +52,11 @@ TEST(CompressionTest, ComparesCodecs) {
   EXPECT_EQ(results[2]["error_feedback"], "off");
   EXPECT_NEAR(results[2]["ratio"], 2, 0.1);  // pulls travel uncompressed
   for (const auto& result : results) EXPECT_GT(result["accuracy_mean"], 0.3) << result;
-  std::filesystem::remove_all(pattern);
 }
 
 TEST(CompressionTest, NamesACodecThatIsNotThereAndTakesOneOfAPlugin) {
-  std::string folder = (std::filesystem::temp_directory_path() / "leeway-XXXXXX").string();
-  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const runtime::TempFolder temp_folder;
+  const std::string& folder = temp_folder.path();
   const std::string command =
       absl::StrCat(LEEWAY_BINARY, " compression --model softmax --workers 1 --servers 1 --steps 5",
                    " --seeds 1 --codecs 'onebit;plugin_ones' --out ", folder);
@@ -66,7 +66,6 @@ TEST(CompressionTest, NamesACodecThatIsNotThereAndTakesOneOfAPlugin) {
   const auto [with, said] = RunToEnd(absl::StrCat("LEEWAY_PLUGINS=", PLUGIN, " ", command));
   EXPECT_EQ(with, 0) << said;
   EXPECT_THAT(said, ContainsRegex("bsp +plugin_ones"));
-  std::filesystem::remove_all(folder);
 }
 
 TEST(CompressionTest, NamesItsOwnOptionWhereAModeIsWrong) {

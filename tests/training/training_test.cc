@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "runtime/memory/sanitized.h"
+#include "runtime/testing/temp_folder.h"
 
 namespace leeway::tests {
 namespace {
@@ -21,13 +22,6 @@ using Json = nlohmann::json;
 
 class TrainingTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "leeway-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   // Runs the command; its exit code is expected to be 0.
   void Train(const std::string& arguments) const {
     const std::string command = absl::StrCat(LEEWAY_BINARY, " train --quiet ", arguments, " 2>&1");
@@ -42,7 +36,8 @@ class TrainingTest : public testing::Test {
   Json ReadJson(const std::string& name) const { return Json::parse(Bytes(name)); }
 
  private:
-  std::string folder_;
+  const runtime::TempFolder temp_folder_;
+  const std::string folder_ = temp_folder_.path();
 };
 
 struct Weights {

@@ -19,6 +19,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "runtime/testing/temp_folder.h"
 #include "tools/launch/cluster.h"
 #include "tools/launch/guard.h"
 #include "tools/launch/lines.h"
@@ -193,13 +194,9 @@ std::vector<ProcessSpec> FailingServer(const std::string& folder, int failures) 
                                                   "done"))};
 }
 
-std::string NewFolder() {
-  std::string pattern = testing::TempDir() + "leeway-XXXXXX";
-  return mkdtemp(pattern.data());
-}
-
 TEST(LaunchTest, AServerThatFailsIsStartedAgain) {
-  const std::string folder = NewFolder();
+  const runtime::TempFolder temp_folder;
+  const std::string& folder = temp_folder.path();
   Launcher launcher(FailingServer(folder, 2), absl::Seconds(30), absl::Milliseconds(1), 2);
   EXPECT_THAT(launcher.AllLines(),
               ElementsAre("server 0 was killed by signal 9 (Killed); another is started in its "
@@ -210,7 +207,8 @@ TEST(LaunchTest, AServerThatFailsIsStartedAgain) {
 }
 
 TEST(LaunchTest, ButNotForEver) {
-  const std::string folder = NewFolder();
+  const runtime::TempFolder temp_folder;
+  const std::string& folder = temp_folder.path();
   Launcher launcher(FailingServer(folder, 100), absl::Seconds(30), absl::Milliseconds(1), 2);
   const std::vector<std::string> lines = launcher.AllLines();
   ASSERT_EQ(lines.size(), 4u);
@@ -220,7 +218,8 @@ TEST(LaunchTest, ButNotForEver) {
 }
 
 TEST(LogFilesTest, KeepsTheLinesOfEachProcess) {
-  const std::string folder = NewFolder() + "/logs";
+  const runtime::TempFolder temp_folder;
+  const std::string folder = temp_folder.path() + "/logs";
   {
     auto logs = LogFiles::Open(folder, {Script("server 1", ""), Script("worker 0", "")});
     ASSERT_TRUE(logs.ok()) << logs.status();

@@ -107,9 +107,9 @@ void RdmaConn::OnPacket(std::span<const std::byte> packet) {
   if (*got == RdmaReceiver::Got::kEnd) return Lose(absl::UnavailableError("the connection broke"));
   Arrival arrival = receiver_->TakeArrival();
   if (closed_) return;
-  const std::shared_ptr<bool> alive = shared_->alive;
+  const runtime::Lifetime::Watch alive = shared_->lifetime.watch();
   shared_->events->OnArrival(id, std::move(arrival));
-  if (*alive && !closed_) NoLongerStranger();
+  if (alive && !closed_) NoLongerStranger();
 }
 
 void RdmaConn::OnSent(const verbs::Completion& completion) {
@@ -183,14 +183,14 @@ void RdmaConn::Lose(absl::Status why) {
 }
 
 void RdmaConn::End() {
-  const std::shared_ptr<bool> alive = shared_->alive;
+  const runtime::Lifetime::Watch alive = shared_->lifetime.watch();
   const absl::Status why = lost_;
   const bool was_closed = std::exchange(closed_, true);
   TransportEvents* const events = shared_->events;
   Shut();
   if (was_closed) return;
   if (no_handshake_) events->OnHandshakeFailed(address, why);
-  if (*alive) events->OnClosed(id, why);
+  if (alive) events->OnClosed(id, why);
 }
 
 void RdmaConn::Close() {

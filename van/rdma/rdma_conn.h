@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/loop/lifetime.h"
 #include "runtime/loop/loop.h"
 #include "van/done_list.h"
 #include "van/rdma/rdma_port.h"
@@ -54,7 +55,7 @@ struct RdmaShared {
   // Has a connection pumped soon; any thread, as long as the transport lives.
   std::function<void(ConnId)> notify;
   // False once the transport is gone, which may happen within any event.
-  std::shared_ptr<bool> alive = std::make_shared<bool>(true);
+  runtime::Lifetime lifetime;
 };
 
 class RdmaConn {

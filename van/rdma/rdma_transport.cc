@@ -34,16 +34,16 @@ RdmaTransport::RdmaTransport(runtime::Loop* loop, const Limits& limits, const Rd
   shared_.loop = loop;
   shared_.limits = limits;
   shared_.sizes = sizes;
-  shared_.notify = [this, loop, alive = shared_.alive](ConnId id) {
+  shared_.notify = [this, loop, alive = shared_.lifetime.watch()](ConnId id) {
     loop->Post([this, alive, id] {
-      if (!*alive) return;
+      if (!alive) return;
       if (RdmaConn* conn = Find(id); conn != nullptr) conn->Pump();
     });
   };
 }
 
 RdmaTransport::~RdmaTransport() {
-  *shared_.alive = false;
+  shared_.lifetime.End();
   if (freed_listener_.has_value()) runtime::SharedMemory::Forget(*freed_listener_);
   if (shared_.events != nullptr) shared_.loop->RemoveSource(&source_);
   for (const auto& [id, conn] : conns_) conn->Close();
@@ -59,10 +59,10 @@ void RdmaTransport::Start(TransportEvents* events) {
   shared_.events = events;
   shared_.loop->AddSource(&source_);
   // The device is to let go of it, even if nothing is ever sent again.
-  freed_listener_ =
-      runtime::SharedMemory::WhenFreed([this, loop = shared_.loop, alive = shared_.alive] {
+  freed_listener_ = runtime::SharedMemory::WhenFreed(
+      [this, loop = shared_.loop, alive = shared_.lifetime.watch()] {
         loop->Post([this, alive] {
-          if (!*alive) return;
+          if (!alive) return;
           for (auto& [device, port] : shared_.ports) port.regions().Purge();
         });
       });
@@ -143,8 +143,8 @@ void RdmaTransport::Send(ConnId conn, const Prefix& prefix, Message message, Sen
 
 void RdmaTransport::PumpSoon() {
   if (shared_.to_pump.empty() || std::exchange(pump_planned_, true)) return;
-  shared_.loop->BeforeSleep([this, alive = shared_.alive] {
-    if (!*alive) return;
+  shared_.loop->BeforeSleep([this, alive = shared_.lifetime.watch()] {
+    if (!alive) return;
     pump_planned_ = false;
     PumpAll();
   });
@@ -176,8 +176,8 @@ bool RdmaTransport::PumpAll() {
 
 void RdmaTransport::SettleLater() {
   if (std::exchange(settle_planned_, true)) return;
-  shared_.loop->After(kSettle, [this, alive = shared_.alive] {
-    if (!*alive) return;
+  shared_.loop->After(kSettle, [this, alive = shared_.lifetime.watch()] {
+    if (!alive) return;
     settle_planned_ = false;
     for (const auto& [id, conn] : conns_) conn->Settle();
   });
@@ -189,8 +189,8 @@ void RdmaTransport::Close(ConnId conn) {
   if (found == nullptr || found->closed()) return;
   found->Close();
   if (found->finished()) return;
-  shared_.loop->After(kLinger, [this, conn, alive = shared_.alive] {
-    if (!*alive) return;
+  shared_.loop->After(kLinger, [this, conn, alive = shared_.lifetime.watch()] {
+    if (!alive) return;
     if (RdmaConn* late = Find(conn); late != nullptr) late->Shut();
   });
 }
@@ -220,13 +220,13 @@ void RdmaTransport::FlushBriefly() {
 // ---- events ----
 
 bool RdmaTransport::Poll() {
-  const std::shared_ptr<bool> alive = shared_.alive;
-  if (PollOnce() || !*alive) return true;
+  const runtime::Lifetime::Watch alive = shared_.lifetime.watch();
+  if (PollOnce() || !alive) return true;
   return busy_poll_->ArmForSleepers() && PollOnce();
 }
 
 bool RdmaTransport::PollOnce() {
-  const std::shared_ptr<bool> alive = shared_.alive;
+  const runtime::Lifetime::Watch alive = shared_.lifetime.watch();
   if (polling_ == 0) RemoveFinished();
   ++polling_;
   bool any = PumpAll();
@@ -234,22 +234,22 @@ bool RdmaTransport::PollOnce() {
   const std::size_t remains = shared_.remains.size();
   bool drained = true;
   if (PollDevices(&drained)) any = true;
-  if (!*alive) return true;
+  if (!alive) return true;
   if (drained) {
     BuryFirst(remains);
     if (EndLost(std::move(lost))) any = true;
   } else {
     shared_.lost.insert(shared_.lost.end(), lost.begin(), lost.end());
   }
-  if (!*alive) return true;
+  if (!alive) return true;
   if (busy_poll_->TakeSlept() || ++polls_ % kPollsPerLook == 0) {
     if (PollEvents()) any = true;
-    if (!*alive) return true;
+    if (!alive) return true;
   }
   for (const auto& [conn, why] : std::exchange(failed_dials_, {})) {
     any = true;
     shared_.events->OnClosed(conn, why);
-    if (!*alive) return true;
+    if (!alive) return true;
   }
   if (PumpAll()) any = true;
   if (!shared_.lost.empty() || !shared_.remains.empty()) any = true;
@@ -260,8 +260,8 @@ bool RdmaTransport::PollOnce() {
 }
 
 bool RdmaTransport::PollDevices(bool* drained) {
-  const std::shared_ptr<bool> alive = shared_.alive;
-  const bool was_alive = *alive;  // not so in the destructor
+  const runtime::Lifetime::Watch alive = shared_.lifetime.watch();
+  const bool was_alive = static_cast<bool>(alive);  // not so in the destructor
   *drained = true;
   bool any = false;
   for (verbs::Device* device : verbs_->devices()) {
@@ -273,15 +273,15 @@ bool RdmaTransport::PollDevices(bool* drained) {
     for (std::size_t i = 0; i < count; ++i) {
       any = true;
       OnCompletion(port->second, completions[i]);
-      if (*alive != was_alive) return true;
+      if (static_cast<bool>(alive) != was_alive) return true;
     }
   }
   return any;
 }
 
 void RdmaTransport::OnCompletion(RdmaPort& port, const verbs::Completion& completion) {
-  const std::shared_ptr<bool> alive = shared_.alive;
-  const bool was_alive = *alive;
+  const runtime::Lifetime::Watch alive = shared_.lifetime.watch();
+  const bool was_alive = static_cast<bool>(alive);
   RdmaConn* const conn = port.Find(completion.queue_pair);
   if ((completion.id & RdmaPort::kReceive) == 0) {
     if (conn != nullptr) conn->OnSent(completion);
@@ -289,7 +289,7 @@ void RdmaTransport::OnCompletion(RdmaPort& port, const verbs::Completion& comple
   }
   if (conn != nullptr && completion.outcome == verbs::Outcome::kOk) {
     conn->OnPacket(port.Received(completion));
-    if (*alive != was_alive) return;
+    if (static_cast<bool>(alive) != was_alive) return;
   } else if (conn != nullptr) {
     conn->Lose(verbs::StatusOf(completion));
   }
@@ -299,14 +299,14 @@ void RdmaTransport::OnCompletion(RdmaPort& port, const verbs::Completion& comple
 }
 
 bool RdmaTransport::PollEvents() {
-  const std::shared_ptr<bool> alive = shared_.alive;
-  const bool was_alive = *alive;
+  const runtime::Lifetime::Watch alive = shared_.lifetime.watch();
+  const bool was_alive = static_cast<bool>(alive);
   bool any = false;
   verbs::Event event;
   for (int i = 0; i < kEventsPerTurn && verbs_->NextEvent(&event); ++i) {
     any = true;
     OnEvent(std::move(event));
-    if (*alive != was_alive) return true;
+    if (static_cast<bool>(alive) != was_alive) return true;
     event = verbs::Event();
   }
   if (any) busy_poll_->SetDevices(verbs_->devices());
@@ -335,7 +335,7 @@ void RdmaTransport::OnEvent(verbs::Event event) {
 
 void RdmaTransport::OnRequest(verbs::Event event) {
   const std::string peer = absl::StrCat("rdma://", event.accepted->peer_address());
-  if (!*shared_.alive) return;
+  if (!shared_.lifetime.alive()) return;
   if (shared_.strangers >= kStrangersMax) {
     runtime::LogWarning("refusing a connection from ", peer, ": ", kStrangersMax,
                         " others have connected and said nothing yet");
@@ -374,11 +374,11 @@ void RdmaTransport::BuryFirst(std::size_t count) {
 }
 
 bool RdmaTransport::EndLost(std::vector<ConnId> lost) {
-  const std::shared_ptr<bool> alive = shared_.alive;
-  const bool was_alive = *alive;
+  const runtime::Lifetime::Watch alive = shared_.lifetime.watch();
+  const bool was_alive = static_cast<bool>(alive);
   for (const ConnId id : lost) {
     if (RdmaConn* conn = Find(id); conn != nullptr && !conn->finished()) conn->End();
-    if (*alive != was_alive) return true;
+    if (static_cast<bool>(alive) != was_alive) return true;
   }
   return !lost.empty();
 }

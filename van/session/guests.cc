@@ -53,11 +53,11 @@ bool SessionVan::MakeRoomForGuest() {
 }
 
 void SessionVan::ServeGuest(PeerId id, ConnId conn, absl::FunctionRef<void()> work) {
-  const std::shared_ptr<bool> alive = alive_;
+  const runtime::Lifetime::Watch alive = lifetime_.watch();
   const absl::Time begin = loop_->Now();
   Find(id)->heard = begin;
   work();
-  if (!*alive) return;
+  if (!alive) return;
   Peer* const peer = Find(id);
   if (peer != nullptr && !peer->guest) return;  // it has been admitted
   const absl::Time now = loop_->Now();
@@ -135,8 +135,8 @@ bool SessionVan::MaySendToGuest(const Peer& peer, std::uint64_t bytes) {
   } else if (all == 0 || all + bytes <= limits_.guests_bytes_max) {
     return true;
   }
-  loop_->Post([this, alive = alive_, id = most->id, bytes = waiting(*most)] {
-    if (!*alive || Find(id) == nullptr) return;
+  loop_->Post([this, alive = lifetime_.watch(), id = most->id, bytes = waiting(*most)] {
+    if (!alive || Find(id) == nullptr) return;
     DropGuest(id, absl::ResourceExhaustedError(absl::StrCat(
                       "has not joined, and does not read what it has asked for: ", bytes,
                       " bytes wait")));

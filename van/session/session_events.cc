@@ -323,9 +323,9 @@ bool SessionVan::HandOver(PeerId id, Message message) {
   Peer& peer = *Find(id);
   if (peer.newcomer) OnFirstMessage(peer);
   ++peer.asked;
-  const std::shared_ptr<bool> alive = alive_;
+  const runtime::Lifetime::Watch alive = lifetime_.watch();
   handler_->OnMessage(id, std::move(message));
-  return *alive;
+  return static_cast<bool>(alive);
 }
 
 void SessionVan::AfterData(PeerId id, const Prefix& prefix) {
@@ -396,9 +396,9 @@ void SessionVan::OnHello(Peer& peer, const proto::Hello& theirs) {
   loop_->Cancel(std::exchange(peer.retry, runtime::TimerId::kNone));
   if (!transport_->lossy()) WatchForStalls();
   const PeerId id = peer.id;
-  const std::shared_ptr<bool> alive = alive_;
+  const runtime::Lifetime::Watch alive = lifetime_.watch();
   handler_->OnPeerUp(id, IdentityFrom(theirs));
-  if (!*alive) return;
+  if (!alive) return;
   if (Peer* still = Find(id); still != nullptr) TransmitQueue(*still);
 }
 

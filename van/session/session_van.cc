@@ -33,7 +33,7 @@ SessionVan::SessionVan(runtime::Loop* loop, const Identity& identity, const Limi
 }
 
 SessionVan::~SessionVan() {
-  *alive_ = false;
+  lifetime_.End();
   loop_->Cancel(guests_timer_);
   loop_->Cancel(stall_timer_);
   posted_->Close();
@@ -193,8 +193,8 @@ bool SessionVan::PutInEnvelope(Peer& peer, const Message& message) {
   if (peer.envelope.empty()) {
     if (with_envelope_.empty()) {
       in_envelope_since_ = loop_->Now();
-      loop_->BeforeSleep([this, alive = alive_] {
-        if (*alive) SendEnvelopes();
+      loop_->BeforeSleep([this, alive = lifetime_.watch()] {
+        if (alive) SendEnvelopes();
       });
     }
     with_envelope_.push_back(peer.id);
@@ -288,7 +288,7 @@ void SessionVan::SendCredit(Peer& peer, std::uint8_t flags) {
 void SessionVan::Drop(PeerId id, absl::Status why, Farewell farewell) {
   auto node = peers_.extract(id);
   Peer& peer = node.mapped();
-  if (*alive_) EndStall(peer, why);
+  if (lifetime_.alive()) EndStall(peer, why);
   posted_->DropPeer(id);
   loop_->Cancel(peer.deadline);
   loop_->Cancel(peer.retry);
@@ -327,23 +327,23 @@ void SessionVan::Drop(PeerId id, absl::Status why, Farewell farewell) {
 
 void SessionVan::Tell(Notice notice) {
   notices_.push_back(std::move(notice));
-  if (notices_posted_ || !*alive_) return;
+  if (notices_posted_ || !lifetime_.alive()) return;
   notices_posted_ = true;
-  loop_->Post([this, alive = alive_] {
-    if (*alive) RunNotices();
+  loop_->Post([this, alive = lifetime_.watch()] {
+    if (alive) RunNotices();
   });
 }
 
 void SessionVan::RunNotices() {
   notices_posted_ = false;
-  const std::shared_ptr<bool> alive = alive_;
+  const runtime::Lifetime::Watch alive = lifetime_.watch();
   // Local: the van may be destroyed on the way, which ends what is said to the handler but not
   // what is owed to senders.
   std::vector<Notice> notices = std::exchange(notices_, {});
   for (Notice& notice : notices) {
     if (notice.done) {
       std::move(notice.done)(notice.status);
-    } else if (*alive) {
+    } else if (alive) {
       handler_->OnPeerDown(notice.peer, notice.status);
     }
   }

@@ -22,6 +22,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "proto/messages/messages.h"
+#include "runtime/loop/lifetime.h"
 #include "runtime/loop/log_limiter.h"
 #include "runtime/loop/loop.h"
 #include "van/session/envelope.h"
@@ -200,7 +201,7 @@ class SessionVan final : public Van, private TransportEvents {
   absl::Time in_envelope_since_;       // when the first of that began to wait
   std::vector<Notice> notices_;
   bool notices_posted_ = false;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  runtime::Lifetime lifetime_;
 };
 
 }  // namespace leeway::van

@@ -78,12 +78,12 @@ void ShmConn::Break(absl::Status why) {
 
 bool ShmConn::Poll() {
   if (closed_) return false;
-  const std::shared_ptr<bool> alive = shared_->alive;
+  const runtime::Lifetime::Watch alive = shared_->lifetime.watch();
   bool drained = true;
   bool any = false;
   if (open() && !broken_) {
     any = Receive(&drained);
-    if (!*alive || closed_) return true;
+    if (!alive || closed_) return true;
   }
   if (open() && sender_->Collect()) any = true;
   if (open() && !sender_->idle() && sender_->Flush()) any = true;
@@ -93,7 +93,7 @@ bool ShmConn::Poll() {
 }
 
 bool ShmConn::Receive(bool* drained) {
-  const std::shared_ptr<bool> alive = shared_->alive;
+  const runtime::Lifetime::Watch alive = shared_->lifetime.watch();
   *drained = false;
   for (int i = 0; i < kRecordsPerTurn; ++i) {
     const absl::StatusOr<ShmReceiver::Got> got = receiver_->Next();
@@ -109,7 +109,7 @@ bool ShmConn::Receive(bool* drained) {
     // What the other side had given back before it said this is back before this is heard.
     sender_->Collect();
     shared_->events->OnArrival(id, receiver_->TakeArrival());
-    if (!*alive || closed_) return true;
+    if (!alive || closed_) return true;
   }
   return true;
 }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/loop/lifetime.h"
 #include "runtime/loop/loop.h"
 #include "van/done_list.h"
 #include "van/shm/shm_link.h"
@@ -25,7 +26,7 @@ struct ShmShared {
   DoneList owed;
   absl::Time declines_until = absl::InfinitePast();  // what others would export
   // False once the transport is gone, which may happen within any event.
-  std::shared_ptr<bool> alive = std::make_shared<bool>(true);
+  runtime::Lifetime lifetime;
 };
 
 class ShmConn {

@@ -31,7 +31,7 @@ ShmTransport::ShmTransport(runtime::Loop* loop, const Limits& limits, const ShmS
 }
 
 ShmTransport::~ShmTransport() {
-  *shared_.alive = false;
+  shared_.lifetime.End();
   runtime::SharedMemory::Forget(freed_listener_);
   if (shared_.events != nullptr && shared_.epoll) shared_.loop->RemoveSource(&source_);
   listeners_.clear();
@@ -49,10 +49,10 @@ void ShmTransport::Start(TransportEvents* events) {
 
 // The other sides are to unmap it, even if nothing is ever sent to them again.
 void ShmTransport::HearOfFreedMemory() {
-  freed_listener_ =
-      runtime::SharedMemory::WhenFreed([this, loop = shared_.loop, alive = shared_.alive] {
+  freed_listener_ = runtime::SharedMemory::WhenFreed(
+      [this, loop = shared_.loop, alive = shared_.lifetime.watch()] {
         loop->Post([this, alive] {
-          if (!*alive) return;
+          if (!alive) return;
           for (const auto& conn : conns_) conn->OnMemoryFreed();
         });
       });
@@ -163,8 +163,8 @@ void ShmTransport::Close(ConnId conn) {
     by_id_.erase(conn);
     return;
   }
-  shared_.loop->After(kSocketLinger, [this, conn, alive = shared_.alive] {
-    if (!*alive) return;
+  shared_.loop->After(kSocketLinger, [this, conn, alive = shared_.lifetime.watch()] {
+    if (!alive) return;
     if (ShmConn* late = Find(conn); late != nullptr) late->Shut();
   });
 }
@@ -193,19 +193,19 @@ void ShmTransport::FlushBriefly() {
 // ---- events ----
 
 bool ShmTransport::Poll() {
-  const std::shared_ptr<bool> alive = shared_.alive;
+  const runtime::Lifetime::Watch alive = shared_.lifetime.watch();
   if (polling_ == 0) RemoveFinished();
   ++polling_;
   bool any = false;
   if (shared_.busy_poll->TakeSlept() || ++polls_ % kPollsPerSocketLook == 0) any = PollSockets();
-  if (!*alive) return true;
+  if (!alive) return true;
   for (const auto& [conn, why] : std::exchange(failed_dials_, {})) {
     any = true;
     shared_.events->OnClosed(conn, why);
-    if (!*alive) return true;
+    if (!alive) return true;
   }
   if (PollConns()) any = true;
-  if (!*alive) return true;
+  if (!alive) return true;
   --polling_;
   if (shared_.owed.empty()) return any;
   shared_.owed.RunAll();
@@ -213,7 +213,7 @@ bool ShmTransport::Poll() {
 }
 
 bool ShmTransport::PollConns() {
-  const std::shared_ptr<bool> alive = shared_.alive;
+  const runtime::Lifetime::Watch alive = shared_.lifetime.watch();
   bool any = false;
   // By index: events may add connections.
   for (std::size_t i = 0; i < conns_.size(); ++i) {
@@ -222,7 +222,7 @@ bool ShmTransport::PollConns() {
       conn->FlushClosed();
     } else if (conn->Poll()) {
       any = true;
-      if (!*alive) return true;
+      if (!alive) return true;
     }
   }
   return any;
@@ -237,11 +237,11 @@ void ShmTransport::RemoveFinished() {
 }
 
 bool ShmTransport::PollSockets() {
-  const std::shared_ptr<bool> alive = shared_.alive;
+  const runtime::Lifetime::Watch alive = shared_.lifetime.watch();
   std::array<epoll_event, 64> news;
   const int count =
       ::epoll_wait(shared_.epoll.get(), news.data(), static_cast<int>(news.size()), /*timeout=*/0);
-  for (int i = 0; i < count && *alive; ++i) {
+  for (int i = 0; i < count && alive; ++i) {
     const std::uint64_t tag = news[static_cast<std::size_t>(i)].data.u64;
     if ((tag & kListenerTag) != 0) {
       AcceptFrom(tag & ~kListenerTag);
@@ -253,7 +253,7 @@ bool ShmTransport::PollSockets() {
 }
 
 void ShmTransport::AcceptFrom(std::size_t index) {
-  const std::shared_ptr<bool> alive = shared_.alive;
+  const runtime::Lifetime::Watch alive = shared_.lifetime.watch();
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
     bool out_of_descriptors = false;
     std::optional<UniqueFd> fd = AcceptShm(listeners_[index].fd.get(), &out_of_descriptors);
@@ -271,7 +271,7 @@ void ShmTransport::AcceptFrom(std::size_t index) {
     } else {
       shared_.events->OnAccepted(Add(/*dialled=*/false, std::move(socket), address)->id);
     }
-    if (!*alive) return;
+    if (!alive) return;
   }
 }
 
@@ -280,8 +280,8 @@ void ShmTransport::PauseAccepting(std::size_t index) {
   runtime::LogWarning("cannot accept connections on ", listeners_[index].address,
                       ": out of file descriptors; raise the limit (ulimit -n)");
   ::epoll_ctl(shared_.epoll.get(), EPOLL_CTL_DEL, listeners_[index].fd.get(), nullptr);
-  shared_.loop->After(kAcceptPause, [this, index, alive = shared_.alive] {
-    if (*alive) Watch(listeners_[index].fd.get(), kListenerTag | index);
+  shared_.loop->After(kAcceptPause, [this, index, alive = shared_.lifetime.watch()] {
+    if (alive) Watch(listeners_[index].fd.get(), kListenerTag | index);
   });
 }
 

@@ -1,7 +1,7 @@
 // Something that happens once, for tests to wait for. Made of the standard library's parts, which
 // ThreadSanitizer understands (an absl::Notification it sees only where Abseil is built for it).
-#ifndef LEEWAY_RUNTIME_LOOP_TEST_EVENT_H_
-#define LEEWAY_RUNTIME_LOOP_TEST_EVENT_H_
+#ifndef LEEWAY_RUNTIME_TESTING_TEST_EVENT_H_
+#define LEEWAY_RUNTIME_TESTING_TEST_EVENT_H_
 
 #include <chrono>
 #include <condition_variable>
@@ -35,4 +35,4 @@ class TestEvent {
 
 }  // namespace leeway::runtime
 
-#endif  // LEEWAY_RUNTIME_LOOP_TEST_EVENT_H_
+#endif  // LEEWAY_RUNTIME_TESTING_TEST_EVENT_H_

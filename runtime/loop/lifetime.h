@@ -1,0 +1,43 @@
+// A flag that outlives its owner: tells a callback whether the object that it points to is still
+// there.
+//
+// The owner holds a Lifetime as a member; a callback, or a call that may destroy the owner on its
+// way, holds a Watch and asks it before it touches the owner again. Both on one loop.
+#ifndef LEEWAY_RUNTIME_LOOP_LIFETIME_H_
+#define LEEWAY_RUNTIME_LOOP_LIFETIME_H_
+
+#include <memory>
+#include <utility>
+
+namespace leeway::runtime {
+
+class Lifetime {
+ public:
+  class Watch {
+   public:
+    // Whether the owner is there, and has not called End.
+    explicit operator bool() const { return *alive_; }
+
+   private:
+    friend class Lifetime;
+    explicit Watch(std::shared_ptr<const bool> alive) : alive_(std::move(alive)) {}
+    std::shared_ptr<const bool> alive_;
+  };
+
+  Lifetime() = default;
+  ~Lifetime() { End(); }
+  Lifetime(const Lifetime&) = delete;
+  Lifetime& operator=(const Lifetime&) = delete;
+
+  Watch watch() const { return Watch(alive_); }
+  bool alive() const { return *alive_; }
+  // Callbacks that come from now on find nobody: for an owner that is about to take itself apart.
+  void End() { *alive_ = false; }
+
+ private:
+  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace leeway::runtime
+
+#endif  // LEEWAY_RUNTIME_LOOP_LIFETIME_H_
