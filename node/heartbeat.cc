@@ -20,10 +20,10 @@ using van::PeerId;
 
 namespace {
 
-// Less than others take to tell of a stalled connection (van::Limits::stall_time), since a tick may
-// have been due just before the process stopped.
+// Less than the time after which other nodes report a stalled connection (van::Limits::stall_time),
+// since a tick may have been due just before the process stopped.
 constexpr absl::Duration kStandStillLogged = absl::Seconds(2);
-// Beats whose answers are waited for; of older ones nobody learns when they left.
+// Heartbeats whose answers are waited for. When an older one left is not remembered.
 constexpr std::size_t kBeatsUnansweredMax = 64;
 
 }  // namespace
@@ -72,7 +72,8 @@ class Heartbeat::Beater final : private van::Handler {
     if (silent_) {
       Report([silent = now - last_answer_](Reports& reports) { reports.silent(silent); });
     }
-    // A connection that is up and brings nothing may lead to where the scheduler was.
+    // A connection that is up and brings nothing may lead to an address that the scheduler has
+    // left.
     if (up_ && silent_ && now - connecting_since_ > setup_.failure_timeout &&
         !runtime::Planted<"silent-heartbeats-go-on">()) {
       up_ = false;
@@ -85,8 +86,8 @@ class Heartbeat::Beater final : private van::Handler {
     } else if (peer_ == 0) {
       Connect();
     }
-    // Twice as often while the last beat is unanswered: where messages get lost, that alone must
-    // not look like death.
+    // Twice as often while the last heartbeat is unanswered: lost messages alone must not look like
+    // death.
     const bool answered = answered_ == number_;
     if (up_) SendBeat();
     timer_ = loop_->After(answered ? setup_.interval : setup_.interval / 2, [this] { Tick(); });

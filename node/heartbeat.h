@@ -1,4 +1,5 @@
-// Tells the scheduler that this node lives, and notices when the scheduler does not.
+// The heartbeats of a node: tells the scheduler that this node lives, and its owner when the
+// scheduler does not answer.
 #ifndef LEEWAY_NODE_HEARTBEAT_H_
 #define LEEWAY_NODE_HEARTBEAT_H_
 
@@ -18,36 +19,36 @@ namespace leeway::node {
 class Heartbeat {
  public:
   struct Setup {
-    std::string scheduler;                    // where to connect
-    std::uint64_t scheduler_incarnation = 0;  // which one this node has joined
+    std::string scheduler;                    // its address
+    std::uint64_t scheduler_incarnation = 0;  // of the one that this node has joined
     van::Identity identity;
     van::Limits limits;
     absl::Duration interval;
     absl::Duration failure_timeout;
     runtime::Host* host = nullptr;
-    runtime::Loop* owner = nullptr;  // where the reports are made
+    runtime::Loop* owner = nullptr;  // on which the reports are made
     van::Factory* factory = nullptr;
   };
   // Called on the owner's loop, and never after the Heartbeat has been destroyed.
   struct Reports {
-    // At every beat while the scheduler has not answered for `failure_timeout`, how long.
+    // At every heartbeat while the scheduler has not answered for `failure_timeout`: for how long.
     absl::AnyInvocable<void(absl::Duration)> silent;
     absl::AnyInvocable<void()> heard_again;
-    // The scheduler has answered a beat, which left at that time; no older one is told after it.
+    // The scheduler has answered a heartbeat that left at that time; the times only grow.
     absl::AnyInvocable<void(absl::Time)> answered;
-    // The connection has broken that beats go over: the scheduler may know of it, too.
+    // The connection has broken: the scheduler may know of it, too.
     absl::AnyInvocable<void()> broken;
-    // The connection broke and stands again, or leads elsewhere than to the scheduler that was
-    // joined: it may be another one that is there now.
+    // The connection broke and stands again, or leads to another scheduler than the one that was
+    // joined.
     absl::AnyInvocable<void()> connected_again;
-    // ABORTED: the scheduler says that it takes this node for dead.
+    // ABORTED: the scheduler has declared this node dead.
     absl::AnyInvocable<void(const absl::Status&)> given_up;
   };
 
   // Construct, use and destroy on the owner's loop.
   Heartbeat(Setup setup, Reports reports);
   ~Heartbeat();
-  // The scheduler is to be found there from now on.
+  // The scheduler is at that address from now on.
   void Redirect(const std::string& scheduler);
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;

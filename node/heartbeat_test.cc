@@ -1,4 +1,4 @@
-// Heartbeats of a process that stands still.
+// The heartbeats of a process that was stopped or starved.
 #include "node/heartbeat.h"
 
 #include <gtest/gtest.h>
@@ -99,7 +99,7 @@ class Scheduler final : public van::Handler {
   std::unique_ptr<van::Van> van_;
 };
 
-// While it stood still it could not listen, so that nobody was silent for that long.
+// A stopped process does not listen, so that time is no silence of the scheduler.
 TEST(HeartbeatTest, TimeInWhichTheProcessStoodStillIsNoSilenceOfTheScheduler) {
   runtime::SimWorld world(1);
   van::SimNetwork network(&world);

@@ -1,5 +1,6 @@
-// Makes one orderly story out of what the scheduler says about the cluster, whatever the network
-// lost, repeated or reordered of it.
+// The filter of the scheduler's maps and NodeDown messages: passes on each newer map and each end
+// of a node once, however the network has lost, repeated or reordered them. Lives on the node's
+// loop.
 #ifndef LEEWAY_NODE_MAP_FOLLOWER_H_
 #define LEEWAY_NODE_MAP_FOLLOWER_H_
 
@@ -14,12 +15,12 @@ namespace leeway::node {
 
 class MapFollower {
  public:
-  // Whether the map is newer than the newest one; then it is the newest.
+  // True if the map is newer than the newest one; then it becomes the newest.
   bool Take(std::shared_ptr<const proto::ClusterMap> map);
-  // Whether this is the first word about that node's end.
+  // True if this is the first message about that node's end.
   bool Take(const proto::NodeDown& down) { return told_.insert(down.node).second; }
-  // The ends of nodes that the newest map shows and no NodeDown has told of: their message was
-  // lost or is late. Each is returned once and counts as told.
+  // The ends of nodes that the newest map shows without a NodeDown, as their message was lost or is
+  // late. Each is returned once and counts as told.
   std::vector<proto::NodeDown> Untold();
 
   const std::shared_ptr<const proto::ClusterMap>& newest() const { return newest_; }

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "node/join_message.h"
-#include "node/membership_impl.h"
-#include "node/scheduler_url.h"
+#include "node/joining.h"
+#include "node/map_follower.h"
+#include "node/scheduler_link.h"
+#include "node/scheduler_watch.h"
 #include "runtime/base/mutants.h"
 #include "runtime/log/log.h"
 #include "van/address/reason.h"
@@ -18,18 +22,18 @@ namespace {
 using runtime::TimerId;
 
 constexpr absl::Duration kWaitingLogInterval = absl::Seconds(10);
-// By then an attempt to connect has come to nothing, and the line can say why.
+// By then an attempt to connect has failed, and the line can say why.
 constexpr absl::Duration kWaitingLogFirst = absl::Seconds(3);
-// Join and Leave are said again sooner than other things: until it is welcome a node does not beat,
-// and a scheduler that ends waits only a little for those that leave.
+// Join and Leave are resent sooner than other messages: a node sends no heartbeats before it is
+// welcome, and a scheduler that ends waits only briefly for nodes that leave.
 constexpr absl::Duration kResendInterval = absl::Milliseconds(250);
 // The van gives up connecting first, since its reason says more.
 constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(50);
 constexpr absl::Duration kRedialTimeout = absl::Seconds(5);
 constexpr absl::Duration kFirstDialTimeout = absl::Seconds(2);
 
-// Whether connecting again may help. What is not about the network (another protocol version,
-// another cluster) stays as it is. A name that is not known may be soon.
+// True if connecting again may help. Reasons that are not about the network (another protocol
+// version, another cluster) do not go away; a host name that is unknown may become known.
 bool MayHeal(const absl::Status& why) {
   switch (why.code()) {
     case absl::StatusCode::kOk:
@@ -49,11 +53,87 @@ bool MayHeal(const absl::Status& why) {
 
 }  // namespace
 
+class Membership::Impl final : private SchedulerLink::Owner, private SchedulerWatch::Owner {
+ public:
+  using LeaveDone = absl::AnyInvocable<void(absl::Status)>;
+
+  Impl(Setup setup, Listener* listener);
+  ~Impl() override { StopTimers(); }
+
+  void Start();
+  absl::Status Send(const proto::AnyMessage& message);
+  void AckMap(std::uint64_t version);
+  void AskForMap();
+  void Leave(absl::Duration timeout, LeaveDone done, std::string reason);
+  void OnSchedulerMoved(const proto::SchedulerMoved& moved);
+  const std::string& url() const { return link_.url(); }
+  std::string DescribeScheduler() const;
+
+ private:
+  enum class State { kIdle, kJoining, kMember, kLeaving, kOver };
+
+  // ---- the connection ----
+  absl::Duration Patience() const override;
+  absl::Duration TimeToJoin() const;
+  void OnLinkUp() override;
+  void OnNoScheduler(const absl::Status& what) override;
+  void OnLinkDown(const absl::Status& why) override;
+  void SayWhatIsDue();
+  void Resend();
+
+  // ---- messages of the scheduler ----
+  void OnHeard(proto::AnyMessage message, absl::string_view text) override;
+  void TakeAsMember(proto::AnyMessage message, absl::string_view text);
+  void OnWelcome(const proto::Welcome& welcome);
+  void OnMap(std::shared_ptr<const proto::ClusterMap> map);
+  void OnNodeDown(const proto::NodeDown& down);
+  void Tell(const proto::NodeDown& down);
+  void SendMapAck();
+
+  // ---- the watch ----
+  void OnSchedulerHeard(bool heard) override { (*listener_)->OnSchedulerHeard(heard); }
+  void OnSchedulerAnswered(absl::Time sent) override { (*listener_)->OnSchedulerAnswered(sent); }
+  void OnHeartbeatBroken() override { (*listener_)->OnHeartbeatBroken(); }
+  void OnHeartbeatConnectedAgain() override;
+  void OnSchedulerLost(const absl::Status& why) override { End(why); }
+
+  // ---- waiting and ending ----
+  void LogWaiting();
+  void JoinTimedOut();
+  std::string WhyNotIn() const;
+  absl::Status Blame(const absl::Status& why) const;
+  absl::Status Refusal(const absl::Status& why) const;
+  void StopTimers();
+  void End(const absl::Status& why);
+  void PostDone(LeaveDone done, absl::Status status);
+
+  const Setup setup_;
+  runtime::Loop* const loop_;
+  // Shared with calls on their way through the loop, which drop themselves once it is gone.
+  const std::shared_ptr<Listener*> listener_;
+  SchedulerLink link_;
+  SchedulerWatch watch_;
+
+  State state_ = State::kIdle;
+  absl::Status over_;
+  LeaveDone leave_done_;
+  std::string leave_reason_;
+  bool redialling_ = false;   // and that has been logged
+  bool joined_here_ = false;  // the scheduler has answered Join on this connection
+  absl::Status not_yet_;      // why the scheduler does not take this node in yet, as it said here
+  absl::Time started_;
+  proto::Welcome welcome_;
+  MapFollower maps_;
+  std::uint64_t acknowledged_ = 0;
+  runtime::TimerId deadline_timer_{}, log_timer_{}, resend_timer_{};
+};
+
 Membership::Impl::Impl(Setup setup, Listener* listener)
     : setup_(std::move(setup)),
       loop_(setup_.loop),
       listener_(std::make_shared<Listener*>(listener)),
-      link_(SchedulerUrl(setup_.config.scheduler), loop_, this) {}
+      link_(SchedulerUrl(setup_.config.scheduler), loop_, this),
+      watch_(&setup_.config, setup_.host, loop_, setup_.factory, &link_, this) {}
 
 void Membership::Impl::Start() {
   van::Identity identity;
@@ -96,7 +176,7 @@ void Membership::Impl::Leave(absl::Duration timeout, LeaveDone done, std::string
     state_ = State::kLeaving;
     leave_done_ = std::move(done);
     if (unheard) {
-      End(absl::OkStatus());  // nobody knows of this node
+      End(absl::OkStatus());  // the scheduler does not know of this node
       return;
     }
     loop_->Cancel(deadline_timer_);
@@ -113,8 +193,7 @@ void Membership::Impl::Leave(absl::Duration timeout, LeaveDone done, std::string
 
 // ---- the connection ----
 
-// Often rather than long: the scheduler may be back at another address, and who was to answer may
-// never have heard.
+// Short, so that other addresses are tried soon: the scheduler may have come back at one of them.
 absl::Duration Membership::Impl::Patience() const {
   if (state_ != State::kJoining) return std::min(kRedialTimeout, setup_.config.failure_timeout);
   const bool first = loop_->Now() - started_ < kFirstDialTimeout;
@@ -132,8 +211,7 @@ void Membership::Impl::OnLinkUp() {
   if (std::exchange(redialling_, false)) {
     runtime::LogInfo("connected to the scheduler at ", url(), " again");
   }
-  if (heartbeat_ != nullptr && !runtime::Planted<"heartbeats-not-redirected">())
-    heartbeat_->Redirect(url());
+  watch_.Redirect(url());
   SayWhatIsDue();
 }
 
@@ -145,18 +223,18 @@ void Membership::Impl::OnLinkDown(const absl::Status& why) {
   } else if (state_ == State::kJoining && TimeToJoin() <= absl::ZeroDuration()) {
     JoinTimedOut();
   } else if (state_ == State::kMember && why.code() == absl::StatusCode::kFailedPrecondition) {
-    // The scheduler answers, but wants to know nothing of this node: it was started anew.
+    // The scheduler answers, but does not know this node: it was started anew.
     End(Blame(why));
   } else {
     if (state_ != State::kJoining && !std::exchange(redialling_, true)) {
       runtime::LogInfo("the connection to the scheduler at ", url(), " broke (", why.message(),
                        "); connecting again");
     }
-    link_.ConnectAgain();  // OnSilence decides how long this may go on
+    link_.ConnectAgain();  // the watch decides how long this may go on
   }
 }
 
-// While the scheduler is away somebody else may have taken its address.
+// While the scheduler is away another process may have taken its address.
 void Membership::Impl::OnNoScheduler(const absl::Status& what) {
   if (state_ != State::kMember) return End(what);
   link_.DropAndConnectAgain(what);
@@ -170,8 +248,8 @@ void Membership::Impl::OnSchedulerMoved(const proto::SchedulerMoved& moved) {
 
 std::string Membership::Impl::DescribeScheduler() const {
   std::string text = absl::StrCat("the scheduler at ", url());
-  if (silent_since_.has_value()) {
-    const absl::Duration silent = loop_->Now() - *silent_since_;
+  if (watch_.silent_since().has_value()) {
+    const absl::Duration silent = loop_->Now() - *watch_.silent_since();
     absl::StrAppend(&text, " has been silent for ",
                     absl::FormatDuration(absl::Floor(silent, absl::Milliseconds(100))));
   } else if (!link_.up()) {
@@ -181,7 +259,7 @@ std::string Membership::Impl::DescribeScheduler() const {
   return text;
 }
 
-// What the scheduler has not answered on this connection.
+// Sends what the scheduler has not answered on this connection.
 void Membership::Impl::SayWhatIsDue() {
   if (state_ == State::kLeaving) {
     link_.SendQuietly(proto::Leave{leave_reason_});
@@ -192,7 +270,7 @@ void Membership::Impl::SayWhatIsDue() {
 
 void Membership::Impl::Resend() {
   if (state_ != State::kLeaving || !runtime::Planted<"leave-said-once">()) SayWhatIsDue();
-  // The scheduler lives, or this node would be told of its silence; so it is the connection.
+  // The watch would have told of a dead scheduler, so it is the connection that is dead.
   if (state_ == State::kMember && !joined_here_ && !runtime::Planted<"silent-link-kept">()) {
     link_.ConnectAnewIfSilentFor(absl::Milliseconds(welcome_.failure_timeout_ms));
   }
@@ -200,9 +278,114 @@ void Membership::Impl::Resend() {
   resend_timer_ = loop_->After(pause, [this] { Resend(); });
 }
 
+// ---- messages of the scheduler ----
+
+void Membership::Impl::OnHeard(proto::AnyMessage message, absl::string_view text) {
+  if (const auto* shutdown = std::get_if<proto::Shutdown>(&message)) {
+    End(state_ == State::kLeaving ? absl::OkStatus() : shutdown->why);
+  } else if (state_ == State::kLeaving) {
+    if (std::holds_alternative<proto::LeaveAck>(message)) End(absl::OkStatus());
+  } else if (const auto* welcome = std::get_if<proto::Welcome>(&message)) {
+    OnWelcome(*welcome);
+  } else if (const auto* refused = std::get_if<proto::Refused>(&message)) {
+    if (absl::IsUnavailable(refused->why)) {
+      not_yet_ = refused->why;
+    } else {
+      End(Refusal(refused->why));
+    }
+  } else if (state_ == State::kMember) {
+    TakeAsMember(std::move(message), text);
+  }
+}
+
+void Membership::Impl::TakeAsMember(proto::AnyMessage message, absl::string_view text) {
+  if (auto* map = std::get_if<proto::ClusterMap>(&message)) {
+    OnMap(std::make_shared<const proto::ClusterMap>(std::move(*map)));
+  } else if (const auto* down = std::get_if<proto::NodeDown>(&message)) {
+    OnNodeDown(*down);
+  } else if (std::holds_alternative<proto::TableReply>(message) ||
+             std::holds_alternative<proto::InstallTable>(message) ||
+             std::holds_alternative<proto::InstallTableReply>(message) ||
+             std::holds_alternative<proto::BarrierRelease>(message) ||
+             std::holds_alternative<proto::StatusRequest>(message) ||
+             std::holds_alternative<proto::CheckpointPrepare>(message) ||
+             std::holds_alternative<proto::CheckpointCut>(message) ||
+             std::holds_alternative<proto::RestoreShards>(message) ||
+             std::holds_alternative<proto::LeadNow>(message)) {
+    (*listener_)->OnSchedulerMessage(std::move(message));
+  } else if (std::holds_alternative<proto::StatusReply>(message) ||
+             std::holds_alternative<proto::AdminReply>(message)) {
+    (*listener_)->OnSchedulerText(std::move(message), text);
+  }
+}
+
+void Membership::Impl::OnWelcome(const proto::Welcome& welcome) {
+  joined_here_ = true;
+  if (state_ == State::kMember) {
+    if (!runtime::Planted<"new-cluster-not-seen">() &&
+        (welcome.cluster != welcome_.cluster || welcome.node != welcome_.node)) {
+      End(absl::AbortedError(
+          absl::StrCat("the scheduler at ", url(), " was started anew: the old cluster is gone")));
+    }
+    return;
+  }
+  state_ = State::kMember;
+  welcome_ = welcome;
+  loop_->Cancel(deadline_timer_);
+  van::Identity identity = link_.identity();
+  identity.node = welcome.node;
+  identity.cluster = welcome.cluster;
+  link_.SetIdentity(identity);
+  watch_.Start(welcome);
+  (*listener_)->OnWelcome(welcome);
+}
+
+// A connection over which nothing is sent does not notice that the other end is gone. Joining again
+// shows it: the connection breaks, or Join is answered.
+void Membership::Impl::OnHeartbeatConnectedAgain() {
+  joined_here_ = joined_here_ && runtime::Planted<"other-scheduler-not-joined">();
+}
+
+void Membership::Impl::OnMap(std::shared_ptr<const proto::ClusterMap> map) {
+  if (!maps_.Take(map)) {
+    // A repeated map: the acknowledgement was lost.
+    if (acknowledged_ >= map->version && !runtime::Planted<"map-acknowledged-once">()) SendMapAck();
+    return;
+  }
+  for (const proto::NodeDown& down : maps_.Untold()) {
+    if (state_ == State::kMember) Tell(down);
+  }
+  if (state_ != State::kMember) return;
+  // A server acknowledges once its data threads have the map (Membership::AckMap).
+  if (setup_.role != Role::kServer || runtime::Planted<"acknowledged-before-taken">())
+    AckMap(map->version);
+  (*listener_)->OnMap(std::move(map));
+}
+
+void Membership::Impl::OnNodeDown(const proto::NodeDown& down) {
+  if (maps_.Take(down)) Tell(down);
+}
+
+void Membership::Impl::Tell(const proto::NodeDown& down) {
+  if (down.node == welcome_.node && !runtime::Planted<"own-death-unheard">()) {
+    End(absl::AbortedError(
+        absl::StrCat("the scheduler at ", url(), " has given up on this node: ", down.reason)));
+  } else {
+    (*listener_)->OnNodeDown(down);
+  }
+}
+
+void Membership::Impl::SendMapAck() {
+  if (state_ == State::kMember && acknowledged_ > 0) {
+    link_.SendQuietly(proto::MapAck{
+        .version = acknowledged_,
+        .clock = runtime::Planted<"acknowledged-without-clock">() ? 0 : (*listener_)->clock()});
+  }
+}
+
 // ---- waiting and ending ----
 
-// In a line for people; empty: nothing is known.
+// Why the scheduler has not taken this node in yet, in a line; empty: nothing is known.
 std::string Membership::Impl::WhyNotIn() const {
   if (!link_.up()) return van::ReasonOf(link_.trouble());
   return not_yet_.ok() ? "it does not answer" : std::string(not_yet_.message());
@@ -259,7 +442,7 @@ void Membership::Impl::StopTimers() {
   }
 }
 
-// Ends it once, for whatever reason. The owner is told from the loop, so that it may destroy
+// Ends the membership, once. The listener is called later from the loop, so that it may destroy
 // this object then.
 void Membership::Impl::End(const absl::Status& why) {
   if (state_ == State::kOver) return;
@@ -267,7 +450,7 @@ void Membership::Impl::End(const absl::Status& why) {
   state_ = State::kOver;
   over_ = why;
   StopTimers();
-  heartbeat_.reset();
+  watch_.Stop();
   link_.Close();
   if (leaving) {
     PostDone(std::move(leave_done_), why);

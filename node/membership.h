@@ -1,5 +1,5 @@
-// What every server and worker has in common: it joins the cluster, keeps telling the scheduler
-// that it lives, keeps the newest cluster map, and leaves.
+// The membership of a server, worker or reader in the cluster: joins, sends heartbeats, keeps the
+// newest cluster map, and leaves.
 #ifndef LEEWAY_NODE_MEMBERSHIP_H_
 #define LEEWAY_NODE_MEMBERSHIP_H_
 
@@ -10,6 +10,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "leeway/config.h"
+#include "node/joining.h"
 #include "proto/messages/messages.h"
 #include "runtime/loop/loop.h"
 #include "runtime/memory/buffer.h"
@@ -27,24 +28,24 @@ class Membership {
     virtual ~Listener() = default;
     // The scheduler took this node in. Once.
     virtual void OnWelcome(const proto::Welcome& welcome) = 0;
-    // A newer map. While the cluster is incomplete there is none but for AskForMap, and that one's
-    // epoch is 0.
+    // A newer map. While the cluster is incomplete it comes only after AskForMap, with epoch 0.
     virtual void OnMap(std::shared_ptr<const proto::ClusterMap> map) = 0;
     // A worker's clock, which goes along when it acknowledges a map, before OnMap.
     virtual std::uint64_t clock() const { return 0; }
-    // A node died or left, and why; the map that says so follows.
+    // A node died or left, with the reason; the map without it follows.
     virtual void OnNodeDown(const proto::NodeDown& down) = 0;
-    // Whatever else the scheduler says (table, barrier and checkpoint messages).
+    // The scheduler's other messages (tables, barriers, checkpoints).
     virtual void OnSchedulerMessage(proto::AnyMessage message) = 0;
     // The scheduler has been silent for longer than Config::failure_timeout, or is heard again.
     virtual void OnSchedulerHeard(bool /*heard*/) {}
-    // The scheduler has answered a heartbeat that left at that time, by this node's clock: it takes
-    // this node for alive until Welcome::failure_timeout_ms after that, at the least, unless the
+    // The scheduler has answered a heartbeat that left at that time, by this node's clock: for
+    // Welcome::failure_timeout_ms after that it does not declare this node dead, unless the
     // connections break.
     virtual void OnSchedulerAnswered(absl::Time /*sent*/) {}
-    // The connection for heartbeats has broken, so that the scheduler may be about to give it up.
+    // The connection for heartbeats has broken, so that the scheduler may soon declare this node
+    // dead.
     virtual void OnHeartbeatBroken() {}
-    // Its answers in JSON (Admin and status).
+    // The scheduler's answers in JSON (Admin and status).
     virtual void OnSchedulerText(proto::AnyMessage /*message*/, absl::string_view /*text*/) {}
     // The last call. OK: the scheduler ended the cluster in order (Shutdown). Otherwise: the
     // join was refused, the scheduler was not there or had not taken this node in before
@@ -75,28 +76,24 @@ class Membership {
   absl::Status Send(const proto::AnyMessage& message);
   // Tells the scheduler that this node has taken the map of that version (servers).
   void AckMap(std::uint64_t version);
-  // Asks for the map even of an incomplete cluster, to say who is missing; OnMap if it comes.
+  // Asks for the map even of an incomplete cluster, to name the missing nodes; OnMap if it comes.
   void AskForMap();
   // Leaves in order, for a reason that the others are told; `done` once the scheduler knows (OK) or
   // `timeout` has passed. OnOver does not follow.
   void Leave(absl::Duration timeout, absl::AnyInvocable<void(absl::Status)> done,
              std::string reason = "");
 
-  // A scheduler that came back elsewhere has told a server so.
+  // A scheduler that came back at another address has told a server so.
   void OnSchedulerMoved(const proto::SchedulerMoved& moved);
 
   const std::string& scheduler_address() const;
-  // "the scheduler at tcp://… has been silent for 12s", where that is so; else only who it is.
+  // "the scheduler at tcp://… has been silent for 12s"; without trouble only its address.
   std::string DescribeScheduler() const;
 
  private:
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-// "1 of 2 servers and 3 of 4 workers have joined; missing server 1 and worker 2".
-std::string DescribeMissing(const proto::ClusterMap& map, std::uint32_t num_servers,
-                            std::uint32_t num_workers);
 
 }  // namespace leeway::node
 

@@ -29,7 +29,8 @@ constexpr std::uint32_t kNode = 7;
 
 std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
-// Keeps what it hears, and says what the test wants. Heartbeats are answered while it is willing.
+// A scheduler that records messages and sends what the test gives it. It answers heartbeats unless
+// told not to.
 class ScriptedScheduler final : private van::Handler {
  public:
   ScriptedScheduler(runtime::SimWorld* world, van::SimNetwork* network, Role role,
@@ -463,7 +464,7 @@ TEST_F(MembershipTest, ASchedulerThatComesBackFindsTheSameNode) {
   ASSERT_TRUE(RunUntil([&] { return !maps_.empty(); }));
 }
 
-// It would hear of the map by nobody: it says nothing over that connection by itself.
+// It would not get the map, as nothing is sent over that connection otherwise.
 TEST_F(MembershipTest, ASchedulerThatComesBackIsFoundThoughItsEndWasNotHeard) {
   Join(Role::kWorker);
   world_.RunFor(absl::Seconds(2));
@@ -493,7 +494,7 @@ TEST_F(MembershipTest, ASchedulerThatComesBackElsewhereIsFoundOnceAServerSaysWhe
   EXPECT_EQ(membership_->scheduler_address(), "sim://scheduler2/0");
   world_.RunFor(absl::Minutes(1));
   EXPECT_TRUE(overs_.empty());
-  // A rumour does not part it from a scheduler that is there.
+  // A SchedulerMoved does not end a connection to a scheduler that lives.
   membership_->OnSchedulerMoved({.address = "sim://nobody/0", .cluster = 0xc1});
   world_.RunFor(absl::Seconds(5));
   EXPECT_EQ(membership_->scheduler_address(), "sim://scheduler2/0");
@@ -594,7 +595,7 @@ TEST_F(MembershipTest, ItBeatsAsTheSchedulerSaysAndGivesUpOnALongSilence) {
               AllOf(HasSubstr(kScheduler), HasSubstr("LEEWAY_SCHEDULER_TIMEOUT_MS")));
 }
 
-// What the scheduler has promised counts from there.
+// The scheduler's promise counts from that time.
 TEST_F(MembershipTest, ItSaysWhenTheHeartbeatLeftThatWasAnswered) {
   Join(Role::kServer);
   world_.RunFor(absl::Seconds(1));  // the connection for heartbeats stands
@@ -638,7 +639,7 @@ TEST_F(MembershipTest, ASchedulerThatSpeaksIsNotSilentWhateverBecomesOfTheBeats)
   EXPECT_GT(scheduler_->connections(), before) << "another one for the beats may be answered";
 }
 
-// A server that hears nobody may be none that leads any more, until it does.
+// A server that does not hear the scheduler may no longer be a head.
 TEST_F(MembershipTest, ItSaysWhenTheSchedulerIsSilentAndWhenItIsHeardAgain) {
   Join(Role::kServer);
   world_.RunFor(absl::Seconds(1));

@@ -1,5 +1,5 @@
-// Shared libraries with what users add: updaters, request handlers and codecs (leeway/server.h and
-// leeway/codec.h say how one looks).
+// The loading of plugins: shared libraries with users' updaters, request handlers and codecs
+// (leeway/server.h and leeway/codec.h describe them).
 #ifndef LEEWAY_NODE_PLUGINS_H_
 #define LEEWAY_NODE_PLUGINS_H_
 

@@ -13,16 +13,16 @@
 namespace leeway::node {
 namespace {
 
-// A connection that breaks sooner is not made again at once.
+// After a connection that breaks sooner the next one is made after a pause.
 constexpr absl::Duration kSteady = absl::Milliseconds(500);
 constexpr absl::Duration kPauseMin = absl::Milliseconds(250);
 constexpr absl::Duration kPauseMax = absl::Seconds(2);
-// A node that knows where its scheduler was does not follow every word of where it may be now.
+// Addresses that are remembered: not every SchedulerMoved is followed for ever.
 constexpr std::size_t kAddressesMax = 4;
-// Connections in a row that bring something, but never a hello.
+// Connections in a row that bring bytes, but never a hello.
 constexpr int kGarbledBeforeHelloMax = 3;
 
-// How the van, and this link, end a connection whose bytes make no sense.
+// True for the errors with which the van, and this link, end a connection of undecodable bytes.
 bool IsGarbled(const absl::Status& why) {
   return absl::IsInvalidArgument(why) || absl::IsDataLoss(why);
 }
@@ -57,7 +57,7 @@ void SchedulerLink::ConnectAgain() {
   if (!runtime::Planted<"one-address-alone">())
     std::rotate(urls_.begin(), urls_.begin() + 1, urls_.end());
   loop_->Cancel(connect_timer_);
-  // Up to a quarter more, lest a scheduler that comes back be met by everybody at once.
+  // Up to a quarter more, so that not all nodes connect at once to a scheduler that comes back.
   const double jitter = 1.0 + static_cast<double>(loop_->Random() % 1024) / 4096;
   connect_timer_ = loop_->After(pause_ * jitter, [this] { Connect(); });
   pause_ = std::min(2 * pause_, kPauseMax);
@@ -80,7 +80,7 @@ void SchedulerLink::TryAt(const std::string& url) {
   if (closed_ || van_ == nullptr || (up_ && url == urls_.front())) return;
   std::erase(urls_, url);
   urls_.insert(urls_.begin() + (up_ ? 1 : 0), url);
-  // Where it was at first is not forgotten.
+  // The first address is never dropped.
   if (urls_.size() > kAddressesMax && !runtime::Planted<"addresses-unlimited">())
     urls_.erase(urls_.end() -
                 (urls_.back() == home_ && !runtime::Planted<"home-forgotten">() ? 2 : 1));
@@ -118,8 +118,8 @@ void SchedulerLink::OnPeerDown(van::PeerId peer, const absl::Status& why) {
   Down(IsGarbled(why) ? Garbled(why) : why);
 }
 
-// Bytes that a network or a program has damaged are no reason to give up: the next ones may be
-// whole. Who never says anything else speaks another protocol.
+// A network or a program may damage bytes once, so one such connection is no reason to give up. A
+// peer that never sends anything else speaks another protocol.
 absl::Status SchedulerLink::Garbled(const absl::Status& why) {
   garbled_before_hello_ = up_ ? 0 : garbled_before_hello_ + 1;
   if (std::has_single_bit(++garbled_)) {

@@ -1,6 +1,5 @@
-// A node's connection to the scheduler: turns it into messages, and makes it again when it breaks,
-// at the addresses where the scheduler is or was. What is said over it, and when enough is enough,
-// is its owner's to know.
+// A node's connection to the scheduler: decodes its messages, and connects again when it breaks, at
+// the addresses that the scheduler has or had. Its owner decides what is sent, and when to give up.
 #ifndef LEEWAY_NODE_SCHEDULER_LINK_H_
 #define LEEWAY_NODE_SCHEDULER_LINK_H_
 
@@ -27,8 +26,8 @@ class SchedulerLink final : private van::Handler {
     virtual ~Owner() = default;
     // Connected, to a scheduler.
     virtual void OnLinkUp() = 0;
-    // It broke, or has not come up; OK: the scheduler said goodbye. ConnectAgain is the owner's to
-    // call.
+    // The connection broke, or has not come up; OK: the scheduler said goodbye. The owner calls
+    // ConnectAgain.
     virtual void OnLinkDown(const absl::Status& why) = 0;
     // Connected, to something else.
     virtual void OnNoScheduler(const absl::Status& what) = 0;
@@ -42,32 +41,32 @@ class SchedulerLink final : private van::Handler {
   ~SchedulerLink() override;
 
   void Start(van::Factory* factory, const van::Identity& identity, const van::Limits& limits);
-  // At once, or after a pause if it came to nothing or broke as soon as it stood: longer and longer
-  // ones, and at the next address in turn.
+  // Connects at once, or, if the last connection failed or broke soon, after a pause, which grows,
+  // and at the next address in turn.
   void ConnectAgain();
-  // What it is connected to is not what it looks for.
+  // It is connected to something that is not the scheduler.
   void DropAndConnectAgain(const absl::Status& why);
-  // Where it is up but has brought nothing for that long.
+  // If it is up but has brought nothing for that long.
   void ConnectAnewIfSilentFor(absl::Duration patience);
-  // The scheduler is said to be there: looks at once, or, if it is connected to one, when that
-  // connection is no more.
+  // The scheduler may be at that address: tries it at once, or, if it is connected to a scheduler,
+  // when that connection has broken.
   void TryAt(const std::string& url);
-  // For good. What was sent goes out.
+  // For good. Messages that were sent still go out.
   void Close();
 
   absl::Status Send(const proto::AnyMessage& message);
-  // For what is said again until it is answered.
+  // Likewise, without an error: for messages that are resent until they are answered.
   void SendQuietly(const proto::AnyMessage& message);
-  // What later connections say of this node.
+  // The hello of later connections.
   void SetIdentity(const van::Identity& identity) { van_->SetIdentity(identity); }
 
   bool up() const { return up_; }
-  // Where it is connected, or tries to.
+  // The address that it is connected to, or tries.
   const std::string& url() const { return urls_.front(); }
   van::Identity identity() const { return van_->identity(); }
-  // Of the scheduler it is or was last connected to.
+  // The incarnation of the scheduler that it is or was last connected to.
   std::uint64_t scheduler_incarnation() const { return scheduler_incarnation_; }
-  // When the scheduler last said something.
+  // When the last message came.
   absl::Time heard() const { return heard_; }
   // Why it was last down.
   const absl::Status& trouble() const { return trouble_; }
@@ -80,7 +79,7 @@ class SchedulerLink final : private van::Handler {
   void Down(const absl::Status& why);
   absl::Status Garbled(const absl::Status& why);
 
-  const std::string home_;         // where the scheduler was first
+  const std::string home_;         // the scheduler's first address
   std::vector<std::string> urls_;  // the current one first
   runtime::Loop* const loop_;
   Owner* const owner_;
@@ -91,7 +90,7 @@ class SchedulerLink final : private van::Handler {
   bool flapping_ = false;  // it broke sooner than kSteady after it came up
   absl::Duration pause_;
   bool closed_ = false;
-  std::uint64_t garbled_ = 0;  // connections that ended because of what came over them
+  std::uint64_t garbled_ = 0;  // connections that ended because of undecodable bytes
   int garbled_before_hello_ = 0;
   absl::Time up_since_, heard_;
   absl::Status trouble_;

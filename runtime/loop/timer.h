@@ -36,6 +36,8 @@ class Timer {
     loop_->Cancel(timer_);
     timer_ = TimerId::kNone;
   }
+  // Set, and has not rung yet.
+  bool pending() const { return timer_ != TimerId::kNone; }
 
  private:
   Loop* loop_;

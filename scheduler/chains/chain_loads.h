@@ -1,4 +1,5 @@
-// How much each server and each of its threads has to carry, given who is in which chain.
+// The load of each server and of each of its threads, as a sum over the chains that it is in. No
+// network and no clock.
 #ifndef LEEWAY_SCHEDULER_CHAINS_CHAIN_LOADS_H_
 #define LEEWAY_SCHEDULER_CHAINS_CHAIN_LOADS_H_
 
@@ -14,12 +15,12 @@ namespace leeway::scheduler {
 // A server that shards can lie on.
 struct ChainServer {
   std::uint32_t threads = 0;
-  bool draining = false;  // is given nothing more
+  bool draining = false;  // gets no more shards
   friend bool operator==(const ChainServer&, const ChainServer&) = default;
 };
 using ChainServers = std::map<std::uint32_t, ChainServer>;  // by rank; the living
 
-// What each shard weighs, for every member and for its head. Empty: each weighs the same.
+// The weight of each shard, on every member and on its head. Empty: all weigh the same.
 struct ShardWeights {
   std::vector<double> member, head;
   // Differences below this share of the load are left as they are.
@@ -64,7 +65,7 @@ class ChainLoads {
 };
 
 bool IsOn(const std::vector<proto::ShardOwner>& places, std::uint32_t rank);
-// On any of its members or on what is being filled.
+// Among the members of the chain, or among the replicas that are joining it (state transfer).
 bool IsOn(const proto::Chain& chain, std::uint32_t rank);
 
 }  // namespace leeway::scheduler

@@ -12,12 +12,12 @@ using proto::ShardOwner;
 
 namespace {
 
-// Loads are sums of doubles: what differs by less is the same.
+// Loads are sums of doubles: smaller differences are none.
 constexpr double kNothing = 1e-9;
 
 }  // namespace
 
-// A fill loads who feeds it, the last member, as well as who is fed.
+// A state transfer loads the server that sends it, the last member, and the one that receives it.
 class ChainPlanner::Fills {
  public:
   explicit Fills(const std::vector<Chain>& chains) {
@@ -40,7 +40,7 @@ class ChainPlanner::Fills {
   std::map<std::uint32_t, std::uint32_t> busy_;
 };
 
-// ---- what happens to servers ----
+// ---- servers come and go ----
 
 void ChainPlanner::Add(std::uint32_t rank, std::uint32_t threads) {
   state_.servers[rank] = {.threads = threads, .draining = false};
@@ -58,7 +58,7 @@ void ChainPlanner::Drain(std::uint32_t rank) {
   const auto server = state_.servers.find(rank);
   if (server == state_.servers.end()) return;
   server->second.draining = true;
-  // What is only being filled there is better filled elsewhere.
+  // State transfers to the server are begun anew elsewhere.
   for (std::uint32_t shard = 0; shard < state_.chains.size(); ++shard) {
     std::vector<ShardOwner>& filling = state_.chains[shard].filling;
     if (!IsOn(filling, rank)) continue;
@@ -82,15 +82,15 @@ void ChainPlanner::Ready(std::uint32_t shard, std::uint32_t rank) {
   }
 }
 
-// Off a chain, wherever it is in it.
+// Takes the server off the chain, as a member or a joining replica.
 bool ChainPlanner::Drop(std::uint32_t shard, std::uint32_t rank) {
   Chain& chain = state_.chains[shard];
   const auto there = [rank](const ShardOwner& place) { return place.server_rank == rank; };
   const bool was_member = std::erase_if(chain.members, there) > 0;
   const bool was_filling = std::erase_if(chain.filling, there) > 0;
   if (!was_member && !was_filling) return false;
-  // Who is filled must say so again, to the chain as it is now: it may have been filled by the one
-  // that is gone.
+  // A joining replica has to report again, for the chain as it is now: its state may have come from
+  // the member that is gone.
   if (!runtime::Planted<"ready-before-the-change">())
     std::erase_if(ready_, [shard](const auto& ready) { return ready.first == shard; });
   if (const auto move = state_.moves.find(shard);
@@ -103,7 +103,7 @@ bool ChainPlanner::Drop(std::uint32_t shard, std::uint32_t rank) {
   return true;
 }
 
-// The one before it has all that it has, so one that has everything is always left.
+// The predecessor has all that the dropped one has, so a member that has everything is left.
 bool ChainPlanner::Separate(std::uint32_t shard, std::uint32_t before, std::uint32_t behind) {
   if (shard >= state_.chains.size()) return false;
   const Chain& chain = state_.chains[shard];
@@ -117,7 +117,7 @@ bool ChainPlanner::Separate(std::uint32_t shard, std::uint32_t before, std::uint
   return false;
 }
 
-// The last member feeds it, and is the one before it then.
+// The last member sends the state, and is the predecessor then.
 bool ChainPlanner::MayFeed(const Chain& chain, std::uint32_t rank) const {
   return runtime::Planted<"filled-though-apart">() ||
          !apart_.contains(std::minmax(chain.members.back().server_rank, rank));
@@ -126,7 +126,7 @@ bool ChainPlanner::MayFeed(const Chain& chain, std::uint32_t rank) const {
 // ---- planned changes ----
 
 bool ChainPlanner::Step() {
-  // Only what everyone knows to be members makes another superfluous.
+  // A member is superfluous only when all nodes know the others to be members.
   if (runtime::Planted<"superfluous-at-once">()) (void)TakeReady();
   bool changed = DropSuperfluous();
   changed = TakeReady() || changed;
@@ -157,7 +157,7 @@ bool ChainPlanner::DropSuperfluous() {
   for (std::uint32_t shard = 0; shard < state_.chains.size(); ++shard) {
     const Chain& chain = state_.chains[shard];
     if (chain.members.size() <= replication_) {
-      // A death has done what the move was about to do.
+      // A server has died meanwhile: the move has nothing to drop any more.
       if (chain.filling.empty()) state_.moves.erase(shard);
       continue;
     }
@@ -168,7 +168,7 @@ bool ChainPlanner::DropSuperfluous() {
   return changed;
 }
 
-// Whom a chain with one member too many can do without.
+// The rank of the member that a chain with one too many drops.
 std::uint32_t ChainPlanner::Superfluous(std::uint32_t shard, const ChainLoads& loads) const {
   const std::vector<ShardOwner>& members = state_.chains[shard].members;
   std::uint32_t most = members.back().server_rank;
@@ -194,7 +194,7 @@ bool ChainPlanner::Repair() {
   std::optional<ChainLoads> loads;
   std::optional<Fills> fills;
   bool changed = false;
-  // Who has the fewest members left comes first.
+  // Chains with the fewest members come first.
   for (std::size_t members = 1; members <= replication_; ++members) {
     for (std::uint32_t shard = 0; shard < state_.chains.size(); ++shard) {
       const Chain& chain = state_.chains[shard];
@@ -207,7 +207,7 @@ bool ChainPlanner::Repair() {
   return changed;
 }
 
-// On the least loaded server that is not in the chain yet.
+// Begins a state transfer to the least loaded server that is not in the chain.
 bool ChainPlanner::StartFill(std::uint32_t shard, ChainLoads* loads, Fills* fills) {
   Chain& chain = state_.chains[shard];
   if (!fills->MayFeed(chain)) return false;
@@ -248,8 +248,8 @@ bool ChainPlanner::MoveOne(const ShardWeights& weights, ChainLoads* loads, Fills
   return false;
 }
 
-// The shard whose move makes those two most alike; where it makes no other difference, the one
-// whose headship goes to who has less of it.
+// The shard whose move makes the two servers most alike; among equals, the one whose head then is
+// on the server with fewer heads.
 std::optional<std::uint32_t> ChainPlanner::BestMove(std::uint32_t from, std::uint32_t to,
                                                     double least_gain, const ChainLoads& loads,
                                                     const Fills& fills) const {
@@ -323,7 +323,7 @@ bool ChainPlanner::TurnOne(const ShardWeights& weights, ChainLoads* loads) {
   return true;
 }
 
-// ---- what there is ----
+// ---- questions ----
 
 ChainLoads ChainPlanner::Loads(const ShardWeights& weights) const {
   ChainLoads loads(state_.servers, weights);

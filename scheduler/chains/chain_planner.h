@@ -1,10 +1,11 @@
-// Who keeps each shard: chains of replicas on different servers, evenly spread; what they become
-// when servers die, join, drain or grow uneven. No network and no clock: what it does follows from
-// what it is told, in that order.
+// The planner of chains: decides which servers keep each shard, in chains of replicas that are
+// evenly spread, and how the chains change when servers die, join, are drained or carry unevenly.
+// No network and no clock: its plans follow from the order of calls alone.
 //
-// A chain changes in two ways only: members are dropped, and a replica that has been filled is
-// appended. So a member always has everything that those behind it have, whoever dies when. (A
-// chain of two may also be turned round while both live: the old head hands over first.)
+// A chain changes in two ways only: members are dropped, and a replica whose state transfer is
+// complete is appended. So a member always has everything that its successors have, whichever
+// server dies. (The two members of a chain may also change places while both live: the old head
+// hands over first.)
 #ifndef LEEWAY_SCHEDULER_CHAINS_CHAIN_PLANNER_H_
 #define LEEWAY_SCHEDULER_CHAINS_CHAIN_PLANNER_H_
 
@@ -20,14 +21,15 @@
 
 namespace leeway::scheduler {
 
-// Fills that a server may feed, or be fed by, at once: each holds frozen copies in memory.
+// State transfers that a server may send, or receive, at once: each holds frozen copies in memory.
+// ("Filling" is the place of a replica that receives one.)
 inline constexpr std::uint32_t kFillsPerServerMax = 8;
-// Chains turned round at once: each stops a shard for a moment.
+// Chains whose head changes at once: each stops a shard for a moment.
 inline constexpr std::uint32_t kTurnsMax = 8;
 
 class ChainPlanner {
  public:
-  // What has to be kept for a planner to go on where another one was.
+  // The durable state: a planner to which it is restored goes on where the other one was.
   struct State {
     std::vector<proto::Chain> chains;              // by shard
     ChainServers servers;                          // by rank
@@ -42,37 +44,37 @@ class ChainPlanner {
   // Chains for `num_shards` shards on servers with so many threads, by rank.
   void Deal(const std::vector<std::uint32_t>& threads, std::uint32_t num_shards);
 
-  // A new server, which has nothing yet; shards are moved to it step by step.
+  // Adds a new server, which has nothing yet; shards are moved to it step by step.
   void Add(std::uint32_t rank, std::uint32_t threads);
-  // It is no more: at once out of all chains, and replicas in its stead are begun.
+  // The server has gone: it goes off all chains at once, and replicas in its stead are begun.
   void Remove(std::uint32_t rank);
-  // Everything is to move away from it. It may be said again.
+  // Moves everything away from the server. May be called again.
   void Drain(std::uint32_t rank);
-  // Shards are moved until the servers carry alike: by the first weights, then by the next, which
-  // should not weigh what the ones before did. The first also decide where replicas are begun.
+  // Moves shards until the servers carry alike: by the first weights, then by the next, which
+  // should weigh other shards than the ones before. The first also decide where replicas are begun.
   void Balance(std::vector<ShardWeights> weights);
-  // These pairs of servers (the smaller rank first) cannot reach each other: from now on none is
-  // filled from the other.
+  // These pairs of servers (the smaller rank first) cannot reach each other: from now on none
+  // gets a state transfer from the other.
   void SetApart(std::set<std::pair<std::uint32_t, std::uint32_t>> pairs) {
     apart_ = std::move(pairs);
   }
-  // Server `before` cannot reach `behind`, which is next to it in the chain, as a member or to
-  // become one: that one goes off it. False: it is not next to it, and nothing has changed.
+  // Server `before` cannot reach its successor `behind`, which is a member or is joining: `behind`
+  // goes off the chain. False: it is not the successor, and nothing has changed.
   bool Separate(std::uint32_t shard, std::uint32_t before, std::uint32_t behind);
-  // What is being filled there has caught up. Anything else is ignored.
+  // The replica that is joining there has caught up. Ignored if there is none.
   void Ready(std::uint32_t shard, std::uint32_t rank);
 
-  // The next planned changes; to be made only when everyone has taken the last ones and all that
-  // was handed over has arrived. False: there is nothing to do now.
+  // Makes the next planned changes. To be called only when all servers have taken the last ones and
+  // every handover has arrived. False: there is nothing to do now.
   bool Step();
 
-  // Nothing is under way, and nothing is left to plan.
+  // True if nothing is under way and nothing is left to plan.
   bool Settled() const;
-  // How many places of the server's are in chains; 0: a draining server is empty.
+  // The number of chains that the server is in; 0: a draining server is empty.
   std::size_t PlacesOn(std::uint32_t rank) const;
-  // Whether a shard has no other member.
+  // True if a shard has no other member.
   bool IsLastOf(std::uint32_t rank) const;
-  // Places that a chain has on a server that drains, with nowhere to go.
+  // The number of replicas on draining servers that no other server can take.
   std::size_t Stuck() const;
   std::size_t Filling() const;
   std::size_t Lost() const;
@@ -83,7 +85,7 @@ class ChainPlanner {
   bool balancing() const { return state_.balancing; }
 
  private:
-  class Fills;  // how many there are on each server
+  class Fills;  // the number of state transfers on each server
 
   std::size_t Usable() const;  // servers that may be given shards
   ChainLoads Loads(const ShardWeights& weights) const;

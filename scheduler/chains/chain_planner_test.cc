@@ -48,7 +48,7 @@ int Spread(const std::map<std::uint32_t, int>& counts) {
   return most->second - least->second;
 }
 
-// Everything that is being filled is ready at once, until there is nothing left to do.
+// Completes every state transfer at once, until there is nothing left to do.
 void Settle(ChainPlanner* planner) {
   for (int round = 0; round < 10000; ++round) {
     for (std::uint32_t shard = 0; shard < planner->chains().size(); ++shard) {
@@ -85,7 +85,7 @@ TEST(ChainPlanner, ServersWithMoreThreadsGetMore) {
   EXPECT_THAT(CountsOf(planner).members, ElementsAre(std::pair(0, 10), std::pair(1, 30)));
 }
 
-TEST(ChainPlanner, WhatADeadHeadLeavesFallsToAllTheOthersAlike) {
+TEST(ChainPlanner, TheShardsOfADeadHeadGoToAllTheOthersAlike) {
   ChainPlanner planner(2);
   planner.Deal({1, 1, 1, 1}, 0);
   std::map<std::uint32_t, int> heirs;
@@ -165,8 +165,8 @@ TEST(ChainPlanner, AMoveIsAFillThenAMemberThenTheOldPlaceGoes) {
   EXPECT_TRUE(planner.Settled());
 }
 
-// Until the next step nobody is told: the one that fed it may be gone by then.
-TEST(ChainPlanner, WhoWasFilledBeforeTheChainChangedHasToBeReadyAgain) {
+// No node knows of it before the next step, and the member that fed it may be gone by then.
+TEST(ChainPlanner, AReplicaReadyBeforeTheChainChangedMustBeReadyAgain) {
   ChainPlanner planner(2);
   planner.Deal({1, 1}, 1);
   planner.Add(2, 1);
@@ -240,7 +240,7 @@ TEST(ChainPlanner, WeightsDecideWhereTheyAreKnown) {
   EXPECT_NEAR(on_first, 101, 1);
 }
 
-TEST(ChainPlanner, WhatWeighsNothingIsSpreadByNumberAndNotMovedForItsWeight) {
+TEST(ChainPlanner, EmptyShardsAreSpreadByNumberAndNotMovedForTheirWeight) {
   ChainPlanner planner(2);
   planner.Deal({1, 1, 1}, 60);
   ShardLoads loads;
@@ -378,7 +378,7 @@ class History {
     EXPECT_LE(chain.members.size(), replication_ + 1);
     EXPECT_TRUE(!chain.members.empty() || chain.filling.empty());
   }
-  // Members go, and what was filled is appended; or two change places.
+  // Members are dropped, and replicas with a complete state are appended; or two change places.
   void CheckChange(const Chain& before, const Chain& after) {
     std::vector<ShardOwner> survivors = before.members;
     std::erase_if(survivors, [&](const ShardOwner& p) { return p.server_rank == dead_; });
@@ -398,7 +398,7 @@ class History {
       ASSERT_NE(next, pool.end()) << "out of order, or a member that was never filled";
       ++next;
     }
-    // No plan makes a chain shorter than it should be, nor does without all who were members.
+    // No plan makes a chain shorter than it should be, nor drops all that were members.
     EXPECT_GE(after.members.size(), std::min<std::size_t>(survivors.size(), replication_));
     const bool kept = std::any_of(after.members.begin(), after.members.end(), [&](const auto& p) {
       return std::find(survivors.begin(), survivors.end(), p) != survivors.end();

@@ -12,9 +12,9 @@ namespace {
 using proto::Chain;
 using proto::ShardOwner;
 
-// Whom a shard's next replica lies on: the least loaded server that is not in its chain. Among
-// equals, who has the fewest replicas of this head's shards, so that what a head leaves behind
-// when it dies falls to all the others alike; then the next by rank.
+// The server of a shard's next replica: the least loaded one that is not in its chain. Among
+// equals, the one with the fewest replicas of this head's shards, so that all the others get as
+// many shards of a head that dies; then the next by rank.
 std::uint32_t ChooseReplica(const Chain& chain, const ChainServers& servers,
                             const ChainLoads& loads,
                             const std::map<std::pair<std::uint32_t, std::uint32_t>, int>& pairs) {

@@ -1,4 +1,5 @@
-// How shards are dealt to the servers' threads when a cluster begins.
+// The first chains: deals the shards to the servers' threads when a cluster begins. A pure
+// function.
 #ifndef LEEWAY_SCHEDULER_CHAINS_INITIAL_CHAINS_H_
 #define LEEWAY_SCHEDULER_CHAINS_INITIAL_CHAINS_H_
 

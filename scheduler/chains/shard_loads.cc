@@ -10,9 +10,9 @@
 namespace leeway::scheduler {
 namespace {
 
-// Shards are not moved for smaller differences, as a share of what a server has.
+// Shards are not moved for smaller differences, as a share of a server's load.
 constexpr double kTolerance = 0.05;
-// As a share of the mean: what weighs less is light, and gains of less are not worth a move.
+// A shard below this share of the mean is light, and a smaller gain is not worth a move.
 constexpr double kLight = 0.1;
 
 double MeanOf(const std::vector<double>& weights) {
@@ -20,7 +20,7 @@ double MeanOf(const std::vector<double>& weights) {
   return std::accumulate(weights.begin(), weights.end(), 0.0) / static_cast<double>(weights.size());
 }
 
-// 1 for what is light, 0 for the rest.
+// The weight 1 for light shards, 0 for the rest.
 std::vector<double> LightOnes(const std::vector<double>& weights) {
   std::vector<double> light;
   for (const double weight : weights) light.push_back(weight <= MeanOf(weights) * kLight ? 1 : 0);
@@ -56,7 +56,7 @@ std::vector<ShardWeights> ShardLoads::Weights(BalanceBy by, std::uint32_t num_sh
       requests[shard] = std::max(requests[shard], static_cast<double>(load.requests));
     }
   }
-  // A shard's requests go to its head; replicas are weighed by what they hold.
+  // A shard's requests go to its head; replicas are weighed by their bytes.
   const bool by_requests = by == BalanceBy::kRequests;
   ShardWeights heavy;
   heavy.head = by_requests ? requests : bytes;
@@ -64,7 +64,7 @@ std::vector<ShardWeights> ShardLoads::Weights(BalanceBy by, std::uint32_t num_sh
   const double mean = MeanOf(heavy.member);
   if (mean == 0) return {ShardWeights()};
   heavy.least_gain = mean * kLight;
-  // Where all are alike, they can be dealt to the last one.
+  // Shards of equal weight can be dealt evenly to the last one.
   const auto [least, most] = std::minmax_element(heavy.member.begin(), heavy.member.end());
   if (*least < *most) heavy.tolerance = kTolerance;
   ShardWeights light;

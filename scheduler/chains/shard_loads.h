@@ -1,4 +1,5 @@
-// What the servers say that their shards weigh.
+// The loads of shards, as servers report them, and the weights that follow. Lives on the
+// scheduler's loop.
 #ifndef LEEWAY_SCHEDULER_CHAINS_SHARD_LOADS_H_
 #define LEEWAY_SCHEDULER_CHAINS_SHARD_LOADS_H_
 
@@ -13,7 +14,7 @@
 
 namespace leeway::scheduler {
 
-// By what servers are to carry alike.
+// The measure by which servers are to carry alike.
 enum class BalanceBy { kCount, kBytes, kRequests };
 // "count", "bytes" or "requests".
 absl::StatusOr<BalanceBy> ParseBalanceBy(absl::string_view text);
@@ -23,12 +24,12 @@ class ShardLoads {
   void Take(std::uint32_t rank, const proto::LoadReport& report, std::uint32_t num_shards);
   void Forget(std::uint32_t rank) { reports_.erase(rank); }
 
-  // What each of `num_shards` shards weighs; then, by their number, those that weigh next to
-  // nothing, so that what will fill them one day is spread as well. All weigh the same as long as
-  // nothing is known.
+  // First the weight of each of `num_shards` shards; then weights that count the nearly empty
+  // shards, so that these are spread evenly before they grow. All weigh the same until servers have
+  // reported.
   std::vector<ShardWeights> Weights(BalanceBy by, std::uint32_t num_shards,
                                     std::uint32_t replication) const;
-  // All that the server has.
+  // The bytes of all shards of the server.
   std::uint64_t BytesOn(std::uint32_t rank) const;
 
  private:

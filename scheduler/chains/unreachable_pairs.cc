@@ -32,7 +32,7 @@ void ApartPairs::Forget(std::uint32_t rank) {
   std::erase_if(apart_, of_it);
 }
 
-// One that was apart is remembered for as long again, to be kept longer the next time.
+// A pair that was apart is remembered for as long again, to be kept longer the next time.
 bool ApartPairs::Expire(absl::Time now) {
   const std::size_t before = apart_.size();
   for (auto it = entries_.begin(); it != entries_.end();) {

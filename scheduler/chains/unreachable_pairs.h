@@ -1,6 +1,6 @@
-// Pairs of servers that cannot reach each other though both reach the scheduler, as one of them has
-// reported. Nobody tells when they can again: a pair is forgotten after a while and then tried, and
-// if it is reported again soon, it is kept for twice as long.
+// The pairs of servers that cannot reach each other although both reach the scheduler, as one of
+// them has reported. No report says that they can again: a pair is forgotten after a while and then
+// tried, and if it is reported again soon, it is kept for twice as long. At most kApartPairsMax.
 #ifndef LEEWAY_SCHEDULER_CHAINS_UNREACHABLE_PAIRS_H_
 #define LEEWAY_SCHEDULER_CHAINS_UNREACHABLE_PAIRS_H_
 
@@ -27,9 +27,10 @@ class ApartPairs {
 
   static Pair Of(std::uint32_t one, std::uint32_t other) { return std::minmax(one, other); }
 
-  // They have been reported to be apart. For how long that is kept; zero if it is kept already.
+  // The two have been reported to be apart. Returns for how long that is kept; zero if it is kept
+  // already.
   absl::Duration Note(std::uint32_t one, std::uint32_t other, absl::Time now);
-  // The server is no more.
+  // The server has gone.
   void Forget(std::uint32_t rank);
   // True if a pair is not apart any more.
   bool Expire(absl::Time now);

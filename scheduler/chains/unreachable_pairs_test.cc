@@ -7,7 +7,7 @@ namespace {
 
 const absl::Time kNow = absl::UnixEpoch();
 
-TEST(ApartPairsTest, APairIsKeptForAWhileWhoeverReportsIt) {
+TEST(ApartPairsTest, APairIsKeptForAWhileWhicheverServerReportsIt) {
   ApartPairs pairs(absl::Seconds(4), absl::Seconds(16));
   EXPECT_EQ(pairs.Note(2, 1, kNow), absl::Seconds(4));
   EXPECT_EQ(pairs.Note(1, 2, kNow + absl::Seconds(1)), absl::ZeroDuration());
@@ -31,7 +31,7 @@ TEST(ApartPairsTest, OneThatIsReportedAgainSoonIsKeptForLonger) {
   EXPECT_EQ(pairs.Note(1, 2, now + absl::Minutes(1)), absl::Seconds(4));
 }
 
-TEST(ApartPairsTest, AServerThatIsGoneIsApartFromNobody) {
+TEST(ApartPairsTest, PairsOfAServerThatIsGoneAreForgotten) {
   ApartPairs pairs(absl::Seconds(4), absl::Seconds(16));
   pairs.Note(1, 2, kNow);
   pairs.Note(2, 3, kNow);

@@ -20,7 +20,7 @@ using checkpoint::JoinPath;
 constexpr std::size_t kSaidMax = 1024;     // paths that the log has
 constexpr std::size_t kFoldersMax = 1024;  // whose last numbers are remembered
 
-// The newest one that an incremental one of this cluster can add to.
+// The newest checkpoint that an incremental one of this cluster can add to.
 std::optional<checkpoint::Base> BaseAmong(const std::vector<Found>& found,
                                           const CheckpointDisk::Plan& plan,
                                           runtime::FileSystem* files) {
@@ -63,7 +63,7 @@ void CheckpointDisk::Finish(const Opened& opened, checkpoint::Manifest manifest,
           Sweep(opened, manifest.cluster, keep - 1);
         const auto finished = DoFinish(opened, std::move(manifest));
         loop_->Post([done = std::move(done), finished] { done(finished); });
-        // Nobody waits for what is removed: that takes a disk a while where files are large.
+        // After the callback, since removing large files takes a disk a while.
         if (finished.ok() && keep != 0) Sweep(opened, finished->cluster, keep);
       });
 }
@@ -78,7 +78,7 @@ void CheckpointDisk::Discard(const Opened& opened) {
 
 absl::StatusOr<CheckpointDisk::Opened> CheckpointDisk::DoOpen(const Plan& plan) {
   runtime::FileSystem* files = host_->files();
-  // A server may have been writing still.
+  // It may have failed before, as a server was writing still.
   if (!runtime::Planted<"discarded-not-tried-again">())
     std::erase_if(discarded_, [&](const std::string& path) {
       const absl::Status removed = checkpoint::RemoveCheckpoint(files, path);
@@ -101,7 +101,7 @@ absl::StatusOr<CheckpointDisk::Opened> CheckpointDisk::DoOpen(const Plan& plan) 
   return opened;
 }
 
-// No number is given out twice: a server may be writing still what has come to nothing.
+// No number is given out twice: a server may still be writing files of a checkpoint that failed.
 absl::StatusOr<std::uint64_t> CheckpointDisk::NewNumber(const std::string& directory,
                                                         const std::vector<Found>& found) {
   const auto given = last_numbers_.find(directory);
@@ -147,7 +147,7 @@ void CheckpointDisk::Sweep(const Opened& opened, std::uint64_t cluster, std::uin
   }
   const std::uint64_t number = checkpoint::CheckpointNumber(opened.name).value_or(0);
   for (const Found& one : *found) {
-    // What a scheduler that died has left.
+    // The checkpoint of a scheduler that died while it was saved.
     if (one.number < number && absl::IsNotFound(one.manifest.status()) &&
         !runtime::Planted<"unfinished-not-swept">()) {
       RemoveOld(JoinPath(directory, one.name));
@@ -155,7 +155,7 @@ void CheckpointDisk::Sweep(const Opened& opened, std::uint64_t cluster, std::uin
   }
 }
 
-// What matters is that the new one is there.
+// An error is logged and ignored: the new checkpoint is there all the same.
 void CheckpointDisk::RemoveOld(const std::string& path) {
   const absl::Status removed = checkpoint::RemoveCheckpoint(host_->files(), path);
   if (!removed.ok()) SayOnce(path, removed);

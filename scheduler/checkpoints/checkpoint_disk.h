@@ -1,4 +1,6 @@
-// What a scheduler does with a folder of checkpoints, on a loop that may wait for disks.
+// The scheduler's access to folders of checkpoints: opens new ones, finishes them with a manifest
+// and removes old ones. Works on a loop of its own, which may wait for disks, and calls back on the
+// scheduler's loop.
 #ifndef LEEWAY_SCHEDULER_CHECKPOINTS_CHECKPOINT_DISK_H_
 #define LEEWAY_SCHEDULER_CHECKPOINTS_CHECKPOINT_DISK_H_
 
@@ -20,7 +22,7 @@ namespace leeway::scheduler {
 
 class CheckpointDisk {
  public:
-  // What a new checkpoint is to be like.
+  // A new checkpoint.
   struct Plan {
     std::string directory;
     bool incremental = false;
@@ -37,15 +39,14 @@ class CheckpointDisk {
   CheckpointDisk(runtime::Host* host, runtime::Loop* loop) : host_(host), loop_(loop) {}
   ~CheckpointDisk() = default;
 
-  // Each calls back on the scheduler's loop.
-  // A folder for a new checkpoint, later than all that are there.
+  // Makes a folder for a new checkpoint, with a higher number than all that are there.
   void Open(const Plan& plan, std::function<void(absl::StatusOr<Opened>)> done);
-  // All files are written: makes them a checkpoint. After that, when it has called back, it removes
-  // what is older than the newest `keep` (0: nothing) of this cluster and not needed. What others
-  // have put there stays.
+  // Writes the manifest, which makes the files a checkpoint, and calls back. Then it removes this
+  // cluster's checkpoints that are older than the newest `keep` (0: none) and not needed. Files of
+  // others stay.
   void Finish(const Opened& opened, checkpoint::Manifest manifest, std::uint64_t keep,
               std::function<void(absl::StatusOr<checkpoint::Manifest>)> done);
-  // It has come to nothing.
+  // Removes a checkpoint that has failed.
   void Discard(const Opened& opened);
 
  private:

@@ -15,7 +15,7 @@ namespace {
 
 constexpr absl::Duration kPauseFirst = absl::Milliseconds(20);
 constexpr absl::Duration kPauseMax = absl::Seconds(1);
-// How often servers are asked how far the workers are, where a clock makes a checkpoint due.
+// How often servers are asked for the workers' clock, where a clock makes a checkpoint due.
 constexpr absl::Duration kAskClocksInterval = absl::Seconds(1);
 constexpr std::uint64_t kCutMarginMax = 1024;
 constexpr std::size_t kDirectoryBytesMax = proto::kPathBytesMax - 64;  // and a checkpoint's name
@@ -45,7 +45,7 @@ void Checkpoints::Stop() {
   while (!wishes_.empty()) Fail(absl::UnavailableError("the cluster has ended"));
 }
 
-// ---- what is wished for ----
+// ---- wishes ----
 
 void Checkpoints::Save(Wish wish, Done done) {
   if (wish.directory.empty()) wish.directory = options_.directory;
@@ -196,7 +196,7 @@ absl::StatusOr<checkpoint::Manifest> Checkpoints::ManifestOf(bool whole) const {
   manifest.num_shards = facts_.num_shards;
   manifest.block_bytes = facts_.block_bytes;
   manifest.base = opened_.base;
-  // Those that have come meanwhile are in it as well.
+  // Tables that were created meanwhile are in it as well.
   manifest.tables = cluster_->GetFacts().tables;
   for (std::uint32_t shard = 0; shard < facts_.num_shards; ++shard) {
     const std::string name = checkpoint::ShardFileName(shard);
@@ -246,7 +246,7 @@ void Checkpoints::TryAgain(const absl::Status& why) {
   pause_ = std::min(pause_ * 2, kPauseMax);
 }
 
-// A disk that is full: how large it would have to be.
+// The error of a full disk, with the bytes that a checkpoint needs.
 absl::Status Checkpoints::WithBytesNeeded(const absl::Status& why) const {
   if (!absl::IsResourceExhausted(why) || facts_.model_bytes == 0) return why;
   constexpr std::uint64_t kMegabyte = 1'000'000;
@@ -276,7 +276,7 @@ void Checkpoints::Over(const absl::StatusOr<Saved>& result) {
   }
   opened_ = {};
   awaited_.clear();
-  ++attempt_;  // what is still on its way means nothing
+  ++attempt_;  // answers still on their way do not count
   const Done done = std::move(wishes_.front().done);
   wishes_.pop_front();
   if (!wishes_.empty() && !stopped_) NextWish();
@@ -348,7 +348,7 @@ void Checkpoints::LookWhetherDue(absl::Time now) {
   }
   if (options_.every_clocks == 0 || now < ask_at_) return;
   ask_at_ = now + kAskClocksInterval;
-  // A server that is asked to prepare says how far the workers are.
+  // A server that is asked to prepare reports the workers' clock.
   asking_clocks_ = true;
   ++attempt_;
   newest_clock_ = 0;
@@ -364,7 +364,7 @@ void Checkpoints::SavePeriodically() {
   const bool full = saved_periodically_++ % std::max<std::uint64_t>(options_.full_every, 1) == 0;
   Save({.directory = "", .incremental = !full, .at = std::nullopt},
        [this](const absl::StatusOr<Saved>& saved) {
-         // One that failed is due again after as long.
+         // A failed one is due again after as long.
          if (options_.every > absl::ZeroDuration()) due_at_ = Now() + options_.every;
          const std::uint64_t clock = saved.ok() ? saved->manifest.clock : newest_clock_;
          if (!runtime::Planted<"due-clock-stays">())

@@ -1,9 +1,11 @@
-// Saves checkpoints of a running cluster, one at a time: asks the servers how far the workers are,
-// chooses the clock, has every server take its shards at it, and writes the manifest when all have
-// been written. When that cannot be (a server died, shards moved, the clock had passed) it begins
-// anew until its time is up. docs/checkpoint-format.md has the protocol.
+// The saving of checkpoints of a running cluster, one at a time: asks the servers which clock the
+// workers have reached, chooses the clock of the cut, has every server write its shards at it, and
+// writes the manifest when all have been written. If an attempt fails (a server died, shards moved,
+// the clock had passed) it begins anew until its time is up. docs/checkpoint-format.md has the
+// protocol.
 //
-// Knows no network. Lives on the scheduler's loop; what waits for disks happens on another.
+// Knows no network. Lives on the scheduler's loop; disks are waited for on another
+// (CheckpointDisk).
 #ifndef LEEWAY_SCHEDULER_CHECKPOINTS_CHECKPOINTS_H_
 #define LEEWAY_SCHEDULER_CHECKPOINTS_CHECKPOINTS_H_
 
@@ -64,7 +66,7 @@ class Checkpoints {
     absl::Duration timeout = absl::Minutes(10);
     absl::Duration resend_interval = absl::Seconds(2);
   };
-  // What has been saved: the path of the checkpoint and its manifest.
+  // A checkpoint that has been saved.
   struct Saved {
     std::string path;
     checkpoint::Manifest manifest;
@@ -80,23 +82,23 @@ class Checkpoints {
     std::string directory;  // empty: the one of the options
     bool incremental = false;
     std::optional<std::uint64_t> at =
-        {};               // a clock at which somebody waits; taken if that is possible
+        {};               // a clock at which workers wait; taken if that is possible
     bool at_end = false;  // all workers have left: of the clock that they have reached
   };
   // Attempts are numbered from this on. Servers take no lower number than they have seen, so
   // `generation` grows with every start of the scheduler, whatever the calendar says.
   void NumberFrom(std::uint64_t generation) { attempt_ = generation << 32; }
-  // After those asked for before.
+  // Saves a checkpoint after those asked for before. At most kSavesWaitingMax wait.
   void Save(Wish wish, Done done);
 
   void OnPrepared(std::uint32_t node, const proto::CheckpointPrepared& prepared);
   void OnWritten(std::uint32_t node, const proto::CheckpointWritten& written);
-  // To be called often: what is due is done, what was not answered is said again.
+  // To be called often: begins checkpoints that are due, and resends unanswered requests.
   void Tick(absl::Time now);
   // The cluster ends: nothing more is begun.
   void Stop();
 
-  // What is being done, for people; empty: nothing.
+  // The checkpoint that is being saved, for people; empty: none.
   struct View {
     std::string path;
     std::string phase;
@@ -105,7 +107,7 @@ class Checkpoints {
   };
   std::optional<View> view() const;
 
-  // How those ended that were saved by this process, by the loop's clock.
+  // The last success and the last failure of this process, by the loop's clock.
   struct History {
     struct Good {
       std::string path;

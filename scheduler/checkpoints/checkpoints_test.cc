@@ -158,7 +158,7 @@ TEST_F(CheckpointsTest, WithABoundTheCutIsBehindAllThatWasPushed) {
   EXPECT_EQ(Save()->manifest.clock, 42u);
 }
 
-TEST_F(CheckpointsTest, WhatIsLostIsSaidAgain) {
+TEST_F(CheckpointsTest, LostRequestsAreRepeated) {
   Start({});
   lost_messages_ = 3;
   EXPECT_TRUE(Save().ok());
@@ -173,7 +173,7 @@ TEST_F(CheckpointsTest, AClockThatHasPassedIsTriedAgainFurtherAway) {
   EXPECT_THAT(Names(), ElementsAre(saved->manifest.name));  // nothing is left of the others
 }
 
-TEST_F(CheckpointsTest, WhereSomebodyWaitsAtAClockItIsTaken) {
+TEST_F(CheckpointsTest, AClockAtWhichWorkersWaitIsTaken) {
   at_ = 39;  // others are further
   Start({});
   EXPECT_EQ(Save()->manifest.clock, 39u);
@@ -183,7 +183,7 @@ TEST_F(CheckpointsTest, WhereSomebodyWaitsAtAClockItIsTaken) {
   EXPECT_EQ(Save()->manifest.clock, 42u);  // what is applied at once cannot be told apart
 }
 
-TEST_F(CheckpointsTest, AShardThatNobodyHasWrittenMakesItNone) {
+TEST_F(CheckpointsTest, AMissingShardFailsTheCheckpoint) {
   Start({});
   missing_shard_ = 1;
   const auto saved = Save();
@@ -193,7 +193,7 @@ TEST_F(CheckpointsTest, AShardThatNobodyHasWrittenMakesItNone) {
   EXPECT_THAT(Names(), IsEmpty());
 }
 
-TEST_F(CheckpointsTest, AServersErrorIsTold) {
+TEST_F(CheckpointsTest, AServersErrorIsReported) {
   Start({});
   facts_.model_bytes = 4'999'999'999;
   failure_ = absl::ResourceExhaustedError("no space left");
@@ -208,7 +208,7 @@ TEST_F(CheckpointsTest, AServersErrorIsTold) {
   EXPECT_TRUE(Save().ok());
 }
 
-TEST_F(CheckpointsTest, WhoIsMissingIsNamed) {
+TEST_F(CheckpointsTest, AMissingServerIsNamed) {
   Start({});
   silent_ = {1};
   const auto saved = Save();
@@ -218,7 +218,7 @@ TEST_F(CheckpointsTest, WhoIsMissingIsNamed) {
   EXPECT_THAT(std::string(saved.status().message()), HasSubstr("LEEWAY_CHECKPOINT_TIMEOUT_MS"));
 }
 
-TEST_F(CheckpointsTest, WhoHoldsUpTheClockIsNamed) {
+TEST_F(CheckpointsTest, TheWorkerThatHoldsUpTheClockIsNamed) {
   Start({});
   never_written_ = true;
   const auto saved = Save();
@@ -258,7 +258,7 @@ TEST_F(CheckpointsTest, IncrementalOnesAddToTheNewest) {
   EXPECT_EQ(Save(true)->manifest.base, std::nullopt);
 }
 
-// Nobody could read it.
+// Such a checkpoint could not be read.
 TEST_F(CheckpointsTest, AnIncrementalOneAddsToNoneWhoseOwnBaseIsGone) {
   Start({});
   ASSERT_TRUE(Save().ok());
@@ -267,7 +267,7 @@ TEST_F(CheckpointsTest, AnIncrementalOneAddsToNoneWhoseOwnBaseIsGone) {
   EXPECT_EQ(Save(true)->manifest.base, std::nullopt);
 }
 
-// What a checkpoint is cut into is the cluster's setting.
+// The number of shards is the cluster's setting.
 TEST_F(CheckpointsTest, AnIncrementalOneAddsToNoneOfOtherShards) {
   Start({});
   ASSERT_TRUE(Save().ok());
@@ -299,7 +299,7 @@ TEST_F(CheckpointsTest, EachAttemptHasAFolderOfItsOwn) {
   EXPECT_GT(attempts.size(), 2u);
 }
 
-TEST_F(CheckpointsTest, WhatWasWrittenForAnotherAttemptDoesNotCount) {
+TEST_F(CheckpointsTest, FilesOfAnotherAttemptDoNotCount) {
   Start({});
   never_written_ = true;
   std::optional<absl::StatusOr<Checkpoints::Saved>> saved;
@@ -316,7 +316,7 @@ TEST_F(CheckpointsTest, WhatWasWrittenForAnotherAttemptDoesNotCount) {
   EXPECT_FALSE(saved.has_value());
 }
 
-// What a failed one has written goes when it fails, not only when the next one is saved.
+// The files of a failed one are removed when it fails, not only when the next one is saved.
 TEST_F(CheckpointsTest, AFailedOneLeavesNothing) {
   Start({});
   bytes_said_ = 6;
@@ -325,7 +325,7 @@ TEST_F(CheckpointsTest, AFailedOneLeavesNothing) {
   EXPECT_THAT(Names(), IsEmpty());
 }
 
-TEST_F(CheckpointsTest, WhatADeadSchedulerLeftIsSweptWhereFewAreKept) {
+TEST_F(CheckpointsTest, FilesOfADeadSchedulerAreRemovedWhereFewAreKept) {
   Start({.directory = kDirectory, .keep = 2});
   ASSERT_TRUE(host_->files()->CreateDirectories("saved/ckpt-00000001").ok());
   ASSERT_TRUE(Save().ok());
@@ -333,7 +333,7 @@ TEST_F(CheckpointsTest, WhatADeadSchedulerLeftIsSweptWhereFewAreKept) {
   EXPECT_THAT(Names(), ElementsAre("ckpt-00000002"));
 }
 
-TEST_F(CheckpointsTest, WhatIsKeptGoesOnlyOnceTheNextIsThere) {
+TEST_F(CheckpointsTest, OldOnesAreRemovedOnlyOnceTheNextIsThere) {
   Start({.directory = kDirectory, .keep = 1});
   ASSERT_TRUE(Save().ok());
   bytes_said_ = 6;
@@ -372,8 +372,8 @@ TEST_F(CheckpointsTest, ByTimeAndTheNewestAreKept) {
   EXPECT_THAT(Names(), ElementsAre(checkpoint::CheckpointName(5), checkpoint::CheckpointName(6)));
 }
 
-// Neither another cluster's nor what nobody of us wrote is removed to keep few.
-TEST_F(CheckpointsTest, WhatIsForeignStays) {
+// Checkpoints of another cluster, and files that are none, are not removed to keep few.
+TEST_F(CheckpointsTest, ForeignFilesStay) {
   Start({.directory = kDirectory, .keep = 1});
   facts_.cluster = 78;
   ASSERT_TRUE(Save().ok());
@@ -460,7 +460,7 @@ TEST_F(CheckpointsTest, ADiskThatFailsLeavesWhatIsThere) {
   EXPECT_TRUE(checkpoint::ReadManifest(host_->files(), "saved/ckpt-00000001").ok());
 }
 
-TEST_F(CheckpointsTest, WhenTheClusterEndsThoseWhoWaitAreTold) {
+TEST_F(CheckpointsTest, WhenTheClusterEndsWaitingSavesFail) {
   Start({});
   silent_ = {0, 1};
   absl::Status told;
@@ -471,8 +471,8 @@ TEST_F(CheckpointsTest, WhenTheClusterEndsThoseWhoWaitAreTold) {
   EXPECT_EQ(told.code(), absl::StatusCode::kUnavailable);
 }
 
-// Somebody may have been writing there still.
-TEST_F(CheckpointsTest, WhatCouldNotBeRemovedGoesBeforeTheNextOne) {
+// A server may have been writing there still.
+TEST_F(CheckpointsTest, FilesThatCouldNotBeRemovedAreRemovedBeforeTheNextOne) {
   Start({});
   silent_ = {0, 1};
   checkpoints_->Save({.directory = kDirectory}, [](const auto&) {});
@@ -489,7 +489,7 @@ TEST_F(CheckpointsTest, WhatCouldNotBeRemovedGoesBeforeTheNextOne) {
   EXPECT_THAT(Names(), ElementsAre("ckpt-00000002"));
 }
 
-// The folder may be there only when nobody waits for it any more.
+// The folder may be made only after the attempt was given up.
 TEST_F(CheckpointsTest, GivenUpWhileItIsOpenedItLeavesNothing) {
   Start({});
   absl::Status told;
@@ -501,7 +501,7 @@ TEST_F(CheckpointsTest, GivenUpWhileItIsOpenedItLeavesNothing) {
   EXPECT_THAT(Names(), IsEmpty());
 }
 
-// What is written for an attempt that is tried again goes as well.
+// The files of an attempt that is tried again are removed as well.
 TEST_F(CheckpointsTest, AnAttemptThatIsTriedAgainLeavesNothing) {
   Start({});
   aborts_ = 1;

@@ -11,7 +11,7 @@
 #include "runtime/base/mutants.h"
 #include "runtime/base/status_macros.h"
 #include "runtime/log/log.h"
-#include "scheduler/members/named_max.h"
+#include "scheduler/members/membership_table.h"
 
 namespace leeway::scheduler {
 namespace {

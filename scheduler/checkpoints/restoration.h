@@ -1,9 +1,9 @@
-// How a cluster starts from a checkpoint. Once it is complete, every server installs the
-// checkpoint's tables and takes the map; then each loads what belongs to its shards, and only then
-// do the workers hear of the map. Whoever fails meanwhile ends the cluster: nothing has been
-// trained yet, and a part of a model is none.
+// The start of a cluster from a checkpoint. Once the cluster is complete, every server installs the
+// checkpoint's tables and takes the map; then each loads the rows of its shards, and only then do
+// the workers get the map. A server that fails meanwhile ends the cluster: nothing has been trained
+// yet, and a part of a model is of no use.
 //
-// Knows no network: what it says goes through `tell`, what it hears is given to it.
+// Knows no network: messages go out through `tell`. Lives on the scheduler's loop.
 #ifndef LEEWAY_SCHEDULER_CHECKPOINTS_RESTORATION_H_
 #define LEEWAY_SCHEDULER_CHECKPOINTS_RESTORATION_H_
 
@@ -24,7 +24,7 @@ namespace leeway::scheduler {
 
 class Restoration {
  public:
-  // What has to be kept of it.
+  // The durable state.
   struct State {
     std::string path;            // of the checkpoint; empty: the cluster started with nothing
     std::uint64_t checksum = 0;  // of its manifest
@@ -41,18 +41,19 @@ class Restoration {
         tell_(std::move(tell)),
         describe_(std::move(describe)) {}
 
-  // Before anybody has joined. The error names the file.
+  // Reads the checkpoint; before any node has joined. The error names the file.
   absl::Status Open(runtime::FileSystem* files, const std::string& path);
-  // Goes on where another one was.
+  // Goes on where another scheduler was.
   void GoOnFrom(State state) { state_ = std::move(state); }
 
   // The cluster is complete: waits until these servers are prepared, and loads.
   void Begin(const std::vector<std::uint32_t>& servers, std::uint64_t request, absl::Time now);
   // The server has all tables.
   void Prepared(std::uint32_t server);
-  // Everyone has the map, too: loads, if that has not begun and the tables are there.
+  // The servers have the map: they are asked to load, if they have the tables and were not asked
+  // yet.
   void Load(absl::Time now);
-  // OK: nothing has happened, or it is over, if `loading` says so.
+  // OK: the answer was taken; `loading` tells whether that was the last.
   absl::Status OnReply(std::uint32_t server, const proto::RestoreShardsReply& reply);
   // Asks again; an error once its time is up, which names the servers that it waited for.
   absl::Status Tick(absl::Time now);
@@ -60,7 +61,7 @@ class Restoration {
   const State& state() const { return state_; }
   bool wanted() const { return !state_.path.empty() && !state_.loaded; }
   bool loading() const { return loading_; }
-  // Of the checkpoint, and the next id.
+  // The tables of the checkpoint, and the next free id.
   const std::vector<TableCatalogue::Entry>& tables() const { return tables_; }
   std::uint32_t next_table() const { return next_table_; }
   std::uint64_t block_bytes() const { return block_bytes_; }
@@ -81,9 +82,10 @@ class Restoration {
   bool loading_ = false;
   std::uint64_t request_ = 0;
   std::size_t servers_ = 0;
-  std::set<std::uint32_t> preparing_;                         // servers that lack tables
-  std::set<std::uint32_t> waiting_;                           // servers that have not loaded
-  absl::Time deadline_, resend_at_ = absl::InfiniteFuture();  // of what was asked; endless: nothing
+  std::set<std::uint32_t> preparing_;  // servers that lack tables
+  std::set<std::uint32_t> waiting_;    // servers that have not loaded
+  absl::Time deadline_,
+      resend_at_ = absl::InfiniteFuture();  // of the request; infinite: there is none
 };
 
 }  // namespace leeway::scheduler

@@ -16,8 +16,8 @@ using ::testing::IsEmpty;
 
 constexpr std::uint64_t kClock = 41;
 
-// Puts a checkpoint of two tables on the scheduler's disk; what is in its files is the servers'
-// affair.
+// Puts a checkpoint of two tables on the scheduler's disk. The content of its files does not matter
+// here, as servers read it.
 std::string PutCheckpoint(TestCluster* cluster, std::uint64_t clock = kClock,
                           std::uint64_t* checksum = nullptr) {
   runtime::SimFileSystem* files = cluster->world.files(kSchedulerHost);
@@ -90,7 +90,7 @@ TEST_F(RestorationTest, WorkersHearOfTheClusterWhenAllServersHaveLoaded) {
   EXPECT_EQ(cluster_.workers[1]->tables.at(1).table, 6u);
 }
 
-TEST_F(RestorationTest, NobodyLoadsBeforeAllServersHaveTheTables) {
+TEST_F(RestorationTest, NoServerLoadsBeforeAllHaveTheTables) {
   Start();
   cluster_.servers[1]->answers_installs = false;
   cluster_.world.RunFor(absl::Seconds(10));
@@ -130,7 +130,7 @@ TEST_F(RestorationTest, AServerThatDiesMeanwhileEndsTheCluster) {
   EXPECT_THAT(std::string(cluster_.over->message()), HasSubstr("cannot start from"));
 }
 
-TEST_F(RestorationTest, WhoDoesNotLoadInTimeIsNamed) {
+TEST_F(RestorationTest, AServerThatDoesNotLoadInTimeIsNamed) {
   cluster_.config.checkpoint_timeout = absl::Seconds(30);
   Start();
   cluster_.servers[1]->answers_loads = false;
@@ -140,8 +140,8 @@ TEST_F(RestorationTest, WhoDoesNotLoadInTimeIsNamed) {
   EXPECT_THAT(std::string(cluster_.over->message()), HasSubstr("server"));
 }
 
-// What it did for a scheduler before this one.
-TEST(RestorationOfServersTest, AWordOnAnotherRequestDoesNotCount) {
+// A reply to the request of a scheduler before this one.
+TEST(RestorationOfServersTest, AReplyToAnotherRequestDoesNotCount) {
   Restoration restoration(
       absl::Minutes(1), absl::Seconds(1), [](std::uint32_t, const proto::AnyMessage&) {},
       [](std::uint32_t) { return std::string("a server"); });
@@ -180,13 +180,13 @@ TEST_F(RestorationTest, ASchedulerThatComesBackLaterDoesNot) {
   for (TestNode* server : cluster_.servers) EXPECT_THAT(server->loads, IsEmpty());
   const auto status = cluster_.scheduler->StatusJson();
   EXPECT_THAT(status, HasSubstr("\"complete\": true"));
-  // Who comes now is told where it began, too.
+  // A node that joins now gets the first clock, too.
   TestNode* late = cluster_.Start(Role::kServer, [](Config* config) { config->elastic = true; });
   ASSERT_TRUE(cluster_.RunUntil([&] { return late->welcome.has_value(); }));
   EXPECT_EQ(late->welcome->clock, kClock);
 }
 
-TEST_F(RestorationTest, WhatIsNotThereIsNamedAtOnce) {
+TEST_F(RestorationTest, AMissingCheckpointIsNamedAtOnce) {
   cluster_.config.restore = "elsewhere";
   cluster_.StartScheduler();
   ASSERT_TRUE(cluster_.RunUntil([&] { return cluster_.over.has_value(); }));

@@ -1,5 +1,4 @@
-// What becomes of the shards when servers die, come and are drained: the whole scheduler on virtual
-// time.
+// The chains when servers die, join and are drained: the whole scheduler on virtual time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,7 +36,7 @@ class ChainsTest : public ::testing::Test {
   }
   const proto::ClusterMap& Map() const { return *cluster_->workers[0]->map; }
 
-  // Each shard has that many members, all on living servers, and none is being filled.
+  // Each shard has that many members, all on living servers, and no state transfer is under way.
   bool Whole(std::size_t members) const {
     if (!Map().epoch) return false;
     for (std::uint32_t shard = 0; shard < Map().owners.size(); ++shard) {
@@ -92,7 +91,7 @@ TEST_F(ChainsTest, AfterADeathTheWorkersKnowTheNewHeadsAtOnce) {
   EXPECT_LT(cluster_->workers[0]->epochs, 16);
 }
 
-TEST_F(ChainsTest, ADeadServerThatHasNotTakenTheMapEitherHoldsUpNobodyForLong) {
+TEST_F(ChainsTest, ADeadServerWithoutTheMapHoldsUpWorkersOnlyBriefly) {
   Begin(4, 1, 2);
   cluster_->servers[2]->acknowledges_maps = false;
   cluster_->Kill(cluster_->servers[1]);
@@ -102,7 +101,7 @@ TEST_F(ChainsTest, ADeadServerThatHasNotTakenTheMapEitherHoldsUpNobodyForLong) {
   EXPECT_LT(cluster_->world.Now() - detected, absl::Milliseconds(110));
 }
 
-TEST_F(ChainsTest, ThatReplicasAreWholeAgainIsSaidOnceTheyAre) {
+TEST_F(ChainsTest, LogsWhenReplicasAreWholeAgain) {
   Begin(3, 1, 2);
   for (TestNode* server : cluster_->servers) server->fills = false;
   const auto said = [&](const std::function<void()>& action) {
@@ -128,7 +127,7 @@ TEST_F(ChainsTest, ThatReplicasAreWholeAgainIsSaidOnceTheyAre) {
       << "said before";
 }
 
-TEST_F(ChainsTest, WhereTooFewServersAreLeftThatIsSaidInstead) {
+TEST_F(ChainsTest, LogsWhenTooFewServersAreLeft) {
   Begin(2, 1, 2);
   ::testing::internal::CaptureStderr();
   cluster_->Kill(cluster_->servers[1]);
@@ -154,7 +153,7 @@ TEST_F(ChainsTest, NodesSayHowLongTheyHaveBeenThere) {
   EXPECT_NEAR(status["workers"][0]["uptime_ms"].get<double>(), 103'000, 3'000);
 }
 
-TEST_F(ChainsTest, WithoutReplicasHasteHelpsNobody) {
+TEST_F(ChainsTest, WithoutReplicasTheFailureTimeoutCounts) {
   Begin(2, 1, 1);
   const absl::Time died = cluster_->world.Now();
   cluster_->Kill(cluster_->servers[1]);
@@ -166,7 +165,7 @@ TEST_F(ChainsTest, WithoutReplicasHasteHelpsNobody) {
   EXPECT_EQ(lost, 32);
 }
 
-// All at once: it is the scheduler's own network that failed. Some: none that is a shard's last.
+// If all break at once, the scheduler's own network failed. If some do, the last replica stays.
 TEST_F(ChainsTest, BrokenConnectionsOfASchedulerCostNoShard) {
   for (const std::size_t broken : {3u, 2u}) {
     SCOPED_TRACE(broken);
@@ -191,7 +190,7 @@ TEST_F(ChainsTest, BrokenConnectionsOfASchedulerCostNoShard) {
   }
 }
 
-TEST_F(ChainsTest, ASchedulerThatIsCutOffTakesNobodyForDead) {
+TEST_F(ChainsTest, ASchedulerThatIsCutOffDeclaresNoNodeDead) {
   for (const std::size_t workers_heard : {0u, 1u, 4u}) {
     Begin(3, 4, 2);
     const auto cut = [&](const TestNode* node) {
@@ -211,7 +210,7 @@ TEST_F(ChainsTest, ASchedulerThatIsCutOffTakesNobodyForDead) {
       EXPECT_FALSE(node->over.has_value());
       EXPECT_EQ(node->epoch(), 1u);
     }
-    // From then on it takes notice again.
+    // From then on dead servers are found again.
     cluster_->Kill(cluster_->servers[1]);
     ASSERT_TRUE(cluster_->RunUntil([&] { return !cluster_->workers[0]->downs.empty(); }));
   }
@@ -234,7 +233,7 @@ TEST_F(ChainsTest, AProcessStartedBeforeItsForerunnersConnectionsBreakIsNotTurne
   cluster_->Kill(cluster_->servers[2]);
   ASSERT_TRUE(cluster_->RunUntil([&] { return late->welcome.has_value(); }));
   EXPECT_EQ(late->welcome->rank, cluster_->servers[2]->welcome->rank);
-  // Nobody dies: there is no place for it.
+  // No node dies: there is no free rank.
   TestNode* too_many = StartLate(Role::kServer);
   ASSERT_TRUE(cluster_->RunUntil([&] { return too_many->over.has_value(); }));
   EXPECT_THAT(Text(*too_many->over), HasSubstr("LEEWAY_ELASTIC=1"));
@@ -277,8 +276,8 @@ TEST_F(ChainsTest, AServerThatIsReplacedGetsTheTablesAndThenItsShare) {
   for (const auto& [server, count] : heads) EXPECT_NEAR(count, 32, 1);
 }
 
-// It beats, as every node's heart has a thread of its own, and does nothing else.
-TEST_F(ChainsTest, ALateServerThatStandsStillKeepsNobodyFromItsWork) {
+// The server sends heartbeats, which have a thread of their own, and does nothing else.
+TEST_F(ChainsTest, ALateServerThatStallsHoldsUpNoWorker) {
   Begin(2, 2, 2);
   TestNode* const still = StartLate(Role::kServer, true);
   still->acknowledges_maps = false;
@@ -384,7 +383,7 @@ TEST_F(ChainsTest, ADrainedServerIsEmptyThenGoesAndTheOthersAreEven) {
   EXPECT_TRUE(cluster_->over->ok()) << *cluster_->over;
 }
 
-TEST_F(ChainsTest, WhatCannotBeDrainedIsRefusedInOneLine) {
+TEST_F(ChainsTest, AnImpossibleDrainIsRefusedInOneLine) {
   Begin(2, 1, 2);
   const auto refused = [&](std::vector<std::string> arguments) {
     const auto tool = cluster_->Ask("drain", std::move(arguments));
@@ -421,7 +420,7 @@ TEST_F(ChainsTest, AServerThatIsBeingDrainedIsNoneThatStays) {
   EXPECT_THAT(Text(*second->answer), HasSubstr("LEEWAY_REPLICATION=2"));
 }
 
-TEST_F(ChainsTest, ADrainWhoseServerDiesSaysSo) {
+TEST_F(ChainsTest, ADrainWhoseServerDiesFails) {
   Begin(3, 1, 2);
   for (TestNode* server : cluster_->servers) server->fills = false;
   const std::uint32_t rank = cluster_->servers[0]->welcome->rank;

@@ -1,4 +1,4 @@
-// When the commands of a cluster are answered.
+// The answers to commands, and their conditions, under the whole scheduler.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -59,7 +59,7 @@ TEST_F(CommandsTest, ADrainThatWasRefusedIsNotDoneLater) {
   EXPECT_FALSE(needed->over.has_value());
 }
 
-// Pushes that were applied ahead of their clocks may still be about.
+// Pushes that were applied ahead of their clocks may still be in the state.
 TEST_F(CommandsTest, ACheckpointOfATableThatWasBoundedIsCutAsOfOneThatIs) {
   Begin(2);
   TestNode* const worker = cluster_->workers[0];
@@ -110,7 +110,7 @@ TEST_F(CommandsTest, AModelThatHasLostShardsIsNotSaved) {
   EXPECT_THAT(Text(*tool->answer), HasSubstr("shards are lost"));
 }
 
-// Who waits for a drain hears that it cannot end, and what would help.
+// The answer names the reason and the remedy.
 TEST_F(CommandsTest, ADrainThatCannotEndSaysSo) {
   Begin(3);
   Fill(false);
@@ -122,14 +122,14 @@ TEST_F(CommandsTest, ADrainThatCannotEndSaysSo) {
   Fill(true);
   ASSERT_TRUE(cluster_->RunUntil([&] { return tool->answer.has_value(); }, absl::Minutes(1)));
   EXPECT_THAT(Text(*tool->answer), HasSubstr("have nowhere to go"));
-  // It goes on when there is somewhere.
+  // The drain goes on when another server has joined.
   cluster_->Start(Role::kServer);
   EXPECT_TRUE(
       cluster_->RunUntil([&] { return cluster_->servers[0]->over.has_value(); }, absl::Minutes(1)));
 }
 
 // The scheduler was cut off from all of them, and hears one of them first.
-TEST_F(CommandsTest, WhoIsHeardALittleLaterIsNotDead) {
+TEST_F(CommandsTest, AServerHeardALittleLaterIsNotDead) {
   Begin(3);
   for (const auto& node : cluster_->nodes) {
     cluster_->network.Cut(node->name(), kSchedulerHost);

@@ -1,4 +1,4 @@
-// The scheduler and its nodes over a network that loses, repeats and reorders what they say.
+// The scheduler and its nodes over a network that loses, repeats and reorders messages.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +38,8 @@ bool AllKnowOfTheDeath(const TestCluster& cluster, const TestNode& dead) {
   return true;
 }
 
-// A cluster's whole life: joining, tables, barriers, a death, leaving. What failed, or empty.
+// A cluster's whole life: joining, tables, barriers, a death, leaving. Returns the failure, or an
+// empty text.
 std::string Live(TestCluster* cluster) {
   cluster->StartAll();
   if (!cluster->RunUntil([&] { return cluster->Complete(); })) return "not complete";
@@ -86,7 +87,7 @@ TEST_F(FaultsTest, EverythingStillCompletes) {
         EXPECT_EQ(reply.spec.name, absl::StrCat("t", number));
       }
       for (const auto& [barrier, result] : worker->barriers) EXPECT_TRUE(result.ok()) << result;
-      // Each end is told once, however often it was said.
+      // Each end is reported once, however often its message came.
       EXPECT_EQ(std::count_if(worker->downs.begin(), worker->downs.end(),
                               [&](const proto::NodeDown& down) {
                                 return down.role == Role::kWorker && down.rank == dead;

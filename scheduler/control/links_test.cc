@@ -1,4 +1,4 @@
-// What the scheduler makes of servers that say whom they cannot reach.
+// Reports of servers that cannot reach each other, under the whole scheduler.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,7 +64,7 @@ class LinksTest : public ::testing::Test {
   std::unique_ptr<TestCluster> cluster_;
 };
 
-TEST_F(LinksTest, WhoIsNotReachedGoesOffThatChainAndIsReplaced) {
+TEST_F(LinksTest, AnUnreachableServerGoesOffTheChainAndIsReplaced) {
   Begin(3, 2);
   const std::vector<std::uint32_t> before = Members();
   const std::uint32_t third = 3 - before[0] - before[1];
@@ -72,7 +72,7 @@ TEST_F(LinksTest, WhoIsNotReachedGoesOffThatChainAndIsReplaced) {
   EXPECT_THAT(Members(), ElementsAre(before[0], third));
 }
 
-TEST_F(LinksTest, AServerSpeaksOnlyForWhatItSendsItself) {
+TEST_F(LinksTest, AServerReportsOnlyItsOwnLinks) {
   Begin(3, 2);
   const std::uint64_t epoch = Epoch();
   const std::vector<std::uint32_t> before = Members();
@@ -101,7 +101,7 @@ TEST_F(LinksTest, AReportFromBeforeTheChainChangedIsIgnored) {
   EXPECT_EQ(Epoch(), now);
 }
 
-TEST_F(LinksTest, WithNobodyElseThereIsOneLessUntilItIsTriedAgain) {
+TEST_F(LinksTest, WithoutAnotherServerAReplicaIsMissingUntilItIsTriedAgain) {
   Begin(2, 2);
   const std::vector<std::uint32_t> before = Members();
   Report(before[0], before[1], Epoch());
@@ -111,7 +111,7 @@ TEST_F(LinksTest, WithNobodyElseThereIsOneLessUntilItIsTriedAgain) {
 }
 
 // The old head is heard by the scheduler: the new one need not wait for it.
-TEST_F(LinksTest, WhoWaitsForAHandoverThatDoesNotComeIsToldToLead) {
+TEST_F(LinksTest, ANewHeadWithoutAHandoverIsToldToLead) {
   Begin(2, 2);
   const std::vector<std::uint32_t> before = Members();
   Server(before[0])->leads.clear();
@@ -155,7 +155,7 @@ TEST(ApartTest, TheLastMemberIsNeverDropped) {
   EXPECT_THAT(Ranks(planner.chains()[0].members), ElementsAre(members[0]));
 }
 
-TEST(ApartTest, NobodyIsFilledByAServerThatCannotReachIt) {
+TEST(ApartTest, NoStateTransferBetweenServersThatAreApart) {
   ChainPlanner planner(2);
   planner.Deal({1, 1}, 1);
   const std::vector<std::uint32_t> members = Ranks(planner.chains()[0].members);

@@ -1,4 +1,4 @@
-// A scheduler that is killed and started again, and everyone goes on.
+// Restarts of a scheduler that was killed, with which all nodes go on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ class RecoveryTest : public ::testing::Test {
     cluster_->StartScheduler();
   }
   nlohmann::json Status() { return nlohmann::json::parse(cluster_->scheduler->StatusJson()); }
-  // A scheduler that cannot start says why.
+  // The error of a scheduler that cannot start.
   std::string WhyNot() {
     cluster_->over.reset();
     cluster_->StartScheduler();
@@ -51,7 +51,7 @@ class RecoveryTest : public ::testing::Test {
   std::unique_ptr<TestCluster> cluster_;
 };
 
-TEST_F(RecoveryTest, EveryoneGoesOnWithTheSameClusterRanksTablesAndBarriers) {
+TEST_F(RecoveryTest, AllGoOnWithTheSameClusterRanksTablesAndBarriers) {
   Begin();
   cluster_->workers[0]->CreateTable(1, TableSpec::Dense("w", {8}));
   for (TestNode* worker : cluster_->workers) worker->Enter("b", 1);
@@ -87,7 +87,7 @@ TEST_F(RecoveryTest, EveryoneGoesOnWithTheSameClusterRanksTablesAndBarriers) {
   }
 }
 
-TEST_F(RecoveryTest, WhoDiedMeanwhileIsFoundDead) {
+TEST_F(RecoveryTest, ANodeThatDiedMeanwhileIsFoundDead) {
   Begin();
   cluster_->KillScheduler();
   cluster_->Kill(cluster_->servers[2]);
@@ -98,7 +98,7 @@ TEST_F(RecoveryTest, WhoDiedMeanwhileIsFoundDead) {
   EXPECT_FALSE(cluster_->workers[1]->over.has_value());
 }
 
-TEST_F(RecoveryTest, WhoHearsNobodyAfterItsReturnTakesNobodyForDead) {
+TEST_F(RecoveryTest, ARestartedSchedulerThatHearsNoNodeDeclaresNoneDead) {
   Begin();
   cluster_->KillScheduler();
   for (const auto& node : cluster_->nodes) {
@@ -117,7 +117,7 @@ TEST_F(RecoveryTest, WhoHearsNobodyAfterItsReturnTakesNobodyForDead) {
   }
 }
 
-// After a power cut all come anew, and nobody whom the state knows.
+// After a power cut all nodes are new processes, which the state does not know.
 TEST_F(RecoveryTest, WhereOnlyNewNodesComeTheOldOnesAreSoonTakenForDead) {
   Begin();
   cluster_->KillScheduler();
@@ -130,7 +130,7 @@ TEST_F(RecoveryTest, WhereOnlyNewNodesComeTheOldOnesAreSoonTakenForDead) {
   EXPECT_FALSE(cluster_->over->ok());
 }
 
-// What a user has chosen for a table with codec auto holds until the user gives it back.
+// A codec that a command has set for a table with codec auto stays until a command sets auto.
 TEST_F(RecoveryTest, ACodecThatWasAskedForIsNotChosenAutomaticallyAgain) {
   Begin();
   TableSpec spec = TableSpec::Dense("w", {8});
@@ -161,7 +161,7 @@ TEST_F(RecoveryTest, ACodecThatWasAskedForIsNotChosenAutomaticallyAgain) {
   EXPECT_EQ(Status()["tables"][0]["codec_automatic"], true);
 }
 
-// It is created anew: some servers have it, and others do not.
+// The table is created anew: some servers have it, and others do not.
 TEST_F(RecoveryTest, ATableThatWasBeingCreatedIsNotTakenForThere) {
   Begin();
   TestNode* const slow = cluster_->servers[0];
@@ -214,7 +214,7 @@ TEST_F(RecoveryTest, AMoveThatWasUnderWayIsFinished) {
   }
 }
 
-TEST_F(RecoveryTest, AFullDiskHoldsBackWhatIsNewUntilThereIsRoom) {
+TEST_F(RecoveryTest, AFullDiskHoldsBackChangesUntilThereIsRoom) {
   Begin();
   cluster_->world.RunFor(absl::Seconds(1));
   cluster_->world.files(kSchedulerHost)->SetFaults({.bytes_max = 100});
@@ -232,7 +232,7 @@ TEST_F(RecoveryTest, AFullDiskHoldsBackWhatIsNewUntilThereIsRoom) {
   EXPECT_FALSE(Status()["state"].contains("error"));
 }
 
-TEST_F(RecoveryTest, AFullDiskAndWhoDiesMeanwhileAreInTheStatus) {
+TEST_F(RecoveryTest, AFullDiskAndDeathsMeanwhileAreInTheStatus) {
   Begin();
   cluster_->world.RunFor(absl::Seconds(1));
   const auto before = Status()["state"];
@@ -362,7 +362,7 @@ TEST_F(RecoveryTest, TwoSchedulersCannotShareAFolder) {
 
 TEST_F(RecoveryTest, ComingBackElsewhereItTellsTheServers) {
   Begin();
-  // The servers' data threads, as far as this goes.
+  // The part of a server's data thread that hears of the new address.
   struct Ear final : van::Handler {
     void OnPeerUp(van::PeerId, const van::Identity& identity) override { from = identity; }
     void OnPeerDown(van::PeerId, const absl::Status&) override {}
@@ -430,7 +430,7 @@ class Life {
   }
 
  private:
-  // Once everyone knows that the cluster is complete.
+  // To be called once all nodes know that the cluster is complete.
   void Begin() {
     if (!cluster_->Complete()) {
       cluster_->world.Schedule(absl::Milliseconds(20), [this] { Begin(); });
@@ -452,7 +452,7 @@ class Life {
   TestCluster* const cluster_;
 };
 
-// What holds whenever, however often the scheduler is killed.
+// Checks what holds however often the scheduler is killed.
 void CheckNothingWasForgotten(const TestCluster& cluster) {
   std::map<std::uint64_t, const proto::ClusterMap*> versions;
   for (const auto& node : cluster.nodes) {
@@ -512,7 +512,7 @@ TEST_F(EveryStepTest, KilledAgainAndAgain) {
       const std::uint64_t calm_ms =
           times == 0 && seed % 2 == 0 ? 0 : cluster_->world.Random() % 900;
       cluster_->world.RunFor(absl::Milliseconds(calm_ms));
-      // What it does in its last moments is not on the disk, and so must not have been said.
+      // Its last changes are not on disk, so no node must know of them.
       cluster_->world.files(kSchedulerHost)->SetFaults({.bytes_max = 1});
       cluster_->world.RunFor(absl::Milliseconds(cluster_->world.Random() % 600));
       cluster_->KillScheduler();

@@ -1,4 +1,4 @@
-// Peers that say what they should not: the scheduler drops, refuses or ignores them, counts it, and
+// Peers that break the protocol: the scheduler drops, refuses or ignores them, counts it, and
 // serves the others as before.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -168,7 +168,7 @@ TEST_F(RudePeerTest, EveryMessageFromAStrangerInEveryRoleIsSurvived) {
   ExpectUnharmed();
 }
 
-TEST_F(RudePeerTest, WhatAnotherRoleSaysIsIgnored) {
+TEST_F(RudePeerTest, MessagesOfAnotherRoleAreIgnored) {
   RudePeer server(&cluster_, "rude", Role::kServer, 77);
   RudePeer worker(&cluster_, "rude2", Role::kWorker, 78);
   server.Say(JoinAs(Role::kServer));
@@ -233,8 +233,8 @@ TEST_F(RudePeerTest, AToolMayAskForTheStatus) {
   EXPECT_EQ(nlohmann::json::parse(peer.json())["role"], "scheduler");
 }
 
-// It may not have heard that it can go.
-TEST_F(RudePeerTest, AHeartbeatOfADrainedServerIsToldSo) {
+// Its Shutdown may have been lost.
+TEST_F(RudePeerTest, AHeartbeatOfADrainedServerIsAnsweredWithShutdown) {
   ExpectUnharmed();
   RudePeer peer(&cluster_, "rude", Role::kServer, 77);
   proto::Join join = JoinAs(Role::kServer);
@@ -253,7 +253,7 @@ TEST_F(RudePeerTest, AHeartbeatOfADrainedServerIsToldSo) {
   EXPECT_EQ(peer.Heard<proto::Shutdown>().size(), 2u);
 }
 
-TEST_F(RudePeerTest, AHeartbeatOfTheDeadIsToldSo) {
+TEST_F(RudePeerTest, AHeartbeatOfADeadNodeIsAnsweredWithNodeDown) {
   cluster_.Start(Role::kServer);
   RudePeer peer(&cluster_, "rude", Role::kWorker, 77);
   peer.Say(JoinAs(Role::kWorker));
@@ -266,7 +266,7 @@ TEST_F(RudePeerTest, AHeartbeatOfTheDeadIsToldSo) {
   cluster_.world.RunFor(absl::Seconds(12));
   const std::size_t told = peer.Heard<proto::NodeDown>().size();
   EXPECT_EQ(told, 1u);
-  // The word may have been lost.
+  // The NodeDown may have been lost.
   peer.Say(proto::Heartbeat{node, 77, 2});
   Pass();
   EXPECT_EQ(peer.Heard<proto::NodeDown>().size(), 2u);

@@ -121,7 +121,7 @@ class Running {
   std::unique_ptr<runtime::LoopRunner> runner_;
 };
 
-// Servers are told these paths, and may stand in other folders.
+// Servers get these paths, and may run in other folders.
 void MakeAbsolute(std::string* path) {
   if (!path->empty()) *path = std::filesystem::absolute(*path).lexically_normal().string();
 }
@@ -153,7 +153,7 @@ absl::Status RunScheduler(const Config& given) {
     if ((fds[1].revents & POLLIN) == 0) continue;
     const absl::Status why =
         absl::CancelledError(absl::StrCat("the scheduler was stopped by ", signals.Read()));
-    // Asked twice, it no longer waits for anyone to take note.
+    // A second signal ends it at once, without waiting for the nodes.
     if (++signals_seen > 1) return why;
     running.Stop(why);
   }

@@ -1,4 +1,4 @@
-// The production wiring: sockets, threads and signals.
+// RunScheduler with real sockets, threads and signals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>

@@ -1,8 +1,11 @@
-// The scheduler: who is in the cluster, who is alive, which server holds which shard, barriers and
-// the catalogue of tables. docs/architecture.md says what is said between it and the nodes.
+// The scheduler of a cluster: takes members in, finds dead ones, and keeps the cluster map, the
+// barriers, the catalogue of tables and the checkpoints. docs/architecture.md describes the
+// messages between it and the nodes.
 //
-// This class receives messages, asks the small classes beside it what follows, and sends what they
-// say. Each of those knows one thing and no network.
+// This class owns the services that do that (services.h) and joins them: the Dispatcher receives
+// messages, MemberService takes nodes in, ChainController plans the shards, TableService and
+// CodecService have the tables, CheckpointService saves and restores, Recovery keeps the state on
+// disk, ClusterEnd ends the cluster.
 #ifndef LEEWAY_SCHEDULER_CONTROL_SCHEDULER_H_
 #define LEEWAY_SCHEDULER_CONTROL_SCHEDULER_H_
 
@@ -33,17 +36,17 @@ class Scheduler {
 
   // Binds Config::scheduler. An error names the address and the setting; `done` is not called then.
   absl::Status Start(Done done);
-  // Ends the cluster early, telling everyone why; `done` follows.
+  // Ends the cluster early, and tells all nodes why; `done` follows.
   void Stop(const absl::Status& why);
 
   // Where nodes connect; valid after Start.
   const std::string& address() const;
-  // What `leeway status` shows: members, epoch, tables, barriers and counters as JSON.
+  // The status as JSON, as `leeway status` shows it: members, epoch, tables, barriers, counters.
   std::string StatusJson() const;
   // The newest map.
   std::shared_ptr<const proto::ClusterMap> map() const;
-  // Whether a scheduler that goes on from LEEWAY_SCHEDULER_STATE would know that map. Until then
-  // nobody else knows it either.
+  // True if a scheduler that goes on from LEEWAY_SCHEDULER_STATE would know that map. Until then no
+  // node knows it either.
   bool map_is_kept() const;
 
  private:

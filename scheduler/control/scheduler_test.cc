@@ -57,7 +57,7 @@ TEST(Scheduler, AClusterFormsWithAFewMessagesANode) {
   cluster.world.RunFor(absl::Milliseconds(100));  // and the map is acknowledged
   for (const auto& node : cluster.nodes) EXPECT_EQ(node->maps, 1) << node->name();
   const auto status = nlohmann::json::parse(cluster.scheduler->StatusJson());
-  // Welcome and the map, Join and MapAck, and perhaps a heartbeat and an answer that was late.
+  // Welcome and the map for each, and perhaps repeated answers.
   EXPECT_LE(status["counters"]["messages_sent"], 4 * 220);
   EXPECT_LE(status["counters"]["messages_received"], 4 * 220);
 }
@@ -113,7 +113,7 @@ TEST(Scheduler, ADeadServerIsToldOfAtOnceWhileWorkersLeave) {
   EXPECT_TRUE(cluster.RunUntil([&] { return stays.epoch() == 2; }, absl::Milliseconds(5)));
 }
 
-TEST(Scheduler, WhoWaitsForTheClusterMayAskWhoIsMissing) {
+TEST(Scheduler, ANodeThatWaitsForTheClusterMayAskForTheMissing) {
   TestCluster cluster;
   cluster.StartScheduler();
   cluster.Start(Role::kServer);
@@ -132,7 +132,7 @@ TEST(Scheduler, WhoWaitsForTheClusterMayAskWhoIsMissing) {
   EXPECT_EQ(worker->epoch(), 1u);
 }
 
-TEST(Scheduler, DoesNotLingerForThoseWhoGaveUpOnAClusterThatIsNotComplete) {
+TEST(Scheduler, DoesNotWaitForNodesThatGaveUpOnAnIncompleteCluster) {
   TestCluster cluster;
   cluster.StartScheduler();
   TestNode* server = cluster.Start(Role::kServer);
@@ -143,7 +143,7 @@ TEST(Scheduler, DoesNotLingerForThoseWhoGaveUpOnAClusterThatIsNotComplete) {
   EXPECT_LT(cluster.world.Now() - joined, cluster.config.connect_timeout + absl::Seconds(1));
 }
 
-TEST(Scheduler, OneWorkerTooManyIsRefusedAndNobodyElseIsDisturbed) {
+TEST(Scheduler, OneWorkerTooManyIsRefusedAndTheOthersGoOn) {
   TestCluster cluster;
   cluster.StartAll();
   cluster.RunUntilComplete();
@@ -186,7 +186,7 @@ TEST(Scheduler, RanksAskedForAreGivenOrRefused) {
   EXPECT_EQ(far_beyond->over->code(), absl::StatusCode::kOutOfRange);
 }
 
-TEST(Scheduler, WhoeverComesAfterTheEndIsRefused) {
+TEST(Scheduler, JoiningAfterTheEndIsRefused) {
   TestCluster cluster(1, 1, 1);
   cluster.StartAll();
   cluster.RunUntilComplete();
@@ -335,7 +335,7 @@ TEST(Scheduler, AClusterThatNeverCompletesEndsAndNamesTheMissing) {
   EXPECT_EQ(cluster.servers[0]->over->code(), absl::StatusCode::kDeadlineExceeded);
 }
 
-TEST(Scheduler, StopTellsEveryone) {
+TEST(Scheduler, StopTellsAllNodes) {
   TestCluster cluster;
   cluster.StartAll();
   cluster.RunUntilComplete();
@@ -357,7 +357,7 @@ TEST(Scheduler, ABarrierOpensWithoutTheDead) {
   EXPECT_EQ(cluster.workers[0]->downs.size(), 1u);
 }
 
-TEST(Scheduler, ABarrierWhoseTimeIsUpNamesTheMissing) {
+TEST(Scheduler, ABarrierThatTimesOutNamesTheMissing) {
   TestCluster cluster;
   cluster.StartAll();
   cluster.RunUntilComplete();
@@ -434,7 +434,7 @@ TEST(Scheduler, AServerMayRefuseATable) {
   for (const TestNode* server : cluster.servers) EXPECT_EQ(server->installed.size(), 1u);
 }
 
-TEST(Scheduler, StatusTellsWhatThereIs) {
+TEST(Scheduler, StatusShowsTheCluster) {
   TestCluster cluster;
   cluster.StartAll();
   cluster.RunUntilComplete();

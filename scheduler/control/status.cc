@@ -16,7 +16,7 @@ std::int64_t MillisecondsSince(absl::Time since, const StatusSources& sources) {
   return absl::ToInt64Milliseconds(sources.now - since);
 }
 
-// By the node's own clock, as it has said; until it has, not known.
+// By the node's own clock, as it reports; unknown until it has.
 void AddUptime(const Node& node, const StatusSources& sources, OrderedJson* entry) {
   if (node.uptime_told == absl::InfinitePast()) return;
   (*entry)["uptime_ms"] = absl::ToInt64Milliseconds(node.uptime + (sources.now - node.uptime_told));
@@ -48,7 +48,7 @@ OrderedJson NodesToJson(const std::vector<Node*>& nodes, const StatusSources& so
   return list;
 }
 
-// Which chains each server is in, and as what.
+// The number of chains that each server is in, by its part in them.
 OrderedJson ShardsToJson(const StatusSources& sources) {
   struct Counts {
     std::uint32_t heads = 0, replicas = 0, filling = 0;
@@ -131,7 +131,7 @@ OrderedJson CheckpointToJson(const Checkpoints::View& view) {
           {"servers_done", view.servers_done}};
 }
 
-// How the state that a restart goes on from is being kept.
+// The state on disk: its folder, its version, and the trouble with it.
 OrderedJson StateToJson(const StateKeeper& keeper, absl::Time now) {
   OrderedJson state = {{"folder", keeper.folder()},
                        {"written_version", keeper.written_version()},
@@ -143,7 +143,7 @@ OrderedJson StateToJson(const StateKeeper& keeper, absl::Time now) {
   return state;
 }
 
-// What has been saved by this process.
+// The last checkpoints of this process.
 OrderedJson HistoryToJson(const StatusSources& sources) {
   const Checkpoints::History& history = sources.checkpoints;
   OrderedJson json = OrderedJson::object();
@@ -178,18 +178,19 @@ OrderedJson CountersToJson(const StatusSources& sources) {
           {"bytes_received", van.bytes_received},
           {"offenders_dropped", van.offenders_dropped},
           {"malformed_frames", van.malformed_messages},
-          {"malformed_messages", sources.protocol_errors.malformed},
-          {"forbidden_messages", sources.protocol_errors.forbidden},
-          {"out_of_turn_messages", sources.protocol_errors.out_of_turn},
+          {"malformed_messages", sources.protocol_errors.count(ProtocolErrors::Kind::kMalformed)},
+          {"forbidden_messages", sources.protocol_errors.count(ProtocolErrors::Kind::kForbidden)},
+          {"out_of_turn_messages", sources.protocol_errors.count(ProtocolErrors::Kind::kOutOfTurn)},
           {"checksums_failed", van.checksums_failed},
           {"handshakes_failed", van.handshakes_failed},
           {"refused_versions", van.refused_versions},
           {"guests_dropped", van.guests_dropped},
           {"stalls", van.stalls},
-          {"joins_refused", sources.protocol_errors.joins_refused}};
+          {"joins_refused", sources.protocol_errors.count(ProtocolErrors::Kind::kJoinRefused)}};
 }
 
-// Who is there: until the cluster is complete, who has joined; from then on, who lives.
+// A line on the members: until the cluster is complete, those that have joined; from then on, those
+// that live.
 std::string Summary(const StatusSources& sources) {
   const auto& servers = sources.members.servers();
   const auto& workers = sources.members.workers();
@@ -246,7 +247,7 @@ std::string StatusToJson(const StatusSources& sources) {
   status["checkpoints"] = HistoryToJson(sources);
   status["stalled"] = StallsToJson(sources);
   status["counters"] = CountersToJson(sources);
-  // Names and reasons come from other processes: what is not UTF-8 is replaced, never thrown at.
+  // Names and reasons come from other processes: bytes that are not UTF-8 are replaced.
   return status.dump(2, ' ', false, OrderedJson::error_handler_t::replace);
 }
 

@@ -1,4 +1,4 @@
-// What the scheduler knows, as JSON for people and tools.
+// The status of the scheduler, as JSON for people and tools. A pure function of its sources.
 #ifndef LEEWAY_SCHEDULER_CONTROL_STATUS_H_
 #define LEEWAY_SCHEDULER_CONTROL_STATUS_H_
 
@@ -14,6 +14,7 @@
 #include "scheduler/chains/chain_planner.h"
 #include "scheduler/chains/shard_loads.h"
 #include "scheduler/checkpoints/checkpoints.h"
+#include "scheduler/control/protocol_errors.h"
 #include "scheduler/members/barriers.h"
 #include "scheduler/members/failure_detector.h"
 #include "scheduler/members/membership_table.h"
@@ -24,14 +25,6 @@
 #include "van/van.h"
 
 namespace leeway::scheduler {
-
-// Messages that were not as they should be, beside what the van counts.
-struct ProtocolErrors {
-  std::uint64_t malformed = 0;    // could not be decoded; the peer was dropped
-  std::uint64_t forbidden = 0;    // nothing one says to a scheduler; the peer was dropped
-  std::uint64_t out_of_turn = 0;  // ignored
-  std::uint64_t joins_refused = 0;
-};
 
 struct StatusSources {
   std::string address;
@@ -51,7 +44,7 @@ struct StatusSources {
   const CodecSwitches& switches;
   const TableChanges& table_changes;
   const std::map<std::uint32_t, std::string>& codec_reasons;  // by table
-  const std::set<std::uint32_t>& pinned;  // tables with codec auto that somebody has given another
+  const std::set<std::uint32_t>& pinned;  // tables with codec auto whose codec a command has set
   const ProtocolErrors& protocol_errors;
   std::optional<Checkpoints::View> checkpoint;  // that is being saved
   const Checkpoints::History& checkpoints;

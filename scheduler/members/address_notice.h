@@ -1,4 +1,5 @@
-// Tells servers that the scheduler has come back at another address, until they have come there.
+// The notice to servers that the scheduler has come back at another address: dials their data
+// threads until they have connected to the new one. Lives on the scheduler's loop.
 #ifndef LEEWAY_SCHEDULER_MEMBERS_ADDRESS_NOTICE_H_
 #define LEEWAY_SCHEDULER_MEMBERS_ADDRESS_NOTICE_H_
 
@@ -18,14 +19,15 @@ class MovedNotice {
  public:
   MovedNotice(van::Van* van, proto::SchedulerMoved word) : van_(van), word_(std::move(word)) {}
 
-  // The server has not come yet; `endpoint` is one of its data threads.
+  // The server has not connected yet; `endpoint` is the address of one of its data threads.
   void Await(std::uint32_t node, std::string endpoint) { awaited_[node] = std::move(endpoint); }
-  // It has come, or gone.
+  // The server has connected, or is dead.
   void Forget(std::uint32_t node);
-  // Dials those that have not come; to be called now and then. `patience`: until the next call.
+  // Dials the servers that have not connected; to be called now and then. `patience`: the time
+  // until the next call.
   void Tell(absl::Duration patience);
 
-  // Whether it is one of the connections made here.
+  // True if the connection was made here.
   bool OnPeerUp(van::PeerId peer);
   bool OnPeerDown(van::PeerId peer) { return peers_.erase(peer) > 0; }
 

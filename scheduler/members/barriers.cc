@@ -5,13 +5,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "runtime/base/mutants.h"
-#include "scheduler/members/named_max.h"
+#include "scheduler/members/membership_table.h"
 
 namespace leeway::scheduler {
 namespace {
 
-// An error names this many of the missing and counts the rest.
-// Longer waits than this are taken for endless.
+// Longer timeouts count as none.
 constexpr std::uint64_t kTimeoutMsMax = 1000ull * 3600 * 24 * 365;
 
 absl::Time DeadlineOf(const proto::BarrierEnter& enter, absl::Time now) {
@@ -65,8 +64,9 @@ void Barriers::Enter(const Entrant& who, const proto::BarrierEnter& enter, absl:
   if (IsFull(&pending->second)) Finish(pending, absl::OkStatus());
 }
 
-// Looks at all workers, and so may not be asked at each entry: it says who is to enter (or to go)
-// before it need be asked again. The last, since many come in the order of their ranks.
+// Looks at all workers, which is too slow for every entry: it sets Pending::awaited, the worker
+// that must enter (or go) before it need be called again. That is the last one missing, since many
+// enter in the order of their ranks.
 bool Barriers::IsFull(Pending* pending) const {
   const std::vector<std::uint32_t> missing = Missing(*pending);
   pending->awaited = missing.empty() ? std::nullopt : std::optional(missing.back());
@@ -83,7 +83,7 @@ std::uint64_t Barriers::Translate(const Entrant& who, const proto::BarrierEnter&
   return enter.number + shift->second;
 }
 
-// The one that the others wait in; otherwise the next.
+// The number of the barrier in which the others wait; otherwise of the next.
 std::uint64_t Barriers::OpenNumber(const proto::BarrierEnter& enter) const {
   const auto pending = pending_.lower_bound({enter.name, enter.group, 0});
   if (pending != pending_.end() && std::get<0>(pending->first) == enter.name &&

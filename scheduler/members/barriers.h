@@ -1,9 +1,10 @@
-// Barriers among workers: counted, released when every living member has entered, failed for
-// everyone when the first deadline passes, so that all see the same end of the same barrier.
+// The barriers of workers: each is released when every living worker has entered, or fails for all
+// of them when the first deadline passes, so that all see the same end of the same barrier. Knows
+// no network. Lives on the scheduler's loop.
 //
-// Workers number their entries into a name 1, 2, 3, …. One that came late counts from 1 as well:
-// its first entry joins the barrier of that name that the others wait in, or the next, and the
-// numbers that follow are shifted alike.
+// Workers number their entries into a name 1, 2, 3, …. A worker that joined late counts from 1 as
+// well: its first entry joins the barrier of that name in which the others wait, or the next, and
+// the numbers that follow are shifted alike.
 #ifndef LEEWAY_SCHEDULER_MEMBERS_BARRIERS_H_
 #define LEEWAY_SCHEDULER_MEMBERS_BARRIERS_H_
 
@@ -23,8 +24,8 @@
 namespace leeway::scheduler {
 
 inline constexpr std::size_t kBarriersWaitingMax = 1 << 16;
-// How barriers ended is remembered for members whose answer was lost: for so many names, the
-// longest unused is forgotten first, and so many numbers of each.
+// The ends of barriers are remembered for workers whose answer was lost: for so many names, of
+// which the longest unused is forgotten first, and for so many numbers of each.
 inline constexpr std::size_t kBarrierNamesRememberedMax = 4096;
 inline constexpr std::size_t kBarrierEndsRememberedMax = 16;
 // Names that late workers have entered.
@@ -32,11 +33,11 @@ inline constexpr std::size_t kLateNamesMax = 1 << 18;
 
 class Barriers {
  public:
-  // What the barriers ask about the workers.
+  // The workers, as the barriers see them.
   class Workers {
    public:
     virtual ~Workers() = default;
-    // Ranks whose entry is needed: the announced ones but for those that died or left.
+    // Ranks whose entry is needed: all but those that died or left.
     virtual std::vector<std::uint32_t> Needed() const = 0;
     // "worker 2 (tcp://10.0.0.7:40123), last heard 3.1s ago".
     virtual std::string Describe(std::uint32_t rank, absl::Time now) const = 0;
@@ -50,9 +51,10 @@ class Barriers {
     std::uint64_t late =
         0;  // its incarnation, if it came after the cluster was complete; 0: founder
   };
-  // The worker has entered, perhaps not for the first time.
+  // The worker enters; a repeated entry changes nothing.
   void Enter(const Entrant& who, const proto::BarrierEnter& enter, absl::Time now);
-  // It has gone and is no longer waited for; who takes its rank has not entered anything yet.
+  // The worker has gone and is no longer waited for. The next worker of its rank has entered
+  // nothing yet.
   void Gone(const Entrant& who);
   // Fails the barriers whose time is up.
   void Expire(absl::Time now);
@@ -67,8 +69,8 @@ class Barriers {
   std::vector<Waiting> waiting() const;
 
   using Name = std::pair<std::string, Group>;
-  // What has to be kept for barriers to go on where others were: what ended how, and how late
-  // workers count. Who waits says so again.
+  // The durable state: how barriers ended, and how late workers count. Workers that wait enter
+  // again after a restart.
   struct State {
     std::map<Name, std::map<std::uint64_t, absl::Status>> ended;
     std::map<std::pair<std::uint64_t, Name>, std::uint64_t> shifts;
@@ -99,7 +101,7 @@ class Barriers {
 
   std::vector<std::uint32_t> Missing(const Pending& pending) const;
   bool IsFull(Pending* pending) const;
-  // How the others count what the worker calls enter.number.
+  // The number that the other workers give to enter.number.
   std::uint64_t Translate(const Entrant& who, const proto::BarrierEnter& enter);
   std::uint64_t OpenNumber(const proto::BarrierEnter& enter) const;
   bool AnswerIfEnded(std::uint32_t rank, const Key& key, std::uint64_t said);
@@ -111,7 +113,7 @@ class Barriers {
   const Send send_;
   std::map<Key, Pending> pending_;
   std::map<Name, Ended> ended_;
-  // What a late worker's numbers lack; by incarnation and name.
+  // The difference between a late worker's numbers and the others'; by incarnation and name.
   std::map<std::pair<std::uint64_t, Name>, std::uint64_t> shifts_;
   std::uint64_t uses_ = 0, changes_ = 0;
 };

@@ -131,7 +131,7 @@ TEST_F(BarriersTest, TheFirstToLosePatienceEndsItForAllAndTheMissingAreNamed) {
   EXPECT_THAT(std::string(last_.message()),
               AllOf(HasSubstr("'b'"), HasSubstr("15s"), HasSubstr("worker 2, last heard 3s ago"),
                     Not(HasSubstr("worker 1"))));
-  // Whoever comes late sees the same end, so that the next number finds all together again.
+  // A worker that enters late sees the same end, so that the next barrier has all of them again.
   Enter(2, 1, 60);
   EXPECT_THAT(Answers(), ElementsAre("2:1:DEADLINE_EXCEEDED"));
   for (std::uint32_t rank : {0, 1, 2}) Enter(rank, 2);
@@ -147,7 +147,7 @@ TEST_F(BarriersTest, EnteringAgainDoesNotPutOffTheDeadline) {
   EXPECT_THAT(Answers(), ElementsAre("0:1:DEADLINE_EXCEEDED"));
 }
 
-TEST_F(BarriersTest, WhatIsRememberedIsBounded) {
+TEST_F(BarriersTest, RememberedEndsAreBounded) {
   const std::uint64_t last = kBarrierEndsRememberedMax + 5;
   for (std::uint64_t number = 1; number <= last; ++number) {
     for (std::uint32_t rank : {0, 1, 2}) Enter(rank, number);
@@ -213,7 +213,7 @@ TEST_F(BarriersTest, AReturnedWorkerThatIsFirstOpensTheNextBarrier) {
   EXPECT_THAT(Answers(), ElementsAre("0:4:OK", "1:1:OK", "2:4:OK"));
 }
 
-TEST_F(BarriersTest, WhatADeadWorkerEnteredItsSuccessorHasNot) {
+TEST_F(BarriersTest, TheEntriesOfADeadWorkerAreNotItsSuccessors) {
   Enter(2, 1, 5);
   Enter(0, 1);
   barriers_.Gone({.rank = 2});

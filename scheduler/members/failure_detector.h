@@ -1,4 +1,5 @@
-// Decides who is dead: a deadline for each node, put off whenever it is heard.
+// The deadlines of the nodes: each is put off whenever its node is heard. Lives on the scheduler's
+// loop.
 #ifndef LEEWAY_SCHEDULER_MEMBERS_FAILURE_DETECTOR_H_
 #define LEEWAY_SCHEDULER_MEMBERS_FAILURE_DETECTOR_H_
 
@@ -12,7 +13,7 @@ namespace leeway::scheduler {
 
 class FailureDetector {
  public:
-  // `interval`: how often Silent is going to be asked.
+  // `interval`: how often Silent is called.
   FailureDetector(absl::Duration timeout, absl::Duration interval)
       : timeout_(timeout), interval_(interval) {}
 
@@ -20,11 +21,11 @@ class FailureDetector {
   void Heard(std::uint32_t node, absl::Time now);
   void Forget(std::uint32_t node) { heard_.erase(node); }
 
-  // Nodes not heard for the timeout, by id. Time in which nobody asked does not count: then the
-  // scheduler itself was stopped or starved, and what it missed waits in its queues.
+  // Nodes not heard for the timeout, by id. Time in which this was not called does not count: the
+  // scheduler itself was stopped or starved then, and the messages it missed wait in its queues.
   std::vector<std::uint32_t> Silent(absl::Time now);
 
-  // How long ago; zero for a node that is not watched.
+  // The time since the node was heard; zero for a node that is not watched.
   absl::Duration SilentFor(std::uint32_t node, absl::Time now) const;
 
  private:

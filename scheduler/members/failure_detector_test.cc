@@ -52,7 +52,7 @@ TEST_F(FailureDetectorTest, TheForgottenAreNeverSilent) {
   EXPECT_THAT(AskUntil(100), IsEmpty());
 }
 
-TEST_F(FailureDetectorTest, AStoppedSchedulerTakesNobodyForDead) {
+TEST_F(FailureDetectorTest, AStoppedSchedulerDeclaresNoNodeDead) {
   detector_.Heard(2, At(0));
   EXPECT_THAT(AskUntil(3), IsEmpty());
   // Stopped for an hour; what the node sent meanwhile has not been read yet.

@@ -97,7 +97,7 @@ absl::StatusOr<Node*> MembershipTable::Admit(const proto::Join& join,
   return &node;
 }
 
-// One that comes on top of the announced numbers need not know them.
+// An elastic node need not know the announced numbers.
 absl::Status MembershipTable::CheckAnnounced(const proto::Join& join) const {
   if (join.elastic) return absl::OkStatus();
   LEEWAY_RETURN_IF_ERROR(CheckNumber(Role::kServer, join.num_servers, num_servers_));
@@ -112,7 +112,7 @@ absl::StatusOr<std::uint32_t> MembershipTable::ChooseRank(const proto::Join& joi
   return static_cast<std::uint32_t>(ranks);
 }
 
-// Where nobody is; then where somebody died; then where somebody has left.
+// A rank that no node has had; then that of a dead node; then that of one that has left.
 std::optional<std::uint32_t> MembershipTable::FreeRank(Role role) const {
   const std::vector<Node*>& nodes = Of(role);
   const auto rank_where = [&](auto holds) -> std::optional<std::uint32_t> {
@@ -179,7 +179,7 @@ void MembershipTable::Restore(const std::vector<Node>& nodes, std::uint32_t next
     if (!complete && !own.alive()) continue;
     std::vector<Node*>& ranks = Ranks(own.role);
     if (ranks.size() <= own.rank) ranks.resize(own.rank + 1, nullptr);
-    // By id: who came later has taken the rank.
+    // By id: a node that joined later has taken the rank.
     if (ranks[own.rank] != nullptr && runtime::Planted<"predecessor-restored">()) continue;
     ranks[own.rank] = &own;
   }
@@ -212,6 +212,19 @@ std::vector<Node*> MembershipTable::Alive(Role role) const {
     if (node != nullptr && node->alive()) alive.push_back(node);
   }
   return alive;
+}
+
+std::vector<std::uint32_t> MembershipTable::AliveIds(Role role) const {
+  std::vector<std::uint32_t> ids;
+  for (const Node* node : Alive(role)) ids.push_back(node->id);
+  return ids;
+}
+
+std::string MembershipTable::DescribeServer(std::uint32_t id) const {
+  for (const Node* server : servers_) {
+    if (server != nullptr && server->id == id) return server->FullName();
+  }
+  return absl::StrCat("node ", id);
 }
 
 std::vector<Node*> MembershipTable::Alive() const {

@@ -1,4 +1,5 @@
-// Who is in the cluster: nodes, their ranks, incarnations and states.
+// The table of members: servers and workers with their ranks, incarnations and states. Lives on the
+// scheduler's loop. Nodes stay in it when they have gone, up to kNodesMax.
 #ifndef LEEWAY_SCHEDULER_MEMBERS_MEMBERSHIP_TABLE_H_
 #define LEEWAY_SCHEDULER_MEMBERS_MEMBERSHIP_TABLE_H_
 
@@ -18,9 +19,11 @@
 namespace leeway::scheduler {
 
 inline constexpr std::uint32_t kSchedulerNode = 1;
-// Nodes ever admitted. A rank whose node went is given again, so that nodes which die over and over
-// could otherwise fill the memory.
+// Nodes ever admitted. The rank of a node that has gone is given again, so without a limit nodes
+// that die over and over could fill the memory.
 inline constexpr std::size_t kNodesMax = 1 << 18;
+// How many names, of nodes or tables, the text of an error lists at most.
+inline constexpr std::size_t kNamedMax = 8;
 
 struct Node {
   enum class State { kAlive, kLeft, kDead };
@@ -33,13 +36,13 @@ struct Node {
   std::string gone_because;  // not alive: why
   std::string address;       // for people
   std::vector<std::string> endpoints;
-  // That it has, by name; empty: it did not say, or has gone.
+  // The codecs that the node has, by name; empty: it did not tell, or has gone.
   std::vector<proto::CodecVersion> codecs;
   bool late = false;      // came after the cluster was complete
   van::PeerId peer = 0;   // its newest connection that said Join; 0: none just now
   van::PeerId pulse = 0;  // the connection its heartbeats come over; 0: none just now
 
-  // As it last said (Heartbeat): how long it has been a member, when that was said, and its RSS.
+  // From its last Heartbeat: how long it has been a member, when that came, and its RSS.
   absl::Duration uptime = absl::ZeroDuration();
   absl::Time uptime_told = absl::InfinitePast();
   std::uint64_t resident_bytes = 0;
@@ -54,15 +57,15 @@ class MembershipTable {
  public:
   MembershipTable(std::uint32_t num_servers, std::uint32_t num_workers);
 
-  // Takes in a node not known before, or says in one line why not.
+  // Takes in a node not known before. The error gives the reason in one line.
   absl::StatusOr<Node*> Admit(const proto::Join& join, const van::Identity& identity);
 
-  // The node has died or left. Before the cluster is complete its rank is nobody's again, since
-  // nobody has worked with it; afterwards it keeps it until a new process takes it.
+  // The node has died or left. Before the cluster is complete its rank is free again at once;
+  // afterwards the node keeps it until a new process takes it.
   void Retire(Node* node, Node::State state, std::string why);
 
-  // Every announced server and worker is there, or was. From the first time on, those who come are
-  // late: they take the ranks of those who have gone, or come on top as elastic nodes.
+  // True once every announced server and worker has joined, and from then on. Nodes that join later
+  // are late: they take the ranks of nodes that have gone, or come on top as elastic nodes.
   bool UpdateComplete();
   bool complete() const { return complete_; }
 
@@ -71,8 +74,8 @@ class MembershipTable {
     return const_cast<MembershipTable*>(this)->FindIncarnation(incarnation);
   }
   Node* Find(std::uint32_t id);
-  // By rank; null where nobody is (before the cluster is complete). More than were announced, once
-  // elastic nodes have come.
+  // By rank; null where no node has joined (before the cluster is complete). More than were
+  // announced, once elastic nodes have joined.
   const std::vector<Node*>& servers() const { return servers_; }
   const std::vector<Node*>& workers() const { return workers_; }
   const std::vector<Node*>& Of(Role role) const {
@@ -81,10 +84,15 @@ class MembershipTable {
   // By rank; servers first.
   std::vector<Node*> Alive(Role role) const;
   std::vector<Node*> Alive() const;
-  // Those that died since the cluster was complete, and whose rank nobody has taken.
+  // Likewise their nodes' ids.
+  std::vector<std::uint32_t> AliveIds(Role role) const;
+  // Those that died since the cluster was complete, and whose rank no node has taken.
   std::vector<const Node*> Dead() const;
 
-  // What has to be kept for a table to go on where another one was: everyone ever admitted, by id.
+  // "server 1 (tcp://…)" for the id of a server; "node 7" for any other.
+  std::string DescribeServer(std::uint32_t id) const;
+
+  // The durable state: all nodes ever admitted, by id.
   const std::map<std::uint32_t, Node>& nodes() const { return nodes_; }
   std::uint32_t next_id() const { return next_id_; }
   // Grows whenever that changes.

@@ -58,7 +58,7 @@ TEST_F(MembershipTableTest, ARankAskedForIsGivenOrRefused) {
   EXPECT_EQ((*Admit(Role::kWorker, 11))->rank, 0u);
 }
 
-TEST_F(MembershipTableTest, OneTooManyIsToldBothNumbers) {
+TEST_F(MembershipTableTest, OneNodeTooManyIsRefusedWithBothNumbers) {
   ASSERT_TRUE(Admit(Role::kWorker, 10).ok());
   ASSERT_TRUE(Admit(Role::kWorker, 11).ok());
   Refused(Admit(Role::kWorker, 12), absl::StatusCode::kResourceExhausted,
@@ -95,7 +95,7 @@ class CompleteTableTest : public MembershipTableTest {
   }
 };
 
-TEST_F(MembershipTableTest, BeforeTheClusterIsCompleteARankIsNobodysAgain) {
+TEST_F(MembershipTableTest, BeforeTheClusterIsCompleteARankIsFreedAtOnce) {
   table_.Retire(*Admit(Role::kWorker, 10), Node::State::kDead, "gone");
   const Node* next = *Admit(Role::kWorker, 11);
   EXPECT_EQ(next->rank, 0u);
@@ -103,7 +103,7 @@ TEST_F(MembershipTableTest, BeforeTheClusterIsCompleteARankIsNobodysAgain) {
   EXPECT_TRUE(table_.Dead().empty());
 }
 
-TEST_F(CompleteTableTest, WhoGoesKeepsTheRankUntilANewProcessTakesIt) {
+TEST_F(CompleteTableTest, ANodeThatGoesKeepsTheRankUntilANewProcessTakesIt) {
   Refused(Admit(Role::kWorker, 13), absl::StatusCode::kResourceExhausted, HasSubstr("joined"));
   table_.Retire(table_.FindIncarnation(11), Node::State::kDead, "gone");
   EXPECT_EQ(table_.Dead().size(), 1u);
@@ -117,14 +117,14 @@ TEST_F(CompleteTableTest, WhoGoesKeepsTheRankUntilANewProcessTakesIt) {
   EXPECT_EQ(table_.FindIncarnation(11)->state, Node::State::kDead);
 }
 
-TEST_F(CompleteTableTest, TheDeadAreReplacedBeforeThoseWhoLeft) {
+TEST_F(CompleteTableTest, DeadNodesAreReplacedBeforeThoseThatLeft) {
   table_.Retire(table_.FindIncarnation(10), Node::State::kLeft, "done");
   table_.Retire(table_.FindIncarnation(11), Node::State::kDead, "gone");
   EXPECT_EQ((*Admit(Role::kWorker, 13))->rank, 1u);
   EXPECT_EQ((*Admit(Role::kWorker, 14))->rank, 0u);
 }
 
-TEST_F(CompleteTableTest, ElasticNodesComeOnTopWhateverTheyAnnounce) {
+TEST_F(CompleteTableTest, ElasticNodesMayAnnounceOtherNumbers) {
   proto::Join join = JoinOf(Role::kServer);
   join.elastic = true;
   join.num_servers = 77;
@@ -141,7 +141,7 @@ TEST_F(CompleteTableTest, ElasticNodesComeOnTopWhateverTheyAnnounce) {
   EXPECT_TRUE(Admit(Role::kWorker, 15).ok());
 }
 
-TEST_F(CompleteTableTest, GoesOnFromWhatWasKept) {
+TEST_F(CompleteTableTest, GoesOnFromADurableState) {
   table_.Retire(table_.FindIncarnation(11), Node::State::kDead, "gone");
   ASSERT_TRUE(Admit(Role::kWorker, 13).ok());
   std::vector<Node> nodes;

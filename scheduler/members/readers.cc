@@ -22,8 +22,7 @@ absl::StatusOr<Node*> Readers::Admit(const van::Identity& identity) {
   return &node;
 }
 
-// By chance, so that readers that come back to a scheduler which was started again find theirs
-// free.
+// A random one, so that readers that come back to a restarted scheduler find theirs free.
 std::uint32_t Readers::FreeId(const van::Identity& identity) const {
   const bool had_one = identity.node >= kFirstReaderNode;
   std::uint32_t id =

@@ -1,8 +1,9 @@
-// The readers of a cluster (Config::read_only): clients that only pull, and that nobody waits for.
+// The table of readers (Config::read_only): clients that only pull.
 //
-// They are no members: they have no rank, stand in no map, take part in no barrier and no clock,
-// and nothing that is kept on disk speaks of them. The scheduler knows those that are connected, so
-// that they hear of new maps. One that it has forgotten joins again. Lives on the scheduler's loop.
+// They are no members: they have no rank, are in no map, take part in no barrier and no clock, are
+// not in the durable state, and nothing waits for them. The scheduler knows those that are
+// connected, so that they get new maps. One that it has forgotten joins again. Lives on the
+// scheduler's loop.
 #ifndef LEEWAY_SCHEDULER_MEMBERS_READERS_H_
 #define LEEWAY_SCHEDULER_MEMBERS_READERS_H_
 
@@ -23,8 +24,8 @@ inline constexpr std::uint32_t kFirstReaderNode = 1u << 31;
 
 class Readers {
  public:
-  // Takes in a reader that is not known. It gets the node id that it has already, if it joins again
-  // after it was forgotten. RESOURCE_EXHAUSTED: there are kReadersMax.
+  // Takes in a reader that is not known. A reader that joins again after it was forgotten keeps its
+  // node id. RESOURCE_EXHAUSTED: there are kReadersMax.
   absl::StatusOr<Node*> Admit(const van::Identity& identity);
   // It has left, its connections are gone, or it was not heard for long.
   void Forget(std::uint32_t id);

@@ -1,4 +1,4 @@
-// Readers among the real scheduler and memberships: they come and go, and nobody waits for them.
+// Readers with the real scheduler and memberships: they join and leave, and nothing waits for them.
 #include "scheduler/members/readers.h"
 
 #include <gmock/gmock.h>

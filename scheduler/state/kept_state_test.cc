@@ -1,4 +1,4 @@
-// What a scheduler says only when it is kept, and what it goes on with after a restart.
+// The durable state: messages wait until it is on disk, and a restart goes on from it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ class KeptStateTest : public ::testing::Test {
   std::unique_ptr<TestCluster> cluster_;
 };
 
-TEST_F(KeptStateTest, NobodyIsWelcomeBeforeThatIsKept) {
+TEST_F(KeptStateTest, NoNodeIsWelcomeBeforeTheStateIsOnDisk) {
   Make(1);
   cluster_->StartScheduler();
   cluster_->world.RunFor(absl::Seconds(1));
@@ -66,7 +66,7 @@ TEST_F(KeptStateTest, NoBarrierOpensBeforeThatIsKept) {
 }
 
 // Of changes that come while an earlier state is being written.
-TEST(StateKeeperTest, WhatIsSaidIsInTheFile) {
+TEST(StateKeeperTest, SentMessagesAreInTheFile) {
   runtime::SimWorld world(1);
   const auto host = world.NewHost("scheduler");
   const auto runner = host->Spawn("loop");
@@ -118,7 +118,7 @@ TEST(StateKeeperTest, HoldsBackNoMoreThanItMay) {
 }
 
 // Its answer may have been lost.
-TEST_F(KeptStateTest, WhoAsksAgainForABarrierThatHasOpenedIsAnswered) {
+TEST_F(KeptStateTest, ARepeatedEntryIntoAReleasedBarrierIsAnswered) {
   Begin(2);
   for (TestNode* worker : cluster_->workers) worker->Enter("b", 1);
   ASSERT_TRUE(cluster_->RunUntil([&] { return !cluster_->workers[1]->barriers.empty(); }));
@@ -129,7 +129,7 @@ TEST_F(KeptStateTest, WhoAsksAgainForABarrierThatHasOpenedIsAnswered) {
                                  absl::Seconds(30)));
 }
 
-TEST_F(KeptStateTest, WhoComesAfterARestartIsNobodyElse) {
+TEST_F(KeptStateTest, ANewNodeAfterARestartGetsANewId) {
   Begin(2);
   Restart();
   const TestNode* const late =

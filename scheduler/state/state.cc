@@ -193,7 +193,7 @@ proto::CodecSwitch CodecSwitchFrom(const Json& json) {
 
 // ---- settings: [table, number, since, decided, [[parameter, bits], …], staleness, nonfinite] ----
 
-// Numbers to the bit: JSON has no infinity, and reads back what was rounded.
+// Numbers are kept as their bits: JSON has no infinity, and its decimals may round.
 Json ToJson(const proto::TableSettings& settings) {
   Json parameters = Json::array();
   for (const auto& [name, value] : settings.parameters) {

@@ -1,4 +1,4 @@
-// What a scheduler has to remember in order to go on after a restart, and how it lies in a file.
+// The durable state of a scheduler, from which it goes on after a restart, and its file format.
 #ifndef LEEWAY_SCHEDULER_STATE_STATE_H_
 #define LEEWAY_SCHEDULER_STATE_STATE_H_
 
@@ -22,12 +22,12 @@ inline constexpr int kStateFormat = 2;
 
 struct State {
   std::uint64_t cluster = 0;
-  std::string address;  // where nodes found the scheduler
+  std::string address;  // the scheduler's, as nodes know it
   // The settings that a cluster keeps for its life.
   std::uint32_t num_servers = 0, num_workers = 0, replication = 0;
   std::uint64_t block_bytes = 0;
 
-  std::vector<Node> nodes;  // everyone ever admitted, by id; without their connections
+  std::vector<Node> nodes;  // all ever admitted, by id; without their connections
   std::uint32_t next_node = 0;
   bool complete = false;
   std::uint64_t version = 0, epoch = 0;  // of the newest map
@@ -38,16 +38,16 @@ struct State {
   std::vector<proto::CodecSwitch> codecs;      // CodecSwitches::entries
   std::vector<proto::TableSettings> settings;  // TableChanges::entries
   std::set<std::uint32_t> ever_bounded;        // TableChanges::ever_bounded
-  std::set<std::uint32_t> pinned;  // tables with codec auto that somebody has given another
+  std::set<std::uint32_t> pinned;  // tables with codec auto whose codec a command has set
   Restoration::State restoration;
 };
 
-// A line that says what it is and holds a checksum, and JSON.
+// A line with the format's name and a checksum, then JSON.
 std::string EncodeState(const State& state);
 // DATA_LOSS, in one line, for anything that EncodeState has not written.
 absl::StatusOr<State> DecodeState(absl::string_view bytes);
 
-// Whether a scheduler with these settings may go on with it; the error names the setting.
+// OK if a scheduler with these settings may go on with the state; the error names the setting.
 absl::Status CheckStateFits(const State& state, const Config& config);
 
 }  // namespace leeway::scheduler

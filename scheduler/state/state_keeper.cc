@@ -40,7 +40,7 @@ StateKeeper::StateKeeper(runtime::Host* host, runtime::Loop* loop, std::string f
 
 StateKeeper::~StateKeeper() {
   loop_->Cancel(retry_timer_);
-  // What is being written is written: its successor may have the lock only then.
+  // Waits for the write under way: another process may have the lock only then.
   writer_.reset();
 }
 
@@ -62,7 +62,7 @@ absl::StatusOr<std::optional<State>> StateKeeper::Open() {
                                       : "");
   }
   lock_ = *std::move(lock);
-  // This one is written only later, when it would be too late to say so.
+  // The temporary file is written only later, when it would be too late for an error.
   const absl::StatusOr<bool> left = IsThere(files_, runtime::TemporaryName(path_));
   if (!left.ok()) return explain(left.status(), "");
   const absl::StatusOr<bool> there = IsThere(files_, path_);
@@ -95,7 +95,7 @@ void StateKeeper::Once(runtime::Task send) {
 void StateKeeper::Write() {
   if (writing_ || forgotten_ || stamp_() == durable_) return;
   writing_ = true;
-  // Later, when whoever is changing things has finished.
+  // Later, when the change under way is complete.
   loop_->Post([self = std::weak_ptr<StateKeeper*>(self_)] {
     if (const auto keeper = self.lock()) (*keeper)->StartWrite();
   });
@@ -143,12 +143,12 @@ void StateKeeper::Forget() {
   if (forgotten_) return;
   forgotten_ = true;
   loop_->Cancel(retry_timer_);
-  // What is being written is written first.
+  // The write under way ends first.
   writer_.reset();
   absl::Status removed =
       runtime::Planted<"state-left-behind">() ? absl::OkStatus() : RemoveIfThere(files_, path_);
   if (removed.ok()) removed = files_->SyncDirectory(folder_);
-  // Last, and while it is held: nobody else has it before the state is gone.
+  // Last, and while it is held: no other process has it before the state is gone.
   if (removed.ok() && lock_ != nullptr) {
     removed = RemoveIfThere(files_, absl::StrCat(folder_, "/", kLockFile));
   }

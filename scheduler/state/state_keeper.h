@@ -1,5 +1,6 @@
-// Keeps a scheduler's state in a folder, so that nothing it says is ever forgotten: what is to be
-// sent waits until everything that it may rest on has been written and synced.
+// The keeper of a scheduler's durable state in a folder. A message is sent only once the state that
+// it may rest on has been written and synced, so that a restarted scheduler knows all that nodes
+// do.
 #ifndef LEEWAY_SCHEDULER_STATE_STATE_KEEPER_H_
 #define LEEWAY_SCHEDULER_STATE_STATE_KEEPER_H_
 
@@ -19,7 +20,7 @@
 
 namespace leeway::scheduler {
 
-// What waits to be sent. Beyond it the newest is dropped, since everything is said again.
+// Messages that wait to be sent. Beyond that the newest is dropped, since everything is resent.
 inline constexpr std::size_t kSendsHeldMax = 1 << 18;
 // After a write that failed.
 inline constexpr absl::Duration kStateRetryInterval = absl::Milliseconds(500);
@@ -27,7 +28,7 @@ inline constexpr absl::Duration kStateRetryInterval = absl::Milliseconds(500);
 // Lives on the scheduler's loop; a loop of its own does the writing.
 class StateKeeper {
  public:
-  // Which state a scheduler is in: grows whenever something changes that is to be kept.
+  // The number of the present state: grows with every change of what is to be kept.
   using Stamp = std::function<std::uint64_t()>;
   using Collect = std::function<State()>;
 
@@ -35,26 +36,26 @@ class StateKeeper {
               Collect collect);
   ~StateKeeper();
 
-  // Takes the folder for this process and reads what is there; nullopt: nothing. The error says
-  // what to do.
+  // Locks the folder for this process and reads the state in it; nullopt: there is none. The error
+  // tells people the remedy.
   absl::StatusOr<std::optional<State>> Open();
 
   // Runs `send` once the present state is on the disk: at once if it is.
   void Once(runtime::Task send);
-  // Writes if something has changed, though nobody waits for it.
+  // Writes the state if it has changed, though no message waits for it.
   void Write();
-  // The cluster is over: there is nothing to go on with. What is held is sent.
+  // The cluster is over: removes the state, and sends the messages that wait.
   void Forget();
 
   const std::string& folder() const { return folder_; }
   const std::string& path() const { return path_; }
-  // The present state is on the disk.
+  // True if the present state is on disk.
   bool is_up_to_date() const { return stamp_() == durable_; }
   // Why the newest state is not on the disk yet; OK: it is, or is on its way.
   const absl::Status& trouble() const { return trouble_; }
   // Since when, while there is trouble.
   absl::Time trouble_since() const { return trouble_since_; }
-  // Of the map in what was written last by this process; 0: nothing was.
+  // The map's version in the state that this process wrote last; 0: it has written none.
   std::uint64_t written_version() const { return written_version_; }
 
  private:

@@ -90,7 +90,7 @@ TEST(State, TornAndDamagedFilesAreNeverBelieved) {
   EXPECT_FALSE(DecodeState(bytes + " ").ok());
 }
 
-TEST(State, ANewerFormatIsSaidToBeOne) {
+TEST(State, ANewerFormatIsNamed) {
   EXPECT_THAT(std::string(DecodeState("leeway-scheduler-state 3 00000000 0\n").status().message()),
               HasSubstr("format 3, and this scheduler reads format 2"));
 }

@@ -1,10 +1,9 @@
-// Chooses the codecs of tables whose description leaves that to Leeway (TableSpec::codec "auto"),
-// from what workers report of their links and of what each codec costs them
-// (compress/codec_cost.h).
+// The choice of codecs for tables whose description leaves it to Leeway (TableSpec::codec "auto"),
+// by the workers' reports on their links and on the cost of each codec (compress/codec_cost.h).
 //
-// All workers push with the same codec, so the slowest counts: a codec costs what it costs the
-// worker that it costs most. What is chosen has to be better in several looks one after the other.
-// Lives on the scheduler's loop.
+// All workers push with the same codec, so the slowest counts: the cost of a codec is the highest
+// that any worker reports. A codec is chosen when it is better in kLooksAlike looks in a row. Lives
+// on the scheduler's loop.
 #ifndef LEEWAY_SCHEDULER_TABLES_CODEC_CHOOSER_H_
 #define LEEWAY_SCHEDULER_TABLES_CODEC_CHOOSER_H_
 
@@ -30,8 +29,8 @@ class CodecChooser {
     std::uint32_t choice = 0;
     std::string reason;  // "worker 2 sends 12.1 MB/s: 81.2 ns a byte with none, 3.1 with onebit"
   };
-  // What the table should have instead of its codec number `present` of those in `texts`; nothing:
-  // it should stay. To be asked at regular intervals. `name` tells a worker for people.
+  // The codec that the table should have in place of number `present` of those in `texts`; nullopt:
+  // that one. To be called at regular intervals. `name` names a worker for people.
   template <class Name>
   std::optional<Choice> Look(std::uint32_t table, std::uint32_t present,
                              const std::vector<std::string>& texts, const Name& name) {

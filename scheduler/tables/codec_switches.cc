@@ -10,8 +10,7 @@
 namespace leeway::scheduler {
 namespace {
 
-// Clocks between the fastest worker and a switch that was missed before. A worker that makes so
-// many while a map travels is not waited for any longer than that.
+// The most clocks between the fastest worker and a switch that was missed before.
 constexpr std::uint64_t kSwitchMarginMax = 1 << 20;
 
 std::uint64_t NumberAfter(const std::optional<proto::CodecSwitch>& decided) {
@@ -47,7 +46,7 @@ void CodecSwitches::Switch(std::uint32_t id, std::uint32_t choice, Done done) {
   if (!table.announced.has_value()) Begin(id, &table);
 }
 
-// The first wish whose codec the table does not have.
+// Begins the first wish whose codec the table does not have.
 void CodecSwitches::Begin(std::uint32_t id, Table* table) {
   while (!table->wishes.empty()) {
     const Current current = CurrentOf(id);
@@ -60,7 +59,7 @@ void CodecSwitches::Begin(std::uint32_t id, Table* table) {
       table->margin = kMarginMin;
       Announce(table);
       NoteChange();
-      // Where nobody is there to agree.
+      // Without workers there is none that has to agree.
       if (DecideIfAgreed(id, table)) NoteChange();
       return;
     }
@@ -96,8 +95,8 @@ void CodecSwitches::Hear(std::uint32_t worker, std::uint64_t clock, Table* table
     ++changes_;
     return;
   }
-  // It may still push in a clock before the last switch, of which the map after the next says
-  // nothing any more.
+  // The worker may still push in a clock before the last switch, which the map after the next no
+  // longer shows.
   if (table->decided.has_value() && clock < table->decided->clock &&
       !runtime::Planted<"switch-before-the-last-is-reached">()) {
     table->again = true;
@@ -153,7 +152,7 @@ bool CodecSwitches::DecideIfAgreed(std::uint32_t id, Table* table) {
   table->decided = std::exchange(table->announced, std::nullopt);
   table->decided->decided = true;
   table->version.reset();
-  ++changes_;  // before anybody is told: what is answered waits until that is kept
+  ++changes_;                    // first, so that answers wait until the change is on disk
   if (!table->wishes.empty()) {  // those of before a restart have none
     const Done done = std::move(table->wishes.front().done);
     table->wishes.pop_front();

@@ -1,9 +1,9 @@
-// Switches of tables' codecs: each takes effect for all workers at one clock.
+// The switches of tables' codecs: each takes effect for all workers at one clock.
 //
 // A switch is announced in the cluster map with a clock that no worker is known to have reached.
-// From then on a worker that has not reached it keeps what it pushes to the table in that clock and
-// later. When all living workers have taken the map before reaching the clock the switch is
-// decided, which the next map says. A worker that was there already lets it fail: it is announced
+// From then on a worker that has not reached it holds back its pushes to the table of that clock
+// and later. When all living workers have taken the map before reaching the clock the switch is
+// decided, and the next map says so. If a worker was at the clock already, the switch is announced
 // again, for a later clock. docs/compression.md, "Changing a table's codec".
 //
 // Knows no network. Lives on the scheduler's loop.
@@ -46,23 +46,24 @@ class CodecSwitches {
   // before. RESOURCE_EXHAUSTED: too many wait.
   void Switch(std::uint32_t table, std::uint32_t choice, Done done);
 
-  // Nobody uses the table: it has had that choice from that clock on.
+  // No worker uses the table: it has had that choice from that clock on.
   void Set(std::uint32_t table, std::uint32_t choice, std::uint64_t clock);
 
-  // The newest map, of that version, says what entries() does.
+  // The newest map, of that version, has the present entries().
   void Published(std::uint64_t version);
   // A worker has taken a map of that version, in that clock.
   void OnAck(std::uint32_t worker, std::uint64_t version, std::uint64_t clock);
   // A worker is in that clock: the next switch is announced for a later one.
   void OnClock(std::uint64_t clock);
-  // Some have come, or gone.
+  // Some workers have joined, or gone.
   void WorkersChanged();
-  // To be called often: what could not be decided is announced again.
+  // To be called often: announces the switches again that could not be decided.
   void Tick();
 
   // By table: the last switch that was decided, and the one that is announced.
   std::vector<proto::CodecSwitch> entries() const;
-  // Goes on where another scheduler was. `decided` (may be null) hears of what was announced.
+  // Goes on where another scheduler was. `decided` (may be null) is called once an announced switch
+  // is decided.
   using Decided = std::function<void(std::uint32_t table, std::uint64_t clock)>;
   void Restore(const std::vector<proto::CodecSwitch>& entries, const Decided& decided = nullptr);
   // Grows whenever entries() changes.
@@ -86,7 +87,7 @@ class CodecSwitches {
     std::optional<proto::CodecSwitch> announced;
     std::optional<std::uint64_t> version;  // of the first map with `announced`
     std::set<std::uint32_t> agreed;        // workers that had not reached its clock
-    bool again = false;                    // somebody has not reached the switch before
+    bool again = false;                    // a worker has not reached the switch before
     std::uint64_t margin = kMarginMin;
     std::deque<Wish> wishes;  // the first is the one that is announced
   };

@@ -88,7 +88,7 @@ TEST_F(CodecSwitchesTest, TheDeadAreNotWaitedFor) {
   EXPECT_TRUE(Last().decided);
 }
 
-TEST_F(CodecSwitchesTest, WhoComesMeanwhileIs) {
+TEST_F(CodecSwitchesTest, WorkersThatJoinMeanwhileAreAwaited) {
   Switch(1);
   Ack(10, 0);
   workers_.push_back(12);

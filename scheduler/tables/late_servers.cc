@@ -8,7 +8,7 @@ namespace leeway::scheduler {
 void LateServers::Begin(std::uint32_t node, const std::vector<TableCatalogue::Entry>& tables,
                         absl::Time now) {
   Server server;
-  // What is being created just now the catalogue sees to.
+  // Tables that are being created are the catalogue's (TableCatalogue::ServerCame).
   for (const TableCatalogue::Entry& table : tables) {
     if (table.installed && !runtime::Planted<"late-server-without-tables">())
       server.missing.emplace(table.id, table);

@@ -1,4 +1,5 @@
-// Servers that came after tables had been created: each gets every table before it is given shards.
+// The installation of all tables on servers that joined late, before they are given shards. Knows
+// no network. Lives on the scheduler's loop.
 #ifndef LEEWAY_SCHEDULER_TABLES_LATE_SERVERS_H_
 #define LEEWAY_SCHEDULER_TABLES_LATE_SERVERS_H_
 
@@ -20,9 +21,9 @@ class LateServers {
    public:
     virtual ~Owner() = default;
     virtual void SendTo(std::uint32_t node, const proto::InstallTable& install) = 0;
-    // It has all tables.
+    // The server has all tables.
     virtual void OnPrepared(std::uint32_t node) = 0;
-    // It does not take one of them, and is of no use. The status names the table.
+    // The server refuses a table, and can keep no shards. The status names the table.
     virtual void OnUnfit(std::uint32_t node, const absl::Status& why) = 0;
   };
   // `owner` may be called within Begin and OnInstalled.
@@ -30,10 +31,10 @@ class LateServers {
       : resend_interval_(resend_interval), owner_(owner) {}
 
   void Begin(std::uint32_t node, const std::vector<TableCatalogue::Entry>& tables, absl::Time now);
-  // Whether it was an answer to what was asked here.
+  // True if it answers an installation that was asked for here.
   bool OnInstalled(std::uint32_t node, const proto::InstallTableReply& reply);
   void Forget(std::uint32_t node) { servers_.erase(node); }
-  // Asks again for what is not answered.
+  // Repeats installations that are not answered.
   void Tick(absl::Time now);
 
   bool preparing(std::uint32_t node) const { return servers_.contains(node); }

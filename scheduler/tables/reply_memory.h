@@ -1,4 +1,5 @@
-// What was answered to whom, for requests that are repeated because the answer was lost.
+// The replies to the newest requests of each node, for requests that are repeated because the reply
+// was lost. Limit: kRepliesRememberedMax a node.
 #ifndef LEEWAY_SCHEDULER_TABLES_REPLY_MEMORY_H_
 #define LEEWAY_SCHEDULER_TABLES_REPLY_MEMORY_H_
 

@@ -6,7 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "proto/tables/table_difference.h"
 #include "runtime/base/mutants.h"
-#include "scheduler/members/named_max.h"
+#include "scheduler/members/membership_table.h"
 
 namespace leeway::scheduler {
 TableCatalogue::TableCatalogue(const Members* members, absl::Duration resend_interval,
@@ -35,7 +35,7 @@ void TableCatalogue::Create(std::uint32_t node, const proto::CreateTable& create
   }
 }
 
-// As it is, or as it was created: who comes later says what the others said.
+// A worker may give the table as it is, or as it was created, as the others have given it.
 absl::Status TableCatalogue::CheckSame(const Entry& entry, const TableSpec& wanted) const {
   if (entry.spec == wanted) return absl::OkStatus();
   const std::vector<proto::FieldDifference> differences =
@@ -153,7 +153,7 @@ void TableCatalogue::Fail(const std::string& name, const absl::Status& why) {
   const Table& table = node.mapped();
   installing_.erase(table.entry.id);
   requests_waiting_ -= table.waiting.size();
-  // Once: a server that misses it keeps an id that is never given to anybody.
+  // Once: a server that misses it keeps a table whose id is never used again.
   for (std::uint32_t server : table.asked) {
     if (!runtime::Planted<"failed-table-stays">())
       send_(server, proto::InstallTableReply{.table = table.entry.id, .result = why});

@@ -1,6 +1,6 @@
-// The catalogue of tables: created once, installed on every living server, then open to all. Or
-// nowhere: when one server does not take a table, the others are told to forget it, and the name
-// is free.
+// The catalogue of tables: each is created once, installed on every living server, and then open to
+// all workers. When one server refuses a table, the others are told to forget it, and the name is
+// free. Knows no network. Lives on the scheduler's loop.
 #ifndef LEEWAY_SCHEDULER_TABLES_TABLE_CATALOGUE_H_
 #define LEEWAY_SCHEDULER_TABLES_TABLE_CATALOGUE_H_
 
@@ -34,7 +34,7 @@ class TableCatalogue {
     bool untouched = false;  // it comes from a checkpoint, and no worker has opened it
   };
 
-  // What the catalogue asks about the members.
+  // The members, as the catalogue sees them.
   class Members {
    public:
     virtual ~Members() = default;
@@ -43,7 +43,7 @@ class TableCatalogue {
     virtual std::string LastHeard(std::uint32_t node) const = 0;   // "last heard 3s ago"
     // FAILED_PRECONDITION names the living node without one of the table's codecs.
     virtual absl::Status CheckCodecs(const TableSpec& spec) const = 0;
-    // What has become of the table since it was created (table_changes.h).
+    // The table's description with all changes since it was created (table_changes.h).
     virtual TableSpec SpecOf(const Entry& table) const { return table.spec; }
     virtual std::vector<proto::TableSettings> SettingsOf(std::uint32_t /*table*/) const {
       return {};
@@ -60,11 +60,11 @@ class TableCatalogue {
   void Create(std::uint32_t node, const proto::CreateTable& create, absl::Time now);
   void Open(std::uint32_t node, const proto::OpenTable& open);
 
-  // From a server. Answers to what was not asked are ignored.
+  // From a server. Answers without a request are ignored.
   void OnInstalled(std::uint32_t server, const proto::InstallTableReply& reply);
-  // A server that came late: it takes part in what is being created just now.
+  // A server has joined late: it takes part in the creations under way.
   void ServerCame(std::uint32_t server);
-  // Someone has gone and is no longer waited for.
+  // A member has gone and is no longer waited for.
   void ServersChanged();
   void Forget(std::uint32_t worker_node);
   // Asks servers that have not answered again; ends creations whose time is up.

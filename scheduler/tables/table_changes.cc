@@ -13,7 +13,7 @@
 namespace leeway::scheduler {
 namespace {
 
-// Only where nobody has used the table: it decides how pushes are ordered and kept.
+// Whether pushes are held may change only where no worker has used the table.
 absl::Status CheckHolding(const TableSpec& is, const TableSpec& wanted) {
   if (is.consistency.is_bsp() == wanted.consistency.is_bsp() ||
       runtime::Planted<"bsp-becomes-asp">())
@@ -87,7 +87,7 @@ const proto::TableSettings* TableChanges::Announced(std::uint32_t table) const {
   return announced ? &found->second.back() : nullptr;
 }
 
-// The change is under way, and the scheduler that had been asked for it is no more.
+// True if the change is under way since before a restart of the scheduler.
 bool TableChanges::AskedForAgain(const TableCatalogue::Entry& table, const TableSpec& wanted,
                                  std::optional<std::uint64_t> from) const {
   const proto::TableSettings* const announced = Announced(table.id);
@@ -103,7 +103,7 @@ bool TableChanges::OnInstalled(std::uint32_t server, const proto::InstallTableRe
   if (found == pending_.end()) return false;
   const std::uint32_t table = found->first;
   Pending& pending = found->second;
-  // One that has just joined is being given its tables: it is asked again.
+  // A server that has just joined is still installing its tables: it is asked again.
   if (absl::IsUnavailable(reply.result) && !runtime::Planted<"joining-server-fails-change">())
     return true;
   if (pending.agreed || pending.awaited.erase(server) == 0) return true;

@@ -1,10 +1,11 @@
-// Changes of what does not shape a table's data (proto::TableSettings), while the table is used:
-// each holds for everybody from one clock on.
+// The changes of tables' settings (proto::TableSettings, which do not shape the data) while the
+// tables are used: each takes effect for all nodes at one clock.
 //
-// The servers are asked first whether they can do it. Then it is announced in the cluster map and
-// decided like a change of a codec (codec_switches.h): workers keep what belongs to the clock and
-// later until it is, and get a map once all servers have it. So each server knows the settings of a
-// clock before it is asked for anything of it. docs/consistency.md, "Changing a table".
+// The servers are asked first whether they can do it. Then the change is announced in the cluster
+// map and decided like a switch of a codec (codec_switches.h): until then workers hold back their
+// requests of that clock and later, and they get the map once all servers have it. So each server
+// knows the settings of a clock before it gets requests of it. docs/consistency.md, "Changing a
+// table".
 //
 // Knows no network. Lives on the scheduler's loop.
 #ifndef LEEWAY_SCHEDULER_TABLES_TABLE_CHANGES_H_
@@ -38,26 +39,26 @@ class TableChanges {
                absl::Duration timeout, Send send, CodecSwitches::Workers workers,
                CodecSwitches::Changed changed);
 
-  // The table gets what `wanted` says, which is alike but for what does not shape the data.
-  // `trial`: an id that no table has. `from`: nobody uses the table, and it holds from that clock
-  // on; none: from one that nobody has reached.
+  // Gives the table the settings in `wanted`, which describes data of the same shape.
+  // `trial`: an id that no table has. `from`: no worker uses the table, and the settings hold from
+  // that clock on; nullopt: from one that no worker has reached.
   // ABORTED: another change of it is under way. FAILED_PRECONDITION: the table cannot be changed
   // so.
   void Change(const TableCatalogue::Entry& table, const TableSpec& wanted, std::uint32_t trial,
               std::optional<std::uint64_t> from, absl::Time now, Done done);
-  // Also where the scheduler that was asked for it is no more.
+  // True, too, if the change was asked for before a restart of the scheduler.
   bool changing(std::uint32_t table) const {
     return pending_.contains(table) || Announced(table) != nullptr;
   }
 
-  // Whether it was an answer to what was asked here.
+  // True if it answers a change that was asked for here.
   bool OnInstalled(std::uint32_t server, const proto::InstallTableReply& reply);
   // Some servers have gone and are no longer waited for.
   void ServersChanged();
   // Asks servers that have not answered again; ends changes whose time is up.
   void Tick(absl::Time now);
 
-  // As of codecs.
+  // As CodecSwitches.
   void Published(std::uint64_t version) { switches_.Published(version); }
   void OnAck(std::uint32_t worker, std::uint64_t version, std::uint64_t clock) {
     switches_.OnAck(worker, version, clock);
@@ -67,8 +68,8 @@ class TableChanges {
 
   // The description as it holds in the newest clock for which that is decided.
   TableSpec SpecOf(const TableCatalogue::Entry& table) const;
-  // Whether workers of it are in several clocks at a time and yet bounded, by some settings that it
-  // has or had: also by those that are too old to be told.
+  // True if the table's workers are or were in several clocks at a time, with a bound, by any
+  // settings that it has or had, old ones included.
   bool IsEverBounded(const TableCatalogue::Entry& table) const;
   const std::set<std::uint32_t>& ever_bounded() const { return ever_bounded_; }  // by a change
   // For the map: by table, then number.

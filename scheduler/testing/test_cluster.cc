@@ -56,7 +56,7 @@ void TestNode::OnMap(std::shared_ptr<const proto::ClusterMap> it) {
   SayReady();
 }
 
-// That what is being filled here has caught up, until the map shows it.
+// Reports replicas here as caught up, until the map shows them as members.
 void TestNode::SayReady() {
   if (!fills || map == nullptr || !welcome.has_value() || over.has_value()) return;
   bool said = false;

@@ -25,8 +25,8 @@ inline constexpr char kSchedulerHost[] = "scheduler";
 inline std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
 // One simulated process with a membership. Servers acknowledge maps, install every table that they
-// do not refuse, and are filled in no time; workers say again what is not answered, as the client
-// library does.
+// do not refuse, and complete state transfers at once; workers repeat requests that are not
+// answered, as the client library does.
 class TestNode final : private node::Membership::Listener {
  public:
   TestNode(runtime::SimWorld* world, van::SimNetwork* network, std::string name, Role role,
@@ -39,10 +39,10 @@ class TestNode final : private node::Membership::Listener {
              absl::Duration timeout = absl::ZeroDuration());
   void Leave();
   void AskForMap();
-  // Says something once.
+  // Sends a message once.
   void Say(const proto::AnyMessage& message);
 
-  // What it has seen.
+  // Its observations.
   std::optional<proto::Welcome> welcome;
   std::shared_ptr<const proto::ClusterMap> map;
   std::vector<std::shared_ptr<const proto::ClusterMap>> seen;
@@ -69,7 +69,7 @@ class TestNode final : private node::Membership::Listener {
 
   int epochs = 0;  // seen
 
-  // Says what it has kept to itself while `fills` was false.
+  // Sends the reports that were held back while `fills` was false.
   void FillNow() {
     fills = true;
     SayReady();
@@ -132,13 +132,13 @@ class TestCluster {
   void StartAll();
   void Kill(TestNode* node);
 
-  // Everyone running knows the complete map.
+  // Every running node knows the complete map.
   bool Complete() const;
   void RunUntilComplete();
   bool RunUntil(const std::function<bool()>& done, absl::Duration limit = absl::Minutes(5));
   void LeaveAllWorkers();
   std::unique_ptr<TestTool> Ask(std::string command, std::vector<std::string> arguments = {});
-  // What the scheduler's status says now.
+  // The scheduler's counter, from its status.
   std::uint64_t MessagesSent() const;
 
   runtime::SimWorld world;
@@ -148,7 +148,7 @@ class TestCluster {
   std::unique_ptr<van::Factory> factory;
   std::unique_ptr<runtime::LoopRunner> runner;
   std::unique_ptr<Scheduler> scheduler;
-  std::optional<absl::Status> over;  // what the scheduler said at its end
+  std::optional<absl::Status> over;  // the scheduler's result
   std::vector<std::unique_ptr<TestNode>> nodes;
   std::vector<TestNode*> servers, workers, readers;  // by order of start
   std::set<const TestNode*> killed;

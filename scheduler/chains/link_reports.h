@@ -1,0 +1,68 @@
+// The reports of servers that cannot reach each other although both reach the scheduler: takes the
+// unreachable one off the chain, and keeps the pair apart for a while (ApartPairs).
+//
+// A report counts only for what its server sends itself: to its successor in a chain, to a replica
+// that it feeds, or, as the head before, to the new head in a handover. Belongs to the
+// ChainController; lives on the scheduler's loop.
+#ifndef LEEWAY_SCHEDULER_CHAINS_LINK_REPORTS_H_
+#define LEEWAY_SCHEDULER_CHAINS_LINK_REPORTS_H_
+
+#include <cstdint>
+#include <map>
+
+#include "absl/time/time.h"
+#include "leeway/config.h"
+#include "proto/messages/messages.h"
+#include "runtime/loop/loop.h"
+#include "scheduler/chains/chain_planner.h"
+#include "scheduler/chains/unreachable_pairs.h"
+#include "scheduler/maps/cluster_maps.h"
+#include "scheduler/members/cluster_life.h"
+#include "scheduler/members/liveness.h"
+#include "scheduler/members/membership_table.h"
+#include "scheduler/members/node_sender.h"
+
+namespace leeway::scheduler {
+
+class ChainController;
+
+class LinkReports {
+ public:
+  // What it works with; all outlive it.
+  struct Parts {
+    const Config* config;
+    runtime::Loop* loop;
+    MembershipTable* members;
+    NodeSender* sender;
+    const Liveness* liveness;
+    ClusterMaps* maps;
+    ClusterLife* life;
+    ChainPlanner* planner;
+    ChainController* chains;
+  };
+  explicit LinkReports(const Parts& parts);
+
+  void OnReport(const Node& server, const proto::LinkReport& report);
+  void ServerGone(std::uint32_t rank);
+  // To be called often: pairs that were kept apart long enough are tried again.
+  void Expire();
+
+ private:
+  struct HandoverReport {  // the latest of a shard
+    absl::Time at = absl::InfinitePast();
+    std::uint32_t new_head = 0;  // node id
+  };
+
+  const Node* OtherEnd(const Node& server, const proto::LinkReport& report) const;
+  bool HeardBetweenReports(std::uint32_t shard, const Node& other);
+  void SeparatePair(const Node& server, const Node& other, const proto::LinkReport& report);
+  absl::Time Now() const { return parts_.loop->Now(); }
+
+  const Parts parts_;
+  ApartPairs apart_;
+  std::map<std::uint32_t, HandoverReport> handover_reports_;  // by shard
+};
+
+}  // namespace leeway::scheduler
+
+#endif  // LEEWAY_SCHEDULER_CHAINS_LINK_REPORTS_H_

@@ -1,0 +1,137 @@
+#include "scheduler/chains/server_commands.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "proto/tables/text.h"
+#include "runtime/base/mutants.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/log/log.h"
+#include "scheduler/chains/chain_controller.h"
+
+namespace leeway::scheduler {
+
+// ---- drain ----
+
+absl::StatusOr<const Node*> ServerCommands::ServerToDrain(
+    const AdminService::Arguments& arguments) const {
+  if (arguments.size() != 1) return absl::InvalidArgumentError("drain needs a server: server:RANK");
+  absl::string_view text = arguments[0];
+  (void)absl::ConsumePrefix(&text, "server:");
+  std::uint32_t rank = 0;
+  if (!absl::SimpleAtoi(text, &rank)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cannot drain ", proto::QuotedBriefly(arguments[0]), ": it must be server:RANK"));
+  }
+  LEEWAY_RETURN_IF_ERROR(parts_.life->Ready());
+  const std::vector<Node*>& servers = parts_.members->servers();
+  if (rank >= servers.size()) {
+    return absl::NotFoundError(absl::StrCat("there is no server ", rank, "; there are ",
+                                            servers.size(), ", and ranks count from 0"));
+  }
+  if (!servers[rank]->alive()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(servers[rank]->FullName(), " is ", Name(servers[rank]->state)));
+  }
+  return servers[rank];
+}
+
+void ServerCommands::Drain(const AdminService::Arguments& arguments,
+                           const AdminService::Answer& answer) {
+  const absl::StatusOr<const Node*> server = ServerToDrain(arguments);
+  if (!server.ok()) return answer(server.status());
+  const std::uint32_t rank = (*server)->rank;
+  if (!drains_.contains(rank)) {
+    const ChainServers& servers = parts_.planner->servers();
+    const auto staying = static_cast<std::uint32_t>(
+        std::count_if(servers.begin(), servers.end(), [&](const auto& other) {
+          return other.first != rank &&
+                 (!other.second.draining || runtime::Planted<"drain-counts-the-draining">());
+        }));
+    const auto now = static_cast<std::uint32_t>(servers.size());
+    const std::uint32_t needed = std::min(parts_.config->replication, now);
+    if (staying < needed && !runtime::Planted<"drain-of-the-needed">()) {
+      return answer(absl::FailedPreconditionError(
+          absl::StrCat("cannot drain ", (*server)->FullName(), ": ", staying, " of ", now,
+                       " servers would stay, and LEEWAY_REPLICATION=", parts_.config->replication,
+                       " needs ", needed, "; start another server first (with LEEWAY_ELASTIC=1)")));
+    }
+    runtime::LogInfo((*server)->FullName(), " is to be drained");
+    parts_.planner->Drain(rank);
+    parts_.maps->ChangeAndPublish();
+  }
+  drains_[rank].push_back(answer);
+  parts_.chains->PlanSoon();
+}
+
+void ServerCommands::FinishDrains() {
+  std::vector<std::uint32_t> empty;
+  for (const auto& [rank, answers] : drains_) {
+    if (parts_.planner->PlacesOn(rank) <= (runtime::Planted<"drained-with-shards">() ? 1 : 0))
+      empty.push_back(rank);
+  }
+  for (const std::uint32_t rank : empty) {
+    Node* const server = parts_.members->servers()[rank];
+    const std::vector<AdminService::Answer> answers = std::move(drains_.extract(rank).mapped());
+    parts_.sender->SendTo(*server, proto::Shutdown{});
+    parts_.life->Retire(server, Node::State::kLeft, "it was drained");
+    parts_.chains->Balance(BalanceBy::kBytes);
+    for (const AdminService::Answer& answer : answers) {
+      answer(nlohmann::json({{"drained", rank}}).dump());
+    }
+  }
+}
+
+void ServerCommands::FailStuckDrains() {
+  const std::size_t stuck = parts_.planner->Stuck();
+  if (stuck == 0 || parts_.planner->Filling() > 0 || runtime::Planted<"stuck-drain-untold">())
+    return;
+  for (auto& [rank, answers] : drains_) {
+    for (const AdminService::Answer& answer : std::exchange(answers, {})) {
+      answer(absl::FailedPreconditionError(absl::StrCat(
+          stuck, " replicas have nowhere to go: LEEWAY_REPLICATION=", parts_.config->replication,
+          " needs as many servers that stay; server ", rank,
+          " is drained on when another server has joined")));
+    }
+  }
+}
+
+void ServerCommands::ServerGone(const Node& server) {
+  const auto drain = drains_.find(server.rank);
+  if (drain == drains_.end()) return;
+  for (const AdminService::Answer& answer : drain->second) {
+    if (runtime::Planted<"drain-unanswered-at-death">()) break;
+    answer(
+        absl::UnavailableError(absl::StrCat(server.FullName(), " has gone before it was empty")));
+  }
+  drains_.erase(drain);
+}
+
+// ---- rebalance ----
+
+void ServerCommands::Rebalance(const AdminService::Arguments& arguments,
+                               const AdminService::Answer& answer) {
+  if (arguments.size() > 1) {
+    return answer(absl::InvalidArgumentError("rebalance takes bytes, requests or count"));
+  }
+  if (const absl::Status ready = parts_.life->Ready(); !ready.ok()) return answer(ready);
+  const absl::StatusOr<BalanceBy> by = ParseBalanceBy(arguments.empty() ? "bytes" : arguments[0]);
+  if (!by.ok()) return answer(by.status());
+  rebalances_.push_back(answer);
+  parts_.chains->Balance(*by);
+}
+
+void ServerCommands::FinishRebalances() {
+  if (rebalances_.empty() ||
+      (parts_.planner->balancing() && !runtime::Planted<"rebalance-answered-early">()))
+    return;
+  for (const AdminService::Answer& answer : std::exchange(rebalances_, {})) {
+    answer(nlohmann::json({{"epoch", parts_.maps->newest()->epoch}}).dump());
+  }
+}
+
+}  // namespace leeway::scheduler

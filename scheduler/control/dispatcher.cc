@@ -1,0 +1,183 @@
+#include "scheduler/control/dispatcher.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "proto/encoding/encoding.h"
+#include "scheduler/control/cluster_end.h"
+#include "scheduler/control/member_service.h"
+#include "scheduler/control/recovery.h"
+
+namespace leeway::scheduler {
+
+// ---- connections ----
+
+void Dispatcher::OnPeerUp(van::PeerId peer, const van::Identity& identity) {
+  if (s_->recovery->OnPeerUp(peer)) return;
+  peers_[peer] = identity;
+}
+
+std::string Dispatcher::NameOf(van::PeerId /*peer*/, const van::Identity& identity) const {
+  const Node* node = s_->members->FindIncarnation(identity.incarnation);
+  return node == nullptr ? "" : node->Name();
+}
+
+void Dispatcher::OnPeerDown(van::PeerId peer, const absl::Status& why) {
+  if (s_->recovery->OnPeerDown(peer)) return;
+  const auto found = peers_.find(peer);
+  if (found == peers_.end()) return;
+  Node* const node = s_->member_service->NodeOf(found->second);
+  peers_.erase(found);
+  s_->member_service->OnPeerDown(peer, node, why);
+}
+
+void Dispatcher::OnMessage(van::PeerId peer, van::Message raw) {
+  const auto identity = peers_.find(peer);
+  if (identity == peers_.end() || s_->end->over()) return;
+  absl::StatusOr<proto::AnyMessage> message =
+      proto::Decode(raw.header, {raw.payload.data(), raw.payload.size()});
+  if (!message.ok()) {
+    s_->errors->Note(ProtocolErrors::Kind::kMalformed, message.status().message(), peer);
+    s_->sender->van()->Disconnect(peer, message.status());
+    return;
+  }
+  const Role role = identity->second.role;
+  // A message of a node that is new counts, too: the scheduler is not cut off then.
+  if (role == Role::kServer || role == Role::kWorker) s_->liveness->ExpectReturn(false);
+  Sender sender{peer, identity->second, s_->member_service->NodeOf(identity->second)};
+  if (sender.node != nullptr && sender.node->role != sender.identity.role) sender.node = nullptr;
+  if (sender.node != nullptr && sender.node->alive()) {
+    s_->sender->van()->Admit(peer);
+    s_->liveness->Heard(sender.node->id);
+    // On a new connection the messages that waited to be sent come before Join, and are answered
+    // as well.
+    const bool beats = std::holds_alternative<proto::Heartbeat>(*message);
+    if (sender.node->peer == 0 && !beats) sender.node->peer = peer;
+    if (beats) sender.node->pulse = peer;
+  }
+  std::visit([&](const auto& value) { On(sender, value); }, *message);
+}
+
+template <class Message>
+void Dispatcher::On(const Sender& sender, const Message& message) {
+  const absl::Status why = absl::InvalidArgumentError(
+      absl::StrCat("a ", proto::NameOf(message), " is nothing one says to a scheduler"));
+  s_->errors->Note(ProtocolErrors::Kind::kForbidden, why.message(), sender.peer);
+  s_->sender->van()->Disconnect(sender.peer, why);
+}
+
+void Dispatcher::OutOfTurn(const Sender& sender, absl::string_view what) {
+  s_->errors->Note(ProtocolErrors::Kind::kOutOfTurn, what, sender.peer);
+}
+
+bool Dispatcher::IsMember(const Sender& sender, Role role) {
+  const Node* node = sender.node;
+  if (node != nullptr && node->alive() && node->role == role) return true;
+  OutOfTurn(sender, absl::StrCat("what only a member says as a ", Name(role), ", from a ",
+                                 Name(sender.identity.role)));
+  return false;
+}
+
+// ---- members and maps ----
+
+void Dispatcher::On(const Sender& sender, const proto::Join& join) {
+  s_->member_service->OnJoin(sender, join);
+}
+
+void Dispatcher::On(const Sender& sender, const proto::Heartbeat& beat) {
+  s_->member_service->OnHeartbeat(sender, beat);
+}
+
+void Dispatcher::On(const Sender& sender, const proto::Leave& leave) {
+  s_->member_service->OnLeave(sender, leave);
+}
+
+void Dispatcher::On(const Sender& sender, const proto::MapAck& ack) {
+  if (sender.node == nullptr || !sender.node->alive()) {
+    return OutOfTurn(sender, "a MapAck of nobody that has joined");
+  }
+  const Node& node = *sender.node;
+  const std::uint64_t newest = s_->maps->newest()->version;
+  MapPublisher* const publisher = s_->maps->publisher();
+  if (ack.version == 0 && !s_->members->complete()) {
+    // The node asks for the map to name the members that are missing.
+    return s_->sender->SendMap(node, *s_->maps->newest());
+  }
+  if (node.role == Role::kReader) {
+    // A reader is no member: its acknowledgement decides nothing.
+    return publisher->OnAck(node, std::min(ack.version, newest), s_->Now());
+  }
+  if (!s_->recovery->CheckMapOf(node, ack.version)) return;
+  publisher->OnAck(node, ack.version, s_->Now());
+  if (node.role == Role::kWorker && ack.version <= newest) {
+    s_->codecs->switches()->OnAck(node.id, ack.version, ack.clock);
+    s_->tables->table_changes()->OnAck(node.id, ack.version, ack.clock);
+  }
+  if (s_->chains->WaitedForMap(node.id)) s_->member_service->ServerPrepared(node.id);
+  if (node.role != Role::kServer || !publisher->ServersHaveIt()) return;
+  s_->checkpoints->LoadIfPrepared();
+  s_->tables->FinishRenewals();
+  s_->chains->PlanSoon();
+}
+
+// ---- what services are for ----
+
+void Dispatcher::On(const Sender& sender, const proto::BarrierEnter& enter) {
+  if (IsMember(sender, Role::kWorker)) s_->barriers->Enter(*sender.node, enter);
+}
+
+void Dispatcher::On(const Sender& sender, const proto::CreateTable& create) {
+  if (IsMember(sender, Role::kWorker)) s_->tables->OnCreate(*sender.node, create);
+}
+
+void Dispatcher::On(const Sender& sender, const proto::OpenTable& open) {
+  const bool is_reader = sender.node != nullptr && sender.node->role == Role::kReader;
+  if (is_reader || IsMember(sender, Role::kWorker)) s_->tables->OnOpen(*sender.node, open);
+}
+
+void Dispatcher::On(const Sender& sender, const proto::InstallTableReply& reply) {
+  if (IsMember(sender, Role::kServer)) s_->tables->OnInstalled(sender.node->id, reply);
+}
+
+void Dispatcher::On(const Sender& sender, const proto::StatusRequest& request) {
+  van::Message raw;
+  raw.header = proto::Encode(proto::StatusReply{request.request});
+  raw.payload.push_back(runtime::Buffer::CopyOf(status_()));
+  s_->sender->SendNow(sender.peer, std::move(raw), "StatusReply");
+}
+
+void Dispatcher::On(const Sender& sender, const proto::ReplicaReady& ready) {
+  if (IsMember(sender, Role::kServer)) s_->chains->OnReady(*sender.node, ready);
+}
+
+void Dispatcher::On(const Sender& sender, const proto::LoadReport& report) {
+  if (IsMember(sender, Role::kServer)) s_->chains->OnLoads(*sender.node, report);
+}
+
+void Dispatcher::On(const Sender& sender, const proto::LinkReport& report) {
+  if (IsMember(sender, Role::kServer)) s_->chains->links()->OnReport(*sender.node, report);
+}
+
+void Dispatcher::On(const Sender& sender, const proto::CodecReport& report) {
+  if (IsMember(sender, Role::kWorker)) s_->codecs->OnReport(sender.node->id, report);
+}
+
+void Dispatcher::On(const Sender& sender, const proto::Admin& admin) {
+  s_->admin->OnAdmin(sender.peer, sender.identity.incarnation, admin);
+}
+
+void Dispatcher::On(const Sender& sender, const proto::CheckpointPrepared& prepared) {
+  if (IsMember(sender, Role::kServer)) s_->checkpoints->OnPrepared(sender.node->id, prepared);
+}
+
+void Dispatcher::On(const Sender& sender, const proto::CheckpointWritten& written) {
+  if (IsMember(sender, Role::kServer)) s_->checkpoints->OnWritten(sender.node->id, written);
+}
+
+void Dispatcher::On(const Sender& sender, const proto::RestoreShardsReply& reply) {
+  if (IsMember(sender, Role::kServer)) s_->checkpoints->OnLoaded(sender.node->id, reply);
+}
+
+}  // namespace leeway::scheduler

@@ -1,0 +1,65 @@
+// The receiver of the scheduler's messages: decodes each, checks that its sender may say it, and
+// calls the service that it is for.
+//
+// A peer that sends what cannot be decoded, or what is never sent to a scheduler, is dropped; what
+// is only out of turn is counted and ignored. Lives on the scheduler's loop.
+#ifndef LEEWAY_SCHEDULER_CONTROL_DISPATCHER_H_
+#define LEEWAY_SCHEDULER_CONTROL_DISPATCHER_H_
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "proto/messages/messages.h"
+#include "scheduler/control/services.h"
+#include "van/van.h"
+
+namespace leeway::scheduler {
+
+class Dispatcher final : public van::Handler {
+ public:
+  // `status` makes what StatusRequest is answered with.
+  Dispatcher(const Services* services, std::function<std::string()> status)
+      : s_(services), status_(std::move(status)) {}
+
+  void OnPeerUp(van::PeerId peer, const van::Identity& identity) override;
+  void OnPeerDown(van::PeerId peer, const absl::Status& why) override;
+  void OnMessage(van::PeerId peer, van::Message raw) override;
+  std::string NameOf(van::PeerId peer, const van::Identity& identity) const override;
+
+ private:
+  void On(const Sender& sender, const proto::Join& join);
+  void On(const Sender& sender, const proto::Heartbeat& beat);
+  void On(const Sender& sender, const proto::MapAck& ack);
+  void On(const Sender& sender, const proto::Leave& leave);
+  void On(const Sender& sender, const proto::BarrierEnter& enter);
+  void On(const Sender& sender, const proto::CreateTable& create);
+  void On(const Sender& sender, const proto::OpenTable& open);
+  void On(const Sender& sender, const proto::InstallTableReply& reply);
+  void On(const Sender& sender, const proto::StatusRequest& request);
+  void On(const Sender& sender, const proto::ReplicaReady& ready);
+  void On(const Sender& sender, const proto::LoadReport& report);
+  void On(const Sender& sender, const proto::LinkReport& report);
+  void On(const Sender& sender, const proto::CodecReport& report);
+  void On(const Sender& sender, const proto::Admin& admin);
+  void On(const Sender& sender, const proto::CheckpointPrepared& prepared);
+  void On(const Sender& sender, const proto::CheckpointWritten& written);
+  void On(const Sender& sender, const proto::RestoreShardsReply& reply);
+  template <class Message>
+  void On(const Sender& sender, const Message& message);  // is never sent to a scheduler
+
+  // The sender is a living member of that role; false, and noted, if not.
+  bool IsMember(const Sender& sender, Role role);
+  void OutOfTurn(const Sender& sender, absl::string_view what);
+
+  const Services* const s_;
+  const std::function<std::string()> status_;
+  std::map<van::PeerId, van::Identity> peers_;
+};
+
+}  // namespace leeway::scheduler
+
+#endif  // LEEWAY_SCHEDULER_CONTROL_DISPATCHER_H_

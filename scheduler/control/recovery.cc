@@ -1,0 +1,230 @@
+#include "scheduler/control/recovery.h"
+
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "node/joining.h"
+#include "runtime/base/mutants.h"
+#include "runtime/base/status_macros.h"
+#include "runtime/config/address.h"
+#include "runtime/log/log.h"
+#include "scheduler/control/cluster_end.h"
+#include "scheduler/control/member_service.h"
+
+namespace leeway::scheduler {
+
+absl::Status Recovery::Open() {
+  const Config& config = *s_->config;
+  if (config.scheduler_state.empty()) return absl::OkStatus();
+  keeper_ = std::make_unique<StateKeeper>(
+      s_->host, s_->loop, config.scheduler_state, [this] { return Stamp(); },
+      [this] { return Collect(); });
+  s_->sender->HoldWith([this](runtime::Task send) { keeper_->Once(std::move(send)); });
+  LEEWAY_ASSIGN_OR_RETURN(std::optional<State> state, keeper_->Open());
+  if (!state.has_value()) return absl::OkStatus();
+  if (absl::Status fits = CheckStateFits(*state, config); !fits.ok()) {
+    return absl::Status(fits.code(),
+                        absl::StrCat("LEEWAY_SCHEDULER_STATE=", config.scheduler_state, ": ",
+                                     fits.message(), "; set it alike, or give another folder"));
+  }
+  GoOnFrom(*std::move(state));
+  return absl::OkStatus();
+}
+
+void Recovery::GoOnFrom(State state) {
+  s_->identity->cluster = state.cluster;
+  address_before_ = state.address;
+  recovered_at_ = s_->Now();
+  state_is_newest_ = false;
+  s_->members->Restore(
+      state.nodes, runtime::Planted<"ids-begin-again">() ? state.next_node - 1 : state.next_node,
+      state.complete);
+  s_->chains->Restore(std::move(state.chains));
+  CodecSwitches* const switches = s_->codecs->switches();
+  TableChanges* const changes = s_->tables->table_changes();
+  if (!runtime::Planted<"codecs-lost-in-restart">()) switches->Restore(state.codecs);
+  if (!runtime::Planted<"pins-lost-in-restart">()) s_->codecs->RestorePinned(state.pinned);
+  if (!runtime::Planted<"settings-lost-in-restart">()) {
+    changes->Restore(state.settings, state.ever_bounded);
+  }
+  // Behind every version that any node may have seen.
+  s_->maps->Restore(state.version + (runtime::Planted<"version-of-before">() ? 0 : 1), state.epoch);
+  switches->Published(state.version + 1);
+  changes->Published(state.version + 1);
+  // Nothing is sent before that version has been written.
+  if (!runtime::Planted<"numbers-begin-again">()) s_->checkpoints->NumberFrom(state.version + 1);
+  TableCatalogue* const catalogue = s_->tables->catalogue();
+  catalogue->Restore(state.tables,
+                     runtime::Planted<"table-ids-begin-again">() ? 1 : state.next_table);
+  tables_numbered_ = catalogue->changes();
+  if (!runtime::Planted<"barriers-lost-in-restart">()) {
+    s_->barriers->Restore(std::move(state.barriers));
+  }
+  s_->checkpoints->Restore(std::move(state.restoration));
+}
+
+void Recovery::GoOn() {
+  if (!restarted()) return;
+  const std::vector<Node*> alive = s_->members->Alive();
+  runtime::LogInfo("going on with the cluster that ", keeper_->path(), " keeps: ", alive.size(),
+                   " nodes alive, epoch ", s_->maps->newest()->epoch);
+  if (!runtime::Planted<"restart-counts-nobody">()) {
+    for (const Node* node : alive) s_->liveness->Heard(node->id);
+  }
+  s_->liveness->ExpectReturn(!alive.empty());
+  if (!s_->members->complete()) return;
+  s_->member_service->StopWaiting();
+  s_->checkpoints->LoadIfWanted();
+  s_->maps->PublishNow();
+  for (const Node* server : s_->members->Alive(Role::kServer)) {
+    if (s_->chains->planner().servers().contains(server->rank) || s_->checkpoints->loading() ||
+        runtime::Planted<"late-servers-lost-in-restart">())
+      continue;
+    s_->tables->PrepareServer(server->id);
+  }
+  s_->end->EndIfDone(/*died=*/true);
+  if (address_before_ == PublicAddress()) return;
+  moved_ = std::make_unique<MovedNotice>(
+      s_->sender->van(),
+      proto::SchedulerMoved{.address = PublicAddress(), .cluster = s_->identity->cluster});
+  for (const Node* server : s_->members->Alive(Role::kServer)) {
+    moved_->Await(server->id, server->endpoints.front());
+  }
+  TellAddress();
+}
+
+// ---- an old copy ----
+
+bool Recovery::CheckMapOf(const Node& node, std::uint64_t version) {
+  const std::uint64_t newest = s_->maps->newest()->version;
+  if (restarted() && version > newest && !runtime::Planted<"old-copy-goes-on">()) {
+    EndAsOutdated(absl::StrCat(node.FullName(), " has version ", version,
+                               " of the cluster's map, and the newest one here is ", newest));
+    return false;
+  }
+  state_is_newest_ =
+      state_is_newest_ || version == newest || runtime::Planted<"any-map-proves-the-newest">();
+  return true;
+}
+
+// A node that joins for the first time does not know the cluster yet. One that does, and is not
+// known here, has joined a scheduler with a later state, or lies. It is not refused for good before
+// that is clear: known members tell which it is, and where none comes it is the former.
+bool Recovery::IsOfUnknownPast(const Sender& sender) {
+  if (sender.identity.cluster == 0 || runtime::Planted<"unknown-past-joins">()) return false;
+  if (state_is_newest_) {
+    s_->member_service->Refuse(sender,
+                               absl::FailedPreconditionError(
+                                   "it says that it is of this cluster, but has never joined it"));
+  } else if (s_->Now() - recovered_at_ > s_->config->failure_timeout) {
+    EndAsOutdated(absl::StrCat("a ", Name(sender.identity.role), " at ",
+                               s_->sender->van()->AddressOf(sender.peer),
+                               " has joined the cluster, but is not in it, and nobody who is in it "
+                               "has come back"));
+  } else {
+    s_->errors->Note(ProtocolErrors::Kind::kOutOfTurn,
+                     "is of this cluster, but not in the state that was kept, which may be an "
+                     "old copy",
+                     sender.peer);
+  }
+  return true;
+}
+
+// Another scheduler has gone on from a later state. Nodes follow its maps and ignore older ones, so
+// this scheduler would supervise nobody. It ends without a word to them, so that they go on, and
+// wait for the scheduler with the newest state.
+void Recovery::EndAsOutdated(const std::string& evidence) {
+  if (!s_->end->running() || s_->end->over()) return;
+  const absl::Status why = absl::FailedPreconditionError(absl::StrCat(
+      "LEEWAY_SCHEDULER_STATE=", s_->config->scheduler_state,
+      " is an old copy of the cluster's state: ", evidence,
+      "; start the scheduler with the newest copy (nodes wait for it for ",
+      "LEEWAY_SCHEDULER_TIMEOUT_MS), or end all nodes and start a new cluster from a checkpoint "
+      "(LEEWAY_RESTORE)"));
+  runtime::LogError(why.message());
+  s_->end->EndSilently(why);
+}
+
+// ---- the address ----
+
+void Recovery::CameBack(std::uint32_t node) {
+  if (moved_ != nullptr) moved_->Forget(node);
+}
+
+void Recovery::TellAddress() {
+  if (moved_ != nullptr && s_->end->running() && !runtime::Planted<"moved-untold">())
+    moved_->Tell(s_->config->resend_interval);
+}
+
+// The address that nodes were given, unless it leaves the port to the system.
+std::string Recovery::PublicAddress() const {
+  const std::string url = node::SchedulerUrl(s_->config->scheduler);
+  return runtime::PortOf(url) == 0 ? address_ : url;
+}
+
+// ---- keeping the state ----
+
+void Recovery::Write() {
+  if (keeper_ != nullptr) keeper_->Write();
+}
+
+// Many tables that are created in a row are one more map.
+void Recovery::NumberTables() {
+  if (keeper_ == nullptr || !s_->members->complete() || runtime::Planted<"tables-not-numbered">())
+    return;
+  const std::uint64_t changes = s_->tables->catalogue()->changes();
+  if (std::exchange(tables_numbered_, changes) == changes) return;
+  s_->maps->ChangeAndPublish();
+}
+
+void Recovery::ForgetState() {
+  if (keeper_ != nullptr) keeper_->Forget();
+}
+
+std::uint64_t Recovery::Stamp() const {
+  return (runtime::Planted<"stamp-without-members">() ? 0 : s_->members->changes()) +
+         s_->maps->newest()->version +
+         (runtime::Planted<"stamp-without-tables">() ? 0 : s_->tables->catalogue()->changes()) +
+         (runtime::Planted<"stamp-without-barriers">() ? 0 : s_->barriers->barriers().changes()) +
+         s_->codecs->switches()->changes() + s_->tables->table_changes()->changes() +
+         (runtime::Planted<"stamp-without-pins">() ? 0 : s_->codecs->pin_changes()) +
+         s_->chains->changes() + (s_->checkpoints->restoration().state().loaded ? 1 : 0);
+}
+
+State Recovery::Collect() const {
+  const Config& config = *s_->config;
+  const TableCatalogue& catalogue = *s_->tables->catalogue();
+  const TableChanges& changes = *s_->tables->table_changes();
+  State state;
+  state.cluster = s_->identity->cluster;
+  state.address = PublicAddress();
+  state.num_servers = config.num_servers;
+  state.num_workers = config.num_workers;
+  state.replication = config.replication;
+  state.block_bytes = config.block_bytes;
+  for (const auto& [id, node] : s_->members->nodes()) {
+    state.nodes.push_back(node);
+    state.nodes.back().peer = state.nodes.back().pulse = 0;
+  }
+  state.next_node = s_->members->next_id();
+  state.complete = s_->members->complete();
+  state.version = s_->maps->newest()->version;
+  state.epoch = s_->maps->newest()->epoch;
+  state.chains = s_->chains->planner().state();
+  for (TableCatalogue::Entry& table : catalogue.tables()) {
+    if (table.installed || runtime::Planted<"uninstalled-tables-kept">())
+      state.tables.push_back(std::move(table));
+  }
+  state.next_table = catalogue.next_id();
+  state.barriers = s_->barriers->barriers().state();
+  state.codecs = s_->codecs->switches()->entries();
+  state.settings = changes.entries();
+  state.ever_bounded = changes.ever_bounded();
+  state.pinned = s_->codecs->pinned();
+  state.restoration = s_->checkpoints->restoration().state();
+  if (runtime::Planted<"loaded-not-kept">()) state.restoration.loaded = false;
+  return state;
+}
+
+}  // namespace leeway::scheduler

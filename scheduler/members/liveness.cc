@@ -1,0 +1,162 @@
+#include "scheduler/members/liveness.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/base/mutants.h"
+#include "runtime/log/log.h"
+
+namespace leeway::scheduler {
+namespace {
+
+std::string ToMilliseconds(absl::Duration duration) {
+  return absl::FormatDuration(absl::Trunc(duration, absl::Milliseconds(1)));
+}
+
+}  // namespace
+
+Liveness::Liveness(const Config* config, runtime::Loop* loop, MembershipTable* members,
+                   Readers* readers, Owner* owner)
+    : config_(config),
+      loop_(loop),
+      members_(members),
+      readers_(readers),
+      owner_(owner),
+      detector_(config->failure_timeout,
+                std::max(config->heartbeat_interval, absl::Milliseconds(1))) {}
+
+Liveness::~Liveness() {
+  for (const auto& [node, timer] : suspects_) loop_->Cancel(timer);
+}
+
+void Liveness::Heard(std::uint32_t node) {
+  detector_.Heard(node, Now());
+  Trust(node);
+}
+
+void Liveness::Forget(std::uint32_t node) {
+  detector_.Forget(node);
+  Trust(node);
+}
+
+void Liveness::FindDead() {
+  const std::vector<std::uint32_t> silent = detector_.Silent(Now());
+  if (IsCutOff(!silent.empty())) return;
+  for (std::uint32_t id : silent) {
+    if (const Node* const reader = readers_->Find(id)) owner_->OnReaderSilent(*reader);
+    Node* const node = members_->Find(id);
+    if (node == nullptr || !node->alive() || !owner_->running()) continue;
+    owner_->OnDead(node, absl::StrCat("not heard for ", ToMilliseconds(SilentFor(id)),
+                                      " (LEEWAY_FAILURE_TIMEOUT_MS=",
+                                      absl::ToInt64Milliseconds(config_->failure_timeout), ")"));
+  }
+}
+
+// True if no server is heard any more (if there is but one: nor most of the other nodes), although
+// connections stand, or, after a restart, have not come yet. Then it is the scheduler that is cut
+// off. To declare the servers dead would help nobody, since none is left to take over, and would
+// end a healthy cluster.
+bool Liveness::HearsNobody() const {
+  const absl::Duration quiet =
+      std::min(3 * config_->heartbeat_interval, config_->failure_timeout / 2);
+  std::size_t servers = 0, quiet_servers = 0, quiet_nodes = 0;
+  bool connected = nobody_came_back_;
+  const std::vector<Node*> alive = members_->Alive();
+  for (const Node* node : alive) {
+    const bool is_server = node->role == Role::kServer;
+    servers += is_server;
+    if (SilentFor(node->id) < quiet) continue;
+    ++quiet_nodes;
+    quiet_servers += is_server;
+    connected = connected || node->peer != 0 || node->pulse != 0;
+  }
+  const bool most = servers > 1 || 2 * quiet_nodes > alive.size();
+  return connected && quiet_servers == servers && most;
+}
+
+// True for at most Config::scheduler_timeout, which is how long nodes go on without a scheduler.
+bool Liveness::IsCutOff(bool somebody_is_late) {
+  if (runtime::Planted<"cut-off-not-seen">()) return false;
+  if (!HearsNobody()) {
+    if (!cut_off_since_.has_value()) return false;
+    cut_off_since_.reset();
+    runtime::LogInfo("nodes are heard again");
+    // The other nodes were cut off from the scheduler as well.
+    if (!runtime::Planted<"rest-not-heard">()) {
+      for (const Node* node : members_->Alive()) detector_.Heard(node->id, Now());
+    }
+    return true;
+  }
+  if (!cut_off_since_.has_value()) {
+    if (!somebody_is_late) return false;
+    cut_off_since_ = Now();
+    runtime::LogWarning(
+        "no server is heard any more: the scheduler takes itself for cut off, and nobody "
+        "for dead, for ",
+        absl::FormatDuration(config_->scheduler_timeout), " (LEEWAY_SCHEDULER_TIMEOUT_MS)");
+  }
+  return runtime::Planted<"cut-off-for-ever">() ||
+         Now() - *cut_off_since_ < config_->scheduler_timeout;
+}
+
+// Only a server without connections is suspected, and only where its shards have other replicas.
+void Liveness::Suspect(const Node& node) {
+  if (!owner_->running() || !node.alive() || node.peer != 0 || node.pulse != 0) return;
+  if (node.role != Role::kServer || !members_->complete() || config_->replication < 2) return;
+  const absl::Duration patience = std::min(config_->suspicion, config_->failure_timeout);
+  const auto [suspect, first] = suspects_.try_emplace(node.id);
+  if (!first) return;
+  suspect->second = loop_->After(patience, [this, id = node.id, patience] {
+    suspects_.erase(id);
+    Node* const silent = members_->Find(id);
+    if (silent == nullptr || !silent->alive() || !owner_->running() || !CanBeTakenOver(*silent)) {
+      return;
+    }
+    owner_->OnDead(silent, absl::StrCat("its connections broke, and it has not come back for ",
+                                        ToMilliseconds(patience), " (LEEWAY_SUSPICION_MS=",
+                                        absl::ToInt64Milliseconds(config_->suspicion), ")"));
+  });
+}
+
+// True if other servers have every shard of this one, and one of them is connected. If none is
+// connected, the scheduler's own connections broke. The last replica of a shard is waited for until
+// the failure timeout (FindDead), since nothing can replace it.
+bool Liveness::CanBeTakenOver(const Node& server) const {
+  if (owner_->IsLastReplica(server.rank) && !runtime::Planted<"last-replica-suspected">()) {
+    return false;
+  }
+  const std::vector<Node*> servers = members_->Alive(Role::kServer);
+  return std::ranges::any_of(servers, [&server](const Node* other) {
+    return other->id != server.id && (runtime::Planted<"suspected-though-nobody-reached">() ||
+                                      other->peer != 0 || other->pulse != 0);
+  });
+}
+
+void Liveness::Trust(std::uint32_t node) {
+  if (runtime::Planted<"suspicion-stays">()) return;
+  const auto suspect = suspects_.find(node);
+  if (suspect == suspects_.end()) return;
+  loop_->Cancel(suspect->second);
+  suspects_.erase(suspect);
+}
+
+absl::Duration Liveness::SilentFor(std::uint32_t node) const {
+  return detector_.SilentFor(node, Now());
+}
+
+std::string Liveness::LastHeard(std::uint32_t node) const {
+  return absl::StrCat("last heard ", ToMilliseconds(SilentFor(node)), " ago");
+}
+
+std::string Liveness::MostSilentWorker() const {
+  const std::vector<Node*> workers = members_->Alive(Role::kWorker);
+  const auto heard_before = [this](const Node* a, const Node* b) {
+    return SilentFor(a->id) < SilentFor(b->id);
+  };
+  const auto most = std::max_element(workers.begin(), workers.end(), heard_before);
+  return most == workers.end() ? ""
+                               : absl::StrCat((*most)->FullName(), ", ", LastHeard((*most)->id));
+}
+
+}  // namespace leeway::scheduler
