@@ -67,7 +67,7 @@ bool LinkReports::HeardBetweenReports(std::uint32_t shard, const Node& other) {
 }
 
 void LinkReports::SeparatePair(const Node& server, const Node& other,
-                            const proto::LinkReport& report) {
+                               const proto::LinkReport& report) {
   const absl::Duration kept = apart_.Note(server.rank, other.rank, Now());
   if (kept == absl::ZeroDuration()) return;  // it has been logged
   if (!runtime::Planted<"apart-not-kept">()) parts_.planner->SetApart(apart_.apart());
