@@ -22,6 +22,11 @@ absl::Status CheckAnswer(const Request& request, const proto::Reply& reply,
 // DEADLINE_EXCEEDED, and says UNKNOWN where a pull fails after its push was applied.
 bool RefusesPush(const absl::Status& answer);
 
+// Whether that answer ends the operation, but not the push that it is to: the push has to be asked
+// for again, alone, until it is acknowledged or refused. What is UNKNOWN of a push alone is so for
+// good.
+bool LeavesPushOpen(const Request& request, const absl::Status& answer);
+
 }  // namespace leeway::worker
 
 #endif  // LEEWAY_WORKER_REQUESTS_ANSWERS_H_

@@ -405,6 +405,11 @@ void Requests::OnReply(Link* link, const proto::Reply& reply, std::span<runtime:
     if (!sent) return;  // of an earlier head, or said twice
     Withdraw(queue, request);
     Retain(*request, *link, reply);
+  } else if (LeavesPushOpen(*request, reply.result) &&
+             !runtime::Planted<"push-dropped-with-its-pull">()) {
+    if (!sent) return;
+    Withdraw(queue, request);
+    AskOn(queue, *request, *link, reply);
   } else {
     const std::unique_ptr<Request> answered = TakeOut(queue, id.sequence);
     if (RefusesPush(reply.result) && !runtime::Planted<"refused-not-taken-back">())

@@ -163,6 +163,8 @@ class Requests {
   void Retire(const Request& request);
   bool HasNumber(const Operation& operation) const;
   void Forget(const Operation& operation);
+  void AskOn(ShardQueue& queue, Request& request, const Link& link, const proto::Reply& reply);
+  void SetAside(Request& request, const Operation& operation);
   void Retain(Request& request, const Link& link, const proto::Reply& reply);
   void Refused(const Request& request, const Link& link, const absl::Status& why);
   std::string DescribeRequestWait(const ShardQueue& queue, const Request& request) const;

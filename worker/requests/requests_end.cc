@@ -21,12 +21,31 @@ void Requests::Abandon(Operation& operation) {
     Fill(request);
     if (!runtime::Planted<"array-posted-after-the-end">()) request.receive.Revoke();
     request.operation.reset();
-    request.abandoned = true;
-    abandoned_bytes_ += request.bytes;
-    if (request.piece.refundable != nullptr) request.piece.refundable->given = {};
-    if (!operation.memory || runtime::Planted<"abandoned-reads-user-memory">()) return;
-    for (runtime::Buffer& frame : request.piece.payload) frame = retained_memory_.CopyOf(frame);
+    SetAside(request, operation);
   });
+}
+
+// As a push alone, whose answer may take its time: with an answer like that the head has the push,
+// but replicas may not, so that it would be lost with the head.
+void Requests::AskOn(ShardQueue& queue, Request& request, const Link& link,
+                     const proto::Reply& reply) {
+  request.op = proto::Op::kPush;
+  request.receive.Revoke();
+  request.resend_delay = resend_interval_;
+  if (request.operation != nullptr) {
+    SetAside(request, *request.operation);
+  }
+  Enqueue(queue, &request);
+  if (request.operation != nullptr) on_answer_(request, link, reply, {});
+}
+
+// Its operation ends: what it needs of the user's is copied.
+void Requests::SetAside(Request& request, const Operation& operation) {
+  request.abandoned = true;
+  abandoned_bytes_ += request.bytes;
+  if (request.piece.refundable != nullptr) request.piece.refundable->given = {};
+  if (!operation.memory || runtime::Planted<"abandoned-reads-user-memory">()) return;
+  for (runtime::Buffer& frame : request.piece.payload) frame = retained_memory_.CopyOf(frame);
 }
 
 // A number that is in use has to be answered: ticks, and the requests after it, may speak of it.
