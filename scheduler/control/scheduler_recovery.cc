@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -138,8 +139,12 @@ bool Scheduler::Impl::IsOfUnknownPast(const Sender& sender) {
 }
 
 void Scheduler::Impl::TellWhereIAm() {
-  if (moved_ != nullptr && running() && !runtime::Planted<"moved-untold">())
-    moved_->Tell(config_.resend_interval);
+  if (moved_ == nullptr || !running() || runtime::Planted<"moved-untold">()) return;
+  // Over a slow link a dial takes longer than what is lost waits to be said again. A few of them
+  // have to fit into the time that a server has.
+  moved_->Tell(runtime::Planted<"dialled-too-shortly">()
+                   ? config_.resend_interval
+                   : std::max(config_.resend_interval, config_.failure_timeout / 5));
 }
 
 // Where nodes find it: what they were given, unless that leaves the port to the system.
