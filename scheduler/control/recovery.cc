@@ -1,5 +1,6 @@
 #include "scheduler/control/recovery.h"
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -153,8 +154,13 @@ void Recovery::CameBack(std::uint32_t node) {
 }
 
 void Recovery::TellAddress() {
-  if (moved_ != nullptr && s_->end->running() && !runtime::Planted<"moved-untold">())
-    moved_->Tell(s_->config->resend_interval);
+  if (moved_ == nullptr || !s_->end->running() || runtime::Planted<"moved-untold">()) return;
+  // Over a slow link a dial takes longer than the resend interval. A few dials have to fit into the
+  // time after which a server gives up its scheduler.
+  const absl::Duration resend = s_->config->resend_interval;
+  moved_->Tell(runtime::Planted<"dialled-too-shortly">()
+                   ? resend
+                   : std::max(resend, s_->config->failure_timeout / 5));
 }
 
 // The address that nodes were given, unless it leaves the port to the system.

@@ -368,6 +368,12 @@ constexpr KnownBug kSchedulerBugs[] = {
      .what = "servers are not told where the scheduler is now",
      .promise = "nodes follow a restarted scheduler",
      .test = "scheduler/scheduler_test RecoveryTest.ComingBackElsewhereItTellsTheServers"},
+    {.name = "dialled-too-shortly",
+     .file = "scheduler/control/recovery.cc",
+     .what = "a server behind a slow link is never told where the scheduler is now",
+     .promise = "nodes follow a restarted scheduler",
+     .test = "tests/simulation/promises_test "
+             "SchedulerUnreached.ItComesBackAtAnotherAddressFarFromAServer"},
     {.name = "late-servers-lost-in-restart",
      .file = "scheduler/control/recovery.cc",
      .what = "a server that was being given its tables before a restart gets no shards after it",

@@ -18,8 +18,14 @@ void CounterValues::Take(const SimTable& table, const std::vector<ps::FrozenPiec
     if (!place.has_value()) return;
     std::vector<std::int64_t>& elements = values_[{table.index, *place}];
     elements.resize(table.width);
-    std::memcpy(elements.data(), row.values.data(),
-                std::min(row.values.size(), table.width * sizeof(std::int64_t)));
+    const std::size_t bytes = std::min(row.values.size(), table.width * sizeof(std::int64_t));
+    if (!table.refuses()) {
+      std::memcpy(elements.data(), row.values.data(), bytes);
+      return;
+    }
+    std::vector<double> doubles(table.width);
+    std::memcpy(doubles.data(), row.values.data(), bytes);
+    elements = CountsOf(doubles);
   };
   for (const ps::FrozenPiece& piece : pieces) ps::ForEachRow(piece, take);
 }

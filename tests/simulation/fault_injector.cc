@@ -18,10 +18,10 @@ constexpr absl::Duration kStrikeAgain = absl::Milliseconds(300);
 bool IsStrike(FaultKind kind) {
   return kind == FaultKind::kKillWorker || kind == FaultKind::kRestartWorker ||
          kind == FaultKind::kKillServer || kind == FaultKind::kKillFiller ||
-         kind == FaultKind::kKillScheduler || kind == FaultKind::kAddServer ||
-         kind == FaultKind::kDrain || kind == FaultKind::kRebalance ||
-         kind == FaultKind::kCheckpoint || kind == FaultKind::kSwitchCodec ||
-         kind == FaultKind::kChangeTable;
+         kind == FaultKind::kKillScheduler || kind == FaultKind::kMoveScheduler ||
+         kind == FaultKind::kAddServer || kind == FaultKind::kDrain ||
+         kind == FaultKind::kRebalance || kind == FaultKind::kCheckpoint ||
+         kind == FaultKind::kSwitchCodec || kind == FaultKind::kChangeTable;
 }
 bool CutsBothWays(FaultKind kind) {
   return kind == FaultKind::kPartition || kind == FaultKind::kLongPartition;

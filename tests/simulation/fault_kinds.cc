@@ -8,11 +8,12 @@ namespace leeway::simulation {
 namespace {
 
 constexpr std::array<absl::string_view, kFaultKinds> kNames = {
-    "drop",        "duplicate",   "delay",          "reorder",        "partition",
-    "one-way",     "slow-link",   "kill-worker",    "restart-worker", "long-partition",
-    "kill-server", "kill-filler", "kill-scheduler", "disk-full",      "disk-errors",
-    "clock-skew",  "priorities",  "aimed",          "add-server",     "drain",
-    "rebalance",   "checkpoint",  "switch-codec",   "change-table",
+    "drop",         "duplicate",      "delay",          "reorder",        "partition",
+    "one-way",      "slow-link",      "kill-worker",    "restart-worker", "long-partition",
+    "kill-server",  "kill-filler",    "kill-scheduler", "disk-full",      "disk-errors",
+    "clock-skew",   "priorities",     "aimed",          "add-server",     "drain",
+    "rebalance",    "checkpoint",     "switch-codec",   "change-table",   "move-scheduler",
+    "refused-push", "short-deadline",
 };
 
 }  // namespace

@@ -37,10 +37,14 @@ enum class FaultKind : std::uint8_t {
   kDrain,  // a server, which comes back later
   kRebalance,
   kCheckpoint,
-  kSwitchCodec,  // of a table that has several
-  kChangeTable,  // the staleness bound of one that has one
+  kSwitchCodec,    // of a table that has several
+  kChangeTable,    // the staleness bound of one that has one
+  kMoveScheduler,  // killed, and started again at another address
+  // What workers ask for and are refused, or have too little time for.
+  kRefusedPush,    // one that is not finite, to a table that takes no such (RefusingTable)
+  kShortDeadline,  // of an operation, too short for what it waits for
 };
-inline constexpr std::size_t kFaultKinds = 24;
+inline constexpr std::size_t kFaultKinds = 27;
 absl::string_view NameOf(FaultKind kind);
 
 using FaultSet = std::bitset<kFaultKinds>;

@@ -153,8 +153,11 @@ class Planner {
         it.host = AnyHost();
         it.amount = 0.6 + 0.9 * random_->Uniform();
         break;
-      case FaultKind::kPriorities:  // by AddPriorities
-      case FaultKind::kAimed:       // by AimedFaults
+      case FaultKind::kPriorities:     // by AddPriorities
+      case FaultKind::kAimed:          // by AimedFaults
+      case FaultKind::kMoveScheduler:  // by AddSchedulerMoves
+      case FaultKind::kRefusedPush:    // by scripts
+      case FaultKind::kShortDeadline:
         return;
     }
     plan_.over = std::max(plan_.over, it.start + it.length);
@@ -178,7 +181,9 @@ FaultPlan MakeFaultPlan(const Config& config, std::uint32_t spare_servers, Fault
   for (std::size_t kind = 0; kind < kFaultKinds; ++kind) {
     const auto planned = static_cast<FaultKind>(kind);
     const bool apart = planned == FaultKind::kSwitchCodec || planned == FaultKind::kChangeTable ||
-                       planned == FaultKind::kPriorities || planned == FaultKind::kAimed;
+                       planned == FaultKind::kPriorities || planned == FaultKind::kAimed ||
+                       planned == FaultKind::kMoveScheduler || planned == FaultKind::kRefusedPush ||
+                       planned == FaultKind::kShortDeadline;
     if (kinds.test(kind) && !apart) planner.Add(planned);
   }
   return planner.Take();
@@ -196,6 +201,21 @@ void AddChanges(FaultKind kind, absl::Duration window, runtime::Random* random, 
     it.amount = random->Uniform();
     plan->episodes.push_back(std::move(it));
     plan->over = std::max(plan->over, start);
+  }
+  std::stable_sort(plan->episodes.begin(), plan->episodes.end(),
+                   [](const Episode& a, const Episode& b) { return a.start < b.start; });
+}
+
+void AddSchedulerMoves(absl::Duration window, runtime::Random* random, FaultPlan* plan) {
+  if (random->Below(3) != 0) return;
+  for (std::uint64_t left = 1 + random->Below(3); left > 0; --left) {
+    Episode it;
+    it.kind = FaultKind::kMoveScheduler;
+    it.start = window * random->Uniform();
+    it.length = absl::Seconds(3) * random->Uniform();
+    it.host = SimCluster::HostName(Role::kScheduler, 0);
+    plan->over = std::max(plan->over, it.start + it.length);
+    plan->episodes.push_back(std::move(it));
   }
   std::stable_sort(plan->episodes.begin(), plan->episodes.end(),
                    [](const Episode& a, const Episode& b) { return a.start < b.start; });

@@ -41,6 +41,9 @@ FaultPlan MakeFaultPlan(const Config& config, std::uint32_t spare_servers, Fault
 // that all else stays what it is without them.
 void AddChanges(FaultKind kind, absl::Duration window, runtime::Random* random, FaultPlan* plan);
 
+// In every third seed the scheduler moves, up to three times. `random`: one of their own.
+void AddSchedulerMoves(absl::Duration window, runtime::Random* random, FaultPlan* plan);
+
 // Schedules by priority, after PCT (Burckhardt et al., ASPLOS 2010): in every other seed each link
 // has a delay of its own, of several orders of magnitude, and a few times all are drawn anew. What
 // two nodes do then comes in one order for long, which random delays of each message hardly ever

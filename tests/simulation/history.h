@@ -23,7 +23,8 @@ enum class Outcome { kUnknown, kAcknowledged, kFailed };
 struct Push {
   std::uint64_t clock = 0;        // its tag
   std::uint32_t incarnation = 0;  // of the worker, counted from 1
-  std::uint64_t places = 0;       // bits: which it touches
+  // Bits: which it touches. Those that refuse it are no part of it: there it is never seen.
+  std::uint64_t places = 0;
   absl::Time submitted;
   Outcome outcome = Outcome::kUnknown;
   absl::Time acknowledged = absl::InfiniteFuture();
@@ -42,6 +43,7 @@ struct Read {
   std::vector<std::uint32_t> places;  // that were read, in this order
   std::vector<std::int64_t> counts;   // counter tables: the values
   std::vector<float> floats;          // the others
+  std::vector<double> doubles;        // counters of tables that refuse pushes, until it is answered
   // What the reader had seen of each place when it asked (invariants/monotonic_reads.cc).
   std::vector<std::vector<std::int64_t>> seen_before;
   // Likewise, the version of each place (invariants/versions_read.cc).
@@ -53,6 +55,17 @@ struct Read {
   std::span<const float> FloatsOf(std::size_t i) const {
     return {floats.data() + OffsetOf(i), table->width};
   }
+  // Where the pull of a counter table lands, `elements` of them; and what has landed there.
+  void* MakeRoomForCounts(std::size_t elements) {
+    counts.resize(elements);
+    if (!table->refuses()) return counts.data();
+    doubles.resize(elements);
+    return doubles.data();
+  }
+  void TakeCounts() {
+    if (table->refuses()) counts = simulation::CountsOf(doubles);
+  }
+
   bool complete() const { return places.size() == table->places; }
 
  private:

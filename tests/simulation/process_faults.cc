@@ -14,6 +14,8 @@ std::string SchedulerName() { return SimCluster::HostName(Role::kScheduler, 0); 
 std::string ServerName(std::uint32_t rank) { return SimCluster::HostName(Role::kServer, rank); }
 std::string WorkerName(std::uint32_t rank) { return SimCluster::HostName(Role::kWorker, rank); }
 
+// All have found the scheduler by then where it is now.
+constexpr absl::Duration kMovedWithin = absl::Seconds(10);
 constexpr absl::Duration kBackAfter = absl::Milliseconds(1500);
 // A replica is filled by then, unless faults hinder it.
 constexpr absl::Duration kFilledWithin = absl::Seconds(5);
@@ -34,7 +36,8 @@ FaultInjector::Struck ProcessFaults::Strike(const Episode& episode) {
   }
   if (episode.kind == FaultKind::kSwitchCodec) return SwitchCodec(episode.amount);
   if (episode.kind == FaultKind::kChangeTable) return ChangeTable(episode.amount);
-  if (episode.kind == FaultKind::kKillScheduler) return StrikeScheduler(episode);
+  if (episode.kind == FaultKind::kKillScheduler || episode.kind == FaultKind::kMoveScheduler)
+    return StrikeScheduler(episode);
   for (std::uint32_t rank = 0; rank < cluster_->server_hosts(); ++rank) {
     if (episode.host != ServerName(rank)) continue;
     if (episode.kind == FaultKind::kAddServer) return AddServer(rank);
@@ -49,15 +52,42 @@ FaultInjector::Struck ProcessFaults::Strike(const Episode& episode) {
 
 FaultInjector::Struck ProcessFaults::StrikeScheduler(const Episode& episode) {
   if (scheduler() == nullptr) return Struck::kNo;
+  if (episode.kind == FaultKind::kMoveScheduler) {
+    if (!MayMoveScheduler()) return Struck::kAskAgain;
+    cluster_->MoveScheduler();
+    moved_ = cluster_->world().Now();
+    cluster_->Note(absl::StrCat("the scheduler moves to ", cluster_->config().scheduler));
+  }
   cluster_->Kill(episode.host);
   Later(episode.length, [this] { cluster_->Start(Role::kScheduler); });
   return Struck::kYes;
+}
+
+// Servers are told that are in the cluster, and tell whom they are connected to. Who is about to be
+// taken for dead is not told.
+bool ProcessFaults::MayMoveScheduler() const {
+  const std::shared_ptr<const proto::ClusterMap> map = KeptMap();
+  if (map == nullptr || !doomed_.empty()) return false;
+  for (std::uint32_t rank = 0; rank < cluster_->server_hosts(); ++rank) {
+    if (cluster_->Find(ServerName(rank)) != nullptr && ServerOf(*map, rank) == nullptr) {
+      return false;
+    }
+  }
+  return std::ranges::all_of(*workers_, [this](const auto& worker) {
+    return cluster_->WasKilled(WorkerName(worker->rank())) ||
+           (worker->answered() && !worker->may_be_given_up());
+  });
+}
+
+bool ProcessFaults::MovesScheduler() const {
+  return cluster_->world().Now() - moved_ < kMovedWithin;
 }
 
 // Only while every shard is on another living server as well.
 FaultInjector::Struck ProcessFaults::StrikeServer(std::uint32_t rank, const Episode& episode) {
   if (cluster_->config().replication < 2) return Struck::kNo;
   if (!CanDoWithout(rank)) return Struck::kAskAgain;
+  if (episode.kind == FaultKind::kLongPartition && MovesScheduler()) return Struck::kAskAgain;
   if (episode.kind == FaultKind::kLongPartition) {
     doomed_.insert(episode.host);
     Later(episode.length + 2 * cluster_->config().failure_timeout,
@@ -111,6 +141,7 @@ FaultInjector::Struck ProcessFaults::StrikeWorker(ScriptedWorker* victim, const 
     return Struck::kNo;
   }
   if (episode.kind == FaultKind::kLongPartition) {
+    if (MovesScheduler()) return Struck::kAskAgain;
     victim->MayBeGivenUp();
     // Over a slow link it may hear late that it was given up.
     Later(episode.length + 4 * cluster_->config().failure_timeout,

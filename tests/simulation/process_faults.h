@@ -60,6 +60,10 @@ class ProcessFaults {
   };
 
   Struck StrikeScheduler(const Episode& episode);
+  // Whether all hear of it when the scheduler has another address.
+  bool MayMoveScheduler() const;
+  // Whether some may not have heard of it yet.
+  bool MovesScheduler() const;
   Struck StrikeServer(std::uint32_t rank, const Episode& episode);
   // Kills it, and starts another one in its stead.
   void ReplaceServer(std::uint32_t rank, absl::Duration after);
@@ -84,6 +88,7 @@ class ProcessFaults {
   std::size_t to_come_ = 0;   // that Later and AskFor were given
   std::size_t switches_ = 0;  // of codecs, and changes of tables, that AskFor was given
   std::uint64_t table_changes_ = 0;
+  absl::Time moved_ = absl::InfinitePast();  // the scheduler, last
   std::set<std::string> doomed_;  // servers that are cut off until they are taken for dead
   std::vector<std::unique_ptr<Ask>> asks_;
 };

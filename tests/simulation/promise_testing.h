@@ -120,6 +120,20 @@ class PromiseTest : public testing::Test {
     access.copy = true;
     return core(rank)->Submit(worker::Slice(access, core(rank)->poster()), {}, nullptr);
   }
+  // The same value to all four elements of a table by Dense; what is pulled is let go of.
+  Op PushPull(std::uint32_t rank, const Table& table, float value, absl::Duration timeout) {
+    const auto values = std::make_shared<std::vector<float>>(4, value);
+    pulled_.push_back(values);
+    worker::Access access;
+    access.table = table;
+    access.op = proto::Op::kPushPull;
+    access.dtype = DType::kFloat32;
+    access.values = access.result = values->data();
+    access.size = access.result_size = values->size();
+    access.copy = true;
+    return core(rank)->Submit(worker::Slice(access, core(rank)->poster()), {.timeout = timeout},
+                              nullptr);
+  }
   // `widths`: for those of a ragged table.
   Pulled PullRows(std::uint32_t rank, const Table& table, const std::vector<std::uint64_t>& keys,
                   std::vector<std::uint32_t>* widths = nullptr) {

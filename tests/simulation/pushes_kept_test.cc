@@ -81,6 +81,30 @@ TEST_F(PushesKept, ARefusedPushIsNotAcknowledgedByTheNextHead) {
   EXPECT_THAT(pulled.values, ElementsAre(1, 1, 1, 1, 2, 2, 2, 2, 0, 0, 0, 0));
 }
 
+// The pull that came with the push was not answered in time, and the push is nowhere but at the
+// head.
+TEST_F(PushesKept, APushWhosePullFailedIsSentToTheNextHead) {
+  for (const Consistency& consistency : {Consistency::Bsp(), Consistency::Ssp(1)}) {
+    SCOPED_TRACE(consistency.ToString());
+    StartAll(Base(2, 2, 2));
+    const Table table = Create(Dense(consistency));
+    const std::uint32_t head = Head();
+    // Of SSP: a pull that has to wait, and a push that no other replica gets.
+    if (!consistency.is_bsp()) {
+      for (int i = 0; i < 2; ++i) Clock(0);
+      Run(absl::Milliseconds(100));
+      cluster_->network().Cut(ServerHost(head), ServerHost(1 - head));
+    }
+    const Op both = PushPull(0, table, 7, absl::Milliseconds(50));
+    const absl::Status failed = Wait(both);
+    EXPECT_EQ(failed.code(), absl::StatusCode::kUnknown) << failed;
+    cluster_->Kill(ServerHost(head));
+    cluster_->network().HealAll();
+    for (const std::uint32_t rank : {0u, 1u, 1u, 1u}) Clock(rank);
+    EXPECT_THAT(Pull(0, table).values, ElementsAre(7, 7, 7, 7));
+  }
+}
+
 TEST_F(PushesKept, WhoLeavesInOrderLeavesItsLastPushesThoughTheHeadDiesThen) {
   for (const bool head_dies : {false, true}) {
     SCOPED_TRACE(head_dies ? "the head dies" : "the head lives");

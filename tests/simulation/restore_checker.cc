@@ -1,9 +1,11 @@
 #include "tests/simulation/restore_checker.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tests/simulation/counter_values.h"
@@ -11,11 +13,19 @@
 namespace leeway::simulation {
 namespace {
 
-// Calls `visit(place, elements)` for every place that a push to a counter table touches.
+// Calls `visit(place, elements)` for every place that a push to a counter table touches: none if
+// it has to be refused.
 template <class Visit>
 void ForEachPlace(const SimTable& table, const ps::Inbound& sent, const Visit& visit) {
   const ps::PushView push = ps::ToPush(sent);
-  const auto values = push.values.as<std::int64_t>();
+  std::vector<std::int64_t> whole;
+  if (table.refuses()) {
+    const auto doubles = push.values.as<double>();
+    if (!std::ranges::all_of(doubles, [](double value) { return std::isfinite(value); })) return;
+    whole = CountsOf(doubles);
+  }
+  const auto values =
+      table.refuses() ? std::span<const std::int64_t>(whole) : push.values.as<std::int64_t>();
   const auto keys = push.keys.as<std::uint64_t>();
   for (std::size_t i = 0; i < std::max<std::size_t>(keys.size(), 1); ++i) {
     const std::optional<std::uint32_t> place = PlaceOf(table, keys.empty() ? push.block : keys[i]);

@@ -57,6 +57,26 @@ TEST_F(SchedulerUnreached, AllItsConnectionsBreakAndCannotBeMadeAgainForAMoment)
   }
 }
 
+// What is lost is said again sooner than a connection is there.
+TEST_F(SchedulerUnreached, ItComesBackAtAnotherAddressFarFromAServer) {
+  SimCluster::Setup setup = Base(3, 2, 2, 6);
+  setup.config.scheduler_state = "/scheduler";
+  setup.config.resend_interval = absl::Milliseconds(30);
+  StartAll(setup);
+  table_ = Create(Dense(Consistency::Asp()));
+  ASSERT_TRUE(Wait(Push(0, table_, 1)).ok());
+  van::LinkFaults far;
+  far.delay_min = far.delay_max = absl::Milliseconds(100);
+  cluster_->network().SetFaults("scheduler", "server0", far);
+  cluster_->network().SetFaults("server0", "scheduler", far);
+  cluster_->Kill("scheduler");
+  cluster_->MoveScheduler();
+  cluster_->Start(Role::kScheduler);
+  Run(2 * kFailureTimeout);
+  EXPECT_EQ(Map()->servers.size(), 3u);
+  ExpectAllLiveAndNothingLost();
+}
+
 TEST_F(SchedulerUnreached, AllServersAreSilentWhileWorkersAreHeard) {
   for (const std::uint32_t workers : {2u, 5u}) {
     SCOPED_TRACE(workers);

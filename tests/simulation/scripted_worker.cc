@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -15,6 +17,10 @@ namespace {
 constexpr absl::Duration kScriptTimeout = absl::Minutes(2);
 constexpr std::uint64_t kCallsPerIterationMax = 8;
 constexpr int kTicksAtGate = 10;
+// One of so many pushes to a table that refuses some; one of so many operations where some have
+// little time, and how much.
+constexpr std::uint64_t kNonFiniteEvery = 6, kShortEvery = 6;
+constexpr absl::Duration kShortTimeoutMax = absl::Milliseconds(40);
 
 // ±1, ±2, ±3 or ±4.
 float SmallNumber(runtime::Random* random) {
@@ -33,10 +39,13 @@ struct ScriptedWorker::Call {
   std::vector<std::uint64_t> keys;
   std::vector<std::int64_t> counts;
   std::vector<float> floats;
+  std::vector<double> doubles;
   std::vector<std::uint32_t> widths;  // ragged tables: of each row pushed
   RaggedRows ragged;                  // likewise: what is pulled
   std::optional<double> rate;         // coded tables
   std::size_t push = 0;               // its number in the history
+  std::uint64_t refused = 0;          // places that do not take it
+  absl::Duration timeout = kScriptTimeout;
   Read read;
 };
 
@@ -70,7 +79,7 @@ void ScriptedWorker::Start() {
 void ScriptedWorker::OnKilled() {
   history_->lives[rank_].killed = history_->lives[rank_].incarnation;
   core_ = nullptr;
-  ready_ = at_gate_ = at_end_ = may_be_given_up_ = given_up_ = reads_last_ = false;
+  ready_ = answered_ = at_gate_ = at_end_ = may_be_given_up_ = given_up_ = reads_last_ = false;
   calls_.clear();
   when_idle_ = nullptr;
   waits_for_.clear();
@@ -254,6 +263,31 @@ void ScriptedWorker::FillPush(Call* call) {
     for (float& value : gradient) value = 0.5f + static_cast<float>(random_.Uniform());
     checker_->OnFloatPush(table, place, gradient);
   }
+  if (!table.refuses()) return;
+  call->doubles = DoublesOf(call->counts);
+  if (random_.Below(kNonFiniteEvery) == 0) MakeNonFinite(call);
+}
+
+void ScriptedWorker::MakeNonFinite(Call* call) {
+  const SimTable& table = *call->table;
+  const double bad[] = {std::numeric_limits<double>::quiet_NaN(),
+                        std::numeric_limits<double>::infinity(),
+                        -std::numeric_limits<double>::infinity()};
+  const std::size_t i = random_.Below(call->read.places.size());
+  call->doubles[i * table.stride + random_.Below(table.width)] = bad[random_.Below(3)];
+  call->refused =
+      RefusedPlaces(table, cluster_->config().num_shards, call->places, call->read.places[i]);
+  history_->pushes(table, rank_)[call->push].places &= ~call->refused;
+}
+
+// Too little for what may have to wait, or just enough. Tables with one writer a place have to know
+// which of its pushes are there.
+void ScriptedWorker::ChooseTimeout(Call* call) {
+  if (!script_->short_deadlines || reads_last_ || at_gate_ || call->refused != 0) return;
+  if (proto::HasPush(call->op) && !call->table->counter) return;
+  if (random_.Below(kShortEvery) == 0) {
+    call->timeout = kShortTimeoutMax * std::pow(random_.Uniform(), 2);
+  }
 }
 
 void ScriptedWorker::Submit(const SimTable& table, proto::Op op, std::uint64_t places) {
@@ -278,6 +312,7 @@ void ScriptedWorker::Submit(const SimTable& table, proto::Op op, std::uint64_t p
     call->rate = rates[table.bsp() ? core_->clock() % 3 : random_.Below(3)];
   }
   if (proto::HasPush(op)) FillPush(call.get());
+  ChooseTimeout(call.get());
 
   worker::Access access;
   access.table = infos_[table.index];
@@ -290,13 +325,16 @@ void ScriptedWorker::Submit(const SimTable& table, proto::Op op, std::uint64_t p
     access.widths = call->widths;
   }
   if (proto::HasPush(op)) {
-    access.values = table.counter ? static_cast<void*>(call->counts.data()) : call->floats.data();
+    access.values = table.refuses() ? static_cast<void*>(call->doubles.data())
+                    : table.counter ? static_cast<void*>(call->counts.data())
+                                    : call->floats.data();
     access.size = size;
     access.copy = random_.Below(2) == 0;
   }
   if (proto::HasPull(op)) {
-    table.counter ? make_room(&read.counts) : make_room(&read.floats);
-    access.result = table.counter ? static_cast<void*>(read.counts.data()) : read.floats.data();
+    read.table = &table;
+    if (!table.counter) make_room(&read.floats);
+    access.result = table.counter ? read.MakeRoomForCounts(size) : read.floats.data();
     access.result_size = size;
     if (table.ragged()) {
       access.result_widths = &call->ragged.widths;
@@ -304,7 +342,6 @@ void ScriptedWorker::Submit(const SimTable& table, proto::Op op, std::uint64_t p
         return rows->Resize(elements);
       };
     }
-    read.table = &table;
     read.reader = rank_;
     read.incarnation = history_->lives[rank_].incarnation;
     read.clock = core_->clock();
@@ -316,7 +353,7 @@ void ScriptedWorker::Submit(const SimTable& table, proto::Op op, std::uint64_t p
   calls_[call->number] = call;
   const int priority = static_cast<int>(random_.Below(3)) - 1;
   core_->Submit(worker::Slice(access, core_->poster()),
-                {.timeout = kScriptTimeout, .learning_rate = call->rate, .priority = priority},
+                {.timeout = call->timeout, .learning_rate = call->rate, .priority = priority},
                 [this, call](const std::shared_ptr<worker::Operation>& operation) {
                   OnDone(call, operation->result);
                 });
@@ -333,10 +370,14 @@ void ScriptedWorker::OnDone(const std::shared_ptr<Call>& call, const absl::Statu
   cluster_->Note(absl::StrCat(Name(), " done ", call->number, " ", table.spec.name, " ",
                               absl::StatusCodeToString(result.code())));
   const std::string what = absl::StrCat("operation ", call->number, " on '", table.spec.name, "'");
-  if (Expect(result, what)) {
+  if (call->refused != 0 && result.ok()) {
+    checker_->Fail("what a table refuses fails", absl::StrCat(Name(), "'s ", what, " did not"));
+  } else if (!MayFail(*call, result) && Expect(result, what)) {
+    answered_ = true;
     checker_->OnWaited(absl::StrCat(Name(), "'s ", what), call->submitted, now);
     if (proto::HasPull(call->op)) {
       call->read.completed = now;
+      if (table.counter) call->read.TakeCounts();
       if (table.ragged()) call->read.counts = call->ragged.Spread(table);
       if (table.ragged() && call->read.counts.empty()) {
         return checker_->Fail("widths of rows", absl::StrCat(Name(), "'s ", what));
@@ -349,6 +390,29 @@ void ScriptedWorker::OnDone(const std::shared_ptr<Call>& call, const absl::Statu
   }
   calls_.erase(call->number);
   if (calls_.empty() && when_idle_) std::exchange(when_idle_, nullptr)();
+}
+
+bool ScriptedWorker::MayFail(const Call& call, const absl::Status& result) {
+  Push* const push =
+      proto::HasPush(call.op) ? &history_->pushes(*call.table, rank_)[call.push] : nullptr;
+  if (call.refused != 0) {
+    // What went to other shards has been taken.
+    const bool in_part = call.refused != call.places;
+    if (in_part ? !absl::IsUnknown(result) : !absl::IsInvalidArgument(result)) return false;
+    if (in_part) push->outcome = Outcome::kUnknown;
+    ++refused_;
+    return true;
+  }
+  if (call.timeout == kScriptTimeout) return false;
+  if (absl::IsDeadlineExceeded(result)) {
+    if (push != nullptr) push->places = 0;  // nothing of it, now or later
+  } else if (push != nullptr && absl::IsUnknown(result)) {
+    push->outcome = Outcome::kUnknown;  // it is sent on
+  } else {
+    return false;
+  }
+  ++too_late_;
+  return true;
 }
 
 // ---- steps ----

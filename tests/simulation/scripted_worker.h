@@ -28,6 +28,7 @@ struct Script {
   std::uint32_t iterations = 0;
   absl::Duration think_max;          // between iterations
   std::uint32_t barrier_every = 25;  // 0: none, so that who comes back has missed none
+  bool short_deadlines = false;      // now and then
 };
 
 class ScriptedWorker {
@@ -48,6 +49,8 @@ class ScriptedWorker {
   // Has ended its last iteration, and waits for ReadAll().
   bool at_gate() const { return at_gate_; }
   std::uint64_t clock() const { return core_->clock(); }
+  // A server has answered it in this life.
+  bool answered() const { return answered_; }
   // Ends some clocks more while it waits.
   void TickAtGate();
   // All living workers wait, none of them in a later clock than that.
@@ -63,6 +66,8 @@ class ScriptedWorker {
   bool given_up() const { return given_up_; }  // and has heard of it
   void Leave();
   std::uint64_t operations() const { return operations_; }
+  std::uint64_t refused() const { return refused_; }    // pushes that no table may take
+  std::uint64_t too_late() const { return too_late_; }  // operations whose time was too short
   // What it knows of each table; of one that is ready.
   const std::vector<std::shared_ptr<const worker::TableInfo>>& infos() const { return infos_; }
   // Tells the checker about everything that is still waited for.
@@ -81,6 +86,11 @@ class ScriptedWorker {
   void ReadVersions();
   void Submit(const SimTable& table, proto::Op op, std::uint64_t places);
   void FillPush(Call* call);
+  // Makes it one that its table refuses, in some places or in all.
+  void MakeNonFinite(Call* call);
+  void ChooseTimeout(Call* call);
+  // Whether an operation may end with that, and what its push has come to then.
+  bool MayFail(const Call& call, const absl::Status& result);
   std::uint64_t PlacesToPush(const SimTable& table);
   std::uint64_t SomePlaces(const SimTable& table);
   void OnDone(const std::shared_ptr<Call>& call, const absl::Status& result);
@@ -103,6 +113,7 @@ class ScriptedWorker {
 
   worker::Core* core_ = nullptr;
   bool ready_ = false, finished_ = false, at_gate_ = false, at_end_ = false;
+  bool answered_ = false;
   bool reads_last_ = false;  // nobody pushes any more
   bool may_be_given_up_ = false, given_up_ = false;
   std::uint32_t iteration_ = 0;
@@ -110,7 +121,7 @@ class ScriptedWorker {
   std::vector<std::shared_ptr<const worker::TableInfo>> infos_;  // by table
   std::map<std::uint64_t, std::shared_ptr<Call>> calls_;         // under way, by number
   std::function<void()> when_idle_;
-  std::uint64_t operations_ = 0;
+  std::uint64_t operations_ = 0, refused_ = 0, too_late_ = 0;
   // Float tables: the clock of the last push to a place, plus 1.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> last_push_;
   std::string waits_for_;

@@ -8,7 +8,7 @@
 namespace leeway::simulation {
 namespace {
 
-constexpr char kRdmaScheduler[] = "tcp://127.0.0.1:7000";
+constexpr std::uint32_t kRdmaSchedulerPort = 7000;
 
 }  // namespace
 
@@ -22,9 +22,19 @@ SimCluster::SimCluster(const Setup& setup)
              .network = &network_,
              .rdma = rdma_.get(),
              .data_options = setup.data_options} {
-  config_.scheduler = rdma_ != nullptr
-                          ? std::string(kRdmaScheduler)
-                          : absl::StrCat("sim://", HostName(Role::kScheduler, 0), "/0");
+  config_.scheduler = SchedulerAddress();
+}
+
+std::string SimCluster::SchedulerAddress() const {
+  if (rdma_ != nullptr) {
+    return absl::StrCat("tcp://127.0.0.1:", kRdmaSchedulerPort + scheduler_moves_);
+  }
+  return absl::StrCat("sim://", HostName(Role::kScheduler, 0), "/", scheduler_moves_);
+}
+
+void SimCluster::MoveScheduler() {
+  ++scheduler_moves_;
+  config_.scheduler = SchedulerAddress();
 }
 
 // Workers first: what a script holds may point into what servers exported it.

@@ -52,6 +52,9 @@ class SimCluster {
   // The process dies at once, without a word: its loops stop, its connections break, what it wrote
   // and did not sync is lost.
   void Kill(const std::string& host);
+  // Where a scheduler that is started from now on listens, and who is started looks for it: the
+  // same host, but another address.
+  void MoveScheduler();
   // Null when it was never started, or killed.
   SimProcess* Find(const std::string& host) const;
   bool WasKilled(const std::string& host) const;
@@ -72,7 +75,10 @@ class SimCluster {
   const Config& config() const { return config_; }
 
  private:
+  std::string SchedulerAddress() const;
+
   Config config_;
+  std::uint32_t scheduler_moves_ = 0;
   const std::uint32_t spare_servers_;
   runtime::SimWorld world_;
   van::SimNetwork network_;

@@ -36,6 +36,7 @@ void SimReader::Come() {
   ++visits_;
   core_ = cluster_->Start(Role::kReader, number_)->core();
   infos_.clear();
+  answered_ = false;
   Waits("joining");
   core_->Start([this](const absl::Status& status) {
     if (Expect(status, "joining")) OpenTables();
@@ -118,7 +119,7 @@ void SimReader::Pull() {
     read.places = {static_cast<std::uint32_t>(random_.Below(table.places))};
     call->keys = {table.keys[read.places[0]]};
   }
-  read.counts.resize((read.places.size() - 1) * table.stride + table.width);
+  const std::size_t size = (read.places.size() - 1) * table.stride + table.width;
   for (const auto& invariant : invariants_) invariant->OnAsked(&read);
 
   worker::Access access;
@@ -127,8 +128,8 @@ void SimReader::Pull() {
   access.op = proto::Op::kPull;
   access.dtype = table.spec.dtype;
   access.keys = call->keys;
-  access.result = read.counts.data();
-  access.result_size = read.counts.size();
+  access.result = read.MakeRoomForCounts(size);
+  access.result_size = size;
   if (table.ragged()) {
     access.result_widths = &call->ragged.widths;
     access.resize = [rows = &call->ragged](std::size_t elements) { return rows->Resize(elements); };
@@ -144,7 +145,9 @@ void SimReader::OnPulled(const std::shared_ptr<Call>& call, const worker::Operat
   const std::string table = call->read.table->spec.name;
   if (!Expect(operation.result, absl::StrCat("a pull of '", table, "'"))) return;
   ++reads_;
+  answered_ = true;
   Read& read = call->read;
+  read.TakeCounts();
   if (read.table->ragged()) {
     read.counts = call->ragged.Spread(*read.table);
     if (read.counts.empty()) return checker_->Fail("widths of rows", Name());

@@ -35,6 +35,8 @@ class SimReader {
   void End();
   // Whether it waits for something.
   bool waits() const { return !waits_for_.empty(); }
+  // Whether it is away, or has been answered by a server in this visit.
+  bool settled() const { return core_ == nullptr || answered_; }
   // Tells the checker what it waits for.
   void CheckWaiting();
   std::uint64_t visits() const { return visits_; }
@@ -75,6 +77,7 @@ class SimReader {
   std::uint64_t pulls_left_ = 0;
   std::size_t tables_asked_ = 0;
   std::map<std::uint32_t, std::shared_ptr<const worker::TableInfo>> infos_;  // by table
+  bool answered_ = false;
   bool may_fail_ = false;
   std::string waits_for_;
   absl::Time waits_since_;

@@ -1,10 +1,12 @@
 #include "tests/simulation/sim_table.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/messages/layout.h"
 #include "tests/random_operations/plain_updater.h"
 
 namespace leeway::simulation {
@@ -47,10 +49,10 @@ void SetPlaces(SimTable* table, const std::string& name, DType dtype, bool dense
 }
 
 std::size_t ElementOf(const SimTable& table, std::uint32_t rank, std::size_t number) {
-  return rank * table.elements_per_worker() + number / kDigitsPerElement;
+  return rank * table.elements_per_worker() + number / table.digits_per_element();
 }
-int ShiftOf(std::size_t number) {
-  return static_cast<int>(number % kDigitsPerElement) * kDigitBits;
+int ShiftOf(const SimTable& table, std::size_t number) {
+  return static_cast<int>(number % table.digits_per_element()) * kDigitBits;
 }
 
 }  // namespace
@@ -91,6 +93,46 @@ std::vector<SimTable> ChooseTables(std::uint32_t num_workers, bool ragged,
   return tables;
 }
 
+SimTable RefusingTable(std::uint32_t index, std::uint32_t num_workers, runtime::Random* random) {
+  SimTable table;
+  table.index = index;
+  table.num_workers = num_workers;
+  table.width = num_workers * kElementsPerWorker;
+  const bool dense = random->Below(3) == 0;
+  SetPlaces(&table, dense ? "dense finite" : "sparse finite", DType::kFloat64, dense, random);
+  table.spec.consistency = ChooseMode(random);
+  table.spec.nonfinite = NonFinite::kRefuse;
+  return table;
+}
+
+std::vector<double> DoublesOf(std::span<const std::int64_t> counts) {
+  return {counts.begin(), counts.end()};
+}
+
+std::vector<std::int64_t> CountsOf(std::span<const double> doubles) {
+  constexpr double kEnd = 1ull << (kDigitsPerDouble * kDigitBits);
+  std::vector<std::int64_t> counts;
+  counts.reserve(doubles.size());
+  for (const double value : doubles) {
+    const bool possible = value >= 0 && value < kEnd && value == std::floor(value);
+    counts.push_back(possible ? static_cast<std::int64_t>(value) : -1);
+  }
+  return counts;
+}
+
+std::uint64_t RefusedPlaces(const SimTable& table, std::uint32_t num_shards, std::uint64_t places,
+                            std::uint32_t bad) {
+  if (table.dense()) return 1ull << bad;  // each block is a request of its own
+  const auto shard_of = [&](std::uint32_t place) {
+    return proto::ShardOfKey(table.keys[place], num_shards);
+  };
+  std::uint64_t refused = 0;
+  for (std::uint32_t place = 0; place < table.places; ++place) {
+    if (shard_of(place) == shard_of(bad)) refused |= places & (1ull << place);
+  }
+  return refused;
+}
+
 std::vector<std::int64_t> RaggedRows::Spread(const SimTable& table) const {
   std::vector<std::int64_t> spread(widths.size() * table.width);
   std::size_t from = 0;
@@ -116,26 +158,26 @@ std::optional<std::uint32_t> PlaceOf(const SimTable& table, std::uint64_t key) {
 int TimesApplied(const SimTable& table, std::span<const std::int64_t> place, std::uint32_t rank,
                  std::size_t number) {
   const auto bits = static_cast<std::uint64_t>(place[ElementOf(table, rank, number)]);
-  return static_cast<int>((bits >> ShiftOf(number)) & ((1u << kDigitBits) - 1));
+  return static_cast<int>((bits >> ShiftOf(table, number)) & ((1u << kDigitBits) - 1));
 }
 
 bool NoneAppliedFrom(const SimTable& table, std::span<const std::int64_t> place, std::uint32_t rank,
                      std::size_t number) {
   for (; number < table.pushes_per_worker_max();
-       number += kDigitsPerElement - number % kDigitsPerElement) {
+       number += table.digits_per_element() - number % table.digits_per_element()) {
     const auto bits = static_cast<std::uint64_t>(place[ElementOf(table, rank, number)]);
-    if (bits >> ShiftOf(number) != 0) return false;
+    if (bits >> ShiftOf(table, number) != 0) return false;
   }
   return true;
 }
 
 void AddPush(const SimTable& table, std::span<std::int64_t> place, std::uint32_t rank,
              std::size_t number) {
-  place[ElementOf(table, rank, number)] += std::int64_t{1} << ShiftOf(number);
+  place[ElementOf(table, rank, number)] += std::int64_t{1} << ShiftOf(table, number);
 }
 
 std::string DescribeDigit(const SimTable& table, std::uint32_t rank, std::size_t number) {
-  return absl::StrCat("digit ", number % kDigitsPerElement, " of element ",
+  return absl::StrCat("digit ", number % table.digits_per_element(), " of element ",
                       ElementOf(table, rank, number));
 }
 

@@ -10,6 +10,9 @@
 // that are powers of two, so that sums hardly round. Some have one writer a place like float
 // tables; to the others all workers push everywhere, and what is in them is added up at the end
 // (coded_pushes.h).
+//
+// A refusing table is a counter table of doubles that takes nothing that is not finite: some pushes
+// to it are refused, by one shard or by several.
 #ifndef LEEWAY_TESTS_SIMULATION_SIM_TABLE_H_
 #define LEEWAY_TESTS_SIMULATION_SIM_TABLE_H_
 
@@ -28,7 +31,8 @@ namespace leeway::simulation {
 
 inline constexpr std::uint64_t kBlockBytes = 4096;
 inline constexpr int kDigitBits = 3;
-inline constexpr std::size_t kDigitsPerElement = 21;
+inline constexpr std::size_t kDigitsPerElement = 21;   // one that is a whole number
+inline constexpr std::size_t kDigitsPerDouble = 17;    // what is exact
 inline constexpr std::size_t kElementsPerWorker = 24;  // of the tables of a simulated run
 
 struct SimTable {
@@ -46,10 +50,15 @@ struct SimTable {
 
   bool dense() const { return spec.kind == TableKind::kDense; }
   bool ragged() const { return spec.kind == TableKind::kRagged; }
+  // Counters that are doubles: some pushes are refused.
+  bool refuses() const { return spec.nonfinite == NonFinite::kRefuse; }
+  std::size_t digits_per_element() const {
+    return spec.dtype == DType::kFloat64 ? kDigitsPerDouble : kDigitsPerElement;
+  }
   bool bsp() const { return spec.consistency.is_bsp(); }
   // Counter tables: elements of a place that a worker's digits are in, and how many digits that is.
   std::size_t elements_per_worker() const { return width / num_workers; }
-  std::size_t pushes_per_worker_max() const { return elements_per_worker() * kDigitsPerElement; }
+  std::size_t pushes_per_worker_max() const { return elements_per_worker() * digits_per_element(); }
   std::uint64_t AllPlaces() const { return places == 64 ? ~0ull : (1ull << places) - 1; }
   // Replies say what has changed since a version (worker/slicing/pulled_blocks.h), at least while
   // the table has one of its codecs.
@@ -90,6 +99,18 @@ std::vector<SimTable> ChooseTables(std::uint32_t num_workers, bool ragged, runti
 // Those of one run that are coded, to stand behind the ones above (sim_coded_tables.cc).
 void AddCodedTables(std::uint32_t num_workers, runtime::Random* random,
                     std::vector<SimTable>* tables);
+
+// One whose pushes may be refused, to stand behind all others.
+SimTable RefusingTable(std::uint32_t index, std::uint32_t num_workers, runtime::Random* random);
+
+// Between counters and a table's elements that are doubles. What no push can have led to: all ones.
+std::vector<double> DoublesOf(std::span<const std::int64_t> counts);
+std::vector<std::int64_t> CountsOf(std::span<const double> doubles);
+
+// The places that are refused when what is pushed to `places` is not finite in `bad`: all that
+// travel in one request with it.
+std::uint64_t RefusedPlaces(const SimTable& table, std::uint32_t num_shards, std::uint64_t places,
+                            std::uint32_t bad);
 
 // Which place a block or a row is; none: nobody pushes to it.
 std::optional<std::uint32_t> PlaceOf(const SimTable& table, std::uint64_t key);

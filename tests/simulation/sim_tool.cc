@@ -14,7 +14,7 @@ constexpr absl::Duration kSayAgain = absl::Milliseconds(500);
 
 SimTool::SimTool(SimCluster* cluster, const std::string& host, std::string command,
                  std::vector<std::string> arguments, std::function<void(const absl::Status&)> done)
-    : scheduler_(cluster->config().scheduler),
+    : cluster_(cluster),
       host_(cluster->world().NewHost(host)),
       factory_(cluster->NewFactory(host)),
       runner_(host_->Spawn("main")),
@@ -33,7 +33,8 @@ SimTool::SimTool(SimCluster* cluster, const std::string& host, std::string comma
 SimTool::~SimTool() { van_.reset(); }
 
 void SimTool::Connect() {
-  const absl::StatusOr<van::PeerId> peer = van_->Connect(scheduler_, absl::Seconds(2));
+  const absl::StatusOr<van::PeerId> peer =
+      van_->Connect(cluster_->config().scheduler, absl::Seconds(2));
   peer_ = peer.ok() ? *peer : 0;
 }
 

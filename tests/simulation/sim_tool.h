@@ -29,7 +29,7 @@ class SimTool final : private van::Handler {
   void Connect();
   void Say();
 
-  const std::string scheduler_;
+  SimCluster* const cluster_;  // says where the scheduler is, as its users do
   const std::unique_ptr<runtime::Host> host_;
   const std::unique_ptr<van::Factory> factory_;
   const std::unique_ptr<runtime::LoopRunner> runner_;

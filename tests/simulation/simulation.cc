@@ -39,6 +39,8 @@ constexpr std::uint32_t kSpareServers = 2;
 constexpr std::uint32_t kReaders = 2;
 constexpr std::size_t kLinesKept = 2000, kLinesShown = 40;
 constexpr absl::Duration kRunMax = absl::Minutes(10);
+// A scheduler at another address, by all.
+constexpr absl::Duration kFoundWithin = absl::Seconds(2);
 constexpr absl::Duration kLookEvery = absl::Milliseconds(500);
 // Whatever a worker's clock may have been, its operations' deadlines have passed by then.
 constexpr absl::Duration kLastWords = absl::Minutes(5);
@@ -111,7 +113,8 @@ class Run {
         process_faults_(&cluster_, &script_.tables, &workers_, &checker_),
         injector_(&cluster_, plan_, [this](const Episode& episode) { return Strike(episode); }) {
     if (options.over_rdma) verbs_.emplace(&cluster_, options.seed);
-    if (options.faults.test(static_cast<std::size_t>(FaultKind::kAimed)) && !options.over_rdma) {
+    if (options.faults.test(static_cast<std::size_t>(FaultKind::kAimed)) && !options.over_rdma &&
+        !plan_.Has(FaultKind::kMoveScheduler)) {
       const bool workers_come_back =
           plan_.Has(FaultKind::kRestartWorker) || plan_.Has(FaultKind::kLongPartition);
       aimed_.emplace(&cluster_, workers_come_back, window_, options.seed,
@@ -181,6 +184,12 @@ class Run {
           runtime::RandomAt(options_.seed, runtime::StableHash("table changes"), 0));
       AddChanges(FaultKind::kChangeTable, window_, &own, &plan);
     }
+    // Not where any dial may be lost at any time.
+    if (kinds.test(static_cast<std::size_t>(FaultKind::kMoveScheduler)) && !options_.over_rdma) {
+      runtime::Random own(
+          runtime::RandomAt(options_.seed, runtime::StableHash("scheduler moves"), 0));
+      AddSchedulerMoves(window_, &own, &plan);
+    }
     if (kinds.test(static_cast<std::size_t>(FaultKind::kPriorities))) {
       runtime::Random own(runtime::RandomAt(options_.seed, runtime::StableHash("priorities"), 0));
       AddPriorities(window_, &own, &plan);
@@ -194,6 +203,12 @@ class Run {
     script.tables = ChooseTables(cluster_.config().num_workers, ragged.Below(2) == 0, &random_);
     runtime::Random coded(runtime::RandomAt(options_.seed, runtime::StableHash("coded tables"), 0));
     AddCodedTables(cluster_.config().num_workers, &coded, &script.tables);
+    if (Meets(FaultKind::kRefusedPush)) {
+      runtime::Random own(runtime::RandomAt(options_.seed, runtime::StableHash("refusing"), 0));
+      script.tables.push_back(RefusingTable(static_cast<std::uint32_t>(script.tables.size()),
+                                            cluster_.config().num_workers, &own));
+    }
+    script.short_deadlines = Meets(FaultKind::kShortDeadline);
     // Whoever comes back would have missed some.
     if (plan_.Has(FaultKind::kRestartWorker) || plan_.Has(FaultKind::kLongPartition)) {
       script.barrier_every = 0;
@@ -202,6 +217,12 @@ class Run {
     // Faults slow the workers down, so that they outlast most of them.
     script.think_max = window_ / script.iterations;
     return script;
+  }
+
+  // Whether this seed has that kind, which scripts bring about: half of them do.
+  bool Meets(FaultKind kind) const {
+    if (!options_.faults.test(static_cast<std::size_t>(kind))) return false;
+    return runtime::RandomAt(options_.seed, runtime::StableHash(NameOf(kind)), 0) % 2 == 0;
   }
 
   // In any order, some a little later than others.
@@ -221,7 +242,24 @@ class Run {
     using Struck = FaultInjector::Struck;
     if (gate_open_) return Struck::kNo;
     if (!complete_) return Struck::kAskAgain;
+    if (episode.kind == FaultKind::kMoveScheduler && !MayMoveScheduler(episode)) {
+      return Struck::kAskAgain;
+    }
     return process_faults_.Strike(episode);
+  }
+
+  // Who has never spoken with a server cannot hear of it. Each is told once over a connection, and
+  // dials once within the time that it has: on links that lose nothing.
+  bool MayMoveScheduler(const Episode& move) {
+    const auto settled = [](const auto& reader) { return reader->settled(); };
+    if (!std::ranges::all_of(readers_, settled)) return false;
+    const absl::Duration now = cluster_.world().Now() - started_;
+    const absl::Duration until = now + move.length + kFoundWithin;
+    return std::ranges::none_of(plan_.episodes, [&](const Episode& it) {
+      const bool loses = it.kind == FaultKind::kDrop || it.kind == FaultKind::kPartition ||
+                         it.kind == FaultKind::kOneWayPartition;
+      return loses && it.start < until && it.start + it.length > now;
+    });
   }
 
   bool FaultsAreOver() const {
@@ -450,7 +488,11 @@ class Run {
     if (aimed_.has_value()) {
       result.faults[static_cast<std::size_t>(FaultKind::kAimed)] = aimed_->struck();
     }
-    for (const auto& worker : workers_) result.operations += worker->operations();
+    for (const auto& worker : workers_) {
+      result.operations += worker->operations();
+      result.faults[static_cast<std::size_t>(FaultKind::kRefusedPush)] += worker->refused();
+      result.faults[static_cast<std::size_t>(FaultKind::kShortDeadline)] += worker->too_late();
+    }
     result.reads = checker_.reads();
     result.table_changes = process_faults_.table_changes();
     for (const auto& reader : readers_) {

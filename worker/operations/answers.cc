@@ -67,4 +67,10 @@ bool RefusesPush(const absl::Status& answer) {
   return !answer.ok() && !absl::IsDeadlineExceeded(answer) && !absl::IsUnknown(answer);
 }
 
+bool LeavesPushOpen(const Request& request, const absl::Status& answer) {
+  if (!proto::HasPush(request.op)) return false;
+  return absl::IsDeadlineExceeded(answer) ||
+         (absl::IsUnknown(answer) && proto::HasPull(request.op));
+}
+
 }  // namespace leeway::worker

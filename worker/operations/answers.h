@@ -22,6 +22,10 @@ absl::Status CheckAnswer(const Request& request, const proto::Reply& reply,
 // failed after its push was applied).
 bool RefusesPush(const absl::Status& answer);
 
+// Whether that answer ends the operation, but not the push that it is to: the push is asked for
+// again, alone, until it is acknowledged or refused. UNKNOWN to a push alone is final.
+bool LeavesPushOpen(const Request& request, const absl::Status& answer);
+
 }  // namespace leeway::worker
 
 #endif  // LEEWAY_WORKER_OPERATIONS_ANSWERS_H_

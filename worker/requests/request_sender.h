@@ -56,6 +56,7 @@ class RequestSender {
   // The server refused the request for now (ABORTED, UNAVAILABLE): sends it at once if it was sent
   // in an older epoch, or after a back-off.
   void SendAgain(ShardQueue* queue, Request* request);
+  absl::Duration resend_interval() const { return resend_interval_; }
   // Sends what waited for a decision on its table's codec or settings.
   void SendUndecided();
   void OnLinkUp(Link* link);

@@ -129,6 +129,11 @@ void Requests::OnReply(Link* link, const proto::Reply& reply, std::span<runtime:
     if (!sent) return;
     queue.Withdraw(request);
     if (retained_.Retain(request)) on_answer_(*request, *link, reply, {});
+  } else if (LeavesPushOpen(*request, reply.result) &&
+             !runtime::Planted<"push-dropped-with-its-pull">()) {
+    if (!sent) return;
+    queue.Withdraw(request);
+    AskOn(&queue, request, *link, reply);
   } else {
     OnFinalAnswer(&queue, *link, reply, payload);
   }
@@ -165,12 +170,29 @@ void Requests::Abandon(Operation& operation) {
     sender_.Fill(&request);
     if (!runtime::Planted<"array-posted-after-the-end">()) request.receive.Revoke();
     request.operation.reset();
-    totals_.OnAbandoned(&request);
-    if (request.piece.refundable != nullptr) request.piece.refundable->given = {};
-    if (!operation.memory || runtime::Planted<"abandoned-reads-user-memory">()) return;
-    for (runtime::Buffer& frame : request.piece.payload) frame = retained_memory_.CopyOf(frame);
+    SetAside(&request, operation);
   };
   for (ShardQueue& queue : queues_) queue.ForEach(abandon);
+}
+
+// Sends the request again as a push alone, whose answer may take its time. With an answer like that
+// the head has the push, but its replicas may not have it, so that it would be lost with the head.
+void Requests::AskOn(ShardQueue* queue, Request* request, const Link& link,
+                     const proto::Reply& reply) {
+  request->op = proto::Op::kPush;
+  request->receive.Revoke();
+  request->resend_delay = sender_.resend_interval();
+  if (request->operation != nullptr) SetAside(request, *request->operation);
+  queue->Enqueue(request);
+  if (request->operation != nullptr) on_answer_(*request, link, reply, {});
+}
+
+// Copies what the request needs of the user's memory: its operation ends.
+void Requests::SetAside(Request* request, const Operation& operation) {
+  totals_.OnAbandoned(request);
+  if (request->piece.refundable != nullptr) request->piece.refundable->given = {};
+  if (!operation.memory || runtime::Planted<"abandoned-reads-user-memory">()) return;
+  for (runtime::Buffer& frame : request->piece.payload) frame = retained_memory_.CopyOf(frame);
 }
 
 bool Requests::HasNumber(const Operation& operation) const {

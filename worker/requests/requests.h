@@ -103,6 +103,8 @@ class Requests {
   Request* Asked(const Link* link, const proto::RequestId& id);
   void OnFinalAnswer(ShardQueue* queue, const Link& link, const proto::Reply& reply,
                      std::span<runtime::Buffer> payload);
+  void AskOn(ShardQueue* queue, Request* request, const Link& link, const proto::Reply& reply);
+  void SetAside(Request* request, const Operation& operation);
   bool HasNumber(const Operation& operation) const;
   void Forget(const Operation& operation);
   std::string DescribeRequestWait(const ShardQueue& queue, const Request& request) const;
