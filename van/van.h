@@ -8,7 +8,7 @@
 //
 // Order and loss. Messages to one peer arrive in the order sent, once, as long as the connection
 // lives; what was under way when it broke may be lost (and over `sim` may be dropped, repeated or
-// reordered as the test asks). Who needs more adds it on top (docs/architecture.md, resending).
+// reordered as the test asks). Roles that need more add it on top (docs/protocol.md).
 //
 // Guests. A peer that has connected is a guest until it shows by its hello that it knows the
 // cluster's id, or the owner admits it. All guests together get a small share of the thread's time

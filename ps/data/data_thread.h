@@ -1,5 +1,5 @@
 // A server's data thread: takes what workers, readers and other servers send to its endpoint, and
-// hands it to the shard concerned. docs/architecture.md has the rules.
+// hands it to the shard concerned. docs/protocol.md has the rules.
 //
 // Lives on one loop: constructed, used and destroyed there (or while the loop does not turn). It
 // connects the van and the replicas with the classes that do the work, which share a ThreadState:

@@ -1,5 +1,5 @@
 // The scheduler of a cluster: takes members in, finds dead ones, and keeps the cluster map, the
-// barriers, the catalogue of tables and the checkpoints. docs/architecture.md describes the
+// barriers, the catalogue of tables and the checkpoints. docs/protocol.md describes the
 // messages between it and the nodes.
 //
 // This class owns the services that do that (services.h) and joins them: the Dispatcher receives
