@@ -67,7 +67,7 @@ void ClusterEnd::EndInOrder(const absl::Status& saved) {
 
 void ClusterEnd::End(const absl::Status& word, const absl::Status& result) {
   runtime::LogInfo("the cluster ends", word.ok() ? "" : ": ", word.message());
-  ending_.emplace(word, result);
+  ending_ = Ending{word, result, {}};
   s_->checkpoints->Stop();
   for (const Node* node : s_->members->Alive()) {
     // A node without a connection has given up on a cluster that never became complete, and does
@@ -86,7 +86,7 @@ void ClusterEnd::End(const absl::Status& word, const absl::Status& result) {
 }
 
 void ClusterEnd::EndSilently(const absl::Status& why) {
-  ending_.emplace(why, why);
+  ending_ = Ending{why, why, {}};
   s_->checkpoints->Stop();
   // Later, since the owner may destroy the scheduler in it.
   s_->loop->Post([done = std::exchange(done_, nullptr), why]() mutable { done(std::move(why)); });
