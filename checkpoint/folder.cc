@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "runtime/base/mutants.h"
+#include "runtime/base/prefixed.h"
 #include "runtime/base/status_macros.h"
 
 namespace leeway::checkpoint {
@@ -125,10 +126,7 @@ absl::StatusOr<Manifest> ReadManifest(runtime::FileSystem* files, const std::str
   const std::string file = JoinPath(path, kManifestName);
   LEEWAY_ASSIGN_OR_RETURN(const std::string text, ReadText(files, file));
   absl::StatusOr<Manifest> manifest = ParseManifest(text);
-  if (!manifest.ok()) {
-    return absl::Status(manifest.status().code(),
-                        absl::StrCat(file, ": ", manifest.status().message()));
-  }
+  if (!manifest.ok()) return runtime::Prefixed(file, manifest.status());
   return manifest;
 }
 

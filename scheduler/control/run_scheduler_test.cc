@@ -14,6 +14,7 @@
 #include "node/membership.h"
 #include "runtime/log/log.h"
 #include "runtime/loop/real_loop.h"
+#include "runtime/testing/temp_folder.h"
 #include "scheduler/control/scheduler.h"
 #include "scheduler/state/state_keeper.h"
 #include "van/tcp/tcp_van.h"
@@ -171,8 +172,8 @@ TEST_F(RunSchedulerTest, ACheckpointThatIsNotThereIsNamed) {
 // It may be a state that is to be gone on with.
 TEST_F(RunSchedulerTest, AStateThatIsNoFileIsNotTakenForANewCluster) {
   namespace fs = std::filesystem;
-  std::string root = (fs::temp_directory_path() / "leeway-XXXXXX").string();
-  ASSERT_NE(::mkdtemp(root.data()), nullptr);
+  const runtime::TempFolder temp_folder;
+  const std::string& root = temp_folder.path();
   const auto why_not = [&] {
     const auto runner = host_->Spawn("loop");
     StateKeeper keeper(
@@ -187,7 +188,6 @@ TEST_F(RunSchedulerTest, AStateThatIsNoFileIsNotTakenForANewCluster) {
   const std::string partial = runtime::TemporaryName(state.string());
   ASSERT_EQ(::mkfifo(partial.c_str(), 0600), 0);
   EXPECT_THAT(why_not(), AllOf(HasSubstr("LEEWAY_SCHEDULER_STATE="), HasSubstr(partial)));
-  fs::remove_all(root);
 }
 
 }  // namespace

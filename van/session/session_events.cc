@@ -7,6 +7,7 @@
 #include "proto/encoding/encoding.h"
 #include "proto/messages/limits.h"
 #include "runtime/base/mutants.h"
+#include "runtime/base/prefixed.h"
 #include "runtime/log/log.h"
 #include "van/address/reason.h"
 #include "van/session/hello.h"
@@ -22,11 +23,6 @@ constexpr std::uint64_t kLargeBytes = 64 << 10;
 // How long small messages wait at least while large ones come in: each one that leaves wakes
 // several threads, here and at its peer.
 constexpr absl::Duration kEnvelopeWait = absl::Microseconds(250);
-
-// The same status with who it is about in front.
-absl::Status About(const std::string& address, const absl::Status& why) {
-  return absl::Status(why.code(), absl::StrCat(address, ": ", std::string(why.message())));
-}
 
 }  // namespace
 
@@ -179,7 +175,7 @@ absl::Status SessionVan::Damaged(const std::string& address) {
 
 void SessionVan::Lose(Peer& peer, const absl::Status& why, Farewell farewell) {
   if (!peer.dialled || peer.stage == Stage::kUp) {
-    return Drop(peer.id, About(peer.address, why), farewell);
+    return Drop(peer.id, runtime::Prefixed(peer.address, why), farewell);
   }
   if (peer.conn != 0) {
     by_conn_.erase(peer.conn);
@@ -194,7 +190,7 @@ void SessionVan::Ban(PeerId id, absl::Status why) {
   const std::uint64_t count = counters_.offenders_dropped;
   log_.Warning("offender", absl::StrCat("dropping ", address, ": ", std::string(why.message()),
                                         " (offender ", count, ")"));
-  Drop(id, About(address, why), Farewell::kReject);
+  Drop(id, runtime::Prefixed(address, why), Farewell::kReject);
 }
 
 void SessionVan::BanMalformed(PeerId id, const absl::Status& why) {
@@ -374,7 +370,7 @@ void SessionVan::OnHello(Peer& peer, const proto::Hello& theirs) {
     ++counters_.refused_versions;
     log_.Warning("version",
                  absl::StrCat("refusing ", peer.address, ": ", std::string(status.message())));
-    return Drop(peer.id, About(peer.address, status), Farewell::kReject);
+    return Drop(peer.id, runtime::Prefixed(peer.address, status), Farewell::kReject);
   }
   if (const absl::Status status = CheckCluster(identity_, theirs);
       !status.ok() && !runtime::Planted<"another-cluster-is-welcome">()) {

@@ -81,7 +81,7 @@ SimTransport::SimTransport(std::shared_ptr<SimNetworkState> network, std::string
 }
 
 SimTransport::~SimTransport() {
-  *alive_ = false;
+  lifetime_.End();
   if (!dead_) {
     for (const std::string& address : listening_) network_->listeners.erase(address);
     while (!conns_.empty()) Close(*conns_.begin());
@@ -267,8 +267,8 @@ void SimTransport::Deliver(ConnId conn, const std::shared_ptr<const Packet>& pac
   // It halts in its midst.
   ++network_->faulted.reordered;
   network_->Schedule(network_->Uniform(absl::ZeroDuration(), faults.reorder_delay),
-                     [this, conn, alive = alive_, finish](SimNetworkState&) {
-                       if (*alive && !dead_) OnLoop(conn, finish);
+                     [this, conn, alive = lifetime_.watch(), finish](SimNetworkState&) {
+                       if (alive && !dead_) OnLoop(conn, finish);
                      });
 }
 
@@ -336,8 +336,8 @@ std::string SimTransport::AddressOf(ConnId conn) const {
 }
 
 void SimTransport::OnLoop(ConnId conn, std::function<void(SimTransport&)> what) {
-  loop_->Post([this, conn, alive = alive_, what = std::move(what)] {
-    if (*alive && conns_.contains(conn)) what(*this);
+  loop_->Post([this, conn, alive = lifetime_.watch(), what = std::move(what)] {
+    if (alive && conns_.contains(conn)) what(*this);
   });
 }
 
@@ -345,8 +345,8 @@ void SimTransport::Owe(SendDone done, absl::Status status) {
   owed_.Add(std::move(done), std::move(status));
   if (owed_.empty() || owed_posted_) return;
   owed_posted_ = true;
-  loop_->Post([this, alive = alive_] {
-    if (!*alive) return;
+  loop_->Post([this, alive = lifetime_.watch()] {
+    if (!alive) return;
     owed_posted_ = false;
     owed_.RunAll();
   });

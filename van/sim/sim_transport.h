@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "runtime/loop/lifetime.h"
 #include "van/done_list.h"
 #include "van/sim/sim_network.h"
 #include "van/transport.h"
@@ -64,7 +65,7 @@ class SimTransport final : public Transport {
   DoneList owed_;
   bool owed_posted_ = false;
   bool dead_ = false;
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  runtime::Lifetime lifetime_;
 };
 
 std::unique_ptr<Transport> NewSimTransport(std::shared_ptr<SimNetworkState> network,

@@ -92,7 +92,7 @@ void TcpConn::Watch(bool for_room) {
 // ---- events ----
 
 TcpConn::Polled TcpConn::Poll(std::uint32_t news) {
-  const std::shared_ptr<bool> alive = shared_->alive;
+  const runtime::Lifetime::Watch alive = shared_->lifetime.watch();
   // Whatever the news is, something is done about it.
   Polled polled{.any = !finished()};
   if (finished()) return polled;
@@ -107,7 +107,7 @@ TcpConn::Polled TcpConn::Poll(std::uint32_t news) {
   }
   if (stage_ == Stage::kGreeting) {
     ReadGreeting();
-    if (!*alive || closed_) return polled;
+    if (!alive || closed_) return polled;
   }
   // That it has broken is told in any case, and would be again and again.
   if (held_ && (news & (EPOLLERR | EPOLLHUP)) != 0) {
@@ -116,7 +116,7 @@ TcpConn::Polled TcpConn::Poll(std::uint32_t news) {
   // Room alone is nothing to read.
   if (stage_ == Stage::kOpen && lost_.ok() && !held_ && (news & ~EPOLLOUT) != 0) {
     Receive(&polled.more);
-    if (!*alive || closed_) return polled;
+    if (!alive || closed_) return polled;
   }
   if (!lost_.ok()) End();
   return polled;
@@ -186,13 +186,13 @@ absl::Status TcpConn::CheckGreeting() const {
 // It may be called again, for the same connection, from within an event: what lies ready goes on
 // being handed over in order.
 void TcpConn::Receive(bool* more) {
-  const std::shared_ptr<bool> alive = shared_->alive;
+  const runtime::Lifetime::Watch alive = shared_->lifetime.watch();
   ++receiving_;
   bool drained = false;
   std::size_t taken = 0;
   while (lost_.ok()) {
     HandOver();
-    if (!*alive) return;
+    if (!alive) return;
     if (closed_ || held_ || drained || !lost_.ok()) break;
     if (taken >= kBytesReadPerTurn) {
       *more = true;
@@ -221,24 +221,24 @@ void TcpConn::Receive(bool* more) {
 
 // The messages that are complete.
 void TcpConn::HandOver() {
-  const std::shared_ptr<bool> alive = shared_->alive;
+  const runtime::Lifetime::Watch alive = shared_->lifetime.watch();
   while (true) {
     const absl::StatusOr<bool> complete = receiver_.Next();
     if (!complete.ok()) return Lose(complete.status());
     if (!*complete) return;
     Arrival arrival = receiver_.TakeArrival();
     shared_->events->OnArrival(id, std::move(arrival));
-    if (!*alive || closed_ || held_) return;
+    if (!alive || closed_ || held_) return;
   }
 }
 
 void TcpConn::End() {
-  const std::shared_ptr<bool> alive = shared_->alive;
+  const runtime::Lifetime::Watch alive = shared_->lifetime.watch();
   const absl::Status why = lost_;
   closed_ = true;
   Shut();
   if (no_handshake_) shared_->events->OnHandshakeFailed(address, why);
-  if (*alive) shared_->events->OnClosed(id, why);
+  if (alive) shared_->events->OnClosed(id, why);
 }
 
 // ---- sending ----

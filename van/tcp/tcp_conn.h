@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "runtime/base/unique_fd.h"
+#include "runtime/loop/lifetime.h"
 #include "runtime/loop/loop.h"
 #include "van/done_list.h"
 #include "van/tcp/tcp_format.h"
@@ -40,7 +41,7 @@ struct TcpShared {
   std::vector<ConnId> finished;  // to be removed
   std::uint32_t offers = 0;      // what greetings of accepted connections say
   // False once the transport is gone, which may happen within any event.
-  std::shared_ptr<bool> alive = std::make_shared<bool>(true);
+  runtime::Lifetime lifetime;
 };
 
 class TcpConn {

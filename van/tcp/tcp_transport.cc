@@ -30,7 +30,7 @@ TcpTransport::TcpTransport(runtime::Loop* loop, const Limits& limits) {
 }
 
 TcpTransport::~TcpTransport() {
-  *shared_.alive = false;
+  shared_.lifetime.End();
   if (shared_.events != nullptr && shared_.epoll) shared_.loop->RemoveSource(&source_);
   listeners_.clear();
   for (const auto& [id, conn] : conns_) conn->Close();
@@ -115,8 +115,8 @@ void TcpTransport::Send(ConnId conn, const Prefix& prefix, Message message, Send
   }
   found->Send(prefix, message, std::move(done));
   if (shared_.to_flush.empty() || std::exchange(flush_planned_, true)) return;
-  shared_.loop->BeforeSleep([this, alive = shared_.alive] {
-    if (!*alive) return;
+  shared_.loop->BeforeSleep([this, alive = shared_.lifetime.watch()] {
+    if (!alive) return;
     flush_planned_ = false;
     FlushAll();
   });
@@ -138,8 +138,8 @@ void TcpTransport::Close(ConnId conn) {
   if (found == nullptr || found->closed()) return;
   found->Close();
   if (found->finished()) return;
-  shared_.loop->After(kSocketLinger, [this, conn, alive = shared_.alive] {
-    if (!*alive) return;
+  shared_.loop->After(kSocketLinger, [this, conn, alive = shared_.lifetime.watch()] {
+    if (!alive) return;
     if (TcpConn* late = Find(conn); late != nullptr) late->Shut();
   });
 }
@@ -158,8 +158,8 @@ bool TcpTransport::Hold(ConnId conn) {
 void TcpTransport::Release(ConnId conn) {
   TcpConn* const released = Find(conn);
   if (released == nullptr || !released->Release()) return;
-  shared_.loop->Post([this, conn, alive = shared_.alive] {
-    if (!*alive) return;
+  shared_.loop->Post([this, conn, alive = shared_.lifetime.watch()] {
+    if (!alive) return;
     if (TcpConn* const found = Find(conn); found != nullptr) found->Poll(EPOLLIN);
   });
 }
@@ -185,16 +185,16 @@ void TcpTransport::FlushBriefly() {
 // ---- events ----
 
 bool TcpTransport::Poll() {
-  const std::shared_ptr<bool> alive = shared_.alive;
+  const runtime::Lifetime::Watch alive = shared_.lifetime.watch();
   if (polling_ == 0) RemoveFinished();
   ++polling_;
   if (!FlushAll() && polls_to_spare_ > 0) polls_to_spare_ = 1;
   bool any = polls_to_spare_ > 0 ? --polls_to_spare_, false : PollSockets();
-  if (!*alive) return true;
+  if (!alive) return true;
   for (const auto& [conn, why] : std::exchange(failed_dials_, {})) {
     any = true;
     shared_.events->OnClosed(conn, why);
-    if (!*alive) return true;
+    if (!alive) return true;
   }
   --polling_;
   if (shared_.owed.empty()) return any;
@@ -203,7 +203,7 @@ bool TcpTransport::Poll() {
 }
 
 bool TcpTransport::PollSockets() {
-  const std::shared_ptr<bool> alive = shared_.alive;
+  const runtime::Lifetime::Watch alive = shared_.lifetime.watch();
   std::array<epoll_event, kNewsPerTurn> news;
   const int count = ::epoll_wait(shared_.epoll.get(), news.data(), kNewsPerTurn, /*timeout=*/0);
   bool any = false;
@@ -217,14 +217,14 @@ bool TcpTransport::PollSockets() {
       any = any || polled.any;
       more = more || polled.more;
     }
-    if (!*alive) return true;
+    if (!alive) return true;
   }
   if (any && !more) polls_to_spare_ = kPollsToSpare;
   return any;
 }
 
 bool TcpTransport::AcceptFrom(std::size_t index) {
-  const std::shared_ptr<bool> alive = shared_.alive;
+  const runtime::Lifetime::Watch alive = shared_.lifetime.watch();
   bool any = false;
   for (int i = 0; i < kAcceptsPerTurn; ++i) {
     if (absl::Duration pause; !shared_.events->MayAccept(&pause)) {
@@ -241,7 +241,7 @@ bool TcpTransport::AcceptFrom(std::size_t index) {
     any = true;
     const TcpConn* conn = Add(/*dialled=*/false, std::move(accepted.fd), accepted.peer);
     if (conn != nullptr) shared_.events->OnAccepted(conn->id);
-    if (!*alive) return true;
+    if (!alive) return true;
   }
   return any;
 }
@@ -256,8 +256,8 @@ bool TcpTransport::WatchListener(std::size_t index) {
 // One that waits to be accepted would keep the descriptor readable, and the loop busy.
 void TcpTransport::PauseAccepting(std::size_t index, absl::Duration pause) {
   ::epoll_ctl(shared_.epoll.get(), EPOLL_CTL_DEL, listeners_[index].fd.get(), nullptr);
-  shared_.loop->After(pause, [this, index, alive = shared_.alive] {
-    if (*alive) WatchListener(index);
+  shared_.loop->After(pause, [this, index, alive = shared_.lifetime.watch()] {
+    if (alive) WatchListener(index);
   });
 }
 

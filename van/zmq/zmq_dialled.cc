@@ -98,10 +98,10 @@ bool ZmqDialled::TryOpen() {
 }
 
 bool ZmqDialled::PollData() {
-  const std::shared_ptr<bool> alive = shared_->alive;
+  const runtime::Lifetime::Watch alive = shared_->lifetime.watch();
   bool any = TryOpen();
   bool drained = false;
-  for (int i = 0; *alive && !shut_ && i < kMessagesPerTurn; ++i) {
+  for (int i = 0; alive && !shut_ && i < kMessagesPerTurn; ++i) {
     ZmqReceived received;
     if (!received.Receive(socket_.get(), false, shared_->limits.payload_frames_max)) {
       drained = true;

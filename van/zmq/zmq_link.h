@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/loop/lifetime.h"
 #include "runtime/loop/loop.h"
 #include "van/transport.h"
 #include "van/zmq/zmq_context.h"
@@ -28,7 +29,7 @@ struct ZmqShared {
   }
   // False once the transport is gone, which may happen within any event: who has just called one
   // looks here, at a copy of the pointer, before touching anything.
-  std::shared_ptr<bool> alive = std::make_shared<bool>(true);
+  runtime::Lifetime lifetime;
 };
 
 // What was sent before a close may take this long to leave.

@@ -164,10 +164,10 @@ void ZmqListener::Forget(ConnId id) {
 }
 
 bool ZmqListener::ReadMonitor() {
-  const std::shared_ptr<bool> alive = shared_->alive;
+  const runtime::Lifetime::Watch alive = shared_->lifetime.watch();
   bool any = false;
   ZmqMonitor::Event event;
-  while (*alive && monitor_.Next(&event)) {
+  while (alive && monitor_.Next(&event)) {
     any = true;
     if (data_source_ != nullptr) data_source_->Touch();
     if (event.what == ZmqMonitor::What::kAccepted) {
@@ -186,11 +186,11 @@ ConnId ZmqListener::Match(ZmqReceived& received) {
   if (known != by_routing_id_.end()) {
     id = known->second;
   } else {
-    const std::shared_ptr<bool> alive = shared_->alive;
+    const runtime::Lifetime::Watch alive = shared_->lifetime.watch();
     ReadMonitor();
-    if (!*alive) return 0;
+    if (!alive) return 0;
     id = MatchNew(received.routing_id(), received.source_fd());
-    if (!*alive) return 0;
+    if (!alive) return 0;
     if (id != 0) NameAfter(id, received.source_address());
   }
   const auto found = conns_.find(id);
@@ -228,7 +228,7 @@ ConnId ZmqListener::MatchNew(const std::string& routing_id, int fd) {
 
 bool ZmqListener::TellLost() {
   if (lost_.empty()) return false;
-  const std::shared_ptr<bool> alive = shared_->alive;
+  const runtime::Lifetime::Watch alive = shared_->lifetime.watch();
   for (const ConnId id : std::exchange(lost_, {})) {
     const auto found = conns_.find(id);
     if (found == conns_.end()) continue;
@@ -240,7 +240,7 @@ bool ZmqListener::TellLost() {
     Forget(id);
     if (handshake_failed) shared_->events->OnHandshakeFailed(peer, NoZmqHandshake());
     if (tell) shared_->events->OnClosed(id, absl::UnavailableError("the connection broke"));
-    if (!*alive) break;
+    if (!alive) break;
   }
   return true;
 }
@@ -248,7 +248,7 @@ bool ZmqListener::TellLost() {
 // ---- messages ----
 
 bool ZmqListener::PollData() {
-  const std::shared_ptr<bool> alive = shared_->alive;
+  const runtime::Lifetime::Watch alive = shared_->lifetime.watch();
   bool any = false;
   for (int i = 0; i < kMessagesPerTurn; ++i) {
     ZmqReceived received;
@@ -257,9 +257,9 @@ bool ZmqListener::PollData() {
     }
     any = true;
     const ConnId id = Match(received);
-    if (*alive && id != 0)
+    if (alive && id != 0)
       shared_->events->OnArrival(id, received.TakeArrival(shared_->verifies_checksums()));
-    if (!*alive) return true;
+    if (!alive) return true;
   }
   return any;
 }
@@ -293,10 +293,10 @@ void ZmqListener::Close(ConnId id) {
 }
 
 void ZmqListener::CutOff(ConnId id) {
-  const std::shared_ptr<bool> alive = shared_->alive;
+  const runtime::Lifetime::Watch alive = shared_->lifetime.watch();
   conns_[id].cut_off = runtime::TimerId::kNone;
   ReadMonitor();
-  if (!*alive) return;
+  if (!alive) return;
   const auto found = conns_.find(id);
   if (found == conns_.end() || found->second.lost) return;
   // The descriptor is ZeroMQ's: make sure it still is what it was.

@@ -24,7 +24,7 @@ ZmqTransport::ZmqTransport(std::shared_ptr<ZmqContext> context, runtime::Loop* l
 }
 
 ZmqTransport::~ZmqTransport() {
-  *shared_.alive = false;
+  shared_.lifetime.End();
   owed_source_.reset();
   dialled_.clear();
   shut_.clear();
@@ -119,14 +119,14 @@ std::string ZmqTransport::AddressOf(ConnId conn) const {
 }
 
 bool ZmqTransport::PollOwed() {
-  const std::shared_ptr<bool> alive = shared_.alive;
+  const runtime::Lifetime::Watch alive = shared_.lifetime.watch();
   shut_.clear();
   for (const ConnId conn : std::exchange(shared_.ended, {})) dialled_.erase(conn);
   bool any = false;
   for (const auto& [conn, why] : std::exchange(failed_dials_, {})) {
     any = true;
     shared_.events->OnClosed(conn, why);
-    if (!*alive) return true;
+    if (!alive) return true;
   }
   DoneList ended;
   for (auto& ticket : shared_.exports->Take()) {

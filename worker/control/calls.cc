@@ -44,8 +44,8 @@ void Calls::Send(std::uint64_t number, Pending& pending) {
       pending.link, proto::Call{.request = number, .handler = pending.handler}, {&request, 1});
   if (sent.ok()) return;
   // The caller's `done` must not run within its own call.
-  loop_->Post([this, alive = std::weak_ptr<bool>(alive_), number, sent] {
-    if (alive.expired()) return;
+  loop_->Post([this, alive = lifetime_.watch(), number, sent] {
+    if (!alive) return;
     const auto found = pending_.find(number);
     if (found == pending_.end()) return;
     Done done = std::move(found->second.done);

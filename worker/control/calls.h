@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/messages/messages.h"
+#include "runtime/loop/lifetime.h"
 #include "runtime/loop/loop.h"
 #include "runtime/loop/timer.h"
 #include "runtime/memory/buffer.h"
@@ -64,7 +65,7 @@ class Calls {
   std::uint64_t next_ = 1;
   Map pending_;
   runtime::Timer look_;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for posted tasks
+  runtime::Lifetime lifetime_;  // for posted tasks
 };
 
 }  // namespace leeway::worker

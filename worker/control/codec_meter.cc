@@ -92,8 +92,8 @@ void CodecMeter::Send(std::uint32_t rank, Server* server) {
   const std::uint64_t number = server->probe;
   server->probe_sent = world_.loop->Now();
   world_.probe(rank, probe_.Part(0, server->probe_bytes),
-               [this, rank, number, alive = std::weak_ptr<bool>(alive_)](const auto& answer) {
-                 if (!alive.expired()) OnProbe(rank, number, answer.ok());
+               [this, rank, number, alive = lifetime_.watch()](const auto& answer) {
+                 if (alive) OnProbe(rank, number, answer.ok());
                });
 }
 

@@ -20,6 +20,7 @@
 
 #include "absl/time/time.h"
 #include "proto/messages/messages.h"
+#include "runtime/loop/lifetime.h"
 #include "runtime/loop/loop.h"
 #include "runtime/loop/timer.h"
 #include "runtime/memory/buffer.h"
@@ -83,7 +84,7 @@ class CodecMeter {
   std::uint64_t bytes_before_ = 0;
   absl::Time tick_before_ = absl::InfinitePast();
   std::deque<Speed> traffic_;
-  const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // for answers to probes
+  runtime::Lifetime lifetime_;  // for answers to probes
 };
 
 }  // namespace leeway::worker

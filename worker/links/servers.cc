@@ -103,8 +103,8 @@ bool Servers::SendWithOthers(Link* link, const proto::Request& request,
   if (!link->batch.Fits(request, payload[0].size())) SendBatch(link);
   if (link->batch.empty()) {
     if (with_batch_.empty()) {
-      loop_->BeforeSleep([this, alive = alive_] {
-        if (*alive) SendBatches();
+      loop_->BeforeSleep([this, alive = lifetime_.watch()] {
+        if (alive) SendBatches();
       });
     }
     with_batch_.push_back(link);

@@ -18,6 +18,7 @@
 #include "absl/status/status.h"
 #include "leeway/config.h"
 #include "proto/messages/messages.h"
+#include "runtime/loop/lifetime.h"
 #include "runtime/loop/loop.h"
 #include "van/van.h"
 #include "worker/links/link.h"
@@ -37,7 +38,7 @@ class Servers final : public van::Handler {
 
   Servers(const Config& config, runtime::Loop* loop, van::Factory* factory,
           const van::Identity& identity, Listener* listener);
-  ~Servers() override { *alive_ = false; }
+  ~Servers() override { lifetime_.End(); }
 
   // Connects to servers that are new in the map, drops those that it calls dead (without
   // OnLinkDown: the map has said it), and leads the links of a rank that a new process has taken to
@@ -90,7 +91,7 @@ class Servers final : public van::Handler {
   Links links_;
   std::map<van::PeerId, Link*> by_peer_;
   std::vector<Link*> with_batch_;  // whose batches are to be sent before the loop sleeps
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  runtime::Lifetime lifetime_;
   std::unique_ptr<van::Van> van_;
 };
 
