@@ -12,10 +12,10 @@
 #include "proto/messages/messages.h"
 #include "runtime/base/mutants.h"
 #include "runtime/log/log.h"
+#include "runtime/loop/timer.h"
 
 namespace leeway::node {
 
-using runtime::TimerId;
 using van::PeerId;
 
 namespace {
@@ -32,13 +32,12 @@ class Heartbeat::Beater final : private van::Handler {
  public:
   Beater(Setup setup, runtime::Loop* loop, std::weak_ptr<Reports> reports)
       : setup_(std::move(setup)), loop_(loop), reports_(std::move(reports)) {}
-  ~Beater() override { loop_->Cancel(timer_); }
 
   void Start() {
     van_ = setup_.factory->New(loop_, setup_.identity, setup_.limits, this);
     started_ = last_answer_ = last_tick_ = loop_->Now();
     Connect();
-    timer_ = loop_->After(setup_.interval, [this] { Tick(); });
+    timer_.SetAfter(setup_.interval);
   }
 
   void Redirect(const std::string& scheduler) {
@@ -90,7 +89,7 @@ class Heartbeat::Beater final : private van::Handler {
     // death.
     const bool answered = answered_ == number_;
     if (up_) SendBeat();
-    timer_ = loop_->After(answered ? setup_.interval : setup_.interval / 2, [this] { Tick(); });
+    timer_.SetAfter(answered ? setup_.interval : setup_.interval / 2);
   }
 
   void SendBeat() {
@@ -174,7 +173,7 @@ class Heartbeat::Beater final : private van::Handler {
   std::uint64_t number_ = 0, answered_ = 0;
   std::deque<std::pair<std::uint64_t, absl::Time>> sent_;  // beats that are not answered: when
   absl::Time started_, last_answer_, last_tick_, connecting_since_;
-  TimerId timer_ = TimerId::kNone;
+  runtime::Timer timer_{loop_, [this] { Tick(); }};
 };
 
 Heartbeat::Heartbeat(Setup setup, Reports reports)

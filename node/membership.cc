@@ -14,12 +14,11 @@
 #include "node/scheduler_watch.h"
 #include "runtime/base/mutants.h"
 #include "runtime/log/log.h"
+#include "runtime/loop/timer.h"
 #include "van/address/reason.h"
 
 namespace leeway::node {
 namespace {
-
-using runtime::TimerId;
 
 constexpr absl::Duration kWaitingLogInterval = absl::Seconds(10);
 // By then an attempt to connect has failed, and the line can say why.
@@ -58,7 +57,6 @@ class Membership::Impl final : private SchedulerLink::Owner, private SchedulerWa
   using LeaveDone = absl::AnyInvocable<void(absl::Status)>;
 
   Impl(Setup setup, Listener* listener);
-  ~Impl() override { StopTimers(); }
 
   void Start();
   absl::Status Send(const proto::AnyMessage& message);
@@ -99,6 +97,7 @@ class Membership::Impl final : private SchedulerLink::Owner, private SchedulerWa
 
   // ---- waiting and ending ----
   void LogWaiting();
+  void DeadlinePassed();
   void JoinTimedOut();
   std::string WhyNotIn() const;
   absl::Status Blame(const absl::Status& why) const;
@@ -117,6 +116,7 @@ class Membership::Impl final : private SchedulerLink::Owner, private SchedulerWa
   State state_ = State::kIdle;
   absl::Status over_;
   LeaveDone leave_done_;
+  absl::Duration leave_timeout_;
   std::string leave_reason_;
   bool redialling_ = false;   // and that has been logged
   bool joined_here_ = false;  // the scheduler has answered Join on this connection
@@ -125,7 +125,9 @@ class Membership::Impl final : private SchedulerLink::Owner, private SchedulerWa
   proto::Welcome welcome_;
   MapFollower maps_;
   std::uint64_t acknowledged_ = 0;
-  runtime::TimerId deadline_timer_{}, log_timer_{}, resend_timer_{};
+  runtime::Timer deadline_timer_{setup_.loop, [this] { DeadlinePassed(); }};
+  runtime::Timer log_timer_{setup_.loop, [this] { LogWaiting(); }};
+  runtime::Timer resend_timer_{setup_.loop, [this] { Resend(); }};
 };
 
 Membership::Impl::Impl(Setup setup, Listener* listener)
@@ -141,9 +143,8 @@ void Membership::Impl::Start() {
   identity.incarnation = setup_.incarnation;
   state_ = State::kJoining;
   started_ = loop_->Now();
-  deadline_timer_ =
-      loop_->After(setup_.config.connect_timeout + kDeadlineSlack, [this] { JoinTimedOut(); });
-  log_timer_ = loop_->After(kWaitingLogFirst, [this] { LogWaiting(); });
+  deadline_timer_.SetAfter(setup_.config.connect_timeout + kDeadlineSlack);
+  log_timer_.SetAfter(kWaitingLogFirst);
   Resend();
   link_.Start(setup_.factory, identity, van::LimitsFrom(setup_.config));
 }
@@ -179,14 +180,8 @@ void Membership::Impl::Leave(absl::Duration timeout, LeaveDone done, std::string
       End(absl::OkStatus());  // the scheduler does not know of this node
       return;
     }
-    loop_->Cancel(deadline_timer_);
-    if (runtime::Planted<"leaves-without-end">()) timeout = absl::Hours(1000);
-    deadline_timer_ = loop_->After(timeout, [this, timeout] {
-      End(absl::DeadlineExceededError(
-          absl::StrCat("the scheduler at ", url(), " has not acknowledged within ",
-                       absl::FormatDuration(timeout), " that this node leaves")));
-    });
-    loop_->Cancel(resend_timer_);
+    leave_timeout_ = runtime::Planted<"leaves-without-end">() ? absl::Hours(1000) : timeout;
+    deadline_timer_.SetAfter(leave_timeout_);
     Resend();
   }
 }
@@ -275,7 +270,7 @@ void Membership::Impl::Resend() {
     link_.ConnectAnewIfSilentFor(absl::Milliseconds(welcome_.failure_timeout_ms));
   }
   const absl::Duration pause = std::min(kResendInterval, setup_.config.resend_interval);
-  resend_timer_ = loop_->After(pause, [this] { Resend(); });
+  resend_timer_.SetAfter(pause);
 }
 
 // ---- messages of the scheduler ----
@@ -331,7 +326,7 @@ void Membership::Impl::OnWelcome(const proto::Welcome& welcome) {
   }
   state_ = State::kMember;
   welcome_ = welcome;
-  loop_->Cancel(deadline_timer_);
+  deadline_timer_.Clear();
   van::Identity identity = link_.identity();
   identity.node = welcome.node;
   identity.cluster = welcome.cluster;
@@ -406,7 +401,14 @@ void Membership::Impl::LogWaiting() {
                      welcome_.num_workers, " workers to join; the scheduler at ", url(),
                      " says who is missing");
   }
-  log_timer_ = loop_->After(kWaitingLogInterval, [this] { LogWaiting(); });
+  log_timer_.SetAfter(kWaitingLogInterval);
+}
+
+void Membership::Impl::DeadlinePassed() {
+  if (state_ == State::kJoining) return JoinTimedOut();
+  End(absl::DeadlineExceededError(
+      absl::StrCat("the scheduler at ", url(), " has not acknowledged within ",
+                   absl::FormatDuration(leave_timeout_), " that this node leaves")));
 }
 
 void Membership::Impl::JoinTimedOut() {
@@ -436,10 +438,7 @@ absl::Status Membership::Impl::Refusal(const absl::Status& why) const {
 }
 
 void Membership::Impl::StopTimers() {
-  for (TimerId* timer : {&deadline_timer_, &log_timer_, &resend_timer_}) {
-    loop_->Cancel(*timer);
-    *timer = TimerId::kNone;
-  }
+  for (runtime::Timer* timer : {&deadline_timer_, &log_timer_, &resend_timer_}) timer->Clear();
 }
 
 // Ends the membership, once. The listener is called later from the loop, so that it may destroy

@@ -9,6 +9,7 @@
 #include "proto/encoding/encoding.h"
 #include "runtime/base/mutants.h"
 #include "runtime/log/log.h"
+#include "runtime/loop/backoff.h"
 
 namespace leeway::node {
 namespace {
@@ -30,9 +31,12 @@ bool IsGarbled(const absl::Status& why) {
 }  // namespace
 
 SchedulerLink::SchedulerLink(std::string url, runtime::Loop* loop, Owner* owner)
-    : home_(url), urls_{std::move(url)}, loop_(loop), owner_(owner), pause_(kPauseMin) {}
-
-SchedulerLink::~SchedulerLink() { loop_->Cancel(connect_timer_); }
+    : home_(url),
+      urls_{std::move(url)},
+      loop_(loop),
+      owner_(owner),
+      pause_(kPauseMin),
+      connect_timer_(loop, [this] { Connect(); }) {}
 
 void SchedulerLink::Start(van::Factory* factory, const van::Identity& identity,
                           const van::Limits& limits) {
@@ -41,7 +45,6 @@ void SchedulerLink::Start(van::Factory* factory, const van::Identity& identity,
 }
 
 void SchedulerLink::Connect() {
-  connect_timer_ = runtime::TimerId::kNone;
   absl::StatusOr<van::PeerId> peer = van_->Connect(url(), owner_->Patience());
   if (peer.ok()) {
     peer_ = *peer;
@@ -56,11 +59,8 @@ void SchedulerLink::ConnectAgain() {
   if (!flapping_) return Connect();
   if (!runtime::Planted<"one-address-alone">())
     std::rotate(urls_.begin(), urls_.begin() + 1, urls_.end());
-  loop_->Cancel(connect_timer_);
-  // Up to a quarter more, so that not all nodes connect at once to a scheduler that comes back.
-  const double jitter = 1.0 + static_cast<double>(loop_->Random() % 1024) / 4096;
-  connect_timer_ = loop_->After(pause_ * jitter, [this] { Connect(); });
-  pause_ = std::min(2 * pause_, kPauseMax);
+  connect_timer_.SetAfter(runtime::Jittered(pause_, loop_));
+  pause_ = runtime::NextPause(pause_, kPauseMax);
 }
 
 void SchedulerLink::DropAndConnectAgain(const absl::Status& why) {
@@ -85,7 +85,7 @@ void SchedulerLink::TryAt(const std::string& url) {
     urls_.erase(urls_.end() -
                 (urls_.back() == home_ && !runtime::Planted<"home-forgotten">() ? 2 : 1));
   if (up_) return;
-  loop_->Cancel(connect_timer_);
+  connect_timer_.Clear();
   if (peer_ != 0) van_->Disconnect(std::exchange(peer_, 0), absl::OkStatus());
   pause_ = kPauseMin;
   Connect();
@@ -93,7 +93,7 @@ void SchedulerLink::TryAt(const std::string& url) {
 
 void SchedulerLink::Close() {
   if (std::exchange(closed_, true)) return;
-  loop_->Cancel(std::exchange(connect_timer_, runtime::TimerId::kNone));
+  connect_timer_.Clear();
   up_ = false;
   if (peer_ != 0) van_->Disconnect(std::exchange(peer_, 0), absl::OkStatus());
 }

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "proto/messages/messages.h"
 #include "runtime/loop/loop.h"
+#include "runtime/loop/timer.h"
 #include "van/van.h"
 
 namespace leeway::node {
@@ -38,7 +39,6 @@ class SchedulerLink final : private van::Handler {
 
   // `owner` outlives it.
   SchedulerLink(std::string url, runtime::Loop* loop, Owner* owner);
-  ~SchedulerLink() override;
 
   void Start(van::Factory* factory, const van::Identity& identity, const van::Limits& limits);
   // Connects at once, or, if the last connection failed or broke soon, after a pause, which grows,
@@ -94,7 +94,7 @@ class SchedulerLink final : private van::Handler {
   int garbled_before_hello_ = 0;
   absl::Time up_since_, heard_;
   absl::Status trouble_;
-  runtime::TimerId connect_timer_ = runtime::TimerId::kNone;
+  runtime::Timer connect_timer_;
 };
 
 }  // namespace leeway::node

@@ -47,7 +47,12 @@ Server::Server(Setup setup)
       control_(setup_.host->Spawn("server control")),
       seats_(setup_.config.server_threads),
       endpoints_(setup_.config.server_threads),
-      loads_(setup_.config.server_threads) {
+      loads_(setup_.config.server_threads),
+      drain_timer_(control_->loop(),
+                   [this] {
+                     DrainFailed(absl::DeadlineExceededError("LEEWAY_DRAIN_TIMEOUT_MS has passed"));
+                   }),
+      ask_timer_(control_->loop(), [this] { AskToBeDrained(); }) {
   for (std::size_t i = 0; i < seats_.size(); ++i) {
     seats_[i].runner = setup_.host->Spawn(absl::StrCat("server data ", i));
   }
@@ -85,8 +90,8 @@ void Server::Leave(absl::Status why) {
   if (final_.has_value() || leaving_) return;
   if (membership_ == nullptr) return Finish(std::move(why));
   leaving_ = true;
-  control_->loop()->Cancel(drain_timer_);
-  control_->loop()->Cancel(ask_timer_);
+  drain_timer_.Clear();
+  ask_timer_.Clear();
   std::string reason(why.message());
   membership_->Leave(
       setup_.config.failure_timeout,
@@ -108,9 +113,7 @@ void Server::Drain(absl::Status why) {
                      absl::FormatDuration(patience),
                      " (LEEWAY_DRAIN_TIMEOUT_MS); a second signal ends it at once");
     draining_because_ = std::move(why);
-    drain_timer_ = control_->loop()->After(patience, [this] {
-      DrainFailed(absl::DeadlineExceededError("LEEWAY_DRAIN_TIMEOUT_MS has passed"));
-    });
+    drain_timer_.SetAfter(patience);
     AskToBeDrained();
   });
 }
@@ -121,7 +124,7 @@ void Server::AskToBeDrained() {
       .request = 1, .command = "drain", .arguments = {absl::StrCat("server:", *rank_)}});
   if (!sent.ok()) runtime::LogDebug("asking to be drained: ", sent.message());
   if (runtime::Planted<"drain-asked-once">()) return;
-  ask_timer_ = control_->loop()->After(setup_.config.resend_interval, [this] { AskToBeDrained(); });
+  ask_timer_.SetAfter(setup_.config.resend_interval);
 }
 
 void Server::OnSchedulerText(proto::AnyMessage message, absl::string_view /*text*/) {
@@ -351,8 +354,8 @@ void Server::OnOver(const absl::Status& why) { Finish(why); }
 
 void Server::Finish(absl::Status why) {
   if (final_.has_value()) return;
-  control_->loop()->Cancel(drain_timer_);
-  control_->loop()->Cancel(ask_timer_);
+  drain_timer_.Clear();
+  ask_timer_.Clear();
   final_ = std::move(why);
   // Not at once: this may be a call of the membership's, which is taken apart as well.
   control_->loop()->Post([this] { Dismantle(); });

@@ -19,6 +19,7 @@
 #include "ps/control/server_checkpoints.h"
 #include "ps/data/data_thread.h"
 #include "runtime/loop/loop.h"
+#include "runtime/loop/timer.h"
 #include "van/van.h"
 
 namespace leeway::ps {
@@ -111,10 +112,10 @@ class Server final : private node::Membership::Listener {
   std::optional<absl::Status> final_;  // set once it is ending
   bool leaving_ = false;
   std::optional<std::uint32_t> rank_;
-  absl::Duration failure_timeout_;                          // the scheduler's
-  std::optional<absl::Status> draining_because_;            // while it waits to be drained
-  runtime::TimerId drain_timer_ = runtime::TimerId::kNone;  // to give that up
-  runtime::TimerId ask_timer_ = runtime::TimerId::kNone;    // to ask for it again
+  absl::Duration failure_timeout_;                // the scheduler's
+  std::optional<absl::Status> draining_because_;  // while it waits to be drained
+  runtime::Timer drain_timer_;                    // to give that up
+  runtime::Timer ask_timer_;                      // to ask for it again
   std::unique_ptr<node::Membership> membership_;
 };
 

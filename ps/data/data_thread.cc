@@ -35,6 +35,7 @@ DataThread::DataThread(const Setup& setup)
                  .hold = [this](van::PeerId peer) { return van_->Hold(peer); },
                  .release = [this](van::PeerId peer) { van_->Release(peer); }}),
       replication_(&state_, &reports_, setup.config.failure_timeout),
+      housekeeping_(setup.loop, [this] { OnHousekeeping(); }),
       van_(setup.factory->New(setup.loop, {.role = Role::kServer, .incarnation = setup.incarnation},
                               van::LimitsFrom(setup.config), this)) {
   ShardContext& shards = state_.replicas.shards();
@@ -53,10 +54,7 @@ DataThread::DataThread(const Setup& setup)
   state_.links.SetVan(van_.get());
 }
 
-DataThread::~DataThread() {
-  setup_.loop->Cancel(housekeeping_);
-  state_.connections.Close();
-}
+DataThread::~DataThread() { state_.connections.Close(); }
 
 absl::StatusOr<std::string> DataThread::Listen(absl::string_view address) {
   return van_->Listen(address);
@@ -74,7 +72,7 @@ void DataThread::SetPlace(const proto::Welcome& welcome) {
   identity.node = welcome.node;
   identity.cluster = welcome.cluster;
   van_->SetIdentity(identity);
-  if (housekeeping_ == runtime::TimerId::kNone) OnHousekeeping();
+  if (!housekeeping_.pending()) OnHousekeeping();
 }
 
 void DataThread::TakeMap(std::shared_ptr<const proto::ClusterMap> map,
@@ -313,8 +311,7 @@ void DataThread::OnBroken(const absl::Status& why) {
 // ---- from time to time ----
 
 void DataThread::OnHousekeeping() {
-  housekeeping_ =
-      setup_.loop->After(setup_.config.heartbeat_interval, [this] { OnHousekeeping(); });
+  housekeeping_.SetAfter(setup_.config.heartbeat_interval);
   replication_.CheckIsolation();
   for (auto& [id, replica] : state_.replicas.all()) {
     replica->Nudge();

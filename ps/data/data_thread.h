@@ -30,6 +30,7 @@
 #include "ps/replication/replica.h"
 #include "ps/table/counters.h"
 #include "runtime/loop/loop.h"
+#include "runtime/loop/timer.h"
 #include "van/van.h"
 
 namespace leeway::ps {
@@ -152,7 +153,7 @@ class DataThread final : private van::Handler, private ReplicaHost {
   Rates rates_;
   absl::AnyInvocable<void()> map_taken_;
   std::optional<proto::SchedulerMoved> scheduler_moved_;  // the newest news of it
-  runtime::TimerId housekeeping_ = runtime::TimerId::kNone;
+  runtime::Timer housekeeping_;
   std::unique_ptr<van::Van> van_;  // last: it may call nothing of the above when it goes
 };
 

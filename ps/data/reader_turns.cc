@@ -8,9 +8,7 @@
 namespace leeway::ps {
 
 ReaderTurns::ReaderTurns(runtime::Loop* loop, Owner owner)
-    : loop_(loop), owner_(std::move(owner)) {}
-
-ReaderTurns::~ReaderTurns() { loop_->Cancel(timer_); }
+    : loop_(loop), owner_(std::move(owner)), timer_(loop, [this] { Turn(); }) {}
 
 absl::Status ReaderTurns::Check(const Inbound& inbound) const {
   if (requests_ < kRequestsMax && (bytes_ == 0 || bytes_ + inbound.bytes() <= kBytesMax)) {
@@ -88,7 +86,7 @@ void ReaderTurns::TurnLater(absl::Time now) {
   const absl::Duration wait =
       Quiet(now) ? absl::ZeroDuration() : std::min(meter_.Wait(now), others_heard_ + kQuiet - now);
   if (wait > absl::ZeroDuration()) {
-    timer_ = loop_->After(wait, [this] { Turn(); });
+    timer_.SetAfter(wait);
     return;
   }
   loop_->Post([this, here = lifetime_.watch()] {

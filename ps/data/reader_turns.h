@@ -21,6 +21,7 @@
 #include "ps/table/inbound.h"
 #include "runtime/loop/lifetime.h"
 #include "runtime/loop/loop.h"
+#include "runtime/loop/timer.h"
 #include "van/session/share_meter.h"
 
 namespace leeway::ps {
@@ -48,7 +49,6 @@ class ReaderTurns {
     std::function<void(van::PeerId)> release;
   };
   ReaderTurns(runtime::Loop* loop, Owner owner);
-  ~ReaderTurns();
   ReaderTurns(const ReaderTurns&) = delete;
   ReaderTurns& operator=(const ReaderTurns&) = delete;
 
@@ -82,7 +82,7 @@ class ReaderTurns {
   bool others_spoke_ = false;  // since `others_heard_` was noted
   absl::Time others_heard_ = absl::InfinitePast();
   bool turn_is_due_ = false;  // posted, or the timer runs
-  runtime::TimerId timer_ = runtime::TimerId::kNone;
+  runtime::Timer timer_;
   runtime::Lifetime lifetime_;
 };
 

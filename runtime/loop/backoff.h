@@ -1,4 +1,4 @@
-// How long to wait for an answer before asking again.
+// Pauses between attempts: each is twice the last, up to a limit, and is lengthened by chance.
 #ifndef LEEWAY_RUNTIME_LOOP_BACKOFF_H_
 #define LEEWAY_RUNTIME_LOOP_BACKOFF_H_
 
@@ -15,14 +15,19 @@ inline absl::Duration ResendInterval(const Config& config) {
   return std::max(config.resend_interval, absl::Milliseconds(1));
 }
 
-// Doubles up to a few intervals: long enough not to burden who is slow, short enough for a dozen
-// attempts within a usual deadline even where every other message is lost.
-inline absl::Duration NextResendDelay(absl::Duration delay, absl::Duration interval) {
-  return std::min(delay + delay, 4 * interval);
+inline absl::Duration NextPause(absl::Duration pause, absl::Duration max) {
+  return std::min(pause + pause, max);
 }
 
-// Up to a quarter more, so that many do not ask at once. In whole numbers: it is asked for each
-// request, and products of durations are slow.
+// Four intervals are the limit: long enough not to burden a slow peer, short enough for a dozen
+// attempts within a usual deadline even where every other message is lost.
+inline absl::Duration NextResendDelay(absl::Duration delay, absl::Duration interval) {
+  return NextPause(delay, 4 * interval);
+}
+
+// `delay` and up to a quarter more, so that nodes that wait for the same thing do not all ask at
+// once. In whole numbers: a worker computes it for each request, and products of durations are
+// slow.
 inline absl::Duration Jittered(absl::Duration delay, Loop* loop) {
   const std::int64_t step_ns = absl::ToInt64Nanoseconds(delay) / 4096;
   return delay + absl::Nanoseconds(step_ns * static_cast<std::int64_t>(loop->Random() % 1024));

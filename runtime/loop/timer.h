@@ -1,4 +1,6 @@
-// One timer of a loop that belongs to one object and goes with it.
+// A Timer calls one function at a moment of its loop's clock, and belongs to one object. It goes
+// with that object, on the loop's thread. The function may destroy the timer, as long as it does
+// not use what it captured after that.
 #ifndef LEEWAY_RUNTIME_LOOP_TIMER_H_
 #define LEEWAY_RUNTIME_LOOP_TIMER_H_
 
@@ -20,26 +22,27 @@ class Timer {
 
   // Rings once at `when`, or earlier if it is set to earlier already.
   void SetBy(absl::Time when) {
-    if (when == absl::InfiniteFuture()) return;
-    if (timer_ != TimerId::kNone) {
-      if (when_ <= when) return;
-      loop_->Cancel(timer_);
-    }
-    when_ = when;
-    const absl::Duration delay = std::max(absl::ZeroDuration(), when - loop_->Now());
-    timer_ = loop_->After(delay, [this] {
-      timer_ = TimerId::kNone;
-      ring_();
-    });
+    if (when == absl::InfiniteFuture() || (pending() && when_ <= when)) return;
+    Set(std::max(absl::ZeroDuration(), when - loop_->Now()), when);
   }
+  // Rings once after `delay`, whatever it was set to.
+  void SetAfter(absl::Duration delay) { Set(delay, loop_->Now() + delay); }
   void Clear() {
-    loop_->Cancel(timer_);
-    timer_ = TimerId::kNone;
+    if (pending()) loop_->Cancel(std::exchange(timer_, TimerId::kNone));
   }
   // Set, and has not rung yet.
   bool pending() const { return timer_ != TimerId::kNone; }
 
  private:
+  void Set(absl::Duration delay, absl::Time when) {
+    Clear();
+    when_ = when;
+    timer_ = loop_->After(delay, [this] {
+      timer_ = TimerId::kNone;
+      ring_();
+    });
+  }
+
   Loop* loop_;
   std::function<void()> ring_;
   TimerId timer_ = TimerId::kNone;

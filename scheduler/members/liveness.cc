@@ -26,10 +26,6 @@ Liveness::Liveness(const Config* config, runtime::Loop* loop, MembershipTable* m
       detector_(config->failure_timeout,
                 std::max(config->heartbeat_interval, absl::Milliseconds(1))) {}
 
-Liveness::~Liveness() {
-  for (const auto& [node, timer] : suspects_) loop_->Cancel(timer);
-}
-
 void Liveness::Heard(std::uint32_t node) {
   detector_.Heard(node, Now());
   Trust(node);
@@ -104,19 +100,24 @@ bool Liveness::IsCutOff(bool somebody_is_late) {
 void Liveness::Suspect(const Node& node) {
   if (!owner_->running() || !node.alive() || node.peer != 0 || node.pulse != 0) return;
   if (node.role != Role::kServer || !members_->complete() || config_->replication < 2) return;
-  const absl::Duration patience = std::min(config_->suspicion, config_->failure_timeout);
-  const auto [suspect, first] = suspects_.try_emplace(node.id);
-  if (!first) return;
-  suspect->second = loop_->After(patience, [this, id = node.id, patience] {
-    suspects_.erase(id);
-    Node* const silent = members_->Find(id);
-    if (silent == nullptr || !silent->alive() || !owner_->running() || !CanBeTakenOver(*silent)) {
-      return;
-    }
-    owner_->OnDead(silent, absl::StrCat("its connections broke, and it has not come back for ",
-                                        ToMilliseconds(patience), " (LEEWAY_SUSPICION_MS=",
-                                        absl::ToInt64Milliseconds(config_->suspicion), ")"));
-  });
+  const auto [suspect, first] =
+      suspects_.try_emplace(node.id, loop_, [this, id = node.id] { SuspicionOver(id); });
+  if (first) suspect->second.SetAfter(SuspicionPatience());
+}
+
+void Liveness::SuspicionOver(std::uint32_t node) {
+  suspects_.erase(node);
+  Node* const silent = members_->Find(node);
+  if (silent == nullptr || !silent->alive() || !owner_->running() || !CanBeTakenOver(*silent)) {
+    return;
+  }
+  owner_->OnDead(silent, absl::StrCat("its connections broke, and it has not come back for ",
+                                      ToMilliseconds(SuspicionPatience()), " (LEEWAY_SUSPICION_MS=",
+                                      absl::ToInt64Milliseconds(config_->suspicion), ")"));
+}
+
+absl::Duration Liveness::SuspicionPatience() const {
+  return std::min(config_->suspicion, config_->failure_timeout);
 }
 
 // True if other servers have every shard of this one, and one of them is connected. If none is
@@ -135,10 +136,7 @@ bool Liveness::CanBeTakenOver(const Node& server) const {
 
 void Liveness::Trust(std::uint32_t node) {
   if (runtime::Planted<"suspicion-stays">()) return;
-  const auto suspect = suspects_.find(node);
-  if (suspect == suspects_.end()) return;
-  loop_->Cancel(suspect->second);
-  suspects_.erase(suspect);
+  suspects_.erase(node);
 }
 
 absl::Duration Liveness::SilentFor(std::uint32_t node) const {

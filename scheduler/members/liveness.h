@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "leeway/config.h"
 #include "runtime/loop/loop.h"
+#include "runtime/loop/timer.h"
 #include "scheduler/members/failure_detector.h"
 #include "scheduler/members/membership_table.h"
 #include "scheduler/members/readers.h"
@@ -36,7 +37,6 @@ class Liveness {
   // All outlive it. `members` and `readers` are read only.
   Liveness(const Config* config, runtime::Loop* loop, MembershipTable* members, Readers* readers,
            Owner* owner);
-  ~Liveness();
   Liveness(const Liveness&) = delete;
   Liveness& operator=(const Liveness&) = delete;
 
@@ -61,6 +61,8 @@ class Liveness {
  private:
   bool HearsNobody() const;
   bool IsCutOff(bool somebody_is_late);
+  void SuspicionOver(std::uint32_t node);
+  absl::Duration SuspicionPatience() const;
   bool CanBeTakenOver(const Node& server) const;
   void Trust(std::uint32_t node);
   absl::Time Now() const { return loop_->Now(); }
@@ -71,7 +73,7 @@ class Liveness {
   Readers* const readers_;
   Owner* const owner_;
   FailureDetector detector_;
-  std::map<std::uint32_t, runtime::TimerId> suspects_;  // by node
+  std::map<std::uint32_t, runtime::Timer> suspects_;  // by node
   std::optional<absl::Time> cut_off_since_;
   bool nobody_came_back_ = false;
 };

@@ -36,10 +36,10 @@ StateKeeper::StateKeeper(runtime::Host* host, runtime::Loop* loop, std::string f
       files_(host->files()),
       stamp_(std::move(stamp)),
       collect_(std::move(collect)),
+      retry_timer_(loop, [this] { StartWrite(); }),
       writer_(host->Spawn("scheduler-state")) {}
 
 StateKeeper::~StateKeeper() {
-  loop_->Cancel(retry_timer_);
   // Waits for the write under way: another process may have the lock only then.
   writer_.reset();
 }
@@ -121,8 +121,7 @@ void StateKeeper::Written(std::uint64_t stamp, std::uint64_t version, const absl
                         result.message(), " (LEEWAY_SCHEDULER_STATE)");
     }
     trouble_ = result;
-    if (!runtime::Planted<"state-not-tried-again">())
-      retry_timer_ = loop_->After(kStateRetryInterval, [this] { StartWrite(); });
+    if (!runtime::Planted<"state-not-tried-again">()) retry_timer_.SetAfter(kStateRetryInterval);
     return;
   }
   if (!trouble_.ok()) runtime::LogInfo("the scheduler can keep its state again");
@@ -142,7 +141,7 @@ void StateKeeper::Written(std::uint64_t stamp, std::uint64_t version, const absl
 void StateKeeper::Forget() {
   if (forgotten_) return;
   forgotten_ = true;
-  loop_->Cancel(retry_timer_);
+  retry_timer_.Clear();
   // The write under way ends first.
   writer_.reset();
   absl::Status removed =

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "runtime/files/file_system.h"
 #include "runtime/loop/loop.h"
+#include "runtime/loop/timer.h"
 #include "scheduler/state/state.h"
 
 namespace leeway::scheduler {
@@ -74,7 +75,7 @@ class StateKeeper {
   absl::Time trouble_since_;
   std::uint64_t written_version_ = 0;
   std::deque<std::pair<std::uint64_t, runtime::Task>> held_;  // by stamp
-  runtime::TimerId retry_timer_ = runtime::TimerId::kNone;
+  runtime::Timer retry_timer_;
   // For calls on their way between the loops: null once this object has gone.
   std::shared_ptr<StateKeeper*> self_ = std::make_shared<StateKeeper*>(this);
   std::unique_ptr<runtime::LoopRunner> writer_;  // last, so that it stops first

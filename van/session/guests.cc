@@ -78,13 +78,11 @@ void SessionVan::HoldGuest(Peer& peer) {
   }
   peer.held = true;
   held_guests_.push_back(peer.id);
-  if (guests_timer_ != runtime::TimerId::kNone) return;
-  guests_timer_ = loop_->After(meter_.Wait(loop_->Now()), [this] { ReleaseGuests(); });
+  if (!guests_timer_.pending()) guests_timer_.SetAfter(meter_.Wait(loop_->Now()));
 }
 
 // One by one: what each of them has sent meanwhile is looked at in turns of their own.
 void SessionVan::ReleaseGuests() {
-  guests_timer_ = runtime::TimerId::kNone;
   const absl::Duration wait = meter_.Wait(loop_->Now());
   while (wait == absl::ZeroDuration() && !held_guests_.empty()) {
     Peer* const peer = Find(held_guests_.front());
@@ -94,7 +92,7 @@ void SessionVan::ReleaseGuests() {
     break;
   }
   if (held_guests_.empty()) return;
-  guests_timer_ = loop_->After(std::max(wait, absl::Milliseconds(1)), [this] { ReleaseGuests(); });
+  guests_timer_.SetAfter(std::max(wait, absl::Milliseconds(1)));
 }
 
 void SessionVan::Admit(PeerId id) {

@@ -9,6 +9,7 @@
 #include "runtime/base/mutants.h"
 #include "runtime/base/prefixed.h"
 #include "runtime/log/log.h"
+#include "runtime/loop/backoff.h"
 #include "van/address/reason.h"
 #include "van/session/hello.h"
 #include "van/session/session_van.h"
@@ -26,26 +27,33 @@ constexpr absl::Duration kEnvelopeWait = absl::Microseconds(250);
 
 }  // namespace
 
-void SessionVan::Restart(runtime::TimerId* timer, absl::Duration delay,
-                         void (SessionVan::*what)(PeerId), PeerId id) {
-  loop_->Cancel(*timer);
-  // Timers are cancelled with their peer, so both are there when it strikes.
-  *timer = loop_->After(delay, [this, timer, what, id] {
-    *timer = runtime::TimerId::kNone;
-    (this->*what)(id);
-  });
+void SessionVan::Retry(PeerId id) {
+  Peer& peer = *Find(id);
+  switch (peer.stage) {
+    case Stage::kDialling:
+      return DialNow(peer);
+    case Stage::kGreeting:
+      return SayHello(peer);
+    case Stage::kUp:
+      return AskAgain(peer);
+  }
 }
 
-absl::Duration SessionVan::NextPause(Peer& peer, absl::Duration max) {
-  peer.retry_delay = std::min(peer.retry_delay * 2, max);
-  const double jitter = static_cast<double>(loop_->Random() >> 11) * 0x1p-53;
-  return peer.retry_delay * (0.75 + 0.5 * jitter);
+void SessionVan::RetryLater(Peer& peer, absl::Duration max) {
+  peer.retry_delay = runtime::NextPause(peer.retry_delay, max);
+  peer.retry.SetAfter(runtime::Jittered(peer.retry_delay, loop_));
+}
+
+void SessionVan::OnDeadline(PeerId id) {
+  Peer& peer = *Find(id);
+  if (peer.dialled) return OnConnectTimeout(peer);
+  Ban(id, absl::DeadlineExceededError(absl::StrCat("connected but said no hello within ",
+                                                   absl::FormatDuration(limits_.hello_timeout))));
 }
 
 // ---- dialling ----
 
-void SessionVan::DialNow(PeerId id) {
-  Peer& peer = *Find(id);
+void SessionVan::DialNow(Peer& peer) {
   if (peer.conn != 0) {  // the attempt before has neither succeeded nor failed
     by_conn_.erase(peer.conn);
     transport_->Close(std::exchange(peer.conn, 0));
@@ -54,19 +62,18 @@ void SessionVan::DialNow(PeerId id) {
   if (!conn.ok()) return DialLater(peer, conn.status());
   peer.stage = Stage::kDialling;
   peer.conn = *conn;
-  by_conn_[*conn] = id;
-  Restart(&peer.retry, kDialAttemptMax, &SessionVan::DialNow, id);
+  by_conn_[*conn] = peer.id;
+  peer.retry.SetAfter(kDialAttemptMax);
 }
 
 void SessionVan::DialLater(Peer& peer, absl::Status why) {
   peer.stage = Stage::kDialling;
   peer.conn = 0;
   peer.last_failure = std::move(why);
-  Restart(&peer.retry, NextPause(peer, kDialPauseMax), &SessionVan::DialNow, peer.id);
+  RetryLater(peer, kDialPauseMax);
 }
 
-void SessionVan::OnConnectTimeout(PeerId id) {
-  Peer& peer = *Find(id);
+void SessionVan::OnConnectTimeout(Peer& peer) {
   std::string last = peer.stage == Stage::kGreeting ? "it takes connections but does not answer"
                                                     : std::string(peer.last_failure.message());
   absl::Status why = absl::DeadlineExceededError(
@@ -74,7 +81,7 @@ void SessionVan::OnConnectTimeout(PeerId id) {
                    absl::FormatDuration(absl::Ceil(peer.timeout, absl::Milliseconds(1))),
                    last.empty() ? "" : " (last: ", last, last.empty() ? "" : ")",
                    "; check that it runs there, or raise LEEWAY_CONNECT_TIMEOUT_MS"));
-  Drop(id, WithReason(std::move(why), last.empty() ? "no answer" : last), Farewell::kNone);
+  Drop(peer.id, WithReason(std::move(why), last.empty() ? "no answer" : last), Farewell::kNone);
 }
 
 void SessionVan::OnOpened(ConnId conn) {
@@ -87,7 +94,7 @@ void SessionVan::OnOpened(ConnId conn) {
   peer.flow.SetSameHost(transport_->same_host(conn));
   peer.hello = proto::Encode(OwnHello());
   SendSession(peer, peer.hello);
-  Restart(&peer.retry, kHelloPauseMin, &SessionVan::SayHello, peer.id);
+  peer.retry.SetAfter(kHelloPauseMin);
 }
 
 // Where messages may be lost, each is to be lost by itself: the simulator's faults would otherwise
@@ -98,12 +105,11 @@ proto::Hello SessionVan::OwnHello() const {
   return hello;
 }
 
-void SessionVan::SayHello(PeerId id) {
-  Peer& peer = *Find(id);
+void SessionVan::SayHello(Peer& peer) {
   SendSession(peer, peer.hello);
   peer.retry_delay = std::max(peer.retry_delay, kHelloPauseMin);
   if (runtime::Planted<"hello-said-once">()) return;
-  Restart(&peer.retry, NextPause(peer, kHelloPauseMax), &SessionVan::SayHello, id);
+  RetryLater(peer, kHelloPauseMax);
 }
 
 // ---- accepting ----
@@ -124,8 +130,7 @@ void SessionVan::OnAccepted(ConnId conn) {
   }
   ++accepted_;
   const PeerId id = next_peer_++;
-  Peer& peer = peers_.try_emplace(id, limits_.send_window_bytes).first->second;
-  peer.id = id;
+  Peer& peer = peers_.try_emplace(id, this, id).first->second;
   peer.address = transport_->AddressOf(conn);
   peer.stage = Stage::kGreeting;
   peer.conn = conn;
@@ -135,12 +140,7 @@ void SessionVan::OnAccepted(ConnId conn) {
   guests_ += guest;
   by_conn_[conn] = id;
   if (runtime::Planted<"silence-before-hello-endures">()) return;
-  Restart(&peer.deadline, limits_.hello_timeout, &SessionVan::OnHelloTimeout, id);
-}
-
-void SessionVan::OnHelloTimeout(PeerId id) {
-  Ban(id, absl::DeadlineExceededError(absl::StrCat("connected but said no hello within ",
-                                                   absl::FormatDuration(limits_.hello_timeout))));
+  peer.deadline.SetAfter(limits_.hello_timeout);
 }
 
 void SessionVan::OnHandshakeFailed(const std::string& address, const absl::Status& why) {
@@ -388,8 +388,8 @@ void SessionVan::OnHello(Peer& peer, const proto::Hello& theirs) {
   }
   peer.takes_envelopes = (theirs.capabilities & proto::kEnvelopes) != 0;
   peer.stage = Stage::kUp;
-  loop_->Cancel(std::exchange(peer.deadline, runtime::TimerId::kNone));
-  loop_->Cancel(std::exchange(peer.retry, runtime::TimerId::kNone));
+  peer.deadline.Clear();
+  peer.retry.Clear();
   if (!transport_->lossy()) WatchForStalls();
   const PeerId id = peer.id;
   const runtime::Lifetime::Watch alive = lifetime_.watch();

@@ -26,6 +26,8 @@ SessionVan::SessionVan(runtime::Loop* loop, const Identity& identity, const Limi
       handler_(handler),
       transport_(std::move(transport)),
       log_(loop),
+      stall_timer_(loop, [this] { LookForStalls(); }),
+      guests_timer_(loop, [this] { ReleaseGuests(); }),
       posted_(PostedReceives::New([this](PeerId id, std::uint64_t token) {
         if (Peer* peer = Find(id); peer != nullptr) transport_->EndReceive(peer->conn, token);
       })) {
@@ -34,8 +36,6 @@ SessionVan::SessionVan(runtime::Loop* loop, const Identity& identity, const Limi
 
 SessionVan::~SessionVan() {
   lifetime_.End();
-  loop_->Cancel(guests_timer_);
-  loop_->Cancel(stall_timer_);
   posted_->Close();
   // What waits for the window goes out as well: nobody is left to send it later.
   while (!peers_.empty()) {
@@ -54,16 +54,15 @@ absl::StatusOr<std::string> SessionVan::Listen(absl::string_view address) {
 absl::StatusOr<PeerId> SessionVan::Connect(absl::string_view address, absl::Duration timeout) {
   LEEWAY_ASSIGN_OR_RETURN(const ConnId conn, transport_->Dial(address));
   const PeerId id = next_peer_++;
-  Peer& peer = peers_.try_emplace(id, limits_.send_window_bytes).first->second;
-  peer.id = id;
+  Peer& peer = peers_.try_emplace(id, this, id).first->second;
   peer.dialled = true;
   peer.address = std::string(address);
   peer.conn = conn;
   peer.timeout = timeout;
   peer.retry_delay = kDialPauseMin;
   by_conn_[conn] = id;
-  Restart(&peer.deadline, timeout, &SessionVan::OnConnectTimeout, id);
-  Restart(&peer.retry, kDialAttemptMax, &SessionVan::DialNow, id);
+  peer.deadline.SetAfter(timeout);
+  peer.retry.SetAfter(kDialAttemptMax);
   return id;
 }
 
@@ -249,21 +248,20 @@ void SessionVan::TransmitQueue(Peer& peer) {
   if (!peer.queue.empty()) {
     OnBlocked(peer);
   } else {
-    loop_->Cancel(std::exchange(peer.retry, runtime::TimerId::kNone));
+    peer.retry.Clear();
   }
 }
 
 void SessionVan::OnBlocked(Peer& peer) {
   if (peer.flow.TakeAskWhenBlocked()) SendCredit(peer, kCreditWanted);
-  if (peer.retry != runtime::TimerId::kNone) return;
+  if (peer.retry.pending()) return;
   peer.retry_delay = kAskPauseMin;
-  Restart(&peer.retry, peer.retry_delay, &SessionVan::AskAgain, peer.id);
+  peer.retry.SetAfter(peer.retry_delay);
 }
 
-void SessionVan::AskAgain(PeerId id) {
-  Peer& peer = *Find(id);
+void SessionVan::AskAgain(Peer& peer) {
   SendCredit(peer, kCreditWanted);
-  Restart(&peer.retry, NextPause(peer, kAskPauseMax), &SessionVan::AskAgain, id);
+  RetryLater(peer, kAskPauseMax);
 }
 
 void SessionVan::SendSession(Peer& peer, Buffer header) {
@@ -290,8 +288,8 @@ void SessionVan::Drop(PeerId id, absl::Status why, Farewell farewell) {
   Peer& peer = node.mapped();
   if (lifetime_.alive()) EndStall(peer, why);
   posted_->DropPeer(id);
-  loop_->Cancel(peer.deadline);
-  loop_->Cancel(peer.retry);
+  peer.deadline.Clear();
+  peer.retry.Clear();
   const bool was_up = peer.stage == Stage::kUp;
   if (farewell != Farewell::kNone && !runtime::Planted<"envelope-lost-at-goodbye">())
     SendEnvelope(peer);

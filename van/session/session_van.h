@@ -25,6 +25,7 @@
 #include "runtime/loop/lifetime.h"
 #include "runtime/loop/log_limiter.h"
 #include "runtime/loop/loop.h"
+#include "runtime/loop/timer.h"
 #include "van/session/envelope.h"
 #include "van/session/flow.h"
 #include "van/session/guest_meter.h"
@@ -69,8 +70,12 @@ class SessionVan final : public Van, private TransportEvents {
   };
 
   struct Peer {
-    explicit Peer(std::uint64_t window) : flow(window) {}
-    PeerId id = 0;
+    Peer(SessionVan* van, PeerId peer)
+        : id(peer),
+          flow(van->limits_.send_window_bytes),
+          deadline(van->loop_, [van, peer] { van->OnDeadline(peer); }),
+          retry(van->loop_, [van, peer] { van->Retry(peer); }) {}
+    const PeerId id;
     bool dialled = false;
     std::string address;
     Stage stage = Stage::kDialling;
@@ -92,8 +97,8 @@ class SessionVan final : public Van, private TransportEvents {
     Envelope envelope;         // what leaves before the loop sleeps; empty while there is a queue
     std::deque<Queued> queue;  // waits for the window, or for the peer to be up
     std::uint64_t queued_bytes = 0;
-    runtime::TimerId deadline = runtime::TimerId::kNone;  // to be up by
-    runtime::TimerId retry = runtime::TimerId::kNone;     // dial, say hello or ask again
+    runtime::Timer deadline;  // to be up by
+    runtime::Timer retry;     // to dial, say hello or ask again, by stage
     absl::Duration retry_delay;
     absl::Duration timeout;  // Connect's
     absl::Status last_failure;
@@ -114,7 +119,7 @@ class SessionVan final : public Van, private TransportEvents {
   void Transmit(Peer& peer, Queued item);
   void TransmitQueue(Peer& peer);
   void OnBlocked(Peer& peer);
-  void AskAgain(PeerId id);
+  void AskAgain(Peer& peer);
   void SendSession(Peer& peer, Buffer header);
   void SendCredit(Peer& peer, std::uint8_t flags);
   void Drop(PeerId id, absl::Status why, Farewell farewell);
@@ -153,12 +158,11 @@ class SessionVan final : public Van, private TransportEvents {
   void OnHandshakeFailed(const std::string& address, const absl::Status& why) override;
   absl::Status Damaged(const std::string& address);
   void Lose(Peer& peer, const absl::Status& why, Farewell farewell);
-  void DialNow(PeerId id);
+  void DialNow(Peer& peer);
   void DialLater(Peer& peer, absl::Status why);
   proto::Hello OwnHello() const;
-  void SayHello(PeerId id);
-  void OnConnectTimeout(PeerId id);
-  void OnHelloTimeout(PeerId id);
+  void SayHello(Peer& peer);
+  void OnConnectTimeout(Peer& peer);
   absl::StatusOr<Prefix> CheckArrival(const Arrival& arrival) const;
   void OnSession(Peer& peer, const Arrival& arrival);
   void OnHello(Peer& peer, const proto::Hello& theirs);
@@ -172,10 +176,10 @@ class SessionVan final : public Van, private TransportEvents {
   void AfterData(PeerId id, const Prefix& prefix);
   void Ban(PeerId id, absl::Status why);
   void BanMalformed(PeerId id, const absl::Status& why);
-  // For a pause that doubles up to `max`, with jitter so that many do not come at once.
-  absl::Duration NextPause(Peer& peer, absl::Duration max);
-  void Restart(runtime::TimerId* timer, absl::Duration delay, void (SessionVan::*what)(PeerId),
-               PeerId id);
+  void OnDeadline(PeerId id);
+  void Retry(PeerId id);
+  // After a pause that doubles up to `max`.
+  void RetryLater(Peer& peer, absl::Duration max);
 
   runtime::Loop* loop_;
   Identity identity_;
@@ -189,11 +193,11 @@ class SessionVan final : public Van, private TransportEvents {
   std::uint32_t newcomers_ = 0;
   // Somebody who throws garbage at a port must not fill the log as well.
   runtime::LogLimiter log_;
-  runtime::TimerId stall_timer_ = runtime::TimerId::kNone;
+  runtime::Timer stall_timer_;
   absl::Time looked_for_stalls_;
   GuestMeter meter_;
   std::deque<PeerId> held_guests_;  // in the order of their turns
-  runtime::TimerId guests_timer_ = runtime::TimerId::kNone;
+  runtime::Timer guests_timer_;
   std::map<PeerId, Peer> peers_;  // ordered: goodbyes are sent in the same order in every run
   absl::flat_hash_map<ConnId, PeerId> by_conn_;
   const std::shared_ptr<PostedReceives> posted_;

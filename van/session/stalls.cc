@@ -24,13 +24,12 @@ std::string Rounded(absl::Duration duration) {
 }  // namespace
 
 void SessionVan::WatchForStalls() {
-  if (stall_timer_ != runtime::TimerId::kNone) return;
+  if (stall_timer_.pending()) return;
   looked_for_stalls_ = loop_->Now();
-  stall_timer_ = loop_->After(kLookInterval * limits_.stall_time, [this] { LookForStalls(); });
+  stall_timer_.SetAfter(kLookInterval * limits_.stall_time);
 }
 
 void SessionVan::LookForStalls() {
-  stall_timer_ = runtime::TimerId::kNone;
   const absl::Time now = loop_->Now();
   const absl::Duration interval = kLookInterval * limits_.stall_time;
   const absl::Duration late = now - looked_for_stalls_ - interval;
@@ -56,7 +55,7 @@ void SessionVan::LookAtSending(Peer& peer, absl::Time now) {
   TellOfStall(peer, peer.sending, news,
               absl::StrCat("it has taken nothing of the ",
                            peer.flow.in_flight() + peer.queued_bytes, " bytes for it"));
-  const bool asks_anyway = peer.retry != runtime::TimerId::kNone;
+  const bool asks_anyway = peer.retry.pending();
   if (peer.sending.StuckFor(now) >= kAskAfter * limits_.stall_time && !asks_anyway)
     SendCredit(peer, kCreditWanted);
 }

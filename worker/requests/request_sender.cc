@@ -220,7 +220,8 @@ van::SendDone RequestSender::ReportTo(Link* link, std::uint64_t bytes) {
 void RequestSender::TryLater(Request* request) {
   request->state = Request::State::kWaiting;
   request->due = loop_->Now() + runtime::Jittered(request->back_off, loop_);
-  request->back_off = std::min(2 * request->back_off, std::min(kBackOffMax, resend_interval_));
+  request->back_off =
+      runtime::NextPause(request->back_off, std::min(kBackOffMax, resend_interval_));
   resend_.SetBy(request->due);
 }
 
