@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace leeway::van {
 
@@ -12,8 +13,12 @@ std::uint64_t Message::TotalBytes() const {
   return bytes;
 }
 
-Limits LimitsFrom(const Config& config) {
+Limits LimitsFrom(const Config& config, std::shared_ptr<runtime::SharedByteBudget> send_queue) {
   Limits limits;
+  limits.send_queue =
+      send_queue != nullptr
+          ? std::move(send_queue)
+          : std::make_shared<runtime::SharedByteBudget>(config.send_queue_bytes_max);
   // Most descriptors are kept for members. A server has a van for each data thread.
   if (rlimit files{}; ::getrlimit(RLIMIT_NOFILE, &files) == 0) {
     const rlim_t vans = std::max<rlim_t>(config.server_threads, 1);

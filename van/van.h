@@ -17,7 +17,7 @@
 //
 // Flow control. Each side may have Limits::send_window_bytes on their way to a peer that the peer
 // has not yet handed to its handler, and less to one it has connected to within its machine
-// (flow.h); beyond that the van queues, and beyond Limits::send_queue_bytes_max Send refuses.
+// (flow.h); beyond that the van queues, and beyond Limits::send_queue Send refuses.
 #ifndef LEEWAY_VAN_VAN_H_
 #define LEEWAY_VAN_VAN_H_
 
@@ -38,6 +38,7 @@
 #include "leeway/config.h"
 #include "runtime/loop/loop.h"
 #include "runtime/memory/buffer.h"
+#include "runtime/memory/byte_budget.h"
 #include "van/posted_receive.h"
 
 namespace leeway::van {
@@ -80,10 +81,12 @@ class Handler {
 };
 
 struct Limits {
-  std::uint64_t message_bytes_max = 1ull << 30;      // one frame
-  std::uint32_t payload_frames_max = 8;              // a message
-  std::uint64_t send_window_bytes = 64ull << 20;     // unconsumed at a peer
-  std::uint64_t send_queue_bytes_max = 4ull << 30;   // waiting for the window, a peer
+  std::uint64_t message_bytes_max = 1ull << 30;   // one frame
+  std::uint32_t payload_frames_max = 8;           // a message
+  std::uint64_t send_window_bytes = 64ull << 20;  // unconsumed at a peer
+  // What waits for the windows of all peers. A process that has several vans shares one.
+  std::shared_ptr<runtime::SharedByteBudget> send_queue =
+      std::make_shared<runtime::SharedByteBudget>(4ull << 30);
   std::uint32_t peers_max = 65536;                   // accepted connections
   std::uint32_t guests_max = 1024;                   // of them, those not admitted (Van::Admit)
   std::uint64_t guest_bytes_max = 1 << 20;           // not taken by a guest yet; or one message
@@ -94,7 +97,9 @@ struct Limits {
   enum class Checksums { kBetweenMachines, kAll, kOff };
   Checksums checksums = Checksums::kBetweenMachines;
 };
-Limits LimitsFrom(const Config& config);
+// `send_queue`: null makes one of LEEWAY_SEND_QUEUE_BYTES_MAX.
+Limits LimitsFrom(const Config& config,
+                  std::shared_ptr<runtime::SharedByteBudget> send_queue = nullptr);
 
 // What the van has seen, for operators and tests.
 struct Counters {
@@ -137,7 +142,7 @@ class Van {
   virtual absl::StatusOr<PeerId> Connect(absl::string_view address, absl::Duration timeout) = 0;
 
   // FAILED_PRECONDITION: no such peer (any more). RESOURCE_EXHAUSTED: the queue is full
-  // (send_queue_bytes_max). INVALID_ARGUMENT: over message_bytes_max or payload_frames_max.
+  // (LEEWAY_SEND_QUEUE_BYTES_MAX). INVALID_ARGUMENT: over message_bytes_max or payload_frames_max.
   // `done`, if given, is called once, later, on the loop, unless Send itself failed.
   virtual absl::Status Send(PeerId peer, Message message, SendDone done = nullptr) = 0;
 

@@ -89,6 +89,10 @@ struct Config {
   std::uint32_t rdma_mtu_bytes = 0;    // LEEWAY_RDMA_MTU: at most; 0: what the path has
   std::uint64_t busy_poll_us = 100;    // LEEWAY_BUSY_POLL_US: before a thread blocks; 0: not at all
   std::uint64_t send_window_bytes = 64 << 20;  // LEEWAY_SEND_WINDOW_BYTES: unconsumed bytes a peer
+  std::uint64_t push_window_bytes = 64 << 20;  // LEEWAY_PUSH_WINDOW_BYTES: of pushes that a server
+                                               // thread has not answered
+  // LEEWAY_SEND_QUEUE_BYTES_MAX: what a process keeps for peers that do not take it yet
+  std::uint64_t send_queue_bytes_max = 4ull << 30;
   std::uint64_t message_bytes_max = 1ull << 30;  // LEEWAY_MESSAGE_BYTES_MAX: one frame
   // LEEWAY_RESIDUAL_BYTES_MAX: what a worker keeps of rows that a lossy codec dropped, a sparse
   // table

@@ -44,6 +44,7 @@ Server::Server(Setup setup)
     : setup_(std::move(setup)),
       incarnation_(setup_.host->Random()),
       table_memory_(setup_.config.table_bytes_max),
+      send_queue_(std::make_shared<runtime::SharedByteBudget>(setup_.config.send_queue_bytes_max)),
       control_(setup_.host->Spawn("server control")),
       seats_(setup_.config.server_threads),
       endpoints_(setup_.config.server_threads),
@@ -160,7 +161,8 @@ void Server::Bind(std::uint32_t index) {
             },
         .scheduler_moved = [this](const proto::SchedulerMoved& moved) { LookElsewhere(moved); },
         .give_up = [this](const absl::Status& why) { GiveUp(why); },
-        .straggler_lines = straggler_lines_});
+        .straggler_lines = straggler_lines_,
+        .send_queue = send_queue_});
     absl::StatusOr<std::string> endpoint =
         ListenWithin(setup_.config, setup_.factory->AnyAddress(BindHost(setup_.config)),
                      [&](const std::string& address) { return seat.thread->Listen(address); });

@@ -20,6 +20,7 @@
 #include "ps/data/data_thread.h"
 #include "runtime/loop/loop.h"
 #include "runtime/loop/timer.h"
+#include "runtime/memory/byte_budget.h"
 #include "van/van.h"
 
 namespace leeway::ps {
@@ -96,6 +97,7 @@ class Server final : private node::Membership::Listener {
   const Setup setup_;
   const std::uint64_t incarnation_;
   TableMemory table_memory_;  // before the threads whose tables it counts
+  const std::shared_ptr<runtime::SharedByteBudget> send_queue_;
   const std::shared_ptr<StragglerLines> straggler_lines_ = std::make_shared<StragglerLines>();
   std::unique_ptr<runtime::LoopRunner> control_;
   std::vector<Seat> seats_;

@@ -24,6 +24,7 @@ constexpr int kLinkPatience = 2;
 
 DataThread::DataThread(const Setup& setup)
     : setup_(setup),
+      limits_(van::LimitsFrom(setup.config, setup.send_queue)),
       state_(setup.loop, setup.index, setup.config.failure_timeout, this),
       reports_(&state_, setup.tell_scheduler, setup.straggler_lines),
       ticks_(&state_),
@@ -37,7 +38,7 @@ DataThread::DataThread(const Setup& setup)
       replication_(&state_, &reports_, setup.config.failure_timeout),
       housekeeping_(setup.loop, [this] { OnHousekeeping(); }),
       van_(setup.factory->New(setup.loop, {.role = Role::kServer, .incarnation = setup.incarnation},
-                              van::LimitsFrom(setup.config), this)) {
+                              limits_, this)) {
   ShardContext& shards = state_.replicas.shards();
   shards.table_memory = setup.table_memory;
   shards.message_bytes_max = setup.config.message_bytes_max;
@@ -50,7 +51,7 @@ DataThread::DataThread(const Setup& setup)
                      .resend_first = setup.config.resend_interval,
                      .resend_max = 8 * setup.config.resend_interval};
   replicas.log.bytes_max = setup.config.replication_log_bytes;
-  state_.connections.SetVan(van_.get());
+  state_.connections.SetVan(van_.get(), limits_.send_queue);
   state_.links.SetVan(van_.get());
 }
 

@@ -31,6 +31,7 @@
 #include "ps/table/counters.h"
 #include "runtime/loop/loop.h"
 #include "runtime/loop/timer.h"
+#include "runtime/memory/byte_budget.h"
 #include "van/van.h"
 
 namespace leeway::ps {
@@ -58,6 +59,8 @@ class DataThread final : private van::Handler, private ReplicaHost {
     std::function<void(const absl::Status&)> give_up;
     // Of all data threads of the server. Optional.
     std::shared_ptr<StragglerLines> straggler_lines = {};
+    // Likewise: what waits to be sent. Null: the thread has one of LEEWAY_SEND_QUEUE_BYTES_MAX.
+    std::shared_ptr<runtime::SharedByteBudget> send_queue = {};
   };
 
   explicit DataThread(const Setup& setup);
@@ -145,6 +148,7 @@ class DataThread final : private van::Handler, private ReplicaHost {
   void OnHousekeeping();
 
   const Setup setup_;
+  const van::Limits limits_;
   ThreadState state_;
   SchedulerReports reports_;
   Ticks ticks_;

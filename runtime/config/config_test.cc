@@ -60,6 +60,8 @@ TEST(ConfigTest, EveryVariableIsRead) {
       {"LEEWAY_RDMA_MTU", "1024"},
       {"LEEWAY_BUSY_POLL_US", "5000"},
       {"LEEWAY_SEND_WINDOW_BYTES", "1000000"},
+      {"LEEWAY_PUSH_WINDOW_BYTES", "1500000"},
+      {"LEEWAY_SEND_QUEUE_BYTES_MAX", "4000000"},
       {"LEEWAY_MESSAGE_BYTES_MAX", "2000000"},
       {"LEEWAY_HELD_BYTES_MAX", "3000000"},
       {"LEEWAY_LOG", "debug"},
@@ -100,6 +102,8 @@ TEST(ConfigTest, EveryVariableIsRead) {
   EXPECT_EQ(config->rdma_mtu_bytes, 1024u);
   EXPECT_EQ(config->busy_poll_us, 5000u);
   EXPECT_EQ(config->send_window_bytes, 1'000'000u);
+  EXPECT_EQ(config->push_window_bytes, 1'500'000u);
+  EXPECT_EQ(config->send_queue_bytes_max, 4'000'000u);
   EXPECT_EQ(config->message_bytes_max, 2'000'000u);
   EXPECT_EQ(config->held_bytes_max, 3'000'000u);
   EXPECT_EQ(config->log_level, "debug");

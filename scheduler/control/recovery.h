@@ -73,7 +73,7 @@ class Recovery {
   // A member has a map that was made here, or this is no restart: the state is no old copy.
   bool state_is_newest_ = true;
   std::unique_ptr<StateKeeper> keeper_;
-  std::unique_ptr<MovedNotice> moved_;  // null: the address is the same
+  std::unique_ptr<MovedNotice> moved_;  // null: this is no restart
 };
 
 }  // namespace leeway::scheduler

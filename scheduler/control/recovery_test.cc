@@ -360,10 +360,37 @@ TEST_F(RecoveryTest, TwoSchedulersCannotShareAFolder) {
                                    HasSubstr("a scheduler runs with it")));
 }
 
-TEST_F(RecoveryTest, ComingBackElsewhereItTellsTheServers) {
-  Begin();
-  // The part of a server's data thread that hears of the new address.
-  struct Ear final : van::Handler {
+// The parts of the servers' data threads that hear of the scheduler's new address.
+class DataThreads {
+ public:
+  explicit DataThreads(TestCluster* cluster) {
+    for (const TestNode* server : cluster->servers) {
+      auto thread = std::make_unique<Thread>();
+      thread->host = cluster->world.NewHost(server->name() + "-data");
+      thread->runner = thread->host->Spawn("data");
+      thread->factory = cluster->network.NewFactory(server->name());
+      van::Identity identity;
+      identity.role = Role::kServer;
+      identity.incarnation = 5;
+      identity.cluster = server->welcome->cluster;
+      thread->van =
+          thread->factory->New(thread->runner->loop(), identity, van::Limits(), thread.get());
+      EXPECT_TRUE(thread->van->Listen(absl::StrCat("sim://", server->name(), "/0")).ok());
+      threads_.push_back(std::move(thread));
+    }
+  }
+
+  bool AllHaveHeard() const {
+    return std::ranges::all_of(threads_, [](const auto& thread) { return !thread->moved.empty(); });
+  }
+  bool NoneHasHeard() const {
+    return std::ranges::all_of(threads_, [](const auto& thread) { return thread->moved.empty(); });
+  }
+  const proto::SchedulerMoved& heard() const { return threads_[0]->moved.at(0); }
+  const van::Identity& from() const { return threads_[0]->from; }
+
+ private:
+  struct Thread final : van::Handler {
     void OnPeerUp(van::PeerId, const van::Identity& identity) override { from = identity; }
     void OnPeerDown(van::PeerId, const absl::Status&) override {}
     void OnMessage(van::PeerId, van::Message raw) override {
@@ -373,38 +400,43 @@ TEST_F(RecoveryTest, ComingBackElsewhereItTellsTheServers) {
     }
     van::Identity from;
     std::vector<proto::SchedulerMoved> moved;
+    std::unique_ptr<runtime::Host> host;
+    std::unique_ptr<van::Factory> factory;
+    std::unique_ptr<runtime::LoopRunner> runner;
+    std::unique_ptr<van::Van> van;
   };
-  std::vector<std::unique_ptr<runtime::LoopRunner>> runners;
-  std::vector<std::unique_ptr<van::Factory>> factories;
-  std::vector<std::unique_ptr<Ear>> ears;
-  std::vector<std::unique_ptr<van::Van>> vans;
-  std::vector<std::unique_ptr<runtime::Host>> hosts;
-  for (const TestNode* server : cluster_->servers) {
-    hosts.push_back(cluster_->world.NewHost(server->name() + "-data"));
-    runners.push_back(hosts.back()->Spawn("data"));
-    factories.push_back(cluster_->network.NewFactory(server->name()));
-    ears.push_back(std::make_unique<Ear>());
-    van::Identity identity;
-    identity.role = Role::kServer;
-    identity.incarnation = 5;
-    identity.cluster = server->welcome->cluster;
-    vans.push_back(
-        factories.back()->New(runners.back()->loop(), identity, van::Limits(), ears.back().get()));
-    ASSERT_TRUE(vans.back()->Listen(absl::StrCat("sim://", server->name(), "/0")).ok());
-  }
+  std::vector<std::unique_ptr<Thread>> threads_;
+};
+
+TEST_F(RecoveryTest, ComingBackElsewhereItTellsTheServers) {
+  Begin();
+  const DataThreads threads(cluster_.get());
   cluster_->KillScheduler();
   cluster_->config.scheduler = "sim://scheduler/elsewhere";
   cluster_->StartScheduler();
-  ASSERT_TRUE(cluster_->RunUntil(
-      [&] {
-        return std::all_of(ears.begin(), ears.end(),
-                           [](const auto& ear) { return !ear->moved.empty(); });
-      },
-      absl::Seconds(5)));
-  EXPECT_EQ(ears[0]->moved[0].address, "sim://scheduler/elsewhere");
-  EXPECT_EQ(ears[0]->moved[0].cluster, cluster_->servers[0]->welcome->cluster);
-  EXPECT_EQ(ears[0]->from.role, Role::kScheduler);
-  vans.clear();
+  ASSERT_TRUE(cluster_->RunUntil([&] { return threads.AllHaveHeard(); }, absl::Seconds(5)));
+  EXPECT_EQ(threads.heard().address, "sim://scheduler/elsewhere");
+  EXPECT_EQ(threads.heard().cluster, cluster_->servers[0]->welcome->cluster);
+  EXPECT_EQ(threads.from().role, Role::kScheduler);
+}
+
+// It dies at the new address, which is in its state then, before a server has heard of it.
+TEST_F(RecoveryTest, WhatItCouldNotTellBeforeItDiedAgainIsToldAfterThat) {
+  Begin();
+  const DataThreads threads(cluster_.get());
+  cluster_->KillScheduler();
+  cluster_->config.scheduler = "sim://scheduler/elsewhere";
+  for (const TestNode* server : cluster_->servers) {
+    cluster_->network.Cut("scheduler", server->name());
+  }
+  cluster_->StartScheduler();
+  cluster_->world.RunFor(absl::Milliseconds(300));
+  ASSERT_TRUE(threads.NoneHasHeard());
+  cluster_->KillScheduler();
+  cluster_->network.HealAll();
+  cluster_->StartScheduler();
+  ASSERT_TRUE(cluster_->RunUntil([&] { return threads.AllHaveHeard(); }, absl::Seconds(5)));
+  EXPECT_EQ(threads.heard().address, "sim://scheduler/elsewhere");
 }
 
 // ---- killed at every step ----

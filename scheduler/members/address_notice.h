@@ -1,5 +1,5 @@
-// The notice to servers that the scheduler has come back at another address: dials their data
-// threads until they have connected to the new one. Lives on the scheduler's loop.
+// The notice to servers where the scheduler is, after a restart: dials their data threads until
+// they have connected to it. Lives on the scheduler's loop.
 #ifndef LEEWAY_SCHEDULER_MEMBERS_ADDRESS_NOTICE_H_
 #define LEEWAY_SCHEDULER_MEMBERS_ADDRESS_NOTICE_H_
 

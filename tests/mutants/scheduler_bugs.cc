@@ -368,6 +368,12 @@ constexpr KnownBug kSchedulerBugs[] = {
      .what = "servers are not told where the scheduler is now",
      .promise = "nodes follow a restarted scheduler",
      .test = "scheduler/scheduler_test RecoveryTest.ComingBackElsewhereItTellsTheServers"},
+    {.name = "told-by-the-first-alone",
+     .file = "scheduler/control/recovery.cc",
+     .what = "a scheduler that moved, died and came back there tells no server of it",
+     .promise = "nodes follow a restarted scheduler",
+     .test = "scheduler/scheduler_test "
+             "RecoveryTest.WhatItCouldNotTellBeforeItDiedAgainIsToldAfterThat"},
     {.name = "dialled-too-shortly",
      .file = "scheduler/control/recovery.cc",
      .what = "a server behind a slow link is never told where the scheduler is now",

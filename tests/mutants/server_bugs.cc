@@ -179,6 +179,11 @@ constexpr KnownBug kServerBugs[] = {
      .what = "shards are not told that the process died whose rank another has",
      .promise = "open clocks are hidden",
      .test = "ps/ps_test Held.ANewIncarnationOfAWorkerTakesItsPlace"},
+    {.name = "replies-stay-charged",
+     .file = "ps/data/state/replies.cc",
+     .what = "replies that have been sent are still charged to the budget of the process",
+     .promise = "limits and budgets",
+     .test = "ps/ps_test RepliesTest.WhatIsSentIsChargedNoMore"},
 };
 
 }  // namespace

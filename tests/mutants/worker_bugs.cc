@@ -241,6 +241,12 @@ constexpr KnownBug kWorkerBugs[] = {
      .what = "any number of bytes is kept until clocks close",
      .promise = "memory is bounded",
      .test = "worker/worker_test SmallHeadsTest.RetainedBytesHaveANamedLimit"},
+    {.name = "abandoned-unlimited",
+     .file = "worker/requests/requests.cc",
+     .what = "pushes whose deadlines have passed may take any amount of memory",
+     .promise = "memory is bounded",
+     .test =
+         "worker/worker_test CoreOutcomeQueueTest.AbandonedPushesMayTakeNoMoreThanTheSendQueue"},
     {.name = "lost-not-sent-again",
      .file = "worker/requests/request_sender.cc",
      .what = "a request that is not answered is not sent again",

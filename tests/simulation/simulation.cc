@@ -55,7 +55,9 @@ constexpr absl::string_view kClocksStay = "acknowledged clocks never go back";
 void ChooseLimits(std::uint64_t seed, Config* config) {
   runtime::Random random(runtime::RandomAt(seed, runtime::StableHash("limits"), 0));
   if (random.Below(2) == 0) config->replication_window_bytes = 512 + random.Below(4096);
-  if (random.Below(3) == 0) config->send_window_bytes = 2048 + random.Below(8192);
+  if (random.Below(3) == 0) {
+    config->send_window_bytes = config->push_window_bytes = 2048 + random.Below(8192);
+  }
 }
 
 SimCluster::Setup ChooseCluster(const SeedOptions& options, runtime::Random* random) {

@@ -108,16 +108,14 @@ absl::Status SessionVan::Send(PeerId id, Message message, SendDone done) {
     Transmit(*peer, std::move(item));
     return absl::OkStatus();
   }
-  if (bytes > limits_.send_queue_bytes_max - peer->queued_bytes &&
+  if (!limits_.send_queue->Charge(peer->queued_bytes, bytes) &&
       !runtime::Planted<"queue-unlimited">()) {
     return absl::ResourceExhaustedError(absl::StrCat(
         peer->queued_bytes, " bytes wait to be sent to ", peer->address, " and ",
-        limits_.send_queue_bytes_max, " may (send_queue_bytes_max); ",
+        limits_.send_queue->bytes(), " to all peers, of ", limits_.send_queue->bytes_max(),
+        " that may wait (LEEWAY_SEND_QUEUE_BYTES_MAX); ",
         peer->stage == Stage::kUp ? "it is slow to take them: wait for earlier requests"
-                                  : "it is not connected yet",
-        // The window is not what holds them back from a same_host peer.
-        peer->stage == Stage::kUp && !peer->flow.same_host() ? ", or raise LEEWAY_SEND_WINDOW_BYTES"
-                                                             : ""));
+                                  : "it is not connected yet"));
   }
   peer->queued_bytes += bytes;
   peer->queue.push_back(std::move(item));
@@ -242,7 +240,8 @@ void SessionVan::TransmitQueue(Peer& peer) {
   while (!peer.queue.empty() && peer.flow.MaySend(peer.queue.front().bytes)) {
     Queued item = std::move(peer.queue.front());
     peer.queue.pop_front();
-    if (!runtime::Planted<"queued-bytes-not-given-back">()) peer.queued_bytes -= item.bytes;
+    peer.queued_bytes -= item.bytes;
+    if (!runtime::Planted<"queued-bytes-not-given-back">()) limits_.send_queue->Release(item.bytes);
     Transmit(peer, std::move(item));
   }
   if (!peer.queue.empty()) {
@@ -310,6 +309,8 @@ void SessionVan::Drop(PeerId id, absl::Status why, Farewell farewell) {
     by_conn_.erase(peer.conn);
     transport_->Close(peer.conn);
   }
+  if (!runtime::Planted<"queue-of-a-lost-peer-charged">())
+    limits_.send_queue->Release(peer.queued_bytes);
   for (Queued& item : peer.queue) {
     if (!item.done) continue;
     absl::Status status = why.ok() ? absl::UnavailableError(absl::StrCat(

@@ -69,7 +69,7 @@ TEST_P(VanFailuresTest, SendRefusesWhatIsOverALimit) {
   Limits limits;
   limits.message_bytes_max = 1000;
   limits.payload_frames_max = 2;
-  limits.send_queue_bytes_max = 5000;
+  limits.send_queue = std::make_shared<runtime::SharedByteBudget>(10'000);  // half for one peer
   Node worker(world_.get(), IdentityOf(Role::kWorker, 4), limits);
   DoneProbe done;
   const auto send = [&](PeerId peer, std::vector<std::string> payload) {
@@ -83,7 +83,7 @@ TEST_P(VanFailuresTest, SendRefusesWhatIsOverALimit) {
   absl::Status full;
   while ((full = send(peer, {std::string(900, 'x')})).ok()) ++taken;
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(full.message()), HasSubstr("send_queue_bytes_max"));
+  EXPECT_THAT(std::string(full.message()), HasSubstr("LEEWAY_SEND_QUEUE_BYTES_MAX"));
   EXPECT_EQ(taken, 5);
   EXPECT_EQ(done.state().dropped, 4) << "a send that fails does not report";
   ASSERT_TRUE(RunUntil([&] { return done.state().called == 5; }));
@@ -95,7 +95,7 @@ TEST_P(VanFailuresTest, WhatHasLeftTheQueueCountsInItNoMore) {
   StartServer();
   Limits limits;
   limits.send_window_bytes = 1000;
-  limits.send_queue_bytes_max = 5000;
+  limits.send_queue = std::make_shared<runtime::SharedByteBudget>(10'000);  // half for one peer
   Node worker(world_.get(), IdentityOf(Role::kWorker, 4), limits);
   const PeerId peer = worker.van->Connect(address_, absl::Seconds(30)).value();
   DoneProbe done;
@@ -110,6 +110,26 @@ TEST_P(VanFailuresTest, WhatHasLeftTheQueueCountsInItNoMore) {
     sent += taken;
     ASSERT_TRUE(RunUntil([&] { return done.state().called == sent; }));
   }
+}
+
+// Nothing is sent before the connection is up.
+TEST_P(VanFailuresTest, WhatWaitsForAPeerThatIsLostIsChargedNoMore) {
+  StartServer();
+  Limits limits;
+  limits.send_queue = std::make_shared<runtime::SharedByteBudget>(100'000);
+  Node worker(world_.get(), IdentityOf(Role::kWorker, 4), limits);
+  const PeerId peer = worker.van->Connect(address_, absl::Seconds(30)).value();
+  const PeerId other = worker.van->Connect(address_, absl::Seconds(30)).value();
+  const auto send = [&](PeerId to) {
+    return worker.van->Send(to, TextMessage("m", {std::string(20'000, 'x')}), nullptr);
+  };
+  EXPECT_TRUE(send(peer).ok());
+  EXPECT_TRUE(send(other).ok());
+  EXPECT_GT(limits.send_queue->bytes(), 40'000u);
+  worker.van->Disconnect(peer, absl::OkStatus());
+  EXPECT_LT(limits.send_queue->bytes(), 21'000u);
+  worker.van.reset();
+  EXPECT_EQ(limits.send_queue->bytes(), 0u);
 }
 
 // ---- addresses ----

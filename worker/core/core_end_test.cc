@@ -84,7 +84,7 @@ TEST(CoreEndTest, AbandonedRequestsLeaveNoHoleAndKeepTheirData) {
 // The values are gathered when the request is sent, which here is after the operation's end.
 TEST(CoreEndTest, RowsGatheredAfterTheDeadlineKeepTheirValues) {
   TestCluster cluster({.servers = 1, .shards = 1, .configure = [](Config* config) {
-                         config->send_window_bytes = 1024;
+                         config->push_window_bytes = 1024;
                        }});
   cluster.Connect();
   const auto table = cluster.MakeTable(TableSpec::Sparse("e", 2));

@@ -164,7 +164,7 @@ TEST_F(CoreOutcomeTest, APushUnderWayAtTheEndMayBeApplied) {
 // The window is full, so nothing of the second push is sent.
 TEST(CoreOutcomeWindowTest, APushUnsentAtItsDeadlineIsForgotten) {
   TestCluster cluster({.servers = 1, .shards = 1, .configure = [](Config* config) {
-                         config->send_window_bytes = 1024;
+                         config->push_window_bytes = 1024;
                        }});
   cluster.Connect();
   const auto table = cluster.MakeTable(TableSpec::Dense("w", {512}));
@@ -182,6 +182,30 @@ TEST(CoreOutcomeWindowTest, APushUnsentAtItsDeadlineIsForgotten) {
   EXPECT_TRUE(cluster.core->Clock().ok());
   cluster.RunUntil([&] { return !cluster.servers[0]->ticks.empty(); });
   cluster.ExpectNoHoles();
+}
+
+// Pushes that were sent, and whose deadlines have passed, are still sent until they are answered.
+TEST(CoreOutcomeQueueTest, AbandonedPushesMayTakeNoMoreThanTheSendQueue) {
+  TestCluster cluster({.servers = 1, .shards = 1, .configure = [](Config* config) {
+                         config->send_queue_bytes_max = 10'000;
+                       }});
+  cluster.Connect();
+  const auto table = cluster.MakeTable(TableSpec::Dense("w", {512}));
+  cluster.servers[0]->intercept = kIgnore;
+  const std::vector<float> ones(512, 1);
+  int taken = 0;
+  absl::Status last;
+  while (taken < 20) {
+    const auto push = cluster.Push(table, {}, ones, Within(absl::Seconds(1)));
+    last = cluster.Await(push);
+    if (absl::IsResourceExhausted(last)) break;
+    ++taken;
+  }
+  EXPECT_EQ(taken, 5) << "2048 bytes each";
+  EXPECT_THAT(std::string(last.message()), HasSubstr("LEEWAY_SEND_QUEUE_BYTES_MAX"));
+  cluster.servers[0]->intercept = nullptr;
+  cluster.RunUntil([&] { return cluster.servers[0]->admitted.size() == 5; });
+  EXPECT_TRUE(cluster.Await(cluster.Push(table, {}, ones)).ok()) << "they have been answered";
 }
 
 }  // namespace

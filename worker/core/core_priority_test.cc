@@ -26,7 +26,7 @@ class PriorityTest : public ::testing::Test {
  protected:
   explicit PriorityTest(std::uint32_t servers = 1, std::uint32_t shards = 1)
       : cluster_({.servers = servers, .shards = shards, .configure = [](Config* config) {
-                    config->send_window_bytes = 64 << 10;
+                    config->push_window_bytes = 64 << 10;
                   }}) {
     cluster_.Connect();
     big_ = cluster_.MakeTable(Asynchronous(TableSpec::Dense("big", {kSize})));
@@ -186,7 +186,7 @@ TEST_F(PriorityTest, AnOverduePushOfAnEndedClockIsStillSent) {
 // cannot admit before it, would fill the window, and nothing would be sent until a resend.
 TEST(PriorityWindowTest, TheSendWindowNeverLocksUp) {
   TestCluster cluster({.servers = 1, .shards = 8, .configure = [](Config* config) {
-                         config->send_window_bytes = 4096;
+                         config->push_window_bytes = 4096;
                        }});
   cluster.Connect();
   std::vector<std::shared_ptr<const TableInfo>> tables;

@@ -226,7 +226,7 @@ TEST(CoreTest, RequestsFollowAShardToItsNewOwner) {
 
 TEST(CoreTest, UrgentRequestsOvertakeWaitingOnes) {
   TestCluster cluster({.servers = 1, .shards = 8, .configure = [](Config* config) {
-                         config->send_window_bytes = 1 << 20;
+                         config->push_window_bytes = 1 << 20;
                        }});
   cluster.Connect();
   const auto big = cluster.MakeTable(TableSpec::Dense("big", {1 << 20}));
@@ -244,7 +244,7 @@ TEST(CoreTest, UrgentRequestsOvertakeWaitingOnes) {
 
 TEST(CoreTest, UnansweredPushesStayBelowTheWindow) {
   TestCluster cluster({.servers = 1, .shards = 4, .configure = [](Config* config) {
-                         config->send_window_bytes = 64 << 10;
+                         config->push_window_bytes = 64 << 10;
                        }});
   cluster.Connect();
   const auto table = cluster.MakeTable(TableSpec::Dense("w", {1 << 18}));
@@ -264,7 +264,7 @@ TEST(CoreTest, UnansweredPushesStayBelowTheWindow) {
 
 TEST(CoreTest, RequestsOverALostConnectionLeaveTheWindow) {
   TestCluster cluster({.servers = 1, .shards = 4, .configure = [](Config* config) {
-                         config->send_window_bytes = 64 << 10;
+                         config->push_window_bytes = 64 << 10;
                        }});
   cluster.Connect();
   const auto table = cluster.MakeTable(TableSpec::Dense("w", {1 << 18}));
@@ -279,7 +279,7 @@ TEST(CoreTest, RequestsOverALostConnectionLeaveTheWindow) {
 
 TEST(CoreTest, HeldPushPullsDoNotStopThePushesBehindThem) {
   TestCluster cluster({.servers = 1, .shards = 4, .configure = [](Config* config) {
-                         config->send_window_bytes = 64 << 10;
+                         config->push_window_bytes = 64 << 10;
                        }});
   cluster.Connect();
   const auto table = cluster.MakeTable(TableSpec::Dense("w", {1 << 18}));

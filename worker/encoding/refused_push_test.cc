@@ -380,7 +380,7 @@ TEST(SavedResidualsTest, IncludeMomentumWithoutErrorFeedback) {
 // Saved residuals include all pushes that were made, even those that could not be sent yet.
 TEST(SavedResidualsTest, IncludePushesThatWaitToBeSent) {
   TestCluster cluster({.servers = 1, .shards = 1, .configure = [](Config* config) {
-                         config->send_window_bytes = 16;
+                         config->push_window_bytes = 16;
                        }});
   cluster.Connect();
   TableSpec spec = TableSpec::Dense("w", {1024});

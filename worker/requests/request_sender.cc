@@ -42,7 +42,7 @@ void NoteFirstSent(Request* request, absl::Time now) {
 RequestSender::RequestSender(const Config& config, runtime::Loop* loop, Servers* servers,
                              ShardQueues* queues, RequestTotals* totals, WorkerId self)
     : resend_interval_(runtime::ResendInterval(config)),
-      window_bytes_(config.send_window_bytes),
+      window_bytes_(config.push_window_bytes),
       loop_(loop),
       servers_(servers),
       queues_(queues),

@@ -1,7 +1,7 @@
 // The sender of requests: sends them to the heads of their shards by priority and within two
 // limits, and sends them again until they are answered.
 //
-// The limits hold for each link. The send window (LEEWAY_SEND_WINDOW_BYTES) bounds the bytes of
+// The limits hold for each link. The push window (LEEWAY_PUSH_WINDOW_BYTES) bounds the bytes of
 // pushes that the server has not answered; pulls and push-pulls do not count, because a server may
 // hold them for long and must not stop the pushes behind them. The send pacer (van/send_pacer.h)
 // bounds the bytes that the transport has taken and not sent, where nothing urgent can overtake

@@ -12,9 +12,6 @@
 namespace leeway::worker {
 namespace {
 
-// Abandoned pushes keep copies of their data; above this, new operations are refused.
-constexpr std::uint64_t kAbandonedBytesMax = 4ull << 30;
-
 // Undoes what a push that a server has refused did to the residuals of its table.
 void TakeBack(const Request& request) {
   const Refundable* const refundable = request.piece.refundable.get();
@@ -26,6 +23,7 @@ void TakeBack(const Request& request) {
 Requests::Requests(const Config& config, runtime::Loop* loop, Servers* servers, WorkerId self,
                    OnAnswer on_answer)
     : retained_bytes_max_(config.held_bytes_max),
+      abandoned_bytes_max_(config.send_queue_bytes_max),
       loop_(loop),
       self_(self),
       on_answer_(std::move(on_answer)),
@@ -44,11 +42,13 @@ absl::Status Requests::Admit(const Sliced& sliced) const {
       return absl::InternalError(absl::StrCat("shard ", piece.shard, " has no owner in the map"));
     }
   }
-  if (totals_.abandoned_bytes() > kAbandonedBytesMax) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("pushes of ", totals_.abandoned_bytes(),
-                     " bytes have passed their deadlines and still wait for their servers; "
-                     "push less at once or raise LEEWAY_REQUEST_TIMEOUT_MS"));
+  if (totals_.abandoned_bytes() > abandoned_bytes_max_ &&
+      !runtime::Planted<"abandoned-unlimited">()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "pushes of ", totals_.abandoned_bytes(),
+        " bytes have passed their deadlines and still wait for their servers, more than "
+        "LEEWAY_SEND_QUEUE_BYTES_MAX, ",
+        abandoned_bytes_max_, "; push less at once or raise LEEWAY_REQUEST_TIMEOUT_MS"));
   }
   if (totals_.retained_bytes() > retained_bytes_max_ && !runtime::Planted<"kept-without-limit">() &&
       proto::HasPush(sliced.op) && sliced.table->spec.consistency.is_bsp()) {

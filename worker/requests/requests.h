@@ -110,6 +110,8 @@ class Requests {
   std::string DescribeRequestWait(const ShardQueue& queue, const Request& request) const;
 
   const std::uint64_t retained_bytes_max_;
+  // Abandoned pushes keep copies of their data; above this, new operations are refused.
+  const std::uint64_t abandoned_bytes_max_;
   runtime::Loop* const loop_;
   const WorkerId self_;
   const OnAnswer on_answer_;

@@ -16,6 +16,7 @@
 #include "ps/table/inbound.h"
 #include "runtime/loop/log_limiter.h"
 #include "runtime/loop/loop.h"
+#include "runtime/memory/byte_budget.h"
 #include "van/van.h"
 
 namespace leeway::ps {
@@ -24,8 +25,12 @@ class Connections {
  public:
   Connections(runtime::Loop* loop, Counters* counters);
 
-  // Before anything is sent. The van outlives all calls but Close().
-  void SetVan(van::Van* van) { van_ = van; }
+  // Before anything is sent. The van outlives all calls but Close(). Replies that wait are charged
+  // to `send_queue`, as its own queues are.
+  void SetVan(van::Van* van, std::shared_ptr<runtime::SharedByteBudget> send_queue) {
+    van_ = van;
+    replies_.SetSendQueue(std::move(send_queue));
+  }
   // The van goes: sends that it reports done from here on are of no consequence.
   void Close() { replies_.Clear(); }
 

@@ -4,16 +4,32 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/messages/limits.h"
+#include "runtime/base/mutants.h"
 
 namespace leeway::ps {
 namespace {
 
 // The bytes that a reply that waits is charged beside its payload.
 constexpr std::uint64_t kWaitingBytes = 512;
+// The budget without SetSendQueue.
+constexpr std::uint64_t kOwnQueueBytes = 4ull << 30;
 // Requests of a reader while nothing more can be sent to it.
 constexpr std::uint64_t kUnreadMax = 4096;
 
 }  // namespace
+
+Replies::Replies(runtime::Loop* loop, Send send, Writable writable, Failed failed)
+    : loop_(loop),
+      send_(std::move(send)),
+      writable_(std::move(writable)),
+      failed_(std::move(failed)),
+      send_queue_(std::make_shared<runtime::SharedByteBudget>(kOwnQueueBytes)) {}
+
+void Replies::Clear() {
+  for (auto& [peer, queue] : queues_) Release(queue, queue.bytes);
+  queues_.clear();
+  gathered_.clear();
+}
 
 void Replies::DropPeer(van::PeerId peer) {
   gathered_.erase(peer);
@@ -23,20 +39,27 @@ void Replies::DropPeer(van::PeerId peer) {
   queues_.erase(found);
 }
 
-bool Replies::HasRoom(const Queue& queue, std::uint64_t bytes) const {
-  if (!queue.reader) return queue.bytes + bytes <= kWaitingBytesMax;
+bool Replies::ReaderHasRoom(const Queue& queue, std::uint64_t bytes) const {
   if (readers_bytes_ == 0) return true;
   return queue.bytes + bytes <= kReaderBytesMax && readers_bytes_ + bytes <= kReadersBytesMax;
 }
 
-void Replies::Charge(Queue& queue, std::uint64_t bytes) {
+bool Replies::Charge(Queue& queue, std::uint64_t bytes) {
+  if (queue.reader ? !ReaderHasRoom(queue, bytes) : !send_queue_->Charge(queue.bytes, bytes)) {
+    return false;
+  }
   queue.bytes += bytes;
   if (queue.reader) readers_bytes_ += bytes;
+  return true;
 }
 
 void Replies::Release(Queue& queue, std::uint64_t bytes) {
   queue.bytes -= bytes;
-  if (queue.reader) readers_bytes_ -= bytes;
+  if (queue.reader) {
+    readers_bytes_ -= bytes;
+  } else if (!runtime::Planted<"replies-stay-charged">()) {
+    send_queue_->Release(bytes);
+  }
 }
 
 absl::Status Replies::CheckReader(van::PeerId peer) {
@@ -47,7 +70,7 @@ absl::Status Replies::CheckReader(van::PeerId peer) {
     return absl::PermissionDeniedError(
         "a reader goes on asking, and does not read what it is told");
   }
-  if (HasRoom(queue, kWaitingBytes)) return absl::OkStatus();
+  if (ReaderHasRoom(queue, kWaitingBytes)) return absl::OkStatus();
   return absl::UnavailableError(
       absl::StrCat(readers_bytes_, " bytes of replies wait for readers already; ask again"));
 }
@@ -62,20 +85,20 @@ void Replies::Add(van::PeerId peer, proto::Reply reply, Payload payload, bool re
   for (const runtime::Buffer& frame : waiting.payload) waiting.bytes += frame.size();
   Queue& queue = queues_[peer];
   queue.reader = reader;
-  const bool room = HasRoom(queue, waiting.bytes + kWaitingBytes);
-  if ((room || !reader) && queue.waiting.empty() && MaySend(peer, queue, waiting)) {
+  const bool may_go = !reader || ReaderHasRoom(queue, waiting.bytes + kWaitingBytes);
+  if (may_go && queue.waiting.empty() && MaySend(peer, queue, waiting)) {
     return SendNow(peer, queue, std::move(waiting));
   }
   const std::pair id(waiting.reply.id.shard, waiting.reply.id.sequence);
   if (queue.ids.contains(id)) return;
-  if (!room) {
+  if (!Charge(queue, waiting.bytes + kWaitingBytes)) {
     return failed_(
         peer, std::move(waiting.reply),
-        absl::ResourceExhaustedError(absl::StrCat(queue.bytes, " bytes of replies wait for a ",
-                                                  reader ? "reader" : "worker", " already")));
+        absl::ResourceExhaustedError(absl::StrCat(
+            queue.bytes, " bytes of replies wait for a ", reader ? "reader" : "worker", " already",
+            reader ? "" : ", and there is no more room (LEEWAY_SEND_QUEUE_BYTES_MAX)")));
   }
   queue.ids.insert(id);
-  Charge(queue, waiting.bytes + kWaitingBytes);
   queue.waiting.emplace(QueuePosition{waiting.reply.priority, next_order_++}, std::move(waiting));
 }
 
@@ -127,8 +150,11 @@ bool Replies::MaySend(van::PeerId peer, Queue& queue, const Waiting& next) const
 void Replies::SendNow(van::PeerId peer, Queue& queue, Waiting waiting) {
   const std::uint64_t followed =
       queue.ahead.OnHandOver(waiting.bytes, writable_(peer), loop_->Now());
+  // A reader's answer counts until the transport has sent it, though it is longer than there is
+  // room.
   const std::uint64_t charged = queue.reader ? waiting.bytes + kWaitingBytes : 0;
-  Charge(queue, charged);
+  queue.bytes += charged;
+  readers_bytes_ += charged;
   van::SendDone done;
   if (followed > 0 || charged > 0) {
     done = [this, peer, followed, charged](const absl::Status&) {
@@ -137,7 +163,7 @@ void Replies::SendNow(van::PeerId peer, Queue& queue, Waiting waiting) {
   }
   const absl::Status sent = send_(peer, waiting.reply, std::move(waiting.payload), std::move(done));
   if (sent.ok()) return;
-  Release(queue, charged);
+  if (charged > 0) Release(queue, charged);
   queue.ahead.OnDone(followed, loop_->Now());
   failed_(peer, std::move(waiting.reply), sent);
 }
@@ -146,7 +172,7 @@ void Replies::OnDone(van::PeerId peer, std::uint64_t followed, std::uint64_t cha
   const auto found = queues_.find(peer);
   if (found == queues_.end()) return;
   Queue& queue = found->second;
-  Release(queue, charged);
+  if (charged > 0) Release(queue, charged);
   queue.ahead.OnDone(followed, loop_->Now());
   while (!queue.waiting.empty()) {
     const auto first = queue.waiting.begin();

@@ -4,13 +4,15 @@
 // Lives on the data thread's loop. A reply without values goes at once: it is small, and workers
 // wait for it to send more. The pushes that are acknowledged while one message is dealt with are
 // acknowledged to each worker in one message. A reply that is asked for again while it waits is not
-// sent twice.
+// sent twice. What waits for workers is charged to the budget of the process
+// (LEEWAY_SEND_QUEUE_BYTES_MAX); a reply beyond it is dropped, and asked for again.
 #ifndef LEEWAY_PS_DATA_STATE_REPLIES_H_
 #define LEEWAY_PS_DATA_STATE_REPLIES_H_
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <utility>
 #include <vector>
@@ -19,6 +21,7 @@
 #include "proto/messages/messages.h"
 #include "ps/replication/log/log_entry.h"
 #include "runtime/loop/loop.h"
+#include "runtime/memory/byte_budget.h"
 #include "van/send_pacer.h"
 #include "van/van.h"
 
@@ -26,11 +29,8 @@ namespace leeway::ps {
 
 class Replies {
  public:
-  // The bytes that wait for one worker; beyond it a reply is dropped, and asked for again.
-  static constexpr std::uint64_t kWaitingBytesMax = 4ull << 30;
-
-  // Likewise for one reader, and for all readers of a thread, with what the transport has taken and
-  // not sent yet: readers may be many, and slow. One answer may be longer.
+  // The bytes that wait for one reader, and for all readers of a thread, with what the transport
+  // has taken and not sent yet: readers may be many, and slow. One answer may be longer.
   static constexpr std::uint64_t kReaderBytesMax = 64 << 20;
   static constexpr std::uint64_t kReadersBytesMax = 256 << 20;
 
@@ -42,11 +42,13 @@ class Replies {
   // A reply that could not be sent.
   using Failed = std::function<void(van::PeerId, proto::Reply, const absl::Status&)>;
 
-  Replies(runtime::Loop* loop, Send send, Writable writable, Failed failed)
-      : loop_(loop),
-        send_(std::move(send)),
-        writable_(std::move(writable)),
-        failed_(std::move(failed)) {}
+  Replies(runtime::Loop* loop, Send send, Writable writable, Failed failed);
+  ~Replies() { Clear(); }
+
+  // Before anything is added.
+  void SetSendQueue(std::shared_ptr<runtime::SharedByteBudget> queue) {
+    send_queue_ = std::move(queue);
+  }
 
   // While one lives, acknowledgements of pushes are gathered. One at a time.
   class Gathering {
@@ -69,11 +71,7 @@ class Replies {
   absl::Status CheckReader(van::PeerId peer);
   void DropPeer(van::PeerId peer);
   // The van goes: sends that it reports done from here on are of no consequence.
-  void Clear() {
-    queues_.clear();
-    readers_bytes_ = 0;
-    gathered_.clear();
-  }
+  void Clear();
 
  private:
   // Acknowledgements to one worker that wait to be sent together.
@@ -103,8 +101,9 @@ class Replies {
     std::uint64_t unread = 0;  // requests of a reader since its connection was writable
   };
 
-  bool HasRoom(const Queue& queue, std::uint64_t bytes) const;
-  void Charge(Queue& queue, std::uint64_t bytes);
+  bool ReaderHasRoom(const Queue& queue, std::uint64_t bytes) const;
+  // False: there is no room.
+  bool Charge(Queue& queue, std::uint64_t bytes);
   void Release(Queue& queue, std::uint64_t bytes);
   void SendWithoutValues(van::PeerId peer, proto::Reply reply);
   void Gather(van::PeerId peer, proto::Reply reply);
@@ -120,6 +119,7 @@ class Replies {
   std::uint64_t next_order_ = 0;
   std::map<van::PeerId, Queue> queues_;
   std::uint64_t readers_bytes_ = 0;  // that wait for readers
+  std::shared_ptr<runtime::SharedByteBudget> send_queue_;
   bool gathering_ = false;
   std::map<van::PeerId, Gathered> gathered_;
 };

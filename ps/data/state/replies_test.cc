@@ -17,6 +17,7 @@ using ::testing::IsEmpty;
 
 constexpr van::PeerId kOne = 1;
 constexpr van::PeerId kOther = 2;
+constexpr van::PeerId kTwo = 2;
 constexpr std::size_t kBlock = 1 << 20;
 
 // A transport that is done with what it was given when the test says so.
@@ -205,6 +206,41 @@ TEST_F(RepliesTest, EachAcknowledgementThatCannotBeSentIsSaid) {
     result_ = absl::ResourceExhaustedError("its queue is full");
   }
   EXPECT_THAT(failed_, ElementsAre(1, 2));
+}
+
+// Bytes that are charged while replies to one worker or two wait.
+TEST_F(RepliesTest, WhatWaitsForWorkersIsChargedToTheProcess) {
+  const auto queue = std::make_shared<runtime::SharedByteBudget>(16 * kBlock);
+  replies_.SetSendQueue(queue);
+  std::uint64_t sequence = 0;
+  const auto fill = [&](van::PeerId worker) {
+    const std::size_t before = failed_.size();
+    int added = 0;
+    for (; failed_.size() == before && added < 100; ++added) Add(worker, ++sequence, 0);
+    return added;
+  };
+  writable_ = false;
+  EXPECT_NEAR(fill(kOne), 8, 2);
+  EXPECT_NEAR(fill(kTwo), 4, 2);  // a worker that takes nothing leaves room for others
+  EXPECT_GT(queue->bytes(), 10 * kBlock);
+  replies_.DropPeer(kOne);
+  EXPECT_LT(queue->bytes(), 6 * kBlock);
+  writable_ = true;
+  for (std::size_t i = 0; i < sent_.size(); ++i) {
+    if (sent_[i].done != nullptr) Done(i);
+  }
+  replies_.Clear();
+  EXPECT_EQ(queue->bytes(), 0u);
+}
+
+TEST_F(RepliesTest, WhatIsSentIsChargedNoMore) {
+  const auto queue = std::make_shared<runtime::SharedByteBudget>(64 * kBlock);
+  replies_.SetSendQueue(queue);
+  for (std::uint64_t sequence = 1; sequence <= 6; ++sequence) Add(kOne, sequence, 0);
+  EXPECT_GT(queue->bytes(), kBlock);
+  for (std::size_t i = 0; i < 6; ++i) Done(i);
+  EXPECT_EQ(sent_.size(), 6u);
+  EXPECT_EQ(queue->bytes(), 0u);
 }
 
 // One that never takes anything in: 64 MiB of it are kept, and 256 MiB of all readers together.
