@@ -15,9 +15,10 @@ std::size_t CleanLength(absl::string_view text) {
     if ((next & 0xc0) != 0x80) return 0;
     code = code << 6 | (next & 0x3f);
   }
-  constexpr std::uint32_t kSmallest[] = {0, 0, 0xa0, 0x800, 0x10000};  // 0x80–0x9f: controls
+  // 0x80–0x9f are control characters.
+  constexpr std::uint32_t kSmallest[] = {0, 0, 0xa0, 0x800, 0x10000};
   if (code < kSmallest[length] || code > 0x10ffff) return 0;
-  return code >= 0xd800 && code <= 0xdfff ? 0 : length;  // halves of a pair are not characters
+  return code >= 0xd800 && code <= 0xdfff ? 0 : length;  // surrogates are not characters
 }
 
 bool IsCleanText(absl::string_view text) {

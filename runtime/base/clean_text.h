@@ -1,4 +1,4 @@
-// Text that can be shown to people and told to other processes.
+// True if `text` is valid UTF-8 without control characters. The empty text is clean.
 #ifndef LEEWAY_RUNTIME_BASE_CLEAN_TEXT_H_
 #define LEEWAY_RUNTIME_BASE_CLEAN_TEXT_H_
 
@@ -8,8 +8,8 @@
 
 namespace leeway::runtime {
 
-// The bytes of the character that `text` (not empty) starts with; 0 if that is a control character
-// or no UTF-8.
+// Returns the length in bytes of the UTF-8 character that `text` (not empty) starts with; 0 if that
+// is a control character or not valid UTF-8.
 std::size_t CleanLength(absl::string_view text);
 
 // UTF-8 without control characters.

@@ -1,4 +1,4 @@
-// Durations as people want to read them in an error.
+// FormatDuration writes a duration as it is shown in errors and log lines.
 #ifndef LEEWAY_RUNTIME_BASE_FORMAT_DURATION_H_
 #define LEEWAY_RUNTIME_BASE_FORMAT_DURATION_H_
 
@@ -8,7 +8,7 @@
 
 namespace leeway::runtime {
 
-// Rounded to what matters: "4.9s", "35ms".
+// Rounded to milliseconds below one second and to tenths of a second above: "35ms", "4.9s".
 inline std::string FormatDuration(absl::Duration duration) {
   const absl::Duration unit =
       duration < absl::Seconds(1) ? absl::Milliseconds(1) : absl::Milliseconds(100);

@@ -6,9 +6,9 @@ namespace {
 std::vector<Level> FindLevels() {
   std::vector<Level> levels = {Level::kScalar, Level::kBaseline};
 #if defined(__x86_64__)
-  // These ask the operating system, too: whether it saves the registers.
+  // These builtins also check that the operating system saves the registers.
   if (!__builtin_cpu_supports("avx2")) return levels;
-#if !defined(__clang__)  // clang 14, of the fuzzers, does not know it; all with AVX2 have it
+#if !defined(__clang__)  // clang 14 (fuzzers) does not know f16c; all processors with AVX2 have it
   if (!__builtin_cpu_supports("f16c")) return levels;
 #endif
   levels.push_back(Level::kAvx2);

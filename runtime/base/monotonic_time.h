@@ -1,5 +1,6 @@
-// The clock that every decision about time goes by. It stands for no date: it is not set back or
-// forth, and differs between machines and after each boot. Any thread.
+// MonotonicNow reads the clock that all decisions about time use (CLOCK_MONOTONIC). Its values are
+// no dates: they are never set back or forth, and differ between machines and between boots. Any
+// thread.
 #ifndef LEEWAY_RUNTIME_BASE_MONOTONIC_TIME_H_
 #define LEEWAY_RUNTIME_BASE_MONOTONIC_TIME_H_
 

@@ -1,8 +1,10 @@
-// Known bugs that a build with LEEWAY_MUTANTS can switch on, one at a time, to show that the tests
-// find them. A bug stands beside the decision that it breaks:
+// Planted<"some-name">() tells whether a known bug is switched on: a build with LEEWAY_MUTANTS can
+// switch on one at a time, to show that the tests find it.
+//
+// A known bug stands beside the decision that it breaks:
 //   if (epoch == map_->epoch || Planted<"some-name">()) ...
-// tests/mutants lists each with the promise that it breaks. In every other build the
-// question is the constant false, and the bug is not compiled.
+// tests/mutants lists each with the promise that it breaks. In every other build Planted is the
+// constant false, and the bug is not compiled.
 #ifndef LEEWAY_RUNTIME_BASE_MUTANTS_H_
 #define LEEWAY_RUNTIME_BASE_MUTANTS_H_
 
@@ -13,7 +15,8 @@
 
 namespace leeway::runtime {
 
-// FNV-1a of a name, never 0: names are compared by it, as the question is asked at each message.
+// FNV-1a hash of a name, never 0. Names are compared by their hashes because Planted is called for
+// every message.
 constexpr std::uint64_t MutantNumber(std::string_view name) {
   std::uint64_t hash = 14695981039346656037u;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
@@ -27,12 +30,14 @@ struct MutantName {
 };
 
 #ifdef LEEWAY_MUTANTS
-// The bug that all threads of this process have; 0: none. At first, the one of LEEWAY_MUTANT.
+// The hash of the bug that is switched on in this process; 0: none. At start, the bug that
+// LEEWAY_MUTANT names.
 extern std::atomic<std::uint64_t> planted_mutant;
 template <MutantName name>
 bool Planted() {
   return planted_mutant.load(std::memory_order_relaxed) == name.number;
 }
+// Switches on the bug of that name, and any other one off. Empty: none.
 inline void PlantMutant(std::string_view name) {
   planted_mutant = name.empty() ? 0 : MutantNumber(name);
 }

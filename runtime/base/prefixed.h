@@ -1,4 +1,4 @@
-// A status whose message says what it is about.
+// Prefixed puts the subject of an error in front of its message.
 #ifndef LEEWAY_RUNTIME_BASE_PREFIXED_H_
 #define LEEWAY_RUNTIME_BASE_PREFIXED_H_
 
@@ -8,7 +8,7 @@
 
 namespace leeway::runtime {
 
-// The same code; the message becomes "PREFIX: MESSAGE". For statuses that are not OK.
+// Returns a status with the same code and the message "PREFIX: MESSAGE". `status` is not OK.
 inline absl::Status Prefixed(absl::string_view prefix, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(prefix, ": ", status.message()));
 }

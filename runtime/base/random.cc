@@ -11,10 +11,10 @@ std::uint64_t RotateLeft(std::uint64_t x, int bits) { return (x << bits) | (x >>
 
 double ToUnit(std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0x1p-53; }
 
-// The library's log and cos differ in the last bit from one version and one CPU to the next, so
-// that they cannot be used where everyone must get the same number. These two need only
-// additions, multiplications and divisions, which IEEE 754 defines to the bit (random.cc is
-// compiled without fused multiply-add).
+// log and cos of the standard library differ in the last bit between versions and CPUs, so they
+// cannot be used where all processes must compute the same number. These two use only additions,
+// multiplications and divisions, which IEEE 754 defines to the bit (random.cc is compiled without
+// fused multiply-add).
 
 // ln(x) for normal x > 0: x = m 2^e with m near 1, and ln m = 2 artanh((m − 1) / (m + 1)).
 double PortableLog(double x) {
@@ -85,7 +85,7 @@ std::uint64_t Random::Next() {
 double Random::Uniform() { return ToUnit(Next()); }
 
 std::uint64_t Random::Below(std::uint64_t bound) {
-  // The lowest 2^64 mod `bound` draws would make small results likelier than large ones.
+  // Draws below 2^64 mod `bound` are rejected, because they would make small results likelier.
   const std::uint64_t rejected = (0 - bound) % bound;
   std::uint64_t draw = Next();
   while (draw < rejected) draw = Next();

@@ -10,7 +10,7 @@
 namespace leeway::runtime {
 namespace {
 
-// xoshiro256** seeded through SplitMix64, as other implementations publish it.
+// The values of xoshiro256** seeded through SplitMix64 that other implementations publish.
 TEST(RandomTest, MatchesTheReferenceImplementation) {
   const std::map<std::uint64_t, std::array<std::uint64_t, 3>> expected = {
       {0, {0x99ec5f36cb75f2b4, 0xbf6e1f784956452a, 0x1a5f849d4933e6e0}},
@@ -23,7 +23,7 @@ TEST(RandomTest, MatchesTheReferenceImplementation) {
   }
 }
 
-// Tables are initialised from these and simulations follow from them: they may never change.
+// Initial values of tables and simulations follow from these numbers, so they may never change.
 TEST(RandomTest, NumbersByPlaceStayWhatTheyAre) {
   EXPECT_EQ(RandomAt(0, 0, 0), 0x238275bc38fcbe91u);
   EXPECT_EQ(RandomAt(1, 2, 3), 0xd0734750fde362b3u);
@@ -63,7 +63,7 @@ TEST(RandomTest, BelowIsUnbiased) {
   std::array<int, 6> counts{};
   for (int i = 0; i < 60'000; ++i) ++counts[random.Below(6)];
   for (const int count : counts) EXPECT_NEAR(count, 10'000, 500);
-  // Three quarters of all numbers: without rejection the lower third would come twice as often.
+  // Three quarters of 2^64: without rejection, results in the lower third would be twice as likely.
   const std::uint64_t bound = std::uint64_t{3} << 62;
   int low = 0;
   for (int i = 0; i < 30'000; ++i) low += random.Below(bound) < (std::uint64_t{1} << 62);
@@ -94,7 +94,7 @@ TEST(RandomTest, NormalIsNormal) {
   ExpectStandardNormal([](void*, int i) { return NormalAt(1, 2, i); }, nullptr);
 }
 
-// Box–Muller from the same two draws with the library's own functions.
+// Compares with Box–Muller from the same two draws and the standard library's functions.
 TEST(RandomTest, NormalAgreesWithTheLibrarysLogAndCosine) {
   Random ours(11);
   Random draws(11);

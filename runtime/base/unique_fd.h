@@ -1,4 +1,4 @@
-// An owned file descriptor: closed when its owner goes.
+// UniqueFd owns a file descriptor and closes it when it is destroyed.
 #ifndef LEEWAY_RUNTIME_BASE_UNIQUE_FD_H_
 #define LEEWAY_RUNTIME_BASE_UNIQUE_FD_H_
 
@@ -8,7 +8,7 @@
 
 namespace leeway::runtime {
 
-// A descriptor that closes itself.
+// Movable. Empty (false, -1) after a default construction or a move from it.
 class UniqueFd {
  public:
   UniqueFd() = default;

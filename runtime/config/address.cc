@@ -25,7 +25,8 @@ absl::Status MustBeAddress() {
       "it must be host:port, tcp://host:port, ipc://path, inproc://name or sim://host/name");
 }
 
-// Nothing that would break a line or end a word in a message, or mean something in a URL's tail.
+// True if `text` has no character that would break a line, end a word in a message, or have a
+// meaning at the end of a URL.
 bool IsPlain(absl::string_view text) {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return absl::ascii_isgraph(static_cast<unsigned char>(c)); });

@@ -21,7 +21,7 @@ namespace {
 using runtime::NumberSetting;
 using runtime::Quote;
 
-// A setting as it was found.
+// A setting as it was read: its name and its text.
 struct Found {
   std::string name;
   std::string value;
@@ -32,7 +32,7 @@ absl::Status Refuse(const Found& found, absl::string_view must_be) {
       absl::StrCat(found.name, " is ", Quote(found.value), ": ", must_be));
 }
 
-// An empty value is what launchers write for "none".
+// An empty value means "not set": launchers write it so.
 std::optional<Found> Find(const Config::Lookup& lookup, const char* name) {
   if (name == nullptr) return std::nullopt;
   std::optional<std::string> value = lookup(name);
@@ -40,8 +40,8 @@ std::optional<Found> Find(const Config::Lookup& lookup, const char* name) {
   return Found{name, *std::move(value)};
 }
 
-// Reads a setting under our name and ps-lite's. Both may be there if they mean the same once
-// parsed. nullopt: neither is. `parse` is a StatusOr<T>(const Found&).
+// Reads a setting under Leeway's name and ps-lite's. Both may be set if their parsed values are
+// equal. nullopt: neither is set. `parse` is a StatusOr<T>(const Found&).
 template <class Parse>
 auto Resolve(std::optional<Found> ours, std::optional<Found> theirs, Parse parse)
     -> absl::StatusOr<std::optional<typename decltype(parse(*ours))::value_type>> {
@@ -130,7 +130,7 @@ absl::StatusOr<std::string> ParsePath(const Found& found) {
   return found.value;
 }
 
-// ps-lite says where the scheduler is in two variables, neither of which means anything alone.
+// ps-lite has two variables for the scheduler's address; neither has a meaning alone.
 absl::StatusOr<std::optional<Found>> FindDmlcRoot(const Config::Lookup& lookup) {
   const std::optional<Found> host = Find(lookup, "DMLC_PS_ROOT_URI");
   const std::optional<Found> port = Find(lookup, "DMLC_PS_ROOT_PORT");
@@ -149,7 +149,7 @@ absl::StatusOr<std::optional<Found>> FindDmlcRoot(const Config::Lookup& lookup) 
       Found{"DMLC_PS_ROOT_URI:DMLC_PS_ROOT_PORT", absl::StrCat(normal_host, ":", port->value)});
 }
 
-// Where it is set, parses it into `*field`.
+// Parses the setting into `*field` if it is set.
 template <class T, class Parse>
 absl::Status ReadInto(const Config::Lookup& lookup, const char* name, const char* alias,
                       Parse parse, T* field) {

@@ -15,11 +15,11 @@ namespace leeway::runtime {
 namespace {
 
 constexpr char kPrefix[] = "LEEWAY_";
-// A name that is further from ours was not meant to be it.
+// Names with a larger distance are not suggested.
 constexpr std::size_t kDistanceMax = 4;
 constexpr std::size_t kLengthMax = 64;
 
-// Those that are asked for when settings are read.
+// The names that Config::From looks up.
 std::set<std::string> KnownSettings() {
   std::set<std::string> names;
   Config::From([&names](const std::string& name) -> std::optional<std::string> {
@@ -31,7 +31,7 @@ std::set<std::string> KnownSettings() {
   return names;
 }
 
-// How many characters have to be put in, taken out or changed.
+// The edit distance (Levenshtein): the number of characters to insert, delete or replace.
 std::size_t Distance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0u);

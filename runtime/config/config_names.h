@@ -1,4 +1,5 @@
-// Settings that are set and mean nothing: most likely they are misspelt.
+// UnknownSettings finds environment variables that look like settings of Leeway but are none, most
+// likely because they are misspelt.
 #ifndef LEEWAY_RUNTIME_CONFIG_CONFIG_NAMES_H_
 #define LEEWAY_RUNTIME_CONFIG_CONFIG_NAMES_H_
 
@@ -7,8 +8,8 @@
 
 namespace leeway::runtime {
 
-// For each of these names that starts as ours do (LEEWAY_) and is none of ours, a line that says
-// so, and which of ours is like it.
+// Returns one line for each of `names` that starts with LEEWAY_ and is no setting. The line names
+// the variable and the setting that is spelt most like it, if there is one.
 std::vector<std::string> UnknownSettings(const std::vector<std::string>& names);
 
 }  // namespace leeway::runtime

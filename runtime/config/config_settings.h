@@ -1,4 +1,5 @@
-// The settings that are numbers: their names, and what they may hold.
+// NumberSettings is the table of all numeric settings: names, fields of Config, ranges and units.
+// The functions below check the values of the others. Any thread.
 #ifndef LEEWAY_RUNTIME_CONFIG_CONFIG_SETTINGS_H_
 #define LEEWAY_RUNTIME_CONFIG_CONFIG_SETTINGS_H_
 
@@ -12,8 +13,8 @@
 
 namespace leeway::runtime {
 
-// The same numbers as proto/messages/limits.h holds what comes from the wire to (which this folder
-// may not include).
+// Limits of settings. proto/messages/limits.h has the same numbers as limits of messages; this
+// folder must not include it.
 inline constexpr std::uint64_t kConfigServersMax = 4096;
 inline constexpr std::uint64_t kConfigWorkersMax = 65536;
 inline constexpr std::uint64_t kConfigServerThreadsMax = 256;
@@ -22,11 +23,12 @@ inline constexpr std::uint64_t kConfigReplicationMax = 8;
 inline constexpr std::uint64_t kConfigBlockBytesMin = 4096;
 inline constexpr std::uint64_t kConfigBlockBytesMax = 256 << 20;
 
-inline constexpr std::uint64_t kShardsPerServerThread = 32;  // where Config::num_shards is 0
+// Used where Config::num_shards is 0.
+inline constexpr std::uint64_t kShardsPerServerThread = 32;
 
 struct NumberSetting {
   const char* name;
-  const char* alias;  // ps-lite's name for it; null: none
+  const char* alias;  // the variable of ps-lite that means the same; null: none
   std::variant<std::uint32_t Config::*, std::uint64_t Config::*, absl::Duration Config::*> field;
   std::uint64_t min;
   std::uint64_t max;
@@ -40,13 +42,13 @@ struct NumberSetting {
 
 std::span<const NumberSetting> NumberSettings();
 
-// The value of a setting as a message shows it: quoted, on one line, cut where it is very long.
+// The value of a setting as a message shows it: quoted, escaped to one line, cut after 100 bytes.
 std::string Quote(absl::string_view value);
 
-// What Config::van may be.
+// Whether `value` is allowed for Config::van.
 bool IsVan(absl::string_view value);
 bool IsChecksum(absl::string_view value);
-// What a device can: 256, 512, 1024, 2048 or 4096; 0: not set.
+// True for the MTUs of RDMA (256, 512, 1024, 2048 and 4096 bytes) and for 0: not set.
 bool IsRdmaMtu(std::uint64_t bytes);
 bool IsRdmaDevice(absl::string_view name);
 inline constexpr const char* kRdmaMtuMustBe = "it must be 0, 256, 512, 1024, 2048 or 4096";

@@ -44,7 +44,7 @@ absl::Status CheckScheduler(const Config& config) {
     return Invalid("LEEWAY_SCHEDULER is ", Quote(config.scheduler), ": ",
                    address.status().message());
   }
-  // Only who binds it may leave the port to the system.
+  // Only the scheduler, which binds the address, may leave the port to the system.
   if (runtime::PortOf(*address) == 0 && config.role != Role::kScheduler) {
     return Invalid("LEEWAY_SCHEDULER is ", Quote(config.scheduler),
                    ": its port must be the one the scheduler listens on, not 0");
@@ -56,9 +56,9 @@ absl::Status CheckRank(const Config& config) {
   if (!config.rank.has_value()) return absl::OkStatus();
   const bool server = config.role == Role::kServer;
   if (!server && config.role != Role::kWorker) return absl::OkStatus();
-  if (!server && config.read_only) return absl::OkStatus();  // a reader has none
+  if (!server && config.read_only) return absl::OkStatus();  // a reader has no rank
   const std::uint32_t count = server ? config.num_servers : config.num_workers;
-  // One that comes on top of the announced numbers may well have a rank beyond them.
+  // An elastic node may have a rank beyond the announced numbers.
   if (*config.rank < count || config.elastic) return absl::OkStatus();
   return Invalid("LEEWAY_RANK is ", *config.rank, ": it must be less than ",
                  server ? "LEEWAY_NUM_SERVERS" : "LEEWAY_NUM_WORKERS", ", which is ", count);
@@ -91,7 +91,7 @@ absl::Status CheckTexts(const Config& config) {
   return absl::OkStatus();
 }
 
-// The scheduler tells them to the servers, whose messages have no room for other text.
+// The scheduler sends these paths to the servers; messages carry clean text only.
 absl::Status CheckPaths(const Config& config) {
   const std::pair<const char*, const std::string&> told[] = {
       {"LEEWAY_RESTORE", config.restore}, {"LEEWAY_CHECKPOINT_DIR", config.checkpoint_dir}};
@@ -103,7 +103,7 @@ absl::Status CheckPaths(const Config& config) {
   return absl::OkStatus();
 }
 
-// What is allowed by itself but not together.
+// Checks combinations of settings that are allowed one by one.
 absl::Status CheckTogether(const Config& config) {
   if (config.checkpoint_dir.empty() &&
       (config.checkpoint_every_s != 0 || config.checkpoint_every_clocks != 0)) {

@@ -17,8 +17,8 @@
 namespace leeway::runtime {
 namespace {
 
-// That offsets, sizes and memory have to be multiples of. Disks with larger sectors refuse it, and
-// are written to as without O_DIRECT.
+// O_DIRECT requires offsets, sizes and addresses to be multiples of this. A disk with larger
+// sectors refuses the write, and the file is then written without O_DIRECT.
 constexpr std::size_t kDirectAlignment = 4096;
 constexpr std::size_t kBytes = kDirectFileBytesAtOnce;
 static_assert(kBytes % kDirectAlignment == 0);
@@ -58,7 +58,7 @@ class DirectFile final : public WritableFile {
   absl::Status Close() override {
     if (fd_ < 0) return absl::OkStatus();
     const absl::Status rest = WriteRest();
-    // Linux has closed it even when it says EINTR.
+    // Linux has closed the descriptor even when it reports EINTR.
     if (::close(std::exchange(fd_, -1)) != 0 && errno != EINTR && rest.ok()) return Error("close");
     return rest;
   }
@@ -68,8 +68,8 @@ class DirectFile final : public WritableFile {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot ", what, " ", path_));
   }
 
-  // What is in the buffer, however little: with zeros up to a whole sector, which are cut off
-  // again. It stays in the buffer, since what follows shares its last sector.
+  // Writes the bytes in the buffer, padded with zeros to a whole sector; the padding is then cut
+  // off the file. The bytes stay in the buffer, because later ones share its last sector.
   absl::Status WriteRest() {
     if (used_ == written_) return absl::OkStatus();
     const std::size_t whole = (used_ + kDirectAlignment - 1) / kDirectAlignment * kDirectAlignment;
@@ -90,7 +90,8 @@ class DirectFile final : public WritableFile {
       if (written >= 0) {
         done += static_cast<std::size_t>(written);
       } else if (errno == EINVAL && direct_) {
-        // Refused only now, or the rest of a piece that was cut short is at an odd place.
+        // Either the device refuses O_DIRECT only now, or a short write left the rest at an
+        // unaligned offset.
         direct_ = false;
         const int flags = ::fcntl(fd_, F_GETFL);
         if (flags < 0 || ::fcntl(fd_, F_SETFL, flags & ~O_DIRECT) != 0) return Error("write to");
@@ -104,9 +105,9 @@ class DirectFile final : public WritableFile {
   int fd_;
   const std::string path_;
   char* const buffer_;
-  std::uint64_t offset_ = 0;  // in the file, where the buffer begins
-  std::size_t used_ = 0;      // of the buffer
-  std::size_t written_ = 0;   // of what is used
+  std::uint64_t offset_ = 0;  // offset in the file of the buffer's first byte
+  std::size_t used_ = 0;      // bytes of the buffer in use
+  std::size_t written_ = 0;   // bytes of these that are in the file
   bool direct_ = true;
 };
 
@@ -118,7 +119,7 @@ absl::StatusOr<int> Open(const std::string& path, int flags) {
 
 absl::StatusOr<std::unique_ptr<WritableFile>> CreateDirectFile(const std::string& path) {
   absl::StatusOr<int> fd = Open(path, O_DIRECT);
-  if (absl::IsInvalidArgument(fd.status())) fd = Open(path, 0);  // not on this file system
+  if (absl::IsInvalidArgument(fd.status())) fd = Open(path, 0);  // no O_DIRECT on this file system
   if (!fd.ok()) return fd.status();
   return std::make_unique<DirectFile>(*fd, path);
 }

@@ -1,4 +1,4 @@
-// A file that is written past the memory in which the system keeps files.
+// CreateDirectFile creates a file that is written past the system's page cache (O_DIRECT).
 #ifndef LEEWAY_RUNTIME_FILES_DIRECT_FILE_H_
 #define LEEWAY_RUNTIME_FILES_DIRECT_FILE_H_
 
@@ -12,10 +12,11 @@
 
 namespace leeway::runtime {
 
-// What is written would otherwise lie in memory twice, push out what others use, and be written by
-// the kernel in bursts, at the cost of whoever runs just then. So it goes in large pieces from a
-// buffer of its own straight to the disk, on the thread that writes it. Where the file system
-// cannot do that (O_DIRECT), it is written as any other.
+// Through the page cache, a checkpoint would lie in memory twice, evict pages that others use, and
+// be written back by the kernel in bursts that take time from other threads. This file goes to the
+// disk in pieces of kDirectFileBytesAtOnce from a buffer of its own, on the thread that appends.
+// Where the file system has no O_DIRECT, it is written through the page cache. Errors as
+// FileSystem::Create.
 absl::StatusOr<std::unique_ptr<WritableFile>> CreateDirectFile(const std::string& path);
 
 inline constexpr std::size_t kDirectFileBytesAtOnce = 8 << 20;

@@ -1,4 +1,5 @@
-// The error of a call to the system about a file, with the same text for real and simulated ones.
+// FileError makes the status of a failed system call about a file; real and simulated files use the
+// same text.
 #ifndef LEEWAY_RUNTIME_FILES_FILE_ERROR_H_
 #define LEEWAY_RUNTIME_FILES_FILE_ERROR_H_
 
@@ -10,7 +11,7 @@
 
 namespace leeway::runtime {
 
-// `error` is an errno; `what` is what cannot be done: "open".
+// `error` is an errno; `what` is the verb of what failed: "open" gives "cannot open PATH".
 inline absl::Status FileError(int error, absl::string_view what, const std::string& path) {
   return absl::ErrnoToStatus(error, absl::StrCat("cannot ", what, " ", path));
 }

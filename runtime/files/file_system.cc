@@ -30,7 +30,7 @@ absl::Status WriteFileAtomically(FileSystem* files, const std::string& path,
   absl::Status status = WriteWhole(files, temporary, contents);
   if (status.ok()) status = files->Rename(temporary, path);
   if (!status.ok()) {
-    // What is left of it is in nobody's way; the error to tell is the first one.
+    // A leftover temporary file does no harm; the first error is the one to return.
     files->Remove(temporary).IgnoreError();
     return status;
   }

@@ -1,4 +1,4 @@
-// What every file system promises, real or simulated.
+// Tests of every FileSystem, real and simulated.
 #include "runtime/files/file_system.h"
 
 #include <gmock/gmock.h>
@@ -66,7 +66,7 @@ TEST_P(FileSystemTest, ALockIsForOneUntilItLetsGo) {
   EXPECT_EQ(files_->Lock(At("no/folder")).status().code(), absl::StatusCode::kNotFound);
 }
 
-// Pieces and ends that lie anywhere between the whole pieces in which a disk is written to.
+// Appends and file ends at sizes that are no multiples of the piece that goes to the disk at once.
 TEST_P(FileSystemTest, LargeFilesHaveWhatWasAppended) {
   for (const std::size_t size :
        {std::size_t{0}, std::size_t{1}, std::size_t{4095}, std::size_t{4096}, std::size_t{4097},

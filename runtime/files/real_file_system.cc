@@ -22,7 +22,7 @@
 namespace leeway::runtime {
 namespace {
 
-// A file descriptor that closes itself.
+// A file descriptor that closes itself, and can be released.
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -43,7 +43,7 @@ absl::StatusOr<Descriptor> Open(const std::string& path, int flags, absl::string
   return Descriptor(fd);
 }
 
-// What stands under that name itself: links are not followed.
+// The mode of the entry itself: symbolic links are not followed.
 absl::StatusOr<mode_t> ModeOf(const std::string& path, absl::string_view what) {
   struct stat info;
   if (::lstat(path.c_str(), &info) != 0) return FileError(errno, what, path);
@@ -72,7 +72,7 @@ class RealFile final : public WritableFile {
 
   absl::Status Close() override {
     const int fd = descriptor_.release();
-    // Linux has closed it even when it says EINTR.
+    // Linux has closed the descriptor even when it reports EINTR.
     if (fd < 0 || ::close(fd) == 0 || errno == EINTR) return absl::OkStatus();
     return FileError(errno, "close", path_);
   }
@@ -113,10 +113,10 @@ class RealLock final : public FileLock {
   explicit RealLock(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
 
  private:
-  const Descriptor descriptor_;  // closing it lets go of the lock
+  const Descriptor descriptor_;  // closing it releases the lock
 };
 
-// Each time the file is another one, another process has come and gone.
+// An attempt fails only if another process has locked and removed the file meanwhile.
 constexpr int kLockAttemptsMax = 64;
 
 class PosixFileSystem final : public FileSystem {
@@ -129,7 +129,8 @@ class PosixFileSystem final : public FileSystem {
     contents.resize(static_cast<std::size_t>(info.st_size));
     std::size_t size = 0;
     while (true) {
-      // One byte of room past the end tells a file that grew, or one (in /proc) without a size.
+      // One byte of room past the end detects a file that grew, or one (in /proc) that reports no
+      // size.
       if (size == contents.size()) contents.resize(size + std::max<std::size_t>(size / 2, 4096));
       const ssize_t got = ::read(file.get(), contents.data() + size, contents.size() - size);
       if (got < 0 && errno == EINTR) continue;
@@ -163,7 +164,7 @@ class PosixFileSystem final : public FileSystem {
     const std::string what = absl::StrCat("rename ", from, " to");
     for (const std::string& path : {from, to}) {
       const absl::StatusOr<mode_t> mode = ModeOf(path, "look at");
-      // That there is no `from`, or no folder for `to`, is said below.
+      // If `from`, or the folder of `to`, does not exist, rename(2) below reports it.
       if (!mode.ok() || S_ISREG(*mode)) continue;
       return absl::FailedPreconditionError(absl::StrCat("cannot ", what, " ", to, ": ",
                                                         path == to ? "that" : path, " is ",
@@ -216,7 +217,7 @@ class PosixFileSystem final : public FileSystem {
   absl::StatusOr<std::uint64_t> BytesFree(const std::string& directory) override {
     struct statvfs info;
     if (::statvfs(directory.c_str(), &info) != 0) return FileError(errno, "look at", directory);
-    // Some do not count, and have no bytes at all by what they say.
+    // Some file systems do not count space and report a total of 0.
     if (info.f_blocks == 0) return std::numeric_limits<std::uint64_t>::max();
     return std::uint64_t{info.f_bavail} * info.f_frsize;
   }
@@ -228,8 +229,8 @@ class PosixFileSystem final : public FileSystem {
         if (errno != EWOULDBLOCK) return FileError(errno, "lock", path);
         break;
       }
-      // A holder may have removed the file between the two calls: then whoever comes next locks
-      // another one of that name.
+      // The holder may have removed the file between the two calls. Then the lock is on a file
+      // without a name, and the next process would lock a new file of that name.
       if (IsStill(file.get(), path)) return std::make_unique<RealLock>(std::move(file));
     }
     return absl::AlreadyExistsError(absl::StrCat("cannot lock ", path, ": another process has it"));

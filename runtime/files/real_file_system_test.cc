@@ -1,4 +1,4 @@
-// What only a real file system has: names that are neither files nor folders.
+// Tests of the real file system with names that are neither files nor folders.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ class RealFileSystemTest : public ::testing::Test {
   int socket_ = -1;
 };
 
-// A pipe has nobody at its other end, so that to open it as a file is to wait for ever.
+// The pipe has no process at its other end, so opening it as a file would block for ever.
 TEST_F(RealFileSystemTest, WhatIsNoFileIsNeverOpened) {
   const std::pair<std::string, std::string> others[] = {{At("pipe"), "a pipe"},
                                                         {At("socket"), "a socket"},
@@ -87,7 +87,7 @@ TEST_F(RealFileSystemTest, NothingButAFileIsReplaced) {
   EXPECT_TRUE(files_->Rename(At("file"), At("other")).ok());
 }
 
-// Nothing about the room there is not that there is none.
+// A file system that does not report its free space is not a full one.
 TEST_F(RealFileSystemTest, WhereNobodyCountsThereIsRoom) {
   EXPECT_GT(*files_->BytesFree("/proc"), 1ull << 60);
 }
@@ -99,7 +99,8 @@ TEST_F(RealFileSystemTest, LinksAreReadButNotTakenForFiles) {
   }
 }
 
-// Who opens the file just before its holder removes it must not come to hold what nobody else sees.
+// A process that opens the file just before its holder removes it must not get a lock on a file
+// that no other process can find.
 TEST_F(RealFileSystemTest, ALockWhoseHolderRemovesItsFileIsForOneAllTheSame) {
   constexpr int kTurns = 3000;
   std::atomic<int> holders = 0, together = 0;

@@ -29,13 +29,13 @@ absl::StatusOr<int> OpenRegularFile(const std::string& path, int flags, absl::st
   constexpr mode_t kReadableByAll = 0644;
   int fd;
   do {
-    // Without O_NONBLOCK a pipe is open only once there is somebody at its other end.
+    // Without O_NONBLOCK, opening a pipe waits for a process at its other end.
     fd = ::open(path.c_str(), flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, kReadableByAll);
   } while (fd < 0 && errno == EINTR);
   const int error = errno;
   struct stat info;
   if (fd < 0) {
-    // "No such device" and the like say less than what is there.
+    // The kernel's text ("No such device" …) says less than the kind of the file does.
     if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
       return NoFile(what, path, info.st_mode);
     }

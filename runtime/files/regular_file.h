@@ -1,5 +1,5 @@
-// Opening files, and nothing else: whatever stands in a file's place (a pipe that nobody writes to,
-// a device, a socket) is an error that says so, and never waited for.
+// OpenRegularFile opens regular files and nothing else: a pipe, a device or a socket at the path is
+// an error that says so, and the call never waits for such a thing.
 #ifndef LEEWAY_RUNTIME_FILES_REGULAR_FILE_H_
 #define LEEWAY_RUNTIME_FILES_REGULAR_FILE_H_
 
@@ -12,11 +12,11 @@
 
 namespace leeway::runtime {
 
-// "a pipe", for a mode that is no regular file's.
+// A noun with its article for a mode that is not a regular file's: "a pipe".
 absl::string_view KindName(mode_t mode);
 
-// The descriptor, which is the caller's to close. `what` is what cannot be done if there is an
-// error: "open". FAILED_PRECONDITION: it is no file.
+// Opens `path` as open(2) does with `flags`. The caller closes the descriptor. `what` is the verb
+// of an error's message: "open" gives "cannot open PATH". FAILED_PRECONDITION: not a regular file.
 absl::StatusOr<int> OpenRegularFile(const std::string& path, int flags, absl::string_view what);
 
 }  // namespace leeway::runtime

@@ -90,7 +90,7 @@ void LogLine(LogLevel level, absl::string_view line) {
     const std::lock_guard lock(output.mutex);
     if (!output.name.empty()) text = absl::StrCat(output.name, ": ");
   }
-  // One line each, whatever a peer or a file put into it.
+  // Control characters from a peer or a file would break the line.
   absl::StrAppend(&text, HasControl(line) ? absl::Utf8SafeCEscape(line) : std::string(line));
   output.logger.log(ToSpdlog(level), spdlog::string_view_t(text.data(), text.size()));
 }

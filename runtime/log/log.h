@@ -1,4 +1,6 @@
-// What a process tells its operator: one line each, on standard error, with the time and the role.
+// LogDebug, LogInfo, LogWarning and LogError write the log of this process: one line per call on
+// standard error, with the time, the level and the name of the process. Any thread. Control
+// characters are escaped, so that a line stays one line whatever a peer put into it.
 #ifndef LEEWAY_RUNTIME_LOG_LOG_H_
 #define LEEWAY_RUNTIME_LOG_LOG_H_
 
@@ -14,6 +16,7 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
 // "debug", "info", "warning", "error", "off" (Config::log_level).
 std::optional<LogLevel> ParseLogLevel(absl::string_view name);
 
+// Lines below that level are dropped; at first, those below kInfo.
 void SetLogLevel(LogLevel level);
 // Shown in front of every line, e.g. "server 1".
 void SetLogName(absl::string_view name);

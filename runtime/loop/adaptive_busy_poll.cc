@@ -6,7 +6,7 @@ namespace leeway::runtime {
 
 int AdaptiveBusyPoll::CoresOfThisProcess() {
   cpu_set_t cores;
-  // More cores than fit into the set are more than one.
+  // The call fails if there are more cores than the set holds; those are more than one.
   return ::sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 2;
 }
 

@@ -1,14 +1,15 @@
-// How long a thread looks for news, in memory or at descriptors, before it sleeps.
+// AdaptiveBusyPoll decides how long a thread polls memory and descriptors for events before it
+// blocks.
 //
-// A sleep and the wake-up after it cost tens of microseconds; looking costs a core that others may
-// want. So a loop looks only if its waits have been short lately, for a bounded time, and never
-// where there is one core: then whoever it waits for cannot run meanwhile.
+// Blocking and waking up cost tens of microseconds; polling occupies a core. So a loop polls only
+// if its waits have been short lately, for a bounded time, and never on a machine with one core,
+// where the thread that it waits for could not run meanwhile.
 //
-// Nor where others want the cores. A thread that looks uses up its share of them, and when there is
-// news at last it has to wait until those who have had less have had theirs, for milliseconds; one
-// that sleeps is woken at once. That others want the cores shows in how long it takes until a
-// thread that lets others go first has its turn again: not once, for something always happens on a
-// machine, but twice in a row.
+// It does not poll either where other threads compete for the cores. A thread that polls uses up
+// its time slice, and when an event comes it may have to wait for milliseconds until the other
+// threads have had theirs; a thread that has slept is woken at once. Competition shows in how long
+// sched_yield takes. A single slow yield happens on every machine; two in close succession stop the
+// polling for a while.
 #ifndef LEEWAY_RUNTIME_LOOP_ADAPTIVE_BUSY_POLL_H_
 #define LEEWAY_RUNTIME_LOOP_ADAPTIVE_BUSY_POLL_H_
 
@@ -20,23 +21,24 @@
 
 namespace leeway::runtime {
 
-// Any thread; what several of them say at once may be lost.
+// Any thread. Updates that several threads make at the same time may be lost: the result is an
+// estimate.
 class AdaptiveBusyPoll {
  public:
   static constexpr absl::Duration kBusyPoll = absl::Microseconds(100);
 
-  // `busy_poll`: how long at most (LEEWAY_BUSY_POLL_US); 0: never.
+  // `busy_poll`: the longest time to poll (LEEWAY_BUSY_POLL_US); 0: never poll.
   explicit AdaptiveBusyPoll(absl::Duration busy_poll = kBusyPoll, int cores = CoresOfThisProcess())
       : spin_max_ns_(absl::ToInt64Nanoseconds(busy_poll)), cores_(cores) {}
 
-  // How long to look before the next sleep.
+  // How long to poll before the next sleep; 0: not at all.
   absl::Duration Limit(absl::Time now) const {
     const bool pays = usual_ns_.load(std::memory_order_relaxed) <= spin_max_ns_;
     const bool contended =
         absl::ToUnixNanos(now) < contended_until_ns_.load(std::memory_order_relaxed);
     return absl::Nanoseconds(cores_ > 1 && pays && !contended ? spin_max_ns_ : 0);
   }
-  // How long it took, while looking, to let others go first.
+  // Reports how long a sched_yield took while polling.
   void SawYield(absl::Duration yield, absl::Time now) {
     if (absl::ToInt64Nanoseconds(yield) < kContendedNs) return;
     const std::int64_t now_ns = absl::ToUnixNanos(now);
@@ -44,7 +46,7 @@ class AdaptiveBusyPoll {
     if (now_ns - last_ns > kInARowNs) return;
     contended_until_ns_.store(now_ns + kRestNs, std::memory_order_relaxed);
   }
-  // How long a wait took, sleep and all.
+  // Reports how long a wait took, polling and sleep together.
   void Saw(absl::Duration wait) {
     const std::int64_t ns = std::min(absl::ToInt64Nanoseconds(wait), kCounted * spin_max_ns_);
     const std::int64_t usual = usual_ns_.load(std::memory_order_relaxed);
@@ -54,15 +56,19 @@ class AdaptiveBusyPoll {
   static int CoresOfThisProcess();
 
  private:
-  // A long wait ends the looking at once; some short ones bring it back.
+  // A wait counts at most kCounted times the limit, and with the weight 1/kWeight in the moving
+  // average: one long wait ends the polling, a few short ones start it again.
   static constexpr std::int64_t kCounted = 8;
   static constexpr std::int64_t kWeight = 4;
-  // Longer than any interrupt, shorter than a turn of a busy thread.
+  // A yield of this length is slow: longer than an interrupt, shorter than a busy thread's time
+  // slice.
   static constexpr std::int64_t kContendedNs = 500'000;
-  // As long as some turns of busy threads. Where nobody is busy there is about one long yield in a
-  // second or two; where more are than there are cores, one in every few milliseconds.
+  // Two slow yields within this time are competition. It is as long as a few time slices. An idle
+  // machine has a slow yield every second or so; one with more busy threads than cores has one
+  // every few milliseconds.
   static constexpr std::int64_t kInARowNs = 20'000'000;
-  // It costs some milliseconds to find out whether it still is so.
+  // How long polling then stays off. Finding out that the competition goes on costs some
+  // milliseconds.
   static constexpr std::int64_t kRestNs = 1'000'000'000;
 
   const std::int64_t spin_max_ns_;
@@ -72,7 +78,7 @@ class AdaptiveBusyPoll {
   std::atomic<std::int64_t> contended_until_ns_{0};
 };
 
-// A hint to the processor that this is a loop that waits.
+// Tells the processor that this is a loop that waits (a pause instruction).
 inline void PauseBriefly() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();

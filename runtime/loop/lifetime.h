@@ -1,8 +1,8 @@
-// A flag that outlives its owner: tells a callback whether the object that it points to is still
-// there.
+// Lifetime is a flag that outlives its owner: it tells a callback whether the object that it points
+// to still exists.
 //
-// The owner holds a Lifetime as a member; a callback, or a call that may destroy the owner on its
-// way, holds a Watch and asks it before it touches the owner again. Both on one loop.
+// The owner holds a Lifetime as a member. A callback, or a function that may destroy the owner on
+// its way, holds a Watch and asks it before it touches the owner again. Both on one loop.
 #ifndef LEEWAY_RUNTIME_LOOP_LIFETIME_H_
 #define LEEWAY_RUNTIME_LOOP_LIFETIME_H_
 
@@ -15,7 +15,7 @@ class Lifetime {
  public:
   class Watch {
    public:
-    // Whether the owner is there, and has not called End.
+    // True while the owner exists and has not called End.
     explicit operator bool() const { return *alive_; }
 
    private:
@@ -31,7 +31,7 @@ class Lifetime {
 
   Watch watch() const { return Watch(alive_); }
   bool alive() const { return *alive_; }
-  // Callbacks that come from now on find nobody: for an owner that is about to take itself apart.
+  // Makes all watches false from now on: for an owner that begins to destroy its parts.
   void End() { *alive_ = false; }
 
  private:

@@ -1,5 +1,5 @@
-// Limits how many log lines of one kind there are, so that a flood of events neither fills the log
-// nor hides the rest of it.
+// LogLimiter limits the log lines of each kind, so that a flood of events neither fills the log nor
+// hides the rest of it. Lives on a loop.
 #ifndef LEEWAY_RUNTIME_LOOP_LOG_LIMITER_H_
 #define LEEWAY_RUNTIME_LOOP_LOG_LIMITER_H_
 
@@ -14,10 +14,9 @@
 
 namespace leeway::runtime {
 
-// Of each kind the first `lines` of an interval are logged as they come. Those beyond are counted;
-// when the interval is over, the last of them is logged with "(and N more like this in the last
-// M s)". Lives on a loop, by whose clock it goes; what is still to be said when it is destroyed is
-// said then.
+// The first `lines` of each kind in an interval are logged as they come. Further ones are counted;
+// when the interval is over, the last of them is logged with "(and N more like this in the last M
+// s)". Intervals are measured by the loop's clock. The destructor logs what is still due.
 class LogLimiter {
  public:
   struct Limits {
@@ -30,7 +29,7 @@ class LogLimiter {
   LogLimiter(const LogLimiter&) = delete;
   LogLimiter& operator=(const LogLimiter&) = delete;
 
-  // `kind` is a name that the program has, not one that a peer chooses: all of them are kept.
+  // `kind` is a fixed name in the program, never a text from a peer: all kinds are kept for good.
   void Warning(absl::string_view kind, std::string line) {
     Log(LogLevel::kWarning, kind, std::move(line));
   }
@@ -40,10 +39,10 @@ class LogLimiter {
 
  private:
   struct Kind {
-    absl::Time begun = absl::InfinitePast();  // of the interval
-    std::uint32_t lines = 0;                  // logged in it
+    absl::Time begun = absl::InfinitePast();  // when the interval began
+    std::uint32_t lines = 0;                  // lines logged in the interval
     std::uint64_t left_out = 0;
-    std::string last;  // of those left out
+    std::string last;  // the newest of the lines left out
     LogLevel level = LogLevel::kInfo;
   };
 

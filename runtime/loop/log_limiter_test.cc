@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::IsEmpty;
 
-// Three lines in ten seconds, on virtual time.
+// The limit is three lines in ten seconds, on virtual time.
 class LogLimiterTest : public ::testing::Test {
  protected:
   ~LogLimiterTest() override { SetLogLevel(LogLevel::kInfo); }

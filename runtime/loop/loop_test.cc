@@ -1,4 +1,4 @@
-// What every loop promises, real or simulated.
+// Tests of every Loop, real and simulated.
 #include "runtime/loop/loop.h"
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// A host of either kind, and how a test waits for what happens on it.
+// A real or simulated host, and the way in which a test waits for events on it.
 class Stage {
  public:
   virtual ~Stage() = default;
@@ -59,7 +59,7 @@ class LoopTest : public ::testing::TestWithParam<bool> {
     loop_ = runner_->loop();
   }
 
-  // Runs `script` on the loop; it ends when somebody calls Done().
+  // Runs `script` on the loop until Done() is called.
   template <class Script>
   void Play(Script script) {
     loop_->Post(std::move(script));
@@ -149,7 +149,7 @@ TEST_P(LoopTest, ATimerNeverRunsWithinTheCallThatSetsIt) {
 }
 
 TEST_P(LoopTest, TimersThatSetThemselvesAgainLetOthersRun) {
-  // Refers to itself, so that it must outlive the loop's use of it.
+  // It refers to itself, so it must outlive the loop's use of it.
   std::function<void()> again = [&, this] {
     if (!done_.happened()) loop_->After(absl::ZeroDuration(), [&] { again(); });
   };
@@ -203,7 +203,7 @@ TEST_P(LoopTest, ATimerMayBeSetForEver) {
   EXPECT_TRUE(notes_.empty());
 }
 
-// Says when it is destroyed, by way of a last call on the loop.
+// An object whose destructor calls the loop one last time.
 class LastWords {
  public:
   LastWords(Loop* loop, TestEvent* gone) : loop_(loop), gone_(gone) {}

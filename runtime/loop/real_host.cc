@@ -21,14 +21,15 @@ namespace {
 std::uint64_t SystemEntropy() {
   std::uint64_t value = 0;
   if (::getrandom(&value, sizeof(value), 0) == static_cast<ssize_t>(sizeof(value))) return value;
-  // An old kernel or a sandbox without the call: time and place still differ between processes.
+  // An old kernel or a sandbox without the call: the time and an address still differ between
+  // processes.
   timespec now;
   ::clock_gettime(CLOCK_REALTIME, &now);
   return RandomAt(static_cast<std::uint64_t>(now.tv_sec), static_cast<std::uint64_t>(now.tv_nsec),
                   reinterpret_cast<std::uintptr_t>(&value));
 }
 
-// An eighth of the processor, where a thread that serves workers wants it as well.
+// With this niceness the thread gets about an eighth of a core that another thread wants as well.
 constexpr int kBackgroundNiceness = 10;
 
 class RealRunner final : public LoopRunner {
@@ -37,7 +38,8 @@ class RealRunner final : public LoopRunner {
       : loop_(SystemEntropy(), busy_poll), thread_([this, name, niceness] {
           constexpr std::size_t kThreadNameMax = 15;  // the kernel's
           ::pthread_setname_np(::pthread_self(), name.substr(0, kThreadNameMax).c_str());
-          // For this thread alone. A system that refuses it has it as important as the others.
+          // Applies to this thread only. If the system refuses, the thread keeps the normal
+          // priority.
           if (niceness != 0) (void)::setpriority(PRIO_PROCESS, 0, niceness);
           loop_.Run();
         }) {}
@@ -56,7 +58,7 @@ class RealRunner final : public LoopRunner {
  private:
   RealLoop loop_;
   std::mutex joining_;
-  std::thread thread_;  // last: it uses the rest
+  std::thread thread_;  // declared last: it uses the members above
 };
 
 class RealHost final : public Host {
@@ -72,7 +74,7 @@ class RealHost final : public Host {
   std::uint64_t Random() override { return SystemEntropy(); }
   absl::Time WallTime() override { return absl::Now(); }
   std::uint64_t ResidentBytes() override {
-    // Two numbers of pages: all that is mapped, and what of it is resident.
+    // The first two fields are numbers of pages: mapped, and resident.
     const absl::StatusOr<std::string> pages = RealFileSystem()->Read("/proc/self/statm");
     if (!pages.ok()) return 0;
     const std::vector<absl::string_view> fields = absl::StrSplit(*pages, ' ');

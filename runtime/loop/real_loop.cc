@@ -17,13 +17,12 @@
 namespace leeway::runtime {
 namespace {
 
-// How long to sleep at most when nothing can wake the loop (see WakeSignal::fd).
+// The longest sleep when no descriptor can wake the loop (see WakeSignal::fd).
 constexpr absl::Duration kBlindSleep = absl::Milliseconds(1);
 
-// Between two looks at the clock and at what only other threads of this process do.
+// Checks of memory between two looks at the clock and at the wake signal.
 constexpr int kBusyPollsPerSystemPoll = 32;
-// How often a loop that looks at memory looks at descriptors too, where it has sources of both
-// kinds.
+// The interval at which a loop with sources of both kinds polls descriptors while it polls memory.
 constexpr absl::Duration kDescriptorsEvery = absl::Microseconds(10);
 
 bool AnyReady(const RealLoop::WaitSet& set) {
@@ -39,15 +38,16 @@ bool BusyPoll(const RealLoop::WaitSet& set) {
   return false;
 }
 
-// Whether some of its sources have nothing but descriptors to tell by, and one of them tells.
+// True if a source that has only a descriptor is readable.
 bool AnyReadable(const RealLoop::WaitSet& set) {
   if (set.fds.size() <= set.busy_polls.size() + 1) return false;
   std::vector<pollfd> fds = set.fds;
   return ::poll(fds.data(), fds.size(), /*timeout=*/0) > 0;
 }
 
-// Looks for news as long as `set.pace` allows; true if there are any in memory. Only who polls may
-// clear the signal, so that one, as what descriptors tell, ends the looking and no more.
+// Polls for as long as `set.pace` allows; true if an event in memory was found. Only the thread
+// that calls ppoll may clear the wake signal, so a signal or a readable descriptor just ends the
+// polling (false).
 bool Spin(const RealLoop::WaitSet& set, absl::Time start) {
   const absl::Time until = std::min(start + set.pace->Limit(start), set.until);
   const absl::Duration descriptors_every =
@@ -61,7 +61,7 @@ bool Spin(const RealLoop::WaitSet& set, absl::Time start) {
       descriptors_at = now + descriptors_every;
     }
     now = MonotonicNow();
-    ::sched_yield();  // where there are more threads than cores, the one it waits for may need this
+    ::sched_yield();  // the thread that it waits for may need this core
     const absl::Time after = MonotonicNow();
     set.pace->SawYield(after - now, after);
     now = after;
@@ -79,17 +79,17 @@ struct RealLoop::State {
   std::atomic<bool> stopped{false};
 
   std::mutex mutex;
-  std::vector<Task> posted;  // under mutex
-  bool drained = false;      // under mutex: nothing posted from here on will ever run
+  std::vector<Task> posted;  // guarded by mutex
+  bool drained = false;      // guarded by mutex; true: tasks posted from now on never run
 
   // Below: only on the loop.
-  std::vector<Task> spare;  // empty; keeps its memory from round to round
+  std::vector<Task> spare;  // empty; keeps its capacity from round to round
   std::vector<Task> before_sleep;
   TimerQueue<Task> timers;
-  std::vector<Source*> sources;  // null: removed during the round that goes over them
+  std::vector<Source*> sources;  // null: removed during the round that iterates over them
   bool in_sources = false;
-  bool quiet = false;                              // the last round found nothing to do
-  absl::Time planned_wake = absl::InfinitePast();  // what PrepareWait last said
+  bool quiet = false;                              // true if the last round found nothing to do
+  absl::Time planned_wake = absl::InfinitePast();  // WaitSet::until of the last PrepareWait
   runtime::Random random;
 
   void RunBeforeSleep();
@@ -101,8 +101,8 @@ struct RealLoop::State {
 
 namespace {
 
-// The loop whose round this thread is in: what such a task posts or sets needs no wake-up, because
-// the round is followed by another look.
+// The loop whose round this thread runs. Tasks and timers added in a round need no wake-up, because
+// the loop looks for work again before it sleeps.
 thread_local const void* current_loop = nullptr;
 
 class InRound {
@@ -118,16 +118,16 @@ class InRound {
 
 }  // namespace
 
-// First in a round rather than last: whatever is added in a round calls for another one anyway, and
-// what has been used up of a source's edge is asked for in this one. What these tasks add is run as
-// well (a batch goes into a message, that into a frame, which is written), though not without end.
+// These tasks run first in a round: they may add tasks that need another round anyway, and a
+// source's edge that they consume is polled for in the same round. Tasks that they add run too (a
+// batch becomes a message, that a frame, which is written), up to a limit of passes.
 void RealLoop::State::RunBeforeSleep() {
   constexpr int kPasses = 4;
   for (int pass = 0; pass < kPasses && !before_sleep.empty(); ++pass) {
     std::vector<Task> tasks = std::exchange(before_sleep, {});
     for (Task& task : tasks) std::move(task)();
     tasks.clear();
-    if (before_sleep.empty()) before_sleep = std::move(tasks);  // keeps its memory
+    if (before_sleep.empty()) before_sleep = std::move(tasks);  // keeps its capacity
   }
 }
 
@@ -140,7 +140,7 @@ bool RealLoop::State::RunPosted() {
   const bool any = !tasks.empty();
   for (Task& task : tasks) {
     if (stopped) break;
-    // A task is gone before the next one runs, and what it held with it.
+    // Destroys each task before the next one runs, and with it what it held.
     Task mine = std::move(task);
     std::move(mine)();
   }
@@ -150,8 +150,8 @@ bool RealLoop::State::RunPosted() {
 }
 
 bool RealLoop::State::RunTimers(absl::Time now) {
-  // Not those which this round's timers set: a timer never runs within the call that set it, nor
-  // can one that sets itself again keep the round from ending.
+  // Timers set in this round wait for the next: a timer never runs within the call that set it, and
+  // one that sets itself again cannot keep the round from ending.
   const TimerId newest = timers.newest();
   bool any = false;
   while (!stopped) {
@@ -174,7 +174,7 @@ bool RealLoop::State::RunSources() {
   return any;
 }
 
-// Destroys what will never run. Tasks may hold anything, and their destructors may call the loop.
+// Destroys tasks that will never run. Their destructors may call the loop.
 void RealLoop::State::Drain() {
   for (bool more = true; more;) {
     std::vector<Task> dropped = timers.RemoveIf([](const Task&) { return true; });
@@ -203,7 +203,7 @@ absl::Time RealLoop::Now() const { return MonotonicNow(); }
 void RealLoop::Post(Task task) {
   {
     const std::lock_guard lock(state_->mutex);
-    if (state_->drained) return;  // `task` goes with this call's arguments, after the lock
+    if (state_->drained) return;  // `task` is destroyed with the arguments, after the lock
     state_->posted.push_back(std::move(task));
   }
   if (current_loop != this) state_->signal.Set();
@@ -212,12 +212,13 @@ void RealLoop::Post(Task task) {
 TimerId RealLoop::After(absl::Duration delay, Task task) {
   const absl::Time due = Now() + std::max(delay, absl::ZeroDuration());
   const TimerId timer = state_->timers.Add(due, std::move(task));
-  // By hand, one thread may set a timer while another sleeps until a later one.
+  // When the loop is run by hand, one thread may set a timer while another sleeps until a later
+  // one.
   if (current_loop != this && due < state_->planned_wake) state_->signal.Set();
   return timer;
 }
 
-// No wake-up: who adds one turns the loop, or sees to it that the one that sleeps on it does.
+// No wake-up: the caller runs the loop, or wakes the thread that sleeps on it.
 void RealLoop::BeforeSleep(Task task) { state_->before_sleep.push_back(std::move(task)); }
 
 bool RealLoop::Cancel(TimerId timer) { return state_->timers.Remove(timer).has_value(); }
@@ -259,7 +260,7 @@ bool RealLoop::RunReady() {
   const InRound round(this);
   state_->RunBeforeSleep();
   const bool tasks = state_->RunPosted();
-  // The clock is read only where a timer may be due.
+  // Reads the clock only if there is a timer.
   const bool timers = !state_->timers.empty() && state_->RunTimers(Now());
   const bool sources = state_->RunSources();
   state_->quiet = !tasks && !timers && !sources && state_->before_sleep.empty();

@@ -1,4 +1,4 @@
-// A loop on the operating system's clock and file descriptors.
+// RealLoop is a loop on the operating system's clock and file descriptors.
 #ifndef LEEWAY_RUNTIME_LOOP_REAL_LOOP_H_
 #define LEEWAY_RUNTIME_LOOP_REAL_LOOP_H_
 
@@ -16,17 +16,16 @@ namespace leeway::runtime {
 class AdaptiveBusyPoll;
 class WakeSignal;
 
-// Can be turned in two ways.
+// A RealLoop can be run in two ways.
 //   Run():    one thread owns the loop until Stop().
 //   by hand:  several threads share it under a lock of their own: with the lock held, call
 //             RunReady() and PrepareWait(); with the lock released, Wait(). This is how a worker's
-//             waiting threads drive the library's progress themselves
-//             (worker/client/loop_driver.h). A thread that stops turning it while RunReady()
-//             returns true, or that used a source otherwise than through the loop, calls Wake() for
-//             the one that sleeps.
+//             waiting threads run the library themselves (worker/client/loop_driver.h). A thread
+//             that stops running it while RunReady() returns true, or that used a source otherwise
+//             than through the loop, calls Wake() for the thread that sleeps.
 class RealLoop final : public Loop {
  public:
-  // `busy_poll`: how long a thread polls before it blocks (runtime/loop/adaptive_busy_poll.h).
+  // `busy_poll`: the longest time to poll before blocking (runtime/loop/adaptive_busy_poll.h).
   explicit RealLoop(std::uint64_t seed, absl::Duration busy_poll = absl::Microseconds(100));
   ~RealLoop() override;
 
@@ -42,25 +41,25 @@ class RealLoop final : public Loop {
   void Run();
   void Stop();  // any thread
 
-  // Runs what was to run before a sleep, posted tasks, due timers and ready sources, once round;
-  // true if there was anything but the first of these.
+  // Runs one round: the BeforeSleep tasks, the posted tasks, the due timers and the ready sources;
+  // true if there was anything but BeforeSleep tasks.
   bool RunReady();
-  // What to sleep on: valid until the next call on the loop. There is no sleep in it unless the
-  // last round found nothing at all to do, so that a source has always been asked after
-  // everything that may have used up the edge of its fd.
+  // A WaitSet is what a thread sleeps on; it is valid until the next call on the loop. `until` is
+  // in the past unless the last round found nothing to do. So every source is polled once more
+  // after everything that may have consumed its fd's edge, before a thread sleeps on that fd.
   struct WaitSet {
-    std::vector<pollfd> fds;  // the first is what Wake() writes to
+    std::vector<pollfd> fds;  // the first is the one that Wake() makes readable
     std::vector<std::shared_ptr<BusyPollSource>> busy_polls;
     absl::Time until = absl::InfiniteFuture();
     WakeSignal* signal = nullptr;
     AdaptiveBusyPoll* pace = nullptr;
   };
   WaitSet PrepareWait(absl::Time until) const;
-  // Sleeps until something may be ready or `set.until`. Needs no lock. Wake() ends it.
-  // It looks at busy_polls, or else at descriptors, for a moment first, if that has paid lately
+  // Sleeps until something may be ready or until `set.until`. Needs no lock. Wake() ends it. Before
+  // it sleeps it polls busy_polls, or else the descriptors, if that has paid lately
   // (runtime/loop/adaptive_busy_poll.h).
   static void Wait(const WaitSet& set);
-  // On those of several loops at once.
+  // Sleeps on several loops at once, without polling.
   static void WaitForAny(std::span<const WaitSet> sets);
   void Wake();  // any thread
 
@@ -69,7 +68,7 @@ class RealLoop final : public Loop {
   std::unique_ptr<State> state_;
 };
 
-// The machine's own: threads, files, the system's entropy. `busy_poll`: of its loops.
+// The host of this machine: threads, files and the system's entropy. `busy_poll`: of its loops.
 std::unique_ptr<Host> NewRealHost(absl::Duration busy_poll = absl::Microseconds(100));
 
 }  // namespace leeway::runtime

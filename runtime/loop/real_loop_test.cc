@@ -21,11 +21,9 @@
 namespace leeway::runtime {
 namespace {
 
-const absl::Time kNow =
-    absl::InfinitePast();  // what PrepareWait says when there is no time to sleep
+const absl::Time kNow = absl::InfinitePast();  // WaitSet::until when the loop must not sleep
 
-// A source in the manner of an edge-triggered socket: what there is to do and whether the fd is
-// readable are two things.
+// A source like an edge-triggered socket: having work and having a readable fd are two things.
 class FakeSource final : public Source {
  public:
   explicit FakeSource(std::function<bool()> poll)
@@ -45,7 +43,7 @@ class FakeSource final : public Source {
   const std::function<bool()> poll_;
 };
 
-// News in memory: the fd tells only who said that it sleeps.
+// A source with events in memory: its fd becomes readable only between BeginSleep and EndSleep.
 class FakeBusyPollSource final : public BusyPollSource {
  public:
   bool Ready() const override {
@@ -102,7 +100,7 @@ TEST(RealLoopTest, WhoLooksForNewsIsEndedByAPost) {
   BusyPolledSource source(busy_poll);
   loop.AddSource(&source);
   int ran = 0;
-  // Short waits, so that it takes to looking.
+  // Short waits, so that the loop starts to poll.
   for (int i = 0; i < 20; ++i) {
     while (loop.RunReady()) {
     }
@@ -117,7 +115,7 @@ TEST(RealLoopTest, WhoLooksForNewsIsEndedByAPost) {
   loop.RemoveSource(&source);
 }
 
-// Who looks at memory is not blind to descriptors meanwhile.
+// A thread that polls memory also sees readable descriptors.
 TEST(RealLoopTest, WhoLooksForNewsSeesDescriptorsToo) {
   if (AdaptiveBusyPoll::CoresOfThisProcess() < 2)
     GTEST_SKIP() << "nobody looks where there is one core";
@@ -222,7 +220,7 @@ TEST(RealLoopTest, LoopsWakeEachOther) {
   };
   hit(10'000);
   EXPECT_TRUE(done.Wait());
-  // Who has posted the last task may still be in Post, of a loop that has run it already.
+  // The thread that posted the last task may still be in Post when the loop has run it.
   for (const auto& runner : {ping.get(), pong.get()}) {
     TestEvent back;
     runner->loop()->Post([&] { back.Notify(); });
@@ -270,8 +268,8 @@ TEST(RealLoopTest, ASourceIsPolledWhenItsFdIsReadable) {
   runner->loop()->RemoveSource(&source);
 }
 
-// The second source gives the first, already asked in this round, something to do without its fd
-// becoming readable: the loop must ask it once more before it sleeps.
+// The second source gives work to the first, which was polled already in this round, without making
+// its fd readable: the loop must poll it once more before it sleeps.
 TEST(RealLoopTest, SleepsOnlyAfterARoundInWhichNothingHappened) {
   RealLoop loop(1);
   int for_first = 0;
@@ -377,7 +375,7 @@ TEST(RealLoopTest, ByHandTheSleepEndsAtTheCallersTime) {
   EXPECT_GE(loop.Now(), until);
 }
 
-// Each of these ends the sleep whether it comes before or during it.
+// Each of these ends the sleep, whether it happens before or during it.
 TEST(RealLoopTest, ByHandOthersEndTheSleep) {
   const std::function<void(RealLoop*)> ways[] = {
       [](RealLoop* loop) { loop->Wake(); },
@@ -407,7 +405,7 @@ TEST(RealLoopTest, AWakeEndsOneSleepOnly) {
   EXPECT_GE(loop.Now(), until);
 }
 
-// As a worker's threads do: whoever waits turns the loop, under a lock of their own.
+// As the threads of a worker do: a thread that waits runs the loop, under a lock that they share.
 TEST(RealLoopTest, ByHandSeveralThreadsTakeTurns) {
   RealLoop loop(1);
   std::mutex mutex;
@@ -419,7 +417,7 @@ TEST(RealLoopTest, ByHandSeveralThreadsTakeTurns) {
   std::mutex turn;
   const auto drive = [&] {
     while (true) {
-      // One sleeps at a time, and the next looks for itself.
+      // One thread sleeps at a time; the next one polls for itself.
       const std::lock_guard my_turn(turn);
       RealLoop::WaitSet set;
       {

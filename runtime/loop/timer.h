@@ -1,6 +1,6 @@
-// A Timer calls one function at a moment of its loop's clock, and belongs to one object. It goes
-// with that object, on the loop's thread. The function may destroy the timer, as long as it does
-// not use what it captured after that.
+// Timer calls one function at a moment of its loop's clock. It belongs to one object, is cancelled
+// when that is destroyed, and lives on the loop. The function may destroy the timer if it uses none
+// of its captures after that.
 #ifndef LEEWAY_RUNTIME_LOOP_TIMER_H_
 #define LEEWAY_RUNTIME_LOOP_TIMER_H_
 
@@ -20,17 +20,17 @@ class Timer {
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
 
-  // Rings once at `when`, or earlier if it is set to earlier already.
+  // Calls `ring` once at `when`, or earlier if it is set to an earlier time already.
   void SetBy(absl::Time when) {
     if (when == absl::InfiniteFuture() || (pending() && when_ <= when)) return;
     Set(std::max(absl::ZeroDuration(), when - loop_->Now()), when);
   }
-  // Rings once after `delay`, whatever it was set to.
+  // Calls `ring` once after `delay`, whatever it was set to.
   void SetAfter(absl::Duration delay) { Set(delay, loop_->Now() + delay); }
   void Clear() {
     if (pending()) loop_->Cancel(std::exchange(timer_, TimerId::kNone));
   }
-  // Set, and has not rung yet.
+  // True if it is set and has not rung yet.
   bool pending() const { return timer_ != TimerId::kNone; }
 
  private:

@@ -1,6 +1,6 @@
-// What is to happen when: the order behind both kinds of loop. First by time, then in the order
-// added. Taking something out costs no more than the logarithm of what is in it, so a timer that
-// is nearly always cancelled (a request's deadline) leaves nothing behind.
+// TimerQueue is the ordered queue of timers behind both kinds of loop: by time, then in the order
+// in which they were added. Add and Remove take logarithmic time and Remove leaves nothing behind,
+// because most timers (a request's deadline) are cancelled.
 #ifndef LEEWAY_RUNTIME_LOOP_TIMER_QUEUE_H_
 #define LEEWAY_RUNTIME_LOOP_TIMER_QUEUE_H_
 
@@ -17,8 +17,8 @@
 
 namespace leeway::runtime {
 
-// Values leave the queue by being returned, never by being destroyed inside it: what their
-// destructors do may come back to the queue.
+// Values leave the queue by being returned and are never destroyed inside it, because their
+// destructors may call the queue.
 template <class T>
 class TimerQueue {
  public:
@@ -34,9 +34,9 @@ class TimerQueue {
     return Take(found->second);
   }
 
-  // The first one, if it is due at `now`.
+  // Removes and returns the first value if it is due at `now`.
   std::optional<T> PopDue(absl::Time now) { return PopDue(now, static_cast<TimerId>(last_id_)); }
-  // Likewise, unless it was added after `newest`.
+  // As above, but only values added up to `newest`.
   std::optional<T> PopDue(absl::Time now, TimerId newest) {
     for (auto it = by_time_.begin(); it != by_time_.end() && it->first.first <= now; ++it) {
       if (it->first.second <= static_cast<std::uint64_t>(newest)) return Take(it);
@@ -44,7 +44,7 @@ class TimerQueue {
     return std::nullopt;
   }
 
-  // All that satisfy `which`, in their order.
+  // Removes and returns all values for which `which` is true, in their order.
   template <class Predicate>
   std::vector<T> RemoveIf(Predicate which) {
     std::vector<T> removed;
@@ -55,7 +55,7 @@ class TimerQueue {
     return removed;
   }
 
-  // How many satisfy `which`.
+  // The number of values for which `which` is true.
   template <class Predicate>
   std::size_t CountIf(Predicate which) const {
     std::size_t count = 0;
@@ -63,7 +63,7 @@ class TimerQueue {
     return count;
   }
 
-  // When the first one is due; InfiniteFuture if there is none.
+  // The time of the first value; InfiniteFuture if the queue is empty.
   absl::Time next() const {
     return by_time_.empty() ? absl::InfiniteFuture() : by_time_.begin()->first.first;
   }

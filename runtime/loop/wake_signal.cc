@@ -25,7 +25,8 @@ WakeSignal::~WakeSignal() {
 void WakeSignal::Set() {
   if (fd_ < 0 || set_.exchange(true)) return;
   const std::uint64_t one = 1;
-  // Cannot fail: the counter is far from full, and a write of eight bytes is not interrupted.
+  // Cannot fail: the counter is far from its maximum, and a write of eight bytes is not
+  // interrupted.
   [[maybe_unused]] const ssize_t written = ::write(fd_, &one, sizeof(one));
 }
 
@@ -33,8 +34,8 @@ void WakeSignal::Clear() {
   if (fd_ < 0) return;
   std::uint64_t count = 0;
   [[maybe_unused]] const ssize_t got = ::read(fd_, &count, sizeof(count));
-  // After the read: a Set in between then counts as seen, which is true, for whoever set it made
-  // its work visible before. The other way round the descriptor could stay silent for good.
+  // After the read: a Set in between counts as seen, correctly, because the caller of Set made its
+  // work visible before. In the other order the descriptor could stay silent for good.
   set_.store(false);
 }
 

@@ -1,5 +1,5 @@
-// Ends another thread's poll(2). Setting it again before the sleeper has seen it costs no call
-// to the system.
+// WakeSignal ends another thread's poll(2). Setting it again before the sleeping thread has cleared
+// it costs no system call.
 #ifndef LEEWAY_RUNTIME_LOOP_WAKE_SIGNAL_H_
 #define LEEWAY_RUNTIME_LOOP_WAKE_SIGNAL_H_
 
@@ -14,12 +14,12 @@ class WakeSignal {
   WakeSignal(const WakeSignal&) = delete;
   WakeSignal& operator=(const WakeSignal&) = delete;
 
-  // Readable once Set. −1 when the system gave none (too many open files): then a sleeper must
-  // look for itself every now and then.
+  // Readable after Set. −1 if the system gave no descriptor (too many open files): then a sleeping
+  // thread has to wake up by itself every now and then.
   int fd() const { return fd_; }
   void Set();  // any thread
   bool is_set() const { return set_.load(std::memory_order_relaxed); }
-  void Clear();  // only by who slept on it, before looking for what there is to do
+  void Clear();  // only by the thread that slept on it, before it looks for work
 
  private:
   int fd_;

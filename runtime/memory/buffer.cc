@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::size_t kAlignment = 64;  // a cache line, and enough for every vector unit
 
-// Lies in front of its bytes, in one allocation with them.
+// A header in front of its bytes, in one allocation with them.
 class HeapBytes final : public BufferOwner {
  public:
-  // Null where so much is not to be had.
+  // Null: there is not so much memory.
   static HeapBytes* TryNew(std::size_t size) {
     constexpr std::size_t kSizeMax = std::numeric_limits<std::ptrdiff_t>::max() - kAlignment;
     if (size > kSizeMax) return nullptr;  // the sum below would wrap around
@@ -33,8 +33,8 @@ class HeapBytes final : public BufferOwner {
 };
 static_assert(sizeof(HeapBytes) <= kAlignment);
 
-// Half a large page or a quarter: as much as a block of most dense tables has. What workers push
-// lies here until it is added up; to read many pushes side by side takes an eighth longer from
+// Half or a quarter of a large page: the size of a block of most dense tables. Pushes of workers
+// lie here until they are added up; reading many pushes side by side takes an eighth longer from
 // small pages.
 class PartOfPage final : public BufferOwner {
  public:
@@ -43,7 +43,7 @@ class PartOfPage final : public BufferOwner {
     return a_blocks && PagePool::Takes(size);
   }
 
-  // Null where there is no more.
+  // Null: there is no more memory.
   static PartOfPage* TryNew(std::size_t size) {
     try {
       return new PartOfPage(size);
@@ -61,8 +61,8 @@ class PartOfPage final : public BufferOwner {
   std::byte* const data_;
 };
 
-// As HeapBytes with the alignment that comes for nothing: small copies are made for every message,
-// and to ask the allocator for more costs several times as much.
+// As HeapBytes, with the alignment of operator new: small copies are made for every message, and a
+// larger alignment costs several times as much to allocate.
 class CopiedBytes final : public BufferOwner {
  public:
   static CopiedBytes* New(const void* data, std::size_t size) {

@@ -1,7 +1,8 @@
-// A view of bytes together with a share in whatever keeps them alive.
+// A Buffer is a view of bytes together with a share in the object that keeps them alive.
 //
-// Payloads travel through the house as Buffers and are never copied on the way: a Buffer may point
-// into a user's array, a received message, a block of a table or memory of its own.
+// Payloads travel through the process as Buffers and are not copied on the way: a Buffer may point
+// into a user's array, a received message, a block of a table or memory of its own. Any thread may
+// copy and drop Buffers of the same owner; one Buffer belongs to one thread at a time.
 #ifndef LEEWAY_RUNTIME_MEMORY_BUFFER_H_
 #define LEEWAY_RUNTIME_MEMORY_BUFFER_H_
 
@@ -16,21 +17,23 @@
 
 namespace leeway::runtime {
 
-// What keeps bytes alive. Counts its Buffers; when the last one goes it is told so, on whatever
-// thread that happens (a transport's I/O thread included).
+// A BufferOwner keeps bytes alive. It counts the Buffers that refer to it; OnUnused is called when
+// the last one goes, on the thread that drops it (which may be a transport's I/O thread).
 class BufferOwner {
  public:
   void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
   void Unref() {
     if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) OnUnused();
   }
-  // Whether somebody else could change the bytes meanwhile (memory shared with another process):
-  // what has been checked in them must not be read again.
+  // True if another process could change the bytes meanwhile (shared memory): bytes that have been
+  // checked must not be read a second time.
   virtual bool may_change() const { return false; }
-  // Whether somebody waits for them to be given back, as for a user's array that was exported: who
-  // keeps them for longer than the message is being dealt with takes a copy (Buffer::EnsureOwned).
+  // True if another party waits for the bytes to be released, as for a user's array that was
+  // exported. Code that keeps such a Buffer for longer than it handles the message takes a copy
+  // (Buffer::EnsureOwned).
   virtual bool exported() const { return false; }
-  // Whether exactly one Buffer (or holder) is left: then its bytes may be changed in place.
+  // True if exactly one Buffer (or other holder of a reference) is left: then its bytes may be
+  // changed in place.
   bool unique() const { return refs_.load(std::memory_order_acquire) == 1; }
 
  protected:
@@ -44,12 +47,13 @@ class BufferOwner {
 
 class Buffer {
  public:
-  // Nothing as large is in an envelope (van/session/envelope.h) or a batch
-  // (proto/messages/limits.h).
+  // Payloads of this size or more are never part of an envelope (van/session/envelope.h) or a batch
+  // (proto/messages/limits.h); smaller ones may share their memory with other messages.
   static constexpr std::size_t kMayShareBytes = 4096;
 
   Buffer() = default;
-  // Takes over one reference to `owner` (null: the bytes outlive the Buffer by other means).
+  // Takes over one reference to `owner`. Null: the caller keeps the bytes alive for longer than the
+  // Buffer and its copies.
   Buffer(const void* data, std::size_t size, BufferOwner* owner)
       : data_(static_cast<const std::byte*>(data)), size_(size), owner_(owner) {}
 
@@ -57,8 +61,10 @@ class Buffer {
   static Buffer CopyOf(const void* data, std::size_t size);
   static Buffer CopyOf(absl::string_view text) { return CopyOf(text.data(), text.size()); }
   // `size` bytes, uninitialised, 64-byte aligned, writable through `*data` until first shared.
+  // Throws std::bad_alloc.
   static Buffer Allocate(std::size_t size, std::byte** data);
-  // The same for a size that somebody else names. Null `*data`: so much is not to be had.
+  // As Allocate, for a size that comes from outside. `*data` is null if there is not so much
+  // memory.
   static Buffer TryAllocate(std::size_t size, std::byte** data);
 
   Buffer(const Buffer& other) : data_(other.data_), size_(other.size_), owner_(other.owner_) {
@@ -78,7 +84,8 @@ class Buffer {
     if (owner_ != nullptr) owner_->Unref();
   }
 
-  // A view of some of its bytes, with a share of its own in what keeps them alive. They are there.
+  // A view of `size` bytes from `offset` on, with a reference of its own. The range lies within the
+  // Buffer.
   Buffer Part(std::size_t offset, std::size_t size) const {
     if (owner_ != nullptr) owner_->Ref();
     return {data_ + offset, size, owner_};
@@ -91,9 +98,9 @@ class Buffer {
   absl::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
   bool may_change() const { return owner_ != nullptr && owner_->may_change(); }
   bool exported() const { return owner_ != nullptr && owner_->exported(); }
-  // For what is kept longer than the message it came in: the same bytes, in memory of our own if
-  // somebody waits for these, or if there are so few of them that they may be a part of much else
-  // that came with them (an envelope, a batch) and would stay as well.
+  // For bytes that are kept for longer than the message that they came in. Returns a copy if
+  // another party waits for them (exported), or if they are fewer than kMayShareBytes and may thus
+  // keep a whole envelope or batch alive; otherwise shares them.
   Buffer EnsureOwned() const {
     return exported() || size_ < kMayShareBytes ? CopyOf(data_, size_) : *this;
   }
@@ -101,8 +108,8 @@ class Buffer {
     return reinterpret_cast<std::uintptr_t>(data_) % alignment == 0;
   }
 
-  // The bytes as an array of T. The caller has checked size and alignment
-  // (proto::Decode does both for every payload it lets through).
+  // The bytes as an array of T. The caller has checked size and alignment (proto::Decode checks
+  // both for every payload).
   template <class T>
   std::span<const T> as() const {
     return {reinterpret_cast<const T*>(data_), size_ / sizeof(T)};

@@ -60,7 +60,7 @@ TEST(BufferTest, CopiesAreAlignedForAnyScalar) {
   }
 }
 
-// What workers push is kept so until it is added up.
+// Pushes of workers lie in such memory until they are added up.
 TEST(BufferTest, AsMuchAsABlockLiesInALargePageAndGoesBackThere) {
   if (!PagePool::Takes(PagePool::kHalfBytes)) GTEST_SKIP() << "the sanitizer's heap is used";
   for (const std::size_t size : {Config().block_bytes, std::uint64_t{PagePool::kHalfBytes}}) {

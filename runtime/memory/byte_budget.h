@@ -1,4 +1,4 @@
-// Budgets of memory: a limit that several owners charge together.
+// ByteBudget and SharedByteBudget are limits in bytes that several owners charge together.
 #ifndef LEEWAY_RUNTIME_MEMORY_BYTE_BUDGET_H_
 #define LEEWAY_RUNTIME_MEMORY_BYTE_BUDGET_H_
 
@@ -9,17 +9,19 @@
 
 namespace leeway::runtime {
 
-// For owners on one loop.
+// A budget of owners on one loop.
 struct ByteBudget {
   std::uint64_t bytes_max = 0;
-  std::uint64_t bytes = 0;  // charged
+  std::uint64_t bytes = 0;  // the sum of all charges now
 
+  // Whether `more` bytes can be charged within the limit.
   bool HasRoom(std::uint64_t more) const { return bytes <= bytes_max && more <= bytes_max - bytes; }
 };
 
-// For queues of several threads: the memory of one process that waits to be sent to its peers.
+// A budget of queues on several threads: the memory of one process for messages that wait to be
+// sent to its peers. Any thread.
 //
-// A queue may grow only while it is no longer than the part of the budget that is free (a dynamic
+// A queue may grow only while it is no longer than the free part of the budget (a dynamic
 // threshold: Choudhury and Hahne, 1998, with alpha = 1). So one queue alone gets half of the
 // budget, n full ones get 1/(n+1) each, and a peer that takes nothing leaves room for the others.
 class SharedByteBudget {

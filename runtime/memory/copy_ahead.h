@@ -1,4 +1,5 @@
-// A copy to memory that nobody has touched lately, such as a large array that a user gave.
+// CopyAhead is a memcpy for large arrays that are not in the processor's cache, such as one that a
+// user gave.
 #ifndef LEEWAY_RUNTIME_MEMORY_COPY_AHEAD_H_
 #define LEEWAY_RUNTIME_MEMORY_COPY_AHEAD_H_
 
@@ -10,15 +11,16 @@
 
 namespace leeway::runtime {
 
-// As memcpy does. What memcpy is fastest with, one instruction for the whole, waits anew at each
-// page for memory that is in no near cache; so it is asked for a page ahead.
+// Copies as memcpy does; the ranges do not overlap. The fastest form of memcpy, one instruction for
+// the whole range, stalls at the start of each page that is not cached, so this prefetches one page
+// ahead.
 inline void CopyAhead(const void* from, std::size_t size, void* to) {
   constexpr std::size_t kStretch = 1024;
   constexpr std::size_t kAhead = 4096;
   const auto* source = static_cast<const char*>(from);
   auto* target = static_cast<char*>(to);
   while (size > 0) {
-    // A size that the compiler does not know: it would copy a known one by that very instruction.
+    // A size that the compiler does not know: for a constant size it would emit that instruction.
     const std::size_t part = std::min(kStretch, size);
     if (size >= kAhead + kStretch) {
       PrefetchStretch(source + kAhead, kStretch);

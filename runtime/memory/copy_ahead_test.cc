@@ -15,7 +15,7 @@ std::vector<unsigned char> Numbered(std::size_t size) {
   return bytes;
 }
 
-// Vectors of exactly that size, so that who reads or writes beyond an end is seen.
+// The vectors have exactly that size, so that sanitizers see accesses beyond their ends.
 TEST(CopyAhead, CopiesThisMuchAndNoMore) {
   for (const std::size_t size : {0, 1, 63, 1023, 1024, 1025, 4095, 4096, 5119, 5120, 5121, 6143,
                                  6144, 65536, 100'001, 1 << 20}) {

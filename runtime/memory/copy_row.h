@@ -1,4 +1,4 @@
-// Copies of rows: most are a few cache lines, so that no call is made for them.
+// CopyRow copies a row inline: most rows are a few cache lines, too few to pay for a call.
 #ifndef LEEWAY_RUNTIME_MEMORY_COPY_ROW_H_
 #define LEEWAY_RUNTIME_MEMORY_COPY_ROW_H_
 
@@ -7,7 +7,7 @@
 
 namespace leeway::runtime {
 
-// They do not overlap.
+// Copies `bytes` bytes; the ranges do not overlap.
 inline void CopyRow(const void* from, std::size_t bytes, void* to) {
   constexpr std::size_t kStep = 32;
   const auto* source = static_cast<const std::byte*>(from);

@@ -1,8 +1,9 @@
-// Memory for small objects that come and go by the million, such as what stands for one push.
+// FreeList is a per-thread cache of memory for small objects that are made and destroyed by the
+// million, such as the record of one push.
 //
-// Each thread keeps what it gives back, to use it again. The system's allocator does so for a
-// handful of each size only; with more of them under way it takes the long way for each, several
-// times as dear.
+// Each thread keeps the memory that it frees, to use it again. The system's allocator caches only a
+// few pieces of each size for a thread; with more of them in use, each allocation takes its slow
+// path, which costs several times as much.
 #ifndef LEEWAY_RUNTIME_MEMORY_FREE_LIST_H_
 #define LEEWAY_RUNTIME_MEMORY_FREE_LIST_H_
 
@@ -13,12 +14,12 @@
 
 namespace leeway::runtime {
 
-// Pieces of kBytes each, aligned as by operator new. Any thread; one may be given back by another
-// than took it.
+// Pieces of kBytes each, aligned as by operator new. Any thread; a piece may be freed on another
+// thread than it was taken on.
 template <std::size_t kBytes>
 class FreeList {
  public:
-  static constexpr std::size_t kKeptMax = (128 << 10) / kBytes;  // by each thread
+  static constexpr std::size_t kKeptMax = (128 << 10) / kBytes;  // pieces that a thread keeps
 
   static void* Take() {
     if (kept_.first == nullptr) return ::operator new(kBytes);
@@ -29,7 +30,7 @@ class FreeList {
   }
 
   static void Give(void* memory) {
-    // From the heap a sanitizer sees who uses what has been given back.
+    // Sanitizers detect use after free only for memory of the heap.
     if (kSanitized || (kept_.room == 0 && !Open())) return ::operator delete(memory);
     kept_.first = new (memory) Piece{kept_.first};
     --kept_.room;
@@ -41,7 +42,8 @@ class FreeList {
   };
   static_assert(kBytes >= sizeof(Piece));
 
-  // Has no destructor: objects of longer life than the thread's own are given back as well.
+  // Has no destructor, because objects that outlive the thread's own (thread_local) objects free
+  // memory too.
   struct Kept {
     Piece* first = nullptr;
     std::size_t room = 0;
@@ -55,7 +57,8 @@ class FreeList {
     }
   };
 
-  // With the first piece to keep; false: there is no room, or the thread is about to end.
+  // Called for the first piece that the thread frees. False: the list is full, or the thread is
+  // about to end.
   static bool Open() {
     if (kept_.opened) return false;
     kept_.opened = true;
@@ -67,17 +70,18 @@ class FreeList {
   static inline constinit thread_local Kept kept_;
 };
 
-// For containers whose elements are allocated one by one, and for std::allocate_shared.
+// Recycled is an allocator over FreeList, for containers that allocate element by element and for
+// std::allocate_shared.
 template <class T>
 struct Recycled {
   using value_type = T;
-  // Those of about the same size share a list.
+  // Types of about the same size share a list.
   using List = FreeList<(sizeof(T) + 63) / 64 * 64>;
   static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
 
   Recycled() = default;
   template <class U>
-  Recycled(const Recycled<U>&) {}  // NOLINT: as the standard wants it
+  Recycled(const Recycled<U>&) {}  // NOLINT: implicit, as allocators have to be
 
   T* allocate(std::size_t count) {
     return static_cast<T*>(count == 1 ? List::Take() : ::operator new(count * sizeof(T)));

@@ -39,7 +39,8 @@ TEST(FreeListTest, WhatIsGivenBackIsUsedAgain) {
   List::Give(second);
 }
 
-// One thread takes all, the other one gives all back: neither may hold more and more.
+// One thread allocates all pieces and the other frees them: the memory of neither may grow without
+// limit.
 TEST(FreeListTest, MayBeGivenBackByAnotherThread) {
   std::vector<void*> taken;
   for (std::size_t i = 0; i < 3 * List::kKeptMax; ++i) taken.push_back(List::Take());
@@ -48,7 +49,7 @@ TEST(FreeListTest, MayBeGivenBackByAnotherThread) {
   }).join();
 }
 
-// What a thread's own objects give back when it ends comes after its list has gone.
+// A thread's thread_local objects may free memory after its list has been destroyed.
 TEST(FreeListTest, MayBeGivenBackWhileAThreadEnds) {
   struct Late {
     ~Late() { List::Give(memory); }

@@ -22,8 +22,8 @@ std::optional<std::uint64_t> NumberIn(const std::string& path) {
   return number;
 }
 
-// The folders, of this process's group and all above it, that /proc/self/cgroup names: a line is
-// "0::/a/b" (version 2) or "9:memory:/a/b" (version 1).
+// The limit files of this process's cgroup and of all its parents, which /proc/self/cgroup names: a
+// line is "0::/a/b" (version 2) or "9:memory:/a/b" (version 1).
 std::vector<std::string> LimitFiles(const std::string& root) {
   std::vector<std::string> files;
   const auto add = [&](absl::string_view folder, absl::string_view group, absl::string_view file) {
@@ -40,7 +40,7 @@ std::vector<std::string> LimitFiles(const std::string& root) {
     if (parts[0] == "0") add("sys/fs/cgroup", parts[2], "memory.max");
     if (parts[1] == "memory") add("sys/fs/cgroup/memory", parts[2], "memory.limit_in_bytes");
   }
-  // What a container sees as the root of all groups is its own.
+  // Inside a container, the root of the hierarchy is the container's own group.
   add("sys/fs/cgroup", "", "memory.max");
   add("sys/fs/cgroup/memory", "", "memory.limit_in_bytes");
   return files;

@@ -1,5 +1,5 @@
-// How much memory this process may take: that of the machine, or of its container (cgroup) or of
-// its own limit (ulimit -v) where that is less.
+// MachineMemory tells how much memory this process may use: that of the machine, or the limit of
+// its container (cgroup) or of the process (ulimit -v) where that is less.
 #ifndef LEEWAY_RUNTIME_MEMORY_MACHINE_MEMORY_H_
 #define LEEWAY_RUNTIME_MEMORY_MACHINE_MEMORY_H_
 
@@ -15,10 +15,11 @@ struct MemoryLimit {
   std::string from;  // "the machine's memory", "the container's limit (/sys/fs/…)", "ulimit -v"
 };
 
+// Reads the system's files. Any thread.
 MemoryLimit MachineMemory();
 
-// As MachineMemory, of a system whose files lie under `root` instead of "/". Files that are not
-// there, or do not hold a number, limit nothing.
+// As MachineMemory without ulimit -v, for a system whose files lie under `root` instead of "/". A
+// file that does not exist or does not hold a number is no limit.
 MemoryLimit MachineMemoryUnder(const std::string& root, std::uint64_t machine_bytes);
 
 }  // namespace leeway::runtime

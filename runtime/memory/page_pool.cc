@@ -16,12 +16,13 @@ std::size_t Rounded(std::size_t bytes) {
 
 }  // namespace
 
-// A child that is forked has the lock as it is then: nobody else may hold it, as with the heap's.
+// A forked child gets a copy of the lock's state, so fork() takes the lock first and no other
+// thread holds it then. The heap does the same for its locks.
 PagePool& PagePool::Shared() {
   static auto* const pool = [] {
     const auto unlock = [] { Shared().mutex_.unlock(); };
     ::pthread_atfork([] { Shared().mutex_.lock(); }, unlock, unlock);
-    return new PagePool;  // whatever ends last may still have pieces of it
+    return new PagePool;  // objects with static lifetime may still have pieces of it
   }();
   return *pool;
 }
@@ -57,7 +58,8 @@ std::byte* PagePool::TakeFree(std::size_t bytes) {
   return memory;
 }
 
-// From the first of the open pages that has room. A new one takes the place of the fullest.
+// Takes the piece from the first open page that has room. A new page replaces the fullest of the
+// open ones.
 std::byte* PagePool::ShareOut(std::size_t bytes) {
   const auto room = [this](std::byte* page) { return kPageBytes - pages_.at(page).shared_out; };
   auto open = std::find_if(open_.begin(), open_.end(),
@@ -89,30 +91,30 @@ std::byte* PagePool::NewPage() {
   return page;
 }
 
-// Addresses only: memory comes with the first touch.
+// Reserves address space only; the system gives memory at the first touch.
 void PagePool::Reserve() {
   constexpr std::size_t kReservedBytes = (kReserved + 1) * kPageBytes;
   mapped_.reserve(mapped_.size() + 1);
-  bare_.reserve((mapped_.size() + 1) * kReserved);  // all there are: to free a piece takes nothing
+  bare_.reserve((mapped_.size() + 1) * kReserved);  // so that Free allocates nothing
   void* const memory = ::mmap(nullptr, kReservedBytes, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   mapped_.emplace_back(memory, kReservedBytes);
   std::byte* first = PageOf(static_cast<std::byte*>(memory) + kPageBytes - 1);
-  ::madvise(first, kReserved * kPageBytes, MADV_HUGEPAGE);  // refused: small pages, then
+  ::madvise(first, kReserved * kPageBytes, MADV_HUGEPAGE);  // refused: small pages
   for (std::size_t i = kReserved; i > 0; --i) bare_.push_back(first + (i - 1) * kPageBytes);
 }
 
 void PagePool::Free(std::byte* memory, std::size_t bytes) {
   std::byte* const page = TakeBack(memory, Rounded(bytes));
   if (page == nullptr) return;
-  // Without the lock: it may take its time, and whoever wants a piece does not wait for it.
+  // Without the lock: the system call may take long, and other threads need pieces.
   ::madvise(page, kPageBytes, MADV_DONTNEED);
   const std::lock_guard lock(mutex_);
   bare_.push_back(page);
 }
 
-// The page, if it is empty now and its memory is not kept at hand.
+// Returns the page if it is empty now and its memory is not to be kept; else null.
 std::byte* PagePool::TakeBack(std::byte* memory, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   in_use_bytes_ -= bytes;
@@ -121,7 +123,7 @@ std::byte* PagePool::TakeBack(std::byte* memory, std::size_t bytes) {
   if (--page.pieces_in_use > 0) {
     try {
       free_.emplace(bytes, memory);
-    } catch (const std::bad_alloc&) {  // then it is given again when its page is empty
+    } catch (const std::bad_alloc&) {  // then the piece is used again when its page is empty
     }
     return nullptr;
   }
@@ -137,7 +139,7 @@ std::byte* PagePool::TakeBack(std::byte* memory, std::size_t bytes) {
 }
 
 std::optional<PagePool::Memory> PagePool::Find(const void* data, std::size_t bytes) const {
-  // Only looked up, never written to.
+  // Used as a key only, never written to.
   auto* const first = const_cast<std::byte*>(static_cast<const std::byte*>(data));
   std::byte* const page = PageOf(first);
   if (bytes > kPageBytes - static_cast<std::size_t>(first - page)) return std::nullopt;

@@ -62,7 +62,7 @@ TEST(PagePool, WhatIsLeftOfAPageGoesToSmallerPieces) {
   PagePool pool;
   for (int i = 0; i < 3; ++i) pool.Allocate(kPage / 4 - 1000);
   pool.Allocate(kPage / 4);
-  pool.Allocate(kPage / 4);  // only in another page
+  pool.Allocate(kPage / 4);  // this needs another page
   pool.Allocate(2048);
   EXPECT_EQ(pool.held_bytes(), 2 * kPage);
 }
@@ -95,7 +95,7 @@ TEST(PagePool, MemoryOfManyEmptyPagesIsGivenBack) {
   EXPECT_EQ(pool.held_bytes(), 100 * kPage);
   for (std::byte* piece : pieces) pool.Free(piece, kPage / 4);
   EXPECT_EQ(pool.held_bytes(), 64 * kPage);
-  // Whose addresses are used again, and read as zeros.
+  // Their addresses are used again, and the memory reads as zeros.
   bool anew = false;
   for (int i = 0; i < 400; ++i) {
     std::byte* const piece = pool.Allocate(kPage / 4);
@@ -122,8 +122,8 @@ TEST(PagePool, APageHasTheSameMemoryUntilItIsGivenBack) {
   for (std::byte* piece : pieces) pool.Free(piece, kPage / 4);
   std::size_t kept = 0;
   for (const PagePool::Memory& memory : memories) kept += pool.Has(memory) ? 1 : 0;
-  EXPECT_EQ(kept, 4 * 64u);  // of those at hand
-  // At the same addresses, and yet other memory.
+  EXPECT_EQ(kept, 4 * 64u);  // the pages that keep their memory
+  // The same addresses, with other memory.
   std::size_t again = 0;
   for (int i = 0; i < 400; ++i) {
     const auto memory = pool.Find(pool.Allocate(kPage / 4), kPage / 4);
@@ -138,7 +138,7 @@ TEST(PagePool, APageHasTheSameMemoryUntilItIsGivenBack) {
   EXPECT_EQ(again, 4 * 64u);
 }
 
-// Whatever comes and goes, pieces never overlap: each keeps what was written to it.
+// Pieces never overlap: each keeps what was written to it while others are allocated and freed.
 TEST(PagePool, RandomPiecesKeepWhatIsInThem) {
   struct Held {
     std::byte* piece;
@@ -181,7 +181,7 @@ TEST(PagePool, AnyThreadMayFree) {
   EXPECT_EQ(pool.in_use_bytes(), 0u);
 }
 
-// As the heap, whatever another thread does with it at that moment.
+// As with the heap, fork() is safe while another thread uses the pool.
 TEST(PagePool, AForkedChildMayUseTheProcesss) {
   if (kSanitized) GTEST_SKIP() << "its runtime has locks of its own";
   std::atomic<bool> stop = false;
@@ -191,7 +191,7 @@ TEST(PagePool, AForkedChildMayUseTheProcesss) {
   for (int i = 0; i < 100; ++i) {
     const pid_t child = ::fork();
     if (child == 0) {
-      ::alarm(20);  // rather than hang
+      ::alarm(20);  // so that the test fails instead of hanging
       PagePool::Shared().Free(PagePool::Shared().Allocate(4096), 4096);
       ::_exit(0);
     }

@@ -1,8 +1,8 @@
-// Memory that is on its way into the cache before it is wanted.
+// PrefetchAhead and PrefetchStretch load memory into the processor's cache before a loop needs it.
 //
-// The processor does that by itself for memory that is read from one end to the other, but only as
-// far as a page goes, and each page begins with several waits. That counts where memory has just
-// been written by another core, as what a transport received has.
+// The hardware prefetches sequential reads, but only up to the end of a page, and each page begins
+// with several stalls. That costs most where another core has just written the memory, such as a
+// message that a transport received.
 #ifndef LEEWAY_RUNTIME_MEMORY_PREFETCH_H_
 #define LEEWAY_RUNTIME_MEMORY_PREFETCH_H_
 
@@ -14,9 +14,10 @@ namespace leeway::runtime {
 
 inline constexpr std::size_t kCacheLine = 64;
 
-// For a loop that takes `stretch` elements at a time and is about to take those from `begin` on:
-// fetches as many, `kPrefetchAhead` bytes further on, as far as there are any. Has to be inlined:
-// the compiler takes calls of what does nothing else for calls without an effect.
+// For a loop that processes `stretch` elements at a time and is about to process those from `begin`
+// on: prefetches as many elements, kPrefetchAhead bytes further on, within `all`. It must be
+// inlined: the compiler removes calls of functions that only prefetch, because it takes them to
+// have no effect.
 inline constexpr std::size_t kPrefetchAhead = 2048;
 
 template <class T>
@@ -28,8 +29,8 @@ template <class T>
   for (std::size_t at = first; at < end; at += kCacheLine) __builtin_prefetch(bytes.data() + at);
 }
 
-// Those bytes, to the second cache: for memory that is about to be read or written once, and of
-// which so much is asked for at once that the first would not do. They need not be there.
+// Prefetches those bytes to the second-level cache: for memory that is about to be read or written
+// once, in amounts too large for the first level. The addresses need not be mapped.
 [[gnu::always_inline]] inline void PrefetchStretch(const void* begin, std::size_t bytes) {
   constexpr int kSecondCache = 2;
   const char* const from = static_cast<const char*>(begin);

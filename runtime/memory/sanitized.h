@@ -1,5 +1,6 @@
-// Whether this program was built with a sanitizer: everything takes 5 to 20 times as long then.
-// For tests that would rather try less than run into their time limit.
+// kSanitized and kThreadSanitized tell whether this program was built with a sanitizer, with which
+// everything takes 5 to 20 times as long: for tests that then do fewer rounds rather than exceed
+// their time limit.
 #pragma once
 
 #include "absl/base/config.h"

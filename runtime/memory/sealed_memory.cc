@@ -24,8 +24,8 @@ constexpr unsigned kNoExec = 0x0008u;
 constexpr unsigned kNoExec = MFD_NOEXEC_SEAL;
 #endif
 
-// Neither its owner nor anybody else can shorten it (which would kill whoever reads it) or map it
-// for writing again.
+// After this neither the owner nor any other process can shorten the memory (which would kill its
+// readers) or map it for writing again.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
 
 absl::Status Unavailable(const char* what) {
@@ -35,7 +35,7 @@ absl::Status Unavailable(const char* what) {
 }
 
 absl::StatusOr<UniqueFd> NewMemory(std::size_t bytes) {
-  // Beyond this limit the kernel does not refuse, it kills.
+  // Beyond this limit the kernel kills the process instead of returning an error.
   rlimit file_size{};
   if (::getrlimit(RLIMIT_FSIZE, &file_size) == 0 && file_size.rlim_cur < bytes) {
     return absl::UnavailableError(
@@ -66,14 +66,14 @@ MemoryMapping::~MemoryMapping() {
 absl::StatusOr<MemoryMapping> MemoryMapping::Private(std::size_t size) {
   void* data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) {
-    return absl::ResourceExhaustedError(absl::StrCat("there are no ", size, " bytes of memory"));
+    return absl::ResourceExhaustedError(absl::StrCat("cannot allocate ", size, " bytes of memory"));
   }
   return MemoryMapping(data, size);
 }
 
 absl::StatusOr<SealedMemory> SealedMemory::New(std::size_t bytes) {
   if (bytes > static_cast<std::size_t>(std::numeric_limits<off_t>::max())) {
-    return absl::UnavailableError("no shared memory: it is more than a file can have");
+    return absl::UnavailableError("no shared memory: the size is more than a file can have");
   }
   SealedMemory memory;
   LEEWAY_ASSIGN_OR_RETURN(memory.fd, NewMemory(bytes));
@@ -89,7 +89,7 @@ absl::StatusOr<std::size_t> SealedSize(int fd) {
   }
   struct stat info {};
   struct statfs system {};
-  // Huge pages can run out at the moment they are read.
+  // Memory of huge pages can run out when it is read, so only tmpfs is accepted.
   if (::fstatfs(fd, &system) != 0 || system.f_type != TMPFS_MAGIC || ::fstat(fd, &info) != 0) {
     return absl::InvalidArgumentError("it offers a segment that is not what it says");
   }

@@ -1,5 +1,6 @@
-// Memory that is shared by handing over a descriptor: it has no name, so nothing is left behind
-// however its owners end. Only who made it may write it, and nobody can shorten it.
+// SealedMemory is memory that is shared with another process by passing a descriptor. It has no
+// name, so nothing is left behind however its owners end. Only the process that made it can write
+// to it, and no process can shorten it.
 #ifndef LEEWAY_RUNTIME_MEMORY_SEALED_MEMORY_H_
 #define LEEWAY_RUNTIME_MEMORY_SEALED_MEMORY_H_
 
@@ -12,6 +13,7 @@
 
 namespace leeway::runtime {
 
+// MemoryMapping owns one mapping of memory and unmaps it. Movable.
 class MemoryMapping {
  public:
   MemoryMapping() = default;
@@ -25,7 +27,7 @@ class MemoryMapping {
   }
   ~MemoryMapping();
 
-  // Zeroed memory of this process alone. RESOURCE_EXHAUSTED when there is not so much.
+  // Zeroed memory of this process alone, `size` bytes. RESOURCE_EXHAUSTED: there is not so much.
   static absl::StatusOr<MemoryMapping> Private(std::size_t size);
 
   std::byte* data() const { return static_cast<std::byte*>(data_); }
@@ -36,17 +38,19 @@ class MemoryMapping {
   std::size_t size_ = 0;
 };
 
-// Zeroed, mapped for writing and sealed: other processes may map it for reading alone.
+// Zeroed, mapped for writing and sealed: other processes can map it for reading only. New returns
+// UNAVAILABLE where the system or a limit (ulimit -f) refuses it; the message names the cause.
 struct SealedMemory {
   static absl::StatusOr<SealedMemory> New(std::size_t bytes);
   UniqueFd fd;
   MemoryMapping mapping;
 };
 
-// How many bytes a descriptor from another process is good for. INVALID_ARGUMENT for memory that
-// could be taken away under our hands, and what is no memory.
+// The size in bytes of the memory behind a descriptor from another process. INVALID_ARGUMENT: the
+// memory could be taken away while it is read (not sealed, or huge pages), or the descriptor is not
+// memory.
 absl::StatusOr<std::size_t> SealedSize(int fd);
-// To read it. UNAVAILABLE when this process can map no more.
+// Maps `bytes` bytes of it for reading. UNAVAILABLE: this process can map no more.
 absl::StatusOr<MemoryMapping> MapToRead(int fd, std::size_t bytes);
 
 }  // namespace leeway::runtime

@@ -21,11 +21,11 @@
 namespace leeway::runtime {
 namespace {
 
-// All there are in this process. Never destroyed: arrays may outlive main.
+// All SharedMemory of this process. Never destroyed: arrays may outlive main.
 struct Registry {
   std::mutex mutex;
   std::map<std::uintptr_t, SharedMemory*> by_address;
-  std::atomic<std::size_t> live{0};  // so that who has none never takes the lock
+  std::atomic<std::size_t> live{0};  // so that a process without any never takes the lock
   std::uint64_t last_id = 0;
   std::map<std::uint64_t, std::function<void()>> listeners;
   std::uint64_t next_listener = 1;
@@ -36,13 +36,13 @@ Registry& TheRegistry() {
   return *registry;
 }
 
-// Puts a private mapping in the place of the shared one.
+// Replaces the shared mapping by a private one of the same file.
 bool MapPrivately(std::byte* data, std::size_t size, int fd) {
   constexpr int kProtection = PROT_READ | PROT_WRITE;
   constexpr int kFlags = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
 #ifdef ABSL_HAVE_THREAD_SANITIZER
-  // It takes every mapping for a write to all of it; but nothing there changes. Of an argument on
-  // the stack, such as the offset, the kernel reads 64 bits.
+  // TSan treats every mapping as a write to all of it, but no byte changes here. The kernel reads
+  // 64 bits of each argument, so the offset has to be off_t.
   return ::syscall(SYS_mmap, data, size, kProtection, kFlags, fd, off_t{0}) != -1;
 #else
   return ::mmap(data, size, kProtection, kFlags, fd, 0) != MAP_FAILED;
@@ -89,21 +89,21 @@ std::optional<SharedMemory::Location> SharedMemory::Find(const void* data, std::
   if (offset >= memory->size() || size > memory->size() - offset) return std::nullopt;
   if (memory->detached_) return std::nullopt;
   Location place{memory->weak_from_this().lock(), offset};
-  if (place.memory == nullptr) return std::nullopt;  // it is just going
+  if (place.memory == nullptr) return std::nullopt;  // it is being destroyed
   return place;
 }
 
-// One mapping takes the other's place at once: a private one of the same file, whose pages are
-// those of the file until they are written to. A thread that writes meanwhile does so before, and
-// all see it, or after. The lock keeps Find from promising what is written after it to others.
+// The kernel replaces the mapping atomically by a private one of the same file, whose pages are the
+// file's until they are written to. A concurrent write goes either before it, and the peers see it,
+// or after it. The lock keeps Find from offering a peer bytes that are written after the change.
 void SharedMemory::Detach() {
   const std::lock_guard lock(TheRegistry().mutex);
   if (std::exchange(detached_, true)) return;
   if (MapPrivately(data(), size(), fd())) return;
   const int error = errno;
-  LogError("an array of ", size(),
-           " bytes stays shared with processes that were to see no more of ",
-           "it: mmap: ", std::strerror(error));
+  LogError("cannot detach an array of ", size(),
+           " bytes in shared memory: mmap: ", std::strerror(error),
+           "; processes that have it mapped will see later writes to it");
 }
 
 std::uint64_t SharedMemory::WhenFreed(std::function<void()> freed) {

@@ -1,11 +1,11 @@
-// Memory of this process that others on the machine may read where it lies: what a user allocates
-// for tensors, so that a push over shared memory need not copy them.
+// SharedMemory is memory of this process that other processes on the machine can read in place.
+// Users allocate tensors in it, so that a push over shared memory need not copy them.
 //
-// Whoever sends looks an address up (Find) and hands the descriptor over. That the other side does
-// not read what the user writes later, though it may still have the memory mapped, is a matter of
-// Detach: from then on this process has pages of its own, which begin as copies when they are
-// written to, and the other side goes on seeing what was there. It needs nobody's consent, so
-// memory can always be given back to its user at once, whatever a peer does or fails to do.
+// A sender looks up an address (Find) and passes the descriptor to its peer. Detach makes sure that
+// the peer does not see what the user writes later, although it may still have the memory mapped:
+// from then on this process has private pages, copied when they are first written to, and the peer
+// goes on seeing the old bytes. Detach needs no consent of the peer, so memory can always be
+// returned to its user at once, whatever a peer does or fails to do.
 #ifndef LEEWAY_RUNTIME_MEMORY_SHARED_MEMORY_H_
 #define LEEWAY_RUNTIME_MEMORY_SHARED_MEMORY_H_
 
@@ -23,32 +23,36 @@ namespace leeway::runtime {
 // Any thread.
 class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
  public:
-  // At a time in a process: each takes a descriptor here and a mapping on either side.
+  // The largest number of them in a process at a time: each takes a descriptor here and a mapping
+  // in both processes.
   static constexpr std::size_t kLiveMax = 256;
 
-  // Zeroed. An error where the system has no such memory, or there are kLiveMax of them.
+  // Zeroed, `bytes` long. RESOURCE_EXHAUSTED: there are kLiveMax of them. Otherwise as
+  // SealedMemory::New.
   static absl::StatusOr<std::shared_ptr<SharedMemory>> New(std::size_t bytes);
-  // Unmaps it here; those who have it mapped elsewhere keep what they see.
+  // Unmaps it here. Processes that have it mapped keep it as it is.
   ~SharedMemory();
 
   std::byte* data() const { return memory_.mapping.data(); }
   std::size_t size() const { return memory_.mapping.size(); }
   int fd() const { return memory_.fd.get(); }
-  std::uint64_t id() const { return id_; }  // never that of another
+  std::uint64_t id() const { return id_; }  // never used again for another one
 
-  // Where these bytes lie, if all of them are in one such memory that is not detached.
+  // The SharedMemory and offset of these bytes; nullopt unless all of them lie in one that is not
+  // detached.
   struct Location {
     std::shared_ptr<SharedMemory> memory;
     std::uint64_t offset = 0;
   };
   static std::optional<Location> Find(const void* data, std::size_t size);
 
-  // For good. What is written from here on only this process sees, at the same addresses. Writes
-  // and reads of other threads that fall together with it are not disturbed.
+  // Makes later writes private to this process, at the same addresses, for good. Other threads may
+  // read and write the memory at the same time.
   void Detach();
 
-  // Calls `freed` whenever one of them has gone, on the thread that dropped it, until Forget, which
-  // waits for a call under way. It must not block nor call anything here.
+  // Registers `freed`, which is called whenever a SharedMemory has been destroyed, on the thread
+  // that dropped it, until Forget. Forget waits for a call under way. `freed` must neither block
+  // nor call anything in this header.
   static std::uint64_t WhenFreed(std::function<void()> freed);
   static void Forget(std::uint64_t listener);
 
@@ -57,7 +61,7 @@ class SharedMemory : public std::enable_shared_from_this<SharedMemory> {
 
   const SealedMemory memory_;
   const std::uint64_t id_;
-  bool detached_ = false;  // under the registry's lock
+  bool detached_ = false;  // guarded by the registry's mutex
 };
 
 }  // namespace leeway::runtime

@@ -67,7 +67,7 @@ TEST(SharedMemoryTest, WhatIsWrittenAfterItIsDetachedOthersDoNotSee) {
   std::memset(memory->data(), 'b', kBytes);
   EXPECT_EQ(std::string(reinterpret_cast<char*>(memory->data()), kBytes), std::string(kBytes, 'b'));
   EXPECT_EQ(std::string(reinterpret_cast<char*>(other.data()), kBytes), std::string(kBytes, 'a'));
-  memory->Detach();  // again
+  memory->Detach();  // a second time: no effect
   EXPECT_EQ(memory->data()[kBytes - 1], std::byte{'b'});
 }
 

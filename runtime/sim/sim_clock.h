@@ -1,4 +1,5 @@
-// A simulated machine's clock: it may go faster or slower than the world's.
+// SimClock is the clock of one simulated machine: it may run faster or slower than the world's
+// virtual time.
 #ifndef LEEWAY_RUNTIME_SIM_SIM_CLOCK_H_
 #define LEEWAY_RUNTIME_SIM_SIM_CLOCK_H_
 
@@ -10,15 +11,15 @@ class SimClock {
  public:
   explicit SimClock(absl::Time world) : since_(world), then_(world) {}
 
-  // What it shows. Never goes back.
+  // What the clock shows at that time of the world. Never goes back.
   absl::Time At(absl::Time world) const {
     return then_ + (rate_ == 1 ? world - since_ : (world - since_) * rate_);
   }
-  // How long it takes in the world until that much has passed here: not less, whatever is rounded.
+  // The world's time in which at least `here` passes on this clock (rounded up).
   absl::Duration InWorld(absl::Duration here) const {
     return rate_ == 1 || here <= absl::ZeroDuration() ? here : here / rate_ + absl::Nanoseconds(1);
   }
-  // Seconds that pass here in one of the world, from now on; more than 0.
+  // From now on, `rate` seconds pass on this clock per second of the world; `rate` > 0.
   void SetRate(double rate, absl::Time world) {
     then_ = At(world);
     since_ = world;

@@ -10,7 +10,7 @@ constexpr int kEventsPerMomentMax = 1 << 20;
 
 }  // namespace
 
-// Not absl::Time(), which code may take for "never".
+// Not absl::Time(), which some code uses for "never".
 absl::Time SimEvents::Start() { return absl::UnixEpoch() + absl::Hours(24 * 365); }
 
 absl::Duration SimEvents::Elapsed() const { return now_ - Start(); }
@@ -24,7 +24,7 @@ TimerId SimEvents::Add(absl::Duration delay, std::shared_ptr<const SimLife> life
 bool SimEvents::Step(absl::Time limit) {
   const absl::Time next = events_.next();
   if (next == absl::InfiniteFuture() || next > limit) return false;
-  // Time may have been advanced past an event only by who then runs it late.
+  // Time is past the event only if AdvanceTo moved it there; the event then runs late.
   events_this_moment_ = next > now_ ? 0 : events_this_moment_ + 1;
   now_ = std::max(now_, next);
   std::optional<Event> event = events_.PopDue(next);
@@ -41,7 +41,7 @@ std::size_t SimEvents::PendingOf(const SimLife& process) const {
 }
 
 void SimEvents::DropTheDead() {
-  // They are destroyed on return, in their order, when the queue is whole again.
+  // Destroyed on return, in their order, when the queue is consistent again.
   const std::vector<Event> dropped = events_.RemoveIf(
       [](const Event& event) { return event.life != nullptr && event.life->over(); });
 }

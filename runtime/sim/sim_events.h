@@ -1,4 +1,5 @@
-// Virtual time, and what is to happen in it: by time, then in the order in which it was asked for.
+// SimEvents is virtual time and the queue of events in it: ordered by time, then in the order in
+// which they were added.
 #ifndef LEEWAY_RUNTIME_SIM_SIM_EVENTS_H_
 #define LEEWAY_RUNTIME_SIM_SIM_EVENTS_H_
 
@@ -11,7 +12,8 @@
 
 namespace leeway::runtime {
 
-// Whether a simulated process, or a loop of one (whose `parent` is the process), still runs.
+// SimLife is a flag that tells whether a simulated process, or a loop of one (its `parent` is the
+// process), still runs.
 struct SimLife {
   bool ended = false;
   std::shared_ptr<const SimLife> parent;
@@ -21,27 +23,28 @@ struct SimLife {
 class SimEvents {
  public:
   absl::Time Now() const { return now_; }
-  absl::Duration Elapsed() const;  // since the world began
+  absl::Duration Elapsed() const;  // since the start of the world
 
-  // Runs `task` at least `delay` from now, unless `life` is over by then (null: it never is).
+  // Runs `task` at least `delay` from now, unless `life` is over by then. Null `life`: it never is.
   TimerId Add(absl::Duration delay, std::shared_ptr<const SimLife> life, Task task);
   bool Remove(TimerId timer) { return events_.Remove(timer).has_value(); }
 
   // Runs the next event; false if there is none up to and including `limit`.
   bool Step(absl::Time limit = absl::InfiniteFuture());
-  // When the next event is; InfiniteFuture if there is none.
+  // The time of the next event; InfiniteFuture if there is none.
   absl::Time next() const { return events_.next(); }
-  // Nothing happens between now and `time`.
+  // Sets the time forward. The caller knows of no event before `time`.
   void AdvanceTo(absl::Time time) { now_ = time; }
-  // Whether so many events in a row have happened at one moment that time stands still.
+  // True if so many events in a row happened at one moment that virtual time does not advance any
+  // more.
   bool stuck() const;
 
-  // Of the loops of that process.
+  // The number of pending events of the loops of that process.
   std::size_t PendingOf(const SimLife& process) const;
 
-  // Destroys the events of those whose life is over.
+  // Destroys the events whose life is over.
   void DropTheDead();
-  // Destroys everything, and whatever is added from now on.
+  // Destroys all events, now and whenever one is added later.
   void End();
 
  private:

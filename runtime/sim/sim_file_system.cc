@@ -19,7 +19,7 @@ absl::Status IsFolder(absl::string_view what, const std::string& path) {
       absl::StrCat("cannot ", what, " ", path, ": it is a folder, not a file"));
 }
 
-// One spelling for each path: "./a//b/../c" is "a/c", and the folder one is in is ".".
+// Gives each path one spelling: "./a//b/../c" is "a/c", and the current folder is ".".
 std::string Normal(const std::string& path) {
   std::string normal = std::filesystem::path(path).lexically_normal().string();
   if (normal.size() > 1 && normal.back() == '/') normal.pop_back();
@@ -35,8 +35,8 @@ std::string ParentOf(const std::string& normal_path) {
 
 struct SimFileSystem::Inode {
   std::string contents;
-  std::size_t certain = 0;  // this many bytes of it survive a crash
-  // A file emptied by Create is certain to be empty only once it is synced; what it held before.
+  std::size_t certain = 0;  // the number of bytes that survive a crash
+  // A file that Create emptied is durably empty only once it is synced; the contents from before.
   std::string before;
 
   void Sync() {
@@ -73,7 +73,7 @@ class SimFileSystem::OpenFile final : public WritableFile {
   }
 
  private:
-  // Not open any more, or opened by a process that went down with its machine.
+  // True if it was closed, or was opened before the machine last went down.
   absl::Status CheckOpen(absl::string_view what) const {
     if (open_ && crashes_ == disk_->crashes_) return absl::OkStatus();
     return FileError(EBADF, what, path_);
@@ -167,10 +167,10 @@ void SimFileSystem::Crash() {
   ++crashes_;
   locked_ = std::make_shared<std::set<std::string>>();
   open_ = std::make_shared<Handles>();
-  // A disk may write names in their order, or each when it likes.
+  // A disk may write changes of names in their order, or in any order.
   const bool in_order = random_.Below(2) == 0;
   const std::uint64_t happened = random_.Below(changes_.size() + 1);
-  std::set<std::string> lost;  // names that a change which has not happened was about
+  std::set<std::string> lost;  // names with an earlier change that has not happened
   for (std::uint64_t i = 0; i < changes_.size(); ++i) {
     const Change& change = changes_[i];
     const bool follows_lost = lost.contains(change.path) || lost.contains(change.gone);
@@ -185,7 +185,7 @@ void SimFileSystem::Crash() {
   names_ = certain_names_;
   for (auto& [path, inode] : names_) {
     std::string& contents = inode->contents;
-    // Emptied, but perhaps not on the disk yet.
+    // It was emptied, but perhaps not durably.
     if (!inode->before.empty() && random_.Below(2) == 0) {
       contents = inode->before;
     } else if (contents.size() > inode->certain) {

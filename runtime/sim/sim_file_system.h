@@ -1,10 +1,11 @@
-// One simulated machine's disk: files in memory, and what a crash does to them.
+// SimFileSystem is the disk of one simulated machine: files in memory, and the effects of a crash
+// on them.
 //
-// As on a real machine, what was appended is certain only after Sync, and a name (created, renamed,
-// removed) only after SyncDirectory of its folder. At a crash, what is not certain is cut off at a
-// place that follows from the seed: each file's unsynced tail keeps some prefix, and of the changes
-// to names only the first few have happened, or any few, those of one name in their order. Folders
-// themselves are certain at once.
+// As on a real machine, appended data are durable only after Sync, and a name (created, renamed,
+// removed) only after SyncDirectory of its folder. A crash cuts off what is not durable at a place
+// that follows from the seed: each file's unsynced tail keeps some prefix, and of the changes to
+// names either the first few have happened, or any subset that keeps the changes of one name in
+// their order. Folders themselves are durable at once.
 #ifndef LEEWAY_RUNTIME_SIM_SIM_FILE_SYSTEM_H_
 #define LEEWAY_RUNTIME_SIM_SIM_FILE_SYSTEM_H_
 
@@ -23,7 +24,7 @@
 namespace leeway::runtime {
 
 struct SimDiskFaults {
-  // RESOURCE_EXHAUSTED beyond it; an Append writes what still fits.
+  // The size of the disk in bytes. Beyond it, RESOURCE_EXHAUSTED; an Append writes what still fits.
   std::uint64_t bytes_max = std::numeric_limits<std::uint64_t>::max();
   // Each Create, OpenForAppend, Append, Sync, Rename and SyncDirectory fails with this probability.
   double error_probability = 0;
@@ -38,15 +39,16 @@ class SimFileSystem final : public FileSystem {
   ~SimFileSystem() override;
 
   void SetFaults(const SimDiskFaults& faults) { faults_ = faults; }
-  // After so many more of those operations that SimDiskFaults may fail, each fails, and `halted` is
-  // called at the first: so that a machine can go down between any two of them. Until Resume.
+  // After `operations` more of those that SimDiskFaults may fail, each one fails, and `halted` is
+  // called at the first failure, so that a machine can go down between any two of them. Until
+  // Resume.
   void HaltAfter(std::uint64_t operations, std::function<void()> halted);
   void Resume() { halt_ = {}; }
-  // The machine goes down: what was not certain may be lost, and files that were open stay so in
-  // name only (their calls fail). SimWorld::Kill does it.
+  // The machine goes down: data that are not durable may be lost, and all calls on files that were
+  // open fail. SimWorld::Kill calls it.
   void Crash();
   std::uint64_t bytes_used() const;
-  // What is open since the last crash, and has not been closed or let go of.
+  // What was opened since the last crash and has not been closed or destroyed.
   struct Handles {
     std::uint64_t to_write = 0, to_read = 0, locks = 0;
   };
@@ -72,7 +74,7 @@ class SimFileSystem final : public FileSystem {
   class FileToRead;
   class HeldLock;
   using Names = std::map<std::string, std::shared_ptr<Inode>>;
-  // One change to the names: `path` now means `inode` (null: nothing), `gone` no longer exists.
+  // One change to the names: `path` now means `inode` (null: no file), and `gone` no longer exists.
   struct Change {
     std::string path;
     std::shared_ptr<Inode> inode;
@@ -81,7 +83,7 @@ class SimFileSystem final : public FileSystem {
 
   static void Apply(const Change& change, Names* names);
   void Make(Change change);
-  bool StrikesNow();  // whether the seed makes this operation fail
+  bool StrikesNow();  // whether this operation fails, by the seed or by HaltAfter
   absl::StatusOr<std::unique_ptr<WritableFile>> Open(const std::string& path, bool truncate);
   absl::Status Append(Inode* inode, const std::string& path, absl::string_view data);
 
@@ -95,13 +97,13 @@ class SimFileSystem final : public FileSystem {
   SimDiskFaults faults_;
   Halt halt_;
   std::set<std::string> folders_;
-  Names names_;          // as they are now
-  Names certain_names_;  // as they would be after a crash, before `changes_`
+  Names names_;          // the names now
+  Names certain_names_;  // the durable names, to which `changes_` were made since
   std::vector<Change> changes_;
-  // Of each crash-free time, which files are locked.
+  // The locked files. A crash replaces the set, so locks from before it have no effect.
   std::shared_ptr<std::set<std::string>> locked_ = std::make_shared<std::set<std::string>>();
   std::uint64_t crashes_ = 0;
-  // Likewise, files; those that know it may outlive the disk.
+  // The open files, likewise. Open files share it, because they may outlive the disk.
   std::shared_ptr<Handles> open_ = std::make_shared<Handles>();
 };
 

@@ -20,13 +20,13 @@ std::unique_ptr<WritableFile> CreateWith(FileSystem* files, const std::string& p
   return *std::move(file);
 }
 
-// "-" where there is no such file.
+// The contents of the file, or "-" if it does not exist.
 std::string ContentsOf(FileSystem* files, const std::string& path) {
   const auto contents = files->Read(path);
   return contents.ok() ? *contents : "-";
 }
 
-// What may be found at `path` when the machine goes down after `prepare`, over many seeds.
+// The contents of `path` that a crash after `prepare` can leave, over many seeds.
 template <class Prepare>
 std::set<std::string> AfterCrash(const std::string& path, Prepare prepare) {
   std::set<std::string> found;
@@ -174,8 +174,8 @@ TEST(SimFileSystemTest, FilesOpenAtACrashAreOfNoMoreUse) {
   EXPECT_EQ(ContentsOf(&files, "file"), "abc");
 }
 
-// Whatever fails on the way and whenever the machine goes down: the old contents or the new, and
-// the new once it was said to be written.
+// With every fault and crash at every moment, the file has the old contents or the new ones, and
+// the new ones once the write was reported as successful.
 TEST(SimFileSystemTest, AnAtomicWriteIsWholeThroughEveryFault) {
   int succeeded = 0;
   int found_old = 0;
@@ -207,7 +207,7 @@ TEST(SimFileSystemTest, ACrashLetsGoOfLocks) {
   files.Crash();
   auto next = files.Lock("lock");
   ASSERT_TRUE(next.ok()) << next.status();
-  lock->reset();  // of the process that went down
+  lock->reset();  // the lock of the process that went down
   EXPECT_EQ(files.Lock("lock").status().code(), absl::StatusCode::kAlreadyExists);
 }
 
@@ -217,7 +217,7 @@ TEST(SimFileSystemTest, AMachineMayHaltBetweenAnyTwoOperations) {
     SimFileSystem files(1);
     int halts = 0;
     files.HaltAfter(operations, [&] { ++halts; });
-    // Create, append, sync, rename, sync of the folder.
+    // The operations: create, append, sync, rename, sync of the folder.
     const auto made = files.Create("partial");
     absl::Status status = made.status();
     if (status.ok()) status = (*made)->Append("abc");
@@ -226,7 +226,8 @@ TEST(SimFileSystemTest, AMachineMayHaltBetweenAnyTwoOperations) {
     if (status.ok()) status = files.SyncDirectory(".");
     EXPECT_EQ(status.ok(), operations == 5);
     EXPECT_EQ(halts, operations == 5 ? 0 : 1);
-    EXPECT_EQ(files.SyncDirectory(".").ok(), false) << operations;  // the sixth, or it has halted
+    // The sixth operation fails, or the disk has halted.
+    EXPECT_EQ(files.SyncDirectory(".").ok(), false) << operations;
     files.Crash();
     files.Resume();
     found.insert(ContentsOf(&files, "file"));

@@ -1,4 +1,4 @@
-// What a simulated process gets from its world: loops on virtual time, a disk, random numbers.
+// NewSimHost makes the Host of a simulated process: loops on virtual time, a disk, random numbers.
 #ifndef LEEWAY_RUNTIME_SIM_SIM_HOST_H_
 #define LEEWAY_RUNTIME_SIM_SIM_HOST_H_
 
@@ -12,7 +12,7 @@
 
 namespace leeway::runtime {
 
-// Everything random in it follows from `seed`. It ends when `life` is over.
+// All its random numbers follow from `seed`. It does nothing more once `life` is over.
 std::unique_ptr<Host> NewSimHost(std::shared_ptr<SimEvents> events, std::shared_ptr<SimLife> life,
                                  std::shared_ptr<FileSystem> disk,
                                  std::shared_ptr<const SimClock> clock, std::uint64_t seed);

@@ -1,5 +1,5 @@
-// A simulated machine's files where some of them are on a file server: what lies below one folder
-// is the same to all machines, and stays when one of them goes down.
+// SimSharedFolder is the file system of a simulated machine with a file server: all machines see
+// the same files below one folder, and these stay when a machine goes down.
 #ifndef LEEWAY_RUNTIME_SIM_SIM_SHARED_FOLDER_H_
 #define LEEWAY_RUNTIME_SIM_SIM_SHARED_FOLDER_H_
 

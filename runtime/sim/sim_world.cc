@@ -19,7 +19,7 @@ struct SimWorld::State {
   explicit State(std::uint64_t world_seed)
       : seed(world_seed), random(RandomAt(world_seed, StableHash("world"), 0)) {}
 
-  // What the simulated machine of that name has seen so far.
+  // One simulated machine.
   struct Machine {
     std::uint64_t processes_started = 0;
     std::vector<std::shared_ptr<SimLife>> processes;  // not killed
@@ -33,7 +33,7 @@ struct SimWorld::State {
   // Shared with hosts and loops, which may outlive the world.
   const std::shared_ptr<SimEvents> events = std::make_shared<SimEvents>();
   std::map<std::string, Machine> machines;
-  std::string shared_folder;  // empty: there is none
+  std::string shared_folder;  // empty: none
 
   bool keep_trace = false;
   std::string trace;
@@ -53,7 +53,7 @@ SimWorld::State::Machine& SimWorld::State::machine(const std::string& name) {
 }
 
 SimWorld::SimWorld(std::uint64_t seed) : state_(std::make_unique<State>(seed)) {}
-// What tasks hold may look at the world while it is destroyed, so that goes first.
+// Destroys the events first, because objects that tasks hold may use the world.
 SimWorld::~SimWorld() { state_->events->End(); }
 
 absl::Time SimWorld::Now() const { return state_->events->Now(); }

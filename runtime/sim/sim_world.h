@@ -1,5 +1,5 @@
-// A whole cluster's world in one thread: virtual time, and every event in an order that follows
-// from the seed alone.
+// SimWorld is the simulator of a whole cluster in one thread: virtual time, and events in an order
+// that follows from the seed alone.
 #ifndef LEEWAY_RUNTIME_SIM_SIM_WORLD_H_
 #define LEEWAY_RUNTIME_SIM_SIM_WORLD_H_
 
@@ -27,45 +27,46 @@ class SimWorld {
 
   absl::Time Now() const;
 
-  // One simulated process. Its loops (Host::Spawn) live until their runner goes or it is killed.
-  // A name may be used again, e.g. after Kill: another process, which draws other random numbers
-  // but finds the files that the one before it left.
+  // Starts a simulated process. Its loops (Host::Spawn) live until their runner is destroyed or the
+  // process is killed. A name may be used again, e.g. after Kill: that is another process, which
+  // draws other random numbers but finds the files of the one before it.
   std::unique_ptr<Host> NewHost(const std::string& name);
-  // From now on nothing of that process runs: its tasks and timers are dropped. Its machine goes
-  // down with it (SimFileSystem::Crash).
+  // Ends the processes of that name: their tasks and timers are dropped, and their machine goes
+  // down (SimFileSystem::Crash).
   void Kill(const std::string& host_name);
-  // The disk of the hosts of that name (what their Host::files() is), to make it fail.
+  // The disk of the hosts of that name (their Host::files()), for tests that make it fail.
   SimFileSystem* files(const std::string& host_name);
 
-  // Tasks and timers of the loops of the processes of that name, to come.
+  // The number of pending tasks and timers of the loops of the processes of that name.
   std::size_t PendingOf(const std::string& host_name) const;
 
-  // What lies below that folder ("/shared") is the same to all hosts that are made from now on; it
-  // stays when one is killed, and is a disk of its own: files(folder).
+  // Makes the folder ("/shared") the same for all hosts that are made from now on. It stays when a
+  // host is killed, and is a disk of its own: files(folder).
   void ShareFolder(const std::string& folder);
 
-  // From now on the clock of the hosts of that name (their loops' Now, and their timers) goes at
-  // that rate: seconds in one of the world's.
+  // Sets the clock rate of the hosts of that name (their loops' Now and timers): seconds on their
+  // clock per second of the world.
   void SetClockRate(const std::string& host_name, double rate);
 
-  // The world's own events (a network's deliveries, a test's script): at least `delay` from now.
+  // Schedules an event of the world itself (a network's delivery, a step of a test's script), at
+  // least `delay` from now.
   void Schedule(absl::Duration delay, Task task);
-  std::uint64_t Random();  // the world's stream
+  std::uint64_t Random();  // the world's own random stream
   double Uniform();        // [0, 1)
 
   // Runs the next event; false when there is none.
   bool Step();
-  // Runs until `done` holds. DEADLINE_EXCEEDED when virtual time passes `limit` first, or nothing
-  // is left to happen, or it stands still (tasks that post themselves again for ever).
+  // Runs until `done` is true. DEADLINE_EXCEEDED: virtual time would pass `limit`, no event is
+  // left, or time does not advance (tasks that post themselves again for ever).
   absl::Status RunUntil(const std::function<bool()>& done, absl::Duration limit);
   void RunFor(absl::Duration duration);
 
-  // Everything worth telling, in order, with its virtual time; the trace of a run is its identity.
+  // Adds a line to the trace, with its virtual time. Two runs are the same if their traces are.
   void Trace(absl::string_view line);
   std::uint64_t trace_hash() const;
-  void KeepTrace(bool keep);  // whether trace() holds the text as well; default false
+  void KeepTrace(bool keep);  // whether trace() keeps the text as well as the hash; default false
   const std::string& trace() const;
-  // Keeps the newest lines, so that a failure can show what led to it; default 0.
+  // Keeps that many of the newest lines, to show what led to a failure; default 0.
   void KeepLastLines(std::size_t lines);
   const std::deque<std::string>& last_lines() const;
 

@@ -14,7 +14,7 @@
 namespace leeway::runtime {
 namespace {
 
-// Three hosts that post to each other after random times, and one that dies on the way.
+// Runs three hosts that post to each other after random times; one of them is killed on the way.
 struct Outcome {
   std::uint64_t hash;
   std::string trace;
@@ -257,7 +257,7 @@ TEST(SimWorldTest, AHostsClockMayGoFasterOrSlowerThanOthers) {
   EXPECT_EQ(right_runner->loop()->Now() - begun, absl::Seconds(2));
   world.SetClockRate("fast", 1);
   world.RunFor(absl::Seconds(1));
-  EXPECT_EQ(loop->Now() - begun, absl::Seconds(5));  // it does not jump back
+  EXPECT_EQ(loop->Now() - begun, absl::Seconds(5));  // the clock does not go back
 }
 
 TEST(SimWorldTest, HostsMayOutliveTheirWorld) {

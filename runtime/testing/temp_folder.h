@@ -1,5 +1,5 @@
-// A folder of a test: made empty below the system's folder for temporary files, and removed with
-// everything in it when its owner goes.
+// TempFolder is a new empty folder of a test, below the system's folder for temporary files; it is
+// removed with everything in it when the object is destroyed.
 #ifndef LEEWAY_RUNTIME_TESTING_TEMP_FOLDER_H_
 #define LEEWAY_RUNTIME_TESTING_TEMP_FOLDER_H_
 

@@ -1,5 +1,6 @@
-// Something that happens once, for tests to wait for. Made of the standard library's parts, which
-// ThreadSanitizer understands (an absl::Notification it sees only where Abseil is built for it).
+// TestEvent is a one-time event that tests wait for. Any thread. It uses the standard library,
+// which ThreadSanitizer understands; absl::Notification it understands only if Abseil is built for
+// it.
 #ifndef LEEWAY_RUNTIME_TESTING_TEST_EVENT_H_
 #define LEEWAY_RUNTIME_TESTING_TEST_EVENT_H_
 
@@ -12,7 +13,7 @@ namespace leeway::runtime {
 class TestEvent {
  public:
   void Notify() {
-    // Under the lock to the end: who has seen it may destroy the event at once.
+    // Notifies under the lock: a thread that has seen the event may destroy it at once.
     const std::lock_guard lock(mutex_);
     happened_ = true;
     changed_.notify_all();
@@ -21,7 +22,7 @@ class TestEvent {
     const std::lock_guard lock(mutex_);
     return happened_;
   }
-  // False if it has not happened within a minute: then the test has failed.
+  // Waits for the event; false, and the test has failed, if it has not happened within a minute.
   bool Wait() const {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::minutes(1), [this] { return happened_; });
