@@ -1,4 +1,4 @@
-// How transports over sockets accept and end connections.
+// These constants govern how transports over sockets accept and close connections.
 #ifndef LEEWAY_VAN_ACCEPTING_H_
 #define LEEWAY_VAN_ACCEPTING_H_
 
@@ -8,14 +8,14 @@
 
 namespace leeway::van {
 
-// What was sent before a close may take this long to leave.
+// The longest time for which Close tries to send the remaining bytes.
 inline constexpr absl::Duration kSocketLinger = absl::Seconds(1);
-// Of connections, after one could not be accepted.
+// The pause in accepting after accept(2) has failed.
 inline constexpr absl::Duration kAcceptPause = absl::Milliseconds(100);
 inline constexpr int kAcceptsPerTurn = 16;
-// Connections that wait to be accepted.
+// The length of the queue of connections that wait to be accepted (listen(2)).
 inline constexpr int kAcceptBacklog = 1024;
-// In what epoll says of a listener; the rest is its index.
+// The bit in epoll's user data that marks a listener; the other bits are its index.
 inline constexpr std::uint64_t kListenerTag = 1ull << 63;
 
 }  // namespace leeway::van

@@ -7,8 +7,8 @@
 namespace leeway::van {
 namespace {
 
-constexpr std::size_t kBytesAtOnce = 1 << 30;  // the library counts in int
-// In place of a CRC that happens to be 0.
+constexpr std::size_t kBytesAtOnce = 1 << 30;  // the library's sizes are int
+// Replaces a CRC that happens to be 0.
 constexpr std::uint32_t kZeroChecksum = 0xffffffff;
 
 }  // namespace
@@ -16,7 +16,7 @@ constexpr std::uint32_t kZeroChecksum = 0xffffffff;
 void Checksum::Add(const std::byte* bytes, std::size_t size) {
   while (size > 0) {
     const std::size_t part = std::min(size, kBytesAtOnce);
-    // It is declared without const; it only reads.
+    // The library declares its argument without const, but only reads it.
     auto* const at = const_cast<unsigned char*>(reinterpret_cast<const unsigned char*>(bytes));
     state_ = crc32_iscsi(at, static_cast<int>(part), state_);
     bytes += part;

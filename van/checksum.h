@@ -1,7 +1,7 @@
-// The checksum of what crosses a network: CRC32C (polynomial 0x1EDC6F41, RFC 3720 appendix B.4).
-// The library that computes it (ISA-L) chooses instructions at run time.
+// Checksum computes the checksum of bytes that cross a network: CRC32C (polynomial 0x1EDC6F41, RFC
+// 3720 appendix B.4). The library that computes it (ISA-L) chooses instructions at run time.
 //
-// A checksum on the wire is never 0: 0 says that the sender has computed none (Config::checksum).
+// A checksum on the wire is never 0: 0 means that the sender has computed none (Config::checksum).
 #ifndef LEEWAY_VAN_CHECKSUM_H_
 #define LEEWAY_VAN_CHECKSUM_H_
 
@@ -12,17 +12,18 @@ namespace leeway::van {
 
 inline constexpr std::uint32_t kNoChecksum = 0;
 
-// Of bytes that come piece by piece. One thread.
+// The checksum of bytes that are added piece by piece. One thread.
 class Checksum {
  public:
   void Add(const std::byte* bytes, std::size_t size);
-  // Of all so far; not kNoChecksum.
+  // The checksum of all bytes so far; never kNoChecksum.
   std::uint32_t value() const;
 
  private:
   std::uint32_t state_ = 0xffffffff;
 };
 
+// The checksum of these bytes; never kNoChecksum.
 std::uint32_t ChecksumOf(const std::byte* bytes, std::size_t size);
 
 }  // namespace leeway::van

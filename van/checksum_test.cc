@@ -17,7 +17,7 @@ const std::byte* Bytes(absl::string_view text) {
 
 std::uint32_t Of(absl::string_view text) { return ChecksumOf(Bytes(text), text.size()); }
 
-// RFC 3720, appendix B.4, and the check value of CRC-32C.
+// Values from RFC 3720, appendix B.4, and the check value of CRC-32C.
 TEST(ChecksumTest, IsCrc32c) {
   EXPECT_EQ(Of("123456789"), 0xe3069283u);
   EXPECT_EQ(Of(std::string(32, '\0')), 0x8a9136aau);
@@ -51,7 +51,7 @@ TEST(ChecksumTest, EveryFlippedBitChangesIt) {
   }
 }
 
-// 0 says that there is none.
+// 0 means that there is no checksum.
 TEST(ChecksumTest, IsNeverZero) {
   EXPECT_EQ(Of("\xab\x9b\xe0\x9b"), 0xffffffffu);  // their CRC32C is 0
 }

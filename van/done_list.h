@@ -1,5 +1,5 @@
-// Sends that have ended and whose callbacks are still owed. None is ever forgotten: what has not
-// been run when the list goes is run then.
+// DoneList holds the callbacks of sends that have ended, until they are run. Lives on the van's
+// loop. The destructor runs those that are left, so each callback is called exactly once.
 #ifndef LEEWAY_VAN_DONE_LIST_H_
 #define LEEWAY_VAN_DONE_LIST_H_
 
@@ -19,10 +19,11 @@ class DoneList {
   ~DoneList() { RunAll(); }
 
   bool empty() const { return owed_.empty(); }
+  // Adds a callback; a null one is ignored.
   void Add(SendDone done, absl::Status status) {
     if (done) owed_.emplace_back(std::move(done), std::move(status));
   }
-  // A callback may destroy the list: the rest is run all the same.
+  // Runs all callbacks in order. A callback may destroy the list; the others still run.
   void RunAll() {
     std::vector<std::pair<SendDone, absl::Status>> owed = std::exchange(owed_, {});
     for (auto& [done, status] : owed) std::move(done)(std::move(status));

@@ -1,5 +1,5 @@
-// How long frames may be before a transport takes none of them in. Those somewhat too long are for
-// the layer above, which says why.
+// These constants and FrameBytesMax limit the frames that a transport receives. A frame somewhat
+// above a limit of the van still passes, so that the session layer can name the limit in its error.
 #ifndef LEEWAY_VAN_FRAME_LIMITS_H_
 #define LEEWAY_VAN_FRAME_LIMITS_H_
 
@@ -12,12 +12,13 @@
 
 namespace leeway::van {
 
-// Prefix and header.
+// The largest first frame of a message: prefix and header.
 inline constexpr std::uint64_t kFirstBytesMax = 2 * proto::kHeaderBytesMax;
 
-// Of what those who have not joined say.
+// The largest frame of a guest.
 inline constexpr std::uint64_t kGuestFrameBytesMax = 64 << 10;
 
+// The largest frame of an admitted peer, in bytes.
 inline std::uint64_t FrameBytesMax(const Limits& limits) {
   return std::max<std::uint64_t>(limits.message_bytes_max, proto::kHeaderBytesMax) + kPrefixBytes;
 }

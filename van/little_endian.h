@@ -1,4 +1,5 @@
-// Whole numbers as they are on the wire, at any address.
+// Put and Get write and read little-endian integers, as they are on the wire, at any address
+// (aligned or not).
 #ifndef LEEWAY_VAN_LITTLE_ENDIAN_H_
 #define LEEWAY_VAN_LITTLE_ENDIAN_H_
 

@@ -60,7 +60,7 @@ void PostedReceives::Revoked(PeerId peer, std::uint64_t token, const PostedRecei
   const auto of_peer = by_peer_.find(peer);
   if (of_peer == by_peer_.end()) return;
   const auto found = of_peer->second.find(token);
-  // Another may have been posted in its place.
+  // Another one with the same token may have been posted since.
   if (found == of_peer->second.end() ||
       (found->second.lock().get() != receive && !runtime::Planted<"later-posted-is-revoked">())) {
     return;

@@ -1,4 +1,4 @@
-// What stands in front of every message of the van, little-endian (docs/wire-format.md):
+// Prefix is the 32 bytes in front of every message of the van, little-endian (docs/wire-format.md):
 //
 //   0   4  magic "LWY1"
 //   4   1  kind
@@ -22,15 +22,15 @@ inline constexpr std::size_t kPrefixBytes = 32;
 inline constexpr std::uint32_t kPrefixMagic = 0x3159574c;
 
 enum class Kind : std::uint8_t {
-  kData = 1,      // a header and payload for the handler
+  kData = 1,      // a header and payload frames for the handler
   kSession = 2,   // Hello, Reject or Goodbye
   kCredit = 3,    // the prefix alone
-  kEnvelope = 4,  // several headers and payloads for the handler (envelope.h)
+  kEnvelope = 4,  // several messages for the handler (van/session/envelope.h)
 };
 
 enum PrefixFlags : std::uint8_t {
   kNoFlags = 0,
-  kCreditWanted = 1,  // answer with a kCredit if nothing else says `consumed`
+  kCreditWanted = 1,  // the receiver answers with a kCredit if no other message reports `consumed`
 };
 
 struct Prefix {
@@ -45,7 +45,7 @@ struct Prefix {
 // Writes kPrefixBytes at `out`.
 void PutPrefix(const Prefix& prefix, std::byte* out);
 
-// INVALID_ARGUMENT for anything PutPrefix would not have written.
+// Reads a prefix. INVALID_ARGUMENT for bytes that PutPrefix would not have written.
 absl::StatusOr<Prefix> GetPrefix(std::span<const std::byte> frame);
 
 }  // namespace leeway::van

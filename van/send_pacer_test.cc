@@ -9,14 +9,14 @@ namespace {
 
 constexpr std::uint64_t kBlock = 64 << 10;
 
-// A transport that takes `rate` bytes a second, and a sender that has as much as it will take.
+// A transport that takes `rate` bytes a second, and a sender that always has more to send.
 struct Wire {
   SendPacer ahead;
   double rate = 0;
   absl::Time now = absl::UnixEpoch();
   std::deque<std::uint64_t> out = {};
-  std::uint64_t most = 0;    // that was under way
-  bool all_at_once = false;  // it says that something is done when all is
+  std::uint64_t most = 0;    // the most bytes that were under way
+  bool all_at_once = false;  // completions are reported only when everything has been sent
 
   void Run(absl::Duration time) {
     for (const absl::Time end = now + time; now < end;) {
@@ -67,7 +67,8 @@ TEST(SendPacerTest, AWireThatHasBecomeSlowGetsLessAgain) {
   EXPECT_NEAR(static_cast<double>(wire.ahead.limit()), 500e3, 100e3);
 }
 
-// Single messages vanish into the transport's buffers; that says nothing of the wire.
+// Single messages go into the transport's buffers at once, which says nothing about the wire's
+// rate.
 TEST(SendPacerTest, WhoHasNeverHadToWaitGetsNoMore) {
   SendPacer ahead;
   absl::Time now = absl::UnixEpoch();
@@ -95,7 +96,7 @@ TEST(SendPacerTest, SmallOnesAreCountedTogetherAndOneInManyIsFollowed) {
   for (int i = 0; i < 1000; ++i) {
     if (ahead.OnHandOver(1 << 10, true, absl::UnixEpoch()) != 0) ++followed;
   }
-  EXPECT_NEAR(static_cast<double>(followed), 1000 / 58, 1);  // 64 KiB / (1 KiB + what is on top)
+  EXPECT_NEAR(static_cast<double>(followed), 1000 / 58, 1);  // 64 KiB / (1 KiB + kMessageBytes)
   EXPECT_GE(ahead.out(), (1000 - 64) << 10);
   EXPECT_FALSE(ahead.MayHandOver(1, true));
 }

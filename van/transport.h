@@ -1,8 +1,8 @@
-// What a folder per transport implements: connections that carry messages as frames. Everything
-// that is the same for all of them (hello, identity, limits, flow control, counting, goodbye) is
-// one layer above, in session_van.h.
+// Transport is the interface of the transports, one in each folder: connections that carry messages
+// as frames. Everything that is the same for all transports (hello, identity, limits, flow control,
+// counters, goodbye) is one layer above (van/session/session_van.h).
 //
-// A transport belongs to one loop. It never calls its events from within a call to it.
+// A transport belongs to one loop. It never calls its TransportEvents from within a call to it.
 #ifndef LEEWAY_VAN_TRANSPORT_H_
 #define LEEWAY_VAN_TRANSPORT_H_
 
@@ -22,98 +22,101 @@
 
 namespace leeway::van {
 
-// A connection of a transport, never reused within its life. 0 is none.
+// Identifies a connection of a transport; never reused within the transport's life. 0 is none.
 using ConnId = std::uint64_t;
 
-// A message as it came. Nothing in it has been checked.
+// A message as it was received. None of its fields has been checked.
 struct Arrival {
-  std::span<const std::byte> head;         // the first frame; valid during the call
-  absl::InlinedVector<Buffer, 3> payload;  // the others; those over the limit are left out
-  std::uint64_t frames = 0;                // how many there were, `head` included
-  bool damaged = false;  // its checksum does not match: it ends the connection, nothing else
+  std::span<const std::byte> head;         // the first frame; valid during the call only
+  absl::InlinedVector<Buffer, 3> payload;  // the other frames; those beyond the limit are left out
+  std::uint64_t frames = 0;                // how many frames came, `head` included
+  // Its checksum does not match; it ends the connection and has no other effect.
+  bool damaged = false;
 };
 
+// The events of a transport. On its loop.
 class TransportEvents {
  public:
   virtual ~TransportEvents() = default;
-  // Somebody connected to an address this transport listens on.
+  // A process has connected to an address that this transport listens on.
   virtual void OnAccepted(ConnId conn) = 0;
-  // Whether a connection that waits to be accepted may be, which counts as work for a guest.
-  // Otherwise it is asked again after `*pause`.
+  // Whether a waiting connection may be accepted; if so, the work counts as that for a guest.
+  // Otherwise the transport asks again after `*pause`.
   virtual bool MayAccept(absl::Duration* /*pause*/) { return true; }
-  // A dialled connection stands.
+  // A dialled connection has been established.
   virtual void OnOpened(ConnId conn) = 0;
   virtual void OnArrival(ConnId conn, Arrival arrival) = 0;
-  // The first frame of a message has come and nothing else is missing than its one other frame, of
-  // so many bytes: the receive that was posted for that; null: there is none.
+  // The first frame of a message has come, and only its one other frame, of `bytes` bytes, is
+  // missing. Returns the receive that was posted for that frame; null: none.
   virtual std::shared_ptr<const PostedReceive> PostedFor(ConnId /*conn*/,
                                                          std::span<const std::byte> /*head*/,
                                                          std::uint64_t /*bytes*/) {
     return nullptr;
   }
-  // The last word about a connection, unless Close was called. For a dialled one also if it never
-  // stood. DATA_LOSS: a checksum did not match.
+  // The last event of a connection, unless Close was called; also of a dialled connection that was
+  // never established. DATA_LOSS: a checksum did not match.
   virtual void OnClosed(ConnId conn, const absl::Status& why) = 0;
-  // The peer at that address does not speak the transport's protocol, or broke off before it had
-  // shown that it does: `why`, for the log.
+  // The peer at that address does not speak the transport's protocol, or closed the connection
+  // before it had shown that it does; `why` is for the log.
   virtual void OnHandshakeFailed(const std::string& address, const absl::Status& why) = 0;
 };
 
 class Transport {
  public:
-  virtual ~Transport() = default;  // flushes what was sent, briefly; calls every SendDone left
-
-  // Once, before anything else.
+  // Tries briefly to send what is left, and calls every SendDone that is left.
+  virtual ~Transport() = default;
   virtual void Start(TransportEvents* events) = 0;
 
-  // As in Van.
+  // As Van::Listen.
   virtual absl::StatusOr<std::string> Listen(absl::string_view address) = 0;
-  // One attempt.
+  // Makes one attempt to connect. OnOpened or OnClosed follows.
   virtual absl::StatusOr<ConnId> Dial(absl::string_view address) = 0;
 
-  // `done` (may be null) is called once, later, on the loop, or by the destructor. A connection
-  // that is gone fails it.
+  // Sends a message. `done` (may be null) is called once, later, on the loop or by the destructor;
+  // with an error if the connection is gone.
   virtual void Send(ConnId conn, const Prefix& prefix, Message message, SendDone done) = 0;
 
-  // Receiving in place (Van::PostReceive). A transport that reads asks where a frame goes when it
-  // begins to come (TransportEvents::PostedFor). One whose other end writes has to know before.
+  // Receiving in place (Van::PostReceive). A transport that reads asks for the memory when a frame
+  // begins to come (TransportEvents::PostedFor). A transport whose peer writes has to announce the
+  // memory before, by PostReceive.
   //
-  // Shorter frames are not received in place.
+  // The smallest frame, in bytes, that is received in place.
   virtual std::uint64_t posted_bytes_min(ConnId /*conn*/) const { return ~std::uint64_t{0}; }
-  // What is posted, before the request that it is for is sent.
+  // Announces a posted receive, before the request that it is for is sent.
   virtual void PostReceive(ConnId /*conn*/, std::uint64_t /*token*/,
                            std::span<std::byte> /*into*/) {}
-  // It is no longer: its answer has arrived, wherever it was received, or it was revoked. From here
-  // on nothing is written there.
+  // Ends a posted receive: its answer has arrived, in place or not, or it was revoked. Nothing is
+  // written to its memory after this call.
   virtual void EndReceive(ConnId /*conn*/, std::uint64_t /*token*/) {}
 
-  // Accepted connections are those of guests (Van::Admit) until they are admitted: what comes over
-  // them may be limited to what guests say, kGuestFrameBytesMax a frame.
+  // Accepted connections belong to guests until Admit (Van::Admit). A transport may limit the
+  // frames of guests to kGuestFrameBytesMax bytes.
   virtual void Admit(ConnId /*conn*/) {}
-  // Whether it can be no stranger: only this process's own user can open such a connection.
+  // True if only processes of this process's own user can open such a connection.
   virtual bool own_user(ConnId /*conn*/) const { return false; }
-  // Nothing more is handed over of what comes, nor much of it taken in, until Release; also from
-  // within OnArrival. False: such a connection cannot be held.
+  // After Hold no message of the connection is delivered, and little more of its data is read,
+  // until Release. May be called from within OnArrival. False: this transport cannot hold
+  // connections.
   virtual bool Hold(ConnId /*conn*/) { return false; }
   virtual void Release(ConnId /*conn*/) {}
 
-  // Of a message that has begun to come and is not complete: the bytes that have ever come over the
-  // connection. Nothing: no message is under way, or the transport cannot tell.
+  // While a message has arrived in part: the number of bytes that have ever come over the
+  // connection. nullopt: no message has arrived in part, or the transport cannot tell.
   virtual std::optional<std::uint64_t> ReceivedOfUnfinished(ConnId /*conn*/) const {
     return std::nullopt;
   }
 
-  // Closes once what was sent is on its way. No event about it follows.
+  // Closes the connection after sending what is left. No event about it follows.
   virtual void Close(ConnId conn) = 0;
 
-  // For people; of a connection that is not closed.
+  // The peer's address for messages to people. The connection is open.
   virtual std::string AddressOf(ConnId conn) const = 0;
 
-  // Whether the other end of a dialled connection that stands is on this machine and takes what is
-  // sent while it is being sent, no thread of the transport's in between.
+  // True if the other end of an established, dialled connection is on this machine and takes bytes
+  // while they are being sent, without a thread of the transport in between.
   virtual bool same_host(ConnId /*conn*/) const { return false; }
 
-  // Whether messages may be lost or overtake each other while a connection stands.
+  // True if messages may be lost or overtake each other while a connection exists.
   virtual bool lossy() const = 0;
 };
 

@@ -1,4 +1,4 @@
-// Which units of an arena are free, a bit a unit.
+// UnitMap is the allocator of an arena's units: a bitmap of the free ones. One thread.
 #ifndef LEEWAY_VAN_UNIT_MAP_H_
 #define LEEWAY_VAN_UNIT_MAP_H_
 
@@ -15,10 +15,11 @@ class UnitMap {
   std::uint32_t units() const { return units_; }
   std::uint32_t used() const { return used_; }
 
-  // The first unit of the lowest run that is long enough, so that memory is used again while it is
-  // in the caches. `units` is not 0.
+  // Allocates a run of `units` (not 0) units and returns its first unit; nullopt: there is none. It
+  // takes the lowest run that is long enough, so that memory is used again while it is in the
+  // caches.
   std::optional<std::uint32_t> Allocate(std::uint32_t units);
-  // What Allocate gave, as a whole.
+  // Frees a run that Allocate returned, as a whole.
   void Free(std::uint32_t unit, std::uint32_t units);
 
  private:

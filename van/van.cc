@@ -19,7 +19,7 @@ Limits LimitsFrom(const Config& config, std::shared_ptr<runtime::SharedByteBudge
       send_queue != nullptr
           ? std::move(send_queue)
           : std::make_shared<runtime::SharedByteBudget>(config.send_queue_bytes_max);
-  // Most descriptors are kept for members. A server has a van for each data thread.
+  // Most descriptors are reserved for members. A server has a van for each data thread.
   if (rlimit files{}; ::getrlimit(RLIMIT_NOFILE, &files) == 0) {
     const rlim_t vans = std::max<rlim_t>(config.server_threads, 1);
     const rlim_t most = std::max<rlim_t>(files.rlim_cur / 4 / vans, 4);

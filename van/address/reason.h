@@ -1,5 +1,5 @@
-// The few words of why something failed, kept with a status whose message says it at length: for
-// lines that say it again and again while somebody waits.
+// WithReason attaches a short reason to a status that has a long message, for log lines that repeat
+// the reason while a process waits.
 #ifndef LEEWAY_VAN_ADDRESS_REASON_H_
 #define LEEWAY_VAN_ADDRESS_REASON_H_
 
@@ -18,7 +18,7 @@ inline absl::Status WithReason(absl::Status status, absl::string_view reason) {
   return status;
 }
 
-// The message, where no reason was kept.
+// The short reason, or the message if there is none.
 inline std::string ReasonOf(const absl::Status& status) {
   const auto reason = status.GetPayload(kReasonPayload);
   return reason.has_value() ? std::string(*reason) : std::string(status.message());

@@ -22,7 +22,7 @@ std::string Bare(absl::string_view number) {
   return std::string(number);
 }
 
-// Without its port, scope and flow, which a card's address has not.
+// Compares without port, scope and flow, which a card's address does not have.
 bool SameHost(const sockaddr* a, const sockaddr_storage& b) {
   if (a == nullptr || a->sa_family != b.ss_family) return false;
   if (a->sa_family == AF_INET) {
@@ -56,7 +56,7 @@ absl::Status NoRoute(const std::string& to, int error) {
 
 }  // namespace
 
-// A datagram socket that is connected has chosen its route, and has sent nothing.
+// Connecting a datagram socket makes the system choose the route, and sends nothing.
 absl::StatusOr<Route> RouteTo(const std::string& host, std::uint16_t port) {
   LEEWAY_ASSIGN_OR_RETURN(const ResolvedHost resolved, ResolveToConnect(Bare(host)));
   LEEWAY_ASSIGN_OR_RETURN(const sockaddr_storage to,

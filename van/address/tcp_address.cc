@@ -64,7 +64,8 @@ bool IsLinkLocal(const sockaddr* address) {
          IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
 }
 
-// What others may reach this machine at, where nothing tells which others: the first card's.
+// The address that others can probably reach this machine at, if nothing says which others: that of
+// the first card that is up.
 std::string OwnAddress() {
   const auto card = FindCard([](const ifaddrs& c) {
     return (c.ifa_flags & IFF_UP) != 0 && (c.ifa_flags & IFF_LOOPBACK) == 0 &&
@@ -100,7 +101,7 @@ absl::StatusOr<ResolvedHost> LookUp(const std::string& host, const char* advice)
 
 absl::Status SenselessAddress(absl::string_view address, absl::string_view why,
                               absl::string_view expected) {
-  // Shown as far as it can be.
+  // The text is shown up to a zero byte.
   return absl::InvalidArgumentError(absl::StrCat("'", address.substr(0, address.find('\0')),
                                                  "' is not an address: ", why, "; ", expected,
                                                  " is expected"));
@@ -122,7 +123,8 @@ absl::StatusOr<TcpAddress> ParseTcpAddress(absl::string_view address) {
   }
   if (host == "*") host = "";
   for (const char c : host) {
-    if (!IsHostCharacter(c)) return SenselessTcpAddress(address, "no host is called that");
+    if (!IsHostCharacter(c))
+      return SenselessTcpAddress(address, "a host name has no such character");
   }
   std::uint32_t number = 0;
   if (port.empty() || !absl::ascii_isdigit(static_cast<unsigned char>(port[0])) ||
@@ -148,7 +150,7 @@ std::string AnyTcpAddress(absl::string_view host) {
 
 absl::StatusOr<ResolvedHost> ResolveToBind(const std::string& host) {
   if (host.empty() || host == "0.0.0.0") return ResolvedHost{"0.0.0.0", OwnAddress(), false};
-  // Connections to IPv4 addresses are taken there as well.
+  // This also accepts connections to IPv4 addresses.
   if (host == "::") return ResolvedHost{"[::]", OwnAddress(), true};
   if (const auto card = FindCard([&](const ifaddrs& c) { return host == c.ifa_name; })) {
     return *card;
@@ -205,14 +207,14 @@ absl::Status CannotListen(absl::string_view address, int error) {
                        "or LEEWAY_INTERFACE, or a scheduler's LEEWAY_SCHEDULER"));
     case EACCES:
     case EPERM:
-      return absl::PermissionDeniedError(
-          absl::StrCat(cannot, "not allowed; ports below 1024 and foreign folders are reserved"));
+      return absl::PermissionDeniedError(absl::StrCat(
+          cannot, "permission denied; ports below 1024 and folders of other users are reserved"));
     case ENOENT:
     case ENOTDIR:
       return absl::InvalidArgumentError(absl::StrCat(cannot, "there is no such folder"));
     case EINVAL:
     case ENAMETOOLONG:
-      return absl::InvalidArgumentError(absl::StrCat(cannot, "it makes no sense as an address"));
+      return absl::InvalidArgumentError(absl::StrCat(cannot, "it is not a valid address"));
     case EMFILE:
     case ENFILE:
       return absl::UnavailableError(absl::StrCat(cannot, "out of file descriptors (ulimit -n)"));

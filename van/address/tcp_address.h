@@ -1,5 +1,5 @@
-// Addresses of tcp://HOST:PORT: which make sense, what to bind or connect for one, and what others
-// are told to connect to. For every transport that goes over TCP.
+// These functions parse tcp://HOST:PORT addresses and resolve them to bind, to connect and to
+// announce. All transports over TCP use them. Those that resolve names may block.
 #ifndef LEEWAY_VAN_ADDRESS_TCP_ADDRESS_H_
 #define LEEWAY_VAN_ADDRESS_TCP_ADDRESS_H_
 
@@ -14,49 +14,49 @@
 
 namespace leeway::van {
 
-// What is said of one that was connected to and went away before it had said anything sensible.
+// The error for a peer that closed the connection before it sent a valid message.
 inline constexpr char kTookAndClosed[] =
     "it took the connection and closed it (do both ends have the same LEEWAY_VAN?)";
 
 struct TcpAddress {
-  std::string host;  // empty: all. Without the brackets of an IPv6 address
+  std::string host;  // empty: all addresses; without the brackets of an IPv6 address
   std::uint16_t port = 0;
 };
 
-// INVALID_ARGUMENT says what is wrong with it.
+// Parses an address. INVALID_ARGUMENT: the message says what is wrong with it.
 absl::StatusOr<TcpAddress> ParseTcpAddress(absl::string_view address);
-// INVALID_ARGUMENT for `address`, in which `why`; `expected` is one that would make sense.
+// An INVALID_ARGUMENT status for `address`: `why` is the fault, `expected` the form of a valid one.
 absl::Status SenselessAddress(absl::string_view address, absl::string_view why,
                               absl::string_view expected);
-// Whether one can connect to it: it has a host and a port.
+// OK if a process can connect to it: it has a host and a port. Else INVALID_ARGUMENT.
 absl::Status CheckDialable(absl::string_view address, absl::string_view host, std::uint16_t port);
 
-// An address that Listen can bind for `host`, which may be empty for all, at any port.
+// An address that Listen can bind, at any port, for `host` (empty: all addresses).
 std::string AnyTcpAddress(absl::string_view host);
 
-// A host as numbers.
+// A host as a numeric address.
 struct ResolvedHost {
   std::string number;      // "10.0.0.7", "[fd00::1]"
-  std::string advertised;  // what others connect to: the same but for "0.0.0.0" and "[::]"
+  std::string advertised;  // the address for others: the same except for "0.0.0.0" and "[::]"
   bool v6 = false;
 };
-// The host may be empty, "*" or "::" (all), a network card, an address or a name. NOT_FOUND if it
-// is none.
+// `host` is empty, "*" or "::" (all), a network card, an address or a name. NOT_FOUND otherwise.
 absl::StatusOr<ResolvedHost> ResolveToBind(const std::string& host);
-// An address or a name.
+// `host` is an address or a name. NOT_FOUND: the name cannot be resolved.
 absl::StatusOr<ResolvedHost> ResolveToConnect(const std::string& host);
-// For the system, of a host in numbers, with a network card behind '%' where it has one.
+// The system's form of a numeric host, which may name a network card after '%'.
 absl::StatusOr<sockaddr_storage> SocketAddressOf(const ResolvedHost& host, std::uint16_t port);
-// Whether it is an address or a name that others could connect to, as far as this machine knows.
+// OK if it is an address, or a name that this machine can resolve, so that others can probably
+// connect to it.
 absl::Status CheckAnnouncedHost(const std::string& host);
 
-// Why `address` cannot be listened on, by what the system said (errno): ALREADY_EXISTS when it is
-// in use, and so on, naming what to change. UNAVAILABLE for what has no better answer.
+// The status for a failed bind or listen with errno `error`: ALREADY_EXISTS if the address is in
+// use, and so on, naming what to change; UNAVAILABLE for other errors.
 absl::Status CannotListen(absl::string_view address, int error);
 
-// "tcp://10.0.0.7:40123"; "" if it is no address of TCP.
+// "tcp://10.0.0.7:40123"; "" if it is not an address of TCP.
 std::string TcpName(const sockaddr_storage& address);
-// Of the other end of a TCP connection; "" if it is none.
+// The name of a TCP connection's other end; "" if there is none.
 std::string TcpPeerName(int fd);
 
 }  // namespace leeway::van

@@ -1,4 +1,5 @@
-// Hosts, network cards and ports of this machine, over every transport of tcp:// addresses.
+// Tests of hosts, network cards and ports of this machine, over every transport with tcp://
+// addresses.
 #include "van/address/tcp_address.h"
 
 #include <gmock/gmock.h>
@@ -115,7 +116,7 @@ TEST_P(TcpAddressTest, APortInUseSaysWhatToChange) {
   EXPECT_THAT(std::string(bound.status().message()), HasSubstr("DMLC_PS_ROOT_PORT"));
 }
 
-// One that has just ended leaves connections behind that wait for stragglers.
+// A listener that has just been closed leaves connections behind in TIME_WAIT.
 TEST_P(TcpAddressTest, APortCanBeListenedOnAgainAtOnce) {
   for (int round = 0; round < 3; ++round) {
     Node worker(world_.get(), IdentityOf(Role::kWorker, 10));

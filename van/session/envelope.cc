@@ -13,8 +13,8 @@ namespace leeway::van {
 namespace {
 
 constexpr std::size_t kAlignment = 8;
-constexpr std::size_t kEntryBytes = 8;  // in front of the frames' sizes
-// A larger message gains nothing from company and would be copied once more.
+constexpr std::size_t kEntryBytes = 8;  // before the sizes of the frames
+// Larger messages travel alone: they gain little from an envelope, which costs one more copy.
 constexpr std::size_t kMessageBytesMax = 4096;
 
 std::size_t Padded(std::size_t bytes) { return (bytes + kAlignment - 1) & ~(kAlignment - 1); }
@@ -35,7 +35,7 @@ absl::Status Wrong(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("malformed envelope: ", what));
 }
 
-// Takes messages from the front of a body.
+// Decodes messages from the front of a body.
 class Reader {
  public:
   Reader(const Buffer& body, const Limits& limits) : body_(body), limits_(limits) {}
@@ -70,7 +70,7 @@ class Reader {
   }
 
  private:
-  // Sizes are 32 bits at most, so nothing wraps around.
+  // Sizes have at most 32 bits, so the sum does not overflow.
   bool Skip(std::size_t bytes) {
     if (Padded(bytes) > body_.size() - at_) return false;
     at_ += Padded(bytes);

@@ -1,10 +1,11 @@
-// Small messages to one peer that travel together. What they cost is hardly their bytes: it is the
-// transport's work for each frame, the wake-up at the other side and the calls to the system.
+// An Envelope is one frame with several small messages to one peer. Sending a small message costs
+// little for its bytes and much for the transport's work per frame, the wake-up of the peer and the
+// system calls.
 //
-// An envelope is the body of one frame of the van (Kind::kEnvelope), at most
-// proto::kEnvelopeBytesMax long: at most proto::kEnvelopeMessagesMax messages, one after the other,
-// little-endian, everything padded with zeros to a multiple of 8 so that what has been received at
-// an aligned address can be used in place (docs/wire-format.md):
+// An envelope is the body of a frame of kind kEnvelope, at most proto::kEnvelopeBytesMax bytes
+// long. It has at most proto::kEnvelopeMessagesMax messages, one after the other, little-endian.
+// Each part is padded with zeros to a multiple of 8, so that a body at an aligned address can be
+// used in place (docs/wire-format.md):
 //
 //   0   4  bytes of the header
 //   4   2  payload frames
@@ -24,20 +25,20 @@
 
 namespace leeway::van {
 
-// What waits to leave in one envelope.
+// The messages that wait to leave in one envelope. One thread.
 class Envelope {
  public:
-  // How long the body would be with `message` in it; kNever where it is to travel by itself.
+  // The length of the body with `message` added, in bytes; kNever: the message has to travel alone.
   static constexpr std::size_t kNever = ~std::size_t{0};
   std::size_t SizeWith(const Message& message) const;
-  // A copy of it. SizeWith was not kNever.
+  // Adds a copy of the message. SizeWith must not have been kNever.
   void Add(const Message& message);
 
   bool empty() const { return messages_ == 0; }
-  // No other message fits for sure.
+  // True if the envelope may have no room for another message.
   bool full() const;
   std::size_t size() const { return body_.size(); }
-  // The body; empty from here on.
+  // Returns the body and leaves the envelope empty.
   Buffer Take();
 
  private:
@@ -45,8 +46,8 @@ class Envelope {
   std::size_t messages_ = 0;
 };
 
-// The messages of a received body, which share one copy of it. INVALID_ARGUMENT for what no
-// Envelope would have made: nothing of it is to be believed then.
+// Decodes a received body; the messages share one copy of it. INVALID_ARGUMENT for a body that
+// Envelope would not have made: none of its messages may be used then.
 absl::StatusOr<std::vector<Message>> OpenEnvelope(std::span<const std::byte> body,
                                                   const Limits& limits);
 

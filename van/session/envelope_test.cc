@@ -113,7 +113,7 @@ TEST(EnvelopeTest, TooMuchIsRefused) {
               HasSubstr("LEEWAY_MESSAGE_BYTES_MAX allows 10"));
 }
 
-// What is in an envelope is for the one above the van, who knows no envelopes.
+// The layer above the van receives the messages of an envelope and knows no envelopes itself.
 TEST(EnvelopeTest, OneWithinAnotherIsNoMessage) {
   const auto outer = OpenEnvelope(BytesOf(BodyOf({TextMessage(BodyOf({TextMessage("m")}))})), {});
   ASSERT_TRUE(outer.ok());
@@ -141,7 +141,7 @@ TEST(EnvelopeTest, NoiseDoesNoHarm) {
 
 class VanEnvelopeTest : public testing::TestWithParam<NetKind> {
  protected:
-  // A peer that says what it is, and counts what comes by kind.
+  // A raw peer with a hello that counts the frames it gets, by kind.
   class Counting : public RawPeer {
    public:
     using RawPeer::RawPeer;
@@ -227,7 +227,7 @@ TEST_P(VanEnvelopeTest, TheyKeepToTheWindow) {
   Connect(proto::kEnvelopes);
   for (int i = 0; i < 100; ++i) Send(absl::StrCat(i), 100);
   world_->RunFor(absl::Milliseconds(50));
-  // No report has come of what was sent: only what fits has left.
+  // No report has come of what was sent, so only what fits the window has left.
   EXPECT_LE(raw_->heard_texts.size(), 1000u / 100);
   EXPECT_GT(raw_->heard_texts.size(), 2u);
   EXPECT_FALSE(server_->van->Writable(peer_));
@@ -256,7 +256,8 @@ TEST_P(VanEnvelopeTest, NothingOfABrokenOneIsBelieved) {
   EXPECT_EQ(server_->van->counters().malformed_messages, 1u);
 }
 
-// Who is dropped in the middle of one is heard no further, and the van may end there.
+// A peer that is dropped in the middle of an envelope gets no further OnMessage, and the van may be
+// destroyed there.
 TEST_P(VanEnvelopeTest, TheRestOfOneMayFindNobody) {
   Connect(proto::kEnvelopes);
   Prefix prefix;

@@ -1,12 +1,15 @@
-// Flow control by cumulative byte offsets.
+// SendFlow is the sender's side of flow control to one peer, by cumulative byte offsets. One
+// thread.
 //
-// Every message carries how many bytes its sender has sent so far, itself included; the receiver
-// reports the largest such offset it has handed over. The difference is in flight and stays below
-// a window. Offsets are absolute, so that nothing leaks when a message or a report is lost: the
-// next one says it again, and a sender that has been blocked for long asks for one.
+// Every message carries the number of bytes that its sender has sent so far, itself included. The
+// receiver reports the largest such offset whose message it has given to its handler. The
+// difference is in flight, and stays below a window. Offsets are absolute, so nothing leaks when a
+// message or a report is lost: the next one repeats the information, and a sender that is blocked
+// for long asks for a report.
 //
-// To a peer on the same machine little is sent ahead: what is under way is then still in the caches
-// when it is received, and as the peer takes it while it is being sent, more is of no use.
+// To a peer on the same machine fewer bytes are sent ahead. They are then still in the caches when
+// they are received; and because such a peer takes them while they are being sent, more in flight
+// would not help.
 #ifndef LEEWAY_VAN_SESSION_FLOW_H_
 #define LEEWAY_VAN_SESSION_FLOW_H_
 
@@ -21,9 +24,9 @@ namespace leeway::van {
 
 class SendFlow {
  public:
-  // What may be under way to a same_host peer: of large messages, such as blocks of a tensor, as
-  // many as a second cache holds; of smaller ones, such as rows, which take longer than it takes to
-  // read them, enough to be busy with while the sender is.
+  // Limits for a peer on the same host. Large messages, such as blocks of a tensor: as many as a
+  // second-level cache holds. Smaller ones, such as rows, take the receiver longer than reading
+  // their bytes does; for these, enough that the receiver has work while the sender is busy.
   static constexpr std::uint64_t kLargeBytes = 256 << 10;
   static constexpr std::size_t kSameHostLarge = 4;
   static constexpr std::uint64_t kSameHostBytes = 4 << 20;
@@ -36,7 +39,8 @@ class SendFlow {
   void SetSameHost(bool same_host) { same_host_ = same_host; }
   bool same_host() const { return same_host_; }
 
-  // A message larger than the window goes out alone.
+  // Whether a message may be sent now. One that is larger than the window is sent when nothing else
+  // is in flight.
   bool MaySend(std::uint64_t bytes) const {
     if (in_flight() == 0 || runtime::Planted<"window-ignored">()) return true;
     if (bytes > window_ || in_flight() > window_ - bytes) return false;
@@ -51,22 +55,22 @@ class SendFlow {
     oldest_large_ = (oldest_large_ + 1) % kSameHostLarge;
   }
 
-  // Whether the message that is just being sent should ask for a report: twice a window. A
-  // same_host peer, which answers at once, is asked later, and so interrupts its work less often.
+  // Whether the message that is being sent has to ask for a report: twice per window. A peer on the
+  // same host, which answers at once, is asked less often, to interrupt its work less.
   bool TakeAsk() {
     const std::uint64_t half = (window_ + 1) / 2;
     if (sent_ - asked_ < (same_host_ ? std::min(half, kSameHostAskBytes) : half)) return false;
     asked_ = sent_;
     return true;
   }
-  // Whether, being blocked, one has to ask in a message of its own because nothing under way does.
+  // Whether a blocked sender has to ask in a message of its own, because no message in flight asks.
   bool TakeAskWhenBlocked() {
     if (asked_ > consumed_ || runtime::Planted<"blocked-and-silent">()) return false;
     asked_ = sent_;
     return true;
   }
 
-  // False for a report of bytes never sent.
+  // Takes a report. False: it is of bytes that were never sent.
   bool OnConsumed(std::uint64_t offset) {
     if (offset > sent_) return runtime::Planted<"more-taken-than-sent">();
     consumed_ = runtime::Planted<"taken-goes-back">() ? offset : std::max(consumed_, offset);
@@ -74,15 +78,15 @@ class SendFlow {
   }
 
  private:
-  // Three blocks of the usual size, of the four that may be under way.
+  // Three blocks of the usual size, of the kSameHostLarge that may be in flight.
   static constexpr std::uint64_t kSameHostAskBytes = 1536 << 10;
 
   std::uint64_t window_;
   std::uint64_t sent_ = 0;
-  std::uint64_t consumed_ = 0;  // as reported
-  std::uint64_t asked_ = 0;     // `sent_` when a report was last asked for
+  std::uint64_t consumed_ = 0;  // the largest offset reported
+  std::uint64_t asked_ = 0;     // `sent_` when a report was last requested
   bool same_host_ = false;
-  // `sent_` after each of the last large messages, the oldest of which is next to be forgotten.
+  // A ring of `sent_` after each of the last large messages; oldest_large_ is overwritten next.
   std::array<std::uint64_t, kSameHostLarge> large_ends_ = {};
   std::size_t oldest_large_ = 0;
 };

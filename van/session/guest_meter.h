@@ -1,7 +1,8 @@
-// What a process spends on guests: peers that have not joined its cluster (Van::Admit).
+// GuestMeter limits the time that a van spends on guests: peers that have not joined its cluster
+// (Van::Admit).
 //
-// What was spent on one that turns out to be a member is given back, so that many members may come
-// at once. One thread.
+// The time spent on a guest that turns out to be a member is given back, so that many members may
+// connect at once. One thread.
 #ifndef LEEWAY_VAN_SESSION_GUEST_METER_H_
 #define LEEWAY_VAN_SESSION_GUEST_METER_H_
 

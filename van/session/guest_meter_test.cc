@@ -57,7 +57,7 @@ TEST(GuestMeterTest, NoMoreIsSavedThanIsNamed) {
   EXPECT_TRUE(meter.MayWork(later));
   meter.Charge(absl::Nanoseconds(1), later);
   EXPECT_FALSE(meter.MayWork(later));
-  // Nor does a clock that stands still, or goes back, give anything.
+  // A clock that does not advance, or goes back, adds nothing to the allowance.
   EXPECT_FALSE(meter.MayWork(later - absl::Hours(1)));
 }
 

@@ -1,4 +1,4 @@
-// What a SessionVan does about guests (van.h).
+// The part of SessionVan that limits guests (van/van.h).
 #include <algorithm>
 #include <utility>
 
@@ -10,12 +10,11 @@
 namespace leeway::van {
 namespace {
 
-// About what it takes to accept a connection, to greet it and to close it: most of it in the
-// kernel.
+// The approximate work for accepting, greeting and closing a connection, most of it in the kernel.
 constexpr absl::Duration kAcceptWork = absl::Microseconds(300);
-// A guest that has been silent for less is not made to go for another.
+// Only a guest that has been silent for at least this time is dropped for another one.
 constexpr absl::Duration kSilent = absl::Seconds(1);
-// More than `leeway drain` or `leeway status` takes, and nothing to those that ask without end.
+// More requests than `leeway drain` or `leeway status` makes.
 constexpr std::uint64_t kManyRequests = 16;
 
 }  // namespace
@@ -30,8 +29,8 @@ bool SessionVan::MayAccept(absl::Duration* pause) {
   return true;
 }
 
-// The guest or newcomer that has been silent longest goes. False: none has been silent for long.
-// A member says something as soon as it has connected: one that never did is missed by nobody.
+// Drops the guest or newcomer that has been silent longest. False: none has been silent for
+// kSilent. A member sends a message as soon as it has connected, so no member is dropped.
 bool SessionVan::MakeRoomForGuest() {
   const absl::Time begin = loop_->Now();
   const Peer* silent = nullptr;
@@ -41,12 +40,13 @@ bool SessionVan::MakeRoomForGuest() {
   }
   const bool found = silent != nullptr && begin - silent->heard >= kSilent;
   if (found) {
-    DropGuest(silent->id, absl::ResourceExhaustedError(absl::StrCat(
-                              limits_.guests_max, " connections of those who have not joined, or ",
-                              "said nothing since, are open, and this one has been silent for the ",
-                              "longest time")));
+    DropGuest(silent->id,
+              absl::ResourceExhaustedError(absl::StrCat(
+                  limits_.guests_max,
+                  " connections of processes that have not joined the cluster are open (",
+                  "guests_max), and this one has been silent for the longest time")));
   }
-  // With a thousand guests it takes longer than to accept one.
+  // With a thousand guests the search takes longer than accepting a connection.
   const absl::Time now = loop_->Now();
   meter_.Charge(now - begin, now);
   return found;
@@ -59,7 +59,7 @@ void SessionVan::ServeGuest(PeerId id, ConnId conn, absl::FunctionRef<void()> wo
   work();
   if (!alive) return;
   Peer* const peer = Find(id);
-  if (peer != nullptr && !peer->guest) return;  // it has been admitted
+  if (peer != nullptr && !peer->guest) return;  // admitted by this message
   const absl::Time now = loop_->Now();
   if (!runtime::Planted<"guest-not-charged">()) meter_.Charge(now - begin, now);
   if (peer == nullptr) return;
@@ -70,18 +70,19 @@ void SessionVan::ServeGuest(PeerId id, ConnId conn, absl::FunctionRef<void()> wo
 void SessionVan::HoldGuest(Peer& peer) {
   if (peer.held) return;
   if (!transport_->Hold(peer.conn)) {
-    // Only one that has asked for much itself, and again and again: where the machine has other
-    // things to do, a single request may seem to take as long.
+    // Drops only a guest that has itself caused much work by many requests: on a busy machine, a
+    // single request may seem to take as long.
     if (peer.charged < GuestMeter::kSaved / 2 || peer.asked < kManyRequests) return;
-    return DropGuest(peer.id,
-                     absl::ResourceExhaustedError("has not joined, and asks for too much"));
+    return DropGuest(
+        peer.id, absl::ResourceExhaustedError("has not joined the cluster and asks for too much"));
   }
   peer.held = true;
   held_guests_.push_back(peer.id);
   if (!guests_timer_.pending()) guests_timer_.SetAfter(meter_.Wait(loop_->Now()));
 }
 
-// One by one: what each of them has sent meanwhile is looked at in turns of their own.
+// Releases one guest at a time, because the messages that each has sent meanwhile are handled in
+// later tasks.
 void SessionVan::ReleaseGuests() {
   const absl::Duration wait = meter_.Wait(loop_->Now());
   while (wait == absl::ZeroDuration() && !held_guests_.empty()) {
@@ -104,17 +105,17 @@ void SessionVan::Admit(PeerId id) {
   if (std::exchange(peer->held, false)) transport_->Release(peer->conn);
 }
 
-// Of one that has said the cluster's id, which is no secret: connections that say nothing more are
-// paid for by guests.
+// The first message of a newcomer, which had only stated the cluster's id. That id is no secret, so
+// connections without any message stay charged to guests.
 void SessionVan::OnFirstMessage(Peer& peer) {
   peer.newcomer = false;
   --newcomers_;
   meter_.GiveBack(peer.charged);
 }
 
-// Whether there is room for so much more that it has not taken. If not, it is dropped; so is, where
-// all guests together have too much, the one that has most. Soon, not now: the caller may still
-// have use for it.
+// Whether so many more bytes may be sent to that guest. If it has too many unread bytes, it is
+// dropped; if all guests together have too many, the one with most is dropped. The drop is posted,
+// because the caller may still use the peer.
 bool SessionVan::MaySendToGuest(const Peer& peer, std::uint64_t bytes) {
   const auto waiting = [](const Peer& guest) {
     return guest.flow.in_flight() + guest.queued_bytes;
@@ -136,8 +137,8 @@ bool SessionVan::MaySendToGuest(const Peer& peer, std::uint64_t bytes) {
   loop_->Post([this, alive = lifetime_.watch(), id = most->id, bytes = waiting(*most)] {
     if (!alive || Find(id) == nullptr) return;
     DropGuest(id, absl::ResourceExhaustedError(absl::StrCat(
-                      "has not joined, and does not read what it has asked for: ", bytes,
-                      " bytes wait")));
+                      "has not joined the cluster and does not read the replies to its requests: ",
+                      bytes, " bytes wait")));
   });
   return most != &peer;
 }
@@ -147,7 +148,7 @@ void SessionVan::DropGuest(PeerId id, absl::Status why) {
   log_.Warning("guest",
                absl::StrCat("dropping ", Find(id)->address, ": ", std::string(why.message()), " (",
                             count, " so far, guests_dropped in the status)"));
-  // A node that is refused gives up; one whose connection breaks connects again.
+  // A node that is rejected gives up; one whose connection breaks connects again.
   const Farewell farewell = Find(id)->newcomer ? Farewell::kNone : Farewell::kReject;
   Drop(id, std::move(why), farewell);
 }

@@ -1,4 +1,4 @@
-// The hello that opens every connection, and what is refused about one.
+// These functions make, compare and check the hello: the message that opens every connection.
 #ifndef LEEWAY_VAN_SESSION_HELLO_H_
 #define LEEWAY_VAN_SESSION_HELLO_H_
 
@@ -11,14 +11,14 @@ namespace leeway::van {
 proto::Hello HelloFrom(const Identity& identity);
 Identity IdentityFrom(const proto::Hello& hello);
 
-// Whether both say the same; a repeated hello is no second one.
+// True if both state the same; a repeated hello is not a second one.
 bool SameHello(const proto::Hello& a, const proto::Hello& b);
 
-// OK if two processes that say these understand each other, else FAILED_PRECONDITION naming both
-// versions.
+// OK if processes with these hellos have a protocol version in common, else FAILED_PRECONDITION
+// naming both versions.
 absl::Status CheckVersions(const proto::Hello& mine, const proto::Hello& theirs);
 
-// OK unless both belong to a cluster and it is not the same.
+// FAILED_PRECONDITION if both belong to a cluster and it is not the same one; else OK.
 absl::Status CheckCluster(const Identity& mine, const proto::Hello& theirs);
 
 }  // namespace leeway::van

@@ -1,4 +1,4 @@
-// What a SessionVan does when its transport tells it something.
+// The part of SessionVan that handles the events of its transport.
 #include <algorithm>
 #include <utility>
 #include <variant>
@@ -21,8 +21,8 @@ constexpr absl::Duration kDialPauseMax = absl::Milliseconds(500);
 constexpr absl::Duration kHelloPauseMin = absl::Milliseconds(250);
 constexpr absl::Duration kHelloPauseMax = absl::Seconds(2);
 constexpr std::uint64_t kLargeBytes = 64 << 10;
-// How long small messages wait at least while large ones come in: each one that leaves wakes
-// several threads, here and at its peer.
+// The least time for which small messages wait while large ones come in. Each frame that is sent
+// wakes several threads, here and at the peer.
 constexpr absl::Duration kEnvelopeWait = absl::Microseconds(250);
 
 }  // namespace
@@ -54,7 +54,7 @@ void SessionVan::OnDeadline(PeerId id) {
 // ---- dialling ----
 
 void SessionVan::DialNow(Peer& peer) {
-  if (peer.conn != 0) {  // the attempt before has neither succeeded nor failed
+  if (peer.conn != 0) {  // the previous attempt has neither succeeded nor failed
     by_conn_.erase(peer.conn);
     transport_->Close(std::exchange(peer.conn, 0));
   }
@@ -89,16 +89,16 @@ void SessionVan::OnOpened(ConnId conn) {
   if (found == by_conn_.end()) return;
   Peer& peer = *Find(found->second);
   peer.stage = Stage::kGreeting;
-  // Who dials asks for work to be done, and the other side does it in its own time. What that
-  // answers is little, or is taken as fast as it comes.
+  // Only the dialling side uses the limits for the same host: it sends work that the peer does in
+  // its own time, whereas the peer's answers are small, or are taken as fast as they come.
   peer.flow.SetSameHost(transport_->same_host(conn));
   peer.hello = proto::Encode(OwnHello());
   SendSession(peer, peer.hello);
   peer.retry.SetAfter(kHelloPauseMin);
 }
 
-// Where messages may be lost, each is to be lost by itself: the simulator's faults would otherwise
-// never come between two that were sent in one turn.
+// On a lossy transport no envelopes are used, so that each message can be lost by itself: the
+// simulator's faults would otherwise never come between two messages of one task.
 proto::Hello SessionVan::OwnHello() const {
   proto::Hello hello = HelloFrom(identity_);
   if (!transport_->lossy()) hello.capabilities |= proto::kEnvelopes;
@@ -161,8 +161,8 @@ void SessionVan::OnClosed(ConnId conn, const absl::Status& why) {
   Lose(peer, absl::IsDataLoss(why) ? Damaged(peer.address) : why, Farewell::kNone);
 }
 
-// What came over it is not what was sent. The other side did nothing wrong, so that it may come
-// again; nor is anything lost that a broken connection would not lose.
+// A connection with damaged bytes is closed, but its peer is not at fault, so it is not banned and
+// may connect again. Nothing is lost that a broken connection would not lose.
 absl::Status SessionVan::Damaged(const std::string& address) {
   const std::uint64_t count = ++counters_.checksums_failed;
   log_.Warning("checksum",
@@ -229,7 +229,7 @@ absl::StatusOr<Prefix> SessionVan::CheckArrival(const Arrival& arrival) const {
   return prefix;
 }
 
-// What is wrong with the message shows when all of it is here.
+// Errors in the message are reported when the whole message is here (OnArrival).
 std::shared_ptr<const PostedReceive> SessionVan::PostedFor(ConnId conn,
                                                            std::span<const std::byte> head,
                                                            std::uint64_t bytes) {
@@ -251,7 +251,7 @@ void SessionVan::OnArrival(ConnId conn, Arrival arrival) {
 void SessionVan::OnMessage(PeerId id, Arrival arrival) {
   Peer& peer = *Find(id);
   const ConnId conn = peer.conn;
-  // A message tells more of one that had gone before it could be asked for its address.
+  // If the other end closed the connection early, its address may be known only from its message.
   if (!peer.dialled && peer.stage == Stage::kGreeting) {
     peer.address = transport_->AddressOf(conn);
   }
@@ -261,7 +261,7 @@ void SessionVan::OnMessage(PeerId id, Arrival arrival) {
   if (!prefix.ok()) return BanMalformed(id, prefix.status());
   if (prefix->kind == Kind::kSession) return OnSession(peer, arrival);
   if (peer.stage != Stage::kUp) {
-    // Where messages get lost, so may the hello that answered ours.
+    // On a lossy transport, the hello that answered ours may have been lost.
     if (peer.dialled && transport_->lossy()) return;
     if (!runtime::Planted<"message-before-hello">()) {
       return BanMalformed(id, absl::FailedPreconditionError("sent a message before its hello"));
@@ -272,7 +272,7 @@ void SessionVan::OnMessage(PeerId id, Arrival arrival) {
         id, absl::InvalidArgumentError(absl::StrCat("claims to have taken ", prefix->consumed,
                                                     " bytes of ", peer.flow.sent(), " sent")));
   }
-  // What was sent before this message has been handed over or is lost.
+  // Everything sent before this message has been given to the handler or is lost.
   peer.handed = std::max(peer.handed, prefix->sent);
   if (prefix->kind == Kind::kData) return OnData(id, *prefix, std::move(arrival));
   if (prefix->kind == Kind::kEnvelope) return OnEnvelope(id, *prefix, arrival);
@@ -295,7 +295,7 @@ void SessionVan::OnData(PeerId id, const Prefix& prefix, Arrival arrival) {
   const auto header = arrival.head.subspan(kPrefixBytes);
   message.header = Buffer::CopyOf(header.data(), header.size());
   message.payload = std::move(arrival.payload);
-  // What there is to be done with a large one may take its time, and there may be many of them.
+  // The handler may take long over a large message, and many of them may follow.
   if (message.TotalBytes() >= kLargeBytes && !with_envelope_.empty() &&
       loop_->Now() - in_envelope_since_ >= kEnvelopeWait) {
     SendEnvelopes();

@@ -37,7 +37,7 @@ SessionVan::SessionVan(runtime::Loop* loop, const Identity& identity, const Limi
 SessionVan::~SessionVan() {
   lifetime_.End();
   posted_->Close();
-  // What waits for the window goes out as well: nobody is left to send it later.
+  // Messages that wait for the window are sent too, because no later report can release them.
   while (!peers_.empty()) {
     Drop(peers_.begin()->first, absl::CancelledError("the van was closed"), Farewell::kGoodbye);
   }
@@ -94,7 +94,7 @@ absl::Status SessionVan::Send(PeerId id, Message message, SendDone done) {
   LEEWAY_RETURN_IF_ERROR(CheckSizes(message));
   if (peer->guest && !MaySendToGuest(*peer, message.TotalBytes() + kPrefixBytes)) {
     return absl::ResourceExhaustedError(
-        absl::StrCat(peer->address, " does not read what it has asked for"));
+        absl::StrCat(peer->address, " does not read the replies to its requests"));
   }
   if (PutInEnvelope(*peer, message)) {
     if (done) Tell({std::move(done), 0, absl::OkStatus()});
@@ -144,7 +144,7 @@ void SessionVan::Disconnect(PeerId id, absl::Status why) {
   }
 }
 
-// A guest is held by turns, whatever its owner says.
+// Guests are held by their turns (HoldGuest), so their owner cannot hold them.
 bool SessionVan::Hold(PeerId id) {
   Peer* const peer = Find(id);
   if (peer == nullptr || peer->guest) return false;
@@ -176,14 +176,14 @@ SessionVan::Peer* SessionVan::Find(PeerId id) {
   return found == peers_.end() ? nullptr : &found->second;
 }
 
-// Small messages wait until the loop has nothing else to do, the envelope is full, or they have
-// waited long enough and large ones go on coming in (OnData), whichever is first.
+// Small messages wait until the loop is about to sleep, the envelope is full, or they have waited
+// for kEnvelopeWait while large messages come in (OnData), whichever is first.
 bool SessionVan::PutInEnvelope(Peer& peer, const Message& message) {
   const bool next = peer.queue.empty() || runtime::Planted<"envelope-overtakes-queue">();
   if (!peer.takes_envelopes || !next) return false;
   const std::size_t size = peer.envelope.SizeWith(message);
   if (size == Envelope::kNever || !peer.flow.MaySend(kPrefixBytes + size)) return false;
-  // What is larger than the window goes alone.
+  // An envelope larger than the window would wait until nothing is in flight.
   if (!peer.envelope.empty() && kPrefixBytes + size > limits_.send_window_bytes) return false;
   ++counters_.messages_sent;
   counters_.bytes_sent += message.TotalBytes();
@@ -293,13 +293,13 @@ void SessionVan::Drop(PeerId id, absl::Status why, Farewell farewell) {
   if (farewell != Farewell::kNone && !runtime::Planted<"envelope-lost-at-goodbye">())
     SendEnvelope(peer);
   if (was_up && farewell == Farewell::kGoodbye) {
-    // Past the window: the other side has to take them anyway, and this is the last chance.
+    // Beyond the window: the peer has to take these messages anyway, and they cannot be sent later.
     if (!runtime::Planted<"queue-lost-at-goodbye">()) {
       for (Queued& item : std::exchange(peer.queue, {})) Transmit(peer, std::move(item));
     }
     SendSession(peer, proto::Encode(proto::Goodbye()));
   } else if (peer.dialled && peer.stage == Stage::kGreeting && !transport_->lossy()) {
-    // The other side may have accepted our hello already.
+    // The peer may have accepted our hello already.
     SendSession(peer, proto::Encode(proto::Goodbye()));
   }
   if (peer.stage != Stage::kDialling && farewell == Farewell::kReject) {
@@ -314,7 +314,7 @@ void SessionVan::Drop(PeerId id, absl::Status why, Farewell farewell) {
   for (Queued& item : peer.queue) {
     if (!item.done) continue;
     absl::Status status = why.ok() ? absl::UnavailableError(absl::StrCat(
-                                         peer.address, ": the connection was closed in order"))
+                                         peer.address, ": the connection was closed normally"))
                                    : why;
     Tell({std::move(item.done), 0, std::move(status)});
   }
@@ -336,8 +336,8 @@ void SessionVan::Tell(Notice notice) {
 void SessionVan::RunNotices() {
   notices_posted_ = false;
   const runtime::Lifetime::Watch alive = lifetime_.watch();
-  // Local: the van may be destroyed on the way, which ends what is said to the handler but not
-  // what is owed to senders.
+  // Local, because a callback may destroy the van. Then the handler is not called any more, but
+  // every SendDone still is.
   std::vector<Notice> notices = std::exchange(notices_, {});
   for (Notice& notice : notices) {
     if (notice.done) {

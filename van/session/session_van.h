@@ -1,13 +1,13 @@
-// The van over any transport: what is the same for all of them.
+// SessionVan is the Van over any transport: it does what is the same for all of them.
 //
 //   peer (dialled):   kDialling ──opened──▶ kGreeting ──their hello──▶ kUp
 //                        ▲                     │ closed
 //                        └──── after a pause ──┘            until the connect timeout
 //   peer (accepted):                        kGreeting ──their hello──▶ kUp
 //
-// The side that dialled says hello first and repeats it until it is answered. A peer leaves the
-// table the moment its end is known; the handler hears of it from a task of its own, so that it is
-// never called from within a call to the van. The van may be destroyed from within a handler.
+// The side that dialled says hello first and repeats it until it is answered. A peer is removed
+// from the table at once when its end is known; the handler hears of it from a posted task, so that
+// it is never called from within a call to the van. The van may be destroyed from within a handler.
 #ifndef LEEWAY_VAN_SESSION_SESSION_VAN_H_
 #define LEEWAY_VAN_SESSION_SESSION_VAN_H_
 
@@ -57,7 +57,7 @@ class SessionVan final : public Van, private TransportEvents {
   std::vector<Stall> stalls() const override;
 
  private:
-  // An attempt to connect that has come to nothing by then is given up for another.
+  // An attempt to connect that takes longer is replaced by another one.
   static constexpr absl::Duration kDialAttemptMax = absl::Seconds(5);
 
   enum class Stage { kDialling, kGreeting, kUp };
@@ -80,38 +80,38 @@ class SessionVan final : public Van, private TransportEvents {
     std::string address;
     Stage stage = Stage::kDialling;
     ConnId conn = 0;
-    Buffer hello;                        // ours on this connection, repeated word for word
-    std::optional<proto::Hello> theirs;  // once accepted
+    Buffer hello;                        // our hello on this connection, repeated unchanged
+    std::optional<proto::Hello> theirs;  // their hello, once accepted
     SendFlow flow;
     StallWatch sending, receiving;
-    std::uint64_t handed = 0;    // their largest offset handed over
-    std::uint64_t reported = 0;  // of which they know
+    std::uint64_t handed = 0;    // the largest offset of theirs that was handed over
+    std::uint64_t reported = 0;  // the largest one that they have been told
     bool takes_envelopes = false;
     bool guest = false;
-    bool newcomer = false;  // admitted for its hello, and has said nothing since
-    bool held = false;      // a guest: nothing is taken from it until it is its turn
+    bool newcomer = false;  // admitted for its hello; no message since
+    bool held = false;      // a guest whose messages are held until its turn
     bool held_by_owner = false;
-    absl::Time heard;          // a guest or newcomer: when it last said something
-    absl::Duration charged;    // a guest: to the meter
-    std::uint64_t asked = 0;   // messages that the owner got
-    Envelope envelope;         // what leaves before the loop sleeps; empty while there is a queue
-    std::deque<Queued> queue;  // waits for the window, or for the peer to be up
+    absl::Time heard;          // of a guest or newcomer: time of its last message
+    absl::Duration charged;    // of a guest: charged to the meter
+    std::uint64_t asked = 0;   // messages given to the owner
+    Envelope envelope;         // sent before the loop sleeps; empty while there is a queue
+    std::deque<Queued> queue;  // messages that wait for the window, or for kUp
     std::uint64_t queued_bytes = 0;
-    runtime::Timer deadline;  // to be up by
-    runtime::Timer retry;     // to dial, say hello or ask again, by stage
+    runtime::Timer deadline;  // when it must be up
+    runtime::Timer retry;     // to dial, say hello or ask for a report again, by stage
     absl::Duration retry_delay;
-    absl::Duration timeout;  // Connect's
+    absl::Duration timeout;  // as given to Connect
     absl::Status last_failure;
   };
 
-  // What the owner is still to be told: how a send ended, or that a peer is down.
+  // An event that the owner has not been told yet: how a send ended, or that a peer is down.
   struct Notice {
     SendDone done;
     PeerId peer = 0;
     absl::Status status;
   };
 
-  // session_van.cc: what the owner asks for
+  // session_van.cc: calls of the owner
   absl::Status CheckSizes(const Message& message) const;
   bool PutInEnvelope(Peer& peer, const Message& message);
   void SendEnvelope(Peer& peer);
@@ -127,7 +127,7 @@ class SessionVan final : public Van, private TransportEvents {
   void RunNotices();
   Peer* Find(PeerId id);
 
-  // guests.cc: those who have not been admitted
+  // guests.cc: peers that have not been admitted
   bool MayAccept(absl::Duration* pause) override;
   static absl::Duration GuestAcceptWork();
   bool MakeRoomForGuest();
@@ -138,7 +138,7 @@ class SessionVan final : public Van, private TransportEvents {
   bool MaySendToGuest(const Peer& peer, std::uint64_t bytes);
   void DropGuest(PeerId id, absl::Status why);
 
-  // stalls.cc: connections that stand still
+  // stalls.cc: stalled connections
   void WatchForStalls();
   void LookForStalls();
   void LookAtSending(Peer& peer, absl::Time now);
@@ -148,7 +148,7 @@ class SessionVan final : public Van, private TransportEvents {
   void EndStall(const Peer& peer, const absl::Status& why);
   std::string NameOf(const Peer& peer) const;
 
-  // session_events.cc: what the transport tells
+  // session_events.cc: events of the transport
   void OnAccepted(ConnId conn) override;
   void OnOpened(ConnId conn) override;
   void OnArrival(ConnId conn, Arrival arrival) override;
@@ -168,17 +168,17 @@ class SessionVan final : public Van, private TransportEvents {
   void OnHello(Peer& peer, const proto::Hello& theirs);
   void OnMessage(PeerId id, Arrival arrival);
   void OnData(PeerId id, const Prefix& prefix, Arrival arrival);
-  // The answer to a posted receive has come, wherever it lies.
+  // The answer to a posted receive has come, in place or not.
   void EndReceive(PeerId id, std::uint64_t token, const Arrival& arrival);
   void OnEnvelope(PeerId id, const Prefix& prefix, const Arrival& arrival);
-  // To the handler; false if this van is no more.
+  // Gives the message to the handler; false: this van has been destroyed.
   bool HandOver(PeerId id, Message message);
   void AfterData(PeerId id, const Prefix& prefix);
   void Ban(PeerId id, absl::Status why);
   void BanMalformed(PeerId id, const absl::Status& why);
   void OnDeadline(PeerId id);
   void Retry(PeerId id);
-  // After a pause that doubles up to `max`.
+  // Calls Retry after a pause that doubles up to `max`, with jitter.
   void RetryLater(Peer& peer, absl::Duration max);
 
   runtime::Loop* loop_;
@@ -191,18 +191,18 @@ class SessionVan final : public Van, private TransportEvents {
   std::uint32_t accepted_ = 0;
   std::uint32_t guests_ = 0;
   std::uint32_t newcomers_ = 0;
-  // Somebody who throws garbage at a port must not fill the log as well.
+  // Limited, so that a flood of invalid connections cannot fill the log.
   runtime::LogLimiter log_;
   runtime::Timer stall_timer_;
   absl::Time looked_for_stalls_;
   GuestMeter meter_;
-  std::deque<PeerId> held_guests_;  // in the order of their turns
+  std::deque<PeerId> held_guests_;  // in the order in which they are served
   runtime::Timer guests_timer_;
-  std::map<PeerId, Peer> peers_;  // ordered: goodbyes are sent in the same order in every run
+  std::map<PeerId, Peer> peers_;  // ordered, so that every run says goodbye in the same order
   absl::flat_hash_map<ConnId, PeerId> by_conn_;
   const std::shared_ptr<PostedReceives> posted_;
-  std::vector<PeerId> with_envelope_;  // peers for which something waits in one
-  absl::Time in_envelope_since_;       // when the first of that began to wait
+  std::vector<PeerId> with_envelope_;  // peers with a non-empty envelope
+  absl::Time in_envelope_since_;       // since when the first of these messages has waited
   std::vector<Notice> notices_;
   bool notices_posted_ = false;
   runtime::Lifetime lifetime_;

@@ -1,8 +1,8 @@
-// A share of a thread's time: what some kind of work may take of it.
+// ShareMeter limits a kind of work to a share of a thread's time.
 //
-// The work is paid for out of an allowance that grows with time, a share of it, up to what may be
-// saved. The time a piece of work takes is known only afterwards, so the last piece may overdraw:
-// then nothing of the kind is done until the debt is paid. One thread.
+// Work is charged to an allowance, which grows by that share of the time that passes, up to a
+// maximum. The cost of a piece of work is known only afterwards, so the last piece may overdraw the
+// allowance; then no work of this kind is done until the debt is paid. One thread.
 #ifndef LEEWAY_VAN_SESSION_SHARE_METER_H_
 #define LEEWAY_VAN_SESSION_SHARE_METER_H_
 
@@ -14,23 +14,27 @@ namespace leeway::van {
 
 class ShareMeter {
  public:
-  // Many times what it costs to wake up.
+  // The least allowance to wake up for: many times the cost of a wake-up.
   static constexpr absl::Duration kWorthWhile = absl::Microseconds(500);
 
-  // `share`: in the long run. `saved`: at once, after a time without such work.
+  // `share`: of the time, in the long run. `saved`: the largest allowance, which can be used at
+  // once after a time without work.
   ShareMeter(double share, absl::Duration saved)
       : share_(share), saved_(saved), allowance_(saved) {}
 
+  // Charges work that has been done.
   void Charge(absl::Duration work, absl::Time now) {
     Grow(now);
     allowance_ -= std::max(work, absl::ZeroDuration());
   }
+  // Returns an earlier charge.
   void GiveBack(absl::Duration work) { allowance_ = std::min(allowance_ + work, saved_); }
+  // Whether work may be done now.
   bool MayWork(absl::Time now) {
     Grow(now);
     return allowance_ > absl::ZeroDuration();
   }
-  // How long from now until it is worth while to wake up for it again; 0: it is now.
+  // The time from now until a wake-up for such work is worth its cost; 0: now.
   absl::Duration Wait(absl::Time now) {
     if (MayWork(now)) return absl::ZeroDuration();
     return (kWorthWhile - allowance_) / share_;

@@ -1,4 +1,5 @@
-// Notices that what is under way over a connection gets nowhere: one direction of one connection.
+// StallWatch detects that the transfer in one direction of one connection makes no progress. One
+// thread.
 #ifndef LEEWAY_VAN_SESSION_STALL_WATCH_H_
 #define LEEWAY_VAN_SESSION_STALL_WATCH_H_
 
@@ -13,9 +14,9 @@ class StallWatch {
  public:
   enum class News { kNone, kStalled, kRecovered };
 
-  // To be called now and then. `busy`: something is under way; `progress` changes whenever some of
-  // that has got there. Stalled: it has been busy without progress for `stall_time`; told once, and
-  // so is the recovery.
+  // To be called at intervals. `busy`: a transfer is under way; `progress` changes whenever some of
+  // its bytes have arrived. kStalled: it has been busy without progress for `stall_time`. Each
+  // stall, and each recovery, is reported once.
   News Look(bool busy, std::uint64_t progress, absl::Time now, absl::Duration stall_time) {
     if (!busy || !busy_ || progress != progress_) {
       busy_ = busy;
@@ -28,18 +29,18 @@ class StallWatch {
     stalled_ = true;
     return News::kStalled;
   }
-  // Time in which nobody looked does not count: this process itself stood still.
+  // Excludes a time without calls of Look, in which this process itself was stopped.
   void PutOff(absl::Duration pause) {
     if (busy_) since_ += pause;
   }
 
   bool stalled() const { return stalled_; }
-  // While busy: since when without progress.
+  // While busy: the time of the last progress.
   absl::Time since() const { return since_; }
   absl::Duration StuckFor(absl::Time now) const {
     return busy_ ? now - since_ : absl::ZeroDuration();
   }
-  // After a recovery: for how long it had stood still.
+  // After a recovery: how long the stall lasted.
   absl::Duration stuck_for() const { return stuck_for_; }
 
  private:

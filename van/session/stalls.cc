@@ -1,5 +1,5 @@
-// What a SessionVan does about connections that stand still: it looks at all of them now and then,
-// asks peers how far they are where that has not been said for a while, and tells the operator.
+// The part of SessionVan that detects stalled connections: it checks all of them at intervals, asks
+// peers for a report of what they have taken if there was none for a while, and logs stalls.
 #include <algorithm>
 #include <utility>
 
@@ -11,10 +11,11 @@
 namespace leeway::van {
 namespace {
 
-// Of Limits::stall_time: how often all connections are looked at.
+// The interval of the checks, as a part of Limits::stall_time.
 constexpr double kLookInterval = 0.2;
-// Likewise. A peer reports what it has taken when it is asked, or sends something. After so long
-// without either it is asked: then only one that does not answer stands still.
+// As a part of Limits::stall_time. A peer reports what it has taken when it is asked, or with its
+// next message. After this time without either the van asks; then only a peer that does not answer
+// is stalled.
 constexpr double kAskAfter = 0.4;
 
 std::string Rounded(absl::Duration duration) {
@@ -42,7 +43,8 @@ void SessionVan::LookForStalls() {
     }
     LookAtSending(peer, now);
     LookAtReceiving(peer, now);
-    // What begins to come is not told by the transport; what is sent is known here.
+    // The transport does not announce messages that begin to arrive, so that direction is checked
+    // always.
     again = again || peer.flow.in_flight() > 0 || !transport_->lossy();
   }
   if (again) WatchForStalls();
@@ -62,12 +64,12 @@ void SessionVan::LookAtSending(Peer& peer, absl::Time now) {
 
 void SessionVan::LookAtReceiving(Peer& peer, absl::Time now) {
   std::optional<std::uint64_t> received;
-  // What is not taken in here has not stalled there.
+  // A connection that this side holds is not stalled by its peer.
   if (!peer.held && !peer.held_by_owner) received = transport_->ReceivedOfUnfinished(peer.conn);
   const StallWatch::News news =
       peer.receiving.Look(received.has_value(), received.value_or(0), now, limits_.stall_time);
   TellOfStall(peer, peer.receiving, news,
-              "a message from it has begun to come, and nothing more of it does");
+              "a message from it has arrived in part, and no more of it comes");
 }
 
 void SessionVan::TellOfStall(const Peer& peer, const StallWatch& watch, StallWatch::News news,
@@ -77,7 +79,7 @@ void SessionVan::TellOfStall(const Peer& peer, const StallWatch& watch, StallWat
     ++counters_.stalls;
     log_.Warning("stall", absl::StrCat("the connection to ", NameOf(peer), " is stalled: for ",
                                        Rounded(now - watch.since()), " ", what,
-                                       " (its process stands still or is overloaded, or the "
+                                       " (its process is stopped or overloaded, or the "
                                        "network between is interrupted)"));
   } else if (news == StallWatch::News::kRecovered) {
     log_.Info("stall over",

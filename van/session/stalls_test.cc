@@ -1,4 +1,4 @@
-// Connections that stand still are told of, once, and so is that they go on.
+// Tests of stalled connections: a stall is reported once, and so is the recovery.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -124,8 +124,8 @@ TEST_F(StallsTest, TheOwnerNamesItsPeers) {
   EXPECT_THAT(LinesWithin(7), Contains(HasSubstr("the connection to worker 7 (sim://")));
 }
 
-// Peers report what they have taken twice a window, and a window is large: until then they are
-// asked, and one that answers does not stand still.
+// Peers report what they have taken twice per window, and a window is large. Before that they are
+// asked, and one that answers is not stalled.
 TEST_F(StallsTest, APeerThatTakesEverythingAndSaysNothingIsNotStalled) {
   ::testing::internal::CaptureStderr();
   for (int i = 0; i < 100; ++i) {
@@ -154,7 +154,7 @@ TEST_F(StallsTest, AStalledConnectionThatEndsSaysSo) {
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("has ended; it was stalled for"));
 }
 
-// Over TCP the receiving side sees that a message has begun to come.
+// Over TCP the receiving side sees that a message has arrived in part.
 TEST(TcpStallsTest, HalfAMessageIsToldOfByWhoWaitsForTheRest) {
   const std::unique_ptr<TestWorld> world = TestWorld::New(NetKind::kTcp);
   Limits limits;
