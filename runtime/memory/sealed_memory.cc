@@ -85,13 +85,14 @@ absl::StatusOr<SealedMemory> SealedMemory::New(std::size_t bytes) {
 absl::StatusOr<std::size_t> SealedSize(int fd) {
   const int seals = ::fcntl(fd, F_GET_SEALS);
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0) {
-    return absl::InvalidArgumentError("it offers a segment that it could take away again");
+    return absl::InvalidArgumentError(
+        "it offers a segment that it could shrink (it is not sealed)");
   }
   struct stat info {};
   struct statfs system {};
   // Memory of huge pages can run out when it is read, so only tmpfs is accepted.
   if (::fstatfs(fd, &system) != 0 || system.f_type != TMPFS_MAGIC || ::fstat(fd, &info) != 0) {
-    return absl::InvalidArgumentError("it offers a segment that is not what it says");
+    return absl::InvalidArgumentError("it offers a segment that is not memory of tmpfs");
   }
   return static_cast<std::size_t>(info.st_size);
 }

@@ -12,10 +12,10 @@
 namespace leeway::van {
 namespace {
 
-// A connection hands over at most so many records before the loop looks at its others.
+// A connection reads at most this many records before the loop polls its others.
 constexpr int kRecordsPerTurn = 64;
 
-// After memory that was exported could not be mapped, new connections do without for so long.
+// The time for which new connections decline exports after one could not be mapped.
 constexpr absl::Duration kDecline = absl::Minutes(1);
 
 }  // namespace
@@ -67,7 +67,7 @@ void ShmConn::PollSocket() {
   }
 }
 
-// The other side broke the rules, or gave more than can be taken.
+// The other side violated the protocol, or exported more than this process can map.
 void ShmConn::Break(absl::Status why) {
   if (absl::IsResourceExhausted(why)) {
     shared_->declines_until = shared_->loop->Now() + kDecline;
@@ -106,7 +106,8 @@ bool ShmConn::Receive(bool* drained) {
       return i > 0;
     }
     if (*got == ShmReceiver::Got::kPart) continue;
-    // What the other side had given back before it said this is back before this is heard.
+    // Exports that the other side gave back before it sent this message have to be back before it
+    // is delivered.
     sender_->Collect();
     shared_->events->OnArrival(id, receiver_->TakeArrival());
     if (!alive || closed_) return true;
@@ -151,7 +152,7 @@ void ShmConn::Shut() {
     shared_->busy_poll->Remove(link_.get());
     sender_->Fail(absl::UnavailableError(absl::StrCat(address, ": the connection broke")));
   }
-  // The descriptor itself stays for as long as frames that were received are held.
+  // The descriptor stays open as long as received frames are held.
   ::epoll_ctl(shared_->epoll.get(), EPOLL_CTL_DEL, socket_->fd(), nullptr);
   socket_->Shut();
 }

@@ -1,4 +1,5 @@
-// One connection over shared memory, from the socket's opening to its end.
+// ShmConn is one connection over shared memory, from the opening of its socket to its end. Lives on
+// the transport's loop.
 #ifndef LEEWAY_VAN_SHM_SHM_CONN_H_
 #define LEEWAY_VAN_SHM_SHM_CONN_H_
 
@@ -15,7 +16,7 @@
 
 namespace leeway::van {
 
-// What the connections of one transport share.
+// The state that the connections of one transport share.
 struct ShmShared {
   runtime::Loop* loop = nullptr;
   Limits limits;
@@ -24,8 +25,8 @@ struct ShmShared {
   TransportEvents* events = nullptr;
   std::shared_ptr<ShmBusyPoll> busy_poll = std::make_shared<ShmBusyPoll>();
   DoneList owed;
-  absl::Time declines_until = absl::InfinitePast();  // what others would export
-  // False once the transport is gone, which may happen within any event.
+  absl::Time declines_until = absl::InfinitePast();  // until then, exports of others are declined
+  // Ends when the transport is destroyed, which may happen within any event.
   runtime::Lifetime lifetime;
 };
 
@@ -46,25 +47,26 @@ class ShmConn {
 
   int fd() const { return socket_->fd(); }
   bool open() const { return link_ != nullptr; }
-  bool closed() const { return closed_; }  // no more events
-  bool finished() const { return shut_; }  // nothing at all any more
+  bool closed() const { return closed_; }  // no more events follow
+  bool finished() const { return shut_; }  // the connection has ended
 
-  // Makes our segment and hands it over; the side that dialled speaks first.
+  // Makes this side's segment and sends its descriptor; the side that dialled does so first.
   absl::Status Greet();
-  // What the socket has to say; calls events.
+  // Handles what has come over the socket; calls TransportEvents.
   void PollSocket();
-  // Messages that have come, room that has been made, the end; calls events. True if there was any.
+  // Delivers messages, continues sends that waited for room, and handles the end; calls
+  // TransportEvents. True if there was any of these.
   bool Poll();
 
   void Send(const Prefix& prefix, Message message, SendDone done);
   void OnMemoryFreed() {
     if (open()) sender_->OnMemoryFreed();
   }
-  // From here on no events; it is finished once what was sent is on its way.
+  // No events follow. The connection is finished when what was sent is on its way.
   void Close();
-  // Of one that is closed: what still waits to be sent, as far as there is room.
+  // For a closed connection: sends what is left, as far as there is room.
   void FlushClosed();
-  // Ends it at once; what still waits fails.
+  // Ends the connection at once; queued sends fail.
   void Shut();
   // Transport::ReceivedOfUnfinished.
   std::optional<std::uint64_t> received_of_unfinished() const {
@@ -86,8 +88,8 @@ class ShmConn {
   std::shared_ptr<ShmLink> link_;
   std::unique_ptr<ShmReceiver> receiver_;
   std::unique_ptr<ShmSender> sender_;
-  absl::Status lost_;    // told once everything received before has been
-  bool broken_ = false;  // the other side broke the rules: nothing more is read of it
+  absl::Status lost_;    // reported when everything received before has been delivered
+  bool broken_ = false;  // the other side violated the protocol: nothing more is read
   bool closed_ = false;
   bool shut_ = false;
 };

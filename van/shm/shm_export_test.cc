@@ -1,5 +1,5 @@
-// Frames that lie in memory made to be shared: they are not copied, `done` waits until they are
-// given back, and nobody can be kept waiting by a peer that does not.
+// Tests of zero-copy exports: frames are not copied, `done` waits until they are given back, and a
+// peer that never gives them back blocks no one.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -39,7 +39,7 @@ Message Exporting(const SharedMemory& memory, std::size_t at = 0, std::size_t si
 
 std::string All(char with, std::size_t size = kBytes) { return std::string(size, with); }
 
-// A worker that exports to a server which keeps what it gets, on loops that this thread turns.
+// A worker that exports to a server which keeps what it gets, on loops that this thread runs.
 class ShmExportTest : public testing::Test {
  protected:
   ShmExportTest() { Connect(); }
@@ -87,13 +87,13 @@ TEST_F(ShmExportTest, AFrameIsReadWhereItLiesAndDoneWhenItIsGivenBack) {
   EXPECT_TRUE(frame.exported());
   EXPECT_TRUE(frame.may_change());
   EXPECT_EQ(frame.text(), All('a', 100'000));
-  std::memset(memory->data() + 4096, 'b', 100'000);  // it is the same memory
+  std::memset(memory->data() + 4096, 'b', 100'000);  // the frame is the same memory
   EXPECT_EQ(frame.text(), All('b', 100'000));
   for (int i = 0; i < 10; ++i) Turn();
   EXPECT_EQ(done(), 0);
   kept_.clear();
   Turn();
-  EXPECT_EQ(done(), 0);  // `frame` is left
+  EXPECT_EQ(done(), 0);  // `frame` still holds it
 }
 
 TEST_F(ShmExportTest, AnExportIsNotBackBecauseAnEarlierOneOfItsPlaceWas) {
@@ -116,7 +116,7 @@ TEST_F(ShmExportTest, DoneComesWithTheLastOfItsFrames) {
   message.payload.push_back(Buffer::CopyOf("copied"));
   message.payload.push_back(Buffer::Unowned(two->data(), kBytes));
   message.payload.push_back(Buffer::CopyOf(All('c', 50'000)));
-  message.payload.push_back(Buffer::CopyOf(All('p', 3'000'000)));  // in pieces
+  message.payload.push_back(Buffer::CopyOf(All('p', 3'000'000)));  // sent in pieces
   Send(std::move(message));
   ASSERT_TRUE(RunUntilKept(1));
   auto& payload = kept_[0].payload;
@@ -196,7 +196,7 @@ TEST_F(ShmExportTest, MemoryThatIsFreedWhileItIsReadStays) {
   auto memory = Filled('a');
   Send(Exporting(*memory));
   ASSERT_TRUE(RunUntilKept(1));
-  memory.reset();  // against the rules
+  memory.reset();  // the user frees it too early
   for (int i = 0; i < 10; ++i) Turn();
   EXPECT_EQ(kept_[0].payload[0].text(), All('a'));
   const int mapped = SharedMappings();
@@ -217,7 +217,7 @@ TEST_F(ShmExportTest, MoreMemoryThanOneCanHaveMappedComesOneAfterTheOther) {
   EXPECT_TRUE(RunUntil([&] { return SharedMappings() == before; }));
 }
 
-// Nobody touches more of it than a page or two.
+// Only a page or two of it is ever touched.
 TEST_F(ShmExportTest, MemoryThatIsFreedDoesNotCountAmongWhatMayBeExported) {
   constexpr std::size_t kEach = kShmExportedBytesMax / kShmExportedFilesMax;
   for (std::size_t i = 0; i < kShmExportedFilesMax + 2; ++i) {
@@ -236,7 +236,7 @@ TEST_F(ShmExportTest, WhenTheConnectionIsDroppedTheMemoryIsFreeAndTheOtherSideSe
   const auto memory = Filled('a');
   Send(Exporting(*memory));
   ASSERT_TRUE(RunUntilKept(1));
-  Send(Exporting(*memory, 8192, 100'000));  // which is still in the ring when the end comes
+  Send(Exporting(*memory, 8192, 100'000));  // still in the ring when the connection ends
   worker_->Disconnect(peer_, absl::OkStatus());
   while (done() < 2) worker_loop_.RunReady();
   std::memset(memory->data(), 'b', kBytes);
@@ -289,7 +289,7 @@ TEST_F(ShmExportTest, AServerThatGoesEndsTheExportsOfItsWorker) {
 
 // ---- other processes ----
 
-// A server in another process that keeps what it gets for as long as it lives.
+// A server in another process that keeps what it gets for as long as it runs.
 [[noreturn]] void KeepForEver(Factory* factory, const std::string& address) {
   runtime::RealLoop loop(2);
   Recorder recorder;

@@ -37,7 +37,7 @@ void ShmExporter::Undo(ShmExportList* exports) {
   for (; !exports->empty(); exports->pop_back()) free_slots_.push_back(exports->back().slot);
 }
 
-// Its number on this connection. None where the other side cannot take it (now).
+// The file's number on this connection. nullopt: the other side cannot take it (now).
 std::optional<std::uint32_t> ShmExporter::FileOf(
     const std::shared_ptr<runtime::SharedMemory>& memory) {
   if (const auto known = by_memory_.find(memory->id()); known != by_memory_.end()) {
@@ -68,7 +68,7 @@ bool ShmExporter::IsBack(const ShmExport& exported) const {
          runtime::Planted<"export-back-unasked">();
 }
 
-// Whether all of them are back.
+// Removes exports that are back. True if all of them are.
 bool ShmExporter::TakeBack(ShmExportList* exports) {
   while (!exports->empty()) {
     if (!IsBack(exports->back())) return false;
@@ -87,7 +87,7 @@ bool ShmExporter::Collect() {
     for (auto out = back; out != out_.end(); ++out) done_->Add(std::move(out->done), {});
     any = any || back != out_.end();
     out_.erase(back, out_.end());
-    // Once more after having said so: what came back before that is not told.
+    // Checks once more after asking, because no wake-up tells of what came back before.
     if (out_.empty() || !link_->WaitForExports(seen)) break;
   }
   if (out_.empty()) link_->WaitForNoExports();
@@ -126,7 +126,7 @@ void ShmExporter::NoteTold(std::uint32_t file, std::uint64_t position) {
   by_memory_.erase(told.id);
 }
 
-// Those that the other side knows to be gone no longer count.
+// Files that the other side knows to be gone do not count any more.
 void ShmExporter::DropToldFiles() {
   const std::uint64_t head = link_->peer->control().head.load(std::memory_order_acquire);
   std::erase_if(files_, [&](const auto& entry) {

@@ -1,7 +1,7 @@
-// The sender's part of what is exported: frames that lie in memory the user allocated for it
-// (runtime/memory/shared_memory.h) are not copied into the arena; the other side reads them there.
-// The message's `done` waits until it has given them back, or until it cannot see them change any
-// more.
+// ShmExporter is the sender's side of zero-copy exports. Frames in memory that the user allocated
+// for that (runtime/memory/shared_memory.h) are not copied into the arena; the other side reads
+// them in place. The message's `done` waits until the other side has given the frames back, or
+// cannot see them change any more. Lives on the transport's loop.
 #ifndef LEEWAY_VAN_SHM_SHM_EXPORTER_H_
 #define LEEWAY_VAN_SHM_SHM_EXPORTER_H_
 
@@ -30,37 +30,38 @@ using ShmExportList = absl::InlinedVector<ShmExport, 1>;
 
 class ShmExporter {
  public:
-  // `done` gets the sends whose exports have come back.
+  // `done` gets the callbacks of sends whose exports have come back.
   ShmExporter(std::shared_ptr<ShmLink> link, DoneList* done);
 
-  // Turns the place of that frame into an exported one, where that can be; the other side has been
-  // given the descriptor then. `exports` gets the export.
+  // Makes the frame's place an exported one, if possible; the other side then has the file's
+  // descriptor. The export is added to `exports`. False: the frame has to be copied.
   bool Export(const Buffer& frame, ShmPlace* place, ShmExportList* exports);
-  // Exports that were never shown to anybody.
+  // Takes back exports that were never published.
   void Undo(ShmExportList* exports);
 
-  // A message that has been written, with the exports it needs.
+  // Keeps a message that has been written until its exports have come back.
   void Follow(Message message, SendDone done, ShmExportList exports);
-  // Ends those whose exports have come back; true if there were any.
+  // Ends the sends whose exports have come back; true if there were any.
   bool Collect();
   bool idle() const { return out_.empty(); }
 
-  // Nothing will be given back any more: makes exports of no consequence, so that their memory may
-  // be written to again.
+  // The other side will give nothing back any more: detaches the memory of exports that are not
+  // back, so that its user may write to it again.
   void End(ShmExportList* exports);
   void EndAll(const absl::Status& why);
 
-  // A file whose memory is gone, of which the other side is to be told; then that it will have been
-  // once it has read up to that position.
+  // TakenBack returns a file whose memory was freed and which the other side has to be told to
+  // unmap. NoteTold: a record says so, and the other side has seen it when it has read up to
+  // `position`.
   std::optional<std::uint32_t> TakenBack() const;
   void NoteTold(std::uint32_t file, std::uint64_t position);
 
  private:
   struct File {
     std::weak_ptr<runtime::SharedMemory> memory;
-    std::uint64_t id = 0;  // the memory's
+    std::uint64_t id = 0;  // id of the memory
     std::uint64_t bytes = 0;
-    std::uint64_t told_at = 0;  // that it is taken back; 0: not yet
+    std::uint64_t told_at = 0;  // position of the record that takes it back; 0: none yet
   };
   struct Out {
     Message message;
@@ -75,9 +76,9 @@ class ShmExporter {
 
   const std::shared_ptr<ShmLink> link_;
   DoneList* const done_;
-  std::map<std::uint32_t, File> files_;  // by number: those the other side may have mapped
-  std::map<std::uint64_t, std::uint32_t> by_memory_;  // its number, by the memory's id
-  std::uint64_t bytes_ = 0;                           // of files_
+  std::map<std::uint32_t, File> files_;  // by number: files that the other side may have mapped
+  std::map<std::uint64_t, std::uint32_t> by_memory_;  // file number by the memory's id
+  std::uint64_t bytes_ = 0;                           // sum over files_
   std::uint32_t next_file_ = 0;
   std::vector<std::uint32_t> free_slots_;
   std::uint32_t generation_ = 0;

@@ -1,5 +1,5 @@
-// A peer that shares memory and writes into it what it likes: whatever that is, it is dropped, and
-// nobody else notices.
+// Tests of a peer that writes arbitrary bytes into its shared memory: it is dropped, and no other
+// peer is affected.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Dials by hand.
+// Dials without a van.
 struct ShmAttacker {
   explicit ShmAttacker(const std::string& address)
       : socket(ShmSocket::Connect(ShmTransport::NameIn(address).value()).value()) {}
@@ -50,7 +50,7 @@ struct ShmAttacker {
     socket->Wake();
   }
   bool Gone() const {
-    // The server's greeting and wake-ups come first.
+    // The server's greeting and wake-up bytes come first.
     while (true) {
       char bytes[64];
       const ssize_t got = ::recv(socket->fd(), bytes, sizeof(bytes), MSG_DONTWAIT);
@@ -219,7 +219,7 @@ TEST_F(ShmHostileTest, WhatIsNoRecordEndsTheConnection) {
     attack(attacker);
     ASSERT_TRUE(RunUntil([&] { return attacker.Gone(); }));
     EXPECT_EQ(server_->van->counters().messages_received,
-              server_->van->counters().messages_sent);  // the friend's
+              server_->van->counters().messages_sent);  // those of the client
   }
   ExpectClientUnharmed();
 }
@@ -297,7 +297,7 @@ TEST_F(ShmHostileTest, RandomBytesInTheRing) {
     ShmAttacker attacker(address_);
     attacker.Greet();
     for (std::uint64_t at = 0; at < 4096; at += 8) {
-      // Mostly small numbers, to get further.
+      // Mostly small numbers, so that more checks are passed.
       attacker.Put(at, random() % 4 == 0 ? random() : random() % 4 << 32 | random() % 8 * 16);
     }
     attacker.Publish(random() % 256 * 16);
@@ -313,7 +313,8 @@ ShmPlace Exported(std::uint64_t size, std::uint64_t at = 0, std::uint32_t file =
   return {size, at, static_cast<std::uint32_t>(ShmPlaceKind::kExported), 1, file, exported};
 }
 
-// As a member does, so that the van tells why it is dropped. How many bytes of the ring that takes.
+// Says hello as a member does, so that the van reports why it is dropped. Returns the bytes of the
+// ring that this takes.
 std::uint32_t SayHello(ShmAttacker& attacker, std::uint32_t node) {
   proto::Hello hello;
   hello.role = Role::kWorker;
@@ -333,8 +334,8 @@ std::uint32_t SayHello(ShmAttacker& attacker, std::uint32_t node) {
   return bytes;
 }
 
-// A message whose first frame is no valid one, so that it ends the connection as well if it is
-// taken: what matters is why, and that it is read without harm.
+// A message whose first frame is invalid, so that it ends the connection even if it is taken. The
+// test is of the reason, and that it is read without harm.
 void PutMessageWith(ShmAttacker& a, const ShmPlace& place) {
   a.PutRecord(0, 96, ShmRecordType::kMessage, 2, {Place(ShmPlaceKind::kInline, 8), place});
   a.Publish(96);
@@ -410,7 +411,7 @@ TEST_F(ShmHostileTest, ExportedMemoryThatIsNoneEndsTheConnection) {
     attack(attacker);
     ASSERT_TRUE(RunUntil([&] { return attacker.Gone(); }));
   }
-  // The message with it would end the connection, too: it must not have been looked at.
+  // The message with it would end the connection, too, so it must not have been read.
   std::uint32_t node = 100;
   for (const ShmPlace& outside :
        {Exported(kFileBytes + 1), Exported(2, kFileBytes - 1), Exported(1, kFileBytes),
@@ -489,7 +490,7 @@ TEST_F(ShmHostileTest, ManyDescriptorsAtOnceEndTheConnectionAndStayClosed) {
   ExpectClientUnharmed();
 }
 
-// The same memory changes while it is read.
+// The memory changes while it is read.
 TEST_F(ShmHostileTest, MemoryThatChangesWhileItIsRead) {
   using enum ShmRecordType;
   for (int round = 0; round < 30; ++round) {
@@ -512,14 +513,15 @@ TEST_F(ShmHostileTest, MemoryThatChangesWhileItIsRead) {
       }
     });
     attacker.Publish(kShmRingBytesMin);
-    world_->RunFor(absl::Milliseconds(5));  // it may end as half of a message, which is no offence
+    // It may end in the middle of a message, which is no offence.
+    world_->RunFor(absl::Milliseconds(5));
     stop = true;
     scribbler.join();
   }
   ExpectClientUnharmed();
 }
 
-// One that says hello properly, and then claims to have read what was never sent.
+// The peer says a valid hello, and then claims to have read bytes that were never sent.
 TEST_F(ShmHostileTest, AReaderThatClaimsTooMuch) {
   ShmAttacker attacker(address_);
   attacker.Greet();
@@ -527,7 +529,7 @@ TEST_F(ShmHostileTest, AReaderThatClaimsTooMuch) {
   ASSERT_TRUE(RunUntil([&] { return server_->recorder->ups.size() == 2; }));
   const PeerId peer = server_->recorder->ups[1].peer;
   attacker.own->control().head.store(1ull << 40);
-  // As long as there is room nobody needs to know.
+  // While there is room, the sender does not read the claim.
   for (int i = 0; i < 10'000 && !server_->recorder->IsDown(peer); ++i) {
     server_->van->Send(peer, TextMessage("m", {std::string(4000, 'x')})).IgnoreError();
     world_->RunFor(absl::Microseconds(100));

@@ -9,7 +9,7 @@
 #include "van/shm/memory/shm_broken.h"
 
 namespace leeway::van {
-// Any thread; it may outlive the connection.
+// A frame in an imported file. Any thread; may outlive the connection.
 class ShmImported::Export final : public runtime::BufferOwner {
  public:
   Export(std::shared_ptr<ShmLink> link, std::shared_ptr<const ShmMapping> file,
@@ -29,13 +29,13 @@ class ShmImported::Export final : public runtime::BufferOwner {
 };
 
 absl::StatusOr<Buffer> ShmImported::Take(const ShmPlace& place) {
-  // Who exports sends the descriptor first, so it is there.
+  // The exporting side sends the descriptor before the record, so it has come.
   for (bool nothing = false; place.file >= next_file_ && !nothing;) {
     LEEWAY_RETURN_IF_ERROR(ReadSocketOnce(&nothing));
   }
   const auto file = files_.find(place.file);
   if (file == files_.end())
-    return BrokenMemory("a frame in memory file ", place.file, ", which is not");
+    return BrokenMemory("a frame in memory file ", place.file, ", which does not exist");
   const std::uint64_t bytes = file->second->size();
   const bool outside = place.at >= bytes || place.size > bytes - place.at;
   if (place.exported >= kShmExportsMax || place.size == 0 ||
@@ -50,7 +50,7 @@ absl::StatusOr<Buffer> ShmImported::Take(const ShmPlace& place) {
 absl::Status ShmImported::Drop(std::uint32_t file) {
   const auto found = files_.find(file);
   if (found == files_.end())
-    return BrokenMemory("memory file ", file, " is taken back, which is not");
+    return BrokenMemory("memory file ", file, " is taken back, which does not exist");
   bytes_ -= found->second->size();
   files_.erase(found);
   return absl::OkStatus();

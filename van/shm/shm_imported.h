@@ -1,5 +1,5 @@
-// The receiver's part of what is exported: the memory files of the other side that are mapped here,
-// and frames that lie in them.
+// ShmImported is the receiver's side of zero-copy exports: it maps the memory files of the other
+// side, and makes Buffers of the frames that lie in them. Lives on the transport's loop.
 #ifndef LEEWAY_VAN_SHM_SHM_IMPORTED_H_
 #define LEEWAY_VAN_SHM_SHM_IMPORTED_H_
 
@@ -18,13 +18,14 @@ class ShmImported {
  public:
   explicit ShmImported(std::shared_ptr<ShmLink> link) : link_(std::move(link)) {}
 
-  // Takes some of what has come over the socket. UNAVAILABLE once that has ended;
-  // RESOURCE_EXHAUSTED when this process can map no more; INVALID_ARGUMENT for what is no memory.
+  // Handles some of what has come over the socket. UNAVAILABLE: the socket has ended.
+  // RESOURCE_EXHAUSTED: this process can map no more. INVALID_ARGUMENT: a descriptor is not such
+  // memory.
   absl::Status ReadSocket();
 
-  // The frame where it lies. INVALID_ARGUMENT where nothing is.
+  // The frame, in place. INVALID_ARGUMENT: `place` does not lie in exported memory.
   absl::StatusOr<Buffer> Take(const ShmPlace& place);
-  // No frame lies in that file any more. What was taken stays as long as it is held.
+  // Unmaps that file. Frames in it that are still held stay valid.
   absl::Status Drop(std::uint32_t file);
 
  private:
@@ -35,7 +36,7 @@ class ShmImported {
 
   const std::shared_ptr<ShmLink> link_;
   std::map<std::uint32_t, std::shared_ptr<const ShmMapping>> files_;
-  std::uint64_t bytes_ = 0;  // of files_
+  std::uint64_t bytes_ = 0;  // sum over files_
   std::uint32_t next_file_ = 0;
 };
 

@@ -1,9 +1,10 @@
-// Both segments of a connection and the socket beside them; and who wakes whom.
+// ShmLink is both segments of a connection and the socket beside them, with the protocol of waking
+// each other.
 //
-// A side that is about to sleep says so in its own segment and looks once more; a side that has
-// written something new looks there afterwards. Both put a full barrier between the two, so one of
-// them sees the other. A sleeper is woken once: with the same value of its word there is no second
-// byte.
+// A side that is about to sleep says so in its own segment and then checks the other segment once
+// more; a side that has written something new checks afterwards whether the other one sleeps. Both
+// put a full barrier between the two steps, so at least one of them sees the other. A sleeping side
+// is woken once: no second byte is sent for the same value of its word.
 #ifndef LEEWAY_VAN_SHM_SHM_LINK_H_
 #define LEEWAY_VAN_SHM_SHM_LINK_H_
 
@@ -20,7 +21,7 @@
 
 namespace leeway::van {
 
-// Kept alive by the connection and by every received frame; all of it may be used on any thread.
+// Shared by the connection and all received frames. Any thread.
 class ShmLink {
  public:
   ShmLink(std::shared_ptr<ShmOwnSegment> own_segment, std::shared_ptr<ShmPeerSegment> peer_segment,
@@ -33,20 +34,20 @@ class ShmLink {
   const std::shared_ptr<ShmPeerSegment> peer;
   const std::shared_ptr<ShmSocket> socket;
 
-  // After writing a message, and after making room for one.
+  // To be called after writing a message, and after making room for one.
   void WakeForMessage() { WakeFor(peer->control().wants_message, &woken_for_message_); }
   void WakeForRoom() {
     own->control().freed.fetch_add(1, std::memory_order_release);
     WakeFor(peer->control().wants_room, &woken_for_room_);
   }
 
-  // After giving something back that was exported to us.
+  // To be called after giving back an export of the other side.
   void WakeForExports() {
     own->control().gave_back.fetch_add(1, std::memory_order_release);
     WakeFor(peer->control().wants_back, &woken_for_exports_);
   }
 
-  // Whether there is something new to read, or room or an export that was waited for.
+  // True if there is a record to read, or room or an export that this side waits for.
   bool Ready() const {
     if (!deaf_.load(std::memory_order_relaxed) &&
         peer->control().tail.load(std::memory_order_acquire) !=
@@ -56,7 +57,7 @@ class ShmLink {
     return Differs(peer->control().freed, waits_) || Differs(peer->control().gave_back, exported_);
   }
 
-  // For room: until the other side's `freed` is another one than that.
+  // Waits for room: until the other side's `freed` differs from this value.
   void WaitForRoom(std::uint64_t freed) {
     waits_.store(freed, std::memory_order_relaxed);
     Ask(&own->control().wants_room);
@@ -67,7 +68,7 @@ class ShmLink {
     }
   }
 
-  // For what was exported, likewise. False: this has been said before, and nothing has come since.
+  // Waits for exports to come back, likewise. False: it waits already, and none has come since.
   bool WaitForExports(std::uint64_t gave_back) {
     if (exported_.load(std::memory_order_relaxed) == gave_back) return false;
     exported_.store(gave_back, std::memory_order_relaxed);
@@ -80,7 +81,7 @@ class ShmLink {
     }
   }
 
-  // Nothing more will be read.
+  // This side reads no more records.
   void Deafen() { deaf_.store(true, std::memory_order_relaxed); }
 
   void AskForMessages() { Ask(&own->control().wants_message); }
@@ -94,7 +95,7 @@ class ShmLink {
     const std::uint64_t last = waits.load(std::memory_order_relaxed);
     return last != kWaitsForNothing && word.load(std::memory_order_acquire) != last;
   }
-  // To a new odd value.
+  // Sets a new odd value.
   static void Ask(std::atomic<std::uint32_t>* word) {
     const std::uint32_t now = word->load(std::memory_order_relaxed);
     word->store(now + 1 + now % 2, std::memory_order_relaxed);
@@ -120,7 +121,8 @@ class ShmLink {
   std::atomic<std::uint32_t> woken_for_exports_{0};
 };
 
-// All links of a transport, for a thread that sleeps or is about to.
+// ShmBusyPoll is the links of all connections of a transport, for a thread that is about to sleep.
+// Any thread.
 class ShmBusyPoll final : public runtime::BusyPollSource {
  public:
   bool Ready() const override;
@@ -129,9 +131,10 @@ class ShmBusyPoll final : public runtime::BusyPollSource {
 
   void Add(std::shared_ptr<ShmLink> link);
   void Remove(const ShmLink* link);
-  // Its wake-up has been taken, perhaps by another thread than the one that sleeps.
+  // A byte that woke this side has been read, perhaps by another thread than the one that sleeps.
   void Woken(ShmLink* link);
-  // Whether somebody has slept since the last call: only then the sockets may have news that count.
+  // True if a thread has slept since the last call: only then can there be wake-up bytes on the
+  // sockets.
   bool TakeSlept() { return slept_.exchange(false, std::memory_order_relaxed); }
 
  private:

@@ -87,8 +87,8 @@ absl::StatusOr<ShmReceiver::Got> ShmReceiver::Next() {
   return complete ? Got::kMessage : Got::kPart;
 }
 
-// Copies it out before anything but its length has been looked at; the length counts as it was
-// read.
+// Copies the record before any of it but its length is checked. The length is read once, and that
+// value is used.
 absl::Status ShmReceiver::ReadRecord(ShmRecordHead* head) {
   const std::uint64_t ring_bytes = link_->peer->sizes().ring_bytes;
   const std::uint64_t position = head_ & (ring_bytes - 1);
@@ -185,7 +185,7 @@ absl::Status ShmReceiver::TakeFrame(const ShmPlace& place, std::uint64_t* cursor
   return BrokenMemory("a frame of unknown kind ", place.kind);
 }
 
-// Prefix and header are checked and then read again, so they never lie in memory of a user's.
+// Prefix and header may not lie in a user's memory, because they are checked and then read again.
 absl::Status ShmReceiver::TakeExported(const ShmPlace& place, bool kept) {
   if (frames_ == 0) return BrokenMemory("a first frame in exported memory");
   LEEWAY_ASSIGN_OR_RETURN(Buffer frame, imported_.Take(place));
@@ -195,7 +195,7 @@ absl::Status ShmReceiver::TakeExported(const ShmPlace& place, bool kept) {
 
 absl::Status ShmReceiver::TakePiece(const ShmRecordHead& head) {
   if (unfinished_.empty() || head.bytes < sizeof(head) + sizeof(ShmPlace)) {
-    return BrokenMemory("a piece of nothing");
+    return BrokenMemory("a piece of no frame");
   }
   const ShmPlace place = PlaceAt(sizeof(head));
   LEEWAY_RETURN_IF_ERROR(CheckArenaPlace(place));

@@ -1,4 +1,5 @@
-// The receiving half of a connection: records of the other side's ring into messages.
+// ShmReceiver is the receiving half of a connection: it makes messages of the records in the other
+// side's ring. Lives on the transport's loop.
 #ifndef LEEWAY_VAN_SHM_SHM_RECEIVER_H_
 #define LEEWAY_VAN_SHM_SHM_RECEIVER_H_
 
@@ -15,13 +16,13 @@
 
 namespace leeway::van {
 
-// A link with what has been handed out of the other side's arena. Any thread.
+// ShmImports counts the frames of the other side's arena that are held here. Any thread.
 class ShmImports : public std::enable_shared_from_this<ShmImports> {
  public:
   explicit ShmImports(std::shared_ptr<ShmLink> link) : link_(std::move(link)) {}
 
-  // The frame where it lies; or a copy, when much is held already: whoever sends must find room
-  // again without anybody's doing.
+  // The frame, in place; or a copy if many bytes are held already, so that the sender finds room
+  // again without waiting for the holders.
   Buffer Take(const ShmPlace& place);
   void Release(const ShmPlace& place);
 
@@ -35,20 +36,20 @@ class ShmImports : public std::enable_shared_from_this<ShmImports> {
 class ShmReceiver {
  public:
   struct Limits {
-    std::uint64_t first_bytes_max;  // of the first frame, which is copied
-    std::uint64_t frame_bytes_max;  // of one that comes in pieces
+    std::uint64_t first_bytes_max;  // of the first frame, which is copied; bytes
+    std::uint64_t frame_bytes_max;  // of a frame that comes in pieces; bytes
     std::uint32_t payload_frames_max;
   };
   enum class Got { kNothing, kPart, kMessage };
 
   ShmReceiver(std::shared_ptr<ShmLink> link, const Limits& limits);
 
-  // The next record; kMessage: with it a message is complete, see TakeArrival. An error: the other
-  // side does not keep to the layout.
+  // Reads the next record. kMessage: it completes a message (TakeArrival). INVALID_ARGUMENT: the
+  // other side violates the layout.
   absl::StatusOr<Got> Next();
   // As ShmImported::ReadSocket.
   absl::Status ReadSocket() { return imported_.ReadSocket(); }
-  // Its head is valid until the next call of Next.
+  // The complete message. Its head is valid until the next call of Next.
   Arrival TakeArrival();
   // Transport::ReceivedOfUnfinished, in bytes of records.
   std::optional<std::uint64_t> received_of_unfinished() const {
@@ -58,7 +59,7 @@ class ShmReceiver {
  private:
   // A frame that comes in pieces.
   struct Unfinished {
-    std::byte* to = nullptr;  // null: of a frame too many, thrown away
+    std::byte* to = nullptr;  // null: the frame is discarded
     std::uint64_t left = 0;
   };
 
@@ -76,7 +77,7 @@ class ShmReceiver {
   ShmImported imported_;
   const Limits limits_;
   std::uint64_t head_ = 0;
-  std::vector<std::byte> record_;  // the one that is being read, in memory of our own
+  std::vector<std::byte> record_;  // a copy of the record that is being read
   std::vector<std::byte> first_;   // the first frame of the message
   absl::InlinedVector<Buffer, 3> payload_;
   std::uint64_t frames_ = 0;

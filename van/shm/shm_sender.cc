@@ -10,9 +10,9 @@ namespace leeway::van {
 namespace {
 
 constexpr std::size_t kLooksPerAllocation = 8;
-// A frame may take this share of the arena; longer ones come in pieces.
+// A frame may take 1/kShmArenaShare of the arena; longer ones are sent in pieces.
 constexpr std::uint64_t kShmArenaShare = 4;
-// A record with a place and nothing else.
+// A record with one place and nothing else.
 constexpr std::uint64_t kSmallRecordBytes = ShmAligned(sizeof(ShmRecordHead) + sizeof(ShmPlace));
 
 std::uint64_t PieceBytesMax(const ShmSizes& sizes) {
@@ -62,7 +62,7 @@ bool ShmSender::Flush() {
       queue_.pop_front();
       continue;
     }
-    // Once more after having said so: room that was made before that is not told.
+    // Tries once more after asking, because no wake-up tells of room that was made before.
     if (asked && tail_ == before) break;
     link_->WaitForRoom(freed);
     asked = true;
@@ -80,7 +80,7 @@ void ShmSender::Fail(const absl::Status& why) {
   exporter_.EndAll(why);
 }
 
-// All of it has been written; what was exported is to come back.
+// The whole message has been written. Its exports have to come back before it is done.
 void ShmSender::Finish(Outgoing out) {
   if (out.exports.empty()) return done_->Add(std::move(out.done), absl::OkStatus());
   exporter_.Follow(std::move(out.message), std::move(out.done), std::move(out.exports));
@@ -150,8 +150,8 @@ bool ShmSender::PlanFrames(Outgoing& out, Plan* plan) {
     if (i > 0 && exporter_.Export(out.message.payload[i - 1], &place, &plan->exports)) continue;
     if (place.size <= arena_.units() / kShmArenaShare * kShmUnitBytes) {
       if (PlaceInArena(place.size, plan, &place)) continue;
-      // Everything has been read and still it does not fit: what is held is held for long, and
-      // lies in between.
+      // The other side has read everything and the frame still does not fit: extents that are held
+      // for long lie in between, so the frame is sent in pieces.
       ReadHead();
       if (head_ != tail_) return false;
     }
@@ -219,7 +219,7 @@ bool ShmSender::WritePiece(Outgoing& out) {
   return true;
 }
 
-// Whether the other side has been told of all memory that is gone.
+// Tells the other side of freed memory. True if it has been told of all.
 bool ShmSender::WriteTakenBack() {
   while (const std::optional<std::uint32_t> file = exporter_.TakenBack()) {
     if (!HasRoom(kSmallRecordBytes)) return false;
@@ -255,13 +255,14 @@ void ShmSender::ReadHead() {
   const std::uint64_t head = link_->peer->control().head.load(std::memory_order_acquire);
   if (head < head_ || head > tail_) {
     status_ = absl::InvalidArgumentError(absl::StrCat(
-        "its shared memory makes no sense: it claims to have read up to ", head, " of ", tail_));
+        "its shared memory is malformed: it claims to have read up to ", head, " of ", tail_));
     return;
   }
   head_ = head;
 }
 
-// Where it is to be written; a record that would go over the end begins at the start.
+// Returns where the record is to be written; one that would cross the end of the ring begins at its
+// start.
 std::byte* ShmSender::NextRecord(std::uint64_t record_bytes) {
   const std::uint64_t ring_bytes = link_->own->sizes().ring_bytes;
   std::uint64_t position = tail_ & (ring_bytes - 1);

@@ -1,4 +1,5 @@
-// The sending half of a connection: messages into records of this side's ring and into its arena.
+// ShmSender is the sending half of a connection: it writes messages as records into this side's
+// ring, and large frames into its arena. Lives on the transport's loop.
 #ifndef LEEWAY_VAN_SHM_SHM_SENDER_H_
 #define LEEWAY_VAN_SHM_SHM_SENDER_H_
 
@@ -18,20 +19,20 @@ namespace leeway::van {
 
 class ShmSender {
  public:
-  // `done` gets the sends that have ended.
+  // `done` gets the callbacks of sends that have ended.
   ShmSender(std::shared_ptr<ShmLink> link, DoneList* done);
 
   void Send(const Prefix& prefix, Message message, SendDone done);
-  // What waits for room, as far as there is some now; true if anything was written.
+  // Writes what waits for room, as far as there is some; true if anything was written.
   bool Flush();
   bool idle() const { return queue_.empty() && !memory_freed_; }
   // Ends the sends whose exports have been given back; true if there were any.
   bool Collect() { return exporter_.Collect(); }
-  // Some of the memory that can be exported has gone: the other side is to unmap it.
+  // Memory that may have been exported was freed: the other side has to unmap it.
   void OnMemoryFreed() { memory_freed_ = true; }
-  // Not OK once the other side has claimed what cannot be.
+  // An error after the other side has claimed something impossible.
   const absl::Status& status() const { return status_; }
-  // Ends what still waits.
+  // Ends all sends that are not complete with that error.
   void Fail(const absl::Status& why);
 
  private:
@@ -39,14 +40,14 @@ class ShmSender {
     std::array<std::byte, kPrefixBytes> prefix;
     Message message;
     SendDone done;
-    Buffer long_head;  // prefix and header, when they are too long to be inline
+    Buffer long_head;  // prefix and header, if too long to be inline
     bool begun = false;
     struct Pieces {
       std::size_t frame;
       std::uint64_t written;
     };
-    std::deque<Pieces> pieces;  // frames that follow in pieces
-    ShmExportList exports;      // frames that are not copied
+    std::deque<Pieces> pieces;  // frames that are sent in pieces
+    ShmExportList exports;      // frames that are exported
   };
   struct Plan {
     std::uint64_t record_bytes = 0;
@@ -55,7 +56,7 @@ class ShmSender {
     ShmExportList exports;
   };
 
-  // Whether all of it has been written.
+  // Writes as much as fits; true if the whole message has been written.
   bool Write(Outgoing& out);
   bool Begin(Outgoing& out);
   bool PlanFrames(Outgoing& out, Plan* plan);
@@ -81,7 +82,7 @@ class ShmSender {
   bool memory_freed_ = false;
   std::deque<Outgoing> queue_;
   std::uint64_t tail_ = 0;
-  std::uint64_t head_ = 0;  // of the other side, as last seen
+  std::uint64_t head_ = 0;  // the other side's head, as last read
   absl::Status status_;
 };
 

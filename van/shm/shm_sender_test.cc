@@ -16,7 +16,7 @@ namespace {
 
 constexpr ShmSizes kSizes{.ring_bytes = kShmRingBytesMin, .arena_units = 16};
 
-// Both sides of a connection in one process.
+// Both sides of a connection, in one process.
 class ShmSenderTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -39,7 +39,7 @@ class ShmSenderTest : public testing::Test {
     std::memset(data, 1, units * kShmUnitBytes);
     sender_->Send(Prefix{}, std::move(message), nullptr);
   }
-  // Reads what there is, and lets go of it.
+  // Reads all records and releases their frames.
   int Read() {
     int messages = 0;
     while (*receiver_->Next() != ShmReceiver::Got::kNothing) {
@@ -63,7 +63,7 @@ class ShmSenderTest : public testing::Test {
   }
 };
 
-// Otherwise a loop would take every release for room it waits for, and never sleep again.
+// Otherwise a loop would take every release for room that it waits for, and never sleep again.
 TEST_F(ShmSenderTest, WaitsForRoomNoLongerThanItNeedsSome) {
   for (int i = 0; i < 5; ++i) Send(/*units=*/4);
   EXPECT_FALSE(sender_->idle());

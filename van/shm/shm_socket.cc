@@ -29,7 +29,7 @@ Name NameOf(const std::string& name) {
   Name result;
   result.address.sun_family = AF_UNIX;
   const std::string full = absl::StrCat(kNamePrefix, name);
-  // From the second byte on: the first one, 0, makes it abstract.
+  // The first byte is 0, which makes the name abstract.
   std::memcpy(result.address.sun_path + 1, full.data(), full.size());
   result.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + full.size());
   return result;
@@ -45,7 +45,7 @@ absl::Status SocketError(absl::string_view what) {
   return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(error)));
 }
 
-// All the descriptors that came with a message, so that none of them stays open by mistake.
+// Takes all descriptors that came with a message, so that none of them stays open by mistake.
 void TakeDescriptors(msghdr* message, std::vector<UniqueFd>* taken) {
   for (cmsghdr* part = CMSG_FIRSTHDR(message); part != nullptr; part = CMSG_NXTHDR(message, part)) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
@@ -74,8 +74,8 @@ ssize_t SendWithDescriptor(int socket, void* data, std::size_t size, int descrip
   return ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-// What there is, and the descriptors that come with it. An empty one stands for those that did not
-// fit, or for which this process has no number left; the kernel has closed them.
+// Reads the bytes and descriptors that have come. An empty UniqueFd stands for descriptors that did
+// not fit or exceeded this process's limit; the kernel has closed them.
 ssize_t ReceiveWithDescriptors(int socket, void* data, std::size_t size,
                                std::vector<UniqueFd>* descriptors) {
   iovec bytes{data, size};
@@ -133,7 +133,7 @@ absl::StatusOr<pid_t> ShmSocket::CheckPeer() const {
   if (peer.uid != ::geteuid()) {
     return absl::PermissionDeniedError(
         absl::StrCat("process ", peer.pid, " belongs to another user (", peer.uid,
-                     "): memory is shared only within one; LEEWAY_VAN=tcp does without"));
+                     "): memory is shared only between processes of one user; set LEEWAY_VAN=tcp"));
   }
   return peer.pid;
 }
@@ -144,10 +144,10 @@ absl::Status ShmSocket::SendGreeting(const ShmSizes& sizes, int segment) const {
   greeting.version = kShmVersion;
   greeting.ring_bytes = sizes.ring_bytes;
   greeting.arena_units = sizes.arena_units;
-  // Nothing was sent before, so it fits as a whole.
+  // Nothing was sent before, so the socket has room for it.
   if (SendWithDescriptor(fd(), &greeting, sizeof(greeting), segment) !=
       static_cast<ssize_t>(sizeof(greeting))) {
-    return SocketError("cannot hand over shared memory");
+    return SocketError("cannot send the descriptor of shared memory");
   }
   return absl::OkStatus();
 }
@@ -163,7 +163,7 @@ absl::StatusOr<std::optional<ShmSocket::Greeted>> ShmSocket::ReceiveGreeting() c
   const ssize_t got = ReceiveWithDescriptors(fd(), &greeting, sizeof(greeting), &descriptors);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
   if (got < 0) return SocketError("recvmsg");
-  if (got == 0) return absl::UnavailableError("it took the connection and closed it");
+  if (got == 0) return absl::UnavailableError("it accepted the connection and closed it");
   if (got != static_cast<ssize_t>(sizeof(greeting)) || descriptors.size() != 1 ||
       std::memcmp(greeting.magic, kShmMagic, sizeof(kShmMagic)) != 0) {
     return absl::InvalidArgumentError("it does not speak our protocol");
@@ -181,14 +181,14 @@ absl::StatusOr<std::optional<ShmSocket::Greeted>> ShmSocket::ReceiveGreeting() c
 }
 
 void ShmSocket::Wake() const {
-  // If it is full of bytes that nobody has read, it is readable as it is.
+  // If the socket is full of unread bytes, it is readable already.
   [[maybe_unused]] const ssize_t sent = ::send(fd(), "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 ShmSocket::Drained ShmSocket::Drain(std::vector<UniqueFd>* descriptors) const {
   std::array<char, 512> bytes;
   const ssize_t got = ReceiveWithDescriptors(fd(), bytes.data(), bytes.size(), descriptors);
-  if (got > 0) return Drained::kSome;  // what does not fit is there the next time
+  if (got > 0) return Drained::kSome;  // the rest is read the next time
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Drained::kNothing;
   return Drained::kClosed;
 }

@@ -1,7 +1,9 @@
-// The Unix socket beside the shared memory: it proves that both ends share a machine, carries each
-// side's segment to the other, wakes a side that sleeps, and its end is the end of the connection.
+// ShmSocket is the Unix socket beside the shared memory: it proves that both ends are on one
+// machine, carries the descriptors of the segments, wakes a side that sleeps, and its end is the
+// end of the connection.
 //
-// Its name is abstract: no file, gone with its owner, and seen only within a network namespace.
+// Its name is abstract: there is no file, the name vanishes with its owner, and it is visible only
+// within a network namespace.
 #ifndef LEEWAY_VAN_SHM_SHM_SOCKET_H_
 #define LEEWAY_VAN_SHM_SHM_SOCKET_H_
 
@@ -21,19 +23,19 @@ namespace leeway::van {
 
 inline constexpr std::size_t kShmNameBytesMax = 90;
 
-// ALREADY_EXISTS when somebody has that name.
+// ALREADY_EXISTS: the name is in use.
 absl::StatusOr<UniqueFd> ListenOnShmName(const std::string& name);
-// None when nobody is waiting.
+// nullopt: no connection waits to be accepted.
 std::optional<UniqueFd> AcceptShm(int listener, bool* out_of_descriptors);
 
 class ShmSocket {
  public:
-  // UNAVAILABLE when nobody listens, or more wait to be accepted than may.
+  // UNAVAILABLE: no process listens on that name, or its queue of connections is full.
   static absl::StatusOr<std::shared_ptr<ShmSocket>> Connect(const std::string& name);
   explicit ShmSocket(UniqueFd fd) : fd_(std::move(fd)) {}
 
   int fd() const { return fd_.get(); }
-  // The process at the other end; PERMISSION_DENIED if it belongs to another user.
+  // The id of the process at the other end; PERMISSION_DENIED if it belongs to another user.
   absl::StatusOr<pid_t> CheckPeer() const;
 
   absl::Status SendGreeting(const ShmSizes& sizes, int segment) const;
@@ -41,17 +43,17 @@ class ShmSocket {
     ShmSizes sizes;
     UniqueFd segment;
   };
-  // nullopt: not yet.
+  // nullopt: it has not come yet.
   absl::StatusOr<std::optional<Greeted>> ReceiveGreeting() const;
 
-  // Makes fd() readable at the other end. Any thread.
+  // Sends a byte, which makes fd() readable at the other end. Any thread.
   void Wake() const;
-  // Hands over one more descriptor, as a byte like those of Wake. False: it takes no more for now.
+  // Sends a descriptor with a byte like those of Wake. False: the socket is full for now.
   bool HandOver(int fd) const;
-  // Takes some of what Wake and HandOver have sent.
+  // Reads some of what Wake and HandOver have sent.
   enum class Drained { kSome, kNothing, kClosed };
   Drained Drain(std::vector<UniqueFd>* descriptors) const;
-  // The other end sees the end at once, whoever still holds this object.
+  // Ends the connection. The other end sees that at once, even if this object is still held.
   void Shut() const;
 
  private:

@@ -18,7 +18,8 @@ namespace leeway::van {
 namespace {
 
 constexpr absl::string_view kScheme = "shm://";
-// A loop that never sleeps looks at the sockets every so often, to see those that have ended.
+// A loop that never sleeps polls the sockets once in this many rounds, to see those that have
+// ended.
 constexpr unsigned kPollsPerSocketLook = 64;
 
 }  // namespace
@@ -47,7 +48,7 @@ void ShmTransport::Start(TransportEvents* events) {
   HearOfFreedMemory();
 }
 
-// The other sides are to unmap it, even if nothing is ever sent to them again.
+// The peers have to unmap freed memory even if nothing is ever sent to them again.
 void ShmTransport::HearOfFreedMemory() {
   freed_listener_ = runtime::SharedMemory::WhenFreed(
       [this, loop = shared_.loop, alive = shared_.lifetime.watch()] {
@@ -169,7 +170,7 @@ void ShmTransport::Close(ConnId conn) {
   });
 }
 
-// Whether there are still any.
+// True if there are any closed connections left.
 bool ShmTransport::FlushClosed() {
   bool any = false;
   for (const auto& conn : conns_) {
@@ -179,11 +180,11 @@ bool ShmTransport::FlushClosed() {
   return any;
 }
 
-// Waits for those who are slow to take what was sent to them.
+// Waits for peers that are slow to take what was sent to them.
 void ShmTransport::FlushBriefly() {
   const absl::Time until = shared_.loop->Now() + kSocketLinger;
   while (FlushClosed() && shared_.loop->Now() < until) {
-    // Room is told by a byte on the socket; that the other side has gone, as well.
+    // A byte on the socket tells of room, and the end of the socket that the peer is gone.
     pollfd any{shared_.epoll.get(), POLLIN, 0};
     ::poll(&any, 1, /*timeout_ms=*/100);
     for (const auto& conn : conns_) conn->PollSocket();
@@ -215,7 +216,7 @@ bool ShmTransport::Poll() {
 bool ShmTransport::PollConns() {
   const runtime::Lifetime::Watch alive = shared_.lifetime.watch();
   bool any = false;
-  // By index: events may add connections.
+  // By index, because events may add connections.
   for (std::size_t i = 0; i < conns_.size(); ++i) {
     ShmConn* conn = conns_[i].get();
     if (conn->closed()) {
@@ -275,7 +276,8 @@ void ShmTransport::AcceptFrom(std::size_t index) {
   }
 }
 
-// One that waits to be accepted would keep the descriptor readable, and the loop busy.
+// Removes the listener from epoll for a while: a connection that waits to be accepted would keep
+// the descriptor readable and the loop busy.
 void ShmTransport::PauseAccepting(std::size_t index) {
   runtime::LogWarning("cannot accept connections on ", listeners_[index].address,
                       ": out of file descriptors; raise the limit (ulimit -n)");

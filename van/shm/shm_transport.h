@@ -1,4 +1,5 @@
-// Connections over memory shared with other processes of this machine and user.
+// ShmTransport is the transport over memory that is shared with other processes of this machine and
+// user.
 #ifndef LEEWAY_VAN_SHM_SHM_TRANSPORT_H_
 #define LEEWAY_VAN_SHM_SHM_TRANSPORT_H_
 
@@ -13,7 +14,7 @@
 
 namespace leeway::van {
 
-// Addresses are "shm://NAME". Names are seen within one network namespace.
+// Addresses are "shm://NAME". Names are visible within one network namespace.
 class ShmTransport final : public Transport {
  public:
   ShmTransport(runtime::Loop* loop, const Limits& limits, const ShmSizes& sizes);
@@ -26,18 +27,18 @@ class ShmTransport final : public Transport {
   void Close(ConnId conn) override;
   std::string AddressOf(ConnId conn) const override;
   bool same_host(ConnId /*conn*/) const override { return true; }
-  bool own_user(ConnId /*conn*/) const override { return true; }  // or it would be refused
+  bool own_user(ConnId /*conn*/) const override { return true; }  // others are refused
   std::optional<std::uint64_t> ReceivedOfUnfinished(ConnId conn) const override;
   bool lossy() const override { return false; }
 
-  // A connection that fails, later.
+  // Returns a connection that fails with `why`, later.
   ConnId DialInVain(absl::Status why);
-  // As Dial, but says at once when nobody can be reached there.
+  // As Dial, but returns the error at once if there is no listener.
   absl::StatusOr<ConnId> TryDial(const std::string& name);
   static absl::StatusOr<std::string> NameIn(absl::string_view address);
 
  private:
-  // The descriptor that all the others are behind.
+  // The epoll descriptor with which all sockets are registered.
   class Sockets final : public runtime::Source {
    public:
     explicit Sockets(ShmTransport* transport) : transport_(transport) {}

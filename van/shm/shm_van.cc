@@ -23,8 +23,8 @@ class ShmFactory final : public Factory {
   }
   std::string AnyAddress(absl::string_view) const override {
     static std::atomic<std::uint64_t> next{1};
-    // Process ids are unique in their namespace only, and names in another: the address of
-    // something of ours tells the rest apart well enough, and Listen says if it does not.
+    // Process ids are unique in one PID namespace, names in a network namespace. An address in this
+    // process's memory tells equal process ids apart well enough; if it does not, Listen fails.
     return absl::StrCat("shm://", ::getpid(), ".", next.fetch_add(1), ".",
                         absl::Hex(reinterpret_cast<std::uintptr_t>(this)));
   }

@@ -1,5 +1,5 @@
-// What only shared memory has to show: what it does when the arena is full or too small, and that
-// nothing is left of a process that was killed.
+// Tests of shared memory alone: an arena that is full or too small, and that nothing is left of a
+// process that was killed.
 #include "van/shm/shm_van.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Two vans with an arena of that size on loops that this thread turns.
+// Two vans with an arena of that size, on loops that this thread runs.
 class ShmPair {
  public:
   explicit ShmPair(std::uint64_t arena_bytes) : factory_(NewShmFactory(arena_bytes)) {
@@ -65,7 +65,7 @@ TEST(ShmArenaIsFull, MessagesThatAreKeptDoNotStopTheOthers) {
 
 TEST(ShmArenaIsFull, NorDoThoseThatLeaveItInShreds) {
   ShmPair pair(1 << 20);
-  // Every second one is kept.
+  // Every second message is kept.
   std::vector<Message> kept;
   int got = 0;
   pair.at_server.on_message = [&](PeerId, Message message) {
@@ -117,7 +117,7 @@ TEST(ShmArenaIsFull, AVanThatClosesWaitsForRoomButNotForLong) {
         pair->worker->Send(pair->peer, TextMessage("m", {Pattern(100'000, i)}), done.New()).ok());
   }
   const absl::Time start = pair->worker_loop.Now();
-  pair->worker.reset();  // the server stands still
+  pair->worker.reset();  // the server's loop does not run
   EXPECT_LT(pair->worker_loop.Now() - start, absl::Seconds(5));
   EXPECT_EQ(done.state().called, 50);
   EXPECT_EQ(done.state().results.back().code(), absl::StatusCode::kUnavailable);
@@ -160,7 +160,7 @@ TEST(ShmKilled, AWorkerLeavesNothingBehind) {
     Kill(child);
     ASSERT_TRUE(TurnUntil(&loop, [&] { return recorder.downs.size() == downs + 1; }));
     EXPECT_EQ(recorder.downs.back().why.code(), absl::StatusCode::kUnavailable);
-    // What was kept can still be read.
+    // Kept messages can still be read.
     for (const Message& message : held) {
       ASSERT_EQ(message.payload[0].text(), std::string(message.payload[0].size(), 'k'));
     }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::array<absl::string_view, 7> kHttpBegins = {
     "GET ", "HEAD ", "POST ", "PUT ", "OPTIONS ", "CONNECT ", "PRI * HTTP/2"};
-constexpr absl::string_view kTlsBegins("\x16\x03", 2);  // a handshake record
+constexpr absl::string_view kTlsBegins("\x16\x03", 2);  // a TLS handshake record
 constexpr absl::string_view kZmtpBegins("\xff", 1);
 
 }  // namespace

@@ -1,5 +1,6 @@
-// What a peer speaks that does not speak ours, told by the first bytes it has sent: for the log of
-// a node that a web browser, a health check or another release's tool has connected to.
+// ForeignProtocol recognises by its first bytes what protocol a peer speaks that does not speak
+// Leeway's, such as a web browser, a health check or a tool of another release, so that the log can
+// name it.
 #ifndef LEEWAY_VAN_TCP_FOREIGN_PROTOCOL_H_
 #define LEEWAY_VAN_TCP_FOREIGN_PROTOCOL_H_
 
@@ -10,8 +11,8 @@
 
 namespace leeway::van {
 
-// FAILED_PRECONDITION: names HTTP, TLS and ZeroMQ where `first` begins like them, and what to do.
-// `first` is what has come so far, one byte at least.
+// Returns a FAILED_PRECONDITION status. It names HTTP, TLS or ZeroMQ if `first` begins like them,
+// and what to do. `first` has the bytes received so far, at least one.
 absl::Status ForeignProtocol(std::span<const std::byte> first);
 
 }  // namespace leeway::van

@@ -14,12 +14,13 @@
 namespace leeway::van {
 namespace {
 
-// A connection hands over about so much before the loop looks at its others.
+// A connection reads about this many bytes before the loop polls its others.
 constexpr std::size_t kBytesReadPerTurn = 1 << 20;
-// From so much on what waits is sent at once rather than with what else is sent in this turn.
+// Queued bytes beyond this are sent at once rather than before the loop sleeps.
 constexpr std::uint64_t kAtOnceBytes = 16 << 10;
 
-constexpr char kBrokeOff[] = "it broke off before it had said that it speaks our protocol";
+constexpr char kBrokeOff[] =
+    "it closed the connection before it had sent a greeting of our protocol";
 
 }  // namespace
 
@@ -32,7 +33,7 @@ TcpConn::TcpConn(TcpShared* shared, ConnId conn, bool was_dialled, UniqueFd fd,
       fd_(std::move(fd)),
       stage_(dialled ? Stage::kConnecting : Stage::kGreeting),
       sender_(&shared->owed),
-      // What guests say has no payload: none takes memory.
+      // Messages of guests have no payload, so none takes memory.
       receiver_(TcpReceiver::Limits{.first_bytes_max = kGuestFrameBytesMax,
                                     .frame_bytes_max = kGuestFrameBytesMax,
                                     .payload_frames_max = 0},
@@ -93,7 +94,7 @@ void TcpConn::Watch(bool for_room) {
 
 TcpConn::Polled TcpConn::Poll(std::uint32_t news) {
   const runtime::Lifetime::Watch alive = shared_->lifetime.watch();
-  // Whatever the news is, something is done about it.
+  // Every event leads to some work.
   Polled polled{.any = !finished()};
   if (finished()) return polled;
   if (stage_ == Stage::kConnecting) {
@@ -109,11 +110,11 @@ TcpConn::Polled TcpConn::Poll(std::uint32_t news) {
     ReadGreeting();
     if (!alive || closed_) return polled;
   }
-  // That it has broken is told in any case, and would be again and again.
+  // epoll reports a broken connection whatever it is asked for, and would do so again and again.
   if (held_ && (news & (EPOLLERR | EPOLLHUP)) != 0) {
     Lose(absl::UnavailableError("the connection broke"));
   }
-  // Room alone is nothing to read.
+  // EPOLLOUT alone means that there is nothing to read.
   if (stage_ == Stage::kOpen && lost_.ok() && !held_ && (news & ~EPOLLOUT) != 0) {
     Receive(&polled.more);
     if (!alive || closed_) return polled;
@@ -162,7 +163,7 @@ bool TcpConn::WantsChecksums() const {
   return true;
 }
 
-// As much of it as has come.
+// Checks as much of the greeting as has come.
 absl::Status TcpConn::CheckGreeting() const {
   const auto own = TcpGreeting();
   if (std::memcmp(greeting_.data(), own.data(), std::min(greeted_, kTcpVersionAt)) != 0) {
@@ -183,8 +184,8 @@ absl::Status TcpConn::CheckGreeting() const {
   return absl::OkStatus();
 }
 
-// It may be called again, for the same connection, from within an event: what lies ready goes on
-// being handed over in order.
+// May be called again for the same connection from within an event: then the inner call goes on
+// delivering in order.
 void TcpConn::Receive(bool* more) {
   const runtime::Lifetime::Watch alive = shared_->lifetime.watch();
   ++receiving_;
@@ -213,13 +214,13 @@ void TcpConn::Receive(bool* more) {
     }
     receiver_.Took(static_cast<std::size_t>(got));
     taken += static_cast<std::size_t>(got);
-    // In the midst of a large frame more is about to come: the other side is still writing it.
+    // Within a large frame, more bytes are about to come: the other side is still writing it.
     drained = static_cast<std::size_t>(got) < room && !receiver_.in_large_frame();
   }
   if (--receiving_ == 0) receiver_.Rest();
 }
 
-// The messages that are complete.
+// Delivers the complete messages.
 void TcpConn::HandOver() {
   const runtime::Lifetime::Watch alive = shared_->lifetime.watch();
   while (true) {
@@ -268,7 +269,7 @@ void TcpConn::Flush() {
       Watch(true);
       return;
     case TcpSender::Wrote::kBroken:
-      // The end shows to who reads, after what has come before it.
+      // The reading side reports the end, after all that came before it.
       sender_.Fail(absl::UnavailableError(absl::StrCat(address, ": the connection broke")));
       ::shutdown(fd_.get(), SHUT_RDWR);
       Watch(false);
@@ -306,7 +307,7 @@ void TcpConn::Shut() {
   stage_ = Stage::kShut;
   closed_ = true;
   sender_.Fail(absl::UnavailableError(absl::StrCat(address, ": the connection broke")));
-  fd_ = UniqueFd();  // and with it epoll forgets it
+  fd_ = UniqueFd();  // closing it also removes it from epoll
   shared_->finished.push_back(id);
 }
 

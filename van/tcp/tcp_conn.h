@@ -1,10 +1,12 @@
-// One connection over TCP, from the first attempt to its end.
+// TcpConn is one connection over TCP, from the first attempt to its end. Lives on the transport's
+// loop.
 //
 //   dialled: kConnecting ──▶ kGreeting ──their greeting──▶ kOpen        accepted: from kGreeting on
 //
-// Closed, it sends what is left, says that no more will come, and throws away what it still gets
-// until the other side has done the same: a socket that is closed with bytes unread makes the
-// system take back what the other side has not read yet.
+// After Close it sends what is left, shuts down its sending direction, and discards what it still
+// receives until the other side has shut down as well. Closing a socket with unread bytes at once
+// would make the system reset the connection, and the other side would lose bytes that it has not
+// read yet.
 #ifndef LEEWAY_VAN_TCP_TCP_CONN_H_
 #define LEEWAY_VAN_TCP_TCP_CONN_H_
 
@@ -29,7 +31,7 @@ namespace leeway::van {
 
 using runtime::UniqueFd;
 
-// What the connections of one transport share.
+// The state that the connections of one transport share.
 struct TcpShared {
   runtime::Loop* loop = nullptr;
   Limits limits;
@@ -37,10 +39,10 @@ struct TcpShared {
   TransportEvents* events = nullptr;
   TcpScratch scratch;
   DoneList owed;
-  std::vector<ConnId> to_flush;  // have something that leaves before the loop sleeps
-  std::vector<ConnId> finished;  // to be removed
-  std::uint32_t offers = 0;      // what greetings of accepted connections say
-  // False once the transport is gone, which may happen within any event.
+  std::vector<ConnId> to_flush;  // connections with bytes that leave before the loop sleeps
+  std::vector<ConnId> finished;  // connections to be removed
+  std::uint32_t offers = 0;      // offers in the greetings of accepted connections
+  // Ends when the transport is destroyed, which may happen within any event.
   runtime::Lifetime lifetime;
 };
 
@@ -53,28 +55,29 @@ class TcpConn {
   const bool dialled;
   const std::string address;
 
-  // False if it cannot be watched for events. Before anything else.
+  // Watches the socket for events. To be called before all other functions. False: the system
+  // cannot watch it.
   bool Start();
-  // What epoll has to say of it; calls events.
+  // Handles the events `news` that epoll reports; calls TransportEvents.
   struct Polled {
-    bool any = false;   // something was done
-    bool more = false;  // there may be more to do at once
+    bool any = false;   // some work was done
+    bool more = false;  // there may be more to read at once
   };
   Polled Poll(std::uint32_t news);
 
   void Send(const Prefix& prefix, const Message& message, SendDone done);
-  // What waits, as far as the system takes it. Calls no events.
+  // Sends queued bytes as far as the system takes them. Calls no events.
   void Flush();
-  // Of an accepted connection: from now on frames may be as long as limits allow.
+  // For an accepted connection: from now on frames may have the lengths that Limits allow.
   void Admit();
-  // Nothing is read nor handed over until Release.
+  // Nothing is read or delivered until Release.
   void Hold();
-  // Whether it was held. Poll has to follow.
+  // Ends Hold. True if the connection was held; then Poll has to follow.
   bool Release();
-  // From here on no events; it is finished once what was sent is on its way and the other side has
-  // seen it.
+  // No events follow. The connection is finished when what was sent is on its way and the other
+  // side has shut down.
   void Close();
-  // Ends it at once; what still waits fails.
+  // Ends the connection at once; queued sends fail.
   void Shut();
 
   bool within_machine() const { return IsWithinMachine(fd_.get()); }  // both ends
@@ -82,11 +85,11 @@ class TcpConn {
   std::optional<std::uint64_t> received_of_unfinished() const {
     return receiver_.idle() ? std::nullopt : std::optional(receiver_.received());
   }
-  // What the other side's greeting offers; of one that stands.
+  // The offers in the other side's greeting. The connection is open.
   std::uint32_t offers() const { return Get<std::uint32_t>(greeting_.data() + kTcpOffersAt); }
-  bool closed() const { return closed_; }                   // no more events
-  bool finished() const { return stage_ == Stage::kShut; }  // nothing at all any more
-  // Whether all that was sent has left this machine, or never will.
+  bool closed() const { return closed_; }                   // no more events follow
+  bool finished() const { return stage_ == Stage::kShut; }  // the socket is closed
+  // True if everything that was sent has left this machine, or never will.
   bool delivered() const;
 
  private:
@@ -109,18 +112,18 @@ class TcpConn {
   TcpShared* const shared_;
   UniqueFd fd_;
   Stage stage_;
-  std::array<std::byte, kTcpGreetingBytes> greeting_;  // theirs
+  std::array<std::byte, kTcpGreetingBytes> greeting_;  // the other side's
   std::size_t greeted_ = 0;
   TcpSender sender_;
   TcpReceiver receiver_;
-  absl::Status lost_;  // told once everything received before has been
+  absl::Status lost_;  // reported when everything received before has been delivered
   bool no_handshake_ = false;
   bool closed_ = false;
   bool said_end_ = false;
   bool waits_for_room_ = false;
   bool admitted_;
   bool held_ = false;
-  std::uint32_t watched_ = 0;  // events that epoll is asked for
+  std::uint32_t watched_ = 0;  // events registered with epoll
   bool in_flush_list_ = false;
   int receiving_ = 0;
 };

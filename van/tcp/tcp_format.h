@@ -1,15 +1,15 @@
-// What is said on a TCP connection of ours, little-endian (docs/wire-format.md).
+// These constants define the bytes on a TCP connection, little-endian (docs/wire-format.md).
 //
 // Each side begins with a greeting:
 //   0   8  magic "LWYtcp", 13, 10
 //   8   4  version of this framing
 //   12  4  what else this side offers: 1, the same address over rdma; only of a listener's
 //   16  4  checksum of the 16 bytes before
-// and then says messages, one after the other:
+// and then sends messages, one after the other:
 //   0   4  bytes of the first frame (prefix and header)
-//   4   4  how many payload frames
+//   4   4  number of payload frames
 //   8   4  checksum of the 8 bytes before; kNoChecksum: this message has none, the other checksums
-//          are not looked at
+//          are not verified
 //   12     the first frame
 //       4  checksum of the first frame
 //   then, for each payload frame,
@@ -17,9 +17,9 @@
 //       4  checksum of the 8 bytes before
 //          the frame
 //       4  checksum of the frame
-// A length has a checksum of its own, because it is believed before what it announces has come. A
-// frame's stands behind it, so that it is computed piece by piece as the frame is sent and received
-// (checksum.h).
+// A length has a checksum of its own, because the receiver acts on it before the frame has come. A
+// frame's checksum follows the frame, so that both sides compute it piece by piece while the frame
+// is sent and received (van/checksum.h).
 #ifndef LEEWAY_VAN_TCP_TCP_FORMAT_H_
 #define LEEWAY_VAN_TCP_TCP_FORMAT_H_
 
@@ -52,9 +52,9 @@ inline std::array<std::byte, kTcpGreetingBytes> TcpGreeting(std::uint32_t offers
 }
 
 inline constexpr std::size_t kTcpChecksumBytes = 4;
-inline constexpr std::size_t kTcpRecordBytes = 8 + kTcpChecksumBytes;  // in front of a message
-inline constexpr std::size_t kTcpLengthBytes = 8 + kTcpChecksumBytes;  // of a payload frame
-// As many as a prefix can announce.
+inline constexpr std::size_t kTcpRecordBytes = 8 + kTcpChecksumBytes;  // before a message
+inline constexpr std::size_t kTcpLengthBytes = 8 + kTcpChecksumBytes;  // before a payload frame
+// The largest number that a prefix can announce.
 inline constexpr std::uint32_t kTcpPayloadFramesMax = 65535;
 
 }  // namespace leeway::van

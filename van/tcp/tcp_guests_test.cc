@@ -1,4 +1,5 @@
-// Those who have not joined: what they may ask for, and what they may not keep others from.
+// Tests of guests (peers that have not joined): what they may ask for, and what they cannot keep
+// others from.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -25,7 +26,7 @@ class TcpGuestsTest : public testing::Test, protected ServerAndClient {
  protected:
   TcpGuestsTest() : ServerAndClient(NetKind::kTcp) {}
 
-  // Says hello and so becomes a peer, of whom nothing else is known.
+  // Says hello, and so becomes a peer of which nothing else is known.
   std::unique_ptr<TcpAttacker> NewGuest() {
     auto guest = std::make_unique<TcpAttacker>(address_);
     const std::size_t ups = server_->recorder->ups.size();
@@ -33,12 +34,12 @@ class TcpGuestsTest : public testing::Test, protected ServerAndClient {
     EXPECT_TRUE(RunUntil([&] { return server_->recorder->ups.size() == ups + 1; }));
     return guest;
   }
-  // How many connections are accepted at most in so much time.
+  // The most connections that are accepted in that time.
   static double MostIn(absl::Duration time) {
     constexpr absl::Duration kAcceptWork = absl::Microseconds(300);
     return absl::FDivDuration(GuestMeter::kSaved + time * GuestMeter::kShare, kAcceptWork) + 100;
   }
-  // Connects, says that and goes, for a second. Returns how long it took.
+  // For a second: connects, sends `words` and disconnects. Returns how long it took.
   absl::Duration FloodWith(const std::string& words) {
     sockaddr_in to{};
     to.sin_family = AF_INET;
@@ -48,7 +49,7 @@ class TcpGuestsTest : public testing::Test, protected ServerAndClient {
     while (absl::Now() - begin < absl::Seconds(1)) {
       const runtime::UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
       ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to), sizeof(to));
-      // Where it is not connected yet, nothing is said.
+      // Fails if it is not connected yet; nothing is sent then.
       static_cast<void>(::send(fd.get(), words.data(), words.size(), MSG_NOSIGNAL));
       world_->RunFor(absl::Microseconds(10));
     }
@@ -79,12 +80,12 @@ TEST_F(TcpGuestsTest, GetASmallShareOfTheTime) {
   const absl::Time begin = absl::Now();
   while (absl::Now() - begin < absl::Seconds(2)) ExpectClientUnharmed({});
   const absl::Duration took = absl::Now() - begin;
-  // What was saved, the share, and what may overdraw.
+  // The saved allowance, the share of the time, and one overdraft.
   const absl::Duration most =
       GuestMeter::kSaved + took * GuestMeter::kShare + absl::Milliseconds(10);
   EXPECT_LT(absl::Milliseconds(2) * handled_, most);
   EXPECT_GT(worked_, 20 * absl::Milliseconds(2));
-  // They have not been dropped for it: what they have said waits.
+  // The guests are not dropped for it: their messages wait.
   EXPECT_TRUE(server_->recorder->downs.empty());
   EXPECT_EQ(server_->van->counters().guests_dropped, 0u);
 }
@@ -122,7 +123,7 @@ TEST_F(TcpGuestsTest, OfAMemberThatIsHeldNothingIsHandedOverUntilItIsReleased) {
   MakeMessagesCost(absl::ZeroDuration());
   const auto member = NewGuest();
   const PeerId peer = LastPeer();
-  EXPECT_FALSE(server_->van->Hold(peer));  // not before it is one
+  EXPECT_FALSE(server_->van->Hold(peer));  // a guest cannot be held by its owner
   server_->van->Admit(peer);
   ASSERT_TRUE(server_->van->Hold(peer));
   member->Say(Messages(30));
@@ -130,7 +131,7 @@ TEST_F(TcpGuestsTest, OfAMemberThatIsHeldNothingIsHandedOverUntilItIsReleased) {
   EXPECT_EQ(handled_, 0);
   server_->van->Release(peer);
   EXPECT_TRUE(RunUntil([&] { return handled_ == 30; }));
-  // It is held in the middle of what it says, too.
+  // It can be held between two messages that came together.
   server_->recorder->on_message = [&, inner = server_->recorder->on_message](PeerId from,
                                                                              Message message) {
     inner(from, std::move(message));
@@ -153,7 +154,7 @@ TEST_F(TcpGuestsTest, OneThatDoesNotReadIsDropped) {
   const PeerId peer = LastPeer();
   const std::string status(30'000, 's');
   int sent = 0;
-  // The system takes some of it, which is not taken by the guest for all that.
+  // The system buffers some of it, but the guest has not taken that.
   while (server_->van->Send(peer, TextMessage(status)).ok()) ++sent;
   EXPECT_EQ(sent, 3);
   ASSERT_TRUE(RunUntil([&] { return !server_->recorder->downs.empty(); }));
@@ -172,7 +173,7 @@ TEST_F(TcpGuestsTest, TogetherTheyKeepNoMoreThanTheirBudget) {
     guests.push_back(NewGuest());
     server_->van->Send(LastPeer(), TextMessage(std::string(50'000 + i, 's'))).IgnoreError();
   }
-  // Those that kept most have gone, the last one has not.
+  // The guests with most unread bytes are dropped, the last one is not.
   ASSERT_TRUE(RunUntil([&] { return server_->recorder->downs.size() >= 6; }));
   EXPECT_FALSE(server_->recorder->IsDown(LastPeer()));
   EXPECT_EQ(server_->recorder->downs.size(), 6u);
@@ -189,10 +190,10 @@ TEST_F(TcpGuestsTest, OfTooManyTheMostSilentGoes) {
   Limits limits;
   limits.guests_max = 3;
   StartServer(limits);
-  ExpectClientUnharmed();  // which has said something then, and does not count
+  ExpectClientUnharmed();  // it has sent a message then, and does not count as silent
   const auto first = NewGuest(), second = NewGuest(), third = NewGuest();
   const PeerId second_peer = server_->recorder->ups[2].peer;
-  // None has been silent for long.
+  // None has been silent for long yet.
   const TcpAttacker early(address_);
   ASSERT_TRUE(RunUntilGone(early));
   world_->RunFor(absl::Milliseconds(1100));
@@ -203,7 +204,7 @@ TEST_F(TcpGuestsTest, OfTooManyTheMostSilentGoes) {
   EXPECT_EQ(server_->recorder->downs[0].peer, second_peer);
   EXPECT_THAT(std::string(server_->recorder->downs[0].why.message()), HasSubstr("silent"));
   ExpectClientUnharmed();
-  // Members have room.
+  // A member is accepted.
   Node member(world_.get(), IdentityOf(Role::kWorker, 9));
   member.ConnectTo(server_.get(), address_);
 }
@@ -220,8 +221,9 @@ TEST_F(TcpGuestsTest, OnesThatHaveGoneCountNoMore) {
   }
 }
 
-// Anyone who has seen a cluster's id may say it. One that says nothing else makes room, and leaves
-// it to a guest as well; a member that has said something stays, however silent it is.
+// Every process that knows a cluster's id can state it. A newcomer that sends nothing else is
+// dropped for another one, also for a guest; a member that has sent a message stays, however long
+// it is silent.
 TEST_F(TcpGuestsTest, MembersThatNeverSaidAnythingMakeRoom) {
   Limits limits;
   limits.guests_max = 3;
@@ -241,7 +243,7 @@ TEST_F(TcpGuestsTest, MembersThatNeverSaidAnythingMakeRoom) {
   EXPECT_LE(open, 3u);
   EXPECT_GE(server_->van->counters().guests_dropped, 2u);
   world_->RunFor(absl::Milliseconds(1100));
-  const auto guest = NewGuest();  // asks for the status, for example
+  const auto guest = NewGuest();  // e.g. a tool that asks for the status
   EXPECT_FALSE(server_->recorder->IsDown(LastPeer()));
   EXPECT_FALSE(member.Gone());
   ExpectClientUnharmed();
@@ -255,7 +257,7 @@ TEST_F(TcpGuestsTest, SayNothingLong) {
   ExpectClientUnharmed();
 }
 
-// One that has been held, and goes, is not listened to.
+// A guest that disconnects while it is held is forgotten.
 TEST_F(TcpGuestsTest, OneThatGoesWhileItIsHeldIsForgotten) {
   StartServer();
   MakeMessagesCost(GuestMeter::kSaved);

@@ -1,5 +1,5 @@
-// A peer that says over TCP what it likes: whatever that is, it is dropped, and nobody else
-// notices.
+// Tests of a peer that sends arbitrary bytes over TCP: it is dropped, and no other peer is
+// affected.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -36,7 +36,7 @@ std::uint64_t ResidentBytes() {
 class TcpHostileTest : public testing::Test, protected ServerAndClient {
  protected:
   TcpHostileTest() : ServerAndClient(NetKind::kTcp) { StartServer(); }
-  // What a raw socket sees, no loop is woken for.
+  // No loop is woken for what happens at a raw socket.
   bool RunUntilGone(const TcpAttacker& attacker) {
     return RunUntil([&] {
       world_->RunFor(absl::Milliseconds(1));
@@ -127,7 +127,7 @@ TEST_F(TcpHostileTest, WhatIsNoMessageEndsTheConnection) {
   ExpectClientUnharmed();
 }
 
-// Who announces much gets no memory for it before it has sent something.
+// A peer that announces a large frame gets no memory for it before bytes of it have come.
 TEST_F(TcpHostileTest, WhatIsAnnouncedCostsNothingUntilItComes) {
   const std::uint64_t before = ResidentBytes();
   std::vector<std::unique_ptr<TcpAttacker>> attackers;
@@ -143,7 +143,7 @@ TEST_F(TcpHostileTest, WhatIsAnnouncedCostsNothingUntilItComes) {
   ExpectClientUnharmed();
 }
 
-// Nor does who has not said who he is get any for what would be a block, with its first bytes.
+// A guest gets no memory for a payload of a block's size either, not even with its first bytes.
 TEST_F(TcpHostileTest, AStrangersPayloadTakesNoMemory) {
   const std::uint64_t before = ResidentBytes();
   const std::uint64_t in_pages_before = runtime::PagePool::Shared().in_use_bytes();
@@ -157,7 +157,7 @@ TEST_F(TcpHostileTest, AStrangersPayloadTakesNoMemory) {
   EXPECT_EQ(runtime::PagePool::Shared().in_use_bytes(), in_pages_before);
   EXPECT_LT(ResidentBytes(), before + (32 << 20));
   ExpectClientUnharmed();
-  // The rest of it tells that it is no hello.
+  // The complete message shows that it is no hello.
   attackers.back()->Say(std::string((1 << 20) - 1, 'x'));
   EXPECT_TRUE(RunUntilGone(*attackers.back()));
 }
@@ -205,7 +205,7 @@ TEST_F(TcpHostileTest, RandomBytes) {
     std::string bytes = Greeting();
     if (round % 2 == 0) bytes += HelloMessage(round % 4 == 0 ? kTestCluster : 0);
     const std::size_t length = bytes.size() + random() % 4000;
-    // Mostly small numbers, to get further.
+    // Mostly small numbers, so that more checks are passed.
     while (bytes.size() < length) {
       bytes += Number(random() % 8 == 0 ? random() : random() % 3 << 32 | random() % 64);
     }
@@ -215,7 +215,7 @@ TEST_F(TcpHostileTest, RandomBytes) {
   ExpectClientUnharmed();
 }
 
-// It fills what there is to fill, and is cut off; nobody waits for it.
+// It fills all buffers and is dropped; no other peer waits for it.
 TEST_F(TcpHostileTest, OneThatNeverReadsHoldsNobodyUp) {
   const TcpAttacker attacker(address_);
   const int small = 4096;

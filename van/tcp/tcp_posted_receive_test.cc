@@ -1,4 +1,4 @@
-// Large frames that a receiver reads straight into memory that was posted for them.
+// Tests of large frames that a receiver reads directly into posted memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,7 +67,7 @@ class TcpPostedReceiveTest : public ::testing::Test {
                             bytes);
         return Find(bytes);
       }};
-  std::vector<Buffer> frames_;  // of the last message
+  std::vector<Buffer> frames_;  // payload of the last message
   int messages_ = 0;
 };
 
@@ -96,7 +96,7 @@ TEST_F(TcpPostedReceiveTest, NobodyIsAskedForSmallFramesNorForOneOfSeveral) {
   EXPECT_EQ(frames_[1].text(), Frame('b'));
 }
 
-// As a sparse push has them: the values are not to be read elsewhere and copied.
+// Like a sparse push (keys, then values): the values must not be read elsewhere and copied.
 TEST_F(TcpPostedReceiveTest, LittleIsReadBehindAFrameThatAnotherFollows) {
   const std::string keys(30'000, 'k');
   for (const bool another : {false, true}) {
@@ -115,7 +115,7 @@ TEST_F(TcpPostedReceiveTest, LittleIsReadBehindAFrameThatAnotherFollows) {
   EXPECT_EQ(messages_, 2);
 }
 
-// What is still to come goes elsewhere, and the message is as long as it says.
+// The rest of the frame goes elsewhere, and the message has its full length.
 TEST_F(TcpPostedReceiveTest, RevokedMemoryIsNotWrittenTo) {
   const std::string bytes = MessageOf("head", {Frame('c')});
   Feed(bytes.substr(0, bytes.size() / 2), 30'000);
@@ -130,7 +130,7 @@ TEST_F(TcpPostedReceiveTest, RevokedMemoryIsNotWrittenTo) {
   EXPECT_EQ(frames_[0].text().substr(kFrame / 2 + 100), Frame('c').substr(kFrame / 2 + 100));
 }
 
-// All of the frame is there, but not yet its checksum.
+// All of the frame has come, but not its checksum.
 TEST_F(TcpPostedReceiveTest, NorIsItHandedOverWhenTheLastBytesComeLate) {
   const std::string bytes = MessageOf("head", {Frame('e')});
   Feed(bytes.substr(0, bytes.size() - 2), 30'000);

@@ -12,21 +12,22 @@ namespace leeway::van {
 namespace {
 
 constexpr std::size_t kSparesMax = 4;
-// What is read behind the end of a large frame: enough for the beginning of the next message, and
-// little of a frame that can be received straight to where it is kept. So also behind a frame of
-// some size that another of its message follows, as values follow their keys.
+// The number of bytes to read beyond the end of a large frame: enough for the beginning of the next
+// message, and little of a frame that can be received directly into its own memory. Also used after
+// a frame of kSomeBytes or more that another frame of its message follows, as values follow their
+// keys.
 constexpr std::uint64_t kSomeBytes = 16 << 10;
 constexpr std::size_t kBehindBytes = 4096;
 
 template <class... Parts>
 absl::Status BrokenStream(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat("what it sends makes no sense: ", parts...));
+  return absl::InvalidArgumentError(absl::StrCat("it sends malformed data: ", parts...));
 }
 
-// Towards people it is about a connection, which is named in front of it.
+// The caller puts the connection's name in front of it.
 constexpr char kChecksumMismatch[] = "a checksum does not match";
 
-// For anything other than null where there are no bytes.
+// A pointer that is not null, for parts of no bytes.
 constexpr std::byte kNothing[1] = {};
 
 }  // namespace
@@ -95,7 +96,7 @@ absl::StatusOr<bool> TcpReceiver::Next() {
   }
 }
 
-// Where the part that is expected lies as a whole; null if it is not all there.
+// Returns the expected part if all of it is there, else null.
 const std::byte* TcpReceiver::Fetch(absl::Status* status) {
   const std::size_t there = end_ - begin_;
   if (!gathers_ && there >= bytes_) {
@@ -157,8 +158,8 @@ absl::Status TcpReceiver::BeginFrame() {
   return absl::OkStatus();
 }
 
-// Nobody waits for what is in such a frame, but its message is to be whole. Without memory for it
-// the frame is empty, which its message does not say.
+// The owner no longer needs the bytes of such a frame, but the message has to be delivered as a
+// whole. Without memory for the frame it stays empty.
 void TcpReceiver::LeaveRevokedReceive() {
   if (posted_ == nullptr || posted_->to() != nullptr) return;
   posted_ = nullptr;
@@ -208,7 +209,7 @@ absl::Status TcpReceiver::Verify(const std::byte* of, std::uint64_t size,
   return absl::DataLossError(kChecksumMismatch);
 }
 
-// Whether there is none, and the message complete.
+// True if no frame is left: the message is complete.
 bool TcpReceiver::NextFrame() {
   const bool complete = frames_left_ == 0;
   if (complete) {
@@ -238,7 +239,7 @@ absl::Status TcpReceiver::OnRecord(const std::byte* at) {
 absl::Status TcpReceiver::OnHead(const std::byte* at) {
   const auto size = static_cast<std::size_t>(bytes_ - kTcpChecksumBytes);
   LEEWAY_RETURN_IF_ERROR(Verify(at, size, at + size));
-  // What lies in the scratch buffer does not outlast the next read.
+  // The next read overwrites the scratch buffer.
   if (!gathers_ && frames_left_ > 0) {
     head_copy_.assign(at, at + size);
     at = head_copy_.data();

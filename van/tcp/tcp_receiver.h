@@ -1,9 +1,9 @@
-// The receiving half of a connection: bytes into messages.
+// TcpReceiver is the receiving half of a connection: it makes messages of bytes. One thread.
 //
-// What comes is read into a scratch buffer that all connections share, many small messages at once.
-// A frame that is not there as a whole gets memory of its own, and the rest of it is received
-// straight into that. So between two reads nothing lies in the scratch buffer, and a connection
-// that is silent has none.
+// Bytes are read into a scratch buffer that all connections share, many small messages at once. A
+// frame that is not there as a whole gets memory of its own, and the rest of it is received
+// directly into that memory. So between two reads the scratch buffer is empty, and a silent
+// connection needs none.
 #ifndef LEEWAY_VAN_TCP_TCP_RECEIVER_H_
 #define LEEWAY_VAN_TCP_TCP_RECEIVER_H_
 
@@ -25,7 +25,7 @@
 
 namespace leeway::van {
 
-// Memory to read into, for one connection at a time.
+// Buffers to read into, each used by one connection at a time.
 class TcpScratch {
  public:
   static constexpr std::size_t kBytes = 64 << 10;
@@ -41,45 +41,47 @@ class TcpScratch {
 class TcpReceiver {
  public:
   struct Limits {
-    std::uint64_t first_bytes_max;     // of a first frame
-    std::uint64_t frame_bytes_max;     // of a payload frame
-    std::uint32_t payload_frames_max;  // of a message; those beyond are counted and thrown away
+    std::uint64_t first_bytes_max;     // of a first frame, in bytes
+    std::uint64_t frame_bytes_max;     // of a payload frame, in bytes
+    std::uint32_t payload_frames_max;  // of a message; further frames are counted and discarded
   };
-  // TransportEvents::PostedFor, of its connection.
+  // TransportEvents::PostedFor for this connection.
   using PostedFor = std::function<std::shared_ptr<const PostedReceive>(
       std::span<const std::byte> head, std::uint64_t bytes)>;
   TcpReceiver(const Limits& limits, TcpScratch* scratch, PostedFor posted_for)
       : limits_(limits), scratch_(scratch), posted_for_(std::move(posted_for)) {}
 
-  // Frames from here on are read straight to where they are kept, shorter ones copied there.
+  // Frames of this size or more are read directly into their own memory; shorter ones are copied
+  // there.
   static constexpr std::uint64_t kLargeBytes = 64 << 10;
 
-  // Whether checksums are looked at.
+  // Sets whether checksums are verified.
   void VerifyChecksums(bool verify) { verify_ = verify; }
 
-  // From the next message on; between two, or from within what is done with one.
+  // Applies from the next message on. Called between two messages, or while one is delivered.
   void SetLimits(const Limits& limits) { limits_ = limits; }
 
-  // Where what comes next is to go; how many of `places` that is. Only when Next has found nothing
-  // more.
+  // Returns where the next bytes are to be read to, and how many entries of `places` that is. To be
+  // called only when Next has returned false.
   int Places(std::array<iovec, 2>* places);
+  // So many bytes have been read to Places.
   void Took(std::size_t bytes);
 
-  // Whether a message is complete, see TakeArrival; false: there is no more in what was taken. An
-  // error: the other side does not keep to the format, or there is no memory for what it announces.
-  // DATA_LOSS: a checksum does not match.
-  // What was found may be handed to somebody who then calls this again.
+  // True: a message is complete (TakeArrival). False: the bytes read so far hold no further
+  // message. INVALID_ARGUMENT: the other side violates the format. RESOURCE_EXHAUSTED: there is no
+  // memory for a frame that it announces. DATA_LOSS: a checksum does not match. The code that a
+  // message is delivered to may call Next again.
   absl::StatusOr<bool> Next();
-  // Its head is valid until the next call of Next or Took.
+  // The complete message. Its head is valid until the next call of Next or Took.
   Arrival TakeArrival();
 
-  // Whether what comes next goes straight to where a large frame is kept.
+  // True if the next bytes go directly into the memory of a large frame.
   bool in_large_frame() const { return gathers_ && left_ >= kLargeBytes; }
-  // Between two messages.
+  // True between two messages.
   bool idle() const { return expects_ == Expects::kRecord && !gathers_ && begin_ == end_; }
-  // That have come so far, over all messages.
+  // The number of bytes that have come so far, over all messages.
   std::uint64_t received() const { return received_; }
-  // What need not be kept while nothing comes.
+  // Releases memory that is not needed while no bytes come.
   void Rest();
 
  private:
@@ -109,24 +111,23 @@ class TcpReceiver {
   const PostedFor posted_for_;
   TcpScratch::Memory memory_;
   std::uint64_t received_ = 0;
-  std::size_t begin_ = 0, end_ = 0;  // of what has been read into `memory_` and not looked at
+  std::size_t begin_ = 0, end_ = 0;  // bytes of memory_ that were read and not handled yet
 
-  // The part of a message that is expected, and, when not all of it is there at once, where it is
-  // gathered.
+  // The expected part of a message. If it is not all there at once, it is gathered at to_.
   Expects expects_ = Expects::kRecord;
   std::uint64_t bytes_ = kTcpRecordBytes;
   bool gathers_ = false;
-  std::byte* to_ = nullptr;  // null: of a frame too many, thrown away
+  std::byte* to_ = nullptr;  // null: of a frame that is discarded
   std::uint64_t left_ = 0;
   std::array<std::byte, kTcpRecordBytes> small_;
   static_assert(kTcpLengthBytes <= kTcpRecordBytes);
   Buffer long_head_;
   Buffer frame_;
-  std::shared_ptr<const PostedReceive> posted_;  // where `frame_` lies, if that is somebody else's
+  std::shared_ptr<const PostedReceive> posted_;  // the posted receive that `frame_` lies in, if any
 
   bool verify_ = true;
-  bool has_checksums_ = false;  // this message
-  Checksum checksum_;           // of its frame that is coming in
+  bool has_checksums_ = false;  // of the current message
+  Checksum checksum_;           // of the frame that is being received
 
   // The message so far.
   std::span<const std::byte> head_;

@@ -18,7 +18,7 @@ constexpr std::size_t kChunkBelowBytes = 4096;
 constexpr std::size_t kChunkBytes = 32 << 10;
 constexpr std::size_t kPiecesAtOnce = 64;
 constexpr std::size_t kBytesWrittenPerTurn = 4 << 20;
-// Of frames with checksums: what a processor's own cache holds.
+// The part of a frame that is checksummed at a time: as much as a core's own cache holds.
 constexpr std::size_t kSummedAtOnce = 512 << 10;
 static_assert(kChunkBelowBytes <= kChunkBytes);
 
@@ -26,7 +26,7 @@ static_assert(kChunkBelowBytes <= kChunkBytes);
 
 // ---- adding ----
 
-// So much room that lies in one piece, and is a piece's from now on.
+// Returns `size` contiguous bytes of a chunk, and makes them a part of the last piece.
 std::byte* TcpSender::Room(std::size_t size) {
   if (chunks_.empty() || kChunkBytes - chunks_.back().used < size) {
     chunks_.push_back(std::exchange(spare_, {}));
@@ -100,7 +100,8 @@ void TcpSender::Add(const Prefix& prefix, const Message& message, SendDone done)
 
 // ---- writing ----
 
-// As much of it as may leave at once. Whether all of it is in its checksum.
+// Adds the next part of the piece to its checksum, as much as may leave at once. True if the
+// checksum includes the whole piece.
 bool TcpSender::SumUp(Piece* piece) {
   const std::size_t most = std::min(piece->size, kSummedAtOnce);
   const std::size_t part = most - std::min(most, piece->summed);
@@ -136,7 +137,7 @@ TcpSender::Wrote TcpSender::Write(int fd) {
       return errno == EAGAIN || errno == EWOULDBLOCK ? Wrote::kFull : Wrote::kBroken;
     }
     OnWritten(static_cast<std::size_t>(sent));
-    // What it did not take now it would not take if it were asked at once.
+    // A short write means that the socket is full, so another call would take nothing.
     if (static_cast<std::size_t>(sent) < bytes) return Wrote::kFull;
     turn += bytes;
   }

@@ -1,10 +1,11 @@
-// The sending half of a connection: messages into bytes.
+// TcpSender is the sending half of a connection: it makes bytes of messages. One thread.
 //
-// What is small is copied, one message behind the other, so that many leave in one piece; larger
-// frames are sent from where they lie. The system is given many pieces at once.
+// Small parts are copied, one message after the other, so that many leave in one piece; larger
+// frames are sent from where they are. Many pieces are given to one system call.
 //
-// The checksum of what is copied is computed with the copy, that of a larger frame part by part,
-// each just before the system reads it: the second of the two finds it in the processor's cache.
+// The checksum of copied bytes is computed together with the copy. That of a larger frame is
+// computed part by part, each just before the system reads it, so that the system finds the part in
+// the processor's cache.
 #ifndef LEEWAY_VAN_TCP_TCP_SENDER_H_
 #define LEEWAY_VAN_TCP_TCP_SENDER_H_
 
@@ -22,41 +23,41 @@ namespace leeway::van {
 
 class TcpSender {
  public:
-  // `done` gets the sends that have ended.
+  // `done` gets the callbacks of sends that have ended.
   explicit TcpSender(DoneList* done) : done_(done) {}
 
-  // From the next message on.
+  // Adds checksums from the next message on.
   void SendChecksums() { checksums_ = true; }
 
   void AddBytes(const std::byte* bytes, std::size_t size);
   void Add(const Prefix& prefix, const Message& message, SendDone done);
 
   enum class Wrote { kAll, kMuch, kFull, kBroken };
-  // To a socket that does not block, up to some fair share (kMuch: there would be room for more).
+  // Writes to a non-blocking socket, up to a fair share (kMuch: the socket may have room for more).
   Wrote Write(int fd);
   std::uint64_t waiting_bytes() const { return added_ - written_; }
-  // Ends what still waits.
+  // Ends all sends that are not complete with that error.
   void Fail(const absl::Status& why);
 
  private:
-  // Memory for small things; used again once all in it has been written.
+  // Memory for small parts, used again when all of it has been written.
   struct Chunk {
     std::unique_ptr<std::byte[]> memory;
     std::size_t used = 0;
-    std::uint64_t until = 0;  // what is in it ends here, counted as `added_`
+    std::uint64_t until = 0;  // value of `added_` at its end
   };
   struct Piece {
     const std::byte* data = nullptr;
     std::size_t size = 0;
-    Buffer keeps = {};  // its memory, if it is not a chunk's
-    // Where the checksum of this frame goes, in a chunk behind it; null: there is none, or it has
-    // been put there.
+    Buffer keeps = {};  // owns its memory, if that is not a chunk
+    // Where the checksum of this frame goes, in a chunk behind it. Null: the frame has none, or it
+    // is written already.
     std::byte* checksum_to = nullptr;
     Checksum checksum = {};
-    std::size_t summed = 0;  // bytes of this piece that are in it, from `data` on
+    std::size_t summed = 0;  // bytes of this piece, from `data` on, that `checksum` includes
   };
   struct Owed {
-    std::uint64_t at = 0;  // done when so much has been written
+    std::uint64_t at = 0;  // done when `written_` reaches this
     SendDone done;
   };
 
@@ -70,10 +71,10 @@ class TcpSender {
   DoneList* const done_;
   bool checksums_ = false;
   std::uint64_t added_ = 0, written_ = 0;
-  std::deque<Chunk> chunks_;  // the last is being filled
+  std::deque<Chunk> chunks_;  // the last one is being filled
   Chunk spare_;
   std::vector<Piece> pieces_;
-  std::size_t first_piece_ = 0;  // those before it are written
+  std::size_t first_piece_ = 0;  // pieces before it have been written
   std::deque<Owed> owed_;
 };
 

@@ -18,7 +18,7 @@
 namespace leeway::van {
 namespace {
 
-// A peer whose machine is gone says nothing at all: asked after a minute, given up after another.
+// Detects a peer whose machine is gone: the first probe after a minute, given up after another one.
 constexpr int kKeepIdleS = 60;
 constexpr int kKeepIntervalS = 10;
 constexpr int kKeepProbes = 6;
@@ -70,8 +70,8 @@ Ends EndsOf(int fd) {
   return ends;
 }
 
-// Who dials a port of its own machine that nobody listens on may be given that very port, and is
-// then connected to itself.
+// A process that dials a port of its own machine on which nothing listens may be given that very
+// port as its own, and is then connected to itself.
 bool IsConnectedToItself(const Ends& ends) {
   return ends.known && ends.own.size == ends.peer.size &&
          std::memcmp(&ends.own.address, &ends.peer.address, ends.own.size) == 0;
@@ -88,13 +88,13 @@ bool IsWithinMachine(const Ends& ends) {
   return std::memcmp(&own, &peer, sizeof(own)) == 0;
 }
 
-// How much the system may hold of what we send. Between machines only what it has not put on the
-// wire is limited: that could not be overtaken any more, and what is on the wire depends on how far
-// it is. Within a machine there is no distance to fill: it is enough that the one side need not
-// wait while the other is busy with a block, and more than the caches hold is slow. Nor is there
-// anything to be careful of: a congestion control that spaces out what it sends (BBR, which may be
-// the system's default) only makes the other side sleep and wake more often. The one that is
-// always there does not; should it be refused, the system's will do.
+// Limits the bytes that the system holds of what we send. Between machines only those that are not
+// on the wire yet are limited, because they could not be overtaken any more; the number on the wire
+// depends on the distance. Within a machine there is no distance to fill: the buffer has to be
+// large enough that one side need not wait while the other is busy with a block, and a buffer
+// larger than the caches is slow. Congestion control has no use there either: one that paces what
+// it sends (BBR, which may be the system's default) only makes the other side sleep and wake up
+// more often. So the one that every kernel has is chosen; if that is refused, the default stays.
 void SuitDistance(int fd, const Ends& ends) {
   if (IsWithinMachine(ends)) {
     ::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, kCongestionWithinMachine,
@@ -106,7 +106,7 @@ void SuitDistance(int fd, const Ends& ends) {
 }
 
 void SetUpConnection(int fd, const Ends& ends) {
-  Set(fd, IPPROTO_TCP, TCP_NODELAY, 1);  // what is to leave together is gathered before
+  Set(fd, IPPROTO_TCP, TCP_NODELAY, 1);  // small messages are gathered before they are sent
   Set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   Set(fd, IPPROTO_TCP, TCP_KEEPIDLE, kKeepIdleS);
   Set(fd, IPPROTO_TCP, TCP_KEEPINTVL, kKeepIntervalS);
@@ -125,8 +125,9 @@ absl::StatusOr<TcpListening> ListenOnTcp(absl::string_view address) {
   const int fd = listening.fd.get();
   if (!listening.fd) return CannotListen(address, errno);
   if (host.v6) Set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
-  // So that connections of a process that has just ended do not keep its successor from the port.
-  // Where any port will do, one that is quite free is asked for first.
+  // With SO_REUSEADDR, connections of a process that has just ended do not keep its successor from
+  // the port. For port 0 it is set only after bind, so that the system chooses a port without such
+  // connections.
   if (parsed.port != 0) Set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
   if (::bind(fd, local.generic(), local.size) != 0) return CannotListen(address, errno);
   Set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
@@ -145,7 +146,7 @@ TcpAccepted AcceptTcp(int listener) {
     peer.size = sizeof(sockaddr_storage);
     accepted.fd =
         UniqueFd(::accept4(listener, peer.generic(), &peer.size, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    // What befell a connection before it was accepted is of no interest.
+    // Errors of a connection from before it was accepted are ignored.
   } while (!accepted.fd && (errno == EINTR || errno == ECONNABORTED || errno == EPROTO));
   if (accepted.fd) {
     accepted.outcome = TcpAccepted::Outcome::kAccepted;
@@ -161,7 +162,7 @@ absl::StatusOr<UniqueFd> ConnectTcp(const ResolvedHost& host, std::uint16_t port
   LEEWAY_ASSIGN_OR_RETURN(const SocketAddress remote, AddressOf(host, port));
   UniqueFd fd = NewSocket(host);
   if (!fd) return Failed(errno);
-  // Interrupted, it goes on by itself.
+  // An interrupted connect goes on by itself.
   if (::connect(fd.get(), remote.generic(), remote.size) != 0 && errno != EINPROGRESS &&
       errno != EINTR) {
     return Failed(errno);

@@ -1,4 +1,4 @@
-// Sockets of TCP, none of which ever blocks.
+// These functions make and set up TCP sockets, none of which ever blocks.
 #ifndef LEEWAY_VAN_TCP_TCP_SOCKET_H_
 #define LEEWAY_VAN_TCP_TCP_SOCKET_H_
 
@@ -16,29 +16,30 @@ using runtime::UniqueFd;
 
 struct TcpListening {
   UniqueFd fd;
-  std::string advertised;  // what others connect to
+  std::string advertised;  // the address that others connect to
 };
-// Errors as CannotListen.
+// Listens on a tcp:// address. Errors as CannotListen.
 absl::StatusOr<TcpListening> ListenOnTcp(absl::string_view address);
 
 struct TcpAccepted {
   enum class Outcome { kAccepted, kNobody, kOutOfDescriptors };
   Outcome outcome = Outcome::kNobody;
   UniqueFd fd;
-  std::string peer;  // who it is, even if it has gone again
+  std::string peer;  // its address, even if it has closed the connection
 };
+// Accepts one connection, if one waits.
 TcpAccepted AcceptTcp(int listener);
 
-// Begins to connect; writable once it has come to something, see TcpConnected. UNAVAILABLE when it
-// comes to nothing at once.
+// Starts to connect. The socket becomes writable when the attempt has ended; TcpConnected then
+// tells how. UNAVAILABLE: it failed at once.
 absl::StatusOr<UniqueFd> ConnectTcp(const ResolvedHost& host, std::uint16_t port);
-// How that ended; sets the connection up.
+// How the attempt ended. Sets up the connection if it succeeded.
 absl::Status TcpConnected(int fd);
 
-// Whether both ends of a connection that stands are on this machine.
+// True if both ends of an established connection are on this machine.
 bool IsWithinMachine(int fd);
 
-// Bytes that have been sent and that the system has not put on the wire.
+// The number of bytes that were sent and that the system has not put on the wire yet.
 int TcpUnsentBytes(int fd);
 
 }  // namespace leeway::van

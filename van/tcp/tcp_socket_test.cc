@@ -25,7 +25,7 @@ void Await(int fd, short event) {
   ::poll(&waits, 1, /*timeout_ms=*/10'000);
 }
 
-// Whatever the system's default is.
+// This holds whatever the system's default congestion control is.
 TEST(TcpSocket, BothEndsWithinAMachineAreSetUpForIt) {
   absl::StatusOr<TcpListening> listening = ListenOnTcp("tcp://127.0.0.1:0");
   ASSERT_TRUE(listening.ok()) << listening.status();

@@ -16,9 +16,9 @@ namespace leeway::van {
 namespace {
 
 constexpr int kNewsPerTurn = 64;
-// When all that there was has been read, the next poll need not ask again, nor the one after it if
-// what was answered has just been sent: the loop sleeps on the epoll descriptor, which tells of
-// whatever has come since. For a loop that does not sleep it is a short delay.
+// When everything has been read, the next poll need not call epoll, nor the one after it if an
+// answer has just been sent: the loop sleeps on the epoll descriptor, which shows whatever has come
+// since. For a loop that does not sleep this is a short delay.
 constexpr int kPollsToSpare = 2;
 
 }  // namespace
@@ -122,7 +122,7 @@ void TcpTransport::Send(ConnId conn, const Prefix& prefix, Message message, Send
   });
 }
 
-// Whether there was anything to flush.
+// Sends the queued bytes of all connections. True if there were any.
 bool TcpTransport::FlushAll() {
   const bool any = !shared_.to_flush.empty();
   for (const ConnId conn : shared_.to_flush) {
@@ -154,7 +154,7 @@ bool TcpTransport::Hold(ConnId conn) {
   return found != nullptr;
 }
 
-// What has been read already is handed over by a task: not from within this call.
+// Messages that were read already are delivered by a task, not within this call.
 void TcpTransport::Release(ConnId conn) {
   TcpConn* const released = Find(conn);
   if (released == nullptr || !released->Release()) return;
@@ -169,16 +169,16 @@ bool TcpTransport::AllDelivered() const {
                      [](const auto& conn) { return conn.second->delivered(); });
 }
 
-// Waits for those who are slow to take what was sent to them.
+// Waits for peers that are slow to take what was sent to them.
 void TcpTransport::FlushBriefly() {
   const absl::Time until = shared_.loop->Now() + kSocketLinger;
   while (!AllDelivered() && shared_.loop->Now() < until) {
-    // That the system has sent what it took is told by nothing: hence the short wait.
+    // No event tells that the system has sent what it took, hence the short timeout.
     pollfd any{shared_.epoll.get(), POLLIN, 0};
     ::poll(&any, 1, /*timeout_ms=*/1);
     for (const auto& [id, conn] : conns_) conn->Poll(EPOLLOUT);
   }
-  // So that nothing unread makes the system take back what it has sent.
+  // Reads what is left: with unread bytes the system would reset the connections.
   for (const auto& [id, conn] : conns_) conn->Poll(0);
 }
 
@@ -253,7 +253,8 @@ bool TcpTransport::WatchListener(std::size_t index) {
   return ::epoll_ctl(shared_.epoll.get(), EPOLL_CTL_ADD, listeners_[index].fd.get(), &event) == 0;
 }
 
-// One that waits to be accepted would keep the descriptor readable, and the loop busy.
+// Removes the listener from epoll for a while: a connection that waits to be accepted would keep
+// the descriptor readable and the loop busy.
 void TcpTransport::PauseAccepting(std::size_t index, absl::Duration pause) {
   ::epoll_ctl(shared_.epoll.get(), EPOLL_CTL_DEL, listeners_[index].fd.get(), nullptr);
   shared_.loop->After(pause, [this, index, alive = shared_.lifetime.watch()] {

@@ -1,7 +1,8 @@
-// Connections over TCP, with a protocol of our own: everything happens on the loop's thread.
+// TcpTransport is the transport over TCP, with Leeway's own framing (van/tcp/tcp_format.h). All its
+// work is done on the loop's thread.
 //
-// All sockets are behind one epoll descriptor, which is what the loop sleeps on. What is small
-// leaves before the loop sleeps, so that the messages of one turn travel together.
+// All sockets are registered with one epoll descriptor, on which the loop sleeps. Small messages
+// leave before the loop sleeps, so that the messages of one round travel together.
 #ifndef LEEWAY_VAN_TCP_TCP_TRANSPORT_H_
 #define LEEWAY_VAN_TCP_TCP_TRANSPORT_H_
 
@@ -38,9 +39,9 @@ class TcpTransport final : public Transport {
   void Release(ConnId conn) override;
   bool lossy() const override { return false; }
 
-  // What connections that are accepted from now on are told of other ways (tcp_format.h).
+  // The offers in greetings to connections that are accepted from now on (van/tcp/tcp_format.h).
   void SetOffers(std::uint32_t offers) { shared_.offers = offers; }
-  // What the other side of a dialled connection that stands has said.
+  // The offers of the other side of an open, dialled connection.
   std::uint32_t OffersOf(ConnId conn) const;
 
  private:
@@ -66,7 +67,7 @@ class TcpTransport final : public Transport {
   bool FlushAll();
   void RemoveFinished();
   TcpConn* Find(ConnId conn) const;
-  // Null if it cannot be watched.
+  // Null: the system cannot watch it.
   TcpConn* Add(bool dialled, UniqueFd fd, std::string address);
   bool AllDelivered() const;
   void FlushBriefly();

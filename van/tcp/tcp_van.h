@@ -1,4 +1,5 @@
-// The van over TCP with a protocol of our own: tcp://. Nothing in it has threads.
+// NewTcpFactory makes the van over TCP (tcp://) with Leeway's own framing. It has no threads of its
+// own.
 #ifndef LEEWAY_VAN_TCP_TCP_VAN_H_
 #define LEEWAY_VAN_TCP_TCP_VAN_H_
 
@@ -8,7 +9,7 @@
 
 namespace leeway::van {
 
-// Loops must be runtime::RealLoop.
+// The loops of its vans must be runtime::RealLoop.
 std::unique_ptr<Factory> NewTcpFactory();
 
 }  // namespace leeway::van

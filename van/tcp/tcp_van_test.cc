@@ -1,5 +1,5 @@
-// What only our own TCP has to show: what it does when the system's buffers are full, that what was
-// sent arrives whatever the sender does next, and that a handler may turn the loop.
+// Tests of the TCP transport alone: full system buffers, arrival of everything sent whatever the
+// sender does next, and handlers that run the loop.
 #include "van/tcp/tcp_van.h"
 
 #include <gmock/gmock.h>
@@ -24,7 +24,7 @@
 namespace leeway::van {
 namespace {
 
-// Two vans on loops that this thread turns.
+// Two vans on loops that this thread runs.
 class TcpPair {
  public:
   explicit TcpPair(const Limits& limits = {}) {
@@ -107,7 +107,7 @@ TEST(TcpFull, LongHeadersAndFramesOfAllKindsArriveUnchanged) {
   }
 }
 
-// Together far more than the system takes, each a small part of that.
+// Together they are far more than the system takes; each is a small part of that.
 constexpr int kMany = 1024;
 constexpr std::size_t kManyBytes = 64 << 10;
 
@@ -121,7 +121,7 @@ TEST(TcpFull, ASendIsDoneOnlyWhenTheSystemHasItAll) {
     ASSERT_TRUE(
         pair.worker->Send(pair.peer, std::move(message), i == 0 ? first.New() : last.New()).ok());
   }
-  // The server stands still.
+  // The server's loop does not run.
   ASSERT_TRUE(TurnUntil(&pair.worker_loop, [&] { return first.state().called == 1; }));
   while (pair.worker_loop.RunReady()) {
   }
@@ -139,12 +139,12 @@ TEST(TcpFull, AVanThatClosesWaitsForRoomButNotForLong) {
             .ok());
   }
   const absl::Time start = pair->worker_loop.Now();
-  pair->worker.reset();  // the server stands still
+  pair->worker.reset();  // the server's loop does not run
   EXPECT_LT(pair->worker_loop.Now() - start, absl::Seconds(5));
   EXPECT_EQ(done.state().called, kMany);
   EXPECT_EQ(done.state().results.back().code(), absl::StatusCode::kUnavailable);
   ASSERT_TRUE(pair->RunUntil([&] { return pair->at_server.downs.size() == 1; }));
-  // What had left arrives, in spite of all.
+  // Everything that had left arrives.
   const auto left = static_cast<std::size_t>(
       std::count(done.state().results.begin(), done.state().results.end(), absl::OkStatus()));
   EXPECT_GE(left, 1u);
@@ -156,13 +156,14 @@ TEST(TcpFull, AVanThatClosesWaitsForRoomButNotForLong) {
 }
 
 TEST(TcpFull, ADisconnectedPeerStillGetsWhatWaited) {
-  // More than the system takes, and little enough for a slow machine's time to linger.
+  // More than the system takes, and little enough to be sent within kSocketLinger on a slow
+  // machine.
   constexpr int kWaiting = 12;
   TcpPair pair(Unlimited());
   for (int i = 0; i < kWaiting; ++i) {
     ASSERT_TRUE(pair.worker->Send(pair.peer, TextMessage("m", {Pattern(1 << 20, i)})).ok());
   }
-  // The other way there is much that nobody will read.
+  // In the other direction there are many bytes that are never read.
   for (int i = 0; i < 8; ++i) {
     ASSERT_TRUE(
         pair.server->Send(pair.at_server.ups[0].peer, TextMessage("m", {std::string(300'000, 'u')}))
@@ -183,7 +184,7 @@ TEST(TcpNested, AHandlerMayWaitForWhatComesOverTheSameConnection) {
     const std::string mine(message.header.text());
     order.push_back(mine);
     if (mine != "0") return;
-    // All the others come meanwhile.
+    // All other messages come meanwhile.
     ASSERT_TRUE(pair.RunUntil([&] { return order.size() == 40; }));
     order.push_back("done");
   };
@@ -301,7 +302,7 @@ std::vector<Message> SomeMessages() {
           TextMessage(std::string(70, 'h')), TextMessage("x", {"y"})};
 }
 
-// What a sender makes of them.
+// The bytes that a sender makes of these messages.
 std::string WrittenBy(TcpSender* sender, const std::vector<Message>& messages) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) return "";
@@ -352,7 +353,7 @@ class TcpFraming : public testing::TestWithParam<bool> {
 
 INSTANTIATE_TEST_SUITE_P(Checksums, TcpFraming, testing::Bool());
 
-// What a sender writes into a socket, cut at all the places there are, is what a receiver reads.
+// A receiver reads what a sender wrote into a socket, wherever the bytes are cut.
 TEST_P(TcpFraming, NoMatterWhereItIsCut) {
   const std::vector<Message> messages = SomeMessages();
   const std::string bytes = WrittenBy(&sender_, messages);
@@ -370,7 +371,7 @@ TEST_P(TcpFraming, NoMatterWhereItIsCut) {
   }
 }
 
-// Longer than what is summed up at once, and than a socket takes at once.
+// Longer than the part that is checksummed at once, and than a socket takes at once.
 TEST_P(TcpFraming, FramesOfManyParts) {
   std::vector<Message> messages;
   for (const std::size_t size : {4096ul, 512ul << 10, (512ul << 10) + 1, 3'000'017ul}) {
@@ -391,7 +392,7 @@ TEST_P(TcpFraming, FramesOfManyParts) {
   }
 }
 
-// Whichever bit changes on the way, the message it is in does not arrive, and those before it do.
+// Whichever bit changes on the way, its message does not arrive, and those before it do.
 TEST(TcpChecksums, NoChangedBitGoesUnnoticed) {
   DoneList done;
   TcpSender sender(&done);
@@ -415,7 +416,7 @@ TEST(TcpChecksums, NoChangedBitGoesUnnoticed) {
       ASSERT_LT(whole, messages.size());
       ExpectSame(receiver.TakeArrival(), messages[whole++]);
     }
-    // Also a length is noticed at once, and nothing waits for what it announces.
+    // A changed length is detected at once too, without waiting for the frame that it announces.
     ASSERT_EQ(next.status().code(), absl::StatusCode::kDataLoss) << bit;
     ASSERT_LT(whole, messages.size());
     if (whole == 0) ++noticed_early;

@@ -58,7 +58,7 @@ TEST_F(ShmArenaTest, WhatWasNeverShownIsTakenBack) {
   EXPECT_EQ(arena.Allocate(10 * kUnit)->unit, 0u);
 }
 
-// Against a model that keeps a bool a unit.
+// Compares with a model that has a bool for each unit.
 TEST_F(ShmArenaTest, RandomUse) {
   std::mt19937 random(5);
   for (const std::uint32_t units : {1u, 63u, 64u, 65u, 1000u}) {

@@ -1,4 +1,4 @@
-// The error of a peer whose shared memory makes no sense.
+// BrokenMemory makes the INVALID_ARGUMENT status for a peer whose shared memory is malformed.
 #ifndef LEEWAY_VAN_SHM_MEMORY_SHM_BROKEN_H_
 #define LEEWAY_VAN_SHM_MEMORY_SHM_BROKEN_H_
 
@@ -9,7 +9,7 @@ namespace leeway::van {
 
 template <class... Parts>
 absl::Status BrokenMemory(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat("its shared memory makes no sense: ", parts...));
+  return absl::InvalidArgumentError(absl::StrCat("its shared memory is malformed: ", parts...));
 }
 
 }  // namespace leeway::van

@@ -12,10 +12,10 @@ absl::StatusOr<std::shared_ptr<ShmOwnSegment>> ShmOwnSegment::New(const ShmSizes
 
 absl::StatusOr<std::shared_ptr<ShmPeerSegment>> ShmPeerSegment::Map(UniqueFd fd,
                                                                     const ShmSizes& sizes) {
-  if (!sizes.Valid()) return absl::InvalidArgumentError("it offers a segment of senseless size");
+  if (!sizes.Valid()) return absl::InvalidArgumentError("it offers a segment of invalid size");
   LEEWAY_ASSIGN_OR_RETURN(const std::size_t bytes, runtime::SealedSize(fd.get()));
   if (bytes < sizes.Total()) {
-    return absl::InvalidArgumentError("it offers a segment that is not what it says");
+    return absl::InvalidArgumentError("it offers a segment that is smaller than it announces");
   }
   LEEWAY_ASSIGN_OR_RETURN(ShmMapping mapping, runtime::MapToRead(fd.get(), sizes.Total()));
   return std::shared_ptr<ShmPeerSegment>(new ShmPeerSegment(sizes, std::move(mapping)));

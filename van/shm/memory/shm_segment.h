@@ -1,4 +1,5 @@
-// The two segments of a connection (shm_format.h has what lies in them).
+// ShmOwnSegment and ShmPeerSegment are the two segments of a connection
+// (van/shm/memory/shm_format.h defines their contents).
 #ifndef LEEWAY_VAN_SHM_MEMORY_SHM_SEGMENT_H_
 #define LEEWAY_VAN_SHM_MEMORY_SHM_SEGMENT_H_
 
@@ -17,22 +18,22 @@ namespace leeway::van {
 using runtime::UniqueFd;
 using ShmMapping = runtime::MemoryMapping;
 
-// This side's segment: what only we write.
+// This side's segment, which only this process writes.
 class ShmOwnSegment {
  public:
   static absl::StatusOr<std::shared_ptr<ShmOwnSegment>> New(const ShmSizes& sizes);
 
   const ShmSizes& sizes() const { return sizes_; }
   int fd() const { return fd_.get(); }
-  void CloseFd() { fd_ = UniqueFd(); }  // once the other side has it
+  void CloseFd() { fd_ = UniqueFd(); }  // to be called when the other side has it
 
   ShmControl& control() const { return *reinterpret_cast<ShmControl*>(mapping_.data()); }
   std::atomic<std::uint32_t>& released(std::uint32_t unit) const {
     return reinterpret_cast<std::atomic<std::uint32_t>*>(mapping_.data() +
                                                          ShmSizes::kReleasedAt)[unit];
   }
-  // Of what the other side has exported: the generation it was exported with, once we are done with
-  // it.
+  // The export slots of the other side: the generation of an export is written here to give it
+  // back.
   std::atomic<std::uint32_t>& given_back(std::uint32_t exported) const {
     return reinterpret_cast<std::atomic<std::uint32_t>*>(mapping_.data() +
                                                          ShmSizes::kGivenBackAt)[exported];
@@ -49,10 +50,10 @@ class ShmOwnSegment {
   const ShmMapping mapping_;
 };
 
-// The other side's: read-only here, and whatever it holds may change at any moment.
+// The other side's segment: mapped read-only; any of its bytes may change at any moment.
 class ShmPeerSegment {
  public:
-  // Refuses memory that could be taken away under our hands, or is less than `sizes` says.
+  // INVALID_ARGUMENT: the memory could be taken away while it is read, or is smaller than `sizes`.
   static absl::StatusOr<std::shared_ptr<ShmPeerSegment>> Map(UniqueFd fd, const ShmSizes& sizes);
 
   const ShmSizes& sizes() const { return sizes_; }
@@ -80,7 +81,7 @@ class ShmPeerSegment {
   const ShmMapping mapping_;
 };
 
-// Whether this system can do it at all.
+// OK if this system supports such segments.
 absl::Status ShmViable();
 
 }  // namespace leeway::van
