@@ -1,5 +1,5 @@
-// The busy-poll source of an rdma transport: completion queues, for a thread that is about to block
-// and may not be the one that owns the loop. Any thread; it may outlive the transport.
+// RdmaBusyPoll is the busy-poll source of an rdma transport: its completion queues, for a thread
+// that is about to block and may not own the loop. Any thread; it may outlive the transport.
 #ifndef LEEWAY_VAN_RDMA_RDMA_BUSY_POLL_H_
 #define LEEWAY_VAN_RDMA_RDMA_BUSY_POLL_H_
 
@@ -21,8 +21,8 @@ class RdmaBusyPoll final : public runtime::BusyPollSource {
     return std::any_of(devices_.begin(), devices_.end(),
                        [](verbs::Device* device) { return device->Peek(); });
   }
-  // Notices are asked for only while a thread blocks: each is an interrupt and a call to the
-  // system, which one that polls busily has no use for.
+  // The devices are armed only while a thread blocks: each notification is an interrupt and a
+  // system call, which a thread that polls does not need.
   void BeginSleep() override {
     const std::lock_guard lock(mutex_);
     ++sleepers_;
@@ -34,20 +34,20 @@ class RdmaBusyPoll final : public runtime::BusyPollSource {
     has_slept_ = true;
   }
 
-  // For the transport. A thread that blocks may have lost its notice to the loop's thread, which
-  // has polled meanwhile: then it is asked for again. True: poll once more before you rely on it.
+  // For the transport, after it has polled. The loop's thread may have consumed the notification
+  // that a blocked thread waits for, so the devices are armed again. True: poll once more before
+  // relying on it.
   bool ArmForSleepers() {
     const std::lock_guard lock(mutex_);
     if (sleepers_ > 0) ArmAll();
     return sleepers_ > 0;
   }
-  // Whether a thread has blocked since this was last asked: then the descriptor may have something
-  // to tell.
+  // True if a thread has blocked since the last call: then the descriptor may be readable.
   bool TakeSlept() {
     const std::lock_guard lock(mutex_);
     return std::exchange(has_slept_, false);
   }
-  // The devices there are now; none before they go.
+  // Sets the devices; to be called with none before they are destroyed.
   void SetDevices(std::span<verbs::Device* const> devices) {
     const std::lock_guard lock(mutex_);
     if (devices_.size() == devices.size()) return;
@@ -63,7 +63,7 @@ class RdmaBusyPoll final : public runtime::BusyPollSource {
   mutable std::mutex mutex_;
   std::vector<verbs::Device*> devices_;
   int sleepers_ = 0;
-  bool has_slept_ = true;  // nobody has looked yet
+  bool has_slept_ = true;  // the descriptor has not been read yet
 };
 
 }  // namespace leeway::van

@@ -36,14 +36,14 @@ void RdmaConn::Admit() {
   if (receiver_ != nullptr) receiver_->SetLimits(MemberLimits());
 }
 
-// What has to be there before the other side may send.
+// Makes what has to exist before the other side may send.
 absl::Status RdmaConn::Prepare() {
   const RdmaSizes& sizes = shared_->sizes;
   LEEWAY_ASSIGN_OR_RETURN(
       slots_,
       RdmaMemory::New(connection_->device(), std::size_t{sizes.packets} * sizes.slot_bytes, false));
   receiver_ = std::make_unique<RdmaReceiver>(
-      // What guests say has no payload: none takes memory.
+      // Messages of guests have no payload, so none takes memory.
       dialled ? MemberLimits()
               : RdmaReceiver::Limits{.first_bytes_max = kGuestFrameBytesMax,
                                      .frame_bytes_max = kGuestFrameBytesMax,
@@ -98,7 +98,7 @@ void RdmaConn::OnEstablished(std::span<const std::byte> greeting) {
 
 void RdmaConn::OnPacket(std::span<const std::byte> packet) {
   if (sender_ == nullptr || !lost_.ok() || stage_ == Stage::kShut) return;
-  // It may be here before the news that the connection is established.
+  // A packet may come before the event that the connection is established.
   stage_ = Stage::kOpen;
   const absl::StatusOr<RdmaReceiver::Got> got = receiver_->Take(packet, sender_.get());
   if (!got.ok()) return Lose(got.status());
@@ -196,7 +196,7 @@ void RdmaConn::End() {
 void RdmaConn::Close() {
   if (std::exchange(closed_, true)) return;
   if (sender_ == nullptr || !lost_.ok()) return Shut();
-  receiver_->grants().EndAll();  // what was posted is its owner's again
+  receiver_->grants().EndAll();  // posted memory belongs to its owner again
   sender_->End();
   PumpLater();
   Pump();

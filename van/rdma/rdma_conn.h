@@ -1,9 +1,10 @@
-// One connection over rdma, from the first attempt to its end.
+// RdmaConn is one connection over rdma, from the first attempt to its end. Lives on the transport's
+// loop.
 //
 //   dialled:   kResolving ──resolved──▶ kConnecting ──established──▶ kOpen
 //   accepted:  kConnecting ──established, or a packet──▶ kOpen
 //
-// Closed, it sends what is left and a packet that says so, and ends when that has arrived.
+// After Close it sends what is left and a kEnd packet, and ends when that has arrived.
 #ifndef LEEWAY_VAN_RDMA_RDMA_CONN_H_
 #define LEEWAY_VAN_RDMA_RDMA_CONN_H_
 
@@ -26,10 +27,10 @@
 
 namespace leeway::van {
 
-// What is left of a connection that has ended, until everything that had come on it has been
-// polled: a device takes along completions of a queue pair that is destroyed, and the receives of
-// these would never be posted again. Its sends fail when its queue pair has gone, since only from
-// then on the device reads nothing any more.
+// The parts of a connection that has ended, kept until all of its completions have been polled. A
+// device drops the completions of a queue pair that is destroyed, and the receives of these would
+// never be posted again. Its sends are failed only when the queue pair is destroyed, because only
+// then does the device stop reading their memory.
 struct RdmaRemains {
   std::unique_ptr<verbs::Connection> connection;
   std::unique_ptr<RdmaSender> sender;
@@ -38,7 +39,7 @@ struct RdmaRemains {
   void Bury();
 };
 
-// What the connections of one transport share.
+// The state that the connections of one transport share.
 struct RdmaShared {
   runtime::Loop* loop = nullptr;
   Limits limits;
@@ -46,15 +47,15 @@ struct RdmaShared {
   TransportEvents* events = nullptr;
   DoneList owed;
   std::map<verbs::Device*, RdmaPort> ports;
-  std::vector<ConnId> to_pump;   // have something to send or to report
-  std::vector<ConnId> lost;      // will end once what came before has been handed over
-  std::vector<ConnId> finished;  // to be removed
+  std::vector<ConnId> to_pump;   // connections with something to send or to report
+  std::vector<ConnId> lost;      // end when what came before has been delivered
+  std::vector<ConnId> finished;  // connections to be removed
   std::vector<RdmaRemains> remains;
-  bool unsettled = false;       // a sender holds memory without having asked for a completion
-  std::uint32_t strangers = 0;  // accepted connections that have sent no good message yet
-  // Has a connection pumped soon; any thread, as long as the transport lives.
+  bool unsettled = false;       // a sender holds memory, and no completion was requested
+  std::uint32_t strangers = 0;  // accepted connections without a valid message so far
+  // Has Pump called for a connection soon. Any thread, as long as the transport exists.
   std::function<void(ConnId)> notify;
-  // False once the transport is gone, which may happen within any event.
+  // Ends when the transport is destroyed, which may happen within any event.
   runtime::Lifetime lifetime;
 };
 
@@ -69,12 +70,12 @@ class RdmaConn {
   const std::string address;
 
   const verbs::Connection* connection() const { return connection_.get(); }
-  bool closed() const { return closed_; }  // no more events
+  bool closed() const { return closed_; }  // no more events follow
   bool finished() const { return stage_ == Stage::kShut; }
-  // Whether all that was sent has arrived, or never will.
+  // True if everything that was sent has arrived, or never will.
   bool delivered() const { return finished() || (sender_ != nullptr && sender_->delivered()); }
 
-  // What the device tells. Those that may call events say so.
+  // Events of the device.
   void OnResolved();
   absl::Status Accept(std::span<const std::byte> greeting);
   void OnEstablished(std::span<const std::byte> greeting);  // may call events
@@ -85,7 +86,7 @@ class RdmaConn {
     no_handshake_ = true;
     Lose(std::move(why));
   }
-  // Of one that is lost, once everything that had come has been handed over; calls events.
+  // For a lost connection, when everything that came before has been delivered; calls events.
   void End();
 
   void Send(const Prefix& prefix, Message message, SendDone done);
@@ -93,13 +94,13 @@ class RdmaConn {
   void EndReceive(std::uint64_t token);
   // Transport::Admit.
   void Admit();
-  // Sends, reports and answers what waits, as far as there is room. Calls no events.
+  // Sends, reports and answers what is due, as far as there is room. Calls no events.
   void Pump();
-  // Asks for the completion that gives memory back.
+  // Requests the completion that gives memory back.
   void Settle();
-  // From here on no events; it is finished once what was sent has arrived.
+  // No events follow. The connection is finished when what was sent has arrived.
   void Close();
-  // Ends it at once; what still waits fails.
+  // Ends the connection at once; queued sends fail.
   void Shut();
   // Transport::ReceivedOfUnfinished.
   std::optional<std::uint64_t> received_of_unfinished() const {
@@ -120,7 +121,7 @@ class RdmaConn {
   RdmaShared* const shared_;
   std::unique_ptr<verbs::Connection> connection_;
   Stage stage_;
-  std::optional<RdmaMemory> slots_;  // until there is a sender
+  std::optional<RdmaMemory> slots_;  // until sender_ is made
   std::unique_ptr<RdmaReceiver> receiver_;
   std::unique_ptr<RdmaSender> sender_;
   absl::Status lost_;

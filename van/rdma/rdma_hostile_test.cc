@@ -1,5 +1,5 @@
-// A peer over rdma that posts what it likes: whatever that is, it is dropped or confined to what it
-// was granted, and others are served as before.
+// Tests of a peer over rdma that posts arbitrary requests: it is dropped or confined to the memory
+// that it was granted, and other peers are served as before.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,7 +52,7 @@ std::string PrefixText(Kind kind, std::uint16_t frames, std::uint64_t token = 0)
   return text;
 }
 
-// Verbs by hand.
+// An attacker with Verbs and no van.
 class RdmaAttacker {
  public:
   explicit RdmaAttacker(FabricWorld* world)
@@ -79,7 +79,7 @@ class RdmaAttacker {
     ASSERT_TRUE(RunUntil([&] { return !heard_.empty(); }));
   }
 
-  // A packet with this head and body.
+  // Sends a packet with this head and body.
   void Send(RdmaHead head, const Body& body) {
     if (acknowledges_) acknowledged_ = taken_;
     head.taken = acknowledged_;
@@ -122,7 +122,7 @@ class RdmaAttacker {
     Poll();
   }
 
-  // Before a stranger's time for its hello is up.
+  // Runs for less than the time that a guest has for its hello.
   bool RunUntil(const std::function<bool()>& done) {
     return world_->RunUntil(
         [&] {
@@ -134,7 +134,7 @@ class RdmaAttacker {
   void Turn(int times) {
     RunUntil([times]() mutable { return times-- == 0; });
   }
-  // From here on it does not say what it has taken.
+  // From now on it does not report the packets that it has taken.
   void StopAcknowledging() { acknowledges_ = false; }
   bool Gone() const { return gone_; }
   const std::vector<RdmaGrant>& grants() const { return grants_; }
@@ -238,7 +238,7 @@ class RdmaHostileTest : public testing::Test {
     peer_ = node_.recorder->ups.back().peer;
     return made;
   }
-  // One that was given an arena.
+  // A member that was granted an arena.
   std::unique_ptr<RdmaAttacker> MemberWithArena() {
     auto made = Member();
     made->Send(RdmaPacketType::kArenaWanted);
@@ -258,7 +258,7 @@ class RdmaHostileTest : public testing::Test {
     return node_.van->PostReceive(peer_, token,
                                   {reinterpret_cast<std::byte*>(memory->data()), memory->size()});
   }
-  // Asks it something, with which it hears of what was posted.
+  // Sends it a request, which reports the grants to it.
   void Ask(RdmaAttacker* attacker, std::size_t grants) {
     ASSERT_TRUE(node_.van->Send(peer_, TextMessage("pull")).ok());
     ASSERT_TRUE(attacker->RunUntil([&] { return attacker->grants().size() >= grants; }));
@@ -269,7 +269,7 @@ class RdmaHostileTest : public testing::Test {
   Node client_{&world_, IdentityOf(Role::kWorker, 3)};
   std::string address_;
   PeerId client_peer_ = 0;
-  PeerId peer_ = 0;  // the attacker's
+  PeerId peer_ = 0;  // the attacker as a peer
   std::size_t members_ = 1;
 };
 
@@ -379,7 +379,7 @@ TEST_F(RdmaHostileTest, PlacesBeyondTheArenaEndTheConnection) {
   }
 }
 
-// The device itself refuses what is written past an arena, past a grant, or after a grant's end.
+// The device refuses writes past an arena, past a grant, or after a grant's end.
 TEST_F(RdmaHostileTest, WritesOutsideOfWhatWasGrantedAreRefused) {
   const auto past_arena = MemberWithArena();
   const RdmaAttacker::Arena arena = *past_arena->arena();
@@ -411,8 +411,8 @@ TEST_F(RdmaHostileTest, WritesOutsideOfWhatWasGrantedAreRefused) {
   ExpectClientUnharmed();
 }
 
-// The header of an answer may still be to come when its payload has been written to where it was
-// posted. If the request ends meanwhile, its owner may free that memory.
+// The header of an answer may still be under way when its payload has been written to posted
+// memory. If the request ends meanwhile, its owner may free that memory.
 TEST_F(RdmaHostileTest, AnAnswerIsNotTakenFromMemoryThatWasRevokedBeforeItWasComplete) {
   const auto attacker = Member();
   auto memory = std::make_unique<std::string>(70'000, '.');
@@ -464,7 +464,7 @@ TEST_F(RdmaHostileTest, AnAnswerMayLieOnlyWhereItselfWasPosted) {
   ExpectClientUnharmed();
 }
 
-// Before its hello nobody takes memory by saying that much will come.
+// Before its hello a peer cannot make the receiver allocate memory by announcing long frames.
 TEST_F(RdmaHostileTest, AStrangerAnnouncesNothingLong) {
   for (const std::uint64_t bytes : {std::uint64_t{100'000}, std::uint64_t{30} << 20}) {
     const auto attacker = Stranger();

@@ -1,5 +1,5 @@
-// A device as one transport uses it: the receives that it posts for all connections, and which
-// connection a queue pair is.
+// RdmaPort is a device as one transport uses it: the receives that it posts for all connections,
+// and the table of connections by queue pair. Lives on the transport's loop.
 #ifndef LEEWAY_VAN_RDMA_RDMA_PORT_H_
 #define LEEWAY_VAN_RDMA_RDMA_PORT_H_
 
@@ -19,7 +19,7 @@ class RdmaConn;
 
 class RdmaPort {
  public:
-  // Set in the ids of receives.
+  // The bit that is set in the ids of receives.
   static constexpr std::uint64_t kReceive = 1ull << 63;
 
   RdmaPort(verbs::Device* device, const RdmaSizes& sizes)
@@ -28,18 +28,18 @@ class RdmaPort {
   verbs::Device* device() const { return device_; }
   RdmaRegions& regions() { return regions_; }
 
-  // Before a connection is let send: as many receives more as packets that it may have under way,
-  // as far as the device has room for them; beyond that connections share, and the device makes
-  // who sends wait.
+  // To be called before the other side of a connection may send. Posts as many more receives as it
+  // may have packets under way, as far as the device has room for them; beyond that, connections
+  // share receives, and the device makes senders wait.
   absl::Status Add(std::uint32_t queue_pair, RdmaConn* conn);
   void Remove(std::uint32_t queue_pair) { conns_.erase(queue_pair); }
-  // Null: it has gone.
+  // Null: the connection has ended.
   RdmaConn* Find(std::uint32_t queue_pair) const {
     const auto found = conns_.find(queue_pair);
     return found == conns_.end() ? nullptr : found->second;
   }
 
-  // What was received, until Repost.
+  // The bytes that were received; valid until Repost.
   std::span<const std::byte> Received(const verbs::Completion& completion) const;
   absl::Status Repost(std::uint64_t id);
 
@@ -49,7 +49,7 @@ class RdmaPort {
   verbs::Device* const device_;
   const RdmaSizes sizes_;
   RdmaRegions regions_;
-  std::vector<RdmaMemory> slabs_;  // of `packets` slots each
+  std::vector<RdmaMemory> slabs_;  // with `packets` slots each
   absl::flat_hash_map<std::uint32_t, RdmaConn*> conns_;
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 template <class... Parts>
 absl::Status Broken(const Parts&... parts) {
-  return absl::InvalidArgumentError(absl::StrCat("its rdma packets make no sense: ", parts...));
+  return absl::InvalidArgumentError(absl::StrCat("its rdma packets are malformed: ", parts...));
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ class RdmaExports::Export final : public runtime::BufferOwner {
  public:
   Export(std::shared_ptr<RdmaExports> exports, std::uint32_t unit, std::uint64_t bytes)
       : exports_(std::move(exports)), unit_(unit), bytes_(bytes) {}
-  // The other side may write there whenever it likes.
+  // The other side may write there at any time.
   bool may_change() const override { return true; }
   ~Export() override {
     exports_->held_bytes_.fetch_sub(bytes_, std::memory_order_relaxed);
@@ -152,7 +152,7 @@ absl::StatusOr<RdmaReceiver::Got> RdmaReceiver::TakeMessage(const RdmaHead& head
     ++frames_;
   }
   if (unfinished_.empty()) return Complete();
-  // The packet will have gone when the pieces are there.
+  // The packet is gone when the pieces are there.
   if (head_.data() != long_head_.data()) {
     long_head_.assign(head_.begin(), head_.end());
     head_ = long_head_;
@@ -189,7 +189,8 @@ absl::Status RdmaReceiver::TakeFrame(const RdmaPlace& place, std::span<const std
       return BeginPieces(place, kept);
     case RdmaPlaceKind::kGranted:
       if (first || frames_ > 1 || granted_.has_value()) {
-        return Broken("frame ", frames_, " where an answer was posted, which has one of payload");
+        return Broken("frame ", frames_,
+                      " in memory that was posted for an answer of one payload frame");
       }
       granted_ = {place.unit, place.bytes};
       return absl::OkStatus();
@@ -219,7 +220,7 @@ absl::Status RdmaReceiver::BeginPieces(const RdmaPlace& place, bool kept) {
 }
 
 absl::StatusOr<RdmaReceiver::Got> RdmaReceiver::TakePiece(std::span<const std::byte> body) {
-  if (unfinished_.empty() || body.size() < kRdmaPlaceBytes) return Broken("a piece of nothing");
+  if (unfinished_.empty() || body.size() < kRdmaPlaceBytes) return Broken("a piece of no frame");
   const RdmaPlace place = GetRdmaPlace(body.data());
   Unfinished& frame = unfinished_.front();
   if (place.bytes == 0 || place.bytes > frame.left) {
@@ -243,15 +244,15 @@ absl::StatusOr<RdmaReceiver::Got> RdmaReceiver::TakePiece(std::span<const std::b
   return Complete();
 }
 
-// What was posted stays its owner's to revoke until all of the message is here: of a message whose
-// header is still to come, the memory could be gone by then. And it was posted for the answer with
-// its token, not for any other message.
+// The owner may revoke posted memory until the whole message is here, because the memory could be
+// freed before the header comes. And the memory was posted for the answer with its token, not for
+// any other message.
 absl::StatusOr<RdmaReceiver::Got> RdmaReceiver::Complete() {
   if (!granted_.has_value()) return Got::kMessage;
   const Granted granted = *std::exchange(granted_, std::nullopt);
   const absl::StatusOr<Prefix> prefix = GetPrefix(head_);
   if (frames_ != 2 || !prefix.ok() || prefix->kind != Kind::kData) {
-    return Broken("what is no answer where an answer was posted");
+    return Broken("a message that is no answer, in memory that was posted for an answer");
   }
   LEEWAY_ASSIGN_OR_RETURN(Buffer frame,
                           grants_.Take(granted.number, prefix->receive_token, granted.bytes));

@@ -1,5 +1,5 @@
-// The receiving half of an rdma connection: packets into messages, and the arena that the other
-// side writes large frames into.
+// RdmaReceiver is the receiving half of an rdma connection: it makes messages of packets, and owns
+// the arena that the other side writes large frames into. Lives on the transport's loop.
 #ifndef LEEWAY_VAN_RDMA_RDMA_RECEIVER_H_
 #define LEEWAY_VAN_RDMA_RDMA_RECEIVER_H_
 
@@ -24,17 +24,18 @@
 
 namespace leeway::van {
 
-// What has been handed out of an arena, and what is to be reported as released. Kept alive by the
-// connection and by every received frame; any thread, but for what is said to be the loop's.
+// RdmaExports counts the frames of an arena that are held here, and collects the releases to
+// report. Shared by the connection and all received frames. Any thread, except functions marked as
+// the loop's.
 class RdmaExports : public std::enable_shared_from_this<RdmaExports> {
  public:
   // `notify` is called, on any thread, when there is so much to report that it should not wait for
-  // a packet that leaves anyway.
+  // the next packet.
   RdmaExports(std::shared_ptr<runtime::MemoryMapping> memory, std::function<void()> notify)
       : memory_(std::move(memory)), notify_(std::move(notify)) {}
 
-  // The frame where it lies; or a copy, when much is held already: whoever sends must find room
-  // again without anybody's doing.
+  // The frame, in place; or a copy if many bytes are held already, so that the sender finds room
+  // again without waiting for the holders.
   Buffer Take(std::uint32_t unit, std::uint64_t bytes);
   void Release(std::uint32_t unit, std::uint64_t bytes);
 
@@ -42,12 +43,12 @@ class RdmaExports : public std::enable_shared_from_this<RdmaExports> {
     return memory_->data() + std::uint64_t{unit} * kRdmaUnitBytes;
   }
 
-  // The loop's. How many of the releases are moved into `units`.
+  // The loop's. Moves releases into `units`, and returns how many.
   std::size_t Report(std::span<std::uint32_t> units);
   bool report_due() const { return due_.load(std::memory_order_acquire); }
   // The other side waits for room: releases are reported at once until it has some.
   void WantRoom();
-  // The connection has ended: nobody is to be notified any more.
+  // The connection has ended: `notify` is not called any more.
   void Deafen();
 
  private:
@@ -57,8 +58,8 @@ class RdmaExports : public std::enable_shared_from_this<RdmaExports> {
   std::atomic<std::uint64_t> held_bytes_{0};
   std::atomic<bool> due_{false};
   std::mutex mutex_;
-  std::function<void()> notify_;         // under the mutex, as are the rest
-  std::vector<std::uint32_t> released_;  // not yet reported
+  std::function<void()> notify_;         // guarded by mutex_, as are the members below
+  std::vector<std::uint32_t> released_;  // not reported yet
   std::uint64_t released_bytes_ = 0;
   bool room_wanted_ = false;
 };
@@ -66,40 +67,41 @@ class RdmaExports : public std::enable_shared_from_this<RdmaExports> {
 class RdmaReceiver final : public RdmaPacketSource {
  public:
   struct Limits {
-    std::uint64_t first_bytes_max;     // of a first frame
-    std::uint64_t frame_bytes_max;     // of one that comes in pieces
-    std::uint32_t payload_frames_max;  // those beyond are counted and thrown away
+    std::uint64_t first_bytes_max;     // of a first frame, in bytes
+    std::uint64_t frame_bytes_max;     // of a frame that comes in pieces, in bytes
+    std::uint32_t payload_frames_max;  // further frames are counted and discarded
   };
   enum class Got { kPart, kMessage, kEnd };
 
-  // Packets beyond `packets` that have not been reported as taken are an offence.
+  // A peer that sends more than `packets` packets which have not been reported as taken violates
+  // the protocol.
   RdmaReceiver(const Limits& limits, const RdmaSizes& sizes, std::function<void()> notify)
       : limits_(limits), sizes_(sizes), notify_(std::move(notify)) {}
   ~RdmaReceiver() override;
 
-  // Of messages that begin from now on.
+  // Applies to messages that begin from now on.
   void SetLimits(const Limits& limits) { limits_ = limits; }
 
-  // A packet, whose bytes nobody changes meanwhile; what it reports goes to `sender`. kMessage:
-  // with it a message is complete, see TakeArrival. An error: the other side does not keep to the
-  // format.
+  // Handles a packet, whose bytes do not change meanwhile; its reports go to `sender`. kMessage: it
+  // completes a message (TakeArrival). kEnd: nothing follows. INVALID_ARGUMENT: the other side
+  // violates the format. UNAVAILABLE: an answer was written to a grant that has ended.
   absl::StatusOr<Got> Take(std::span<const std::byte> packet, RdmaSender* sender);
-  // Its head is valid until the next call of Take, and as long as the packet.
+  // The complete message. Its head is valid until the next call of Take, and as long as the packet.
   Arrival TakeArrival();
   // Transport::ReceivedOfUnfinished, in packets.
   std::optional<std::uint64_t> received_of_unfinished() const {
     return unfinished_.empty() ? std::nullopt : std::optional<std::uint64_t>(taken_);
   }
 
-  // Makes an arena if one is asked for and may be had (`allowed`), and answers; false: there is no
-  // room for the answer yet.
+  // If the other side has asked for an arena: makes one if that is `allowed` and possible, and
+  // answers. False: there is no room for the answer yet.
   bool arena_wanted() const { return arena_wanted_; }
   absl::StatusOr<bool> AnswerArena(verbs::Device* device, bool allowed, RdmaSender* sender);
 
-  // Memory that answers may be written to.
+  // The grants for answers.
   RdmaGrantsGiven& grants() { return grants_; }
 
-  // Whether a packet of its own is to report what is due.
+  // True if a packet has to be sent for what is to be reported.
   bool report_due() const;
   void Report(RdmaHead* head, std::array<std::uint32_t, kRdmaReleasesMax>* units,
               std::array<RdmaGrant, kRdmaGrantsMax>* given) override;
@@ -108,13 +110,13 @@ class RdmaReceiver final : public RdmaPacketSource {
  private:
   // A frame that comes in pieces.
   struct Unfinished {
-    std::byte* to = nullptr;  // null: of a frame too many, thrown away
+    std::byte* to = nullptr;  // null: the frame is discarded
     std::uint64_t left = 0;
   };
 
-  // A frame that was written to where its answer was posted.
+  // A frame that was written to a grant.
   struct Granted {
-    std::uint32_t number = 0;  // of the grant
+    std::uint32_t number = 0;  // number of the grant
     std::uint64_t bytes = 0;
   };
 

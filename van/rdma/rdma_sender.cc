@@ -12,16 +12,16 @@ namespace leeway::van {
 namespace {
 
 constexpr std::uint64_t kSignalEvery = 16;
-// From so much on a completion is asked for, since others may be let send when it comes.
+// After this many bytes a completion is requested, since other sends may be waiting for it.
 constexpr std::uint64_t kSignalBytes = 1 << 20;
-constexpr std::size_t kWritesMax = 32;  // of a message
-// Of one write: less than any device can.
+constexpr std::size_t kWritesMax = 32;  // writes of one message
+// The largest write: less than the limit of any device.
 constexpr std::uint64_t kWriteBytesMax = 4 << 20;
-// A frame may take this share of the arena; longer ones come in pieces.
+// A frame may take 1/kArenaShare of the arena; longer ones are sent in pieces.
 constexpr std::uint32_t kArenaShare = 4;
 constexpr std::uint64_t kPieceBytesMax = 1 << 20;
-// Packets that only reports and the like may use, so that the reports that give credit back are
-// never themselves without credit.
+// Credits reserved for reports and control packets, so that the reports that return credit always
+// have credit themselves.
 constexpr std::uint32_t kControlCredits = 4;
 
 std::uint32_t UnitsFor(std::uint64_t bytes) {
@@ -88,7 +88,7 @@ void RdmaSender::Finish(Outgoing out) {
   held_.push_back({posted_, std::move(out)});
 }
 
-// Whether all of it has been posted.
+// Sends as much as fits; true if the whole message has been posted.
 absl::StatusOr<bool> RdmaSender::Advance(Outgoing& out) {
   if (!out.begun) {
     LEEWAY_ASSIGN_OR_RETURN(const bool begun, Begin(out));
@@ -107,7 +107,7 @@ std::span<const std::byte> RdmaSender::FrameOf(const Outgoing& out, std::size_t 
   return frame == 0 ? out.long_head.bytes() : out.message.payload[frame - 1].bytes();
 }
 
-// Which frames go with the packet; whether there are others.
+// Plans which frames are inline in the packet; true if there are others.
 bool RdmaSender::PlanInline(Outgoing& out, PlaceList* places) const {
   const std::size_t frames = out.message.payload.size() + 1;
   std::size_t body = frames * kRdmaPlaceBytes;
@@ -135,7 +135,7 @@ bool RdmaSender::PlanInline(Outgoing& out, PlaceList* places) const {
 }
 
 absl::StatusOr<bool> RdmaSender::Begin(Outgoing& out) {
-  // The other side is to know of all that was granted before this message.
+  // Grants made before this message are reported before it.
   while (reports_->grants_untold() > kRdmaGrantsMax) {
     LEEWAY_ASSIGN_OR_RETURN(const bool told, SendSmall(RdmaPacketType::kCredit, {}));
     if (!told) return false;
@@ -195,7 +195,7 @@ RdmaSender::Write RdmaSender::ArenaWrite(std::span<const std::byte> from,
           unit};
 }
 
-// How many writes the payload takes, if it goes where it was granted; 0: it does not.
+// The number of writes for the payload, if it goes to a grant; 0: it does not.
 std::size_t RdmaSender::GrantedWrites(const Outgoing& out, const PlaceList& places) const {
   if (out.receive_token == 0 || places.size() != 2 ||
       places.back().kind != RdmaPlaceKind::kPieces) {
@@ -205,8 +205,8 @@ std::size_t RdmaSender::GrantedWrites(const Outgoing& out, const PlaceList& plac
   return writes <= std::min<std::size_t>(kWritesMax, send_depth_ / 2) ? writes : 0;
 }
 
-// An answer for which memory was granted goes there. The grant is used up even where it does not:
-// the other side believes that with the answer.
+// Plans to write an answer to its grant. The grant is used up even if it does not fit, as the other
+// side assumes when the answer comes.
 void RdmaSender::PlanGranted(Outgoing& out, PlaceList* places, WriteList* writes) {
   if (out.receive_token == 0 || places->size() != 2) return;
   RdmaPlace& place = places->back();
@@ -314,7 +314,7 @@ verbs::MemoryRegion* RdmaSender::Register(Outgoing& out, std::size_t frame) {
   return found->second.get();
 }
 
-// Asks for an arena where there is none yet.
+// The state of the arena; asks for one if that was not done.
 absl::StatusOr<RdmaSender::Room> RdmaSender::ArenaState() {
   if (arena_ == Arena::kNone) {
     LEEWAY_ASSIGN_OR_RETURN(const bool sent, SendSmall(RdmaPacketType::kArenaWanted, {}));
@@ -324,8 +324,8 @@ absl::StatusOr<RdmaSender::Room> RdmaSender::ArenaState() {
   return arena_ == Arena::kRefused ? Room::kNo : Room::kWait;
 }
 
-// Where there is no room, the other side is asked what it has released; once it has answered and
-// there still is none, what it holds is held for long.
+// If there is no room, the other side is asked to report releases. If there is none after its
+// answer, the extents in use are held for long (kNo).
 absl::StatusOr<RdmaSender::Room> RdmaSender::Allocate(std::uint64_t bytes, std::uint32_t* unit) {
   const std::uint32_t units = UnitsFor(bytes);
   if (const std::optional<std::uint32_t> found = units_->Allocate(units)) {
@@ -340,7 +340,7 @@ absl::StatusOr<RdmaSender::Room> RdmaSender::Allocate(std::uint64_t bytes, std::
   return Room::kWait;
 }
 
-// They were never written to.
+// Frees the units of writes that were not posted.
 void RdmaSender::Undo(const WriteList& writes) {
   for (const Write& write : writes) {
     const auto extent = extents_.find(write.unit);
@@ -424,7 +424,7 @@ absl::StatusOr<bool> RdmaSender::SendSmall(RdmaPacketType type, std::span<const 
 
 // ---- what is heard ----
 
-// A write of nothing, whose completion tells that all before it is done.
+// Posts an empty signalled write, whose completion implies that all requests before it are done.
 absl::Status RdmaSender::Settle() {
   if (signalled_ == posted_ || !status_.ok() || posted_ - completed_ + 1 >= send_depth_) {
     return absl::OkStatus();
@@ -464,7 +464,8 @@ absl::Status RdmaSender::OnTaken(std::uint32_t taken) {
 absl::Status RdmaSender::OnReleased(std::uint32_t unit) {
   const auto extent = extents_.find(unit);
   if (extent == extents_.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("releases unit ", unit, ", which it has not"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("releases unit ", unit, ", which it does not hold"));
   }
   units_->Free(extent->first, extent->second);
   extents_.erase(extent);

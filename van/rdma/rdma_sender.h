@@ -1,13 +1,14 @@
-// The sending half of an rdma connection: messages into packets and writes.
+// RdmaSender is the sending half of an rdma connection: it makes packets and writes of messages.
+// Lives on the transport's loop.
 //
-// What is small is copied into a slot of this side's slab and sent. Large frames are written from
-// where they lie, if they can be registered: answers into the memory that was posted for them, all
+// Small parts are copied into a slot of this side's slab and sent. Large frames are written from
+// where they are, if they can be registered: answers into the memory that was posted for them, all
 // others into the arena that the other side has granted. A message's packet follows its writes on
-// the same connection, so they have arrived when it has. A frame for which the arena has no room
-// comes in pieces.
+// the same connection, so when it arrives the writes have arrived. A frame for which the arena has
+// no room is sent in pieces.
 //
-// Requests are numbered; the completion of one tells that all before it are done. One in
-// kSignalEvery is signalled, and the last of those that hold a user's memory, soon (Settle).
+// Requests are numbered; the completion of one implies that all before it are done. One in
+// kSignalEvery is signalled, and also, soon, the last one that holds a user's memory (Settle).
 #ifndef LEEWAY_VAN_RDMA_RDMA_SENDER_H_
 #define LEEWAY_VAN_RDMA_RDMA_SENDER_H_
 
@@ -34,35 +35,36 @@
 
 namespace leeway::van {
 
-// What every packet says of what was received.
+// RdmaPacketSource is the source of the reports in every packet: what this side has received.
 class RdmaPacketSource {
  public:
   virtual ~RdmaPacketSource() = default;
-  // Fills in `taken`, `releases` and `grants`; the latter two into `units` and `given`. What is
-  // filled in counts as said.
+  // Fills in `taken`, `releases` and `grants` of the head; the released units go into `units`, the
+  // grants into `given`. Everything filled in counts as reported.
   virtual void Report(RdmaHead* head, std::array<std::uint32_t, kRdmaReleasesMax>* units,
                       std::array<RdmaGrant, kRdmaGrantsMax>* given) = 0;
-  // Grants that are to be told before what is sent from now on.
+  // The number of grants to report before anything that is sent from now on.
   virtual std::size_t grants_untold() const = 0;
 };
 
 class RdmaSender {
  public:
-  // `slots` is at least packets · slot bytes long. `done` gets the sends that have ended.
+  // `slots` is at least packets times slot bytes long. `done` gets the callbacks of sends that have
+  // ended.
   RdmaSender(verbs::Connection* connection, RdmaRegions* regions, RdmaMemory slots,
              const RdmaSizes& own, const RdmaGreeting& theirs, RdmaPacketSource* reports,
              DoneList* done);
 
   void Send(const Prefix& prefix, Message message, SendDone done);
-  // What waits, as far as there is room. Not OK: the connection is of no more use.
+  // Sends what waits, as far as there is room. Not OK: the connection cannot be used any more.
   absl::Status Flush();
-  // A packet of its own for what is to be reported; false: there is no room for one yet.
+  // Sends a packet for what is to be reported; false: there is no room for one yet.
   absl::StatusOr<bool> Report() { return SendSmall(RdmaPacketType::kCredit, {}); }
-  // The answer to kArenaWanted; false: there is no room for it yet.
+  // Answers kArenaWanted; false: there is no room for the answer yet.
   absl::StatusOr<bool> GrantArena(std::uint64_t address, std::uint32_t key, std::uint32_t units);
-  // Nothing follows what was sent so far.
+  // Nothing follows the messages sent so far: a kEnd packet is sent after them.
   void End() { wants_end_ = true; }
-  // Asks for a completion, if sends are under way whose memory is held and none has been asked for.
+  // Requests a completion, if sends are under way whose memory is held and none has been requested.
   absl::Status Settle();
 
   void OnCompleted(std::uint64_t id);
@@ -72,7 +74,7 @@ class RdmaSender {
   absl::Status OnGrant(const RdmaGrant& grant) { return grants_.OnGrant(grant); }
 
   bool idle() const { return queue_.empty() && !wants_end_; }
-  // All that was sent has arrived.
+  // True if everything that was sent has arrived.
   bool delivered() const { return idle() && completed_ == posted_; }
   bool unsettled() const { return !held_.empty() && held_.back().last > signalled_; }
   void Fail(const absl::Status& why);
@@ -83,18 +85,18 @@ class RdmaSender {
     std::uint64_t receive_token = 0;
     Message message;
     SendDone done;
-    Buffer long_head;  // prefix and header, when they are too long to be inline
+    Buffer long_head;  // prefix and header, if too long to be inline
     bool begun = false;
-    bool holds = false;  // the device reads its frames where they lie
+    bool holds = false;  // the device reads its frames in place
     struct Pieces {
       std::size_t frame;
       std::uint64_t sent;
     };
     std::deque<Pieces> pieces;
-    // By frame, where it was tried; null: it cannot be registered.
+    // By frame; null: it could not be registered. Missing: not tried.
     std::map<std::size_t, std::shared_ptr<verbs::MemoryRegion>> regions;
   };
-  // A send whose memory is the device's until request `last` is done.
+  // A send whose memory the device may read until request `last` is done.
   struct Held {
     std::uint64_t last = 0;
     Outgoing out;
@@ -103,12 +105,12 @@ class RdmaSender {
     verbs::Segment from;
     std::uint64_t address = 0;
     std::uint32_t key = 0;
-    std::uint32_t unit = 0;  // in the arena, if that is where it goes
+    std::uint32_t unit = 0;  // its unit, if it goes to the arena
   };
   using WriteList = absl::InlinedVector<Write, 2>;
   using PlaceList = absl::InlinedVector<RdmaPlace, 4>;
   enum class Arena { kNone, kWanted, kGranted, kRefused };
-  // Whether there is memory in the arena for a frame; kWait: more may be known later.
+  // Whether the arena has memory for a frame; kWait: that may be known later.
   enum class Room { kYes, kNo, kWait };
 
   static std::span<const std::byte> FrameOf(const Outgoing& out, std::size_t frame);
@@ -139,12 +141,12 @@ class RdmaSender {
   verbs::Connection* const connection_;
   RdmaRegions* const regions_;
   const RdmaMemory slots_;
-  const std::uint32_t slot_bytes_;  // the smaller of both sides'
+  const std::uint32_t slot_bytes_;  // the smaller one of both sides
   const std::uint32_t slot_count_;
   const std::uint32_t credits_;
-  const std::uint64_t signal_every_;  // requests; slots are free again before they run out
+  const std::uint64_t signal_every_;  // in requests; slots are free again before they run out
   const std::uint32_t send_depth_;
-  const std::uint64_t write_bytes_min_;  // shorter frames go into packets
+  const std::uint64_t write_bytes_min_;  // shorter frames are copied into packets
   RdmaPacketSource* const reports_;
   DoneList* const done_;
 
@@ -153,10 +155,10 @@ class RdmaSender {
   bool wants_end_ = false;
   absl::Status status_;
 
-  // Requests.
+  // Numbers of requests.
   std::uint64_t posted_ = 0, completed_ = 0, signalled_ = 0;
   std::uint64_t unsignalled_bytes_ = 0;
-  // Packets: sent, known to have been taken, and whose slots are free again.
+  // Numbers of packets: sent, known to have been taken, and with slots that are free again.
   std::uint64_t packets_ = 0, taken_ = 0, freed_slots_ = 0;
   std::vector<std::uint64_t> slot_requests_;  // the request that sends from each slot
 
@@ -165,8 +167,8 @@ class RdmaSender {
   std::uint32_t arena_key_ = 0;
   std::unique_ptr<UnitMap> units_;
   RdmaGrantsGot grants_;
-  std::map<std::uint32_t, std::uint32_t> extents_;  // out: first unit, units
-  std::uint64_t room_asked_ = 0;  // the packet that asked for room, counted from 1; 0: none
+  std::map<std::uint32_t, std::uint32_t> extents_;  // extents in use: first unit → units
+  std::uint64_t room_asked_ = 0;  // number, from 1, of the packet that asked for room; 0: none
 
   // The packet that is being written.
   RdmaHead head_;

@@ -14,16 +14,17 @@
 namespace leeway::van {
 namespace {
 
-// What was sent before a close may take this long to arrive.
+// The longest time for which a close waits for sends to arrive.
 constexpr absl::Duration kLinger = absl::Seconds(1);
-// Memory that a send holds is given back at the latest so long after it could be.
+// The longest time for which memory is held after its send could have ended.
 constexpr absl::Duration kSettle = absl::Milliseconds(1);
 constexpr std::size_t kCompletionsPerTurn = 32;
 constexpr int kEventsPerTurn = 16;
-// Events about connections are rare, and to look for them is a call to the system. After a thread
-// has blocked the descriptor may have told of one; otherwise one poll in so many looks.
+// Events of connections are rare, and looking for them is a system call. After a thread has
+// blocked, the descriptor may have been readable for one; otherwise one poll in kPollsPerLook
+// looks.
 constexpr unsigned kPollsPerLook = 32;
-// Accepted connections that have not said anything yet: each has memory that is locked.
+// The most accepted connections that have not sent a valid message: each has locked memory.
 constexpr std::uint32_t kStrangersMax = 64;
 
 }  // namespace
@@ -58,7 +59,7 @@ RdmaTransport::~RdmaTransport() {
 void RdmaTransport::Start(TransportEvents* events) {
   shared_.events = events;
   shared_.loop->AddSource(&source_);
-  // The device is to let go of it, even if nothing is ever sent again.
+  // The device has to release freed memory even if nothing is sent any more.
   freed_listener_ = runtime::SharedMemory::WhenFreed(
       [this, loop = shared_.loop, alive = shared_.lifetime.watch()] {
         loop->Post([this, alive] {
@@ -94,7 +95,7 @@ absl::StatusOr<ConnId> RdmaTransport::Dial(absl::string_view address) {
   const ConnId id = next_conn_++;
   if (!connection.ok()) {
     failed_dials_.emplace_back(id, connection.status());
-    shared_.notify(id);  // so that the loop turns
+    shared_.notify(id);  // wakes the loop
     return id;
   }
   by_connection_[connection->get()] = id;
@@ -200,10 +201,10 @@ bool RdmaTransport::AllDelivered() const {
                      [](const auto& conn) { return conn.second->delivered(); });
 }
 
-// Waits for those who are slow to take what was sent to them.
+// Waits for peers that are slow to take what was sent to them.
 void RdmaTransport::FlushBriefly() {
   const absl::Time until = shared_.loop->Now() + kLinger;
-  // Where time is virtual none passes meanwhile.
+  // Virtual time does not pass here, so the number of waits is limited too.
   int waits_left = static_cast<int>(kLinger / absl::Milliseconds(1));
   while (!AllDelivered() && shared_.loop->Now() < until && waits_left-- > 0) {
     bool drained = false;
@@ -261,7 +262,7 @@ bool RdmaTransport::PollOnce() {
 
 bool RdmaTransport::PollDevices(bool* drained) {
   const runtime::Lifetime::Watch alive = shared_.lifetime.watch();
-  const bool was_alive = static_cast<bool>(alive);  // not so in the destructor
+  const bool was_alive = static_cast<bool>(alive);  // false when called by the destructor
   *drained = true;
   bool any = false;
   for (verbs::Device* device : verbs_->devices()) {
@@ -338,7 +339,7 @@ void RdmaTransport::OnRequest(verbs::Event event) {
   if (!shared_.lifetime.alive()) return;
   if (shared_.strangers >= kStrangersMax) {
     runtime::LogWarning("refusing a connection from ", peer, ": ", kStrangersMax,
-                        " others have connected and said nothing yet");
+                        " others have connected and have not sent a message yet");
     return;
   }
   const ConnId id = next_conn_++;

@@ -1,7 +1,7 @@
-// Connections over rdma: everything happens on the loop's thread.
+// RdmaTransport is the transport over rdma. All its work is done on the loop's thread.
 //
-// Addresses are those of tcp, "tcp://HOST:PORT"; ports of rdma are a space of their own, so a tcp
-// listener may have the same one (docs/rdma.md).
+// Addresses are those of tcp, "tcp://HOST:PORT"; rdma has its own space of ports, so a tcp listener
+// may have the same port (docs/rdma.md).
 #ifndef LEEWAY_VAN_RDMA_RDMA_TRANSPORT_H_
 #define LEEWAY_VAN_RDMA_RDMA_TRANSPORT_H_
 
@@ -55,7 +55,7 @@ class RdmaTransport final : public Transport {
 
   bool Poll();
   bool PollOnce();
-  // The last of them may come only when `drained`: no completion was left.
+  // Polls the completion queues. `*drained`: none was left.
   bool PollDevices(bool* drained);
   void OnCompletion(RdmaPort& port, const verbs::Completion& completion);
   bool PollEvents();
@@ -63,7 +63,7 @@ class RdmaTransport final : public Transport {
   void OnRequest(verbs::Event event);
   void OnDeviceLost(const verbs::Device* device, const absl::Status& why);
   bool EndLost(std::vector<ConnId> lost);
-  // Of those that ended first.
+  // Destroys the parts of the `count` connections that ended first.
   void BuryFirst(std::size_t count);
   bool PumpAll();
   void PumpSoon();
@@ -75,7 +75,7 @@ class RdmaTransport final : public Transport {
   void FlushBriefly();
 
   RdmaShared shared_;
-  // Before the connections, which are on it, go all of them and their memory.
+  // The connections are on it, so they and their memory are destroyed first.
   std::unique_ptr<verbs::Verbs> verbs_;
   const std::shared_ptr<RdmaBusyPoll> busy_poll_ = std::make_shared<RdmaBusyPoll>();
   Device source_{this};

@@ -1,4 +1,4 @@
-// The van over rdma alone.
+// NewRdmaFactory makes the van over rdma alone.
 #ifndef LEEWAY_VAN_RDMA_RDMA_VAN_H_
 #define LEEWAY_VAN_RDMA_RDMA_VAN_H_
 
@@ -11,11 +11,11 @@
 
 namespace leeway::van {
 
-// A transport that fails all it is asked to do where `provider` cannot be opened.
+// If `provider` cannot be opened, all calls of the transport fail with that reason.
 std::unique_ptr<Transport> NewRdmaTransport(verbs::Provider* provider, runtime::Loop* loop,
                                             const Limits& limits, const RdmaSizes& sizes);
 
-// Addresses are "tcp://HOST:PORT". Loops must be runtime::RealLoop.
+// Addresses are "tcp://HOST:PORT". The loops of its vans must be runtime::RealLoop.
 std::unique_ptr<Factory> NewRdmaFactory(std::shared_ptr<verbs::Provider> provider,
                                         const RdmaSizes& sizes = {});
 

@@ -1,5 +1,5 @@
-// What only the rdma van can be asked: devices that fail, memory that cannot be locked, an arena
-// that is full. Peers that break the rules of packets are in rdma_hostile_test.cc.
+// Tests of the rdma van alone: devices that fail, memory that cannot be locked, an arena that is
+// full. Tests of malformed packets are in rdma_hostile_test.cc.
 #include "van/rdma/rdma_van.h"
 
 #include <gmock/gmock.h>
@@ -85,7 +85,7 @@ TEST_F(RdmaVanTest, LargeFramesAreWrittenAndNotCopied) {
   constexpr std::size_t kBytes = 512 << 10;
   for (std::uint64_t i = 0; i < 40; ++i) Send(kBytes, i);
   ASSERT_TRUE(RunUntilReceived(1));
-  // Received messages are let go, so that the arena has room.
+  // Received messages are dropped, so that the arena has room.
   std::size_t seen = 0;
   ASSERT_TRUE(world_->RunUntil([&] {
     auto& messages = server_->recorder->messages;
@@ -100,8 +100,8 @@ TEST_F(RdmaVanTest, LargeFramesAreWrittenAndNotCopied) {
   EXPECT_LT(counters.sent_bytes, 64u << 10);
 }
 
-// The one copy that is made is the device's: it reads the sender's array itself, and what it writes
-// is what the receiver is handed.
+// The device makes the only copy: it reads the sender's array itself, and the receiver gets the
+// bytes where the device wrote them.
 TEST_F(RdmaVanTest, TheDeviceReadsTheSendersArrayAndTheReceiverGetsWhatItWrote) {
   Start();
   constexpr std::size_t kBytes = 512 << 10;
@@ -137,8 +137,8 @@ TEST_F(RdmaVanTest, TheDeviceReadsTheSendersArrayAndTheReceiverGetsWhatItWrote) 
   world_->fabric.OnWrite(nullptr);
 }
 
-// Memory of which it is known how long it lives is registered once, as a whole, and until it is
-// freed; all other memory for one message.
+// Memory with a known lifetime is registered once, as a whole, until it is freed; all other memory
+// for one message.
 TEST_F(RdmaVanTest, AllocatedMemoryStaysRegistered) {
   Start();
   constexpr std::size_t kBytes = 1 << 20, kFrame = 128 << 10;
@@ -150,7 +150,7 @@ TEST_F(RdmaVanTest, AllocatedMemoryStaysRegistered) {
     ASSERT_TRUE(world_->RunUntil([&] { return done.state().called == 1; }));
   };
   const std::vector<std::byte> own(kFrame);
-  send(own.data());  // the first one asks for an arena
+  send(own.data());  // the first message asks for an arena
   const std::uint64_t before = world_->fabric.counters().registrations;
   const std::uint64_t regions = world_->fabric.counters().regions;
   for (int i = 0; i < 5; ++i) send(own.data());
@@ -166,8 +166,8 @@ TEST_F(RdmaVanTest, AllocatedMemoryStaysRegistered) {
   ASSERT_TRUE(world_->RunUntil([&] { return world_->fabric.counters().regions == regions; }));
 }
 
-// Memory of the user's own is registered for each message: what lay at the same address before, or
-// lies at a part of it no more, does not matter.
+// The user's own memory is registered for each message, so it does not matter what was mapped at
+// the address before, or that a part is unmapped.
 TEST_F(RdmaVanTest, MemoryThatIsMappedAnewIsSentAsItIsNow) {
   Start();
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
@@ -198,16 +198,16 @@ TEST_F(RdmaVanTest, MemoryThatIsMappedAnewIsSentAsItIsNow) {
   const std::uint64_t regions = world_->fabric.counters().regions;
   ASSERT_EQ(munmap(memory, most), 0);
   ASSERT_EQ(map(memory, most), memory);
-  send(memory, most / 2, 2);  // other memory at the same address
-  send(memory, most, 3);      // and more of it
+  send(memory, most / 2, 2);  // different memory at the same address
+  send(memory, most, 3);      // more of it
   ASSERT_EQ(munmap(memory + most / 2, most / 2), 0);
-  send(memory, most / 2, 4);  // what is left of it
+  send(memory, most / 2, 4);  // the part that is left
   EXPECT_EQ(world_->fabric.counters().regions, regions);
   ASSERT_EQ(munmap(memory, most / 2), 0);
 }
 
-// The pages that a server's blocks lie in are registered once, too, until their memory is given
-// back to the system.
+// The pages of a server's blocks are registered once, too, until their memory goes back to the
+// system.
 TEST_F(RdmaVanTest, BlocksStayRegisteredWithTheirPages) {
   constexpr std::size_t kBlock = runtime::PagePool::kPieceBytesMax;
   if (!runtime::PagePool::Takes(kBlock)) GTEST_SKIP() << "blocks are on the heap here";
@@ -233,11 +233,11 @@ TEST_F(RdmaVanTest, BlocksStayRegisteredWithTheirPages) {
   const std::uint64_t registrations = world_->fabric.counters().registrations;
   for (int round = 0; round < 3; ++round) send_all();
   EXPECT_EQ(world_->fabric.counters().registrations, registrations);
-  EXPECT_LE(world_->fabric.counters().regions, 8u + 6u);  // pages, slabs, slots and arenas
+  EXPECT_LE(world_->fabric.counters().regions, 8u + 6u);  // pages, then slabs, slots and arenas
 }
 
-// A device takes along what had been received on a queue pair that is destroyed, and the receives
-// that it was received into: so it is polled first.
+// A destroyed queue pair takes along completions and the receives that they used, so the device is
+// polled first.
 TEST_F(RdmaVanTest, ReceivesOfConnectionsThatEndAreNotLost) {
   Start();
   FakeFaults faults;
@@ -257,8 +257,8 @@ TEST_F(RdmaVanTest, ReceivesOfConnectionsThatEndAreNotLost) {
   EXPECT_EQ(world_->fabric.counters().lost_receives, 0u);
 }
 
-// The answer is written from where it lies to where it was posted: no arena, no piece. Afterwards
-// the device knows neither.
+// The answer is written from where it is into the posted memory: no arena, no piece. Afterwards
+// neither memory is registered.
 TEST_F(RdmaVanTest, AnAnswerIsWrittenToWhereItWasPosted) {
   Start();
   const verbs::FakeCounters before = world_->fabric.counters();
@@ -271,7 +271,7 @@ TEST_F(RdmaVanTest, AnAnswerIsWrittenToWhereItWasPosted) {
     Send(10, 1);
     ASSERT_TRUE(RunUntilReceived(1));
     server_->recorder->messages.clear();
-    // Memory of which nobody knows how long it lives.
+    // Memory with an unknown lifetime.
     const std::string text = Bytes(bytes, 2);
     Message answer = TextMessage("answer");
     answer.payload.push_back(
@@ -339,7 +339,7 @@ TEST_F(RdmaVanTest, FramesOfAllSizesAroundTheBordersArrive) {
   }
 }
 
-// What is held for long must not stop what follows, be it only in pieces.
+// Frames that are held for long must not stop later ones, even if those are sent in pieces.
 TEST_F(RdmaVanTest, AReceiverThatKeepsEverythingIsStillSentTo) {
   Start({.arena_units = 64});  // 256 KiB
   for (std::uint64_t i = 0; i < 30; ++i) {
@@ -374,7 +374,7 @@ TEST_F(RdmaVanTest, WithoutMemoryForAnArenaMessagesComeInPieces) {
 
 TEST_F(RdmaVanTest, MemoryThatCannotBeRegisteredIsCopied) {
   Start();
-  Send(100'000, 1);  // with it comes the arena
+  Send(100'000, 1);  // this makes the arena
   ASSERT_TRUE(RunUntilReceived(1));
   FakeFaults faults;
   faults.refuse_register_rate = 1;
@@ -384,7 +384,7 @@ TEST_F(RdmaVanTest, MemoryThatCannotBeRegisteredIsCopied) {
   ExpectReceived(1, 1 << 20, 2);
 }
 
-// Every way in which a request can fail ends the connection, which can be made anew.
+// Each failure of a request ends the connection, and another one can be made.
 TEST_F(RdmaVanTest, AFailedRequestEndsThePeerWithAStatus) {
   Start();
   for (const Outcome outcome :
@@ -414,12 +414,12 @@ TEST_F(RdmaVanTest, ADeviceThatIsLostEndsItsPeers) {
   ASSERT_TRUE(RunUntilReceived(1));
 }
 
-// Whatever fails: what arrives is a prefix of what was sent on that connection, unharmed; every
-// send is reported; nothing is left behind.
+// With every fault: the messages that arrive are an undamaged prefix of those sent on that
+// connection, every send is reported, and nothing is left behind.
 class RdmaFaultsTest : public testing::TestWithParam<int> {};
 
-// A thousand in all; AddressSanitizer takes ten times as long over each. They run on one thread,
-// where ThreadSanitizer finds nothing.
+// A thousand seeds in all; AddressSanitizer takes ten times as long for each. They run on one
+// thread, where ThreadSanitizer finds nothing.
 constexpr int kSeedsEach = runtime::kThreadSanitized ? 1 : runtime::kSanitized ? 12 : 125;
 
 TEST_P(RdmaFaultsTest, SeededFaultsLoseNothingInSilence) {
@@ -431,7 +431,7 @@ TEST_P(RdmaFaultsTest, SeededFaultsLoseNothingInSilence) {
     Node server(&world, IdentityOf(Role::kServer, 2));
     Node worker(&world, IdentityOf(Role::kWorker, 3));
     const std::string address = server.Listen();
-    std::vector<std::uint64_t> received;  // on the connection that there is
+    std::vector<std::uint64_t> received;  // on the current connection
     server.recorder->on_message = [&](PeerId, const Message& message) {
       std::uint64_t number = 0;
       ASSERT_TRUE(absl::SimpleAtoi(message.header.text(), &number));
@@ -487,15 +487,16 @@ TEST_P(RdmaFaultsTest, SeededFaultsLoseNothingInSilence) {
     ASSERT_EQ(counters.connections, 0u) << "seed " << seed;
     ASSERT_EQ(counters.regions, 0u) << "seed " << seed;
     ASSERT_EQ(counters.writes_refused, 0u) << "seed " << seed;
-    // Nothing the device was still to read was changed, deregistered, or posted beyond its depth.
+    // No memory that the device was still to read was changed or deregistered, and nothing was
+    // posted beyond its depth.
     ASSERT_EQ(counters.changed_early, 0u) << "seed " << seed;
     ASSERT_EQ(counters.deregistered_early, 0u) << "seed " << seed;
     ASSERT_EQ(counters.overposted, 0u) << "seed " << seed;
   }
 }
 
-// Whatever fails, and whenever what was posted is revoked: an answer that arrives is whole, and
-// memory that is its owner's again is not written to.
+// With every fault, and posted memory revoked at any moment: an answer that arrives is complete,
+// and memory that belongs to its owner again is not written to.
 TEST_P(RdmaFaultsTest, SeededAnswersAreWrittenOnlyWhileTheyArePosted) {
   constexpr std::size_t kBytes = 70'000;
   constexpr std::uint64_t kAnswers = 20;
@@ -565,7 +566,7 @@ TEST_P(RdmaFaultsTest, SeededAnswersAreWrittenOnlyWhileTheyArePosted) {
     ASSERT_EQ(counters.regions, 0u) << "seed " << seed;
     ASSERT_EQ(counters.deregistered_early, 0u) << "seed " << seed;
   }
-  if (runtime::kThreadSanitized) return;  // one seed alone need not have met all of it
+  if (runtime::kThreadSanitized) return;  // a single seed need not have all of these
   EXPECT_GT(in_place_bytes, kSeedsEach * 2 * kBytes);
   EXPECT_GT(revoked, 0u);
   EXPECT_GT(broken, 0u);

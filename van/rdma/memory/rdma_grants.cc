@@ -54,7 +54,7 @@ absl::StatusOr<runtime::Buffer> RdmaGrantsGiven::Take(std::uint32_t number, std:
     return absl::InvalidArgumentError(
         absl::StrCat("an answer of ", bytes, " bytes written to a grant of ", into.size()));
   }
-  open_.erase(found);  // and its registration: nothing changes from here on
+  open_.erase(found);  // ends the registration: the memory does not change any more
   return runtime::Buffer::Unowned(into.data(), into.size());
 }
 

@@ -1,9 +1,10 @@
-// Grants over an rdma connection: memory that one side has posted for an answer and the other side
-// writes that answer's payload into (docs/rdma.md, "Receiving in place").
+// RdmaGrantsGiven and RdmaGrantsGot are the grants of an rdma connection: memory that one side has
+// posted for an answer, and that the other side writes the answer's payload into (docs/rdma.md,
+// "Receiving in place").
 //
-// Each grant is a registration of its own, which ends with it: a peer can write only where it was
-// granted, and only until the answer has come or the receive was revoked. What it tries afterwards
-// breaks the connection.
+// Each grant is a memory registration of its own, which ends with the grant. So a peer can write
+// only where it was granted, and only until the answer has come or the receive was revoked. A write
+// after that breaks the connection.
 //
 // Both classes live on the transport's loop, one of each for a connection.
 #ifndef LEEWAY_VAN_RDMA_MEMORY_RDMA_GRANTS_H_
@@ -25,27 +26,27 @@
 
 namespace leeway::van {
 
-// Those that this side gives.
+// The grants that this side gives.
 class RdmaGrantsGiven {
  public:
-  // Nothing is granted where kRdmaGrantsOpenMax are open, or the memory cannot be registered: the
-  // answer then comes by the arena.
+  // Grants memory. If kRdmaGrantsOpenMax grants are open, or the memory cannot be registered,
+  // nothing is granted and the answer comes through the arena.
   void Give(verbs::Device* device, std::uint64_t token, std::span<std::byte> into);
-  // The device lets go of the memory, and the other side is told, unless the answer was written.
+  // Ends a grant: the registration ends, and the other side is told, unless the answer was written.
   void End(std::uint64_t token);
-  // Of all, without telling: nothing is written any more.
+  // Ends all grants without telling the other side: nothing is written any more.
   void EndAll() { open_.clear(); }
 
-  // The other side has written the answer with this token to this grant: the memory, to which
-  // nothing more is written. UNAVAILABLE: the grant has ended meanwhile, and what was written is
-  // not to be trusted. INVALID_ARGUMENT: it is of another length, or another answer's.
+  // The other side has written the answer with this token to this grant. Returns the memory, which
+  // is not written to any more. UNAVAILABLE: the grant has ended meanwhile, so the bytes cannot be
+  // trusted. INVALID_ARGUMENT: wrong length, or the grant is for another answer.
   absl::StatusOr<runtime::Buffer> Take(std::uint32_t number, std::uint64_t token,
                                        std::uint64_t bytes);
 
-  // What the other side is still to be told, of grants and their ends, in this order.
+  // The grants, and ends of grants, that the other side has not been told yet, in this order.
   std::size_t untold() const { return untold_.size(); }
   bool ends_untold() const { return ends_untold_ > 0; }
-  // How many were moved into `grants`.
+  // Moves some of them into `grants`, and returns how many.
   std::size_t Tell(std::span<RdmaGrant> grants);
 
  private:
@@ -61,13 +62,13 @@ class RdmaGrantsGiven {
   std::size_t ends_untold_ = 0;
 };
 
-// Those that this side has got.
+// The grants that this side has got.
 class RdmaGrantsGot {
  public:
-  // INVALID_ARGUMENT: more of them than may be open.
+  // INVALID_ARGUMENT: more grants than may be open.
   absl::Status OnGrant(const RdmaGrant& grant);
-  // The grant for an answer with this token and a payload of so many bytes; it is used up, whether
-  // it fits or not.
+  // The grant for an answer with this token and a payload of `bytes` bytes. The grant is used up,
+  // whether it fits or not.
   std::optional<RdmaGrant> Use(std::uint64_t token, std::uint64_t bytes);
 
  private:

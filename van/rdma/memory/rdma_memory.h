@@ -1,4 +1,4 @@
-// Memory of this process that a device knows.
+// RdmaMemory is memory of this process that is registered with an rdma device.
 #ifndef LEEWAY_VAN_RDMA_MEMORY_RDMA_MEMORY_H_
 #define LEEWAY_VAN_RDMA_MEMORY_RDMA_MEMORY_H_
 
@@ -13,10 +13,12 @@
 
 namespace leeway::van {
 
-// Memory of its own, registered for as long as this lives. The memory itself may be kept longer.
+// Owns the memory, which is registered as long as this object exists. The mapping may be kept
+// longer.
 class RdmaMemory {
  public:
-  // Zeroed. RESOURCE_EXHAUSTED: there is not so much, or no more may be locked.
+  // Zeroed memory of `bytes` bytes. `remote_write`: peers may write to it. RESOURCE_EXHAUSTED:
+  // there is not so much, or the process may lock no more.
   static absl::StatusOr<RdmaMemory> New(verbs::Device* device, std::size_t bytes,
                                         bool remote_write);
 
@@ -38,14 +40,14 @@ class RdmaMemory {
   std::unique_ptr<verbs::MemoryRegion> region_;
 };
 
-// How much memory connections use; settings, all in bytes but `packets`.
+// Sizes of the memory that connections use. All in bytes but `packets` and `arena_units`.
 struct RdmaSizes {
-  std::uint32_t slot_bytes = 16 << 10;  // of a packet
-  std::uint32_t packets = 32;           // that a peer may have under way
-  std::uint32_t arena_units = 4096;     // 16 MiB that a peer which sends large frames may write to
-  // Shorter frames are copied into packets: that costs less than to register them.
+  std::uint32_t slot_bytes = 16 << 10;  // largest packet
+  std::uint32_t packets = 32;           // packets that a peer may have under way
+  std::uint32_t arena_units = 4096;     // units (16 MiB) that a peer with large frames may write to
+  // Shorter frames are copied into packets, which costs less than registering them.
   std::uint64_t write_bytes_min = 32 << 10;
-  // To register memory for a shorter answer costs more than to copy it.
+  // Memory for shorter answers is not posted, because registering it costs more than a copy.
   std::uint64_t posted_bytes_min = 64 << 10;
 };
 

@@ -22,7 +22,7 @@ std::shared_ptr<verbs::MemoryRegion> RdmaRegions::Find(std::span<const std::byte
     kept = OfPage(*page);
   }
   if (kept != nullptr) return kept;
-  return Register(bytes);  // less may be locked than all of it
+  return Register(bytes);  // the limit may allow these bytes, but not the whole array
 }
 
 std::shared_ptr<verbs::MemoryRegion> RdmaRegions::OfArray(
@@ -34,7 +34,7 @@ std::shared_ptr<verbs::MemoryRegion> RdmaRegions::OfArray(
   return found->second.region;
 }
 
-// The piece that is sent is in use, so the memory stays the page's meanwhile.
+// The piece to send is in use, so the page keeps its memory meanwhile.
 std::shared_ptr<verbs::MemoryRegion> RdmaRegions::OfPage(const runtime::PagePool::Memory& memory) {
   const auto found = pages_.find(memory.page);
   if (found != pages_.end() && found->second.number == memory.number) return found->second.region;

@@ -1,11 +1,12 @@
-// Registrations of the memory that one device sends from.
+// RdmaRegions keeps the registrations of memory that one device sends from.
 //
-// To register memory costs a call to the system and as much as copying some of it, so it pays to
-// keep it registered. But nobody tells when a user's array is freed, and other memory may lie at
-// the same addresses afterwards, which the device would not see. So what is kept is memory that has
-// a number which no other memory gets: arrays of Worker::Allocate (runtime/memory/shared_memory.h),
-// and the pages that a server's blocks lie in (runtime/memory/page_pool.h). Each is registered as a
-// whole when it is first sent from. All other memory is registered for one message.
+// Registering memory costs a system call and as much time as copying some of it, so it pays to keep
+// it registered. But nothing tells when a user's array is freed, and other memory may lie at the
+// same addresses afterwards without the device noticing. So registrations are kept only for memory
+// with an identity that is never used twice: arrays of Worker::Allocate
+// (runtime/memory/shared_memory.h), and the pages of a server's blocks
+// (runtime/memory/page_pool.h). Each is registered as a whole when it is first sent from. All other
+// memory is registered for one message.
 //
 // Lives on the transport's loop.
 #ifndef LEEWAY_VAN_RDMA_MEMORY_RDMA_REGIONS_H_
@@ -25,17 +26,17 @@ namespace leeway::van {
 
 class RdmaRegions {
  public:
-  // Pages that are kept, at most; beyond that they are registered for one message. Together they
-  // may lock half of what the process may lock.
+  // The most pages whose registration is kept; further ones are registered for one message.
+  // Together they may lock half of the memory that the process may lock.
   static constexpr std::size_t kPagesMax = 16384;  // 32 GiB
 
   explicit RdmaRegions(verbs::Device* device);
 
-  // A registration that covers these bytes, for as long as the pointer is held. Null: they cannot
-  // be registered.
+  // A registration that covers these bytes for as long as the pointer is held. Null: they cannot be
+  // registered.
   std::shared_ptr<verbs::MemoryRegion> Find(std::span<const std::byte> bytes);
-  // Gives up what is kept of arrays that have been freed, or detached from what others see, and of
-  // pages whose memory was given back to the system.
+  // Drops the registrations of arrays that have been freed or detached, and of pages whose memory
+  // was given back to the system.
   void Purge();
 
  private:

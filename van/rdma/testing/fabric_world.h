@@ -1,5 +1,5 @@
-// A world whose processes are on one fabric of fake verbs, for tests that look at what devices did
-// or have them fail.
+// FabricWorld is a TestWorld whose processes are on one fabric of fake verbs, for tests that check
+// what devices did or make them fail.
 #ifndef LEEWAY_VAN_RDMA_TESTING_FABRIC_WORLD_H_
 #define LEEWAY_VAN_RDMA_TESTING_FABRIC_WORLD_H_
 
@@ -15,7 +15,7 @@
 
 namespace leeway::van {
 
-// Processes over one fabric, all turned by the test's thread.
+// All processes are run by the test's thread.
 class FabricWorld final : public TestWorld {
  public:
   explicit FabricWorld(const RdmaSizes& sizes = {})

@@ -11,7 +11,7 @@ namespace {
 
 using Lock = FakeFabric::State::Lock;
 
-// Local and remote keys differ, so that a use of the one for the other is found.
+// Local and remote keys differ, so that using one for the other is detected.
 constexpr std::uint32_t LocalKey(std::uint32_t key) { return 2 * key; }
 constexpr std::uint32_t RemoteKey(std::uint32_t key) { return 2 * key + 1; }
 
@@ -104,7 +104,7 @@ bool FakeDevice::Covers(const Segment& segment) const {
          IsInside(segment.local_key / 2, segment.data, segment.bytes, false);
 }
 
-// A write of nothing needs no key and no address, as on hardware.
+// An empty write needs no key and no address, as on hardware.
 bool FakeDevice::Grants(std::uint32_t remote_key, std::uint64_t address,
                         std::uint64_t bytes) const {
   if (bytes == 0) return true;
@@ -184,7 +184,7 @@ std::size_t FakeDevice::Poll(std::span<Completion> completions) {
   return count;
 }
 
-// Whether the descriptor would be readable counts as well: then there is something to carry out.
+// True also if the descriptor would be readable, because then there is something to carry out.
 bool FakeDevice::Peek() {
   const Lock lock(fabric_->mutex);
   return !completions_.empty() || owner_->readable();

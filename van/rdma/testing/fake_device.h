@@ -1,4 +1,5 @@
-// A device of a FakeFabric: its memory regions, its receive queue and its completion queue.
+// FakeDevice is a device of a FakeFabric: its memory regions, its receive queue and its completion
+// queue.
 #ifndef LEEWAY_VAN_RDMA_TESTING_FAKE_DEVICE_H_
 #define LEEWAY_VAN_RDMA_TESTING_FAKE_DEVICE_H_
 
@@ -22,7 +23,7 @@ class FakeDevice final : public Device {
       : fabric_(std::move(fabric)), owner_(owner), info_(std::move(info)) {}
   ~FakeDevice() override;
 
-  // The user's; they take the mutex.
+  // Calls of the user; they take the mutex.
   const DeviceInfo& info() const override { return info_; }
   absl::StatusOr<std::unique_ptr<MemoryRegion>> Register(std::byte* data, std::size_t bytes,
                                                          bool remote_write) override;
@@ -31,20 +32,20 @@ class FakeDevice final : public Device {
   bool Peek() override;
   void Arm() override;
 
-  // The fabric's, under the mutex.
+  // Calls of the fabric, under the mutex.
   void Complete(const FakeCompletion& completion);
   // Drops the completions of a queue pair.
   void Purge(const FakePair& pair);
-  // The oldest receive; false: none is posted.
+  // Takes the oldest receive; false: none is posted.
   bool TakeReceive(Receive* receive);
   bool Covers(const Segment& segment) const;
   bool Grants(std::uint32_t remote_key, std::uint64_t address, std::uint64_t bytes) const;
   void Deregister(std::uint32_t key);
   std::uint64_t registered_bytes() const;
 
-  bool lost = false;      // and is not back
-  bool was_used = false;  // by a connection
-  bool has_news = false;  // a completion since it was armed, and no Poll since
+  bool lost = false;      // lost and not restored
+  bool was_used = false;  // used by a connection
+  bool has_news = false;  // a completion since it was armed, and no Poll since then
 
  private:
   struct Region {
@@ -61,7 +62,7 @@ class FakeDevice final : public Device {
   const DeviceInfo info_;
   std::map<std::uint32_t, Region> regions_;
   std::deque<Receive> receives_;
-  std::uint64_t receives_outstanding_ = 0;  // posted and not polled
+  std::uint64_t receives_outstanding_ = 0;  // posted and not polled yet
   std::deque<FakeCompletion> completions_;
   bool armed_ = false;
 };

@@ -31,7 +31,7 @@ std::uint64_t BytesOf(const FakeRequest& request) {
   return bytes;
 }
 
-// Of the borders of each segment: enough to find a buffer that is used anew.
+// A digest of both ends of each segment: enough to detect a buffer that is used again.
 std::uint64_t DigestOf(const FakeRequest& request) {
   constexpr std::size_t kBorder = 64;
   std::uint64_t digest = 0;
@@ -90,7 +90,7 @@ void FakeFabric::State::Progress() {
   }
 }
 
-// False: there is nothing more to do.
+// Makes progress with one connection. False: there is nothing more to do.
 bool FakeFabric::State::ProgressPair(FakePair& pair) {
   if (pair.fails_in > 0) return ProgressDial(pair);
   while (!pair.pending.empty()) {
@@ -114,7 +114,7 @@ bool FakeFabric::State::ProgressDial(FakePair& pair) {
 
 // ---- requests ----
 
-// False: it has to wait, or there is none any more.
+// Carries out the first pending request. False: it has to wait, or there is none.
 bool FakeFabric::State::CarryFirst(FakePair& pair) {
   const bool works = pair.link == FakeLink::kUp && !pair.in_error;
   if (works && InjectDisconnect(pair)) return false;
@@ -176,7 +176,7 @@ std::optional<FakeFabric::State::Failure> FakeFabric::State::DrawFailure(
   return failure;
 }
 
-// `part`: of a write, how much of it arrives.
+// `part`: the part of a write that arrives.
 FakeFabric::State::Tried FakeFabric::State::Try(FakePair& pair, const FakeRequest& request,
                                                 double part) {
   for (const Segment& segment : request.segments) {
@@ -212,7 +212,7 @@ FakeFabric::State::Tried FakeFabric::State::Try(FakePair& pair, const FakeReques
   return {};
 }
 
-// The next receive of the other side, where what is sent goes.
+// Takes the next receive of the other side, for the bytes of a send.
 FakeFabric::State::Tried FakeFabric::State::TakeIn(FakePair& pair, std::uint64_t bytes,
                                                    std::byte** to) {
   FakePair& peer = *pair.peer;
@@ -272,7 +272,7 @@ void FakeFabric::State::CompleteSent(FakePair& pair, const FakeRequest& request,
   Activate(pair);
 }
 
-// That one is done tells that all before it are.
+// A completion implies that all requests before it are done.
 void FakeFabric::State::HandOver(FakePair& pair, const FakeCompletion& completion) {
   while (!pair.carried.empty() && pair.carried.front().index <= completion.index) {
     CheckKept(pair, pair.carried.front());

@@ -1,5 +1,5 @@
-// The inside of a FakeFabric: ends of connections, and what carries out their requests. Everything
-// here is under the fabric's mutex.
+// FakeFabric::State is the inside of a FakeFabric: the ends of connections, and the code that
+// carries out their requests. All members are guarded by the fabric's mutex.
 #ifndef LEEWAY_VAN_RDMA_TESTING_FAKE_STATE_H_
 #define LEEWAY_VAN_RDMA_TESTING_FAKE_STATE_H_
 
@@ -21,24 +21,25 @@ namespace leeway::van::verbs {
 class FakeDevice;
 struct FakePair;
 
-// A Verbs, as the fabric sees it.
+// A FakeOwner is a Verbs as the fabric sees it.
 class FakeOwner {
  public:
   virtual ~FakeOwner() = default;
-  // There is something to carry out: its descriptor is readable until the next Poll or NextEvent.
+  // There is a request to carry out: makes the descriptor readable until the next Poll or
+  // NextEvent.
   virtual void NoteWork() = 0;
-  // There may be events: it is readable until a NextEvent finds none.
+  // There may be events: makes the descriptor readable until a NextEvent finds none.
   virtual void NoteEvents() = 0;
-  // Whether one of its devices has news may have changed.
+  // The news of its devices may have changed.
   virtual void Refresh() = 0;
-  // Progress is made now: forgets NoteWork.
+  // Progress begins: clears NoteWork.
   virtual void BeginProgress() = 0;
-  // `pair`: what the event is about, or null.
+  // Adds an event. `pair`: the connection that it is about, or null.
   virtual void Tell(Event event, std::shared_ptr<FakePair> pair) = 0;
-  // On a device of its own, the next in turn; null: there is none.
+  // Makes a connection on one of its devices, each in turn; null: there is none.
   virtual std::unique_ptr<Connection> NewConnection(std::shared_ptr<FakePair> pair) = 0;
-  virtual bool HasDevice() const = 0;  // that is not lost
-  virtual bool readable() const = 0;   // its descriptor
+  virtual bool HasDevice() const = 0;  // one that is not lost
+  virtual bool readable() const = 0;   // whether its descriptor is readable
   virtual const std::vector<std::unique_ptr<FakeDevice>>& all_devices() const = 0;
   virtual const FakeHooks& hooks() const = 0;
 };
@@ -46,42 +47,43 @@ class FakeOwner {
 struct FakeRequest {
   SendRequest request;
   std::vector<Segment> segments;
-  std::uint64_t index = 0;   // on its connection, from 0
-  std::uint64_t digest = 0;  // of the bytes that were read
+  std::uint64_t index = 0;   // index on its connection, from 0
+  std::uint64_t digest = 0;  // digest of the bytes that were read
 };
 
-// A completion on its way.
+// A completion that has not been delivered yet.
 struct FakeCompletion {
   Completion completion;
   std::shared_ptr<FakePair> pair;
-  std::uint64_t index = 0;  // of the request
+  std::uint64_t index = 0;  // index of the request
 };
 
-// Shut while what it holds back waits for FakeHooks::after.
+// True (shut) while its events wait for FakeHooks::after.
 using FakeGate = std::shared_ptr<bool>;
 
-// The link between two ends: whether their sides may hear of each other.
+// The state of the link between two ends: whether they can learn of each other.
 enum class FakeLink { kNew, kConnecting, kUp, kEnded };
 
-// One end of a connection: a queue pair. Outlives its handle for as long as somebody looks at it.
+// One end of a connection: a queue pair. Outlives its handle for as long as other code refers to
+// it.
 struct FakePair {
   static FakeGate Open() { return std::make_shared<bool>(false); }
 
   std::uint32_t number = 0;
-  FakeOwner* owner = nullptr;    // null: gone
+  FakeOwner* owner = nullptr;    // null: destroyed
   FakeDevice* device = nullptr;  // null: none was found
   Connection* handle = nullptr;  // null: destroyed
   FakeLink link = FakeLink::kNew;
-  bool in_error = false;  // what is posted is flushed
-  bool resolved = false;  // it has been told so
-  bool may_post = false;  // it has been told that it is established, or has received something
+  bool in_error = false;  // posted requests are flushed
+  bool resolved = false;  // it was told that it is resolved
+  bool may_post = false;  // it was told that it is established, or has received something
   bool dialled = false;
-  std::uint16_t port = 0;           // dialled
-  std::uint32_t fails_in = 0;       // polls; 0: it does not
-  std::uint32_t waits = 0;          // of the first pending request, for a receive
+  std::uint16_t port = 0;           // port that it dialled
+  std::uint32_t fails_in = 0;       // polls until the dial fails; 0: it does not
+  std::uint32_t waits = 0;          // tries of the first pending request that found no receive
   std::shared_ptr<FakePair> peer;   // null: none, or destroyed
   std::deque<FakeRequest> pending;  // posted
-  std::deque<FakeRequest> carried;  // carried out, and their completion has not come
+  std::deque<FakeRequest> carried;  // carried out, without a completion so far
   std::deque<FakeCompletion> late_sent, late_received;
   std::uint64_t posted = 0;
   std::uint64_t retired = 0;  // requests that polled completions cover
@@ -94,18 +96,18 @@ class FakeFabric::State : public std::enable_shared_from_this<FakeFabric::State>
 
   double Uniform();
   bool Draw(double rate) { return rate > 0 && Uniform() < rate; }
-  // Whether what waits at that gate has to wait once more; its owner is woken when it may not.
+  // Whether an event at that gate is held back once more. Its owner is woken when it is free.
   bool Held(const FakePair& pair, const FakeGate& gate, double rate);
 
-  // Carries out what can be, and hands over what was late.
+  // Carries out what can be carried out, and delivers what was late.
   void Progress();
-  // There is something for Progress to do.
+  // Progress has something to do.
   void Activate(const FakePair& pair);
-  // Puts a queue pair in error: what is pending is flushed.
+  // Puts a queue pair in error: its pending requests are flushed.
   void Error(FakePair& pair);
-  // Ends one end of a connection, and tells its owner: kDisconnected, or kFailed for that reason.
+  // Ends one end of a connection and reports kDisconnected, or kFailed with that reason.
   void End(FakePair& pair, const absl::Status& why);
-  // Its handle has gone.
+  // Its handle has been destroyed.
   void Destroy(FakePair& pair);
   void LoseDevice(FakeOwner& owner, FakeDevice& device, bool stay_lost);
 
@@ -150,7 +152,7 @@ class FakeFabric::State : public std::enable_shared_from_this<FakeFabric::State>
   void CheckKept(FakePair& pair, const FakeRequest& request);
   void HandOverLate(FakePair& pair, bool all);
 
-  std::set<std::uint32_t> active_;  // numbers of pairs
+  std::set<std::uint32_t> active_;  // numbers of queue pairs
 };
 
 }  // namespace leeway::van::verbs

@@ -27,7 +27,7 @@ std::uint16_t PortOf(const sockaddr_storage& address) {
                    : reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
 }
 
-// As with librdmacm, what comes is filled up with zeros.
+// As with librdmacm, the private data are padded with zeros.
 void SetPrivateData(std::span<const std::byte> data, Event* event) {
   event->private_data.assign(data.begin(), data.end());
   event->private_data.resize(kPrivateBytesMax);
@@ -40,14 +40,14 @@ class FakeVerbs final : public Verbs, public FakeOwner {
   FakeVerbs(std::shared_ptr<Fabric> fabric, const Options& options, FakeHooks hooks);
   ~FakeVerbs() override;
 
-  // The user's; they take the mutex.
+  // Calls of the user; they take the mutex.
   int fd() const override { return event_fd_.get(); }
   absl::StatusOr<std::uint16_t> Listen(const sockaddr_storage& address) override;
   absl::StatusOr<std::unique_ptr<Connection>> Dial(const sockaddr_storage& address) override;
   bool NextEvent(Event* event) override;
   std::span<Device* const> devices() const override { return known_; }
 
-  // The fabric's, under the mutex.
+  // Calls of the fabric, under the mutex.
   void NoteWork() override;
   void NoteEvents() override;
   void Refresh() override;
@@ -77,10 +77,10 @@ class FakeVerbs final : public Verbs, public FakeOwner {
   const runtime::UniqueFd event_fd_;
   std::vector<std::unique_ptr<FakeDevice>> devices_;
   std::vector<Device*> used_;
-  // Those of them that the user knows. It grows in the user's own calls only, as devices() takes no
-  // mutex and a peer's request is carried out on the peer's thread.
+  // The ones of used_ that the user knows. Changed only within the user's own calls, because
+  // devices() takes no mutex and a peer's request is carried out on the peer's thread.
   std::vector<Device*> known_;
-  std::size_t turn_ = 0;  // of devices
+  std::size_t turn_ = 0;  // which device is next
   std::deque<Told> events_;
   bool has_work_ = false;
   bool has_events_ = false;
@@ -267,7 +267,7 @@ FakeVerbs::~FakeVerbs() {
     std::erase_if(fabric->listeners, [this](const auto& one) { return one.second == this; });
     left.swap(events_);
   }
-  left.clear();  // connections that nobody has taken, which take the mutex
+  left.clear();  // destroys connections that were not taken, which takes the mutex
   const Lock lock(fabric->mutex);
   CheckNothingIsLeft();
   std::erase(fabric->owners, this);
@@ -348,7 +348,7 @@ void FakeVerbs::ShowDevices() {
 // ---- events ----
 
 bool FakeVerbs::NextEvent(Event* event) {
-  *event = Event();  // what nobody has taken of the last one takes the mutex
+  *event = Event();  // destroying what the last event holds takes the mutex
   const Lock lock(fabric->mutex);
   BeginProgress();
   fabric->Progress();
@@ -363,7 +363,7 @@ bool FakeVerbs::NextEvent(Event* event) {
   return true;
 }
 
-// The first that is not held back, nor behind another one of its connection that is.
+// Takes the first event that is not held back, nor behind one of the same connection that is.
 bool FakeVerbs::TakeEvent(Told* told) {
   has_events_ = false;
   std::set<const FakePair*> held;

@@ -1,4 +1,4 @@
-// That the verbs in memory behave as the interface says, and fail as they are told.
+// Tests that the verbs in memory behave as the interface says, and fail as told.
 #include "van/rdma/testing/fake_verbs.h"
 
 #include <gmock/gmock.h>
@@ -47,7 +47,7 @@ std::string TextOf(const std::vector<std::byte>& bytes, std::size_t size) {
   return std::string(reinterpret_cast<const char*>(bytes.data()), std::min(size, bytes.size()));
 }
 
-// Memory that is registered.
+// Memory with its registration.
 struct Memory {
   Memory(Device* device, std::size_t size, bool remote_write = false) : bytes(size) {
     absl::StatusOr<std::unique_ptr<MemoryRegion>> registered =
@@ -64,11 +64,11 @@ struct Memory {
   std::unique_ptr<MemoryRegion> region;
 };
 
-// One process: its Verbs, and one connection of it.
+// One process: its Verbs and one of its connections.
 struct Side {
   explicit Side(Provider* provider) : verbs(provider->Open({}).value()) {}
 
-  // What comes next; kFailed without `why` where nothing does.
+  // The next event; kFailed without `why` if there is none.
   Event Next() {
     Event event;
     for (int i = 0; i < 1000; ++i) {
@@ -161,7 +161,7 @@ class FakeVerbsTest : public testing::Test {
     Open();
     Establish();
   }
-  // Both ends go, and what they were told.
+  // Destroys both ends and their pending events.
   void Part() {
     a_->connection = nullptr;
     b_->connection = nullptr;
@@ -185,7 +185,7 @@ class FakeVerbsTest : public testing::Test {
 
   FakeFabric fabric_;
   std::unique_ptr<Provider> provider_ = NewFakeProvider(fabric_);
-  std::unique_ptr<Side> a_, b_;  // dials; listens
+  std::unique_ptr<Side> a_, b_;  // a_ dials, b_ listens
   std::uint16_t port_ = 0;
 };
 
@@ -304,7 +304,7 @@ TEST_F(FakeVerbsTest, ASendThatHasWaitedTooOftenFails) {
   Memory from(a_->device(), 4);
   ASSERT_TRUE(a_->Send(1, from.Part(4)).ok());
   EXPECT_THAT(a_->Poll(4), IsEmpty());
-  EXPECT_TRUE(Readable(*a_->verbs));  // it tries again
+  EXPECT_TRUE(Readable(*a_->verbs));  // it will try again
   EXPECT_THAT(Shown(a_->Poll(2)), ElementsAre("s1 not-ready"));
 }
 
@@ -328,7 +328,7 @@ TEST_F(FakeVerbsTest, WritesGoWhereTheyMay) {
   EXPECT_THAT(Shown(a_->Poll()), ElementsAre("s1 ok"));
   EXPECT_EQ(TextOf({to.bytes.begin() + 4, to.bytes.end()}, 4), "data");
   EXPECT_EQ(fabric_.counters().written_bytes, 4u);
-  // A write of nothing needs no key.
+  // An empty write needs no key.
   ASSERT_TRUE(a_->Write(2, {}, 0, 0).ok());
   EXPECT_THAT(Shown(a_->Poll()), ElementsAre("s2 ok"));
 }
@@ -360,7 +360,7 @@ TEST_F(FakeVerbsTest, MemoryThatIsNotRegisteredIsNotSent) {
   ASSERT_TRUE(a_->Send(1, from.Part(4)).ok());
   from.region = nullptr;
   EXPECT_THAT(Shown(a_->Poll()), ElementsAre("s1 protection"));
-  // The other side hears of it when this one goes.
+  // The other side learns of it when this one disconnects.
   EXPECT_FALSE(b_->HasEvent());
   a_->connection->Disconnect();
   EXPECT_EQ(b_->NextKind(), EventKind::kDisconnected);
@@ -388,7 +388,7 @@ TEST_F(FakeVerbsTest, TheEndFlushesBothSides) {
   EXPECT_THAT(Shown(b_->Poll()), ElementsAre("s2 flushed"));
 }
 
-// Without a completion that is polled nothing of the send queue is free again.
+// A place in the send queue is free again only when a completion has been polled.
 TEST_F(FakeVerbsTest, TheSendQueueIsFreedByPolledCompletions) {
   SetFaults({.send_depth_max = 3});
   Start();
@@ -456,12 +456,12 @@ TEST_F(FakeVerbsTest, OnlyAnArmedDeviceWakes) {
   b_->Poll();
   Memory from(a_->device(), 4);
   ASSERT_TRUE(a_->Send(1, from.Part(4)).ok());
-  EXPECT_TRUE(Readable(*a_->verbs));  // there is something to carry out
+  EXPECT_TRUE(Readable(*a_->verbs));  // there is a request to carry out
   a_->Poll();
   EXPECT_FALSE(Readable(*a_->verbs));
   EXPECT_FALSE(Readable(*b_->verbs));
   b_->device()->Arm();
-  EXPECT_FALSE(Readable(*b_->verbs));  // what came before Arm wakes nobody
+  EXPECT_FALSE(Readable(*b_->verbs));  // a completion from before Arm wakes no thread
   ASSERT_TRUE(a_->Send(2, from.Part(4)).ok());
   a_->Poll();
   EXPECT_TRUE(Readable(*b_->verbs));
@@ -629,7 +629,7 @@ TEST_F(FakeVerbsTest, ConnectionsUseDevicesInTurn) {
   Establish();
   EXPECT_NE(a_->device(), first);
   EXPECT_EQ(a_->verbs->devices().size(), 2u);
-  ASSERT_TRUE(a_->Send(1, memory.Part(4)).ok());  // of the other device
+  ASSERT_TRUE(a_->Send(1, memory.Part(4)).ok());  // registered with the other device
   EXPECT_THAT(Shown(a_->Poll()), ElementsAre("s1 protection"));
 }
 
@@ -697,7 +697,7 @@ TEST_F(FakeVerbsTest, PostingFails) {
   EXPECT_EQ(a_->Poll().size(), 2u);
 }
 
-// What is left of a write that failed may be its beginning, and nothing behind that.
+// A write that failed may have arrived in part: a prefix of its bytes and nothing behind that.
 TEST_F(FakeVerbsTest, AWriteThatFailsMayHaveArrivedInPart) {
   constexpr std::size_t kBytes = 1000;
   Start();
@@ -713,7 +713,7 @@ TEST_F(FakeVerbsTest, AWriteThatFailsMayHaveArrivedInPart) {
   EXPECT_EQ(std::count(end, to.bytes.end(), std::byte{0}), to.bytes.end() - end);
 }
 
-// Late in every way: within a connection the order stays, between connections it does not.
+// With all delays: the order stays within a connection, and changes between connections.
 TEST_F(FakeVerbsTest, DelaysReorderOnlyBetweenConnections) {
   Open();
   SetFaults({.delay_rate = 0.5, .late_completion_rate = 0.5, .late_event_rate = 0.5});
@@ -764,7 +764,7 @@ TEST_F(FakeVerbsTest, TheSameSeedFailsAlike) {
   EXPECT_EQ(runs[0], runs[1]);
 }
 
-// Each side turned by a thread of its own that sleeps on the descriptor.
+// Each side is run by a thread of its own that sleeps on the descriptor.
 TEST_F(FakeVerbsTest, ThreadsThatSleepLoseNoWakeUp) {
   constexpr std::uint64_t kCount = 2000;
   Start();
@@ -802,7 +802,7 @@ TEST_F(FakeVerbsTest, ThreadsThatSleepLoseNoWakeUp) {
     }
   }
   receiver.join();
-  // The receives that are still posted.
+  // The receives that are posted.
   EXPECT_EQ(fabric_.counters().receives, 4u);
 }
 

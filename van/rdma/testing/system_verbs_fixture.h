@@ -1,6 +1,6 @@
-// Two ends over the system's verbs on a device of this machine, in one process. Tests are skipped
-// where there is no such device. RDMA_TEST_HOST is an address of the one to use; otherwise
-// it is found by its GIDs.
+// SystemVerbsTest is a fixture with two ends over the system's verbs on a device of this machine,
+// in one process. Tests are skipped if there is no such device. RDMA_TEST_HOST is an address of the
+// device to use; otherwise it is found by its GIDs.
 #ifndef LEEWAY_VAN_RDMA_TESTING_SYSTEM_VERBS_FIXTURE_H_
 #define LEEWAY_VAN_RDMA_TESTING_SYSTEM_VERBS_FIXTURE_H_
 
@@ -25,7 +25,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 inline constexpr auto kPatience = std::chrono::seconds(30);
 
-// The first IPv4 address of a port that is up.
+// The first IPv4 address of a port that is up; empty: there is none.
 inline std::string FoundHost() {
   for (const FoundDevice& device : TakeInventory().devices) {
     for (const FoundPort& port : device.ports) {
@@ -94,7 +94,7 @@ class SystemVerbsTest : public testing::Test {
     return *std::move(opened);
   }
 
-  // Goes on as soon as a descriptor says so.
+  // Waits for the descriptors until `done` is true.
   template <class Done>
   bool Until(Done done) {
     const auto until = SteadyClock::now() + kPatience;
@@ -106,7 +106,7 @@ class SystemVerbsTest : public testing::Test {
     return true;
   }
 
-  // The next event of one, while both go on.
+  // The next event of one side, while both make progress.
   Event Next(Verbs* verbs) {
     Event event;
     EXPECT_TRUE(Until([&] { return verbs->NextEvent(&event); })) << "no event";
@@ -117,7 +117,7 @@ class SystemVerbsTest : public testing::Test {
     return client_->Dial(AddressOf(host_, port_));
   }
 
-  // A dialled connection up to where the other side is asked.
+  // Dials, up to the connect request at the other side.
   void Request() {
     auto dialled = DialServer();
     ASSERT_TRUE(dialled.ok()) << dialled.status();

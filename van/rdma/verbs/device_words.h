@@ -1,4 +1,4 @@
-// What devices say of themselves, in words and bytes.
+// These functions convert values that rdma devices report to text and bytes.
 #ifndef LEEWAY_VAN_RDMA_VERBS_DEVICE_WORDS_H_
 #define LEEWAY_VAN_RDMA_VERBS_DEVICE_WORDS_H_
 
@@ -11,7 +11,7 @@ namespace leeway::van::verbs {
 
 // "fe80::5054:ff:fe12:3456", "::ffff:10.0.0.7".
 std::string GidText(const ibv_gid& gid);
-// "RoCE v2", "RoCE v1", "InfiniBand"; of an ibv_gid_type.
+// "RoCE v2", "RoCE v1", "InfiniBand"; for an ibv_gid_type.
 std::string GidTypeText(std::uint32_t type);
 // "InfiniBand", "Ethernet".
 std::string LinkText(std::uint8_t link_layer);

@@ -101,7 +101,7 @@ bool IsGid(const FoundGid& gid, const Path& path) {
   return path.gid_index == Path::kAnyGid || gid.index == path.gid_index;
 }
 
-// NOT_FOUND: no device, port and GID of this machine are on it.
+// NOT_FOUND: no device, port and GID of this machine match the path.
 absl::Status CheckPath(const Inventory& inventory, const Path& path) {
   std::vector<std::string> names;
   bool has_port = false;

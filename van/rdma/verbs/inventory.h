@@ -1,4 +1,4 @@
-// What rdma devices this machine has, and what stands in the way of using them.
+// Inventory lists the rdma devices of this machine; Usable tells what prevents their use.
 #ifndef LEEWAY_VAN_RDMA_VERBS_INVENTORY_H_
 #define LEEWAY_VAN_RDMA_VERBS_INVENTORY_H_
 
@@ -16,7 +16,7 @@ struct FoundGid {
   int index = 0;
   std::string gid;   // "::ffff:10.0.0.7"
   std::string type;  // "RoCE v2", "RoCE v1", "InfiniBand"
-  std::string card;  // the network card it is an address of; empty: none
+  std::string card;  // the network card with that address; empty: none
 };
 
 struct FoundPort {
@@ -30,31 +30,32 @@ struct FoundPort {
 
 struct FoundDevice {
   std::string name;
-  absl::Status opens;  // why it cannot be looked into; it then has no ports here
+  absl::Status opens;  // why it cannot be opened; then `ports` is empty
   std::vector<FoundPort> ports;
 };
 
 struct Inventory {
-  // Why no device could be asked for: a library is missing, or the kernel shows none.
+  // Why no device could be queried: a library is missing, or the kernel shows none.
   absl::Status status;
-  bool kernel_has_devices = false;  // whether or not a library can tell
+  bool kernel_has_devices = false;  // whether or not a library sees them
   std::vector<FoundDevice> devices;
 };
-// Looks each time; any thread. Never asks the library for anything where the kernel has no device.
+// Reads the devices anew with each call. Any thread. Does not call the library if the kernel has no
+// device.
 Inventory TakeInventory();
 
-// Whether a connection could be made here that goes that way: OK, or the first that is in the way
-// and how to mend it, in one line. `locked_bytes` is how much memory this process may lock.
+// OK if connections can be made over that path; else the first obstacle and how to remove it, in
+// one line. `locked_bytes` is the memory that this process may lock.
 absl::Status UsableBy(const Inventory& inventory, std::uint64_t locked_bytes,
                       const Path& path = {});
-// Of this machine and process, with what rdma_cm needs.
+// The same for this machine and process, including the requirements of rdma_cm.
 absl::Status Usable(const Path& path = {});
 
-// "LEEWAY_RDMA_DEVICE=mlx5_0 LEEWAY_RDMA_PORT=2": what of it is set.
+// The settings of the path that are set: "LEEWAY_RDMA_DEVICE=mlx5_0 LEEWAY_RDMA_PORT=2".
 std::string PathText(const Path& path);
-// The address of this machine, as numbers, from which a connection goes that way: that of the first
-// GID of the path which is an address of a network card. Empty: the path has none, and rdma_cm
-// chooses by the way to the other side.
+// The numeric address of this machine from which connections over that path start: that of the
+// path's first GID that is an address of a network card. Empty: the path has none, and rdma_cm
+// chooses by the route to the other side.
 std::string SourceOf(const Inventory& inventory, const Path& path);
 
 }  // namespace leeway::van::verbs

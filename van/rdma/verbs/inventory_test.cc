@@ -100,7 +100,7 @@ TEST(InventoryTest, OnlyThePathThatIsSetCounts) {
   EXPECT_EQ(SourceOf(inventory, {}), "");
 }
 
-// Whatever this machine has: one line, and no crash.
+// On every machine the result is one line and no crash.
 TEST(InventoryTest, ThisMachine) {
   const absl::Status viable = NewSystemProvider()->Viable();
   EXPECT_THAT(viable.message(), Not(HasSubstr("\n")));

@@ -15,7 +15,7 @@ namespace {
 constexpr char kVerbsFile[] = "libibverbs.so.1";
 constexpr char kCmFile[] = "librdmacm.so.1";
 
-// A library that is open for good: what it has allocated and registered goes on being used.
+// Opens a library for good: what it has allocated and registered stays in use.
 absl::StatusOr<void*> OpenFile(const char* file) {
   void* const handle = ::dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (handle != nullptr) return handle;
@@ -27,7 +27,7 @@ absl::StatusOr<void*> OpenFile(const char* file) {
                    why == nullptr ? "" : why));
 }
 
-// Takes functions of one library. The first that is not there is remembered.
+// Looks up functions of one library. Remembers the first that is missing.
 class Symbols {
  public:
   Symbols(const char* file, void* handle) : file_(file), handle_(handle) {}
@@ -109,8 +109,8 @@ absl::Status TakeCm(const char* file, Library* library) {
   return symbols.status();
 }
 
-// Without it, on kernels before 5.12, a child that is forked may take pages from under the device.
-// It has to be asked for before any memory is registered.
+// Without fork safety, on kernels before 5.12, a forked child may take pages away from the device.
+// It has to be enabled before any memory is registered.
 void AskForForkSafety(const Library& library) {
   if (library.is_fork_initialized() != IBV_FORK_DISABLED) return;
   if (const int error = library.fork_init(); error != 0) {
@@ -121,8 +121,8 @@ void AskForForkSafety(const Library& library) {
 
 }  // namespace
 
-// Exported with the signature of an older structure, of which the newer is an extension: what is
-// beyond it stays zero.
+// The library exports this function with an older structure, of which the headers' structure is an
+// extension; its further fields stay zero.
 int QueryPort(const Library& library, ibv_context* context, std::uint8_t port, ibv_port_attr* out) {
   *out = {};
   return library.query_port(context, port, reinterpret_cast<_compat_ibv_port_attr*>(out));

@@ -1,9 +1,9 @@
-// The functions of libibverbs and librdmacm, found at run time: one program runs with and without
-// them.
+// Library is the table of functions of libibverbs and librdmacm, found at run time, so that one
+// program runs with and without these libraries.
 //
-// The headers are used to compile, the libraries are not linked. What the headers define inline
-// (posting, polling, asking to be notified) goes through a device's context and needs no symbol.
-// Each symbol is asked for in the version whose signature the headers have, as the linker would.
+// The headers are used to compile; the libraries are not linked. Functions that the headers define
+// inline (posting, polling, arming) go through a device's context and need no symbol. Each symbol
+// is looked up in the version that matches the headers' signature, as the linker would do.
 #ifndef LEEWAY_VAN_RDMA_VERBS_LIBRARY_H_
 #define LEEWAY_VAN_RDMA_VERBS_LIBRARY_H_
 
@@ -65,14 +65,14 @@ struct Library {
   decltype(&::rdma_disconnect) disconnect;
 };
 
-// What a port says of itself; errno if it does not.
+// Queries a port. Returns 0 or an errno.
 int QueryPort(const Library& library, ibv_context* context, std::uint8_t port, ibv_port_attr* out);
 
-// Loaded by the first call, with fork safety asked for where the kernel does not give it anyway.
-// Any thread. NOT_FOUND: a library is not installed, or is too old.
+// The libraries of the system, loaded by the first call, which also enables fork safety where the
+// kernel does not provide it. Any thread. NOT_FOUND: a library is not installed, or is too old.
 const absl::StatusOr<Library>& SystemLibrary();
 
-// From these files. For tests; others use SystemLibrary.
+// Loads these files. For tests; other code uses SystemLibrary.
 absl::StatusOr<Library> LoadLibrary(const char* verbs_file, const char* cm_file);
 
 }  // namespace leeway::van::verbs

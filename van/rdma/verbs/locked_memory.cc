@@ -10,7 +10,7 @@
 namespace leeway::van::verbs {
 namespace {
 
-// The kernel does not hold such a process to its limit.
+// True if the process has CAP_IPC_LOCK: then the kernel ignores its limit.
 bool MayLockAll() {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3]{};

@@ -1,4 +1,5 @@
-// How much memory this process may lock, which every registration needs.
+// LockedMemoryLimit tells how much memory this process may lock; every registration needs locked
+// memory.
 #ifndef LEEWAY_VAN_RDMA_VERBS_LOCKED_MEMORY_H_
 #define LEEWAY_VAN_RDMA_VERBS_LOCKED_MEMORY_H_
 
@@ -10,14 +11,14 @@
 namespace leeway::van::verbs {
 
 inline constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
-// With less a cluster of any size runs into the limit; many systems allow 8 MiB.
+// With less, even small clusters reach the limit; many systems allow 8 MiB.
 inline constexpr std::uint64_t kLockedBytesMin = 64 << 20;
 
-// Bytes; kNoLimit too where the process has the capability CAP_IPC_LOCK.
+// In bytes; kNoLimit also if the process has the capability CAP_IPC_LOCK.
 std::uint64_t LockedMemoryLimit();
 // "8388608 bytes", "unlimited".
 std::string LockedMemoryText(std::uint64_t limit);
-// The commands that raise it.
+// The commands that raise the limit, for messages.
 inline constexpr char kRaiseLockedMemory[] =
     "raise it with `ulimit -l unlimited` (root), with `* - memlock unlimited` in "
     "/etc/security/limits.conf, or with LimitMEMLOCK=infinity in the service file";

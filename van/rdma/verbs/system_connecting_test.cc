@@ -1,4 +1,4 @@
-// Listening, dialling, accepting and refusing over the system's verbs.
+// Tests of listening, dialling, accepting and refusing with the system's verbs.
 #include <net/if.h>
 
 #include "gmock/gmock.h"
@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A link-local address of one, with its network card; none: the port is 0.
+// A link-local address of a device, with its network card. None: the port is 0.
 sockaddr_in6 FoundLinkLocal(std::uint16_t port) {
   sockaddr_in6 address{};
   for (const FoundDevice& device : TakeInventory().devices) {
@@ -34,7 +34,7 @@ sockaddr_storage Generic(const sockaddr_in6& address) {
   return storage;
 }
 
-// Not while the system still looks whether others have it.
+// False while the system still checks that no other host has the address.
 bool CanBeUsed(const sockaddr_in6& address) {
   const runtime::UniqueFd socket(::socket(AF_INET6, SOCK_DGRAM, 0));
   sockaddr_in6 any_port = address;
@@ -67,7 +67,7 @@ TEST_F(SystemVerbsTest, NobodyListens) {
   ASSERT_TRUE((*dialled)->Connect({}).ok());
   const Event failed = Next(client_.get());
   EXPECT_EQ(failed.kind, EventKind::kFailed);
-  EXPECT_THAT(failed.why.message(), HasSubstr("connection refused: nobody listens there"));
+  EXPECT_THAT(failed.why.message(), HasSubstr("connection refused: no process listens there"));
   EXPECT_THAT(failed.why.message(), HasSubstr(host_));
 }
 
@@ -124,7 +124,7 @@ TEST_F(SystemVerbsTest, OverIpv6) {
   EXPECT_THAT((*dialled)->peer_address(), HasSubstr("[fe80::"));
 }
 
-// A listener on all IPv6 addresses takes the IPv4 ones as well, as with tcp.
+// A listener on all IPv6 addresses accepts IPv4 connections as well, as with tcp.
 TEST_F(SystemVerbsTest, AllAddresses) {
   sockaddr_in6 any{};
   any.sin6_family = AF_INET6;
@@ -139,7 +139,7 @@ TEST_F(SystemVerbsTest, AnAddressWithoutDevice) {
   EXPECT_TRUE(absl::IsUnavailable(here.status())) << here.status();
 }
 
-// More than the completion queue has room for at first.
+// More connections than the completion queue has room for at first.
 TEST_F(SystemVerbsTest, ManyConnections) {
   std::vector<std::unique_ptr<Connection>> kept;
   for (int i = 0; i < 40; ++i) {

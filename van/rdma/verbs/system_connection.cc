@@ -18,22 +18,22 @@
 namespace leeway::van::verbs {
 namespace {
 
-// How often a queue pair sends again what is not acknowledged. The most there is would be 7, but
-// soft-RoCE takes that for without end.
+// How often a queue pair repeats what is not acknowledged. The maximum would be 7, but soft-RoCE
+// takes that as without end.
 constexpr std::uint8_t kRetries = 6;
-// Without end: the other side's credits see to it that there are receives.
+// Without end: credits make sure that there are receives.
 constexpr std::uint8_t kReceiverRetries = 7;
-// 0.64 ms until what met no receive is sent again. What rdma_cm would set is 655 ms.
+// 0.64 ms until a send that met no receive is repeated. rdma_cm's default is 655 ms.
 constexpr std::uint8_t kReceiverTimer = 12;
-// Reads are not used, but some devices take no connection without.
+// RDMA reads are not used, but some devices refuse connections without any.
 constexpr std::uint8_t kReads = 1;
 constexpr std::size_t kPostedAtOnce = 16;
-// Why the other side rejects (InfiniBand's IB_CM_REJ_…).
+// Reasons of rejections (InfiniBand's IB_CM_REJ_…).
 constexpr int kNobodyListens = 8;
 constexpr int kItRefuses = 28;
 
-// The acknowledge timeout of a queue pair is 4.096 us * 2^timeout, and it fails after it has passed
-// once more than there are retries.
+// The acknowledge timeout of a queue pair is 4.096 us * 2^timeout. The queue pair fails when it has
+// passed once more often than there are retries.
 std::uint8_t AckTimeout(std::uint32_t whole_ms) {
   const double each_us = whole_ms * 1000.0 / (kRetries + 1);
   return static_cast<std::uint8_t>(std::clamp(std::lround(std::log2(each_us / 4.096)), 1L, 31L));
@@ -48,7 +48,7 @@ std::string Advice(int error) {
       return "; no rdma device of this machine has a way there: check LEEWAY_INTERFACE, "
              "LEEWAY_HOST and `rdma link`";
     case ETIMEDOUT:
-      return "; nobody answers there: is that machine up, with an rdma device on that network?";
+      return "; no answer from there: is that machine up, with an rdma device on that network?";
     case EMFILE:
     case ENFILE:
       return "; out of file descriptors (ulimit -n)";
@@ -58,7 +58,7 @@ std::string Advice(int error) {
 }
 
 std::string Rejection(int reason) {
-  if (reason == kNobodyListens) return "connection refused: nobody listens there over rdma";
+  if (reason == kNobodyListens) return "connection refused: no process listens there over rdma";
   if (reason == kItRefuses) return "connection refused by the process that listens there";
   return absl::StrCat("rejected, for reason ", reason, " of InfiniBand's");
 }
@@ -71,7 +71,7 @@ ibv_mtu MtuOf(std::uint32_t bytes) {
   return static_cast<ibv_mtu>(mtu);
 }
 
-// The address that a path begins at, at any port; of no family where the path has none.
+// The address that a path starts from, at any port; without family if the path has none.
 absl::StatusOr<sockaddr_storage> SourceAddress(const Path& path, const sockaddr_storage& to) {
   sockaddr_storage from{};
   if (!path.set() || to.ss_family != AF_INET) return from;
@@ -81,7 +81,7 @@ absl::StatusOr<sockaddr_storage> SourceAddress(const Path& path, const sockaddr_
   return SocketAddressOf(host, 0);
 }
 
-// A chain of requests as the library wants it.
+// A linked list of requests, as the library wants it.
 class Chain {
  public:
   void Add(const SendRequest& request, std::uint32_t inline_bytes) {
@@ -173,8 +173,8 @@ absl::StatusOr<std::unique_ptr<SystemConnection>> SystemConnection::Requested(
   return made;
 }
 
-// The queue pair goes first, so that from here on nobody writes. The id then says good-bye to the
-// other side, or rejects it.
+// The queue pair is destroyed first, so that nothing is written from then on. Destroying the id
+// then notifies or rejects the other side.
 SystemConnection::~SystemConnection() {
   owner_->Forget(this);
   if (queue_pair_ != nullptr) device_->DestroyQueuePair(queue_pair_);
@@ -208,7 +208,7 @@ absl::Status SystemConnection::MakeReadyToSend() {
   return Modify(IBV_QPS_RTS);
 }
 
-// rdma_cm knows the path; how patient to be is ours to say.
+// rdma_cm knows the path; retries and timeouts are set here.
 absl::Status SystemConnection::Modify(ibv_qp_state state) {
   ibv_qp_attr attributes{};
   int mask = 0;
@@ -238,7 +238,7 @@ absl::Status SystemConnection::Modify(ibv_qp_state state) {
   return error == 0 ? absl::OkStatus() : Cannot("the queue pair's next state", error);
 }
 
-// Flushes what is outstanding.
+// Puts the queue pair in error, which flushes all outstanding requests.
 void SystemConnection::MakeFail() {
   if (queue_pair_ == nullptr) return;
   ibv_qp_attr attributes{};
@@ -253,7 +253,7 @@ absl::Status SystemConnection::Cannot(const char* step, int error) const {
 
 // ---- what the user asks for ----
 
-// Both sides have to send packets of the same length, and rdma_cm takes no wish for one.
+// Both sides have to use the same packet size, and rdma_cm has no parameter for it.
 void SystemConnection::AgreeOnMtu(std::span<const std::byte> private_data) {
   if (private_data.size() < kPrivateBytesMax + 4) return;
   const auto theirs = Get<std::uint32_t>(private_data.data() + kPrivateBytesMax);
@@ -318,7 +318,7 @@ absl::Status SystemConnection::Post(std::span<const SendRequest> requests) {
   return absl::OkStatus();
 }
 
-// Reported here at once: the other side's answer may take minutes if it is no longer there.
+// Reported on this side at once, because the answer of a dead peer may take minutes.
 void SystemConnection::Disconnect() {
   if (stage_ == Stage::kEnded) return;
   const bool told = stage_ == Stage::kConnecting || stage_ == Stage::kEstablished;

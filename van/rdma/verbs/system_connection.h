@@ -1,7 +1,8 @@
-// A queue pair of a device and the rdma_cm id that connects it.
+// SystemConnection is a queue pair of a device and the rdma_cm id that connects it. Lives on the
+// loop of its Verbs.
 //
 // The queue pair is created and taken through its states here, not by librdmacm: it belongs to the
-// context of this loop's device, and says itself how often and how long it tries.
+// context of this loop's device, and has its own number of retries and timeouts.
 #ifndef LEEWAY_VAN_RDMA_VERBS_SYSTEM_CONNECTION_H_
 #define LEEWAY_VAN_RDMA_VERBS_SYSTEM_CONNECTION_H_
 
@@ -19,29 +20,29 @@ namespace leeway::van::verbs {
 
 class SystemConnection;
 
-// What a connection needs of the Verbs it belongs to, which outlives it.
+// The services of the Verbs that a connection belongs to. Outlives the connection.
 class ConnectionOwner {
  public:
   virtual const Library& library() const = 0;
   virtual const Options& options() const = 0;
   virtual const Path& path() const = 0;
-  // That of `id`, opened if it is the first of its connections.
+  // The device of `id`, opened if this is its first connection.
   virtual absl::StatusOr<SystemDevice*> DeviceOf(const rdma_cm_id* id) = 0;
-  // For NextEvent, beyond what the connection answers to OnEvent.
+  // Adds an event for NextEvent, besides those that OnEvent returns.
   virtual void Report(Event event) = 0;
-  // It is being destroyed: nothing of it is to be reported any more.
+  // The connection is being destroyed: its events are not to be reported any more.
   virtual void Forget(const SystemConnection* connection) = 0;
 
  protected:
   ~ConnectionOwner() = default;
 };
 
-// An event of rdma_cm, copied, so that it can be acknowledged before anything is done about it: an
-// id cannot be destroyed before all its events are.
+// A copy of an rdma_cm event, so that the event can be acknowledged before it is handled: an id
+// cannot be destroyed before all its events are acknowledged.
 struct CmEvent {
   rdma_cm_event_type type = RDMA_CM_EVENT_TIMEWAIT_EXIT;
   rdma_cm_id* id = nullptr;
-  int status = 0;  // -errno, or why the other side rejected
+  int status = 0;  // -errno, or the other side's reason for a rejection
   std::vector<std::byte> private_data;
 };
 
@@ -53,7 +54,7 @@ class SystemConnection final : public Connection {
   static absl::StatusOr<std::unique_ptr<SystemConnection>> Dial(ConnectionOwner* owner,
                                                                 rdma_event_channel* channel,
                                                                 const sockaddr_storage& address);
-  // Of a connect request, whose `id` it takes.
+  // For a connect request. Takes over `id`.
   static absl::StatusOr<std::unique_ptr<SystemConnection>> Requested(
       ConnectionOwner* owner, rdma_cm_id* id, std::span<const std::byte> private_data);
   ~SystemConnection() override;
@@ -66,14 +67,14 @@ class SystemConnection final : public Connection {
   absl::Status Post(std::span<const SendRequest> requests) override;
   void Disconnect() override;
 
-  // What the Verbs is to report, if anything.
+  // Returns the event for the Verbs to report, if any.
   std::optional<Event> OnEvent(const CmEvent& event);
 
  private:
   enum class Stage {
-    kResolving,   // dialled: the address, then the route
-    kReady,       // has its queue pair, but nothing has been sent to the other side
-    kConnecting,  // this side has said yes, the other has not
+    kResolving,   // dialled: resolves the address, then the route
+    kReady,       // has its queue pair; nothing was sent to the other side
+    kConnecting,  // this side has agreed, the other has not
     kEstablished,
     kEnded,  // failed or disconnected, which has been reported
   };
@@ -86,15 +87,15 @@ class SystemConnection final : public Connection {
   std::optional<Event> Fail(absl::Status why);
   Event EventOf(EventKind kind);
 
-  // INIT; then, when the other side is known, RTR and RTS.
+  // Creates it in state INIT; MakeReadyToSend takes it to RTR and RTS when the other side is known.
   absl::Status MakeQueuePair();
-  // UNAVAILABLE: rdma_cm has chosen another way than it is to go.
+  // UNAVAILABLE: rdma_cm has chosen another path than options require.
   absl::Status CheckPath() const;
   absl::Status MakeReadyToSend();
   absl::Status Modify(ibv_qp_state state);
   void MakeFail();
   rdma_conn_param Parameters(std::span<const std::byte> private_data);
-  // The largest packets of both sides, once the other side has said what it wants.
+  // Sets the smaller MTU of both sides, when the other side's is known.
   void AgreeOnMtu(std::span<const std::byte> private_data);
   // UNAVAILABLE: `step` failed, by errno.
   absl::Status Cannot(const char* step, int error) const;
@@ -106,9 +107,9 @@ class SystemConnection final : public Connection {
   const bool dialled_;
   Stage stage_ = Stage::kResolving;
   SystemDevice* device_ = nullptr;
-  // What is sent with the request or the answer: the user's, then the MTU wanted.
+  // Sent with the request or the answer: the user's bytes, then the wanted MTU.
   std::array<std::byte, kPrivateBytesMax + 4> private_data_;
-  std::uint32_t mtu_bytes_;  // at most; 0: what the path has
+  std::uint32_t mtu_bytes_;  // upper limit; 0: that of the path
   ibv_qp* queue_pair_ = nullptr;
 };
 

@@ -153,7 +153,7 @@ void SystemDevice::LearnPath(const ibv_qp_attr& attributes) {
 }
 
 absl::Status SystemDevice::Cannot(const char* what, int error) const {
-  // Rings lie in locked memory, too.
+  // Queues lie in locked memory, too.
   const std::string advice =
       error == ENOMEM
           ? absl::StrCat(" (this process may lock ", LockedMemoryText(LockedMemoryLimit()),
@@ -170,7 +170,7 @@ absl::StatusOr<std::unique_ptr<MemoryRegion>> SystemDevice::Register(std::byte* 
                                                                      bool remote_write) {
   const int access = IBV_ACCESS_LOCAL_WRITE | (remote_write ? IBV_ACCESS_REMOTE_WRITE : 0);
   ibv_mr* region = library_.reg_mr(domain_.get(), data, bytes, access);
-  // Memory that this process itself may only read can still be sent from.
+  // Memory that is read-only for this process can still be sent from.
   if (region == nullptr && errno == EFAULT && !remote_write) {
     region = library_.reg_mr(domain_.get(), data, bytes, /*access=*/0);
   }
@@ -242,7 +242,8 @@ bool SystemDevice::Peek() {
   return true;
 }
 
-// Asked for once, a notice comes once. As long as none can have come there is nothing to do.
+// One call gives one notice. While no completion can have come since the last call, there is
+// nothing to do.
 void SystemDevice::Arm() {
   const std::lock_guard lock(mutex_);
   if (armed_ && (found_since_armed_ || peeked_.has_value())) TakeNoticesLocked();
@@ -267,7 +268,7 @@ void SystemDevice::TakeNoticesLocked() {
 
 // ---- connections ----
 
-// More completions than the queue holds would end it, with all that is on the device.
+// Overrunning the completion queue would end it, and with it all connections of the device.
 absl::Status SystemDevice::MakeRoom() {
   const std::uint64_t needed =
       info_.receive_depth + (std::uint64_t{connections_} + gone_ + 1) * info_.send_depth;
@@ -303,7 +304,7 @@ absl::StatusOr<ibv_qp*> SystemDevice::NewQueuePair() {
       ++connections_;
       return made;
     }
-    // How much fits inline no device says beforehand.
+    // Devices do not report how many bytes can be inline, so smaller values are tried.
     if (errno != EINVAL || inline_bytes_ == 0) return Cannot("a queue pair", errno);
     inline_bytes_ /= 2;
   }

@@ -1,8 +1,8 @@
-// A device of this machine as one Verbs object uses it: a context of its own, with one protection
-// domain, completion queue and shared receive queue for all its connections.
+// SystemDevice is a device of this machine as one Verbs object uses it: a context of its own, with
+// one protection domain, completion queue and shared receive queue for all its connections.
 //
-// The context is not the one that librdmacm opens for the whole process: so each loop reads its own
-// news of the device and takes none from the others.
+// The context is not the one that librdmacm opens for the whole process, so that each loop reads
+// the asynchronous events of its own context and takes none from other loops.
 #ifndef LEEWAY_VAN_RDMA_VERBS_SYSTEM_DEVICE_H_
 #define LEEWAY_VAN_RDMA_VERBS_SYSTEM_DEVICE_H_
 
@@ -16,13 +16,13 @@
 
 namespace leeway::van::verbs {
 
-// What the library made, which is given back by the function that goes with it.
+// An object that the library made, with the function that destroys it.
 template <class T>
 using Owned = std::unique_ptr<T, int (*)(T*)>;
 
 class SystemDevice final : public Device {
  public:
-  // That which rdma_cm has chosen for `id`. The library stays.
+  // Opens the device that rdma_cm has chosen for `id`. `library` outlives it.
   static absl::StatusOr<std::unique_ptr<SystemDevice>> Open(const Library& library,
                                                             const rdma_cm_id* id,
                                                             const Options& options);
@@ -36,23 +36,25 @@ class SystemDevice final : public Device {
   void Arm() override;
 
   bool IsThatOf(const rdma_cm_id* id) const { return context_->device == id->verbs->device; }
-  // From the path of the first connection: which GID it goes out from, and in packets of what size.
+  // Learns from the path of the first connection: the GID that it starts from, and the MTU.
   void LearnPath(const ibv_qp_attr& attributes);
 
-  // With room for its completions; RESOURCE_EXHAUSTED if there is none. Not yet in any state.
+  // Makes a queue pair, in its initial state, with room for its completions. RESOURCE_EXHAUSTED:
+  // there is no room.
   absl::StatusOr<ibv_qp*> NewQueuePair();
   void DestroyQueuePair(ibv_qp* queue_pair);
-  // Sends and writes of up to so many bytes may be inline.
+  // Sends and writes of up to this many bytes may be inline.
   std::uint32_t inline_bytes() const { return inline_bytes_; }
 
-  // Readable when a completion has come after Arm; until TakeNotices.
+  // Readable when a completion has come after Arm, until TakeNotices.
   int notices_fd() const { return channel_->fd; }
   void TakeNotices();
-  // Readable when there is news of the device.
+  // Readable when there are asynchronous events of the device.
   int news_fd() const { return context_->async_fd; }
-  // Not OK once: the device is of no more use, and that is why.
+  // Handles asynchronous events. Not OK: the reason for which the device cannot be used any more;
+  // returned once.
   absl::Status ReadNews();
-  // For what others notice.
+  // For losses that other code notices.
   bool lost() const { return lost_; }
   void SetLost() { lost_ = true; }
 
@@ -69,7 +71,7 @@ class SystemDevice final : public Device {
   const Options options_;
   DeviceInfo info_;
   ibv_device_attr limits_{};
-  // Destroyed from the last to the first.
+  // Destroyed in reverse order.
   const Owned<ibv_context> context_;
   Owned<ibv_pd> domain_;
   Owned<ibv_comp_channel> channel_;
@@ -77,14 +79,14 @@ class SystemDevice final : public Device {
   Owned<ibv_srq> receives_;
 
   std::uint32_t inline_bytes_;
-  // Completions that may come: of receives, and of all sends of so many connections, counting those
-  // which have gone since the queue was last seen empty.
+  // For the number of completions that may come: those of receives, and those of all sends of the
+  // connections that exist or have ended since the queue was last seen empty.
   std::uint32_t connections_ = 0;
   std::uint32_t gone_ = 0;
 
-  // Over the queue's completions and notices, which other threads than the loop's may look at.
+  // Guards the queue's completions and notices, which other threads than the loop's may access.
   std::mutex mutex_;
-  std::optional<ibv_wc> peeked_;  // the first completion, where Peek has taken it from the queue
+  std::optional<ibv_wc> peeked_;  // the first completion, if Peek has taken it from the queue
   bool armed_ = false;
   bool found_since_armed_ = false;
 

@@ -24,14 +24,14 @@
 namespace leeway::van::verbs {
 namespace {
 
-// Requests to connect that wait to be looked at.
+// Connect requests that may wait to be handled.
 constexpr int kBacklog = 128;
 constexpr int kReadyAtOnce = 16;
-// Events of rdma_cm that are looked at before others have their turn.
+// Events of rdma_cm that are handled before other sources are polled.
 constexpr int kCmEventsAtOnce = 16;
 
-// What a descriptor in the epoll set is: one of these, or of a device: kFirstDevice + 2 * its
-// place, and one more for its news.
+// User data of descriptors in the epoll set: one of these, or for a device kFirstDevice + 2 * its
+// index, plus one for its asynchronous events.
 enum Source : std::uint64_t { kCm = 0, kWake = 1, kFirstDevice = 2 };
 
 class SystemVerbs final : public Verbs, public ConnectionOwner {
@@ -68,17 +68,17 @@ class SystemVerbs final : public Verbs, public ConnectionOwner {
   const Options options_;
   const Path path_;
   runtime::UniqueFd poll_;
-  // Readable while events are pending.
+  // Readable while pending_ has events.
   runtime::UniqueFd wake_;
   bool awake_ = false;
   Owned<rdma_event_channel> channel_;
   std::vector<std::unique_ptr<SystemDevice>> owned_devices_;
-  std::vector<Device*> devices_;  // the same
+  std::vector<Device*> devices_;  // owned_devices_ as an interface
   std::vector<Owned<rdma_cm_id>> listeners_;
   std::deque<Event> pending_;
 };
 
-// What a user is to change, by errno.
+// What the user has to change, by errno.
 absl::Status CannotListenHere(int error) {
   switch (error) {
     case EADDRINUSE:
@@ -112,7 +112,7 @@ SystemVerbs::SystemVerbs(const Library& library, const Options& options, const P
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       channel_(nullptr, DestroyChannel) {}
 
-// Requests that nobody has taken are refused.
+// Refuses connect requests that were not accepted.
 SystemVerbs::~SystemVerbs() {
   std::exchange(pending_, {}).clear();
   listeners_.clear();
@@ -185,7 +185,7 @@ void SystemVerbs::ReadNews(SystemDevice* device) {
   if (absl::Status why = device->ReadNews(); !why.ok()) Lose(device, std::move(why));
 }
 
-// A device that has gone would keep its descriptors readable for ever.
+// A lost device would keep its descriptors readable for ever, so they are removed.
 void SystemVerbs::Lose(SystemDevice* device, absl::Status why) {
   device->SetLost();
   ::epoll_ctl(poll_.get(), EPOLL_CTL_DEL, device->notices_fd(), nullptr);
@@ -210,7 +210,7 @@ bool SystemVerbs::NextEvent(Event* event) {
   return found;
 }
 
-// One call to the system says whether there is anything anywhere.
+// Finds by one system call whether any source has events.
 void SystemVerbs::Look() {
   std::array<epoll_event, kReadyAtOnce> ready;
   const int count = ::epoll_wait(poll_.get(), ready.data(), kReadyAtOnce, /*timeout=*/0);
@@ -252,7 +252,7 @@ bool SystemVerbs::TakeCmEvent(CmEvent* event) {
   return true;
 }
 
-// An id has no connection if it listens.
+// A listening id has no connection.
 void SystemVerbs::OnCmEvent(const CmEvent& event) {
   if (event.type == RDMA_CM_EVENT_CONNECT_REQUEST) return OnRequest(event);
   auto* const connection = static_cast<SystemConnection*>(event.id->context);

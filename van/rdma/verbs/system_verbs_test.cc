@@ -1,4 +1,4 @@
-// What goes over a connection of the system's verbs, what is refused, and how it ends.
+// Tests of sending over the system's verbs, of refused requests, and of the end of connections.
 #include "van/rdma/verbs/system_verbs.h"
 
 #include <linux/capability.h>
@@ -28,7 +28,7 @@ TEST_F(SystemVerbsTest, SendsArriveInOrder) {
   }
   for (std::size_t i = 0; i < 65536; ++i) from.memory[i] = static_cast<std::byte>(i * 7);
   for (std::size_t i = 0; i < 6; ++i) {
-    // Of two parts, and only the last asks for a completion.
+    // Each send has two segments, and only the last one requests a completion.
     const std::size_t half = kSizes[i] / 2;
     const Segment parts[2] = {from.Part(0, half), from.Part(half, kSizes[i] - half)};
     SendRequest request;
@@ -213,9 +213,9 @@ TEST_F(SystemVerbsTest, MemoryOfThisSideThatIsNotRegistered) {
   const Segment segment = from.All();
   from.region = nullptr;
   const absl::Status posted = Send(dialled_.get(), 1, segment);
-  if (!posted.ok()) return;  // some devices look at once
+  if (!posted.ok()) return;  // some devices check the memory at once
   const Outcome outcome = NextCompletion(dialled_->device()).outcome;
-  // Soft-RoCE says IBV_WC_LOC_QP_OP_ERR.
+  // Soft-RoCE reports IBV_WC_LOC_QP_OP_ERR.
   EXPECT_TRUE(outcome == Outcome::kLocalProtection || outcome == Outcome::kOther);
 }
 
@@ -250,7 +250,7 @@ TEST_F(SystemVerbsTest, DisconnectingTellsBothAndFlushes) {
   Establish();
   ASSERT_FALSE(HasFatalFailure());
   Registered from(accepted_->device(), 64);
-  ASSERT_TRUE(Send(accepted_.get(), 77, from.All()).ok());  // no receive is there for it
+  ASSERT_TRUE(Send(accepted_.get(), 77, from.All()).ok());  // no receive is posted for it
   dialled_->Disconnect();
   EXPECT_EQ(Next(client_.get()).kind, EventKind::kDisconnected);
   const Event told = Next(server_.get());
@@ -261,7 +261,7 @@ TEST_F(SystemVerbsTest, DisconnectingTellsBothAndFlushes) {
   EXPECT_EQ(flushed.outcome, Outcome::kFlushed);
   dialled_ = nullptr;
   accepted_ = nullptr;
-  Establish();  // a new one, on the same devices
+  Establish();  // another connection, on the same devices
 }
 
 TEST_F(SystemVerbsTest, TheOtherSideIsDestroyed) {
@@ -273,7 +273,7 @@ TEST_F(SystemVerbsTest, TheOtherSideIsDestroyed) {
   EXPECT_EQ(Next(server_.get()).kind, EventKind::kDisconnected);
 }
 
-// The news that it has gone is not looked at; the queue pair notices by itself.
+// The event that the other side is gone is not read; the queue pair fails by itself.
 TEST_F(SystemVerbsTest, NobodyAcknowledges) {
   Options options;
   options.timeout_ms = 500;
@@ -293,7 +293,7 @@ TEST_F(SystemVerbsTest, NobodyAcknowledges) {
 
 // ---- limits ----
 
-// Of this thread, which is what registers.
+// Sets CAP_IPC_LOCK of this thread, which registers the memory.
 void MayLockAll(bool may) {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3]{};
@@ -304,8 +304,8 @@ void MayLockAll(bool may) {
   ASSERT_EQ(::syscall(SYS_capset, &header, data), 0);
 }
 
-// The kernel lets nobody use rdma_cm's descriptors whose credentials have changed since they were
-// opened, so all are opened and closed in between.
+// The kernel refuses rdma_cm's descriptors to a process whose credentials have changed since they
+// were opened, so all are opened and closed in between.
 TEST_F(SystemVerbsTest, NoMoreMemoryMayBeLocked) {
   const bool privileged = ::geteuid() == 0;
   client_ = nullptr;
