@@ -40,7 +40,7 @@ bool IsOwnHost(const std::string& number) {
   if (absl::StartsWith(number, "127.")) return true;
   std::string bare = number;
   if (bare.size() > 2 && bare.front() == '[') bare = bare.substr(1, bare.size() - 2);
-  in6_addr parsed{};  // room for either
+  in6_addr parsed{};  // large enough for both families
   const int family = absl::StrContains(bare, ":") ? AF_INET6 : AF_INET;
   if (::inet_pton(family, bare.substr(0, bare.find('%')).c_str(), &parsed) != 1) return false;
   ifaddrs* cards = nullptr;
@@ -74,7 +74,7 @@ void MixedTransport::Start(TransportEvents* events) {
 // ---- listening ----
 
 absl::StatusOr<std::string> MixedTransport::Listen(absl::string_view address) {
-  // First, because it finds the port, and says what is wrong with the address.
+  // First, because it chooses the port and checks the address.
   LEEWAY_ASSIGN_OR_RETURN(std::string advertised, tcp_->Listen(address));
   LEEWAY_ASSIGN_OR_RETURN(const TcpAddress parsed, ParseTcpAddress(address));
   LEEWAY_ASSIGN_OR_RETURN(const ResolvedHost host, ResolveToBind(parsed.host));
@@ -158,7 +158,7 @@ void MixedTransport::AvoidShm(ConnId conn, const absl::Status& why) {
 
 // ---- from TCP to rdma ----
 
-// The TCP connection stands. Whether rdma is tried first.
+// The TCP connection has been established. True if rdma is tried before the owner is told.
 bool MixedTransport::BeginUpgrade(ConnId tcp) {
   const ConnId outer = Outer(tcp, kTcp);
   const auto found = upgrades_.find(outer);
@@ -181,7 +181,7 @@ ConnId MixedTransport::OuterOf(Way way, ConnId conn) const {
   return found == upgraded_.end() ? Outer(conn, kRdma) : found->second;
 }
 
-// False: the owner is not to be told (yet).
+// False: the owner is not told (yet).
 bool MixedTransport::OnOpenedOver(Way way, ConnId conn, ConnId* outer) {
   *outer = OuterOf(way, conn);
   if (way == kShm) opening_.erase(conn);
@@ -209,7 +209,7 @@ bool MixedTransport::OnClosedOver(Way way, ConnId conn, const absl::Status& why,
   return false;
 }
 
-// The connection goes over TCP again, or has ended.
+// Ends an upgrade: the connection uses TCP again, or has ended.
 void MixedTransport::EndUpgrade(ConnId outer) {
   const auto upgrade = upgrades_.find(outer);
   if (upgrade == upgrades_.end()) return;
@@ -241,7 +241,7 @@ void MixedTransport::Send(ConnId conn, const Prefix& prefix, Message message, Se
 }
 
 void MixedTransport::Close(ConnId conn) {
-  // One that was given up because nothing came of it.
+  // A connection over shared memory that was given up without an answer.
   if (conn % 4 == kShm) AvoidShm(conn / 4, absl::DeadlineExceededError("it does not answer"));
   const Route below = Below(conn);
   below.transport->Close(below.conn);

@@ -1,15 +1,16 @@
-// Connections by the best way there is: shared memory between processes of one machine, rdma
-// between machines that both have a device, TCP otherwise.
+// MixedTransport is the transport that chooses the fastest way for each connection: shared memory
+// between processes of one machine, rdma between machines that both have a device, TCP otherwise.
 //
-// An address is a tcp:// one. A listener on it also takes connections over shared memory, under a
-// name that follows from the address; a dialler tries that name if the address is one of its own
-// machine. The name is seen only within the network namespace that the address belongs to, so it
-// stands for the same listener; and opening it is the proof that memory can be shared.
+// Addresses are tcp:// ones. A listener also accepts connections over shared memory, under a name
+// that follows from the address; a dialler tries that name if the address is one of its own
+// machine. The name is visible only within the network namespace that the address belongs to, so it
+// stands for the same listener; and opening it proves that memory can be shared.
 //
-// A listener with a device listens over rdma on the same host and port as well, and says so in its
-// TCP greeting. A dialler with a device that hears it connects over rdma, keeps the TCP connection
-// until that stands, and closes it then. If rdma does not come to stand, the TCP connection is the
-// one that is used, the log says why, and rdma to that address is left alone for a while.
+// A listener with a device also listens over rdma on the same host and port, and offers that in its
+// TCP greeting. A dialler with a device that gets the offer connects over rdma, keeps the TCP
+// connection until the rdma connection is established, and then closes it. If the rdma connection
+// fails, the TCP connection is used, the log gives the reason, and rdma to that address is avoided
+// for a while.
 #ifndef LEEWAY_VAN_MIXED_MIXED_TRANSPORT_H_
 #define LEEWAY_VAN_MIXED_MIXED_TRANSPORT_H_
 
@@ -26,9 +27,9 @@ namespace leeway::van {
 
 class MixedTransport final : public Transport {
  public:
-  // kShm, kRdma: connections that would have to go another way fail.
+  // kShm, kRdma: connections that would have to use another way fail.
   enum class Only { kAny, kShm, kRdma };
-  // `shm` may be null, unless it is the only one; so may `rdma`.
+  // `shm` may be null unless `only` is kShm; `rdma` may be null.
   MixedTransport(runtime::Loop* loop, std::unique_ptr<TcpTransport> tcp,
                  std::unique_ptr<ShmTransport> shm, std::unique_ptr<Transport> rdma, Only only);
   ~MixedTransport() override;
@@ -51,8 +52,8 @@ class MixedTransport final : public Transport {
   bool lossy() const override { return false; }
 
  private:
-  // A connection's id is four times the id that it has below, plus its way; one that goes over
-  // rdma in the place of TCP keeps the id of the TCP connection.
+  // A connection's id is four times the id in its transport, plus its way. A connection over rdma
+  // that has replaced one over TCP keeps the id of the TCP connection.
   enum Way : ConnId { kTcp = 0, kShm = 1, kRdma = 2 };
   static ConnId Outer(ConnId inner, Way way) { return 4 * inner + way; }
   struct Route {
@@ -62,7 +63,7 @@ class MixedTransport final : public Transport {
   Route Below(ConnId conn) const;
   Transport* Of(ConnId way) const;
 
-  // Hands on what one of them tells.
+  // Passes on the events of one transport.
   class Events final : public TransportEvents {
    public:
     Events(MixedTransport* transport, Way way) : transport_(transport), way_(way) {}
@@ -80,21 +81,21 @@ class MixedTransport final : public Transport {
     const Way way_;
   };
 
-  // A TCP connection whose other end offers rdma, while that is being tried, and afterwards.
+  // A TCP connection whose other end offers rdma, while that is tried and afterwards.
   struct Upgrade {
     ConnId rdma = 0;  // 0: not dialled yet
     bool stands = false;
     std::string address;
   };
-  using Avoided = std::map<std::string, absl::Time>;  // until when; an entry a listener at most
+  using Avoided = std::map<std::string, absl::Time>;  // until when; at most one entry per listener
 
   absl::StatusOr<ConnId> DialShm(const std::string& host, std::uint16_t port);
   absl::StatusOr<ConnId> DialTcp(absl::string_view address);
   void ListenOverRdma(const std::string& advertised, const std::string& host);
-  // A connection over shared memory came to nothing: the next one to that address goes otherwise.
+  // A connection over shared memory failed: the next one to that address uses another way.
   void AvoidShm(ConnId conn, const absl::Status& why);
   bool IsAvoided(const Avoided& avoided, absl::string_view address) const;
-  // What the connections below tell; false: it is dealt with.
+  // Handle events of the transports below. False: the owner is not to be told.
   bool BeginUpgrade(ConnId tcp);
   bool OnOpenedOver(Way way, ConnId conn, ConnId* outer);
   bool OnClosedOver(Way way, ConnId conn, const absl::Status& why, ConnId* outer);
@@ -105,21 +106,22 @@ class MixedTransport final : public Transport {
   const Only only_;
   TransportEvents* events_ = nullptr;
   Events tcp_events_{this, kTcp}, shm_events_{this, kShm}, rdma_events_{this, kRdma};
-  absl::flat_hash_map<ConnId, std::string> opening_;  // over shared memory: the address
-  std::map<ConnId, Upgrade> upgrades_;                // by the connection's id
-  absl::flat_hash_map<ConnId, ConnId> upgraded_;      // its id, by that of the rdma connection
+  absl::flat_hash_map<ConnId, std::string> opening_;  // address, of connections over shared memory
+  std::map<ConnId, Upgrade> upgrades_;                // by the id of the connection
+  // Id of the connection, by that of the rdma connection.
+  absl::flat_hash_map<ConnId, ConnId> upgraded_;
   Avoided shm_avoided_, rdma_avoided_;
   std::unique_ptr<TcpTransport> tcp_;
   std::unique_ptr<ShmTransport> shm_;
   std::unique_ptr<Transport> rdma_;
 };
 
-// What a listener on that host and port is called in shared memory. The host as numbers; all of
-// them: "any".
+// The name in shared memory of a listener on that host and port. `host` is numeric; all addresses:
+// "any".
 std::string ShmNameFor(const std::string& host, std::uint16_t port);
 
-// Whether the number of a host ("10.0.0.7", "[::1]") is this machine's, as seen from this network
-// namespace.
+// True if the numeric address ("10.0.0.7", "[::1]") belongs to this machine, as seen from this
+// network namespace.
 bool IsOwnHost(const std::string& number);
 
 }  // namespace leeway::van

@@ -24,7 +24,7 @@ constexpr std::uint32_t kGidIndexAny = 256;  // Config::rdma_gid_index
 
 class MixedFactory final : public Factory {
  public:
-  // `shm` and `rdma` say whether there is such a way at all.
+  // `shm`: whether shared memory is used. `rdma`: null: rdma is not used.
   MixedFactory(const ShmSizes& sizes, bool shm, std::shared_ptr<verbs::Provider> rdma,
                const RdmaSizes& rdma_sizes, Only only)
       : sizes_(sizes), shm_(shm), rdma_(std::move(rdma)), rdma_sizes_(rdma_sizes), only_(only) {}

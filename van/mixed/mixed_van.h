@@ -1,4 +1,4 @@
-// The van that a process uses unless it is told otherwise.
+// NewFactory makes the van that a process uses according to its settings.
 #ifndef LEEWAY_VAN_MIXED_MIXED_VAN_H_
 #define LEEWAY_VAN_MIXED_MIXED_VAN_H_
 
@@ -10,18 +10,19 @@
 
 namespace leeway::van {
 
-// By Config::van: shared memory where both ends share a machine, rdma where both ends have a
-// device, and TCP elsewhere ("auto"); only one of them ("shm", "rdma", "tcp"); or ZeroMQ over TCP
-// ("zmq"). Addresses are tcp:// in any case.
+// Config::van decides: shared memory where both ends are on one machine, rdma where both ends have
+// a device, and TCP elsewhere ("auto"); only one of these ("shm", "rdma", "tcp"); or ZeroMQ over
+// TCP ("zmq"). Addresses are tcp:// in all cases.
 std::unique_ptr<Factory> NewFactory(const Config& config);
-// The same with other verbs than the system's.
+// The same, with other verbs than the system's.
 std::unique_ptr<Factory> NewFactory(const Config& config,
                                     std::shared_ptr<verbs::Provider> provider);
 
-// Which way rdma connections are to go by these settings.
+// The path of rdma connections by these settings.
 verbs::Path RdmaPathOf(const Config& config);
 
-// What reaches every process of such a cluster without sharing memory with any: for tools.
+// A van for tools: it reaches every process of a cluster with these settings, and shares memory
+// with none.
 std::unique_ptr<Factory> NewToolFactory(const Config& config);
 
 }  // namespace leeway::van

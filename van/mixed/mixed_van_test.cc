@@ -1,4 +1,4 @@
-// Which way a connection goes.
+// Tests of the way that a connection takes.
 #include "van/mixed/mixed_van.h"
 
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ class MixedVanTest : public testing::Test {
     }
     return done();
   }
-  // Where the server sees the worker come from.
+  // Connects, and returns the worker's address as the server sees it.
   std::string Connect(std::unique_ptr<Factory> server, std::unique_ptr<Factory> worker,
                       const std::string& listen = "tcp://127.0.0.1:0") {
     server_ = std::make_unique<Process>(std::move(server), Role::kServer);
@@ -78,7 +78,7 @@ TEST_F(MixedVanTest, SharesMemoryWithinAMachine) {
 TEST_F(MixedVanTest, NotIfEitherSideIsTold) {
   EXPECT_THAT(Connect(NewFactory(With("tcp")), NewFactory(With("auto"))), StartsWith("tcp://"));
   EXPECT_THAT(Connect(NewFactory(With("auto")), NewFactory(With("tcp"))), StartsWith("tcp://"));
-  // Tools, for example.
+  // For example tools.
   EXPECT_THAT(Connect(NewFactory(With("shm")), NewToolFactory(With("shm"))), StartsWith("tcp://"));
 }
 
@@ -112,7 +112,7 @@ TEST_F(MixedVanTest, ShmOnlySaysWhyItCannot) {
   EXPECT_TRUE(server_->recorder.ups.empty());
 }
 
-// Whoever has the name but does not speak the protocol cannot keep processes apart.
+// A process that has the name but does not speak the protocol cannot prevent a connection.
 TEST_F(MixedVanTest, FallsBackWhereTheNameLeadsNowhere) {
   server_ = std::make_unique<Process>(NewFactory(With("tcp")), Role::kServer);
   worker_ = std::make_unique<Process>(NewFactory(With("auto")), Role::kWorker);
@@ -123,7 +123,7 @@ TEST_F(MixedVanTest, FallsBackWhereTheNameLeadsNowhere) {
   ASSERT_TRUE(worker_->van->Send(peer, TextMessage("kept")).ok());
   ASSERT_TRUE(RunUntil([&] {
     bool none = false;
-    AcceptShm(squatter.get(), &none);  // and closed at once
+    AcceptShm(squatter.get(), &none);  // closed at once
     return server_->recorder.messages.size() == 1;
   }));
   EXPECT_THAT(server_->van->AddressOf(server_->recorder.ups[0].peer), StartsWith("tcp://"));
@@ -211,7 +211,7 @@ TEST_F(MixedRdmaTest, RdmaIsUsedWhereBothSidesHaveADevice) {
   EXPECT_THAT(SeenFrom(), StartsWith("rdma://"));
   ExpectMessagesPass();
   EXPECT_GE(fabric_.counters().written_bytes, 300'000u);
-  // The TCP connection was only to ask.
+  // The TCP connection only served to ask.
   ASSERT_TRUE(RunUntil([&] { return server_->recorder.ups.size() == 1; }));
 }
 

@@ -82,7 +82,7 @@ SimNetworkState::Trip SimNetworkState::Leave(const HostPair& link, std::uint64_t
 void SimNetworkState::Arrive(const Trip& trip, std::uint64_t bytes, SimNic* card,
                              std::function<void(SimNetworkState&)> task) {
   if (nic.ingress_bytes_per_second <= 0) return Schedule(trip.last, std::move(task));
-  // Whose turn it is at the card is known when it gets there, not when it leaves.
+  // The order at the receiving card is decided when a message arrives there, not when it leaves.
   Schedule(trip.first, [trip, bytes, card, task = std::move(task)](SimNetworkState& network) {
     const absl::Time now = network.world->Now();
     card->ingress_busy_until = std::max(card->ingress_busy_until, now) +

@@ -13,7 +13,7 @@
 namespace leeway::van {
 namespace {
 
-// An address splits into its host and a name; host names that end like this do not resolve.
+// An address consists of a host and a name. Host names that end like this do not resolve.
 constexpr absl::string_view kUnresolvable = ".invalid";
 
 absl::StatusOr<std::string> HostOf(absl::string_view address) {
@@ -39,12 +39,12 @@ SimConnection* FindConnection(SimNetworkState& network, ConnId conn) {
   return found == network.connections.end() ? nullptr : &found->second;
 }
 
-// The link on which things arrive at that end.
+// The link whose messages arrive at that end.
 SimNetworkState::HostPair LinkTo(const SimConnection& connection, ConnId conn) {
   return {connection.ends[1 - SideOf(conn)].host, connection.ends[SideOf(conn)].host};
 }
 
-// What has no size (a connection's beginning and end) on its way to that end.
+// Carries an event without size (the beginning or end of a connection) to that end.
 void Carry(SimNetworkState& network, SimConnection* connection, ConnId to,
            std::function<void(SimNetworkState&)> task) {
   SimConnection::End& end = connection->ends[SideOf(to)];
@@ -55,18 +55,19 @@ void Carry(SimNetworkState& network, SimConnection* connection, ConnId to,
 
 }  // namespace
 
-// A message on its way.
+// A message under way.
 struct SimTransport::Packet {
   std::vector<std::byte> head;
   Frames payload;
   std::uint64_t bytes = 0;
-  mutable absl::string_view name;  // Name(), once it is known
+  mutable absl::string_view name;  // Name(), when it is known
 
-  // Without the prefix; shares the payload.
+  // The message without its prefix; shares the payload.
   Message Content() const {
     return {Buffer::CopyOf(head.data() + kPrefixBytes, head.size() - kPrefixBytes), payload};
   }
-  // Decoded when it is first wanted: by those that listen as it leaves, otherwise as it arrives.
+  // Decoded when first needed: by the tap or the director as the message leaves, else as it
+  // arrives.
   absl::string_view Name() const {
     if (head.size() <= kPrefixBytes) return "Credit";
     if (name.empty()) name = Overheard("", "", {}, Content()).name();
@@ -228,8 +229,8 @@ void SimTransport::ArrivePacket(SimNetworkState& network, ConnId conn,
   transport->OnLoop(conn, [conn, packet](SimTransport& self) { self.Deliver(conn, packet); });
 }
 
-// What a message of one frame lands in: frames of any size, so that what is simulated goes the way
-// that large ones go over TCP.
+// A message of one frame that is received in place. Frames of any size are, so that simulated
+// messages take the path that large ones take over TCP.
 struct SimTransport::Landed {
   std::shared_ptr<const PostedReceive> place;
   Buffer frame;
@@ -237,7 +238,7 @@ struct SimTransport::Landed {
 
   void TakeFirstHalf() const { std::copy_n(frame.data(), half(), place->to()); }
 
-  // All of it, where it landed. Where that was revoked meanwhile its first half is gone.
+  // The whole frame, in place. If the memory was revoked meanwhile, its first half is lost.
   Buffer TakeRest() const {
     if (std::byte* const to = place->to()) {
       std::copy_n(frame.data() + half(), frame.size() - half(), to + half());
@@ -264,7 +265,7 @@ void SimTransport::Deliver(ConnId conn, const std::shared_ptr<const Packet>& pac
   if (connection == nullptr) return finish(*this);
   const LinkFaults& faults = network_->FaultsOf(LinkTo(*connection, conn));
   if (!network_->Strikes(faults.reorder_probability)) return finish(*this);
-  // It halts in its midst.
+  // The frame stops in its middle for a while.
   ++network_->faulted.reordered;
   network_->Schedule(network_->Uniform(absl::ZeroDuration(), faults.reorder_delay),
                      [this, conn, alive = lifetime_.watch(), finish](SimNetworkState&) {

@@ -1,4 +1,4 @@
-// Connections over a simulated network.
+// SimTransport is the transport over a simulated network. Lives on its simulated loop.
 #ifndef LEEWAY_VAN_SIM_SIM_TRANSPORT_H_
 #define LEEWAY_VAN_SIM_SIM_TRANSPORT_H_
 
@@ -29,10 +29,10 @@ class SimTransport final : public Transport {
   std::uint64_t posted_bytes_min(ConnId /*conn*/) const override { return 0; }
   bool lossy() const override { return true; }
 
-  // The host is gone: connections break, nothing is flushed, nothing is heard any more.
+  // The host has died: connections break, nothing is flushed, and nothing is received any more.
   void Die();
   const std::string& host() const { return host_; }
-  // Both ends of a connection hear that it broke.
+  // Breaks a connection, and reports that to both ends.
   static void Break(SimNetworkState& network, ConnId conn);
 
  private:
@@ -40,18 +40,18 @@ class SimTransport final : public Transport {
   struct Landed;
   using Frames = decltype(Arrival::payload);
 
-  // What happens at the other side of the network, when it does; `conn` is the end it happens to.
+  // The arrivals at the other side of the network; `conn` is the end that they arrive at.
   static void ArriveDial(SimNetworkState& network, ConnId conn, const std::string& address);
   static void ArrivePacket(SimNetworkState& network, ConnId conn,
                            const std::shared_ptr<const Packet>& packet);
   void Deliver(ConnId conn, const std::shared_ptr<const Packet>& packet);
   void HandOver(ConnId conn, const Packet& packet, Frames payload);
   static void ArriveClose(SimNetworkState& network, ConnId conn, const std::string& why);
-  // Sends word that this end is no more to the other, behind what was sent before.
+  // Tells the other end, behind what was sent before, that this one has closed.
   static void SendClose(SimNetworkState& network, ConnId other, const std::string& why);
 
   void DropEnd(ConnId conn);
-  // Runs `what` on this transport's loop, if the end is still there then.
+  // Runs `what` on this transport's loop, if that end still exists then.
   void OnLoop(ConnId conn, std::function<void(SimTransport&)> what);
   void Owe(SendDone done, absl::Status status);
 

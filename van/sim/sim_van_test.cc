@@ -1,4 +1,4 @@
-// What only the simulated network can do.
+// Tests of what only the simulated network can do.
 #include "van/sim/sim_van.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 class SimVanTest : public testing::Test {
  protected:
-  // Two connected nodes; faults begin afterwards.
+  // Connects two nodes; faults begin afterwards.
   void Connect(const Limits& limits = {}) {
     server_ = std::make_unique<Node>(world_.get(), IdentityOf(Role::kServer, 2), limits);
     worker_ = std::make_unique<Node>(world_.get(), IdentityOf(Role::kWorker, 3), limits);
@@ -94,7 +94,7 @@ TEST_F(SimVanTest, TheWindowDoesNotLeakUnderLoss) {
   faults.duplicate_probability = 0.05;
   faults.reorder_probability = 0.05;
   network().SetFaults(faults);
-  SendNumbers(5000, 1000);  // five hundred windows
+  SendNumbers(5000, 1000);  // five hundred windows' worth
   EXPECT_TRUE(world_->RunUntil([&] { return worker_->van->Writable(peer_); }, absl::Hours(1)));
   EXPECT_EQ(worker_->van->counters().messages_sent, 5000u);
   world_->RunFor(absl::Seconds(10));
@@ -174,12 +174,12 @@ TEST_F(SimVanTest, BandwidthMakesMessagesQueue) {
   EXPECT_LE(world_->sim()->Now() - start, absl::Seconds(2.1));
 }
 
-// The formula in sim_van.h, worked out by hand. At 1 MB/s a byte takes a microsecond.
+// Tests the formula in sim_van.h by values computed by hand. At 1 MB/s a byte takes a microsecond.
 class SimNicTest : public testing::Test {
  protected:
   static constexpr std::size_t kPayload = 1000;
 
-  // Hosts 0 to n - 1; those but the first are connected to it. Cards are set afterwards.
+  // Makes hosts 0 to n - 1; all but the first are connected to it. Cards are set afterwards.
   void Connect(int nodes) {
     for (int i = 0; i < nodes; ++i) {
       nodes_.push_back(std::make_unique<Node>(world_.get(), IdentityOf(Role::kWorker, i)));
@@ -199,7 +199,7 @@ class SimNicTest : public testing::Test {
     world_->network()->SetNics(
         {.egress_bytes_per_second = egress, .ingress_bytes_per_second = ingress});
   }
-  // Each of the hosts from 1 on sends that many messages now; when they arrive, in microseconds.
+  // Each host but the first sends `each` messages now. Returns their arrivals, in microseconds.
   std::vector<double> ArrivalsOf(int each) {
     sent_ = world_->sim()->Now();
     for (std::size_t i = 0; i < peers_.size(); ++i) {
@@ -213,7 +213,7 @@ class SimNicTest : public testing::Test {
     EXPECT_TRUE(world_->RunUntil([&] { return arrivals_.size() == all; }));
     return std::exchange(arrivals_, {});
   }
-  // The size of each, as the card of the first that sends counts it.
+  // The size of one message, as the sending card counts it.
   double Bytes() {
     const SimNetwork::Traffic before = world_->network()->TrafficOf("host1");
     ArrivalsOf(1);
@@ -256,7 +256,7 @@ TEST_F(SimNicTest, AllThatCountsIsTheCardThatReceivesWhereManySend) {
   const double us = Bytes();
   SetNics(1e6, 1e6);
   const std::vector<double> at = ArrivalsOf(2);
-  // Eight messages through one card that is never idle, whoever sent them.
+  // Eight messages pass one card that is never idle, whatever host sent them.
   for (int i = 0; i < 8; ++i) EXPECT_NEAR(at[i], (i + 1) * us + 100, 0.1);
 }
 
@@ -277,7 +277,7 @@ TEST_F(SimVanTest, AKilledHostIsNoticedAndItsAddressIsFree) {
 
 TEST_F(SimVanTest, WhoSpeaksToAClosedEndHearsOfIt) {
   Connect();
-  network().Cut("host0", "host1");  // the end of the connection never arrives
+  network().Cut("host0", "host1");  // the close of the connection never arrives
   server_->van->Disconnect(server_->recorder->ups[0].peer, absl::OkStatus());
   world_->RunFor(absl::Seconds(5));
   EXPECT_FALSE(worker_->recorder->IsDown(peer_));
@@ -286,7 +286,7 @@ TEST_F(SimVanTest, WhoSpeaksToAClosedEndHearsOfIt) {
   EXPECT_TRUE(world_->RunUntil([&] { return worker_->recorder->IsDown(peer_); }));
 }
 
-// A run with every fault at once; what it leaves is its trace.
+// The trace of a run with all faults at once.
 std::string TraceOf(std::uint64_t seed) {
   runtime::SimWorld world(seed);
   world.KeepTrace(true);

@@ -1,4 +1,4 @@
-// A plain TCP connection for tests that say what no transport of ours would.
+// DialRaw makes a plain TCP connection, for tests that send what no transport would.
 #ifndef LEEWAY_VAN_TESTING_DIAL_RAW_H_
 #define LEEWAY_VAN_TESTING_DIAL_RAW_H_
 
@@ -14,8 +14,8 @@
 
 namespace leeway::van {
 
-// The descriptor of a connection, over which nothing has been said yet, to a tcp:// address of
-// 127.0.0.1; the caller closes it. A test that cannot connect fails.
+// Connects to a tcp:// address of 127.0.0.1 and sends nothing. Returns the descriptor, which the
+// caller closes. A test that cannot connect fails.
 inline int DialRaw(const std::string& address) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in to{};

@@ -1,4 +1,4 @@
-// A server and its friend, and raw peers that misbehave.
+// A fixture with a server, a client of it, and raw peers that misbehave.
 #ifndef LEEWAY_VAN_TESTING_ERRORS_FIXTURE_H_
 #define LEEWAY_VAN_TESTING_ERRORS_FIXTURE_H_
 
@@ -31,9 +31,9 @@ class VanErrorsTest : public testing::TestWithParam<NetKind>, protected ServerAn
     hello.cluster = kTestCluster;
     return hello;
   }
-  // Within any limits.
+  // With a payload that fits all limits.
   void ExpectClientUnharmed() { ServerAndClient::ExpectClientUnharmed({}); }
-  // The offender hears why and is cut off if it does not go by itself.
+  // Expects that the offender is told why, and is disconnected if it does not disconnect itself.
   void ExpectBanned(RawPeer* raw, absl::StatusCode code, const std::string& why) {
     ASSERT_TRUE(RunUntil([&] { return !raw->Rejection().ok(); }));
     EXPECT_EQ(raw->Rejection().code(), code) << raw->Rejection();

@@ -1,4 +1,5 @@
-// A server that sends back what it gets, and a friend of it that must never notice what others do.
+// ServerAndClient is a base of fixtures: a server that returns each message, and a client of it
+// that must not be affected by other peers.
 #ifndef LEEWAY_VAN_TESTING_SERVER_AND_CLIENT_H_
 #define LEEWAY_VAN_TESTING_SERVER_AND_CLIENT_H_
 
@@ -15,7 +16,7 @@
 
 namespace leeway::van {
 
-// For fixtures to derive from.
+// Fixtures derive from it.
 class ServerAndClient {
  protected:
   explicit ServerAndClient(NetKind net) : world_(TestWorld::New(net)) {}
@@ -32,7 +33,7 @@ class ServerAndClient {
     client_peer_ = client_->ConnectTo(server_.get(), address_);
   }
   bool RunUntil(const std::function<bool()>& done) { return world_->RunUntil(done); }
-  // The peer that was there all the while is served as before.
+  // Expects that the client is served as before.
   void ExpectClientUnharmed(const std::vector<std::string>& payload = {std::string(10'000, 'x')}) {
     const std::size_t before = client_->recorder->messages.size();
     ASSERT_TRUE(client_->van->Send(client_peer_, TextMessage("still there?", payload)).ok());
@@ -40,7 +41,7 @@ class ServerAndClient {
     EXPECT_TRUE(client_->recorder->downs.empty());
     EXPECT_EQ(client_->van->counters().offenders_dropped, 0u);
   }
-  // Each message takes so much of the server's time, but for the friend's.
+  // From now on each message takes that much of the server's time, except those of the client.
   void MakeMessagesCost(absl::Duration work) {
     client_at_server_ = server_->recorder->ups.at(0).peer;
     server_->recorder->on_message = [this, work](PeerId peer, Message message) {
@@ -60,8 +61,8 @@ class ServerAndClient {
   std::string address_;
   PeerId client_peer_ = 0;
   PeerId client_at_server_ = 0;
-  int handled_ = 0;        // messages that cost
-  absl::Duration worked_;  // on them; on a busy machine each takes longer than it has to
+  int handled_ = 0;        // messages that took that time
+  absl::Duration worked_;  // time for these; longer than asked for on a busy machine
 };
 
 }  // namespace leeway::van

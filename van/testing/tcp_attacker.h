@@ -1,4 +1,4 @@
-// For tests: somebody who says over TCP what he likes, byte by byte.
+// TcpAttacker is a peer that sends arbitrary bytes over TCP, for tests.
 #ifndef LEEWAY_VAN_TESTING_TCP_ATTACKER_H_
 #define LEEWAY_VAN_TESTING_TCP_ATTACKER_H_
 
@@ -30,7 +30,7 @@ inline std::string Greeting() {
   return std::string(reinterpret_cast<const char*>(greeting.data()), greeting.size());
 }
 
-// In place of a checksum.
+// Stands for "no checksum".
 inline const std::string kNone(kTcpChecksumBytes, '\0');
 
 inline std::string Record(std::uint32_t first_bytes, std::uint32_t frames) {
@@ -39,7 +39,7 @@ inline std::string Record(std::uint32_t first_bytes, std::uint32_t frames) {
 
 inline std::string Length(std::uint64_t bytes) { return Number(bytes) + kNone; }
 
-// What is no prefix.
+// A first frame that is not a valid prefix.
 inline std::string Head(char filling = 'p') { return std::string(kPrefixBytes, filling) + kNone; }
 
 // A whole message: prefix and `header`, then `payload`.
@@ -60,7 +60,7 @@ inline std::string Framed(Kind kind, absl::string_view header,
   return bytes;
 }
 
-// Of one that knows this cluster's id, or does not.
+// The hello of a peer that knows this cluster's id; 0: of one that does not.
 inline std::string HelloMessage(std::uint64_t cluster = 0) {
   proto::Hello hello;
   hello.cluster = cluster;
@@ -79,11 +79,11 @@ struct TcpAttacker {
   void Say(absl::string_view bytes) const {
     while (!bytes.empty()) {
       const ssize_t sent = ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (sent < 0) return;  // it has been dropped, or is not read for now
+      if (sent < 0) return;  // dropped by the server, or not read for now
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
   }
-  // The system takes back at once what has not been read, at both ends.
+  // Resets the connection: the system drops unread bytes at both ends at once.
   void Reset() const {
     const linger now{.l_onoff = 1, .l_linger = 0};
     ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));

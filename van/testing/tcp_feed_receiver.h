@@ -1,4 +1,4 @@
-// For tests: bytes into a receiver, cut as one likes.
+// FeedReceiver gives bytes to a receiver in parts of any size, for tests.
 #ifndef LEEWAY_VAN_TESTING_TCP_FEED_RECEIVER_H_
 #define LEEWAY_VAN_TESTING_TCP_FEED_RECEIVER_H_
 
@@ -12,7 +12,8 @@
 
 namespace leeway::van {
 
-// As if each read had got at most `cut` bytes; `take` is given every message as it is complete.
+// Works as if each read had returned at most `cut` bytes. `take` is called with each message when
+// it is complete.
 inline void FeedReceiver(TcpReceiver* receiver, absl::string_view bytes, std::size_t cut,
                          absl::FunctionRef<void(const Arrival&)> take) {
   while (!bytes.empty()) {

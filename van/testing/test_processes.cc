@@ -22,8 +22,8 @@
 namespace leeway::van {
 namespace {
 
-// A server on a thread of its own that sends back what it gets, and a van on a loop of the test's
-// that is connected to it and counts the answers.
+// A server on a thread of its own that returns each message, and a van on a loop of the test that
+// is connected to it and counts the answers.
 class Echo {
  public:
   Echo(Factory* factory, const std::string& host) {
@@ -151,7 +151,7 @@ void ExpectNoWakeUpIsLostByASharedLoop(Factory* factory, const std::string& host
       }
     });
   }
-  // Each message is answered; whoever waits for the next answer turns the loop.
+  // Each message is answered; a thread that waits for the next answer runs the loop.
   while (true) {
     runtime::RealLoop::WaitSet set;
     {

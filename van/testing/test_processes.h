@@ -1,4 +1,4 @@
-// For tests of vans on real loops and in real processes.
+// These helpers are for tests of vans on real loops and in real processes.
 #ifndef LEEWAY_VAN_TESTING_TEST_PROCESSES_H_
 #define LEEWAY_VAN_TESTING_TEST_PROCESSES_H_
 
@@ -14,30 +14,31 @@
 namespace leeway::van {
 
 int OpenDescriptors();
-int SharedMappings();  // of memory that can be shared with other processes
+int SharedMappings();  // mappings of memory that can be shared with other processes
 
-// Turns that loop, sleeping where there is nothing to do.
+// Runs that loop until `done` is true, and sleeps when there is nothing to do. False: `at_most`
+// passed first.
 bool TurnUntil(runtime::RealLoop* loop, const std::function<bool()>& done,
                absl::Duration at_most = absl::Seconds(60));
 
-// Runs `body` in a process of its own, which never returns from here.
+// Runs `body` in a child process, which ends after it.
 pid_t InChild(const std::function<void()>& body);
 void Kill(pid_t child);
 
-// Bytes that tell where they belong.
+// Bytes from which their position can be told.
 std::string Pattern(std::size_t size, int seed);
 
-// Sends large and small messages for as long as it lives: the header counts them, the payload is
-// all 'k'.
+// Sends large and small messages as long as the process lives: the header counts them, the payload
+// is all 'k'.
 void SendForEver(runtime::RealLoop* loop, Van* van, Recorder* recorder, PeerId peer);
-// A process that connects there and does so.
+// Starts a process that connects to that address and does so.
 pid_t WorkerThatSendsForEver(Factory* factory, const std::string& address);
 
-// Pauses of every length, so that a message comes before, while and after the other side falls
-// asleep; a wake-up that gets lost stops it for good.
+// Sends messages after pauses of all lengths, so that they come before, while and after the other
+// side falls asleep. A lost wake-up would stop the exchange for good.
 void ExpectNoWakeUpIsLost(Factory* factory, const std::string& host);
-// The way a worker uses it: one thread sleeps on the loop's descriptors, others send under the lock
-// and turn the loop themselves.
+// The same in the way of a worker: one thread sleeps on the loop's descriptors, others send under
+// the lock and run the loop themselves.
 void ExpectNoWakeUpIsLostByASharedLoop(Factory* factory, const std::string& host);
 
 }  // namespace leeway::van

@@ -129,8 +129,8 @@ class MixedWorld final : public RealWorld {
   std::unique_ptr<Factory> factory_;
 };
 
-// Over a device in memory; or over one of this machine's, where RDMA_TEST_HOST is an address
-// of it (./dev rdma).
+// Uses a device in memory, or one of this machine if RDMA_TEST_HOST is an address of it (./dev
+// rdma).
 class RdmaWorld final : public RealWorld {
  public:
   RdmaWorld()
@@ -257,7 +257,7 @@ void Recorder::OnMessage(PeerId peer, Message message) {
   EXPECT_TRUE(IsUp(peer));
   EXPECT_FALSE(IsDown(peer));
   if (on_message) {
-    // A copy: it may replace itself, or end this object.
+    // Calls a copy, because the function may replace itself or destroy this object.
     const auto call = on_message;
     call(peer, std::move(message));
   } else {

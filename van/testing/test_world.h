@@ -1,5 +1,5 @@
-// Loops and networks for the van's tests: the same test runs over every transport, on real loops
-// that are all turned by the test's own thread, or in the simulator.
+// TestWorld provides loops and networks for the van's tests: the same test runs over every
+// transport, on real loops that the test's own thread runs, or in the simulator.
 #ifndef LEEWAY_VAN_TESTING_TEST_WORLD_H_
 #define LEEWAY_VAN_TESTING_TEST_WORLD_H_
 
@@ -21,7 +21,7 @@
 namespace leeway::van {
 
 enum class NetKind { kTcp, kZmqTcp, kIpc, kInproc, kShm, kMixed, kRdma, kSim };
-// Over all of which the same tests run.
+// The transports over which the same tests run.
 inline constexpr NetKind kAllNets[] = {NetKind::kTcp,    NetKind::kZmqTcp, NetKind::kIpc,
                                        NetKind::kInproc, NetKind::kShm,    NetKind::kMixed,
                                        NetKind::kRdma,   NetKind::kSim};
@@ -33,23 +33,23 @@ class TestWorld {
   virtual ~TestWorld() = default;
 
   NetKind kind() const { return kind_; }
-  // Each process of a test has a loop and a host of its own.
+  // Adds a process, with a loop and a host of its own, and returns its number.
   virtual int NewProcess() = 0;
   virtual runtime::Loop* loop(int process) = 0;
   virtual Factory* factory(int process) = 0;
   virtual std::unique_ptr<Transport> NewTransport(int process, const Limits& limits) = 0;
   // An address that `process` can listen on.
   virtual std::string AnyAddress(int process) = 0;
-  // Whether it holds before `limit` has passed.
+  // Runs until `done` is true; false if `limit` passed first.
   virtual bool RunUntil(const std::function<bool()>& done,
                         absl::Duration limit = absl::Seconds(60)) = 0;
-  // Everything that is going to happen by itself within that time has happened.
+  // Runs everything that happens within that time.
   virtual void RunFor(absl::Duration duration) = 0;
-  // Messages to that process pile up until Thaw: its loop stands still (where there is virtual
-  // time instead, they are under way for long).
+  // Until Thaw, messages to that process are not delivered: its loop does not run (on virtual time
+  // they are under way for long instead).
   virtual void Freeze(int process) = 0;
   virtual void Thaw(int process) = 0;
-  // The simulator's, else null.
+  // Of the simulator; else null.
   virtual runtime::SimWorld* sim() { return nullptr; }
   virtual SimNetwork* network() { return nullptr; }
 
@@ -60,7 +60,7 @@ class TestWorld {
   NetKind kind_;
 };
 
-// Remembers what it is told, and that nothing is told out of order.
+// A handler that records its events, and checks their order.
 class Recorder : public Handler {
  public:
   struct Up {
@@ -86,8 +86,8 @@ class Recorder : public Handler {
   std::vector<Up> ups;
   std::vector<Down> downs;
   std::vector<Got> messages;
-  std::function<void(PeerId, Message)> on_message;  // instead of remembering, if set
-  std::function<void()> on_up, on_down;             // as well
+  std::function<void(PeerId, Message)> on_message;  // if set, called instead of recording
+  std::function<void()> on_up, on_down;             // called as well
   bool in_van_call = false;                         // set around calls to the van
 };
 
@@ -96,7 +96,7 @@ class DoneProbe {
  public:
   struct State {
     int called = 0;
-    int dropped = 0;  // destroyed without having been called
+    int dropped = 0;  // destroyed without a call
     std::vector<absl::Status> results;
   };
   SendDone New();
@@ -106,10 +106,10 @@ class DoneProbe {
   std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
-// A buffer that says when it has been released.
+// A buffer that counts in `live` until it is released.
 Buffer TrackedBuffer(std::size_t size, char fill, std::shared_ptr<std::atomic<int>> live);
 
-// A transport without a session on it: says what it likes.
+// A peer with a transport and no session, which sends what the test wants.
 class RawPeer : public TransportEvents {
  public:
   explicit RawPeer(std::unique_ptr<Transport> transport) : transport_(std::move(transport)) {
@@ -118,7 +118,7 @@ class RawPeer : public TransportEvents {
   Transport& transport() { return *transport_; }
   void SendSession(ConnId conn, const proto::AnyMessage& message);
   void SendData(ConnId conn, absl::string_view header, const std::vector<Buffer>& payload = {});
-  // Connects, waits until the connection stands and says `hello`.
+  // Connects, waits until the connection is established and sends `hello`.
   ConnId Greet(TestWorld* world, const std::string& address, const proto::Hello& hello);
 
   void OnAccepted(ConnId conn) override { accepted.push_back(conn); }
@@ -126,12 +126,12 @@ class RawPeer : public TransportEvents {
   void OnArrival(ConnId conn, Arrival arrival) override;
   void OnClosed(ConnId conn, const absl::Status& why) override { closed.push_back(conn); }
   void OnHandshakeFailed(const std::string&, const absl::Status&) override {}
-  // What the first Reject that came said.
+  // The status in the first Reject that came.
   absl::Status Rejection() const;
   bool Heard(const std::function<bool(const proto::AnyMessage&)>& what) const;
 
   std::vector<ConnId> accepted, opened, closed;
-  std::vector<proto::AnyMessage> heard;  // that could be decoded
+  std::vector<proto::AnyMessage> heard;  // messages that could be decoded
 
  private:
   std::unique_ptr<Transport> transport_;
@@ -140,12 +140,12 @@ class RawPeer : public TransportEvents {
 // A process with a van.
 struct Node {
   Node(TestWorld* world, const Identity& identity, const Limits& limits = {});
-  // Over a transport of one's own.
+  // With a given van and recorder.
   Node(TestWorld* world, int process, std::unique_ptr<Van> van_on,
        std::unique_ptr<Recorder> recorder_of);
 
   std::string Listen();
-  // Connects and waits until both sides are up; the peer this side knows.
+  // Connects, and waits until both sides are up. Returns the other side's id here.
   PeerId ConnectTo(Node* other, const std::string& address);
 
   TestWorld* world;
@@ -155,7 +155,7 @@ struct Node {
 };
 
 inline constexpr std::uint64_t kTestCluster = 0xc1;
-// A member of kTestCluster.
+// The identity of a member of kTestCluster.
 Identity IdentityOf(Role role, std::uint32_t node);
 Message TextMessage(absl::string_view header, const std::vector<std::string>& payload = {});
 

@@ -1,4 +1,5 @@
-// What fails without anybody's fault: limits, addresses, timeouts and deaths; over every transport.
+// Tests of failures that are no offence: limits, addresses, timeouts and deaths, over every
+// transport.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +15,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A transport whose process dies: from one moment on nothing it says leaves.
+// A transport whose process dies: from one moment on nothing leaves it.
 class MortalTransport final : public Transport {
  public:
   MortalTransport(std::unique_ptr<Transport> transport, std::shared_ptr<bool> dead)
@@ -90,7 +91,7 @@ TEST_P(VanFailuresTest, SendRefusesWhatIsOverALimit) {
   EXPECT_TRUE(send(peer, {std::string(900, 'x')}).ok()) << "there is room again";
 }
 
-// Where the window lets one message go at a time the others wait.
+// If the window lets one message pass at a time, the others wait.
 TEST_P(VanFailuresTest, WhatHasLeftTheQueueCountsInItNoMore) {
   StartServer();
   Limits limits;
@@ -101,7 +102,7 @@ TEST_P(VanFailuresTest, WhatHasLeftTheQueueCountsInItNoMore) {
   DoneProbe done;
   int sent = 0;
   for (int round = 0; round < 4; ++round) {
-    int taken = 0;  // more than wait where a near peer has taken some at once
+    int taken = 0;  // more than those that wait, if a peer on the same host has taken some at once
     while (taken < 20 &&
            worker.van->Send(peer, TextMessage("m", {std::string(900, 'x')}), done.New()).ok()) {
       ++taken;
@@ -164,7 +165,7 @@ TEST_P(VanFailuresTest, SenselessAddressesAreRefused) {
 TEST_P(VanFailuresTest, AnUnknownHostIsReportedAtOnce) {
   if (GetParam() == NetKind::kIpc || GetParam() == NetKind::kInproc ||
       GetParam() == NetKind::kShm) {
-    return;  // no hosts there
+    return;  // these have no hosts
   }
   Node node(world_.get(), IdentityOf(Role::kServer, 5));
   const std::string address = GetParam() == NetKind::kSim ? "sim://no-such-host.invalid/1"
@@ -236,7 +237,7 @@ TEST_P(VanFailuresTest, AWorkerThatDiesIsNoticed) {
   const PeerId peer = server_->recorder->ups.back().peer;
   worker.Die();
   if (GetParam() == NetKind::kInproc) {
-    // Within a process nothing breaks; it shows when there is something to say.
+    // Within a process no connection breaks; the death shows with the next message.
     world_->RunFor(absl::Milliseconds(20));
     ASSERT_TRUE(server_->van->Send(peer, TextMessage("anyone?")).ok());
   }

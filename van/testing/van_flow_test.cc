@@ -1,4 +1,5 @@
-// Flow control: what is under way stays bounded, nothing is lost by it and nothing waits for ever.
+// Tests of flow control: the bytes under way stay bounded, no message is lost, and none waits for
+// ever.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -79,7 +80,7 @@ TEST(SendFlow, APeerOnTheSameHostIsAskedBeforeItHasAllItMay) {
     if (flow.TakeAsk()) asked_at = i;
   }
   EXPECT_EQ(asked_at, 3u);
-  SendFlow narrow(1000);  // a smaller window still holds
+  SendFlow narrow(1000);  // a smaller window still limits
   narrow.SetSameHost(true);
   narrow.OnSend(500);
   EXPECT_TRUE(narrow.TakeAsk());
@@ -122,7 +123,7 @@ TEST_P(VanFlowTest, AReceiverThatStandsStillBoundsWhatIsUnderWay) {
   EXPECT_EQ(done.state().dropped, 0);
 }
 
-// Not what those that were dialled answer: that is taken as it comes.
+// The limit is only for the dialling side: answers of the dialled side are taken as they come.
 TEST_P(VanFlowTest, LittleIsUnderWayToWhoWasDialledOnTheSameMachine) {
   constexpr std::uint64_t kMessages = 100, kBytes = 100'000;
   const bool same_host =
@@ -157,7 +158,7 @@ TEST_P(VanFlowTest, MessagesOfEverySizeGetThroughASmallWindowWithoutWaiting) {
   constexpr int kMessages = 500;
   Limits limits;
   limits.send_window_bytes = 10'000;
-  Node server(world_.get(), IdentityOf(Role::kServer, 2));  // its own window is another
+  Node server(world_.get(), IdentityOf(Role::kServer, 2));  // with another window of its own
   Node worker(world_.get(), IdentityOf(Role::kWorker, 3), limits);
   int got = 0;
   server.recorder->on_message = [&](PeerId, Message) { ++got; };

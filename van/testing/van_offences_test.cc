@@ -1,5 +1,5 @@
-// Whoever breaks the rules is told, dropped and counted, and nobody else notices; over every
-// transport.
+// Tests of peers that violate the protocol: each is told, dropped and counted, and no other peer is
+// affected; over every transport.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -107,10 +107,11 @@ TEST_P(VanOffencesTest, ASecondDifferentHelloIsAnOffence) {
 
 TEST_P(VanOffencesTest, SilenceIsCutOff) {
   Limits limits;
-  // Holds for the friend as well, who on a busy machine takes some time to say hello.
+  // The client has the same limit, and on a busy machine takes some time to say hello.
   limits.hello_timeout = absl::Seconds(1);
   StartServer(limits);
-  if (GetParam() == NetKind::kInproc) return;  // nothing shows there before the first message
+  // There a connection is not seen before its first message.
+  if (GetParam() == NetKind::kInproc) return;
   RawPeer raw = NewRaw();
   ASSERT_TRUE(raw.transport().Dial(address_).ok());
   ASSERT_TRUE(RunUntil([&] { return !raw.closed.empty(); }));
@@ -135,7 +136,7 @@ TEST_P(VanOffencesTest, NoMorePeersThanAllowed) {
   EXPECT_EQ(server_->recorder->ups.size(), 3u);
   EXPECT_TRUE(a.closed.empty() && b.closed.empty());
   ExpectClientUnharmed();
-  a.transport().Close(a.opened.at(0));  // makes room again
+  a.transport().Close(a.opened.at(0));  // makes room for another one
   RawPeer d = NewRaw();
   ASSERT_TRUE(RunUntil([&] { return server_->recorder->downs.size() == 1; }));
   d.Greet(world_.get(), address_, GoodHello());
@@ -202,7 +203,7 @@ TEST_P(VanOffencesTest, EveryMalformedMessageIsAnOffence) {
     EXPECT_THAT(std::string(raw.Rejection().message()), HasSubstr(c.why));
     EXPECT_EQ(server_->van->counters().malformed_messages, ++offenders);
     EXPECT_EQ(server_->van->counters().offenders_dropped, offenders);
-    // Whatever it says now, even in order, is not heard.
+    // Later messages, even valid ones, are ignored.
     raw.SendData(conn, "please");
     world_->RunFor(absl::Milliseconds(5));
   }
@@ -217,7 +218,7 @@ TEST_P(VanOffencesTest, AnOffenderTheRoleFindsIsToldWhy) {
   const PeerId offender = server_->recorder->ups.back().peer;
   server_->recorder->in_van_call = true;
   server_->van->Disconnect(offender, absl::InvalidArgumentError("table 7 has no such key"));
-  server_->van->Disconnect(offender, absl::OkStatus());  // no longer there
+  server_->van->Disconnect(offender, absl::OkStatus());  // the peer does not exist any more
   server_->recorder->in_van_call = false;
   ASSERT_TRUE(RunUntil(
       [&] { return worker.recorder->IsDown(peer) && server_->recorder->IsDown(offender); }));

@@ -1,5 +1,5 @@
-// Receiving in place: answers that are received straight into memory that was posted for them, over
-// every transport that can, and as any other message over those that cannot.
+// Tests of receiving in place: answers are received directly into posted memory, over every
+// transport that can do that, and like any other message over the others.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::size_t kFrame = 300'000;
 
-// Byte i is seed + 31 i, cut out of one pattern: made byte by byte, hundreds of them take seconds
-// where a sanitizer checks each step.
+// Byte i is seed + 31 i. Cut out of one pattern, because making hundreds of frames byte by byte
+// takes seconds with a sanitizer.
 std::string Frame(char seed) {
   static const std::string* const pattern = [] {
     auto* bytes = new std::string(kFrame + 256, '\0');
@@ -118,7 +118,7 @@ class VanPostedReceiveTest : public testing::TestWithParam<NetKind> {
     peer_ = worker_->ConnectTo(server_.get(), server_->Listen());
     ASSERT_TRUE(world_->RunUntil([&] { return !server_->recorder->ups.empty(); }));
   }
-  // The server's, with the token as its header.
+  // Sends an answer of the server, with the token as its header.
   void Answer(std::uint64_t token, const std::string& frame) {
     Message message = TextMessage(std::to_string(token), {frame});
     message.receive_token = token;
@@ -132,7 +132,7 @@ class VanPostedReceiveTest : public testing::TestWithParam<NetKind> {
   bool Asked(std::size_t count) {
     return world_->RunUntil([&] { return server_->recorder->messages.size() >= count; });
   }
-  // Whether frames are received in place at all.
+  // True if this transport receives frames in place.
   bool InPlace() const {
     return GetParam() == NetKind::kTcp || GetParam() == NetKind::kRdma ||
            GetParam() == NetKind::kSim;
@@ -167,7 +167,8 @@ TEST_P(VanPostedReceiveTest, AnAnswerLiesWhereItWasPosted) {
 }
 
 TEST_P(VanPostedReceiveTest, ManyAtOnceEachLieInTheirOwnPlace) {
-  constexpr std::uint64_t kMany = runtime::kSanitized ? 80 : 200;  // more than rdma has grants
+  // More than there are grants over rdma.
+  constexpr std::uint64_t kMany = runtime::kSanitized ? 80 : 200;
   std::vector<std::string> memory(kMany, memory_);
   std::vector<ReceiveHandle> handles;
   for (std::uint64_t i = 0; i < kMany; ++i) {
@@ -205,7 +206,7 @@ TEST_P(VanPostedReceiveTest, ASecondAnswerLiesElsewhere) {
   ASSERT_TRUE(Asked(1));
   Answer(7, Frame('a'));
   Received(1);
-  memory_.assign(kFrame, '!');  // its owner's again
+  memory_.assign(kFrame, '!');  // it belongs to its owner again
   Answer(7, Frame('b'));
   EXPECT_EQ(Received(2).payload[0].text(), Frame('b'));
   EXPECT_EQ(memory_, std::string(kFrame, '!'));
@@ -220,7 +221,7 @@ TEST_P(VanPostedReceiveTest, RevokedMemoryIsNotWrittenTo) {
     handle.Revoke();
     if (told) world_->RunFor(absl::Milliseconds(50));
     Answer(told ? 1 : 2, Frame('a'));
-    // What comes may end the connection, where the other side had begun to write.
+    // If the other side had begun to write, the message may end the connection.
     ASSERT_TRUE(world_->RunUntil([&] {
       return worker_->recorder->messages.size() == (told ? 1 : 2) ||
              !worker_->recorder->downs.empty();

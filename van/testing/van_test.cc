@@ -1,4 +1,4 @@
-// What every van must do, over every transport.
+// Tests of what every van has to do, over every transport.
 #include "van/van.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST_P(VanTest, ConnectsToOneThatListens) {
 TEST_P(VanTest, ConnectsToOneThatListensLater) {
   Node worker(world_.get(), IdentityOf(Role::kWorker, 3));
   Node server(world_.get(), IdentityOf(Role::kServer, 2));
-  // Find an address by listening once and going away again.
+  // Finds a free address by listening once and closing.
   std::string address;
   {
     auto early = world_->factory(server.process)
@@ -169,7 +169,7 @@ TEST_P(VanTest, AnIdentityThatChangesWhileConnectingIsNoSecondHello) {
   const std::string address = server.Listen();
   world_->Freeze(server.process);
   const PeerId peer = worker.van->Connect(address, absl::Minutes(2)).value();
-  world_->RunFor(absl::Milliseconds(700));  // long enough for the hello to be repeated
+  world_->RunFor(absl::Milliseconds(700));  // long enough for the hello to be sent again
   worker.van->SetIdentity(IdentityOf(Role::kWorker, 5));
   world_->RunFor(absl::Milliseconds(700));
   world_->Thaw(server.process);
@@ -220,7 +220,7 @@ TEST_P(VanTest, AClosingVanFlushesAndSaysGoodbye) {
     ASSERT_TRUE(
         worker->van->Send(peer, TextMessage("m", {std::string(10'000, 'w')}), done.New()).ok());
   }
-  worker->recorder->in_van_call = true;  // no handler from here on
+  worker->recorder->in_van_call = true;  // no handler may be called from now on
   worker->van.reset();
   EXPECT_EQ(done.state().called, 20);
   EXPECT_EQ(done.state().dropped, 0);
@@ -250,10 +250,10 @@ TEST_P(VanTest, SendsAreReportedDoneOnce) {
   EXPECT_EQ(Text(server.recorder->messages[3].message.payload[1]), std::string(3'000'000, 'y'));
 }
 
-// Sends from a user's memory, which the user may free as soon as the send is done.
+// Tests of sends from a user's memory, which the user may free as soon as the send is done.
 class VanMemoryTest : public VanTest {
  protected:
-  // `bytes` of that memory, each of them `with`.
+  // Sends `bytes` bytes of that memory, all equal to `with`, and expects them.
   void SendAndExpect(void* data, std::size_t bytes, char with) {
     std::memset(data, with, bytes);
     Message message = TextMessage("m");
@@ -265,7 +265,7 @@ class VanMemoryTest : public VanTest {
     ASSERT_EQ(got.size(), bytes);
     EXPECT_EQ(std::count(got.text().begin(), got.text().end(), with),
               static_cast<std::ptrdiff_t>(bytes));
-    server_.recorder->messages.clear();  // which may read it where it lies
+    server_.recorder->messages.clear();  // they may refer to the memory in place
     ASSERT_TRUE(world_->RunUntil([&] { return done.state().called == 1; }));
   }
 
@@ -274,8 +274,8 @@ class VanMemoryTest : public VanTest {
   const PeerId peer_ = worker_.ConnectTo(&server_, server_.Listen());
 };
 
-// A device that was told of memory knows its pages, not its addresses: other pages may have come to
-// lie there since, of all of it or of a part.
+// A device identifies memory by its pages, not its addresses: other pages may have been mapped
+// there since, in whole or in part.
 TEST_P(VanMemoryTest, MemoryThatIsMappedAnewAtTheSameAddressIsSentAsItIs) {
   constexpr std::size_t kPlace = 4 << 20;
   const auto map = [](void* at, std::size_t bytes) {
@@ -307,7 +307,7 @@ TEST_P(VanMemoryTest, AllocatedMemoryIsSentAsItIs) {
     if (!memory.ok()) GTEST_SKIP() << memory.status();
     SendAndExpect((*memory)->data(), bytes, with++);
     SendAndExpect((*memory)->data() + bytes / 4, bytes / 2, with++);
-    (*memory)->Detach();  // its pages are copies from here on
+    (*memory)->Detach();  // its pages are copies from now on
     SendAndExpect((*memory)->data(), bytes, with++);
     if (HasFatalFailure()) return;
   }

@@ -1,6 +1,5 @@
-// ThreadSanitizer does not see the synchronisation inside ZeroMQ, which is not built with it. What
-// goes in at one end of it and comes out at the other is marked here; in other builds these are
-// nothing.
+// HandOver and TakeOver mark for ThreadSanitizer what ZeroMQ passes from one thread to another,
+// because ZeroMQ is not built with it. In other builds they do nothing.
 #ifndef LEEWAY_VAN_ZMQ_TSAN_H_
 #define LEEWAY_VAN_ZMQ_TSAN_H_
 
@@ -16,22 +15,23 @@ void AnnotateIgnoreReadsEnd(const char* file, int line);
 
 namespace leeway::van {
 
-// What this thread did so far happens before…
+// Everything that this thread has done so far happens before …
 inline void HandOver([[maybe_unused]] const void* address) {
 #ifdef ABSL_HAVE_THREAD_SANITIZER
   __tsan_release(const_cast<void*>(address));
 #endif
 }
 
-// …what the thread does that takes the same address over.
+// … everything that a thread does after TakeOver of the same address.
 inline void TakeOver([[maybe_unused]] const void* address) {
 #ifdef ABSL_HAVE_THREAD_SANITIZER
   __tsan_acquire(const_cast<void*>(address));
 #endif
 }
 
-// While one lives, this thread reads what ZeroMQ's own threads have made, such as a peer's address.
-// Whether that is seen as unsynchronised depends on whose copy of std::string ZeroMQ is linked to.
+// While such an object exists, this thread reads data that ZeroMQ's own threads have made, such as
+// a peer's address. Whether ThreadSanitizer reports that depends on which copy of std::string
+// ZeroMQ is linked with.
 class ReadingFromZmq {
  public:
   ReadingFromZmq() {

@@ -63,7 +63,7 @@ absl::Status MakeRoomForIpc(const std::string& address, const std::string& path)
   name.sun_family = AF_UNIX;
   std::memcpy(name.sun_path, path.data(), path.size());
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return absl::OkStatus();  // binding will tell
+  if (fd < 0) return absl::OkStatus();  // binding will report it
   const int rc = connect(fd, reinterpret_cast<const sockaddr*>(&name), sizeof(name));
   const int error = errno;
   close(fd);

@@ -15,7 +15,7 @@
 namespace leeway::van {
 namespace {
 
-constexpr long kStoppedWaitMs = 2000;  // more than anything lingers
+constexpr long kStoppedWaitMs = 2000;  // longer than any socket lingers
 
 void HearUntilStopped(void* monitor) {
   zmq_pollitem_t item{monitor, 0, ZMQ_POLLIN, 0};
@@ -28,14 +28,15 @@ void HearUntilStopped(void* monitor) {
   }
 }
 
-// ZeroMQ takes the memory of each large message from malloc and gives it back when the message has
-// been used. By default malloc returns it to the system then, and the next message pays a page
-// fault for every 4 KiB, which costs more than receiving it does. What is kept is bounded by what
-// may be under way (Limits::send_window_bytes). Who has set malloc's own variables knows better.
+// ZeroMQ allocates each large message by malloc and frees it when the message has been used. By
+// default malloc returns such memory to the system, and the next message costs a page fault for
+// every 4 KiB, which takes longer than receiving it. So malloc is told to keep it; the amount is
+// bounded by what may be under way (Limits::send_window_bytes). Settings of malloc in the
+// environment have precedence.
 void RecycleMessages() {
   static std::once_flag once;
   std::call_once(once, [] {
-    constexpr int kMmapThresholdMax = 32 << 20;  // more is refused
+    constexpr int kMmapThresholdMax = 32 << 20;  // the largest value that malloc accepts
     constexpr int kKept = 512 << 20;
     if (std::getenv("MALLOC_MMAP_THRESHOLD_") == nullptr) {
       mallopt(M_MMAP_THRESHOLD, kMmapThresholdMax);
@@ -49,13 +50,13 @@ void RecycleMessages() {
 ZmqContext::ZmqContext(int io_threads) : context_(zmq_ctx_new()) {
   RecycleMessages();
   zmq_ctx_set(context_, ZMQ_IO_THREADS, std::max(1, io_threads));
-  // Each connection takes three: itself and the two ends of its monitor.
+  // Each connection needs three sockets: itself and both ends of its monitor.
   zmq_ctx_set(context_, ZMQ_MAX_SOCKETS, zmq_ctx_get(context_, ZMQ_SOCKET_LIMIT));
 }
 
 ZmqContext::~ZmqContext() {
   for (void* monitor : monitors_) {
-    // What it watched must have come to its end first: ZeroMQ waits to be heard.
+    // The watched socket must have ended first: ZeroMQ blocks until its events are read.
     HearUntilStopped(monitor);
     zmq_close(monitor);
   }
@@ -119,12 +120,12 @@ absl::StatusOr<ZmqSocket> ZmqSocket::New(const std::shared_ptr<ZmqContext>& cont
   socket.context_ = context;
   socket.socket_ = zmq_socket(context->get(), type);
   if (socket.socket_ == nullptr) return ZmqError("cannot make a ZeroMQ socket", zmq_errno());
-  // Memory is bounded by credits in bytes, not by counts of messages.
+  // Memory is limited by credits in bytes, not by numbers of messages.
   socket.Set(ZMQ_SNDHWM, 0);
   socket.Set(ZMQ_RCVHWM, 0);
   socket.Set(ZMQ_LINGER, 0);
-  // With a ZAP domain ZeroMQ refuses peers that speak ZMTP 1 or 2. Without one, noise that reads
-  // like their handshake can reach a socket that is just closing, where libzmq 4.3 aborts the
+  // With a ZAP domain ZeroMQ refuses peers that speak ZMTP 1 or 2. Without one, random bytes that
+  // look like their handshake can reach a socket that is being closed, where libzmq 4.3 aborts the
   // process (an assertion in zmtp_engine.cpp, process_routing_id_msg). No ZAP handler runs, so
   // nothing else changes.
   constexpr char kDomain[] = "leeway";

@@ -1,4 +1,4 @@
-// ZeroMQ's context and its sockets, as owners.
+// ZmqContext and ZmqSocket own a context of ZeroMQ and its sockets.
 #ifndef LEEWAY_VAN_ZMQ_ZMQ_CONTEXT_H_
 #define LEEWAY_VAN_ZMQ_ZMQ_CONTEXT_H_
 
@@ -15,8 +15,8 @@
 
 namespace leeway::van {
 
-// Shared by the vans of a factory. Goes when the last of them has gone, after ZeroMQ has sent what
-// lingers (each socket says how long that may take).
+// Shared by the vans of a factory. Destroyed with the last of them, after ZeroMQ has sent what
+// lingers (each socket has a limit for that).
 class ZmqContext {
  public:
   explicit ZmqContext(int io_threads);
@@ -26,19 +26,19 @@ class ZmqContext {
 
   void* get() const { return context_; }
 
-  // Which inproc names are listened on: ZeroMQ would let one connect to a name nobody has, and
-  // wait. Any thread.
+  // The inproc names that are listened on. ZeroMQ itself would let a socket connect to a name
+  // without listener, and wait. Any thread.
   bool AddInproc(const std::string& name);
   void RemoveInproc(const std::string& name);
   bool HasInproc(const std::string& name) const;
 
-  std::uint64_t NextNumber();  // for names; any thread
+  std::uint64_t NextNumber();  // for unique names; any thread
 
-  // Takes over the listening end of the monitor of a socket that has been closed but lingers.
+  // Takes over the reading end of the monitor of a socket that has been closed but lingers.
   void KeepMonitor(void* socket);
 
-  // A path for a Unix socket that nobody else has, in a folder of its own that goes with the
-  // context; empty when there is no place to make one.
+  // A new path for a Unix socket, in a folder of the context's own that is removed with it; empty
+  // if the folder cannot be made.
   std::string NewIpcPath();
 
  private:
@@ -50,7 +50,7 @@ class ZmqContext {
   std::vector<void*> monitors_;
 };
 
-// The last error of ZeroMQ as a status with `what` in front.
+// ZeroMQ's error `error` as a status, with `what` in front.
 absl::Status ZmqError(const std::string& what, int error);
 
 class ZmqSocket {
@@ -75,7 +75,7 @@ class ZmqSocket {
   std::string GetString(int option) const;
 
  private:
-  std::shared_ptr<ZmqContext> context_;  // outlives the socket
+  std::shared_ptr<ZmqContext> context_;  // kept at least as long as the socket
   void* socket_ = nullptr;
 };
 

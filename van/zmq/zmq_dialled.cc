@@ -90,7 +90,8 @@ bool ZmqDialled::PollMonitor() {
 }
 
 bool ZmqDialled::TryOpen() {
-  // The handshake is told by one thread and the pipe attached through another queue: wait for both.
+  // The handshake is reported by one thread and the pipe attached through another queue, so both
+  // have to have happened.
   if (opened_ || !handshaken_ || !Writable()) return false;
   opened_ = true;
   shared_->events->OnOpened(conn_);
@@ -111,12 +112,12 @@ bool ZmqDialled::PollData() {
     shared_->events->OnArrival(conn_, received.TakeArrival(shared_->verifies_checksums()));
   }
   if (!drained) return any;
-  // Within the process there is no connection to break; that the other side has gone shows in that
-  // there is nothing left to write to.
+  // Within a process there is no connection that could break: the end of the other side shows only
+  // in that the socket is not writable any more.
   if (inproc_ && opened_ && !lost_ && !Writable()) {
     lost_ = true;
-    why_lost_ = "the other side is gone";
-    return true;  // look once more for what it said last
+    why_lost_ = "the other side has closed the connection";
+    return true;  // check once more for its last messages
   }
   if (!lost_) return any;
   Shut();

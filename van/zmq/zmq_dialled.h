@@ -1,5 +1,6 @@
-// One connection to a listener: a DEALER socket that is used for one attempt and never reconnects
-// by itself, so that what is queued for one connection can never end up in the next.
+// ZmqDialled is one connection to a listener: a DEALER socket that is used for one attempt and
+// never reconnects by itself, so that messages queued for one connection cannot reach the next one.
+// Lives on the transport's loop.
 #ifndef LEEWAY_VAN_ZMQ_ZMQ_DIALLED_H_
 #define LEEWAY_VAN_ZMQ_ZMQ_DIALLED_H_
 
@@ -18,10 +19,10 @@ class ZmqDialled {
       : shared_(shared), conn_(conn), address_(std::move(address)) {}
   ~ZmqDialled() { Shut(); }
 
-  // `endpoint` as ZeroMQ wants it.
+  // Starts to connect. `endpoint` in ZeroMQ's notation.
   absl::Status Open(const std::string& endpoint, bool inproc, bool v6);
   ZmqSent Send(const Prefix& prefix, const Message& message, ZmqExports::Ticket* ticket);
-  // No event follows; what was sent lingers.
+  // Closes the socket; what was sent lingers. No event follows.
   void Shut();
   const std::string& address() const { return address_; }
 
@@ -40,7 +41,7 @@ class ZmqDialled {
   bool inproc_ = false, over_tcp_ = false;
   bool handshaken_ = false;
   bool opened_ = false;
-  bool lost_ = false;  // reported once everything received before has been
+  bool lost_ = false;  // reported when everything received before has been delivered
   bool shut_ = false;
   std::string why_lost_;
 };

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kZmqChecksumBytes = 4;
 
-// What keeps an exported frame's bytes alive until ZeroMQ is done with them.
+// Keeps the bytes of an exported frame alive until ZeroMQ has finished with them.
 struct Export {
   Buffer bytes;
   std::shared_ptr<ZmqExports> exports;
@@ -27,11 +27,12 @@ struct Export {
 void ReturnExport(void*, void* hint) {
   TakeOver(hint);
   const std::unique_ptr<Export> exported(static_cast<Export*>(hint));
-  exported->bytes = Buffer();  // first: whoever waits for the exports may then reuse the memory
+  // First, because the memory may be used again as soon as the exports are back.
+  exported->bytes = Buffer();
   exported->exports->Return(exported->ticket);
 }
 
-// A received frame's memory, used in place.
+// The memory of a received frame, used in place.
 class ReceivedFrame final : public runtime::BufferOwner {
  public:
   static Buffer Adopt(zmq_msg_t* message) {
@@ -49,7 +50,7 @@ class ReceivedFrame final : public runtime::BufferOwner {
 Buffer TakePayload(zmq_msg_t* message) {
   TakeOver(zmq_msg_data(message));
   const std::size_t size = zmq_msg_size(message);
-  // A small frame pins the buffer it was received in: copied, it costs only what it holds.
+  // A small frame would keep the whole buffer that it was received in, so it is copied.
   if (size < kCopyBelowBytes) return Buffer::CopyOf(zmq_msg_data(message), size);
   return ReceivedFrame::Adopt(message);
 }
@@ -68,7 +69,7 @@ std::uint32_t ChecksumOfFrames(std::span<const std::byte> head,
   return checksum.value();
 }
 
-// Sends `message`, which is used up.
+// Sends `message` and consumes it.
 ZmqSent SendOne(void* socket, zmq_msg_t* message, bool more) {
   HandOver(zmq_msg_data(message));
   if (zmq_msg_send(message, socket, ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)) >= 0) {
@@ -121,7 +122,7 @@ void ZmqExports::Return(Ticket* ticket) {
 
 void ZmqExports::Finish(Ticket* ticket) {
   if (ticket == nullptr) return;
-  // On the loop, which looks before it sleeps: no need to wake it.
+  // This is on the loop, which checks before it sleeps, so it need not be woken.
   if (ticket->frames_out.fetch_sub(1, std::memory_order_acq_rel) == 1) End(ticket, /*wake=*/false);
 }
 
@@ -131,8 +132,8 @@ void ZmqExports::End(Ticket* ticket, bool wake) {
   any_ended_.store(true, std::memory_order_release);
   if (!wake) return;
   const std::uint64_t one = 1;
-  // Fails only if it is readable already. Under the lock: a wake-up that came after what it is
-  // about had been taken would keep the descriptor readable for ever.
+  // Fails only if the descriptor is readable already. Under the lock, because a wake-up after Take
+  // has emptied the list would keep the descriptor readable for ever.
   [[maybe_unused]] const ssize_t written = write(fd_, &one, sizeof(one));
 }
 
@@ -179,7 +180,7 @@ ZmqSent SendFrames(void* socket, const std::string& routing_id, const Prefix& pr
 }
 
 bool ZmqReceived::Receive(void* socket, bool with_routing_id, std::uint32_t payload_frames_max) {
-  // ZeroMQ delivers messages whole: once the first frame is there, the others are.
+  // ZeroMQ delivers whole messages: when the first frame has come, the others have.
   if (zmq_msg_recv(&head_, socket, ZMQ_DONTWAIT) < 0) return false;
   if (with_routing_id) {
     routing_id_.assign(static_cast<const char*>(zmq_msg_data(&head_)), zmq_msg_size(&head_));
@@ -216,11 +217,11 @@ Arrival ZmqReceived::TakeArrival(bool verify) {
   arrival.head = {static_cast<const std::byte*>(zmq_msg_data(&head_)), zmq_msg_size(&head_)};
   arrival.payload = std::move(payload_);
   arrival.frames = frames_;
-  if (arrival.head.size() < kZmqChecksumBytes) return arrival;  // too short for a prefix as well
+  if (arrival.head.size() < kZmqChecksumBytes) return arrival;  // too short even for a prefix
   const std::span<const std::byte> sent = arrival.head.last(kZmqChecksumBytes);
   arrival.head = arrival.head.first(arrival.head.size() - kZmqChecksumBytes);
   const auto checksum = Get<std::uint32_t>(sent.data());
-  // Of a message of too many frames not all are here, and it is refused in any case.
+  // A message with too many frames is not here as a whole, and is refused in any case.
   const bool whole = frames_ == arrival.payload.size() + 1;
   arrival.damaged = verify && whole && checksum != kNoChecksum &&
                     checksum != ChecksumOfFrames(arrival.head, arrival.payload);

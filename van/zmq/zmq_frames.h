@@ -1,9 +1,9 @@
-// Messages into and out of ZeroMQ's frames.
+// SendFrames and ZmqReceived convert messages to and from ZeroMQ's frames.
 //
-// Small payloads are copied. Larger ones are exported to ZeroMQ: it points into them, and returns
-// them on whatever thread it is done with them. ZmqExports keeps the books, so that a send is
-// reported done on its loop and a van is not destroyed while its senders' memory is still being
-// read.
+// Small payloads are copied. Larger ones are exported to ZeroMQ: its frames point to them, and it
+// returns them on any thread when it has finished with them. ZmqExports counts them, so that a send
+// is reported as done on its loop, and a van is not destroyed while the memory of its senders is
+// still being read.
 #ifndef LEEWAY_VAN_ZMQ_ZMQ_FRAMES_H_
 #define LEEWAY_VAN_ZMQ_ZMQ_FRAMES_H_
 
@@ -23,13 +23,13 @@ namespace leeway::van {
 
 inline constexpr std::size_t kCopyBelowBytes = 4096;
 
-// Frames exported to ZeroMQ by one transport, and whose sends are to be reported. Frames come back
-// on any thread, also after the transport has gone.
+// The frames that one transport has exported to ZeroMQ, and the sends to report. Frames may come
+// back on any thread, also after the transport has been destroyed.
 class ZmqExports {
  public:
-  // One send. It has ended when `frames_out` is 0.
+  // One send. It has ended when frames_out is 0.
   struct Ticket {
-    std::atomic<int> frames_out{1};  // one for the sender itself
+    std::atomic<int> frames_out{1};  // includes one for the sender itself
     SendDone done;
     absl::Status status;
   };
@@ -37,14 +37,14 @@ class ZmqExports {
   ZmqExports();
   ~ZmqExports();
 
-  // Readable when Take may have something that came back on another thread.
+  // Readable when Take may return sends that ended on another thread.
   int fd() const { return fd_; }
 
-  void Export();                                // a frame goes out
-  void Return(Ticket* ticket);                  // a frame came back; any thread
-  void Finish(Ticket* ticket);                  // the sender itself is through with it
-  std::vector<std::unique_ptr<Ticket>> Take();  // those that have ended
-  // Until no frame is out. False if it took longer.
+  void Export();                                // a frame has been exported
+  void Return(Ticket* ticket);                  // a frame has come back; any thread
+  void Finish(Ticket* ticket);                  // the sender itself has finished
+  std::vector<std::unique_ptr<Ticket>> Take();  // returns the sends that have ended
+  // Waits until no frame is exported. False: it took longer than `limit`.
   bool WaitForAll(absl::Duration limit);
 
  private:
@@ -60,17 +60,17 @@ class ZmqExports {
 
 enum class ZmqSent { kSent, kWouldBlock, kUnreachable };
 
-// The first frame of a message ends with four bytes that TCP's framing has elsewhere: the checksum
-// of all frames' lengths and bytes, or kNoChecksum (checksum.h).
+// The first frame of a message ends with four more bytes: the checksum of the lengths and bytes of
+// all frames, or kNoChecksum (van/checksum.h). Over TCP the framing has these.
 //
-// The frames of one message to a socket. `checksum`: whether to compute it. `routing_id` (for a
-// ROUTER) may be empty. `by_reference`: whether large payloads may be exported (not inproc, where
-// the receiver would hold them for as long as it likes).
+// Sends the frames of one message to a socket. `checksum`: whether to compute it. `routing_id` (for
+// a ROUTER) may be empty. `by_reference`: whether large payloads may be exported (not inproc, where
+// the receiver could hold them for any time).
 ZmqSent SendFrames(void* socket, const std::string& routing_id, const Prefix& prefix,
                    const Message& message, bool checksum, bool by_reference,
                    const std::shared_ptr<ZmqExports>& exports, ZmqExports::Ticket* ticket);
 
-// One message from a socket.
+// Receives one message from a socket.
 class ZmqReceived {
  public:
   ZmqReceived() { zmq_msg_init(&head_); }
@@ -78,16 +78,16 @@ class ZmqReceived {
   ZmqReceived(const ZmqReceived&) = delete;
   ZmqReceived& operator=(const ZmqReceived&) = delete;
 
-  // False when there is none. A ROUTER's messages begin with a routing id. Payload frames beyond
-  // `payload_frames_max` are counted and thrown away.
+  // False: there is no message. Messages of a ROUTER begin with a routing id. Payload frames beyond
+  // `payload_frames_max` are counted and discarded.
   bool Receive(void* socket, bool with_routing_id, std::uint32_t payload_frames_max);
 
   const std::string& routing_id() const { return routing_id_; }
-  int source_fd() const { return source_fd_; }  // of the connection it came over, or -1
-  // The address at its other end, as ZeroMQ noted it when it was accepted: it outlives the
-  // connection, but has no port. Empty if there is none.
+  int source_fd() const { return source_fd_; }  // of the connection that it came over, or -1
+  // The address of the sender, as ZeroMQ recorded it when the connection was accepted: it is
+  // available after the connection has ended, but has no port. Empty: none.
   std::string source_address();
-  // `verify`: whether its checksum is looked at.
+  // `verify`: whether to verify its checksum.
   Arrival TakeArrival(bool verify);
 
  private:

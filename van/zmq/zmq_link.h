@@ -1,4 +1,4 @@
-// What the parts of one zmq transport share.
+// ZmqShared is the state that the parts of one zmq transport share.
 #ifndef LEEWAY_VAN_ZMQ_ZMQ_LINK_H_
 #define LEEWAY_VAN_ZMQ_ZMQ_LINK_H_
 
@@ -20,29 +20,30 @@ struct ZmqShared {
   TransportEvents* events = nullptr;
   std::shared_ptr<ZmqExports> exports = std::make_shared<ZmqExports>();
   ConnId next_conn = 1;
-  std::vector<ConnId> ended;  // dialled connections whose end has been told
+  std::vector<ConnId> ended;  // dialled connections whose end has been reported
   bool verifies_checksums() const { return limits.checksums != Limits::Checksums::kOff; }
-  // ZeroMQ does not tell how far the other end of a TCP connection is.
+  // ZeroMQ does not tell whether the other end of a TCP connection is on this machine.
   bool sends_checksums(bool over_tcp) const {
     return limits.checksums == Limits::Checksums::kAll ||
            (over_tcp && limits.checksums == Limits::Checksums::kBetweenMachines);
   }
-  // False once the transport is gone, which may happen within any event: who has just called one
-  // looks here, at a copy of the pointer, before touching anything.
+  // Ends when the transport is destroyed, which may happen within any event. A function that has
+  // called an event asks a Watch before it touches anything.
   runtime::Lifetime lifetime;
 };
 
-// What was sent before a close may take this long to leave.
+// The longest time for which a closed socket tries to send the remaining messages.
 inline constexpr int kLingerMs = 1000;
-// A changed bit in ZeroMQ's own framing may leave a side waiting for a frame that nobody sends: a
-// connection over which no message comes, and no answer to a ping, is given up.
+// A damaged bit in ZeroMQ's own framing may leave a side waiting for a frame that never comes. A
+// connection without any message and without answers to pings is closed.
 inline constexpr int kHeartbeatIntervalMs = 5'000;
 inline constexpr int kHeartbeatTimeoutMs = 20'000;
-// A source hands over at most so many messages before the loop looks at its others.
+// A source delivers at most this many messages before the loop polls its others.
 inline constexpr int kMessagesPerTurn = 64;
 
-// The longest frame ZeroMQ may take in. Longer than any we allow, so that the small offenders can
-// be told; ZeroMQ itself cuts off the large ones before it allocates for them.
+// The longest frame that ZeroMQ accepts. It is longer than any allowed frame, so that the sender of
+// one somewhat too long can be told; ZeroMQ itself closes the connection of a longer one before it
+// allocates memory for it.
 std::int64_t ZmqFrameBytesMax(const Limits& limits);
 
 }  // namespace leeway::van

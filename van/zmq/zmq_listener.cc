@@ -15,8 +15,8 @@ namespace {
 constexpr absl::Duration kCloseGrace = absl::Milliseconds(500);
 constexpr std::size_t kClosedInprocMax = 4096;
 
-// Of two connections, whether `a` was accepted after `b`: ZeroMQ's own routing ids are a zero byte
-// and a counter.
+// True if connection `a` was accepted after `b`: routing ids of ZeroMQ are a zero byte and a
+// counter.
 bool IsNewer(const std::string& a, const std::string& b) {
   const auto number = [](const std::string& id) {
     std::uint32_t value = 0;
@@ -74,7 +74,7 @@ absl::StatusOr<std::string> ZmqListener::Open(absl::string_view address) {
 absl::Status ZmqListener::Bind(const std::string& endpoint, absl::string_view address) {
   if (zmq_bind(socket_.get(), endpoint.c_str()) == 0) return absl::OkStatus();
   const int error = zmq_errno();
-  // What ZeroMQ adds to the system's errors has texts of its own.
+  // Errors that ZeroMQ adds to the system's have texts of their own.
   return error < ZMQ_HAUSNUMERO ? CannotListen(address, error)
                                 : ZmqError(absl::StrCat("cannot listen on ", address), error);
 }
@@ -90,7 +90,7 @@ absl::StatusOr<std::string> ZmqListener::BindTcp(const ZmqAddress& parsed,
 
 absl::StatusOr<std::string> ZmqListener::BindIpc(const ZmqAddress& parsed,
                                                  absl::string_view address) {
-  // ZeroMQ would take the path away from a process that listens on it.
+  // ZeroMQ itself would take the path away from a process that listens on it.
   LEEWAY_RETURN_IF_ERROR(MakeRoomForIpc(std::string(address), parsed.name));
   LEEWAY_RETURN_IF_ERROR(Bind(std::string(address), address));
   return std::string(address);
@@ -206,11 +206,12 @@ ConnId ZmqListener::MatchNew(const std::string& routing_id, int fd) {
       Bound(id, routing_id);
       return id;
     }
-    // Two on one descriptor: the older one is gone, whatever has been heard of it so far.
+    // Two connections on one descriptor: the older one has ended, whatever has been reported of it
+    // so far.
     if (!IsNewer(routing_id, other)) return 0;
     Lose(id);
   } else if (fd >= 0) {
-    // It has said something and gone before we looked.
+    // It has sent a message and disconnected before this side looked.
     for (const ConnId id : lost_) {
       Conn& conn = conns_[id];
       if (conn.fd == fd && conn.routing_id.empty()) {
@@ -233,8 +234,8 @@ bool ZmqListener::TellLost() {
     const auto found = conns_.find(id);
     if (found == conns_.end()) continue;
     const bool tell = !found->second.closed;
-    // ZeroMQ tells of some failed handshakes and not of others. Who has gone without ever having
-    // sent a message has not come through one, whatever it was.
+    // ZeroMQ reports some failed handshakes and not others. A connection that ended without any
+    // message has not completed one.
     const bool handshake_failed = tell && found->second.routing_id.empty();
     const std::string peer = found->second.peer;
     Forget(id);
@@ -287,7 +288,7 @@ void ZmqListener::Close(ConnId id) {
     closed_inproc_.pop_front();
     return;
   }
-  // What has said nothing cannot be told anything either.
+  // A connection without any message has no routing id to send to, so it gets no time.
   const absl::Duration grace = conn.routing_id.empty() ? absl::ZeroDuration() : kCloseGrace;
   conn.cut_off = shared_->loop->After(grace, [this, id] { CutOff(id); });
 }
@@ -299,7 +300,7 @@ void ZmqListener::CutOff(ConnId id) {
   if (!alive) return;
   const auto found = conns_.find(id);
   if (found == conns_.end() || found->second.lost) return;
-  // The descriptor is ZeroMQ's: make sure it still is what it was.
+  // The descriptor belongs to ZeroMQ and may have been reused, so its peer is compared.
   const Conn& conn = found->second;
   if (conn.peer != kGone && PeerOf(conn.fd) == conn.peer) shutdown(conn.fd, SHUT_RDWR);
 }

@@ -1,8 +1,9 @@
-// One address that is listened on: a ROUTER socket and the connections it has accepted.
+// ZmqListener is one address that is listened on: a ROUTER socket and the connections that it has
+// accepted. Lives on the transport's loop.
 //
-// ZeroMQ names a connection twice: its monitor by file descriptor, its messages by a routing id
-// and, as a property, by descriptor as well. Descriptors are reused, so the monitor's news is read
-// before a routing id that has not been seen is matched to a descriptor.
+// ZeroMQ identifies a connection twice: its monitor by file descriptor, its messages by a routing
+// id and, as a property, by descriptor as well. Descriptors are reused, so the events of the
+// monitor are read before a new routing id is matched to a descriptor.
 #ifndef LEEWAY_VAN_ZMQ_ZMQ_LISTENER_H_
 #define LEEWAY_VAN_ZMQ_ZMQ_LISTENER_H_
 
@@ -25,25 +26,25 @@ class ZmqListener {
   explicit ZmqListener(ZmqShared* shared) : shared_(shared) {}
   ~ZmqListener() { Shut(); }
 
-  // The address others connect to.
+  // Listens, and returns the address that others connect to.
   absl::StatusOr<std::string> Open(absl::string_view address);
   bool Has(ConnId conn) const { return conns_.contains(conn); }
   ZmqSent Send(ConnId conn, const Prefix& prefix, const Message& message,
                ZmqExports::Ticket* ticket);
-  // No event about it follows. ZeroMQ cannot close one connection of a ROUTER: the other side is
-  // given a moment to do it, and then its descriptor is shut down.
+  // Closes a connection; no event about it follows. ZeroMQ cannot close one connection of a ROUTER,
+  // so the other side gets a moment to do so, and then its descriptor is shut down.
   void Close(ConnId conn);
   std::string AddressOf(ConnId conn) const;
-  // The address is free again when this returns.
+  // Stops listening. The address is free when this returns.
   void Shut();
 
  private:
   struct Conn {
-    int fd = -1;             // none within the process
-    std::string peer;        // who is at the other end of fd
-    std::string routing_id;  // once it has sent something
-    bool closed = false;     // by us: what it still says is not heard
-    bool lost = false;       // told once everything received before has been
+    int fd = -1;             // -1 within the process
+    std::string peer;        // the address at the other end of fd
+    std::string routing_id;  // known when it has sent a message
+    bool closed = false;     // closed by this side: its messages are ignored
+    bool lost = false;       // reported when everything received before has been delivered
     runtime::TimerId cut_off = runtime::TimerId::kNone;
   };
 
@@ -55,12 +56,12 @@ class ZmqListener {
   bool ReadMonitor();
   bool PollData();
   bool TellLost();
-  // The connection a message belongs to; 0 if it is not to be heard.
+  // The connection of a message; 0: the message is to be ignored.
   ConnId Match(ZmqReceived& received);
   ConnId MatchNew(const std::string& routing_id, int fd);
   ConnId Add(int fd);
   void Bound(ConnId conn, const std::string& routing_id);
-  // A name for one whose descriptor had none any more.
+  // Names a connection whose descriptor had no address any more.
   void NameAfter(ConnId conn, const std::string& source_address);
   void Lose(ConnId conn);
   void Forget(ConnId conn);
@@ -74,9 +75,9 @@ class ZmqListener {
   std::string inproc_name_;
   absl::flat_hash_map<ConnId, Conn> conns_;
   absl::flat_hash_map<std::string, ConnId> by_routing_id_;
-  absl::flat_hash_map<int, ConnId> by_fd_;  // the newest on it, while it stands
+  absl::flat_hash_map<int, ConnId> by_fd_;  // the newest connection on it, while it is open
   std::vector<ConnId> lost_;
-  std::deque<ConnId> closed_inproc_;  // kept to be ignored; bounded
+  std::deque<ConnId> closed_inproc_;  // their messages are ignored; bounded
 };
 
 }  // namespace leeway::van

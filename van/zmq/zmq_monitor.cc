@@ -69,14 +69,13 @@ void ZmqMonitor::AwaitClosed() {
       stopped = stopped || event.what == What::kStopped;
     }
   }
-  // ZeroMQ may have more to say as long as something lingers, and waits if nobody is there to hear
-  // it.
+  // While a socket lingers, ZeroMQ may send further events, and blocks if they are not read.
   if (!stopped) events_.GiveMonitorToContext();
   events_ = ZmqSocket();
 }
 
 bool ZmqMonitor::Next(Event* event) {
-  // Two frames: event (16 bits) and value (32 bits) in the machine's order, then the address.
+  // Two frames: event (16 bits) and value (32 bits) in the machine's byte order, then the address.
   char first[6];
   const int size = zmq_recv(events_.get(), first, sizeof(first), ZMQ_DONTWAIT);
   if (size < 0) return false;

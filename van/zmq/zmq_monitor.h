@@ -1,4 +1,4 @@
-// What ZeroMQ tells about a socket's connections.
+// ZmqMonitor reads the events of a ZeroMQ socket's connections. Lives on the transport's loop.
 #ifndef LEEWAY_VAN_ZMQ_ZMQ_MONITOR_H_
 #define LEEWAY_VAN_ZMQ_ZMQ_MONITOR_H_
 
@@ -10,11 +10,11 @@
 
 namespace leeway::van {
 
-// Of a peer whose handshake has failed: ZeroMQ does not say what it was.
+// The error for a peer whose handshake has failed; ZeroMQ does not tell the cause.
 inline absl::Status NoZmqHandshake() {
   return absl::FailedPreconditionError(
-      "it does not speak ZeroMQ's protocol (both ends must have the same LEEWAY_VAN), or broke "
-      "off");
+      "it does not speak ZeroMQ's protocol (both ends must have the same LEEWAY_VAN), or closed "
+      "the connection");
 }
 
 class ZmqMonitor {
@@ -30,18 +30,18 @@ class ZmqMonitor {
   };
   struct Event {
     What what = What::kOther;
-    int value = 0;  // kAccepted, kDisconnected: the file descriptor
+    int value = 0;  // of kAccepted and kDisconnected: the file descriptor
   };
 
-  // `watched` outlives the monitor or Stop is called before it goes.
+  // Starts to watch a socket. `watched` outlives the monitor, or Stop is called before.
   absl::Status Start(const std::shared_ptr<ZmqContext>& context, const ZmqSocket& watched);
   void Stop(const ZmqSocket& watched);
-  // The watched socket has been closed instead: returns when it listens no more, so that its
-  // address can be bound again.
+  // For a watched socket that has been closed without Stop: waits until it listens no more, so that
+  // its address can be bound again.
   void AwaitClosed();
 
   int fd() const { return fd_; }
-  // Whether there was an event.
+  // Takes the next event; false: there is none.
   bool Next(Event* event);
 
  private:

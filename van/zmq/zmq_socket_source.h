@@ -1,4 +1,5 @@
-// What of ZeroMQ is on the loop: a socket, its monitor, or the exports, by a file descriptor.
+// ZmqSource is a descriptor of ZeroMQ as a source of the loop: a socket, its monitor, or the
+// exports.
 #ifndef LEEWAY_VAN_ZMQ_ZMQ_SOCKET_SOURCE_H_
 #define LEEWAY_VAN_ZMQ_ZMQ_SOCKET_SOURCE_H_
 
@@ -18,7 +19,7 @@ class ZmqSource : public runtime::Source {
   }
   ~ZmqSource() override { Stop(); }
 
-  // From here on Poll is not called.
+  // Poll is not called any more.
   void Stop() {
     if (loop_ != nullptr) std::exchange(loop_, nullptr)->RemoveSource(this);
   }
@@ -32,10 +33,11 @@ class ZmqSource : public runtime::Source {
   const std::function<bool()> poll_;
 };
 
-// To ask a socket whether it has anything costs calls to the system, and most of them (monitors
-// above all) have nothing to say for minutes. One that has long had nothing is therefore asked only
-// every few rounds of the loop. Its descriptor stays readable until it is asked, so nothing is
-// lost: at worst the loop goes round a few times without sleeping before it hears the news.
+// A ZmqSocketSource is polled less often when it is idle. Polling a ZeroMQ socket costs system
+// calls, and most sockets (above all monitors) have no events for minutes. So a source that has had
+// none for kInVainMax rounds of the loop is polled once in kRoundsBetween rounds. Its descriptor
+// stays readable until it is polled, so no event is lost: at worst the loop runs a few rounds
+// without sleeping before it sees the event.
 class ZmqSocketSource final : public ZmqSource {
  public:
   using ZmqSource::ZmqSource;
@@ -43,13 +45,14 @@ class ZmqSocketSource final : public ZmqSource {
     if (gone_ != nullptr) *gone_ = true;
   }
 
-  // The socket has been used otherwise than by Poll, which may have made its descriptor unreadable,
-  // or Poll has something to do that the descriptor does not know of: asked in the next round.
+  // To be called when the socket has been used otherwise than by Poll, which may have made its
+  // descriptor unreadable, or when Poll has work that the descriptor does not show: it is polled in
+  // the next round.
   void Touch() { in_vain_ = 0; }
 
   bool Poll() override {
     if (in_vain_ >= kInVainMax && ++in_vain_ % kRoundsBetween != 0) return false;
-    // It may be destroyed within the call.
+    // This object may be destroyed within the call.
     bool gone = false;
     gone_ = &gone;
     const bool any = ZmqSource::Poll();
@@ -63,8 +66,8 @@ class ZmqSocketSource final : public ZmqSource {
   static constexpr std::uint32_t kInVainMax = 32;
   static constexpr std::uint32_t kRoundsBetween = 8;
 
-  std::uint32_t in_vain_ = 0;  // rounds since there last was anything
-  bool* gone_ = nullptr;       // within Poll: where to say that it is destroyed
+  std::uint32_t in_vain_ = 0;  // rounds since the last event
+  bool* gone_ = nullptr;       // within Poll: set when this is destroyed
 };
 
 }  // namespace leeway::van

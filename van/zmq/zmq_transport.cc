@@ -10,8 +10,7 @@
 namespace leeway::van {
 namespace {
 
-// How long a closing transport waits for the memory it exported; a little more than what is sent
-// may linger.
+// How long a closing transport waits for exported memory; a little longer than sockets linger.
 constexpr absl::Duration kReturnWait = absl::Milliseconds(kLingerMs + 1000);
 
 }  // namespace
@@ -30,7 +29,7 @@ ZmqTransport::~ZmqTransport() {
   shut_.clear();
   listeners_.clear();
   if (!shared_.exports->WaitForAll(kReturnWait)) {
-    runtime::LogWarning("a closing van could not get all memory back from ZeroMQ in time");
+    runtime::LogWarning("ZeroMQ did not return all memory in time when a van was closed");
   }
   for (auto& ticket : shared_.exports->Take()) std::move(ticket->done)(ticket->status);
 }
@@ -60,7 +59,7 @@ absl::StatusOr<ConnId> ZmqTransport::Dial(absl::string_view address) {
   }
   const ConnId conn = shared_.next_conn++;
   if (parsed.scheme == ZmqScheme::kInproc && !shared_.context->HasInproc(parsed.name)) {
-    failed_dials_.emplace_back(conn, absl::UnavailableError("nobody listens there"));
+    failed_dials_.emplace_back(conn, absl::UnavailableError("no process listens there"));
     return conn;
   }
   auto dialled = std::make_unique<ZmqDialled>(&shared_, conn, std::string(address));

@@ -1,4 +1,4 @@
-// Connections over ZeroMQ.
+// ZmqTransport is the transport over ZeroMQ.
 #ifndef LEEWAY_VAN_ZMQ_ZMQ_TRANSPORT_H_
 #define LEEWAY_VAN_ZMQ_ZMQ_TRANSPORT_H_
 
@@ -34,11 +34,12 @@ class ZmqTransport final : public Transport {
   std::unique_ptr<ZmqSource> owed_source_;
   std::map<ConnId, std::unique_ptr<ZmqDialled>> dialled_;
   std::vector<std::unique_ptr<ZmqListener>> listeners_;
-  std::vector<std::unique_ptr<ZmqDialled>> shut_;  // may still be on the stack
+  // Destroyed later, because they may still be on the stack.
+  std::vector<std::unique_ptr<ZmqDialled>> shut_;
   std::vector<std::pair<ConnId, absl::Status>> failed_dials_;
 };
 
-// A factory on a context that others share.
+// Makes a factory on a shared context.
 std::unique_ptr<Factory> NewZmqFactoryOn(std::shared_ptr<ZmqContext> context, ZmqScheme scheme);
 
 std::unique_ptr<Transport> NewZmqTransport(std::shared_ptr<ZmqContext> context, runtime::Loop* loop,

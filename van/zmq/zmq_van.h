@@ -1,4 +1,4 @@
-// The van over ZeroMQ: tcp://, ipc:// and inproc://.
+// NewZmqFactory makes the van over ZeroMQ: tcp://, ipc:// and inproc://.
 #ifndef LEEWAY_VAN_ZMQ_ZMQ_VAN_H_
 #define LEEWAY_VAN_ZMQ_ZMQ_VAN_H_
 
@@ -10,8 +10,8 @@ namespace leeway::van {
 
 enum class ZmqScheme { kTcp, kIpc, kInproc };
 
-// One ZeroMQ context, shared by the factory's vans; inproc names are seen only within it. The
-// scheme is only what AnyAddress gives: every van understands all three. Loops must be
+// The vans of a factory share one ZeroMQ context; inproc names are visible only within it. `scheme`
+// is only that of AnyAddress: every van understands all three. The loops of the vans must be
 // runtime::RealLoop. `io_threads`: ZeroMQ's own, at least 1.
 std::unique_ptr<Factory> NewZmqFactory(ZmqScheme scheme = ZmqScheme::kTcp, int io_threads = 1);
 

@@ -1,4 +1,4 @@
-// What only the zmq van can be asked: real sockets, garbage on ports, files of its own.
+// Tests of the zmq van alone: real sockets, invalid bytes on ports, socket files.
 #include "van/zmq/zmq_van.h"
 
 #include <gmock/gmock.h>
@@ -50,7 +50,7 @@ TEST_F(ZmqVanTest, GarbageBytesAreCountedAndHarmNobody) {
       close(fd);
     }
   }
-  // Each is either no handshake or no hello.
+  // Each one fails either the handshake or the hello.
   EXPECT_TRUE(world_->RunUntil([&] {
     const Counters counters = server_->van->counters();
     return counters.handshakes_failed + counters.offenders_dropped >= 50;
@@ -79,14 +79,16 @@ TEST_F(ZmqVanTest, OddFramesFromARawSocketAreOffences) {
     void* socket = zmq_socket(context, ZMQ_DEALER);
     const int linger = 0;
     zmq_setsockopt(socket, ZMQ_LINGER, &linger, sizeof(linger));
-    if (i % 2 == 0) zmq_setsockopt(socket, ZMQ_ROUTING_ID, "me", 2);  // all the same
+    // All with the same routing id.
+    if (i % 2 == 0) zmq_setsockopt(socket, ZMQ_ROUTING_ID, "me", 2);
     ASSERT_EQ(zmq_connect(socket, address_.c_str()), 0);
     odd[i][0].append(4, '\0');  // no checksum
     for (std::size_t k = 0; k < odd[i].size(); ++k) {
       zmq_send(socket, odd[i][k].data(), odd[i][k].size(), k + 1 < odd[i].size() ? ZMQ_SNDMORE : 0);
     }
     sockets.push_back(socket);
-    const std::uint64_t expected = i / 2 + 1;  // those with a taken routing id are not even heard
+    // Messages with a routing id in use are not even received.
+    const std::uint64_t expected = i / 2 + 1;
     EXPECT_TRUE(
         world_->RunUntil([&] { return server_->van->counters().offenders_dropped >= expected; }));
   }
@@ -97,7 +99,8 @@ TEST_F(ZmqVanTest, OddFramesFromARawSocketAreOffences) {
 }
 
 TEST_F(ZmqVanTest, AnOffenderThatHasGoneIsNamedAllTheSame) {
-  // ZMTP by hand: greeting, READY, and a message of one byte, each after the other's.
+  // Writes ZMTP byte by byte: greeting, READY, and a message of one byte, each after the other
+  // side's.
   std::string greeting("\xff\0\0\0\0\0\0\0\0\x7f\x03\0NULL", 16);
   greeting.resize(64, '\0');
   const int fd = DialRaw(address_);
@@ -113,7 +116,7 @@ TEST_F(ZmqVanTest, AnOffenderThatHasGoneIsNamedAllTheSame) {
   }
   ASSERT_EQ(send(fd, "\0\x01x", 3, MSG_NOSIGNAL), 3);
   shutdown(fd, SHUT_WR);
-  // Until ZeroMQ's own thread has closed the other end; the loop stands still meanwhile.
+  // Waits until ZeroMQ's own thread has closed the other end; the loop does not run meanwhile.
   while (recv(fd, answer, sizeof(answer), 0) > 0) {
   }
   close(fd);
@@ -136,7 +139,7 @@ TEST_F(ZmqVanTest, AFrameFarBeyondTheLimitIsCutOffBeforeItIsTaken) {
 }
 
 TEST_F(ZmqVanTest, DescriptorsThatAreReusedAreNotConfused) {
-  // Visitors who leave at once while the loop stands still, then a peer on the same descriptor.
+  // Connections that end at once while the loop does not run, then a peer on the same descriptor.
   for (int round = 0; round < 20; ++round) {
     for (int i = 0; i < 5; ++i) close(DialRaw(address_));
     Node node(world_.get(), IdentityOf(Role::kWorker, 10 + round));
@@ -155,7 +158,7 @@ TEST(ZmqIpc, SocketFilesAreTakenOverOnlyWhenNobodyListens) {
   Node node(world.get(), IdentityOf(Role::kServer, 2));
   const std::string address = world->AnyAddress(node.process);
   const std::string path = address.substr(std::strlen("ipc://"));
-  // Left behind by a process that died.
+  // A socket file that a dead process left behind.
   const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
@@ -163,12 +166,12 @@ TEST(ZmqIpc, SocketFilesAreTakenOverOnlyWhenNobodyListens) {
   ASSERT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&name), sizeof(name)), 0);
   close(fd);
   EXPECT_TRUE(node.van->Listen(address).ok());
-  // In use, also from another context.
+  // The path is in use, also for another context.
   const auto other = NewZmqFactory(ZmqScheme::kIpc);
   Recorder recorder;
   const auto van = other->New(world->loop(node.process), {}, {}, &recorder);
   EXPECT_EQ(van->Listen(address).status().code(), absl::StatusCode::kAlreadyExists);
-  // Not a socket at all.
+  // A file that is not a socket.
   const std::string file = path + ".txt";
   std::ofstream(file) << "precious";
   EXPECT_EQ(van->Listen("ipc://" + file).status().code(), absl::StatusCode::kAlreadyExists);
@@ -192,8 +195,8 @@ TEST(ZmqShutdown, NeverHangsWhateverIsUnsent) {
     server_loop->RunReady();
     worker_loop->RunReady();
   }
-  // More than the kernel buffers, to one who never reads: it cannot all leave. (ZeroMQ's own thread
-  // does read, so it arrives; what counts is that nothing waits for the loop.)
+  // More than the kernel buffers, to a peer whose loop never reads, so not all of it can leave.
+  // (ZeroMQ's own thread does read, so it arrives; the test is that no send waits for the loop.)
   DoneProbe done;
   for (int i = 0; i < 64; ++i) {
     ASSERT_TRUE(worker->Send(peer, TextMessage("m", {std::string(1 << 20, 'x')}), done.New()).ok());
@@ -206,7 +209,7 @@ TEST(ZmqShutdown, NeverHangsWhateverIsUnsent) {
   EXPECT_LT(worker_loop->Now() - start, absl::Seconds(10));
 }
 
-// Sockets that have long had nothing to say are asked less often.
+// Sockets that have been idle for long are polled less often.
 TEST_F(ZmqVanTest, WhoHasLongBeenSilentIsHeard) {
   Node silent(world_.get(), IdentityOf(Role::kWorker, 4));
   const PeerId to_server = silent.ConnectTo(server_.get(), address_);
@@ -214,7 +217,7 @@ TEST_F(ZmqVanTest, WhoHasLongBeenSilentIsHeard) {
   ASSERT_TRUE(silent.van->Send(to_server, TextMessage("hello?")).ok());
   EXPECT_TRUE(world_->RunUntil([&] { return silent.recorder->messages.size() == 1; }));
   for (int i = 0; i < 200; ++i) ExpectClientUnharmed();
-  // Only the monitor's descriptor tells of this one's end.
+  // Only the monitor's descriptor shows the end of this connection.
   const int raw = DialRaw(address_);
   const std::uint64_t failed = server_->van->counters().handshakes_failed;
   for (int i = 0; i < 200; ++i) ExpectClientUnharmed();
@@ -231,7 +234,7 @@ TEST(ZmqSharedLoop, ASenderOnAnotherThreadDoesNotLoseTheSleepersWakeUp) {
 
 // ---- guests: a connection of ZeroMQ cannot be held back, only dropped ----
 
-// It does not know the cluster's id, and so is a guest.
+// Does not know the cluster's id, and so is a guest.
 Identity Guest() {
   Identity identity = IdentityOf(Role::kWorker, 4);
   identity.cluster = 0;
