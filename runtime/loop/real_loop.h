@@ -41,8 +41,8 @@ class RealLoop final : public Loop {
   void Run();
   void Stop();  // any thread
 
-  // Runs one round: the BeforeSleep tasks, the posted tasks, the due timers and the ready sources;
-  // true if there was anything but BeforeSleep tasks.
+  // Runs one round: the BeforeSleep tasks, the posted tasks, the due timers and the ready sources.
+  // True if there was anything to do besides the BeforeSleep tasks, or if some of these are left.
   bool RunReady();
   // A WaitSet is what a thread sleeps on; it is valid until the next call on the loop. `until` is
   // in the past unless the last round found nothing to do. So every source is polled once more

@@ -55,7 +55,8 @@ class RdmaTransport final : public Transport {
 
   bool Poll();
   bool PollOnce();
-  // Polls the completion queues. `*drained`: none was left.
+  // Polls the completion queues. `*drained`: no completion was left, so what has ended may be
+  // destroyed.
   bool PollDevices(bool* drained);
   void OnCompletion(RdmaPort& port, const verbs::Completion& completion);
   bool PollEvents();
