@@ -1,6 +1,7 @@
-// How a process finds its place in a cluster. Every field has an environment name;
-// docs/operations.md lists them with their defaults. The names ps-lite uses are understood as well;
-// where both are set and differ, that is an error.
+// A Config holds the settings by which a process finds its place in a cluster. The comment at each
+// field names its environment variable; docs/operations.md lists these with their defaults. The
+// names of ps-lite (DMLC_…) are understood as well; where both are set and differ, that is an
+// error.
 #ifndef LEEWAY_CONFIG_H_
 #define LEEWAY_CONFIG_H_
 
@@ -22,11 +23,11 @@ enum class Role : std::uint8_t {
   kServer = 2,
   kWorker = 3,
   kTool = 4,
-  kReader = 5,  // a worker with Config::read_only, as the others see it
+  kReader = 5,  // a worker with Config::read_only
 };
 absl::string_view Name(Role role);  // "scheduler", "server", …
 
-// Who takes part in a barrier.
+// The members that take part in a barrier.
 enum class Group : std::uint8_t { kWorkers = 1, kServers = 2, kAll = 3 };
 
 // From `first` to `last`, both included; 0: any port.
@@ -42,33 +43,33 @@ struct Config {
                                       // DMLC_PS_ROOT_URI + DMLC_PS_ROOT_PORT
   std::uint32_t num_servers = 1;      // LEEWAY_NUM_SERVERS, DMLC_NUM_SERVER
   std::uint32_t num_workers = 1;      // LEEWAY_NUM_WORKERS, DMLC_NUM_WORKER
-  std::optional<std::uint32_t> rank;  // LEEWAY_RANK: the rank this node asks for; none: as it comes
+  std::optional<std::uint32_t> rank;  // LEEWAY_RANK: the rank that this node asks for; none: any
   std::string interface;              // LEEWAY_INTERFACE, DMLC_INTERFACE: network card to bind
-  std::string host;  // LEEWAY_HOST, DMLC_NODE_HOST: address others reach this node at
-  PortRange ports;   // LEEWAY_PORT: "9000" or "9000-9015", where servers listen
-  std::uint32_t server_threads = 1;  // LEEWAY_SERVER_THREADS: data threads a server
-  std::uint32_t num_shards = 0;      // LEEWAY_NUM_SHARDS; 0: 32 a server thread
+  std::string host;  // LEEWAY_HOST, DMLC_NODE_HOST: address at which others reach this node
+  PortRange ports;   // LEEWAY_PORT: "9000" or "9000-9015", the ports that servers listen on
+  std::uint32_t server_threads = 1;  // LEEWAY_SERVER_THREADS: data threads of a server
+  std::uint32_t num_shards = 0;      // LEEWAY_NUM_SHARDS; 0: 32 for each data thread
   std::uint64_t block_bytes =
       512 << 10;  // LEEWAY_BLOCK_BYTES: size of a dense block (scheduler decides)
   std::vector<std::string> plugins;  // LEEWAY_PLUGINS, colon-separated
   std::uint32_t replication = 1;     // LEEWAY_REPLICATION: replicas of a shard (scheduler decides)
-  bool elastic = false;              // LEEWAY_ELASTIC: this node comes on top of the announced ones
-  bool read_only = false;            // LEEWAY_READ_ONLY: a worker that only pulls: a reader
-  std::string scheduler_state;       // LEEWAY_SCHEDULER_STATE: folder the scheduler remembers in
-  std::string restore;               // LEEWAY_RESTORE: checkpoint the scheduler starts from
+  bool elastic = false;              // LEEWAY_ELASTIC: joins beyond the announced numbers
+  bool read_only = false;            // LEEWAY_READ_ONLY: a reader, which only pulls
+  std::string scheduler_state;       // LEEWAY_SCHEDULER_STATE: folder of the scheduler's state
+  std::string restore;               // LEEWAY_RESTORE: checkpoint that the scheduler restores
 
-  std::string checkpoint_dir;                 // LEEWAY_CHECKPOINT_DIR: where checkpoints are saved
+  std::string checkpoint_dir;                 // LEEWAY_CHECKPOINT_DIR: folder for checkpoints
   std::uint64_t checkpoint_every_s = 0;       // LEEWAY_CHECKPOINT_EVERY_S; 0: not by time
   std::uint64_t checkpoint_every_clocks = 0;  // LEEWAY_CHECKPOINT_EVERY_CLOCKS; 0: not by clocks
-  std::uint64_t checkpoint_keep = 3;          // LEEWAY_CHECKPOINT_KEEP: the newest; 0: all
-  std::uint64_t checkpoint_full_every = 1;    // LEEWAY_CHECKPOINT_FULL_EVERY: others add to it
-  bool checkpoint_at_end = false;             // LEEWAY_CHECKPOINT_AT_END: one when training ends
+  std::uint64_t checkpoint_keep = 3;          // LEEWAY_CHECKPOINT_KEEP: the newest ones; 0: all
+  std::uint64_t checkpoint_full_every = 1;    // LEEWAY_CHECKPOINT_FULL_EVERY: others are increments
+  bool checkpoint_at_end = false;             // LEEWAY_CHECKPOINT_AT_END: when training ends
   absl::Duration checkpoint_timeout = absl::Minutes(10);  // LEEWAY_CHECKPOINT_TIMEOUT_MS
 
   absl::Duration heartbeat_interval = absl::Seconds(1);  // LEEWAY_HEARTBEAT_INTERVAL_MS
   absl::Duration failure_timeout = absl::Seconds(10);    // LEEWAY_FAILURE_TIMEOUT_MS
   absl::Duration suspicion = absl::Seconds(1);           // LEEWAY_SUSPICION_MS
-  absl::Duration drain_timeout = absl::Seconds(25);      // LEEWAY_DRAIN_TIMEOUT_MS; 0: not at all
+  absl::Duration drain_timeout = absl::Seconds(25);      // LEEWAY_DRAIN_TIMEOUT_MS; 0: no drain
   absl::Duration scheduler_timeout = absl::Minutes(10);  // LEEWAY_SCHEDULER_TIMEOUT_MS
   absl::Duration connect_timeout = absl::Minutes(10);    // LEEWAY_CONNECT_TIMEOUT_MS
   absl::Duration request_timeout = absl::Minutes(2);     // LEEWAY_REQUEST_TIMEOUT_MS
@@ -77,28 +78,28 @@ struct Config {
   // LEEWAY_VAN: auto (shared memory between processes of one machine, rdma between machines that
   // both have a device, tcp elsewhere), shm, rdma, tcp, zmq
   std::string van = "auto";
-  // LEEWAY_CHECKSUM: auto (CRC32C of everything between machines), on (within one too), off
+  // LEEWAY_CHECKSUM: auto (CRC32C of everything between machines), on (within a machine too), off
   std::string checksum = "auto";
-  std::uint64_t shm_bytes = 64 << 20;   // LEEWAY_SHM_BYTES: shared memory a connection and side
-  std::uint64_t rdma_bytes = 16 << 20;  // LEEWAY_RDMA_BYTES: of each peer that sends large messages
-  // Of connections over rdma, where what their address leads to is not the right one
-  // (docs/rdma.md):
+  std::uint64_t shm_bytes = 64 << 20;   // LEEWAY_SHM_BYTES: shared memory of one side, a connection
+  std::uint64_t rdma_bytes = 16 << 20;  // LEEWAY_RDMA_BYTES: for each peer with large messages
+  // For rdma connections that need another device, port or path than the one that their address
+  // leads to (docs/rdma.md):
   std::string rdma_device;             // LEEWAY_RDMA_DEVICE: "mlx5_0"; empty: by the address
   std::uint32_t rdma_port = 0;         // LEEWAY_RDMA_PORT: of the device; 0: by the address
   std::uint32_t rdma_gid_index = 256;  // LEEWAY_RDMA_GID_INDEX: of the port; 256: by the address
-  std::uint32_t rdma_mtu_bytes = 0;    // LEEWAY_RDMA_MTU: at most; 0: what the path has
-  std::uint64_t busy_poll_us = 100;    // LEEWAY_BUSY_POLL_US: before a thread blocks; 0: not at all
-  std::uint64_t send_window_bytes = 64 << 20;  // LEEWAY_SEND_WINDOW_BYTES: unconsumed bytes a peer
-  std::uint64_t push_window_bytes = 64 << 20;  // LEEWAY_PUSH_WINDOW_BYTES: of pushes that a server
-                                               // thread has not answered
-  // LEEWAY_SEND_QUEUE_BYTES_MAX: what a process keeps for peers that do not take it yet
+  std::uint32_t rdma_mtu_bytes = 0;    // LEEWAY_RDMA_MTU: at most; 0: the path's
+  std::uint64_t busy_poll_us = 100;    // LEEWAY_BUSY_POLL_US: before a thread blocks; 0: no polling
+  std::uint64_t send_window_bytes = 64 << 20;  // LEEWAY_SEND_WINDOW_BYTES: not taken yet, a peer
+  // LEEWAY_PUSH_WINDOW_BYTES: pushes to one data thread that it has not answered
+  std::uint64_t push_window_bytes = 64 << 20;
+  // LEEWAY_SEND_QUEUE_BYTES_MAX: messages of a process that wait to be sent
   std::uint64_t send_queue_bytes_max = 4ull << 30;
   std::uint64_t message_bytes_max = 1ull << 30;  // LEEWAY_MESSAGE_BYTES_MAX: one frame
-  // LEEWAY_RESIDUAL_BYTES_MAX: what a worker keeps of rows that a lossy codec dropped, a sparse
-  // table
+  // LEEWAY_RESIDUAL_BYTES_MAX: a worker's residual of one sparse table (rows that a lossy codec
+  // dropped)
   std::uint64_t residual_bytes_max = 1ull << 30;
-  std::uint64_t held_bytes_max = 8ull << 30;  // LEEWAY_HELD_BYTES_MAX: BSP contributions a thread
-  // LEEWAY_TABLE_BYTES_MAX: of tables a server; 0: four fifths of the memory it may take
+  std::uint64_t held_bytes_max = 8ull << 30;  // LEEWAY_HELD_BYTES_MAX: held pushes, a data thread
+  // LEEWAY_TABLE_BYTES_MAX: tables of a server; 0: four fifths of the memory that it may take
   std::uint64_t table_bytes_max = 0;
 
   std::uint64_t replication_window_bytes = 16 << 20;  // LEEWAY_REPLICATION_WINDOW_BYTES: sent to a
@@ -108,14 +109,14 @@ struct Config {
 
   std::string log_level = "info";  // LEEWAY_LOG: debug, info, warning, error, off
 
-  // Reads a name's value; nullopt when it is not set.
+  // Returns the value of a variable; nullopt if it is not set.
   using Lookup = std::function<std::optional<std::string>(const std::string& name)>;
 
-  // INVALID_ARGUMENT names the variable, what it holds and what it may hold.
+  // INVALID_ARGUMENT names the variable, its value, and the values that it may have.
   static absl::StatusOr<Config> FromEnvironment();
   static absl::StatusOr<Config> From(const Lookup& lookup);
 
-  // Whether what is needed for `role` is there and fits together.
+  // INVALID_ARGUMENT: a setting that `role` needs is missing, or settings contradict each other.
   absl::Status Validate() const;
 };
 

@@ -1,13 +1,13 @@
-// How far workers may drift apart, per table.
+// A Consistency says how far workers may drift apart on one table.
 //
-// One value expresses the whole family:
+// One value, the staleness bound, expresses the whole family:
 //   BSP          staleness 0: a pull waits until every worker has closed the clocks before it;
 //                pushes of one clock are summed in worker order and applied at once.
-//   SSP(s)       a reader is never more than s clocks ahead of the slowest worker
+//   SSP(s)       a worker that pulls is never more than s clocks ahead of the slowest worker
 //                (Ho et al., NIPS 2013); pushes are applied as they arrive.
 //   ASP          no bound.
-// `quorum`, `late` and `weight` are part of the shape; tables that ask for a value not yet
-// supported are refused at creation with the reason.
+// `quorum`, `late` and `weight` are reserved: a table that asks for a value that is not supported
+// yet is refused at creation, with the reason.
 #ifndef LEEWAY_CONSISTENCY_H_
 #define LEEWAY_CONSISTENCY_H_
 
@@ -26,7 +26,7 @@ struct Consistency {
   enum class Late : std::uint8_t { kApply = 0, kDrop = 1 };
   enum class Weight : std::uint8_t { kOne = 0, kInverseStaleness = 1 };
 
-  std::uint64_t staleness = 0;  // clocks the slowest worker may be behind a reader
+  std::uint64_t staleness = 0;  // clocks that the slowest worker may be behind a pull
   std::uint32_t quorum = 0;     // contributions that close a clock; 0 means all workers
   Late late = Late::kApply;
   Weight weight = Weight::kOne;

@@ -1,4 +1,5 @@
-// Element types of tables, and the two 16-bit floating-point types C++20 lacks.
+// A DType is the element type of a table; Float16 and BFloat16 are the 16-bit floating-point types
+// that C++20 lacks.
 #ifndef LEEWAY_DTYPE_H_
 #define LEEWAY_DTYPE_H_
 
@@ -11,7 +12,7 @@
 
 namespace leeway {
 
-// The values travel on the wire and stand in checkpoints: append, never renumber.
+// The numbers are on the wire and in checkpoints: append, never renumber.
 enum class DType : std::uint8_t {
   kFloat32 = 0,
   kFloat64 = 1,
@@ -57,14 +58,15 @@ constexpr std::size_t SizeOf(DType dtype) {
   return 0;
 }
 
-// What an updater sees, and what optimiser state is kept in: float32 for 16-bit tables.
+// The type that an updater computes in and that optimiser state is kept in: float32 for 16-bit
+// tables.
 constexpr DType ComputeType(DType dtype) {
   return dtype == DType::kFloat16 || dtype == DType::kBFloat16 ? DType::kFloat32 : dtype;
 }
 
 constexpr bool IsInteger(DType dtype) { return dtype == DType::kInt32 || dtype == DType::kInt64; }
 
-// "float32", "int64", …; "dtype(7)"-like values never occur: unknown numbers give "unknown".
+// "float32", "int64", …; "unknown" for other numbers.
 absl::string_view Name(DType dtype);
 
 // DTypeOf<float> is kFloat32, and so on; other types do not compile.

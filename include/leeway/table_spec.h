@@ -1,5 +1,6 @@
-// What a table is. A worker describes it once; the scheduler keeps the description; creating it
-// again with an equal description is harmless, with another one an error that shows both.
+// A TableSpec describes a table. A worker gives it when it creates the table, and the scheduler
+// keeps it; creating the table again with an equal description is harmless, with another one an
+// error that shows both.
 #ifndef LEEWAY_TABLE_SPEC_H_
 #define LEEWAY_TABLE_SPEC_H_
 
@@ -21,10 +22,9 @@ enum class TableKind : std::uint8_t {
   kRagged = 2,  // 64-bit key → row of its own width
 };
 
-// What a push does to a value. Built in: assign, add, sgd, momentum, nesterov, adagrad, rmsprop,
-// adam, adamw, ftrl, and gradient (the value is what
-// the pushes of one clock add up to); others by the name they were registered under
-// (leeway/updater.h).
+// The formula by which a push changes a value. Built in: assign, add, sgd, momentum, nesterov,
+// adagrad, rmsprop, adam, adamw, ftrl, and gradient (the value is the sum of the pushes of one
+// clock); others by the name under which they were registered (leeway/updater.h).
 struct UpdaterSpec {
   std::string name = "add";
   // Hyper-parameters by name, e.g. {"learning_rate", 0.1}. An unknown name is refused.
@@ -32,8 +32,8 @@ struct UpdaterSpec {
   friend bool operator==(const UpdaterSpec&, const UpdaterSpec&) = default;
 };
 
-// The value an element has before its first push. Random values depend on the seed, the table's
-// name and the element's place alone: never on the number of servers or the order of pulls.
+// The value of an element before its first push. Random values depend on the seed, the table's name
+// and the element's place alone: never on the number of servers or the order of pulls.
 struct Initializer {
   enum class Kind : std::uint8_t { kZeros = 0, kConstant = 1, kUniform = 2, kNormal = 3 };
   Kind kind = Kind::kZeros;
@@ -57,15 +57,16 @@ enum class NonFinite : std::uint8_t {
   kRefuse = 1,  // refuse the push with INVALID_ARGUMENT, and count
 };
 
-// How BSP combines the contributions of one clock.
+// The way in which BSP combines the contributions of one clock.
 enum class Aggregate : std::uint8_t { kSum = 0, kMean = 1 };
 
-// Which ends keep what a lossy codec drops, and add it to the next message (docs/compression.md).
-// Workers keep it of what they push. Servers keep it of what they answer: of a table whose updater
-// is `gradient`, what the clock's sum lost; of other dense tables, the difference to what workers
-// hold, and answer with what has changed. Without it servers of such tables answer uncompressed.
+// The ends that keep what a lossy codec drops, and add it to the next message
+// (docs/compression.md). Workers keep what their pushes lose. Servers keep what their answers lose:
+// of a table whose updater is `gradient`, the loss of the clock's sum; of other dense tables, the
+// difference between the table and the workers' copies, and they answer with what has changed.
+// Without error feedback, servers answer pulls of such tables uncompressed.
 enum class ErrorFeedback : std::uint8_t {
-  kAuto = 0,  // wherever the codec, and the kind of table, have a use for it
+  kAuto = 0,  // wherever the codec and the kind of table have a use for it
   kOff = 1,
   kWorker = 2,
   kServer = 3,
@@ -77,17 +78,17 @@ struct TableSpec {
   TableKind kind = TableKind::kDense;
   DType dtype = DType::kFloat32;
   std::vector<std::uint64_t> shape;  // dense only; row-major; 1 to 8 dimensions, none zero
-  std::uint64_t row_width = 0;       // sparse only; elements a row
+  std::uint64_t row_width = 0;       // sparse only; elements of a row
   UpdaterSpec updater;
   Initializer initializer;
   Consistency consistency;
   Aggregate aggregate = Aggregate::kSum;
   NonFinite nonfinite = NonFinite::kCount;
-  // How values travel: a codec with its options, e.g. "onebit" or "topk:0.01", or "auto": one of
-  // `codecs`, chosen by how fast links and codecs are (docs/compression.md).
+  // The codec of the table's values on the wire, with its options, e.g. "onebit" or "topk:0.01", or
+  // "auto": one of `codecs`, chosen by the speed of links and codecs (docs/compression.md).
   std::string codec = "none";
-  // What the codec may be changed to while training (Worker::SetCodec), and what "auto" chooses
-  // from: at most 16, none twice. Empty: the codec stays as it is.
+  // The codecs that the table may be switched to while training (Worker::SetCodec), and that "auto"
+  // chooses from: at most 16, none twice. Empty: the codec stays as it is.
   std::vector<std::string> codecs;
   ErrorFeedback error_feedback = ErrorFeedback::kAuto;
 
@@ -98,20 +99,21 @@ struct TableSpec {
 
   std::uint64_t NumElements() const;  // dense: product of the shape; otherwise 0
 
-  // OK, or the first thing wrong with it: sizes in range, names known, combinations that work.
-  // (Whether an updater of that name exists is for the servers to say.)
+  // OK, or an error for the first fault: sizes in range, names known, combinations that work.
+  // (Servers check that an updater of that name exists.)
   absl::Status Validate() const;
-  // One line, every field; what error messages show.
+  // All fields in one line, as error messages show them.
   std::string ToString() const;
 
   friend bool operator==(const TableSpec&, const TableSpec&) = default;
 };
 
-// A change of what does not shape a table's data (Worker::ChangeTable). What is not given stays.
+// A change of settings that do not shape a table's data (Worker::ChangeTable). Fields that are not
+// given stay as they are.
 struct TableChange {
-  // Of the updater's hyper-parameters; none: its default again.
+  // The updater's hyper-parameters; nullopt: the default again.
   std::map<std::string, std::optional<double>> parameters;
-  std::optional<Consistency> consistency;  // between ssp and asp
+  std::optional<Consistency> consistency;  // from ssp to ssp or asp, or back
   std::optional<NonFinite> nonfinite;
 };
 

@@ -1,4 +1,4 @@
-// A ticket stands for an operation under way; Worker::Wait tells how it ended.
+// A Ticket is the user's handle of an operation under way; Worker::Wait returns how it ended.
 #ifndef LEEWAY_TICKET_H_
 #define LEEWAY_TICKET_H_
 
@@ -11,10 +11,10 @@ namespace worker {
 class Operation;
 }
 
-// A small value; copies stand for the same operation. Dropping every copy does not cancel it.
+// A small value; copies stand for the same operation, which goes on when all copies are gone.
 class Ticket {
  public:
-  Ticket() = default;  // stands for nothing; waiting for it is OK at once
+  Ticket() = default;  // of no operation; waiting for it is OK at once
   explicit Ticket(std::shared_ptr<worker::Operation> operation)
       : operation_(std::move(operation)) {}
   const std::shared_ptr<worker::Operation>& operation() const { return operation_; }

@@ -1,8 +1,9 @@
-// Updaters: what a push does to a value. The built-in ones and yours implement this one class.
+// An Updater is the formula by which a push changes stored values; the built-in updaters and yours
+// implement this class.
 //
-// A server calls an updater from the one thread that owns the shard, on runs of elements that lie
-// contiguously: a dense block (or a part of it) or one sparse row. Values of 16-bit floating-point
-// tables arrive converted to float and are rounded once when they are stored.
+// A server calls an updater from the one data thread that owns the shard, on runs of elements that
+// lie contiguously: a dense block (or a part of it) or one sparse row. Values of 16-bit
+// floating-point tables arrive converted to float and are rounded once when they are stored.
 #ifndef LEEWAY_UPDATER_H_
 #define LEEWAY_UPDATER_H_
 
@@ -25,31 +26,31 @@ namespace leeway {
 template <class T>
 struct UpdateRun {
   T* value;              // [size], read and written
-  const T* gradient;     // [size], what was pushed (in BSP: what the workers' pushes add up to)
+  const T* gradient;     // [size], the push (in BSP: the combined pushes of a clock)
   T* const* state;       // state[i] is [size], i < state_slots(); starts at initial_state(i)
   std::size_t size;      // elements
   std::uint64_t step;    // 1 for the first update of this block or row, then 2, 3, …
-  double learning_rate;  // the push's own, or else the table's; NaN where the updater has none
+  double learning_rate;  // of the push, or else of the table; NaN where the updater has none
 };
 
 class Updater {
  public:
   virtual ~Updater() = default;
 
-  // State values kept per element (Adam: 2), of the type the run has: float for 16- and 32-bit
-  // tables, double for float64.
+  // Optimiser values kept for each element (Adam: 2), of the type that the run has: float for 16-
+  // and 32-bit tables, double for float64.
   virtual int state_slots() const { return 0; }
   virtual double initial_state(int /*slot*/) const { return 0; }
 
-  // Whether it can update a table of this dtype; asked once, when the table is created.
+  // True if it can update a table of this dtype; called once, when the table is created.
   virtual bool Supports(DType dtype) const { return !IsInteger(dtype); }
 
-  // How several pushes are made into one: within one sparse batch with repeated keys, and among
-  // the workers of one BSP clock. kSum for gradients, kLast for values.
+  // How several pushes become one: repeated keys within one sparse batch, and the workers' pushes
+  // of one BSP clock. kSum for gradients, kLast for values.
   enum class Combine { kSum, kLast };
   virtual Combine combine() const { return Combine::kSum; }
 
-  // Update one run. Only the overloads of supported dtypes are called.
+  // Updates one run. Only the overloads of supported dtypes are called.
   virtual void Update(const UpdateRun<float>& run) const;
   virtual void Update(const UpdateRun<double>& run) const;
   virtual void Update(const UpdateRun<std::int32_t>& run) const;
@@ -58,7 +59,7 @@ class Updater {
 
 using UpdaterParameters = std::map<std::string, double>;
 
-// Makes an updater from a table's hyper-parameters, or says what is wrong with them.
+// Makes an updater from a table's hyper-parameters. The error says what is wrong with them.
 using UpdaterFactory =
     std::function<absl::StatusOr<std::unique_ptr<Updater>>(const UpdaterParameters&)>;
 

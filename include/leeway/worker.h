@@ -1,49 +1,51 @@
-// The worker's client library: connect, open tables, push, pull, wait, clock.
+// Worker is the client library's class: connect, open tables, push, pull, wait, clock.
 //
 //     absl::StatusOr<std::unique_ptr<Worker>> worker = Worker::Connect();
 //     absl::StatusOr<Table> table = (*worker)->CreateTable(TableSpec::Dense("w", {784, 10}));
 //     absl::Status status = (*worker)->Wait(table->Pull(std::span<float>(w)));
 //
 // Threads. Every call of Worker and Table may be made from any thread. Operations of one worker
-// on one element of a table take effect in the order they were submitted. Clock() ends the
+// on one element of a table take effect in the order in which they were submitted. Clock() ends the
 // iteration for the whole worker, so threads that share a worker agree among themselves when to
 // call it.
 //
-// Buffers. Nothing is copied on the way out: a span given to Push, Pull or PushPull, and the keys,
-// must stay alive and (for a push) unchanged until its ticket has completed, unless
-// Options::copy is set. A pull writes into the span before its ticket completes. A push of memory
-// that Worker::Allocate gave is not copied to a server of the same machine either.
+// Buffers. The library copies nothing on the way out: a span given to Push, Pull or PushPull, and
+// the keys, must stay alive and (for a push) unchanged until the ticket has completed, unless
+// Options::copy is set. A pull writes into the span before its ticket completes. A push from memory
+// of Worker::Allocate is not copied to a server of the same machine either.
 //
-// Priorities. Of what waits to be sent, in either direction, the operations with the highest
-// Options::priority go first; equal ones go in the order they were submitted. Only a few
-// milliseconds' worth is ever given to the network in advance, and large tensors leave block by
-// block (LEEWAY_BLOCK_BYTES), so what is urgent overtakes what is large in its midst. A model's
-// layers are best given 0, -1, -2, … from the first one on, for Push and Pull alike: the next
-// iteration begins with the first layer, while the last ones are still under way. Order on one
-// element is kept: an operation hurries along earlier ones on the same block of a dense table, or
-// on the same shard of another table. Clock() takes in what waits, as always.
+// Priorities. Of the operations that wait to be sent, in either direction, those with the highest
+// Options::priority go first; equal ones go in the order in which they were submitted. The library
+// gives the network only a few milliseconds' worth in advance, and sends large tensors block by
+// block (LEEWAY_BLOCK_BYTES), so that an urgent operation overtakes a large one in its midst. Give
+// a model's layers 0, -1, -2, … from the first one on, for Push and Pull alike: the next iteration
+// begins with the first layer, while the last ones are still under way. Order on one element is
+// kept: an operation raises earlier ones on the same block of a dense table, or on the same shard
+// of another table, to its own priority. Clock() includes the operations that wait, as always.
 //
 // Failures. When a server dies whose shards have other replicas (Config::replication), operations
 // wait for the next head and go on; nothing that was accepted is lost, and nothing is applied
-// twice. Pushes to a BSP table are kept here, too, until their iteration is over for everybody (up
-// to Config::held_bytes_max): they are lost only if this worker dies before that together with the
-// server. When the last replica of a shard dies, operations on it fail with UNAVAILABLE. While the
-// scheduler is away operations go on; CreateTable, OpenTable, Barrier and Checkpoint wait for it.
+// twice. The worker keeps pushes to a BSP table, too, until every worker has ended their iteration
+// (up to Config::held_bytes_max): they are lost only if this worker dies before that together with
+// the server. When the last replica of a shard dies, operations on it fail with UNAVAILABLE. While
+// the scheduler is away operations go on; CreateTable, OpenTable, Barrier and Checkpoint wait for
+// it.
 //
-// Readers. With Config::read_only (LEEWAY_READ_ONLY=1) this is a client that only pulls: it counts
-// nowhere as a worker, nobody waits for it, and it may come and go at any time, once the cluster is
-// complete. It opens tables that there are, and its pulls are answered at once with what has been
-// applied, whatever the table's consistency (docs/consistency.md); Info() says of which clock that
-// is. All that would change anything or wait for others (Push, PushPull, Clock, Barrier, …) fails
-// at once with FAILED_PRECONDITION.
+// Readers. With Config::read_only (LEEWAY_READ_ONLY=1) this is a client that only pulls: it does
+// not count as a worker, nothing waits for it, and it may come and go at any time, once the cluster
+// is complete. It opens existing tables. Its pulls are answered at once with what has been applied,
+// whatever the table's consistency (docs/consistency.md); Info() returns the clock of that. Calls
+// that would change anything or wait for others (Push, PushPull, Clock, Barrier, …) fail at once
+// with FAILED_PRECONDITION.
 //
 // Deadlines. Every operation has one (Options::timeout, else Config::request_timeout), counted
-// from its submission; past it the ticket fails with DEADLINE_EXCEEDED, or a push that was under
-// way with UNKNOWN, and says who was waited for. With 0 or less nothing is begun.
+// from its submission. Past it the ticket fails with DEADLINE_EXCEEDED, or with UNKNOWN if it is a
+// push that was under way, and names the servers or workers that did not answer. With a timeout of
+// 0 or less no operation begins.
 //
-// Failed pushes. UNKNOWN, and nothing else, says of a Push or PushPull that all or a part of it may
-// have been applied, or may be yet: to push it again may double it. After any other error nothing
-// of it has been applied, and nothing will be: it is safe to push it again (docs/consistency.md).
+// Failed pushes. UNKNOWN, and no other code, says of a Push or PushPull that all or a part of it
+// may have been applied, or may be yet: to push it again may double it. After any other error
+// nothing of it has been applied or will be: it is safe to push it again (docs/consistency.md).
 #ifndef LEEWAY_WORKER_H_
 #define LEEWAY_WORKER_H_
 
@@ -74,47 +76,48 @@ class Client;
 class TableState;
 }  // namespace worker
 
+// The options of one operation.
 struct Options {
-  // Above 0, or nothing is begun; none: Config::request_timeout.
+  // More than 0, or the operation fails at once; nullopt: Config::request_timeout.
   std::optional<absl::Duration> timeout;
   std::optional<double> learning_rate;  // push: overrides the table's for this push
   bool copy = false;                    // push: copy the data before returning
   int priority = 0;                     // higher goes first; see Priorities above
-  // Called once when the operation completes, on the thread that drives the library's progress
-  // (possibly the caller's own, within another call). It must not block nor wait on tickets.
+  // Called once when the operation completes, on the thread that turns the library's loop (possibly
+  // the caller's own, within another call). It must not block or wait on tickets.
   std::function<void(const absl::Status&)> done;
 };
 
-// What the values of a pull are of.
+// The state of the table that a pull returned.
 struct PullInfo {
-  // All that living workers pushed in iterations below it is in the values, wherever they come
-  // from; of later ones perhaps something (with BSP nothing).
+  // The values include all pushes of living workers in iterations below this one, from any worker;
+  // of later iterations they may include some (with BSP none).
   std::uint64_t clock = 0;
-  // Counts the changes that the shards asked had taken. Of two pulls of the same elements the later
-  // one's is never smaller, and equal only if the values are. It is of one life of a cluster: one
-  // that starts from a checkpoint counts anew.
+  // Counts the changes that the pulled shards had taken. Of two pulls of the same elements the
+  // later one's is never smaller, and equal only if the values are equal. It holds for one life of
+  // a cluster: a cluster that starts from a checkpoint counts anew.
   std::uint64_t version = 0;
   friend bool operator==(const PullInfo&, const PullInfo&) = default;
 };
 
-// What a worker has seen so far. Staleness is counted on every pull reply of every table.
+// What a worker has counted so far. Staleness is counted on every pull reply of every table.
 struct WorkerStats {
   std::map<std::uint64_t, std::uint64_t> staleness_histogram;  // clocks → pull replies
   std::uint64_t max_staleness = 0;                             // clocks
   std::uint64_t staleness_violations = 0;  // replies staler than their table allows
-  std::uint64_t bytes_pushed = 0;  // payload, as it leaves: encoded where the table has a codec
-  std::uint64_t bytes_pulled = 0;  // payload, as it comes
+  std::uint64_t bytes_pushed = 0;  // payload on the wire: encoded where the table has a codec
+  std::uint64_t bytes_pulled = 0;  // payload on the wire, likewise
   std::uint64_t resends = 0;
-  // By table that has error feedback on workers: the Euclidean norm of what this worker's pushes
-  // have lost and still carry.
+  // By table with error feedback on workers: the Euclidean norm of this worker's residual, i.e. of
+  // what its pushes have lost and still carry.
   std::map<std::string, double> residual_norms;
   absl::Duration waited;  // time threads spent in Wait, Clock and Barrier
 };
 
 // A table opened by a worker. A small value; copies stand for the same table.
 //
-// Errors known at once (a span of the wrong length or dtype) come back through the ticket as well,
-// so that there is one place to look.
+// Errors that a call finds at once (a span of the wrong length or dtype) come back through the
+// ticket as well, so that there is one place to look.
 class Table {
  public:
   Table() = default;
@@ -127,14 +130,14 @@ class Table {
   Ticket Push(std::span<const T> values, Options options = {}) const {
     return PushDense(DTypeOf<T>, values.data(), values.size(), std::move(options));
   }
-  // What `values` holds is undefined until the ticket is done, and if it fails.
+  // The content of `values` is undefined until the ticket is done, and if it fails.
   template <class T>
   Ticket Pull(std::span<T> values, Options options = {}) const {
     return PullDense(DTypeOf<T>, values.data(), values.size(), std::move(options));
   }
-  // Pushes, then pulls what the table holds afterwards. In BSP "afterwards" is after this
-  // iteration: the pull is answered once every worker has called Clock(), so call Clock() before
-  // Wait(); waiting without it fails at once with FAILED_PRECONDITION.
+  // Pushes, then pulls the table's values after that push. In BSP that is after this iteration: the
+  // pull is answered once every worker has called Clock(), so call Clock() before Wait(); waiting
+  // without it fails at once with FAILED_PRECONDITION.
   template <class T>
   Ticket PushPull(std::span<const T> values, std::span<T> result, Options options = {}) const {
     return PushPullDense(DTypeOf<T>, values.data(), values.size(), result.data(), result.size(),
@@ -143,7 +146,7 @@ class Table {
 
   // Sparse: values is [keys.size()][row_width]. Keys in any order, fewer than 2^32. A repeated
   // key's rows are combined before they are sent (added up; the last one wins for `assign`); in a
-  // pull every occurrence gets the row. A key never pushed pulls the initializer's value.
+  // pull every occurrence gets the row. A key that was never pushed pulls the initializer's value.
   template <class T>
   Ticket Push(std::span<const std::uint64_t> keys, std::span<const T> values,
               Options options = {}) const {
@@ -162,9 +165,9 @@ class Table {
   }
 
   // Ragged: widths[i] elements for keys[i], one after the other in values. A pull sizes both
-  // vectors itself; a key never pushed has width 0. Fewer than 2^32 keys, none twice. A row's width
-  // is set by `assign`, or by its first push; with any other updater a push of another width is
-  // refused.
+  // vectors itself; a key that was never pushed has width 0. Fewer than 2^32 keys, none twice. An
+  // `assign` sets a row's width, and so does the row's first push; with any other updater a push of
+  // another width is refused.
   template <class T>
   Ticket PushRagged(std::span<const std::uint64_t> keys, std::span<const std::uint32_t> widths,
                     std::span<const T> values, Options options = {}) const {
@@ -205,15 +208,15 @@ class Table {
 class Worker {
  public:
   // Joins the cluster and returns when it is complete: every announced server and worker is there.
-  // DEADLINE_EXCEEDED after Config::connect_timeout, naming who is missing.
+  // DEADLINE_EXCEEDED after Config::connect_timeout names the missing ones.
   //
-  // A worker may also come when the others are under way: under the rank of one that is gone
-  // (Config::rank), or on top of the announced ones (Config::elastic). From then on it is waited
-  // for; it begins at the clock of the fastest of the others or later, not at 0: see clock().
+  // A worker may also join a running cluster: under the rank of one that is gone (Config::rank), or
+  // beyond the announced number (Config::elastic). From then on the others wait for it; it begins
+  // at the clock of the fastest of the others or later, not at 0: see clock().
   static absl::StatusOr<std::unique_ptr<Worker>> Connect();  // from the environment
   static absl::StatusOr<std::unique_ptr<Worker>> Connect(const Config& config);
 
-  // Leaves the cluster in order (see Leave), waiting briefly for what is under way.
+  // Leaves the cluster in order (see Leave), and waits briefly for operations under way.
   ~Worker();
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -222,42 +225,42 @@ class Worker {
   std::uint32_t num_workers() const;
   std::uint32_t num_servers() const;
 
-  // Creates the table, or opens it where an equal one exists, also one that was created equal and
+  // Creates the table, or opens it if an equal one exists, also one that was created equal and
   // changed since. ALREADY_EXISTS shows where the descriptions differ. A table that the cluster has
-  // from a checkpoint (Config::restore) becomes what the first worker says that opens it, as far as
-  // that does not shape its data: rates, consistency, NaN policy. A reader opens only.
-  // INVALID_ARGUMENT: TableSpec::Validate, or the servers, said no.
+  // from a checkpoint (Config::restore) takes the description of the first worker that opens it, as
+  // far as that does not shape its data: rates, consistency, NaN policy. A reader only opens.
+  // INVALID_ARGUMENT: TableSpec::Validate or a server refuses the description.
   absl::StatusOr<Table> CreateTable(const TableSpec& spec);
-  // NOT_FOUND, naming the tables there are.
+  // NOT_FOUND lists the tables that exist.
   absl::StatusOr<Table> OpenTable(absl::string_view name);
 
   // `bytes` bytes of zeroed memory for tensors, at the start of a page, that servers of this
-  // machine read where it lies (leeway/array.h); what it is not shared for is no error. At most 256
-  // arrays of a process can be shared at a time, each of at least 16 KiB, so that a model's many
-  // tensors are best put into few. Memory is taken as it is first written. 0 bytes: an empty one.
-  // RESOURCE_EXHAUSTED when there is not so much.
+  // machine read where it lies (leeway/array.h); where it cannot be shared, that is no error. At
+  // most 256 arrays of a process can be shared at a time, each of at least 16 KiB: put a model's
+  // many tensors into few arrays. The system provides memory as it is first written. 0 bytes: an
+  // empty array. RESOURCE_EXHAUSTED: the system has too little memory.
   absl::StatusOr<Array> Allocate(std::uint64_t bytes) const;
 
-  // OK once the operation has completed: a push was accepted by its servers, a pull has written
-  // its span. Otherwise why not; of a push, UNKNOWN: it may have been applied all the same.
+  // OK once the operation has completed: servers have accepted a push, a pull has written its span.
+  // Otherwise the reason; UNKNOWN of a push: it may have been applied all the same.
   absl::Status Wait(const Ticket& ticket);
   absl::Status Wait(std::span<const Ticket> tickets);  // all of them; the first error
-  // Whether it has completed, without waiting.
+  // True if it has completed; does not wait.
   bool Done(const Ticket& ticket) const;
-  // Of a pull, or push-pull, that has completed without an error. FAILED_PRECONDITION: it is not
-  // one.
+  // Of a pull or push-pull that has completed without an error. FAILED_PRECONDITION: the ticket is
+  // of no such operation.
   absl::StatusOr<PullInfo> Info(const Ticket& ticket) const;
 
-  // Ends this worker's iteration: everything pushed so far belongs to it. Never waits for other
-  // workers: that is for the next pull. DATA_LOSS: a push that had been accepted was refused by the
-  // server that took over its shard; the clock counts all the same.
+  // Ends this worker's iteration, to which everything pushed so far belongs. Never waits for other
+  // workers; the next pull does. DATA_LOSS: the server that took over a shard refused a push that
+  // had been accepted; the clock counts all the same.
   absl::Status Clock();
-  // Iterations ended so far. A worker that came late, or came back, starts where the others are: a
-  // training loop goes on from `for (std::uint64_t i = worker->clock(); i < iterations; ++i)`.
+  // Iterations ended so far. A worker that joins late, or comes back, starts where the others are:
+  // write a training loop as `for (std::uint64_t i = worker->clock(); i < iterations; ++i)`.
   std::uint64_t clock() const;
 
-  // Waits until every living member of the group has entered a barrier of this name.
-  // Workers may enter `kWorkers`; `kAll` takes in the servers too (they enter by themselves).
+  // Waits until every living member of the group has entered a barrier of this name. Workers may
+  // enter `kWorkers` and `kAll`; `kAll` includes the servers (they enter by themselves).
   absl::Status Barrier(Group group = Group::kWorkers, absl::string_view name = "",
                        std::optional<absl::Duration> timeout = std::nullopt);
 
@@ -266,45 +269,45 @@ class Worker {
                                    absl::string_view request, Options options = {});
 
   // Saves all tables, as of one clock, in a new folder under `directory` (empty: the scheduler's
-  // LEEWAY_CHECKPOINT_DIR), a path that means the same to the scheduler and all servers, and
-  // returns that folder once it is complete. Nobody stops meanwhile, except the caller. With BSP
-  // and ASP tables that is the caller's clock. Where there are SSP tables it is one that no worker
-  // has reached, this one included: then call it on another thread than the one that calls Clock().
+  // LEEWAY_CHECKPOINT_DIR), a path that means the same to the scheduler and all servers. Returns
+  // that folder once it is complete. Only the caller waits; training goes on. With BSP and ASP
+  // tables the clock is the caller's. With SSP tables it is one that no worker has reached, this
+  // one included: then call it on another thread than the one that calls Clock().
   absl::StatusOr<std::string> Checkpoint(absl::string_view directory,
                                          std::optional<absl::Duration> timeout = std::nullopt);
 
-  // Gives a table another of the codecs that its description allows (TableSpec::codecs), while
-  // everybody goes on training: all workers push with it from one clock on, which is returned once
-  // it is decided, and replies follow. What is under way by then keeps the codec it has.
+  // Gives a table another of the codecs that its description allows (TableSpec::codecs) while
+  // training goes on. All workers push with it from one clock on, and replies follow; the call
+  // returns that clock once it is decided. Operations under way keep their codec.
   // INVALID_ARGUMENT names the codecs that the table may have; NOT_FOUND: there is no such table.
   absl::StatusOr<std::uint64_t> SetCodec(absl::string_view table, absl::string_view codec,
                                          std::optional<absl::Duration> timeout = std::nullopt);
 
-  // Changes what does not shape a table's data while everybody goes on training: the updater's
-  // rates, the staleness bound, whether NaN is refused. It holds for all that is pushed and pulled
-  // in the clock that is returned and later, for everybody. (Priorities are the operations' own:
-  // Options::priority.) INVALID_ARGUMENT: the updater cannot be so. FAILED_PRECONDITION: it shapes
-  // the data after all (state of the updater), or is a change between bsp and others, for which the
-  // table has to be created again after the start from a checkpoint. ABORTED: another change is
-  // under way. NOT_FOUND: there is no such table.
+  // Changes settings that do not shape a table's data while training goes on: the updater's
+  // rates, the staleness bound, whether NaN is refused. The change holds for all pushes and pulls
+  // of all workers in the returned clock and later ones. (Priorities belong to operations:
+  // Options::priority.) INVALID_ARGUMENT: the updater refuses the values. FAILED_PRECONDITION: the
+  // change shapes the data after all (state of the updater), or is one between bsp and others, for
+  // which the table has to be created again after a start from a checkpoint. ABORTED: another
+  // change is under way. NOT_FOUND: there is no such table.
   absl::StatusOr<std::uint64_t> ChangeTable(absl::string_view table, const TableChange& change,
                                             std::optional<absl::Duration> timeout = std::nullopt);
 
-  // Error feedback: what this worker's pushes to tables with lossy codecs have lost and still carry
+  // Error feedback: the residual of this worker's pushes to tables with lossy codecs
   // (docs/compression.md). SaveResiduals writes it to the file residuals-worker-RANK.safetensors in
-  // `directory`, which is there, in place of an older one; Checkpoint does so in the folder that it
-  // returns, as of its call, after the pushes before it. LoadResiduals takes over what a worker of
-  // rank `rank` (none: one's own) has written, for the tables that are open: call it after they
-  // were, and before the first push. NOT_FOUND: there is no such file. DATA_LOSS: it is damaged;
-  // INVALID_ARGUMENT: it is of other tables.
+  // the existing folder `directory`, in place of an older one; Checkpoint does so in the folder
+  // that it returns, as of its call, after the pushes before it. LoadResiduals takes over the
+  // residual that a worker of rank `rank` (nullopt: this worker's rank) has written, for the tables
+  // that are open: call it after they were opened, and before the first push. NOT_FOUND: there is
+  // no such file. DATA_LOSS: it is damaged; INVALID_ARGUMENT: it is of other tables.
   absl::Status SaveResiduals(absl::string_view directory);
   absl::Status LoadResiduals(absl::string_view directory,
                              std::optional<std::uint32_t> rank = std::nullopt);
 
-  // Leaves the cluster: the others no longer wait for this worker. What it has pushed is answered
-  // first. With replicas an iteration in which it has pushed to a BSP table is ended as by Clock(),
-  // and waited for until the others have ended it, too, for at most Config::request_timeout: after
-  // that DEADLINE_EXCEEDED says that it has left, and that a server's death may still lose these
+  // Leaves the cluster: the others no longer wait for this worker. Its pushes are answered first.
+  // With replicas, an iteration in which it has pushed to a BSP table ends as by Clock(), and Leave
+  // waits until the others have ended it, too, for at most Config::request_timeout. After that
+  // DEADLINE_EXCEEDED says that the worker has left, and that a server's death may still lose these
   // pushes. Later calls fail with FAILED_PRECONDITION. Idempotent.
   absl::Status Leave();
 
