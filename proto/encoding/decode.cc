@@ -17,7 +17,7 @@ namespace {
 using decode::Input;
 using decode::Wrong;
 
-// The header's bytes at an address that FlatBuffers may read from: frames arrive at any.
+// Puts the header's bytes at an address that FlatBuffers may read from: a frame may lie anywhere.
 class AlignedHeader {
  public:
   explicit AlignedHeader(const runtime::Buffer& header) {
@@ -45,7 +45,7 @@ class AlignedHeader {
   std::vector<std::uint64_t> large_;
 };
 
-// Those whose Read looks at the payload; the others have none.
+// Messages with a payload that their Read checks; the others have none.
 template <class Message>
 constexpr bool kHasPayload =
     std::is_same_v<Message, Request> || std::is_same_v<Message, Reply> ||

@@ -8,7 +8,7 @@
 namespace leeway::proto::decode {
 namespace {
 
-// A name within a checkpoint's directory, which must not lead out of it.
+// A file name within a checkpoint's directory, which must not lead out of it.
 absl::Status ReadFileName(const flatbuffers::String* name, Input& in, std::string* to) {
   LEEWAY_RETURN_IF_ERROR(ReadName("file's name", name, in, to));
   if (to->find('/') == std::string::npos && *to != "." && *to != "..") return absl::OkStatus();

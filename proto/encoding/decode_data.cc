@@ -21,7 +21,7 @@ absl::Status ReadOp(wire::Op op, Op* to) {
   return ReadEnum("op", static_cast<std::uint8_t>(op), Op::kPush, Op::kPushPull, to);
 }
 
-// What a pull asks for: a dense block has no frames, rows have their keys.
+// The payload of a pull: a dense block has no frames, rows have their keys.
 absl::Status TakePull(const Request& request, Input& in) {
   if (request.kind == TableKind::kDense) {
     LEEWAY_RETURN_IF_ERROR(
@@ -158,7 +158,7 @@ absl::Status Read(const wire::ClockTick& from, Input&, ClockTick* to) {
   to->watermarks.resize(size);
   for (std::size_t i = 0; i < size; ++i) {
     const wire::ShardWatermark& mark = *from.watermarks()->Get(static_cast<std::uint32_t>(i));
-    LEEWAY_RETURN_IF_ERROR(CheckRange("mark's shard", mark.shard(), 0, kShardsMax - 1));
+    LEEWAY_RETURN_IF_ERROR(CheckRange("watermark's shard", mark.shard(), 0, kShardsMax - 1));
     to->watermarks[i] = {mark.sequence(), mark.shard(), mark.held()};
   }
   return absl::OkStatus();
@@ -185,7 +185,7 @@ absl::Status Read(const wire::EnterClockReply& from, Input&, EnterClockReply* to
   return absl::OkStatus();
 }
 
-// The payload of the next three is somebody else's bytes: one frame of any size.
+// Payloads of a handler or a tool, which Leeway does not interpret: one frame of any size.
 
 absl::Status Read(const wire::Call& from, Input& in, Call* to) {
   to->request = from.request();

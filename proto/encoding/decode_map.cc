@@ -7,8 +7,8 @@
 namespace leeway::proto::decode {
 namespace {
 
-// Entries stand by rank. Until the cluster is complete some may be missing; afterwards rank r is
-// entry r, so that others may use a rank as an index.
+// Entries are ordered by rank. Until the cluster is complete some may be missing; afterwards rank r
+// is entry r, so that other code may use a rank as an index.
 absl::Status CheckRank(absl::string_view field, std::uint32_t rank, std::size_t index,
                        std::int64_t rank_before, std::uint32_t ranks, bool complete) {
   if (complete) return CheckRange(field, rank, index, index);
@@ -57,7 +57,7 @@ absl::Status ReadWorkers(const wire::ClusterMap& from, ClusterMap* to) {
   return absl::OkStatus();
 }
 
-// What stands for the owner of a shard that is lost.
+// The entry in place of an owner for a shard that is lost.
 constexpr ShardOwner kNobody{.server_rank = kNoServer, .thread = 0};
 
 absl::Status CheckPlace(absl::string_view what, std::size_t shard, const ShardOwner& place,
@@ -91,7 +91,7 @@ absl::Status ReadOwners(const wire::ClusterMap& from, ClusterMap* to) {
   return absl::OkStatus();
 }
 
-// The entries of one shard: each on a server of its own, those that are filling last.
+// The entries of one shard: each on a different server, joining replicas last.
 absl::Status CheckChain(std::span<const ShardReplica> replicas, const ClusterMap& map) {
   const std::uint32_t shard = replicas.front().shard;
   const ShardOwner head = map.owners[shard];
@@ -134,7 +134,7 @@ absl::Status ReadReplicas(const wire::ClusterMap& from, ClusterMap* to) {
   return absl::OkStatus();
 }
 
-// Of each table one that is decided, and at most one that follows it.
+// For each table one decided switch, and at most one announced one behind it.
 absl::Status ReadCodecs(const wire::ClusterMap& from, ClusterMap* to) {
   const std::size_t size = SizeOrZero(from.codecs());
   LEEWAY_RETURN_IF_ERROR(CheckRange("number of codec switches", size, 0, 2 * kTablesMax));

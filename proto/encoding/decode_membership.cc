@@ -16,7 +16,7 @@ absl::Status ReadSizes(std::uint32_t servers, std::uint32_t workers) {
   return CheckRange("num_workers", workers, 0, kWorkersMax);
 }
 
-// Whether we could speak with the sender at all.
+// True if the sender speaks a protocol version that this process understands.
 bool SpeaksOurs(const Hello& hello) {
   return hello.protocol >= kProtocolVersionMin && hello.protocol_min <= kProtocolVersion;
 }
@@ -29,7 +29,7 @@ absl::Status Read(const wire::Hello& from, Input& in, Hello* to) {
   LEEWAY_RETURN_IF_ERROR(CheckRange("protocol", to->protocol, 1, kAny));
   LEEWAY_RETURN_IF_ERROR(CheckRange("protocol_min", to->protocol_min, 1, to->protocol));
   to->capabilities = from.capabilities();
-  // A role that only another version knows must not hide that the version is what is wrong.
+  // A role that only another version knows must not hide that the version is the fault.
   if (SpeaksOurs(*to) || from.role() <= static_cast<std::uint8_t>(Role::kReader)) {
     LEEWAY_RETURN_IF_ERROR(ReadEnum("role", from.role(), Role::kUnknown, Role::kReader, &to->role));
   }
@@ -47,7 +47,7 @@ absl::Status Read(const wire::Goodbye&, Input&, Goodbye*) { return absl::OkStatu
 
 namespace {
 
-// Sorted, each once, so that two lists can be compared in one pass.
+// Sorted by name, none twice, so that two lists can be compared in one pass.
 absl::Status ReadCodecs(const wire::Join& from, Input& in, std::vector<CodecVersion>* to) {
   if (from.codecs() == nullptr) return absl::OkStatus();
   LEEWAY_RETURN_IF_ERROR(CheckRange("number of codecs", from.codecs()->size(), 0, kCodecsMax));
@@ -154,7 +154,7 @@ absl::Status Read(const wire::Shutdown& from, Input& in, Shutdown* to) {
   return ReadStatus(from.code(), from.reason(), in, &to->why);
 }
 
-// Barriers may be without a name: Worker::Barrier()'s is empty.
+// A barrier may have an empty name: it is the default of Worker::Barrier().
 absl::Status Read(const wire::BarrierEnter& from, Input& in, BarrierEnter* to) {
   LEEWAY_RETURN_IF_ERROR(ReadText("name", from.name(), 0, kNameBytesMax, in, &to->name));
   LEEWAY_RETURN_IF_ERROR(ReadEnum("group", from.group(), Group::kWorkers, Group::kAll, &to->group));

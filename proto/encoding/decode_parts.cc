@@ -15,7 +15,7 @@ absl::Status ReadText(absl::string_view field, const flatbuffers::String* text, 
   const absl::string_view view =
       text == nullptr ? absl::string_view() : absl::string_view(text->c_str(), text->size());
   LEEWAY_RETURN_IF_ERROR(CheckText(field, view, min, max, lines));
-  // Its length, its end and the offset that leads to it take 9 bytes beside it.
+  // Beside its bytes a text has its length, its end and the offset that leads to it: 9 bytes.
   const std::size_t used = text == nullptr ? 0 : view.size() + 9;
   if (used > in.text_bytes_left) {
     return Wrong(field, " is one text too many: all texts together exceed the header's length");

@@ -1,4 +1,5 @@
-// What the decode_*.cc files share. Private to them: it includes the generated header.
+// Helpers and declarations of the decode_*.cc files. Private to them: it includes the generated
+// header.
 #ifndef LEEWAY_PROTO_ENCODING_DECODE_PARTS_H_
 #define LEEWAY_PROTO_ENCODING_DECODE_PARTS_H_
 
@@ -22,11 +23,12 @@ namespace leeway::proto::decode {
 
 inline constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
 
-// What belongs to one message on its way in.
+// The parts of a message that its decoder consumes.
 struct Input {
   std::span<runtime::Buffer> payload;
-  // FlatBuffers let many offsets share one text, so that a small header could unfold into
-  // gigabytes. An honest one shares nothing: its texts together are no longer than itself.
+  // A bound on the texts still to be read. FlatBuffers let many offsets share one text, so that a
+  // small header could unfold into gigabytes. An honest header shares nothing: its texts together
+  // are no longer than itself.
   std::size_t text_bytes_left = 0;
 };
 
@@ -58,7 +60,7 @@ std::size_t SizeOrZero(const flatbuffers::Vector<T>* vector) {
   return vector == nullptr ? 0 : vector->size();
 }
 
-// FlatBuffers' verifier sees to the alignment of a vector's length, not of its elements.
+// FlatBuffers' verifier checks the alignment of a vector's length, not of its elements.
 template <class T>
 absl::Status CheckAligned(absl::string_view field, const flatbuffers::Vector<T>* vector,
                           std::size_t alignment) {
@@ -67,7 +69,7 @@ absl::Status CheckAligned(absl::string_view field, const flatbuffers::Vector<T>*
   return Wrong(field, " are not aligned to ", alignment, " bytes");
 }
 
-// A text that is left out is empty.
+// A text that is left out of the header is read as empty.
 absl::Status ReadText(absl::string_view field, const flatbuffers::String* text, std::size_t min,
                       std::size_t max, Input& in, std::string* to, Lines lines = Lines::kOne);
 absl::Status ReadName(absl::string_view field, const flatbuffers::String* text, Input& in,
@@ -85,8 +87,9 @@ using Texts = flatbuffers::Vector<flatbuffers::Offset<flatbuffers::String>>;
 absl::Status ReadEndpoints(const Texts* endpoints, std::size_t min, std::size_t max, Input& in,
                            std::vector<std::string>* to);
 
-// One for each message: from a header whose structure has been verified to a value whose meaning
-// has been checked. `*to` is as new; after an error it holds anything. decode_membership.cc:
+// One for each message: makes a header whose structure has been verified into a value whose meaning
+// has been checked. `*to` is default-constructed; after an error it holds anything.
+// decode_membership.cc:
 absl::Status Read(const wire::Hello& from, Input& in, Hello* to);
 absl::Status Read(const wire::Reject& from, Input& in, Reject* to);
 absl::Status Read(const wire::Goodbye& from, Input& in, Goodbye* to);

@@ -10,7 +10,7 @@
 namespace leeway::proto::decode {
 namespace {
 
-// What a decoder has checked is decoded later, so that it may not change meanwhile.
+// A codec decodes the checked bytes later, so they may not change in between.
 absl::Status TakeCoded(const Frame& frame, runtime::Buffer* buffer) {
   const std::uint64_t bytes = frame.count * frame.width;
   if (buffer->empty() || buffer->size() >= bytes) {
@@ -47,7 +47,7 @@ absl::Status CheckTarget(const Target& target) {
   }
   LEEWAY_RETURN_IF_ERROR(CheckRange("block", target.block, 0, 0));
   if (target.kind == TableKind::kSparse) return CheckRows(target.keys, target.elements);
-  return absl::OkStatus();  // CheckWidths, when there are widths
+  return absl::OkStatus();  // CheckWidths, if there are widths
 }
 
 }  // namespace

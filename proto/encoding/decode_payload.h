@@ -1,4 +1,4 @@
-// The payload of a message against what its header says of it. Private to the decode_*.cc files.
+// The checks of a message's payload against its header. Private to the decode_*.cc files.
 #ifndef LEEWAY_PROTO_ENCODING_DECODE_PAYLOAD_H_
 #define LEEWAY_PROTO_ENCODING_DECODE_PAYLOAD_H_
 
@@ -15,8 +15,8 @@ struct Frame {
   absl::string_view name;
   std::uint64_t count = 0;
   std::uint64_t width = 1;
-  bool trusted = false;  // what is checked of it is relied upon afterwards
-  bool coded = false;    // of a codec: fewer bytes than count × width, but not none
+  bool trusted = false;  // its checked content is relied upon later, so that it must not change
+  bool coded = false;    // of a codec: at least 1 byte, and fewer than count × width
 };
 
 inline Frame KeysFrame(std::uint64_t keys) { return {"keys", keys, sizeof(std::uint64_t), true}; }
@@ -29,35 +29,36 @@ inline Frame ValuesFrame(std::uint64_t elements, DType dtype) {
 
 absl::Status CheckFrameCount(const Input& in, std::size_t count);
 
-// One frame of any bytes, for somebody to parse: a copy where its sender could change it meanwhile.
+// Takes one frame of any bytes, to be parsed later: copied if its sender could still change it.
 absl::Status TakeBytes(Input& in);
 
-// These frames and no others. One that is not aligned for its entries is replaced by a copy that
-// is, and so is one that is trusted but could be changed by its sender. Counts are bounded before
-// they come here, so that count × width cannot overflow.
+// Takes these frames; others are an error. A frame that is not aligned for its entries is replaced
+// by an aligned copy, and so is a trusted one that its sender could still change. The caller has
+// bounded the counts, so that count × width cannot overflow.
 absl::Status TakeFrames(Input& in, std::initializer_list<Frame> frames);
 
-// That the widths add up to the elements.
+// OK if the widths add up to the elements.
 absl::Status CheckWidths(const runtime::Buffer& widths, std::uint64_t elements);
 
 absl::Status CheckDense(std::uint64_t block, std::uint64_t keys, std::uint64_t elements,
                         DType dtype);
 
-// Rows of one width, which only the table knows: as many elements to each key.
+// OK if the elements divide evenly over the keys. Only the table knows the width of its rows.
 absl::Status CheckRows(std::uint64_t keys, std::uint64_t elements);
 
-// A dense block, or rows of a sparse or ragged table, with a value for each element.
+// The target of a message: a dense block, or rows of a sparse or ragged table, with a value for
+// each element.
 struct Target {
   TableKind kind = TableKind::kDense;
   DType dtype = DType::kFloat32;
   std::uint64_t block = 0;
   std::uint64_t keys = 0;      // at most kKeysPerRequestMax
   std::uint64_t elements = 0;  // at most kTableElementsMax
-  bool coded = false;          // the values, by a codec
+  bool coded = false;          // a codec has encoded the values
 };
 
-// The target's counts and frames: keys, widths, values of type `values` (which may be another than
-// the table's), and `more` behind them.
+// Checks the target's counts and takes its frames: keys, widths, values of type `values` (which may
+// be another type than the table's), and `more` behind them.
 absl::Status TakeTarget(const Target& target, DType values, std::initializer_list<Frame> more,
                         Input& in);
 

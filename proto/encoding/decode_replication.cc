@@ -8,17 +8,17 @@
 namespace leeway::proto::decode {
 namespace {
 
-// What entries of a kind have; what they do not have is 0.
+// The fields of each kind of entry; fields that a kind does not have are 0.
 struct Traits {
-  bool push = false;         // whose it is: worker, incarnation, sequence
+  bool push = false;         // the push: worker, incarnation, sequence
   bool target = false;       // table, block or rows, and their payload
   bool state = false;        // the state and steps of the target as well
-  bool rate = false;         // perhaps a learning rate
-  bool index = false;        // a place in the log, which counts from 1
+  bool rate = false;         // a learning rate, optionally
+  bool index = false;        // an index in the log, which counts from 1
   bool sessions = false;     // `workers`
   bool one_session = false;  // exactly one of them
   bool block_alone = false;  // table and dense block, without a payload
-  bool encodes = false;      // perhaps how workers are told of it: codec, or whole
+  bool encodes = false;      // the message to workers, optionally: codec, or whole
   std::size_t refusals_min = 0, refusals_max = 0;
 };
 

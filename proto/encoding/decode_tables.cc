@@ -12,7 +12,7 @@ absl::Status ReadUpdater(const wire::TableSpec& from, Input& in, UpdaterSpec* to
   return ReadParameters(from.parameters(), in, &to->parameters);
 }
 
-// The enums are cast as they are: Validate checks them with everything else.
+// Enums are cast without a check: Validate checks them with everything else.
 absl::Status ReadSpec(const wire::TableSpec* from, Input& in, TableSpec* to) {
   if (from == nullptr) return Wrong("spec is missing");
   LEEWAY_RETURN_IF_ERROR(ReadName("spec.name", from->name(), in, &to->name));
@@ -77,7 +77,7 @@ absl::Status ReadOneOf(const wire::TableSettings& from, Input& in, TableSettings
 
 }  // namespace
 
-// Of each table some that are decided, and at most one that follows them.
+// For each table some decided settings, and at most one announced one behind them.
 absl::Status ReadSettings(const flatbuffers::Vector<flatbuffers::Offset<wire::TableSettings>>* from,
                           Input& in, std::vector<TableSettings>* to) {
   const std::size_t size = SizeOrZero(from);

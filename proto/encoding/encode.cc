@@ -9,9 +9,9 @@ namespace leeway::proto {
 namespace encode {
 namespace {
 
-using encode::Write;  // those of the other files, beside those below
+using encode::Write;  // the overloads of the other files
 
-// ---- the van's own ----
+// ---- the van ----
 
 Offset<wire::Hello> Write(Builder& out, const Hello& m) {
   const Text build = WriteName(out, m.build);
@@ -295,14 +295,15 @@ struct Writer {
   void operator()(std::monostate) const { wire::FinishHeaderBuffer(out, wire::CreateHeader(out)); }
 };
 
-// Above this a builder gives its memory back: one large map should not stay for the thread's life.
+// A builder larger than this frees its memory: one large map should not occupy it for the thread's
+// life.
 constexpr std::size_t kKeptBytes = 64 << 10;
 
 }  // namespace
 }  // namespace encode
 
 runtime::Buffer Encode(const AnyMessage& message) {
-  // One builder a thread: after the first few messages nothing but the result is allocated.
+  // One builder a thread: after the first few messages only the result is allocated.
   thread_local encode::Builder builder(1024);
   std::visit(encode::Writer{builder}, message);
   runtime::Buffer result = runtime::Buffer::CopyOf(builder.GetBufferPointer(), builder.GetSize());

@@ -5,8 +5,8 @@
 namespace leeway::proto::encode {
 namespace {
 
-// Names of tables and hosts are cut where they are too long. These are not: half a path, or half of
-// what somebody asked for, is something else. Decode refuses the message instead.
+// Names of tables and hosts are cut if they are too long. Paths and arguments are not, since half
+// of one means something else. Decode refuses the message instead.
 constexpr std::size_t kWhole = absl::string_view::npos;
 
 }  // namespace

@@ -1,4 +1,5 @@
-// What the encode*.cc files share. Private to them: it includes the generated header.
+// Helpers and declarations of the encode*.cc files. Private to them: it includes the generated
+// header.
 #ifndef LEEWAY_PROTO_ENCODING_ENCODE_PARTS_H_
 #define LEEWAY_PROTO_ENCODING_ENCODE_PARTS_H_
 
@@ -25,7 +26,7 @@ std::uint8_t Byte(Enum value) {
   return static_cast<std::uint8_t>(value);
 }
 
-// An empty text is left out: it reads back as empty.
+// An empty text is left out; it is read as empty.
 inline Text Write(Builder& out, absl::string_view text) {
   return text.empty() ? Text() : out.CreateString(text.data(), text.size());
 }
@@ -45,8 +46,8 @@ WriteParameters(Builder& out, const std::map<std::string, double>& all) {
   return out.CreateVector(parameters);
 }
 
-// A reason may hold anything (a system's error text, a user's): what Decode would refuse is
-// replaced, for losing the whole message would be worse.
+// A reason may hold anything (an error text of the system or of a user). Bytes that Decode would
+// refuse are replaced, since that is better than to lose the whole message.
 inline Text WriteReason(Builder& out, absl::string_view reason,
                         std::size_t bytes_max = kReasonBytesMax) {
   if (IsClean(reason, Lines::kMany)) return Write(out, Cut(reason, bytes_max));

@@ -1,4 +1,5 @@
-// Messages ⇄ headers. Nothing that came from the wire is used before it has been through Decode.
+// Encode turns messages into headers, and Decode turns headers back and checks every byte. Data
+// from the wire is used only after Decode. Any thread.
 #ifndef LEEWAY_PROTO_ENCODING_ENCODING_H_
 #define LEEWAY_PROTO_ENCODING_ENCODING_H_
 

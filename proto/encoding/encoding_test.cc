@@ -1,4 +1,4 @@
-// What is encoded arrives: every field of every type, whatever the frames' alignment.
+// Decode returns every field of every type that Encode wrote, whatever the frames' alignment.
 #include "proto/encoding/encoding.h"
 
 #include <array>
@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Which fields of `m` differ from a new message's, as bits.
+// The fields of `m` that differ from a default-constructed message's, as bits.
 template <class Message>
 std::uint64_t FieldsSet(const Message& m) {
   const Message fresh;
@@ -27,7 +27,7 @@ std::uint64_t FieldsSet(const Message& m) {
   (std::make_index_sequence<std::tuple_size_v<decltype(is)>>());
 }
 
-// The value whose bits are all fields of the type.
+// All bits of the fields of the type.
 template <class Message>
 std::uint64_t AllFieldsOf(const Message& m) {
   return (std::uint64_t{1} << std::tuple_size_v<decltype(Fields(m))>)-1;
@@ -115,7 +115,7 @@ TEST(CodecTest, MisalignedPayloadIsReplacedByAnAlignedCopy) {
   EXPECT_EQ(payload[2].as<double>()[0], 2.5);
 }
 
-// Memory that its sender shares with us.
+// Memory that its sender can still change.
 class SharedBytes final : public runtime::BufferOwner {
  public:
   bool may_change() const override { return true; }
@@ -216,14 +216,14 @@ TEST(CodecTest, ARateThatIsNotGivenIsNotSent) {
   EXPECT_EQ(std::get<Request>(*arrived).learning_rate, 0);
 }
 
-// Half a path would be another one.
+// Half a path would be another path.
 TEST(CodecTest, PathsAreNotCut) {
   const std::string path(kPathBytesMax + 1, 'd');
   const RestoreShards restore{.directory = path};
   EXPECT_THAT(Arrive({restore}).status().message(), HasSubstr("directory is 4096 bytes long"));
 }
 
-// What a replicated push holds has the types of the table; sums have those they are computed in.
+// A replicated push has the types of the table, an aggregate those that it is computed in.
 TEST(CodecTest, MisalignedStateAndStepsAreReplacedByAlignedCopies) {
   Replicate piece{.epoch = 1, .entry = 1, .kind = LogEntryKind::kFillPiece, .table = 1};
   piece.dtype = DType::kFloat16;

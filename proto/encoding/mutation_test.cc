@@ -1,4 +1,4 @@
-// Nothing that arrives crashes. What these tests are for is what the sanitizers say meanwhile.
+// Decode crashes on no input. The sanitizers make these tests strict.
 #include <algorithm>
 #include <cstring>
 #include <random>
@@ -10,8 +10,8 @@
 namespace leeway::proto {
 namespace {
 
-// Decodes a copy that is exactly as long as the bytes, so that a sanitizer sees one byte beyond.
-// What gets through is encoded and decoded again, which must work and give the same message.
+// Decodes a copy that is exactly as long as the bytes, so that a sanitizer sees a read of one byte
+// beyond. An accepted message is encoded and decoded again, which must give the same message.
 bool Accepts(std::string_view header, const std::vector<runtime::Buffer>& payload) {
   const std::unique_ptr<char[]> exact(new char[header.size()]);
   std::copy(header.begin(), header.end(), exact.get());
@@ -36,8 +36,8 @@ TEST(MutationTest, TruncatedAtEveryByte) {
     SCOPED_TRACE(std::string(NameOf(sample.message)));
     const std::string header = HeaderOf(sample);
     ASSERT_TRUE(Accepts(header, sample.payload));
-    // FlatBuffers pads at the end of texts: without some of that it is still whole. Without its
-    // last third it cannot be.
+    // FlatBuffers pads at the end of texts: without some of the padding a header is still whole.
+    // Without its last third it cannot be.
     for (std::size_t size = 0; size < header.size(); ++size) {
       const bool accepted = Accepts(std::string_view(header).substr(0, size), sample.payload);
       EXPECT_FALSE(accepted && size < header.size() * 2 / 3) << size;
@@ -45,7 +45,7 @@ TEST(MutationTest, TruncatedAtEveryByte) {
   }
 }
 
-// Whether the last frame is a codec's.
+// True if the last frame is a codec's.
 bool IsEncoded(const AnyMessage& message) {
   if (const auto* request = std::get_if<Request>(&message)) return request->codec != 0;
   if (const auto* entry = std::get_if<Replicate>(&message)) return entry->codec != 0;
@@ -61,7 +61,7 @@ TEST(MutationTest, PayloadTruncatedAtEveryByte) {
     }
     const runtime::Buffer header = Encode(sample.message);
     for (std::size_t i = 0; i < sample.payload.size(); ++i) {
-      // How long a codec's message is only the codec knows.
+      // Only the codec knows the length of its message.
       if (IsEncoded(sample.message) && i + 1 == sample.payload.size()) continue;
       for (std::size_t size = 0; size < sample.payload[i].size(); ++size) {
         std::vector<runtime::Buffer> payload = sample.payload;
@@ -85,7 +85,7 @@ TEST(MutationTest, EverySingleBit) {
   }
 }
 
-// In its second frame.
+// True if the second frame has widths.
 bool HasWidths(const AnyMessage& message) {
   if (const auto* request = std::get_if<Request>(&message)) {
     return request->kind == TableKind::kRagged && HasPush(request->op);
@@ -113,7 +113,7 @@ using Random = std::mt19937_64;
 
 std::size_t Below(Random& random, std::size_t n) { return static_cast<std::size_t>(random() % n); }
 
-// Numbers that sizes and offsets go wrong at.
+// Numbers at which sizes and offsets tend to overflow.
 std::uint32_t Awkward(Random& random) {
   constexpr std::uint32_t kNumbers[] = {0,      1,      2,          3,          4,          8,
                                         0x7fff, 0x8000, 0x7fffffff, 0x80000000, 0xfffffffe, ~0u};
@@ -163,11 +163,11 @@ TEST(MutationTest, AHundredThousandAtRandom) {
     for (std::uint64_t n = 1 + random() % 4; n > 0; --n) {
       MutateOnce(&header, headers[Below(random, headers.size())], random);
     }
-    // Some with another message's payload.
+    // Some get the payload of another message.
     const Sample& payload = samples[random() % 8 == 0 ? Below(random, samples.size()) : which];
     accepted += Accepts(header, payload.payload);
   }
-  // Were all refused, nothing behind the verifier would have been reached.
+  // If all were refused, the code behind the verifier would not have been reached.
   EXPECT_GT(accepted, 1000);
   EXPECT_LT(accepted, 90'000);
 }

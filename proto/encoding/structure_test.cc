@@ -1,4 +1,4 @@
-// Ways of being wrong that Encode cannot produce: headers put together by hand.
+// Faults of structure, which Encode cannot produce: headers put together by hand.
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -21,7 +21,7 @@ std::string Says(const runtime::Buffer& header) {
   return std::string(Decode(header, {}).status().message());
 }
 
-// What Decode says to a header with that body.
+// The error of Decode for a header with that body.
 template <class Wire>
 std::string SaysTo(Builder& out, Offset<Wire> body) {
   wire::FinishHeaderBuffer(
@@ -157,8 +157,8 @@ TEST(StructureTest, ParameterTwice) {
             "malformed CreateTable: parameter \"rate\" is given twice");
 }
 
-// A vector of one element, whose length lies where it may but whose element does not. The builder
-// writes from the end to the front, so the address of an element is its distance from the end.
+// A vector of one element, whose length is aligned but whose element is not. The builder writes
+// from the end to the front, so the address of an element is its distance from the end.
 std::uint32_t MisalignedVector(Builder& out, std::size_t element_bytes) {
   out.PushElement<std::uint32_t>(0);
   for (std::size_t i = 0; i < element_bytes / 4; ++i) out.PushElement<std::uint32_t>(0);
@@ -210,7 +210,7 @@ TEST(StructureTest, MisalignedDimensions) {
             "malformed CreateTable: dimensions are not aligned to 8 bytes");
 }
 
-// A short header whose texts all are one: it must not unfold into many times its length.
+// A short header whose texts are all one text must not unfold into many times its length.
 TEST(StructureTest, SharedTexts) {
   Builder out;
   const std::vector texts(kServerThreadsMax, out.CreateString(std::string(500, 'x')));

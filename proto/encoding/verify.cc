@@ -21,10 +21,10 @@ Verifier NewVerifier(const std::uint8_t* data, std::size_t size) {
   return Verifier(data, size, options);
 }
 
-// The outlines below verify just enough of a cluster map to see how many endpoints each server
-// has. The full verification walks each server's endpoints, and offsets may be shared: some
+// The outlines below verify only as much of a cluster map as is needed to bound the endpoints of
+// each server. The full verification walks each server's endpoints, and offsets may be shared: some
 // megabytes of header could keep it busy for minutes (thousands of servers that all have the same
-// million endpoints). Bounded here, it takes milliseconds.
+// million endpoints). With the bound it takes milliseconds.
 
 struct ServerOutline : flatbuffers::Table {
   bool Verify(Verifier& verifier) const {

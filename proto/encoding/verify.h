@@ -1,4 +1,5 @@
-// Whether bytes are a header at all: everything about its structure, nothing about its meaning.
+// Checks the structure of a header (that its bytes are a FlatBuffer of this schema), and nothing of
+// its meaning.
 #ifndef LEEWAY_PROTO_ENCODING_VERIFY_H_
 #define LEEWAY_PROTO_ENCODING_VERIFY_H_
 
@@ -9,11 +10,11 @@
 
 namespace leeway::proto {
 
-// Whether a header may be that long. Before anything is done with it, a copy included.
+// OK if a header may have this length. Called before anything else, a copy included.
 absl::Status CheckHeaderLength(std::size_t size);
 
-// `data` is aligned to 8 bytes, `size` has been checked. After OK every offset in it leads to where
-// it should.
+// `data` is aligned to 8 bytes, and `size` has been checked. After OK every offset in the header
+// points to an object of the right type within it.
 absl::Status VerifyHeader(const std::uint8_t* data, std::size_t size);
 
 }  // namespace leeway::proto

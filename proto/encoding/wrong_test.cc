@@ -1,4 +1,4 @@
-// A message for each way of being wrong in meaning is refused, and the answer says what is wrong.
+// Decode refuses a message with each kind of wrong meaning, and the error names the field.
 #include "proto/testing/wrong.h"
 
 #include <cmath>
@@ -240,7 +240,7 @@ std::vector<Wrong> WrongOthers() {
        "malformed ClockTick: worker is 65536, may be 0 to 65535"},
       {"TickShard",
        {Changed<ClockTick>([](ClockTick& m) { m.watermarks[1].shard = kShardsMax; })},
-       "malformed ClockTick: mark's shard is 1048576, may be 0 to 1048575"},
+       "malformed ClockTick: watermark's shard is 1048576, may be 0 to 1048575"},
       {"TickLength",
        {Changed<ClockTick>([](ClockTick& m) { m.watermarks.resize(kShardsMax + 1); })},
        "malformed header: it is 16777"},  // so many do not fit into a header either

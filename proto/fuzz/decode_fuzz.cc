@@ -13,7 +13,7 @@ namespace {
 
 using leeway::runtime::Buffer;
 
-// Takes bytes from the front; fewer where there are fewer.
+// Takes bytes from the front of the input; fewer if fewer are left.
 class Source {
  public:
   Source(const std::uint8_t* data, std::size_t size) : data_(data), size_(size) {}
@@ -55,7 +55,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   const auto message = leeway::proto::Decode(header, payload);
   if (!message.ok()) return 0;
-  // What was accepted once is accepted again, as the same message.
+  // An accepted message is accepted again, as the same message.
   const Buffer encoded = leeway::proto::Encode(*message);
   const auto again = leeway::proto::Decode(encoded, payload);
   if (!again.ok() || leeway::proto::Encode(*again).text() != encoded.text()) std::abort();

@@ -1,5 +1,5 @@
-// What the scheduler, servers and tools say to each other to move shards, save checkpoints and find
-// a scheduler that has come back. docs/fault-tolerance.md has the protocols.
+// The messages of the scheduler, servers and tools that move shards, save checkpoints and find a
+// scheduler that has come back. docs/fault-tolerance.md has the protocols.
 #ifndef LEEWAY_PROTO_MESSAGES_ADMIN_MESSAGES_H_
 #define LEEWAY_PROTO_MESSAGES_ADMIN_MESSAGES_H_
 
@@ -11,22 +11,22 @@
 
 namespace leeway::proto {
 
-// server → scheduler: a filling replica of the shard has caught up. Said again until the map
-// shows it as a member.
+// server → scheduler: a joining replica of the shard has caught up. Repeated until the map shows it
+// as a member.
 struct ReplicaReady {
   std::uint64_t epoch = 0;
   std::uint32_t shard = 0;
 };
-// server → scheduler: what it sends to the next replica of the shard, or to one that it fills, has
-// not been acknowledged for long. Said again for as long as that is so.
+// server → scheduler: the successor of the shard, or a joining replica, has not acknowledged
+// entries for long. Repeated for as long as that is so.
 struct LinkReport {
   std::uint64_t epoch = 0;
   std::uint32_t shard = 0;
-  std::uint32_t server = 0;  // rank: to whom it sends
-  bool handover = false;     // it was the head, and hands over to that one
+  std::uint32_t server = 0;  // rank of the receiver
+  bool handover = false;     // the sender was the head, and hands over to the receiver
 };
-// scheduler → server: it is the head of the shard, and need not wait for what server `from`, the
-// head before it, had to hand over: that one had stepped down in that epoch.
+// scheduler → server: the server is the head of the shard and need not wait for the handover of
+// server `from`, the head before it, which had stepped down in that epoch.
 struct LeadNow {
   std::uint64_t epoch = 0;
   std::uint32_t shard = 0;
@@ -39,12 +39,12 @@ struct ShardLoad {
   std::uint64_t requests = 0;  // since the server started
   friend bool operator==(const ShardLoad&, const ShardLoad&) = default;
 };
-// worker → scheduler: what a table's codecs cost there.
+// worker → scheduler: the cost of a table's codecs on that worker.
 struct CodecReport {
   std::uint32_t table = 0;
-  std::uint64_t lossy = 0;         // bit i: codec i of the table loses something
+  std::uint64_t lossy = 0;         // bit i: codec i of the table is lossy
   std::vector<double> costs = {};  // nanoseconds for a byte of values, by codec
-  double link_bytes_per_s = 0;     // to the server that is reached most slowly
+  double link_bytes_per_s = 0;     // to the server with the slowest link
   std::uint64_t clock = 0;         // the worker's
 };
 
@@ -52,7 +52,7 @@ struct LoadReport {
   std::vector<ShardLoad> shards = {};  // by shard; none twice
 };
 
-// A tool or a worker asks the scheduler to do something: "drain", "rebalance", …
+// A command of a tool or a worker to the scheduler: "drain", "rebalance", …
 struct Admin {
   std::uint64_t request = 0;
   std::string command = {};
@@ -75,7 +75,7 @@ struct CheckpointCut {
   std::uint64_t checkpoint = 0;
   std::uint64_t clock = 0;     // freeze each shard when the slowest worker has reached it
   std::string directory = {};  // to write into
-  std::string base = {};       // incremental: the checkpoint it adds to; empty: full
+  std::string base = {};       // incremental: the checkpoint that it extends; empty: full
   bool bounded = false;        // a table has, or had, a bound: all are frozen by that clock
 };
 struct CheckpointFile {
@@ -99,7 +99,7 @@ struct RestoreShardsReply {
   absl::Status result = {};
 };
 
-// A scheduler that has come back elsewhere → servers → their workers.
+// scheduler → servers → their workers: the scheduler has come back at another address.
 struct SchedulerMoved {
   std::string address = {};
   std::uint64_t cluster = 0;

@@ -1,5 +1,5 @@
-// Many small pushes in one message, and their answers in another. Each is what it would be by
-// itself (a Request, a Reply); what they have in common is said once.
+// A PushBatch carries many small pushes in one message, and PushAcks carries their answers. Each
+// push and answer means the same as by itself (a Request, a Reply); common fields are sent once.
 #ifndef LEEWAY_PROTO_MESSAGES_BATCH_MESSAGES_H_
 #define LEEWAY_PROTO_MESSAGES_BATCH_MESSAGES_H_
 
@@ -21,7 +21,7 @@ struct BatchedPush {
   friend bool operator==(const BatchedPush&, const BatchedPush&) = default;
 };
 
-// Payload: the values of all, one after the other. To be admitted in this order.
+// Payload: the values of all pushes, one after the other. The shards admit them in this order.
 struct PushBatch {
   std::uint64_t incarnation = 0;
   std::uint32_t worker = 0;  // rank
@@ -42,7 +42,7 @@ struct PushAck {
   friend bool operator==(const PushAck&, const PushAck&) = default;
 };
 
-// Pushes that were accepted, whichever way they came.
+// Acknowledgements of pushes, which may have come alone or in batches.
 struct PushAcks {
   std::uint64_t incarnation = 0;
   std::uint32_t worker = 0;  // rank

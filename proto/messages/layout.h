@@ -1,5 +1,5 @@
-// Where things lie: which shard holds a dense block or a sparse key. Workers and servers compute
-// it alike from the table's id, its description and the number of shards.
+// The layout of tables: which shard holds a dense block or a sparse key. Workers and servers
+// compute it alike from the table's id, its description and the number of shards.
 #ifndef LEEWAY_PROTO_MESSAGES_LAYOUT_H_
 #define LEEWAY_PROTO_MESSAGES_LAYOUT_H_
 
@@ -16,7 +16,7 @@ inline std::uint64_t BlockElements(DType dtype, std::uint64_t block_bytes) {
   return std::max<std::uint64_t>(16, block_bytes / SizeOf(dtype) / 16 * 16);
 }
 
-// Blocks of a tensor of so many elements, and so many in a full block.
+// The number of blocks of a tensor with `elements` elements and `block_elements` in a full block.
 inline std::uint64_t NumBlocks(std::uint64_t elements, std::uint64_t block_elements) {
   return (elements + block_elements - 1) / block_elements;
 }
@@ -34,7 +34,7 @@ inline std::uint64_t ElementsInBlock(const TableSpec& spec, std::uint64_t block_
   return ElementsInBlock(spec.NumElements(), BlockElements(spec.dtype, block_bytes), index);
 }
 
-// Blocks go to the shards in turn, each table starting elsewhere, so that many small tables
+// Blocks go to the shards in turn. Each table starts at another shard, so that many small tables
 // spread as well as one large one.
 inline std::uint32_t ShardOfBlock(std::uint32_t table, std::uint64_t block,
                                   std::uint32_t num_shards) {

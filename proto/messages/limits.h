@@ -1,4 +1,4 @@
-// Every size that comes from the wire has a limit, and every limit has a name here.
+// The limits of every size that comes from the wire, by name.
 #ifndef LEEWAY_PROTO_MESSAGES_LIMITS_H_
 #define LEEWAY_PROTO_MESSAGES_LIMITS_H_
 
@@ -13,15 +13,15 @@ inline constexpr std::size_t kEnvelopeBytesMax = 64 << 10;
 inline constexpr std::size_t kEnvelopeMessagesMax = 256;
 // Small pushes in one message, and acknowledgements in one.
 inline constexpr std::size_t kPushesPerBatchMax = 256;
-// Values of one push of a batch, and of all: who keeps one of them may keep them all (a larger push
-// would gain nothing from company).
+// Bytes of the values of one push of a batch, and of all together: to keep one of them may keep the
+// memory of all. (Larger pushes gain nothing from a batch.)
 inline constexpr std::uint64_t kBatchedPushBytesMax = 2 << 10;
 inline constexpr std::uint64_t kBatchBytesMax = 64 << 10;
-// Of a reply to a pull: a block as it was, and what has changed since.
+// Parts of a reply to a pull: a block as it was, and its changes since.
 inline constexpr std::size_t kReplyPartsMax = 64;
 inline constexpr std::size_t kNameBytesMax = 255;     // tables, barriers, handlers, updaters
 inline constexpr std::size_t kReasonBytesMax = 4096;  // longer reasons are cut when encoded
-// Of a push that was refused, as its replicas are told of it; and so many in the state of a shard.
+// Bytes of the reason of a refusal, as replicas get it; and refusals in the state of a shard.
 inline constexpr std::size_t kRefusalReasonBytesMax = 512;
 inline constexpr std::size_t kRefusalsMax = 16384;
 inline constexpr std::size_t kAddressBytesMax = 512;
@@ -33,28 +33,28 @@ inline constexpr std::uint32_t kWorkersMax = 65536;
 inline constexpr std::uint32_t kServerThreadsMax = 256;
 inline constexpr std::uint32_t kShardsMax = 1 << 20;
 inline constexpr std::uint32_t kReplicationMax = 8;
-// Head, members and filling replicas of a shard: twice as many while it moves.
+// Head, members and joining replicas of a shard: twice as many while it moves.
 inline constexpr std::uint32_t kChainMax = 2 * kReplicationMax;
 inline constexpr std::size_t kDimensionsMax = 8;
 inline constexpr std::uint64_t kTableElementsMax = 1ull << 48;
-inline constexpr std::size_t kTableCodecsMax = 16;  // that one table may choose from
+inline constexpr std::size_t kTableCodecsMax = 16;  // of one table
 inline constexpr std::uint32_t kTablesMax = 1 << 16;
-// Of a table's settings that were changed, a map tells the last ones and the one that is announced.
+// A map has the last decided settings of a table that were changed, and the announced ones.
 inline constexpr std::size_t kSettingsToldMax = 8;
 inline constexpr std::uint32_t kSettingsMax = 1 << 16;  // changes of one table
-inline constexpr std::size_t kCodecsMax = 1024;         // that one node may have
+inline constexpr std::size_t kCodecsMax = 1024;         // of one node
 inline constexpr std::size_t kCodecNameBytesMax = 64;
-// Each table that is created gets the next one, so that there have to be more behind it.
+// The largest id in a message. Each new table gets the next one, so there have to be more above.
 inline constexpr std::uint32_t kTableIdMax = 1u << 31;
 inline constexpr std::uint64_t kRowWidthMax = 1ull << 24;
 inline constexpr std::uint64_t kKeysPerRequestMax = 1ull << 26;
 inline constexpr std::uint64_t kParametersMax = 64;
 inline constexpr std::uint32_t kStateSlotsMax = 16;         // an updater's state values an element
-inline constexpr std::size_t kCheckpointFilesMax = 65536;   // that one server writes
-inline constexpr std::uint64_t kTimeoutMsMax = ~0ull >> 1;  // so that it fits a signed number
-// A cluster that starts from a checkpoint begins there.
+inline constexpr std::size_t kCheckpointFilesMax = 65536;   // written by one server
+inline constexpr std::uint64_t kTimeoutMsMax = ~0ull >> 1;  // fits a signed number
+// The clock that a cluster starts at from a checkpoint.
 inline constexpr std::uint64_t kStartClockMax = 1ull << 61;
-// What is counted up one by one (clocks, updates, pushes) and comes from a file: far from wrapping.
+// Counters (clocks, updates, pushes) that are read from a file: far from wrapping.
 inline constexpr std::uint64_t kCountMax = 1ull << 61;
 inline constexpr std::uint64_t kBlockBytesMin = 4096;
 inline constexpr std::uint64_t kBlockBytesMax = 256 << 20;

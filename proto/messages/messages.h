@@ -1,5 +1,5 @@
-// What processes say to each other, as plain values. leeway.fbs is the same on the wire, with a
-// comment for each field; codec.h converts and checks.
+// The messages between processes, as plain structs. leeway.fbs has the same on the wire, with a
+// comment for each field; proto/encoding/encoding.h converts and checks.
 #ifndef LEEWAY_PROTO_MESSAGES_MESSAGES_H_
 #define LEEWAY_PROTO_MESSAGES_MESSAGES_H_
 
@@ -23,13 +23,13 @@ namespace leeway::proto {
 inline constexpr std::uint32_t kProtocolVersion = 7;
 inline constexpr std::uint32_t kProtocolVersionMin = 7;
 
-// Bits of Hello::capabilities; one that is not known is ignored.
+// Bits of Hello::capabilities; unknown ones are ignored.
 enum Capability : std::uint64_t {
   kNoCapabilities = 0,
-  kEnvelopes = 1,  // takes several small messages in one of the van
+  kEnvelopes = 1,  // accepts several small messages in one frame of the van
 };
 
-// ---- the van's own ----
+// ---- the van ----
 struct Hello {
   std::uint32_t protocol = kProtocolVersion;
   std::uint32_t protocol_min = kProtocolVersionMin;
@@ -59,8 +59,8 @@ struct Join {
   std::vector<std::string> endpoints = {};
   std::int32_t rank_wanted = -1;
   std::uint32_t num_servers = 0, num_workers = 0;
-  bool elastic = false;                   // may come on top of the announced numbers
-  std::vector<CodecVersion> codecs = {};  // sorted by name; empty: it does not say
+  bool elastic = false;                   // may join beyond the announced numbers
+  std::vector<CodecVersion> codecs = {};  // sorted by name; empty: not known
 };
 struct Welcome {
   std::uint32_t node = 0, rank = 0;
@@ -69,7 +69,7 @@ struct Welcome {
   std::uint32_t heartbeat_interval_ms = 0, failure_timeout_ms = 0;
   std::uint64_t block_bytes = 0;
   std::uint32_t replication = 1;
-  std::uint64_t clock = 0;  // where the cluster begins
+  std::uint64_t clock = 0;  // the clock that the cluster starts at
 };
 struct Refused {
   absl::Status why = {};
@@ -91,20 +91,20 @@ struct WorkerEntry {
   std::uint32_t node = 0, rank = 0;
   std::uint64_t incarnation = 0;
   WorkerState state = WorkerState::kAlive;
-  bool late = false;  // came after the cluster was complete: it enters (EnterClock)
+  bool late = false;  // joined after the cluster was complete: it enters (EnterClock)
   friend bool operator==(const WorkerEntry&, const WorkerEntry&) = default;
 };
 // ShardOwner::server_rank of a shard that no living server holds.
 inline constexpr std::uint32_t kNoServer = 0xffffffff;
-// A member of a shard's chain behind its head, or a replica that is being filled.
+// A member of a shard's chain behind its head, or a joining replica.
 struct ShardReplica {
   std::uint32_t shard = 0;
   ShardOwner place = {};
   bool filling = false;
   friend bool operator==(const ShardReplica&, const ShardReplica&) = default;
 };
-// A table gets another of its codecs (compress::TableCodecs) from `clock` on: announced, and later
-// decided.
+// A switch of a table to another of its codecs (compress::TableCodecs) from `clock` on: first
+// announced, later decided.
 struct CodecSwitch {
   std::uint32_t table = 0;
   std::uint64_t number = 0;  // of the table's switches: 1, 2, 3, …
@@ -114,11 +114,12 @@ struct CodecSwitch {
   friend bool operator==(const CodecSwitch&, const CodecSwitch&) = default;
 };
 
-// What does not shape a table's data, as it holds from `since` on: announced, and later decided.
+// A table's settings that do not shape its data, as they hold from clock `since` on: first
+// announced, later decided.
 struct TableSettings {
   std::uint32_t table = 0;
-  std::uint32_t number = 0;  // of the table's: 1, 2, 3, …; 0 is what it was created with
-  std::uint64_t since = 0;   // the clock
+  std::uint32_t number = 0;  // of the table's settings: 1, 2, 3, …; 0: those at its creation
+  std::uint64_t since = 0;   // clock
   bool decided = false;
   std::map<std::string, double> parameters = {};  // the updater's
   std::uint64_t staleness = 0;                    // Consistency::staleness
@@ -126,15 +127,15 @@ struct TableSettings {
   friend bool operator==(const TableSettings&, const TableSettings&) = default;
 };
 
-// Sent whole whenever it changes; a larger version replaces a smaller one.
+// Sent as a whole whenever it changes; a larger version replaces a smaller one.
 struct ClusterMap {
-  std::uint64_t version = 0;  // of the whole; grows with every change
+  std::uint64_t version = 0;  // of the whole map; grows with every change
   // Of `owners`, `replicas` and `servers`; 0 until the cluster is complete.
   std::uint64_t epoch = 0;
   std::vector<ShardOwner> owners = {};    // by shard: the head of its chain
   std::vector<ServerEntry> servers = {};  // by rank
   std::vector<WorkerEntry> workers = {};  // by rank
-  // By shard, then in the order of the chain; those that are filling last.
+  // By shard, then in the order of the chain; joining replicas last.
   std::vector<ShardReplica> replicas = {};
   // By table, then number: the last one that is decided, and the one that is announced.
   std::vector<CodecSwitch> codecs = {};
@@ -151,8 +152,8 @@ struct MapAck {
 struct Heartbeat {
   std::uint32_t node = 0;
   std::uint64_t incarnation = 0, number = 0;
-  // What `leeway status` shows of the node: since it joined, by its own monotonic clock, and RSS
-  // (0: not known).
+  // For `leeway status`: the time since the node joined, by its own monotonic clock, and its
+  // resident memory (0: not known).
   std::uint64_t uptime_ms = 0, resident_bytes = 0;
 };
 struct HeartbeatAck {
@@ -201,14 +202,14 @@ struct TableReply {
   std::uint64_t request = 0;
   absl::Status result = {};
   std::uint32_t table = 0;  // ids count from 1
-  TableSpec spec = {};      // only where the result is OK: as it was created
+  TableSpec spec = {};      // only if the result is OK: as the table was created
   Updater::Combine combine = Updater::Combine::kSum;
   std::vector<TableSettings> settings = {};  // of the table, as in the map
 };
 struct InstallTable {
   std::uint32_t table = 0;
   TableSpec spec = {};
-  // Nothing is installed: whether that table could have these settings. 0: it is installed.
+  // Not 0: nothing is installed; the question is whether table `of` could have these settings.
   std::uint32_t of = 0;
 };
 struct InstallTableReply {
@@ -225,8 +226,8 @@ struct RequestId {
   std::uint32_t shard = 0;
   friend bool operator==(const RequestId&, const RequestId&) = default;
 };
-// The receive that a worker posts for the answer (van/posted_receive.h): different for each request
-// that is open on a connection, and not 0.
+// The token of the receive that a worker posts for the answer (van/posted_receive.h): different for
+// each open request of a connection, and not 0.
 constexpr std::uint64_t ReceiveTokenOf(const RequestId& id) {
   return (id.sequence & ((std::uint64_t{1} << 40) - 1)) | std::uint64_t{id.shard} << 40;
 }
@@ -247,28 +248,28 @@ struct Request {
   std::uint64_t block = 0;
   std::uint64_t keys = 0;
   std::uint64_t elements = 0;    // dense pull: elements expected in the reply
-  std::uint64_t timeout_ms = 0;  // a held request is answered within; 0: held without end
+  std::uint64_t timeout_ms = 0;  // a waiting request is answered within it; 0: waits without end
   double learning_rate = 0;
   bool has_learning_rate = false;
-  // This worker's last request to this shard before this one, of the same class (BSP tables, or the
-  // others), that is still open, or that it keeps to send again; 0: none. Those between are settled
-  // and will not be sent again.
+  // The number of this worker's last request to this shard before this one, of the same request
+  // class (BSP tables, or the others), that is still open or that the worker retains; 0: none.
+  // Requests between the two are settled and will not be sent again.
   std::uint64_t after = 0;
-  std::int32_t priority = 0;  // of replies that wait to be sent to a worker, the higher goes first
-  // Push: how the values frame is encoded (compress::CodecId); 0: values as they are. Fewer bytes
-  // than these, in any case.
+  std::int32_t priority = 0;  // of replies that wait to be sent to a worker, higher goes first
+  // Push: the codec of the values frame (compress::CodecId), which then has fewer bytes than the
+  // values; 0: the values as they are.
   std::uint32_t codec = 0;
   std::uint64_t have = 0;  // dense pull: the version of the block that the worker holds; 0: none
 };
 // One message of a codec in the values frame of a reply.
 struct ReplyPart {
-  std::uint64_t version = 0;  // of the block with it
+  std::uint64_t version = 0;  // of the block after this part
   std::uint64_t bytes = 0;
   std::uint32_t codec = 0;  // 0: values as they are, of ComputeType
-  bool whole = false;       // the block itself; otherwise what is to be added to what one holds
+  bool whole = false;       // the block itself; otherwise a difference to add to the worker's copy
   friend bool operator==(const ReplyPart&, const ReplyPart&) = default;
 };
-// What `push` of `batch` would be if it travelled alone.
+// The Request that `push` of `batch` stands for.
 inline Request RequestOf(const PushBatch& batch, const BatchedPush& push) {
   return {.id = {.incarnation = batch.incarnation,
                  .sequence = push.sequence,
@@ -300,18 +301,18 @@ struct Reply {
   DType dtype = DType::kFloat32;
   std::uint64_t keys = 0;
   std::uint64_t elements = 0;
-  // A push that waits for its clock to close and is not replicated before: the worker keeps it
-  // until ClockAck::stable has passed its clock.
+  // The push waits for its clock to close and is replicated only then: the worker keeps it until
+  // ClockAck::stable has passed its clock.
   bool provisional = false;
   // Dense: the values frame holds `parts`, one after the other (perhaps none).
   bool coded = false;
   std::vector<ReplyPart> parts = {};
-  std::uint64_t version = 0;  // of the shard, with values: how many changes it has taken
-  // The request's, for whoever sends this. It is not said on the wire.
+  std::uint64_t version = 0;  // of the shard, with values: the number of changes it has taken
+  // The request's priority, for the sender of this reply. It is not on the wire.
   std::int32_t priority = 0;
 };
 
-// What `ack` of `acks` would be if it travelled alone, as far as it is said.
+// The Reply that `ack` of `acks` stands for, as far as it has fields.
 inline Reply ReplyOf(const PushAcks& acks, const PushAck& ack) {
   Reply reply;
   reply.id = {.incarnation = acks.incarnation,
@@ -322,10 +323,11 @@ inline Reply ReplyOf(const PushAcks& acks, const PushAck& ack) {
   return reply;
 }
 
+// The last request of a worker to one shard and request class before a tick.
 struct ShardWatermark {
   std::uint64_t sequence = 0;
   std::uint32_t shard = 0;
-  bool held = false;  // of BSP tables; the other class has numbers of its own to be reached
+  bool held = false;  // of the class of BSP tables; each class has its own watermark
   friend bool operator==(const ShardWatermark&, const ShardWatermark&) = default;
 };
 struct ClockTick {
@@ -339,16 +341,16 @@ struct ClockTick {
 struct ClockAck {
   std::uint64_t clock = 0;
   std::uint64_t stable = 0;  // clocks below it have closed and are on all replicas
-  std::uint64_t epoch = 0;   // the thread's: both are of the shards that it heads in it
+  std::uint64_t epoch = 0;   // the thread's; `clock` and `stable` are of the shards it heads in it
 };
-// A worker that came late asks to be waited for from here on.
+// A worker that joins late asks the shards of a data thread to wait for it from here on.
 struct EnterClock {
   std::uint32_t worker = 0;
   std::uint64_t incarnation = 0;
   std::uint64_t epoch = 0;
 };
 struct EnterClockReply {
-  std::uint64_t clock = 0;  // where this thread counts it from
+  std::uint64_t clock = 0;  // its first clock at this thread
   std::uint64_t epoch = 0;  // the thread's
 };
 
@@ -356,7 +358,7 @@ struct Call {
   std::uint64_t request = 0;
   std::string handler = {};
 };  // payload: request
-// The handler that every server has: it answers with nothing, for a worker that measures its link.
+// The handler of every server that answers with nothing, for a worker that measures its link.
 inline constexpr char kProbeHandler[] = "leeway.probe";
 struct CallReply {
   std::uint64_t request = 0;

@@ -1,4 +1,4 @@
-// What servers say to each other to keep the replicas of a shard equal, and to hand shards over.
+// The messages of servers that keep the replicas of a shard equal and hand shards over.
 // docs/fault-tolerance.md has the protocol.
 #ifndef LEEWAY_PROTO_MESSAGES_REPLICATION_MESSAGES_H_
 #define LEEWAY_PROTO_MESSAGES_REPLICATION_MESSAGES_H_
@@ -12,22 +12,22 @@
 
 namespace leeway::proto {
 
-// What a shard knows of one worker.
+// A shard's record of one incarnation of a worker.
 struct ClientSession {
   std::uint32_t rank = 0;
   std::uint64_t incarnation = 0;
   std::uint64_t clock = 0;  // iterations ended
-  std::uint64_t since = 0;  // the clock it entered at; 0: a founder
-  // The highest number of a push that is part of the shard's state: of those applied at once (SSP,
-  // ASP), and of those of clocks that have closed (BSP). One number would take a held push for seen
-  // once a later one was applied at once.
+  std::uint64_t since = 0;  // the clock it entered at; 0: it was there from the beginning
+  // The highest number of a push that is part of the shard's state: of pushes applied at once (SSP,
+  // ASP), and of pushes of closed clocks (BSP). With one number for both, a held push would count
+  // as a repetition once a later one was applied at once.
   std::uint64_t admitted = 0;
   std::uint64_t admitted_held = 0;
   friend bool operator==(const ClientSession&, const ClientSession&) = default;
 };
 
-// Payload frames of rows: keys (sparse, ragged), widths (ragged), values. Of a push the values have
-// the table's type, of an aggregate the type it is computed in (ComputeType).
+// Payload frames of rows: keys (sparse, ragged), widths (ragged), values. The values of a push have
+// the table's type, those of an aggregate the type that it is computed in (ComputeType).
 enum class LogEntryKind : std::uint8_t {
   kPush = 1,       // a push, applied at once; as a Request's push
   kUpdate = 2,     // BSP: the aggregate of one target, part of the Close that follows
@@ -35,43 +35,43 @@ enum class LogEntryKind : std::uint8_t {
   kEnter = 4,      // a worker has entered late; `workers` has that one
   kFillBegin = 5,  // the state at `index` follows; `clock` is the first not closed; `workers`
   kFillPiece = 6,  // rows with their state (ComputeType) and steps (uint64: of each, or the block)
-  kFillEnd = 7,    // that was all
+  kFillEnd = 7,    // the end of the state
   kHeld = 8,       // handover: a push of a clock that has not closed; as kPush
-  kHandoverEnd = 9,  // handover: that was all; `workers`
+  kHandoverEnd = 9,  // handover: its end; `workers`
   kVersion = 10,  // a new version of a dense block is made for workers (ps/store/dense/versions.h)
   kRefusal = 11,  // a push was refused; `refusals` has that one
-  kConfirm = 12,  // nothing has changed; who takes it followed its head when it was logged
+  kConfirm = 12,  // no change; a replica that takes it followed this head when it was logged
 };
 
-// A push that the head refused: every later head has to say the same of it, also where later pushes
+// A push that the head refused. Every later head has to give the same answer, also if later pushes
 // of the worker have been applied since.
 struct Refusal {
-  std::uint32_t worker = 0;  // whose push: rank, incarnation, number
+  std::uint32_t worker = 0;  // of the push: rank, incarnation, number
   std::uint64_t incarnation = 0;
   std::uint64_t sequence = 0;
   bool held = false;          // to a table whose pushes are held (BSP)
-  bool with_earlier = false;  // and of earlier ones it is not known any more whether they were
+  bool with_earlier = false;  // it is no longer known whether earlier pushes were refused
   absl::Status status =
       absl::UnknownError("");  // not OK; its text is cut to kRefusalReasonBytesMax
   friend bool operator==(const Refusal&, const Refusal&) = default;
 };
 
-// One entry of the stream of a shard between two replicas. Items of a stream count 1, 2, 3, …; log
-// entries (kPush, kClose and the kUpdates before it, kEnter, kVersion, kRefusal, kConfirm) carry
-// their index in the shard's log, which counts from 1 as well. What a kind does not have is 0:
-// Decode holds to it.
+// One entry of the stream of a shard between two replicas. The entries of a stream count 1, 2, 3,
+// …; log entries (kPush, kClose and the kUpdates before it, kEnter, kVersion, kRefusal, kConfirm)
+// carry their index in the shard's log, which counts from 1 as well. Fields that a kind does not
+// have are 0; Decode checks that.
 struct Replicate {
   std::uint32_t shard = 0;
   std::uint64_t epoch = 0;   // the sender's
-  std::uint64_t stream = 0;  // which stream; a new one replaces an older one
+  std::uint64_t stream = 0;  // a new stream replaces an older one
   std::uint64_t entry = 0;
   LogEntryKind kind = LogEntryKind::kPush;
   std::uint64_t index = 0;
-  // kPush, kHeld: whose push.
+  // kPush, kHeld: the push.
   std::uint32_t worker = 0;
   std::uint64_t incarnation = 0;
   std::uint64_t sequence = 0;
-  // kPush, kUpdate, kFillPiece, kHeld: what it changes.
+  // kPush, kUpdate, kFillPiece, kHeld: the target of the change.
   std::uint32_t table = 0;
   TableKind table_kind = TableKind::kDense;
   DType dtype = DType::kFloat32;
@@ -80,29 +80,28 @@ struct Replicate {
   std::uint64_t keys = 0;         // sparse, ragged: rows
   std::uint64_t elements = 0;     // in the values frame
   std::uint32_t state_slots = 0;  // kFillPiece: the state frame has state_slots × elements
-  // kPush, kUpdate, kHeld: perhaps.
+  // kPush, kUpdate, kHeld: optional.
   bool has_learning_rate = false;
   double learning_rate = 0;
   // kClose, kEnter, kFillBegin, kHandoverEnd. By rank, then incarnation; none twice.
   std::vector<ClientSession> workers = {};
-  // kRefusal: one. kFillBegin: what is remembered of all workers, in the order of sequences.
+  // kRefusal: one. kFillBegin: the remembered ones of all workers, in the order of sequences.
   std::vector<Refusal> refusals = {};
   // kFillBegin: pushes that were applied at once are of clocks below it.
   std::uint64_t pushed_until = 0;
   // kPush, kHeld: as in Request. kUpdate, kVersion: of the message to workers that is made then.
   std::uint32_t codec = 0;
-  std::uint64_t version = 0;  // kFillPiece of a dense block: of what workers hold of it
-  bool whole =
-      false;  // kUpdate, kVersion: workers get the block, instead of what has changed in it
-  std::uint32_t settings = 0;  // kPush, kUpdate: TableSettings::number of those it is applied with
+  std::uint64_t version = 0;  // kFillPiece of a dense block: the version that workers hold of it
+  bool whole = false;  // kUpdate, kVersion: workers get the block itself instead of its difference
+  std::uint32_t settings = 0;  // kPush, kUpdate: TableSettings::number that it is applied with
 };
 
 struct ReplicateAck {
   std::uint32_t shard = 0;
   std::uint64_t stream = 0;
-  std::uint64_t entry = 0;      // everything up to it has arrived
+  std::uint64_t entry = 0;      // this one and all before it have arrived
   std::uint64_t committed = 0;  // log index that the tail has applied
-  // With entry 0: whatever came before that epoch has been forgotten.
+  // With entry 0: the receiver has forgotten all streams that began before that epoch.
   std::uint64_t since = 0;
 };
 

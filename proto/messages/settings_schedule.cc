@@ -29,7 +29,7 @@ std::span<const TableSettings> SettingsOf(std::span<const TableSettings> all, st
 
 const TableSettings* SettingsSchedule::At(std::uint64_t clock) const {
   const TableSettings* found = nullptr;
-  // Of those that were changed long ago a map tells no more.
+  // A map no longer has settings that were changed long ago.
   if (!settings_.empty() && settings_.front().number > 1) found = &settings_.front();
   for (const TableSettings& settings : settings_) {
     if (settings.decided && settings.since <= clock) found = &settings;

@@ -38,7 +38,7 @@ TEST(SettingsSchedule, KnowsWhatIsNotDecided) {
   schedule.Follow(all);
   EXPECT_FALSE(schedule.UndecidedAt(19));
   EXPECT_TRUE(schedule.UndecidedAt(20));
-  // It may still be put off: what is asked for in clock 20 already has the settings before.
+  // It may still be put off: clock 20 has the settings before it.
   EXPECT_EQ(NumberAt(schedule, 20), 1u);
 }
 

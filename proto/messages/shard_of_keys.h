@@ -1,5 +1,5 @@
-// ShardOfKey (proto/messages/layout.h) for loops over many keys, without a call or, nearly always,
-// a division for each.
+// ShardOfKeys computes ShardOfKey (proto/messages/layout.h) in loops over many keys: without a
+// call, and without a division if the number of shards is a power of two.
 #ifndef LEEWAY_PROTO_MESSAGES_SHARD_OF_KEYS_H_
 #define LEEWAY_PROTO_MESSAGES_SHARD_OF_KEYS_H_
 

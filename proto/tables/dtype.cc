@@ -13,7 +13,7 @@ Float16::Float16(float value) {
   const std::uint32_t magnitude = whole & kFloatMagnitude;
   std::uint32_t half = 0;
   if (magnitude > kFloatInfinity) {
-    // NaN: keep what fits of the payload, and never let it become an infinity.
+    // NaN: keep as much of the payload as fits, and never let it become an infinity.
     const std::uint32_t payload = (magnitude >> 13) & 0x3ff;
     half = 0x7c00 | (payload != 0 ? payload : 0x200);
   } else if (magnitude >= std::bit_cast<std::uint32_t>(65520.0f)) {

@@ -44,7 +44,7 @@ TEST(Float16Test, EveryValueIsWhatTheStandardSays) {
   }
 }
 
-// Around every pair of neighbours: below the middle down, above it up, at it to the even one.
+// Between each pair of neighbours: below the middle down, above it up, at it to the even one.
 TEST(Float16Test, RoundsToNearestTiesToEven) {
   for (unsigned bits = 0; bits < 0x7bff; ++bits) {
     const float low = static_cast<float>(FromBits<Float16>(bits));

@@ -1,4 +1,4 @@
-// Where two descriptions of a table differ, and whether that shapes its data.
+// Compares two descriptions of a table: the fields that differ, and whether they shape its data.
 #ifndef LEEWAY_PROTO_TABLES_TABLE_DIFFERENCE_H_
 #define LEEWAY_PROTO_TABLES_TABLE_DIFFERENCE_H_
 
@@ -10,7 +10,7 @@
 
 namespace leeway::proto {
 
-// A field in which they differ, as messages show it.
+// A field that differs, as messages show it.
 struct FieldDifference {
   std::string field;   // "updater.learning_rate"
   std::string is;      // "0.1"; "the default" for a hyper-parameter that is not given
@@ -18,14 +18,14 @@ struct FieldDifference {
   bool shapes_data = true;
 };
 
-// In the order of TableSpec's fields. Empty: they are equal.
+// In the order of TableSpec's fields. Empty: the descriptions are equal.
 std::vector<FieldDifference> DifferencesOf(const TableSpec& is, const TableSpec& wanted);
 
 // "updater.learning_rate is 0.1, wanted 0.2; consistency is bsp, wanted ssp:3".
 std::string DescribeDifferences(const std::vector<FieldDifference>& differences);
 
-// OK where they differ in nothing that shapes the data (at most in the updater's hyper-parameters,
-// consistency and nonfinite). Otherwise ALREADY_EXISTS: it shows where they differ.
+// OK if they agree in all that shapes the data (they may differ in the updater's hyper-parameters,
+// consistency and nonfinite). Otherwise ALREADY_EXISTS, which shows the differences.
 absl::Status CheckShapedAlike(const TableSpec& is, const TableSpec& wanted);
 
 }  // namespace leeway::proto

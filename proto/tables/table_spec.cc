@@ -54,7 +54,7 @@ std::uint64_t TableSpec::NumElements() const {
     if (size == 0) return 0;
     overflow |= __builtin_mul_overflow(product, size, &product);
   }
-  return overflow ? kMax : product;  // far above what Validate lets through
+  return overflow ? kMax : product;  // far above the limit of Validate
 }
 
 std::string TableSpec::ToString() const {

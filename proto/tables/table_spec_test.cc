@@ -20,7 +20,7 @@ std::string WhyNot(const TableSpec& spec) {
   return std::string(status.message());
 }
 
-// A good table of each kind, after `change`.
+// A valid table of each kind, after `change`.
 template <class Change>
 std::string Dense(Change change) {
   TableSpec spec = TableSpec::Dense("w", {4, 5});
@@ -250,7 +250,8 @@ TEST(TableSpecTest, TextShowsEveryField) {
             "codec \"none\", error_feedback auto");
 }
 
-// Two tables that differ must read differently, or an error that shows both says nothing.
+// Tables that differ must have different texts, or an error that shows both would show no
+// difference.
 TEST(TableSpecTest, TextTellsTablesApart) {
   const TableSpec base = TableSpec::Sparse("e", 8);
   const std::vector<void (*)(TableSpec&)> changes = {

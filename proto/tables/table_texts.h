@@ -13,8 +13,8 @@
 
 namespace leeway::proto {
 
-// An enum's text, or its number where it is none we know: a description that came from elsewhere
-// must be printable before it has been checked.
+// An enum's text, or its number if it has none: a description from elsewhere must be printable
+// before it has been checked.
 template <std::size_t n>
 std::string Text(const absl::string_view (&texts)[n], unsigned value) {
   return value < n ? std::string(texts[value]) : absl::StrCat("unknown (", value, ")");

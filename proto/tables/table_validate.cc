@@ -1,4 +1,4 @@
-// TableSpec::Validate: what a table may be, and what works today.
+// TableSpec::Validate: the limits of a description, and the values that are supported.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -19,7 +19,7 @@ absl::Status Wrong(const Parts&... parts) {
   return absl::InvalidArgumentError(absl::StrCat(parts...));
 }
 
-// An enum from a caller's cast or from the wire may hold any number.
+// An enum that a caller has cast, or that came from the wire, may hold any number.
 template <class Enum>
 absl::Status CheckEnum(absl::string_view field, Enum value, Enum last) {
   if (value <= last) return absl::OkStatus();
@@ -68,7 +68,7 @@ absl::Status CheckRowWidth(const TableSpec& spec) {
   return Wrong("row_width is ", spec.row_width, ", may be 1 to ", proto::kRowWidthMax);
 }
 
-// Updaters among the built-in ones that compute with fractions. Of the others the servers know.
+// True for built-in updaters that compute with fractions. Servers check the other updaters.
 bool NeedsFractions(absl::string_view updater) {
   constexpr absl::string_view kUpdaters[] = {"sgd",     "momentum", "nesterov", "adagrad",
                                              "rmsprop", "adam",     "adamw",    "ftrl"};
@@ -130,7 +130,7 @@ absl::Status CheckValue(absl::string_view what, double value, DType dtype) {
   return absl::OkStatus();
 }
 
-// `a`, `b` and `seed` are 0 where the kind has no use for them, so that equal tables compare equal.
+// `a`, `b` and `seed` are 0 where the kind does not use them, so that equal tables compare equal.
 absl::Status CheckUnused(const Initializer& init) {
   const bool constant = init.kind == Initializer::Kind::kConstant;
   if (!constant && init.a != 0) return Wrong("initializer.a is ", init.a, ", may be 0 for zeros");
@@ -185,7 +185,7 @@ absl::Status CheckInitializer(const TableSpec& spec) {
   return absl::OkStatus();
 }
 
-// Consistency has values that are part of its shape and that nothing implements yet.
+// Consistency has fields that are reserved and not implemented yet.
 absl::Status CheckSupported(const TableSpec& spec) {
   const Consistency& consistency = spec.consistency;
   if (consistency.quorum != 0) {

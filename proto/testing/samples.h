@@ -1,4 +1,4 @@
-// For tests: messages of every type, and their fields as tuples.
+// Samples for tests: messages of every type, and their fields as tuples.
 #ifndef LEEWAY_PROTO_TESTING_SAMPLES_H_
 #define LEEWAY_PROTO_TESTING_SAMPLES_H_
 
@@ -22,10 +22,10 @@ struct Sample {
 // At least one of every type. Every field of a type differs from its default in one of them.
 std::vector<Sample> AllSamples();
 
-// Of these AllSamples has test_samples_cluster.cc's: replication, entering, administration.
+// The part of AllSamples in samples_cluster.cc: replication, late join, administration.
 void AddClusterSamples(std::vector<Sample>* all);
 
-// A frame that holds these entries.
+// A frame of these entries.
 template <class T>
 runtime::Buffer FrameOf(const std::vector<T>& entries) {
   return runtime::Buffer::CopyOf(entries.data(), entries.size() * sizeof(T));
@@ -37,7 +37,7 @@ inline absl::StatusOr<AnyMessage> Arrive(const Sample& sample) {
   return Decode(Encode(sample.message), payload);
 }
 
-// ---- a message's fields, all of them: a field more or less does not compile ----
+// ---- all fields of a message: a field more or less does not compile ----
 
 inline auto Fields(const Hello& m) {
   const auto& [a, b, c, d, e, f, g, h] = m;

@@ -65,7 +65,7 @@ void AddPushes(std::vector<Sample>* all) {
                    FrameOf<float>({1, 2, 3})}});
 }
 
-// Aggregates are in what is computed in: float for halves.
+// Aggregates have the type that they are computed in: float for 16-bit tables.
 void AddUpdates(std::vector<Sample>* all) {
   Replicate dense = NewEntry(LogEntryKind::kUpdate, TableKind::kDense, DType::kBFloat16);
   dense.elements = 3;

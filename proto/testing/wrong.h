@@ -1,4 +1,4 @@
-// For tests: a row for each way of being wrong in meaning.
+// Messages with wrong meaning for tests: one for each check of Decode.
 #ifndef LEEWAY_PROTO_TESTING_WRONG_H_
 #define LEEWAY_PROTO_TESTING_WRONG_H_
 
@@ -10,7 +10,7 @@
 
 namespace leeway::proto {
 
-// What is sent, and how the answer starts.
+// A message, and the beginning of the error that Decode answers with.
 struct Wrong {
   const char* name;
   Sample sent;
@@ -46,14 +46,14 @@ inline const runtime::Buffer& TwoKeys() {
   return keys;
 }
 
-// Requests and replies, whose counts must fit their payload: test_wrong_data.cc.
+// Requests and replies, whose counts must fit their payload: wrong_data.cc.
 std::vector<Wrong> WrongRequests();
 std::vector<Wrong> WrongReplies();
-// Small pushes and acknowledgements that travel together: test_wrong_batches.cc.
+// Batches of small pushes and of acknowledgements: wrong_batches.cc.
 std::vector<Wrong> WrongBatches();
-// Items between replicas, whose fields and payload must fit their kind: test_wrong_replication.cc.
+// Entries between replicas, whose fields and payload must fit their kind: wrong_replication.cc.
 std::vector<Wrong> WrongReplication();
-// The map's chains, and what schedulers, servers and tools say: test_wrong_admin.cc.
+// The map's chains, and messages of schedulers, servers and tools: wrong_admin.cc.
 std::vector<Wrong> WrongReplicas();
 std::vector<Wrong> WrongAdministration();
 

@@ -7,7 +7,7 @@
 namespace leeway::proto {
 namespace {
 
-// Two pushes, of one and three elements, to spoil.
+// A valid batch of two pushes, of one and three elements, after `change`.
 Sample Batch(void (*change)(PushBatch&),
              std::vector<runtime::Buffer> payload = {FrameOf<float>({1, 2, 3, 4})}) {
   PushBatch batch{.pushes = {{.sequence = 1, .elements = 1, .table = 1},

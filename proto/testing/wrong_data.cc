@@ -7,7 +7,7 @@
 namespace leeway::proto {
 namespace {
 
-// A good request or reply of that kind, to spoil.
+// A valid request or reply of that kind, to be changed by the caller.
 Request NewRequest(TableKind kind, Op op) {
   Request m{.id = {.sequence = 1}, .table = 1, .kind = kind, .op = op};
   m.keys = kind == TableKind::kDense ? 0 : 2;

@@ -27,7 +27,7 @@ const runtime::Buffer& Step() {
   return step;
 }
 
-// A good entry of that kind, to spoil; that of a dense block, if it has a target.
+// A valid entry of that kind, to be changed by the caller; of a dense block, if it has a target.
 Replicate GoodEntry(LogEntryKind kind) {
   Replicate m{.epoch = 1, .entry = 1, .kind = kind, .index = 1};
   if (kind == LogEntryKind::kPush || kind == LogEntryKind::kHeld) m.sequence = 1;
