@@ -1,4 +1,4 @@
-// What codecs inherit: every call in terms of Encode and Decode.
+// The default implementations of Codec: every call in terms of Encode and Decode.
 #include "leeway/codec.h"
 
 #include <vector>

@@ -47,7 +47,7 @@ std::uint32_t ChooseCodec(std::span<const double> costs, std::span<const bool> l
     if (!found[kind] || costs[i] < costs[best[kind]]) best[kind] = i;
     found[kind] = true;
   }
-  if (!found[0] || !found[1]) {  // of one kind alone
+  if (!found[0] || !found[1]) {  // all are lossless, or all lossy
     const std::uint32_t only = best[found[0] ? 0 : 1];
     return costs[only] * kLosslessGain < costs[present] ? only : present;
   }

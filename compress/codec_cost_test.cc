@@ -30,7 +30,7 @@ TEST(CodecCost, ALossyCodecHasToSaveMoreThanHalf) {
 }
 
 TEST(CodecCost, WhatIsChosenIsKeptUntilSomethingIsClearlyBetter) {
-  EXPECT_EQ(Choose({80, 75, 30}, 2), 2u);  // saves less than to be chosen, but enough to be kept
+  EXPECT_EQ(Choose({80, 75, 30}, 2), 2u);  // saves too little to be chosen, but enough to stay
   EXPECT_EQ(Choose({80, 75, 60}, 2), 1u);
   EXPECT_EQ(Choose({80, 70, 60}, 0), 0u);
   EXPECT_EQ(Choose({80, 60, 60}, 0), 1u);

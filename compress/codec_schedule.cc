@@ -6,8 +6,8 @@
 namespace leeway::compress {
 namespace {
 
-// A switch is announced only when all workers have reached the one before, so that even the
-// last two would do.
+// A switch is announced only when all workers have reached the one before, so that the last two
+// would be enough.
 constexpr std::size_t kKept = 8;
 
 }  // namespace
@@ -21,7 +21,7 @@ bool CodecSchedule::Follow(const proto::CodecSwitch& change) {
   }
   announced_.reset();
   number_ = change.number;
-  // The first switch that a process hears of says what was before.
+  // The first switch that a process sees has the codec before it.
   if (decided_.size() == 1) decided_.front().choice = change.before;
   decided_.push_back({.choice = change.choice, .since = change.clock, .before = change.before});
   if (decided_.size() > kKept) {

@@ -1,8 +1,9 @@
-// Which of a table's codecs holds from which clock on, as the scheduler has told it in its maps.
-// Workers and servers each follow one, and so agree on it.
+// A CodecSchedule holds which of a table's codecs holds from which clock on, as the scheduler's
+// maps say it. Each worker and server follows one, and so all agree.
 //
 // A switch is announced before it is decided (docs/compression.md, "Changing a table's codec").
-// From the announced clock on nothing is known until then: a worker keeps what it pushes there.
+// Until it is decided, the codec of the announced clock and later ones is unknown: a worker keeps
+// its pushes of these clocks back.
 #ifndef LEEWAY_COMPRESS_CODEC_SCHEDULE_H_
 #define LEEWAY_COMPRESS_CODEC_SCHEDULE_H_
 
@@ -16,14 +17,15 @@ namespace leeway::compress {
 
 class CodecSchedule {
  public:
-  // Says what the newest map says of the table. True if that was new.
+  // Takes over a switch of the newest map. True if it was new.
   bool Follow(const proto::CodecSwitch& change);
 
-  // An index in TableCodecs::choices, for what is pushed in that clock; none while it is being
-  // decided.
+  // The codec of pushes in that clock, as an index in TableCodecs::choices; nullopt while a switch
+  // for it is announced and not decided.
   std::optional<std::uint32_t> At(std::uint64_t clock) const;
 
-  // The same as far as it is decided, the clock from which on it holds, and the index before.
+  // The last decided codec for a clock: its index, the clock from which on it holds, and the index
+  // before.
   struct Known {
     std::uint32_t choice = 0;
     std::uint64_t since = 0;
@@ -31,7 +33,7 @@ class CodecSchedule {
   };
   Known KnownAt(std::uint64_t clock) const;
 
-  // Whether something is being decided.
+  // True if a switch is announced and not decided.
   bool open() const { return announced_.has_value(); }
 
  private:

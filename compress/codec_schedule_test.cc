@@ -29,7 +29,7 @@ TEST(CodecSchedule, NothingIsKnownFromAnAnnouncedClockOn) {
   EXPECT_EQ(schedule.At(9), 0u);
   EXPECT_EQ(schedule.At(10), std::nullopt);
   EXPECT_EQ(schedule.KnownAt(10).choice, 0u);
-  EXPECT_TRUE(schedule.Follow(Switch(1, 0, 2, 14, false)));  // missed, and announced again
+  EXPECT_TRUE(schedule.Follow(Switch(1, 0, 2, 14, false)));  // put off, and announced again
   EXPECT_EQ(schedule.At(13), 0u);
   EXPECT_EQ(schedule.At(14), std::nullopt);
 }

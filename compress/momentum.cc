@@ -12,7 +12,7 @@ namespace {
 
 constexpr absl::string_view kMomentum = "momentum";
 constexpr absl::string_view kNesterov = "nesterov";
-constexpr double kLargestFactor = 0.9999;  // of a sum that still forgets
+constexpr double kLargestFactor = 0.9999;  // so that old gradients fade
 
 float Finite(float value) {
   constexpr float kLargest = std::numeric_limits<float>::max();

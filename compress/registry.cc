@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kNameBytesMax = proto::kCodecNameBytesMax;
 
-// Of the built-in codecs' messages. When one of them changes it gets a version of its own.
+// The version of the built-in codecs' messages. A codec whose message changes gets its own version.
 constexpr std::uint32_t kBuiltinVersion = 1;
 
 class Registry {
@@ -82,7 +82,7 @@ class Registry {
     return names;
   }
 
-  mutable std::mutex mutex_;  // over all below
+  mutable std::mutex mutex_;  // guards all below
   std::map<std::string, Entry, std::less<>> entries_;
 };
 
@@ -100,7 +100,7 @@ CodecId IdOf(absl::string_view text) {
   return id == kNoCodec ? 1 : id;
 }
 
-// What a factory of a user's has made, or why not.
+// Returns the codec that a user's factory made, or its error; a null codec is an error.
 static absl::StatusOr<std::unique_ptr<Codec>> MadeBy(absl::string_view name,
                                                      absl::StatusOr<std::unique_ptr<Codec>> codec) {
   if (!codec.ok() || *codec != nullptr) return codec;
@@ -117,7 +117,7 @@ absl::StatusOr<NamedCodec> MakeCodec(absl::string_view text) {
   if (!momentum.has_value()) return whole.status();
   LEEWAY_ASSIGN_OR_RETURN(std::unique_ptr<Codec> codec,
                           MadeBy(parsed.name, factory(parsed.options)));
-  // One that keeps what it drops has a momentum of its own, or none that would be right.
+  // A codec that keeps its own residual has its own momentum, or none: from here it would be wrong.
   if (codec->keeps_residual()) return whole.status();
   if (codec->lossless()) {
     return absl::InvalidArgumentError(absl::StrCat(

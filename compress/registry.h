@@ -1,4 +1,4 @@
-// Codecs by name: the built-in ones, and those added with leeway::RegisterCodec.
+// The registry of codecs by name: the built-in ones, and those added with leeway::RegisterCodec.
 #ifndef LEEWAY_COMPRESS_REGISTRY_H_
 #define LEEWAY_COMPRESS_REGISTRY_H_
 
@@ -16,25 +16,25 @@
 
 namespace leeway::compress {
 
-// A codec's name in a message: a hash of its text in the table's description, options and all,
-// never 0 (which says that values are as they are).
+// The id of a codec in a message: a hash of its text in the table's description, with all options.
+// Never 0, which stands for values as they are.
 using CodecId = std::uint32_t;
 inline constexpr CodecId kNoCodec = 0;
 CodecId IdOf(absl::string_view text);
 
-// A codec as a table names it.
+// A codec, and its name and momentum, from a text in a table's description.
 struct NamedCodec {
   std::string name;  // without options
   std::shared_ptr<const Codec> codec;
-  std::optional<Momentum> momentum = {};  // of what workers push, before this codec
+  std::optional<Momentum> momentum = {};  // of workers' pushes, before this codec
 };
 
-// Makes the codec that a text like "topk:0.01,momentum=0.9" describes. NOT_FOUND lists the names
-// there are, INVALID_ARGUMENT names the option. A codec that takes an option `momentum` itself
-// keeps it: NamedCodec::momentum is of the others. Any thread.
+// Makes the codec of a text like "topk:0.01,momentum=0.9". NOT_FOUND lists the known names,
+// INVALID_ARGUMENT names the option. If a codec has an option `momentum` of its own, the codec gets
+// it, and NamedCodec::momentum is empty. Any thread.
 absl::StatusOr<NamedCodec> MakeCodec(absl::string_view text);
 
-// All that this process has, sorted by name. Any thread.
+// The names of all codecs of this process, sorted. Any thread.
 std::vector<std::string> CodecNames();
 std::vector<proto::CodecVersion> CodecVersions();
 

@@ -13,7 +13,7 @@ namespace {
 using testing::Contains;
 using testing::HasSubstr;
 
-// Every value is 1.
+// A codec whose decoded values are all 1.
 class Ones final : public FloatCodec {
  public:
   std::size_t EncodedBytesMax(const CodecShape&) const override { return 0; }
@@ -51,7 +51,7 @@ TEST(CodecRegistry, AUsersCodecIsFoundByItsName) {
   EXPECT_EQ(RegisterCodec("empty", nullptr).code(), absl::StatusCode::kInvalidArgument);
 }
 
-// What a codec inherits follows from its Encode and Decode.
+// The default implementations agree with the codec's Encode and Decode.
 TEST(CodecRegistry, WhatAUsersCodecDoesNotSayFollowsFromTheRest) {
   const Ones ones;
   const CodecShape shape{.elements = 3, .columns = 3};

@@ -49,7 +49,7 @@ absl::Status CheckMomentum(const TableSpec& spec) {
   return absl::OkStatus();
 }
 
-// A lossy codec: which ends keep what it drops.
+// For a lossy codec: decides which ends keep the residual.
 absl::Status SetFeedback(const TableSpec& spec, TableCodec* table) {
   const ErrorFeedback wanted = spec.error_feedback;
   const bool off = wanted == ErrorFeedback::kOff;
@@ -87,8 +87,9 @@ absl::Status SetFeedback(const TableSpec& spec, TableCodec* table) {
   return absl::OkStatus();
 }
 
-// One of several codecs that a table may have: error feedback that is asked for concerns those that
-// lose something. One with a residual of its own would take it along when it is switched off.
+// For one of several codecs of a table: error feedback that is asked for concerns the lossy ones. A
+// codec with a residual of its own is refused, since its residual would be lost when another
+// follows.
 absl::Status AllowAmongSeveral(TableSpec* one, bool* any_lossy) {
   LEEWAY_ASSIGN_OR_RETURN(const NamedCodec made, MadeFor(*one));
   if (made.codec->lossless()) {
@@ -122,7 +123,7 @@ std::vector<std::string> CodecTextsOf(const TableSpec& spec) {
   for (const std::string& text : spec.codecs) {
     if (automatic || text != spec.codec) texts.push_back(text);
   }
-  // Until something is measured nothing is lost.
+  // Without measurements nothing may be lost.
   const auto none = std::find(texts.begin(), texts.end(), "none");
   if (automatic && none != texts.end()) std::rotate(texts.begin(), none, none + 1);
   return texts;

@@ -1,10 +1,11 @@
-// bloom: the elements of the largest magnitudes, their places as a Bloom filter.
+// bloom: the elements of the largest magnitudes; their places are sent as a Bloom filter.
 //
 //   Kostopoulou, Xu, Kalnis and others 2021 (DeepReduce), arXiv 2102.03112, section 4. As with
 //   topk, k = max(1, ceil(RATIO × n)) of the n elements of a message, or of each row where rows are
-//   separate, are put into the filter. Other places test positive too, about `fpr` of them. Policy:
+//   topk, k = max(1, ceil(RATIO × n)) of the n elements of a message, or of each row where rows are
+//   separate, are put into the filter. About `fpr` of the other places test positive too. Policy:
 //   the value of every place that tests positive is sent, so that false positives cost bytes and no
-//   accuracy. They cost much where fpr is not well below RATIO: 4 bytes for each of fpr × n.
+//   accuracy. They cost much unless fpr is well below RATIO: 4 bytes for each of fpr × n.
 //   The filter (Bloom 1970) has m = ceil(k b) bits, b = −ln(fpr) / (ln 2)² rounded up to a multiple
 //   of 1/256, and h = −log2(fpr) hash functions, rounded to the nearest and at least 1
 //   (compress/kernels/sparse_kernels.h); fpr counts as at least 2^-32.
@@ -12,17 +13,15 @@
 // Options: RATIO (default 0.01, above 0 and at most 1); fpr (default 0.01, above 0 and at most
 // 0.5). Message: f64 RATIO, u16 256 b, u8 h; then for each group of elements (the message, or one
 // row):
-//   byte 0: 0: all values of the group follow, f32 each, where that is shorter (all of them count
-//   as
+//   byte 0: 0: all values of the group follow, f32 each, if that is shorter (all of them count as
 //           sent); or 1:
 //   ceil(m / 8) bytes of the filter, bit i mod 8 of byte i / 8; bits beyond m are 0
 //   f32 values of the places that test positive, in ascending order
-//   Each row has a filter of its own, with places that begin at 0: which others test positive
-//   depends on that row alone. Little-endian. No elements: no byte at all.
+//   Each row has a filter of its own, with places that begin at 0: its false positives depend on
+//   that row alone. Little-endian. A message of no elements has no bytes.
 // NaN and infinity anywhere in the message are refused.
 // Limits: 2^32 − 1 elements in a message, 2^32 − 1 bits in a filter. Both sides test every place,
-// so that decoding takes longer than topk's. A −0 that DecodeAdd meets where nothing was sent
-// stays.
+// so that decoding takes longer than topk's. DecodeAdd leaves a −0 where nothing was sent.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -46,7 +45,7 @@ constexpr std::size_t kPlacesAtOnce = 4096;  // places that are tested in one ca
 constexpr double kLn2 = 0.6931471805599453;
 constexpr std::uint64_t kMaxFilterBits = 0xffffffffu;
 
-// What a message says of its filters.
+// The header of a message: the terms of its filters.
 struct FilterTerms {
   double ratio = 0;
   std::uint16_t bits_256 = 0;  // for each place, times 256
@@ -66,7 +65,7 @@ class Bloom final : public FloatCodec {
                .hashes = static_cast<std::uint8_t>(std::max(1.0, std::round(bits / kLn2)))};
   }
 
-  // No group takes more than its values and its form.
+  // A group takes at most the bytes of its values and its form.
   std::size_t EncodedBytesMax(const CodecShape& shape) const override {
     if (shape.elements == 0) return 0;
     return kBloomHeaderBytes + NumGroups(shape.elements, GroupElements(shape, 0)) +
@@ -103,7 +102,7 @@ class Bloom final : public FloatCodec {
   }
 
  private:
-  // Calls each(group's values, place in the group) for all that is sent, after that was written.
+  // Calls each(group's values, place in the group) for all sent elements, after writing them.
   template <class Each>
   absl::StatusOr<std::size_t> EncodeEach(const float* values, const CodecShape& shape,
                                          std::span<std::byte> out, const Each& each) const {
@@ -164,7 +163,7 @@ class Bloom final : public FloatCodec {
     return writer.size();
   }
 
-  // Calls each(place, value) for all that was sent.
+  // Calls each(place, value) for all sent elements.
   template <class Each>
   static absl::Status DecodeEach(std::span<const std::byte> encoded, const CodecShape& shape,
                                  const Each& each) {

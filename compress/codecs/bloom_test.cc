@@ -37,7 +37,7 @@ std::vector<float> Decode(const std::vector<std::byte>& encoded, const CodecShap
   return decoded;
 }
 
-// 1000 of 100,000 are put in. With fpr = 1/1024, b = 10 / ln 2 = 14.427, in 256ths 14.4297.
+// 1000 of 100,000 are in the filter. With fpr = 1/1024, b = 10 / ln 2 = 14.427, in 256ths 14.4297.
 TEST(Bloom, SendsTheLargestAndWhatTestsPositive) {
   const std::vector<float> values = Normal(100'000);
   const CodecShape shape = {.elements = values.size()};
@@ -55,7 +55,7 @@ TEST(Bloom, SendsTheLargestAndWhatTestsPositive) {
     }
   }
   EXPECT_EQ(encoded.size(), 11 + 1 + (14'430 + 7) / 8 + 4 * sent);
-  // 97 others are expected, give or take 10.
+  // 97 false positives are expected, give or take 10.
   EXPECT_GT(sent, 1000u + 50);
   EXPECT_LT(sent, 1000u + 150);
 }
@@ -97,7 +97,7 @@ TEST(Bloom, IsLaidOutAsItsHeaderSays) {
   EXPECT_EQ(std::to_integer<int>(Encode("bloom:1", values, shape)[11]), 0);
 }
 
-// A row's message is the same wherever the row stands.
+// A row's message does not depend on the place of the row.
 TEST(Bloom, RowsHaveTheirOwnFilters) {
   constexpr std::size_t kColumns = 64;
   const std::vector<float> row = Normal(kColumns);

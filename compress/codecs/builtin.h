@@ -1,4 +1,4 @@
-// The built-in codecs, a list for each file that defines some.
+// The lists of the built-in codecs, one for each file that defines some.
 #ifndef LEEWAY_COMPRESS_CODECS_BUILTIN_H_
 #define LEEWAY_COMPRESS_CODECS_BUILTIN_H_
 
@@ -12,7 +12,7 @@ namespace leeway::compress {
 
 using CodecList = std::vector<std::pair<std::string, CodecFactory>>;
 
-// Of all files below.
+// The codecs of all files below.
 CodecList BuiltinCodecs();
 
 CodecList NoneCodecs();       // none

@@ -1,4 +1,4 @@
-// dgc: Deep Gradient Compression: momentum and accumulation before the sparsification, in a state
+// dgc: Deep Gradient Compression: momentum and accumulation before the sparsification, with state
 // of its own.
 //
 //   Lin, Han, Mao, Wang and Dally 2018, arXiv 1712.01887, algorithm 4 (with equations 4 and 5).
@@ -7,23 +7,22 @@
 //     v = v + u          local accumulation
 //     the k largest magnitudes of v are sent; there u = 0 and v = 0 (momentum factor masking)
 //   k = max(1, ceil(r × n)) of the n elements of a message. r is RATIO, but in the first `warmup`
-//   messages it falls exponentially from 0.25: 0.25 (RATIO / 0.25)^(step / warmup), where RATIO is
-//   less than that. The algorithm's Nesterov form is left out. u and v never exceed the largest
+//   messages it falls exponentially from 0.25: 0.25 (RATIO / 0.25)^(step / warmup), if RATIO is
+//   less than 0.25. The algorithm's Nesterov form is left out. u and v are clamped to the largest
 //   finite number.
 //
-// What it does not send it keeps itself, in EncodeTerms::state: u, then v, n floats each. Encode is
-// given the gradient, and EncodeAndSubtract leaves zeros in `carried`: nothing is for the caller to
-// carry. So what is sent does not add up to the gradients but, with momentum, to about
-// 1 / (1 − m) times as much, as with plain momentum SGD: the table's updater should have none.
+// The codec itself keeps what it does not send, in EncodeTerms::state: u, then v, n floats each.
+// Encode gets the gradient, and EncodeAndSubtract leaves zeros in `carried`: the caller has nothing
+// to carry. So the messages do not add up to the gradients but, with momentum, to about 1 / (1 − m)
+// times as much, as with plain momentum SGD: the table's updater should have no momentum.
 //
 // Options: RATIO (default 0.01, above 0 and at most 1); momentum = m (default 0.9, from 0 to below
 // 1); clip (default 0: off; up to 1e30), the largest L2 norm of a message's gradient: for N workers
 // give the paper's N^(-1/2) times the threshold; warmup (default 0, whole, up to 1e9), in messages.
 // Message: compress/sparse/sparse_message.h.
-// NaN and infinity are refused, and the state stays as it is. A state that is given with either in
-// it, which no call here has left there, is refused too.
-// Limits: 2^32 − 1 elements in a message; no separate rows, since it has a state. A −0 that
-// DecodeAdd meets where nothing was sent stays.
+// NaN and infinity are refused, and the state is unchanged. A state that holds either, which no
+// call here can have left, is refused too. Limits: 2^32 − 1 elements in a message; no separate
+// rows, since it has state. DecodeAdd leaves a −0 where nothing was sent.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -70,7 +69,7 @@ class Dgc final : public SparseCodec {
   bool keeps_residual() const override { return true; }
   std::size_t StateElements(const CodecShape& shape) const override { return 2 * shape.elements; }
   std::size_t EncodedBytesMax(const CodecShape& shape) const override {
-    // Of the first message, since the ratio never rises.
+    // The first message is the longest, since the ratio never rises.
     return SparseMessageBytes(shape.elements, CountOfRatio(RatioAt(0), shape.elements), kFormat);
   }
   absl::StatusOr<std::size_t> Encode(const void* values, const EncodeTerms& terms,
@@ -100,8 +99,8 @@ class Dgc final : public SparseCodec {
     std::fill_n(carried, terms.shape.elements, 0.0f);
     return bytes;
   }
-  // v = v + message − g; u = u − mᵏ g where nothing was sent. What u had where it was sent is gone:
-  // it was masked.
+  // v = v + message − g; u = u − mᵏ g where nothing was sent. Where it was sent, u is lost: it was
+  // masked.
   void TakeBack(const float* sent, const float* values, std::uint64_t later,
                 const EncodeTerms& terms) const override {
     const std::uint64_t size = terms.shape.elements;

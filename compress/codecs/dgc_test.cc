@@ -14,7 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// One place that encodes, with its state and steps.
+// An encoder with its state and steps.
 class Place {
  public:
   Place(const char* text, std::size_t elements)
@@ -22,7 +22,7 @@ class Place {
         shape_{.elements = elements},
         state_(codec_->StateElements(shape_)) {}
 
-  // What arrives of this gradient.
+  // Encodes the gradient, and returns the decoded values.
   std::vector<float> Send(std::vector<float> gradient) {
     std::vector<std::byte> out(codec_->EncodedBytesMax(shape_));
     const auto bytes = codec_->EncodeAndSubtract(
@@ -86,7 +86,7 @@ TEST(Dgc, WithoutMomentumNothingIsLost) {
   }
 }
 
-// Nothing of a gradient that was sent whole is in the next message, its momentum neither.
+// A gradient that was sent whole leaves nothing to the next message, its momentum neither.
 TEST(Dgc, SendingAllMasksAll) {
   Place place("dgc:1", 100);
   for (std::uint64_t step = 0; step < 5; ++step) {

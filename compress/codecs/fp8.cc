@@ -2,8 +2,9 @@
 //
 // The formats are those of OCP FP8 (Micikevicius et al., "FP8 Formats for Deep Learning", arXiv
 // 2209.05433, table 1): e4m3 has 4 bits of exponent (bias 7) and 3 of fraction, magnitudes 2^-9 to
-// 448; e5m2 5 (bias 15) and 2, 2^-16 to 57344. So that small gradients do not underflow, each group
-// has a scale, the least power of two with which nothing in it exceeds the format's largest number:
+// 448; e5m2 has 5 (bias 15) and 2, 2^-16 to 57344. So that small gradients do not underflow, each
+// group has a scale, the least power of two with which nothing in it exceeds the format's largest
+// number:
 //     scale   = 2^e, e the least with m ≤ largest · 2^e, m the group's largest magnitude;
 //               e ≥ −126, and no larger than leaves largest · 2^e finite: 119 (e4m3), 112 (e5m2)
 //     code    = value / scale in the format, to nearest, ties to even, saturating
@@ -17,7 +18,7 @@
 //     2 bytes         elements in a group, less one
 //     1 byte each     e + 127 of every group, 1 to 246 (e4m3) or 239 (e5m2)
 //     1 byte each     number of every element; the formats' NaN and infinity are malformed
-// Where rows are separate, each row is a group and the number in front says nothing.
+// Where rows are separate, each row is a group and the number in front is ignored.
 //
 // Options: e4m3 (default) or e5m2, without a key; group=256, elements that share a scale, 16 to
 // 65536. NaN and infinity are refused.
@@ -79,7 +80,7 @@ class Fp8 {
   }
 
  private:
-  // Of the largest number's power of two; with a float's largest one, 127, added to the scale's.
+  // The exponent of the format's largest number; added to the scale's it is at most 127, a float's.
   int LargestExponent() const { return format_ == Format::kE4M3 ? 8 : 15; }
   int Most() const { return 254 - LargestExponent(); }
   const Fp8Kernels& Kernels() const {

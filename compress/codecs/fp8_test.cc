@@ -55,7 +55,7 @@ TEST(Fp8Codec, E5m2IsAsDescribed) {
   const CodecShape shape{.elements = 5};
   const std::vector<int> bytes = Fp8Bytes(*codec, {57344, -1, 9, 0x1p-16f, 0x1p-17f}, shape);
   EXPECT_THAT(bytes, ElementsAre(1, 15, 0, 127, 0x7b, 0xbc, 0x48, 1, 0));
-  // The message says its format: the other's decoder understands it.
+  // The message has its format: a decoder with the other option understands it.
   EXPECT_THAT(*Fp8Decoded(*Fp8Of("fp8:e4m3"), bytes, shape),
               ElementsAre(57344, -1, 8, 0x1p-16f, 0));
 }

@@ -1,16 +1,16 @@
 // fp16 and bf16: each float32 as a 16-bit floating-point number.
 //
 // fp16 is IEEE 754 binary16 (5 bits of exponent, 10 of fraction; leeway::Float16), bf16 the upper
-// half of a binary32 (8 and 7; leeway::BFloat16). Both round to nearest, ties to even: of values in
-// the normal range no more than 2^-11 (fp16) and 2^-8 (bf16) of the magnitude is dropped. fp16
-// drops values up to 2^-25 altogether.
+// half of a binary32 (8 and 7; leeway::BFloat16). Both round to nearest, ties to even: a value in
+// the normal range loses no more than 2^-11 (fp16) or 2^-8 (bf16) of its magnitude. fp16 drops
+// values up to 2^-25 altogether.
 //
 // Message: 2 bytes for each element, little-endian; nothing else.
 // Options: none.
-// NaN and infinity pass. With error feedback nothing remains of them: 0 is left in their place, so
-// that they do not come back with each later message.
-// A finite value beyond the largest finite one (65504 of fp16, 0x7f7f of bf16) becomes that one
-// rather than infinite.
+// NaN and infinity pass. Error feedback keeps 0 in their place, so that they do not come back with
+// each later message.
+// A finite value beyond the largest finite number (65504 of fp16, 0x7f7f of bf16) becomes that
+// number instead of infinity.
 #include <memory>
 #include <string>
 

@@ -3,7 +3,7 @@
 // Symmetric linear quantisation. For a group with the largest magnitude m:
 //     scale   = max(m / 127, 2^-126), and no larger than leaves 127 · scale finite
 //     code    = round(value / scale)     to nearest, ties to even; with stochastic=1
-//               ⌊value / scale + u⌋      u uniform in [0, 1), of 16 bits: right in the mean
+//               ⌊value / scale + u⌋      u uniform in [0, 1), of 16 bits: unbiased
 //     decoded = code · scale
 // The two ways of rounding are those of Gupta et al., "Deep Learning with Limited Numerical
 // Precision" (arXiv 1502.02551), section 3.1. u comes from the seed, the group's number and the
@@ -13,10 +13,11 @@
 //     2 bytes          elements in a group, less one
 //     4 bytes each     scale of every group, float32
 //     1 byte each      code of every element, two's complement; −128 is malformed
-// Where rows are separate, each row is a group and the number in front says nothing.
+// Where rows are separate, each row is a group and the number in front is ignored.
 //
 // Options: group=256, elements that share a scale, 16 to 65536; stochastic=0, or 1.
-// NaN and infinity are refused. Values below 2^-127 may be dropped, however small their group.
+// NaN and infinity are refused. Values below 2^-127 may be dropped, however small their group's
+// are.
 #include <limits>
 #include <memory>
 

@@ -61,7 +61,7 @@ TEST(Int8Codec, TheMessageIsAsDescribed) {
   const auto* const codes = reinterpret_cast<const std::int8_t*>(bytes.data() + 10);
   EXPECT_THAT(std::vector(codes, codes + 4), ElementsAre(127, -2, 4, 0));
   EXPECT_THAT(std::vector(codes + 16, codes + 18), ElementsAre(-127, 0));
-  // Whatever its own options: another's decoder understands it.
+  // The message has its options: a decoder with others understands it.
   const std::vector<float> decoded = Int8Decoded(*Int8Of("int8:stochastic=1"), bytes, shape);
   EXPECT_THAT(std::vector(decoded.begin(), decoded.begin() + 4), ElementsAre(254, -4, 8, 0));
   EXPECT_FLOAT_EQ(decoded[16], -0.5f);

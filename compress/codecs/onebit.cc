@@ -1,11 +1,11 @@
-// onebit: the sign of each element, and one scale for all of a group, their mean magnitude.
+// onebit: the sign of each element, and one scale for a group of elements, their mean magnitude.
 //
 //   C(v) = (‖v‖₁ / d) · sign(v),  d elements in v
 //
 // Karimireddy et al., "Error feedback fixes SignSGD and other gradient compression schemes", arXiv
 // 1901.09847, algorithm 1 (EF-signSGD); Zheng et al., "Communication-efficient distributed
 // blockwise momentum SGD with error feedback", NeurIPS 2019, algorithm 3, whose blocks are groups
-// here. The codec is biased: without error feedback training may stand still far from a minimum.
+// here. The codec is biased: without error feedback training may stop far from a minimum.
 //
 // Message: that of groups.h with 1 bit for each element, its sign bit: 1 gives −scale, 0 gives
 // +scale. An element of 0 becomes ±scale by its sign, so that only a group of zeros stays 0. For a
@@ -15,8 +15,8 @@
 // to 2^18. Separate rows share none: each has one, or one for each `group` of its elements.
 //
 // NaN and infinity are refused. The scale is summed up as ReduceKernels::sum_abs does it, divided
-// in double and rounded to float; where that overflows though all values are finite it is summed
-// up in double, one element after the other.
+// in double and rounded to float. If that overflows though all values are finite, the sum is made
+// in double, one element after the other.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -35,8 +35,8 @@ namespace {
 
 constexpr absl::string_view kOnebitName = "onebit";
 constexpr int kBits = 1;
-// What is read twice is read in pieces that stay in the first cache, and a multiple of the stretch
-// that sum_abs sums up in float, so that the sum is the same.
+// Values that are read twice are read in pieces that stay in the first-level cache. A piece is
+// a multiple of the stretch that sum_abs sums up in float, so that the sum is the same.
 constexpr std::size_t kSignsAtOnce = 4096;
 
 class OneBit final : public FloatCodec, public OnePassFeedback {
@@ -137,8 +137,8 @@ class OneBit final : public FloatCodec, public OnePassFeedback {
     return absl::OkStatus();
   }
 
-  // A group of CarryAndEncode: what has been carried of a piece is summed up, and its signs taken,
-  // while the first cache has it. Those whose sum overflows are left to Write.
+  // A group of CarryAndEncode: sums up the carried values of each piece and takes their signs while
+  // the piece is in the first-level cache. A group whose sum overflows is left to Write.
   template <class CarryPiece>
   static absl::Status CarryGroup(const Terms& carry, std::size_t g, const CarryPiece& carry_piece,
                                  GroupWriter* message) {

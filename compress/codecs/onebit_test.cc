@@ -1,4 +1,4 @@
-// What is special about onebit; what holds for every codec is in codecs_test.cc.
+// Tests of onebit's own properties; codecs_test.cc tests those of every codec.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -60,7 +60,7 @@ TEST(OneBit, EachSeparateRowHasAScaleAndBeginsAtAByte) {
   }
 }
 
-// Rows of 20 in groups of 8, 8 and 4.
+// Rows of 20 elements, in groups of 8, 8 and 4.
 TEST(OneBit, GroupsOfSeparateRowsDoNotReachBeyondThem) {
   const CodecShape rows = {.elements = 40, .columns = 20, .separate_rows = true};
   std::vector<float> values(40);

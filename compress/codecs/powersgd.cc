@@ -4,16 +4,16 @@
 //
 //     P = M·Q      P = orthonormalised P      Q = Mᵀ·P      decoded = P·Qᵀ
 //
-// Q is kept from message to message (EncodeTerms::state), so that the iteration goes on where it
-// stopped ("warm start") and, for a matrix that stays, ends at its best approximation of that rank.
-// Kept, each column is multiplied by a power of two that brings its largest element to [0.5, 1),
-// which changes nothing but that it cannot overflow. A column that is zero (before the first
-// message, or as M had a smaller rank) is drawn from a normal distribution by the seed.
-// Algorithm 1 averages P and Q over all workers; here each worker's message stands by itself, and
-// who receives them adds up what they decode to.
+// The state (EncodeTerms::state) keeps Q from message to message, so that the iteration goes on
+// where it stopped ("warm start") and, for a constant matrix, converges to its best approximation
+// of that rank. Each kept column is multiplied by a power of two that brings its largest element to
+// [0.5, 1), which changes no result but keeps it from overflowing. A column that is zero (before
+// the first message, or after M had a smaller rank) is drawn from a normal distribution by the
+// seed. Algorithm 1 averages P and Q over all workers; here each worker's message stands by itself,
+// and the receiver adds up the decoded values.
 //
-// M has the shape's columns, and zeros behind a short last row. Where the shape has no columns, or
-// one row, M is nearly square: ⌈√elements⌉ columns, and zeros behind the last element. A matrix of
+// M has the shape's columns, and zeros behind a short last row. If the shape has no columns, or one
+// row, M is nearly square: ⌈√elements⌉ columns, and zeros behind the last element. A matrix of
 // which either side is at most twice the rank is sent as it is.
 //
 // Option: the rank, 1 to 32, 2 by default.
@@ -26,11 +26,11 @@
 //     0                u8
 //     0                u8
 //     values           float32
-// What is decoded is P·Qᵀ × 2^exponent: 64 where P or Q would otherwise overflow, which values of
-// up to 2^90 cannot bring about.
+// The decoded values are P·Qᵀ × 2^exponent: 64 if P or Q would otherwise overflow, which does not
+// happen with values of up to 2^90.
 //
-// NaN and infinity are refused, and in a message malformed. What decodes to more than the largest
-// float becomes that. Rows of sparse tables are refused, as there is state.
+// NaN and infinity are refused, and in a message malformed. Decoded values are clamped to the
+// largest float. Rows of sparse tables are refused, since they have no state.
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -53,10 +53,10 @@ constexpr float kFactoredMax = 1e35f;
 constexpr absl::string_view kPowerSgdName = "powersgd";
 constexpr std::size_t kPowerSgdHeaderBytes = 2;
 constexpr int kFactorExponents[] = {0, 64};
-// Of the largest elements of P and of Q, and the rank: no sum of products is larger.
+// The bound of largest element of P × largest of Q × rank: no sum of products is larger.
 constexpr double kProductMax = 0x1p126;
 
-// The smallest whole number whose square is not below `number`.
+// The smallest whole number whose square is at least `number`.
 std::uint64_t RootCeiling(std::uint64_t number) {
   auto root = static_cast<std::uint64_t>(std::sqrt(static_cast<double>(number)));
   while (root * root < number) ++root;
@@ -85,17 +85,17 @@ float MaxAbs(const std::vector<float>& values) {
   return ChosenKernels().reduce.max_abs(values.data(), values.size());
 }
 
-// Whether no element of the product of two such can overflow or be NaN.
+// True if no element of the product can overflow or be NaN, given the largest elements.
 bool ProductIsFinite(float largest_p, float largest_q, std::size_t rank) {
   return static_cast<double>(rank) * static_cast<double>(largest_p) *
              static_cast<double>(largest_q) <=
          kProductMax;
 }
 
-// What a message says, checked.
+// A message taken apart and checked.
 struct Parsed {
   MatrixShape matrix;
-  std::size_t rank = 0;  // 0: as it is
+  std::size_t rank = 0;  // 0: the values are sent as they are
   float scale = 1;
   const std::byte* values = nullptr;  // or P
   const std::byte* q = nullptr;
@@ -136,7 +136,8 @@ absl::StatusOr<Parsed> ParseFactors(std::span<const std::byte> encoded, const Co
   return parsed;
 }
 
-// [rank × columns], of what the state holds, with columns drawn where there is none.
+// Q at the start of a message, [rank × columns]: from the state, with drawn columns where it has
+// none.
 std::vector<float> StartOf(std::span<const float> state, std::size_t columns, std::size_t rank,
                            std::uint64_t seed) {
   std::vector<float> q(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(rank * columns));
@@ -151,7 +152,7 @@ std::vector<float> StartOf(std::span<const float> state, std::size_t columns, st
   return q;
 }
 
-// The largest element of each column to [0.5, 1), by a power of two.
+// Scales each column by a power of two, so that its largest element is in [0.5, 1).
 void KeepColumns(const std::vector<float>& q, std::size_t columns, std::size_t rank,
                  std::span<float> state) {
   for (std::size_t k = 0; k < rank; ++k) {
@@ -184,7 +185,7 @@ class PowerSgd final : public FloatCodec {
     return kPowerSgdHeaderBytes + floats * sizeof(float);
   }
 
-  // Of very large values what is left, value - decoded, may be no number: they go as they are.
+  // The remainder of very large values, value - decoded, may overflow: they are sent as they are.
   absl::StatusOr<std::size_t> EncodeAndSubtract(float* carried, const EncodeTerms& terms,
                                                 std::span<std::byte> out) const override {
     const std::size_t elements = terms.shape.elements;
@@ -259,7 +260,7 @@ class PowerSgd final : public FloatCodec {
     return writer.size();
   }
 
-  // Algorithm 1, where M is scale × m; false where something overflows, or M is not finite.
+  // Algorithm 1 for M = scale × m; false if a value overflows, or M is not finite.
   bool Step(const float* m, const MatrixShape& matrix, float scale, std::vector<float>* p,
             std::vector<float>* q) const {
     const MatrixKernels& kernels = ChosenKernels().matrix;

@@ -43,7 +43,7 @@ double NormOfMatrix(const std::vector<float>& values) {
   return std::sqrt(sum);
 }
 
-// Encodes again and again from one place, without error feedback.
+// Encodes repeatedly with one state, without error feedback.
 class PowerSgdSteps {
  public:
   PowerSgdSteps(const std::string& text, const CodecShape& shape)
@@ -63,7 +63,7 @@ class PowerSgdSteps {
     EXPECT_TRUE(codec_->Decode(Encode(values), shape_, decoded.data()).ok());
     return decoded;
   }
-  // Of what is decoded, as a share of what was given.
+  // The error of the decoded values, as a share of the values.
   double Error(const std::vector<float>& values) {
     std::vector<float> left = Decoded(values);
     for (std::size_t i = 0; i < left.size(); ++i) left[i] = values[i] - left[i];
@@ -128,7 +128,7 @@ TEST(PowerSgd, AMessageIsTheTwoFactors) {
   // Qᵀ = Pᵀ·M: the columns that the last row lacks have one summand less.
   EXPECT_NEAR(factors[5], 4 * factors[0] + factors[4], 1e-6);
   EXPECT_NEAR(factors[9], 4 * factors[0], 1e-6);
-  // Kept is Q, its largest element in [0.5, 1).
+  // The state keeps Q, its largest element in [0.5, 1).
   const std::vector<float>& state = steps.state();
   EXPECT_NEAR(state[0] / state[4], factors[5] / factors[9], 1e-6);
   EXPECT_GE(std::abs(state[0]), 0.5f);
@@ -225,13 +225,13 @@ TEST(PowerSgd, WrongMessagesAreRefused) {
   EXPECT_TRUE(refused(2, -std::numeric_limits<float>::infinity()));
   EXPECT_TRUE(refused(2, 3e38f));
   EXPECT_TRUE(refused(message.size() - 4, std::numeric_limits<float>::infinity()));
-  // As it is, and not finite.
+  // Values as they are, one not finite.
   std::vector<std::byte> plain(2 + 400 * sizeof(float));
   EXPECT_TRUE(codec->Check(plain, shape).ok());
   const float nan = std::numeric_limits<float>::quiet_NaN();
   std::memcpy(plain.data() + plain.size() - sizeof(nan), &nan, sizeof(nan));
   EXPECT_FALSE(codec->Check(plain, shape).ok());
-  // A rank that the matrix is too small for.
+  // A rank that is too high for the matrix.
   std::vector<std::byte> high(2 + 4 * 10 * 40);
   high[0] = std::byte{10};
   EXPECT_FALSE(codec->Check(high, shape).ok());

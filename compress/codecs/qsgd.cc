@@ -7,8 +7,8 @@
 // gradient quantization and encoding", NeurIPS 2017, arXiv 1610.02132, section 3.1, ξᵢ(v, s)).
 // Natural levels are 0 and the powers of two 2^(1−s), … 1/4, 1/2, 1 (natural dithering, Horváth et
 // al., "Natural compression for distributed deep learning", arXiv 1905.10988): small elements are
-// then met better, large ones worse. s = 2^(bits−1) − 1. Elements are packed at a fixed number of
-// bits; there is no entropy coding behind it as in QSGD's section 3.2.
+// then more exact, large ones less. s = 2^(bits−1) − 1. Elements are packed at a fixed number of
+// bits; there is no entropy coding as in QSGD's section 3.2.
 //
 // Message: that of dithering.h. For a whole block of 131072 elements, with 4 bits in groups of 512,
 // it has 3 + 256·4 + 65536 bytes.
@@ -21,12 +21,13 @@
 //   norm (max)        max: the largest magnitude; l2: the Euclidean norm, as in QSGD
 //   levels (uniform)  uniform or natural
 //
-// Limits: with norm=l2 the error is larger than what was to be sent where s (of natural levels
-// 2^(s−1)) is well below √group. Under error feedback what is carried then grows without end, as
-// with 4 bits in groups of 512; 5 bits, or 4 with natural levels, are enough there. With norm=max
-// it stays bounded.
+// Limits: with norm=l2 the error is larger than the values if s (of natural levels 2^(s−1)) is well
+// below √group. Under error feedback the residual then grows without bound, as with 4 bits in
+// groups of 512; 5 bits, or 4 with natural levels, are enough there. With norm=max it stays
+// bounded.
 //
-// NaN and infinity are refused. A Euclidean norm beyond the largest float counts as that.
+// NaN and infinity are refused. A Euclidean norm beyond the largest float becomes the largest
+// float.
 #include <memory>
 
 #include "compress/codecs/builtin.h"

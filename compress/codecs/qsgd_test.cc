@@ -1,5 +1,5 @@
-// What is special about qsgd and about dithering; what holds for every codec is in codecs_test.cc,
-// levels and bits are in kernels/dither_test.cc.
+// Tests of qsgd's own properties and of dithering; codecs_test.cc tests those of every codec,
+// kernels/dither_test.cc levels and bits.
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -22,11 +22,11 @@ using testing::HasSubstr;
 constexpr float kLargestFloat = std::numeric_limits<float>::max();
 
 constexpr std::size_t kQsgdScales = 3;  // where they begin
-// One of other options decodes: all that is needed is in the message.
+// A decoder with other options: a message has all that decoding needs.
 constexpr char kDecoder[] = "qsgd:bits=5,group=64";
 
 TEST(Qsgd, AMessageOfUniformLevelsByHand) {
-  // Levels are 0, 1, 2, 3: nothing is left to chance. Codes 3, 6, 1, 0, 5, 2, 7, 3 and 1.
+  // Levels are 0, 1, 2, 3: nothing is random. Codes 3, 6, 1, 0, 5, 2, 7, 3 and 1.
   const std::vector<float> values = {3, -2, 1, 0, -1, 2, -3, 3, 1};
   const auto encoded = Encode("qsgd:bits=3", values);
   ASSERT_EQ(encoded.size(), 1 + 2 + 4 + 4);
@@ -54,7 +54,7 @@ TEST(Qsgd, TheNormIsOneOfTwo) {
   EXPECT_EQ(ScaleIn(Encode("qsgd", values), kQsgdScales), 4);
   EXPECT_EQ(ScaleIn(Encode("qsgd:norm=max", values), kQsgdScales), 4);
   EXPECT_EQ(ScaleIn(Encode("qsgd:norm=l2", values), kQsgdScales), 5);
-  // Where floats end the norm does.
+  // The norm is clamped to the largest float.
   const std::vector<float> largest(1000, kLargestFloat);
   const auto encoded = Encode("qsgd:norm=l2", largest);
   EXPECT_EQ(ScaleIn(encoded, kQsgdScales), kLargestFloat);
@@ -197,7 +197,7 @@ TEST(Qsgd, DescentArrivesWithErrorFeedback) {
        {"qsgd", "qsgd:bits=3", "qsgd:levels=natural", "qsgd:bits=8,norm=l2"}) {
     EXPECT_LT(DistanceAfterDescent(*Make(text), Sent::kCompressedWithFeedback), 0.05) << text;
   }
-  // The limit that is described: too few levels of the Euclidean norm.
+  // The documented limit: too few levels of the Euclidean norm.
   EXPECT_GT(DistanceAfterDescent(*Make("qsgd:bits=2,norm=l2"), Sent::kCompressedWithFeedback), 10);
 }
 

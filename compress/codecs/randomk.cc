@@ -11,13 +11,13 @@
 //   offset.
 //
 // Options: RATIO (default 0.01, above 0 and at most 1); scale=1 sends n / k times the value, so
-// that the expectation of what is decoded is what was encoded (default 0: the value itself, as
-// error feedback wants it). A product beyond the largest finite number becomes that.
+// that the expectation of the decoded values is the encoded values (default 0: the value itself, as
+// error feedback needs it). Products are clamped to the largest finite number.
 // Message: u64 seed, from that of the terms and their step; f64 RATIO; the values as f32, row by
-// row, in the order of the stretches. Little-endian. No elements: no byte at all.
-// NaN and infinity are refused anywhere in the message, not at the drawn places alone: whether a
+// row, in the order of the stretches. Little-endian. A message of no elements has no bytes.
+// NaN and infinity are refused anywhere in the message, not only at the drawn places: whether a
 // push is refused must not depend on the seed. It costs a pass over the values.
-// Limits: 2^32 − 1 elements in a message. A −0 that DecodeAdd meets where nothing was sent stays.
+// Limits: 2^32 − 1 elements in a message. DecodeAdd leaves a −0 where nothing was sent.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -66,7 +66,7 @@ class RandomK final : public FloatCodec {
  public:
   RandomK(double ratio, bool scale) : ratio_(ratio), scale_(scale) {}
 
-  // Scaled by n/k it is unbiased, and what it drops is longer than what it is given.
+  // Scaled by n/k it is unbiased, and the dropped part is longer than the input.
   bool contracts() const override { return !scale_; }
 
   std::size_t EncodedBytesMax(const CodecShape& shape) const override {
@@ -174,7 +174,7 @@ class RandomK final : public FloatCodec {
       return NotFinite(kRandomKName);
     }
     ByteWriter writer(out);
-    // A caller whose seed stays the same still gets other places with each step.
+    // If a caller's seed stays the same, each step still has other places.
     const std::uint64_t seed = runtime::RandomAt(terms.seed, terms.step, 0);
     writer.Put(seed);
     writer.Put(ratio_);

@@ -29,8 +29,8 @@ std::vector<float> Carried(const Codec& codec, const std::vector<float>& values,
   return decoded;
 }
 
-// 7 elements in 3 stretches of 2, 2 and 3, so that not all stretches are alike: each place is taken
-// in 3/7 of all messages all the same, and never are there more or fewer than 3.
+// 7 elements in stretches of 2, 2 and 3, so that stretches differ: each place is nevertheless taken
+// in 3/7 of all messages, and each message has exactly 3.
 TEST(RandomK, TakesEachPlaceEquallyOften) {
   const auto codec = MakeCodec("randomk:0.4")->codec;
   constexpr int kMessages = 20'000;

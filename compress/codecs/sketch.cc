@@ -1,4 +1,5 @@
-// sketch: a count sketch, a small table that all elements are added to and estimated from.
+// sketch: a count sketch, a small table to which all elements are added and from which they are
+// estimated.
 // Charikar, Chen and Farach-Colton, "Finding Frequent Items in Data Streams", 2002, as used for
 // gradients in Rothchild et al., "FetchSGD", arXiv 2007.07682, section 3:
 //
@@ -6,13 +7,13 @@
 //     decoded_i = median over r of s_r(i) · S[r][h_r(i)]
 //
 // with a hash h_r to the columns of the table and a sign s_r = ±1 (kernels/sketch_kernels.h). Both
-// depend on a seed that is computed from how many elements share a table and a constant, so that
-// the tables of all workers are of one kind and can be added up as they are: Codec::AddEncoded.
+// depend on a seed that is computed from the number of elements of a table and a constant, so that
+// the tables of all workers can be added up without decoding: Codec::AddEncoded.
 //
-// A large element arrives nearly as it is; a small one is drowned by what shares its places. Where
-// no elements stand out, the error of the estimates is larger than the elements themselves: such
-// a codec is no contraction, and under error feedback what is carried over grows from step to step
-// until large elements stand out.
+// A large element is decoded nearly exactly; a small one is lost among the elements that share its
+// places. If no elements stand out, the error of the estimates is larger than the elements
+// themselves: the codec is no contraction, and under error feedback the residual grows from step to
+// step until large elements stand out.
 //
 // Options: rows, odd, 1 to 9, 5 by default; ratio, columns of the table for each element, above 0
 // and at most 1, 0.1 by default (rounded up to a whole number of columns).
@@ -24,12 +25,12 @@
 //     tables, one for all elements, or one for each row where rows are separate:
 //         exponent     u8: 0 or 64
 //         cells        float32 × rows × ⌈ratio × elements⌉, row by row
-//       or, where that would be as many floats as there are elements, or more:
+//       or, if that would be as many floats as there are elements, or more:
 //         values       float32 × elements
-// What is estimated is multiplied by 2^exponent: 64 where a cell would otherwise overflow.
+// Estimates are multiplied by 2^exponent: 64 if a cell would otherwise overflow.
 //
-// NaN and infinity are refused, and in a message malformed. An estimate of more than the largest
-// float becomes that.
+// NaN and infinity are refused, and in a message malformed. Estimates are clamped to the largest
+// float.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -55,14 +56,14 @@ constexpr std::uint64_t kSeed = 0x536b65746368;
 constexpr std::size_t kSketchHeaderBytes = 1 + 8 + 8;
 constexpr int kCellExponents[] = {0, 64};
 
-// What stands at the front of a message.
+// The header of a message.
 struct Header {
   std::uint8_t rows = 0;
   double ratio = 0;
   std::uint64_t seed = 0;
 };
 
-// The elements that share a table, or are sent as they are.
+// The elements that share a table, or are sent as values.
 struct Group {
   std::uint64_t begin = 0;  // among the shape's elements
   std::uint64_t elements = 0;
@@ -88,8 +89,8 @@ Group GroupOf(const Header& header, std::uint64_t begin, std::uint64_t elements,
           .floats = has_table ? cells : elements};
 }
 
-// Calls `with(group)` for one group after the other, until it says false; returns where the last
-// one ends.
+// Calls `with(group)` for one group after the other, until it returns false; returns the end of the
+// last one.
 template <class With>
 std::size_t ForEachGroup(const Header& header, const CodecShape& shape, With with) {
   const std::uint64_t each = GroupElements(shape, 0);
@@ -102,7 +103,7 @@ std::size_t ForEachGroup(const Header& header, const CodecShape& shape, With wit
   return at;
 }
 
-// All full rows are alike, so that this takes no longer for many.
+// All full rows are alike, so that the time does not grow with their number.
 std::size_t MessageBytes(const Header& header, const CodecShape& shape) {
   const std::uint64_t each = GroupElements(shape, 0);
   if (each == 0) return kSketchHeaderBytes;
@@ -122,7 +123,7 @@ const std::byte* FloatsOf(std::span<const std::byte> message, const Group& group
   return message.data() + group.at + (group.has_table ? 1 : 0);
 }
 
-// What a message says, checked.
+// The header of a message, after all of the message was checked.
 absl::StatusOr<Header> ParseSketch(std::span<const std::byte> message, const CodecShape& shape) {
   ByteReader reader(message);
   Header header;
@@ -154,7 +155,7 @@ absl::StatusOr<Header> ParseSketch(std::span<const std::byte> message, const Cod
   return header;
 }
 
-// Adds up tables, or values, of `count` floats, at a common exponent; false where that overflows.
+// Adds up tables, or values, of `count` floats, at a common exponent; false if that overflows.
 bool AddCells(const std::byte* cells, float scale, float sum_scale, std::size_t count,
               std::byte* sum) {
   ForEachStretch(cells, count, [&](const float* floats, std::size_t begin, std::size_t some) {
@@ -173,7 +174,7 @@ class Sketch final : public FloatCodec {
  public:
   Sketch(std::uint8_t rows, double ratio) : rows_(rows), ratio_(ratio) {}
 
-  // The median of a dense gradient's estimates is off by more than the gradient is long.
+  // The median of a dense gradient's estimates has an error longer than the gradient.
   bool contracts() const override { return false; }
 
   std::size_t EncodedBytesMax(const CodecShape& shape) const override {
@@ -274,14 +275,14 @@ class Sketch final : public FloatCodec {
   }
 
  private:
-  // Of workers' tables that are to be added up: hence nothing that differs between workers.
+  // Workers' tables are added up: hence it depends on nothing that differs between workers.
   Header HeaderOf(const CodecShape& shape) const {
     return {.rows = rows_,
             .ratio = ratio_,
             .seed = runtime::RandomAt(kSeed, GroupElements(shape, 0), 0)};
   }
 
-  // False where the values are not finite.
+  // False if the values are not finite.
   static bool EncodeGroup(const float* values, const Header& header, const Group& group,
                           std::byte* out) {
     if (!group.has_table) {

@@ -130,7 +130,7 @@ TEST(Sketch, TablesOfDifferentExponentsAddUp) {
                 testing::Pointwise(testing::FloatNear(1e-15f),
                                    SketchCellsIn(of_large, kSketchHeaderBytes + 1)));
   }
-  // Two that only overflow together.
+  // Two whose sum overflows.
   std::vector<float> one(100);
   one[7] = 3e38f;
   SketchMessage sum = Sketched("sketch", one, shape);
@@ -153,14 +153,14 @@ TEST(Sketch, OnlyTablesOfOneKindAddUp) {
   };
   EXPECT_TRUE(refused(Sketched("sketch:rows=1,ratio=0.15", values, shape)));
   EXPECT_TRUE(refused(Sketched("sketch:rows=5,ratio=0.03", values, shape)));
-  // As many columns, by another ratio.
+  // As many columns, from another ratio.
   EXPECT_TRUE(refused(Sketched("sketch:rows=3,ratio=0.0499", values, shape)));
   SketchMessage other_seed = message;
   other_seed[9] ^= std::byte{1};
   EXPECT_TRUE(refused(other_seed));
   EXPECT_TRUE(refused({}));
   EXPECT_TRUE(refused(SketchMessage(message.begin(), message.end() - 1)));
-  // Values as they are that overflow.
+  // Plain values whose sum overflows.
   const std::vector<float> huge(1000, 3e38f);
   const SketchMessage plain = Sketched("sketch:rows=5,ratio=1", huge, shape);
   SketchMessage sum = plain;
@@ -176,12 +176,12 @@ TEST(Sketch, SmallTablesOnly) {
   EXPECT_EQ(bytes("sketch", {.elements = 1000}), kSketchHeaderBytes + 1 + 5 * 100 * 4);
   EXPECT_EQ(bytes("sketch", {.elements = 1001}), kSketchHeaderBytes + 1 + 5 * 101 * 4);
   EXPECT_EQ(bytes("sketch:ratio=0.199", {.elements = 1000}), kSketchHeaderBytes + 1 + 5 * 199 * 4);
-  // Five rows of a fifth: no less than the values.
+  // Five rows of a fifth of the columns: no less than the values.
   EXPECT_EQ(bytes("sketch:ratio=0.2", {.elements = 1000}), kSketchHeaderBytes + 1000 * 4);
   EXPECT_EQ(bytes("sketch", {.elements = 5}), kSketchHeaderBytes + 5 * 4);
   EXPECT_EQ(bytes("sketch", {.elements = 60, .columns = 20, .separate_rows = true}),
             kSketchHeaderBytes + 3 * (1 + 5 * 2 * 4));
-  // The last row is short, and sent as it is.
+  // The last row is short, and sent as values.
   EXPECT_EQ(bytes("sketch", {.elements = 63, .columns = 20, .separate_rows = true}),
             kSketchHeaderBytes + 3 * (1 + 5 * 2 * 4) + 3 * 4);
 }

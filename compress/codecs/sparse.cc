@@ -1,18 +1,18 @@
-// sparse: the elements that are not zero, of every type, and where they are. Lossless.
+// sparse: the elements that are not zero, of every type, and their places. Lossless.
 //
-// An element is zero when all of its bits are: −0.0 and every NaN are values like others. Each
+// An element is zero if all of its bits are: −0.0 and every NaN are values like others. Each
 // message takes the shortest of three forms (of equally short ones the first):
 //     dense      all elements as they are
-//     bitmap     a bit for each element, and the values that are there
-//     indices    the distances from one value to the next, and the values
+//     bitmap     a bit for each element, and the nonzero values
+//     indices    the distances from one nonzero value to the next, and the values
 //
 // Message:
 //     1 byte           form: 0 dense, 1 bitmap, 2 indices
 //   dense:
 //     elements         little-endian
 //   bitmap:
-//     ⌈elements / 8⌉   bit i mod 8 of byte i / 8: whether element i is there; no bits beyond
-//     values           as many as there are bits, in their order
+//     ⌈elements / 8⌉   bit i mod 8 of byte i / 8: 1 if element i is not zero; no bits beyond
+//     values           as many as there are set bits, in their order
 //   indices:
 //     count            of the values
 //     distances        as many: elements skipped since the value before, or since the beginning
@@ -21,9 +21,9 @@
 // set in all bytes but the last; 10 bytes at most.
 //
 // Options: none.
-// NaN and infinity pass, bit by bit; nothing remains for error feedback.
-// DecodeAdd touches only what is in the message: where sum[i] is −0.0 and nothing is there, it
-// stays −0.0, and to add 0.0 would have made it +0.0.
+// NaN and infinity pass, bit by bit; error feedback has nothing to do.
+// DecodeAdd changes only elements of the message: if sum[i] is −0.0 and element i is zero, it stays
+// −0.0, where the addition of 0.0 would make it +0.0.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -79,7 +79,7 @@ void ForEachSet(std::uint64_t word, std::uint64_t first, Use use) {
   }
 }
 
-// Of bitmap bytes in a message; bits beyond their end are 0.
+// Eight bitmap bytes of a message; bits beyond their end are 0.
 std::uint64_t WordAt(const std::byte* bitmap, std::uint64_t bytes, std::uint64_t at) {
   std::uint64_t word = 0;
   std::memcpy(&word, bitmap + at, std::min<std::uint64_t>(sizeof(word), bytes - at));
@@ -108,7 +108,7 @@ class Marks {
   void ForEach(Use use) const {
     for (std::size_t w = 0; w < size_; ++w) ForEachSet(words_[w], w * kWordBits, use);
   }
-  // use(distance), as it stands in a message, for each of them.
+  // Calls use(distance), as a message has it, for each of them.
   template <class Use>
   void ForEachDistance(Use use) const {
     std::uint64_t next = 0;
@@ -124,7 +124,7 @@ class Marks {
   std::uint64_t count_ = 0;
 };
 
-// A message taken apart. Its places are checked only while they are gone through.
+// A message taken apart. Its places are checked while they are read.
 struct Message {
   Form form = Form::kDense;
   std::uint64_t count = 0;  // of values
@@ -168,7 +168,7 @@ absl::StatusOr<Message> Read(std::span<const std::byte> encoded, const CodecShap
   return message;
 }
 
-// use(index, number of the value) for each value of a bitmap or of indices.
+// Calls use(index, number of the value) for each value of a bitmap or of indices.
 template <class Use>
 absl::Status ForEachPlace(const Message& message, const CodecShape& shape, Use use) {
   std::uint64_t value = 0;
@@ -215,7 +215,7 @@ class Sparse final : public Codec {
   bool Supports(DType) const override { return true; }
   bool lossless() const override { return true; }
 
-  // The dense form; others are taken only where they are shorter.
+  // The size of the dense form; other forms are used only if they are shorter.
   std::size_t EncodedBytesMax(const CodecShape& shape) const override {
     return sizeof(Form) + shape.elements * SizeOf(shape.dtype);
   }
@@ -228,7 +228,7 @@ class Sparse final : public Codec {
     const Marks marks(from, shape);
     const std::uint64_t bitmap_bytes = BitmapBytes(shape.elements);
     std::uint64_t index_bytes = VarintBytes(marks.count()) + marks.count();
-    if (index_bytes < bitmap_bytes) {  // if each took one byte
+    if (index_bytes < bitmap_bytes) {  // if each distance took one byte
       marks.ForEachDistance(
           [&](std::uint64_t distance) { index_bytes += VarintBytes(distance) - 1; });
     }

@@ -78,7 +78,7 @@ TEST(SparseCodec, EveryTypeComesBackBitByBitAtEveryDensity) {
         const CodecShape shape{.dtype = dtype, .elements = elements};
         std::vector<std::byte> values(elements * width);
         for (std::size_t i = 0; i < elements; ++i) {
-          // Of any bits: negative zeros, NaNs, subnormal numbers and small integers as well.
+          // Any bits: also negative zeros, NaNs, subnormal numbers and small integers.
           const std::uint64_t random = runtime::RandomAt(1, every, i);
           if (random % every != 0) continue;
           const std::uint64_t bits = runtime::RandomAt(2, 3, i) >> (random >> 60);
@@ -170,7 +170,7 @@ TEST(SparseCodec, WhatIsMalformedIsRefused) {
   EXPECT_THAT(error({2, 1, 0, 0, 1, 0, 0, 0}, shape), HasSubstr("1 bytes too many"));
   EXPECT_THAT(error({2, 1, 0x80, 1, 0, 0, 0}, shape), HasSubstr("a distance is cut off"));
   EXPECT_THAT(error({2, 0, 0}, {.elements = 0}), HasSubstr("1 bytes too many"));
-  // A distance of 2^64 − 1 leads to no index before the one it starts from; more is no number.
+  // A distance of 2^64 − 1 leads to no index before its start; more is no number.
   const std::vector<int> nines(9, 0xff);
   for (const int last : {1, 2}) {
     std::vector<int> far = {2, 2, 0};

@@ -3,24 +3,24 @@
 //   C(v)ᵢ = s · sign(vᵢ) · bᵢ,  bᵢ = 1 with probability |vᵢ| / m, otherwise 0,  m = max |v|
 //
 // With `scale=max`, s = m: TernGrad, whose mean over the draws is v. Of normally distributed
-// elements it drops 1.6 times the squares that it is given, so error feedback would feed on itself
-// and is refused. With `scale=fit`, s = Σ |vᵢ| bᵢ / Σ bᵢ, the least squares fit of v by the signs
-// drawn: it leaves less than it was given, so error feedback works, and without error feedback what
-// is sent is smaller than v on average.
+// elements it drops 1.6 times the squares of its input, so that error feedback would grow without
+// bound and is refused. With `scale=fit`, s = Σ |vᵢ| bᵢ / Σ bᵢ, the least squares fit of v by the
+// drawn signs: the remainder is shorter than the input, so that error feedback works; without error
+// feedback the decoded values are smaller than v on average.
 //
 // Wen et al., "TernGrad: ternary gradients to reduce communication in distributed deep learning",
 // NeurIPS 2017, arXiv 1705.07878, equations 3 and 4. The larger the largest element is beside the
 // others, the fewer of these are sent, hence clipping: with `clip` = c an element counts as no
-// larger than c · σ, which makes s smaller and what is sent biased (error feedback keeps the rest).
-// σ is the root of the mean square of the group: the standard deviation, the mean taken to be 0, as
-// that of gradients nearly is, so that a group of equal elements is not clipped away.
+// larger than c · σ, which makes s smaller and the codec biased (error feedback keeps the rest).
+// σ is the root of the mean square of the group: the standard deviation with an assumed mean of 0,
+// as gradients nearly have it, so that a group of equal elements is not clipped away.
 //
 // Message: that of dithering.h with 2 bits for each element and uniform levels: 0 for 0, 1 for +s,
 // 3 for −s (and 2, which is not written, for −0). For a whole block of 131072 elements it has
 // 3 + 256·4 + 32768 bytes.
 //
 // Options: scale (fit), fit or max, as above. clip (0), standard deviations to which elements are
-// clipped, from 1 to 100; 0: not at all; TernGrad takes 2.5. group (512), elements that share s: 0
+// clipped, from 1 to 100; 0: no clipping; TernGrad uses 2.5. group (512), elements that share s: 0
 // for the whole message, or a multiple of 8 up to 2^18. Separate rows share none: each has one, or
 // one for each `group` of its elements.
 //

@@ -1,5 +1,5 @@
-// What is special about ternary; what holds for every codec is in codecs_test.cc, what holds for
-// dithering in qsgd_test.cc.
+// Tests of ternary's own properties; codecs_test.cc tests those of every codec, qsgd_test.cc those
+// of dithering.
 #include <cmath>
 #include <vector>
 
@@ -18,7 +18,7 @@ constexpr std::size_t kTernaryScales = 3;  // where they begin
 
 TEST(Ternary, AMessageByHand) {
   const CodecShape shape = {.elements = 6};
-  // The largest are sent for certain, zeros never.
+  // The largest elements are always sent, zeros never.
   const std::vector<float> values = {2, -2, 0, 2, -0.0f, -2};
   const auto encoded = Encode("ternary", values, {.shape = shape});
   ASSERT_EQ(encoded.size(), 1 + 2 + 4 + 2);
@@ -60,14 +60,14 @@ TEST(Ternary, TheMeanOverManySeedsIsTheElementWithTheLargestAsScale) {
   }
 }
 
-// What is left is at right angles to what is sent, so its square is what was given less what is
-// sent: it contracts, whatever is drawn.
+// The remainder is at right angles to the decoded values, so its square is that of the input less
+// that of the decoded values: it contracts, whatever is drawn.
 TEST(Ternary, AFittedScaleAlwaysLeavesLessThanItWasGiven) {
   const CodecShape shape = {.elements = 1000};
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     std::vector<float> values(1000);
     for (std::size_t i = 0; i < 1000; ++i) {
-      // Every fourth seed has an outlier, which is the worst there is for TernGrad.
+      // Every fourth seed has an outlier, the worst case for TernGrad.
       values[i] = static_cast<float>(runtime::NormalAt(seed, 2, i));
       if (seed % 4 == 0 && i % 500 == 7) values[i] = 1000;
     }

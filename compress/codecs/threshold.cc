@@ -2,14 +2,14 @@
 // others.
 //
 //   Strom 2015 ("Scalable distributed DNN training using commodity GPU cloud computing",
-//   Interspeech), section 3: |v| >= T is sent and the rest is carried on. There each sent value
+//   Interspeech), section 3: |v| >= T is sent and the rest is carried. There each sent value
 //   becomes ±T; here it is the value itself. A zero is never sent.
 //
 // Options: T (default 0.001, above 0 and at most 1e30); relative=1: T times the root mean square of
 // the message, or of each row where rows are separate, is the threshold (default 0: T itself).
-// Message: compress/sparse/sparse_message.h; many elements make it a bitmap and then all the
-// values, so that it is never more than a byte longer than these. NaN and infinity are refused.
-// Limits: 2^32 − 1 elements in a message. A −0 that DecodeAdd meets where nothing was sent stays.
+// Message: compress/sparse/sparse_message.h; with many sent elements it is a bitmap or all the
+// values, so that it is at most a byte longer than the values. NaN and infinity are refused.
+// Limits: 2^32 − 1 elements in a message. DecodeAdd leaves a −0 where nothing was sent.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -27,7 +27,8 @@
 namespace leeway::compress {
 namespace {
 
-// The bits of the least magnitude that is no less; at least that of the smallest number above zero.
+// The bits of the least magnitude that reaches the threshold; at least those of the smallest number
+// above zero.
 std::uint32_t LeastMagnitude(double threshold) {
   if (threshold > static_cast<double>(std::numeric_limits<float>::max())) return kInfiniteMagnitude;
   const auto nearest = static_cast<float>(threshold);

@@ -67,7 +67,7 @@ TEST(Threshold, NothingToSendIsOneByteAndEverythingOneMoreThanTheValues) {
   EXPECT_EQ(bytes, 4001u);
 }
 
-// Squares that leave what a float holds.
+// Squares beyond the range of a float.
 TEST(Threshold, SumsOfSquaresAreRightForLargeAndSmallValues) {
   std::vector<float> values(1000);
   for (std::size_t i = 0; i < values.size(); ++i) {

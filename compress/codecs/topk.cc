@@ -5,12 +5,12 @@
 //   1704.05021, section 3, with a count instead of a sampled threshold; error feedback by Stich,
 //   Cordonnier and Jaggi 2018, arXiv 1809.07599, definition 2.1 and algorithm 1.)
 //
-// Options: RATIO (default 0.01, above 0 and at most 1); values=fp32 or values=fp16 (default fp32):
-// what the values are sent as. fp16 rounds to nearest, magnitudes above 65504 to that; error
-// feedback keeps the difference.
+// Options: RATIO (default 0.01, above 0 and at most 1); values=fp32 or values=fp16 (default fp32),
+// the format of sent values. fp16 rounds to nearest and clamps magnitudes to 65504; error feedback
+// keeps the difference.
 // Message: compress/sparse/sparse_message.h. At 1 % that is 1.07 bytes for a place and 4 for its
 // value. NaN and infinity anywhere in the message are refused. Limits: 2^32 − 1 elements in a
-// message. A −0 that DecodeAdd meets where nothing was sent stays.
+// message. DecodeAdd leaves a −0 where nothing was sent.
 #include <memory>
 #include <vector>
 

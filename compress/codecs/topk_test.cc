@@ -51,7 +51,7 @@ TEST(TopK, EachSeparateRowHasItsOwn) {
               testing::ElementsAre(0, 0, 3, 4, 0, -0.4f, 0.3f, 0, 9, 9, 0, 0));
 }
 
-// 1 % of normally distributed values: 5.07 bytes for each that is sent.
+// 1 % of normally distributed values: 5.07 bytes for each sent value.
 TEST(TopK, IsAsShortAsItSays) {
   const CodecShape shape = {.elements = 131'072};
   std::vector<float> values(shape.elements);

@@ -1,8 +1,8 @@
-// zstd: elements of every type as they are, their bytes of equal significance together and each of
-// these planes compressed with Zstandard (RFC 8878). Lossless.
+// zstd: elements of every type, split into planes of bytes of equal significance, each plane
+// compressed with Zstandard (RFC 8878). Lossless.
 //
-// A float's sign and exponent repeat, its lower bytes hardly do: apart from each other the former
-// shrink and the latter, which do not, cost nothing but a copy.
+// A float's sign and exponent repeat, its lower bytes hardly do: in planes of their own the former
+// shrink, and the latter, which do not, cost only a copy.
 //
 // Message: blocks of 131072 elements, the last may be shorter; of each, for every byte of an
 // element from the least significant one:
@@ -12,7 +12,7 @@
 // A plane of 131072 bytes is as much as Zstandard compresses at once with one set of codes.
 //
 // Options: level=1, Zstandard's, 1 to 19.
-// NaN and infinity pass, bit by bit; nothing remains for error feedback.
+// NaN and infinity pass, bit by bit; error feedback has nothing to do.
 // Limits: which bytes a message has depends on the version of the library that writes it; all
 // versions read it. Each thread that encodes or decodes keeps Zstandard's working memory (some
 // 100 KiB at level 1, some MiB at high ones).
@@ -124,7 +124,7 @@ class Zstd final : public Codec {
   void WritePlane(const std::byte* plane, std::size_t size, ByteWriter* writer) const {
     std::byte* const size_at = writer->Skip(kSizeBytes);
     std::byte* const to = writer->Skip(0);
-    // No room for as much as the plane itself: that is an error then.
+    // With less room than the plane itself: a plane that does not shrink is an error.
     const std::size_t bytes =
         ZSTD_compressCCtx(OfThisThread(ZSTD_createCCtx), to, size - 1, plane, size, level_);
     const bool shorter = ZSTD_isError(bytes) == 0;
@@ -134,7 +134,7 @@ class Zstd final : public Codec {
     writer->Skip(written);
   }
 
-  // use(begin, size, planes) for each block, once all of its planes are there.
+  // Calls use(begin, size, planes) for each block, once all of its planes are unpacked.
   template <class Use>
   static absl::Status ReadBlocks(std::span<const std::byte> encoded, const CodecShape& shape,
                                  Use use) {
@@ -168,8 +168,7 @@ class Zstd final : public Codec {
   }
 
   static absl::Status Unpack(std::span<const std::byte> frame, std::span<std::byte> to) {
-    // One frame of that size, and nothing else: Zstandard itself would take several, and empty
-    // ones.
+    // Exactly one frame of that size: Zstandard itself would accept several, and empty ones.
     if (ZSTD_getFrameContentSize(frame.data(), frame.size()) != to.size() ||
         ZSTD_findFrameCompressedSize(frame.data(), frame.size()) != frame.size()) {
       return Malformed("zstd", "no frame of ", to.size(), " bytes");

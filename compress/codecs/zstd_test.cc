@@ -37,7 +37,7 @@ std::vector<std::byte> ZstdEncoded(const Codec& codec, const void* values,
   return out;
 }
 
-// Bytes of which the lower ones are random and the upper ones hardly.
+// Elements whose lower bytes are random and whose upper bytes mostly repeat.
 std::vector<std::byte> ZstdValues(const CodecShape& shape) {
   const std::size_t width = SizeOf(shape.dtype);
   std::vector<std::byte> bytes(shape.elements * width);
@@ -118,7 +118,7 @@ TEST(ZstdCodec, NothingRemainsForErrorFeedback) {
   EXPECT_THAT(carried, testing::Each(0.0f));
 }
 
-// A frame that says or holds another size than the shape wants, and more than one frame.
+// A frame that declares or holds another size than the shape has, and more than one frame.
 TEST(ZstdCodec, FramesOfAnotherSizeAreRefused) {
   const CodecShape shape{.dtype = DType::kFloat16, .elements = 1000};
   const auto frame_of = [](std::size_t size, bool says_size = true) {
@@ -152,8 +152,8 @@ TEST(ZstdCodec, FramesOfAnotherSizeAreRefused) {
   const std::vector<std::byte> empty = frame_of(0);
   two.insert(two.end(), empty.begin(), empty.end());
   EXPECT_THAT(error(two), HasSubstr("no frame of 1000 bytes"));
-  // The content size, which a frame of more than 255 bytes has behind its 5 bytes of header less
-  // 256, is a lie.
+  // A false content size. A frame of more than 255 bytes has it behind its 5 bytes of header, less
+  // 256.
   std::vector<std::byte> lying = frame_of(1001);
   ASSERT_EQ(lying[5], std::byte{(1001 - 256) & 0xff});
   lying[5] = std::byte{(1000 - 256) & 0xff};

@@ -1,4 +1,5 @@
-// Numbers into and out of a message's bytes, little-endian, at any alignment.
+// ByteWriter and ByteReader put numbers into a message's bytes and take them out, little-endian, at
+// any alignment.
 #ifndef LEEWAY_COMPRESS_COMMON_BYTE_IO_H_
 #define LEEWAY_COMPRESS_COMMON_BYTE_IO_H_
 
@@ -13,7 +14,7 @@ namespace leeway::compress {
 
 static_assert(std::endian::native == std::endian::little, "messages are written as they lie");
 
-// Writes from the front of `out`, which has room for everything that is put.
+// Writes from the front of `out`, which has room for everything that the caller puts.
 class ByteWriter {
  public:
   explicit ByteWriter(std::span<std::byte> out) : begin_(out.data()), at_(out.data()) {}
@@ -24,7 +25,7 @@ class ByteWriter {
     std::memcpy(at_, &value, sizeof(T));
     at_ += sizeof(T);
   }
-  // Room for `bytes` bytes that the caller writes itself.
+  // Skips `bytes` bytes, which the caller writes itself, and returns their address.
   std::byte* Skip(std::size_t bytes) {
     std::byte* const from = at_;
     at_ += bytes;
@@ -37,7 +38,8 @@ class ByteWriter {
   std::byte* at_;
 };
 
-// Reads from the front of bytes that may hold anything; false and null where there are too few.
+// Reads from the front of bytes that may hold anything; Take returns false, and Skip null, if there
+// are too few left.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}

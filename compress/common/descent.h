@@ -1,4 +1,4 @@
-// A descent with compressed gradients, for tests: whether a codec lets it arrive.
+// A gradient descent with compressed gradients, for tests: does it arrive under a codec?
 #ifndef LEEWAY_COMPRESS_COMMON_DESCENT_H_
 #define LEEWAY_COMPRESS_COMMON_DESCENT_H_
 
@@ -15,8 +15,8 @@ namespace leeway::compress {
 
 enum class Sent {
   kGradients,              // as they are
-  kCompressed,             // what the codec leaves of them
-  kCompressedWithFeedback  // with what it dropped before added
+  kCompressed,             // decoded from the codec's message
+  kCompressedWithFeedback  // likewise, with error feedback
 };
 
 // Minimises ½ Σ hᵢ (xᵢ − x*ᵢ)², hᵢ from 0.5 to 1.5, from x = 0. To each gradient noise ±20 is

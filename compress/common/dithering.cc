@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint8_t kNatural = 0x80;
 constexpr int kMinBits = 2, kMaxBits = 8;
-// Elements whose codes, a byte each, are made or taken apart at a time; a multiple of 8, so that
+// Elements whose codes, a byte each, are made or taken apart in one piece; a multiple of 8, so that
 // each piece begins at a byte of the message.
 constexpr std::size_t kCodesAtOnce = 1024;
 
@@ -30,7 +30,7 @@ std::uint64_t KeyOf(const EncodeTerms& terms) {
   return runtime::RandomAt(terms.seed, terms.step, 0);
 }
 
-// The front of a message; behind it comes what groups.h describes.
+// The front of a message; behind it are the parts that groups.h describes.
 struct Front {
   int bits;
   bool natural;
@@ -104,7 +104,7 @@ void Dithering::PutGroup(const float* values, std::uint64_t key, std::size_t g,
       ++sent;
     }
   }
-  // <v, t> / <t, t> for the drawn signs t: what is left, v − scale · t, is at right angles to t.
+  // <v, t> / <t, t> for the drawn signs t: the remainder, v − scale · t, is at right angles to t.
   if (sent > 0) message->PutScale(g, static_cast<float>(sum / static_cast<double>(sent)));
 }
 
@@ -135,7 +135,7 @@ absl::StatusOr<std::size_t> Dithering::Encode(const void* values, const EncodeTe
   return writer.size();
 }
 
-// All scales are found before any element changes: a group that is refused must leave all as it is.
+// Finds all scales before any element changes: if a group is refused, all must stay as they are.
 absl::StatusOr<std::size_t> Dithering::EncodeAndSubtract(float* carried, const EncodeTerms& terms,
                                                          std::span<std::byte> out) const {
   if (terms.shape.elements == 0) return 0;

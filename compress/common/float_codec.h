@@ -1,4 +1,4 @@
-// What the built-in codecs of float32 values have in common.
+// The base class and helpers of the built-in codecs of float32 values.
 #ifndef LEEWAY_COMPRESS_COMMON_FLOAT_CODEC_H_
 #define LEEWAY_COMPRESS_COMMON_FLOAT_CODEC_H_
 
@@ -7,16 +7,16 @@
 
 namespace leeway::compress {
 
-// A lossy codec that knows float32 alone; 16-bit tables are widened for it.
+// A lossy codec that supports float32 alone; 16-bit tables are widened for it.
 class FloatCodec : public Codec {
  public:
   bool Supports(DType dtype) const override { return dtype == DType::kFloat32; }
   bool lossless() const override { return false; }
-  // Most refuse to encode such values, and their decoders let no scale through that is none.
+  // Most of these codecs refuse to encode such values, and their decoders refuse such scales.
   bool may_give_non_finite() const override { return false; }
 };
 
-// INVALID_ARGUMENT "malformed NAME message: …": what a peer has sent is no message of this codec.
+// INVALID_ARGUMENT "malformed NAME message: …": a peer's bytes are no message of this codec.
 template <class... Args>
 absl::Status Malformed(absl::string_view codec, const Args&... args) {
   return absl::InvalidArgumentError(absl::StrCat("malformed ", codec, " message: ", args...));
@@ -27,8 +27,8 @@ inline absl::Status NotFinite(absl::string_view codec) {
   return absl::InvalidArgumentError(absl::StrCat("codec ", codec, " carries no NaN or infinity"));
 }
 
-// How many elements share what is shared (a scale, a threshold, a count): a row where rows are
-// separate, otherwise `group` of them (0: all). The last group may be short.
+// The number of elements that share a scale, a threshold or a count: a row if rows are separate,
+// otherwise `group` of them (0: all). The last group may be short.
 inline std::uint64_t GroupElements(const CodecShape& shape, std::uint64_t group) {
   if (shape.separate_rows && shape.columns > 0) return shape.columns;
   return group == 0 || group > shape.elements ? shape.elements : group;

@@ -12,12 +12,12 @@ namespace {
 constexpr std::uint64_t kUnit = 8;  // a group has a multiple of it
 constexpr std::uint64_t kLargestGroup = std::uint64_t{1} << 18;
 
-// Elements that groups do not reach beyond: a row, where rows are separate, or all.
+// The elements within which groups lie: a row if rows are separate, or all.
 std::uint64_t StretchOf(const CodecShape& shape) {
   return shape.separate_rows && shape.columns > 0 ? shape.columns : shape.elements;
 }
 
-// 0: the whole stretch.
+// The elements of a group within a stretch; `group` 0: the whole stretch.
 std::uint64_t GroupWithin(const CodecShape& shape, std::uint64_t group) {
   return shape.separate_rows && group >= StretchOf(shape) ? 0 : group;
 }

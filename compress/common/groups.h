@@ -1,5 +1,6 @@
-// Elements in groups, each with a scale of its own and a few bits for each element: what the
-// messages of onebit, ternary and qsgd have in common, and how such a message is laid out.
+// Groups, GroupWriter and GroupReader lay out messages of elements in groups, each with a scale of
+// its own and a few bits for each element: the common part of the messages of onebit, ternary and
+// qsgd.
 //
 // Behind what the codec puts in front of it (scales must lie within that):
 //
@@ -7,7 +8,7 @@
 //   4 bytes a group     its scale, float32, finite and not negative
 //   ⌈n·bits / 8⌉ bytes  for each group of n elements, so that each begins at a byte: element i has
 //                       bits i·bits … i·bits + bits − 1, the lowest bit of a byte being its first.
-//                       What is left over of the last byte is written as 0 and not looked at.
+//                       The rest of the last byte is written as 0 and ignored by readers.
 //
 // Where rows are separate each row is split by itself, so that its last group may be short, and the
 // number in front is 0 unless groups are smaller than a row.
@@ -33,13 +34,13 @@ namespace leeway::compress {
 
 // The option "group": 0 or a multiple of 8 from 8 to 2^18.
 NumberOption GroupOption(double* value);
-// INVALID_ARGUMENT: it is in that range, but no multiple.
+// INVALID_ARGUMENT: the value is in that range, but no multiple of 8.
 absl::Status CheckGroupOption(absl::string_view codec, double value);
 
 // The message of a tensor without elements: INVALID_ARGUMENT if it has bytes.
 absl::Status CheckNothing(absl::string_view codec, std::span<const std::byte> encoded);
 
-// Where each group's part lies, in the tensor and in the message.
+// The places of each group in the tensor and in the message.
 class Groups {
  public:
   // `group` elements in a group; 0: one group, or one for each separate row.
@@ -53,12 +54,12 @@ class Groups {
     const std::size_t left = stretch_ - g % groups_of_stretch_ * group_;
     return std::min({group_, left, elements_ - First(g)});
   }
-  // Where the codes of a group begin, behind the scales.
+  // The offset of a group's codes, counted from the end of the scales.
   std::size_t CodesAt(std::size_t g) const {
     return g / groups_of_stretch_ * stretch_bytes_ + g % groups_of_stretch_ * group_bytes_;
   }
   std::size_t CodeBytes() const;
-  // Of all that is described above.
+  // The size of all that the comment at the top describes.
   std::size_t MessageBytes() const;
 
  private:
@@ -72,7 +73,7 @@ class Groups {
   int bits_;
 };
 
-// A message to be written: the parts are where they belong, to be filled.
+// A message that is being written: its parts are laid out, and the caller fills them.
 class GroupWriter {
  public:
   GroupWriter(const CodecShape& shape, std::uint64_t group, int bits, ByteWriter* writer);
@@ -96,10 +97,10 @@ class GroupWriter {
   std::byte* codes_;
 };
 
-// A message that has arrived, checked.
+// A received message, checked.
 class GroupReader {
  public:
-  // Takes all that `reader` has left. An error: it is no such message.
+  // Takes all bytes that `reader` has left. The error says why they are no such message.
   static absl::StatusOr<GroupReader> Of(absl::string_view codec, const CodecShape& shape, int bits,
                                         ByteReader* reader);
 

@@ -1,4 +1,4 @@
-// 16-bit values to float and back, for codecs that carry float32.
+// Conversions of 16-bit floating-point values to float and back, for codecs that carry float32.
 #ifndef LEEWAY_COMPRESS_COMMON_HALVES_H_
 #define LEEWAY_COMPRESS_COMMON_HALVES_H_
 

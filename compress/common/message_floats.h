@@ -1,4 +1,4 @@
-// Floats that lie in a message, at any address.
+// Loops over the floats of a message, which may lie at any address.
 #ifndef LEEWAY_COMPRESS_COMMON_MESSAGE_FLOATS_H_
 #define LEEWAY_COMPRESS_COMMON_MESSAGE_FLOATS_H_
 
@@ -23,7 +23,7 @@ void ForEachStretch(const std::byte* bytes, std::size_t size, With with) {
   }
 }
 
-// Whether none is NaN or infinite; writes the largest magnitude then.
+// True if none is NaN or infinite; then writes the largest magnitude.
 inline bool AllFinite(const std::byte* bytes, std::size_t size, float* largest = nullptr) {
   float found = 0;
   bool finite = true;

@@ -47,7 +47,7 @@ absl::Status ReadNumber(absl::string_view codec, const NumberOption& option,
 }  // namespace
 
 absl::StatusOr<CodecText> ParseCodecText(absl::string_view text) {
-  if (text.size() > proto::kNameBytesMax) {  // which a table's description cannot hold
+  if (text.size() > proto::kNameBytesMax) {  // longer than a table's description can hold
     return absl::InvalidArgumentError(absl::StrCat("codec ", proto::Quoted(text.substr(0, 60)),
                                                    " is ", text.size(), " bytes long, may be ",
                                                    proto::kNameBytesMax));

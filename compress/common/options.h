@@ -1,4 +1,5 @@
-// A codec's options: "topk:0.01,exact=1" taken apart, and read into numbers with their ranges.
+// Parses a codec's text ("topk:0.01,exact=1") into a name and options, and options into numbers
+// with their ranges.
 #ifndef LEEWAY_COMPRESS_COMMON_OPTIONS_H_
 #define LEEWAY_COMPRESS_COMMON_OPTIONS_H_
 
@@ -18,27 +19,27 @@ struct CodecText {
 };
 
 // NAME[:OPTION][,OPTION…], an option being KEY=VALUE; the one behind the colon may be a VALUE
-// alone, whose key is empty. INVALID_ARGUMENT: no name, an empty option, a key twice.
+// alone, whose key is empty. INVALID_ARGUMENT: no name, an empty option, a repeated key.
 absl::StatusOr<CodecText> ParseCodecText(absl::string_view text);
 
-// One option that is a number. Infinite and NaN values are outside every range.
+// An option whose value is a number. Infinite and NaN values are outside every range.
 struct NumberOption {
   absl::string_view name = "";  // "": the one without a key
-  absl::string_view what = "";  // what it is called in errors, where it has no key
+  absl::string_view what = "";  // the name in errors of the option without a key
   double* value = nullptr;      // holds the default
   double low = 0;
   double high = 0;
-  bool whole = false;     // whether it has to be a whole number
-  bool low_open = false;  // whether `low` itself is out of range
+  bool whole = false;     // the value has to be a whole number
+  bool low_open = false;  // `low` itself is out of range
 };
 
 // Writes the given options over the defaults. INVALID_ARGUMENT names the codec and the option, and
-// lists the known ones or shows the range. What is not a number is no business of this function.
+// lists the known ones or shows the range. Only for codecs whose options are all numbers.
 absl::Status ReadOptions(absl::string_view codec, const CodecOptions& given,
                          std::initializer_list<NumberOption> known);
 
-// Puts the number of a choice (0, 1, …) in the place of its name, where `option` is given, so that
-// ReadOptions reads it. INVALID_ARGUMENT for a name that is none of them.
+// If `option` is given, replaces its value, the name of a choice, by the choice's number (0, 1, …),
+// so that ReadOptions can read it. INVALID_ARGUMENT for a name that is no choice.
 absl::Status NumberChoice(absl::string_view codec, absl::string_view option,
                           std::initializer_list<absl::string_view> choices, CodecOptions* options);
 

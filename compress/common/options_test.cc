@@ -40,7 +40,7 @@ TEST(CodecText, WhatIsWrongWithItIsSaid) {
     EXPECT_THAT(ParseCodecText(text).status().message(), HasSubstr(why)) << text;
     EXPECT_EQ(ParseCodecText(text).status().message().find('\n'), std::string::npos) << text;
   }
-  // Not all of it is repeated.
+  // A long text is not repeated whole.
   const auto long_one = ParseCodecText(std::string(10'000, 'x')).status();
   EXPECT_THAT(long_one.message(), HasSubstr("is 10000 bytes long, may be 255"));
   EXPECT_LT(long_one.message().size(), 500u);

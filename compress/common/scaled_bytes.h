@@ -1,8 +1,8 @@
-// The codecs that write each element as one byte, times a scale that its group shares.
+// ScaledBytes is a codec that writes each element as one byte, times a scale that its group shares;
+// a Format (fp8, int8) decides what a byte means.
 //
 // Message: the format's tag; 2 bytes, elements in a group less one; every group's scale; every
-// element's byte. Where rows are separate, each row is a group and the number in front says
-// nothing.
+// element's byte. Where rows are separate, each row is a group and the number in front is ignored.
 #ifndef LEEWAY_COMPRESS_COMMON_SCALED_BYTES_H_
 #define LEEWAY_COMPRESS_COMMON_SCALED_BYTES_H_
 
@@ -30,15 +30,15 @@ inline NumberOption ScaledGroupOption(double* group) {
           .whole = true};
 }
 
-// What a Format has:
+// The members of a Format:
 //   kName, kTagBytes; Stored, a scale in the message
 //   void PutTag(ByteWriter*) const       and   static bool TakeTag(ByteReader*, Format*)
 //   Stored Choose(float largest) const   the scale for finite values of that largest magnitude
 //   bool IsScale(Stored) const           and   float ScaleOf(Stored) const
-//   bool AreCodes(codes, size) const     whether all of them may stand in a message
+//   bool AreCodes(codes, size) const     true if all of them may occur in a message
 //   Encode(values, size, scale, key, to), EncodeAndSubtract(carried, size, scale, key, to),
 //   Decode(codes, size, scale, values), DecodeAdd(codes, size, scale, factor, sum), all const.
-// `key` is random, another one for each group.
+// `key` is random, and different for each group.
 template <class Format>
 class ScaledBytes final : public FloatCodec {
  public:
@@ -107,7 +107,7 @@ class ScaledBytes final : public FloatCodec {
     return stored;
   }
 
-  // All scales are chosen first: what cannot be carried is found before a value is changed.
+  // Chooses all scales first: values that cannot be carried are found before any value changes.
   template <class EncodeGroup>
   absl::StatusOr<std::size_t> Write(const float* values, const EncodeTerms& terms,
                                     std::span<std::byte> out, EncodeGroup encode_group) const {

@@ -1,7 +1,7 @@
-// What codecs decode, under a coverage-guided fuzzer: `./dev fuzz NAME`, NAME a codec's, or
-// `./dev fuzz codecs` for all. The input is described in codec_input.h.
+// A coverage-guided fuzzer of the codecs' decoders: `./dev fuzz NAME`, NAME a codec's, or
+// `./dev fuzz codecs` for all. codec_input.h describes the input.
 //
-// Its seeds lie in compress/fuzz/corpus/NAME and are replayed by compress_fuzz_corpus_test. After a
+// Its seeds are in compress/fuzz/corpus/NAME, and compress_fuzz_corpus_test replays them. After a
 // codec was added or its message has changed, write them anew:
 //
 //     ./dev build release --target codec_fuzz_corpus
@@ -22,7 +22,7 @@
 namespace leeway::compress {
 namespace {
 
-// A promise is broken: ends the process, so that the fuzzer keeps the input.
+// Ends the process if a property does not hold, so that the fuzzer keeps the input.
 void Expect(bool kept, const std::string& codec, const char* promise) {
   if (kept) return;
   std::fprintf(stderr, "codec %s: %s\n", codec.c_str(), promise);
@@ -32,12 +32,12 @@ void Expect(bool kept, const std::string& codec, const char* promise) {
 struct Tested {
   std::string text;
   std::shared_ptr<const Codec> codec;
-  bool finite = false;  // whether no decoded value is NaN or infinite
+  bool finite = false;  // decoded values are never NaN or infinite
 };
 
 std::string NameOf(const std::string& text) { return text.substr(0, text.find(':')); }
 
-// Of a text that need not be among the samples, but a codec of its name is.
+// The codec of a text, which need not be among the samples if another text of that codec is.
 const Tested& TestedOf(const std::string& text) {
   static auto* const made = new std::map<std::string, Tested>;
   if (const auto found = made->find(text); found != made->end()) return found->second;
@@ -69,7 +69,7 @@ CodecShape ShapeIn(const std::uint8_t* input, const Codec& codec) {
   if (codec.StateElements(shape) > 0) {
     shape.separate_rows = false;
   } else {
-    shape.elements -= shape.elements % shape.columns;  // they come whole
+    shape.elements -= shape.elements % shape.columns;  // all rows are whole
   }
   return shape;
 }
@@ -105,7 +105,7 @@ void Run(const Tested& tested, const CodecShape& shape, float factor,
          std::span<const std::byte> message) {
   const auto expect = [&](bool kept, const char* promise) { Expect(kept, tested.text, promise); };
   const std::size_t size = shape.elements;
-  // Of exactly their size as well.
+  // In memory of exactly their size, too.
   const auto values = std::make_unique<float[]>(size), sum = std::make_unique<float[]>(size);
   const auto before = [](std::size_t i) { return 1 - 0.25f * static_cast<float>(i % 9); };
   for (std::size_t i = 0; i < size; ++i) sum[i] = before(i);

@@ -1,11 +1,11 @@
-// What the fuzzer of codecs reads, and what writes its seeds agrees to: a shape in five bytes, and
-// behind them a message.
+// The input format of the codec fuzzer, also for the program that writes its seeds: a shape in five
+// bytes, and behind them a message.
 //
 //     0, 1   elements, modulo kElementsMax + 1 (little-endian)
 //     2      columns
-//     3      bit 0: separate rows; bit 1: DecodeAdd's factor is −1; bits 2, 3: how many bytes
-//            beyond an aligned address the message begins
-//     4      which of CodecSamples(), where LEEWAY_FUZZ_CODEC does not say
+//     3      bit 0: separate rows; bit 1: DecodeAdd's factor is −1; bits 2, 3: the bytes between an
+//            aligned address and the message
+//     4      index into CodecSamples(), unless LEEWAY_FUZZ_CODEC names the codec
 #ifndef LEEWAY_COMPRESS_FUZZ_CODEC_INPUT_H_
 #define LEEWAY_COMPRESS_FUZZ_CODEC_INPUT_H_
 

@@ -1,4 +1,4 @@
-// The fuzzer's seeds, and whatever inputs it found that were put beside them, as an ordinary test.
+// Replays the fuzzer's seeds, and inputs that it found and that were put beside them.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -29,7 +29,7 @@ class FuzzCorpus : public testing::TestWithParam<CodecSample> {
   void TearDown() override { unsetenv(kFuzzCodecVariable); }
 };
 
-// Ends the process where a promise is broken, and says which.
+// If a property does not hold, the process ends and names it.
 TEST_P(FuzzCorpus, IsDecodedOrRefused) {
   const auto files = FilesOf(GetParam().text.substr(0, GetParam().text.find(':')));
   EXPECT_FALSE(files.empty()) << "write its seeds: codec_fuzz_corpus " << LEEWAY_FUZZ_CORPUS;
@@ -40,7 +40,7 @@ TEST_P(FuzzCorpus, IsDecodedOrRefused) {
     ASSERT_FALSE(file.bad());
     const auto* const data = reinterpret_cast<const std::uint8_t*>(bytes.data());
     EXPECT_EQ(LLVMFuzzerTestOneInput(data, bytes.size()), 0);
-    // What is cut off at any place is refused, or another message.
+    // Each prefix of it is refused, or is another message.
     for (std::size_t size = 0; size < bytes.size(); ++size) LLVMFuzzerTestOneInput(data, size);
   }
 }

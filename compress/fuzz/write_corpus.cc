@@ -67,7 +67,7 @@ bool Write(const std::filesystem::path& path, const std::vector<std::byte>& byte
   return !file.fail();
 }
 
-// What tells the texts of one codec apart: "topk:0.01,exact=1" gives "0.01-exact-1-".
+// The options part of a file's name: "topk:0.01,exact=1" gives "0.01-exact-1-".
 std::string OptionsIn(const std::string& text, const std::string& name) {
   std::string options;
   for (const char c : text.substr(name.size())) {

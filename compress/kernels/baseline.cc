@@ -1,4 +1,4 @@
-// Compiled for every processor of the kind.
+// Compiled for every processor of the architecture.
 #include "compress/kernels/levels.h"
 #include "compress/kernels/loops/all.h"
 

@@ -1,4 +1,5 @@
-// Values rounded at random to a few levels of a scale, and codes of a few bits packed into bytes.
+// The kernels that round values at random to a few levels of a scale, and pack codes of a few bits
+// into bytes.
 #ifndef LEEWAY_COMPRESS_KERNELS_DITHER_KERNELS_H_
 #define LEEWAY_COMPRESS_KERNELS_DITHER_KERNELS_H_
 
@@ -12,8 +13,8 @@ namespace leeway::compress {
 struct LevelKernels {
   // codes[i] = the code of values[i], one of the two levels around |values[i]| / scale, so that the
   // mean is that; magnitudes above the scale count as the scale. Level 0 has no sign. The scale and
-  // the values are finite; all are 0 where the scale is. What is drawn for element i depends on
-  // `key` and first + i alone.
+  // the values are finite; all values are 0 if the scale is. The random number of element i depends
+  // on `key` and first + i alone.
   void (*round)(const float* values, std::size_t size, float scale, int bits, std::uint64_t key,
                 std::uint32_t first, std::uint8_t* codes);
   // to[i] = the value of codes[i], at most the scale in magnitude.
@@ -26,11 +27,12 @@ struct LevelKernels {
 struct DitherKernels {
   LevelKernels uniform;  // level k is k / s of the scale
   LevelKernels natural;  // level k is 2^(k − s) of the scale, for k > 0
-  // Codes one behind the other, the lowest bit of each first, into ⌈size · bits / 8⌉ bytes; what is
-  // left over in the last becomes 0. `codes` has room for a multiple of 8, and the codes there are
-  // overwritten with 0.
+  // Writes codes one behind the other, the lowest bit of each first, into ⌈size · bits / 8⌉ bytes;
+  // the rest of the last byte becomes 0. `codes` has room for a multiple of 8, and the codes beyond
+  // `size` are overwritten with 0.
   void (*pack)(std::uint8_t* codes, std::size_t size, int bits, std::uint8_t* packed);
-  // Back; as many codes as there is room for are written, of which size count.
+  // The inverse: writes as many codes as there is room for (a multiple of 8), of which `size`
+  // count.
   void (*unpack)(const std::uint8_t* packed, std::size_t size, int bits, std::uint8_t* codes);
   // v₀² + v₁² + … in 16 doubles, element i in number i mod 16; no float's square is too large or
   // too small for it.

@@ -39,7 +39,7 @@ std::vector<std::uint8_t> Rounded(const LevelKernels& kernels, const std::vector
   return codes;
 }
 
-// What a code stands for, by the formula.
+// The value of a code, by the formula.
 double PartOf(int level, int bits, bool natural) {
   const int levels = (1 << (bits - 1)) - 1;
   if (level == 0) return 0;
@@ -200,7 +200,7 @@ TEST(DitherKernels, DrawsAreNotCorrelated) {
   for (int bit = 0; bit < 64; bit += 3) {
     EXPECT_NEAR(agreeing(codes, rounded(12345 ^ std::uint64_t{1} << bit, 0), 0), 0.5, 0.018) << bit;
   }
-  // The number of an element decides, not where the call begins.
+  // The number of an element counts, not the beginning of the call.
   const auto later = rounded(12345, 7);
   EXPECT_TRUE(std::equal(codes.begin() + 7, codes.end(), later.begin()));
 }

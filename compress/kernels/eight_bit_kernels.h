@@ -1,4 +1,4 @@
-// Floats to 8-bit numbers of a scale, and back.
+// The kernels that turn floats into 8-bit numbers of a scale, and back.
 #ifndef LEEWAY_COMPRESS_KERNELS_EIGHT_BIT_KERNELS_H_
 #define LEEWAY_COMPRESS_KERNELS_EIGHT_BIT_KERNELS_H_
 
@@ -7,8 +7,8 @@
 
 namespace leeway::compress {
 
-// Integers from −127 to 127, each times a scale, a normal float. What is encoded is finite, and
-// none of it larger than 127 scales (but for rounding).
+// Integers from −127 to 127, each times a scale, a normal float. The encoded values are finite, and
+// none is larger than 127 scales (except by rounding).
 struct Int8Kernels {
   // values[i] / scale, rounded to nearest, ties to even.
   void (*encode)(const float* values, std::size_t size, float scale, std::byte* to);
@@ -28,9 +28,9 @@ struct Int8Kernels {
 };
 
 // One of the formats of OCP FP8 (arXiv 2209.05433, table 1), each number times a scale, which is a
-// power of two from 2^-126 up. Of the format's NaN and infinity nothing is written or understood.
+// power of two from 2^-126 up. The format's NaN and infinity are neither written nor understood.
 struct Fp8Kernels {
-  // values[i] / scale, rounded to nearest, ties to even; beyond the largest finite number: that.
+  // values[i] / scale, rounded to nearest, ties to even; at most the largest finite number.
   void (*encode)(const float* values, std::size_t size, float scale, std::byte* to);
   // The same, and carried[i] −= decoded[i].
   void (*encode_and_subtract)(float* carried, std::size_t size, float scale, std::byte* to);
@@ -44,7 +44,8 @@ struct EightBitKernels {
   Int8Kernels int8;
   Fp8Kernels e4m3;
   Fp8Kernels e5m2;
-  // The largest of (codes[i] & keep) ^ flip, 0 for none: finds bytes that no encoder writes.
+  // The largest of (codes[i] & keep) ^ flip, 0 if there are none: finds bytes that no encoder
+  // writes.
   std::uint8_t (*largest)(const std::byte* codes, std::size_t size, std::uint8_t keep,
                           std::uint8_t flip);
 };

@@ -41,7 +41,7 @@ double Fp8Number(const Fp8Format& format, int code) {
   return (code & 0x80) != 0 ? -magnitude : magnitude;
 }
 
-// The nearest number, of two equally near ones the even one.
+// The nearest number; of two equally near ones the even one.
 int NearestFp8(const Fp8Format& format, double value) {
   const double magnitude = std::min(std::abs(value), Fp8Number(format, format.largest));
   int best = 0;

@@ -1,4 +1,4 @@
-// Floats to 16-bit floating-point numbers in a message's bytes, and back.
+// The kernels that turn floats into 16-bit floating-point numbers in a message, and back.
 #ifndef LEEWAY_COMPRESS_KERNELS_HALVES_KERNELS_H_
 #define LEEWAY_COMPRESS_KERNELS_HALVES_KERNELS_H_
 
@@ -6,15 +6,15 @@
 
 namespace leeway::compress {
 
-// Of one 16-bit format. Messages hold 2 bytes for each element, at any alignment.
+// The kernels of one 16-bit format. Messages hold 2 bytes for each element, at any alignment.
 struct HalfKernels {
-  // Rounds to nearest, ties to even. What would round to infinity, but is finite, becomes the
+  // Rounds to nearest, ties to even. A finite value that would round to infinity becomes the
   // largest finite number of its sign. Infinity stays; NaN becomes a quiet NaN.
   void (*encode)(const float* values, std::size_t size, std::byte* to);
   void (*decode)(const std::byte* from, std::size_t size, float* values);
   // sum[i] += factor × decoded[i].
   void (*decode_add)(const std::byte* from, std::size_t size, float factor, float* sum);
-  // Encodes, and carried[i] −= decoded[i]; of NaN and infinity, which are sent whole, 0 is left.
+  // Encodes, and carried[i] −= decoded[i]; NaN and infinity, which are sent whole, leave 0.
   void (*encode_and_subtract)(float* carried, std::size_t size, std::byte* to);
 };
 

@@ -38,8 +38,8 @@ constexpr HalfFormat kHalfFormats[] = {
      },
      0x7f80}};
 
-// Random bits are numbers of every magnitude, some NaN; then all of which a half is exact, and
-// those beside the middle between two.
+// Random bits are numbers of every magnitude, some NaN; then all floats that a half represents
+// exactly, and those beside the middle between two.
 std::vector<float> HalfValues(const HalfFormat& format) {
   std::vector<float> values = {0.0f, -0.0f, 65504.0f, 65519.996f, 65520.0f, 65536.0f, 1e30f};
   for (const float value :

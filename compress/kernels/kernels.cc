@@ -26,7 +26,7 @@ const Kernels& KernelsOf(Level level) {
   }
 }
 
-// Several threads that come first at the same time choose the same.
+// Several threads that call it first at the same time choose the same.
 const Kernels& ChosenKernels() {
   const Kernels* kernels = chosen.load(std::memory_order_relaxed);
   if (kernels == nullptr) {

@@ -1,10 +1,10 @@
-// The loops over elements that codecs spend their time in, compiled for several instruction sets;
-// the best one that this machine has is chosen when the first of them is wanted.
+// Kernels is the set of loops over elements that codecs spend their time in, compiled for several
+// instruction sets; the best one that this machine has is chosen at the first use.
 //
 // All levels compute the same bits: each element's operations are done in the same order and
-// rounded one by one (no fused multiply-add), by IEEE 754, and sums are made in an order that is
-// laid down with each of them. Only which NaN a NaN is may differ. Pointers need the alignment of
-// their type and no more.
+// rounded one by one (no fused multiply-add), by IEEE 754, and each kernel fixes the order of its
+// sums. Only the payload of a NaN may differ. Pointers need the alignment of their type and no
+// more.
 #ifndef LEEWAY_COMPRESS_KERNELS_KERNELS_H_
 #define LEEWAY_COMPRESS_KERNELS_KERNELS_H_
 
@@ -38,10 +38,10 @@ struct Kernels {
   NonzeroKernels nonzero;
 };
 
-// Of a level that is among LevelsHere().
+// The kernels of a level that is among LevelsHere().
 const Kernels& KernelsOf(Level level);
 
-// The chosen ones. Any thread.
+// The kernels of the chosen level. Any thread.
 const Kernels& ChosenKernels();
 
 // Chooses another level than the best, for tests and benchmarks.

@@ -1,4 +1,4 @@
-// Products of a matrix with a few vectors, for low-rank codecs.
+// The kernels of products of a matrix with a few vectors, for low-rank codecs.
 #ifndef LEEWAY_COMPRESS_KERNELS_MATRIX_KERNELS_H_
 #define LEEWAY_COMPRESS_KERNELS_MATRIX_KERNELS_H_
 
@@ -6,15 +6,15 @@
 
 namespace leeway::compress {
 
-// A matrix M of `columns` columns lies row by row in `elements` floats; its last row may be short
-// and is then as if zeros followed.
+// A matrix M of `columns` columns lies row by row in `elements` floats; its last row may be short,
+// and counts as if zeros followed.
 struct MatrixShape {
   std::size_t elements = 0;
   std::size_t columns = 0;
   std::size_t rows = 0;  // ⌈elements / columns⌉
 };
 
-// P has a row for each row of M, Q one for each of its columns; both have `rank` columns, 1 to
+// P has a row for each row of M, Q one for each column of M; both have `rank` columns, 1 to
 // kRankMax, which lie one after the other.
 inline constexpr std::size_t kRankMax = 32;
 
@@ -26,11 +26,11 @@ struct MatrixKernels {
   void (*transposed_times)(const float* m, MatrixShape shape, const float* p, std::size_t rank,
                            float* q);
   // Makes the columns of P orthonormal: modified Gram-Schmidt, its inner products in 8 doubles,
-  // product i in number i mod 8. A column of which less than one part in 2²⁰ is left, in norm, when
-  // those before it are taken away depends on them up to rounding; it becomes zero.
+  // product i in number i mod 8. A column that keeps less than one part in 2²⁰ of its norm when the
+  // columns before it are subtracted depends on them up to rounding; it becomes zero.
   void (*orthonormalise)(double* p, std::size_t rows, std::size_t rank);
-  // values = scale × P·Qᵀ, [elements], the products of P's columns in order; what is larger than
-  // the largest float becomes that. P and Q lie at any address.
+  // values = scale × P·Qᵀ, [elements], the products of P's columns in order, clamped to the largest
+  // float. P and Q lie at any address.
   void (*product)(const void* p, const void* q, MatrixShape shape, std::size_t rank, float scale,
                   float* values);
   // sum += factor × the same.

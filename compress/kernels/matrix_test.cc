@@ -30,7 +30,7 @@ std::vector<T> DrawnMatrix(std::size_t size, std::uint64_t seed) {
   return values;
 }
 
-// M with the zeros that stand for the end of its last row.
+// An element of M, with zeros behind the end of its last row.
 double MatrixAt(const std::vector<float>& m, const MatrixShape& shape, std::size_t i,
                 std::size_t j) {
   const std::size_t at = i * shape.columns + j;

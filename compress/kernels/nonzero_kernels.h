@@ -1,4 +1,4 @@
-// Which elements are not zero.
+// The kernels that mark the elements that are not zero.
 #ifndef LEEWAY_COMPRESS_KERNELS_NONZERO_KERNELS_H_
 #define LEEWAY_COMPRESS_KERNELS_NONZERO_KERNELS_H_
 
@@ -7,8 +7,8 @@
 
 namespace leeway::compress {
 
-// Elements of 2, 4 or 8 bytes, at any alignment. Bit i mod 64 of word i / 64 says whether element
-// i has a bit that is set (so −0 counts as not zero); bits beyond the last element are 0.
+// Elements of 2, 4 or 8 bytes, at any alignment. Bit i mod 64 of word i / 64 is 1 if element i has
+// a bit that is set (so −0 counts as not zero); bits beyond the last element are 0.
 struct NonzeroKernels {
   void (*mark2)(const std::byte* from, std::size_t size, std::uint64_t* words);
   void (*mark4)(const std::byte* from, std::size_t size, std::uint64_t* words);

@@ -10,7 +10,7 @@ namespace leeway::compress {
 namespace nonzero_test {
 namespace {
 
-// Each element has one bit that is set, or none: whichever bit it is has to count.
+// Each element has one set bit, or none: every bit has to count.
 TEST(NonzeroKernels, EveryBitOfAnElementCounts) {
   for (const Level level : LevelsHere()) {
     const NonzeroKernels& kernels = KernelsOf(level).nonzero;

@@ -1,4 +1,4 @@
-// Sums, extremes and additions over floats, which most codecs need.
+// The kernels of sums, extremes and additions over floats, which most codecs use.
 #ifndef LEEWAY_COMPRESS_KERNELS_REDUCE_KERNELS_H_
 #define LEEWAY_COMPRESS_KERNELS_REDUCE_KERNELS_H_
 
@@ -8,7 +8,8 @@ namespace leeway::compress {
 
 struct ReduceKernels {
   // |v₀| + |v₁| + …: each stretch of 4096 elements in 32 floats, element i in number i mod 32; the
-  // stretches and these in double. NaN and infinite values make it NaN or infinite.
+  // floats of a stretch and the stretches are added in double. NaN and infinite values make it NaN
+  // or infinite.
   double (*sum_abs)(const float* values, std::size_t size);
   // v₀² + v₁² + …, in the same order.
   double (*sum_squares)(const float* values, std::size_t size);
@@ -16,8 +17,8 @@ struct ReduceKernels {
   float (*max_abs)(const float* values, std::size_t size);
   // sum[i] += factor × values[i].
   void (*add)(const float* values, std::size_t size, float factor, float* sum);
-  // to[i] = values[i] + factor × kept[i]: what error feedback carries. `to` may be `kept`. Returns
-  // max_abs of `to`: NaN or infinite where values are, or where a sum overflows.
+  // to[i] = values[i] + factor × kept[i], the carried values of error feedback. `to` may be `kept`.
+  // Returns max_abs of `to`: NaN or infinite if a value is, or if a sum overflows.
   float (*carry)(const float* values, const float* kept, std::size_t size, float factor, float* to);
 };
 

@@ -1,5 +1,5 @@
-// Elements taken apart into planes: the bytes of equal significance together, which compress better
-// than elements do.
+// The kernels that split elements into planes, the bytes of equal significance, which compress
+// better than elements do.
 #ifndef LEEWAY_COMPRESS_KERNELS_SHUFFLE_KERNELS_H_
 #define LEEWAY_COMPRESS_KERNELS_SHUFFLE_KERNELS_H_
 
@@ -14,7 +14,7 @@ struct ShuffleKernels {
   void (*split2)(const std::byte* from, std::size_t size, std::byte* to);
   void (*split4)(const std::byte* from, std::size_t size, std::byte* to);
   void (*split8)(const std::byte* from, std::size_t size, std::byte* to);
-  // The planes may lie apart.
+  // `planes` has the address of each plane.
   void (*join2)(const std::byte* const* planes, std::size_t size, std::byte* to);
   void (*join4)(const std::byte* const* planes, std::size_t size, std::byte* to);
   void (*join8)(const std::byte* const* planes, std::size_t size, std::byte* to);

@@ -1,4 +1,4 @@
-// Sign bits of floats, packed eight to a byte, and ±scale made of them.
+// The kernels that pack the sign bits of floats eight to a byte, and make ±scale of them.
 #ifndef LEEWAY_COMPRESS_KERNELS_SIGN_KERNELS_H_
 #define LEEWAY_COMPRESS_KERNELS_SIGN_KERNELS_H_
 
@@ -10,7 +10,7 @@ namespace leeway::compress {
 // The bit of element i is bit i mod 8 of byte i div 8, 1 for a negative sign. The arrays of bits
 // have ⌈size / 8⌉ bytes.
 struct SignKernels {
-  // bits = the sign bits of values; the bits left over in the last byte become 0.
+  // bits = the sign bits of values; the unused bits of the last byte become 0.
   void (*take)(const float* values, std::size_t size, std::uint8_t* bits);
   // to[i] = ±scale.
   void (*spread)(const std::uint8_t* bits, std::size_t size, float scale, float* to);

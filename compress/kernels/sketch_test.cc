@@ -13,7 +13,7 @@ namespace leeway::compress {
 namespace sketch_test {
 namespace {
 
-// As sketch_kernels.h has it.
+// A place by the formula of sketch_kernels.h.
 struct SketchPlace {
   std::size_t place;
   bool turned;
@@ -87,7 +87,7 @@ TEST(SketchKernels, AllLevelsFollowTheFormulas) {
         kernels.estimate(found.data(), table, 0, size, 2, estimated.data());
         EXPECT_EQ(estimated, medians);
         if (size <= 256) continue;
-        // From the middle on.
+        // The second half alone.
         kernels.estimate(found.data(), table, 256, size - 256, 2, estimated.data());
         EXPECT_TRUE(std::equal(medians.begin() + 256, medians.end(), estimated.begin()));
       }

@@ -26,7 +26,7 @@ std::vector<float> Values(std::size_t size) {
   return values;
 }
 
-// In memory of exactly `size` places, so that a sanitizer sees what is written beyond them.
+// Selects into memory of exactly `size` places, so that a sanitizer sees a write beyond them.
 std::vector<std::uint32_t> Select(Level level, const std::vector<float>& values, float at_least,
                                   std::uint32_t first) {
   std::vector<std::uint32_t> places(values.size());
@@ -70,7 +70,7 @@ TEST(SparseKernels, NanAndInfinityAreLargerThanEveryNumber) {
   }
 }
 
-// The formula of sparse_kernels.h once more.
+// The bits of a place by the formula of sparse_kernels.h.
 std::vector<std::uint32_t> BitsOf(std::uint32_t place, std::uint32_t bits, std::uint32_t hashes) {
   std::uint64_t hash = place;
   hash = (hash ^ (hash >> 16)) * 0x85ebca6b % (1ull << 32);

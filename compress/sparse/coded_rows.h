@@ -1,11 +1,11 @@
-// The values frame of a push of rows that are encoded:
+// CodedRows is the values frame of a push of encoded rows, taken apart:
 //
-//     u32 plain    how many of the rows, the last ones, are as they are
-//     bytes        the message of the codec about the rows before them
+//     u32 plain    the number of plain rows, which are the last ones
+//     bytes        the codec's message for the rows before them
 //     values       the plain rows, of the table's dtype
 //
-// Plain rows are what a worker's residuals of keys that were not pushed for long become when their
-// memory is full.
+// A worker makes plain rows when the memory for its residuals is full: of residuals of keys that it
+// has not pushed for long.
 #ifndef LEEWAY_COMPRESS_SPARSE_CODED_ROWS_H_
 #define LEEWAY_COMPRESS_SPARSE_CODED_ROWS_H_
 
@@ -26,7 +26,7 @@ struct CodedRows {
   std::span<const std::byte> plain;  // whole rows
 };
 
-// INVALID_ARGUMENT where the frame cannot be one of `rows` rows of `row_bytes` bytes.
+// INVALID_ARGUMENT if the frame cannot be one of `rows` rows of `row_bytes` bytes.
 absl::StatusOr<CodedRows> ParseCodedRows(std::span<const std::byte> frame, std::uint64_t rows,
                                          std::uint64_t row_bytes);
 

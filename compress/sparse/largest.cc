@@ -13,12 +13,11 @@
 namespace leeway::compress {
 namespace {
 
-constexpr std::size_t kFew = 512;         // sorted partly rather than counted
-constexpr std::size_t kSampled = 4096;    // below this a sample says too little
-constexpr std::size_t kSampleShare = 64;  // one of so many
+constexpr std::size_t kFew = 512;         // up to this many are sorted partly, not counted
+constexpr std::size_t kSampled = 4096;    // with fewer elements a sample is too small
+constexpr std::size_t kSampleShare = 64;  // one of so many is in the sample
 constexpr std::size_t kLargestSample = 1 << 16;
-constexpr std::size_t kElementsAtOnce =
-    4096;  // elements that are looked at in one call of a kernel
+constexpr std::size_t kElementsAtOnce = 4096;  // elements in one call of a kernel
 constexpr int kCorrections = 3;
 
 std::uint32_t MagnitudeOf(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7fffffffu; }
@@ -30,13 +29,13 @@ struct Digit {
 };
 constexpr std::array<Digit, 3> kDigits = {{{20, 2048}, {10, 1024}, {0, 1024}}};
 
-// Writes those of `count` candidates that belong to the k largest.
+// Writes those of `count` candidates that are among the k largest.
 class Taker {
  public:
   Taker(const float* values, std::uint32_t first, RankedMagnitude last, std::size_t k)
       : values_(values), first_(first), last_(last.magnitude), ties_(k - last.larger) {}
 
-  // to[0, count) may be the candidates themselves. Returns how many are taken.
+  // to[0, count) may be the candidates themselves. Returns the number of places written.
   std::size_t Take(const std::uint32_t* candidates, std::size_t count, std::uint32_t* to) {
     std::size_t taken = 0;
     for (std::size_t i = 0; i < count; ++i) {
@@ -87,7 +86,7 @@ RankedMagnitude KthLargest(std::uint32_t* magnitudes, std::size_t size, std::siz
     std::uint32_t value = mask;
     while (ranked.larger + counts[value] < k) ranked.larger += counts[value--];
     ranked.magnitude |= value << digit.shift;
-    // Only those that begin with the same digits matter from here on.
+    // From here on only candidates with the same first digits matter.
     std::size_t kept = 0;
     for (std::size_t i = 0; i < size; ++i) {
       const std::uint32_t one = magnitudes[i];
@@ -120,8 +119,8 @@ bool PlaceFinder::AppendAtLeast(const float* values, std::size_t size, std::uint
   return true;
 }
 
-// A threshold that a little more than k values reach, as far as a sample shows; corrected where it
-// did not. False: there is none, or *finite became false.
+// Guesses a threshold that a little more than k values reach, from a sample, and corrects it if the
+// sample misled. False: no threshold was found, or *finite became false.
 bool PlaceFinder::AppendBySample(const float* values, std::size_t size, std::size_t k,
                                  std::uint32_t first, std::vector<std::uint32_t>* places,
                                  bool* finite) {
@@ -130,12 +129,13 @@ bool PlaceFinder::AppendBySample(const float* values, std::size_t size, std::siz
   const std::size_t distance = size / sampled;
   const double share = static_cast<double>(sampled) / static_cast<double>(size);
   const double expected = static_cast<double>(k) * share;
-  // Two standard deviations and a bit above what is expected, more each time it was not enough.
+  // The expected number, two standard deviations and a bit; more after each attempt that fell
+  // short.
   double margin = 2 * std::sqrt(expected) + 2;
   for (int correction = 0; correction < kCorrections; ++correction, margin *= 3) {
     const auto rank = static_cast<std::size_t>(expected + margin);
     if (rank >= sampled) return false;
-    // Anywhere within each stretch, so that no period of the values meets that of the sample.
+    // At a random place within each stretch, so that the sample's period meets none of the values'.
     magnitudes_.resize(sampled);
     for (std::size_t i = 0; i < sampled; ++i) {
       const std::size_t offset = (runtime::MixKey(i) >> 32) * distance >> 32;
@@ -152,7 +152,7 @@ bool PlaceFinder::AppendBySample(const float* values, std::size_t size, std::siz
       found += select(values + begin, stretch, threshold, first + static_cast<std::uint32_t>(begin),
                       candidates_.data() + found);
     }
-    if (begin < size) return false;  // more than twice as many: equal values, or an odd order
+    if (begin < size) return false;  // more than twice as many: equal values, or an unlucky order
     if (found < k) continue;
     magnitudes_.resize(std::max(magnitudes_.size(), found));
     std::uint32_t largest = 0;

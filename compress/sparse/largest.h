@@ -1,4 +1,4 @@
-// The largest of many magnitudes, found exactly: the same places at every instruction level.
+// Finds the places of the largest magnitudes, exactly: the same places at every instruction level.
 #ifndef LEEWAY_COMPRESS_SPARSE_LARGEST_H_
 #define LEEWAY_COMPRESS_SPARSE_LARGEST_H_
 
@@ -13,25 +13,26 @@ namespace leeway::compress {
 // Messages of sparse codecs number their elements in 32 bits.
 inline constexpr std::uint64_t kMaxSparseElements = 0xffffffffu;
 
-// The bits of an infinity: of every number the magnitude's bits are less, of a NaN they are more.
+// The bits of an infinity: the magnitude of a number has smaller bits, that of a NaN larger ones.
 inline constexpr std::uint32_t kInfiniteMagnitude = 0x7f800000u;
 
-// How many of `elements` a ratio in (0, 1] is: ceil(ratio × elements), at least 1, 0 of none. What
-// exceeds a whole number by no more than rounding counts as that number (0.07 × 100 is 7).
+// The number of elements for a ratio in (0, 1]: ceil(ratio × elements), at least 1; 0 if there are
+// no elements. A product that exceeds a whole number only by rounding counts as that number (0.07 ×
+// 100 is 7).
 std::uint64_t CountOfRatio(double ratio, std::uint64_t elements);
 
-// That count where rows are separate: of each row, added up.
+// The number if rows are separate: that of each row, added up.
 std::uint64_t CountOfRatio(double ratio, const CodecShape& shape);
 
-// The k-th largest of magnitudes, and how many are larger than it; 1 <= k <= size. Takes linear
-// time and leaves anything in the magnitudes' memory.
+// The k-th largest of magnitudes, and the number of larger ones; 1 <= k <= size. Takes linear time
+// and overwrites the magnitudes.
 struct RankedMagnitude {
   std::uint32_t magnitude = 0;
   std::size_t larger = 0;
 };
 RankedMagnitude KthLargest(std::uint32_t* magnitudes, std::size_t size, std::size_t k);
 
-// Finds places of values by their magnitudes. Its memory serves one call after the other.
+// Finds places of values by their magnitudes. Reuses its memory from call to call.
 class PlaceFinder {
  public:
   // Appends the places of the k largest magnitudes among values[0, size), each plus `first`, in
@@ -52,8 +53,8 @@ class PlaceFinder {
   std::vector<std::uint32_t> candidates_;
 };
 
-// Of a whole message: the places of CountOfRatio(ratio, elements) of them in all, or of as many in
-// each row where rows are separate. False as above.
+// For a whole message: the places of the CountOfRatio(ratio, elements) largest magnitudes of all,
+// or of each row if rows are separate. False as above.
 [[nodiscard]] bool FindLargest(const float* values, const CodecShape& shape, double ratio,
                                std::vector<std::uint32_t>* places);
 

@@ -24,7 +24,7 @@ std::vector<float> Normal(std::size_t size) {
   return values;
 }
 
-// By sorting all of them.
+// The result by sorting all magnitudes.
 std::vector<std::uint32_t> Expected(const std::vector<float>& values, std::size_t k,
                                     std::uint32_t first) {
   std::vector<std::uint32_t> places(values.size());

@@ -7,8 +7,8 @@
 namespace leeway::compress {
 
 double SumOfSquares(const float* values, std::size_t size) {
-  // In float, squares from 2^128 on are infinite, and those below 2^-126 lose bits: that is nothing
-  // beside a mean of 2^-80.
+  // In float, squares from 2^128 on are infinite, and those below 2^-126 lose bits, which does not
+  // matter beside a mean of 2^-80.
   const double fast = ChosenKernels().reduce.sum_squares(values, size);
   if (fast >= 0x1p-80 * static_cast<double>(size) && std::isfinite(fast)) return fast;
   double sum = 0;

@@ -1,4 +1,4 @@
-// Norms of values that may be so large or so small that their squares leave what a float holds.
+// Norms of values whose squares may be too large or too small for a float.
 #ifndef LEEWAY_COMPRESS_SPARSE_RMS_H_
 #define LEEWAY_COMPRESS_SPARSE_RMS_H_
 
@@ -6,7 +6,7 @@
 
 namespace leeway::compress {
 
-// v₀² + v₁² + …, the same at every instruction level; infinite or NaN only where a value is.
+// v₀² + v₁² + …, the same at every instruction level; infinite or NaN only if a value is.
 double SumOfSquares(const float* values, std::size_t size);
 
 }  // namespace leeway::compress

@@ -23,7 +23,7 @@ std::uint64_t HighBytes(std::uint64_t elements, std::uint64_t sent) {
   return BytesOfBits(sent + ((elements - 1) >> LowBits(elements, sent)));
 }
 
-// What stands before the values in the shortest form.
+// The parts before the values in the shortest form.
 struct ShortestForm {
   SparseForm form;
   std::uint64_t bytes;
@@ -111,7 +111,7 @@ std::size_t SparseMessageBytes(std::uint64_t elements, std::uint64_t sent, Spars
   return elements == 0 ? 0 : Shortest(elements, sent, values).bytes;
 }
 
-// All elements, densely: each other form is taken only where it is shorter than that.
+// The size of the dense form: each other form is used only if it is shorter than that.
 std::size_t SparseMessageBytesMax(std::uint64_t elements, SparseValues values) {
   return elements == 0 ? 0 : 1 + elements * SparseValueBytes(values);
 }
@@ -234,7 +234,7 @@ absl::Status BadPlaceOrValue(absl::string_view codec, const CodecShape& shape) {
                    ", or a value that is not finite");
 }
 
-// Whole bytes of the bitmap by the kernel, what is left over one by one. False: a value is not
+// Adds whole bytes of the bitmap by the kernel, and the rest one by one. False: a value is not
 // finite.
 bool AddBitmap(const SparseMessage& message, float factor, float* sum) {
   const std::uint64_t whole = message.elements / 8 * 8;

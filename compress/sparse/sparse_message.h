@@ -1,23 +1,25 @@
-// The message of codecs that send some of the elements: which ones, and their values.
+// The message of codecs that send some of the elements, their places and values; and SparseCodec,
+// the base class of these codecs.
 //
 //   byte 0          form, and 16 where the values are binary16 instead of binary32
-//   form 0, dense:  every element's value, 0 of what is not sent
+//   form 0, dense:  every element's value, 0 for elements that are not sent
 //   form 1, bitmap: ceil(n / 8) bytes, bit i mod 8 of byte i / 8 says whether element i is sent;
 //                   bits beyond n are 0; then the values of those, in order
-//   form 2, places: u32 k, how many are sent, at least 1; their places as an Elias–Fano sequence
-//                   (Elias 1974, Fano 1971); then the k values, in order
+//                   bits beyond n are 0; then the values of those, in order
+//   form 2, places: u32 k, the number of sent elements, at least 1; their places as an Elias–Fano
+//                   sequence (Elias 1974, Fano 1971); then the k values, in order
 //   form 3, none:   nothing
-// The writer takes the shortest form, and a bitmap also where that is longer than the places by no
-// more than a sixteenth of the message: it is decoded in vectors.
-// No elements: no byte at all. n is the number of elements of
-// the message; separate rows are numbered on through all of them. Numbers are little-endian.
+// The writer takes the shortest form, or a bitmap if it is longer than the places by no more than a
+// sixteenth of the message, since it is decoded in vectors. A message of no elements has no bytes.
+// n is the number of elements of the message; separate rows are numbered on through all of them.
+// Numbers are little-endian.
 //
 // An Elias–Fano sequence of k ascending places below n, with b = max(0, floor(log2(n / k))): their
 // low b bits, packed from the lowest bit of the first byte on, in ceil(k b / 8) bytes; then
-// k + ((n - 1) >> b) bits, in which bit (place >> b) + i is set for the place number i. Bits left
-// over in either one's last byte are 0. That is 2 to 2.6 bits more than b for a place, wherever the
-// places lie, where a delta coded in whole bytes needs 10.2 bits at 1 %, and more where they lie
-// apart; the length depends on k and n alone, and decoding takes a few operations for a place.
+// k + ((n - 1) >> b) bits, in which bit (place >> b) + i is set for the place number i. The unused
+// bits in the last byte of either are 0. A place takes b + 2 to b + 2.6 bits, wherever the places
+// lie, where deltas coded in whole bytes take 10.2 bits at 1 %, and more where places lie apart;
+// the length depends on k and n alone, and to decode a place takes a few operations.
 #ifndef LEEWAY_COMPRESS_SPARSE_SPARSE_MESSAGE_H_
 #define LEEWAY_COMPRESS_SPARSE_SPARSE_MESSAGE_H_
 
@@ -48,24 +50,24 @@ constexpr std::size_t SparseValueBytes(SparseValues values) {
   return values == SparseValues::kFloat32 ? 4 : 2;
 }
 
-// A value as it is sent. binary16 saturates: what would become infinite is ±65504.
+// The binary16 value that is sent; finite values that would become infinite become ±65504.
 Float16 HalfOf(float value);
 float SentValue(float value, SparseValues values);
 
-// Bytes of a message that sends `sent` of `elements`; and most bytes of one that sends any number.
+// The bytes of a message that sends `sent` of `elements`; and the maximum over all numbers sent.
 std::size_t SparseMessageBytes(std::uint64_t elements, std::uint64_t sent, SparseValues values);
 std::size_t SparseMessageBytesMax(std::uint64_t elements, SparseValues values);
 
-// Writes values[place] for each of the places, ascending, all below `elements`; returns how many
-// bytes those are. The values there are finite.
+// Writes values[place] for each of the places, ascending, all below `elements`; returns the number
+// of bytes. The values there are finite.
 std::size_t WriteSparseMessage(std::span<const std::uint32_t> places, const float* values,
                                std::uint64_t elements, SparseValues form, std::span<std::byte> out);
 
-// Subtracts at the places what WriteSparseMessage sent of `carried`.
+// Subtracts from `carried`, at the places, the values that WriteSparseMessage has sent.
 void SubtractSent(std::span<const std::uint32_t> places, SparseValues values, float* carried);
 
-// A message taken apart, whose lengths add up. Its places and values are checked as they are gone
-// through.
+// A message taken apart, whose lengths are consistent. Its places and values are checked while they
+// are read.
 struct SparseMessage {
   SparseForm form = SparseForm::kNone;
   SparseValues format = SparseValues::kFloat32;
@@ -86,7 +88,7 @@ inline int LowBits(std::uint64_t elements, std::uint64_t sent) {
   return std::bit_width(elements / sent) - 1;
 }
 
-// Eight bytes of `bytes`, or as many as are left.
+// Eight bytes of `bytes` from offset `at`, or as many as are left.
 inline std::uint64_t WordOfBits(const std::byte* bits, std::size_t bytes, std::size_t at) {
   std::uint64_t word = 0;
   if (bytes - at >= sizeof(word)) {
@@ -97,7 +99,7 @@ inline std::uint64_t WordOfBits(const std::byte* bits, std::size_t bytes, std::s
   return word;
 }
 
-// Reads values one after the other, and remembers whether all were finite.
+// Reads values one after the other, and records whether all were finite.
 template <SparseValues kFormat>
 class ValueReader;
 
@@ -164,7 +166,7 @@ bool ForEach(const SparseMessage& message, const float* touched, const Each& eac
       const std::uint64_t low_mask = (1ull << low_bits) - 1;
       const std::size_t low_bytes = (sent * low_bits + 7) / 8;
       const std::size_t high_bytes = (sent + ((elements - 1) >> low_bits) + 7) / 8;
-      // A stretch of places at a time, so that what lies there is on its way when it is wanted.
+      // Reads a stretch of places ahead, so that their memory is in the cache when it is needed.
       constexpr std::size_t kAhead = 64;
       std::uint32_t places[kAhead];
       std::size_t ahead = 0;
@@ -203,9 +205,9 @@ bool ForEach(const SparseMessage& message, const float* touched, const Each& eac
 
 }  // namespace sparse_internal
 
-// Calls each(place, value) for all that is sent, in ascending order, place < elements. False: the
-// message is malformed, and some of them may be missing or not finite. `touched`, [elements], is
-// what `each` writes to there, null: nothing.
+// Calls each(place, value) for all sent elements, in ascending order, place < elements. False: the
+// message is malformed, and calls may be missing or their values not finite. `touched`, [elements],
+// is the memory that `each` writes at these places; null: none.
 template <class Each>
 [[nodiscard]] bool ForEachSent(const SparseMessage& message, const float* touched,
                                const Each& each) {
@@ -214,7 +216,7 @@ template <class Each>
              : sparse_internal::ForEach<SparseValues::kFloat16>(message, touched, each);
 }
 
-// A codec whose messages are these. A −0 in what DecodeAdd adds to stays where nothing was sent.
+// A codec with such messages. DecodeAdd leaves a −0 in `sum` where no element was sent.
 class SparseCodec : public FloatCodec {
  public:
   explicit SparseCodec(absl::string_view name) : name_(name) {}
@@ -226,7 +228,7 @@ class SparseCodec : public FloatCodec {
 
  protected:
   absl::string_view name() const { return name_; }
-  // INVALID_ARGUMENT: there are more elements than places can say.
+  // INVALID_ARGUMENT: there are more elements than places can number.
   absl::Status CheckElements(const CodecShape& shape) const;
 
  private:

@@ -28,7 +28,7 @@ std::vector<int> Numbers(const std::vector<std::byte>& bytes) {
   return numbers;
 }
 
-// What is sent, and whether it is right; each time from memory of exactly this size.
+// Reads a message in memory of exactly its size; true if it is well-formed.
 bool Read(const std::vector<std::byte>& bytes, std::size_t elements,
           std::vector<std::uint32_t>* places, std::vector<float>* values) {
   places->clear();
@@ -115,7 +115,7 @@ TEST(SparseMessage, TakesTheShortestForm) {
   EXPECT_LT(static_cast<double>(SparseMessageBytes(131'072, 1311, kFloat32)), 5.08 * 1311);
 }
 
-// So the bytes for the largest number that may be sent are a bound for every smaller one.
+// Hence the bytes for the largest number that may be sent bound those for every smaller one.
 TEST(SparseMessage, IsNoShorterWhenMoreIsSent) {
   for (const std::size_t elements : {1, 2, 7, 64, 100, 1000, 4097}) {
     for (const SparseValues format : {kFloat32, kFloat16}) {

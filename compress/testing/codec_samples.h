@@ -1,4 +1,4 @@
-// The codecs that tests and fuzzers go through, with what is to be expected of each.
+// The codecs that tests and fuzzers go through, each with its expected properties.
 #ifndef LEEWAY_COMPRESS_TESTING_CODEC_SAMPLES_H_
 #define LEEWAY_COMPRESS_TESTING_CODEC_SAMPLES_H_
 
@@ -10,7 +10,7 @@
 
 namespace leeway::compress {
 
-// What becomes of NaN and infinity among the values; never do they change other values.
+// The effect of NaN and infinity among the values; they never change other values.
 enum class OnNonFinite {
   kPassed,      // they arrive
   kRefused,     // Encode refuses the message
@@ -21,7 +21,7 @@ struct CodecSample {
   std::string text;
   OnNonFinite non_finite = OnNonFinite::kRefused;
   bool random = false;         // another seed gives other bytes
-  bool keeps_its_own = false;  // what it did not send it keeps in its state, not with its caller
+  bool keeps_its_own = false;  // its state holds the residual, not the caller
 };
 
 inline std::ostream& operator<<(std::ostream& out, const CodecSample& sample) {

@@ -1,4 +1,5 @@
-// What holds for every codec: one suite over all of them, at lengths and values that are hard.
+// Tests of the properties of every codec: one suite over all of them, at difficult lengths and
+// values.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -47,8 +48,8 @@ class CodecTest : public testing::TestWithParam<CodecSample> {
   }
   void TearDown() override { ChooseLevel(LevelsHere().back()); }
 
-  // The bytes lie in memory of exactly their size, at any alignment, so that a sanitizer sees what
-  // is read beyond them.
+  // The bytes lie in memory of exactly their size, at any alignment, so that a sanitizer sees a
+  // read beyond them.
   struct Encoded {
     std::unique_ptr<std::byte[]> memory;
     std::span<const std::byte> bytes;
@@ -200,7 +201,7 @@ TEST_P(CodecTest, NanAndInfinityDoNotSpread) {
   }
 }
 
-// A sanitizer sees what goes beyond memory. Check and Decode are of one opinion.
+// A sanitizer sees accesses beyond the memory. Check and Decode agree on each message.
 TEST_P(CodecTest, DamagedMessagesAreDecodedOrRefused) {
   runtime::Random random(11);
   for (const std::size_t size : {0, 1, 33, 500}) {
@@ -221,7 +222,7 @@ TEST_P(CodecTest, DamagedMessagesAreDecodedOrRefused) {
     for (int i = 0; i < 1000 && !bytes.empty(); ++i) {
       std::vector<std::byte> damaged = bytes;
       for (std::uint64_t n = 1 + random.Below(4); n > 0; --n) {
-        // The front of a message says what the rest is, so it is damaged most often.
+        // The front of a message decides the rest, so it is damaged most often.
         const std::uint64_t reach =
             random.Below(2) == 0 ? std::min<std::size_t>(16, bytes.size()) : bytes.size();
         damaged[random.Below(reach)] = static_cast<std::byte>(random.Next());
@@ -271,7 +272,7 @@ TEST_P(CodecTest, TheSeedDecidesWhatIsRandom) {
   EXPECT_EQ(!std::ranges::equal(once->bytes, other->bytes), GetParam().random);
 }
 
-// What was sent and what is still carried add up to what was given, whatever the codec drops.
+// The decoded values and the residual add up to the input, whatever the codec drops.
 TEST_P(CodecTest, NothingIsLostUnderErrorFeedback) {
   const CodecShape shape = ShapeOf(200);
   std::vector<float> carried(200), state(codec_->StateElements(shape));
@@ -319,7 +320,7 @@ INSTANTIATE_TEST_SUITE_P(All, CodecTest, testing::ValuesIn(CodecSamples()),
                            return name;
                          });
 
-// A codec that nobody tests here fails this.
+// A codec without a sample fails this test.
 TEST(CodecSamples, CoverEveryBuiltinCodec) {
   std::vector<std::string> sampled;
   for (const CodecSample& sample : CodecSamples()) {

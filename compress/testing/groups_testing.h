@@ -1,4 +1,4 @@
-// What the tests of codecs whose messages are those of groups.h have in common.
+// Helpers for the tests of codecs whose messages are those of groups.h.
 #ifndef LEEWAY_COMPRESS_TESTING_GROUPS_TESTING_H_
 #define LEEWAY_COMPRESS_TESTING_GROUPS_TESTING_H_
 
@@ -22,7 +22,7 @@ inline std::shared_ptr<const Codec> Make(const std::string& codec) {
   return made->codec;
 }
 
-// The number of elements is that of the values.
+// Encodes all values: terms.shape.elements becomes their number.
 inline std::vector<std::uint8_t> Encode(const std::string& codec, const std::vector<float>& values,
                                         EncodeTerms terms = {}) {
   const auto made = Make(codec);
@@ -43,7 +43,7 @@ inline std::vector<float> Decode(const std::string& codec, const std::vector<std
   return values;
 }
 
-// What Check says, "" where it is content.
+// The error of Check, "" if it is OK.
 inline std::string Checked(const std::string& codec, const std::vector<std::uint8_t>& encoded,
                            const CodecShape& shape) {
   const absl::Status status = Make(codec)->Check(std::as_bytes(std::span(encoded)), shape);

@@ -1,7 +1,8 @@
-// Everything a level has. Included by the levels' files only, each of which is compiled for another
-// instruction set. All of it is therefore in unnamed namespaces, and nothing is called that the
-// linker might merge with a copy from elsewhere: an inline function of the standard library
-// compiled here could end up in code that runs on processors without these instructions.
+// The table of all loops of one level. Only the levels' files include it, each of which is compiled
+// for another instruction set. Everything is therefore in unnamed namespaces, and the loops call
+// nothing that the linker might merge with a copy from elsewhere: an inline function of the
+// standard library compiled here could end up in code that runs on processors without these
+// instructions.
 #ifndef LEEWAY_COMPRESS_KERNELS_LOOPS_ALL_H_
 #define LEEWAY_COMPRESS_KERNELS_LOOPS_ALL_H_
 

@@ -1,5 +1,5 @@
-// Stochastic rounding without branches, so that the compiler vectorises it, and packing by 64-bit
-// words.
+// The loops of stochastic rounding, without branches, so that the compiler vectorises them, and of
+// packing by 64-bit words.
 #ifndef LEEWAY_COMPRESS_KERNELS_LOOPS_DITHER_H_
 #define LEEWAY_COMPRESS_KERNELS_LOOPS_DITHER_H_
 
@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kDitherBias = 127;
 constexpr int kDitherMantissaBits = 23;
-constexpr int kDitherDrawnBits = 24;  // of what is drawn, as many as are used of it
+constexpr int kDitherDrawnBits = 24;  // bits used of each random number
 
 // 32 bits for each number: the finaliser of MurmurHash3 (public domain) over the number and both
 // halves of the key. With one half alone all keys would give one sequence, each from another place.
@@ -33,12 +33,12 @@ struct UniformLevels {
         fixed(levels * (1 << kDitherDrawnBits)),
         step(1 / levels) {}
 
-  // In fixed point a random number below 1 is added and what lies behind the point dropped.
+  // Adds a random number below 1 in fixed point, and drops the fraction.
   std::uint32_t Round(float part, std::uint32_t drawn) const {
     const std::uint32_t exact = static_cast<std::uint32_t>(static_cast<std::int32_t>(part * fixed));
     return (exact + (drawn >> (32 - kDitherDrawnBits))) >> kDitherDrawnBits;
   }
-  // The highest level gives 1: of these numbers of levels each times its reciprocal is 1.
+  // The highest level gives exactly 1: for these numbers of levels, levels × (1 / levels) is 1.
   float Part(std::uint32_t level) const {
     return static_cast<float>(static_cast<std::int32_t>(level)) * step;
   }
@@ -54,8 +54,8 @@ struct NaturalLevels {
         lowest(__builtin_bit_cast(float, (kDitherBias + 1 - levels) << kDitherMantissaBits)),
         per_lowest(__builtin_bit_cast(float, (kDitherBias - 1 + levels) << kDitherMantissaBits)) {}
 
-  // The random number is added to the mantissa, which carries into the exponent. Below the lowest
-  // power the two levels are 0 and that.
+  // Adds the random number to the mantissa, which carries into the exponent. Below the lowest power
+  // the two levels are 0 and that power.
   std::uint32_t Round(float part, std::uint32_t drawn) const {
     const std::uint32_t exponent =
         (__builtin_bit_cast(std::uint32_t, part) + (drawn >> (32 - kDitherMantissaBits))) >>
@@ -114,8 +114,8 @@ inline void AddDithered(const std::uint8_t* __restrict codes, std::size_t size, 
     to[i] += factor * DitheredValue(levels, codes[i], scale, bits);
 }
 
-// Eight codes, each in a byte of its own or all together in the lower 8·bits bits: neighbours are
-// moved together (or apart) by pairs, then the pairs, then those.
+// Eight codes, each in a byte of its own or all together in the lower 8·bits bits: neighbours move
+// together (or apart) by pairs, then the pairs, then the fours.
 inline std::uint64_t CodesTogether(std::uint64_t codes, int bits) {
   const int gap = 8 - bits;
   codes = (codes & 0x00ff00ff00ff00ffu) | ((codes & 0xff00ff00ff00ff00u) >> gap);
@@ -133,7 +133,7 @@ inline std::uint64_t CodesApart(std::uint64_t packed, int bits) {
   return (x & low_ones) | ((x >> bits) & low_ones) << 8;
 }
 
-// Words are written and read whole while the bytes last, and overlap.
+// Words are written and read whole as long as there are 8 bytes, and overlap.
 inline void PackCodes(std::uint8_t* __restrict codes, std::size_t size, int bits,
                       std::uint8_t* __restrict packed) {
   const std::size_t step = static_cast<std::size_t>(bits);

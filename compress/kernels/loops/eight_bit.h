@@ -1,4 +1,4 @@
-// 8-bit numbers without branches, so that the compiler vectorises it.
+// The loops over 8-bit numbers, without branches, so that the compiler vectorises them.
 #ifndef LEEWAY_COMPRESS_KERNELS_LOOPS_EIGHT_BIT_H_
 #define LEEWAY_COMPRESS_KERNELS_LOOPS_EIGHT_BIT_H_
 
@@ -11,7 +11,7 @@ namespace leeway::compress {
 namespace {
 
 struct Int8Nearest {
-  // Adding 1.5 · 2^23 leaves no bits behind the point, and the integer in the lowest ones.
+  // To add 1.5 · 2^23 leaves no fraction bits, and the integer in the lowest bits.
   inline std::int32_t operator()(float scaled, std::size_t) const {
     return __builtin_bit_cast(std::int32_t, scaled + 0x1.8p23f) - 0x4b400000;
   }
@@ -21,7 +21,7 @@ struct Int8Random {
   explicit Int8Random(std::uint64_t key)
       : first(static_cast<std::uint32_t>(key)), second(static_cast<std::uint32_t>(key >> 32)) {}
 
-  // The mixer is murmur3's.
+  // The mixer is MurmurHash3's.
   inline std::int32_t operator()(float scaled, std::size_t i) const {
     std::uint32_t hash = static_cast<std::uint32_t>(i) ^ first;
     hash = (hash ^ (hash >> 16)) * 0x85ebca6bu;
@@ -83,7 +83,7 @@ void DecodeAddInt8(const std::byte* __restrict from, std::size_t size, float sca
   for (std::size_t i = 0; i < size; ++i) sum[i] += factor * Int8Value(from[i], scale);
 }
 
-// A format with so many bits of fraction.
+// A format with `fraction` bits of fraction.
 template <int fraction, int bias, std::uint32_t largest>
 struct Fp8 {
   static constexpr int kShift = 23 - fraction;
@@ -110,7 +110,7 @@ struct Fp8 {
   static inline float Value(std::uint32_t code, float scale) {
     const std::uint32_t magnitude = (code & 0x7fu) << kShift;
     const std::uint32_t normal = magnitude + (kRebias << 23);
-    // With one more in the exponent a subnormal stands above the least normal number by what it is.
+    // With 1 added to its exponent, a subnormal exceeds the least normal number by its own value.
     const float subnormal = __builtin_bit_cast(float, magnitude + kLeastNormal) -
                             __builtin_bit_cast(float, kLeastNormal);
     const std::uint32_t value =

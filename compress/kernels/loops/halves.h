@@ -1,5 +1,5 @@
-// 16-bit floating-point numbers without branches, so that the compiler vectorises it; of binary16
-// by the instructions that convert eight at a time, where there are some.
+// The loops over 16-bit floating-point numbers, without branches, so that the compiler vectorises
+// them; for binary16 by the instructions that convert eight at a time, where the level has them.
 #ifndef LEEWAY_COMPRESS_KERNELS_LOOPS_HALVES_H_
 #define LEEWAY_COMPRESS_KERNELS_LOOPS_HALVES_H_
 
@@ -15,7 +15,7 @@
 namespace leeway::compress {
 namespace {
 
-// In a message, at any address.
+// A number in a message, at any address.
 using HalfBits [[gnu::aligned(1), gnu::may_alias]] = std::uint16_t;
 
 constexpr std::uint32_t kHalfMagnitude = 0x7fffffffu;  // of a float: all but the sign
@@ -48,7 +48,7 @@ struct Fp16 {
     const std::uint32_t bits = half;
     const std::uint32_t magnitude = (bits & 0x7fffu) << 13;
     const std::uint32_t normal = magnitude + 0x38000000u;  // exponents differ by 112
-    // With one more in the exponent a subnormal stands above 2^-14 by what it is.
+    // With 1 added to its exponent, a subnormal exceeds 2^-14 by its own value.
     const std::uint32_t subnormal = __builtin_bit_cast(
         std::uint32_t, __builtin_bit_cast(float, magnitude + 0x38800000u) - 0x1p-14f);
     const std::uint32_t special =
@@ -77,14 +77,14 @@ struct Bf16 {
   }
 };
 
-// What rounding has dropped.
+// The part of a value that rounding has dropped; 0 for NaN and infinity.
 inline float HalfDropped(float value, float decoded) {
   const std::uint32_t bits = __builtin_bit_cast(std::uint32_t, value);
   const float dropped = value - decoded;
   return (bits & kHalfMagnitude) < kHalfInfinity ? dropped : 0.0f;
 }
 
-// How many of the first elements an instruction has converted.
+// Converts elements by instructions for eight at a time, and returns how many it has converted.
 template <class Half>
 inline std::size_t EncodeHalvesAtOnce(const float*, std::size_t, std::byte*) {
   return 0;
@@ -109,7 +109,7 @@ inline __m256 Fp16Read(const std::byte* from) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i_u*>(from)));
 }
 
-// Finite values beyond the largest become that before they are rounded.
+// Finite values beyond the largest one are replaced by it before they are rounded.
 inline __m128i Fp16Of(__m256 values) {
   const __m256i bits = _mm256_castps_si256(values);
   const __m256i magnitude =

@@ -1,5 +1,5 @@
-// Products of a matrix with a few vectors, in orders that vectors of any width up to 16 floats can
-// keep.
+// The loops of products of a matrix with a few vectors, in an order of operations that vectors of
+// any width up to 16 floats can keep.
 #ifndef LEEWAY_COMPRESS_KERNELS_LOOPS_MATRIX_H_
 #define LEEWAY_COMPRESS_KERNELS_LOOPS_MATRIX_H_
 
@@ -33,7 +33,7 @@ typedef float MatrixVectorAnywhere
 LEEWAY_MATRIX_INLINE MatrixVector MatrixRead(const void* from) {
   return *static_cast<const MatrixVectorAnywhere*>(from);
 }
-// The float of that number, at any address.
+// The float with that index, at any address.
 LEEWAY_MATRIX_INLINE float MatrixReadOne(const void* from, std::size_t number) {
   float value;
   __builtin_memcpy(&value, static_cast<const char*>(from) + number * sizeof(value), sizeof(value));
@@ -167,7 +167,7 @@ LEEWAY_MATRIX_INLINE MatrixVector MatrixClamped(MatrixVector values) {
   return values < -largest ? -largest : values;
 }
 
-// One row of scale × P·Qᵀ: what becomes of it decides `Write`.
+// Computes one row of scale × P·Qᵀ and passes it to `write`.
 template <class Write>
 LEEWAY_MATRIX_INLINE void ProductRow(const float* weights, const std::byte* q, std::size_t columns,
                                      std::size_t size, std::size_t rank, float scale, Write write) {

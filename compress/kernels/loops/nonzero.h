@@ -1,4 +1,4 @@
-// A bit for each element, 64 at a time.
+// The loops that mark nonzero elements, one bit for each, 64 at a time.
 #ifndef LEEWAY_COMPRESS_KERNELS_LOOPS_NONZERO_H_
 #define LEEWAY_COMPRESS_KERNELS_LOOPS_NONZERO_H_
 
@@ -34,7 +34,7 @@ inline std::uint64_t MarkSome(const std::byte* from, std::size_t size) {
   return word;
 }
 
-// 64 elements. Mostly there is nothing, which is seen sooner than where it would be.
+// 64 elements. Most often all are zero, so that is checked before any bit is made.
 template <class Unsigned>
 inline std::uint64_t MarkWord(const std::byte* from) {
   Unsigned any = 0;

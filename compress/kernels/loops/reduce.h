@@ -1,5 +1,5 @@
-// Reductions in an order that vectors of any width can keep: 32 partial results, element i in
-// number i mod 32.
+// The loops of reductions, in an order that vectors of any width can keep: 32 partial results,
+// element i in number i mod 32.
 #ifndef LEEWAY_COMPRESS_KERNELS_LOOPS_REDUCE_H_
 #define LEEWAY_COMPRESS_KERNELS_LOOPS_REDUCE_H_
 
@@ -54,8 +54,8 @@ inline std::uint32_t LargerMagnitude(std::uint32_t largest, float value) {
   return bits > largest ? bits : largest;
 }
 
-// Many values are taken from two places at once, by which memory answers faster than from one;
-// where the two are less than some pages apart it answers slower.
+// Reads large arrays at two places at once, since memory answers that faster than one stream; where
+// the two are less than some pages apart it answers slower.
 inline float MaxAbs(const float* values, std::size_t size) {
   constexpr std::size_t kMany = 1 << 14;
   const std::size_t half = size < kMany ? 0 : size / 2;
@@ -76,7 +76,7 @@ inline void AddScaled(const float* __restrict values, std::size_t size, float fa
 inline float Carry(const float* values, const float* kept, std::size_t size, float factor,
                    float* to) {
   std::uint32_t largest = 0;
-  // Where they are the same memory each element depends on itself alone.
+  // If they are the same memory, each element depends on itself alone.
 #ifdef __clang__
 #pragma clang loop vectorize(assume_safety)
 #else

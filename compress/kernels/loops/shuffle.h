@@ -1,5 +1,5 @@
-// Bytes of equal significance together, and back: shifts of whole elements, which the compiler
-// vectorises.
+// The loops that gather bytes of equal significance, and the inverse: shifts of whole elements,
+// which the compiler vectorises.
 #ifndef LEEWAY_COMPRESS_KERNELS_LOOPS_SHUFFLE_H_
 #define LEEWAY_COMPRESS_KERNELS_LOOPS_SHUFFLE_H_
 

@@ -1,4 +1,5 @@
-// Sign bits in and out. A vector's sign bits become a number by one instruction where there is one.
+// The loops over sign bits. Where an instruction makes a number of a vector's sign bits, they use
+// it.
 #ifndef LEEWAY_COMPRESS_KERNELS_LOOPS_SIGN_H_
 #define LEEWAY_COMPRESS_KERNELS_LOOPS_SIGN_H_
 
@@ -94,8 +95,8 @@ inline float CarriedShrunk(float value, float kept, float scale, float factor) {
 
 inline float CarryShrunk(const float* __restrict values, const float* __restrict kept,
                          std::size_t size, float scale, float factor, float* __restrict to) {
-  // Both come from memory, which answers faster where more of it is asked for than the processor
-  // does by itself. Lines beyond the end are fetched in vain.
+  // Both arrays come from memory, which answers faster if more is requested ahead than the
+  // processor requests by itself. Requests for lines beyond the end are harmless.
   constexpr std::size_t kStretch = 64, kAheadBytes = 2048, kLineBytes = 64;
   std::uint32_t largest = 0;
   std::size_t i = 0;

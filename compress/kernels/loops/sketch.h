@@ -1,4 +1,5 @@
-// Count sketches: places and medians are computed a chunk at a time, in loops that vectorise.
+// The loops of count sketches: places and medians are computed a chunk at a time, in loops that the
+// compiler vectorises.
 #ifndef LEEWAY_COMPRESS_KERNELS_LOOPS_SKETCH_H_
 #define LEEWAY_COMPRESS_KERNELS_LOOPS_SKETCH_H_
 
@@ -17,7 +18,7 @@ inline std::uint64_t SketchMixed(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// The upper half of an index is mixed into the seed: it is one for a whole chunk.
+// Mixes the upper half of an index into the seed; it is the same for a whole chunk.
 inline std::uint32_t SketchRowSeed(std::uint64_t seed, std::size_t row, std::uint64_t begin) {
   return static_cast<std::uint32_t>(SketchMixed(seed + row + (begin >> 32 << 8)));
 }
@@ -43,7 +44,7 @@ inline float WithSignTurned(float value, std::uint32_t sign) {
   return __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, value) ^ sign);
 }
 
-// The cell of that number; cells lie at any address.
+// The cell with that index; cells lie at any address.
 inline float SketchCell(const char* cells, std::size_t number) {
   float cell;
   __builtin_memcpy(&cell, cells + number * sizeof(cell), sizeof(cell));

@@ -1,4 +1,4 @@
-// Finding elements: comparing in vectors, and compressing the places that were found.
+// The loops of sparse codecs: compare elements in vectors, and compress the places of the matches.
 #ifndef LEEWAY_COMPRESS_KERNELS_LOOPS_SPARSE_H_
 #define LEEWAY_COMPRESS_KERNELS_LOOPS_SPARSE_H_
 
@@ -22,8 +22,9 @@ inline std::uint32_t MagnitudeOf(const float* value) {
   return bits & kMagnitudeBits;
 }
 
-// How many elements were looked at in vectors; *found is how many places were written. As no more
-// are written than were looked at, a whole vector may be stored behind the last one.
+// Returns the number of elements that it compared in vectors; *found is the number of places
+// written. As it never writes more places than it compared, a whole vector may be stored behind the
+// last one.
 inline std::size_t SelectVectors([[maybe_unused]] const float* values,
                                  [[maybe_unused]] std::size_t size,
                                  [[maybe_unused]] std::uint32_t magnitude,
@@ -41,14 +42,14 @@ inline std::size_t SelectVectors([[maybe_unused]] const float* values,
   for (; i + 16 <= size; i += 16) {
     const __m512i bits = _mm512_and_si512(_mm512_loadu_si512(values + i), mask);
     const __mmask16 hits = _mm512_cmpge_epu32_mask(bits, at_least);
-    // Through a register: compressing into memory takes many times as long on some processors.
+    // Through a register: to compress into memory takes many times as long on some processors.
     _mm512_storeu_si512(places + count, _mm512_maskz_compress_epi32(hits, place));
     count += static_cast<std::size_t>(__builtin_popcount(hits));
     place = _mm512_add_epi32(place, _mm512_set1_epi32(16));
   }
   *found = count;
 #elif defined(__AVX2__)
-  // Magnitudes are no negative integers, so that the signed comparison serves.
+  // As integers magnitudes are not negative, so that the signed comparison is right.
   const __m256i below = _mm256_set1_epi32(static_cast<int>(magnitude) - 1);
   const __m256i mask = _mm256_set1_epi32(static_cast<int>(kMagnitudeBits));
   std::size_t count = 0;
@@ -97,7 +98,7 @@ inline std::uint32_t BitOfHash(std::uint32_t hash, std::uint32_t bits) {
   return static_cast<std::uint32_t>((static_cast<std::uint64_t>(hash) * bits) >> 32);
 }
 
-// The hash of each bit of a place from that of the one before.
+// The step from the hash of one bit of a place to that of the next grows by this constant.
 constexpr std::uint32_t kStepOfStep = 0x7feb352du;
 
 struct BitHash {
@@ -109,7 +110,7 @@ struct BitHash {
   }
 };
 
-// What bit number `from` adds to a place's hash beside `from` steps; an even product.
+// The part of the hash of bit number `from` beside `from` equal steps; the product is even.
 inline std::uint32_t StepsOfStep(std::uint32_t from) { return from * (from - 1) / 2 * kStepOfStep; }
 
 inline BitHash HashOfBit(std::uint32_t place, std::uint32_t from) {
@@ -128,15 +129,15 @@ inline void AddToFilter(const std::uint32_t* places, std::size_t size, std::uint
   }
 }
 
-// The tests of a few bits at a time, each time of those places that have passed so far: half of
-// them fail at each bit of a filter that is as full as it should be.
+// Tests a few bits at a time, only for the places that have passed so far: half of them fail at
+// each bit of a filter that is filled as intended.
 constexpr std::uint32_t kBitsAtOnce = 2;
 constexpr std::size_t kFilterStretch = 2048;
 
 #if defined(__AVX2__)
 inline __m256i AllLanes(std::uint32_t value) { return _mm256_set1_epi32(static_cast<int>(value)); }
 
-// Eight places: bit i says whether the bits of the lane i are all set.
+// Tests eight places: bit i of the result is set if the bits of lane i are all set.
 inline std::uint32_t EightInFilter(const BloomFilter& filter, __m256i place, std::uint32_t from,
                                    std::uint32_t to) {
   const __m256i bits = AllLanes(filter.bits);
@@ -153,7 +154,7 @@ inline std::uint32_t EightInFilter(const BloomFilter& filter, __m256i place, std
   step = _mm256_add_epi32(step, AllLanes(from * kStepOfStep));
   __m256i in = AllLanes(1);
   for (std::uint32_t j = from; j < to; ++j) {
-    // The upper halves of the products, of the even lanes and of the odd ones.
+    // The upper halves of the products of the even lanes, and of the odd ones.
     const __m256i even = _mm256_srli_epi64(_mm256_mul_epu32(hash, bits), 32);
     const __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64(hash, 32), bits);
     const __m256i bit = _mm256_blend_epi32(even, odd, 0xaa);
@@ -168,7 +169,7 @@ inline std::uint32_t EightInFilter(const BloomFilter& filter, __m256i place, std
 }
 #endif
 
-// Leaves those places whose bits from `from` to `to` are all set, and returns how many they are.
+// Keeps the places whose bits from `from` to `to` are all set, and returns their number.
 inline std::size_t SelectByBits(const BloomFilter& filter, std::uint32_t from, std::uint32_t to,
                                 std::uint32_t* places, std::size_t size) {
   std::size_t found = 0, i = 0;
@@ -218,7 +219,7 @@ inline std::size_t SelectInFilter(const BloomFilter& filter, std::uint32_t first
 }
 
 #if defined(__AVX2__) && !defined(__AVX512F__)
-// For each byte of a bitmap, which of the next values each of its eight elements has.
+// For each byte of a bitmap, the index of each of its eight elements among the next values.
 struct ExpandTable {
   std::uint8_t lanes[256][8];
 };
