@@ -27,8 +27,9 @@ namespace {
 using checkpoint::Manifest;
 using Json = nlohmann::json;
 
-// The other processes may stand in other folders, and neither "." nor ".." is a checkpoint's name.
-// Other than that it stays as it is: what is before a ".." may be a link.
+// Makes the path absolute, since the other processes may have other working folders, and resolves a
+// trailing "." or "..", which are no names of checkpoints. The rest is unchanged: the name before a
+// ".." may be a link.
 absl::StatusOr<std::string> Absolute(const std::string& path) {
   if (path.empty()) return path;
   std::error_code error;
@@ -47,7 +48,7 @@ absl::StatusOr<std::string> Absolute(const std::string& path) {
                                                  " bytes long, may be ", proto::kPathBytesMax));
 }
 
-// What the scheduler's status says of a checkpoint that is being saved.
+// Shows the progress of a checkpoint that is being saved, from the scheduler's status.
 void Show(const std::string& status, ProgressBar* bar) {
   const Json json = Json::parse(status, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("checkpoint")) return;
@@ -58,7 +59,7 @@ void Show(const std::string& status, ProgressBar* bar) {
                              "  ", done, " of ", servers, " servers"));
 }
 
-// Calls `read` with the checkpoint that `path` means, and something to show how far it is.
+// Calls `read` with the checkpoint that `path` names, and a function that shows the progress.
 template <class Read>
 auto ReadAll(const std::string& path, const Read& read)
     -> decltype(read(path, std::declval<ps::VerifyProgress>())) {

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kUsageError = 2;
 
-// Where a number is due, the parser itself takes a negative or an endless one for some other.
+// The parser itself turns negative and too large numbers into others.
 std::string CheckCount(const std::string& text) {
   std::uint64_t number = 0;
   if (absl::SimpleAtoi(text, &number)) return "";
@@ -30,7 +30,7 @@ std::string CheckPath(const std::string& text) {
   return text.empty() ? "it is empty but must be a path" : "";
 }
 
-// What the chosen command will do.
+// The call of the chosen command.
 using Action = std::function<int()>;
 
 void AddRoleOptions(CLI::App* app, RoleCommand* command) {
@@ -56,10 +56,10 @@ void AddStatus(CLI::App* app, StatusCommand* command, Action* action) {
   CLI::App* status = app->add_subcommand(
       "status", "show nodes, shards, tables, clocks and checkpoints of a running cluster");
   status->add_option("--scheduler", command->scheduler, kSchedulerHelp);
-  status->add_flag("--json", command->json, "for programs");
+  status->add_flag("--json", command->json, "print JSON, for programs");
   status
       ->add_option("--watch", command->watch_s,
-                   "draw it anew after so many seconds, until interrupted [2]")
+                   "show it again every so many seconds, until interrupted [2]")
       ->expected(0, 1)
       ->default_str("2")
       ->type_name("SECONDS");
@@ -74,17 +74,19 @@ void AddMoves(CLI::App* app, DrainCommand* drained, RebalanceCommand* balanced, 
   drain->callback([=] { *action = [=] { return RunDrainCommand(*drained); }; });
 
   CLI::App* rebalance =
-      app->add_subcommand("rebalance", "move shards until the servers carry alike");
-  rebalance->add_option("--by", balanced->by, "bytes, requests or count")->capture_default_str();
+      app->add_subcommand("rebalance", "move shards until all servers carry the same load");
+  rebalance
+      ->add_option("--by", balanced->by, "measure of load: bytes, requests or count (of shards)")
+      ->capture_default_str();
   rebalance->add_option("--scheduler", balanced->scheduler, kSchedulerHelp);
   rebalance->callback([=] { *action = [=] { return RunRebalanceCommand(*balanced); }; });
 }
 
 void AddCodec(CLI::App* app, CodecCommand* changed, Action* action) {
   CLI::App* codec = app->add_subcommand(
-      "codec", "give a table another of its codecs (TableSpec::codecs) while it is trained");
-  codec->add_option("table", changed->table, "its name")->required();
-  codec->add_option("codec", changed->codec, "one of those it may have, with its options")
+      "codec", "switch a table to another of its codecs (TableSpec::codecs) during training");
+  codec->add_option("table", changed->table, "name of the table")->required();
+  codec->add_option("codec", changed->codec, "one of the table's codecs, with its options")
       ->required();
   codec->add_option("--scheduler", changed->scheduler, kSchedulerHelp);
   codec->callback([=] { *action = [=] { return RunCodecCommand(*changed); }; });
@@ -92,16 +94,16 @@ void AddCodec(CLI::App* app, CodecCommand* changed, Action* action) {
 
 void AddTable(CLI::App* app, TableCommand* changed, Action* action) {
   CLI::App* table = app->add_subcommand(
-      "table", "show what a table is, and change what does not shape its data while it is used");
-  table->add_option("table", changed->table, "its name")->required();
+      "table", "show a table's description, and change settings that do not shape its data");
+  table->add_option("table", changed->table, "name of the table")->required();
   table->add_option("--set", changed->changes,
-                    "updater.NAME=NUMBER (or =default), consistency=ssp:S or asp, "
+                    "a change: updater.NAME=NUMBER (or =default), consistency=ssp:S or asp, "
                     "nonfinite=count or refuse");
   table->add_option("--scheduler", changed->scheduler, kSchedulerHelp);
   table->callback([=] { *action = [=] { return RunTableCommand(*changed); }; });
 }
 
-// What the commands about checkpoints are given.
+// The options of `leeway checkpoint …`.
 struct CheckpointOptions {
   CheckpointSaveCommand save;
   std::string path;
@@ -109,39 +111,40 @@ struct CheckpointOptions {
 };
 
 void AddCheckpoints(CLI::App* app, CheckpointOptions* options, RoleCommand* role, Action* action) {
-  CLI::App* all = app->add_subcommand("checkpoint", "save, look at and use checkpoints");
+  CLI::App* all = app->add_subcommand("checkpoint", "save, list, verify and use checkpoints");
   all->require_subcommand(1);
   const auto path_of = [options](CLI::App* command) {
-    command->add_option("path", options->path, "a checkpoint, or a folder: the newest in it")
+    command->add_option("path", options->path, "a checkpoint, or a folder, for the newest in it")
         ->required()
         ->check(CheckPath);
   };
-  CLI::App* save = all->add_subcommand("save", "save a running cluster's tables");
+  CLI::App* save = all->add_subcommand("save", "save all tables of a running cluster");
   save->add_option("--dir", options->save.folder,
                    "folder for checkpoints, shared by all machines [the scheduler's "
                    "LEEWAY_CHECKPOINT_DIR]")
       ->check(CheckPath);
   save->add_flag("--incremental", options->save.incremental,
-                 "only what has changed since the newest one there");
+                 "save only changes since the newest checkpoint in the folder");
   save->add_option("--scheduler", options->save.scheduler,
                    "the scheduler's address, host:port [LEEWAY_SCHEDULER]");
   save->callback([=] { *action = [=] { return RunCheckpointSave(options->save); }; });
 
   CLI::App* list = all->add_subcommand("list", "show the checkpoints in a folder");
-  list->add_option("folder", options->path, "where they lie")->required()->check(CheckPath);
+  list->add_option("folder", options->path, "folder of checkpoints")->required()->check(CheckPath);
   list->callback([=] { *action = [=] { return RunCheckpointList(options->path); }; });
 
-  CLI::App* verify = all->add_subcommand("verify", "read all of one, to the last bit");
+  CLI::App* verify = all->add_subcommand("verify", "read all of a checkpoint and check every byte");
   path_of(verify);
   verify->callback([=] { *action = [=] { return RunCheckpointVerify(options->path); }; });
 
   CLI::App* restore =
-      all->add_subcommand("restore", "run the scheduler of a new cluster that starts from one");
+      all->add_subcommand("restore", "run the scheduler of a new cluster, from a checkpoint");
   path_of(restore);
   AddRoleOptions(restore, role);
   restore->callback([=] { *action = [=] { return RunCheckpointRestore(options->path, *role); }; });
 
-  CLI::App* exported = all->add_subcommand("export", "write its values into one safetensors file");
+  CLI::App* exported =
+      all->add_subcommand("export", "write a checkpoint's values into one safetensors file");
   path_of(exported);
   exported->add_option("file", options->file, "file to write")->required()->check(CheckPath);
   exported->callback(
@@ -154,19 +157,19 @@ void AddLaunch(CLI::App* app, LaunchCommand* command, Action* action) {
   launch->add_option("-s,--servers", command->servers, "servers to start")->capture_default_str();
   launch->add_option("-w,--workers", command->workers, "workers to start")->capture_default_str();
   launch->add_option("--scheduler", command->scheduler,
-                     "where the scheduler listens, host:port [a free port]");
+                     "address that the scheduler listens at, host:port [a free port]");
   launch
       ->add_option("--restart", command->restart,
-                   "on-failure: a server that fails is replaced, where others have its shards "
-                   "(LEEWAY_REPLICATION); never: it is the end")
+                   "on-failure: replace a failed server if other servers have its shards "
+                   "(LEEWAY_REPLICATION); never: a failed server ends the cluster")
       ->check(CLI::IsMember({"never", "on-failure"}))
       ->capture_default_str();
   launch
       ->add_option("--restarts-max", command->restarts_max,
-                   "how many servers are replaced, before one more is the end")
+                   "servers to replace at most; one more failure ends the cluster")
       ->capture_default_str();
   launch->add_option("--log-dir", command->log_dir,
-                     "folder where what each process writes is kept, in NAME.log");
+                     "folder for the output of each process, in NAME.log");
   launch->callback([=] { *action = [=] { return RunLaunchCommand(*command); }; });
 }
 
@@ -179,29 +182,29 @@ void AddTrain(CLI::App* app, TrainCommand* command, Action* action) {
   train->add_option("--batch", command->batch, "samples a worker and step")->capture_default_str();
   train->add_option("--updater", command->updater, "sgd, momentum, adam, ...")
       ->capture_default_str();
-  train->add_option("--rate", command->rate, "learning rate [what suits the updater]");
+  train->add_option("--rate", command->rate, "learning rate [a default for each updater]");
   train->add_flag("--constant-rate", command->constant_rate,
-                  "keep the learning rate instead of letting it fall to nothing over the run");
+                  "keep the learning rate instead of decreasing it to 0 over the run");
   train->add_option("--updater-parameter", command->updater_parameters,
-                    "another of the updater's parameters: NAME=VALUE");
+                    "another parameter of the updater: NAME=VALUE");
   train
       ->add_option("--codec", command->codec,
-                   "how gradients and parameters travel: none, onebit, topk:0.01, ..., or auto")
+                   "codec of gradients and parameters: none, onebit, topk:0.01, ..., or auto")
       ->capture_default_str();
   train->add_option("--codecs", command->codecs,
-                    "what auto chooses from, and `leeway codec` may: separated by ';'");
+                    "codecs for auto and `leeway codec` to choose from, separated by ';'");
   train
       ->add_option("--error-feedback", command->error_feedback,
-                   "which ends keep what the codec drops: auto, worker, server, both or off")
+                   "ends that keep what the codec drops: auto, worker, server, both or off")
       ->capture_default_str();
   train->add_option("--epochs", command->epochs, "passes over the training images")
       ->capture_default_str();
-  train->add_option("--steps", command->steps, "stop after so many steps instead; 0: by epochs")
+  train->add_option("--steps", command->steps, "number of steps, instead of --epochs; 0: by epochs")
       ->capture_default_str();
-  train->add_option("--seed", command->seed, "of initial values and order")
+  train->add_option("--seed", command->seed, "seed of initial values and order")
       ->check(CheckCount)
       ->capture_default_str();
-  train->add_option("--slow", command->slow, "W:MS: worker W dawdles MS milliseconds each step");
+  train->add_option("--slow", command->slow, "W:MS: worker W sleeps MS milliseconds in each step");
   train
       ->add_option("--data", command->data,
                    absl::StrCat("folder with the images [", fashion_mnist::kDefaultFolder, "]"))
@@ -214,10 +217,10 @@ void AddTrain(CLI::App* app, TrainCommand* command, Action* action) {
       ->add_option("--checkpoint", command->checkpoints,
                    "save checkpoints into this folder while training")
       ->check(CheckPath);
-  train->add_option("--checkpoint-every", command->checkpoint_every, "seconds between them")
+  train->add_option("--checkpoint-every", command->checkpoint_every, "seconds between checkpoints")
       ->check(CheckCount)
       ->capture_default_str();
-  train->add_flag("--restore", command->restore, "go on from the newest one in that folder");
+  train->add_flag("--restore", command->restore, "go on from the newest checkpoint in that folder");
   train->add_flag("--reference", command->reference,
                   "train in one process without a cluster, with batches of workers x batch");
   train->add_flag("--quiet", command->quiet, "print errors only");
@@ -227,22 +230,23 @@ void AddTrain(CLI::App* app, TrainCommand* command, Action* action) {
 
 void AddCompression(CLI::App* app, CompressionCommand* command, Action* action) {
   TrainCommand& train = command->train;
-  // Small steps, many of them, and the updater that error feedback fits best.
+  // Many small steps, with the updater that error feedback suits best.
   command->codecs = kDefaultCodecs;
   train.updater = "sgd";
   train.batch = 16;
   train.epochs = 1;
   CLI::App* compression = app->add_subcommand(
-      "compression", "compare codecs: accuracy of Fashion-MNIST against the bytes that travel");
-  compression->add_option("--codecs", command->codecs, "separated by ';'; none is always there")
+      "compression", "compare codecs: test accuracy of Fashion-MNIST against bytes on the wire");
+  compression->add_option("--codecs", command->codecs, "separated by ';'; none is always included")
       ->capture_default_str();
   compression->add_option("--modes,--mode", command->modes, "bsp, ssp:S, asp; separated by ','")
       ->capture_default_str();
-  compression->add_option("--seeds", command->seeds, "runs of each, with seeds from 1 on")
+  compression->add_option("--seeds", command->seeds, "runs of each codec, with seeds 1, 2, ...")
       ->capture_default_str();
   compression->add_option("--epochs", train.epochs, "passes over the training images of a run")
       ->capture_default_str();
-  compression->add_option("--steps", train.steps, "stop after so many steps instead; 0: by epochs")
+  compression
+      ->add_option("--steps", train.steps, "number of steps, instead of --epochs; 0: by epochs")
       ->capture_default_str();
   compression->add_option("--model", train.model, "softmax or mlp")->capture_default_str();
   compression->add_option("-w,--workers", train.workers, "workers")->capture_default_str();
@@ -252,8 +256,8 @@ void AddCompression(CLI::App* app, CompressionCommand* command, Action* action) 
   compression->add_option("--updater", train.updater, "sgd, momentum, adam, ...")
       ->capture_default_str();
   compression->add_option("--rate", train.rate,
-                          "learning rate, the same for all codecs; of sgd in SSP and ASP it is "
-                          "divided by the workers [sgd: 0.1; others: what suits them]");
+                          "learning rate, the same for all codecs; with sgd in SSP and ASP it is "
+                          "divided by --workers [sgd: 0.1; others: a default for each]");
   compression
       ->add_option("--data", train.data,
                    absl::StrCat("folder with the images [", fashion_mnist::kDefaultFolder, "]"))
@@ -267,14 +271,14 @@ void AddCompression(CLI::App* app, CompressionCommand* command, Action* action) 
 
 void AddDoctor(CLI::App* app, bool* json, Action* action) {
   CLI::App* doctor = app->add_subcommand(
-      "doctor", "look for what is wrong with this machine for a node, and say how to mend it");
-  doctor->add_flag("--json", *json, "all that was seen, for programs");
+      "doctor", "check whether a node can run on this machine, and say what to change");
+  doctor->add_flag("--json", *json, "print all facts as JSON, for programs");
   doctor->callback([=] { *action = [=] { return RunDoctorCommand(*json); }; });
 }
 
 void AddRest(CLI::App* app, std::vector<std::string>* files, Action* action) {
   CLI::App* compare = app->add_subcommand("compare", "show several runs' JSON files as a table");
-  compare->add_option("files", *files, "what `leeway train --json` wrote")->required();
+  compare->add_option("files", *files, "files that `leeway train --json` wrote")->required();
   compare->callback([=] { *action = [=] { return RunCompareCommand(*files); }; });
 
   CLI::App* version = app->add_subcommand("version", "print the version");
@@ -286,7 +290,7 @@ void AddRest(CLI::App* app, std::vector<std::string>* files, Action* action) {
   });
 }
 
-// Takes "-- PROGRAM ARGS…" off `arguments`: what stands there is not ours to understand.
+// Takes "-- PROGRAM ARGS…" off `arguments`: these belong to the program, not to `leeway`.
 std::vector<std::string> TakeProgram(std::vector<std::string>* arguments) {
   const auto mark = std::find(arguments->begin(), arguments->end(), "--");
   if (mark == arguments->end()) return {};
@@ -295,14 +299,14 @@ std::vector<std::string> TakeProgram(std::vector<std::string>* arguments) {
   return program;
 }
 
-// The parser misses a command before it looks at what stands in its place.
+// The parser reports a missing command even if an unknown one is given.
 std::string WhatIsWrong(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> unknown = app.remaining();
   if (!app.get_subcommands().empty() || unknown.empty()) return error.what();
   return absl::StrCat("there is no command '", unknown.front(), "'");
 }
 
-// The command that was understood, as deep as it was: "leeway checkpoint save".
+// The command that the parser has recognised, with its subcommand: "leeway checkpoint save".
 std::string CommandOf(const CLI::App& app) {
   const std::vector<CLI::App*> below = app.get_subcommands();
   if (below.empty()) return app.get_name();
@@ -332,7 +336,7 @@ int UsageError(const CLI::App& app, const CLI::ParseError& error) {
 int Main(const std::vector<std::string>& arguments) {
   CLI::App app("Leeway, a parameter server", "leeway");
   app.require_subcommand(1);
-  app.footer("leeway help COMMAND shows the options of one.");
+  app.footer("leeway help COMMAND shows the options of a command.");
   app.set_version_flag("--version", absl::StrCat("leeway ", kVersion), "print the version");
   Action action;
   RoleCommand role;

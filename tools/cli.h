@@ -1,4 +1,4 @@
-// The command line of `leeway`.
+// Main is the command line of `leeway`.
 #ifndef LEEWAY_TOOLS_CLI_H_
 #define LEEWAY_TOOLS_CLI_H_
 
@@ -7,7 +7,7 @@
 
 namespace leeway::tools {
 
-// Runs the command and returns its exit code: 0, 2 for a command line that makes no sense, 1 for
+// Runs the command and returns its exit code: 0, 2 for a command line with errors, 1 for
 // most other failures. `arguments` are argv, the program's name included.
 int Main(const std::vector<std::string>& arguments);
 

@@ -31,7 +31,7 @@ Said Leeway(std::vector<std::string> arguments) {
   return {code, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
 }
 
-// Fails with that code, and one line that says so and has `text` in it.
+// Expects that exit code, and one line on standard error that contains `text`.
 void ExpectComplaint(std::vector<std::string> arguments, int code, const std::string& text) {
   const Said said = Leeway(std::move(arguments));
   EXPECT_EQ(said.code, code);
@@ -109,7 +109,7 @@ TEST(CliTest, DrainAndRebalanceSayWhatIsWrong) {
   ExpectComplaint({"rebalance"}, 1, "LEEWAY_SCHEDULER is not set");
 }
 
-// In one line, and before anybody is asked: nobody listens there.
+// Refused in one line, before anything connects: nothing listens at the address.
 TEST(CliTest, WhatNoSchedulerUnderstandsIsNotSent) {
   const std::string nowhere = "127.0.0.1:1";
   ExpectComplaint({"table", "a\nb", "--scheduler", nowhere}, 1, "argument 1 of table is \"a\\nb\"");
@@ -166,7 +166,7 @@ TEST(CliTest, TrainRefusesWhatItCannotDo) {
 TEST(CliTest, CompressionRefusesWhatItCannotDo) {
   ExpectComplaint({"compression", "--codecs", "topk:2"}, 1, "--codecs: ");
   ExpectComplaint({"train", "--codec", "auto", "--codecs", "auto"}, 1, "--codecs: ");
-  ExpectComplaint({"compression", "--codecs", "fp16;fp16"}, 1, "'fp16' stands there twice");
+  ExpectComplaint({"compression", "--codecs", "fp16;fp16"}, 1, "'fp16' is listed twice");
   ExpectComplaint({"compression", "--modes", "bsp,sometimes"}, 1, "--modes: ");
   ExpectComplaint({"compression", "--modes", ","}, 1, "--modes");
   ExpectComplaint({"compression", "--modes", "asp,asp"}, 1, "--modes");

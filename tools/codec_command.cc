@@ -1,4 +1,4 @@
-// `leeway codec TABLE CODEC`: gives a table another of its codecs while the cluster trains.
+// `leeway codec TABLE CODEC`: switches a table to another of its codecs during training.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>

@@ -1,5 +1,5 @@
-// `leeway compression`: the same training with one codec after another, each run on a cluster of
-// processes of its own as `leeway train` has it.
+// `leeway compression`: the same training with one codec after another, each run on its own cluster
+// of processes, as `leeway train` makes it.
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,13 +41,13 @@ namespace {
 
 constexpr std::int64_t kSeedsMax = 1000;
 
-// Of plain SGD, unless the command says otherwise: runs are short.
+// For plain SGD, unless the command gives a rate: runs are short.
 constexpr double kSgdRate = 0.1;
 
 absl::Status MakeFolder(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
-  // Only asking tells: permissions do not know of read-only and special file systems.
+  // Only access() tells: permissions say nothing of read-only and special file systems.
   if (!error && access(path.c_str(), W_OK) == 0) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("--out: cannot write into ", path, ": ",
@@ -66,8 +66,8 @@ std::string FileName(const TrainCommand& run) {
   return name + ".json";
 }
 
-// BSP takes the mean of a step's pushes, SSP and ASP apply each by itself: with the rate divided by
-// the workers, a step of all goes equally far in every mode.
+// BSP applies the mean of a step's pushes, SSP and ASP apply each by itself: with the rate divided
+// by the number of workers, a step of all workers goes equally far in every mode.
 std::optional<double> RateFor(const std::string& mode, const TrainCommand& train) {
   const absl::StatusOr<Consistency> consistency = Consistency::Parse(mode);
   const bool mean = consistency.ok() && consistency->is_bsp();
@@ -88,7 +88,7 @@ class Comparison {
 
   absl::Status Run() {
     for (const std::string& mode : modes_) {
-      const std::size_t none = results_.size();  // where it will be
+      const std::size_t none = results_.size();  // the index of its result
       for (const Variant& variant : variants_) {
         LEEWAY_ASSIGN_OR_RETURN(const std::vector<TrainFacts> runs, RunSeeds(mode, variant));
         const bool first = results_.size() == none;
@@ -96,7 +96,7 @@ class Comparison {
             Summarize(mode, variant, runs, first ? nullptr : &results_[none]);
         results_.push_back(result);
         bar_.Print(CompressionLine(result));
-        // What has been measured is not lost if the rest fails.
+        // The file is written after each result, so that a later failure loses none.
         LEEWAY_RETURN_IF_ERROR(runtime::WriteFileAtomically(runtime::RealFileSystem(), json_,
                                                             CompressionJson(results_)));
       }
@@ -137,7 +137,7 @@ class Comparison {
       if (stream == launch::Stream::kErrors) {
         return launch::PrintPrefixed(processes[i].name, i, stream, line);
       }
-      // Only worker 0 has anything else to say: its curve, which is in its JSON too.
+      // Other lines are of worker 0: its curve, which is in its JSON too.
       if (const std::optional<StepLine> step = StepLine::Parse(line)) Show(*step, what);
       return true;
     };
@@ -163,7 +163,7 @@ class Comparison {
   std::vector<CompressionResult> results_;
 };
 
-// What the modes and the first codec say of the options, before anything is started.
+// Checks the options with the modes and the first codec, before anything starts.
 absl::StatusOr<std::vector<Variant>> Check(const CompressionCommand& command,
                                            const std::vector<std::string>& modes) {
   LEEWAY_ASSIGN_OR_RETURN(const Config config, Config::FromEnvironment());
@@ -180,7 +180,7 @@ absl::StatusOr<std::vector<Variant>> Check(const CompressionCommand& command,
   fashion_mnist::Settings settings;
   for (const std::string& mode : modes) {
     if (std::count(modes.begin(), modes.end(), mode) > 1) {
-      return absl::InvalidArgumentError(absl::StrCat("--modes: '", mode, "' stands there twice"));
+      return absl::InvalidArgumentError(absl::StrCat("--modes: '", mode, "' is listed twice"));
     }
     if (const auto parsed = Consistency::Parse(mode); !parsed.ok()) {
       return absl::Status(parsed.status().code(),

@@ -1,4 +1,4 @@
-// `leeway doctor`: what is wrong with this machine for a node, and how to mend it.
+// `leeway doctor`: checks this machine for a node, and says what to change.
 #include <cstdio>
 
 #include "proto/tables/text.h"

@@ -25,8 +25,8 @@ void SayItIsNotUsed(absl::string_view name, absl::string_view value) {
                    " of the environment is not used"));
 }
 
-// Names the settings of the environment that the launcher gives each process itself, unless they
-// say what the command line says.
+// Names the settings of the environment that the launcher overrides, unless they equal the command
+// line's.
 void NameWhatIsOverridden(absl::string_view scheduler) {
   for (const char* name : {"LEEWAY_ROLE", "LEEWAY_RANK", "LEEWAY_SCHEDULER", "LEEWAY_NUM_SERVERS",
                            "LEEWAY_NUM_WORKERS", "DMLC_ROLE", "DMLC_PS_ROOT_URI",
@@ -34,7 +34,7 @@ void NameWhatIsOverridden(absl::string_view scheduler) {
     const char* const value = std::getenv(name);
     if (value != nullptr && value != scheduler) SayItIsNotUsed(name, value);
   }
-  // Neither is a place in a cluster that begins.
+  // A new cluster has no place for either.
   for (const char* name : {"LEEWAY_READ_ONLY", "LEEWAY_ELASTIC"}) {
     const char* const value = std::getenv(name);
     if (value != nullptr && absl::string_view(value) != "0") SayItIsNotUsed(name, value);

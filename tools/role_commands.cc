@@ -16,7 +16,7 @@
 namespace leeway::tools {
 
 int Complain(const absl::Status& why) {
-  // Whatever a file or a peer put into it.
+  // The text may come from a file or a peer.
   const std::string text = proto::Cleaned(why.message(), proto::Lines::kMany);
   std::fprintf(stderr, "leeway: %s\n", text.c_str());
   return 1;
@@ -49,7 +49,7 @@ absl::StatusOr<Config> ConfigFor(Role role, const RoleCommand& command) {
 
 namespace {
 
-// Being stopped by a signal is no mistake of anyone's.
+// To be stopped by a signal is no error.
 int Ended(const absl::Status& status) {
   if (status.ok()) return 0;
   if (!absl::IsCancelled(status)) return Complain(status);

@@ -1,5 +1,5 @@
-// `leeway status`: asks a running scheduler what it knows, and each server's threads what they
-// have counted, and shows it as tables or as JSON.
+// `leeway status`: asks a running scheduler for its status, and each server's threads for their
+// counters, and shows them as tables or as JSON.
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ OrderedJson ThreadEntry(const std::string& endpoint, const absl::StatusOr<std::s
   return {{"endpoint", endpoint}, {"error", "it answers something that is not JSON"}};
 }
 
-// Under each living server, what its threads answer.
+// Adds the answers of its threads to each living server.
 void AddThreads(const Config& config, OrderedJson* status) {
   std::vector<std::string> endpoints;
   std::vector<OrderedJson*> homes;
@@ -73,14 +73,14 @@ absl::StatusOr<std::string> StatusText(const std::string& address, const Config&
   }
 }
 
-// Draws it anew until the process is interrupted: over the last one on a terminal, otherwise one
-// below the other. A scheduler that is away may come back.
+// Shows the status repeatedly until the process is interrupted: on a terminal in the same place,
+// otherwise one below the other. A scheduler that is away may come back.
 void Watch(const std::string& address, const Config& config, const StatusCommand& command) {
   const bool terminal = isatty(STDOUT_FILENO) != 0;
   while (true) {
     const absl::StatusOr<std::string> text = StatusText(address, config, command.json);
     if (command.json) {
-      // Standard output is for a program, which reads JSON there and nothing else.
+      // A program reads JSON from standard output, and nothing else may be there.
       if (text.ok()) std::fputs(text->c_str(), stdout);
       if (!text.ok()) Complain(text.status());
     } else {
@@ -92,7 +92,7 @@ void Watch(const std::string& address, const Config& config, const StatusCommand
                     .c_str(),
           terminal ? "" : "\n");
     }
-    if (std::fflush(stdout) != 0) return;  // whoever read it has gone
+    if (std::fflush(stdout) != 0) return;  // the reader has closed it
     absl::SleepFor(absl::Seconds(*command.watch_s));
   }
 }

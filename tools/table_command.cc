@@ -1,5 +1,5 @@
-// `leeway table NAME`: shows what a table is, and changes what does not shape its data while it is
-// used.
+// `leeway table NAME`: shows a table's description, and changes settings that do not shape its data
+// while it is used.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -23,7 +23,7 @@ int RunTableCommand(const TableCommand& command) {
   if (!answer.ok()) return Complain(answer.status());
   const auto json = nlohmann::json::parse(*answer, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("spec") || !json["spec"].is_string()) {
-    return Complain(absl::InternalError("the scheduler's answer is not to be read"));
+    return Complain(absl::InternalError("the scheduler's answer cannot be parsed"));
   }
   std::printf("%s\n", json["spec"].get<std::string>().c_str());
   if (command.changes.empty() || !json.contains("clock")) return 0;

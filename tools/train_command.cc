@@ -1,5 +1,5 @@
-// `leeway train`: Fashion-MNIST on a cluster of its own, as a worker of somebody else's, or with no
-// cluster at all.
+// `leeway train`: Fashion-MNIST on its own cluster, as a worker of another cluster, or without a
+// cluster.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -35,7 +35,7 @@ using fashion_mnist::Dataset;
 using fashion_mnist::Outcome;
 using fashion_mnist::Settings;
 
-// Better to know before training than after it.
+// Checked before training instead of after it.
 absl::Status CheckWritable(const char* option, const std::string& path) {
   if (path.empty()) return absl::OkStatus();
   const auto cannot = [&](const char* why) {
@@ -45,11 +45,11 @@ absl::Status CheckWritable(const char* option, const std::string& path) {
   const std::filesystem::file_status there = std::filesystem::status(path, error);
   if (std::filesystem::is_directory(there)) return cannot(std::strerror(EISDIR));
   if (std::filesystem::exists(there)) {
-    // The new file takes the old one's place, which a device or a pipe must not lose.
+    // The new file replaces the old one, which must not happen to a device or a pipe.
     if (!std::filesystem::is_regular_file(there)) return cannot("it is no ordinary file");
     if (access(path.c_str(), W_OK) != 0) return cannot(std::strerror(errno));
   }
-  // Only writing tells: permissions do not know of read-only and special file systems.
+  // Only writing tells: permissions say nothing of read-only and special file systems.
   const std::string probe = absl::StrCat(path, ".probe-", getpid());
   const int fd = open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (fd < 0) return cannot(std::strerror(errno));
@@ -110,7 +110,7 @@ absl::Status TrainAsWorker(const TrainCommand& command, Settings settings) {
 absl::StatusOr<int> Train(const TrainCommand& command) {
   LEEWAY_ASSIGN_OR_RETURN(const Config config, Config::FromEnvironment());
   TrainCommand told = command;
-  if (config.role == Role::kWorker) {  // the cluster is what it is
+  if (config.role == Role::kWorker) {  // a worker of a cluster that another launcher has started
     told.workers = config.num_workers;
     told.servers = config.num_servers;
   }

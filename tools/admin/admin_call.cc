@@ -22,7 +22,7 @@ namespace leeway::tools {
 namespace {
 
 constexpr absl::Duration kConnectPatience = absl::Seconds(10);
-// A scheduler that says nothing for so long is taken to be gone.
+// A scheduler that sends nothing for so long counts as gone.
 constexpr absl::Duration kSilencePatience = absl::Seconds(30);
 constexpr absl::Duration kWatchInterval = absl::Milliseconds(300);
 
@@ -38,7 +38,7 @@ class Call final : public van::Handler {
         admin_(std::move(admin)),
         watch_(std::move(watch)) {}
 
-  // On the loop, as everything but Wait.
+  // On the loop, as all calls but Wait.
   void Start(const std::string& address) {
     address_ = absl::StrCat(address, " (LEEWAY_SCHEDULER)");
     van_ = factory_->New(loop_,
@@ -139,7 +139,7 @@ class Call final : public van::Handler {
   std::unique_ptr<van::Van> van_;
 };
 
-// The scheduler would take others for a malformed message, and drop the connection.
+// The scheduler would take longer ones for a malformed message, and drop the connection.
 absl::Status CheckArguments(const std::string& command, const std::vector<std::string>& arguments) {
   if (arguments.size() > proto::kArgumentsMax) {
     return absl::InvalidArgumentError(absl::StrCat(command, " is given ", arguments.size(),

@@ -1,4 +1,4 @@
-// Asking a running scheduler to do something that takes a while.
+// AskScheduler has a running scheduler carry out a command that may take a while.
 #ifndef LEEWAY_TOOLS_ADMIN_ADMIN_CALL_H_
 #define LEEWAY_TOOLS_ADMIN_ADMIN_CALL_H_
 
@@ -11,9 +11,9 @@
 
 namespace leeway::tools {
 
-// The JSON that the scheduler at Config::scheduler answers when it has done it, or why it has not.
-// It may take as long as it likes, as long as it says now and then what it knows: that is given to
-// `watch` (as `leeway status` shows it), on another thread.
+// Returns the JSON that the scheduler at Config::scheduler answers once it has carried out the
+// command, or its error. There is no limit to how long that takes, as long as the scheduler sends
+// its status now and then: `watch` gets it (as `leeway status` shows it), on another thread.
 absl::StatusOr<std::string> AskScheduler(const Config& config, const std::string& command,
                                          const std::vector<std::string>& arguments,
                                          std::function<void(const std::string& status)> watch);

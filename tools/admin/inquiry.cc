@@ -25,7 +25,7 @@ class Inquiry final : public van::Handler {
           Role role)
       : host_(host), loop_(loop), factory_(factory), config_(config), role_(role) {}
 
-  // On the loop, as everything but Wait.
+  // On the loop, as all calls but Wait.
   void Ask(const std::vector<std::string>& addresses, absl::Duration patience) {
     van_ = factory_->New(loop_,
                          {.role = Role::kTool,
@@ -41,7 +41,7 @@ class Inquiry final : public van::Handler {
                        absl::FormatDuration(patience))));
     }
     for (std::size_t i = 0; i < addresses.size(); ++i) {
-      // Longer than we wait, so that it is always we who give up.
+      // Longer than `patience`, so that this side gives up first.
       absl::StatusOr<van::PeerId> peer = van_->Connect(addresses[i], 2 * patience);
       if (peer.ok()) {
         asked_[*peer] = i;
@@ -79,8 +79,8 @@ class Inquiry final : public van::Handler {
     const auto asked = asked_.find(peer);
     if (asked == asked_.end()) return;
     Take(peer, !why.ok() ? why
-                         : absl::UnavailableError(
-                               absl::StrCat(Shown(addresses_[asked->second]), " has hung up")));
+                         : absl::UnavailableError(absl::StrCat(Shown(addresses_[asked->second]),
+                                                               " has closed the connection")));
   }
   void OnMessage(van::PeerId peer, van::Message message) override {
     absl::StatusOr<proto::AnyMessage> any =
@@ -90,7 +90,7 @@ class Inquiry final : public van::Handler {
     Take(peer, std::string(message.payload[0].text()));
   }
 
-  // Only the scheduler's address is a setting.
+  // The address, with the setting's name for the scheduler, whose address is a setting.
   std::string Shown(const std::string& address) const {
     return role_ == Role::kScheduler ? absl::StrCat(address, " (LEEWAY_SCHEDULER)") : address;
   }
@@ -117,7 +117,7 @@ class Inquiry final : public van::Handler {
   const Config& config_;
   const Role role_;
   std::vector<std::string> addresses_;
-  std::map<van::PeerId, std::size_t> asked_;  // who has not answered, and its place
+  std::map<van::PeerId, std::size_t> asked_;  // peers that have not answered → index of the answer
   Answers answers_;
   runtime::TimerId timer_ = runtime::TimerId::kNone;
   std::mutex mutex_;

@@ -1,4 +1,4 @@
-// Asking running nodes for what `leeway status` shows.
+// AskForStatus asks running nodes for their status, for `leeway status`.
 #ifndef LEEWAY_TOOLS_ADMIN_INQUIRY_H_
 #define LEEWAY_TOOLS_ADMIN_INQUIRY_H_
 
@@ -11,8 +11,9 @@
 
 namespace leeway::tools {
 
-// The JSON that each of these addresses answers, all asked at once. Whoever has not answered
-// within `patience`, or is not of that role, has an error that names it in its place.
+// Returns the JSON of each address, in their order; all are asked at once. A node that has not
+// answered within `patience`, or does not have that role, has an error in its place, which names
+// it.
 std::vector<absl::StatusOr<std::string>> AskForStatus(const std::vector<std::string>& addresses,
                                                       Role role, absl::Duration patience,
                                                       const Config& config);

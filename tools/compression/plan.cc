@@ -45,7 +45,7 @@ absl::StatusOr<std::vector<Variant>> PlanVariants(absl::string_view codecs,
     const std::string codec(absl::StripAsciiWhitespace(part));
     if (codec.empty()) continue;
     if (!seen.insert(codec).second) {
-      return absl::InvalidArgumentError(absl::StrCat("--codecs: '", codec, "' stands there twice"));
+      return absl::InvalidArgumentError(absl::StrCat("--codecs: '", codec, "' is listed twice"));
     }
     if (codec == "none") continue;
     if (const absl::Status known = compress::MakeCodec(codec).status(); !known.ok()) {
@@ -55,7 +55,7 @@ absl::StatusOr<std::vector<Variant>> PlanVariants(absl::string_view codecs,
     encoded.codec = codec;
     LEEWAY_RETURN_IF_ERROR(AddVariants(encoded, &variants));
   }
-  // "none" alone is a wish, too.
+  // "none" alone counts as a codec, too.
   if (seen.empty()) return absl::InvalidArgumentError("--codecs: it names no codec");
   return variants;
 }

@@ -1,5 +1,5 @@
-// Which ways of sending a table `leeway compression` compares: codecs, each with error feedback and
-// without.
+// PlanVariants lists the variants that `leeway compression` compares: codecs, each with error
+// feedback and without.
 #ifndef LEEWAY_TOOLS_COMPRESSION_PLAN_H_
 #define LEEWAY_TOOLS_COMPRESSION_PLAN_H_
 
@@ -12,7 +12,7 @@
 
 namespace leeway::tools {
 
-// Every codec that is built in.
+// All built-in codecs.
 inline constexpr char kDefaultCodecs[] =
     "none;zstd;sparse;fp16;bf16;fp8;int8;qsgd:bits=4;ternary;onebit;topk:0.01;topk:0.001;"
     "bloom:0.01;threshold;randomk:0.1;randomk:0.01;dgc:0.01;dgc:0.001;powersgd:2;sketch";
@@ -23,10 +23,9 @@ struct Variant {
   friend bool operator==(const Variant&, const Variant&) = default;
 };
 
-// `codecs` are separated by ';'. Each is planned with the feedback that the table has a use for,
-// and without any, as far as there are both; none comes first. INVALID_ARGUMENT names --codecs:
-// there is no such codec, an option of it is wrong, it cannot carry the table, or it stands there
-// twice.
+// `codecs` are separated by ';'. Each is planned with the error feedback that the table can use,
+// and without, if there are both; none comes first. INVALID_ARGUMENT names --codecs: there is no
+// such codec, one of its options is wrong, it cannot carry the table, or it is listed twice.
 absl::StatusOr<std::vector<Variant>> PlanVariants(absl::string_view codecs, const TableSpec& table);
 
 }  // namespace leeway::tools

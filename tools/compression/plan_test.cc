@@ -24,11 +24,11 @@ TEST(CompressionPlanTest, EachWithFeedbackAndWithoutWhereThereAreBoth) {
   const auto plan = PlanVariants("zstd; onebit;dgc:0.001;sketch", Table());
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_THAT(*plan, ElementsAre(Variant{"none", ErrorFeedback::kOff},  // always
-                                 Variant{"zstd", ErrorFeedback::kOff},  // loses nothing
+                                 Variant{"zstd", ErrorFeedback::kOff},  // lossless
                                  Variant{"onebit", ErrorFeedback::kBoth},
                                  Variant{"onebit", ErrorFeedback::kOff},
                                  Variant{"dgc:0.001", ErrorFeedback::kWorker},  // its own
-                                 // Drops more than it is given.
+                                 // No contraction.
                                  Variant{"sketch", ErrorFeedback::kOff}));
 }
 
@@ -45,7 +45,7 @@ TEST(CompressionPlanTest, TheDefaultHasEveryCodec) {
 TEST(CompressionPlanTest, SaysWhatIsWrong) {
   for (const auto& [codecs, why] :
        {std::pair("topk:2", "--codecs: "), std::pair("onebit;morse:3", "no codec named 'morse'"),
-        std::pair("onebit:", "onebit:"), std::pair("fp16;fp16", "'fp16' stands there twice"),
+        std::pair("onebit:", "onebit:"), std::pair("fp16;fp16", "'fp16' is listed twice"),
         std::pair(" ; ", "names no codec")}) {
     const auto plan = PlanVariants(codecs, Table());
     EXPECT_EQ(plan.status().code(), absl::StatusCode::kInvalidArgument) << codecs;

@@ -9,12 +9,12 @@
 
 namespace leeway::tools {
 
-// The Python program that draws: plots.py. Its arguments: the results' JSON, a folder.
+// The Python program plots.py, which draws. Its arguments: the results' JSON, a folder.
 extern const char kPlotsProgram[];
 
-// Draws what stands in the JSON file into SVG files in `folder`, and returns their paths.
-// FAILED_PRECONDITION says why there are none: no Python, no matplotlib. Starts a process: to be
-// called where launch::Supervise may be.
+// Draws the results in the JSON file into SVG files in `folder`, and returns their paths.
+// FAILED_PRECONDITION says why that is not possible: no Python, no matplotlib. Starts a process:
+// call it only where launch::Supervise may be called.
 absl::StatusOr<std::vector<std::string>> DrawPlots(const std::string& json,
                                                    const std::string& folder);
 

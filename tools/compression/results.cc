@@ -29,7 +29,7 @@ std::string Kilobytes(double bytes) { return absl::StrFormat("%.1f kB", bytes * 
 
 bool IsNone(const CompressionResult& result) { return result.variant.codec == "none"; }
 
-// Points between its accuracy and that of none in its mode.
+// Percentage points between its accuracy and that of `none` in its mode.
 std::string Points(const CompressionResult& result, const std::vector<CompressionResult>& results) {
   if (IsNone(result)) return "";
   for (const CompressionResult& other : results) {

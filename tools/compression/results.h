@@ -1,4 +1,5 @@
-// What `leeway compression` measures of a codec, as a table and as JSON.
+// CompressionResult is the measurement of one variant by `leeway compression`, shown as a table and
+// as JSON.
 #ifndef LEEWAY_TOOLS_COMPRESSION_RESULTS_H_
 #define LEEWAY_TOOLS_COMPRESSION_RESULTS_H_
 
@@ -10,7 +11,7 @@
 
 namespace leeway::tools {
 
-// One way of sending the tables, in one mode, over several seeds.
+// One variant of sending the tables, in one mode, over several seeds.
 struct CompressionResult {
   std::string mode;
   Variant variant;
@@ -22,12 +23,12 @@ struct CompressionResult {
   double seconds_mean = 0;    // of training
 };
 
-// `runs` differ in their seeds alone; there is one at least. `none`: the result without compression
-// in the same mode, or null where this is it.
+// `runs` differ in their seeds alone; there is at least one. `none`: the result without compression
+// in the same mode; null if this is that result.
 CompressionResult Summarize(const std::string& mode, const Variant& variant,
                             const std::vector<TrainFacts>& runs, const CompressionResult* none);
 
-// With what needs saying about it below.
+// With an explanation below.
 std::string CompressionTable(const std::vector<CompressionResult>& results);
 // One result in a line.
 std::string CompressionLine(const CompressionResult& result);

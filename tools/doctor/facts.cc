@@ -14,8 +14,8 @@
 namespace leeway::tools {
 namespace {
 
-// As a server does it (ps/control/own_host.h): an address or a card to bind, and what is said of
-// it.
+// As a server does it (ps/control/own_host.h): an address or a card to bind, and the address that
+// others are told.
 void FindAddress(DoctorFacts* facts) {
   Config config = facts->config;
   const absl::StatusOr<ps::OwnHost> own = ps::FindOwnHost(config);

@@ -1,4 +1,4 @@
-// What `leeway doctor` looks at: this machine and process, as they are now.
+// DoctorFacts is what `leeway doctor` reads from this machine and process.
 #ifndef LEEWAY_TOOLS_DOCTOR_FACTS_H_
 #define LEEWAY_TOOLS_DOCTOR_FACTS_H_
 
@@ -12,21 +12,21 @@
 namespace leeway::tools {
 
 struct DoctorFacts {
-  absl::Status settings;  // why the environment's make no sense; `config` is then the default
+  absl::Status settings;  // the error of the environment's settings; `config` is then the default
   Config config;
 
-  // The address that others are told to reach this node at, and what it comes from.
+  // The address at which others reach this node, and its source.
   absl::Status address_status;
   std::string address;
   std::string address_from;
 
-  absl::Status shm;  // whether processes of this machine can share memory
+  absl::Status shm;  // OK: processes of this machine can share memory
 
   van::verbs::Inventory rdma;
   absl::Status rdma_usable;
-  std::uint64_t locked_bytes = 0;  // that may be; verbs::kNoLimit
+  std::uint64_t locked_bytes = 0;  // limit of locked memory; verbs::kNoLimit
 
-  std::uint64_t descriptors = 0;  // that may be open
+  std::uint64_t descriptors = 0;  // limit of open file descriptors
 };
 
 DoctorFacts GatherFacts();

@@ -31,7 +31,7 @@ std::optional<std::string> AddressOf(const FoundGid& gid) {
   return absl::StrCat("[", gid.gid, "]");
 }
 
-// Of ports that are up, each once.
+// Addresses of ports that are up, each once.
 std::vector<std::string> RdmaAddresses(const DoctorFacts& facts) {
   std::vector<std::string> addresses;
   for (const FoundDevice& device : facts.rdma.devices) {
@@ -59,9 +59,10 @@ std::string PortText(const FoundPort& port) {
 // ---- one finding each ----
 
 Finding SettingsFinding(const DoctorFacts& facts) {
-  if (facts.settings.ok()) return {Mark::kOk, "settings", "make sense", ""};
-  return {Mark::kBad, "settings", Said(facts.settings),
-          "set it as docs/operations.md says, or unset it; what follows is for none set"};
+  if (facts.settings.ok()) return {Mark::kOk, "settings", "are valid", ""};
+  return {
+      Mark::kBad, "settings", Said(facts.settings),
+      "set it as docs/operations.md says, or unset it; the lines below assume default settings"};
 }
 
 Finding Address(const DoctorFacts& facts) {
@@ -116,7 +117,7 @@ Finding Locked(const DoctorFacts& facts) {
   return finding;
 }
 
-// A machine without a device lacks nothing, unless it was told to use one.
+// A machine without a device lacks nothing, unless its settings ask for rdma.
 Finding Rdma(const DoctorFacts& facts) {
   if (facts.rdma_usable.ok()) return {Mark::kOk, "rdma", "can be used", ""};
   Finding finding{Mark::kWarn, "rdma", "cannot be used", Said(facts.rdma_usable)};
@@ -164,7 +165,7 @@ void AddRdmaAddress(const DoctorFacts& facts, std::vector<Finding>* findings) {
   findings->push_back(std::move(finding));
 }
 
-// Only where they are set.
+// The rdma settings, if any is set.
 void AddRdmaPath(const DoctorFacts& facts, std::vector<Finding>* findings) {
   const van::verbs::Path path = van::RdmaPathOf(facts.config);
   if (!path.set()) return;
@@ -182,7 +183,7 @@ Finding Chosen(const char* what, const Choice& choice) {
   Finding finding{Mark::kOk, what, absl::StrCat(choice.transport, ": ", choice.why), ""};
   if (choice.transport == "nothing") {
     finding.mark = Mark::kBad;
-    finding.mend = "mend what is above, or set LEEWAY_VAN=auto";
+    finding.mend = "fix the lines above, or set LEEWAY_VAN=auto";
   }
   return finding;
 }
@@ -230,7 +231,7 @@ std::vector<Finding> Findings(const DoctorFacts& facts) {
   findings.push_back(Locked(facts));
   Finding same = Chosen("to peers on this machine", OnThisMachine(facts));
   Finding others = Chosen("to peers on other machines", OnOthers(facts));
-  // On purpose a cluster of one machine.
+  // A cluster of one machine on purpose.
   if (facts.config.van == "shm") others = {Mark::kOk, others.what, others.found, ""};
   findings.push_back(std::move(same));
   findings.push_back(std::move(others));

@@ -1,4 +1,5 @@
-// What `leeway doctor` makes of what it has seen: what is well, what is not, and how to mend it.
+// Findings are the conclusions of `leeway doctor` from its facts: what works, what does not, and
+// what to change.
 #ifndef LEEWAY_TOOLS_DOCTOR_FINDINGS_H_
 #define LEEWAY_TOOLS_DOCTOR_FINDINGS_H_
 
@@ -20,7 +21,7 @@ struct Finding {
   Mark mark = Mark::kOk;
   std::string what;   // "locked memory"
   std::string found;  // "8388608 bytes"
-  std::string mend;   // unless kOk; one line
+  std::string mend;   // what to change, unless kOk; one line
 };
 
 // How peers are reached, and why: "shm", "rdma", "tcp" or "zmq"; "nothing" if not at all.
@@ -29,15 +30,15 @@ struct Choice {
   std::string why;
 };
 Choice OnThisMachine(const DoctorFacts& facts);
-// What the other machine lacks cannot be seen from here.
+// The other machine's faults cannot be seen from here.
 Choice OnOthers(const DoctorFacts& facts);
 
 // In the order in which they are shown.
 std::vector<Finding> Findings(const DoctorFacts& facts);
 
-// A line a finding, and under those that are not ok how to mend them.
+// One line for each finding, and under those that are not ok what to change.
 std::string DoctorText(const std::vector<Finding>& findings);
-// All that was seen, for programs.
+// All facts and findings, for programs.
 std::string DoctorJson(const DoctorFacts& facts, const std::vector<Finding>& findings);
 // 1 if anything is bad.
 int DoctorCode(const std::vector<Finding>& findings);

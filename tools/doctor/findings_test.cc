@@ -12,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// A machine where all is well, without rdma.
+// A machine without faults and without rdma.
 DoctorFacts Plain() {
   DoctorFacts facts;
   facts.address = "192.0.2.7";
@@ -172,7 +172,7 @@ TEST(DoctorTest, JsonHasItAll) {
   EXPECT_EQ(json["findings"].size(), Findings(facts).size());
 }
 
-// Whatever this machine is like.
+// On this machine, whatever it is like.
 TEST(DoctorTest, ThisMachine) {
   const DoctorFacts facts = GatherFacts();
   EXPECT_THAT(DoctorText(Findings(facts)), HasSubstr("to peers on other machines"));

@@ -1,4 +1,4 @@
-// How `leeway doctor` shows what it has found.
+// The output of `leeway doctor` as text and JSON.
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"

@@ -16,7 +16,7 @@ template <std::size_t kUnits>
 std::string InUnits(double value, double step, const char* const (&units)[kUnits]) {
   if (!std::isfinite(value)) return "?";
   std::size_t unit = 0;
-  // What would be rounded to a thousand is one of the next unit.
+  // A value that would be rounded to a thousand gets the next unit.
   while (unit + 1 < kUnits && std::abs(value) >= (step == 1000 ? 999.5 : 1023.5)) {
     value /= step;
     ++unit;

@@ -1,4 +1,4 @@
-// A bar at the bottom of a terminal, below the lines printed meanwhile.
+// ProgressBar draws a bar at the bottom of a terminal, below the lines that are printed meanwhile.
 #ifndef LEEWAY_TOOLS_FORMAT_PROGRESS_BAR_H_
 #define LEEWAY_TOOLS_FORMAT_PROGRESS_BAR_H_
 
@@ -13,7 +13,7 @@ namespace leeway::tools {
 // "[=====>    ]  53 %  step 530/1000  loss 0.412  12 s"
 std::string BarText(std::size_t step, std::size_t steps, double loss, absl::Duration elapsed);
 
-// The same for other things: how much of it is done, 0 to 1, and what to say of it.
+// Likewise for other things: the part that is done, 0 to 1, and a text.
 std::string BarText(double part, absl::string_view text, absl::Duration elapsed);
 
 class ProgressBar {
@@ -24,7 +24,7 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  // Redraws, if the last time is not too recent.
+  // Redraws, unless it did so very recently.
   void Show(std::size_t step, std::size_t steps, double loss);
   void ShowText(double part, absl::string_view text);
   // Prints a line above the bar; false if it cannot be printed.

@@ -27,7 +27,7 @@ const OrderedJson& Part(const OrderedJson& of, const char* name) {
   const auto found = of.find(name);
   return found == of.end() ? kNothing : *found;
 }
-// Names, addresses and reasons come from other processes.
+// Names, addresses and reasons come from other processes, and are cleaned.
 std::string Text(const OrderedJson& of, const char* name) {
   return proto::Cleaned(of.value(name, ""), proto::Lines::kOne);
 }
@@ -39,7 +39,7 @@ std::string Ago(const OrderedJson& of, const char* name) {
   return FormatTime(absl::Milliseconds(of.value(name, std::int64_t{0})));
 }
 
-// Sums over the threads of a server.
+// The sum over the threads of a server.
 double Sum(const OrderedJson& server, const char* part, const char* name) {
   double sum = 0;
   for (const OrderedJson& thread : Part(server, "threads")) {
@@ -98,7 +98,7 @@ std::string Nodes(const OrderedJson& status) {
   return TextTable(rows, 3);
 }
 
-// Why nodes have gone, and threads that do not answer.
+// The reasons of nodes that have gone, and the errors of threads that do not answer.
 std::string NodeTroubles(const OrderedJson& status) {
   std::string text;
   for (const char* role : {"server", "worker"}) {
@@ -149,7 +149,7 @@ std::string Shards(const OrderedJson& status) {
 
 // ---- tables ----
 
-// What the threads of all servers say of one table.
+// The facts about one table from the threads of all servers.
 struct TableFacts {
   double rows = 0, blocks = 0, memory_bytes = 0;
   std::map<std::string, double> staleness;  // by clocks, the last with a "+"
@@ -217,7 +217,7 @@ std::string Tables(const OrderedJson& status) {
   return TextTable(rows, rows[0].size());
 }
 
-// ---- clocks, and who is waited for ----
+// ---- clocks, and stragglers ----
 
 std::string Clocks(const OrderedJson& status) {
   std::map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> clocks;  // least, largest
@@ -245,7 +245,7 @@ std::string Clocks(const OrderedJson& status) {
   return TextTable(rows);
 }
 
-// Of each table the pull that has waited longest, of all servers.
+// For each table the pull that has waited longest, over all servers.
 std::string Waits(const OrderedJson& status) {
   std::map<std::uint64_t, std::string> names;
   for (const OrderedJson& table : Part(status, "tables"))
@@ -292,7 +292,7 @@ std::string Waits(const OrderedJson& status) {
   return text;
 }
 
-// ---- checkpoints and troubles ----
+// ---- checkpoints and problems ----
 
 std::string Checkpoints(const OrderedJson& status) {
   std::string text;

@@ -1,4 +1,4 @@
-// What `leeway status` shows to people.
+// StatusTables formats a cluster's status for people, as `leeway status` shows it.
 #ifndef LEEWAY_TOOLS_FORMAT_STATUS_TABLES_H_
 #define LEEWAY_TOOLS_FORMAT_STATUS_TABLES_H_
 
@@ -7,9 +7,9 @@
 
 namespace leeway::tools {
 
-// Tables of nodes, shards, tables and clocks, and lines on what is out of the ordinary, from the
-// scheduler's JSON with what each server thread answered under servers[].threads. What is missing
-// there is left out. Throws Json::exception where something has another type than it should.
+// Tables of nodes, shards, tables and clocks, and lines about problems, from the scheduler's JSON
+// with the answers of each server's threads under servers[].threads. Missing parts are left out.
+// Throws Json::exception if a value has an unexpected type.
 std::string StatusTables(const nlohmann::ordered_json& status);
 
 }  // namespace leeway::tools

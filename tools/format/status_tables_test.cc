@@ -66,7 +66,7 @@ Json Example() {
 })json");
 }
 
-// That line of a table, words one space apart.
+// The line of a table that begins so, its words separated by one space.
 std::string Line(const std::string& text, const std::string& begin) {
   const std::size_t at = text.find("\n" + begin);
   if (at == std::string::npos) return "";

@@ -7,7 +7,7 @@
 namespace leeway::tools {
 namespace {
 
-// Characters, of which only the first byte is not 10xxxxxx.
+// Counts characters: all bytes but those of the form 10xxxxxx.
 std::size_t Width(const std::string& cell) {
   return static_cast<std::size_t>(std::count_if(
       cell.begin(), cell.end(), [](char c) { return (static_cast<unsigned char>(c) >> 6) != 2; }));

@@ -1,4 +1,4 @@
-// Rows of text, lined up in columns.
+// TextTable formats rows of text as lines with aligned columns.
 #ifndef LEEWAY_TOOLS_FORMAT_TEXT_TABLE_H_
 #define LEEWAY_TOOLS_FORMAT_TEXT_TABLE_H_
 
@@ -8,8 +8,9 @@
 
 namespace leeway::tools {
 
-// A line a row, two spaces between columns. The first `left` columns are set to the left, the rest
-// to the right; no line ends with spaces. Rows have as many cells as the first; cells are UTF-8.
+// One line for each row, two spaces between columns. The first `left` columns are aligned to the
+// left, the rest to the right; no line ends with spaces. Rows have as many cells as the first;
+// cells are UTF-8.
 std::string TextTable(const std::vector<std::vector<std::string>>& rows, std::size_t left = 1);
 
 }  // namespace leeway::tools

@@ -21,8 +21,8 @@ namespace {
 
 constexpr char kThisMachine[] = "127.0.0.1";
 
-// A port nobody listens on now. Another process may take it before the scheduler does, who then
-// says so.
+// A port that nothing listens on now. Another process may take it before the scheduler does, which
+// then fails with a clear error.
 absl::StatusOr<std::uint16_t> FreePort() {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address = {};
@@ -45,7 +45,7 @@ absl::Status CheckNumber(const char* what, std::uint32_t number, std::uint32_t m
       absl::StrCat("a cluster has 1 to ", max, " ", what, ", not ", number));
 }
 
-// What every process would say for itself, said once and before any has started.
+// Reports errors of the environment once, before any process has started and would report them too.
 absl::Status CheckEnvironment(const ProcessSpec& process) {
   const absl::StatusOr<Config> config =
       Config::From([&](const std::string& name) -> std::optional<std::string> {
@@ -62,7 +62,7 @@ absl::Status CheckEnvironment(const ProcessSpec& process) {
 
 bool IsSet(const char* name) { return std::getenv(name) != nullptr; }
 
-// What all nodes are told alike.
+// The settings that all nodes get alike.
 absl::StatusOr<std::map<std::string, std::string>> CommonEnvironment(const ClusterSpec& cluster) {
   std::map<std::string, std::string> environment = cluster.environment;
   std::string scheduler = cluster.scheduler;
@@ -71,7 +71,7 @@ absl::StatusOr<std::map<std::string, std::string>> CommonEnvironment(const Clust
     if (!port.ok()) return port.status();
     const char* const host = std::getenv("LEEWAY_HOST");
     scheduler = absl::StrCat(host != nullptr ? host : kThisMachine, ":", *port);
-    // Nobody from outside takes part, so nobody outside needs to reach us.
+    // No process outside takes part, so the loopback is enough.
     if (!IsSet("LEEWAY_HOST") && !IsSet("LEEWAY_INTERFACE") && !IsSet("DMLC_NODE_HOST") &&
         !IsSet("DMLC_INTERFACE")) {
       environment["LEEWAY_HOST"] = kThisMachine;
@@ -106,7 +106,7 @@ absl::StatusOr<std::vector<ProcessSpec>> PlanCluster(const ClusterSpec& cluster)
     process.arguments = std::move(arguments);
     process.environment = *common;
     process.environment["LEEWAY_ROLE"] = role;
-    // Left over from elsewhere, these would contradict what we say.
+    // Inherited values of these would contradict the cluster's own.
     process.unset = {"LEEWAY_RANK",      "LEEWAY_READ_ONLY",  "LEEWAY_ELASTIC",  "DMLC_ROLE",
                      "DMLC_PS_ROOT_URI", "DMLC_PS_ROOT_PORT", "DMLC_NUM_SERVER", "DMLC_NUM_WORKER"};
     processes.push_back(std::move(process));
@@ -135,8 +135,8 @@ void ReplaceFailedServers(std::vector<ProcessSpec>* processes) {
     process.may_restart = others_have_it;
     if (others_have_it) continue;
     process.stays_down_because =
-        "with LEEWAY_REPLICATION=1 nobody else had what was on it, and none is started in its "
-        "place (LEEWAY_REPLICATION=2 keeps the cluster up)";
+        "with LEEWAY_REPLICATION=1 no other server has its shards, so it is not replaced "
+        "(LEEWAY_REPLICATION=2 keeps the cluster up)";
   }
 }
 

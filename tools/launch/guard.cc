@@ -17,7 +17,7 @@
 namespace leeway::launch {
 namespace {
 
-// Whether the child has ended, and how. Adopted orphans are reaped on the way.
+// True if the child has ended; writes its status. Adopted orphans are reaped on the way.
 bool Reap(pid_t child, int* status) {
   int ended = 0;
   while (true) {
@@ -52,7 +52,7 @@ int Watch(pid_t child, Signals* signals, absl::Duration patience) {
 }  // namespace
 
 int RunGuarded(const std::function<int()>& body, absl::Duration patience) {
-  std::fflush(nullptr);  // or the child would write it again
+  std::fflush(nullptr);  // otherwise the child would write the buffered text again
   AdoptOrphans();
   Signals signals;
   const pid_t parent = getpid();
@@ -62,7 +62,7 @@ int RunGuarded(const std::function<int()>& body, absl::Duration patience) {
     return 1;
   }
   if (child > 0) return Watch(child, &signals, patience);
-  // A group of its own: what a terminal sends to ours arrives once, through us.
+  // A group of its own: a terminal's signal to our group arrives once, passed on by us.
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(1);

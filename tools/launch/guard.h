@@ -1,4 +1,5 @@
-// Two processes that watch each other, so that nothing is left behind even if one is killed.
+// RunGuarded runs two processes that watch each other, so that none is left behind even if one is
+// killed.
 #ifndef LEEWAY_TOOLS_LAUNCH_GUARD_H_
 #define LEEWAY_TOOLS_LAUNCH_GUARD_H_
 
@@ -9,9 +10,9 @@
 namespace leeway::launch {
 
 // Runs `body` in a child process and returns its exit code. SIGINT, SIGTERM and SIGHUP are passed
-// on to it; it should end within `patience` then, or it is killed. When this process dies, the
-// child gets a SIGTERM; when the child dies, all its descendants are killed. Call it before any
-// thread has been started.
+// on to it; it has to end within `patience` then, or it is killed. When this process dies, the
+// child gets a SIGTERM; when the child dies, all its descendants are killed. Call it before the
+// first thread starts.
 int RunGuarded(const std::function<int()>& body, absl::Duration patience = absl::Seconds(15));
 
 }  // namespace leeway::launch

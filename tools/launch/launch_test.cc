@@ -35,13 +35,13 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::UnorderedElementsAre;
 
-constexpr int kPatienceMs = 60'000;  // for events that must come; none does on a healthy machine
+constexpr int kPatienceMs = 60'000;  // for events that must come; a healthy machine needs far less
 
 ProcessSpec Script(const std::string& name, const std::string& script, bool is_work = true) {
   return {name, {"/bin/sh", "-c", script}, {}, {}, is_work};
 }
 
-// The launcher in a process of its own, as `leeway launch` runs it, with what it prints in a pipe.
+// The launcher in its own process, as `leeway launch` runs it, with its output in a pipe.
 class Launcher {
  public:
   explicit Launcher(const std::vector<ProcessSpec>& processes,
@@ -70,7 +70,7 @@ class Launcher {
 
   pid_t pid() const { return pid_; }
 
-  // Everything printed until nobody can print any more.
+  // All lines until every writer has closed the pipe.
   std::vector<std::string> AllLines() {
     while (ReadMore()) {
     }
@@ -78,7 +78,7 @@ class Launcher {
     return lines;
   }
 
-  // Numbers printed by a script, once there are so many.
+  // Numbers printed by a script, once `count` have come.
   std::vector<pid_t> Pids(std::size_t count) {
     std::vector<pid_t> pids;
     do {
@@ -136,7 +136,7 @@ class Launcher {
   std::string text_;
 };
 
-// Watches a process that is not ours to wait for.
+// Watches a process that is not a child of the test.
 class Watched {
  public:
   explicit Watched(pid_t pid) : fd_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))) {}
@@ -155,8 +155,8 @@ class Watched {
   int fd_;
 };
 
-// A process with a child in its group and one that has run away into a session of its own, deaf
-// to everything but SIGKILL. It prints the three ids.
+// A process with a child in its group and one in a session of its own, which ignore all signals but
+// SIGKILL. It prints the three ids.
 constexpr char kFamily[] =
     "trap '' TERM INT HUP; sleep 1000 & a=$!; setsid sh -c 'trap \"\" TERM INT HUP; echo $$; "
     "exec sleep 1000' & echo $$ $a; wait";
@@ -180,7 +180,7 @@ TEST(LaunchTest, CompletesLinesWrittenInParts) {
   EXPECT_THAT(launcher.AllLines(), ElementsAre("worker 0 | abc", "worker 0 | d"));
 }
 
-// A server that fails twice and then goes on, while the work takes until it does.
+// A server that fails `failures` times and then goes on, and a worker that runs until it does.
 std::vector<ProcessSpec> FailingServer(const std::string& folder, int failures) {
   ProcessSpec server =
       Script("server 0",

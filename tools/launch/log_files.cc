@@ -36,7 +36,7 @@ void LogFiles::Add(std::size_t index, absl::string_view line) {
   std::FILE* const file = files_[index].get();
   std::fwrite(line.data(), 1, line.size(), file);
   std::fputc('\n', file);
-  std::fflush(file);  // somebody may look at it while the process runs
+  std::fflush(file);  // so that it can be read while the process runs
 }
 
 }  // namespace leeway::launch

@@ -1,4 +1,4 @@
-// A file for each process of a launched cluster, with the lines that it writes to either stream.
+// LogFiles keeps a file for each process of a launched cluster, with the lines of both its streams.
 #ifndef LEEWAY_TOOLS_LAUNCH_LOG_FILES_H_
 #define LEEWAY_TOOLS_LAUNCH_LOG_FILES_H_
 
@@ -15,8 +15,8 @@ namespace leeway::launch {
 
 class LogFiles {
  public:
-  // Makes the folder, and in it "server-1.log" for "server 1"; older ones are replaced. An empty
-  // folder name: nothing is kept. An error names the file that cannot be written.
+  // Makes the folder, and in it "server-1.log" for "server 1"; older files are replaced. With an
+  // empty folder name there are no files. An error names the file that cannot be written.
   static absl::StatusOr<LogFiles> Open(const std::string& folder,
                                        const std::vector<ProcessSpec>& processes);
 

@@ -1,4 +1,4 @@
-// Prints the lines of several processes so that one can tell whose they are.
+// Prints the lines of several processes, each with the name of its process.
 #ifndef LEEWAY_TOOLS_LAUNCH_OUTPUT_H_
 #define LEEWAY_TOOLS_LAUNCH_OUTPUT_H_
 
@@ -10,17 +10,17 @@
 
 namespace leeway::launch {
 
-// "server 1 | line", the name in a colour of its own if asked for.
+// "server 1 | line"; `colour`: each name in a colour of its own.
 std::string Prefixed(absl::string_view name, std::size_t index, absl::string_view line,
                      bool coloured);
 
-// Whether people look at it and have not asked for plain text (https://no-color.org).
+// True if the output is a terminal and plain text is not asked for (https://no-color.org).
 bool WantsColour(int fd);
 
-// Writes all of it; false if it cannot be written any more.
+// Writes all of the text; false if it cannot be written any more.
 bool WriteAll(int fd, absl::string_view text);
 
-// What most callers want as on_line: every line goes where it came from, prefixed.
+// The usual on_line: prints each line, prefixed, to the stream that it came from.
 bool PrintPrefixed(absl::string_view name, std::size_t index, Stream stream,
                    absl::string_view line);
 

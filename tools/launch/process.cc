@@ -70,7 +70,7 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
   return pointers;
 }
 
-// In the child: what it inherits must not depend on how its parent handles signals.
+// In the child: its signal handling must not depend on the parent's.
 void ResetSignals() {
   for (int number = 1; number < NSIG; ++number) {
     if (number != SIGKILL && number != SIGSTOP) signal(number, SIG_DFL);
@@ -85,7 +85,7 @@ void Become(char* const* arguments, char* const* environment, int output, int er
             pid_t parent) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);  // it died before we could ask to be told
+  if (getppid() != parent) _exit(1);  // the parent died before this asked for a signal at its death
   ResetSignals();
   const int nothing = open("/dev/null", O_RDONLY);
   if (nothing < 0 || dup2(nothing, STDIN_FILENO) < 0 || dup2(output, STDOUT_FILENO) < 0 ||
@@ -102,7 +102,7 @@ absl::Status Failure(const ProcessSpec& spec, int error) {
   return error == ENOENT ? absl::NotFoundError(text) : absl::FailedPreconditionError(text);
 }
 
-// Every process's parent, as far as the system tells.
+// The children of every process, by the process tables.
 std::multimap<pid_t, pid_t> ChildrenByParent() {
   std::multimap<pid_t, pid_t> children;
   DIR* directory = opendir("/proc");
@@ -147,7 +147,7 @@ std::string OwnProgram() {
   constexpr char kLink[] = "/proc/self/exe";
   std::error_code error;
   const std::filesystem::path file = std::filesystem::read_symlink(kLink, error);
-  // A program replaced while it runs has no name any more, but can still be run by the link.
+  // A program file that was replaced while it runs has no name any more; the link still runs it.
   return !error && std::filesystem::exists(file, error) ? file.string() : kLink;
 }
 
@@ -180,12 +180,12 @@ absl::StatusOr<Process> Start(const ProcessSpec& spec) {
     if (write(failure.write, &error, sizeof(error)) < 0) _exit(126);
     _exit(127);
   }
-  setpgid(pid, pid);  // here as well: whoever is first, signals to the group arrive
+  setpgid(pid, pid);  // here as well: the group exists whichever process runs first
   pipes.Close(failure.write);
   int error = 0;
   ssize_t got;
   do {
-    got = read(failure.read, &error, sizeof(error));  // ends when the program runs
+    got = read(failure.read, &error, sizeof(error));  // returns 0 when the program runs
   } while (got < 0 && errno == EINTR);
   if (got == sizeof(error)) {
     waitpid(pid, nullptr, 0);
@@ -199,7 +199,7 @@ absl::StatusOr<Process> Start(const ProcessSpec& spec) {
 void AdoptOrphans() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
 void KillDescendants() {
-  // Again and again: what they start while being killed becomes our child as well.
+  // Repeatedly: processes that they start while being killed become our children as well.
   while (true) {
     for (const pid_t pid : Descendants(getpid())) kill(pid, SIGKILL);
     const pid_t reaped = waitpid(-1, nullptr, 0);

@@ -1,4 +1,4 @@
-// Starting processes so that none outlives its parent, and ending whole families of them.
+// Starts processes so that none outlives its parent, and ends whole families of them.
 #ifndef LEEWAY_TOOLS_LAUNCH_PROCESS_H_
 #define LEEWAY_TOOLS_LAUNCH_PROCESS_H_
 
@@ -13,31 +13,31 @@
 namespace leeway::launch {
 
 struct ProcessSpec {
-  std::string name;                                // what people know it by, e.g. "server 1"
+  std::string name;                                // for people, e.g. "server 1"
   std::vector<std::string> arguments;              // the program (looked up in PATH) comes first
   std::map<std::string, std::string> environment;  // on top of the parent's
-  std::vector<std::string> unset;                  // taken out of the parent's
-  // The work is done when every process marked so has succeeded; the others only serve it.
+  std::vector<std::string> unset;                  // removed from the parent's
+  // The work is done when every process with this flag has succeeded; the others only serve it.
   bool is_work = false;
-  // When it fails, another is started in its place, as often as SupervisorOptions::restarts_max.
+  // If it fails, another is started in its place, at most SupervisorOptions::restarts_max in all.
   bool may_restart = false;
-  std::string stays_down_because = {};  // said when it fails and is not started again; may be empty
+  std::string stays_down_because = {};  // printed when it fails and is not replaced; may be empty
 };
 
 struct Process {
   pid_t pid = 0;
-  int output = -1;  // what it writes to standard output; does not block
+  int output = -1;  // the read end of its standard output; does not block
   int errors = -1;  // likewise standard error
 };
 
-// The file this process runs.
+// The file of this process's program.
 std::string OwnProgram();
 
 // Names of the settings of clusters (LEEWAY_*, DMLC_*) in this process's environment.
 std::vector<std::string> InheritedSettings();
 
-// Starts it in a process group of its own, with no input. It is killed when the calling thread's
-// process dies. NOT_FOUND and the like say why its program cannot be run.
+// Starts it in its own process group, without input. It is killed when the process of the calling
+// thread dies. NOT_FOUND and other codes say why its program cannot be run.
 absl::StatusOr<Process> Start(const ProcessSpec& spec);
 
 // Makes orphans among this process's descendants its children, so that none escapes.

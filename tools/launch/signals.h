@@ -1,4 +1,4 @@
-// Signals as something to read.
+// Signals makes signals readable one by one.
 #ifndef LEEWAY_TOOLS_LAUNCH_SIGNALS_H_
 #define LEEWAY_TOOLS_LAUNCH_SIGNALS_H_
 
@@ -8,8 +8,8 @@
 
 namespace leeway::launch {
 
-// While it lives, SIGINT, SIGTERM, SIGHUP and SIGCHLD are blocked and come out here, and writing to
-// a closed pipe or from the background is an error instead of an end or a stop.
+// While it lives, SIGINT, SIGTERM, SIGHUP and SIGCHLD are blocked and returned by Next, and writing
+// to a closed pipe or from the background is an error instead of an end or a stop.
 class Signals {
  public:
   Signals();
@@ -18,9 +18,9 @@ class Signals {
   Signals& operator=(const Signals&) = delete;
 
   int fd() const { return fd_; }
-  // The next one; 0 if there is none now.
+  // The next signal; 0 if there is none now.
   int Next();
-  // Waits until there is one or `deadline` has passed.
+  // Waits until there is a signal or `deadline` has passed.
   void Wait(absl::Time deadline) const;
 
  private:
@@ -29,7 +29,7 @@ class Signals {
   int fd_ = -1;
 };
 
-// For poll(2): until `deadline`, rounded up.
+// The timeout for poll(2) until `deadline`, rounded up.
 int PollMilliseconds(absl::Time deadline);
 
 }  // namespace leeway::launch

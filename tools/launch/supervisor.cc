@@ -19,8 +19,9 @@
 namespace leeway::launch {
 namespace {
 
-// Together what the largest pipe holds: so all that a dead process wrote is read at once, and one
-// that never stops writing does not keep us from the others.
+// kReadsMax reads of this size take as much as the largest pipe holds: so all that a dead process
+// wrote is read at once, and one that never stops writing does not keep the supervisor from the
+// others.
 constexpr std::size_t kReadBytes = 64 << 10;
 constexpr int kReadsMax = 16;
 
@@ -86,12 +87,12 @@ class Supervisor {
     auto on_line = [this, i, stream](absl::string_view line) {
       if (unread_ || options_.on_line(i, stream, line)) return;
       unread_ = true;
-      Fail(kBrokenPipeCode, "nobody reads the output any more");
+      Fail(kBrokenPipeCode, "the output cannot be written any more: its reader has closed it");
     };
     members_[i].channels.push_back(std::make_unique<Channel>(Channel{fd, Lines(on_line)}));
   }
 
-  // Reads what there is, within reason; a stream that has ended is closed.
+  // Reads what is there, up to a limit; closes a stream that has ended.
   void Drain(Member* member) {
     for (auto& channel : member->channels) {
       if (channel->fd < 0) continue;
@@ -133,7 +134,7 @@ class Supervisor {
         Fail(128 + signal, absl::StrCat("stopped by SIG", sigabbrev_np(signal)), signal);
       }
     }
-    // Always: several ends may share one SIGCHLD.
+    // On each call: several ends may share one SIGCHLD.
     int status = 0;
     while (const pid_t pid = waitpid(-1, &status, WNOHANG)) {
       if (pid < 0) break;
@@ -146,13 +147,13 @@ class Supervisor {
       Member& member = members_[i];
       if (member.pid != pid || !member.running) continue;
       member.running = false;
-      Drain(&member);  // its last words come before ours
+      Drain(&member);  // its last lines come before ours
       if (ExitCodeOf(status) == 0 || MayRestart(i, status)) return;
       Fail(ExitCodeOf(status), DescribeEnd(specs_[i].name, status));
     }
   }
 
-  // Whether another is started in its place, later. Not once the work is done.
+  // True if a replacement is started later. Not once the work is done.
   bool MayRestart(std::size_t i, int status) {
     if (stopping_ || WorkIsDone()) return false;
     const std::string end = DescribeEnd(specs_[i].name, status);
@@ -188,7 +189,7 @@ class Supervisor {
     }
   }
 
-  // The first failure is the one that counts: the others follow from it.
+  // The first failure counts; the others follow from it.
   void Fail(int exit_code, std::string failure, int signal = SIGTERM) {
     if (stopping_) return;
     result_ = {exit_code, std::move(failure)};
@@ -202,7 +203,7 @@ class Supervisor {
     SignalAll(signal);
   }
 
-  // To each one's whole group: a shell script's children as well.
+  // To the whole group of each: a shell script's children as well.
   void SignalAll(int signal) {
     for (const Member& member : members_) {
       if (member.running) kill(-member.pid, signal);
@@ -228,8 +229,8 @@ class Supervisor {
   std::vector<Member> members_;
   std::uint32_t restarts_ = 0;
   bool stopping_ = false;
-  bool ended_ = false;   // every process is dead: what is not there yet never comes
-  bool unread_ = false;  // nobody wants lines any more
+  bool ended_ = false;   // every process is dead: no more lines come
+  bool unread_ = false;  // the output cannot be written any more
   absl::Time settle_until_ = absl::InfiniteFuture();
   absl::Time ask_again_at_ = absl::InfiniteFuture();
   absl::Time kill_at_ = absl::InfiniteFuture();

@@ -1,5 +1,5 @@
-// The commands, each in a file of its own, as cli.cc calls them. All return an exit code and report
-// errors in one line on standard error.
+// The commands of `leeway`, each in a file of its own; cli.cc calls them. All return an exit code
+// and report errors in one line on standard error.
 #ifndef LEEWAY_TOOLS_OPTIONS_COMMANDS_H_
 #define LEEWAY_TOOLS_OPTIONS_COMMANDS_H_
 
@@ -17,7 +17,7 @@ inline constexpr char kVersion[] = "0.1.0";
 // "leeway: reason" on standard error; returns 1.
 int Complain(const absl::Status& why);
 
-// What `scheduler` and `server` take over the environment's word.
+// The options of `scheduler` and `server` that override the environment.
 struct RoleCommand {
   std::string scheduler = {};
   std::optional<std::uint32_t> servers = {};
@@ -30,11 +30,11 @@ int RunServerCommand(const RoleCommand& command);
 struct StatusCommand {
   std::string scheduler;
   bool json = false;
-  std::optional<double> watch_s;  // drawn anew after so many seconds, until interrupted
+  std::optional<double> watch_s;  // shown again every so many seconds, until interrupted
 };
 int RunStatusCommand(const StatusCommand& command);
 
-// What is wrong here for a node, and how to mend it. Not 0 only if something does not work.
+// Checks this machine for a node, and says what to change. Not 0 only if something does not work.
 int RunDoctorCommand(bool json);
 
 struct DrainCommand {
@@ -70,7 +70,7 @@ struct CheckpointSaveCommand {
 };
 int RunCheckpointSave(const CheckpointSaveCommand& command);
 int RunCheckpointList(const std::string& path);
-// These take a checkpoint, or a folder of them, meaning the newest.
+// These take a checkpoint, or a folder of checkpoints, of which they take the newest.
 int RunCheckpointVerify(const std::string& path);
 int RunCheckpointExport(const std::string& path, const std::string& file);
 int RunCheckpointRestore(const std::string& path, const RoleCommand& scheduler);
@@ -79,7 +79,7 @@ struct LaunchCommand {
   std::uint32_t servers = 1;
   std::uint32_t workers = 1;
   std::string scheduler;
-  std::string restart = "on-failure";  // or never: servers that fail
+  std::string restart = "on-failure";  // or "never": of failed servers
   std::uint32_t restarts_max = 20;
   std::string log_dir;  // empty: the terminal only
   std::vector<std::string> program;
@@ -94,7 +94,7 @@ struct TrainCommand {
   std::int64_t batch = 64;
   std::string updater = "adam";
   std::string codec = "none";
-  std::string codecs;  // separated by ';': what codec auto chooses from
+  std::string codecs;  // separated by ';': codec auto chooses from them
   std::string error_feedback = "auto";
   std::optional<double> rate;
   bool constant_rate = false;
@@ -111,7 +111,7 @@ struct TrainCommand {
   bool restore = false;
   bool reference = false;
   bool quiet = false;
-  bool steps_to_launcher = false;      // tell every step on standard output, for a progress bar
+  bool steps_to_launcher = false;      // print every step on standard output, for a progress bar
   std::vector<std::string> arguments;  // argv, to run the same command as a worker
 };
 int RunTrainCommand(const TrainCommand& command);
@@ -121,7 +121,7 @@ struct CompressionCommand {
   std::string modes = "bsp";  // separated by ','
   std::int64_t seeds = 5;     // from 1 on
   std::string out = "out/compression";
-  TrainCommand train;  // what all runs have in common
+  TrainCommand train;  // the options of all runs
 };
 int RunCompressionCommand(const CompressionCommand& command);
 

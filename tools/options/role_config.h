@@ -1,4 +1,4 @@
-// What a command that is part of a cluster, or talks to one, goes by.
+// ConfigFor makes the settings of a command that is part of a cluster, or talks to one.
 #ifndef LEEWAY_TOOLS_OPTIONS_ROLE_CONFIG_H_
 #define LEEWAY_TOOLS_OPTIONS_ROLE_CONFIG_H_
 
@@ -8,12 +8,12 @@
 
 namespace leeway::tools {
 
-// The environment's settings, with the command's own over them, checked. An environment meant for
-// another role is an error. Sets the log's level as they say.
+// The environment's settings, overridden by the command's options, and checked. An environment for
+// another role is an error. Sets the log level.
 absl::StatusOr<Config> ConfigFor(Role role, const RoleCommand& command);
 
-// Whether the transport that the environment asks for can be used on this machine: what each of a
-// cluster's processes would say for itself, said once and before any has started.
+// OK if the transport of the environment's settings can be used on this machine. Reports the error
+// once, before processes of a cluster start and each would report it.
 absl::Status CheckTransport();
 
 }  // namespace leeway::tools

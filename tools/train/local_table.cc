@@ -15,7 +15,7 @@
 namespace leeway::tools {
 namespace {
 
-// The whole tensor as one block of one shard.
+// A table whose whole tensor is one block of one shard.
 class StoreTable final : public fashion_mnist::LocalTable {
  public:
   StoreTable(const TableSpec& spec, std::unique_ptr<Updater> updater)

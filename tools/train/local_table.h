@@ -1,4 +1,4 @@
-// A table without a cluster: a server's store, in this process.
+// MakeLocalTable makes a table without a cluster: a server's store, in this process.
 #ifndef LEEWAY_TOOLS_TRAIN_LOCAL_TABLE_H_
 #define LEEWAY_TOOLS_TRAIN_LOCAL_TABLE_H_
 

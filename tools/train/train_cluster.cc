@@ -22,12 +22,12 @@
 namespace leeway::tools {
 namespace {
 
-// A model of this size is one block a tensor by default, and all of it on one server. Smaller
-// blocks spread it.
+// With the default block size each tensor of a small model is one block, and all are on one server.
+// Smaller blocks spread it.
 constexpr char kBlockBytes[] = "65536";
 
-// Worker 0 speaks for all: what it says is printed as it is, its steps as a bar. Whatever else is
-// said shows whose it is.
+// Lines of worker 0 are printed without a name, its steps as a bar. Lines of other processes have
+// their names.
 bool OnLine(const launch::ProcessSpec& process, std::size_t index, launch::Stream stream,
             absl::string_view line, ProgressBar* bar) {
   if (process.name != "worker 0" || stream == launch::Stream::kErrors) {
@@ -40,7 +40,7 @@ bool OnLine(const launch::ProcessSpec& process, std::size_t index, launch::Strea
   return bar->Print(line);
 }
 
-// The command's cluster, with what it says about checkpoints.
+// The command's cluster, with its settings for checkpoints.
 launch::ClusterSpec ClusterOf(const TrainCommand& command,
                               const fashion_mnist::Settings& settings) {
   launch::ClusterSpec cluster = ClusterFor(settings, command.arguments);
@@ -83,7 +83,7 @@ std::vector<std::string> TrainArguments(const TrainCommand& command) {
   add("--servers", command.servers);
   add("--batch", command.batch);
   add("--updater", command.updater);
-  // Every digit: 17 of them read back as the same number.
+  // All 17 digits, which read back as the same number.
   if (command.rate) add("--rate", absl::StrFormat("%.17g", *command.rate));
   if (command.constant_rate) arguments.push_back("--constant-rate");
   for (const std::string& parameter : command.updater_parameters) {

@@ -1,4 +1,4 @@
-// `leeway train` on a cluster of its own: the same command again as every worker.
+// `leeway train` on its own cluster: every worker runs the same command again.
 #ifndef LEEWAY_TOOLS_TRAIN_TRAIN_CLUSTER_H_
 #define LEEWAY_TOOLS_TRAIN_TRAIN_CLUSTER_H_
 
@@ -11,14 +11,13 @@
 
 namespace leeway::tools {
 
-// A cluster whose workers are this program with these arguments (argv): a `leeway train` that tells
-// its steps to whoever launched it.
+// A cluster whose workers are this program with these arguments (argv): a `leeway train` that
+// prints its steps for its launcher.
 launch::ClusterSpec ClusterFor(const fashion_mnist::Settings& settings,
                                std::vector<std::string> arguments);
 
-// The arguments of a `leeway train` that writes the command's JSON and is as it says of model,
-// mode, codec and training; of what else it can do (checkpoints, slow workers, files) there is
-// nothing.
+// The arguments of a `leeway train` with the command's JSON, model, mode, codec and training; its
+// other options (checkpoints, slow workers, files) are not passed on.
 std::vector<std::string> TrainArguments(const TrainCommand& command);
 
 int TrainOnOwnCluster(const TrainCommand& command, const fashion_mnist::Settings& settings);

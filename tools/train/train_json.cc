@@ -76,7 +76,7 @@ std::string TrainJson(const fashion_mnist::Settings& settings, absl::string_view
   json["staleness_histogram"] = HistogramToJson(outcome.staleness_histogram);
   json["curve"] = CurveToJson(outcome.curve);
   json["settings"] = SettingsToJson(settings);
-  // Paths may hold any bytes: what is not UTF-8 is replaced, never thrown at.
+  // Paths may hold any bytes: bytes that are not UTF-8 are replaced.
   return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 

@@ -1,4 +1,4 @@
-// A training run as a JSON file.
+// The JSON file of a training run.
 #ifndef LEEWAY_TOOLS_TRAIN_TRAIN_JSON_H_
 #define LEEWAY_TOOLS_TRAIN_TRAIN_JSON_H_
 
@@ -14,16 +14,16 @@ namespace leeway::tools {
 std::string TrainJson(const fashion_mnist::Settings& settings, absl::string_view mode,
                       const fashion_mnist::Outcome& outcome);
 
-// What `leeway compare` shows of one.
+// The part of one that `leeway compare` shows.
 struct TrainFacts {
   std::string mode;
   double test_accuracy = 0;
   double wall_time_s = 0;
   std::uint64_t max_staleness = 0;
-  // Payload that all workers push and pull; 0 where the file does not say.
+  // Payload that all workers push and pull; 0 if the file does not have it.
   double bytes_per_step = 0;
 };
-// INVALID_ARGUMENT names what is missing or wrong.
+// INVALID_ARGUMENT names the field that is missing or wrong.
 absl::StatusOr<TrainFacts> ParseTrainJson(const std::string& text);
 
 }  // namespace leeway::tools

@@ -1,4 +1,4 @@
-// What training tells people while it goes on, and when it is over.
+// TrainPrinter prints the progress of training, and its result.
 #ifndef LEEWAY_TOOLS_TRAIN_TRAIN_PRINTER_H_
 #define LEEWAY_TOOLS_TRAIN_TRAIN_PRINTER_H_
 
@@ -17,7 +17,7 @@ std::string PointLine(const fashion_mnist::CurvePoint& point);
 std::string SummaryLine(const fashion_mnist::Settings& settings, absl::string_view mode,
                         const fashion_mnist::Outcome& outcome);
 
-// A step as worker 0 tells it to the launcher that draws the bar: a line of standard output.
+// A step in a line of standard output, from worker 0 to the launcher that draws the bar.
 struct StepLine {
   std::size_t step = 0;
   std::size_t steps = 0;
@@ -27,7 +27,7 @@ struct StepLine {
   static std::optional<StepLine> Parse(absl::string_view line);
 };
 
-// Prints as the training goes on: to a terminal, or to the launcher.
+// Prints during training: to a terminal, or to the launcher.
 class TrainPrinter {
  public:
   TrainPrinter(bool quiet, bool steps_to_launcher);

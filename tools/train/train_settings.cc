@@ -29,11 +29,11 @@ constexpr std::int64_t kEpochsMax = 1'000'000;
 constexpr std::int64_t kStepsMax = 1'000'000'000;
 constexpr std::int64_t kSlowMsMax = 3'600'000;
 
-// As ErrorFeedback numbers them.
+// In the order of ErrorFeedback's numbers.
 constexpr std::array<absl::string_view, 5> kErrorFeedbackNames = {"auto", "off", "worker", "server",
                                                                   "both"};
 
-// Learning rates that suit the example; other updaters go by their own defaults.
+// Learning rates that suit the example; other updaters have their own defaults.
 const std::map<std::string, double>& DefaultRates() {
   static const auto* const kRates =
       new std::map<std::string, double>{{"sgd", 0.03},    {"momentum", 0.02}, {"nesterov", 0.02},
@@ -84,7 +84,7 @@ absl::StatusOr<UpdaterSpec> UpdaterFrom(const TrainCommand& command) {
   return updater;
 }
 
-// "W:MS": worker W dawdles so many milliseconds each step.
+// "W:MS": worker W sleeps so many milliseconds in each step.
 absl::Status AddSlow(const std::string& text, std::uint32_t workers,
                      std::map<std::uint32_t, absl::Duration>* slow) {
   const std::vector<std::string> parts = absl::StrSplit(text, ':');
@@ -114,10 +114,10 @@ absl::StatusOr<ErrorFeedback> ErrorFeedbackFrom(const std::string& text) {
                                                  absl::StrJoin(kErrorFeedbackNames, ", ")));
 }
 
-// Whether the codec can carry the model's tables, and has a use for that error feedback.
+// OK if the codec can carry the model's tables, with that error feedback.
 absl::Status CheckCodec(const TableSpec& table) {
   if (table.codec == compress::kAutomaticCodec && table.codecs.empty()) {
-    return absl::InvalidArgumentError("--codec is auto: --codecs says what it chooses from");
+    return absl::InvalidArgumentError("--codec is auto: --codecs must list its choices");
   }
   for (const std::string& text : compress::CodecTextsOf(table)) {
     if (const auto codec = compress::MakeCodec(text); !codec.ok()) {
@@ -177,7 +177,7 @@ absl::StatusOr<fashion_mnist::Settings> SettingsFrom(const TrainCommand& command
   if (!model.ok()) {
     return absl::InvalidArgumentError(absl::StrCat("--model: ", model.status().message()));
   }
-  // A codec of the user's has to be there before it is looked for.
+  // A user's codec has to be loaded before it is looked for.
   if (const auto config = Config::FromEnvironment(); config.ok()) {
     node::LoadCodecPlugins(config->plugins);
   }

@@ -1,4 +1,4 @@
-// What `leeway train` was told, checked.
+// SettingsFrom checks the options of `leeway train`.
 #ifndef LEEWAY_TOOLS_TRAIN_TRAIN_SETTINGS_H_
 #define LEEWAY_TOOLS_TRAIN_TRAIN_SETTINGS_H_
 
@@ -9,14 +9,14 @@
 
 namespace leeway::tools {
 
-// INVALID_ARGUMENT names the option, what it holds and what it may hold.
+// INVALID_ARGUMENT names the option, its value, and the values that it may have.
 absl::StatusOr<fashion_mnist::Settings> SettingsFrom(const TrainCommand& command);
 
-// Whether the updater knows its parameters, as far as this process has it: one that a plugin brings
-// is for the servers to judge.
+// OK if the updater knows its parameters, or is none of this process: the servers check an updater
+// from a plugin.
 absl::Status CheckUpdater(const fashion_mnist::Settings& settings);
 
-// As --error-feedback says it.
+// The value of --error-feedback.
 absl::string_view Name(ErrorFeedback feedback);
 
 }  // namespace leeway::tools
