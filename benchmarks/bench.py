@@ -40,30 +40,30 @@ def positive(number):
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="two short rounds of what the ratios need")
-    parser.add_argument("--rounds", type=positive(int), metavar="N", help="rounds that count (5; quick: 2)")
-    parser.add_argument("--seconds", type=positive(float), metavar="S", help="a measurement (0.5; quick: 0.15)")
-    parser.add_argument("--subjects", type=pattern, default="", metavar="RE", help="only those whose names match, e.g. 'leeway|zmq'")
+    parser.add_argument("--quick", action="store_true", help="two short rounds of the work that the ratios need")
+    parser.add_argument("--rounds", type=positive(int), metavar="N", help="number of rounds that count (5; quick: 2)")
+    parser.add_argument("--seconds", type=positive(float), metavar="S", help="seconds of a measurement (0.5; quick: 0.15)")
+    parser.add_argument("--subjects", type=pattern, default="", metavar="RE", help="only subjects whose names match, e.g. 'leeway|zmq'")
     parser.add_argument("--works", type=pattern, default="", metavar="RE", help="only work whose name matches, e.g. 'push_4m|rtt'")
-    parser.add_argument("--no-peers", action="store_true", help="leave out other people's software")
-    parser.add_argument("--no-scaling", action="store_true", help="leave out several workers")
+    parser.add_argument("--no-peers", action="store_true", help="leave out the peers, software other than Leeway")
+    parser.add_argument("--no-scaling", action="store_true", help="leave out measurements with several workers")
     parser.add_argument(
         "--only",
         choices=["scale", "priority", "compression"],
-        help="nothing but simulated clusters of growing size, training steps with and without priorities, or what codecs gain and cost",
+        help="only simulated clusters of growing size, training steps with and without priorities, or the gain and cost of codecs",
     )
-    parser.add_argument("--no-scale", action="store_true", help="leave those out")
-    parser.add_argument("--list", action="store_true", help="say what there is to measure")
-    parser.add_argument("--check", action="store_true", help="fail if something failed, or a program that is built here is missing")
+    parser.add_argument("--no-scale", action="store_true", help="leave out simulated clusters")
+    parser.add_argument("--list", action="store_true", help="list all subjects and works")
+    parser.add_argument("--check", action="store_true", help="exit with an error if a measurement failed, or a program that is built here is missing")
     parser.add_argument("--programs", type=Path, default=Path("build/release/benchmarks"), help=argparse.SUPPRESS)
     parser.add_argument("--simulator", type=Path, default=Path("build/release/tests/simulation/leeway-scale"), help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, default=Path("out/bench"), metavar="DIR")
     options = parser.parse_args()
     if options.only == "scale" and (options.subjects.pattern or options.works.pattern):
-        parser.error("--only scale knows no subjects and works")
+        parser.error("--only scale has no subjects and works: leave out --subjects and --works")
     try:
         options.out.mkdir(parents=True, exist_ok=True)
-        tempfile.TemporaryFile(dir=options.out).close()  # rather than find out after all is measured
+        tempfile.TemporaryFile(dir=options.out).close()  # an error now instead of after all measurements
     except OSError as why:
         parser.error(f"--out {options.out}: {why.strerror}")
     return options
@@ -84,7 +84,7 @@ def chosen_subjects(options: argparse.Namespace) -> list:
 
 
 def chosen_sizes(options: argparse.Namespace) -> list[tuple[int, int]]:
-    """Whoever asks for certain subjects or works wants no clusters."""
+    """Simulated clusters are left out if certain subjects or works are asked for."""
     if options.no_scale or options.subjects.pattern or options.works.pattern or options.only in ("priority", "compression"):
         return []
     return scale.QUICK if options.quick else scale.SIZES
@@ -96,7 +96,7 @@ def chosen_works(options: argparse.Namespace) -> list[work.Work]:
 
 
 def check(found: list, samples: Samples, clusters: dict) -> None:
-    """Other people's software may be missing; what is built here may not."""
+    """Peers may be missing; programs that are built here may not."""
     own = [s.name for s in found if s.kind in ("raw", "leeway", "scaling") and s.name in samples.missing]
     if own:
         sys.exit(f"bench: {', '.join(own)} could not be measured, see above")
@@ -145,8 +145,8 @@ def measure(options: argparse.Namespace) -> None:
 
 def main() -> None:
     options = arguments()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what has been started is to end
-    # What is killed leaves the folders of its sockets behind: they go with this one.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that started programs end
+    # Killed programs leave the folders of their sockets behind, which are removed with this one.
     with tempfile.TemporaryDirectory(prefix="leeway-bench-") as folder:
         os.environ["TMPDIR"] = folder
         try:

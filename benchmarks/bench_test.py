@@ -1,4 +1,4 @@
-"""What a user may say that is wrong, and what must not be left behind."""
+"""Tests of bench.py: wrong options, and processes and files that must not be left behind."""
 import json
 import os
 import subprocess
@@ -9,7 +9,7 @@ from pathlib import Path
 
 BENCH = Path(__file__).resolve().parent / "bench.py"
 
-# Stands for a program that measures. With the command of the number it is given, someone presses Ctrl-C.
+# Takes the place of a program that measures. At the command of the given number it sends Ctrl-C.
 PROGRAM = """#!/usr/bin/python3
 import os, signal, sys, time
 print('{"ready": true}', flush=True)

@@ -1,16 +1,16 @@
-// How fast a large model is saved while it is trained, and how long a worker waits because of it.
-// One of a cluster's workers (run.sh starts them): fills a model of dense and sparse tables with
-// Adam's state, trains, and saves checkpoints meanwhile; then every value is pushed to once more,
-// and all are summed up. A cluster that starts from the last checkpoint and is told that clock
-// comes to the same sum, if every value and every next update is the same.
+// Measures how fast a large model is saved while it is trained, and how long a worker waits because
+// of that. It is one of a cluster's workers (run.sh starts them): fills a model of dense and sparse
+// tables with Adam's state, trains, and saves checkpoints meanwhile; then pushes to every value
+// once more, and sums up all values. A cluster that starts from the last checkpoint, and gets that
+// clock, comes to the same sum if every value and every next update is the same.
 //
 // Each of the first rounds has a window of training in which a checkpoint is saved, and one as long
-// in which nothing else happens. In each of the others dd writes as many bytes as the checkpoint
-// has, with the disk for itself and beside training, and one more checkpoint is saved. They come
-// after the others since dd fills the page cache, which is given up as its file is removed: where a
-// virtual machine's host takes such memory back, whatever is fresh to a program is slow for a
-// while, and that would be taken for the checkpoint's doing. Where all processors are busy with
-// training, what a checkpoint needs of them is taken from it: PACE_MS leaves them time.
+// without. In each of the others dd writes as many bytes as the checkpoint has, alone and beside
+// training, and one more checkpoint is saved. They come after the others since dd fills the page
+// cache, which is freed as its file is removed: if a virtual machine's host takes such memory back,
+// memory that is new to a program is slow for a while, and the checkpoint would be blamed for that.
+// If training keeps all processors busy, a checkpoint takes its share from it: PACE_MS leaves idle
+// time.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -33,10 +33,10 @@ struct Settings {
   ModelSize size;
   int rounds = 3;
   absl::Duration pace;
-  std::uint64_t end = 0;  // of the run whose checkpoint this one starts from; 0: from none
+  std::uint64_t end = 0;  // clock of the run whose checkpoint this one starts from; 0: none
 };
 
-// Trains while `work` is done on another thread.
+// Trains while `work` runs on another thread.
 Window TrainDuring(Trainer* trainer, const std::function<void()>& work) {
   std::atomic<bool> over = false;
   std::thread thread([&] {

@@ -1,4 +1,4 @@
-// What a disk can do, by dd.
+// Measures the speed of a disk with dd.
 #ifndef LEEWAY_BENCHMARKS_CHECKPOINT_DD_H_
 #define LEEWAY_BENCHMARKS_CHECKPOINT_DD_H_
 
@@ -7,7 +7,7 @@
 
 namespace leeway::bench {
 
-// MB/s of `dd bs=1M conv=fsync` writing so many bytes into a new file, which is removed.
+// MB/s of `dd bs=1M conv=fsync`, writing `bytes` bytes into a new file, which is removed.
 double RateOfDd(const std::string& folder, std::uint64_t bytes);
 
 }  // namespace leeway::bench

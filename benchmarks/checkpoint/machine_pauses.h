@@ -1,4 +1,5 @@
-// How long the machine itself stands still: what no program on it can help.
+// MachinePauses measures how long the machine itself stands still, which no program on it can
+// avoid.
 #ifndef LEEWAY_BENCHMARKS_CHECKPOINT_MACHINE_PAUSES_H_
 #define LEEWAY_BENCHMARKS_CHECKPOINT_MACHINE_PAUSES_H_
 
@@ -9,17 +10,17 @@
 
 namespace leeway::bench {
 
-// A thread that goes before all others sleeps for a millisecond again and again. Where it wakes up
-// late, nobody else could have run either: a virtual machine's host gives it no time, for
-// instance, since it has used up its share.
+// A thread of the highest priority sleeps for a millisecond again and again. When it wakes up late,
+// no other thread could have run either: for instance because the host of a virtual machine gives
+// it no time after it has used up its share.
 class MachinePauses {
  public:
   MachinePauses();
   ~MachinePauses();
 
-  // How long it stood still since the last call, all in all.
+  // The total time for which the machine stood still since the last call.
   absl::Duration Take();
-  // Whether the system lets a thread go before others.
+  // True if the system lets a thread have that priority.
   bool possible() const { return possible_; }
 
  private:

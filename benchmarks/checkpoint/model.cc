@@ -48,7 +48,7 @@ Table Model::Open(TableSpec spec) {
   return *table;
 }
 
-// What this worker pushes at a clock.
+// Fills in this worker's pushes of a clock.
 void Model::FillIn(std::uint64_t clock) {
   const std::uint64_t rank = worker_->rank();
   const bool all = clock < size_.round() || clock >= last_round_;

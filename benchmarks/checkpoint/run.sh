@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Saves a large model while it is trained, beside dd, and lets a cluster of another size go on with
-# it. usage: run.sh BUILD [FOLDER [GIGABYTES [ROUNDS [WORKERS [PACE_MS]]]]]; FOLDER (on the disk to be
-# measured) is emptied afterwards. PACE_MS: a step begins so often (100),
-# or at once after the last one (0), which leaves no processor any time.
+# Measures the saving of a large model during training, beside dd, and has a cluster of another size go
+# on with it. usage: run.sh BUILD [FOLDER [GIGABYTES [ROUNDS [WORKERS [PACE_MS]]]]]; FOLDER (on the disk
+# to be measured) is emptied afterwards. PACE_MS: the time from the beginning of one step to the next
+# (100), or 0 for none, which leaves the processors no idle time.
 set -euo pipefail
 build=$1 folder=$(realpath -m "${2:-/tmp/leeway-checkpoints}") gigabytes=${3:-4} rounds=${4:-3}
 workers=${5:-2} pace_ms=${6:-100}

@@ -29,7 +29,7 @@ std::string Listed(const std::vector<double>& values, const char* format) {
   return text;
 }
 
-// What is looked at of a step: all of it, or without what the machine itself stood still.
+// The part of a step that is reported: all of it, or without the time that the machine stood still.
 using Part = absl::Duration (*)(const Window::Step&);
 absl::Duration Whole(const Window::Step& step) { return step.took; }
 absl::Duration WithoutPauses(const Window::Step& step) { return step.took - step.paused; }

@@ -21,7 +21,7 @@
 namespace leeway::bench {
 namespace {
 
-// A port that was free a moment ago.
+// A port that was free when it was tried.
 int FreePort() {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -80,7 +80,7 @@ absl::StatusOr<std::unique_ptr<van::Factory>> FactoryFor(const std::string& tran
 }
 
 Cluster::Cluster(const ClusterShape& shape) {
-  // So that the effect of a setting can be measured.
+  // Settings from the environment, so that their effect can be measured.
   if (absl::StatusOr<Config> set = Config::FromEnvironment(); set.ok()) config_ = *set;
   config_.scheduler = absl::StrCat(shape.scheduler_host, ":", FreePort());
   config_.num_servers = static_cast<std::uint32_t>(shape.servers);
@@ -89,7 +89,7 @@ Cluster::Cluster(const ClusterShape& shape) {
   config_.connect_timeout = absl::Seconds(30);
   config_.request_timeout = absl::Seconds(60);
   config_.log_level = "warning";
-  // What the scheduler speaks over TCP.
+  // The scheduler's transport over TCP.
   config_.van = shape.transport == "zmq" || shape.transport == "ipc" ? "zmq" : "auto";
   if (IsRdma(shape.transport)) config_.van = "rdma";
   runtime::SetLogLevel(*runtime::ParseLogLevel(config_.log_level));

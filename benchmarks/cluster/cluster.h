@@ -1,4 +1,4 @@
-// A cluster of processes on this machine, over a transport of one's choice.
+// Cluster is a cluster of processes on this machine, over a chosen transport.
 #ifndef LEEWAY_BENCHMARKS_CLUSTER_CLUSTER_H_
 #define LEEWAY_BENCHMARKS_CLUSTER_CLUSTER_H_
 
@@ -23,19 +23,19 @@ struct ClusterShape {
   int server_threads = 1;
   int workers = 1;
   std::string scheduler_host = "127.0.0.1";
-  std::string server_host = {};  // empty: as servers find out by themselves
+  std::string server_host = {};  // empty: the address that servers find by themselves
   // Called in each server's process before it starts. Optional.
   std::function<absl::Status()> place_server = nullptr;
 };
 
-// shm_lent, rdma_lent: as shm and rdma, with tensors in memory that the library gave for it.
+// shm_lent, rdma_lent: as shm and rdma, with tensors in memory of Worker::Allocate.
 bool Allocates(const std::string& transport);
 
 // INVALID_ARGUMENT for a transport that this build does not have.
 absl::StatusOr<std::unique_ptr<van::Factory>> FactoryFor(const std::string& transport);
 
-// The scheduler and the servers, forked; the workers are the caller's. To be made before the
-// process has threads.
+// The scheduler and the servers, forked; the workers are the caller's. Make it before the process
+// has threads.
 class Cluster {
  public:
   explicit Cluster(const ClusterShape& shape);
@@ -49,7 +49,7 @@ class Cluster {
   std::vector<Child> servers_;
 };
 
-// A worker of the cluster, with what it needs to live.
+// A worker of the cluster, with the objects that it needs.
 class ClusterWorker {
  public:
   static absl::StatusOr<ClusterWorker> Connect(const Config& config, const std::string& transport);

@@ -17,7 +17,7 @@ namespace {
 int Main(const ClusterShape& shape) {
   if (const auto factory = FactoryFor(shape.transport); !factory.ok()) {
     std::fprintf(stderr, "%s\n", std::string(factory.status().message()).c_str());
-    return 3;  // the driver takes that for "not there", everything else for a failure
+    return 3;  // the driver takes 3 for "not available here", all other codes for a failure
   }
   const Cluster cluster(shape);
   OtherWorkers others(shape.workers - 1, cluster.worker_config(), shape.transport);
@@ -46,7 +46,7 @@ int Number(const char* text) { return std::max(1, std::atoi(text)); }
 
 int main(int argc, char** argv) {
   leeway::bench::ClusterShape shape;
-  // An rdma device is reached at its own address only.
+  // An rdma device is reached only at its own address.
   if (const char* host = std::getenv("LEEWAY_HOST"))
     shape.scheduler_host = shape.server_host = host;
   if (argc > 1) shape.transport = argv[1];

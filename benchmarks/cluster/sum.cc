@@ -13,8 +13,8 @@
 namespace leeway::bench {
 namespace {
 
-// As much memory is touched as by memcpy, which this is compared with (raw/memory.cc): how fast
-// either is depends on which cache holds that. What is "far" is beyond most.
+// As much memory as the memcpy that this is compared with touches (raw/memory.cc): the speed of
+// both depends on the cache that holds it. Most caches hold less than the "far" size.
 constexpr std::size_t kNearBytes = 64 << 20, kFarBytes = 144 << 20;
 
 }  // namespace
@@ -33,7 +33,7 @@ Measured MeasureSum(const Command& command) {
   }
   const auto store =
       ps::NewShardStore(spec, {.table = 1, .block_bytes = command.bytes}, updater->get());
-  // In memory as a transport takes it for what it receives.
+  // In memory as a transport allocates it for received messages.
   std::vector<runtime::Buffer> values(blocks * count);
   for (runtime::Buffer& one : values) {
     std::byte* data = nullptr;

@@ -1,5 +1,5 @@
-// What a server does when a BSP clock closes, without the network: adds eight workers' blocks to
-// what it stores, in one pass.
+// MeasureSum measures a server's work when a BSP clock closes, without the network: it adds eight
+// workers' blocks to the stored one, in one pass.
 #ifndef LEEWAY_BENCHMARKS_CLUSTER_SUM_H_
 #define LEEWAY_BENCHMARKS_CLUSTER_SUM_H_
 
@@ -7,7 +7,7 @@
 
 namespace leeway::bench {
 
-// "sum": `in_flight` contributions of `bytes` to each block. Measured::bytes counts what is read
+// "sum": `in_flight` contributions of `bytes` to each block. Measured::bytes counts the bytes read
 // and written: the contributions, and the block twice.
 Measured MeasureSum(const Command& command);
 

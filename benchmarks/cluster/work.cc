@@ -27,7 +27,7 @@ using Start = std::function<Ticket(std::size_t operation, std::size_t slot)>;
 absl::Status Keep(Worker* worker, const Command& command, const Start& start, Measured* measured,
                   const Stopwatch& watch) {
   const auto slots = static_cast<std::size_t>(command.in_flight);
-  const std::size_t look = command.bytes < 4096 ? slots : 1;  // how often the clock is read
+  const std::size_t look = command.bytes < 4096 ? slots : 1;  // operations between clock readings
   std::vector<Ticket> tickets(slots);
   std::size_t operation = 0;
   double begun = watch.Seconds();
@@ -67,7 +67,7 @@ struct Work::Tensor {
   Table table;
   std::span<const float> values;
   std::vector<float> result;
-  std::vector<float> own;  // the values, unless they are
+  std::vector<float> own;  // the values, unless they are in `allocated`
   Array allocated;
 
   Ticket Push() const { return table.Push(values); }

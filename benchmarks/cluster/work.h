@@ -1,4 +1,4 @@
-// The work that is measured: one worker pushes and pulls, the servers add.
+// Work is the work that is measured: one worker pushes and pulls, the servers add.
 #ifndef LEEWAY_BENCHMARKS_CLUSTER_WORK_H_
 #define LEEWAY_BENCHMARKS_CLUSTER_WORK_H_
 
@@ -16,9 +16,9 @@
 
 namespace leeway::bench {
 
-// push, pull         dense: as many tensors of `bytes` as are in flight, each waited for before it
-//                    is used again
-// exchange           push and pull in one operation, as push and pull otherwise
+// push, pull         dense: as many tensors of `bytes` as are in flight; each operation is waited
+//                    for before its tensor is used again
+// exchange           push and pull in one operation, otherwise as push and pull
 // rtt                a push and a pull of `bytes` by turns, one in flight
 // sparse_push, sparse_pull   eight prepared batches of 100,000 sorted unique keys out of 10
 //                    million, 16 floats a row, by turns; `bytes` counts keys and values
@@ -27,8 +27,8 @@ namespace leeway::bench {
 // for it. `bytes` are those of the floats in any case.
 class Work {
  public:
-  // `worker` outlives it. `servers`: processes whose time counts beside this one's. `allocates`:
-  // what is pushed to dense tables lies in memory from Worker::Allocate.
+  // `worker` outlives it. `servers`: processes whose CPU time counts beside this one's.
+  // `allocates`: pushes to dense tables come from memory of Worker::Allocate.
   Work(Worker* worker, std::vector<pid_t> servers, bool allocates = false);
   ~Work();
 

@@ -12,7 +12,7 @@
 namespace leeway::bench {
 namespace {
 
-// Both ends are the same program, so plain memory will do.
+// Both ends run the same program, so the bytes are sent as they lie.
 struct Order {
   char op[32];
   std::uint64_t bytes;

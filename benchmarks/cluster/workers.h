@@ -1,4 +1,4 @@
-// Several workers that do the same at the same time, measured together.
+// OtherWorkers are workers that do the same work at the same time, measured together.
 #ifndef LEEWAY_BENCHMARKS_CLUSTER_WORKERS_H_
 #define LEEWAY_BENCHMARKS_CLUSTER_WORKERS_H_
 
@@ -10,16 +10,16 @@
 
 namespace leeway::bench {
 
-// Workers in processes of their own, each at the other end of a pair of sockets.
+// Workers in processes of their own, each connected by a pair of sockets.
 class OtherWorkers {
  public:
-  // To be made before the process has threads.
+  // Make it before the process has threads.
   OtherWorkers(int count, const Config& config, const std::string& transport);
   ~OtherWorkers();
 
   std::vector<pid_t> pids() const;
   void Begin(const Command& command);
-  // Adds what they have done meanwhile.
+  // Adds their measurements of the same time.
   void AddTo(Measured* measured);
 
  private:

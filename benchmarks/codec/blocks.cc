@@ -51,7 +51,7 @@ absl::Status Blocks::Keep(std::size_t block, const absl::StatusOr<std::size_t>& 
 
 void Blocks::Copy(std::size_t block) {
   std::memcpy(to_.data() + block * kElements, values_.data() + block * kElements, kBytes);
-  asm volatile("" : : "r"(to_.data()) : "memory");  // it is read
+  asm volatile("" : : "r"(to_.data()) : "memory");  // keeps the compiler from dropping the writes
 }
 void Blocks::Add(std::size_t block) {
   compress::ChosenKernels().reduce.add(values_.data() + block * kElements, kElements, 1,

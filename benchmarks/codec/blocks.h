@@ -1,5 +1,5 @@
-// Blocks of floats as a worker pushes them, and a codec that goes over them: 64 MiB in all, so that
-// what is measured comes from memory, as gradients do.
+// Blocks holds blocks of floats as a worker pushes them, and runs a codec over them: 64 MiB in all,
+// so that they come from memory, as gradients do.
 #ifndef LEEWAY_BENCHMARKS_CODEC_BLOCKS_H_
 #define LEEWAY_BENCHMARKS_CODEC_BLOCKS_H_
 
@@ -19,17 +19,18 @@ class Blocks {
   static constexpr std::size_t kCount = 128;
   static constexpr std::size_t kBytes = kElements * sizeof(float);
 
-  // With every block encoded once. NOT_FOUND: there is no codec of that name.
+  // Encodes every block once. NOT_FOUND: there is no codec of that name.
   static absl::StatusOr<std::unique_ptr<Blocks>> Make(const std::string& codec);
 
-  // Each does one block, `block` < kCount. Values are added to, and written to, an array of as many
-  // floats.
+  // Each processes one block, `block` < kCount. Values are added to, and written to, a second array
+  // of as many floats.
   void Copy(std::size_t block);
   void Add(std::size_t block);
   absl::Status Encode(std::size_t block);
   absl::Status Decode(std::size_t block);
   absl::Status DecodeAdd(std::size_t block);
-  // Of that array, which holds the values after Fill, and what was dropped after this.
+  // Encodes from the second array, which holds the values after Fill, and the dropped part
+  // afterwards.
   absl::Status EncodeAndSubtract(std::size_t block);
   void Fill();
 

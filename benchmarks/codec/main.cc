@@ -1,5 +1,5 @@
-// leeway_bench_codec CODEC: how fast a codec goes over blocks of floats, beside a copy of the same
-// arrays. Bytes are those of the floats, whatever the message takes.
+// leeway_bench_codec CODEC: measures the speed of a codec over blocks of floats, beside a copy of
+// the same arrays. Bytes are those of the floats, not of the message.
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -31,7 +31,7 @@ absl::Status Do(const std::string& op, std::size_t block, Blocks& blocks) {
 // Whole passes over all blocks.
 Measured Measure(const Command& command, Blocks& blocks) {
   Measured measured;
-  blocks.Fill();  // what was added up before
+  blocks.Fill();  // removes the sums of earlier passes
   const Stopwatch watch;
   do {
     for (std::size_t i = 0; i < Blocks::kCount; ++i) {

@@ -11,12 +11,12 @@ namespace {
 constexpr std::size_t kUnitBytes = 4;
 constexpr int kLevel = 2;
 
-// The `bits` highest bits: the last 64 bytes decide, as long as fewer bits would not.
+// The `bits` highest bits, which depend on the last 64 bytes; lower bits depend on fewer.
 std::uint64_t Mask(int bits) { return ~std::uint64_t{0} << (64 - bits); }
 
 }  // namespace
 
-// Cuts are looked for at every fourth byte, which the masks make up for with two bits fewer.
+// Only every fourth byte may be a cut; the masks have two bits fewer to make up for that.
 Chunker::Chunker(std::size_t average_bytes)
     : average_(average_bytes), least_(average_bytes / 4), most_(average_bytes * 8) {
   for (std::size_t i = 0; i < gear_.size(); ++i) gear_[i] = runtime::RandomAt(1, 0, i);

@@ -1,5 +1,5 @@
-// Content-defined chunking: cuts bytes where they say so themselves, so that what is inserted or
-// removed moves no cut but those beside it.
+// Chunker cuts bytes into content-defined chunks, so that an insertion or a removal moves only the
+// cuts beside it.
 //
 // FastCDC (Xia et al., USENIX ATC 2016, sections 3.2 to 3.5) over the gear hash (Xia et al.,
 // Performance Evaluation 79, 2014): h ← 2h + G[byte], one shift, one addition and one look-up a
@@ -19,10 +19,10 @@ namespace leeway::bench {
 class Chunker {
  public:
   // average_bytes: a power of two from 64 to 2^20. Chunks have a quarter of it to eight times as
-  // much, but for the last of a message.
+  // much; the last one of a message may be smaller.
   explicit Chunker(std::size_t average_bytes);
 
-  // Bytes of the first chunk; 0: there are none.
+  // The bytes of the first chunk; 0: there are no bytes.
   std::size_t Next(std::span<const std::byte> bytes) const;
 
  private:

@@ -1,11 +1,11 @@
-// leeway_bench_dedup: how many bytes de-duplication by content-defined chunks would save of
-// payloads that follow each other, what a worker pushes and pulls in two examples.
-// leeway_bench_dedup FOLDER …: of these checkpoints instead, oldest first.
+// leeway_bench_dedup: measures how many bytes de-duplication by content-defined chunks would save
+// in consecutive payloads: a worker's pushes and pulls in two examples. leeway_bench_dedup FOLDER
+// …: in these checkpoints instead, oldest first.
 //
-// The receiver is taken to remember the chunks of all payloads of a stream so far, which is the
-// most that can be saved: an option would have to forget some. A chunk that it knows costs 8 bytes,
-// one that it does not know its bytes and 2 for their number. With zstd what is new of a payload
-// goes through the codec of that name; the numbers and references go as they are.
+// The receiver is assumed to remember the chunks of all payloads of a stream so far, which is an
+// upper bound of the savings: a real option would have to forget some. A known chunk costs 8 bytes,
+// an unknown one its bytes and 2 for their number. With zstd the unknown bytes of a payload go
+// through the codec of that name; the numbers and references are sent as they are.
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -30,7 +30,7 @@ struct Sizes {
   double seconds = 0;  // of cutting, hashing and looking up
 };
 
-// What the codec zstd makes of float32 values.
+// The size of float32 values after the codec zstd.
 absl::StatusOr<std::size_t> ZstdBytes(const Codec& codec, std::span<const std::byte> payload) {
   std::vector<float> values(payload.size() / sizeof(float));
   if (values.empty()) return 0;
@@ -59,7 +59,7 @@ absl::StatusOr<Sizes> Measure(const Stream& stream, std::size_t average, const C
     }
     sizes.seconds +=
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (std::exchange(first, false)) continue;  // nothing is known before it
+    if (std::exchange(first, false)) continue;  // no chunk is known before it
     LEEWAY_ASSIGN_OR_RETURN(const std::size_t whole_zstd, ZstdBytes(zstd, payload));
     LEEWAY_ASSIGN_OR_RETURN(const std::size_t fresh_zstd, ZstdBytes(zstd, fresh));
     sizes.bytes += static_cast<double>(payload.size());

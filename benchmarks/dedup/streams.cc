@@ -37,7 +37,7 @@ std::vector<std::byte> PayloadOf(const std::vector<fashion_mnist::Tensor>& tenso
   return payload;
 }
 
-// Uniform initial values as torch.nn.Linear has them; their distribution is of no matter here.
+// Uniform initial values as torch.nn.Linear has them; their distribution does not matter here.
 void Initialize(const std::vector<fashion_mnist::Parameter>& parameters,
                 std::vector<fashion_mnist::Tensor>* values) {
   for (std::size_t p = 0; p < parameters.size(); ++p) {
@@ -49,7 +49,7 @@ void Initialize(const std::vector<fashion_mnist::Parameter>& parameters,
   }
 }
 
-// Rows of an adagrad table, made when they are first asked for.
+// Rows of an adagrad table, made at their first use.
 class Rows {
  public:
   Rows(std::size_t width, std::uint64_t stream) : width_(width), stream_(stream) {}
@@ -68,7 +68,7 @@ class Rows {
       for (std::size_t j = 0; j < width_; ++j) sum[j] += gradients[k * width_ + j];
     }
   }
-  // What was added since.
+  // Applies the gradients that were added since the last call.
   void Step(float rate) {
     for (const auto& [key, sum] : sums_) {
       Row& row = Of(key);

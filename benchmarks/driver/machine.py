@@ -1,4 +1,4 @@
-"""What the figures were measured on."""
+"""The machine that the figures were measured on."""
 import datetime
 import os
 import platform
@@ -40,7 +40,7 @@ def describe() -> dict:
         "cores": len(os.sched_getaffinity(0)),
         "memory": _first("/proc/meminfo", "MemTotal"),
         "kernel": platform.release(),
-        # What raw TCP, ZeroMQ and the peers use; within a machine Leeway asks for reno.
+        # Of raw TCP, ZeroMQ and the peers; within a machine Leeway uses reno.
         "congestion_control": _text("/proc/sys/net/ipv4/tcp_congestion_control"),
         "pslite": _output("git", "-C", pslite, "rev-parse", "--short=12", "HEAD") if pslite else "",
         "packages": dict(line.split(" ", 1) for line in versions.splitlines() if " " in line),

@@ -1,4 +1,4 @@
-"""Rounds: every piece of work, and within it every subject, so that drift hits all alike."""
+"""Rounds: each round measures every work, and for it every subject, so that drift affects all alike."""
 import os
 import sys
 import time
@@ -13,8 +13,8 @@ FAILURES_MAX = 3  # of one subject in a row; then it is left out
 @dataclass
 class Plan:
     works: list[Work]
-    rounds: int  # that count; one more comes before, to warm up
-    seconds: float  # that one measurement takes
+    rounds: int  # that count, after one to warm up
+    seconds: float  # of one measurement
 
 
 @dataclass
@@ -22,17 +22,17 @@ class Samples:
     """by_name[subject][work] is one measurement a round; None where it failed."""
 
     by_name: dict[str, dict[str, list[dict | None]]] = field(default_factory=dict)
-    missing: dict[str, str] = field(default_factory=dict)  # subject: why
+    missing: dict[str, str] = field(default_factory=dict)  # subject: reason
     failures: list[dict] = field(default_factory=list)
     loads: list[float] = field(default_factory=list)  # of the machine, before each round
-    rounds: int = 0  # that are complete, and count
+    rounds: int = 0  # complete ones, which count
     broken_off: bool = False
 
     def add(self, subject: Subject, work: Work, sample: dict | None) -> None:
         self.by_name.setdefault(subject.name, {}).setdefault(work.name, []).append(sample)
 
     def keep_complete_rounds(self) -> None:
-        """A round that was broken off half way would compare some with others' earlier rounds."""
+        """Removes an incomplete round, which would compare subjects with other subjects' earlier rounds."""
         for works in self.by_name.values():
             for found in works.values():
                 del found[self.rounds :]
@@ -64,7 +64,7 @@ class Rounds:
         self._progress = Progress(max(1, steps * (plan.rounds + 1)))
 
     def run(self) -> Samples:
-        """Ends early where someone breaks it off, if there is a complete round by then: such stay."""
+        """An interruption ends it early, if there is a complete round by then: complete rounds are kept."""
         try:
             for number in range(self._plan.rounds + 1):
                 self.samples.loads.append(os.getloadavg()[0])
@@ -75,7 +75,7 @@ class Rounds:
                         if work in subject.works:
                             self._measure(subject, work, counts=number > 0)
                 for subject in self._subjects:
-                    if subject.kind == "scaling":  # many processes: not all of them at once
+                    if subject.kind == "scaling":  # many processes: one subject at a time
                         subject.stop()
                 self.samples.rounds = number
         except KeyboardInterrupt:

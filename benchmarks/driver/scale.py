@@ -16,7 +16,7 @@ def name(size: tuple[int, int]) -> str:
 
 
 def run(program: Path, sizes: list[tuple[int, int]], samples: Samples) -> dict[str, dict]:
-    """By name; what failed is missing, and said among the failures. Ends early where someone breaks it off."""
+    """Results by name; a failed run is missing, and listed among the failures. An interruption ends it early."""
     found: dict[str, dict] = {}
     failures = samples.failures
     for size in sizes:

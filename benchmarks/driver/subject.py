@@ -1,4 +1,4 @@
-"""What is measured: programs that take commands on their standard input (harness/)."""
+"""A Subject is a measured program, which takes commands on its standard input (harness/)."""
 import contextlib
 import json
 import os
@@ -9,27 +9,27 @@ import time
 
 from driver.work import Work
 
-START_SECONDS = 60  # how long a subject may take until it is ready
-SLACK_SECONDS = 60  # and, beyond the time asked for, with a command
+START_SECONDS = 60  # for a subject to become ready
+SLACK_SECONDS = 60  # for a command, beyond its own time
 NOT_THERE = 3  # exit status of a program that cannot be measured here
 
 
 class Failure(Exception):
-    """A subject crashed, hung or said that it cannot."""
+    """A subject crashed, hung or reported an error."""
 
 
 class NotThere(Failure):
-    """It cannot be measured on this machine, or not in this build."""
+    """The subject cannot be measured on this machine or in this build."""
 
 
 class Subject:
     """One program, started when it is first needed and again when it has failed.
 
     A peer stands still between its measurements: torch's shm transport polls with both of its
-    processes for as long as they live, and would take the cores from everyone else. Leeway's nodes
-    do not, and are left to send each other their heartbeats.
+    processes for as long as they live, and would take the cores from the other subjects. Leeway's
+    nodes do not, and go on sending each other heartbeats.
 
-    `why_not`: it is known beforehand that it cannot be measured.
+    `why_not`: the reason, if it is known beforehand that it cannot be measured.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Subject:
             self.stop()
             raise Failure(str(why) or "it ended") from why
         if "error" in answer:
-            self.stop()  # a process it needs may have died: all of them begin anew
+            self.stop()  # a process that it needs may have died: all of them start again
             raise Failure(answer["error"])
         self._let(signal.SIGSTOP)
         return answer
@@ -66,13 +66,13 @@ class Subject:
     def stop(self) -> None:
         if self._process is None:
             return
-        self._let(signal.SIGCONT)  # one that stands still would not see its input end
+        self._let(signal.SIGCONT)  # a stopped process would not see the end of its input
         process, self._process = self._process, None
-        with contextlib.suppress(BrokenPipeError):  # what could not be written before
+        with contextlib.suppress(BrokenPipeError):  # of bytes that could not be written before
             process.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(10)
-        with contextlib.suppress(ProcessLookupError):  # and whoever of its processes is left
+        with contextlib.suppress(ProcessLookupError):  # and its remaining processes
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         process.stdout.close()
@@ -92,7 +92,7 @@ class Subject:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                # Not a session of their own: so the system wakes them should the bench be killed.
+                # In our session: so the system continues them if the bench is killed.
                 process_group=0,
             )
         except OSError as why:

@@ -1,4 +1,4 @@
-"""A subject that runs in the background must not disturb what is measured."""
+"""Tests that a subject in the background does not disturb a measurement."""
 import os
 import signal
 import sys
@@ -18,7 +18,7 @@ for line in sys.stdin:
     print('{"pids": [%d, %d]}' % (os.getpid(), child.pid), flush=True)
 child.kill()
 """
-# One whose processes work no more.
+# A subject whose processes no longer work.
 BROKEN = """
 import os, sys
 print('{"ready": true}', flush=True)
@@ -30,7 +30,7 @@ LIMIT_SECONDS = 30
 
 
 def state(pid: int) -> str:
-    """T: it stands still, R or S: it lives, Z: it has ended; empty: it is gone."""
+    """The state of a process: T: stopped, R or S: alive, Z: ended; empty: gone."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
     except OSError:

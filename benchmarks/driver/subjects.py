@@ -1,4 +1,4 @@
-"""Everything that is measured, and by which program."""
+"""All subjects, and their programs."""
 import os
 import subprocess
 import sys
@@ -18,7 +18,7 @@ LEEWAY_WORKS = [
     work.SPARSE_PUSH,
     work.SPARSE_PULL,
 ]
-# What a codec costs where the wire is fast.
+# The cost of a codec over a fast link.
 CODED_WORKS = [work.PUSH_100M_ONEBIT, work.EXCHANGE_100M, work.EXCHANGE_100M_ONEBIT]
 RAW_WORKS = [*work.streams(), *work.latencies(), work.MESSAGE_100M]
 TORCH_WORKS = [
@@ -71,7 +71,7 @@ def shaped(programs: Path) -> list[Subject]:
 
 
 def shaped_checksums(programs: Path) -> list[Subject]:
-    """One connection over a link of 10 Gbit/s, which has checksums as between machines, and without."""
+    """One connection over a link of 10 Gbit/s, with checksums as between machines, and without."""
     program = [str(programs / "leeway_bench_shaped"), "10gbit", "1", "2mb"]
     works = [work.PUSH_4M, work.PULL_4M]
     return [
@@ -94,7 +94,7 @@ def shaped_codecs(programs: Path) -> list[Subject]:
 
 
 def compression(programs: Path) -> list[Subject]:
-    """What the ratios of codecs need: over a slow link, over a fast one, and by themselves."""
+    """The subjects for the ratios of codecs: over a slow link, over a fast one, and by themselves."""
     program = str(programs / "leeway_bench_cluster")
     fast = [
         Subject(f"leeway.{transport}", f"Leeway, {title}", [program, transport], [work.PUSH_100M, *CODED_WORKS], "leeway")
@@ -103,7 +103,7 @@ def compression(programs: Path) -> list[Subject]:
     return [*fast, *codecs(programs), *shaped_codecs(programs)]
 
 
-# What is measured under a name, and as which codec.
+# The name of each measured codec, and its text.
 CODECS = {
     "fp16": "fp16",
     "bf16": "bf16",
@@ -155,7 +155,7 @@ def peers() -> list[Subject]:
 
 
 def pslite(out: Path) -> list[Subject]:
-    """ps-lite, where PSLITE_DIR says that there is one; built here against its public API."""
+    """ps-lite, if PSLITE_DIR names one; the adapter is built here against its public API."""
     folder = os.environ.get("PSLITE_DIR")
     if not folder:
         return []
@@ -185,6 +185,6 @@ def pslite(out: Path) -> list[Subject]:
 
 
 def _first_error(said: str) -> str:
-    """What a compiler or a script complains of first."""
+    """The first error of a compiler or a script."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     return next((line for line in lines if "error" in line), (lines or ["it does not say why"])[-1])

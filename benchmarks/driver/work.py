@@ -1,4 +1,4 @@
-"""The work that is measured, and what it is called."""
+"""The works that are measured, and their names."""
 from dataclasses import dataclass
 
 KIB, MIB, MB = 1 << 10, 1 << 20, 10**6
@@ -17,7 +17,7 @@ def size_label(size: int) -> str:
 
 @dataclass(frozen=True)
 class Work:
-    """One thing to measure: what is done, with how many bytes, how much of it at once."""
+    """One work to measure: the operation, its bytes, and how many are in flight."""
 
     op: str
     size: int = 0
@@ -33,9 +33,9 @@ class Work:
         return name
 
 
-# A raw transport's best is looked for among these.
+# The best size of a raw transport is one of these.
 STREAM_SIZES = [256 * KIB, 512 * KIB, MIB, 2 * MIB, 4 * MIB]
-# Dense work, eight tensors in flight, for the plots; 4 MiB is in the ratios.
+# Dense work, eight tensors in flight, for the plots; 4 MiB is used in the ratios.
 DENSE_SIZES = [4 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB]
 HUGE = 100 * MB
 
@@ -44,7 +44,7 @@ COPY, COPY_FAR = Work("copy", 4 * MIB, 8), Work("copy", 4 * MIB, 18)
 SUM, SUM_FAR = Work("sum", MIB, 8), Work("sum_far", MIB, 8)
 PUSH_4M, PULL_4M = Work("push", 4 * MIB, 8), Work("pull", 4 * MIB, 8)
 PUSH_100M, PULL_100M = Work("push", HUGE), Work("pull", HUGE)
-# Of a tensor with codec onebit; an exchange is a push and a pull in one operation.
+# Work on a tensor with codec onebit; an exchange is a push and a pull in one operation.
 PUSH_100M_ONEBIT = Work("push:onebit", HUGE)
 EXCHANGE_100M, EXCHANGE_100M_ONEBIT = Work("exchange", HUGE), Work("exchange:onebit", HUGE)
 ADD_4M = Work("add", 4 * MIB, 8)
@@ -64,7 +64,7 @@ REDUCE_4M, REDUCE_100M, REDUCE_64 = (
 )
 # Training steps of a layered model over a slow link, at least three each time.
 STEP_FIFO, STEP_PRIORITY = Work("step_fifo", in_flight=3), Work("step_priority", in_flight=3)
-# Training steps of a model of 10 MB over a slower link, under a name and with which codec; at least two each time.
+# Training steps of a model of 10 MB over a slower link, by name, with their codec; at least two each time.
 CODED_STEPS = {
     "none": "none",
     "onebit": "onebit",
@@ -90,7 +90,7 @@ def latencies() -> list[Work]:
 
 
 def all_works() -> list[Work]:
-    """In the order they are measured: what is compared lies next to each other."""
+    """In the order of measurement: works that are compared are next to each other."""
     return [
         *latencies(),
         REDUCE_64,
@@ -126,6 +126,6 @@ def all_works() -> list[Work]:
 
 
 def essential(work: Work) -> bool:
-    """Whether a ratio needs it; the rest is for the plots."""
+    """True if a ratio needs it; the rest is for the plots."""
     plots_only = (set(dense()) - {PUSH_4M, PULL_4M}) | set(latencies()) - {RTT}
     return work not in plots_only

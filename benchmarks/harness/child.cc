@@ -17,7 +17,7 @@ Child Child::Fork(const std::function<int()>& work) {
   child.pid_ = fork();
   if (child.pid_ != 0) return child;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(1);  // it died before it could be watched
+  if (getppid() != parent) _exit(1);  // the parent died before this asked for a signal at its death
   _exit(work());
 }
 

@@ -1,4 +1,4 @@
-// A process that the benchmark forks and that does not outlive it.
+// A Child is a process that the benchmark forks and that does not outlive it.
 #ifndef LEEWAY_BENCHMARKS_HARNESS_CHILD_H_
 #define LEEWAY_BENCHMARKS_HARNESS_CHILD_H_
 
@@ -12,8 +12,8 @@ namespace leeway::bench {
 class Child {
  public:
   Child() = default;
-  // Runs `work` in a process of its own; that ends with what `work` returns. To be called before
-  // this process has threads.
+  // Runs `work` in a process of its own, which exits with the result of `work`. Call it before this
+  // process has threads.
   static Child Fork(const std::function<int()>& work);
   Child(Child&& other) noexcept : pid_(std::exchange(other.pid_, -1)) {}
   Child& operator=(Child&& other) noexcept {

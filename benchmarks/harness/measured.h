@@ -1,4 +1,4 @@
-// What one measurement found.
+// Measured is the result of one measurement, and Command its order.
 #ifndef LEEWAY_BENCHMARKS_HARNESS_MEASURED_H_
 #define LEEWAY_BENCHMARKS_HARNESS_MEASURED_H_
 
@@ -8,19 +8,19 @@
 
 namespace leeway::bench {
 
-// What the driver asks for: "push 4194304 8 0.5".
+// A command of the driver: "push 4194304 8 0.5".
 struct Command {
   std::string op;
   std::uint64_t bytes = 0;  // of one message or tensor
   int in_flight = 1;
-  double seconds = 0;  // how long to measure
+  double seconds = 0;  // duration of the measurement
 };
 
 struct Measured {
   std::uint64_t operations = 0;
   std::uint64_t bytes = 0;  // payload, all operations together
   double seconds = 0;
-  double cpu_seconds = 0;            // of every process that takes part
+  double cpu_seconds = 0;            // of all processes that take part
   std::vector<double> latencies_us;  // of single operations; only where one is in flight
   std::string error;                 // not empty: nothing was measured
 };

@@ -1,4 +1,4 @@
-// Normally distributed floats: what stands for gradients where their values matter to a codec.
+// Normally distributed floats, in place of gradients where a codec depends on their values.
 #ifndef LEEWAY_BENCHMARKS_HARNESS_NORMAL_VALUES_H_
 #define LEEWAY_BENCHMARKS_HARNESS_NORMAL_VALUES_H_
 
@@ -10,7 +10,7 @@
 
 namespace leeway::bench {
 
-// `size` of them. 200,003 are drawn and then repeated, which is no multiple of a block.
+// `size` floats: 200,003 are drawn and then repeated, which is no multiple of a block.
 inline std::vector<float> NormalValues(std::size_t size, std::uint64_t seed) {
   constexpr std::size_t kDrawn = 200'003;
   std::vector<float> values(size);

@@ -15,7 +15,7 @@ double SecondsOn(clockid_t clock) {
 
 }  // namespace
 
-// What getrusage says, but to the nanosecond and of other processes as well.
+// As getrusage, but to the nanosecond, and also of other processes.
 double CpuSeconds(pid_t process) {
   clockid_t clock;
   return clock_getcpuclockid(process, &clock) == 0 ? SecondsOn(clock) : 0;

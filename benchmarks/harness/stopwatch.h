@@ -1,4 +1,4 @@
-// Time on the wall, and time on the processors of several processes.
+// A Stopwatch measures wall time, and the CPU time of several processes.
 #ifndef LEEWAY_BENCHMARKS_HARNESS_STOPWATCH_H_
 #define LEEWAY_BENCHMARKS_HARNESS_STOPWATCH_H_
 
@@ -13,12 +13,12 @@ inline double SecondsNow() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// User and system time that a process has used so far, all its threads; 0 for one that is gone.
+// User and system time of a process so far, all its threads; 0 for a process that is gone.
 double CpuSeconds(pid_t process);
 
 class Stopwatch {
  public:
-  // Beside this process's own time, that of `others` counts.
+  // The CPU time of `others` counts beside this process's own.
   explicit Stopwatch(std::vector<pid_t> others = {});
 
   double Seconds() const { return SecondsNow() - start_; }

@@ -1,5 +1,5 @@
-// Codecs over 64 MiB in blocks; bytes are those of the floats that go in, as in BM_CodecCopy, which
-// is what to compare them with. Left out are codecs that are not there.
+// Micro-benchmarks of codecs over 64 MiB in blocks. Bytes are those of the input floats, as in
+// BM_CodecCopy, which is the comparison. Codecs that are not registered are left out.
 #include <memory>
 #include <string>
 #include <utility>

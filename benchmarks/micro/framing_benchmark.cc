@@ -1,4 +1,4 @@
-// What it costs to make and to check the headers of the data path.
+// Micro-benchmarks of making and checking the headers of the data path.
 #include <array>
 #include <vector>
 

@@ -1,5 +1,5 @@
-// The loops over elements, at each level that the machine has; bytes are those read and written, as
-// in BM_Memcpy, which is what to compare them with.
+// Micro-benchmarks of the loops over elements, at each level that the machine has. Bytes are those
+// read and written, as in BM_Memcpy, which is the comparison.
 #include <cstring>
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@ namespace leeway::ps {
 namespace {
 
 constexpr std::size_t kElements = 1 << 18;
-constexpr std::size_t kBlocks = 16;  // so that they are in no cache
+constexpr std::size_t kBlocks = 16;  // more than any cache holds
 
 void BM_Memcpy(benchmark::State& state) {
   constexpr std::size_t kBytes = kElements * sizeof(float);
@@ -45,7 +45,7 @@ void BM_Sum(benchmark::State& state, Level level, std::size_t count) {
       static_cast<std::int64_t>(kElements * (count * sizeof(Stored) + sizeof(to[0][0]))));
 }
 
-// In the second cache, where a push that has just arrived is.
+// In the second-level cache, as a push that has just arrived.
 template <class Half>
 void BM_Halves(benchmark::State& state, Level level) {
   constexpr std::size_t kSize = 1 << 16;

@@ -1,4 +1,4 @@
-// What a worker does to a sparse batch before it leaves, and to the answers to one.
+// Micro-benchmarks of a worker's work on a sparse batch before it is sent, and on the answers.
 #include <algorithm>
 #include <cstdint>
 #include <memory>

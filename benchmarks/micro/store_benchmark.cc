@@ -1,4 +1,4 @@
-// What a push and a pull cost once they have reached their shard.
+// Micro-benchmarks of a push and a pull once they have reached their shard.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -82,7 +82,7 @@ void BM_SparsePush(benchmark::State& state) {
 }
 BENCHMARK(BM_SparsePush)->DenseRange(0, 2);
 
-// Rows that lie all over a shard of a million.
+// Rows that lie scattered over a shard of a million.
 void BM_SparsePushScattered(benchmark::State& state) {
   TableSpec spec = TableSpec::Sparse("t", 16);
   spec.updater = NamedUpdater(static_cast<int>(state.range(0)));
@@ -99,7 +99,7 @@ void BM_SparsePushScattered(benchmark::State& state) {
 }
 BENCHMARK(BM_SparsePushScattered)->DenseRange(0, 2)->Unit(benchmark::kMillisecond);
 
-// The same while a snapshot is held, all of whose rows have to be left as they are.
+// The same while a snapshot exists, all of whose rows have to stay unchanged.
 void BM_SparsePushScatteredFrozen(benchmark::State& state) {
   TableSpec spec = TableSpec::Sparse("t", 16);
   spec.updater = NamedUpdater(static_cast<int>(state.range(0)));
@@ -125,7 +125,7 @@ void BM_SparsePushScatteredFrozen(benchmark::State& state) {
 }
 BENCHMARK(BM_SparsePushScatteredFrozen)->DenseRange(0, 2)->Unit(benchmark::kMillisecond);
 
-// A dense block of 1 MiB that somebody still looks at.
+// A dense block of 1 MiB that a snapshot shares.
 void BM_DensePushFrozen(benchmark::State& state) {
   TableSpec spec = TableSpec::Dense("t", {1 << 18});
   spec.updater = NamedUpdater(static_cast<int>(state.range(0)));
@@ -194,7 +194,7 @@ class TenMillionRows {
   }
 
   ps::ShardStore* store() const { return store_.get(); }
-  // Random keys of those there are, all of them different, ascending as workers send them.
+  // Random existing keys, all different, ascending as workers send them.
   const KeyBatch& batch(std::uint64_t i) const { return batches_[i % batches_.size()]; }
 
   void Report(benchmark::State& state) const {
@@ -259,8 +259,8 @@ void BM_SparsePullTenMillion(benchmark::State& state) {
 }
 BENCHMARK(BM_SparsePullTenMillion)->Unit(benchmark::kMillisecond);
 
-// What one server thread does with a worker's batch: rows of a table in 32 shards, those of each
-// batch having come into being together.
+// A server thread's work on a worker's batch: rows of a table in 32 shards; the rows of each batch
+// were created together.
 class ManyShards {
  public:
   static const ManyShards& Get() {

@@ -1,5 +1,5 @@
-// The vans alone, between two loops: small round trips, and large tensors in blocks of 1 MiB, eight
-// tensors under way. What lies above the van is not measured here.
+// Micro-benchmarks of the vans alone, between two loops: small round trips, and large tensors in
+// blocks of 1 MiB, eight tensors under way. The layers above the van are not measured here.
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -35,7 +35,7 @@ std::unique_ptr<van::Factory> NewFactory(std::int64_t kind) {
   return van::NewShmFactory();
 }
 
-// The header's first byte: what is asked for, then the block.
+// The header: the first byte is the request, then the block.
 enum Ask : char { kEcho, kAdd, kGet };
 
 // Answers on a thread of its own.
@@ -113,7 +113,7 @@ class Client final : public van::Handler {
     if (what == kEcho) message.payload.push_back(runtime::Buffer::CopyOf(blocks_[0].data(), 64));
     van_->Send(peer_, std::move(message)).IgnoreError();
   }
-  // Until so many answers have come.
+  // Waits until so many answers have come.
   void WaitFor(std::uint64_t answers) {
     while (answers_ < answers) Turn();
   }
@@ -176,7 +176,7 @@ void BM_Pull4M(benchmark::State& state) { Stream(state, kGet); }
 BENCHMARK(BM_Push4M)->DenseRange(0, 3)->UseRealTime();
 BENCHMARK(BM_Pull4M)->DenseRange(0, 3)->UseRealTime();
 
-// The limit: one core, the same memory.
+// The limit: memcpy on one core, in the same memory.
 void BM_Memcpy4M(benchmark::State& state) {
   const std::vector<Values> from = NewBlocks();
   std::vector<Values> to = NewBlocks();

@@ -1,4 +1,4 @@
-"""gloo: two processes that add up their tensors, so that both have the sum."""
+"""gloo: two processes that add up their tensors, so that both get the sum."""
 import os
 
 import peer
@@ -9,7 +9,7 @@ try:
 except ImportError as why:
     peer.not_there(f"python3-torch is not there: {why}")
 
-STOP = 0  # operations; anything else is how often
+STOP = 0  # as a number of operations: the end
 
 
 def join(rank: int, port: int) -> None:
@@ -20,7 +20,7 @@ def join(rank: int, port: int) -> None:
 
 
 def reduce(tensors: list, operations: int, latencies: list[float], now) -> None:
-    """Keeps as many under way as there are tensors."""
+    """Keeps as many operations under way as there are tensors."""
     works = [None] * len(tensors)
     begun = now()
     for operation in range(operations):
@@ -43,7 +43,7 @@ def make(size: int, in_flight: int) -> list:
 
 
 def follow() -> None:
-    """The other process does as often what it is told to."""
+    """The other process takes part in as many operations as it is told."""
     order = torch.zeros(3, dtype=torch.int64)
     while True:
         dist.broadcast(order, 0)

@@ -1,4 +1,4 @@
-"""What the peers' programs have in common: the commands of harness/serve_commands.h, in Python."""
+"""The common part of the peers' programs: the commands of harness/serve_commands.h, in Python."""
 import ctypes
 import json
 import os
@@ -23,7 +23,7 @@ def free_port() -> int:
 
 
 def die_with_parent() -> None:
-    """In a child process: it is killed when its parent ends, however that comes about."""
+    """Called in a child process, which is then killed when its parent ends in any way."""
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
@@ -74,5 +74,5 @@ def serve(measure: Callable[[str, int, int, float], dict]) -> None:
         op, size, in_flight, seconds = line.split()
         try:
             answer(measure(op, int(size), int(in_flight), float(seconds)))
-        except Exception as why:  # whatever it is, the others are still to be measured
+        except Exception as why:  # any error: the other commands are still measured
             answer({"error": f"{type(why).__name__}: {why}"})

@@ -1,8 +1,7 @@
 """Redis: its server, and redis-benchmark as its client; SET for push, GET for pull.
 
-The server is a process of our own (no service is started or asked), which keeps nothing on disk.
-Debian's redis-tools has it under the name of redis-check-rdb: the program looks at what it is
-called.
+The server is a process of the benchmark (no service is started or used), which keeps nothing on
+disk. Debian's redis-tools has it as redis-check-rdb: the program decides by its name what it does.
 """
 import csv
 import os

@@ -1,4 +1,4 @@
-"""torch.distributed.rpc: a server process that adds what it is sent, and a client.
+"""torch.distributed.rpc: a server process that adds received tensors, and a client.
 
 usage: torch_rpc.py shm | tcp
 """
@@ -85,7 +85,7 @@ def main() -> None:
         return
     join("client", 1, port, transport)
     peer.serve(lambda *command: run(lambda: peer.Stopwatch(server), *command))
-    os._exit(0)  # the server goes with it; an orderly end would wait for nothing of interest
+    os._exit(0)  # the server ends with it; an orderly end would only take longer
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ void Prepare(int fd, const std::string& congestion) {
              static_cast<socklen_t>(congestion.size()));
 }
 
-// Numbers in pages of 2 MiB, where the system has them; zeros.
+// Floats in pages of 2 MiB, if the system has them; zeros.
 std::unique_ptr<float, decltype(&std::free)> InLargePages(std::size_t bytes) {
   constexpr std::size_t kPage = 2 << 20;
   bytes = (bytes + kPage - 1) / kPage * kPage;
@@ -57,7 +57,7 @@ std::unique_ptr<float, decltype(&std::free)> InLargePages(std::size_t bytes) {
   return {static_cast<float*>(memory), std::free};
 }
 
-// A server without anything around it: one thread, one piece of memory for what comes.
+// A minimal server: one thread, one piece of memory for received bytes.
 void AddUp(int fd, const Command& command) {
   const std::size_t piece = std::min<std::size_t>(command.bytes, 1 << 20);
   const std::size_t tensors = command.bytes * static_cast<std::size_t>(command.in_flight);
@@ -108,7 +108,7 @@ int Listen(sockaddr_in* address) {
   return listener;
 }
 
-// The same memory again and again, or as many tensors as are in flight by turns.
+// Sends the same memory again and again, or the tensors in flight by turns.
 void StreamTcp(int fd, const Command& command, const Stopwatch& watch, Measured* measured) {
   const std::size_t count = command.op == "add" ? static_cast<std::size_t>(command.in_flight) : 1;
   const std::vector<char> memory(command.bytes * count, 1);
@@ -149,7 +149,7 @@ Measured MeasureTcp(const std::string& congestion, const Command& command) {
     return measured;
   }
   Prepare(fd, congestion);
-  if (command.op == "add") {  // what is on its way stays in the caches
+  if (command.op == "add") {  // so that the bytes on their way stay in the caches
     const int bytes = 768 << 10;
     setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
   }

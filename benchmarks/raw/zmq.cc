@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint64_t kQueuedBytes = 16 << 20;  // on their way, at either side
 constexpr std::uint64_t kLendFrom = 4096;         // larger messages are not copied
 
-// Freed buffers are kept rather than given back to the system, page by page.
+// Keeps freed buffers instead of returning them to the system, page by page.
 void RecycleMemory() {
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
@@ -128,7 +128,7 @@ Measured MeasureZmq(const std::string& transport, const Command& command) {
   }
   const std::string endpoint = transport == "ipc" ? "ipc://*" : "tcp://127.0.0.1:*";
   Child receiver = Child::Fork([&] { return ReceiveZmq(endpoint, ready[1], command); });
-  close(ready[1]);  // so that a receiver that ends is seen to have
+  close(ready[1]);  // so that the end of the receiver is seen
   char bound[256] = {};
   const bool up = read(ready[0], bound, sizeof(bound) - 1) > 0;
   close(ready[0]);

@@ -1,10 +1,10 @@
-// What a reader that comes and goes costs those who train. A worker's program:
+// Measures how much readers that come and go slow down training. A worker's program:
 //
 //     leeway launch -s 2 -w 2 -- readers_benchmark --seconds 60
 //
 // All workers train a dense table in SSP(3): push, clock, pull. In every second window a reader
 // comes each second, pulls the whole table, and goes. Worker 0 counts clocks and prints those of
-// both kinds of windows, medians, and how much slower the second is.
+// both kinds of windows, their medians, and the slowdown.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
@@ -29,7 +29,7 @@ int Complain(const absl::Status& status) {
   return 1;
 }
 
-// One visit: comes, pulls, goes.
+// One visit of a reader: joins, pulls, leaves.
 absl::Status Visit(leeway::Config config) {
   config.read_only = true;
   auto reader = leeway::Worker::Connect(config);
@@ -77,7 +77,7 @@ absl::Status Train(leeway::Worker* worker, leeway::Table table, int windows, Vis
   for (int window = 0; window < windows; ++window) {
     const bool with = window % 2 == 1;
     if (visits != nullptr) visits->Allow(with);
-    // All begin together, so that all see as many windows.
+    // All begin together, so that all have equally many windows.
     if (absl::Status status = worker->Barrier(); !status.ok()) return status;
     const auto start = Clock::now();
     int clocks = 0;
@@ -88,7 +88,8 @@ absl::Status Train(leeway::Worker* worker, leeway::Table table, int windows, Vis
       if (!status.ok()) return status;
     }
     rates[with].push_back(clocks / std::chrono::duration<double>(Clock::now() - start).count());
-    // Who is still in the window is ahead by four clocks at most, and is not to wait for this one.
+    // A worker that is still in the window is at most four clocks ahead, and must not wait for
+    // this.
     for (int i = 0; i < 4; ++i) {
       if (absl::Status status = worker->Clock(); !status.ok()) return status;
     }

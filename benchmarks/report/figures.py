@@ -21,7 +21,7 @@ class Figure:
         return Figure(statistics.median(values), min(values), max(values), len(values))
 
 
-# What one sample says.
+# The quantities of one sample.
 def gb_s(sample: dict) -> float:
     return sample["bytes"] / sample["seconds"] / GB
 
@@ -64,6 +64,6 @@ def per_round(rounds: Rounds, subject: str, work: str | None, value: Value) -> l
 
 
 def ratio(above: list[float | None], below: list[float | None]) -> Figure | None:
-    """What stood next to each other is compared, so that a slow minute hits both."""
+    """Compares measurements of the same round, so that a slow minute affects both."""
     pairs = zip(above, below)
     return Figure.of(a / b for a, b in pairs if a is not None and b)

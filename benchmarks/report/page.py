@@ -1,4 +1,4 @@
-"""The page to look at: one file that needs no other."""
+"""The report as a page: one HTML file that needs no other."""
 from html import escape
 
 STYLE = """
@@ -33,7 +33,7 @@ def _number(value: float) -> str:
 
 
 def _track(entry: dict) -> str:
-    """How near to the target, which is at two thirds of the width."""
+    """The ratio as a bar; the target is at two thirds of the width."""
     if entry["target"] is None or entry["value"] is None:
         return ""
     share = entry["value"] / entry["target"]
@@ -78,7 +78,7 @@ def _machine(result: dict) -> str:
 
 
 def _warning(result: dict) -> str:
-    # What the benchmark itself loads the machine with shows in later rounds.
+    # The load by the benchmark itself shows in later rounds.
     load = result["loads"][0] if result["loads"] else 0
     if load < 0.75 * result["machine"]["cores"]:
         return ""

@@ -1,4 +1,4 @@
-"""The plots, as SVG that goes into the page. Drawn by matplotlib, which Debian packages."""
+"""The plots of the page, as SVG. Drawn by matplotlib, which Debian packages."""
 import io
 import re
 
@@ -61,7 +61,7 @@ def _size(size: float, _=None) -> str:
 
 
 def _svg(draw, width: float = 7, height: float = 3.8) -> str | None:
-    """None where there is nothing to be seen."""
+    """None if there is nothing to draw."""
     with plt.rc_context(STYLE):
         canvas, axes = plt.subplots(figsize=(width, height), layout="constrained")
         try:
@@ -72,7 +72,7 @@ def _svg(draw, width: float = 7, height: float = 3.8) -> str | None:
         finally:
             plt.close(canvas)
     svg = out.getvalue()[out.getvalue().index("<svg") :].replace(INK, "currentColor")
-    # Several of them share a page: their ids must not.
+    # Several plots share a page, so their ids have to differ.
     salt = f"{abs(hash(svg)) & 0xFFFFFF:x}"
     svg = re.sub(r'id="([^"]+)"', rf'id="{salt}-\1"', svg)
     svg = re.sub(r'href="#([^"]+)"', rf'href="#{salt}-\1"', svg)

@@ -1,4 +1,4 @@
-"""What is promised (or hoped for) of Leeway, each as one number."""
+"""The ratios that Leeway promises (or aims at), each as one number."""
 from dataclasses import dataclass
 from typing import Callable
 
@@ -21,7 +21,7 @@ from report.figures import (
 @dataclass(frozen=True)
 class Ratio:
     name: str
-    target: float | None  # None: nothing is promised
+    target: float | None  # None: no promise
     of: Callable[[Rounds], Figure | None]
     at_most: bool = False  # lower is better
     means: str = ""
@@ -37,7 +37,7 @@ TCP_SIZES = ZMQ_SIZES
 
 
 def _raw(rounds: Rounds, subject: str, value=gb_s) -> list[float | None]:
-    """A raw transport at the message size at which it moves most."""
+    """A raw transport at the message size with its highest throughput."""
     return per_round(rounds, subject, best(rounds, subject, ZMQ_SIZES), value)
 
 
@@ -72,7 +72,7 @@ def _sum(added: work.Work, copied: work.Work):
 
 
 def _codec(name: str, w: work.Work, against: work.Work):
-    """Floats a second, against what the same program does with the same arrays."""
+    """Floats a second, against another operation of the same program with the same arrays."""
     return lambda r: ratio(
         per_round(r, f"codec.{name}", w.name, gb_s), per_round(r, f"codec.{name}", against.name, gb_s)
     )

@@ -25,7 +25,7 @@ class FiguresTest(unittest.TestCase):
         self.assertEqual((found.median, found.low, found.high, found.rounds), (0.75, 0.5, 1, 2))
 
     def test_rounds_are_compared_one_by_one(self):
-        # The machine was half as fast in the second round: the ratio does not know.
+        # The machine was half as fast in the second round, which does not change the ratio.
         found = figures.ratio([3, 1.5], [6, 3])
         self.assertEqual((found.low, found.high), (0.5, 0.5))
 

@@ -1,4 +1,4 @@
-"""What becomes of the measurements: ratios and medians, in files and on the screen."""
+"""The result of the measurements: ratios and medians, in files and on the screen."""
 import json
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ from report.ratios import RATIOS
 
 
 def why_missing(samples: Samples, name: str) -> str:
-    """The likeliest reason for which a ratio is not there."""
+    """The most likely reason why a ratio is missing."""
     about = {"pslite": "pslite", "pslite_flat": "pslite", "torch_tcp": "torch.tcp", "torch_shm": "torch.shm", "redis": "redis"}
     for part, subject in about.items():
         if name.endswith(part) or f"_{part}_" in name:

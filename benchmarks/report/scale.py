@@ -1,4 +1,4 @@
-"""What is promised of large clusters, and how it grows, from driver/scale.py."""
+"""The promises about large clusters, and their growth with size, from driver/scale.py."""
 
 LARGEST = "1000x100"
 Runs = dict[str, dict]
@@ -30,7 +30,7 @@ def entries(runs: Runs, why_missing: str) -> dict[str, dict]:
     return found
 
 
-LINES = [  # heading, unit, [(label, what of a run)]
+LINES = [  # heading, unit, [(label, value of a run)]
     ("Simulated clusters: time per step", "times the ideal", [
         ("mean", lambda r: r["step_vs_ideal"]),
         ("slowest", lambda r: r["slowest_step_s"] / r["ideal_step_s"]),
@@ -53,7 +53,7 @@ LINES = [  # heading, unit, [(label, what of a run)]
 
 
 def plots(runs: Runs, svg, colours: list[str]) -> list[tuple[str, str | None]]:
-    """Headings and pictures; `svg` makes one out of what draws on axes."""
+    """Headings and pictures; `svg` makes a picture by a function that draws on axes."""
     ordered = sorted(runs.values(), key=lambda run: run["workers"] + run["servers"])
 
     def picture(unit: str, lines) -> str | None:

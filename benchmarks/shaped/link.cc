@@ -16,10 +16,10 @@
 namespace leeway::bench {
 namespace {
 
-// Of documentation and tests; in a namespace of its own it collides with nothing.
+// An address for documentation and tests; in a namespace of its own it collides with none.
 constexpr char kHere[] = "198.51.100.1";
 constexpr char kThere[] = "198.51.100.2";
-// As short as a switch's: what waits, waits where it can still be overtaken.
+// As short as a switch's queue: further messages wait where they can still be overtaken.
 constexpr char kQueue[] = "latency 5ms";
 
 absl::Status Missing(const std::string& what) {
@@ -35,7 +35,7 @@ absl::Status Do(const std::string& command) {
 
 std::string NamespaceOf(pid_t pid) { return absl::StrCat("/proc/", pid, "/ns/net"); }
 
-// A process that sits in a namespace of its own, once it says so.
+// Starts a process in its own namespace, and returns once it is there.
 absl::StatusOr<Child> KeepNamespace() {
   int ends[2];
   if (pipe(ends) != 0) return Missing(std::strerror(errno));

@@ -1,7 +1,7 @@
-// Two network namespaces and a link between them that is as fast as one likes, and no faster.
+// A ShapedLink is two network namespaces and a link of a chosen speed between them.
 //
-// The machine's own network is never touched, and all of this is gone with the processes that live
-// in it. Needs root, iproute2, and a kernel with veth and the token bucket filter (sch_tbf).
+// It does not touch the machine's own network, and ends with the processes that live in it. Needs
+// root, iproute2, and a kernel with veth and the token bucket filter (sch_tbf).
 #ifndef LEEWAY_BENCHMARKS_SHAPED_LINK_H_
 #define LEEWAY_BENCHMARKS_SHAPED_LINK_H_
 
@@ -15,13 +15,13 @@ namespace leeway::bench {
 
 class ShapedLink {
  public:
-  // Moves this process to one end of the link. To be called before it has threads.
-  // FAILED_PRECONDITION says what is missing. `rate` as tc says it: "1gbit"; so is `burst`, what
-  // may pass at once after a pause: more than one turn of the kernel's clock lets through ("256kb"
-  // at 1 Gbit/s), and far less than a message that is measured.
+  // Moves this process to one end of the link. Call it before the process has threads.
+  // FAILED_PRECONDITION names what is missing. `rate` is as for tc: "1gbit". So is `burst`, the
+  // bytes that may pass at once after a pause: more than pass in one tick of the kernel's clock
+  // ("256kb" at 1 Gbit/s), and far less than a measured message.
   static absl::StatusOr<ShapedLink> Make(const std::string& rate, const std::string& burst);
 
-  // Both ends get another rate, while they are used.
+  // Gives both ends another rate, while they are used.
   absl::Status Reshape(const std::string& rate, const std::string& burst) const;
 
   // Addresses of this end and of the other one.
@@ -31,7 +31,7 @@ class ShapedLink {
   absl::Status CrossOver() const;
 
  private:
-  Child keeper_;  // whose namespace the other end is
+  Child keeper_;  // lives in the other end's namespace
 };
 
 }  // namespace leeway::bench

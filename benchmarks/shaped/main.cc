@@ -18,7 +18,7 @@
 namespace leeway::bench {
 namespace {
 
-constexpr int kNotThere = 3;  // the driver leaves it out and says why; all else is a failure
+constexpr int kNotThere = 3;  // the driver reports it as not available; all else is a failure
 
 int Fail(const absl::Status& status, int code = 1) {
   std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
@@ -38,7 +38,7 @@ int Main(const std::string& rate, int connections, const std::string& burst) {
   if (!worker.ok()) return Fail(worker.status());
   CodedModels coded(worker->get());
   Work work(worker->get(), cluster.servers());
-  std::unique_ptr<LayeredModel> layered;  // once it is asked for: it is large
+  std::unique_ptr<LayeredModel> layered;  // made at its first use, since it is large
   ServeCommands([&](const Command& command) {
     if (absl::StartsWith(command.op, "train:")) return coded.Measure(command);
     if (absl::StartsWith(command.op, "switch:")) {

@@ -15,12 +15,12 @@ namespace {
 
 constexpr std::uint64_t kKiB = 1 << 10;
 constexpr std::uint64_t kMiB = 1 << 20;
-// How many layers of which size, from the first one on.
+// The number and size of layers, from the first one on.
 constexpr std::pair<int, std::uint64_t> kShape[] = {
     {20, 64 * kKiB}, {15, 256 * kKiB}, {11, kMiB},    {1, 4 * kMiB},
     {1, 32 * kMiB},  {1, 16 * kMiB},   {1, 4 * kMiB},
 };
-// Of the first layer, which is an embedding: rows of a sparse table.
+// The first layer is an embedding: rows of a sparse table.
 constexpr std::uint64_t kLayerRowWidth = 16;
 constexpr absl::Duration kForward = absl::Milliseconds(4);   // a layer
 constexpr absl::Duration kBackward = absl::Milliseconds(8);  // a layer
@@ -89,7 +89,7 @@ Measured LayeredModel::Measure(const Command& command) {
     if (!priorities && command.op != "step_fifo") {
       return absl::InvalidArgumentError(absl::StrCat("no work is called ", command.op));
     }
-    LEEWAY_RETURN_IF_ERROR(Step(priorities));  // what it waits for was asked for by the last one
+    LEEWAY_RETURN_IF_ERROR(Step(priorities));  // waits for the pulls of the step before
     const Stopwatch watch;
     const auto steps = static_cast<std::uint64_t>(command.in_flight);
     while (measured.operations < steps || watch.Seconds() < command.seconds) {

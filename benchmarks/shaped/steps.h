@@ -1,5 +1,5 @@
-// Training steps of a model whose parameters are at the servers, layer by layer: what is measured
-// is how long a step takes, with priorities and without.
+// LayeredModel measures training steps of a model whose parameters are at the servers, layer by
+// layer: the time of a step with priorities and without.
 #ifndef LEEWAY_BENCHMARKS_SHAPED_STEPS_H_
 #define LEEWAY_BENCHMARKS_SHAPED_STEPS_H_
 
@@ -19,7 +19,7 @@ namespace leeway::bench {
 //   backward  each layer, the last one first, computes, pushes its gradient and asks for its
 //             parameters at once
 //   Clock()
-// Computing is sleeping: what matters is that the network has that long.
+// Computing is replaced by sleeping: only the time that the network has meanwhile matters.
 //
 // The shape is VGG's, made smaller so that a step over 1 Gbit/s takes less than a second: many
 // small layers in front, nearly everything in the last five. 50 layers, 72 MiB. The first one is an
@@ -27,7 +27,7 @@ namespace leeway::bench {
 class LayeredModel {
  public:
   explicit LayeredModel(Worker* worker) : worker_(worker) {}
-  ~LayeredModel();  // waits for what is under way: it is written into the layers
+  ~LayeredModel();  // waits for operations under way, which write into the layers
   LayeredModel(const LayeredModel&) = delete;
   LayeredModel& operator=(const LayeredModel&) = delete;
 
@@ -36,13 +36,13 @@ class LayeredModel {
   std::uint64_t bytes() const;  // of all layers
 
   // "step_priority": front layers before back ones; "step_fifo": all equal. At least `in_flight`
-  // steps, and `seconds` of them; one more comes before, to get under way.
+  // steps, and `seconds` of them, after one that does not count.
   Measured Measure(const Command& command);
 
  private:
   struct Layer {
     Table table;
-    std::vector<std::uint64_t> keys;  // none: it is dense
+    std::vector<std::uint64_t> keys;  // empty: dense
     std::vector<float> parameters, gradient;
     Ticket exchanged;
   };

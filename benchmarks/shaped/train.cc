@@ -70,7 +70,7 @@ Measured CodedModels::Measure(const Command& command) {
     }
     LEEWAY_ASSIGN_OR_RETURN(Model* const model, ModelOf(std::string(codec)));
     LEEWAY_RETURN_IF_ERROR(Step(model));
-    LEEWAY_RETURN_IF_ERROR(Step(model));  // waits for what the one before has pushed
+    LEEWAY_RETURN_IF_ERROR(Step(model));  // waits for the pushes of the step before
     const Stopwatch watch;
     const auto steps = static_cast<std::uint64_t>(command.in_flight);
     while (measured.operations < steps || watch.Seconds() < command.seconds) {
@@ -86,8 +86,8 @@ Measured CodedModels::Measure(const Command& command) {
   return measured;
 }
 
-// What a step pushes says which codec the tables have: one of the choices takes half of the bytes
-// of another, or less.
+// The bytes of a step's pushes show the tables' codec: each choice takes at most half of the bytes
+// of another.
 Measured CodedModels::MeasureSwitch(const Command& command,
                                     const std::function<absl::Status()>& reshape) {
   Measured measured;

@@ -1,4 +1,4 @@
-// Softmax and cross entropy, and the bias that comes before them.
+// Softmax and cross entropy, and the bias before them.
 #ifndef LEEWAY_EXAMPLES_FASHION_MNIST_CROSS_ENTROPY_H_
 #define LEEWAY_EXAMPLES_FASHION_MNIST_CROSS_ENTROPY_H_
 
@@ -9,14 +9,14 @@
 
 namespace leeway::fashion_mnist {
 
-// Returns the cross entropies of all rows of scores[labels.size()][kClasses] added up, and replaces
-// the scores by its gradient divided by `divisor`.
+// Returns the sum of the cross entropies of all rows of scores[labels.size()][kClasses], and
+// replaces the scores by its gradient divided by `divisor`.
 double CrossEntropy(std::span<const std::uint8_t> labels, double divisor, std::span<float> scores);
 
-// The same sum, changing nothing.
+// The same sum, without a change of the scores.
 double CrossEntropy(std::span<const std::uint8_t> labels, std::span<const float> scores);
 
-// Fills rows[n][bias.size()] with n copies of `bias`: where a linear layer's sums start.
+// Fills rows[n][bias.size()] with n copies of `bias`, to which a linear layer adds its products.
 void FillRows(std::span<const float> bias, std::size_t n, std::vector<float>* rows);
 
 // (*sum)[j] = rows[0][j] + rows[1][j] + …: the gradient of a bias.

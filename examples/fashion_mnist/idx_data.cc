@@ -12,7 +12,8 @@
 namespace leeway::fashion_mnist {
 namespace {
 
-// Images in one file; MNIST's largest relative has 814,255. Guards against absurd headers.
+// The largest number of images in one file; MNIST's largest relative has 814,255. Refuses absurd
+// headers.
 constexpr std::uint64_t kImagesMax = 10'000'000;
 constexpr int kReadBytesMax = 1 << 20;  // at a time
 
@@ -42,7 +43,7 @@ class IdxFile {
 
   const std::vector<std::uint64_t>& shape() const { return shape_; }
 
-  // Everything after the header: exactly `size` bytes and not one more.
+  // Reads everything after the header: exactly `size` bytes.
   absl::StatusOr<std::vector<std::uint8_t>> ReadAll(std::uint64_t size) {
     std::vector<std::uint8_t> bytes(size);
     if (absl::Status status = Read(bytes.data(), size); !status.ok()) return status;

@@ -1,4 +1,5 @@
-// Reads labelled images from a folder of gzipped IDX files, the format MNIST was published in:
+// Reads labelled images from a folder of gzipped IDX files, the format in which MNIST was
+// published:
 //   magic (0, 0, 8 = unsigned byte, number of dimensions), each dimension as a big-endian 32-bit
 //   number, then the bytes, row-major.
 #ifndef LEEWAY_EXAMPLES_FASHION_MNIST_IDX_DATA_H_
@@ -33,11 +34,11 @@ struct Dataset {
   Images test;
 };
 
-// NOT_FOUND: the folder or a file is missing, and which package brings it. INVALID_ARGUMENT: a file
-// is not what it should be, which one and why.
+// NOT_FOUND: the folder or a file is missing; names the package that contains it. INVALID_ARGUMENT:
+// a file is malformed; names it and the fault.
 absl::StatusOr<Dataset> LoadDataset(const std::string& folder);
 
-// One pair of files.
+// Loads one pair of files.
 absl::StatusOr<Images> LoadImages(const std::string& images_path, const std::string& labels_path);
 
 }  // namespace leeway::fashion_mnist

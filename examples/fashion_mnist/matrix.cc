@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kTileRows = 4;
 constexpr std::size_t kTileColumns = 16;
 
-// a's element (row, k) lies at a[row * row_step + k * inner_step]: so one kernel serves a matrix
+// The element (row, k) of a is at a[row * row_step + k * inner_step]: so one kernel serves a matrix
 // and its transpose.
 struct Left {
   const float* a;
@@ -18,7 +18,7 @@ struct Left {
   std::size_t inner_step;
 };
 
-// One row of a tile. GCC and Clang split it into whatever vectors the target has.
+// One row of a tile. GCC and Clang split it into vectors of the target's width.
 using Row [[gnu::vector_size(kTileColumns * sizeof(float)), gnu::aligned(alignof(float)),
             gnu::may_alias]] = float;
 
@@ -73,7 +73,7 @@ void PlainPanel(Left left, const float* b, std::size_t b_step, float* c, std::si
 }
 #endif
 
-// The widest vectors this machine has.
+// The function for the widest vectors that this machine has.
 PanelFunction ChoosePanel() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2")) return Avx2Panel;
@@ -83,14 +83,14 @@ PanelFunction ChoosePanel() {
 
 void Multiply(Left left, const float* b, float* c, std::size_t rows, std::size_t inner,
               std::size_t columns) {
-  if (rows == 0 || inner == 0) return;  // what is empty may be at no address
+  if (rows == 0 || inner == 0) return;  // an empty matrix may have a null address
   static const PanelFunction panel = ChoosePanel();
   std::size_t column = 0;
   for (; column + kTileColumns <= columns; column += kTileColumns) {
     panel(left, b + column, columns, c + column, columns, rows, inner, kTileColumns);
   }
   if (column == columns) return;
-  // The last columns of b, filled up with zeros to a whole tile.
+  // The last columns of b, padded with zeros to a whole tile.
   const std::size_t width = columns - column;
   std::vector<float> padded(inner * kTileColumns, 0.0f);
   for (std::size_t k = 0; k < inner; ++k) {

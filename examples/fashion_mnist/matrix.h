@@ -1,7 +1,7 @@
 // Matrix products for small models: float32, row-major, one thread.
 //
 // The same arguments give the same bits on every x86-64 machine: each element is summed in the
-// order of the inner index, with separate multiplications and additions, whatever the width of the
+// order of the inner index, with separate multiplications and additions, for any width of the
 // vector registers.
 #ifndef LEEWAY_EXAMPLES_FASHION_MNIST_MATRIX_H_
 #define LEEWAY_EXAMPLES_FASHION_MNIST_MATRIX_H_

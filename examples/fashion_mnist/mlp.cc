@@ -12,7 +12,7 @@ namespace {
 
 enum : std::size_t { kWeight1, kBias1, kWeight2, kBias2 };
 
-// He et al. 2015: keeps the variance of what flows through a ReLU layer.
+// He et al. 2015: keeps the variance of values that pass a ReLU layer.
 Initializer ForReLU(std::size_t inputs, std::uint64_t seed) {
   const double bound = std::sqrt(6.0 / static_cast<double>(inputs));
   return Initializer::Uniform(-bound, bound, seed);
@@ -55,7 +55,7 @@ double Mlp::Gradients(const Batch& batch, const std::vector<Tensor>& values, dou
   AddTransposedProduct(hidden_.data(), scores_.data(), g[kWeight2].data(), kHidden, n, kClasses);
   SumRows(scores_, g[kBias2]);
 
-  // Back through the second layer, and through the ReLU where it let something pass.
+  // Back through the second layer, and through the ReLU where its input was positive.
   const std::vector<float> back = Transposed(values[kWeight2], kHidden, kClasses);
   hidden_gradient_.assign(n * kHidden, 0.0f);
   AddProduct(scores_.data(), back.data(), hidden_gradient_.data(), n, kClasses, kHidden);

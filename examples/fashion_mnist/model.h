@@ -1,4 +1,5 @@
-// A classifier: its parameter tensors, and the gradient of its loss with respect to them.
+// A Model is a classifier: its parameter tensors, and the gradient of its loss with respect to
+// them.
 #ifndef LEEWAY_EXAMPLES_FASHION_MNIST_MODEL_H_
 #define LEEWAY_EXAMPLES_FASHION_MNIST_MODEL_H_
 
@@ -14,7 +15,7 @@
 
 namespace leeway::fashion_mnist {
 
-// One parameter tensor, as its table is to be made.
+// One parameter tensor, with the description of its table.
 struct Parameter {
   std::string name;
   std::vector<std::uint64_t> shape;
@@ -25,7 +26,7 @@ struct Parameter {
 
 using Tensor = std::vector<float>;
 
-// Inputs, one row a sample, and what they show.
+// Inputs, one row a sample, and their labels.
 struct Batch {
   std::vector<float> inputs;         // [size()][kPixels], about mean 0 and variance 1
   std::vector<std::uint8_t> labels;  // [size()]
@@ -40,12 +41,12 @@ class Model {
   virtual const std::vector<Parameter>& parameters() const = 0;
 
   // values[i] and (*gradients)[i] belong to parameters()[i]. The loss of a sample is its cross
-  // entropy; gradients become those of the batch's losses added up and divided by `divisor` (the
-  // batch's size, for the mean). Returns the losses added up.
+  // entropy; gradients become those of the sum of the batch's losses, divided by `divisor` (the
+  // batch's size, for the mean). Returns the sum of the losses.
   virtual double Gradients(const Batch& batch, const std::vector<Tensor>& values, double divisor,
                            std::vector<Tensor>* gradients) = 0;
 
-  // Scores of each class, [batch.size()][kClasses]; the highest is the guess.
+  // Scores of each class, [batch.size()][kClasses]; the class with the highest is the guess.
   virtual std::span<const float> Scores(const Batch& batch, const std::vector<Tensor>& values) = 0;
 };
 

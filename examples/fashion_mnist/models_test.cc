@@ -100,7 +100,7 @@ TEST_P(ModelTest, GradientsMatchFiniteDifferences) {
   }
 }
 
-// What BSP's mean over workers rests on.
+// BSP's mean over workers depends on this.
 TEST_P(ModelTest, PartsAddUpToTheWhole) {
   const Batch whole = RandomBatch(8, 3);
   model_->Gradients(whole, values_, 8, &gradients_);

@@ -1,6 +1,6 @@
-// Trained parameters in a file, as safetensors: the header's length (64 bits, little-endian), a
-// JSON header with each tensor's type, shape and place, then the numbers. The same parameters make
-// the same file, byte for byte.
+// Writes trained parameters to a file, as safetensors: the header's length (64 bits,
+// little-endian), a JSON header with each tensor's type, shape and place, then the numbers. Equal
+// parameters make equal files, byte for byte.
 #ifndef LEEWAY_EXAMPLES_FASHION_MNIST_PARAMETERS_FILE_H_
 #define LEEWAY_EXAMPLES_FASHION_MNIST_PARAMETERS_FILE_H_
 

@@ -1,5 +1,5 @@
-// Draws the learning curve: adds up the training loss and, from time to time, tries the model on
-// the test images.
+// A Recorder draws the learning curve: it sums up the training loss and, from time to time, tests
+// the model on the test images.
 #ifndef LEEWAY_EXAMPLES_FASHION_MNIST_RECORDER_H_
 #define LEEWAY_EXAMPLES_FASHION_MNIST_RECORDER_H_
 
@@ -16,14 +16,14 @@ namespace leeway::fashion_mnist {
 
 class Recorder {
  public:
-  // All outlive it. Time counts from here. `taken`: steps that an earlier run took.
+  // All outlive it. Time counts from here. `taken`: steps of an earlier run.
   Recorder(const Images* test, Model* model, const Observer* observer, std::size_t steps,
            std::size_t taken = 0)
       : test_(test), model_(model), observer_(observer), steps_(steps), step_(taken) {}
 
-  // A step was taken, on so many samples with so much loss in all.
+  // A step was taken, with `samples` samples and a total loss of `loss`.
   void AddStep(double loss, std::size_t samples);
-  // Tries the model as it is now.
+  // Tests the model with these values.
   void AddPoint(std::size_t epoch, const std::vector<Tensor>& values);
 
   const std::vector<CurvePoint>& curve() const { return curve_; }

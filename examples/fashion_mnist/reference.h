@@ -1,4 +1,5 @@
-// The same training in one process, with no cluster: what the workers of a BSP run must reproduce.
+// TrainReference trains in one process, without a cluster: the workers of a BSP run must reproduce
+// its result.
 #ifndef LEEWAY_EXAMPLES_FASHION_MNIST_REFERENCE_H_
 #define LEEWAY_EXAMPLES_FASHION_MNIST_REFERENCE_H_
 
@@ -15,12 +16,12 @@
 
 namespace leeway::fashion_mnist {
 
-// Holds one tensor: starts with what its description's initializer says and takes a gradient as its
-// updater says.
+// A tensor in this process: starts with its description's initial values and applies a gradient by
+// its updater.
 class LocalTable {
  public:
   virtual ~LocalTable() = default;
-  // With this learning rate instead of the table's own, if any.
+  // `rate`: a learning rate instead of the table's own.
   virtual absl::Status Push(std::span<const float> gradient,
                             std::optional<double> learning_rate) = 0;
   virtual absl::Status Pull(std::span<float> values) = 0;
@@ -28,7 +29,7 @@ class LocalTable {
 using LocalTableFactory =
     std::function<absl::StatusOr<std::unique_ptr<LocalTable>>(const TableSpec&)>;
 
-// One worker with a batch of settings.workers × settings.batch.
+// Trains as one worker with a batch of settings.workers × settings.batch.
 absl::StatusOr<Outcome> TrainReference(const Settings& settings, const Dataset& data,
                                        const Observer& observer,
                                        const LocalTableFactory& make_table);

@@ -12,7 +12,7 @@
 namespace leeway::fashion_mnist {
 namespace {
 
-// Plain gradient descent from small numbers that differ from each other.
+// Plain gradient descent from small, different numbers.
 class GradientDescent final : public LocalTable {
  public:
   explicit GradientDescent(std::size_t size) : values_(size) {
@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<LocalTable>> MakeTable(const TableSpec& spec) {
   return std::make_unique<GradientDescent>(size);
 }
 
-// Bright in a row of its class's own, noise elsewhere.
+// Images that are bright in one row for each class, and noise elsewhere.
 Images Stripes(std::size_t n) {
   Images images;
   std::uint32_t noise = 1;
@@ -103,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(Models, ReferenceTest, testing::Values("softmax", "mlp"
 
 TEST(RateTest, FallsEvenlyToNothing) {
   Settings settings;
-  EXPECT_EQ(RateAt(settings, 0, 10), std::nullopt);  // the updater's default is not known here
+  EXPECT_EQ(RateAt(settings, 0, 10), std::nullopt);  // the updater's default is unknown here
   settings.updater.parameters["learning_rate"] = 0.5;
   EXPECT_EQ(RateAt(settings, 0, 10), 0.5);
   EXPECT_EQ(RateAt(settings, 5, 10), 0.25);

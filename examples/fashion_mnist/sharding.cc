@@ -9,11 +9,12 @@
 namespace leeway::fashion_mnist {
 namespace {
 
-// Over the training images' pixels, from 0 to 1.
+// Mean and deviation over the training images' pixels, from 0 to 1.
 constexpr float kPixelMean = 0.2860f;
 constexpr float kPixelDeviation = 0.3530f;
 
-// Fisher–Yates. The generator is the same everywhere; the standard library's shuffle is not.
+// Fisher–Yates. Its generator is the same everywhere; that of the standard library's shuffle is
+// not.
 void Shuffle(std::uint64_t seed, std::vector<std::uint32_t>* order) {
   std::mt19937_64 random(seed);
   for (std::size_t i = order->size(); i > 1; --i) {

@@ -1,9 +1,9 @@
-// Which samples a worker takes at each step.
+// Sharding decides which samples a worker takes at each step.
 //
 // Every epoch goes through all samples once, in an order that depends on the seed and the epoch
-// alone. Step t of an epoch takes the next W·b samples (the last step: what is left), and worker w
-// the w-th part of them. So W workers with batches of b see together what one worker with a batch
-// of W·b sees alone.
+// alone. Step t of an epoch takes the next W·b samples (the last step: the rest), and worker w the
+// w-th part of them. So W workers with batches of b together see the samples that one worker with a
+// batch of W·b sees.
 #ifndef LEEWAY_EXAMPLES_FASHION_MNIST_SHARDING_H_
 #define LEEWAY_EXAMPLES_FASHION_MNIST_SHARDING_H_
 
@@ -25,9 +25,9 @@ class Sharding {
 
   // Steps count from 0 over all epochs.
   std::size_t EpochOf(std::size_t step) const { return step / steps_per_epoch_; }
-  // How many samples all workers take together at this step.
+  // The number of samples that all workers take together at this step.
   std::size_t StepSize(std::size_t step) const;
-  // What worker `rank` takes: valid until the next call.
+  // The samples of worker `rank`: valid until the next call.
   std::span<const std::uint32_t> Take(std::size_t step, std::uint32_t rank);
 
  private:

@@ -51,7 +51,7 @@ TEST(ShardingTest, OrderDependsOnSeedAndEpochAlone) {
   Sharding a(500, 500, 1, 7), b(500, 500, 1, 7), other(500, 500, 1, 8);
   const std::vector<std::uint32_t> first = Copy(a.Take(0, 0));
   const std::vector<std::uint32_t> second = Copy(a.Take(1, 0));
-  EXPECT_EQ(Copy(b.Take(1, 0)), second);  // without having been asked for the first
+  EXPECT_EQ(Copy(b.Take(1, 0)), second);  // also if step 0 was never taken
   EXPECT_EQ(Copy(b.Take(0, 0)), first);
   EXPECT_NE(first, second);
   EXPECT_NE(Copy(other.Take(0, 0)), first);

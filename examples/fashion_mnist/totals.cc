@@ -12,7 +12,7 @@
 namespace leeway::fashion_mnist {
 namespace {
 
-// A row a worker of the table of totals.
+// Columns of the table of totals, which has a row for each worker.
 enum Field : std::size_t {
   kWaitedMicroseconds,
   kBytesPushed,
@@ -65,7 +65,7 @@ absl::Status GatherTotals(const WorkerStats& before, const WorkerStats& after, W
   absl::StatusOr<Table> totals = worker->CreateTable(
       Adding(TableSpec::Dense("run.totals", {worker->num_workers(), kFields}, DType::kInt64)));
   if (!totals.ok()) return totals.status();
-  // A histogram is a sparse table: key, a staleness; row, how many pulls saw it.
+  // The histogram is a sparse table: a key is a staleness, its row the number of pulls with it.
   absl::StatusOr<Table> histogram =
       worker->CreateTable(Adding(TableSpec::Sparse("run.staleness", 1, DType::kInt64)));
   if (!histogram.ok()) return histogram.status();

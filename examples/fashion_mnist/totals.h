@@ -1,4 +1,4 @@
-// Adds up what the workers have seen: statistics gathered through tables, as anything else is.
+// GatherTotals adds up the workers' statistics, which they exchange through tables.
 #ifndef LEEWAY_EXAMPLES_FASHION_MNIST_TOTALS_H_
 #define LEEWAY_EXAMPLES_FASHION_MNIST_TOTALS_H_
 
@@ -8,8 +8,8 @@
 
 namespace leeway::fashion_mnist {
 
-// Every worker gives its statistics before and after training; worker 0 gets everyone's, in the
-// outcome's fields of the same names. All workers meet here.
+// Every worker gives its statistics before and after training; worker 0 gets the totals, in the
+// outcome's fields of the same names. All workers wait for each other here.
 absl::Status GatherTotals(const WorkerStats& before, const WorkerStats& after, Worker* worker,
                           Outcome* outcome);
 

@@ -18,7 +18,7 @@
 namespace leeway::fashion_mnist {
 namespace {
 
-// The fast wait here for the slow, who may be slow indeed.
+// Fast workers wait here for slow ones, which may be slow indeed.
 constexpr absl::Duration kClosingTimeout = absl::Hours(24);
 
 class TrainingRun {
@@ -38,7 +38,7 @@ class TrainingRun {
     }
     const WorkerStats before = worker_->stats();
     const std::size_t steps = TotalSteps(settings_, sharding_);
-    // A cluster that starts from a checkpoint goes on where that was saved.
+    // A cluster that starts from a checkpoint goes on at the checkpoint's clock.
     const std::size_t first = worker_->clock();
     Recorder recorder(&data_.test, model_.get(), &observer, steps, first);
 
@@ -78,7 +78,7 @@ class TrainingRun {
  private:
   bool is_first() const { return worker_->rank() == 0; }
 
-  // One dense table a parameter tensor. Every worker asks for all; whoever comes first makes them.
+  // One dense table a parameter tensor. Every worker asks for all; the first one creates them.
   absl::Status OpenTables() {
     for (const Parameter& parameter : model_->parameters()) {
       absl::StatusOr<Table> table = worker_->CreateTable(TableFor(parameter, settings_));
@@ -90,8 +90,8 @@ class TrainingRun {
     return absl::OkStatus();
   }
 
-  // How long this takes is the table's consistency: in BSP until all workers have ended the steps
-  // before this one, in SSP until the slowest is close enough, in ASP not at all.
+  // How long this waits depends on the table's consistency: in BSP until all workers have ended the
+  // steps before this one, in SSP until the slowest is close enough, in ASP not at all.
   absl::Status PullParameters() {
     std::vector<Ticket> tickets = std::move(pushes_);
     pushes_.clear();
@@ -109,7 +109,7 @@ class TrainingRun {
     return model_->Gradients(batch_, values_, part, &gradients_);
   }
 
-  // The tickets are waited for with the next pull: until then the gradients must stay as they are.
+  // The next pull waits for the tickets: until then the gradients must stay as they are.
   void PushGradients(std::optional<double> rate) {
     Options options;
     options.learning_rate = rate;
@@ -128,7 +128,7 @@ class TrainingRun {
   const std::unique_ptr<Model> model_;
   Worker* const worker_;
   Sharding sharding_;
-  std::vector<Table> tables_;  // like values_ and gradients_: by parameter
+  std::vector<Table> tables_;  // by parameter, like values_ and gradients_
   std::vector<Tensor> values_;
   std::vector<Tensor> gradients_;
   std::vector<Ticket> pushes_;

@@ -1,4 +1,4 @@
-// Training as one of several workers: the loop a user of Leeway writes.
+// TrainWorker trains as one of several workers: the loop that a user of Leeway writes.
 #ifndef LEEWAY_EXAMPLES_FASHION_MNIST_TRAIN_WORKER_H_
 #define LEEWAY_EXAMPLES_FASHION_MNIST_TRAIN_WORKER_H_
 
@@ -9,8 +9,8 @@
 
 namespace leeway::fashion_mnist {
 
-// Takes part in the training until it is over for everyone. The outcome is whole on worker 0 and
-// empty on the others; `observer` is told by worker 0 only.
+// Takes part in the training until all workers are done. The outcome is complete on worker 0 and
+// empty on the others; `observer` is called on worker 0 only.
 absl::StatusOr<Outcome> TrainWorker(const Settings& settings, const Dataset& data,
                                     const Observer& observer, Worker* worker);
 

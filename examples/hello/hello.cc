@@ -4,7 +4,7 @@
 #include "leeway/worker.h"
 
 int main() {
-  auto worker = leeway::Worker::Connect();  // LEEWAY_SCHEDULER and friends, from the environment
+  auto worker = leeway::Worker::Connect();  // settings from the environment (LEEWAY_SCHEDULER, …)
   if (!worker.ok()) return std::fprintf(stderr, "%s\n", worker.status().ToString().c_str()), 1;
 
   auto spec = leeway::TableSpec::Dense("weights", {1000});

@@ -1,5 +1,5 @@
-// A server with an updater and a request handler of its own. It takes its settings from the
-// environment, as `leeway server` does.
+// A server with its own updater and request handler. It takes its settings from the environment, as
+// `leeway server` does.
 #include "leeway/server.h"
 
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace {
 
-// Steps of one size against the sign of the gradient.
+// Steps of constant size against the sign of the gradient.
 class Signs final : public leeway::Updater {
  public:
   explicit Signs(double step) : step_(static_cast<float>(step)) {}

@@ -1,4 +1,4 @@
-// A worker: two of them move a dense tensor towards 1, by the updater of server.cc.
+// A worker's program: two workers move a dense tensor towards 1, by the updater of server.cc.
 #include "leeway/worker.h"
 
 #include <cstdio>
@@ -35,7 +35,7 @@ absl::Status Train(leeway::Worker& worker) {
 }  // namespace
 
 int main() {
-  auto worker = leeway::Worker::Connect();  // LEEWAY_SCHEDULER and friends, from the environment
+  auto worker = leeway::Worker::Connect();  // settings from the environment (LEEWAY_SCHEDULER, …)
   const absl::Status status = worker.ok() ? Train(**worker) : worker.status();
   if (!status.ok()) std::fprintf(stderr, "%s\n", status.ToString().c_str());
   return status.ok() ? 0 : 1;

@@ -1,8 +1,8 @@
-// A reader: watches a table of a running cluster without being waited for by anybody.
+// A reader's program: watches a table of a running cluster; nothing waits for it.
 //
 //     LEEWAY_SCHEDULER=host:port ./reader w        # prints a line a second, until the cluster ends
 //
-// It may be started and stopped at any time once the cluster is complete, and there may be many.
+// It may be started and stopped at any time once the cluster is complete, also many times at once.
 #include <chrono>
 #include <cstdio>
 #include <numeric>

@@ -60,7 +60,7 @@ void HeadQuery(std::span<const float> relation, std::span<const float> tail,
 }
 
 // The part of one side, from `query_`: adds the gradients of the true entity and of the negatives,
-// and leaves that of the query in `query_gradient_`.
+// and writes that of the query to `query_gradient_`.
 double ComplexModel::AddSide(const Batch& batch, std::uint32_t true_row,
                              std::span<float> gradients) {
   const std::size_t negatives = batch.negatives.size();

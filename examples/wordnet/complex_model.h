@@ -1,5 +1,6 @@
-// ComplEx: entities and relations are vectors of complex numbers (Trouillon et al., "Complex
-// Embeddings for Simple Link Prediction", ICML 2016). A triple's score, their equations 9 to 11:
+// ComplexModel is ComplEx: entities and relations are vectors of complex numbers (Trouillon et al.,
+// "Complex Embeddings for Simple Link Prediction", ICML 2016). A triple's score, their equations 9
+// to 11:
 //   φ(h, r, t) = Re(Σ_k h_k r_k conj(t_k))
 // A row of `width` floats holds width/2 real parts, then as many imaginary ones.
 #ifndef LEEWAY_EXAMPLES_WORDNET_COMPLEX_MODEL_H_
@@ -21,11 +22,11 @@ void TailQuery(std::span<const float> head, std::span<const float> relation,
 void HeadQuery(std::span<const float> relation, std::span<const float> tail,
                std::span<float> query);
 
-// A mini-batch with the rows that it touches. Numbers in `triples` and `negatives` are places of
-// rows, not entities.
+// A mini-batch with the rows of its keys. Numbers in `triples` and `negatives` are indices of rows,
+// not entities.
 struct Batch {
   std::vector<Triple> triples;
-  std::vector<std::uint32_t> negatives;  // entities that stand in for heads and tails alike
+  std::vector<std::uint32_t> negatives;  // entities that replace heads and tails alike
   std::vector<std::uint64_t> entities;   // key of each row, none twice
   std::vector<std::uint64_t> relations;
   std::vector<float> entity_rows;  // [entities.size()][width]

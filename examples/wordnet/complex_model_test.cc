@@ -119,7 +119,7 @@ TEST(Ranking, RanksAreFilteredAndTiesCountHalf) {
   const std::vector<float> entities = {1, 0, 9, 0, 3, 0, 3, 0, 2, 0};
   // Tail: 1 + 0 + 1/2. Head of (?, 0, 2), scores 3 · value: 1 is last of 5, 1 + 4.
   EXPECT_DOUBLE_EQ(FilteredMrr(graph, 2, entities, relation), (1 / 1.5 + 1 / 5.0) / 2);
-  // A model that tells nothing apart is in the middle: of 4 candidates, and of 5.
+  // A model with equal scores for all ranks in the middle: of 4 candidates, and of 5.
   EXPECT_DOUBLE_EQ(FilteredMrr(graph, 2, std::vector<float>(10), relation),
                    (1 / 2.5 + 1 / 3.0) / 2);
   EXPECT_EQ(FilteredMrr(graph, 2, std::vector<float>(10, NAN), relation), 0);

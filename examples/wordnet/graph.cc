@@ -29,7 +29,7 @@ std::vector<Triple> TriplesOf(const Synsets& synsets) {
   return triples;
 }
 
-// Takes out triples of synsets with fewer than `core` neighbours until there are none.
+// Removes triples of synsets with fewer than `core` neighbours, until there are no such synsets.
 void ReduceToCore(std::uint32_t synsets, std::uint32_t core, std::vector<Triple>* triples) {
   for (std::size_t before = triples->size() + 1; triples->size() < before;) {
     before = triples->size();
@@ -47,7 +47,7 @@ void ReduceToCore(std::uint32_t synsets, std::uint32_t core, std::vector<Triple>
   }
 }
 
-// Gives each value that occurs a number from 0 on.
+// Numbers the values that occur, from 0 on.
 class Numbering {
  public:
   explicit Numbering(std::size_t values) : numbers_(values, kNone) {}

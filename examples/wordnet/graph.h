@@ -1,5 +1,5 @@
-// The graph to embed: triples (head, relation, tail) of WordNet, split into those to train with and
-// those held out.
+// MakeGraph makes the graph to embed: triples (head, relation, tail) of WordNet, split into
+// training and held-out ones.
 #ifndef LEEWAY_EXAMPLES_WORDNET_GRAPH_H_
 #define LEEWAY_EXAMPLES_WORDNET_GRAPH_H_
 
@@ -19,8 +19,8 @@ struct Triple {
 };
 
 struct GraphOptions {
-  // Synsets with pointers to or from fewer than so many others are left out, until there are none
-  // (the k-core): what is known of a synset by a single pointer cannot be foretold without it.
+  // Synsets with pointers to or from fewer than so many others are left out, repeatedly (the
+  // k-core): a synset that a single pointer describes cannot be predicted without it.
   std::uint32_t core = 3;
   // One in so many pairs of synsets is held out.
   std::uint32_t held_out_every = 20;
@@ -33,10 +33,10 @@ struct Graph {
   std::vector<Triple> held_out;  // likewise; their entities and relations occur in `train`
 };
 
-// Relations that repeat another in the other direction are left out, and all pointers between the
-// same two synsets are on the same side of the split: otherwise a held-out triple could be read off
-// its inverse, as in WN18 (Toutanova and Chen, CVSC 2015). The split depends on the synsets alone.
-// INVALID_ARGUMENT: options out of range, or nothing is left on one of the sides.
+// Relations that are the inverse of another are left out, and all pointers between the same two
+// synsets are on the same side of the split: otherwise a held-out triple could be read off its
+// inverse, as in WN18 (Toutanova and Chen, CVSC 2015). The split depends on the synsets alone.
+// INVALID_ARGUMENT: options are out of range, or one of the sides is empty.
 absl::StatusOr<Graph> MakeGraph(const Synsets& synsets, const GraphOptions& options);
 
 }  // namespace leeway::wordnet

@@ -62,7 +62,7 @@ TEST(Graph, TheSplitIsTheSameEveryTime) {
   EXPECT_EQ(first->held_out, second->held_out);
 }
 
-// A chain that hangs on the circle comes off link by link; a pointer to itself counts for nothing.
+// A chain attached to the circle is removed link by link; a pointer to itself counts for nothing.
 TEST(Graph, SynsetsWithFewNeighboursAreLeftOut) {
   Synsets synsets = Circle(100);
   synsets.count += 5;

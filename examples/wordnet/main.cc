@@ -42,27 +42,27 @@ void AddOptions(CLI::App* app, Command* command) {
   };
   add("--data", command->data, "folder with data.noun and the other files");
   add("--parts", command->parts, "parts of speech to read")->delimiter(',');
-  add("--core", command->graph.core, "least neighbours of a synset that is embedded");
+  add("--core", command->graph.core, "least number of neighbours of an embedded synset");
   add("--held-out-every", command->graph.held_out_every, "one in so many pairs is held out");
   add("--mode", command->mode, "bsp, ssp:S or asp");
-  add("--codec", settings->codec, "how rows travel to the servers, e.g. int8 or onebit");
+  add("--codec", settings->codec, "codec of the rows that are pushed, e.g. int8 or onebit");
   add("--error-feedback", command->error_feedback, "auto, off or worker")
       ->check(CLI::IsMember(kFeedback));
   add("--plain-epochs", settings->plain_epochs,
-      "epochs, the first ones, in which rows travel uncompressed")
+      "number of first epochs in which rows travel uncompressed")
       ->check(CLI::Range(0, 1000000));
   add("--updater", settings->updater, "adagrad, sgd, ...");
   add("--rate", settings->learning_rate, "learning rate");
   add("--decay", settings->decay, "weight of the regulariser");
   add("--deviation", settings->deviation, "standard deviation of initial values");
   app->add_flag("--constant-rate{false}", settings->rate_falls,
-                "keep the learning rate instead of letting it fall to nothing over the run");
+                "keep the learning rate instead of decreasing it to 0 over the run");
   add("--width", settings->width, "floats a row, an even number")->check(CLI::Range(2, 4096));
   add("--epochs", settings->epochs, "passes over the triples")->check(CLI::Range(1, 1000000));
   add("--batch", settings->batch, "triples a worker and step")->check(CLI::Range(1, 1000000));
   add("--negatives", settings->negatives, "negatives a worker and step")
       ->check(CLI::Range(1, 1000000));
-  add("--seed", settings->seed, "of initial values, order and negatives");
+  add("--seed", settings->seed, "seed of initial values, order and negatives");
   app->add_option("--json", command->json, "write the result to this file");
 }
 

@@ -9,7 +9,7 @@
 namespace leeway::wordnet {
 namespace {
 
-// Scores of so many entities stay in the first cache.
+// The scores of so many entities stay in the first-level cache.
 constexpr std::size_t kTile = 2048;
 
 class Scorer {
@@ -54,7 +54,7 @@ double ReciprocalRank(std::span<const float> scores, std::uint32_t true_entity,
     above -= scores[other] > score;
     equal -= scores[other] == score;
   }
-  // `equal` is down to the others: the true entity is among `also_true`. A NaN is a failure.
+  // `equal` counts the others: the true entity is among `also_true`. A NaN counts as rank infinity.
   if (!(score == score)) return 0;
   return 1 / (1 + static_cast<double>(above) + static_cast<double>(equal) / 2);
 }

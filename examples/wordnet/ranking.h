@@ -1,4 +1,5 @@
-// How well a model tells true triples from others: the filtered mean reciprocal rank.
+// FilteredMrr measures how well a model tells true triples from others: the filtered mean
+// reciprocal rank.
 #ifndef LEEWAY_EXAMPLES_WORDNET_RANKING_H_
 #define LEEWAY_EXAMPLES_WORDNET_RANKING_H_
 
@@ -10,7 +11,7 @@
 
 namespace leeway::wordnet {
 
-// Every held-out triple asks twice: for its tail, and for its head. Its rank is that of the true
+// Every held-out triple is asked for twice: its tail, and its head. Its rank is that of the true
 // entity among all entities by score, without those that also make a true triple, in training or
 // held out (the filtered setting of Bordes et al., "Translating Embeddings for Modeling
 // Multi-relational Data", NIPS 2013, section 4.2). Entities with the same score as the true one

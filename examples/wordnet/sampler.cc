@@ -10,10 +10,10 @@
 namespace leeway::wordnet {
 namespace {
 
-// So that streams of random numbers with neighbouring numbers have seeds far apart.
+// Separates the seeds of consecutive streams of random numbers.
 constexpr std::uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;
 
-// Gives keys their places in a list of keys.
+// Gives keys their indices in a list of keys.
 class Places {
  public:
   explicit Places(std::vector<std::uint64_t>* keys) : keys_(keys) { keys->clear(); }
@@ -40,7 +40,8 @@ Sampler::Sampler(const Graph* graph, std::size_t batch, std::size_t negatives,
       steps_per_epoch_((graph->train.size() + batch * workers - 1) / (batch * workers)),
       shuffled_epoch_(std::numeric_limits<std::size_t>::max()) {}
 
-// Fisher–Yates. The generator is the same everywhere; the standard library's shuffle is not.
+// Fisher–Yates. Its generator is the same everywhere; that of the standard library's shuffle is
+// not.
 void Sampler::ShuffleFor(std::size_t epoch) {
   if (epoch == shuffled_epoch_) return;
   order_.resize(graph_->train.size());

@@ -63,9 +63,9 @@ std::optional<std::uint32_t> RelationOf(absl::string_view symbol) {
   return std::nullopt;
 }
 
-// As it is read, before it is known which synsets there are.
+// A pointer as it is read, before all synsets are known.
 struct RawPointer {
-  std::uint32_t source = 0;  // place in the part's file
+  std::uint32_t source = 0;  // index in the part's file
   std::uint32_t relation = 0;
   std::size_t part = 0;      // of the target
   std::uint32_t offset = 0;  // of the target
@@ -104,7 +104,7 @@ class DataFile {
   std::uint32_t size() const { return static_cast<std::uint32_t>(offsets_.size()); }
   const std::vector<RawPointer>& pointers() const { return pointers_; }
 
-  // Place of the synset with this offset.
+  // The index of the synset with this offset.
   std::optional<std::uint32_t> Find(std::uint32_t offset) const {
     const auto found = std::lower_bound(offsets_.begin(), offsets_.end(), offset);
     if (found == offsets_.end() || *found != offset) return std::nullopt;
@@ -123,7 +123,7 @@ class DataFile {
     next_ = 0;
     std::uint32_t offset = 0, words = 0, pointers = 0;
     if (absl::Status status = Number("offset", 10, &offset); !status.ok()) return status;
-    // An offset is the line's place in the file, so that offsets grow and none occurs twice.
+    // An offset is the line's position in the file, so that offsets grow and none occurs twice.
     if (offset != position_) {
       return Wrong(line_, "gives offset ", offset, " to the synset at byte ", position_);
     }

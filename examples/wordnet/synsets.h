@@ -1,5 +1,5 @@
-// Reads the synsets of WordNet and the pointers between them from the database files data.noun,
-// data.verb, data.adj and data.adv, whose format is described in wndb(5WN):
+// LoadSynsets reads the synsets of WordNet and the pointers between them from the database files
+// data.noun, data.verb, data.adj and data.adv, whose format is described in wndb(5WN):
 //   offset lex_filenum type w_cnt (word lex_id)… p_cnt (symbol offset part source/target)… … |
 //   gloss
 // one synset a line; lines of the licence in front begin with a space.
@@ -23,8 +23,7 @@ inline constexpr char kDefaultFolder[] = "/usr/share/wordnet";
 struct Relation {
   absl::string_view symbol;
   absl::string_view name;
-  // Whether each pointer of this kind repeats one of another kind in the other direction, as
-  // hyponym repeats hypernym.
+  // True: each pointer of this kind is the inverse of one of another kind, as hyponym of hypernym.
   bool repeats_another = false;
 };
 std::span<const Relation> Relations();
@@ -38,12 +37,12 @@ struct Pointer {
 
 struct Synsets {
   std::uint32_t count = 0;
-  std::vector<Pointer> pointers;  // as they are in the files
+  std::vector<Pointer> pointers;  // in the order of the files
 };
 
 // `parts`: the parts of speech to read, of "noun", "verb", "adj" and "adv". Pointers to synsets of
-// other parts are left out. NOT_FOUND: a file is missing, and which package brings it.
-// INVALID_ARGUMENT: an unknown part, or what is wrong with which line of which file.
+// other parts are left out. NOT_FOUND: a file is missing; names the package that contains it.
+// INVALID_ARGUMENT: an unknown part, or a fault in a file, with its name and line.
 absl::StatusOr<Synsets> LoadSynsets(const std::string& folder,
                                     const std::vector<std::string>& parts);
 

@@ -113,8 +113,8 @@ class TrainingRun {
     return absl::OkStatus();
   }
 
-  // The gradients of the step before may still be on their way when this one begins: each step has
-  // the batch that the one before has not.
+  // The gradients of the step before may still be on their way when this one begins: two batches
+  // take turns.
   absl::Status TakeStep(std::size_t step, double* loss, std::size_t* triples) {
     Batch& batch = batches_[step % batches_.size()];
     sampler_.Fill(step, worker_->rank(), &batch);
@@ -151,7 +151,7 @@ class TrainingRun {
     return FilteredMrr(graph_, settings_.width, entity_rows, relation_rows);
   }
 
-  // Every worker adds what it has pushed and pulled to a table of two numbers.
+  // Every worker adds its pushed and pulled bytes to a table of two numbers.
   absl::Status AddUpBytes(const WorkerStats& before, const WorkerStats& after, Outcome* outcome) {
     TableSpec spec = TableSpec::Dense("wordnet.bytes", {2}, DType::kInt64);
     spec.updater.name = "add";

@@ -1,9 +1,9 @@
-// The work of cluster/work.h through ps-lite's public API: a scheduler, one server that adds what
-// it is sent, and one worker. Built by build.sh where PSLITE_DIR names a ps-lite.
+// The work of cluster/work.h through ps-lite's public API: a scheduler, one server that adds the
+// pushed values, and one worker. build.sh builds it if PSLITE_DIR names a ps-lite.
 //
-// A dense tensor is one key with all its values; a sparse row is a key with 16. ps-lite leaves it
-// to its user how a server stores them. Here it is in a std::unordered_map, as in the handler that
-// it comes with; `pslite_bench flat` has rows in a table as one would write it for speed.
+// A dense tensor is one key with all its values; a sparse row is a key with 16. ps-lite leaves the
+// storage of a server to its user. Here it is a std::unordered_map, as in the handler that comes
+// with ps-lite; `pslite_bench flat` has rows in a table that is written for speed.
 #include <arpa/inet.h>
 #include <malloc.h>
 #include <netinet/in.h>
@@ -52,7 +52,7 @@ int FreePort() {
   return ntohs(address.sin_port);
 }
 
-// Freed buffers are kept rather than given back to the system, as Leeway and raw/zmq.cc do.
+// Keeps freed buffers instead of returning them to the system, as Leeway and raw/zmq.cc do.
 void RecycleMemory() {
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
@@ -60,7 +60,7 @@ void RecycleMemory() {
 
 // ---- the server ----
 
-// Uninitialised: SArray::resize would write them all once more.
+// Uninitialised: SArray::resize would write all values once more.
 float* MakeRoom(std::size_t size, ps::SArray<float>* values) {
   values->reset(new float[size], size, [](float* memory) { delete[] memory; });
   return values->data();
@@ -90,8 +90,8 @@ class MapStore {
   std::unordered_map<std::uint64_t, std::vector<float>> rows_;
 };
 
-// Rows of one width only: an open-addressing table of where they lie, side by side. Some keys at a
-// time are looked up, so that the processor waits for the memory of all of them at once.
+// Rows of one width only, side by side, with an open-addressing table of their places. Several keys
+// are looked up at a time, so that the processor waits for the memory of all of them at once.
 class FlatStore {
  public:
   void Add(const ps::SArray<ps::Key>& keys, const float* values, std::size_t width) {
@@ -142,7 +142,7 @@ class FlatStore {
       if (slot.key == key) return slot.row;
     }
   }
-  // For so many more.
+  // Makes room for `more` further keys.
   void MakeSlots(std::size_t more) {
     if (2 * (rows_.size() + more) <= slots_.size()) return;
     std::vector<Slot> old(slots_.size() * 2);
@@ -158,7 +158,7 @@ class FlatStore {
 
   int bits_ = 10;
   std::vector<Slot> slots_ = std::vector<Slot>(1 << 10);
-  std::vector<Row> rows_ = std::vector<Row>(1);  // the first is nobody's
+  std::vector<Row> rows_ = std::vector<Row>(1);  // the first is unused
 };
 
 template <class Store>
@@ -296,7 +296,7 @@ void Become(const char* role) {
   ps::Start(0);
 }
 
-// A process of its own, before this one has threads.
+// Runs it in a process of its own; called before this one has threads.
 template <class F>
 pid_t Fork(F&& run) {
   const pid_t pid = fork();
@@ -329,5 +329,5 @@ int main(int argc, char** argv) {
   Become("worker");
   Client client(server);
   leeway::bench::ServeCommands([&](const Command& command) { return client.Measure(command); });
-  _exit(0);  // the others go with it
+  _exit(0);  // the other processes end with this one
 }
