@@ -1,4 +1,4 @@
-# Everything we use is packaged by the distribution; `./dev setup` installs it.
+# All dependencies are packages of the distribution; `./dev setup` installs them.
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
 find_path(FLATBUFFERS_INCLUDE flatbuffers/flatbuffers.h REQUIRED)
@@ -15,7 +15,7 @@ pkg_check_modules(IsaL REQUIRED IMPORTED_TARGET libisal)
 pkg_check_modules(XxHash REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(Zstd REQUIRED IMPORTED_TARGET libzstd)
 find_path(CPPZMQ_INCLUDE zmq.hpp REQUIRED)
-# Headers only: the libraries are loaded at run time, where they are.
+# Headers only: the libraries are loaded at run time, if they are installed.
 find_path(IBVERBS_INCLUDE infiniband/verbs.h REQUIRED)
 find_path(RDMACM_INCLUDE rdma/rdma_cma.h REQUIRED)
 find_program(FLATC flatc REQUIRED)

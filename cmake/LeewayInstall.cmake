@@ -1,12 +1,11 @@
-# What `cmake --install` puts in place: the public headers, the static libraries that programs are
-# linked with, the `leeway` command, and files by which CMake (find_package(leeway)) and pkg-config
-# find them. Nothing that is installed needs GoogleTest, Google Benchmark, CLI11 or flatc.
+# Installs the public headers, the static libraries that programs are linked with, the `leeway`
+# command, and files by which CMake (find_package(leeway)) and pkg-config find them. Nothing that is installed needs GoogleTest, Google Benchmark, CLI11 or flatc.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/leeway")
-# What users link with, and what these are made of, in the order in which static libraries are linked:
-# each before what it needs.
+# The libraries that users link with, and those that these need, in the order in which static libraries
+# are linked: each before those that it needs.
 set(leeway_public_libraries worker server)
 set(leeway_worker_libraries
     worker_core worker_control worker_requests worker_links worker_operations worker_slicing worker_encoding)
@@ -29,11 +28,11 @@ set_target_properties(leeway_api PROPERTIES EXPORT_NAME api)
 set_target_properties(leeway_worker PROPERTIES EXPORT_NAME worker)
 foreach(library ${leeway_inner_libraries})
   list(APPEND targets leeway_${library})
-  # Of the package, but nobody's to name.
+  # A target of the package that users do not name.
   set_target_properties(leeway_${library} PROPERTIES EXPORT_NAME inner_${library})
 endforeach()
 
-# A target for all that is installed: what `./dev install` builds.
+# A target of everything that is installed; `./dev install` builds it.
 add_custom_target(leeway_installed DEPENDS leeway)
 add_dependencies(leeway_installed leeway_worker leeway_ps)
 
@@ -58,7 +57,7 @@ foreach(kind worker server shared)
     string(APPEND LEEWAY_PC_${KIND} " -lleeway_${library}")
   endforeach()
 endforeach()
-# The installed tree may be moved, and installed elsewhere than it was configured for.
+# The installed tree may be moved, or installed elsewhere than it was configured for.
 file(RELATIVE_PATH LEEWAY_PC_TO_PREFIX "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/prefix")
 foreach(kind worker server)
   configure_file(cmake/leeway-${kind}.pc.in leeway-${kind}.pc @ONLY)

@@ -1,6 +1,6 @@
 # One library target a folder, and an include path per target that holds only the headers of
 # that folder: `#include "van/van.h"` compiles only in a target that depends on leeway::van.
-# That is how the build holds the rule of who may include whom (docs/architecture.md).
+# So the build enforces which folder may include which (docs/architecture.md).
 
 set(LEEWAY_STAGE "${CMAKE_BINARY_DIR}/stage")
 
@@ -11,11 +11,11 @@ if(LEEWAY_SANITIZE)
   target_compile_options(leeway_flags INTERFACE -fsanitize=${LEEWAY_SANITIZE} -fno-omit-frame-pointer)
   target_link_options(leeway_flags INTERFACE -fsanitize=${LEEWAY_SANITIZE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # With sanitizers g++ 12 takes the unused half of an inlined vector for something that is read.
+    # With sanitizers g++ 12 warns that the unused half of an inlined vector is read.
     target_compile_options(leeway_flags INTERFACE -Wno-maybe-uninitialized)
   endif()
   if(LEEWAY_SANITIZE MATCHES "undefined")
-    # What is left out AddressSanitizer finds, too; a check of it at each access is a fifth of the build.
+    # AddressSanitizer finds these errors, too; to check for them at each access is a fifth of the build.
     target_compile_options(leeway_flags INTERFACE
       -fno-sanitize=null,object-size,vptr -fno-sanitize-recover=undefined)
   endif()
@@ -26,25 +26,25 @@ if(LEEWAY_WERROR)
   target_compile_options(leeway_flags INTERFACE -Werror)
 endif()
 
-# Where headers are precompiled, and at -O1, g++ 12 sees std::string go out of bounds where it does
-# not. In the plain build of the libraries the warnings are right and stay on. The last option of each
-# compiler is for ccache.
+# With precompiled headers, and at -O1, g++ 12 warns wrongly that std::string goes out of bounds. In the
+# plain build of the libraries the warnings are right and stay on. The last option of each compiler is
+# for ccache.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(LEEWAY_PRECOMPILED_OPTIONS
       -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow -Wno-stringop-overread -fpch-preprocess)
 else()
   set(LEEWAY_PRECOMPILED_OPTIONS "SHELL:-Xclang -fno-pch-timestamp")
 endif()
-# Tests are compiled often and run once: they need no -O3. With sanitizers, which put a check behind
-# every step of an expectation, to optimise them takes longer than everything else in the build.
+# Tests are compiled often and run once: they need no -O3. With sanitizers, which add a check to every
+# step of an expectation, to optimise them takes longer than everything else in the build.
 set(LEEWAY_TEST_OPTIONS $<$<CONFIG:Release>:-O1> ${LEEWAY_PRECOMPILED_OPTIONS})
 if(LEEWAY_SANITIZE)
   list(APPEND LEEWAY_TEST_OPTIONS -O0)
 endif()
 
-# What nearly every file parses, parsed once: two thirds of the time a library takes to compile. Only
-# what is not ours: the rule of who may include whom stays with the include paths. Off by default,
-# so that a plain build finds the include that is missing; ./dev turns it on.
+# Headers that nearly every file includes, parsed once: two thirds of the time to compile a library. Only
+# headers of other projects: the include paths still enforce which folder may include which. Off by
+# default, so that a plain build finds missing includes; ./dev turns it on.
 option(LEEWAY_PRECOMPILE "Precompile the headers of the standard library and of Abseil for libraries" OFF)
 set(LEEWAY_COMMON_HEADERS
     <algorithm> <cstdint> <cstring> <deque> <functional> <map> <memory> <mutex> <optional> <set> <span> <string>
@@ -68,13 +68,13 @@ endfunction()
 
 # Files of a target parse and instantiate much the same: two dozen of them compiled as one take less
 # than half the time. For builds from scratch: after a change, all files of its batch are compiled
-# again. Names in a target are distinct for it, also those that no header has.
+# again. Therefore all names of a target are distinct, also those that no header has.
 option(LEEWAY_UNITY "Compile several files of a target at once" OFF)
 
-# _leeway_unity(TARGET SOURCE …): the batches of a target are of much the same size. A file that has
-# options of its own is compiled alone; CMake sees to that.
+# _leeway_unity(TARGET SOURCE …): makes batches of about the same size. CMake compiles a file that has
+# options of its own alone.
 function(_leeway_unity target)
-  set(batch_max 24)  # as long as other cores have others to compile
+  set(batch_max 24)  # saves most of the time, and leaves batches for the other cores
   list(LENGTH ARGN files)
   if(LEEWAY_UNITY AND files GREATER 1)
     math(EXPR batches "(${files} + ${batch_max} - 1) / ${batch_max}")
@@ -88,7 +88,7 @@ endfunction()
 function(_leeway_stage name)
   file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
   set(stage "${LEEWAY_STAGE}/${name}")
-  file(REMOVE_RECURSE "${stage}")  # a header that has gone is not found any more
+  file(REMOVE_RECURSE "${stage}")  # so that a removed header is no longer found
   file(MAKE_DIRECTORY "${stage}/${folder}")
   file(GLOB entries CONFIGURE_DEPENDS LIST_DIRECTORIES true "${CMAKE_CURRENT_SOURCE_DIR}/*")
   foreach(entry ${entries})
@@ -134,7 +134,7 @@ function(leeway_library name)
   _leeway_link(leeway_${name} PUBLIC ${ARG_DEPENDS})
 endfunction()
 
-# leeway_rooms(NAME x y …): one name for several folders that are mostly wanted together.
+# leeway_rooms(NAME x y …): one name for several folders that are mostly used together.
 function(leeway_rooms name)
   add_library(leeway_${name} INTERFACE)
   add_library(leeway::${name} ALIAS leeway_${name})
@@ -156,8 +156,8 @@ function(leeway_executable name)
   _leeway_link(${name} PRIVATE ${ARG_DEPENDS})
 endfunction()
 
-# leeway_test_conditions(TEST [TIMEOUT s]): what every test runs under. With sanitizers it may take five
-# times as long.
+# leeway_test_conditions(TEST [TIMEOUT s]): the conditions of every test. With sanitizers a test may take
+# five times as long.
 function(leeway_test_conditions test)
   cmake_parse_arguments(ARG "" "TIMEOUT" "" ${ARGN})
   if(NOT ARG_TIMEOUT)
@@ -166,7 +166,7 @@ function(leeway_test_conditions test)
   if(LEEWAY_SANITIZE)
     math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * 5")
   endif()
-  # The longest begin first, also where no earlier run says which these are.
+  # The longest tests begin first, also if no earlier run tells which these are.
   set_tests_properties(${test} PROPERTIES
     TIMEOUT ${ARG_TIMEOUT} COST ${ARG_TIMEOUT} ENVIRONMENT "${LEEWAY_TEST_ENVIRONMENT}")
 endfunction()
@@ -200,7 +200,7 @@ function(_leeway_link target scope)
   foreach(dep ${ARGN})
     if(TARGET leeway_${dep})
       target_link_libraries(${target} ${scope} leeway_${dep})
-    elseif(dep STREQUAL "nlohmann_json::nlohmann_json")  # headers: nothing for those who only link
+    elseif(dep STREQUAL "nlohmann_json::nlohmann_json")  # headers only: not needed to link
       target_link_libraries(${target} ${scope} $<BUILD_INTERFACE:${dep}>)
     elseif(dep MATCHES "^[a-z_]+$" AND NOT TARGET ${dep} AND NOT dep STREQUAL "${CMAKE_DL_LIBS}")
       message(FATAL_ERROR "${target} depends on ${dep}, which no folder before it defines")
