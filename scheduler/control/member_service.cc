@@ -144,6 +144,7 @@ void MemberService::JoinAgain(Node* node, const Sender& sender, const proto::Joi
     Refuse(sender,
            absl::InvalidArgumentError(absl::StrCat("it has joined as ", node->Name(), " already")));
   } else if (!node->alive() && !runtime::Planted<"dead-join-again">()) {
+    s_->recovery->CameBack(node->id);
     Refuse(sender,
            absl::AbortedError(absl::StrCat(node->Name(), " is ", Name(node->state), ": ",
                                            node->gone_because, "; only a new process can join")));
@@ -251,7 +252,7 @@ void MemberService::OnLeave(const Sender& sender, const proto::Leave& leave) {
 void MemberService::Retire(Node* node, Node::State state, const std::string& why) {
   s_->members->Retire(node, state, why);
   s_->liveness->Forget(node->id);
-  s_->recovery->CameBack(node->id);
+  if (runtime::Planted<"the-gone-are-not-told">()) s_->recovery->CameBack(node->id);
   const bool is_worker = node->role == Role::kWorker;
   if (is_worker) s_->tables->ClientGone(node->id);
   const bool left = state == Node::State::kLeft;

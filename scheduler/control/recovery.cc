@@ -157,6 +157,11 @@ void Recovery::CameBack(std::uint32_t node) {
 
 void Recovery::TellAddress() {
   if (moved_ == nullptr || !s_->end->running() || runtime::Planted<"moved-untold">()) return;
+  // A node that has not found the scheduler by then ends by itself.
+  if (s_->Now() - recovered_at_ > s_->config->scheduler_timeout &&
+      !runtime::Planted<"told-for-ever">()) {
+    return moved_->ForgetAll();
+  }
   // Over a slow link a dial takes longer than the resend interval. A few dials have to fit into the
   // time after which a server gives up its scheduler.
   const absl::Duration resend = s_->config->resend_interval;

@@ -41,7 +41,8 @@ class Recovery {
   bool IsOfUnknownPast(const Sender& sender);
 
   // ---- telling servers the new address ----
-  // The member has come back, or has gone.
+  // The node has connected. One that has left or is dead is told where the scheduler is, too: it
+  // may run, and not know that.
   void CameBack(std::uint32_t node);
   void TellAddress();
   // True if the connection was made for that, and is nobody else's business.

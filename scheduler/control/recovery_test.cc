@@ -360,12 +360,15 @@ TEST_F(RecoveryTest, TwoSchedulersCannotShareAFolder) {
                                    HasSubstr("a scheduler runs with it")));
 }
 
-// The parts of the servers' data threads that hear of the scheduler's new address.
+// The parts of the servers' data threads that hear of the scheduler's new address, and tell their
+// control threads and all workers.
 class DataThreads {
  public:
   explicit DataThreads(TestCluster* cluster) {
-    for (const TestNode* server : cluster->servers) {
+    for (TestNode* server : cluster->servers) {
       auto thread = std::make_unique<Thread>();
+      thread->followers = cluster->workers;
+      thread->followers.push_back(server);
       thread->host = cluster->world.NewHost(server->name() + "-data");
       thread->runner = thread->host->Spawn("data");
       thread->factory = cluster->network.NewFactory(server->name());
@@ -383,6 +386,7 @@ class DataThreads {
   bool AllHaveHeard() const {
     return std::ranges::all_of(threads_, [](const auto& thread) { return !thread->moved.empty(); });
   }
+  bool HasHeard(std::size_t server) const { return !threads_[server]->moved.empty(); }
   bool NoneHasHeard() const {
     return std::ranges::all_of(threads_, [](const auto& thread) { return thread->moved.empty(); });
   }
@@ -396,8 +400,12 @@ class DataThreads {
     void OnMessage(van::PeerId, van::Message raw) override {
       const auto message = proto::Decode(raw.header, {});
       if (!message.ok()) return;
-      if (const auto* it = std::get_if<proto::SchedulerMoved>(&*message)) moved.push_back(*it);
+      const auto* it = std::get_if<proto::SchedulerMoved>(&*message);
+      if (it == nullptr) return;
+      moved.push_back(*it);
+      for (TestNode* follower : followers) follower->Follow(*it);
     }
+    std::vector<TestNode*> followers;
     van::Identity from;
     std::vector<proto::SchedulerMoved> moved;
     std::unique_ptr<runtime::Host> host;
@@ -437,6 +445,34 @@ TEST_F(RecoveryTest, WhatItCouldNotTellBeforeItDiedAgainIsToldAfterThat) {
   cluster_->StartScheduler();
   ASSERT_TRUE(cluster_->RunUntil([&] { return threads.AllHaveHeard(); }, absl::Seconds(5)));
   EXPECT_EQ(threads.heard().address, "sim://scheduler/elsewhere");
+}
+
+// A server that was drained, or is taken for dead, while it looked for the scheduler at the old
+// address.
+TEST_F(RecoveryTest, AServerThatIsGoneByNowIsToldAsWell) {
+  Begin();
+  const DataThreads threads(cluster_.get());
+  cluster_->KillScheduler();
+  cluster_->config.scheduler = "sim://scheduler/elsewhere";
+  cluster_->network.Cut("scheduler", "server0");
+  cluster_->StartScheduler();
+  ASSERT_TRUE(cluster_->RunUntil([&] { return Status()["servers"][0]["state"] == "dead"; }));
+  cluster_->network.HealAll();
+  EXPECT_TRUE(cluster_->RunUntil([&] { return threads.HasHeard(0); }, absl::Seconds(5)));
+}
+
+TEST_F(RecoveryTest, AServerThatCannotBeToldIsNotDialledForEver) {
+  Begin();
+  cluster_->KillScheduler();
+  cluster_->config.scheduler = "sim://scheduler/elsewhere";
+  cluster_->config.scheduler_timeout = absl::Seconds(30);
+  cluster_->network.Cut("server0", "scheduler");
+  cluster_->StartScheduler();
+  cluster_->world.RunFor(absl::Seconds(40));
+  const DataThreads threads(cluster_.get());
+  cluster_->network.HealAll();
+  cluster_->world.RunFor(absl::Seconds(30));
+  EXPECT_FALSE(threads.HasHeard(0));
 }
 
 // ---- killed at every step ----

@@ -17,6 +17,10 @@ void MovedNotice::Forget(std::uint32_t node) {
   for (const van::PeerId peer : useless) van_->Disconnect(peer, absl::OkStatus());
 }
 
+void MovedNotice::ForgetAll() {
+  while (!awaited_.empty()) Forget(awaited_.begin()->first);
+}
+
 void MovedNotice::Tell(absl::Duration patience) {
   std::set<std::uint32_t> dialled;
   for (const auto& [peer, node] : peers_) dialled.insert(node);

@@ -21,8 +21,9 @@ class MovedNotice {
 
   // The server has not connected yet; `endpoint` is the address of one of its data threads.
   void Await(std::uint32_t node, std::string endpoint) { awaited_[node] = std::move(endpoint); }
-  // The server has connected, or is dead.
+  // The server has connected.
   void Forget(std::uint32_t node);
+  void ForgetAll();
   // Dials the servers that have not connected; to be called now and then. `patience`: the time
   // until the next call.
   void Tell(absl::Duration patience);

@@ -39,6 +39,8 @@ class TestNode final : private node::Membership::Listener {
              absl::Duration timeout = absl::ZeroDuration());
   void Leave();
   void AskForMap();
+  // Its data thread, or a server, has told it where the scheduler is.
+  void Follow(const proto::SchedulerMoved& moved) { membership_->OnSchedulerMoved(moved); }
   // Sends a message once.
   void Say(const proto::AnyMessage& message);
 
