@@ -12,8 +12,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from driver import machine, scale, subjects, work
+from driver.subject import Subject
 from driver.rounds import Plan, Rounds, Samples
 from report import scale as scale_report
+from report.before import BEFORE, change, print_changes, samples_before
 from report.result import medians, print_ratios, ratios, write
 
 QUICK = {"rounds": 2, "seconds": 0.15}
@@ -52,6 +54,12 @@ def arguments() -> argparse.Namespace:
         choices=["scale", "priority", "compression"],
         help="only simulated clusters of growing size, training steps with and without priorities, or the gain and cost of codecs",
     )
+    parser.add_argument(
+        "--against",
+        type=Path,
+        metavar="DIR",
+        help="measure the programs of another build, e.g. of the commit before, in the same rounds, and print how each ratio has changed; without peers and simulated clusters",
+    )
     parser.add_argument("--no-scale", action="store_true", help="leave out simulated clusters")
     parser.add_argument("--list", action="store_true", help="list all subjects and works")
     parser.add_argument("--check", action="store_true", help="exit with an error if a measurement failed, or a program that is built here is missing")
@@ -59,6 +67,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--simulator", type=Path, default=Path("build/release/tests/simulation/leeway-scale"), help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, default=Path("out/bench"), metavar="DIR")
     options = parser.parse_args()
+    if options.against and not options.against.is_dir():
+        parser.error(f"--against {options.against}: there is no such folder; name build/release/benchmarks of another checkout")
     if options.only == "scale" and (options.subjects.pattern or options.works.pattern):
         parser.error("--only scale has no subjects and works: leave out --subjects and --works")
     try:
@@ -69,6 +79,12 @@ def arguments() -> argparse.Namespace:
     return options
 
 
+def before(found: list[Subject]) -> list[Subject]:
+    for subject in found:
+        subject.name, subject.title = BEFORE + subject.name, subject.title + " (before)"
+    return found
+
+
 def chosen_subjects(options: argparse.Namespace) -> list:
     if options.only:
         of = {"priority": subjects.shaped, "compression": subjects.compression}.get(options.only)
@@ -76,16 +92,19 @@ def chosen_subjects(options: argparse.Namespace) -> list:
     found = subjects.raw(options.programs) + subjects.leeway(options.programs)
     found += subjects.codecs(options.programs) + subjects.shaped(options.programs)
     found += subjects.shaped_codecs(options.programs) + subjects.shaped_checksums(options.programs)
-    if not options.no_peers:
+    if options.against:
+        built = [subjects.leeway, subjects.codecs, subjects.shaped, subjects.shaped_codecs, subjects.shaped_checksums]
+        found += before([s for of in built for s in of(options.against)])
+    elif not options.no_peers:
         found += subjects.pslite(options.out) + subjects.peers()
-    if not (options.no_scaling or options.quick):
+    if not (options.no_scaling or options.quick or options.against):
         found += subjects.scaling(options.programs)
-    return [s for s in found if options.subjects.search(s.name)]
+    return [s for s in found if options.subjects.search(s.name.removeprefix(BEFORE))]
 
 
 def chosen_sizes(options: argparse.Namespace) -> list[tuple[int, int]]:
     """Simulated clusters are left out if certain subjects or works are asked for."""
-    if options.no_scale or options.subjects.pattern or options.works.pattern or options.only in ("priority", "compression"):
+    if options.no_scale or options.against or options.subjects.pattern or options.works.pattern or options.only in ("priority", "compression"):
         return []
     return scale.QUICK if options.quick else scale.SIZES
 
@@ -133,9 +152,14 @@ def measure(options: argparse.Namespace) -> None:
         "samples": samples.by_name,
         "scale": clusters,
     }
+    if options.against:
+        result["before"] = ratios(samples_before(samples))
+        result["change"] = change(samples)
     titles = {s.name: s.title for s in found if s.kind != "scaling"}
     write(result, titles, samples, options.out)
     print_ratios(result["ratios"], samples.rounds)
+    if options.against:
+        print_changes(result)
     print(f"bench: {options.out}/report.html, bench.json, ratios.json")
     if samples.broken_off:
         sys.exit(f"bench: broken off; what was complete is written, {samples.rounds} of {plan.rounds} rounds")

@@ -51,6 +51,7 @@ class BenchTest(unittest.TestCase):
             (["--out", "file"], "--out"),
             (["--out", "/proc/nowhere"], "--out"),
             (["--only", "scale", "--works", "rtt"], "--only scale"),
+            (["--against", "nowhere"], "--against nowhere"),
             (["--subjects", "nobody"], "nothing of that kind"),
             (["--works", "nothing"], "nothing of that kind"),
         ]:
@@ -79,11 +80,26 @@ class BenchTest(unittest.TestCase):
             self.assertEqual(run.returncode, status, run.stderr)
         self.assertIn("memory could not be measured", run.stderr)
 
-    def program(self, break_off: int) -> None:
-        (self.folder / "none").mkdir(exist_ok=True)
-        program = self.folder / "none/leeway_bench_raw"
-        program.write_text(PROGRAM.replace("BREAK_OFF", str(break_off)))
+    def program(self, break_off: int, name: str = "none/leeway_bench_raw", text: str = PROGRAM) -> None:
+        program = self.folder / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(text.replace("BREAK_OFF", str(break_off)))
         program.chmod(0o755)
+
+    def test_two_builds_are_compared_in_the_same_rounds(self):
+        twice_as_fast = PROGRAM.replace('"seconds": 1,', '"seconds": 0.5,')
+        self.program(break_off=0, name="none/leeway_bench_cluster", text=twice_as_fast)
+        self.program(break_off=0, name="other/leeway_bench_cluster")
+        self.program(break_off=0)
+        run = self.bench("--rounds", "2", "--seconds", "0.01", "--against", str(self.folder / "other"),
+                         "--subjects", "leeway.tcp$|memory|zmq.tcp", "--works", "push_4m_x8|stream_4m")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        result = json.loads((self.folder / "out/bench/bench.json").read_text())
+        self.assertAlmostEqual(result["change"]["leeway.tcp"]["push_4m_x8"]["speed"]["median"], 2)
+        self.assertAlmostEqual(result["change"]["leeway.tcp"]["push_4m_x8"]["cpu"]["median"], 1)
+        name = "dense_4m_push_tcp_vs_raw_zmq"
+        self.assertAlmostEqual(result["ratios"][name]["value"] / result["before"][name]["value"], 2)
+        self.assertIn(name, run.stdout)
 
     def test_complete_rounds_are_kept_where_it_is_broken_off(self):
         self.program(break_off=8)  # of two works: one round to warm up, two that count, half of another
