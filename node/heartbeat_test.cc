@@ -116,16 +116,16 @@ TEST(HeartbeatTest, TimeInWhichTheProcessStoodStillIsNoSilenceOfTheScheduler) {
   reports.broken = [] {};
   reports.connected_again = [] {};
   reports.given_up = [](const absl::Status& why) { FAIL() << why; };
-  Heartbeat heartbeat({.scheduler = kScheduler,
-                       .scheduler_incarnation = 5,
-                       .identity = {.role = Role::kWorker, .node = 7, .incarnation = 9},
-                       .limits = {},
-                       .interval = absl::Milliseconds(500),
-                       .failure_timeout = absl::Seconds(3),
-                       .host = &host,
-                       .owner = owner->loop(),
-                       .factory = factory.get()},
-                      std::move(reports));
+  Heartbeat::Setup setup;
+  setup.scheduler = kScheduler;
+  setup.scheduler_incarnation = 5;
+  setup.identity = {.role = Role::kWorker, .node = 7, .incarnation = 9};
+  setup.interval = absl::Milliseconds(500);
+  setup.failure_timeout = absl::Seconds(3);
+  setup.host = &host;
+  setup.owner = owner->loop();
+  setup.factory = factory.get();
+  Heartbeat heartbeat(std::move(setup), std::move(reports));
   world.RunFor(absl::Milliseconds(5250));  // between two beats
   EXPECT_GT(answered, 5);
   host.stopped += absl::Minutes(10);
