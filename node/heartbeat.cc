@@ -78,8 +78,7 @@ class Heartbeat::Beater final : private van::Handler {
       up_ = false;
       van_->Disconnect(std::exchange(peer_, 0), absl::OkStatus());
     }
-    // A handshake that takes so long has lost its messages, and repeats them ever more rarely.
-    if (!up_ && now - connecting_since_ > setup_.failure_timeout / 4) {
+    if (!up_ && now - connecting_since_ > HandshakeMax(setup_.failure_timeout)) {
       if (peer_ != 0) van_->Disconnect(peer_, absl::OkStatus());
       Connect();
     } else if (peer_ == 0) {

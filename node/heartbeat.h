@@ -14,6 +14,10 @@
 
 namespace leeway::node {
 
+// How long connecting to the scheduler may take. A handshake that takes longer has lost its
+// messages, and repeats them ever more rarely.
+inline absl::Duration HandshakeMax(absl::Duration failure_timeout) { return failure_timeout / 4; }
+
 // Has a loop and a van of its own, so that neither a busy role nor a full send queue looks like
 // death. A connection that breaks is made again; only silence counts.
 class Heartbeat {

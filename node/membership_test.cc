@@ -560,6 +560,46 @@ TEST_F(MembershipTest, AConnectionThatNothingComesOverIsMadeAnewWhereTheSchedule
   gone.reset();
 }
 
+// The attempt began where nothing came through, and would go on for seconds after that.
+TEST_F(MembershipTest, AnAttemptToConnectThatWasLostEndsWhenHeartbeatsAreAnswered) {
+  Join(Role::kWorker);
+  world_.RunFor(absl::Seconds(2));
+  CrashScheduler();
+  network_.Cut("node", "scheduler");
+  world_.RunFor(absl::Seconds(1));
+  StartScheduler();
+  membership_->OnSchedulerMoved({.address = kScheduler, .cluster = 0xc1});
+  world_.RunFor(absl::Milliseconds(100));
+  network_.Heal("node", "scheduler");
+  ASSERT_TRUE(RunUntil([&] { return scheduler_->Count<proto::Heartbeat>() > 0; }));
+  EXPECT_TRUE(RunUntil([&] { return scheduler_->Count<proto::Join>() > 0; }, absl::Seconds(1)));
+  EXPECT_TRUE(overs_.empty());
+}
+
+TEST_F(MembershipTest, ItConnectsWhereHeartbeatsAreAnsweredRatherThanElsewhere) {
+  Join(Role::kWorker);
+  membership_->OnSchedulerMoved({.address = "sim://nobody/0", .cluster = 0xc1});
+  world_.RunFor(absl::Milliseconds(100));
+  scheduler_->Drop();  // soon after it came up, so that the next address is tried
+  ASSERT_TRUE(RunUntil([&] { return membership_->scheduler_address() == "sim://nobody/0"; }));
+  EXPECT_TRUE(RunUntil([&] { return scheduler_->Count<proto::Join>() > 1; }, absl::Seconds(2)));
+  EXPECT_EQ(membership_->scheduler_address(), kScheduler);
+}
+
+TEST_F(MembershipTest, AnAttemptToConnectHasItsTimeThoughHeartbeatsAreAnswered) {
+  Join(Role::kWorker);
+  van::LinkFaults far;
+  far.delay_min = far.delay_max = absl::Milliseconds(150);
+  network_.SetFaults(far);
+  world_.RunFor(absl::Seconds(2));
+  const std::size_t before = scheduler_->connections();
+  for (int i = 0; i < 5; ++i) {
+    scheduler_->Drop();
+    world_.RunFor(absl::Milliseconds(2100));
+  }
+  EXPECT_EQ(scheduler_->connections(), before + 5);
+}
+
 TEST_F(MembershipTest, SomebodyElseAtTheSchedulersAddressIsNotItsEnd) {
   Join(Role::kWorker);
   world_.RunFor(absl::Seconds(2));

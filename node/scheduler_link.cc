@@ -45,6 +45,7 @@ void SchedulerLink::Start(van::Factory* factory, const van::Identity& identity,
 }
 
 void SchedulerLink::Connect() {
+  trying_since_ = loop_->Now();
   absl::StatusOr<van::PeerId> peer = van_->Connect(url(), owner_->Patience());
   if (peer.ok()) {
     peer_ = *peer;
@@ -74,6 +75,10 @@ void SchedulerLink::DropAndConnectAgain(const absl::Status& why) {
 void SchedulerLink::ConnectAnewIfSilentFor(absl::Duration patience) {
   if (!up_ || loop_->Now() - std::max(heard_, up_since_) <= patience) return;
   DropAndConnectAgain(absl::UnavailableError("nothing has come from there"));
+}
+
+void SchedulerLink::ConnectAnewIfTryingSinceBefore(absl::Time limit, const std::string& url) {
+  if (peer_ != 0 && !up_ && trying_since_ < limit) TryAt(url);
 }
 
 void SchedulerLink::TryAt(const std::string& url) {

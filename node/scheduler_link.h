@@ -48,6 +48,8 @@ class SchedulerLink final : private van::Handler {
   void DropAndConnectAgain(const absl::Status& why);
   // If it is up but has brought nothing for that long.
   void ConnectAnewIfSilentFor(absl::Duration patience);
+  // If it tries to connect, and has done so since before `limit`: tries anew, at that address.
+  void ConnectAnewIfTryingSinceBefore(absl::Time limit, const std::string& url);
   // The scheduler may be at that address: tries it at once, or, if it is connected to a scheduler,
   // when that connection has broken.
   void TryAt(const std::string& url);
@@ -92,7 +94,7 @@ class SchedulerLink final : private van::Handler {
   bool closed_ = false;
   std::uint64_t garbled_ = 0;  // connections that ended because of undecodable bytes
   int garbled_before_hello_ = 0;
-  absl::Time up_since_, heard_;
+  absl::Time trying_since_, up_since_, heard_;
   absl::Status trouble_;
   runtime::Timer connect_timer_;
 };

@@ -16,7 +16,7 @@ SchedulerWatch::SchedulerWatch(const Config* config, runtime::Host* host, runtim
 void SchedulerWatch::Start(const proto::Welcome& welcome) {
   failure_timeout_ = absl::Milliseconds(welcome.failure_timeout_ms);
   Heartbeat::Setup setup;
-  setup.scheduler = link_->url();
+  setup.scheduler = heartbeats_to_ = link_->url();
   setup.scheduler_incarnation = link_->scheduler_incarnation();
   setup.identity = link_->identity();
   setup.limits = van::LimitsFrom(*config_);
@@ -28,7 +28,7 @@ void SchedulerWatch::Start(const proto::Welcome& welcome) {
   Heartbeat::Reports reports;
   reports.silent = [this](absl::Duration silent) { OnSilence(silent); };
   reports.heard_again = [this] { HeardAgain(); };
-  reports.answered = [this](absl::Time sent) { owner_->OnSchedulerAnswered(sent); };
+  reports.answered = [this](absl::Time sent) { OnAnswer(sent); };
   reports.broken = [this] { owner_->OnHeartbeatBroken(); };
   reports.connected_again = [this] { owner_->OnHeartbeatConnectedAgain(); };
   reports.given_up = [this](const absl::Status& why) { owner_->OnSchedulerLost(why); };
@@ -36,8 +36,21 @@ void SchedulerWatch::Start(const proto::Welcome& welcome) {
 }
 
 void SchedulerWatch::Redirect(const std::string& url) {
-  if (heartbeat_ != nullptr && !runtime::Planted<"heartbeats-not-redirected">())
-    heartbeat_->Redirect(url);
+  if (heartbeat_ == nullptr || runtime::Planted<"heartbeats-not-redirected">()) return;
+  heartbeats_to_ = url;
+  heartbeat_->Redirect(url);
+}
+
+// The scheduler is reached there. If the link still tries to connect, as it did long before that
+// heartbeat left, its messages were lost or it tries elsewhere: until it is up this node hears of
+// no map, and is taken for a member that does.
+void SchedulerWatch::OnAnswer(absl::Time sent) {
+  owner_->OnSchedulerAnswered(sent);
+  if (runtime::Planted<"lost-dial-waited-for">()) return;
+  const absl::Duration patience = runtime::Planted<"handshake-cut-short">()
+                                      ? absl::ZeroDuration()
+                                      : HandshakeMax(failure_timeout_);
+  link_->ConnectAnewIfTryingSinceBefore(sent - patience, heartbeats_to_);
 }
 
 // Heartbeats without an answer are not silence if the scheduler was heard on the link.

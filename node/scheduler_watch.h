@@ -55,6 +55,7 @@ class SchedulerWatch {
   const std::optional<absl::Time>& silent_since() const { return silent_since_; }
 
  private:
+  void OnAnswer(absl::Time sent);
   void OnSilence(absl::Duration heartbeats);
   void HeardAgain();
 
@@ -66,6 +67,7 @@ class SchedulerWatch {
   Owner* const owner_;
   absl::Duration failure_timeout_;
   std::optional<absl::Time> silent_since_;
+  std::string heartbeats_to_;             // the scheduler's address, as the heartbeats have it
   std::unique_ptr<Heartbeat> heartbeat_;  // null: not started, or stopped
 };
 

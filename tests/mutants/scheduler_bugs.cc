@@ -103,6 +103,19 @@ constexpr KnownBug kSchedulerBugs[] = {
      .what = "a server goes on as if its scheduler were away",
      .promise = "nobody waits for long",
      .test = "node/node_test MembershipTest.ItSaysWhenTheSchedulerIsSilentAndWhenItIsHeardAgain"},
+    {.name = "lost-dial-waited-for",
+     .file = "node/scheduler_watch.cc",
+     .what =
+         "a node waits for an attempt to connect that was lost, though its scheduler is reached",
+     .promise = "nodes have the newest map",
+     .test = "node/node_test "
+             "MembershipTest.AnAttemptToConnectThatWasLostEndsWhenHeartbeatsAreAnswered"},
+    {.name = "handshake-cut-short",
+     .file = "node/scheduler_watch.cc",
+     .what = "a node ends attempts to connect that are under way",
+     .promise = "a node finds its scheduler again",
+     .test =
+         "node/node_test MembershipTest.AnAttemptToConnectHasItsTimeThoughHeartbeatsAreAnswered"},
     {.name = "home-forgotten",
      .file = "node/scheduler_link.cc",
      .what = "a node that was told of many addresses forgets the one it was given",
