@@ -1,5 +1,5 @@
-// Reads a safetensors file as its published format says, with none of the library's code: what is
-// written has to be readable by others.
+// ReadPlainly reads a safetensors file by its published format, without any of the library's code:
+// other programs have to be able to read the library's files.
 #ifndef LEEWAY_TESTS_CHECKPOINTS_PLAIN_READER_H_
 #define LEEWAY_TESTS_CHECKPOINTS_PLAIN_READER_H_
 
@@ -29,8 +29,8 @@ struct PlainFile {
   std::map<std::string, std::string> metadata;
 };
 
-// Fails the test, saying why, unless the header is right and the tensors lie one after another in
-// all that follows it.
+// Fails the test with the reason, unless the header is right and the tensors fill the bytes behind
+// it, one after another.
 PlainFile ReadPlainly(const std::string& contents);
 
 }  // namespace leeway::tests

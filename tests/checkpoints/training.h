@@ -1,5 +1,5 @@
-// Workers that train a model of every kind of table, the same way each time: what comes out depends
-// on the clocks alone.
+// Training is a worker that trains a model of every kind of table, the same way each time: the
+// result depends on the clocks alone.
 #ifndef LEEWAY_TESTS_CHECKPOINTS_TRAINING_H_
 #define LEEWAY_TESTS_CHECKPOINTS_TRAINING_H_
 
@@ -13,7 +13,7 @@
 
 namespace leeway::tests {
 
-// All that is in the model, as it is pulled.
+// All values of the model, as a pull returns them.
 struct ModelValues {
   std::vector<float> dense;
   std::vector<float> sparse;
@@ -28,13 +28,13 @@ class Training {
   static constexpr std::uint64_t kKeys = 200;
   static constexpr std::uint64_t kWidth = 6;
 
-  // Creates the tables, or opens them.
+  // Creates the tables, or opens them if they exist.
   explicit Training(Worker* worker);
   // From the worker's clock until `end`.
   absl::Status RunUntil(std::uint64_t end);
   absl::Status Read(ModelValues* values);
   static std::vector<std::uint64_t> Keys();
-  // What the counters are when every worker has done all clocks below `clock`.
+  // The counters once every worker has done all clocks below `clock`.
   static std::vector<std::int64_t> CountersAt(std::uint64_t clock, std::uint32_t workers);
 
  private:

@@ -1,4 +1,4 @@
-// Real processes that make a cluster, and what is expected of commands that go wrong beside them.
+// Cluster is a cluster of real processes, with checks of commands that fail beside it.
 #ifndef LEEWAY_TESTS_COMMANDS_CLUSTER_H_
 #define LEEWAY_TESTS_COMMANDS_CLUSTER_H_
 
@@ -12,20 +12,20 @@
 
 namespace leeway::tests {
 
-// A scheduler on a port of its own choice, and servers that have joined it.
+// A scheduler on a port that it chooses itself, and servers that have joined it.
 class Cluster {
  public:
   explicit Cluster(int servers = 1, int workers = 1, const Environment& more = {});
 
-  // Of everyone in it; LEEWAY_SCHEDULER is where the scheduler listens.
+  // The environment of all its processes; LEEWAY_SCHEDULER is the scheduler's address.
   const Environment& environment() const { return environment_; }
   Environment With(const Environment& more) const;
   const std::string& scheduler_address() const { return environment_.at("LEEWAY_SCHEDULER"); }
   Command* scheduler() { return scheduler_.get(); }
   Command* server(std::size_t rank) { return servers_[rank].get(); }
-  // What `leeway status` prints.
+  // The output of `leeway status`.
   nlohmann::json Status() const;
-  // Expects everyone to end by themselves, with success.
+  // Expects all processes to end by themselves, with success.
   void ExpectEndInOrder();
 
  private:
@@ -34,7 +34,7 @@ class Cluster {
   std::vector<std::unique_ptr<Command>> servers_;
 };
 
-// A port of this machine that is taken, by nobody who answers. Where `listens` is false
+// A port of this machine that is taken by a socket that never answers. With `listens` false,
 // connections are refused.
 class TakenPort {
  public:
@@ -49,11 +49,11 @@ class TakenPort {
   int port_ = 0;
 };
 
-// It has ended with this code, in time, and with exactly one line of complaint that has all of
-// these in it.
+// Expects that it has ended in time with this code, and with exactly one line of complaint, which
+// contains all of these parts.
 void ExpectComplaint(const Ended& ended, int code, const std::vector<std::string>& parts);
 
-// Nothing may run any more when a test ends.
+// Checks that no process is left when a test ends.
 class CommandsTest : public testing::Test {
  protected:
   void TearDown() override { EXPECT_TRUE(NothingRuns()); }

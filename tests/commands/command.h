@@ -1,4 +1,4 @@
-// Whole programs, started as a user would and watched from outside.
+// Command runs a whole program, as a user starts it, and watches it from outside.
 #ifndef LEEWAY_TESTS_COMMANDS_COMMAND_H_
 #define LEEWAY_TESTS_COMMANDS_COMMAND_H_
 
@@ -14,7 +14,7 @@ namespace leeway::tests {
 
 using Environment = std::map<std::string, std::string>;
 
-// How a program ended.
+// The end of a program.
 struct Ended {
   int code = -1;  // 128 + N: killed by signal N
   bool in_time = false;
@@ -22,12 +22,12 @@ struct Ended {
   std::string errors;
 };
 
-// What stands in it besides the lines of the log.
+// The lines of `errors` that are not lines of the log.
 std::vector<std::string> PlainLines(const std::string& errors);
 std::vector<std::string> LogLines(const std::string& errors);
 
-// A program that runs. It sees nothing of LEEWAY_* and DMLC_* but what it is given. Killed with
-// its process group when this goes.
+// A running program. It sees no LEEWAY_* and DMLC_* but those of `environment`. Its destructor
+// kills it with its process group.
 class Command {
  public:
   Command(std::vector<std::string> arguments, const Environment& environment);
@@ -35,9 +35,9 @@ class Command {
   Command(const Command&) = delete;
   Command& operator=(const Command&) = delete;
 
-  // Waits until `text` stands in what it has written to either stream. False: it never came.
+  // Waits until either of its streams has contained `text`. False: it never came.
   bool Says(const std::string& text);
-  // Waits for a whole line of standard error that has `text` in it. "": it never came.
+  // Waits for a whole line of standard error that contains `text`. "": it never came.
   std::string ErrorLineWith(const std::string& text);
 
   void Signal(int signal);
@@ -45,7 +45,7 @@ class Command {
   Ended Finish(absl::Duration deadline);
 
  private:
-  // Reads what there is, waiting for it until then. False: nothing more comes, or not in time.
+  // Reads what is there, and waits for it until the deadline. False: nothing more came in time.
   bool ReadUntil(absl::Time deadline);
   bool Wait(const std::function<bool()>& enough);
   void Kill();
@@ -55,14 +55,13 @@ class Command {
   std::string errors_;
 };
 
-// Runs it to its end.
+// Runs a program to its end.
 Ended RunToEnd(std::vector<std::string> arguments, const Environment& environment = {});
 
-// Whether this process has no children: none that it started and, since it adopts orphans, none
-// that those have left behind.
+// True if this process has no children: neither its own nor, since it adopts orphans, theirs.
 bool NothingRuns();
 
-// Sanitizers make everything slower.
+// The time to wait for an event; sanitizers make everything slower.
 absl::Duration Patience();
 
 }  // namespace leeway::tests

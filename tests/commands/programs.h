@@ -1,4 +1,4 @@
-// The programs that are tested, as the build says where they are.
+// The paths of the tested programs, from the build.
 #ifndef LEEWAY_TESTS_COMMANDS_PROGRAMS_H_
 #define LEEWAY_TESTS_COMMANDS_PROGRAMS_H_
 

@@ -1,4 +1,4 @@
-// Peers that are no leeway processes, or not of this release.
+// Peers that are no processes of Leeway, or of another release.
 #ifndef LEEWAY_TESTS_COMMANDS_RAW_PEER_H_
 #define LEEWAY_TESTS_COMMANDS_RAW_PEER_H_
 
@@ -9,17 +9,17 @@
 
 namespace leeway::tests {
 
-// The frame with which a process of that role and protocol version greets.
+// The first frame of a process of that role and protocol version.
 std::string Greeting(Role role, std::uint32_t protocol);
 
-// Connects to "tcp://HOST:PORT", sends the frame and waits for the rejection: its reason. OK: none
-// came.
+// Connects to "tcp://HOST:PORT", sends the frame and waits for the rejection: returns its reason.
+// OK: no rejection came.
 absl::Status RejectionOf(const std::string& address, const std::string& frame);
 
 // Sends bytes over a connection of plain TCP, and closes it.
 void SendBytes(const std::string& address, const std::string& bytes);
 
-// Listens, and greets whoever greets it with one frame.
+// Listens, and answers the greeting of a peer with one frame.
 class FakeScheduler {
  public:
   FakeScheduler();
@@ -28,7 +28,7 @@ class FakeScheduler {
   FakeScheduler& operator=(const FakeScheduler&) = delete;
 
   const std::string& address() const { return address_; }
-  // False: nobody came.
+  // False: no peer came.
   bool AnswerOne(const std::string& frame);
 
  private:

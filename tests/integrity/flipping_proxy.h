@@ -1,4 +1,5 @@
-// A TCP proxy in front of every listener of a cluster, which can change one bit of what crosses it.
+// FlippingProxy is a TCP proxy in front of every listener of a cluster, which can change one bit of
+// the bytes that cross it.
 //
 // ProxiedFactory makes vans whose Listen returns the proxy's address instead of their own, so that
 // workers, servers and the scheduler reach each other only through it.
@@ -30,13 +31,13 @@ class FlippingProxy {
   // The proxy's own address in front of `address` ("tcp://HOST:PORT").
   std::string InFrontOf(const std::string& address);
 
-  // Changes bit `bit` (0 to 7) of the byte that crosses after `offset` others, counted over all
-  // connections and both directions from now on.
+  // Changes bit `bit` (0 to 7) of the byte that crosses after `offset` others, counted from now on
+  // over all connections and both directions.
   void FlipAfter(std::uint64_t offset, int bit);
-  // What has crossed since, and whether the bit has been changed.
+  // The bytes that have crossed since then.
   std::uint64_t crossed_bytes() const { return crossed_.load(); }
   bool flipped() const { return flipped_.load(); }
-  // Where that was: the byte's offset in its connection's stream, and the direction.
+  // The place of the changed byte: its offset in its connection's stream, and the direction.
   std::string Where() const;
 
  private:
@@ -58,13 +59,13 @@ class FlippingProxy {
 
   void Run();
   void Accept(const Listener& listener);
-  // False: the link is over.
+  // False: the link has ended.
   bool Pump(Direction* direction);
   void Count(Direction* direction, std::string* bytes);
 
   mutable std::mutex mutex_;
   std::vector<Listener> listeners_;
-  std::vector<std::unique_ptr<Link>> links_;  // the thread's own
+  std::vector<std::unique_ptr<Link>> links_;  // owned by the thread
   std::string where_;
   std::uint64_t flip_after_ = ~std::uint64_t{0};
   int bit_ = 0;
@@ -75,7 +76,7 @@ class FlippingProxy {
   std::thread thread_;
 };
 
-// What all vans of a factory have counted that are no more.
+// The counters of all vans of a factory that have ended.
 struct VanTotals {
   std::atomic<std::uint64_t> checksums_failed{0}, handshakes_failed{0};
 };

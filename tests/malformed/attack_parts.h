@@ -1,4 +1,4 @@
-// What malformed messages are put together from.
+// The parts that malformed messages are made from.
 #ifndef LEEWAY_TESTS_MALFORMED_ATTACK_PARTS_H_
 #define LEEWAY_TESTS_MALFORMED_ATTACK_PARTS_H_
 
@@ -15,7 +15,7 @@ namespace leeway::tests {
 
 using Frames = std::vector<std::string>;
 
-// Everything an attack needs to make its bytes.
+// Everything that an attack needs to make its bytes.
 struct Forge {
   runtime::Random random;
 
@@ -38,12 +38,12 @@ struct Forge {
 // Messages to be sent one after the other over one ZeroMQ connection.
 using ZmqAttack = std::function<std::vector<Frames>(Forge&)>;
 
-// First frames. A hello without a role is a worker's.
+// The first frame of a connection. A hello without a role becomes a worker's.
 std::string Hello(proto::Hello hello = {});
 std::string Data(const proto::AnyMessage& message, std::size_t payload_frames);
 
-// Replication, late workers, administration and checkpoints, said by those who may not or to those
-// who take no such thing, whole and damaged.
+// Messages of replication, late join, administration and checkpoints from senders that may not send
+// them, or to receivers that do not take them, whole and damaged.
 std::vector<ZmqAttack> ClusterAttacks();
 
 }  // namespace leeway::tests

@@ -1,4 +1,4 @@
-// Somebody who sends what nobody should: for proof that nothing of it harms a cluster.
+// An Attacker sends malformed messages to a cluster, for proof that none of them harms it.
 #ifndef LEEWAY_TESTS_MALFORMED_ATTACKER_H_
 #define LEEWAY_TESTS_MALFORMED_ATTACKER_H_
 
@@ -7,7 +7,7 @@
 
 namespace leeway::tests {
 
-// How many kinds of malformed message there are.
+// The number of kinds of malformed messages.
 int AttackKinds();
 
 class Attacker {
@@ -17,8 +17,8 @@ class Attacker {
   Attacker(const Attacker&) = delete;
   Attacker& operator=(const Attacker&) = delete;
 
-  // Connects to "tcp://HOST:PORT", sends one malformed message of that kind and hangs up. False if
-  // it could not be sent.
+  // Connects to "tcp://HOST:PORT", sends one malformed message of that kind and closes the
+  // connection. False: it could not be sent.
   bool Attack(int kind, const std::string& address);
 
  private:

@@ -1,4 +1,4 @@
-// The known bugs of runtime/base/mutants.h: what each breaks, and what sees it.
+// The catalogue of the known bugs of runtime/base/mutants.h: what each breaks, and what finds it.
 #ifndef LEEWAY_TESTS_MUTANTS_CATALOGUE_H_
 #define LEEWAY_TESTS_MUTANTS_CATALOGUE_H_
 
@@ -9,21 +9,21 @@
 
 namespace leeway::mutants {
 
-// What sees a bug: seeds of the simulator, unless one of the others is said.
+// A known bug. Seeds of the simulator find it, unless one of the last fields says otherwise.
 struct KnownBug {
-  absl::string_view name;     // as Planted<"…"> has it
-  absl::string_view file;     // that it stands in
-  absl::string_view what;     // is done wrongly
-  absl::string_view promise;  // that falls
-  // A test that fails with it, for what seeds cannot see: "folder/program Suite.Name", where the
-  // name is a filter of GoogleTest.
+  absl::string_view name;     // the name in Planted<"…">
+  absl::string_view file;     // the file that contains it
+  absl::string_view what;     // the wrong behaviour
+  absl::string_view promise;  // the promise that it breaks
+  // A test that fails with it, if seeds cannot find it: "folder/program Suite.Name", where the name
+  // is a filter of GoogleTest.
   absl::string_view test = "";
-  bool over_rdma = false;  // seeds over the rdma transport see it
-  // Why no promise falls.
+  bool over_rdma = false;  // seeds over the rdma transport find it
+  // The reason why it breaks no promise.
   absl::string_view harmless = "";
 };
 
-// By role, each in a file of its own; in a role, by file.
+// The bugs of each role, in a file of its own, in the order of their files.
 std::span<const KnownBug> ReplicaBugs();
 std::span<const KnownBug> ShardBugs();
 std::span<const KnownBug> ShardStateBugs();

@@ -1,5 +1,5 @@
-// What each updater does to one element, written as plainly as the papers write it and sharing no
-// code with the servers. The oracle of the random-operations test.
+// Plain implementations of all updaters for one element, close to the papers and without any of the
+// servers' code. The oracle of the random-operations test.
 #ifndef LEEWAY_TESTS_RANDOM_OPERATIONS_PLAIN_UPDATER_H_
 #define LEEWAY_TESTS_RANDOM_OPERATIONS_PLAIN_UPDATER_H_
 
@@ -12,7 +12,7 @@
 
 namespace leeway::tests {
 
-// The type an element is computed in: 16-bit floats in float, everything else in itself.
+// The type that an element is computed in: float for 16-bit floats, otherwise its own.
 template <class T>
 using Computed =
     std::conditional_t<std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>, float, T>;

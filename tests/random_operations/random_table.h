@@ -1,7 +1,8 @@
-// One table under random operations by one worker, and the plain model it must equal.
+// A RandomTable is a table under random operations by one worker, with the plain model that it must
+// equal.
 //
-// A worker's operations on a shard take effect in the order submitted, so what each pull must
-// return is known when it is submitted; many can be under way at once.
+// A worker's operations on a shard take effect in the order in which they were submitted, so the
+// result of each pull is known when it is submitted; many can be under way at once.
 #ifndef LEEWAY_TESTS_RANDOM_OPERATIONS_RANDOM_TABLE_H_
 #define LEEWAY_TESTS_RANDOM_OPERATIONS_RANDOM_TABLE_H_
 
@@ -23,8 +24,8 @@
 
 namespace leeway::tests {
 
-// An operation under way. `mismatch` is called once it has completed: empty, or what is wrong.
-// It also keeps the operation's buffers alive.
+// An operation under way. `mismatch` is called once it has completed, and returns the fault, or
+// nothing. It also keeps the operation's buffers alive.
 struct Pending {
   Ticket ticket;
   std::function<std::string()> mismatch;
@@ -36,7 +37,7 @@ class RandomTable {
   virtual Pending Submit(runtime::Random* random) = 0;
 };
 
-// Parameters under which the servers' updater computes what plain_updater.h does.
+// Parameters under which the servers' updater computes the same as plain_updater.h.
 UpdaterSpec SpecOf(const std::string& updater);
 
 template <class T>
@@ -89,7 +90,7 @@ class TypedRandomTable final : public RandomTable {
                        : table_.PushPull(keys, pushed, pulled);
   }
 
-  // Unsorted, often repeated.
+  // Unsorted, often repeated keys.
   static std::vector<std::uint64_t> RandomKeys(runtime::Random* random) {
     std::vector<std::uint64_t> keys(1 + random->Below(8));
     for (auto& key : keys) key = random->Below(kKeys) * 0x9e3779b97f4a7c15ull;
@@ -129,7 +130,7 @@ class TypedRandomTable final : public RandomTable {
     }
   }
 
-  // Combined rows travel in the table's own type, rounded once.
+  // Combined rows have the table's own type on the wire, and are rounded once.
   static C Rounded(C x) { return static_cast<C>(static_cast<T>(x)); }
 
   std::vector<T> ReadModel(const std::vector<std::uint64_t>& keys, std::size_t size) const {
@@ -171,7 +172,8 @@ class TypedRandomTable final : public RandomTable {
   std::map<std::uint64_t, std::vector<Element<T>>> rows_;  // sparse
 };
 
-// Every updater and dtype that go together, dense and sparse, created by `worker` under `prefix`.
+// A table for every possible pair of updater and dtype, dense and sparse, created by `worker` under
+// `prefix`.
 absl::StatusOr<std::vector<std::unique_ptr<RandomTable>>> CreateRandomTables(
     Worker* worker, const std::string& prefix);
 

@@ -1,11 +1,11 @@
-// Faults that strike one message, chosen by its type: a message of which a run has two (the word
-// to lead a shard, the cut of a checkpoint) meets them as often as one of which it has thousands.
+// AimedFaults strike one message, chosen by its type: a type of which a run has two messages
+// (LeadNow, CheckpointCut) is struck as often as one of which it has thousands.
 //
-// A seed plans a few shots. Each waits for the n-th message of its type from some moment on; then
+// A seed plans a few shots. Each waits for the n-th message of its type from some moment on. Then
 // that message is lost, late or repeated, or its link is cut for a while, its connection breaks, or
 // its sender or receiver is killed at that moment; or one of the first three and one of the others.
-// Or a shot waits for the n-th operation on a disk: the scheduler's machine goes down in the midst
-// of what it writes, or the disk that checkpoints lie on loses what was not synced.
+// Or a shot waits for the n-th operation on a disk: the scheduler's machine fails while it writes,
+// or the disk of checkpoints loses the bytes that were not synced.
 #ifndef LEEWAY_TESTS_SIMULATION_AIMED_FAULTS_H_
 #define LEEWAY_TESTS_SIMULATION_AIMED_FAULTS_H_
 
@@ -25,14 +25,14 @@
 
 namespace leeway::simulation {
 
-// "ClusterMap"; of the entries of a replication stream with their kind: "Replicate 7".
+// "ClusterMap"; for entries of a replication stream with their kind: "Replicate 7".
 std::string AimOf(const proto::AnyMessage& message);
 
 class AimedFaults {
  public:
-  // Kills a process, as FaultInjector::Strike; it may be refused.
+  // Kills a process, as FaultInjector::Strike does; may refuse.
   using Strike = std::function<void(const Episode&)>;
-  // `workers_come_back`: of those that are killed another incarnation is started.
+  // `workers_come_back`: a new incarnation of a killed worker is started.
   AimedFaults(SimCluster* cluster, bool workers_come_back, absl::Duration window,
               std::uint64_t seed, Strike strike);
   ~AimedFaults();
@@ -40,19 +40,19 @@ class AimedFaults {
   void Start();
   bool over() const { return waiting_ == 0; }
   std::uint64_t struck() const { return struck_; }  // shots that have hit
-  std::string ToString() const;                     // what is planned, a line each
+  std::string ToString() const;                     // the plan, a line a shot
 
  private:
   enum class Change { kNone, kLost, kLate, kRepeated };
   enum class Deed { kNone, kBreak, kCutThere, kCutBack, kKillSender, kKillReceiver };
   struct Shot {
     std::string aim;
-    absl::Duration start, patience;  // it waits from `start` on, for so long
-    std::uint64_t passes = 0;        // messages that go by first
+    absl::Duration start, patience;  // waits from `start` on, for `patience`
+    std::uint64_t passes = 0;        // messages that pass before it strikes
     std::uint64_t passed = 0;
     Change change = Change::kNone;
     Deed deed = Deed::kNone;
-    absl::Duration length;    // of what it does to the message or its link
+    absl::Duration length;    // of the effect on the message or its link
     absl::Duration reaction;  // from the message to the kill
     bool armed = false;
   };
@@ -70,7 +70,7 @@ class AimedFaults {
   const Strike strike_;
   std::vector<Shot> shots_;
   std::map<std::pair<std::string, std::string>, absl::Time> cut_until_;  // from, to
-  std::size_t waiting_ = 0;  // shots that have neither hit nor given up
+  std::size_t waiting_ = 0;  // shots that have neither struck nor given up
   std::size_t armed_ = 0;
   std::uint64_t struck_ = 0;
 };

@@ -1,4 +1,4 @@
-// Holds every read of a run against the invariants, and keeps the first thing that was wrong.
+// A Checker checks every read of a run against the invariants, and keeps the first violation.
 #ifndef LEEWAY_TESTS_SIMULATION_CHECKER_H_
 #define LEEWAY_TESTS_SIMULATION_CHECKER_H_
 
@@ -33,10 +33,10 @@ class Checker {
                const std::vector<std::vector<float>>& either);
   void OnAsked(Read* read);
   void OnRead(const Read& read);
-  // An operation has come to its end (or has not yet, with `ended` now): nobody may wait for long
-  // once faults have stopped.
+  // An operation has ended (or not yet, with `ended` now): once faults have stopped, no operation
+  // may wait for long.
   void OnWaited(const std::string& what, absl::Time since, absl::Time ended);
-  // From then on nothing goes wrong any more.
+  // From then on there are no faults.
   void SetQuietFrom(absl::Time quiet) { quiet_from_ = quiet; }
 
   void Fail(absl::string_view invariant, std::string what);

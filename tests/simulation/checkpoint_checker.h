@@ -1,7 +1,7 @@
-// Reads the checkpoints that a simulated cluster writes: each that is there is whole, and has
-// exactly the pushes of the clocks below its own. Tables that have no clock to go by (ASP, where no
-// other table is SSP) have each push once at most, and all that were acknowledged before it began.
-// And each is a beginning from which the run could go on (restore_checker.h).
+// A CheckpointChecker reads the checkpoints that a simulated cluster writes: each is whole, and has
+// exactly the pushes of the clocks below its own. Tables without a clock to go by (ASP, if no table
+// is SSP) have each push once at most, and all that were acknowledged before the checkpoint began.
+// And the run could go on from each of them (restore_checker.h).
 #ifndef LEEWAY_TESTS_SIMULATION_CHECKPOINT_CHECKER_H_
 #define LEEWAY_TESTS_SIMULATION_CHECKPOINT_CHECKER_H_
 
@@ -30,7 +30,7 @@ class CheckpointChecker {
                     const History* history, const RestoreChecker* restores, Checker* checker)
       : files_(files), tables_(tables), history_(history), restores_(restores), checker_(checker) {}
 
-  // At those that are there and were not when it looked last, before `now`.
+  // Checks checkpoints that have come since the last call and before `now`.
   void Look(absl::Time now);
   std::uint64_t checked() const { return checked_; }
 
@@ -53,7 +53,7 @@ class CheckpointChecker {
   const RestoreChecker* const restores_;
   Checker* const checker_;
   std::set<std::pair<std::string, std::uint64_t>> seen_;  // by name and checksum
-  // They are taken one after another: the next one begins after the last was finished, and that was
+  // Checkpoints follow each other: the next one begins after the last was finished, and that was
   // after these.
   absl::Time looked_ = absl::InfinitePast(), next_begins_after_ = absl::InfinitePast();
   std::uint64_t checked_ = 0;

@@ -1,10 +1,10 @@
-// Which codec holds from which clock on in each table of a simulated run, by what schedulers have
-// said in their maps, and by which codec every push has left: all workers switch at one clock.
+// A CodecLedger records which codec holds from which clock on in each table of a simulated run, by
+// the schedulers' maps, and checks each push's codec against it: all workers switch at one clock.
 //
-// A switch is decided once, also where another scheduler goes on: all maps say the same of its
-// number. A push that is encoded names the codec of its clock, whether the decision was there
-// before it or comes after it; one that travels as it is may do so where that codec allows it. What
-// a worker does that was killed, or is being taken for dead, is not asked.
+// A switch is decided once, also if another scheduler goes on: all maps agree on its number. An
+// encoded push has the codec of its clock, whether the decision came before or after it; a push
+// that is not encoded needs a codec that allows that. Workers that were killed, or are being taken
+// for dead, are not checked.
 #ifndef LEEWAY_TESTS_SIMULATION_CODEC_LEDGER_H_
 #define LEEWAY_TESTS_SIMULATION_CODEC_LEDGER_H_
 
@@ -29,16 +29,16 @@ class CodecLedger {
   // Workers know the table by that id.
   void Know(std::uint32_t id, const SimTable& table) { tables_[id].table = &table; }
 
-  // A scheduler sends that map, at that time. What is wrong with it; empty: nothing.
+  // A scheduler sends that map, at that time. Returns what is wrong with it; empty: nothing.
   std::string OnMap(const proto::ClusterMap& map, absl::Time now);
 
-  // How a push has left its worker.
+  // A push as it has left its worker.
   struct Left {
     std::uint32_t rank = 0;
-    std::uint64_t known_as = 0;  // by which servers know the incarnation
+    std::uint64_t known_as = 0;  // the incarnation's number at servers
     std::uint64_t clock = 0;
     compress::CodecId codec = compress::kNoCodec;
-    // Where it is not encoded: bits, by choice, of the codecs under which it need not be.
+    // If it is not encoded: a bit for each choice whose codec allows that.
     std::uint32_t plain_under = 0;
     friend auto operator<=>(const Left&, const Left&) = default;
   };
@@ -46,7 +46,7 @@ class CodecLedger {
 
   // The index in SimTable::codecs that holds in that clock, as far as it is decided.
   std::uint32_t ChoiceAt(std::uint32_t id, std::uint64_t clock) const;
-  // Those that a server may go by in that clock, whose newest map is not older than `since`.
+  // The indices that a server whose newest map is not older than `since` may use in that clock.
   std::vector<std::uint32_t> ChoicesAt(std::uint32_t id, std::uint64_t clock,
                                        absl::Time since) const;
   // Switches that were decided.

@@ -1,5 +1,5 @@
-// Listens to what workers and servers of a simulated run say about its coded tables, and holds it
-// against what was pushed.
+// A CodedChecker checks the messages of workers and servers about the coded tables of a simulated
+// run against the pushes.
 #ifndef LEEWAY_TESTS_SIMULATION_CODED_CHECKER_H_
 #define LEEWAY_TESTS_SIMULATION_CODED_CHECKER_H_
 
@@ -41,14 +41,14 @@ class CodedChecker {
               std::span<const float> gradient, double rate) {
     pushes_.OnPush(table, rank, place, gradient, rate);
   }
-  // A worker that lives has read everything, and nobody pushes any more.
+  // A living worker has read everything, and no worker pushes any more.
   void OnLastRead(const Read& read);
 
-  // At the end, when all is quiet and all workers are in that clock.
+  // At the end, when the cluster is at rest and all workers are in that clock.
   void JudgeShard(ps::Shard* head, std::uint64_t clock);
   void JudgeWorker(std::uint32_t rank,
                    const std::vector<std::shared_ptr<const worker::TableInfo>>& infos);
-  // Changes of codecs that were decided.
+  // Codec switches that were decided.
   std::uint64_t switches() const { return codecs_.decided(); }
 
  private:
@@ -69,7 +69,7 @@ class CodedChecker {
   std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t, std::uint64_t>,
            std::pair<const SimTable*, std::uint32_t>>
       gradients_asked_;
-  // What each reader has seen last: by table, place and reader.
+  // The last values that each reader has read: by table, place and reader.
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::vector<float>> last_;
 };
 

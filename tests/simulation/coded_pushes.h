@@ -1,13 +1,12 @@
-// What workers of a simulated run have pushed to its coded tables: the gradients that they were
-// given, and what they sent for them. By that it is known exactly
+// CodedPushes records the workers' pushes to the coded tables of a simulated run: the gradients, and
+// the messages sent for them. From that it follows exactly
 //
 // - what a place with one writer may hold: its writer's messages, one after the other;
 // - what any place has to hold at the end: the messages that were admitted, each once;
-// - what every worker has to keep at the end: what it was given less what it has sent, both times
-//   the learning rate. Nothing is lost, and nothing counts twice.
+// - the residual of every worker at the end: the gradients less the messages, both times the
+//   learning rate. Nothing is lost, and nothing counts twice.
 //
-// What a worker kept that was killed is gone; what it had sent may have arrived, up to some
-// message.
+// A killed worker's residual is lost; its messages may have arrived, up to some message.
 #ifndef LEEWAY_TESTS_SIMULATION_CODED_PUSHES_H_
 #define LEEWAY_TESTS_SIMULATION_CODED_PUSHES_H_
 
@@ -38,7 +37,7 @@ class CodedPushes {
   void Know(std::uint32_t id, const SimTable& table) { by_id_[id] = table.index; }
   const SimTable* Find(std::uint32_t id) const;  // null: not a coded one
 
-  // A worker is about to push that, at that rate (1 where there is none).
+  // A worker is about to push that gradient, at that rate (1 if there is none).
   void OnPush(const SimTable& table, std::uint32_t rank, std::uint32_t place,
               std::span<const float> gradient, double rate);
 
@@ -49,7 +48,7 @@ class CodedPushes {
   };
   struct Heard {
     std::string wrong;   // empty: nothing
-    bool fresh = false;  // it had not been heard before; nothing below otherwise
+    bool fresh = false;  // the first time; otherwise the fields below are empty
     std::vector<Piece> pieces;
     double rate = 1;
     std::uint32_t plain_under = 0;  // CodecLedger::Left
@@ -57,12 +56,12 @@ class CodedPushes {
   // A push leaves a worker, for the first time or again.
   Heard Hear(const SimTable& table, const ps::Inbound& push);
 
-  // At the end, of the head of a shard: what is wrong with what it holds; empty: nothing.
+  // At the end: returns what is wrong with the values of a shard's head; empty: nothing.
   std::string JudgeShard(ps::Shard* head) const;
-  // … of a worker that lives: with what it keeps.
+  // At the end: likewise of a living worker's residual.
   std::string JudgeWorker(const SimTable& table, std::uint32_t rank,
                           const worker::TableCoding& coding) const;
-  // Places that JudgeShard could tell about, and those of which it was not known what had arrived.
+  // Places that JudgeShard has judged, and those whose arrived messages were not known.
   std::uint64_t judged() const { return judged_; }
 
  private:
@@ -71,11 +70,11 @@ class CodedPushes {
 
   struct Sent {
     std::uint32_t rank = 0;
-    std::uint64_t known_as = 0;  // by which servers know the incarnation
+    std::uint64_t known_as = 0;  // the incarnation's number at servers
     std::uint64_t sequence = 0;
     std::vector<float> effect;  // on the value
   };
-  // Added up times the learning rate.
+  // Sums, times the learning rate.
   struct Account {
     std::vector<double> given, sent, magnitude;
   };
@@ -94,8 +93,7 @@ class CodedPushes {
   // By rank, incarnation, shard and number: the bytes that were sent.
   std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t, std::uint64_t>, std::uint64_t>
       bytes_;
-  // By rank, what servers know the worker as, and block: whether it keeps something of its last
-  // push.
+  // By rank, the worker's number at servers, and block: true if it keeps a part of its last push.
   std::map<std::tuple<std::uint32_t, std::uint64_t, PlaceOfTable>, bool> carries_;
   std::map<PlaceOfTable, std::vector<Sent>> sent_;
   std::map<WorkerPlace, Account> accounts_;

@@ -1,9 +1,9 @@
-// The states that the places of coded tables with one writer go through, as its messages lead from
-// one to the next: the oracle of what servers answer where that is the values themselves.
+// CodedStates computes the states of places of coded tables with one writer, as its messages lead
+// from one to the next: the oracle of servers' answers that are the values themselves.
 //
-// What a gradient table answers is encoded by the server, by the codec of the clock that closes; a
-// server that does not know yet that this has been changed goes by the one before. So there may be
-// several states that an update leads to, until an answer shows which of them it was.
+// A server encodes the answers of a gradient table by the codec of the clock that closes; a server
+// that does not know of a switch yet uses the codec before. So an update may lead to several
+// states, until an answer shows which of them it was.
 #ifndef LEEWAY_TESTS_SIMULATION_CODED_STATES_H_
 #define LEEWAY_TESTS_SIMULATION_CODED_STATES_H_
 
@@ -22,28 +22,28 @@ class CodedStates {
   using Values = std::vector<float>;
 
   // Takes the next push to that place, as the server decodes it, at that rate. `id`: of the table;
-  // `choices`: by which of its codecs the server may encode answers. Returns the values after it,
-  // one of which it has; empty: there are too many, and nothing is known of this place any more.
+  // `choices`: the codecs that the server may encode answers with. Returns the possible values
+  // after it; empty: there are too many, and from then on nothing is known of this place.
   std::vector<Values> Next(const SimTable& table, std::uint32_t id, std::uint32_t place,
                            std::span<const float> push, double rate,
                            std::span<const std::uint32_t> choices);
 
-  // A server has answered that: states that do not go back to it were not gone through.
+  // A server has answered these values: drops states that they do not follow from.
   void OnAnswered(const SimTable& table, std::uint32_t place, std::span<const float> values);
 
  private:
-  // One way that a place may have gone.
+  // One possible sequence of states of a place.
   struct Way {
     Values values;
     Values residual;                    // of a gradient table, times the learning rate
-    std::vector<std::uint64_t> hashes;  // of all values on the way
+    std::vector<std::uint64_t> hashes;  // of all values in the sequence
   };
   struct Place {
     std::vector<Way> ways = {Way{}};
     std::uint64_t updates = 0;
   };
 
-  // A clock's sum with what earlier answers have lost, as the codec makes it (dist-EF-SGD).
+  // A clock's sum plus the residual of earlier answers, as the codec makes it (dist-EF-SGD).
   static void NextGradient(const SimTable& table, std::uint64_t seed, std::span<const float> push,
                            double rate, const compress::TableCodec& codec, Way* way);
 

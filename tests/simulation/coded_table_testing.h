@@ -42,7 +42,7 @@ inline runtime::Buffer AsItIs(const std::vector<float>& values) {
   return runtime::Buffer::CopyOf(values.data(), values.size() * sizeof(float));
 }
 
-// The message of one of the codecs of a dense table about its block.
+// The message of one of a dense table's codecs for its block.
 inline runtime::Buffer Encoded(const SimTable& table, std::uint32_t choice,
                                const std::vector<float>& values) {
   const compress::TableCodec& codec = table.codecs.choices[choice];

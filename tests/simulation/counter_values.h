@@ -1,4 +1,5 @@
-// What servers hold of the counter tables of a simulated run, by table and place.
+// CounterValues holds the servers' values of the counter tables of a simulated run, by table and
+// place.
 #ifndef LEEWAY_TESTS_SIMULATION_COUNTER_VALUES_H_
 #define LEEWAY_TESTS_SIMULATION_COUNTER_VALUES_H_
 
@@ -15,14 +16,14 @@
 
 namespace leeway::simulation {
 
-// Null: no table of that name.
+// Null: there is no table of that name.
 const SimTable* TableNamed(const std::vector<SimTable>& tables, const std::string& name);
 
 class CounterValues {
  public:
-  // Of a counter table: in place of what the rows were before.
+  // Takes the rows of a counter table, in place of the ones before.
   void Take(const SimTable& table, const std::vector<ps::FrozenPiece>& pieces);
-  // `table.width` elements; zeros where nothing was taken.
+  // `table.width` elements; zeros for a place that Take did not get.
   std::vector<std::int64_t> Of(const SimTable& table, std::uint32_t place) const;
   int TimesApplied(const SimTable& table, std::uint32_t place, std::uint32_t worker,
                    std::size_t number) const;

@@ -1,4 +1,4 @@
-// Makes a plan's faults happen in a cluster.
+// A FaultInjector makes the faults of a plan happen in a cluster.
 #ifndef LEEWAY_TESTS_SIMULATION_FAULT_INJECTOR_H_
 #define LEEWAY_TESTS_SIMULATION_FAULT_INJECTOR_H_
 
@@ -13,17 +13,17 @@ namespace leeway::simulation {
 
 class FaultInjector {
  public:
-  // Kills, restarts and changes of membership, as the run's owner does them.
+  // Carries out kills, restarts and changes of membership; the run's owner does.
   enum class Struck { kYes, kNo, kAskAgain };
   using Strike = std::function<Struck(const Episode&)>;
 
   FaultInjector(SimCluster* cluster, FaultPlan plan, Strike strike);
-  // Everything that is planned happens from now on.
+  // Everything in the plan happens from now on.
   void Start();
 
   const FaultPlan& plan() const { return plan_; }
   bool over() const { return begun_ == plan_.episodes.size() && active_.empty(); }
-  // Messages that met a fault where that is known, otherwise episodes.
+  // The number of messages that met each kind of fault; for kinds without messages, of episodes.
   FaultCounts counts() const;
 
  private:

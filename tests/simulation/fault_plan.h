@@ -1,4 +1,4 @@
-// What is to go wrong in a run, and when: it follows from the seed alone.
+// A FaultPlan is the list of a run's faults and their times: it depends on the seed alone.
 #ifndef LEEWAY_TESTS_SIMULATION_FAULT_PLAN_H_
 #define LEEWAY_TESTS_SIMULATION_FAULT_PLAN_H_
 
@@ -17,18 +17,18 @@ namespace leeway::simulation {
 struct Episode {
   FaultKind kind = FaultKind::kDrop;
   absl::Duration start, length;
-  // Link faults and partitions; empty: every host.
+  // Link faults and partitions: the hosts; empty: every host.
   std::string from, to;
   van::LinkFaults link;
   std::string host;   // kills, clocks
   double amount = 0;  // of a clock's rate, the probability that a write fails, or a choice
-  // Priorities: from which the delay of each link follows.
+  // Priorities: the seed of the delays of links.
   std::uint64_t choice = 0;
 };
 
 struct FaultPlan {
   std::vector<Episode> episodes;  // by start
-  absl::Duration over;            // when the last has ended
+  absl::Duration over;            // the end of the last one
   bool Has(FaultKind kind) const;
   std::string ToString() const;  // a line each
 };
@@ -37,17 +37,17 @@ struct FaultPlan {
 FaultPlan MakeFaultPlan(const Config& config, std::uint32_t spare_servers, FaultSet kinds,
                         absl::Duration window, runtime::Random* random);
 
-// A few changes of codecs on top, some of them soon after another. `random`: one of their own, so
-// that all else stays what it is without them.
+// Adds a few changes of that kind, some of them soon after another. `random`: a generator of their
+// own, so that everything else stays as it is without them.
 void AddChanges(FaultKind kind, absl::Duration window, runtime::Random* random, FaultPlan* plan);
 
-// In every third seed the scheduler moves, up to three times. `random`: one of their own.
+// In every third seed the scheduler moves, up to three times. `random`: a generator of its own.
 void AddSchedulerMoves(absl::Duration window, runtime::Random* random, FaultPlan* plan);
 
 // Schedules by priority, after PCT (Burckhardt et al., ASPLOS 2010): in every other seed each link
-// has a delay of its own, of several orders of magnitude, and a few times all are drawn anew. What
-// two nodes do then comes in one order for long, which random delays of each message hardly ever
-// bring about. `random`: one of their own.
+// has its own delay, which differ by several orders of magnitude, and a few times all are drawn
+// anew. Events of two nodes then keep one order for long, which random delays of each message
+// hardly ever bring about. `random`: a generator of its own.
 void AddPriorities(absl::Duration window, runtime::Random* random, FaultPlan* plan);
 
 }  // namespace leeway::simulation

@@ -1,5 +1,5 @@
-// Notices the moment at which a replica that was being filled becomes a member of its chain: who
-// filled it may die from then on, and nobody but the new one has what was pushed.
+// A FillWatch notices when a joining replica becomes a member of its chain: from then on the server
+// that sent it the state may die, and the new member alone may have what was pushed.
 #ifndef LEEWAY_TESTS_SIMULATION_FILL_WATCH_H_
 #define LEEWAY_TESTS_SIMULATION_FILL_WATCH_H_
 
@@ -15,17 +15,17 @@ namespace leeway::simulation {
 class FillWatch {
  public:
   struct Ended {
-    std::uint32_t filler = 0;  // ranks
+    std::uint32_t filler = 0;  // the sender's rank
     std::uint32_t filled = 0;
   };
-  // Of the scheduler's map now: a server that was filling another one when last looked, which is a
-  // member now and follows it. None: no fill has ended since.
+  // `map`: the scheduler's map now. Returns a server that sent a state transfer at the last call,
+  // and its receiver, if that is a member behind it now. nullopt: no transfer has ended since.
   std::optional<Ended> Look(const proto::ClusterMap& map);
-  // Whether some replica was being filled when last looked.
+  // True if some replica was joining at the last call.
   bool filling() const { return !filling_.empty(); }
 
  private:
-  std::map<std::uint32_t, proto::ShardOwner> filling_;  // by shard: the first of those filled
+  std::map<std::uint32_t, proto::ShardOwner> filling_;  // by shard: its first joining replica
 };
 
 }  // namespace leeway::simulation

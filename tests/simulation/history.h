@@ -1,5 +1,5 @@
-// What the workers of a run have done and seen: the material of the invariants. Times are of one
-// clock for all workers: the virtual one of a simulation, or the monotonic one of a machine.
+// A History records the pushes and reads of a run's workers, for the invariants. All times are of
+// one clock: the virtual one of a simulation, or the monotonic one of a machine.
 #ifndef LEEWAY_TESTS_SIMULATION_HISTORY_H_
 #define LEEWAY_TESTS_SIMULATION_HISTORY_H_
 
@@ -23,7 +23,8 @@ enum class Outcome { kUnknown, kAcknowledged, kFailed };
 struct Push {
   std::uint64_t clock = 0;        // its tag
   std::uint32_t incarnation = 0;  // of the worker, counted from 1
-  // Bits: which it touches. Those that refuse it are no part of it: there it is never seen.
+  // Bits: the places that it changes. Places that refuse it are not among them: it never shows
+  // there.
   std::uint64_t places = 0;
   absl::Time submitted;
   Outcome outcome = Outcome::kUnknown;
@@ -37,14 +38,15 @@ struct Read {
   std::uint32_t incarnation = 0;
   std::uint64_t clock = 0;         // the reader's when it asked
   std::uint64_t effective = 0;     // docs/consistency.md
-  std::uint64_t reader_clock = 0;  // the reader's when it was answered
+  std::uint64_t reader_clock = 0;  // the reader's when it got the answer
   absl::Time submitted, completed;
   std::size_t own_pushes = 0;         // of the reader to this table, up to this operation
-  std::vector<std::uint32_t> places;  // that were read, in this order
+  std::vector<std::uint32_t> places;  // in the order in which they were read
   std::vector<std::int64_t> counts;   // counter tables: the values
-  std::vector<float> floats;          // the others
+  std::vector<float> floats;          // other tables: the values
   std::vector<double> doubles;        // counters of tables that refuse pushes, until it is answered
-  // What the reader had seen of each place when it asked (invariants/monotonic_reads.cc).
+  // The values that the reader had seen of each place when it asked
+  // (invariants/monotonic_reads.cc).
   std::vector<std::vector<std::int64_t>> seen_before;
   // Likewise, the version of each place (invariants/versions_read.cc).
   std::vector<std::uint64_t> versions_before;
@@ -55,7 +57,7 @@ struct Read {
   std::span<const float> FloatsOf(std::size_t i) const {
     return {floats.data() + OffsetOf(i), table->width};
   }
-  // Where the pull of a counter table lands, `elements` of them; and what has landed there.
+  // The memory for a pull of a counter table, of `elements` elements; and the counts in it.
   void* MakeRoomForCounts(std::size_t elements) {
     counts.resize(elements);
     if (!table->refuses()) return counts.data();
@@ -74,13 +76,13 @@ struct Read {
 
 struct WorkerLife {
   std::uint32_t incarnation = 0;  // 0: not started
-  std::uint32_t killed = 0;       // the last of them that was killed or given up; 0: none
+  std::uint32_t killed = 0;       // the last incarnation that was killed or given up; 0: none
   bool leaving = false;           // or has left
-  // By which servers know each incarnation.
+  // The number of each incarnation at servers.
   std::vector<std::uint64_t> known_as;
 
   bool WasKilled(std::uint32_t of) const { return of <= killed; }
-  // Which incarnation servers know by that; 0: none.
+  // The incarnation with that number at servers; 0: none.
   std::uint32_t Incarnation(std::uint64_t known) const {
     const auto found = std::find(known_as.begin(), known_as.end(), known);
     return found == known_as.end() ? 0 : static_cast<std::uint32_t>(found - known_as.begin()) + 1;
@@ -99,8 +101,8 @@ class History {
     return pushes_[table.index][worker];
   }
 
-  // That whole table was read by that worker at that clock, so all its threads have counted the
-  // ticks of this incarnation up to there.
+  // The worker has read that whole table at that clock, so all data threads have counted the ticks
+  // of this incarnation up to it.
   void Prove(const SimTable& table, std::uint32_t worker, std::uint64_t clock) {
     std::uint64_t& proven = proven_[table.index][{worker, lives[worker].incarnation}];
     if (clock > proven) proven = clock;

@@ -1,6 +1,6 @@
-// Does to a cluster what a plan of faults says of its processes: kills them and starts others in
-// their stead, cuts hosts off until they are taken for dead, adds servers, drains them. It knows
-// what is promised to be survived, and leaves the rest alone.
+// ProcessFaults carries out the process faults of a plan: kills processes and starts others in
+// their place, cuts hosts off until they are taken for dead, adds servers, drains them. It knows
+// what a cluster promises to survive, and refuses everything else.
 #ifndef LEEWAY_TESTS_SIMULATION_PROCESS_FAULTS_H_
 #define LEEWAY_TESTS_SIMULATION_PROCESS_FAULTS_H_
 
@@ -32,23 +32,22 @@ class ProcessFaults {
       : cluster_(cluster), tables_(tables), workers_(workers), checker_(checker) {}
 
   Struck Strike(const Episode& episode);
-  // Whether everything is over that belongs to a strike: what was killed is back, what was asked
-  // for has been done.
+  // True if every strike is over: killed processes are back, and requests are answered.
   bool over() const { return to_come_ == 0; }
-  // Whether a change of codecs has been asked for that is not decided: that needs workers' clocks
-  // to go on.
+  // True if a codec switch was asked for and is not decided: that needs the workers' clocks to go
+  // on.
   bool switches() const { return switches_ > 0; }
   std::uint64_t table_changes() const { return table_changes_; }  // that succeeded
-  // Starts those again that have ended because they were taken for dead, drained, or could not
+  // Starts processes again that have ended because they were taken for dead, drained, or could not
   // write to their disk. Not when the cluster is about to end.
   void Replace();
-  // Tells the checker about what has been asked for and is not done.
+  // Tells the checker about requests that are not answered.
   void CheckWaiting();
 
-  // The server that a map means by a rank; null if it does not live (any more).
+  // The server with that rank in a map; null if it does not live (any more).
   ps::Server* ServerOf(const proto::ClusterMap& map, std::uint32_t rank) const;
   scheduler::Scheduler* scheduler() const;  // null while there is none
-  // What is promised rests on this one. Null while there is none that outlives the scheduler.
+  // The map that promises depend on: one that a restarted scheduler knows. Null if there is none.
   std::shared_ptr<const proto::ClusterMap> KeptMap() const;
 
  private:
@@ -60,12 +59,12 @@ class ProcessFaults {
   };
 
   Struck StrikeScheduler(const Episode& episode);
-  // Whether all hear of it when the scheduler has another address.
+  // True if all processes would learn of a new address of the scheduler.
   bool MayMoveScheduler() const;
-  // Whether some may not have heard of it yet.
+  // True if some process may not have learned of it yet.
   bool MovesScheduler() const;
   Struck StrikeServer(std::uint32_t rank, const Episode& episode);
-  // Kills it, and starts another one in its stead.
+  // Kills it, and starts another one in its place.
   void ReplaceServer(std::uint32_t rank, absl::Duration after);
   void KillFillerWhenDue(std::shared_ptr<FillWatch> watch, absl::Time until);
   void KillCutOff(const FillWatch::Ended& ended);
@@ -77,7 +76,7 @@ class ProcessFaults {
   void AskFor(const std::string& command, std::vector<std::string> arguments,
               std::function<void(const absl::Status&)> then);
   void ReplaceScheduler();
-  // Something that is part of a strike.
+  // Runs a part of a strike later.
   void Later(absl::Duration delay, std::function<void()> what);
   bool CanDoWithout(std::uint32_t rank) const;
 
@@ -85,10 +84,10 @@ class ProcessFaults {
   const std::vector<SimTable>* const tables_;
   const Workers* const workers_;
   Checker* const checker_;
-  std::size_t to_come_ = 0;   // that Later and AskFor were given
-  std::size_t switches_ = 0;  // of codecs, and changes of tables, that AskFor was given
+  std::size_t to_come_ = 0;   // calls of Later and AskFor that are not over
+  std::size_t switches_ = 0;  // of them, codec switches and changes of tables
   std::uint64_t table_changes_ = 0;
-  absl::Time moved_ = absl::InfinitePast();  // the scheduler, last
+  absl::Time moved_ = absl::InfinitePast();  // the last move of the scheduler
   std::set<std::string> doomed_;  // servers that are cut off until they are taken for dead
   std::vector<std::unique_ptr<Ask>> asks_;
 };

@@ -1,5 +1,6 @@
-// A small cluster of real roles on virtual time for tests of what is promised where the network or
-// a clock is at fault: the test says what breaks when, and asks workers for what they see.
+// PromiseTest is a small cluster of real roles on virtual time, for tests of promises under faults
+// of the network or a clock: the test breaks things at chosen times, and asks workers for their
+// results.
 #ifndef LEEWAY_TESTS_SIMULATION_PROMISE_TESTING_H_
 #define LEEWAY_TESTS_SIMULATION_PROMISE_TESTING_H_
 
@@ -23,7 +24,7 @@ class PromiseTest : public testing::Test {
  protected:
   using Table = std::shared_ptr<const worker::TableInfo>;
   using Op = std::shared_ptr<worker::Operation>;
-  // What a pull came to; no values if it was not answered in time, or failed.
+  // The result of a pull; no values if it was not answered in time, or failed.
   struct Pulled {
     absl::Status status = absl::DeadlineExceededError("not answered in the test's time");
     std::vector<float> values;
@@ -83,12 +84,12 @@ class PromiseTest : public testing::Test {
     EXPECT_TRUE(Until([&] { return table != nullptr; }, absl::Seconds(10)));
     return table;
   }
-  // The same value to all four elements of a table by Dense.
+  // Pushes one value to all four elements of a table by Dense.
   Op Push(std::uint32_t rank, const Table& table, float value) {
     return PushRows(rank, table, {}, std::vector<float>(4, value));
   }
   Pulled Pull(std::uint32_t rank, const Table& table, absl::Duration patience = absl::Seconds(30)) {
-    // An answer may come after the test has given it up.
+    // An answer may come after the test has stopped waiting.
     const auto values = std::make_shared<std::vector<float>>(4, -1.0f);
     pulled_.push_back(values);
     worker::Access access;
@@ -105,7 +106,8 @@ class PromiseTest : public testing::Test {
     if (pulled.status.ok()) pulled.values = *values;
     return pulled;
   }
-  // Rows of a sparse or ragged table, with the widths of a ragged one; without keys, a dense one.
+  // Pushes rows of a sparse or ragged table, with the widths of a ragged one; without keys, a dense
+  // table.
   Op PushRows(std::uint32_t rank, const Table& table, const std::vector<std::uint64_t>& keys,
               const std::vector<float>& values, const std::vector<std::uint32_t>& widths = {}) {
     worker::Access access;
@@ -120,7 +122,7 @@ class PromiseTest : public testing::Test {
     access.copy = true;
     return core(rank)->Submit(worker::Slice(access, core(rank)->poster()), {}, nullptr);
   }
-  // The same value to all four elements of a table by Dense; what is pulled is let go of.
+  // Pushes one value to all four elements of a table by Dense; the pulled values are dropped.
   Op PushPull(std::uint32_t rank, const Table& table, float value, absl::Duration timeout) {
     const auto values = std::make_shared<std::vector<float>>(4, value);
     pulled_.push_back(values);
@@ -134,7 +136,7 @@ class PromiseTest : public testing::Test {
     return core(rank)->Submit(worker::Slice(access, core(rank)->poster()), {.timeout = timeout},
                               nullptr);
   }
-  // `widths`: for those of a ragged table.
+  // `widths`: for rows of a ragged table.
   Pulled PullRows(std::uint32_t rank, const Table& table, const std::vector<std::uint64_t>& keys,
                   std::vector<std::uint32_t>* widths = nullptr) {
     std::vector<float> values;
@@ -169,7 +171,7 @@ class PromiseTest : public testing::Test {
   }
   void Clock(std::uint32_t rank) { ASSERT_TRUE(core(rank)->Clock().ok()); }
 
-  // What the scheduler's newest map says.
+  // The scheduler's newest map.
   std::shared_ptr<const proto::ClusterMap> Map() {
     return cluster_->Find("scheduler")->scheduler()->map();
   }
@@ -182,7 +184,7 @@ class PromiseTest : public testing::Test {
     return ranks;
   }
   std::uint32_t Head(std::uint32_t shard = 0) { return Map()->owners[shard].server_rank; }
-  // All shards have that many members, and none is being filled.
+  // True if all chains have that many members, and no replica is joining.
   bool Whole(std::size_t members) {
     for (std::uint32_t shard = 0; shard < Map()->owners.size(); ++shard) {
       const proto::Chain chain = proto::ChainOf(*Map(), shard);
@@ -199,7 +201,7 @@ class PromiseTest : public testing::Test {
   }
 
   std::unique_ptr<SimCluster> cluster_;
-  std::uint32_t ready_ = 0;  // workers that have been taken in, of all starts
+  std::uint32_t ready_ = 0;  // workers that have joined, over all starts
 
  private:
   std::vector<std::shared_ptr<std::vector<float>>> pulled_;

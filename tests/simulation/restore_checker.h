@@ -1,6 +1,6 @@
-// restore(checkpoint) + what is sent again = the live run: a shard that begins with a checkpoint
-// and is given every push that its workers ever sent to it, those that are in the checkpoint
-// included, has each once.
+// A RestoreChecker checks "restore(checkpoint) + resent pushes = the live run": a shard that begins
+// with a checkpoint and gets every push that its workers ever sent to it, also those that are in
+// the checkpoint, has each once.
 #ifndef LEEWAY_TESTS_SIMULATION_RESTORE_CHECKER_H_
 #define LEEWAY_TESTS_SIMULATION_RESTORE_CHECKER_H_
 
@@ -26,8 +26,8 @@ class RestoreChecker {
                  const SentPushes* sent)
       : tables_(tables), history_(history), sent_(sent) {}
 
-  // One shard of a checkpoint, with all that its file builds on (ps::ReadShard). What is wrong with
-  // what comes of it; empty: nothing.
+  // Takes one shard of a checkpoint, with all files that it extends (ps::ReadShard). Returns what
+  // is wrong with the result; empty: nothing.
   std::string Judge(const checkpoint::Manifest& manifest,
                     const std::vector<ps::ShardContent>& contents) const;
 
@@ -38,7 +38,7 @@ class RestoreChecker {
   };
   using ByPlace = std::map<std::pair<std::uint32_t, std::uint32_t>, Digits>;  // table, place
 
-  // Sends everything again. What that has to lead to.
+  // Sends all pushes again. Returns the digits that this has to lead to.
   ByPlace SendAgain(RestoredShard* restored) const;
   std::string Compare(const SimTable& table, std::uint32_t place, const Digits& wanted,
                       const std::vector<std::int64_t>& found) const;

@@ -1,9 +1,9 @@
-// A shard that begins with a checkpoint, and workers that send to it what they ever sent. It is a
-// real one, without replicas; nothing goes over a network, and no time passes.
+// A RestoredShard is a shard that begins with a checkpoint, and the workers that send it all their
+// pushes again. The shard is a real one, without replicas; there is no network, and no time passes.
 //
-// The workers are those that the checkpoint's file knows. What earlier incarnations of them have
-// sent nobody sends again; a later one comes when its first push does. Workers end their clocks as
-// their pushes say.
+// The workers are those of the checkpoint's file. Pushes of their earlier incarnations are not sent
+// again; a later incarnation comes with its first push. Workers end their clocks as their pushes
+// say.
 #ifndef LEEWAY_TESTS_SIMULATION_RESTORED_SHARD_H_
 #define LEEWAY_TESTS_SIMULATION_RESTORED_SHARD_H_
 
@@ -28,10 +28,11 @@ class RestoredShard {
  public:
   RestoredShard(const checkpoint::Manifest& manifest, std::uint32_t shard, const History* history);
 
-  // As a server does when its cluster begins: all of what the shard's file builds on, in order.
+  // Restores as a server does when its cluster begins: all files that the shard's extends, in
+  // order.
   absl::Status Begin(const checkpoint::Manifest& manifest,
                      const std::vector<ps::ShardContent>& contents);
-  // Sends a push again. False where nobody does that any more.
+  // Sends a push again. False if no worker sends it any more.
   bool Take(const ps::Inbound& sent);
   // All workers end all clocks.
   void End();
@@ -48,7 +49,7 @@ class RestoredShard {
     ps::Shard::Watermarks sent = {};
   };
 
-  // A chain of one, to whose answers nobody listens.
+  // A chain of one member, whose answers are dropped.
   class Alone final : public ps::ShardEffects {
    public:
     bool has_follower() const override { return false; }

@@ -1,5 +1,6 @@
-// A worker that does what its seed says, with the real worker core, and writes down what it did and
-// saw. It outlives its process: after a kill it goes on in the next incarnation.
+// A ScriptedWorker is a worker whose operations follow from its seed, with the real worker core. It
+// records its pushes and reads. It outlives its process: after a kill it goes on in the next
+// incarnation.
 #ifndef LEEWAY_TESTS_SIMULATION_SCRIPTED_WORKER_H_
 #define LEEWAY_TESTS_SIMULATION_SCRIPTED_WORKER_H_
 
@@ -27,7 +28,7 @@ struct Script {
   std::vector<SimTable> tables;
   std::uint32_t iterations = 0;
   absl::Duration think_max;          // between iterations
-  std::uint32_t barrier_every = 25;  // 0: none, so that who comes back has missed none
+  std::uint32_t barrier_every = 25;  // 0: none, so that a worker that comes back has missed none
   bool short_deadlines = false;      // now and then
 };
 
@@ -36,7 +37,7 @@ class ScriptedWorker {
   ScriptedWorker(std::uint32_t rank, const Script* script, SimCluster* cluster, History* history,
                  Checker* checker, CodedChecker* coded, std::uint64_t seed);
 
-  // Starts a process, and the script in it or the rest of it.
+  // Starts a process, and the script or its rest.
   void Start();
   // Its process has been killed.
   void OnKilled();
@@ -51,26 +52,26 @@ class ScriptedWorker {
   std::uint64_t clock() const { return core_->clock(); }
   // A server has answered it in this life.
   bool answered() const { return answered_; }
-  // Ends some clocks more while it waits.
+  // Ends some more clocks while it waits.
   void TickAtGate();
-  // All living workers wait, none of them in a later clock than that.
+  // All living workers wait, none of them in a later clock than this.
   void ReadAll(std::uint64_t clock);
   bool at_end() const { return at_end_; }  // has read everything, and may leave
-  // It may be taken for dead from now on: what it was told in clocks that have not closed yet may
-  // be lost, and it may fail.
+  // From now on it may be taken for dead: acknowledgements of clocks that have not closed yet may
+  // be lost, and its operations may fail.
   void MayBeGivenUp();
   bool may_be_given_up() const { return may_be_given_up_; }
   std::uint32_t life() const { return history_->lives[rank_].incarnation; }
-  // The time is over in which that incarnation could be.
+  // The time in which that incarnation could be taken for dead is over.
   void SurvivesIf(std::uint32_t incarnation);
-  bool given_up() const { return given_up_; }  // and has heard of it
+  bool given_up() const { return given_up_; }  // taken for dead, and knows it
   void Leave();
   std::uint64_t operations() const { return operations_; }
-  std::uint64_t refused() const { return refused_; }    // pushes that no table may take
+  std::uint64_t refused() const { return refused_; }    // pushes that were refused, as they must be
   std::uint64_t too_late() const { return too_late_; }  // operations whose time was too short
-  // What it knows of each table; of one that is ready.
+  // Its knowledge of each table; complete once ready().
   const std::vector<std::shared_ptr<const worker::TableInfo>>& infos() const { return infos_; }
-  // Tells the checker about everything that is still waited for.
+  // Tells the checker about everything that it waits for.
   void CheckWaiting();
 
  private:
@@ -86,19 +87,19 @@ class ScriptedWorker {
   void ReadVersions();
   void Submit(const SimTable& table, proto::Op op, std::uint64_t places);
   void FillPush(Call* call);
-  // Makes it one that its table refuses, in some places or in all.
+  // Makes values of the push not finite, in some places or in all, so that it is refused there.
   void MakeNonFinite(Call* call);
   void ChooseTimeout(Call* call);
-  // Whether an operation may end with that, and what its push has come to then.
+  // True if an operation may end with that result; sets the outcome of its push.
   bool MayFail(const Call& call, const absl::Status& result);
   std::uint64_t PlacesToPush(const SimTable& table);
   std::uint64_t SomePlaces(const SimTable& table);
   void OnDone(const std::shared_ptr<Call>& call, const absl::Status& result);
-  // Runs `next` when nothing is under way (any more).
+  // Runs `next` when no operation is under way (any more).
   void WhenIdle(std::function<void()> next);
   void Barrier(const std::string& name, std::function<void()> next);
   void After(absl::Duration delay, std::function<void()> next);
-  // False, and the run fails, unless it is OK.
+  // Fails the run and returns false unless the status is OK.
   bool Expect(const absl::Status& status, const std::string& what);
   void Waits(const std::string& what);  // for a step of the script
   std::string Name() const;
@@ -114,7 +115,7 @@ class ScriptedWorker {
   worker::Core* core_ = nullptr;
   bool ready_ = false, finished_ = false, at_gate_ = false, at_end_ = false;
   bool answered_ = false;
-  bool reads_last_ = false;  // nobody pushes any more
+  bool reads_last_ = false;  // no worker pushes any more
   bool may_be_given_up_ = false, given_up_ = false;
   std::uint32_t iteration_ = 0;
   std::size_t tables_open_ = 0;

@@ -1,4 +1,4 @@
-// Runs many seeds, on several threads: a seed's run is single-threaded, and the same on any of
+// RunSeeds runs many seeds on several threads: each run is single-threaded, and the same on any of
 // them.
 #ifndef LEEWAY_TESTS_SIMULATION_SEED_RUNNER_H_
 #define LEEWAY_TESTS_SIMULATION_SEED_RUNNER_H_
@@ -24,10 +24,10 @@ void RunSeeds(const Campaign& campaign);
 // The first of the seeds that fails; nullopt: none does. `on_result` is not called.
 std::optional<SeedResult> FirstFailure(const Campaign& campaign);
 
-// What a failure is told by: the seed, the broken promise, the setting, the end of its trace.
+// The report of a failure: the seed, the broken promise, the setting, the end of its trace.
 std::string DescribeFailure(const SeedResult& result);
-// "drop 103, duplicate 41, …": of each kind, how often it struck in the median seed; and how many
-// kinds there are in the median seed.
+// "drop 103, duplicate 41, …": for each kind, how often it struck in the median seed; and the
+// number of kinds in the median seed.
 std::string DescribeFaults(const std::vector<FaultCounts>& seeds);
 
 }  // namespace leeway::simulation

@@ -1,4 +1,4 @@
-// Every push that a worker of a simulated run has sent to a shard, as it went over the network.
+// SentPushes records every push that a worker of a simulated run has sent to a shard.
 #ifndef LEEWAY_TESTS_SIMULATION_SENT_PUSHES_H_
 #define LEEWAY_TESTS_SIMULATION_SENT_PUSHES_H_
 
@@ -15,11 +15,11 @@ namespace leeway::simulation {
 
 class SentPushes {
  public:
-  // A message that leaves a host (SimNetwork::Tap). Those of others than workers are passed over,
-  // and what is no push or has been sent before.
+  // A message leaves a host (SimNetwork::Tap). Messages of hosts other than workers are ignored, as
+  // are resends and messages that are no pushes.
   void Hear(const van::Overheard& heard);
 
-  // In the order in which each was first sent, but those of one worker by their numbers.
+  // In the order in which each was first sent, except that one worker's are ordered by number.
   const std::vector<ps::Inbound>& To(std::uint32_t shard) const;
 
  private:

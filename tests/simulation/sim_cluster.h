@@ -1,5 +1,5 @@
-// A whole cluster in one thread on virtual time: the real scheduler, servers and worker cores, each
-// on a simulated host that may be killed and started again.
+// A SimCluster is a whole cluster in one thread on virtual time: the real scheduler, servers and
+// worker cores, each on a simulated host that may be killed and started again.
 #ifndef LEEWAY_TESTS_SIMULATION_SIM_CLUSTER_H_
 #define LEEWAY_TESTS_SIMULATION_SIM_CLUSTER_H_
 
@@ -19,7 +19,7 @@
 
 namespace leeway::simulation {
 
-// The disk that all hosts of a run share, and where checkpoints lie on it.
+// The disk that all hosts of a run share, and the folder of checkpoints on it.
 inline constexpr char kSharedFolder[] = "/shared";
 inline constexpr char kSavedFolder[] = "/shared/saved";
 
@@ -29,7 +29,7 @@ class SimCluster {
     std::uint64_t seed = 1;
     Config config;  // role, scheduler and rank are filled in
     ps::DataOptions data_options;
-    std::uint32_t spare_servers = 0;  // hosts on which servers may be started on top
+    std::uint32_t spare_servers = 0;  // hosts on which further servers may be started
     bool over_rdma = false;           // SimRdma instead of SimNetwork
   };
 
@@ -38,30 +38,30 @@ class SimCluster {
   SimCluster(const SimCluster&) = delete;
   SimCluster& operator=(const SimCluster&) = delete;
 
-  // Hosts by name: "scheduler", "server0", …, "worker0", …, "reader0", … A worker's or server's
-  // rank is asked for, so that it is the host's number in every incarnation.
+  // Hosts by name: "scheduler", "server0", …, "worker0", …, "reader0", … Workers and servers ask
+  // for their host's number as rank, in every incarnation.
   static std::string HostName(Role role, std::uint32_t rank);
-  // All of the cluster, running or not: without readers.
+  // All hosts of the cluster, running or not, without readers.
   std::vector<std::string> HostNames() const;
   // Hosts that a server may run on; the last ones are spare.
   std::uint32_t server_hosts() const { return config_.num_servers + spare_servers_; }
 
   // Starts a process on a host that runs none: its first, or, after Kill, a new incarnation with
-  // the disk the one before it left.
+  // the disk of the one before.
   SimProcess* Start(Role role, std::uint32_t rank = 0);
-  // The process dies at once, without a word: its loops stop, its connections break, what it wrote
-  // and did not sync is lost.
+  // The process dies at once, without a message: its loops stop, its connections break, and bytes
+  // that it wrote and did not sync are lost.
   void Kill(const std::string& host);
-  // Where a scheduler that is started from now on listens, and who is started looks for it: the
-  // same host, but another address.
+  // Schedulers started from now on listen at another address of the same host, and processes
+  // started from now on look for them there.
   void MoveScheduler();
-  // Null when it was never started, or killed.
+  // Null if it was never started, or was killed.
   SimProcess* Find(const std::string& host) const;
   bool WasKilled(const std::string& host) const;
 
-  // False when `limit` of virtual time passes first.
+  // False if `limit` of virtual time passes first.
   bool RunUntil(const std::function<bool()>& done, absl::Duration limit);
-  // A line of the trace that is not a message's.
+  // Adds a line to the trace that is not about a message.
   void Note(absl::string_view line) { world_.Trace(line); }
 
   runtime::SimWorld& world() { return world_; }
@@ -70,7 +70,7 @@ class SimCluster {
   std::unique_ptr<van::Factory> NewFactory(const std::string& host) const {
     return place_.NewFactory(host);
   }
-  // Of the network or of rdma, whichever there is.
+  // On the network or on rdma, whichever is used.
   void SetTap(van::SimNetwork::Tap tap);
   const Config& config() const { return config_; }
 

@@ -1,5 +1,5 @@
-// Somebody who asks the scheduler for its status, and then each thread of the servers that it names
-// as living, as `leeway status` does (tools/admin/inquiry.h).
+// A SimInquiry asks the scheduler for its status, and then each thread of the living servers in it,
+// as `leeway status` does (tools/admin/inquiry.h).
 #ifndef LEEWAY_TESTS_SIMULATION_SIM_INQUIRY_H_
 #define LEEWAY_TESTS_SIMULATION_SIM_INQUIRY_H_
 
@@ -19,14 +19,14 @@ namespace leeway::simulation {
 class SimInquiry final : private van::Handler {
  public:
   using Json = nlohmann::json;
-  // Of a server: its rank and the number of its thread.
+  // A server's rank, and the number of its thread.
   using Thread = std::pair<std::uint64_t, std::size_t>;
 
   SimInquiry(SimCluster* cluster, const std::string& host);
   ~SimInquiry() override;
 
   bool answered() const { return scheduler_.is_object() && threads_.size() == expected_; }
-  // What they have said. What is no JSON object is one that is empty.
+  // Their answers. An answer that is no JSON object becomes an empty one.
   const Json& scheduler() const { return scheduler_; }
   const std::map<Thread, Json>& threads() const { return threads_; }
   absl::Time asked() const { return asked_; }

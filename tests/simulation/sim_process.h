@@ -1,4 +1,4 @@
-// One simulated process: a host in the simulated world and the role that runs on it, which is the
+// A SimProcess is a host of the simulated world and the role that runs on it, which is the
 // same code as in production.
 #ifndef LEEWAY_TESTS_SIMULATION_SIM_PROCESS_H_
 #define LEEWAY_TESTS_SIMULATION_SIM_PROCESS_H_
@@ -19,7 +19,7 @@
 
 namespace leeway::simulation {
 
-// What every process of a cluster is made from.
+// The parts that every process of a cluster is made from.
 struct SimWorkplace {
   runtime::SimWorld* world = nullptr;
   van::SimNetwork* network = nullptr;
@@ -40,15 +40,15 @@ class SimProcess {
   void RunWorker(const Config& config);  // the caller starts the core
 
   worker::Core* core() { return core_.get(); }
-  // Null where another role runs, and when it is over.
+  // Null if another role runs here, and when it is over.
   scheduler::Scheduler* scheduler() { return over_.has_value() ? nullptr : scheduler_.get(); }
   ps::Server* server() { return over_.has_value() ? nullptr : server_.get(); }
-  // A server's, by which maps know it; 0 until it has been taken in.
+  // A server's id in maps; 0 until it has joined.
   std::uint32_t node() const { return node_; }
-  // Tells it from others that ran on its host.
+  // Distinguishes it from other processes of its host.
   absl::Time started() const { return started_; }
   runtime::Loop* loop() { return runner_->loop(); }
-  // What the role said at its end; workers' scripts hear that from the core.
+  // The role's result at its end; workers' scripts get theirs from the core.
   const std::optional<absl::Status>& over() const { return over_; }
 
  private:
@@ -59,7 +59,7 @@ class SimProcess {
   const std::unique_ptr<runtime::LoopRunner> runner_;
   std::optional<absl::Status> over_;
   std::uint32_t node_ = 0;
-  // One of them.
+  // One of these is not null.
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::unique_ptr<ps::Server> server_;
   std::unique_ptr<worker::Core> core_;

@@ -1,7 +1,7 @@
-// The rdma van on virtual time: the transport of production on verbs in memory, which fail as the
-// seed has it. It stands in for van::SimNetwork, whose faults of links it does not have.
+// SimRdma is the rdma van on virtual time: the production transport over verbs in memory, which
+// fail by the seed. It replaces van::SimNetwork, whose link faults it does not have.
 //
-// Addresses are "tcp://127.0.0.1:PORT": of an address only the port tells hosts apart.
+// Addresses are "tcp://127.0.0.1:PORT": only the port distinguishes hosts.
 #ifndef LEEWAY_TESTS_SIMULATION_SIM_RDMA_H_
 #define LEEWAY_TESTS_SIMULATION_SIM_RDMA_H_
 
@@ -23,18 +23,19 @@ class SimRdma {
   // The vans of one simulated host.
   std::unique_ptr<van::Factory> NewFactory(const std::string& host);
   void SetTap(van::SimNetwork::Tap tap) { state_->tap = std::move(tap); }
-  // The host is gone (pair with SimWorld::Kill): its peers see their connections break.
+  // The host has died (call SimWorld::Kill too): its peers see their connections break.
   void Kill(const std::string& host) { state_->fabric.Kill(host); }
   van::verbs::FakeFabric& fabric() { return state_->fabric; }
-  // Whether memory is open to peers that is not an arena, so that an answer may still be written.
+  // True if peers have access to memory that is not an arena, so that an answer may still be
+  // written.
   bool HasOpenGrants() const;
 
-  // What its vans share.
+  // Shared by its vans.
   struct State {
     runtime::SimWorld* world;
     van::verbs::FakeFabric fabric;
     van::SimNetwork::Tap tap;
-    std::uint64_t vans = 0;  // that there have been
+    std::uint64_t vans = 0;  // made so far
   };
 
  private:

@@ -1,5 +1,5 @@
-// A reader of a simulated run: it comes, pulls counter tables for a while, and goes, in order or
-// killed, over and over. What it reads is held against what readers are promised.
+// A SimReader is a reader of a simulated run: again and again it joins, pulls counter tables for a
+// while, and leaves or is killed. Its reads are checked against the promises to readers.
 #ifndef LEEWAY_TESTS_SIMULATION_SIM_READER_H_
 #define LEEWAY_TESTS_SIMULATION_SIM_READER_H_
 
@@ -29,13 +29,13 @@ class SimReader {
   SimReader& operator=(const SimReader&) = delete;
 
   void Come();
-  // The cluster is about to end: from now on its calls may fail.
+  // The cluster is about to end: from now on its operations may fail.
   void MayFail() { may_fail_ = true; }
   // Ends its process, if there is one, for good.
   void End();
-  // Whether it waits for something.
+  // True if it waits for something.
   bool waits() const { return !waits_for_.empty(); }
-  // Whether it is away, or has been answered by a server in this visit.
+  // True if it is away, or a server has answered it in this visit.
   bool settled() const { return core_ == nullptr || answered_; }
   // Tells the checker what it waits for.
   void CheckWaiting();
@@ -51,7 +51,7 @@ class SimReader {
 
   std::string Host() const;
   std::string Name() const;
-  // Runs `next` unless the process has gone meanwhile.
+  // Runs `next` unless the process has ended meanwhile.
   void After(absl::Duration delay, void (SimReader::*next)());
   void OpenTables();
   void PullOrGo();
@@ -81,7 +81,7 @@ class SimReader {
   bool may_fail_ = false;
   std::string waits_for_;
   absl::Time waits_since_;
-  // By what was read: the newest version, and the values with it.
+  // By table and place: the newest version, and the values with it.
   std::map<std::pair<std::uint32_t, std::uint64_t>,
            std::pair<std::uint64_t, std::vector<std::int64_t>>>
       newest_;

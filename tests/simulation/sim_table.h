@@ -1,18 +1,18 @@
-// The tables of a run that is checked, and how pushes are written into them so that they can be
-// told apart again.
+// A SimTable is a table of a checked run. Its pushes are written so that they can be told apart in
+// its values.
 //
-// Counter tables (int64, updater "add") give every push a digit of its own: three bits of one
-// element, to which the push adds 1 in every place (block or row) that it touches. A read thus says
-// for each push and place how often it has been applied. Float tables have one writer a place, so
-// that what a place may hold is one of the states that its writer's pushes lead to in turn.
+// Counter tables (int64, updater "add") give every push its own digit: three bits of one element,
+// to which the push adds 1 in every place (block or row) that it changes. So a read shows for each
+// push and place how often the push has been applied. Float tables have one writer for each place,
+// so that a place may hold only the states that its writer's pushes lead to in turn.
 //
 // Coded tables (float32) travel encoded. Small whole numbers are pushed to them, at learning rates
-// that are powers of two, so that sums hardly round. Some have one writer a place like float
-// tables; to the others all workers push everywhere, and what is in them is added up at the end
+// that are powers of two, so that sums hardly round. Some have one writer for each place, like
+// float tables; to the others all workers push everywhere, and their values are checked at the end
 // (coded_pushes.h).
 //
-// A refusing table is a counter table of doubles that takes nothing that is not finite: some pushes
-// to it are refused, by one shard or by several.
+// A refusing table is a counter table of doubles that refuses values that are not finite: some
+// pushes to it are refused, by one shard or by several.
 #ifndef LEEWAY_TESTS_SIMULATION_SIM_TABLE_H_
 #define LEEWAY_TESTS_SIMULATION_SIM_TABLE_H_
 
@@ -31,8 +31,8 @@ namespace leeway::simulation {
 
 inline constexpr std::uint64_t kBlockBytes = 4096;
 inline constexpr int kDigitBits = 3;
-inline constexpr std::size_t kDigitsPerElement = 21;   // one that is a whole number
-inline constexpr std::size_t kDigitsPerDouble = 17;    // what is exact
+inline constexpr std::size_t kDigitsPerElement = 21;   // of an int64
+inline constexpr std::size_t kDigitsPerDouble = 17;    // exactly representable
 inline constexpr std::size_t kElementsPerWorker = 24;  // of the tables of a simulated run
 
 struct SimTable {
@@ -56,27 +56,28 @@ struct SimTable {
     return spec.dtype == DType::kFloat64 ? kDigitsPerDouble : kDigitsPerElement;
   }
   bool bsp() const { return spec.consistency.is_bsp(); }
-  // Counter tables: elements of a place that a worker's digits are in, and how many digits that is.
+  // Counter tables: the elements of a place for one worker's digits, and the number of these
+  // digits.
   std::size_t elements_per_worker() const { return width / num_workers; }
   std::size_t pushes_per_worker_max() const { return elements_per_worker() * digits_per_element(); }
   std::uint64_t AllPlaces() const { return places == 64 ? ~0ull : (1ull << places) - 1; }
-  // Replies say what has changed since a version (worker/slicing/pulled_blocks.h), at least while
-  // the table has one of its codecs.
+  // Replies are differences to a version (worker/slicing/pulled_blocks.h), at least while the table
+  // has one of its codecs.
   bool versions() const { return coded && codecs.AnyHas(&compress::TableCodec::versions); }
   bool switches() const { return coded && codecs.choices.size() > 1; }
   // A place holds one of the states that its writer's pushes lead to, and a read shows it.
   bool has_states() const { return !counter && one_writer && !versions(); }
-  // Elements of a place that are pushed. Of a coded block that is all of them.
+  // The elements of a place that are pushed; of a coded block all of them.
   std::size_t ElementsOf(std::uint32_t place) const {
     return coded && dense() && place + 1 < places ? stride : width;
   }
-  // Tables with one writer a place: who that is.
+  // The writer of a place, in tables with one writer for each.
   std::uint32_t WriterOf(std::uint32_t place) const {
     return (dense() ? index : place) % num_workers;
   }
 };
 
-// Where a pull of a ragged table lands: rows that nobody has pushed to have no elements.
+// The memory for a pull of a ragged table: rows without pushes have no elements.
 struct RaggedRows {
   std::vector<std::uint32_t> widths;
   std::vector<std::int64_t> values;
@@ -85,8 +86,8 @@ struct RaggedRows {
     values.resize(elements);
     return values.data();
   }
-  // Row after row of `table`'s width, with zeros where there is no row. Empty: a width that no push
-  // had.
+  // Rows of `table`'s width one after the other, with zeros for missing rows. Empty: a row has a
+  // width that no push had.
   std::vector<std::int64_t> Spread(const SimTable& table) const;
 };
 
@@ -96,34 +97,35 @@ Consistency ChooseMode(runtime::Random* random);
 // `ragged`: the counters that would be sparse are in a ragged table.
 std::vector<SimTable> ChooseTables(std::uint32_t num_workers, bool ragged, runtime::Random* random);
 
-// Those of one run that are coded, to stand behind the ones above (sim_coded_tables.cc).
+// The coded tables of a run, which are added behind the ones above (sim_coded_tables.cc).
 void AddCodedTables(std::uint32_t num_workers, runtime::Random* random,
                     std::vector<SimTable>* tables);
 
-// One whose pushes may be refused, to stand behind all others.
+// A table whose pushes may be refused, to be added behind all others.
 SimTable RefusingTable(std::uint32_t index, std::uint32_t num_workers, runtime::Random* random);
 
-// Between counters and a table's elements that are doubles. What no push can have led to: all ones.
+// Converts between counters and a table's doubles. A value that no push can lead to becomes all
+// ones.
 std::vector<double> DoublesOf(std::span<const std::int64_t> counts);
 std::vector<std::int64_t> CountsOf(std::span<const double> doubles);
 
-// The places that are refused when what is pushed to `places` is not finite in `bad`: all that
-// travel in one request with it.
+// The places that are refused if a push to `places` has values that are not finite in `bad`: all
+// that travel in one request with one of these.
 std::uint64_t RefusedPlaces(const SimTable& table, std::uint32_t num_shards, std::uint64_t places,
                             std::uint32_t bad);
 
-// Which place a block or a row is; none: nobody pushes to it.
+// The place of a block or row; nullopt: no worker pushes to it.
 std::optional<std::uint32_t> PlaceOf(const SimTable& table, std::uint64_t key);
 
 // How often push `number` of worker `rank` has been applied to a place of a counter table.
 int TimesApplied(const SimTable& table, std::span<const std::int64_t> place, std::uint32_t rank,
                  std::size_t number);
-// Whether no push of worker `rank` from `number` on has been applied.
+// True if no push of worker `rank` from `number` on has been applied.
 bool NoneAppliedFrom(const SimTable& table, std::span<const std::int64_t> place, std::uint32_t rank,
                      std::size_t number);
 void AddPush(const SimTable& table, std::span<std::int64_t> place, std::uint32_t rank,
              std::size_t number);
-// "digit 3 of element 27": where that is.
+// "digit 3 of element 27": the position of that push's digit.
 std::string DescribeDigit(const SimTable& table, std::uint32_t rank, std::size_t number);
 
 }  // namespace leeway::simulation

@@ -1,5 +1,5 @@
-// Somebody who asks the scheduler for something that takes a while, as `leeway drain` does, and
-// asks again until there is an answer.
+// A SimTool gives the scheduler a command that takes a while, as `leeway drain` does, and repeats
+// it until there is an answer.
 #ifndef LEEWAY_TESTS_SIMULATION_SIM_TOOL_H_
 #define LEEWAY_TESTS_SIMULATION_SIM_TOOL_H_
 
@@ -29,7 +29,7 @@ class SimTool final : private van::Handler {
   void Connect();
   void Say();
 
-  SimCluster* const cluster_;  // says where the scheduler is, as its users do
+  SimCluster* const cluster_;  // has the scheduler's address, as users know it
   const std::unique_ptr<runtime::Host> host_;
   const std::unique_ptr<van::Factory> factory_;
   const std::unique_ptr<runtime::LoopRunner> runner_;

@@ -1,4 +1,4 @@
-// One seed's run: a cluster, its workers' scripts and its faults, all drawn from the seed.
+// RunSeed runs one seed: a cluster, its workers' scripts and its faults, all drawn from the seed.
 #ifndef LEEWAY_TESTS_SIMULATION_SIMULATION_H_
 #define LEEWAY_TESTS_SIMULATION_SIMULATION_H_
 
@@ -19,10 +19,10 @@ struct SeedOptions {
   std::uint64_t seed = 1;
   FaultSet faults = AllFaults();
   bool keep_trace = false;  // SeedResult::trace
-  // Over the rdma transport: its verbs fail instead of the links of the network, whose kinds of
-  // fault do not happen.
+  // Over the rdma transport: its verbs fail instead of the network's links, whose kinds of faults
+  // do not happen.
   bool over_rdma = false;
-  // To see the invariants fail.
+  // Test-only switches, to make invariants fail.
   ps::DataOptions data_options;
 };
 
@@ -31,7 +31,7 @@ struct SeedResult {
   bool over_rdma = false;
   std::optional<Violation> violation;
   std::string setting;            // the cluster and its plan of faults, in words
-  std::vector<std::string> tail;  // of a failure: the last lines of its trace that tell something
+  std::vector<std::string> tail;  // of a failure: the last telling lines of its trace
   std::string trace;
   std::uint64_t trace_hash = 0;
   FaultCounts faults{};

@@ -1,4 +1,4 @@
-// A worker that does the same in each iteration, with the real worker core: it pulls its tables,
+// A SteppingWorker repeats one iteration, with the real worker core: it pulls its tables,
 // computes for a while, pushes to them and ends its iteration.
 #ifndef LEEWAY_TESTS_SIMULATION_STEPPING_WORKER_H_
 #define LEEWAY_TESTS_SIMULATION_STEPPING_WORKER_H_
@@ -18,15 +18,15 @@ namespace leeway::simulation {
 class SteppingWorker {
  public:
   using Table = std::shared_ptr<const worker::TableInfo>;
-  // What is pushed, and where what is pulled goes: zeros, as long as the largest table. Any number
-  // of workers may share one, since nobody looks at what is in it.
+  // Arrays for pushes (zeros) and pulls, as long as the largest table. Workers may share one, since
+  // the values are never read.
   struct Arrays {
     explicit Arrays(const std::vector<Table>& tables);
     std::vector<std::byte> values, pulled;
   };
 
-  // Hears of the end of each step, the first being 0: when what the next one begins with has been
-  // pulled. Or of the first failure, which is the end of it.
+  // Called at the end of each step, counted from 0: when the values that the next step begins with
+  // have been pulled. Or with the first failure, which is the last call.
   using OnStep = std::function<void(const absl::Status& status, int step)>;
   SteppingWorker(runtime::SimWorld* world, worker::Core* core, int steps, absl::Duration compute,
                  OnStep on_step);
@@ -35,7 +35,7 @@ class SteppingWorker {
 
   void Run(std::vector<Table> tables, std::shared_ptr<Arrays> arrays);
   bool over() const { return ended_ == steps_ || !status_.ok(); }
-  absl::Duration waited() const { return waited_; }  // for what it pulls, all in all
+  absl::Duration waited() const { return waited_; }  // for pulls, in total
   worker::Core* core() const { return core_; }
 
  private:

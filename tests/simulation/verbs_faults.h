@@ -1,5 +1,5 @@
-// What goes wrong with the devices of a cluster over rdma, as the seed has it: single requests, and
-// devices that are lost and come back.
+// VerbsFaults are the faults of a cluster's rdma devices, by the seed: single requests fail, and
+// devices are lost and come back.
 #ifndef LEEWAY_TESTS_SIMULATION_VERBS_FAULTS_H_
 #define LEEWAY_TESTS_SIMULATION_VERBS_FAULTS_H_
 
@@ -21,9 +21,9 @@ class VerbsFaults {
 
   // Devices are lost now and then within `window`, and each comes back within 500 ms.
   void Start(absl::Duration window);
-  // Whether all devices are back that are to be lost.
+  // True if all planned losses are over and all devices are back.
   bool over() const { return to_come_ == 0; }
-  // Nothing fails any more; everything still takes its time.
+  // Nothing fails from now on; everything still takes its time.
   void Stop();
 
  private:
@@ -31,12 +31,13 @@ class VerbsFaults {
 
   SimCluster* const cluster_;
   const std::uint64_t seed_;
-  runtime::Random random_;  // of lost devices
+  runtime::Random random_;  // for lost devices
   int to_come_ = 0;
 };
 
-// What must hold of the devices when all processes have gone, whatever failed: nothing is left
-// registered, connected or posted, and nothing was changed or deregistered while a device read it.
+// Checks the devices when all processes have ended, after any faults: no memory is registered, no
+// connection open and no request posted, and no memory was changed or deregistered while a device
+// read it.
 std::optional<Violation> JudgeDevices(const van::verbs::FakeCounters& counters);
 
 }  // namespace leeway::simulation

@@ -1,12 +1,13 @@
-// Every version of a block that servers of a simulated run have told workers of, by what they said.
+// A VersionLedger records every version of a block that servers of a simulated run have sent to
+// workers.
 //
-// A version is what all workers hold of a block once they have been told of it, so that it has one
-// content, whoever answers, before a failover and after it. Version v has the first v − 1 updates
-// of the block in it.
+// A version is the content of a block that all workers have once they were sent it, so it is the
+// same from any server, before a failover and after it. Version v includes the first v − 1 updates
+// of the block.
 //
 // While the table has a codec whose replies are not differences, answers are the block itself:
-// without loss and with its version, which may have another content than the version that lossy
-// answers lead to, or as it is and without one.
+// either lossless and with its version, whose content may differ from that of the same version by
+// lossy answers, or as it is and without a version.
 #ifndef LEEWAY_TESTS_SIMULATION_VERSION_LEDGER_H_
 #define LEEWAY_TESTS_SIMULATION_VERSION_LEDGER_H_
 
@@ -34,17 +35,17 @@ class VersionLedger {
 
   // A pull leaves a worker.
   void OnAsked(const SimTable& table, const proto::Request& request);
-  // An answer leaves a server. What is wrong with it; empty: nothing.
+  // An answer leaves a server. Returns what is wrong with it; empty: nothing.
   std::string OnAnswered(const proto::Reply& reply, std::span<const runtime::Buffer> payload);
 
-  // What is known of the block: its versions, and those of the block itself.
+  // The known contents of the block: its versions, and the versions of the block itself.
   const Contents& Of(const SimTable& table, std::uint32_t block) const {
     return ContentsIn(contents_, table, block);
   }
   const Contents& ItselfOf(const SimTable& table, std::uint32_t block) const {
     return ContentsIn(itself_, table, block);
   }
-  // Whether an answer without a version began with these values.
+  // True if an answer without a version began with these values.
   bool WasToldAsItIs(const SimTable& table, std::uint32_t block,
                      std::span<const float> values) const;
 
@@ -52,7 +53,7 @@ class VersionLedger {
   struct Asked {
     const SimTable* table = nullptr;
     std::uint32_t block = 0;
-    std::set<std::uint64_t> have;  // each time that it was sent
+    std::set<std::uint64_t> have;  // Request::have, each time that it was sent
   };
   using Place = std::pair<std::uint32_t, std::uint32_t>;  // table, block
   using ByPlace = std::map<Place, Contents>;
@@ -64,7 +65,7 @@ class VersionLedger {
                          const compress::TableCodec& codec, std::span<const std::byte> bytes);
   std::string TakeAsItIs(const Asked& asked, std::span<const std::byte> bytes);
 
-  // The answer as told to who holds that version. `told`: all versions in it.
+  // The answer, as a worker that holds that version decodes it. `told`: all versions in it.
   std::string Follow(const Asked& asked, const proto::Reply& reply,
                      std::span<const std::byte> bytes, std::uint64_t have, Contents* told) const;
   std::string JudgeStaleness(const Asked& asked, const proto::Reply& reply,
@@ -77,8 +78,8 @@ class VersionLedger {
   std::map<Place, std::set<std::vector<float>>> as_they_were_;  // answers without a version
 };
 
-// How many updates of a block its version must at least have in it if it has all pushes for which
-// `promised(worker, number, push)` holds.
+// The least number of updates of a block that its version must include if it includes all pushes
+// for which `promised(worker, number, push)` holds.
 template <class Promised>
 std::uint64_t UpdatesPromised(const SimTable& table, std::uint32_t block, const History& history,
                               const Promised& promised) {

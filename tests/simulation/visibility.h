@@ -1,4 +1,4 @@
-// Which pushes a read must have seen, by docs/consistency.md: one function a promise.
+// The pushes that a read must have seen, by docs/consistency.md: one function a promise.
 #ifndef LEEWAY_TESTS_SIMULATION_VISIBILITY_H_
 #define LEEWAY_TESTS_SIMULATION_VISIBILITY_H_
 
@@ -20,11 +20,12 @@ struct Sighting {
 
 // The reader's own pushes before the read; in BSP those of the iterations it has ended.
 bool IsOwnWrite(const Sighting& it);
-// In SSP and ASP what was acknowledged to anyone before the read was asked for. In BSP what was
-// acknowledged in a clock that is closed for the reader; a killed worker's counts only if it is
-// known that the worker's tick was.
+// In SSP and ASP pushes that were acknowledged before the read was submitted. In BSP pushes that
+// were acknowledged in a clock that is closed for the reader; a killed worker's count only if its
+// tick is known to have counted.
 bool IsAcknowledged(const Sighting& it);
-// Every living worker's pushes tagged more than the bound below the reader's effective clock.
+// Every living worker's pushes whose clock is more than the bound below the reader's effective
+// clock.
 bool IsWithinBound(const Sighting& it);
 
 }  // namespace leeway::simulation

@@ -1,4 +1,4 @@
-// A hostile peer: a process that knows an address of a cluster, and nothing else about it.
+// An Attack is a hostile peer: a process that knows only an address of a cluster.
 #ifndef LEEWAY_TESTS_STORM_ATTACK_H_
 #define LEEWAY_TESTS_STORM_ATTACK_H_
 
@@ -14,8 +14,8 @@ struct Attack {
 
 const std::vector<Attack>& Attacks();
 
-// Attacks each of the addresses ("tcp://HOST:PORT"), until it is killed. The exit code, if there is
-// no such attack.
+// Attacks each of the addresses ("tcp://HOST:PORT") until it is killed. Returns an exit code only
+// if there is no such attack.
 int RunAttack(const std::string& name, const std::vector<std::string>& addresses);
 
 }  // namespace leeway::storm

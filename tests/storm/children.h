@@ -1,4 +1,4 @@
-// Processes that come and go, whose lines are read as they write them.
+// Children are processes whose lines are read while they run.
 #ifndef LEEWAY_TESTS_STORM_CHILDREN_H_
 #define LEEWAY_TESTS_STORM_CHILDREN_H_
 
@@ -31,7 +31,7 @@ class Child {
   pid_t pid() const { return pid_; }
   bool running() const { return !exit_code_.has_value(); }
   int exit_code() const { return exit_code_.value_or(-1); }      // 128 + N: killed by signal N
-  const std::string& last_words() const { return last_words_; }  // of standard error
+  const std::string& last_words() const { return last_words_; }  // last line of standard error
   void Signal(int signal);
 
  private:
@@ -43,7 +43,7 @@ class Child {
   };
 
   void Read(bool to_the_end);
-  // Whether it has ended by now.
+  // True if it has ended by now.
   bool Reap();
 
   const std::string name_;
@@ -58,11 +58,11 @@ class Children {
  public:
   Children() { launch::AdoptOrphans(); }
 
-  // It sees nothing of LEEWAY_* and DMLC_* but what it is given.
+  // It sees no LEEWAY_* and DMLC_* but those of `spec`.
   absl::StatusOr<Child*> Start(launch::ProcessSpec spec, Child::OnLine on_line);
-  // Reads what they have written, waiting for something to happen for so long.
+  // Reads what they have written, and waits for events at most for `patience`.
   void Poll(absl::Duration patience);
-  // Kills it if it still runs; it is gone then.
+  // Kills it if it still runs, and destroys it.
   void Forget(const Child* child);
 
   const std::vector<std::unique_ptr<Child>>& all() const { return children_; }

@@ -1,4 +1,4 @@
-// A cluster of real processes that a storm goes over.
+// Cluster is a cluster of real processes, for a storm.
 #ifndef LEEWAY_TESTS_STORM_CLUSTER_H_
 #define LEEWAY_TESTS_STORM_CLUSTER_H_
 
@@ -24,17 +24,18 @@ struct ClusterOptions {
   WorkerOptions training;
   std::map<std::string, std::string> settings;  // of all nodes, on top of the storm's own
   bool keeps_scheduler_state = false;
-  std::string folder;  // for logs and what processes share; made if it is not there
-  // Where a node runs and is reached, by name ("server 2"). Empty: here, on 127.0.0.1.
+  std::string folder;  // for logs and shared files; created if it is missing
+  // The command prefix with which a node runs elsewhere, by name ("server 2"). Empty: here, on
+  // 127.0.0.1.
   std::function<std::vector<std::string>(const std::string& name)> inside;
   std::function<std::string(const std::string& name)> host;
 };
 
-// What the scheduler's status says, as far as storms need it.
+// The part of the scheduler's status that storms need.
 struct View {
   struct Server {
     bool alive = false;
-    std::uint64_t places = 0;  // shards it is head or replica of
+    std::uint64_t places = 0;  // shards of which it is head or replica
     std::uint64_t bytes = 0;
     std::vector<std::string> endpoints = {};
   };
@@ -52,14 +53,14 @@ struct WorkerProcess {
   std::uint32_t rank = 0;
   std::string history;
   Child* child = nullptr;
-  std::size_t life = 0;                           // of the acknowledged
-  absl::Time killed_at = absl::InfiniteFuture();  // by the monotonic clock, or shortly before
+  std::size_t life = 0;                           // its number in AcknowledgedPushes
+  absl::Time killed_at = absl::InfiniteFuture();  // monotonic; the kill was then or shortly after
 };
 
 // A node that the scheduler has declared dead.
 struct Death {
   std::string who;  // "server 1"
-  absl::Time at;    // as its log says
+  absl::Time at;    // by the scheduler's log
   std::string why;
 };
 
@@ -69,34 +70,34 @@ class Cluster {
 
   explicit Cluster(ClusterOptions options) : options_(std::move(options)) {}
 
-  // Everybody, and waits until all have joined.
+  // Starts all processes, and waits until all have joined.
   absl::Status Start();
   absl::Status StartScheduler();
   absl::StatusOr<Child*> StartServer(const std::map<std::string, std::string>& more = {});
-  // In a later process than the first the one before has ended.
+  // For a rank's later processes, the one before has ended.
   absl::StatusOr<Child*> StartWorker(std::uint32_t rank);
   void KillWorker(std::uint32_t rank);
-  // Some other program of the cluster's.
+  // Starts another program of the cluster.
   absl::StatusOr<Child*> StartTool(const std::string& name,
                                    const std::vector<std::string>& command);
 
-  // Lets everybody go on for a while and reads what they say.
+  // Waits a while, and reads the lines of all processes.
   void Poll(absl::Duration patience = absl::Milliseconds(20)) { children_.Poll(patience); }
-  // Until it is so. DEADLINE_EXCEEDED: "not within 30s: WHAT". An unexpected end of a node ends it,
-  // too.
+  // Waits until the condition holds. DEADLINE_EXCEEDED: "not within 30s: WHAT". An unexpected end
+  // of a node is an error, too.
   absl::Status Await(const std::string& what, absl::Duration patience,
                      const std::function<bool()>& so);
-  // Until every chain is whole and this many servers live.
+  // Waits until every chain is whole and this many servers live.
   absl::Status AwaitWhole(std::uint32_t servers);
   absl::StatusOr<View> Look();
 
-  // The process that has this rank now; none: nobody does.
+  // The process that has this rank now; null: none.
   Child* ServerOf(std::uint32_t rank) const;
   Child* scheduler() const { return scheduler_; }
   const std::string& address() const { return address_; }
   // In the order in which they were started.
   const std::vector<WorkerProcess>& worker_processes() const { return worker_processes_; }
-  // It may end as it likes from now on.
+  // From now on it may end in any way.
   void Expect(const Child* end) { may_end_.push_back(end); }
 
   const std::vector<Death>& deaths() const { return deaths_; }
@@ -104,7 +105,7 @@ class Cluster {
   AcknowledgedPushes& acknowledged() { return acknowledged_; }
   Pace& pace() { return *pace_; }
   bool TrainingIsOver() const;
-  // Waits until all have ended: in order, all who were not expected to end otherwise.
+  // Waits until all have ended: in order, unless another end was expected.
   absl::Status AwaitEnd(absl::Duration patience);
 
  private:
@@ -113,7 +114,7 @@ class Cluster {
                                    const std::function<void(absl::string_view)>& on_output,
                                    const std::function<void(absl::string_view)>& on_error);
   void OnSchedulerLine(absl::string_view line);
-  // The first node that has ended and should not have.
+  // The first node that has ended and was not expected to.
   absl::Status UnexpectedEnd() const;
 
   const ClusterOptions options_;
@@ -123,12 +124,12 @@ class Cluster {
   Child* scheduler_ = nullptr;
   bool scheduler_listens_ = false;
   std::vector<WorkerProcess> worker_processes_;
-  std::map<const Child*, std::uint32_t> ranks_;  // of servers, as they say
+  std::map<const Child*, std::uint32_t> ranks_;  // of servers, by their own reports
   std::vector<Child*> servers_;                  // in the order in which they were started
   std::vector<const Child*> may_end_;
   std::vector<Death> deaths_;
   std::map<std::string, int> started_;  // by name: how many processes
-  Children children_;                   // goes first: its lines come here
+  Children children_;                   // destroyed first, since its lines come here
 };
 
 }  // namespace leeway::storm

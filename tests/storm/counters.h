@@ -1,9 +1,9 @@
-// Tables of whole numbers in which every push of every worker leaves its trace, so that sums tell
-// exactly which pushes a cluster has applied, and how often.
+// Counters are tables of whole numbers in which every push of every worker leaves its trace, so
+// that sums show exactly which pushes a cluster has applied, and how often.
 //
-// An element has two numbers a worker: how many of its pushes are in, and the sum of their marks. A
-// mark is a random number of (worker, step): so a push that is missing and another that is in twice
-// do not make up for each other.
+// An element has two numbers for each worker: the number of its pushes, and the sum of their marks.
+// A mark is a random number of (worker, step): so a missing push and another that counts twice do
+// not cancel each other.
 #ifndef LEEWAY_TESTS_STORM_COUNTERS_H_
 #define LEEWAY_TESTS_STORM_COUNTERS_H_
 
@@ -19,11 +19,11 @@
 
 namespace leeway::storm {
 
-// Small enough that sums of millions fit.
+// Small enough that sums of millions of marks fit.
 std::int64_t MarkOf(std::uint32_t worker, std::uint64_t step);
 
-// What elements of a table hold of a worker, and how many elements hold just that: one line if all
-// is well.
+// A worker's numbers in elements of a table, and the number of elements that hold exactly these:
+// one line if all is well.
 struct Tally {
   std::string table;
   std::uint32_t worker = 0;
@@ -35,14 +35,14 @@ struct Tally {
 // A dense and a sparse table of one consistency.
 class Counters {
  public:
-  // The sparse one has keys in every shard.
+  // Enough keys that every shard has some.
   static constexpr std::uint64_t kKeys = 1024;
   static constexpr std::uint64_t kRows = 512;
 
   static absl::StatusOr<Counters> Create(const std::string& name, Consistency consistency,
                                          Worker* worker);
 
-  // Counts this step of this worker. The tickets must be waited for before the next.
+  // Pushes this step of this worker. Wait for the tickets before the next push.
   std::vector<Ticket> Push(std::uint64_t step, const std::function<void()>& sparse_is_in);
   absl::StatusOr<std::vector<Tally>> Read();
 
@@ -53,7 +53,7 @@ class Counters {
   Worker* worker_;
   std::uint64_t width_;
   std::vector<std::uint64_t> keys_;
-  std::vector<std::int64_t> rows_;  // what is being pushed, enough for either
+  std::vector<std::int64_t> rows_;  // the pushed values, enough for either table
 };
 
 }  // namespace leeway::storm

@@ -1,6 +1,6 @@
-// The file that a worker of a storm writes its history into (history_record.h). Each line is handed
-// to the system at once and in one piece, so that all that was written stands there when the
-// process has been killed; at most its last line is torn then.
+// HistoryWriter and HistoryReader write and read the history file of a storm's worker
+// (history_record.h). Each line is given to the system at once and in one piece, so that all lines
+// are in the file when the process is killed; at most the last one is torn.
 #ifndef LEEWAY_TESTS_STORM_HISTORY_FILE_H_
 #define LEEWAY_TESTS_STORM_HISTORY_FILE_H_
 
@@ -30,19 +30,19 @@ class HistoryWriter {
   HistoryWriter(const HistoryWriter&) = delete;
   HistoryWriter& operator=(const HistoryWriter&) = delete;
 
-  // Before the operation is submitted.
+  // Call it before the operation is submitted.
   void Made(PushMade push);
   void Asked(ReadAsked read);
-  // The clock that the worker is in, or is about to begin: told of reads that are answered.
+  // The clock that the worker is in, or is about to begin; written with answered reads.
   void SetClock(std::uint64_t clock);
-  // Once the operation has completed. `counts` has the places one after the other, as a pull of the
-  // table writes them.
+  // Call it once the operation has completed. `counts` has the places one after the other, as a
+  // pull of the table writes them.
   void Told(PushTold push);
   void Seen(std::uint64_t id, const simulation::SimTable& table,
             std::span<const std::uint32_t> places, std::span<const std::int64_t> counts);
   void Failed(ReadFailed read);
 
-  // The first error of writing. What was not written must not be pushed.
+  // The first error of writing. Operations whose line was not written must not be submitted.
   absl::Status status() const;
 
  private:
@@ -54,10 +54,10 @@ class HistoryWriter {
 
   const int fd_;
   mutable std::mutex mutex_;
-  // Under mutex_, like all that follows.
+  // Guarded by mutex_, like all members below.
   absl::Status status_;
   std::uint64_t clock_ = 0;
-  // By table and place, as told so far.
+  // By table and place, as written so far.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::int64_t>> told_;
 };
 
@@ -65,7 +65,7 @@ class HistoryReader {
  public:
   explicit HistoryReader(std::unique_ptr<std::istream> lines) : lines_(std::move(lines)) {}
 
-  // None: the end. DATA_LOSS: a line says nothing. A line that has no end is none.
+  // nullopt: the end. DATA_LOSS: a line is malformed. A line without an end is ignored.
   absl::StatusOr<std::optional<HistoryRecord>> Next();
 
  private:
@@ -73,8 +73,8 @@ class HistoryReader {
   std::uint64_t number_ = 0;
 };
 
-// How many pushes of a rank have numbers when the process has ended that wrote this file, and those
-// before it had `before`.
+// The number of pushes of a rank once the process that wrote this file has ended, if the processes
+// before it had made `before`.
 absl::StatusOr<std::uint64_t> PushesNumbered(const std::string& path, std::uint64_t before);
 
 }  // namespace leeway::storm

@@ -1,5 +1,5 @@
-// Replays what the workers of a storm have written (history_record.h) as the history of one run,
-// and holds it against the promises that the simulator's histories are held against.
+// A HistoryJudge replays the history files of a storm's workers (history_record.h) as the history
+// of one run, and checks it against the simulator's invariants.
 #ifndef LEEWAY_TESTS_STORM_HISTORY_JUDGE_H_
 #define LEEWAY_TESTS_STORM_HISTORY_JUDGE_H_
 
@@ -22,9 +22,9 @@
 namespace leeway::storm {
 
 struct HistoryVerdict {
-  std::uint64_t pushes = 0;                        // that were made
+  std::uint64_t pushes = 0;                        // all
   std::uint64_t acknowledged = 0;                  // of them
-  std::uint64_t reads = 0;                         // that were answered
+  std::uint64_t reads = 0;                         // answered ones
   std::optional<simulation::Violation> violation;  // the first
 };
 
@@ -32,13 +32,13 @@ class HistoryJudge {
  public:
   HistoryJudge(std::vector<simulation::SimTable> tables, std::uint32_t workers);
 
-  // One process; those of a rank in the order in which they were started. `killed`: no later than
-  // it was sent SIGKILL.
+  // Adds one process; call it for those of a rank in the order of their starts. `killed`: a time no
+  // later than its SIGKILL.
   void AddProcess(std::uint32_t rank, std::unique_ptr<std::istream> lines,
                   absl::Time killed = absl::InfiniteFuture());
 
-  // Once. Files are read as the replay goes on: what is kept is pushes, and reads under way.
-  // DATA_LOSS: a process that was not killed has written nothing, or what makes no sense.
+  // Call it once. It reads the files during the replay: only pushes, and reads under way, are kept.
+  // DATA_LOSS: a process that was not killed has written nothing, or a file is malformed.
   absl::StatusOr<HistoryVerdict> Judge();
 
  private:
@@ -49,11 +49,11 @@ class HistoryJudge {
     HistoryReader lines;
     std::optional<HistoryRecord> next;
     std::map<std::uint64_t, simulation::Read> reads;  // under way, by id
-    // By table and place, as the file tells it.
+    // By table and place, as the file says.
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::int64_t>> told;
   };
 
-  // Whose next record comes first; null: there are none.
+  // The process whose next record is the earliest; null: there are no more.
   Process* Earliest();
   void KillUntil(absl::Time time);
   absl::Status Replay(Process* process, const PushMade& push);

@@ -1,11 +1,11 @@
-// What a worker of a storm writes into its history file, a line each: what it asked for, what it
-// was told, and when.
+// A HistoryRecord is one line of the history file of a storm's worker: an operation, or its result,
+// with the time.
 //
 // Times are of the monotonic clock, which all processes of a machine share. An operation takes
-// effect somewhere between the two times that are written of it: the first is taken before anything
-// of it has left, the second when all of its answer has come. So one operation is known to come
-// before another only where its second time is before the other's first; nothing is concluded from
-// the order of operations that overlap.
+// effect somewhere between its two times: the first is taken before any part of it is sent, the
+// second after all of its answer has come. So one operation is known to come before another only if
+// its second time is before the other's first; nothing is concluded from the order of operations
+// that overlap.
 #ifndef LEEWAY_TESTS_STORM_HISTORY_RECORD_H_
 #define LEEWAY_TESTS_STORM_HISTORY_RECORD_H_
 
@@ -20,7 +20,7 @@
 
 namespace leeway::storm {
 
-// Tables are known by their index among TracedTables(), pushes to a table by numbers that go on
+// Tables are identified by their index in TracedTables(), pushes to a table by numbers that go on
 // from one process of a rank to the next, reads of a process by numbers of their own.
 struct PushMade {
   std::uint32_t table = 0;
@@ -48,14 +48,14 @@ struct ReadAsked {
 };
 
 struct ReadSeen {
-  // From what the file says of that element up to here; at first all are 0.
+  // The change to the values of an element that the file has so far; at first all are 0.
   struct Change {
     std::uint32_t place = 0;
     std::uint64_t element = 0;
     std::int64_t value = 0;
   };
   std::uint64_t id = 0;
-  std::uint64_t reader_clock = 0;  // the reader's at the answer, or one that it was about to begin
+  std::uint64_t reader_clock = 0;  // at the answer, or about to begin
   absl::Time at;
   std::vector<Change> changes;
 };
@@ -69,12 +69,12 @@ struct ReadFailed {
 using HistoryRecord = std::variant<PushMade, PushTold, ReadAsked, ReadSeen, ReadFailed>;
 
 absl::Time TimeOf(const HistoryRecord& record);
-// Whether it is the first time of an operation.
+// True if it is the first record of an operation.
 bool IsBeginning(const HistoryRecord& record);
 
-// Without the line's end.
+// The line, without its end.
 std::string ToHistoryLine(const HistoryRecord& record);
-// None: it is no such line.
+// nullopt: the line is no record.
 std::optional<HistoryRecord> ParseHistoryLine(absl::string_view line);
 
 }  // namespace leeway::storm

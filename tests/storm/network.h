@@ -1,10 +1,10 @@
-// A network of its own for every node of a cluster, whose connections can be cut and mended.
+// Network gives every node of a cluster its own network, whose connections can be cut and mended.
 //
 // Each node lives in a network namespace, with a link to a bridge in ours (which is made for it,
-// too: the machine's own network is never touched, and all of it is gone with the last of its
-// processes). Who cannot reach whom is a matter of neighbours' hardware addresses: all are told to
-// each node, and a cut is a wrong one. What is sent then goes nowhere, without a word, as in a
-// network that is broken; and each direction can be cut alone.
+// too: the machine's own network is never touched, and everything ends with the last of its
+// processes). Each node has the hardware addresses of its neighbours in a table; a cut is a wrong
+// address there. Packets are then lost without an error, as in a broken network; and each direction
+// can be cut alone.
 #ifndef LEEWAY_TESTS_STORM_NETWORK_H_
 #define LEEWAY_TESTS_STORM_NETWORK_H_
 
@@ -21,22 +21,22 @@ namespace leeway::storm {
 
 class Network {
  public:
-  // Moves this process into a namespace of its own, and makes one for each of these places.
-  // FAILED_PRECONDITION says what is missing to do so.
+  // Moves this process into its own namespace, and makes one for each of these places.
+  // FAILED_PRECONDITION names what is missing.
   static absl::StatusOr<std::unique_ptr<Network>> Make(const std::vector<std::string>& places);
 
-  // What to run a command there with, and how it is reached.
+  // The command prefix to run a command there, and the place's address.
   std::vector<std::string> Inside(const std::string& place) const;
   std::string AddressOf(const std::string& place) const;
 
-  // What one sends no longer reaches the other, or does again.
+  // Packets of `from` no longer reach `to`, or do again.
   absl::Status Cut(const std::string& from, const std::string& to);
   absl::Status Mend(const std::string& from, const std::string& to);
 
  private:
   struct Place {
     std::string name;
-    Child* keeper = nullptr;  // a process whose namespace it is
+    Child* keeper = nullptr;  // a process that keeps the namespace
     int number = 0;
   };
 

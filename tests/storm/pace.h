@@ -1,5 +1,5 @@
-// How long workers dawdle each step, told to them while they run: so that a training lasts as long
-// as the storm around it.
+// A Pace is the time that workers sleep in each step, which can be changed while they run: so a
+// training lasts as long as the storm around it.
 #ifndef LEEWAY_TESTS_STORM_PACE_H_
 #define LEEWAY_TESTS_STORM_PACE_H_
 
@@ -14,7 +14,7 @@ namespace leeway::storm {
 // A number in a file that several processes see.
 class Pace {
  public:
-  // Makes the file if it is not there.
+  // Creates the file if it is missing.
   static absl::StatusOr<Pace> Open(const std::string& path);
   ~Pace();
   Pace(Pace&& other) noexcept;

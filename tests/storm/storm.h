@@ -1,5 +1,4 @@
-// What all storms have in common: how they are asked for, the training they go over, and what is
-// expected of it in the end.
+// The common part of all storms: their options, the training, and its expected result.
 #ifndef LEEWAY_TESTS_STORM_STORM_H_
 #define LEEWAY_TESTS_STORM_STORM_H_
 
@@ -25,8 +24,8 @@ struct StormOptions {
   std::string folder = "out/storm";
   std::map<std::string, std::string> settings;
   bool stops = true;         // some servers are stopped for longer than the failure timeout instead
-  bool compares = true;      // with a training that nothing happens to
-  bool judges_times = true;  // otherwise they are only printed
+  bool compares = true;      // with a training without faults
+  bool judges_times = true;  // false: they are only printed
 };
 
 ClusterOptions ClusterFor(const StormOptions& options, const std::string& mode,
@@ -35,14 +34,14 @@ ClusterOptions ClusterFor(const StormOptions& options, const std::string& mode,
 // Prints "name   value" for tables at the end.
 void PrintRow(const std::string& name, const std::string& value);
 
-// Waits for the end of the training, and says whether the counters are right, and whether the
-// history of the workers breaks no promise. Prints both.
+// Waits for the end of the training, checks the counters, and checks the workers' history against
+// the promises. Prints both.
 absl::Status Finish(Cluster* cluster);
 
 absl::Duration MedianOf(std::vector<absl::Duration> durations);
 absl::Duration LargestOf(const std::vector<absl::Duration>& durations);
 
-// Each OK if what it promises was held, and a table of figures printed.
+// Each is OK if its promises held, and prints a table of figures.
 absl::Status RunKills(const StormOptions& options);
 absl::Status RunSchedulerAway(const StormOptions& options);
 absl::Status RunElastic(const StormOptions& options);

@@ -1,6 +1,6 @@
-// A worker in a storm: trains Fashion-MNIST, counts beside it (counters.h), tells its parent on
-// standard output what it sees (worker_reports.h), and writes a history of what it does to other
-// tables (traced_tables.h).
+// RunStormWorker is a worker in a storm: it trains Fashion-MNIST, pushes to counters (counters.h),
+// reports to its parent on standard output (worker_reports.h), and writes a history of its
+// operations on other tables (traced_tables.h).
 #ifndef LEEWAY_TESTS_STORM_STORM_WORKER_H_
 #define LEEWAY_TESTS_STORM_STORM_WORKER_H_
 
@@ -15,11 +15,11 @@ struct WorkerOptions {
   std::string mode = "bsp";
   std::size_t steps = 1880;
   std::string pace;                 // file of a Pace
-  std::string history;              // file to write it into
+  std::string history;              // the file of its history
   std::uint64_t pushes_before = 0;  // TracerOptions
 };
 
-// The rest is in the environment. Returns an exit code.
+// Other settings are in the environment. Returns an exit code.
 int RunStormWorker(const WorkerOptions& options);
 
 }  // namespace leeway::storm

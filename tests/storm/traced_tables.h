@@ -1,6 +1,6 @@
-// Counter tables in which each push of a worker has a digit of its own
-// (tests/simulation/sim_table.h), and what a worker does to them beside its training: it pushes to
-// them, reads them, and writes both into its history file (history_file.h).
+// Traced tables are counter tables in which each push of a worker has its own digit
+// (tests/simulation/sim_table.h). A Tracer pushes to them and reads them beside the training, and
+// writes both into the worker's history file (history_file.h).
 #ifndef LEEWAY_TESTS_STORM_TRACED_TABLES_H_
 #define LEEWAY_TESTS_STORM_TRACED_TABLES_H_
 
@@ -18,15 +18,15 @@
 
 namespace leeway::storm {
 
-// A dense one and a sparse one of that consistency, and likewise of ASP. A worker and the judge of
-// its history describe them alike. There are digits for a training of so many steps.
+// A dense and a sparse table of that consistency, and likewise of ASP. A worker and the judge of
+// its history make the same list. There are digits for a training of `steps` steps.
 std::vector<simulation::SimTable> TracedTables(std::uint32_t workers, std::uint64_t steps,
                                                Consistency consistency);
 
 struct TracerOptions {
   std::string file;
-  std::uint64_t steps = 0;  // of the training: in a long one not each of them is traced
-  // Numbers that pushes of earlier processes of this rank have taken.
+  std::uint64_t steps = 0;  // of the training; of a long one not every step is traced
+  // Numbers that pushes of earlier processes of this rank have used.
   std::uint64_t pushes_before = 0;
 };
 
@@ -35,12 +35,12 @@ class Tracer {
   static absl::StatusOr<Tracer> Create(const TracerOptions& options, Consistency consistency,
                                        Worker* worker);
 
-  // Tickets are to be waited for, those of Push() after the worker's next Clock(), since some are
-  // of push-pulls.
+  // Wait for the tickets; for those of Push() after the worker's next Clock(), since some are of
+  // push-pulls.
   std::vector<Ticket> Read(std::uint64_t step);  // some of the tables, some of their places
   std::vector<Ticket> Push(std::uint64_t step);  // and some reads while that is under way
   std::vector<Ticket> ReadAll();
-  // Before the worker's Clock(). Not OK: the history cannot be written.
+  // Call it before the worker's Clock(). Not OK: the history cannot be written.
   absl::Status BeforeClock();
 
  private:
@@ -49,7 +49,7 @@ class Tracer {
   Tracer(std::uint64_t every, std::vector<simulation::SimTable> described,
          std::shared_ptr<HistoryWriter> history, Worker* worker);
   bool IsTraced(std::uint64_t step) const { return step % every_ == 0; }
-  // In this step: tables of the training's mode always, the others now and then.
+  // True if the table is used in this step: tables of the training's mode always, others sometimes.
   bool IsTaken(const simulation::SimTable& table);
   std::uint64_t SomePlaces(const simulation::SimTable& table);
   void Submit(const simulation::SimTable& table, std::uint64_t places, bool pushes, bool pulls,

@@ -1,4 +1,4 @@
-// Lines of words, as a storm's processes write them for each other. Times and durations are in
+// Lines of words, which a storm's processes write for each other. Times and durations are in
 // whole microseconds.
 #ifndef LEEWAY_TESTS_STORM_WORDS_H_
 #define LEEWAY_TESTS_STORM_WORDS_H_
@@ -39,7 +39,7 @@ inline bool FromWord(const std::string& word, absl::Duration* value) {
   return true;
 }
 
-// All words after the first, one for each of these.
+// Parses all words after the first, one into each of these.
 template <class... Values>
 bool FromWords(const Words& words, Values*... values) {
   if (words.size() != sizeof...(values) + 1) return false;

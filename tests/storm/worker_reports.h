@@ -1,4 +1,4 @@
-// What a worker of a storm tells its parent, a line each.
+// The reports of a storm's worker to its parent, one a line.
 #ifndef LEEWAY_TESTS_STORM_WORKER_REPORTS_H_
 #define LEEWAY_TESTS_STORM_WORKER_REPORTS_H_
 
@@ -16,14 +16,14 @@ namespace leeway::storm {
 
 struct Began {
   std::uint32_t rank = 0;
-  std::uint64_t clock = 0;  // what it begins with
+  std::uint64_t clock = 0;  // its first clock
 };
 
 struct Step {
   std::uint64_t step = 0;
   absl::Time end;
   absl::Duration waited;  // for servers and other workers, in this step
-  // When pushes to all shards were acknowledged, since the last entry.
+  // The times at which pushes to all shards were acknowledged, since the last report.
   std::vector<absl::Time> acknowledged;
 };
 
@@ -40,7 +40,7 @@ struct Finished {
 using Entry = std::variant<Began, Step, Accuracy, Tally, Finished>;
 
 std::string ToLine(const Entry& entry);
-// None: it is no such line.
+// nullopt: the line is no report.
 std::optional<Entry> Parse(absl::string_view line);
 
 }  // namespace leeway::storm

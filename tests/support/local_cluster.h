@@ -1,4 +1,5 @@
-// A whole cluster in this process: a scheduler, servers and workers with real threads.
+// A LocalCluster is a whole cluster in this process: a scheduler, servers and workers with real
+// threads.
 #ifndef LEEWAY_TESTS_SUPPORT_LOCAL_CLUSTER_H_
 #define LEEWAY_TESTS_SUPPORT_LOCAL_CLUSTER_H_
 
@@ -24,7 +25,7 @@ class LocalCluster {
     std::uint32_t workers = 1;
     Net net = Net::kInproc;
     Config config;  // role, scheduler and counts are filled in
-    // Puts something between the cluster and its network.
+    // Puts a layer between the cluster and its network.
     std::function<std::unique_ptr<van::Factory>(std::unique_ptr<van::Factory>)> wrap = nullptr;
     bool servers_never_hold = false;  // ps' test-only switch: pulls are answered at once
   };
@@ -32,9 +33,9 @@ class LocalCluster {
   static absl::StatusOr<std::unique_ptr<LocalCluster>> Start(const Setup& setup);
   ~LocalCluster();
 
-  // Where the scheduler listens, e.g. "tcp://127.0.0.1:40123".
+  // The scheduler's address, e.g. "tcp://127.0.0.1:40123".
   const std::string& scheduler_address() const;
-  // What `leeway status` would show: members, endpoints and counters as JSON.
+  // The scheduler's status, as `leeway status` gets it: members, endpoints and counters as JSON.
   std::string SchedulerStatus() const;
   // The settings of a worker of this cluster.
   Config WorkerConfig() const;
@@ -47,7 +48,7 @@ class LocalCluster {
   // leave. The first error of a Connect.
   absl::Status RunWorkers(const std::function<void(Worker*)>& body);
 
-  // Waits until the cluster has ended by itself, after the last worker left: how it ended.
+  // Waits until the cluster has ended by itself, after the last worker left. Returns its result.
   absl::Status Finish();
 
  private:

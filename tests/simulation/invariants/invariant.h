@@ -1,4 +1,4 @@
-// A promise that is checked throughout a run.
+// An Invariant is a promise that is checked throughout a run.
 #ifndef LEEWAY_TESTS_SIMULATION_INVARIANTS_INVARIANT_H_
 #define LEEWAY_TESTS_SIMULATION_INVARIANTS_INVARIANT_H_
 
@@ -21,13 +21,12 @@ class Invariant {
   // A worker is about to push these values to that place of a float table.
   virtual void OnFloatPush(const SimTable& table, std::uint32_t place,
                            std::span<const float> gradient) {}
-  // The state to which the next push to that place of a coded table leads, one of these; empty: it
-  // is not known.
+  // The states that the next push to that place of a coded table may lead to; empty: unknown.
   virtual void OnState(const SimTable& table, std::uint32_t place,
                        const std::vector<std::vector<float>>& either) {}
-  // A worker is about to ask; nothing of `read` is known but who asks for what.
+  // A worker is about to ask; `read` has only the worker and what it asks for.
   virtual void OnAsked(Read* read) {}
-  // Empty, or what is wrong with that read.
+  // Returns what is wrong with that read; empty: nothing.
   virtual std::string Judge(const Read& read, const History& history) = 0;
 };
 

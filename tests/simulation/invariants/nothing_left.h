@@ -1,9 +1,8 @@
-// "nothing is left behind": of workers that have left, of the servers and the scheduler when the
-// cluster has ended, nothing is waited for any more: no task or timer is to come in any of their
-// loops, no connection is held, no file is open and none is locked on any disk, and no push is kept
-// to be sent again. And at rest a replica knows of no worker that has left, and of no more than one
-// process that had a worker's rank before (what a head says that has not heard of the change yet
-// may come to a replica that has never known the one before).
+// Checks "nothing is left behind". When a worker has left, or the cluster has ended, its processes
+// wait for nothing any more: there is no task or timer in any of their loops, no connection, no
+// open file and no lock on any disk, and no retained push. And at rest a replica knows no worker
+// that has left, and at most one earlier process of a worker's rank (a head that does not know of
+// the change yet may send its entry to a replica that has never known the earlier one).
 #ifndef LEEWAY_TESTS_SIMULATION_INVARIANTS_NOTHING_LEFT_H_
 #define LEEWAY_TESTS_SIMULATION_INVARIANTS_NOTHING_LEFT_H_
 
@@ -16,7 +15,7 @@
 
 namespace leeway::simulation {
 
-// Each says what is wrong; empty: nothing.
+// Both return what is wrong; empty: nothing.
 std::string FindLeftBehind(SimCluster* cluster);  // a moment after the end
 std::string FindOpen(const runtime::SimFileSystem& disk);
 // At rest, when every server has that map.

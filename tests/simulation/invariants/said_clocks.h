@@ -1,11 +1,12 @@
-// "acknowledged clocks never go back", of what nodes say of clocks that are their own:
-// - a worker's ticks, acknowledgements of maps and reports tell of clocks that grow, and of one
-//   beginning; the numbers of its requests to a shard are in the order of their clocks, and one
-//   that is sent again has the clock it had;
-// - what a server thread tells a worker in one epoch to be stable grows, and so do its epochs;
-// - a scheduler, or one that goes on from what it has left on its disk, says one thing of each
-//   version of the map and of each checkpoint, newer maps to a host than before, and one clock at
-//   which the cluster begins.
+// SaidClocks checks "acknowledged clocks never go back" for the clocks that nodes send about
+// themselves:
+// - a worker's ticks, acknowledgements of maps and reports have growing clocks, and one beginning;
+//   the numbers of its requests to a shard are in the order of their clocks, and a resent request
+//   has its first clock;
+// - the stable clocks that a data thread sends to a worker in one epoch grow, and so do its epochs;
+// - a scheduler, also one that goes on from another's disk, sends one content for each version of
+//   the map and for each checkpoint, newer maps to a host than before, and one clock at which the
+//   cluster begins.
 #ifndef LEEWAY_TESTS_SIMULATION_INVARIANTS_SAID_CLOCKS_H_
 #define LEEWAY_TESTS_SIMULATION_INVARIANTS_SAID_CLOCKS_H_
 
@@ -23,7 +24,7 @@ namespace leeway::simulation {
 
 class SaidClocks {
  public:
-  // A message leaves a host (SimNetwork::Tap). What is wrong with it; empty: nothing.
+  // A message leaves a host (SimNetwork::Tap). Returns what is wrong with it; empty: nothing.
   std::string Hear(const van::Overheard& heard);
 
  private:
@@ -41,9 +42,9 @@ class SaidClocks {
   std::string OnCut(const proto::CheckpointCut& cut);
   std::string OnWelcome(const proto::Welcome& welcome);
 
-  // By worker, and by connection: what is sent over another one may wait for longer.
+  // By worker and connection, since messages on another connection may be delayed for longer.
   std::map<std::pair<Worker, van::Overheard::Way>, Ticks> ticks_;
-  std::map<van::Overheard::Way, std::uint64_t> told_;  // what a worker said of its clock last
+  std::map<van::Overheard::Way, std::uint64_t> told_;  // the last clock that a worker sent
   // By rank, incarnation and shard: the clocks of requests by their numbers.
   std::map<std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>,
            std::map<std::uint64_t, std::uint64_t>>

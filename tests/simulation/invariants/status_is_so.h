@@ -1,8 +1,8 @@
-// "what `status` says is so": at rest, what the scheduler and the servers' threads tell who asks
-// for their status is what is in the simulated world: who lives, under which node and endpoints;
-// the chains, their epoch and how many of each kind a server has; the tables and what holds of
-// them; how far each worker is; and how many rows, blocks and bytes the shards hold. (Bytes and who
-// has died are told to the scheduler from time to time: so it is asked again for a while.)
+// StatusIsSo checks "what `status` says is so": at rest, the status of the scheduler and of the
+// servers' threads equals the simulated world: the living nodes with their ids and endpoints; the
+// chains, their epoch and each server's numbers of heads and replicas; the tables and their
+// settings; the workers' clocks; and the rows, blocks and bytes of the shards. (Bytes and deaths
+// are reported to the scheduler from time to time: so the check asks again for a while.)
 #ifndef LEEWAY_TESTS_SIMULATION_INVARIANTS_STATUS_IS_SO_H_
 #define LEEWAY_TESTS_SIMULATION_INVARIANTS_STATUS_IS_SO_H_
 
@@ -27,7 +27,7 @@ class StatusIsSo {
              const std::vector<SimTable>* tables, const ProcessFaults::Workers* workers)
       : cluster_(cluster), process_faults_(process_faults), tables_(tables), workers_(workers) {}
 
-  // To be called again and again at rest. None: it is still asking. Empty: all is as it is said.
+  // Call it repeatedly at rest. nullopt: it still asks. Empty: the status is right.
   std::optional<std::string> Look();
 
  private:
@@ -47,7 +47,7 @@ class StatusIsSo {
   const std::vector<SimTable>* const tables_;
   const ProcessFaults::Workers* const workers_;
   std::unique_ptr<SimInquiry> inquiry_;
-  std::optional<absl::Time> since_;  // it asked first
+  std::optional<absl::Time> since_;  // its first question
 };
 
 }  // namespace leeway::simulation

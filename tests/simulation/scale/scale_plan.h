@@ -1,4 +1,4 @@
-// What is simulated to see how Leeway grows, and how fast it could be at best.
+// A ScalePlan describes a simulated cluster whose growth and ideal speed are measured.
 #ifndef LEEWAY_TESTS_SIMULATION_SCALE_SCALE_PLAN_H_
 #define LEEWAY_TESTS_SIMULATION_SCALE_SCALE_PLAN_H_
 
@@ -12,32 +12,34 @@
 
 namespace leeway::simulation {
 
-// The bandwidth is scaled down as the blocks are: 16 KiB at 200 MB/s take as long as 512 KiB, the
-// usual block, at 6.4 GB/s (50 Gbit/s). So what is not payload weighs 32 times as much as there.
+// The bandwidth is scaled down with the blocks: 16 KiB at 200 MB/s take as long as 512 KiB, the
+// default block, at 6.4 GB/s (50 Gbit/s). So bytes other than payload weigh 32 times as much as
+// there.
 struct ScalePlan {
   std::uint32_t workers = 30;
   std::uint32_t servers = 5;
-  int warm_up = 2;                             // steps before those
-  int steps = 24;                              // that are measured, at least
-  absl::Duration measured = absl::Seconds(2);  // at least, so that there are heartbeats in it
+  int warm_up = 2;  // steps before those
+  int steps = 24;   // measured steps, at least
+  absl::Duration measured =
+      absl::Seconds(2);  // measured time, at least, so that heartbeats are in it
   std::uint64_t block_bytes = 16 << 10;
   double bytes_per_second = 200e6;                // of each card, each way
   absl::Duration delay = absl::Microseconds(50);  // from card to card
   absl::Duration compute = absl::Milliseconds(20);
-  absl::Duration leave_within = absl::Seconds(2);  // evenly, one after the other
+  absl::Duration leave_within = absl::Seconds(2);  // all workers leave, one after the other
   std::uint64_t seed = 1;
-  std::function<void(Config*)> configure;  // changes what is usual
+  std::function<void(Config*)> configure;  // changes default settings
 
   std::uint32_t nodes() const { return workers + servers; }
   int StepsMeasured() const;
 };
 
-// Dense, in BSP: a block for each server, and two small tables as models have beside that.
+// Dense BSP tables: one with a block for each server, and two small ones, as models have.
 std::vector<TableSpec> Model(const ScalePlan& plan);
 
-// The shortest step there can be. All compute at the same time; then every gradient goes to the
-// servers and every parameter comes back, payload only, and what takes longest is the card with the
-// most to carry:
+// The shortest possible step. All workers compute at the same time; then every gradient goes to the
+// servers and every parameter comes back, payload only, and the card with the most bytes takes
+// longest:
 //
 //   step  = compute + carry + delay + carry + delay
 //   carry = max(bytes of the model, workers * bytes on the fullest server) / bandwidth
