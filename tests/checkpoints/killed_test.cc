@@ -1,5 +1,5 @@
-// Clusters that are killed at any moment while they save checkpoints, and started again from what
-// is on the disk: a checkpoint that is there is whole and right.
+// Kills clusters at any moment while they save checkpoints, and starts them again from the disk:
+// each finished checkpoint is whole and right.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -26,12 +26,12 @@ constexpr std::uint32_t kWorkers = 2;
 constexpr std::uint64_t kElements = 700;  // two blocks
 constexpr std::uint64_t kKeys = 20;
 
-// What each worker adds to the place in its iteration `clock`.
+// The number that each worker adds to the place in its iteration `clock`.
 std::int64_t Added(std::uint64_t clock, std::uint64_t place) {
   return static_cast<std::int64_t>(clock * (place % 7 + 1) + place + 1);
 }
 
-// What stands there when all workers have ended the clocks below.
+// The value of the place when all workers have ended the clocks below.
 std::int64_t At(std::uint64_t clock, std::uint64_t place) {
   std::int64_t sum = 0;
   for (std::uint64_t c = 0; c < clock; ++c) sum += kWorkers * Added(c, place);
@@ -178,7 +178,7 @@ void ExpectRight(runtime::FileSystem* files, const checkpoint::Manifest& manifes
   }
 }
 
-// The finished ones, all of which have to be right; the newest one's clock.
+// The clocks of all finished checkpoints, which have to be right; the newest one's comes last.
 std::vector<std::uint64_t> ClocksSaved(runtime::FileSystem* files) {
   std::vector<std::uint64_t> clocks;
   const std::vector<checkpoint::Found> all = *checkpoint::ListCheckpoints(files, kSaved);
@@ -231,7 +231,7 @@ TEST(KilledTest, AtManyMoments) {
     cluster.Start();
     cluster.sim().world().RunFor(absl::Milliseconds(500) +
                                  cluster.sim().world().Uniform() * absl::Seconds(6));
-    // Some are killed in the midst of writing.
+    // Some are killed while they write.
     if (seed % 2 == 0) {
       const std::uint64_t before = cluster.disk()->bytes_used();
       (void)cluster.sim().RunUntil([&] { return cluster.disk()->bytes_used() > before; },
@@ -240,7 +240,7 @@ TEST(KilledTest, AtManyMoments) {
         cluster.sim().world().Step();
       }
     }
-    // Others as soon as there is one more: then it has to be whole.
+    // Others as soon as there is one more checkpoint, which then has to be whole.
     if (seed % 4 == 1) {
       const std::set<std::string> before = WithManifest(cluster.disk());
       (void)cluster.sim().RunUntil([&] { return HasMore(cluster.disk(), before); },

@@ -1,4 +1,4 @@
-// A model that is saved while it is trained, and goes on in another cluster.
+// A model is saved while it is trained, and goes on in another cluster.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -43,12 +43,12 @@ class RestoreTest : public ::testing::Test {
     setup_.config.resend_interval = absl::Milliseconds(300);
   }
 
-  // Trains until `end` in a cluster of `setup_`; `begin` is told the clock at which it starts.
+  // Trains until `end` in a cluster of `setup_`; writes the clock at which it starts to `begin`.
   ModelValues Train(std::uint64_t end, std::uint64_t* begin) {
     end_ = end;
     return Train(begin, /*save=*/false);
   }
-  // Worker 0 asks for a checkpoint at kSaveAt; they train a bit longer than that takes: to `end_`.
+  // Worker 0 asks for a checkpoint at kSaveAt; the workers train until after its end, to `end_`.
   ModelValues TrainAndSave() {
     end_ = ~0ull;
     std::uint64_t begin = 1;
@@ -72,8 +72,8 @@ class RestoreTest : public ::testing::Test {
         const absl::Status trained = training.RunUntil(worker->clock() + 1);
         EXPECT_TRUE(trained.ok()) << trained;
         if (!trained.ok()) break;
-        // By who trains, so that it is not over before it is said; the other one is a clock further
-        // at most.
+        // Set by a training worker, so that training does not end before; the other worker is at
+        // most one clock further.
         if (saved.exchange(false)) end_ = worker->clock() + 5;
         if (!first || !save || worker->clock() != kSaveAt) continue;
         saver = std::thread([&] {
@@ -130,7 +130,7 @@ TEST_F(RestoreTest, OntoMoreServersWithReplicasEveryValueAndEveryNextUpdateIsEqu
   }
 }
 
-// One that is saved when all have left is of the clock that they have reached, and goes on there.
+// A checkpoint that is saved when all workers have left is of the clock that they have reached.
 TEST_F(RestoreTest, WhatIsSavedAtTheEndIsWhereTheNextTrainingBegins) {
   setup_.servers = 2;
   setup_.config.checkpoint_dir = folder_;
@@ -148,7 +148,7 @@ TEST_F(RestoreTest, WhatIsSavedAtTheEndIsWhereTheNextTrainingBegins) {
   EXPECT_EQ(restored, at_end);
 }
 
-// What cannot be saved is no good end.
+// A failed checkpoint at the end is a failure of the cluster.
 TEST_F(RestoreTest, AClusterThatCannotSaveAtItsEndSaysSo) {
   setup_.config.checkpoint_dir = "/proc/no-such-place";
   setup_.config.checkpoint_at_end = true;
@@ -164,7 +164,7 @@ TEST_F(RestoreTest, FilesAreWhatTheirFormatSays) {
   setup_.servers = 2;
   TrainAndSave();
   ASSERT_FALSE(path_.empty());
-  // What stands in it at its clock, as another cluster reads it.
+  // The values at the checkpoint's clock, as another cluster reads them.
   const std::uint64_t clock = SavedClock();
   setup_.config.restore = folder_;  // the newest there
   const ModelValues values = Train(clock, &begin);
@@ -217,8 +217,8 @@ TEST_F(RestoreTest, ADamagedCheckpointIsRefusedAndItsFileNamed) {
   EXPECT_THAT(std::string(over.message()), ::testing::HasSubstr(file));
 }
 
-// A table whose pushes are held is saved as of the clock at which its only caller waits, though
-// others have gone on.
+// A BSP table is saved as of the clock at which the caller waits, though other workers have gone
+// on.
 TEST_F(RestoreTest, AWorkerMayWaitForItInItsLoop) {
   auto cluster = LocalCluster::Start(setup_);
   ASSERT_TRUE(cluster.ok()) << cluster.status();

@@ -1,4 +1,4 @@
-// `leeway checkpoint …` as a user meets it.
+// `leeway checkpoint …` as a user runs it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -66,7 +66,7 @@ class ToolTest : public ::testing::Test {
     EXPECT_TRUE((*cluster)->Finish().ok());
   }
 
-  // Of the checkpoint that was saved.
+  // The name of the checkpoint that was saved.
   std::string NameOf(const Said& saved) const {
     return saved.output.substr(folder_.size() + 1, 13);
   }
@@ -80,7 +80,7 @@ TEST_F(ToolTest, SaveListVerifyAndExport) {
   SaveTwo();
   EXPECT_EQ(first_.code, 0) << first_.errors;
   EXPECT_EQ(second_.code, 0) << second_.errors;
-  // Attempts that came too late for their clocks have numbers, too.
+  // Attempts that came too late for their clocks have used numbers, too.
   const std::string older = NameOf(first_), name = NameOf(second_);
   EXPECT_LT(older, name);
   EXPECT_THAT(first_.output, HasSubstr(folder_ + "/" + older + ": clock "));
@@ -100,7 +100,7 @@ TEST_F(ToolTest, SaveListVerifyAndExport) {
   EXPECT_EQ(Checkpoint({"export", folder_, model}).code, 0);
   EXPECT_GT(std::filesystem::file_size(model), 5000 * sizeof(float));
 
-  // From inside of one, and of the folder that they lie in.
+  // From a working folder inside a checkpoint, and inside the folder of checkpoints.
   const std::filesystem::path before = std::filesystem::current_path();
   std::filesystem::current_path(folder_ + "/" + older);
   EXPECT_THAT(Checkpoint({"verify", "."}).output, HasSubstr(older + " is whole"));
@@ -108,14 +108,14 @@ TEST_F(ToolTest, SaveListVerifyAndExport) {
   EXPECT_THAT(Checkpoint({"verify", ".."}).output, HasSubstr(name + " is whole"));
   EXPECT_THAT(Checkpoint({"list", ".."}).output, HasSubstr(name));
   std::filesystem::current_path(before);
-  // A link leads where it leads.
+  // A link is followed.
   std::filesystem::create_directories(folder_ + "/a/b");
   std::filesystem::create_directories(folder_ + "/c");
   std::filesystem::create_directory_symlink(folder_ + "/a/b", folder_ + "/c/link");
   EXPECT_THAT(Checkpoint({"list", folder_ + "/c/link/../../" + older + "/../."}).output,
               HasSubstr(name));
 
-  // Nothing but a file is replaced, or taken for one.
+  // Only a file is replaced, or accepted as one.
   std::filesystem::create_symlink("elsewhere", folder_ + "/link");
   ExpectComplaint({"export", folder_, folder_ + "/link"}, folder_ + "/link");
   ExpectComplaint({"export", folder_, "/dev/null"}, "/dev/null");

@@ -13,7 +13,7 @@ TableSpec With(TableSpec spec, const char* updater, Consistency consistency) {
   return spec;
 }
 
-// Some number that depends on all of these.
+// A number that depends on all arguments.
 float Gradient(std::uint64_t clock, std::uint64_t rank, std::uint64_t place) {
   const std::uint64_t mixed = (clock * 7919 + rank * 104729 + place * 1299709) % 1000;
   return static_cast<float>(mixed) / 500.0f - 1.0f;
@@ -76,7 +76,7 @@ absl::Status Training::Step() {
       sparse_.Push(std::span<const std::uint64_t>(keys), std::span<const float>(sparse)),
       ragged_.PushRagged(keys, widths, std::span<const double>(ragged)),
       counters_.Push(std::span<const std::int64_t>(counts)),
-      dense_.Pull(std::span<float>(pulled))};  // so that nobody runs ahead
+      dense_.Pull(std::span<float>(pulled))};  // so that no worker runs ahead
   LEEWAY_RETURN_IF_ERROR(worker_->Wait(tickets));
   return worker_->Clock();
 }
@@ -91,8 +91,8 @@ absl::Status Training::Read(ModelValues* values) {
   values->sparse.resize(kKeys * kWidth);
   values->counters.resize(kElements);
   const std::vector<std::uint64_t> keys = Keys();
-  // What belongs to an iteration that has ended for all is in the counters as well by then; they
-  // themselves would not wait for it.
+  // Once an iteration has ended for all, the counters include it as well; a pull of the counters
+  // would not wait for that.
   LEEWAY_RETURN_IF_ERROR(worker_->Wait(dense_.Pull(std::span<float>(values->dense))));
   const std::vector<Ticket> tickets = {
       sparse_.Pull(std::span<const std::uint64_t>(keys), std::span<float>(values->sparse)),

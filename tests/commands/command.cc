@@ -37,7 +37,7 @@ int ExitCodeOf(int status) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-// Appends what there is to read. False at the end of the stream.
+// Appends the bytes that can be read. False at the end of the stream.
 bool Drain(int fd, std::string* text) {
   char bytes[4096];
   while (true) {
@@ -53,8 +53,8 @@ bool Drain(int fd, std::string* text) {
 }
 
 // Kills a process and its group, and waits for the end of each. Returns the exit status of the
-// leader. Children of a killed leader are adopted by this process (a leak check of a sanitizer
-// runs in such a child) and take a moment to end.
+// leader. Children of a killed leader are adopted by this process (a sanitizer's leak check runs in
+// such a child) and take a moment to end.
 int KillGroup(pid_t leader) {
   kill(-leader, SIGKILL);
   int status = 0;
@@ -156,7 +156,7 @@ Ended RunToEnd(std::vector<std::string> arguments, const Environment& environmen
 bool NothingRuns() {
   pid_t ended;
   do {
-    ended = waitpid(-1, nullptr, WNOHANG);  // what was adopted and has ended meanwhile
+    ended = waitpid(-1, nullptr, WNOHANG);  // adopted children that have ended meanwhile
   } while (ended > 0);
   return ended < 0 && errno == ECHILD;
 }

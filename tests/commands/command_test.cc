@@ -1,4 +1,4 @@
-// How programs that tests start are ended.
+// Tests that programs started by tests end with all their processes.
 #include "tests/commands/command.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What deploy/ has for a newcomer does what it says.
+// Tests the files of deploy/ as a newcomer uses them.
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -28,7 +28,7 @@ std::string FolderOf(const char* program) {
   return std::filesystem::path(program).parent_path().string();
 }
 
-// Taken and given back, so that it is most likely still free.
+// An address that was taken and given back, so that it is most likely still free.
 std::string FreeAddress() { return TakenPort(/*listens=*/false).address(); }
 
 class DeployTest : public CommandsTest {
@@ -64,7 +64,7 @@ TEST_F(DeployTest, SourcingTheEnvironmentIsEnough) {
                   {"LEEWAY_SCHEDULER", "host:port"});
 }
 
-// With an `ssh` that runs everything here, in a shell as the real one does.
+// With an `ssh` that runs everything on this machine, in a shell as the real one does.
 class SshTest : public DeployTest {
  protected:
   void SetUp() override {

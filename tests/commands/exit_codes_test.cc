@@ -20,7 +20,7 @@ const Environment kQuick = {{"LEEWAY_HEARTBEAT_INTERVAL_MS", "100"},
 
 class ExitCodesTest : public CommandsTest {
  protected:
-  // A cluster whose worker has trained, and goes on living.
+  // Starts a cluster whose worker has trained, and stays.
   void Start(int servers = 1, const Environment& more = kQuick) {
     cluster_ = std::make_unique<Cluster>(servers, 1, more);
     worker_ = std::make_unique<Command>(
@@ -33,7 +33,7 @@ class ExitCodesTest : public CommandsTest {
   void TearDown() override {
     worker_.reset();
     cluster_.reset();
-    // What the worker's shell had started ends with its group, a moment later.
+    // Children of the worker's shell end with its group, a moment later.
     while (::waitpid(-1, nullptr, 0) > 0) {
     }
     CommandsTest::TearDown();
@@ -102,7 +102,7 @@ TEST_F(ExitCodesTest, AServerThatIsDrained) {
   EXPECT_EQ(CodeOf(cluster_->server(0)), 0);
 }
 
-// It is the only one.
+// It is the only server.
 TEST_F(ExitCodesTest, AServerThatCannotBeDrained) {
   ASSERT_NO_FATAL_FAILURE(Start());
   cluster_->server(0)->Signal(SIGTERM);
@@ -142,7 +142,7 @@ TEST_F(ExitCodesTest, ALaunchedCluster) {
 const std::string kKillServer =
     "kill -9 $(pgrep -P $(ps -o ppid= -p $PPID) -f 'leeway [s]erver' | tail -1); ";
 
-// It is replaced, and the training ends as if nothing had happened.
+// The server is replaced, and the training ends as if nothing had happened.
 TEST_F(ExitCodesTest, ALaunchedClusterWhoseServerDies) {
   Environment environment = kQuick;
   environment["LEEWAY_REPLICATION"] = "2";
@@ -161,7 +161,7 @@ TEST_F(ExitCodesTest, ALaunchedClusterWhoseServerDies) {
   EXPECT_THAT(ended.errors, testing::HasSubstr("another is started in its place (1 of 20)"));
 }
 
-// So is one of `leeway train`, whose launcher is a child of its own.
+// Likewise for a server of `leeway train`, whose launcher is a child of its own.
 std::string TrainAndKillAServer(const std::string& arguments) {
   return absl::StrCat(
       kLeeway, " train --quiet --model softmax --workers 1 ", arguments, " & train=$!; ",
@@ -193,7 +193,7 @@ TEST_F(ExitCodesTest, ALaunchedClusterThatRestartsNobody) {
       RunToEnd({kLeeway, "launch", "-s", "3", "--restart", "never", "--", kRudeWorker, "nan", kill},
                environment);
   EXPECT_EQ(never.code, 128 + SIGKILL) << never.errors;
-  // Nobody has the shards of one that dies.
+  // No other server has the shards of one that dies.
   const Ended alone =
       RunToEnd({kLeeway, "launch", "-s", "3", "--", kRudeWorker, "nan", kill}, kQuick);
   EXPECT_EQ(alone.code, 128 + SIGKILL) << alone.errors;

@@ -1,4 +1,4 @@
-// A cluster whose processes may have few files open, and peers that open many connections to it.
+// A cluster whose processes may open few files, and peers that open many connections to it.
 #include <sys/resource.h>
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace {
 constexpr rlim_t kFiles = 64;
 constexpr int kIdle = 300;
 
-// For the processes that are started while it lasts.
+// Limits the processes that are started during its life.
 class FewFiles {
  public:
   FewFiles() {
@@ -38,7 +38,7 @@ class FewFilesTest : public CommandsTest {
     const FewFiles few;
     cluster_ = std::make_unique<Cluster>();
   }
-  // Says hello over so many connections, and then nothing.
+  // Opens connections that say hello and send nothing more.
   void OpenIdle(const std::string& address, std::uint64_t cluster) {
     for (int i = 0; i < kIdle; ++i) {
       idle_.push_back(std::make_unique<van::TcpAttacker>(address));

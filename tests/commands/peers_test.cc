@@ -1,4 +1,4 @@
-// What the processes of a cluster do about peers that are not what they should be.
+// Processes of a cluster meet peers of other kinds or releases.
 #include <string>
 #include <vector>
 
@@ -21,7 +21,7 @@ constexpr std::uint32_t kOtherVersion = 77;
 class PeersTest : public CommandsTest {
  protected:
   std::string server_address() { return cluster_.Status()["servers"][0]["endpoints"][0]; }
-  // After all that, the cluster still does its work.
+  // The cluster still works.
   void ExpectUnharmed() {
     const Ended worker = RunToEnd({kHello}, cluster_.environment());
     EXPECT_EQ(worker.code, 0) << worker.errors;
@@ -73,7 +73,7 @@ TEST_F(PeersTest, GarbageIsCountedAndItsSenderNamed) {
   const std::string server = server_address();
   for (const std::string& address : {cluster_.scheduler_address(), server}) {
     for (const std::string& bytes : garbage) SendBytes(address, bytes);
-    // A connection of the transport's, but no message of ours: cut short, and noise.
+    // A connection of the transport without a message of ours: cut short, and noise.
     const std::string hello = Greeting(Role::kWorker, 1);
     for (const std::string& frame : {hello.substr(0, 10), hello.substr(0, 40), std::string("?")}) {
       EXPECT_FALSE(RejectionOf(address, frame).ok());

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t kFrameMax = 4096;
 
-// So that a test that waits in vain ends.
+// Limits a test's waiting for bytes that never come.
 void BePatient(int fd) {
   const timeval patience = absl::ToTimeval(Patience());
   setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
@@ -47,7 +47,7 @@ void Say(int fd, const std::string& bytes) {
   [[maybe_unused]] const ssize_t sent = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
 }
 
-// The transport's greeting, and a message that is that frame.
+// Sends the transport's greeting, and a message with that frame.
 void SayFrame(int fd, const std::string& frame) {
   const auto greeting = van::TcpGreeting();
   std::string bytes(reinterpret_cast<const char*>(greeting.data()), greeting.size());

@@ -17,7 +17,7 @@ namespace {
 
 class ReaderProcessesTest : public CommandsTest {};
 
-// The last one is there when the cluster ends, which does not wait for it.
+// The last reader runs when the cluster ends, which does not wait for it.
 TEST_F(ReaderProcessesTest, ComeAreKilledAndComeAgainAndKeepNobody) {
   Cluster cluster;
   const std::string gate = absl::StrCat(testing::TempDir(), "/readers_test_gate_", ::getpid());
@@ -34,7 +34,7 @@ TEST_F(ReaderProcessesTest, ComeAreKilledAndComeAgainAndKeepNobody) {
     killed.Signal(SIGKILL);
     EXPECT_EQ(killed.Finish(Patience()).code, 128 + SIGKILL);
   }
-  // Told of no table: the message is the library's.
+  // There is no such table: the message is the library's.
   const Ended lost = RunToEnd({kReader, "no such table"}, cluster.environment());
   EXPECT_EQ(lost.code, 1);
   EXPECT_THAT(lost.errors, testing::HasSubstr("'weights'"));

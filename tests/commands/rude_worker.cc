@@ -1,5 +1,5 @@
-// A worker that does one thing wrong: rude_worker WHAT [COMMAND…]. Where it goes on living, it runs
-// the command before it leaves. Errors go to standard error, on one line.
+// A worker that does one thing wrong: rude_worker WHAT [COMMAND…]. If it goes on after that, it
+// runs the command before it leaves. Errors go to standard error, on one line.
 #include <unistd.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Workers that push what cannot be pushed; and plugins, in the `leeway` a user runs.
+// Workers whose pushes have to be refused; and plugins, in the `leeway` that a user runs.
 #include <string>
 
 #include "absl/strings/str_cat.h"

@@ -1,4 +1,4 @@
-// What a user gets who starts a role with the wrong settings, or where it cannot run.
+// Roles that are started with wrong settings, or where they cannot run.
 #include <signal.h>
 
 #include <filesystem>
@@ -22,7 +22,7 @@ using testing::IsEmpty;
 
 constexpr char kNowhere[] = "127.0.0.1:1";
 
-// It ends before it has begun: not even the log says anything.
+// Expects that it ends before it begins: there is not even a line of the log.
 void ExpectRefused(const std::vector<std::string>& arguments, const Environment& environment,
                    const std::vector<std::string>& parts) {
   SCOPED_TRACE(testing::PrintToString(environment));
@@ -64,8 +64,8 @@ TEST_F(SettingsTest, Contradictory) {
   }
 }
 
-// As on a machine without the libraries of rdma: whatever is started ends with one line, and no
-// process that was started along with it says the same once more.
+// As on a machine without the rdma libraries: each command ends with one line, and no process of
+// the same command prints the error once more.
 TEST_F(SettingsTest, RdmaWithoutItsLibraries) {
   const std::string folder = absl::StrCat(testing::TempDir(), "/no_rdma");
   std::filesystem::create_directories(folder);
@@ -109,7 +109,7 @@ TEST_F(SettingsTest, Senseless) {
 
 TEST_F(SettingsTest, UnknownHosts) {
   const std::string nobody = "no-such-host.invalid";
-  // Nodes wait for a name that may appear; who only asks does not.
+  // Nodes wait for a name that may appear later; a command that only asks does not.
   const Environment environment = {{"LEEWAY_SCHEDULER", nobody + ":1"},
                                    {"LEEWAY_CONNECT_TIMEOUT_MS", "300"}};
   for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{
@@ -117,7 +117,7 @@ TEST_F(SettingsTest, UnknownHosts) {
     ExpectComplaint(RunToEnd(command, environment), 1,
                     {nobody, "unknown host", "LEEWAY_SCHEDULER"});
   }
-  // A server's own name is not left to the workers to find out about.
+  // A server checks its own name, so that workers need not find out.
   ExpectComplaint(
       RunToEnd({kLeeway, "server"}, {{"LEEWAY_SCHEDULER", kNowhere}, {"LEEWAY_HOST", nobody}}), 1,
       {nobody, "unknown host", "LEEWAY_HOST"});
@@ -136,7 +136,7 @@ TEST_F(SettingsTest, ASecondScheduler) {
   Cluster cluster;
   ExpectComplaint(RunToEnd({kLeeway, "scheduler"}, cluster.environment()), 1,
                   {cluster.scheduler_address(), "in use", "LEEWAY_SCHEDULER"});
-  // The first one does not mind.
+  // The first scheduler is not disturbed.
   EXPECT_EQ(RunToEnd({kHello}, cluster.environment()).code, 0);
   cluster.ExpectEndInOrder();
 }
@@ -175,7 +175,7 @@ TEST_F(SettingsTest, ANodeOrTwoTooMany) {
   ASSERT_TRUE(worker.Says("connected"));
   ExpectComplaint(RunToEnd({kHello}, cluster.environment()), 1,
                   {cluster.scheduler_address(), "refuses this worker", "LEEWAY_NUM_WORKERS=1"});
-  // Announcing more in its own place helps nobody.
+  // Larger numbers in a worker's settings do not change the cluster's.
   ExpectComplaint(RunToEnd({kHello}, cluster.With({{"LEEWAY_NUM_WORKERS", "2"}})), 1,
                   {"LEEWAY_NUM_WORKERS=2", "LEEWAY_NUM_WORKERS=1"});
   EXPECT_EQ(cluster.Status()["counters"]["joins_refused"], 3);
@@ -192,7 +192,7 @@ TEST_F(SettingsTest, TheClusterIsNeverComplete) {
   ExpectComplaint(cluster.server(0)->Finish(Patience()), 1, {"not complete"});
 }
 
-// It would have no worker at all, or wait for itself.
+// With inherited settings it would have no worker at all, or wait for itself.
 TEST_F(SettingsTest, LaunchStartsWorkersThatCountWhateverItsOwnEnvironmentSays) {
   for (const char* name : {"LEEWAY_READ_ONLY", "LEEWAY_ELASTIC"}) {
     const Ended ended =
@@ -212,7 +212,7 @@ TEST_F(SettingsTest, LaunchSaysWhatIsWrongOnce) {
   elsewhere.insert(elsewhere.begin() + 2, {"--scheduler", "127.0.0.1:x"});
   ExpectRefused(elsewhere, {}, {"LEEWAY_SCHEDULER is \"127.0.0.1:x\""});
 
-  // Who found out says it, and the launcher says who failed.
+  // The process that found the error prints it, and the launcher prints which process failed.
   const TakenPort port(/*listens=*/true);
   elsewhere[3] = port.address();
   const Ended ended = RunToEnd(elsewhere, {{"LEEWAY_LOG", "error"}});

@@ -29,7 +29,7 @@ TEST_F(StatusTest, TablesForPeople) {
   EXPECT_THAT(ended.output, ContainsRegex("\nworker 0 +missing\n"));
 }
 
-// A node's memory and uptime are its own word, with its first heartbeat.
+// A node reports its memory and uptime itself, with its first heartbeat.
 TEST_F(StatusTest, NodesSayHowMuchMemoryTheyTake) {
   Cluster cluster;
   nlohmann::json server;
@@ -49,7 +49,7 @@ TEST_F(StatusTest, WatchDrawsAnewUntilItIsInterrupted) {
                 cluster.With({{"LEEWAY_CONNECT_TIMEOUT_MS", "1000"}}));
   ASSERT_TRUE(watch.Says("server 0"));
   EXPECT_EQ(RunToEnd({kHello}, cluster.environment()).code, 0);
-  // The cluster is over; what is shown says so, and goes on.
+  // The cluster has ended; the output says so, and goes on.
   ASSERT_TRUE(watch.Says("no scheduler answers at"));
   watch.Signal(SIGINT);
   const Ended ended = watch.Finish(Patience());
@@ -57,7 +57,7 @@ TEST_F(StatusTest, WatchDrawsAnewUntilItIsInterrupted) {
   EXPECT_EQ(ended.code, 128 + SIGINT);
 }
 
-// Programs read one JSON text after the other; what is no status goes to standard error.
+// Programs read one JSON text after the other; errors go to standard error.
 TEST_F(StatusTest, WatchForProgramsPrintsJsonAlone) {
   Cluster cluster;
   Command watch({kLeeway, "status", "--json", "--watch", "0.2"},
@@ -69,7 +69,8 @@ TEST_F(StatusTest, WatchForProgramsPrintsJsonAlone) {
   EXPECT_THAT(watch.Finish(Patience()).output, Not(HasSubstr("no scheduler answers at")));
 }
 
-// Both sides tell of it: who is waited for, and afterwards the process that stood still.
+// Both sides log it: the waiting one names its peer, and the process that stood still says so
+// later.
 TEST_F(StatusTest, AProcessThatStandsStillIsToldOf) {
   Cluster cluster;
   // It beats from now on.

@@ -1,4 +1,4 @@
-// `leeway train` with options that make no sense: it says which, before any process starts.
+// `leeway train` with wrong options: it names the option, before any process starts.
 #include <sys/stat.h>
 
 #include <cstdlib>
@@ -45,7 +45,7 @@ TEST_F(TrainOptionsTest, ThatMakeNoSense) {
   ExpectRefused("--error-feedback", "both", 1, "loses nothing");
   ExpectRefused("--workers", "-1", 1, "from 1 to");
   ExpectRefused("--servers", "5000", 1, "from 1 to");
-  // Neither is taken for the largest number there is.
+  // Neither is read as the largest number.
   ExpectRefused("--seed", "-1", 2, "whole number");
   ExpectRefused("--seed", "99999999999999999999999", 2, "whole number");
 }
@@ -67,7 +67,7 @@ TEST_F(TrainOptionsTest, WhatCannotBeWrittenIsFoundBeforeTraining) {
     ExpectRefused(option, "/dev/null", 1, "no ordinary file");
     ExpectRefused(option, "", 2, "empty");
   }
-  // Asking has left nothing behind.
+  // The check has left no file behind.
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
 }
 

@@ -1,5 +1,5 @@
-// Whole clusters whose tables have codecs: what composes trains to the same minimum with fewer
-// bytes, what does not is refused in one line when the table is created.
+// Whole clusters whose tables have codecs: valid combinations train to the same minimum with fewer
+// bytes, invalid ones are refused in one line when the table is created.
 #include <cmath>
 #include <future>
 #include <map>
@@ -81,7 +81,7 @@ class CompressedClusterTest : public testing::TestWithParam<Case> {
   }
 };
 
-// A quadratic, ½‖w − target‖², whose gradient each worker sees with noise of its own.
+// A quadratic, ½‖w − target‖², whose gradient each worker sees with its own noise.
 TEST_P(CompressedClusterTest, DenseTablesReachTheMinimum) {
   const Case& one = GetParam();
   auto cluster = *LocalCluster::Start(SetupFor(one));
@@ -231,8 +231,8 @@ INSTANTIATE_TEST_SUITE_P(
            Case{"qsgd:bits=4", ErrorFeedback::kBoth, Consistency::Asp()}),
     NameOf);
 
-// While all train one worker gives the table one codec after another; the others hear of it from
-// the scheduler. What is pushed and pulled in each part is of the size that its codec makes.
+// During training one worker switches the table from one codec to another; the other workers learn
+// of it by the scheduler's maps. Pushes and pulls of each part have the size that its codec makes.
 TEST(CompressedTables, GetOtherCodecsWhileTheyAreTrained) {
   for (const Consistency& consistency :
        {Consistency::Bsp(), Consistency::Ssp(3), Consistency::Asp()}) {
@@ -270,7 +270,7 @@ TEST(CompressedTables, GetOtherCodecsWhileTheyAreTrained) {
         const std::uint64_t bytes = worker->stats().bytes_pushed - bytes_before;
         bytes_before = worker->stats().bytes_pushed;
         const std::uint64_t plain = 60 * kElements * sizeof(float);
-        // Steps at the beginning have the codec of the part before, more of them on a busy machine.
+        // The first steps have the codec of the part before, more of them on a busy machine.
         const std::map<std::string, double> most = {
             {"none", 1.01}, {"onebit", 0.5}, {"zstd", 1.01}, {"topk:0.1", 0.7}};
         EXPECT_LT(static_cast<double>(bytes), most.at(codec) * static_cast<double>(plain)) << codec;
@@ -291,8 +291,8 @@ TEST(CompressedTables, GetOtherCodecsWhileTheyAreTrained) {
   }
 }
 
-// A worker comes on top when the others are a third through, and leaves before they end. It gets
-// whole blocks first; what it pushes counts, and what it still carries when it leaves is gone.
+// A worker joins when the others have done a third, and leaves before they end. It gets whole
+// blocks first; its pushes count, and its residual is lost when it leaves.
 TEST(CompressedTables, TakeInWorkersThatComeLateAndLetThemGo) {
   for (const Consistency& consistency :
        {Consistency::Bsp(), Consistency::Ssp(2), Consistency::Asp()}) {

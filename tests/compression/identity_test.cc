@@ -1,11 +1,11 @@
-// The exact test of error feedback: what has been dropped, on all ends, is the whole difference to
-// training without compression.
+// The exact test of error feedback: the residuals of all ends are the whole difference to training
+// without compression.
 //
 // With E = server's residual + mean of the workers' residuals, x_t − η_t·E_t is the trajectory of
 // the uncompressed run on the same gradients, up to rounding, for every codec and every schedule
-// of learning rates (dist-EF-SGD, Zheng et al., NeurIPS 2019, proof of Theorem 1). It ends as soon
-// as a residual is lost, doubled or weighed wrongly: so it is held through failovers, moves and
-// restores as well. With momentum before the codec it is the trajectory of that momentum.
+// of learning rates (dist-EF-SGD, Zheng et al., NeurIPS 2019, proof of Theorem 1). That fails as
+// soon as a residual is lost, doubled or weighed wrongly: so it is also checked through failovers,
+// moves and restores. With momentum before the codec it is the trajectory of that momentum.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -45,13 +45,13 @@ float GradientAt(int step, std::uint32_t worker, std::uint64_t i) {
   return static_cast<float>(runtime::NormalAt(static_cast<std::uint64_t>(step), worker, i));
 }
 
-// What happens to the servers' state in the middle of the training.
-// kRestoreOfOld: from files that do not say which version workers hold.
+// Events of the servers' state in the middle of the training.
+// kRestoreOfOld: from files without the versions that workers hold.
 enum class Event { kNone, kFailover, kMove, kRestore, kRestoreOfOld, kLostResidual };
 
 class Training {
  public:
-  // `encoded_pushes`: otherwise workers push as if the table had no codec.
+  // `encoded_pushes` false: workers push as if the table had no codec.
   explicit Training(TableSpec spec, bool encoded_pushes = true)
       : spec_(std::move(spec)), encoded_pushes_(encoded_pushes) {
     const auto codecs = compress::TableCodecsOf(spec_);
@@ -75,7 +75,7 @@ class Training {
 
   bool gradient_table() const { return spec_.updater.name == compress::kGradientUpdater; }
 
-  // From that step on.
+  // Switches the codec from that step on.
   void SwitchAt(int step, std::uint32_t choice) {
     const auto clock = static_cast<std::uint64_t>(step);
     const std::uint32_t before = schedule_.KnownAt(clock).choice;
@@ -94,7 +94,7 @@ class Training {
       for (std::uint32_t rank = 0; rank < kWorkers; ++rank) {
         pushes.push_back(Push(step, rank, block, rate));
       }
-      // The head applies, the replica hears of the aggregate.
+      // The head applies the aggregate and sends it to the replica.
       const auto aggregate = head_->Combine(pushes, kWorkers);
       ASSERT_TRUE(aggregate.ok()) << aggregate.status();
       clock_ = static_cast<std::uint64_t>(step) + 1;
@@ -143,8 +143,8 @@ class Training {
     }
   }
 
-  // The largest distance of x − η·E from the uncompressed trajectory, as a part of the largest that
-  // has been kept of an element (some codecs drop a ten-thousandth, others nearly everything).
+  // The largest distance of x − η·E from the uncompressed trajectory, as a part of the largest
+  // residual of an element (some codecs drop a ten-thousandth, others nearly everything).
   double Error() {
     double largest = 0;
     for (std::uint64_t block = 0; block < 2; ++block) {
@@ -170,7 +170,7 @@ class Training {
     return largest_kept_ == 0 ? largest : largest / largest_kept_;
   }
 
-  // The block as that worker sees it after a pull.
+  // The block in that worker's copy after a pull.
   std::vector<float> Pull(std::uint32_t rank, std::uint64_t block) {
     const std::uint64_t elements = block == 0 ? kBlockElements : kElements - kBlockElements;
     std::vector<float> values(elements);
@@ -231,7 +231,7 @@ class Training {
             .codec = encoded.codec};
   }
 
-  // The gradient, or what the codec's momentum makes of it, without compression.
+  // The gradient, or the result of the codec's momentum for it, without compression.
   double MovedAt(int step, std::uint32_t rank, std::uint64_t i) {
     const auto gradient = static_cast<double>(GradientAt(step, rank, i));
     const auto& momentum = codecs_.choices[ChoiceAt(step)].momentum;
@@ -285,8 +285,7 @@ std::vector<std::string> LossyCodecs() {
   std::vector<std::string> texts;
   for (const compress::CodecSample& sample : compress::CodecSamples()) {
     const auto codec = compress::MakeCodec(sample.text)->codec;
-    // Those that keep what they drop themselves have tests of their own, and others have no error
-    // feedback.
+    // Codecs that keep their own residual have their own tests, and others have no error feedback.
     if (codec->lossless() || codec->keeps_residual() || !codec->contracts()) continue;
     texts.push_back(sample.text);
   }
@@ -297,14 +296,14 @@ std::vector<std::string> LossyCodecs() {
   return texts;
 }
 
-// Parts of what is kept: rounding of values and sums in float over all steps, and less than what is
-// missing where a residual was lost.
+// As parts of the residual: rounding of values and sums in float over all steps, which is less than
+// the difference that a lost residual makes.
 constexpr double kRounding = 0.03;
 constexpr double kLost = 0.1;
 
 class IdentityTest : public testing::TestWithParam<std::string> {
  protected:
-  // Whether the codec can be combined with error feedback on the server.
+  // True if the codec can be combined with error feedback on the server.
   static bool HasServerSide(const TableSpec& spec) { return compress::TableCodecOf(spec).ok(); }
 
   static double Run(const TableSpec& spec, Event event, bool encoded_pushes = true) {
@@ -355,8 +354,8 @@ TEST_P(IdentityTest, NoticesAResidualThatIsLost) {
   EXPECT_GT(Run(spec, Event::kLostResidual), kLost);
 }
 
-// The table gets another of its codecs every few steps: one that loses nothing, none, the one under
-// test again, another lossy one. What is kept by then goes along with what follows.
+// The table gets another of its codecs every few steps: a lossless one, none, the one under test
+// again, another lossy one. The residuals go along with the following messages.
 TEST_P(IdentityTest, SurvivesSwitchesOfTheCodec) {
   const std::string other = GetParam() == "topk:0.01" ? "onebit" : "topk:0.01";
   for (const TableSpec& one : {Parameters(GetParam(), ErrorFeedback::kWorker),
@@ -377,8 +376,8 @@ TEST_P(IdentityTest, SurvivesSwitchesOfTheCodec) {
   }
 }
 
-// Under a codec whose replies are differences workers hold what the server believes, and under
-// any other what there is.
+// Under a codec whose replies are differences, workers hold the server's record of their values,
+// and under any other codec the values themselves.
 TEST_P(IdentityTest, WorkersSeeTheRightValuesAfterEachSwitch) {
   TableSpec spec = Parameters(GetParam(), ErrorFeedback::kBoth);
   if (!HasServerSide(spec)) GTEST_SKIP() << "no error feedback on servers";
@@ -405,8 +404,8 @@ TEST_P(IdentityTest, WorkersSeeTheRightValuesAfterEachSwitch) {
   EXPECT_EQ(training.head().Digest(), training.replica().Digest());
 }
 
-// EF21-P: every worker that has pulled holds what the server believes, bit by bit, and that comes
-// close to the values.
+// EF21-P: every worker that has pulled holds the server's record of its values, bit by bit, and
+// that is close to the values.
 TEST_P(IdentityTest, WorkersHoldWhatTheServerBelieves) {
   const TableSpec spec = Parameters(GetParam(), ErrorFeedback::kBoth);
   if (!HasServerSide(spec)) GTEST_SKIP() << "no error feedback on servers";
@@ -418,7 +417,7 @@ TEST_P(IdentityTest, WorkersHoldWhatTheServerBelieves) {
       if (step == 11) training.Happen(event);
       for (std::uint64_t block = 0; block < 2; ++block) {
         for (std::uint32_t rank = 0; rank < kWorkers; ++rank) {
-          if (static_cast<std::uint32_t>(step) % (rank + 1) != 0) continue;  // some come seldom
+          if (static_cast<std::uint32_t>(step) % (rank + 1) != 0) continue;  // some pull seldom
           const std::vector<float> seen = training.Pull(rank, block);
           const runtime::Buffer held = *training.head().FeedbackView(block);
           ASSERT_EQ(held.size(), seen.size() * sizeof(float));

@@ -1,9 +1,9 @@
-// Compressed training on clusters of processes: what happens to servers in the middle of it changes
-// no bit of what comes out.
+// Compressed training on clusters of processes: failures and moves of servers change no bit of the
+// result.
 //
 // In BSP contributions are added in worker order, so that two runs on the same gradients give the
-// same bits as long as every residual, on both ends, is what it was. identity_test.cc shows that
-// the undisturbed run is right.
+// same bits as long as every residual, on both ends, survives. identity_test.cc shows that the
+// undisturbed run is right.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -39,16 +39,16 @@ const char* Name(Event event) {
   return names[static_cast<int>(event)];
 }
 
-// What one worker trains, and sees of it at the end.
+// The tables that one worker trains, with their values at the end.
 struct Model {
   std::vector<float> dense = std::vector<float>(kElements);  // a parameter table
   std::vector<float> reduced =
-      std::vector<float>(kElements);  // updated by itself, by a gradient table
+      std::vector<float>(kElements);  // updated by the worker itself, by a gradient table
   std::vector<float> sparse = std::vector<float>(kKeys * kWidth);
   friend bool operator==(const Model&, const Model&) = default;
 };
 
-// Says how much of it differs instead of its bytes.
+// Reports how much differs instead of the bytes.
 void ExpectEqual(const std::vector<Model>& one, const std::vector<Model>& other,
                  const std::string& when) {
   for (std::size_t rank = 0; rank < kWorkers; ++rank) {
@@ -220,7 +220,7 @@ class CompressedProcessesTest : public CommandsTest {
     EXPECT_EQ(ended.code, 0) << ended.errors;
   }
 
-  // Everybody is in the same clock, and has pushed nothing of it.
+  // All workers are in the same clock, and have pushed nothing of it.
   void Save(Worker* worker, std::string* saved) {
     EXPECT_TRUE(worker->Barrier().ok());
     if (worker->rank() == 0) {

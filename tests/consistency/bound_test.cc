@@ -1,4 +1,5 @@
-// The staleness bound, on a whole cluster: it holds, and the worker's own check of it has teeth.
+// Tests the staleness bound on a whole cluster: it holds, and the worker's own check finds a
+// breach.
 #include <future>
 #include <vector>
 
@@ -11,8 +12,8 @@ namespace {
 
 constexpr int kSteps = 40;
 
-// Worker 0 ends its first iteration only when worker 1 has run ahead as far as it is let: all
-// its iterations, or until a pull does not come back.
+// Worker 0 ends its first iteration only when worker 1 has run ahead as far as the bound allows:
+// all its iterations, or until a pull is not answered.
 struct Outcome {
   WorkerStats fast;
   absl::Status first_error;

@@ -1,4 +1,4 @@
-// Readers of a whole cluster: they see what is there, change nothing, and nobody waits for them.
+// Readers of a whole cluster: they see the tables, change nothing, and nothing waits for them.
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
@@ -47,7 +47,7 @@ TableSpec SspTable() {
   return spec;
 }
 
-// Everything that a reader is not for, by name.
+// All calls that a reader may not make, by name.
 std::vector<std::pair<std::string, absl::Status>> TryEverything(Worker* reader,
                                                                 const Table& table) {
   std::vector<float> values(1000, 1), result(1000);
@@ -71,7 +71,7 @@ TEST_F(ReadersTest, AllButOpeningAndPullingFailsAtOnceAndNamesTheSetting) {
     ASSERT_TRUE(table.ok()) << table.status();
     const auto reader = Reader();
     ASSERT_TRUE(reader.ok()) << reader.status();
-    // By name, and as the workers describe it.
+    // By name, and by the workers' description.
     const auto opened = (*reader)->OpenTable("w");
     ASSERT_TRUE(opened.ok()) << opened.status();
     const auto described = (*reader)->CreateTable(SspTable());
@@ -150,7 +150,8 @@ TEST_F(ReadersTest, AreToldClockAndVersionOfDenseSparseAndRaggedValues) {
   EXPECT_TRUE(ran.ok()) << ran;
 }
 
-// One that ticked nothing, as an elastic worker that only pulls, would hold the others at clock 3.
+// A worker that never ends a clock, such as an elastic one that only pulls, would hold the others
+// at clock 3.
 TEST_F(ReadersTest, ComeAndGoWhileOthersTrainAndHoldNobody) {
   StartCluster(2, 2, 2);
   std::atomic<bool> training = true;
@@ -160,7 +161,7 @@ TEST_F(ReadersTest, ComeAndGoWhileOthersTrainAndHoldNobody) {
       auto one = Reader();
       ASSERT_TRUE(one.ok()) << one.status();
       const auto table = (*one)->OpenTable("w");
-      if (absl::IsNotFound(table.status())) continue;  // the workers are about to create it
+      if (absl::IsNotFound(table.status())) continue;  // the workers will create it
       ASSERT_TRUE(table.ok()) << table.status();
       std::vector<float> values(1000);
       PullInfo last;
@@ -183,8 +184,9 @@ TEST_F(ReadersTest, ComeAndGoWhileOthersTrainAndHoldNobody) {
     const auto table = worker->CreateTable(SspTable());
     ASSERT_TRUE(table.ok()) << table.status();
     std::vector<float> ones(1000, 1), values(1000);
-    // At least until there were some readers, each of which would hold SSP(3) by itself. The worker
-    // that sees this first says at which clock both end, so that none waits for the other's clock.
+    // At least until there were some readers, each of which would hold up SSP(3) by itself. The
+    // worker that sees this first sets the clock at which both end, so that none waits for the
+    // other.
     for (int clock = 0; clock < end; ++clock) {
       int open = kOpenEnd;
       if (clock >= 200 && visits >= 5) end.compare_exchange_strong(open, clock + 10);
@@ -193,7 +195,7 @@ TEST_F(ReadersTest, ComeAndGoWhileOthersTrainAndHoldNobody) {
       ASSERT_EQ(worker->Wait(table->Pull(std::span<float>(values))), absl::OkStatus());
       EXPECT_LE(worker->stats().max_staleness, 3u);
     }
-    // Nobody leaves while a reader is about to join.
+    // No worker leaves while a reader is about to join.
     if (++ready == 2) training = false;
     while (training) std::this_thread::yield();
     if (worker->rank() == 0) reader.join();

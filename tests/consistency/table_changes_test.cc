@@ -1,4 +1,4 @@
-// Tables whose rates, bounds and policies are changed while a whole cluster trains on them.
+// Changes of tables' rates, bounds and policies while a whole cluster trains on them.
 #include <unistd.h>
 
 #include <atomic>
@@ -48,8 +48,8 @@ absl::StatusOr<std::unique_ptr<LocalCluster>> Start(std::uint32_t workers,
   return LocalCluster::Start(setup);
 }
 
-// Whatever the consistency, the result says to the bit from which clock on the rate held: where it
-// held earlier or later in one block the values differ.
+// For every consistency the result shows to the bit from which clock on the rate held: if it held
+// earlier or later in one block, the values differ.
 class RateChangeTest : public testing::TestWithParam<Consistency> {};
 
 TEST_P(RateChangeTest, HoldsFromOneClockOnInEveryBlock) {
@@ -244,7 +244,8 @@ TEST(TableChangesTest, ATableIsOpenedByWhatItWasAndByWhatItIs) {
   EXPECT_TRUE(ran.ok()) << ran;
 }
 
-// What was trained with one rate and bsp goes on with another and ssp, from the first clock on.
+// A table that was trained with one rate and bsp goes on with another rate and ssp, from the first
+// clock on.
 TEST(TableChangesTest, ATableFromACheckpointBecomesWhatTheFirstWorkerSays) {
   const std::string folder = testing::TempDir() + "/table_changes_" + std::to_string(::getpid());
   std::filesystem::create_directories(folder);
@@ -276,7 +277,8 @@ TEST(TableChangesTest, ATableFromACheckpointBecomesWhatTheFirstWorkerSays) {
   other.updater.parameters["learning_rate"] = kAfter;
   const absl::Status ran = (*cluster)->RunWorkers([&](Worker* worker) {
     if (worker->rank() == 0) {
-      // Nobody uses it yet: this holds from the first clock on as well, and no later than `other`.
+      // No worker uses it yet: this holds from the first clock on as well, and no later than
+      // `other`.
       const auto from = worker->ChangeTable("w", Rate(0.25));
       ASSERT_TRUE(from.ok()) << from.status();
       EXPECT_EQ(*from, worker->clock());
@@ -293,7 +295,7 @@ TEST(TableChangesTest, ATableFromACheckpointBecomesWhatTheFirstWorkerSays) {
     ASSERT_TRUE(worker->Barrier().ok());
     ASSERT_TRUE(worker->Wait(table->Pull(std::span<float>(values))).ok());
     EXPECT_THAT(values, Each(static_cast<float>(-kBefore - 2 * kAfter)));
-    // Others cannot change it in passing any more.
+    // CreateTable with another description no longer changes it.
     EXPECT_EQ(worker->CreateTable(SgdTable(Consistency::Asp())).status().code(),
               absl::StatusCode::kAlreadyExists);
   });

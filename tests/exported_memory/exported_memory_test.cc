@@ -1,6 +1,5 @@
-// Pushes of memory that Worker::Allocate gave, over shared memory to servers that are processes of
-// their own: once a ticket has completed, however it did, what the user writes there reaches no
-// server any more.
+// Pushes from memory of Worker::Allocate, over shared memory to servers in processes of their own:
+// once a ticket has completed in any way, no server sees later writes to that memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -43,7 +42,7 @@ Environment Shm(int replication) {
           {"LEEWAY_FAILURE_TIMEOUT_MS", "60000"}};
 }
 
-// How many elements are not that. The first few are in the message.
+// Expects that all elements are `wanted`; the message has the number and the first of others.
 void ExpectAll(std::span<const float> values, float wanted) {
   const auto wrong = std::count_if(values.begin(), values.end(),
                                    [wanted](float value) { return value != wanted; });
@@ -53,7 +52,7 @@ void ExpectAll(std::span<const float> values, float wanted) {
                       << ": " << (wrong > 0 ? *first : 0) << " instead of " << wanted;
 }
 
-// Returns once it stands still, which is some time after the signal.
+// Stops a server, and returns once it stands still, which is some time after the signal.
 void Stop(Command* server) {
   server->Signal(SIGSTOP);
   siginfo_t info{};
@@ -120,7 +119,7 @@ INSTANTIATE_TEST_SUITE_P(Policies, ExportedMemoryTest,
                                          Case{Consistency::Ssp(1), 2}, Case{Consistency::Asp(), 2}),
                          NameOf);
 
-// One server, and a worker that has pushed ones from memory of its own once.
+// One server, and a worker that has pushed ones from an Array once.
 class ExportedToOneServerTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -147,8 +146,8 @@ class ExportedToOneServerTest : public testing::Test {
   absl::StatusOr<Array> array_;
 };
 
-// The server is stopped while a push waits for it in its memory; by the time it goes on the user
-// has other things there.
+// The server is stopped while a push waits in the worker's memory; when it goes on the user has
+// written other values there.
 TEST_F(ExportedToOneServerTest, AFailedTicketGivesTheMemoryBackAndThePushKeepsItsValues) {
   Fill(8);
   Stop(cluster_.server(0));
@@ -161,7 +160,7 @@ TEST_F(ExportedToOneServerTest, AFailedTicketGivesTheMemoryBackAndThePushKeepsIt
   Fill(kSpoilt);
   cluster_.server(0)->Signal(SIGCONT);
 
-  // A push whose time is up is asked on until it is answered, and a pull follows it.
+  // A push past its deadline is resent until it is answered, and a pull follows it.
   std::vector<float> pulled(kElements);
   const absl::Status pull = (*worker_)->Wait(table_->Pull(std::span<float>(pulled)));
   ASSERT_TRUE(pull.ok()) << pull;
@@ -207,7 +206,7 @@ TEST(ArrayTest, IsZeroedAlignedAndMovable) {
             absl::StatusCode::kResourceExhausted);
   EXPECT_EQ((*worker)->Allocate(~std::uint64_t{0}).status().code(),
             absl::StatusCode::kResourceExhausted);
-  for (int i = 0; i < 300; ++i) {  // beyond those that can be shared
+  for (int i = 0; i < 300; ++i) {  // more than can be shared
     auto array = (*worker)->Allocate(20'000);
     ASSERT_TRUE(array.ok()) << i << ": " << array.status();
     arrays.push_back(*std::move(array));

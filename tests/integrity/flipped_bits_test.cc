@@ -1,9 +1,9 @@
-// One bit changes on its way, in each of many lives of a cluster: between workers and servers,
+// Flips one bit on its way, in each of many lives of a cluster: between workers and servers,
 // servers and servers, or nodes and scheduler; in a payload, a header or the framing. No value is
-// wrong, nothing crashes or hangs, and the change is counted where it came.
+// wrong, nothing crashes or hangs, and the receiver counts the change.
 //
-// LEEWAY_TEST_FLIPS says how many lives of each kind. LEEWAY_TEST_CHECKSUM=off shows that the test
-// would notice: without checksums it fails.
+// LEEWAY_TEST_FLIPS is the number of lives of each kind. LEEWAY_TEST_CHECKSUM=off shows that the
+// test can fail: it does without checksums.
 #include <cstdlib>
 #include <mutex>
 #include <string>
@@ -39,7 +39,7 @@ std::string ChecksumSetting() {
   return set == nullptr ? "on" : set;
 }
 
-// What worker `rank` adds to element `i` in iteration `clock`: no two alike.
+// The number that worker `rank` adds to element `i` in iteration `clock`: all differ.
 std::int64_t Amount(std::uint64_t rank, std::uint64_t clock, std::uint64_t i) {
   return static_cast<std::int64_t>((rank + 1) * 1'000'003 + clock * 10'007 + i * 31);
 }
@@ -67,7 +67,7 @@ absl::Status CheckSums(const std::vector<std::int64_t>& values, std::uint64_t cl
   return absl::OkStatus();
 }
 
-// Adds to a dense and a sparse table, and looks at every sum of every clock.
+// Adds to a dense and a sparse table, and checks every sum of every clock.
 absl::Status Train(Worker* worker) {
   absl::StatusOr<Table> dense = worker->CreateTable(TableSpec::Dense("d", {kDense}, DType::kInt64));
   if (!dense.ok()) return dense.status();
@@ -113,7 +113,7 @@ LocalCluster::Setup SetupFor(LocalCluster::Net net, FlippingProxy* proxy, VanTot
 
 struct Life {
   absl::Status status;        // of the cluster, and of the first worker that failed
-  std::uint64_t crossed = 0;  // bytes until the last value had been looked at
+  std::uint64_t crossed = 0;  // bytes until the last value was checked
 };
 
 Life Live(LocalCluster::Net net, FlippingProxy* proxy, VanTotals* totals) {
@@ -132,7 +132,7 @@ Life Live(LocalCluster::Net net, FlippingProxy* proxy, VanTotals* totals) {
   return life;
 }
 
-// At most `uncounted_max` of them may go by without a trace in our counters.
+// At most `uncounted_max` flips may leave no trace in our counters.
 void ExpectNoFlipDoesHarm(LocalCluster::Net net, int flips, int uncounted_max) {
   runtime::Random random(1 + static_cast<std::uint64_t>(net));
   std::uint64_t crossed = 0;
@@ -149,12 +149,12 @@ void ExpectNoFlipDoesHarm(LocalCluster::Net net, int flips, int uncounted_max) {
   for (int i = 0; flipped < flips && i < 2 * flips + 10; ++i) {
     FlippingProxy proxy;
     VanTotals totals;
-    // Half of them early: where nodes meet, and where there is little payload.
+    // Half of them early: where nodes join, and where there is little payload.
     const std::uint64_t among = random.Below(2) == 0 ? crossed : crossed / 50;
     proxy.FlipAfter(random.Below(among), static_cast<int>(random.Below(8)));
     const Life life = Live(net, &proxy, &totals);
     ASSERT_TRUE(life.status.ok()) << i << ": " << proxy.Where() << ": " << life.status;
-    if (!proxy.flipped()) continue;  // so much did not cross this time
+    if (!proxy.flipped()) continue;  // fewer bytes crossed this time
     ++flipped;
     if (totals.checksums_failed + totals.handshakes_failed == 0) uncounted.push_back(proxy.Where());
   }
@@ -165,8 +165,8 @@ void ExpectNoFlipDoesHarm(LocalCluster::Net net, int flips, int uncounted_max) {
 
 TEST(FlippedBitsTest, OverTcp) { ExpectNoFlipDoesHarm(LocalCluster::Net::kTcp, Flips(45), 0); }
 
-// ZeroMQ keeps to itself what is wrong with its own framing, which is less than a twentieth of what
-// is flipped here.
+// ZeroMQ does not report faults in its own framing, which is less than a twentieth of the bytes
+// here.
 TEST(FlippedBitsTest, OverZmq) {
   const int flips = Flips(15);
   ExpectNoFlipDoesHarm(LocalCluster::Net::kZmqTcp, flips, 2 + flips / 20);

@@ -37,7 +37,7 @@ void SetUp(int fd) {
 
 bool IsBusy(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
-// A van that others find behind the proxy.
+// A van that its peers reach through the proxy.
 class ProxiedVan final : public van::Van {
  public:
   ProxiedVan(std::unique_ptr<van::Van> inner, FlippingProxy* proxy, VanTotals* totals)
@@ -155,7 +155,7 @@ void FlippingProxy::Run() {
     }
     for (const auto& link : links_) {
       for (const Direction* way : {&link->forth, &link->back}) {
-        // What could not be written yet is not overtaken.
+        // Bytes that could not be written yet are not overtaken.
         const bool writes = !way->waiting.empty();
         watched.push_back({writes ? way->to : way->from,
                            static_cast<short>(writes          ? POLLOUT

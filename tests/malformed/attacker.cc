@@ -59,7 +59,7 @@ std::string Envelope(const std::string& body) {
 
 std::vector<ZmqAttack> SessionAttacks() {
   return {
-      // Not even the van's prefix.
+      // An empty frame, without the van's prefix.
       [](Forge&) { return std::vector<Frames>{{""}}; },
       [](Forge& f) { return std::vector<Frames>{{f.Noise(f.random.Below(24))}}; },
       [](Forge& f) { return std::vector<Frames>{{f.Noise(24 + f.random.Below(500))}}; },
@@ -69,7 +69,7 @@ std::vector<ZmqAttack> SessionAttacks() {
         const std::string damaged = f.FlipBit(hello.substr(0, 8));
         return std::vector<Frames>{{damaged + hello.substr(8)}};
       },
-      // A frame count that is not so.
+      // A wrong frame count.
       [](Forge&) {
         return std::vector<Frames>{{Hello(), "more"}};
       },
@@ -77,7 +77,7 @@ std::vector<ZmqAttack> SessionAttacks() {
       [](Forge&) {
         return std::vector<Frames>{{Data(DensePush(), 1), kFloats}};
       },
-      // Hellos: noise, cut, damaged, of another version, of another cluster, repeated otherwise.
+      // Hellos: noise, cut, damaged, of another version, of another cluster, repeated with changes.
       [](Forge& f) {
         return std::vector<Frames>{{Hello().substr(0, van::kPrefixBytes) + f.Noise(60)}};
       },
@@ -127,7 +127,7 @@ std::vector<ZmqAttack> SessionAttacks() {
       [](Forge&) {
         return std::vector<Frames>{{Hello()}, {Envelope(InEnvelope(Envelope(TwoPushes())))}};
       },
-      // A request in another worker's name.
+      // A request with another worker's rank.
       [](Forge&) {
         return std::vector<Frames>{{Hello()}, {Data(DensePush(), 1), kFloats}};
       },
@@ -143,7 +143,7 @@ std::vector<ZmqAttack> SessionAttacks() {
         frames[0] = Data(DensePush(), 39);
         return std::vector<Frames>{{Hello()}, frames};
       },
-      // Counts that no memory could hold.
+      // Counts beyond any memory.
       [](Forge&) {
         proto::Request request = DensePush();
         request.kind = TableKind::kSparse;
@@ -151,7 +151,7 @@ std::vector<ZmqAttack> SessionAttacks() {
         request.elements = 1ull << 62;
         return std::vector<Frames>{{Hello()}, {Data(request, 2), "12345678", kFloats}};
       },
-      // Messages that are not the sender's to send.
+      // Messages that a sender of this role may not send.
       [](Forge&) {
         return std::vector<Frames>{{Hello()}, {Data(proto::MapAck{.version = 9}, 0)}};
       },
@@ -209,7 +209,7 @@ bool SendOverTcp(const std::string& address, const std::string& bytes) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   const bool connected = connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) == 0;
   if (connected) {
-    // The other side may have hung up already.
+    // The other side may have closed the connection already.
     [[maybe_unused]] const ssize_t sent = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
   close(fd);
@@ -219,7 +219,7 @@ bool SendOverTcp(const std::string& address, const std::string& bytes) {
 }  // namespace
 
 struct Attacker::State {
-  // A context has so many sockets at most, and keeps those that are closed until all is sent.
+  // A context has a limit of sockets, and keeps closed ones until all is sent.
   static constexpr int kSocketsAtOnce = 200;
 
   void* NewSocket() {

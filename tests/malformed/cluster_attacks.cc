@@ -39,7 +39,7 @@ proto::Replicate PushEntry(proto::LogEntryKind kind) {
   return entry;
 }
 
-// Well-formed: nothing but who says it is wrong.
+// Well-formed messages: only their sender is wrong.
 std::vector<Said> Items() {
   using proto::LogEntryKind;
   const std::string values(16, '\1'), step(8, '\1');
@@ -94,12 +94,12 @@ std::string HelloOfSomeRole(Forge& forge) {
   return Hello(hello);
 }
 
-// The message as it is, said by somebody who is nobody.
+// The message unchanged, from a sender that has no right to it.
 ZmqAttack Whole(const Said& said) {
   return [said](Forge& f) { return std::vector<Frames>{{HelloOfSomeRole(f)}, FramesOf(said)}; };
 }
 
-// The message with a bit of its header, or the length of its payload, changed.
+// The message with a changed bit in its header, or a changed length of its payload.
 ZmqAttack Damaged(const Said& said) {
   return [said](Forge& f) {
     Frames frames = FramesOf(said);
@@ -125,7 +125,7 @@ std::vector<ZmqAttack> ClusterAttacks() {
       attacks.push_back(Damaged(said));
     }
   }
-  // Rows that no memory could hold.
+  // Rows beyond any memory.
   proto::Replicate huge = PushEntry(proto::LogEntryKind::kPush);
   huge.table_kind = TableKind::kRagged;
   huge.keys = 1ull << 61;

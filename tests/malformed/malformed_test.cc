@@ -1,5 +1,5 @@
-// Thousands of malformed messages at a running scheduler and its servers do not disturb the
-// training beside them.
+// Sends thousands of malformed messages to a running scheduler and its servers, which does not
+// disturb the training beside them.
 #include <atomic>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -21,11 +21,11 @@ constexpr std::uint32_t kServers = 2, kWorkers = 3;
 constexpr std::uint64_t kElements = 1000;
 constexpr int kStepsARound = 10;
 
-// Training goes on in rounds until the attack is over; who leads the barrier decides for all.
+// Training goes on in rounds until the attack is over; worker 0 decides for all when to end.
 class Rounds {
  public:
   explicit Rounds(const std::atomic<bool>* over) : over_(over) {}
-  // Called by worker 0 before the barrier of round `round`, by everyone after it.
+  // Worker 0 calls it before the barrier of round `round`, all workers after it.
   void Decide() {
     const std::lock_guard<std::mutex> lock(mutex_);
     last_.push_back(over_->load());
@@ -41,7 +41,8 @@ class Rounds {
   std::vector<bool> last_;
 };
 
-// BSP on integers: after step n every element must be exactly n times what the workers add to it.
+// BSP on integers: after step n every element must be exactly n times the sum of the workers'
+// values.
 void Train(Worker* worker, Rounds* rounds, std::atomic<std::int64_t>* steps_taken) {
   TableSpec spec = TableSpec::Dense("counts", {kElements}, DType::kInt64);
   spec.consistency = Consistency::Bsp();
@@ -76,7 +77,7 @@ std::vector<std::string> ServerAddresses(const LocalCluster& cluster) {
   return addresses;
 }
 
-// What has been noticed of the attack, by whom: the scheduler and then each server.
+// The status of the scheduler and of each server, with their counters of the attack.
 std::vector<std::string> Statuses(const LocalCluster& cluster) {
   std::vector<std::string> all = {cluster.SchedulerStatus()};
   for (auto& answer : tools::AskForStatus(ServerAddresses(cluster), Role::kServer,

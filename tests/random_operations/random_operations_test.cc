@@ -1,9 +1,9 @@
 // One million random operations on a real cluster equal a plain in-memory model.
 //
-// Three workers, each in a thread of its own, push, pull and push-pull on tables of every updater
-// and dtype, dense and sparse, with many operations under way; every value pulled is compared with
-// the model. Beside them all workers add to shared integer tables, whose sums prove that no push
-// was lost or applied twice.
+// Three workers, each in its own thread, push, pull and push-pull on tables of every updater and
+// dtype, dense and sparse, with many operations under way; every pulled value is compared with the
+// model. Beside that all workers add to shared integer tables, whose sums prove that no push was
+// lost or applied twice.
 #include <cstdlib>
 #include <deque>
 #include <string>
@@ -21,9 +21,9 @@ namespace leeway::tests {
 namespace {
 
 constexpr std::uint32_t kServers = 2, kWorkers = 3;
-// Of all workers together. What sanitizers look for is there from the beginning or never.
+// Over all workers. Sanitizers find their faults from the beginning or never.
 constexpr std::uint64_t kOperations = runtime::kSanitized ? 200'000 : 1'000'000;
-constexpr std::size_t kUnderWay = 64;  // a worker
+constexpr std::size_t kUnderWay = 64;  // operations of a worker
 constexpr std::uint64_t kSharedKeys = 100;
 
 // Adds random amounts to random keys that other workers add to as well.
@@ -58,11 +58,11 @@ class SharedCounters {
 struct WorkerResult {
   std::string failure;
   std::vector<std::int64_t> added;
-  std::vector<std::int64_t> sums;  // as pulled after everyone was done
+  std::vector<std::int64_t> sums;  // pulled after all workers were done
 };
 
-// Waits until only `leave` are under way; the first thing wrong. Buffers are let go only once
-// their operations have completed, whatever else has failed.
+// Waits until only `leave` are under way; returns the first mismatch. Buffers are freed only once
+// their operations have completed, also after other failures.
 std::string Finish(Worker* worker, std::deque<Pending>* pending, std::size_t leave) {
   std::string wrong;
   while (pending->size() > (wrong.empty() ? leave : 0)) {

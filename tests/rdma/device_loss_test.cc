@@ -1,4 +1,4 @@
-// Devices are lost in the midst of training: what goes on over tcp instead, and no operation fails.
+// Devices are lost during training: it goes on over tcp, and no operation fails.
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@
 namespace leeway::tests {
 namespace {
 
-// As LEEWAY_VAN=auto between machines: rdma where both ends have a device, else tcp.
+// As LEEWAY_VAN=auto between machines: rdma if both ends have a device, else tcp.
 class BetweenMachines final : public van::Factory {
  public:
   explicit BetweenMachines(std::shared_ptr<van::verbs::Provider> provider)

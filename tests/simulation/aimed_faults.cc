@@ -17,7 +17,7 @@ namespace {
 constexpr absl::string_view kStateDisk = "the scheduler's disk";
 constexpr absl::string_view kSharedDisk = "the disk of checkpoints";
 
-// What there is to aim at, each with the same chance.
+// All aims, each with the same chance.
 constexpr absl::string_view kAims[] = {"Join",
                                        "Welcome",
                                        "ClusterMap",
@@ -68,7 +68,7 @@ constexpr absl::string_view kAims[] = {"Join",
                                        kSharedDisk};
 
 constexpr std::uint64_t kShotsMax = 7;
-// Of messages that go by first: up to 2^kPassesLog.
+// The number of messages that pass before a strike: up to 2^kPassesLog.
 constexpr std::uint64_t kPassesLog = 7;
 constexpr absl::Duration kShortest = absl::Microseconds(200);
 // Together with the partitions of a plan well below the failure timeout.
@@ -77,15 +77,15 @@ constexpr absl::Duration kLatestHeartbeat = absl::Milliseconds(300);
 constexpr absl::Duration kLongestReaction = absl::Milliseconds(3);
 constexpr absl::Duration kBackAfterMax = absl::Seconds(4);
 
-// Short ones are as likely as ones that are ten times as long.
+// Short durations are as likely as ones that are ten times as long.
 absl::Duration LogUniform(absl::Duration low, absl::Duration high, runtime::Random* random) {
   return low * std::pow(absl::FDivDuration(high, low), random->Uniform());
 }
 
 bool IsHeartbeat(absl::string_view aim) { return absl::StartsWith(aim, "Heartbeat"); }
 
-// A node whose connection to it breaks, and which does not come back in time over a slow link, is
-// taken for dead.
+// Connections to the scheduler are never broken: over a slow link a node may not reconnect in time,
+// and is then taken for dead.
 bool IsScheduler(const std::string& host) { return absl::StartsWith(host, Name(Role::kScheduler)); }
 
 }  // namespace
@@ -144,7 +144,7 @@ void AimedFaults::ArmDisk(std::size_t index, const std::string& disk) {
   files->HaltAfter(shots_[index].passes, [this, index, disk, files] {
     ++struck_;
     cluster_->Note(absl::StrCat("aimed fault at ", shots_[index].aim));
-    // What fails from here on is part of the moment at which the machine goes down.
+    // Writes that fail from here on belong to the moment at which the machine fails.
     cluster_->world().Schedule(absl::ZeroDuration(), [this, index, disk, files] {
       if (disk == kSharedFolder) {
         files->Crash();
@@ -157,7 +157,7 @@ void AimedFaults::ArmDisk(std::size_t index, const std::string& disk) {
   });
 }
 
-// It has hit, or given up.
+// The shot has struck, or given up.
 void AimedFaults::Disarm(std::size_t index) {
   Shot& shot = shots_[index];
   if (!std::exchange(shot.armed, false)) return;
@@ -196,7 +196,7 @@ van::SimNetwork::Fate AimedFaults::Hit(const Shot& shot, const std::string& from
                                        const std::string& to) {
   cluster_->Note(absl::StrCat("aimed fault at ", shot.aim, " ", from, ">", to, ": ",
                               static_cast<int>(shot.change), " ", static_cast<int>(shot.deed)));
-  // Nothing of the network may change in the midst of a send.
+  // The network must not change during a send.
   const bool kills = shot.deed == Deed::kKillSender || shot.deed == Deed::kKillReceiver;
   cluster_->world().Schedule(kills ? shot.reaction : absl::ZeroDuration(), [this, shot, from, to] {
     Do(shot, from, to);

@@ -8,8 +8,8 @@
 namespace leeway::simulation {
 namespace {
 
-// What an operation may take when nothing goes wrong: a killed worker is waited for until the
-// failure timeout (5 s), and lost connections and messages are found out by resending.
+// The longest time for an operation without faults: workers wait for a killed one until the failure
+// timeout (5 s), and lost connections and messages are found by resends.
 constexpr absl::Duration kPatience = absl::Seconds(15);
 
 }  // namespace

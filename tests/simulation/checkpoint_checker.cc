@@ -78,7 +78,7 @@ std::string CheckpointChecker::JudgeTable(const checkpoint::Manifest& manifest,
   return "";
 }
 
-// What a killed worker pushed in a clock that it had not ended may be there or not.
+// A killed worker's pushes of a clock that it had not ended may be in it or not.
 CheckpointChecker::Expected CheckpointChecker::Expect(const checkpoint::Manifest& manifest,
                                                       absl::Time begun_after, const SimTable& table,
                                                       std::uint32_t worker,

@@ -1,4 +1,4 @@
-// What servers make of checkpoints that cannot be written, and of several shards in one.
+// Servers whose checkpoints cannot be written, and with several shards in one checkpoint.
 #include <optional>
 
 #include "runtime/sim/sim_file_system.h"

@@ -1,5 +1,4 @@
-// What the oracles of changed codecs accept and what they must not, on maps, pushes and answers
-// made up for them.
+// The oracles of changed codecs accept and refuse the right maps, pushes and answers.
 #include "tests/simulation/codec_ledger.h"
 
 #include <gmock/gmock.h>
@@ -47,7 +46,7 @@ class CodecLedgerTest : public testing::Test {
                    .decided = true}};
     return ledger_.OnMap(map, told);
   }
-  // `choice`: none for a push that travels as it is.
+  // `choice`: kNone for a push that travels as it is.
   std::string Push(std::uint64_t clock, std::uint32_t choice,
                    std::uint32_t plain_under = 1u << kNone) {
     return ledger_.OnPush(kId, {.rank = 1,
@@ -119,7 +118,7 @@ TEST(CodedStatesTest, AnAnswerShowsWhichWayAGradientHasGone) {
   ASSERT_THAT(either, SizeIs(2));
   EXPECT_EQ(either[1], push);
   EXPECT_NE(either[0], push);
-  // What onebit has dropped goes along with what loses nothing.
+  // The residual of onebit goes along with the next lossless message.
   const auto after = states.Next(table, kId, 0, push, 1, std::vector{kZstd});
   ASSERT_THAT(after, SizeIs(2));
   EXPECT_NE(after[0], push);

@@ -15,7 +15,7 @@ namespace {
 constexpr absl::string_view kOneClock = "all workers switch at one clock";
 constexpr absl::string_view kTableAtOneClock = "a table changes at one clock";
 
-// By then a server has the newest map, or is taken for dead.
+// After this time a server has the newest map, or is taken for dead.
 constexpr absl::Duration kServersKnowWithin = absl::Seconds(10);
 
 bool IsGradient(const SimTable& table) {
@@ -138,8 +138,8 @@ void CodedChecker::JudgeShard(ps::Shard* head, std::uint64_t clock) {
   }
 }
 
-// Everyone who has read the newest version holds what the server believes; with a codec that has
-// none, the block itself.
+// Every worker that has read the newest version holds the server's record of its values; with a
+// codec without versions, the block itself.
 void CodedChecker::JudgeVersions(const SimTable& table, const compress::TableCodec& codec,
                                  ps::ShardStore* store) {
   for (const ps::FrozenPiece& piece : store->Freeze().pieces) {

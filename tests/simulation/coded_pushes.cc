@@ -11,8 +11,8 @@
 namespace leeway::simulation {
 namespace {
 
-// Of the sum of all magnitudes that were added up: single precision, and as many additions as
-// there are pushes. The least that is pushed is 1/4.
+// As a part of the sum of all magnitudes: single precision, and as many additions as there are
+// pushes. The smallest pushed value is 1/4.
 constexpr double kRounding = 2e-6;
 
 std::uint64_t HashOf(const ps::Inbound& push) {
@@ -104,8 +104,8 @@ std::vector<CodedPushes::Piece> CodedPushes::Decode(const SimTable& table, const
   return pieces;
 }
 
-// What a lossy codec makes is always smaller here. A lossless one does not make everything smaller,
-// and a block goes as it is, too, with what the lossy codec before has left.
+// A lossy codec makes every message smaller here. A lossless one does not always, and then a block
+// travels as it is, also with the residual of the lossy codec before.
 std::uint32_t CodedPushes::PlainUnder(const SimTable& table, const ps::Inbound& sent) const {
   const ps::PushView push = ps::ToPush(sent);
   const proto::RequestId& id = sent.request.id;
@@ -125,7 +125,7 @@ std::uint32_t CodedPushes::PlainUnder(const SimTable& table, const ps::Inbound& 
   return under;
 }
 
-// Whether these values would be no smaller when they are encoded.
+// True if the encoded values would not be smaller.
 bool CodedPushes::Grows(const SimTable& table, const compress::TableCodec& codec,
                         const ps::PushView& push) const {
   EncodeTerms terms;
@@ -210,8 +210,8 @@ std::string CodedPushes::JudgeShard(ps::Shard* head) const {
   return "";
 }
 
-// Of who was followed by another incarnation it is not known any more how much has arrived: it was
-// all up to some message.
+// For a worker with a later incarnation it is not known any more how much has arrived: everything
+// up to some message.
 std::string CodedPushes::JudgePlace(const SimTable& table, std::uint32_t place,
                                     std::span<const float> values,
                                     const std::vector<proto::ClientSession>& windows) const {
@@ -266,7 +266,7 @@ std::string CodedPushes::JudgePlace(const SimTable& table, std::uint32_t place,
 
 std::string CodedPushes::JudgeWorker(const SimTable& table, std::uint32_t rank,
                                      const worker::TableCoding& coding) const {
-  // Without error feedback what is dropped is gone.
+  // Without error feedback the dropped part is lost.
   const auto drops = [](const compress::TableCodec& codec) {
     return codec.encodes() && !codec.worker_feedback && !codec.codec->lossless();
   };

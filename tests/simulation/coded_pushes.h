@@ -1,5 +1,5 @@
-// CodedPushes records the workers' pushes to the coded tables of a simulated run: the gradients, and
-// the messages sent for them. From that it follows exactly
+// CodedPushes records the workers' pushes to the coded tables of a simulated run: the gradients,
+// and the messages sent for them. From that it follows exactly
 //
 // - what a place with one writer may hold: its writer's messages, one after the other;
 // - what any place has to hold at the end: the messages that were admitted, each once;

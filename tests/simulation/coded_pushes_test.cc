@@ -1,4 +1,4 @@
-// Under which of its table's codecs a push may travel as it is.
+// Tests under which of its table's codecs a push may travel as it is.
 #include "tests/simulation/coded_pushes.h"
 
 #include <gmock/gmock.h>

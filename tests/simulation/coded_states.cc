@@ -9,11 +9,11 @@
 namespace leeway::simulation {
 namespace {
 
-// Answers to pulls come about as often as updates, so that there are few even while a server does
-// not know of a switch.
+// There are about as many answers to pulls as updates, so that there are few ways even while a
+// server does not know of a switch.
 constexpr std::size_t kWaysMax = 64;
 
-// What a gradient table's places have before their first update is seen as well.
+// Also used for the state of a gradient table's place before its first update.
 std::uint64_t HashOf(std::span<const float> values) {
   return runtime::StableHash({reinterpret_cast<const char*>(values.data()), values.size_bytes()});
 }
@@ -59,7 +59,7 @@ void CodedStates::OnAnswered(const SimTable& table, std::uint32_t place,
   const auto went = [hash](const Way& way) {
     return std::ranges::find(way.hashes, hash) != way.hashes.end();
   };
-  // Whether it is one of them at all the reader is asked.
+  // If it is none of them, the reader's check reports that.
   if (std::ranges::none_of(state.ways, went)) return;
   std::erase_if(state.ways, [&](const Way& way) { return !went(way); });
 }

@@ -1,6 +1,6 @@
-// A head that the scheduler cannot hear is deposed. Until it knows, it must not answer pulls:
-// others push to the new head meanwhile, and a late worker that it does not know may have entered
-// there.
+// The scheduler deposes a head that it cannot hear. Until the head knows, it must not answer pulls:
+// other workers push to the new head meanwhile, and a late worker that it does not know may have
+// entered there.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -12,9 +12,9 @@ namespace {
 
 class DeposedHead : public PromiseTest {
  protected:
-  // Worker 0 knows the old head alone, which hears nobody else; its clock runs at 0.6 of
-  // everyone's. A late worker enters at the new head and pushes 1000, then worker 0 goes on by 20
-  // clocks and pulls. `answers`: how long what the scheduler says is under way to the old head.
+  // Worker 0 knows only the old head, which no other node reaches; its clock runs at 0.6 of the
+  // others' speed. A late worker enters at the new head and pushes 1000, then worker 0 goes on by
+  // 20 clocks and pulls. `answers`: the delay of the scheduler's messages to the old head.
   Pulled ReadThere(absl::Duration answers = absl::ZeroDuration()) {
     SimCluster::Setup setup = Base(2, 2, 2);
     StartAll(setup);
@@ -76,7 +76,7 @@ TEST_F(DeposedHead, AnswersNoPullsThoughItHearsLateOfEarlierHeartbeats) {
   EXPECT_TRUE(ReadThere(kSlowAnswers).values.empty());
 }
 
-// Then it asks its replicas before it answers, and goes on.
+// A head without the scheduler asks its replicas before it answers, and goes on.
 TEST_F(DeposedHead, AHeadThatIsNoneAnswersOnWithoutTheScheduler) {
   StartAll(Base(3, 2, 3));
   const Table table = Create(Dense(Consistency::Asp()));
@@ -92,11 +92,11 @@ TEST_F(DeposedHead, AHeadThatIsNoneAnswersOnWithoutTheScheduler) {
     EXPECT_EQ(pulled.values[0], i - 1);
     EXPECT_LT(Now() - since, absl::Milliseconds(5));
     ASSERT_TRUE(Wait(Push(0, table, 1)).ok());
-    Run(absl::Seconds(1));  // nobody says anything
+    Run(absl::Seconds(1));  // no messages
   }
 }
 
-// Nobody else can lead what it alone has.
+// A chain of one has no replica that could lead, so its head asks none.
 TEST_F(DeposedHead, AChainOfOneAsksNobody) {
   StartAll(Base(2, 1, 1));
   const Table table = Create(Dense(Consistency::Asp()));

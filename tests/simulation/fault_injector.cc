@@ -12,7 +12,7 @@
 namespace leeway::simulation {
 namespace {
 
-// How long to wait before a kill that is not possible now is tried again.
+// The pause before a refused kill is tried again.
 constexpr absl::Duration kStrikeAgain = absl::Milliseconds(300);
 
 bool IsStrike(FaultKind kind) {
@@ -42,13 +42,13 @@ van::LinkFaults Quiet() {
   return link;
 }
 
-// 50 us to 65 ms, each of five with the same chance.
+// 50 us to 65 ms, one of five with the same chance.
 absl::Duration PriorityDelay(std::uint64_t choice, const std::string& from, const std::string& to) {
   const std::uint64_t link = runtime::StableHash(absl::StrCat(from, ">", to));
   return absl::Microseconds(50) * std::pow(6, runtime::StableHash(choice ^ link) % 5);
 }
 
-// The worse of both.
+// Takes the worse of both for each fault.
 void Worsen(const van::LinkFaults& with, van::LinkFaults* link) {
   link->delay_max = std::max(link->delay_max, with.delay_max);
   link->drop_probability = std::max(link->drop_probability, with.drop_probability);
@@ -67,7 +67,7 @@ void Worsen(const van::LinkFaults& with, van::LinkFaults* link) {
 
 FaultInjector::FaultInjector(SimCluster* cluster, FaultPlan plan, Strike strike)
     : cluster_(cluster), plan_(std::move(plan)), strike_(std::move(strike)) {
-  cluster_->network().SetFaults(Quiet());  // of hosts that are none of the cluster's
+  cluster_->network().SetFaults(Quiet());  // for hosts outside the cluster
   Apply();
 }
 
@@ -136,7 +136,7 @@ void FaultInjector::Apply() {
   ApplyToHosts();
 }
 
-// Each host has the clock and the disk that it has without faults, but for the newest.
+// Each host gets the clock and the disk of its newest fault, or those without faults.
 void FaultInjector::ApplyToHosts() {
   std::map<std::string, double> rates;
   std::map<std::string, runtime::SimDiskFaults> disks;

@@ -20,7 +20,7 @@ class Planner {
         random_(random),
         often_(0.3 + 0.6 * random->Uniform()) {}
 
-  // Some seeds meet few kinds and some nearly all, a few of them twice.
+  // Some seeds have few kinds and some nearly all, a few of them twice.
   void Add(FaultKind kind) {
     if (random_->Uniform() >= often_) return;
     AddOne(kind);
@@ -50,12 +50,12 @@ class Planner {
         return Host(Role::kWorker);
     }
   }
-  // Somebody whom that host speaks to.
+  // A host that this one exchanges messages with.
   std::string PartnerOf(const std::string& host) {
     if (absl::StartsWith(host, Name(Role::kWorker))) return Host(Role::kServer);
     return Host(Role::kWorker);
   }
-  // Everywhere, one host's sending, its receiving, or one link.
+  // Chooses all links, one host's sending, its receiving, or one link.
   void ChooseLink(Episode* episode) {
     switch (random_->Below(6)) {
       case 0:
@@ -72,7 +72,7 @@ class Planner {
         return;
     }
   }
-  // Of partitions one at a time, with room for a heartbeat in between: together they must stay
+  // Partitions come one at a time, with time for a heartbeat in between: together they must stay
   // below the failure timeout.
   absl::Duration PartitionStart(absl::Duration length) {
     const absl::Duration start = partitions_until_ + Between(absl::ZeroDuration(), window_ / 6);

@@ -22,8 +22,8 @@ std::size_t HashOf(const proto::Refusal& refusal) {
                       status.message());
 }
 
-// Of everything that is part of the entry, and not of the stream that it comes with. (All parts are
-// named, so that one that is new is not left out.)
+// A digest of everything that belongs to the entry, and not to the stream that it is sent in. (All
+// fields are named, so that a new one is not forgotten.)
 std::uint64_t DigestOf(const proto::Replicate& sent, const van::Message& message) {
   const auto& [shard, epoch, stream, entry, kind, index, worker, incarnation, sequence, table,
                table_kind, dtype, clock, block, keys, elements, state_slots, has_learning_rate,
@@ -68,8 +68,8 @@ void LogHistory::Hear(const van::Overheard& heard) {
   }
 }
 
-// A tail that was the head before has entries that its new head may not have yet: that it says so
-// of what it was the first to send commits nothing.
+// A tail that was the head before has entries that its new head may not have yet: its
+// acknowledgement of an entry that it was the first to send commits nothing.
 void LogHistory::HearAck(const std::string& from, const proto::ReplicateAck& ack) {
   Log& log = logs_[ack.shard];
   for (auto entry = log.origins.upper_bound(ack.committed); entry != log.origins.begin();) {
@@ -92,7 +92,7 @@ void LogHistory::HearEntry(const std::string& from, const proto::Replicate& sent
   };
   log.epoch = std::max(log.epoch, sent.epoch);
   const bool is_new = log.entries[sent.index].insert(digest).second;
-  // A head that has been deposed and does not know it may send what will never be committed.
+  // A deposed head that does not know it may send entries that will never be committed.
   if (is_new && sent.index <= log.committed && sent.epoch >= log.committed_in) {
     checker_->Fail("committed entries stay", absl::StrCat(entry(), " what nobody had sent before ",
                                                           log.committed, " was committed"));

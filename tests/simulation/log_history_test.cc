@@ -72,7 +72,7 @@ TEST_F(LogHistoryTest, WhatNobodyHasSentIsNotCommitted) {
   EXPECT_EQ(Violation(), "");
 }
 
-// It was the head, and may die before the new one has what it sends it.
+// It was the head, and may die before the new head has the entries that it sends.
 TEST_F(LogHistoryTest, ATailCommitsNothingThatItWasTheFirstToSend) {
   Send("server0", Entry(1, 4));
   Send("server1", Entry(1, 5));

@@ -14,10 +14,10 @@ std::string SchedulerName() { return SimCluster::HostName(Role::kScheduler, 0); 
 std::string ServerName(std::uint32_t rank) { return SimCluster::HostName(Role::kServer, rank); }
 std::string WorkerName(std::uint32_t rank) { return SimCluster::HostName(Role::kWorker, rank); }
 
-// All have found the scheduler by then where it is now.
+// After this time all nodes have found the scheduler's new address.
 constexpr absl::Duration kMovedWithin = absl::Seconds(10);
 constexpr absl::Duration kBackAfter = absl::Milliseconds(1500);
-// A replica is filled by then, unless faults hinder it.
+// After this time a state transfer has ended, unless faults delay it.
 constexpr absl::Duration kFilledWithin = absl::Seconds(5);
 constexpr absl::Duration kLookForFill = absl::Milliseconds(2);
 constexpr absl::Duration kLookAtFill = absl::Microseconds(50);
@@ -63,8 +63,8 @@ FaultInjector::Struck ProcessFaults::StrikeScheduler(const Episode& episode) {
   return Struck::kYes;
 }
 
-// Servers are told that are in the cluster, and tell whom they are connected to. Who is about to be
-// taken for dead is not told.
+// Servers in the cluster are told the new address, and tell it to the nodes that they are connected
+// to. A server that is about to be taken for dead is not told.
 bool ProcessFaults::MayMoveScheduler() const {
   const std::shared_ptr<const proto::ClusterMap> map = KeptMap();
   if (map == nullptr || !doomed_.empty()) return false;
@@ -107,7 +107,7 @@ void ProcessFaults::ReplaceServer(std::uint32_t rank, absl::Duration after) {
   Later(after, [this, rank] { cluster_->Start(Role::kServer, rank); });
 }
 
-// Before the map that says so can have reached who did the filling.
+// Kills the sender of a state transfer before the map with the new member can have reached it.
 void ProcessFaults::KillFillerWhenDue(std::shared_ptr<FillWatch> watch, absl::Time until) {
   if (cluster_->world().Now() >= until) return;
   std::optional<FillWatch::Ended> ended;
@@ -117,8 +117,8 @@ void ProcessFaults::KillFillerWhenDue(std::shared_ptr<FillWatch> watch, absl::Ti
         [this, watch, until] { KillFillerWhenDue(watch, until); });
 }
 
-// What is pushed to it in its last moments does not reach the new one, and it does not hear that
-// this one counts: nothing of that may be acknowledged.
+// Pushes in the sender's last moments do not reach the new member, and the sender does not learn
+// that this one counts: none of them may be acknowledged.
 void ProcessFaults::KillCutOff(const FillWatch::Ended& ended) {
   const std::string filler = ServerName(ended.filler);
   const std::vector<std::pair<std::string, std::string>> links = {
@@ -132,7 +132,7 @@ void ProcessFaults::KillCutOff(const FillWatch::Ended& ended) {
   });
 }
 
-// One worker stays in any case.
+// At least one worker stays.
 FaultInjector::Struck ProcessFaults::StrikeWorker(ScriptedWorker* victim, const Episode& episode) {
   const auto works = [](const auto& worker) {
     return worker->at_work() && !worker->may_be_given_up();
@@ -143,7 +143,7 @@ FaultInjector::Struck ProcessFaults::StrikeWorker(ScriptedWorker* victim, const 
   if (episode.kind == FaultKind::kLongPartition) {
     if (MovesScheduler()) return Struck::kAskAgain;
     victim->MayBeGivenUp();
-    // Over a slow link it may hear late that it was given up.
+    // Over a slow link it may learn late that it was given up.
     Later(episode.length + 4 * cluster_->config().failure_timeout,
           [victim, life = victim->life()] { victim->SurvivesIf(life); });
     return Struck::kYes;
@@ -158,7 +158,7 @@ FaultInjector::Struck ProcessFaults::StrikeWorker(ScriptedWorker* victim, const 
 
 // ---- changes on purpose ----
 
-// Ranks on top come one after the other.
+// Additional ranks come one after the other.
 FaultInjector::Struck ProcessFaults::AddServer(std::uint32_t rank) {
   const auto begun = [this](std::uint32_t server) {
     return cluster_->Find(ServerName(server)) != nullptr || cluster_->WasKilled(ServerName(server));
@@ -183,7 +183,7 @@ FaultInjector::Struck ProcessFaults::Drain(std::uint32_t rank) {
   return Struck::kYes;
 }
 
-// Some table gets some codec, which may be the one that it has.
+// Gives some table some codec, perhaps the one that it has.
 FaultInjector::Struck ProcessFaults::SwitchCodec(double choice) {
   std::vector<std::pair<std::string, std::string>> may;
   for (const SimTable& table : *tables_) {
@@ -204,8 +204,8 @@ FaultInjector::Struck ProcessFaults::SwitchCodec(double choice) {
   return Struck::kYes;
 }
 
-// To a tighter bound, or back to what it was created with: so the invariants, which know that one,
-// hold all the same. The workers' cores know which bound holds in which clock, and check it.
+// Changes the bound to a tighter one, or back to the original, which the invariants know: so they
+// hold all the same. The workers' cores know the bound of each clock, and check it.
 FaultInjector::Struck ProcessFaults::ChangeTable(double choice) {
   std::vector<std::pair<std::string, std::string>> may;
   for (const SimTable& table : *tables_) {
@@ -257,7 +257,7 @@ void ProcessFaults::CheckWaiting() {
   }
 }
 
-// ---- what ended by itself ----
+// ---- processes that have ended by themselves ----
 
 void ProcessFaults::Replace() {
   ReplaceScheduler();
@@ -277,7 +277,7 @@ void ProcessFaults::Replace() {
   }
 }
 
-// It may not start where it cannot keep its state.
+// It may not start if it cannot keep its state.
 void ProcessFaults::ReplaceScheduler() {
   SimProcess* const process = cluster_->Find(SchedulerName());
   if (process == nullptr || !process->over().has_value() || process->over()->ok()) return;
@@ -298,7 +298,7 @@ void ProcessFaults::Later(absl::Duration delay, std::function<void()> what) {
   });
 }
 
-// ---- who is there ----
+// ---- lookups ----
 
 scheduler::Scheduler* ProcessFaults::scheduler() const {
   SimProcess* const process = cluster_->Find(SchedulerName());
@@ -322,8 +322,8 @@ ps::Server* ProcessFaults::ServerOf(const proto::ClusterMap& map, std::uint32_t 
 bool ProcessFaults::CanDoWithout(std::uint32_t rank) const {
   const std::shared_ptr<const proto::ClusterMap> map = KeptMap();
   if (map == nullptr || ServerOf(*map, rank) == nullptr) return false;
-  // Where a chain has more members than it needs, the scheduler may send any away that it believes
-  // others to be alive beside.
+  // If a chain has more members than it needs, the scheduler may remove any of them while it takes
+  // the others for alive.
   const auto dead = std::count_if(map->servers.begin(), map->servers.end(),
                                   [&](const proto::ServerEntry& server) {
                                     return server.alive && ServerOf(*map, server.rank) == nullptr;

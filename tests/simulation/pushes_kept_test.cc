@@ -1,5 +1,5 @@
-// Pushes of workers that die, leave or come late, and of heads that die: what is acknowledged is in
-// the table, once, and what is refused is not.
+// Pushes of workers that die, leave or join late, and of heads that die: acknowledged ones are in
+// the table, once, and refused ones are not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ class PushesKept : public PromiseTest {
   }
 };
 
-// The dead worker had ended its iteration: it counts in the mean, whoever has its rank now.
+// The dead worker had ended its iteration: it counts in the mean, also if another has its rank now.
 TEST_F(PushesKept, AMeanCountsWhoEndedTheClockAndDied) {
   for (const bool replaced : {false, true}) {
     SCOPED_TRACE(replaced ? "another has its rank" : "nobody has its rank");
@@ -81,15 +81,14 @@ TEST_F(PushesKept, ARefusedPushIsNotAcknowledgedByTheNextHead) {
   EXPECT_THAT(pulled.values, ElementsAre(1, 1, 1, 1, 2, 2, 2, 2, 0, 0, 0, 0));
 }
 
-// The pull that came with the push was not answered in time, and the push is nowhere but at the
-// head.
+// The pull of a push-pull was not answered in time, and only the head has the push.
 TEST_F(PushesKept, APushWhosePullFailedIsSentToTheNextHead) {
   for (const Consistency& consistency : {Consistency::Bsp(), Consistency::Ssp(1)}) {
     SCOPED_TRACE(consistency.ToString());
     StartAll(Base(2, 2, 2));
     const Table table = Create(Dense(consistency));
     const std::uint32_t head = Head();
-    // Of SSP: a pull that has to wait, and a push that no other replica gets.
+    // For SSP: a pull that has to wait, and a push that reaches no other replica.
     if (!consistency.is_bsp()) {
       for (int i = 0; i < 2; ++i) Clock(0);
       Run(absl::Milliseconds(100));
@@ -112,7 +111,7 @@ TEST_F(PushesKept, WhoLeavesInOrderLeavesItsLastPushesThoughTheHeadDiesThen) {
     const Table table = Create(Dense(Consistency::Bsp()));
     const std::uint32_t head = Head();
     ASSERT_TRUE(Wait(Push(0, table, 7)).ok());
-    // It ends its clock, which closes when the other one has ended it.
+    // It ends its clock, which closes when the other worker has ended it.
     absl::Status left = absl::UnknownError("");
     core(0)->Leave(absl::Seconds(10), [&](const absl::Status& status) { left = status; });
     Run(absl::Seconds(1));
@@ -124,7 +123,7 @@ TEST_F(PushesKept, WhoLeavesInOrderLeavesItsLastPushesThoughTheHeadDiesThen) {
   }
 }
 
-// With SSP tables alone the log says of no clock that it has closed.
+// With SSP tables alone the log has no closed clocks.
 TEST_F(PushesKept, ANewHeadLetsALateWorkerInWhereTheOthersAre) {
   StartAll(Base(2, 2, 2));
   const Table table = Create(Dense(Consistency::Ssp(2)));
@@ -169,7 +168,7 @@ TEST_F(PushesKept, ARowOfTwoWidthsCostsOneWorkersPushAndNoOther) {
 }
 
 // The middle of a chain has acknowledged an entry that the tail does not have yet, when its
-// connection to the head breaks. Nothing more is to be sent that would make another.
+// connection to the head breaks. From then on it must not send another entry of that number.
 TEST_F(PushesKept, AnEntryIsCommittedThoughTheConnectionBreaksOverWhichThatWouldBeTold) {
   for (const bool pulls : {false, true}) {
     SCOPED_TRACE(pulls ? "another worker pulls" : "the worker waits");

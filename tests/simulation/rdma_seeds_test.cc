@@ -1,4 +1,4 @@
-// Seeds over the rdma transport: its verbs fail, devices are lost, processes die, and every promise
+// Seeds over the rdma transport: verbs fail, devices are lost, processes die, and every promise
 // holds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

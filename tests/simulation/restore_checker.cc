@@ -13,8 +13,8 @@
 namespace leeway::simulation {
 namespace {
 
-// Calls `visit(place, elements)` for every place that a push to a counter table touches: none if
-// it has to be refused.
+// Calls `visit(place, elements)` for every place that a push to a counter table changes; not at all
+// if the push has to be refused.
 template <class Visit>
 void ForEachPlace(const SimTable& table, const ps::Inbound& sent, const Visit& visit) {
   const ps::PushView push = ps::ToPush(sent);

@@ -1,5 +1,4 @@
-// That the checker notices what it is there for: a shard of one table, and what a checkpoint of it
-// may say that is wrong.
+// Tests that the checker finds faults: a shard of one table, and wrong checkpoints of it.
 #include "tests/simulation/restore_checker.h"
 
 #include <gmock/gmock.h>
@@ -55,7 +54,7 @@ class RestoreCheckerTest : public testing::TestWithParam<Consistency> {
             {runtime::Buffer::CopyOf(values.data(), values.size() * sizeof(std::int64_t))}};
   }
 
-  // A checkpoint that has the first pushes, and says of the worker that they were `admitted`.
+  // A checkpoint with the first `pushes` pushes, whose record of the worker says `admitted`.
   ps::ShardContent Saved(std::size_t pushes, std::uint64_t admitted) {
     RestoredShard shard(manifest_, 0, &history_);
     ps::ShardContent content;
@@ -101,7 +100,7 @@ TEST_P(RestoreCheckerTest, OneThatIsRight) {
   }
 }
 
-// A push that was kept back while a change of its table was being decided.
+// A push that was delayed while a change of its table was being decided.
 TEST_P(RestoreCheckerTest, WhatLeftLaterThanWhatFollowsItIsSentAgainFirst) {
   sent_ = SentPushes();
   for (const std::size_t number : {0, 2, 3, 1})
@@ -126,14 +125,14 @@ TEST_P(RestoreCheckerTest, OneThatClaimsTooMuch) {
   EXPECT_THAT(Judge(Saved(2, 3)), HasSubstr(" 0 times"));
 }
 
-// What it pushed in clocks that had not closed may be lost with it, but is not there twice.
+// Its pushes in clocks that had not closed may be lost with it, but are not there twice.
 TEST_P(RestoreCheckerTest, AKilledWorkers) {
   history_.lives[0].killed = 1;
   EXPECT_EQ(Judge(Saved(2, 3)) == "", GetParam().is_bsp());
   EXPECT_THAT(Judge(Saved(2, 1)), HasSubstr(" 2 times"));
 }
 
-// Its earlier incarnation sends nothing again.
+// The pushes of its earlier incarnation are not sent again.
 TEST_P(RestoreCheckerTest, AWorkerThatCameBack) {
   history_.lives[0].killed = 1;
   history_.lives[0].incarnation = 2;

@@ -43,8 +43,8 @@ absl::Status RestoredShard::Begin(const checkpoint::Manifest& manifest,
   return absl::OkStatus();
 }
 
-// The newest incarnation that the file knows of that rank; 0: none that will send anything. A
-// worker that leaves is forgotten.
+// The newest incarnation of that rank in the file; 0: none that will send anything. A worker that
+// leaves is forgotten.
 std::uint32_t RestoredShard::NewestIn(const ps::ShardContent& content, std::uint32_t rank) const {
   const WorkerLife& life = history_->lives[rank];
   std::uint32_t newest = life.leaving || life.known_as.empty() ? 0 : 1;
@@ -77,7 +77,7 @@ bool RestoredShard::Take(const ps::Inbound& sent) {
   const bool held = Find(sent.request.table)->is_bsp();
   std::uint64_t& last = worker->second.sent.by_class[held ? ps::kHeld : ps::kAtOnce];
   ps::Inbound again = sent;
-  // So says one who keeps all its pushes, and asks for nothing.
+  // As a worker that retains all its pushes.
   again.request.after = last;
   last = id.sequence;
   shard_->TakeRequest(std::move(again));
@@ -93,7 +93,8 @@ void RestoredShard::EndClocks(std::uint32_t rank, std::uint64_t clock) {
 }
 
 void RestoredShard::End() {
-  // What came late is held for a clock that has not closed, which may be one that nobody is in yet.
+  // A late worker's pushes are held for a clock that has not closed, which may be one that no
+  // worker is in yet.
   const std::uint64_t end = std::max(fastest_, shard_->closed()) + 1;
   for (const auto& [rank, worker] : workers_) EndClocks(rank, end);
   shard_->Settle();

@@ -1,5 +1,5 @@
-// A scheduler that nodes cannot reach for a while, or that knows less than they do: nobody is taken
-// for dead who lives, and nothing is lost.
+// A scheduler that nodes cannot reach for a while, or that knows less than they do: no living node
+// is taken for dead, and nothing is lost.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -57,7 +57,7 @@ TEST_F(SchedulerUnreached, AllItsConnectionsBreakAndCannotBeMadeAgainForAMoment)
   }
 }
 
-// What is lost is said again sooner than a connection is there.
+// A lost message is repeated sooner than a connection can be made.
 TEST_F(SchedulerUnreached, ItComesBackAtAnotherAddressFarFromAServer) {
   SimCluster::Setup setup = Base(3, 2, 2, 6);
   setup.config.scheduler_state = "/scheduler";
@@ -85,7 +85,7 @@ TEST_F(SchedulerUnreached, AllServersAreSilentWhileWorkersAreHeard) {
     Run(kFailureTimeout + absl::Seconds(1));
     cluster_->network().HealAll();
     Run(2 * kFailureTimeout);
-    // The last member of a chain is not given up; the others may have been, and come back.
+    // The last member of a chain is not given up; other members may have been, and come back.
     const Pulled pulled = Pull(0, table_);
     ASSERT_TRUE(pulled.status.ok()) << pulled.status;
     EXPECT_THAT(pulled.values, ElementsAre(1, 1, 1, 1));
@@ -93,7 +93,7 @@ TEST_F(SchedulerUnreached, AllServersAreSilentWhileWorkersAreHeard) {
   }
 }
 
-// The copy is from before shards moved to another server.
+// The copy is older than the move of shards to another server.
 TEST_F(SchedulerUnreached, AnOldCopyOfItsStateIsFoundOutAndNobodyTrainsByIt) {
   SimCluster::Setup setup = Base(2, 2, 1, 8);
   setup.config.scheduler_state = "/scheduler";

@@ -13,12 +13,13 @@
 namespace leeway::simulation {
 namespace {
 
-// Longer than any fault: what promised faults delay must succeed within it.
+// Longer than any fault: operations that have to succeed, and are delayed by faults, do so within
+// it.
 constexpr absl::Duration kScriptTimeout = absl::Minutes(2);
 constexpr std::uint64_t kCallsPerIterationMax = 8;
 constexpr int kTicksAtGate = 10;
-// One of so many pushes to a table that refuses some; one of so many operations where some have
-// little time, and how much.
+// One in so many pushes to a table that refuses some; and one in so many operations with a short
+// deadline, in scripts that have these.
 constexpr std::uint64_t kNonFiniteEvery = 6, kShortEvery = 6;
 constexpr absl::Duration kShortTimeoutMax = absl::Milliseconds(40);
 
@@ -44,7 +45,7 @@ struct ScriptedWorker::Call {
   RaggedRows ragged;                  // likewise: what is pulled
   std::optional<double> rate;         // coded tables
   std::size_t push = 0;               // its number in the history
-  std::uint64_t refused = 0;          // places that do not take it
+  std::uint64_t refused = 0;          // places that refuse it
   absl::Duration timeout = kScriptTimeout;
   Read read;
 };
@@ -62,7 +63,7 @@ ScriptedWorker::ScriptedWorker(std::uint32_t rank, const Script* script, SimClus
 
 std::string ScriptedWorker::Name() const { return absl::StrCat("worker ", rank_); }
 
-// ---- its life ----
+// ---- its processes ----
 
 void ScriptedWorker::Start() {
   core_ = cluster_->Start(Role::kWorker, rank_)->core();
@@ -70,7 +71,7 @@ void ScriptedWorker::Start() {
   history_->lives[rank_].known_as.push_back(core_->incarnation());
   Waits("joining");
   core_->Start([this](const absl::Status& status) {
-    // Its place may not be known to be free yet.
+    // The scheduler may not know yet that its rank is free.
     if (!status.ok() && history_->lives[rank_].incarnation > 1) may_be_given_up_ = true;
     if (Expect(status, "joining")) OnReady();
   });
@@ -109,12 +110,12 @@ void ScriptedWorker::MayBeGivenUp() {
 
 void ScriptedWorker::SurvivesIf(std::uint32_t incarnation) {
   if (incarnation != life() || core_ == nullptr) return;
-  // One that waits for the others has nothing under way that would have failed.
+  // A worker that waits for the others has no operation under way that would have failed.
   given_up_ = given_up_ || !core_->Usable().ok();
   may_be_given_up_ = given_up_;
 }
 
-// The others have begun long ago when it comes back, and it goes on where they are.
+// When it comes back the others have begun long ago, and it goes on at their clock.
 void ScriptedWorker::OnTables() {
   if (history_->lives[rank_].incarnation > 1) {
     iteration_ =
@@ -129,7 +130,7 @@ void ScriptedWorker::Iterate() {
     return WhenIdle([this] { at_gate_ = true; });
   }
   SubmitSome();
-  // Half the time answers are awaited within the iteration, where they can be: a push-pull in BSP
+  // Half the time it waits for answers within the iteration, if they can come: a push-pull in BSP
   // is answered when the clock closes.
   const bool needs_clock = std::any_of(calls_.begin(), calls_.end(), [this](const auto& call) {
     return call.second->read.effective > core_->clock();
@@ -178,7 +179,7 @@ void ScriptedWorker::TickAtGate() {
   }
 }
 
-// The end: what all have pushed is there. One that came late may be ahead of the others.
+// The end: all pushes are visible. A worker that joined late may be ahead of the others.
 void ScriptedWorker::ReadAll(std::uint64_t clock) {
   while (core_->clock() < clock) {
     cluster_->Note(absl::StrCat(Name(), " ends clock ", core_->clock(), ", at the end"));
@@ -190,7 +191,8 @@ void ScriptedWorker::ReadAll(std::uint64_t clock) {
   WhenIdle([this] { ReadVersions(); });
 }
 
-// Who held an older version than another worker was told that one. Asking again it gets the newest.
+// A worker with an older version than another one's gets only that one. It asks again to get the
+// newest.
 void ScriptedWorker::ReadVersions() {
   reads_last_ = true;
   for (const SimTable& table : script_->tables) {
@@ -220,12 +222,12 @@ std::uint64_t ScriptedWorker::SomePlaces(const SimTable& table) {
   return places != 0 ? places : 1ull << random_.Below(table.places);
 }
 
-// Those this worker may push to now; 0: none.
+// The places that this worker may push to now; 0: none.
 std::uint64_t ScriptedWorker::PlacesToPush(const SimTable& table) {
   if (history_->pushes(table, rank_).size() >= table.pushes_per_worker_max()) return 0;
   const std::uint64_t wanted = table.dense() ? table.AllPlaces() : SomePlaces(table);
   if (!table.one_writer) return wanted;
-  // Nobody knows which of the pushes it made before it was killed have arrived.
+  // It is not known which pushes of its earlier incarnations have arrived.
   if (history_->lives[rank_].incarnation > 1) return 0;
   std::uint64_t places = 0;
   for (std::uint32_t place = 0; place < table.places; ++place) {
@@ -280,8 +282,8 @@ void ScriptedWorker::MakeNonFinite(Call* call) {
   history_->pushes(table, rank_)[call->push].places &= ~call->refused;
 }
 
-// Too little for what may have to wait, or just enough. Tables with one writer a place have to know
-// which of its pushes are there.
+// Too little time for an operation that may have to wait, or just enough. Not for tables with one
+// writer a place, where the history has to know which of its pushes have arrived.
 void ScriptedWorker::ChooseTimeout(Call* call) {
   if (!script_->short_deadlines || reads_last_ || at_gate_ || call->refused != 0) return;
   if (proto::HasPush(call->op) && !call->table->counter) return;
@@ -396,7 +398,7 @@ bool ScriptedWorker::MayFail(const Call& call, const absl::Status& result) {
   Push* const push =
       proto::HasPush(call.op) ? &history_->pushes(*call.table, rank_)[call.push] : nullptr;
   if (call.refused != 0) {
-    // What went to other shards has been taken.
+    // Other shards have accepted it.
     const bool in_part = call.refused != call.places;
     if (in_part ? !absl::IsUnknown(result) : !absl::IsInvalidArgument(result)) return false;
     if (in_part) push->outcome = Outcome::kUnknown;
@@ -405,9 +407,9 @@ bool ScriptedWorker::MayFail(const Call& call, const absl::Status& result) {
   }
   if (call.timeout == kScriptTimeout) return false;
   if (absl::IsDeadlineExceeded(result)) {
-    if (push != nullptr) push->places = 0;  // nothing of it, now or later
+    if (push != nullptr) push->places = 0;  // no part of it is applied, now or later
   } else if (push != nullptr && absl::IsUnknown(result)) {
-    push->outcome = Outcome::kUnknown;  // it is sent on
+    push->outcome = Outcome::kUnknown;  // it is still resent
   } else {
     return false;
   }

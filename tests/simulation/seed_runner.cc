@@ -16,7 +16,7 @@ std::uint64_t Median(std::vector<std::uint64_t> values) {
   return values[values.size() / 2];
 }
 
-// Seeds by their order, until there are none below `end`.
+// Runs seeds in their order, until there are none below `end`.
 void RunUntil(const Campaign& campaign, std::atomic<std::uint64_t>* end,
               const std::function<void(const SeedResult&)>& on_result) {
   std::atomic<std::uint64_t> next = 0;

@@ -22,8 +22,8 @@ void SentPushes::Note(ps::Inbound push) {
   const proto::RequestId& id = push.request.id;
   Shard& shard = shards_[id.shard];
   if (!shard.known.insert({id.worker, id.incarnation, id.sequence}).second) return;
-  // One that was kept back while settings were being decided leaves after later ones: it was not
-  // the first to leave, but it comes first wherever all are sent again.
+  // A push that was delayed while settings were being decided leaves after later ones, but comes
+  // before them when all are sent again.
   auto place = shard.pushes.end();
   for (auto it = place; it != shard.pushes.begin();) {
     const proto::RequestId& before = (--it)->request.id;

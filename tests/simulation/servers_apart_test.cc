@@ -1,5 +1,5 @@
-// Two servers that cannot reach each other, while both reach the scheduler and all workers: their
-// shards go on, and nothing is lost.
+// Two servers cannot reach each other, while both reach the scheduler and all workers: their shards
+// go on, and nothing is lost.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace leeway::simulation::servers_apart_test {
 namespace {
 
-// A report comes after twice the failure timeout; the rest is for what is said after it.
+// A report comes after twice the failure timeout; the rest is for the following messages.
 constexpr absl::Duration kWithin = absl::Seconds(12);
 
 class ServersApart : public PromiseTest {
@@ -45,7 +45,7 @@ class ServersApart : public PromiseTest {
       EXPECT_EQ(pulled.values, std::vector<float>(4, then));
     }
   }
-  // Of two shards: a table that has something in it, by shard.
+  // For two shards: a table with values in it, by shard.
   std::map<std::uint32_t, Table> TableInEach() {
     std::map<std::uint32_t, Table> tables = {{shard_, table_}};
     for (int i = 0; i < 20 && tables.size() < 2; ++i) {
@@ -58,7 +58,7 @@ class ServersApart : public PromiseTest {
     EXPECT_EQ(tables.size(), 2u);
     return tables;
   }
-  // Of two servers and two shards: server 0 leads both, and just now server 1 is to lead one.
+  // For two servers and two shards: server 0 leads both, and just now server 1 becomes head of one.
   void TurnAHeadTo1() {
     cluster_->Kill(ServerHost(1));
     ASSERT_TRUE(Until([&] { return Head(0) == 0 && Head(1) == 0; }, 2 * kFailureTimeout));
@@ -81,7 +81,7 @@ TEST_F(ServersApart, AnotherServerTakesThePlaceOfTheOneThatIsNotReached) {
   EXPECT_TRUE(Until([&] { return Members(shard_).size() == 2; }, absl::Seconds(2)));
   EXPECT_EQ(Head(shard_), before[0]);
   EXPECT_NE(Members(shard_)[1], before[1]);
-  // A chain of the other two keeps what was acknowledged, whoever dies.
+  // A chain of the other two keeps what was acknowledged, whichever server dies.
   cluster_->Kill(ServerHost(before[0]));
   ExpectPushAndPull(absl::Seconds(5), 3);
 }
@@ -111,7 +111,7 @@ TEST_F(ServersApart, WithNobodyElseTheShardGoesOnWithFewerReplicasUntilTheyMeetA
   Part(before[0], before[1]);
   ExpectPushAndPull(kWithin, 2);
   EXPECT_EQ(Members(), std::vector<std::uint32_t>{before[0]});
-  // It is tried again now and then, which holds up nobody.
+  // The scheduler tries it again now and then, which delays no worker.
   for (int minute = 0; minute < 10; ++minute) {
     Run(absl::Minutes(1));
     ExpectPushAndPull(absl::Seconds(1), static_cast<float>(3 + minute));
@@ -123,7 +123,7 @@ TEST_F(ServersApart, WithNobodyElseTheShardGoesOnWithFewerReplicasUntilTheyMeetA
   ExpectPushAndPull(absl::Seconds(5), 14);
 }
 
-// The first time they are tried again soon.
+// The scheduler tries it again soon the first time.
 TEST_F(ServersApart, AShortBreakCostsTheReplicaOnlyShortly) {
   Begin(2, 2);
   Part(0, 1);
@@ -152,7 +152,7 @@ TEST_F(ServersApart, InBspClocksGoOnToClose) {
   EXPECT_EQ(pulled.values, std::vector<float>(4, 1));
 }
 
-// A server with idle replicas is as good as one that nobody needs: no report, no change.
+// Idle replicas need no connection: there is no report and no change.
 TEST_F(ServersApart, WithNothingToSayNothingHappens) {
   Begin(3, 2);
   const std::uint64_t epoch = Map()->epoch;
@@ -161,9 +161,9 @@ TEST_F(ServersApart, WithNothingToSayNothingHappens) {
   EXPECT_EQ(Map()->epoch, epoch);
 }
 
-// A shard changes its head, and the new one dies before it can lead. The scheduler comes back and
-// does not know yet that it is dead when the old head, the last that has the shard, reports that it
-// cannot hand it over.
+// A shard changes its head, and the new one dies before it can lead. The restarted scheduler does
+// not know yet that it is dead when the old head, the last server with the shard, reports that the
+// handover does not get through.
 TEST_F(ServersApart, TheOldHeadKeepsItsShardWhereTheNewOneDiedUnnoticed) {
   Begin(2, 2, /*shards=*/2);
   std::map<std::uint32_t, Table> tables = TableInEach();
@@ -172,7 +172,7 @@ TEST_F(ServersApart, TheOldHeadKeepsItsShardWhereTheNewOneDiedUnnoticed) {
   ASSERT_EQ(Members(Head(0) == 1 ? 0 : 1), (std::vector<std::uint32_t>{1, 0}));
 
   cluster_->Kill(ServerHost(1));
-  Run(absl::Milliseconds(10));  // the old head hears that it is the head no more
+  Run(absl::Milliseconds(10));  // the old head learns that it is deposed
   cluster_->Kill("scheduler");
   Run(2 * kFailureTimeout - absl::Seconds(1));
   cluster_->Start(Role::kScheduler);
@@ -199,7 +199,7 @@ TEST_F(ServersApart, WorkersHearOfAMapOnceAllThreadsActByIt) {
   cluster_->SetTap(nullptr);
 }
 
-// The old head and the new one part just when the shard is to be handed over.
+// The old head and the new one lose their connection just when the shard is to be handed over.
 TEST_F(ServersApart, ADrainEndsThoughTheLastHandoverCannot) {
   for (const std::uint32_t replication : {1u, 2u}) {
     Begin(3, replication);
@@ -208,7 +208,7 @@ TEST_F(ServersApart, ADrainEndsThoughTheLastHandoverCannot) {
     const SimTool tool(cluster_.get(), "tool", "drain", {absl::StrCat("server:", drained)},
                        [&](const absl::Status& status) { result = status; });
     ASSERT_TRUE(Until([&] { return Head() != drained; }, absl::Seconds(20)));
-    Part(drained, Head());  // nobody has that map yet
+    Part(drained, Head());  // no server has that map yet
     EXPECT_TRUE(Until([&] { return !absl::IsUnknown(result); }, kWithin));
     EXPECT_TRUE(result.ok()) << result;
     ExpectPushAndPull(absl::Seconds(2), 2);

@@ -1,5 +1,4 @@
-// What the oracle of changed tables accepts and what it must not, on maps and entries made up for
-// it.
+// The oracle of changed tables accepts and refuses the right maps and entries.
 #include "tests/simulation/settings_ledger.h"
 
 #include <gmock/gmock.h>

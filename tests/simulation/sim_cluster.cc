@@ -37,7 +37,7 @@ void SimCluster::MoveScheduler() {
   config_.scheduler = SchedulerAddress();
 }
 
-// Workers first: what a script holds may point into what servers exported it.
+// Workers first: memory of a script may be exported by servers.
 SimCluster::~SimCluster() {
   while (!processes_.empty()) processes_.erase(std::prev(processes_.end()));
 }

@@ -98,7 +98,7 @@ TEST_F(SimClusterTest, AKilledWorkerIsGoneAtOnceAndTheOthersGoOn) {
 
 TEST_F(SimClusterTest, AHostStartedAgainIsANewIncarnation) {
   StartAll();
-  cluster_->Kill("worker1");  // before the cluster is complete: its rank is given again
+  cluster_->Kill("worker1");  // before the cluster is complete: its rank is assigned again
   worker::Core* again = cluster_->Start(Role::kWorker, 1)->core();
   again->Start([this](const absl::Status& status) { ready_ += status.ok() ? 1 : 0; });
   ASSERT_TRUE(cluster_->RunUntil([&] { return ready_ == 2; }, absl::Minutes(1)));

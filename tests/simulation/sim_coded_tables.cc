@@ -1,6 +1,6 @@
-// Which tables of a simulated run travel encoded: parameters that are pulled as differences between
-// versions, gradients or parameters whose pushes alone are encoded, and rows. Most may get another
-// codec while the run lasts.
+// The coded tables of a simulated run: parameters that are pulled as differences between versions,
+// gradients or parameters with encoded pushes alone, and rows. Most may be switched to another
+// codec during the run.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -17,12 +17,12 @@ constexpr std::uint32_t kRows = 12;
 constexpr std::size_t kShortBlock = 40;
 constexpr std::size_t kRowWidth = 16;
 
-// Those whose residuals stay small, whatever is pushed, for as long as a run takes.
+// Codecs whose residuals stay small for as long as a run takes, for any pushes.
 constexpr absl::string_view kLossy[] = {"onebit", "onebit:group=32", "ternary", "qsgd",
                                         "qsgd:levels=natural"};
 constexpr absl::string_view kOfRows[] = {"onebit", "ternary", "qsgd", "qsgd:bits=8,norm=l2"};
 
-// Those that lose nothing, beside them.
+// Lossless codecs.
 constexpr absl::string_view kLossless[] = {"zstd", "sparse", "none"};
 
 template <std::size_t n>
@@ -44,7 +44,7 @@ void ChooseUpdater(TableSpec* spec, runtime::Random* random) {
   spec->updater = {"sgd", {{"learning_rate", 1}}};
 }
 
-// EF21-P: what workers hold follows the values.
+// EF21-P: the workers' copies follow the values.
 SimTable ChooseParameters(runtime::Random* random) {
   SimTable table = Dense("coded parameters");
   table.spec.codec = OneOf(kLossy, random);
@@ -67,7 +67,7 @@ SimTable ChooseGradient(runtime::Random* random) {
   return table;
 }
 
-// Answered as they are, or without loss.
+// Answered as they are, or losslessly.
 SimTable ChoosePushed(runtime::Random* random) {
   SimTable table = Dense("coded pushes");
   table.spec.codec = OneOf(kLossy, random);
@@ -91,9 +91,9 @@ SimTable ChooseRows(runtime::Random* random) {
   return table;
 }
 
-// Codecs that the table may be given, two to four with the one that it begins with, at least one of
-// them lossy. Answers that are not encoded have no version: where several workers push to a block
-// it could not be told how old they are, so that there is no `none`, nor what makes little smaller.
+// Codecs that the table may be switched to, two to four with its first one, at least one of them
+// lossy. Answers that are not encoded have no version: if several workers push to a block their age
+// would be unknown, so that there is no `none`, and no codec that hardly makes messages smaller.
 void ChooseCodecs(SimTable* table, runtime::Random* random) {
   if (random->Below(5) == 0) return;
   const auto among = [&](const auto& texts) { return OneOf(texts, random); };

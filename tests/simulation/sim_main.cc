@@ -68,7 +68,7 @@ int RunMany(Campaign campaign) {
   return failed == 0 ? 0 : 1;
 }
 
-// Seeds that nobody has run before.
+// Seeds that have most likely never run: they follow from the date and time.
 std::uint64_t FreshStart() { return static_cast<std::uint64_t>(std::time(nullptr)) * 1000; }
 
 int Main(int argc, char** argv) {
@@ -81,19 +81,20 @@ int Main(int argc, char** argv) {
   std::optional<std::uint64_t> seed;
   bool fresh = false;
   std::string faults = "all";
-  app.add_option("--seeds", campaign.seeds, "how many seeds to run")
+  app.add_option("--seeds", campaign.seeds, "number of seeds to run")
       ->check(CLI::Range(std::uint64_t{1}, kSeedsMax))
       ->capture_default_str();
-  app.add_option("--start", campaign.start, "the first of them")->capture_default_str();
-  app.add_flag("--fresh", fresh, "begin where nobody has, by the time of day");
-  app.add_option("--seed", seed, "run this one alone");
-  app.add_flag("--trace", campaign.options.keep_trace, "with --seed: print everything it did");
+  app.add_option("--start", campaign.start, "first seed")->capture_default_str();
+  app.add_flag("--fresh", fresh,
+               "start at a seed derived from the date and time: most likely a new one");
+  app.add_option("--seed", seed, "run this seed alone");
+  app.add_flag("--trace", campaign.options.keep_trace, "with --seed: print every event of the run");
   app.add_option("--faults", faults,
-                 "which kinds: all, none, or names with commas; with a leading - all but these")
+                 "kinds of faults: all, none, or names with commas; with a leading - all but these")
       ->capture_default_str();
   app.add_flag("--rdma", campaign.options.over_rdma,
                "over the rdma transport on verbs in memory, which fail instead of links");
-  app.add_option("--jobs", campaign.jobs, "seeds run at a time")
+  app.add_option("--jobs", campaign.jobs, "number of seeds that run at a time")
       ->check(CLI::Range(1u, kJobsMax))
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);

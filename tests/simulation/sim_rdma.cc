@@ -19,7 +19,7 @@ namespace {
 using van::Message;
 
 // Small enough that a table's blocks are written into arenas and into posted memory, and that an
-// arena is full now and then.
+// arena is sometimes full.
 van::RdmaSizes SmallSizes() {
   van::RdmaSizes sizes;
   sizes.slot_bytes = van::kRdmaSlotBytesMin;
@@ -51,7 +51,7 @@ class SourceLoop final : public runtime::Loop {
   }
   void RemoveSource(runtime::Source*) override { source_ = nullptr; }
 
-  // The source may have news, or a task has run that has used it.
+  // The source may have events, or a task that has used it has run.
   void TurnSoon() {
     if (source_ == nullptr || std::exchange(planned_, true)) return;
     loop_->Post([this, alive = lifetime_.watch()] {
@@ -88,7 +88,7 @@ class SourceLoop final : public runtime::Loop {
   runtime::Lifetime lifetime_;
 };
 
-// The rdma transport of one van, which tells of what is sent.
+// The rdma transport of one van, which reports sent messages to the tap.
 class SimRdmaTransport final : public van::Transport {
  public:
   SimRdmaTransport(std::shared_ptr<SimRdma::State> state, std::string host, runtime::Loop* loop,
@@ -99,7 +99,7 @@ class SimRdmaTransport final : public van::Transport {
         loop_(std::make_shared<SourceLoop>(loop)),
         provider_(van::verbs::NewFakeProvider(state_->fabric, Hooks())),
         rdma_(van::NewRdmaTransport(provider_.get(), loop_.get(), limits, SmallSizes())) {}
-  // No time passes meanwhile, so what was sent goes without delay.
+  // No time passes meanwhile, so messages that it sends are not delayed.
   ~SimRdmaTransport() override {
     *hurry_ = true;
     rdma_ = nullptr;
@@ -154,7 +154,7 @@ class SimRdmaTransport final : public van::Transport {
     return hooks;
   }
 
-  // What hears of it may keep it, and it stays as it is.
+  // The tap may keep the message, so it gets a copy that does not change.
   void Tell(van::ConnId conn, const Message& message) {
     Message copy;
     copy.header = van::Buffer::CopyOf(message.header.data(), message.header.size());
@@ -208,7 +208,7 @@ class SimRdmaFactory final : public van::Factory {
 SimRdma::SimRdma(runtime::SimWorld* world)
     : state_(std::make_shared<State>(State{.world = world, .fabric = {}, .tap = nullptr})) {}
 
-// An answer's array is shorter than an arena.
+// A posted array for an answer is shorter than an arena.
 bool SimRdma::HasOpenGrants() const {
   const van::verbs::FakeCounters counters = state_->fabric.counters();
   const std::uint64_t arena_bytes = std::uint64_t{SmallSizes().arena_units} * van::kRdmaUnitBytes;

@@ -21,7 +21,7 @@ SimReader::SimReader(std::uint32_t number, const std::vector<SimTable>* tables, 
       history_(history),
       checker_(checker),
       random_(seed) {
-  // What a reader has seen in an earlier visit it sees again: nothing of it can be undone.
+  // Values of an earlier visit must be seen again, since no applied push can be undone.
   invariants_.push_back(NewAppliedOnce());
   invariants_.push_back(NewMonotonicReads());
   invariants_.push_back(NewAcknowledgedIsThere());
@@ -74,7 +74,7 @@ void SimReader::PullOrGo() {
   Pull();
 }
 
-// In order, or as if it was killed: for the others it is the same.
+// In order, or as if it was killed: for the other nodes it is the same.
 void SimReader::Go() {
   if (random_.Below(2) == 0) {
     cluster_->Kill(Host());
@@ -103,7 +103,7 @@ void SimReader::ComeBack() {
 
 // ---- its reads ----
 
-// One row, or all blocks of a dense table.
+// Pulls one row, or all blocks of a dense table.
 void SimReader::Pull() {
   auto which = infos_.begin();
   std::advance(which, random_.Below(infos_.size()));
@@ -169,8 +169,8 @@ void SimReader::OnPulled(const std::shared_ptr<Call>& call, const worker::Operat
   After(kRestMax * random_.Uniform(), &SimReader::PullOrGo);
 }
 
-// All that living workers pushed before the clock is there; with BSP nothing of it or later is,
-// where all comes from one shard.
+// All pushes of living workers before the clock are visible; with BSP none of it or later is, if
+// all values come from one shard.
 void SimReader::JudgeClock(const Read& read, const PullInfo& info) {
   for (std::uint32_t worker = 0; worker < history_->lives.size(); ++worker) {
     const std::vector<Push>& pushes = history_->pushes(*read.table, worker);

@@ -16,7 +16,7 @@ constexpr std::uint32_t kDenseBlocks = 3;
 constexpr std::uint32_t kKeys = 12;
 constexpr std::size_t kFloatWidth = 6;
 
-// The parameters under which servers compute what plain_updater.h does.
+// Parameters under which servers compute the same as plain_updater.h.
 UpdaterSpec ChooseOptimizer(runtime::Random* random) {
   UpdaterSpec spec;
   spec.parameters["learning_rate"] = tests::kRate;

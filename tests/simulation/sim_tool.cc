@@ -57,7 +57,7 @@ void SimTool::Say() {
     up_ = false;
     Connect();
   } else if (up_) {
-    // One that cannot be sent is said again like one that is lost.
+    // A command that cannot be sent is repeated like a lost one.
     (void)van_->Send(peer_, {.header = proto::Encode(admin_), .payload = {}});
   }
   runner_->loop()->After(kSayAgain, [this] { Say(); });

@@ -39,19 +39,19 @@ constexpr std::uint32_t kSpareServers = 2;
 constexpr std::uint32_t kReaders = 2;
 constexpr std::size_t kLinesKept = 2000, kLinesShown = 40;
 constexpr absl::Duration kRunMax = absl::Minutes(10);
-// A scheduler at another address, by all.
+// The time within which all nodes find a scheduler at another address.
 constexpr absl::Duration kFoundWithin = absl::Seconds(2);
 constexpr absl::Duration kLookEvery = absl::Milliseconds(500);
-// Whatever a worker's clock may have been, its operations' deadlines have passed by then.
+// After this time all deadlines of operations have passed, on any worker's clock.
 constexpr absl::Duration kLastWords = absl::Minutes(5);
-// By then everything has reached all replicas, also what has to be sent again.
+// After this time everything has reached all replicas, also resent messages.
 constexpr absl::Duration kRestBeforeComparing = absl::Seconds(2);
 
 constexpr absl::string_view kNothingLeft = "nothing is left behind";
 constexpr absl::string_view kClocksStay = "acknowledged clocks never go back";
 
-// In some seeds so little may be under way that queues are full now and then, of each kind by
-// itself.
+// In some seeds the limits are so low that queues are sometimes full, each kind of queue
+// independently.
 void ChooseLimits(std::uint64_t seed, Config* config) {
   runtime::Random random(runtime::RandomAt(seed, runtime::StableHash("limits"), 0));
   if (random.Below(2) == 0) config->replication_window_bytes = 512 + random.Below(4096);
@@ -77,13 +77,13 @@ SimCluster::Setup ChooseCluster(const SeedOptions& options, runtime::Random* ran
   config.block_bytes = kBlockBytes;
   config.heartbeat_interval = absl::Milliseconds(250);
   config.failure_timeout = absl::Seconds(5);
-  config.connect_timeout = absl::Minutes(1);  // who comes when the cluster has ended waits in vain
+  config.connect_timeout = absl::Minutes(1);  // a node that comes after the cluster's end gives up
   config.suspicion = absl::Milliseconds(100 + random->Below(900));
-  // Every fault of a device breaks connections, and who does not come back in time is taken for
-  // dead: which is promised to be survived by one fewer than there are replicas alone.
+  // Every fault of a device breaks connections, and a node that does not come back in time is taken
+  // for dead: the cluster promises to survive only one fewer than there are replicas.
   if (options.over_rdma) config.suspicion += absl::Seconds(2);
   config.scheduler_state = "/scheduler";
-  // One for which clocks do not go on is given up.
+  // A checkpoint whose clock is not reached in this time is given up.
   config.checkpoint_timeout = absl::Seconds(5);
   if (random->Below(3) == 0) {
     config.checkpoint_dir = kSavedFolder;
@@ -91,7 +91,7 @@ SimCluster::Setup ChooseCluster(const SeedOptions& options, runtime::Random* ran
     config.checkpoint_full_every = 1 + random->Below(3);
     config.checkpoint_keep = random->Below(3);
   }
-  // Short, so that a lost message does not keep the script out of the faults for long.
+  // Short, so that a lost message does not delay the script beyond the faults.
   config.resend_interval = absl::Milliseconds(30);
   ChooseLimits(options.seed, &config);
   return setup;
@@ -145,7 +145,7 @@ class Run {
 
   // Operations that have not ended write to memory of the scripts, so the processes go first.
   ~Run() {
-    cluster_.SetTap(nullptr);  // vans that close send what waits for the window
+    cluster_.SetTap(nullptr);  // closing vans send messages that wait for the send window
     for (const auto& worker : workers_) cluster_.Kill(WorkerName(worker->rank()));
     for (const auto& reader : readers_) reader->End();
   }
@@ -170,7 +170,7 @@ class Run {
   FaultPlan ChoosePlan() {
     FaultSet kinds = options_.faults;
     if (options_.over_rdma) kinds &= ~FaultsOfLinks();
-    // So that there are runs with barriers.
+    // So that some runs have barriers.
     if (random_.Below(3) == 0) {
       kinds.reset(static_cast<std::size_t>(FaultKind::kRestartWorker));
       kinds.reset(static_cast<std::size_t>(FaultKind::kLongPartition));
@@ -186,7 +186,7 @@ class Run {
           runtime::RandomAt(options_.seed, runtime::StableHash("table changes"), 0));
       AddChanges(FaultKind::kChangeTable, window_, &own, &plan);
     }
-    // Not where any dial may be lost at any time.
+    // Not if any dial may be lost at any time.
     if (kinds.test(static_cast<std::size_t>(FaultKind::kMoveScheduler)) && !options_.over_rdma) {
       runtime::Random own(
           runtime::RandomAt(options_.seed, runtime::StableHash("scheduler moves"), 0));
@@ -211,17 +211,17 @@ class Run {
                                             cluster_.config().num_workers, &own));
     }
     script.short_deadlines = Meets(FaultKind::kShortDeadline);
-    // Whoever comes back would have missed some.
+    // A worker that comes back would have missed some.
     if (plan_.Has(FaultKind::kRestartWorker) || plan_.Has(FaultKind::kLongPartition)) {
       script.barrier_every = 0;
     }
     script.iterations = static_cast<std::uint32_t>(200 + random_.Below(300));
-    // Faults slow the workers down, so that they outlast most of them.
+    // Long enough that the workers outlast most faults.
     script.think_max = window_ / script.iterations;
     return script;
   }
 
-  // Whether this seed has that kind, which scripts bring about: half of them do.
+  // True if this seed has that kind, which scripts bring about: half of the seeds do.
   bool Meets(FaultKind kind) const {
     if (!options_.faults.test(static_cast<std::size_t>(kind))) return false;
     return runtime::RandomAt(options_.seed, runtime::StableHash(NameOf(kind)), 0) % 2 == 0;
@@ -239,7 +239,7 @@ class Run {
     for (const auto& worker : workers_) soon([raw = worker.get()] { raw->Start(); });
   }
 
-  // Nothing dies before everyone works, nor when the last reads have begun.
+  // No process dies before all work, or after the last reads have begun.
   FaultInjector::Struck Strike(const Episode& episode) {
     using Struck = FaultInjector::Struck;
     if (gate_open_) return Struck::kNo;
@@ -250,8 +250,8 @@ class Run {
     return process_faults_.Strike(episode);
   }
 
-  // Who has never spoken with a server cannot hear of it. Each is told once over a connection, and
-  // dials once within the time that it has: on links that lose nothing.
+  // A worker that has no connection to any server cannot learn of it. Each is told once over a
+  // connection, and dials once within its time: on links that lose nothing.
   bool MayMoveScheduler(const Episode& move) {
     const auto settled = [](const auto& reader) { return reader->settled(); };
     if (!std::ranges::all_of(readers_, settled)) return false;
@@ -273,7 +273,7 @@ class Run {
     return SimCluster::HostName(Role::kWorker, rank);
   }
 
-  // Every chain has as many members as it should have.
+  // Every chain has its full number of members.
   bool IsWhole() const {
     if (process_faults_.scheduler() == nullptr) return false;
     const std::shared_ptr<const proto::ClusterMap> map = process_faults_.scheduler()->map();
@@ -320,7 +320,7 @@ class Run {
     }
   }
 
-  // In the midst of everything: replicas that have applied as many entries have the same state.
+  // At any time: replicas that have applied equally many entries have the same state.
   void CompareAtEqualIndex() {
     const std::shared_ptr<const proto::ClusterMap> map = process_faults_.KeptMap();
     for (std::uint32_t shard = 0; map != nullptr && shard < map->owners.size(); ++shard) {
@@ -355,7 +355,7 @@ class Run {
     }
   }
 
-  // Nothing is asked for any more, nor kept for anybody: all that was charged is given back.
+  // At rest nothing is under way or kept: everything that was charged is returned.
   void JudgeBudgets() {
     const auto waits = [](const auto& reader) { return reader->waits(); };
     if (std::any_of(readers_.begin(), readers_.end(), waits)) return;
@@ -371,7 +371,7 @@ class Run {
     }
   }
 
-  // Over rdma: nothing is asked for any more, so nobody may write an answer.
+  // Over rdma: without open requests, no peer may write an answer.
   void CompareGrants() {
     const auto waits = [](const auto& reader) { return reader->waits(); };
     if (std::any_of(readers_.begin(), readers_.end(), waits)) return;  // it may be reading
@@ -387,7 +387,7 @@ class Run {
     return true;
   }
 
-  // The end of the script: all read everything, the replicas are compared, and all leave.
+  // The end of the script: all workers read everything, the replicas are compared, and all leave.
   void GoOnTogether() {
     std::vector<ScriptedWorker*> living;
     for (const auto& worker : workers_) {
@@ -424,7 +424,7 @@ class Run {
     }
   }
 
-  // Every second: is anyone waiting for too long?
+  // Every second: checks whether anything waits for too long.
   void Look() {
     if (ended_) return;
     complete_ = complete_ || std::all_of(workers_.begin(), workers_.end(),
@@ -466,8 +466,7 @@ class Run {
     return true;
   }
 
-  // What was on its way when all had ended has come by then, and what was to be looked at later has
-  // been found to be over.
+  // Messages that were on their way at the end have arrived, and timers have run out.
   std::optional<Violation> LeftBehind() {
     ended_ = true;
     for (const auto& reader : readers_) reader->End();

@@ -1,5 +1,5 @@
-// The simulator itself: that seeds pass, that a seed is one run and no other, and that the
-// invariants notice what they are there for.
+// Tests of the simulator itself: seeds pass, a seed gives the same run each time, and the
+// invariants find faults.
 #include "tests/simulation/simulation.h"
 
 #include <gmock/gmock.h>
@@ -86,7 +86,7 @@ TEST_F(SimulationTest, TheSameSeedGivesTheSameTraceInAnotherProcess) {
   EXPECT_TRUE(first.compare(0, here.trace.size(), here.trace) == 0);
 }
 
-// A script that has lost a number would have seen nothing fail.
+// A script that forgot the number would otherwise report success.
 TEST_F(SimulationTest, NoSeedsAreAMistakeAndNoSuccess) {
   for (const char* arguments :
        {"--seeds 0", "--seeds -1", "--seeds 1 --jobs 0", "--seeds 1 --jobs 999999999"}) {

@@ -1,5 +1,5 @@
-// One worker is slow: how long the others wait for it is what the modes differ in. On virtual time,
-// so that the machine's own load does not count.
+// One worker is slow: how long the others wait for it depends on the mode. On virtual time, so that
+// the machine's own load does not count.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -10,7 +10,7 @@ namespace {
 // Short enough for a node to be back before it is taken for dead (Config::suspicion).
 constexpr absl::Duration kLostMax = absl::Milliseconds(500);
 
-// Nothing fails, but requests, completions and events come late.
+// Without failures, but with delays of requests, completions and events.
 van::verbs::FakeFaults Delays(std::uint64_t seed) {
   van::verbs::FakeFaults faults;
   faults.seed = seed;
@@ -23,8 +23,8 @@ van::verbs::FakeFaults Delays(std::uint64_t seed) {
 
 }  // namespace
 
-// Registrations of what is sent are not refused: how many there are depends on which pages blocks
-// lie in, which is no part of a seed.
+// Registrations of sent memory are not refused: their number depends on the pages that blocks lie
+// in, which do not follow from a seed.
 VerbsFaults::VerbsFaults(SimCluster* cluster, std::uint64_t seed)
     : cluster_(cluster),
       seed_(seed),
@@ -37,7 +37,7 @@ VerbsFaults::VerbsFaults(SimCluster* cluster, std::uint64_t seed)
   faults.fail_dial_rate = faults.fail_resolve_rate = faults.fail_accept_rate = 0.05;
   faults.refuse_dial_rate = faults.lose_dial_rate = 0.02;
   faults.refuse_remote_rate = 0.1 * static_cast<double>(random.Below(4));
-  // Some devices have queues that are soon full.
+  // Some devices have short queues, which are soon full.
   if (random.Below(2) == 0) faults.send_depth_max = 40;
   if (random.Below(2) == 0) faults.receive_depth_max = 48;
   cluster_->rdma()->fabric().SetFaults(faults);

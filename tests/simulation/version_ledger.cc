@@ -78,7 +78,7 @@ std::string VersionLedger::OnAnswered(const proto::Reply& reply,
     if (codec->versions) return block + "a whole block has a codec of differences";
     return named(TakeItself(asked, reply, *codec, payload[0].bytes()));
   }
-  // It answers one of those that were sent; the newest that fits.
+  // It answers one of the requests that were sent; the newest that fits.
   std::string wrong;
   for (auto have = asked.have.rbegin(); have != asked.have.rend(); ++have) {
     Contents told;
@@ -138,12 +138,12 @@ std::string VersionLedger::Follow(const Asked& asked, const proto::Reply& reply,
   return "";
 }
 
-// What an answer says of itself: it has all that living workers have pushed in the clocks below
+// Checks an answer's own promise: it includes all pushes of living workers in the clocks below
 // `slowest_clock`.
 std::string VersionLedger::JudgeStaleness(const Asked& asked, const proto::Reply& reply,
                                           std::uint64_t version) const {
   std::uint64_t below = reply.slowest_clock;
-  if (asked.table->bsp()) {  // the view that was asked for, though later clocks may be over as well
+  if (asked.table->bsp()) {  // the view that was asked for, though later clocks may have closed too
     below = std::min(below, reply.clock + (reply.op == proto::Op::kPushPull ? 1 : 0));
   }
   const std::uint64_t promised =

@@ -1,5 +1,5 @@
-// What may be answered about a coded block: differences between versions, the block itself without
-// loss, the block as it is.
+// Valid and wrong answers about a coded block: differences between versions, the block itself
+// without loss, the block as it is.
 #include "tests/simulation/version_ledger.h"
 
 #include <gmock/gmock.h>
@@ -40,7 +40,7 @@ class VersionLedgerTest : public testing::Test {
     }
   }
 
-  // A worker that holds version `have` asks, and is about to be told of clocks below `below`.
+  // A worker that holds version `have` asks, and gets an answer with clocks below `below`.
   proto::Reply Ask(std::uint64_t have, std::uint64_t below) {
     proto::Request request;
     request.id = {.incarnation = 77, .sequence = ++sequence_};
@@ -109,7 +109,7 @@ TEST_F(VersionLedgerTest, AVersionOfTheBlockItselfHasOneContent) {
   EXPECT_FALSE(ledger_.WasToldAsItIs(table_, 0, All(3)));
 }
 
-// What workers hold after differences lags behind the block.
+// The values that workers hold after differences lag behind the block.
 TEST_F(VersionLedgerTest, AVersionOfDifferencesMayHaveAnotherContent) {
   EXPECT_THAT(AnswerItself(2, 1, All(3)), IsEmpty());
   const runtime::Buffer whole = AsItIs(All(2));

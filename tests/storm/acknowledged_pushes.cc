@@ -91,7 +91,7 @@ Finished AcknowledgedPushes::Totals() const {
   return totals;
 }
 
-// Nobody knows of a killed worker's last two steps whether their pushes had left it.
+// It is unknown of a killed worker's last two steps whether their pushes had left it.
 void AcknowledgedPushes::Judge(const Tally& tally, Verdict* verdict) const {
   std::int64_t pushes = 0, marks = 0;
   std::vector<std::int64_t> in_doubt;
@@ -109,7 +109,7 @@ void AcknowledgedPushes::Judge(const Tally& tally, Verdict* verdict) const {
       in_doubt.push_back(MarkOf(life.rank, step));
     }
   }
-  // Any of those in doubt may be in.
+  // Any of those in doubt may have been applied.
   for (std::size_t some = 0; some < std::size_t{1} << in_doubt.size(); ++some) {
     std::int64_t more = 0, more_marks = 0;
     for (std::size_t i = 0; i < in_doubt.size(); ++i) {
@@ -121,7 +121,7 @@ void AcknowledgedPushes::Judge(const Tally& tally, Verdict* verdict) const {
   }
   const std::int64_t short_of = pushes - tally.pushes;
   const auto doubt = static_cast<std::int64_t>(in_doubt.size());
-  // With the right number of pushes but the wrong marks one is missing and another is in twice.
+  // The right number of pushes with wrong marks means that one is missing and another counts twice.
   verdict->lost = std::max<std::uint64_t>(verdict->lost, std::max<std::int64_t>(short_of, 0));
   verdict->applied_twice =
       std::max<std::uint64_t>(verdict->applied_twice, std::max<std::int64_t>(-short_of - doubt, 0));

@@ -68,7 +68,7 @@ UniqueFd Dial(const std::string& address) {
 
 bool Waits() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOTCONN; }
 
-// One connection that says things without end.
+// One connection that sends without end.
 class Flood {
  public:
   Flood(std::string address, std::function<std::string()> what, bool reads)
@@ -134,7 +134,7 @@ std::function<std::string()> Repeated(const proto::AnyMessage& message) {
   return [many] { return many; };
 }
 
-// What only members say, or nobody; whole and damaged.
+// Messages that only members may send, or no peer; whole and damaged.
 std::function<std::string()> Absurd() {
   auto forge = std::make_shared<tests::Forge>(tests::Forge{runtime::Random(7)});
   return [forge] {
@@ -156,7 +156,7 @@ int Connect(const std::vector<std::string>& addresses) {
   }
 }
 
-// So many connections that have said hello, and are silent.
+// Opens so many connections that say hello, and sends nothing more.
 int Idle(const std::vector<std::string>& addresses) {
   constexpr std::size_t kConnections = 5000;
   rlimit files{};
@@ -194,7 +194,7 @@ const std::vector<Attack>& Attacks() {
 }
 
 int RunAttack(const std::string& name, const std::vector<std::string>& addresses) {
-  ::setpriority(PRIO_PROCESS, 0, 19);  // what it costs by itself is not what is measured
+  ::setpriority(PRIO_PROCESS, 0, 19);  // its own CPU time is not part of the measurement
   proto::Join join;
   join.role = Role::kWorker;
   join.host = "127.0.0.1";

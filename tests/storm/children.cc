@@ -56,7 +56,7 @@ void Child::Read(bool to_the_end) {
 bool Child::Reap() {
   int status = 0;
   if (running() && waitpid(pid_, &status, WNOHANG) == pid_) {
-    Read(/*to_the_end=*/true);  // what it said last comes before its end
+    Read(/*to_the_end=*/true);  // its last lines come before its end
     exit_code_ = launch::ExitCodeOf(status);
   }
   return !running();

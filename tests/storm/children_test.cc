@@ -1,4 +1,4 @@
-// What a storm waits for when its processes say nothing.
+// Tests the waiting for processes that write nothing.
 #include "tests/storm/children.h"
 
 #include <gtest/gtest.h>

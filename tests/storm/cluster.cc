@@ -30,7 +30,7 @@ namespace {
 // Smaller than the default, so that the model is spread over all servers.
 constexpr char kBlockBytes[] = "16384";
 constexpr absl::Duration kStatusPatience = absl::Seconds(2);
-// Between two looks at the scheduler's status while something is awaited.
+// The pause between two requests of the status while a condition is awaited.
 constexpr absl::Duration kLookInterval = absl::Milliseconds(100);
 constexpr absl::Duration kWholePatience = absl::Seconds(runtime::kSanitized ? 240 : 60);
 
@@ -268,7 +268,7 @@ absl::Status Cluster::AwaitWhole(std::uint32_t servers) {
 absl::StatusOr<View> Cluster::Look() {
   Config config;
   if (const auto van = options_.settings.find("LEEWAY_VAN"); van != options_.settings.end()) {
-    config.van = van->second;  // the scheduler speaks no other
+    config.van = van->second;  // the scheduler has no other
   }
   LEEWAY_ASSIGN_OR_RETURN(const std::string text, tools::AskForStatus({address_}, Role::kScheduler,
                                                                       kStatusPatience, config)[0]);
@@ -295,7 +295,7 @@ bool Cluster::TrainingIsOver() const {
 absl::Status Cluster::AwaitEnd(absl::Duration patience) {
   LEEWAY_RETURN_IF_ERROR(
       Await("the training is over", patience, [this] { return TrainingIsOver(); }));
-  Expect(scheduler_);  // it complains when somebody has died and nobody came in its place
+  Expect(scheduler_);  // it fails if a node has died and none came in its place
   return Await("all processes have ended", absl::Seconds(30), [this] {
     return std::all_of(children_.all().begin(), children_.all().end(),
                        [](const auto& child) { return !child->running(); });

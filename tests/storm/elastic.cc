@@ -1,4 +1,4 @@
-// A server comes on top, another one is drained.
+// A server is added, and another one is drained.
 #include <algorithm>
 #include <cstdio>
 
@@ -15,7 +15,7 @@ constexpr std::uint32_t kDrained = 1;
 constexpr double kDifferenceMax = 0.1;
 constexpr absl::Duration kElasticRun = absl::Seconds(20);  // of the training, at least
 
-// Of the largest to the smallest, as part of their mean.
+// The difference between the largest and the smallest, as a part of their mean.
 double DifferenceOf(const View& view) {
   double sum = 0, least = 0, most = 0;
   std::uint64_t servers = 0;

@@ -1,4 +1,4 @@
-// History files: what is written is read again, also when the process was killed.
+// History files: written lines are read again, also when the process was killed.
 #include "tests/storm/history_file.h"
 
 #include <gmock/gmock.h>

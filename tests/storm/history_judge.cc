@@ -21,8 +21,8 @@ absl::Status Senseless(std::uint32_t rank, const HistoryRecord& record) {
                                           ToHistoryLine(record), "\""));
 }
 
-// Of a push that was told UNKNOWN all may be in the table or nothing, now or later: like one that
-// failed it need not be seen, and may be seen once.
+// A push with the result UNKNOWN may be in the table or not, now or later: like a failed one it
+// need not be seen, and may be seen once.
 Outcome OutcomeOf(int code) {
   return code == static_cast<int>(absl::StatusCode::kOk) ? Outcome::kAcknowledged
                                                          : Outcome::kFailed;
@@ -68,7 +68,7 @@ absl::StatusOr<HistoryVerdict> HistoryJudge::Judge() {
   return verdict_;
 }
 
-// Of records of one moment beginnings come first: whatever was seen had been pushed before.
+// Of records of one moment, beginnings come first: every value that a read sees was pushed before.
 HistoryJudge::Process* HistoryJudge::Earliest() {
   const auto order = [](const HistoryRecord& record) {
     return std::pair(TimeOf(record), !IsBeginning(record));
@@ -83,7 +83,7 @@ HistoryJudge::Process* HistoryJudge::Earliest() {
   return earliest;
 }
 
-// From that moment on a process may be dead, though it may write some lines more.
+// From that moment on a process may be dead, though it may still write some lines.
 void HistoryJudge::KillUntil(absl::Time time) {
   for (const auto& process : processes_) {
     std::uint32_t& killed = history_.lives[process->rank].killed;
@@ -97,7 +97,7 @@ absl::Status HistoryJudge::Replay(Process* process, const PushMade& push) {
   }
   std::vector<Push>& pushes = history_.pushes(tables_[push.table], process->rank);
   if (push.number < pushes.size()) return Senseless(process->rank, push);
-  // Numbers that a killed process had left over touch no place.
+  // Numbers that a killed process has not used change no place.
   pushes.resize(push.number);
   pushes.push_back({.clock = push.clock,
                     .incarnation = process->incarnation,

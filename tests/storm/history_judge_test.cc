@@ -1,4 +1,4 @@
-// Histories of two workers with one fault each, and what the judge says of them.
+// Histories of two workers with one fault each, and the judge's verdict.
 #include "tests/storm/history_judge.h"
 
 #include <gmock/gmock.h>
@@ -23,14 +23,14 @@ constexpr std::uint32_t kSparse = 1;  // the table of the training's mode
 constexpr std::uint32_t kPlace = 2;
 constexpr std::uint64_t kSteps = 20;  // with the spare ones six elements of digits a worker
 
-// How often pushes of a worker are seen, by worker and number.
+// The number of times that each push is seen, by worker and number.
 using Seen = std::map<std::pair<std::uint32_t, std::uint64_t>, int>;
 
 class History {
  public:
   explicit History(Consistency mode) : tables_(TracedTables(2, kSteps, mode)) {}
 
-  // Moments are microseconds. A process is one of rank 0 or 1, or a later one of rank 1.
+  // Times are in microseconds. A process is one of rank 0 or 1, or a later one of rank 1.
   static constexpr std::size_t kLater = 2;
 
   void Push(std::size_t process, std::uint64_t clock, int made, int told = 0,
@@ -105,7 +105,7 @@ class History {
   absl::Time killed_ = absl::InfiniteFuture();
 };
 
-// Both push in clocks 0 and 1, and read in clock 2 and later what all have pushed.
+// Both push in clocks 0 and 1, and read in clock 2 and later what all workers have pushed.
 History Healthy(Consistency mode) {
   History history(mode);
   history.Push(0, 0, 10, 15);
@@ -160,7 +160,7 @@ TEST(HistoryJudgeTest, AMomentIsNotBeforeItself) {
   History history = Healthy(Consistency::Asp());
   history.Push(1, 2, 40, 50);
   history.Read(0, 3, 50, {{{0, 0}, 1}, {{0, 1}, 1}, {{1, 0}, 1}, {{1, 1}, 1}});
-  // What was seen had been pushed before, though both are of one moment.
+  // The push comes before the read that sees it, though both have one time.
   history.Push(1, 3, 61);
   history.Read(0, 3, 60,
                {{{0, 0}, 1}, {{0, 1}, 1}, {{1, 0}, 1}, {{1, 1}, 1}, {{1, 2}, 1}, {{1, 3}, 1}});
@@ -183,7 +183,7 @@ TEST(HistoryJudgeTest, WhatNobodyHasPushedIsThere) {
   EXPECT_THAT(history.Violation(), HasSubstr("but was never made"));
 }
 
-// The push was not acknowledged, so that going back is all that is wrong.
+// The push was not acknowledged, so that the only fault is that a value goes back.
 TEST(HistoryJudgeTest, AReadGoesBack) {
   for (const Consistency mode : {Consistency::Ssp(3), Consistency::Asp()}) {
     History history(mode);

@@ -1,4 +1,4 @@
-// Training at full speed while hostile peers do to all its nodes what they can.
+// Training at full speed while hostile peers attack all its nodes.
 #include <signal.h>
 #include <unistd.h>
 
@@ -33,7 +33,7 @@ std::uint64_t ResidentBytes(pid_t pid) {
   return resident * 4096;
 }
 
-// CPU time a process has used.
+// The CPU time that a process has used.
 absl::Duration CpuTimeOf(pid_t pid) {
   std::ifstream stat(absl::StrCat("/proc/", pid, "/stat"));
   std::string text((std::istreambuf_iterator<char>(stat)), {});
@@ -79,10 +79,10 @@ absl::Status RunOne(Cluster* cluster, const std::vector<const Child*>& nodes,
   LEEWAY_ASSIGN_OR_RETURN(Child* const attacker, cluster->StartTool("attacker", command));
   LEEWAY_ASSIGN_OR_RETURN(const Spell during, Watch(cluster, nodes));
   const bool went_on = attacker->running();
-  // It runs on the same cores as those it attacks, which a hostile peer seldom does.
+  // It runs on the same cores as the attacked nodes, which a hostile peer seldom does.
   const double own_share = absl::FDivDuration(CpuTimeOf(attacker->pid()), kSpell) /
                            static_cast<double>(std::thread::hardware_concurrency());
-  // Somebody who looks at the cluster meanwhile is answered.
+  // The status is answered meanwhile.
   const absl::Time asked = absl::Now();
   const absl::Status looked = cluster->Look().status();
   const absl::Duration answered = absl::Now() - asked;

@@ -23,7 +23,7 @@ namespace {
 constexpr std::uint32_t kServers = 3;
 constexpr double kAccuracyTolerance = 0.005;
 constexpr absl::Duration kWantedRecovery = absl::Milliseconds(200);
-// A first guess at how long it takes from one kill to the next, to pace the training.
+// A first estimate of the time from one kill to the next, to pace the training.
 constexpr absl::Duration kFirstRound = absl::Seconds(3);
 constexpr absl::Duration kPaceMin = absl::Milliseconds(1);
 constexpr absl::Duration kPaceMax = absl::Seconds(1);
@@ -36,7 +36,7 @@ struct Kill {
   absl::Time at, detected, next;
 };
 
-// What is known of kills once the workers have told everything.
+// The figures of kills, known once all workers have reported.
 struct Figures {
   std::vector<absl::Duration> detection, recovery, recovery_of_all, pause;
 
@@ -128,7 +128,7 @@ class KillStorm {
     cluster_.Expect(victim);
     kill.at = absl::Now();
     victim->Signal(kill.stopped ? SIGSTOP : SIGKILL);
-    // Who comes for one that still seems to live is turned away.
+    // A replacement for a server that still seems to live is refused.
     if (!kill.stopped) {
       LEEWAY_RETURN_IF_ERROR(cluster_.StartServer().status());
     }
@@ -145,7 +145,7 @@ class KillStorm {
     kills_.push_back(kill);
     if (!kill.stopped) return absl::OkStatus();
     LEEWAY_RETURN_IF_ERROR(cluster_.StartServer().status());
-    // It wakes up in a world that goes on without it.
+    // When it continues, the cluster has replaced it.
     LEEWAY_RETURN_IF_ERROR(SomeTime(absl::Milliseconds(random_() % 1000)));
     victim->Signal(SIGCONT);
     return cluster_.Await(
@@ -153,8 +153,8 @@ class KillStorm {
         absl::Seconds(30), [&] { return !victim->running(); });
   }
 
-  // So that the training is over soon after the last kill, and not before: as many steps a round as
-  // there are steps for each of those to come.
+  // So that the training ends soon after the last kill, and not before: each round has as many
+  // steps as are left for each of the following rounds.
   void SetPace() {
     const std::uint64_t steps = cluster_.acknowledged().StepsDone();
     const auto done = static_cast<double>(steps - std::exchange(steps_before_, steps));

@@ -19,7 +19,7 @@ constexpr absl::Duration kPatience = absl::Seconds(10);
 constexpr char kNoAddress[] = "02:00:00:00:ff:ff";
 constexpr int kOwnNumber = 250;  // of this process, on the bridge
 
-// Of documentation and tests; in a namespace of its own it collides with nothing.
+// An address for documentation and tests; in a namespace of its own it collides with none.
 std::string AddressOfNumber(int number) { return absl::StrCat("198.51.100.", number); }
 std::string HardwareOf(int number) { return absl::StrFormat("02:00:00:00:00:%02x", number); }
 

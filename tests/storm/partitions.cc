@@ -1,5 +1,5 @@
-// The network between nodes breaks, in one direction or in both, for shorter and for longer than
-// the failure timeout.
+// The network between nodes breaks, in one or both directions, for shorter and for longer than the
+// failure timeout.
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -28,8 +28,8 @@ enum class Dies { kNobody, kVictim, kMayBe };
 struct Break {
   std::string what;
   std::string victim;               // "server 1"
-  std::vector<std::string> others;  // it is cut off from
-  bool sends = true, hears = true;  // what it no longer does
+  std::vector<std::string> others;  // the nodes that it is cut off from
+  bool sends = true, hears = true;  // the directions that are cut
   absl::Duration lasts;
   Dies dies = Dies::kNobody;
 };
@@ -135,7 +135,7 @@ class PartitionStorm {
     LEEWAY_RETURN_IF_ERROR(cluster_.Await("", absl::InfiniteDuration(),
                                           [&] { return absl::Now() >= begin + wound.lasts; }));
     LEEWAY_RETURN_IF_ERROR(ForAll(wound, &Network::Mend));
-    // What was decided while it lasted is known by then.
+    // Decisions during the partition are known by then.
     const absl::Time mended = absl::Now();
     LEEWAY_RETURN_IF_ERROR(cluster_.Await("", absl::InfiniteDuration(),
                                           [&] { return absl::Now() >= mended + kShort; }));

@@ -1,5 +1,5 @@
-// Servers are asked to end by SIGTERM, one after another, and replaced: as when machines are
-// renewed. There is one replica of everything, so whatever a server took with it would be missing.
+// Servers get SIGTERM one after another, and are replaced: as when machines are renewed. There is
+// one replica of everything, so a shard that ended with its server would be missing.
 #include <signal.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace leeway::storm {
 namespace {
 
-// Of the training, for each restart: more than that takes. The rest of the steps follows unpaced.
+// Time of the training for each restart: more than it takes. The remaining steps are not paced.
 constexpr absl::Duration kRestartRound = absl::Seconds(runtime::kSanitized ? 40 : 10);
 
 absl::Status RestartOne(Cluster* cluster, std::uint32_t rank, absl::Duration* took) {

@@ -1,4 +1,4 @@
-// The scheduler is killed, and comes back when it has been missed.
+// The scheduler is killed, and comes back after its absence was noticed.
 #include <signal.h>
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// `leeway-storm`: real processes that train, and what may happen to them.
+// `leeway-storm`: training by real processes under failures.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
@@ -32,8 +32,7 @@ struct Kind {
 };
 
 int Main(int argc, char** argv) {
-  CLI::App app(
-      "Trains Fashion-MNIST on a cluster of real processes while something happens to it.");
+  CLI::App app("Trains Fashion-MNIST on a cluster of real processes under failures.");
   StormOptions options;
   WorkerOptions work;
   std::string mode = "both";
@@ -50,15 +49,17 @@ int Main(int argc, char** argv) {
        &RunPartitions}};
   app.add_option("--kills", options.kills, "servers to kill and replace, over all modes")
       ->capture_default_str();
-  app.add_option("--seed", options.seed, "of which server, when and how")->capture_default_str();
+  app.add_option("--seed", options.seed, "seed of the choice of servers, times and ways")
+      ->capture_default_str();
   app.add_option("--mode", mode, "bsp, ssp:N, asp, or both: bsp and ssp:3")->capture_default_str();
   app.add_option("--model", options.model, "mlp or softmax")->capture_default_str();
-  app.add_option("--steps", options.steps, "of each worker")->capture_default_str();
-  app.add_option("--folder", options.folder, "where the logs go")->capture_default_str();
+  app.add_option("--steps", options.steps, "number of steps of each worker")->capture_default_str();
+  app.add_option("--folder", options.folder, "folder of the logs")->capture_default_str();
   app.add_option("--set", settings, "NAME=VALUE: a setting of all nodes");
-  app.add_flag("--quick", quick, "only servers killed, and no training to compare with");
+  app.add_flag("--quick", quick,
+               "only kill servers, and do not compare with a training without kills");
   app.add_flag("--untimed", untimed,
-               "print times, and judge counters alone: for emulated machines");
+               "print times without limits, and check the counters alone: for emulated machines");
   for (Kind& kind : kinds) app.add_flag(kind.option, kind.wanted, kind.help);
   CLI::App* worker = app.add_subcommand("work", "what each worker runs")->group("");
   worker->add_option("--mode", work.mode);

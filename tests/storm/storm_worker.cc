@@ -31,7 +31,7 @@ namespace {
 namespace fm = fashion_mnist;
 
 constexpr double kLearningRate = 0.0015;
-// The last ones wait for workers that have come back, too.
+// The last barrier waits for workers that have come back, too.
 constexpr absl::Duration kClosingTimeout = absl::Minutes(10);
 
 fm::Settings SettingsFor(const WorkerOptions& options, Consistency consistency,
@@ -45,7 +45,8 @@ fm::Settings SettingsFor(const WorkerOptions& options, Consistency consistency,
   return settings;
 }
 
-// When pushes that went to every shard were acknowledged. Told on the thread that drives progress.
+// The times at which pushes to all shards were acknowledged. Called on the thread that turns the
+// loop.
 class Acknowledgements {
  public:
   void Add() {
@@ -120,7 +121,7 @@ class StormRun {
     return absl::OkStatus();
   }
 
-  // And waits for these and the pushes of the step before.
+  // Also waits for these tickets and the pushes of the step before.
   absl::Status PullParameters(std::vector<Ticket> tickets) {
     Move(std::exchange(pushes_, {}), &tickets);
     for (std::size_t i = 0; i < tables_.size(); ++i) {
@@ -164,7 +165,7 @@ class StormRun {
     return absl::OkStatus();
   }
 
-  // At once and in one piece: what was done last stands there even if this process is killed.
+  // At once and in one piece: the last report is there even if this process is killed.
   static void Say(const Entry& entry) {
     std::puts(ToLine(entry).c_str());
     std::fflush(stdout);
@@ -177,7 +178,7 @@ class StormRun {
   Worker* const worker_;
   const Pace* const pace_;
   fm::Sharding sharding_;
-  std::vector<Table> tables_;  // like values_ and gradients_: by parameter
+  std::vector<Table> tables_;  // by parameter, like values_ and gradients_
   std::vector<fm::Tensor> values_, gradients_;
   std::vector<Counters> counters_;
   std::optional<Tracer> tracer_;
@@ -199,7 +200,7 @@ absl::Status Train(const WorkerOptions& options) {
   StormRun run(std::move(settings), std::move(tracing), &data, std::move(model), worker.get(),
                &pace);
   const absl::Status status = run.Run();
-  worker.reset();  // before the gradients that it may still be sending
+  worker.reset();  // before the gradients, which it may still be sending
   return status;
 }
 

@@ -14,11 +14,11 @@ using simulation::SimTable;
 
 // In a longer training only some steps are traced.
 constexpr std::uint64_t kTracedStepsMax = 1900;
-// More digits than steps, for what is repeated when a worker was replaced.
+// More digits than steps, for steps that are repeated after a worker was replaced.
 constexpr std::uint64_t kSpareDigits = 100;
 constexpr std::uint32_t kTracedBlocks = 2;
 constexpr std::size_t kTracedBlockElements = 2048;  // of the storm's block size
-constexpr std::uint32_t kTracedKeys = 48;           // so that there are some in most shards
+constexpr std::uint32_t kTracedKeys = 48;           // so that most shards have some
 constexpr std::uint64_t kReadAllEvery = 16;         // reads of a table
 constexpr std::uint32_t kTablesOfTheMode = 2;       // the first ones
 constexpr std::uint64_t kOthersEvery = 4;           // steps
@@ -64,7 +64,7 @@ std::vector<SimTable> TracedTables(std::uint32_t workers, std::uint64_t steps,
   return tables;
 }
 
-// One operation, with the memory that it uses.
+// One operation, with its memory.
 struct Tracer::Call {
   std::shared_ptr<const std::vector<SimTable>> described;
   const SimTable* table = nullptr;  // one of them
@@ -117,7 +117,7 @@ std::vector<Ticket> Tracer::Read(std::uint64_t step) {
   for (const SimTable& table : *described_) {
     if (!IsTaken(table)) continue;
     const bool all = random_.Below(kReadAllEvery) == 0;
-    // All of a dense table is read or nothing.
+    // A read has all of a dense table.
     if (table.dense() && !all && random_.Below(4) != 0) continue;
     Submit(table, all || table.dense() ? table.AllPlaces() : SomePlaces(table), false, true,
            &tickets);
@@ -188,7 +188,7 @@ void Tracer::Submit(const SimTable& table, std::uint64_t places, bool pushes, bo
                      .places = places,
                      .at = {}});
   }
-  // A push that the history does not know would be taken for one that nobody has made.
+  // A push that is not in the history would count as one that no worker has made.
   if (!history_->status().ok()) return;
   Options options;
   options.done = [call, history = history_](const absl::Status& status) {

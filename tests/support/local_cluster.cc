@@ -19,8 +19,8 @@
 namespace leeway::tests {
 namespace {
 
-// Runs `body` on a loop and waits for what it returns. The promise is the task's as well: it is
-// still inside set_value when the one who waits goes on.
+// Runs `body` on a loop and waits for its result. The task shares the promise: it is still inside
+// set_value when the waiting thread goes on.
 template <class Body>
 auto On(runtime::Loop* loop, Body body) {
   using Result = decltype(body());
@@ -57,7 +57,7 @@ struct LocalCluster::State {
   std::unique_ptr<runtime::Host> host = runtime::NewRealHost();
   van::verbs::FakeFabric fabric;
   std::unique_ptr<van::Factory> factory;
-  // Outlives the scheduler's loop: that it is over may be told after it has gone.
+  // Outlives the scheduler's loop, whose end may be reported after it has gone.
   std::promise<absl::Status> scheduler_over;
   std::unique_ptr<runtime::LoopRunner> scheduler_runner;
   std::unique_ptr<scheduler::Scheduler> scheduler;  // used on its runner's loop

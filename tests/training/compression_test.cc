@@ -1,4 +1,4 @@
-// What `leeway compression` leaves behind, seen from outside.
+// The results of `leeway compression`, seen from outside.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -19,7 +19,7 @@ namespace {
 using testing::ContainsRegex;
 using testing::HasSubstr;
 
-// Exit status and all it has said.
+// The exit status and the whole output.
 std::pair<int, std::string> RunToEnd(const std::string& command) {
   std::FILE* pipe = popen((command + " 2>&1").c_str(), "r");
   if (pipe == nullptr) return {-1, ""};

@@ -1,4 +1,4 @@
-// What `leeway train` promises, seen from outside: whole clusters of processes over tcp.
+// The promises of `leeway train`, seen from outside: whole clusters of processes over tcp.
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -55,7 +55,7 @@ Weights ParseSafetensors(const std::string& bytes) {
   return weights;
 }
 
-// Real training takes minutes under TSan, which looks at how it runs, not at where it leads.
+// Real training takes minutes under TSan, which finds races and not wrong results.
 constexpr const char* kSteps = runtime::kSanitized ? " --steps 30" : " --steps 200";
 
 // ‖a − b‖ / ‖b‖ of one tensor's part.
@@ -112,12 +112,12 @@ TEST_F(TrainingTest, TablesTravelEncoded) {
   EXPECT_LT(encoded["bytes_pushed_per_worker_step"], 31400 / 28.0);
   // The first pull of each worker is whole.
   EXPECT_LT(encoded["bytes_pulled_per_worker_step"], 31400 / 28.0 + 31400 / 40.0);
-  // What is dropped is made up for: it learns.
+  // Error feedback makes up for the dropped part: it learns.
   EXPECT_GT(encoded["test_accuracy"], runtime::kSanitized ? 0.0 : 0.6);
 }
 
-// How long the others wait for it is tests/simulation/straggler_test.cc's matter: on a busy machine
-// real seconds say little.
+// tests/simulation/straggler_test.cc tests how long the others wait for it: on a busy machine real
+// seconds say little.
 TEST_F(TrainingTest, AStragglerIsNotOutrunByMoreThanTheModeAllows) {
   for (const auto& [mode, bound] : std::vector<std::pair<std::string, std::uint64_t>>{
            {"bsp", 0}, {"ssp:1", 1}, {"ssp:3", 3}, {"ssp:8", 8}, {"asp", ~0ull}}) {

@@ -1,5 +1,5 @@
-// The example that embeds WordNet's relations, on a whole cluster: its sparse tables learn, as they
-// are and compressed.
+// The example that embeds WordNet's relations, on a whole cluster: its sparse tables learn, with
+// and without compression.
 #include <mutex>
 #include <string>
 #include <vector>
@@ -15,7 +15,7 @@
 namespace leeway::tests {
 namespace {
 
-// The verbs: few, so that this takes a moment.
+// Only the verbs, so that this takes a moment.
 class WordnetTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -29,7 +29,8 @@ class WordnetTest : public testing::Test {
   static void TearDownTestSuite() { delete graph_; }
   void SetUp() override { ASSERT_NE(graph_, nullptr); }
 
-  // Real training takes minutes with sanitizers, which look at how it runs, not at where it leads.
+  // Real training takes minutes with sanitizers, which find faults in how it runs, not in the
+  // result.
   static constexpr std::size_t kEpochs = runtime::kSanitized ? 2 : 12;
 
   static wordnet::Outcome Train(const std::string& codec, ErrorFeedback feedback,

@@ -1,4 +1,4 @@
-// Each push is applied at most once, and nothing is applied that nobody has pushed.
+// Checks that each push is applied at most once, and that every applied value was pushed.
 #include "absl/strings/str_cat.h"
 #include "tests/simulation/invariants/invariant.h"
 

@@ -1,5 +1,4 @@
-// "Acknowledged clocks never go back", on messages made up for it: what is accepted, and what must
-// not be.
+// "Acknowledged clocks never go back" accepts and refuses the right messages.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

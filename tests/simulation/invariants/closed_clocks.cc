@@ -79,7 +79,7 @@ std::string ClosedClocks::OnEntry(const proto::Replicate& sent) {
     }
   }
   if (sent.kind == proto::LogEntryKind::kFillBegin) {
-    // Others may be entries of those numbers meanwhile, by a head that had nobody to send them to.
+    // A head without followers may have made other entries with these numbers meanwhile.
     std::erase_if(shard.open, [&](const auto& entry) { return entry.second.epoch < sent.epoch; });
   }
   if (sent.kind == proto::LogEntryKind::kClose) return OnClose(&shard, sent);
@@ -125,7 +125,7 @@ std::string ClosedClocks::OnWindows(const Shard& shard, const proto::Replicate& 
   return "";
 }
 
-// Whatever has been committed of what was sent as entries may be relied on.
+// Commits entries that were sent: they may be relied on from now on.
 void ClosedClocks::Commit(std::uint32_t id) {
   Shard& shard = shards_[id];
   const std::uint64_t committed = logs_->committed(id);

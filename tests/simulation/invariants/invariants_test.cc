@@ -1,4 +1,4 @@
-// Each invariant on reads made up for it: what it accepts, and what it must not.
+// Each invariant accepts and refuses the right reads.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

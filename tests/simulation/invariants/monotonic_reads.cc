@@ -1,4 +1,4 @@
-// What a worker has seen, it sees in every read that it asks for afterwards.
+// Checks that a worker sees what it has seen before in every read that it asks for later.
 #include <map>
 
 #include "absl/strings/str_cat.h"

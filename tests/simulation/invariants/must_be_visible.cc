@@ -1,4 +1,4 @@
-// The invariants that say which pushes a read of a counter table must show.
+// The invariants about the pushes that a read of a counter table must show.
 #include "absl/strings/str_cat.h"
 #include "tests/simulation/invariants/invariant.h"
 #include "tests/simulation/visibility.h"

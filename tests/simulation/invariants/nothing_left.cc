@@ -37,7 +37,7 @@ std::string FindLeftBehind(SimCluster* cluster) {
 }
 
 std::string FindForgotten(const ps::Shard& shard, const proto::ClusterMap& map) {
-  std::set<std::uint32_t> before;  // ranks of which a process is known that has them no more
+  std::set<std::uint32_t> before;  // ranks with a known process that has them no more
   for (const proto::ClientSession& window : shard.FillBegin().header.workers) {
     if (window.rank < map.workers.size()) {
       const proto::WorkerEntry& worker = map.workers[window.rank];

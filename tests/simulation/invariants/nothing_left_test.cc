@@ -1,4 +1,4 @@
-// "Nothing is left behind": what a process that has ended may not leave.
+// "Nothing is left behind" finds what an ended process has left.
 #include "tests/simulation/invariants/nothing_left.h"
 
 #include <gmock/gmock.h>
@@ -27,14 +27,14 @@ TEST(NothingLeft, FilesThatAreOpen) {
   auto lock = disk.Lock("/b");
   ASSERT_TRUE(again.ok() && read.ok() && lock.ok());
   EXPECT_EQ(FindOpen(disk), "1 files that are written, 1 that are read, and 1 locks");
-  disk.Crash();  // nobody has anything open on it any more
+  disk.Crash();  // closes all files
   EXPECT_EQ(FindOpen(disk), "");
   lock->reset();
   again->reset();
   EXPECT_EQ(FindOpen(disk), "");
 }
 
-// A cluster of which nobody leaves.
+// A cluster whose nodes do not leave.
 TEST(NothingLeft, TimersAndConnections) {
   runtime::SetLogLevel(runtime::LogLevel::kOff);
   SimCluster::Setup setup;

@@ -1,5 +1,5 @@
-// BSP: what was pushed in a clock is not seen before the clock closes, which it cannot while the
-// reader itself is in it.
+// Checks for BSP that no push is seen before its clock closes, which it cannot do while the reader
+// itself is in it.
 #include "absl/strings/str_cat.h"
 #include "tests/simulation/invariants/invariant.h"
 

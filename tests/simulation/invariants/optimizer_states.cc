@@ -1,5 +1,5 @@
-// A place of a table with one writer holds one of the states to which its writer's pushes lead one
-// by one, and none older than what the reader was promised.
+// Checks that a place of a table with one writer holds one of the states that its writer's pushes
+// lead to one by one, and none older than the reader was promised.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -12,7 +12,7 @@
 namespace leeway::simulation {
 namespace {
 
-// Of what one step moves a value by, which is 0.02 and more.
+// As a part of the least change of a step, which is 0.02.
 constexpr float kStateTolerance = 1e-3f;
 
 class OptimizerStates final : public Invariant {
@@ -79,7 +79,7 @@ class OptimizerStates final : public Invariant {
     return true;
   }
 
-  // How many of the writer's pushes to that place the read must have seen.
+  // The number of the writer's pushes to that place that the read must have seen.
   static std::size_t PushesPromised(const Read& read, const History& history, std::uint32_t place) {
     const std::uint32_t writer = read.table->WriterOf(place);
     const std::vector<Push>& pushes = history.pushes(*read.table, writer);

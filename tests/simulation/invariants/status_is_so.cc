@@ -15,7 +15,7 @@ namespace {
 
 using Json = SimInquiry::Json;
 
-// What is told from time to time has been told by then, and who died has been taken for dead.
+// After this time periodic reports have come, and dead processes have been taken for dead.
 constexpr absl::Duration kSaidWithin = absl::Seconds(10);
 constexpr absl::Duration kAnsweredWithin = absl::Seconds(3);
 
@@ -36,12 +36,12 @@ std::string FirstOf(std::vector<std::string> wrong) {
   return first == wrong.end() ? "" : *first;
 }
 
-// Of one table on one thread.
+// The contents of one table on one thread.
 struct Held {
   std::uint64_t rows = 0, blocks = 0, value_bytes = 0;
 };
 
-// Rows that have moved elsewhere are passed over.
+// Rows that have moved elsewhere are ignored.
 void AddRows(const ps::FrozenPiece& piece, Held* held) {
   if (piece.elements == 0) return;
   const std::uint64_t element_bytes = (piece.values.size() + piece.state.size()) / piece.elements;
@@ -93,7 +93,7 @@ std::string StatusIsSo::Judge() const {
 }
 
 std::string StatusIsSo::JudgeNodes(const Json& said) const {
-  std::map<std::string, std::string> living, told;  // by host: what tells it from others
+  std::map<std::string, std::string> living, told;  // by host: its id and endpoints
   for (const std::string& host : cluster_->HostNames()) {
     SimProcess* const process = cluster_->Find(host);
     if (process == nullptr || process->over().has_value()) continue;

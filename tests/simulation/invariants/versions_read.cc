@@ -1,8 +1,8 @@
-// What a worker reads of a block whose replies are differences is a version that servers have told
-// of, none older than one that it has read before, and with all updates that the staleness bound
-// asks for. While its table has a codec whose replies are not differences, it is such a version of
-// the block itself. Where that came without its version, it is held against the states of the block
-// where it has one writer; otherwise nothing is known of its age.
+// Checks that a worker reads, of a block whose replies are differences, a version that servers have
+// sent, none older than one that it has read before, and with all updates that the staleness bound
+// asks for. While the table has a codec whose replies are not differences, it is such a version of
+// the block itself. If that came without a version, it is compared with the states of the block if
+// that has one writer; otherwise its age is unknown.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -17,7 +17,7 @@
 namespace leeway::simulation {
 namespace {
 
-// Of what one step moves a value by, which is 1/16 and more.
+// As a part of the least change of a step, which is 1/16.
 constexpr float kValueTolerance = 1e-3f;
 
 class VersionsRead final : public Invariant {
@@ -68,7 +68,7 @@ class VersionsRead final : public Invariant {
     return {{read.reader, read.incarnation}, {read.table->index, place}};
   }
 
-  // The first that it can be; 0: none.
+  // The first version that it can be; 0: none.
   std::uint64_t VersionOf(const Read& read, std::size_t i, std::uint64_t least) const {
     const SimTable& table = *read.table;
     const std::uint32_t place = read.places[i];
@@ -89,7 +89,7 @@ class VersionsRead final : public Invariant {
     return 0;
   }
 
-  // The first version from `least` on whose state that is: version 1 has nothing in it.
+  // The first version from `least` on with that state: version 1 is the block before any update.
   std::uint64_t FirstState(const SimTable& table, std::uint32_t place,
                            std::span<const float> values, std::uint64_t least) const {
     const std::vector<float> nothing(values.size());

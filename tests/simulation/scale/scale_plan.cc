@@ -26,8 +26,8 @@ int ScalePlan::StepsMeasured() const {
   return std::max(steps, static_cast<int>(fill));
 }
 
-// Blocks are dealt in turn, so each server has one of the large table. Where the small ones lie is
-// left out: they are a hundredth of it.
+// Blocks go to servers in turn, so each server has one of the large table. The small tables are
+// ignored: they are a hundredth of it.
 std::uint64_t FullestServerBytes(const ScalePlan& plan) { return plan.block_bytes; }
 
 absl::Duration IdealStep(const ScalePlan& plan) {

@@ -18,7 +18,7 @@ namespace leeway::simulation {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Minutes(10);  // of virtual time, for any phase
-// In the first steps, which are like all others: a look at a heap of gigabytes takes its time.
+// In the first steps, which are like all others: to measure a heap of gigabytes takes long.
 constexpr int kHeapLooksPerStep = 10;
 constexpr int kStepsWithHeapLooks = 3;
 
@@ -48,7 +48,7 @@ class ScaleRun {
   void OnStep(const absl::Status& status, int step);
   void WatchHeap();
   Mark Now();
-  // What has happened since; and from here on what happens is another phase's.
+  // Returns the load since the last call, and begins the next phase.
   SchedulerLoad Lap(Mark* since, double* real_seconds);
   std::vector<van::SimNetwork::Traffic> Servers();
 
@@ -60,7 +60,7 @@ class ScaleRun {
   std::vector<std::uint32_t> workers_done_;                 // by step
   std::vector<absl::Time> ends_;                            // by step, of the last worker
   std::vector<std::vector<SteppingWorker::Table>> tables_;  // by worker
-  // Longer than the cores that call them.
+  // Destroyed after the cores that call them.
   std::vector<std::unique_ptr<SteppingWorker>> workers_;
   SimCluster cluster_;
   std::vector<worker::Core*> cores_;
@@ -118,7 +118,7 @@ absl::Status ScaleRun::Begin() {
   return Until("joining", [&] { return ready == plan_.workers; });
 }
 
-// Every worker asks for every table, as a program does that all of them run.
+// Every worker asks for every table, as a program that all workers run.
 absl::Status ScaleRun::CreateTables() {
   std::size_t missing = plan_.workers * model_.size();
   for (std::uint32_t i = 0; i < plan_.workers; ++i) {
@@ -167,7 +167,7 @@ absl::Status ScaleRun::Train() {
   return absl::OkStatus();
 }
 
-// As programs end that were not started together.
+// As workers' programs end that were not started together.
 absl::Status ScaleRun::Leave() {
   for (std::uint32_t i = 0; i < plan_.workers; ++i) {
     cluster_.world().Schedule(plan_.leave_within * i / plan_.workers, [this, i] {
@@ -229,7 +229,7 @@ std::vector<van::SimNetwork::Traffic> ScaleRun::Servers() {
   return all;
 }
 
-// ---- what is told of it ----
+// ---- output ----
 
 std::string ToJson(const char* name, const ScalePlan& plan, const SchedulerLoad& load) {
   const double nodes = plan.nodes();

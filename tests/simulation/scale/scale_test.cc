@@ -1,4 +1,4 @@
-// That Leeway goes on growing as it should, at a size that takes seconds.
+// Tests the growth of the cost of a cluster with its size, at a size that takes seconds.
 #include <gtest/gtest.h>
 
 #include "runtime/log/log.h"
@@ -28,7 +28,7 @@ class ScaleTest : public testing::Test {
   }
 };
 
-// Worked out by hand: 30 gradients of 16,000 bytes at 200 MB/s are 2.4 ms, twice; the model, 80,320
+// Computed by hand: 30 gradients of 16,000 bytes at 200 MB/s are 2.4 ms, twice; the model, 80,320
 // bytes, is less.
 TEST_F(ScaleTest, TheIdealIsWhatTheFullestCardTakes) {
   ScalePlan plan;
@@ -36,20 +36,20 @@ TEST_F(ScaleTest, TheIdealIsWhatTheFullestCardTakes) {
   plan.compute = absl::Milliseconds(20);
   plan.delay = absl::Microseconds(50);
   EXPECT_EQ(IdealStep(plan), absl::Microseconds(20'000 + 2 * (2400 + 50)));
-  plan.workers = 2;  // now the model is more than what a server hears: 80,260 bytes, 401.3 us
+  plan.workers = 2;  // now the model is more than a server receives: 80,260 bytes, 401.3 us
   EXPECT_EQ(IdealStep(plan), absl::Nanoseconds(20'000'000 + 2 * (401'300 + 50'000)));
 }
 
 TEST_F(ScaleTest, AStepIsNearTheIdealAndTheSchedulerHasLittleToDo) {
   ScalePlan plan;                        // 30 workers, 5 servers
-  plan.compute = absl::Milliseconds(1);  // so that it is the network that counts
+  plan.compute = absl::Milliseconds(1);  // so that the network limits the step
   const ScaleFigures figures = Run(plan);
   EXPECT_GE(StepVsIdeal(figures), 1.0);
   EXPECT_LE(StepVsIdeal(figures), 1.2);
   EXPECT_LT(SchedulerMessagesPerNodeSecond(plan, figures), 5.0);
 }
 
-// Ten a node: Join, Welcome, the map and its MapAck, the tables.
+// Ten messages a node: Join, Welcome, the map and its MapAck, the tables.
 TEST_F(ScaleTest, JoiningCostsTheSchedulerAsMuchForEachNodeWhereThereAreMany) {
   const auto messages_per_node = [](std::uint32_t workers, std::uint32_t servers) {
     ScalePlan plan = Short();
@@ -59,8 +59,8 @@ TEST_F(ScaleTest, JoiningCostsTheSchedulerAsMuchForEachNodeWhereThereAreMany) {
   EXPECT_LE(messages_per_node(60, 12), 1.1 * messages_per_node(10, 2));
 }
 
-// As many maps as there are workers that leave, each to all that are left and acknowledged, would
-// be 4,000 messages, and as many that say who has left.
+// A map for each worker that leaves, to all that are left, and its acknowledgement, would be 4,000
+// messages, and as many NodeDowns.
 TEST_F(ScaleTest, WorkersThatLeaveOneAfterTheOtherAreNotAMapEach) {
   ScalePlan plan = Short();
   plan.workers = 60, plan.servers = 12;
