@@ -18,7 +18,7 @@ DOC_COLUMNS_MAX = 100
 
 CODE = (".h", ".cc")
 NOT_PRODUCTION = ("tests/", "benchmarks/", "examples/")
-# The words themselves are listed there.
+# The list of retired words, which contains them.
 RETIRED_WORDS = "tests/lint/retired_words.txt"
 MAY_NAME_RETIRED_WORDS = (RETIRED_WORDS, "tests/lint/house_test.py", "docs/glossary.md")
 
@@ -111,7 +111,7 @@ def include_cycles(house):
 
 
 def read_retired_words(text):
-    """[(regular expression, what is said instead, folders it is retired in)]."""
+    """[(regular expression, replacement, folders in which it is retired)]."""
     words = []
     for line in text.split("\n"):
         if line.strip() and not line.startswith("#"):
@@ -135,7 +135,7 @@ def retired_words(house):
 
 
 def named_paths(text):
-    """[(line, path, whether it is a link)] of what a document names: links, and paths in backticks
+    """[(line, path, whether it is a link)] of all paths in a document: links, and paths in backticks
     and in pictures. Fenced blocks other than pictures are programs
     and commands."""
     found = []
@@ -153,8 +153,8 @@ def named_paths(text):
 
 
 def missing_paths(house):
-    """A document names no file or folder of the repository that is not there. A path begins with a
-    folder of the root, or is the end of one; a name in capitals (`NAME.h`) stands for any."""
+    """Files and folders that a document names exist in the repository. A path begins with a folder of
+    the root, or is the end of a path; a name in capitals (`NAME.h`) stands for any."""
     roots = set(path for path in house.paths if "/" not in path)
     tails = set(tail for path in house.paths
                 for tail in ("/".join(path.split("/")[start:]) for start in range(path.count("/") + 1)))
@@ -182,7 +182,7 @@ def missing_paths(house):
 
 
 def missing_names(house):
-    """A document names no constant (`kName`) and no setting (LEEWAY_NAME) that the code lacks."""
+    """Names of constants (`kName`) and settings (LEEWAY_NAME) in documents exist in the code."""
     name_of = re.compile(r"(?<![A-Za-z0-9_])(k[A-Z][A-Za-z0-9]+|LEEWAY_[A-Z0-9_]*[A-Z0-9])"
                          r"(?=_\*|(?![A-Za-z0-9_]))")
     there = set()

@@ -1,4 +1,4 @@
-"""Each house rule fails on a repository that breaks it, and on no other."""
+"""Tests that each house rule fails on a repository that breaks it, and on no other."""
 
 import os
 import subprocess

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every known bug that the sources ask for is in the catalogue, and every one of the catalogue is asked for.
+# Checks that the known bugs in the sources (Planted) and those in the catalogue are the same.
 set -euo pipefail
 cd "$1"
 planted=$(grep -rhoE 'Planted<"[^"]+">' --include='*.cc' --include='*.h' \
@@ -7,7 +7,7 @@ planted=$(grep -rhoE 'Planted<"[^"]+">' --include='*.cc' --include='*.h' \
 known=$(sed -nE 's/^ *\{\.name = "([^"]+)",.*/\1/p' tests/mutants/*_bugs.cc | sort)
 twice=$(uniq -d <<<"$known")
 if ! difference=$(diff <(sort -u <<<"$known") <(printf "%s\n" "$planted")) || [[ -n $twice ]]; then
-  echo "tests/mutants/*_bugs.cc (<) and the bugs that the sources ask for (>) differ:"
+  echo "tests/mutants/*_bugs.cc (<) and the known bugs in the sources (>) differ:"
   echo "$difference"
   echo "${twice:+twice in the catalogue: $twice}"
   exit 1

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# No decision goes by the calendar, which may be set back or forth: only these files may ask what
-# time it is, each for people to read.
+# Checks that no decision depends on the calendar time, which may be set back or forth: only these files
+# may read it, to show it to people.
 set -euo pipefail
 cd "$1"
 allowed='^(runtime/loop/real_host\.cc|runtime/log/log\.cc):'
@@ -8,11 +8,11 @@ found=$(grep -rnE 'absl::Now\(|system_clock|gettimeofday|CLOCK_REALTIME|[^_a-z]t
   --include='*.cc' --include='*.h' \
   checkpoint compress examples include node proto ps runtime scheduler tools van worker |
   grep -vE '_test\.cc:|/test_|/testing/' | grep -vE "$allowed" || true)
-# What the calendar says is written into manifests, and nowhere compared.
+# Calendar time is written into manifests, and never compared.
 wall=$(grep -rnE '\bWallTime\(' --include='*.cc' checkpoint node ps scheduler worker |
   grep -vE '_test\.cc:|manifest\.time = ' || true)
 if [[ -n $found$wall ]]; then
-  echo "these go by the calendar; runtime/base/monotonic_time.h does not:"
+  echo "these use calendar time; use runtime/base/monotonic_time.h instead:"
   echo "$found"
   echo "$wall"
   exit 1

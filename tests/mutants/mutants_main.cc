@@ -1,4 +1,4 @@
-// `leeway-mutants`: switches on one known bug at a time and tells what sees it.
+// `leeway-mutants`: switches on one known bug at a time, and prints which seed or test finds it.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,7 +36,7 @@ namespace {
 constexpr int kTestSeconds = 60;       // a test that takes longer hangs
 constexpr unsigned kSeedSeconds = 10;  // a seed that takes longer on average hangs
 constexpr int kTimeoutCode = 124;      // of timeout(1)
-// Of no bug. A test that fails where LEEWAY_MUTANT is set at all would seem to see every bug.
+// The name of no bug. A test that fails whenever LEEWAY_MUTANT is set would seem to find every bug.
 constexpr absl::string_view kNoBug = "none";
 
 // A bug may be a limit that does not hold: its test must not take the memory of the machine.
@@ -51,7 +51,7 @@ struct Verdict {
   std::string text;
 };
 
-// How a test program ends that has the bug.
+// The end of a test program that has the bug.
 struct TestRun {
   int code = 0;
   std::string failed;  // the first test that failed, as far as the program got to say so
@@ -104,10 +104,10 @@ class Trial {
     return {true, absl::StrCat(program, " ", run.failed.empty() ? "which crashes" : run.failed)};
   }
 
-  // In a process of their own: a wrong program may crash, or go on for ever.
+  // In a process of its own: a wrong program may crash, or never end.
   Verdict OfSeeds(const KnownBug& bug) {
     int ends[2];
-    if (pipe(ends) != 0) return {false, "there is no pipe to be had"};
+    if (pipe(ends) != 0) return {false, "no pipe can be opened"};
     const pid_t child = fork();
     if (child == 0) RunSeeds(bug, ends[1]);
     close(ends[1]);
@@ -224,28 +224,28 @@ void List(const std::vector<KnownBug>& bugs) {
 
 int Main(int argc, char** argv) {
   CLI::App app(
-      "Switches on one known bug at a time (tests/mutants/catalogue.cc) and tells which "
-      "seed of the simulator, or which test, sees it.");
+      "Switches on one known bug at a time (tests/mutants/catalogue.cc) and prints which "
+      "seed of the simulator, or which test, finds it.");
   simulation::Campaign campaign;
   campaign.seeds = 500;
   campaign.jobs = std::max(1u, std::thread::hardware_concurrency());
   std::string only;
   double share = 1;
   bool mutants = false, list = false, tests_only = false, seeds_only = false;
-  app.add_flag("--mutants", mutants, "nothing else is done here");
-  app.add_option("--only", only, "those whose name or file contains this");
-  app.add_option("--share", share, "a share of them, chosen anew each time")
+  app.add_flag("--mutants", mutants, "no effect: for `./dev sim --mutants`");
+  app.add_option("--only", only, "only bugs whose name or file contains this");
+  app.add_option("--share", share, "only a share of the bugs, chosen anew each time")
       ->check(CLI::Range(0.0, 1.0));
-  app.add_flag("--tests-only", tests_only, "those that a test sees, which is quick");
-  app.add_flag("--seeds-only", seeds_only, "those that seeds see");
-  app.add_option("--seeds", campaign.seeds, "how many seeds look for a bug")
+  app.add_flag("--tests-only", tests_only, "only bugs that a test finds, which is fast");
+  app.add_flag("--seeds-only", seeds_only, "only bugs that seeds find");
+  app.add_option("--seeds", campaign.seeds, "number of seeds that look for a bug")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  app.add_option("--start", campaign.start, "the first of them")->capture_default_str();
-  app.add_option("--jobs", campaign.jobs, "seeds run at a time")
+  app.add_option("--start", campaign.start, "first seed")->capture_default_str();
+  app.add_option("--jobs", campaign.jobs, "number of seeds that run at a time")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
-  app.add_flag("--list", list, "only say what there is");
+  app.add_flag("--list", list, "only list the bugs");
   CLI11_PARSE(app, argc, argv);
   runtime::SetLogLevel(runtime::LogLevel::kOff);
   const std::vector<KnownBug> bugs = Chosen(only, share, tests_only, seeds_only);

@@ -2,7 +2,7 @@
 # addresses_test.sh LEEWAY HELLO: trains with a scheduler, a server and a worker, each in a network
 # namespace ("host") of its own, without LEEWAY_HOST and LEEWAY_INTERFACE: over IPv6 only; where the
 # scheduler is behind a host's second card; with a scheduler's name that appears late; and through a
-# firewall that lets only LEEWAY_PORT through. 77: this machine lets nobody make namespaces.
+# firewall that lets only LEEWAY_PORT through. Exit code 77: this machine allows no namespaces.
 set -euo pipefail
 leeway=$1 hello=$2
 
@@ -21,14 +21,14 @@ command -v ip >/dev/null && ip netns add lwswitch 2>/dev/null ||
   { echo "addresses: SKIPPED: no network namespaces can be made here (root and iproute2 are needed)"; exit 77; }
 trap cleanup EXIT
 
-# wire CARD HOST ADDRESS...: a card of HOST on a bridge of its name.
+# wire CARD HOST ADDRESS...: makes a card of HOST on a bridge with the card's name.
 wire() {
   local bridge=$1 card=$2 host=$3; shift 3
   ip -n lwswitch link show "$bridge" >/dev/null 2>&1 || {
     ip -n lwswitch link add "$bridge" type bridge
     ip -n lwswitch link set "$bridge" up
   }
-  # Names of their own: those of a host that is gone go a little later.
+  # New names each time: the links of a host that has ended go a little later.
   local port=$host$((++ports_made))
   ip link add "$port" netns lwswitch type veth peer name "$card" netns "$host"
   ip -n lwswitch link set "$port" master "$bridge" up

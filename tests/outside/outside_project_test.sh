@@ -14,11 +14,11 @@ trap cleanup EXIT
 fail() { echo "outside: $*" >&2; exit 1; }
 
 "$cmake" --install "$build" --prefix "$work/first" >"$work/install.log"
-# What is installed may be packed and unpacked elsewhere.
+# An installed tree may be packed and unpacked elsewhere.
 mv "$work/first" "$work/prefix"
 ! grep -rIl -e "$build" "$work/prefix" || fail "the installed files name the build folder"
 
-# No header that is not the compiler's, Abseil's or ours; none of ours but the public ones.
+# Only headers of the compiler, of Abseil, and the public ones of Leeway.
 cp -r "$example" "$work/project"
 CXX=$compiler "$cmake" -S "$work/project" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" \
   -DCMAKE_BUILD_TYPE=Release >"$work/configure.log" 2>&1 || { cat "$work/configure.log"; fail "configuring"; }

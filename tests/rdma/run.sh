@@ -14,8 +14,8 @@ steps=("$@")
 work=build/rdma
 out=$PWD/out/rdma
 timeout_s=${TIMEOUT_S:-900}
-# What the kernel has to have; modprobe finds what these need. rdma_rxe does not say that it needs
-# crc32_generic.
+# The kernel modules that are needed; modprobe finds those that they depend on. rdma_rxe does not
+# declare that it needs crc32_generic.
 modules=(virtio_pci 9p 9pnet_virtio crc32_generic veth rdma_rxe rdma_ucm sch_netem)
 programs=(/sbin/ip /sbin/tc /usr/bin/rdma /usr/bin/ibv_devinfo
   /usr/bin/ib_write_bw /usr/bin/ib_read_bw /usr/bin/ib_send_lat
@@ -24,7 +24,7 @@ programs=(/sbin/ip /sbin/tc /usr/bin/rdma /usr/bin/ibv_devinfo
 
 die() { echo "rdma: $*" >&2; exit 1; }
 
-# A step that is not there would be passed by not running it.
+# A missing step is an error: otherwise it would count as passed.
 check_steps() {
   local step known
   known=$(cd tests/rdma/steps && printf '%s\n' *.sh | sed 's/^[0-9]*-//; s/\.sh$//')
@@ -37,7 +37,7 @@ kernel_package() {
   apt-cache depends linux-image-amd64 2>/dev/null | grep -o 'linux-image-[0-9][^ ]*' | head -1 || true
 }
 
-# Unpacked, not installed: nothing boots from it here.
+# Unpacked, not installed: this machine does not boot from it.
 kernel() {
   [[ -d $work/kernel/boot ]] && return
   local package
@@ -55,7 +55,7 @@ kernel() {
   mv "$work/kernel.new" "$work/kernel"
 }
 
-# copy FILE...: into the image, under the same path.
+# copy FILE...: copies into the image, under the same path.
 copy() {
   local file
   for file in "$@"; do
@@ -81,8 +81,8 @@ image() {
   cp -u /bin/busybox "$root/bin/"
   local program
   for program in "${programs[@]}"; do copy_program "$program"; done
-  copy "$PWD/$build/tools/leeway"  # where leeway-storm starts it from
-  # What is loaded at run time.
+  copy "$PWD/$build/tools/leeway"  # leeway-storm starts it from there
+  # Libraries that are loaded at run time.
   copy /usr/lib/x86_64-linux-gnu/lib{ibverbs,rdmacm}.so.1 \
     "$(echo /usr/lib/x86_64-linux-gnu/libibverbs/librxe-rdmav*.so)" /etc/libibverbs.d/rxe.driver
   mapfile -t libraries < <(ldd /usr/lib/x86_64-linux-gnu/librdmacm.so.1 | grep -o '/[^ ]*')
@@ -95,7 +95,7 @@ image() {
       grep -qx "$(basename "$file")" "$root/modules/order" || basename "$file" >>"$root/modules/order"
     done < <(modprobe -d "$work/kernel" -S "$release" --show-depends "$module" | grep ^insmod)
   done
-  rm -rf "$root/steps"  # those that are no longer there would be run
+  rm -rf "$root/steps"  # removed steps would otherwise still run
   mkdir "$root/steps"
   cp tests/rdma/init "$root/init"
   cp tests/rdma/steps/*.sh "$root/steps/"
@@ -108,9 +108,9 @@ image() {
 boot() {
   rm -rf "$out"
   mkdir -p "$out"
-  # The machine is emulated where there is no KVM, which takes several times as long. The emulated
-  # processors share one time stamp counter, which the kernel does not know: without being told it
-  # takes the HPET, and each look at the clock is a call to the system and to the emulator.
+  # Without KVM the machine is emulated, which takes several times as long. The emulated processors share
+  # one time stamp counter, which the kernel does not know: without this option it would use the HPET, and
+  # each reading of the clock would be a call to the system and to the emulator.
   timeout "$timeout_s" qemu-system-x86_64 -accel tcg,thread=multi -cpu max -smp 2 -m 3G \
     -display none -monitor none -no-reboot -serial "file:$out/console.log" \
     -virtfs "local,path=$out,mount_tag=out,security_model=none" \
@@ -119,7 +119,7 @@ boot() {
     die "qemu ended with $? (124: after $timeout_s s); $out/console.log has the console"
 }
 
-# A step leaves lines "NAME NUMBER" in NAME.results, or none.
+# A step may write lines "NAME NUMBER" to NAME.results.
 results() {
   find "$out" -name '*.results' -print0 | sort -z | xargs -0r cat | awk '
     BEGIN { print "{" }

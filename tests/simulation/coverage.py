@@ -25,7 +25,7 @@ def protocol_file(path):
 
 
 def read_branches(lcov):
-    """{(file, line): {(block, branch): times taken, or None where the line was not reached}}.
+    """{(file, line): {(block, branch): times taken, or None if the line was not reached}}.
 
     A template or an inline function is compiled in several places: what one of them takes counts.
     """

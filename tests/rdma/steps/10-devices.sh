@@ -1,4 +1,4 @@
-# What there is: a device with a port that is up, and a GID of the node's address.
+# Checks for a device with a port that is up, and a GID of the node's address.
 ibv_devinfo -v
 /bin/rdma link
 ibv_devinfo -v | grep -q PORT_ACTIVE

@@ -1,4 +1,4 @@
-# The device's own limits, to compare with: perftest's writes, reads and sends.
+# Measures the device's own limits for comparison: perftest's writes, reads and sends.
 measure() {
   name=$1
   shift
@@ -10,7 +10,7 @@ measure() {
 }
 measure write ib_write_bw -s 1048576 -n 60
 awk '$1 == 1048576 {print "ib_write_bw_mb_s", $4}' /tmp/client.log >>"$RESULTS"
-# Whether a second queue pair would carry more.
+# Measures whether a second queue pair carries more.
 measure striped ib_write_bw -s 1048576 -n 60 -q 2
 awk '$1 == 1048576 {print "ib_write_bw_2_queue_pairs_mb_s", $4}' /tmp/client.log >>"$RESULTS"
 measure read ib_read_bw -s 1048576 -n 60

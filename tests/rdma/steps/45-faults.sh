@@ -1,6 +1,6 @@
-# Servers that are killed while workers push and pull over rdma, and a worker that is killed and comes
-# back. Every push is counted in integers: none of those acknowledged may be lost, and none may be in
-# the model twice. (Times are those of an emulated machine.)
+# Kills servers while workers push and pull over rdma, and a worker that comes back. Every push is
+# counted in integers: no acknowledged one may be lost, and none may be in the model twice. (Times are
+# those of an emulated machine.)
 storm() {
   leeway-storm --model softmax --folder /tmp/storm --untimed --set LEEWAY_VAN=rdma \
     --set "LEEWAY_HOST=$RDMA_TEST_HOST" "$@"

@@ -1,7 +1,7 @@
-# Two devices with a lossy link between them: 1 ms of delay and 0.1 % of packets lost each way.
+# Tests two devices with a lossy link between them: 1 ms of delay and 0.1 % of packets lost each way.
 #
-# Both addresses are this machine's, so that routes of their own have to send packets out over the
-# link: what goes to v1's address leaves by v0, and the other way round.
+# Both addresses are this machine's, so that packets need special routes to go out over the link:
+# packets to v1's address leave by v0, and the other way round.
 other=10.78.0.1
 /bin/ip addr add $other/24 dev v1
 /bin/rdma link add rxe1 type rxe netdev v1
@@ -14,7 +14,7 @@ hardware_address() { cat "/sys/class/net/$1/address"; }
 /bin/ip route add "$RDMA_TEST_HOST" dev v1 src $other table 101
 /bin/ip rule add pref 10 iif lo to $other lookup 100
 /bin/ip rule add pref 11 iif lo to "$RDMA_TEST_HOST" lookup 101
-# The kernel's rdma_cm looks for the way back by the card that a request came over.
+# The kernel's rdma_cm looks for the route back over the card that a request came over.
 /bin/ip rule add pref 12 oif v0 to $other lookup 100
 /bin/ip rule add pref 13 oif v1 to "$RDMA_TEST_HOST" lookup 101
 /bin/ip rule add pref 20 lookup local

@@ -1,4 +1,4 @@
-# What the van makes of the device: pushes and pulls of 1 MiB beside ib_write_bw, the round trip of
+# Measures the van on the device: pushes and pulls of 1 MiB beside ib_write_bw, the round trip of
 # 64 bytes beside ib_send_lat, small operations and processor time beside tcp. Run after perftest,
 # in the same boot.
 export LEEWAY_HOST=$RDMA_TEST_HOST
@@ -15,7 +15,7 @@ for transport in rdma tcp; do
   echo "$commands" | leeway_bench_cluster $tensors >/tmp/$transport.out
   cat /tmp/$transport.out
 done
-# field FILE LINE NAME: of what one command found; the first line says that it is ready.
+# field FILE LINE NAME: a field of the result of one command; the first line says that it is ready.
 field() { sed -n "$2p" "/tmp/$1.out" | sed "s/.*\"$3\": *\([0-9.e+-]*\).*/\1/"; }
 divide() { echo "$1 $2" | awk '{printf "%.4g", $1 / $2}'; }
 mb_s() { divide "$(divide "$(field "$1" "$2" bytes)" "$(field "$1" "$2" seconds)")" 1048576; }
@@ -24,7 +24,7 @@ cpu_per_byte() { divide "$(field "$1" "$2" cpu_seconds)" "$(field "$1" "$2" byte
 cpu_per_mb() { echo "$(cpu_per_byte "$1" "$2")" | awk '{printf "%.4g", $1 * 1048576}'; }
 p50_us() { field "$1" "$2" p50_us; }
 limit() { sed -n "s/^$1 //p" "$OUT"/20-perftest.results; }
-# A number that could not be measured fails the step.
+# A missing number fails the step.
 say() {
   case $2 in '' | *[!0-9.e+-]*) echo "$1 is not a number: '$2'"; exit 1 ;; esac
   echo "$1 $2" >>"$RESULTS"
