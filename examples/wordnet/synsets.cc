@@ -96,7 +96,7 @@ class DataFile {
       position_ += line.size() + 1;
     }
     if (file.bad()) return absl::DataLossError(absl::StrCat(path_, " cannot be read"));
-    if (offsets_.empty()) return Wrong(line_, "is the end, and there was no synset");
+    if (offsets_.empty()) return Wrong(line_, "ends a file without synsets");
     return absl::OkStatus();
   }
 

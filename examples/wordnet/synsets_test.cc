@@ -126,7 +126,7 @@ TEST_F(SynsetsTest, WhatIsWrongIsToldWithFileAndLine) {
   EXPECT_EQ(ErrorOf(at + " 03 n 01 a 0 001 @ 00000007 n 0000 | g\n"),
             "2: points to offset 7 of data.noun, where no synset begins");
   EXPECT_THAT(ErrorOf(at + " 03 n 01 a 0 000 | g"), HasSubstr("2: is cut short: it does not end"));
-  EXPECT_EQ(ErrorOf(""), "1: is the end, and there was no synset");
+  EXPECT_EQ(ErrorOf(""), "1: ends a file without synsets");
   EXPECT_THAT(ErrorOf(at + " 03 n 01 a 0 000 | g\n" + std::string("\0\xff", 2) + "\n"),
               testing::StartsWith("3: has '"));
 }

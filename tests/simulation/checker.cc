@@ -49,7 +49,7 @@ void Checker::OnRead(const Read& read) {
 void Checker::OnWaited(const std::string& what, absl::Time since, absl::Time ended) {
   if (ended - std::max(since, quiet_from_) <= kPatience) return;
   Fail("nobody waits for long",
-       absl::StrCat(what, " has waited since ", absl::FormatDuration(ended - since), " ago"));
+       absl::StrCat(what, " has waited for ", absl::FormatDuration(ended - since)));
 }
 
 void Checker::Fail(absl::string_view invariant, std::string what) {

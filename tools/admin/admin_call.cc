@@ -81,9 +81,9 @@ class Call final : public van::Handler {
           absl::StrCat("no scheduler at ", address_, why.ok() ? "" : ": ", why.message())));
     }
     Finish(absl::UnavailableError(
-        absl::StrCat("the scheduler at ", address_, " went away before it had answered",
+        absl::StrCat("the scheduler at ", address_, " closed the connection before it had answered",
                      why.ok() ? "" : absl::StrCat(" (", why.message(), ")"),
-                     "; what it had begun may go on: see leeway status")));
+                     "; the command may still be carried out: see leeway status")));
   }
   void OnMessage(van::PeerId, van::Message raw) override {
     const absl::StatusOr<proto::AnyMessage> message =
@@ -111,7 +111,7 @@ class Call final : public van::Handler {
     loop_->Cancel(silence_timer_);
     silence_timer_ = loop_->After(kSilencePatience, [this] {
       Finish(absl::DeadlineExceededError(absl::StrCat("the scheduler at ", address_,
-                                                      " has said nothing for ",
+                                                      " has sent nothing for ",
                                                       absl::FormatDuration(kSilencePatience))));
     });
   }

@@ -125,7 +125,7 @@ std::string Shards(const OrderedJson& status) {
   std::map<std::uint64_t, const OrderedJson*> servers;
   for (const OrderedJson& server : Part(status, "servers"))
     servers[Count(server, "rank")] = &server;
-  Rows rows = {{"server", "heads", "replicas", "being filled", "fills others", "bytes", ""}};
+  Rows rows = {{"server", "heads", "replicas", "joining", "sends state", "bytes", ""}};
   for (const OrderedJson& of : Part(shards, "servers")) {
     const auto server = servers.find(Count(of, "rank"));
     rows.push_back({absl::StrCat(Count(of, "rank")), absl::StrCat(Count(of, "heads")),
@@ -139,7 +139,7 @@ std::string Shards(const OrderedJson& status) {
   std::string text = absl::StrCat(
       Count(status, "num_shards"), " shards, ", Count(shards, "replication"), " replicas each: ",
       shards.value("settled", false) ? "settled"
-                                     : absl::StrCat(Count(shards, "filling"), " being filled, ",
+                                     : absl::StrCat(Count(shards, "filling"), " joining, ",
                                                     Count(shards, "moving"), " to be moved"));
   if (const std::uint64_t lost = Count(shards, "lost"); lost > 0) {
     absl::StrAppend(&text, ", ", lost, " LOST");
@@ -328,9 +328,9 @@ std::string Troubles(const OrderedJson& status) {
   std::string text;
   if (const OrderedJson& state = Part(status, "state");
       state.is_object() && state.contains("error")) {
-    absl::StrAppend(&text, "the scheduler cannot write its state since ",
+    absl::StrAppend(&text, "the scheduler has failed to write its state for ",
                     FormatTime(absl::Seconds(Number(state, "since_s"))),
-                    ", and says nothing new: ", Text(state, "error"),
+                    ", and holds back messages about changes: ", Text(state, "error"),
                     " (LEEWAY_SCHEDULER_STATE)\n");
   }
   if (const std::string restoring = Text(status, "restoring"); !restoring.empty()) {
