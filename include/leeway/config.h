@@ -64,16 +64,27 @@ struct Config {
   std::uint64_t checkpoint_keep = 3;          // LEEWAY_CHECKPOINT_KEEP: the newest ones; 0: all
   std::uint64_t checkpoint_full_every = 1;    // LEEWAY_CHECKPOINT_FULL_EVERY: others are increments
   bool checkpoint_at_end = false;             // LEEWAY_CHECKPOINT_AT_END: when training ends
-  absl::Duration checkpoint_timeout = absl::Minutes(10);  // LEEWAY_CHECKPOINT_TIMEOUT_MS
+  // LEEWAY_CHECKPOINT_TIMEOUT_MS: for saving a checkpoint, or restoring one
+  absl::Duration checkpoint_timeout = absl::Minutes(10);
 
-  absl::Duration heartbeat_interval = absl::Seconds(1);  // LEEWAY_HEARTBEAT_INTERVAL_MS
-  absl::Duration failure_timeout = absl::Seconds(10);    // LEEWAY_FAILURE_TIMEOUT_MS
-  absl::Duration suspicion = absl::Seconds(1);           // LEEWAY_SUSPICION_MS
-  absl::Duration drain_timeout = absl::Seconds(25);      // LEEWAY_DRAIN_TIMEOUT_MS; 0: no drain
-  absl::Duration scheduler_timeout = absl::Minutes(10);  // LEEWAY_SCHEDULER_TIMEOUT_MS
-  absl::Duration connect_timeout = absl::Minutes(10);    // LEEWAY_CONNECT_TIMEOUT_MS
-  absl::Duration request_timeout = absl::Minutes(2);     // LEEWAY_REQUEST_TIMEOUT_MS
-  absl::Duration resend_interval = absl::Seconds(2);     // LEEWAY_RESEND_INTERVAL_MS
+  // LEEWAY_HEARTBEAT_INTERVAL_MS: between heartbeats (scheduler decides)
+  absl::Duration heartbeat_interval = absl::Seconds(1);
+  // LEEWAY_FAILURE_TIMEOUT_MS: a node that is silent for so long is dead (scheduler decides)
+  absl::Duration failure_timeout = absl::Seconds(10);
+  // LEEWAY_SUSPICION_MS: a server whose connection broke is dead if it does not come back within
+  // this time (scheduler decides)
+  absl::Duration suspicion = absl::Seconds(1);
+  // LEEWAY_DRAIN_TIMEOUT_MS: a server that gets SIGTERM waits so long for its shards to move; 0: it
+  // ends at once, with its shards
+  absl::Duration drain_timeout = absl::Seconds(25);
+  // LEEWAY_SCHEDULER_TIMEOUT_MS: a node goes on for so long without the scheduler
+  absl::Duration scheduler_timeout = absl::Minutes(10);
+  // LEEWAY_CONNECT_TIMEOUT_MS: a node waits so long for the scheduler and for the other nodes
+  absl::Duration connect_timeout = absl::Minutes(10);
+  // LEEWAY_REQUEST_TIMEOUT_MS: deadline of an operation that has none of its own
+  absl::Duration request_timeout = absl::Minutes(2);
+  // LEEWAY_RESEND_INTERVAL_MS: pause before an unanswered request is sent again; it then doubles
+  absl::Duration resend_interval = absl::Seconds(2);
 
   // LEEWAY_VAN: auto (shared memory between processes of one machine, rdma between machines that
   // both have a device, tcp elsewhere), shm, rdma, tcp, zmq

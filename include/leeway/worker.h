@@ -46,6 +46,12 @@
 // Failed pushes. UNKNOWN, and no other code, says of a Push or PushPull that all or a part of it
 // may have been applied, or may be yet: to push it again may double it. After any other error
 // nothing of it has been applied or will be: it is safe to push it again (docs/consistency.md).
+//
+// Errors of every call, beside those at each call. INVALID_ARGUMENT: an argument is wrong (length,
+// dtype, keys, NaN that the table refuses). RESOURCE_EXHAUSTED: a limit, or the memory of a server
+// or of this process; the text names the setting to change. FAILED_PRECONDITION: the call cannot be
+// made now (the worker has left, is a reader, or waits within Options::done). Once the cluster has
+// ended, or this worker was declared dead (ABORTED), every call fails with the reason.
 #ifndef LEEWAY_WORKER_H_
 #define LEEWAY_WORKER_H_
 
@@ -261,10 +267,16 @@ class Worker {
 
   // Waits until every living member of the group has entered a barrier of this name. Workers may
   // enter `kWorkers` and `kAll`; `kAll` includes the servers (they enter by themselves).
+  // `timeout`: nullopt: Config::request_timeout. DEADLINE_EXCEEDED, for all who have entered, when
+  // the first of their timeouts has passed; it names the missing workers.
   absl::Status Barrier(Group group = Group::kWorkers, absl::string_view name = "",
                        std::optional<absl::Duration> timeout = std::nullopt);
 
-  // Calls the request handler registered under that name on a server (leeway/server.h).
+  // Calls the request handler registered under that name on a server (leeway/server.h), and returns
+  // its answer or its error. NOT_FOUND: there is no such handler. UNAVAILABLE: the server is gone,
+  // or the connection broke before the answer; DEADLINE_EXCEEDED: no answer within
+  // Options::timeout; in both cases the handler may have run. OUT_OF_RANGE: the answer exceeds
+  // LEEWAY_MESSAGE_BYTES_MAX.
   absl::StatusOr<std::string> Call(std::uint32_t server_rank, absl::string_view handler,
                                    absl::string_view request, Options options = {});
 
@@ -272,7 +284,9 @@ class Worker {
   // LEEWAY_CHECKPOINT_DIR), a path that means the same to the scheduler and all servers. Returns
   // that folder once it is complete. Only the caller waits; training goes on. With BSP and ASP
   // tables the clock is the caller's. With SSP tables it is one that no worker has reached, this
-  // one included: then call it on another thread than the one that calls Clock().
+  // one included: then call it on another thread than the one that calls Clock(). `timeout`, here
+  // and below: nullopt: Config::request_timeout. DEADLINE_EXCEEDED: it took longer than that or
+  // than LEEWAY_CHECKPOINT_TIMEOUT_MS of the scheduler. Other errors are those of the disks.
   absl::StatusOr<std::string> Checkpoint(absl::string_view directory,
                                          std::optional<absl::Duration> timeout = std::nullopt);
 
