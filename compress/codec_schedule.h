@@ -1,5 +1,6 @@
 // A CodecSchedule holds which of a table's codecs holds from which clock on, as the scheduler's
-// maps say it. Each worker and server follows one, and so all agree.
+// maps say it. Each worker and each data thread has one for a table, and so all agree. Used on its
+// owner's loop.
 //
 // A switch is announced before it is decided (docs/compression.md, "Changing a table's codec").
 // Until it is decided, the codec of the announced clock and later ones is unknown: a worker keeps

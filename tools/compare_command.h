@@ -1,4 +1,4 @@
-// `leeway compare`: several training runs in a table.
+// CompareTable shows several training runs as a table, for `leeway compare`.
 #ifndef LEEWAY_TOOLS_COMPARE_COMMAND_H_
 #define LEEWAY_TOOLS_COMPARE_COMMAND_H_
 

@@ -1,4 +1,4 @@
-// Measures the speed of a disk with dd.
+// RateOfDd measures the speed of a disk with dd.
 #ifndef LEEWAY_BENCHMARKS_CHECKPOINT_DD_H_
 #define LEEWAY_BENCHMARKS_CHECKPOINT_DD_H_
 

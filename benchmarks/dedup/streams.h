@@ -1,5 +1,5 @@
-// Streams of payloads between one worker and the servers, in their order: pushes and pulls of two
-// examples that are trained in this process, without compression, and files of checkpoints.
+// A Stream is a sequence of payloads between one worker and the servers: pushes and pulls of two
+// examples that are trained in this process, without compression, or files of checkpoints.
 #ifndef LEEWAY_BENCHMARKS_DEDUP_STREAMS_H_
 #define LEEWAY_BENCHMARKS_DEDUP_STREAMS_H_
 

@@ -1,4 +1,5 @@
-// Normally distributed floats, in place of gradients where a codec depends on their values.
+// NormalValues returns normally distributed floats, in place of gradients where a codec depends on
+// their values.
 #ifndef LEEWAY_BENCHMARKS_HARNESS_NORMAL_VALUES_H_
 #define LEEWAY_BENCHMARKS_HARNESS_NORMAL_VALUES_H_
 

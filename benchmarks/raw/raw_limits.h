@@ -1,4 +1,5 @@
-// Measures the best speed of the machine and its transports, without any part of Leeway.
+// MeasureMemory, MeasureTcp and MeasureZmq measure the best speed of the machine and its
+// transports, without any part of Leeway.
 #ifndef LEEWAY_BENCHMARKS_RAW_RAW_LIMITS_H_
 #define LEEWAY_BENCHMARKS_RAW_RAW_LIMITS_H_
 

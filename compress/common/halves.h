@@ -1,4 +1,5 @@
-// Conversions of 16-bit floating-point values to float and back, for codecs that carry float32.
+// Widen and Narrow convert 16-bit floating-point values to float and back, for codecs that carry
+// float32. Any thread.
 #ifndef LEEWAY_COMPRESS_COMMON_HALVES_H_
 #define LEEWAY_COMPRESS_COMMON_HALVES_H_
 

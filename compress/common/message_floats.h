@@ -1,4 +1,5 @@
-// Loops over the floats of a message, which may lie at any address.
+// ForEachStretch, AllFinite and AddFloats read the floats of a message, which may lie at any
+// address. Any thread.
 #ifndef LEEWAY_COMPRESS_COMMON_MESSAGE_FLOATS_H_
 #define LEEWAY_COMPRESS_COMMON_MESSAGE_FLOATS_H_
 

@@ -1,5 +1,5 @@
-// Parses a codec's text ("topk:0.01,exact=1") into a name and options, and options into numbers
-// with their ranges.
+// ParseCodecText splits a codec's text ("topk:0.01,exact=1") into a name and options, and
+// ReadOptions reads options as numbers with their ranges. Any thread.
 #ifndef LEEWAY_COMPRESS_COMMON_OPTIONS_H_
 #define LEEWAY_COMPRESS_COMMON_OPTIONS_H_
 

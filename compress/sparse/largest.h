@@ -1,4 +1,5 @@
-// Finds the places of the largest magnitudes, exactly: the same places at every instruction level.
+// PlaceFinder finds the places of the largest magnitudes, exactly: the same places at every
+// instruction level.
 #ifndef LEEWAY_COMPRESS_SPARSE_LARGEST_H_
 #define LEEWAY_COMPRESS_SPARSE_LARGEST_H_
 
@@ -31,8 +32,9 @@ struct RankedMagnitude {
   std::size_t larger = 0;
 };
 RankedMagnitude KthLargest(std::uint32_t* magnitudes, std::size_t size, std::size_t k);
-
-// Finds places of values by their magnitudes. Reuses its memory from call to call.
+// Finds places of values by their magnitudes. Reuses its memory from call to call: an object is
+// used by one thread at a time. Finds places of values by their magnitudes. Reuses its memory from
+// call to call.
 class PlaceFinder {
  public:
   // Appends the places of the k largest magnitudes among values[0, size), each plus `first`, in

@@ -1,4 +1,5 @@
-// Norms of values whose squares may be too large or too small for a float.
+// SumOfSquares computes norms of values whose squares may be too large or too small for a float.
+// Any thread.
 #ifndef LEEWAY_COMPRESS_SPARSE_RMS_H_
 #define LEEWAY_COMPRESS_SPARSE_RMS_H_
 

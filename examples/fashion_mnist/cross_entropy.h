@@ -1,4 +1,4 @@
-// Softmax and cross entropy, and the bias before them.
+// CrossEntropy computes softmax and cross entropy, and FillRows and SumRows the bias before them.
 #ifndef LEEWAY_EXAMPLES_FASHION_MNIST_CROSS_ENTROPY_H_
 #define LEEWAY_EXAMPLES_FASHION_MNIST_CROSS_ENTROPY_H_
 

@@ -1,5 +1,5 @@
-// Reads labelled images from a folder of gzipped IDX files, the format in which MNIST was
-// published:
+// LoadDataset reads labelled images from a folder of gzipped IDX files, the format in which MNIST
+// was published:
 //   magic (0, 0, 8 = unsigned byte, number of dimensions), each dimension as a big-endian 32-bit
 //   number, then the bytes, row-major.
 #ifndef LEEWAY_EXAMPLES_FASHION_MNIST_IDX_DATA_H_

@@ -1,4 +1,5 @@
-// Matrix products for small models: float32, row-major, one thread.
+// AddProduct and AddTransposedProduct multiply matrices of small models: float32, row-major, on the
+// calling thread.
 //
 // The same arguments give the same bits on every x86-64 machine: each element is summed in the
 // order of the inner index, with separate multiplications and additions, for any width of the

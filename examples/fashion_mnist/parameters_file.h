@@ -1,4 +1,4 @@
-// Writes trained parameters to a file, as safetensors: the header's length (64 bits,
+// SaveParameters writes trained parameters to a file, as safetensors: the header's length (64 bits,
 // little-endian), a JSON header with each tensor's type, shape and place, then the numbers. Equal
 // parameters make equal files, byte for byte.
 #ifndef LEEWAY_EXAMPLES_FASHION_MNIST_PARAMETERS_FILE_H_

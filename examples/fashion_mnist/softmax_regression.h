@@ -1,4 +1,4 @@
-// Softmax regression: scores = x · weight + bias.
+// SoftmaxRegression is softmax regression: scores = x · weight + bias.
 #ifndef LEEWAY_EXAMPLES_FASHION_MNIST_SOFTMAX_REGRESSION_H_
 #define LEEWAY_EXAMPLES_FASHION_MNIST_SOFTMAX_REGRESSION_H_
 

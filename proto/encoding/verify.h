@@ -1,5 +1,5 @@
-// Checks the structure of a header (that its bytes are a FlatBuffer of this schema), and nothing of
-// its meaning.
+// CheckHeaderLength and VerifyHeader check the structure of a header (that its bytes are a
+// FlatBuffer of this schema), and nothing of its meaning. Any thread.
 #ifndef LEEWAY_PROTO_ENCODING_VERIFY_H_
 #define LEEWAY_PROTO_ENCODING_VERIFY_H_
 

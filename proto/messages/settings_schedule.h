@@ -1,5 +1,6 @@
 // A SettingsSchedule holds which settings of a table hold in which clock. Settings that do not
 // shape a table's data can be changed during use, from one clock on for all (docs/consistency.md).
+// Each worker and each data thread has one for a table, and uses it on its loop.
 #ifndef LEEWAY_PROTO_MESSAGES_SETTINGS_SCHEDULE_H_
 #define LEEWAY_PROTO_MESSAGES_SETTINGS_SCHEDULE_H_
 

@@ -1,4 +1,5 @@
-// Compares two descriptions of a table: the fields that differ, and whether they shape its data.
+// DifferencesOf compares two descriptions of a table: which fields differ, and whether these shape
+// its data.
 #ifndef LEEWAY_PROTO_TABLES_TABLE_DIFFERENCE_H_
 #define LEEWAY_PROTO_TABLES_TABLE_DIFFERENCE_H_
 

@@ -1,5 +1,5 @@
-// Checks of texts from elsewhere: names, reasons, addresses. They are shown to people and written
-// to logs, so they have to be short, and UTF-8 without control characters.
+// CheckText checks texts from elsewhere: names, reasons, addresses. They are shown to people and
+// written to logs, so they have to be short, and UTF-8 without control characters.
 #ifndef LEEWAY_PROTO_TABLES_TEXT_H_
 #define LEEWAY_PROTO_TABLES_TEXT_H_
 

@@ -1,4 +1,5 @@
-// Peers that are no processes of Leeway, or of another release.
+// FakeScheduler and the functions here act as peers that are no processes of Leeway, or of another
+// release.
 #ifndef LEEWAY_TESTS_COMMANDS_RAW_PEER_H_
 #define LEEWAY_TESTS_COMMANDS_RAW_PEER_H_
 

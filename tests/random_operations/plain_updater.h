@@ -1,5 +1,5 @@
-// Plain implementations of all updaters for one element, close to the papers and without any of the
-// servers' code. The oracle of the random-operations test.
+// PlainUpdate implements all updaters for one element, close to the papers and without any of the
+// servers' code. It is the oracle of the random-operations test.
 #ifndef LEEWAY_TESTS_RANDOM_OPERATIONS_PLAIN_UPDATER_H_
 #define LEEWAY_TESTS_RANDOM_OPERATIONS_PLAIN_UPDATER_H_
 

@@ -1,5 +1,5 @@
-// Lines of words, which a storm's processes write for each other. Times and durations are in
-// whole microseconds.
+// FromWords parses lines of words, which a storm's processes write for each other. Times and
+// durations are in whole microseconds.
 #ifndef LEEWAY_TESTS_STORM_WORDS_H_
 #define LEEWAY_TESTS_STORM_WORDS_H_
 

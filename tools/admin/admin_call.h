@@ -1,4 +1,4 @@
-// AskScheduler has a running scheduler carry out a command that may take a while.
+// AskScheduler has a running scheduler carry out a command that may take a while. Blocks.
 #ifndef LEEWAY_TOOLS_ADMIN_ADMIN_CALL_H_
 #define LEEWAY_TOOLS_ADMIN_ADMIN_CALL_H_
 

@@ -1,4 +1,4 @@
-// AskForStatus asks running nodes for their status, for `leeway status`.
+// AskForStatus asks running nodes for their status, for `leeway status`. Blocks.
 #ifndef LEEWAY_TOOLS_ADMIN_INQUIRY_H_
 #define LEEWAY_TOOLS_ADMIN_INQUIRY_H_
 

@@ -1,4 +1,4 @@
-// Formats numbers for people, in tables.
+// FormatBytes, FormatCount and FormatTime format numbers for people, in tables.
 #ifndef LEEWAY_TOOLS_FORMAT_FORMAT_UNITS_H_
 #define LEEWAY_TOOLS_FORMAT_FORMAT_UNITS_H_
 

@@ -1,4 +1,4 @@
-// Prints the lines of several processes, each with the name of its process.
+// PrintPrefixed prints the lines of several processes, each with the name of its process.
 #ifndef LEEWAY_TOOLS_LAUNCH_OUTPUT_H_
 #define LEEWAY_TOOLS_LAUNCH_OUTPUT_H_
 

@@ -1,4 +1,5 @@
-// Starts processes so that none outlives its parent, and ends whole families of them.
+// Start starts processes so that none outlives its parent, and KillDescendants ends whole families
+// of them.
 #ifndef LEEWAY_TOOLS_LAUNCH_PROCESS_H_
 #define LEEWAY_TOOLS_LAUNCH_PROCESS_H_
 

@@ -1,4 +1,4 @@
-// `leeway train` on its own cluster: every worker runs the same command again.
+// TrainOnOwnCluster is `leeway train` on its own cluster: every worker runs the same command again.
 #ifndef LEEWAY_TOOLS_TRAIN_TRAIN_CLUSTER_H_
 #define LEEWAY_TOOLS_TRAIN_TRAIN_CLUSTER_H_
 

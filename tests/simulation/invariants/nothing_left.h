@@ -1,8 +1,9 @@
-// Checks "nothing is left behind". When a worker has left, or the cluster has ended, its processes
-// wait for nothing any more: there is no task or timer in any of their loops, no connection, no
-// open file and no lock on any disk, and no retained push. And at rest a replica knows no worker
-// that has left, and at most one earlier process of a worker's rank (a head that does not know of
-// the change yet may send its entry to a replica that has never known the earlier one).
+// FindLeftBehind and FindForgotten check "nothing is left behind". When a worker has left, or the
+// cluster has ended, its processes wait for nothing any more: there is no task or timer in any of
+// their loops, no connection, no open file and no lock on any disk, and no retained push. And at
+// rest a replica knows no worker that has left, and at most one earlier process of a worker's rank
+// (a head that does not know of the change yet may send its entry to a replica that has never known
+// the earlier one).
 #ifndef LEEWAY_TESTS_SIMULATION_INVARIANTS_NOTHING_LEFT_H_
 #define LEEWAY_TESTS_SIMULATION_INVARIANTS_NOTHING_LEFT_H_
 
