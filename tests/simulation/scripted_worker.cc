@@ -42,7 +42,7 @@ struct ScriptedWorker::Call {
   std::vector<float> floats;
   std::vector<double> doubles;
   std::vector<std::uint32_t> widths;  // ragged tables: of each row pushed
-  RaggedRows ragged;                  // likewise: what is pulled
+  RaggedRows ragged;                  // likewise: the pulled rows
   std::optional<double> rate;         // coded tables
   std::size_t push = 0;               // its number in the history
   std::uint64_t refused = 0;          // places that refuse it

@@ -76,7 +76,7 @@ TEST_F(HistoryFileTest, ReadsWhatWasWritten) {
   EXPECT_EQ(seen.changes[0].element, 5u);
   EXPECT_EQ(seen.changes[0].value, std::int64_t{1} << 62);
   const auto& later = std::get<ReadSeen>(written[4]);
-  ASSERT_EQ(later.changes.size(), 1u);  // what was said already is not said again
+  ASSERT_EQ(later.changes.size(), 1u);  // earlier values are not written again
   EXPECT_EQ(later.changes[0].element, 2u);
   EXPECT_EQ(std::get<ReadFailed>(written[5]).code, 4);
   for (std::size_t i = 1; i < written.size(); ++i) {
