@@ -58,6 +58,7 @@ void ChooseLimits(std::uint64_t seed, Config* config) {
   if (random.Below(3) == 0) {
     config->send_window_bytes = config->push_window_bytes = 2048 + random.Below(8192);
   }
+  if (random.Below(4) == 0) config->send_queue_bytes_max = (16 << 10) + random.Below(64 << 10);
 }
 
 SimCluster::Setup ChooseCluster(const SeedOptions& options, runtime::Random* random) {
