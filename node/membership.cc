@@ -29,6 +29,7 @@ constexpr absl::Duration kResendInterval = absl::Milliseconds(250);
 // The van gives up connecting first, since its reason says more.
 constexpr absl::Duration kDeadlineSlack = absl::Milliseconds(50);
 constexpr absl::Duration kRedialTimeout = absl::Seconds(5);
+constexpr absl::Duration kSharedDialTimeoutMin = absl::Milliseconds(250);  // of several addresses
 constexpr absl::Duration kFirstDialTimeout = absl::Seconds(2);
 
 // True if connecting again may help. Reasons that are not about the network (another protocol
@@ -188,8 +189,16 @@ void Membership::Impl::Leave(absl::Duration timeout, LeaveDone done, std::string
 
 // ---- the connection ----
 
-// Short, so that other addresses are tried soon: the scheduler may have come back at one of them.
+// The scheduler may have come back at any of several addresses, and takes this node for dead if it
+// does not hear it for the failure timeout. Heartbeats do not prevent that: they go to the address
+// where it was last joined. So the attempts of one round of all addresses take a third of the
+// timeout together, and the pauses after them (SchedulerLink::ConnectAgain) another third, and up
+// to a quarter more.
 absl::Duration Membership::Impl::Patience() const {
+  if (link_.addresses() > 1 && !runtime::Planted<"each-address-tried-for-long">()) {
+    const absl::Duration round = absl::Milliseconds(welcome_.failure_timeout_ms) / 3;
+    return std::clamp(round / link_.addresses(), kSharedDialTimeoutMin, kRedialTimeout);
+  }
   if (state_ != State::kJoining) return std::min(kRedialTimeout, setup_.config.failure_timeout);
   const bool first = loop_->Now() - started_ < kFirstDialTimeout;
   return std::clamp(TimeToJoin(), absl::Milliseconds(1),

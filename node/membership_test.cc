@@ -125,9 +125,9 @@ class MembershipTest : public ::testing::Test, private Membership::Listener {
   void StartScheduler(Role role = Role::kScheduler, const std::string& host = "scheduler") {
     scheduler_ = std::make_unique<ScriptedScheduler>(&world_, &network_, role, host);
   }
-  void CrashScheduler() {
-    network_.Kill("scheduler");
-    world_.Kill("scheduler");
+  void CrashScheduler(const std::string& host = "scheduler") {
+    network_.Kill(host);
+    world_.Kill(host);
     scheduler_.reset();
   }
   void StartNode(Role role) {
@@ -498,6 +498,31 @@ TEST_F(MembershipTest, ASchedulerThatComesBackElsewhereIsFoundOnceAServerSaysWhe
   membership_->OnSchedulerMoved({.address = "sim://nobody/0", .cluster = 0xc1});
   world_.RunFor(absl::Seconds(5));
   EXPECT_EQ(membership_->scheduler_address(), "sim://scheduler2/0");
+}
+
+// Heartbeats go to where the scheduler was last joined, so it is the link that finds it elsewhere.
+// A scheduler that comes back takes nodes for dead that it has not heard for the failure timeout.
+TEST_F(MembershipTest, OfSeveralAddressesAllAreTriedWithinTheFailureTimeout) {
+  Join(Role::kWorker);
+  std::vector<std::string> hosts = {"scheduler"};
+  std::size_t at = 0;
+  for (const std::string host : {"scheduler1", "scheduler2", "scheduler3"}) {
+    hosts.push_back(host);
+    for (int phase = 0; phase < 20; ++phase) {
+      SCOPED_TRACE(absl::StrCat(hosts.size(), " addresses, phase ", phase));
+      world_.RunFor(absl::Seconds(2));
+      CrashScheduler(hosts[at]);
+      membership_->OnSchedulerMoved(
+          {.address = absl::StrCat("sim://", host, "/0"), .cluster = 0xc1});
+      world_.RunFor(absl::Seconds(10) + phase * absl::Milliseconds(300));
+      at = (at + 1) % hosts.size();
+      StartScheduler(Role::kScheduler, hosts[at]);
+      EXPECT_TRUE(RunUntil([&] { return scheduler_->Count<proto::Join>() > 0; },
+                           absl::Milliseconds(scheduler_->welcome.failure_timeout_ms)));
+      ASSERT_TRUE(RunUntil([&] { return scheduler_->Count<proto::Heartbeat>() > 0; }));
+    }
+  }
+  EXPECT_TRUE(overs_.empty());
 }
 
 TEST_F(MembershipTest, WhereTheSchedulerWasAtFirstIsNotForgotten) {

@@ -60,7 +60,9 @@ void SchedulerLink::ConnectAgain() {
   if (!flapping_) return Connect();
   if (!runtime::Planted<"one-address-alone">())
     std::rotate(urls_.begin(), urls_.begin() + 1, urls_.end());
-  connect_timer_.SetAfter(runtime::Jittered(pause_, loop_));
+  const bool several = urls_.size() > 1 && !runtime::Planted<"long-pauses-between-addresses">();
+  const absl::Duration pause = several ? std::min(pause_, owner_->Patience()) : pause_;
+  connect_timer_.SetAfter(runtime::Jittered(pause, loop_));
   pause_ = runtime::NextPause(pause_, kPauseMax);
 }
 

@@ -3,6 +3,7 @@
 #ifndef LEEWAY_NODE_SCHEDULER_LINK_H_
 #define LEEWAY_NODE_SCHEDULER_LINK_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -42,7 +43,8 @@ class SchedulerLink final : private van::Handler {
 
   void Start(van::Factory* factory, const van::Identity& identity, const van::Limits& limits);
   // Connects at once, or, if the last connection failed or broke soon, after a pause, which grows,
-  // and at the next address in turn.
+  // and at the next address in turn. Between several addresses a pause is no longer than connecting
+  // may take.
   void ConnectAgain();
   // It is connected to something that is not the scheduler.
   void DropAndConnectAgain(const absl::Status& why);
@@ -65,6 +67,7 @@ class SchedulerLink final : private van::Handler {
   bool up() const { return up_; }
   // The address that it is connected to, or tries.
   const std::string& url() const { return urls_.front(); }
+  std::size_t addresses() const { return urls_.size(); }  // that it tries in turn
   van::Identity identity() const { return van_->identity(); }
   // The incarnation of the scheduler that it is or was last connected to.
   std::uint64_t scheduler_incarnation() const { return scheduler_incarnation_; }

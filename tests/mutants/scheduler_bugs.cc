@@ -126,6 +126,18 @@ constexpr KnownBug kSchedulerBugs[] = {
      .what = "a node tries only one of the addresses of its scheduler",
      .promise = "a node finds its scheduler again",
      .test = "node/node_test MembershipTest.WhereTheSchedulerWasAtFirstIsNotForgotten"},
+    {.name = "each-address-tried-for-long",
+     .file = "node/membership.cc",
+     .what = "a node tries one address of its scheduler for as long as it may be silent",
+     .promise = "a living node is not taken for dead",
+     .test = "tests/simulation/promises_test "
+             "SchedulerUnreached.ItDiesAtAnotherAddressBeforeAWorkerHasBeenThere"},
+    {.name = "long-pauses-between-addresses",
+     .file = "node/scheduler_link.cc",
+     .what = "a node pauses between the addresses of its scheduler for as long as it may be silent",
+     .promise = "a living node is not taken for dead",
+     .test = "node/node_test "
+             "MembershipTest.OfSeveralAddressesAllAreTriedWithinTheFailureTimeout"},
     {.name = "addresses-unlimited",
      .file = "node/scheduler_link.cc",
      .what = "a node remembers any number of addresses of its scheduler",

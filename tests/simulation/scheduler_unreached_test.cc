@@ -77,6 +77,29 @@ TEST_F(SchedulerUnreached, ItComesBackAtAnotherAddressFarFromAServer) {
   ExpectAllLiveAndNothingLost();
 }
 
+// The worker knows both addresses and has been at the first one alone, so its heartbeats go there.
+TEST_F(SchedulerUnreached, ItDiesAtAnotherAddressBeforeAWorkerHasBeenThere) {
+  for (int phase = 0; phase < 20; ++phase) {
+    SCOPED_TRACE(phase);
+    Begin(2, 2);
+    cluster_->Kill("scheduler");
+    cluster_->MoveScheduler();
+    CutBoth("scheduler", "worker1");
+    cluster_->Start(Role::kScheduler);
+    Run(absl::Seconds(1));
+    cluster_->Kill("scheduler");
+    cluster_->network().HealAll();
+    Run(phase * absl::Seconds(1));
+    cluster_->Start(Role::kScheduler);
+    Run(2 * kFailureTimeout);
+    for (const auto& worker : Map()->workers) {
+      EXPECT_EQ(worker.state, proto::WorkerState::kAlive) << "worker " << worker.rank;
+    }
+    ExpectAllLiveAndNothingLost();
+    EXPECT_TRUE(Wait(Push(1, table_, 1)).ok());
+  }
+}
+
 TEST_F(SchedulerUnreached, AllServersAreSilentWhileWorkersAreHeard) {
   for (const std::uint32_t workers : {2u, 5u}) {
     SCOPED_TRACE(workers);
