@@ -100,6 +100,21 @@ TEST_F(SchedulerUnreached, ItDiesAtAnotherAddressBeforeAWorkerHasBeenThere) {
   }
 }
 
+// No other node tells a server where the scheduler is.
+TEST_F(SchedulerUnreached, ItDiesAtAnotherAddressBeforeAServerHasHeardOfIt) {
+  Begin(2, 2);
+  cluster_->Kill("scheduler");
+  cluster_->MoveScheduler();
+  CutBoth("scheduler", "server1");
+  cluster_->Start(Role::kScheduler);
+  Run(absl::Seconds(1));
+  cluster_->Kill("scheduler");
+  cluster_->network().HealAll();
+  cluster_->Start(Role::kScheduler);
+  Run(2 * kFailureTimeout);
+  ExpectAllLiveAndNothingLost();
+}
+
 TEST_F(SchedulerUnreached, AllServersAreSilentWhileWorkersAreHeard) {
   for (const std::uint32_t workers : {2u, 5u}) {
     SCOPED_TRACE(workers);
